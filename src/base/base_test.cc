@@ -1,0 +1,108 @@
+#include <gtest/gtest.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "base/diagnostics.h"
+#include "base/files.h"
+#include "base/text.h"
+#include "base/units.h"
+
+namespace stoker {
+namespace {
+
+class FilesTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = std::filesystem::path(testing::TempDir()) / ("stoker_files_" + std::to_string(::getpid()));
+    std::filesystem::create_directories(folder_);
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  std::filesystem::path gzip(const std::string& content) const {
+    const auto path = folder_ / "x.gz";
+    gzFile file = gzopen(path.c_str(), "wb9");
+    gzwrite(file, content.data(), static_cast<unsigned>(content.size()));
+    gzclose(file);
+    return path;
+  }
+  std::filesystem::path folder_;
+};
+
+TEST_F(FilesTest, GzipRoundTrip) {
+  EXPECT_EQ(read_gzip_file(gzip("hello"), kMiB).value(), "hello");
+}
+
+TEST_F(FilesTest, AHugeClaimInAFewBytesIsRefused) {
+  const auto result = read_gzip_file(gzip(std::string(64 << 20, 'a')), kMiB);
+  ASSERT_FALSE(result);
+  EXPECT_NE(result.error().message.find("decompresses to more"), std::string::npos);
+}
+
+TEST_F(FilesTest, CutShortAndNotGzipAreToldApart) {
+  const auto path = gzip(std::string(100000, 'x') + "tail");
+  std::filesystem::resize_file(path, 40);
+  EXPECT_NE(read_gzip_file(path, kMiB).error().message.find("cut short"), std::string::npos);
+  std::ofstream(path) << "plain text";
+  EXPECT_NE(read_gzip_file(path, kMiB).error().message.find("not gzip"), std::string::npos);
+}
+
+TEST_F(FilesTest, MissingFileAndFolderSayWhich) {
+  EXPECT_EQ(read_file(folder_ / "none", kMiB).error().code, ErrorCode::kIo);
+  EXPECT_NE(read_file(folder_, kMiB).error().message.find("folder"), std::string::npos);
+}
+
+TEST_F(FilesTest, WriteReplacesAndLeavesNothingBehind) {
+  const auto path = folder_ / "out";
+  ASSERT_TRUE(write_file(path, "one"));
+  ASSERT_TRUE(write_file(path, "two"));
+  EXPECT_EQ(read_file(path, kMiB).value(), "two");
+  EXPECT_FALSE(write_file(folder_ / "no" / "out", "x"));
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_), {}), 1);
+}
+
+TEST(Text, NearestName) {
+  const std::vector<std::string> names{"v100-sxm2-16gb", "a100-pcie-40gb", "rtx-3090"};
+  EXPECT_EQ(nearest_name("rtx3091", names), "rtx-3090");
+  EXPECT_EQ(nearest_name("a100", names), "a100-pcie-40gb");
+  EXPECT_EQ(nearest_name("zzzzzzzz", names), "");
+}
+
+TEST(Text, ParseBytes) {
+  EXPECT_EQ(parse_bytes("64G").value(), 64 * kGiB);
+  EXPECT_EQ(parse_bytes("1.5 GiB").value().count(), 3 * kGiB.count() / 2);
+  EXPECT_EQ(parse_bytes("512MB").value(), 512 * kMiB);
+  EXPECT_EQ(parse_bytes("1000").value(), Bytes(1000));
+  for (const char* bad : {"", "x", "-1G", "1Q", "1e40G", "nan", "G"}) {
+    EXPECT_FALSE(parse_bytes(bad)) << bad;
+  }
+}
+
+TEST(Text, HumanForms) {
+  EXPECT_EQ(human_bytes(Bytes(512)), "512 B");
+  EXPECT_EQ(human_bytes(12 * kGiB), "12.0 GiB");
+  EXPECT_EQ(human_time(Nanos(41e3)), "41 us");
+  EXPECT_EQ(human_time(kSecond * 200.0), "3 min 20 s");
+  EXPECT_EQ(human_time(kSecond * 7500.0), "2 h 05 min");
+  EXPECT_EQ(with_commas(1281167), "1,281,167");
+  EXPECT_EQ(with_commas(-1000), "-1,000");
+}
+
+TEST(DiagnosticsTest, CountsByName) {
+  Diagnostics d;
+  d.add("uncosted", Severity::kWarning, "costed by bytes");
+  d.add("uncosted", Severity::kWarning, "costed by bytes", 2);
+  EXPECT_EQ(d.count("uncosted"), 3);
+  EXPECT_EQ(d.all().size(), 1U);
+}
+
+TEST(Units, KeepTheirUnit) {
+  EXPECT_EQ((kGiB / kMiB), 1024.0);
+  EXPECT_EQ((Bytes(5) + Bytes(7)).count(), 12);
+  EXPECT_LT(kMicrosecond, kMillisecond);
+}
+
+}  // namespace
+}  // namespace stoker

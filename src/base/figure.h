@@ -1,0 +1,26 @@
+#pragma once
+
+#include <string>
+
+namespace stoker {
+
+/// A predicted number with its 90 % band and what it rests on. Nothing is reported without one.
+/// Invariant: low <= value <= high.
+struct Figure {
+  double value = 0;
+  double low = 0;
+  double high = 0;
+  std::string basis;  ///< short phrase: "simulation, V100 rows", "data sheet only", "measured here"
+};
+
+/// Relative band around a value: [value * (1 - below), value * (1 + above)].
+struct Band {
+  double below = 0;
+  double above = 0;
+};
+
+[[nodiscard]] inline Figure with_band(double value, Band band, std::string basis) {
+  return {value, value * (1 - band.below), value * (1 + band.above), std::move(basis)};
+}
+
+}  // namespace stoker

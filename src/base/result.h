@@ -1,0 +1,38 @@
+#pragma once
+
+#include <string>
+#include <tl/expected.hpp>
+#include <utility>
+
+namespace stoker {
+
+/// What kind of thing went wrong; decides the exit code (src/cli/main.cc).
+enum class ErrorCode {
+  kUsage,      ///< the command line cannot be meant (exit 2)
+  kBadInput,   ///< a file, folder or value that was given cannot be used (exit 3)
+  kNotFound,   ///< a name that nothing answers to (exit 3)
+  kTooNew,     ///< a file of a newer format (exit 3)
+  kIo,         ///< the system refused to read or write (exit 3)
+  kUnsupported ///< understood, but not modelled yet; said by name (exit 3)
+};
+
+/// One clear sentence: what was wrong and the cure; `where` names the file, flag or field.
+struct Error {
+  ErrorCode code = ErrorCode::kBadInput;
+  std::string message;
+  std::string where;
+
+  /// "where: message", or the message alone.
+  [[nodiscard]] std::string text() const { return where.empty() ? message : where + ": " + message; }
+};
+
+template <class T>
+using Result = tl::expected<T, Error>;
+using Status = Result<void>;
+
+[[nodiscard]] inline tl::unexpected<Error> fail(ErrorCode code, std::string message,
+                                                std::string where = {}) {
+  return tl::unexpected<Error>(Error{code, std::move(message), std::move(where)});
+}
+
+}  // namespace stoker

@@ -1,0 +1,140 @@
+#include "base/text.h"
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <cmath>
+#include <cstdio>
+
+namespace stoker {
+namespace {
+
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    std::size_t diagonal = row[0];
+    row[0] = i;
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const std::size_t above = row[j];
+      row[j] = std::min({above + 1, row[j - 1] + 1, diagonal + (a[i - 1] == b[j - 1] ? 0 : 1)});
+      diagonal = above;
+    }
+  }
+  return row[b.size()];
+}
+
+std::string formatted(const char* format, double number) {
+  char buffer[64];
+  std::snprintf(buffer, sizeof buffer, format, number);
+  return buffer;
+}
+
+}  // namespace
+
+std::string simplified(std::string_view name) {
+  std::string out;
+  for (const char c : name) {
+    if (std::isalnum(static_cast<unsigned char>(c)) != 0) {
+      out += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    }
+  }
+  return out;
+}
+
+std::string nearest_name(std::string_view typed, std::span<const std::string> names) {
+  const std::string wanted = simplified(typed);
+  std::string best;
+  // A suggestion that shares less than about half of its letters helps nobody.
+  std::size_t best_distance = std::max<std::size_t>(2, wanted.size() / 2) + 1;
+  for (const std::string& name : names) {
+    const std::string candidate = simplified(name);
+    std::size_t distance = edit_distance(wanted, candidate);
+    if (!wanted.empty() && candidate.starts_with(wanted)) distance = std::min<std::size_t>(distance, 1);
+    if (distance < best_distance) {
+      best_distance = distance;
+      best = name;
+    }
+  }
+  return best;
+}
+
+std::string suggestion(std::string_view typed, std::span<const std::string> names) {
+  const std::string near = nearest_name(typed, names);
+  return near.empty() ? "" : "; did you mean " + near + "?";
+}
+
+Result<Bytes> parse_bytes(std::string_view text) {
+  const std::string given(text);
+  const auto refuse = [&](const char* why) {
+    return fail(ErrorCode::kBadInput, "\"" + given + "\" " + why + "; write a size like 64G, 512M or 8589934592");
+  };
+  while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
+  double number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || !std::isfinite(number)) return refuse("is not a size");
+  if (number < 0) return refuse("is negative");
+  std::string unit = simplified(std::string_view(end, text.data() + text.size() - end));
+  if (unit.ends_with("ib")) unit.erase(unit.size() - 2);
+  else if (unit.size() > 1 && unit.ends_with("b")) unit.pop_back();
+  constexpr std::string_view kUnits = "bkmgtp";
+  int power = 0;
+  if (!unit.empty()) {
+    const std::size_t at = unit.size() == 1 ? kUnits.find(unit[0]) : std::string_view::npos;
+    if (at == std::string_view::npos) return refuse("has an unknown unit");
+    power = static_cast<int>(at);
+  }
+  const double bytes = number * std::pow(1024.0, power);
+  if (bytes > 0x1p60) return refuse("is absurdly large");
+  return Bytes(static_cast<std::int64_t>(bytes));
+}
+
+std::string human_bytes(Bytes bytes) {
+  const double b = static_cast<double>(bytes.count());
+  if (b < 1024) return formatted("%.0f B", b);
+  if (b < 1024.0 * 1024) return formatted("%.1f KiB", b / 1024);
+  if (b < 1024.0 * 1024 * 1024) return formatted("%.1f MiB", b / (1024.0 * 1024));
+  if (b < 1024.0 * 1024 * 1024 * 1024) return formatted("%.1f GiB", b / (1024.0 * 1024 * 1024));
+  return formatted("%.2f TiB", b / (1024.0 * 1024 * 1024 * 1024));
+}
+
+std::string human_time(Nanos time) {
+  const double s = seconds(time);
+  if (s < 1e-3) return formatted("%.0f us", s * 1e6);
+  if (s < 0.1) return formatted("%.1f ms", s * 1e3);
+  if (s < 1) return formatted("%.0f ms", s * 1e3);
+  if (s < 10) return formatted("%.1f s", s);
+  if (s < 120) return formatted("%.0f s", s);
+  const auto whole = static_cast<std::int64_t>(std::llround(s));
+  char buffer[64];
+  if (whole < 3600) {
+    std::snprintf(buffer, sizeof buffer, "%ld min %02ld s", static_cast<long>(whole / 60),
+                  static_cast<long>(whole % 60));
+  } else if (whole < 48 * 3600) {
+    std::snprintf(buffer, sizeof buffer, "%ld h %02ld min", static_cast<long>(whole / 3600),
+                  static_cast<long>(whole % 3600 / 60));
+  } else {
+    std::snprintf(buffer, sizeof buffer, "%.1f days", s / 86400);
+  }
+  return buffer;
+}
+
+std::string with_commas(std::int64_t number) {
+  std::string digits = std::to_string(number < 0 ? -number : number);
+  for (std::ptrdiff_t at = static_cast<std::ptrdiff_t>(digits.size()) - 3; at > 0; at -= 3) {
+    digits.insert(static_cast<std::size_t>(at), ",");
+  }
+  return number < 0 ? "-" + digits : digits;
+}
+
+std::vector<std::string> split(std::string_view text, char separator) {
+  std::vector<std::string> parts;
+  while (true) {
+    const std::size_t at = text.find(separator);
+    parts.emplace_back(text.substr(0, at));
+    if (at == std::string_view::npos) return parts;
+    text.remove_prefix(at + 1);
+  }
+}
+
+}  // namespace stoker

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "base/units.h"
+
+namespace stoker {
+
+/// The nearest of `names` to what was typed, by edit distance on letters and digits alone; empty when
+/// nothing is near.
+[[nodiscard]] std::string nearest_name(std::string_view typed, std::span<const std::string> names);
+
+/// "; did you mean X?" or nothing.
+[[nodiscard]] std::string suggestion(std::string_view typed, std::span<const std::string> names);
+
+/// Lower case, letters and digits only: "RTX-3090" -> "rtx3090".
+[[nodiscard]] std::string simplified(std::string_view name);
+
+/// Parses "64G", "512MiB", "1.5 GB", "1000"; binary multiples, since memory is meant. Refuses
+/// negative, absurd (> 2^60) and malformed sizes.
+[[nodiscard]] Result<Bytes> parse_bytes(std::string_view text);
+
+/// "12.1 GiB", "38.6 MiB", "512 B".
+[[nodiscard]] std::string human_bytes(Bytes bytes);
+/// "41 us", "12.3 ms", "20 s", "3 min 20 s", "2 h 05 min".
+[[nodiscard]] std::string human_time(Nanos time);
+/// "1,234,567"
+[[nodiscard]] std::string with_commas(std::int64_t number);
+[[nodiscard]] std::vector<std::string> split(std::string_view text, char separator);
+
+}  // namespace stoker

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+
+namespace stoker {
+
+enum class Precision : std::uint8_t { kFp32, kTf32, kAmpFp16, kAmpBf16, kBf16, kFp16 };
+enum class OptimizerKind : std::uint8_t {
+  kSgd, kAdam, kAdamW, kRmsprop, kAdagrad, kAdafactor, kLion, kNone
+};
+/// How the optimizer walks the parameters. PyTorch's default on CUDA is foreach.
+enum class OptimizerLoop : std::uint8_t { kForeach, kFused, kForLoop };
+enum class Parallel : std::uint8_t { kSingle, kDdp };
+/// Which convolution algorithms cuDNN may take: torch.backends.cudnn.benchmark off or on.
+enum class CudnnProfile : std::uint8_t { kDefault, kBenchmark };
+
+struct OptimizerSettings {
+  OptimizerKind kind = OptimizerKind::kSgd;
+  OptimizerLoop loop = OptimizerLoop::kForeach;
+  double momentum = 0.9;      ///< SGD only; 0: no momentum buffer
+  bool nesterov = false;
+  double weight_decay = 0;
+};
+
+/// Everything that a person decides about one training job, apart from model and machine. `batch` is per
+/// GPU; global batch = batch x gpus x accumulate.
+struct Job {
+  std::int64_t batch = 1;
+  int gpus = 1;
+  int nodes = 1;
+  int accumulate = 1;
+  Precision precision = Precision::kFp32;
+  OptimizerSettings optimizer;
+  Parallel parallel = Parallel::kDdp;  ///< with one GPU there is nothing to be parallel about
+  CudnnProfile cudnn = CudnnProfile::kDefault;
+  bool channels_last = false;
+  bool zero_grad_before_forward = true;  ///< set_to_none, PyTorch's default since 2.0
+  bool gradient_as_bucket_view = false;
+  bool tf32_matmul = false;              ///< torch.backends.cuda.matmul.allow_tf32
+  bool tf32_convolution = true;          ///< torch.backends.cudnn.allow_tf32
+  bool cublas_workspaces_in_allocator = true;  ///< PyTorch >= 1.11 or so; off for older software
+  std::map<std::string, std::int64_t> dimensions;  ///< seq_len=128 ...; unnamed ones take their default
+  int loader_buffers = 0;  ///< float batches that a prefetching loader holds on the device besides the current
+  /// The copy of the next batch runs on a side stream (pinned and non_blocking).
+  bool overlapped_copy = false;
+  bool pinned_copy = true;
+};
+
+}  // namespace stoker

@@ -1,0 +1,161 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "step/polynomial.h"
+
+namespace stoker {
+
+enum class TypeId : std::uint32_t {};
+enum class StorageId : std::uint32_t {};
+enum class NameId : std::uint32_t {};    ///< index into Step::operator_names
+enum class ModuleId : std::uint32_t {};  ///< index into Step::module_names
+
+template <class Id>
+[[nodiscard]] constexpr std::size_t index(Id id) {
+  return static_cast<std::size_t>(id);
+}
+
+enum class DType : std::uint8_t { kF64, kF32, kTf32, kF16, kBf16, kF8, kI64, kI32, kI16, kI8, kU8, kBool, kC64 };
+[[nodiscard]] int size_of(DType dtype);  ///< bytes per element
+[[nodiscard]] std::string_view name_of(DType dtype);
+
+/// How a tensor lies in its storage.
+enum class Layout : std::uint8_t { kRowMajor, kPermuted, kStrided };
+
+struct TensorType {
+  DType dtype = DType::kF32;
+  std::vector<Polynomial> shape;
+  Layout layout = Layout::kRowMajor;
+  std::vector<std::uint8_t> order;  ///< of kPermuted: dimensions from the largest stride to the smallest
+};
+
+enum class StorageKind : std::uint8_t {
+  kParameter, kBuffer, kInput, kGradient, kOutput, kTransient, kPersistent
+};
+
+struct Storage {
+  Polynomial bytes;
+  StorageKind kind = StorageKind::kTransient;
+};
+
+struct TensorRef {
+  TypeId type{};
+  StorageId storage{};
+};
+
+/// What decides an operator's cost and cannot be read from its types (docs/step-format.md, attributes).
+struct Attributes {
+  std::vector<std::int32_t> stride, padding, dilation, output_padding, kernel, dim;
+  std::vector<bool> gradients;  ///< JSON `mask`: input, weight, bias
+  std::int32_t groups = 1;
+  bool transposed = false;
+  bool causal = false;
+  bool train = true;
+  double dropout = 0;
+  double scale = 0;                 ///< 0: the default, 1 / sqrt(head_dim)
+  std::string mask_kind = "none";   ///< attention
+  std::string rnn_mode;             ///< gru lstm rnn_tanh rnn_relu
+  std::int32_t layers = 1, hidden = 0;
+  bool bidirectional = false, batch_first = false;
+  std::int32_t views = 0;           ///< views dispatched since the last written operator
+};
+
+struct Operator {
+  NameId name{};
+  ModuleId module{};
+  std::uint32_t link = 0;  ///< ties backward to forward; 0: none
+  std::vector<TensorRef> inputs;
+  std::vector<TensorRef> outputs;
+  std::uint32_t attributes = 0;  ///< index into Step::attributes; 0 is the empty one
+};
+
+enum class Phase : std::uint8_t { kLoad, kForward, kLoss, kBackward, kEnd };
+[[nodiscard]] std::string_view name_of(Phase phase);
+
+enum class EventKind : std::uint8_t { kPhase, kAllocate, kFree, kOperator, kSynchronize };
+
+/// `value` is a Phase, a StorageId, or an index into Step::operators, by kind.
+struct Event {
+  EventKind kind;
+  std::uint32_t value;
+};
+
+struct Parameter {
+  std::string name;
+  TypeId type{};
+  StorageId storage{};
+  bool requires_grad = true;
+  std::int64_t gradient = -1;  ///< StorageId of .grad, -1 when it gets none
+  std::int32_t group = 0;
+};
+
+struct NamedTensor {
+  std::string name;
+  TypeId type{};
+  StorageId storage{};
+};
+
+struct Dimension {
+  std::string name;
+  std::int64_t unit = 1;
+  std::int64_t default_value = 1;  ///< in the user's terms, not divided by unit
+  std::int64_t minimum = 1;
+  std::int64_t maximum = 0;        ///< 0: no limit of the model's own
+};
+
+/// Optimizer as the capture function returned it; `name` empty when it returned none.
+struct CapturedOptimizer {
+  std::string name;
+  struct Group {
+    std::map<std::string, double> numbers;  ///< lr, weight_decay, momentum, nesterov (0/1) ...
+  };
+  std::vector<Group> groups;
+};
+
+enum class CaptureKind : std::uint8_t { kCuda, kFakeCuda, kFakeCpu };
+
+struct Provenance {
+  std::string spec, torch, python, stoker, date, event_hash;
+  CaptureKind capture = CaptureKind::kFakeCuda;
+  std::map<std::string, std::string> libraries;
+};
+
+/// One captured training or inference step. Immutable after reading; all ids are in range and lifetimes
+/// are checked (step_reader.h), so that users of a Step need not check again.
+struct Step {
+  std::string name;
+  std::string mode;       ///< train, inference
+  std::string precision;  ///< fp32, amp-fp16, amp-bf16, bf16, fp16
+  Provenance provenance;
+  std::vector<Dimension> dimensions;  ///< batch first
+  std::string sample_what = "sample";
+  std::vector<std::string> operator_names;
+  std::vector<std::string> module_names;
+  std::vector<TensorType> types;
+  std::vector<Storage> storages;
+  std::vector<Parameter> parameters;
+  std::vector<NamedTensor> buffers;
+  std::vector<NamedTensor> inputs;
+  CapturedOptimizer optimizer;
+  std::vector<Operator> operators;
+  std::vector<Attributes> attributes;
+  std::vector<Event> events;
+  std::map<std::string, std::int64_t> decomposed;  ///< operator -> count (diagnostics)
+  std::int64_t item_calls = 0;
+  std::int64_t math_attention = 0;
+  std::vector<std::string> unfaithful;
+
+  [[nodiscard]] std::string_view operator_name(const Operator& op) const {
+    return operator_names[index(op.name)];
+  }
+  [[nodiscard]] const Attributes& attributes_of(const Operator& op) const {
+    return attributes[op.attributes];
+  }
+};
+
+}  // namespace stoker
