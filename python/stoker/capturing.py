@@ -1,0 +1,107 @@
+"""The whole capture: sizes, runs, polynomials, document."""
+
+from __future__ import annotations
+
+import platform
+import sys
+import time
+from dataclasses import dataclass, field
+
+import torch
+
+from . import one_step, protocol, step_file
+from .device import Device
+from .errors import CaptureError
+from .polynomial import Fitter
+from .user_code import user_code
+from .version import VERSION
+
+LIBRARIES = ("torchvision", "timm", "transformers")
+_GROUP_KEYS = ("lr", "weight_decay", "momentum", "dampening", "nesterov", "betas", "eps", "alpha", "centered",
+               "amsgrad", "maximize", "foreach", "fused", "capturable", "differentiable", "rho", "lr_decay")
+
+
+@dataclass
+class Settings:
+    """How to capture. `fixed` holds dimensions at one size; `progress(done, of, what)` is called before each run."""
+
+    mode: str | None = None
+    precision: str = "fp32"
+    name: str | None = None
+    fixed: dict = field(default_factory=dict)
+    progress: object = None
+
+
+def capture(source, device: Device, settings: Settings) -> dict:
+    """The step file's document of `source` (a specs.Source)."""
+    mode = settings.mode or source.first.mode or "train"
+    dimensions = _dimensions(source, settings.fixed)
+    fitter = Fitter(dimensions)
+    grid = fitter.grid()
+    points = [p for i, p in enumerate(grid) if p not in grid[:i]]
+    steps = {}
+    for done, point in enumerate(points):
+        sizes = ", ".join(f"{k} {v}" for k, v in point.items())
+        if settings.progress:
+            settings.progress(done, len(points), sizes)
+        built = source.build(point)
+        with user_code(f"{source.spec} raised in its step at {sizes}"):
+            steps[tuple(point.values())] = one_step.run(built, mode, settings.precision, device.type)
+        del built
+    if settings.progress:
+        settings.progress(len(points), len(points), "done")
+    raws = [steps[tuple(point.values())] for point in grid]
+    if device.note:
+        raws[0].notes.setdefault("unfaithful", []).append(f"captured on fake CPU tensors: {device.note}")
+    head = {"name": settings.name or source.first.name or source.name, "mode": mode, "precision": settings.precision}
+    return step_file.document(fitter, raws, head, _provenance(source, device), _sample(source, dimensions),
+                              _optimizer(source.first.optimizer))
+
+
+def _dimensions(source, fixed: dict) -> list:
+    names = [d.name for d in source.dimensions]
+    for name in fixed:
+        if name not in names:
+            raise CaptureError(f"{source.spec} has no dimension '{name}' to hold fixed (it has: {', '.join(names)})")
+    return [protocol.fixed(d, fixed[d.name]) if d.name in fixed else protocol.with_points(d)
+            for d in source.dimensions]
+
+
+def _provenance(source, device: Device) -> dict:
+    libraries = {n: getattr(sys.modules[n], "__version__", "unknown") for n in LIBRARIES if n in sys.modules}
+    return {"spec": source.spec, "capture": device.capture, "torch": str(torch.__version__),
+            "python": platform.python_version(), "stoker": VERSION, "libraries": libraries}
+
+
+def _sample(source, dimensions) -> dict | None:
+    if source.first.sample:
+        return dict(source.first.sample)
+    if any(d.name == "seq_len" for d in dimensions):
+        return {"what": "sequence", "tokens": {"seq_len": 1}}
+    return None
+
+
+def _optimizer(optimizer) -> dict | None:
+    if optimizer is None:
+        return None
+
+    def plain(value):
+        return list(value) if isinstance(value, tuple) else value
+
+    groups = [{k: plain(g[k]) for k in _GROUP_KEYS if isinstance(g.get(k), (bool, int, float, tuple))}
+              for g in optimizer.param_groups]
+    return {"name": type(optimizer).__name__.lower(), "groups": groups}
+
+
+class Progress:
+    """Says on stderr what is done, once a capture has taken over two seconds."""
+
+    QUIET_S = 2.0
+
+    def __init__(self, label: str, stream=None):
+        self._label, self._stream, self._start = label, stream or sys.stderr, time.monotonic()
+
+    def __call__(self, done: int, of: int, what: str) -> None:
+        if time.monotonic() - self._start > self.QUIET_S and done < of:
+            self._stream.write(f"stoker: capturing {self._label}: {done} of {of} steps done, now {what}\n")
+            self._stream.flush()

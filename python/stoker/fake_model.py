@@ -1,0 +1,74 @@
+"""Moves a built module onto the fake device: every parameter and buffer becomes a fake tensor of the same shape."""
+
+from __future__ import annotations
+
+import torch
+
+from . import precision as precisions
+from . import rnn
+from .errors import CaptureError
+
+
+def is_compiled(module: torch.nn.Module) -> bool:
+    for part in module.modules():
+        if type(part).__name__ == "OptimizedModule" or getattr(part, "_compiled_call_impl", None) is not None:
+            return True
+    return False
+
+
+class Mover:
+    """Replaces tensors by fake ones, each once (tied weights stay tied). Use it inside the FakeTensorMode."""
+
+    def __init__(self, device_type: str, precision: str):
+        self._device = device_type
+        self._precision = precision
+        self._done: dict[int, torch.Tensor] = {}
+        self._keep = []  # ids stay unique while the originals live
+
+    def fake(self, tensor: torch.Tensor, device: str | None = None) -> torch.Tensor:
+        known = self._done.get(id(tensor))
+        if known is None:
+            dtype = precisions.parameter_dtype(tensor.dtype, self._precision)
+            known = torch.empty_strided(tuple(tensor.shape), tuple(tensor.stride()), dtype=dtype,
+                                        device=device or self._device)
+            self.remember(tensor, known)
+        return known
+
+    def remember(self, original: torch.Tensor, replacement: torch.Tensor) -> None:
+        self._done[id(original)] = replacement
+        self._keep.append(original)
+
+    def replacement(self, original: torch.Tensor) -> torch.Tensor | None:
+        return self._done.get(id(original))
+
+    def _parameter(self, old: torch.nn.Parameter) -> torch.nn.Parameter:
+        known = self._done.get(id(old))
+        if isinstance(known, torch.nn.Parameter):
+            return known
+        if isinstance(old, torch.nn.parameter.UninitializedTensorMixin):
+            raise CaptureError("the model has lazy modules whose parameters have no shape yet: "
+                               "run it once on an example, or give the sizes")
+        new = torch.nn.Parameter(self.fake(old) if known is None else known, requires_grad=old.requires_grad)
+        self.remember(old, new)
+        return new
+
+    def move(self, module: torch.nn.Module) -> None:
+        def make(count, dtype):
+            return torch.empty(count, dtype=precisions.parameter_dtype(dtype, self._precision), device=self._device)
+
+        originals = {id(p): p for p in module.parameters()}
+        for old, view in rnn.flatten_weights(module, make).items():
+            self.remember(originals[old], view)
+        for part in module.modules():
+            for name, old in part._parameters.items():
+                if old is not None:
+                    part._parameters[name] = self._parameter(old)
+            for name, old in part._buffers.items():
+                if old is not None:
+                    part._buffers[name] = self.fake(old)
+            for name, value in list(part.__dict__.items()):
+                if isinstance(value, torch.Tensor):  # a plain attribute: .cuda() would leave it on the host
+                    part.__dict__[name] = self.fake(value, "cpu")
+            if isinstance(part, torch.nn.RNNBase):
+                part._flat_weights = [getattr(part, name, None) for name in part._flat_weights_names]
+                part._flat_weight_refs = [None] * len(part._flat_weights)

@@ -1,0 +1,323 @@
+"""Writes down what PyTorch dispatches, allocates and frees while one step runs under fake tensors.
+
+A TorchDispatchMode sits on top of FakeTensorMode. It sees every ATen operator below autograd, as a GPU would get
+it. A storage that it has not seen before is an allocation; a weak reference on the storage tells of its end.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import weakref
+
+import torch
+from torch._subclasses import fake_tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from . import operators
+from .errors import DataDependentError, UnsupportedOperatorError
+
+FakeTensor = fake_tensor.FakeTensor
+_current_node = getattr(torch._C, "_current_autograd_node", lambda: None)
+_next_sequence = torch.autograd._get_sequence_nr
+_NO_SEQUENCE = 1 << 63  # AccumulateGrad and the like carry the largest number there is
+
+DTYPES = {
+    torch.float64: "f64", torch.float32: "f32", torch.float16: "f16", torch.bfloat16: "bf16", torch.int64: "i64",
+    torch.int32: "i32", torch.int16: "i16", torch.int8: "i8", torch.uint8: "u8", torch.bool: "b8",
+    torch.complex64: "c64",
+}
+for _name in ("float8_e4m3fn", "float8_e5m2"):
+    if hasattr(torch, _name):
+        DTYPES[getattr(torch, _name)] = "f8"
+
+
+class Recorder(TorchDispatchMode):
+    """Records one step. Enter it inside a FakeTensorMode and a ModuleNames of the same recorder."""
+
+    def __init__(self, device_type: str):
+        super().__init__()
+        self.device_type = device_type
+        self.events: list = []  # ("p", phase) ("a", id) ("f", id) ("s", reason) ("o", Operator)
+        self.bytes: list[int] = []
+        self.kinds: list[str] = []
+        self.modules = [""]  # names; an operator refers to one by position
+        self.module_stack = [0]
+        self.item_calls = 0
+        self.math_attention = 0
+        self.decomposed: dict[str, int] = {}
+        self.released: list[int] | None = None  # after the end: storages freed by dropping the step's results
+        self._ids: dict[int, int] = {}  # storage's C++ address -> id, while it lives
+        self._references: dict[int, weakref.ref] = {}
+        self._addresses: dict[int, int] = {}
+        self._module_of_sequence: dict[int, int] = {}
+        self._seen_sequence = _next_sequence()
+        self._backward_module = 0
+        self._phase = "load"
+        self._paused = False
+        self._views = 0
+        self._last_name = ""
+
+    # -- storages ------------------------------------------------------------------------------------------------
+
+    def add_storage(self, tensor, kind: str, byte_count: int | None = None) -> int:
+        """The id of the tensor's storage, which becomes known as `kind` if it was not."""
+        storage = tensor.untyped_storage()
+        address = storage._cdata
+        known = self._ids.get(address)
+        if known is not None:
+            return known
+        number = len(self.bytes)
+        self.bytes.append(storage.nbytes() if byte_count is None else byte_count)
+        self.kinds.append(kind)
+        self._ids[address] = number
+        self._addresses[number] = address
+        self._references[number] = weakref.ref(storage, lambda _, number=number: self._freed(number))
+        return number
+
+    def storage_id(self, tensor) -> int | None:
+        return self._ids.get(tensor.untyped_storage()._cdata)
+
+    def _freed(self, number: int) -> None:
+        self._references.pop(number, None)
+        self._ids.pop(self._addresses.pop(number), None)
+        if self.released is not None:
+            self.released.append(number)
+        else:
+            self.events.append(("f", number))
+
+    def alive(self) -> set[int]:
+        return set(self._addresses)
+
+    # -- phases and modules --------------------------------------------------------------------------------------
+
+    def phase(self, name: str) -> None:
+        self._assign_sequences()
+        self._phase = name
+        self.events.append(("p", name))
+
+    @contextlib.contextmanager
+    def paused(self):
+        """What runs inside is not part of the step."""
+        self._paused = True
+        try:
+            yield
+        finally:
+            self._paused = False
+
+    def enter_module(self, index: int) -> None:
+        self._assign_sequences()
+        self.module_stack.append(index)
+
+    def leave_module(self) -> None:
+        self._assign_sequences()
+        if len(self.module_stack) > 1:
+            self.module_stack.pop()
+
+    def _assign_sequences(self) -> None:
+        """Autograd nodes made since the last call belong to the module that is running now."""
+        following = _next_sequence()
+        if following > self._seen_sequence:
+            module = self.module_stack[-1]
+            for sequence in range(self._seen_sequence, following):
+                self._module_of_sequence[sequence] = module
+            self._seen_sequence = following
+
+    # -- operators -----------------------------------------------------------------------------------------------
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        if self._paused or func.namespace == "prim":  # prim: questions about a tensor, no operators
+            return func(*args, **kwargs)
+        answer = self._answer(func, args)
+        if answer is not NotImplemented:
+            return answer
+        out = self._call(func, args, kwargs)
+        self._record(func, args, kwargs, out)
+        return out
+
+    def _answer(self, func, args):
+        """What fake tensors cannot do and we can."""
+        if func is torch.ops.aten._local_scalar_dense.default:
+            return self._answer_item(args[0])
+        handler = operators.HANDLERS.get(func)
+        if handler is not None:
+            out = handler(*args)
+            self._record(func, args, {}, out)
+            return out
+        return NotImplemented
+
+    def _answer_item(self, tensor):
+        constant = getattr(tensor, "constant", None)
+        if constant is not None:
+            return constant.item()
+        if not (tensor.dtype.is_floating_point or tensor.dtype is torch.bool):
+            raise DataDependentError(
+                f"the model reads an integer out of a tensor (.item()) in {self.where()}, and a capture has no values: "
+                "pass it as a Python number, or pad to a fixed size")
+        if tensor.fake_device.type == self.device_type:
+            self.item_calls += 1
+            self.events.append(("s", "item"))
+        if tensor.dtype is torch.bool:
+            return self._last_name.startswith("aten::all")  # all(...) holds, any(...) does not: checks pass
+        return 1.0
+
+    def where(self) -> str:
+        name = self.modules[self.module_stack[-1]]
+        return f"module '{name}'" if name else "the model"
+
+    def _call(self, func, args, kwargs):
+        try:
+            if operators.is_composite(func, self.device_type):  # inference_mode leaves these to the backend
+                with self:
+                    out = func.decompose(*args, **kwargs)
+                if out is not NotImplemented:
+                    if func.name() in operators.ONE_KERNEL_ON_CUDA:
+                        self.decomposed[func.name()] = self.decomposed.get(func.name(), 0) + 1
+                    return out
+            return func(*args, **kwargs)
+        except (fake_tensor.DataDependentOutputException, fake_tensor.DynamicOutputShapeException):
+            raise DataDependentError(
+                f"{func.name()} in {self.where()} makes a tensor whose size depends on the data, and a capture has no "
+                "values: use a mask of fixed size instead") from None
+        except fake_tensor.UnsupportedOperatorException:
+            raise self._unsupported(func) from None
+        except NotImplementedError as error:
+            if "Could not run" in str(error) or "no fake impl" in str(error):
+                raise self._unsupported(func) from None
+            raise
+
+    def _unsupported(self, func):
+        return UnsupportedOperatorError(
+            f"{func.name()} in {self.where()} has no fake implementation in PyTorch {torch.__version__}: "
+            "register one with torch.library.register_fake, or leave that part out")
+
+    def _on_device(self, tensor) -> bool:
+        device = tensor.fake_device if isinstance(tensor, FakeTensor) else tensor.device
+        return device.type == self.device_type
+
+    def _record(self, func, args, kwargs, out) -> None:
+        inputs, host_input = self._inputs(args, kwargs)
+        outputs = [t for t in operators.tensors(out) if self._on_device(t)]
+        name = func.name()
+        self._last_name = name
+        if not outputs and not inputs:
+            return
+        self._assign_sequences()
+        if not outputs and host_input is False and operators.copies_to_host(func):
+            self.events.append(("s", "copy"))
+        keep_empty = name.startswith("aten::_cudnn_rnn")
+        fresh, described = False, []
+        for tensor in outputs:
+            known = self.storage_id(tensor)
+            if known is None:
+                if tensor.untyped_storage().nbytes() == 0 and not keep_empty:
+                    continue
+                known = self.add_storage(tensor, "transient")
+                self.events.append(("a", known))
+                fresh = True
+            described.append((*self.describe(tensor), known))
+        if not fresh and not func._schema.is_mutable:
+            self._views += 1
+            return
+        self._write(func, args, kwargs, inputs, described)
+        if host_input and operators.copies_to_host(func) and not kwargs.get("non_blocking"):
+            self.events.append(("s", "copy"))
+
+    def _inputs(self, args, kwargs):
+        """The described tensor arguments on the device, and whether there was one on the host (None: none at all)."""
+        described, host = [], None
+        for tensor in operators.tensors((args, kwargs)):
+            if not self._on_device(tensor):
+                host = True
+                continue
+            if host is None:
+                host = False
+            known = self.storage_id(tensor)
+            if known is None:
+                if tensor.untyped_storage().nbytes() == 0:
+                    continue
+                known = self.add_storage(tensor, "buffer")  # lived before the step, registered nowhere
+            described.append((*self.describe(tensor), known))
+        return described, host
+
+    def _write(self, func, args, kwargs, inputs, outputs) -> None:
+        attributes = operators.attributes(func, args, kwargs)
+        if self._views:
+            attributes["v"] = self._views
+            self._views = 0
+        node = _current_node()
+        backward = node is not None and not torch.is_grad_enabled()
+        if backward:
+            sequence = node._sequence_nr()
+            if sequence < _NO_SEQUENCE:
+                self._backward_module = self._module_of_sequence.get(sequence, self._backward_module)
+            if sequence >= _NO_SEQUENCE or func is torch.ops.aten.add.Tensor:
+                sequence = -1  # gradients that meet are added by the engine, while the node of one of them is current
+            module = self._backward_module
+        else:
+            sequence = self._forward_sequence(func, args, kwargs)
+            module = self._backward_module if node is None and self._phase == "backward" else self.module_stack[-1]
+        self.events.append(("o", func.name(), module, sequence, backward, tuple(inputs), tuple(outputs), attributes))
+
+    def _forward_sequence(self, func, args, kwargs) -> int:
+        """The sequence number of the autograd node that this operator got, or -1."""
+        abstract = func.namespace == "stoker"  # runs inside an autograd.Function, whose node was made last
+        if not abstract and not torch.is_grad_enabled():
+            return -1
+        for tensor in operators.tensors((args, kwargs)):
+            if tensor.requires_grad:
+                return _next_sequence() - 1
+        return -1
+
+    def describe(self, tensor) -> tuple:
+        dtype = DTYPES.get(tensor.dtype)
+        if dtype is None:
+            raise UnsupportedOperatorError(f"tensors of {tensor.dtype} in {self.where()} are not supported: cast them")
+        shape = tuple(tensor.shape)
+        return dtype, shape, operators.memory_order(shape, tensor.stride())
+
+
+class ModuleNames:
+    """Keeps a recorder's module stack, by hooks on every module's forward."""
+
+    def __init__(self, recorder: Recorder, model: torch.nn.Module):
+        self._recorder = recorder
+        self._index = {}
+        for name, module in model.named_modules():
+            if name:
+                self._index[id(module)] = len(recorder.modules)
+                recorder.modules.append(name)
+            else:
+                self._index[id(module)] = 0
+
+    def __enter__(self):
+        hooks, recorder = torch.nn.modules.module, self._recorder
+
+        def before(module, args):
+            recorder.enter_module(self._index.get(id(module), recorder.module_stack[-1]))
+
+        def after(module, args, out):
+            recorder.leave_module()
+
+        self._handles = [hooks.register_module_forward_pre_hook(before), hooks.register_module_forward_hook(after)]
+        return self
+
+    def __exit__(self, *exception):
+        for handle in self._handles:
+            handle.remove()
+
+
+class quiet_collector:
+    """No cyclic garbage collection while a step runs: frees would come at times that mean nothing."""
+
+    def __enter__(self):
+        gc.collect()
+        gc.freeze()
+        self._was_enabled = gc.isenabled()
+        gc.disable()
+
+    def __exit__(self, *exception):
+        gc.unfreeze()
+        if self._was_enabled:
+            gc.enable()

@@ -1,0 +1,96 @@
+"""Recurrent layers as cuDNN's one operator: aten::_cudnn_rnn, with the weights in one buffer.
+
+nn.GRU and its like call a kernel that fake tensors do not have. cuDNN's operator has a fake implementation for the
+forward; the backward is answered here: gradients of input and states, and one buffer that all weight gradients view.
+"""
+
+from __future__ import annotations
+
+import torch
+
+from . import operators
+
+_VF = torch._C._VariableFunctions
+FUNCTIONS = {_VF.rnn_relu: 0, _VF.rnn_tanh: 1, _VF.lstm: 2, _VF.gru: 3}  # cuDNN's numbers of the modes
+LSTM = 2
+
+
+def flatten_weights(module: torch.nn.Module, make) -> dict:
+    """For each recurrent layer in `module`: its parameters as views of one buffer, as flatten_parameters() leaves them on CUDA.
+
+    `make(size, dtype)` allocates the buffer. Returns id(old parameter) -> tensor to use instead.
+    """
+    views = {}
+    for layer in module.modules():
+        if not isinstance(layer, torch.nn.RNNBase):
+            continue
+        weights = [w for w in layer._flat_weights if isinstance(w, torch.nn.Parameter)]
+        if not weights or any(id(w) in views for w in weights):
+            continue
+        buffer = make(sum(w.numel() for w in weights), weights[0].dtype)
+        offset = 0
+        for weight in weights:
+            views[id(weight)] = buffer[offset:offset + weight.numel()].view(weight.shape)
+            offset += weight.numel()
+    return views
+
+
+class _CastWeights(torch.autograd.Function):
+    """What autocast does to a recurrent layer: one new half-precision buffer, and each weight copied into it."""
+
+    @staticmethod
+    def forward(ctx, dtype, *weights):
+        ctx.dtype = weights[0].dtype
+        buffer = torch.empty(sum(w.numel() for w in weights), dtype=dtype, device=weights[0].device)
+        views, offset = [], 0
+        for weight in weights:
+            view = buffer[offset:offset + weight.numel()].view(weight.shape)
+            view.copy_(weight)
+            views.append(view)
+            offset += weight.numel()
+        return tuple(views)
+
+    @staticmethod
+    def backward(ctx, *grads):
+        return (None, *(g.to(ctx.dtype) for g in grads))
+
+
+def run(mode, input, hx, weights, has_biases, layers, dropout, train, bidirectional, batch_first=None):
+    """Stands in for torch.gru, torch.lstm, torch.rnn_tanh and torch.rnn_relu on tensors that are not packed."""
+    if not isinstance(has_biases, bool) or input.device.type != "cuda":
+        return NotImplemented  # the packed form has other arguments here; on CPU the plain path works
+    state, cell = (hx[0], hx[1]) if mode == LSTM else (hx, None)
+    if torch.is_autocast_enabled("cuda"):
+        dtype = torch.get_autocast_dtype("cuda")
+        input, state = input.to(dtype), state.to(dtype)
+        cell = None if cell is None else cell.to(dtype)
+        if weights[0].dtype is torch.float32:
+            weights = _CastWeights.apply(dtype, *weights)
+    hidden = weights[1].shape[0] // {LSTM: 4, 3: 3}.get(mode, 1)
+    per_layer = len(weights) // (layers * (2 if bidirectional else 1))
+    projected = hidden if weights[1].shape[1] == hidden else weights[1].shape[1]
+    proj_size = 0 if projected == hidden else projected
+    out = torch._cudnn_rnn(input, list(weights), per_layer, None, state, cell, mode, hidden, proj_size, layers,
+                           batch_first, float(dropout), bool(train), bool(bidirectional), [], None)
+    return (out[0], out[1], out[2]) if mode == LSTM else (out[0], out[1])
+
+
+def _backward(input, weight, weight_stride0, weight_buf, hx, cx, output, grad_output, grad_hy, grad_cy, mode,
+              hidden_size, proj_size, num_layers, batch_first, dropout, train, bidirectional, batch_sizes,
+              dropout_state, reserve, output_mask):
+    """aten::_cudnn_rnn_backward under fake tensors."""
+    dx = torch.empty_like(input, memory_format=torch.contiguous_format)
+    dhx = torch.empty_like(hx, memory_format=torch.contiguous_format)
+    dcx = torch.empty_like(cx, memory_format=torch.contiguous_format) if cx is not None else None
+    if not output_mask[3]:
+        return dx, dhx, dcx, []
+    buffer = torch.empty(sum(w.numel() for w in weight), dtype=weight[0].dtype, device=weight[0].device)
+    grads, offset = [], 0
+    for one in weight:
+        grads.append(buffer[offset:offset + one.numel()].view(one.shape))
+        offset += one.numel()
+    return dx, dhx, dcx, grads
+
+
+if hasattr(torch.ops.aten, "_cudnn_rnn_backward"):
+    operators.HANDLERS[torch.ops.aten._cudnn_rnn_backward.default] = _backward

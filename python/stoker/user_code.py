@@ -1,0 +1,55 @@
+"""Runs the user's own code; what it raises is shown with its frames and without ours."""
+
+from __future__ import annotations
+
+import contextlib
+import pathlib
+import traceback
+
+from .errors import CaptureError, UserCodeError
+
+_OURS = str(pathlib.Path(__file__).resolve().parent)
+
+
+def _is_library(filename: str) -> bool:
+    return "site-packages" in filename or "dist-packages" in filename or filename.startswith("<")
+
+
+def trimmed(error: BaseException) -> str:
+    """The traceback of `error`: the user's frames, and the last frame if that is inside a library."""
+    frames = [f for f in traceback.extract_tb(error.__traceback__)
+              if not str(pathlib.Path(f.filename).resolve()).startswith(_OURS)]
+    wanted = [f for f in frames if not _is_library(f.filename)]
+    if frames and (not wanted or frames[-1] is not wanted[-1]):
+        wanted.append(frames[-1])
+    text = "".join(traceback.format_list(wanted))
+    message = "".join(traceback.format_exception_only(type(error), error))
+    return f"Traceback (your frames):\n{text}{message}" if wanted else message
+
+
+@contextlib.contextmanager
+def user_code(what: str):
+    """Turns an exception of the user's code into a UserCodeError; ours pass through."""
+    try:
+        yield
+    except CaptureError:
+        raise
+    except Exception as error:
+        cause = _capture_error_behind(error)
+        if cause is not None:
+            raise cause from None
+        first = (str(error).strip().splitlines() or [""])[0]
+        detail = f"{type(error).__name__}: {first}" if first else type(error).__name__
+        raise UserCodeError(f"{what} ({detail}); correct the code named in the traceback above",
+                            trimmed(error)) from None
+
+
+def _capture_error_behind(error: BaseException):
+    """Libraries that catch and raise anew: a CaptureError at the root is what people should read."""
+    seen = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        if isinstance(error, CaptureError):
+            return error
+        error = error.__cause__ or error.__context__
+    return None
