@@ -35,7 +35,7 @@ struct Gpu {
   Bytes memory;           ///< nameplate
   Bytes usable_memory;    ///< what cudaMemGetInfo calls total; below the nameplate
   double bandwidth = 0;   ///< bytes/s
-  Bytes l2;
+  Bytes l2;              ///< 0 = unknown
   double pcie_bandwidth = 0;  ///< bytes/s, one direction, x16 nominal
   std::string link;           ///< "NVLink 2", "" = PCIe only
   double link_bandwidth = 0;  ///< bytes/s, per GPU, both directions together as data sheets say
@@ -46,6 +46,9 @@ struct Gpu {
   /// Bytes on the device outside PyTorch's allocator (context, kernels, libraries); nullopt: default.
   std::optional<Bytes> context_memory;
   double price_per_hour = 0;  ///< 0 = unknown
+  /// What the name that was typed left open and how it was settled ("v100 taken as ..."), for the
+  /// report's "Assumed" line; empty when nothing was.
+  std::string assumption;
 };
 
 /// The computer around the GPUs.
@@ -59,6 +62,8 @@ struct Host {
   bool is_this_machine = false;
   /// CPU speed relative to the machine that a probe ran on (1 = the same).
   double relative_core_speed = 1;
+  /// Which figures were filled in rather than given or read; empty when none were.
+  std::string assumption;
 };
 
 /// A host and its GPUs, all of one kind.
