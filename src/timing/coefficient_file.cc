@@ -1,0 +1,188 @@
+#include <nlohmann/json.hpp>
+
+#include "base/files.h"
+#include "base/text.h"
+#include "timing/coefficients.h"
+
+namespace stoker {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr Bytes kLargestFile = 4 * kMiB;
+constexpr int kMajor = 1;
+
+/// Nested objects of numbers become dotted names; "classes" only groups and leaves no trace. Texts other
+/// than `basis` are remarks for people.
+Status flatten(const Json& node, const std::string& prefix, const std::string& where,
+               CoefficientPatch& patch) {
+  for (const auto& [key, value] : node.items()) {
+    const std::string name = prefix.empty() ? key : prefix + "." + key;
+    if (value.is_object()) {
+      if (auto s = flatten(value, prefix.empty() && key == "classes" ? "" : name, where, patch); !s) {
+        return s;
+      }
+    } else if (value.is_number()) {
+      patch.values.emplace_back(name, value.get<double>());
+    } else if (value.is_string()) {
+      if (name == "basis") patch.basis = value.get<std::string>();
+    } else {
+      return fail(ErrorCode::kBadInput, "\"" + name + "\" must be a number, a text or an object", where);
+    }
+  }
+  return {};
+}
+
+Result<CoefficientPatch> patch_from(const Json& node, const std::string& where) {
+  if (!node.is_object()) return fail(ErrorCode::kBadInput, "must be an object", where);
+  CoefficientPatch patch;
+  if (auto s = flatten(node, "", where, patch); !s) return tl::unexpected(s.error());
+  Coefficients trial;
+  if (auto s = apply(patch, trial); !s) {
+    return fail(s.error().code, s.error().text(), where);
+  }
+  return patch;
+}
+
+Result<std::vector<FabricFit>> fits_from(const Json& node, const std::string& where) {
+  std::vector<FabricFit> fits;
+  if (!node.is_array()) return fail(ErrorCode::kBadInput, "\"all_reduce\" must be a list", where);
+  for (const Json& entry : node) {
+    const std::string here = where + ": all_reduce[" + std::to_string(fits.size()) + "]";
+    FabricFit fit;
+    if (!entry.is_object() || !entry.contains("fabric") || !entry["fabric"].is_string()) {
+      return fail(ErrorCode::kBadInput, "needs a \"fabric\"", here);
+    }
+    fit.fabric = entry["fabric"].get<std::string>();
+    const auto number = [&](const char* key) {
+      return entry.contains(key) && entry[key].is_number() ? entry[key].get<double>() : -1.0;
+    };
+    const double ranks = number("ranks");
+    fit.alpha_us = number("alpha_us");
+    fit.bandwidth = number("bus_gb_s") * 1e9;
+    fit.spread = number("spread");
+    if (!(ranks >= 2 && ranks <= 1e6) || !(fit.alpha_us >= 0) || !(fit.bandwidth > 0) ||
+        !(fit.spread >= 0)) {
+      return fail(ErrorCode::kBadInput,
+                  "needs \"ranks\" of at least 2, \"alpha_us\", \"bus_gb_s\" above 0 and \"spread\"", here);
+    }
+    fit.ranks = static_cast<int>(ranks);
+    fits.push_back(std::move(fit));
+  }
+  return fits;
+}
+
+using NamedPatches = std::vector<std::pair<std::string, CoefficientPatch>>;
+
+Result<NamedPatches> named_patches(const Json& root, const char* section, const std::string& where) {
+  NamedPatches patches;
+  if (!root.contains(section)) return patches;
+  if (!root[section].is_object()) {
+    return fail(ErrorCode::kBadInput, "\"" + std::string(section) + "\" must be an object", where);
+  }
+  for (const auto& [name, node] : root[section].items()) {
+    auto patch = patch_from(node, where + ": " + section + "." + name);
+    if (!patch) return tl::unexpected(patch.error());
+    patches.emplace_back(name, std::move(*patch));
+  }
+  return patches;
+}
+
+Status check_version(const Json& root, const std::string& where) {
+  if (!root.is_object() || root.value("format", Json()) != "stoker-timing-coefficients") {
+    return fail(ErrorCode::kBadInput, "this is not a file of time coefficients", where);
+  }
+  const Json version = root.value("schema_version", Json());
+  if (!version.is_array() || version.empty() || !version[0].is_number_integer()) {
+    return fail(ErrorCode::kBadInput, "\"schema_version\" must be a list of two integers", where);
+  }
+  if (version[0].get<std::int64_t>() != kMajor) {
+    return fail(ErrorCode::kTooNew,
+                "this file of time coefficients has another major version; update stoker", where);
+  }
+  return {};
+}
+
+Status overlay(const NamedPatches& patches, std::string_view name, CoefficientLevel level,
+               Coefficients& out) {
+  for (const auto& [key, patch] : patches) {
+    if (simplified(key) != simplified(name)) continue;
+    out.level = level;
+    if (!patch.basis.empty()) out.basis = patch.basis;
+    return apply(patch, out);
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<CoefficientFile> CoefficientFile::parse(std::string_view text, const std::string& where) {
+  const Json root = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (root.is_discarded()) {
+    return fail(ErrorCode::kBadInput, "not valid JSON: cut short or damaged; install stoker anew", where);
+  }
+  if (auto s = check_version(root, where); !s) return tl::unexpected(s.error());
+  CoefficientFile file;
+  if (root.contains("base")) {
+    auto patch = patch_from(root["base"], where + ": base");
+    if (!patch) return tl::unexpected(patch.error());
+    if (auto s = apply(*patch, file.base_); !s) return tl::unexpected(s.error());
+    file.base_.level = CoefficientLevel::kBase;
+    if (!patch->basis.empty()) file.base_.basis = patch->basis;
+  }
+  if (root.contains("all_reduce")) {
+    auto fits = fits_from(root["all_reduce"], where);
+    if (!fits) return tl::unexpected(fits.error());
+    file.base_.collective.fits = std::move(*fits);
+  }
+  struct Section {
+    const char* name;
+    NamedPatches* target;
+  };
+  for (const Section& section : {Section{"architectures", &file.architectures_},
+                                 Section{"chips", &file.chips_}, Section{"gpus", &file.gpus_}}) {
+    auto patches = named_patches(root, section.name, where);
+    if (!patches) return tl::unexpected(patches.error());
+    *section.target = std::move(*patches);
+  }
+  return file;
+}
+
+Result<CoefficientFile> CoefficientFile::load(const std::filesystem::path& path) {
+  auto text = read_file(path, kLargestFile);
+  if (!text) return tl::unexpected(text.error());
+  return parse(*text, path.string());
+}
+
+Result<CoefficientFile> CoefficientFile::load_shipped() {
+  auto folder = data_folder();
+  if (!folder) return tl::unexpected(folder.error());
+  return load(*folder / "coefficients" / "timing.json");
+}
+
+Result<Coefficients> CoefficientFile::for_gpu(const Gpu& gpu,
+                                              const CoefficientPatch* calibration) const {
+  Coefficients out = base_;
+  struct Layer {
+    const NamedPatches& patches;
+    std::string_view name;
+    CoefficientLevel level;
+  };
+  for (const Layer& layer :
+       {Layer{architectures_, architecture_name(gpu.architecture), CoefficientLevel::kArchitecture},
+        Layer{chips_, gpu.chip, CoefficientLevel::kChip},
+        Layer{gpus_, gpu.name, CoefficientLevel::kGpu}}) {
+    if (layer.name.empty()) continue;
+    if (auto s = overlay(layer.patches, layer.name, layer.level, out); !s) {
+      return tl::unexpected(s.error());
+    }
+  }
+  if (calibration != nullptr) {
+    if (auto s = apply(*calibration, out); !s) return tl::unexpected(s.error());
+    out.level = CoefficientLevel::kCalibrated;
+    out.basis = calibration->basis.empty() ? "calibrated on this GPU" : calibration->basis;
+  }
+  return out;
+}
+
+}  // namespace stoker

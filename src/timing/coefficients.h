@@ -1,0 +1,160 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+#include "machine/machine.h"
+
+namespace stoker {
+
+/// What efficiencies are fitted for: finer than KernelClass, because the library runs different kernels
+/// for them (docs/time-model.md, "Cost classes").
+enum class CostClass : std::uint8_t {
+  kGemm, kGemmWeight, kTensorGemm, kTensorGemmWeight,
+  kConvolution, kConvolutionInput, kConvolutionWeight, kWinograd,
+  kTensorConvolution, kTensorConvolutionInput, kTensorConvolutionWeight, kLayoutTranspose,
+  kGroupedConvolution, kGroupedConvolutionNhwc,
+  kDepthwise, kDepthwiseNhwc, kDepthwiseWeight, kDepthwiseWeightNhwc,
+  kFlashAttention, kMemoryEfficientAttention, kMathAttention,
+  kNormalization, kNormalizationBackward, kSoftmax, kReduction, kElementwise, kGather, kPooling,
+  kResample, kRnn, kCopy, kOptimizer, kFill, kHostToDevice, kCollective, kUncosted
+};
+inline constexpr std::size_t kCostClasses = 36;
+[[nodiscard]] std::string_view name_of(CostClass cost_class);
+
+/// Fractions of what the data sheet promises that kernels of one class reach.
+struct ClassCoefficients {
+  double compute = 0.8;  ///< of the capped peak rate; below 1 unless an algorithm saves arithmetic
+  double memory = 0.8;   ///< of the nameplate bandwidth
+  double spread = 0.5;   ///< 90 % relative half-width of the class's time, from measured residuals
+};
+
+struct KernelCoefficients {
+  double floor_us = 2.0;         ///< device time of an empty kernel and the gap to the next
+  double launch_us = 1.5;        ///< each further device kernel of the same library call
+  double l2_speedup = 2.0;       ///< bandwidth while a kernel's bytes stay in the L2 cache
+  double l2_share = 0.6;         ///< of the L2 that one kernel's operands can count on
+  double tile_prologue = 24;     ///< elements of k that filling and draining a tile's pipeline costs
+  double unaligned_tensor = 0.5; ///< tensor-core rate when an operand's rows are not 16-byte aligned
+  double recurrence_us = 4.0;    ///< latency of one time step of a recurrent layer
+  /// Compute time on tensor cores goes with peak^-exponent: fast GPUs are fed worse than slow ones.
+  double tensor_exponent = 0.65;
+  double tensor_reference = 71.2e12;  ///< FLOP/s of the GPU at which the discount is 1 (RTX 3090, FP16)
+};
+
+/// Sustained power bounds the clock: share of TDP over the energy of one FLOP.
+struct PowerCoefficients {
+  double share = 0.85;      ///< of the TDP that arithmetic may draw
+  double pj_28nm = 30;      ///< per FP32 FLOP: Kepler, Maxwell
+  double pj_16nm = 14;      ///< Pascal, Volta, Turing
+  double pj_7nm = 6.5;      ///< Ampere, CDNA
+  double pj_5nm = 4.2;      ///< Ada, Hopper, Blackwell
+  double half_tensor = 5;   ///< FLOPs of an FP16/BF16 tensor core for the energy of one FP32 FLOP
+  double tf32_tensor = 2.5; ///< the same for TF32
+};
+
+/// Microseconds on a core of relative speed 1.
+struct HostCoefficients {
+  double forward_us = 18;    ///< one operator from Python: module call, dispatch, autograd graph
+  double backward_us = 12;   ///< one operator from the autograd engine
+  double optimizer_us = 30;  ///< one foreach or fused call of the optimizer
+  double view_us = 3.5;      ///< one view operator
+  double launch_us = 3.5;    ///< each further device kernel of an operator
+  double synchronize_us = 15;  ///< noticing on the host that the device has finished
+  double step_us = 150;      ///< Python between steps: zero_grad, loop, loader hand-over
+  double spread = 0.5;       ///< 90 % relative half-width of host time
+};
+
+struct CopyCoefficients {
+  double pinned = 0.8;     ///< of the nominal PCIe bandwidth
+  double pageable = 0.35;  ///< the same when the driver stages through its own buffer
+  double latency_us = 10;
+};
+
+/// Ring all-reduce t = alpha + 2 (n - 1) / n * bytes / bus bandwidth, of one fabric and count.
+struct FabricFit {
+  std::string fabric;  ///< "NVLink 3", "PCIe", or "network"
+  int ranks = 2;
+  double alpha_us = 0;
+  double bandwidth = 0;  ///< bus bandwidth, bytes/s
+  double spread = 0.1;   ///< 90 % relative half-width
+};
+
+struct CollectiveCoefficients {
+  std::vector<FabricFit> fits;
+  double contention = 0.04;  ///< slow-down of kernels while a collective runs beside them
+  double pcie_share = 0.75;  ///< bus bandwidth over nominal PCIe bandwidth, where no fit exists
+  double link_share = 0.75;  ///< bus bandwidth over half the link's two-way figure, likewise
+  double network_share = 0.8;
+  double alpha_us = 30;      ///< plus alpha_rank_us for each rank, likewise
+  double alpha_rank_us = 6;
+  double network_alpha_us = 20;  ///< for each node beyond the first
+  double unfitted_spread = 0.5;
+};
+
+/// What a set of coefficients was fitted on; each step down has a wider band.
+enum class CoefficientLevel : std::uint8_t { kPrior, kBase, kArchitecture, kChip, kGpu, kCalibrated };
+
+/// Everything the time model knows beyond data sheets, resolved for one GPU. Built-in values are priors
+/// (docs/time-model.md says where each comes from); the shipped file replaces what was fitted.
+struct Coefficients {
+  std::array<ClassCoefficients, kCostClasses> classes;
+  KernelCoefficients kernel;
+  PowerCoefficients power;
+  HostCoefficients host;
+  CopyCoefficients copy;
+  CollectiveCoefficients collective;
+  double common_spread = 0.1;   ///< 90 % relative half-width that all kernels of a GPU share (clocks)
+  double tensor_spread = 0.25;  ///< further half-width of time spent on tensor cores
+  CoefficientLevel level = CoefficientLevel::kPrior;
+  std::string basis = "built-in priors";
+
+  Coefficients();
+  [[nodiscard]] const ClassCoefficients& of(CostClass c) const {
+    return classes[static_cast<std::size_t>(c)];
+  }
+};
+
+/// Named values that replace some of a Coefficients: "gemm.compute", "kernel.floor_us". The form in which
+/// an architecture, a GPU or a calibration overrides what is below it.
+struct CoefficientPatch {
+  std::vector<std::pair<std::string, double>> values;
+  std::string basis;  ///< "4,045 convolution and 3,004 GEMM rows"
+};
+
+/// Refuses unknown names (nearest one suggested) and values that are not finite and positive.
+[[nodiscard]] Status apply(const CoefficientPatch& patch, Coefficients& coefficients);
+
+/// The value that a name stands for; error for unknown names.
+[[nodiscard]] Result<double> value_of(const Coefficients& coefficients, std::string_view name);
+
+/// The shipped file: a base for all GPUs, and what architectures, chips and single GPUs change about it.
+class CoefficientFile {
+ public:
+  /// `text` is JSON (docs/time-model.md, "The coefficient file"); `where` names it in errors.
+  [[nodiscard]] static Result<CoefficientFile> parse(std::string_view text, const std::string& where);
+  [[nodiscard]] static Result<CoefficientFile> load(const std::filesystem::path& path);
+  /// data/coefficients/timing.json of the data folder.
+  [[nodiscard]] static Result<CoefficientFile> load_shipped();
+
+  /// base <- architecture <- chip <- GPU <- calibration, the last of a machine file when there is one.
+  [[nodiscard]] Result<Coefficients> for_gpu(const Gpu& gpu,
+                                             const CoefficientPatch* calibration = nullptr) const;
+
+ private:
+  Coefficients base_;
+  std::vector<std::pair<std::string, CoefficientPatch>> architectures_;  ///< by name, "volta"
+  std::vector<std::pair<std::string, CoefficientPatch>> chips_;  ///< "GV100": same chip, other board
+  std::vector<std::pair<std::string, CoefficientPatch>> gpus_;   ///< by catalogue key
+};
+
+/// "volta"; how the coefficient file names architectures.
+[[nodiscard]] std::string_view architecture_name(Architecture architecture);
+
+}  // namespace stoker

@@ -1,0 +1,64 @@
+#include "timing/step_band.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <string>
+
+namespace stoker {
+namespace {
+
+/// PCIe copies vary with chipset and NUMA node.
+constexpr double kCopySpread = 0.3;
+
+std::string percent(double share) { return std::to_string(static_cast<int>(std::lround(share * 100))) + " %"; }
+
+double squared(double x) { return x * x; }
+
+}  // namespace
+
+void add_band(const Program& program, const std::vector<KernelCost>& costs, const CostModel& model,
+              const AllReduceModel& all_reduce, StepTime& out) {
+  const Coefficients& c = model.coefficients();
+  std::array<double, kCostClasses> by_class{};
+  double all = 0, tensor = 0, without_rule = 0;
+  for (const Instruction& in : program.iteration) {
+    if (in.kind != InstructionKind::kLaunch || in.when == When::kFirst || in.value >= costs.size()) continue;
+    const Kernel& kernel = program.kernels[in.value];
+    const KernelCost& cost = costs[in.value];
+    const double time = cost.time.count();
+    out.class_device[static_cast<std::size_t>(kernel.kernel_class)] += cost.time;
+    if (kernel.kernel_class == KernelClass::kHostToDevice) continue;
+    by_class[static_cast<std::size_t>(cost.cost_class)] += time;
+    all += time;
+    if (!cost.has_rule) without_rule += time;
+    if (cost.bound == Bound::kCompute && model.device().tensor[static_cast<std::size_t>(kernel.unit)]) {
+      tensor += time;
+    }
+  }
+  double device = squared(c.common_spread);
+  if (all > 0) {
+    for (std::size_t i = 0; i < kCostClasses; ++i) device += squared(by_class[i] / all * c.classes[i].spread);
+    device += squared(tensor / all * c.tensor_spread);
+    device += squared(without_rule / all * c.of(CostClass::kUncosted).spread);
+    out.uncosted_share = without_rule / all;
+  }
+  const double total = std::max(1.0, out.total.count());
+  const double on_device = std::min(1.0, out.device.count() / total);
+  const double variance = squared(on_device) * device +
+                          squared(out.exposed_host.count() / total * c.host.spread) +
+                          squared(out.exposed_copy.count() / total * kCopySpread) +
+                          squared(out.exposed_communication.count() / total * all_reduce.spread);
+  // Errors of times are ratios: as likely r times too long as r times too short.
+  const double relative = std::sqrt(variance);
+  out.band = {relative / (1 + relative), relative};
+
+  out.basis = c.basis;
+  if (all_reduce.ranks > 1 && out.communication.count() > 0) out.basis += "; " + all_reduce.basis;
+  if (out.uncosted_share >= 0.005) {
+    out.basis += "; " + percent(out.uncosted_share) + " of device time without a cost rule";
+  }
+  if (out.host_bound()) out.basis += "; host dispatch times are priors";
+}
+
+}  // namespace stoker

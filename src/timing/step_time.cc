@@ -1,0 +1,120 @@
+#include "timing/step_time.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "timing/step_band.h"
+#include "timing/step_replay.h"
+
+namespace stoker {
+namespace {
+
+constexpr std::array<MathUnit, kMathUnits> kUnits{
+    MathUnit::kFp32, MathUnit::kTf32Tensor, MathUnit::kFp16Tensor, MathUnit::kBf16Tensor,
+    MathUnit::kFp16, MathUnit::kFp64,       MathUnit::kInteger};
+
+RankLayout layout_of(const Machine& machine, const StepTimeOptions& options) {
+  return {std::max(1, options.gpus > 0 ? options.gpus : machine.gpu_count),
+          std::max(1, options.nodes > 0 ? options.nodes : machine.nodes)};
+}
+
+void count_oddities(const Program& program, const std::vector<KernelCost>& costs, const Device& device,
+                    Diagnostics& diagnostics) {
+  const auto without = std::count_if(costs.begin(), costs.end(), [](const auto& c) { return !c.has_rule; });
+  if (without > 0) {
+    diagnostics.add("uncosted_kernel", Severity::kWarning,
+                    "kernels without a cost rule were costed by the bytes they move", without);
+  }
+  if (device.guessed) {
+    diagnostics.add("gpu_figures_missing", Severity::kWarning,
+                    "the GPU's FP32 rate or bandwidth is unknown; a mid-range GPU's stands in");
+  }
+  if (program.kernels.empty()) {
+    diagnostics.add("empty_program", Severity::kWarning, "the step launches nothing");
+  }
+}
+
+/// Times the arithmetic of one steady iteration against the data sheet.
+void add_utilization(const Program& program, const Machine& machine, StepTime& out) {
+  std::array<double, kMathUnits> flops{};
+  double all = 0;
+  for (const Instruction& in : program.iteration) {
+    if (in.kind != InstructionKind::kLaunch || in.when == When::kFirst) continue;
+    if (in.value >= program.kernels.size()) continue;
+    const Kernel& kernel = program.kernels[in.value];
+    const double f = kernel.flops.count();
+    flops[static_cast<std::size_t>(kernel.unit)] += f;
+    all += f;
+  }
+  const auto most = std::max_element(flops.begin(), flops.end()) - flops.begin();
+  out.main_unit = kUnits[static_cast<std::size_t>(most)];
+  if (out.total.count() > 0) {
+    out.mfu = all / (seconds(out.total) * nominal_peak(machine.gpu, out.main_unit));
+    out.busy = std::min(1.0, (out.device + out.exposed_communication) / out.total);
+  }
+}
+
+}  // namespace
+
+StepTime predict_step(const Program& program, const Machine& machine, const Coefficients& coefficients,
+                      const StepTimeOptions& options) {
+  CostModel model(machine.gpu, coefficients);
+  model.set_pinned(options.pinned_copy);
+  std::vector<KernelCost> costs;
+  costs.reserve(program.kernels.size());
+  for (const Kernel& kernel : program.kernels) costs.push_back(model.cost_of(kernel));
+
+  StepTime out;
+  out.kernel_times.reserve(costs.size());
+  for (const KernelCost& cost : costs) out.kernel_times.push_back(cost.time);
+
+  const AllReduceModel all_reduce =
+      all_reduce_model(machine, layout_of(machine, options), coefficients.collective);
+  const double speed = machine.host.relative_core_speed;
+  const ReplaySettings settings{.host = coefficients.host,
+                                .core_speed = std::isfinite(speed) && speed > 0 ? speed : 1,
+                                .contention = coefficients.collective.contention,
+                                .all_reduce = all_reduce,
+                                .pinned = options.pinned_copy,
+                                .queue_depth = options.queue_depth};
+  const ReplayedIteration steady = replay_until_steady(program, out.kernel_times, settings);
+  out.total = Nanos(steady.total);
+  out.device = Nanos(steady.device);
+  out.host = Nanos(steady.host);
+  out.exposed_host = Nanos(steady.starved);
+  out.copy = Nanos(steady.copy);
+  out.exposed_copy = Nanos(steady.exposed_copy);
+  out.communication = Nanos(steady.communication);
+  out.exposed_communication = Nanos(steady.exposed_communication);
+  for (std::size_t p = 0; p < kStepPhases; ++p) {
+    out.phase_device[p] = Nanos(steady.phase_device[p]);
+    out.phase_elapsed[p] = Nanos(steady.phase_elapsed[p]);
+  }
+  add_utilization(program, machine, out);
+  count_oddities(program, costs, model.device(), out.diagnostics);
+  add_band(program, costs, model, all_reduce, out);
+  return out;
+}
+
+std::vector<OperatorTime> slowest_operators(const Program& program, const StepTime& step_time,
+                                            std::size_t n) {
+  // Kernels that the captured step does not contain are told apart by class.
+  std::map<std::pair<std::uint32_t, KernelClass>, double> sums;
+  for (const Instruction& in : program.iteration) {
+    if (in.kind != InstructionKind::kLaunch || in.when == When::kFirst) continue;
+    if (in.value >= step_time.kernel_times.size()) continue;
+    const Kernel& kernel = program.kernels[in.value];
+    sums[{kernel.source, kernel.kernel_class}] += step_time.kernel_times[in.value].count();
+  }
+  std::vector<OperatorTime> all;
+  all.reserve(sums.size());
+  for (const auto& [key, time] : sums) all.push_back({key.first, key.second, Nanos(time)});
+  const auto middle = all.begin() + static_cast<std::ptrdiff_t>(std::min(n, all.size()));
+  std::partial_sort(all.begin(), middle, all.end(),
+                    [](const OperatorTime& a, const OperatorTime& b) { return a.time > b.time; });
+  all.erase(middle, all.end());
+  return all;
+}
+
+}  // namespace stoker
