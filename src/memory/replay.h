@@ -1,0 +1,107 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/units.h"
+#include "lower/program.h"
+#include "memory/allocator.h"
+#include "memory/allocator_config.h"
+
+namespace stoker {
+
+/// How much a replay finds out. A search needs the verdict, a report the rest.
+enum class ReplayDetail : std::uint8_t {
+  kVerdict,   ///< fits or not, peaks
+  kBreakdown  ///< also what was live at the peak; runs the program up to there a second time
+};
+
+struct ReplayOptions {
+  /// The optimizer's state is born in the first and the segments settle in the second; a third shows that
+  /// they did. One iteration alone is wrong by a factor.
+  int iterations = 3;
+  AllocatorConfig allocator{};
+  /// What the allocator can get from the device, memory outside it already taken off; absent: the
+  /// unconstrained peak is asked for.
+  std::optional<Bytes> capacity{};
+  /// The device's total memory, for `memory_fraction`; absent: the capacity.
+  std::optional<Bytes> total{};
+  ReplayDetail detail = ReplayDetail::kBreakdown;
+};
+
+/// A place in the execution of a Program.
+struct Moment {
+  static constexpr int kSetup = -1;
+  int iteration = kSetup;          ///< counts from 0
+  std::uint32_t instruction = 0;   ///< index into Program::setup or Program::iteration
+  /// Of the kernel that follows; absent in the setup and in an iteration without kernels.
+  std::optional<StepPhase> phase;
+};
+
+/// The allocation that failed.
+struct ReplayFailure {
+  OutOfMemory numbers;
+  BufferId buffer{};
+  BufferRole role = BufferRole::kTemporary;
+  ModuleId module{};
+  Moment moment;
+};
+
+struct IterationMemory {
+  Bytes allocated_peak, reserved_peak, requested_peak;
+  Bytes allocated_end, reserved_end;
+  std::int64_t retries = 0;
+  bool operator==(const IterationMemory&) const = default;
+};
+
+struct ModuleBytes {
+  ModuleId module{};
+  Bytes bytes;
+};
+
+/// The live blocks at the moment of the allocated peak (whole blocks, slack included).
+struct LiveBytes {
+  std::array<Bytes, kBufferRoles> by_role{};
+  std::vector<ModuleBytes> by_module;  ///< largest first
+  Bytes slack;                         ///< of the blocks: more than was requested
+};
+
+/// What a replay found. Without capacity `reserved_peak` (plus what lies outside the allocator) is what
+/// nvidia-smi would show; with it, `fits` is the verdict. The two are never mixed: under a capacity the
+/// peaks are those of a run that may have given its cache back (`retries`).
+struct MemoryOutcome {
+  std::optional<ReplayFailure> failure;
+  [[nodiscard]] bool fits() const { return !failure; }
+
+  Bytes allocated_peak, reserved_peak, requested_peak;
+  Moment peak;                    ///< first time of the allocated peak
+  LiveBytes live;                 ///< at `peak`; empty with kVerdict
+  Bytes fragmentation;            ///< reserved - allocated when reserved first reached its peak
+  std::int64_t retries = 0;       ///< > 0: runs only by giving the cache back
+  std::vector<IterationMemory> iterations;  ///< completed ones
+  bool steady = false;            ///< the last iteration is the one before it over again
+  std::vector<BufferId> skipped;  ///< optional workspaces that did not fit: the library did without
+  std::int64_t device_mallocs = 0, device_frees = 0;
+  /// Frees without an allocation, allocations without the free of an earlier one, ids out of range: a
+  /// defect of the Program. Ignored, counted.
+  std::int64_t malformed = 0;
+};
+
+/// Runs the setup and then the iterations through the caching allocator.
+///
+/// An optional workspace that does not fit is skipped, in this and in all later iterations: cuDNN catches
+/// the failure, takes another algorithm and remembers it. The attempt has given the cache back by then, and
+/// counts as a retry. Buffers of zero bytes take nothing.
+[[nodiscard]] MemoryOutcome replay(const Program& program, const ReplayOptions& options = {});
+
+/// The smallest capacity, in steps of 2 MiB, at which the program runs; just below it it does not. Bisects
+/// the simulation between nothing and the unconstrained peak. `options.capacity` is ignored.
+[[nodiscard]] Bytes smallest_capacity(const Program& program, const ReplayOptions& options = {});
+
+/// Sum of what the program needs outside the allocator (context, libraries, communication buffers).
+[[nodiscard]] Bytes outside_bytes(const Program& program);
+
+}  // namespace stoker
