@@ -1,0 +1,96 @@
+#include "input/loader_profile.h"
+
+#include <nlohmann/json.hpp>
+
+#include "base/files.h"
+
+namespace stoker {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr Bytes kFileLimit = 1 * kMiB;
+
+/// A coefficient that must be there and be neither negative nor absurd; sets `bad` otherwise.
+double coefficient(const Json& parent, const char* key, std::string& bad) {
+  const auto found = parent.find(key);
+  if (found == parent.end() || !found->is_number()) {
+    bad = std::string("\"") + key + "\" is missing or not a number";
+    return 0;
+  }
+  const auto value = found->get<double>();
+  if (!(value >= 0 && value < 1e6)) bad = std::string("\"") + key + "\" is negative or absurd";
+  return value;
+}
+
+void read_stages(const Json& root, LoaderProfile& profile, std::string& bad) {
+  const Json stages = root.value("stages", Json::object());
+  for (std::size_t s = 0; s < kStageCount; ++s) {
+    const std::string name(stage_name(static_cast<Stage>(s)));
+    const Json stage = stages.is_object() ? stages.value(name, Json::object()) : Json::object();
+    profile.stage[s].constant_ms = coefficient(stage, "constant_ms", bad);
+    profile.stage[s].ratio = coefficient(stage, "ratio", bad);
+    profile.stage[s].per_megapixel_ms = coefficient(stage, "ms_per_megapixel", bad);
+  }
+}
+
+void read_transport(const Json& root, TransportCoefficients& out, std::string& bad) {
+  const Json json = root.value("transport", Json::object());
+  const auto ms = [&](const char* key) { return kMillisecond * coefficient(json, key, bad); };
+  out.per_batch_main = ms("per_batch_main_ms");
+  out.per_tensor_main = ms("per_tensor_main_ms");
+  out.per_byte_main_ns = coefficient(json, "per_byte_main_ns", bad);
+  out.per_batch_worker = ms("per_batch_worker_ms");
+  out.per_tensor_worker = ms("per_tensor_worker_ms");
+  out.collate_shared_ns = coefficient(json, "collate_shared_ns_per_byte", bad);
+  out.collate_private_ns = coefficient(json, "collate_private_ns_per_byte", bad);
+  out.collate_per_sample = ms("collate_per_sample_ms");
+  out.fork_per_worker = ms("fork_per_worker_ms");
+  out.worker_startup = ms("worker_startup_ms");
+  out.shutdown_per_worker = ms("shutdown_per_worker_ms");
+  out.epoch_reset = ms("epoch_reset_ms");
+  out.worker_private = Bytes(static_cast<std::int64_t>(coefficient(json, "worker_private_mb", bad) * 1e6));
+}
+
+}  // namespace
+
+Nanos loader_cost(const LoaderProfile& profile, const SampleRecord& record) {
+  Nanos sum;
+  for (std::size_t s = 0; s < kStageCount; ++s) {
+    const StageCoefficients& k = profile.stage[s];
+    sum += k.ratio * record.stage[s] +
+           kMillisecond * (k.constant_ms + k.per_megapixel_ms * record.megapixels());
+  }
+  return sum;
+}
+
+Result<LoaderProfile> read_loader_profile(const std::filesystem::path& path) {
+  const Result<std::string> text = read_file(path, kFileLimit);
+  if (!text) return tl::unexpected(text.error());
+  const Json root = Json::parse(*text, nullptr, /*allow_exceptions=*/false);
+  const auto refuse = [&](const std::string& why) {
+    return fail(ErrorCode::kBadInput, why + "; restore it or fit it anew with scripts/measure-loader",
+                path.string());
+  };
+  if (!root.is_object() || !root.contains("format") || root["format"] != "stoker-loader-profile") {
+    return refuse("is not a loader profile");
+  }
+  LoaderProfile profile;
+  std::string bad;
+  read_stages(root, profile, bad);
+  read_transport(root, profile.transport, bad);
+  profile.held_out_mape = coefficient(root, "held_out_mape_percent", bad);
+  const auto basis = root.find("basis");
+  if (basis == root.end() || !basis->is_string()) bad = "\"basis\" is missing";
+  if (!bad.empty()) return refuse(bad);
+  profile.basis = basis->get<std::string>();
+  return profile;
+}
+
+Result<LoaderProfile> shipped_loader_profile() {
+  const Result<std::filesystem::path> folder = data_folder();
+  if (!folder) return tl::unexpected(folder.error());
+  return read_loader_profile(*folder / "coefficients" / "input.json");
+}
+
+}  // namespace stoker

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "base/result.h"
+#include "base/units.h"
+#include "input/image_pipeline.h"
+
+namespace stoker {
+
+/// Python's cost of a stage from ours: ms = constant + ratio * native + per_megapixel * MP.
+struct StageCoefficients {
+  double constant_ms = 0;
+  double ratio = 1;
+  double per_megapixel_ms = 0;
+};
+
+/// What moving finished batches costs a DataLoader, on the machine of the profile. CPU times.
+struct TransportCoefficients {
+  Nanos per_batch_main;        ///< queue, unpickling, bookkeeping in the receiving process or pin thread
+  Nanos per_tensor_main;       ///< receiving one tensor's file descriptor and mapping it
+  double per_byte_main_ns = 0; ///< unmapping a used batch: its pages are given back in the main process
+  Nanos per_batch_worker;      ///< index, pickling, queue
+  Nanos per_tensor_worker;     ///< exporting one tensor
+  double collate_shared_ns = 0;   ///< a byte, worker: stack into fresh shared memory, page faults included
+  double collate_private_ns = 0;  ///< a byte, in-process (workers = 0)
+  Nanos collate_per_sample;    ///< walking the list of samples
+  Nanos fork_per_worker;       ///< main, serial, at the start of an epoch without persistent workers
+  Nanos worker_startup;        ///< from fork until a worker takes its first index
+  Nanos shutdown_per_worker;   ///< joining a worker at the end of an epoch
+  Nanos epoch_reset;           ///< restarting persistent workers
+  Bytes worker_private;        ///< memory of one worker that it does not share with its parent
+};
+
+/// How the loaders that people run (Pillow + torchvision in a PyTorch DataLoader) relate to what the probe
+/// measures in C++. Fitted by scripts/measure-loader, shipped as data/coefficients/input.json.
+struct LoaderProfile {
+  PerStage<StageCoefficients> stage{};
+  TransportCoefficients transport;
+  double held_out_mape = 0;  ///< percent, cost of a sample, pictures that the fit did not see
+  std::string basis;         ///< "Pillow 13.0, torchvision 0.29 on Xeon 2.6 GHz, 2026-11-27"
+};
+
+/// Cost of one picture in the Python loader.
+[[nodiscard]] Nanos loader_cost(const LoaderProfile& profile, const SampleRecord& record);
+
+[[nodiscard]] Result<LoaderProfile> read_loader_profile(const std::filesystem::path& path);
+/// data/coefficients/input.json of the installed data folder.
+[[nodiscard]] Result<LoaderProfile> shipped_loader_profile();
+
+}  // namespace stoker

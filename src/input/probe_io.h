@@ -1,0 +1,21 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "input/probe.h"
+
+namespace stoker {
+
+/// The probe file (docs/probe-format.md).
+[[nodiscard]] std::string probe_to_json(const Probe& probe);
+
+/// Reads and checks every number. `where` names the file in errors.
+[[nodiscard]] Result<Probe> parse_probe(std::string_view text, const std::string& where = {});
+
+[[nodiscard]] Status write_probe(const std::filesystem::path& path, const Probe& probe);
+[[nodiscard]] Result<Probe> read_probe(const std::filesystem::path& path);
+
+}  // namespace stoker
