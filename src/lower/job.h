@@ -4,6 +4,12 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "step/shapes.h"
+#include "step/step.h"
 
 namespace stoker {
 
@@ -47,6 +53,25 @@ struct Job {
   /// The copy of the next batch runs on a side stream (pinned and non_blocking).
   bool overlapped_copy = false;
   bool pinned_copy = true;
+  /// Forces one attention backend; nullopt: as PyTorch's dispatcher chooses on this GPU.
+  std::optional<AttentionBackend> attention;
 };
+
+[[nodiscard]] std::string_view name_of(Precision precision);   ///< "amp-fp16"
+[[nodiscard]] std::string_view name_of(OptimizerKind kind);    ///< "adamw"
+[[nodiscard]] std::string_view name_of(OptimizerLoop loop);    ///< "foreach"
+/// By name; an unknown one is refused with the nearest known.
+[[nodiscard]] Result<Precision> parse_precision(std::string_view name);
+[[nodiscard]] Result<OptimizerKind> parse_optimizer(std::string_view name);
+[[nodiscard]] Result<OptimizerLoop> parse_optimizer_loop(std::string_view name);
+
+/// The capture that a precision runs from: fp32 and tf32 differ in the machine's units only.
+[[nodiscard]] std::string_view capture_precision(Precision precision);
+
+/// The optimizer that the capture function returned, or the default when it returned none.
+[[nodiscard]] OptimizerSettings captured_optimizer(const Step& step);
+
+/// Numbers that no machine could make sense of: batch 0, negative counts.
+[[nodiscard]] Status check_job(const Job& job);
 
 }  // namespace stoker

@@ -1,13 +1,12 @@
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <string>
-#include <variant>
 #include <vector>
 
 #include "base/diagnostics.h"
 #include "base/units.h"
+#include "step/shapes.h"
 #include "step/step.h"
 
 namespace stoker {
@@ -35,55 +34,8 @@ struct Buffer {
   ModuleId module{};
 };
 
-/// The class of a kernel decides which cost rule applies (src/timing) and how reports group.
-enum class KernelClass : std::uint8_t {
-  kGemm, kConvolution, kDepthwiseConvolution, kAttention, kNormalization, kSoftmax, kReduction,
-  kElementwise, kGather, kPooling, kResample, kRnn, kCopy, kOptimizer, kHostToDevice, kFill,
-  kCollective, kUncosted
-};
-inline constexpr std::size_t kKernelClasses = 18;
-[[nodiscard]] std::string_view name_of(KernelClass kernel_class);
-
 /// Which arithmetic units run it.
 enum class MathUnit : std::uint8_t { kFp32, kTf32Tensor, kFp16Tensor, kBf16Tensor, kFp16, kFp64, kInteger };
-
-enum class Pass : std::uint8_t { kForward, kBackwardInput, kBackwardWeight };
-
-/// C[m, n] += A[m, k] B[k, n], `batch` times.
-struct GemmShape {
-  std::int64_t batch = 1, m = 0, n = 0, k = 0;
-  bool transpose_a = false, transpose_b = false;
-};
-
-/// Up to three spatial dimensions; unused ones are 1 (kernel, stride, dilation) and 1 (sizes).
-struct ConvolutionShape {
-  std::int64_t batch = 0, in_channels = 0, out_channels = 0, groups = 1;
-  std::array<std::int64_t, 3> in{1, 1, 1}, out{1, 1, 1}, kernel{1, 1, 1}, stride{1, 1, 1},
-      dilation{1, 1, 1};
-  int spatial = 2;
-  bool transposed = false;
-  bool channels_last = false;
-  Pass pass = Pass::kForward;
-};
-
-enum class AttentionBackend : std::uint8_t { kFlash, kMemoryEfficient, kMath };
-
-struct AttentionShape {
-  std::int64_t batch = 0, heads = 0, query_length = 0, key_length = 0, head_dim = 0;
-  bool causal = false;
-  bool backward = false;
-  AttentionBackend backend = AttentionBackend::kMath;
-};
-
-/// One cuDNN recurrent call: layers x directions x time steps of gates GEMMs.
-struct RnnShape {
-  std::int64_t batch = 0, length = 0, input = 0, hidden = 0, layers = 1;
-  int gates = 3, directions = 1;
-  bool backward = false;
-};
-
-using KernelShape =
-    std::variant<std::monostate, GemmShape, ConvolutionShape, AttentionShape, RnnShape>;
 
 enum class StepPhase : std::uint8_t { kLoad, kForward, kLoss, kBackward, kOptimizer };
 inline constexpr std::size_t kStepPhases = 5;
@@ -144,7 +96,8 @@ struct Program {
   std::vector<OutsideMemory> outside;
   Bytes input_bytes;                ///< of one batch, host to device
   std::int64_t batch = 0;
-  std::int64_t micro_batches = 1;   ///< gradient accumulation
+  /// Gradient accumulation. `iteration` is already unrolled over the micro-batches; this only says how many.
+  std::int64_t micro_batches = 1;
   Diagnostics diagnostics;
 };
 

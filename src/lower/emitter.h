@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstdint>
+#include <utility>
+
+#include "lower/program.h"
+
+namespace stoker {
+
+/// Appends to a Program; the one place that knows how buffers, kernels and instructions hang together.
+class Emitter {
+ public:
+  explicit Emitter(Program& program) : program_(program) {}
+
+  BufferId buffer(Buffer b) {
+    program_.buffers.push_back(b);
+    return BufferId(static_cast<std::uint32_t>(program_.buffers.size() - 1));
+  }
+  void allocate(BufferId id, When when = When::kAlways) { emit(InstructionKind::kAllocate, id, when); }
+  void free(BufferId id, When when = When::kAlways) { emit(InstructionKind::kFree, id, when); }
+  void free_previous(BufferId id) { emit(InstructionKind::kFreePrevious, id, When::kAlways); }
+  void launch(Kernel kernel, When when = When::kAlways) {
+    kernel.phase = phase_;
+    program_.kernels.push_back(std::move(kernel));
+    emit(InstructionKind::kLaunch, KernelId(static_cast<std::uint32_t>(program_.kernels.size() - 1)), when);
+  }
+  void synchronize() { program_.iteration.push_back({InstructionKind::kSynchronize, When::kAlways, 0}); }
+  void bucket_ready(std::size_t bucket) {
+    program_.iteration.push_back({InstructionKind::kBucketReady, When::kAlways, static_cast<std::uint32_t>(bucket)});
+  }
+  /// Allocates once before the first iteration.
+  BufferId keep(Buffer b) {
+    const BufferId id = buffer(b);
+    program_.setup.push_back({InstructionKind::kAllocate, When::kAlways, static_cast<std::uint32_t>(id)});
+    return id;
+  }
+  void enter(StepPhase phase) { phase_ = phase; }
+  [[nodiscard]] StepPhase phase() const { return phase_; }
+  [[nodiscard]] Program& program() { return program_; }
+
+ private:
+  template <class Id>
+  void emit(InstructionKind kind, Id id, When when) {
+    program_.iteration.push_back({kind, when, static_cast<std::uint32_t>(id)});
+  }
+
+  Program& program_;
+  StepPhase phase_ = StepPhase::kLoad;
+};
+
+}  // namespace stoker

@@ -1,0 +1,243 @@
+#include "lower/lower.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "lower/attention.h"
+#include "lower/buckets.h"
+#include "lower/optimizer.h"
+#include "lower/units.h"
+#include "lower/workspace.h"
+#include "step/step_reader.h"
+#include "step/test_step.h"
+
+namespace stoker {
+namespace {
+
+Machine ampere() {
+  Machine machine;
+  machine.gpu.name = "test";
+  machine.gpu.architecture = Architecture::kAmpere;
+  machine.gpu.compute_capability = 80;
+  machine.gpu.peak = {19.5e12, 78e12, 156e12, 312e12, 312e12};
+  return machine;
+}
+
+Step linear_step() { return parse_step(testing_support::linear_step_json(), "test").value(); }
+
+Job plain_job() {
+  Job job;
+  job.batch = 10;
+  return job;
+}
+
+/// Executes a Program's allocations without an allocator; counts live bytes by role after each iteration.
+class Live {
+ public:
+  explicit Live(const Program& program) : program_(program) {
+    for (const Instruction& i : program.setup) execute(i, 0);
+  }
+  void iterate() {
+    previous_ = current_;
+    current_.clear();
+    for (const Instruction& i : program_.iteration) execute(i, iteration_);
+    ++iteration_;
+  }
+  Bytes live(BufferRole role) const {
+    Bytes sum;
+    for (const auto& [key, bytes] : live_) {
+      if (program_.buffers[key.first].role == role) sum += bytes;
+    }
+    return sum;
+  }
+  Bytes peak() const { return peak_; }
+
+ private:
+  void execute(const Instruction& i, int iteration) {
+    if ((i.when == When::kFirst && iteration > 0) || (i.when == When::kLater && iteration == 0)) return;
+    if (i.kind == InstructionKind::kAllocate) {
+      const int generation = generation_++;
+      current_[i.value] = generation;
+      live_[{i.value, generation}] = program_.buffers[i.value].bytes;
+      total_ += program_.buffers[i.value].bytes;
+      peak_ = std::max(peak_, total_);
+    } else if (i.kind == InstructionKind::kFree || i.kind == InstructionKind::kFreePrevious) {
+      auto& names = i.kind == InstructionKind::kFree ? current_ : previous_;
+      const auto it = names.find(i.value);
+      if (i.kind == InstructionKind::kFreePrevious && it == names.end()) return;
+      ASSERT_NE(it, names.end()) << "freed though not alive: buffer " << i.value;
+      total_ -= program_.buffers[i.value].bytes;
+      live_.erase({i.value, it->second});
+      names.erase(it);
+    }
+  }
+  const Program& program_;
+  std::map<std::uint32_t, int> current_, previous_;
+  std::map<std::pair<std::uint32_t, int>, Bytes> live_;
+  int iteration_ = 0, generation_ = 0;
+  Bytes total_, peak_;
+};
+
+TEST(Lower, TheSmallStepByHand) {
+  const Step step = linear_step();
+  const auto program = lower(step, plain_job(), ampere());
+  ASSERT_TRUE(program) << program.error().text();
+  Live live(*program);
+  EXPECT_EQ(live.live(BufferRole::kParameter), Bytes(48));
+  for (int i = 0; i < 3; ++i) {
+    live.iterate();
+    EXPECT_EQ(live.live(BufferRole::kGradient), Bytes(48)) << i;
+    EXPECT_EQ(live.live(BufferRole::kOptimizerState), Bytes(48)) << i;
+    EXPECT_EQ(live.live(BufferRole::kInput), Bytes(160)) << i;
+    EXPECT_EQ(live.live(BufferRole::kOutput), Bytes(4)) << i;
+    EXPECT_EQ(live.live(BufferRole::kActivation), Bytes(0)) << i;
+    EXPECT_EQ(live.live(BufferRole::kWorkspace), 2 * cublas_workspace(ampere().gpu)) << i;
+  }
+}
+
+TEST(Lower, AccumulationKeepsGradientsAndAddsTemporaries) {
+  const Step step = linear_step();
+  Job job = plain_job();
+  job.accumulate = 3;
+  const auto program = lower(step, job, ampere());
+  ASSERT_TRUE(program);
+  Live live(*program);
+  for (int i = 0; i < 3; ++i) live.iterate();
+  EXPECT_EQ(live.live(BufferRole::kGradient), Bytes(48));
+  EXPECT_EQ(live.live(BufferRole::kTemporary), Bytes(0));
+  EXPECT_EQ(live.live(BufferRole::kInput), Bytes(160));
+  EXPECT_EQ(live.live(BufferRole::kOutput), Bytes(4));
+  int products = 0;
+  for (const Kernel& k : program->kernels) products += k.kernel_class == KernelClass::kGemm ? 1 : 0;
+  EXPECT_EQ(products, 6);
+}
+
+TEST(Lower, DataParallelBucketsHoldAllGradientsOnce) {
+  const Step step = linear_step();
+  Job job = plain_job();
+  job.gpus = 2;
+  const auto program = lower(step, job, ampere());
+  ASSERT_TRUE(program);
+  ASSERT_EQ(program->buckets.size(), 1U);
+  EXPECT_EQ(program->buckets[0].bytes, Bytes(48));
+  Live live(*program);
+  live.iterate();
+  EXPECT_EQ(live.live(BufferRole::kBucket), Bytes(48));
+  job.gradient_as_bucket_view = true;
+  const auto views = lower(step, job, ampere());
+  Live live_views(*views);
+  live_views.iterate();
+  EXPECT_EQ(live_views.live(BufferRole::kGradient), Bytes(0));
+  EXPECT_EQ(live_views.live(BufferRole::kBucket), Bytes(48));
+}
+
+TEST(Lower, ZeroGradAfterTheStepLeavesNoGradients) {
+  const Step step = linear_step();
+  Job job = plain_job();
+  job.zero_grad_before_forward = false;
+  const auto program = lower(step, job, ampere());
+  Live live(*program);
+  live.iterate();
+  live.iterate();
+  EXPECT_EQ(live.live(BufferRole::kGradient), Bytes(0));
+}
+
+TEST(Lower, RefusesWhatItCannotServe) {
+  const Step step = linear_step();
+  Job job = plain_job();
+  job.precision = Precision::kAmpFp16;
+  EXPECT_NE(lower(step, job, ampere()).error().message.find("--precision amp-fp16"), std::string::npos);
+  job = plain_job();
+  job.batch = 0;
+  EXPECT_NE(lower(step, job, ampere()).error().message.find("batch must be at least 1"), std::string::npos);
+  job = plain_job();
+  job.dimensions["seq_len"] = 3;
+  EXPECT_NE(lower(step, job, ampere()).error().message.find("no dimension"), std::string::npos);
+}
+
+TEST(Lower, Tf32IsTakenWhereSwitchesAllowIt) {
+  Work product;
+  product.kernel_class = KernelClass::kGemm;
+  Work convolution;
+  convolution.kernel_class = KernelClass::kConvolution;
+  Job job;
+  const Gpu gpu = ampere().gpu;
+  Gpu volta = gpu;
+  volta.peak.tf32_tensor = volta.peak.bf16_tensor = 0;
+  const auto unit = [&](const Work& w, const Gpu& g) { return static_cast<int>(g.peak.fp32 > 0 ? unit_for(w, job, g) : MathUnit::kFp64); };
+  EXPECT_EQ(unit(product, gpu), static_cast<int>(MathUnit::kFp32));
+  EXPECT_EQ(unit(convolution, gpu), static_cast<int>(MathUnit::kTf32Tensor));
+  EXPECT_EQ(unit(convolution, volta), static_cast<int>(MathUnit::kFp32));
+  job.precision = Precision::kTf32;
+  EXPECT_EQ(unit(product, gpu), static_cast<int>(MathUnit::kTf32Tensor));
+  product.dtype = DType::kBf16;
+  EXPECT_EQ(unit(product, volta), static_cast<int>(MathUnit::kFp32));
+  EXPECT_EQ(unit(product, gpu), static_cast<int>(MathUnit::kBf16Tensor));
+}
+
+TEST(Attention, BackendByGpuAndPrecision) {
+  AttentionShape shape{1, 8, 128, 128, 64};
+  Attributes plain;
+  Attributes masked;
+  masked.mask_kind = "float";
+  Job job;
+  const Gpu gpu = ampere().gpu;
+  Gpu volta = gpu;
+  volta.compute_capability = 70;
+  EXPECT_EQ(choose_attention(shape, DType::kF16, plain, job, gpu), AttentionBackend::kFlash);
+  EXPECT_EQ(choose_attention(shape, DType::kF16, masked, job, gpu), AttentionBackend::kMemoryEfficient);
+  EXPECT_EQ(choose_attention(shape, DType::kF32, plain, job, gpu), AttentionBackend::kMemoryEfficient);
+  EXPECT_EQ(choose_attention(shape, DType::kF16, plain, job, volta), AttentionBackend::kMemoryEfficient);
+  EXPECT_EQ(choose_attention(shape, DType::kBf16, plain, job, volta), AttentionBackend::kMath);
+  shape.head_dim = 33;
+  EXPECT_EQ(choose_attention(shape, DType::kF32, plain, job, gpu), AttentionBackend::kMath);
+  job.attention = AttentionBackend::kMath;
+  EXPECT_EQ(choose_attention(shape, DType::kF16, plain, job, gpu), AttentionBackend::kMath);
+}
+
+TEST(Buckets, CloseWhenTheyHaveReachedTheirCap) {
+  std::vector<ReadyGradient> gradients;
+  for (const int mib : {1, 20, 4, 1, 30, 2}) gradients.push_back({mib * kMiB, 0});
+  // 1 MiB fills the first; 20 + 4 + 1 fill the second exactly; 30 overfills the third; 2 is left over.
+  EXPECT_EQ(assign_buckets(gradients), (std::vector<std::uint32_t>{0, 1, 1, 1, 2, 3}));
+}
+
+TEST(Optimizer, StateAndTemporariesInParameterBytes) {
+  struct Case {
+    OptimizerSettings settings;
+    int state, temporaries;
+  };
+  const std::vector<Case> cases{
+      {{OptimizerKind::kSgd, OptimizerLoop::kForeach, 0.0}, 0, 0},
+      {{OptimizerKind::kSgd, OptimizerLoop::kForeach, 0.9}, 1, 0},
+      {{OptimizerKind::kSgd, OptimizerLoop::kForeach, 0.9, false, 1e-4}, 1, 1},
+      {{OptimizerKind::kAdamW, OptimizerLoop::kForeach}, 2, 1},
+      {{OptimizerKind::kAdamW, OptimizerLoop::kFused}, 2, 0},
+      {{OptimizerKind::kAdagrad, OptimizerLoop::kForeach}, 1, 2}};
+  for (const Case& c : cases) {
+    Program program;
+    Emitter emit(program);
+    emit_optimizer_step(emit, c.settings, {{kMiB, DType::kF32, ModuleId{}}, {kMiB, DType::kF32, ModuleId{}}});
+    Live live(program);
+    live.iterate();
+    EXPECT_EQ(live.live(BufferRole::kOptimizerState), 2 * c.state * kMiB);
+    EXPECT_EQ(live.peak(), 2 * (c.state + c.temporaries) * kMiB);
+  }
+}
+
+TEST(Workspace, RulesOfTheTwoProfiles) {
+  ConvolutionShape dense{8, 64, 64, 1};
+  dense.kernel = {3, 3, 1};
+  const auto at = [&](const ConvolutionShape& c, CudnnProfile p) { return convolution_workspace(c, kMiB, 2 * kMiB, Bytes(7), p); };
+  EXPECT_EQ(at(dense, CudnnProfile::kDefault)->bytes, 3 * kMiB + Bytes(7));
+  EXPECT_FALSE(at(dense, CudnnProfile::kBenchmark));
+  dense.pass = Pass::kBackwardInput;
+  EXPECT_EQ(at(dense, CudnnProfile::kBenchmark)->bytes, 6 * kMiB);
+  EXPECT_TRUE(at(dense, CudnnProfile::kBenchmark)->first_iteration_only);
+  dense.groups = 64;
+  EXPECT_FALSE(at(dense, CudnnProfile::kDefault));
+}
+
+}  // namespace
+}  // namespace stoker

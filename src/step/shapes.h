@@ -1,0 +1,59 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+#include <variant>
+
+namespace stoker {
+
+/// The class of a piece of work decides which cost rule applies (src/timing) and how reports group.
+enum class KernelClass : std::uint8_t {
+  kGemm, kConvolution, kDepthwiseConvolution, kAttention, kNormalization, kSoftmax, kReduction,
+  kElementwise, kGather, kPooling, kResample, kRnn, kCopy, kOptimizer, kHostToDevice, kFill,
+  kCollective, kUncosted
+};
+inline constexpr std::size_t kKernelClasses = 18;
+[[nodiscard]] std::string_view name_of(KernelClass kernel_class);
+
+enum class Pass : std::uint8_t { kForward, kBackwardInput, kBackwardWeight };
+
+/// C[m, n] += A[m, k] B[k, n], `batch` times.
+struct GemmShape {
+  std::int64_t batch = 1, m = 0, n = 0, k = 0;
+  bool transpose_a = false, transpose_b = false;
+};
+
+/// Up to three spatial dimensions; unused ones are 1. `in` and `out` are the sides of the layer's input and
+/// output in the forward direction, whatever the pass.
+struct ConvolutionShape {
+  std::int64_t batch = 0, in_channels = 0, out_channels = 0, groups = 1;
+  std::array<std::int64_t, 3> in{1, 1, 1}, out{1, 1, 1}, kernel{1, 1, 1}, stride{1, 1, 1},
+      dilation{1, 1, 1};
+  int spatial = 2;
+  bool transposed = false;
+  bool channels_last = false;
+  Pass pass = Pass::kForward;
+};
+
+enum class AttentionBackend : std::uint8_t { kFlash, kMemoryEfficient, kMath };
+[[nodiscard]] std::string_view name_of(AttentionBackend backend);
+
+struct AttentionShape {
+  std::int64_t batch = 0, heads = 0, query_length = 0, key_length = 0, head_dim = 0;
+  bool causal = false;
+  bool backward = false;
+  AttentionBackend backend = AttentionBackend::kMath;
+};
+
+/// One cuDNN recurrent call: layers x directions x time steps of gates GEMMs.
+struct RnnShape {
+  std::int64_t batch = 0, length = 0, input = 0, hidden = 0, layers = 1;
+  int gates = 3, directions = 1;
+  bool backward = false;
+};
+
+using KernelShape =
+    std::variant<std::monostate, GemmShape, ConvolutionShape, AttentionShape, RnnShape>;
+
+}  // namespace stoker
