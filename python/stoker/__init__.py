@@ -1,0 +1,41 @@
+"""Stoker: what a deep-learning training job will need and how fast it will run, before it runs.
+
+    stoker.capture("torchvision:resnet50", "resnet50.step.gz")   # needs PyTorch, no GPU
+    stoker.plan("resnet50.step.gz", gpu="v100-16gb", data="pictures/")
+    stoker.predict("resnet50", gpu="a100-40gb", batch=256, precision="amp-fp16")
+    stoker.fits("resnet50", gpu="v100-16gb", batch=192)
+
+Importing this imports no PyTorch. Functions raise StokerError with one sentence and its cure.
+"""
+
+from __future__ import annotations
+
+from .binary import StokerError, fits, plan, predict
+from .errors import CaptureError
+from .polynomial import Dimension
+from .protocol import Capture
+from .version import VERSION as __version__
+
+__all__ = ["Capture", "CaptureError", "Dimension", "StokerError", "capture", "fits", "plan", "predict", "__version__"]
+
+
+def capture(what, out=None, *, precision="fp32", mode=None, batch=None, name=None, image_size=None, options=None,
+            fixed=None):
+    """Captures one training (or inference) step and returns the step file's content as a dict.
+
+    what        "torchvision:NAME", "timm:NAME", "FILE.py:FUNCTION", a capture function, or a stoker.Capture
+    out         also write it there (NAME.step.gz)
+    precision   fp32, tf32, amp-fp16, amp-bf16, bf16, fp16
+    mode        train or inference
+    batch       the default batch that the file records (any other can be asked for later)
+    options     arguments for the capture function or the model's constructor
+    fixed       dimensions to hold at one size, {"seq_len": 128}
+
+    A spec (a string) is captured in a process of its own. An object is captured in this one, which becomes useless
+    for real CUDA work if there is no GPU; import stoker and capture before importing torch to get CUDA's dispatch.
+    Raises CaptureError.
+    """
+    from . import front
+
+    return front.capture(what, out, precision=precision, mode=mode, batch=batch, name=name, image_size=image_size,
+                         options=options or {}, fixed=fixed or {})

@@ -14,7 +14,7 @@ import torch
 from torch._subclasses import fake_tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from . import operators
+from . import operators, rnn
 from .errors import DataDependentError, UnsupportedOperatorError
 
 FakeTensor = fake_tensor.FakeTensor
@@ -197,32 +197,40 @@ class Recorder(TorchDispatchMode):
         return device.type == self.device_type
 
     def _record(self, func, args, kwargs, out) -> None:
-        inputs, host_input = self._inputs(args, kwargs)
-        outputs = [t for t in operators.tensors(out) if self._on_device(t)]
         name = func.name()
+        recurrent = name.startswith("aten::_cudnn_rnn")
+        inputs, host_input = self._inputs(rnn.recorded_inputs(args) if recurrent else args, kwargs)
+        outputs = rnn.recorded_outputs(out) if recurrent else out
+        outputs = [t for t in operators.tensors(outputs) if self._on_device(t)]
         self._last_name = name
         if not outputs and not inputs:
             return
         self._assign_sequences()
         if not outputs and host_input is False and operators.copies_to_host(func):
             self.events.append(("s", "copy"))
-        keep_empty = name.startswith("aten::_cudnn_rnn")
         fresh, described = False, []
         for tensor in outputs:
             known = self.storage_id(tensor)
             if known is None:
-                if tensor.untyped_storage().nbytes() == 0 and not keep_empty:
+                if tensor.untyped_storage().nbytes() == 0 and not recurrent:  # cuDNN's reserve is empty here, and is kept
                     continue
                 known = self.add_storage(tensor, "transient")
                 self.events.append(("a", known))
                 fresh = True
             described.append((*self.describe(tensor), known))
+        if name == "aten::_cudnn_rnn_backward" and args[-1][3]:
+            described[-1] = self._whole_storage(outputs[-1], described[-1])
         if not fresh and not func._schema.is_mutable:
             self._views += 1
             return
         self._write(func, args, kwargs, inputs, described)
         if host_input and operators.copies_to_host(func) and not kwargs.get("non_blocking"):
             self.events.append(("s", "copy"))
+
+    @staticmethod
+    def _whole_storage(tensor, described) -> tuple:
+        """A tensor's description with all of its storage in one dimension."""
+        return described[0], (tensor.untyped_storage().nbytes() // tensor.element_size(),), None, described[3]
 
     def _inputs(self, args, kwargs):
         """The described tensor arguments on the device, and whether there was one on the host (None: none at all)."""

@@ -70,9 +70,18 @@ def run(mode, input, hx, weights, has_biases, layers, dropout, train, bidirectio
     per_layer = len(weights) // (layers * (2 if bidirectional else 1))
     projected = hidden if weights[1].shape[1] == hidden else weights[1].shape[1]
     proj_size = 0 if projected == hidden else projected
-    out = torch._cudnn_rnn(input, list(weights), per_layer, None, state, cell, mode, hidden, proj_size, layers,
+    out = torch._cudnn_rnn(input, list(weights), per_layer, _whole_buffer(weights), state, cell, mode, hidden, proj_size, layers,
                            batch_first, float(dropout), bool(train), bool(bidirectional), [], None)
     return (out[0], out[1], out[2]) if mode == LSTM else (out[0], out[1])
+
+
+def _whole_buffer(weights):
+    """The buffer that the weights are views of; a new one (that cuDNN would copy them into) if they lie apart."""
+    total = sum(w.numel() for w in weights)
+    with torch.no_grad():
+        if weights[0].untyped_storage().nbytes() == total * weights[0].element_size():
+            return weights[0].detach().as_strided((total,), (1,), 0)
+        return torch.empty(total, dtype=weights[0].dtype, device=weights[0].device)
 
 
 def _backward(input, weight, weight_stride0, weight_buf, hx, cx, output, grad_output, grad_hy, grad_cy, mode,
@@ -90,6 +99,18 @@ def _backward(input, weight, weight_stride0, weight_buf, hx, cx, output, grad_ou
         grads.append(buffer[offset:offset + one.numel()].view(one.shape))
         offset += one.numel()
     return dx, dhx, dcx, grads
+
+
+def recorded_inputs(args) -> tuple:
+    """The arguments as the step file has them: the buffer, and not each weight as well."""
+    return (args[0], *args[2:])
+
+
+def recorded_outputs(out) -> tuple:
+    """Forward: output, hy, cy if there is one, the reserve. Backward: gradients of input and states, and the buffer's."""
+    if isinstance(out[3], torch.Tensor):
+        return tuple(t for t in out[:3] if t.numel()) + (out[3],)
+    return tuple(t for t in out[:3] if t is not None and t.numel()) + tuple(out[3][:1])
 
 
 if hasattr(torch.ops.aten, "_cudnn_rnn_backward"):

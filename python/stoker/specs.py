@@ -160,10 +160,12 @@ def _torchvision(spec, name, options, batch, image_size) -> Source:
         raise CaptureError(f"torchvision has no model '{name}'{_near(name, names)}")
     video = name in torchvision.models.list_models(module=torchvision.models.video)
     side = image_size or (112 if video else 299 if name == "inception_v3" else 224)
+    builder = inspect.signature(torchvision.models.get_model_builder(name)).parameters
+    no_weights = {key: None for key in ("weights", "weights_backbone") if key in builder}
     shape = (3, 16, side, side) if video else (3, side, side)
 
     def torchvision_model(batch=protocol.BATCH_DEFAULT, **arguments):
-        model = torchvision.models.get_model(name, weights=None, **arguments)
+        model = torchvision.models.get_model(name, **{**no_weights, **arguments})
         return protocol.Capture(model, torch.empty(batch, *shape), sample={"what": "clip" if video else "image"})
 
     return Source(spec, name, torchvision_model, options, batch)

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import pathlib
+import sysconfig
 import traceback
 
 from .errors import CaptureError, UserCodeError
 
 _OURS = str(pathlib.Path(__file__).resolve().parent)
 
+_STANDARD_LIBRARY = sysconfig.get_paths()["stdlib"]
+
 
 def _is_library(filename: str) -> bool:
-    return "site-packages" in filename or "dist-packages" in filename or filename.startswith("<")
+    return filename.startswith(_STANDARD_LIBRARY) or "site-packages" in filename or "dist-packages" in filename or filename.startswith("<")
 
 
 def trimmed(error: BaseException) -> str:

@@ -1,0 +1,83 @@
+"""Runs the stoker binary and hands back its JSON."""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+
+EXIT_NO = 1  # the answer is no: does not fit, nothing satisfies the limits
+
+
+class StokerError(Exception):
+    """What the binary said on stderr, or that there is none."""
+
+    def __init__(self, message: str, exit_code: int = 3):
+        super().__init__(message)
+        self.exit_code = exit_code
+
+
+def find_binary() -> str:
+    """$STOKER_BINARY, the one in this package, or the one on PATH."""
+    named = os.environ.get("STOKER_BINARY")
+    if named:
+        if not os.access(named, os.X_OK):
+            raise StokerError(f"STOKER_BINARY is {named}, which cannot be run: correct or unset it")
+        return named
+    packaged = pathlib.Path(__file__).with_name("bin") / ("stoker.exe" if sys.platform == "win32" else "stoker")
+    if packaged.exists():
+        return str(packaged)
+    found = shutil.which("stoker")
+    if found:
+        return found
+    raise StokerError("the stoker binary is not here: install the wheel, or build it and set STOKER_BINARY to its path")
+
+
+def arguments(settings: dict) -> list:
+    """Flags from keyword arguments: batch=32 -> --batch 32, max_global_batch -> --max-global-batch, True -> a bare flag."""
+    result = []
+    for name, value in settings.items():
+        flag = "--" + name.replace("_", "-")
+        if value is None or value is False:
+            continue
+        if value is True:
+            result.append(flag)
+        elif isinstance(value, (list, tuple)):
+            result += [flag, ",".join(map(str, value))]
+        elif isinstance(value, dict):
+            result += [flag, ",".join(f"{k}={v}" for k, v in value.items())]
+        else:
+            result += [flag, str(value)]
+    return result
+
+
+def _run(verb: str, model, settings: dict) -> tuple:
+    command = [find_binary(), verb, str(model), *arguments(settings), "--json"]
+    environment = dict(os.environ, STOKER_PYTHON=os.environ.get("STOKER_PYTHON", sys.executable))
+    done = subprocess.run(command, capture_output=True, text=True, env=environment)
+    if done.returncode not in (0, EXIT_NO):
+        lines = done.stderr.strip().splitlines()
+        raise StokerError(lines[-1].removeprefix("stoker: ") if lines else
+                          f"stoker {verb} ended with code {done.returncode}", done.returncode)
+    try:
+        return done.returncode, json.loads(done.stdout)
+    except json.JSONDecodeError:
+        raise StokerError(done.stderr.strip() or f"stoker {verb} printed no JSON", done.returncode) from None
+
+
+def predict(model, gpu, **settings) -> dict:
+    """The forecast for exactly these settings, as `stoker predict MODEL --gpu G ... --json` gives it."""
+    return _run("predict", model, {"gpu": gpu, **settings})[1]
+
+
+def plan(model, gpu, **settings) -> dict:
+    """The best settings, what limits them and what comes next: `stoker plan MODEL --gpu G ... --json`."""
+    return _run("plan", model, {"gpu": gpu, **settings})[1]
+
+
+def fits(model, gpu, **settings) -> bool:
+    """Whether `stoker predict` with these settings says that the job fits the GPU's memory."""
+    return _run("predict", model, {"gpu": gpu, **settings})[0] == 0

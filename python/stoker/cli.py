@@ -1,0 +1,146 @@
+"""python -m stoker capture SPEC -o FILE; any other verb goes to the binary."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import traceback
+
+from . import front
+from .errors import CaptureError, UserCodeError
+
+EXIT_BAD_INPUT = 3
+EXIT_BUG = 70  # EX_SOFTWARE of sysexits.h
+
+
+def parser() -> argparse.ArgumentParser:
+    p = argparse.ArgumentParser(
+        prog="stoker capture", description="Captures one training step of a model, without a GPU, into a step file.",
+        epilog="SPEC: torchvision:NAME, timm:NAME or FILE.py:FUNCTION (returns module and example inputs)")
+    p.add_argument("spec", metavar="SPEC")
+    p.add_argument("-o", "--output", metavar="FILE", help="default: NAME.step.gz")
+    p.add_argument("--precision", default="fp32", metavar="P", help=", ".join(front.PRECISIONS) + " (default fp32)")
+    p.add_argument("--mode", default=None, metavar="M", help="train or inference (default train)")
+    p.add_argument("--batch", type=int, metavar="N", help="the default batch that the file records")
+    p.add_argument("--image-size", type=int, metavar="N", help="side of the pictures (torchvision, timm)")
+    p.add_argument("--name", help="what the model is called in reports")
+    p.add_argument("--set", action="append", default=[], metavar="NAME=VALUE",
+                   help="an argument of the capture function or the model's constructor; may repeat")
+    p.add_argument("--fixed", action="append", default=[], metavar="DIMENSION=SIZE",
+                   help="hold a dimension at one size; may repeat")
+    p.add_argument("--json-progress", action="store_true", help="progress as JSON lines on stderr")
+    p.add_argument("--quiet", action="store_true", help="say nothing but errors")
+    return p
+
+
+def _value(text: str):
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError:
+        return {"True": True, "False": False, "None": None}.get(text, text)
+
+
+def _pairs(items: list, flag: str) -> dict:
+    found = {}
+    for item in items:
+        name, separator, value = item.partition("=")
+        if not separator or not name:
+            raise CaptureError(f"{flag} {item}: write {flag} NAME=VALUE")
+        found[name] = _value(value)
+    return found
+
+
+def _sizes(items: list) -> dict:
+    found = _pairs(items, "--fixed")
+    for name, size in found.items():
+        if not isinstance(size, int) or isinstance(size, bool) or size < 1:
+            raise CaptureError(f"--fixed {name}={size}: the size must be a whole number, 1 or more")
+    return found
+
+
+def _reporting(options, label: str):
+    """(say, progress): how notes and progress reach stderr."""
+    if options.quiet:
+        return (lambda text: None), None
+    if options.json_progress:
+        def emit(row):
+            sys.stderr.write(json.dumps(row) + "\n")
+            sys.stderr.flush()
+        return (lambda text: emit({"note": text})), (lambda done, of, what: emit({"done": done, "of": of, "what": what}))
+    start = {}
+
+    def progress(done, of, what):
+        from .capturing import Progress
+        start.setdefault("p", Progress(label))(done, of, what)
+
+    return (lambda text: sys.stderr.write(f"stoker: {text}\n")), progress
+
+
+def summary(doc: dict, path: str) -> str:
+    """What people read at the end."""
+    def constant(size):
+        return size if isinstance(size, int) else size.get("", 0)
+
+    seen = {p["storage"] for p in doc["parameters"]}
+    weights = sum(constant(doc["storages"][s][0]) for s in seen)
+    at = "; ".join(f"{d['name']} {', '.join(map(str, d['captured']))}, verified at {d['verified'][0]}"
+                   if d["degree"] else f"{d['name']} fixed at {d['default']}" for d in doc["dimensions"])
+    lines = [f"{path}: {doc['name']}, {doc['mode']}, {doc['precision']}; {len(doc['events']):,} events, "
+             f"{weights / 2**20:,.1f} MiB of weights", f"  captured on {doc['provenance']['capture']} ({at})"]
+    notes = doc["diagnostics"]
+    for name, count in notes.get("decomposed", {}).items():
+        lines.append(f"  note: {name} was taken apart {count} times; CUDA runs one kernel")
+    if notes.get("item_calls"):
+        lines.append(f"  note: the host reads {notes['item_calls']} values back from the device in each step (.item())")
+    if notes.get("math_attention"):
+        lines.append(f"  note: {notes['math_attention']} attentions with unusual shapes were captured as plain products")
+    lines += [f"  note: {sentence}" for sentence in notes.get("unfaithful", [])]
+    return "\n".join(lines)
+
+
+def capture(arguments: list) -> int:
+    options = parser().parse_args(arguments)
+    front.check(options.precision, options.mode, options.batch, options.image_size)
+    say, progress = _reporting(options, options.spec)
+    doc = front.here(options.spec, None, precision=options.precision, mode=options.mode, name=options.name,
+                     batch=options.batch, options=_pairs(options.set, "--set"), fixed=_sizes(options.fixed),
+                     image_size=options.image_size, progress=progress, say=say)
+    from . import step_file
+
+    path = options.output or f"{doc['name']}.step.gz"
+    step_file.write(doc, path)
+    if not options.quiet:
+        print(summary(doc, path))
+    return 0
+
+
+def main(arguments: list | None = None) -> int:
+    arguments = sys.argv[1:] if arguments is None else arguments
+    if not arguments or arguments[0] != "capture":
+        return _binary(arguments)
+    try:
+        return capture(arguments[1:])
+    except UserCodeError as error:
+        sys.stderr.write(f"{error.traceback_text.rstrip()}\nstoker: {error}\n")
+    except CaptureError as error:
+        sys.stderr.write(f"stoker: {error}\n")
+    except KeyboardInterrupt:
+        sys.stderr.write("stoker: interrupted; nothing was written\n")
+        return 130
+    except Exception:
+        traceback.print_exc()
+        sys.stderr.write("stoker: this is a bug in stoker's capture; please report it with the lines above\n")
+        return EXIT_BUG
+    return EXIT_BAD_INPUT
+
+
+def _binary(arguments: list) -> int:
+    from .binary import StokerError, find_binary
+
+    try:
+        os.execv(find_binary(), ["stoker", *arguments])
+    except StokerError as error:
+        sys.stderr.write(f"stoker: {error}\n")
+        return error.exit_code

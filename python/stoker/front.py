@@ -1,0 +1,107 @@
+"""stoker.capture(): specs in a process of their own, objects in this one."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+from . import protocol
+from .errors import CaptureError, UserCodeError
+
+PRECISIONS = ("fp32", "tf32", "amp-fp16", "amp-bf16", "bf16", "fp16")
+MODES = ("train", "inference")
+
+
+def check(precision: str, mode, batch, image_size) -> None:
+    if precision not in PRECISIONS:
+        raise CaptureError(f"'{precision}' is no precision: use one of {', '.join(PRECISIONS)}")
+    if mode not in (None, *MODES):
+        raise CaptureError(f"'{mode}' is no mode: use train or inference")
+    for what, value in (("batch", batch), ("image size", image_size)):
+        if value is not None and value < 1:
+            raise CaptureError(f"{what} {value} is not possible: use 1 or more")
+
+
+def capture(what, out, *, precision, mode, batch, name, image_size, options, fixed) -> dict:
+    check(precision, mode, batch, image_size)
+    common = {"precision": precision, "mode": mode, "name": name, "fixed": fixed}
+    if isinstance(what, (str, os.PathLike)):
+        return _in_child(str(what), out, batch=batch, image_size=image_size, options=options, **common)
+    spec = _spec_of(what)
+    if spec is not None and not options:
+        return _in_child(spec, out, batch=batch, image_size=image_size, options=options, **common)
+    return here(what, out, batch=batch, options=options, **common)
+
+
+def _spec_of(what) -> str | None:
+    """FILE.py:FUNCTION of a plain function that a fresh process can import."""
+    if not inspect.isfunction(what) or what.__qualname__ != what.__name__ or what.__name__ == "<lambda>":
+        return None
+    main = sys.modules.get("__main__")
+    if what.__module__ == "__main__" and main is not None:
+        return None  # importing the script again would run it again
+    file = inspect.getsourcefile(what)
+    return f"{file}:{what.__name__}" if file and file.endswith(".py") and os.path.exists(file) else None
+
+
+def _in_child(spec, out, *, precision, mode, name, batch, image_size, options, fixed) -> dict:
+    from . import step_file
+
+    with tempfile.TemporaryDirectory() as folder:
+        target = out or str(pathlib.Path(folder) / "capture.step.gz")
+        command = [sys.executable, "-m", "stoker", "capture", spec, "-o", str(target), "--precision", precision, "--quiet"]
+        for flag, value in (("--mode", mode), ("--batch", batch), ("--name", name), ("--image-size", image_size)):
+            if value is not None:
+                command += [flag, str(value)]
+        for key, value in options.items():
+            command += ["--set", f"{key}={value}"]
+        for key, value in fixed.items():
+            command += ["--fixed", f"{key}={value}"]
+        path = os.pathsep.join([str(pathlib.Path(__file__).resolve().parents[1]), os.environ.get("PYTHONPATH", "")])
+        done = subprocess.run(command, stderr=subprocess.PIPE, text=True, env=dict(os.environ, PYTHONPATH=path))
+        if done.returncode:
+            raise _error(done.stderr)
+        return step_file.read(str(target))
+
+
+def _error(stderr: str) -> CaptureError:
+    lines = stderr.strip().splitlines()
+    at = max((i for i, line in enumerate(lines) if line.startswith("stoker: ")), default=None)
+    if at is None:
+        return CaptureError("the capture process died: " + (lines[-1] if lines else "no message"))
+    message = "\n".join(lines[at:]).removeprefix("stoker: ")
+    before = "\n".join(lines[:at])
+    return UserCodeError(message, before) if "Traceback" in before else CaptureError(message)
+
+
+def here(what, out, *, precision, mode, name, batch, options, fixed, image_size=None, progress=None, say=None) -> dict:
+    """Captures a spec, function or Capture in this process and writes it to `out` if that is given."""
+    from . import device as devices
+    device = devices.prepare(say or (lambda text: print(f"stoker: {text}", file=sys.stderr)))
+    from . import capturing, specs, step_file
+
+    if isinstance(what, str):
+        source = specs.resolve(what, options, batch, image_size)
+    else:
+        source = specs.Source(*_named(what), options, batch)
+    precision = "fp32" if precision == "tf32" else precision  # the same step; kernels are chosen later
+    doc = capturing.capture(source, device, capturing.Settings(mode, precision, name, fixed, progress))
+    if out is not None:
+        step_file.write(doc, str(out))
+    return doc
+
+
+def _named(what) -> tuple:
+    """(spec, name, function) of an object."""
+    if isinstance(what, (protocol.Capture, tuple)):
+        made = protocol.from_result(what)
+        label = made.name or type(made.module).__name__
+        return f"object:{label}", label, lambda: made
+    if callable(what) and not hasattr(what, "parameters"):
+        label = getattr(what, "__name__", "function")
+        return f"function:{label}", label, what
+    raise CaptureError("give a spec like 'torchvision:resnet50', a capture function, or stoker.Capture(module, inputs)")
