@@ -1,0 +1,138 @@
+#include <cstdio>
+
+#include "base/files.h"
+#include "machine/machine_file.h"
+#include "machine/ranges.h"
+
+namespace stoker {
+namespace {
+
+std::string toml_string(std::string_view text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == '"' || c == '\\') {
+      out += '\\';
+      out += c;
+    } else if (byte < 0x20 || byte == 0x7f) {
+      char escaped[8];
+      std::snprintf(escaped, sizeof escaped, "\\u%04X", static_cast<unsigned>(byte));
+      out += escaped;
+    } else {
+      out += c;
+    }
+  }
+  return out + '"';
+}
+
+/// In the largest unit that keeps it exact: "24GiB", "24260MiB", 12622168064.
+std::string size_text(Bytes bytes) {
+  if (bytes.count() > 0 && bytes.count() % kGiB.count() == 0) {
+    return toml_string(std::to_string(bytes.count() / kGiB.count()) + "GiB");
+  }
+  if (bytes.count() > 0 && bytes.count() % kMiB.count() == 0) {
+    return toml_string(std::to_string(bytes.count() / kMiB.count()) + "MiB");
+  }
+  return std::to_string(bytes.count());
+}
+
+/// Lines of "key = value"; what is zero or empty is unknown, and left out.
+class Lines {
+ public:
+  void table(const char* name) { text_ += "\n[" + std::string(name) + "]\n"; }
+  void text(std::string_view key, std::string_view value) {
+    if (!value.empty()) line(key, toml_string(value));
+  }
+  void number(const char* key, double value) {
+    if (value != 0) line(key, shortest(value));
+  }
+  void integer(const char* key, int value) {
+    if (value != 0) line(key, std::to_string(value));
+  }
+  void size(const char* key, Bytes value) { line(key, size_text(value)); }
+  void line(std::string_view key, const std::string& value) {
+    text_ += std::string(key) + " = " + value + "\n";
+  }
+  void raw(std::string_view text) { text_ += text; }
+  [[nodiscard]] std::string take() { return std::move(text_); }
+
+ private:
+  std::string text_;
+};
+
+constexpr double kTera = 1e12;
+constexpr double kGiga = 1e9;
+
+void write_gpu(Lines& out, const Gpu& gpu, int count) {
+  out.table("gpu");
+  out.text("name", gpu.name);
+  out.line("count", std::to_string(count));
+  out.text("vendor", name_of(gpu.vendor));
+  out.text("architecture", name_of(gpu.architecture));
+  out.text("chip", gpu.chip);
+  if (gpu.compute_capability > 0) {
+    out.text("compute_capability", std::to_string(gpu.compute_capability / 10) + "." +
+                                       std::to_string(gpu.compute_capability % 10));
+  }
+  out.integer("sm_count", gpu.sm_count);
+  out.integer("fp32_cores_per_sm", gpu.fp32_cores_per_sm);
+  out.number("boost_mhz", gpu.boost_mhz);
+  out.number("fp32_tflops", gpu.peak.fp32 / kTera);
+  out.number("fp16_tflops", gpu.peak.fp16 / kTera);
+  out.number("tf32_tensor_tflops", gpu.peak.tf32_tensor / kTera);
+  out.number("fp16_tensor_tflops", gpu.peak.fp16_tensor / kTera);
+  out.number("bf16_tensor_tflops", gpu.peak.bf16_tensor / kTera);
+  out.size("memory", gpu.memory);
+  out.size("usable_memory", gpu.usable_memory);
+  if (gpu.context_memory) out.size("context_memory", *gpu.context_memory);
+  out.number("bandwidth_gbs", gpu.bandwidth / kGiga);
+  if (gpu.l2.count() > 0) out.size("l2", gpu.l2);
+  out.number("tdp_watts", gpu.tdp_watts);
+  out.number("price_per_hour", gpu.price_per_hour);
+  out.text("source", gpu.source);
+  out.text("notes", gpu.notes);
+}
+
+void write_host(Lines& out, const Host& host) {
+  out.table("host");
+  out.text("name", host.name);
+  out.number("cores", host.cores);
+  out.size("memory", host.memory);
+  out.size("shm", host.shared_memory);
+  out.number("core_speed", host.relative_core_speed);
+  if (host.disk_bandwidth == 0 && host.disk_iops == 0) return;
+  out.table("disk");
+  out.number("bandwidth_mbs", host.disk_bandwidth / 1e6);
+  out.number("iops", host.disk_iops);
+}
+
+}  // namespace
+
+std::string machine_file_text(const MachineFile& file) {
+  Lines out;
+  out.raw("# A machine, as docs/machine-format.md describes it.\n");
+  out.line("format_version", std::to_string(kMachineFormatVersion));
+  out.text("name", file.name);
+  out.line("nodes", std::to_string(file.nodes));
+  if (file.gpu) write_gpu(out, *file.gpu, file.gpu_count);
+  if (file.host) write_host(out, *file.host);
+  if (file.gpu || file.network_bandwidth > 0) {
+    out.table("link");
+    if (file.gpu) {
+      out.number("pcie_gbs", file.gpu->pcie_bandwidth / kGiga);
+      out.text("name", file.gpu->link);
+      out.number("gbs", file.gpu->link_bandwidth / kGiga);
+    }
+    out.number("network_gbs", file.network_bandwidth / kGiga);
+  }
+  if (!file.provenance.empty()) out.table("provenance");
+  for (const auto& [key, value] : file.provenance) out.line(toml_string(key), toml_string(value));
+  if (!file.calibration.empty()) out.raw("\n" + file.calibration + "\n");
+  return out.take();
+}
+
+Status write_machine_file(const std::filesystem::path& path, const MachineFile& file) {
+  return write_file(path, machine_file_text(file));
+}
+
+}  // namespace stoker

@@ -1,0 +1,53 @@
+#include "machine/resolve.h"
+
+#include "machine/gpu_catalogue.h"
+#include "machine/host_option.h"
+#include "machine/machine_file.h"
+
+namespace stoker {
+namespace {
+
+Result<Host> resolve_host(std::string_view typed, const Host& here) {
+  if (typed.find('=') != std::string_view::npos || !names_a_file(typed)) return parse_host(typed, here);
+  auto file = read_machine_file(std::string(typed));
+  if (!file) return tl::unexpected(file.error());
+  if (!file->host) {
+    return fail(ErrorCode::kBadInput, "describes no host; add a [host] table", std::string(typed));
+  }
+  return *file->host;
+}
+
+}  // namespace
+
+bool names_a_file(std::string_view typed) {
+  return typed.ends_with(".toml") || typed.find('/') != std::string_view::npos;
+}
+
+Result<Machine> resolve_machine(std::string_view gpu, std::string_view host, const Host& here) {
+  Machine machine;
+  machine.host = here;
+  if (names_a_file(gpu)) {
+    auto file = read_machine_file(std::string(gpu));
+    if (!file) return tl::unexpected(file.error());
+    if (!file->gpu) {
+      return fail(ErrorCode::kBadInput, "describes no GPU; add a [gpu] table", std::string(gpu));
+    }
+    machine.gpu = *file->gpu;
+    machine.gpu_count = file->gpu_count;
+    machine.nodes = file->nodes;
+    machine.network_bandwidth = file->network_bandwidth;
+    if (file->host) machine.host = *file->host;
+  } else {
+    auto found = find_gpu(gpu);
+    if (!found) return tl::unexpected(found.error());
+    machine.gpu = std::move(*found);
+  }
+  if (!host.empty()) {
+    auto given = resolve_host(host, here);
+    if (!given) return tl::unexpected(given.error());
+    machine.host = std::move(*given);
+  }
+  return machine;
+}
+
+}  // namespace stoker
