@@ -48,6 +48,7 @@ void visit_all(C& c, Visit&& visit) {
   visit("kernel.l2_speedup", c.kernel.l2_speedup);
   visit("kernel.l2_share", c.kernel.l2_share);
   visit("kernel.tile_prologue", c.kernel.tile_prologue);
+  visit("kernel.lone_block", c.kernel.lone_block);
   visit("kernel.unaligned_tensor", c.kernel.unaligned_tensor);
   visit("kernel.recurrence_us", c.kernel.recurrence_us);
   visit("kernel.tensor_exponent", c.kernel.tensor_exponent);
@@ -119,7 +120,8 @@ Status apply(const CoefficientPatch& patch, Coefficients& coefficients) {
       zero_allowed = !name.ends_with(".compute") && !name.ends_with(".memory") &&
                      !name.starts_with("power.") && !name.ends_with("_share") &&
                      !name.starts_with("pcie.p") && name != "kernel.l2_speedup" &&
-                     name != "kernel.unaligned_tensor" && name != "kernel.tensor_reference";
+                     name != "kernel.unaligned_tensor" &&
+                     name != "kernel.lone_block" && name != "kernel.tensor_reference";
       if (value > 0 || zero_allowed) member = value;
     });
     if (!found) return tl::unexpected(unknown_name(wanted));

@@ -40,7 +40,8 @@ struct KernelCoefficients {
   double launch_us = 1.5;        ///< each further device kernel of the same library call
   double l2_speedup = 2.0;       ///< bandwidth while a kernel's bytes stay in the L2 cache
   double l2_share = 0.6;         ///< of the L2 that one kernel's operands can count on
-  double tile_prologue = 24;     ///< elements of k that filling and draining a tile's pipeline costs
+  double tile_prologue = 16;     ///< elements of k that filling and draining a tile's pipeline costs
+  double lone_block = 0.65;      ///< of an SM's rate that a single thread block on it reaches
   double unaligned_tensor = 0.5; ///< tensor-core rate when an operand's rows are not 16-byte aligned
   double recurrence_us = 4.0;    ///< latency of one time step of a recurrent layer
   /// Compute time on tensor cores goes with peak^-exponent: fast GPUs are fed worse than slow ones.

@@ -17,6 +17,10 @@ constexpr double kManyGroups = 16;
 /// below 16 per SM leave SMs idle (RTX 3090 rows).
 constexpr double kDepthwiseWeightMultiple = 60, kDepthwiseWeightPerSm = 16;
 
+/// Winograd's filter transform, in units of what its bytes would take: short strided rows of 3x3 taps
+/// (fitted on rows with few pixels and many channels).
+constexpr double kFilterTransform = 8;
+
 /// Everything a rule needs, with transposed convolutions turned into the ordinary one that they mirror.
 struct Geometry {
   double batch, groups, in_width, out_width;  ///< channels of one group
@@ -61,7 +65,8 @@ Geometry geometry_of(const ConvolutionShape& s) {
 }
 
 Tiling implicit_gemm(const Geometry& g, bool tensor) {
-  Tiling t{.tensor = tensor};
+  // cuDNN splits the reduction of weight gradients, whose k is long, but not that of FP32 forward kernels.
+  Tiling t{.tensor = tensor, .split_k = tensor || g.pass == Pass::kBackwardWeight};
   t.batch = g.groups;
   switch (g.pass) {
     case Pass::kForward:
@@ -79,9 +84,9 @@ Tiling implicit_gemm(const Geometry& g, bool tensor) {
 }
 
 /// Winograd with output tiles of side `tile`: (tile + 2)^2 products of [pixels / tile^2, C] x [C, K].
-/// Non-fused, its transformed operands go through memory (`traffic` elements of 4 bytes).
+/// Non-fused, its transformed operands go through memory (elements of 4 bytes, written and read).
 struct Winograd {
-  double compute, traffic;
+  double compute, activations, filter;
 };
 Winograd winograd(const Geometry& g, double tile, double rate, const Device& device,
                   const KernelCoefficients& coefficients) {
@@ -93,8 +98,9 @@ Winograd winograd(const Geometry& g, double tile, double rate, const Device& dev
   if (g.pass == Pass::kBackwardWeight) {
     t = {.m = g.out_width, .n = g.in_width, .k = patches, .batch = points};
   }
-  const double elements = points * (patches * (g.in_width + g.out_width) + g.in_width * g.out_width);
-  return {best_tile(t, rate, device, coefficients).seconds, 2 * elements};
+  t.split_k = g.pass == Pass::kBackwardWeight;
+  return {best_tile(t, rate, device, coefficients).seconds,
+          2 * points * patches * (g.in_width + g.out_width), 2 * points * g.in_width * g.out_width};
 }
 
 CostClass dense_class(Pass pass, bool tensor) {
@@ -128,13 +134,17 @@ RawCost dense_cost(const Kernel& kernel, const Geometry& g, const Device& device
     const Winograd fused = winograd(g, 2, rate, device, coefficients.kernel);
     const Winograd staged = winograd(g, 4, rate, device, coefficients.kernel);
     const double staged_memory =
-        memory_seconds(4 * staged.traffic, CostClass::kWinograd, device, coefficients);
+        memory_seconds(4 * (staged.activations + kFilterTransform * staged.filter), CostClass::kWinograd,
+                       device, coefficients);
+    const double fused_filter = memory_seconds(4 * kFilterTransform * fused.filter, CostClass::kWinograd,
+                                               device, coefficients);
     const double direct = std::max(cost.compute, cost.memory);
-    const double fused_time = std::max(fused.compute / efficiency, cost.memory);
+    const double fused_time = std::max(fused.compute / efficiency, cost.memory) + fused_filter;
     const double staged_time = staged.compute / efficiency + staged_memory;
     if (fused_time < direct && fused_time <= staged_time && g.pass != Pass::kBackwardWeight) {
       cost.cost_class = CostClass::kWinograd;
       cost.compute = fused.compute / efficiency;
+      cost.latency = fused_filter;
     } else if (staged_time < direct) {
       cost.cost_class = CostClass::kWinograd;
       cost.compute = staged.compute / efficiency;

@@ -39,7 +39,9 @@ TileChoice choose(const std::array<Tile, N>& tiles, const Tiling& t, double rate
       const double piece = std::ceil(t.k / splits);
       if (splits > 1 && (!t.split_k || piece < kShortestPiece)) break;
       const double waves = std::ceil(count * splits / sms);
-      const double seconds = waves * 2.0 * tile.m * tile.n * (piece + coefficients.tile_prologue) /
+      // A block alone on its SM cannot hide its own latencies.
+      const double turns = std::max(waves, 1 / coefficients.lone_block);
+      const double seconds = turns * 2.0 * tile.m * tile.n * (piece + coefficients.tile_prologue) /
                              (rate_of_sm * tile.efficiency);
       // Partial sums are written and read once more, in FP32.
       const double extra = splits == 1 ? 0 : 8.0 * t.batch * t.m * t.n * splits / device.bandwidth;

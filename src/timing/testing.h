@@ -1,0 +1,52 @@
+#pragma once
+
+#include "lower/program.h"
+#include "timing/coefficients.h"
+
+/// Round-numbered machines and kernels for the tests of this folder.
+namespace stoker::timing_test {
+
+/// 1 TFLOP/s on 10 SMs, 1 GB/s, no cache, no power limit: one byte takes one nanosecond.
+inline Gpu round_gpu() {
+  Gpu gpu;
+  gpu.name = "round";
+  gpu.architecture = Architecture::kOther;
+  gpu.sm_count = 10;
+  gpu.peak.fp32 = 1e12;
+  gpu.bandwidth = 1e9;
+  gpu.pcie_bandwidth = 1e9;
+  return gpu;
+}
+
+/// Efficiencies of 1, and nothing that costs time by itself.
+inline Coefficients ideal() {
+  Coefficients c;
+  for (auto& entry : c.classes) entry = {1, 1, 0.1};
+  c.kernel.floor_us = 0;
+  c.kernel.launch_us = 0;
+  c.kernel.tile_prologue = 0;
+  c.kernel.lone_block = 1;
+  c.host = {0, 0, 0, 0, 0, 0, 0, 0.5};
+  c.copy = {1, 0.5, 0};
+  c.collective.contention = 0;
+  return c;
+}
+
+/// Takes `microseconds` on round_gpu().
+inline Kernel moving(double microseconds, StepPhase phase = StepPhase::kForward) {
+  Kernel kernel;
+  kernel.kernel_class = KernelClass::kElementwise;
+  kernel.phase = phase;
+  kernel.read = Bytes(static_cast<std::int64_t>(microseconds * 1000));
+  return kernel;
+}
+
+/// Appends one launch of `kernel` to the iteration.
+inline void launch(Program& program, const Kernel& kernel) {
+  program.iteration.push_back({InstructionKind::kLaunch, When::kAlways,
+                               static_cast<std::uint32_t>(program.kernels.size())});
+  program.kernels.push_back(kernel);
+  program.kernels.back().source = static_cast<std::uint32_t>(program.kernels.size());
+}
+
+}  // namespace stoker::timing_test

@@ -1,0 +1,137 @@
+// timing_steps ROWS [--coefficients FILE]: whole steps through lowering and the step model, for fitting and
+// scoring. A developer's tool, not installed; scripts/fit-timing drives it.
+//
+// ROWS has one step a line, blank-separated:
+//   STEP_FILE GPU BATCH PRECISION CHANNELS_LAST GPUS COPY
+// COPY 0: the input is on the device already (synthetic benchmarks), 1: it is copied there each step.
+// Each line of standard input is a patch ("gemm.compute=0.9 kernel.floor_us=3", or empty); the answer is the
+// time of every step in nanoseconds, as native doubles. "bands" answers each row's band instead (below, above).
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <iostream>
+#include <map>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "lower/lower.h"
+#include "machine/gpu_catalogue.h"
+#include "step/step_reader.h"
+#include "timing/step_time.h"
+
+namespace stoker {
+namespace {
+
+struct Row {
+  Machine machine;
+  Program program;
+};
+
+/// Copies to the device become nothing.
+void drop_copies(Program& program) {
+  std::erase_if(program.iteration, [&](const Instruction& in) {
+    return in.kind == InstructionKind::kLaunch &&
+           program.kernels[in.value].kernel_class == KernelClass::kHostToDevice;
+  });
+}
+
+Result<Row> read_row(const std::string& line, const GpuCatalogue& catalogue,
+                     std::map<std::string, Step>& steps) {
+  std::istringstream in(line);
+  std::string file, gpu, precision;
+  Job job;
+  bool copy = true;
+  in >> file >> gpu >> job.batch >> precision >> job.channels_last >> job.gpus >> copy;
+  if (!in) return fail(ErrorCode::kBadInput, "not a row of steps", line);
+  if (!steps.contains(file)) {
+    auto step = read_step_file(file);
+    if (!step) return tl::unexpected(step.error());
+    steps.emplace(file, std::move(*step));
+  }
+  const auto parsed = parse_precision(precision);
+  if (!parsed) return tl::unexpected(parsed.error());
+  job.precision = *parsed;
+  job.optimizer = captured_optimizer(steps.at(file));
+  const auto found = catalogue.find(gpu);
+  if (!found) return tl::unexpected(found.error());
+  Row row;
+  row.machine.gpu = *found;
+  row.machine.gpu_count = job.gpus;
+  auto program = lower(steps.at(file), job, row.machine);
+  if (!program) return tl::unexpected(program.error());
+  row.program = std::move(*program);
+  if (!copy) drop_copies(row.program);
+  return row;
+}
+
+Result<std::vector<Row>> read_rows(const std::string& path) {
+  auto catalogue = GpuCatalogue::load();
+  if (!catalogue) return tl::unexpected(catalogue.error());
+  std::ifstream file(path);
+  if (!file) return fail(ErrorCode::kIo, "cannot be read", path);
+  std::vector<Row> rows;
+  std::map<std::string, Step> steps;
+  for (std::string line; std::getline(file, line);) {
+    auto row = read_row(line, *catalogue, steps);
+    if (!row) return tl::unexpected(row.error());
+    rows.push_back(std::move(*row));
+  }
+  return rows;
+}
+
+Status answer(const std::vector<Row>& rows, const CoefficientFile& file, std::istringstream& line) {
+  CoefficientPatch patch;
+  bool bands = false;
+  for (std::string item; line >> item;) {
+    if (item == "bands") {
+      bands = true;
+      continue;
+    }
+    const auto equals = item.find('=');
+    if (equals == std::string::npos) return fail(ErrorCode::kBadInput, "must be name=value", item);
+    patch.values.emplace_back(item.substr(0, equals), std::strtod(item.c_str() + equals + 1, nullptr));
+  }
+  std::vector<double> out;
+  for (const Row& row : rows) {
+    auto coefficients = file.for_gpu(row.machine.gpu, &patch);
+    if (!coefficients) return tl::unexpected(coefficients.error());
+    const StepTime time = predict_step(row.program, row.machine, *coefficients);
+    if (bands) {
+      out.insert(out.end(), {time.band.below, time.band.above});
+    } else {
+      out.push_back(time.total.count());
+    }
+  }
+  std::fwrite(out.data(), sizeof(double), out.size(), stdout);
+  std::fflush(stdout);
+  return {};
+}
+
+int run(const std::string& rows_path, const std::string& coefficients_path) {
+  const auto complain = [](const Error& error) {
+    std::fprintf(stderr, "timing_steps: %s\n", error.text().c_str());
+    return 3;
+  };
+  auto file = coefficients_path.empty() ? CoefficientFile::load_shipped()
+                                        : CoefficientFile::load(coefficients_path);
+  if (!file) return complain(file.error());
+  auto rows = read_rows(rows_path);
+  if (!rows) return complain(rows.error());
+  for (std::string line; std::getline(std::cin, line);) {
+    std::istringstream in(line);
+    if (auto s = answer(*rows, *file, in); !s) return complain(s.error());
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace stoker
+
+int main(int argc, char** argv) {
+  if (argc == 2) return stoker::run(argv[1], "");
+  if (argc == 4 && std::strcmp(argv[2], "--coefficients") == 0) return stoker::run(argv[1], argv[3]);
+  std::fprintf(stderr, "usage: timing_steps ROWS [--coefficients FILE]\n");
+  return 2;
+}
