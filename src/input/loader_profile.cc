@@ -1,5 +1,6 @@
 #include "input/loader_profile.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "base/files.h"
@@ -10,6 +11,8 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr Bytes kFileLimit = 1 * kMiB;
+/// Cores in use today differ by less; more is a mistake of the measurement.
+constexpr double kMaxSlowness = 5;
 
 /// A coefficient that must be there and be neither negative nor absurd; sets `bad` otherwise.
 double coefficient(const Json& parent, const char* key, std::string& bad) {
@@ -54,14 +57,32 @@ void read_transport(const Json& root, TransportCoefficients& out, std::string& b
 
 }  // namespace
 
-Nanos loader_cost(const LoaderProfile& profile, const SampleRecord& record) {
+double core_slowness(const LoaderProfile& profile, const Probe& probe) {
+  const auto mean = [&](Stage stage) { return probe.stage_ms[static_cast<std::size_t>(stage)].mean; };
+  const double pixels = static_cast<double>(probe.image_size) * probe.image_size;
+  const double here = 1e6 * (mean(Stage::kToTensor) + mean(Stage::kNormalize)) / pixels;
+  if (profile.native_ns_per_pixel <= 0 || here <= 0) return 1;
+  return std::clamp(here / profile.native_ns_per_pixel, 1 / kMaxSlowness, kMaxSlowness);
+}
+
+Nanos loader_cost(const LoaderProfile& profile, const SampleRecord& record, double slowness) {
   Nanos sum;
   for (std::size_t s = 0; s < kStageCount; ++s) {
     const StageCoefficients& k = profile.stage[s];
     sum += k.ratio * record.stage[s] +
-           kMillisecond * (k.constant_ms + k.per_megapixel_ms * record.megapixels());
+           kMillisecond * (slowness * (k.constant_ms + k.per_megapixel_ms * record.megapixels()));
   }
   return sum;
+}
+
+TransportCoefficients scaled(TransportCoefficients t, double factor) {
+  for (Nanos* time : {&t.per_batch_main, &t.per_tensor_main, &t.per_batch_worker, &t.per_tensor_worker,
+                      &t.collate_per_sample, &t.fork_per_worker, &t.worker_startup, &t.shutdown_per_worker,
+                      &t.epoch_reset}) {
+    *time = *time * factor;
+  }
+  for (double* rate : {&t.per_byte_main_ns, &t.collate_shared_ns, &t.collate_private_ns}) *rate *= factor;
+  return t;
 }
 
 Result<LoaderProfile> read_loader_profile(const std::filesystem::path& path) {
@@ -79,6 +100,7 @@ Result<LoaderProfile> read_loader_profile(const std::filesystem::path& path) {
   std::string bad;
   read_stages(root, profile, bad);
   read_transport(root, profile.transport, bad);
+  profile.native_ns_per_pixel = coefficient(root, "native_ns_per_output_pixel", bad);
   profile.held_out_mape = coefficient(root, "held_out_mape_percent", bad);
   const auto basis = root.find("basis");
   if (basis == root.end() || !basis->is_string()) bad = "\"basis\" is missing";

@@ -254,6 +254,38 @@ Result<Probe> Prober::run(const std::filesystem::path& folder) {
   return std::move(probe_);
 }
 
+double decode_ms(const SampleRecord& sample) {
+  return milliseconds(sample.stage[static_cast<std::size_t>(Stage::kDecode)]);
+}
+double megabytes(const SampleRecord& sample) { return 1e-6 * static_cast<double>(sample.bytes.count()); }
+
+DecodeFit fit_two_terms(const std::vector<SampleRecord>& samples) {
+  DecodeFit fit;
+  double pp = 0, pb = 0, bb = 0, py = 0, by = 0, mean = 0;
+  for (const SampleRecord& sample : samples) {
+    const double p = sample.megapixels(), b = megabytes(sample), y = decode_ms(sample);
+    pp += p * p, pb += p * b, bb += b * b, py += p * y, by += b * y;
+    mean += y / static_cast<double>(samples.size());
+  }
+  const double determinant = pp * bb - pb * pb;
+  if (determinant > 1e-9 * pp * bb) {
+    fit.per_megapixel = (py * bb - by * pb) / determinant;
+    fit.per_megabyte = (by * pp - py * pb) / determinant;
+  }
+  // Pictures that are all alike cannot tell the two terms apart: neither may be negative.
+  if (fit.per_megabyte <= 0 && pp > 0) fit.per_megapixel = py / pp, fit.per_megabyte = 0;
+  if (fit.per_megapixel <= 0 && bb > 0) fit.per_megapixel = 0, fit.per_megabyte = by / bb;
+  double rest = 0, all = 0;
+  for (const SampleRecord& sample : samples) {
+    const double y = decode_ms(sample);
+    const double guess = fit.per_megapixel * sample.megapixels() + fit.per_megabyte * megabytes(sample);
+    rest += (y - guess) * (y - guess);
+    all += (y - mean) * (y - mean);
+  }
+  fit.r2 = all > 0 ? std::max(0.0, 1 - rest / all) : 0;
+  return fit;
+}
+
 }  // namespace
 
 Spread spread_of(std::vector<double> values) {
@@ -270,31 +302,17 @@ Spread spread_of(std::vector<double> values) {
 }
 
 DecodeFit fit_decode(const std::vector<SampleRecord>& samples) {
-  DecodeFit fit;
-  double pp = 0, pb = 0, bb = 0, py = 0, by = 0, mean = 0;
-  for (const SampleRecord& sample : samples) {
-    const double p = sample.megapixels(), b = 1e-6 * static_cast<double>(sample.bytes.count());
-    const double y = milliseconds(sample.stage[static_cast<std::size_t>(Stage::kDecode)]);
-    pp += p * p, pb += p * b, bb += b * b, py += p * y, by += b * y;
-    mean += y / static_cast<double>(samples.size());
+  std::vector<SampleRecord> baseline, progressive;
+  for (const SampleRecord& sample : samples) (sample.progressive ? progressive : baseline).push_back(sample);
+  DecodeFit fit = fit_two_terms(baseline.empty() ? samples : baseline);
+  if (samples.empty()) return fit;
+  fit.progressive_share = static_cast<double>(progressive.size()) / static_cast<double>(samples.size());
+  double measured = 0, expected = 0;
+  for (const SampleRecord& sample : progressive) {
+    measured += decode_ms(sample);
+    expected += fit.per_megapixel * sample.megapixels() + fit.per_megabyte * megabytes(sample);
   }
-  const double determinant = pp * bb - pb * pb;
-  if (determinant > 1e-9 * pp * bb) {
-    fit.per_megapixel = (py * bb - by * pb) / determinant;
-    fit.per_megabyte = (by * pp - py * pb) / determinant;
-  }
-  // Pictures that are all alike cannot tell the two terms apart: neither may be negative.
-  if (fit.per_megabyte <= 0 && pp > 0) fit = {py / pp, 0, 0};
-  if (fit.per_megapixel <= 0 && bb > 0) fit = {0, by / bb, 0};
-  double rest = 0, all = 0;
-  for (const SampleRecord& sample : samples) {
-    const double y = milliseconds(sample.stage[static_cast<std::size_t>(Stage::kDecode)]);
-    const double guess = fit.per_megapixel * sample.megapixels() +
-                         fit.per_megabyte * 1e-6 * static_cast<double>(sample.bytes.count());
-    rest += (y - guess) * (y - guess);
-    all += (y - mean) * (y - mean);
-  }
-  fit.r2 = all > 0 ? std::max(0.0, 1 - rest / all) : 0;
+  if (!baseline.empty() && expected > 0) fit.progressive_ratio = measured / expected;
   return fit;
 }
 

@@ -44,11 +44,14 @@ struct DatasetFacts {
   double mean_pixels = 0;          ///< of the measured sample
 };
 
-/// decode_ms = per_megapixel * MP + per_megabyte * MB (MB = 1e6 bytes of file), least squares.
+/// decode_ms = per_megapixel * MP + per_megabyte * MB (MB = 1e6 bytes of file), least squares over the
+/// baseline pictures (over all when there are none).
 struct DecodeFit {
   double per_megapixel = 0;  ///< ms
   double per_megabyte = 0;   ///< ms
   double r2 = 0;
+  double progressive_share = 0;  ///< of the pictures
+  double progressive_ratio = 1;  ///< decode time of progressive pictures / what the fit says of them
 };
 
 struct ReadFacts {

@@ -141,6 +141,8 @@ void read_measures(Reader& reader, const Json& root, Probe& out) {
   out.decode.per_megapixel = reader.number(decode, "ms_per_megapixel", "decode_fit.", 0, kMaxMs);
   out.decode.per_megabyte = reader.number(decode, "ms_per_megabyte", "decode_fit.", 0, kMaxMs);
   out.decode.r2 = reader.number(decode, "r2", "decode_fit.", 0, 1);
+  out.decode.progressive_share = reader.number(decode, "progressive_share", "decode_fit.", 0, 1);
+  out.decode.progressive_ratio = reader.number(decode, "progressive_ratio", "decode_fit.", 0, 1e6);
   const Json& read = reader.child(root, "read", "");
   out.read.cold_measured = reader.flag(read, "cold_measured", "read.");
   out.read.cold_ms = reader.number(read, "cold_ms", "read.", 0, kMaxMs);
@@ -257,7 +259,9 @@ std::string probe_to_json(const Probe& probe) {
   root["sample_ms"] = to_json(probe.sample_ms);
   root["decode_fit"] = {{"ms_per_megapixel", probe.decode.per_megapixel},
                         {"ms_per_megabyte", probe.decode.per_megabyte},
-                        {"r2", probe.decode.r2}};
+                        {"r2", probe.decode.r2},
+                        {"progressive_share", probe.decode.progressive_share},
+                        {"progressive_ratio", probe.decode.progressive_ratio}};
   root["read"] = {{"cold_measured", probe.read.cold_measured}, {"cold_ms", probe.read.cold_ms},
                   {"cold_seek_ms", probe.read.cold_seek_ms},   {"cold_bytes_per_s", probe.read.cold_bandwidth},
                   {"warm_ms", probe.read.warm_ms},             {"resident_share", probe.read.resident_share}};

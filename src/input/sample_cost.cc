@@ -19,7 +19,8 @@ Nanos SampleCost::mean_cpu() const {
 SampleCost sample_cost_from_probe(const Probe& probe, const LoaderProfile& profile, OutputShape output) {
   SampleCost cost;
   cost.known = true;
-  for (const SampleRecord& sample : probe.samples) cost.cpu.push_back(loader_cost(profile, sample));
+  const double slowness = core_slowness(profile, probe);
+  for (const SampleRecord& sample : probe.samples) cost.cpu.push_back(loader_cost(profile, sample, slowness));
   cost.output = output.bytes_per_sample.count() > 0 ? output.bytes_per_sample : picture_bytes(probe.image_size);
   cost.tensors = output.tensors;
   cost.read_bytes = probe.dataset.mean_bytes;
@@ -32,7 +33,7 @@ SampleCost sample_cost_from_probe(const Probe& probe, const LoaderProfile& profi
     cost.cold_seek_ms = probe.read.cold_seek_ms;
     cost.cold_bandwidth = probe.read.cold_bandwidth;
   }
-  cost.transport = profile.transport;
+  cost.transport = scaled(profile.transport, slowness);
   // The profile's error on pictures that it has not seen, twice for a 90 % band; a disturbed probe
   // measured caches that others were using too.
   const double error = std::max(0.05, 2 * profile.held_out_mape / 100) + (probe.foreign.disturbed ? 0.05 : 0);
