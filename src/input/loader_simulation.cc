@@ -194,10 +194,15 @@ LoaderForecast simulate_loader(const LoaderSettings& given, const SampleCost& co
   const Epoch epoch = epoch_of(settings, cost, model.ranks);
   const std::int64_t window = std::int64_t{model.workers} * model.prefetch;
   const std::int64_t warm = kWarmUp + 2 * window + model.workers;
-  model.batches = warm + kWindow + 4 * model.workers;
+  // Workers keep step with each other, so batches come in rounds: whole rounds are measured, and the last
+  // window of batches, whose workers find nothing more to do, is left out.
+  const std::int64_t round = std::max(1, model.workers);
+  const std::int64_t measured = round * ((kWindow + round - 1) / round + 3);
+  model.batches = warm + measured + window + 1;
   model.last_batch = model.batch;
   const LoaderTrace trace = play_loader(model);
-  const Steady steady = steady_of(trace, static_cast<std::size_t>(warm), trace.yielded.size() - 1);
+  const Steady steady =
+      steady_of(trace, static_cast<std::size_t>(warm), static_cast<std::size_t>(warm + measured));
 
   LoaderForecast out;
   out.interval = steady.interval * kSecond;

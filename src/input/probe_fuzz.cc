@@ -1,0 +1,17 @@
+#include <cstdint>
+#include <cstdlib>
+#include <string_view>
+
+#include "input/probe_io.h"
+#include "input/sample_cost.h"
+
+/// Whatever parses must also survive being written, read again and used.
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::string_view text(reinterpret_cast<const char*>(data), size);
+  const stoker::Result<stoker::Probe> probe = stoker::parse_probe(text, "fuzz");
+  if (!probe) return 0;
+  if (!stoker::parse_probe(stoker::probe_to_json(*probe))) std::abort();
+  const stoker::SampleCost cost = stoker::sample_cost_from_probe(*probe, {});
+  if (!(cost.mean_cpu().count() >= 0)) std::abort();
+  return 0;
+}

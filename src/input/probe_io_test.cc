@@ -1,0 +1,143 @@
+#include "input/probe_io.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "input/test_pictures.h"
+
+namespace stoker {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Probe example() {
+  Probe probe;
+  probe.dataset = {.name = "pets", .files = 100, .total_bytes = Bytes(900'000), .mean_bytes = 9000, .mean_pixels = 40'000};
+  for (std::size_t s = 0; s < kStageCount; ++s) probe.stage_ms[s] = {1.0 + static_cast<double>(s), 1, 0.5, 3};
+  probe.sample_ms = {21, 20, 3, 30};
+  probe.decode = {5, 12, 0.9, 0.25, 2};
+  probe.read = {.cold_measured = true, .cold_ms = 1, .cold_seek_ms = 0.5, .cold_bandwidth = 1e9, .warm_ms = 0.1};
+  probe.parallel = {.threads = 4, .samples_per_s_one = 47, .samples_per_s_all = 180, .efficiency = 0.95};
+  for (int i = 0; i < 3; ++i) {
+    SampleRecord sample;
+    sample.bytes = Bytes(9000 + i);
+    sample.width = 200 + i;
+    sample.height = 100;
+    sample.progressive = i == 1;
+    sample.cmyk = i == 2;
+    for (std::size_t s = 0; s < kStageCount; ++s) sample.stage[s] = Nanos(1e6 * static_cast<double>(s + 1) + i);
+    probe.samples.push_back(sample);
+  }
+  probe.provenance = {"0.1.0", "2026-11-28", "Some CPU", 4, "0123456789abcdef", "libjpeg-turbo"};
+  probe.diagnostics.add("not_a_jpeg", Severity::kWarning, "Left out.", 2);
+  return probe;
+}
+
+TEST(ProbeFile, ComesBackAsItWas) {
+  const Probe before = example();
+  const Result<Probe> after = parse_probe(probe_to_json(before));
+  ASSERT_TRUE(after) << after.error().text();
+  EXPECT_EQ(probe_to_json(*after), probe_to_json(before));
+  EXPECT_EQ(after->samples[1].bytes.count(), 9001);
+  EXPECT_TRUE(after->samples[1].progressive);
+  EXPECT_TRUE(after->samples[2].cmyk);
+  EXPECT_DOUBLE_EQ(after->samples[2].stage[3].count(), 4e6 + 2);
+  EXPECT_EQ(after->diagnostics.count("not_a_jpeg"), 2);
+}
+
+TEST(ProbeFile, GoesThroughADisk) {
+  const ScratchFolder folder;
+  const std::filesystem::path file = folder.path() / "pets.probe";
+  ASSERT_TRUE(write_probe(file, example()));
+  const Result<Probe> probe = read_probe(file);
+  ASSERT_TRUE(probe) << probe.error().text();
+  EXPECT_EQ(probe->dataset.name, "pets");
+  const Result<Probe> missing = read_probe(folder.path() / "none.probe");
+  ASSERT_FALSE(missing);
+  EXPECT_NE(missing.error().text().find("none.probe"), std::string::npos);
+}
+
+TEST(ProbeFile, IgnoresWhatALaterMinorAdds) {
+  Json json = Json::parse(probe_to_json(example()));
+  json["schema_version"] = {1, 9};
+  json["something_new"] = {1, 2, 3};
+  json["dataset"]["colour"] = "blue";
+  EXPECT_TRUE(parse_probe(json.dump()));
+}
+
+struct Damage {
+  const char* what;
+  const char* pointer;  ///< JSON pointer
+  Json value;           ///< null: remove
+  const char* says;     ///< part of the message
+};
+
+class ProbeFileDamage : public testing::TestWithParam<Damage> {};
+
+TEST_P(ProbeFileDamage, IsRefusedInOneSentence) {
+  const Damage& damage = GetParam();
+  Json json = Json::parse(probe_to_json(example()));
+  const Json::json_pointer at{std::string(damage.pointer)};
+  if (damage.value.is_null()) {
+    json.at(at.parent_pointer()).erase(at.back());
+  } else {
+    json[at] = damage.value;
+  }
+  const Result<Probe> probe = parse_probe(json.dump(), "x.probe");
+  ASSERT_FALSE(probe) << damage.what;
+  const std::string text = probe.error().text();
+  EXPECT_TRUE(text.starts_with("x.probe: ")) << text;
+  EXPECT_NE(text.find(damage.says), std::string::npos) << text;
+  EXPECT_EQ(text.find('\n'), std::string::npos);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Table, ProbeFileDamage,
+    testing::Values(
+        Damage{"other format", "/format", "stoker-step", "is not a probe file"},
+        Damage{"no format", "/format", nullptr, "is not a probe file"},
+        Damage{"newer major", "/schema_version", {2, 0}, "is of probe format 2, this program reads 1"},
+        Damage{"version as text", "/schema_version", "1.0", "is not [major, minor]"},
+        Damage{"no dataset", "/dataset", nullptr, "\"dataset\" is missing"},
+        Damage{"dataset a number", "/dataset", 5, "\"dataset\" is not an object"},
+        Damage{"no files", "/dataset/files", 0, "\"dataset.files\" is too small"},
+        Damage{"negative files", "/dataset/files", -5, "\"dataset.files\" is negative"},
+        Damage{"huge files", "/dataset/files", 1e300, "\"dataset.files\" is impossibly large"},
+        Damage{"bytes as text", "/dataset/total_bytes", "many", "\"dataset.total_bytes\" is not a number"},
+        Damage{"contradictory bytes", "/dataset/total_bytes", 90'000'000, "contradicts"},
+        Damage{"flag as number", "/dataset/files_exact", 1, "is not true or false"},
+        Damage{"image size", "/image_size", 0, "\"image_size\" is too small"},
+        Damage{"no stage", "/stage_ms/decode", nullptr, "\"stage_ms.decode\" is missing"},
+        Damage{"negative time", "/stage_ms/decode/mean", -1.5, "\"stage_ms.decode.mean\" is negative"},
+        Damage{"median above p95", "/stage_ms/read/median", 50, "its median exceeds its p95"},
+        Damage{"stages and sum", "/sample_ms/mean", 5, "contradicts the sum of the stages"},
+        Damage{"r2 above 1", "/decode_fit/r2", 1.5, "\"decode_fit.r2\" is impossibly large"},
+        Damage{"no threads", "/parallel/threads", 0, "\"parallel.threads\" is too small"},
+        Damage{"efficiency 0", "/parallel/efficiency", 0, "\"parallel.efficiency\" is too small"},
+        Damage{"wall below CPU", "/foreign_load/wall_per_cpu", 0.5, "\"foreign_load.wall_per_cpu\" is too small"},
+        Damage{"no samples", "/samples", Json::array(), "at least one picture"},
+        Damage{"samples an object", "/samples", Json::object(), "at least one picture"},
+        Damage{"short row", "/samples/1", {1, 2, 3}, "\"samples[1]\" is not a row of 10 numbers"},
+        Damage{"negative stage", "/samples/2/5", -1, "\"samples[2]\" is negative"},
+        Damage{"width of a million", "/samples/0/1", 1'000'000, "\"samples[0]\" is impossibly large"},
+        Damage{"diagnostics a text", "/diagnostics", "none", "\"diagnostics\" is not a list"},
+        Damage{"diagnostic a number", "/diagnostics/0", 5, "not an object"},
+        Damage{"no provenance", "/provenance", nullptr, "\"provenance\" is missing"}));
+
+TEST(ProbeFile, CutShortAnywhereIsRefused) {
+  const std::string whole = probe_to_json(example());
+  for (std::size_t length = 0; length + 2 < whole.size(); length += 7) {
+    const Result<Probe> probe = parse_probe(std::string_view(whole).substr(0, length), "x.probe");
+    ASSERT_FALSE(probe) << length;
+    ASSERT_NE(probe.error().message.find("cut short"), std::string::npos) << probe.error().message;
+  }
+}
+
+TEST(ProbeFile, DeepNestingIsRefused) {
+  EXPECT_FALSE(parse_probe(std::string(1'000'000, '[')));
+  EXPECT_FALSE(parse_probe(std::string(5000, '[') + std::string(5000, ']')));
+}
+
+}  // namespace
+}  // namespace stoker
