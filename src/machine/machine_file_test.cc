@@ -79,7 +79,7 @@ TEST(MachineFile, WrittenFilesReadBackTheSame) {
   ASSERT_TRUE(file.has_value());
   MachineFile odd = *file;
   odd.provenance["a \"quoted\" key"] = "tab\tand \\ and\nline";
-  odd.name = "caf\u00e9 # no comment";
+  odd.name = "caf\u00e9 \uFEFF \u20ac \U0001F600 # no comment";
   odd.gpu->usable_memory = Bytes(12622168064);
   const std::string text = machine_file_text(odd);
   const auto again = parsed(text);
@@ -148,7 +148,8 @@ TEST(MachineFile, RefusesWithPlaceAndReason) {
       {"format_version = 2\n", "m.toml", "newer than this stoker"},
       {"format_version = \"1\"\n", "m.toml:1, format_version", "whole number"},
       {"# nothing\n", "m.toml", "neither a [gpu] nor a [host]"},
-      {"[gpu]\nname = \"\"\"caf\u00e9\n\"\"\"\nbas\u00e9 = 1\n", "m.toml:4", "must stand in quotes"},
+      {"[gpu]\nname = \"caf\u00e9\"\nbas\u00e9 = 1\n", "m.toml:3", "is not TOML"},
+      {"[gpu]\nbase = \"t4\"\n\"bas\u00e9\" = 1\n", "m.toml:3, [gpu] bas\u00e9", "mean base?"},
       {"[gpu]\nbase = \"t4\n", "m.toml:2", "is not TOML"},
       {"[gpu]\nbase = \"t4\"\n[provenance]\nyear = 2024\n", "m.toml:4, [provenance] year", "text in quotes"},
   };

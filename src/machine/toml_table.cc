@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <sstream>
+#include <utility>
 
 #include "base/text.h"
 
@@ -17,53 +18,74 @@ const toml::node* node_at(const void* table, std::string_view key) {
   return table == nullptr ? nullptr : as_table(table).get(key);
 }
 
-/// Length of the string or comment that starts here; 0 when none does. An open one ends with its line, or,
-/// with three quotes, with the text. Three quotes open a string of many lines only as a value (`is_value`);
-/// in a key they are an empty string and a quote.
-std::size_t quoted_or_comment(std::string_view text, bool is_value) {
-  if (text[0] == '#') return std::min(text.find('\n'), text.size());
-  if (text[0] != '"' && text[0] != '\'') return 0;
-  const bool escapes = text[0] == '"';
-  const std::string mark(is_value && text.starts_with(std::string(3, text[0])) ? 3 : 1, text[0]);
-  std::size_t at = mark.size();
-  while (at < text.size() && !text.substr(at).starts_with(mark)) {
-    if (mark.size() == 1 && text[at] == '\n') return at;
-    at += escapes && text[at] == '\\' ? 2 : 1;
+/// toml++ 3.3 runs into undefined behaviour when a letter from U+00A1 to U+0499 stands where it looks for white
+/// space (its is_non_ascii_horizontal_whitespace has no answer for them), which damaged and even sound files
+/// bring about. So it sees all letters of the basic plane beyond ASCII moved to the private plane 15, where it
+/// has an answer, and what it hands back is moved home.
+constexpr std::uint32_t kFirstMoved = 0xA0;
+constexpr std::uint32_t kLastMoved = 0xFEFF;  // the byte-order mark; toml++ takes later ones for no white space
+constexpr std::uint32_t kPrivatePlane = 0xF0000;
+
+/// The code point that starts at text[at], and its length; length 0 when it is not well-formed UTF-8.
+std::pair<std::uint32_t, std::size_t> code_point(std::string_view text, std::size_t at) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[at + i]); };
+  const std::size_t length = byte(0) < 0x80 ? 1 : byte(0) < 0xE0 ? 2 : byte(0) < 0xF0 ? 3 : 4;
+  if ((byte(0) >= 0x80 && byte(0) < 0xC2) || at + length > text.size()) return {0, 0};
+  std::uint32_t point = length == 1 ? byte(0) : byte(0) & (0x7Fu >> length);
+  for (std::size_t i = 1; i < length; ++i) {
+    if ((byte(i) & 0xC0) != 0x80) return {0, 0};
+    point = point << 6 | (byte(i) & 0x3F);
   }
-  at = std::min(at + mark.size(), text.size());
-  while (mark.size() == 3 && at < text.size() && text[at] == mark[0]) ++at;  // """ends with ""quotes"""""
-  return at;
+  return {point, length};
 }
 
-/// Line of the first letter that is not ASCII and stands outside of quotes and comments, where TOML 1.0 allows
-/// none; 0 when there is none. toml++ 3.3 runs into undefined behaviour there (is_non_ascii_horizontal_
-/// whitespace has no answer for U+00A1 to U+0499), so it must not see one.
-int stray_letter(std::string_view text) {
-  if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);  // byte-order mark
-  int line = 1;
-  char before = '\n';  // the last letter that is not a blank
-  while (!text.empty()) {
-    const std::size_t length = std::max<std::size_t>(quoted_or_comment(text, before == '='), 1);
-    if (text[0] != ' ' && text[0] != '\t') before = text[0];
-    if (length == 1 && static_cast<unsigned char>(text[0]) >= 0x80) return line;
-    line += static_cast<int>(std::ranges::count(text.substr(0, length), '\n'));
-    text.remove_prefix(length);
+void append(std::string& out, std::uint32_t point) {
+  const auto tail = [&](int shift) { out += static_cast<char>(0x80 | (point >> shift & 0x3F)); };
+  if (point < 0x800) {
+    out += static_cast<char>(0xC0 | point >> 6);
+  } else if (point < 0x10000) {
+    out += static_cast<char>(0xE0 | point >> 12);
+    tail(6);
+  } else {
+    out += static_cast<char>(0xF0 | point >> 18);
+    tail(12);
+    tail(6);
   }
-  return 0;
+  tail(0);
 }
+
+/// Moves letters from [from + kFirstMoved, from + kLastMoved] by to - from; copies all else.
+std::string moved(std::string_view text, std::uint32_t from, std::uint32_t to) {
+  std::string out;
+  std::size_t at = 0;
+  while (at < text.size()) {
+    const auto [point, length] = code_point(text, at);
+    const bool surrogate = point >= from + 0xD800 && point < from + 0xE000;
+    if (length > 1 && point >= from + kFirstMoved && point <= from + kLastMoved && !surrogate) {
+      append(out, point - from + to);
+    } else {
+      out += text.substr(at, std::max<std::size_t>(length, 1));
+    }
+    at += std::max<std::size_t>(length, 1);
+  }
+  return out;
+}
+
+std::string away(std::string_view text) {
+  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+  if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
+  return moved(text, 0, kPrivatePlane);
+}
+std::string home(std::string_view text) { return moved(text, kPrivatePlane, 0); }
 
 }  // namespace
 
 Result<TomlDocument> TomlDocument::parse(std::string_view text, const std::string& file) {
-  if (const int line = stray_letter(text); line > 0) {
-    return fail(ErrorCode::kBadInput, "is not TOML: letters beyond ASCII must stand in quotes",
-                file + ":" + std::to_string(line));
-  }
-  auto parsed = std::make_shared<const toml::parse_result>(toml::parse(text, file));
+  auto parsed = std::make_shared<const toml::parse_result>(toml::parse(away(text), file));
   if (!*parsed) {
     const toml::parse_error& error = parsed->error();
     return fail(ErrorCode::kBadInput,
-                "is not TOML, or is cut short: " + std::string(error.description()),
+                "is not TOML, or is cut short: " + home(error.description()),
                 file + ":" + std::to_string(error.source().begin.line));
   }
   TomlDocument document;
@@ -93,7 +115,7 @@ std::string TomlTable::where(std::string_view key) const {
     text += ":" + std::to_string(at);
   }
   if (!key_.empty()) text += ", [" + key_ + "]";
-  if (!key.empty()) text += (key_.empty() ? ", " : " ") + std::string(key);
+  if (!key.empty()) text += (key_.empty() ? ", " : " ") + home(key);
   return text;
 }
 
@@ -133,7 +155,7 @@ void TomlTable::size(const char* key, const Range& range, Bytes& target) {
   if (node->is_integer()) {
     bytes = Bytes(*node->value<std::int64_t>());
   } else if (node->is_string()) {
-    const auto parsed = parse_bytes(*node->value<std::string>());
+    const auto parsed = parse_bytes(home(*node->value<std::string>()));
     if (!parsed) return reject(key, parsed.error().message);
     bytes = *parsed;
   } else {
@@ -151,14 +173,14 @@ void TomlTable::text(const char* key, std::string& target) {
   const toml::node* node = node_at(table_, key);
   if (node == nullptr) return;
   if (!node->is_string()) return reject(key, "must be a text in quotes");
-  target = *node->value<std::string>();
+  target = home(*node->value<std::string>());
 }
 
 std::optional<std::string> TomlTable::word(const char* key) {
   asked_.emplace_back(key);
   const toml::node* node = node_at(table_, key);
   if (node == nullptr) return std::nullopt;
-  if (node->is_string()) return node->value<std::string>();
+  if (node->is_string()) return home(*node->value<std::string>());
   if (node->is_number()) return shortest(*node->value<double>());
   reject(key, "must be a text or a number");
   return std::nullopt;
@@ -180,7 +202,7 @@ std::map<std::string, std::string> TomlTable::texts() {
   for (const auto& [key, node] : as_table(table_)) {
     const std::string name(key.str());
     asked_.push_back(name);
-    if (const auto value = node.value<std::string>()) all[name] = *value;
+    if (node.is_string()) all[home(name)] = home(*node.value<std::string>());
     else reject(name, "must be a text in quotes");
   }
   return all;
@@ -190,7 +212,7 @@ std::string TomlTable::as_toml() const {
   if (!present()) return {};
   std::ostringstream out;
   out << toml::toml_formatter{toml::table{{key_, as_table(table_)}}};
-  return out.str();
+  return home(out.str());
 }
 
 std::optional<Error> TomlTable::finish() {
