@@ -1,5 +1,13 @@
 # Target helpers. Nothing global: every flag hangs on the targets made here.
 
+if(PROJECT_IS_TOP_LEVEL AND NOT DEFINED CMAKE_CXX_COMPILER_LAUNCHER)
+  find_program(STOKER_CCACHE ccache)
+  mark_as_advanced(STOKER_CCACHE)
+  if(STOKER_CCACHE)
+    set(CMAKE_CXX_COMPILER_LAUNCHER ${STOKER_CCACHE})
+  endif()
+endif()
+
 add_library(stoker_options INTERFACE)
 target_compile_features(stoker_options INTERFACE cxx_std_20)
 target_include_directories(stoker_options INTERFACE ${PROJECT_SOURCE_DIR}/src)
@@ -43,3 +51,5 @@ function(stoker_fuzzer name)
   target_link_options(${name} PRIVATE -fsanitize=fuzzer)
   target_link_libraries(${name} PRIVATE stoker_options ${ARG_DEPENDS} ${ARG_LIBRARIES})
 endfunction()
+
+include(${CMAKE_CURRENT_LIST_DIR}/StokerBinary.cmake)

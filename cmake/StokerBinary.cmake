@@ -1,0 +1,53 @@
+# What makes the binary travel: everything but libc is linked in. And where it is installed.
+
+option(STOKER_SELF_CONTAINED "Link all libraries but libc into the binary" ${PROJECT_IS_TOP_LEVEL})
+
+# Points an imported target at the static archive beside its shared library. Debian's packages bring both,
+# and their CMake files know the shared one only.
+function(_stoker_prefer_archive target archive)
+  if(NOT TARGET ${target})
+    return()
+  endif()
+  find_library(STOKER_ARCHIVE_${archive} NAMES lib${archive}.a)
+  mark_as_advanced(STOKER_ARCHIVE_${archive})
+  if(NOT STOKER_ARCHIVE_${archive})
+    message(STATUS "no lib${archive}.a: the binary will need lib${archive}.so where it runs")
+    return()
+  endif()
+  get_target_property(configurations ${target} IMPORTED_CONFIGURATIONS)
+  foreach(configuration IN LISTS configurations)
+    if(configuration)
+      set_target_properties(${target} PROPERTIES
+        IMPORTED_LOCATION_${configuration} ${STOKER_ARCHIVE_${archive}})
+    endif()
+  endforeach()
+  set_target_properties(${target} PROPERTIES IMPORTED_LOCATION ${STOKER_ARCHIVE_${archive}})
+endfunction()
+
+if(STOKER_SELF_CONTAINED)
+  _stoker_prefer_archive(ZLIB::ZLIB z)
+  _stoker_prefer_archive(libjpeg-turbo::turbojpeg turbojpeg)
+endif()
+
+# stoker_self_contained(TARGET): links the compiler's libraries in as well. scripts/check-binary tells
+# whether it came true.
+function(stoker_self_contained target)
+  if(STOKER_SELF_CONTAINED)
+    target_link_options(${target} PRIVATE -static-libstdc++ -static-libgcc -Wl,--gc-sections)
+  endif()
+endfunction()
+
+# stoker_install(TARGET): bin/stoker and share/stoker (data), or stoker/bin and stoker/data in a wheel, whose
+# Python part finds them there.
+function(stoker_install target)
+  if(DEFINED SKBUILD)
+    set(binary_folder stoker/bin)
+    set(data_folder stoker/data)
+  else()
+    include(GNUInstallDirs)
+    set(binary_folder ${CMAKE_INSTALL_BINDIR})
+    set(data_folder ${CMAKE_INSTALL_DATADIR}/stoker)
+  endif()
+  install(TARGETS ${target} RUNTIME DESTINATION ${binary_folder})
+  install(DIRECTORY ${PROJECT_SOURCE_DIR}/data/ DESTINATION ${data_folder})
+endfunction()
