@@ -47,7 +47,7 @@ def _fits(query, key, value) -> bool:
     return query.dim() == key.dim() == value.dim() == 4 and query.size(0) == key.size(0) == value.size(0)
 
 
-def attention(original, query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None,
+def attention(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None,
               enable_gqa=False):
     """Stands in for torch.nn.functional.scaled_dot_product_attention. Returns NotImplemented to let it run as it is."""
     if not _fits(query, key, value):

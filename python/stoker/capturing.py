@@ -68,7 +68,8 @@ def _dimensions(source, fixed: dict) -> list:
 
 
 def _provenance(source, device: Device) -> dict:
-    libraries = {n: getattr(sys.modules[n], "__version__", "unknown") for n in LIBRARIES if n in sys.modules}
+    libraries = {n: getattr(sys.modules[n], "__version__", "unknown") for n in LIBRARIES
+                 if n in sys.modules and source.uses(n)}
     return {"spec": source.spec, "capture": device.capture, "torch": str(torch.__version__),
             "python": platform.python_version(), "stoker": VERSION, "libraries": libraries}
 

@@ -103,6 +103,7 @@ def _fake_cuda(torch, library) -> Device | str:
     # torch.autocast("cuda") in the model's own code would switch itself off without a GPU.
     torch.cuda.amp.common.amp_definitely_not_available = lambda: False
     torch.cuda.is_bf16_supported = lambda *args, **kwargs: True
+    torch.cuda._lazy_init = lambda: None  # some Python bindings ask for a driver before they dispatch
     return Device("fake-cuda", "cuda")
 
 

@@ -68,7 +68,8 @@ class Mover:
                     part._buffers[name] = self.fake(old)
             for name, value in list(part.__dict__.items()):
                 if isinstance(value, torch.Tensor):  # a plain attribute: .cuda() would leave it on the host
-                    part.__dict__[name] = self.fake(value, "cpu")
+                    on_gpu = value.device.type == "cuda"
+                    part.__dict__[name] = self.fake(value, self._device if on_gpu else "cpu")
             if isinstance(part, torch.nn.RNNBase):
                 part._flat_weights = [getattr(part, name, None) for name in part._flat_weights_names]
                 part._flat_weight_refs = [None] * len(part._flat_weights)

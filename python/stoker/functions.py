@@ -15,14 +15,30 @@ class AbstractFunctions(TorchFunctionMode):
         super().__init__()
         self._recorder = recorder
 
+    def __enter__(self):
+        # A mode is off inside of functions that it was asked about (multi_head_attention_forward is one), so the name that
+        # these look up is replaced as well.
+        functional = torch.nn.functional
+        self._original = functional.scaled_dot_product_attention
+        functional.scaled_dot_product_attention = self._attention
+        return super().__enter__()
+
+    def __exit__(self, *exception):
+        torch.nn.functional.scaled_dot_product_attention = self._original
+        return super().__exit__(*exception)
+
+    def _attention(self, *args, **kwargs):
+        out = attention.attention(*args, **kwargs)
+        if out is not NotImplemented:
+            return out
+        self._recorder.math_attention += 1
+        return self._original(*args, **kwargs)
+
     def __torch_function__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
         if func is torch._C._nn.scaled_dot_product_attention:
-            out = attention.attention(func, *args, **kwargs)
-            if out is not NotImplemented:
-                return out
-            self._recorder.math_attention += 1
-        elif func in rnn.FUNCTIONS:
+            return self._attention(*args, **kwargs)
+        if func in rnn.FUNCTIONS:
             out = rnn.run(rnn.FUNCTIONS[func], *args, **kwargs)
             if out is not NotImplemented:
                 return out

@@ -6,6 +6,7 @@ import contextlib
 from dataclasses import dataclass
 
 import torch
+from torch.overrides import TorchFunctionMode
 
 from .errors import CaptureError
 
@@ -46,16 +47,40 @@ def without_initialisers():
             delattr(torch.Tensor, name)  # inherited from TensorBase
 
 
+def _is_gpu(device) -> bool:
+    if isinstance(device, int):
+        return True
+    return isinstance(device, (str, torch.device)) and torch.device(device).type == "cuda"
+
+
+class _NoGpu(TorchFunctionMode):
+    """Code that asks for a GPU by name (`.cuda()`, `device="cuda"`) gets the device that is being built on."""
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        kwargs = dict(kwargs or {})
+        if func is torch.Tensor.cuda:
+            return args[0]
+        if func is torch.Tensor.to:
+            args = (args[0], *(a for a in args[1:] if isinstance(a, bool) or not isinstance(a, (str, int, torch.device))
+                               or not _is_gpu(a)))
+            if len(args) == 1 and not kwargs.get("dtype") and not kwargs.get("other") and _is_gpu(kwargs.get("device", 0)):
+                return args[0]
+        if "device" in kwargs and _is_gpu(kwargs["device"]):
+            del kwargs["device"]
+        return func(*args, **kwargs)
+
+
 def build(make):
     """Calls make() on the meta device; what cannot be built there (it computes with values) is built for real."""
     with without_initialisers():
         try:
-            with torch.device("meta"):
+            with torch.device("meta"), _NoGpu():
                 return make()
         except CaptureError:
             raise
         except Exception:  # any error: if it is the user's own it comes again below
-            return make()
+            with _NoGpu():
+                return make()
 
 
 def split_inputs(inputs) -> tuple:

@@ -12,6 +12,7 @@ from torch.utils import _pytree as pytree
 
 from . import fake_model, losses
 from . import precision as precisions
+from .errors import CaptureError
 from .functions import AbstractFunctions
 from .recorder import ModuleNames, Recorder, quiet_collector
 
@@ -31,9 +32,18 @@ class RawStep:
 
 def run(built, mode: str, precision: str, device_type: str) -> RawStep:
     """Runs one step of `built` (a specs.Built, used up by this) and returns its record."""
-    fake_mode = FakeTensorMode(allow_non_fake_inputs=True)
+    fake_mode = FakeTensorMode(allow_non_fake_inputs=True, allow_fallback_kernels=False)
     with quiet_collector(), torch.autograd.set_multithreading_enabled(False), fake_mode:
         return _Step(built, mode, precision, device_type).run()
+
+
+def _check_loss(loss) -> None:
+    if not isinstance(loss, torch.Tensor) or loss.dim() != 0:
+        shape = list(loss.shape) if isinstance(loss, torch.Tensor) else type(loss).__name__
+        raise CaptureError(f"the loss is {shape} and has to be one number: reduce it with .mean() or .sum()")
+    if not loss.requires_grad:
+        raise CaptureError("the loss needs no gradient of any parameter, so there is no training step: "
+                           "capture with --mode inference, or set requires_grad")
 
 
 class _Step:
@@ -103,6 +113,7 @@ class _Step:
             targets = self._targets(plan)
             recorder.phase("loss")
             loss = plan.run(output, targets)
+        _check_loss(loss)
         if plan.note:
             self.raw.notes.setdefault("unfaithful", []).append(plan.note)
         recorder.phase("backward")

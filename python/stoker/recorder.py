@@ -193,6 +193,9 @@ class Recorder(TorchDispatchMode):
             "register one with torch.library.register_fake, or leave that part out")
 
     def _on_device(self, tensor) -> bool:
+        if tensor.layout is not torch.strided:
+            raise UnsupportedOperatorError(f"{self.where()} makes a sparse tensor, whose size depends on the data: "
+                                           "use dense ones (sparse=False)")
         device = tensor.fake_device if isinstance(tensor, FakeTensor) else tensor.device
         return device.type == self.device_type
 
@@ -317,7 +320,10 @@ class ModuleNames:
 
 
 class quiet_collector:
-    """No cyclic garbage collection while a step runs: frees would come at times that mean nothing."""
+    """No cyclic garbage collection while a step runs: frees would come at times that mean nothing.
+
+    What exists already is frozen, and stays so: it is never garbage, and looking at it costs a second each time.
+    """
 
     def __enter__(self):
         gc.collect()
@@ -326,6 +332,5 @@ class quiet_collector:
         gc.disable()
 
     def __exit__(self, *exception):
-        gc.unfreeze()
         if self._was_enabled:
             gc.enable()

@@ -113,5 +113,20 @@ def recorded_outputs(out) -> tuple:
     return tuple(t for t in out[:3] if t is not None and t.numel()) + tuple(out[3][:1])
 
 
-if hasattr(torch.ops.aten, "_cudnn_rnn_backward"):
-    operators.HANDLERS[torch.ops.aten._cudnn_rnn_backward.default] = _backward
+def _gru_cell(input_gates, hidden_gates, hx, input_bias=None, hidden_bias=None):
+    """The fused cell of nn.GRUCell: the new state, and five values a unit kept for the backward (ATen/native/cuda/RNN.cu)."""
+    rows, units = hx.shape
+    return hx.new_empty((rows, units)), hx.new_empty((rows, 5 * units))
+
+
+def _gru_cell_backward(grad_hy, workspace, has_bias):
+    rows, units = grad_hy.shape
+    gates = [grad_hy.new_empty((rows, 3 * units)) for _ in range(2)]
+    biases = [grad_hy.new_empty((3 * units,)) if has_bias else None for _ in range(2)]
+    return (*gates, grad_hy.new_empty((rows, units)), *biases)
+
+
+for _name, _function in (("_cudnn_rnn_backward", _backward), ("_thnn_fused_gru_cell", _gru_cell),
+                         ("_thnn_fused_gru_cell_backward", _gru_cell_backward)):
+    if hasattr(torch.ops.aten, _name):
+        operators.HANDLERS[getattr(torch.ops.aten, _name).default] = _function

@@ -37,6 +37,10 @@ class Source:
         self._example_batch = self._first_size(self.first.inputs)
         self.dimensions = self._dimensions(batch)
 
+    def uses(self, library: str) -> bool:
+        """Whether a module of the model is defined in this library."""
+        return any(type(m).__module__.split(".")[0] == library for m in self.first.module.modules())
+
     def _check_options(self) -> None:
         if any(p.kind is p.VAR_KEYWORD for p in self._parameters.values()):
             return
@@ -121,7 +125,7 @@ class Source:
         """Every tensor whose first dimension is the example's batch, with another batch."""
         def one(leaf):
             if isinstance(leaf, torch.Tensor) and leaf.dim() and leaf.shape[0] == self._example_batch:
-                return leaf.new_empty((batch, *leaf.shape[1:]), device="meta")
+                return torch.empty((batch, *leaf.shape[1:]), dtype=leaf.dtype, device="meta")
             return leaf
 
         return pytree.tree_map(one, tree)

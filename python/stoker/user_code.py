@@ -11,6 +11,9 @@ from .errors import CaptureError, UserCodeError
 
 _OURS = str(pathlib.Path(__file__).resolve().parent)
 
+# What PyTorch says when Python code asks a fake tensor for its values.
+_NEEDS_VALUES = (".numpy() is not supported for tensor subclasses", "Cannot access data pointer of Tensor",
+                 "FakeTensor.tolist", "Cannot call numpy() on tensor")
 _STANDARD_LIBRARY = sysconfig.get_paths()["stdlib"]
 
 
@@ -38,6 +41,9 @@ def user_code(what: str):
     except CaptureError:
         raise
     except Exception as error:
+        if any(text in str(error) for text in _NEEDS_VALUES):
+            raise UserCodeError("the model needs the values of a tensor, and a capture has none: keep the computation in "
+                                "torch, and on the device", trimmed(error)) from None
         cause = _capture_error_behind(error)
         if cause is not None:
             raise cause from None
