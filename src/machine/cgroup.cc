@@ -10,7 +10,7 @@ namespace {
 /// One line of /proc/self/mountinfo that mounts cgroups (proc(5)): fields 4, 5 and, behind the " - ", the
 /// file system's type and its options.
 struct CgroupMount {
-  std::string root;    ///< folder of the hierarchy that is visible at the mount point
+  std::string root;  ///< folder of the hierarchy that is visible at the mount point
   std::string point;
   int version = 0;
   std::vector<std::string> controllers;  ///< version 1 only
@@ -41,8 +41,8 @@ std::optional<std::string> own_path(std::string_view self_cgroup, std::string_vi
     const std::size_t second = first == std::string::npos ? first : line.find(':', first + 1);
     if (second == std::string::npos) continue;
     const std::string controllers = line.substr(first + 1, second - first - 1);
-    const bool wanted = controller.empty() ? controllers.empty()
-                                           : contains(split(controllers, ','), controller);
+    const bool wanted =
+        controller.empty() ? controllers.empty() : contains(split(controllers, ','), controller);
     if (wanted) return line.substr(second + 1);
   }
   return std::nullopt;
@@ -101,7 +101,8 @@ CgroupFolders cgroup_folders(std::string_view controller, std::string_view self_
     const auto path = own_path(self_cgroup, version == 1 ? controller : std::string_view());
     if (!path) continue;
     for (const CgroupMount& mount : mounts) {
-      const bool fits = mount.version == version && (version == 2 || contains(mount.controllers, controller));
+      const bool fits =
+          mount.version == version && (version == 2 || contains(mount.controllers, controller));
       if (fits) return {version, folders_of(mount, *path)};
     }
   }

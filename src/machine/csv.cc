@@ -18,7 +18,8 @@ class Reader {
  private:
   [[nodiscard]] char peek() const { return at_end() ? '\n' : text_[at_]; }
   [[nodiscard]] bool at_line_end() const {
-    return peek() == '\n' || (peek() == '\r' && (at_ + 1 >= text_.size() || text_[at_ + 1] == '\n'));
+    return peek() == '\n' ||
+           (peek() == '\r' && (at_ + 1 >= text_.size() || text_[at_ + 1] == '\n'));
   }
   void pass_line_end() {
     while (!at_end() && text_[at_] != '\n') ++at_;
@@ -57,7 +58,8 @@ Result<std::string> Reader::quoted_cell() {
       ++at_;
     } else {
       if (peek() != ',' && !at_line_end()) {
-        return refuse(line_, "text follows a closing quote; double a quote that belongs to the cell");
+        return refuse(line_,
+                      "text follows a closing quote; double a quote that belongs to the cell");
       }
       return cell;
     }
@@ -110,7 +112,8 @@ Result<std::vector<CsvRow>> parse_csv(std::string_view text, const std::string& 
       std::vector<std::string> sorted = headings;
       std::ranges::sort(sorted);
       if (const auto twice = std::ranges::adjacent_find(sorted); twice != sorted.end()) {
-        return fail(ErrorCode::kBadInput, "the column \"" + *twice + "\" appears twice; rename one", where);
+        return fail(ErrorCode::kBadInput, "the column \"" + *twice + "\" appears twice; rename one",
+                    where);
       }
       continue;
     }
@@ -121,10 +124,12 @@ Result<std::vector<CsvRow>> parse_csv(std::string_view text, const std::string& 
                   where);
     }
     CsvRow row{.line = line, .cells = {}};
-    for (std::size_t i = 0; i < headings.size(); ++i) row.cells[headings[i]] = std::move((*cells)[i]);
+    for (std::size_t i = 0; i < headings.size(); ++i)
+      row.cells[headings[i]] = std::move((*cells)[i]);
     rows.push_back(std::move(row));
   }
-  if (headings.empty()) return fail(ErrorCode::kBadInput, "is empty; a heading line is needed", name);
+  if (headings.empty())
+    return fail(ErrorCode::kBadInput, "is empty; a heading line is needed", name);
   return rows;
 }
 

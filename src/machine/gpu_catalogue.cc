@@ -22,7 +22,9 @@ class Cells {
   Cells(const CsvRow& row, const std::string& file)
       : row_(row), where_(file + ":" + std::to_string(row.line)) {}
 
-  [[nodiscard]] std::string text(std::string_view column) const { return std::string(row_[column]); }
+  [[nodiscard]] std::string text(std::string_view column) const {
+    return std::string(row_[column]);
+  }
 
   /// 0 for a blank cell; every figure of the table is positive.
   [[nodiscard]] double number(std::string_view column) {
@@ -32,7 +34,8 @@ class Cells {
     const auto [end, error] = std::from_chars(cell.data(), cell.data() + cell.size(), value);
     const bool whole = error == std::errc() && end == cell.data() + cell.size();
     if (!whole || !std::isfinite(value) || value <= 0 || value > kLargestFigure) {
-      note(column, "\"" + std::string(cell) + "\" is not a positive number; leave the cell blank when unknown");
+      note(column, "\"" + std::string(cell) +
+                       "\" is not a positive number; leave the cell blank when unknown");
       return 0;
     }
     return value;
@@ -51,7 +54,8 @@ class Cells {
   static constexpr double kLargestFigure = 1e9;  ///< no column's unit is small enough for more
 
   void note(std::string_view column, std::string message) {
-    if (!error_) error_ = Error{ErrorCode::kBadInput, std::move(message), where_ + ", " + std::string(column)};
+    if (!error_)
+      error_ = Error{ErrorCode::kBadInput, std::move(message), where_ + ", " + std::string(column)};
   }
 
   const CsvRow& row_;
@@ -62,7 +66,9 @@ class Cells {
 constexpr double kTera = 1e12;
 constexpr double kGiga = 1e9;
 
-Bytes mebibytes_of(double mib) { return Bytes(std::llround(mib * static_cast<double>(kMiB.count()))); }
+Bytes mebibytes_of(double mib) {
+  return Bytes(std::llround(mib * static_cast<double>(kMiB.count())));
+}
 
 Result<Gpu> gpu_of(const CsvRow& row, const std::string& file) {
   Cells cells(row, file);
@@ -93,7 +99,8 @@ Result<Gpu> gpu_of(const CsvRow& row, const std::string& file) {
   gpu.notes = cells.text("notes");
   if (cells.error()) return tl::unexpected(*cells.error());
   const std::string where = file + ":" + std::to_string(row.line);
-  if (gpu.name.empty()) return fail(ErrorCode::kBadInput, "a GPU has no name in column \"gpu\"", where);
+  if (gpu.name.empty())
+    return fail(ErrorCode::kBadInput, "a GPU has no name in column \"gpu\"", where);
   if (gpu.usable_memory > gpu.memory) {
     return fail(ErrorCode::kBadInput, "usable_mib of " + gpu.name + " exceeds mem_gib", where);
   }
@@ -155,21 +162,22 @@ Result<Gpu> GpuCatalogue::find(std::string_view typed) const {
 }
 
 Status check_complete(const Gpu& gpu) {
-  const std::array<std::pair<const char*, bool>, 6> needed{{{"sm_count", gpu.sm_count > 0},
-                                                            {"boost_mhz", gpu.boost_mhz > 0},
-                                                            {"fp32_tflops", gpu.peak.fp32 > 0},
-                                                            {"memory", gpu.memory.count() > 0},
-                                                            {"usable_memory", gpu.usable_memory.count() > 0},
-                                                            {"bandwidth_gbs", gpu.bandwidth > 0}}};
+  const std::array<std::pair<const char*, bool>, 6> needed{
+      {{"sm_count", gpu.sm_count > 0},
+       {"boost_mhz", gpu.boost_mhz > 0},
+       {"fp32_tflops", gpu.peak.fp32 > 0},
+       {"memory", gpu.memory.count() > 0},
+       {"usable_memory", gpu.usable_memory.count() > 0},
+       {"bandwidth_gbs", gpu.bandwidth > 0}}};
   std::string missing;
   for (const auto& [field, known] : needed) {
     if (!known) missing += (missing.empty() ? "" : ", ") + std::string(field);
   }
   if (missing.empty()) return {};
-  return fail(ErrorCode::kBadInput,
-              "the GPU " + gpu.name + " lacks " + missing +
-                  "; give them in a machine file ([gpu] base = \"" + gpu.name +
-                  "\" and the missing keys, docs/machine-format.md)");
+  return fail(ErrorCode::kBadInput, "the GPU " + gpu.name + " lacks " + missing +
+                                        "; give them in a machine file ([gpu] base = \"" +
+                                        gpu.name +
+                                        "\" and the missing keys, docs/machine-format.md)");
 }
 
 Result<Gpu> find_gpu(std::string_view typed) {

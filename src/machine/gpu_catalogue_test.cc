@@ -18,7 +18,8 @@ Result<GpuCatalogue> catalogue_of(const std::string& rows) {
 }
 
 TEST(GpuCatalogue, CarriesUnits) {
-  const auto catalogue = catalogue_of("X1,x,NVIDIA,Volta,7.0,80,64,1530,15.7,16,16160,900,3.0 x16\n");
+  const auto catalogue =
+      catalogue_of("X1,x,NVIDIA,Volta,7.0,80,64,1530,15.7,16,16160,900,3.0 x16\n");
   ASSERT_TRUE(catalogue.has_value()) << catalogue.error().text();
   const Gpu gpu = catalogue->all().at(0);
   EXPECT_EQ(gpu.architecture, Architecture::kVolta);
@@ -31,7 +32,8 @@ TEST(GpuCatalogue, CarriesUnits) {
 }
 
 TEST(GpuCatalogue, DerivesABlankClockFromTheRate) {
-  const auto catalogue = catalogue_of("B,b,NVIDIA,Blackwell,10.0,148,128,,75,180,182630,8000,6.0 x16\n");
+  const auto catalogue =
+      catalogue_of("B,b,NVIDIA,Blackwell,10.0,148,128,,75,180,182630,8000,6.0 x16\n");
   ASSERT_TRUE(catalogue.has_value());
   EXPECT_NEAR(catalogue->all()[0].boost_mhz, 75e12 / (2.0 * 148 * 128) / 1e6, 1e-6);
 }
@@ -58,17 +60,31 @@ TEST(ShippedGpus, AnswerToTheNamesPeopleType) {
   const auto catalogue = GpuCatalogue::load();
   ASSERT_TRUE(catalogue.has_value()) << catalogue.error().text();
   const std::vector<std::pair<const char*, const char*>> names{
-      {"v100-16gb", "V100-SXM2-16GB"}, {"V100 32GB", "V100-SXM2-32GB"},
-      {"Tesla V100-SXM2-16GB", "V100-SXM2-16GB"}, {"Tesla V100-PCIE-32GB", "V100-PCIe-32GB"},
-      {"a100-40gb", "A100-SXM4-40GB"}, {"a100_80g", "A100-SXM4-80GB"},
-      {"NVIDIA A100-SXM4-80GB", "A100-SXM4-80GB"}, {"NVIDIA A100-PCIE-40GB", "A100-PCIe-40GB"},
+      {"v100-16gb", "V100-SXM2-16GB"},
+      {"V100 32GB", "V100-SXM2-32GB"},
+      {"Tesla V100-SXM2-16GB", "V100-SXM2-16GB"},
+      {"Tesla V100-PCIE-32GB", "V100-PCIe-32GB"},
+      {"a100-40gb", "A100-SXM4-40GB"},
+      {"a100_80g", "A100-SXM4-80GB"},
+      {"NVIDIA A100-SXM4-80GB", "A100-SXM4-80GB"},
+      {"NVIDIA A100-PCIE-40GB", "A100-PCIe-40GB"},
       {"NVIDIA A100 80GB PCIe", "A100-PCIe-80GB"},
-      {"NVIDIA H100 80GB HBM3", "H100-SXM5-80GB"}, {"NVIDIA H100 PCIe", "H100-PCIe-80GB"},
-      {"h200", "H200-SXM-141GB"}, {"b200", "B200-SXM"}, {"rtx-3090", "RTX3090"},
-      {"NVIDIA GeForce RTX 3090", "RTX3090"}, {"3090", "RTX3090"},
-      {"NVIDIA GeForce RTX 2080 Ti", "RTX2080Ti"}, {"GTX 1080 Ti", "GTX1080Ti"}, {"t4", "T4"},
-      {"L4", "L4"}, {"NVIDIA L40S", "L40S"}, {"mi300x", "MI300X"}, {"k80", "K80-die"},
-      {"rtx 2070 super", "RTX2070Super"}, {"Quadro P4000", "P4000"}};
+      {"NVIDIA H100 80GB HBM3", "H100-SXM5-80GB"},
+      {"NVIDIA H100 PCIe", "H100-PCIe-80GB"},
+      {"h200", "H200-SXM-141GB"},
+      {"b200", "B200-SXM"},
+      {"rtx-3090", "RTX3090"},
+      {"NVIDIA GeForce RTX 3090", "RTX3090"},
+      {"3090", "RTX3090"},
+      {"NVIDIA GeForce RTX 2080 Ti", "RTX2080Ti"},
+      {"GTX 1080 Ti", "GTX1080Ti"},
+      {"t4", "T4"},
+      {"L4", "L4"},
+      {"NVIDIA L40S", "L40S"},
+      {"mi300x", "MI300X"},
+      {"k80", "K80-die"},
+      {"rtx 2070 super", "RTX2070Super"},
+      {"Quadro P4000", "P4000"}};
   for (const auto& [typed, wanted] : names) {
     const auto gpu = catalogue->find(typed);
     ASSERT_TRUE(gpu.has_value()) << typed << ": " << gpu.error().text();
@@ -124,7 +140,8 @@ TEST(ShippedGpus, AreConsistentWithThemselves) {
 TEST(ShippedGpus, RefuseByNameWhatLacksFigures) {
   const auto gpu = find_gpu("gtx850m");
   ASSERT_FALSE(gpu.has_value());
-  EXPECT_NE(gpu.error().message.find("GTX850M lacks boost_mhz"), std::string::npos) << gpu.error().text();
+  EXPECT_NE(gpu.error().message.find("GTX850M lacks boost_mhz"), std::string::npos)
+      << gpu.error().text();
   EXPECT_NE(gpu.error().message.find("machine file"), std::string::npos);
 }
 

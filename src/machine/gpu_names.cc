@@ -11,17 +11,19 @@ namespace {
 
 /// Words that drivers and shops put around the model's name and that decide nothing.
 constexpr std::array<std::string_view, 16> kDecoration{
-    "nvidia", "tesla", "geforce", "quadro", "amd",    "instinct", "radeon", "gpu",
-    "hbm2",   "hbm2e", "hbm3",    "hbm3e",  "gddr6",  "tensor",   "core",   "graphics"};
+    "nvidia", "tesla", "geforce", "quadro", "amd",   "instinct", "radeon", "gpu",
+    "hbm2",   "hbm2e", "hbm3",    "hbm3e",  "gddr6", "tensor",   "core",   "graphics"};
 
 bool all_digits(std::string_view text) {
-  return !text.empty() && std::ranges::all_of(text, [](unsigned char c) { return std::isdigit(c) != 0; });
+  return !text.empty() &&
+         std::ranges::all_of(text, [](unsigned char c) { return std::isdigit(c) != 0; });
 }
 
 /// "80gb", "80gib", "80g" -> "80", so that sizes compare however they are written.
 std::string without_size_unit(const std::string& word) {
   for (const std::string_view unit : {"gib", "gb", "g"}) {
-    if (word.ends_with(unit) && all_digits(std::string_view(word).substr(0, word.size() - unit.size()))) {
+    if (word.ends_with(unit) &&
+        all_digits(std::string_view(word).substr(0, word.size() - unit.size()))) {
       return word.substr(0, word.size() - unit.size());
     }
   }
@@ -60,9 +62,8 @@ std::string joined(const std::vector<std::string>& words) {
 }
 
 bool lists_alias(const GpuNames& names, const std::string& wanted) {
-  return std::ranges::any_of(names.aliases, [&](const std::string& alias) {
-    return joined(words_of(alias)) == wanted;
-  });
+  return std::ranges::any_of(
+      names.aliases, [&](const std::string& alias) { return joined(words_of(alias)) == wanted; });
 }
 
 bool has_all_words(const GpuNames& names, const std::vector<std::string>& wanted) {
@@ -90,9 +91,9 @@ tl::unexpected<Error> unknown(std::string_view typed, std::span<const GpuNames> 
     known.insert(known.end(), one.aliases.begin(), one.aliases.end());
   }
   const std::string near = suggestion(typed, known);
-  return fail(ErrorCode::kNotFound, "no GPU is called \"" + std::string(typed) + "\"" +
-                                        (near.empty() ? ";" : near) +
-                                        " `stoker gpus` lists all, a machine file describes others");
+  return fail(ErrorCode::kNotFound,
+              "no GPU is called \"" + std::string(typed) + "\"" + (near.empty() ? ";" : near) +
+                  " `stoker gpus` lists all, a machine file describes others");
 }
 
 }  // namespace
@@ -107,7 +108,8 @@ Result<GpuNameMatch> match_gpu_name(std::string_view typed, std::span<const GpuN
   std::size_t chosen = kNone;
   std::vector<std::size_t> candidates;
   for (std::size_t i = 0; i < names.size(); ++i) {
-    if (simplified(names[i].name) == simplified(typed) || joined(words_of(names[i].name)) == wanted) {
+    if (simplified(names[i].name) == simplified(typed) ||
+        joined(words_of(names[i].name)) == wanted) {
       return GpuNameMatch{i, ""};
     }
     if (chosen == kNone && lists_alias(names[i], wanted)) chosen = i;
@@ -121,8 +123,8 @@ Result<GpuNameMatch> match_gpu_name(std::string_view typed, std::span<const GpuN
   }
   const std::string others = list_of(names, candidates, chosen);
   if (others.empty()) return GpuNameMatch{chosen, ""};
-  return GpuNameMatch{chosen, std::string(typed) + " taken as " + names[chosen].name +
-                                  " (others: " + others + ")"};
+  return GpuNameMatch{
+      chosen, std::string(typed) + " taken as " + names[chosen].name + " (others: " + others + ")"};
 }
 
 }  // namespace stoker

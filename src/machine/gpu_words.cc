@@ -54,7 +54,9 @@ Result<T> value_in(const std::array<Word<T>, N>& words, std::string_view text, c
 }  // namespace
 
 std::string_view name_of(Vendor vendor) { return name_in(kVendors, vendor); }
-std::string_view name_of(Architecture architecture) { return name_in(kArchitectures, architecture); }
+std::string_view name_of(Architecture architecture) {
+  return name_in(kArchitectures, architecture);
+}
 
 Result<Vendor> parse_vendor(std::string_view text) { return value_in(kVendors, text, "vendor"); }
 
@@ -67,15 +69,17 @@ Result<Architecture> parse_architecture(std::string_view text) {
 Result<double> parse_pcie(std::string_view text) {
   if (text.empty()) return 0.0;
   const auto refuse = [&] {
-    return fail(ErrorCode::kBadInput, "\"" + std::string(text) +
-                                          "\" is not a PCIe slot; write generation and lanes like \"4.0 x16\"");
+    return fail(ErrorCode::kBadInput,
+                "\"" + std::string(text) +
+                    "\" is not a PCIe slot; write generation and lanes like \"4.0 x16\"");
   };
   const std::vector<std::string> parts = split(text, ' ');
   if (parts.size() != 2 || parts[1].size() < 2 || parts[1][0] != 'x') return refuse();
   double generation = 0;
   int lanes = 0;
   const std::string_view lane_text = std::string_view(parts[1]).substr(1);
-  const auto first = std::from_chars(parts[0].data(), parts[0].data() + parts[0].size(), generation);
+  const auto first =
+      std::from_chars(parts[0].data(), parts[0].data() + parts[0].size(), generation);
   const auto second = std::from_chars(lane_text.data(), lane_text.data() + lane_text.size(), lanes);
   const auto index = static_cast<std::size_t>(generation >= 0 && generation < 100 ? generation : 0);
   if (first.ec != std::errc() || second.ec != std::errc() || index < 1 ||

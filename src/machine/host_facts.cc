@@ -26,7 +26,8 @@ std::string_view field(std::string_view text, std::string_view key) {
     const std::size_t end = std::min(text.find('\n'), text.size());
     std::string_view line = text.substr(0, end);
     text.remove_prefix(std::min(end + 1, text.size()));
-    if (!line.starts_with(key) || line.substr(key.size()).empty() || line[key.size()] != ':') continue;
+    if (!line.starts_with(key) || line.substr(key.size()).empty() || line[key.size()] != ':')
+      continue;
     line.remove_prefix(key.size() + 1);
     const std::size_t first = line.find_first_not_of(" \t");
     return first == std::string_view::npos ? std::string_view() : line.substr(first);
@@ -51,7 +52,8 @@ int count_cpu_list(std::string_view list) {
   for (const std::string& part : split(list, ',')) {
     const std::size_t dash = part.find('-');
     const auto first = integer(std::string_view(part).substr(0, dash));
-    const auto last = dash == std::string::npos ? first : integer(std::string_view(part).substr(dash + 1));
+    const auto last =
+        dash == std::string::npos ? first : integer(std::string_view(part).substr(dash + 1));
     constexpr std::int64_t kMostCores = 1 << 20;
     if (!first || !last || *first < 0 || *last < *first || *last > kMostCores) return 0;
     count += *last - *first + 1;
@@ -89,17 +91,20 @@ Host host_from(const SystemFiles& files, Bytes shared_memory) {
 Host this_host() {
   const SystemFiles files = [](const std::string& path) -> std::optional<std::string> {
     // These files say that they are empty, so they are read until they end.
-    const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"), &std::fclose);
+    const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"),
+                                                               &std::fclose);
     if (!file) return std::nullopt;
     std::string content;
     char block[4096];
-    while (const std::size_t n = std::fread(block, 1, sizeof block, file.get())) content.append(block, n);
+    while (const std::size_t n = std::fread(block, 1, sizeof block, file.get()))
+      content.append(block, n);
     return content;
   };
   struct statvfs shm {};
   Bytes shared_memory;
   if (::statvfs("/dev/shm", &shm) == 0) {
-    shared_memory = Bytes(static_cast<std::int64_t>(shm.f_blocks) * static_cast<std::int64_t>(shm.f_frsize));
+    shared_memory =
+        Bytes(static_cast<std::int64_t>(shm.f_blocks) * static_cast<std::int64_t>(shm.f_frsize));
   }
   return host_from(files, shared_memory);
 }

@@ -83,13 +83,14 @@ TEST(Cgroup, Version1LimitsAndTheirAbsence) {
 }
 
 TEST(HostFacts, TakeTheSmallerOfPhysicalAndLimit) {
-  const Host host = host_from(files_of({{"/proc/self/status", "Name:\tx\nCpus_allowed_list:\t0-15\n"},
-                                        {"/proc/meminfo", "MemTotal:       65536 kB\nMemFree: 1 kB\n"},
-                                        {"/proc/self/cgroup", "0::/job\n"},
-                                        {"/proc/self/mountinfo", kMountsV2},
-                                        {"/sys/fs/cgroup/job/cpu.max", "250000 100000\n"},
-                                        {"/sys/fs/cgroup/job/memory.max", "33554432\n"}}),
-                              kMiB * 64);
+  const Host host =
+      host_from(files_of({{"/proc/self/status", "Name:\tx\nCpus_allowed_list:\t0-15\n"},
+                          {"/proc/meminfo", "MemTotal:       65536 kB\nMemFree: 1 kB\n"},
+                          {"/proc/self/cgroup", "0::/job\n"},
+                          {"/proc/self/mountinfo", kMountsV2},
+                          {"/sys/fs/cgroup/job/cpu.max", "250000 100000\n"},
+                          {"/sys/fs/cgroup/job/memory.max", "33554432\n"}}),
+                kMiB * 64);
   EXPECT_DOUBLE_EQ(host.cores, 2.5);
   EXPECT_EQ(host.memory, kMiB * 32);
   EXPECT_EQ(host.shared_memory, kMiB * 64);

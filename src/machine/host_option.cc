@@ -31,7 +31,7 @@ Result<double> size_in(std::string_view text, const Range& range) {
 
 struct HostKey {
   const char* name;
-  const char* means;        ///< for the assumption line, when it is not given
+  const char* means;  ///< for the assumption line, when it is not given
   Range range;
   bool is_size;
   void (*set)(Host&, double);
@@ -53,8 +53,10 @@ tl::unexpected<Error> unknown_key(const std::string& key) {
   std::vector<std::string> names{"memory"};
   for (const HostKey& known : kKeys) names.emplace_back(known.name);
   const std::string near = suggestion(key, names);
-  return fail(ErrorCode::kUsage, "\"" + key + "\" is not a part of a host" + (near.empty() ? "; " : near + " ") +
-                                     kExample, kFlag);
+  return fail(
+      ErrorCode::kUsage,
+      "\"" + key + "\" is not a part of a host" + (near.empty() ? "; " : near + " ") + kExample,
+      kFlag);
 }
 
 /// What Linux and `base` decide when the text does not.
@@ -63,7 +65,8 @@ void fill_in(Host& host, const std::set<std::string>& given, const Host& base) {
   for (const HostKey& key : kKeys) {
     if (*key.means == '\0' || given.contains(key.name)) continue;
     if (std::string_view(key.name) == "shm" && given.contains("ram")) {
-      host.shared_memory = host.memory / 2;  // tmpfs(5): size defaults to half of the physical memory
+      host.shared_memory =
+          host.memory / 2;  // tmpfs(5): size defaults to half of the physical memory
       host.assumption = "/dev/shm is half of the memory";
       continue;
     }
@@ -77,7 +80,8 @@ void fill_in(Host& host, const std::set<std::string>& given, const Host& base) {
 }  // namespace
 
 Result<Host> parse_host(std::string_view text, const Host& base) {
-  if (simplified(text).empty()) return fail(ErrorCode::kUsage, std::string("is empty; ") + kExample, kFlag);
+  if (simplified(text).empty())
+    return fail(ErrorCode::kUsage, std::string("is empty; ") + kExample, kFlag);
   Host host = base;
   host.name = "given host";
   host.is_this_machine = false;
@@ -90,7 +94,8 @@ Result<Host> parse_host(std::string_view text, const Host& base) {
     }
     std::string name = simplified(part.substr(0, equals));
     if (name == "memory") name = "ram";
-    const auto key = std::ranges::find(kKeys, name, [](const HostKey& k) { return std::string(k.name); });
+    const auto key =
+        std::ranges::find(kKeys, name, [](const HostKey& k) { return std::string(k.name); });
     if (key == kKeys.end()) return unknown_key(part.substr(0, equals));
     if (!given.insert(name).second) {
       return fail(ErrorCode::kUsage, name + " is given twice; give it once", kFlag);
@@ -106,8 +111,8 @@ Result<Host> parse_host(std::string_view text, const Host& base) {
   if (host.memory.count() > 0 && host.shared_memory > host.memory) {
     if (given.contains("shm")) {
       return fail(ErrorCode::kUsage,
-                  "shm=" + human_bytes(host.shared_memory) + " exceeds ram=" + human_bytes(host.memory) +
-                      "; /dev/shm lies in memory",
+                  "shm=" + human_bytes(host.shared_memory) +
+                      " exceeds ram=" + human_bytes(host.memory) + "; /dev/shm lies in memory",
                   kFlag);
     }
     host.shared_memory = host.memory;

@@ -45,9 +45,9 @@ TEST(HostOption, SharedMemoryFollowsGivenMemory) {
 }
 
 TEST(HostOption, RefusesWhatCannotBe) {
-  for (const char* bad : {"", ",", "16", "cores=0", "cores=-4", "cores=1e9", "cores=nan", "cores=4x",
-                          "ram=0", "ram=-1G", "ram=64Q", "ram=1e30", "cores=4,cores=5",
-                          "ram=8G,shm=9G", "cores="}) {
+  for (const char* bad :
+       {"", ",", "16", "cores=0", "cores=-4", "cores=1e9", "cores=nan", "cores=4x", "ram=0",
+        "ram=-1G", "ram=64Q", "ram=1e30", "cores=4,cores=5", "ram=8G,shm=9G", "cores="}) {
     const auto host = parse_host(bad, here());
     ASSERT_FALSE(host.has_value()) << bad;
     EXPECT_EQ(host.error().code, ErrorCode::kUsage) << bad;
@@ -58,7 +58,8 @@ TEST(HostOption, RefusesWhatCannotBe) {
 TEST(HostOption, NamesTheNearestKey) {
   const auto host = parse_host("core=4", here());
   ASSERT_FALSE(host.has_value());
-  EXPECT_NE(host.error().message.find("did you mean cores?"), std::string::npos) << host.error().message;
+  EXPECT_NE(host.error().message.find("did you mean cores?"), std::string::npos)
+      << host.error().message;
 }
 
 }  // namespace

@@ -13,7 +13,17 @@ enum class Vendor : std::uint8_t { kNvidia, kAmd, kCpu };
 
 /// Architectures in order of age, so that `>=` reads as "at least as new as" within a vendor.
 enum class Architecture : std::uint8_t {
-  kKepler, kMaxwell, kPascal, kVolta, kTuring, kAmpere, kAda, kHopper, kBlackwell, kCdna, kOther
+  kKepler,
+  kMaxwell,
+  kPascal,
+  kVolta,
+  kTuring,
+  kAmpere,
+  kAda,
+  kHopper,
+  kBlackwell,
+  kCdna,
+  kOther
 };
 
 /// Dense peak rates without sparsity, in FLOP/s; 0 = the GPU has no such unit.
@@ -23,7 +33,7 @@ struct PeakRates {
 
 /// One GPU (one die, one device index) by its data sheet, or as a machine file corrects it.
 struct Gpu {
-  std::string name;   ///< catalogue key, "V100-SXM2-16GB"
+  std::string name;  ///< catalogue key, "V100-SXM2-16GB"
   Vendor vendor = Vendor::kNvidia;
   Architecture architecture = Architecture::kOther;
   std::string chip;
@@ -32,17 +42,17 @@ struct Gpu {
   int fp32_cores_per_sm = 0;
   double boost_mhz = 0;
   PeakRates peak;
-  Bytes memory;           ///< nameplate
-  Bytes usable_memory;    ///< what cudaMemGetInfo calls total; below the nameplate
-  double bandwidth = 0;   ///< bytes/s
-  Bytes l2;              ///< 0 = unknown
+  Bytes memory;               ///< nameplate
+  Bytes usable_memory;        ///< what cudaMemGetInfo calls total; below the nameplate
+  double bandwidth = 0;       ///< bytes/s
+  Bytes l2;                   ///< 0 = unknown
   double pcie_bandwidth = 0;  ///< bytes/s, one direction, x16 nominal
   std::string link;           ///< "NVLink 2", "" = PCIe only
   double link_bandwidth = 0;  ///< bytes/s, per GPU, both directions together as data sheets say
   double tdp_watts = 0;
-  std::string source;         ///< of the figures
+  std::string source;  ///< of the figures
   std::string notes;
-  bool calibrated = false;    ///< a machine file carries measurements of this very GPU
+  bool calibrated = false;  ///< a machine file carries measurements of this very GPU
   /// Bytes on the device outside PyTorch's allocator (context, kernels, libraries); nullopt: default.
   std::optional<Bytes> context_memory;
   double price_per_hour = 0;  ///< 0 = unknown
@@ -53,10 +63,10 @@ struct Gpu {
 
 /// The computer around the GPUs.
 struct Host {
-  std::string name;        ///< "this machine", or the file's
-  double cores = 1;        ///< usable: min(affinity, cgroup quota); fractional quotas stay fractional
-  Bytes memory;            ///< usable DRAM: min(physical, cgroup limit)
-  Bytes shared_memory;     ///< size of /dev/shm
+  std::string name;     ///< "this machine", or the file's
+  double cores = 1;     ///< usable: min(affinity, cgroup quota); fractional quotas stay fractional
+  Bytes memory;         ///< usable DRAM: min(physical, cgroup limit)
+  Bytes shared_memory;  ///< size of /dev/shm
   double disk_bandwidth = 0;  ///< bytes/s sequential, 0 = unknown
   double disk_iops = 0;       ///< random reads/s, 0 = unknown
   bool is_this_machine = false;

@@ -42,7 +42,8 @@ void read_words(TomlTable& table, Gpu& gpu) {
     else table.reject("architecture", architecture.error().message);
   }
   if (const auto word = table.word("compute_capability")) {
-    if (const auto capability = parse_compute_capability(*word)) gpu.compute_capability = *capability;
+    if (const auto capability = parse_compute_capability(*word))
+      gpu.compute_capability = *capability;
     else table.reject("compute_capability", capability.error().message);
   }
   table.text("name", gpu.name);
@@ -58,7 +59,8 @@ void read_memory(TomlTable& table, Gpu& gpu) {
   table.size("usable_memory", range::kMemoryBytes, gpu.usable_memory);
   if (gpu.memory.count() > 0 && gpu.usable_memory > gpu.memory) {
     table.reject("usable_memory", human_bytes(gpu.usable_memory) + " exceeds the memory of " +
-                                      human_bytes(gpu.memory) + "; give the smaller as usable_memory");
+                                      human_bytes(gpu.memory) +
+                                      "; give the smaller as usable_memory");
   }
   if (table.has("context_memory")) {
     Bytes context;
@@ -131,7 +133,8 @@ void read_link(TomlTable& table, MachineFile& file) {
   table.number("gbs", range::kLinkGbs, kGiga, gpu.link_bandwidth);
   table.number("network_gbs", range::kLinkGbs, kGiga, file.network_bandwidth);
   for (const char* key : {"pcie_gbs", "name", "gbs"}) {
-    if (table.has(key) && !file.gpu) table.reject(key, "belongs to a GPU, but the file has no [gpu]; add it");
+    if (table.has(key) && !file.gpu)
+      table.reject(key, "belongs to a GPU, but the file has no [gpu]; add it");
   }
 }
 
@@ -152,7 +155,8 @@ void read_host_part(TomlTable& host, TomlTable& disk, MachineFile& file) {
   Host& described = file.host ? *file.host : unused;
   disk.number("bandwidth_mbs", range::kDiskMbs, kMega, described.disk_bandwidth);
   disk.number("iops", range::kDiskIops, 1, described.disk_iops);
-  if (disk.present() && !file.host) disk.reject("", "belongs to a host, but the file has no [host]; add it");
+  if (disk.present() && !file.host)
+    disk.reject("", "belongs to a host, but the file has no [host]; add it");
 }
 
 Result<MachineFile> read_tables(const TomlDocument& document, const std::string& name,
@@ -184,7 +188,8 @@ Result<MachineFile> read_tables(const TomlDocument& document, const std::string&
     if (auto error = table->finish()) return tl::unexpected(std::move(*error));
   }
   if (!file.gpu && !file.host) {
-    return fail(ErrorCode::kBadInput, "describes neither a [gpu] nor a [host]; see docs/machine-format.md", name);
+    return fail(ErrorCode::kBadInput,
+                "describes neither a [gpu] nor a [host]; see docs/machine-format.md", name);
   }
   return file;
 }

@@ -20,7 +20,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   const auto file = stoker::parse_machine_file(text, "fuzz.toml", catalogue());
   if (!file) return 0;
-  const auto again = stoker::parse_machine_file(stoker::machine_file_text(*file), "again.toml", catalogue());
+  const auto again =
+      stoker::parse_machine_file(stoker::machine_file_text(*file), "again.toml", catalogue());
   if (!again) std::abort();
   return 0;
 }

@@ -1,7 +1,6 @@
 #include "machine/machine_file.h"
 
 #include <gtest/gtest.h>
-
 #include <unistd.h>
 
 #include <filesystem>
@@ -109,7 +108,8 @@ TEST(MachineFile, DescribesAGpuFromNothing) {
 TEST(MachineFile, CompletesACatalogueRowThatLacksFigures) {
   EXPECT_FALSE(parsed("[gpu]\nbase = \"GTX850M\"\n").has_value());
   const auto file = parsed(
-      "[gpu]\nbase = \"GTX850M\"\nboost_mhz = 936\nfp32_tflops = 1.2\nmemory = \"2G\"\nbandwidth_gbs = 32\n");
+      "[gpu]\nbase = \"GTX850M\"\nboost_mhz = 936\nfp32_tflops = 1.2\nmemory = "
+      "\"2G\"\nbandwidth_gbs = 32\n");
   ASSERT_TRUE(file.has_value()) << file.error().text();
   EXPECT_EQ(file->gpu->chip, "GM107");
 }
@@ -126,11 +126,14 @@ TEST(MachineFile, RefusesWithPlaceAndReason) {
       {"[gpu]\nbase = \"t4\"\nboost_mhz = 1e12\n", "m.toml:3, [gpu] boost_mhz", "10000 MHz"},
       {"[gpu]\nbase = \"t4\"\nboost_mhz = nan\n", "m.toml:3, [gpu] boost_mhz", "cannot be"},
       {"[gpu]\nbase = \"t4\"\nfp32_tflops = -8\n", "m.toml:3, [gpu] fp32_tflops", "-8 TFLOP/s"},
-      {"[gpu]\nbase = \"t4\"\nfp32_tflops = \"8\"\n", "m.toml:3, [gpu] fp32_tflops", "must be a number"},
+      {"[gpu]\nbase = \"t4\"\nfp32_tflops = \"8\"\n", "m.toml:3, [gpu] fp32_tflops",
+       "must be a number"},
       {"[gpu]\nbase = \"t4\"\nmemory = 16\n", "m.toml:3, [gpu] memory", "bare number means bytes"},
       {"[gpu]\nbase = \"t4\"\nmemory = \"-2G\"\n", "m.toml:3, [gpu] memory", "negative"},
-      {"[gpu]\nbase = \"t4\"\nusable_memory = \"20G\"\n", "m.toml:3, [gpu] usable_memory", "exceeds"},
-      {"[gpu]\nbase = \"t4\"\ncontext_memory = \"15G\"\n", "m.toml:3, [gpu] context_memory", "leaves nothing"},
+      {"[gpu]\nbase = \"t4\"\nusable_memory = \"20G\"\n", "m.toml:3, [gpu] usable_memory",
+       "exceeds"},
+      {"[gpu]\nbase = \"t4\"\ncontext_memory = \"15G\"\n", "m.toml:3, [gpu] context_memory",
+       "leaves nothing"},
       {"[gpu]\nbase = \"t4\"\nbandwith_gbs = 300\n", "m.toml:3, [gpu] bandwith_gbs",
        "did you mean bandwidth_gbs?"},
       {"[gpu]\nbase = \"t44\"\n", "m.toml:2, [gpu] base", "did you mean"},
@@ -138,7 +141,8 @@ TEST(MachineFile, RefusesWithPlaceAndReason) {
       {"[gpu]\nbase = \"t4\"\ncount = 1.5\n", "m.toml:3, [gpu] count", "whole number"},
       {"[gpu]\nname = \"Own\"\n", "m.toml:1, [gpu]", "lacks sm_count"},
       {"[gpu]\nboost_mhz = 1000\n", "m.toml:1, [gpu]", "has no name"},
-      {"[gpu]\nbase = \"t4\"\narchitecture = \"Voltaa\"\n", "m.toml:3, [gpu] architecture", "Turing"},
+      {"[gpu]\nbase = \"t4\"\narchitecture = \"Voltaa\"\n", "m.toml:3, [gpu] architecture",
+       "Turing"},
       {"[host]\ncores = 4\n", "m.toml:1, [host]", "lacks memory"},
       {"[host]\ncores = 4\nmemory = \"8G\"\nshm = \"9G\"\n", "m.toml:4, [host] shm", "exceeds"},
       {"[disk]\niops = 100\n", "m.toml:1, [disk]", "no [host]"},
@@ -151,7 +155,8 @@ TEST(MachineFile, RefusesWithPlaceAndReason) {
       {"[gpu]\nname = \"caf\u00e9\"\nbas\u00e9 = 1\n", "m.toml:3", "is not TOML"},
       {"[gpu]\nbase = \"t4\"\n\"bas\u00e9\" = 1\n", "m.toml:3, [gpu] bas\u00e9", "mean base?"},
       {"[gpu]\nbase = \"t4\n", "m.toml:2", "is not TOML"},
-      {"[gpu]\nbase = \"t4\"\n[provenance]\nyear = 2024\n", "m.toml:4, [provenance] year", "text in quotes"},
+      {"[gpu]\nbase = \"t4\"\n[provenance]\nyear = 2024\n", "m.toml:4, [provenance] year",
+       "text in quotes"},
   };
   for (const Refusal& refusal : refusals) {
     const auto file = parsed(refusal.text);
@@ -171,7 +176,8 @@ TEST(MachineFile, ReportsTheErrorThatStandsFirst) {
 class MachineFileOnDisk : public testing::Test {
  protected:
   void SetUp() override {
-    folder_ = std::filesystem::temp_directory_path() / ("stoker_machine_test_" + std::to_string(::getpid()));
+    folder_ = std::filesystem::temp_directory_path() /
+              ("stoker_machine_test_" + std::to_string(::getpid()));
     std::filesystem::create_directories(folder_);
     here_.name = "this machine";
     here_.cores = 2;
@@ -201,7 +207,8 @@ TEST_F(MachineFileOnDisk, ResolveJoinsNamesFilesAndHosts) {
   EXPECT_DOUBLE_EQ(machine->host.cores, 15.5);
   EXPECT_DOUBLE_EQ(resolve_machine(whole, "cores=3", here_)->host.cores, 3);
   EXPECT_NE(resolve_machine(host, "", here_).error().message.find("no GPU"), std::string::npos);
-  EXPECT_EQ(resolve_machine((folder_ / "none.toml").string(), "", here_).error().code, ErrorCode::kIo);
+  EXPECT_EQ(resolve_machine((folder_ / "none.toml").string(), "", here_).error().code,
+            ErrorCode::kIo);
   EXPECT_EQ(resolve_machine("t4", "16", here_).error().code, ErrorCode::kUsage);
 }
 

@@ -8,7 +8,8 @@ namespace stoker {
 namespace {
 
 Result<Host> resolve_host(std::string_view typed, const Host& here) {
-  if (typed.find('=') != std::string_view::npos || !names_a_file(typed)) return parse_host(typed, here);
+  if (typed.find('=') != std::string_view::npos || !names_a_file(typed))
+    return parse_host(typed, here);
   auto file = read_machine_file(std::string(typed));
   if (!file) return tl::unexpected(file.error());
   if (!file->host) {

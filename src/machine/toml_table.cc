@@ -23,7 +23,8 @@ const toml::node* node_at(const void* table, std::string_view key) {
 /// bring about. So it sees all letters of the basic plane beyond ASCII moved to the private plane 15, where it
 /// has an answer, and what it hands back is moved home.
 constexpr std::uint32_t kFirstMoved = 0xA0;
-constexpr std::uint32_t kLastMoved = 0xFEFF;  // the byte-order mark; toml++ takes later ones for no white space
+constexpr std::uint32_t kLastMoved =
+    0xFEFF;  // the byte-order mark; toml++ takes later ones for no white space
 constexpr std::uint32_t kPrivatePlane = 0xF0000;
 
 /// The code point that starts at text[at], and its length; length 0 when it is not well-formed UTF-8.
@@ -84,8 +85,7 @@ Result<TomlDocument> TomlDocument::parse(std::string_view text, const std::strin
   auto parsed = std::make_shared<const toml::parse_result>(toml::parse(away(text), file));
   if (!*parsed) {
     const toml::parse_error& error = parsed->error();
-    return fail(ErrorCode::kBadInput,
-                "is not TOML, or is cut short: " + home(error.description()),
+    return fail(ErrorCode::kBadInput, "is not TOML, or is cut short: " + home(error.description()),
                 file + ":" + std::to_string(error.source().begin.line));
   }
   TomlDocument document;
@@ -163,7 +163,8 @@ void TomlTable::size(const char* key, const Range& range, Bytes& target) {
   }
   const auto good = within(static_cast<double>(bytes.count()), range);
   if (!good) {
-    return reject(key, good.error().message + (node->is_integer() ? "; a bare number means bytes" : ""));
+    return reject(key,
+                  good.error().message + (node->is_integer() ? "; a bare number means bytes" : ""));
   }
   target = bytes;
 }
@@ -221,7 +222,8 @@ std::optional<Error> TomlTable::finish() {
     const std::string name(key.str());
     if (std::ranges::find(asked_, name) != asked_.end()) continue;
     const std::string near = suggestion(name, asked_);
-    reject(name, "is not known here" + (near.empty() ? "; docs/machine-format.md lists what is" : near));
+    reject(name,
+           "is not known here" + (near.empty() ? "; docs/machine-format.md lists what is" : near));
   }
   return error_;
 }
