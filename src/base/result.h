@@ -13,7 +13,8 @@ enum class ErrorCode {
   kNotFound,   ///< a name that nothing answers to (exit 3)
   kTooNew,     ///< a file of a newer format (exit 3)
   kIo,         ///< the system refused to read or write (exit 3)
-  kUnsupported ///< understood, but not modelled yet; said by name (exit 3)
+  kUnsupported, ///< understood, but not modelled yet; said by name (exit 3)
+  kAnswerIsNo   ///< nothing was wrong: it does not fit, or nothing satisfies the limits (exit 1)
 };
 
 /// One clear sentence: what was wrong and the cure; `where` names the file, flag or field.

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "base/result.h"
+#include "input/probe.h"
+#include "input/sample_cost.h"
+#include "step/step.h"
+
+namespace stoker::cli {
+
+/// What the user said about the data.
+struct DataRequest {
+  std::string data;         ///< folder or probe file
+  std::string sample_cost;  ///< "2.5ms"
+  std::optional<std::int64_t> samples;
+  std::optional<std::int64_t> image_size;
+  bool reprobe = false;
+};
+
+struct LoadedData {
+  SampleCost sample;
+  std::int64_t samples = 0;  ///< of an epoch, 0: unknown
+  std::optional<Probe> probe;
+};
+
+/// Probes the folder (or takes a probe that is remembered and still true), reads a probe file, or takes the
+/// given cost. Refuses pictures for a model that takes none.
+[[nodiscard]] Result<LoadedData> load_data(const DataRequest& request, const Step& step,
+                                           const std::map<std::string, std::int64_t>& dimensions,
+                                           const LoaderProfile& profile);
+
+/// Side of the square pictures that a step takes; 0 when its input is no picture.
+[[nodiscard]] std::int64_t picture_side(const Step& step);
+
+/// Probes a folder with progress on stderr from the second second on.
+[[nodiscard]] Result<Probe> probe_with_progress(const std::string& folder, const ProbeOptions& options);
+
+/// "2.5ms", "300us", "0.1 s".
+[[nodiscard]] Result<Nanos> parse_time(const std::string& text, const std::string& flag);
+
+}  // namespace stoker::cli

@@ -1,0 +1,141 @@
+#include "cli/model_source.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <functional>
+
+#include "base/files.h"
+#include "base/text.h"
+#include "cli/python.h"
+#include "step/step_reader.h"
+
+namespace stoker::cli {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr std::string_view kStepSuffix = ".step.gz";
+
+bool names_a_step_file(const std::string& model) {
+  std::error_code ignored;
+  return model.ends_with(kStepSuffix) || model.ends_with(".gz") || model.ends_with(".json") ||
+         (model.find('/') != std::string::npos && model.find(':') == std::string::npos) || fs::is_regular_file(model, ignored);
+}
+
+Result<std::shared_ptr<const Step>> read_shared(const fs::path& path) {
+  auto step = read_step_file(path);
+  if (!step) return tl::unexpected(step.error());
+  return std::make_shared<const Step>(std::move(*step));
+}
+
+Precision precision_of(const Step& step) {
+  return parse_precision(step.precision).value_or(Precision::kFp32);
+}
+
+Result<LoadedModel> from_file(const std::string& path, const std::vector<Precision>& wanted) {
+  auto step = read_shared(path);
+  if (!step) return tl::unexpected(step.error());
+  LoadedModel model{(*step)->name, {}};
+  for (const Precision p : wanted) {
+    if (capture_precision(p) == (*step)->precision) model.variants.push_back({p, *step});
+  }
+  if (model.variants.empty()) model.variants.push_back({precision_of(**step), *step});
+  return model;
+}
+
+Result<LoadedModel> from_zoo(const std::string& name, const std::vector<Precision>& wanted) {
+  LoadedModel model{name, {}};
+  std::shared_ptr<const Step> last;
+  for (const Precision p : wanted) {
+    if (!last || last->precision != capture_precision(p)) {
+      const auto path = zoo_path(name, capture_precision(p));
+      if (!path) return tl::unexpected(path.error());
+      if (!fs::exists(*path)) continue;
+      auto step = read_shared(*path);
+      if (!step) return tl::unexpected(step.error());
+      last = *step;
+    }
+    model.variants.push_back({p, last});
+  }
+  if (model.variants.empty()) {
+    return fail(ErrorCode::kNotFound, "the zoo holds " + name + " in fp32, amp-fp16 and amp-bf16 only; capture it yourself: stoker capture");
+  }
+  return model;
+}
+
+/// A name for what the capture depends on: the spec, the precision, and of a .py file its content's time.
+std::string cache_key(const std::string& spec, std::string_view precision) {
+  std::string text = spec + "|" + std::string(precision);
+  const fs::path file = spec.substr(0, spec.rfind(':'));
+  std::error_code error;
+  if (file.extension() == ".py") {
+    text += "|" + fs::absolute(file, error).string() + "|" +
+            std::to_string(fs::last_write_time(file, error).time_since_epoch().count());
+  }
+  constexpr std::uint64_t kFnvOffset = 14695981039346656037ULL;  // FNV-1a, 64 bits
+  constexpr std::uint64_t kFnvPrime = 1099511628211ULL;
+  std::uint64_t hash = kFnvOffset;
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * kFnvPrime;
+  std::string name;
+  for (const char c : spec.substr(spec.rfind(':') + 1)) name += std::isalnum(static_cast<unsigned char>(c)) != 0 ? c : '_';
+  return name + "-" + std::string(precision) + "-" + std::to_string(hash);
+}
+
+Result<LoadedModel> from_spec(const std::string& spec, const std::vector<Precision>& wanted) {
+  LoadedModel model{spec.substr(spec.rfind(':') + 1), {}};
+  const fs::path folder = cache_folder() / "steps";
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (error) return fail(ErrorCode::kIo, "cannot be made: " + error.message() + "; set XDG_CACHE_HOME", folder.string());
+  std::shared_ptr<const Step> last;
+  for (const Precision p : wanted) {
+    if (!last || last->precision != capture_precision(p)) {
+      const fs::path path = folder / (cache_key(spec, capture_precision(p)) + std::string(kStepSuffix));
+      if (!fs::exists(path)) {
+        const auto code = run_python_stoker(
+            {"capture", spec, "-o", path.string(), "--precision", std::string(capture_precision(p))}, true);
+        if (!code) return tl::unexpected(code.error());
+        if (*code != 0) return fail(ErrorCode::kBadInput, "could not be captured (see above)", spec);
+      }
+      auto step = read_shared(path);
+      if (!step) return tl::unexpected(step.error());
+      last = *step;
+    }
+    model.variants.push_back({p, last});
+  }
+  return model;
+}
+
+}  // namespace
+
+Result<std::vector<std::string>> zoo_names() {
+  const auto data = data_folder();
+  if (!data) return tl::unexpected(data.error());
+  std::vector<std::string> names;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(*data / "zoo", error)) {
+    const std::string file = entry.path().filename().string();
+    if (file.ends_with(kStepSuffix)) names.push_back(file.substr(0, file.find('.')));
+  }
+  std::sort(names.begin(), names.end());
+  names.erase(std::unique(names.begin(), names.end()), names.end());
+  return names;
+}
+
+Result<std::string> zoo_path(const std::string& name, std::string_view precision) {
+  const auto data = data_folder();
+  if (!data) return tl::unexpected(data.error());
+  return (*data / "zoo" / (name + "." + std::string(precision) + std::string(kStepSuffix))).string();
+}
+
+Result<LoadedModel> load_model(const std::string& model, const std::vector<Precision>& wanted) {
+  const auto names = zoo_names();
+  if (!names) return tl::unexpected(names.error());
+  const auto known = std::find_if(names->begin(), names->end(), [&](const std::string& n) { return simplified(n) == simplified(model); });
+  if (known != names->end()) return from_zoo(*known, wanted);
+  if (names_a_step_file(model)) return from_file(model, wanted);
+  if (model.find(':') != std::string::npos) return from_spec(model, wanted);
+  return fail(ErrorCode::kNotFound, "unknown model \"" + model + "\"" + suggestion(model, *names) +
+                                        " (`stoker models` lists the zoo; torchvision:NAME, timm:NAME, FILE.py:FUNCTION or a step file work too)");
+}
+
+}  // namespace stoker::cli

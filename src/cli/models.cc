@@ -1,0 +1,91 @@
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "base/text.h"
+#include "cli/model_source.h"
+#include "cli/verbs.h"
+#include "report/layout.h"
+#include "step/sizes.h"
+#include "step/step_reader.h"
+#include "step/work.h"
+
+namespace stoker::cli {
+namespace {
+
+struct Options {
+  std::string model;
+  bool json = false;
+};
+
+struct Row {
+  std::string name, input;
+  StepTotals totals;  ///< at batch 1
+  std::int64_t parameters = 0;
+};
+
+std::string input_text(const Step& step) {
+  std::string text;
+  for (const Dimension& d : step.dimensions) {
+    if (d.name != "batch") text += (text.empty() ? "" : ", ") + d.name + " " + std::to_string(d.default_value);
+  }
+  if (!text.empty() || step.inputs.empty()) return text;
+  const auto sizes = Sizes::at(step, {});
+  const auto shape = sizes->shape(step.inputs[0].type);
+  for (std::size_t i = 1; i < shape.size(); ++i) text += (i > 1 ? "x" : "") + std::to_string(shape[i]);
+  return text;
+}
+
+Result<Row> row_of(const std::string& name) {
+  const auto path = zoo_path(name, "fp32");
+  if (!path) return tl::unexpected(path.error());
+  const auto step = read_step_file(*path);
+  if (!step) return tl::unexpected(step.error());
+  const std::int64_t batch = std::max<std::int64_t>(2, step->dimensions[0].minimum);
+  const auto sizes = Sizes::at(*step, {{"batch", batch}});
+  if (!sizes) return tl::unexpected(sizes.error());
+  Row row{name, input_text(*step), totals_of(*step, *sizes), 0};
+  const double per_sample = 1.0 / static_cast<double>(batch);
+  row.totals.forward = row.totals.forward * per_sample;
+  row.totals.backward = row.totals.backward * per_sample;
+  row.totals.activations = Bytes(row.totals.activations.count() / batch);
+  for (const Parameter& p : step->parameters) row.parameters += sizes->elements(p.type);
+  return row;
+}
+
+Result<int> run(const Options& o) {
+  const auto names = zoo_names();
+  if (!names) return tl::unexpected(names.error());
+  nlohmann::ordered_json json = nlohmann::ordered_json::array();
+  std::vector<std::vector<std::string>> table{{"model", "input", "parameters", "GFLOP fwd", "GFLOP bwd", "activations/sample"}};
+  for (const std::string& name : *names) {
+    const auto row = row_of(name);
+    if (!row) return tl::unexpected(row.error());
+    table.push_back({name, row->input, fmt::format("{:.1f} M", static_cast<double>(row->parameters) * 1e-6),
+                     layout::number(row->totals.forward.count() * 1e-9), layout::number(row->totals.backward.count() * 1e-9),
+                     human_bytes(row->totals.activations)});
+    json.push_back({{"name", name}, {"input", row->input}, {"parameters", row->parameters},
+                    {"forward_flops_per_sample", row->totals.forward.count()},
+                    {"backward_flops_per_sample", row->totals.backward.count()},
+                    {"activation_bytes_per_sample", row->totals.activations.count()}});
+  }
+  if (o.json) {
+    std::puts(json.dump(2).c_str());
+    return 0;
+  }
+  std::fputs(layout::table(table, {0, 1}, "").c_str(), stdout);
+  std::puts("\nEach in fp32, amp-fp16 and amp-bf16; figures of one sample in fp32.\n"
+            "Your own: torchvision:NAME, timm:NAME, FILE.py:FUNCTION (stoker capture --help).");
+  return 0;
+}
+
+}  // namespace
+
+Command models_command() {
+  auto o = std::make_shared<Options>();
+  return {"models", "the models that ship captured", "", {{"--json", "for machines", &o->json}}, [o] { return run(*o); }};
+}
+
+}  // namespace stoker::cli

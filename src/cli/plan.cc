@@ -1,0 +1,138 @@
+#include "plan/plan.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+
+#include "base/text.h"
+#include "cli/run_options.h"
+#include "cli/verbs.h"
+#include "input/what_if.h"
+
+namespace stoker::cli {
+namespace {
+
+/// People rent machines of up to four, mostly; said in the "assumed" line.
+constexpr const char* kDefaultCounts = "1..4";
+/// Short side of pictures that were made smaller once: what a 224-pixel crop needs.
+constexpr double kSideOverCrop = 256.0 / 224;
+
+struct Options {
+  RunOptions run;
+  std::string gpus, objective = "throughput";
+  std::optional<std::int64_t> max_global_batch;
+  std::optional<double> budget;
+};
+
+struct Planned {
+  Resolved resolved;
+  Plan plan;
+};
+
+PlanRequest request_of(const Options& o, const Resolved& r, const std::vector<int>& counts, Objective objective) {
+  PlanRequest request;
+  for (const auto& variant : r.model.variants) request.choices.push_back({variant.precision, variant.step.get()});
+  request.base = r.base;
+  request.gpu_counts = counts;
+  request.objective = objective;
+  request.limits.max_global_batch = o.max_global_batch.value_or(0);
+  request.limits.max_epoch_cost = o.budget.value_or(0);
+  request.batch = o.run.batch;
+  if (o.run.workers) request.workers = static_cast<int>(*o.run.workers);
+  if (o.run.prefetch) request.prefetch = static_cast<int>(*o.run.prefetch);
+  if (o.run.no_pin) request.pin = false;
+  if (r.probe) {
+    request.smaller_side = static_cast<int>(r.probe->image_size * kSideOverCrop);
+    request.smaller_pictures = smaller_pictures(*r.probe, request.smaller_side, r.base.sample, r.knowledge.loader);
+  }
+  return request;
+}
+
+Result<Planned> plan_for(const Options& o, const std::string& gpu, const std::vector<Precision>& precisions,
+                         Objective objective) {
+  auto resolved = resolve(o.run, gpu, precisions);
+  if (!resolved) return tl::unexpected(resolved.error());
+  const int most = resolved->base.machine.gpu_count;
+  const std::string given = !o.gpus.empty() ? o.gpus : most > 1 ? "1.." + std::to_string(most) : kDefaultCounts;
+  const auto counts = parse_counts(given);
+  if (!counts) return tl::unexpected(counts.error());
+  if (o.gpus.empty()) resolved->context.assumed.push_back("up to " + std::to_string(counts->back()) + " GPUs (--gpus)");
+  if (!o.max_global_batch) resolved->context.assumed.push_back("the global batch may grow (--max-global-batch)");
+  const PlanRequest request = request_of(o, *resolved, *counts, objective);
+  auto plan = make_plan(request, resolved->knowledge);
+  if (!plan) return tl::unexpected(plan.error());
+  ReportContext& context = resolved->context;
+  context.rests_on.insert(context.rests_on.begin(), plan->best.forecast.time.basis);
+  context.rests_on.push_back("memory: " + plan->best.forecast.memory.device_peak.basis);
+  context.model_line = model_line(*resolved, plan->best.forecast.job);
+  return Planned{std::move(*resolved), std::move(*plan)};
+}
+
+double objective_value(Objective objective, const Plan& plan) {
+  const Forecast& f = plan.best.forecast;
+  if (objective == Objective::kCost) {
+    return f.epoch_cost.value > 0 ? -f.epoch_cost.value : f.samples_per_s.value / f.job.gpus;
+  }
+  return f.samples_per_s.value;
+}
+
+Result<int> run(const Options& o) {
+  const auto objective = parse_objective(o.objective);
+  if (!objective) return tl::unexpected(objective.error());
+  if (o.max_global_batch && *o.max_global_batch < 1) return fail(ErrorCode::kBadInput, "must be at least 1", "--max-global-batch");
+  if (o.budget && !(*o.budget > 0)) return fail(ErrorCode::kBadInput, "must be positive", "--budget");
+  std::vector<Precision> precisions;
+  if (!o.run.precision.empty()) {
+    for (const std::string& name : split(o.run.precision, ',')) {
+      const auto precision = parse_precision(name);
+      if (!precision) return tl::unexpected(precision.error());
+      precisions.push_back(*precision);
+    }
+  }
+  std::vector<Planned> planned;
+  for (const std::string& gpu : split(o.run.gpu, ',')) {
+    auto one = plan_for(o, gpu, precisions, *objective);
+    if (!one) return tl::unexpected(one.error());
+    planned.push_back(std::move(*one));
+  }
+  if (planned.size() == 1) {
+    const Planned& p = planned.front();
+    const std::string text = o.run.json ? plan_json(p.plan, p.resolved.context) : plan_text(p.plan, p.resolved.context);
+    std::fputs(text.c_str(), stdout);
+    return 0;
+  }
+  std::stable_sort(planned.begin(), planned.end(), [&](const Planned& a, const Planned& b) {
+    return objective_value(*objective, a.plan) > objective_value(*objective, b.plan);
+  });
+  std::vector<std::pair<std::string, Plan>> plans;
+  for (const Planned& p : planned) plans.emplace_back(p.plan.best.forecast.gpu_name, p.plan);
+  const ReportContext& context = planned.front().resolved.context;
+  const std::string text = o.run.json ? comparison_json(plans, *objective, context) : comparison_text(plans, *objective, context);
+  std::fputs(text.c_str(), stdout);
+  return 0;
+}
+
+}  // namespace
+
+Command plan_command() {
+  auto o = std::make_shared<Options>();
+  Command command{"plan", "the best settings for a model, a data set and a machine; what limits them, what comes next",
+                  "Example: stoker plan resnet50 --gpu v100-16gb --data ./images\n"
+                  "         stoker plan bert_base --gpu a100-40gb,h100 --gpus 1..8 --objective cost --price 2.5 --samples 100000\n"
+                  "Exit code 1: nothing satisfies the limits.",
+                  run_flags(o->run), [o] { return run(*o); }};
+  for (Flag& flag : command.flags) {
+    if (flag.names == "--gpu") flag.help = "GPUs side by side: a100-40gb,h100 (see `stoker gpus`), or machine files";
+    if (flag.names == "--precision") flag.help = "one or several: fp32,tf32,amp-fp16,amp-bf16; default: all that the GPU has";
+  }
+  command.flags.push_back({"--gpus", "numbers of GPUs to consider: 4, 1,2,4 or 1..8; default 1..4", &o->gpus});
+  command.flags.push_back({"--objective", "throughput (default), cost or epoch", &o->objective});
+  command.flags.push_back({"--max-global-batch", "ceiling of batch x GPUs x accumulate, for convergence", &o->max_global_batch});
+  command.flags.push_back({"--budget", "money that an epoch may cost; needs --price", &o->budget});
+  command.flags.push_back({"--batch", "fix the batch per GPU", &o->run.batch});
+  command.flags.push_back({"--workers", "fix the DataLoader workers per GPU", &o->run.workers});
+  command.flags.push_back({"--prefetch", "fix the batches ahead per worker", &o->run.prefetch});
+  return command;
+}
+
+}  // namespace stoker::cli

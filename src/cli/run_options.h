@@ -1,0 +1,51 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "cli/arguments.h"
+#include "cli/model_source.h"
+#include "forecast/forecast.h"
+#include "input/probe.h"
+#include "report/report.h"
+
+namespace stoker::cli {
+
+/// What the user typed about model, machine, data and settings: the flags that `plan` and `predict` share.
+struct RunOptions {
+  std::string model, gpu, host, data, precision, optimizer, optimizer_loop, sample_cost, alloc_conf, parallel, price_currency;
+  std::optional<std::int64_t> batch, samples, accumulate, workers, prefetch, nodes, seq_len, image_size;
+  std::optional<double> momentum, weight_decay, price;
+  std::vector<std::string> dimensions;
+  bool nesterov = false, channels_last = false, no_pin = false, cudnn_benchmark = false, bucket_view = false,
+       zero_grad_after = false, reprobe = false, json = false;
+};
+
+[[nodiscard]] std::vector<Flag> run_flags(RunOptions& o);
+
+/// What a verb works with, resolved from the options.
+struct Resolved {
+  LoadedModel model;
+  Scenario base;                ///< step of the first variant; batch 1, one GPU
+  std::optional<Probe> probe;
+  Knowledge knowledge;
+  ReportContext context;        ///< model line left to the verb
+};
+
+/// Resolves everything but the number of GPUs and the searched settings. `gpu` is one GPU or machine file.
+[[nodiscard]] Result<Resolved> resolve(const RunOptions& o, const std::string& gpu, const std::vector<Precision>& precisions);
+
+/// The precisions to consider on a GPU when the user named none: the fastest that people use first.
+[[nodiscard]] std::vector<Precision> default_precisions(const Gpu& gpu);
+
+/// "1", "1,2,4" or "1..8" -> counts in rising order.
+[[nodiscard]] Result<std::vector<int>> parse_counts(const std::string& text);
+
+/// "resnet50 | train, SGD momentum, 224 px | V100-SXM2-16GB | DDP, eager, amp-fp16"
+[[nodiscard]] std::string model_line(const Resolved& resolved, const Job& job);
+
+}  // namespace stoker::cli

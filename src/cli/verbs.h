@@ -1,0 +1,14 @@
+#pragma once
+
+#include "cli/arguments.h"
+
+namespace stoker::cli {
+
+[[nodiscard]] Command plan_command();
+[[nodiscard]] Command predict_command();
+[[nodiscard]] Command probe_command();
+[[nodiscard]] Command capture_command();
+[[nodiscard]] Command models_command();
+[[nodiscard]] Command gpus_command();
+
+}  // namespace stoker::cli

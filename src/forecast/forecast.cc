@@ -1,0 +1,242 @@
+#include "forecast/forecast.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "lower/lower.h"
+
+namespace stoker {
+namespace {
+
+Figure exact(double value, std::string basis) { return {value, value, value, std::move(basis)}; }
+
+Nanos scaled(Nanos time, double factor) { return Nanos(time.count() * factor); }
+
+/// The data set's page cache is what the processes leave of the DRAM; a flat share, since what else runs on
+/// the host is unknown.
+constexpr double kCacheShare = 0.8;
+
+int ranks_per_node(const Job& job) { return std::max(1, (job.gpus + job.nodes - 1) / job.nodes); }
+
+Consumer consumer_of(const StepTime& time, double step_factor) {
+  const Nanos step = scaled(time.total, step_factor);
+  return {.step = step, .host_cpu = std::min(step, time.host)};
+}
+
+SampleCost scaled_cost(SampleCost cost, double factor) {
+  for (Nanos& t : cost.cpu) t = scaled(t, factor);
+  return cost;
+}
+
+LoaderSettings loader_of(const Scenario& s) {
+  LoaderSettings loader = s.loader;
+  loader.batch = s.job.batch;
+  loader.dataset_samples = s.dataset_samples;
+  return loader;
+}
+
+/// Samples/s of the whole job when a batch leaves the loader every `interval` of each rank.
+double job_rate(const Job& job, Nanos per_micro_batch) {
+  return static_cast<double>(job.batch) * job.gpus / seconds(per_micro_batch);
+}
+
+/// One optimizer step takes `accumulate` batches.
+StepTime per_batch(StepTime time, int accumulate) {
+  time.total = scaled(time.total, 1.0 / accumulate);
+  time.host = scaled(time.host, 1.0 / accumulate);
+  return time;
+}
+
+double simulated_rate(const Scenario& s, const StepTime& time, double step_factor, double cpu_factor) {
+  const auto loader = simulate_loader(loader_of(s), scaled_cost(s.sample, cpu_factor), host_share(s),
+                                      consumer_of(per_batch(time, s.job.accumulate), step_factor));
+  return loader.samples_per_s * s.job.gpus;
+}
+
+std::string input_words(InputLimit limit) {
+  switch (limit) {
+    case InputLimit::kCores: return "preparing samples (CPU cores)";
+    case InputLimit::kWorkers: return "preparing samples (too few workers)";
+    case InputLimit::kMainThread: return "the loader's main thread";
+    case InputLimit::kPinThread: return "the pin-memory thread";
+    case InputLimit::kDisk: return "reading from disk";
+    case InputLimit::kInProcess: return "loading in the training process (workers = 0)";
+    case InputLimit::kJitter: return "uneven sample cost (jitter)";
+    case InputLimit::kStep: return "the input pipeline";
+  }
+  return "the input pipeline";
+}
+
+LimiterFact device_limiter(const Scenario& s, const StepTime& t) {
+  const double rate = job_rate(s.job, scaled(t.total, 1.0 / s.job.accumulate));
+  if (t.exposed_host.count() > 0.25 * t.total.count()) {
+    return {Limiter::kGpuLaunch, "launching kernels (Python and CPU)", rate};
+  }
+  if (t.exposed_communication.count() > 0.25 * t.total.count()) {
+    return {Limiter::kCommunication, "gradient all-reduce", rate};
+  }
+  if (t.exposed_copy.count() > 0.25 * t.total.count()) return {Limiter::kCopy, "host-to-device copies", rate};
+  return {Limiter::kGpuCompute, "GPU compute", rate};
+}
+
+void add_limiters(const Scenario& s, Forecast& f) {
+  const LimiterFact device = device_limiter(s, f.time);
+  const LimiterFact input{Limiter::kInput, input_words(f.input.loader.limit), f.input.samples_per_s.value};
+  if (!f.input.known) {
+    f.limiter = f.next_limiter = device;
+    return;
+  }
+  const bool input_limits = input.samples_per_s < device.samples_per_s;
+  f.limiter = input_limits ? input : device;
+  f.next_limiter = input_limits ? device : input;
+}
+
+/// Two independent sources of error: the step and the cost of a sample. Each is moved alone; the effects add
+/// in quadrature.
+Figure throughput_figure(const Scenario& s, const StepTime& time, double value, const std::string& basis) {
+  const double slow_step = simulated_rate(s, time, 1 + time.band.above, 1);
+  const double fast_step = simulated_rate(s, time, 1 - time.band.below, 1);
+  double slow_input = value;
+  double fast_input = value;
+  if (s.sample.known) {
+    slow_input = simulated_rate(s, time, 1, 1 + s.sample.band.above);
+    fast_input = simulated_rate(s, time, 1, 1 - s.sample.band.below);
+  }
+  const double below = std::hypot(std::max(0.0, value - slow_step), std::max(0.0, value - slow_input));
+  const double above = std::hypot(std::max(0.0, fast_step - value), std::max(0.0, fast_input - value));
+  return {value, value - std::min(below, 0.95 * value), value + above, basis};
+}
+
+void add_time_figures(Forecast& f) {
+  const StepTime& t = f.time;
+  const auto phase = [&](StepPhase p) {
+    return with_band(milliseconds(t.phase_elapsed[static_cast<std::size_t>(p)]), t.band, t.basis);
+  };
+  f.step_ms = with_band(milliseconds(t.total), t.band, t.basis);
+  f.forward_ms = phase(StepPhase::kForward);
+  const Figure loss = phase(StepPhase::kLoss);
+  f.forward_ms.value += loss.value;
+  f.forward_ms.low += loss.low;
+  f.forward_ms.high += loss.high;
+  f.backward_ms = phase(StepPhase::kBackward);
+  f.optimizer_ms = phase(StepPhase::kOptimizer);
+  f.host_ms = with_band(milliseconds(t.host), t.band, t.basis);
+  f.mfu = exact(t.mfu, t.basis);
+  f.mfu.low = t.mfu / (1 + t.band.above);
+  f.mfu.high = std::min(1.0, t.mfu / std::max(0.05, 1 - t.band.below));
+}
+
+/// Busy falls by as much as the GPU waits for input.
+void add_utilization(const Scenario& s, Forecast& f) {
+  const double gpu_rate = job_rate(s.job, scaled(f.time.total, 1.0 / s.job.accumulate));
+  const auto share = [&](double rate) { return std::min(1.0, f.time.busy * std::min(1.0, rate / gpu_rate)); };
+  f.gpu_busy = {share(f.samples_per_s.value), share(f.samples_per_s.low), share(f.samples_per_s.high),
+                f.samples_per_s.basis};
+  f.mfu.value *= std::min(1.0, f.samples_per_s.value / gpu_rate);
+  f.mfu.low *= std::min(1.0, f.samples_per_s.low / gpu_rate);
+  f.mfu.low = std::min(f.mfu.low, f.mfu.value);
+  f.mfu.high = std::max(f.mfu.high, f.mfu.value);
+}
+
+void add_epoch(const Scenario& s, Forecast& f) {
+  if (s.dataset_samples <= 0) return;
+  const double start = seconds(f.input.known ? f.input.loader.epoch_start : Nanos(0));
+  const auto epoch = [&](double rate) { return static_cast<double>(s.dataset_samples) / rate + start; };
+  f.epoch_s = {epoch(f.samples_per_s.value), epoch(f.samples_per_s.high), epoch(f.samples_per_s.low),
+               f.samples_per_s.basis};
+  constexpr double kSecondsAnHour = 3600;
+  const double gpus = s.job.gpus;
+  f.gpu_hours_per_epoch = {f.epoch_s.value * gpus / kSecondsAnHour, f.epoch_s.low * gpus / kSecondsAnHour,
+                           f.epoch_s.high * gpus / kSecondsAnHour, f.epoch_s.basis};
+  if (s.price_per_gpu_hour <= 0) return;
+  f.epoch_cost = f.gpu_hours_per_epoch;
+  f.epoch_cost.value *= s.price_per_gpu_hour;
+  f.epoch_cost.low *= s.price_per_gpu_hour;
+  f.epoch_cost.high *= s.price_per_gpu_hour;
+}
+
+void add_module_times(const Step& step, const Program& program, Forecast& f) {
+  std::vector<Nanos> by_module(step.module_names.size());
+  for (std::size_t k = 0; k < program.kernels.size() && k < f.time.kernel_times.size(); ++k) {
+    const std::uint32_t source = program.kernels[k].source;
+    if (source != Kernel::kSynthesized) by_module[index(step.operators[source].module)] += f.time.kernel_times[k];
+  }
+  for (std::size_t m = 0; m < by_module.size(); ++m) {
+    if (by_module[m].count() > 0) f.module_time.emplace_back(ModuleId(static_cast<std::uint32_t>(m)), by_module[m]);
+  }
+  std::stable_sort(f.module_time.begin(), f.module_time.end(),
+                   [](const auto& a, const auto& b) { return a.second > b.second; });
+}
+
+Result<StepTime> time_of_program(const Scenario& s, const Program& program, const Knowledge& knowledge) {
+  const auto coefficients = knowledge.timing.for_gpu(s.machine.gpu);
+  if (!coefficients) return tl::unexpected(coefficients.error());
+  StepTimeOptions options;
+  options.pinned_copy = s.job.pinned_copy;
+  options.gpus = ranks_per_node(s.job);
+  options.nodes = s.job.nodes;
+  return predict_step(program, s.machine, *coefficients, options);
+}
+
+}  // namespace
+
+HostShare host_share(const Scenario& s) {
+  HostShare share;
+  share.cores = s.machine.host.cores;
+  share.ranks = ranks_per_node(s.job);
+  share.relative_core_speed = s.machine.host.relative_core_speed;
+  share.memory = Bytes(static_cast<std::int64_t>(static_cast<double>(s.machine.host.memory.count()) * kCacheShare));
+  share.disk_bandwidth = s.machine.host.disk_bandwidth;
+  share.disk_iops = s.machine.host.disk_iops;
+  return share;
+}
+
+double input_ceiling(const Scenario& s) {
+  constexpr Nanos kInstant{1e3};  // a step of a microsecond: the loader is the only limit
+  const auto loader = simulate_loader(loader_of(s), s.sample, host_share(s), kInstant);
+  return loader.samples_per_s * s.job.gpus;
+}
+
+Result<StepTime> step_time_of(const Scenario& s, const Knowledge& knowledge) {
+  const auto program = lower(*s.step, s.job, s.machine);
+  if (!program) return tl::unexpected(program.error());
+  return time_of_program(s, *program, knowledge);
+}
+
+Throughput throughput_of(const Scenario& s, const StepTime& time) {
+  if (!s.sample.known) return {job_rate(s.job, scaled(time.total, 1.0 / s.job.accumulate)), {}};
+  Throughput result;
+  result.loader = simulate_loader(loader_of(s), s.sample, host_share(s),
+                                  consumer_of(per_batch(time, s.job.accumulate), 1));
+  result.samples_per_s = result.loader.samples_per_s * s.job.gpus;
+  return result;
+}
+
+Result<Forecast> forecast(const Scenario& s, const Knowledge& knowledge) {
+  const auto program = lower(*s.step, s.job, s.machine);
+  if (!program) return tl::unexpected(program.error());
+  auto time = time_of_program(s, *program, knowledge);
+  if (!time) return tl::unexpected(time.error());
+  Forecast f;
+  f.job = s.job;
+  f.loader = loader_of(s);
+  f.gpu_name = s.machine.gpu.name;
+  f.memory = forecast_memory(*program, s.machine, s.allocator, knowledge, memory_error_case(*program, s.job));
+  f.time = std::move(*time);
+  add_time_figures(f);
+  const Throughput rate = throughput_of(s, f.time);
+  f.input.loader = rate.loader;
+  f.input.known = s.sample.known;
+  const std::string basis = s.sample.known ? f.time.basis + "; " + s.sample.basis : f.time.basis;
+  f.samples_per_s = throughput_figure(s, f.time, rate.samples_per_s, basis);
+  if (s.sample.known) f.input.samples_per_s = with_band(input_ceiling(s), s.sample.band, s.sample.basis);
+  add_utilization(s, f);
+  add_epoch(s, f);
+  add_limiters(s, f);
+  add_module_times(*s.step, *program, f);
+  f.diagnostics.merge(program->diagnostics);
+  f.diagnostics.merge(f.time.diagnostics);
+  return f;
+}
+
+}  // namespace stoker

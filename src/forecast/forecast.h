@@ -1,0 +1,90 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/diagnostics.h"
+#include "base/figure.h"
+#include "base/result.h"
+#include "forecast/knowledge.h"
+#include "forecast/memory_forecast.h"
+#include "input/loader_simulation.h"
+#include "lower/job.h"
+#include "machine/machine.h"
+#include "step/step.h"
+#include "timing/step_time.h"
+
+namespace stoker {
+
+/// Exactly given settings of a training run.
+struct Scenario {
+  const Step* step = nullptr;  ///< not owned
+  Job job;
+  Machine machine;
+  LoaderSettings loader;       ///< its batch is the job's
+  SampleCost sample;
+  AllocatorConfig allocator;
+  std::int64_t dataset_samples = 0;  ///< of an epoch; 0: unknown
+  double price_per_gpu_hour = 0;     ///< 0: unknown
+};
+
+/// What holds the whole job back.
+enum class Limiter : std::uint8_t { kGpuCompute, kGpuLaunch, kCommunication, kInput, kCopy };
+
+struct LimiterFact {
+  Limiter kind = Limiter::kGpuCompute;
+  std::string what;           ///< "JPEG decoding (CPU)", "GPU compute"
+  double samples_per_s = 0;   ///< of the whole job, were this the only limit
+};
+
+/// The input side, per host.
+struct InputForecast {
+  LoaderForecast loader;       ///< of one rank
+  Figure samples_per_s;        ///< the host could deliver this with these workers, were the GPUs infinitely fast
+  bool known = false;          ///< false: nothing is known about the data
+};
+
+/// What we expect of a scenario; each figure with a band and what it rests on.
+struct Forecast {
+  Job job;
+  LoaderSettings loader;
+  std::string gpu_name;
+  MemoryForecast memory;
+  StepTime time;
+  Figure step_ms;                ///< GPU's step alone, input not counted
+  Figure forward_ms, backward_ms, optimizer_ms, host_ms;
+  InputForecast input;
+  Figure samples_per_s;          ///< whole job
+  Figure gpu_busy;               ///< share of time in which a kernel runs, 0..1: what nvidia-smi shows
+  Figure mfu;                    ///< achieved over data-sheet FLOP/s, 0..1
+  Figure epoch_s;                ///< 0 when the data set's size is unknown
+  Figure epoch_cost;             ///< money, 0 when no price is known
+  Figure gpu_hours_per_epoch;
+  LimiterFact limiter, next_limiter;
+  /// Device time by module of the step, largest first; what `lower` added (copies, optimizer, buckets) has none
+  /// and is left out.
+  std::vector<std::pair<ModuleId, Nanos>> module_time;
+  Diagnostics diagnostics;
+};
+
+/// Joins the models. The only place where memory, timing and input meet.
+[[nodiscard]] Result<Forecast> forecast(const Scenario& scenario, const Knowledge& knowledge);
+
+/// The cheap core of it for searches: no bands, no memory. `step_time` is reused over loader settings.
+struct Throughput {
+  double samples_per_s = 0;  ///< whole job
+  LoaderForecast loader;
+};
+[[nodiscard]] Throughput throughput_of(const Scenario& scenario, const StepTime& step_time);
+
+/// Step time of a scenario's job on its machine.
+[[nodiscard]] Result<StepTime> step_time_of(const Scenario& scenario, const Knowledge& knowledge);
+
+/// The HostShare that a scenario's loaders have.
+[[nodiscard]] HostShare host_share(const Scenario& scenario);
+
+/// What the loader alone could deliver, samples/s over all ranks of the job.
+[[nodiscard]] double input_ceiling(const Scenario& scenario);
+
+}  // namespace stoker

@@ -1,0 +1,105 @@
+#include "forecast/memory_forecast.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "lower/lower.h"
+
+namespace stoker {
+namespace {
+
+/// A search beyond this is of no use to anyone.
+constexpr std::int64_t kLargestBatch = 1 << 20;
+
+Figure bytes_figure(Bytes value, Band band, const std::string& basis) {
+  return with_band(static_cast<double>(value.count()), band, basis);
+}
+
+}  // namespace
+
+std::string memory_error_case(const Program& program, const Job& job) {
+  double convolution = 0;
+  double attention = 0;
+  double total = 0;
+  for (const Kernel& kernel : program.kernels) {
+    total += kernel.flops.count();
+    if (std::holds_alternative<ConvolutionShape>(kernel.shape)) convolution += kernel.flops.count();
+    if (kernel.kernel_class == KernelClass::kAttention || kernel.kernel_class == KernelClass::kSoftmax) {
+      attention += kernel.flops.count();
+    }
+  }
+  const std::string kind = convolution > 0.5 * total ? "cnn" : attention > 0 ? "transformer" : "other";
+  const bool half = job.precision != Precision::kFp32 && job.precision != Precision::kTf32;
+  const std::string profile = job.cudnn == CudnnProfile::kBenchmark ? "benchmark" : "default";
+  return kind + (half ? "-amp-" : "-fp32-") + profile;
+}
+
+MemoryForecast forecast_memory(const Program& program, const Machine& machine, const AllocatorConfig& allocator,
+                               const Knowledge& knowledge, const std::string& error_case) {
+  MemoryForecast forecast;
+  ReplayOptions options{.allocator = allocator};
+  forecast.outcome = replay(program, options);
+  forecast.outside = program.outside;
+  forecast.usable = machine.gpu.usable_memory;
+  const Bytes outside = outside_bytes(program);
+  const MemoryErrorCase error = knowledge.memory_case(error_case);
+  const std::string basis = "allocator simulation; " + error.basis;
+  forecast.device_peak = bytes_figure(forecast.outcome.reserved_peak + outside, error.band, basis);
+  forecast.reserved_peak = bytes_figure(forecast.outcome.reserved_peak, error.band, basis);
+  forecast.allocated_peak = bytes_figure(forecast.outcome.allocated_peak, error.band, basis);
+
+  const Bytes capacity = std::max(Bytes(0), machine.gpu.usable_memory - outside);
+  if (forecast.outcome.reserved_peak <= capacity) {
+    forecast.fits = true;
+    return forecast;
+  }
+  options.capacity = capacity;
+  options.total = machine.gpu.usable_memory;
+  options.detail = ReplayDetail::kVerdict;
+  const MemoryOutcome constrained = replay(program, options);
+  forecast.fits = constrained.fits();
+  forecast.only_by_flushing = constrained.fits() && constrained.retries > 0;
+  if (constrained.failure) forecast.out_of_memory = constrained.failure->numbers.text();
+  return forecast;
+}
+
+Result<BatchLimits> forecast_batch_limits(const Step& step, const Job& job, const Machine& machine,
+                                          const AllocatorConfig& allocator, const Knowledge& knowledge) {
+  std::string error_case = "default";
+  std::int64_t minimum = std::max<std::int64_t>(1, step.dimensions[0].minimum);
+  const LowerAt lower_at = [&](std::int64_t batch) -> Result<Program> {
+    Job at = job;
+    at.batch = std::max(batch, minimum);
+    auto program = lower(step, at, machine);
+    if (program) error_case = memory_error_case(*program, at);
+    return program;
+  };
+  const auto search = [&](double scale, std::int64_t hint) {
+    LargestBatchOptions options;
+    options.limit = step.dimensions[0].maximum > 0 ? step.dimensions[0].maximum : kLargestBatch;
+    options.hint = hint;
+    options.replay.allocator = allocator;
+    options.replay.detail = ReplayDetail::kVerdict;
+    const double usable = static_cast<double>(machine.gpu.usable_memory.count()) * scale;
+    return find_largest_batch(lower_at, Bytes(static_cast<std::int64_t>(usable)), options);
+  };
+  auto nominal = search(1, 0);
+  if (!nominal) return tl::unexpected(nominal.error());
+  BatchLimits limits;
+  limits.value = limits.low = limits.high = nominal->batch;
+  limits.first_failing = nominal->first_failing.value_or(0);
+  limits.missing = nominal->missing.value_or(Bytes(0));
+  const MemoryErrorCase error = knowledge.memory_case(error_case);
+  limits.basis = "allocator simulation under capacity; " + error.basis;
+  if (nominal->batch == 0) return limits;
+  // A truth above the forecast by `above` still fits when the forecast fits into capacity / (1 + above).
+  const auto safe = search(1 / (1 + error.band.above), nominal->batch);
+  const auto lucky = search(1 / (1 - error.band.below), nominal->batch);
+  if (!safe) return tl::unexpected(safe.error());
+  if (!lucky) return tl::unexpected(lucky.error());
+  limits.low = std::min(safe->batch, limits.value);
+  limits.high = std::max(lucky->batch, limits.value);
+  return limits;
+}
+
+}  // namespace stoker

@@ -1,0 +1,179 @@
+#include "plan/advice.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+#include "base/text.h"
+
+namespace stoker {
+namespace {
+
+/// What is worth less than this is not worth a line.
+constexpr double kWorthSaying = 0.03;
+/// Fewer GPUs are worth naming when they keep this share of the speed.
+constexpr double kMostOfTheSpeed = 0.88;
+
+std::string percent(double share) { return std::to_string(std::lround(100 * share)) + " %"; }
+std::string rate_text(double rate, const std::string& what) {
+  return with_commas(std::llround(rate)) + " " + what + "/s";
+}
+
+class Adviser {
+ public:
+  Adviser(const PlanRequest& request, const Knowledge& knowledge, const Setting& best)
+      : request_(request), knowledge_(knowledge), best_(best), rate_(best.throughput.samples_per_s),
+        unit_(best.scenario.step->sample_what == "image" ? "img" : best.scenario.step->sample_what) {}
+
+  void fewer_gpus(const std::vector<Setting>& by_gpus) {
+    for (const Setting& s : by_gpus) {
+      if (s.scenario.job.gpus >= best_.scenario.job.gpus) break;
+      const double share = s.throughput.samples_per_s / rate_;
+      if (share < kMostOfTheSpeed) continue;
+      const double price = static_cast<double>(s.scenario.job.gpus) / best_.scenario.job.gpus / share;
+      add("stop at " + std::to_string(s.scenario.job.gpus) + (s.scenario.job.gpus == 1 ? " GPU: " : " GPUs: ") +
+              percent(share) + " of the speed, " + percent(price) + " of the price of an epoch",
+          share - 1, price - 1);
+      return;
+    }
+  }
+
+  void more_gpus(const std::vector<Setting>& by_gpus) {
+    for (const Setting& s : by_gpus) {
+      if (s.scenario.job.gpus <= best_.scenario.job.gpus) continue;
+      const double gain = s.throughput.samples_per_s / rate_ - 1;
+      if (gain < kGpuMustBring) {
+        add("more than " + std::to_string(best_.scenario.job.gpus) +
+                (best_.scenario.job.gpus == 1 ? " GPU does" : " GPUs do") + " not pay: " +
+                std::to_string(s.scenario.job.gpus) + " bring " + percent(std::max(0.0, gain)) + " more speed",
+            0, 0);
+      }
+      return;
+    }
+  }
+
+  Status other_precision(const std::vector<Setting>& by_precision) {
+    for (const Setting& s : by_precision) {
+      const double gain = s.throughput.samples_per_s / rate_ - 1;
+      if (gain > kWorthSaying) {
+        add(std::string(name_of(s.scenario.job.precision)) + ": " + rate_text(s.throughput.samples_per_s, unit_) + " (" +
+                signed_percent(gain) + ")",
+            gain, -gain);
+      }
+    }
+    return {};
+  }
+
+  void smaller_pictures() {
+    if (!input_limited() || !request_.smaller_pictures) return;
+    Scenario s = best_.scenario;
+    s.sample = *request_.smaller_pictures;
+    what_if(s, "resize the files to " + std::to_string(request_.smaller_side) + " px once: ");
+  }
+
+  /// Doubles the cores until the GPU is fed.
+  void more_cores() {
+    if (!input_limited()) return;
+    Scenario s = best_.scenario;
+    const double fed = 0.98 * gpu_alone();
+    for (double factor = 1.5; factor <= 16; factor *= 1.34) {
+      s.machine.host.cores = std::ceil(best_.scenario.machine.host.cores * factor);
+      s.loader.workers = std::max(1, static_cast<int>(s.machine.host.cores / s.job.gpus));
+      const double rate = throughput_of(s, best_.time).samples_per_s;
+      if (rate >= fed || factor * 1.34 > 16) {
+        const double gain = rate / rate_ - 1;
+        if (gain > kWorthSaying) {
+          add("a host with " + std::to_string(std::lround(s.machine.host.cores)) + " cores and " +
+                  std::to_string(s.loader.workers) + " workers per GPU: " + rate_text(rate, unit_) + " (" +
+                  signed_percent(gain) + (rate >= fed ? "; the GPU is then the limit)" : ")"),
+              gain, -gain);
+        }
+        return;
+      }
+    }
+  }
+
+  Status channels_last() {
+    if (input_limited() || best_.scenario.job.channels_last || !mostly_convolution()) return {};
+    Scenario s = best_.scenario;
+    s.job.channels_last = true;
+    const auto time = step_time_of(s, knowledge_);
+    if (!time) return tl::unexpected(time.error());
+    const double rate = throughput_of(s, *time).samples_per_s;
+    if (const double gain = rate / rate_ - 1; gain > kWorthSaying) {
+      add("channels-last memory format: " + rate_text(rate, unit_) + " (" + signed_percent(gain) + ")", gain, -gain);
+    }
+    return {};
+  }
+
+  Status fused_optimizer() {
+    if (input_limited() || best_.scenario.job.optimizer.loop == OptimizerLoop::kFused ||
+        best_.scenario.step->mode != "train") {
+      return {};
+    }
+    Scenario s = best_.scenario;
+    s.job.optimizer.loop = OptimizerLoop::kFused;
+    const auto time = step_time_of(s, knowledge_);
+    if (!time) return tl::unexpected(time.error());
+    if (const double gain = throughput_of(s, *time).samples_per_s / rate_ - 1; gain > kWorthSaying) {
+      add("fused=True for the optimizer: " + signed_percent(gain), gain, -gain);
+    }
+    return {};
+  }
+
+  std::vector<Advice> take() {
+    std::stable_sort(advice_.begin(), advice_.end(), [](const Advice& a, const Advice& b) {
+      // Money saved at nearly the same speed counts as its saving.
+      const auto worth = [](const Advice& x) { return x.gain > 0 ? x.gain : -x.price; };
+      return worth(a) > worth(b);
+    });
+    return std::move(advice_);
+  }
+
+ private:
+  static std::string signed_percent(double gain) {
+    char buffer[32];
+    std::snprintf(buffer, sizeof buffer, "%+.0f %%", 100 * gain);
+    return buffer;
+  }
+  void add(std::string what, double gain, double price) { advice_.push_back({std::move(what), gain, price}); }
+  double gpu_alone() const {
+    return static_cast<double>(best_.scenario.job.batch) * best_.scenario.job.accumulate * best_.scenario.job.gpus /
+           seconds(best_.time.total);
+  }
+  bool input_limited() const { return best_.scenario.sample.known && rate_ < 0.97 * gpu_alone(); }
+  bool mostly_convolution() const {
+    const auto of = [&](KernelClass c) { return best_.time.class_device[static_cast<std::size_t>(c)].count(); };
+    return of(KernelClass::kConvolution) + of(KernelClass::kDepthwiseConvolution) > 0.3 * best_.time.device.count();
+  }
+  void what_if(const Scenario& s, const std::string& what) {
+    const double rate = throughput_of(s, best_.time).samples_per_s;
+    const double gain = rate / rate_ - 1;
+    if (gain > kWorthSaying) add(what + rate_text(rate, unit_) + " (" + signed_percent(gain) + ")", gain, -gain);
+  }
+
+  const PlanRequest& request_;
+  const Knowledge& knowledge_;
+  const Setting& best_;
+  double rate_;
+  std::string unit_;
+  std::vector<Advice> advice_;
+};
+
+}  // namespace
+
+Result<std::vector<Advice>> advise(const PlanRequest& request, const Knowledge& knowledge, const Setting& best,
+                                   const std::vector<Setting>& by_gpus, const std::vector<Setting>& by_precision) {
+  Adviser adviser(request, knowledge, best);
+  adviser.fewer_gpus(by_gpus);
+  adviser.more_gpus(by_gpus);
+  adviser.smaller_pictures();
+  adviser.more_cores();
+  for (const Status& status :
+       {adviser.other_precision(by_precision), adviser.channels_last(), adviser.fused_optimizer()}) {
+    if (!status) return tl::unexpected(status.error());
+  }
+  return adviser.take();
+}
+
+}  // namespace stoker

@@ -1,0 +1,160 @@
+#include "plan/plan.h"
+
+#include <algorithm>
+#include <array>
+
+#include "base/text.h"
+#include "plan/advice.h"
+#include "plan/search.h"
+
+namespace stoker {
+namespace {
+
+constexpr std::array<std::pair<std::string_view, Objective>, 3> kObjectives{
+    {{"throughput", Objective::kThroughput}, {"cost", Objective::kCost}, {"epoch", Objective::kEpoch}}};
+
+/// More GPUs must bring something: among counts that are equal within kGpuMustBring the fewest win.
+const Setting& best_count(Objective objective, const std::vector<Setting>& by_gpus) {
+  double best = 0;
+  for (const Setting& s : by_gpus) best = std::max(best, score(objective, s));
+  const auto chosen = std::find_if(by_gpus.begin(), by_gpus.end(), [&](const Setting& s) {
+    return score(objective, s) >= (1 - kGpuMustBring) * best;
+  });
+  return *chosen;
+}
+
+double epoch_cost(const Setting& s) {
+  const double samples = static_cast<double>(s.scenario.dataset_samples);
+  const double hours = samples / s.throughput.samples_per_s / 3600;
+  return hours * s.scenario.job.gpus * s.scenario.price_per_gpu_hour;
+}
+
+/// The fastest precision; a later choice must be faster by more than kSameSpeed to displace an earlier one.
+const Setting& fastest(const std::vector<Setting>& settings) {
+  const Setting* best = &settings.front();
+  for (const Setting& s : settings) {
+    if (s.throughput.samples_per_s > (1 + kSameSpeed) * best->throughput.samples_per_s) best = &s;
+  }
+  return *best;
+}
+
+/// Input and precision together decide; for the search each count is tried in each precision.
+class Planner {
+ public:
+  Planner(const PlanRequest& request, const Knowledge& knowledge)
+      : request_(request), knowledge_(knowledge), search_(request, knowledge) {}
+
+  Result<Plan> run() {
+    std::vector<Setting> by_gpus;
+    for (const int gpus : request_.gpu_counts) {
+      auto settings = all_precisions(gpus);
+      if (!settings) return tl::unexpected(settings.error());
+      if (settings->empty()) continue;
+      Setting best = fastest(*settings);
+      if (affordable(best)) by_gpus.push_back(std::move(best));
+      all_[gpus] = std::move(*settings);
+    }
+    if (by_gpus.empty()) {
+      return fail(ErrorCode::kAnswerIsNo, reason_.empty() ? "no number of GPUs stays within the budget" : reason_);
+    }
+    const Setting& best = best_count(request_.objective, by_gpus);
+    return assemble(best, by_gpus);
+  }
+
+ private:
+  Result<std::vector<Setting>> all_precisions(int gpus) {
+    std::vector<Setting> settings;
+    for (const PrecisionChoice& choice : request_.choices) {
+      auto setting = search_.best(choice, gpus);
+      if (!setting) return tl::unexpected(setting.error());
+      if (*setting) settings.push_back(std::move(**setting));
+      else reason_ = search_.why_not();
+    }
+    return settings;
+  }
+
+  bool affordable(const Setting& s) {
+    const double limit = request_.limits.max_epoch_cost;
+    if (limit <= 0 || s.scenario.price_per_gpu_hour <= 0 || s.scenario.dataset_samples <= 0) return true;
+    return epoch_cost(s) <= limit;
+  }
+
+  Result<PlanRow> row(const Setting& s) {
+    auto f = forecast(s.scenario, knowledge_);
+    if (!f) return tl::unexpected(f.error());
+    return PlanRow{std::move(*f), s.limits};
+  }
+
+  Result<Plan> assemble(const Setting& best, const std::vector<Setting>& by_gpus) {
+    Plan plan;
+    for (const Setting& s : by_gpus) {
+      auto r = row(s);
+      if (!r) return tl::unexpected(r.error());
+      if (&s == &best) plan.best = *r;
+      plan.by_gpus.push_back(std::move(*r));
+    }
+    std::vector<Setting> others;
+    for (const Setting& s : all_[best.scenario.job.gpus]) {
+      if (s.scenario.job.precision == best.scenario.job.precision) continue;
+      auto r = row(s);
+      if (!r) return tl::unexpected(r.error());
+      plan.by_precision.push_back(std::move(*r));
+      others.push_back(s);
+    }
+    plan.batch_reason = best.reason;
+    auto next = advise(request_, knowledge_, best, by_gpus, others);
+    if (!next) return tl::unexpected(next.error());
+    plan.next = std::move(*next);
+    if (auto status = measure_pinning(best, plan); !status) return tl::unexpected(status.error());
+    plan.settings_considered = search_.considered();
+    return plan;
+  }
+
+  Status measure_pinning(const Setting& best, Plan& plan) {
+    Scenario other = best.scenario;
+    set_pinning(other, !best.scenario.loader.pin);
+    const auto time = step_time_of(other, knowledge_);
+    if (!time) return tl::unexpected(time.error());
+    const double ratio = best.throughput.samples_per_s / throughput_of(other, *time).samples_per_s;
+    plan.pin_gain = best.scenario.loader.pin ? ratio - 1 : 1 / ratio - 1;
+    return {};
+  }
+
+  const PlanRequest& request_;
+  const Knowledge& knowledge_;
+  SettingSearch search_;
+  std::map<int, std::vector<Setting>> all_;
+  std::string reason_;
+};
+
+}  // namespace
+
+std::string_view name_of(Objective objective) {
+  for (const auto& [name, value] : kObjectives) {
+    if (value == objective) return name;
+  }
+  return "";
+}
+
+Result<Objective> parse_objective(std::string_view name) {
+  std::vector<std::string> names;
+  for (const auto& [key, value] : kObjectives) {
+    if (key == name) return value;
+    names.emplace_back(key);
+  }
+  return fail(ErrorCode::kUsage, "unknown objective \"" + std::string(name) + "\"" + suggestion(name, names) +
+                                     " (known: throughput, cost, epoch)");
+}
+
+Result<Plan> make_plan(const PlanRequest& request, const Knowledge& knowledge) {
+  if (request.choices.empty() || request.gpu_counts.empty()) {
+    return fail(ErrorCode::kUsage, "a plan needs a model and a number of GPUs");
+  }
+  if (request.limits.max_epoch_cost > 0 &&
+      (request.base.price_per_gpu_hour <= 0 || request.base.dataset_samples <= 0)) {
+    return fail(ErrorCode::kUsage, "a budget needs --price and the size of the data set (--data or --samples)", "--budget");
+  }
+  return Planner(request, knowledge).run();
+}
+
+}  // namespace stoker

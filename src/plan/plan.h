@@ -1,0 +1,87 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "forecast/forecast.h"
+
+namespace stoker {
+
+enum class Objective : std::uint8_t {
+  kThroughput,  ///< most samples a second
+  kCost,        ///< least GPU-hours (or money) an epoch
+  kEpoch        ///< shortest epoch, its start included
+};
+[[nodiscard]] std::string_view name_of(Objective objective);
+[[nodiscard]] Result<Objective> parse_objective(std::string_view name);
+
+/// A captured step and the precision that it would run in.
+struct PrecisionChoice {
+  Precision precision = Precision::kFp32;
+  const Step* step = nullptr;  ///< not owned
+};
+
+/// What the search may not exceed. GPU memory, DRAM, /dev/shm and cores come from the machine.
+struct PlanLimits {
+  std::int64_t max_global_batch = 0;  ///< the user's ceiling for convergence; 0: none given
+  double max_epoch_cost = 0;          ///< money an epoch; 0: none. Needs a price and a data set
+  int max_workers = 0;                ///< per GPU; 0: as many as the host's cores allow
+};
+
+struct PlanRequest {
+  std::vector<PrecisionChoice> choices;  ///< in order of preference among equals
+  Scenario base;                 ///< machine, sample, optimizer, dimensions; batch, gpus, loader are searched
+  std::vector<int> gpu_counts{1};
+  Objective objective = Objective::kThroughput;
+  PlanLimits limits;
+  std::optional<std::int64_t> batch;  ///< fixed by the user
+  std::optional<int> workers;
+  std::optional<int> prefetch;
+  std::optional<bool> pin;
+  /// The data set after its pictures were made smaller once, for a what-if; absent when nothing would shrink.
+  std::optional<SampleCost> smaller_pictures;
+  int smaller_side = 0;  ///< pixels of their short side
+};
+
+/// The best settings of one number of GPUs.
+struct PlanRow {
+  Forecast forecast;
+  BatchLimits batch_limits;
+};
+
+/// One thing to do next, with what it is worth.
+struct Advice {
+  std::string what;    ///< a sentence
+  double gain = 0;     ///< relative change of throughput, 0.25 = +25 %
+  double price = 0;    ///< relative change of GPU-hours an epoch
+};
+
+/// Why the recommended batch is not simply the largest.
+struct BatchReason {
+  std::int64_t largest_safe = 0;
+  std::int64_t first_failing = 0;
+  double share_of_best = 1;      ///< speed at the chosen batch over the best speed at any batch
+  std::int64_t best_batch = 0;   ///< where that best speed is
+  bool ceiling = false;          ///< the user's max_global_batch decided
+  bool fixed = false;            ///< the user gave the batch
+};
+
+/// The chosen job with its runners-up and reasons.
+struct Plan {
+  PlanRow best;
+  std::vector<PlanRow> by_gpus;        ///< best settings for each count, in order
+  std::vector<PlanRow> by_precision;   ///< the chosen count in the other precisions
+  BatchReason batch_reason;
+  std::vector<Advice> next;
+  double pin_gain = 0;                 ///< relative, pinned and non_blocking against pageable
+  std::int64_t settings_considered = 0;
+};
+
+/// Searches the settings under the limits. Fails with a sentence that says what stands in the way when
+/// nothing satisfies them (a GPU too small for batch 1, a budget below the cheapest epoch).
+[[nodiscard]] Result<Plan> make_plan(const PlanRequest& request, const Knowledge& knowledge);
+
+}  // namespace stoker

@@ -1,0 +1,200 @@
+#include "plan/search.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "base/text.h"
+
+namespace stoker {
+namespace {
+
+/// Of /dev/shm and DRAM, what a plan may fill: the rest belongs to others on the host.
+constexpr double kShareOfSharedMemory = 0.9;
+constexpr double kShareOfHostMemory = 0.9;
+/// Workers beyond the cores only queue; half as many again covers those that wait for the disk.
+constexpr double kWorkersPerCore = 1.5;
+constexpr int kMostWorkers = 64;
+
+std::vector<int> worker_ladder(const PlanRequest& request, int ranks) {
+  if (request.workers) return {*request.workers};
+  const double cores = request.base.machine.host.cores / ranks;
+  int most = std::clamp(static_cast<int>(std::ceil(cores * kWorkersPerCore)), 1, kMostWorkers);
+  if (request.limits.max_workers > 0) most = std::min(most, request.limits.max_workers);
+  std::vector<int> ladder{0};
+  for (int w = 1; w <= most; w += w < 8 ? 1 : w < 16 ? 2 : w < 32 ? 4 : 8) ladder.push_back(w);
+  return ladder;
+}
+
+bool host_allows(const Scenario& s, const LoaderForecast& loader) {
+  const Host& host = s.machine.host;
+  const auto within = [](Bytes need, Bytes have, double share) {
+    return have.count() <= 0 || static_cast<double>(need.count()) <= share * static_cast<double>(have.count());
+  };
+  const Bytes memory = loader.worker_memory + loader.pinned_memory + loader.shared_memory;
+  return within(loader.shared_memory, host.shared_memory, kShareOfSharedMemory) &&
+         within(memory, host.memory, kShareOfHostMemory);
+}
+
+double gpu_rate(const Scenario& s, const StepTime& time) {
+  return static_cast<double>(s.job.batch) * s.job.accumulate * s.job.gpus / seconds(time.total);
+}
+
+}  // namespace
+
+void set_pinning(Scenario& scenario, bool pin) {
+  scenario.loader.pin = pin;
+  scenario.job.pinned_copy = pin;
+  scenario.job.overlapped_copy = pin;  // pinned memory and non_blocking=True go together in the advice
+}
+
+double score(Objective objective, const Setting& setting) {
+  const double rate = setting.throughput.samples_per_s;
+  switch (objective) {
+    case Objective::kThroughput: return rate;
+    case Objective::kCost: return rate / setting.scenario.job.gpus;
+    case Objective::kEpoch: {
+      const double samples = static_cast<double>(setting.scenario.dataset_samples);
+      if (samples <= 0) return rate;
+      return 1 / (samples / rate + seconds(setting.throughput.loader.epoch_start));
+    }
+  }
+  return rate;
+}
+
+Result<BatchLimits> SettingSearch::limits_for(const PrecisionChoice& choice, int gpus, const Scenario& scenario) {
+  const auto key = std::pair(choice.precision, gpus > 1);
+  if (const auto it = limits_.find(key); it != limits_.end()) return it->second;
+  auto limits = forecast_batch_limits(*choice.step, scenario.job, scenario.machine, scenario.allocator, knowledge_);
+  if (limits) limits_[key] = *limits;
+  return limits;
+}
+
+std::vector<std::int64_t> SettingSearch::batch_ladder(const BatchLimits& limits, const Step& step, int gpus) const {
+  const std::int64_t low = std::max<std::int64_t>(1, step.dimensions[0].minimum);
+  std::int64_t high = limits.low > 0 ? limits.low : limits.value;
+  const std::int64_t ceiling = request_.limits.max_global_batch;
+  if (ceiling > 0) high = std::min(high, ceiling / (static_cast<std::int64_t>(gpus) * request_.base.job.accumulate));
+  if (request_.batch) return {*request_.batch};
+  std::vector<std::int64_t> ladder;
+  // 1, 2, 3, 4, 6, 8, 12, 16 ...: sizes that people use, each a third or a half above the one before.
+  for (std::int64_t b = 1; b <= high; b *= 2) {
+    if (b >= low) ladder.push_back(b);
+    if (b > 1 && b + b / 2 <= high && b + b / 2 >= low) ladder.push_back(b + b / 2);
+  }
+  if (high >= low && (ladder.empty() || ladder.back() != high)) ladder.push_back(high);
+  return ladder;
+}
+
+Result<bool> SettingSearch::choose_batch(Setting& setting, const std::vector<std::int64_t>& ladder) {
+  struct Tried {
+    std::int64_t batch;
+    StepTime time;
+    double rate;
+  };
+  std::vector<Tried> tried;
+  double ceiling = 0;
+  for (const std::int64_t batch : ladder) {
+    Scenario s = setting.scenario;
+    s.job.batch = batch;
+    auto time = step_time_of(s, knowledge_);
+    if (!time) return tl::unexpected(time.error());
+    ++considered_;
+    if (tried.empty() && s.sample.known) {
+      // What the host can feed at best: all its cores at work, whatever the batch.
+      s.loader.workers = worker_ladder(request_, std::max(1, s.job.gpus / s.job.nodes)).back();
+      ceiling = input_ceiling(s);
+    }
+    const double rate = gpu_rate(s, *time);
+    tried.push_back({batch, std::move(*time), ceiling > 0 ? std::min(rate, ceiling) : rate});
+  }
+  if (tried.empty()) return false;
+  const auto best = std::max_element(tried.begin(), tried.end(), [](const Tried& a, const Tried& b) { return a.rate < b.rate; });
+  const auto chosen = std::find_if(tried.begin(), tried.end(),
+                                   [&](const Tried& t) { return t.rate >= (1 - kSameSpeed) * best->rate; });
+  setting.reason.best_batch = best->batch;
+  setting.reason.share_of_best = chosen->rate / best->rate;
+  setting.scenario.job.batch = chosen->batch;
+  setting.time = std::move(chosen->time);
+  return true;
+}
+
+bool SettingSearch::choose_loader(Setting& setting) {
+  Scenario& s = setting.scenario;
+  if (!s.sample.known) {
+    s.loader.workers = request_.workers.value_or(0);
+    setting.throughput = throughput_of(s, setting.time);
+    return true;
+  }
+  struct Tried {
+    int workers, prefetch;
+    Throughput throughput;
+  };
+  std::vector<Tried> tried;
+  const int ranks = std::max(1, s.job.gpus / s.job.nodes);
+  for (const int workers : worker_ladder(request_, ranks)) {
+    for (const int prefetch : request_.prefetch ? std::vector<int>{*request_.prefetch} : std::vector<int>{2, 4}) {
+      if (workers == 0 && prefetch != 2 && !request_.prefetch) continue;
+      Scenario with = s;
+      with.loader.workers = workers;
+      with.loader.prefetch = prefetch;
+      Throughput throughput = throughput_of(with, setting.time);
+      ++considered_;
+      if (host_allows(with, throughput.loader)) tried.push_back({workers, prefetch, std::move(throughput)});
+    }
+  }
+  if (tried.empty()) {
+    why_not_ = "no number of workers keeps its batches within /dev/shm (" + human_bytes(s.machine.host.shared_memory) +
+               ") and host memory (" + human_bytes(s.machine.host.memory) + ")";
+    return false;
+  }
+  double best = 0;
+  for (const Tried& t : tried) best = std::max(best, t.throughput.samples_per_s);
+  const auto chosen = std::find_if(tried.begin(), tried.end(), [&](const Tried& t) {
+    return t.throughput.samples_per_s >= (1 - kSameSpeedWorkers) * best;
+  });
+  s.loader.workers = chosen->workers;
+  s.loader.prefetch = chosen->prefetch;
+  setting.throughput = chosen->throughput;
+  return true;
+}
+
+Result<std::optional<Setting>> SettingSearch::best(const PrecisionChoice& choice, int gpus) {
+  Setting setting;
+  setting.scenario = request_.base;
+  Scenario& s = setting.scenario;
+  s.step = choice.step;
+  s.job.precision = choice.precision;
+  s.job.gpus = gpus;
+  s.machine.gpu_count = std::max(1, gpus / std::max(1, s.job.nodes));
+  s.loader.persistent = true;
+  set_pinning(s, request_.pin.value_or(true));
+  s.job.batch = std::max<std::int64_t>(1, choice.step->dimensions[0].minimum);
+
+  const auto limits = limits_for(choice, gpus, s);
+  if (!limits) return tl::unexpected(limits.error());
+  setting.limits = *limits;
+  if (limits->value == 0) {
+    why_not_ = "not even batch " + std::to_string(s.job.batch) + " fits on " + s.machine.gpu.name + " in " +
+               std::string(name_of(choice.precision)) + ": " + human_bytes(limits->missing) + " short";
+    return std::optional<Setting>{};
+  }
+  const auto ladder = batch_ladder(*limits, *choice.step, gpus);
+  setting.reason.largest_safe = limits->low;
+  setting.reason.first_failing = limits->first_failing;
+  setting.reason.fixed = request_.batch.has_value();
+  const std::int64_t ceiling = request_.limits.max_global_batch;
+  setting.reason.ceiling =
+      ceiling > 0 && ceiling / (static_cast<std::int64_t>(gpus) * s.job.accumulate) < limits->low;
+  if (ladder.empty()) {
+    why_not_ = "a global batch of at most " + std::to_string(ceiling) + " leaves less than one sample for each of " +
+               std::to_string(gpus) + " GPUs";
+    return std::optional<Setting>{};
+  }
+  const auto found = choose_batch(setting, ladder);
+  if (!found) return tl::unexpected(found.error());
+  if (!*found || !choose_loader(setting)) return std::optional<Setting>{};
+  return std::optional<Setting>(std::move(setting));
+}
+
+}  // namespace stoker

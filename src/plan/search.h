@@ -1,0 +1,59 @@
+#pragma once
+
+#include <map>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "plan/plan.h"
+
+namespace stoker {
+
+/// Differences between two settings of the same model on the same machine share their errors, so they are
+/// known far better than either speed: below these shares two settings count as equal, and the smaller batch,
+/// the fewer workers, the fewer GPUs win.
+inline constexpr double kSameSpeed = 0.02;
+inline constexpr double kSameSpeedWorkers = 0.01;
+inline constexpr double kGpuMustBring = 0.05;
+
+/// One fully decided setting and its throughput.
+struct Setting {
+  Scenario scenario;
+  StepTime time;
+  Throughput throughput;
+  BatchLimits limits;
+  BatchReason reason;
+};
+
+/// Searches batch and loader of one precision and one number of GPUs. Keeps what does not change between
+/// calls (batch limits), so one object serves a whole plan.
+class SettingSearch {
+ public:
+  SettingSearch(const PlanRequest& request, const Knowledge& knowledge) : request_(request), knowledge_(knowledge) {}
+
+  /// nullopt inside the result when nothing fits; `why_not` then says why.
+  [[nodiscard]] Result<std::optional<Setting>> best(const PrecisionChoice& choice, int gpus);
+
+  [[nodiscard]] const std::string& why_not() const { return why_not_; }
+  [[nodiscard]] std::int64_t considered() const { return considered_; }
+
+ private:
+  Result<BatchLimits> limits_for(const PrecisionChoice& choice, int gpus, const Scenario& scenario);
+  std::vector<std::int64_t> batch_ladder(const BatchLimits& limits, const Step& step, int gpus) const;
+  Result<bool> choose_batch(Setting& setting, const std::vector<std::int64_t>& ladder);
+  bool choose_loader(Setting& setting);
+
+  const PlanRequest& request_;
+  const Knowledge& knowledge_;
+  std::map<std::pair<Precision, bool>, BatchLimits> limits_;
+  std::string why_not_;
+  std::int64_t considered_ = 0;
+};
+
+/// Higher is better.
+[[nodiscard]] double score(Objective objective, const Setting& setting);
+
+/// Applies pinning to both the loader and the copies of the job.
+void set_pinning(Scenario& scenario, bool pin);
+
+}  // namespace stoker

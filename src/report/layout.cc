@@ -1,0 +1,87 @@
+#include "report/layout.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/text.h"
+
+namespace stoker::layout {
+
+std::string number(double value) {
+  const double magnitude = std::fabs(value);
+  if (magnitude >= 1000) {
+    const double step = std::pow(10.0, std::max(0.0, std::floor(std::log10(magnitude)) - 2));
+    return with_commas(std::llround(std::llround(value / step) * step));
+  }
+  if (magnitude >= 100) return fmt::format("{:.0f}", value);
+  if (magnitude >= 10) return fmt::format("{:.1f}", value);
+  return fmt::format("{:.2f}", value);
+}
+
+std::string rate(const Figure& f) { return fmt::format("{} [{}-{}]", number(f.value), number(f.low), number(f.high)); }
+
+std::string millis(const Figure& f) {
+  return fmt::format("{} ms [{}-{}]", number(f.value), number(f.low), number(f.high));
+}
+
+std::string gib(const Figure& f) {
+  const auto g = [](double bytes) { return bytes / static_cast<double>(kGiB.count()); };
+  return fmt::format("{:.2f} GiB [{:.2f}-{:.2f}]", g(f.value), g(f.low), g(f.high));
+}
+
+std::string percent(double share) { return fmt::format("{:.0f} %", 100 * share); }
+
+std::string table(const std::vector<std::vector<std::string>>& rows, const std::vector<std::size_t>& left,
+                  std::string_view indent) {
+  std::vector<std::size_t> widths;
+  for (const auto& row : rows) {
+    widths.resize(std::max(widths.size(), row.size()));
+    for (std::size_t c = 0; c < row.size(); ++c) widths[c] = std::max(widths[c], row[c].size());
+  }
+  std::string text;
+  for (const auto& row : rows) {
+    std::string line(indent);
+    for (std::size_t c = 0; c < row.size(); ++c) {
+      const bool to_left = std::find(left.begin(), left.end(), c) != left.end();
+      if (c > 0) line += "  ";
+      line += to_left ? fmt::format("{:<{}}", row[c], widths[c]) : fmt::format("{:>{}}", row[c], widths[c]);
+    }
+    line.erase(line.find_last_not_of(' ') + 1);
+    text += line + "\n";
+  }
+  return text;
+}
+
+std::string labelled(std::string_view label, const std::vector<std::string>& items, std::size_t width) {
+  if (items.empty()) return {};
+  constexpr std::size_t kIndent = 11;
+  std::string text;
+  std::string line = fmt::format("{:<{}}", label, kIndent);
+  bool fresh = true;
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    const std::string item = items[i] + (i + 1 < items.size() ? ";" : "");
+    for (const std::string& word : split(item, ' ')) {
+      if (!fresh && line.size() + 1 + word.size() > width) {
+        text += line + "\n";
+        line.assign(kIndent, ' ');
+        fresh = true;
+      }
+      line += (fresh ? "" : " ") + word;
+      fresh = false;
+    }
+  }
+  return text + line + "\n";
+}
+
+std::string diagnostics(const Diagnostics& diagnostics) {
+  std::string text;
+  for (const Diagnostic& d : diagnostics.all()) {
+    if (d.severity != Severity::kWarning) continue;
+    text += "warning: " + d.advice + (d.count > 1 ? fmt::format(" ({} times)", d.count) : "") + "\n";
+  }
+  return text;
+}
+
+}  // namespace stoker::layout

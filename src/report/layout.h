@@ -1,0 +1,34 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/diagnostics.h"
+#include "base/figure.h"
+#include "base/units.h"
+
+/// Internal to src/report: how single figures are written.
+namespace stoker::layout {
+
+/// "2,480 [2,050-2,700]"
+[[nodiscard]] std::string rate(const Figure& f);
+/// "44.7 ms [38.1-51.4]"
+[[nodiscard]] std::string millis(const Figure& f);
+/// "12.1 GiB [11.8-12.6]"
+[[nodiscard]] std::string gib(const Figure& f);
+[[nodiscard]] std::string percent(double share);
+/// Three significant digits, commas from a thousand on.
+[[nodiscard]] std::string number(double value);
+
+/// Columns aligned to the right, the header line included; `left` columns (by index) are aligned to the left.
+[[nodiscard]] std::string table(const std::vector<std::vector<std::string>>& rows, const std::vector<std::size_t>& left = {},
+                                std::string_view indent = "  ");
+
+/// "Assumed    a; b; c" wrapped at `width` with a hanging indent.
+[[nodiscard]] std::string labelled(std::string_view label, const std::vector<std::string>& items, std::size_t width = 110);
+
+/// The warnings, one a line.
+[[nodiscard]] std::string diagnostics(const Diagnostics& diagnostics);
+
+}  // namespace stoker::layout
