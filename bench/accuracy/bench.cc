@@ -1,0 +1,39 @@
+#include "bench.h"
+
+#include <algorithm>
+#include <charconv>
+#include <limits>
+#include <set>
+#include <string>
+
+namespace stoker::accuracy {
+
+double number(const CsvRow& row, std::string_view column) {
+  const std::string_view text = row[column];
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (text.empty() || error != std::errc() || end != text.data() + text.size()) {
+    return std::numeric_limits<double>::quiet_NaN();
+  }
+  return value;
+}
+
+std::vector<const CsvRow*> sampled(const Bench& bench, const Table& table) {
+  std::set<std::string> names;
+  for (const CsvRow& row : table) names.insert(std::string(row["model"]));
+  std::vector<std::string> order(names.begin(), names.end());
+  const auto key = [&](const std::string& name) { return hash_of(name, bench.seed); };
+  std::sort(order.begin(), order.end(), [&](const auto& a, const auto& b) { return key(a) < key(b); });
+  if (bench.sample > 0 && static_cast<std::int64_t>(order.size()) > bench.sample) {
+    order.resize(static_cast<std::size_t>(bench.sample));
+  }
+  const std::set<std::string> chosen(order.begin(), order.end());
+  std::vector<const CsvRow*> rows;
+  for (const CsvRow& row : table) {
+    if (chosen.count(std::string(row["model"])) > 0) rows.push_back(&row);
+  }
+  std::stable_sort(rows.begin(), rows.end(), [](const CsvRow* a, const CsvRow* b) { return (*a)["model"] < (*b)["model"]; });
+  return rows;
+}
+
+}  // namespace stoker::accuracy

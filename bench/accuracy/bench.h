@@ -1,0 +1,66 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "capture_store.h"
+#include "forecast/knowledge.h"
+#include "machine/csv.h"
+#include "machine/gpu_catalogue.h"
+#include "measure.h"
+
+namespace stoker::accuracy {
+
+using Table = std::vector<CsvRow>;
+
+/// What every measure works with.
+struct Bench {
+  std::filesystem::path data;
+  std::int64_t sample = 0;  ///< models of a table; 0: all
+  std::uint64_t seed = 1;
+  CaptureStore captures;
+  Knowledge knowledge;
+  GpuCatalogue gpus;
+};
+
+/// One table and what is measured against it.
+struct MeasureKind {
+  std::string_view group;  ///< memory, time, input
+  std::string_view name;
+  std::string_view table;  ///< below the data folder
+  std::vector<CaptureRequest> (*wanted)(const Bench&, const Table&);
+  std::vector<Measure> (*run)(Bench&, const Table&);
+};
+
+/// All measures, in the order of the report.
+[[nodiscard]] const std::vector<MeasureKind>& measure_kinds();
+
+/// The cell as a number; NaN when it is empty or no number.
+[[nodiscard]] double number(const CsvRow& row, std::string_view column);
+
+/// The rows of a table whose model is in the sample.
+[[nodiscard]] std::vector<const CsvRow*> sampled(const Bench& bench, const Table& table);
+
+/// Fits a constant on one half of the groups, applies it to the other, both ways, and gives all pairs back
+/// in their order. `fit(pairs)` returns a constant, `apply(pair, constant)` the changed pair.
+template <class Fit, class Apply>
+std::vector<Pair> cross_fit(const std::vector<Pair>& pairs, Fit&& fit, Apply&& apply) {
+  std::vector<Pair> result = pairs;
+  for (const int held_out : {0, 1}) {
+    std::vector<Pair> others;
+    for (const Pair& p : pairs) {
+      if (half_of(p.group) != held_out) others.push_back(p);
+    }
+    if (others.empty()) continue;
+    const auto constant = fit(others);
+    for (Pair& p : result) {
+      if (half_of(p.group) == held_out) p = apply(p, constant);
+    }
+  }
+  return result;
+}
+
+}  // namespace stoker::accuracy

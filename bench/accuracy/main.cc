@@ -1,0 +1,119 @@
+// stoker-accuracy: our forecasts beside measured rows. Everything that is said about accuracy comes from here.
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <ctime>
+#include <set>
+#include <string>
+
+#include "base/files.h"
+#include "base/text.h"
+#include "bench.h"
+#include "report.h"
+
+namespace stoker::accuracy {
+namespace {
+
+constexpr Bytes kMaxTable{256LL << 20};
+constexpr int kBadInput = 3;
+
+struct Options {
+  std::string data, only, python, cache;
+  std::int64_t sample = 0;
+  std::uint64_t seed = 1;
+  int jobs = 2;
+  bool json = false;
+};
+
+std::string today() {
+  const std::time_t now = std::time(nullptr);
+  char text[16];
+  std::strftime(text, sizeof text, "%Y-%m-%d", std::gmtime(&now));
+  return text;
+}
+
+int complain(const Error& error) {
+  std::fprintf(stderr, "stoker-accuracy: %s\n", error.text().c_str());
+  return kBadInput;
+}
+
+bool is_wanted(const MeasureKind& kind, const std::string& only) {
+  if (only.empty()) return true;
+  const auto words = split(only, ',');
+  return std::any_of(words.begin(), words.end(), [&](const std::string& word) {
+    return word == kind.group || word == std::string(kind.group) + "/" + std::string(kind.name);
+  });
+}
+
+Result<std::vector<std::pair<const MeasureKind*, Table>>> tables_of(const Options& options, ReportContext& context) {
+  std::vector<std::pair<const MeasureKind*, Table>> found;
+  for (const MeasureKind& kind : measure_kinds()) {
+    if (!is_wanted(kind, options.only)) continue;
+    const auto path = std::filesystem::path(options.data) / kind.table;
+    if (!std::filesystem::exists(path)) {
+      context.skipped.push_back(std::string(kind.group) + "/" + std::string(kind.name) + ": there is no " + path.string());
+      std::fprintf(stderr, "skipped %s\n", context.skipped.back().c_str());
+      continue;
+    }
+    const auto text = read_file(path, kMaxTable);
+    if (!text) return tl::unexpected(text.error());
+    auto table = parse_csv(*text, path.string());
+    if (!table) return tl::unexpected(table.error());
+    found.emplace_back(&kind, std::move(*table));
+  }
+  return found;
+}
+
+int run(const Options& options) {
+  ReportContext context{{}, today(), options.sample, options.seed, {}};
+  auto knowledge = load_knowledge();
+  if (!knowledge) return complain(knowledge.error());
+  auto gpus = GpuCatalogue::load();
+  if (!gpus) return complain(gpus.error());
+  const std::filesystem::path cache = options.cache.empty() ? cache_folder() / "accuracy" : std::filesystem::path(options.cache);
+  auto captures = CaptureStore::open(cache, options.python, options.jobs);
+  if (!captures) return complain(captures.error());
+  context.versions = captures->versions();
+  Bench bench{options.data, options.sample, options.seed, std::move(*captures), std::move(*knowledge), std::move(*gpus)};
+
+  auto tables = tables_of(options, context);
+  if (!tables) return complain(tables.error());
+  std::set<CaptureRequest> wanted;
+  for (const auto& [kind, table] : *tables) {
+    for (CaptureRequest& request : kind->wanted(bench, table)) wanted.insert(std::move(request));
+  }
+  if (auto status = bench.captures.prepare({wanted.begin(), wanted.end()}); !status) return complain(status.error());
+
+  std::vector<Measure> measures;
+  for (const auto& [kind, table] : *tables) {
+    std::fprintf(stderr, "measuring %s/%s\n", std::string(kind->group).c_str(), std::string(kind->name).c_str());
+    for (Measure& measure : kind->run(bench, table)) measures.push_back(std::move(measure));
+  }
+  const std::string text = options.json ? as_json(measures, context) : as_text(measures, context);
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  return 0;
+}
+
+}  // namespace
+}  // namespace stoker::accuracy
+
+int main(int argc, char** argv) {
+  stoker::accuracy::Options options;
+  CLI::App app("Compares stoker's forecasts with measured rows.", "stoker-accuracy");
+  app.add_option("--data", options.data, "folder with the tables")->required()->check(CLI::ExistingDirectory);
+  app.add_option("--only", options.only, "memory, time, input, or one measure (memory/timm-a100); comma-separated");
+  app.add_option("--sample", options.sample, "models of each table, chosen by hash of name and seed (default: all)")->check(CLI::NonNegativeNumber);
+  app.add_option("--seed", options.seed, "of the sample")->capture_default_str();
+  app.add_option("--python", options.python, "interpreter with torch, timm, torchvision; without it only what is cached is served");
+  app.add_option("--cache", options.cache, "folder for captured steps (default: accuracy in stoker's cache)");
+  app.add_option("--jobs", options.jobs, "captures at a time")->capture_default_str()->check(CLI::Range(1, 256));
+  app.add_flag("--json", options.json);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    const int code = app.exit(error);
+    return code == 0 ? 0 : 2;
+  }
+  return stoker::accuracy::run(options);
+}

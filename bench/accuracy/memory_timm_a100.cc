@@ -1,0 +1,177 @@
+// The peak that nvidia-smi shows, of timm models in fp32 on an A100 with 40 GB.
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "bench.h"
+#include "conditions.h"
+#include "forecast/memory_forecast.h"
+#include "lower/lower.h"
+#include "measures.h"
+#include "memory/replay.h"
+
+namespace stoker::accuracy {
+namespace {
+
+constexpr double kMiBytes = 1 << 20;
+constexpr std::string_view kGpu = "A100-SXM4-40GB";  // DGX Station A100
+/// The cheap baseline of docs/memory-model.md: two constants over what fake tensors add up to.
+constexpr double kBaselineFactor = 1.14;
+constexpr double kBaselineMiB = 1850;
+
+CaptureRequest request_for(const CsvRow& row) { return {"timm:" + std::string(row["model"]), "fp32", {}, {}}; }
+
+/// Errors of a column (or a function of columns) on the same rows.
+template <class Predict>
+Rival rival_of(const std::string& name, const std::vector<const CsvRow*>& rows, Predict&& predict) {
+  std::vector<Pair> pairs;
+  for (const CsvRow* row : rows) {
+    const double value = predict(*row);
+    if (std::isfinite(value)) pairs.push_back({"", "", number(*row, "max_gpu_memory_mib"), value, {}});
+  }
+  const Score s = score(pairs);
+  return {name, s.rows, s.mape, s.mdape, s.p90};
+}
+
+/// The constant that makes the mean absolute relative error least: a weighted median of truth - prediction.
+double fitted_offset(const std::vector<Pair>& pairs) {
+  std::vector<std::pair<double, double>> gaps;  // gap, weight
+  double total = 0;
+  for (const Pair& p : pairs) {
+    gaps.emplace_back(p.truth - p.predicted, 1 / p.truth);
+    total += gaps.back().second;
+  }
+  std::sort(gaps.begin(), gaps.end());
+  double sum = 0;
+  for (const auto& [gap, weight] : gaps) {
+    sum += weight;
+    if (sum >= total / 2) return gap;
+  }
+  return gaps.empty() ? 0 : gaps.back().first;
+}
+
+struct Verdicts {
+  std::int64_t rows = 0, fits_wrongly = 0, fails_wrongly = 0, unclear = 0;
+
+  void add(bool ran, bool predicted) {
+    ++rows;
+    fits_wrongly += static_cast<std::int64_t>(predicted && !ran);
+    fails_wrongly += static_cast<std::int64_t>(!predicted && ran);
+  }
+};
+
+/// Largest batch of each model that is known to have run: what failed below it did so for another reason.
+std::map<std::string, double> largest_that_ran(const std::vector<const CsvRow*>& rows) {
+  std::map<std::string, double> largest;
+  for (const CsvRow* row : rows) {
+    if ((*row)["status"] != "ok") continue;
+    double& batch = largest[std::string((*row)["model"])];
+    batch = std::max(batch, number(*row, "batch_size"));
+  }
+  return largest;
+}
+
+class TimmA100 {
+ public:
+  TimmA100(Bench& bench, const Table& table) : bench_(bench), rows_(sampled(bench, table)), ran_(largest_that_ran(rows_)) {
+    measure_.name = "memory/timm-a100";
+    measure_.what = "device peak, fp32 training with timm's train.py, A100 40 GB";
+  }
+
+  Result<std::vector<Measure>> run() {
+    auto gpu = bench_.gpus.find(kGpu);
+    if (!gpu) return tl::unexpected(gpu.error());
+    machine_.gpu = *gpu;
+    for (const CsvRow* row : rows_) one(*row);
+    finish();
+    return std::vector<Measure>{std::move(measure_), verdict_measure()};
+  }
+
+ private:
+  void one(const CsvRow& row) {
+    const std::string model(row["model"]);
+    const std::string label = model + " batch " + std::string(row["batch_size"]);
+    const auto step = bench_.captures.get(request_for(row));
+    if (!step) return measure_.unserved.push_back({label, step.error().text()});
+    Job job = timm_train_job();
+    job.batch = static_cast<std::int64_t>(number(row, "batch_size"));
+    auto program = lower(**step, job, machine_);
+    if (!program) return measure_.unserved.push_back({label, program.error().text()});
+    use_prefetching_loader(*program);
+    const MemoryForecast forecast = forecast_memory(*program, machine_, {}, bench_.knowledge, memory_error_case(*program, job));
+    if (row["status"] == "ok") {
+      const Figure& peak = forecast.device_peak;
+      const Band band{1 - peak.low / peak.value, peak.high / peak.value - 1};
+      measure_.pairs.push_back({family_of(model), label, number(row, "max_gpu_memory_mib"), peak.value / kMiBytes, band});
+      scored_.push_back(&row);
+      outside_ = static_cast<double>(outside_bytes(*program).count()) / kMiBytes;
+    }
+    add_verdict(row, model, forecast.fits);
+  }
+
+  /// Rows whose outcome is certain without looking at any forecast: they ran well below the card's size, or they died
+  /// and no larger batch of the model ran. Close to the card's size nobody knows what happened.
+  void add_verdict(const CsvRow& row, const std::string& model, bool fits) {
+    if (row["status"] == "ok") return verdicts_.add(true, fits);
+    const bool other_reason = ran_.count(model) > 0 && ran_.at(model) > number(row, "batch_size");
+    if (row["status"] == "near_cap" || other_reason) return void(++verdicts_.unclear);
+    verdicts_.add(false, fits);
+  }
+
+  void finish() {
+    measure_.score = score(measure_.pairs);
+    const auto fake = [](const CsvRow& row) {
+      return std::max({number(row, "faketensor_after_forward_mib"), number(row, "faketensor_after_backward_mib"),
+                       number(row, "faketensor_final_mib")});
+    };
+    const Rival plain = rival_of("fake-tensor sum", scored_, fake);
+    const Rival line = rival_of("1.14 x fake-tensor sum + 1850 MiB", scored_, [&](const CsvRow& row) { return kBaselineFactor * fake(row) + kBaselineMiB; });
+    measure_.rival = line.mdape < plain.mdape ? line : plain;
+    measure_.shares.emplace_back("fake_tensor_mdape", plain.mdape);
+    cross();
+  }
+
+  void cross() {
+    std::vector<Pair> bare = measure_.pairs;
+    for (Pair& p : bare) p.predicted -= outside_;
+    const auto offsets = cross_fit(bare, fitted_offset, [](Pair p, double offset) { return p.predicted += offset, p; });
+    const auto banded = cross_fit(offsets, band_of, [](Pair p, const std::optional<Band>& band) { return p.band = band, p; });
+    measure_.cross_fitted = score(banded);
+    measure_.shares.emplace_back("fitted_context_mib", bare.empty() ? 0 : fitted_offset(bare));
+    measure_.shares.emplace_back("shipped_context_mib", outside_);
+  }
+
+  Measure verdict_measure() const {
+    Measure m;
+    m.name = "memory/timm-a100-verdict";
+    m.what = "does it run on 40 GB (simulation under capacity, no margin)";
+    const double rows = std::max<double>(1, static_cast<double>(verdicts_.rows));
+    m.score.rows = verdicts_.rows;
+    m.shares = {{"fits_wrongly", 100 * static_cast<double>(verdicts_.fits_wrongly) / rows},
+                {"fails_wrongly", 100 * static_cast<double>(verdicts_.fails_wrongly) / rows},
+                {"unclear_rows", static_cast<double>(verdicts_.unclear)}};
+    return m;
+  }
+
+  Bench& bench_;
+  std::vector<const CsvRow*> rows_;
+  std::map<std::string, double> ran_;
+  Machine machine_;
+  Measure measure_;
+  std::vector<const CsvRow*> scored_;
+  Verdicts verdicts_;
+  double outside_ = 0;
+};
+
+}  // namespace
+
+std::vector<CaptureRequest> wanted_timm_a100(const Bench& bench, const Table& table) {
+  std::vector<CaptureRequest> requests;
+  for (const CsvRow* row : sampled(bench, table)) requests.push_back(request_for(*row));
+  return requests;
+}
+
+std::vector<Measure> run_timm_a100(Bench& bench, const Table& table) { return or_note(TimmA100(bench, table).run(), "memory/timm-a100"); }
+
+}  // namespace stoker::accuracy

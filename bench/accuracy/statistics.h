@@ -1,0 +1,53 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/figure.h"
+
+namespace stoker::accuracy {
+
+/// A measured figure beside what was said of it, in any one unit.
+struct Pair {
+  std::string group;     ///< rows of one group (model family) are fitted or scored together, never both
+  std::string label;     ///< names the row in lists: "resnet50 batch 32"
+  double truth = 0;      ///< > 0
+  double predicted = 0;
+  std::optional<Band> band;  ///< 90 %, relative to `predicted`
+};
+
+/// Errors of a set of pairs; percent of the truth.
+struct Score {
+  std::int64_t rows = 0;
+  double mape = 0;   ///< mean of |predicted - truth| / truth
+  double mdape = 0;  ///< median of the same
+  double p90 = 0;
+  double bias = 0;   ///< median of (predicted - truth) / truth
+  /// Of the pairs with a band; absent when none has one.
+  std::optional<double> coverage;        ///< share of truths within
+  std::optional<double> width;           ///< mean of (high - low) / truth
+  std::optional<double> interval_score;  ///< width plus 2 / 0.1 times what lies outside (Gneiting, Raftery 2007)
+};
+
+[[nodiscard]] Score score(const std::vector<Pair>& pairs);
+
+/// Linear interpolation between order statistics; `sorted` is not empty, `q` in 0..1.
+[[nodiscard]] double quantile(const std::vector<double>& sorted, double q);
+
+/// The band that holds 90 % of the truths around their forecasts: quantiles of truth / predicted - 1, widened
+/// to the next order statistic so that few rows give no narrow band. Empty input: no band.
+[[nodiscard]] std::optional<Band> band_of(const std::vector<Pair>& pairs);
+
+/// A number from a name and a seed that has nothing to do with the name's letters: sampling and splitting.
+[[nodiscard]] std::uint64_t hash_of(std::string_view text, std::uint64_t seed);
+
+/// What a model's relatives share: the letters before the first digit or separator ("resnet50d" -> "resnet").
+[[nodiscard]] std::string family_of(std::string_view model);
+
+/// The half (0, 1) that a group belongs to in cross-fitting.
+[[nodiscard]] int half_of(std::string_view group);
+
+}  // namespace stoker::accuracy

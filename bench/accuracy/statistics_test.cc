@@ -1,0 +1,51 @@
+#include "statistics.h"
+
+#include <gtest/gtest.h>
+
+namespace stoker::accuracy {
+namespace {
+
+TEST(Score, KnownErrors) {
+  const std::vector<Pair> pairs{{"a", "", 100, 110, {}}, {"a", "", 100, 98, {}}, {"b", "", 200, 200, {}}};
+  const Score s = score(pairs);
+  EXPECT_EQ(s.rows, 3);
+  EXPECT_NEAR(s.mape, 4, 1e-9);
+  EXPECT_NEAR(s.mdape, 2, 1e-9);
+  EXPECT_NEAR(s.p90, 2 + 0.8 * 8, 1e-9);
+  EXPECT_NEAR(s.bias, 0, 1e-9);
+  EXPECT_FALSE(s.coverage.has_value());
+}
+
+TEST(Score, BandsAreJudgedByCoverageAndWidthTogether) {
+  const Band band{0.1, 0.1};
+  const Score s = score({{"a", "", 100, 100, band}, {"a", "", 100, 50, band}});
+  EXPECT_NEAR(*s.coverage, 50, 1e-9);
+  EXPECT_NEAR(*s.width, 15, 1e-9);
+  // 20 for the first; 10 + 20 x (100 - 55) for the second.
+  EXPECT_NEAR(*s.interval_score, (20 + 10 + 20 * 45) / 2.0, 1e-9);
+}
+
+TEST(BandOf, HoldsNineInTen) {
+  std::vector<Pair> pairs;
+  for (int i = 0; i <= 100; ++i) pairs.push_back({"a", "", 100.0 + i - 40, 100, {}});  // errors -0.40 .. 0.60
+  const Band band = band_of(pairs).value();
+  EXPECT_NEAR(band.below, 0.36, 1e-9);
+  EXPECT_NEAR(band.above, 0.56, 1e-9);
+  EXPECT_FALSE(band_of({}).has_value());
+}
+
+TEST(FamilyOf, LettersBeforeTheFirstDigitOrSeparator) {
+  EXPECT_EQ(family_of("resnet50d"), "resnet");
+  EXPECT_EQ(family_of("vit_base_patch16"), "vit");
+  EXPECT_EQ(family_of("ResNet101"), "resnet");
+  EXPECT_EQ(family_of("123"), "123");
+}
+
+TEST(HashOf, DependsOnTheSeed) {
+  EXPECT_EQ(hash_of("resnet50", 1), hash_of("resnet50", 1));
+  EXPECT_NE(hash_of("resnet50", 1), hash_of("resnet50", 2));
+  EXPECT_NE(hash_of("resnet50", 1), hash_of("resnet51", 1));
+}
+
+}  // namespace
+}  // namespace stoker::accuracy
