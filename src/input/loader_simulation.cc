@@ -18,7 +18,8 @@ constexpr std::int64_t kWarmUp = 4, kWindow = 64;
 constexpr double kNoWait = 0.02;
 /// A resource used above this share of its capacity is the limit.
 constexpr double kSaturated = 0.92;
-/// Without faster figures, this many readers at once get the full speed of one each from a disk.
+/// Where neither the host's figures nor the probe say it: so many readers at once each get the speed of one
+/// alone. An assumption, on the low side for solid-state storage.
 constexpr double kUnknownDiskReaders = 4;
 
 double in_seconds(Nanos t) { return seconds(t); }
@@ -59,7 +60,9 @@ Disk disk_of(const SampleCost& cost, const HostShare& host, double cached) {
   if (cost.cold_bandwidth > 0) alone += cost.read_bytes / cost.cold_bandwidth;
   if (alone == 0) alone = saturated;
   disk.per_sample = std::max(alone, saturated) * (1 - cached);
-  disk.readers = saturated > 0 ? std::max(1.0, alone / saturated) : kUnknownDiskReaders;
+  disk.readers = saturated > 0          ? std::max(1.0, alone / saturated)
+                 : cost.cold_speedup > 0 ? std::max(1.0, cost.cold_speedup)
+                                         : kUnknownDiskReaders;
   return disk;
 }
 

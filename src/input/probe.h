@@ -59,6 +59,8 @@ struct ReadFacts {
   double cold_ms = 0;          ///< wall, mean a file, one at a time
   double cold_seek_ms = 0;     ///< of cold_ms = seek + bytes / bandwidth
   double cold_bandwidth = 0;   ///< bytes/s; 0: not separable
+  /// Rate of eight readers at once / rate of one: how much the storage gains from a queue. 0: not measured.
+  double cold_speedup = 0;
   double warm_ms = 0;          ///< CPU, mean a file
   double resident_share = 0;   ///< of the sampled bytes, found in the page cache before the probe
 };

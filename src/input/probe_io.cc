@@ -148,6 +148,7 @@ void read_measures(Reader& reader, const Json& root, Probe& out) {
   out.read.cold_ms = reader.number(read, "cold_ms", "read.", 0, kMaxMs);
   out.read.cold_seek_ms = reader.number(read, "cold_seek_ms", "read.", 0, kMaxMs);
   out.read.cold_bandwidth = reader.number(read, "cold_bytes_per_s", "read.", 0, kMaxRate);
+  out.read.cold_speedup = reader.number(read, "cold_speedup_of_8_readers", "read.", 0, 1000);
   out.read.warm_ms = reader.number(read, "warm_ms", "read.", 0, kMaxMs);
   out.read.resident_share = reader.number(read, "resident_share", "read.", 0, 1);
   const Json& parallel = reader.child(root, "parallel", "");
@@ -264,6 +265,7 @@ std::string probe_to_json(const Probe& probe) {
                         {"progressive_ratio", probe.decode.progressive_ratio}};
   root["read"] = {{"cold_measured", probe.read.cold_measured}, {"cold_ms", probe.read.cold_ms},
                   {"cold_seek_ms", probe.read.cold_seek_ms},   {"cold_bytes_per_s", probe.read.cold_bandwidth},
+                  {"cold_speedup_of_8_readers", probe.read.cold_speedup},
                   {"warm_ms", probe.read.warm_ms},             {"resident_share", probe.read.resident_share}};
   root["parallel"] = {{"threads", probe.parallel.threads},
                       {"samples_per_s_one", probe.parallel.samples_per_s_one},

@@ -17,7 +17,7 @@ Probe example() {
   for (std::size_t s = 0; s < kStageCount; ++s) probe.stage_ms[s] = {1.0 + static_cast<double>(s), 1, 0.5, 3};
   probe.sample_ms = {21, 20, 3, 30};
   probe.decode = {5, 12, 0.9, 0.25, 2};
-  probe.read = {.cold_measured = true, .cold_ms = 1, .cold_seek_ms = 0.5, .cold_bandwidth = 1e9, .warm_ms = 0.1};
+  probe.read = {.cold_measured = true, .cold_ms = 1, .cold_seek_ms = 0.5, .cold_bandwidth = 1e9, .cold_speedup = 5, .warm_ms = 0.1};
   probe.parallel = {.threads = 4, .samples_per_s_one = 47, .samples_per_s_all = 180, .efficiency = 0.95};
   for (int i = 0; i < 3; ++i) {
     SampleRecord sample;

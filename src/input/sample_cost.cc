@@ -32,6 +32,7 @@ SampleCost sample_cost_from_probe(const Probe& probe, const LoaderProfile& profi
   if (probe.read.cold_measured) {
     cost.cold_seek_ms = probe.read.cold_seek_ms;
     cost.cold_bandwidth = probe.read.cold_bandwidth;
+    cost.cold_speedup = probe.read.cold_speedup;
   }
   cost.transport = scaled(profile.transport, slowness);
   // The profile's error on pictures that it has not seen, twice for a 90 % band; a disturbed probe

@@ -26,6 +26,7 @@ struct SampleCost {
   double slowdown_per_core = 0;
   double cold_seek_ms = 0;         ///< one uncached read, without its bytes
   double cold_bandwidth = 0;       ///< bytes/s of uncached reads; 0: unknown
+  double cold_speedup = 0;         ///< what several readers at once gain over one; 0: unknown
   TransportCoefficients transport;
   Band band;                       ///< relative error of the CPU time a sample
   std::string basis;
