@@ -31,9 +31,15 @@ def find_binary() -> str:
     if packaged.exists():
         return str(packaged)
     found = shutil.which("stoker")
-    if found:
+    if found and not _is_script(found):
         return found
     raise StokerError("the stoker binary is not here: install the wheel, or build it and set STOKER_BINARY to its path")
+
+
+def _is_script(path: str) -> bool:
+    """The command that this package installs is a script around the binary: running it here would run for ever."""
+    with open(path, "rb") as file:
+        return file.read(2) == b"#!"
 
 
 def arguments(settings: dict) -> list:

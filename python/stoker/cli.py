@@ -78,13 +78,23 @@ def _reporting(options, label: str):
     return (lambda text: sys.stderr.write(f"stoker: {text}\n")), progress
 
 
+def _at_defaults(polynomial, dimensions) -> int:
+    if isinstance(polynomial, int):
+        return polynomial
+    sizes = {d["name"]: d["default"] // d["unit"] for d in dimensions}
+    total = 0
+    for monomial, coefficient in polynomial.items():
+        for factor in filter(None, monomial.split("*")):
+            name, _, power = factor.partition("^")
+            coefficient *= sizes[name] ** int(power or 1)
+        total += coefficient
+    return total
+
+
 def summary(doc: dict, path: str) -> str:
     """What people read at the end."""
-    def constant(size):
-        return size if isinstance(size, int) else size.get("", 0)
-
     seen = {p["storage"] for p in doc["parameters"]}
-    weights = sum(constant(doc["storages"][s][0]) for s in seen)
+    weights = sum(_at_defaults(doc["storages"][s][0], doc["dimensions"]) for s in seen)
     at = "; ".join(f"{d['name']} {', '.join(map(str, d['captured']))}, verified at {d['verified'][0]}"
                    if d["degree"] else f"{d['name']} fixed at {d['default']}" for d in doc["dimensions"])
     lines = [f"{path}: {doc['name']}, {doc['mode']}, {doc['precision']}; {len(doc['events']):,} events, "

@@ -32,7 +32,8 @@ class AbstractFunctions(TorchFunctionMode):
         if out is not NotImplemented:
             return out
         self._recorder.math_attention += 1
-        return self._original(*args, **kwargs)
+        with torch._C.DisableTorchFunction():  # or it would be counted again
+            return self._original(*args, **kwargs)
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}

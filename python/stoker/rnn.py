@@ -6,6 +6,8 @@ forward; the backward is answered here: gradients of input and states, and one b
 
 from __future__ import annotations
 
+import contextlib
+
 import torch
 
 from . import operators
@@ -55,6 +57,16 @@ class _CastWeights(torch.autograd.Function):
         return (None, *(g.to(ctx.dtype) for g in grads))
 
 
+@contextlib.contextmanager
+def _no_autocast():
+    enabled = torch.is_autocast_enabled("cuda")
+    torch.set_autocast_enabled("cuda", False)
+    try:
+        yield
+    finally:
+        torch.set_autocast_enabled("cuda", enabled)
+
+
 def run(mode, input, hx, weights, has_biases, layers, dropout, train, bidirectional, batch_first=None):
     """Stands in for torch.gru, torch.lstm, torch.rnn_tanh and torch.rnn_relu on tensors that are not packed."""
     if not isinstance(has_biases, bool) or input.device.type != "cuda":
@@ -70,8 +82,9 @@ def run(mode, input, hx, weights, has_biases, layers, dropout, train, bidirectio
     per_layer = len(weights) // (layers * (2 if bidirectional else 1))
     projected = hidden if weights[1].shape[1] == hidden else weights[1].shape[1]
     proj_size = 0 if projected == hidden else projected
-    out = torch._cudnn_rnn(input, list(weights), per_layer, _whole_buffer(weights), state, cell, mode, hidden, proj_size, layers,
-                           batch_first, float(dropout), bool(train), bool(bidirectional), [], None)
+    with _no_autocast():  # the casts are done; a CUDA build's own would ask the driver for the GPU's properties
+        out = torch._cudnn_rnn(input, list(weights), per_layer, _whole_buffer(weights), state, cell, mode, hidden,
+                               proj_size, layers, batch_first, float(dropout), bool(train), bool(bidirectional), [], None)
     return (out[0], out[1], out[2]) if mode == LSTM else (out[0], out[1])
 
 

@@ -1,0 +1,95 @@
+"""The command as people and the binary run it, in processes of their own."""
+
+import gzip
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+import stoker
+from stoker import cli
+
+PYTHON = pathlib.Path(__file__).resolve().parents[1]
+GOOD = pathlib.Path(__file__).with_name("good_models.py")
+
+
+def run(*arguments, **environment):
+    return subprocess.run([sys.executable, *arguments], capture_output=True, text=True,
+                          env={**os.environ, "PYTHONPATH": str(PYTHON), **environment})
+
+
+def test_importing_stoker_needs_no_torch():
+    done = run("-c", "import sys, stoker; assert 'torch' not in sys.modules; print(stoker.__version__)")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == stoker.__version__
+
+
+def test_capture_writes_a_file_and_reports_progress(tmp_path):
+    out = tmp_path / "tiny.step.gz"
+    done = run("-m", "stoker", "capture", f"{GOOD}:tiny", "-o", str(out), "--precision", "amp-bf16", "--batch", "24",
+               "--set", "width=12", "--json-progress")
+    assert done.returncode == 0, done.stderr
+    rows = [json.loads(line) for line in done.stderr.splitlines() if line.startswith("{")]
+    steps = [r for r in rows if "done" in r]
+    assert steps[0]["done"] == 0 and steps[-1]["done"] == steps[-1]["of"] == 3
+    doc = json.loads(gzip.decompress(out.read_bytes()))
+    assert doc["format"] == "stoker-step" and doc["schema_version"] == [1, 0]
+    assert doc["name"] == "tiny" and doc["precision"] == "amp-bf16" and doc["dimensions"][0]["default"] == 24
+    assert doc["types"][doc["parameters"][0]["type"]] == ["f32", [8, 12]]
+    assert out.read_bytes()[4:8] == bytes(4), "gzip's time stamp is zero, so that equal captures are equal files"
+
+
+def test_the_fallback_to_fake_cpu_is_said_and_marked(tmp_path):
+    out = tmp_path / "tiny.step.gz"
+    done = run("-m", "stoker", "capture", f"{GOOD}:tiny", "-o", str(out), STOKER_FAKE_CPU="1")
+    assert done.returncode == 0, done.stderr
+    assert "fake CPU" in done.stderr and "fake CPU" in done.stdout
+    doc = json.loads(gzip.decompress(out.read_bytes()))
+    assert doc["provenance"]["capture"] == "fake-cpu" and doc["diagnostics"]["unfaithful"]
+
+
+def test_python_function_captures_in_a_child():
+    doc = stoker.capture(f"{GOOD}:tiny", fixed={"batch": 4})
+    assert doc["name"] == "tiny" and doc["dimensions"][0]["captured"] == [4]
+
+
+def test_what_a_child_said_becomes_the_error():
+    from stoker import front
+    from stoker.errors import UserCodeError
+
+    assert str(front._error("note\nstoker: no such thing; write another\n")) == "no such thing; write another"
+    users = front._error("Traceback (your frames):\n  File x\nstoker: it raised\n")
+    assert isinstance(users, UserCodeError) and "File x" in users.traceback_text
+    assert "died" in str(front._error("Segmentation fault"))
+
+
+@pytest.mark.parametrize("function", ["named_gpu", "computes_in_its_constructor"])
+def test_awkward_constructors(on_cuda, capsys, tmp_path, function):
+    code = cli.main(["capture", f"{GOOD}:{function}", "-o", str(tmp_path / "x.step.gz")])
+    assert code == 0, capsys.readouterr().err
+
+
+def test_flags_of_the_binary_from_keyword_arguments():
+    made = stoker.binary.arguments({"gpu": ["v100-16gb", "h100"], "batch": 32, "max_global_batch": 512, "pin": True,
+                                    "ema": False, "host": {"cores": 16, "ram": "64G"}, "price": None})
+    assert made == ["--gpu", "v100-16gb,h100", "--batch", "32", "--max-global-batch", "512", "--pin",
+                    "--host", "cores=16,ram=64G"]
+
+
+def _fake_binary(tmp_path, text, code):
+    path = tmp_path / "stoker"
+    path.write_text(f"#!{sys.executable}\nimport sys\n{text}\nsys.exit({code})\n")
+    path.chmod(0o755)
+    return str(path)
+
+
+def test_predict_and_fits_read_the_binarys_json(tmp_path, monkeypatch):
+    monkeypatch.setenv("STOKER_BINARY", _fake_binary(tmp_path, "print('{\"argv\": \"' + ' '.join(sys.argv[1:]) + '\"}')", 1))
+    assert stoker.predict("resnet50", "h100", batch=8) == {"argv": "predict resnet50 --gpu h100 --batch 8 --json"}
+    assert stoker.fits("resnet50", "h100", batch=8) is False
+    monkeypatch.setenv("STOKER_BINARY", _fake_binary(tmp_path, "sys.stderr.write('stoker: no GPU h1000\\n')", 3))
+    with pytest.raises(stoker.StokerError, match="^no GPU h1000$"):
+        stoker.plan("resnet50", "h1000")
