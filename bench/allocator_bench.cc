@@ -1,13 +1,22 @@
-// Speed of the allocator simulation in events (an allocation or a free) a second, on sequences shaped like
-// training steps: `allocator` is the bare allocator, `replay` a whole Program with its book-keeping.
+// Speed of the allocator simulation in events (an allocation or a free) a second, on sequences
+// shaped like training steps: `allocator` is the bare allocator, `replay` a whole Program with its
+// book-keeping. With step files in the folder STOKER_STEPS, also on the real steps, lowered for an
+// A100: replay and largest batch.
 
 #include <benchmark/benchmark.h>
 
 #include <cstdint>
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+#include <string>
 #include <vector>
 
+#include "lower/lower.h"
+#include "machine/gpu_catalogue.h"
 #include "memory/largest_batch.h"
 #include "memory/replay.h"
+#include "step/step_reader.h"
 
 namespace stoker {
 namespace {
@@ -21,7 +30,9 @@ class StepWriter {
     program.iteration.push_back({InstructionKind::kAllocate, When::kAlways, id});
     return id;
   }
-  void free(std::uint32_t id) { program.iteration.push_back({InstructionKind::kFree, When::kAlways, id}); }
+  void free(std::uint32_t id) {
+    program.iteration.push_back({InstructionKind::kFree, When::kAlways, id});
+  }
   void temporary(std::int64_t bytes) { free(allocate(bytes)); }
   void parameter(std::int64_t bytes) {
     program.buffers.push_back({Bytes{bytes}, BufferRole::kParameter, Stream::kCompute, false, {}});
@@ -31,8 +42,8 @@ class StepWriter {
   Program program;
 };
 
-/// Bottleneck stages of ResNet-50 on 224 px: each convolution and normalisation saves its output, the
-/// backward pass frees them in reverse with a gradient and a workspace each.
+/// Bottleneck stages of ResNet-50 on 224 px: each convolution and normalisation saves its output,
+/// the backward pass frees them in reverse with a gradient and a workspace each.
 Program resnet50_like(std::int64_t batch) {
   constexpr std::int64_t kF32 = 4;
   struct Saved {
@@ -41,8 +52,10 @@ Program resnet50_like(std::int64_t batch) {
   };
   StepWriter step;
   std::vector<Saved> saved;
-  const auto convolution = [&](std::int64_t in, std::int64_t out, std::int64_t kernel, std::int64_t side) {
-    const std::int64_t bytes = batch * out * side * side * kF32, weight = in * out * kernel * kernel * kF32;
+  const auto convolution = [&](std::int64_t in, std::int64_t out, std::int64_t kernel,
+                               std::int64_t side) {
+    const std::int64_t bytes = batch * out * side * side * kF32,
+                       weight = in * out * kernel * kernel * kF32;
     step.parameter(weight);
     step.temporary(bytes / 4 + weight);  // workspace
     saved.push_back({step.allocate(bytes), bytes, weight});
@@ -86,13 +99,30 @@ Program resnet50_like(std::int64_t batch) {
   return step.program;
 }
 
-/// Decoder layers of a language model: many equal sizes, many temporaries of the attention, gradients kept.
+/// Decoder layers of a language model: many equal sizes, many temporaries of the attention,
+/// gradients kept.
 Program gpt_like(std::int64_t batch, std::int64_t layers = 48, std::int64_t width = 1600) {
   constexpr std::int64_t kLength = 1024, kHeads = 25, kF16 = 2;
   StepWriter step;
-  const std::int64_t row = batch * kLength * width * kF16, scores = batch * kHeads * kLength * kLength * kF16;
-  const std::int64_t sizes[] = {row,     row,     3 * row, row, row, row, scores, scores, row, row,
-                                row / 2, row * 4, row * 4, row, row, row, 4 * batch * kLength};
+  const std::int64_t row = batch * kLength * width * kF16,
+                     scores = batch * kHeads * kLength * kLength * kF16;
+  const std::int64_t sizes[] = {row,
+                                row,
+                                3 * row,
+                                row,
+                                row,
+                                row,
+                                scores,
+                                scores,
+                                row,
+                                row,
+                                row / 2,
+                                row * 4,
+                                row * 4,
+                                row,
+                                row,
+                                row,
+                                4 * batch * kLength};
   for (std::int64_t l = 0; l < layers; ++l) {
     for (const std::int64_t part : {3, 1, 4, 4}) step.parameter(part * width * width * kF16);
   }
@@ -156,7 +186,8 @@ void run_replay(benchmark::State& state, const Program& program, ReplayDetail de
   ReplayOptions options;
   options.detail = detail;
   for (auto _ : state) benchmark::DoNotOptimize(replay(program, options).reserved_peak);
-  state.SetItemsProcessed(static_cast<std::int64_t>(state.iterations()) * options.iterations * events_of(program));
+  state.SetItemsProcessed(static_cast<std::int64_t>(state.iterations()) * options.iterations *
+                          events_of(program));
 }
 
 void replay_resnet50(benchmark::State& state) {
@@ -181,7 +212,58 @@ BENCHMARK(replay_gpt);
 BENCHMARK(replay_gpt_breakdown);
 BENCHMARK(largest_batch_gpt)->Unit(benchmark::kMillisecond);
 
+/// The job of a captured step on one A100, by batch.
+LowerAt lowering_of(std::shared_ptr<const Step> step, const Machine& machine) {
+  return [step, machine](std::int64_t batch) {
+    Job job;
+    job.batch = batch;
+    job.optimizer = captured_optimizer(*step);
+    if (const auto precision = parse_precision(step->precision)) job.precision = *precision;
+    return lower(*step, job, machine);
+  };
+}
+
+void register_step(const std::filesystem::path& path, const Machine& machine) {
+  auto read = read_step_file(path);
+  if (!read) return;
+  const LowerAt lower_at = lowering_of(std::make_shared<const Step>(std::move(*read)), machine);
+  const std::string name = path.stem().stem().string();
+  benchmark::RegisterBenchmark(("replay/" + name).c_str(), [=](benchmark::State& state) {
+    if (const auto program = lower_at(16)) {
+      run_replay(state, *program, ReplayDetail::kVerdict);
+    } else {
+      state.SkipWithError(program.error().text().c_str());
+    }
+  });
+  const auto largest = [=](benchmark::State& state) {
+    for (auto _ : state) {
+      const auto answer = find_largest_batch(lower_at, machine.gpu.usable_memory);
+      if (!answer) return state.SkipWithError(answer.error().text().c_str());
+      state.counters["batch"] = static_cast<double>(answer->batch);
+      state.counters["simulations"] = answer->simulations;
+    }
+  };
+  benchmark::RegisterBenchmark(("largest_batch/" + name).c_str(), largest)
+      ->Unit(benchmark::kMillisecond);
+}
+
+void register_steps() {
+  const char* folder = std::getenv("STOKER_STEPS");
+  const auto gpu = find_gpu("a100-40gb");
+  if (!folder || !gpu) return;
+  Machine machine;
+  machine.gpu = *gpu;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, error))
+    register_step(entry.path(), machine);
+}
+
 }  // namespace
 }  // namespace stoker
 
-BENCHMARK_MAIN();
+int main(int argc, char** argv) {
+  stoker::register_steps();
+  benchmark::Initialize(&argc, argv);
+  benchmark::RunSpecifiedBenchmarks();
+  return 0;
+}

@@ -1,7 +1,8 @@
 #include "memory/allocator.h"
 
 #include <algorithm>
-#include <cassert>
+#include <cstdio>
+#include <cstdlib>
 #include <limits>
 
 namespace stoker {
@@ -16,8 +17,15 @@ constexpr std::int64_t kUnlimited = std::int64_t{1} << 56;
 constexpr std::int64_t kLargestRequest = std::int64_t{1} << 50;
 /// Where the simulated addresses begin; looks like CUDA's, means nothing.
 constexpr std::int64_t kFirstAddress = 0x7f00'0000'0000;
-/// Every cudaMalloc and every reserved range starts at a multiple of it (the size of a device page).
+/// Every cudaMalloc and every reserved range starts at a multiple of it (the size of a device
+/// page).
 constexpr std::int64_t kAddressAlignment = 2 << 20;
+
+/// A caller that breaks the contract has lost track of its blocks; nothing after that means anything.
+[[noreturn]] void broken_contract(const char* what) {
+  std::fprintf(stderr, "stoker: CachingAllocator: %s\n", what);
+  std::abort();
+}
 
 constexpr std::int64_t round_up(std::int64_t value, std::int64_t step) {
   return (value + step - 1) / step * step;
@@ -38,7 +46,7 @@ CachingAllocator::CachingAllocator(const AllocatorConfig& config, const DeviceMe
 }
 
 tl::expected<BlockId, OutOfMemory> CachingAllocator::allocate(Bytes requested, Stream stream) {
-  assert(requested.count() > 0);
+  if (requested.count() <= 0) broken_contract("asked for no bytes");
   Request request{};
   request.stream = static_cast<std::uint8_t>(stream);
   if (requested.count() > kLargestRequest) {
@@ -76,7 +84,8 @@ CachingAllocator::Slot CachingAllocator::take_cached(const Request& request) {
   return slot;
 }
 
-/// A new segment; on failure gives back first what `max_split_size` keeps apart, then the whole cache.
+/// A new segment; on failure gives back first what `max_split_size` keeps apart, then the whole
+/// cache.
 CachingAllocator::Slot CachingAllocator::take_new(const Request& request) {
   if (collects_garbage()) collect_garbage();
   Slot slot = device_malloc(request);
@@ -108,7 +117,8 @@ CachingAllocator::Slot CachingAllocator::device_malloc(const Request& request) {
 
 bool CachingAllocator::should_split(const Block& block, std::int64_t size) const {
   const std::int64_t remaining = block.size - size;
-  if (block.pool == kSmall || config_.expandable_segments) return remaining >= kMinBlockSize.count();
+  if (block.pool == kSmall || config_.expandable_segments)
+    return remaining >= kMinBlockSize.count();
   return size < config_.max_split_size.count() && remaining > kSmallSize.count();
 }
 
@@ -136,8 +146,10 @@ void CachingAllocator::hand_out(Slot slot, const Request& request, std::int64_t 
 
 void CachingAllocator::free(BlockId id) {
   const auto slot = static_cast<Slot>(id);
+  if (slot >= blocks_.size() || !blocks_[slot].allocated) {
+    broken_contract("a block that is not in use was freed");
+  }
   Block& block = blocks_[slot];
-  assert(block.allocated);
   --stats_.allocations;
   stats_.allocated -= Bytes{block.size};
   stats_.requested -= Bytes{block.requested};

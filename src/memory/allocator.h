@@ -18,21 +18,21 @@ enum class BlockId : std::uint32_t {};
 
 /// The device as the allocator sees it.
 struct DeviceMemory {
-  /// What cudaMalloc can give to this process in all, context and libraries already taken off; absent:
-  /// without limit.
+  /// What cudaMalloc can give to this process in all, context and libraries already taken off;
+  /// absent: without limit.
   std::optional<Bytes> capacity;
-  /// The device's total memory (cudaMemGetInfo); absent: the capacity. Base of `memory_fraction` and of
-  /// the size of an expandable segment's address range.
+  /// The device's total memory (cudaMemGetInfo); absent: the capacity. Base of `memory_fraction`
+  /// and of the size of an expandable segment's address range.
   std::optional<Bytes> total;
 };
 
 /// The numbers that PyTorch's OutOfMemoryError carries.
 struct OutOfMemory {
-  Bytes tried;                   ///< size of the segment asked from cudaMalloc: 20 MiB for a 1-10 MiB request
-  Bytes requested;               ///< what the program asked for
-  Bytes total;                   ///< of the device
-  Bytes free;                    ///< on the device, after everything that could be given back was
-  Bytes allocated;               ///< "allocated by PyTorch"
+  Bytes tried;      ///< size of the segment asked from cudaMalloc: 20 MiB for a 1-10 MiB request
+  Bytes requested;  ///< what the program asked for
+  Bytes total;      ///< of the device
+  Bytes free;       ///< on the device, after everything that could be given back was
+  Bytes allocated;  ///< "allocated by PyTorch"
   Bytes reserved_unallocated;    ///< "reserved by PyTorch but unallocated"
   std::optional<Bytes> allowed;  ///< by memory_fraction
 
@@ -40,25 +40,25 @@ struct OutOfMemory {
   [[nodiscard]] std::string text() const;
 };
 
-/// As torch.cuda.memory_stats has them. Bytes of blocks in use count the whole block (with the slack of up
-/// to 1 MiB that a large block may carry); `requested` does not.
+/// As torch.cuda.memory_stats has them. Bytes of blocks in use count the whole block (with the
+/// slack of up to 1 MiB that a large block may carry); `requested` does not.
 struct AllocatorStats {
   Bytes allocated, allocated_peak;
   Bytes reserved, reserved_peak;
   Bytes requested, requested_peak;
   std::int64_t allocations = 0;  ///< blocks in use
-  std::int64_t segments = 0;     ///< from cudaMalloc; expandable ones are not counted, as in PyTorch
-  std::int64_t retries = 0;      ///< num_alloc_retries: the whole cache was given back to go on
+  std::int64_t segments = 0;  ///< from cudaMalloc; expandable ones are not counted, as in PyTorch
+  std::int64_t retries = 0;   ///< num_alloc_retries: the whole cache was given back to go on
   std::int64_t out_of_memory = 0;
   std::int64_t device_mallocs = 0, device_frees = 0;  ///< calls, mappings of pages among them
 };
 
-/// PyTorch's CUDACachingAllocator, simulated: the same block for the same sequence of requests. Rules and
-/// sources: docs/memory-model.md.
+/// PyTorch's CUDACachingAllocator, simulated: the same block for the same sequence of requests.
+/// Rules and sources: docs/memory-model.md.
 ///
-/// Deterministic. Simulated addresses only ever grow: each cudaMalloc (or reserved range) lies above all
-/// earlier ones, also when memory was given back. PyTorch prefers the lower address only among equal sizes.
-/// One thread; copying is a snapshot.
+/// Deterministic. Simulated addresses only ever grow: each cudaMalloc (or reserved range) lies
+/// above all earlier ones, also when memory was given back. PyTorch prefers the lower address only
+/// among equal sizes. One thread; copying is a snapshot.
 class CachingAllocator {
  public:
   explicit CachingAllocator(const AllocatorConfig& config = {}, const DeviceMemory& device = {});
@@ -72,7 +72,9 @@ class CachingAllocator {
   void reset_peaks();
 
   [[nodiscard]] const AllocatorStats& stats() const { return stats_; }
-  [[nodiscard]] Bytes address_of(BlockId block) const { return Bytes{blocks_[index(block)].address}; }
+  [[nodiscard]] Bytes address_of(BlockId block) const {
+    return Bytes{blocks_[index(block)].address};
+  }
   /// Bytes of the whole block.
   [[nodiscard]] Bytes size_of(BlockId block) const { return Bytes{blocks_[index(block)].size}; }
   [[nodiscard]] const AllocatorConfig& config() const { return config_; }
@@ -99,7 +101,7 @@ class CachingAllocator {
   struct Block {
     std::int64_t address = 0, size = 0;  ///< size 0: an unused slot
     std::int64_t requested = 0;
-    std::int64_t cached_at = 0;          ///< searches of its pool when it was last cached (its age)
+    std::int64_t cached_at = 0;  ///< searches of its pool when it was last cached (its age)
     Slot previous = kNone, next = kNone;
     std::uint32_t range = kNotExpandable;
     std::uint8_t pool = 0, stream = 0;
@@ -146,19 +148,25 @@ class CachingAllocator {
   void merge(Slot into, Slot neighbour);
   void cache(Slot slot);
   void uncache(Slot slot);
-  [[nodiscard]] bool is_split(const Block& b) const { return b.previous != kNone || b.next != kNone; }
-  [[nodiscard]] bool collects_garbage() const { return allowed_ && config_.garbage_collection_threshold > 0; }
-  [[nodiscard]] bool has_room(std::int64_t bytes) const { return bytes <= capacity_ - stats_.reserved.count(); }
+  [[nodiscard]] bool is_split(const Block& b) const {
+    return b.previous != kNone || b.next != kNone;
+  }
+  [[nodiscard]] bool collects_garbage() const {
+    return allowed_ && config_.garbage_collection_threshold > 0;
+  }
+  [[nodiscard]] bool has_room(std::int64_t bytes) const {
+    return bytes <= capacity_ - stats_.reserved.count();
+  }
   void add_reserved(std::int64_t bytes);
 
   AllocatorConfig config_;
-  std::int64_t capacity_;               ///< "without limit" is a number that nothing reaches
+  std::int64_t capacity_;  ///< "without limit" is a number that nothing reaches
   std::int64_t total_;
-  std::optional<std::int64_t> allowed_; ///< by memory_fraction
+  std::optional<std::int64_t> allowed_;  ///< by memory_fraction
   std::int64_t next_address_;
   std::vector<Block> blocks_;
   std::vector<Slot> unused_;
-  std::array<Pool, 2> pools_;           ///< small, large
+  std::array<Pool, 2> pools_;  ///< small, large
   std::vector<Range> ranges_;
   std::vector<Slot> scratch_;
   AllocatorStats stats_;

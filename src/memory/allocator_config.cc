@@ -15,14 +15,15 @@ constexpr std::string_view kWhere = "PYTORCH_ALLOC_CONF";
 
 /// Keys that PyTorch knows and that change nothing on the device.
 constexpr std::string_view kWithoutEffect[] = {
-    "pinned_use_background_threads", "pinned_use_cuda_host_register", "pinned_num_register_threads",
-    "pinned_reserve_segment_size_mb", "pinned_max_round_threshold_mb", "pinned_max_cached_size_mb",
-    "release_lock_on_cudamalloc", "graph_capture_record_stream_reuse"};
+    "pinned_use_background_threads", "pinned_use_cuda_host_register",
+    "pinned_num_register_threads",   "pinned_reserve_segment_size_mb",
+    "pinned_max_round_threshold_mb", "pinned_max_cached_size_mb",
+    "release_lock_on_cudamalloc",    "graph_capture_record_stream_reuse"};
 
-constexpr std::string_view kKeys[] = {
-    "large_segment_size_mb", "max_split_size_mb", "max_non_split_rounding_mb",
-    "garbage_collection_threshold", "roundup_power2_divisions", "expandable_segments",
-    "per_process_memory_fraction", "backend"};
+constexpr std::string_view kKeys[] = {"large_segment_size_mb",       "max_split_size_mb",
+                                      "max_non_split_rounding_mb",   "garbage_collection_threshold",
+                                      "roundup_power2_divisions",    "expandable_segments",
+                                      "per_process_memory_fraction", "backend"};
 
 /// "key", ":", "[", "value", "," ... ; white space does not count.
 std::vector<std::string> tokens_of(std::string_view text) {
@@ -59,7 +60,8 @@ class Parser {
         const std::string key = tokens_[at_++];
         if (auto status = expect(":", key); !status) return tl::unexpected(status.error());
         const bool applies = (key == "large_segment_size_mb") == segments;
-        if (auto status = applies ? set(key) : skip(key); !status) return tl::unexpected(status.error());
+        if (auto status = applies ? set(key) : skip(key); !status)
+          return tl::unexpected(status.error());
         if (at_ < tokens_.size()) {
           if (auto status = expect(",", key); !status) return tl::unexpected(status.error());
         }
@@ -104,7 +106,8 @@ class Parser {
     if (!token) return tl::unexpected(token.error());
     double number = 0;
     const auto [end, code] = std::from_chars(token->data(), token->data() + token->size(), number);
-    if (code != std::errc{} || end != token->data() + token->size() || !(number > 0 && number <= 1)) {
+    if (code != std::errc{} || end != token->data() + token->size() ||
+        !(number > 0 && number <= 1)) {
       return bad("'" + key + "' wants a share between 0 and 1, not '" + *token + "'");
     }
     return number;
@@ -133,7 +136,8 @@ class Parser {
       return store(mebibytes_of(key, kMinLargeAllocation.count() / kMiB.count() + 1),
                    config_.large_segment);
     }
-    if (key == "max_split_size_mb") return store(mebibytes_of(key, segment), config_.max_split_size);
+    if (key == "max_split_size_mb")
+      return store(mebibytes_of(key, segment), config_.max_split_size);
     if (key == "max_non_split_rounding_mb") {
       return store(mebibytes_of(key, segment), config_.max_non_split_rounding);
     }
@@ -146,7 +150,8 @@ class Parser {
     if (key == "expandable_segments") return set_switch(key, config_.expandable_segments);
     if (key == "roundup_power2_divisions") return set_divisions(key);
     if (key == "backend") return set_backend(key);
-    if (std::find(std::begin(kWithoutEffect), std::end(kWithoutEffect), key) != std::end(kWithoutEffect)) {
+    if (std::find(std::begin(kWithoutEffect), std::end(kWithoutEffect), key) !=
+        std::end(kWithoutEffect)) {
       return skip(key);
     }
     const std::vector<std::string> names(std::begin(kKeys), std::end(kKeys));
@@ -181,8 +186,8 @@ class Parser {
     return static_cast<std::uint32_t>(std::min<std::int64_t>(*number, 1u << 31));
   }
 
-  /// One number for all sizes, or "[256:1,512:2,>:4]": MiB where an interval begins, and its divisions.
-  /// Smaller sizes take the first, ">" fills what follows the last that was named.
+  /// One number for all sizes, or "[256:1,512:2,>:4]": MiB where an interval begins, and its
+  /// divisions. Smaller sizes take the first, ">" fills what follows the last that was named.
   Status set_divisions(const std::string& key) {
     auto token = value(key);
     if (!token) return tl::unexpected(token.error());
@@ -207,7 +212,8 @@ class Parser {
       auto separator = value(key);
       if (!separator) return tl::unexpected(separator.error());
       if (*separator == "]") return {};
-      if (*separator != ",") return bad("'" + key + "' wants [MB:divisions,...], found '" + *separator + "'");
+      if (*separator != ",")
+        return bad("'" + key + "' wants [MB:divisions,...], found '" + *separator + "'");
     }
   }
 
@@ -224,7 +230,8 @@ class Parser {
     if (!std::has_single_bit(static_cast<std::uint64_t>(*megabytes))) {
       return bad("the intervals of '" + key + "' begin at powers of two in MB, not at " + begin);
     }
-    const auto log = static_cast<std::size_t>(std::bit_width(static_cast<std::uint64_t>(*megabytes))) - 1;
+    const auto log =
+        static_cast<std::size_t>(std::bit_width(static_cast<std::uint64_t>(*megabytes))) - 1;
     const std::size_t interval = std::min(log, all.size() - 1);
     if (!last) std::fill(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(interval), number);
     all[interval] = number;
@@ -237,22 +244,28 @@ class Parser {
   AllocatorConfig config_;
 };
 
-constexpr int kFirstIntervalLog = 20;  ///< the first interval of roundup_power2_divisions begins at 1 MiB
+constexpr int kFirstIntervalLog =
+    20;  ///< the first interval of roundup_power2_divisions begins at 1 MiB
 
 }  // namespace
 
-Result<AllocatorConfig> parse_allocator_config(std::string_view text) { return Parser(text).parse(); }
+Result<AllocatorConfig> parse_allocator_config(std::string_view text) {
+  return Parser(text).parse();
+}
 
 Bytes block_size(Bytes requested, const AllocatorConfig& config) {
   const std::int64_t unit = kMinBlockSize.count();
   const std::int64_t size = requested.count();
   if (size < unit) return kMinBlockSize;
   const int log = std::bit_width(static_cast<std::uint64_t>(size)) - 1;
-  const int interval = std::clamp(log - kFirstIntervalLog, 0, static_cast<int>(kRoundupIntervals) - 1);
+  const int interval =
+      std::clamp(log - kFirstIntervalLog, 0, static_cast<int>(kRoundupIntervals) - 1);
   const std::uint32_t parts = config.roundup_power2_divisions[static_cast<std::size_t>(interval)];
-  // Steps of 512 bytes, or of one part of the distance to the next power of two where that is larger.
+  // Steps of 512 bytes, or of one part of the distance to the next power of two where that is
+  // larger.
   std::int64_t step = unit;
-  if (parts > 1 && size > unit * parts) step = std::int64_t{1} << (log - (std::bit_width(parts) - 1));
+  if (parts > 1 && size > unit * parts)
+    step = std::int64_t{1} << (log - (std::bit_width(parts) - 1));
   return Bytes{(size + step - 1) & ~(step - 1)};
 }
 

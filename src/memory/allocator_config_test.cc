@@ -25,17 +25,18 @@ TEST(AllocatorSettings, NothingSetMeansPyTorchsDefaults) {
 }
 
 TEST(AllocatorSettings, EveryDeviceSettingIsRead) {
-  const AllocatorConfig config =
-      parsed("max_split_size_mb:40, max_non_split_rounding_mb:30,garbage_collection_threshold:0.5,"
-             "roundup_power2_divisions:[64:8,128:2,256:4,512:2,1024:4,>:1],expandable_segments:True,"
-             "pinned_use_background_threads:True,per_process_memory_fraction:0.25");
+  const AllocatorConfig config = parsed(
+      "max_split_size_mb:40, max_non_split_rounding_mb:30,garbage_collection_threshold:0.5,"
+      "roundup_power2_divisions:[64:8,128:2,256:4,512:2,1024:4,>:1],expandable_segments:True,"
+      "pinned_use_background_threads:True,per_process_memory_fraction:0.25");
   EXPECT_EQ(config.max_split_size, 40 * kMiB);
   EXPECT_EQ(config.max_non_split_rounding, 30 * kMiB);
   EXPECT_EQ(config.garbage_collection_threshold, 0.5);
   EXPECT_TRUE(config.expandable_segments);
   EXPECT_EQ(config.memory_fraction, 0.25);
   // Values that PyTorch's own test of this text expects, by size in MiB: 1..64 -> 8, 128 -> 2, ...
-  const std::array<std::uint32_t, kRoundupIntervals> divisions{8, 8, 8, 8, 8, 8, 8, 2, 4, 2, 4, 1, 1, 1, 1, 1};
+  const std::array<std::uint32_t, kRoundupIntervals> divisions{8, 8, 8, 8, 8, 8, 8, 2,
+                                                               4, 2, 4, 1, 1, 1, 1, 1};
   EXPECT_EQ(config.roundup_power2_divisions, divisions);
 }
 
@@ -43,7 +44,8 @@ TEST(AllocatorSettings, ALargerSegmentRaisesWhatIsMeasuredByItWhereverItStands) 
   const AllocatorConfig config = parsed("max_split_size_mb:64,large_segment_size_mb:32");
   EXPECT_EQ(config.large_segment, 32 * kMiB);
   EXPECT_EQ(config.max_non_split_rounding, 32 * kMiB);
-  EXPECT_NE(complaint("max_split_size_mb:30,large_segment_size_mb:32").find("at least 32"), std::string::npos);
+  EXPECT_NE(complaint("max_split_size_mb:30,large_segment_size_mb:32").find("at least 32"),
+            std::string::npos);
 }
 
 TEST(AllocatorSettings, MistakesAreNamedWithTheirCure) {
@@ -73,7 +75,8 @@ TEST(AllocatorSettings, MistakesAreNamedWithTheirCure) {
 }
 
 TEST(AllocatorSettings, ALimitTooLargeToCountIsNoLimit) {
-  EXPECT_GT(parsed("max_split_size_mb:9223372036854775807").max_split_size, Bytes{std::int64_t{1} << 60});
+  EXPECT_GT(parsed("max_split_size_mb:9223372036854775807").max_split_size,
+            Bytes{std::int64_t{1} << 60});
 }
 
 TEST(BlockSize, IsAMultipleOf512) {

@@ -1,5 +1,5 @@
-// Drives the allocator with arbitrary operations under arbitrary settings: no invariant may break, and the
-// brute-force twin must choose the same addresses.
+// Drives the allocator with arbitrary operations under arbitrary settings: no invariant may break,
+// and the brute-force twin must choose the same addresses.
 
 #include <cstddef>
 #include <cstdint>
@@ -48,10 +48,14 @@ AllocatorConfig settings(Input& input) {
 std::int64_t request(Input& input) {
   const std::int64_t value = 1 + input.byte() + 256 * input.byte();
   switch (input.byte() % 4) {
-    case 0: return value;
-    case 1: return value * 32;
-    case 2: return value * 512;
-    default: return value * 2048 + 1;
+    case 0:
+      return value;
+    case 1:
+      return value * 32;
+    case 2:
+      return value * 512;
+    default:
+      return value * 2048 + 1;
   }
 }
 
@@ -89,8 +93,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       live[victim] = live.back();
       live.pop_back();
     }
-    if (allocator.stats().reserved.count() != twin.reserved()) report("the twin reserved another amount");
-    if (const std::string broken = broken_invariant(allocator, capacity); !broken.empty()) report(broken);
+    if (allocator.stats().reserved.count() != twin.reserved())
+      report("the twin reserved another amount");
+    if (const std::string broken = broken_invariant(allocator, capacity); !broken.empty())
+      report(broken);
   }
   return 0;
 }

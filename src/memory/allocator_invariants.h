@@ -9,7 +9,8 @@
 namespace stoker {
 
 /// Empty, or the first invariant that is broken. `capacity` in bytes.
-[[nodiscard]] inline std::string broken_invariant(const CachingAllocator& allocator, std::int64_t capacity) {
+[[nodiscard]] inline std::string broken_invariant(const CachingAllocator& allocator,
+                                                  std::int64_t capacity) {
   std::int64_t allocated = 0, requested = 0, reserved = 0, blocks_in_use = 0, segments = 0, end = 0;
   for (const auto& segment : allocator.segments()) {
     if (segment.blocks.front().address < end) return "segments overlap";
@@ -17,12 +18,16 @@ namespace stoker {
     const CachingAllocator::BlockView* previous = nullptr;
     for (const auto& block : segment.blocks) {
       if (block.size <= 0 || block.size % 512 != 0) return "a block is no multiple of 512 bytes";
-      if (previous && previous->address + previous->size != block.address) return "blocks overlap or leave a hole";
-      if (previous && !previous->allocated && !block.allocated && previous->mapped == block.mapped) {
+      if (previous && previous->address + previous->size != block.address)
+        return "blocks overlap or leave a hole";
+      if (previous && !previous->allocated && !block.allocated &&
+          previous->mapped == block.mapped) {
         return "two free neighbours were not merged";
       }
-      if (!block.mapped && (block.allocated || !segment.expandable)) return "unmapped memory in use";
-      if (block.allocated && (block.requested <= 0 || block.requested > block.size)) return "a block too small";
+      if (!block.mapped && (block.allocated || !segment.expandable))
+        return "unmapped memory in use";
+      if (block.allocated && (block.requested <= 0 || block.requested > block.size))
+        return "a block too small";
       if (block.allocated) allocated += block.size, requested += block.requested, ++blocks_in_use;
       if (block.mapped) bytes += block.size;
       previous = &block;
@@ -30,7 +35,8 @@ namespace stoker {
     end = previous->address + previous->size;
     reserved += bytes;
     if (!segment.expandable) ++segments;
-    if (!segment.expandable && segment.small && bytes != kSmallSegment.count()) return "a small segment not of 2 MiB";
+    if (!segment.expandable && segment.small && bytes != kSmallSegment.count())
+      return "a small segment not of 2 MiB";
   }
   const AllocatorStats& stats = allocator.stats();
   if (allocated != stats.allocated.count()) return "allocated bytes are not those of the blocks";

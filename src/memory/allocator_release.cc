@@ -1,5 +1,5 @@
-// How the allocator gives memory back: the retry, the oversize blocks of max_split_size, the garbage
-// collection by age, and the growing ranges of expandable_segments.
+// How the allocator gives memory back: the retry, the oversize blocks of max_split_size, the
+// garbage collection by age, and the growing ranges of expandable_segments.
 
 #include <algorithm>
 
@@ -25,7 +25,8 @@ void CachingAllocator::release_segment(Slot slot) {
   drop_slot(slot);
 }
 
-/// Gives back every segment that no live block holds, and every whole free page of expandable ranges.
+/// Gives back every segment that no live block holds, and every whole free page of expandable
+/// ranges.
 void CachingAllocator::release_cached() {
   for (const std::uint8_t pool : {kLarge, kSmall}) {
     for (FreeList& list : pools_[pool].free) {
@@ -44,8 +45,8 @@ void CachingAllocator::release_cached() {
   }
 }
 
-/// With a finite max_split_size: gives back the smallest cached block that the request could have used
-/// alone, or else the largest unsplittable ones until their sum reaches the request.
+/// With a finite max_split_size: gives back the smallest cached block that the request could have
+/// used alone, or else the largest unsplittable ones until their sum reaches the request.
 bool CachingAllocator::release_oversize(const Request& request) {
   // PyTorch does not support both settings at once; ranges have nothing to give back one by one.
   if (config_.max_split_size == kNoSplitLimit || config_.expandable_segments) return false;
@@ -67,8 +68,9 @@ bool CachingAllocator::release_oversize(const Request& request) {
   return true;
 }
 
-/// Above the threshold: gives back whole large segments older than the average, oldest rounds first, until
-/// the excess is gone or no more can be freed. Age counts searches of the pool since a block was cached.
+/// Above the threshold: gives back whole large segments older than the average, oldest rounds
+/// first, until the excess is gone or no more can be freed. Age counts searches of the pool since a
+/// block was cached.
 void CachingAllocator::collect_garbage() {
   const auto threshold = static_cast<std::int64_t>(config_.garbage_collection_threshold *
                                                    static_cast<double>(*allowed_));
@@ -103,8 +105,8 @@ void CachingAllocator::collect_garbage() {
 
 // Expandable segments.
 
-/// Best fit counts a block at the end of the mapped part with the unmapped addresses behind it, so that the
-/// search goes on while the next larger block is the smaller by that measure.
+/// Best fit counts a block at the end of the mapped part with the unmapped addresses behind it, so
+/// that the search goes on while the next larger block is the smaller by that measure.
 CachingAllocator::Slot CachingAllocator::best_expandable_fit(const FreeList& list,
                                                              FreeList::Cursor& cursor) const {
   const auto reach = [this](Slot slot) {
@@ -123,7 +125,8 @@ CachingAllocator::Slot CachingAllocator::best_expandable_fit(const FreeList& lis
 CachingAllocator::Slot CachingAllocator::find_expandable(const Request& request) {
   const auto has_room_from = [&](Slot slot) {
     std::int64_t bytes = 0;
-    for (; bytes < request.size && slot != kNone && !blocks_[slot].allocated; slot = blocks_[slot].next) {
+    for (; bytes < request.size && slot != kNone && !blocks_[slot].allocated;
+         slot = blocks_[slot].next) {
       bytes += blocks_[slot].size;
     }
     return bytes >= request.size;
@@ -136,7 +139,8 @@ CachingAllocator::Slot CachingAllocator::find_expandable(const Request& request)
   Range range{};
   range.page = request.pool == kSmall ? kSmallSegment.count() : config_.large_segment.count();
   range.address = next_address_;
-  const std::int64_t wanted = std::max(std::min(total_ + total_ / 8, kRangeWithoutTotal), request.size);
+  const std::int64_t wanted =
+      std::max(std::min(total_ + total_ / 8, kRangeWithoutTotal), request.size);
   range.bytes = (wanted + range.page - 1) / range.page * range.page;
   next_address_ += range.bytes;
   ranges_.push_back(range);
@@ -153,7 +157,8 @@ CachingAllocator::Slot CachingAllocator::find_expandable(const Request& request)
   return slot;
 }
 
-/// Backs the first `bytes` of an unmapped block, rounded up to pages, with memory and caches the result.
+/// Backs the first `bytes` of an unmapped block, rounded up to pages, with memory and caches the
+/// result.
 bool CachingAllocator::map_pages(Slot slot, std::int64_t bytes) {
   const std::int64_t page = ranges_[blocks_[slot].range].page;
   const std::int64_t mapped = (bytes + page - 1) / page * page;
@@ -181,7 +186,8 @@ bool CachingAllocator::map_pages(Slot slot, std::int64_t bytes) {
 
 CachingAllocator::Slot CachingAllocator::grow_expandable(const Request& request) {
   Slot slot = find_expandable(request);
-  if (!blocks_[slot].mapped && !map_pages(slot, std::min(blocks_[slot].size, request.size))) return kNone;
+  if (!blocks_[slot].mapped && !map_pages(slot, std::min(blocks_[slot].size, request.size)))
+    return kNone;
   while (blocks_[slot].size < request.size) {
     const Slot next = blocks_[slot].next;
     const std::int64_t missing = request.size - blocks_[slot].size;
@@ -233,10 +239,9 @@ void CachingAllocator::unmap_pages(Slot slot) {
 void CachingAllocator::insert_unmapped(Slot slot) {
   const Block& block = blocks_[slot];
   auto& list = pools_[block.pool].unmapped[block.stream];
-  const auto place = std::lower_bound(list.begin(), list.end(), block.address,
-                                      [this](Slot other, std::int64_t address) {
-                                        return blocks_[other].address < address;
-                                      });
+  const auto place = std::lower_bound(
+      list.begin(), list.end(), block.address,
+      [this](Slot other, std::int64_t address) { return blocks_[other].address < address; });
   list.insert(place, slot);
 }
 

@@ -7,7 +7,8 @@
 namespace stoker {
 namespace {
 
-// Worked by hand from the constants and rules of PyTorch's CUDACachingAllocator (docs/memory-model.md).
+// Worked by hand from the constants and rules of PyTorch's CUDACachingAllocator
+// (docs/memory-model.md).
 
 constexpr Bytes kHalf{512};
 
@@ -20,7 +21,9 @@ class Allocator : public testing::Test {
     EXPECT_TRUE(block.has_value());
     return *block;
   }
-  Bytes offset(BlockId block, BlockId from) { return allocator.address_of(block) - allocator.address_of(from); }
+  Bytes offset(BlockId block, BlockId from) {
+    return allocator.address_of(block) - allocator.address_of(from);
+  }
 
   CachingAllocator allocator;
 };
@@ -110,10 +113,19 @@ TEST_F(Allocator, PeaksStayUntilTheyAreReset) {
   EXPECT_EQ(allocator.stats().reserved_peak, 20 * kMiB);
 }
 
+TEST_F(Allocator, FreeingTwiceOrAskingForNothingAborts) {
+  const BlockId block = take(kMiB);
+  allocator.free(block);
+  EXPECT_DEATH(allocator.free(block), "not in use");
+  EXPECT_DEATH(allocator.free(BlockId{77}), "not in use");
+  EXPECT_DEATH((void)allocator.allocate(Bytes{0}, Stream::kCompute), "no bytes");
+}
+
 TEST(AllocatorRetry, WholeCachedSegmentsAreGivenBackAndSplitOnesStay) {
   CachingAllocator allocator({}, device_of(60 * kMiB));
   const BlockId whole = *allocator.allocate(20 * kMiB, Stream::kCompute);
-  const BlockId part = *allocator.allocate(8 * kMiB, Stream::kCompute);  // 12 MiB of its segment are idle
+  const BlockId part =
+      *allocator.allocate(8 * kMiB, Stream::kCompute);  // 12 MiB of its segment are idle
   allocator.free(whole);
   const auto large = allocator.allocate(40 * kMiB, Stream::kCompute);
   ASSERT_TRUE(large);
@@ -138,16 +150,18 @@ TEST(AllocatorRetry, TheErrorCarriesPyTorchsNumbers) {
   EXPECT_EQ(error.allocated, 24 * kMiB);
   EXPECT_EQ(error.reserved_unallocated, Bytes{0});
   EXPECT_FALSE(error.allowed);
-  EXPECT_EQ(error.text(),
-            "tried to allocate 20.00 MiB (for 2.00 MiB) with 16.00 MiB free of 48.00 MiB; 24.00 MiB "
-            "allocated by PyTorch, 0 bytes reserved by PyTorch but unallocated");
+  EXPECT_EQ(
+      error.text(),
+      "tried to allocate 20.00 MiB (for 2.00 MiB) with 16.00 MiB free of 48.00 MiB; 24.00 MiB "
+      "allocated by PyTorch, 0 bytes reserved by PyTorch but unallocated");
   EXPECT_EQ(allocator.stats().out_of_memory, 1);
   EXPECT_TRUE(allocator.allocate(kMiB, Stream::kCompute));  // the small pool still finds room
 }
 
 TEST(AllocatorRetry, AnAbsurdRequestFailsWithoutOverflow) {
   CachingAllocator allocator;
-  const auto failed = allocator.allocate(Bytes{std::numeric_limits<std::int64_t>::max()}, Stream::kCompute);
+  const auto failed =
+      allocator.allocate(Bytes{std::numeric_limits<std::int64_t>::max()}, Stream::kCompute);
   ASSERT_FALSE(failed);
   EXPECT_EQ(allocator.stats().reserved, Bytes{0});
 }
@@ -175,7 +189,8 @@ TEST(AllocatorGarbage, OldSegmentsGoBeforeTheDeviceIsAsked) {
   for (int i = 0; i < 10; ++i) allocator.free(*allocator.allocate(20 * kMiB, Stream::kCompute));
   EXPECT_EQ(allocator.stats().device_frees, 0);
   allocator.free(young);
-  // 60 MiB are 10 above the threshold. Both segments were cached one search ago: of average age, both go.
+  // 60 MiB are 10 above the threshold. Both segments were cached one search ago: of average age,
+  // both go.
   ASSERT_TRUE(allocator.allocate(44 * kMiB, Stream::kCompute));
   EXPECT_EQ(allocator.stats().device_frees, 2);
   EXPECT_EQ(allocator.stats().reserved, 44 * kMiB);
@@ -203,7 +218,8 @@ TEST(AllocatorMaxSplit, OversizeBlocksServeOnlyRequestsNearTheirSize) {
   const BlockId large = *allocator.allocate(64 * kMiB, Stream::kCompute);
   allocator.free(large);
   (void)*allocator.allocate(16 * kMiB, Stream::kCompute);
-  EXPECT_EQ(allocator.stats().reserved, 80 * kMiB);  // below the limit: may not take the 64 MiB block
+  EXPECT_EQ(allocator.stats().reserved,
+            80 * kMiB);  // below the limit: may not take the 64 MiB block
   (void)*allocator.allocate(44 * kMiB, Stream::kCompute);
   EXPECT_EQ(allocator.stats().reserved, 124 * kMiB);  // 20 MiB less than the block: too wasteful
   const BlockId near = *allocator.allocate(44 * kMiB + kHalf, Stream::kCompute);
@@ -212,7 +228,8 @@ TEST(AllocatorMaxSplit, OversizeBlocksServeOnlyRequestsNearTheirSize) {
 }
 
 TEST(AllocatorExpandable, OneRangeGrowsInPagesAndGivesThemBack) {
-  CachingAllocator allocator(parse_allocator_config("expandable_segments:True").value(), device_of(100 * kMiB));
+  CachingAllocator allocator(parse_allocator_config("expandable_segments:True").value(),
+                             device_of(100 * kMiB));
   const BlockId a = *allocator.allocate(30 * kMiB, Stream::kCompute);
   EXPECT_EQ(allocator.stats().reserved, 40 * kMiB);  // two pages of 20 MiB
   const BlockId b = *allocator.allocate(25 * kMiB, Stream::kCompute);
@@ -220,7 +237,8 @@ TEST(AllocatorExpandable, OneRangeGrowsInPagesAndGivesThemBack) {
   EXPECT_EQ(allocator.size_of(b), 25 * kMiB);
   EXPECT_EQ(allocator.stats().reserved, 60 * kMiB);
   allocator.free(a);
-  allocator.empty_cache();  // of 30 MiB one whole page; the 5 MiB at the end lie inside the last page
+  allocator
+      .empty_cache();  // of 30 MiB one whole page; the 5 MiB at the end lie inside the last page
   EXPECT_EQ(allocator.stats().reserved, 40 * kMiB);
   EXPECT_EQ(broken_invariant(allocator, 100 << 20), "");
   const BlockId again = *allocator.allocate(30 * kMiB, Stream::kCompute);  // fills the hole
@@ -234,7 +252,8 @@ TEST(AllocatorExpandable, OneRangeGrowsInPagesAndGivesThemBack) {
 }
 
 TEST(AllocatorExpandable, SmallRequestsMapTwoMebibytePages) {
-  CachingAllocator allocator(parse_allocator_config("expandable_segments:True").value(), device_of(100 * kMiB));
+  CachingAllocator allocator(parse_allocator_config("expandable_segments:True").value(),
+                             device_of(100 * kMiB));
   (void)*allocator.allocate(kMiB, Stream::kCompute);
   EXPECT_EQ(allocator.stats().reserved, 2 * kMiB);
   (void)*allocator.allocate(kMiB, Stream::kCompute);

@@ -1,8 +1,8 @@
 #pragma once
 
-// For tests only: the same rules as CachingAllocator, written the slow and obvious way and from another
-// side. It keeps no blocks and no free lists: only what is taken, and which pages are mapped. Free blocks
-// are the gaps, found anew for every request.
+// For tests only: the same rules as CachingAllocator, written the slow and obvious way and from
+// another side. It keeps no blocks and no free lists: only what is taken, and which pages are
+// mapped. Free blocks are the gaps, found anew for every request.
 
 #include <algorithm>
 #include <cstdint>
@@ -32,7 +32,8 @@ class AllocatorTwin {
     std::int64_t reach;  ///< with the unmapped addresses right behind it
   };
 
-  AllocatorTwin(const AllocatorConfig& config, std::int64_t capacity) : config_(config), capacity_(capacity) {
+  AllocatorTwin(const AllocatorConfig& config, std::int64_t capacity)
+      : config_(config), capacity_(capacity) {
     if (config.memory_fraction) {
       allowed_ = static_cast<std::int64_t>(*config.memory_fraction * static_cast<double>(capacity));
     }
@@ -42,7 +43,9 @@ class AllocatorTwin {
   std::optional<std::int64_t> allocate(std::int64_t bytes, int stream) {
     const std::int64_t size = rounded(bytes);
     const bool small = size <= kMi;
-    tried = size <= kMi ? 2 * kMi : size < 10 * kMi ? config_.large_segment.count() : up(size, 2 * kMi);
+    tried = size <= kMi       ? 2 * kMi
+            : size < 10 * kMi ? config_.large_segment.count()
+                              : up(size, 2 * kMi);
     ++searches_[small];
     std::optional<Gap> gap = best_gap(size, small, stream);
     if (!gap) {
@@ -82,8 +85,9 @@ class AllocatorTwin {
   std::int64_t reserved() const {
     std::int64_t sum = 0;
     for (const Segment& segment : segments) {
-      sum += segment.page == 0 ? segment.bytes
-                               : segment.page * std::count(segment.mapped.begin(), segment.mapped.end(), true);
+      sum += segment.page == 0
+                 ? segment.bytes
+                 : segment.page * std::count(segment.mapped.begin(), segment.mapped.end(), true);
     }
     return sum;
   }
@@ -105,7 +109,8 @@ class AllocatorTwin {
         for (const Gap& gap : free) {
           const std::int64_t first = (gap.address - segment.base + segment.page - 1) / segment.page;
           const std::int64_t last = (gap.address + gap.size - segment.base) / segment.page;
-          for (std::int64_t p = first; p < last; ++p) segment.mapped[static_cast<std::size_t>(p)] = false;
+          for (std::int64_t p = first; p < last; ++p)
+            segment.mapped[static_cast<std::size_t>(p)] = false;
         }
         gone = !free.empty() && segment.taken.empty();
       }
@@ -179,7 +184,8 @@ class AllocatorTwin {
     for (std::size_t i = 0; i < segments.size(); ++i) {
       if (segments[i].small == small && segments[i].stream == stream) add_gaps(i, result);
     }
-    std::stable_sort(result.begin(), result.end(), [](const Gap& a, const Gap& b) { return a.size < b.size; });
+    std::stable_sort(result.begin(), result.end(),
+                     [](const Gap& a, const Gap& b) { return a.size < b.size; });
     return result;
   }
 
@@ -188,12 +194,14 @@ class AllocatorTwin {
     std::erase_if(all, [&](const Gap& gap) { return gap.size < size; });
     if (all.empty()) return std::nullopt;
     std::size_t best = 0;
-    while (config_.expandable_segments && best + 1 < all.size() && all[best + 1].reach < all[best].reach) {
+    while (config_.expandable_segments && best + 1 < all.size() &&
+           all[best + 1].reach < all[best].reach) {
       ++best;
     }
     const std::int64_t limit = config_.max_split_size.count();
     if (size < limit && all[best].size >= limit) return std::nullopt;
-    if (size >= limit && all[best].size >= size + config_.max_non_split_rounding.count()) return std::nullopt;
+    if (size >= limit && all[best].size >= size + config_.max_non_split_rounding.count())
+      return std::nullopt;
     return all[best];
   }
 
@@ -212,12 +220,14 @@ class AllocatorTwin {
         if (segments[i].small != small || segments[i].stream != stream) continue;
         std::optional<std::int64_t> start;
         for_untaken(segments[i], [&](std::int64_t begin, std::int64_t end) {
-          const bool grows = !is_mapped(segments[i], begin) || run_end(segments[i], begin, end) < end;
+          const bool grows =
+              !is_mapped(segments[i], begin) || run_end(segments[i], begin, end) < end;
           if (!start && grows && end - begin >= size) start = begin;
         });
         if (start) return map(i, *start, size);
       }
-      Segment segment{next_, 0, small ? 2 * kMi : config_.large_segment.count(), small, stream, {}, {}};
+      Segment segment{next_, 0, small ? 2 * kMi : config_.large_segment.count(), small, stream,
+                      {},    {}};
       segment.bytes = up(std::max(capacity_ + capacity_ / 8, size), segment.page);
       segment.mapped.assign(static_cast<std::size_t>(segment.bytes / segment.page), false);
       next_ += segment.bytes;
@@ -233,15 +243,19 @@ class AllocatorTwin {
     while (true) {
       const std::int64_t ready = is_mapped(segment, start) ? run_end(segment, start, end) : start;
       if (ready - start >= size) return Gap{index, start, ready - start, 0};
-      const std::int64_t run = std::min(run_end(segment, ready, end) - ready, size - (ready - start));
+      const std::int64_t run =
+          std::min(run_end(segment, ready, end) - ready, size - (ready - start));
       const std::int64_t pages = up(run, segment.page) / segment.page;
       if (reserved() + pages * segment.page > capacity_) return std::nullopt;
       const std::int64_t first = (ready - segment.base) / segment.page;
-      for (std::int64_t p = first; p < first + pages; ++p) segment.mapped[static_cast<std::size_t>(p)] = true;
+      for (std::int64_t p = first; p < first + pages; ++p)
+        segment.mapped[static_cast<std::size_t>(p)] = true;
     }
   }
 
-  void release(std::size_t index) { segments.erase(segments.begin() + static_cast<std::ptrdiff_t>(index)); }
+  void release(std::size_t index) {
+    segments.erase(segments.begin() + static_cast<std::ptrdiff_t>(index));
+  }
 
   bool release_oversize(std::int64_t size, bool small, int stream) {
     if (config_.max_split_size == kNoSplitLimit || config_.expandable_segments) return false;

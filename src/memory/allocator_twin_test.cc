@@ -22,19 +22,44 @@ AllocatorConfig settings(const char* text) { return parse_allocator_config(text)
 /// Sizes as models have them: many small ones, exact boundaries, a few repeated large ones.
 std::int64_t random_size(std::mt19937_64& random, std::int64_t largest) {
   constexpr std::int64_t kMi = 1 << 20;
-  const auto up_to = [&](std::int64_t most) { return 1 + static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(most)); };
-  constexpr std::int64_t kBoundaries[] = {1, 511, 512, 513, kMi - 1, kMi, kMi + 1, kMi + 512, 9 * kMi,
-                                          10 * kMi - 512, 10 * kMi - 1, 10 * kMi, 10 * kMi + 1, 19 * kMi,
-                                          20 * kMi, 20 * kMi + 1, 21 * kMi, 40 * kMi};
+  const auto up_to = [&](std::int64_t most) {
+    return 1 + static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(most));
+  };
+  constexpr std::int64_t kBoundaries[] = {1,
+                                          511,
+                                          512,
+                                          513,
+                                          kMi - 1,
+                                          kMi,
+                                          kMi + 1,
+                                          kMi + 512,
+                                          9 * kMi,
+                                          10 * kMi - 512,
+                                          10 * kMi - 1,
+                                          10 * kMi,
+                                          10 * kMi + 1,
+                                          19 * kMi,
+                                          20 * kMi,
+                                          20 * kMi + 1,
+                                          21 * kMi,
+                                          40 * kMi};
   switch (random() % 8) {
-    case 0: return up_to(4096);
-    case 1: return up_to(kMi);
-    case 2: return kMi / 8 * up_to(7);
-    case 3: return kBoundaries[random() % std::size(kBoundaries)];
-    case 4: return up_to(10 * kMi);
-    case 5: return kMi * up_to(40);
-    case 6: return up_to(largest);
-    default: return 3'211'264 * up_to(8);
+    case 0:
+      return up_to(4096);
+    case 1:
+      return up_to(kMi);
+    case 2:
+      return kMi / 8 * up_to(7);
+    case 3:
+      return kBoundaries[random() % std::size(kBoundaries)];
+    case 4:
+      return up_to(10 * kMi);
+    case 5:
+      return kMi * up_to(40);
+    case 6:
+      return up_to(largest);
+    default:
+      return 3'211'264 * up_to(8);
   }
 }
 
@@ -61,7 +86,8 @@ class Twins : public testing::TestWithParam<Scenario> {
     }
     ASSERT_EQ(gap, gaps.size());
     std::int64_t twin_taken = 0;
-    for (const auto& segment : twin.segments) twin_taken += static_cast<std::int64_t>(segment.taken.size());
+    for (const auto& segment : twin.segments)
+      twin_taken += static_cast<std::int64_t>(segment.taken.size());
     ASSERT_EQ(taken, twin_taken);
   }
 };
@@ -94,7 +120,8 @@ TEST_P(Twins, AgreeAddressByAddress) {
         const auto expected = twin.allocate(bytes, stream);
         ASSERT_EQ(block.has_value(), expected.has_value()) << "seed " << seed << " step " << step;
         if (block) {
-          ASSERT_EQ(allocator.address_of(*block).count(), *expected) << "seed " << seed << " step " << step;
+          ASSERT_EQ(allocator.address_of(*block).count(), *expected)
+              << "seed " << seed << " step " << step;
           live.push_back({*block, *expected, bytes});
         } else {
           ++failures;
@@ -133,19 +160,24 @@ TEST_P(Twins, AgreeAddressByAddress) {
 INSTANTIATE_TEST_SUITE_P(
     Allocator, Twins,
     testing::Values(
-        Scenario{"unconstrained", {}, 100'000}, Scenario{"tight", {}, 300}, Scenario{"roomy", {}, 1500},
-        Scenario{"max_split", settings("max_split_size_mb:24"), 400},
-        Scenario{"max_split_rounding", settings("max_split_size_mb:40,max_non_split_rounding_mb:64"), 900},
+        Scenario{"unconstrained", {}, 100'000}, Scenario{"tight", {}, 300},
+        Scenario{"roomy", {}, 1500}, Scenario{"max_split", settings("max_split_size_mb:24"), 400},
+        Scenario{"max_split_rounding",
+                 settings("max_split_size_mb:40,max_non_split_rounding_mb:64"), 900},
         Scenario{"roundup", settings("roundup_power2_divisions:[1:4,8:2,16:8,>:1]"), 500},
         Scenario{"roundup_all", settings("roundup_power2_divisions:16"), 500},
         Scenario{"segments", settings("large_segment_size_mb:11"), 400},
-        Scenario{"garbage", settings("garbage_collection_threshold:0.5,per_process_memory_fraction:0.8"), 900},
+        Scenario{"garbage",
+                 settings("garbage_collection_threshold:0.5,per_process_memory_fraction:0.8"), 900},
         Scenario{"fraction", settings("per_process_memory_fraction:0.5"), 900},
         Scenario{"expandable", settings("expandable_segments:True"), 400},
         Scenario{"expandable_roomy", settings("expandable_segments:True"), 1500},
-        Scenario{"expandable_fraction", settings("expandable_segments:True,per_process_memory_fraction:0.7"), 700},
-        Scenario{"everything", settings("max_split_size_mb:32,garbage_collection_threshold:0.6,"
-                                        "per_process_memory_fraction:0.9,roundup_power2_divisions:4"), 700}),
+        Scenario{"expandable_fraction",
+                 settings("expandable_segments:True,per_process_memory_fraction:0.7"), 700},
+        Scenario{"everything",
+                 settings("max_split_size_mb:32,garbage_collection_threshold:0.6,"
+                          "per_process_memory_fraction:0.9,roundup_power2_divisions:4"),
+                 700}),
     [](const auto& scenario) { return std::string(scenario.param.name); });
 
 }  // namespace

@@ -44,7 +44,8 @@ FreeList::Cursor FreeList::next(Cursor cursor) const {
 FreeList::Cursor FreeList::last() const {
   for (std::uint32_t word = kWords; word-- > 0;) {
     if (occupied_[word] == 0) continue;
-    const std::uint32_t bin = word * 64 + 63 - static_cast<std::uint32_t>(std::countl_zero(occupied_[word]));
+    const std::uint32_t bin =
+        word * 64 + 63 - static_cast<std::uint32_t>(std::countl_zero(occupied_[word]));
     return {bin, static_cast<std::uint32_t>(bins_[bin].size()) - 1};
   }
   return {};

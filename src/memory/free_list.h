@@ -9,20 +9,21 @@ namespace stoker {
 
 /// A cached block as its free list knows it.
 struct FreeEntry {
-  std::int64_t size = 0;     ///< bytes, a multiple of 512
+  std::int64_t size = 0;  ///< bytes, a multiple of 512
   std::int64_t address = 0;
-  std::uint32_t block = 0;   ///< slot of the allocator
+  std::uint32_t block = 0;  ///< slot of the allocator
 
   [[nodiscard]] bool operator<(const FreeEntry& other) const {
     return size != other.size ? size < other.size : address < other.address;
   }
 };
 
-/// The free blocks of one pool and stream, ordered by size, then address: the order in which PyTorch's
-/// std::set keeps them, so that the first that is large enough is the best fit at the lowest address.
+/// The free blocks of one pool and stream, ordered by size, then address: the order in which
+/// PyTorch's std::set keeps them, so that the first that is large enough is the best fit at the
+/// lowest address.
 ///
-/// Eight bins to each power of two, each a short sorted vector, and a bitmap of the bins that are not
-/// empty: insertion, removal and search touch one or two bins and allocate nothing once warm.
+/// Eight bins to each power of two, each a short sorted vector, and a bitmap of the bins that are
+/// not empty: insertion, removal and search touch one or two bins and allocate nothing once warm.
 class FreeList {
  public:
   /// A place in the order; `bin == kBins` is the end.

@@ -17,7 +17,8 @@ class Search {
     if (error_) return tl::unexpected(*error_);
     LargestBatch answer;
     answer.batch = best;
-    for (std::int64_t b = best - 1; b >= std::max<std::int64_t>(1, best - options_.neighbours); --b) {
+    for (std::int64_t b = best - 1; b >= std::max<std::int64_t>(1, best - options_.neighbours);
+         --b) {
       if (!fits(b)) answer.holes.push_back(b);
     }
     for (const auto& [batch, verdict] : seen_) {
@@ -62,7 +63,8 @@ class Search {
 
   Bracket bracket() {
     std::int64_t low = 0;
-    std::int64_t high = std::clamp<std::int64_t>(options_.hint, 1, std::max<std::int64_t>(options_.limit, 1));
+    std::int64_t high =
+        std::clamp<std::int64_t>(options_.hint, 1, std::max<std::int64_t>(options_.limit, 1));
     // Doubling from 1; from a hint first in small strides, since it should be near.
     std::int64_t stride = options_.hint > 1 ? std::max<std::int64_t>(1, options_.hint / 16) : 1;
     if (fits(high)) {

@@ -12,7 +12,8 @@ LowerAt one_activation(std::function<Bytes(std::int64_t)> bytes_at, Bytes contex
   return [=](std::int64_t batch) -> Result<Program> {
     Program program;
     program.batch = batch;
-    program.buffers.push_back({bytes_at(batch), BufferRole::kActivation, Stream::kCompute, false, {}});
+    program.buffers.push_back(
+        {bytes_at(batch), BufferRole::kActivation, Stream::kCompute, false, {}});
     program.iteration = {{InstructionKind::kAllocate, When::kAlways, 0},
                          {InstructionKind::kFree, When::kAlways, 0}};
     program.outside.push_back({"context", context, "test"});
@@ -109,11 +110,13 @@ TEST(LargestBatch, AContextLargerThanTheDeviceFitsNothing) {
 }
 
 TEST(LargestBatch, SaysWhenOnlyFlushingMakesItFit) {
-  // Two tensors one after the other; the second is a little larger, so that both segments stay cached.
+  // Two tensors one after the other; the second is a little larger, so that both segments stay
+  // cached.
   const LowerAt lower_at = [](std::int64_t batch) -> Result<Program> {
     Program program;
-    program.buffers = {{batch * 2 * kMiB, BufferRole::kActivation, Stream::kCompute, false, {}},
-                       {batch * 2 * kMiB + 2 * kMiB, BufferRole::kActivation, Stream::kCompute, false, {}}};
+    program.buffers = {
+        {batch * 2 * kMiB, BufferRole::kActivation, Stream::kCompute, false, {}},
+        {batch * 2 * kMiB + 2 * kMiB, BufferRole::kActivation, Stream::kCompute, false, {}}};
     for (const std::uint32_t id : {0u, 1u}) {
       program.iteration.push_back({InstructionKind::kAllocate, When::kAlways, id});
       program.iteration.push_back({InstructionKind::kFree, When::kAlways, id});

@@ -27,8 +27,9 @@ std::string pytorch_size(Bytes bytes) {
 }  // namespace
 
 std::string OutOfMemory::text() const {
-  std::string result = "tried to allocate " + pytorch_size(tried) + " (for " + pytorch_size(requested) +
-                       ") with " + pytorch_size(free) + " free of " + pytorch_size(total);
+  std::string result = "tried to allocate " + pytorch_size(tried) + " (for " +
+                       pytorch_size(requested) + ") with " + pytorch_size(free) + " free of " +
+                       pytorch_size(total);
   if (allowed) result += ", " + pytorch_size(*allowed) + " allowed";
   return result + "; " + pytorch_size(allocated) + " allocated by PyTorch, " +
          pytorch_size(reserved_unallocated) + " reserved by PyTorch but unallocated";

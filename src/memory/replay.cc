@@ -7,8 +7,8 @@
 namespace stoker {
 namespace {
 
-/// The blocks of one buffer: its own of this iteration and the one of the iteration before, which may
-/// still be alive when the new one is allocated.
+/// The blocks of one buffer: its own of this iteration and the one of the iteration before, which
+/// may still be alive when the new one is allocated.
 struct Live {
   static constexpr int kNothing = std::numeric_limits<int>::min();
   BlockId block{}, older_block{};
@@ -42,7 +42,9 @@ class Replayer {
     outcome_.device_mallocs = stats.device_mallocs;
     outcome_.device_frees = stats.device_frees;
     const auto& done = outcome_.iterations;
-    outcome_.steady = !outcome_.failure && done.size() > 1 && done.back() == done[done.size() - 2];
+    outcome_.steady =
+        !outcome_.failure && done.size() > 1 && repeats(done[done.size() - 2], done.back());
+    outcome_.fragmentation = outcome_.reserved_peak - outcome_.allocated_peak;
     return std::move(outcome_);
   }
 
@@ -71,6 +73,13 @@ class Replayer {
     return when == When::kAlways || (when == When::kFirst) == (iteration <= 0);
   }
 
+  [[nodiscard]] static bool repeats(const IterationMemory& before, const IterationMemory& after) {
+    return before.reserved_peak == after.reserved_peak &&
+           before.reserved_end == after.reserved_end &&
+           before.requested_peak == after.requested_peak &&
+           before.requested_end == after.requested_end && before.retries == after.retries;
+  }
+
   bool execute(const std::vector<Instruction>& instructions, int iteration) {
     const auto count = static_cast<std::uint32_t>(instructions.size());
     for (std::uint32_t i = 0; i < count; ++i) {
@@ -80,11 +89,16 @@ class Replayer {
           case InstructionKind::kAllocate:
             if (!allocate(instruction.value, iteration, i)) return false;
             break;
-          case InstructionKind::kFree: free_current(instruction.value); break;
-          case InstructionKind::kFreePrevious: free_previous(instruction.value, iteration); break;
+          case InstructionKind::kFree:
+            free_current(instruction.value);
+            break;
+          case InstructionKind::kFreePrevious:
+            free_previous(instruction.value, iteration);
+            break;
           case InstructionKind::kLaunch:
           case InstructionKind::kSynchronize:
-          case InstructionKind::kBucketReady: break;
+          case InstructionKind::kBucketReady:
+            break;
         }
       }
       if (iteration == stop_iteration_ && i == stop_instruction_) return false;
@@ -110,7 +124,8 @@ class Replayer {
       return false;
     }
     if (live.born != Live::kNothing) {
-      if (live.older_born != Live::kNothing) ++outcome_.malformed;  // nobody can free that one any more
+      if (live.older_born != Live::kNothing)
+        ++outcome_.malformed;  // nobody can free that one any more
       live.older_born = live.born;
       live.older_block = live.block;
     }
@@ -130,12 +145,12 @@ class Replayer {
     }
     if (stats.reserved > reserved_before && stats.reserved > outcome_.reserved_peak) {
       outcome_.reserved_peak = stats.reserved;
-      outcome_.fragmentation = stats.reserved - stats.allocated;
+      outcome_.idle_at_reserved_peak = stats.reserved - stats.allocated;
     }
   }
 
-  /// kFree means the block of this iteration; one of an earlier iteration (or the setup) only if there is
-  /// no other.
+  /// kFree means the block of this iteration; one of an earlier iteration (or the setup) only if
+  /// there is no other.
   void free_current(std::uint32_t id) {
     if (id >= live_.size()) return void(++outcome_.malformed);
     Live& live = live_[id];
@@ -166,8 +181,9 @@ class Replayer {
 
   [[nodiscard]] IterationMemory iteration_memory(std::int64_t retries_before) const {
     const AllocatorStats& stats = allocator_.stats();
-    return {stats.allocated_peak, stats.reserved_peak, stats.requested_peak,
-            stats.allocated,      stats.reserved,      stats.retries - retries_before};
+    return {
+        stats.allocated_peak, stats.reserved_peak, stats.requested_peak,          stats.allocated,
+        stats.reserved,       stats.requested,     stats.retries - retries_before};
   }
 
  public:
@@ -176,7 +192,9 @@ class Replayer {
     if (iteration < 0) return result;
     for (std::size_t i = at; i < program_.iteration.size(); ++i) {
       const Instruction& instruction = program_.iteration[i];
-      if (instruction.kind != InstructionKind::kLaunch || instruction.value >= program_.kernels.size()) continue;
+      if (instruction.kind != InstructionKind::kLaunch ||
+          instruction.value >= program_.kernels.size())
+        continue;
       result.phase = program_.kernels[instruction.value].phase;
       break;
     }
@@ -212,7 +230,8 @@ Bytes smallest_capacity(const Program& program, const ReplayOptions& options) {
   trial.detail = ReplayDetail::kVerdict;
   trial.capacity.reset();
   const std::int64_t step = kLargeRounding.count();
-  std::int64_t fails = -1;  // in steps: even nothing may be enough, for a program that allocates nothing
+  std::int64_t fails =
+      -1;  // in steps: even nothing may be enough, for a program that allocates nothing
   std::int64_t fits = (replay(program, trial).reserved_peak.count() + step - 1) / step;
   while (fits - fails > 1) {
     const std::int64_t middle = fails + (fits - fails) / 2;

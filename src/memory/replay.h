@@ -20,8 +20,8 @@ enum class ReplayDetail : std::uint8_t {
 };
 
 struct ReplayOptions {
-  /// The optimizer's state is born in the first and the segments settle in the second; a third shows that
-  /// they did. One iteration alone is wrong by a factor.
+  /// The optimizer's state is born in the first and the segments settle in the second; a third
+  /// shows that they did. One iteration alone is wrong by a factor.
   int iterations = 3;
   AllocatorConfig allocator{};
   /// What the allocator can get from the device, memory outside it already taken off; absent: the
@@ -35,8 +35,8 @@ struct ReplayOptions {
 /// A place in the execution of a Program.
 struct Moment {
   static constexpr int kSetup = -1;
-  int iteration = kSetup;          ///< counts from 0
-  std::uint32_t instruction = 0;   ///< index into Program::setup or Program::iteration
+  int iteration = kSetup;         ///< counts from 0
+  std::uint32_t instruction = 0;  ///< index into Program::setup or Program::iteration
   /// Of the kernel that follows; absent in the setup and in an iteration without kernels.
   std::optional<StepPhase> phase;
 };
@@ -52,9 +52,8 @@ struct ReplayFailure {
 
 struct IterationMemory {
   Bytes allocated_peak, reserved_peak, requested_peak;
-  Bytes allocated_end, reserved_end;
+  Bytes allocated_end, reserved_end, requested_end;
   std::int64_t retries = 0;
-  bool operator==(const IterationMemory&) const = default;
 };
 
 struct ModuleBytes {
@@ -69,36 +68,45 @@ struct LiveBytes {
   Bytes slack;                         ///< of the blocks: more than was requested
 };
 
-/// What a replay found. Without capacity `reserved_peak` (plus what lies outside the allocator) is what
-/// nvidia-smi would show; with it, `fits` is the verdict. The two are never mixed: under a capacity the
-/// peaks are those of a run that may have given its cache back (`retries`).
+/// What a replay found. Without capacity `reserved_peak` (plus what lies outside the allocator) is
+/// what nvidia-smi would show; with it, `fits` is the verdict. The two are never mixed: under a
+/// capacity the peaks are those of a run that may have given its cache back (`retries`).
 struct MemoryOutcome {
   std::optional<ReplayFailure> failure;
   [[nodiscard]] bool fits() const { return !failure; }
 
   Bytes allocated_peak, reserved_peak, requested_peak;
-  Moment peak;                    ///< first time of the allocated peak
-  LiveBytes live;                 ///< at `peak`; empty with kVerdict
-  Bytes fragmentation;            ///< reserved - allocated when reserved first reached its peak
-  std::int64_t retries = 0;       ///< > 0: runs only by giving the cache back
+  Moment peak;     ///< first time of the allocated peak
+  LiveBytes live;  ///< at `peak`; empty with kVerdict
+  /// reserved_peak - allocated_peak: with the live bytes at the peak it adds up to the reserved
+  /// peak.
+  Bytes fragmentation;
+  /// reserved - allocated at the moment when reserved first reached its peak. Large where segments
+  /// are added after the activations are gone (the optimizer's temporaries, too large for what is
+  /// cached).
+  Bytes idle_at_reserved_peak;
+  std::int64_t retries = 0;                 ///< > 0: runs only by giving the cache back
   std::vector<IterationMemory> iterations;  ///< completed ones
-  bool steady = false;            ///< the last iteration is the one before it over again
+  /// The last iteration reserved and requested what the one before it did. Allocated bytes may
+  /// still alternate by the slack of a few blocks.
+  bool steady = false;
   std::vector<BufferId> skipped;  ///< optional workspaces that did not fit: the library did without
   std::int64_t device_mallocs = 0, device_frees = 0;
-  /// Frees without an allocation, allocations without the free of an earlier one, ids out of range: a
-  /// defect of the Program. Ignored, counted.
+  /// Frees without an allocation, allocations without the free of an earlier one, ids out of range:
+  /// a defect of the Program. Ignored, counted.
   std::int64_t malformed = 0;
 };
 
 /// Runs the setup and then the iterations through the caching allocator.
 ///
-/// An optional workspace that does not fit is skipped, in this and in all later iterations: cuDNN catches
-/// the failure, takes another algorithm and remembers it. The attempt has given the cache back by then, and
-/// counts as a retry. Buffers of zero bytes take nothing.
+/// An optional workspace that does not fit is skipped, in this and in all later iterations: cuDNN
+/// catches the failure, takes another algorithm and remembers it. The attempt has given the cache
+/// back by then, and counts as a retry. Buffers of zero bytes take nothing.
 [[nodiscard]] MemoryOutcome replay(const Program& program, const ReplayOptions& options = {});
 
-/// The smallest capacity, in steps of 2 MiB, at which the program runs; just below it it does not. Bisects
-/// the simulation between nothing and the unconstrained peak. `options.capacity` is ignored.
+/// The smallest capacity, in steps of 2 MiB, at which the program runs; just below it it does not.
+/// Bisects the simulation between nothing and the unconstrained peak. `options.capacity` is
+/// ignored.
 [[nodiscard]] Bytes smallest_capacity(const Program& program, const ReplayOptions& options = {});
 
 /// Sum of what the program needs outside the allocator (context, libraries, communication buffers).
