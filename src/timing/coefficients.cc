@@ -72,6 +72,7 @@ void visit_all(C& c, Visit&& visit) {
   visit("pcie.pageable", c.copy.pageable);
   visit("pcie.latency_us", c.copy.latency_us);
   visit("collective.contention", c.collective.contention);
+  visit("collective.straggler", c.collective.straggler);
   visit("collective.pcie_share", c.collective.pcie_share);
   visit("collective.link_share", c.collective.link_share);
   visit("collective.network_share", c.collective.network_share);

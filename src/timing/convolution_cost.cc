@@ -11,7 +11,7 @@ constexpr double kFullGroupWidth = 32;
 /// Grouped convolution in channels-last, relative to nchw: widths that are powers of two up to 32 in many
 /// groups have kernels of their own; others fall to a slow path. Means of RTX 3090 rows whose single values
 /// range over 1.5-3.5 (docs/time-model.md), hence the class's wide spread.
-constexpr double kNhwcFastGroups = 0.7, kNhwcSlowGroups = 2.2;
+constexpr double kNhwcFastGroups = 0.45, kNhwcSlowGroups = 2.5;
 constexpr double kManyGroups = 16;
 /// PyTorch's own depthwise weight gradient in nchw: 55-70 times its FP32 arithmetic, and channels x taps
 /// below 16 per SM leave SMs idle (RTX 3090 rows).
@@ -20,6 +20,10 @@ constexpr double kDepthwiseWeightMultiple = 60, kDepthwiseWeightPerSm = 16;
 /// Winograd's filter transform, in units of what its bytes would take: short strided rows of 3x3 taps
 /// (fitted on rows with few pixels and many channels).
 constexpr double kFilterTransform = 8;
+
+/// Part of the activations that TF32 convolutions in nchw transpose: cuDNN has TF32 kernels that read nchw, and
+/// ResNet-50's published TF32 throughput on five GPUs lies half-way between all and none (docs/time-model.md).
+constexpr double kTf32Transposed = 0.5;
 
 /// Everything a rule needs, with transposed convolutions turned into the ordinary one that they mirror.
 struct Geometry {
@@ -125,7 +129,8 @@ RawCost dense_cost(const Kernel& kernel, const Geometry& g, const Device& device
   cost.memory = memory_seconds(bytes_of(kernel), cost.cost_class, device, coefficients);
   if (tensor && !g.channels_last) {
     // Tensor-core kernels want channels-last: cuDNN transposes both activations, in and out.
-    const double bytes = 2 * size_of(kernel.dtype) * (g.in_elements() + g.out_elements());
+    const double share = kernel.unit == MathUnit::kTf32Tensor ? kTf32Transposed : 1;
+    const double bytes = share * 2 * size_of(kernel.dtype) * (g.in_elements() + g.out_elements());
     cost.latency = memory_seconds(bytes, CostClass::kLayoutTranspose, device, coefficients) +
                    2e-6 * coefficients.kernel.launch_us;
   }

@@ -188,7 +188,10 @@ TEST(KernelCost, UnalignedRowsSlowTensorCoresOnly) {
     kernel.dtype = unit == MathUnit::kFp32 ? DType::kF32 : DType::kF16;
     return cost_of(kernel, gpu, c).time.count();
   };
-  EXPECT_NEAR(time(511, MathUnit::kFp16Tensor) / time(512, MathUnit::kFp16Tensor), 2.0, 0.01);
+  const double aligned = time(512, MathUnit::kFp16Tensor);
+  EXPECT_NEAR(time(510, MathUnit::kFp16Tensor) / aligned, 2.0, 0.01);                // 4 bytes
+  EXPECT_NEAR(time(508, MathUnit::kFp16Tensor) / aligned, std::sqrt(2.0), 0.02);     // 8 bytes
+  EXPECT_NEAR(time(511, MathUnit::kFp16Tensor) / aligned, std::pow(2.0, 1.5), 0.02); // 2 bytes
   EXPECT_NEAR(time(511, MathUnit::kFp32) / time(512, MathUnit::kFp32), 1.0, 0.01);
 }
 

@@ -35,6 +35,15 @@ void count_oddities(const Program& program, const std::vector<KernelCost>& costs
   }
 }
 
+/// All ranks wait for the slowest before the optimizer step.
+void add_straggling(double share, StepTime& out) {
+  if (out.communication.count() <= 0) return;
+  const Nanos wait = share * out.total;
+  out.total += wait;
+  out.exposed_communication += wait;
+  out.phase_elapsed[static_cast<std::size_t>(StepPhase::kBackward)] += wait;
+}
+
 /// Times the arithmetic of one steady iteration against the data sheet.
 void add_utilization(const Program& program, const Machine& machine, StepTime& out) {
   std::array<double, kMathUnits> flops{};
@@ -91,6 +100,7 @@ StepTime predict_step(const Program& program, const Machine& machine, const Coef
     out.phase_device[p] = Nanos(steady.phase_device[p]);
     out.phase_elapsed[p] = Nanos(steady.phase_elapsed[p]);
   }
+  add_straggling(coefficients.collective.straggler, out);
   add_utilization(program, machine, out);
   count_oddities(program, costs, model.device(), out.diagnostics);
   add_band(program, costs, model, all_reduce, out);

@@ -30,7 +30,7 @@ struct StepTime {
   Nanos copy;         ///< host-to-device copies, hidden or not
   Nanos exposed_copy; ///< of those, what the compute stream waited for or executed itself
   Nanos communication;          ///< sum of collectives
-  Nanos exposed_communication;  ///< of that, what the optimizer step waited for
+  Nanos exposed_communication;  ///< what the optimizer step waited for: collectives, and the slowest rank
   std::array<Nanos, kStepPhases> phase_device{};   ///< kernel time by phase
   std::array<Nanos, kStepPhases> phase_elapsed{};  ///< device clock by phase, idle time included; sums to total
   double busy = 0;    ///< share of the step in which a kernel runs: what nvidia-smi shows

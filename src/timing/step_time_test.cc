@@ -141,6 +141,15 @@ TEST(StepTime, CollectivesSlowTheKernelsBesideThem) {
   EXPECT_NEAR(us(step.exposed_communication), 15, 1e-6);
 }
 
+TEST(StepTime, RanksWaitForTheSlowest) {
+  Coefficients c = wired();
+  c.collective.straggler = 0.1;
+  const StepTime step = predict_step(with_buckets(), two_linked(), c);
+  EXPECT_NEAR(us(step.total), 77, 1e-6);
+  EXPECT_NEAR(us(step.exposed_communication), 32, 1e-6);
+  EXPECT_NEAR(us(predict_step(with_buckets(), machine_of(1), c).total), 45, 1e-6);  // alone: no wait
+}
+
 TEST(StepTime, CopiesHideOnlyBesideCompute) {
   Program program;
   Kernel copy = moving(30, StepPhase::kLoad);

@@ -29,6 +29,7 @@ inline Coefficients ideal() {
   c.host = {0, 0, 0, 0, 0, 0, 0, 0.5};
   c.copy = {1, 0.5, 0};
   c.collective.contention = 0;
+  c.collective.straggler = 0;
   return c;
 }
 
