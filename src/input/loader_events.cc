@@ -60,7 +60,7 @@ class Player {
  public:
   explicit Player(const LoaderModel& model)
       : model_(model),
-        cpu_(model.cores, model.slowdown_per_core),
+        cpu_(model.cores, model.slowdown_per_core, model.oversubscription),
         disk_(model.disk_capacity, 0),
         cost_(model.sample),
         random_(model.seed),

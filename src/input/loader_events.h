@@ -16,7 +16,7 @@ struct LoaderModel {
   int workers = 0, prefetch = 2, ranks = 1;
   bool pin = false, in_order = true, forks = true;
   int run_ahead = 1;             ///< steps the loop may be ahead of the GPU; 0: it waits for each
-  double cores = 1, slowdown_per_core = 0;
+  double cores = 1, slowdown_per_core = 0, oversubscription = 0;
   double disk_per_sample = 0;    ///< seconds of storage time a sample, one reader
   double disk_capacity = 1;      ///< readers that the storage serves at full speed
   std::vector<double> sample;    ///< CPU seconds of one sample, the distribution

@@ -47,6 +47,8 @@ void read_transport(const Json& root, TransportCoefficients& out, std::string& b
   out.per_tensor_worker = ms("per_tensor_worker_ms");
   out.collate_shared_ns = coefficient(json, "collate_shared_ns_per_byte", bad);
   out.collate_private_ns = coefficient(json, "collate_private_ns_per_byte", bad);
+  out.sample_fault_ns = coefficient(json, "sample_fault_ns_per_byte", bad);
+  out.oversubscription = coefficient(json, "oversubscription", bad);
   out.collate_per_sample = ms("collate_per_sample_ms");
   out.fork_per_worker = ms("fork_per_worker_ms");
   out.worker_startup = ms("worker_startup_ms");
@@ -81,7 +83,7 @@ TransportCoefficients scaled(TransportCoefficients t, double factor) {
                       &t.epoch_reset}) {
     *time = *time * factor;
   }
-  for (double* rate : {&t.per_byte_main_ns, &t.collate_shared_ns, &t.collate_private_ns}) *rate *= factor;
+  for (double* rate : {&t.per_byte_main_ns, &t.collate_shared_ns, &t.collate_private_ns, &t.sample_fault_ns}) *rate *= factor;
   return t;
 }
 

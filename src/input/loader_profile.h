@@ -25,6 +25,10 @@ struct TransportCoefficients {
   Nanos per_tensor_worker;     ///< exporting one tensor
   double collate_shared_ns = 0;   ///< a byte, worker: stack into fresh shared memory, page faults included
   double collate_private_ns = 0;  ///< a byte, in-process (workers = 0)
+  /// A byte of a sample: memory that glibc has given back to the system and faults in again for each sample.
+  double sample_fault_ns = 0;
+  /// CPU time that a process loses to cold caches with twice as many runnable processes as cores, as a share.
+  double oversubscription = 0;
   Nanos collate_per_sample;    ///< walking the list of samples
   Nanos fork_per_worker;       ///< main, serial, at the start of an epoch without persistent workers
   Nanos worker_startup;        ///< from fork until a worker takes its first index

@@ -22,6 +22,11 @@ constexpr double kSaturated = 0.92;
 /// alone. An assumption, on the low side for solid-state storage.
 constexpr double kUnknownDiskReaders = 4;
 
+/// glibc keeps freed memory for the next samples once it has seen a freed block as large as a batch, but
+/// only up to this size (malloc's DEFAULT_MMAP_THRESHOLD_MAX on 64 bits). A worker's batches live in shared
+/// memory, so it never sees one.
+constexpr double kHeapKept = 32.0 * 1024 * 1024;
+
 double in_seconds(Nanos t) { return seconds(t); }
 
 std::int64_t pow2_at_least(std::int64_t bytes) {
@@ -83,13 +88,15 @@ LoaderModel model_of(const LoaderSettings& settings, const SampleCost& cost, con
   model.run_ahead = consumer.consumption == Consumption::kBlocking ? 0 : 1;
   model.cores = std::max(1e-3, host.cores);
   model.slowdown_per_core = cost.slowdown_per_core;
+  model.oversubscription = t.oversubscription;
   const Disk disk = disk_of(cost, host, cached_share(cost.dataset_bytes, host.memory));
   model.disk_per_sample = disk.per_sample;
   model.disk_capacity = disk.readers;
   for (const Nanos time : cost.cpu) model.sample.push_back(cpu(time));
   const double tensors = cost.tensors;
   if (settings.workers > 0) {
-    model.collate_sample = cpu(t.collate_per_sample) + 1e-9 * t.collate_shared_ns * bytes / speed;
+    model.collate_sample =
+        cpu(t.collate_per_sample) + 1e-9 * (t.collate_shared_ns + t.sample_fault_ns) * bytes / speed;
     model.worker_batch = cpu(t.per_batch_worker) + tensors * cpu(t.per_tensor_worker);
     model.receive_batch = cpu(t.per_batch_main) + tensors * cpu(t.per_tensor_main);
     model.receive_sample = 1e-9 * t.per_byte_main_ns * bytes / speed;
@@ -98,7 +105,8 @@ LoaderModel model_of(const LoaderSettings& settings, const SampleCost& cost, con
       model.take_batch = cpu(t.per_batch_main);
     }
   } else {
-    model.collate_sample = cpu(t.collate_per_sample) + 1e-9 * t.collate_private_ns * bytes / speed;
+    const double faults = static_cast<double>(settings.batch) * bytes > kHeapKept ? t.sample_fault_ns : 0;
+    model.collate_sample = cpu(t.collate_per_sample) + 1e-9 * (t.collate_private_ns + faults) * bytes / speed;
     if (settings.pin) model.receive_sample = bytes / host.pin_bandwidth;
   }
   model.fork = cpu(t.fork_per_worker);

@@ -52,6 +52,27 @@ TEST(SharedResource, SlowsDownByBusyUnits) {
   EXPECT_DOUBLE_EQ(cores.next_end(0), 1.2);
 }
 
+TEST(SharedResource, CrowdingCostsUpToItsShare) {
+  SharedResource cores(2, 0, 0.1);
+  for (std::uint32_t job = 0; job < 3; ++job) cores.start(0, job, 1.0);
+  EXPECT_DOUBLE_EQ(cores.next_end(0), 1.5 * 1.05);
+  SharedResource crowded(2, 0, 0.1);
+  for (std::uint32_t job = 0; job < 8; ++job) crowded.start(0, job, 1.0);
+  EXPECT_DOUBLE_EQ(crowded.next_end(0), 4 * 1.1);
+}
+
+TEST(Simulation, SamplesFaultTheirMemoryInAgain) {
+  SampleCost cost = plain();
+  cost.transport.sample_fault_ns = 1e6 / kPicture;  // 1 ms a sample
+  const auto in_process = [&](std::int64_t batch) {
+    return interval_ms({.batch = batch, .workers = 0, .pin = false}, cost, {.cores = 4}, blocking(0)) /
+           static_cast<double>(batch);
+  };
+  EXPECT_NEAR(in_process(32), 4, 1e-6);   // 19 MB: glibc keeps it
+  EXPECT_NEAR(in_process(128), 5, 1e-6);  // 77 MB: it does not
+  EXPECT_NEAR(interval_ms({.batch = 32, .workers = 1, .pin = false}, cost, {.cores = 4}, blocking(0)), 32 * 5, 1e-6);
+}
+
 TEST(SharedResource, FractionOfACore) {
   SharedResource quota(0.5, 0);
   quota.start(0, 1, 1.0);

@@ -43,6 +43,8 @@ LoaderForecast forecast(const Row& row) {
                     .per_tensor_worker = {},
                     .collate_shared_ns = collate_ns,
                     .collate_private_ns = collate_ns,
+                    .sample_fault_ns = 0,  // within the CPU time a sample of these rows
+                    .oversubscription = 0,
                     .collate_per_sample = {},
                     .fork_per_worker = 10.0 * kMillisecond,
                     .worker_startup = 15.0 * kMillisecond,

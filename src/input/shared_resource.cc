@@ -6,7 +6,9 @@ namespace stoker {
 
 double SharedResource::rate() const {
   const auto n = static_cast<double>(jobs_.size());
-  return std::min(1.0, capacity_ / n) / (1 + slowdown_ * std::max(0.0, in_use() - 1));
+  const double crowding = std::clamp(n / capacity_ - 1, 0.0, 1.0);
+  return std::min(1.0, capacity_ / n) /
+         (1 + slowdown_ * std::max(0.0, in_use() - 1) + oversubscription_ * crowding);
 }
 
 double SharedResource::in_use() const { return std::min(capacity_, static_cast<double>(jobs_.size())); }
