@@ -31,8 +31,8 @@ def capture(what, out=None, *, precision="fp32", mode=None, batch=None, name=Non
     options     arguments for the capture function or the model's constructor
     fixed       dimensions to hold at one size, {"seq_len": 128}
 
-    A spec (a string) is captured in a process of its own. An object is captured in this one, which becomes useless
-    for real CUDA work if there is no GPU; import stoker and capture before importing torch to get CUDA's dispatch.
+    A spec (a string) is captured in a process of its own. An object is captured in this one, with CUDA's dispatch if
+    stoker.device.prepare() ran before torch was imported, else on fake CPU tensors (said, and marked in the result).
     Raises CaptureError.
     """
     from . import front
