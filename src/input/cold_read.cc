@@ -23,7 +23,8 @@ constexpr Bytes kReadBuffer = std::int64_t{64} * kKiB;
 
 class File {
  public:
-  explicit File(const std::filesystem::path& path) : handle_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {}
+  explicit File(const std::filesystem::path& path)
+      : handle_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {}
   ~File() {
     if (handle_ >= 0) ::close(handle_);
   }
@@ -62,8 +63,8 @@ void forget(const std::vector<PictureFile>& files) {
   }
 }
 
-/// ms = seek + bytes / bandwidth by least squares; not separable when sizes hardly differ or noise hides
-/// the slope.
+/// ms = seek + bytes / bandwidth by least squares; not separable when sizes hardly differ or noise
+/// hides the slope.
 void fit_reads(const std::vector<double>& bytes, const std::vector<double>& ms, ReadFacts& facts) {
   const auto n = static_cast<double>(bytes.size());
   double sx = 0, sy = 0, sxx = 0, sxy = 0;
@@ -110,7 +111,8 @@ double ms_of_readers(std::span<const PictureFile> files, Nanos deadline) {
     });
   }
   for (std::thread& reader : readers) reader.join();
-  return done.load() == 0 ? 0 : milliseconds(wall_time() - start) / static_cast<double>(done.load());
+  return done.load() == 0 ? 0
+                          : milliseconds(wall_time() - start) / static_cast<double>(done.load());
 }
 
 }  // namespace
@@ -125,7 +127,8 @@ double resident_share(const std::vector<PictureFile>& files) {
   return sum.all == 0 ? 0 : sum.resident / sum.all;
 }
 
-ReadFacts measure_cold_reads(const std::vector<PictureFile>& files, Nanos deadline, Bytes max_read) {
+ReadFacts measure_cold_reads(const std::vector<PictureFile>& files, Nanos deadline,
+                             Bytes max_read) {
   ReadFacts facts;
   facts.resident_share = resident_share(files);
   forget(files);
@@ -147,9 +150,11 @@ ReadFacts measure_cold_reads(const std::vector<PictureFile>& files, Nanos deadli
   facts.cold_measured = true;
   fit_reads(bytes, ms, facts);
   if (half < files.size() && ms.size() == half && wall_time() < deadline) {
-    const std::span<const PictureFile> rest(files.begin() + static_cast<std::ptrdiff_t>(half), files.end());
+    const std::span<const PictureFile> rest(files.begin() + static_cast<std::ptrdiff_t>(half),
+                                            files.end());
     const double together = ms_of_readers(rest, deadline);
-    if (together > 0) facts.cold_speedup = std::clamp(facts.cold_ms / together, 1.0, double{kReaders});
+    if (together > 0)
+      facts.cold_speedup = std::clamp(facts.cold_ms / together, 1.0, double{kReaders});
   }
   return facts;
 }

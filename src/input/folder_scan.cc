@@ -19,7 +19,8 @@ namespace stoker {
 namespace {
 
 /// What torchvision's ImageFolder takes besides JPEG, and GIF.
-constexpr std::string_view kOtherPictures[] = {"png", "bmp", "webp", "gif", "tif", "tiff", "ppm", "pgm"};
+constexpr std::string_view kOtherPictures[] = {"png", "bmp",  "webp", "gif",
+                                               "tif", "tiff", "ppm",  "pgm"};
 constexpr std::string_view kJpegs[] = {"jpg", "jpeg", "jpe", "jfif"};
 
 /// Lower-case extension without its dot.
@@ -52,8 +53,9 @@ class Walk {
       list(folder);
     }
     if (!listing_.complete) {
-      listing_.diagnostics.add("listing_cut_off", Severity::kWarning,
-                               "The folder holds more entries than were listed: counts are lower bounds.");
+      listing_.diagnostics.add(
+          "listing_cut_off", Severity::kWarning,
+          "The folder holds more entries than were listed: counts are lower bounds.");
     }
   }
 
@@ -68,8 +70,9 @@ class Walk {
   }
 
   void unreadable() {
-    listing_.diagnostics.add("unreadable_folder", Severity::kWarning,
-                             "Folders that could not be opened were left out; check their permissions.");
+    listing_.diagnostics.add(
+        "unreadable_folder", Severity::kWarning,
+        "Folders that could not be opened were left out; check their permissions.");
   }
 
   void list(const std::filesystem::path& folder) {
@@ -156,7 +159,8 @@ void measure_sizes(std::vector<std::filesystem::path> paths, FolderListing& list
   double sum = 0, squares = 0;
   for (const double size : sizes) sum += size;
   listing.mean_bytes = sum / static_cast<double>(sizes.size());
-  for (const double size : sizes) squares += (size - listing.mean_bytes) * (size - listing.mean_bytes);
+  for (const double size : sizes)
+    squares += (size - listing.mean_bytes) * (size - listing.mean_bytes);
   listing.sd_bytes = std::sqrt(squares / static_cast<double>(sizes.size()));
   std::sort(sizes.begin(), sizes.end());
   listing.median_bytes = sizes[sizes.size() / 2];
@@ -179,7 +183,8 @@ std::string what_was_found(const FolderListing& listing) {
   std::string out;
   const auto append = [&](std::int64_t count, const std::string& what) {
     if (count == 0) return;
-    out += (out.empty() ? "" : ", ") + with_commas(count) + " " + what + (count == 1 ? " file" : " files");
+    out += (out.empty() ? "" : ", ") + with_commas(count) + " " + what +
+           (count == 1 ? " file" : " files");
   };
   for (const auto& [ending, count] : listing.other_pictures) append(count, "." + ending);
   append(listing.other_files, "other");
@@ -188,11 +193,14 @@ std::string what_was_found(const FolderListing& listing) {
 
 }  // namespace
 
-Result<FolderListing> scan_folder(const std::filesystem::path& folder, const FolderScanOptions& options) {
+Result<FolderListing> scan_folder(const std::filesystem::path& folder,
+                                  const FolderScanOptions& options) {
   struct stat info {};
   if (::stat(folder.c_str(), &info) != 0) {
-    if (errno == ENOENT) return fail(ErrorCode::kNotFound, "no such folder; check the path", folder.string());
-    return fail(ErrorCode::kIo, std::string("cannot be opened: ") + std::strerror(errno), folder.string());
+    if (errno == ENOENT)
+      return fail(ErrorCode::kNotFound, "no such folder; check the path", folder.string());
+    return fail(ErrorCode::kIo, std::string("cannot be opened: ") + std::strerror(errno),
+                folder.string());
   }
   if (!S_ISDIR(info.st_mode)) {
     return fail(ErrorCode::kBadInput, "is not a folder; give the folder that holds the pictures",
@@ -223,9 +231,9 @@ Result<FolderListing> scan_folder(const std::filesystem::path& folder, const Fol
   std::int64_t others = 0;
   for (const auto& [ending, count] : listing.other_pictures) others += count;
   if (others > 0) {
-    listing.diagnostics.add("pictures_not_probed", Severity::kNote,
-                            "Pictures other than JPEG are not probed; they usually cost several times more.",
-                            others);
+    listing.diagnostics.add(
+        "pictures_not_probed", Severity::kNote,
+        "Pictures other than JPEG are not probed; they usually cost several times more.", others);
   }
   shuffle(listing.sample, options.seed);
   return listing;

@@ -11,7 +11,8 @@ namespace {
 
 TEST(FolderScan, CountsWhatItFinds) {
   const ScratchFolder folder;
-  for (int i = 0; i < 5; ++i) folder.write("cat/" + std::to_string(i) + ".jpg", std::string(100 + i, 'x'));
+  for (int i = 0; i < 5; ++i)
+    folder.write("cat/" + std::to_string(i) + ".jpg", std::string(100 + i, 'x'));
   folder.write("dog/deeper/one.JPEG", std::string(500, 'x'));
   folder.write("dog/one.png", "x");
   folder.write("dog/two.PNG", "x");
@@ -62,7 +63,8 @@ TEST(FolderScan, FollowsLinksToFilesAndFolders) {
 
 TEST(FolderScan, ExtrapolatesFromASample) {
   const ScratchFolder folder;
-  for (int i = 0; i < 300; ++i) folder.write(std::to_string(i) + ".jpg", std::string(1000 + i % 10, 'x'));
+  for (int i = 0; i < 300; ++i)
+    folder.write(std::to_string(i) + ".jpg", std::string(1000 + i % 10, 'x'));
   const Result<FolderListing> listing = scan_folder(folder.path(), {.sample = 50});
   ASSERT_TRUE(listing) << listing.error().text();
   EXPECT_EQ(listing->jpeg_files, 300);
@@ -73,8 +75,11 @@ TEST(FolderScan, ExtrapolatesFromASample) {
 
 TEST(FolderScan, SampleIsUniformAndFixedByItsSeed) {
   const ScratchFolder folder;
-  for (int i = 0; i < 200; ++i) folder.write((i < 100 ? "a/" : "b/") + std::to_string(i) + ".jpg", "x");
-  const auto sample = [&](std::uint64_t seed) { return scan_folder(folder.path(), {.sample = 40, .seed = seed})->sample; };
+  for (int i = 0; i < 200; ++i)
+    folder.write((i < 100 ? "a/" : "b/") + std::to_string(i) + ".jpg", "x");
+  const auto sample = [&](std::uint64_t seed) {
+    return scan_folder(folder.path(), {.sample = 40, .seed = seed})->sample;
+  };
   const std::vector<PictureFile> first = sample(7), again = sample(7), other = sample(8);
   int from_a = 0;
   bool same = true, differs = false;
@@ -126,7 +131,8 @@ TEST(FolderScan, SaysWhatIsWrongWithAFolder) {
     const Result<FolderListing> listing = scan_folder(path);
     return listing ? std::string("no error") : listing.error().text();
   };
-  EXPECT_EQ(text_of(folder.path() / "missing"), (folder.path() / "missing").string() + ": no such folder; check the path");
+  EXPECT_EQ(text_of(folder.path() / "missing"),
+            (folder.path() / "missing").string() + ": no such folder; check the path");
   EXPECT_NE(text_of(folder.write("file.jpg", "x")).find("is not a folder"), std::string::npos);
   const ScratchFolder empty;
   EXPECT_NE(text_of(empty.path()).find("holds no JPEG files (found no files)"), std::string::npos);
@@ -134,7 +140,8 @@ TEST(FolderScan, SaysWhatIsWrongWithAFolder) {
   others.write("a.png", "x");
   others.write("b.png", "x");
   others.write("c.txt", "x");
-  EXPECT_NE(text_of(others.path()).find("found 2 .png files, 1 other file"), std::string::npos) << text_of(others.path());
+  EXPECT_NE(text_of(others.path()).find("found 2 .png files, 1 other file"), std::string::npos)
+      << text_of(others.path());
   const ScratchFolder hollow;
   hollow.write("a.jpg", "");
   EXPECT_NE(text_of(hollow.path()).find("none of its 1 JPEG files can be used"), std::string::npos);

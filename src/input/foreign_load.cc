@@ -52,19 +52,21 @@ ForeignLoad LoadMeter::finish() const {
   load.wall_per_cpu = std::max(1.0, wall / cpu);
   load.run_queue_share = std::clamp((run_queue_wait() - queued_) / wall, 0.0, 1.0);
   const CpuTicks ticks = machine_ticks();
-  if (ticks.all > ticks_) load.steal_share = std::clamp((ticks.steal - steal_) / (ticks.all - ticks_), 0.0, 1.0);
-  load.disturbed = load.wall_per_cpu > kDisturbedWallPerCpu || load.run_queue_share > kDisturbedShare ||
-                   load.steal_share > kDisturbedShare;
+  if (ticks.all > ticks_)
+    load.steal_share = std::clamp((ticks.steal - steal_) / (ticks.all - ticks_), 0.0, 1.0);
+  load.disturbed = load.wall_per_cpu > kDisturbedWallPerCpu ||
+                   load.run_queue_share > kDisturbedShare || load.steal_share > kDisturbedShare;
   return load;
 }
 
 std::string foreign_load_warning(const ForeignLoad& load) {
   if (!load.disturbed) return {};
   char text[240];
-  std::snprintf(text, sizeof text,
-                "The machine was busy while it was measured (%.0f %% more wall than CPU time, %.0f %% of the "
-                "time in the run queue, %.0f %% stolen): repeat the probe on a quiet machine.",
-                (load.wall_per_cpu - 1) * 100, load.run_queue_share * 100, load.steal_share * 100);
+  std::snprintf(
+      text, sizeof text,
+      "The machine was busy while it was measured (%.0f %% more wall than CPU time, %.0f %% of the "
+      "time in the run queue, %.0f %% stolen): repeat the probe on a quiet machine.",
+      (load.wall_per_cpu - 1) * 100, load.run_queue_share * 100, load.steal_share * 100);
   return text;
 }
 

@@ -10,11 +10,12 @@ namespace stoker {
 /// Above this ratio of wall to CPU time of a thread that never sleeps, others were on its core
 /// (docs/input-model.md, "Foreign load").
 inline constexpr double kDisturbedWallPerCpu = 1.10;
-/// Share of the wall time spent in the run queue, or taken by the hypervisor, that counts as disturbed.
+/// Share of the wall time spent in the run queue, or taken by the hypervisor, that counts as
+/// disturbed.
 inline constexpr double kDisturbedShare = 0.05;
 
-/// Watches the calling thread from construction to finish(): how much of the wall time it was kept from
-/// its core. Only Linux' /proc is asked; where a file is missing its share stays zero.
+/// Watches the calling thread from construction to finish(): how much of the wall time it was kept
+/// from its core. Only Linux' /proc is asked; where a file is missing its share stays zero.
 class LoadMeter {
  public:
   LoadMeter();

@@ -48,8 +48,8 @@ CropBox random_crop(int width, int height, Random& random) {
     const int w = static_cast<int>(std::lround(std::sqrt(target * aspect)));
     const int h = static_cast<int>(std::lround(std::sqrt(target / aspect)));
     if (w <= 0 || h <= 0 || w > width || h > height) continue;
-    return {static_cast<int>(random.below(width - w + 1)), static_cast<int>(random.below(height - h + 1)), w,
-            h};
+    return {static_cast<int>(random.below(width - w + 1)),
+            static_cast<int>(random.below(height - h + 1)), w, h};
   }
   const double ratio = static_cast<double>(width) / height;
   int w = width, h = height;
@@ -64,15 +64,20 @@ Nanos thread_cpu_time() { return clock_time(CLOCK_THREAD_CPUTIME_ID); }
 Nanos wall_time() { return clock_time(CLOCK_MONOTONIC); }
 
 std::string_view stage_name(Stage stage) {
-  constexpr std::string_view kNames[kStageCount] = {"read", "decode", "resize", "flip", "to_tensor",
-                                                    "normalize"};
+  constexpr std::string_view kNames[kStageCount] = {"read", "decode",    "resize",
+                                                    "flip", "to_tensor", "normalize"};
   return kNames[static_cast<std::size_t>(stage)];
 }
 
 std::string_view fault_name(PictureFault fault) {
-  constexpr std::string_view kNames[kPictureFaults] = {
-      "none",      "unreadable_picture", "empty_picture",       "not_a_jpeg",
-      "truncated_picture", "corrupt_picture",    "decompression_bomb", "picture_file_too_big"};
+  constexpr std::string_view kNames[kPictureFaults] = {"none",
+                                                       "unreadable_picture",
+                                                       "empty_picture",
+                                                       "not_a_jpeg",
+                                                       "truncated_picture",
+                                                       "corrupt_picture",
+                                                       "decompression_bomb",
+                                                       "picture_file_too_big"};
   return kNames[static_cast<std::size_t>(fault)];
 }
 
@@ -150,8 +155,8 @@ PictureFault ImagePipeline::State::read(const std::filesystem::path& path) {
 PictureFault ImagePipeline::State::decode(SampleRecord& record) {
   if (file_size < 4 || file[0] != 0xFF || file[1] != 0xD8) return PictureFault::kNotJpeg;
   int subsampling = 0, colorspace = 0;
-  if (tjDecompressHeader3(decoder, file.data(), file_size, &record.width, &record.height, &subsampling,
-                          &colorspace) != 0 ||
+  if (tjDecompressHeader3(decoder, file.data(), file_size, &record.width, &record.height,
+                          &subsampling, &colorspace) != 0 ||
       record.width <= 0 || record.height <= 0) {
     return PictureFault::kCorrupt;
   }
@@ -165,8 +170,9 @@ PictureFault ImagePipeline::State::decode(SampleRecord& record) {
   if (picture.size() < count * 3) picture.resize(count * 3);
   if (record.cmyk && cmyk.size() < count * 4) cmyk.resize(count * 4);
   std::uint8_t* out = record.cmyk ? cmyk.data() : picture.data();
-  const int failed = tjDecompress2(decoder, file.data(), file_size, out, record.width, 0, record.height,
-                                   record.cmyk ? TJPF_CMYK : TJPF_RGB, TJFLAG_ACCURATEDCT);
+  const int failed =
+      tjDecompress2(decoder, file.data(), file_size, out, record.width, 0, record.height,
+                    record.cmyk ? TJPF_CMYK : TJPF_RGB, TJFLAG_ACCURATEDCT);
   if (failed != 0) {
     const std::string_view why = tjGetErrorStr2(decoder);
     if (why.find("remature end") != std::string_view::npos) return PictureFault::kTruncated;
@@ -222,7 +228,8 @@ ImagePipeline::~ImagePipeline() = default;
 
 const std::vector<float>& ImagePipeline::output() const { return state_->tensor; }
 
-PictureFault ImagePipeline::run(const std::filesystem::path& path, Random& random, SampleRecord& record) {
+PictureFault ImagePipeline::run(const std::filesystem::path& path, Random& random,
+                                SampleRecord& record) {
   State& state = *state_;
   record = {};
   Nanos mark = thread_cpu_time();
@@ -236,8 +243,8 @@ PictureFault ImagePipeline::run(const std::filesystem::path& path, Random& rando
   if (const PictureFault fault = state.decode(record); fault != PictureFault::kNone) return fault;
   lap(Stage::kDecode);
   const CropBox box = random_crop(record.width, record.height, random);
-  resample_bilinear({state.picture.data(), record.width, record.height}, box, state.options.image_size,
-                    state.buffers, state.scaled);
+  resample_bilinear({state.picture.data(), record.width, record.height}, box,
+                    state.options.image_size, state.buffers, state.scaled);
   lap(Stage::kResize);
   if (random.uniform() < 0.5) state.flip();
   lap(Stage::kFlip);

@@ -42,16 +42,24 @@ struct SampleRecord {
 
 /// Why a picture could not be used.
 enum class PictureFault : std::uint8_t {
-  kNone, kUnreadable, kEmpty, kNotJpeg, kTruncated, kCorrupt, kTooManyPixels, kFileTooBig
+  kNone,
+  kUnreadable,
+  kEmpty,
+  kNotJpeg,
+  kTruncated,
+  kCorrupt,
+  kTooManyPixels,
+  kFileTooBig
 };
 inline constexpr std::size_t kPictureFaults = 8;
 /// Stable counter name and advice for Diagnostics.
 [[nodiscard]] std::string_view fault_name(PictureFault fault);
 [[nodiscard]] std::string_view fault_advice(PictureFault fault);
 
-/// The usual training transform in C++: read, decode to RGB, RandomResizedCrop (area 8-100 %, aspect 3:4
-/// to 4:3, bilinear with antialiasing as Pillow computes it), horizontal flip with probability 1/2, planar
-/// float in [0, 1], normalise. Not thread-safe: one pipeline a thread; buffers are reused.
+/// The usual training transform in C++: read, decode to RGB, RandomResizedCrop (area 8-100 %,
+/// aspect 3:4 to 4:3, bilinear with antialiasing as Pillow computes it), horizontal flip with
+/// probability 1/2, planar float in [0, 1], normalise. Not thread-safe: one pipeline a thread;
+/// buffers are reused.
 class ImagePipeline {
  public:
   explicit ImagePipeline(PipelineOptions options);

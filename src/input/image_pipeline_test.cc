@@ -66,7 +66,8 @@ TEST(ImagePipeline, RefusesFilesAboveTheLimit) {
   ImagePipeline pipeline({.image_size = 8, .max_file = Bytes(100)});
   Random random(1);
   SampleRecord record;
-  EXPECT_EQ(pipeline.run(folder.write("big.jpg", make_jpeg()), random, record), PictureFault::kFileTooBig);
+  EXPECT_EQ(pipeline.run(folder.write("big.jpg", make_jpeg()), random, record),
+            PictureFault::kFileTooBig);
   EXPECT_EQ(pipeline.run(folder.path() / "absent.jpg", random, record), PictureFault::kUnreadable);
   EXPECT_EQ(pipeline.run(folder.path(), random, record), PictureFault::kUnreadable);
 }
@@ -88,7 +89,9 @@ TEST(ImagePipeline, NormalisesAUniformPicture) {
   tjhandle encoder = tjInitCompress();
   unsigned char* out = nullptr;
   unsigned long size = 0;
-  ASSERT_EQ(tjCompress2(encoder, pixels.data(), 64, 0, 64, TJPF_GRAY, &out, &size, TJSAMP_GRAY, 100, 0), 0);
+  ASSERT_EQ(
+      tjCompress2(encoder, pixels.data(), 64, 0, 64, TJPF_GRAY, &out, &size, TJSAMP_GRAY, 100, 0),
+      0);
   const ScratchFolder folder;
   const auto file = folder.write("g.jpg", {reinterpret_cast<char*>(out), size});
   tjFree(out);
@@ -105,15 +108,18 @@ TEST(ImagePipeline, NormalisesAUniformPicture) {
 }
 
 /// The definition, in doubles, one output pixel at a time: a triangle as wide as the reduction.
-double by_definition(const std::vector<std::uint8_t>& pixels, int width, CropBox box, int size, int x, int y, int c) {
-  const double sx = static_cast<double>(box.width) / size, sy = static_cast<double>(box.height) / size;
+double by_definition(const std::vector<std::uint8_t>& pixels, int width, CropBox box, int size,
+                     int x, int y, int c) {
+  const double sx = static_cast<double>(box.width) / size,
+               sy = static_cast<double>(box.height) / size;
   double sum = 0, weights = 0;
   for (int v = 0; v < box.height; ++v) {
     for (int u = 0; u < box.width; ++u) {
       const double wx = 1 - std::abs((u + 0.5 - (x + 0.5) * sx) / std::max(1.0, sx));
       const double wy = 1 - std::abs((v + 0.5 - (y + 0.5) * sy) / std::max(1.0, sy));
       if (wx <= 0 || wy <= 0) continue;
-      sum += wx * wy * pixels[(static_cast<std::size_t>(box.top + v) * width + box.left + u) * 3 + c];
+      sum +=
+          wx * wy * pixels[(static_cast<std::size_t>(box.top + v) * width + box.left + u) * 3 + c];
       weights += wx * wy;
     }
   }
@@ -127,7 +133,8 @@ TEST(Resample, MatchesItsDefinition) {
   for (std::uint8_t& pixel : pixels) pixel = static_cast<std::uint8_t>(random.below(256));
   ResampleBuffers buffers;
   std::vector<std::uint8_t> out;
-  for (const CropBox box : {CropBox{0, 0, 61, 47}, CropBox{10, 5, 9, 11}, CropBox{60, 46, 1, 1}, CropBox{3, 0, 50, 7}}) {
+  for (const CropBox box : {CropBox{0, 0, 61, 47}, CropBox{10, 5, 9, 11}, CropBox{60, 46, 1, 1},
+                            CropBox{3, 0, 50, 7}}) {
     const int size = 13;
     resample_bilinear({pixels.data(), width, height}, box, size, buffers, out);
     for (int y = 0; y < size; ++y) {

@@ -12,11 +12,20 @@
 namespace stoker {
 namespace {
 
-/// Batches up to this size draw each sample; the sum of more is near enough to its first three moments.
+/// Batches up to this size draw each sample; the sum of more is near enough to its first three
+/// moments.
 constexpr std::int64_t kDrawEach = 16;
 
 /// What a job on the cores or the disk belongs to.
-enum class Actor : std::uint32_t { kWorker, kWorkerStart, kMainFork, kMainLoad, kMainReceive, kMainHost, kPin };
+enum class Actor : std::uint32_t {
+  kWorker,
+  kWorkerStart,
+  kMainFork,
+  kMainLoad,
+  kMainReceive,
+  kMainHost,
+  kPin
+};
 
 struct Owner {
   Actor actor;
@@ -29,7 +38,8 @@ std::uint32_t pack(Owner o) {
          static_cast<std::uint32_t>(o.worker);
 }
 Owner unpack(std::uint32_t id) {
-  return {static_cast<Actor>(id >> 28), static_cast<int>(id >> 16 & 0xFFF), static_cast<int>(id & 0xFFFF)};
+  return {static_cast<Actor>(id >> 28), static_cast<int>(id >> 16 & 0xFFF),
+          static_cast<int>(id & 0xFFFF)};
 }
 
 struct Worker {
@@ -43,13 +53,13 @@ enum class MainState { kStarting, kWaiting, kReceiving, kInStep, kDone };
 
 struct Rank {
   std::vector<Worker> workers;
-  std::deque<std::int64_t> results;     ///< finished by workers, not received
-  std::deque<std::int64_t> pin_queue;   ///< waiting for the pin thread
-  std::vector<std::uint8_t> here;       ///< received, not yielded
-  std::vector<int> owner;               ///< the worker that each batch was asked of
+  std::deque<std::int64_t> results;    ///< finished by workers, not received
+  std::deque<std::int64_t> pin_queue;  ///< waiting for the pin thread
+  std::vector<std::uint8_t> here;      ///< received, not yielded
+  std::vector<int> owner;              ///< the worker that each batch was asked of
   std::int64_t pin_current = -1, receiving = -1;
-  std::int64_t sent = 0;                ///< next batch to ask for
-  std::int64_t yielded = 0;             ///< batches given to the loop
+  std::int64_t sent = 0;     ///< next batch to ask for
+  std::int64_t yielded = 0;  ///< batches given to the loop
   int next_worker = 0, forked = 0;
   bool host_busy = false;
   MainState state = MainState::kStarting;
@@ -104,7 +114,7 @@ class Player {
   Random random_;
   double now_ = 0;
   std::vector<Rank> ranks_;
-  std::vector<int> arrived_;         ///< ranks that have batch k (in order of yielding)
+  std::vector<int> arrived_;  ///< ranks that have batch k (in order of yielding)
   std::int64_t steps_begun_ = 0, steps_done_ = 0;
   double step_ends_ = std::numeric_limits<double>::infinity();
   int workers_busy_ = 0;
@@ -206,7 +216,8 @@ void Player::pin_next(int r) {
   if (rank.pin_queue.empty()) return;
   rank.pin_current = rank.pin_queue.front();
   rank.pin_queue.pop_front();
-  const double work = model_.receive_batch + model_.receive_sample * static_cast<double>(samples_of(rank.pin_current));
+  const double work = model_.receive_batch +
+                      model_.receive_sample * static_cast<double>(samples_of(rank.pin_current));
   rank.pin_busy += work;
   start_cpu({Actor::kPin, r, 0}, work);
 }
@@ -250,9 +261,10 @@ void Player::receive_next(int r) {
   rank.state = MainState::kReceiving;
   rank.receiving = rank.results.front();
   rank.results.pop_front();
-  const double work = model_.pin ? model_.take_batch
-                                 : model_.receive_batch + model_.receive_sample *
-                                                              static_cast<double>(samples_of(rank.receiving));
+  const double work =
+      model_.pin ? model_.take_batch
+                 : model_.receive_batch +
+                       model_.receive_sample * static_cast<double>(samples_of(rank.receiving));
   rank.main_busy += work;
   start_cpu({Actor::kMainReceive, r, 0}, work);
 }
@@ -276,7 +288,8 @@ void Player::yield(int r, std::int64_t index) {
 void Player::note(int r) {
   const Rank& rank = ranks_[r];
   trace_.yielded.push_back(now_);
-  trace_.totals.push_back({cpu_.busy(now_), workers_integral_ + workers_busy_ * (now_ - workers_since_),
+  trace_.totals.push_back({cpu_.busy(now_),
+                           workers_integral_ + workers_busy_ * (now_ - workers_since_),
                            disk_.busy(now_), rank.main_busy, rank.pin_busy});
 }
 
@@ -379,11 +392,13 @@ double BatchCost::draw(std::int64_t count, Random& random) const {
   if (sd_ == 0) return mean_ * n;
   if (count <= kDrawEach) {
     double sum = 0;
-    for (std::int64_t i = 0; i < count; ++i) sum += distribution_[random.below(distribution_.size())];
+    for (std::int64_t i = 0; i < count; ++i)
+      sum += distribution_[random.below(distribution_.size())];
     return sum;
   }
   const double z = random.normal();
-  const double skewed = z + skew_ / std::sqrt(n) / 6 * (z * z - 1);  // Cornish and Fisher's first term
+  const double skewed =
+      z + skew_ / std::sqrt(n) / 6 * (z * z - 1);  // Cornish and Fisher's first term
   return std::max(0.0, mean_ * n + sd_ * std::sqrt(n) * skewed);
 }
 

@@ -8,23 +8,24 @@
 
 namespace stoker {
 
-/// The numbers that the event simulation runs on, in seconds; everything above it is units and policy.
+/// The numbers that the event simulation runs on, in seconds; everything above it is units and
+/// policy.
 struct LoaderModel {
-  std::int64_t batches = 0;      ///< a rank loads this many, then stops
-  std::int64_t batch = 1;        ///< samples
-  std::int64_t last_batch = 1;   ///< samples of the last one
+  std::int64_t batches = 0;     ///< a rank loads this many, then stops
+  std::int64_t batch = 1;       ///< samples
+  std::int64_t last_batch = 1;  ///< samples of the last one
   int workers = 0, prefetch = 2, ranks = 1;
   bool pin = false, in_order = true, forks = true;
-  int run_ahead = 1;             ///< steps the loop may be ahead of the GPU; 0: it waits for each
+  int run_ahead = 1;  ///< steps the loop may be ahead of the GPU; 0: it waits for each
   double cores = 1, slowdown_per_core = 0, oversubscription = 0;
-  double disk_per_sample = 0;    ///< seconds of storage time a sample, one reader
-  double disk_capacity = 1;      ///< readers that the storage serves at full speed
-  std::vector<double> sample;    ///< CPU seconds of one sample, the distribution
-  double collate_sample = 0;     ///< CPU seconds a sample, wherever it is collated
-  double worker_batch = 0;       ///< CPU seconds a batch in the worker besides samples and collate
-  double receive_batch = 0;      ///< CPU seconds to receive a batch in main or pin thread
-  double receive_sample = 0;     ///< ... and a sample of it (memory)
-  double take_batch = 0;         ///< CPU seconds of main to take a batch from the pin thread
+  double disk_per_sample = 0;  ///< seconds of storage time a sample, one reader
+  double disk_capacity = 1;    ///< readers that the storage serves at full speed
+  std::vector<double> sample;  ///< CPU seconds of one sample, the distribution
+  double collate_sample = 0;   ///< CPU seconds a sample, wherever it is collated
+  double worker_batch = 0;     ///< CPU seconds a batch in the worker besides samples and collate
+  double receive_batch = 0;    ///< CPU seconds to receive a batch in main or pin thread
+  double receive_sample = 0;   ///< ... and a sample of it (memory)
+  double take_batch = 0;       ///< CPU seconds of main to take a batch from the pin thread
   double fork = 0, startup = 0, reset = 0;
   double step = 0, host_cpu = 0;
   std::uint64_t seed = 1;
@@ -45,8 +46,8 @@ struct LoaderTrace {
 /// Plays one epoch. Pure and deterministic in the model's seed.
 [[nodiscard]] LoaderTrace play_loader(const LoaderModel& model);
 
-/// CPU seconds of `count` samples drawn from `distribution` (mean, deviation and skewness of the sum; drawn
-/// one by one when few).
+/// CPU seconds of `count` samples drawn from `distribution` (mean, deviation and skewness of the
+/// sum; drawn one by one when few).
 class BatchCost {
  public:
   explicit BatchCost(const std::vector<double>& distribution);

@@ -54,13 +54,16 @@ void read_transport(const Json& root, TransportCoefficients& out, std::string& b
   out.worker_startup = ms("worker_startup_ms");
   out.shutdown_per_worker = ms("shutdown_per_worker_ms");
   out.epoch_reset = ms("epoch_reset_ms");
-  out.worker_private = Bytes(static_cast<std::int64_t>(coefficient(json, "worker_private_mb", bad) * 1e6));
+  out.worker_private =
+      Bytes(static_cast<std::int64_t>(coefficient(json, "worker_private_mb", bad) * 1e6));
 }
 
 }  // namespace
 
 double core_slowness(const LoaderProfile& profile, const Probe& probe) {
-  const auto mean = [&](Stage stage) { return probe.stage_ms[static_cast<std::size_t>(stage)].mean; };
+  const auto mean = [&](Stage stage) {
+    return probe.stage_ms[static_cast<std::size_t>(stage)].mean;
+  };
   const double pixels = static_cast<double>(probe.image_size) * probe.image_size;
   const double here = 1e6 * (mean(Stage::kToTensor) + mean(Stage::kNormalize)) / pixels;
   if (profile.native_ns_per_pixel <= 0 || here <= 0) return 1;
@@ -78,12 +81,14 @@ Nanos loader_cost(const LoaderProfile& profile, const SampleRecord& record, doub
 }
 
 TransportCoefficients scaled(TransportCoefficients t, double factor) {
-  for (Nanos* time : {&t.per_batch_main, &t.per_tensor_main, &t.per_batch_worker, &t.per_tensor_worker,
-                      &t.collate_per_sample, &t.fork_per_worker, &t.worker_startup, &t.shutdown_per_worker,
-                      &t.epoch_reset}) {
+  for (Nanos* time : {&t.per_batch_main, &t.per_tensor_main, &t.per_batch_worker,
+                      &t.per_tensor_worker, &t.collate_per_sample, &t.fork_per_worker,
+                      &t.worker_startup, &t.shutdown_per_worker, &t.epoch_reset}) {
     *time = *time * factor;
   }
-  for (double* rate : {&t.per_byte_main_ns, &t.collate_shared_ns, &t.collate_private_ns, &t.sample_fault_ns}) *rate *= factor;
+  for (double* rate :
+       {&t.per_byte_main_ns, &t.collate_shared_ns, &t.collate_private_ns, &t.sample_fault_ns})
+    *rate *= factor;
   return t;
 }
 
@@ -92,8 +97,8 @@ Result<LoaderProfile> read_loader_profile(const std::filesystem::path& path) {
   if (!text) return tl::unexpected(text.error());
   const Json root = Json::parse(*text, nullptr, /*allow_exceptions=*/false);
   const auto refuse = [&](const std::string& why) {
-    return fail(ErrorCode::kBadInput, why + "; restore it or fit it anew with scripts/measure-loader",
-                path.string());
+    return fail(ErrorCode::kBadInput,
+                why + "; restore it or fit it anew with scripts/measure-loader", path.string());
   };
   if (!root.is_object() || !root.contains("format") || root["format"] != "stoker-loader-profile") {
     return refuse("is not a loader profile");

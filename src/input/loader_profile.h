@@ -18,32 +18,38 @@ struct StageCoefficients {
 
 /// What moving finished batches costs a DataLoader, on the machine of the profile. CPU times.
 struct TransportCoefficients {
-  Nanos per_batch_main;        ///< queue, unpickling, bookkeeping in the receiving process or pin thread
-  Nanos per_tensor_main;       ///< receiving one tensor's file descriptor and mapping it
-  double per_byte_main_ns = 0; ///< unmapping a used batch: its pages are given back in the main process
-  Nanos per_batch_worker;      ///< index, pickling, queue
-  Nanos per_tensor_worker;     ///< exporting one tensor
-  double collate_shared_ns = 0;   ///< a byte, worker: stack into fresh shared memory, page faults included
+  Nanos per_batch_main;   ///< queue, unpickling, bookkeeping in the receiving process or pin thread
+  Nanos per_tensor_main;  ///< receiving one tensor's file descriptor and mapping it
+  /// unmapping a used batch: its pages are given back in the main process
+  double per_byte_main_ns = 0;
+  Nanos per_batch_worker;   ///< index, pickling, queue
+  Nanos per_tensor_worker;  ///< exporting one tensor
+  /// a byte, worker: stack into fresh shared memory, page faults included
+  double collate_shared_ns = 0;
   double collate_private_ns = 0;  ///< a byte, in-process (workers = 0)
-  /// A byte of a sample: memory that glibc has given back to the system and faults in again for each sample.
+  /// A byte of a sample: memory that glibc has given back to the system and faults in again for
+  /// each sample.
   double sample_fault_ns = 0;
-  /// CPU time that a process loses to cold caches with twice as many runnable processes as cores, as a share.
+  /// CPU time that a process loses to cold caches with twice as many runnable processes as cores,
+  /// as a share.
   double oversubscription = 0;
-  Nanos collate_per_sample;    ///< walking the list of samples
-  Nanos fork_per_worker;       ///< main, serial, at the start of an epoch without persistent workers
-  Nanos worker_startup;        ///< from fork until a worker takes its first index
-  Nanos shutdown_per_worker;   ///< joining a worker at the end of an epoch
-  Nanos epoch_reset;           ///< restarting persistent workers
-  Bytes worker_private;        ///< memory of one worker that it does not share with its parent
+  Nanos collate_per_sample;   ///< walking the list of samples
+  Nanos fork_per_worker;      ///< main, serial, at the start of an epoch without persistent workers
+  Nanos worker_startup;       ///< from fork until a worker takes its first index
+  Nanos shutdown_per_worker;  ///< joining a worker at the end of an epoch
+  Nanos epoch_reset;          ///< restarting persistent workers
+  Bytes worker_private;       ///< memory of one worker that it does not share with its parent
 };
 
-/// How the loaders that people run (Pillow + torchvision in a PyTorch DataLoader) relate to what the probe
-/// measures in C++. Fitted by scripts/measure-loader, shipped as data/coefficients/input.json.
+/// How the loaders that people run (Pillow + torchvision in a PyTorch DataLoader) relate to what
+/// the probe measures in C++. Fitted by scripts/measure-loader, shipped as
+/// data/coefficients/input.json.
 struct LoaderProfile {
   PerStage<StageCoefficients> stage{};
   TransportCoefficients transport;
-  /// Our to_tensor and normalize stages on the profile's machine, CPU ns a pixel of the output: what a probe
-  /// of another machine measures for the same work tells how much slower its cores are.
+  /// Our to_tensor and normalize stages on the profile's machine, CPU ns a pixel of the output:
+  /// what a probe of another machine measures for the same work tells how much slower its cores
+  /// are.
   double native_ns_per_pixel = 0;
   double held_out_mape = 0;  ///< percent, cost of a sample, pictures that the fit did not see
   std::string basis;         ///< "Pillow 13.0, torchvision 0.29 on Xeon 2.6 GHz, 2026-11-27"
@@ -52,9 +58,10 @@ struct LoaderProfile {
 /// CPU time on the probed machine / on the profile's machine; 1 when the two cannot be compared.
 [[nodiscard]] double core_slowness(const LoaderProfile& profile, const Probe& probe);
 
-/// Cost of one picture in the Python loader of a machine whose cores are `slowness` times slower than the
-/// profile's. The native times carry their own machine's speed; the constants are scaled.
-[[nodiscard]] Nanos loader_cost(const LoaderProfile& profile, const SampleRecord& record, double slowness);
+/// Cost of one picture in the Python loader of a machine whose cores are `slowness` times slower
+/// than the profile's. The native times carry their own machine's speed; the constants are scaled.
+[[nodiscard]] Nanos loader_cost(const LoaderProfile& profile, const SampleRecord& record,
+                                double slowness);
 
 /// All CPU times multiplied.
 [[nodiscard]] TransportCoefficients scaled(TransportCoefficients transport, double factor);

@@ -13,7 +13,8 @@ namespace {
 
 Probe two_pictures() {
   Probe probe;
-  probe.dataset = {.name = "pets", .files = 1000, .total_bytes = Bytes(5'000'000), .mean_bytes = 5000};
+  probe.dataset = {
+      .name = "pets", .files = 1000, .total_bytes = Bytes(5'000'000), .mean_bytes = 5000};
   probe.image_size = 100;
   for (const double decode : {1.0, 3.0}) {
     SampleRecord sample;
@@ -43,7 +44,8 @@ TEST(LoaderProfile, TurnsNativeCostsIntoLoaderCosts) {
   const LoaderProfile profile = simple_profile();
   const Probe probe = two_pictures();
   EXPECT_DOUBLE_EQ(milliseconds(loader_cost(profile, probe.samples[0], 1)), 0.5 + 2 * 1 + 4 * 0.5);
-  EXPECT_DOUBLE_EQ(milliseconds(loader_cost(profile, probe.samples[1], 3)), 3 * 0.5 + 2 * 3 + 3 * 4 * 0.5);
+  EXPECT_DOUBLE_EQ(milliseconds(loader_cost(profile, probe.samples[1], 3)),
+                   3 * 0.5 + 2 * 3 + 3 * 4 * 0.5);
   EXPECT_NEAR(core_slowness(profile, probe), 2, 1e-12);
   EXPECT_EQ(core_slowness({}, probe), 1);
 }
@@ -72,8 +74,8 @@ TEST(SampleCost, ADisturbedProbeWidensTheBand) {
 }
 
 TEST(LoaderProfile, TheShippedOneIsSound) {
-  const Result<LoaderProfile> profile =
-      read_loader_profile(std::filesystem::path(STOKER_SOURCE_DIR) / "data" / "coefficients" / "input.json");
+  const Result<LoaderProfile> profile = read_loader_profile(
+      std::filesystem::path(STOKER_SOURCE_DIR) / "data" / "coefficients" / "input.json");
   ASSERT_TRUE(profile) << profile.error().text();
   EXPECT_FALSE(profile->basis.empty());
   EXPECT_GT(profile->held_out_mape, 0);
@@ -84,7 +86,8 @@ TEST(LoaderProfile, TheShippedOneIsSound) {
 }
 
 TEST(LoaderProfile, DamageIsNamed) {
-  std::ifstream file(std::filesystem::path(STOKER_SOURCE_DIR) / "data" / "coefficients" / "input.json");
+  std::ifstream file(std::filesystem::path(STOKER_SOURCE_DIR) / "data" / "coefficients" /
+                     "input.json");
   std::stringstream whole;
   whole << file.rdbuf();
   const ScratchFolder folder;
@@ -101,11 +104,15 @@ TEST(LoaderProfile, DamageIsNamed) {
   EXPECT_EQ(text_of(whole.str()), "no error");
   EXPECT_NE(text_of(whole.str().substr(0, 300)).find("is not a loader profile"), std::string::npos);
   EXPECT_NE(text_of("{}").find("is not a loader profile"), std::string::npos);
-  EXPECT_NE(text_of(replaced("\"fork_per_worker_ms\"", "\"fork\"")).find("\"fork_per_worker_ms\" is missing"),
+  EXPECT_NE(text_of(replaced("\"fork_per_worker_ms\"", "\"fork\""))
+                .find("\"fork_per_worker_ms\" is missing"),
             std::string::npos);
-  EXPECT_NE(text_of(replaced("\"collate_shared_ns_per_byte\": ", "\"collate_shared_ns_per_byte\": -")).find("negative"),
+  EXPECT_NE(
+      text_of(replaced("\"collate_shared_ns_per_byte\": ", "\"collate_shared_ns_per_byte\": -"))
+          .find("negative"),
+      std::string::npos);
+  EXPECT_NE(text_of(replaced("\"basis\"", "\"base\"")).find("\"basis\" is missing"),
             std::string::npos);
-  EXPECT_NE(text_of(replaced("\"basis\"", "\"base\"")).find("\"basis\" is missing"), std::string::npos);
   const Result<LoaderProfile> missing = read_loader_profile(folder.path() / "none.json");
   ASSERT_FALSE(missing);
 }

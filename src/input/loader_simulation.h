@@ -11,9 +11,9 @@ namespace stoker {
 
 /// The arguments of torch.utils.data.DataLoader, with its defaults where it has one.
 struct LoaderSettings {
-  std::int64_t batch = 1;    ///< per GPU
-  int workers = 0;           ///< per GPU; 0: the training process loads
-  int prefetch = 2;          ///< batches a worker ahead; meaningless without workers
+  std::int64_t batch = 1;  ///< per GPU
+  int workers = 0;         ///< per GPU; 0: the training process loads
+  int prefetch = 2;        ///< batches a worker ahead; meaningless without workers
   bool pin = true;
   bool persistent = false;
   bool drop_last = false;
@@ -24,63 +24,74 @@ struct LoaderSettings {
 
 /// What the loaders of one host may use.
 struct HostShare {
-  double cores = 1;               ///< usable by the job, fractional quota included
-  int ranks = 1;                  ///< processes (GPUs) on this host that each run a loader
-  double relative_core_speed = 1; ///< against the machine of the probe
-  Bytes memory{};                 ///< DRAM that can cache files; 0: everything is cached
-  double disk_bandwidth = 0;      ///< bytes/s; 0: the probe's cold reads, else unlimited
-  double disk_iops = 0;           ///< 0: likewise
-  double pin_bandwidth = 4e9;     ///< bytes/s of the copy into pinned memory, one thread
+  double cores = 1;                ///< usable by the job, fractional quota included
+  int ranks = 1;                   ///< processes (GPUs) on this host that each run a loader
+  double relative_core_speed = 1;  ///< against the machine of the probe
+  Bytes memory{};                  ///< DRAM that can cache files; 0: everything is cached
+  double disk_bandwidth = 0;       ///< bytes/s; 0: the probe's cold reads, else unlimited
+  double disk_iops = 0;            ///< 0: likewise
+  double pin_bandwidth = 4e9;      ///< bytes/s of the copy into pinned memory, one thread
 };
 
 /// How the training loop takes batches.
 enum class Consumption : std::uint8_t {
   /// The loop runs one step ahead of the GPU, the usual case: fetching overlaps the step.
   kOverlapped,
-  /// The loop waits for each step before it fetches the next batch (a loss.item() every step, a CPU step).
+  /// The loop waits for each step before it fetches the next batch (a loss.item() every step, a CPU
+  /// step).
   kBlocking
 };
 
 struct Consumer {
-  Nanos step{};                 ///< of the GPU (or CPU) per batch
-  Nanos host_cpu{};             ///< CPU time of the training thread a step (launching kernels); <= step
+  Nanos step{};      ///< of the GPU (or CPU) per batch
+  Nanos host_cpu{};  ///< CPU time of the training thread a step (launching kernels); <= step
   Consumption consumption = Consumption::kOverlapped;
 };
 
 /// What holds the batches back. kStep: nothing, the step is the limit.
 enum class InputLimit : std::uint8_t {
-  kStep, kCores, kWorkers, kMainThread, kPinThread, kDisk, kInProcess, kJitter
+  kStep,
+  kCores,
+  kWorkers,
+  kMainThread,
+  kPinThread,
+  kDisk,
+  kInProcess,
+  kJitter
 };
 [[nodiscard]] std::string_view input_limit_text(InputLimit limit);
 
 struct LoaderForecast {
-  double samples_per_s = 0;      ///< steady state, one rank
-  Nanos interval;                ///< steady time from batch to batch
-  Nanos wait;                    ///< of the consumer a step, steady
-  Nanos first_batch;             ///< from the start of an epoch to batch 0, first epoch
-  Nanos epoch_start;             ///< likewise, later epochs
-  Nanos epoch;                   ///< whole epoch (a later one), first batch and shutdown included; 0: unknown size
-  std::int64_t batches = 0;      ///< of an epoch, one rank
-  double worker_utilization = 0; ///< share of the time that workers prepare batches
-  double cores_used = 0;         ///< mean, all ranks
-  double main_utilization = 0;   ///< of the training thread or pin thread by loading, whichever is higher
+  double samples_per_s = 0;  ///< steady state, one rank
+  Nanos interval;            ///< steady time from batch to batch
+  Nanos wait;                ///< of the consumer a step, steady
+  Nanos first_batch;         ///< from the start of an epoch to batch 0, first epoch
+  Nanos epoch_start;         ///< likewise, later epochs
+  Nanos epoch;  ///< whole epoch (a later one), first batch and shutdown included; 0: unknown size
+  std::int64_t batches = 0;       ///< of an epoch, one rank
+  double worker_utilization = 0;  ///< share of the time that workers prepare batches
+  double cores_used = 0;          ///< mean, all ranks
+  /// of the training thread or pin thread by loading, whichever is higher
+  double main_utilization = 0;
   double disk_utilization = 0;
-  double cached_share = 1;       ///< of reads served by the page cache
-  Bytes shared_memory;           ///< /dev/shm, all ranks
-  Bytes pinned_memory;           ///< all ranks, rounded as PyTorch's pinned allocator does
-  Bytes worker_memory;           ///< private, all workers of all ranks; an estimate
+  double cached_share = 1;            ///< of reads served by the page cache
+  Bytes shared_memory;                ///< /dev/shm, all ranks
+  Bytes pinned_memory;                ///< all ranks, rounded as PyTorch's pinned allocator does
+  Bytes worker_memory;                ///< private, all workers of all ranks; an estimate
   std::int64_t file_descriptors = 0;  ///< of one training process
   InputLimit limit = InputLimit::kStep;
   std::string basis;
 };
 
-/// Simulates the DataLoader of PyTorch 2.x batch by batch (docs/input-model.md). Pure and deterministic.
+/// Simulates the DataLoader of PyTorch 2.x batch by batch (docs/input-model.md). Pure and
+/// deterministic.
 [[nodiscard]] LoaderForecast simulate_loader(const LoaderSettings& settings, const SampleCost& cost,
                                              const HostShare& host, const Consumer& consumer);
 
 /// A consumer that needs `step` on the GPU and no CPU.
-[[nodiscard]] inline LoaderForecast simulate_loader(const LoaderSettings& settings, const SampleCost& cost,
-                                                    const HostShare& host, Nanos step) {
+[[nodiscard]] inline LoaderForecast simulate_loader(const LoaderSettings& settings,
+                                                    const SampleCost& cost, const HostShare& host,
+                                                    Nanos step) {
   return simulate_loader(settings, cost, host, Consumer{.step = step, .host_cpu = Nanos{}});
 }
 

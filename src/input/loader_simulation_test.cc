@@ -19,7 +19,8 @@ SampleCost plain(double sample_ms = 4) {
   return sample_cost_given(sample_ms * kMillisecond, {Bytes(kPicture), 2}, {});
 }
 
-double interval_ms(const LoaderSettings& settings, const SampleCost& cost, const HostShare& host, Consumer consumer) {
+double interval_ms(const LoaderSettings& settings, const SampleCost& cost, const HostShare& host,
+                   Consumer consumer) {
   return milliseconds(simulate_loader(settings, cost, host, consumer).interval);
 }
 
@@ -35,7 +36,8 @@ TEST(SharedResource, SharesEvenly) {
   cores.start(0.5, 3, 1.0);  // three on two cores: rate 2/3
   EXPECT_DOUBLE_EQ(cores.next_end(0.5), 0.5 + 0.5 * 1.5);
   EXPECT_EQ(cores.finish(1.25), 1U);
-  EXPECT_DOUBLE_EQ(cores.next_end(1.25), 1.75);  // 0.5 done of 1.0, alone on a core each from now on
+  EXPECT_DOUBLE_EQ(cores.next_end(1.25),
+                   1.75);  // 0.5 done of 1.0, alone on a core each from now on
   cores.finish(1.75);
   cores.finish(1.75);
   EXPECT_EQ(cores.jobs(), 0U);
@@ -65,12 +67,15 @@ TEST(Simulation, SamplesFaultTheirMemoryInAgain) {
   SampleCost cost = plain();
   cost.transport.sample_fault_ns = 1e6 / kPicture;  // 1 ms a sample
   const auto in_process = [&](std::int64_t batch) {
-    return interval_ms({.batch = batch, .workers = 0, .pin = false}, cost, {.cores = 4}, blocking(0)) /
+    return interval_ms({.batch = batch, .workers = 0, .pin = false}, cost, {.cores = 4},
+                       blocking(0)) /
            static_cast<double>(batch);
   };
   EXPECT_NEAR(in_process(32), 4, 1e-6);   // 19 MB: glibc keeps it
   EXPECT_NEAR(in_process(128), 5, 1e-6);  // 77 MB: it does not
-  EXPECT_NEAR(interval_ms({.batch = 32, .workers = 1, .pin = false}, cost, {.cores = 4}, blocking(0)), 32 * 5, 1e-6);
+  EXPECT_NEAR(
+      interval_ms({.batch = 32, .workers = 1, .pin = false}, cost, {.cores = 4}, blocking(0)),
+      32 * 5, 1e-6);
 }
 
 TEST(SharedResource, FractionOfACore) {
@@ -80,17 +85,22 @@ TEST(SharedResource, FractionOfACore) {
 }
 
 TEST(Simulation, WithoutWorkersLoadAndStepAdd) {
-  EXPECT_NEAR(interval_ms({.batch = 10, .workers = 0, .pin = false}, plain(), {.cores = 4}, blocking(15)), 55, 1e-6);
+  EXPECT_NEAR(
+      interval_ms({.batch = 10, .workers = 0, .pin = false}, plain(), {.cores = 4}, blocking(15)),
+      55, 1e-6);
 }
 
 TEST(Simulation, WithoutWorkersAnOverlappedStepHidesTheLoad) {
   const LoaderSettings settings{.batch = 10, .workers = 0, .pin = false};
-  EXPECT_NEAR(interval_ms(settings, plain(), {.cores = 4}, {.step = 15.0 * kMillisecond}), 40, 1e-6);
-  EXPECT_NEAR(interval_ms(settings, plain(), {.cores = 4}, {.step = 60.0 * kMillisecond}), 60, 1e-6);
+  EXPECT_NEAR(interval_ms(settings, plain(), {.cores = 4}, {.step = 15.0 * kMillisecond}), 40,
+              1e-6);
+  EXPECT_NEAR(interval_ms(settings, plain(), {.cores = 4}, {.step = 60.0 * kMillisecond}), 60,
+              1e-6);
 }
 
 TEST(Simulation, EnoughWorkersLeaveTheStep) {
-  const LoaderForecast out = simulate_loader({.batch = 10, .workers = 4}, plain(), {.cores = 8}, blocking(15));
+  const LoaderForecast out =
+      simulate_loader({.batch = 10, .workers = 4}, plain(), {.cores = 8}, blocking(15));
   EXPECT_NEAR(milliseconds(out.interval), 15, 1e-3 + 15 * 0.01);
   EXPECT_EQ(out.limit, InputLimit::kStep);
   EXPECT_LT(out.worker_utilization, 0.75);
@@ -98,7 +108,8 @@ TEST(Simulation, EnoughWorkersLeaveTheStep) {
 
 TEST(Simulation, CoresBoundTheRate) {
   // 8 workers of 40 ms a batch on 2 cores: 20 ms a batch.
-  const LoaderForecast out = simulate_loader({.batch = 10, .workers = 8, .pin = false}, plain(), {.cores = 2}, blocking(1));
+  const LoaderForecast out = simulate_loader({.batch = 10, .workers = 8, .pin = false}, plain(),
+                                             {.cores = 2}, blocking(1));
   EXPECT_NEAR(milliseconds(out.interval), 20, 0.2);
   EXPECT_EQ(out.limit, InputLimit::kCores);
   EXPECT_NEAR(out.cores_used, 2, 0.02);
@@ -106,7 +117,8 @@ TEST(Simulation, CoresBoundTheRate) {
 }
 
 TEST(Simulation, WorkersBoundTheRate) {
-  const LoaderForecast out = simulate_loader({.batch = 10, .workers = 2, .pin = false}, plain(), {.cores = 16}, blocking(1));
+  const LoaderForecast out = simulate_loader({.batch = 10, .workers = 2, .pin = false}, plain(),
+                                             {.cores = 16}, blocking(1));
   EXPECT_NEAR(milliseconds(out.interval), 20, 0.2);
   EXPECT_EQ(out.limit, InputLimit::kWorkers);
   EXPECT_GT(out.worker_utilization, 0.99);
@@ -116,11 +128,13 @@ TEST(Simulation, TransportBoundsTheRate) {
   SampleCost cost = plain(0.1);
   cost.tensors = 10;
   cost.transport.per_tensor_main = 1.0 * kMillisecond;
-  const LoaderForecast out = simulate_loader({.batch = 10, .workers = 8, .pin = false}, cost, {.cores = 16}, blocking(5));
+  const LoaderForecast out =
+      simulate_loader({.batch = 10, .workers = 8, .pin = false}, cost, {.cores = 16}, blocking(5));
   EXPECT_NEAR(milliseconds(out.interval), 15, 0.01);
   EXPECT_EQ(out.limit, InputLimit::kMainThread);
   // A pin thread receives beside the step.
-  const LoaderForecast pinned = simulate_loader({.batch = 10, .workers = 8}, cost, {.cores = 16}, blocking(5));
+  const LoaderForecast pinned =
+      simulate_loader({.batch = 10, .workers = 8}, cost, {.cores = 16}, blocking(5));
   EXPECT_LT(milliseconds(pinned.interval), 13);
   EXPECT_EQ(pinned.limit, InputLimit::kPinThread);
 }
@@ -130,12 +144,14 @@ TEST(Simulation, StorageBoundsTheRate) {
   cost.read_bytes = 100'000;
   cost.dataset_bytes = 1000 * kGiB;
   const HostShare host{.cores = 16, .memory = 1 * kGiB, .disk_iops = 500};
-  const LoaderForecast out = simulate_loader({.batch = 10, .workers = 8, .pin = false}, cost, host, blocking(1));
+  const LoaderForecast out =
+      simulate_loader({.batch = 10, .workers = 8, .pin = false}, cost, host, blocking(1));
   EXPECT_NEAR(out.samples_per_s, 500, 5);
   EXPECT_EQ(out.limit, InputLimit::kDisk);
   HostShare roomy = host;
   roomy.memory = 2000 * kGiB;
-  const LoaderForecast cached = simulate_loader({.batch = 10, .workers = 8, .pin = false}, cost, roomy, blocking(1));
+  const LoaderForecast cached =
+      simulate_loader({.batch = 10, .workers = 8, .pin = false}, cost, roomy, blocking(1));
   EXPECT_GT(cached.samples_per_s, 5000);
   EXPECT_EQ(cached.cached_share, 1);
 }
@@ -143,7 +159,8 @@ TEST(Simulation, StorageBoundsTheRate) {
 TEST(Simulation, RanksShareTheCores) {
   const LoaderSettings settings{.batch = 10, .workers = 4, .pin = false};
   const LoaderForecast one = simulate_loader(settings, plain(), {.cores = 4}, blocking(1));
-  const LoaderForecast four = simulate_loader(settings, plain(), {.cores = 4, .ranks = 4}, blocking(1));
+  const LoaderForecast four =
+      simulate_loader(settings, plain(), {.cores = 4, .ranks = 4}, blocking(1));
   EXPECT_NEAR(four.samples_per_s * 4 / one.samples_per_s, 1, 0.02);
   EXPECT_NEAR(four.cores_used, 4, 0.05);
   EXPECT_EQ(four.shared_memory.count(), 4 * one.shared_memory.count());
@@ -155,9 +172,11 @@ TEST(Simulation, FirstBatchIsOneWorkersWholeBatch) {
   cost.transport.worker_startup = 5.0 * kMillisecond;
   cost.transport.per_batch_main = 2.0 * kMillisecond;
   cost.transport.epoch_reset = 1.0 * kMillisecond;
-  const LoaderSettings settings{.batch = 10, .workers = 3, .pin = false, .persistent = true, .dataset_samples = 1000};
+  const LoaderSettings settings{
+      .batch = 10, .workers = 3, .pin = false, .persistent = true, .dataset_samples = 1000};
   const LoaderForecast out = simulate_loader(settings, cost, {.cores = 16}, blocking(1));
-  EXPECT_NEAR(milliseconds(out.first_batch), 3 * 10 + 40 + 2, 1e-6);  // worker 0 started during the other forks
+  EXPECT_NEAR(milliseconds(out.first_batch), 3 * 10 + 40 + 2,
+              1e-6);  // worker 0 started during the other forks
   EXPECT_NEAR(milliseconds(out.epoch_start), 1 + 40 + 2, 1e-6);
   LoaderSettings fresh = settings;
   fresh.persistent = false;
@@ -185,7 +204,8 @@ TEST(Simulation, ShortEpochsArePlayedOut) {
 
 TEST(Simulation, UnknownDataNeverLimits) {
   const LoaderForecast out =
-      simulate_loader({.batch = 64, .workers = 4}, sample_cost_unknown({Bytes(1000), 2}), {.cores = 1}, blocking(10));
+      simulate_loader({.batch = 64, .workers = 4}, sample_cost_unknown({Bytes(1000), 2}),
+                      {.cores = 1}, blocking(10));
   EXPECT_EQ(out.limit, InputLimit::kStep);
   EXPECT_NEAR(out.samples_per_s, 6400, 1e-6);
   EXPECT_EQ(out.wait.count(), 0);
@@ -193,7 +213,8 @@ TEST(Simulation, UnknownDataNeverLimits) {
 }
 
 TEST(Simulation, MemoryFollowsTheWindow) {
-  const LoaderForecast out = simulate_loader({.batch = 32, .workers = 4, .prefetch = 2}, plain(), {.cores = 4}, blocking(1));
+  const LoaderForecast out = simulate_loader({.batch = 32, .workers = 4, .prefetch = 2}, plain(),
+                                             {.cores = 4}, blocking(1));
   EXPECT_EQ(out.shared_memory.count(), 4 * 2 * 32 * kPicture);
   EXPECT_EQ(out.pinned_memory.count(), 9 * 32 * 1024 * 1024);  // 19.3 MB sits in blocks of 32 MiB
   EXPECT_EQ(out.file_descriptors, 16);
@@ -204,12 +225,15 @@ TEST(Simulation, DeeperPrefetchHidesJitterOnly) {
   cost.cpu.assign(20, 2.0 * kMillisecond);
   cost.cpu.back() = 60.0 * kMillisecond;  // one slow sample in twenty
   const auto wait = [&](int prefetch) {
-    return milliseconds(simulate_loader({.batch = 8, .workers = 4, .prefetch = prefetch, .pin = false}, cost,
-                                        {.cores = 8}, blocking(15)).wait);
+    return milliseconds(
+        simulate_loader({.batch = 8, .workers = 4, .prefetch = prefetch, .pin = false}, cost,
+                        {.cores = 8}, blocking(15))
+            .wait);
   };
   EXPECT_GT(wait(1), wait(8) * 1.2);
   const auto bound = [&](int prefetch) {  // cores-bound: the mean does not move
-    return interval_ms({.batch = 8, .workers = 4, .prefetch = prefetch, .pin = false}, plain(), {.cores = 2}, blocking(1));
+    return interval_ms({.batch = 8, .workers = 4, .prefetch = prefetch, .pin = false}, plain(),
+                       {.cores = 2}, blocking(1));
   };
   EXPECT_NEAR(bound(2), bound(8), 0.01 * bound(2));
 }
@@ -233,7 +257,8 @@ TEST(Simulation, IsDeterministic) {
 }
 
 TEST(BatchCost, SumsHaveTheRightMoments) {
-  const std::vector<double> distribution = {1, 1, 1, 1, 1, 1, 1, 11};  // mean 2.25, variance 10.9375
+  const std::vector<double> distribution = {1, 1, 1, 1,
+                                            1, 1, 1, 11};  // mean 2.25, variance 10.9375
   const BatchCost cost(distribution);
   for (const std::int64_t n : {4, 100}) {
     Random random(9);
@@ -246,7 +271,8 @@ TEST(BatchCost, SumsHaveTheRightMoments) {
     }
     const double mean = sum / kDraws, variance = squares / kDraws - mean * mean;
     EXPECT_NEAR(mean, 2.25 * static_cast<double>(n), 0.02 * static_cast<double>(n)) << n;
-    EXPECT_NEAR(variance, 10.9375 * static_cast<double>(n), 0.06 * 10.9375 * static_cast<double>(n)) << n;
+    EXPECT_NEAR(variance, 10.9375 * static_cast<double>(n), 0.06 * 10.9375 * static_cast<double>(n))
+        << n;
   }
 }
 
@@ -312,7 +338,8 @@ TEST(Twin, AgreesOnRandomSettings) {
       // Each of the changes before batch k may come up to a tick late in the twin.
       const double tolerance = 1e-3 + 8e-5 * static_cast<double>(k);
       ASSERT_NEAR(trace.yielded[k], expected[k], tolerance)
-          << "round " << round << " batch " << k << " workers " << twin.workers << " cores " << twin.cores;
+          << "round " << round << " batch " << k << " workers " << twin.workers << " cores "
+          << twin.cores;
     }
   }
 }

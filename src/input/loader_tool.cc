@@ -1,6 +1,9 @@
 // A developer's tool, not installed: what scripts/measure-loader needs of the C++ side.
-//   stoker-loader-tool probe DIR FILE [SAMPLE [BUDGET_S]]   measures up to SAMPLE pictures into a probe file
-//   stoker-loader-tool simulate PROFILE < LINES     one JSON object of settings a line -> one of forecasts
+//
+// probe DIR FILE [SAMPLE [BUDGET_S]]: measures up to SAMPLE pictures into a probe file.
+//
+// simulate PROFILE: reads lines of settings (a JSON object each), writes a line of forecast for
+// each.
 #include <cstdio>
 #include <cstdlib>
 #include <iostream>
@@ -37,10 +40,11 @@ int run_probe(const std::vector<std::string>& args) {
 
 /// Times in ms, sizes in bytes; `sample_ms` is a list: the distribution.
 Json simulate(const Json& line, const LoaderProfile& profile) {
-  SampleCost cost = sample_cost_given({}, {Bytes(line.value("output_bytes", std::int64_t{0})), line.value("tensors", 2)},
-                                      profile);
+  SampleCost cost = sample_cost_given(
+      {}, {Bytes(line.value("output_bytes", std::int64_t{0})), line.value("tensors", 2)}, profile);
   cost.cpu.clear();
-  for (const double ms : line.value("sample_ms", std::vector<double>{0})) cost.cpu.push_back(ms * kMillisecond);
+  for (const double ms : line.value("sample_ms", std::vector<double>{0}))
+    cost.cpu.push_back(ms * kMillisecond);
   cost.slowdown_per_core = line.value("slowdown_per_core", 0.0);
   const LoaderSettings settings{.batch = line.value("batch", std::int64_t{1}),
                                 .workers = line.value("workers", 0),
@@ -83,8 +87,12 @@ int run_simulate(const std::vector<std::string>& args) {
 
 int main(int argc, char** argv) {
   const std::vector<std::string> args(argv + 1, argv + argc);
-  if (args.size() >= 3 && args[0] == "probe") return stoker::run_probe({args.begin() + 1, args.end()});
-  if (args.size() == 2 && args[0] == "simulate") return stoker::run_simulate({args.begin() + 1, args.end()});
-  std::fprintf(stderr, "usage: stoker-loader-tool probe DIR FILE [SAMPLE [BUDGET_S]] | simulate PROFILE < LINES\n");
+  if (args.size() >= 3 && args[0] == "probe")
+    return stoker::run_probe({args.begin() + 1, args.end()});
+  if (args.size() == 2 && args[0] == "simulate")
+    return stoker::run_simulate({args.begin() + 1, args.end()});
+  std::fprintf(
+      stderr,
+      "usage: stoker-loader-tool probe DIR FILE [SAMPLE [BUDGET_S]] | simulate PROFILE < LINES\n");
   return 2;
 }

@@ -7,9 +7,9 @@
 
 namespace stoker {
 
-/// A second, naive simulation of the same rules for tests: time advances in small equal ticks, every
-/// process is asked at every tick what it does. One rank, every batch the same cost, a loop that waits for
-/// each step, no pin thread. Shares no code with the event simulation.
+/// A second, naive simulation of the same rules for tests: time advances in small equal ticks,
+/// every process is asked at every tick what it does. One rank, every batch the same cost, a loop
+/// that waits for each step, no pin thread. Shares no code with the event simulation.
 struct Twin {
   int workers = 1, prefetch = 2;
   std::int64_t batches = 1;
@@ -24,9 +24,9 @@ struct Twin {
   /// When each batch reached the loop.
   [[nodiscard]] std::vector<double> play() const {
     struct Process {
-      double left = 0;               // CPU still to do
-      std::deque<std::int64_t> todo; // batches asked of it
-      std::int64_t doing = -1;       // -2: starting up
+      double left = 0;                // CPU still to do
+      std::deque<std::int64_t> todo;  // batches asked of it
+      std::int64_t doing = -1;        // -2: starting up
     };
     std::vector<Process> crew(workers);
     std::deque<std::int64_t> pipe;
@@ -43,7 +43,8 @@ struct Twin {
         ++asked;
       }
     };
-    for (double now = 0; static_cast<std::int64_t>(out.size()) < batches && now < 1e4; now += tick) {
+    for (double now = 0; static_cast<std::int64_t>(out.size()) < batches && now < 1e4;
+         now += tick) {
       // Zero-time changes first, until nothing changes.
       for (bool changed = true; changed;) {
         changed = false;

@@ -40,13 +40,15 @@ SampleRecord median_record(const std::vector<SampleRecord>& runs) {
   for (std::size_t s = 0; s < kStageCount; ++s) {
     for (std::size_t i = 0; i < runs.size(); ++i) times[i] = runs[i].stage[s];
     // Crop and flip are drawn anew each time: their mean is the cost, not their median.
-    const bool random = s == static_cast<std::size_t>(Stage::kResize) || s == static_cast<std::size_t>(Stage::kFlip);
+    const bool random = s == static_cast<std::size_t>(Stage::kResize) ||
+                        s == static_cast<std::size_t>(Stage::kFlip);
     if (random) {
       Nanos sum;
       for (const Nanos time : times) sum += time;
       out.stage[s] = sum / static_cast<double>(times.size());
     } else {
-      std::nth_element(times.begin(), times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2), times.end());
+      std::nth_element(times.begin(), times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2),
+                       times.end());
       out.stage[s] = times[times.size() / 2];
     }
   }
@@ -62,7 +64,9 @@ class Prober {
 
  private:
   [[nodiscard]] Nanos at_share(double share) const { return start_ + options_.budget * share; }
-  [[nodiscard]] PipelineOptions pipeline_options() const { return {.image_size = options_.image_size}; }
+  [[nodiscard]] PipelineOptions pipeline_options() const {
+    return {.image_size = options_.image_size};
+  }
   void report(std::string_view phase, double share) const {
     if (progress_) progress_(phase, std::clamp(share, 0.0, 1.0));
   }
@@ -109,7 +113,8 @@ void Prober::one_core() {
     for (Measured& picture : measured_) {
       if (wall_time() > deadline) break;
       SampleRecord record;
-      if (pipeline.run(picture.file->path, random, record) == PictureFault::kNone) picture.runs.push_back(record);
+      if (pipeline.run(picture.file->path, random, record) == PictureFault::kNone)
+        picture.runs.push_back(record);
     }
     report("one core", static_cast<double>(repetition + 1) / kRepetitions);
   }
@@ -121,7 +126,8 @@ void Prober::all_cores() {
   const int threads = options_.threads > 0
                           ? options_.threads
                           : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-  const Nanos deadline = std::min(std::max(at_share(1), wall_time() + 0.2 * kSecond), wall_time() + kParallelTime);
+  const Nanos deadline =
+      std::min(std::max(at_share(1), wall_time() + 0.2 * kSecond), wall_time() + kParallelTime);
   struct Sum {
     double alone = 0, together = 0;  // ns
   };
@@ -131,7 +137,8 @@ void Prober::all_cores() {
     running.emplace_back([this, t, threads, deadline, &sum = sums[t]] {
       ImagePipeline pipeline(pipeline_options());
       Random random(options_.seed + static_cast<std::uint64_t>(t) + 1);
-      std::size_t at = measured_.size() * static_cast<std::size_t>(t) / static_cast<std::size_t>(threads);
+      std::size_t at =
+          measured_.size() * static_cast<std::size_t>(t) / static_cast<std::size_t>(threads);
       do {
         SampleRecord record;
         if (pipeline.run(measured_[at].file->path, random, record) == PictureFault::kNone) {
@@ -166,12 +173,14 @@ void Prober::summarize() {
                              "Progressive JPEG costs more to decode than baseline.");
     }
     if (sample.cmyk) {
-      probe_.diagnostics.add("cmyk_pictures", Severity::kNote, "CMYK pictures are converted to RGB.");
+      probe_.diagnostics.add("cmyk_pictures", Severity::kNote,
+                             "CMYK pictures are converted to RGB.");
     }
   }
   for (std::size_t s = 0; s < kStageCount; ++s) {
     std::vector<double> times;
-    for (const SampleRecord& sample : probe_.samples) times.push_back(milliseconds(sample.stage[s]));
+    for (const SampleRecord& sample : probe_.samples)
+      times.push_back(milliseconds(sample.stage[s]));
     probe_.stage_ms[s] = spread_of(std::move(times));
   }
   probe_.sample_ms = spread_of(std::move(totals));
@@ -188,7 +197,8 @@ Error Prober::nothing_usable(const std::filesystem::path& folder) const {
   }
   return {ErrorCode::kBadInput,
           "none of the " + with_commas(static_cast<std::int64_t>(files_.size())) +
-              " pictures tried could be decoded (" + counts + "); give a folder with sound JPEG files",
+              " pictures tried could be decoded (" + counts +
+              "); give a folder with sound JPEG files",
           folder.string()};
 }
 
@@ -225,8 +235,9 @@ ProbeProvenance provenance_of(const std::filesystem::path& folder, int threads) 
 
 Result<Probe> Prober::run(const std::filesystem::path& folder) {
   report("listing", 0);
-  Result<FolderListing> listing = scan_folder(
-      folder, {.max_entries = options_.max_entries, .max_time = options_.budget * kListingEnds, .seed = options_.seed});
+  Result<FolderListing> listing = scan_folder(folder, {.max_entries = options_.max_entries,
+                                                       .max_time = options_.budget * kListingEnds,
+                                                       .seed = options_.seed});
   if (!listing) return tl::unexpected(listing.error());
   probe_.dataset = {.name = listing->name,
                     .files = listing->jpeg_files,
@@ -238,8 +249,9 @@ Result<Probe> Prober::run(const std::filesystem::path& folder) {
   probe_.image_size = options_.image_size;
   choose_files(*listing);
   if (files_.empty()) {
-    return fail(ErrorCode::kBadInput, "every picture is larger than the " + human_bytes(options_.max_read) +
-                                          " that may be read; raise --max-read",
+    return fail(ErrorCode::kBadInput,
+                "every picture is larger than the " + human_bytes(options_.max_read) +
+                    " that may be read; raise --max-read",
                 folder.string());
   }
   report("cold read", 0);
@@ -257,7 +269,9 @@ Result<Probe> Prober::run(const std::filesystem::path& folder) {
 double decode_ms(const SampleRecord& sample) {
   return milliseconds(sample.stage[static_cast<std::size_t>(Stage::kDecode)]);
 }
-double megabytes(const SampleRecord& sample) { return 1e-6 * static_cast<double>(sample.bytes.count()); }
+double megabytes(const SampleRecord& sample) {
+  return 1e-6 * static_cast<double>(sample.bytes.count());
+}
 
 DecodeFit fit_two_terms(const std::vector<SampleRecord>& samples) {
   DecodeFit fit;
@@ -278,7 +292,8 @@ DecodeFit fit_two_terms(const std::vector<SampleRecord>& samples) {
   double rest = 0, all = 0;
   for (const SampleRecord& sample : samples) {
     const double y = decode_ms(sample);
-    const double guess = fit.per_megapixel * sample.megapixels() + fit.per_megabyte * megabytes(sample);
+    const double guess =
+        fit.per_megapixel * sample.megapixels() + fit.per_megabyte * megabytes(sample);
     rest += (y - guess) * (y - guess);
     all += (y - mean) * (y - mean);
   }
@@ -303,10 +318,12 @@ Spread spread_of(std::vector<double> values) {
 
 DecodeFit fit_decode(const std::vector<SampleRecord>& samples) {
   std::vector<SampleRecord> baseline, progressive;
-  for (const SampleRecord& sample : samples) (sample.progressive ? progressive : baseline).push_back(sample);
+  for (const SampleRecord& sample : samples)
+    (sample.progressive ? progressive : baseline).push_back(sample);
   DecodeFit fit = fit_two_terms(baseline.empty() ? samples : baseline);
   if (samples.empty()) return fit;
-  fit.progressive_share = static_cast<double>(progressive.size()) / static_cast<double>(samples.size());
+  fit.progressive_share =
+      static_cast<double>(progressive.size()) / static_cast<double>(samples.size());
   double measured = 0, expected = 0;
   for (const SampleRecord& sample : progressive) {
     measured += decode_ms(sample);

@@ -15,16 +15,17 @@
 namespace stoker {
 
 struct ProbeOptions {
-  Nanos budget = 10.0 * kSecond;   ///< wall time of the whole probe, about
-  Bytes max_read = 2 * kGiB;       ///< bytes read from storage at most
-  std::size_t sample = 256;        ///< pictures measured at most
+  Nanos budget = 10.0 * kSecond;  ///< wall time of the whole probe, about
+  Bytes max_read = 2 * kGiB;      ///< bytes read from storage at most
+  std::size_t sample = 256;       ///< pictures measured at most
   int image_size = 224;
-  int threads = 0;                 ///< of the parallel run; 0: the cores this process may use
+  int threads = 0;  ///< of the parallel run; 0: the cores this process may use
   std::uint64_t seed = 1;
   std::int64_t max_entries = 20'000'000;  ///< of the folder listing
 };
 
-/// Where a running probe is: a phase ("listing", "cold read", "one core", "all cores") and its share done.
+/// Where a running probe is: a phase ("listing", "cold read", "one core", "all cores") and its
+/// share done.
 using ProbeProgress = std::function<void(std::string_view phase, double share)>;
 
 /// Mean and spread of a measured quantity.
@@ -35,68 +36,72 @@ struct Spread {
 
 /// The data set as a whole.
 struct DatasetFacts {
-  std::string name;                ///< of the folder, without its path
+  std::string name;  ///< of the folder, without its path
   std::int64_t files = 0;
-  bool files_exact = true;         ///< false: a lower bound, the listing was cut off
+  bool files_exact = true;  ///< false: a lower bound, the listing was cut off
   Bytes total_bytes;
-  bool bytes_exact = true;         ///< false: extrapolated from a sample
+  bool bytes_exact = true;  ///< false: extrapolated from a sample
   double mean_bytes = 0;
-  double mean_pixels = 0;          ///< of the measured sample
+  double mean_pixels = 0;  ///< of the measured sample
 };
 
-/// decode_ms = per_megapixel * MP + per_megabyte * MB (MB = 1e6 bytes of file), least squares over the
-/// baseline pictures (over all when there are none).
+/// decode_ms = per_megapixel * MP + per_megabyte * MB (MB = 1e6 bytes of file), least squares over
+/// the baseline pictures (over all when there are none).
 struct DecodeFit {
   double per_megapixel = 0;  ///< ms
   double per_megabyte = 0;   ///< ms
   double r2 = 0;
   double progressive_share = 0;  ///< of the pictures
-  double progressive_ratio = 1;  ///< decode time of progressive pictures / what the fit says of them
+  /// decode time of progressive pictures / what the fit says of them
+  double progressive_ratio = 1;
 };
 
 struct ReadFacts {
-  bool cold_measured = false;  ///< the page cache could be emptied of the files (checked by mincore)
-  double cold_ms = 0;          ///< wall, mean a file, one at a time
-  double cold_seek_ms = 0;     ///< of cold_ms = seek + bytes / bandwidth
-  double cold_bandwidth = 0;   ///< bytes/s; 0: not separable
-  /// Rate of eight readers at once / rate of one: how much the storage gains from a queue. 0: not measured.
+  /// the page cache could be emptied of the files (checked by mincore)
+  bool cold_measured = false;
+  double cold_ms = 0;         ///< wall, mean a file, one at a time
+  double cold_seek_ms = 0;    ///< of cold_ms = seek + bytes / bandwidth
+  double cold_bandwidth = 0;  ///< bytes/s; 0: not separable
+  /// Rate of eight readers at once / rate of one: how much the storage gains from a queue. 0: not
+  /// measured.
   double cold_speedup = 0;
-  double warm_ms = 0;          ///< CPU, mean a file
-  double resident_share = 0;   ///< of the sampled bytes, found in the page cache before the probe
+  double warm_ms = 0;         ///< CPU, mean a file
+  double resident_share = 0;  ///< of the sampled bytes, found in the page cache before the probe
 };
 
 /// How well several threads share the machine.
 struct ParallelFacts {
   int threads = 1;
-  double samples_per_s_one = 0;   ///< by the CPU clock of one thread alone
-  double samples_per_s_all = 0;   ///< all threads, corrected for the CPU time that others took
-  /// Mean CPU time a sample alone / with all threads running; below 1 where memory bandwidth, cache or
-  /// hyper-threads are shared.
+  double samples_per_s_one = 0;  ///< by the CPU clock of one thread alone
+  double samples_per_s_all = 0;  ///< all threads, corrected for the CPU time that others took
+  /// Mean CPU time a sample alone / with all threads running; below 1 where memory bandwidth, cache
+  /// or hyper-threads are shared.
   double efficiency = 1;
 };
 
 /// What else ran on the machine while it was measured.
 struct ForeignLoad {
-  double wall_per_cpu = 1;      ///< of the one-core run; 1 = nobody disturbed it
-  double run_queue_share = 0;   ///< time spent waiting for a core / wall time, from schedstat
-  double steal_share = 0;       ///< of the machine's time, taken by the hypervisor
-  bool disturbed = false;       ///< above the limits of docs/input-model.md: take the figures with care
+  double wall_per_cpu = 1;     ///< of the one-core run; 1 = nobody disturbed it
+  double run_queue_share = 0;  ///< time spent waiting for a core / wall time, from schedstat
+  double steal_share = 0;      ///< of the machine's time, taken by the hypervisor
+  bool disturbed = false;  ///< above the limits of docs/input-model.md: take the figures with care
 };
 
 struct ProbeProvenance {
   std::string stoker_version, date, cpu_model;
   double cores = 0;
-  std::string folder_hash;  ///< FNV-1a of the absolute path: tells folders apart without naming them
+  std::string
+      folder_hash;  ///< FNV-1a of the absolute path: tells folders apart without naming them
   std::string decoder = "libjpeg-turbo";
 };
 
-/// The measured cost of a folder of pictures. Native stage costs: `LoaderProfile` turns them into the
-/// costs of a Python loader.
+/// The measured cost of a folder of pictures. Native stage costs: `LoaderProfile` turns them into
+/// the costs of a Python loader.
 struct Probe {
   DatasetFacts dataset;
   int image_size = 224;
   PerStage<Spread> stage_ms{};
-  Spread sample_ms;             ///< sum over stages
+  Spread sample_ms;  ///< sum over stages
   DecodeFit decode;
   ReadFacts read;
   ParallelFacts parallel;
@@ -106,8 +111,8 @@ struct Probe {
   Diagnostics diagnostics;
 };
 
-/// Measures the pictures under `folder`: at most `budget` of wall time, nothing written. Fails when the
-/// folder cannot be scanned or none of its pictures can be decoded.
+/// Measures the pictures under `folder`: at most `budget` of wall time, nothing written. Fails when
+/// the folder cannot be scanned or none of its pictures can be decoded.
 [[nodiscard]] Result<Probe> probe_folder(const std::filesystem::path& folder,
                                          const ProbeOptions& options = {},
                                          const ProbeProgress& progress = {});

@@ -43,8 +43,8 @@ class Reader {
 
   void refuse(const std::string& field, const std::string& why) {
     if (good()) {
-      error_ = Error{ErrorCode::kBadInput, "field \"" + field + "\" " + why + "; probe the folder again",
-                     where_};
+      error_ = Error{ErrorCode::kBadInput,
+                     "field \"" + field + "\" " + why + "; probe the folder again", where_};
     }
   }
 
@@ -62,25 +62,29 @@ class Reader {
     return kNothing;
   }
 
-  double number(const Json& parent, const char* key, const std::string& path, double low, double high) {
+  double number(const Json& parent, const char* key, const std::string& path, double low,
+                double high) {
     const auto found = parent.find(key);
     if (found == parent.end()) return refuse(path + key, "is missing"), low;
     return checked(*found, path + key, low, high);
   }
 
-  std::int64_t integer(const Json& parent, const char* key, const std::string& path, double low, double high) {
+  std::int64_t integer(const Json& parent, const char* key, const std::string& path, double low,
+                       double high) {
     return static_cast<std::int64_t>(number(parent, key, path, low, high));
   }
 
   bool flag(const Json& parent, const char* key, const std::string& path) {
     const auto found = parent.find(key);
-    if (found == parent.end() || !found->is_boolean()) return refuse(path + key, "is not true or false"), false;
+    if (found == parent.end() || !found->is_boolean())
+      return refuse(path + key, "is not true or false"), false;
     return found->get<bool>();
   }
 
   std::string text(const Json& parent, const char* key, const std::string& path) {
     const auto found = parent.find(key);
-    if (found == parent.end() || !found->is_string()) return refuse(path + key, "is not a text"), "";
+    if (found == parent.end() || !found->is_string())
+      return refuse(path + key, "is not a text"), "";
     return found->get<std::string>();
   }
 
@@ -100,7 +104,8 @@ class Reader {
     out.median = number(json, "median", here, 0, kMaxMs);
     out.sd = number(json, "sd", here, 0, kMaxMs);
     out.p95 = number(json, "p95", here, 0, kMaxMs);
-    if (good() && out.median > out.p95) refuse(path + key, "contradicts itself: its median exceeds its p95");
+    if (good() && out.median > out.p95)
+      refuse(path + key, "contradicts itself: its median exceeds its p95");
     return out;
   }
 
@@ -118,7 +123,8 @@ void read_dataset(Reader& reader, const Json& root, DatasetFacts& out) {
   out.bytes_exact = reader.flag(json, "bytes_exact", "dataset.");
   out.mean_bytes = reader.number(json, "mean_bytes", "dataset.", 1, kMaxCount);
   out.mean_pixels = reader.number(json, "mean_pixels", "dataset.", 1, kMaxCount);
-  // Empty and unreadable files count among `files`, so the product may exceed the total, not undercut it.
+  // Empty and unreadable files count among `files`, so the product may exceed the total, not
+  // undercut it.
   const double product = out.mean_bytes * static_cast<double>(out.files);
   if (reader.good() && product < 0.99 * static_cast<double>(out.total_bytes.count())) {
     reader.refuse("dataset.total_bytes", "contradicts dataset.files times dataset.mean_bytes");
@@ -152,9 +158,12 @@ void read_measures(Reader& reader, const Json& root, Probe& out) {
   out.read.warm_ms = reader.number(read, "warm_ms", "read.", 0, kMaxMs);
   out.read.resident_share = reader.number(read, "resident_share", "read.", 0, 1);
   const Json& parallel = reader.child(root, "parallel", "");
-  out.parallel.threads = static_cast<int>(reader.integer(parallel, "threads", "parallel.", 1, 65536));
-  out.parallel.samples_per_s_one = reader.number(parallel, "samples_per_s_one", "parallel.", 0, kMaxRate);
-  out.parallel.samples_per_s_all = reader.number(parallel, "samples_per_s_all", "parallel.", 0, kMaxRate);
+  out.parallel.threads =
+      static_cast<int>(reader.integer(parallel, "threads", "parallel.", 1, 65536));
+  out.parallel.samples_per_s_one =
+      reader.number(parallel, "samples_per_s_one", "parallel.", 0, kMaxRate);
+  out.parallel.samples_per_s_all =
+      reader.number(parallel, "samples_per_s_all", "parallel.", 0, kMaxRate);
   out.parallel.efficiency = reader.number(parallel, "efficiency", "parallel.", 1e-3, 1);
   const Json& foreign = reader.child(root, "foreign_load", "");
   out.foreign.wall_per_cpu = reader.number(foreign, "wall_per_cpu", "foreign_load.", 1, 1e6);
@@ -173,7 +182,8 @@ void read_samples(Reader& reader, const Json& root, std::vector<SampleRecord>& o
     const Json& row = (*found)[i];
     const std::string field = "samples[" + std::to_string(i) + "]";
     if (!row.is_array() || row.size() != 4 + kStageCount) {
-      return reader.refuse(field, "is not a row of " + std::to_string(4 + kStageCount) + " numbers");
+      return reader.refuse(field,
+                           "is not a row of " + std::to_string(4 + kStageCount) + " numbers");
     }
     SampleRecord sample;
     sample.bytes = Bytes(static_cast<std::int64_t>(reader.checked(row[0], field, 1, kMaxCount)));
@@ -195,7 +205,8 @@ void read_diagnostics(Reader& reader, const Json& root, Diagnostics& out) {
   if (found == root.end()) return;
   if (!found->is_array()) return reader.refuse("diagnostics", "is not a list");
   for (const Json& entry : *found) {
-    if (!entry.is_object()) return reader.refuse("diagnostics", "holds something that is not an object");
+    if (!entry.is_object())
+      return reader.refuse("diagnostics", "holds something that is not an object");
     const std::string severity = reader.text(entry, "severity", "diagnostics.");
     const std::string name = reader.text(entry, "name", "diagnostics.");
     const std::string advice = reader.text(entry, "advice", "diagnostics.");
@@ -218,18 +229,19 @@ void read_provenance(Reader& reader, const Json& root, ProbeProvenance& out) {
 /// Format and version, before anything else is believed.
 Status check_head(const Json& root, const std::string& where) {
   if (!root.is_object() || !root.contains("format") || root["format"] != "stoker-probe") {
-    return fail(ErrorCode::kBadInput, "is not a probe file; make one with: stoker probe DIR -o FILE", where);
+    return fail(ErrorCode::kBadInput,
+                "is not a probe file; make one with: stoker probe DIR -o FILE", where);
   }
   const auto version = root.find("schema_version");
   if (version == root.end() || !version->is_array() || version->size() != 2 ||
       !(*version)[0].is_number_integer()) {
-    return fail(ErrorCode::kBadInput, "field \"schema_version\" is not [major, minor]; probe the folder again",
-                where);
+    return fail(ErrorCode::kBadInput,
+                "field \"schema_version\" is not [major, minor]; probe the folder again", where);
   }
   if ((*version)[0] != kMajor) {
     return fail(ErrorCode::kTooNew,
-                "is of probe format " + (*version)[0].dump() + ", this program reads " + std::to_string(kMajor) +
-                    "; update stoker or probe the folder again",
+                "is of probe format " + (*version)[0].dump() + ", this program reads " +
+                    std::to_string(kMajor) + "; update stoker or probe the folder again",
                 where);
   }
   return {};
@@ -243,8 +255,8 @@ std::string probe_to_json(const Probe& probe) {
   root["format"] = "stoker-probe";
   root["schema_version"] = {kMajor, kMinor};
   const ProbeProvenance& from = probe.provenance;
-  root["provenance"] = {{"stoker", from.stoker_version}, {"date", from.date},
-                        {"cpu_model", from.cpu_model},   {"cores", from.cores},
+  root["provenance"] = {{"stoker", from.stoker_version},   {"date", from.date},
+                        {"cpu_model", from.cpu_model},     {"cores", from.cores},
                         {"folder_hash", from.folder_hash}, {"decoder", from.decoder}};
   root["dataset"] = {{"name", data.name},
                      {"files", data.files},
@@ -263,10 +275,13 @@ std::string probe_to_json(const Probe& probe) {
                         {"r2", probe.decode.r2},
                         {"progressive_share", probe.decode.progressive_share},
                         {"progressive_ratio", probe.decode.progressive_ratio}};
-  root["read"] = {{"cold_measured", probe.read.cold_measured}, {"cold_ms", probe.read.cold_ms},
-                  {"cold_seek_ms", probe.read.cold_seek_ms},   {"cold_bytes_per_s", probe.read.cold_bandwidth},
+  root["read"] = {{"cold_measured", probe.read.cold_measured},
+                  {"cold_ms", probe.read.cold_ms},
+                  {"cold_seek_ms", probe.read.cold_seek_ms},
+                  {"cold_bytes_per_s", probe.read.cold_bandwidth},
                   {"cold_speedup_of_8_readers", probe.read.cold_speedup},
-                  {"warm_ms", probe.read.warm_ms},             {"resident_share", probe.read.resident_share}};
+                  {"warm_ms", probe.read.warm_ms},
+                  {"resident_share", probe.read.resident_share}};
   root["parallel"] = {{"threads", probe.parallel.threads},
                       {"samples_per_s_one", probe.parallel.samples_per_s_one},
                       {"samples_per_s_all", probe.parallel.samples_per_s_all},
@@ -277,10 +292,11 @@ std::string probe_to_json(const Probe& probe) {
                           {"disturbed", probe.foreign.disturbed}};
   root["diagnostics"] = Json::array();
   for (const Diagnostic& d : probe.diagnostics.all()) {
-    root["diagnostics"].push_back({{"name", d.name},
-                                   {"severity", d.severity == Severity::kWarning ? "warning" : "note"},
-                                   {"advice", d.advice},
-                                   {"count", d.count}});
+    root["diagnostics"].push_back(
+        {{"name", d.name},
+         {"severity", d.severity == Severity::kWarning ? "warning" : "note"},
+         {"advice", d.advice},
+         {"count", d.count}});
   }
   root["samples"] = Json::array();
   for (const SampleRecord& sample : probe.samples) root["samples"].push_back(to_json(sample));
@@ -295,7 +311,8 @@ Result<Probe> parse_probe(std::string_view text, const std::string& where) {
   };
   const Json root = Json::parse(text, limit, /*allow_exceptions=*/false);
   if (root.is_discarded()) {
-    return fail(ErrorCode::kBadInput, "is cut short or damaged (not valid JSON); probe the folder again", where);
+    return fail(ErrorCode::kBadInput,
+                "is cut short or damaged (not valid JSON); probe the folder again", where);
   }
   if (too_deep) return fail(ErrorCode::kBadInput, "is nested too deeply for a probe file", where);
   if (const Status head = check_head(root, where); !head) return tl::unexpected(head.error());

@@ -13,12 +13,23 @@ using Json = nlohmann::ordered_json;
 
 Probe example() {
   Probe probe;
-  probe.dataset = {.name = "pets", .files = 100, .total_bytes = Bytes(900'000), .mean_bytes = 9000, .mean_pixels = 40'000};
-  for (std::size_t s = 0; s < kStageCount; ++s) probe.stage_ms[s] = {1.0 + static_cast<double>(s), 1, 0.5, 3};
+  probe.dataset = {.name = "pets",
+                   .files = 100,
+                   .total_bytes = Bytes(900'000),
+                   .mean_bytes = 9000,
+                   .mean_pixels = 40'000};
+  for (std::size_t s = 0; s < kStageCount; ++s)
+    probe.stage_ms[s] = {1.0 + static_cast<double>(s), 1, 0.5, 3};
   probe.sample_ms = {21, 20, 3, 30};
   probe.decode = {5, 12, 0.9, 0.25, 2};
-  probe.read = {.cold_measured = true, .cold_ms = 1, .cold_seek_ms = 0.5, .cold_bandwidth = 1e9, .cold_speedup = 5, .warm_ms = 0.1};
-  probe.parallel = {.threads = 4, .samples_per_s_one = 47, .samples_per_s_all = 180, .efficiency = 0.95};
+  probe.read = {.cold_measured = true,
+                .cold_ms = 1,
+                .cold_seek_ms = 0.5,
+                .cold_bandwidth = 1e9,
+                .cold_speedup = 5,
+                .warm_ms = 0.1};
+  probe.parallel = {
+      .threads = 4, .samples_per_s_one = 47, .samples_per_s_all = 180, .efficiency = 0.95};
   for (int i = 0; i < 3; ++i) {
     SampleRecord sample;
     sample.bytes = Bytes(9000 + i);
@@ -26,7 +37,8 @@ Probe example() {
     sample.height = 100;
     sample.progressive = i == 1;
     sample.cmyk = i == 2;
-    for (std::size_t s = 0; s < kStageCount; ++s) sample.stage[s] = Nanos(1e6 * static_cast<double>(s + 1) + i);
+    for (std::size_t s = 0; s < kStageCount; ++s)
+      sample.stage[s] = Nanos(1e6 * static_cast<double>(s + 1) + i);
     probe.samples.push_back(sample);
   }
   probe.provenance = {"0.1.0", "2026-11-28", "Some CPU", 4, "0123456789abcdef", "libjpeg-turbo"};
@@ -97,30 +109,35 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(
         Damage{"other format", "/format", "stoker-step", "is not a probe file"},
         Damage{"no format", "/format", nullptr, "is not a probe file"},
-        Damage{"newer major", "/schema_version", {2, 0}, "is of probe format 2, this program reads 1"},
+        Damage{
+            "newer major", "/schema_version", {2, 0}, "is of probe format 2, this program reads 1"},
         Damage{"version as text", "/schema_version", "1.0", "is not [major, minor]"},
         Damage{"no dataset", "/dataset", nullptr, "\"dataset\" is missing"},
         Damage{"dataset a number", "/dataset", 5, "\"dataset\" is not an object"},
         Damage{"no files", "/dataset/files", 0, "\"dataset.files\" is too small"},
         Damage{"negative files", "/dataset/files", -5, "\"dataset.files\" is negative"},
         Damage{"huge files", "/dataset/files", 1e300, "\"dataset.files\" is impossibly large"},
-        Damage{"bytes as text", "/dataset/total_bytes", "many", "\"dataset.total_bytes\" is not a number"},
+        Damage{"bytes as text", "/dataset/total_bytes", "many",
+               "\"dataset.total_bytes\" is not a number"},
         Damage{"contradictory bytes", "/dataset/total_bytes", 90'000'000, "contradicts"},
         Damage{"flag as number", "/dataset/files_exact", 1, "is not true or false"},
         Damage{"image size", "/image_size", 0, "\"image_size\" is too small"},
         Damage{"no stage", "/stage_ms/decode", nullptr, "\"stage_ms.decode\" is missing"},
-        Damage{"negative time", "/stage_ms/decode/mean", -1.5, "\"stage_ms.decode.mean\" is negative"},
+        Damage{"negative time", "/stage_ms/decode/mean", -1.5,
+               "\"stage_ms.decode.mean\" is negative"},
         Damage{"median above p95", "/stage_ms/read/median", 50, "its median exceeds its p95"},
         Damage{"stages and sum", "/sample_ms/mean", 5, "contradicts the sum of the stages"},
         Damage{"r2 above 1", "/decode_fit/r2", 1.5, "\"decode_fit.r2\" is impossibly large"},
         Damage{"no threads", "/parallel/threads", 0, "\"parallel.threads\" is too small"},
         Damage{"efficiency 0", "/parallel/efficiency", 0, "\"parallel.efficiency\" is too small"},
-        Damage{"wall below CPU", "/foreign_load/wall_per_cpu", 0.5, "\"foreign_load.wall_per_cpu\" is too small"},
+        Damage{"wall below CPU", "/foreign_load/wall_per_cpu", 0.5,
+               "\"foreign_load.wall_per_cpu\" is too small"},
         Damage{"no samples", "/samples", Json::array(), "at least one picture"},
         Damage{"samples an object", "/samples", Json::object(), "at least one picture"},
         Damage{"short row", "/samples/1", {1, 2, 3}, "\"samples[1]\" is not a row of 10 numbers"},
         Damage{"negative stage", "/samples/2/5", -1, "\"samples[2]\" is negative"},
-        Damage{"width of a million", "/samples/0/1", 1'000'000, "\"samples[0]\" is impossibly large"},
+        Damage{"width of a million", "/samples/0/1", 1'000'000,
+               "\"samples[0]\" is impossibly large"},
         Damage{"diagnostics a text", "/diagnostics", "none", "\"diagnostics\" is not a list"},
         Damage{"diagnostic a number", "/diagnostics/0", 5, "not an object"},
         Damage{"no provenance", "/provenance", nullptr, "\"provenance\" is missing"}));

@@ -27,12 +27,13 @@ TEST(Probe, MeasuresAFolder) {
   folder.write("progressive.jpg", make_jpeg({.flags = TJFLAG_PROGRESSIVE}));
   std::set<std::string> phases;
   double last = 0;
-  const Result<Probe> probe = probe_folder(folder.path(), kQuick, [&](std::string_view phase, double share) {
-    phases.emplace(phase);
-    EXPECT_GE(share, 0);
-    EXPECT_LE(share, 1);
-    last = share;
-  });
+  const Result<Probe> probe =
+      probe_folder(folder.path(), kQuick, [&](std::string_view phase, double share) {
+        phases.emplace(phase);
+        EXPECT_GE(share, 0);
+        EXPECT_LE(share, 1);
+        last = share;
+      });
   ASSERT_TRUE(probe) << probe.error().text();
   EXPECT_EQ(probe->dataset.files, 21);
   EXPECT_TRUE(probe->dataset.files_exact && probe->dataset.bytes_exact);
@@ -90,8 +91,9 @@ TEST(Probe, RefusesAFolderOfBrokenPictures) {
   const Result<Probe> probe = probe_folder(folder.path(), kQuick);
   ASSERT_FALSE(probe);
   EXPECT_EQ(probe.error().code, ErrorCode::kBadInput);
-  EXPECT_NE(probe.error().message.find("none of the 2 pictures tried could be decoded (2 not_a_jpeg)"),
-            std::string::npos)
+  EXPECT_NE(
+      probe.error().message.find("none of the 2 pictures tried could be decoded (2 not_a_jpeg)"),
+      std::string::npos)
       << probe.error().message;
 }
 
@@ -99,7 +101,8 @@ TEST(Probe, KeepsToItsReadLimit) {
   const ScratchFolder folder;
   fill(folder, 10);
   ProbeOptions options = kQuick;
-  options.max_read = Bytes(static_cast<std::int64_t>(make_jpeg({.width = 60, .height = 50}).size()) * 3);
+  options.max_read =
+      Bytes(static_cast<std::int64_t>(make_jpeg({.width = 60, .height = 50}).size()) * 3);
   const Result<Probe> probe = probe_folder(folder.path(), options);
   ASSERT_TRUE(probe) << probe.error().text();
   EXPECT_LT(probe->samples.size(), 4U);
@@ -125,11 +128,13 @@ TEST(Probe, LeavesNothingBehind) {
   fill(folder, 3);
   ASSERT_TRUE(probe_folder(folder.path(), kQuick));
   int files = 0;
-  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder.path())) files += entry.is_regular_file();
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder.path()))
+    files += entry.is_regular_file();
   EXPECT_EQ(files, 3);
 }
 
-SampleRecord sample_of(int width, int height, std::int64_t bytes, double decode_ms, bool progressive = false) {
+SampleRecord sample_of(int width, int height, std::int64_t bytes, double decode_ms,
+                       bool progressive = false) {
   SampleRecord sample;
   sample.width = width;
   sample.height = height;
@@ -158,7 +163,8 @@ TEST(DecodeFit, RecoversKnownCoefficients) {
 
 TEST(DecodeFit, NeverGivesANegativeCost) {
   // Decode time falls with bytes here: the bytes' term is dropped.
-  std::vector<SampleRecord> samples = {sample_of(100, 100, 90'000, 0.10), sample_of(100, 100, 10'000, 0.14),
+  std::vector<SampleRecord> samples = {sample_of(100, 100, 90'000, 0.10),
+                                       sample_of(100, 100, 10'000, 0.14),
                                        sample_of(200, 100, 10'000, 0.25)};
   const DecodeFit fit = fit_decode(samples);
   EXPECT_GT(fit.per_megapixel, 0);
@@ -180,7 +186,8 @@ TEST(Spread, KnowsItsMoments) {
 
 TEST(ForeignLoad, WarnsOnlyWhenDisturbed) {
   EXPECT_EQ(foreign_load_warning({}), "");
-  const std::string text = foreign_load_warning({.wall_per_cpu = 1.5, .run_queue_share = 0.3, .disturbed = true});
+  const std::string text =
+      foreign_load_warning({.wall_per_cpu = 1.5, .run_queue_share = 0.3, .disturbed = true});
   EXPECT_NE(text.find("50 % more wall than CPU time"), std::string::npos) << text;
   EXPECT_NE(text.find("repeat the probe"), std::string::npos);
 }

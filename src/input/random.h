@@ -6,8 +6,8 @@
 
 namespace stoker {
 
-/// SplitMix64 (Steele, Lea, Flood 2014): eight bytes of state, the same sequence on every platform, so
-/// that a probe and a simulation can be repeated from their seed.
+/// SplitMix64 (Steele, Lea, Flood 2014): eight bytes of state, the same sequence on every platform,
+/// so that a probe and a simulation can be repeated from their seed.
 class Random {
  public:
   explicit Random(std::uint64_t seed) : state_(seed) {}

@@ -42,8 +42,8 @@ int make_weights(int in, int out, std::vector<std::int32_t>& weights, std::vecto
 }
 
 /// One row of `box`, scaled to `size` pixels.
-void scale_row(const std::uint8_t* row, int width, int size, int taps, const ResampleBuffers& buffers,
-               std::uint8_t* out) {
+void scale_row(const std::uint8_t* row, int width, int size, int taps,
+               const ResampleBuffers& buffers, std::uint8_t* out) {
   for (int x = 0; x < size; ++x) {
     const std::int32_t* weight = &buffers.weights_x[static_cast<std::size_t>(x) * taps];
     const int count = std::min(taps, width - buffers.first_x[x]);

@@ -22,9 +22,10 @@ struct ResampleBuffers {
   std::vector<std::uint8_t> rows;
 };
 
-/// Scales `box` of `picture` to size x size into `out` (size * size * 3 bytes): separable triangle filter
-/// whose support grows with the reduction, 8-bit intermediate and fixed-point weights. This is the
-/// arithmetic of Pillow's Image.resize(BILINEAR), so that its cost grows with crop and output alike.
+/// Scales `box` of `picture` to size x size into `out` (size * size * 3 bytes): separable triangle
+/// filter whose support grows with the reduction, 8-bit intermediate and fixed-point weights. This
+/// is the arithmetic of Pillow's Image.resize(BILINEAR), so that its cost grows with crop and
+/// output alike.
 void resample_bilinear(RgbView picture, CropBox box, int size, ResampleBuffers& buffers,
                        std::vector<std::uint8_t>& out);
 

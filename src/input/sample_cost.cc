@@ -16,12 +16,15 @@ Nanos SampleCost::mean_cpu() const {
   return cpu.empty() ? sum : sum / static_cast<double>(cpu.size());
 }
 
-SampleCost sample_cost_from_probe(const Probe& probe, const LoaderProfile& profile, OutputShape output) {
+SampleCost sample_cost_from_probe(const Probe& probe, const LoaderProfile& profile,
+                                  OutputShape output) {
   SampleCost cost;
   cost.known = true;
   const double slowness = core_slowness(profile, probe);
-  for (const SampleRecord& sample : probe.samples) cost.cpu.push_back(loader_cost(profile, sample, slowness));
-  cost.output = output.bytes_per_sample.count() > 0 ? output.bytes_per_sample : picture_bytes(probe.image_size);
+  for (const SampleRecord& sample : probe.samples)
+    cost.cpu.push_back(loader_cost(profile, sample, slowness));
+  cost.output = output.bytes_per_sample.count() > 0 ? output.bytes_per_sample
+                                                    : picture_bytes(probe.image_size);
   cost.tensors = output.tensors;
   cost.read_bytes = probe.dataset.mean_bytes;
   cost.dataset_samples = probe.dataset.files;
@@ -37,7 +40,8 @@ SampleCost sample_cost_from_probe(const Probe& probe, const LoaderProfile& profi
   cost.transport = scaled(profile.transport, slowness);
   // The profile's error on pictures that it has not seen, twice for a 90 % band; a disturbed probe
   // measured caches that others were using too.
-  const double error = std::max(0.05, 2 * profile.held_out_mape / 100) + (probe.foreign.disturbed ? 0.05 : 0);
+  const double error =
+      std::max(0.05, 2 * profile.held_out_mape / 100) + (probe.foreign.disturbed ? 0.05 : 0);
   cost.band = {error, error};
   cost.basis = "probe of " + probe.dataset.name + " (" + std::to_string(probe.samples.size()) +
                " pictures), loader costs: " + profile.basis;

@@ -11,7 +11,9 @@ double SharedResource::rate() const {
          (1 + slowdown_ * std::max(0.0, in_use() - 1) + oversubscription_ * crowding);
 }
 
-double SharedResource::in_use() const { return std::min(capacity_, static_cast<double>(jobs_.size())); }
+double SharedResource::in_use() const {
+  return std::min(capacity_, static_cast<double>(jobs_.size()));
+}
 
 void SharedResource::advance(double now) {
   if (!jobs_.empty() && now > now_) {

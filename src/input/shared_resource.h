@@ -9,14 +9,15 @@
 
 namespace stoker {
 
-/// A resource that divides itself evenly among the jobs on it (egalitarian processor sharing): cores
-/// under Linux' fair scheduler, a disk with several readers. A job alone runs at rate 1; n jobs on a
-/// capacity of C each run at min(1, C/n), less `slowdown` for each further busy unit (memory bandwidth,
-/// hyper-threads), less up to `oversubscription` as n goes from C to 2C (caches that each job finds cold). Times
-/// are seconds.
+/// A resource that divides itself evenly among the jobs on it (egalitarian processor sharing):
+/// cores under Linux' fair scheduler, a disk with several readers. A job alone runs at rate 1; n
+/// jobs on a capacity of C each run at min(1, C/n), less `slowdown` for each further busy unit
+/// (memory bandwidth, hyper-threads), less up to `oversubscription` as n goes from C to 2C (caches
+/// that each job finds cold). Times are seconds.
 ///
-/// All jobs have the same rate at any moment, so the amount of work that every job has received since time
-/// 0 is one number, `served_`; a job that arrives with work w ends when `served_` has grown by w.
+/// All jobs have the same rate at any moment, so the amount of work that every job has received
+/// since time 0 is one number, `served_`; a job that arrives with work w ends when `served_` has
+/// grown by w.
 class SharedResource {
  public:
   SharedResource(double capacity, double slowdown, double oversubscription = 0)

@@ -45,25 +45,27 @@ class ScratchFolder {
 
 struct TestPicture {
   int width = 64, height = 48;
-  TJPF format = TJPF_RGB;       ///< TJPF_GRAY, TJPF_CMYK
+  TJPF format = TJPF_RGB;  ///< TJPF_GRAY, TJPF_CMYK
   TJSAMP sampling = TJSAMP_420;
-  int flags = 0;                ///< TJFLAG_PROGRESSIVE
+  int flags = 0;  ///< TJFLAG_PROGRESSIVE
 };
 
 /// A JPEG file's content: a smooth gradient with some texture.
 inline std::string make_jpeg(const TestPicture& wanted = {}) {
   const int channels = tjPixelSize[wanted.format];
-  std::vector<std::uint8_t> pixels(static_cast<std::size_t>(wanted.width) * wanted.height * channels);
+  std::vector<std::uint8_t> pixels(static_cast<std::size_t>(wanted.width) * wanted.height *
+                                   channels);
   for (std::size_t i = 0; i < pixels.size(); ++i) {
     const std::size_t x = i / channels % wanted.width, y = i / channels / wanted.width;
-    pixels[i] = static_cast<std::uint8_t>((x * 2 + y * 3 + i % channels * 40 + (x * y % 7) * 5) % 256);
+    pixels[i] =
+        static_cast<std::uint8_t>((x * 2 + y * 3 + i % channels * 40 + (x * y % 7) * 5) % 256);
   }
   tjhandle encoder = tjInitCompress();
   unsigned char* out = nullptr;
   unsigned long size = 0;
   const TJSAMP sampling = wanted.format == TJPF_GRAY ? TJSAMP_GRAY : wanted.sampling;
-  const int failed = tjCompress2(encoder, pixels.data(), wanted.width, 0, wanted.height, wanted.format, &out, &size,
-                                 sampling, 85, wanted.flags);
+  const int failed = tjCompress2(encoder, pixels.data(), wanted.width, 0, wanted.height,
+                                 wanted.format, &out, &size, sampling, 85, wanted.flags);
   EXPECT_EQ(failed, 0) << tjGetErrorStr2(encoder);
   std::string jpeg(reinterpret_cast<char*>(out), size);
   tjFree(out);
@@ -75,7 +77,8 @@ inline std::string make_jpeg(const TestPicture& wanted = {}) {
 inline std::string make_bomb() {
   std::string jpeg = make_jpeg();
   for (std::size_t i = 0; i + 9 < jpeg.size(); ++i) {
-    if (static_cast<unsigned char>(jpeg[i]) == 0xFF && static_cast<unsigned char>(jpeg[i + 1]) == 0xC0) {
+    if (static_cast<unsigned char>(jpeg[i]) == 0xFF &&
+        static_cast<unsigned char>(jpeg[i + 1]) == 0xC0) {
       for (const std::size_t at : {i + 5, i + 7}) jpeg[at] = '\xFD', jpeg[at + 1] = '\xE8';
       break;
     }
