@@ -46,9 +46,9 @@ class Merger:
     def tensor(self, described: list) -> tuple:
         """(dtype, shape of polynomials, order, storage) from the same tensor in all captures."""
         first = described[0]
-        if any(t[0] != first[0] or t[3] != first[3] or len(t[1]) != len(first[1]) for t in described):
-            self._refuse(f"{self._where} has a tensor {_show(first)} at first and "
-                         f"{_show(next(t for t in described if t[:1] != first[:1] or t[3] != first[3] or len(t[1]) != len(first[1])))} later")
+        other = next((t for t in described if _identity(t) != _identity(first)), None)
+        if other is not None:
+            self._refuse(f"{self._where} has a tensor {_show(first)} at first and {_show(other)} later")
         shapes = tuple(t[1] for t in described)
         shape = self._shapes.get(shapes)
         if shape is None:
@@ -137,6 +137,11 @@ def _freeze(polynomial):
 def thaw(polynomial):
     """The dict form of a frozen polynomial."""
     return dict(polynomial) if isinstance(polynomial, tuple) else polynomial
+
+
+def _identity(tensor) -> tuple:
+    """What may not depend on sizes: dtype, number of dimensions, storage."""
+    return tensor[0], len(tensor[1]), tensor[3]
 
 
 def _show(tensor) -> str:

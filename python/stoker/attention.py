@@ -8,7 +8,8 @@ from __future__ import annotations
 import torch
 
 _library = torch.library.Library("stoker", "DEF")
-_library.define("attention(Tensor q, Tensor k, Tensor v, Tensor? mask, float dropout, bool causal, float? scale) -> Tensor")
+_library.define("attention(Tensor q, Tensor k, Tensor v, Tensor? mask, float dropout, bool causal, float? scale) "
+                "-> Tensor")
 _library.define("attention_backward(Tensor grad_out, Tensor q, Tensor k, Tensor v, Tensor out, Tensor? mask, "
                 "float dropout, bool causal, float? scale, bool mask_gradient) -> (Tensor, Tensor, Tensor, Tensor?)")
 

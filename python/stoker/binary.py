@@ -43,7 +43,7 @@ def _is_script(path: str) -> bool:
 
 
 def arguments(settings: dict) -> list:
-    """Flags from keyword arguments: batch=32 -> --batch 32, max_global_batch -> --max-global-batch, True -> a bare flag."""
+    """Flags from keyword arguments: max_global_batch=32 -> --max-global-batch 32, True -> a bare flag."""
     result = []
     for name, value in settings.items():
         flag = "--" + name.replace("_", "-")

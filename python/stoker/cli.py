@@ -68,7 +68,11 @@ def _reporting(options, label: str):
         def emit(row):
             sys.stderr.write(json.dumps(row) + "\n")
             sys.stderr.flush()
-        return (lambda text: emit({"note": text})), (lambda done, of, what: emit({"done": done, "of": of, "what": what}))
+
+        def emit_progress(done, of, what):
+            emit({"done": done, "of": of, "what": what})
+
+        return (lambda text: emit({"note": text})), emit_progress
     start = {}
 
     def progress(done, of, what):
@@ -105,7 +109,7 @@ def summary(doc: dict, path: str) -> str:
     if notes.get("item_calls"):
         lines.append(f"  note: the host reads {notes['item_calls']} values back from the device in each step (.item())")
     if notes.get("math_attention"):
-        lines.append(f"  note: {notes['math_attention']} attentions with unusual shapes were captured as plain products")
+        lines.append(f"  note: {notes['math_attention']} attentions with unusual shapes were captured as products")
     lines += [f"  note: {sentence}" for sentence in notes.get("unfaithful", [])]
     return "\n".join(lines)
 

@@ -53,7 +53,8 @@ def _in_child(spec, out, *, precision, mode, name, batch, image_size, options, f
 
     with tempfile.TemporaryDirectory() as folder:
         target = out or str(pathlib.Path(folder) / "capture.step.gz")
-        command = [sys.executable, "-m", "stoker", "capture", spec, "-o", str(target), "--precision", precision, "--quiet"]
+        command = [sys.executable, "-m", "stoker", "capture", spec, "-o", str(target), "--precision", precision]
+        command.append("--quiet")
         for flag, value in (("--mode", mode), ("--batch", batch), ("--name", name), ("--image-size", image_size)):
             if value is not None:
                 command += [flag, str(value)]

@@ -16,8 +16,8 @@ class AbstractFunctions(TorchFunctionMode):
         self._recorder = recorder
 
     def __enter__(self):
-        # A mode is off inside of functions that it was asked about (multi_head_attention_forward is one), so the name that
-        # these look up is replaced as well.
+        # A mode is off inside of functions that it was asked about (multi_head_attention_forward is one), so the
+        # name that these look up is replaced as well.
         functional = torch.nn.functional
         self._original = functional.scaled_dot_product_attention
         functional.scaled_dot_product_attention = self._attention

@@ -31,7 +31,7 @@ def _first_argument(tensor, *args, **kwargs):
 
 @contextlib.contextmanager
 def without_initialisers():
-    """torch.nn.init and the random fillers of tensors do nothing inside: memory that nobody writes is never paged in."""
+    """torch.nn.init and the random fillers of tensors do nothing inside: what nobody writes is never paged in."""
     init = torch.nn.init
     names = [n for n in dir(init) if n.endswith("_") and not n.startswith("_") and callable(getattr(init, n))]
     saved = [(init, n, getattr(init, n)) for n in names]
@@ -61,12 +61,12 @@ class _NoGpu(TorchFunctionMode):
         if func is torch.Tensor.cuda:
             return args[0]
         if func is torch.Tensor.to:
-            args = (args[0], *(a for a in args[1:] if isinstance(a, bool) or not isinstance(a, (str, int, torch.device))
-                               or not _is_gpu(a)))
-            if len(args) == 1 and not kwargs.get("dtype") and not kwargs.get("other") and _is_gpu(kwargs.get("device", 0)):
-                return args[0]
+            args = (args[0], *(a for a in args[1:] if isinstance(a, bool) or not _is_gpu(a)))
         if "device" in kwargs and _is_gpu(kwargs["device"]):
             del kwargs["device"]
+        if func is torch.Tensor.to and len(args) == 1 and not kwargs.get("dtype") and kwargs.get("other") is None \
+                and kwargs.get("device") is None:
+            return args[0]
         return func(*args, **kwargs)
 
 

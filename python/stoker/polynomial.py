@@ -43,7 +43,7 @@ def _interpolate(points: list, values: list) -> list:
 
 
 class Fitter:
-    """Fits values at the grid of captured sizes and checks them at one more. Results are shared between equal values."""
+    """Fits values at the grid of captured sizes and checks them at one more; equal values are fitted once."""
 
     def __init__(self, dimensions: list):
         self.dimensions = dimensions

@@ -13,7 +13,7 @@ NAMES = ("fp32", *AUTOCAST, *CAST)
 
 @contextlib.contextmanager
 def autocast(precision: str, device_type: str):
-    """torch.autocast as on a machine with CUDA: set directly, since the public one switches itself off without a GPU."""
+    """torch.autocast as with a GPU: set directly, since the public one switches itself off without."""
     dtype = AUTOCAST.get(precision)
     if dtype is None:
         yield

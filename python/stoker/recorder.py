@@ -215,7 +215,7 @@ class Recorder(TorchDispatchMode):
         for tensor in outputs:
             known = self.storage_id(tensor)
             if known is None:
-                if tensor.untyped_storage().nbytes() == 0 and not recurrent:  # cuDNN's reserve is empty here, and is kept
+                if tensor.untyped_storage().nbytes() == 0 and not recurrent:  # cuDNN's reserve is kept, empty
                     continue
                 known = self.add_storage(tensor, "transient")
                 self.events.append(("a", known))

@@ -18,7 +18,7 @@ LSTM = 2
 
 
 def flatten_weights(module: torch.nn.Module, make) -> dict:
-    """For each recurrent layer in `module`: its parameters as views of one buffer, as flatten_parameters() leaves them on CUDA.
+    """For each recurrent layer in `module`: its parameters as views of one buffer, as on CUDA (flatten_parameters()).
 
     `make(size, dtype)` allocates the buffer. Returns id(old parameter) -> tensor to use instead.
     """
@@ -84,7 +84,8 @@ def run(mode, input, hx, weights, has_biases, layers, dropout, train, bidirectio
     proj_size = 0 if projected == hidden else projected
     with _no_autocast():  # the casts are done; a CUDA build's own would ask the driver for the GPU's properties
         out = torch._cudnn_rnn(input, list(weights), per_layer, _whole_buffer(weights), state, cell, mode, hidden,
-                               proj_size, layers, batch_first, float(dropout), bool(train), bool(bidirectional), [], None)
+                               proj_size, layers, batch_first, float(dropout), bool(train), bool(bidirectional), [],
+                               None)
     return (out[0], out[1], out[2]) if mode == LSTM else (out[0], out[1])
 
 
@@ -120,14 +121,14 @@ def recorded_inputs(args) -> tuple:
 
 
 def recorded_outputs(out) -> tuple:
-    """Forward: output, hy, cy if there is one, the reserve. Backward: gradients of input and states, and the buffer's."""
+    """Forward: output, hy, (cy), the reserve. Backward: gradients of input and states, and of the buffer."""
     if isinstance(out[3], torch.Tensor):
         return tuple(t for t in out[:3] if t.numel()) + (out[3],)
     return tuple(t for t in out[:3] if t is not None and t.numel()) + tuple(out[3][:1])
 
 
 def _gru_cell(input_gates, hidden_gates, hx, input_bias=None, hidden_bias=None):
-    """The fused cell of nn.GRUCell: the new state, and five values a unit kept for the backward (ATen/native/cuda/RNN.cu)."""
+    """nn.GRUCell's fused cell: the new state, and five values a unit for the backward (ATen/native/cuda/RNN.cu)."""
     rows, units = hx.shape
     return hx.new_empty((rows, units)), hx.new_empty((rows, 5 * units))
 

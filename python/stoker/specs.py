@@ -114,7 +114,8 @@ class Source:
 
     def _check(self, capture) -> None:
         if not isinstance(capture.module, torch.nn.Module):
-            raise CaptureError(f"{self.spec} returned a {type(capture.module).__name__} where a torch.nn.Module belongs")
+            raise CaptureError(f"{self.spec} returned a {type(capture.module).__name__} "
+                               "where a torch.nn.Module belongs: return (module, inputs)")
         from .fake_model import is_compiled
 
         if is_compiled(capture.module):

@@ -125,7 +125,8 @@ def today() -> str:
     return datetime.date.today().isoformat()
 
 
-def document(fitter: Fitter, raws: list, head: dict, provenance: dict, sample: dict | None, optimizer: dict | None) -> dict:
+def document(fitter: Fitter, raws: list, head: dict, provenance: dict, sample: dict | None,
+             optimizer: dict | None) -> dict:
     """The whole file as a dict. `head` has name, mode and precision."""
     body = _Writer(fitter, Merger(fitter, raws)).body()
     counted = {"dimensions": [_dimension(d) for d in fitter.dimensions]}

@@ -18,7 +18,7 @@ _STANDARD_LIBRARY = sysconfig.get_paths()["stdlib"]
 
 
 def _is_library(filename: str) -> bool:
-    return filename.startswith(_STANDARD_LIBRARY) or "site-packages" in filename or "dist-packages" in filename or filename.startswith("<")
+    return filename.startswith((_STANDARD_LIBRARY, "<")) or "site-packages" in filename or "dist-packages" in filename
 
 
 def trimmed(error: BaseException) -> str:
@@ -42,8 +42,8 @@ def user_code(what: str):
         raise
     except Exception as error:
         if any(text in str(error) for text in _NEEDS_VALUES):
-            raise UserCodeError("the model needs the values of a tensor, and a capture has none: keep the computation in "
-                                "torch, and on the device", trimmed(error)) from None
+            raise UserCodeError("the model needs the values of a tensor, and a capture has none: keep the "
+                                "computation in torch, and on the device", trimmed(error)) from None
         cause = _capture_error_behind(error)
         if cause is not None:
             raise cause from None
