@@ -76,6 +76,22 @@ double objective_value(Objective objective, const Plan& plan) {
   return f.samples_per_s.value;
 }
 
+/// What several GPUs' plans rest on and assume, each phrase once; what differs by GPU carries its name.
+ReportContext joined_context(const std::vector<Planned>& planned) {
+  ReportContext joined = planned.front().resolved.context;
+  const auto add = [](std::vector<std::string>& list, const std::string& phrase) {
+    if (std::find(list.begin(), list.end(), phrase) == list.end()) list.push_back(phrase);
+  };
+  joined.rests_on.clear();
+  for (const Planned& p : planned) {
+    const Forecast& f = p.plan.best.forecast;
+    add(joined.rests_on, f.gpu_name + ": " + f.time.basis);
+    for (const std::string& phrase : p.resolved.context.assumed) add(joined.assumed, phrase);
+  }
+  add(joined.rests_on, "memory: " + planned.front().plan.best.forecast.memory.device_peak.basis);
+  return joined;
+}
+
 Result<int> run(const Options& o) {
   const auto objective = parse_objective(o.objective);
   if (!objective) return tl::unexpected(objective.error());
@@ -106,7 +122,7 @@ Result<int> run(const Options& o) {
   });
   std::vector<std::pair<std::string, Plan>> plans;
   for (const Planned& p : planned) plans.emplace_back(p.plan.best.forecast.gpu_name, p.plan);
-  const ReportContext& context = planned.front().resolved.context;
+  const ReportContext context = joined_context(planned);
   const std::string text = o.run.json ? comparison_json(plans, *objective, context) : comparison_text(plans, *objective, context);
   std::fputs(text.c_str(), stdout);
   return 0;

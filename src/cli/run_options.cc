@@ -118,7 +118,8 @@ void fill_context(const RunOptions& o, Resolved& r) {
   c.tool_version = kVersion;
   c.model = o.model;
   c.step_hash = step.provenance.event_hash;
-  c.sample_word = step.sample_what == "image" ? "img" : step.sample_what == "video" ? "clip" : step.sample_what;
+  c.sample_word = step.sample_what == "image" ? "img" : step.sample_what == "video" ? "clip"
+                  : step.sample_what == "sequence" ? "seq" : step.sample_what;
   c.host_name = r.base.machine.host.name;
   c.host_cores = r.base.machine.host.cores;
   c.dataset_samples = r.base.dataset_samples;
@@ -170,11 +171,10 @@ std::vector<Flag> run_flags(RunOptions& o) {
 }
 
 std::vector<Precision> default_precisions(const Gpu& gpu) {
-  std::vector<Precision> list;
+  std::vector<Precision> list{Precision::kFp32};
+  if (gpu.peak.tf32_tensor > 0) list.push_back(Precision::kTf32);
   if (gpu.peak.bf16_tensor > 0) list.push_back(Precision::kAmpBf16);
   if (gpu.peak.fp16_tensor > 0) list.push_back(Precision::kAmpFp16);
-  list.push_back(Precision::kFp32);
-  if (gpu.peak.tf32_tensor > 0) list.push_back(Precision::kTf32);
   return list;
 }
 

@@ -39,7 +39,8 @@ struct Resolved {
 /// Resolves everything but the number of GPUs and the searched settings. `gpu` is one GPU or machine file.
 [[nodiscard]] Result<Resolved> resolve(const RunOptions& o, const std::string& gpu, const std::vector<Precision>& precisions);
 
-/// The precisions to consider on a GPU when the user named none: the fastest that people use first.
+/// The precisions to consider on a GPU when the user named none: the plainest first, since a later one must be
+/// faster to be chosen.
 [[nodiscard]] std::vector<Precision> default_precisions(const Gpu& gpu);
 
 /// "1", "1,2,4" or "1..8" -> counts in rising order.

@@ -81,7 +81,7 @@ LimiterFact device_limiter(const Scenario& s, const StepTime& t) {
 
 void add_limiters(const Scenario& s, Forecast& f) {
   const LimiterFact device = device_limiter(s, f.time);
-  const LimiterFact input{Limiter::kInput, input_words(f.input.loader.limit), f.input.samples_per_s.value};
+  const LimiterFact input{Limiter::kInput, input_words(f.input.limit), f.input.samples_per_s.value};
   if (!f.input.known) {
     f.limiter = f.next_limiter = device;
     return;
@@ -191,10 +191,9 @@ HostShare host_share(const Scenario& s) {
   return share;
 }
 
-double input_ceiling(const Scenario& s) {
+LoaderForecast input_ceiling(const Scenario& s) {
   constexpr Nanos kInstant{1e3};  // a step of a microsecond: the loader is the only limit
-  const auto loader = simulate_loader(loader_of(s), s.sample, host_share(s), kInstant);
-  return loader.samples_per_s * s.job.gpus;
+  return simulate_loader(loader_of(s), s.sample, host_share(s), kInstant);
 }
 
 Result<StepTime> step_time_of(const Scenario& s, const Knowledge& knowledge) {
@@ -229,7 +228,11 @@ Result<Forecast> forecast(const Scenario& s, const Knowledge& knowledge) {
   f.input.known = s.sample.known;
   const std::string basis = s.sample.known ? f.time.basis + "; " + s.sample.basis : f.time.basis;
   f.samples_per_s = throughput_figure(s, f.time, rate.samples_per_s, basis);
-  if (s.sample.known) f.input.samples_per_s = with_band(input_ceiling(s), s.sample.band, s.sample.basis);
+  if (s.sample.known) {
+    const LoaderForecast ceiling = input_ceiling(s);
+    f.input.samples_per_s = with_band(ceiling.samples_per_s * s.job.gpus, s.sample.band, s.sample.basis);
+    f.input.limit = ceiling.limit;
+  }
   add_utilization(s, f);
   add_epoch(s, f);
   add_limiters(s, f);

@@ -42,6 +42,7 @@ struct LimiterFact {
 struct InputForecast {
   LoaderForecast loader;       ///< of one rank
   Figure samples_per_s;        ///< the host could deliver this with these workers, were the GPUs infinitely fast
+  InputLimit limit = InputLimit::kStep;  ///< what holds that rate back
   bool known = false;          ///< false: nothing is known about the data
 };
 
@@ -84,7 +85,7 @@ struct Throughput {
 /// The HostShare that a scenario's loaders have.
 [[nodiscard]] HostShare host_share(const Scenario& scenario);
 
-/// What the loader alone could deliver, samples/s over all ranks of the job.
-[[nodiscard]] double input_ceiling(const Scenario& scenario);
+/// The loader of one rank before GPUs that need no time: what the input alone could deliver, and its limit.
+[[nodiscard]] LoaderForecast input_ceiling(const Scenario& scenario);
 
 }  // namespace stoker

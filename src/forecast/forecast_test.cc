@@ -1,0 +1,100 @@
+#include "forecast/forecast.h"
+
+#include "forecast/test_scenario.h"
+#include "lower/lower.h"
+
+namespace stoker {
+namespace {
+
+class ForecastTest : public testing_support::ScenarioTest {};
+
+void expect_band(const Figure& f, const char* what) {
+  EXPECT_LE(f.low, f.value) << what;
+  EXPECT_GE(f.high, f.value) << what;
+  EXPECT_FALSE(f.basis.empty()) << what;
+}
+
+TEST_F(ForecastTest, EveryFigureCarriesABandAndABasis) {
+  give_samples(0.5);
+  scenario_.loader.workers = 2;
+  scenario_.price_per_gpu_hour = 3;
+  const Forecast f = forecast_now();
+  expect_band(f.step_ms, "step");
+  expect_band(f.forward_ms, "forward");
+  expect_band(f.backward_ms, "backward");
+  expect_band(f.optimizer_ms, "optimizer");
+  expect_band(f.samples_per_s, "samples");
+  expect_band(f.gpu_busy, "busy");
+  expect_band(f.mfu, "mfu");
+  expect_band(f.epoch_s, "epoch");
+  expect_band(f.epoch_cost, "cost");
+  expect_band(f.memory.device_peak, "device");
+  expect_band(f.memory.allocated_peak, "allocated");
+  EXPECT_GT(f.step_ms.high, f.step_ms.low);
+}
+
+TEST_F(ForecastTest, WithoutDataTheStepIsTheLimit) {
+  const Forecast f = forecast_now();
+  EXPECT_FALSE(f.input.known);
+  EXPECT_NEAR(f.samples_per_s.value, 32 / (f.step_ms.value * 1e-3), 1e-6 * f.samples_per_s.value);
+  EXPECT_NE(f.limiter.kind, Limiter::kInput);
+  EXPECT_NEAR(f.epoch_s.value, 100'000 / f.samples_per_s.value, 1e-6 * f.epoch_s.value);
+}
+
+TEST_F(ForecastTest, SlowSamplesAreTheLimitAndIdleTheGpu) {
+  give_samples(50);  // one worker: at most 20 samples a second
+  scenario_.loader.workers = 1;
+  const Forecast f = forecast_now();
+  EXPECT_LE(f.samples_per_s.value, 20);
+  EXPECT_GT(f.samples_per_s.value, 17);
+  EXPECT_EQ(f.limiter.kind, Limiter::kInput);
+  EXPECT_GT(f.next_limiter.samples_per_s, f.limiter.samples_per_s);
+  const double alone = 32 / (f.step_ms.value * 1e-3);
+  EXPECT_NEAR(f.gpu_busy.value, f.time.busy * f.samples_per_s.value / alone, 1e-9);
+}
+
+TEST_F(ForecastTest, MoneyIsGpuHoursTimesPrice) {
+  scenario_.price_per_gpu_hour = 2.5;
+  scenario_.job.gpus = 2;
+  scenario_.machine.gpu_count = 2;
+  const Forecast f = forecast_now();
+  EXPECT_NEAR(f.epoch_cost.value, f.epoch_s.value / 3600 * 2 * 2.5, 1e-9);
+}
+
+TEST_F(ForecastTest, AccumulationKeepsTheSamplesRight) {
+  const double plain = forecast_now().samples_per_s.value;
+  scenario_.job.accumulate = 4;
+  const Forecast f = forecast_now();
+  EXPECT_NEAR(f.samples_per_s.value, 32 * 4 / (f.step_ms.value * 1e-3), 1e-6 * f.samples_per_s.value);
+  EXPECT_GT(f.samples_per_s.value, plain);  // the optimizer runs a quarter as often
+}
+
+TEST_F(ForecastTest, TheLargestBatchFitsAndTheNextDoesNot) {
+  scenario_.machine.gpu.usable_memory = 2 * kGiB;
+  const auto limits =
+      forecast_batch_limits(step_, scenario_.job, scenario_.machine, scenario_.allocator, *knowledge_);
+  ASSERT_TRUE(limits) << limits.error().text();
+  ASSERT_GT(limits->value, 0);
+  EXPECT_LE(limits->low, limits->value);
+  EXPECT_GE(limits->high, limits->value);
+  const auto fits = [&](std::int64_t batch) {
+    Job job = scenario_.job;
+    job.batch = batch;
+    const auto program = lower(step_, job, scenario_.machine);
+    return forecast_memory(*program, scenario_.machine, scenario_.allocator, *knowledge_, "default").fits;
+  };
+  EXPECT_TRUE(fits(limits->value));
+  if (limits->first_failing > 0) {
+    EXPECT_FALSE(fits(limits->first_failing));
+  }
+}
+
+TEST_F(ForecastTest, WhatDoesNotFitSaysSoInPyTorchsWords) {
+  scenario_.machine.gpu.usable_memory = 1 * kGiB;  // less than the context alone
+  const Forecast f = forecast_now();
+  EXPECT_FALSE(f.memory.fits);
+  EXPECT_NE(f.memory.out_of_memory.find("tried to allocate"), std::string::npos) << f.memory.out_of_memory;
+}
+
+}  // namespace
+}  // namespace stoker

@@ -1,0 +1,125 @@
+#include "plan/plan.h"
+
+#include "forecast/test_scenario.h"
+#include "plan/search.h"
+
+namespace stoker {
+namespace {
+
+class PlanTest : public testing_support::ScenarioTest {
+ protected:
+  PlanRequest request() {
+    PlanRequest r;
+    r.choices = {{Precision::kFp32, &step_}};
+    r.base = scenario_;
+    // A small card, so that the ladder of batches stays short.
+    r.base.machine.gpu.context_memory = Bytes(0);
+    r.base.machine.gpu.usable_memory = 400 * kMiB;
+    return r;
+  }
+};
+
+TEST_F(PlanTest, AgainstExhaustiveSearch) {
+  give_samples(0.05);
+  const PlanRequest r = request();
+  const auto plan = make_plan(r, *knowledge_);
+  ASSERT_TRUE(plan) << plan.error().text();
+  double best = 0;
+  for (std::int64_t batch = 1; batch <= plan->batch_reason.largest_safe; batch = batch * 3 / 2 + 1) {
+    Scenario s = r.base;
+    s.job.batch = batch;
+    s.loader.persistent = true;
+    set_pinning(s, true);
+    const auto time = step_time_of(s, *knowledge_);
+    for (int workers = 0; workers <= 12; ++workers) {
+      for (const int prefetch : {2, 4}) {
+        s.loader.workers = workers;
+        s.loader.prefetch = prefetch;
+        best = std::max(best, throughput_of(s, *time).samples_per_s);
+      }
+    }
+  }
+  EXPECT_GE(plan->best.forecast.samples_per_s.value, (1 - kSameSpeed - kSameSpeedWorkers) * best);
+}
+
+TEST_F(PlanTest, DoesNotTakeTheLargestBatchByHabit) {
+  give_samples(20);  // the input limits: no batch is faster than another
+  const auto plan = make_plan(request(), *knowledge_);
+  ASSERT_TRUE(plan);
+  EXPECT_LT(plan->best.forecast.job.batch, plan->batch_reason.largest_safe / 4);
+  EXPECT_EQ(plan->best.forecast.limiter.kind, Limiter::kInput);
+}
+
+TEST_F(PlanTest, RespectsWhatTheUserFixed) {
+  give_samples(1);
+  PlanRequest r = request();
+  r.batch = 48;
+  r.workers = 3;
+  r.prefetch = 5;
+  r.pin = false;
+  const auto plan = make_plan(r, *knowledge_);
+  ASSERT_TRUE(plan);
+  const Forecast& f = plan->best.forecast;
+  EXPECT_EQ(f.job.batch, 48);
+  EXPECT_EQ(f.loader.workers, 3);
+  EXPECT_EQ(f.loader.prefetch, 5);
+  EXPECT_FALSE(f.loader.pin);
+}
+
+TEST_F(PlanTest, TheCeilingOnTheGlobalBatchHolds) {
+  PlanRequest r = request();
+  r.limits.max_global_batch = 64;
+  r.gpu_counts = {1, 2, 4};
+  const auto plan = make_plan(r, *knowledge_);
+  ASSERT_TRUE(plan);
+  for (const PlanRow& row : plan->by_gpus) EXPECT_LE(row.forecast.job.batch * row.forecast.job.gpus, 64);
+  r.limits.max_global_batch = 3;
+  r.gpu_counts = {4};
+  const auto none = make_plan(r, *knowledge_);
+  ASSERT_FALSE(none);
+  EXPECT_EQ(none.error().code, ErrorCode::kAnswerIsNo);
+}
+
+TEST_F(PlanTest, MoreGpusMustBringSomething) {
+  give_samples(20);
+  PlanRequest r = request();
+  r.gpu_counts = {1, 2, 3, 4};
+  const auto plan = make_plan(r, *knowledge_);
+  ASSERT_TRUE(plan);
+  EXPECT_EQ(plan->best.forecast.job.gpus, 1);  // eight cores feed one GPU as badly as four
+  EXPECT_EQ(plan->by_gpus.size(), 4U);
+}
+
+TEST_F(PlanTest, SharedMemoryIsALimit) {
+  give_samples(1);
+  PlanRequest r = request();
+  r.batch = 1024;
+  r.base.machine.host.shared_memory = Bytes(100'000);  // batch of 16 KiB, two ahead for each worker
+  const auto plan = make_plan(r, *knowledge_);
+  ASSERT_TRUE(plan);
+  EXPECT_LE(plan->best.forecast.input.loader.shared_memory, Bytes(90'000));
+  EXPECT_LE(plan->best.forecast.loader.workers, 2);
+}
+
+TEST_F(PlanTest, ABudgetBelowTheCheapestEpochIsANo) {
+  PlanRequest r = request();
+  r.base.price_per_gpu_hour = 3;
+  r.limits.max_epoch_cost = 1e-9;
+  const auto plan = make_plan(r, *knowledge_);
+  ASSERT_FALSE(plan);
+  EXPECT_EQ(plan.error().code, ErrorCode::kAnswerIsNo);
+  r.base.price_per_gpu_hour = 0;
+  EXPECT_EQ(make_plan(r, *knowledge_).error().code, ErrorCode::kUsage);
+}
+
+TEST_F(PlanTest, ATooSmallGpuSaysByHowMuch) {
+  PlanRequest r = request();
+  r.base.machine.gpu.usable_memory = 10 * kMiB;
+  const auto plan = make_plan(r, *knowledge_);
+  ASSERT_FALSE(plan);
+  EXPECT_EQ(plan.error().code, ErrorCode::kAnswerIsNo);
+  EXPECT_NE(plan.error().message.find("short"), std::string::npos) << plan.error().message;
+}
+
+}  // namespace
+}  // namespace stoker

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 
 #include "base/text.h"
 
@@ -93,20 +94,20 @@ Result<bool> SettingSearch::choose_batch(Setting& setting, const std::vector<std
     double rate;
   };
   std::vector<Tried> tried;
-  double ceiling = 0;
   for (const std::int64_t batch : ladder) {
     Scenario s = setting.scenario;
     s.job.batch = batch;
     auto time = step_time_of(s, knowledge_);
     if (!time) return tl::unexpected(time.error());
     ++considered_;
-    if (tried.empty() && s.sample.known) {
-      // What the host can feed at best: all its cores at work, whatever the batch.
+    // What the host can feed at best: all its cores at work.
+    double ceiling = std::numeric_limits<double>::infinity();
+    if (s.sample.known) {
       s.loader.workers = worker_ladder(request_, std::max(1, s.job.gpus / s.job.nodes)).back();
-      ceiling = input_ceiling(s);
+      ceiling = input_ceiling(s).samples_per_s * s.job.gpus;
     }
     const double rate = gpu_rate(s, *time);
-    tried.push_back({batch, std::move(*time), ceiling > 0 ? std::min(rate, ceiling) : rate});
+    tried.push_back({batch, std::move(*time), std::min(rate, ceiling)});
   }
   if (tried.empty()) return false;
   const auto best = std::max_element(tried.begin(), tried.end(), [](const Tried& a, const Tried& b) { return a.rate < b.rate; });
@@ -159,6 +160,21 @@ bool SettingSearch::choose_loader(Setting& setting) {
   return true;
 }
 
+/// Pinning is the rule; on a host without cores to spare its thread can cost more than the copies gain.
+Status SettingSearch::choose_pinning(Setting& setting) {
+  if (!setting.scenario.sample.known) return {};
+  Setting pageable = setting;
+  set_pinning(pageable.scenario, false);
+  auto time = step_time_of(pageable.scenario, knowledge_);
+  if (!time) return tl::unexpected(time.error());
+  pageable.time = std::move(*time);
+  if (choose_loader(pageable) &&
+      pageable.throughput.samples_per_s > (1 + kSameSpeed) * setting.throughput.samples_per_s) {
+    setting = std::move(pageable);
+  }
+  return {};
+}
+
 Result<std::optional<Setting>> SettingSearch::best(const PrecisionChoice& choice, int gpus) {
   Setting setting;
   setting.scenario = request_.base;
@@ -194,6 +210,9 @@ Result<std::optional<Setting>> SettingSearch::best(const PrecisionChoice& choice
   const auto found = choose_batch(setting, ladder);
   if (!found) return tl::unexpected(found.error());
   if (!*found || !choose_loader(setting)) return std::optional<Setting>{};
+  if (!request_.pin) {
+    if (auto status = choose_pinning(setting); !status) return tl::unexpected(status.error());
+  }
   return std::optional<Setting>(std::move(setting));
 }
 

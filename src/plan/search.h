@@ -14,7 +14,8 @@ namespace stoker {
 /// the fewer workers, the fewer GPUs win.
 inline constexpr double kSameSpeed = 0.02;
 inline constexpr double kSameSpeedWorkers = 0.01;
-inline constexpr double kGpuMustBring = 0.05;
+/// Another GPU changes the input's sharing of the host too, so its gain is known less well; and it costs.
+inline constexpr double kGpuMustBring = 0.10;
 
 /// One fully decided setting and its throughput.
 struct Setting {
@@ -42,6 +43,7 @@ class SettingSearch {
   std::vector<std::int64_t> batch_ladder(const BatchLimits& limits, const Step& step, int gpus) const;
   Result<bool> choose_batch(Setting& setting, const std::vector<std::int64_t>& ladder);
   bool choose_loader(Setting& setting);
+  Status choose_pinning(Setting& setting);
 
   const PlanRequest& request_;
   const Knowledge& knowledge_;

@@ -36,6 +36,11 @@ std::string headline(const Plan& plan, const ReportContext& context) {
                         human_time(kSecond * f.epoch_s.value));
     if (f.epoch_cost.value > 0) text += fmt::format(", {}{:.2f}", context.currency, f.epoch_cost.value);
   }
+  text += fmt::format("\n  step {}", millis(f.step_ms));
+  if (f.input.known) {
+    text += fmt::format(" on the GPU, waits {} for input; first batch after {}", human_time(f.input.loader.wait),
+                        human_time(f.input.loader.first_batch));
+  }
   text += fmt::format("\n  Limited by {}", f.limiter.what);
   if (f.next_limiter.what != f.limiter.what) {
     text += fmt::format("; next: {} at {} {}/s", f.next_limiter.what, number(f.next_limiter.samples_per_s),
@@ -82,10 +87,12 @@ std::string why_batch(const Plan& plan, const ReportContext& context) {
   }
   std::string text = fmt::format("Why {}: ", f.job.batch);
   const std::string fails = why.first_failing > 0 ? fmt::format(" ({} may fail)", why.first_failing) : "";
-  if (f.limiter.kind == Limiter::kInput && f.job.batch < why.largest_safe) {
+  if (f.limiter.kind == Limiter::kInput && f.job.batch < why.largest_safe && !why.ceiling) {
     text += fmt::format("the input is the limit, a larger batch brings nothing; the largest safe batch is {}{}.", why.largest_safe, fails);
   } else if (f.job.batch == why.largest_safe) {
     text += fmt::format("it is the largest safe batch{}.", fails);
+  } else if (f.job.batch == why.best_batch) {
+    text += fmt::format("no other batch is faster; the largest safe batch is {}{}.", why.largest_safe, fails);
   } else if (why.ceiling) {
     text += fmt::format("the ceiling on the global batch allows no more; the largest safe batch is {}{}.", why.largest_safe, fails);
   } else {
@@ -99,7 +106,9 @@ std::string why_batch(const Plan& plan, const ReportContext& context) {
                         number(o.samples_per_s.value), context.sample_word, gpus_text(o.job.gpus), other.batch_limits.low);
   }
   if (f.input.known && std::fabs(plan.pin_gain) > 0.005) {
-    text += fmt::format("Pinned memory with non_blocking copies: {:+.0f} % against pageable.\n", 100 * plan.pin_gain);
+    text += f.loader.pin ? fmt::format("Pinned memory with non_blocking copies: {:+.0f} % against pageable.\n", 100 * plan.pin_gain)
+                         : fmt::format("Pageable memory: the pin-memory thread would take a core from the workers ({:+.0f} %).\n",
+                                       100 * plan.pin_gain);
   }
   return text;
 }
