@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <limits>
 
 #include "base/text.h"
 
@@ -37,8 +36,19 @@ bool host_allows(const Scenario& s, const LoaderForecast& loader) {
          within(memory, host.memory, kShareOfHostMemory);
 }
 
-double gpu_rate(const Scenario& s, const StepTime& time) {
-  return static_cast<double>(s.job.batch) * s.job.accumulate * s.job.gpus / seconds(time.total);
+/// By how much the GPU is too small, and what would help.
+std::string too_small(const Setting& setting, const BatchLimits& limits) {
+  const Scenario& s = setting.scenario;
+  std::string text = "not even batch " + std::to_string(s.job.batch) + " fits on " + s.machine.gpu.name + " in " +
+                     std::string(name_of(s.job.precision)) + ": " + human_bytes(limits.missing) + " short of " +
+                     human_bytes(s.machine.gpu.usable_memory + limits.missing) + "; take a GPU with more memory (`stoker gpus`)";
+  for (std::size_t i = 1; i < s.step->dimensions.size(); ++i) {
+    text += (i == 1 ? ", or a smaller " : " or ") + s.step->dimensions[i].name;
+  }
+  if (s.job.optimizer.loop == OptimizerLoop::kForeach && s.job.optimizer.kind != OptimizerKind::kSgd) {
+    text += ", or --optimizer-loop fused, which needs no temporaries";
+  }
+  return text;
 }
 
 }  // namespace
@@ -100,14 +110,10 @@ Result<bool> SettingSearch::choose_batch(Setting& setting, const std::vector<std
     auto time = step_time_of(s, knowledge_);
     if (!time) return tl::unexpected(time.error());
     ++considered_;
-    // What the host can feed at best: all its cores at work.
-    double ceiling = std::numeric_limits<double>::infinity();
-    if (s.sample.known) {
-      s.loader.workers = worker_ladder(request_, std::max(1, s.job.gpus / s.job.nodes)).back();
-      ceiling = input_ceiling(s).samples_per_s * s.job.gpus;
-    }
-    const double rate = gpu_rate(s, *time);
-    tried.push_back({batch, std::move(*time), std::min(rate, ceiling)});
+    // As fast as the host can feed it: all its cores at work.
+    s.loader.workers = worker_ladder(request_, std::max(1, s.job.gpus / s.job.nodes)).back();
+    const double rate = throughput_of(s, *time).samples_per_s;
+    tried.push_back({batch, std::move(*time), rate});
   }
   if (tried.empty()) return false;
   const auto best = std::max_element(tried.begin(), tried.end(), [](const Tried& a, const Tried& b) { return a.rate < b.rate; });
@@ -191,8 +197,7 @@ Result<std::optional<Setting>> SettingSearch::best(const PrecisionChoice& choice
   if (!limits) return tl::unexpected(limits.error());
   setting.limits = *limits;
   if (limits->value == 0) {
-    why_not_ = "not even batch " + std::to_string(s.job.batch) + " fits on " + s.machine.gpu.name + " in " +
-               std::string(name_of(choice.precision)) + ": " + human_bytes(limits->missing) + " short";
+    why_not_ = too_small(setting, *limits);
     return std::optional<Setting>{};
   }
   const auto ladder = batch_ladder(*limits, *choice.step, gpus);

@@ -115,7 +115,7 @@ class Builder {
  private:
   void read_header() {
     if (!root_.is_object() || text(root_, "format") != "stoker-step") {
-      refuse("format", "this is not a step file; write one with `stoker capture`");
+      refuse("", "is not a step file; write one with `stoker capture`");
     }
     const Json& version = array(member(root_, "schema_version", ""), "schema_version");
     if (version.size() != 2) refuse("schema_version", "must be [major, minor]");
@@ -469,7 +469,7 @@ Result<Step> parse_step(std::string_view json, const std::string& where) {
     if (auto status = check_lifetimes(step, where); !status) return tl::unexpected(status.error());
     return step;
   } catch (const Refusal& refusal) {
-    return fail(ErrorCode::kBadInput, refusal.field + " " + refusal.message, where);
+    return fail(ErrorCode::kBadInput, (refusal.field.empty() ? "" : refusal.field + " ") + refusal.message, where);
   } catch (const std::pair<std::int64_t, int>& versions) {
     const bool newer = versions.first > versions.second;
     return fail(newer ? ErrorCode::kTooNew : ErrorCode::kBadInput,

@@ -53,7 +53,7 @@ TEST_P(DamagedStep, IsRefusedByName) {
 INSTANTIATE_TEST_SUITE_P(
     Every, DamagedStep,
     testing::Values(
-        Damage{"stoker-step", "zebra", "not a step file"}, Damage{"[1, 0]", "[2, 0]", "update stoker"},
+        Damage{"stoker-step", "zebra", "is not a step file"}, Damage{"[1, 0]", "[2, 0]", "update stoker"},
         Damage{"[1, 0]", "[0, 3]", "capture the model again"}, Damage{"\"f32\", [4, 3]", "\"f99\", [4, 3]", "types[0]"},
         Damage{"[48, \"parameter\"]", "[-48, \"parameter\"]", "storages[0]"},
         Damage{"[48, \"parameter\"]", "[4e30, \"parameter\"]", "storages[0]"},
