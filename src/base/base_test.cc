@@ -16,7 +16,8 @@ namespace {
 class FilesTest : public testing::Test {
  protected:
   void SetUp() override {
-    folder_ = std::filesystem::path(testing::TempDir()) / ("stoker_files_" + std::to_string(::getpid()));
+    folder_ =
+        std::filesystem::path(testing::TempDir()) / ("stoker_files_" + std::to_string(::getpid()));
     std::filesystem::create_directories(folder_);
   }
   void TearDown() override { std::filesystem::remove_all(folder_); }

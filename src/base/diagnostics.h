@@ -11,7 +11,7 @@ enum class Severity { kNote, kWarning };
 
 /// One kind of thing that was odd about the data: counted, never fatal.
 struct Diagnostic {
-  std::string name;    ///< stable identifier, snake_case: `uncosted_operator`
+  std::string name;  ///< stable identifier, snake_case: `uncosted_operator`
   Severity severity = Severity::kNote;
   std::string advice;  ///< one sentence for people
   std::int64_t count = 0;
@@ -20,7 +20,8 @@ struct Diagnostic {
 /// Named counters of data problems, printed at the end of a report and written into the JSON.
 class Diagnostics {
  public:
-  void add(std::string_view name, Severity severity, std::string_view advice, std::int64_t count = 1);
+  void add(std::string_view name, Severity severity, std::string_view advice,
+           std::int64_t count = 1);
   void merge(const Diagnostics& other);
   [[nodiscard]] const std::vector<Diagnostic>& all() const { return all_; }
   [[nodiscard]] std::int64_t count(std::string_view name) const;

@@ -94,12 +94,14 @@ Status write_file(const fs::path& path, std::string_view content) {
   {
     File file(std::fopen(temporary.c_str(), "wb"));
     if (!file) return fail(ErrorCode::kIo, "cannot be written: " + system_reason(), path.string());
-    const bool written = std::fwrite(content.data(), 1, content.size(), file.get()) == content.size() &&
-                         std::fflush(file.get()) == 0 && ::fsync(::fileno(file.get())) == 0;
+    const bool written =
+        std::fwrite(content.data(), 1, content.size(), file.get()) == content.size() &&
+        std::fflush(file.get()) == 0 && ::fsync(::fileno(file.get())) == 0;
     if (!written) {
       const std::string reason = system_reason();
       std::remove(temporary.c_str());
-      return fail(ErrorCode::kIo, "cannot be written whole: " + reason + "; the old file is untouched",
+      return fail(ErrorCode::kIo,
+                  "cannot be written whole: " + reason + "; the old file is untouched",
                   path.string());
     }
   }
@@ -121,8 +123,8 @@ Result<fs::path> data_folder() {
     const fs::path binary = fs::read_symlink("/proc/self/exe", error).parent_path();
     if (!error) {
       candidates.push_back(binary / "../share/stoker");  // installed
-      candidates.push_back(binary / "../data");          // inside the wheel: stoker/bin, stoker/data
-      candidates.push_back(binary / "../../data");       // build/release/stoker in the source tree
+      candidates.push_back(binary / "../data");     // inside the wheel: stoker/bin, stoker/data
+      candidates.push_back(binary / "../../data");  // build/release/stoker in the source tree
       candidates.push_back(binary / "../../../data");
     }
 #ifdef STOKER_SOURCE_DATA
@@ -134,7 +136,8 @@ Result<fs::path> data_folder() {
     if (fs::exists(candidate / "gpus", ignored)) return fs::weakly_canonical(candidate);
   }
   return fail(ErrorCode::kNotFound,
-              "the data that ships with stoker was not found; set STOKER_DATA to the project's data folder");
+              "the data that ships with stoker was not found; set STOKER_DATA to the project's "
+              "data folder");
 }
 
 fs::path cache_folder() {

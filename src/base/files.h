@@ -12,7 +12,8 @@ namespace stoker {
 /// The whole file, refused above `limit` (a wrong path to a huge file must not fill memory).
 [[nodiscard]] Result<std::string> read_file(const std::filesystem::path& path, Bytes limit);
 
-/// The decompressed content of a gzip file. `limit` bounds what it may decompress to, whatever it claims.
+/// The decompressed content of a gzip file. `limit` bounds what it may decompress to, whatever it
+/// claims.
 [[nodiscard]] Result<std::string> read_gzip_file(const std::filesystem::path& path, Bytes limit);
 
 /// Writes through a temporary file in the same folder and renames, so that the old file stays whole

@@ -8,13 +8,13 @@ namespace stoker {
 
 /// What kind of thing went wrong; decides the exit code (src/cli/main.cc).
 enum class ErrorCode {
-  kUsage,      ///< the command line cannot be meant (exit 2)
-  kBadInput,   ///< a file, folder or value that was given cannot be used (exit 3)
-  kNotFound,   ///< a name that nothing answers to (exit 3)
-  kTooNew,     ///< a file of a newer format (exit 3)
-  kIo,         ///< the system refused to read or write (exit 3)
-  kUnsupported, ///< understood, but not modelled yet; said by name (exit 3)
-  kAnswerIsNo   ///< nothing was wrong: it does not fit, or nothing satisfies the limits (exit 1)
+  kUsage,        ///< the command line cannot be meant (exit 2)
+  kBadInput,     ///< a file, folder or value that was given cannot be used (exit 3)
+  kNotFound,     ///< a name that nothing answers to (exit 3)
+  kTooNew,       ///< a file of a newer format (exit 3)
+  kIo,           ///< the system refused to read or write (exit 3)
+  kUnsupported,  ///< understood, but not modelled yet; said by name (exit 3)
+  kAnswerIsNo    ///< nothing was wrong: it does not fit, or nothing satisfies the limits (exit 1)
 };
 
 /// One clear sentence: what was wrong and the cure; `where` names the file, flag or field.
@@ -24,7 +24,9 @@ struct Error {
   std::string where;
 
   /// "where: message", or the message alone.
-  [[nodiscard]] std::string text() const { return where.empty() ? message : where + ": " + message; }
+  [[nodiscard]] std::string text() const {
+    return where.empty() ? message : where + ": " + message;
+  }
 };
 
 template <class T>

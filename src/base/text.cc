@@ -50,7 +50,8 @@ std::string nearest_name(std::string_view typed, std::span<const std::string> na
   for (const std::string& name : names) {
     const std::string candidate = simplified(name);
     std::size_t distance = edit_distance(wanted, candidate);
-    if (!wanted.empty() && candidate.starts_with(wanted)) distance = std::min<std::size_t>(distance, 1);
+    if (!wanted.empty() && candidate.starts_with(wanted))
+      distance = std::min<std::size_t>(distance, 1);
     if (distance < best_distance) {
       best_distance = distance;
       best = name;
@@ -67,7 +68,8 @@ std::string suggestion(std::string_view typed, std::span<const std::string> name
 Result<Bytes> parse_bytes(std::string_view text) {
   const std::string given(text);
   const auto refuse = [&](const char* why) {
-    return fail(ErrorCode::kBadInput, "\"" + given + "\" " + why + "; write a size like 64G, 512M or 8589934592");
+    return fail(ErrorCode::kBadInput,
+                "\"" + given + "\" " + why + "; write a size like 64G, 512M or 8589934592");
   };
   while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
   double number = 0;

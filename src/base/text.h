@@ -10,8 +10,8 @@
 
 namespace stoker {
 
-/// The nearest of `names` to what was typed, by edit distance on letters and digits alone; empty when
-/// nothing is near.
+/// The nearest of `names` to what was typed, by edit distance on letters and digits alone; empty
+/// when nothing is near.
 [[nodiscard]] std::string nearest_name(std::string_view typed, std::span<const std::string> names);
 
 /// "; did you mean X?" or nothing.

@@ -5,8 +5,8 @@
 
 namespace stoker {
 
-/// A number with a unit. Arithmetic that keeps the unit is defined; anything else goes through `.count()`
-/// and shows in the code.
+/// A number with a unit. Arithmetic that keeps the unit is defined; anything else goes through
+/// `.count()` and shows in the code.
 template <class Tag, class Rep>
 class Quantity {
  public:

@@ -13,7 +13,11 @@ namespace {
 constexpr int kUsage = 2;
 constexpr int kBadInput = 3;
 
-void print_error(const Error& error) { std::fprintf(stderr, "stoker: %s\n", error.text().c_str()); }
+/// An error without words was already explained by a child process.
+void print_error(const Error& error) {
+  if (error.text().empty()) return;
+  std::fprintf(stderr, "stoker: %s\n", error.text().c_str());
+}
 
 struct Binder {
   CLI::App& app;
@@ -38,48 +42,65 @@ std::vector<std::string> flag_names(const Command& command) {
 }
 
 /// Flags that stand for what is understood but not modelled: refused by name, never ignored.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 6> kNotModelled{{
-    {"--compile", "torch.compile is not modelled yet; leave the flag out for the eager step"},
-    {"--tensor-parallel", "tensor parallelism is not modelled yet"},
-    {"--pipeline-parallel", "pipeline parallelism is not modelled yet"},
-    {"--checkpoint", "is read from the captured model: use torch.utils.checkpoint in the capture function"},
-    {"--cuda-graphs", "CUDA graphs are not modelled yet"},
-    {"--html", "HTML reports are not there yet; use --json"}}};
+constexpr std::array<std::pair<std::string_view, std::string_view>, 6> kNotModelled{
+    {{"--compile", "torch.compile is not modelled yet; leave the flag out for the eager step"},
+     {"--tensor-parallel", "tensor parallelism is not modelled yet"},
+     {"--pipeline-parallel", "pipeline parallelism is not modelled yet"},
+     {"--checkpoint",
+      "is read from the captured model: use torch.utils.checkpoint in the capture function"},
+     {"--cuda-graphs", "CUDA graphs are not modelled yet"},
+     {"--html", "HTML reports are not there yet; use --json"}}};
 
-Error explain(const CLI::ParseError& error, const Command* command, const std::vector<std::string>& given) {
+Error explain(const CLI::ParseError& error, const Command* command,
+              const std::vector<std::string>& given) {
   if (command != nullptr) {
     const auto names = flag_names(*command);
     for (const std::string& word : given) {
       if (!word.starts_with("-") || word == "-" || word == "--") continue;
       const std::string name = word.substr(0, word.find('='));
       if (std::find(names.begin(), names.end(), name) != names.end()) continue;
-      const auto missing = std::find_if(kNotModelled.begin(), kNotModelled.end(), [&](const auto& m) { return m.first == name; });
-      if (missing != kNotModelled.end()) return {ErrorCode::kUnsupported, std::string(missing->second), name};
+      const auto missing = std::find_if(kNotModelled.begin(), kNotModelled.end(),
+                                        [&](const auto& m) { return m.first == name; });
+      if (missing != kNotModelled.end())
+        return {ErrorCode::kUnsupported, std::string(missing->second), name};
       if (name.starts_with("--")) {
-        return {ErrorCode::kUsage, "unknown flag " + name + suggestion(name, names) + " (stoker " + command->name + " --help lists all)", {}};
+        return {ErrorCode::kUsage,
+                "unknown flag " + name + suggestion(name, names) + " (stoker " + command->name +
+                    " --help lists all)",
+                {}};
       }
     }
   }
   std::string message = error.what();
-  if (const auto newline = message.find('\n'); newline != std::string::npos) message.resize(newline);
-  return {ErrorCode::kUsage, message + (command != nullptr ? " (stoker " + command->name + " --help)" : " (stoker --help)"), {}};
+  if (const auto newline = message.find('\n'); newline != std::string::npos)
+    message.resize(newline);
+  return {ErrorCode::kUsage,
+          message +
+              (command != nullptr ? " (stoker " + command->name + " --help)" : " (stoker --help)"),
+          {}};
 }
 
 }  // namespace
 
 int exit_code_of(ErrorCode code) {
   switch (code) {
-    case ErrorCode::kAnswerIsNo: return 1;
-    case ErrorCode::kUsage: return kUsage;
-    default: return kBadInput;
+    case ErrorCode::kAnswerIsNo:
+      return 1;
+    case ErrorCode::kUsage:
+      return kUsage;
+    default:
+      return kBadInput;
   }
 }
 
 int run_command_line(const std::vector<Command>& commands, int argc, char** argv) {
-  CLI::App app("Keeps GPUs fed: says before a GPU is rented how a training job will run, and why.", "stoker");
+  CLI::App app("Keeps GPUs fed: says before a GPU is rented how a training job will run, and why.",
+               "stoker");
   app.set_version_flag("--version", std::string("stoker ") + kVersion);
   app.require_subcommand(0, 1);
-  app.footer("stoker VERB --help explains a verb. Exit codes: 0 fine, 1 the answer is no, 2 usage, 3 bad input.");
+  app.footer(
+      "stoker VERB --help explains a verb. Exit codes: 0 fine, 1 the answer is no, 2 usage, 3 bad "
+      "input.");
   std::vector<CLI::App*> verbs;
   std::vector<std::string> names;
   for (const Command& command : commands) {
@@ -91,13 +112,17 @@ int run_command_line(const std::vector<Command>& commands, int argc, char** argv
   }
   const std::vector<std::string> given(argv + std::min(argc, 2), argv + argc);
   const auto chosen = std::find(names.begin(), names.end(), argc > 1 ? argv[1] : "");
-  const Command* command = chosen == names.end() ? nullptr : &commands[static_cast<std::size_t>(chosen - names.begin())];
+  const Command* command =
+      chosen == names.end() ? nullptr : &commands[static_cast<std::size_t>(chosen - names.begin())];
   if (argc < 2) {
     std::fputs(app.help().c_str(), stdout);
     return kUsage;
   }
   if (command == nullptr && argv[1][0] != '-') {
-    print_error({ErrorCode::kUsage, "unknown verb \"" + std::string(argv[1]) + "\"" + suggestion(argv[1], names) + " (stoker --help lists all)", {}});
+    print_error({ErrorCode::kUsage,
+                 "unknown verb \"" + std::string(argv[1]) + "\"" + suggestion(argv[1], names) +
+                     " (stoker --help lists all)",
+                 {}});
     return kUsage;
   }
   try {

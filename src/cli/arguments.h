@@ -13,8 +13,8 @@
 namespace stoker::cli {
 
 /// Where a flag's value goes. bool: a switch that takes no value.
-using Target = std::variant<bool*, std::string*, std::optional<std::int64_t>*, std::optional<double>*,
-                            std::vector<std::string>*>;
+using Target = std::variant<bool*, std::string*, std::optional<std::int64_t>*,
+                            std::optional<double>*, std::vector<std::string>*>;
 
 struct Flag {
   std::string names;  ///< "--gpu" or "-o,--output"; without dashes: a positional argument
@@ -32,8 +32,8 @@ struct Command {
   std::function<Result<int>()> run;  ///< the exit code, or an error
 };
 
-/// Parses the command line and runs the verb that it names; prints errors as one sentence on stderr.
-/// Returns the exit code: 0 fine, 1 the answer is no, 2 usage, 3 bad input.
+/// Parses the command line and runs the verb that it names; prints errors as one sentence on
+/// stderr. Returns the exit code: 0 fine, 1 the answer is no, 2 usage, 3 bad input.
 int run_command_line(const std::vector<Command>& commands, int argc, char** argv);
 
 [[nodiscard]] int exit_code_of(ErrorCode code);

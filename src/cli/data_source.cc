@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <charconv>
 #include <chrono>
 #include <cstdio>
@@ -12,6 +13,7 @@
 #include "base/files.h"
 #include "base/text.h"
 #include "input/probe_io.h"
+#include "machine/host_facts.h"
 #include "step/sizes.h"
 
 namespace stoker::cli {
@@ -22,27 +24,31 @@ namespace {
 constexpr Nanos kPlanProbeBudget{6e9};
 
 /// What the loader hands over for one sample.
-Result<OutputShape> output_of(const Step& step, const std::map<std::string, std::int64_t>& dimensions) {
+Result<OutputShape> output_of(const Step& step,
+                              const std::map<std::string, std::int64_t>& dimensions) {
   const auto sizes = Sizes::at(step, dimensions);
   if (!sizes) return tl::unexpected(sizes.error());
   OutputShape shape;
   Bytes bytes;
   for (const NamedTensor& input : step.inputs) bytes += sizes->storage(input.storage);
   const auto named = dimensions.find("batch");
-  const std::int64_t batch = named == dimensions.end() ? step.dimensions[0].default_value : named->second;
+  const std::int64_t batch =
+      named == dimensions.end() ? step.dimensions[0].default_value : named->second;
   shape.bytes_per_sample = Bytes(bytes.count() / std::max<std::int64_t>(1, batch));
   shape.tensors = std::max(1, static_cast<int>(step.inputs.size()));
   return shape;
 }
 
-/// Remembered under the folder's identity, its time of change, the picture size and this host's cores.
+/// Remembered under the folder's identity, its time of change, the picture size and this host's
+/// cores.
 fs::path remembered_probe(const fs::path& folder, std::int64_t side) {
   struct stat facts {};
   std::error_code error;
   const std::string absolute = fs::canonical(folder, error).string();
   if (error || ::stat(absolute.c_str(), &facts) != 0) return {};
-  const std::string identity = absolute + "|" + std::to_string(facts.st_mtim.tv_sec) + "|" + std::to_string(facts.st_ino) +
-                               "|" + std::to_string(side) + "|" + std::to_string(std::thread::hardware_concurrency());
+  const std::string identity = absolute + "|" + std::to_string(facts.st_mtim.tv_sec) + "|" +
+                               std::to_string(facts.st_ino) + "|" + std::to_string(side) + "|" +
+                               std::to_string(std::thread::hardware_concurrency());
   return cache_folder() / "probes" / (std::to_string(std::hash<std::string>{}(identity)) + ".json");
 }
 
@@ -58,7 +64,8 @@ Result<Probe> folder_probe(const DataRequest& request, std::int64_t side) {
   auto probe = probe_with_progress(request.data, options);
   if (!probe || remembered.empty()) return probe;
   fs::create_directories(remembered.parent_path(), error);
-  if (!error) (void)write_probe(remembered, *probe);  // memory is a convenience; failing to keep it is none
+  if (!error)
+    (void)write_probe(remembered, *probe);  // memory is a convenience; failing to keep it is none
   return probe;
 }
 
@@ -75,7 +82,8 @@ std::int64_t picture_side(const Step& step) {
 Result<Nanos> parse_time(const std::string& text, const std::string& flag) {
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  const std::string unit = simplified(std::string_view(end, static_cast<std::size_t>(text.data() + text.size() - end)));
+  const std::string unit =
+      simplified(std::string_view(end, static_cast<std::size_t>(text.data() + text.size() - end)));
   const double factor = unit == "us" ? 1e3 : unit == "ms" ? 1e6 : unit == "s" ? 1e9 : 0;
   constexpr double kLongest = 1e13;  // nanoseconds: nobody waits three hours for one sample
   if (error != std::errc() || factor == 0 || !(value > 0) || value * factor > kLongest) {
@@ -90,29 +98,36 @@ Result<Probe> probe_with_progress(const std::string& folder, const ProbeOptions&
   bool shown = false;
   std::string last_phase;
   const ProbeProgress progress = [&](std::string_view phase, double share) {
-    const double waited = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    const double waited =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     if (waited < 1.5 && !shown) return;
     if (terminal) {
-      std::fprintf(stderr, "\rprobing %s: %-12.*s %3.0f %%", folder.c_str(), static_cast<int>(phase.size()), phase.data(), 100 * share);
+      std::fprintf(stderr, "\rprobing %s: %-12.*s %3.0f %%", folder.c_str(),
+                   static_cast<int>(phase.size()), phase.data(), 100 * share);
     } else if (phase != last_phase) {
-      std::fprintf(stderr, "probing %s: %.*s\n", folder.c_str(), static_cast<int>(phase.size()), phase.data());
+      std::fprintf(stderr, "probing %s: %.*s\n", folder.c_str(), static_cast<int>(phase.size()),
+                   phase.data());
       last_phase = phase;
     }
     shown = true;
   };
-  auto probe = probe_folder(folder, options, progress);
+  ProbeOptions with_quota = options;
+  if (options.threads == 0) with_quota.threads = std::max(1, static_cast<int>(this_host().cores));
+  auto probe = probe_folder(folder, with_quota, progress);
   if (shown && terminal) std::fputs("\r\033[K", stderr);
   return probe;
 }
 
 Result<LoadedData> load_data(const DataRequest& request, const Step& step,
-                             const std::map<std::string, std::int64_t>& dimensions, const LoaderProfile& profile) {
+                             const std::map<std::string, std::int64_t>& dimensions,
+                             const LoaderProfile& profile) {
   const auto shape = output_of(step, dimensions);
   if (!shape) return tl::unexpected(shape.error());
   LoadedData data;
   data.samples = request.samples.value_or(0);
   if (!request.sample_cost.empty()) {
-    if (!request.data.empty()) return fail(ErrorCode::kUsage, "give either --data or --sample-cost", "--sample-cost");
+    if (!request.data.empty())
+      return fail(ErrorCode::kUsage, "give either --data or --sample-cost", "--sample-cost");
     const auto cost = parse_time(request.sample_cost, "--sample-cost");
     if (!cost) return tl::unexpected(cost.error());
     data.sample = sample_cost_given(*cost, *shape, profile);
@@ -124,11 +139,15 @@ Result<LoadedData> load_data(const DataRequest& request, const Step& step,
   }
   const std::int64_t side = request.image_size.value_or(picture_side(step));
   if (side <= 0) {
-    return fail(ErrorCode::kBadInput, "holds pictures, but " + step.name + " takes " + step.sample_what +
-                                          "; give the cost of a sample with --sample-cost and their number with --samples", request.data);
+    return fail(
+        ErrorCode::kBadInput,
+        "holds pictures, but " + step.name + " takes " + step.sample_what +
+            "; give the cost of a sample with --sample-cost and their number with --samples",
+        request.data);
   }
   std::error_code ignored;
-  auto probe = fs::is_regular_file(request.data, ignored) ? read_probe(request.data) : folder_probe(request, side);
+  auto probe = fs::is_regular_file(request.data, ignored) ? read_probe(request.data)
+                                                          : folder_probe(request, side);
   if (!probe) return tl::unexpected(probe.error());
   data.sample = sample_cost_from_probe(*probe, profile, *shape);
   if (data.samples == 0) data.samples = probe->dataset.files;

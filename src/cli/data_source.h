@@ -27,8 +27,8 @@ struct LoadedData {
   std::optional<Probe> probe;
 };
 
-/// Probes the folder (or takes a probe that is remembered and still true), reads a probe file, or takes the
-/// given cost. Refuses pictures for a model that takes none.
+/// Probes the folder (or takes a probe that is remembered and still true), reads a probe file, or
+/// takes the given cost. Refuses pictures for a model that takes none.
 [[nodiscard]] Result<LoadedData> load_data(const DataRequest& request, const Step& step,
                                            const std::map<std::string, std::int64_t>& dimensions,
                                            const LoaderProfile& profile);
@@ -37,7 +37,8 @@ struct LoadedData {
 [[nodiscard]] std::int64_t picture_side(const Step& step);
 
 /// Probes a folder with progress on stderr from the second second on.
-[[nodiscard]] Result<Probe> probe_with_progress(const std::string& folder, const ProbeOptions& options);
+[[nodiscard]] Result<Probe> probe_with_progress(const std::string& folder,
+                                                const ProbeOptions& options);
 
 /// "2.5ms", "300us", "0.1 s".
 [[nodiscard]] Result<Nanos> parse_time(const std::string& text, const std::string& flag);

@@ -18,7 +18,8 @@ constexpr std::string_view kStepSuffix = ".step.gz";
 bool names_a_step_file(const std::string& model) {
   std::error_code ignored;
   return model.ends_with(kStepSuffix) || model.ends_with(".gz") || model.ends_with(".json") ||
-         (model.find('/') != std::string::npos && model.find(':') == std::string::npos) || fs::is_regular_file(model, ignored);
+         (model.find('/') != std::string::npos && model.find(':') == std::string::npos) ||
+         fs::is_regular_file(model, ignored);
 }
 
 Result<std::shared_ptr<const Step>> read_shared(const fs::path& path) {
@@ -57,12 +58,15 @@ Result<LoadedModel> from_zoo(const std::string& name, const std::vector<Precisio
     model.variants.push_back({p, last});
   }
   if (model.variants.empty()) {
-    return fail(ErrorCode::kNotFound, "the zoo holds " + name + " in fp32, amp-fp16 and amp-bf16 only; capture it yourself: stoker capture");
+    return fail(ErrorCode::kNotFound,
+                "the zoo holds " + name +
+                    " in fp32, amp-fp16 and amp-bf16 only; capture it yourself: stoker capture");
   }
   return model;
 }
 
-/// A name for what the capture depends on: the spec, the precision, and of a .py file its content's time.
+/// A name for what the capture depends on: the spec, the precision, and of a .py file its content's
+/// time.
 std::string cache_key(const std::string& spec, std::string_view precision) {
   std::string text = spec + "|" + std::string(precision);
   const fs::path file = spec.substr(0, spec.rfind(':'));
@@ -76,7 +80,8 @@ std::string cache_key(const std::string& spec, std::string_view precision) {
   std::uint64_t hash = kFnvOffset;
   for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * kFnvPrime;
   std::string name;
-  for (const char c : spec.substr(spec.rfind(':') + 1)) name += std::isalnum(static_cast<unsigned char>(c)) != 0 ? c : '_';
+  for (const char c : spec.substr(spec.rfind(':') + 1))
+    name += std::isalnum(static_cast<unsigned char>(c)) != 0 ? c : '_';
   return name + "-" + std::string(precision) + "-" + std::to_string(hash);
 }
 
@@ -85,16 +90,20 @@ Result<LoadedModel> from_spec(const std::string& spec, const std::vector<Precisi
   const fs::path folder = cache_folder() / "steps";
   std::error_code error;
   fs::create_directories(folder, error);
-  if (error) return fail(ErrorCode::kIo, "cannot be made: " + error.message() + "; set XDG_CACHE_HOME", folder.string());
+  if (error)
+    return fail(ErrorCode::kIo, "cannot be made: " + error.message() + "; set XDG_CACHE_HOME",
+                folder.string());
   std::shared_ptr<const Step> last;
   for (const Precision p : wanted) {
     if (!last || last->precision != capture_precision(p)) {
-      const fs::path path = folder / (cache_key(spec, capture_precision(p)) + std::string(kStepSuffix));
+      const fs::path path =
+          folder / (cache_key(spec, capture_precision(p)) + std::string(kStepSuffix));
       if (!fs::exists(path)) {
-        const auto code = run_python_stoker(
-            {"capture", spec, "-o", path.string(), "--precision", std::string(capture_precision(p))}, true);
+        const auto code = run_python_stoker({"capture", spec, "-o", path.string(), "--precision",
+                                             std::string(capture_precision(p))},
+                                            true);
         if (!code) return tl::unexpected(code.error());
-        if (*code != 0) return fail(ErrorCode::kBadInput, "could not be captured (see above)", spec);
+        if (*code != 0) return fail(ErrorCode::kBadInput, "");  // the capture has said why
       }
       auto step = read_shared(path);
       if (!step) return tl::unexpected(step.error());
@@ -124,18 +133,22 @@ Result<std::vector<std::string>> zoo_names() {
 Result<std::string> zoo_path(const std::string& name, std::string_view precision) {
   const auto data = data_folder();
   if (!data) return tl::unexpected(data.error());
-  return (*data / "zoo" / (name + "." + std::string(precision) + std::string(kStepSuffix))).string();
+  return (*data / "zoo" / (name + "." + std::string(precision) + std::string(kStepSuffix)))
+      .string();
 }
 
 Result<LoadedModel> load_model(const std::string& model, const std::vector<Precision>& wanted) {
   const auto names = zoo_names();
   if (!names) return tl::unexpected(names.error());
-  const auto known = std::find_if(names->begin(), names->end(), [&](const std::string& n) { return simplified(n) == simplified(model); });
+  const auto known = std::find_if(names->begin(), names->end(), [&](const std::string& n) {
+    return simplified(n) == simplified(model);
+  });
   if (known != names->end()) return from_zoo(*known, wanted);
   if (names_a_step_file(model)) return from_file(model, wanted);
   if (model.find(':') != std::string::npos) return from_spec(model, wanted);
   return fail(ErrorCode::kNotFound, "unknown model \"" + model + "\"" + suggestion(model, *names) +
-                                        " (`stoker models` lists the zoo; torchvision:NAME, timm:NAME, FILE.py:FUNCTION or a step file work too)");
+                                        " (`stoker models` lists the zoo; torchvision:NAME, "
+                                        "timm:NAME, FILE.py:FUNCTION or a step file work too)");
 }
 
 }  // namespace stoker::cli

@@ -21,9 +21,11 @@ struct LoadedModel {
 };
 
 /// Finds what MODEL means: a step file (one precision), a zoo name, or a spec for `stoker capture`
-/// (torchvision:NAME, timm:NAME, FILE.py:FUNCTION) that is captured on the fly and cached. `wanted`: precisions
-/// in order of preference; those that a step file does not hold are left out, unless none remains.
-[[nodiscard]] Result<LoadedModel> load_model(const std::string& model, const std::vector<Precision>& wanted);
+/// (torchvision:NAME, timm:NAME, FILE.py:FUNCTION) that is captured on the fly and cached.
+/// `wanted`: precisions in order of preference; those that a step file does not hold are left out,
+/// unless none remains.
+[[nodiscard]] Result<LoadedModel> load_model(const std::string& model,
+                                             const std::vector<Precision>& wanted);
 
 /// Names of the zoo, sorted.
 [[nodiscard]] Result<std::vector<std::string>> zoo_names();

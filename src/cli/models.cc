@@ -29,12 +29,14 @@ struct Row {
 std::string input_text(const Step& step) {
   std::string text;
   for (const Dimension& d : step.dimensions) {
-    if (d.name != "batch") text += (text.empty() ? "" : ", ") + d.name + " " + std::to_string(d.default_value);
+    if (d.name != "batch")
+      text += (text.empty() ? "" : ", ") + d.name + " " + std::to_string(d.default_value);
   }
   if (!text.empty() || step.inputs.empty()) return text;
   const auto sizes = Sizes::at(step, {});
   const auto shape = sizes->shape(step.inputs[0].type);
-  for (std::size_t i = 1; i < shape.size(); ++i) text += (i > 1 ? "x" : "") + std::to_string(shape[i]);
+  for (std::size_t i = 1; i < shape.size(); ++i)
+    text += (i > 1 ? "x" : "") + std::to_string(shape[i]);
   return text;
 }
 
@@ -59,14 +61,19 @@ Result<int> run(const Options& o) {
   const auto names = zoo_names();
   if (!names) return tl::unexpected(names.error());
   nlohmann::ordered_json json = nlohmann::ordered_json::array();
-  std::vector<std::vector<std::string>> table{{"model", "input", "parameters", "GFLOP fwd", "GFLOP bwd", "activations/sample"}};
+  std::vector<std::vector<std::string>> table{
+      {"model", "input", "parameters", "GFLOP fwd", "GFLOP bwd", "activations/sample"}};
   for (const std::string& name : *names) {
     const auto row = row_of(name);
     if (!row) return tl::unexpected(row.error());
-    table.push_back({name, row->input, fmt::format("{:.1f} M", static_cast<double>(row->parameters) * 1e-6),
-                     layout::number(row->totals.forward.count() * 1e-9), layout::number(row->totals.backward.count() * 1e-9),
+    table.push_back({name, row->input,
+                     fmt::format("{:.1f} M", static_cast<double>(row->parameters) * 1e-6),
+                     layout::number(row->totals.forward.count() * 1e-9),
+                     layout::number(row->totals.backward.count() * 1e-9),
                      human_bytes(row->totals.activations)});
-    json.push_back({{"name", name}, {"input", row->input}, {"parameters", row->parameters},
+    json.push_back({{"name", name},
+                    {"input", row->input},
+                    {"parameters", row->parameters},
                     {"forward_flops_per_sample", row->totals.forward.count()},
                     {"backward_flops_per_sample", row->totals.backward.count()},
                     {"activation_bytes_per_sample", row->totals.activations.count()}});
@@ -76,8 +83,9 @@ Result<int> run(const Options& o) {
     return 0;
   }
   std::fputs(layout::table(table, {0, 1}, "").c_str(), stdout);
-  std::puts("\nEach in fp32, amp-fp16 and amp-bf16; figures of one sample in fp32.\n"
-            "Your own: torchvision:NAME, timm:NAME, FILE.py:FUNCTION (stoker capture --help).");
+  std::puts(
+      "\nEach in fp32, amp-fp16 and amp-bf16; figures of one sample in fp32.\n"
+      "Your own: torchvision:NAME, timm:NAME, FILE.py:FUNCTION (stoker capture --help).");
   return 0;
 }
 
@@ -85,7 +93,10 @@ Result<int> run(const Options& o) {
 
 Command models_command() {
   auto o = std::make_shared<Options>();
-  return {"models", "the models that ship captured", "", {{"--json", "for machines", &o->json}}, [o] { return run(*o); }};
+  return {
+      "models", "the models that ship captured", "", {{"--json", "for machines", &o->json}}, [o] {
+        return run(*o);
+      }};
 }
 
 }  // namespace stoker::cli

@@ -29,9 +29,11 @@ struct Planned {
   Plan plan;
 };
 
-PlanRequest request_of(const Options& o, const Resolved& r, const std::vector<int>& counts, Objective objective) {
+PlanRequest request_of(const Options& o, const Resolved& r, const std::vector<int>& counts,
+                       Objective objective) {
   PlanRequest request;
-  for (const auto& variant : r.model.variants) request.choices.push_back({variant.precision, variant.step.get()});
+  for (const auto& variant : r.model.variants)
+    request.choices.push_back({variant.precision, variant.step.get()});
   request.base = r.base;
   request.gpu_counts = counts;
   request.objective = objective;
@@ -43,21 +45,27 @@ PlanRequest request_of(const Options& o, const Resolved& r, const std::vector<in
   if (o.run.no_pin) request.pin = false;
   if (r.probe) {
     request.smaller_side = static_cast<int>(r.probe->image_size * kSideOverCrop);
-    request.smaller_pictures = smaller_pictures(*r.probe, request.smaller_side, r.base.sample, r.knowledge.loader);
+    request.smaller_pictures =
+        smaller_pictures(*r.probe, request.smaller_side, r.base.sample, r.knowledge.loader);
   }
   return request;
 }
 
-Result<Planned> plan_for(const Options& o, const std::string& gpu, const std::vector<Precision>& precisions,
-                         Objective objective) {
+Result<Planned> plan_for(const Options& o, const std::string& gpu,
+                         const std::vector<Precision>& precisions, Objective objective) {
   auto resolved = resolve(o.run, gpu, precisions);
   if (!resolved) return tl::unexpected(resolved.error());
   const int most = resolved->base.machine.gpu_count;
-  const std::string given = !o.gpus.empty() ? o.gpus : most > 1 ? "1.." + std::to_string(most) : kDefaultCounts;
+  const std::string given = !o.gpus.empty() ? o.gpus
+                            : most > 1      ? "1.." + std::to_string(most)
+                                            : kDefaultCounts;
   const auto counts = parse_counts(given);
   if (!counts) return tl::unexpected(counts.error());
-  if (o.gpus.empty()) resolved->context.assumed.push_back("up to " + std::to_string(counts->back()) + " GPUs (--gpus)");
-  if (!o.max_global_batch) resolved->context.assumed.push_back("the global batch may grow (--max-global-batch)");
+  if (o.gpus.empty())
+    resolved->context.assumed.push_back("up to " + std::to_string(counts->back()) +
+                                        " GPUs (--gpus)");
+  if (!o.max_global_batch)
+    resolved->context.assumed.push_back("the global batch may grow (--max-global-batch)");
   const PlanRequest request = request_of(o, *resolved, *counts, objective);
   auto plan = make_plan(request, resolved->knowledge);
   if (!plan) return tl::unexpected(plan.error());
@@ -76,7 +84,8 @@ double objective_value(Objective objective, const Plan& plan) {
   return f.samples_per_s.value;
 }
 
-/// What several GPUs' plans rest on and assume, each phrase once; what differs by GPU carries its name.
+/// What several GPUs' plans rest on and assume, each phrase once; what differs by GPU carries its
+/// name.
 ReportContext joined_context(const std::vector<Planned>& planned) {
   ReportContext joined = planned.front().resolved.context;
   const auto add = [](std::vector<std::string>& list, const std::string& phrase) {
@@ -95,8 +104,10 @@ ReportContext joined_context(const std::vector<Planned>& planned) {
 Result<int> run(const Options& o) {
   const auto objective = parse_objective(o.objective);
   if (!objective) return tl::unexpected(objective.error());
-  if (o.max_global_batch && *o.max_global_batch < 1) return fail(ErrorCode::kBadInput, "must be at least 1", "--max-global-batch");
-  if (o.budget && !(*o.budget > 0)) return fail(ErrorCode::kBadInput, "must be positive", "--budget");
+  if (o.max_global_batch && *o.max_global_batch < 1)
+    return fail(ErrorCode::kBadInput, "must be at least 1", "--max-global-batch");
+  if (o.budget && !(*o.budget > 0))
+    return fail(ErrorCode::kBadInput, "must be positive", "--budget");
   std::vector<Precision> precisions;
   if (!o.run.precision.empty()) {
     for (const std::string& name : split(o.run.precision, ',')) {
@@ -113,7 +124,8 @@ Result<int> run(const Options& o) {
   }
   if (planned.size() == 1) {
     const Planned& p = planned.front();
-    const std::string text = o.run.json ? plan_json(p.plan, p.resolved.context) : plan_text(p.plan, p.resolved.context);
+    const std::string text =
+        o.run.json ? plan_json(p.plan, p.resolved.context) : plan_text(p.plan, p.resolved.context);
     std::fputs(text.c_str(), stdout);
     return 0;
   }
@@ -123,7 +135,8 @@ Result<int> run(const Options& o) {
   std::vector<std::pair<std::string, Plan>> plans;
   for (const Planned& p : planned) plans.emplace_back(p.plan.best.forecast.gpu_name, p.plan);
   const ReportContext context = joined_context(planned);
-  const std::string text = o.run.json ? comparison_json(plans, *objective, context) : comparison_text(plans, *objective, context);
+  const std::string text = o.run.json ? comparison_json(plans, *objective, context)
+                                      : comparison_text(plans, *objective, context);
   std::fputs(text.c_str(), stdout);
   return 0;
 }
@@ -132,18 +145,26 @@ Result<int> run(const Options& o) {
 
 Command plan_command() {
   auto o = std::make_shared<Options>();
-  Command command{"plan", "the best settings for a model, a data set and a machine; what limits them, what comes next",
-                  "Example: stoker plan resnet50 --gpu v100-16gb --data ./images\n"
-                  "         stoker plan bert_base --gpu a100-40gb,h100 --gpus 1..8 --objective cost --price 2.5 --samples 100000\n"
-                  "Exit code 1: nothing satisfies the limits.",
-                  run_flags(o->run), [o] { return run(*o); }};
+  Command command{
+      "plan",
+      "the best settings for a model, a data set and a machine; what limits them, what comes next",
+      "Example: stoker plan resnet50 --gpu v100-16gb --data ./images\n"
+      "         stoker plan bert_base --gpu a100-40gb,h100 --gpus 1..8 --objective cost --price "
+      "2.5 --samples 100000\n"
+      "Exit code 1: nothing satisfies the limits.",
+      run_flags(o->run), [o] { return run(*o); }};
   for (Flag& flag : command.flags) {
-    if (flag.names == "--gpu") flag.help = "GPUs side by side: a100-40gb,h100 (see `stoker gpus`), or machine files";
-    if (flag.names == "--precision") flag.help = "one or several: fp32,tf32,amp-fp16,amp-bf16; default: all that the GPU has";
+    if (flag.names == "--gpu")
+      flag.help = "GPUs side by side: a100-40gb,h100 (see `stoker gpus`), or machine files";
+    if (flag.names == "--precision")
+      flag.help = "one or several: fp32,tf32,amp-fp16,amp-bf16; default: all that the GPU has";
   }
-  command.flags.push_back({"--gpus", "numbers of GPUs to consider: 4, 1,2,4 or 1..8; default 1..4", &o->gpus});
+  command.flags.push_back(
+      {"--gpus", "numbers of GPUs to consider: 4, 1,2,4 or 1..8; default 1..4", &o->gpus});
   command.flags.push_back({"--objective", "throughput (default), cost or epoch", &o->objective});
-  command.flags.push_back({"--max-global-batch", "ceiling of batch x GPUs x accumulate, for convergence", &o->max_global_batch});
+  command.flags.push_back({"--max-global-batch",
+                           "ceiling of batch x GPUs x accumulate, for convergence",
+                           &o->max_global_batch});
   command.flags.push_back({"--budget", "money that an epoch may cost; needs --price", &o->budget});
   command.flags.push_back({"--batch", "fix the batch per GPU", &o->run.batch});
   command.flags.push_back({"--workers", "fix the DataLoader workers per GPU", &o->run.workers});

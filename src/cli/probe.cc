@@ -29,7 +29,8 @@ Result<int> run(const Options& o) {
   options.budget = *budget;
   options.max_read = *max_read;
   if (o.image_size) {
-    if (*o.image_size < 1 || *o.image_size > 8192) return fail(ErrorCode::kBadInput, "must be between 1 and 8,192", "--image-size");
+    if (*o.image_size < 1 || *o.image_size > 8192)
+      return fail(ErrorCode::kBadInput, "must be between 1 and 8,192", "--image-size");
     options.image_size = static_cast<int>(*o.image_size);
   }
   if (o.sample) {
@@ -39,11 +40,13 @@ Result<int> run(const Options& o) {
   const auto probe = probe_with_progress(o.folder, options);
   if (!probe) return tl::unexpected(probe.error());
   if (!o.output.empty()) {
-    if (auto written = write_probe(o.output, *probe); !written) return tl::unexpected(written.error());
+    if (auto written = write_probe(o.output, *probe); !written)
+      return tl::unexpected(written.error());
   }
   const std::string text = o.json ? probe_to_json(*probe) : probe_text(*probe, knowledge->loader);
   std::fputs(text.c_str(), stdout);
-  if (!o.output.empty() && !o.json) std::printf("Written to %s; use it with --data %s\n", o.output.c_str(), o.output.c_str());
+  if (!o.output.empty() && !o.json)
+    std::printf("Written to %s; use it with --data %s\n", o.output.c_str(), o.output.c_str());
   return 0;
 }
 
@@ -51,7 +54,8 @@ Result<int> run(const Options& o) {
 
 Command probe_command() {
   auto o = std::make_shared<Options>();
-  return {"probe", "measure what a folder of pictures costs to read, decode and transform",
+  return {"probe",
+          "measure what a folder of pictures costs to read, decode and transform",
           "Example: stoker probe ./images -o images.probe.json",
           {{"folder", "folder of JPEG pictures, searched to any depth", &o->folder, true},
            {"-o,--output", "write a probe file that --data takes", &o->output},

@@ -7,9 +7,9 @@
 
 namespace stoker::cli {
 
-/// Runs `python -m stoker ARGUMENTS` and waits; standard streams are inherited, stdout goes to stderr when
-/// `quiet`. The interpreter is $STOKER_PYTHON, else the one beside the installed package, else python3.
-/// The exit code of the child; an error when no interpreter can be started.
+/// Runs `python -m stoker ARGUMENTS` and waits; standard streams are inherited, stdout goes to
+/// stderr when `quiet`. The interpreter is $STOKER_PYTHON, else the one beside the installed
+/// package, else python3. The exit code of the child; an error when no interpreter can be started.
 [[nodiscard]] Result<int> run_python_stoker(const std::vector<std::string>& arguments, bool quiet);
 
 }  // namespace stoker::cli

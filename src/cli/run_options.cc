@@ -33,7 +33,8 @@ Status fill_optimizer(const RunOptions& o, const Step& step, OptimizerSettings& 
     settings.loop = *loop;
   }
   const auto in_range = [](const char* flag, std::optional<double> value) -> Status {
-    if (value && !(*value >= 0 && *value <= 1)) return fail(ErrorCode::kBadInput, "must lie between 0 and 1", flag);
+    if (value && !(*value >= 0 && *value <= 1))
+      return fail(ErrorCode::kBadInput, "must lie between 0 and 1", flag);
     return {};
   };
   if (auto s = in_range("--momentum", o.momentum); !s) return s;
@@ -66,17 +67,21 @@ Status check_counts(const RunOptions& o) {
     std::optional<std::int64_t> value;
     std::int64_t low, high;
   };
-  const std::vector<Check> checks{{"--batch", o.batch, 1, 1LL << 32},     {"--samples", o.samples, 1, 1LL << 50},
-                                  {"--accumulate", o.accumulate, 1, 4096}, {"--workers", o.workers, 0, 1024},
-                                  {"--prefetch", o.prefetch, 1, 1024},     {"--nodes", o.nodes, 1, 1024},
-                                  {"--image-size", o.image_size, 1, 8192}};
+  const std::vector<Check> checks{
+      {"--batch", o.batch, 1, 1LL << 32},      {"--samples", o.samples, 1, 1LL << 50},
+      {"--accumulate", o.accumulate, 1, 4096}, {"--workers", o.workers, 0, 1024},
+      {"--prefetch", o.prefetch, 1, 1024},     {"--nodes", o.nodes, 1, 1024},
+      {"--image-size", o.image_size, 1, 8192}};
   for (const Check& c : checks) {
     if (c.value && (*c.value < c.low || *c.value > c.high)) {
-      return fail(ErrorCode::kBadInput, "must be between " + with_commas(c.low) + " and " + with_commas(c.high) + ", not " +
-                                            std::to_string(*c.value), c.flag);
+      return fail(ErrorCode::kBadInput,
+                  "must be between " + with_commas(c.low) + " and " + with_commas(c.high) +
+                      ", not " + std::to_string(*c.value),
+                  c.flag);
     }
   }
-  if (o.price && !(*o.price > 0 && *o.price < 1e6)) return fail(ErrorCode::kBadInput, "must be a positive price per GPU and hour", "--price");
+  if (o.price && !(*o.price > 0 && *o.price < 1e6))
+    return fail(ErrorCode::kBadInput, "must be a positive price per GPU and hour", "--price");
   return {};
 }
 
@@ -85,7 +90,8 @@ Result<AllocatorConfig> allocator_of(const RunOptions& o) {
   std::string where = "--alloc-conf";
   if (text.empty()) {
     for (const std::string_view variable : kAllocatorEnvironment) {
-      if (const char* value = std::getenv(std::string(variable).c_str()); value != nullptr && *value != '\0') {
+      if (const char* value = std::getenv(std::string(variable).c_str());
+          value != nullptr && *value != '\0') {
         text = value;
         where = variable;
         break;
@@ -99,7 +105,8 @@ Result<AllocatorConfig> allocator_of(const RunOptions& o) {
 
 Status fill_job(const RunOptions& o, const Step& step, Job& job) {
   if (!o.parallel.empty() && o.parallel != "ddp") {
-    return fail(ErrorCode::kUnsupported, "\"" + o.parallel + "\" is not modelled yet; ddp is", "--parallel");
+    return fail(ErrorCode::kUnsupported, "\"" + o.parallel + "\" is not modelled yet; ddp is",
+                "--parallel");
   }
   if (auto s = fill_optimizer(o, step, job.optimizer); !s) return s;
   if (auto s = fill_dimensions(o, job); !s) return s;
@@ -118,19 +125,24 @@ void fill_context(const RunOptions& o, Resolved& r) {
   c.tool_version = kVersion;
   c.model = o.model;
   c.step_hash = step.provenance.event_hash;
-  c.sample_word = step.sample_what == "image" ? "img" : step.sample_what == "video" ? "clip"
-                  : step.sample_what == "sequence" ? "seq" : step.sample_what;
+  c.sample_word = step.sample_what == "image"      ? "img"
+                  : step.sample_what == "video"    ? "clip"
+                  : step.sample_what == "sequence" ? "seq"
+                                                   : step.sample_what;
   c.host_name = r.base.machine.host.name;
   c.host_cores = r.base.machine.host.cores;
   c.dataset_samples = r.base.dataset_samples;
   c.step = r.base.step;
   const Machine& m = r.base.machine;
   if (m.gpu.calibrated) c.rests_on.push_back("measurements of this GPU (machine file)");
-  if (r.probe) c.rests_on.push_back("a probe of " + r.probe->dataset.name + " on " + r.probe->provenance.cpu_model);
+  if (r.probe)
+    c.rests_on.push_back("a probe of " + r.probe->dataset.name + " on " +
+                         r.probe->provenance.cpu_model);
   if (!m.gpu.assumption.empty()) c.assumed.push_back(m.gpu.assumption);
   char cores[32];
   std::snprintf(cores, sizeof cores, "%g", m.host.cores);
-  c.assumed.push_back("host = " + m.host.name + ", " + cores + " cores" + (m.host.is_this_machine ? " (--host)" : ""));
+  c.assumed.push_back("host = " + m.host.name + ", " + cores + " cores" +
+                      (m.host.is_this_machine ? " (--host)" : ""));
   if (!m.host.assumption.empty()) c.assumed.push_back(m.host.assumption);
   if (r.probe) c.assumed.push_back("random crop, flip, normalise");
   if (!r.base.sample.known) c.assumed.push_back("input is fast enough (--data, --sample-cost)");
@@ -141,33 +153,39 @@ void fill_context(const RunOptions& o, Resolved& r) {
 }  // namespace
 
 std::vector<Flag> run_flags(RunOptions& o) {
-  return {{"model", "zoo name, step file, torchvision:NAME, timm:NAME or FILE.py:FUNCTION", &o.model, true},
-          {"--gpu", "GPU (see `stoker gpus`) or machine file", &o.gpu, true},
-          {"--host", "cores=16,ram=64G,shm=8G or a machine file; default: this machine", &o.host},
-          {"--nodes", "computers that the GPUs are spread over; default 1", &o.nodes},
-          {"--data", "folder of pictures, or a probe file of `stoker probe`", &o.data},
-          {"--reprobe", "measure the folder again even if a probe is remembered", &o.reprobe},
-          {"--samples", "samples in an epoch; default: the pictures in --data", &o.samples},
-          {"--sample-cost", "CPU time of one sample instead of --data, such as 2.5ms", &o.sample_cost},
-          {"--image-size", "side that pictures are cropped to; default: what the model takes", &o.image_size},
-          {"--precision", "fp32, tf32, amp-fp16, amp-bf16", &o.precision},
-          {"--optimizer", "sgd, adam, adamw, rmsprop, adagrad, adafactor, lion; default: the captured one, else sgd", &o.optimizer},
-          {"--optimizer-loop", "foreach (default), fused, for-loop", &o.optimizer_loop},
-          {"--momentum", "of SGD and RMSprop; default 0.9 for SGD", &o.momentum},
-          {"--weight-decay", "default 0", &o.weight_decay},
-          {"--nesterov", "Nesterov momentum", &o.nesterov},
-          {"--accumulate", "batches per optimizer step; default 1", &o.accumulate},
-          {"--seq-len", "sequence length of models that have one", &o.seq_len},
-          {"--dim", "NAME=NUMBER, another dimension of the model; may repeat", &o.dimensions},
-          {"--channels-last", "channels-last memory format", &o.channels_last},
-          {"--cudnn-benchmark", "torch.backends.cudnn.benchmark = True", &o.cudnn_benchmark},
-          {"--bucket-view", "DDP with gradient_as_bucket_view=True", &o.bucket_view},
-          {"--zero-grad-after", "zero_grad after the optimizer step rather than before the forward", &o.zero_grad_after},
-          {"--alloc-conf", "as PYTORCH_ALLOC_CONF, which is read too", &o.alloc_conf},
-          {"--parallel", "ddp", &o.parallel},
-          {"--price", "money per GPU and hour", &o.price},
-          {"--no-pin", "pageable memory: DataLoader(pin_memory=False)", &o.no_pin},
-          {"--json", "for machines: docs/json.md", &o.json}};
+  return {
+      {"model", "zoo name, step file, torchvision:NAME, timm:NAME or FILE.py:FUNCTION", &o.model,
+       true},
+      {"--gpu", "GPU (see `stoker gpus`) or machine file", &o.gpu, true},
+      {"--host", "cores=16,ram=64G,shm=8G or a machine file; default: this machine", &o.host},
+      {"--nodes", "computers that the GPUs are spread over; default 1", &o.nodes},
+      {"--data", "folder of pictures, or a probe file of `stoker probe`", &o.data},
+      {"--reprobe", "measure the folder again even if a probe is remembered", &o.reprobe},
+      {"--samples", "samples in an epoch; default: the pictures in --data", &o.samples},
+      {"--sample-cost", "CPU time of one sample instead of --data, such as 2.5ms", &o.sample_cost},
+      {"--image-size", "side that pictures are cropped to; default: what the model takes",
+       &o.image_size},
+      {"--precision", "fp32, tf32, amp-fp16, amp-bf16", &o.precision},
+      {"--optimizer",
+       "sgd, adam, adamw, rmsprop, adagrad, adafactor, lion; default: the captured one, else sgd",
+       &o.optimizer},
+      {"--optimizer-loop", "foreach (default), fused, for-loop", &o.optimizer_loop},
+      {"--momentum", "of SGD and RMSprop; default 0.9 for SGD", &o.momentum},
+      {"--weight-decay", "default 0", &o.weight_decay},
+      {"--nesterov", "Nesterov momentum", &o.nesterov},
+      {"--accumulate", "batches per optimizer step; default 1", &o.accumulate},
+      {"--seq-len", "sequence length of models that have one", &o.seq_len},
+      {"--dim", "NAME=NUMBER, another dimension of the model; may repeat", &o.dimensions},
+      {"--channels-last", "channels-last memory format", &o.channels_last},
+      {"--cudnn-benchmark", "torch.backends.cudnn.benchmark = True", &o.cudnn_benchmark},
+      {"--bucket-view", "DDP with gradient_as_bucket_view=True", &o.bucket_view},
+      {"--zero-grad-after", "zero_grad after the optimizer step rather than before the forward",
+       &o.zero_grad_after},
+      {"--alloc-conf", "as PYTORCH_ALLOC_CONF, which is read too", &o.alloc_conf},
+      {"--parallel", "ddp", &o.parallel},
+      {"--price", "money per GPU and hour", &o.price},
+      {"--no-pin", "pageable memory: DataLoader(pin_memory=False)", &o.no_pin},
+      {"--json", "for machines: docs/json.md", &o.json}};
 }
 
 std::vector<Precision> default_precisions(const Gpu& gpu) {
@@ -181,18 +199,22 @@ std::vector<Precision> default_precisions(const Gpu& gpu) {
 Result<std::vector<int>> parse_counts(const std::string& text) {
   constexpr int kMost = 1024;
   const auto refuse = [&] {
-    return fail(ErrorCode::kUsage, "\"" + text + "\" is no number of GPUs; write 4, 1,2,4 or 1..8", "--gpus");
+    return fail(ErrorCode::kUsage, "\"" + text + "\" is no number of GPUs; write 4, 1,2,4 or 1..8",
+                "--gpus");
   };
   const auto number = [](std::string_view word) {
     int value = 0;
     const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
-    return error == std::errc() && end == word.data() + word.size() && value >= 1 && value <= kMost ? value : 0;
+    return error == std::errc() && end == word.data() + word.size() && value >= 1 && value <= kMost
+               ? value
+               : 0;
   };
   std::vector<int> counts;
   for (const std::string& part : split(text, ',')) {
     const auto dots = part.find("..");
     const int first = number(std::string_view(part).substr(0, dots));
-    const int last = dots == std::string::npos ? first : number(std::string_view(part).substr(dots + 2));
+    const int last =
+        dots == std::string::npos ? first : number(std::string_view(part).substr(dots + 2));
     if (first == 0 || last == 0 || last < first) return refuse();
     // From 16 on every count in between says nothing new.
     for (int n = first; n <= last; n += n < 16 ? 1 : 8) counts.push_back(n);
@@ -202,7 +224,8 @@ Result<std::vector<int>> parse_counts(const std::string& text) {
   return counts;
 }
 
-Result<Resolved> resolve(const RunOptions& o, const std::string& gpu, const std::vector<Precision>& precisions) {
+Result<Resolved> resolve(const RunOptions& o, const std::string& gpu,
+                         const std::vector<Precision>& precisions) {
   if (auto s = check_counts(o); !s) return tl::unexpected(s.error());
   auto knowledge = load_knowledge();
   if (!knowledge) return tl::unexpected(knowledge.error());
@@ -210,7 +233,8 @@ Result<Resolved> resolve(const RunOptions& o, const std::string& gpu, const std:
   if (!machine) return tl::unexpected(machine.error());
   auto allocator = allocator_of(o);
   if (!allocator) return tl::unexpected(allocator.error());
-  auto model = load_model(o.model, precisions.empty() ? default_precisions(machine->gpu) : precisions);
+  auto model =
+      load_model(o.model, precisions.empty() ? default_precisions(machine->gpu) : precisions);
   if (!model) return tl::unexpected(model.error());
   Resolved r{std::move(*model), {}, {}, std::move(*knowledge), {}};
   Scenario& base = r.base;
@@ -219,7 +243,8 @@ Result<Resolved> resolve(const RunOptions& o, const std::string& gpu, const std:
   base.allocator = *allocator;
   base.price_per_gpu_hour = o.price.value_or(base.machine.gpu.price_per_hour);
   if (auto s = fill_job(o, *base.step, base.job); !s) return tl::unexpected(s.error());
-  auto data = load_data({o.data, o.sample_cost, o.samples, o.image_size, o.reprobe}, *base.step, base.job.dimensions, r.knowledge.loader);
+  auto data = load_data({o.data, o.sample_cost, o.samples, o.image_size, o.reprobe}, *base.step,
+                        base.job.dimensions, r.knowledge.loader);
   if (!data) return tl::unexpected(data.error());
   base.sample = std::move(data->sample);
   base.dataset_samples = data->samples;
@@ -231,7 +256,8 @@ Result<Resolved> resolve(const RunOptions& o, const std::string& gpu, const std:
 std::string model_line(const Resolved& resolved, const Job& job) {
   const Step& step = *resolved.base.step;
   std::string optimizer(name_of(job.optimizer.kind));
-  if (job.optimizer.kind == OptimizerKind::kSgd) optimizer = job.optimizer.momentum > 0 ? "SGD momentum" : "SGD";
+  if (job.optimizer.kind == OptimizerKind::kSgd)
+    optimizer = job.optimizer.momentum > 0 ? "SGD momentum" : "SGD";
   std::string line = resolved.model.name + " | " + step.mode;
   if (step.mode == "train") line += ", " + optimizer;
   const std::int64_t side = picture_side(step);
@@ -239,10 +265,11 @@ std::string model_line(const Resolved& resolved, const Job& job) {
   for (const Dimension& d : step.dimensions) {
     if (d.name == "batch") continue;
     const auto it = job.dimensions.find(d.name);
-    line += ", " + d.name + " " + std::to_string(it == job.dimensions.end() ? d.default_value : it->second);
+    line += ", " + d.name + " " +
+            std::to_string(it == job.dimensions.end() ? d.default_value : it->second);
   }
-  return line + " | " + resolved.base.machine.gpu.name + " | " + (job.gpus > 1 ? "DDP, " : "") + "eager, " +
-         std::string(name_of(job.precision));
+  return line + " | " + resolved.base.machine.gpu.name + " | " + (job.gpus > 1 ? "DDP, " : "") +
+         "eager, " + std::string(name_of(job.precision));
 }
 
 }  // namespace stoker::cli

@@ -15,14 +15,17 @@
 
 namespace stoker::cli {
 
-/// What the user typed about model, machine, data and settings: the flags that `plan` and `predict` share.
+/// What the user typed about model, machine, data and settings: the flags that `plan` and `predict`
+/// share.
 struct RunOptions {
-  std::string model, gpu, host, data, precision, optimizer, optimizer_loop, sample_cost, alloc_conf, parallel, price_currency;
-  std::optional<std::int64_t> batch, samples, accumulate, workers, prefetch, nodes, seq_len, image_size;
+  std::string model, gpu, host, data, precision, optimizer, optimizer_loop, sample_cost, alloc_conf,
+      parallel, price_currency;
+  std::optional<std::int64_t> batch, samples, accumulate, workers, prefetch, nodes, seq_len,
+      image_size;
   std::optional<double> momentum, weight_decay, price;
   std::vector<std::string> dimensions;
-  bool nesterov = false, channels_last = false, no_pin = false, cudnn_benchmark = false, bucket_view = false,
-       zero_grad_after = false, reprobe = false, json = false;
+  bool nesterov = false, channels_last = false, no_pin = false, cudnn_benchmark = false,
+       bucket_view = false, zero_grad_after = false, reprobe = false, json = false;
 };
 
 [[nodiscard]] std::vector<Flag> run_flags(RunOptions& o);
@@ -30,17 +33,19 @@ struct RunOptions {
 /// What a verb works with, resolved from the options.
 struct Resolved {
   LoadedModel model;
-  Scenario base;                ///< step of the first variant; batch 1, one GPU
+  Scenario base;  ///< step of the first variant; batch 1, one GPU
   std::optional<Probe> probe;
   Knowledge knowledge;
-  ReportContext context;        ///< model line left to the verb
+  ReportContext context;  ///< model line left to the verb
 };
 
-/// Resolves everything but the number of GPUs and the searched settings. `gpu` is one GPU or machine file.
-[[nodiscard]] Result<Resolved> resolve(const RunOptions& o, const std::string& gpu, const std::vector<Precision>& precisions);
+/// Resolves everything but the number of GPUs and the searched settings. `gpu` is one GPU or
+/// machine file.
+[[nodiscard]] Result<Resolved> resolve(const RunOptions& o, const std::string& gpu,
+                                       const std::vector<Precision>& precisions);
 
-/// The precisions to consider on a GPU when the user named none: the plainest first, since a later one must be
-/// faster to be chosen.
+/// The precisions to consider on a GPU when the user named none: the plainest first, since a later
+/// one must be faster to be chosen.
 [[nodiscard]] std::vector<Precision> default_precisions(const Gpu& gpu);
 
 /// "1", "1,2,4" or "1..8" -> counts in rising order.

@@ -12,10 +12,6 @@ Figure exact(double value, std::string basis) { return {value, value, value, std
 
 Nanos scaled(Nanos time, double factor) { return Nanos(time.count() * factor); }
 
-/// The data set's page cache is what the processes leave of the DRAM; a flat share, since what else runs on
-/// the host is unknown.
-constexpr double kCacheShare = 0.8;
-
 int ranks_per_node(const Job& job) { return std::max(1, (job.gpus + job.nodes - 1) / job.nodes); }
 
 Consumer consumer_of(const StepTime& time, double step_factor) {
@@ -47,22 +43,32 @@ StepTime per_batch(StepTime time, int accumulate) {
   return time;
 }
 
-double simulated_rate(const Scenario& s, const StepTime& time, double step_factor, double cpu_factor) {
-  const auto loader = simulate_loader(loader_of(s), scaled_cost(s.sample, cpu_factor), host_share(s),
-                                      consumer_of(per_batch(time, s.job.accumulate), step_factor));
+double simulated_rate(const Scenario& s, const StepTime& time, double step_factor,
+                      double cpu_factor) {
+  const auto loader =
+      simulate_loader(loader_of(s), scaled_cost(s.sample, cpu_factor), host_share(s),
+                      consumer_of(per_batch(time, s.job.accumulate), step_factor));
   return loader.samples_per_s * s.job.gpus;
 }
 
 std::string input_words(InputLimit limit) {
   switch (limit) {
-    case InputLimit::kCores: return "preparing samples (CPU cores)";
-    case InputLimit::kWorkers: return "preparing samples (too few workers)";
-    case InputLimit::kMainThread: return "the loader's main thread";
-    case InputLimit::kPinThread: return "the pin-memory thread";
-    case InputLimit::kDisk: return "reading from disk";
-    case InputLimit::kInProcess: return "loading in the training process (workers = 0)";
-    case InputLimit::kJitter: return "uneven sample cost (jitter)";
-    case InputLimit::kStep: return "the input pipeline";
+    case InputLimit::kCores:
+      return "preparing samples (CPU cores)";
+    case InputLimit::kWorkers:
+      return "preparing samples (too few workers)";
+    case InputLimit::kMainThread:
+      return "the loader's main thread";
+    case InputLimit::kPinThread:
+      return "the pin-memory thread";
+    case InputLimit::kDisk:
+      return "reading from disk";
+    case InputLimit::kInProcess:
+      return "loading in the training process (workers = 0)";
+    case InputLimit::kJitter:
+      return "uneven sample cost (jitter)";
+    case InputLimit::kStep:
+      return "the input pipeline";
   }
   return "the input pipeline";
 }
@@ -75,7 +81,8 @@ LimiterFact device_limiter(const Scenario& s, const StepTime& t) {
   if (t.exposed_communication.count() > 0.25 * t.total.count()) {
     return {Limiter::kCommunication, "gradient all-reduce", rate};
   }
-  if (t.exposed_copy.count() > 0.25 * t.total.count()) return {Limiter::kCopy, "host-to-device copies", rate};
+  if (t.exposed_copy.count() > 0.25 * t.total.count())
+    return {Limiter::kCopy, "host-to-device copies", rate};
   return {Limiter::kGpuCompute, "GPU compute", rate};
 }
 
@@ -91,9 +98,10 @@ void add_limiters(const Scenario& s, Forecast& f) {
   f.next_limiter = input_limits ? device : input;
 }
 
-/// Two independent sources of error: the step and the cost of a sample. Each is moved alone; the effects add
-/// in quadrature.
-Figure throughput_figure(const Scenario& s, const StepTime& time, double value, const std::string& basis) {
+/// Two independent sources of error: the step and the cost of a sample. Each is moved alone; the
+/// effects add in quadrature.
+Figure throughput_figure(const Scenario& s, const StepTime& time, double value,
+                         const std::string& basis) {
   const double slow_step = simulated_rate(s, time, 1 + time.band.above, 1);
   const double fast_step = simulated_rate(s, time, 1 - time.band.below, 1);
   double slow_input = value;
@@ -102,8 +110,10 @@ Figure throughput_figure(const Scenario& s, const StepTime& time, double value, 
     slow_input = simulated_rate(s, time, 1, 1 + s.sample.band.above);
     fast_input = simulated_rate(s, time, 1, 1 - s.sample.band.below);
   }
-  const double below = std::hypot(std::max(0.0, value - slow_step), std::max(0.0, value - slow_input));
-  const double above = std::hypot(std::max(0.0, fast_step - value), std::max(0.0, fast_input - value));
+  const double below =
+      std::hypot(std::max(0.0, value - slow_step), std::max(0.0, value - slow_input));
+  const double above =
+      std::hypot(std::max(0.0, fast_step - value), std::max(0.0, fast_input - value));
   return {value, value - std::min(below, 0.95 * value), value + above, basis};
 }
 
@@ -129,9 +139,11 @@ void add_time_figures(Forecast& f) {
 /// Busy falls by as much as the GPU waits for input.
 void add_utilization(const Scenario& s, Forecast& f) {
   const double gpu_rate = job_rate(s.job, scaled(f.time.total, 1.0 / s.job.accumulate));
-  const auto share = [&](double rate) { return std::min(1.0, f.time.busy * std::min(1.0, rate / gpu_rate)); };
-  f.gpu_busy = {share(f.samples_per_s.value), share(f.samples_per_s.low), share(f.samples_per_s.high),
-                f.samples_per_s.basis};
+  const auto share = [&](double rate) {
+    return std::min(1.0, f.time.busy * std::min(1.0, rate / gpu_rate));
+  };
+  f.gpu_busy = {share(f.samples_per_s.value), share(f.samples_per_s.low),
+                share(f.samples_per_s.high), f.samples_per_s.basis};
   f.mfu.value *= std::min(1.0, f.samples_per_s.value / gpu_rate);
   f.mfu.low *= std::min(1.0, f.samples_per_s.low / gpu_rate);
   f.mfu.low = std::min(f.mfu.low, f.mfu.value);
@@ -141,12 +153,15 @@ void add_utilization(const Scenario& s, Forecast& f) {
 void add_epoch(const Scenario& s, Forecast& f) {
   if (s.dataset_samples <= 0) return;
   const double start = seconds(f.input.known ? f.input.loader.epoch_start : Nanos(0));
-  const auto epoch = [&](double rate) { return static_cast<double>(s.dataset_samples) / rate + start; };
-  f.epoch_s = {epoch(f.samples_per_s.value), epoch(f.samples_per_s.high), epoch(f.samples_per_s.low),
-               f.samples_per_s.basis};
+  const auto epoch = [&](double rate) {
+    return static_cast<double>(s.dataset_samples) / rate + start;
+  };
+  f.epoch_s = {epoch(f.samples_per_s.value), epoch(f.samples_per_s.high),
+               epoch(f.samples_per_s.low), f.samples_per_s.basis};
   constexpr double kSecondsAnHour = 3600;
   const double gpus = s.job.gpus;
-  f.gpu_hours_per_epoch = {f.epoch_s.value * gpus / kSecondsAnHour, f.epoch_s.low * gpus / kSecondsAnHour,
+  f.gpu_hours_per_epoch = {f.epoch_s.value * gpus / kSecondsAnHour,
+                           f.epoch_s.low * gpus / kSecondsAnHour,
                            f.epoch_s.high * gpus / kSecondsAnHour, f.epoch_s.basis};
   if (s.price_per_gpu_hour <= 0) return;
   f.epoch_cost = f.gpu_hours_per_epoch;
@@ -159,16 +174,19 @@ void add_module_times(const Step& step, const Program& program, Forecast& f) {
   std::vector<Nanos> by_module(step.module_names.size());
   for (std::size_t k = 0; k < program.kernels.size() && k < f.time.kernel_times.size(); ++k) {
     const std::uint32_t source = program.kernels[k].source;
-    if (source != Kernel::kSynthesized) by_module[index(step.operators[source].module)] += f.time.kernel_times[k];
+    if (source != Kernel::kSynthesized)
+      by_module[index(step.operators[source].module)] += f.time.kernel_times[k];
   }
   for (std::size_t m = 0; m < by_module.size(); ++m) {
-    if (by_module[m].count() > 0) f.module_time.emplace_back(ModuleId(static_cast<std::uint32_t>(m)), by_module[m]);
+    if (by_module[m].count() > 0)
+      f.module_time.emplace_back(ModuleId(static_cast<std::uint32_t>(m)), by_module[m]);
   }
   std::stable_sort(f.module_time.begin(), f.module_time.end(),
                    [](const auto& a, const auto& b) { return a.second > b.second; });
 }
 
-Result<StepTime> time_of_program(const Scenario& s, const Program& program, const Knowledge& knowledge) {
+Result<StepTime> time_of_program(const Scenario& s, const Program& program,
+                                 const Knowledge& knowledge) {
   const auto coefficients = knowledge.timing.for_gpu(s.machine.gpu);
   if (!coefficients) return tl::unexpected(coefficients.error());
   StepTimeOptions options;
@@ -185,7 +203,7 @@ HostShare host_share(const Scenario& s) {
   share.cores = s.machine.host.cores;
   share.ranks = ranks_per_node(s.job);
   share.relative_core_speed = s.machine.host.relative_core_speed;
-  share.memory = Bytes(static_cast<std::int64_t>(static_cast<double>(s.machine.host.memory.count()) * kCacheShare));
+  share.memory = s.machine.host.memory;
   share.disk_bandwidth = s.machine.host.disk_bandwidth;
   share.disk_iops = s.machine.host.disk_iops;
   return share;
@@ -220,7 +238,8 @@ Result<Forecast> forecast(const Scenario& s, const Knowledge& knowledge) {
   f.job = s.job;
   f.loader = loader_of(s);
   f.gpu_name = s.machine.gpu.name;
-  f.memory = forecast_memory(*program, s.machine, s.allocator, knowledge, memory_error_case(*program, s.job));
+  f.memory = forecast_memory(*program, s.machine, s.allocator, knowledge,
+                             memory_error_case(*program, s.job));
   f.time = std::move(*time);
   add_time_figures(f);
   const Throughput rate = throughput_of(s, f.time);
@@ -230,7 +249,8 @@ Result<Forecast> forecast(const Scenario& s, const Knowledge& knowledge) {
   f.samples_per_s = throughput_figure(s, f.time, rate.samples_per_s, basis);
   if (s.sample.known) {
     const LoaderForecast ceiling = input_ceiling(s);
-    f.input.samples_per_s = with_band(ceiling.samples_per_s * s.job.gpus, s.sample.band, s.sample.basis);
+    f.input.samples_per_s =
+        with_band(ceiling.samples_per_s * s.job.gpus, s.sample.band, s.sample.basis);
     f.input.limit = ceiling.limit;
   }
   add_utilization(s, f);

@@ -22,7 +22,7 @@ struct Scenario {
   const Step* step = nullptr;  ///< not owned
   Job job;
   Machine machine;
-  LoaderSettings loader;       ///< its batch is the job's
+  LoaderSettings loader;  ///< its batch is the job's
   SampleCost sample;
   AllocatorConfig allocator;
   std::int64_t dataset_samples = 0;  ///< of an epoch; 0: unknown
@@ -34,16 +34,17 @@ enum class Limiter : std::uint8_t { kGpuCompute, kGpuLaunch, kCommunication, kIn
 
 struct LimiterFact {
   Limiter kind = Limiter::kGpuCompute;
-  std::string what;           ///< "JPEG decoding (CPU)", "GPU compute"
-  double samples_per_s = 0;   ///< of the whole job, were this the only limit
+  std::string what;          ///< "JPEG decoding (CPU)", "GPU compute"
+  double samples_per_s = 0;  ///< of the whole job, were this the only limit
 };
 
 /// The input side, per host.
 struct InputForecast {
-  LoaderForecast loader;       ///< of one rank
-  Figure samples_per_s;        ///< the host could deliver this with these workers, were the GPUs infinitely fast
+  LoaderForecast loader;  ///< of one rank
+  Figure
+      samples_per_s;  ///< the host could deliver this with these workers, were the GPUs infinitely fast
   InputLimit limit = InputLimit::kStep;  ///< what holds that rate back
-  bool known = false;          ///< false: nothing is known about the data
+  bool known = false;                    ///< false: nothing is known about the data
 };
 
 /// What we expect of a scenario; each figure with a band and what it rests on.
@@ -53,18 +54,18 @@ struct Forecast {
   std::string gpu_name;
   MemoryForecast memory;
   StepTime time;
-  Figure step_ms;                ///< GPU's step alone, input not counted
+  Figure step_ms;  ///< GPU's step alone, input not counted
   Figure forward_ms, backward_ms, optimizer_ms, host_ms;
   InputForecast input;
-  Figure samples_per_s;          ///< whole job
-  Figure gpu_busy;               ///< share of time in which a kernel runs, 0..1: what nvidia-smi shows
-  Figure mfu;                    ///< achieved over data-sheet FLOP/s, 0..1
-  Figure epoch_s;                ///< 0 when the data set's size is unknown
-  Figure epoch_cost;             ///< money, 0 when no price is known
+  Figure samples_per_s;  ///< whole job
+  Figure gpu_busy;       ///< share of time in which a kernel runs, 0..1: what nvidia-smi shows
+  Figure mfu;            ///< achieved over data-sheet FLOP/s, 0..1
+  Figure epoch_s;        ///< 0 when the data set's size is unknown
+  Figure epoch_cost;     ///< money, 0 when no price is known
   Figure gpu_hours_per_epoch;
   LimiterFact limiter, next_limiter;
-  /// Device time by module of the step, largest first; what `lower` added (copies, optimizer, buckets) has none
-  /// and is left out.
+  /// Device time by module of the step, largest first; what `lower` added (copies, optimizer,
+  /// buckets) has none and is left out.
   std::vector<std::pair<ModuleId, Nanos>> module_time;
   Diagnostics diagnostics;
 };
@@ -72,7 +73,8 @@ struct Forecast {
 /// Joins the models. The only place where memory, timing and input meet.
 [[nodiscard]] Result<Forecast> forecast(const Scenario& scenario, const Knowledge& knowledge);
 
-/// The cheap core of it for searches: no bands, no memory. `step_time` is reused over loader settings.
+/// The cheap core of it for searches: no bands, no memory. `step_time` is reused over loader
+/// settings.
 struct Throughput {
   double samples_per_s = 0;  ///< whole job
   LoaderForecast loader;
@@ -85,7 +87,8 @@ struct Throughput {
 /// The HostShare that a scenario's loaders have.
 [[nodiscard]] HostShare host_share(const Scenario& scenario);
 
-/// The loader of one rank before GPUs that need no time: what the input alone could deliver, and its limit.
+/// The loader of one rank before GPUs that need no time: what the input alone could deliver, and
+/// its limit.
 [[nodiscard]] LoaderForecast input_ceiling(const Scenario& scenario);
 
 }  // namespace stoker

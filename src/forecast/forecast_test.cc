@@ -65,14 +65,15 @@ TEST_F(ForecastTest, AccumulationKeepsTheSamplesRight) {
   const double plain = forecast_now().samples_per_s.value;
   scenario_.job.accumulate = 4;
   const Forecast f = forecast_now();
-  EXPECT_NEAR(f.samples_per_s.value, 32 * 4 / (f.step_ms.value * 1e-3), 1e-6 * f.samples_per_s.value);
+  EXPECT_NEAR(f.samples_per_s.value, 32 * 4 / (f.step_ms.value * 1e-3),
+              1e-6 * f.samples_per_s.value);
   EXPECT_GT(f.samples_per_s.value, plain);  // the optimizer runs a quarter as often
 }
 
 TEST_F(ForecastTest, TheLargestBatchFitsAndTheNextDoesNot) {
   scenario_.machine.gpu.usable_memory = 2 * kGiB;
-  const auto limits =
-      forecast_batch_limits(step_, scenario_.job, scenario_.machine, scenario_.allocator, *knowledge_);
+  const auto limits = forecast_batch_limits(step_, scenario_.job, scenario_.machine,
+                                            scenario_.allocator, *knowledge_);
   ASSERT_TRUE(limits) << limits.error().text();
   ASSERT_GT(limits->value, 0);
   EXPECT_LE(limits->low, limits->value);
@@ -81,7 +82,8 @@ TEST_F(ForecastTest, TheLargestBatchFitsAndTheNextDoesNot) {
     Job job = scenario_.job;
     job.batch = batch;
     const auto program = lower(step_, job, scenario_.machine);
-    return forecast_memory(*program, scenario_.machine, scenario_.allocator, *knowledge_, "default").fits;
+    return forecast_memory(*program, scenario_.machine, scenario_.allocator, *knowledge_, "default")
+        .fits;
   };
   EXPECT_TRUE(fits(limits->value));
   if (limits->first_failing > 0) {
@@ -93,7 +95,8 @@ TEST_F(ForecastTest, WhatDoesNotFitSaysSoInPyTorchsWords) {
   scenario_.machine.gpu.usable_memory = 1 * kGiB;  // less than the context alone
   const Forecast f = forecast_now();
   EXPECT_FALSE(f.memory.fits);
-  EXPECT_NE(f.memory.out_of_memory.find("tried to allocate"), std::string::npos) << f.memory.out_of_memory;
+  EXPECT_NE(f.memory.out_of_memory.find("tried to allocate"), std::string::npos)
+      << f.memory.out_of_memory;
 }
 
 }  // namespace

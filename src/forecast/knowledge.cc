@@ -19,9 +19,11 @@ Result<std::vector<MemoryErrorCase>> read_memory_cases(const std::filesystem::pa
   if (!text) return tl::unexpected(text.error());
   const Json root = Json::parse(*text, nullptr, false);
   const auto damaged = [&](const char* what) {
-    return fail(ErrorCode::kBadInput, std::string(what) + "; install stoker's data again", path.string());
+    return fail(ErrorCode::kBadInput, std::string(what) + "; install stoker's data again",
+                path.string());
   };
-  if (!root.is_object() || !root.contains("bands") || !root["bands"].is_array()) return damaged("is damaged");
+  if (!root.is_object() || !root.contains("bands") || !root["bands"].is_array())
+    return damaged("is damaged");
   std::vector<MemoryErrorCase> cases;
   for (const Json& from : root["bands"]) {
     if (!from.is_object()) return damaged("has a band that is no object");
@@ -30,7 +32,8 @@ Result<std::vector<MemoryErrorCase>> read_memory_cases(const std::filesystem::pa
     c.band = {from.value("below", -1.0), from.value("above", -1.0)};
     c.rows = from.value("rows", std::int64_t{0});
     c.basis = from.value("basis", "");
-    if (c.name.empty() || !(c.band.below >= 0 && c.band.below < 1) || !(c.band.above >= 0 && c.band.above < 10)) {
+    if (c.name.empty() || !(c.band.below >= 0 && c.band.below < 1) ||
+        !(c.band.above >= 0 && c.band.above < 10)) {
       return damaged("has a band without name or with impossible numbers");
     }
     cases.push_back(std::move(c));
@@ -42,7 +45,8 @@ Result<std::vector<MemoryErrorCase>> read_memory_cases(const std::filesystem::pa
 
 MemoryErrorCase Knowledge::memory_case(const std::string& name) const {
   for (const std::string& wanted : {name, std::string("default")}) {
-    const auto it = std::find_if(memory.begin(), memory.end(), [&](const auto& c) { return c.name == wanted; });
+    const auto it =
+        std::find_if(memory.begin(), memory.end(), [&](const auto& c) { return c.name == wanted; });
     if (it != memory.end()) return *it;
   }
   return {"prior", kMemoryPrior, 0, "no measured rows of this kind"};

@@ -24,18 +24,22 @@ std::string memory_error_case(const Program& program, const Job& job) {
   for (const Kernel& kernel : program.kernels) {
     total += kernel.flops.count();
     if (std::holds_alternative<ConvolutionShape>(kernel.shape)) convolution += kernel.flops.count();
-    if (kernel.kernel_class == KernelClass::kAttention || kernel.kernel_class == KernelClass::kSoftmax) {
+    if (kernel.kernel_class == KernelClass::kAttention ||
+        kernel.kernel_class == KernelClass::kSoftmax) {
       attention += kernel.flops.count();
     }
   }
-  const std::string kind = convolution > 0.5 * total ? "cnn" : attention > 0 ? "transformer" : "other";
+  const std::string kind = convolution > 0.5 * total ? "cnn"
+                           : attention > 0           ? "transformer"
+                                                     : "other";
   const bool half = job.precision != Precision::kFp32 && job.precision != Precision::kTf32;
   const std::string profile = job.cudnn == CudnnProfile::kBenchmark ? "benchmark" : "default";
   return kind + (half ? "-amp-" : "-fp32-") + profile;
 }
 
-MemoryForecast forecast_memory(const Program& program, const Machine& machine, const AllocatorConfig& allocator,
-                               const Knowledge& knowledge, const std::string& error_case) {
+MemoryForecast forecast_memory(const Program& program, const Machine& machine,
+                               const AllocatorConfig& allocator, const Knowledge& knowledge,
+                               const std::string& error_case) {
   MemoryForecast forecast;
   ReplayOptions options{.allocator = allocator};
   forecast.outcome = replay(program, options);
@@ -64,7 +68,8 @@ MemoryForecast forecast_memory(const Program& program, const Machine& machine, c
 }
 
 Result<BatchLimits> forecast_batch_limits(const Step& step, const Job& job, const Machine& machine,
-                                          const AllocatorConfig& allocator, const Knowledge& knowledge) {
+                                          const AllocatorConfig& allocator,
+                                          const Knowledge& knowledge) {
   std::string error_case = "default";
   std::int64_t minimum = std::max<std::int64_t>(1, step.dimensions[0].minimum);
   const LowerAt lower_at = [&](std::int64_t batch) -> Result<Program> {
@@ -92,7 +97,8 @@ Result<BatchLimits> forecast_batch_limits(const Step& step, const Job& job, cons
   const MemoryErrorCase error = knowledge.memory_case(error_case);
   limits.basis = "allocator simulation under capacity; " + error.basis;
   if (nominal->batch == 0) return limits;
-  // A truth above the forecast by `above` still fits when the forecast fits into capacity / (1 + above).
+  // A truth above the forecast by `above` still fits when the forecast fits into capacity / (1 +
+  // above).
   const auto safe = search(1 / (1 + error.band.above), nominal->batch);
   const auto lucky = search(1 / (1 - error.band.below), nominal->batch);
   if (!safe) return tl::unexpected(safe.error());

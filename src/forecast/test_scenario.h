@@ -29,7 +29,8 @@ class ScenarioTest : public testing::Test {
 
   /// A loader whose samples cost this much CPU time each.
   void give_samples(double milliseconds_each) {
-    scenario_.sample = sample_cost_given(Nanos(milliseconds_each * 1e6), {Bytes(16), 1}, knowledge_->loader);
+    scenario_.sample =
+        sample_cost_given(Nanos(milliseconds_each * 1e6), {Bytes(16), 1}, knowledge_->loader);
   }
 
   Forecast forecast_now() {

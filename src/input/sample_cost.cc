@@ -60,6 +60,7 @@ SampleCost sample_cost_given(Nanos cpu, OutputShape output, const LoaderProfile&
   cost.output = output.bytes_per_sample;
   cost.tensors = output.tensors;
   cost.transport = profile.transport;
+  cost.band = {kValidatedError, kValidatedError};  // the simulation's own
   cost.basis = "CPU time a sample as given";
   return cost;
 }

@@ -5,21 +5,21 @@
 namespace stoker {
 namespace {
 
-constexpr std::int64_t kFlashMaxHeadDim = 256;      // sdp_utils.cpp, check_head_dim_size_flash
-constexpr std::int64_t kEfficientAlignHalf = 8;     // 128-bit loads of 16-bit elements
+constexpr std::int64_t kFlashMaxHeadDim = 256;   // sdp_utils.cpp, check_head_dim_size_flash
+constexpr std::int64_t kEfficientAlignHalf = 8;  // 128-bit loads of 16-bit elements
 constexpr std::int64_t kEfficientAlignSingle = 4;
-constexpr std::int64_t kEfficientLseAlign = 32;     // mem_eff_attention/kernel_forward.h, kAlignLSE
-constexpr std::int64_t kFlashRound = 128;           // flash_api.cpp rounds sequence lengths to 128
-constexpr std::int64_t kFlashHeadRound = 32;        // and head sizes to 32
-constexpr Bytes kRandomState{16};                   // philox seed and offset, two 64-bit integers
+constexpr std::int64_t kEfficientLseAlign = 32;  // mem_eff_attention/kernel_forward.h, kAlignLSE
+constexpr std::int64_t kFlashRound = 128;        // flash_api.cpp rounds sequence lengths to 128
+constexpr std::int64_t kFlashHeadRound = 32;     // and head sizes to 32
+constexpr Bytes kRandomState{16};                // philox seed and offset, two 64-bit integers
 
 std::int64_t round_up(std::int64_t n, std::int64_t step) { return (n + step - 1) / step * step; }
 
 /// Emits buffers and kernels of one attention call.
 class AttentionEmitter {
  public:
-  AttentionEmitter(Emitter& emit, const AttentionShape& shape, const Kernel& base, const Attributes& attributes,
-                   ModuleId module)
+  AttentionEmitter(Emitter& emit, const AttentionShape& shape, const Kernel& base,
+                   const Attributes& attributes, ModuleId module)
       : emit_(emit), s_(shape), base_(base), attributes_(attributes), module_(module) {}
 
   SavedBuffers forward() {
@@ -27,7 +27,8 @@ class AttentionEmitter {
     const std::int64_t rows = s_.batch * s_.heads;
     if (s_.backend == AttentionBackend::kMath) return math_forward();
     const bool flash = s_.backend == AttentionBackend::kFlash;
-    const std::int64_t lse = flash ? s_.query_length : round_up(s_.query_length, kEfficientLseAlign);
+    const std::int64_t lse =
+        flash ? s_.query_length : round_up(s_.query_length, kEfficientLseAlign);
     saved.push_back(keep(rows * lse * 4, BufferRole::kActivation));
     if (attributes_.dropout > 0) {
       saved.push_back(keep(kRandomState.count(), BufferRole::kActivation));
@@ -44,8 +45,8 @@ class AttentionEmitter {
     if (s_.backend == AttentionBackend::kFlash) {
       const std::int64_t queries = round_up(s_.query_length, kFlashRound);
       temporaries.push_back(keep(rows * queries * 4, BufferRole::kTemporary));
-      temporaries.push_back(
-          keep(rows * queries * round_up(s_.head_dim, kFlashHeadRound) * 4, BufferRole::kTemporary));
+      temporaries.push_back(keep(rows * queries * round_up(s_.head_dim, kFlashHeadRound) * 4,
+                                 BufferRole::kTemporary));
     } else {
       temporaries.push_back(keep(rows * s_.query_length * 4, BufferRole::kTemporary));
     }
@@ -72,15 +73,16 @@ class AttentionEmitter {
     kernel.kernel_class = KernelClass::kGemm;
     const std::int64_t rows = s_.batch * s_.heads;
     kernel.shape = GemmShape{rows, m, n, k, false, true};
-    kernel.flops = Flops(2.0 * static_cast<double>(rows) * static_cast<double>(m) * static_cast<double>(n) *
-                         static_cast<double>(k));
+    kernel.flops = Flops(2.0 * static_cast<double>(rows) * static_cast<double>(m) *
+                         static_cast<double>(n) * static_cast<double>(k));
     kernel.read = Bytes(rows * (m * k + k * n) * element());
     kernel.written = Bytes(rows * m * n * element());
     kernel.elements = rows * m * n;
     emit_.launch(kernel);
   }
 
-  void pointwise(KernelClass kernel_class, std::int64_t count, std::int64_t read, std::int64_t written) {
+  void pointwise(KernelClass kernel_class, std::int64_t count, std::int64_t read,
+                 std::int64_t written) {
     Kernel kernel = base_;
     kernel.kernel_class = kernel_class;
     kernel.unit = MathUnit::kFp32;
@@ -92,8 +94,8 @@ class AttentionEmitter {
     emit_.launch(kernel);
   }
 
-  /// at::_scaled_dot_product_attention_math: scales q and k, keeps both, the probabilities and, with dropout,
-  /// the mask and the masked probabilities.
+  /// at::_scaled_dot_product_attention_math: scales q and k, keeps both, the probabilities and,
+  /// with dropout, the mask and the masked probabilities.
   SavedBuffers math_forward() {
     SavedBuffers saved;
     const std::int64_t e = element();
@@ -112,7 +114,8 @@ class AttentionEmitter {
     if (attributes_.dropout > 0) {
       saved.push_back(keep(score_count() * e, BufferRole::kActivation));
       saved.push_back(keep(score_count(), BufferRole::kActivation));
-      pointwise(KernelClass::kElementwise, score_count(), score_count() * e, score_count() * (e + 1));
+      pointwise(KernelClass::kElementwise, score_count(), score_count() * e,
+                score_count() * (e + 1));
     }
     product(s_.query_length, s_.head_dim, s_.key_length);
     return saved;
@@ -124,7 +127,8 @@ class AttentionEmitter {
     product(s_.query_length, s_.key_length, s_.head_dim);  // grad of the probabilities
     product(s_.key_length, s_.head_dim, s_.query_length);  // grad of v
     if (attributes_.dropout > 0) {
-      pointwise(KernelClass::kElementwise, score_count(), score_count() * (e + 1), score_count() * e);
+      pointwise(KernelClass::kElementwise, score_count(), score_count() * (e + 1),
+                score_count() * e);
     }
     const BufferId scores = keep(score_count() * e, BufferRole::kTemporary);
     pointwise(KernelClass::kSoftmax, score_count(), 2 * score_count() * e, score_count() * e);
@@ -145,19 +149,22 @@ class AttentionEmitter {
 
 }  // namespace
 
-AttentionBackend choose_attention(const AttentionShape& shape, DType dtype, const Attributes& attributes,
-                                  const Job& job, const Gpu& gpu) {
+AttentionBackend choose_attention(const AttentionShape& shape, DType dtype,
+                                  const Attributes& attributes, const Job& job, const Gpu& gpu) {
   if (job.attention) return *job.attention;
   if (gpu.vendor == Vendor::kCpu) return AttentionBackend::kFlash;
   const bool half = dtype == DType::kF16 || dtype == DType::kBf16;
   const bool masked = attributes.mask_kind != "none";
   const bool modern = gpu.vendor == Vendor::kAmd || gpu.compute_capability >= 80;
-  if (half && modern && !masked && shape.head_dim <= kFlashMaxHeadDim) return AttentionBackend::kFlash;
+  if (half && modern && !masked && shape.head_dim <= kFlashMaxHeadDim)
+    return AttentionBackend::kFlash;
   constexpr int kEfficientMinimum = 50;  // sdp_utils.cpp, check_mem_efficient_hardware_support
   const std::int64_t align = half ? kEfficientAlignHalf : kEfficientAlignSingle;
-  const bool bf16_without_units = dtype == DType::kBf16 && gpu.compute_capability < 80 && gpu.vendor == Vendor::kNvidia;
+  const bool bf16_without_units =
+      dtype == DType::kBf16 && gpu.compute_capability < 80 && gpu.vendor == Vendor::kNvidia;
   const bool supported = gpu.vendor == Vendor::kAmd || gpu.compute_capability >= kEfficientMinimum;
-  if (supported && !bf16_without_units && shape.head_dim % align == 0) return AttentionBackend::kMemoryEfficient;
+  if (supported && !bf16_without_units && shape.head_dim % align == 0)
+    return AttentionBackend::kMemoryEfficient;
   return AttentionBackend::kMath;
 }
 

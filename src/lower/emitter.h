@@ -7,7 +7,8 @@
 
 namespace stoker {
 
-/// Appends to a Program; the one place that knows how buffers, kernels and instructions hang together.
+/// Appends to a Program; the one place that knows how buffers, kernels and instructions hang
+/// together.
 class Emitter {
  public:
   explicit Emitter(Program& program) : program_(program) {}
@@ -16,22 +17,30 @@ class Emitter {
     program_.buffers.push_back(b);
     return BufferId(static_cast<std::uint32_t>(program_.buffers.size() - 1));
   }
-  void allocate(BufferId id, When when = When::kAlways) { emit(InstructionKind::kAllocate, id, when); }
+  void allocate(BufferId id, When when = When::kAlways) {
+    emit(InstructionKind::kAllocate, id, when);
+  }
   void free(BufferId id, When when = When::kAlways) { emit(InstructionKind::kFree, id, when); }
   void free_previous(BufferId id) { emit(InstructionKind::kFreePrevious, id, When::kAlways); }
   void launch(Kernel kernel, When when = When::kAlways) {
     kernel.phase = phase_;
     program_.kernels.push_back(std::move(kernel));
-    emit(InstructionKind::kLaunch, KernelId(static_cast<std::uint32_t>(program_.kernels.size() - 1)), when);
+    emit(InstructionKind::kLaunch,
+         KernelId(static_cast<std::uint32_t>(program_.kernels.size() - 1)), when);
   }
-  void synchronize() { program_.iteration.push_back({InstructionKind::kSynchronize, When::kAlways, 0}); }
+  void empty_cache(When when) { program_.iteration.push_back({InstructionKind::kEmptyCache, when, 0}); }
+  void synchronize() {
+    program_.iteration.push_back({InstructionKind::kSynchronize, When::kAlways, 0});
+  }
   void bucket_ready(std::size_t bucket) {
-    program_.iteration.push_back({InstructionKind::kBucketReady, When::kAlways, static_cast<std::uint32_t>(bucket)});
+    program_.iteration.push_back(
+        {InstructionKind::kBucketReady, When::kAlways, static_cast<std::uint32_t>(bucket)});
   }
   /// Allocates once before the first iteration.
   BufferId keep(Buffer b) {
     const BufferId id = buffer(b);
-    program_.setup.push_back({InstructionKind::kAllocate, When::kAlways, static_cast<std::uint32_t>(id)});
+    program_.setup.push_back(
+        {InstructionKind::kAllocate, When::kAlways, static_cast<std::uint32_t>(id)});
     return id;
   }
   void enter(StepPhase phase) { phase_ = phase; }

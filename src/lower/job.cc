@@ -9,27 +9,40 @@
 namespace stoker {
 namespace {
 
-constexpr std::array<std::pair<std::string_view, Precision>, 6> kPrecisions{{
-    {"fp32", Precision::kFp32}, {"tf32", Precision::kTf32}, {"amp-fp16", Precision::kAmpFp16},
-    {"amp-bf16", Precision::kAmpBf16}, {"bf16", Precision::kBf16}, {"fp16", Precision::kFp16}}};
+constexpr std::array<std::pair<std::string_view, Precision>, 6> kPrecisions{
+    {{"fp32", Precision::kFp32},
+     {"tf32", Precision::kTf32},
+     {"amp-fp16", Precision::kAmpFp16},
+     {"amp-bf16", Precision::kAmpBf16},
+     {"bf16", Precision::kBf16},
+     {"fp16", Precision::kFp16}}};
 
-constexpr std::array<std::pair<std::string_view, OptimizerKind>, 8> kOptimizers{{
-    {"sgd", OptimizerKind::kSgd}, {"adam", OptimizerKind::kAdam}, {"adamw", OptimizerKind::kAdamW},
-    {"rmsprop", OptimizerKind::kRmsprop}, {"adagrad", OptimizerKind::kAdagrad},
-    {"adafactor", OptimizerKind::kAdafactor}, {"lion", OptimizerKind::kLion}, {"none", OptimizerKind::kNone}}};
+constexpr std::array<std::pair<std::string_view, OptimizerKind>, 8> kOptimizers{
+    {{"sgd", OptimizerKind::kSgd},
+     {"adam", OptimizerKind::kAdam},
+     {"adamw", OptimizerKind::kAdamW},
+     {"rmsprop", OptimizerKind::kRmsprop},
+     {"adagrad", OptimizerKind::kAdagrad},
+     {"adafactor", OptimizerKind::kAdafactor},
+     {"lion", OptimizerKind::kLion},
+     {"none", OptimizerKind::kNone}}};
 
-constexpr std::array<std::pair<std::string_view, OptimizerLoop>, 3> kLoops{{
-    {"foreach", OptimizerLoop::kForeach}, {"fused", OptimizerLoop::kFused}, {"for-loop", OptimizerLoop::kForLoop}}};
+constexpr std::array<std::pair<std::string_view, OptimizerLoop>, 3> kLoops{
+    {{"foreach", OptimizerLoop::kForeach},
+     {"fused", OptimizerLoop::kFused},
+     {"for-loop", OptimizerLoop::kForLoop}}};
 
 template <class Value, std::size_t N>
-std::string_view name_in(const std::array<std::pair<std::string_view, Value>, N>& table, Value value) {
-  const auto it = std::find_if(table.begin(), table.end(), [&](const auto& row) { return row.second == value; });
+std::string_view name_in(const std::array<std::pair<std::string_view, Value>, N>& table,
+                         Value value) {
+  const auto it = std::find_if(table.begin(), table.end(),
+                               [&](const auto& row) { return row.second == value; });
   return it == table.end() ? std::string_view{} : it->first;
 }
 
 template <class Value, std::size_t N>
-Result<Value> value_in(const std::array<std::pair<std::string_view, Value>, N>& table, std::string_view name,
-                       std::string_view what) {
+Result<Value> value_in(const std::array<std::pair<std::string_view, Value>, N>& table,
+                       std::string_view name, std::string_view what) {
   std::vector<std::string> names;
   for (const auto& [key, value] : table) {
     if (simplified(key) == simplified(name)) return value;
@@ -47,8 +60,12 @@ std::string_view name_of(Precision precision) { return name_in(kPrecisions, prec
 std::string_view name_of(OptimizerKind kind) { return name_in(kOptimizers, kind); }
 std::string_view name_of(OptimizerLoop loop) { return name_in(kLoops, loop); }
 
-Result<Precision> parse_precision(std::string_view name) { return value_in(kPrecisions, name, "precision"); }
-Result<OptimizerKind> parse_optimizer(std::string_view name) { return value_in(kOptimizers, name, "optimizer"); }
+Result<Precision> parse_precision(std::string_view name) {
+  return value_in(kPrecisions, name, "precision");
+}
+Result<OptimizerKind> parse_optimizer(std::string_view name) {
+  return value_in(kOptimizers, name, "optimizer");
+}
 Result<OptimizerLoop> parse_optimizer_loop(std::string_view name) {
   return value_in(kLoops, name, "optimizer loop");
 }
@@ -72,7 +89,8 @@ OptimizerSettings captured_optimizer(const Step& step) {
   settings.nesterov = number("nesterov", 0) != 0;
   for (const auto& group : step.optimizer.groups) {
     const auto it = group.numbers.find("weight_decay");
-    if (it != group.numbers.end()) settings.weight_decay = std::max(settings.weight_decay, it->second);
+    if (it != group.numbers.end())
+      settings.weight_decay = std::max(settings.weight_decay, it->second);
   }
   if (number("fused", 0) != 0) settings.loop = OptimizerLoop::kFused;
   else if (number("foreach", 1) == 0) settings.loop = OptimizerLoop::kForLoop;
@@ -82,16 +100,19 @@ OptimizerSettings captured_optimizer(const Step& step) {
 Status check_job(const Job& job) {
   const auto at_least_one = [](const char* what, std::int64_t value) -> Status {
     if (value >= 1) return {};
-    return fail(ErrorCode::kBadInput, std::string(what) + " must be at least 1, not " + std::to_string(value));
+    return fail(ErrorCode::kBadInput,
+                std::string(what) + " must be at least 1, not " + std::to_string(value));
   };
-  constexpr int kMaxGpus = 4096;          // beyond this the all-reduce model has no ground at all
+  constexpr int kMaxGpus = 4096;  // beyond this the all-reduce model has no ground at all
   constexpr int kMaxAccumulate = 4096;
-  for (const auto& status : {at_least_one("batch", job.batch), at_least_one("gpus", job.gpus),
-                             at_least_one("nodes", job.nodes), at_least_one("accumulate", job.accumulate)}) {
+  for (const auto& status :
+       {at_least_one("batch", job.batch), at_least_one("gpus", job.gpus),
+        at_least_one("nodes", job.nodes), at_least_one("accumulate", job.accumulate)}) {
     if (!status) return status;
   }
   if (job.gpus > kMaxGpus) return fail(ErrorCode::kBadInput, "gpus must be at most 4,096");
-  if (job.accumulate > kMaxAccumulate) return fail(ErrorCode::kBadInput, "accumulate must be at most 4,096");
+  if (job.accumulate > kMaxAccumulate)
+    return fail(ErrorCode::kBadInput, "accumulate must be at most 4,096");
   return {};
 }
 

@@ -15,7 +15,14 @@ namespace stoker {
 
 enum class Precision : std::uint8_t { kFp32, kTf32, kAmpFp16, kAmpBf16, kBf16, kFp16 };
 enum class OptimizerKind : std::uint8_t {
-  kSgd, kAdam, kAdamW, kRmsprop, kAdagrad, kAdafactor, kLion, kNone
+  kSgd,
+  kAdam,
+  kAdamW,
+  kRmsprop,
+  kAdagrad,
+  kAdafactor,
+  kLion,
+  kNone
 };
 /// How the optimizer walks the parameters. PyTorch's default on CUDA is foreach.
 enum class OptimizerLoop : std::uint8_t { kForeach, kFused, kForLoop };
@@ -26,13 +33,13 @@ enum class CudnnProfile : std::uint8_t { kDefault, kBenchmark };
 struct OptimizerSettings {
   OptimizerKind kind = OptimizerKind::kSgd;
   OptimizerLoop loop = OptimizerLoop::kForeach;
-  double momentum = 0.9;      ///< SGD only; 0: no momentum buffer
+  double momentum = 0.9;  ///< SGD only; 0: no momentum buffer
   bool nesterov = false;
   double weight_decay = 0;
 };
 
-/// Everything that a person decides about one training job, apart from model and machine. `batch` is per
-/// GPU; global batch = batch x gpus x accumulate.
+/// Everything that a person decides about one training job, apart from model and machine. `batch`
+/// is per GPU; global batch = batch x gpus x accumulate.
 struct Job {
   std::int64_t batch = 1;
   int gpus = 1;
@@ -45,11 +52,13 @@ struct Job {
   bool channels_last = false;
   bool zero_grad_before_forward = true;  ///< set_to_none, PyTorch's default since 2.0
   bool gradient_as_bucket_view = false;
-  bool tf32_matmul = false;              ///< torch.backends.cuda.matmul.allow_tf32
-  bool tf32_convolution = true;          ///< torch.backends.cudnn.allow_tf32
+  bool tf32_matmul = false;                    ///< torch.backends.cuda.matmul.allow_tf32
+  bool tf32_convolution = true;                ///< torch.backends.cudnn.allow_tf32
   bool cublas_workspaces_in_allocator = true;  ///< PyTorch >= 1.11 or so; off for older software
-  std::map<std::string, std::int64_t> dimensions;  ///< seq_len=128 ...; unnamed ones take their default
-  int loader_buffers = 0;  ///< float batches that a prefetching loader holds on the device besides the current
+  std::map<std::string, std::int64_t>
+      dimensions;  ///< seq_len=128 ...; unnamed ones take their default
+  int loader_buffers =
+      0;  ///< float batches that a prefetching loader holds on the device besides the current
   /// The copy of the next batch runs on a side stream (pinned and non_blocking).
   bool overlapped_copy = false;
   bool pinned_copy = true;
@@ -57,9 +66,9 @@ struct Job {
   std::optional<AttentionBackend> attention;
 };
 
-[[nodiscard]] std::string_view name_of(Precision precision);   ///< "amp-fp16"
-[[nodiscard]] std::string_view name_of(OptimizerKind kind);    ///< "adamw"
-[[nodiscard]] std::string_view name_of(OptimizerLoop loop);    ///< "foreach"
+[[nodiscard]] std::string_view name_of(Precision precision);  ///< "amp-fp16"
+[[nodiscard]] std::string_view name_of(OptimizerKind kind);   ///< "adamw"
+[[nodiscard]] std::string_view name_of(OptimizerLoop loop);   ///< "foreach"
 /// By name; an unknown one is refused with the nearest known.
 [[nodiscard]] Result<Precision> parse_precision(std::string_view name);
 [[nodiscard]] Result<OptimizerKind> parse_optimizer(std::string_view name);

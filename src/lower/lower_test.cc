@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <map>
 
 #include "lower/attention.h"
@@ -9,6 +10,7 @@
 #include "lower/optimizer.h"
 #include "lower/units.h"
 #include "lower/workspace.h"
+#include "step/sizes.h"
 #include "step/step_reader.h"
 #include "step/test_step.h"
 
@@ -32,7 +34,8 @@ Job plain_job() {
   return job;
 }
 
-/// Executes a Program's allocations without an allocator; counts live bytes by role after each iteration.
+/// Executes a Program's allocations without an allocator; counts live bytes by role after each
+/// iteration.
 class Live {
  public:
   explicit Live(const Program& program) : program_(program) {
@@ -52,10 +55,12 @@ class Live {
     return sum;
   }
   Bytes peak() const { return peak_; }
+  Bytes total() const { return total_; }
 
  private:
   void execute(const Instruction& i, int iteration) {
-    if ((i.when == When::kFirst && iteration > 0) || (i.when == When::kLater && iteration == 0)) return;
+    if ((i.when == When::kFirst && iteration > 0) || (i.when == When::kLater && iteration == 0))
+      return;
     if (i.kind == InstructionKind::kAllocate) {
       const int generation = generation_++;
       current_[i.value] = generation;
@@ -147,10 +152,12 @@ TEST(Lower, RefusesWhatItCannotServe) {
   const Step step = linear_step();
   Job job = plain_job();
   job.precision = Precision::kAmpFp16;
-  EXPECT_NE(lower(step, job, ampere()).error().message.find("--precision amp-fp16"), std::string::npos);
+  EXPECT_NE(lower(step, job, ampere()).error().message.find("--precision amp-fp16"),
+            std::string::npos);
   job = plain_job();
   job.batch = 0;
-  EXPECT_NE(lower(step, job, ampere()).error().message.find("batch must be at least 1"), std::string::npos);
+  EXPECT_NE(lower(step, job, ampere()).error().message.find("batch must be at least 1"),
+            std::string::npos);
   job = plain_job();
   job.dimensions["seq_len"] = 3;
   EXPECT_NE(lower(step, job, ampere()).error().message.find("no dimension"), std::string::npos);
@@ -165,7 +172,9 @@ TEST(Lower, Tf32IsTakenWhereSwitchesAllowIt) {
   const Gpu gpu = ampere().gpu;
   Gpu volta = gpu;
   volta.peak.tf32_tensor = volta.peak.bf16_tensor = 0;
-  const auto unit = [&](const Work& w, const Gpu& g) { return static_cast<int>(g.peak.fp32 > 0 ? unit_for(w, job, g) : MathUnit::kFp64); };
+  const auto unit = [&](const Work& w, const Gpu& g) {
+    return static_cast<int>(g.peak.fp32 > 0 ? unit_for(w, job, g) : MathUnit::kFp64);
+  };
   EXPECT_EQ(unit(product, gpu), static_cast<int>(MathUnit::kFp32));
   EXPECT_EQ(unit(convolution, gpu), static_cast<int>(MathUnit::kTf32Tensor));
   EXPECT_EQ(unit(convolution, volta), static_cast<int>(MathUnit::kFp32));
@@ -186,9 +195,12 @@ TEST(Attention, BackendByGpuAndPrecision) {
   Gpu volta = gpu;
   volta.compute_capability = 70;
   EXPECT_EQ(choose_attention(shape, DType::kF16, plain, job, gpu), AttentionBackend::kFlash);
-  EXPECT_EQ(choose_attention(shape, DType::kF16, masked, job, gpu), AttentionBackend::kMemoryEfficient);
-  EXPECT_EQ(choose_attention(shape, DType::kF32, plain, job, gpu), AttentionBackend::kMemoryEfficient);
-  EXPECT_EQ(choose_attention(shape, DType::kF16, plain, job, volta), AttentionBackend::kMemoryEfficient);
+  EXPECT_EQ(choose_attention(shape, DType::kF16, masked, job, gpu),
+            AttentionBackend::kMemoryEfficient);
+  EXPECT_EQ(choose_attention(shape, DType::kF32, plain, job, gpu),
+            AttentionBackend::kMemoryEfficient);
+  EXPECT_EQ(choose_attention(shape, DType::kF16, plain, job, volta),
+            AttentionBackend::kMemoryEfficient);
   EXPECT_EQ(choose_attention(shape, DType::kBf16, plain, job, volta), AttentionBackend::kMath);
   shape.head_dim = 33;
   EXPECT_EQ(choose_attention(shape, DType::kF32, plain, job, gpu), AttentionBackend::kMath);
@@ -199,7 +211,8 @@ TEST(Attention, BackendByGpuAndPrecision) {
 TEST(Buckets, CloseWhenTheyHaveReachedTheirCap) {
   std::vector<ReadyGradient> gradients;
   for (const int mib : {1, 20, 4, 1, 30, 2}) gradients.push_back({mib * kMiB, 0});
-  // 1 MiB fills the first; 20 + 4 + 1 fill the second exactly; 30 overfills the third; 2 is left over.
+  // 1 MiB fills the first; 20 + 4 + 1 fill the second exactly; 30 overfills the third; 2 is left
+  // over.
   EXPECT_EQ(assign_buckets(gradients), (std::vector<std::uint32_t>{0, 1, 1, 1, 2, 3}));
 }
 
@@ -218,7 +231,8 @@ TEST(Optimizer, StateAndTemporariesInParameterBytes) {
   for (const Case& c : cases) {
     Program program;
     Emitter emit(program);
-    emit_optimizer_step(emit, c.settings, {{kMiB, DType::kF32, ModuleId{}}, {kMiB, DType::kF32, ModuleId{}}});
+    emit_optimizer_step(emit, c.settings,
+                        {{kMiB, DType::kF32, ModuleId{}}, {kMiB, DType::kF32, ModuleId{}}});
     Live live(program);
     live.iterate();
     EXPECT_EQ(live.live(BufferRole::kOptimizerState), 2 * c.state * kMiB);
@@ -229,14 +243,74 @@ TEST(Optimizer, StateAndTemporariesInParameterBytes) {
 TEST(Workspace, RulesOfTheTwoProfiles) {
   ConvolutionShape dense{8, 64, 64, 1};
   dense.kernel = {3, 3, 1};
-  const auto at = [&](const ConvolutionShape& c, CudnnProfile p) { return convolution_workspace(c, kMiB, 2 * kMiB, Bytes(7), p); };
-  EXPECT_EQ(at(dense, CudnnProfile::kDefault)->bytes, 3 * kMiB + Bytes(7));
+  const auto at = [&](const ConvolutionShape& c, CudnnProfile p) {
+    return convolution_workspace(c, kMiB, 2 * kMiB, Bytes(7), p);
+  };
+  const Bytes copies = 3 * kMiB + Bytes(7);
+  EXPECT_EQ(at(dense, CudnnProfile::kDefault), copies);
   EXPECT_FALSE(at(dense, CudnnProfile::kBenchmark));
   dense.pass = Pass::kBackwardInput;
-  EXPECT_EQ(at(dense, CudnnProfile::kBenchmark)->bytes, 6 * kMiB);
-  EXPECT_TRUE(at(dense, CudnnProfile::kBenchmark)->first_iteration_only);
-  dense.groups = 64;
+  EXPECT_EQ(at(dense, CudnnProfile::kBenchmark), copies);
+  dense.groups = 4;
+  EXPECT_EQ(at(dense, CudnnProfile::kBenchmark), copies);
   EXPECT_FALSE(at(dense, CudnnProfile::kDefault));
+  dense.groups = 64;
+  EXPECT_FALSE(at(dense, CudnnProfile::kBenchmark));
+}
+
+/// What must hold for every captured model that ships.
+TEST(Zoo, EveryModelLowersToAConsistentProgram) {
+  const std::filesystem::path zoo = std::filesystem::path(STOKER_SOURCE_DIR) / "data" / "zoo";
+  int models = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(zoo)) {
+    const std::string file = entry.path().filename().string();
+    if (!file.ends_with(".step.gz")) continue;
+    SCOPED_TRACE(file);
+    ++models;
+    const auto step = read_step_file(entry.path());
+    ASSERT_TRUE(step) << step.error().text();
+    Job job;
+    job.batch = step->dimensions[0].default_value;
+    job.precision = *parse_precision(step->precision);
+    job.gpus = 2;
+    const auto program = lower(*step, job, ampere());
+    ASSERT_TRUE(program) << program.error().text();
+    EXPECT_EQ(program->diagnostics.count("uncosted_operator"), 0);
+
+    const auto sizes = Sizes::at(*step, {{"batch", job.batch}});
+    Bytes trained;
+    std::size_t parameters = 0;
+    for (const Parameter& p : step->parameters) {
+      if (p.gradient < 0) continue;
+      trained += sizes->tensor(*step, p.type);
+      ++parameters;
+    }
+    Bytes in_buckets;
+    std::size_t bucketed = 0;
+    for (const GradientBucket& bucket : program->buckets) {
+      in_buckets += bucket.bytes;
+      bucketed += bucket.parameters;
+    }
+    EXPECT_EQ(in_buckets, trained);
+    EXPECT_EQ(bucketed, parameters);
+    std::map<std::uint32_t, int> ready;
+    for (const Instruction& i : program->iteration) {
+      if (i.kind == InstructionKind::kBucketReady) ++ready[i.value];
+    }
+    EXPECT_EQ(ready.size(), program->buckets.size());
+    for (const auto& [bucket, times] : ready) EXPECT_EQ(times, 1) << bucket;
+
+    Live live(*program);
+    live.iterate();
+    const Bytes after_one = live.total();
+    live.iterate();
+    live.iterate();
+    EXPECT_EQ(live.total(), after_one);  // nothing leaks from one iteration to the next
+    EXPECT_EQ(live.live(BufferRole::kOptimizerState), trained);
+    EXPECT_EQ(live.live(BufferRole::kActivation), Bytes(0));
+    EXPECT_EQ(live.live(BufferRole::kTemporary), Bytes(0));
+  }
+  EXPECT_GE(models, 28 * 3);
 }
 
 }  // namespace

@@ -6,8 +6,8 @@
 namespace stoker {
 namespace {
 
-// ATen/native/cuda/MultiTensorApply.cuh: tensors per launch by number of tensor lists, blocks per launch,
-// elements per block.
+// ATen/native/cuda/MultiTensorApply.cuh: tensors per launch by number of tensor lists, blocks per
+// launch, elements per block.
 constexpr std::array<std::int64_t, 5> kMaxTensors{110, 64, 48, 36, 30};
 constexpr std::int64_t kMaxBlocks = 320;
 constexpr std::int64_t kChunkElements = 65536;
@@ -22,8 +22,9 @@ struct ListPass {
 struct Recipe {
   int state = 0;        ///< copies of the parameters held as state
   int temporaries = 0;  ///< copies held during a foreach step
-  std::vector<ListPass> passes;  ///< foreach operations in order (torch/optim/*.py, _multi_tensor_*)
-  ListPass fused;          ///< lists read and written by the fused kernel
+  std::vector<ListPass>
+      passes;      ///< foreach operations in order (torch/optim/*.py, _multi_tensor_*)
+  ListPass fused;  ///< lists read and written by the fused kernel
 };
 
 Recipe recipe_of(const OptimizerSettings& o) {
@@ -33,17 +34,19 @@ Recipe recipe_of(const OptimizerSettings& o) {
     case OptimizerKind::kSgd:
       r.state = o.momentum != 0 ? 1 : 0;
       r.temporaries = decay ? 1 : 0;
-      if (decay) r.passes.push_back({2, 1});                  // grad + wd * param, out of place
-      if (o.momentum != 0) r.passes.insert(r.passes.end(), {{1, 1}, {2, 1}});  // buf *= mu; buf += grad
+      if (decay) r.passes.push_back({2, 1});  // grad + wd * param, out of place
+      if (o.momentum != 0)
+        r.passes.insert(r.passes.end(), {{1, 1}, {2, 1}});  // buf *= mu; buf += grad
       if (o.nesterov) r.passes.push_back({2, 1});
-      r.passes.push_back({2, 1});                             // param -= lr * update
+      r.passes.push_back({2, 1});  // param -= lr * update
       r.fused = {2 + r.state, 1 + r.state};
       break;
     case OptimizerKind::kAdam:
     case OptimizerKind::kAdamW:
       r.state = 2;
       r.temporaries = 1;
-      if (decay) r.passes.push_back(o.kind == OptimizerKind::kAdamW ? ListPass{1, 1} : ListPass{2, 1});
+      if (decay)
+        r.passes.push_back(o.kind == OptimizerKind::kAdamW ? ListPass{1, 1} : ListPass{2, 1});
       // lerp; mul; addcmul; sqrt; div; add; addcdiv
       r.passes.insert(r.passes.end(), {{2, 1}, {1, 1}, {2, 1}, {1, 1}, {1, 1}, {1, 1}, {3, 1}});
       r.fused = {4, 3};
@@ -61,10 +64,13 @@ Recipe recipe_of(const OptimizerSettings& o) {
       r.state = 1;
       r.temporaries = 2;
       if (decay) r.passes.push_back({2, 1});
-      r.passes.insert(r.passes.end(), {{2, 1}, {1, 1}, {1, 1}, {1, 1}, {3, 1}});  // addcmul; sqrt; add; mul; addcdiv
+      r.passes.insert(
+          r.passes.end(),
+          {{2, 1}, {1, 1}, {1, 1}, {1, 1}, {3, 1}});  // addcmul; sqrt; add; mul; addcdiv
       r.fused = {3, 2};
       break;
-    case OptimizerKind::kAdafactor:  // row and column statistics only: sublinear state, left at zero
+    case OptimizerKind::
+        kAdafactor:  // row and column statistics only: sublinear state, left at zero
       r.temporaries = 1;
       r.passes = {{1, 1}, {2, 0}, {2, 0}, {1, 1}, {2, 1}, {2, 1}};
       r.fused = {2, 1};
@@ -76,14 +82,17 @@ Recipe recipe_of(const OptimizerSettings& o) {
       r.passes.insert(r.passes.end(), {{2, 1}, {1, 1}, {2, 1}, {2, 1}});  // lerp; sign; add; lerp
       r.fused = {3, 2};
       break;
-    case OptimizerKind::kNone: break;
+    case OptimizerKind::kNone:
+      break;
   }
   return r;
 }
 
 std::int64_t launches_for(std::int64_t tensors, std::int64_t chunks, int lists) {
-  const std::int64_t per_launch = kMaxTensors[static_cast<std::size_t>(std::clamp(lists, 1, 5) - 1)];
-  return std::max({std::int64_t{1}, (tensors + per_launch - 1) / per_launch, (chunks + kMaxBlocks - 1) / kMaxBlocks});
+  const std::int64_t per_launch =
+      kMaxTensors[static_cast<std::size_t>(std::clamp(lists, 1, 5) - 1)];
+  return std::max({std::int64_t{1}, (tensors + per_launch - 1) / per_launch,
+                   (chunks + kMaxBlocks - 1) / kMaxBlocks});
 }
 
 /// The parameters as the kernels see them.
@@ -118,7 +127,8 @@ void launch_pass(Emitter& emit, const Totals& t, ListPass pass, std::int64_t lau
   emit.launch(kernel);
 }
 
-std::vector<BufferId> allocate_copies(Emitter& emit, const std::vector<TrainedParameter>& parameters, int copies,
+std::vector<BufferId> allocate_copies(Emitter& emit,
+                                      const std::vector<TrainedParameter>& parameters, int copies,
                                       BufferRole role, When when) {
   std::vector<BufferId> ids;
   for (int copy = 0; copy < copies; ++copy) {
@@ -130,22 +140,27 @@ std::vector<BufferId> allocate_copies(Emitter& emit, const std::vector<TrainedPa
   return ids;
 }
 
-void emit_foreach(Emitter& emit, const Recipe& recipe, const std::vector<TrainedParameter>& parameters,
-                  const Totals& t) {
-  const auto temporaries = allocate_copies(emit, parameters, recipe.temporaries, BufferRole::kTemporary, When::kAlways);
+void emit_foreach(Emitter& emit, const Recipe& recipe,
+                  const std::vector<TrainedParameter>& parameters, const Totals& t) {
+  const auto temporaries =
+      allocate_copies(emit, parameters, recipe.temporaries, BufferRole::kTemporary, When::kAlways);
   for (const ListPass& pass : recipe.passes) {
     launch_pass(emit, t, pass, launches_for(t.tensors, t.chunks, pass.reads + pass.writes));
   }
   for (const BufferId id : temporaries) emit.free(id);
 }
 
-/// One parameter after the other: every pass is a launch of its own, temporaries are of one tensor's size.
-void emit_for_loop(Emitter& emit, const Recipe& recipe, const std::vector<TrainedParameter>& parameters) {
-  constexpr int kLiveTemporaries = 3;  // about three of the largest tensor at once (docs/memory-model.md)
+/// One parameter after the other: every pass is a launch of its own, temporaries are of one
+/// tensor's size.
+void emit_for_loop(Emitter& emit, const Recipe& recipe,
+                   const std::vector<TrainedParameter>& parameters) {
+  constexpr int kLiveTemporaries =
+      3;  // about three of the largest tensor at once (docs/memory-model.md)
   for (const TrainedParameter& p : parameters) {
     const std::vector<TrainedParameter> one{p};
     const int copies = recipe.temporaries > 0 ? kLiveTemporaries : 0;
-    const auto temporaries = allocate_copies(emit, one, copies, BufferRole::kTemporary, When::kAlways);
+    const auto temporaries =
+        allocate_copies(emit, one, copies, BufferRole::kTemporary, When::kAlways);
     const Totals t = totals_of(one);
     for (const ListPass& pass : recipe.passes) launch_pass(emit, t, pass, 1);
     for (const BufferId id : temporaries) emit.free(id);
@@ -164,8 +179,10 @@ void emit_optimizer_step(Emitter& emit, const OptimizerSettings& settings,
   const Totals t = totals_of(parameters);
   allocate_copies(emit, parameters, recipe.state, BufferRole::kOptimizerState, When::kFirst);
   switch (settings.loop) {
-    case OptimizerLoop::kForeach: return emit_foreach(emit, recipe, parameters, t);
-    case OptimizerLoop::kForLoop: return emit_for_loop(emit, recipe, parameters);
+    case OptimizerLoop::kForeach:
+      return emit_foreach(emit, recipe, parameters, t);
+    case OptimizerLoop::kForLoop:
+      return emit_for_loop(emit, recipe, parameters);
     case OptimizerLoop::kFused:
       return launch_pass(emit, t, recipe.fused,
                          launches_for(t.tensors, t.chunks, recipe.fused.reads + recipe.state));

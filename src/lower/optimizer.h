@@ -14,8 +14,9 @@ struct TrainedParameter {
   ModuleId module{};
 };
 
-/// Emits `optimizer.step()`: state at its first call, temporaries, kernels. The recipes are those of
-/// torch/optim (foreach, fused and for-loop variants); docs/memory-model.md and docs/time-model.md list them.
+/// Emits `optimizer.step()`: state at its first call, temporaries, kernels. The recipes are those
+/// of torch/optim (foreach, fused and for-loop variants); docs/memory-model.md and
+/// docs/time-model.md list them.
 void emit_optimizer_step(Emitter& emit, const OptimizerSettings& settings,
                          const std::vector<TrainedParameter>& parameters);
 

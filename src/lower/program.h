@@ -14,13 +14,22 @@ namespace stoker {
 enum class BufferId : std::uint32_t {};
 enum class KernelId : std::uint32_t {};
 
-/// Streams of the device; blocks of the allocator are reused only by the stream that they came from.
+/// Streams of the device; blocks of the allocator are reused only by the stream that they came
+/// from.
 enum class Stream : std::uint8_t { kCompute, kCopy, kCommunication };
 
 /// What a block of device memory is for; the parts that a memory report is broken down into.
 enum class BufferRole : std::uint8_t {
-  kParameter, kModelBuffer, kGradient, kOptimizerState, kInput, kActivation, kTemporary, kWorkspace,
-  kBucket, kOutput
+  kParameter,
+  kModelBuffer,
+  kGradient,
+  kOptimizerState,
+  kInput,
+  kActivation,
+  kTemporary,
+  kWorkspace,
+  kBucket,
+  kOutput
 };
 inline constexpr std::size_t kBufferRoles = 10;
 [[nodiscard]] std::string_view name_of(BufferRole role);
@@ -29,13 +38,22 @@ struct Buffer {
   Bytes bytes;  ///< as requested from the allocator, before rounding
   BufferRole role = BufferRole::kTemporary;
   Stream stream = Stream::kCompute;
-  /// A workspace that the library does without when it does not fit (cuDNN then takes another algorithm).
+  /// A workspace that the library does without when it does not fit (cuDNN then takes another
+  /// algorithm).
   bool optional = false;
   ModuleId module{};
 };
 
 /// Which arithmetic units run it.
-enum class MathUnit : std::uint8_t { kFp32, kTf32Tensor, kFp16Tensor, kBf16Tensor, kFp16, kFp64, kInteger };
+enum class MathUnit : std::uint8_t {
+  kFp32,
+  kTf32Tensor,
+  kFp16Tensor,
+  kBf16Tensor,
+  kFp16,
+  kFp64,
+  kInteger
+};
 
 enum class StepPhase : std::uint8_t { kLoad, kForward, kLoss, kBackward, kOptimizer };
 inline constexpr std::size_t kStepPhases = 5;
@@ -45,27 +63,36 @@ inline constexpr std::size_t kStepPhases = 5;
 struct Kernel {
   KernelClass kernel_class = KernelClass::kUncosted;
   MathUnit unit = MathUnit::kFp32;
-  DType dtype = DType::kF32;      ///< of the main operand
+  DType dtype = DType::kF32;  ///< of the main operand
   StepPhase phase = StepPhase::kForward;
   Stream stream = Stream::kCompute;
-  std::uint16_t launches = 1;     ///< device kernels behind it
-  std::uint16_t views = 0;        ///< view operators dispatched on the host just before
+  std::uint16_t launches = 1;  ///< device kernels behind it
+  std::uint16_t views = 0;     ///< view operators dispatched on the host just before
   Flops flops;
-  Bytes read, written;            ///< unique bytes moved to and from device memory
-  std::int64_t elements = 0;      ///< of the largest output: parallelism of memory-bound kernels
+  Bytes read, written;        ///< unique bytes moved to and from device memory
+  std::int64_t elements = 0;  ///< of the largest output: parallelism of memory-bound kernels
   KernelShape shape;
   std::uint32_t source = kSynthesized;  ///< index into Step::operators
   static constexpr std::uint32_t kSynthesized = 0xffffffff;
 };
 
-enum class InstructionKind : std::uint8_t { kAllocate, kFree, kFreePrevious, kLaunch, kSynchronize, kBucketReady };
+enum class InstructionKind : std::uint8_t {
+  kAllocate,
+  kFree,
+  kFreePrevious,
+  kLaunch,
+  kSynchronize,
+  kBucketReady,
+  kEmptyCache  ///< the allocator gives its unused segments back: torch.cuda.empty_cache()
+};
 
 /// In which iterations of the replay an instruction is executed.
 enum class When : std::uint8_t { kAlways, kFirst, kLater };
 
-/// `value` is a BufferId (kAllocate, kFree), a KernelId (kLaunch) or an index into buckets (kBucketReady).
-/// kFree frees the buffer that this iteration allocated, kFreePrevious the one of the iteration before
-/// (nothing in the first): the loss of the last step dies when the new one takes its name.
+/// `value` is a BufferId (kAllocate, kFree), a KernelId (kLaunch) or an index into buckets
+/// (kBucketReady). kFree frees the buffer that this iteration allocated, kFreePrevious the one of
+/// the iteration before (nothing in the first): the loss of the last step dies when the new one
+/// takes its name.
 struct Instruction {
   InstructionKind kind;
   When when = When::kAlways;
@@ -80,13 +107,13 @@ struct GradientBucket {
 
 /// A named amount outside PyTorch's allocator.
 struct OutsideMemory {
-  std::string name;   ///< "CUDA context and libraries"
+  std::string name;  ///< "CUDA context and libraries"
   Bytes bytes;
   std::string basis;
 };
 
-/// What one machine would execute and allocate for one job, in order. Memory and timing read this and know
-/// nothing of each other. `setup` runs once, then `iteration` as often as one likes.
+/// What one machine would execute and allocate for one job, in order. Memory and timing read this
+/// and know nothing of each other. `setup` runs once, then `iteration` as often as one likes.
 struct Program {
   std::vector<Buffer> buffers;
   std::vector<Kernel> kernels;
@@ -94,9 +121,10 @@ struct Program {
   std::vector<Instruction> iteration;
   std::vector<GradientBucket> buckets;
   std::vector<OutsideMemory> outside;
-  Bytes input_bytes;                ///< of one batch, host to device
+  Bytes input_bytes;  ///< of one batch, host to device
   std::int64_t batch = 0;
-  /// Gradient accumulation. `iteration` is already unrolled over the micro-batches; this only says how many.
+  /// Gradient accumulation. `iteration` is already unrolled over the micro-batches; this only says
+  /// how many.
   std::int64_t micro_batches = 1;
   Diagnostics diagnostics;
 };

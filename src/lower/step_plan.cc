@@ -9,13 +9,20 @@ namespace {
 
 BufferRole role_of(StorageKind kind) {
   switch (kind) {
-    case StorageKind::kParameter: return BufferRole::kParameter;
-    case StorageKind::kBuffer: return BufferRole::kModelBuffer;
-    case StorageKind::kInput: return BufferRole::kInput;
-    case StorageKind::kGradient: return BufferRole::kGradient;
-    case StorageKind::kOutput: return BufferRole::kOutput;
-    case StorageKind::kPersistent: return BufferRole::kModelBuffer;
-    case StorageKind::kTransient: return BufferRole::kTemporary;
+    case StorageKind::kParameter:
+      return BufferRole::kParameter;
+    case StorageKind::kBuffer:
+      return BufferRole::kModelBuffer;
+    case StorageKind::kInput:
+      return BufferRole::kInput;
+    case StorageKind::kGradient:
+      return BufferRole::kGradient;
+    case StorageKind::kOutput:
+      return BufferRole::kOutput;
+    case StorageKind::kPersistent:
+      return BufferRole::kModelBuffer;
+    case StorageKind::kTransient:
+      return BufferRole::kTemporary;
   }
   return BufferRole::kTemporary;
 }
@@ -29,7 +36,8 @@ void mark_activations(const Step& step, StepPlan& plan) {
     if (event.kind == EventKind::kPhase && Phase(event.value) == Phase::kBackward) break;
   }
   for (std::size_t s = 0; s < alive.size(); ++s) {
-    if (alive[s] && step.storages[s].kind == StorageKind::kTransient) plan.roles[s] = BufferRole::kActivation;
+    if (alive[s] && step.storages[s].kind == StorageKind::kTransient)
+      plan.roles[s] = BufferRole::kActivation;
   }
 }
 
@@ -42,12 +50,13 @@ void assign_modules(const Step& step, StepPlan& plan) {
     const Operator& op = step.operators[event.value];
     for (const std::uint32_t s : waiting) plan.modules[s] = op.module;
     waiting.clear();
-    for (const TensorRef& out : op.outputs) plan.last_write[index(out.storage)] = static_cast<std::uint32_t>(e);
+    for (const TensorRef& out : op.outputs)
+      plan.last_write[index(out.storage)] = static_cast<std::uint32_t>(e);
   }
 }
 
-/// Each attention backward belongs to the nearest earlier forward with its link: under checkpointing the
-/// recomputed one, and the first run then keeps nothing.
+/// Each attention backward belongs to the nearest earlier forward with its link: under
+/// checkpointing the recomputed one, and the first run then keeps nothing.
 void pair_attention(const Step& step, StepPlan& plan) {
   std::unordered_map<std::uint32_t, std::uint32_t> latest;
   for (const Event& event : step.events) {

@@ -9,13 +9,15 @@
 
 namespace stoker {
 
-/// What one pass over a step's events tells before anything is emitted. The same for every batch size.
+/// What one pass over a step's events tells before anything is emitted. The same for every batch
+/// size.
 struct StepPlan {
   static constexpr std::uint32_t kNone = 0xffffffff;
 
-  std::vector<BufferRole> roles;        ///< by storage
-  std::vector<ModuleId> modules;        ///< by storage: of the operator that made it
-  std::vector<std::uint32_t> last_write;  ///< by storage: event index of the last operator that writes it
+  std::vector<BufferRole> roles;  ///< by storage
+  std::vector<ModuleId> modules;  ///< by storage: of the operator that made it
+  std::vector<std::uint32_t>
+      last_write;  ///< by storage: event index of the last operator that writes it
   /// By operator: index of the backward operator that will free what this attention forward saves.
   std::vector<std::uint32_t> attention_backward;
   /// By operator: the forward that an attention backward belongs to.

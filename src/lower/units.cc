@@ -3,7 +3,8 @@
 namespace stoker {
 
 MathUnit unit_for(const Work& work, const Job& job, const Gpu& gpu) {
-  const bool product = work.kernel_class == KernelClass::kGemm || work.kernel_class == KernelClass::kAttention ||
+  const bool product = work.kernel_class == KernelClass::kGemm ||
+                       work.kernel_class == KernelClass::kAttention ||
                        work.kernel_class == KernelClass::kRnn;
   const bool convolution = work.kernel_class == KernelClass::kConvolution;
   switch (work.dtype) {
@@ -12,16 +13,26 @@ MathUnit unit_for(const Work& work, const Job& job, const Gpu& gpu) {
       return product || convolution ? MathUnit::kFp16 : MathUnit::kFp32;
     case DType::kBf16:
       // Without bf16 units PyTorch computes in fp32 and rounds.
-      return (product || convolution) && gpu.peak.bf16_tensor > 0 ? MathUnit::kBf16Tensor : MathUnit::kFp32;
-    case DType::kF64: return MathUnit::kFp64;
-    case DType::kTf32: return MathUnit::kTf32Tensor;
-    case DType::kI64: case DType::kI32: case DType::kI16: case DType::kI8: case DType::kU8: case DType::kBool:
+      return (product || convolution) && gpu.peak.bf16_tensor > 0 ? MathUnit::kBf16Tensor
+                                                                  : MathUnit::kFp32;
+    case DType::kF64:
+      return MathUnit::kFp64;
+    case DType::kTf32:
+      return MathUnit::kTf32Tensor;
+    case DType::kI64:
+    case DType::kI32:
+    case DType::kI16:
+    case DType::kI8:
+    case DType::kU8:
+    case DType::kBool:
       return MathUnit::kInteger;
-    default: break;
+    default:
+      break;
   }
   const bool allowed = job.precision == Precision::kTf32 || (convolution && job.tf32_convolution) ||
                        (product && job.tf32_matmul);
-  return allowed && (product || convolution) && gpu.peak.tf32_tensor > 0 ? MathUnit::kTf32Tensor : MathUnit::kFp32;
+  return allowed && (product || convolution) && gpu.peak.tf32_tensor > 0 ? MathUnit::kTf32Tensor
+                                                                         : MathUnit::kFp32;
 }
 
 }  // namespace stoker

@@ -22,17 +22,23 @@ std::string rate_text(double rate, const std::string& what) {
 class Adviser {
  public:
   Adviser(const PlanRequest& request, const Knowledge& knowledge, const Setting& best)
-      : request_(request), knowledge_(knowledge), best_(best), rate_(best.throughput.samples_per_s),
-        unit_(best.scenario.step->sample_what == "image" ? "img" : best.scenario.step->sample_what) {}
+      : request_(request),
+        knowledge_(knowledge),
+        best_(best),
+        rate_(best.throughput.samples_per_s),
+        unit_(best.scenario.step->sample_what == "image" ? "img"
+                                                         : best.scenario.step->sample_what) {}
 
   void fewer_gpus(const std::vector<Setting>& by_gpus) {
     for (const Setting& s : by_gpus) {
       if (s.scenario.job.gpus >= best_.scenario.job.gpus) break;
       const double share = s.throughput.samples_per_s / rate_;
       if (share < kMostOfTheSpeed) continue;
-      const double price = static_cast<double>(s.scenario.job.gpus) / best_.scenario.job.gpus / share;
-      add("stop at " + std::to_string(s.scenario.job.gpus) + (s.scenario.job.gpus == 1 ? " GPU: " : " GPUs: ") +
-              percent(share) + " of the speed, " + percent(price) + " of the price of an epoch",
+      const double price =
+          static_cast<double>(s.scenario.job.gpus) / best_.scenario.job.gpus / share;
+      add("stop at " + std::to_string(s.scenario.job.gpus) +
+              (s.scenario.job.gpus == 1 ? " GPU: " : " GPUs: ") + percent(share) +
+              " of the speed, " + percent(price) + " of the price of an epoch",
           share - 1, price - 1);
       return;
     }
@@ -44,8 +50,9 @@ class Adviser {
       const double gain = s.throughput.samples_per_s / rate_ - 1;
       if (gain < kGpuMustBring) {
         add("more than " + std::to_string(best_.scenario.job.gpus) +
-                (best_.scenario.job.gpus == 1 ? " GPU does" : " GPUs do") + " not pay: " +
-                std::to_string(s.scenario.job.gpus) + " bring " + percent(std::max(0.0, gain)) + " more speed",
+                (best_.scenario.job.gpus == 1 ? " GPU does" : " GPUs do") +
+                " not pay: " + std::to_string(s.scenario.job.gpus) + " bring " +
+                percent(std::max(0.0, gain)) + " more speed",
             0, 0);
       }
       return;
@@ -56,8 +63,8 @@ class Adviser {
     for (const Setting& s : by_precision) {
       const double gain = s.throughput.samples_per_s / rate_ - 1;
       if (gain > kWorthSaying) {
-        add(std::string(name_of(s.scenario.job.precision)) + ": " + rate_text(s.throughput.samples_per_s, unit_) + " (" +
-                signed_percent(gain) + ")",
+        add(std::string(name_of(s.scenario.job.precision)) + ": " +
+                rate_text(s.throughput.samples_per_s, unit_) + " (" + signed_percent(gain) + ")",
             gain, -gain);
       }
     }
@@ -84,8 +91,9 @@ class Adviser {
         const double gain = rate / rate_ - 1;
         if (gain > kWorthSaying) {
           add("a host with " + std::to_string(std::lround(s.machine.host.cores)) + " cores and " +
-                  std::to_string(s.loader.workers) + " workers per GPU: " + rate_text(rate, unit_) + " (" +
-                  signed_percent(gain) + (rate >= fed ? "; the GPU is then the limit)" : ")"),
+                  std::to_string(s.loader.workers) + " workers per GPU: " + rate_text(rate, unit_) +
+                  " (" + signed_percent(gain) +
+                  (rate >= fed ? "; the GPU is then the limit)" : ")"),
               gain, -gain);
         }
         return;
@@ -101,7 +109,9 @@ class Adviser {
     if (!time) return tl::unexpected(time.error());
     const double rate = throughput_of(s, *time).samples_per_s;
     if (const double gain = rate / rate_ - 1; gain > kWorthSaying) {
-      add("channels-last memory format: " + rate_text(rate, unit_) + " (" + signed_percent(gain) + ")", gain, -gain);
+      add("channels-last memory format: " + rate_text(rate, unit_) + " (" + signed_percent(gain) +
+              ")",
+          gain, -gain);
     }
     return {};
   }
@@ -115,7 +125,8 @@ class Adviser {
     s.job.optimizer.loop = OptimizerLoop::kFused;
     const auto time = step_time_of(s, knowledge_);
     if (!time) return tl::unexpected(time.error());
-    if (const double gain = throughput_of(s, *time).samples_per_s / rate_ - 1; gain > kWorthSaying) {
+    if (const double gain = throughput_of(s, *time).samples_per_s / rate_ - 1;
+        gain > kWorthSaying) {
       add("fused=True for the optimizer: " + signed_percent(gain), gain, -gain);
     }
     return {};
@@ -136,20 +147,26 @@ class Adviser {
     std::snprintf(buffer, sizeof buffer, "%+.0f %%", 100 * gain);
     return buffer;
   }
-  void add(std::string what, double gain, double price) { advice_.push_back({std::move(what), gain, price}); }
+  void add(std::string what, double gain, double price) {
+    advice_.push_back({std::move(what), gain, price});
+  }
   double gpu_alone() const {
-    return static_cast<double>(best_.scenario.job.batch) * best_.scenario.job.accumulate * best_.scenario.job.gpus /
-           seconds(best_.time.total);
+    return static_cast<double>(best_.scenario.job.batch) * best_.scenario.job.accumulate *
+           best_.scenario.job.gpus / seconds(best_.time.total);
   }
   bool input_limited() const { return best_.scenario.sample.known && rate_ < 0.97 * gpu_alone(); }
   bool mostly_convolution() const {
-    const auto of = [&](KernelClass c) { return best_.time.class_device[static_cast<std::size_t>(c)].count(); };
-    return of(KernelClass::kConvolution) + of(KernelClass::kDepthwiseConvolution) > 0.3 * best_.time.device.count();
+    const auto of = [&](KernelClass c) {
+      return best_.time.class_device[static_cast<std::size_t>(c)].count();
+    };
+    return of(KernelClass::kConvolution) + of(KernelClass::kDepthwiseConvolution) >
+           0.3 * best_.time.device.count();
   }
   void what_if(const Scenario& s, const std::string& what) {
     const double rate = throughput_of(s, best_.time).samples_per_s;
     const double gain = rate / rate_ - 1;
-    if (gain > kWorthSaying) add(what + rate_text(rate, unit_) + " (" + signed_percent(gain) + ")", gain, -gain);
+    if (gain > kWorthSaying)
+      add(what + rate_text(rate, unit_) + " (" + signed_percent(gain) + ")", gain, -gain);
   }
 
   const PlanRequest& request_;
@@ -162,15 +179,16 @@ class Adviser {
 
 }  // namespace
 
-Result<std::vector<Advice>> advise(const PlanRequest& request, const Knowledge& knowledge, const Setting& best,
-                                   const std::vector<Setting>& by_gpus, const std::vector<Setting>& by_precision) {
+Result<std::vector<Advice>> advise(const PlanRequest& request, const Knowledge& knowledge,
+                                   const Setting& best, const std::vector<Setting>& by_gpus,
+                                   const std::vector<Setting>& by_precision) {
   Adviser adviser(request, knowledge, best);
   adviser.fewer_gpus(by_gpus);
   adviser.more_gpus(by_gpus);
   adviser.smaller_pictures();
   adviser.more_cores();
-  for (const Status& status :
-       {adviser.other_precision(by_precision), adviser.channels_last(), adviser.fused_optimizer()}) {
+  for (const Status& status : {adviser.other_precision(by_precision), adviser.channels_last(),
+                               adviser.fused_optimizer()}) {
     if (!status) return tl::unexpected(status.error());
   }
   return adviser.take();

@@ -11,7 +11,9 @@ namespace stoker {
 namespace {
 
 constexpr std::array<std::pair<std::string_view, Objective>, 3> kObjectives{
-    {{"throughput", Objective::kThroughput}, {"cost", Objective::kCost}, {"epoch", Objective::kEpoch}}};
+    {{"throughput", Objective::kThroughput},
+     {"cost", Objective::kCost},
+     {"epoch", Objective::kEpoch}}};
 
 /// More GPUs must bring something: among counts that are equal within kGpuMustBring the fewest win.
 const Setting& best_count(Objective objective, const std::vector<Setting>& by_gpus) {
@@ -29,7 +31,8 @@ double epoch_cost(const Setting& s) {
   return hours * s.scenario.job.gpus * s.scenario.price_per_gpu_hour;
 }
 
-/// The fastest precision; a later choice must be faster by more than kSameSpeed to displace an earlier one.
+/// The fastest precision; a later choice must be faster by more than kSameSpeed to displace an
+/// earlier one.
 const Setting& fastest(const std::vector<Setting>& settings) {
   const Setting* best = &settings.front();
   for (const Setting& s : settings) {
@@ -55,7 +58,8 @@ class Planner {
       all_[gpus] = std::move(*settings);
     }
     if (by_gpus.empty()) {
-      return fail(ErrorCode::kAnswerIsNo, reason_.empty() ? "no number of GPUs stays within the budget" : reason_);
+      return fail(ErrorCode::kAnswerIsNo,
+                  reason_.empty() ? "no number of GPUs stays within the budget" : reason_);
     }
     const Setting& best = best_count(request_.objective, by_gpus);
     return assemble(best, by_gpus);
@@ -75,7 +79,8 @@ class Planner {
 
   bool affordable(const Setting& s) {
     const double limit = request_.limits.max_epoch_cost;
-    if (limit <= 0 || s.scenario.price_per_gpu_hour <= 0 || s.scenario.dataset_samples <= 0) return true;
+    if (limit <= 0 || s.scenario.price_per_gpu_hour <= 0 || s.scenario.dataset_samples <= 0)
+      return true;
     return epoch_cost(s) <= limit;
   }
 
@@ -142,8 +147,8 @@ Result<Objective> parse_objective(std::string_view name) {
     if (key == name) return value;
     names.emplace_back(key);
   }
-  return fail(ErrorCode::kUsage, "unknown objective \"" + std::string(name) + "\"" + suggestion(name, names) +
-                                     " (known: throughput, cost, epoch)");
+  return fail(ErrorCode::kUsage, "unknown objective \"" + std::string(name) + "\"" +
+                                     suggestion(name, names) + " (known: throughput, cost, epoch)");
 }
 
 Result<Plan> make_plan(const PlanRequest& request, const Knowledge& knowledge) {
@@ -152,7 +157,9 @@ Result<Plan> make_plan(const PlanRequest& request, const Knowledge& knowledge) {
   }
   if (request.limits.max_epoch_cost > 0 &&
       (request.base.price_per_gpu_hour <= 0 || request.base.dataset_samples <= 0)) {
-    return fail(ErrorCode::kUsage, "a budget needs --price and the size of the data set (--data or --samples)", "--budget");
+    return fail(ErrorCode::kUsage,
+                "a budget needs --price and the size of the data set (--data or --samples)",
+                "--budget");
   }
   return Planner(request, knowledge).run();
 }

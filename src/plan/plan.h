@@ -33,7 +33,7 @@ struct PlanLimits {
 
 struct PlanRequest {
   std::vector<PrecisionChoice> choices;  ///< in order of preference among equals
-  Scenario base;                 ///< machine, sample, optimizer, dimensions; batch, gpus, loader are searched
+  Scenario base;  ///< machine, sample, optimizer, dimensions; batch, gpus, loader are searched
   std::vector<int> gpu_counts{1};
   Objective objective = Objective::kThroughput;
   PlanLimits limits;
@@ -41,7 +41,8 @@ struct PlanRequest {
   std::optional<int> workers;
   std::optional<int> prefetch;
   std::optional<bool> pin;
-  /// The data set after its pictures were made smaller once, for a what-if; absent when nothing would shrink.
+  /// The data set after its pictures were made smaller once, for a what-if; absent when nothing
+  /// would shrink.
   std::optional<SampleCost> smaller_pictures;
   int smaller_side = 0;  ///< pixels of their short side
 };
@@ -54,34 +55,34 @@ struct PlanRow {
 
 /// One thing to do next, with what it is worth.
 struct Advice {
-  std::string what;    ///< a sentence
-  double gain = 0;     ///< relative change of throughput, 0.25 = +25 %
-  double price = 0;    ///< relative change of GPU-hours an epoch
+  std::string what;  ///< a sentence
+  double gain = 0;   ///< relative change of throughput, 0.25 = +25 %
+  double price = 0;  ///< relative change of GPU-hours an epoch
 };
 
 /// Why the recommended batch is not simply the largest.
 struct BatchReason {
   std::int64_t largest_safe = 0;
   std::int64_t first_failing = 0;
-  double share_of_best = 1;      ///< speed at the chosen batch over the best speed at any batch
-  std::int64_t best_batch = 0;   ///< where that best speed is
-  bool ceiling = false;          ///< the user's max_global_batch decided
-  bool fixed = false;            ///< the user gave the batch
+  double share_of_best = 1;     ///< speed at the chosen batch over the best speed at any batch
+  std::int64_t best_batch = 0;  ///< where that best speed is
+  bool ceiling = false;         ///< the user's max_global_batch decided
+  bool fixed = false;           ///< the user gave the batch
 };
 
 /// The chosen job with its runners-up and reasons.
 struct Plan {
   PlanRow best;
-  std::vector<PlanRow> by_gpus;        ///< best settings for each count, in order
-  std::vector<PlanRow> by_precision;   ///< the chosen count in the other precisions
+  std::vector<PlanRow> by_gpus;       ///< best settings for each count, in order
+  std::vector<PlanRow> by_precision;  ///< the chosen count in the other precisions
   BatchReason batch_reason;
   std::vector<Advice> next;
-  double pin_gain = 0;                 ///< relative, pinned and non_blocking against pageable
+  double pin_gain = 0;  ///< relative, pinned and non_blocking against pageable
   std::int64_t settings_considered = 0;
 };
 
-/// Searches the settings under the limits. Fails with a sentence that says what stands in the way when
-/// nothing satisfies them (a GPU too small for batch 1, a budget below the cheapest epoch).
+/// Searches the settings under the limits. Fails with a sentence that says what stands in the way
+/// when nothing satisfies them (a GPU too small for batch 1, a budget below the cheapest epoch).
 [[nodiscard]] Result<Plan> make_plan(const PlanRequest& request, const Knowledge& knowledge);
 
 }  // namespace stoker

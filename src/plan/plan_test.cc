@@ -25,7 +25,8 @@ TEST_F(PlanTest, AgainstExhaustiveSearch) {
   const auto plan = make_plan(r, *knowledge_);
   ASSERT_TRUE(plan) << plan.error().text();
   double best = 0;
-  for (std::int64_t batch = 1; batch <= plan->batch_reason.largest_safe; batch = batch * 3 / 2 + 1) {
+  for (std::int64_t batch = 1; batch <= plan->batch_reason.largest_safe;
+       batch = batch * 3 / 2 + 1) {
     Scenario s = r.base;
     s.job.batch = batch;
     s.loader.persistent = true;
@@ -72,7 +73,8 @@ TEST_F(PlanTest, TheCeilingOnTheGlobalBatchHolds) {
   r.gpu_counts = {1, 2, 4};
   const auto plan = make_plan(r, *knowledge_);
   ASSERT_TRUE(plan);
-  for (const PlanRow& row : plan->by_gpus) EXPECT_LE(row.forecast.job.batch * row.forecast.job.gpus, 64);
+  for (const PlanRow& row : plan->by_gpus)
+    EXPECT_LE(row.forecast.job.batch * row.forecast.job.gpus, 64);
   r.limits.max_global_batch = 3;
   r.gpu_counts = {4};
   const auto none = make_plan(r, *knowledge_);

@@ -29,7 +29,8 @@ std::vector<int> worker_ladder(const PlanRequest& request, int ranks) {
 bool host_allows(const Scenario& s, const LoaderForecast& loader) {
   const Host& host = s.machine.host;
   const auto within = [](Bytes need, Bytes have, double share) {
-    return have.count() <= 0 || static_cast<double>(need.count()) <= share * static_cast<double>(have.count());
+    return have.count() <= 0 ||
+           static_cast<double>(need.count()) <= share * static_cast<double>(have.count());
   };
   const Bytes memory = loader.worker_memory + loader.pinned_memory + loader.shared_memory;
   return within(loader.shared_memory, host.shared_memory, kShareOfSharedMemory) &&
@@ -39,13 +40,16 @@ bool host_allows(const Scenario& s, const LoaderForecast& loader) {
 /// By how much the GPU is too small, and what would help.
 std::string too_small(const Setting& setting, const BatchLimits& limits) {
   const Scenario& s = setting.scenario;
-  std::string text = "not even batch " + std::to_string(s.job.batch) + " fits on " + s.machine.gpu.name + " in " +
-                     std::string(name_of(s.job.precision)) + ": " + human_bytes(limits.missing) + " short of " +
-                     human_bytes(s.machine.gpu.usable_memory + limits.missing) + "; take a GPU with more memory (`stoker gpus`)";
+  std::string text = "not even batch " + std::to_string(s.job.batch) + " fits on " +
+                     s.machine.gpu.name + " in " + std::string(name_of(s.job.precision)) + ": " +
+                     human_bytes(limits.missing) + " short of " +
+                     human_bytes(s.machine.gpu.usable_memory + limits.missing) +
+                     "; take a GPU with more memory (`stoker gpus`)";
   for (std::size_t i = 1; i < s.step->dimensions.size(); ++i) {
     text += (i == 1 ? ", or a smaller " : " or ") + s.step->dimensions[i].name;
   }
-  if (s.job.optimizer.loop == OptimizerLoop::kForeach && s.job.optimizer.kind != OptimizerKind::kSgd) {
+  if (s.job.optimizer.loop == OptimizerLoop::kForeach &&
+      s.job.optimizer.kind != OptimizerKind::kSgd) {
     text += ", or --optimizer-loop fused, which needs no temporaries";
   }
   return text;
@@ -56,14 +60,17 @@ std::string too_small(const Setting& setting, const BatchLimits& limits) {
 void set_pinning(Scenario& scenario, bool pin) {
   scenario.loader.pin = pin;
   scenario.job.pinned_copy = pin;
-  scenario.job.overlapped_copy = pin;  // pinned memory and non_blocking=True go together in the advice
+  scenario.job.overlapped_copy =
+      pin;  // pinned memory and non_blocking=True go together in the advice
 }
 
 double score(Objective objective, const Setting& setting) {
   const double rate = setting.throughput.samples_per_s;
   switch (objective) {
-    case Objective::kThroughput: return rate;
-    case Objective::kCost: return rate / setting.scenario.job.gpus;
+    case Objective::kThroughput:
+      return rate;
+    case Objective::kCost:
+      return rate / setting.scenario.job.gpus;
     case Objective::kEpoch: {
       const double samples = static_cast<double>(setting.scenario.dataset_samples);
       if (samples <= 0) return rate;
@@ -73,22 +80,28 @@ double score(Objective objective, const Setting& setting) {
   return rate;
 }
 
-Result<BatchLimits> SettingSearch::limits_for(const PrecisionChoice& choice, int gpus, const Scenario& scenario) {
+Result<BatchLimits> SettingSearch::limits_for(const PrecisionChoice& choice, int gpus,
+                                              const Scenario& scenario) {
   const auto key = std::pair(choice.precision, gpus > 1);
   if (const auto it = limits_.find(key); it != limits_.end()) return it->second;
-  auto limits = forecast_batch_limits(*choice.step, scenario.job, scenario.machine, scenario.allocator, knowledge_);
+  auto limits = forecast_batch_limits(*choice.step, scenario.job, scenario.machine,
+                                      scenario.allocator, knowledge_);
   if (limits) limits_[key] = *limits;
   return limits;
 }
 
-std::vector<std::int64_t> SettingSearch::batch_ladder(const BatchLimits& limits, const Step& step, int gpus) const {
+std::vector<std::int64_t> SettingSearch::batch_ladder(const BatchLimits& limits, const Step& step,
+                                                      int gpus) const {
   const std::int64_t low = std::max<std::int64_t>(1, step.dimensions[0].minimum);
   std::int64_t high = limits.low > 0 ? limits.low : limits.value;
   const std::int64_t ceiling = request_.limits.max_global_batch;
-  if (ceiling > 0) high = std::min(high, ceiling / (static_cast<std::int64_t>(gpus) * request_.base.job.accumulate));
+  if (ceiling > 0)
+    high =
+        std::min(high, ceiling / (static_cast<std::int64_t>(gpus) * request_.base.job.accumulate));
   if (request_.batch) return {*request_.batch};
   std::vector<std::int64_t> ladder;
-  // 1, 2, 3, 4, 6, 8, 12, 16 ...: sizes that people use, each a third or a half above the one before.
+  // 1, 2, 3, 4, 6, 8, 12, 16 ...: sizes that people use, each a third or a half above the one
+  // before.
   for (std::int64_t b = 1; b <= high; b *= 2) {
     if (b >= low) ladder.push_back(b);
     if (b > 1 && b + b / 2 <= high && b + b / 2 >= low) ladder.push_back(b + b / 2);
@@ -97,7 +110,8 @@ std::vector<std::int64_t> SettingSearch::batch_ladder(const BatchLimits& limits,
   return ladder;
 }
 
-Result<bool> SettingSearch::choose_batch(Setting& setting, const std::vector<std::int64_t>& ladder) {
+Result<bool> SettingSearch::choose_batch(Setting& setting,
+                                         const std::vector<std::int64_t>& ladder) {
   struct Tried {
     std::int64_t batch;
     StepTime time;
@@ -116,9 +130,11 @@ Result<bool> SettingSearch::choose_batch(Setting& setting, const std::vector<std
     tried.push_back({batch, std::move(*time), rate});
   }
   if (tried.empty()) return false;
-  const auto best = std::max_element(tried.begin(), tried.end(), [](const Tried& a, const Tried& b) { return a.rate < b.rate; });
-  const auto chosen = std::find_if(tried.begin(), tried.end(),
-                                   [&](const Tried& t) { return t.rate >= (1 - kSameSpeed) * best->rate; });
+  const auto best = std::max_element(
+      tried.begin(), tried.end(), [](const Tried& a, const Tried& b) { return a.rate < b.rate; });
+  const auto chosen = std::find_if(tried.begin(), tried.end(), [&](const Tried& t) {
+    return t.rate >= (1 - kSameSpeed) * best->rate;
+  });
   setting.reason.best_batch = best->batch;
   setting.reason.share_of_best = chosen->rate / best->rate;
   setting.scenario.job.batch = chosen->batch;
@@ -140,19 +156,22 @@ bool SettingSearch::choose_loader(Setting& setting) {
   std::vector<Tried> tried;
   const int ranks = std::max(1, s.job.gpus / s.job.nodes);
   for (const int workers : worker_ladder(request_, ranks)) {
-    for (const int prefetch : request_.prefetch ? std::vector<int>{*request_.prefetch} : std::vector<int>{2, 4}) {
+    for (const int prefetch :
+         request_.prefetch ? std::vector<int>{*request_.prefetch} : std::vector<int>{2, 4}) {
       if (workers == 0 && prefetch != 2 && !request_.prefetch) continue;
       Scenario with = s;
       with.loader.workers = workers;
       with.loader.prefetch = prefetch;
       Throughput throughput = throughput_of(with, setting.time);
       ++considered_;
-      if (host_allows(with, throughput.loader)) tried.push_back({workers, prefetch, std::move(throughput)});
+      if (host_allows(with, throughput.loader))
+        tried.push_back({workers, prefetch, std::move(throughput)});
     }
   }
   if (tried.empty()) {
-    why_not_ = "no number of workers keeps its batches within /dev/shm (" + human_bytes(s.machine.host.shared_memory) +
-               ") and host memory (" + human_bytes(s.machine.host.memory) + ")";
+    why_not_ = "no number of workers keeps its batches within /dev/shm (" +
+               human_bytes(s.machine.host.shared_memory) + ") and host memory (" +
+               human_bytes(s.machine.host.memory) + ")";
     return false;
   }
   double best = 0;
@@ -166,7 +185,8 @@ bool SettingSearch::choose_loader(Setting& setting) {
   return true;
 }
 
-/// Pinning is the rule; on a host without cores to spare its thread can cost more than the copies gain.
+/// Pinning is the rule; on a host without cores to spare its thread can cost more than the copies
+/// gain.
 Status SettingSearch::choose_pinning(Setting& setting) {
   if (!setting.scenario.sample.known) return {};
   Setting pageable = setting;
@@ -208,8 +228,8 @@ Result<std::optional<Setting>> SettingSearch::best(const PrecisionChoice& choice
   setting.reason.ceiling =
       ceiling > 0 && ceiling / (static_cast<std::int64_t>(gpus) * s.job.accumulate) < limits->low;
   if (ladder.empty()) {
-    why_not_ = "a global batch of at most " + std::to_string(ceiling) + " leaves less than one sample for each of " +
-               std::to_string(gpus) + " GPUs";
+    why_not_ = "a global batch of at most " + std::to_string(ceiling) +
+               " leaves less than one sample for each of " + std::to_string(gpus) + " GPUs";
     return std::optional<Setting>{};
   }
   const auto found = choose_batch(setting, ladder);

@@ -9,12 +9,13 @@
 
 namespace stoker {
 
-/// Differences between two settings of the same model on the same machine share their errors, so they are
-/// known far better than either speed: below these shares two settings count as equal, and the smaller batch,
-/// the fewer workers, the fewer GPUs win.
+/// Differences between two settings of the same model on the same machine share their errors, so
+/// they are known far better than either speed: below these shares two settings count as equal, and
+/// the smaller batch, the fewer workers, the fewer GPUs win.
 inline constexpr double kSameSpeed = 0.02;
 inline constexpr double kSameSpeedWorkers = 0.01;
-/// Another GPU changes the input's sharing of the host too, so its gain is known less well; and it costs.
+/// Another GPU changes the input's sharing of the host too, so its gain is known less well; and it
+/// costs.
 inline constexpr double kGpuMustBring = 0.10;
 
 /// One fully decided setting and its throughput.
@@ -26,11 +27,12 @@ struct Setting {
   BatchReason reason;
 };
 
-/// Searches batch and loader of one precision and one number of GPUs. Keeps what does not change between
-/// calls (batch limits), so one object serves a whole plan.
+/// Searches batch and loader of one precision and one number of GPUs. Keeps what does not change
+/// between calls (batch limits), so one object serves a whole plan.
 class SettingSearch {
  public:
-  SettingSearch(const PlanRequest& request, const Knowledge& knowledge) : request_(request), knowledge_(knowledge) {}
+  SettingSearch(const PlanRequest& request, const Knowledge& knowledge)
+      : request_(request), knowledge_(knowledge) {}
 
   /// nullopt inside the result when nothing fits; `why_not` then says why.
   [[nodiscard]] Result<std::optional<Setting>> best(const PrecisionChoice& choice, int gpus);
@@ -40,7 +42,8 @@ class SettingSearch {
 
  private:
   Result<BatchLimits> limits_for(const PrecisionChoice& choice, int gpus, const Scenario& scenario);
-  std::vector<std::int64_t> batch_ladder(const BatchLimits& limits, const Step& step, int gpus) const;
+  std::vector<std::int64_t> batch_ladder(const BatchLimits& limits, const Step& step,
+                                         int gpus) const;
   Result<bool> choose_batch(Setting& setting, const std::vector<std::int64_t>& ladder);
   bool choose_loader(Setting& setting);
   Status choose_pinning(Setting& setting);

@@ -16,8 +16,8 @@ std::string verdict(const Forecast& f, const std::optional<BatchLimits>& limits)
   std::string text;
   const MemoryForecast& m = f.memory;
   if (!m.fits) {
-    text = fmt::format("DOES NOT FIT: batch {} needs {} of {} ({})\n  {}\n", f.job.batch, gib(m.device_peak),
-                       human_bytes(m.usable), f.gpu_name, m.out_of_memory);
+    text = fmt::format("DOES NOT FIT: batch {} needs {} of {} ({})\n  {}\n", f.job.batch,
+                       gib(m.device_peak), human_bytes(m.usable), f.gpu_name, m.out_of_memory);
     if (limits && limits->value > 0) {
       text += fmt::format("  Batch up to {} is safe, {} may run.\n", limits->low, limits->value);
     }
@@ -26,8 +26,9 @@ std::string verdict(const Forecast& f, const std::optional<BatchLimits>& limits)
   text = fmt::format("FITS: {} of {} per GPU", gib(m.device_peak), human_bytes(m.usable));
   if (m.only_by_flushing) text += "; only by flushing the cache, expect slower steps";
   if (limits) {
-    text += fmt::format("; batch up to {} is safe{}", limits->low,
-                        limits->first_failing > 0 ? fmt::format(", {} may fail", limits->first_failing) : "");
+    text += fmt::format(
+        "; batch up to {} is safe{}", limits->low,
+        limits->first_failing > 0 ? fmt::format(", {} may fail", limits->first_failing) : "");
   }
   return text + "\n";
 }
@@ -39,39 +40,44 @@ std::string speed(const Forecast& f, const ReportContext& context) {
                         human_time(kSecond * f.epoch_s.value), human_time(kSecond * f.epoch_s.low),
                         human_time(kSecond * f.epoch_s.high));
   }
-  if (f.epoch_cost.value > 0) text += fmt::format(", {}{:.2f}", context.currency, f.epoch_cost.value);
+  if (f.epoch_cost.value > 0)
+    text += fmt::format(", {}{:.2f}", context.currency, f.epoch_cost.value);
   text += fmt::format("\n  Limited by {}", f.limiter.what);
   if (f.next_limiter.what != f.limiter.what) {
-    text += fmt::format("; next: {} at {} {}/s", f.next_limiter.what, number(f.next_limiter.samples_per_s),
-                        context.sample_word);
+    text += fmt::format("; next: {} at {} {}/s", f.next_limiter.what,
+                        number(f.next_limiter.samples_per_s), context.sample_word);
   }
   return text + "\n";
 }
 
 std::string time_block(const Forecast& f) {
   std::string text = fmt::format("Step      {}\n", millis(f.step_ms));
-  text += fmt::format("          forward {} ms, backward {} ms, optimizer {} ms\n", number(f.forward_ms.value),
-                      number(f.backward_ms.value), number(f.optimizer_ms.value));
+  text += fmt::format("          forward {} ms, backward {} ms, optimizer {} ms\n",
+                      number(f.forward_ms.value), number(f.backward_ms.value),
+                      number(f.optimizer_ms.value));
   text += fmt::format("          the host needs {} ms to issue it{}\n", number(f.host_ms.value),
                       f.time.host_bound() ? "; the GPU waits for it" : "");
   if (f.job.gpus > 1) {
-    text += fmt::format("          all-reduce {} ms, of which {} ms exposed\n", number(milliseconds(f.time.communication)),
+    text += fmt::format("          all-reduce {} ms, of which {} ms exposed\n",
+                        number(milliseconds(f.time.communication)),
                         number(milliseconds(f.time.exposed_communication)));
   }
-  text += fmt::format("GPU       busy {} (what nvidia-smi shows), MFU {} (achieved over data-sheet FLOP/s)\n",
-                      percent(f.gpu_busy.value), percent(f.mfu.value));
+  text += fmt::format(
+      "GPU       busy {} (what nvidia-smi shows), MFU {} (achieved over data-sheet FLOP/s)\n",
+      percent(f.gpu_busy.value), percent(f.mfu.value));
   return text;
 }
 
 std::string memory_block(const Forecast& f) {
   const MemoryForecast& m = f.memory;
-  std::string text = fmt::format("Memory    device {}; reserved {}; allocated {}\n", gib(m.device_peak),
-                                 gib(m.reserved_peak), gib(m.allocated_peak));
+  std::string text = fmt::format("Memory    device {}; reserved {}; allocated {}\n",
+                                 gib(m.device_peak), gib(m.reserved_peak), gib(m.allocated_peak));
   std::string parts;
   for (std::size_t r = 0; r < kBufferRoles; ++r) {
     const Bytes bytes = m.outcome.live.by_role[r];
     if (bytes.count() == 0) continue;
-    parts += fmt::format("{}{} {}", parts.empty() ? "" : ", ", name_of(static_cast<BufferRole>(r)), human_bytes(bytes));
+    parts += fmt::format("{}{} {}", parts.empty() ? "" : ", ", name_of(static_cast<BufferRole>(r)),
+                         human_bytes(bytes));
   }
   text += fmt::format("          at the peak: {}\n", parts);
   std::string outside;
@@ -85,12 +91,16 @@ std::string memory_block(const Forecast& f) {
 std::string input_block(const Forecast& f) {
   if (!f.input.known) return "Input     not known (--data DIR); taken as fast enough\n";
   const LoaderForecast& l = f.input.loader;
-  std::string text = fmt::format("Input     {} workers per GPU, prefetch {}: up to {} samples/s; workers busy {}, GPU waits {} a step\n",
-                                 f.loader.workers, f.loader.prefetch, rate(f.input.samples_per_s),
-                                 percent(l.worker_utilization), human_time(l.wait));
-  return text + fmt::format("          first batch after {}; /dev/shm {}, pinned {}, workers {}, {} file descriptors\n",
-                            human_time(l.first_batch), human_bytes(l.shared_memory), human_bytes(l.pinned_memory),
-                            human_bytes(l.worker_memory), l.file_descriptors);
+  std::string text = fmt::format(
+      "Input     {} workers per GPU, prefetch {}: up to {} samples/s; workers busy {}, GPU waits "
+      "{} a step\n",
+      f.loader.workers, f.loader.prefetch, rate(f.input.samples_per_s),
+      percent(l.worker_utilization), human_time(l.wait));
+  return text + fmt::format(
+                    "          first batch after {}; /dev/shm {}, pinned {}, workers {}, {} file "
+                    "descriptors\n",
+                    human_time(l.first_batch), human_bytes(l.shared_memory),
+                    human_bytes(l.pinned_memory), human_bytes(l.worker_memory), l.file_descriptors);
 }
 
 /// "layer1.0.conv1" -> "layer1": the parts that a person thinks in.
@@ -102,18 +112,21 @@ std::string top_module(const std::string& name) {
 }
 
 template <class Value>
-std::vector<std::pair<std::string, Value>> largest(const std::map<std::string, Value>& from, std::size_t n) {
+std::vector<std::pair<std::string, Value>> largest(const std::map<std::string, Value>& from,
+                                                   std::size_t n) {
   std::vector<std::pair<std::string, Value>> sorted(from.begin(), from.end());
-  std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [](const auto& a, const auto& b) { return a.second > b.second; });
   if (sorted.size() > n) sorted.resize(n);
   return sorted;
 }
 
 }  // namespace
 
-std::string forecast_text(const Forecast& f, const std::optional<BatchLimits>& limits, const ReportContext& context) {
-  std::string text = context.model_line + "\n\n" + verdict(f, limits) + speed(f, context) + "\n" + time_block(f) +
-                     memory_block(f) + input_block(f) + "\n";
+std::string forecast_text(const Forecast& f, const std::optional<BatchLimits>& limits,
+                          const ReportContext& context) {
+  std::string text = context.model_line + "\n\n" + verdict(f, limits) + speed(f, context) + "\n" +
+                     time_block(f) + memory_block(f) + input_block(f) + "\n";
   text += labelled("Rests on", context.rests_on);
   text += labelled("Assumed", context.assumed);
   text += labelled("Excluded", context.excluded);
@@ -126,18 +139,22 @@ std::string explain_text(const Forecast& f, const ReportContext& context) {
   std::vector<std::vector<std::string>> rows{{"class", "ms", "share"}};
   std::map<std::string, double> by_class;
   for (std::size_t c = 0; c < kKernelClasses; ++c) {
-    if (f.time.class_device[c].count() > 0) by_class[std::string(name_of(static_cast<KernelClass>(c)))] = milliseconds(f.time.class_device[c]);
+    if (f.time.class_device[c].count() > 0)
+      by_class[std::string(name_of(static_cast<KernelClass>(c)))] =
+          milliseconds(f.time.class_device[c]);
   }
   double total = 0;
   for (const auto& [name, ms] : by_class) total += ms;
-  for (const auto& [name, ms] : largest(by_class, kRows)) rows.push_back({name, number(ms), percent(ms / total)});
+  for (const auto& [name, ms] : largest(by_class, kRows))
+    rows.push_back({name, number(ms), percent(ms / total)});
   text += table(rows, {0});
 
   if (context.step == nullptr) return text;
   std::map<std::string, double> time_by_module;
   std::map<std::string, double> bytes_by_module;
   const auto& names = context.step->module_names;
-  for (const auto& [module, time] : f.module_time) time_by_module[top_module(names[index(module)])] += milliseconds(time);
+  for (const auto& [module, time] : f.module_time)
+    time_by_module[top_module(names[index(module)])] += milliseconds(time);
   for (const ModuleBytes& m : f.memory.outcome.live.by_module) {
     bytes_by_module[top_module(names[index(m.module)])] += static_cast<double>(m.bytes.count());
   }
@@ -146,7 +163,8 @@ std::string explain_text(const Forecast& f, const ReportContext& context) {
   for (const auto& [name, ms] : largest(time_by_module, kRows)) {
     const auto held = bytes_by_module.find(name);
     const double bytes = held == bytes_by_module.end() ? 0 : held->second;
-    rows.push_back({name, number(ms), percent(ms / total), human_bytes(Bytes(static_cast<std::int64_t>(bytes)))});
+    rows.push_back({name, number(ms), percent(ms / total),
+                    human_bytes(Bytes(static_cast<std::int64_t>(bytes)))});
   }
   return text + table(rows, {0});
 }

@@ -13,9 +13,13 @@ using Json = nlohmann::ordered_json;
 /// Of docs/json.md; a reader may rely on everything that page names.
 constexpr const char* kSchema = "stoker-report-1";
 
-Json figure(const Figure& f) { return {{"value", f.value}, {"low", f.low}, {"high", f.high}, {"basis", f.basis}}; }
+Json figure(const Figure& f) {
+  return {{"value", f.value}, {"low", f.low}, {"high", f.high}, {"basis", f.basis}};
+}
 
-Json certain(double value, const std::string& basis) { return figure({value, value, value, basis}); }
+Json certain(double value, const std::string& basis) {
+  return figure({value, value, value, basis});
+}
 
 Json settings(const Forecast& f) {
   const Job& j = f.job;
@@ -53,7 +57,8 @@ Json memory(const Forecast& f, const std::optional<BatchLimits>& limits) {
   }
   json["at_peak_bytes"] = std::move(parts);
   Json outside = Json::array();
-  for (const OutsideMemory& o : m.outside) outside.push_back({{"name", o.name}, {"bytes", o.bytes.count()}, {"basis", o.basis}});
+  for (const OutsideMemory& o : m.outside)
+    outside.push_back({{"name", o.name}, {"bytes", o.bytes.count()}, {"basis", o.basis}});
   json["outside_allocator"] = std::move(outside);
   if (limits) {
     const auto b = [](std::int64_t n) { return static_cast<double>(n); };
@@ -84,30 +89,39 @@ Json input(const Forecast& f) {
   const LoaderForecast& l = f.input.loader;
   const auto scaled = [&](double value) {
     const Figure& rate = f.input.samples_per_s;
-    return figure({value, value * rate.low / rate.value, value * rate.high / rate.value, rate.basis});
+    return figure(
+        {value, value * rate.low / rate.value, value * rate.high / rate.value, rate.basis});
   };
-  return {{"known", true},
-          {"ceiling_samples_per_s", figure(f.input.samples_per_s)},
-          {"wait_ms", scaled(milliseconds(l.wait))},
-          {"first_batch_ms", scaled(milliseconds(l.first_batch))},
-          {"epoch_start_ms", scaled(milliseconds(l.epoch_start))},
-          {"worker_utilization", certain(l.worker_utilization, l.basis)},
-          {"cores_used", certain(l.cores_used, l.basis)},
-          {"cached_share", certain(l.cached_share, l.basis)},
-          {"shared_memory_bytes", certain(static_cast<double>(l.shared_memory.count()), "exact by the loader's rules")},
-          {"pinned_memory_bytes", certain(static_cast<double>(l.pinned_memory.count()), "exact by the loader's rules")},
-          {"worker_memory_bytes", certain(static_cast<double>(l.worker_memory.count()), "estimate")},
-          {"file_descriptors", l.file_descriptors},
-          {"limit", input_limit_text(l.limit)}};
+  return {
+      {"known", true},
+      {"ceiling_samples_per_s", figure(f.input.samples_per_s)},
+      {"wait_ms", scaled(milliseconds(l.wait))},
+      {"first_batch_ms", scaled(milliseconds(l.first_batch))},
+      {"epoch_start_ms", scaled(milliseconds(l.epoch_start))},
+      {"worker_utilization", certain(l.worker_utilization, l.basis)},
+      {"cores_used", certain(l.cores_used, l.basis)},
+      {"cached_share", certain(l.cached_share, l.basis)},
+      {"shared_memory_bytes",
+       certain(static_cast<double>(l.shared_memory.count()), "exact by the loader's rules")},
+      {"pinned_memory_bytes",
+       certain(static_cast<double>(l.pinned_memory.count()), "exact by the loader's rules")},
+      {"worker_memory_bytes", certain(static_cast<double>(l.worker_memory.count()), "estimate")},
+      {"file_descriptors", l.file_descriptors},
+      {"limit", input_limit_text(l.limit)}};
 }
 
 const char* limiter_name(Limiter limiter) {
   switch (limiter) {
-    case Limiter::kGpuCompute: return "gpu_compute";
-    case Limiter::kGpuLaunch: return "kernel_launch";
-    case Limiter::kCommunication: return "communication";
-    case Limiter::kInput: return "input";
-    case Limiter::kCopy: return "host_to_device_copy";
+    case Limiter::kGpuCompute:
+      return "gpu_compute";
+    case Limiter::kGpuLaunch:
+      return "kernel_launch";
+    case Limiter::kCommunication:
+      return "communication";
+    case Limiter::kInput:
+      return "input";
+    case Limiter::kCopy:
+      return "host_to_device_copy";
   }
   return "";
 }
@@ -169,7 +183,8 @@ Json plan_object(const Plan& plan) {
     return list;
   };
   Json next = Json::array();
-  for (const Advice& a : plan.next) next.push_back({{"what", a.what}, {"speed_gain", a.gain}, {"price_change", a.price}});
+  for (const Advice& a : plan.next)
+    next.push_back({{"what", a.what}, {"speed_gain", a.gain}, {"price_change", a.price}});
   const BatchReason& why = plan.batch_reason;
   return {{"by_gpus", rows(plan.by_gpus)},
           {"by_precision", rows(plan.by_precision)},
@@ -192,7 +207,8 @@ Json explanation(const Forecast& f, const Step& step) {
     if (ms > 0) classes[std::string(name_of(static_cast<KernelClass>(c)))] = ms;
   }
   Json modules = Json::object();
-  for (const auto& [module, time_spent] : f.module_time) modules[step.module_names[index(module)]]["ms"] = milliseconds(time_spent);
+  for (const auto& [module, time_spent] : f.module_time)
+    modules[step.module_names[index(module)]]["ms"] = milliseconds(time_spent);
   for (const ModuleBytes& m : f.memory.outcome.live.by_module) {
     modules[step.module_names[index(m.module)]]["bytes_at_peak"] = m.bytes.count();
   }
@@ -205,8 +221,8 @@ void merge_into(Json& target, const Json& source) {
 
 }  // namespace
 
-std::string forecast_json(const Forecast& f, const std::optional<BatchLimits>& limits, const ReportContext& context,
-                          bool explain) {
+std::string forecast_json(const Forecast& f, const std::optional<BatchLimits>& limits,
+                          const ReportContext& context, bool explain) {
   Json json = envelope(context);
   merge_into(json, forecast_object(f, limits));
   if (explain && context.step != nullptr) json["explain"] = explanation(f, *context.step);
@@ -220,8 +236,8 @@ std::string plan_json(const Plan& plan, const ReportContext& context) {
   return json.dump(2) + "\n";
 }
 
-std::string comparison_json(const std::vector<std::pair<std::string, Plan>>& plans, Objective objective,
-                            const ReportContext& context) {
+std::string comparison_json(const std::vector<std::pair<std::string, Plan>>& plans,
+                            Objective objective, const ReportContext& context) {
   Json json = envelope(context);
   json["objective"] = name_of(objective);
   Json list = Json::array();

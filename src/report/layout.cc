@@ -20,7 +20,9 @@ std::string number(double value) {
   return fmt::format("{:.2f}", value);
 }
 
-std::string rate(const Figure& f) { return fmt::format("{} [{}-{}]", number(f.value), number(f.low), number(f.high)); }
+std::string rate(const Figure& f) {
+  return fmt::format("{} [{}-{}]", number(f.value), number(f.low), number(f.high));
+}
 
 std::string millis(const Figure& f) {
   return fmt::format("{} ms [{}-{}]", number(f.value), number(f.low), number(f.high));
@@ -33,8 +35,8 @@ std::string gib(const Figure& f) {
 
 std::string percent(double share) { return fmt::format("{:.0f} %", 100 * share); }
 
-std::string table(const std::vector<std::vector<std::string>>& rows, const std::vector<std::size_t>& left,
-                  std::string_view indent) {
+std::string table(const std::vector<std::vector<std::string>>& rows,
+                  const std::vector<std::size_t>& left, std::string_view indent) {
   std::vector<std::size_t> widths;
   for (const auto& row : rows) {
     widths.resize(std::max(widths.size(), row.size()));
@@ -46,7 +48,8 @@ std::string table(const std::vector<std::vector<std::string>>& rows, const std::
     for (std::size_t c = 0; c < row.size(); ++c) {
       const bool to_left = std::find(left.begin(), left.end(), c) != left.end();
       if (c > 0) line += "  ";
-      line += to_left ? fmt::format("{:<{}}", row[c], widths[c]) : fmt::format("{:>{}}", row[c], widths[c]);
+      line += to_left ? fmt::format("{:<{}}", row[c], widths[c])
+                      : fmt::format("{:>{}}", row[c], widths[c]);
     }
     line.erase(line.find_last_not_of(' ') + 1);
     text += line + "\n";
@@ -54,7 +57,8 @@ std::string table(const std::vector<std::vector<std::string>>& rows, const std::
   return text;
 }
 
-std::string labelled(std::string_view label, const std::vector<std::string>& items, std::size_t width) {
+std::string labelled(std::string_view label, const std::vector<std::string>& items,
+                     std::size_t width) {
   if (items.empty()) return {};
   constexpr std::size_t kIndent = 11;
   std::string text;
@@ -79,7 +83,8 @@ std::string diagnostics(const Diagnostics& diagnostics) {
   std::string text;
   for (const Diagnostic& d : diagnostics.all()) {
     if (d.severity != Severity::kWarning) continue;
-    text += "warning: " + d.advice + (d.count > 1 ? fmt::format(" ({} times)", d.count) : "") + "\n";
+    text +=
+        "warning: " + d.advice + (d.count > 1 ? fmt::format(" ({} times)", d.count) : "") + "\n";
   }
   return text;
 }

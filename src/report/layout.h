@@ -21,12 +21,15 @@ namespace stoker::layout {
 /// Three significant digits, commas from a thousand on.
 [[nodiscard]] std::string number(double value);
 
-/// Columns aligned to the right, the header line included; `left` columns (by index) are aligned to the left.
-[[nodiscard]] std::string table(const std::vector<std::vector<std::string>>& rows, const std::vector<std::size_t>& left = {},
+/// Columns aligned to the right, the header line included; `left` columns (by index) are aligned to
+/// the left.
+[[nodiscard]] std::string table(const std::vector<std::vector<std::string>>& rows,
+                                const std::vector<std::size_t>& left = {},
                                 std::string_view indent = "  ");
 
 /// "Assumed    a; b; c" wrapped at `width` with a hanging indent.
-[[nodiscard]] std::string labelled(std::string_view label, const std::vector<std::string>& items, std::size_t width = 110);
+[[nodiscard]] std::string labelled(std::string_view label, const std::vector<std::string>& items,
+                                   std::size_t width = 110);
 
 /// The warnings, one a line.
 [[nodiscard]] std::string diagnostics(const Diagnostics& diagnostics);

@@ -23,7 +23,8 @@ TEST(Layout, TablesAlign) {
 }
 
 TEST(Layout, LabelsWrapWithAHangingIndent) {
-  EXPECT_EQ(labelled("Assumed", {"one two", "three"}, 20), "Assumed    one two;\n           three\n");
+  EXPECT_EQ(labelled("Assumed", {"one two", "three"}, 20),
+            "Assumed    one two;\n           three\n");
   EXPECT_EQ(labelled("Assumed", {}), "");
 }
 

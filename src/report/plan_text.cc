@@ -17,7 +17,8 @@ std::string gpus_text(int gpus) { return gpus == 1 ? "1 GPU" : fmt::format("{} G
 
 std::string loader_text(const Forecast& f) {
   if (!f.input.known) return f.loader.pin ? "pinned" : "pageable";
-  return fmt::format("{} worker{} per GPU{}, {}", f.loader.workers, f.loader.workers == 1 ? "" : "s",
+  return fmt::format("{} worker{} per GPU{}, {}", f.loader.workers,
+                     f.loader.workers == 1 ? "" : "s",
                      f.loader.workers > 0 ? fmt::format(" (prefetch {})", f.loader.prefetch) : "",
                      f.loader.pin ? "pinned" : "pageable");
 }
@@ -34,45 +35,55 @@ std::string headline(const Plan& plan, const ReportContext& context) {
     text += fmt::format("; {} {}: {} an epoch", with_commas(context.dataset_samples),
                         context.sample_word == "img" ? "images" : context.sample_word + "s",
                         human_time(kSecond * f.epoch_s.value));
-    if (f.epoch_cost.value > 0) text += fmt::format(", {}{:.2f}", context.currency, f.epoch_cost.value);
+    if (f.epoch_cost.value > 0)
+      text += fmt::format(", {}{:.2f}", context.currency, f.epoch_cost.value);
   }
   text += fmt::format("\n  step {}", millis(f.step_ms));
   if (f.input.known) {
-    text += fmt::format(" on the GPU, waits {} for input; first batch after {}", human_time(f.input.loader.wait),
-                        human_time(f.input.loader.first_batch));
+    text += fmt::format(" on the GPU, waits {} for input; first batch after {}",
+                        human_time(f.input.loader.wait), human_time(f.input.loader.first_batch));
   }
   text += fmt::format("\n  Limited by {}", f.limiter.what);
   if (f.next_limiter.what != f.limiter.what) {
-    text += fmt::format("; next: {} at {} {}/s", f.next_limiter.what, number(f.next_limiter.samples_per_s),
-                        context.sample_word);
+    text += fmt::format("; next: {} at {} {}/s", f.next_limiter.what,
+                        number(f.next_limiter.samples_per_s), context.sample_word);
   }
   return text + "\n";
 }
 
 std::string limit_word(const Forecast& f) {
   switch (f.limiter.kind) {
-    case Limiter::kGpuCompute: return "GPU";
-    case Limiter::kGpuLaunch: return "launch";
-    case Limiter::kCommunication: return "network";
-    case Limiter::kInput: return "input";
-    case Limiter::kCopy: return "copy";
+    case Limiter::kGpuCompute:
+      return "GPU";
+    case Limiter::kGpuLaunch:
+      return "launch";
+    case Limiter::kCommunication:
+      return "network";
+    case Limiter::kInput:
+      return "input";
+    case Limiter::kCopy:
+      return "copy";
   }
   return "";
 }
 
 std::string gpu_table(const Plan& plan, const ReportContext& context) {
-  std::vector<std::vector<std::string>> rows{{"GPUs", "batch", "workers", context.sample_word + "/s [90 %]", "epoch",
+  std::vector<std::vector<std::string>> rows{{"GPUs", "batch", "workers",
+                                              context.sample_word + "/s [90 %]", "epoch",
                                               "GPU busy", "memory/GPU", "host memory", "limit"}};
   for (const PlanRow& row : plan.by_gpus) {
     const Forecast& f = row.forecast;
     const LoaderForecast& l = f.input.loader;
     const Bytes host = l.shared_memory + l.pinned_memory + l.worker_memory;
     rows.push_back({std::to_string(f.job.gpus), std::to_string(f.job.batch),
-                    !f.input.known ? "-" : f.job.gpus > 1 ? fmt::format("{}x{}", f.job.gpus, f.loader.workers)
-                                                          : std::to_string(f.loader.workers),
-                    rate(f.samples_per_s), f.epoch_s.value > 0 ? human_time(kSecond * f.epoch_s.value) : "-",
+                    !f.input.known   ? "-"
+                    : f.job.gpus > 1 ? fmt::format("{}x{}", f.job.gpus, f.loader.workers)
+                                     : std::to_string(f.loader.workers),
+                    rate(f.samples_per_s),
+                    f.epoch_s.value > 0 ? human_time(kSecond * f.epoch_s.value) : "-",
                     percent(f.gpu_busy.value),
-                    fmt::format("{:.1f}/{:.1f} G", f.memory.device_peak.value / static_cast<double>(kGiB.count()),
+                    fmt::format("{:.1f}/{:.1f} G",
+                                f.memory.device_peak.value / static_cast<double>(kGiB.count()),
                                 gibibytes(f.memory.usable)),
                     f.input.known ? human_bytes(host) : "-", limit_word(f)});
   }
@@ -83,32 +94,45 @@ std::string why_batch(const Plan& plan, const ReportContext& context) {
   const BatchReason& why = plan.batch_reason;
   const Forecast& f = plan.best.forecast;
   if (why.fixed) {
-    return fmt::format("Batch {} was given; the largest safe one is {}.\n", f.job.batch, why.largest_safe);
+    return fmt::format("Batch {} was given; the largest safe one is {}.\n", f.job.batch,
+                       why.largest_safe);
   }
   std::string text = fmt::format("Why {}: ", f.job.batch);
-  const std::string fails = why.first_failing > 0 ? fmt::format(" ({} may fail)", why.first_failing) : "";
+  const std::string fails =
+      why.first_failing > 0 ? fmt::format(" ({} may fail)", why.first_failing) : "";
   if (f.limiter.kind == Limiter::kInput && f.job.batch < why.largest_safe && !why.ceiling) {
-    text += fmt::format("the input is the limit, a larger batch brings nothing; the largest safe batch is {}{}.", why.largest_safe, fails);
+    text += fmt::format(
+        "the input is the limit, a larger batch brings nothing; the largest safe batch is {}{}.",
+        why.largest_safe, fails);
   } else if (f.job.batch == why.largest_safe) {
     text += fmt::format("it is the largest safe batch{}.", fails);
   } else if (f.job.batch == why.best_batch) {
-    text += fmt::format("no other batch is faster; the largest safe batch is {}{}.", why.largest_safe, fails);
+    text += fmt::format("no other batch is faster; the largest safe batch is {}{}.",
+                        why.largest_safe, fails);
   } else if (why.ceiling) {
-    text += fmt::format("the ceiling on the global batch allows no more; the largest safe batch is {}{}.", why.largest_safe, fails);
+    text += fmt::format(
+        "the ceiling on the global batch allows no more; the largest safe batch is {}{}.",
+        why.largest_safe, fails);
   } else {
-    text += fmt::format("{} of the speed of {}; the largest safe batch is {}{}.", percent(why.share_of_best),
-                        why.best_batch, why.largest_safe, fails);
+    text += fmt::format("{} of the speed of {}; the largest safe batch is {}{}.",
+                        percent(why.share_of_best), why.best_batch, why.largest_safe, fails);
   }
   text += "\n";
   for (const PlanRow& other : plan.by_precision) {
     const Forecast& o = other.forecast;
     text += fmt::format("{} instead: {} {}/s with {}, batch up to {}.\n", name_of(o.job.precision),
-                        number(o.samples_per_s.value), context.sample_word, gpus_text(o.job.gpus), other.batch_limits.low);
+                        number(o.samples_per_s.value), context.sample_word, gpus_text(o.job.gpus),
+                        other.batch_limits.low);
   }
   if (f.input.known && std::fabs(plan.pin_gain) > 0.005) {
-    text += f.loader.pin ? fmt::format("Pinned memory with non_blocking copies: {:+.0f} % against pageable.\n", 100 * plan.pin_gain)
-                         : fmt::format("Pageable memory: the pin-memory thread would take a core from the workers ({:+.0f} %).\n",
-                                       100 * plan.pin_gain);
+    text +=
+        f.loader.pin
+            ? fmt::format("Pinned memory with non_blocking copies: {:+.0f} % against pageable.\n",
+                          100 * plan.pin_gain)
+            : fmt::format(
+                  "Pageable memory: the pin-memory thread would take a core from the workers "
+                  "({:+.0f} %).\n",
+                  100 * plan.pin_gain);
   }
   return text;
 }
@@ -124,30 +148,35 @@ std::string next_steps(const Plan& plan) {
 }  // namespace
 
 std::string plan_text(const Plan& plan, const ReportContext& context) {
-  std::string text = context.model_line + "\n\n" + headline(plan, context) + "\n" + gpu_table(plan, context) + "\n" +
-                     why_batch(plan, context) + "\n" + next_steps(plan);
+  std::string text = context.model_line + "\n\n" + headline(plan, context) + "\n" +
+                     gpu_table(plan, context) + "\n" + why_batch(plan, context) + "\n" +
+                     next_steps(plan);
   text += labelled("Rests on", context.rests_on);
   text += labelled("Assumed", context.assumed);
   text += labelled("Excluded", context.excluded);
   return text + diagnostics(plan.best.forecast.diagnostics);
 }
 
-std::string comparison_text(const std::vector<std::pair<std::string, Plan>>& plans, Objective objective,
-                            const ReportContext& context) {
-  std::vector<std::vector<std::string>> rows{{"GPU", "GPUs", "precision", "batch", "workers", context.sample_word + "/s [90 %]",
-                                              "epoch", "GPU-h/epoch", "cost/epoch", "limit"}};
+std::string comparison_text(const std::vector<std::pair<std::string, Plan>>& plans,
+                            Objective objective, const ReportContext& context) {
+  std::vector<std::vector<std::string>> rows{{"GPU", "GPUs", "precision", "batch", "workers",
+                                              context.sample_word + "/s [90 %]", "epoch",
+                                              "GPU-h/epoch", "cost/epoch", "limit"}};
   for (const auto& [name, plan] : plans) {
     const Forecast& f = plan.best.forecast;
-    rows.push_back({name, std::to_string(f.job.gpus), std::string(name_of(f.job.precision)), std::to_string(f.job.batch),
-                    f.input.known ? std::to_string(f.loader.workers) : "-", rate(f.samples_per_s),
-                    f.epoch_s.value > 0 ? human_time(kSecond * f.epoch_s.value) : "-",
-                    f.gpu_hours_per_epoch.value > 0 ? fmt::format("{:.3f}", f.gpu_hours_per_epoch.value) : "-",
-                    f.epoch_cost.value > 0 ? fmt::format("{}{:.2f}", context.currency, f.epoch_cost.value) : "-",
-                    limit_word(f)});
+    rows.push_back(
+        {name, std::to_string(f.job.gpus), std::string(name_of(f.job.precision)),
+         std::to_string(f.job.batch), f.input.known ? std::to_string(f.loader.workers) : "-",
+         rate(f.samples_per_s), f.epoch_s.value > 0 ? human_time(kSecond * f.epoch_s.value) : "-",
+         f.gpu_hours_per_epoch.value > 0 ? fmt::format("{:.3f}", f.gpu_hours_per_epoch.value) : "-",
+         f.epoch_cost.value > 0 ? fmt::format("{}{:.2f}", context.currency, f.epoch_cost.value)
+                                : "-",
+         limit_word(f)});
   }
-  return fmt::format("{} on {} kinds of GPU, best {} first\n\n", context.model, plans.size(), name_of(objective)) +
-         table(rows, {0, 2, 9}) + "\n" + labelled("Rests on", context.rests_on) + labelled("Assumed", context.assumed) +
-         labelled("Excluded", context.excluded);
+  return fmt::format("{} on {} kinds of GPU, best {} first\n\n", context.model, plans.size(),
+                     name_of(objective)) +
+         table(rows, {0, 2, 9}) + "\n" + labelled("Rests on", context.rests_on) +
+         labelled("Assumed", context.assumed) + labelled("Excluded", context.excluded);
 }
 
 }  // namespace stoker

@@ -10,14 +10,15 @@
 
 namespace stoker {
 
-/// What a figure must be judged in, the same for text and JSON. Filled once by the verb; the formatters only
-/// lay it out.
+/// What a figure must be judged in, the same for text and JSON. Filled once by the verb; the
+/// formatters only lay it out.
 struct ReportContext {
   std::string tool_version;
-  std::string model;          ///< as the user named it
-  std::string model_line;     ///< "resnet50 | train, SGD momentum, 224 px | V100-SXM2-16GB | DDP, eager, amp-fp16"
-  std::string step_hash;      ///< of the captured events
-  std::string sample_word;    ///< "img", "seq", "sample"
+  std::string model;  ///< as the user named it
+  std::string
+      model_line;  ///< "resnet50 | train, SGD momentum, 224 px | V100-SXM2-16GB | DDP, eager, amp-fp16"
+  std::string step_hash;    ///< of the captured events
+  std::string sample_word;  ///< "img", "seq", "sample"
   std::string host_name;
   double host_cores = 0;
   std::int64_t dataset_samples = 0;
@@ -28,20 +29,22 @@ struct ReportContext {
 };
 
 [[nodiscard]] std::string plan_text(const Plan& plan, const ReportContext& context);
-[[nodiscard]] std::string forecast_text(const Forecast& forecast, const std::optional<BatchLimits>& limits,
+[[nodiscard]] std::string forecast_text(const Forecast& forecast,
+                                        const std::optional<BatchLimits>& limits,
                                         const ReportContext& context);
 /// Memory and time by module and operator class.
 [[nodiscard]] std::string explain_text(const Forecast& forecast, const ReportContext& context);
 /// Several GPUs side by side, best first by the objective.
-[[nodiscard]] std::string comparison_text(const std::vector<std::pair<std::string, Plan>>& plans, Objective objective,
-                                          const ReportContext& context);
+[[nodiscard]] std::string comparison_text(const std::vector<std::pair<std::string, Plan>>& plans,
+                                          Objective objective, const ReportContext& context);
 [[nodiscard]] std::string probe_text(const Probe& probe, const LoaderProfile& profile);
 
 /// JSON by docs/json.md.
 [[nodiscard]] std::string plan_json(const Plan& plan, const ReportContext& context);
-[[nodiscard]] std::string forecast_json(const Forecast& forecast, const std::optional<BatchLimits>& limits,
+[[nodiscard]] std::string forecast_json(const Forecast& forecast,
+                                        const std::optional<BatchLimits>& limits,
                                         const ReportContext& context, bool explain);
-[[nodiscard]] std::string comparison_json(const std::vector<std::pair<std::string, Plan>>& plans, Objective objective,
-                                          const ReportContext& context);
+[[nodiscard]] std::string comparison_json(const std::vector<std::pair<std::string, Plan>>& plans,
+                                          Objective objective, const ReportContext& context);
 
 }  // namespace stoker

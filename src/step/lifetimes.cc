@@ -9,13 +9,16 @@ namespace {
 enum class Life : std::uint8_t { kUnborn, kAlive, kDead };
 
 bool exists_before_the_step(StorageKind kind) {
-  return kind == StorageKind::kParameter || kind == StorageKind::kBuffer || kind == StorageKind::kInput;
+  return kind == StorageKind::kParameter || kind == StorageKind::kBuffer ||
+         kind == StorageKind::kInput;
 }
 
 tl::unexpected<Error> broken(const std::string& where, std::size_t event, std::uint32_t storage,
                              const char* what) {
-  return fail(ErrorCode::kBadInput,
-              "events[" + std::to_string(event) + "]: storage " + std::to_string(storage) + " " + what, where);
+  return fail(
+      ErrorCode::kBadInput,
+      "events[" + std::to_string(event) + "]: storage " + std::to_string(storage) + " " + what,
+      where);
 }
 
 }  // namespace
@@ -31,23 +34,27 @@ Status check_lifetimes(const Step& step, const std::string& where) {
     switch (event.kind) {
       case EventKind::kPhase:
         if (event.value < phase) {
-          return fail(ErrorCode::kBadInput, "events[" + std::to_string(e) + "]: phases are out of order", where);
+          return fail(ErrorCode::kBadInput,
+                      "events[" + std::to_string(e) + "]: phases are out of order", where);
         }
         phase = event.value;
         break;
       case EventKind::kAllocate:
-        if (life[event.value] != Life::kUnborn) return broken(where, e, event.value, "is allocated twice");
+        if (life[event.value] != Life::kUnborn)
+          return broken(where, e, event.value, "is allocated twice");
         life[event.value] = Life::kAlive;
         break;
       case EventKind::kFree:
-        if (life[event.value] != Life::kAlive) return broken(where, e, event.value, "is freed while not alive");
+        if (life[event.value] != Life::kAlive)
+          return broken(where, e, event.value, "is freed while not alive");
         if (step.storages[event.value].kind != StorageKind::kTransient) {
           return broken(where, e, event.value, "is freed though it is not transient");
         }
         life[event.value] = Life::kDead;
         break;
       case EventKind::kOperator:
-        for (const auto* list : {&step.operators[event.value].inputs, &step.operators[event.value].outputs}) {
+        for (const auto* list :
+             {&step.operators[event.value].inputs, &step.operators[event.value].outputs}) {
           for (const TensorRef& tensor : *list) {
             const auto s = static_cast<std::uint32_t>(index(tensor.storage));
             if (life[s] != Life::kAlive) return broken(where, e, s, "is used while not alive");
@@ -61,12 +68,14 @@ Status check_lifetimes(const Step& step, const std::string& where) {
   for (std::size_t s = 0; s < life.size(); ++s) {
     const StorageKind kind = step.storages[s].kind;
     if (kind == StorageKind::kTransient && life[s] == Life::kAlive) {
-      return broken(where, step.events.size(), static_cast<std::uint32_t>(s), "is transient but never freed");
+      return broken(where, step.events.size(), static_cast<std::uint32_t>(s),
+                    "is transient but never freed");
     }
   }
   for (const Parameter& p : step.parameters) {
     if (p.gradient >= 0 && life[static_cast<std::size_t>(p.gradient)] != Life::kAlive) {
-      return fail(ErrorCode::kBadInput, "the gradient of " + p.name + " is not alive at the end of the step", where);
+      return fail(ErrorCode::kBadInput,
+                  "the gradient of " + p.name + " is not alive at the end of the step", where);
     }
   }
   return {};

@@ -9,9 +9,8 @@ Polynomial::Polynomial(std::int64_t constant) {
 }
 
 bool Polynomial::is_constant() const {
-  return std::all_of(terms_.begin(), terms_.end(), [](const Monomial& m) {
-    return m.exponents == decltype(m.exponents){};
-  });
+  return std::all_of(terms_.begin(), terms_.end(),
+                     [](const Monomial& m) { return m.exponents == decltype(m.exponents){}; });
 }
 
 std::optional<std::int64_t> Polynomial::evaluate(const DimensionValues& at) const {

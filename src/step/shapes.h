@@ -9,9 +9,24 @@ namespace stoker {
 
 /// The class of a piece of work decides which cost rule applies (src/timing) and how reports group.
 enum class KernelClass : std::uint8_t {
-  kGemm, kConvolution, kDepthwiseConvolution, kAttention, kNormalization, kSoftmax, kReduction,
-  kElementwise, kGather, kPooling, kResample, kRnn, kCopy, kOptimizer, kHostToDevice, kFill,
-  kCollective, kUncosted
+  kGemm,
+  kConvolution,
+  kDepthwiseConvolution,
+  kAttention,
+  kNormalization,
+  kSoftmax,
+  kReduction,
+  kElementwise,
+  kGather,
+  kPooling,
+  kResample,
+  kRnn,
+  kCopy,
+  kOptimizer,
+  kHostToDevice,
+  kFill,
+  kCollective,
+  kUncosted
 };
 inline constexpr std::size_t kKernelClasses = 18;
 [[nodiscard]] std::string_view name_of(KernelClass kernel_class);
@@ -24,8 +39,8 @@ struct GemmShape {
   bool transpose_a = false, transpose_b = false;
 };
 
-/// Up to three spatial dimensions; unused ones are 1. `in` and `out` are the sides of the layer's input and
-/// output in the forward direction, whatever the pass.
+/// Up to three spatial dimensions; unused ones are 1. `in` and `out` are the sides of the layer's
+/// input and output in the forward direction, whatever the pass.
 struct ConvolutionShape {
   std::int64_t batch = 0, in_channels = 0, out_channels = 0, groups = 1;
   std::array<std::int64_t, 3> in{1, 1, 1}, out{1, 1, 1}, kernel{1, 1, 1}, stride{1, 1, 1},

@@ -7,30 +7,36 @@ namespace {
 
 constexpr std::int64_t kMaxDimensionValue = 1LL << 32;
 
-Result<DimensionValues> values_of(const Step& step, const std::map<std::string, std::int64_t>& named) {
+Result<DimensionValues> values_of(const Step& step,
+                                  const std::map<std::string, std::int64_t>& named) {
   DimensionValues values{};
   for (const auto& [name, value] : named) {
-    const bool known = std::any_of(step.dimensions.begin(), step.dimensions.end(),
-                                   [&, &wanted = name](const Dimension& d) { return d.name == wanted; });
+    const bool known =
+        std::any_of(step.dimensions.begin(), step.dimensions.end(),
+                    [&, &wanted = name](const Dimension& d) { return d.name == wanted; });
     if (known) continue;
     std::string names;
     for (const Dimension& d : step.dimensions) names += (names.empty() ? "" : ", ") + d.name;
-    return fail(ErrorCode::kBadInput, step.name + " has no dimension \"" + name + "\"; it has " + names);
+    return fail(ErrorCode::kBadInput,
+                step.name + " has no dimension \"" + name + "\"; it has " + names);
   }
   for (std::size_t i = 0; i < step.dimensions.size(); ++i) {
     const Dimension& d = step.dimensions[i];
     const auto it = named.find(d.name);
     const std::int64_t value = it == named.end() ? d.default_value : it->second;
     if (value < std::max<std::int64_t>(1, d.minimum) || value > kMaxDimensionValue) {
-      return fail(ErrorCode::kBadInput, d.name + " must be at least " + std::to_string(std::max<std::int64_t>(1, d.minimum)) +
+      return fail(ErrorCode::kBadInput, d.name + " must be at least " +
+                                            std::to_string(std::max<std::int64_t>(1, d.minimum)) +
                                             " and at most 2^32, not " + std::to_string(value));
     }
     if (d.maximum > 0 && value > d.maximum) {
-      return fail(ErrorCode::kBadInput, step.name + " takes " + d.name + " up to " + std::to_string(d.maximum) +
-                                            ", not " + std::to_string(value));
+      return fail(ErrorCode::kBadInput, step.name + " takes " + d.name + " up to " +
+                                            std::to_string(d.maximum) + ", not " +
+                                            std::to_string(value));
     }
     if (value % d.unit != 0) {
-      return fail(ErrorCode::kBadInput, d.name + " must be a multiple of " + std::to_string(d.unit) + ", not " +
+      return fail(ErrorCode::kBadInput, d.name + " must be a multiple of " +
+                                            std::to_string(d.unit) + ", not " +
                                             std::to_string(value));
     }
     values[i] = value / d.unit;
@@ -44,8 +50,9 @@ Result<Sizes> Sizes::at(const Step& step, const std::map<std::string, std::int64
   const auto values = values_of(step, named);
   if (!values) return tl::unexpected(values.error());
   const auto too_big = [&](const char* what, std::size_t i) {
-    return fail(ErrorCode::kBadInput, std::string("at these dimensions ") + what + " " + std::to_string(i) +
-                                          " of " + step.name + " overflows; choose smaller ones");
+    return fail(ErrorCode::kBadInput, std::string("at these dimensions ") + what + " " +
+                                          std::to_string(i) + " of " + step.name +
+                                          " overflows; choose smaller ones");
   };
   Sizes sizes;
   sizes.shape_spans_.reserve(step.types.size());
@@ -72,11 +79,11 @@ Result<Sizes> Sizes::at(const Step& step, const std::map<std::string, std::int64
   return sizes;
 }
 
-Bytes Sizes::touched(const Step& step, const TensorRef& tensor) const {
-  const std::int64_t bytes = elements(tensor.type) * size_of(step.types[index(tensor.type)].dtype);
-  const Bytes held = storage(tensor.storage);
-  // Storages whose size is a library's secret are written with 0 bytes; then the type is all we have.
-  return held.count() == 0 ? Bytes(bytes) : std::min(Bytes(bytes), held);
+Bytes Sizes::touched(const Step& step, const TensorRef& ref) const {
+  const Bytes bytes = tensor(step, ref.type);
+  const Bytes held = storage(ref.storage);
+  // Storages whose size is a library's secret are written with 0 bytes; the type is all we have.
+  return held.count() == 0 ? bytes : std::min(bytes, held);
 }
 
 }  // namespace stoker

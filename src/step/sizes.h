@@ -15,19 +15,25 @@ namespace stoker {
 /// A step's sizes at given values of its dimensions: every polynomial evaluated once.
 class Sizes {
  public:
-  /// Refuses values that are not positive, no multiple of the unit, beyond the model's own maximum, or
-  /// that overflow. `named` holds values in the user's terms; dimensions not in it take their default.
-  [[nodiscard]] static Result<Sizes> at(const Step& step, const std::map<std::string, std::int64_t>& named);
+  /// Refuses values that are not positive, no multiple of the unit, beyond the model's own maximum,
+  /// or that overflow. `named` holds values in the user's terms; dimensions not in it take their
+  /// default.
+  [[nodiscard]] static Result<Sizes> at(const Step& step,
+                                        const std::map<std::string, std::int64_t>& named);
 
   [[nodiscard]] std::span<const std::int64_t> shape(TypeId type) const {
     const auto& [begin, length] = shape_spans_[index(type)];
     return {sides_.data() + begin, length};
   }
   [[nodiscard]] std::int64_t elements(TypeId type) const { return elements_[index(type)]; }
+  /// Of a dense tensor of this type.
+  [[nodiscard]] Bytes tensor(const Step& step, TypeId type) const {
+    return Bytes(elements(type) * size_of(step.types[index(type)].dtype));
+  }
   [[nodiscard]] Bytes storage(StorageId id) const { return storages_[index(id)]; }
-  /// What reading this tensor once moves: its elements, but never more than its storage holds (a broadcast
-  /// view has many elements and few bytes).
-  [[nodiscard]] Bytes touched(const Step& step, const TensorRef& tensor) const;
+  /// What reading this tensor once moves: its elements, but never more than its storage holds (a
+  /// broadcast view has many elements and few bytes).
+  [[nodiscard]] Bytes touched(const Step& step, const TensorRef& ref) const;
 
  private:
   std::vector<std::int64_t> sides_;

@@ -20,7 +20,21 @@ template <class Id>
   return static_cast<std::size_t>(id);
 }
 
-enum class DType : std::uint8_t { kF64, kF32, kTf32, kF16, kBf16, kF8, kI64, kI32, kI16, kI8, kU8, kBool, kC64 };
+enum class DType : std::uint8_t {
+  kF64,
+  kF32,
+  kTf32,
+  kF16,
+  kBf16,
+  kF8,
+  kI64,
+  kI32,
+  kI16,
+  kI8,
+  kU8,
+  kBool,
+  kC64
+};
 [[nodiscard]] int size_of(DType dtype);  ///< bytes per element
 [[nodiscard]] std::string_view name_of(DType dtype);
 
@@ -31,11 +45,18 @@ struct TensorType {
   DType dtype = DType::kF32;
   std::vector<Polynomial> shape;
   Layout layout = Layout::kRowMajor;
-  std::vector<std::uint8_t> order;  ///< of kPermuted: dimensions from the largest stride to the smallest
+  std::vector<std::uint8_t>
+      order;  ///< of kPermuted: dimensions from the largest stride to the smallest
 };
 
 enum class StorageKind : std::uint8_t {
-  kParameter, kBuffer, kInput, kGradient, kOutput, kTransient, kPersistent
+  kParameter,
+  kBuffer,
+  kInput,
+  kGradient,
+  kOutput,
+  kTransient,
+  kPersistent
 };
 
 struct Storage {
@@ -48,7 +69,8 @@ struct TensorRef {
   StorageId storage{};
 };
 
-/// What decides an operator's cost and cannot be read from its types (docs/step-format.md, attributes).
+/// What decides an operator's cost and cannot be read from its types (docs/step-format.md,
+/// attributes).
 struct Attributes {
   std::vector<std::int32_t> stride, padding, dilation, output_padding, kernel, dim;
   std::vector<bool> gradients;  ///< JSON `mask`: input, weight, bias
@@ -57,12 +79,12 @@ struct Attributes {
   bool causal = false;
   bool train = true;
   double dropout = 0;
-  double scale = 0;                 ///< 0: the default, 1 / sqrt(head_dim)
-  std::string mask_kind = "none";   ///< attention
-  std::string rnn_mode;             ///< gru lstm rnn_tanh rnn_relu
+  double scale = 0;                ///< 0: the default, 1 / sqrt(head_dim)
+  std::string mask_kind = "none";  ///< attention
+  std::string rnn_mode;            ///< gru lstm rnn_tanh rnn_relu
   std::int32_t layers = 1, hidden = 0;
   bool bidirectional = false, batch_first = false;
-  std::int32_t views = 0;           ///< views dispatched since the last written operator
+  std::int32_t views = 0;  ///< views dispatched since the last written operator
 };
 
 struct Operator {
@@ -105,7 +127,7 @@ struct Dimension {
   std::int64_t unit = 1;
   std::int64_t default_value = 1;  ///< in the user's terms, not divided by unit
   std::int64_t minimum = 1;
-  std::int64_t maximum = 0;        ///< 0: no limit of the model's own
+  std::int64_t maximum = 0;  ///< 0: no limit of the model's own
 };
 
 /// Optimizer as the capture function returned it; `name` empty when it returned none.
@@ -125,8 +147,8 @@ struct Provenance {
   std::map<std::string, std::string> libraries;
 };
 
-/// One captured training or inference step. Immutable after reading; all ids are in range and lifetimes
-/// are checked (step_reader.h), so that users of a Step need not check again.
+/// One captured training or inference step. Immutable after reading; all ids are in range and
+/// lifetimes are checked (step_reader.h), so that users of a Step need not check again.
 struct Step {
   std::string name;
   std::string mode;       ///< train, inference

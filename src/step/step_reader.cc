@@ -6,78 +6,48 @@
 #include <utility>
 
 #include "base/files.h"
+#include "step/json_fields.h"
 
 namespace stoker {
 namespace {
-
-using Json = nlohmann::json;
 
 constexpr std::int64_t kMaxEvents = 4'000'000;
 constexpr Bytes kMaxJson{512LL << 20};
 constexpr std::int64_t kMaxCoefficient = 1LL << 60;
 
-/// Carries an error up through the builders of this file; never leaves it.
-struct Refusal {
-  std::string message;
-  std::string field;
-};
+constexpr std::array<std::pair<std::string_view, DType>, 13> kDTypes{{{"f64", DType::kF64},
+                                                                      {"f32", DType::kF32},
+                                                                      {"tf32", DType::kTf32},
+                                                                      {"f16", DType::kF16},
+                                                                      {"bf16", DType::kBf16},
+                                                                      {"f8", DType::kF8},
+                                                                      {"i64", DType::kI64},
+                                                                      {"i32", DType::kI32},
+                                                                      {"i16", DType::kI16},
+                                                                      {"i8", DType::kI8},
+                                                                      {"u8", DType::kU8},
+                                                                      {"b8", DType::kBool},
+                                                                      {"c64", DType::kC64}}};
 
-[[noreturn]] void refuse(std::string field, std::string message) {
-  throw Refusal{std::move(message), std::move(field)};
-}
+constexpr std::array<std::pair<std::string_view, StorageKind>, 7> kKinds{
+    {{"parameter", StorageKind::kParameter},
+     {"buffer", StorageKind::kBuffer},
+     {"input", StorageKind::kInput},
+     {"gradient", StorageKind::kGradient},
+     {"output", StorageKind::kOutput},
+     {"transient", StorageKind::kTransient},
+     {"persistent", StorageKind::kPersistent}}};
 
-const Json& member(const Json& object, const char* key, const std::string& field) {
-  const auto it = object.find(key);
-  if (it == object.end()) refuse(field + "." + key, "is missing");
-  return *it;
-}
+constexpr std::array<std::pair<std::string_view, Phase>, 5> kPhases{{{"load", Phase::kLoad},
+                                                                     {"forward", Phase::kForward},
+                                                                     {"loss", Phase::kLoss},
+                                                                     {"backward", Phase::kBackward},
+                                                                     {"end", Phase::kEnd}}};
 
-std::int64_t integer(const Json& value, const std::string& field, std::int64_t low, std::int64_t high) {
-  if (!value.is_number_integer()) refuse(field, "must be an integer");
-  if (value.is_number_unsigned() && value.get<std::uint64_t>() > static_cast<std::uint64_t>(high)) {
-    refuse(field, "is out of range");
-  }
-  const auto number = value.get<std::int64_t>();
-  if (number < low || number > high) {
-    refuse(field, std::to_string(number) + " is out of range [" + std::to_string(low) + ", " +
-                      std::to_string(high) + "]");
-  }
-  return number;
-}
-
-std::string text(const Json& object, const char* key, const std::string& otherwise = {}) {
-  const auto it = object.find(key);
-  if (it == object.end() || it->is_null()) return otherwise;
-  if (!it->is_string()) refuse(key, "must be a string");
-  return it->get<std::string>();
-}
-
-const Json& array(const Json& value, const std::string& field) {
-  if (!value.is_array()) refuse(field, "must be a list");
-  return value;
-}
-
-std::string at(const char* field, std::size_t i) { return std::string(field) + "[" + std::to_string(i) + "]"; }
-
-constexpr std::array<std::pair<std::string_view, DType>, 13> kDTypes{{
-    {"f64", DType::kF64}, {"f32", DType::kF32}, {"tf32", DType::kTf32}, {"f16", DType::kF16},
-    {"bf16", DType::kBf16}, {"f8", DType::kF8}, {"i64", DType::kI64}, {"i32", DType::kI32},
-    {"i16", DType::kI16}, {"i8", DType::kI8}, {"u8", DType::kU8}, {"b8", DType::kBool},
-    {"c64", DType::kC64}}};
-
-constexpr std::array<std::pair<std::string_view, StorageKind>, 7> kKinds{{
-    {"parameter", StorageKind::kParameter}, {"buffer", StorageKind::kBuffer},
-    {"input", StorageKind::kInput}, {"gradient", StorageKind::kGradient},
-    {"output", StorageKind::kOutput}, {"transient", StorageKind::kTransient},
-    {"persistent", StorageKind::kPersistent}}};
-
-constexpr std::array<std::pair<std::string_view, Phase>, 5> kPhases{{
-    {"load", Phase::kLoad}, {"forward", Phase::kForward}, {"loss", Phase::kLoss},
-    {"backward", Phase::kBackward}, {"end", Phase::kEnd}}};
-
-constexpr std::array<std::pair<std::string_view, CaptureKind>, 3> kCaptures{{
-    {"cuda", CaptureKind::kCuda}, {"fake-cuda", CaptureKind::kFakeCuda},
-    {"fake-cpu", CaptureKind::kFakeCpu}}};
+constexpr std::array<std::pair<std::string_view, CaptureKind>, 3> kCaptures{
+    {{"cuda", CaptureKind::kCuda},
+     {"fake-cuda", CaptureKind::kFakeCuda},
+     {"fake-cpu", CaptureKind::kFakeCpu}}};
 
 template <class Value, std::size_t N>
 Value lookup(const std::array<std::pair<std::string_view, Value>, N>& table, const Json& value,
@@ -125,7 +95,8 @@ class Builder {
     }
     step_.name = text(root_, "name", "unnamed");
     step_.mode = text(root_, "mode", "train");
-    if (step_.mode != "train" && step_.mode != "inference") refuse("mode", "must be train or inference");
+    if (step_.mode != "train" && step_.mode != "inference")
+      refuse("mode", "must be train or inference");
     step_.precision = text(root_, "precision", "fp32");
     const Json& from = member(root_, "provenance", "");
     if (!from.is_object()) refuse("provenance", "must be an object");
@@ -160,15 +131,15 @@ class Builder {
       d.name = text(from, "name");
       const auto number = [&](const char* key, std::int64_t otherwise, std::int64_t low) {
         const auto it = from.find(key);
-        return it == from.end() || it->is_null()
-                   ? otherwise
-                   : integer(*it, field + "." + key, low, 1LL << 40);
+        return it == from.end() || it->is_null() ? otherwise
+                                                 : integer(*it, field + "." + key, low, 1LL << 40);
       };
       d.unit = number("unit", 1, 1);
       d.minimum = number("min", 1, 0);
       d.maximum = number("max", 0, 0);
       d.default_value = number("default", 1, 1);
-      if (d.name.empty() || (i == 0) != (d.name == "batch")) refuse(field, "the first dimension must be batch");
+      if (d.name.empty() || (i == 0) != (d.name == "batch"))
+        refuse(field, "the first dimension must be batch");
       if (d.default_value % d.unit != 0) refuse(field, "default is no multiple of unit");
       step_.dimensions.push_back(std::move(d));
     }
@@ -181,7 +152,8 @@ class Builder {
     refuse(field, "names the unknown dimension \"" + std::string(name.substr(0, 40)) + "\"");
   }
 
-  Monomial monomial(std::string_view key, std::int64_t coefficient, const std::string& field) const {
+  Monomial monomial(std::string_view key, std::int64_t coefficient,
+                    const std::string& field) const {
     Monomial term{coefficient, {}};
     while (!key.empty()) {
       const std::size_t star = key.find('*');
@@ -206,7 +178,8 @@ class Builder {
     if (!value.is_object()) refuse(field, "must be an integer or a polynomial");
     std::vector<Monomial> terms;
     for (const auto& [key, coefficient] : value.items()) {
-      terms.push_back(monomial(key, integer(coefficient, field, -kMaxCoefficient, kMaxCoefficient), field));
+      terms.push_back(
+          monomial(key, integer(coefficient, field, -kMaxCoefficient, kMaxCoefficient), field));
     }
     Polynomial result(std::move(terms));
     DimensionValues defaults{};
@@ -237,7 +210,8 @@ class Builder {
     for (std::size_t i = 0; i < list.size(); ++i) {
       const std::string field = at("types", i);
       const Json& from = array(list[i], field);
-      if (from.size() < 2 || from.size() > 3) refuse(field, "must be [dtype, shape] or [dtype, shape, order]");
+      if (from.size() < 2 || from.size() > 3)
+        refuse(field, "must be [dtype, shape] or [dtype, shape, order]");
       TensorType type;
       type.dtype = lookup(kDTypes, from[0], field);
       for (const Json& side : array(from[1], field)) type.shape.push_back(polynomial(side, field));
@@ -258,7 +232,8 @@ class Builder {
     }
     auto sorted = type.order;
     std::sort(sorted.begin(), sorted.end());
-    if (sorted.size() != type.shape.size() || std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end()) {
+    if (sorted.size() != type.shape.size() ||
+        std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end()) {
       refuse(field, "order is no permutation of the dimensions");
     }
   }
@@ -278,7 +253,8 @@ class Builder {
     return TypeId(integer(value, field, 0, static_cast<std::int64_t>(step_.types.size()) - 1));
   }
   StorageId storage_id(const Json& value, const std::string& field) const {
-    return StorageId(integer(value, field, 0, static_cast<std::int64_t>(step_.storages.size()) - 1));
+    return StorageId(
+        integer(value, field, 0, static_cast<std::int64_t>(step_.storages.size()) - 1));
   }
 
   void read_parameters() {
@@ -307,7 +283,8 @@ class Builder {
     for (std::size_t i = 0; i < list.size(); ++i) {
       const std::string field = at(key, i);
       if (!list[i].is_object()) refuse(field, "must be an object");
-      into.push_back({text(list[i], "name"), type_id(member(list[i], "type", field), field + ".type"),
+      into.push_back({text(list[i], "name"),
+                      type_id(member(list[i], "type", field), field + ".type"),
                       storage_id(member(list[i], "storage", field), field + ".storage")});
     }
   }
@@ -333,7 +310,8 @@ class Builder {
     if (it == root_.end() || !it->is_object()) return;
     const auto number = [&](const char* key) {
       const auto found = it->find(key);
-      return found == it->end() ? 0 : integer(*found, std::string("diagnostics.") + key, 0, 1 << 30);
+      return found == it->end() ? 0
+                                : integer(*found, std::string("diagnostics.") + key, 0, 1 << 30);
     };
     step_.item_calls = number("item_calls");
     step_.math_attention = number("math_attention");
@@ -347,56 +325,6 @@ class Builder {
         if (sentence.is_string()) step_.unfaithful.push_back(sentence.get<std::string>());
       }
     }
-  }
-
-  static std::vector<std::int32_t> integers(const Json& value, const std::string& field) {
-    std::vector<std::int32_t> result;
-    if (value.is_number_integer()) {
-      result.push_back(static_cast<std::int32_t>(integer(value, field, -(1 << 30), 1 << 30)));
-      return result;
-    }
-    for (const Json& v : array(value, field)) {
-      result.push_back(static_cast<std::int32_t>(integer(v, field, -(1 << 30), 1 << 30)));
-    }
-    return result;
-  }
-
-  static bool flag(const Json& value, const std::string& field) {
-    if (value.is_boolean()) return value.get<bool>();
-    return integer(value, field, 0, 1) == 1;
-  }
-
-  static double real(const Json& value, const std::string& field) {
-    if (!value.is_number()) refuse(field, "must be a number");
-    return value.get<double>();
-  }
-
-  static Attributes attributes(const Json& from, const std::string& field) {
-    Attributes a;
-    if (!from.is_object()) refuse(field, "attributes must be an object");
-    for (const auto& [key, v] : from.items()) {
-      if (key == "stride") a.stride = integers(v, field);
-      else if (key == "padding") a.padding = integers(v, field);
-      else if (key == "dilation") a.dilation = integers(v, field);
-      else if (key == "output_padding") a.output_padding = integers(v, field);
-      else if (key == "kernel") a.kernel = integers(v, field);
-      else if (key == "dim") a.dim = integers(v, field);
-      else if (key == "mask") { for (const Json& m : array(v, field)) a.gradients.push_back(flag(m, field)); }
-      else if (key == "groups") a.groups = static_cast<std::int32_t>(integer(v, field, 1, 1 << 24));
-      else if (key == "transposed") a.transposed = flag(v, field);
-      else if (key == "causal") a.causal = flag(v, field);
-      else if (key == "train") a.train = flag(v, field);
-      else if (key == "dropout") a.dropout = real(v, field);
-      else if (key == "scale") a.scale = v.is_null() ? 0 : real(v, field);
-      else if (key == "mask_kind") a.mask_kind = v.is_string() ? v.get<std::string>() : "none";
-      else if (key == "mode") a.rnn_mode = v.is_string() ? v.get<std::string>() : "";
-      else if (key == "layers") a.layers = static_cast<std::int32_t>(integer(v, field, 1, 1 << 16));
-      else if (key == "hidden") a.hidden = static_cast<std::int32_t>(integer(v, field, 1, 1 << 24));
-      else if (key == "bidirectional") a.bidirectional = flag(v, field);
-      else if (key == "batch_first") a.batch_first = flag(v, field);
-      else if (key == "v") a.views = static_cast<std::int32_t>(integer(v, field, 0, 1 << 24));
-    }
-    return a;
   }
 
   std::vector<TensorRef> tensors(const Json& from, const std::string& field) const {
@@ -413,35 +341,42 @@ class Builder {
   void read_operator(const Json& from, const std::string& field) {
     if (from.size() < 2 || from.size() > 7) refuse(field, "an operator has 1 to 6 fields");
     Operator op;
-    op.name = NameId(integer(from[1], field, 0, static_cast<std::int64_t>(step_.operator_names.size()) - 1));
+    op.name = NameId(
+        integer(from[1], field, 0, static_cast<std::int64_t>(step_.operator_names.size()) - 1));
     if (from.size() > 2) {
-      op.module = ModuleId(integer(from[2], field, 0, static_cast<std::int64_t>(step_.module_names.size()) - 1));
+      op.module = ModuleId(
+          integer(from[2], field, 0, static_cast<std::int64_t>(step_.module_names.size()) - 1));
     }
-    if (from.size() > 3) op.link = static_cast<std::uint32_t>(integer(from[3], field, 0, 0xffffffffLL));
+    if (from.size() > 3)
+      op.link = static_cast<std::uint32_t>(integer(from[3], field, 0, 0xffffffffLL));
     if (from.size() > 4) op.inputs = tensors(from[4], field);
     if (from.size() > 5) op.outputs = tensors(from[5], field);
     if (from.size() > 6 && !from[6].empty()) {
       op.attributes = static_cast<std::uint32_t>(step_.attributes.size());
-      step_.attributes.push_back(attributes(from[6], field));
+      step_.attributes.push_back(read_attributes(from[6], field));
     }
-    step_.events.push_back({EventKind::kOperator, static_cast<std::uint32_t>(step_.operators.size())});
+    step_.events.push_back(
+        {EventKind::kOperator, static_cast<std::uint32_t>(step_.operators.size())});
     step_.operators.push_back(std::move(op));
   }
 
   void read_events() {
     step_.attributes.emplace_back();
     const Json& list = array(member(root_, "events", ""), "events");
-    if (static_cast<std::int64_t>(list.size()) > kMaxEvents) refuse("events", "has more than 4,000,000 entries");
+    if (static_cast<std::int64_t>(list.size()) > kMaxEvents)
+      refuse("events", "has more than 4,000,000 entries");
     step_.events.reserve(list.size());
     for (std::size_t i = 0; i < list.size(); ++i) {
       const Json& from = list[i];
-      if (!from.is_array() || from.empty() || !from[0].is_string()) refuse(at("events", i), "is no event");
+      if (!from.is_array() || from.empty() || !from[0].is_string())
+        refuse(at("events", i), "is no event");
       const auto& kind = from[0].get_ref<const std::string&>();
       if (kind == "o") {
         read_operator(from, at("events", i));
       } else if ((kind == "a" || kind == "f") && from.size() == 2) {
-        step_.events.push_back({kind == "a" ? EventKind::kAllocate : EventKind::kFree,
-                                static_cast<std::uint32_t>(index(storage_id(from[1], at("events", i))))});
+        step_.events.push_back(
+            {kind == "a" ? EventKind::kAllocate : EventKind::kFree,
+             static_cast<std::uint32_t>(index(storage_id(from[1], at("events", i))))});
       } else if (kind == "p" && from.size() == 2) {
         step_.events.push_back({EventKind::kPhase, static_cast<std::uint32_t>(
                                                        lookup(kPhases, from[1], at("events", i)))});
@@ -462,19 +397,21 @@ class Builder {
 Result<Step> parse_step(std::string_view json, const std::string& where) {
   const Json root = Json::parse(json, nullptr, /*allow_exceptions=*/false);
   if (root.is_discarded()) {
-    return fail(ErrorCode::kBadInput, "is not valid JSON (cut short?); write it again with `stoker capture`", where);
+    return fail(ErrorCode::kBadInput,
+                "is not valid JSON (cut short?); write it again with `stoker capture`", where);
   }
   try {
     Step step = Builder(root).build();
     if (auto status = check_lifetimes(step, where); !status) return tl::unexpected(status.error());
     return step;
   } catch (const Refusal& refusal) {
-    return fail(ErrorCode::kBadInput, (refusal.field.empty() ? "" : refusal.field + " ") + refusal.message, where);
+    return fail(ErrorCode::kBadInput,
+                (refusal.field.empty() ? "" : refusal.field + " ") + refusal.message, where);
   } catch (const std::pair<std::int64_t, int>& versions) {
     const bool newer = versions.first > versions.second;
     return fail(newer ? ErrorCode::kTooNew : ErrorCode::kBadInput,
-                "is a step file of version " + std::to_string(versions.first) + ", this stoker reads version " +
-                    std::to_string(versions.second) +
+                "is a step file of version " + std::to_string(versions.first) +
+                    ", this stoker reads version " + std::to_string(versions.second) +
                     (newer ? "; update stoker" : "; capture the model again"),
                 where);
   } catch (const Json::exception& error) {

@@ -44,7 +44,8 @@ class DamagedStep : public testing::TestWithParam<Damage> {};
 
 TEST_P(DamagedStep, IsRefusedByName) {
   const Damage& damage = GetParam();
-  const auto step = parse_step(replaced(linear_step_json(), damage.from, damage.to), "file.step.gz");
+  const auto step =
+      parse_step(replaced(linear_step_json(), damage.from, damage.to), "file.step.gz");
   ASSERT_FALSE(step);
   EXPECT_NE(step.error().text().find(damage.says), std::string::npos) << step.error().text();
   EXPECT_EQ(step.error().where, "file.step.gz");
@@ -52,27 +53,31 @@ TEST_P(DamagedStep, IsRefusedByName) {
 
 INSTANTIATE_TEST_SUITE_P(
     Every, DamagedStep,
-    testing::Values(
-        Damage{"stoker-step", "zebra", "is not a step file"}, Damage{"[1, 0]", "[2, 0]", "update stoker"},
-        Damage{"[1, 0]", "[0, 3]", "capture the model again"}, Damage{"\"f32\", [4, 3]", "\"f99\", [4, 3]", "types[0]"},
-        Damage{"[48, \"parameter\"]", "[-48, \"parameter\"]", "storages[0]"},
-        Damage{"[48, \"parameter\"]", "[4e30, \"parameter\"]", "storages[0]"},
-        Damage{"{\"batch\": 16}", "{\"length\": 16}", "unknown dimension"},
-        Damage{"{\"batch\": 16}", "{\"batch^7\": 16}", "exponent"},
-        Damage{"{\"batch\": 16}", "{\"batch\": -16}", "negative"},
-        Damage{"{\"batch\": 16}", "{\"batch\": 1.5}", "integer"},
-        Damage{"\"name\": \"batch\"", "\"name\": \"side\"", "first dimension"},
-        Damage{"[4, {\"batch\": 1}], [1, 0]]", "[4, {\"batch\": 1}], [1, 1]]", "permutation"},
-        Damage{"\"gradient\": 5", "\"gradient\": 9", "parameters[0].gradient"},
-        Damage{"\"gradient\": 5", "\"gradient\": 4", "gradient of fc.weight"},
-        Damage{"[\"f\", 4]", "[\"f\", 5]", "not transient"}, Damage{"[\"f\", 4],", "", "never freed"},
-        Damage{"[\"f\", 2]", "[\"f\", 4]", "used while not alive"},
-        Damage{"[\"a\", 5]", "[\"a\", 4]", "allocated twice"},
-        Damage{"[2, 2], [3, 3]]", "[2, 4], [3, 3]]", "used while not alive"},
-        Damage{"[2, 2], [3, 3]]", "[2, 2, 1], [3, 3]]", "pairs"},
-        Damage{"[\"p\", \"loss\"]", "[\"p\", \"load\"]", "out of order"},
-        Damage{"[\"p\", \"end\"]", "[\"q\", \"end\"]", "no event"},
-        Damage{"fake-cuda", "magic", "provenance.capture"}, Damage{"\"strings\"", "\"string\"", "strings"}));
+    testing::Values(Damage{"stoker-step", "zebra", "is not a step file"},
+                    Damage{"[1, 0]", "[2, 0]", "update stoker"},
+                    Damage{"[1, 0]", "[0, 3]", "capture the model again"},
+                    Damage{"\"f32\", [4, 3]", "\"f99\", [4, 3]", "types[0]"},
+                    Damage{"[48, \"parameter\"]", "[-48, \"parameter\"]", "storages[0]"},
+                    Damage{"[48, \"parameter\"]", "[4e30, \"parameter\"]", "storages[0]"},
+                    Damage{"{\"batch\": 16}", "{\"length\": 16}", "unknown dimension"},
+                    Damage{"{\"batch\": 16}", "{\"batch^7\": 16}", "exponent"},
+                    Damage{"{\"batch\": 16}", "{\"batch\": -16}", "negative"},
+                    Damage{"{\"batch\": 16}", "{\"batch\": 1.5}", "integer"},
+                    Damage{"\"name\": \"batch\"", "\"name\": \"side\"", "first dimension"},
+                    Damage{"[4, {\"batch\": 1}], [1, 0]]", "[4, {\"batch\": 1}], [1, 1]]",
+                           "permutation"},
+                    Damage{"\"gradient\": 5", "\"gradient\": 9", "parameters[0].gradient"},
+                    Damage{"\"gradient\": 5", "\"gradient\": 4", "gradient of fc.weight"},
+                    Damage{"[\"f\", 4]", "[\"f\", 5]", "not transient"},
+                    Damage{"[\"f\", 4],", "", "never freed"},
+                    Damage{"[\"f\", 2]", "[\"f\", 4]", "used while not alive"},
+                    Damage{"[\"a\", 5]", "[\"a\", 4]", "allocated twice"},
+                    Damage{"[2, 2], [3, 3]]", "[2, 4], [3, 3]]", "used while not alive"},
+                    Damage{"[2, 2], [3, 3]]", "[2, 2, 1], [3, 3]]", "pairs"},
+                    Damage{"[\"p\", \"loss\"]", "[\"p\", \"load\"]", "out of order"},
+                    Damage{"[\"p\", \"end\"]", "[\"q\", \"end\"]", "no event"},
+                    Damage{"fake-cuda", "magic", "provenance.capture"},
+                    Damage{"\"strings\"", "\"string\"", "strings"}));
 
 TEST(StepReader, AnythingCutShortIsAnError) {
   const std::string json = linear_step_json();
@@ -93,14 +98,19 @@ TEST(Sizes, EvaluatesEveryPolynomial) {
 }
 
 TEST(Sizes, RefusesWhatTheStepCannotServe) {
-  const auto step = parse_step(replaced(linear_step_json(), "\"min\": 1", "\"min\": 2, \"unit\": 4, \"max\": 64"), "test");
+  const auto step = parse_step(
+      replaced(linear_step_json(), "\"min\": 1", "\"min\": 2, \"unit\": 4, \"max\": 64"), "test");
   ASSERT_TRUE(step) << step.error().text();
   EXPECT_NE(Sizes::at(*step, {{"batch", 0}}).error().message.find("at least 2"), std::string::npos);
-  EXPECT_NE(Sizes::at(*step, {{"batch", 6}}).error().message.find("multiple of 4"), std::string::npos);
+  EXPECT_NE(Sizes::at(*step, {{"batch", 6}}).error().message.find("multiple of 4"),
+            std::string::npos);
   EXPECT_NE(Sizes::at(*step, {{"batch", 128}}).error().message.find("up to 64"), std::string::npos);
-  EXPECT_NE(Sizes::at(*step, {{"side", 1}}).error().message.find("no dimension"), std::string::npos);
-  const auto plain = parse_step(replaced(linear_step_json(), "\"batch\": 16", "\"batch^3\": 16"), "test");
-  EXPECT_NE(Sizes::at(*plain, {{"batch", 1LL << 32}}).error().message.find("overflows"), std::string::npos);
+  EXPECT_NE(Sizes::at(*step, {{"side", 1}}).error().message.find("no dimension"),
+            std::string::npos);
+  const auto plain =
+      parse_step(replaced(linear_step_json(), "\"batch\": 16", "\"batch^3\": 16"), "test");
+  EXPECT_NE(Sizes::at(*plain, {{"batch", 1LL << 32}}).error().message.find("overflows"),
+            std::string::npos);
 }
 
 TEST(PolynomialTest, AgainstArithmeticByHand) {
@@ -110,7 +120,9 @@ TEST(PolynomialTest, AgainstArithmeticByHand) {
   EXPECT_EQ(Polynomial().evaluate({7, 3}), 0);
   EXPECT_FALSE(p.is_constant());
   EXPECT_TRUE(Polynomial(4).is_constant());
-  EXPECT_EQ(Polynomial(std::vector<Monomial>{{1, {3}}}).evaluate({std::numeric_limits<std::int64_t>::max()}), std::nullopt);
+  EXPECT_EQ(Polynomial(std::vector<Monomial>{{1, {3}}})
+                .evaluate({std::numeric_limits<std::int64_t>::max()}),
+            std::nullopt);
 }
 
 }  // namespace

@@ -4,8 +4,9 @@
 
 namespace stoker::testing_support {
 
-/// A linear layer [batch, 4] x [4, 3] with cross-entropy replaced by a sum: small enough to check by hand.
-/// Storages: 0 weight, 1 input, 2 output, 3 loss, 4 gradient of the output, 5 gradient of the weight.
+/// A linear layer [batch, 4] x [4, 3] with cross-entropy replaced by a sum: small enough to check
+/// by hand. Storages: 0 weight, 1 input, 2 output, 3 loss, 4 gradient of the output, 5 gradient of
+/// the weight.
 inline std::string linear_step_json() {
   return R"({
   "format": "stoker-step", "schema_version": [1, 0], "name": "linear", "mode": "train", "precision": "fp32",

@@ -6,7 +6,8 @@
 namespace stoker {
 namespace {
 
-/// Arithmetic per element of a memory-bound operator; only orders of magnitude matter, bytes decide.
+/// Arithmetic per element of a memory-bound operator; only orders of magnitude matter, bytes
+/// decide.
 constexpr double kElementwiseFlops = 1;
 constexpr double kNormalizationFlops = 8;  // two moments, scale and shift
 constexpr double kSoftmaxFlops = 5;        // max, subtract, exp, sum, divide
@@ -55,9 +56,9 @@ class Describer {
 
  private:
   static bool seen_before(const std::vector<TensorRef>& list, std::size_t i) {
-    return std::any_of(list.begin(), list.begin() + static_cast<std::ptrdiff_t>(i), [&](const TensorRef& t) {
-      return t.storage == list[i].storage && t.type == list[i].type;
-    });
+    return std::any_of(
+        list.begin(), list.begin() + static_cast<std::ptrdiff_t>(i),
+        [&](const TensorRef& t) { return t.storage == list[i].storage && t.type == list[i].type; });
   }
 
   const Step& step_;
@@ -95,8 +96,8 @@ void append_gemm(const Describer& d, std::string_view name, std::vector<Work>& i
     if (linear) g.transpose_b = true;  // weight is [out, in]
   }
   work.dtype = d.dtype(a);
-  work.flops = Flops(2.0 * static_cast<double>(g.batch) * static_cast<double>(g.m) * static_cast<double>(g.n) *
-                     static_cast<double>(g.k));
+  work.flops = Flops(2.0 * static_cast<double>(g.batch) * static_cast<double>(g.m) *
+                     static_cast<double>(g.n) * static_cast<double>(g.k));
   work.shape = g;
   into.push_back(work);
 }
@@ -107,8 +108,8 @@ std::int64_t side(const std::vector<std::int32_t>& list, std::size_t i, std::int
 }
 
 /// Geometry from the input, weight and output tensors of a convolution (forward direction).
-ConvolutionShape convolution_shape(const Describer& d, const TensorRef& input, const TensorRef& weight,
-                                   const TensorRef& output) {
+ConvolutionShape convolution_shape(const Describer& d, const TensorRef& input,
+                                   const TensorRef& weight, const TensorRef& output) {
   ConvolutionShape c;
   const auto in = d.shape(input);
   const auto w = d.shape(weight);
@@ -139,8 +140,9 @@ Flops convolution_flops(const ConvolutionShape& c) {
     taps *= static_cast<double>(c.kernel[i]);
     positions *= static_cast<double>(c.transposed ? c.in[i] : c.out[i]);
   }
-  return Flops(2.0 * static_cast<double>(c.batch) * positions * taps * static_cast<double>(c.in_channels) *
-               static_cast<double>(c.out_channels) / static_cast<double>(std::max<std::int64_t>(1, c.groups)));
+  return Flops(2.0 * static_cast<double>(c.batch) * positions * taps *
+               static_cast<double>(c.in_channels) * static_cast<double>(c.out_channels) /
+               static_cast<double>(std::max<std::int64_t>(1, c.groups)));
 }
 
 KernelClass convolution_class(const ConvolutionShape& c) {
@@ -148,7 +150,8 @@ KernelClass convolution_class(const ConvolutionShape& c) {
                                                    : KernelClass::kConvolution;
 }
 
-Work convolution_work(const Describer& d, ConvolutionShape c, Pass pass, Bytes read, Bytes written) {
+Work convolution_work(const Describer& d, ConvolutionShape c, Pass pass, Bytes read,
+                      Bytes written) {
   c.pass = pass;
   Work work;
   work.kernel_class = convolution_class(c);
@@ -170,8 +173,8 @@ void append_convolution(const Describer& d, std::vector<Work>& into) {
   }
   const ConvolutionShape c = convolution_shape(d, op.inputs[0], op.inputs[1], op.outputs[0]);
   const Bytes output = d.bytes(op.outputs[0]);
-  into.push_back(
-      convolution_work(d, c, Pass::kForward, d.bytes(op.inputs[0]) + d.bytes(op.inputs[1]), output));
+  into.push_back(convolution_work(d, c, Pass::kForward,
+                                  d.bytes(op.inputs[0]) + d.bytes(op.inputs[1]), output));
   if (op.inputs.size() > 2) {  // cuDNN adds the bias in a kernel of its own (ATen, Convolution.cpp)
     Work bias = d.base(KernelClass::kElementwise);
     bias.read = output + d.bytes(op.inputs[2]);
@@ -193,12 +196,16 @@ void append_convolution_backward(const Describer& d, std::vector<Work>& into) {
   const TensorRef& weight = op.inputs[2];
   const ConvolutionShape c = convolution_shape(d, input, weight, gradient);
   const auto& mask = d.attributes().gradients;
-  const auto wanted = [&](std::size_t i) { return mask.size() > i ? static_cast<bool>(mask[i]) : i < 2; };
+  const auto wanted = [&](std::size_t i) {
+    return mask.size() > i ? static_cast<bool>(mask[i]) : i < 2;
+  };
   if (wanted(0)) {
-    into.push_back(convolution_work(d, c, Pass::kBackwardInput, d.bytes(gradient) + d.bytes(weight), d.bytes(input)));
+    into.push_back(convolution_work(d, c, Pass::kBackwardInput, d.bytes(gradient) + d.bytes(weight),
+                                    d.bytes(input)));
   }
   if (wanted(1)) {
-    into.push_back(convolution_work(d, c, Pass::kBackwardWeight, d.bytes(gradient) + d.bytes(input), d.bytes(weight)));
+    into.push_back(convolution_work(d, c, Pass::kBackwardWeight, d.bytes(gradient) + d.bytes(input),
+                                    d.bytes(weight)));
   }
   if (wanted(2)) {
     Work bias = d.base(KernelClass::kReduction);
@@ -231,8 +238,9 @@ void append_rnn(const Describer& d, bool backward, std::vector<Work>& into) {
     return 2.0 * static_cast<double>(r.batch * r.length * r.hidden) * r.gates * r.directions *
            (inputs + static_cast<double>(r.hidden));
   };
-  double flops = per_layer(static_cast<double>(r.input)) +
-                 static_cast<double>(r.layers - 1) * per_layer(static_cast<double>(r.hidden * r.directions));
+  double flops =
+      per_layer(static_cast<double>(r.input)) +
+      static_cast<double>(r.layers - 1) * per_layer(static_cast<double>(r.hidden * r.directions));
   if (backward) flops *= 2;  // gradients of inputs and of weights
   work.flops = Flops(flops);
   work.shape = r;
@@ -260,8 +268,9 @@ void append_attention(const Describer& d, bool backward, std::vector<Work>& into
   s.backward = backward;
   // Two products forward; backward recomputes the scores and makes four more.
   const double products = backward ? 5 : 2;
-  double flops = products * 2.0 * static_cast<double>(s.batch * s.heads) * static_cast<double>(s.query_length) *
-                 static_cast<double>(s.key_length) * static_cast<double>(s.head_dim);
+  double flops = products * 2.0 * static_cast<double>(s.batch * s.heads) *
+                 static_cast<double>(s.query_length) * static_cast<double>(s.key_length) *
+                 static_cast<double>(s.head_dim);
   if (s.causal) flops /= 2;
   work.flops = Flops(flops);
   work.dtype = d.dtype(in[q]);
@@ -271,17 +280,24 @@ void append_attention(const Describer& d, bool backward, std::vector<Work>& into
 
 double flops_per_element(KernelClass kernel_class) {
   switch (kernel_class) {
-    case KernelClass::kNormalization: return kNormalizationFlops;
-    case KernelClass::kSoftmax: return kSoftmaxFlops;
-    case KernelClass::kCopy: case KernelClass::kFill: case KernelClass::kGather: return 0;
-    default: return kElementwiseFlops;
+    case KernelClass::kNormalization:
+      return kNormalizationFlops;
+    case KernelClass::kSoftmax:
+      return kSoftmaxFlops;
+    case KernelClass::kCopy:
+    case KernelClass::kFill:
+    case KernelClass::kGather:
+      return 0;
+    default:
+      return kElementwiseFlops;
   }
 }
 
 /// Embeddings and gathers touch the rows that are asked for, not the whole table.
 void append_gather(const Describer& d, std::string_view name, std::vector<Work>& into) {
   Work work = d.base(KernelClass::kGather);
-  const bool table_first = name.find("embedding") != std::string_view::npos || name.find("index") != std::string_view::npos ||
+  const bool table_first = name.find("embedding") != std::string_view::npos ||
+                           name.find("index") != std::string_view::npos ||
                            name.find("gather") != std::string_view::npos;
   if (table_first && !d.op().inputs.empty() && !d.op().outputs.empty()) {
     const Bytes table = d.bytes(d.op().inputs[0]);
@@ -293,19 +309,24 @@ void append_gather(const Describer& d, std::string_view name, std::vector<Work>&
 
 }  // namespace
 
-void append_work(const Step& step, const Operator& op, const Sizes& sizes, std::vector<Work>& into) {
+void append_work(const Step& step, const Operator& op, const Sizes& sizes,
+                 std::vector<Work>& into) {
   const std::string_view name = step.operator_name(op);
   if (launches_nothing(name)) return;
   const Describer d(step, op, sizes);
   const bool backward = name.find("_backward") != std::string_view::npos;
   switch (const KernelClass kernel_class = class_of(name)) {
-    case KernelClass::kGemm: return append_gemm(d, name, into);
+    case KernelClass::kGemm:
+      return append_gemm(d, name, into);
     case KernelClass::kConvolution:
     case KernelClass::kDepthwiseConvolution:
       return backward ? append_convolution_backward(d, into) : append_convolution(d, into);
-    case KernelClass::kRnn: return append_rnn(d, backward, into);
-    case KernelClass::kAttention: return append_attention(d, backward, into);
-    case KernelClass::kGather: return append_gather(d, name, into);
+    case KernelClass::kRnn:
+      return append_rnn(d, backward, into);
+    case KernelClass::kAttention:
+      return append_attention(d, backward, into);
+    case KernelClass::kGather:
+      return append_gather(d, name, into);
     default: {
       Work work = d.base(kernel_class);
       if (work.elements == 0) return;  // nothing to do on an empty tensor
@@ -318,8 +339,8 @@ void append_work(const Step& step, const Operator& op, const Sizes& sizes, std::
 StepTotals totals_of(const Step& step, const Sizes& sizes) {
   StepTotals totals;
   for (const Parameter& p : step.parameters) {
-    totals.parameters += sizes.storage(p.storage);
-    if (p.gradient >= 0) totals.gradients += sizes.storage(StorageId(static_cast<std::uint32_t>(p.gradient)));
+    totals.parameters += sizes.tensor(step, p.type);
+    if (p.gradient >= 0) totals.gradients += sizes.tensor(step, p.type);
   }
   for (const NamedTensor& input : step.inputs) totals.inputs += sizes.storage(input.storage);
   bool backward = false;

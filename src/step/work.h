@@ -14,10 +14,10 @@ namespace stoker {
 /// What one device kernel of an operator has to do, derived from shapes alone: no machine in it.
 struct Work {
   KernelClass kernel_class = KernelClass::kUncosted;
-  DType dtype = DType::kF32;   ///< of the main operand
+  DType dtype = DType::kF32;  ///< of the main operand
   Flops flops;
-  Bytes read, written;         ///< each tensor once
-  std::int64_t elements = 0;   ///< of the largest tensor touched
+  Bytes read, written;        ///< each tensor once
+  std::int64_t elements = 0;  ///< of the largest tensor touched
   KernelShape shape;
 };
 
@@ -27,7 +27,8 @@ struct Work {
 /// True for operators that launch nothing (`empty`, aliases).
 [[nodiscard]] bool launches_nothing(std::string_view operator_name);
 
-/// Appends the work of one operator: none for allocation alone, two or three for a convolution's backward.
+/// Appends the work of one operator: none for allocation alone, two or three for a convolution's
+/// backward.
 void append_work(const Step& step, const Operator& op, const Sizes& sizes, std::vector<Work>& into);
 
 /// Totals of a step, by phase: what `stoker models` and tests ask for.

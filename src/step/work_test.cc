@@ -17,8 +17,12 @@ class OneOperator {
     step_.dimensions = {{"batch", 1, 1, 1, 0}};
     step_.attributes.emplace_back();
   }
-  OneOperator& in(DType dtype, std::vector<std::int64_t> shape) { return add(op_.inputs, dtype, std::move(shape)); }
-  OneOperator& out(DType dtype, std::vector<std::int64_t> shape) { return add(op_.outputs, dtype, std::move(shape)); }
+  OneOperator& in(DType dtype, std::vector<std::int64_t> shape) {
+    return add(op_.inputs, dtype, std::move(shape));
+  }
+  OneOperator& out(DType dtype, std::vector<std::int64_t> shape) {
+    return add(op_.outputs, dtype, std::move(shape));
+  }
   Attributes& attributes() {
     op_.attributes = 1;
     if (step_.attributes.size() < 2) step_.attributes.emplace_back();
@@ -52,7 +56,11 @@ class OneOperator {
 };
 
 TEST(Work, MatrixProducts) {
-  const auto mm = OneOperator("aten::mm").in(DType::kF16, {64, 32}).in(DType::kF16, {32, 16}).out(DType::kF16, {64, 16}).work();
+  const auto mm = OneOperator("aten::mm")
+                      .in(DType::kF16, {64, 32})
+                      .in(DType::kF16, {32, 16})
+                      .out(DType::kF16, {64, 16})
+                      .work();
   ASSERT_EQ(mm.size(), 1U);
   EXPECT_EQ(mm[0].flops.count(), 2.0 * 64 * 32 * 16);
   EXPECT_EQ(mm[0].read, Bytes(2 * (64 * 32 + 32 * 16)));
@@ -62,16 +70,26 @@ TEST(Work, MatrixProducts) {
   EXPECT_EQ(g.n, 16);
   EXPECT_EQ(g.k, 32);
 
-  const auto bmm = OneOperator("aten::bmm").in(DType::kF32, {5, 4, 3}).in(DType::kF32, {5, 3, 2}).out(DType::kF32, {5, 4, 2}).work();
+  const auto bmm = OneOperator("aten::bmm")
+                       .in(DType::kF32, {5, 4, 3})
+                       .in(DType::kF32, {5, 3, 2})
+                       .out(DType::kF32, {5, 4, 2})
+                       .work();
   EXPECT_EQ(bmm[0].flops.count(), 2.0 * 5 * 4 * 3 * 2);
-  const auto addmm = OneOperator("aten::addmm").in(DType::kF32, {7}).in(DType::kF32, {9, 8}).in(DType::kF32, {8, 7})
-                         .out(DType::kF32, {9, 7}).work();
+  const auto addmm = OneOperator("aten::addmm")
+                         .in(DType::kF32, {7})
+                         .in(DType::kF32, {9, 8})
+                         .in(DType::kF32, {8, 7})
+                         .out(DType::kF32, {9, 7})
+                         .work();
   EXPECT_EQ(addmm[0].flops.count(), 2.0 * 9 * 8 * 7);
 }
 
 TEST(Work, ConvolutionForwardAndBackward) {
   OneOperator forward("aten::convolution");
-  forward.in(DType::kF32, {2, 8, 10, 10}).in(DType::kF32, {16, 4, 3, 3}).out(DType::kF32, {2, 16, 8, 8});
+  forward.in(DType::kF32, {2, 8, 10, 10})
+      .in(DType::kF32, {16, 4, 3, 3})
+      .out(DType::kF32, {2, 16, 8, 8});
   forward.attributes().groups = 2;
   const auto work = forward.work();
   ASSERT_EQ(work.size(), 1U);
@@ -79,7 +97,9 @@ TEST(Work, ConvolutionForwardAndBackward) {
   EXPECT_EQ(work[0].kernel_class, KernelClass::kConvolution);
 
   OneOperator backward("aten::convolution_backward");
-  backward.in(DType::kF32, {2, 8, 10, 10}).in(DType::kF32, {2, 8, 10, 10}).in(DType::kF32, {8, 1, 3, 3});
+  backward.in(DType::kF32, {2, 8, 10, 10})
+      .in(DType::kF32, {2, 8, 10, 10})
+      .in(DType::kF32, {8, 1, 3, 3});
   backward.attributes().groups = 8;
   backward.attributes().gradients = {true, true, true};
   const auto parts = backward.work();
@@ -101,7 +121,11 @@ TEST(Work, AttentionAndItsCausalHalf) {
 }
 
 TEST(Work, EmbeddingReadsRowsNotTheTable) {
-  const auto work = OneOperator("aten::embedding").in(DType::kF32, {50000, 64}).in(DType::kI64, {10}).out(DType::kF32, {10, 64}).work();
+  const auto work = OneOperator("aten::embedding")
+                        .in(DType::kF32, {50000, 64})
+                        .in(DType::kI64, {10})
+                        .out(DType::kF32, {10, 64})
+                        .work();
   EXPECT_EQ(work[0].read, Bytes(10 * 64 * 4 + 10 * 8));
 }
 
@@ -122,7 +146,8 @@ TEST(Work, TotalsOfTheSmallStep) {
   EXPECT_EQ(totals.gradients, Bytes(48));
   EXPECT_EQ(totals.inputs, Bytes(160));
   EXPECT_EQ(totals.activations, Bytes(120 + 4));  // the output and the loss
-  EXPECT_EQ(totals.forward.count(), 2.0 * 10 * 4 * 3 + 30);  // the product, and the sum over 30 elements
+  EXPECT_EQ(totals.forward.count(),
+            2.0 * 10 * 4 * 3 + 30);  // the product, and the sum over 30 elements
 }
 
 }  // namespace
