@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <chrono>
 #include <cstdio>
@@ -72,11 +73,18 @@ Result<Probe> folder_probe(const DataRequest& request, std::int64_t side) {
 }  // namespace
 
 std::int64_t picture_side(const Step& step) {
-  if (step.inputs.empty() || step.sample_what != "image") return 0;
+  if (step.inputs.empty()) return 0;
   const auto sizes = Sizes::at(step, {});
   if (!sizes) return 0;
-  const auto shape = sizes->shape(step.inputs[0].type);
-  return shape.size() == 4 ? shape[3] : 0;
+  const TypeId type = step.inputs[0].type;
+  const DType dtype = step.types[index(type)].dtype;
+  const bool pixels =
+      dtype == DType::kF32 || dtype == DType::kF16 || dtype == DType::kBf16 || dtype == DType::kU8;
+  const auto shape = sizes->shape(type);
+  constexpr std::array<std::int64_t, 3> kChannels{1, 3, 4};  // grey, colour, colour with alpha
+  const bool picture = shape.size() == 4 &&
+                       std::find(kChannels.begin(), kChannels.end(), shape[1]) != kChannels.end();
+  return pixels && picture ? shape[3] : 0;
 }
 
 Result<Nanos> parse_time(const std::string& text, const std::string& flag) {

@@ -33,7 +33,8 @@ struct LoadedData {
                                            const std::map<std::string, std::int64_t>& dimensions,
                                            const LoaderProfile& profile);
 
-/// Side of the square pictures that a step takes; 0 when its input is no picture.
+/// Side of the pictures that a step takes, [batch, 1 | 3 | 4, height, width] of floats or bytes; 0
+/// when its first input is none.
 [[nodiscard]] std::int64_t picture_side(const Step& step);
 
 /// Probes a folder with progress on stderr from the second second on.

@@ -37,6 +37,7 @@ PlanRequest request_of(const Options& o, const Resolved& r, const std::vector<in
   request.base = r.base;
   request.gpu_counts = counts;
   request.objective = objective;
+  request.sample_word = r.context.sample_word;
   request.limits.max_global_batch = o.max_global_batch.value_or(0);
   request.limits.max_epoch_cost = o.budget.value_or(0);
   request.batch = o.run.batch;

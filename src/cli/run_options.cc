@@ -125,7 +125,7 @@ void fill_context(const RunOptions& o, Resolved& r) {
   c.tool_version = kVersion;
   c.model = o.model;
   c.step_hash = step.provenance.event_hash;
-  c.sample_word = step.sample_what == "image"      ? "img"
+  c.sample_word = picture_side(step) > 0           ? "img"
                   : step.sample_what == "video"    ? "clip"
                   : step.sample_what == "sequence" ? "seq"
                                                    : step.sample_what;

@@ -26,8 +26,7 @@ class Adviser {
         knowledge_(knowledge),
         best_(best),
         rate_(best.throughput.samples_per_s),
-        unit_(best.scenario.step->sample_what == "image" ? "img"
-                                                         : best.scenario.step->sample_what) {}
+        unit_(request.sample_word) {}
 
   void fewer_gpus(const std::vector<Setting>& by_gpus) {
     for (const Setting& s : by_gpus) {

@@ -37,7 +37,8 @@ struct PlanRequest {
   std::vector<int> gpu_counts{1};
   Objective objective = Objective::kThroughput;
   PlanLimits limits;
-  std::optional<std::int64_t> batch;  ///< fixed by the user
+  std::string sample_word = "sample";  ///< in the sentences of the advice
+  std::optional<std::int64_t> batch;   ///< fixed by the user
   std::optional<int> workers;
   std::optional<int> prefetch;
   std::optional<bool> pin;

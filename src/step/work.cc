@@ -293,6 +293,22 @@ double flops_per_element(KernelClass kernel_class) {
   }
 }
 
+/// The negative log-likelihood picks one element a row: forward it reads those alone, backward it
+/// writes the whole gradient and reads none of the scores.
+void append_nll(const Describer& d, bool backward, std::vector<Work>& into) {
+  Work work = d.base(KernelClass::kReduction);
+  const auto& in = d.op().inputs;
+  const std::size_t scores = backward ? 1 : 0;
+  if (in.size() > scores + 1) {
+    const std::int64_t rows = d.elements(in[scores + 1]);
+    const std::int64_t picked = backward ? 0 : rows * size_of(d.dtype(in[scores]));
+    work.read = Bytes(picked) + d.bytes(in[scores + 1]);
+    if (!backward) work.elements = rows;
+  }
+  work.flops = Flops(static_cast<double>(work.elements));
+  into.push_back(work);
+}
+
 /// Embeddings and gathers touch the rows that are asked for, not the whole table.
 void append_gather(const Describer& d, std::string_view name, std::vector<Work>& into) {
   Work work = d.base(KernelClass::kGather);
@@ -327,6 +343,9 @@ void append_work(const Step& step, const Operator& op, const Sizes& sizes,
       return append_attention(d, backward, into);
     case KernelClass::kGather:
       return append_gather(d, name, into);
+    case KernelClass::kReduction:
+      if (name.find("nll_loss") != std::string_view::npos) return append_nll(d, backward, into);
+      [[fallthrough]];
     default: {
       Work work = d.base(kernel_class);
       if (work.elements == 0) return;  // nothing to do on an empty tensor

@@ -129,6 +129,24 @@ TEST(Work, EmbeddingReadsRowsNotTheTable) {
   EXPECT_EQ(work[0].read, Bytes(10 * 64 * 4 + 10 * 8));
 }
 
+TEST(Work, NegativeLogLikelihoodPicksOneElementARow) {
+  const auto forward = OneOperator("aten::nll_loss_forward")
+                           .in(DType::kF32, {10, 50000})
+                           .in(DType::kI64, {10})
+                           .out(DType::kF32, {})
+                           .out(DType::kF32, {})
+                           .work();
+  EXPECT_EQ(forward[0].read, Bytes(10 * 4 + 10 * 8));
+  const auto backward = OneOperator("aten::nll_loss_backward")
+                            .in(DType::kF32, {})
+                            .in(DType::kF32, {10, 50000})
+                            .in(DType::kI64, {10})
+                            .out(DType::kF32, {10, 50000})
+                            .work();
+  EXPECT_EQ(backward[0].read, Bytes(10 * 8));
+  EXPECT_EQ(backward[0].written, Bytes(10 * 50000 * 4));
+}
+
 TEST(Work, NamesFindTheirClass) {
   EXPECT_EQ(class_of("aten::relu_"), KernelClass::kElementwise);
   EXPECT_EQ(class_of("aten::native_layer_norm_backward"), KernelClass::kNormalization);
