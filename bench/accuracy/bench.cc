@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <limits>
 #include <set>
 #include <string>
@@ -23,7 +24,8 @@ std::vector<const CsvRow*> sampled(const Bench& bench, const Table& table) {
   for (const CsvRow& row : table) names.insert(std::string(row["model"]));
   std::vector<std::string> order(names.begin(), names.end());
   const auto key = [&](const std::string& name) { return hash_of(name, bench.seed); };
-  std::sort(order.begin(), order.end(), [&](const auto& a, const auto& b) { return key(a) < key(b); });
+  std::sort(order.begin(), order.end(),
+            [&](const auto& a, const auto& b) { return key(a) < key(b); });
   if (bench.sample > 0 && static_cast<std::int64_t>(order.size()) > bench.sample) {
     order.resize(static_cast<std::size_t>(bench.sample));
   }
@@ -32,8 +34,25 @@ std::vector<const CsvRow*> sampled(const Bench& bench, const Table& table) {
   for (const CsvRow& row : table) {
     if (chosen.count(std::string(row["model"])) > 0) rows.push_back(&row);
   }
-  std::stable_sort(rows.begin(), rows.end(), [](const CsvRow* a, const CsvRow* b) { return (*a)["model"] < (*b)["model"]; });
+  std::stable_sort(rows.begin(), rows.end(),
+                   [](const CsvRow* a, const CsvRow* b) { return (*a)["model"] < (*b)["model"]; });
   return rows;
+}
+
+Status check_parameters(const Step& step, double millions) {
+  constexpr double kTolerance = 0.02;  // tables round, and heads differ by a few classes
+  if (std::isnan(millions)) return {};
+  double count = 0;
+  for (const Parameter& p : step.parameters) {
+    double elements = 1;
+    for (const Polynomial& size : step.types[index(p.type)].shape)
+      elements *= static_cast<double>(size.evaluate({}).value_or(0));
+    count += elements;
+  }
+  count /= 1e6;
+  if (std::abs(count / millions - 1) <= kTolerance) return {};
+  return fail(ErrorCode::kUnsupported,
+              "today's library gives that name another number of parameters");
 }
 
 }  // namespace stoker::accuracy

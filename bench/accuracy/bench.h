@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,6 +25,8 @@ struct Bench {
   CaptureStore captures;
   Knowledge knowledge;
   GpuCatalogue gpus;
+  std::map<std::string, double>
+      parameters{};  ///< model -> millions, where any table of the data states them
 };
 
 /// One table and what is measured against it.
@@ -43,6 +46,10 @@ struct MeasureKind {
 
 /// The rows of a table whose model is in the sample.
 [[nodiscard]] std::vector<const CsvRow*> sampled(const Bench& bench, const Table& table);
+
+/// Refuses a step whose parameters are not those of the model that was measured: libraries redefine names. `millions`
+/// is NaN where the table does not say.
+[[nodiscard]] Status check_parameters(const Step& step, double millions);
 
 /// Fits a constant on one half of the groups, applies it to the other, both ways, and gives all pairs back
 /// in their order. `fit(pairs)` returns a constant, `apply(pair, constant)` the changed pair.

@@ -1,18 +1,40 @@
 """Captures a list of models, one forked process each: python capture_many.py JOBS.jsonl --jobs N.
 
-JOBS.jsonl holds one object a line: {"spec", "precision", "out", "image_size" (or null), "options" ({})}. Nothing is
-downloaded: weights are never materialised. A line of JSON per finished job goes to stdout: {"out", "error" (or null)}.
+JOBS.jsonl holds one object a line: {"spec", "precision", "out", "image_size" (or null), "mode", "options" ({}),
+"fixed" ({}), "fused_attention" (true)}. Nothing is downloaded: weights are never materialised. A line of JSON per
+finished job goes to stdout: {"out", "error" (or null)}.
 The libraries are imported once and each capture runs in a fork of that process, which saves most of the time of a
 small model.
 """
 
 import argparse
+import difflib
 import json
 import os
+import pathlib
 import sys
 import time
 
 SECONDS_PER_CAPTURE = 600  # a model that takes longer is counted as failed
+NEAR_ENOUGH = 0.8  # of difflib: "MobeNetV3Large" is mobilenet_v3_large
+
+
+def simplified(name: str) -> str:
+    return "".join(c for c in name.lower() if c.isalnum())
+
+
+def resolved(spec: str) -> str:
+    """The spec with torchvision's own spelling of a name, and with the full path of a file beside this one."""
+    kind, _, name = spec.rpartition(":")
+    if kind.endswith(".py"):
+        return f"{pathlib.Path(__file__).with_name(kind)}:{name}"
+    if kind != "torchvision":
+        return spec
+    import torchvision
+
+    known = {simplified(n): n for n in torchvision.models.list_models() if "/" not in n}
+    close = difflib.get_close_matches(simplified(name), known, n=1, cutoff=NEAR_ENOUGH)
+    return f"torchvision:{known[close[0]]}" if close else spec
 
 
 def work(job: dict, pipe: int) -> None:
@@ -22,8 +44,13 @@ def work(job: dict, pipe: int) -> None:
     error = None
     part = f"{job['out']}.{os.getpid()}.part"
     try:
-        front.here(job["spec"], part, precision=job["precision"], mode="train", name=None, batch=None,
-                   options=job.get("options") or {}, fixed={}, image_size=job.get("image_size"), say=lambda text: None)
+        if not job.get("fused_attention", True):
+            import timm.layers
+
+            timm.layers.set_fused_attn(False)
+        front.here(resolved(job["spec"]), part, precision=job["precision"], mode=job.get("mode", "train"), name=None,
+                   batch=None, options=job.get("options") or {}, fixed=job.get("fixed") or {},
+                   image_size=job.get("image_size"), say=lambda text: None)
         os.replace(part, job["out"])
     except CaptureError as e:
         error = str(e)

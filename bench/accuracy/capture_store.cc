@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/files.h"
+#include "statistics.h"
 #include "step/step_reader.h"
 
 namespace stoker::accuracy {
@@ -18,6 +19,7 @@ namespace {
 using Json = nlohmann::json;
 namespace fs = std::filesystem;
 
+constexpr std::size_t kLongestStem = 120;  // file names end at 255 bytes
 constexpr std::array<std::string_view, 4> kPackages{"torch", "timm", "torchvision", "transformers"};
 
 std::string shell_quoted(const std::string& text) {
@@ -28,7 +30,9 @@ std::string shell_quoted(const std::string& text) {
 
 std::string for_file_name(std::string text) {
   for (char& c : text) {
-    if (std::isalnum(static_cast<unsigned char>(c)) == 0 && c != '.' && c != '_' && c != '-' && c != '+') c = '_';
+    if (std::isalnum(static_cast<unsigned char>(c)) == 0 && c != '.' && c != '_' && c != '-' &&
+        c != '+')
+      c = '_';
   }
   return text;
 }
@@ -53,13 +57,18 @@ bool run_lines(const std::string& command, Line&& line) {
 std::string python_path() {
   const char* given = std::getenv("PYTHONPATH");
   return std::string("PYTHONPATH=") +
-         shell_quoted(std::string(STOKER_SOURCE_DIR) + "/python" + (given != nullptr ? ":" + std::string(given) : ""));
+         shell_quoted(std::string(STOKER_SOURCE_DIR) + "/python" +
+                      (given != nullptr ? ":" + std::string(given) : ""));
 }
 
 }  // namespace
 
 std::string CaptureRequest::key() const {
-  std::string text = spec + "-" + precision + "-" + (image_size ? std::to_string(*image_size) : "native");
+  std::string text =
+      spec + "-" + precision + "-" + (image_size ? std::to_string(*image_size) : "native");
+  if (mode != "train") text += "-" + mode;
+  if (!fused_attention) text += "-unfused";
+  for (const auto& [name, value] : fixed) text += "-" + name + std::to_string(value);
   for (const auto& [name, value] : options) text += "-" + name + "=" + value;
   return text;
 }
@@ -67,41 +76,58 @@ std::string CaptureRequest::key() const {
 Result<CaptureStore> CaptureStore::open(fs::path folder, std::string python, int jobs) {
   std::error_code error;
   fs::create_directories(folder, error);
-  if (error) return fail(ErrorCode::kIo, "cannot be created (" + error.message() + "); choose another with --cache", folder.string());
+  if (error)
+    return fail(ErrorCode::kIo,
+                "cannot be created (" + error.message() + "); choose another with --cache",
+                folder.string());
   CaptureStore store;
   store.folder_ = std::move(folder);
   store.python_ = std::move(python);
   store.jobs_ = jobs;
   if (store.python_.empty()) return store;
-  std::string script = "import importlib.metadata as m\nimport stoker.version as v\nprint('stoker', v.VERSION)\n";
+  std::string script =
+      "import importlib.metadata as m\nimport stoker.version as v\nprint('stoker', v.VERSION)\n";
   for (const std::string_view package : kPackages) {
-    script += "try: print('" + std::string(package) + "', m.version('" + std::string(package) + "'))\nexcept Exception: pass\n";
+    script += "try: print('" + std::string(package) + "', m.version('" + std::string(package) +
+              "'))\nexcept Exception: pass\n";
   }
-  const bool ran = run_lines(python_path() + " " + shell_quoted(store.python_) + " -c " + shell_quoted(script), [&](const std::string& line) {
-    const auto space = line.find(' ');
-    if (space == std::string::npos) return;
-    store.versions_[line.substr(0, space)] = line.substr(space + 1);
-    store.versions_text_ += (store.versions_text_.empty() ? "" : ", ") + line;
-  });
+  const bool ran =
+      run_lines(python_path() + " " + shell_quoted(store.python_) + " -c " + shell_quoted(script),
+                [&](const std::string& line) {
+                  const auto space = line.find(' ');
+                  if (space == std::string::npos) return;
+                  store.versions_[line.substr(0, space)] = line.substr(space + 1);
+                  store.versions_text_ += (store.versions_text_.empty() ? "" : ", ") + line;
+                });
   if (!ran || store.versions_.count("torch") == 0) {
-    return fail(ErrorCode::kBadInput, "is no Python that has torch; give one that has torch, timm and torchvision", "--python " + store.python_);
+    return fail(ErrorCode::kBadInput,
+                "is no Python that has torch; give one that has torch, timm and torchvision",
+                "--python " + store.python_);
   }
   return store;
 }
 
 fs::path CaptureStore::path_of(const CaptureRequest& request) const {
-  const std::string stem = for_file_name(request.key());
+  std::string stem = for_file_name(request.key());
+  if (stem.size() > kLongestStem) {
+    stem = stem.substr(0, kLongestStem) + "-" + std::to_string(hash_of(request.key(), 0));
+  }
   if (python_.empty()) {  // whatever version there is
     std::error_code error;
     for (const auto& entry : fs::directory_iterator(folder_, error)) {
       const std::string name = entry.path().filename().string();
-      if (name.rfind(stem + "-torch", 0) == 0 && name.size() > 8 && name.substr(name.size() - 8) == ".step.gz") return entry.path();
+      if (name.rfind(stem + "-torch", 0) == 0 && name.size() > 8 &&
+          name.substr(name.size() - 8) == ".step.gz")
+        return entry.path();
     }
     return folder_ / (stem + ".step.gz");
   }
   std::string made_by = "-torch" + versions_.at("torch");
-  const std::string library = request.spec.substr(0, request.spec.find(':'));
-  if (const auto it = versions_.find(library); it != versions_.end()) made_by += "-" + library + it->second;
+  const bool is_file = request.spec.find(".py:") != std::string::npos;  // those use transformers
+  const std::string library =
+      is_file ? "transformers" : request.spec.substr(0, request.spec.find(':'));
+  if (const auto it = versions_.find(library); it != versions_.end())
+    made_by += "-" + library + it->second;
   made_by += "-stoker" + versions_.at("stoker");
   return folder_ / (stem + for_file_name(made_by) + ".step.gz");
 }
@@ -113,24 +139,36 @@ Status CaptureStore::prepare(const std::vector<CaptureRequest>& requests) {
   for (const CaptureRequest& request : requests) {
     const fs::path path = path_of(request);
     if (fs::exists(path) || !missing.insert(path).second) continue;
-    Json job{{"spec", request.spec}, {"precision", request.precision}, {"out", path.string()}, {"image_size", nullptr}};
+    Json job{{"spec", request.spec},
+             {"precision", request.precision},
+             {"out", path.string()},
+             {"image_size", nullptr},
+             {"mode", request.mode},
+             {"fixed", request.fixed},
+             {"fused_attention", request.fused_attention}};
     if (request.image_size) job["image_size"] = *request.image_size;
-    for (const auto& [name, value] : request.options) job["options"][name] = Json::parse(value, nullptr, false);
+    for (const auto& [name, value] : request.options)
+      job["options"][name] = Json::parse(value, nullptr, false);
     list += job.dump() + "\n";
   }
   if (missing.empty()) return {};
-  std::fprintf(stderr, "%zu of %zu captures to make, kept in %s\n", missing.size(), requests.size(), folder_.c_str());
+  std::fprintf(stderr, "%zu of %zu captures to make, kept in %s\n", missing.size(), requests.size(),
+               folder_.c_str());
   const fs::path jobs = folder_ / "jobs.jsonl";
   if (auto status = write_file(jobs, list); !status) return status;
-  const std::string command = python_path() + " " + shell_quoted(python_) + " " + shell_quoted(std::string(STOKER_SOURCE_DIR) + "/bench/accuracy/capture_many.py") +
-                              " " + shell_quoted(jobs.string()) + " --jobs " + std::to_string(jobs_);
+  const std::string command =
+      python_path() + " " + shell_quoted(python_) + " " +
+      shell_quoted(std::string(STOKER_SOURCE_DIR) + "/bench/accuracy/capture_many.py") + " " +
+      shell_quoted(jobs.string()) + " --jobs " + std::to_string(jobs_);
   const bool ran = run_lines(command, [&](const std::string& line) {
     const Json result = Json::parse(line, nullptr, false);
     if (result.is_object() && result.contains("error") && result["error"].is_string()) {
       failures_[result.value("out", "")] = result["error"].get<std::string>();
     }
   });
-  if (!ran) return fail(ErrorCode::kBadInput, "capturing stopped with an error (see above)", "--python " + python_);
+  if (!ran)
+    return fail(ErrorCode::kBadInput, "capturing stopped with an error (see above)",
+                "--python " + python_);
   return {};
 }
 
@@ -139,7 +177,9 @@ Result<std::shared_ptr<const Step>> CaptureStore::get(const CaptureRequest& requ
   if (path == last_path_) return last_;
   if (!fs::exists(path)) {
     const auto it = failures_.find(path);
-    return fail(ErrorCode::kNotFound, it != failures_.end() ? it->second : "not in the cache, and no --python to capture with");
+    return fail(ErrorCode::kNotFound, it != failures_.end()
+                                          ? it->second
+                                          : "not in the cache, and no --python to capture with");
   }
   auto step = read_step_file(path);
   if (!step) return tl::unexpected(step.error());

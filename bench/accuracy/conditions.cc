@@ -30,7 +30,8 @@ std::vector<std::uint32_t> last_writes(const Step& step) {
   std::vector<std::uint32_t> last(step.storages.size(), 0xffffffff);
   for (std::uint32_t e = 0; e < step.events.size(); ++e) {
     if (step.events[e].kind != EventKind::kOperator) continue;
-    for (const TensorRef& out : step.operators[step.events[e].value].outputs) last[index(out.storage)] = e;
+    for (const TensorRef& out : step.operators[step.events[e].value].outputs)
+      last[index(out.storage)] = e;
   }
   return last;
 }
@@ -69,14 +70,17 @@ void use_prefetching_loader(Program& program) {
     largest = std::max(largest, buffer.bytes);
   }
   if (largest.count() == 0) return;
-  program.buffers.push_back({largest / kFloatBytesPerByte, BufferRole::kInput, Stream::kCopy, false, ModuleId{}});
-  program.setup.push_back({InstructionKind::kAllocate, When::kAlways, static_cast<std::uint32_t>(program.buffers.size() - 1)});
+  program.buffers.push_back(
+      {largest / kFloatBytesPerByte, BufferRole::kInput, Stream::kCopy, false, ModuleId{}});
+  program.setup.push_back({InstructionKind::kAllocate, When::kAlways,
+                           static_cast<std::uint32_t>(program.buffers.size() - 1)});
 }
 
 void reuse_input(Program& program) {
   std::vector<Instruction> kept;
   for (const Instruction& i : program.iteration) {
-    const bool memory = i.kind == InstructionKind::kAllocate || i.kind == InstructionKind::kFree || i.kind == InstructionKind::kFreePrevious;
+    const bool memory = i.kind == InstructionKind::kAllocate || i.kind == InstructionKind::kFree ||
+                        i.kind == InstructionKind::kFreePrevious;
     if (!memory || program.buffers[i.value].role != BufferRole::kInput) {
       kept.push_back(i);
     } else if (i.kind == InstructionKind::kAllocate) {
@@ -102,7 +106,8 @@ Step with_kept_gradients(Step step) {
   }
   insert_events(step, [&](std::uint32_t e, std::vector<Event>& events) {
     const Event event = events.back();
-    if (event.kind == EventKind::kAllocate && copy_of[event.value] != 0 && last[event.value] != 0xffffffff) {
+    if (event.kind == EventKind::kAllocate && copy_of[event.value] != 0 &&
+        last[event.value] != 0xffffffff) {
       events.push_back({EventKind::kAllocate, copy_of[event.value]});
     }
     if (done_after[e] != 0) events.push_back({EventKind::kFree, done_after[e]});
@@ -125,15 +130,18 @@ Step with_autocast_until_end(Step step) {
     if (event.kind == EventKind::kPhase && Phase(event.value) == Phase::kBackward) backward = true;
     if (backward || event.kind != EventKind::kOperator) continue;
     const Operator& op = step.operators[event.value];
-    if (step.operator_name(op) == "aten::_to_copy" && !op.inputs.empty() && is_parameter(step, op.inputs[0].storage)) {
-      for (const TensorRef& out : op.outputs) copies.insert(static_cast<std::uint32_t>(index(out.storage)));
+    if (step.operator_name(op) == "aten::_to_copy" && !op.inputs.empty() &&
+        is_parameter(step, op.inputs[0].storage)) {
+      for (const TensorRef& out : op.outputs)
+        copies.insert(static_cast<std::uint32_t>(index(out.storage)));
     }
   }
   std::vector<Event> events, held;
   const auto flush = [&] { events.insert(events.end(), held.begin(), held.end()), held.clear(); };
   for (const Event& event : step.events) {
     if (event.kind == EventKind::kPhase && Phase(event.value) == Phase::kEnd) flush();
-    (event.kind == EventKind::kFree && copies.count(event.value) > 0 ? held : events).push_back(event);
+    (event.kind == EventKind::kFree && copies.count(event.value) > 0 ? held : events)
+        .push_back(event);
   }
   flush();
   step.events = std::move(events);

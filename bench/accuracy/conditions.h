@@ -1,5 +1,7 @@
 #pragma once
 
+#include <utility>
+
 #include "lower/job.h"
 #include "lower/program.h"
 #include "step/step.h"
@@ -28,5 +30,10 @@ void keep_gradients(Program& program);
 
 /// A backward inside autocast: the 16-bit copies of the weights live until the context ends, which is after it.
 [[nodiscard]] Step with_autocast_until_end(Step step);
+
+/// Of a row of the benchmark's table: the step as that script ran it.
+[[nodiscard]] inline Step as_timm_benchmark(Step step) {
+  return with_kept_gradients(with_autocast_until_end(std::move(step)));
+}
 
 }  // namespace stoker::accuracy

@@ -19,7 +19,7 @@ constexpr Bytes kMaxTable{256LL << 20};
 constexpr int kBadInput = 3;
 
 struct Options {
-  std::string data, only, python, cache;
+  std::string data, only, python, cache, rows;
   std::int64_t sample = 0;
   std::uint64_t seed = 1;
   int jobs = 2;
@@ -46,13 +46,15 @@ bool is_wanted(const MeasureKind& kind, const std::string& only) {
   });
 }
 
-Result<std::vector<std::pair<const MeasureKind*, Table>>> tables_of(const Options& options, ReportContext& context) {
+Result<std::vector<std::pair<const MeasureKind*, Table>>> tables_of(const Options& options,
+                                                                    ReportContext& context) {
   std::vector<std::pair<const MeasureKind*, Table>> found;
   for (const MeasureKind& kind : measure_kinds()) {
     if (!is_wanted(kind, options.only)) continue;
     const auto path = std::filesystem::path(options.data) / kind.table;
     if (!std::filesystem::exists(path)) {
-      context.skipped.push_back(std::string(kind.group) + "/" + std::string(kind.name) + ": there is no " + path.string());
+      context.skipped.push_back(std::string(kind.group) + "/" + std::string(kind.name) +
+                                ": there is no " + path.string());
       std::fprintf(stderr, "skipped %s\n", context.skipped.back().c_str());
       continue;
     }
@@ -65,17 +67,37 @@ Result<std::vector<std::pair<const MeasureKind*, Table>>> tables_of(const Option
   return found;
 }
 
+/// Parameter counts of models, from whichever tables state them, whether they are measured against or not.
+Status read_parameters(const Options& options, Bench& bench) {
+  std::set<std::string_view> seen;
+  for (const MeasureKind& kind : measure_kinds()) {
+    const auto path = std::filesystem::path(options.data) / kind.table;
+    if (!seen.insert(kind.table).second || !std::filesystem::exists(path)) continue;
+    const auto text = read_file(path, kMaxTable);
+    if (!text) return tl::unexpected(text.error());
+    const auto table = parse_csv(*text, path.string());
+    if (!table) return tl::unexpected(table.error());
+    for (const CsvRow& row : *table) {
+      if (const double millions = number(row, "param_count_m"); millions > 0)
+        bench.parameters[std::string(row["model"])] = millions;
+    }
+  }
+  return {};
+}
+
 int run(const Options& options) {
   ReportContext context{{}, today(), options.sample, options.seed, {}};
   auto knowledge = load_knowledge();
   if (!knowledge) return complain(knowledge.error());
   auto gpus = GpuCatalogue::load();
   if (!gpus) return complain(gpus.error());
-  const std::filesystem::path cache = options.cache.empty() ? cache_folder() / "accuracy" : std::filesystem::path(options.cache);
+  const std::filesystem::path cache =
+      options.cache.empty() ? cache_folder() / "accuracy" : std::filesystem::path(options.cache);
   auto captures = CaptureStore::open(cache, options.python, options.jobs);
   if (!captures) return complain(captures.error());
   context.versions = captures->versions();
-  Bench bench{options.data, options.sample, options.seed, std::move(*captures), std::move(*knowledge), std::move(*gpus)};
+  Bench bench{options.data,         options.sample,        options.seed,
+              std::move(*captures), std::move(*knowledge), std::move(*gpus)};
 
   auto tables = tables_of(options, context);
   if (!tables) return complain(tables.error());
@@ -83,12 +105,19 @@ int run(const Options& options) {
   for (const auto& [kind, table] : *tables) {
     for (CaptureRequest& request : kind->wanted(bench, table)) wanted.insert(std::move(request));
   }
-  if (auto status = bench.captures.prepare({wanted.begin(), wanted.end()}); !status) return complain(status.error());
+  if (auto status = bench.captures.prepare({wanted.begin(), wanted.end()}); !status)
+    return complain(status.error());
 
+  if (auto status = read_parameters(options, bench); !status) return complain(status.error());
   std::vector<Measure> measures;
   for (const auto& [kind, table] : *tables) {
-    std::fprintf(stderr, "measuring %s/%s\n", std::string(kind->group).c_str(), std::string(kind->name).c_str());
+    std::fprintf(stderr, "measuring %s/%s\n", std::string(kind->group).c_str(),
+                 std::string(kind->name).c_str());
     for (Measure& measure : kind->run(bench, table)) measures.push_back(std::move(measure));
+  }
+  if (!options.rows.empty()) {
+    if (auto status = write_file(options.rows, rows_as_csv(measures)); !status)
+      return complain(status.error());
   }
   const std::string text = options.json ? as_json(measures, context) : as_text(measures, context);
   std::fwrite(text.data(), 1, text.size(), stdout);
@@ -101,13 +130,24 @@ int run(const Options& options) {
 int main(int argc, char** argv) {
   stoker::accuracy::Options options;
   CLI::App app("Compares stoker's forecasts with measured rows.", "stoker-accuracy");
-  app.add_option("--data", options.data, "folder with the tables")->required()->check(CLI::ExistingDirectory);
-  app.add_option("--only", options.only, "memory, time, input, or one measure (memory/timm-a100); comma-separated");
-  app.add_option("--sample", options.sample, "models of each table, chosen by hash of name and seed (default: all)")->check(CLI::NonNegativeNumber);
+  app.add_option("--data", options.data, "folder with the tables")
+      ->required()
+      ->check(CLI::ExistingDirectory);
+  app.add_option("--only", options.only,
+                 "memory, time, input, or one measure (memory/timm-a100); comma-separated");
+  app.add_option("--sample", options.sample,
+                 "models of each table, chosen by hash of name and seed (default: all)")
+      ->check(CLI::NonNegativeNumber);
   app.add_option("--seed", options.seed, "of the sample")->capture_default_str();
-  app.add_option("--python", options.python, "interpreter with torch, timm, torchvision; without it only what is cached is served");
-  app.add_option("--cache", options.cache, "folder for captured steps (default: accuracy in stoker's cache)");
-  app.add_option("--jobs", options.jobs, "captures at a time")->capture_default_str()->check(CLI::Range(1, 256));
+  app.add_option(
+      "--python", options.python,
+      "interpreter with torch, timm, torchvision; without it only what is cached is served");
+  app.add_option("--cache", options.cache,
+                 "folder for captured steps (default: accuracy in stoker's cache)");
+  app.add_option("--jobs", options.jobs, "captures at a time")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 256));
+  app.add_option("--rows", options.rows, "file for all rows with truth, forecast and band (CSV)");
   app.add_flag("--json", options.json);
   try {
     app.parse(argc, argv);

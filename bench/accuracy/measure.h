@@ -25,16 +25,16 @@ struct Unserved {
 
 /// One line of the report.
 struct Measure {
-  std::string name;   ///< "memory/timm-a100"
-  std::string what;   ///< what is compared, under which conditions
-  Score score;        ///< with what ships; rows = 0 where `shares` say it all
+  std::string name;  ///< "memory/timm-a100"
+  std::string what;  ///< what is compared, under which conditions
+  Score score;       ///< with what ships; rows = 0 where `shares` say it all
   std::optional<Rival> rival;
   /// Constants fitted on one half of the model families and scored on the other, both ways, pooled.
   std::optional<Score> cross_fitted;
   /// Shares of rows in percent, by name ("exact", "fits_wrongly"), and other named figures.
   std::vector<std::pair<std::string, double>> shares;
   std::vector<std::string> notes;
-  std::vector<Pair> pairs;          ///< rows behind `score`
+  std::vector<Pair> pairs;  ///< rows behind `score`
   std::vector<Unserved> unserved;
 };
 

@@ -6,6 +6,8 @@
 
 #include "base/result.h"
 #include "bench.h"
+#include "lower/job.h"
+#include "timing/step_time.h"
 
 namespace stoker::accuracy {
 
@@ -15,8 +17,29 @@ std::vector<Measure> run_timm_a100(Bench& bench, const Table& table);
 std::vector<CaptureRequest> wanted_timm_maxbatch(const Bench& bench, const Table& table);
 std::vector<Measure> run_timm_maxbatch(Bench& bench, const Table& table);
 
+std::vector<CaptureRequest> wanted_xmem(const Bench& bench, const Table& table);
+std::vector<Measure> run_xmem(Bench& bench, const Table& table);
+
+/// The capture that a row of timm's benchmark needs: the script ran under PyTorch 1.12, without fused attention.
+[[nodiscard]] CaptureRequest timm_benchmark_request(const CsvRow& row);
+std::vector<Measure> run_timm_time(Bench& bench, const Table& table);
+
+std::vector<CaptureRequest> wanted_neusight(const Bench& bench, const Table& table);
+std::vector<Measure> run_neusight(Bench& bench, const Table& table);
+
+std::vector<CaptureRequest> wanted_scaling(const Bench& bench, const Table& table);
+std::vector<Measure> run_scaling(Bench& bench, const Table& table);
+
+std::vector<CaptureRequest> wanted_lambda(const Bench& bench, const Table& table);
+std::vector<Measure> run_lambda(Bench& bench, const Table& table);
+
+/// Step time by the forecast's own road.
+[[nodiscard]] Result<StepTime> time_of(const Bench& bench, const Step& step, const Job& job,
+                                       const Machine& machine);
+
 /// The measures, or one without rows that says why there are none.
-[[nodiscard]] inline std::vector<Measure> or_note(Result<std::vector<Measure>> result, std::string name) {
+[[nodiscard]] inline std::vector<Measure> or_note(Result<std::vector<Measure>> result,
+                                                  std::string name) {
   if (result) return std::move(*result);
   Measure failed;
   failed.name = std::move(name);

@@ -20,7 +20,9 @@ constexpr std::string_view kGpu = "A100-SXM4-40GB";  // DGX Station A100
 constexpr double kBaselineFactor = 1.14;
 constexpr double kBaselineMiB = 1850;
 
-CaptureRequest request_for(const CsvRow& row) { return {"timm:" + std::string(row["model"]), "fp32", {}, {}}; }
+CaptureRequest request_for(const CsvRow& row) {
+  return {"timm:" + std::string(row["model"]), "fp32", {}, {}};
+}
 
 /// Errors of a column (or a function of columns) on the same rows.
 template <class Predict>
@@ -28,7 +30,8 @@ Rival rival_of(const std::string& name, const std::vector<const CsvRow*>& rows, 
   std::vector<Pair> pairs;
   for (const CsvRow* row : rows) {
     const double value = predict(*row);
-    if (std::isfinite(value)) pairs.push_back({"", "", number(*row, "max_gpu_memory_mib"), value, {}});
+    if (std::isfinite(value))
+      pairs.push_back({"", "", number(*row, "max_gpu_memory_mib"), value, {}});
   }
   const Score s = score(pairs);
   return {name, s.rows, s.mape, s.mdape, s.p90};
@@ -74,7 +77,8 @@ std::map<std::string, double> largest_that_ran(const std::vector<const CsvRow*>&
 
 class TimmA100 {
  public:
-  TimmA100(Bench& bench, const Table& table) : bench_(bench), rows_(sampled(bench, table)), ran_(largest_that_ran(rows_)) {
+  TimmA100(Bench& bench, const Table& table)
+      : bench_(bench), rows_(sampled(bench, table)), ran_(largest_that_ran(rows_)) {
     measure_.name = "memory/timm-a100";
     measure_.what = "device peak, fp32 training with timm's train.py, A100 40 GB";
   }
@@ -94,16 +98,22 @@ class TimmA100 {
     const std::string label = model + " batch " + std::string(row["batch_size"]);
     const auto step = bench_.captures.get(request_for(row));
     if (!step) return measure_.unserved.push_back({label, step.error().text()});
+    const auto known = bench_.parameters.find(model);
+    const double millions = known == bench_.parameters.end() ? std::nan("") : known->second;
+    if (auto same = check_parameters(**step, millions); !same)
+      return measure_.unserved.push_back({label, same.error().text()});
     Job job = timm_train_job();
     job.batch = static_cast<std::int64_t>(number(row, "batch_size"));
     auto program = lower(**step, job, machine_);
     if (!program) return measure_.unserved.push_back({label, program.error().text()});
     use_prefetching_loader(*program);
-    const MemoryForecast forecast = forecast_memory(*program, machine_, {}, bench_.knowledge, memory_error_case(*program, job));
+    const MemoryForecast forecast =
+        forecast_memory(*program, machine_, {}, bench_.knowledge, memory_error_case(*program, job));
     if (row["status"] == "ok") {
       const Figure& peak = forecast.device_peak;
       const Band band{1 - peak.low / peak.value, peak.high / peak.value - 1};
-      measure_.pairs.push_back({family_of(model), label, number(row, "max_gpu_memory_mib"), peak.value / kMiBytes, band});
+      measure_.pairs.push_back({family_of(model), label, number(row, "max_gpu_memory_mib"),
+                                peak.value / kMiBytes, band});
       scored_.push_back(&row);
       outside_ = static_cast<double>(outside_bytes(*program).count()) / kMiBytes;
     }
@@ -122,11 +132,14 @@ class TimmA100 {
   void finish() {
     measure_.score = score(measure_.pairs);
     const auto fake = [](const CsvRow& row) {
-      return std::max({number(row, "faketensor_after_forward_mib"), number(row, "faketensor_after_backward_mib"),
+      return std::max({number(row, "faketensor_after_forward_mib"),
+                       number(row, "faketensor_after_backward_mib"),
                        number(row, "faketensor_final_mib")});
     };
     const Rival plain = rival_of("fake-tensor sum", scored_, fake);
-    const Rival line = rival_of("1.14 x fake-tensor sum + 1850 MiB", scored_, [&](const CsvRow& row) { return kBaselineFactor * fake(row) + kBaselineMiB; });
+    const Rival line =
+        rival_of("1.14 x fake-tensor sum + 1850 MiB", scored_,
+                 [&](const CsvRow& row) { return kBaselineFactor * fake(row) + kBaselineMiB; });
     measure_.rival = line.mdape < plain.mdape ? line : plain;
     measure_.shares.emplace_back("fake_tensor_mdape", plain.mdape);
     cross();
@@ -135,8 +148,10 @@ class TimmA100 {
   void cross() {
     std::vector<Pair> bare = measure_.pairs;
     for (Pair& p : bare) p.predicted -= outside_;
-    const auto offsets = cross_fit(bare, fitted_offset, [](Pair p, double offset) { return p.predicted += offset, p; });
-    const auto banded = cross_fit(offsets, band_of, [](Pair p, const std::optional<Band>& band) { return p.band = band, p; });
+    const auto offsets = cross_fit(bare, fitted_offset,
+                                   [](Pair p, double offset) { return p.predicted += offset, p; });
+    const auto banded = cross_fit(
+        offsets, band_of, [](Pair p, const std::optional<Band>& band) { return p.band = band, p; });
     measure_.cross_fitted = score(banded);
     measure_.shares.emplace_back("fitted_context_mib", bare.empty() ? 0 : fitted_offset(bare));
     measure_.shares.emplace_back("shipped_context_mib", outside_);
@@ -172,6 +187,8 @@ std::vector<CaptureRequest> wanted_timm_a100(const Bench& bench, const Table& ta
   return requests;
 }
 
-std::vector<Measure> run_timm_a100(Bench& bench, const Table& table) { return or_note(TimmA100(bench, table).run(), "memory/timm-a100"); }
+std::vector<Measure> run_timm_a100(Bench& bench, const Table& table) {
+  return or_note(TimmA100(bench, table).run(), "memory/timm-a100");
+}
 
 }  // namespace stoker::accuracy

@@ -17,7 +17,8 @@ namespace stoker::accuracy {
 namespace {
 
 /// timm/utils/decay_batch.py from 512 downwards: what benchmark.py tries after each failure; 0 is "none ran".
-constexpr std::array<std::int64_t, 19> kTried{512, 384, 256, 192, 128, 96, 64, 48, 32, 24, 16, 12, 8, 6, 4, 3, 2, 1, 0};
+constexpr std::array<std::int64_t, 19> kTried{512, 384, 256, 192, 128, 96, 64, 48, 32, 24,
+                                              16,  12,  8,   6,   4,   3,  2,  1,  0};
 /// Contexts that cross-fitting chooses from.
 constexpr std::int64_t kContextFirstMiB = 600, kContextLastMiB = 3000, kContextStepMiB = 100;
 constexpr std::size_t kContexts = (kContextLastMiB - kContextFirstMiB) / kContextStepMiB + 1;
@@ -27,22 +28,19 @@ std::size_t place_of(double batch) {
   return static_cast<std::size_t>(it - kTried.begin());
 }
 
-CaptureRequest request_for(const CsvRow& row) {
-  return {"timm:" + std::string(row["model"]), "amp-fp16", static_cast<std::int64_t>(number(row, "img_size")), {}};
-}
-
 /// What one row says and what is predicted for it: places in kTried.
 struct Answer {
   std::string family, label, layout;
   std::size_t truth = 0;
-  std::size_t shipped = 0, safe = 0;         ///< with the context that ships
-  std::array<std::size_t, kContexts> at{};   ///< by context
+  std::size_t shipped = 0, safe = 0;        ///< with the context that ships
+  std::array<std::size_t, kContexts> at{};  ///< by context
 };
 
 /// Programs of one job at the tried batches, made when needed.
 class Ladder {
  public:
-  Ladder(const Step& step, const Job& job, const Machine& machine) : step_(step), job_(job), machine_(machine) {}
+  Ladder(const Step& step, const Job& job, const Machine& machine)
+      : step_(step), job_(job), machine_(machine) {}
 
   [[nodiscard]] bool fits(std::size_t place, Bytes capacity) {
     if (kTried[place] == 0) return true;
@@ -122,10 +120,14 @@ class TimmMaxBatch {
     if (!gpu) return tl::unexpected(gpu.error());
     machine.gpu = *gpu;
     const std::size_t truth = place_of(number(row, "batch_fits"));
-    if (truth >= kTried.size() - 1) return measure_.unserved.push_back({label, "its batch is none of those tried"}), Status{};
-    const auto captured = bench_.captures.get(request_for(row));
+    if (truth >= kTried.size() - 1)
+      return measure_.unserved.push_back({label, "its batch is none of those tried"}), Status{};
+    const auto captured = bench_.captures.get(timm_benchmark_request(row));
     if (!captured) return measure_.unserved.push_back({label, captured.error().text()}), Status{};
-    const Step step = with_kept_gradients(with_autocast_until_end(**captured));
+    if (auto same = check_parameters(**captured, number(row, "param_count_m")); !same) {
+      return measure_.unserved.push_back({label, same.error().text()}), Status{};
+    }
+    const Step step = as_timm_benchmark(**captured);
     answer(row, step, machine, {family_of(model), label, layout, truth, 0, 0, {}});
     return {};
   }
@@ -135,16 +137,19 @@ class TimmMaxBatch {
     Ladder ladder(step, job, machine);
     const Bytes usable = machine.gpu.usable_memory;
     const Program* smallest = ladder.at(kTried.size() - 2);
-    if (smallest == nullptr) return measure_.unserved.push_back({a.label, "cannot be lowered at batch 1"});
+    if (smallest == nullptr)
+      return measure_.unserved.push_back({a.label, "cannot be lowered at batch 1"});
     const Bytes outside = outside_bytes(*smallest);
     shipped_context_ = mebibytes(outside);
     a.shipped = ladder.first_fitting(0, usable - outside);
     const Band band = bench_.knowledge.memory_case(memory_error_case(*smallest, job)).band;
-    const auto lowered = static_cast<std::int64_t>(static_cast<double>(usable.count()) / (1 + band.above));
+    const auto lowered =
+        static_cast<std::int64_t>(static_cast<double>(usable.count()) / (1 + band.above));
     a.safe = ladder.first_fitting(a.shipped, Bytes(lowered) - outside);
     std::size_t place = 0;
     for (std::size_t c = 0; c < kContexts; ++c) {
-      const Bytes context((kContextFirstMiB + static_cast<std::int64_t>(c) * kContextStepMiB) << 20);
+      const Bytes context((kContextFirstMiB + static_cast<std::int64_t>(c) * kContextStepMiB)
+                          << 20);
       a.at[c] = place = ladder.first_fitting(place, usable - context);
     }
     answers_.push_back(std::move(a));
@@ -152,7 +157,11 @@ class TimmMaxBatch {
 
   void finish() {
     for (const Answer& a : answers_) {
-      measure_.pairs.push_back({a.family, a.label, static_cast<double>(kTried[a.truth]), static_cast<double>(kTried[a.shipped]), {}});
+      measure_.pairs.push_back({a.family,
+                                a.label,
+                                static_cast<double>(kTried[a.truth]),
+                                static_cast<double>(kTried[a.shipped]),
+                                {}});
     }
     measure_.score = score(measure_.pairs);
     report("", "", [](const Answer& a) { return a.shipped; });
@@ -160,7 +169,8 @@ class TimmMaxBatch {
     const auto crossed = [&](const Answer& a) { return a.at[context_of(1 - half_of(a.family))]; };
     contexts_ = {best_context(0), best_context(1), best_context(-1)};
     report("cross_fitted_", "", crossed);
-    for (const std::string layout : {"nchw", "nhwc"}) report("cross_fitted_" + layout + "_", layout, crossed);
+    for (const std::string layout : {"nchw", "nhwc"})
+      report("cross_fitted_" + layout + "_", layout, crossed);
     measure_.shares.emplace_back("shipped_context_mib", shipped_context_);
     measure_.shares.emplace_back("fitted_context_mib", context_mib(contexts_[2]));
   }
@@ -175,7 +185,8 @@ class TimmMaxBatch {
     std::array<double, kContexts> exact{};
     for (const Answer& a : answers_) {
       if (half >= 0 && half_of(a.family) != half) continue;
-      for (std::size_t c = 0; c < kContexts; ++c) exact[c] += static_cast<double>(a.at[c] == a.truth);
+      for (std::size_t c = 0; c < kContexts; ++c)
+        exact[c] += static_cast<double>(a.at[c] == a.truth);
     }
     const double best = *std::max_element(exact.begin(), exact.end());
     std::vector<std::size_t> among;
@@ -221,7 +232,7 @@ class TimmMaxBatch {
 
 std::vector<CaptureRequest> wanted_timm_maxbatch(const Bench& bench, const Table& table) {
   std::vector<CaptureRequest> requests;
-  for (const CsvRow* row : sampled(bench, table)) requests.push_back(request_for(*row));
+  for (const CsvRow* row : sampled(bench, table)) requests.push_back(timm_benchmark_request(*row));
   return requests;
 }
 

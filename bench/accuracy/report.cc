@@ -45,7 +45,11 @@ Json json_of(const Measure& m) {
   j["what"] = m.what;
   add(j, m.score);
   if (m.rival) {
-    j["rival"] = {{"name", m.rival->name}, {"rows", m.rival->rows}, {"mape", m.rival->mape}, {"mdape", m.rival->mdape}, {"p90", m.rival->p90}};
+    j["rival"] = {{"name", m.rival->name},
+                  {"rows", m.rival->rows},
+                  {"mape", m.rival->mape},
+                  {"mdape", m.rival->mdape},
+                  {"p90", m.rival->p90}};
   } else {
     j["rival"] = nullptr;
   }
@@ -54,16 +58,22 @@ Json json_of(const Measure& m) {
   j["notes"] = m.notes;
   j["off_by_more_than_10_percent"] = Json::array();
   for (const Pair& p : worst(m)) {
-    j["off_by_more_than_10_percent"].push_back({{"row", p.label}, {"truth", p.truth}, {"predicted", p.predicted}});
+    j["off_by_more_than_10_percent"].push_back(
+        {{"row", p.label}, {"truth", p.truth}, {"predicted", p.predicted}});
   }
   j["unserved"] = Json::array();
-  for (const Unserved& u : m.unserved) j["unserved"].push_back({{"row", u.row}, {"reason", u.reason}});
+  for (const Unserved& u : m.unserved)
+    j["unserved"].push_back({{"row", u.row}, {"reason", u.reason}});
   return j;
 }
 
 std::string line_of(const Score& s) {
-  std::string text = fmt::format("{:>5} rows  MAPE {:5.2f}  MdAPE {:5.2f}  p90 {:5.1f}  bias {:+5.1f}", s.rows, s.mape, s.mdape, s.p90, s.bias);
-  if (s.coverage) text += fmt::format("  band holds {:4.1f}, width {:4.1f}, interval score {:4.1f}", *s.coverage, *s.width, *s.interval_score);
+  std::string text =
+      fmt::format("{:>5} rows  MAPE {:5.2f}  MdAPE {:5.2f}  p90 {:5.1f}  bias {:+5.1f}", s.rows,
+                  s.mape, s.mdape, s.p90, s.bias);
+  if (s.coverage)
+    text += fmt::format("  band holds {:4.1f}, width {:4.1f}, interval score {:4.1f}", *s.coverage,
+                        *s.width, *s.interval_score);
   return text;
 }
 
@@ -75,30 +85,53 @@ void add_unserved(std::string& text, const Measure& m) {
     if (count++ == 0) row = u.row;
   }
   text += fmt::format("    {} rows could not be served:\n", m.unserved.size());
-  for (const auto& [reason, where] : reasons) text += fmt::format("      {:>4} x {} (first: {})\n", where.first, reason, where.second);
+  for (const auto& [reason, where] : reasons)
+    text += fmt::format("      {:>4} x {} (first: {})\n", where.first, reason, where.second);
 }
 
 }  // namespace
 
 std::string as_text(const std::vector<Measure>& measures, const ReportContext& context) {
-  std::string text = fmt::format("{}; captured with {}", context.date, context.versions.empty() ? "what the cache holds" : context.versions);
-  if (context.sample > 0) text += fmt::format("; {} models of each table, seed {}", context.sample, context.seed);
+  std::string text =
+      fmt::format("{}; captured with {}", context.date,
+                  context.versions.empty() ? "what the cache holds" : context.versions);
+  if (context.sample > 0)
+    text += fmt::format("; {} models of each table, seed {}", context.sample, context.seed);
   text += "; percent\n";
   for (const std::string& s : context.skipped) text += fmt::format("skipped: {}\n", s);
   for (const Measure& m : measures) {
     text += fmt::format("\n{:<32} {}\n", m.name, line_of(m.score));
     text += fmt::format("    {}\n", m.what);
-    if (m.cross_fitted) text += fmt::format("    cross-fitted by family   {}\n", line_of(*m.cross_fitted));
-    if (m.rival) text += fmt::format("    rival: {} on {} rows: MAPE {:.2f}  MdAPE {:.2f}  p90 {:.1f}\n", m.rival->name, m.rival->rows, m.rival->mape, m.rival->mdape, m.rival->p90);
+    if (m.cross_fitted)
+      text += fmt::format("    cross-fitted by family   {}\n", line_of(*m.cross_fitted));
+    if (m.rival)
+      text +=
+          fmt::format("    rival: {} on {} rows: MAPE {:.2f}  MdAPE {:.2f}  p90 {:.1f}\n",
+                      m.rival->name, m.rival->rows, m.rival->mape, m.rival->mdape, m.rival->p90);
     for (const auto& [name, value] : m.shares) text += fmt::format("    {} {:.1f}\n", name, value);
     for (const std::string& note : m.notes) text += fmt::format("    note: {}\n", note);
     const auto off = worst(m);
     if (!off.empty()) text += fmt::format("    {} rows are off by more than 10 %\n", off.size());
     for (std::size_t i = 0; i < std::min(off.size(), kListedRows); ++i) {
-      text += fmt::format("      {:+6.1f}  {} (truth {:.0f}, predicted {:.0f})\n", 100 * relative_error(off[i]), off[i].label, off[i].truth, off[i].predicted);
+      text +=
+          fmt::format("      {:+6.1f}  {} (truth {:.0f}, predicted {:.0f})\n",
+                      100 * relative_error(off[i]), off[i].label, off[i].truth, off[i].predicted);
     }
     if (off.size() > kListedRows) text += "      ... (all of them in --json)\n";
     add_unserved(text, m);
+  }
+  return text;
+}
+
+std::string rows_as_csv(const std::vector<Measure>& measures) {
+  std::string text = "measure,row,truth,predicted,low,high\n";
+  for (const Measure& m : measures) {
+    for (const Pair& p : m.pairs) {
+      const Band band = p.band.value_or(Band{});
+      text +=
+          fmt::format("{},{},{:.6g},{:.6g},{:.6g},{:.6g}\n", m.name, p.label, p.truth, p.predicted,
+                      p.predicted * (1 - band.below), p.predicted * (1 + band.above));
+    }
   }
   return text;
 }

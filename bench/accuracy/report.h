@@ -17,9 +17,14 @@ struct ReportContext {
 };
 
 /// One line a measure, what stood out below it.
-[[nodiscard]] std::string as_text(const std::vector<Measure>& measures, const ReportContext& context);
+[[nodiscard]] std::string as_text(const std::vector<Measure>& measures,
+                                  const ReportContext& context);
 
 /// {"measures": [{"name", "rows", "mape", "mdape", "p90", "coverage", "width", "rival": {...}, ...}]}; percent.
-[[nodiscard]] std::string as_json(const std::vector<Measure>& measures, const ReportContext& context);
+[[nodiscard]] std::string as_json(const std::vector<Measure>& measures,
+                                  const ReportContext& context);
+
+/// Every pair behind the scores, as a table: measure,row,truth,predicted,low,high.
+[[nodiscard]] std::string rows_as_csv(const std::vector<Measure>& measures);
 
 }  // namespace stoker::accuracy

@@ -77,7 +77,8 @@ std::optional<Band> band_of(const std::vector<Pair>& pairs) {
 
 std::uint64_t hash_of(std::string_view text, std::uint64_t seed) {
   std::uint64_t h = 0xcbf29ce484222325u;  // FNV-1a of "seed:text"
-  for (const char c : std::to_string(seed) + ":" + std::string(text)) h = (h ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
+  for (const char c : std::to_string(seed) + ":" + std::string(text))
+    h = (h ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
   h = (h ^ (h >> 30)) * 0xbf58476d1ce4e5b9u;  // finaliser of splitmix64
   h = (h ^ (h >> 27)) * 0x94d049bb133111ebu;
   return h ^ (h >> 31);

@@ -12,9 +12,10 @@ namespace stoker::accuracy {
 
 /// A measured figure beside what was said of it, in any one unit.
 struct Pair {
-  std::string group;     ///< rows of one group (model family) are fitted or scored together, never both
-  std::string label;     ///< names the row in lists: "resnet50 batch 32"
-  double truth = 0;      ///< > 0
+  std::string
+      group;  ///< rows of one group (model family) are fitted or scored together, never both
+  std::string label;  ///< names the row in lists: "resnet50 batch 32"
+  double truth = 0;   ///< > 0
   double predicted = 0;
   std::optional<Band> band;  ///< 90 %, relative to `predicted`
 };
@@ -25,11 +26,12 @@ struct Score {
   double mape = 0;   ///< mean of |predicted - truth| / truth
   double mdape = 0;  ///< median of the same
   double p90 = 0;
-  double bias = 0;   ///< median of (predicted - truth) / truth
+  double bias = 0;  ///< median of (predicted - truth) / truth
   /// Of the pairs with a band; absent when none has one.
-  std::optional<double> coverage;        ///< share of truths within
-  std::optional<double> width;           ///< mean of (high - low) / truth
-  std::optional<double> interval_score;  ///< width plus 2 / 0.1 times what lies outside (Gneiting, Raftery 2007)
+  std::optional<double> coverage;  ///< share of truths within
+  std::optional<double> width;     ///< mean of (high - low) / truth
+  std::optional<double>
+      interval_score;  ///< width plus 2 / 0.1 times what lies outside (Gneiting, Raftery 2007)
 };
 
 [[nodiscard]] Score score(const std::vector<Pair>& pairs);

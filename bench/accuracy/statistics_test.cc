@@ -6,7 +6,8 @@ namespace stoker::accuracy {
 namespace {
 
 TEST(Score, KnownErrors) {
-  const std::vector<Pair> pairs{{"a", "", 100, 110, {}}, {"a", "", 100, 98, {}}, {"b", "", 200, 200, {}}};
+  const std::vector<Pair> pairs{
+      {"a", "", 100, 110, {}}, {"a", "", 100, 98, {}}, {"b", "", 200, 200, {}}};
   const Score s = score(pairs);
   EXPECT_EQ(s.rows, 3);
   EXPECT_NEAR(s.mape, 4, 1e-9);
@@ -27,7 +28,8 @@ TEST(Score, BandsAreJudgedByCoverageAndWidthTogether) {
 
 TEST(BandOf, HoldsNineInTen) {
   std::vector<Pair> pairs;
-  for (int i = 0; i <= 100; ++i) pairs.push_back({"a", "", 100.0 + i - 40, 100, {}});  // errors -0.40 .. 0.60
+  for (int i = 0; i <= 100; ++i)
+    pairs.push_back({"a", "", 100.0 + i - 40, 100, {}});  // errors -0.40 .. 0.60
   const Band band = band_of(pairs).value();
   EXPECT_NEAR(band.below, 0.36, 1e-9);
   EXPECT_NEAR(band.above, 0.56, 1e-9);

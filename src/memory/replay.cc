@@ -95,6 +95,9 @@ class Replayer {
           case InstructionKind::kFreePrevious:
             free_previous(instruction.value, iteration);
             break;
+          case InstructionKind::kEmptyCache:
+            allocator_.empty_cache();
+            break;
           case InstructionKind::kLaunch:
           case InstructionKind::kSynchronize:
           case InstructionKind::kBucketReady:

@@ -116,6 +116,19 @@ TEST(Replay, GradientsSetToNoneAreThoseOfTheIterationBefore) {
   EXPECT_EQ(outcome.reserved_peak, 30_MiB);
 }
 
+TEST(Replay, AnEmptiedCacheIsNotThereForTheNextBuffer) {
+  ProgramBuilder b;
+  const auto small = b.buffer(12_MiB), large = b.buffer(32_MiB);
+  b.allocate(small);
+  b.free(small);
+  b.program.iteration.push_back({InstructionKind::kEmptyCache, When::kFirst, 0});
+  b.allocate(large);
+  b.free(large);
+  const MemoryOutcome outcome = replay(b.program);
+  EXPECT_EQ(outcome.iterations[0].reserved_peak, 32_MiB);  // the 12 MiB were given back before
+  EXPECT_EQ(outcome.device_mallocs, 2);  // later ones fit into the 32 MiB: the cache is not emptied again
+}
+
 TEST(Replay, LaterInstructionsWaitForTheSecondIteration) {
   ProgramBuilder b;
   const auto first = b.buffer(2_MiB), later = b.buffer(4_MiB);

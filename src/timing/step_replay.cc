@@ -61,6 +61,7 @@ class Replay {
         break;
       case InstructionKind::kAllocate:
       case InstructionKind::kFree:
+      case InstructionKind::kEmptyCache:
       case InstructionKind::kFreePrevious: break;  // the allocator's own time is part of a dispatch
     }
   }
