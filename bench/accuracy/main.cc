@@ -19,7 +19,7 @@ constexpr Bytes kMaxTable{256LL << 20};
 constexpr int kBadInput = 3;
 
 struct Options {
-  std::string data, only, python, cache, rows;
+  std::string data, only, python, cache, rows, bands;
   std::int64_t sample = 0;
   std::uint64_t seed = 1;
   int jobs = 2;
@@ -119,6 +119,10 @@ int run(const Options& options) {
     if (auto status = write_file(options.rows, rows_as_csv(measures)); !status)
       return complain(status.error());
   }
+  if (!options.bands.empty()) {
+    if (auto status = write_file(options.bands, memory_bands_as_json(measures, context)); !status)
+      return complain(status.error());
+  }
   const std::string text = options.json ? as_json(measures, context) : as_text(measures, context);
   std::fwrite(text.data(), 1, text.size(), stdout);
   return 0;
@@ -148,6 +152,9 @@ int main(int argc, char** argv) {
       ->capture_default_str()
       ->check(CLI::Range(1, 256));
   app.add_option("--rows", options.rows, "file for all rows with truth, forecast and band (CSV)");
+  app.add_option("--write-bands", options.bands,
+                 "file for the measured error of memory forecasts by kind of job "
+                 "(data/coefficients/memory.json)");
   app.add_flag("--json", options.json);
   try {
     app.parse(argc, argv);

@@ -107,13 +107,13 @@ class TimmA100 {
     auto program = lower(**step, job, machine_);
     if (!program) return measure_.unserved.push_back({label, program.error().text()});
     use_prefetching_loader(*program);
-    const MemoryForecast forecast =
-        forecast_memory(*program, machine_, {}, bench_.knowledge, memory_error_case(*program, job));
+    const std::string kind = memory_error_case(*program, job);
+    const MemoryForecast forecast = forecast_memory(*program, machine_, {}, bench_.knowledge, kind);
     if (row["status"] == "ok") {
       const Figure& peak = forecast.device_peak;
       const Band band{1 - peak.low / peak.value, peak.high / peak.value - 1};
       measure_.pairs.push_back({family_of(model), label, number(row, "max_gpu_memory_mib"),
-                                peak.value / kMiBytes, band});
+                                peak.value / kMiBytes, band, kind});
       scored_.push_back(&row);
       outside_ = static_cast<double>(outside_bytes(*program).count()) / kMiBytes;
     }

@@ -106,12 +106,12 @@ void one(Bench& bench, const CsvRow& row, Measure& measure, std::vector<const Cs
   if (!job) return fail_row(job.error());
   const auto program = lower(**step, *job, machine);
   if (!program) return fail_row(program.error());
-  const MemoryForecast forecast =
-      forecast_memory(*program, machine, {}, bench.knowledge, memory_error_case(*program, *job));
+  const std::string kind = memory_error_case(*program, *job);
+  const MemoryForecast forecast = forecast_memory(*program, machine, {}, bench.knowledge, kind);
   const Figure& peak = forecast.device_peak;
   measure.pairs.push_back({family_of(row["model"]), label, number(row, "ground_nvml_bytes"),
                            peak_on_card(*program, machine, peak.value),
-                           Band{1 - peak.low / peak.value, peak.high / peak.value - 1}});
+                           Band{1 - peak.low / peak.value, peak.high / peak.value - 1}, kind});
   scored.push_back(&row);
 }
 

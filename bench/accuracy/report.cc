@@ -7,6 +7,7 @@
 #include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 
 namespace stoker::accuracy {
 namespace {
@@ -15,6 +16,9 @@ using Json = nlohmann::ordered_json;
 
 constexpr double kListedError = 0.10;  ///< rows that are further off are listed
 constexpr std::size_t kListedRows = 25;
+constexpr std::size_t kRowsForBand = 5;  ///< below that the extremes say nothing
+constexpr std::size_t kRowsToNarrow =
+    40;  ///< below that a band is no narrower than that of all rows
 
 void add(Json& to, const Score& s) {
   to["rows"] = s.rows;
@@ -121,6 +125,43 @@ std::string as_text(const std::vector<Measure>& measures, const ReportContext& c
     add_unserved(text, m);
   }
   return text;
+}
+
+std::string memory_bands_as_json(const std::vector<Measure>& measures,
+                                 const ReportContext& context) {
+  std::map<std::string, std::vector<Pair>> kinds;
+  std::map<std::string, std::set<std::string>> sources;
+  for (const Measure& m : measures) {
+    for (const Pair& p : m.pairs) {
+      if (p.kind.empty()) continue;
+      for (const std::string& kind : {p.kind, std::string("default")}) {
+        kinds[kind].push_back(p);
+        sources[kind].insert(m.name);
+      }
+    }
+  }
+  Json root;
+  root["schema_version"] = 1;
+  root["date"] = context.date;
+  root["captured_with"] = context.versions;
+  root["bands"] = Json::array();
+  for (const auto& [kind, pairs] : kinds) {
+    auto band = band_of(pairs);
+    if (!band || pairs.size() < kRowsForBand) continue;
+    if (pairs.size() < kRowsToNarrow) {
+      const Band all = band_of(kinds["default"]).value_or(*band);
+      band = Band{std::max(band->below, all.below), std::max(band->above, all.above)};
+    }
+    const auto rounded = [](double x) { return std::ceil(x * 1000) / 1000; };
+    const std::string tables = fmt::format("{}", fmt::join(sources[kind], ", "));
+    root["bands"].push_back({{"case", kind},
+                             {"below", rounded(band->below)},
+                             {"above", rounded(band->above)},
+                             {"rows", pairs.size()},
+                             {"basis", fmt::format("{} measured peaks", pairs.size())},
+                             {"tables", tables}});
+  }
+  return root.dump(2) + "\n";
 }
 
 std::string rows_as_csv(const std::vector<Measure>& measures) {

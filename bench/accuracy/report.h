@@ -24,6 +24,11 @@ struct ReportContext {
 [[nodiscard]] std::string as_json(const std::vector<Measure>& measures,
                                   const ReportContext& context);
 
+/// The bands that forecasts of memory ship with: quantiles of truth over forecast by kind of job, and of all
+/// rows together for jobs of which too few rows are known. Measures without kinds add nothing.
+[[nodiscard]] std::string memory_bands_as_json(const std::vector<Measure>& measures,
+                                               const ReportContext& context);
+
 /// Every pair behind the scores, as a table: measure,row,truth,predicted,low,high.
 [[nodiscard]] std::string rows_as_csv(const std::vector<Measure>& measures);
 

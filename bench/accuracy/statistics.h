@@ -18,6 +18,8 @@ struct Pair {
   double truth = 0;   ///< > 0
   double predicted = 0;
   std::optional<Band> band;  ///< 90 %, relative to `predicted`
+  std::string
+      kind{};  ///< which measured errors it belongs to: the forecast's own name for such cases
 };
 
 /// Errors of a set of pairs; percent of the truth.

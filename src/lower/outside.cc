@@ -4,9 +4,9 @@ namespace stoker {
 namespace {
 
 /// CUDA context, kernels and libraries of a training process. It differs by GPU, driver and PyTorch
-/// (docs/memory-model.md): 1,750 MiB is what fitted whole training runs on an A100 under PyTorch
+/// (docs/memory-model.md): 1,720 MiB is what fitted whole training runs on an A100 under PyTorch
 /// 2.x with cuDNN and cuBLAS loaded. gpu.context_memory in a machine file replaces it.
-constexpr Bytes kContextDefault{1750LL << 20};
+constexpr Bytes kContextDefault{1720LL << 20};
 /// Buffers of one NCCL communicator; not visible to PyTorch. An assumption until measured.
 constexpr Bytes kNcclDefault{300LL << 20};
 

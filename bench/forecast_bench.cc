@@ -1,0 +1,121 @@
+// What one forecast costs, from the file on disk to the figures: read, lower, replay, predict the time.
+
+#include <benchmark/benchmark.h>
+
+#include <filesystem>
+#include <string>
+
+#include "base/files.h"
+#include "forecast/forecast.h"
+#include "lower/lower.h"
+#include "machine/gpu_catalogue.h"
+#include "memory/replay.h"
+#include "step/step_reader.h"
+
+namespace stoker {
+namespace {
+
+constexpr std::int64_t kBatch = 32;
+constexpr const char* kGpu = "v100-16gb";
+
+std::filesystem::path zoo_file(const std::string& name) {
+  const auto data = data_folder();
+  return data ? *data / "zoo" / (name + ".fp32.step.gz") : std::filesystem::path();
+}
+
+/// The scenario of a zoo model, or a skipped benchmark that says what is missing.
+struct Subject {
+  Subject(benchmark::State& state, const std::string& name) {
+    auto read = read_step_file(zoo_file(name));
+    auto gpu = find_gpu(kGpu);
+    auto known = load_knowledge();
+    for (const Error* error : {read ? nullptr : &read.error(), gpu ? nullptr : &gpu.error(),
+                               known ? nullptr : &known.error()}) {
+      if (error != nullptr) {
+        state.SkipWithError(error->text().c_str());
+        return;
+      }
+    }
+    step = std::move(*read);
+    knowledge = std::move(*known);
+    scenario.step = &step;
+    scenario.machine.gpu = *gpu;
+    scenario.job.batch = scenario.loader.batch = kBatch;
+    ready = true;
+  }
+
+  Step step;
+  Knowledge knowledge;
+  Scenario scenario;
+  bool ready = false;
+};
+
+void read_step(benchmark::State& state, const std::string& name) {
+  const auto path = zoo_file(name);
+  for (auto _ : state) {
+    auto step = read_step_file(path);
+    if (!step) return state.SkipWithError(step.error().text().c_str());
+    benchmark::DoNotOptimize(step);
+  }
+}
+
+void lower_step(benchmark::State& state, const std::string& name) {
+  Subject subject(state, name);
+  for (auto _ : state) {
+    if (!subject.ready) break;
+    benchmark::DoNotOptimize(lower(subject.step, subject.scenario.job, subject.scenario.machine));
+  }
+}
+
+void replay_memory(benchmark::State& state, const std::string& name) {
+  Subject subject(state, name);
+  if (!subject.ready) return;
+  const auto program = lower(subject.step, subject.scenario.job, subject.scenario.machine);
+  if (!program) return state.SkipWithError(program.error().text().c_str());
+  ReplayOptions options;
+  options.detail = ReplayDetail::kVerdict;
+  for (auto _ : state) benchmark::DoNotOptimize(replay(*program, options));
+  const auto instructions = static_cast<double>(program->iteration.size()) * options.iterations;
+  state.counters["instructions/s"] =
+      benchmark::Counter(instructions, benchmark::Counter::kIsIterationInvariantRate);
+}
+
+void step_time(benchmark::State& state, const std::string& name) {
+  Subject subject(state, name);
+  for (auto _ : state) {
+    if (!subject.ready) break;
+    benchmark::DoNotOptimize(step_time_of(subject.scenario, subject.knowledge));
+  }
+}
+
+void whole_forecast(benchmark::State& state, const std::string& name) {
+  Subject subject(state, name);
+  for (auto _ : state) {
+    if (!subject.ready) break;
+    auto step = read_step_file(zoo_file(name));
+    if (!step) return state.SkipWithError(step.error().text().c_str());
+    Scenario scenario = subject.scenario;
+    scenario.step = &*step;
+    benchmark::DoNotOptimize(forecast(scenario, subject.knowledge));
+  }
+}
+
+void add(const std::string& model) {
+  const auto named = [&](const char* what) { return std::string(what) + "/" + model; };
+  const auto in = benchmark::kMillisecond;
+  benchmark::RegisterBenchmark(named("read").c_str(), read_step, model)->Unit(in);
+  benchmark::RegisterBenchmark(named("lower").c_str(), lower_step, model)->Unit(in);
+  benchmark::RegisterBenchmark(named("replay").c_str(), replay_memory, model)->Unit(in);
+  benchmark::RegisterBenchmark(named("lower+time").c_str(), step_time, model)->Unit(in);
+  benchmark::RegisterBenchmark(named("forecast").c_str(), whole_forecast, model)->Unit(in);
+}
+
+}  // namespace
+}  // namespace stoker
+
+int main(int argc, char** argv) {
+  for (const char* model : {"resnet50", "gpt2"}) stoker::add(model);
+  benchmark::Initialize(&argc, argv);
+  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
+  benchmark::RunSpecifiedBenchmarks();
+}
