@@ -158,7 +158,7 @@ std::string memory_bands_as_json(const std::vector<Measure>& measures,
                              {"below", rounded(band->below)},
                              {"above", rounded(band->above)},
                              {"rows", pairs.size()},
-                             {"basis", fmt::format("{} measured peaks", pairs.size())},
+                             {"basis", fmt::format("error of {} measured peaks", pairs.size())},
                              {"tables", tables}});
   }
   return root.dump(2) + "\n";
