@@ -19,19 +19,17 @@ Figure bytes_figure(Bytes value, Band band, const std::string& basis) {
 
 std::string memory_error_case(const Program& program, const Job& job) {
   double convolution = 0;
-  double attention = 0;
   double total = 0;
+  bool attention = false;
   for (const Kernel& kernel : program.kernels) {
     total += kernel.flops.count();
     if (std::holds_alternative<ConvolutionShape>(kernel.shape)) convolution += kernel.flops.count();
-    if (kernel.kernel_class == KernelClass::kAttention ||
-        kernel.kernel_class == KernelClass::kSoftmax) {
-      attention += kernel.flops.count();
-    }
+    // Attention as one kernel, or as products batched over heads.
+    const auto* product = std::get_if<GemmShape>(&kernel.shape);
+    attention = attention || kernel.kernel_class == KernelClass::kAttention ||
+                (product != nullptr && product->batch > 1);
   }
-  const std::string kind = convolution > 0.5 * total ? "cnn"
-                           : attention > 0           ? "transformer"
-                                                     : "other";
+  const std::string kind = convolution > 0.5 * total ? "cnn" : attention ? "transformer" : "other";
   const bool half = job.precision != Precision::kFp32 && job.precision != Precision::kTf32;
   const std::string profile = job.cudnn == CudnnProfile::kBenchmark ? "benchmark" : "default";
   return kind + (half ? "-amp-" : "-fp32-") + profile;
