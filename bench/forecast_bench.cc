@@ -1,4 +1,5 @@
-// What one forecast costs, from the file on disk to the figures: read, lower, replay, predict the time.
+// What one forecast costs, from the file on disk to the figures (read, lower, replay,
+// predict the time), and what a whole plan costs.
 
 #include <benchmark/benchmark.h>
 
@@ -10,6 +11,7 @@
 #include "lower/lower.h"
 #include "machine/gpu_catalogue.h"
 #include "memory/replay.h"
+#include "plan/plan.h"
 #include "step/step_reader.h"
 
 namespace stoker {
@@ -100,6 +102,21 @@ void whole_forecast(benchmark::State& state, const std::string& name) {
   }
 }
 
+/// The search of `stoker plan`: one to eight GPUs, batches, loaders.
+void whole_plan(benchmark::State& state, const std::string& name) {
+  Subject subject(state, name);
+  if (!subject.ready) return;
+  PlanRequest request;
+  request.choices = {{Precision::kFp32, &subject.step}};
+  request.base = subject.scenario;
+  request.base.machine.host.cores = 32;
+  constexpr Nanos kSampleCost{4e6};
+  request.base.sample = sample_cost_given(kSampleCost, {.bytes_per_sample = Bytes(602'120)},
+                                          subject.knowledge.loader);
+  request.gpu_counts = {1, 2, 3, 4, 5, 6, 7, 8};
+  for (auto _ : state) benchmark::DoNotOptimize(make_plan(request, subject.knowledge));
+}
+
 void add(const std::string& model) {
   const auto named = [&](const char* what) { return std::string(what) + "/" + model; };
   const auto in = benchmark::kMillisecond;
@@ -108,6 +125,7 @@ void add(const std::string& model) {
   benchmark::RegisterBenchmark(named("replay").c_str(), replay_memory, model)->Unit(in);
   benchmark::RegisterBenchmark(named("lower+time").c_str(), step_time, model)->Unit(in);
   benchmark::RegisterBenchmark(named("forecast").c_str(), whole_forecast, model)->Unit(in);
+  benchmark::RegisterBenchmark(named("plan").c_str(), whole_plan, model)->Unit(in);
 }
 
 }  // namespace

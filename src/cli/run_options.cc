@@ -144,7 +144,13 @@ void fill_context(const RunOptions& o, Resolved& r) {
   c.assumed.push_back("host = " + m.host.name + ", " + cores + " cores" +
                       (m.host.is_this_machine ? " (--host)" : ""));
   if (!m.host.assumption.empty()) c.assumed.push_back(m.host.assumption);
-  if (r.probe) c.assumed.push_back("random crop, flip, normalise");
+  if (r.probe) {
+    c.assumed.push_back("random crop, flip, normalise");
+    c.data.merge(r.probe->diagnostics);
+    if (const std::string warning = foreign_load_warning(r.probe->foreign); !warning.empty()) {
+      c.data.add("disturbed_probe", Severity::kWarning, warning);
+    }
+  }
   if (!r.base.sample.known) c.assumed.push_back("input is fast enough (--data, --sample-cost)");
   c.excluded.push_back("validation pass");
   if (r.base.price_per_gpu_hour <= 0) c.excluded.push_back("cost (--price)");

@@ -94,10 +94,12 @@ std::vector<std::int64_t> SettingSearch::batch_ladder(const BatchLimits& limits,
                                                       int gpus) const {
   const std::int64_t low = std::max<std::int64_t>(1, step.dimensions[0].minimum);
   std::int64_t high = limits.low > 0 ? limits.low : limits.value;
-  const std::int64_t ceiling = request_.limits.max_global_batch;
-  if (ceiling > 0)
-    high =
-        std::min(high, ceiling / (static_cast<std::int64_t>(gpus) * request_.base.job.accumulate));
+  const std::int64_t processes = static_cast<std::int64_t>(gpus) * request_.base.job.accumulate;
+  // A step cannot take more samples than the ceiling allows, nor than there are in the data set.
+  for (const std::int64_t most :
+       {request_.limits.max_global_batch, request_.base.dataset_samples}) {
+    if (most > 0) high = std::min(high, most / processes);
+  }
   if (request_.batch) return {*request_.batch};
   std::vector<std::int64_t> ladder;
   // 1, 2, 3, 4, 6, 8, 12, 16 ...: sizes that people use, each a third or a half above the one
@@ -228,7 +230,8 @@ Result<std::optional<Setting>> SettingSearch::best(const PrecisionChoice& choice
   setting.reason.ceiling =
       ceiling > 0 && ceiling / (static_cast<std::int64_t>(gpus) * s.job.accumulate) < limits->low;
   if (ladder.empty()) {
-    why_not_ = "a global batch of at most " + std::to_string(ceiling) +
+    why_not_ = "a global batch of at most " +
+               std::to_string(ceiling > 0 ? ceiling : s.dataset_samples) +
                " leaves less than one sample for each of " + std::to_string(gpus) + " GPUs";
     return std::optional<Setting>{};
   }

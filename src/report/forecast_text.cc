@@ -130,7 +130,7 @@ std::string forecast_text(const Forecast& f, const std::optional<BatchLimits>& l
   text += labelled("Rests on", context.rests_on);
   text += labelled("Assumed", context.assumed);
   text += labelled("Excluded", context.excluded);
-  return text + diagnostics(f.diagnostics);
+  return text + diagnostics(f.diagnostics) + diagnostics(context.data);
 }
 
 std::string explain_text(const Forecast& f, const ReportContext& context) {

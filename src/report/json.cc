@@ -173,7 +173,8 @@ Json envelope(const ReportContext& context) {
           {"dataset_samples", context.dataset_samples},
           {"rests_on", context.rests_on},
           {"assumed", context.assumed},
-          {"excluded", context.excluded}};
+          {"excluded", context.excluded},
+          {"data_diagnostics", diagnostics(context.data)}};
 }
 
 Json plan_object(const Plan& plan) {

@@ -154,7 +154,7 @@ std::string plan_text(const Plan& plan, const ReportContext& context) {
   text += labelled("Rests on", context.rests_on);
   text += labelled("Assumed", context.assumed);
   text += labelled("Excluded", context.excluded);
-  return text + diagnostics(plan.best.forecast.diagnostics);
+  return text + diagnostics(plan.best.forecast.diagnostics) + diagnostics(context.data);
 }
 
 std::string comparison_text(const std::vector<std::pair<std::string, Plan>>& plans,
@@ -176,7 +176,8 @@ std::string comparison_text(const std::vector<std::pair<std::string, Plan>>& pla
   return fmt::format("{} on {} kinds of GPU, best {} first\n\n", context.model, plans.size(),
                      name_of(objective)) +
          table(rows, {0, 2, 9}) + "\n" + labelled("Rests on", context.rests_on) +
-         labelled("Assumed", context.assumed) + labelled("Excluded", context.excluded);
+         labelled("Assumed", context.assumed) + labelled("Excluded", context.excluded) +
+         diagnostics(context.data);
 }
 
 }  // namespace stoker

@@ -13,8 +13,8 @@ std::string probe_text(const Probe& probe, const LoaderProfile& profile) {
   const DatasetFacts& d = probe.dataset;
   const SampleCost cost = sample_cost_from_probe(probe, profile);
   std::string text = fmt::format(
-      "{}: {}{} pictures, {}, mean {} and {:.2f} MP\n\n", d.name, d.files_exact ? "" : "at least ",
-      with_commas(d.files), human_bytes(d.total_bytes),
+      "{}: {}{} picture{}, {}, mean {} and {:.2f} MP\n\n", d.name, d.files_exact ? "" : "at least ",
+      with_commas(d.files), d.files == 1 ? "" : "s", human_bytes(d.total_bytes),
       human_bytes(Bytes(static_cast<std::int64_t>(d.mean_bytes))), d.mean_pixels * 1e-6);
   const double one = 1e9 / cost.mean_cpu().count();
   text += fmt::format(
@@ -34,8 +34,11 @@ std::string probe_text(const Probe& probe, const LoaderProfile& profile) {
                   fmt::format("{:.2f}", probe.sample_ms.median),
                   fmt::format("{:.2f}", probe.sample_ms.p95)});
   text += table(rows, {0});
-  text += fmt::format("\nDecoding: {:.1f} ms/MP + {:.1f} ms/MB (R2 {:.2f})\n",
-                      probe.decode.per_megapixel, probe.decode.per_megabyte, probe.decode.r2);
+  constexpr std::size_t kEnoughForAFit = 8;
+  if (probe.samples.size() >= kEnoughForAFit) {
+    text += fmt::format("\nDecoding: {:.1f} ms/MP + {:.1f} ms/MB (R2 {:.2f})\n",
+                        probe.decode.per_megapixel, probe.decode.per_megabyte, probe.decode.r2);
+  }
   text +=
       probe.read.cold_measured
           ? fmt::format(

@@ -24,6 +24,7 @@ struct ReportContext {
   std::int64_t dataset_samples = 0;
   std::vector<std::string> rests_on, assumed, excluded;
   std::string currency = "$";
+  Diagnostics data;  ///< what was odd about the data set, printed after the forecast's own
   /// Module names of the step, for --explain.
   const Step* step = nullptr;
 };
