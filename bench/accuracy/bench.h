@@ -47,12 +47,13 @@ struct MeasureKind {
 /// The rows of a table whose model is in the sample.
 [[nodiscard]] std::vector<const CsvRow*> sampled(const Bench& bench, const Table& table);
 
-/// Refuses a step whose parameters are not those of the model that was measured: libraries redefine names. `millions`
-/// is NaN where the table does not say.
+/// Refuses a step whose parameters are not those of the model that was measured: libraries redefine
+/// names. `millions` is NaN where the table does not say.
 [[nodiscard]] Status check_parameters(const Step& step, double millions);
 
-/// Fits a constant on one half of the groups, applies it to the other, both ways, and gives all pairs back
-/// in their order. `fit(pairs)` returns a constant, `apply(pair, constant)` the changed pair.
+/// Fits a constant on one half of the groups, applies it to the other, both ways, and gives all
+/// pairs back in their order. `fit(pairs)` returns a constant, `apply(pair, constant)` the changed
+/// pair.
 template <class Fit, class Apply>
 std::vector<Pair> cross_fit(const std::vector<Pair>& pairs, Fit&& fit, Apply&& apply) {
   std::vector<Pair> result = pairs;

@@ -15,26 +15,29 @@ namespace stoker::accuracy {
 
 /// A step that a measure needs.
 struct CaptureRequest {
-  /// "timm:resnet50"; a torchvision name may be written as people write it ("ConvNeXtTiny"); a file is below
-  /// bench/accuracy: "hf_models.py:language_model".
+  /// "timm:resnet50"; a torchvision name may be written as people write it ("ConvNeXtTiny"); a file
+  /// is below bench/accuracy: "hf_models.py:language_model".
   std::string spec;
   std::string precision;                         ///< of the capture: "fp32", "amp-fp16"
   std::optional<std::int64_t> image_size{};      ///< absent: the model's own
   std::map<std::string, std::string> options{};  ///< of the model's constructor: name -> JSON value
   std::map<std::string, std::int64_t> fixed{};   ///< dimensions held at one size
   std::string mode = "train";
-  /// False: timm's own attention in separate operators, as before PyTorch 2 (timm.layers.set_fused_attn).
+  /// False: timm's own attention in separate operators, as before PyTorch 2
+  /// (timm.layers.set_fused_attn).
   bool fused_attention = true;
 
   [[nodiscard]] std::string key() const;
   bool operator<(const CaptureRequest& other) const { return key() < other.key(); }
 };
 
-/// Step files made on demand by a Python interpreter and kept in a folder. The file name carries the
-/// request and the versions that made it (PyTorch, the model's library, stoker), so that an update makes new ones.
+/// Step files made on demand by a Python interpreter and kept in a folder. The file name carries
+/// the request and the versions that made it (PyTorch, the model's library, stoker), so that an
+/// update makes new ones.
 class CaptureStore {
  public:
-  /// Asks the interpreter for its versions; an empty interpreter serves what the folder holds of any version.
+  /// Asks the interpreter for its versions; an empty interpreter serves what the folder holds of
+  /// any version.
   [[nodiscard]] static Result<CaptureStore> open(std::filesystem::path folder, std::string python,
                                                  int jobs);
 

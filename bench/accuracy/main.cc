@@ -1,4 +1,5 @@
-// stoker-accuracy: our forecasts beside measured rows. Everything that is said about accuracy comes from here.
+// stoker-accuracy: our forecasts beside measured rows. Everything that is said about accuracy comes
+// from here.
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -67,7 +68,8 @@ Result<std::vector<std::pair<const MeasureKind*, Table>>> tables_of(const Option
   return found;
 }
 
-/// Parameter counts of models, from whichever tables state them, whether they are measured against or not.
+/// Parameter counts of models, from whichever tables state them, whether they are measured against
+/// or not.
 Status read_parameters(const Options& options, Bench& bench) {
   std::set<std::string_view> seen;
   for (const MeasureKind& kind : measure_kinds()) {

@@ -20,7 +20,8 @@ std::vector<Measure> run_timm_maxbatch(Bench& bench, const Table& table);
 std::vector<CaptureRequest> wanted_xmem(const Bench& bench, const Table& table);
 std::vector<Measure> run_xmem(Bench& bench, const Table& table);
 
-/// The capture that a row of timm's benchmark needs: the script ran under PyTorch 1.12, without fused attention.
+/// The capture that a row of timm's benchmark needs: the script ran under PyTorch 1.12, without
+/// fused attention.
 [[nodiscard]] CaptureRequest timm_benchmark_request(const CsvRow& row);
 std::vector<Measure> run_timm_time(Bench& bench, const Table& table);
 

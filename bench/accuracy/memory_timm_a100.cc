@@ -37,7 +37,8 @@ Rival rival_of(const std::string& name, const std::vector<const CsvRow*>& rows, 
   return {name, s.rows, s.mape, s.mdape, s.p90};
 }
 
-/// The constant that makes the mean absolute relative error least: a weighted median of truth - prediction.
+/// The constant that makes the mean absolute relative error least: a weighted median of truth -
+/// prediction.
 double fitted_offset(const std::vector<Pair>& pairs) {
   std::vector<std::pair<double, double>> gaps;  // gap, weight
   double total = 0;
@@ -64,7 +65,8 @@ struct Verdicts {
   }
 };
 
-/// Largest batch of each model that is known to have run: what failed below it did so for another reason.
+/// Largest batch of each model that is known to have run: what failed below it did so for another
+/// reason.
 std::map<std::string, double> largest_that_ran(const std::vector<const CsvRow*>& rows) {
   std::map<std::string, double> largest;
   for (const CsvRow* row : rows) {
@@ -120,8 +122,9 @@ class TimmA100 {
     add_verdict(row, model, forecast.fits);
   }
 
-  /// Rows whose outcome is certain without looking at any forecast: they ran well below the card's size, or they died
-  /// and no larger batch of the model ran. Close to the card's size nobody knows what happened.
+  /// Rows whose outcome is certain without looking at any forecast: they ran well below the card's
+  /// size, or they died and no larger batch of the model ran. Close to the card's size nobody knows
+  /// what happened.
   void add_verdict(const CsvRow& row, const std::string& model, bool fits) {
     if (row["status"] == "ok") return verdicts_.add(true, fits);
     const bool other_reason = ran_.count(model) > 0 && ran_.at(model) > number(row, "batch_size");

@@ -1,4 +1,5 @@
-// The largest batch that ran of timm's benchmark.py in AMP on an RTX 3090, among the batches that it tries.
+// The largest batch that ran of timm's benchmark.py in AMP on an RTX 3090, among the batches that
+// it tries.
 
 #include <algorithm>
 #include <array>
@@ -16,7 +17,8 @@
 namespace stoker::accuracy {
 namespace {
 
-/// timm/utils/decay_batch.py from 512 downwards: what benchmark.py tries after each failure; 0 is "none ran".
+/// timm/utils/decay_batch.py from 512 downwards: what benchmark.py tries after each failure; 0 is
+/// "none ran".
 constexpr std::array<std::int64_t, 19> kTried{512, 384, 256, 192, 128, 96, 64, 48, 32, 24,
                                               16,  12,  8,   6,   4,   3,  2,  1,  0};
 /// Contexts that cross-fitting chooses from.
@@ -180,7 +182,8 @@ class TimmMaxBatch {
   }
   std::size_t context_of(int half) const { return contexts_[static_cast<std::size_t>(half)]; }
 
-  /// The context with which most of that half's answers are exact (the middle of the best stretch); -1: all.
+  /// The context with which most of that half's answers are exact (the middle of the best stretch);
+  /// -1: all.
   std::size_t best_context(int half) const {
     std::array<double, kContexts> exact{};
     for (const Answer& a : answers_) {

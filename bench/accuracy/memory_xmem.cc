@@ -1,4 +1,5 @@
-// Peaks of torchvision CNNs and Hugging Face language models without cudnn.benchmark, four rivals on the same rows.
+// Peaks of torchvision CNNs and Hugging Face language models without cudnn.benchmark, four rivals
+// on the same rows.
 
 #include <cmath>
 #include <limits>
@@ -15,8 +16,8 @@ namespace {
 
 constexpr std::int64_t kImageSide = 86;  // CIFAR-10 resized, says the table's description
 constexpr std::int64_t kClasses = 10;    // of CIFAR-10
-/// What a process takes of the card before its first kernel (docs/memory-model.md, context): it bounds what a run
-/// can reserve, and is not part of the truth.
+/// What a process takes of the card before its first kernel (docs/memory-model.md, context): it
+/// bounds what a run can reserve, and is not part of the truth.
 constexpr Bytes kBareContext{426LL << 20};
 constexpr Bytes kMaxConfigs{1 << 20};
 constexpr std::int64_t kTokens =
@@ -74,7 +75,8 @@ void add_rival(Measure& measure, const std::vector<const CsvRow*>& rows, const s
     measure.rival = Rival{name, s.rows, s.mape, s.mdape, s.p90};
 }
 
-/// The peak of a run that may have to give its cache back: the card was smaller than what it would have liked.
+/// The peak of a run that may have to give its cache back: the card was smaller than what it would
+/// have liked.
 double peak_on_card(const Program& program, const Machine& machine, double unconstrained) {
   ReplayOptions options;
   options.capacity = machine.gpu.usable_memory - kBareContext;

@@ -20,12 +20,14 @@ struct ReportContext {
 [[nodiscard]] std::string as_text(const std::vector<Measure>& measures,
                                   const ReportContext& context);
 
-/// {"measures": [{"name", "rows", "mape", "mdape", "p90", "coverage", "width", "rival": {...}, ...}]}; percent.
+/// {"measures": [{"name", "rows", "mape", "mdape", "p90", "coverage", "width", "rival": {...},
+/// ...}]}; percent.
 [[nodiscard]] std::string as_json(const std::vector<Measure>& measures,
                                   const ReportContext& context);
 
-/// The bands that forecasts of memory ship with: quantiles of truth over forecast by kind of job, and of all
-/// rows together for jobs of which too few rows are known. Measures without kinds add nothing.
+/// The bands that forecasts of memory ship with: quantiles of truth over forecast by kind of job,
+/// and of all rows together for jobs of which too few rows are known. Measures without kinds add
+/// nothing.
 [[nodiscard]] std::string memory_bands_as_json(const std::vector<Measure>& measures,
                                                const ReportContext& context);
 

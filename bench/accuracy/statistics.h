@@ -41,14 +41,17 @@ struct Score {
 /// Linear interpolation between order statistics; `sorted` is not empty, `q` in 0..1.
 [[nodiscard]] double quantile(const std::vector<double>& sorted, double q);
 
-/// The band that holds 90 % of the truths around their forecasts: quantiles of truth / predicted - 1, widened
-/// to the next order statistic so that few rows give no narrow band. Empty input: no band.
+/// The band that holds 90 % of the truths around their forecasts: quantiles of truth / predicted -
+/// 1, widened to the next order statistic so that few rows give no narrow band. Empty input: no
+/// band.
 [[nodiscard]] std::optional<Band> band_of(const std::vector<Pair>& pairs);
 
-/// A number from a name and a seed that has nothing to do with the name's letters: sampling and splitting.
+/// A number from a name and a seed that has nothing to do with the name's letters: sampling and
+/// splitting.
 [[nodiscard]] std::uint64_t hash_of(std::string_view text, std::uint64_t seed);
 
-/// What a model's relatives share: the letters before the first digit or separator ("resnet50d" -> "resnet").
+/// What a model's relatives share: the letters before the first digit or separator ("resnet50d" ->
+/// "resnet").
 [[nodiscard]] std::string family_of(std::string_view model);
 
 /// The half (0, 1) that a group belongs to in cross-fitting.

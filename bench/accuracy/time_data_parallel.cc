@@ -1,4 +1,5 @@
-// Published throughput of data-parallel training on 1 to 256 GPUs: image models that torchvision defines.
+// Published throughput of data-parallel training on 1 to 256 GPUs: image models that torchvision
+// defines.
 
 #include <algorithm>
 #include <cmath>

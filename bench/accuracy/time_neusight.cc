@@ -1,4 +1,5 @@
-// Forward or forward and backward of language models in FP32 on one GPU, with four tools' predictions of the same rows.
+// Forward or forward and backward of language models in FP32 on one GPU, with four tools'
+// predictions of the same rows.
 
 #include <cmath>
 #include <map>

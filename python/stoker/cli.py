@@ -154,6 +154,7 @@ def _binary(arguments: list) -> int:
     from .binary import StokerError, find_binary
 
     try:
+        os.environ.setdefault("STOKER_PYTHON", sys.executable)  # captures on the fly use this interpreter
         os.execv(find_binary(), ["stoker", *arguments])
     except StokerError as error:
         sys.stderr.write(f"stoker: {error}\n")

@@ -12,7 +12,7 @@ from . import shim
 from .errors import CaptureError
 
 NO_TORCH = ("capturing needs PyTorch 2.4 or newer and this Python has none: `pip install torch` "
-            "(the CPU build does: --index-url https://download.pytorch.org/whl/cpu); everything else works without")
+            "(a CPU build is enough); everything else works without")
 # Operators that CUDA builds have as one kernel and CPU builds would take apart.
 CUDA_ONLY_KERNELS = ("silu_backward", "mish_backward", "native_channel_shuffle", "_fused_rms_norm",
                      "_fused_rms_norm_backward")

@@ -15,6 +15,7 @@ struct Options {
   bool json = false;
 };
 
+std::string whole(double value) { return value > 0 ? fmt::format("{:.0f}", value) : "-"; }
 std::string tera(double rate) { return rate > 0 ? fmt::format("{:.1f}", rate * 1e-12) : "-"; }
 
 Result<int> run(const Options& o) {
@@ -26,11 +27,11 @@ Result<int> run(const Options& o) {
   for (std::size_t i = 0; i < catalogue->all().size(); ++i) {
     const Gpu& g = catalogue->all()[i];
     const auto& aliases = catalogue->aliases(i);
-    table.push_back(
-        {g.name, aliases.empty() ? "" : aliases.front(), std::string(name_of(g.architecture)),
-         fmt::format("{:.0f}", gibibytes(g.memory)), fmt::format("{:.0f}", g.bandwidth * 1e-9),
-         tera(g.peak.fp32), tera(g.peak.tf32_tensor), tera(g.peak.fp16_tensor),
-         tera(g.peak.bf16_tensor), g.tdp_watts > 0 ? fmt::format("{:.0f}", g.tdp_watts) : "-"});
+    table.push_back({g.name, aliases.empty() ? "" : aliases.front(),
+                     std::string(name_of(g.architecture)), whole(gibibytes(g.memory)),
+                     whole(g.bandwidth * 1e-9), tera(g.peak.fp32), tera(g.peak.tf32_tensor),
+                     tera(g.peak.fp16_tensor), tera(g.peak.bf16_tensor),
+                     g.tdp_watts > 0 ? fmt::format("{:.0f}", g.tdp_watts) : "-"});
     json.push_back({{"name", g.name},
                     {"aliases", aliases},
                     {"vendor", name_of(g.vendor)},

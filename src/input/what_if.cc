@@ -26,8 +26,8 @@ SampleRecord shrunk(const SampleRecord& from, int short_side) {
 
 }  // namespace
 
-std::optional<SampleCost> smaller_pictures(const Probe& probe, int short_side, const SampleCost& like,
-                                           const LoaderProfile& profile) {
+std::optional<SampleCost> smaller_pictures(const Probe& probe, int short_side,
+                                           const SampleCost& like, const LoaderProfile& profile) {
   Probe smaller = probe;
   double before = 0;
   double after = 0;
@@ -41,7 +41,8 @@ std::optional<SampleCost> smaller_pictures(const Probe& probe, int short_side, c
   if (before <= 0 || after > kWorthwhile * before) return std::nullopt;
   smaller.dataset.mean_pixels *= after / before;
   smaller.dataset.mean_bytes = bytes / static_cast<double>(smaller.samples.size());
-  smaller.dataset.total_bytes = Bytes(static_cast<std::int64_t>(smaller.dataset.mean_bytes * static_cast<double>(smaller.dataset.files)));
+  smaller.dataset.total_bytes = Bytes(static_cast<std::int64_t>(
+      smaller.dataset.mean_bytes * static_cast<double>(smaller.dataset.files)));
   return sample_cost_from_probe(smaller, profile, {like.output, like.tensors});
 }
 

@@ -10,7 +10,8 @@ namespace stoker {
 /// `short_side` pixels. Bytes and stages that work on the whole picture scale with its pixels;
 /// later stages stay. nullopt when that changes less than a tenth of the pixels. `like` gives
 /// output shape and transport.
-[[nodiscard]] std::optional<SampleCost> smaller_pictures(const Probe& probe, int short_side, const SampleCost& like,
+[[nodiscard]] std::optional<SampleCost> smaller_pictures(const Probe& probe, int short_side,
+                                                         const SampleCost& like,
                                                          const LoaderProfile& profile);
 
 }  // namespace stoker

@@ -28,7 +28,9 @@ class Emitter {
     emit(InstructionKind::kLaunch,
          KernelId(static_cast<std::uint32_t>(program_.kernels.size() - 1)), when);
   }
-  void empty_cache(When when) { program_.iteration.push_back({InstructionKind::kEmptyCache, when, 0}); }
+  void empty_cache(When when) {
+    program_.iteration.push_back({InstructionKind::kEmptyCache, when, 0});
+  }
   void synchronize() {
     program_.iteration.push_back({InstructionKind::kSynchronize, When::kAlways, 0});
   }

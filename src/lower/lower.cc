@@ -40,7 +40,8 @@ StepPhase step_phase(Phase phase) {
 
 /// What makes two convolutions of one program the same to cuDNN.
 std::vector<std::int64_t> key_of(const ConvolutionShape& c) {
-  std::vector<std::int64_t> key{static_cast<std::int64_t>(c.pass), c.in_channels, c.out_channels, c.groups};
+  std::vector<std::int64_t> key{static_cast<std::int64_t>(c.pass), c.in_channels, c.out_channels,
+                                c.groups};
   for (const auto* sizes : {&c.in, &c.out, &c.kernel, &c.stride, &c.dilation}) {
     key.insert(key.end(), sizes->begin(), sizes->end());
   }
@@ -342,9 +343,10 @@ class Lowering {
     } else {
       emit_.launch(kernel);
     }
-    // After trying the algorithms of a convolution that is new to it, PyTorch empties the allocator's cache
-    // (ATen/native/cudnn/Conv_v8.cpp, run_single_conv).
-    if (job_.cudnn == CudnnProfile::kBenchmark && micro_ == 0 && tried_.insert(key_of(shape)).second) {
+    // After trying the algorithms of a convolution that is new to it, PyTorch empties the
+    // allocator's cache (ATen/native/cudnn/Conv_v8.cpp, run_single_conv).
+    if (job_.cudnn == CudnnProfile::kBenchmark && micro_ == 0 &&
+        tried_.insert(key_of(shape)).second) {
       emit_.empty_cache(When::kFirst);
     }
   }
@@ -429,8 +431,8 @@ class Lowering {
 
   int micro_ = 0;
   std::set<std::vector<std::int64_t>> tried_;  ///< convolutions whose algorithms were tried: key_of
-  std::vector<Bytes> bytes_;            ///< by storage
-  std::vector<std::uint32_t> buffers_;  ///< by storage: its BufferId now
+  std::vector<Bytes> bytes_;                   ///< by storage
+  std::vector<std::uint32_t> buffers_;         ///< by storage: its BufferId now
   /// Gradient storage -> parameters; recurrent layers have one for many.
   std::map<std::uint32_t, std::vector<std::uint32_t>> gradient_of_;
   std::unordered_map<std::uint32_t, std::uint32_t> temporary_gradients_;

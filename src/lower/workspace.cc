@@ -23,7 +23,8 @@ std::optional<Bytes> convolution_workspace(const ConvolutionShape& shape, Bytes 
   const bool depthwise = shape.groups > 1 && shape.groups == shape.in_channels;
   if (profile == CudnnProfile::kDefault) {
     if (shape.groups != 1) return std::nullopt;
-  } else if (depthwise || taps == 1 || shape.in_channels <= kFewChannels || shape.pass == Pass::kForward) {
+  } else if (depthwise || taps == 1 || shape.in_channels <= kFewChannels ||
+             shape.pass == Pass::kForward) {
     return std::nullopt;
   }
   return input + output + weight;

@@ -13,11 +13,13 @@ namespace stoker {
 /// ever (PyTorch, ATen/cuda/CublasHandlePool.cpp: :4096:2:16:8, and 32 MiB on Hopper).
 [[nodiscard]] Bytes cublas_workspace(const Gpu& gpu);
 
-/// The workspace that a convolution asks for at each call; nullopt when its algorithm needs none. `input`,
-/// `output`, `weight` are the bytes of the layer's tensors: tensor-core kernels want all three in another
-/// layout, and keep the copies there. Rules and the rows they rest on: docs/accuracy.md.
+/// The workspace that a convolution asks for at each call; nullopt when its algorithm needs none.
+/// `input`, `output`, `weight` are the bytes of the layer's tensors: tensor-core kernels want all
+/// three in another layout, and keep the copies there. Rules and the rows they rest on:
+/// docs/accuracy.md.
 [[nodiscard]] std::optional<Bytes> convolution_workspace(const ConvolutionShape& shape, Bytes input,
-                                                         Bytes output, Bytes weight, CudnnProfile profile);
+                                                         Bytes output, Bytes weight,
+                                                         CudnnProfile profile);
 
 /// Bytes that cuDNN keeps from an RNN's forward for its backward: gates, cell and output of each
 /// time step. cudnnGetRNNTrainingReserveSize is not public; this is an estimate.

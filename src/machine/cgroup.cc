@@ -7,8 +7,8 @@
 namespace stoker {
 namespace {
 
-/// One line of /proc/self/mountinfo that mounts cgroups (proc(5)): fields 4, 5 and, behind the " - ", the
-/// file system's type and its options.
+/// One line of /proc/self/mountinfo that mounts cgroups (proc(5)): fields 4, 5 and, behind the " -
+/// ", the file system's type and its options.
 struct CgroupMount {
   std::string root;  ///< folder of the hierarchy that is visible at the mount point
   std::string point;
@@ -34,7 +34,8 @@ bool contains(const std::vector<std::string>& all, std::string_view one) {
   return std::ranges::find(all, one) != all.end();
 }
 
-/// The path of this process in the hierarchy: lines "ID:CONTROLLERS:PATH", unified "0::PATH" (cgroups(7)).
+/// The path of this process in the hierarchy: lines "ID:CONTROLLERS:PATH", unified "0::PATH"
+/// (cgroups(7)).
 std::optional<std::string> own_path(std::string_view self_cgroup, std::string_view controller) {
   for (const std::string& line : split(self_cgroup, '\n')) {
     const std::size_t first = line.find(':');
@@ -48,8 +49,9 @@ std::optional<std::string> own_path(std::string_view self_cgroup, std::string_vi
   return std::nullopt;
 }
 
-/// From the process's own folder up to the mount point. A container may see a path that lies outside of
-/// what is mounted ("/docker/ID" with root "/docker/ID", or "/../.."): then the mount point is its own.
+/// From the process's own folder up to the mount point. A container may see a path that lies
+/// outside of what is mounted ("/docker/ID" with root "/docker/ID", or "/../.."): then the mount
+/// point is its own.
 std::vector<std::string> folders_of(const CgroupMount& mount, std::string path) {
   const std::string prefix = mount.root == "/" ? "" : mount.root;
   if (path == prefix) path.clear();

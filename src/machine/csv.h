@@ -18,10 +18,10 @@ struct CsvRow {
   [[nodiscard]] std::string_view operator[](std::string_view column) const;
 };
 
-/// Parses comma-separated text with one heading line: quoted cells may hold commas, doubled quotes and
-/// line breaks; lines that start with '#' and blank lines are skipped; CRLF is accepted. Refuses an
-/// unclosed quote, text after a closing quote, and rows with more or fewer cells than headings.
-/// `name` is the file that errors point at ("gpus.csv:12").
+/// Parses comma-separated text with one heading line: quoted cells may hold commas, doubled quotes
+/// and line breaks; lines that start with '#' and blank lines are skipped; CRLF is accepted.
+/// Refuses an unclosed quote, text after a closing quote, and rows with more or fewer cells than
+/// headings. `name` is the file that errors point at ("gpus.csv:12").
 [[nodiscard]] Result<std::vector<CsvRow>> parse_csv(std::string_view text, const std::string& name);
 
 }  // namespace stoker

@@ -10,7 +10,8 @@
 
 namespace stoker {
 
-/// The GPUs that ship with the project (data/gpus/gpus.csv), and the names that people type for them.
+/// The GPUs that ship with the project (data/gpus/gpus.csv), and the names that people type for
+/// them.
 class GpuCatalogue {
  public:
   /// `name` is the file that errors point at.
@@ -20,10 +21,10 @@ class GpuCatalogue {
   [[nodiscard]] static Result<GpuCatalogue> load();
 
   /// Accepts the catalogue key, an alias, and what drivers call the card ("NVIDIA A100-SXM4-80GB",
-  /// "NVIDIA GeForce RTX 3090"); case, dashes and blanks do not matter. Words that fit several cards
-  /// ("v100", "h100") mean the one whose row lists them as an alias, and `assumption` then says so; words
-  /// that fit several cards of which none lists them are refused with the choices. A card whose row lacks
-  /// a figure that the models need is refused by name.
+  /// "NVIDIA GeForce RTX 3090"); case, dashes and blanks do not matter. Words that fit several
+  /// cards ("v100", "h100") mean the one whose row lists them as an alias, and `assumption` then
+  /// says so; words that fit several cards of which none lists them are refused with the choices. A
+  /// card whose row lacks a figure that the models need is refused by name.
   [[nodiscard]] Result<Gpu> find(std::string_view typed) const;
 
   /// In the file's order, those with missing figures included.
@@ -38,7 +39,8 @@ class GpuCatalogue {
   std::vector<std::vector<std::string>> aliases_;
 };
 
-/// Refuses a GPU without clock, cores, FP32 rate, memory or bandwidth, naming what is missing and the cure.
+/// Refuses a GPU without clock, cores, FP32 rate, memory or bandwidth, naming what is missing and
+/// the cure.
 [[nodiscard]] Status check_complete(const Gpu& gpu);
 
 /// find() on the catalogue that ships.

@@ -27,7 +27,8 @@ constexpr std::array<Word<Architecture>, 11> kArchitectures{
      {"CDNA", Architecture::kCdna},
      {"other", Architecture::kOther}}};
 
-/// Transfers per second and lane of each PCI Express generation (PCI-SIG base specifications 1.0-6.0).
+/// Transfers per second and lane of each PCI Express generation (PCI-SIG base specifications
+/// 1.0-6.0).
 constexpr std::array<double, 7> kGigaTransfers{0, 2.5, 5, 8, 16, 32, 64};
 
 template <class T, std::size_t N>

@@ -17,14 +17,15 @@ using SystemFiles = std::function<std::optional<std::string>(const std::string& 
 /// Cores that a list like "0-3,8,10-11" names; 0 when it is malformed.
 [[nodiscard]] int count_cpu_list(std::string_view list);
 
-/// Where one cgroup controller of this process is mounted and which folders apply, innermost first: a limit
-/// in any of them holds.
+/// Where one cgroup controller of this process is mounted and which folders apply, innermost first:
+/// a limit in any of them holds.
 struct CgroupFolders {
   int version = 0;  ///< 1 or 2; 0 = none found
   std::vector<std::string> folders;
 };
-/// `controller` is "cpu" or "memory". Reads the texts of /proc/self/cgroup and /proc/self/mountinfo: the
-/// version-1 hierarchy of the controller where there is one, else the unified hierarchy.
+/// `controller` is "cpu" or "memory". Reads the texts of /proc/self/cgroup and
+/// /proc/self/mountinfo: the version-1 hierarchy of the controller where there is one, else the
+/// unified hierarchy.
 [[nodiscard]] CgroupFolders cgroup_folders(std::string_view controller,
                                            std::string_view self_cgroup,
                                            std::string_view mountinfo);
@@ -37,8 +38,8 @@ struct CgroupFolders {
                                                 const SystemFiles& files);
 
 /// The host by its system files: cores = min(affinity, quota), memory = min(MemTotal, limit).
-/// `shared_memory` is the size of /dev/shm, which no file tells. A figure that cannot be read is left at
-/// its default and named in `assumption`.
+/// `shared_memory` is the size of /dev/shm, which no file tells. A figure that cannot be read is
+/// left at its default and named in `assumption`.
 [[nodiscard]] Host host_from(const SystemFiles& files, Bytes shared_memory);
 
 /// This computer; the only function here that looks at it.

@@ -53,7 +53,8 @@ struct Gpu {
   std::string source;  ///< of the figures
   std::string notes;
   bool calibrated = false;  ///< a machine file carries measurements of this very GPU
-  /// Bytes on the device outside PyTorch's allocator (context, kernels, libraries); nullopt: default.
+  /// Bytes on the device outside PyTorch's allocator (context, kernels, libraries); nullopt:
+  /// default.
   std::optional<Bytes> context_memory;
   double price_per_hour = 0;  ///< 0 = unknown
   /// What the name that was typed left open and how it was settled ("v100 taken as ..."), for the

@@ -12,8 +12,8 @@
 
 namespace stoker {
 
-/// What a machine file says (docs/machine-format.md). Either part may be absent: a file can describe a GPU,
-/// a host, or both.
+/// What a machine file says (docs/machine-format.md). Either part may be absent: a file can
+/// describe a GPU, a host, or both.
 struct MachineFile {
   std::string name;
   std::optional<Gpu> gpu;
@@ -23,7 +23,8 @@ struct MachineFile {
   double network_bandwidth = 0;  ///< bytes/s per node, 0 = unknown
   /// Who measured what, when and with what; free text by key.
   std::map<std::string, std::string> provenance;
-  /// The [calibration] table as TOML text, kept as it is; what it means is up to the module that wrote it.
+  /// The [calibration] table as TOML text, kept as it is; what it means is up to the module that
+  /// wrote it.
   std::string calibration;
 };
 

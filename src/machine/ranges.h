@@ -6,8 +6,8 @@
 
 namespace stoker {
 
-/// What a figure of a machine may be: bounds wide enough for any real one for years, narrow enough that a
-/// slip of the unit (Hz for MHz, bytes for gigabytes) does not pass.
+/// What a figure of a machine may be: bounds wide enough for any real one for years, narrow enough
+/// that a slip of the unit (Hz for MHz, bytes for gigabytes) does not pass.
 struct Range {
   double least = 0;
   double most = 0;

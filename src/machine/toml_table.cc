@@ -18,16 +18,17 @@ const toml::node* node_at(const void* table, std::string_view key) {
   return table == nullptr ? nullptr : as_table(table).get(key);
 }
 
-/// toml++ 3.3 runs into undefined behaviour when a letter from U+00A1 to U+0499 stands where it looks for white
-/// space (its is_non_ascii_horizontal_whitespace has no answer for them), which damaged and even sound files
-/// bring about. So it sees all letters of the basic plane beyond ASCII moved to the private plane 15, where it
-/// has an answer, and what it hands back is moved home.
+/// toml++ 3.3 runs into undefined behaviour when a letter from U+00A1 to U+0499 stands where it
+/// looks for white space (its is_non_ascii_horizontal_whitespace has no answer for them), which
+/// damaged and even sound files bring about. So it sees all letters of the basic plane beyond ASCII
+/// moved to the private plane 15, where it has an answer, and what it hands back is moved home.
 constexpr std::uint32_t kFirstMoved = 0xA0;
 constexpr std::uint32_t kLastMoved =
     0xFEFF;  // the byte-order mark; toml++ takes later ones for no white space
 constexpr std::uint32_t kPrivatePlane = 0xF0000;
 
-/// The code point that starts at text[at], and its length; length 0 when it is not well-formed UTF-8.
+/// The code point that starts at text[at], and its length; length 0 when it is not well-formed
+/// UTF-8.
 std::pair<std::uint32_t, std::size_t> code_point(std::string_view text, std::size_t at) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[at + i]); };
   const std::size_t length = byte(0) < 0x80 ? 1 : byte(0) < 0xE0 ? 2 : byte(0) < 0xF0 ? 3 : 4;

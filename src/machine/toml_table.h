@@ -29,8 +29,9 @@ class TomlDocument {
   std::string file_;
 };
 
-/// Reads one TOML table key by key and remembers what was wrong; the error that stands first in the file is
-/// the one that is reported. A key that nobody asked for is an error, too. Borrows from its document.
+/// Reads one TOML table key by key and remembers what was wrong; the error that stands first in the
+/// file is the one that is reported. A key that nobody asked for is an error, too. Borrows from its
+/// document.
 class TomlTable {
  public:
   /// False when the file has no such table: then every key is absent.

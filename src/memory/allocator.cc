@@ -21,7 +21,8 @@ constexpr std::int64_t kFirstAddress = 0x7f00'0000'0000;
 /// page).
 constexpr std::int64_t kAddressAlignment = 2 << 20;
 
-/// A caller that breaks the contract has lost track of its blocks; nothing after that means anything.
+/// A caller that breaks the contract has lost track of its blocks; nothing after that means
+/// anything.
 [[noreturn]] void broken_contract(const char* what) {
   std::fprintf(stderr, "stoker: CachingAllocator: %s\n", what);
   std::abort();

@@ -126,7 +126,8 @@ TEST(Replay, AnEmptiedCacheIsNotThereForTheNextBuffer) {
   b.free(large);
   const MemoryOutcome outcome = replay(b.program);
   EXPECT_EQ(outcome.iterations[0].reserved_peak, 32_MiB);  // the 12 MiB were given back before
-  EXPECT_EQ(outcome.device_mallocs, 2);  // later ones fit into the 32 MiB: the cache is not emptied again
+  EXPECT_EQ(outcome.device_mallocs,
+            2);  // later ones fit into the 32 MiB: the cache is not emptied again
 }
 
 TEST(Replay, LaterInstructionsWaitForTheSecondIteration) {

@@ -350,7 +350,8 @@ bool launches_nothing(std::string_view operator_name) {
                                   std::string_view("_local_scalar_dense"),
                                   std::string_view("_reshape_alias"),
                                   std::string_view("view"),
-                                  std::string_view("empty_permuted"), std::string_view("as_strided")};
+                                  std::string_view("empty_permuted"),
+                                  std::string_view("as_strided")};
   return std::find(kSilent.begin(), kSilent.end(), stem_of(operator_name)) != kSilent.end();
 }
 

@@ -12,14 +12,15 @@ using Json = nlohmann::json;
 constexpr Bytes kLargestFile = 4 * kMiB;
 constexpr int kMajor = 1;
 
-/// Nested objects of numbers become dotted names; "classes" only groups and leaves no trace. Texts other
-/// than `basis` are remarks for people.
+/// Nested objects of numbers become dotted names; "classes" only groups and leaves no trace. Texts
+/// other than `basis` are remarks for people.
 Status flatten(const Json& node, const std::string& prefix, const std::string& where,
                CoefficientPatch& patch) {
   for (const auto& [key, value] : node.items()) {
     const std::string name = prefix.empty() ? key : prefix + "." + key;
     if (value.is_object()) {
-      if (auto s = flatten(value, prefix.empty() && key == "classes" ? "" : name, where, patch); !s) {
+      if (auto s = flatten(value, prefix.empty() && key == "classes" ? "" : name, where, patch);
+          !s) {
         return s;
       }
     } else if (value.is_number()) {
@@ -27,7 +28,8 @@ Status flatten(const Json& node, const std::string& prefix, const std::string& w
     } else if (value.is_string()) {
       if (name == "basis") patch.basis = value.get<std::string>();
     } else {
-      return fail(ErrorCode::kBadInput, "\"" + name + "\" must be a number, a text or an object", where);
+      return fail(ErrorCode::kBadInput, "\"" + name + "\" must be a number, a text or an object",
+                  where);
     }
   }
   return {};
@@ -63,8 +65,9 @@ Result<std::vector<FabricFit>> fits_from(const Json& node, const std::string& wh
     fit.spread = number("spread");
     if (!(ranks >= 2 && ranks <= 1e6) || !(fit.alpha_us >= 0) || !(fit.bandwidth > 0) ||
         !(fit.spread >= 0)) {
-      return fail(ErrorCode::kBadInput,
-                  "needs \"ranks\" of at least 2, \"alpha_us\", \"bus_gb_s\" above 0 and \"spread\"", here);
+      return fail(
+          ErrorCode::kBadInput,
+          "needs \"ranks\" of at least 2, \"alpha_us\", \"bus_gb_s\" above 0 and \"spread\"", here);
     }
     fit.ranks = static_cast<int>(ranks);
     fits.push_back(std::move(fit));
@@ -74,7 +77,8 @@ Result<std::vector<FabricFit>> fits_from(const Json& node, const std::string& wh
 
 using NamedPatches = std::vector<std::pair<std::string, CoefficientPatch>>;
 
-Result<NamedPatches> named_patches(const Json& root, const char* section, const std::string& where) {
+Result<NamedPatches> named_patches(const Json& root, const char* section,
+                                   const std::string& where) {
   NamedPatches patches;
   if (!root.contains(section)) return patches;
   if (!root[section].is_object()) {
@@ -119,7 +123,8 @@ Status overlay(const NamedPatches& patches, std::string_view name, CoefficientLe
 Result<CoefficientFile> CoefficientFile::parse(std::string_view text, const std::string& where) {
   const Json root = Json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (root.is_discarded()) {
-    return fail(ErrorCode::kBadInput, "not valid JSON: cut short or damaged; install stoker anew", where);
+    return fail(ErrorCode::kBadInput, "not valid JSON: cut short or damaged; install stoker anew",
+                where);
   }
   if (auto s = check_version(root, where); !s) return tl::unexpected(s.error());
   CoefficientFile file;

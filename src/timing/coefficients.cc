@@ -8,33 +8,60 @@
 namespace stoker {
 namespace {
 
-constexpr std::array<std::string_view, kCostClasses> kClassNames{
-    "gemm", "gemm_weight", "tensor_gemm", "tensor_gemm_weight",
-    "convolution", "convolution_input", "convolution_weight", "winograd",
-    "tensor_convolution", "tensor_convolution_input", "tensor_convolution_weight", "layout_transpose",
-    "grouped_convolution", "grouped_convolution_nhwc",
-    "depthwise", "depthwise_nhwc", "depthwise_weight", "depthwise_weight_nhwc",
-    "flash_attention", "memory_efficient_attention", "math_attention",
-    "normalization", "normalization_backward", "softmax", "reduction", "elementwise", "gather",
-    "pooling", "resample", "rnn", "copy", "optimizer", "fill", "host_to_device", "collective",
-    "uncosted"};
+constexpr std::array<std::string_view, kCostClasses> kClassNames{"gemm",
+                                                                 "gemm_weight",
+                                                                 "tensor_gemm",
+                                                                 "tensor_gemm_weight",
+                                                                 "convolution",
+                                                                 "convolution_input",
+                                                                 "convolution_weight",
+                                                                 "winograd",
+                                                                 "tensor_convolution",
+                                                                 "tensor_convolution_input",
+                                                                 "tensor_convolution_weight",
+                                                                 "layout_transpose",
+                                                                 "grouped_convolution",
+                                                                 "grouped_convolution_nhwc",
+                                                                 "depthwise",
+                                                                 "depthwise_nhwc",
+                                                                 "depthwise_weight",
+                                                                 "depthwise_weight_nhwc",
+                                                                 "flash_attention",
+                                                                 "memory_efficient_attention",
+                                                                 "math_attention",
+                                                                 "normalization",
+                                                                 "normalization_backward",
+                                                                 "softmax",
+                                                                 "reduction",
+                                                                 "elementwise",
+                                                                 "gather",
+                                                                 "pooling",
+                                                                 "resample",
+                                                                 "rnn",
+                                                                 "copy",
+                                                                 "optimizer",
+                                                                 "fill",
+                                                                 "host_to_device",
+                                                                 "collective",
+                                                                 "uncosted"};
 
-/// Priors, used as they stand only where the shipped file says nothing. Element-wise, norms, transposes and
-/// dense convolution are the reciprocals of typical multiples of the ideal measured on an RTX 3090
-/// (docs/time-model.md, "Priors"); the rest is judgement, which is why their spread is wide.
-constexpr std::array<ClassCoefficients, kCostClasses> kPriors{{
-    {0.85, 0.80, 0.25}, {0.80, 0.80, 0.30}, {0.80, 0.80, 0.35}, {0.75, 0.80, 0.40},
-    {0.70, 0.75, 0.40}, {0.65, 0.75, 0.40}, {0.60, 0.75, 0.45}, {0.75, 0.75, 0.40},
-    {0.75, 0.75, 0.35}, {0.70, 0.75, 0.35}, {0.65, 0.75, 0.40}, {0.50, 0.74, 0.30},
-    {0.25, 0.70, 0.60}, {0.25, 0.70, 0.80},
-    {0.25, 0.60, 0.50}, {0.30, 0.50, 0.50}, {1.00, 0.60, 0.60}, {0.10, 0.40, 0.60},
-    {0.55, 0.80, 0.40}, {0.40, 0.80, 0.40}, {0.60, 0.75, 0.40},
-    {0.50, 0.80, 0.30}, {0.50, 0.75, 0.30}, {0.50, 0.80, 0.30}, {0.50, 0.75, 0.40},
-    {0.50, 0.87, 0.20}, {0.50, 0.55, 0.50}, {0.50, 0.70, 0.40},
-    {0.50, 0.60, 0.50}, {0.60, 0.70, 0.60}, {0.50, 0.80, 0.25}, {0.50, 0.80, 0.25}, {0.50, 0.80, 0.30},
-    {0.50, 1.00, 0.30}, {0.50, 0.80, 0.50}, {0.50, 0.50, 0.80}}};
+/// Priors, used as they stand only where the shipped file says nothing. Element-wise, norms,
+/// transposes and dense convolution are the reciprocals of typical multiples of the ideal measured
+/// on an RTX 3090 (docs/time-model.md, "Priors"); the rest is judgement, which is why their spread
+/// is wide.
+constexpr std::array<ClassCoefficients, kCostClasses> kPriors{
+    {{0.85, 0.80, 0.25}, {0.80, 0.80, 0.30}, {0.80, 0.80, 0.35}, {0.75, 0.80, 0.40},
+     {0.70, 0.75, 0.40}, {0.65, 0.75, 0.40}, {0.60, 0.75, 0.45}, {0.75, 0.75, 0.40},
+     {0.75, 0.75, 0.35}, {0.70, 0.75, 0.35}, {0.65, 0.75, 0.40}, {0.50, 0.74, 0.30},
+     {0.25, 0.70, 0.60}, {0.25, 0.70, 0.80}, {0.25, 0.60, 0.50}, {0.30, 0.50, 0.50},
+     {1.00, 0.60, 0.60}, {0.10, 0.40, 0.60}, {0.55, 0.80, 0.40}, {0.40, 0.80, 0.40},
+     {0.60, 0.75, 0.40}, {0.50, 0.80, 0.30}, {0.50, 0.75, 0.30}, {0.50, 0.80, 0.30},
+     {0.50, 0.75, 0.40}, {0.50, 0.87, 0.20}, {0.50, 0.55, 0.50}, {0.50, 0.70, 0.40},
+     {0.50, 0.60, 0.50}, {0.60, 0.70, 0.60}, {0.50, 0.80, 0.25}, {0.50, 0.80, 0.25},
+     {0.50, 0.80, 0.30}, {0.50, 1.00, 0.30}, {0.50, 0.80, 0.50}, {0.50, 0.50, 0.80}}};
 
-/// Calls `visit(name, member)` for every number of a Coefficients. One list serves reading and overriding.
+/// Calls `visit(name, member)` for every number of a Coefficients. One list serves reading and
+/// overriding.
 template <class C, class Visit>
 void visit_all(C& c, Visit&& visit) {
   for (std::size_t i = 0; i < kCostClasses; ++i) {
@@ -89,7 +116,8 @@ Error unknown_name(std::string_view name) {
   const Coefficients defaults;
   visit_all(defaults, [&](std::string_view n, double) { names.emplace_back(n); });
   return {ErrorCode::kBadInput,
-          "no time coefficient is called \"" + std::string(name) + "\"" + suggestion(name, names), {}};
+          "no time coefficient is called \"" + std::string(name) + "\"" + suggestion(name, names),
+          {}};
 }
 
 }  // namespace
@@ -99,8 +127,9 @@ std::string_view name_of(CostClass cost_class) {
 }
 
 std::string_view architecture_name(Architecture architecture) {
-  constexpr std::array<std::string_view, 11> kNames{"kepler", "maxwell", "pascal", "volta", "turing", "ampere",
-                                                    "ada",    "hopper",  "blackwell", "cdna", "other"};
+  constexpr std::array<std::string_view, 11> kNames{"kepler",    "maxwell", "pascal", "volta",
+                                                    "turing",    "ampere",  "ada",    "hopper",
+                                                    "blackwell", "cdna",    "other"};
   return kNames[static_cast<std::size_t>(architecture)];
 }
 
@@ -121,13 +150,14 @@ Status apply(const CoefficientPatch& patch, Coefficients& coefficients) {
       zero_allowed = !name.ends_with(".compute") && !name.ends_with(".memory") &&
                      !name.starts_with("power.") && !name.ends_with("_share") &&
                      !name.starts_with("pcie.p") && name != "kernel.l2_speedup" &&
-                     name != "kernel.unaligned_tensor" &&
-                     name != "kernel.lone_block" && name != "kernel.tensor_reference";
+                     name != "kernel.unaligned_tensor" && name != "kernel.lone_block" &&
+                     name != "kernel.tensor_reference";
       if (value > 0 || zero_allowed) member = value;
     });
     if (!found) return tl::unexpected(unknown_name(wanted));
     if (value == 0 && !zero_allowed) {
-      return fail(ErrorCode::kBadInput, "this time coefficient divides and must be above 0", wanted);
+      return fail(ErrorCode::kBadInput, "this time coefficient divides and must be above 0",
+                  wanted);
     }
   }
   return {};

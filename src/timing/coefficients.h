@@ -13,17 +13,45 @@
 
 namespace stoker {
 
-/// What efficiencies are fitted for: finer than KernelClass, because the library runs different kernels
-/// for them (docs/time-model.md, "Cost classes").
+/// What efficiencies are fitted for: finer than KernelClass, because the library runs different
+/// kernels for them (docs/time-model.md, "Cost classes").
 enum class CostClass : std::uint8_t {
-  kGemm, kGemmWeight, kTensorGemm, kTensorGemmWeight,
-  kConvolution, kConvolutionInput, kConvolutionWeight, kWinograd,
-  kTensorConvolution, kTensorConvolutionInput, kTensorConvolutionWeight, kLayoutTranspose,
-  kGroupedConvolution, kGroupedConvolutionNhwc,
-  kDepthwise, kDepthwiseNhwc, kDepthwiseWeight, kDepthwiseWeightNhwc,
-  kFlashAttention, kMemoryEfficientAttention, kMathAttention,
-  kNormalization, kNormalizationBackward, kSoftmax, kReduction, kElementwise, kGather, kPooling,
-  kResample, kRnn, kCopy, kOptimizer, kFill, kHostToDevice, kCollective, kUncosted
+  kGemm,
+  kGemmWeight,
+  kTensorGemm,
+  kTensorGemmWeight,
+  kConvolution,
+  kConvolutionInput,
+  kConvolutionWeight,
+  kWinograd,
+  kTensorConvolution,
+  kTensorConvolutionInput,
+  kTensorConvolutionWeight,
+  kLayoutTranspose,
+  kGroupedConvolution,
+  kGroupedConvolutionNhwc,
+  kDepthwise,
+  kDepthwiseNhwc,
+  kDepthwiseWeight,
+  kDepthwiseWeightNhwc,
+  kFlashAttention,
+  kMemoryEfficientAttention,
+  kMathAttention,
+  kNormalization,
+  kNormalizationBackward,
+  kSoftmax,
+  kReduction,
+  kElementwise,
+  kGather,
+  kPooling,
+  kResample,
+  kRnn,
+  kCopy,
+  kOptimizer,
+  kFill,
+  kHostToDevice,
+  kCollective,
+  kUncosted
 };
 inline constexpr std::size_t kCostClasses = 36;
 [[nodiscard]] std::string_view name_of(CostClass cost_class);
@@ -36,40 +64,42 @@ struct ClassCoefficients {
 };
 
 struct KernelCoefficients {
-  double floor_us = 2.0;         ///< device time of an empty kernel and the gap to the next
-  double launch_us = 1.5;        ///< each further device kernel of the same library call
-  double l2_speedup = 2.0;       ///< bandwidth while a kernel's bytes stay in the L2 cache
-  double l2_share = 0.6;         ///< of the L2 that one kernel's operands can count on
-  double tile_prologue = 16;     ///< elements of k that filling and draining a tile's pipeline costs
-  double lone_block = 0.65;      ///< of an SM's rate that a single thread block on it reaches
-  double unaligned_tensor = 0.5; ///< tensor-core rate when rows are 4-byte aligned; the root of it at 8 bytes
-  double recurrence_us = 4.0;    ///< latency of one time step of a recurrent layer
+  double floor_us = 2.0;      ///< device time of an empty kernel and the gap to the next
+  double launch_us = 1.5;     ///< each further device kernel of the same library call
+  double l2_speedup = 2.0;    ///< bandwidth while a kernel's bytes stay in the L2 cache
+  double l2_share = 0.6;      ///< of the L2 that one kernel's operands can count on
+  double tile_prologue = 16;  ///< elements of k that filling and draining a tile's pipeline costs
+  double lone_block = 0.65;   ///< of an SM's rate that a single thread block on it reaches
+  double unaligned_tensor =
+      0.5;  ///< tensor-core rate when rows are 4-byte aligned; the root of it at 8 bytes
+  double recurrence_us = 4.0;  ///< latency of one time step of a recurrent layer
   /// Compute time on tensor cores goes with peak^-exponent: fast GPUs are fed worse than slow ones.
   double tensor_exponent = 0.65;
-  double tensor_reference = 71.2e12;  ///< FLOP/s of the GPU at which the discount is 1 (RTX 3090, FP16)
+  double tensor_reference =
+      71.2e12;  ///< FLOP/s of the GPU at which the discount is 1 (RTX 3090, FP16)
 };
 
 /// Sustained power bounds the clock: share of TDP over the energy of one FLOP.
 struct PowerCoefficients {
-  double share = 0.85;      ///< of the TDP that arithmetic may draw
-  double pj_28nm = 30;      ///< per FP32 FLOP: Kepler, Maxwell
-  double pj_16nm = 14;      ///< Pascal, Volta, Turing
-  double pj_7nm = 6.5;      ///< Ampere, CDNA
-  double pj_5nm = 4.2;      ///< Ada, Hopper, Blackwell
-  double half_tensor = 5;   ///< FLOPs of an FP16/BF16 tensor core for the energy of one FP32 FLOP
-  double tf32_tensor = 2.5; ///< the same for TF32
+  double share = 0.85;       ///< of the TDP that arithmetic may draw
+  double pj_28nm = 30;       ///< per FP32 FLOP: Kepler, Maxwell
+  double pj_16nm = 14;       ///< Pascal, Volta, Turing
+  double pj_7nm = 6.5;       ///< Ampere, CDNA
+  double pj_5nm = 4.2;       ///< Ada, Hopper, Blackwell
+  double half_tensor = 5;    ///< FLOPs of an FP16/BF16 tensor core for the energy of one FP32 FLOP
+  double tf32_tensor = 2.5;  ///< the same for TF32
 };
 
 /// Microseconds on a core of relative speed 1.
 struct HostCoefficients {
-  double forward_us = 18;    ///< one operator from Python: module call, dispatch, autograd graph
-  double backward_us = 12;   ///< one operator from the autograd engine
-  double optimizer_us = 30;  ///< one foreach or fused call of the optimizer
-  double view_us = 3.5;      ///< one view operator
-  double launch_us = 3.5;    ///< each further device kernel of an operator
+  double forward_us = 18;      ///< one operator from Python: module call, dispatch, autograd graph
+  double backward_us = 12;     ///< one operator from the autograd engine
+  double optimizer_us = 30;    ///< one foreach or fused call of the optimizer
+  double view_us = 3.5;        ///< one view operator
+  double launch_us = 3.5;      ///< each further device kernel of an operator
   double synchronize_us = 15;  ///< noticing on the host that the device has finished
-  double step_us = 150;      ///< Python between steps: zero_grad, loop, loader hand-over
-  double spread = 0.5;       ///< 90 % relative half-width of host time
+  double step_us = 150;        ///< Python between steps: zero_grad, loop, loader hand-over
+  double spread = 0.5;         ///< 90 % relative half-width of host time
 };
 
 struct CopyCoefficients {
@@ -90,23 +120,32 @@ struct FabricFit {
 struct CollectiveCoefficients {
   std::vector<FabricFit> fits;
   double contention = 0.04;  ///< slow-down of kernels while a collective runs beside them
-  /// Ranks that step together wait for the slowest: part of the step. PyTorch's DDP benchmark on 2-16 V100 loses
-  /// 3-7 % to one GPU without DDP, ResNet-50 on 8 A100 3.4 %; copies and collectives explain a third of it.
+  /// Ranks that step together wait for the slowest: part of the step. PyTorch's DDP benchmark on
+  /// 2-16 V100 loses 3-7 % to one GPU without DDP, ResNet-50 on 8 A100 3.4 %; copies and
+  /// collectives explain a third of it.
   double straggler = 0.03;
   double pcie_share = 0.75;  ///< bus bandwidth over nominal PCIe bandwidth, where no fit exists
   double link_share = 0.75;  ///< bus bandwidth over half the link's two-way figure, likewise
   double network_share = 0.8;
-  double alpha_us = 30;      ///< plus alpha_rank_us for each rank, likewise
+  double alpha_us = 30;  ///< plus alpha_rank_us for each rank, likewise
   double alpha_rank_us = 6;
   double network_alpha_us = 20;  ///< for each node beyond the first
   double unfitted_spread = 0.5;
 };
 
 /// What a set of coefficients was fitted on; each step down has a wider band.
-enum class CoefficientLevel : std::uint8_t { kPrior, kBase, kArchitecture, kChip, kGpu, kCalibrated };
+enum class CoefficientLevel : std::uint8_t {
+  kPrior,
+  kBase,
+  kArchitecture,
+  kChip,
+  kGpu,
+  kCalibrated
+};
 
-/// Everything the time model knows beyond data sheets, resolved for one GPU. Built-in values are priors
-/// (docs/time-model.md says where each comes from); the shipped file replaces what was fitted.
+/// Everything the time model knows beyond data sheets, resolved for one GPU. Built-in values are
+/// priors (docs/time-model.md says where each comes from); the shipped file replaces what was
+/// fitted.
 struct Coefficients {
   std::array<ClassCoefficients, kCostClasses> classes;
   KernelCoefficients kernel;
@@ -114,7 +153,8 @@ struct Coefficients {
   HostCoefficients host;
   CopyCoefficients copy;
   CollectiveCoefficients collective;
-  double common_spread = 0.1;   ///< 90 % relative half-width that all kernels of a GPU share (clocks)
+  double common_spread =
+      0.1;  ///< 90 % relative half-width that all kernels of a GPU share (clocks)
   double tensor_spread = 0.25;  ///< further half-width of time spent on tensor cores
   CoefficientLevel level = CoefficientLevel::kPrior;
   std::string basis = "built-in priors";
@@ -125,8 +165,8 @@ struct Coefficients {
   }
 };
 
-/// Named values that replace some of a Coefficients: "gemm.compute", "kernel.floor_us". The form in which
-/// an architecture, a GPU or a calibration overrides what is below it.
+/// Named values that replace some of a Coefficients: "gemm.compute", "kernel.floor_us". The form in
+/// which an architecture, a GPU or a calibration overrides what is below it.
 struct CoefficientPatch {
   std::vector<std::pair<std::string, double>> values;
   std::string basis;  ///< "4,045 convolution and 3,004 GEMM rows"
@@ -138,24 +178,28 @@ struct CoefficientPatch {
 /// The value that a name stands for; error for unknown names.
 [[nodiscard]] Result<double> value_of(const Coefficients& coefficients, std::string_view name);
 
-/// The shipped file: a base for all GPUs, and what architectures, chips and single GPUs change about it.
+/// The shipped file: a base for all GPUs, and what architectures, chips and single GPUs change
+/// about it.
 class CoefficientFile {
  public:
   /// `text` is JSON (docs/time-model.md, "The coefficient file"); `where` names it in errors.
-  [[nodiscard]] static Result<CoefficientFile> parse(std::string_view text, const std::string& where);
+  [[nodiscard]] static Result<CoefficientFile> parse(std::string_view text,
+                                                     const std::string& where);
   [[nodiscard]] static Result<CoefficientFile> load(const std::filesystem::path& path);
   /// data/coefficients/timing.json of the data folder.
   [[nodiscard]] static Result<CoefficientFile> load_shipped();
 
-  /// base <- architecture <- chip <- GPU <- calibration, the last of a machine file when there is one.
+  /// base <- architecture <- chip <- GPU <- calibration, the last of a machine file when there is
+  /// one.
   [[nodiscard]] Result<Coefficients> for_gpu(const Gpu& gpu,
                                              const CoefficientPatch* calibration = nullptr) const;
 
  private:
   Coefficients base_;
   std::vector<std::pair<std::string, CoefficientPatch>> architectures_;  ///< by name, "volta"
-  std::vector<std::pair<std::string, CoefficientPatch>> chips_;  ///< "GV100": same chip, other board
-  std::vector<std::pair<std::string, CoefficientPatch>> gpus_;   ///< by catalogue key
+  std::vector<std::pair<std::string, CoefficientPatch>>
+      chips_;                                                   ///< "GV100": same chip, other board
+  std::vector<std::pair<std::string, CoefficientPatch>> gpus_;  ///< by catalogue key
 };
 
 /// "volta"; how the coefficient file names architectures.

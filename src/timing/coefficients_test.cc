@@ -7,7 +7,8 @@
 namespace stoker {
 namespace {
 
-constexpr const char* kHead = R"({"format": "stoker-timing-coefficients", "schema_version": [1, 0])";
+constexpr const char* kHead =
+    R"({"format": "stoker-timing-coefficients", "schema_version": [1, 0])";
 
 Result<CoefficientFile> parsed(const std::string& rest) {
   return CoefficientFile::parse(kHead + rest + "}", "t.json");
@@ -55,24 +56,32 @@ TEST(Coefficients, DamagedFilesSayWhatIsWrong) {
   const auto contains = [](const std::string& text, const char* part) {
     return text.find(part) != std::string::npos;
   };
-  EXPECT_TRUE(contains(error(CoefficientFile::parse("{\"format\": \"stoker-ti", "t.json")), "t.json: not valid JSON"));
-  EXPECT_TRUE(contains(error(CoefficientFile::parse("[]", "t.json")), "not a file of time coefficients"));
-  EXPECT_TRUE(contains(error(CoefficientFile::parse(
-                           R"({"format": "stoker-timing-coefficients", "schema_version": [2, 0]})", "t.json")),
-                       "update stoker"));
+  EXPECT_TRUE(contains(error(CoefficientFile::parse("{\"format\": \"stoker-ti", "t.json")),
+                       "t.json: not valid JSON"));
+  EXPECT_TRUE(
+      contains(error(CoefficientFile::parse("[]", "t.json")), "not a file of time coefficients"));
+  EXPECT_TRUE(contains(
+      error(CoefficientFile::parse(
+          R"({"format": "stoker-timing-coefficients", "schema_version": [2, 0]})", "t.json")),
+      "update stoker"));
   EXPECT_TRUE(contains(error(parsed(R"(, "base": {"classes": {"gem": {"compute": 1}}})")),
                        "did you mean gemm.compute"));
-  EXPECT_TRUE(contains(error(parsed(R"(, "base": {"classes": {"gemm": {"compute": [1]}}})")), "gemm.compute"));
-  EXPECT_TRUE(contains(error(parsed(R"(, "base": {"classes": {"gemm": {"compute": 0}}})")), "above 0"));
-  EXPECT_TRUE(contains(error(parsed(R"(, "base": {"kernel": {"floor_us": -1}})")), "kernel.floor_us"));
+  EXPECT_TRUE(contains(error(parsed(R"(, "base": {"classes": {"gemm": {"compute": [1]}}})")),
+                       "gemm.compute"));
+  EXPECT_TRUE(
+      contains(error(parsed(R"(, "base": {"classes": {"gemm": {"compute": 0}}})")), "above 0"));
+  EXPECT_TRUE(
+      contains(error(parsed(R"(, "base": {"kernel": {"floor_us": -1}})")), "kernel.floor_us"));
   EXPECT_TRUE(contains(error(parsed(R"(, "gpus": 3)")), "gpus"));
-  EXPECT_TRUE(contains(error(parsed(R"(, "all_reduce": [{"fabric": "x", "ranks": 1}])")), "all_reduce[0]"));
+  EXPECT_TRUE(
+      contains(error(parsed(R"(, "all_reduce": [{"fabric": "x", "ranks": 1}])")), "all_reduce[0]"));
 }
 
 TEST(Coefficients, EveryNameCanBeReadAndReplaced) {
   Coefficients c;
-  for (const char* name : {"gemm.compute", "uncosted.spread", "host.forward_us", "kernel.tensor_exponent",
-                           "power.share", "pcie.pageable", "collective.contention", "spread.common"}) {
+  for (const char* name :
+       {"gemm.compute", "uncosted.spread", "host.forward_us", "kernel.tensor_exponent",
+        "power.share", "pcie.pageable", "collective.contention", "spread.common"}) {
     ASSERT_TRUE(apply({{{name, 0.123}}, ""}, c)) << name;
     EXPECT_EQ(*value_of(c, name), 0.123) << name;
   }

@@ -13,7 +13,8 @@ struct NodeFabric {
   std::string basis;
 };
 
-/// The fits of one fabric at the counts around `ranks`: interpolated in log2(ranks), held constant outside.
+/// The fits of one fabric at the counts around `ranks`: interpolated in log2(ranks), held constant
+/// outside.
 const FabricFit* nearest(const std::vector<FabricFit>& fits, const std::string& fabric, int ranks,
                          bool below) {
   const FabricFit* best = nullptr;
@@ -32,18 +33,22 @@ NodeFabric measured(const FabricFit& low, const FabricFit& high, int ranks) {
         std::log2(static_cast<double>(high.ranks) / low.ranks);
   }
   const auto mix = [w](double a, double b) { return a + w * (b - a); };
-  NodeFabric fabric{1e-6 * mix(low.alpha_us, high.alpha_us), mix(low.bandwidth, high.bandwidth),
-                    std::max(low.spread, high.spread), {}};
+  NodeFabric fabric{1e-6 * mix(low.alpha_us, high.alpha_us),
+                    mix(low.bandwidth, high.bandwidth),
+                    std::max(low.spread, high.spread),
+                    {}};
   fabric.basis = low.fabric + ", " + std::to_string(ranks) + " GPUs, " +
                  (w == 0 && low.ranks == ranks ? "measured" : "between measured counts");
-  if (ranks > high.ranks || ranks < low.ranks) fabric.basis = low.fabric + ", beyond measured counts";
+  if (ranks > high.ranks || ranks < low.ranks)
+    fabric.basis = low.fabric + ", beyond measured counts";
   return fabric;
 }
 
 NodeFabric by_data_sheet(const Gpu& gpu, int ranks, const CollectiveCoefficients& c) {
   const bool linked = !gpu.link.empty() && gpu.link_bandwidth > 0;
   // Data sheets count both directions of a link together; a ring sends one way.
-  double bandwidth = linked ? gpu.link_bandwidth / 2 * c.link_share : gpu.pcie_bandwidth * c.pcie_share;
+  double bandwidth =
+      linked ? gpu.link_bandwidth / 2 * c.link_share : gpu.pcie_bandwidth * c.pcie_share;
   constexpr double kStandIn = 8e9;  // PCIe 3.0 x8 and staging through host memory
   if (!std::isfinite(bandwidth) || bandwidth <= 0) bandwidth = kStandIn;
   // A bridge joins two GPUs only; beyond that the ring crosses PCIe.
@@ -84,18 +89,20 @@ AllReduceModel all_reduce_model(const Machine& machine, RankLayout layout,
     return model;
   }
   NodeFabric fabric{0, HUGE_VAL, 0, {}};
-  if (layout.gpus_per_node > 1) fabric = within_node(machine.gpu, layout.gpus_per_node, coefficients);
+  if (layout.gpus_per_node > 1)
+    fabric = within_node(machine.gpu, layout.gpus_per_node, coefficients);
   if (layout.nodes > 1) {
     double network = machine.network_bandwidth * coefficients.network_share;
     constexpr double kStandIn = 1.25e9;  // 10 Gbit/s Ethernet
     if (!std::isfinite(network) || network <= 0) network = kStandIn;
-    // NCCL runs one ring a network card through all GPUs of a node, so that the node's whole network
-    // bandwidth carries the ring.
+    // NCCL runs one ring a network card through all GPUs of a node, so that the node's whole
+    // network bandwidth carries the ring.
     fabric.bandwidth = std::min(fabric.bandwidth, network);
     fabric.alpha_seconds += 1e-6 * (coefficients.network_alpha_us * (layout.nodes - 1) +
                                     (layout.gpus_per_node > 1 ? 0 : coefficients.alpha_us));
     fabric.spread = std::max(fabric.spread, coefficients.unfitted_spread);
-    fabric.basis += (fabric.basis.empty() ? "" : "; ") + std::string("network by its nominal bandwidth");
+    fabric.basis +=
+        (fabric.basis.empty() ? "" : "; ") + std::string("network by its nominal bandwidth");
   }
   model.alpha_seconds = fabric.alpha_seconds;
   model.bandwidth = fabric.bandwidth;

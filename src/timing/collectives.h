@@ -20,15 +20,15 @@ struct AllReduceModel {
   double alpha_seconds = 0;
   double bandwidth = 1;  ///< bus bandwidth, bytes/s
   int ranks = 1;
-  double spread = 0;     ///< 90 % relative half-width
-  std::string basis;     ///< "NVLink 3, 8 GPUs, measured" or "link data sheet"
+  double spread = 0;  ///< 90 % relative half-width
+  std::string basis;  ///< "NVLink 3, 8 GPUs, measured" or "link data sheet"
 
   [[nodiscard]] Nanos time_of(Bytes bytes) const;
 };
 
-/// The fabric between the GPUs of `machine`: a measured fit where one exists for the link, interpolated
-/// between counts; otherwise the data sheet's figure and a wide spread. Between nodes the slower of link
-/// and network decides.
+/// The fabric between the GPUs of `machine`: a measured fit where one exists for the link,
+/// interpolated between counts; otherwise the data sheet's figure and a wide spread. Between nodes
+/// the slower of link and network decides.
 [[nodiscard]] AllReduceModel all_reduce_model(const Machine& machine, RankLayout layout,
                                               const CollectiveCoefficients& coefficients);
 

@@ -8,24 +8,26 @@ namespace {
 
 /// Lanes of a tile that a group narrower than this leaves idle.
 constexpr double kFullGroupWidth = 32;
-/// Grouped convolution in channels-last, relative to nchw: widths that are powers of two up to 32 in many
-/// groups have kernels of their own; others fall to a slow path. Means of RTX 3090 rows whose single values
-/// range over 1.5-3.5 (docs/time-model.md), hence the class's wide spread.
+/// Grouped convolution in channels-last, relative to nchw: widths that are powers of two up to 32
+/// in many groups have kernels of their own; others fall to a slow path. Means of RTX 3090 rows
+/// whose single values range over 1.5-3.5 (docs/time-model.md), hence the class's wide spread.
 constexpr double kNhwcFastGroups = 0.45, kNhwcSlowGroups = 2.5;
 constexpr double kManyGroups = 16;
-/// PyTorch's own depthwise weight gradient in nchw: 55-70 times its FP32 arithmetic, and channels x taps
-/// below 16 per SM leave SMs idle (RTX 3090 rows).
+/// PyTorch's own depthwise weight gradient in nchw: 55-70 times its FP32 arithmetic, and channels x
+/// taps below 16 per SM leave SMs idle (RTX 3090 rows).
 constexpr double kDepthwiseWeightMultiple = 60, kDepthwiseWeightPerSm = 16;
 
-/// Winograd's filter transform, in units of what its bytes would take: short strided rows of 3x3 taps
-/// (fitted on rows with few pixels and many channels).
+/// Winograd's filter transform, in units of what its bytes would take: short strided rows of 3x3
+/// taps (fitted on rows with few pixels and many channels).
 constexpr double kFilterTransform = 8;
 
-/// Part of the activations that TF32 convolutions in nchw transpose: cuDNN has TF32 kernels that read nchw, and
-/// ResNet-50's published TF32 throughput on five GPUs lies half-way between all and none (docs/time-model.md).
+/// Part of the activations that TF32 convolutions in nchw transpose: cuDNN has TF32 kernels that
+/// read nchw, and ResNet-50's published TF32 throughput on five GPUs lies half-way between all and
+/// none (docs/time-model.md).
 constexpr double kTf32Transposed = 0.5;
 
-/// Everything a rule needs, with transposed convolutions turned into the ordinary one that they mirror.
+/// Everything a rule needs, with transposed convolutions turned into the ordinary one that they
+/// mirror.
 struct Geometry {
   double batch, groups, in_width, out_width;  ///< channels of one group
   double in_pixels, out_pixels, taps, strides;
@@ -57,8 +59,9 @@ Geometry geometry_of(const ConvolutionShape& s) {
   g.strides = std::max(1.0, product(s.stride));
   g.channels_last = s.channels_last;
   g.pass = s.pass;
-  g.plain_3x3 = s.spatial == 2 && groups == 1 && product(s.stride) == 1 && product(s.dilation) == 1 &&
-                g.taps == 9 && std::count(s.kernel.begin(), s.kernel.end(), 3) == 2;
+  g.plain_3x3 = s.spatial == 2 && groups == 1 && product(s.stride) == 1 &&
+                product(s.dilation) == 1 && g.taps == 9 &&
+                std::count(s.kernel.begin(), s.kernel.end(), 3) == 2;
   if (s.transposed) {
     std::swap(g.in_width, g.out_width);
     std::swap(g.in_pixels, g.out_pixels);
@@ -69,7 +72,8 @@ Geometry geometry_of(const ConvolutionShape& s) {
 }
 
 Tiling implicit_gemm(const Geometry& g, bool tensor) {
-  // cuDNN splits the reduction of weight gradients, whose k is long, but not that of FP32 forward kernels.
+  // cuDNN splits the reduction of weight gradients, whose k is long, but not that of FP32 forward
+  // kernels.
   Tiling t{.tensor = tensor, .split_k = tensor || g.pass == Pass::kBackwardWeight};
   t.batch = g.groups;
   switch (g.pass) {
@@ -78,7 +82,8 @@ Tiling implicit_gemm(const Geometry& g, bool tensor) {
       break;
     case Pass::kBackwardInput:
       // With a stride each input pixel sees only taps / strides outputs.
-      t.m = g.batch * g.in_pixels, t.n = g.in_width, t.k = std::max(1.0, g.out_width * g.taps / g.strides);
+      t.m = g.batch * g.in_pixels, t.n = g.in_width,
+      t.k = std::max(1.0, g.out_width * g.taps / g.strides);
       break;
     case Pass::kBackwardWeight:
       t.m = g.out_width, t.n = g.in_width * g.taps, t.k = g.batch * g.out_pixels;
@@ -87,8 +92,9 @@ Tiling implicit_gemm(const Geometry& g, bool tensor) {
   return t;
 }
 
-/// Winograd with output tiles of side `tile`: (tile + 2)^2 products of [pixels / tile^2, C] x [C, K].
-/// Non-fused, its transformed operands go through memory (elements of 4 bytes, written and read).
+/// Winograd with output tiles of side `tile`: (tile + 2)^2 products of [pixels / tile^2, C] x [C,
+/// K]. Non-fused, its transformed operands go through memory (elements of 4 bytes, written and
+/// read).
 struct Winograd {
   double compute, activations, filter;
 };
@@ -109,10 +115,12 @@ Winograd winograd(const Geometry& g, double tile, double rate, const Device& dev
 
 CostClass dense_class(Pass pass, bool tensor) {
   switch (pass) {
-    case Pass::kForward: return tensor ? CostClass::kTensorConvolution : CostClass::kConvolution;
+    case Pass::kForward:
+      return tensor ? CostClass::kTensorConvolution : CostClass::kConvolution;
     case Pass::kBackwardInput:
       return tensor ? CostClass::kTensorConvolutionInput : CostClass::kConvolutionInput;
-    case Pass::kBackwardWeight: break;
+    case Pass::kBackwardWeight:
+      break;
   }
   return tensor ? CostClass::kTensorConvolutionWeight : CostClass::kConvolutionWeight;
 }
@@ -139,10 +147,10 @@ RawCost dense_cost(const Kernel& kernel, const Geometry& g, const Device& device
     const Winograd fused = winograd(g, 2, rate, device, coefficients.kernel);
     const Winograd staged = winograd(g, 4, rate, device, coefficients.kernel);
     const double staged_memory =
-        memory_seconds(4 * (staged.activations + kFilterTransform * staged.filter), CostClass::kWinograd,
-                       device, coefficients);
-    const double fused_filter = memory_seconds(4 * kFilterTransform * fused.filter, CostClass::kWinograd,
-                                               device, coefficients);
+        memory_seconds(4 * (staged.activations + kFilterTransform * staged.filter),
+                       CostClass::kWinograd, device, coefficients);
+    const double fused_filter = memory_seconds(4 * kFilterTransform * fused.filter,
+                                               CostClass::kWinograd, device, coefficients);
     const double direct = std::max(cost.compute, cost.memory);
     const double fused_time = std::max(fused.compute / efficiency, cost.memory) + fused_filter;
     const double staged_time = staged.compute / efficiency + staged_memory;
@@ -163,10 +171,12 @@ RawCost dense_cost(const Kernel& kernel, const Geometry& g, const Device& device
 RawCost grouped_cost(const Kernel& kernel, const Geometry& g, const Device& device,
                      const Coefficients& coefficients) {
   RawCost cost;
-  cost.cost_class = g.channels_last ? CostClass::kGroupedConvolutionNhwc : CostClass::kGroupedConvolution;
+  cost.cost_class =
+      g.channels_last ? CostClass::kGroupedConvolutionNhwc : CostClass::kGroupedConvolution;
   const double width = std::min(g.in_width, g.out_width);
   const double rate = device.rate[static_cast<std::size_t>(MathUnit::kFp32)] *
-                      coefficients.of(cost.cost_class).compute * std::min(1.0, width / kFullGroupWidth);
+                      coefficients.of(cost.cost_class).compute *
+                      std::min(1.0, width / kFullGroupWidth);
   cost.compute = g.flops() / rate;
   if (g.channels_last) {
     const bool power_of_two = std::exp2(std::round(std::log2(std::max(1.0, width)))) == width;
@@ -181,8 +191,9 @@ RawCost depthwise_cost(const Kernel& kernel, const Geometry& g, const Device& de
                        const Coefficients& coefficients) {
   RawCost cost;
   const bool weight = g.pass == Pass::kBackwardWeight;
-  cost.cost_class = g.channels_last ? (weight ? CostClass::kDepthwiseWeightNhwc : CostClass::kDepthwiseNhwc)
-                                    : (weight ? CostClass::kDepthwiseWeight : CostClass::kDepthwise);
+  cost.cost_class = g.channels_last
+                        ? (weight ? CostClass::kDepthwiseWeightNhwc : CostClass::kDepthwiseNhwc)
+                        : (weight ? CostClass::kDepthwiseWeight : CostClass::kDepthwise);
   const double rate = device.rate[static_cast<std::size_t>(MathUnit::kFp32)];
   cost.compute = g.flops() / (rate * coefficients.of(cost.cost_class).compute);
   if (weight && !g.channels_last) {

@@ -13,13 +13,13 @@ namespace stoker {
 /// One matrix product as the library would tile it.
 struct Tiling {
   double m = 0, n = 0, k = 0, batch = 1;
-  bool tensor = false;   ///< tensor-core tile shapes
-  bool split_k = true;   ///< whether the library may split k over more blocks
+  bool tensor = false;  ///< tensor-core tile shapes
+  bool split_k = true;  ///< whether the library may split k over more blocks
 };
 
 /// Which tile the library would take, and what it costs.
 struct TileChoice {
-  double seconds = 0;    ///< at efficiency 1, without split-K's own traffic
+  double seconds = 0;  ///< at efficiency 1, without split-K's own traffic
   double waves = 0;
   int tile_m = 0, tile_n = 0, splits = 1;
 };

@@ -6,15 +6,18 @@
 namespace stoker {
 namespace {
 
-/// Stand-ins for figures that a GPU's data lack, so that every answer stays finite; `guessed` tells.
-constexpr double kStandInFlops = 1e13;       ///< FP32, a mid-range GPU of 2018
-constexpr double kStandInBandwidth = 4e11;   ///< bytes/s
-constexpr double kStandInPcie = 1.6e10;      ///< bytes/s, 3.0 x16
-constexpr double kHighestFlops = 1e18;       ///< nothing real is near; keeps absurd files finite
+/// Stand-ins for figures that a GPU's data lack, so that every answer stays finite; `guessed`
+/// tells.
+constexpr double kStandInFlops = 1e13;      ///< FP32, a mid-range GPU of 2018
+constexpr double kStandInBandwidth = 4e11;  ///< bytes/s
+constexpr double kStandInPcie = 1.6e10;     ///< bytes/s, 3.0 x16
+constexpr double kHighestFlops = 1e18;      ///< nothing real is near; keeps absurd files finite
 constexpr double kHighestBandwidth = 1e15;
-/// Matrix units double the FP32 rate of CDNA GPUs in GEMMs (data sheets of MI100 to MI300X: 46.1 against 23.1).
+/// Matrix units double the FP32 rate of CDNA GPUs in GEMMs (data sheets of MI100 to MI300X: 46.1
+/// against 23.1).
 constexpr double kCdnaMatrix = 2;
-/// FP64 to FP32 on data-centre chips 1:2; elsewhere 1:32 (CUDA C++ Programming Guide, arithmetic throughput).
+/// FP64 to FP32 on data-centre chips 1:2; elsewhere 1:32 (CUDA C++ Programming Guide, arithmetic
+/// throughput).
 constexpr double kDoubleRateServer = 0.5, kDoubleRateConsumer = 1.0 / 32;
 
 double usable(double value, double stand_in, double highest, bool& guessed) {
@@ -26,14 +29,18 @@ double usable(double value, double stand_in, double highest, bool& guessed) {
 double energy_pj(const Gpu& gpu, const PowerCoefficients& power) {
   switch (gpu.architecture) {
     case Architecture::kKepler:
-    case Architecture::kMaxwell: return power.pj_28nm;
+    case Architecture::kMaxwell:
+      return power.pj_28nm;
     case Architecture::kPascal:
     case Architecture::kVolta:
-    case Architecture::kTuring: return power.pj_16nm;
+    case Architecture::kTuring:
+      return power.pj_16nm;
     case Architecture::kAda:
     case Architecture::kHopper:
-    case Architecture::kBlackwell: return power.pj_5nm;
-    default: return power.pj_7nm;
+    case Architecture::kBlackwell:
+      return power.pj_5nm;
+    default:
+      return power.pj_7nm;
   }
 }
 
@@ -72,7 +79,8 @@ Peak peak_of(const Gpu& gpu, MathUnit unit, double fp32) {
     case MathUnit::kFp64:
       return {fp32 * (has_fast_double(gpu) ? kDoubleRateServer : kDoubleRateConsumer), false};
     case MathUnit::kInteger:
-    case MathUnit::kFp32: break;
+    case MathUnit::kFp32:
+      break;
   }
   return {fp32, false};
 }

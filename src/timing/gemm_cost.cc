@@ -7,9 +7,9 @@
 namespace stoker {
 namespace {
 
-/// Output tiles of one thread block and the share of an SM's rate that their inner loop reaches; relative to the
-/// best one. FP32 values reproduce 97,000 measured GEMMs (docs/time-model.md); tensor-core values are
-/// priors, larger tiles being needed to feed faster units.
+/// Output tiles of one thread block and the share of an SM's rate that their inner loop reaches;
+/// relative to the best one. FP32 values reproduce 97,000 measured GEMMs (docs/time-model.md);
+/// tensor-core values are priors, larger tiles being needed to feed faster units.
 struct Tile {
   int m, n;
   double efficiency;
@@ -27,8 +27,8 @@ constexpr double kShortestPiece = 128;
 double blocks(double size, int tile) { return std::ceil(size / tile); }
 
 template <std::size_t N>
-TileChoice choose(const std::array<Tile, N>& tiles, const Tiling& t, double rate, const Device& device,
-                  const KernelCoefficients& coefficients) {
+TileChoice choose(const std::array<Tile, N>& tiles, const Tiling& t, double rate,
+                  const Device& device, const KernelCoefficients& coefficients) {
   const double sms = device.sms;
   const double rate_of_sm = rate / sms;
   TileChoice best;
@@ -54,16 +54,18 @@ TileChoice choose(const std::array<Tile, N>& tiles, const Tiling& t, double rate
   return best;
 }
 
-/// Tensor cores read 16 bytes at once, so the library needs each operand's leading dimension to be a multiple of
-/// that. The rate falls with every halving of the alignment that is there: to the root of `unaligned_tensor` at
-/// 8 bytes, to all of it at 4, to its power 1.5 at 2 (a prior; ViTs and mixers on an RTX 3090 fit it).
+/// Tensor cores read 16 bytes at once, so the library needs each operand's leading dimension to be
+/// a multiple of that. The rate falls with every halving of the alignment that is there: to the
+/// root of `unaligned_tensor` at 8 bytes, to all of it at 4, to its power 1.5 at 2 (a prior; ViTs
+/// and mixers on an RTX 3090 fit it).
 double alignment_factor(const GemmShape& s, DType dtype, double unaligned_tensor) {
   const std::int64_t size = dtype == DType::kF16 || dtype == DType::kBf16 ? 2 : 4;
   const std::int64_t lead_a = s.transpose_a ? s.m : s.k;
   const std::int64_t lead_b = s.transpose_b ? s.k : s.n;
   double halvings = 0;
   for (std::int64_t bytes = 16; bytes > size; bytes /= 2) {
-    if (lead_a * size % bytes != 0 || lead_b * size % bytes != 0 || s.n * size % bytes != 0) ++halvings;
+    if (lead_a * size % bytes != 0 || lead_b * size % bytes != 0 || s.n * size % bytes != 0)
+      ++halvings;
   }
   return std::pow(unaligned_tensor, halvings / 2);
 }
@@ -82,16 +84,21 @@ RawCost gemm_cost(const Kernel& kernel, const GemmShape& shape, const Device& de
   const auto unit = static_cast<std::size_t>(kernel.unit);
   const bool tensor = device.tensor[unit];
   // A transposed first operand is what a weight gradient has: dW = dY^T X, k the number of tokens.
-  const bool weight = shape.transpose_a && !shape.transpose_b && kernel.phase == StepPhase::kBackward;
+  const bool weight =
+      shape.transpose_a && !shape.transpose_b && kernel.phase == StepPhase::kBackward;
   RawCost cost;
   cost.cost_class = tensor ? (weight ? CostClass::kTensorGemmWeight : CostClass::kTensorGemm)
                            : (weight ? CostClass::kGemmWeight : CostClass::kGemm);
-  const Tiling tiling{.m = static_cast<double>(shape.m), .n = static_cast<double>(shape.n),
-                      .k = static_cast<double>(shape.k), .batch = static_cast<double>(shape.batch),
+  const Tiling tiling{.m = static_cast<double>(shape.m),
+                      .n = static_cast<double>(shape.n),
+                      .k = static_cast<double>(shape.k),
+                      .batch = static_cast<double>(shape.batch),
                       .tensor = tensor};
   double efficiency = coefficients.of(cost.cost_class).compute;
-  if (tensor) efficiency *= alignment_factor(shape, kernel.dtype, coefficients.kernel.unaligned_tensor);
-  cost.compute = best_tile(tiling, device.rate[unit], device, coefficients.kernel).seconds / efficiency;
+  if (tensor)
+    efficiency *= alignment_factor(shape, kernel.dtype, coefficients.kernel.unaligned_tensor);
+  cost.compute =
+      best_tile(tiling, device.rate[unit], device, coefficients.kernel).seconds / efficiency;
   cost.memory = memory_seconds(bytes_of(kernel), cost.cost_class, device, coefficients);
   return cost;
 }

@@ -36,9 +36,12 @@ RawCost raw_cost(const Kernel& kernel, const Device& device, const Coefficients&
 
 std::string_view name_of(Bound bound) {
   switch (bound) {
-    case Bound::kCompute: return "compute";
-    case Bound::kMemory: return "memory";
-    case Bound::kLatency: break;
+    case Bound::kCompute:
+      return "compute";
+    case Bound::kMemory:
+      return "memory";
+    case Bound::kLatency:
+      break;
   }
   return "latency";
 }
@@ -51,7 +54,8 @@ KernelCost CostModel::cost_of(const Kernel& kernel) const {
   const KernelCoefficients& k = coefficients_.kernel;
   const double floor =
       1e-6 * (k.floor_us + k.launch_us * std::max(0, static_cast<int>(kernel.launches) - 1));
-  const double compute = finite(raw.compute), memory = finite(raw.memory), latency = finite(raw.latency);
+  const double compute = finite(raw.compute), memory = finite(raw.memory),
+               latency = finite(raw.latency);
   KernelCost cost;
   cost.compute = Nanos(compute * 1e9);
   cost.memory = Nanos(memory * 1e9);

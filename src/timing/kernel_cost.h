@@ -23,17 +23,19 @@ struct KernelCost {
   bool has_rule = true;  ///< false: no cost rule applies, costed by its bytes
 };
 
-/// A GPU as the cost rules see it: sustained rates instead of data-sheet peaks. Made once for many kernels.
+/// A GPU as the cost rules see it: sustained rates instead of data-sheet peaks. Made once for many
+/// kernels.
 struct Device {
-  /// Sustained FLOP/s by MathUnit; never zero. A unit that the GPU lacks has the rate of what stands in.
+  /// Sustained FLOP/s by MathUnit; never zero. A unit that the GPU lacks has the rate of what
+  /// stands in.
   std::array<double, 7> rate{};
   std::array<bool, 7> tensor{};  ///< whether the unit really is a tensor core here
   double bandwidth = 0;          ///< bytes/s, nameplate
   double l2_bytes = 0;
-  double pcie = 0;               ///< bytes/s
+  double pcie = 0;  ///< bytes/s
   int sms = 1;
   Architecture architecture = Architecture::kOther;
-  bool guessed = false;          ///< a figure was missing from the GPU's data and a stand-in was used
+  bool guessed = false;  ///< a figure was missing from the GPU's data and a stand-in was used
 };
 
 inline constexpr std::size_t kMathUnits = 7;
@@ -44,8 +46,8 @@ inline constexpr std::size_t kMathUnits = 7;
 /// Data-sheet FLOP/s of a unit, uncapped; what MFU is measured against. Never zero.
 [[nodiscard]] double nominal_peak(const Gpu& gpu, MathUnit unit);
 
-/// Cost of kernels on one device. Pure: same kernel, same answer. A learned residual belongs here too, as a
-/// factor on `max(compute, memory)`.
+/// Cost of kernels on one device. Pure: same kernel, same answer. A learned residual belongs here
+/// too, as a factor on `max(compute, memory)`.
 class CostModel {
  public:
   CostModel(const Gpu& gpu, const Coefficients& coefficients);
@@ -65,8 +67,8 @@ class CostModel {
 [[nodiscard]] KernelCost cost_of(const Kernel& kernel, const Gpu& gpu,
                                  const Coefficients& coefficients);
 
-/// What the rules of one class group return to cost_of: seconds of arithmetic and of memory traffic, each
-/// already divided by its efficiency, and which class the efficiencies came from.
+/// What the rules of one class group return to cost_of: seconds of arithmetic and of memory
+/// traffic, each already divided by its efficiency, and which class the efficiencies came from.
 struct RawCost {
   double compute = 0;  ///< seconds
   double memory = 0;   ///< seconds

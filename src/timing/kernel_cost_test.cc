@@ -45,12 +45,11 @@ Kernel convolution(const ConvolutionShape& s) {
 }
 
 TEST(BestTile, IsTheOneWorkedByHand) {
-  // 256 x 256 x 100 on 10 SMs of 1e11 FLOP/s. 128x128: 4 tiles, 1 wave, 32.8 us. 128x64 (rate 0.92): 8 tiles,
-  // 1 wave, 2*128*64*100 / 0.92e11 = 17.8 us. 64x64 (0.80): 16 tiles, 2 waves, 20.5 us. 32x128 (0.75): 16
-  // tiles, 2 waves, 21.8 us. 32x32 (0.5): 64 tiles, 7 waves, 28.7 us.
+  // 256 x 256 x 100 on 10 SMs of 1e11 FLOP/s. 128x128: 4 tiles, 1 wave, 32.8 us. 128x64 (rate
+  // 0.92): 8 tiles, 1 wave, 2*128*64*100 / 0.92e11 = 17.8 us. 64x64 (0.80): 16 tiles, 2 waves, 20.5
+  // us. 32x128 (0.75): 16 tiles, 2 waves, 21.8 us. 32x32 (0.5): 64 tiles, 7 waves, 28.7 us.
   const Device device = device_of(round_gpu(), ideal());
-  const TileChoice choice =
-      best_tile({.m = 256, .n = 256, .k = 100}, 1e12, device, ideal().kernel);
+  const TileChoice choice = best_tile({.m = 256, .n = 256, .k = 100}, 1e12, device, ideal().kernel);
   EXPECT_NEAR(choice.seconds, 17.809e-6, 1e-9);
   EXPECT_EQ(choice.waves, 1);
   EXPECT_EQ(choice.tile_m * choice.tile_n, 128 * 64);
@@ -95,7 +94,8 @@ TEST(KernelCost, NeverFasterThanTheRoofline) {
 }
 
 TEST(KernelCost, WinogradSavesAtMostItsArithmetic) {
-  // F(4x4, 3x3) needs 36 products for 144: no 3x3 convolution is more than four times faster than its FLOPs.
+  // F(4x4, 3x3) needs 36 products for 144: no 3x3 convolution is more than four times faster than
+  // its FLOPs.
   const CostModel model(round_gpu(), ideal());
   bool saved = false;
   for (const std::int64_t channels : {8, 64, 512}) {
@@ -189,9 +189,9 @@ TEST(KernelCost, UnalignedRowsSlowTensorCoresOnly) {
     return cost_of(kernel, gpu, c).time.count();
   };
   const double aligned = time(512, MathUnit::kFp16Tensor);
-  EXPECT_NEAR(time(510, MathUnit::kFp16Tensor) / aligned, 2.0, 0.01);                // 4 bytes
-  EXPECT_NEAR(time(508, MathUnit::kFp16Tensor) / aligned, std::sqrt(2.0), 0.02);     // 8 bytes
-  EXPECT_NEAR(time(511, MathUnit::kFp16Tensor) / aligned, std::pow(2.0, 1.5), 0.02); // 2 bytes
+  EXPECT_NEAR(time(510, MathUnit::kFp16Tensor) / aligned, 2.0, 0.01);                 // 4 bytes
+  EXPECT_NEAR(time(508, MathUnit::kFp16Tensor) / aligned, std::sqrt(2.0), 0.02);      // 8 bytes
+  EXPECT_NEAR(time(511, MathUnit::kFp16Tensor) / aligned, std::pow(2.0, 1.5), 0.02);  // 2 bytes
   EXPECT_NEAR(time(511, MathUnit::kFp32) / time(512, MathUnit::kFp32), 1.0, 0.01);
 }
 
@@ -266,7 +266,8 @@ TEST(Device, FastTensorCoresAreDiscounted) {
   gpu.peak.fp16_tensor = 4 * 71.2e12;
   Coefficients c;
   c.kernel.tensor_exponent = 0.5;
-  EXPECT_NEAR(device_of(gpu, c).rate[static_cast<std::size_t>(MathUnit::kFp16Tensor)], 2 * 71.2e12, 1e6);
+  EXPECT_NEAR(device_of(gpu, c).rate[static_cast<std::size_t>(MathUnit::kFp16Tensor)], 2 * 71.2e12,
+              1e6);
 }
 
 TEST(Device, NothingKnownIsStillFinite) {

@@ -19,6 +19,8 @@ double LaunchQueue::launch(Stream stream, double time, double not_before) {
   return ends_[s];
 }
 
-void LaunchQueue::synchronize() { host_ = std::max(host_, *std::max_element(ends_.begin(), ends_.end())); }
+void LaunchQueue::synchronize() {
+  host_ = std::max(host_, *std::max_element(ends_.begin(), ends_.end()));
+}
 
 }  // namespace stoker

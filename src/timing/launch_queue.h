@@ -9,8 +9,8 @@
 
 namespace stoker {
 
-/// A host thread that issues work in order to streams that execute it in order, `depth` launches ahead at
-/// most. All times are nanoseconds on one clock that starts at 0.
+/// A host thread that issues work in order to streams that execute it in order, `depth` launches
+/// ahead at most. All times are nanoseconds on one clock that starts at 0.
 class LaunchQueue {
  public:
   static constexpr std::size_t kStreams = 3;
@@ -20,8 +20,8 @@ class LaunchQueue {
   /// The host works for `time` without the device.
   void host_work(double time) { host_ += time; }
 
-  /// The host issues one launch, which runs for `time` after what is before it in its stream, and not
-  /// before `not_before`. Returns when it ends.
+  /// The host issues one launch, which runs for `time` after what is before it in its stream, and
+  /// not before `not_before`. Returns when it ends.
   double launch(Stream stream, double time, double not_before = 0);
 
   /// The host waits until every stream is idle.
@@ -30,7 +30,9 @@ class LaunchQueue {
   void wait_until(double time) { host_ = host_ > time ? host_ : time; }
 
   [[nodiscard]] double host() const { return host_; }
-  [[nodiscard]] double end_of(Stream stream) const { return ends_[static_cast<std::size_t>(stream)]; }
+  [[nodiscard]] double end_of(Stream stream) const {
+    return ends_[static_cast<std::size_t>(stream)];
+  }
   /// Time in which the stream had nothing to do because the host had not issued yet.
   [[nodiscard]] double starved(Stream stream) const {
     return starved_[static_cast<std::size_t>(stream)];

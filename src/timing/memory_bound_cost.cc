@@ -10,24 +10,46 @@ CostClass cost_class_of(const Kernel& kernel, bool& has_rule) {
     case KernelClass::kNormalization:
       return kernel.phase == StepPhase::kBackward ? CostClass::kNormalizationBackward
                                                   : CostClass::kNormalization;
-    case KernelClass::kSoftmax: return CostClass::kSoftmax;
-    case KernelClass::kReduction: return CostClass::kReduction;
-    case KernelClass::kElementwise: return CostClass::kElementwise;
-    case KernelClass::kGather: return CostClass::kGather;
-    case KernelClass::kPooling: return CostClass::kPooling;
-    case KernelClass::kResample: return CostClass::kResample;
-    case KernelClass::kCopy: return CostClass::kCopy;
-    case KernelClass::kOptimizer: return CostClass::kOptimizer;
-    case KernelClass::kFill: return CostClass::kFill;
-    case KernelClass::kCollective: return CostClass::kCollective;
-    case KernelClass::kHostToDevice: return CostClass::kHostToDevice;
+    case KernelClass::kSoftmax:
+      return CostClass::kSoftmax;
+    case KernelClass::kReduction:
+      return CostClass::kReduction;
+    case KernelClass::kElementwise:
+      return CostClass::kElementwise;
+    case KernelClass::kGather:
+      return CostClass::kGather;
+    case KernelClass::kPooling:
+      return CostClass::kPooling;
+    case KernelClass::kResample:
+      return CostClass::kResample;
+    case KernelClass::kCopy:
+      return CostClass::kCopy;
+    case KernelClass::kOptimizer:
+      return CostClass::kOptimizer;
+    case KernelClass::kFill:
+      return CostClass::kFill;
+    case KernelClass::kCollective:
+      return CostClass::kCollective;
+    case KernelClass::kHostToDevice:
+      return CostClass::kHostToDevice;
     // Classes with rules of their own arrive here only without a shape.
-    case KernelClass::kGemm: has_rule = false; return CostClass::kGemm;
-    case KernelClass::kConvolution: has_rule = false; return CostClass::kConvolution;
-    case KernelClass::kDepthwiseConvolution: has_rule = false; return CostClass::kDepthwise;
-    case KernelClass::kAttention: has_rule = false; return CostClass::kMathAttention;
-    case KernelClass::kRnn: has_rule = false; return CostClass::kRnn;
-    case KernelClass::kUncosted: break;
+    case KernelClass::kGemm:
+      has_rule = false;
+      return CostClass::kGemm;
+    case KernelClass::kConvolution:
+      has_rule = false;
+      return CostClass::kConvolution;
+    case KernelClass::kDepthwiseConvolution:
+      has_rule = false;
+      return CostClass::kDepthwise;
+    case KernelClass::kAttention:
+      has_rule = false;
+      return CostClass::kMathAttention;
+    case KernelClass::kRnn:
+      has_rule = false;
+      return CostClass::kRnn;
+    case KernelClass::kUncosted:
+      break;
   }
   has_rule = false;
   return CostClass::kUncosted;
@@ -45,13 +67,14 @@ double memory_seconds(double bytes, CostClass cost_class, const Device& device,
   if (!(bytes > 0)) return 0;
   const double plain = bytes / (device.bandwidth * coefficients.of(cost_class).memory);
   const double resident = device.l2_bytes * coefficients.kernel.l2_share;
-  // All of it hits while it fits; then the share of hits falls with the square, which keeps the time rising.
+  // All of it hits while it fits; then the share of hits falls with the square, which keeps the
+  // time rising.
   const double reach = std::min(1.0, resident / bytes);
   return plain * (1 - (1 - 1 / coefficients.kernel.l2_speedup) * reach * reach);
 }
 
-RawCost memory_bound_cost(const Kernel& kernel, const Device& device, const Coefficients& coefficients,
-                          bool pinned) {
+RawCost memory_bound_cost(const Kernel& kernel, const Device& device,
+                          const Coefficients& coefficients, bool pinned) {
   RawCost cost;
   cost.cost_class = cost_class_of(kernel, cost.has_rule);
   if (cost.cost_class == CostClass::kHostToDevice) {
@@ -64,7 +87,8 @@ RawCost memory_bound_cost(const Kernel& kernel, const Device& device, const Coef
     return cost;
   }
   const double rate = device.rate[static_cast<std::size_t>(kernel.unit)];
-  cost.compute = std::max(0.0, kernel.flops.count()) / (rate * coefficients.of(cost.cost_class).compute);
+  cost.compute =
+      std::max(0.0, kernel.flops.count()) / (rate * coefficients.of(cost.cost_class).compute);
   cost.memory = memory_seconds(bytes_of(kernel), cost.cost_class, device, coefficients);
   return cost;
 }

@@ -5,8 +5,8 @@
 namespace stoker {
 namespace {
 
-/// Backward: the recurrent product again for the gradient of the state, and the weight gradients, which
-/// cuDNN gathers into one product over all time steps.
+/// Backward: the recurrent product again for the gradient of the state, and the weight gradients,
+/// which cuDNN gathers into one product over all time steps.
 struct Products {
   double recurrent, gathered;
 };
@@ -14,9 +14,9 @@ constexpr Products kForward{1, 0}, kBackward{1, 1};
 
 }  // namespace
 
-/// cuDNN's plan of a recurrent layer (Appleyard et al., arXiv 1604.01946): the products with the input of all time
-/// steps at once, then one small product for each time step, serially; directions and layers overlap only
-/// where SMs are left over, which is not credited.
+/// cuDNN's plan of a recurrent layer (Appleyard et al., arXiv 1604.01946): the products with the
+/// input of all time steps at once, then one small product for each time step, serially; directions
+/// and layers overlap only where SMs are left over, which is not credited.
 RawCost rnn_cost(const Kernel& kernel, const RnnShape& s, const Device& device,
                  const Coefficients& coefficients) {
   RawCost cost;
@@ -25,7 +25,8 @@ RawCost rnn_cost(const Kernel& kernel, const RnnShape& s, const Device& device,
   const double rate = device.rate[unit] * coefficients.of(CostClass::kRnn).compute;
   const bool tensor = device.tensor[unit];
   const auto product = [&](double m, double n, double k) {
-    return best_tile({.m = m, .n = n, .k = k, .tensor = tensor}, rate, device, coefficients.kernel).seconds;
+    return best_tile({.m = m, .n = n, .k = k, .tensor = tensor}, rate, device, coefficients.kernel)
+        .seconds;
   };
   const double batch = static_cast<double>(s.batch), length = static_cast<double>(s.length);
   const double hidden = static_cast<double>(s.hidden), gates = s.gates, directions = s.directions;

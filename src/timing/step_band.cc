@@ -11,7 +11,9 @@ namespace {
 /// PCIe copies vary with chipset and NUMA node.
 constexpr double kCopySpread = 0.3;
 
-std::string percent(double share) { return std::to_string(static_cast<int>(std::lround(share * 100))) + " %"; }
+std::string percent(double share) {
+  return std::to_string(static_cast<int>(std::lround(share * 100))) + " %";
+}
 
 double squared(double x) { return x * x; }
 
@@ -23,7 +25,8 @@ void add_band(const Program& program, const std::vector<KernelCost>& costs, cons
   std::array<double, kCostClasses> by_class{};
   double all = 0, tensor = 0, without_rule = 0;
   for (const Instruction& in : program.iteration) {
-    if (in.kind != InstructionKind::kLaunch || in.when == When::kFirst || in.value >= costs.size()) continue;
+    if (in.kind != InstructionKind::kLaunch || in.when == When::kFirst || in.value >= costs.size())
+      continue;
     const Kernel& kernel = program.kernels[in.value];
     const KernelCost& cost = costs[in.value];
     const double time = cost.time.count();
@@ -32,13 +35,15 @@ void add_band(const Program& program, const std::vector<KernelCost>& costs, cons
     by_class[static_cast<std::size_t>(cost.cost_class)] += time;
     all += time;
     if (!cost.has_rule) without_rule += time;
-    if (cost.bound == Bound::kCompute && model.device().tensor[static_cast<std::size_t>(kernel.unit)]) {
+    if (cost.bound == Bound::kCompute &&
+        model.device().tensor[static_cast<std::size_t>(kernel.unit)]) {
       tensor += time;
     }
   }
   double device = squared(c.common_spread);
   if (all > 0) {
-    for (std::size_t i = 0; i < kCostClasses; ++i) device += squared(by_class[i] / all * c.classes[i].spread);
+    for (std::size_t i = 0; i < kCostClasses; ++i)
+      device += squared(by_class[i] / all * c.classes[i].spread);
     device += squared(tensor / all * c.tensor_spread);
     device += squared(without_rule / all * c.of(CostClass::kUncosted).spread);
     out.uncosted_share = without_rule / all;

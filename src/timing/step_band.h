@@ -9,8 +9,8 @@
 /// Internal to src/timing.
 namespace stoker {
 
-/// Fills band, basis, class_device and uncosted_share from the residual spreads of the classes that the step
-/// spends its time in (docs/time-model.md, "Bands").
+/// Fills band, basis, class_device and uncosted_share from the residual spreads of the classes that
+/// the step spends its time in (docs/time-model.md, "Bands").
 void add_band(const Program& program, const std::vector<KernelCost>& costs, const CostModel& model,
               const AllReduceModel& all_reduce, StepTime& out);
 

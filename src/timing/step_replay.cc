@@ -50,7 +50,8 @@ class Replay {
   void execute(const Instruction& in) {
     switch (in.kind) {
       case InstructionKind::kLaunch:
-        if (in.value < program_.kernels.size()) launch(program_.kernels[in.value], times_[in.value].count());
+        if (in.value < program_.kernels.size())
+          launch(program_.kernels[in.value], times_[in.value].count());
         break;
       case InstructionKind::kSynchronize:
         queue_.synchronize();
@@ -62,7 +63,8 @@ class Replay {
       case InstructionKind::kAllocate:
       case InstructionKind::kFree:
       case InstructionKind::kEmptyCache:
-      case InstructionKind::kFreePrevious: break;  // the allocator's own time is part of a dispatch
+      case InstructionKind::kFreePrevious:
+        break;  // the allocator's own time is part of a dispatch
     }
   }
 
@@ -135,7 +137,8 @@ class Replay {
     barrier_ = queue_.end_of(Stream::kCommunication);
     const double exposed = std::max(0.0, barrier_ - queue_.end_of(Stream::kCompute));
     now_.exposed_communication += exposed;
-    now_.phase_elapsed[static_cast<std::size_t>(StepPhase::kBackward)] += std::max(0.0, barrier_ - end_);
+    now_.phase_elapsed[static_cast<std::size_t>(StepPhase::kBackward)] +=
+        std::max(0.0, barrier_ - end_);
     end_ = std::max(end_, barrier_);
   }
 
@@ -144,9 +147,9 @@ class Replay {
   const ReplaySettings& settings_;
   LaunchQueue queue_;
   ReplayedIteration now_;
-  double end_ = 0;               ///< of the last work that counts for the step
-  double barrier_ = 0;           ///< compute may not start before: collectives
-  double batch_ready_ = 0;       ///< the prefetched batch of this iteration; 0: nothing to wait for
+  double end_ = 0;          ///< of the last work that counts for the step
+  double barrier_ = 0;      ///< compute may not start before: collectives
+  double batch_ready_ = 0;  ///< the prefetched batch of this iteration; 0: nothing to wait for
   double next_batch_ready_ = 0;
   bool pending_ = false;
   std::uint32_t last_source_ = Kernel::kSynthesized;
@@ -154,7 +157,8 @@ class Replay {
 
 }  // namespace
 
-ReplayedIteration replay_until_steady(const Program& program, const std::vector<Nanos>& kernel_times,
+ReplayedIteration replay_until_steady(const Program& program,
+                                      const std::vector<Nanos>& kernel_times,
                                       const ReplaySettings& settings) {
   Replay replay(program, kernel_times, settings);
   ReplayedIteration last = replay.run(true);

@@ -4,16 +4,16 @@
 #include <vector>
 
 #include "lower/program.h"
-#include "timing/collectives.h"
 #include "timing/coefficients.h"
+#include "timing/collectives.h"
 
 /// The launch queue fed with a Program's iterations. Internal to src/timing.
 namespace stoker {
 
 struct ReplaySettings {
   const HostCoefficients& host;
-  double core_speed = 1;      ///< of the host, relative to the one that `host` speaks of; above 0
-  double contention = 0;      ///< slow-down of kernels beside a collective
+  double core_speed = 1;  ///< of the host, relative to the one that `host` speaks of; above 0
+  double contention = 0;  ///< slow-down of kernels beside a collective
   const AllReduceModel& all_reduce;
   bool pinned = true;
   std::size_t queue_depth = 1024;
@@ -21,13 +21,13 @@ struct ReplaySettings {
 
 /// One iteration on the clock, in nanoseconds; the words are those of StepTime.
 struct ReplayedIteration {
-  double total = 0, device = 0, host = 0, starved = 0, copy = 0, exposed_copy = 0, communication = 0,
-         exposed_communication = 0;
+  double total = 0, device = 0, host = 0, starved = 0, copy = 0, exposed_copy = 0,
+         communication = 0, exposed_communication = 0;
   std::array<double, kStepPhases> phase_device{}, phase_elapsed{};
 };
 
-/// Replays iterations until two in a row take the same time: the host's lead over the device builds up over
-/// several steps. `kernel_times` is parallel to the program's kernels.
+/// Replays iterations until two in a row take the same time: the host's lead over the device builds
+/// up over several steps. `kernel_times` is parallel to the program's kernels.
 [[nodiscard]] ReplayedIteration replay_until_steady(const Program& program,
                                                     const std::vector<Nanos>& kernel_times,
                                                     const ReplaySettings& settings);

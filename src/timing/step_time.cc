@@ -19,9 +19,10 @@ RankLayout layout_of(const Machine& machine, const StepTimeOptions& options) {
           std::max(1, options.nodes > 0 ? options.nodes : machine.nodes)};
 }
 
-void count_oddities(const Program& program, const std::vector<KernelCost>& costs, const Device& device,
-                    Diagnostics& diagnostics) {
-  const auto without = std::count_if(costs.begin(), costs.end(), [](const auto& c) { return !c.has_rule; });
+void count_oddities(const Program& program, const std::vector<KernelCost>& costs,
+                    const Device& device, Diagnostics& diagnostics) {
+  const auto without =
+      std::count_if(costs.begin(), costs.end(), [](const auto& c) { return !c.has_rule; });
   if (without > 0) {
     diagnostics.add("uncosted_kernel", Severity::kWarning,
                     "kernels without a cost rule were costed by the bytes they move", without);
@@ -66,8 +67,8 @@ void add_utilization(const Program& program, const Machine& machine, StepTime& o
 
 }  // namespace
 
-StepTime predict_step(const Program& program, const Machine& machine, const Coefficients& coefficients,
-                      const StepTimeOptions& options) {
+StepTime predict_step(const Program& program, const Machine& machine,
+                      const Coefficients& coefficients, const StepTimeOptions& options) {
   CostModel model(machine.gpu, coefficients);
   model.set_pinned(options.pinned_copy);
   std::vector<KernelCost> costs;

@@ -16,32 +16,34 @@ struct StepTimeOptions {
   bool pinned_copy = true;  ///< host memory of the batch; Job::pinned_copy
   /// GPUs of a node that take part; 0: all of machine.gpu_count.
   int gpus = 0;
-  int nodes = 0;            ///< 0: machine.nodes
+  int nodes = 0;                   ///< 0: machine.nodes
   std::size_t queue_depth = 1024;  ///< launches that the host may run ahead of the device
 };
 
-/// One steady-state step. All times in nanoseconds; each is the time of one optimizer step, so of all its
-/// micro-batches.
+/// One steady-state step. All times in nanoseconds; each is the time of one optimizer step, so of
+/// all its micro-batches.
 struct StepTime {
-  Nanos total;        ///< from one step's end to the next one's
-  Nanos device;       ///< sum of kernel times on the compute stream
-  Nanos host;         ///< what the host needs to issue everything, were the device infinitely fast
-  Nanos exposed_host; ///< the compute stream idle because the host was late
-  Nanos copy;         ///< host-to-device copies, hidden or not
-  Nanos exposed_copy; ///< of those, what the compute stream waited for or executed itself
-  Nanos communication;          ///< sum of collectives
-  Nanos exposed_communication;  ///< what the optimizer step waited for: collectives, and the slowest rank
-  std::array<Nanos, kStepPhases> phase_device{};   ///< kernel time by phase
-  std::array<Nanos, kStepPhases> phase_elapsed{};  ///< device clock by phase, idle time included; sums to total
-  double busy = 0;    ///< share of the step in which a kernel runs: what nvidia-smi shows
-  double mfu = 0;     ///< achieved over data-sheet FLOP/s of the unit that does most of the work
+  Nanos total;         ///< from one step's end to the next one's
+  Nanos device;        ///< sum of kernel times on the compute stream
+  Nanos host;          ///< what the host needs to issue everything, were the device infinitely fast
+  Nanos exposed_host;  ///< the compute stream idle because the host was late
+  Nanos copy;          ///< host-to-device copies, hidden or not
+  Nanos exposed_copy;  ///< of those, what the compute stream waited for or executed itself
+  Nanos communication;  ///< sum of collectives
+  Nanos
+      exposed_communication;  ///< what the optimizer step waited for: collectives, and the slowest rank
+  std::array<Nanos, kStepPhases> phase_device{};  ///< kernel time by phase
+  std::array<Nanos, kStepPhases>
+      phase_elapsed{};  ///< device clock by phase, idle time included; sums to total
+  double busy = 0;      ///< share of the step in which a kernel runs: what nvidia-smi shows
+  double mfu = 0;       ///< achieved over data-sheet FLOP/s of the unit that does most of the work
   MathUnit main_unit = MathUnit::kFp32;
   Band band;          ///< 90 %, of total
   std::string basis;  ///< what the band rests on
 
   std::vector<Nanos> kernel_times;  ///< parallel to Program::kernels, one execution of each
   std::array<Nanos, kKernelClasses> class_device{};  ///< per step
-  double uncosted_share = 0;        ///< of device time, costed by bytes for want of a rule
+  double uncosted_share = 0;  ///< of device time, costed by bytes for want of a rule
   Diagnostics diagnostics;
 
   [[nodiscard]] bool host_bound() const { return exposed_host.count() > 0.1 * total.count(); }

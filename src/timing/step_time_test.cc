@@ -67,8 +67,14 @@ TEST(StepTime, HostDispatchesByPhaseViewAndKernel) {
   optimizer.launches = 5;
   launch(program, optimizer);
   Coefficients c = ideal();
-  c.host = {.forward_us = 100, .backward_us = 60, .optimizer_us = 40, .view_us = 7, .launch_us = 2,
-            .synchronize_us = 0, .step_us = 0, .spread = 0.5};
+  c.host = {.forward_us = 100,
+            .backward_us = 60,
+            .optimizer_us = 40,
+            .view_us = 7,
+            .launch_us = 2,
+            .synchronize_us = 0,
+            .step_us = 0,
+            .spread = 0.5};
   // 100 + 3 * 7, 60, 2, 40 + 4 * 2
   EXPECT_NEAR(us(predict_step(program, machine_of(), c).host), 121 + 60 + 2 + 48, 1e-6);
   Machine slow = machine_of();
@@ -97,7 +103,8 @@ TEST(StepTime, FirstIterationIsNotTheSteadyOne) {
 }
 
 Program with_buckets() {
-  // 10 us forward; three times 10 us backward, each finishing a bucket of 15,000 bytes; 5 us optimizer.
+  // 10 us forward; three times 10 us backward, each finishing a bucket of 15,000 bytes; 5 us
+  // optimizer.
   Program program;
   launch(program, moving(10));
   for (std::uint32_t i = 0; i < 3; ++i) {
@@ -122,7 +129,8 @@ Coefficients wired() {
 }
 
 TEST(StepTime, BucketsOverlapWithBackward) {
-  // Ready at 20, 30, 40; reduced 20-35, 35-50, 50-65; the optimizer waits from 40 to 65 and ends at 70.
+  // Ready at 20, 30, 40; reduced 20-35, 35-50, 50-65; the optimizer waits from 40 to 65 and ends at
+  // 70.
   const StepTime step = predict_step(with_buckets(), two_linked(), wired());
   EXPECT_NEAR(us(step.total), 70, 1e-6);
   EXPECT_NEAR(us(step.communication), 45, 1e-6);
@@ -132,7 +140,8 @@ TEST(StepTime, BucketsOverlapWithBackward) {
 }
 
 TEST(StepTime, CollectivesSlowTheKernelsBesideThem) {
-  // The second and third backward kernel run beside a collective and take 15 us: ready at 20, 35, 50.
+  // The second and third backward kernel run beside a collective and take 15 us: ready at 20, 35,
+  // 50.
   Coefficients c = wired();
   c.collective.contention = 0.5;
   const StepTime step = predict_step(with_buckets(), two_linked(), c);
@@ -147,7 +156,8 @@ TEST(StepTime, RanksWaitForTheSlowest) {
   const StepTime step = predict_step(with_buckets(), two_linked(), c);
   EXPECT_NEAR(us(step.total), 77, 1e-6);
   EXPECT_NEAR(us(step.exposed_communication), 32, 1e-6);
-  EXPECT_NEAR(us(predict_step(with_buckets(), machine_of(1), c).total), 45, 1e-6);  // alone: no wait
+  EXPECT_NEAR(us(predict_step(with_buckets(), machine_of(1), c).total), 45,
+              1e-6);  // alone: no wait
 }
 
 TEST(StepTime, CopiesHideOnlyBesideCompute) {
@@ -181,17 +191,21 @@ TEST(StepTime, PhasesAddUpToTheStep) {
     for (int phase = 1; phase < static_cast<int>(kStepPhases); ++phase) {
       for (int i = 0; i < per_phase; ++i) {
         launch(program, moving(time(random), static_cast<StepPhase>(phase)));
-        if (random() % 9 == 0) program.iteration.push_back({InstructionKind::kSynchronize, When::kAlways, 0});
+        if (random() % 9 == 0)
+          program.iteration.push_back({InstructionKind::kSynchronize, When::kAlways, 0});
       }
     }
     Coefficients c;
     c.host.forward_us = time(random);
-    const StepTime step = predict_step(program, machine_of(), c, {.queue_depth = 1 + random() % 64});
-    const double elapsed = std::accumulate(step.phase_elapsed.begin(), step.phase_elapsed.end(), Nanos(0)).count();
+    const StepTime step =
+        predict_step(program, machine_of(), c, {.queue_depth = 1 + random() % 64});
+    const double elapsed =
+        std::accumulate(step.phase_elapsed.begin(), step.phase_elapsed.end(), Nanos(0)).count();
     EXPECT_NEAR(elapsed, step.total.count(), 1e-6 * step.total.count());
     EXPECT_GE(step.total.count() * (1 + 1e-9), step.device.count());
     EXPECT_GE(step.total.count() * 1.002, step.host.count());
-    EXPECT_NEAR((step.device + step.exposed_host).count(), step.total.count(), 1e-6 * step.total.count());
+    EXPECT_NEAR((step.device + step.exposed_host).count(), step.total.count(),
+                1e-6 * step.total.count());
     EXPECT_LE(step.busy, 1);
     EXPECT_GT(step.band.above, step.band.below);
   }

@@ -1,14 +1,16 @@
-// timing_rows ROWS [--coefficients FILE]: the cost model on a list of kernels, for fitting and scoring.
+// timing_rows ROWS [--coefficients FILE]: the cost model on a list of kernels, for fitting and
+// scoring.
 //
-// A developer's tool, not installed: scripts/fit-timing drives it, so that there is one implementation of the
-// cost rules. ROWS has one kernel a line, blank-separated:
+// A developer's tool, not installed: scripts/fit-timing drives it, so that there is one
+// implementation of the cost rules. ROWS has one kernel a line, blank-separated:
 //   GPU CLASS UNIT DTYPE PHASE FLOPS READ WRITTEN ELEMENTS SHAPE...
-// with CLASS, UNIT, DTYPE, PHASE as the numbers of their enums, READ and WRITTEN in bytes, and SHAPE one of
+// with CLASS, UNIT, DTYPE, PHASE as the numbers of their enums, READ and WRITTEN in bytes, and
+// SHAPE one of
 //   none
 //   gemm BATCH M N K TRANSPOSE_A TRANSPOSE_B
 //   conv BATCH IN_CHANNELS OUT_CHANNELS GROUPS IN_H IN_W OUT_H OUT_W KERNEL STRIDE CHANNELS_LAST PASS
-// Each line of standard input is a patch ("gemm.compute=0.9 kernel.floor_us=3", or empty); the answer is the
-// time of every row in nanoseconds, as native doubles.
+// Each line of standard input is a patch ("gemm.compute=0.9 kernel.floor_us=3", or empty); the
+// answer is the time of every row in nanoseconds, as native doubles.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -46,8 +48,8 @@ KernelShape read_shape(std::istream& in) {
   if (kind == "conv") {
     ConvolutionShape s;
     int pass = 0;
-    in >> s.batch >> s.in_channels >> s.out_channels >> s.groups >> s.in[0] >> s.in[1] >> s.out[0] >>
-        s.out[1] >> s.kernel[0] >> s.stride[0] >> s.channels_last >> pass;
+    in >> s.batch >> s.in_channels >> s.out_channels >> s.groups >> s.in[0] >> s.in[1] >>
+        s.out[0] >> s.out[1] >> s.kernel[0] >> s.stride[0] >> s.channels_last >> pass;
     s.kernel[1] = s.kernel[0];
     s.stride[1] = s.stride[0];
     s.pass = static_cast<Pass>(pass);
@@ -70,10 +72,12 @@ Result<Rows> read_rows(const std::string& path) {
     int kernel_class = 0, unit = 0, dtype = 0, phase = 0;
     double flops = 0, read = 0, written = 0;
     Row row;
-    in >> gpu >> kernel_class >> unit >> dtype >> phase >> flops >> read >> written >> row.kernel.elements;
+    in >> gpu >> kernel_class >> unit >> dtype >> phase >> flops >> read >> written >>
+        row.kernel.elements;
     row.kernel.shape = read_shape(in);
     if (!in) {
-      return fail(ErrorCode::kBadInput, "not a row of kernels", path + ":" + std::to_string(out.rows.size() + 1));
+      return fail(ErrorCode::kBadInput, "not a row of kernels",
+                  path + ":" + std::to_string(out.rows.size() + 1));
     }
     if (!known.contains(gpu)) {
       auto found = catalogue->find(gpu);
@@ -100,7 +104,8 @@ Result<CoefficientPatch> read_patch(const std::string& line) {
   for (std::string item; in >> item;) {
     const auto equals = item.find('=');
     if (equals == std::string::npos) return fail(ErrorCode::kBadInput, "must be name=value", item);
-    patch.values.emplace_back(item.substr(0, equals), std::strtod(item.c_str() + equals + 1, nullptr));
+    patch.values.emplace_back(item.substr(0, equals),
+                              std::strtod(item.c_str() + equals + 1, nullptr));
   }
   return patch;
 }
@@ -114,7 +119,8 @@ Status answer(const Rows& rows, const CoefficientFile& file, const CoefficientPa
   }
   std::vector<double> times;
   times.reserve(rows.rows.size());
-  for (const Row& row : rows.rows) times.push_back(models[row.gpu].cost_of(row.kernel).time.count());
+  for (const Row& row : rows.rows)
+    times.push_back(models[row.gpu].cost_of(row.kernel).time.count());
   std::fwrite(times.data(), sizeof(double), times.size(), stdout);
   std::fflush(stdout);
   return {};
@@ -143,7 +149,8 @@ int run(const std::string& rows_path, const std::string& coefficients_path) {
 
 int main(int argc, char** argv) {
   if (argc == 2) return stoker::run(argv[1], "");
-  if (argc == 4 && std::strcmp(argv[2], "--coefficients") == 0) return stoker::run(argv[1], argv[3]);
+  if (argc == 4 && std::strcmp(argv[2], "--coefficients") == 0)
+    return stoker::run(argv[1], argv[3]);
   std::fprintf(stderr, "usage: timing_rows ROWS [--coefficients FILE]\n");
   return 2;
 }

@@ -1,11 +1,12 @@
-// timing_steps ROWS [--coefficients FILE]: whole steps through lowering and the step model, for fitting and
-// scoring. A developer's tool, not installed; scripts/fit-timing drives it.
+// timing_steps ROWS [--coefficients FILE]: whole steps through lowering and the step model, for
+// fitting and scoring. A developer's tool, not installed; scripts/fit-timing drives it.
 //
 // ROWS has one step a line, blank-separated:
 //   STEP_FILE GPU BATCH PRECISION CHANNELS_LAST GPUS COPY
-// COPY 0: the input is on the device already (synthetic benchmarks), 1: it is copied there each step.
-// Each line of standard input is a patch ("gemm.compute=0.9 kernel.floor_us=3", or empty); the answer is the
-// time of every step in nanoseconds, as native doubles. "bands" answers each row's band instead (below, above).
+// COPY 0: the input is on the device already (synthetic benchmarks), 1: it is copied there each
+// step. Each line of standard input is a patch ("gemm.compute=0.9 kernel.floor_us=3", or empty);
+// the answer is the time of every step in nanoseconds, as native doubles. "bands" answers each
+// row's band instead (below, above).
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -91,7 +92,8 @@ Status answer(const std::vector<Row>& rows, const CoefficientFile& file, std::is
     }
     const auto equals = item.find('=');
     if (equals == std::string::npos) return fail(ErrorCode::kBadInput, "must be name=value", item);
-    patch.values.emplace_back(item.substr(0, equals), std::strtod(item.c_str() + equals + 1, nullptr));
+    patch.values.emplace_back(item.substr(0, equals),
+                              std::strtod(item.c_str() + equals + 1, nullptr));
   }
   std::vector<double> out;
   for (const Row& row : rows) {
@@ -131,7 +133,8 @@ int run(const std::string& rows_path, const std::string& coefficients_path) {
 
 int main(int argc, char** argv) {
   if (argc == 2) return stoker::run(argv[1], "");
-  if (argc == 4 && std::strcmp(argv[2], "--coefficients") == 0) return stoker::run(argv[1], argv[3]);
+  if (argc == 4 && std::strcmp(argv[2], "--coefficients") == 0)
+    return stoker::run(argv[1], argv[3]);
   std::fprintf(stderr, "usage: timing_steps ROWS [--coefficients FILE]\n");
   return 2;
 }
