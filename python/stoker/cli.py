@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import difflib
 import json
 import os
 import sys
@@ -11,13 +12,26 @@ import traceback
 from . import front
 from .errors import CaptureError, UserCodeError
 
+EXIT_USAGE = 2
 EXIT_BAD_INPUT = 3
 EXIT_BUG = 70  # EX_SOFTWARE of sysexits.h
 
 
+class _Parser(argparse.ArgumentParser):
+    """Says what is wrong in one sentence, with the nearest flag."""
+
+    def error(self, message):
+        unknown = [word.partition("=")[0] for word in message.split() if word.startswith("--")]
+        if message.startswith("unrecognized arguments") and unknown:
+            near = difflib.get_close_matches(unknown[0], self._option_string_actions, 1)
+            hint = f"; did you mean {near[0]}?" if near else ""
+            message = f"unknown flag {unknown[0]}{hint}"
+        self.exit(EXIT_USAGE, f"stoker: {message} (stoker capture --help)\n")
+
+
 def parser() -> argparse.ArgumentParser:
-    p = argparse.ArgumentParser(
-        prog="stoker capture", description="Captures one training step of a model, without a GPU, into a step file.",
+    p = _Parser(
+        prog="stoker capture", allow_abbrev=False, description="Captures one training step of a model, without a GPU, into a step file.",
         epilog="SPEC: torchvision:NAME, timm:NAME or FILE.py:FUNCTION (returns module and example inputs)")
     p.add_argument("spec", metavar="SPEC")
     p.add_argument("-o", "--output", metavar="FILE", help="default: NAME.step.gz")
@@ -32,6 +46,7 @@ def parser() -> argparse.ArgumentParser:
                    help="hold a dimension at one size; may repeat")
     p.add_argument("--json-progress", action="store_true", help="progress as JSON lines on stderr")
     p.add_argument("--quiet", action="store_true", help="say nothing but errors")
+    p.add_argument("--json", action="store_true", help="what was written, as JSON on standard output")
     return p
 
 
@@ -125,7 +140,11 @@ def capture(arguments: list) -> int:
 
     path = options.output or f"{doc['name']}.step.gz"
     step_file.write(doc, path)
-    if not options.quiet:
+    if options.json:
+        print(json.dumps({"file": path, "name": doc["name"], "mode": doc["mode"], "precision": doc["precision"],
+                          "events": len(doc["events"]), "dimensions": doc["dimensions"], "provenance": doc["provenance"],
+                          "diagnostics": doc["diagnostics"]}, indent=2))
+    elif not options.quiet:
         print(summary(doc, path))
     return 0
 

@@ -53,8 +53,9 @@ PlanRequest request_of(const Options& o, const Resolved& r, const std::vector<in
 }
 
 Result<Planned> plan_for(const Options& o, const std::string& gpu,
-                         const std::vector<Precision>& precisions, Objective objective) {
-  auto resolved = resolve(o.run, gpu, precisions);
+                         const std::vector<Precision>& precisions, Objective objective,
+                         std::size_t position) {
+  auto resolved = resolve(o.run, gpu, precisions, position);
   if (!resolved) return tl::unexpected(resolved.error());
   const int most = resolved->base.machine.gpu_count;
   const std::string given = !o.gpus.empty() ? o.gpus
@@ -65,6 +66,10 @@ Result<Planned> plan_for(const Options& o, const std::string& gpu,
   if (o.gpus.empty())
     resolved->context.assumed.push_back("up to " + std::to_string(counts->back()) +
                                         " GPUs (--gpus)");
+  constexpr int kGpusInOneComputer = 16;
+  if (resolved->base.job.nodes == 1 && counts->back() > kGpusInOneComputer) {
+    resolved->context.assumed.push_back("all GPUs in one computer (--nodes)");
+  }
   if (!o.max_global_batch)
     resolved->context.assumed.push_back("the global batch may grow (--max-global-batch)");
   const PlanRequest request = request_of(o, *resolved, *counts, objective);
@@ -102,6 +107,12 @@ ReportContext joined_context(const std::vector<Planned>& planned) {
   return joined;
 }
 
+std::string joined(const std::vector<std::string>& sentences) {
+  std::string text;
+  for (const std::string& sentence : sentences) text += (text.empty() ? "" : "; ") + sentence;
+  return text;
+}
+
 Result<int> run(const Options& o) {
   const auto objective = parse_objective(o.objective);
   if (!objective) return tl::unexpected(objective.error());
@@ -117,13 +128,21 @@ Result<int> run(const Options& o) {
       precisions.push_back(*precision);
     }
   }
+  const auto gpus = split(o.run.gpu, ',');
   std::vector<Planned> planned;
-  for (const std::string& gpu : split(o.run.gpu, ',')) {
-    auto one = plan_for(o, gpu, precisions, *objective);
-    if (!one) return tl::unexpected(one.error());
-    planned.push_back(std::move(*one));
+  std::vector<std::string> left_out;
+  for (std::size_t i = 0; i < gpus.size(); ++i) {
+    auto one = plan_for(o, gpus[i], precisions, *objective, i);
+    if (one) {
+      planned.push_back(std::move(*one));
+    } else if (one.error().code == ErrorCode::kAnswerIsNo && gpus.size() > 1) {
+      left_out.push_back(gpus[i] + ": " + one.error().message);  // the others may still serve
+    } else {
+      return tl::unexpected(one.error());
+    }
   }
-  if (planned.size() == 1) {
+  if (planned.empty()) return fail(ErrorCode::kAnswerIsNo, joined(left_out));
+  if (gpus.size() == 1) {
     const Planned& p = planned.front();
     const std::string text =
         o.run.json ? plan_json(p.plan, p.resolved.context) : plan_text(p.plan, p.resolved.context);
@@ -135,7 +154,10 @@ Result<int> run(const Options& o) {
   });
   std::vector<std::pair<std::string, Plan>> plans;
   for (const Planned& p : planned) plans.emplace_back(p.plan.best.forecast.gpu_name, p.plan);
-  const ReportContext context = joined_context(planned);
+  ReportContext context = joined_context(planned);
+  for (const std::string& reason : left_out) {
+    context.data.add("gpu_left_out", Severity::kWarning, reason);
+  }
   const std::string text = o.run.json ? comparison_json(plans, *objective, context)
                                       : comparison_text(plans, *objective, context);
   std::fputs(text.c_str(), stdout);

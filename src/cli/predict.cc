@@ -3,6 +3,7 @@
 
 #include "cli/run_options.h"
 #include "cli/verbs.h"
+#include "forecast/verdicts.h"
 #include "plan/search.h"
 
 namespace stoker::cli {
@@ -26,6 +27,10 @@ Result<int> run(const Options& o) {
   if (counts->size() != 1)
     return fail(ErrorCode::kUsage, "predict takes one number of GPUs; `stoker plan` compares",
                 "--gpus");
+  if (o.run.gpu.find(',') != std::string::npos) {
+    return fail(ErrorCode::kUsage, "predict takes one GPU; `stoker plan` compares several",
+                "--gpu");
+  }
   auto resolved = resolve(o.run, o.run.gpu, precisions);
   if (!resolved) return tl::unexpected(resolved.error());
   Scenario& s = resolved->base;
@@ -51,11 +56,17 @@ Result<int> run(const Options& o) {
   if (!o.run.workers && s.sample.known)
     context.assumed.push_back(std::to_string(s.loader.workers) + " workers (--workers)");
 
-  const auto f = forecast(s, resolved->knowledge);
+  auto f = forecast(s, resolved->knowledge);
   if (!f) return tl::unexpected(f.error());
   const auto limits =
       forecast_batch_limits(*s.step, s.job, s.machine, s.allocator, resolved->knowledge);
   if (!limits) return tl::unexpected(limits.error());
+  const std::string shortage =
+      f->input.known ? host_shortage(s.machine.host, f->input.loader) : std::string();
+  if (!shortage.empty()) {
+    f->diagnostics.add("host_too_small", Severity::kWarning, "the host is too small: " + shortage);
+  }
+  if (limits->value == 0) f->memory.out_of_memory = gpu_shortage(s, *limits);
   context.model_line = model_line(*resolved, s.job);
   context.rests_on.insert(context.rests_on.begin(), f->time.basis);
   context.rests_on.push_back("memory: " + f->memory.device_peak.basis);
@@ -63,7 +74,7 @@ Result<int> run(const Options& o) {
                                 : forecast_text(*f, *limits, context);
   if (o.explain && !o.run.json) text += explain_text(*f, context);
   std::fputs(text.c_str(), stdout);
-  return f->memory.fits ? 0 : 1;
+  return f->memory.fits && shortage.empty() ? 0 : 1;
 }
 
 }  // namespace
@@ -74,7 +85,7 @@ Command predict_command() {
                   "the forecast of exactly these settings: memory, time, input, epoch, cost",
                   "Example: stoker predict gpt2 --gpu a100-40gb --batch 16 --seq-len 1024 "
                   "--precision amp-bf16 --optimizer adamw\n"
-                  "Exit code 1: it does not fit.",
+                  "Exit code 1: it does not fit the GPU, or its loader the host.",
                   run_flags(o->run), [o] { return run(*o); }};
   command.flags.push_back({"--batch", "per GPU; default: the captured one", &o->run.batch});
   command.flags.push_back({"--gpus", "number of GPUs; default 1", &o->gpus});

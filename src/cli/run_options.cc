@@ -80,9 +80,41 @@ Status check_counts(const RunOptions& o) {
                   c.flag);
     }
   }
-  if (o.price && !(*o.price > 0 && *o.price < 1e6))
-    return fail(ErrorCode::kBadInput, "must be a positive price per GPU and hour", "--price");
   return {};
+}
+
+/// The price of the GPU at `position` of --gpu: one price for all, or one each.
+Result<double> price_of(const RunOptions& o, std::size_t position, double of_machine_file) {
+  if (o.price.empty()) return of_machine_file;
+  const auto prices = split(o.price, ',');
+  const std::size_t gpus = split(o.gpu, ',').size();
+  if (prices.size() != 1 && prices.size() != gpus) {
+    return fail(ErrorCode::kUsage,
+                std::to_string(prices.size()) + " prices for " + std::to_string(gpus) +
+                    " GPUs; give one, or one for each",
+                "--price");
+  }
+  const std::string& text = prices[prices.size() == 1 ? 0 : position];
+  double price = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), price);
+  constexpr double kDearest = 1e6;
+  if (error != std::errc() || end != text.data() + text.size() ||
+      !(price > 0 && price < kDearest)) {
+    return fail(ErrorCode::kBadInput, "must be a positive price per GPU and hour, not " + text,
+                "--price");
+  }
+  return price;
+}
+
+/// A step was captured at one picture size; another needs another capture.
+Status check_image_size(const RunOptions& o, const Step& step) {
+  const std::int64_t side = picture_side(step);
+  if (!o.image_size || side == 0 || *o.image_size == side) return {};
+  return fail(ErrorCode::kBadInput,
+              step.name + " was captured at " + std::to_string(side) + " px; capture it at " +
+                  std::to_string(*o.image_size) + " with `stoker capture SPEC --image-size " +
+                  std::to_string(*o.image_size) + "` and give the step file",
+              "--image-size");
 }
 
 Result<AllocatorConfig> allocator_of(const RunOptions& o) {
@@ -138,6 +170,9 @@ void fill_context(const RunOptions& o, Resolved& r) {
   if (r.probe)
     c.rests_on.push_back("a probe of " + r.probe->dataset.name + " on " +
                          r.probe->provenance.cpu_model);
+  if (m.gpu.peak.tf32_tensor > 0) {
+    c.assumed.push_back("fp32 runs convolutions in TF32 (PyTorch's default)");
+  }
   if (!m.gpu.assumption.empty()) c.assumed.push_back(m.gpu.assumption);
   char cores[32];
   std::snprintf(cores, sizeof cores, "%g", m.host.cores);
@@ -171,9 +206,10 @@ std::vector<Flag> run_flags(RunOptions& o) {
       {"--sample-cost", "CPU time of one sample instead of --data, such as 2.5ms", &o.sample_cost},
       {"--image-size", "side that pictures are cropped to; default: what the model takes",
        &o.image_size},
-      {"--precision", "fp32, tf32, amp-fp16, amp-bf16", &o.precision},
+      {"--precision", "fp32, tf32, amp-fp16, amp-bf16, bf16, fp16", &o.precision},
       {"--optimizer",
-       "sgd, adam, adamw, rmsprop, adagrad, adafactor, lion; default: the captured one, else sgd",
+       "sgd, adam, adamw, rmsprop, adagrad, adafactor, lion, none; default: the captured one, else "
+       "sgd",
        &o.optimizer},
       {"--optimizer-loop", "foreach (default), fused, for-loop", &o.optimizer_loop},
       {"--momentum", "of SGD and RMSprop; default 0.9 for SGD", &o.momentum},
@@ -189,7 +225,7 @@ std::vector<Flag> run_flags(RunOptions& o) {
        &o.zero_grad_after},
       {"--alloc-conf", "as PYTORCH_ALLOC_CONF, which is read too", &o.alloc_conf},
       {"--parallel", "ddp", &o.parallel},
-      {"--price", "money per GPU and hour", &o.price},
+      {"--price", "money per GPU and hour; for several GPUs one each: 1.3,2.5", &o.price},
       {"--no-pin", "pageable memory: DataLoader(pin_memory=False)", &o.no_pin},
       {"--json", "for machines: docs/json.md", &o.json}};
 }
@@ -231,7 +267,7 @@ Result<std::vector<int>> parse_counts(const std::string& text) {
 }
 
 Result<Resolved> resolve(const RunOptions& o, const std::string& gpu,
-                         const std::vector<Precision>& precisions) {
+                         const std::vector<Precision>& precisions, std::size_t position) {
   if (auto s = check_counts(o); !s) return tl::unexpected(s.error());
   auto knowledge = load_knowledge();
   if (!knowledge) return tl::unexpected(knowledge.error());
@@ -247,7 +283,10 @@ Result<Resolved> resolve(const RunOptions& o, const std::string& gpu,
   base.step = r.model.variants.front().step.get();
   base.machine = std::move(*machine);
   base.allocator = *allocator;
-  base.price_per_gpu_hour = o.price.value_or(base.machine.gpu.price_per_hour);
+  const auto price = price_of(o, position, base.machine.gpu.price_per_hour);
+  if (!price) return tl::unexpected(price.error());
+  base.price_per_gpu_hour = *price;
+  if (auto s = check_image_size(o, *base.step); !s) return tl::unexpected(s.error());
   if (auto s = fill_job(o, *base.step, base.job); !s) return tl::unexpected(s.error());
   auto data = load_data({o.data, o.sample_cost, o.samples, o.image_size, o.reprobe}, *base.step,
                         base.job.dimensions, r.knowledge.loader);

@@ -22,7 +22,8 @@ struct RunOptions {
       parallel, price_currency;
   std::optional<std::int64_t> batch, samples, accumulate, workers, prefetch, nodes, seq_len,
       image_size;
-  std::optional<double> momentum, weight_decay, price;
+  std::optional<double> momentum, weight_decay;
+  std::string price;  ///< one, or one a GPU: "1.3,2.5"
   std::vector<std::string> dimensions;
   bool nesterov = false, channels_last = false, no_pin = false, cudnn_benchmark = false,
        bucket_view = false, zero_grad_after = false, reprobe = false, json = false;
@@ -42,7 +43,8 @@ struct Resolved {
 /// Resolves everything but the number of GPUs and the searched settings. `gpu` is one GPU or
 /// machine file.
 [[nodiscard]] Result<Resolved> resolve(const RunOptions& o, const std::string& gpu,
-                                       const std::vector<Precision>& precisions);
+                                       const std::vector<Precision>& precisions,
+                                       std::size_t position = 0);
 
 /// The precisions to consider on a GPU when the user named none: the plainest first, since a later
 /// one must be faster to be chosen.

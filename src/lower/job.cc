@@ -110,6 +110,11 @@ Status check_job(const Job& job) {
         at_least_one("nodes", job.nodes), at_least_one("accumulate", job.accumulate)}) {
     if (!status) return status;
   }
+  if (job.gpus % job.nodes != 0) {
+    return fail(ErrorCode::kBadInput, std::to_string(job.gpus) +
+                                          " GPUs cannot be spread evenly over " +
+                                          std::to_string(job.nodes) + " nodes");
+  }
   if (job.gpus > kMaxGpus) return fail(ErrorCode::kBadInput, "gpus must be at most 4,096");
   if (job.accumulate > kMaxAccumulate)
     return fail(ErrorCode::kBadInput, "accumulate must be at most 4,096");

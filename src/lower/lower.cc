@@ -81,6 +81,7 @@ class Lowering {
     if (!job_.zero_grad_before_forward) free_gradients(InstructionKind::kFree);
     insert_frees_of_previous();
     note_capture(step_, program_.diagnostics);
+    note_units(job_, machine_.gpu, program_.diagnostics);
     return std::move(program_);
   }
 

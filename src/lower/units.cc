@@ -35,4 +35,17 @@ MathUnit unit_for(const Work& work, const Job& job, const Gpu& gpu) {
                                                                          : MathUnit::kFp32;
 }
 
+void note_units(const Job& job, const Gpu& gpu, Diagnostics& diagnostics) {
+  const auto note = [&](const char* what) {
+    diagnostics.add("no_unit_for_precision", Severity::kWarning, gpu.name + " has no " + what);
+  };
+  const bool bf16 = job.precision == Precision::kAmpBf16 || job.precision == Precision::kBf16;
+  const bool fp16 = job.precision == Precision::kAmpFp16 || job.precision == Precision::kFp16;
+  if (bf16 && gpu.peak.bf16_tensor <= 0) note("BF16 units: products are computed in FP32");
+  if (fp16 && gpu.peak.fp16_tensor <= 0) note("FP16 tensor cores: half precision saves bytes only");
+  if (job.precision == Precision::kTf32 && gpu.peak.tf32_tensor <= 0) {
+    note("TF32: this is plain FP32");
+  }
+}
+
 }  // namespace stoker

@@ -12,4 +12,7 @@ namespace stoker {
 /// not: torch.backends.cudnn.allow_tf32 = True, torch.backends.cuda.matmul.allow_tf32 = False).
 [[nodiscard]] MathUnit unit_for(const Work& work, const Job& job, const Gpu& gpu);
 
+/// Says where a precision is computed on stand-ins, because the GPU lacks its units.
+void note_units(const Job& job, const Gpu& gpu, Diagnostics& diagnostics);
+
 }  // namespace stoker

@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "base/text.h"
+#include "forecast/verdicts.h"
 
 namespace stoker {
 namespace {
@@ -70,6 +71,15 @@ class Adviser {
     return {};
   }
 
+  void more_host_memory() {
+    const double gain = best_.beyond_host.samples_per_s / rate_ - 1;
+    if (gain > kWorthSaying) {
+      add(best_.beyond_host.shortage + ": " + rate_text(best_.beyond_host.samples_per_s, unit_) +
+              " (" + signed_percent(gain) + ")",
+          gain, -gain);
+    }
+  }
+
   void smaller_pictures() {
     if (!input_limited() || !request_.smaller_pictures) return;
     Scenario s = best_.scenario;
@@ -85,7 +95,9 @@ class Adviser {
     for (double factor = 1.5; factor <= 16; factor *= 1.34) {
       s.machine.host.cores = std::ceil(best_.scenario.machine.host.cores * factor);
       s.loader.workers = std::max(1, static_cast<int>(s.machine.host.cores / s.job.gpus));
-      const double rate = throughput_of(s, best_.time).samples_per_s;
+      const Throughput throughput = throughput_of(s, best_.time);
+      if (!host_shortage(s.machine.host, throughput.loader).empty()) return;
+      const double rate = throughput.samples_per_s;
       if (rate >= fed || factor * 1.34 > 16) {
         const double gain = rate / rate_ - 1;
         if (gain > kWorthSaying) {
@@ -184,6 +196,7 @@ Result<std::vector<Advice>> advise(const PlanRequest& request, const Knowledge& 
   Adviser adviser(request, knowledge, best);
   adviser.fewer_gpus(by_gpus);
   adviser.more_gpus(by_gpus);
+  adviser.more_host_memory();
   adviser.smaller_pictures();
   adviser.more_cores();
   for (const Status& status : {adviser.other_precision(by_precision), adviser.channels_last(),

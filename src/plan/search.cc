@@ -5,13 +5,11 @@
 #include <cmath>
 
 #include "base/text.h"
+#include "forecast/verdicts.h"
 
 namespace stoker {
 namespace {
 
-/// Of /dev/shm and DRAM, what a plan may fill: the rest belongs to others on the host.
-constexpr double kShareOfSharedMemory = 0.9;
-constexpr double kShareOfHostMemory = 0.9;
 /// Workers beyond the cores only queue; half as many again covers those that wait for the disk.
 constexpr double kWorkersPerCore = 1.5;
 constexpr int kMostWorkers = 64;
@@ -24,35 +22,6 @@ std::vector<int> worker_ladder(const PlanRequest& request, int ranks) {
   std::vector<int> ladder{0};
   for (int w = 1; w <= most; w += w < 8 ? 1 : w < 16 ? 2 : w < 32 ? 4 : 8) ladder.push_back(w);
   return ladder;
-}
-
-bool host_allows(const Scenario& s, const LoaderForecast& loader) {
-  const Host& host = s.machine.host;
-  const auto within = [](Bytes need, Bytes have, double share) {
-    return have.count() <= 0 ||
-           static_cast<double>(need.count()) <= share * static_cast<double>(have.count());
-  };
-  const Bytes memory = loader.worker_memory + loader.pinned_memory + loader.shared_memory;
-  return within(loader.shared_memory, host.shared_memory, kShareOfSharedMemory) &&
-         within(memory, host.memory, kShareOfHostMemory);
-}
-
-/// By how much the GPU is too small, and what would help.
-std::string too_small(const Setting& setting, const BatchLimits& limits) {
-  const Scenario& s = setting.scenario;
-  std::string text = "not even batch " + std::to_string(s.job.batch) + " fits on " +
-                     s.machine.gpu.name + " in " + std::string(name_of(s.job.precision)) + ": " +
-                     human_bytes(limits.missing) + " short of " +
-                     human_bytes(s.machine.gpu.usable_memory + limits.missing) +
-                     "; take a GPU with more memory (`stoker gpus`)";
-  for (std::size_t i = 1; i < s.step->dimensions.size(); ++i) {
-    text += (i == 1 ? ", or a smaller " : " or ") + s.step->dimensions[i].name;
-  }
-  if (s.job.optimizer.loop == OptimizerLoop::kForeach &&
-      s.job.optimizer.kind != OptimizerKind::kSgd) {
-    text += ", or --optimizer-loop fused, which needs no temporaries";
-  }
-  return text;
 }
 
 }  // namespace
@@ -166,8 +135,12 @@ bool SettingSearch::choose_loader(Setting& setting) {
       with.loader.prefetch = prefetch;
       Throughput throughput = throughput_of(with, setting.time);
       ++considered_;
-      if (host_allows(with, throughput.loader))
+      const std::string shortage = host_shortage(with.machine.host, throughput.loader);
+      if (shortage.empty()) {
         tried.push_back({workers, prefetch, std::move(throughput)});
+      } else if (throughput.samples_per_s > setting.beyond_host.samples_per_s) {
+        setting.beyond_host = {throughput.samples_per_s, shortage};
+      }
     }
   }
   if (tried.empty()) {
@@ -219,7 +192,14 @@ Result<std::optional<Setting>> SettingSearch::best(const PrecisionChoice& choice
   if (!limits) return tl::unexpected(limits.error());
   setting.limits = *limits;
   if (limits->value == 0) {
-    why_not_ = too_small(setting, *limits);
+    why_not_ = gpu_shortage(s, *limits);
+    return std::optional<Setting>{};
+  }
+  if (request_.batch && *request_.batch > limits->value) {
+    why_not_ = "batch " + std::to_string(*request_.batch) + " does not fit on " +
+               s.machine.gpu.name + " in " + std::string(name_of(choice.precision)) + ": up to " +
+               std::to_string(limits->low) + " is safe, " + std::to_string(limits->value) +
+               " may run";
     return std::optional<Setting>{};
   }
   const auto ladder = batch_ladder(*limits, *choice.step, gpus);

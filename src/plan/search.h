@@ -2,6 +2,7 @@
 
 #include <map>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -25,6 +26,11 @@ struct Setting {
   Throughput throughput;
   BatchLimits limits;
   BatchReason reason;
+  /// The fastest loader that the host's memory forbade, and why.
+  struct {
+    double samples_per_s = 0;
+    std::string shortage;
+  } beyond_host;
 };
 
 /// Searches batch and loader of one precision and one number of GPUs. Keeps what does not change

@@ -58,9 +58,10 @@ std::string time_block(const Forecast& f) {
   text += fmt::format("          the host needs {} ms to issue it{}\n", number(f.host_ms.value),
                       f.time.host_bound() ? "; the GPU waits for it" : "");
   if (f.job.gpus > 1) {
-    text += fmt::format("          all-reduce {} ms, of which {} ms exposed\n",
-                        number(milliseconds(f.time.communication)),
-                        number(milliseconds(f.time.exposed_communication)));
+    text += fmt::format(
+        "          all-reduce {} ms; the step waits {} ms for it and for the slowest rank\n",
+        number(milliseconds(f.time.communication)),
+        number(milliseconds(f.time.exposed_communication)));
   }
   text += fmt::format(
       "GPU       busy {} (what nvidia-smi shows), MFU {} (achieved over data-sheet FLOP/s)\n",
@@ -125,8 +126,12 @@ std::vector<std::pair<std::string, Value>> largest(const std::map<std::string, V
 
 std::string forecast_text(const Forecast& f, const std::optional<BatchLimits>& limits,
                           const ReportContext& context) {
-  std::string text = context.model_line + "\n\n" + verdict(f, limits) + speed(f, context) + "\n" +
-                     time_block(f) + memory_block(f) + input_block(f) + "\n";
+  std::string text = context.model_line + "\n\n" + verdict(f, limits);
+  // What does not run has no speed.
+  if (f.memory.fits) text += speed(f, context) + "\n" + time_block(f);
+  text += memory_block(f);
+  if (f.memory.fits) text += input_block(f);
+  text += "\n";
   text += labelled("Rests on", context.rests_on);
   text += labelled("Assumed", context.assumed);
   text += labelled("Excluded", context.excluded);

@@ -17,6 +17,9 @@ Json figure(const Figure& f) {
   return {{"value", f.value}, {"low", f.low}, {"high", f.high}, {"basis", f.basis}};
 }
 
+/// A worker's private memory depends on what the user's data set holds.
+constexpr Band kWorkerMemoryBand{0.5, 1.0};
+
 Json certain(double value, const std::string& basis) {
   return figure({value, value, value, basis});
 }
@@ -92,22 +95,23 @@ Json input(const Forecast& f) {
     return figure(
         {value, value * rate.low / rate.value, value * rate.high / rate.value, rate.basis});
   };
-  return {
-      {"known", true},
-      {"ceiling_samples_per_s", figure(f.input.samples_per_s)},
-      {"wait_ms", scaled(milliseconds(l.wait))},
-      {"first_batch_ms", scaled(milliseconds(l.first_batch))},
-      {"epoch_start_ms", scaled(milliseconds(l.epoch_start))},
-      {"worker_utilization", certain(l.worker_utilization, l.basis)},
-      {"cores_used", certain(l.cores_used, l.basis)},
-      {"cached_share", certain(l.cached_share, l.basis)},
-      {"shared_memory_bytes",
-       certain(static_cast<double>(l.shared_memory.count()), "exact by the loader's rules")},
-      {"pinned_memory_bytes",
-       certain(static_cast<double>(l.pinned_memory.count()), "exact by the loader's rules")},
-      {"worker_memory_bytes", certain(static_cast<double>(l.worker_memory.count()), "estimate")},
-      {"file_descriptors", l.file_descriptors},
-      {"limit", input_limit_text(l.limit)}};
+  return {{"known", true},
+          {"ceiling_samples_per_s", figure(f.input.samples_per_s)},
+          {"wait_ms", scaled(milliseconds(l.wait))},
+          {"first_batch_ms", scaled(milliseconds(l.first_batch))},
+          {"epoch_start_ms", scaled(milliseconds(l.epoch_start))},
+          {"worker_utilization", scaled(l.worker_utilization)},
+          {"cores_used", scaled(l.cores_used)},
+          {"cached_share", certain(l.cached_share, l.basis)},
+          {"shared_memory_bytes",
+           certain(static_cast<double>(l.shared_memory.count()), "exact by the loader's rules")},
+          {"pinned_memory_bytes",
+           certain(static_cast<double>(l.pinned_memory.count()), "exact by the loader's rules")},
+          {"worker_memory_bytes",
+           figure(with_band(static_cast<double>(l.worker_memory.count()), kWorkerMemoryBand,
+                            "estimate from one measured worker"))},
+          {"file_descriptors", l.file_descriptors},
+          {"limit", input_limit_text(l.limit)}};
 }
 
 const char* limiter_name(Limiter limiter) {

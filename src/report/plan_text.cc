@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/text.h"
@@ -85,9 +86,22 @@ std::string gpu_table(const Plan& plan, const ReportContext& context) {
                     fmt::format("{:.1f}/{:.1f} G",
                                 f.memory.device_peak.value / static_cast<double>(kGiB.count()),
                                 gibibytes(f.memory.usable)),
-                    f.input.known ? human_bytes(host) : "-", limit_word(f)});
+                    host.count() > 0 ? human_bytes(host) : "-", limit_word(f)});
   }
   return table(rows, {8});
+}
+
+/// A model of convolutions is as fast in tf32 as in fp32, which runs them in TF32 by PyTorch's default.
+bool says_nothing_new(const Plan& plan, const Forecast& other) {
+  constexpr double kSame = 0.005;
+  if (other.job.precision != Precision::kTf32) return false;
+  const auto same_as = [&](const Forecast& f) {
+    return f.job.precision == Precision::kFp32 &&
+           std::fabs(f.samples_per_s.value / other.samples_per_s.value - 1) < kSame;
+  };
+  return same_as(plan.best.forecast) ||
+         std::any_of(plan.by_precision.begin(), plan.by_precision.end(),
+                     [&](const PlanRow& row) { return same_as(row.forecast); });
 }
 
 std::string why_batch(const Plan& plan, const ReportContext& context) {
@@ -120,6 +134,7 @@ std::string why_batch(const Plan& plan, const ReportContext& context) {
   text += "\n";
   for (const PlanRow& other : plan.by_precision) {
     const Forecast& o = other.forecast;
+    if (says_nothing_new(plan, o)) continue;
     text += fmt::format("{} instead: {} {}/s with {}, batch up to {}.\n", name_of(o.job.precision),
                         number(o.samples_per_s.value), context.sample_word, gpus_text(o.job.gpus),
                         other.batch_limits.low);
@@ -173,8 +188,8 @@ std::string comparison_text(const std::vector<std::pair<std::string, Plan>>& pla
                                 : "-",
          limit_word(f)});
   }
-  return fmt::format("{} on {} kinds of GPU, best {} first\n\n", context.model, plans.size(),
-                     name_of(objective)) +
+  return fmt::format("{} on {} kind{} of GPU, best {} first\n\n", context.model, plans.size(),
+                     plans.size() == 1 ? "" : "s", name_of(objective)) +
          table(rows, {0, 2, 9}) + "\n" + labelled("Rests on", context.rests_on) +
          labelled("Assumed", context.assumed) + labelled("Excluded", context.excluded) +
          diagnostics(context.data);

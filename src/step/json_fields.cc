@@ -26,7 +26,7 @@ std::vector<std::int32_t> integers(const Json& value, const std::string& field) 
 
 const Json& member(const Json& object, const char* key, const std::string& field) {
   const auto it = object.find(key);
-  if (it == object.end()) refuse(field + "." + key, "is missing");
+  if (it == object.end()) refuse((field.empty() ? "" : field + ".") + key, "is missing");
   return *it;
 }
 

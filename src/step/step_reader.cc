@@ -406,7 +406,10 @@ Result<Step> parse_step(std::string_view json, const std::string& where) {
     return step;
   } catch (const Refusal& refusal) {
     return fail(ErrorCode::kBadInput,
-                (refusal.field.empty() ? "" : refusal.field + " ") + refusal.message, where);
+                (refusal.field.empty() ? refusal.message
+                                       : refusal.field + " " + refusal.message +
+                                             "; write the file again with `stoker capture`"),
+                where);
   } catch (const std::pair<std::int64_t, int>& versions) {
     const bool newer = versions.first > versions.second;
     return fail(newer ? ErrorCode::kTooNew : ErrorCode::kBadInput,

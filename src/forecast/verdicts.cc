@@ -1,0 +1,55 @@
+#include "forecast/verdicts.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/text.h"
+
+namespace stoker {
+namespace {
+
+/// Of /dev/shm and DRAM, what a job may fill: the rest belongs to others on the host.
+constexpr double kShareOfSharedMemory = 0.9;
+constexpr double kShareOfHostMemory = 0.9;
+
+bool within(Bytes need, Bytes have, double share) {
+  return have.count() <= 0 ||
+         static_cast<double>(need.count()) <= share * static_cast<double>(have.count());
+}
+
+}  // namespace
+
+std::string host_shortage(const Host& host, const LoaderForecast& loader) {
+  if (!within(loader.shared_memory, host.shared_memory, kShareOfSharedMemory)) {
+    const double needed = std::ceil(gibibytes(loader.shared_memory) / kShareOfSharedMemory);
+    return "batches on their way need " + human_bytes(loader.shared_memory) + " of " +
+           human_bytes(host.shared_memory) + " /dev/shm; enlarge it (docker run --shm-size=" +
+           std::to_string(static_cast<std::int64_t>(std::max(1.0, needed))) +
+           "g) or take fewer workers or a smaller batch";
+  }
+  const Bytes memory = loader.worker_memory + loader.pinned_memory + loader.shared_memory;
+  if (!within(memory, host.memory, kShareOfHostMemory)) {
+    return "the loader needs " + human_bytes(memory) + " of " + human_bytes(host.memory) +
+           " host memory; take fewer workers or a smaller batch";
+  }
+  return {};
+}
+
+std::string gpu_shortage(const Scenario& s, const BatchLimits& limits) {
+  const std::int64_t smallest = std::max<std::int64_t>(1, s.step->dimensions[0].minimum);
+  std::string text = "not even batch " + std::to_string(smallest) + " fits on " +
+                     s.machine.gpu.name + " in " + std::string(name_of(s.job.precision)) + ": " +
+                     human_bytes(limits.missing) + " short of " +
+                     human_bytes(s.machine.gpu.usable_memory + limits.missing) +
+                     "; take a GPU with more memory (`stoker gpus`)";
+  for (std::size_t i = 1; i < s.step->dimensions.size(); ++i) {
+    text += (i == 1 ? ", or a smaller " : " or ") + s.step->dimensions[i].name;
+  }
+  if (s.job.optimizer.loop == OptimizerLoop::kForeach &&
+      s.job.optimizer.kind != OptimizerKind::kSgd && s.step->mode == "train") {
+    text += ", or --optimizer-loop fused, which needs no temporaries";
+  }
+  return text;
+}
+
+}  // namespace stoker
