@@ -81,6 +81,11 @@ TEST(Text, ParseBytes) {
   }
 }
 
+TEST(Text, HashIsTheReferenceFnv1a) {
+  EXPECT_EQ(fnv1a(""), 0xcbf29ce484222325ULL);  // the algorithm's own test vectors
+  EXPECT_EQ(fnv1a("foobar"), 0x85944171f73967e8ULL);
+}
+
 TEST(Text, HumanForms) {
   EXPECT_EQ(human_bytes(Bytes(512)), "512 B");
   EXPECT_EQ(human_bytes(12 * kGiB), "12.0 GiB");

@@ -129,6 +129,14 @@ std::string with_commas(std::int64_t number) {
   return number < 0 ? "-" + digits : digits;
 }
 
+std::uint64_t fnv1a(std::string_view text) {
+  constexpr std::uint64_t kOffset = 14695981039346656037ULL;
+  constexpr std::uint64_t kPrime = 1099511628211ULL;
+  std::uint64_t hash = kOffset;
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * kPrime;
+  return hash;
+}
+
 std::vector<std::string> split(std::string_view text, char separator) {
   std::vector<std::string> parts;
   while (true) {

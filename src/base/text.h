@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
@@ -30,6 +31,8 @@ namespace stoker {
 [[nodiscard]] std::string human_time(Nanos time);
 /// "1,234,567"
 [[nodiscard]] std::string with_commas(std::int64_t number);
+/// FNV-1a, 64 bits: the same on every machine and version, unlike std::hash; not for secrets.
+[[nodiscard]] std::uint64_t fnv1a(std::string_view text);
 [[nodiscard]] std::vector<std::string> split(std::string_view text, char separator);
 
 }  // namespace stoker

@@ -50,7 +50,7 @@ fs::path remembered_probe(const fs::path& folder, std::int64_t side) {
   const std::string identity = absolute + "|" + std::to_string(facts.st_mtim.tv_sec) + "|" +
                                std::to_string(facts.st_ino) + "|" + std::to_string(side) + "|" +
                                std::to_string(std::thread::hardware_concurrency());
-  return cache_folder() / "probes" / (std::to_string(std::hash<std::string>{}(identity)) + ".json");
+  return cache_folder() / "probes" / (std::to_string(fnv1a(identity)) + ".json");
 }
 
 Result<Probe> folder_probe(const DataRequest& request, std::int64_t side) {

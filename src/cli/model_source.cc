@@ -75,14 +75,10 @@ std::string cache_key(const std::string& spec, std::string_view precision) {
     text += "|" + fs::absolute(file, error).string() + "|" +
             std::to_string(fs::last_write_time(file, error).time_since_epoch().count());
   }
-  constexpr std::uint64_t kFnvOffset = 14695981039346656037ULL;  // FNV-1a, 64 bits
-  constexpr std::uint64_t kFnvPrime = 1099511628211ULL;
-  std::uint64_t hash = kFnvOffset;
-  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * kFnvPrime;
   std::string name;
   for (const char c : spec.substr(spec.rfind(':') + 1))
     name += std::isalnum(static_cast<unsigned char>(c)) != 0 ? c : '_';
-  return name + "-" + std::string(precision) + "-" + std::to_string(hash);
+  return name + "-" + std::string(precision) + "-" + std::to_string(fnv1a(text));
 }
 
 Result<LoadedModel> from_spec(const std::string& spec, const std::vector<Precision>& wanted) {

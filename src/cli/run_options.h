@@ -19,7 +19,7 @@ namespace stoker::cli {
 /// share.
 struct RunOptions {
   std::string model, gpu, host, data, precision, optimizer, optimizer_loop, sample_cost, alloc_conf,
-      parallel, price_currency;
+      parallel;
   std::optional<std::int64_t> batch, samples, accumulate, workers, prefetch, nodes, seq_len,
       image_size;
   std::optional<double> momentum, weight_decay;

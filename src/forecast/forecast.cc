@@ -14,9 +14,10 @@ Nanos scaled(Nanos time, double factor) { return Nanos(time.count() * factor); }
 
 int ranks_per_node(const Job& job) { return std::max(1, (job.gpus + job.nodes - 1) / job.nodes); }
 
-Consumer consumer_of(const StepTime& time, double step_factor) {
-  const Nanos step = scaled(time.total, step_factor);
-  return {.step = step, .host_cpu = std::min(step, time.host)};
+/// One optimizer step takes `accumulate` batches from the loader.
+Consumer consumer_of(const StepTime& time, int accumulate, double step_factor) {
+  const Nanos step = scaled(time.total, step_factor / accumulate);
+  return {.step = step, .host_cpu = std::min(step, scaled(time.host, 1.0 / accumulate))};
 }
 
 SampleCost scaled_cost(SampleCost cost, double factor) {
@@ -36,18 +37,11 @@ double job_rate(const Job& job, Nanos per_micro_batch) {
   return static_cast<double>(job.batch) * job.gpus / seconds(per_micro_batch);
 }
 
-/// One optimizer step takes `accumulate` batches.
-StepTime per_batch(StepTime time, int accumulate) {
-  time.total = scaled(time.total, 1.0 / accumulate);
-  time.host = scaled(time.host, 1.0 / accumulate);
-  return time;
-}
-
 double simulated_rate(const Scenario& s, const StepTime& time, double step_factor,
                       double cpu_factor) {
   const auto loader =
       simulate_loader(loader_of(s), scaled_cost(s.sample, cpu_factor), host_share(s),
-                      consumer_of(per_batch(time, s.job.accumulate), step_factor));
+                      consumer_of(time, s.job.accumulate, step_factor));
   return loader.samples_per_s * s.job.gpus;
 }
 
@@ -73,15 +67,19 @@ std::string input_words(InputLimit limit) {
   return "the input pipeline";
 }
 
+/// From this share of the step on, what the GPU waits for is named as the limit rather than the
+/// GPU.
+constexpr double kNamedWait = 0.25;
+
 LimiterFact device_limiter(const Scenario& s, const StepTime& t) {
   const double rate = job_rate(s.job, scaled(t.total, 1.0 / s.job.accumulate));
-  if (t.exposed_host.count() > 0.25 * t.total.count()) {
+  if (t.exposed_host.count() > kNamedWait * t.total.count()) {
     return {Limiter::kGpuLaunch, "launching kernels (Python and CPU)", rate};
   }
-  if (t.exposed_communication.count() > 0.25 * t.total.count()) {
+  if (t.exposed_communication.count() > kNamedWait * t.total.count()) {
     return {Limiter::kCommunication, "gradient all-reduce", rate};
   }
-  if (t.exposed_copy.count() > 0.25 * t.total.count())
+  if (t.exposed_copy.count() > kNamedWait * t.total.count())
     return {Limiter::kCopy, "host-to-device copies", rate};
   return {Limiter::kGpuCompute, "GPU compute", rate};
 }
@@ -224,7 +222,7 @@ Throughput throughput_of(const Scenario& s, const StepTime& time) {
   if (!s.sample.known) return {job_rate(s.job, scaled(time.total, 1.0 / s.job.accumulate)), {}};
   Throughput result;
   result.loader = simulate_loader(loader_of(s), s.sample, host_share(s),
-                                  consumer_of(per_batch(time, s.job.accumulate), 1));
+                                  consumer_of(time, s.job.accumulate, 1));
   result.samples_per_s = result.loader.samples_per_s * s.job.gpus;
   return result;
 }

@@ -222,12 +222,8 @@ ProbeProvenance provenance_of(const std::filesystem::path& folder, int threads) 
   char text[40];
   std::strftime(text, sizeof text, "%Y-%m-%d", &utc);
   out.date = text;
-  // FNV-1a, 64 bits.
   std::error_code ignored;
-  std::uint64_t hash = 0xcbf29ce484222325ULL;
-  for (const char c : std::filesystem::weakly_canonical(folder, ignored).string()) {
-    hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3ULL;
-  }
+  const std::uint64_t hash = fnv1a(std::filesystem::weakly_canonical(folder, ignored).string());
   std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(hash));
   out.folder_hash = text;
   return out;

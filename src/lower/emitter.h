@@ -21,7 +21,6 @@ class Emitter {
     emit(InstructionKind::kAllocate, id, when);
   }
   void free(BufferId id, When when = When::kAlways) { emit(InstructionKind::kFree, id, when); }
-  void free_previous(BufferId id) { emit(InstructionKind::kFreePrevious, id, When::kAlways); }
   void launch(Kernel kernel, When when = When::kAlways) {
     kernel.phase = phase_;
     program_.kernels.push_back(std::move(kernel));

@@ -26,7 +26,7 @@ enum class OptimizerKind : std::uint8_t {
 };
 /// How the optimizer walks the parameters. PyTorch's default on CUDA is foreach.
 enum class OptimizerLoop : std::uint8_t { kForeach, kFused, kForLoop };
-enum class Parallel : std::uint8_t { kSingle, kDdp };
+enum class Parallel : std::uint8_t { kDdp };
 /// Which convolution algorithms cuDNN may take: torch.backends.cudnn.benchmark off or on.
 enum class CudnnProfile : std::uint8_t { kDefault, kBenchmark };
 

@@ -173,7 +173,7 @@ TEST(Lower, Tf32IsTakenWhereSwitchesAllowIt) {
   Gpu volta = gpu;
   volta.peak.tf32_tensor = volta.peak.bf16_tensor = 0;
   const auto unit = [&](const Work& w, const Gpu& g) {
-    return static_cast<int>(g.peak.fp32 > 0 ? unit_for(w, job, g) : MathUnit::kFp64);
+    return static_cast<int>(unit_for(w, job, g));
   };
   EXPECT_EQ(unit(product, gpu), static_cast<int>(MathUnit::kFp32));
   EXPECT_EQ(unit(convolution, gpu), static_cast<int>(MathUnit::kTf32Tensor));

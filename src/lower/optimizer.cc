@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <initializer_list>
 
 namespace stoker {
 namespace {
@@ -27,6 +28,10 @@ struct Recipe {
   ListPass fused;  ///< lists read and written by the fused kernel
 };
 
+void add(Recipe& recipe, std::initializer_list<ListPass> passes) {
+  for (const ListPass& pass : passes) recipe.passes.push_back(pass);
+}
+
 Recipe recipe_of(const OptimizerSettings& o) {
   const bool decay = o.weight_decay != 0;
   Recipe r;
@@ -34,9 +39,8 @@ Recipe recipe_of(const OptimizerSettings& o) {
     case OptimizerKind::kSgd:
       r.state = o.momentum != 0 ? 1 : 0;
       r.temporaries = decay ? 1 : 0;
-      if (decay) r.passes.push_back({2, 1});  // grad + wd * param, out of place
-      if (o.momentum != 0)
-        r.passes.insert(r.passes.end(), {{1, 1}, {2, 1}});  // buf *= mu; buf += grad
+      if (decay) r.passes.push_back({2, 1});          // grad + wd * param, out of place
+      if (o.momentum != 0) add(r, {{1, 1}, {2, 1}});  // buf *= mu; buf += grad
       if (o.nesterov) r.passes.push_back({2, 1});
       r.passes.push_back({2, 1});  // param -= lr * update
       r.fused = {2 + r.state, 1 + r.state};
@@ -48,15 +52,15 @@ Recipe recipe_of(const OptimizerSettings& o) {
       if (decay)
         r.passes.push_back(o.kind == OptimizerKind::kAdamW ? ListPass{1, 1} : ListPass{2, 1});
       // lerp; mul; addcmul; sqrt; div; add; addcdiv
-      r.passes.insert(r.passes.end(), {{2, 1}, {1, 1}, {2, 1}, {1, 1}, {1, 1}, {1, 1}, {3, 1}});
+      add(r, {{2, 1}, {1, 1}, {2, 1}, {1, 1}, {1, 1}, {1, 1}, {3, 1}});
       r.fused = {4, 3};
       break;
     case OptimizerKind::kRmsprop:
       r.state = o.momentum != 0 ? 2 : 1;
       r.temporaries = 1;
       if (decay) r.passes.push_back({2, 1});
-      r.passes.insert(r.passes.end(), {{1, 1}, {2, 1}, {1, 1}, {1, 1}});  // mul; addcmul; sqrt; add
-      if (o.momentum != 0) r.passes.insert(r.passes.end(), {{1, 1}, {3, 1}, {2, 1}});
+      add(r, {{1, 1}, {2, 1}, {1, 1}, {1, 1}});  // mul; addcmul; sqrt; add
+      if (o.momentum != 0) add(r, {{1, 1}, {3, 1}, {2, 1}});
       else r.passes.push_back({3, 1});
       r.fused = {2 + r.state, 1 + r.state};
       break;
@@ -79,7 +83,7 @@ Recipe recipe_of(const OptimizerSettings& o) {
       r.state = 1;
       r.temporaries = 1;
       if (decay) r.passes.push_back({1, 1});
-      r.passes.insert(r.passes.end(), {{2, 1}, {1, 1}, {2, 1}, {2, 1}});  // lerp; sign; add; lerp
+      add(r, {{2, 1}, {1, 1}, {2, 1}, {2, 1}});  // lerp; sign; add; lerp
       r.fused = {3, 2};
       break;
     case OptimizerKind::kNone:
@@ -168,8 +172,6 @@ void emit_for_loop(Emitter& emit, const Recipe& recipe,
 }
 
 }  // namespace
-
-int state_copies(const OptimizerSettings& settings) { return recipe_of(settings).state; }
 
 void emit_optimizer_step(Emitter& emit, const OptimizerSettings& settings,
                          const std::vector<TrainedParameter>& parameters) {

@@ -20,7 +20,4 @@ struct TrainedParameter {
 void emit_optimizer_step(Emitter& emit, const OptimizerSettings& settings,
                          const std::vector<TrainedParameter>& parameters);
 
-/// Bytes of state per byte of parameter: 1 for SGD with momentum, 2 for Adam.
-[[nodiscard]] int state_copies(const OptimizerSettings& settings);
-
 }  // namespace stoker

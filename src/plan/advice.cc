@@ -14,6 +14,14 @@ namespace {
 constexpr double kWorthSaying = 0.03;
 /// Fewer GPUs are worth naming when they keep this share of the speed.
 constexpr double kMostOfTheSpeed = 0.88;
+/// The GPU counts as fed above this share of the speed that it has alone.
+constexpr double kFed = 0.97;
+/// A larger host is sought until it reaches this share.
+constexpr double kFullyFed = 0.98;
+/// Hosts tried: from half as many cores again up to sixteen times, each a third above the last.
+constexpr double kFewestCores = 1.5, kMostCores = 16, kMoreCores = 1.34;
+/// Share of device time in convolutions from which their memory format is worth a try.
+constexpr double kMostlyConvolution = 0.3;
 
 std::string percent(double share) { return std::to_string(std::lround(100 * share)) + " %"; }
 std::string rate_text(double rate, const std::string& what) {
@@ -91,14 +99,14 @@ class Adviser {
   void more_cores() {
     if (!input_limited()) return;
     Scenario s = best_.scenario;
-    const double fed = 0.98 * gpu_alone();
-    for (double factor = 1.5; factor <= 16; factor *= 1.34) {
+    const double fed = kFullyFed * gpu_alone();
+    for (double factor = kFewestCores; factor <= kMostCores; factor *= kMoreCores) {
       s.machine.host.cores = std::ceil(best_.scenario.machine.host.cores * factor);
       s.loader.workers = std::max(1, static_cast<int>(s.machine.host.cores / s.job.gpus));
       const Throughput throughput = throughput_of(s, best_.time);
       if (!host_shortage(s.machine.host, throughput.loader).empty()) return;
       const double rate = throughput.samples_per_s;
-      if (rate >= fed || factor * 1.34 > 16) {
+      if (rate >= fed || factor * kMoreCores > kMostCores) {
         const double gain = rate / rate_ - 1;
         if (gain > kWorthSaying) {
           add("a host with " + std::to_string(std::lround(s.machine.host.cores)) + " cores and " +
@@ -165,13 +173,13 @@ class Adviser {
     return static_cast<double>(best_.scenario.job.batch) * best_.scenario.job.accumulate *
            best_.scenario.job.gpus / seconds(best_.time.total);
   }
-  bool input_limited() const { return best_.scenario.sample.known && rate_ < 0.97 * gpu_alone(); }
+  bool input_limited() const { return best_.scenario.sample.known && rate_ < kFed * gpu_alone(); }
   bool mostly_convolution() const {
     const auto of = [&](KernelClass c) {
       return best_.time.class_device[static_cast<std::size_t>(c)].count();
     };
     return of(KernelClass::kConvolution) + of(KernelClass::kDepthwiseConvolution) >
-           0.3 * best_.time.device.count();
+           kMostlyConvolution * best_.time.device.count();
   }
   void what_if(const Scenario& s, const std::string& what) {
     const double rate = throughput_of(s, best_.time).samples_per_s;
