@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "base/units.h"
 #include "step/shapes.h"
 #include "step/step.h"
 
@@ -26,7 +27,10 @@ enum class OptimizerKind : std::uint8_t {
 };
 /// How the optimizer walks the parameters. PyTorch's default on CUDA is foreach.
 enum class OptimizerLoop : std::uint8_t { kForeach, kFused, kForLoop };
-enum class Parallel : std::uint8_t { kDdp };
+/// How several GPUs share a job. kDataParallel is nn.DataParallel (one process, GPU 0 gathers); the
+/// FSDP kinds are torch.distributed.fsdp.fully_shard: ZeRO-2 keeps the gathered parameters until the
+/// backward (reshard_after_forward=False), ZeRO-3 drops them after each unit's forward.
+enum class Parallel : std::uint8_t { kDdp, kDataParallel, kFsdpZero2, kFsdpZero3 };
 /// Which convolution algorithms cuDNN may take: torch.backends.cudnn.benchmark off or on.
 enum class CudnnProfile : std::uint8_t { kDefault, kBenchmark };
 
@@ -51,6 +55,14 @@ struct Job {
   CudnnProfile cudnn = CudnnProfile::kDefault;
   bool channels_last = false;
   bool zero_grad_before_forward = true;  ///< set_to_none, PyTorch's default since 2.0
+  bool zero_grad_fills = false;  ///< zero_grad(set_to_none=False): gradients stay and are added to
+  bool clip = false;             ///< torch.nn.utils.clip_grad_norm_ before the optimizer's step
+  bool ema = false;              ///< a moving average of parameters and buffers beside the model
+  bool grad_scaler = false;      ///< torch.amp.GradScaler around loss and step
+  /// Modules whose activations are recomputed in the backward (torch.utils.checkpoint): names as in
+  /// named_modules(), a name ending in ".*" for each of its children, or "blocks" for the model's
+  /// repeated blocks. Empty: none.
+  std::vector<std::string> checkpoint;
   bool gradient_as_bucket_view = false;
   bool tf32_matmul = false;                    ///< torch.backends.cuda.matmul.allow_tf32
   bool tf32_convolution = true;                ///< torch.backends.cudnn.allow_tf32
@@ -61,6 +73,18 @@ struct Job {
       0;  ///< float batches that a prefetching loader holds on the device besides the current
   /// The copy of the next batch runs on a side stream (pinned and non_blocking).
   bool overlapped_copy = false;
+  /// A loader that copies the next batch as bytes and normalises it on the device, on a side stream
+  /// (timm's PrefetchLoader): its buffers come from that stream's blocks.
+  bool prefetching_loader = false;
+  /// A validation pass between epochs, with this batch; nullopt: none.
+  std::optional<std::int64_t> validation_batch;
+  bool validation_no_grad =
+      true;                     ///< false: the graph is kept, as when torch.no_grad() is forgotten
+  std::int64_t last_batch = 0;  ///< samples of an epoch's last, smaller batch; 0: dropped or full
+  /// CUBLAS_WORKSPACE_CONFIG, in bytes a handle; nullopt: PyTorch's default for the GPU.
+  std::optional<Bytes> cublas_workspace;
+  /// CUBLASLT_WORKSPACE_SIZE; nullopt: PyTorch's default.
+  std::optional<Bytes> cublaslt_workspace;
   bool pinned_copy = true;
   /// Forces one attention backend; nullopt: as PyTorch's dispatcher chooses on this GPU.
   std::optional<AttentionBackend> attention;

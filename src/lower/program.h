@@ -83,7 +83,8 @@ enum class InstructionKind : std::uint8_t {
   kLaunch,
   kSynchronize,
   kBucketReady,
-  kEmptyCache  ///< the allocator gives its unused segments back: torch.cuda.empty_cache()
+  kAwaitCommunication,  ///< the compute stream waits for what was launched on kCommunication so far
+  kEmptyCache           ///< the allocator gives its unused segments back: torch.cuda.empty_cache()
 };
 
 /// In which iterations of the replay an instruction is executed.
@@ -112,13 +113,25 @@ struct OutsideMemory {
   std::string basis;
 };
 
+/// A part of a run that is no ordinary iteration and may have its own peak: the last, smaller batch
+/// of an epoch, the validation. Its instructions run `repeats` times after the training iterations;
+/// then training goes on. kFirst means its first repetition; kFreePrevious frees what the repetition
+/// before it allocated, or for a buffer of the iteration what the last iteration did.
+struct ExtraPass {
+  std::string name;  ///< "validation, batch 64"
+  int repeats = 2;
+  std::vector<Instruction> instructions;
+};
+
 /// What one machine would execute and allocate for one job, in order. Memory and timing read this
-/// and know nothing of each other. `setup` runs once, then `iteration` as often as one likes.
+/// and know nothing of each other. `setup` runs once, then `iteration` as often as one likes, then
+/// the `passes`, then `iteration` again.
 struct Program {
   std::vector<Buffer> buffers;
   std::vector<Kernel> kernels;
   std::vector<Instruction> setup;
   std::vector<Instruction> iteration;
+  std::vector<ExtraPass> passes;
   std::vector<GradientBucket> buckets;
   std::vector<OutsideMemory> outside;
   Bytes input_bytes;  ///< of one batch, host to device

@@ -101,6 +101,7 @@ class Replayer {
           case InstructionKind::kLaunch:
           case InstructionKind::kSynchronize:
           case InstructionKind::kBucketReady:
+          case InstructionKind::kAwaitCommunication:
             break;
         }
       }

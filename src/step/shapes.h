@@ -68,7 +68,21 @@ struct RnnShape {
   bool backward = false;
 };
 
-using KernelShape =
-    std::variant<std::monostate, GemmShape, ConvolutionShape, AttentionShape, RnnShape>;
+enum class CollectiveKind : std::uint8_t {
+  kAllGather,
+  kReduceScatter,
+  kBroadcast,  ///< from GPU 0 to the others
+  kReduce,     ///< from the others to GPU 0
+};
+
+/// A collective that is an operator of the step (FSDP, DataParallel); DDP's all-reduces are buckets.
+/// The kernel's `read` or `written`, whichever is larger, is the whole tensor.
+struct CollectiveShape {
+  CollectiveKind kind = CollectiveKind::kAllGather;
+  std::int64_t ranks = 1;
+};
+
+using KernelShape = std::variant<std::monostate, GemmShape, ConvolutionShape, AttentionShape,
+                                 RnnShape, CollectiveShape>;
 
 }  // namespace stoker

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -139,6 +140,13 @@ struct CapturedOptimizer {
   std::vector<Group> groups;
 };
 
+/// What the capture function said about the loop around the step; absent where it said nothing.
+struct CapturedTraining {
+  std::optional<bool> clip;         ///< clip_grad_norm_
+  std::optional<bool> ema;          ///< a moving average of the model
+  std::optional<bool> grad_scaler;  ///< torch.amp.GradScaler
+};
+
 enum class CaptureKind : std::uint8_t { kCuda, kFakeCuda, kFakeCpu };
 
 struct Provenance {
@@ -164,6 +172,7 @@ struct Step {
   std::vector<NamedTensor> buffers;
   std::vector<NamedTensor> inputs;
   CapturedOptimizer optimizer;
+  CapturedTraining training;
   std::vector<Operator> operators;
   std::vector<Attributes> attributes;
   std::vector<Event> events;

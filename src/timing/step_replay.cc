@@ -63,6 +63,7 @@ class Replay {
       case InstructionKind::kAllocate:
       case InstructionKind::kFree:
       case InstructionKind::kEmptyCache:
+      case InstructionKind::kAwaitCommunication:
       case InstructionKind::kFreePrevious:
         break;  // the allocator's own time is part of a dispatch
     }
