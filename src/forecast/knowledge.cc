@@ -43,6 +43,8 @@ Result<std::vector<MemoryErrorCase>> read_memory_cases(const std::filesystem::pa
 
 }  // namespace
 
+Band MemoryErrorCase::band_at(Bytes /*peak*/) const { return band; }
+
 MemoryErrorCase Knowledge::memory_case(const std::string& name) const {
   for (const std::string& wanted : {name, std::string("default")}) {
     const auto it =

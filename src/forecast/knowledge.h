@@ -5,6 +5,7 @@
 
 #include "base/figure.h"
 #include "base/result.h"
+#include "base/units.h"
 #include "input/loader_profile.h"
 #include "timing/coefficients.h"
 
@@ -16,6 +17,9 @@ struct MemoryErrorCase {
   Band band;         ///< 90 % of truths lie within, relative to the forecast
   std::int64_t rows = 0;
   std::string basis;
+
+  /// The band of a forecast of this many bytes on the device, relative to it.
+  [[nodiscard]] Band band_at(Bytes peak) const;
 };
 
 /// Everything that forecasts know beyond models and machines; read once from the data folder.

@@ -11,8 +11,22 @@ namespace {
 /// A search beyond this is of no use to anyone.
 constexpr std::int64_t kLargestBatch = 1 << 20;
 
+/// `band` is that of the device's peak: its parts are known as well, or as badly.
 Figure bytes_figure(Bytes value, Band band, const std::string& basis) {
   return with_band(static_cast<double>(value.count()), band, basis);
+}
+
+/// The forecast whose band ends at `capacity`: what a truth at the upper (or lower) end of its band
+/// would fill exactly. The band may depend on the forecast, so it is approached.
+Bytes forecast_that_fills(Bytes capacity, const MemoryErrorCase& error, bool upper_end) {
+  constexpr int kRounds = 30;  // each shrinks the error by the band's absolute share, a tenth or so
+  const auto wanted = static_cast<double>(capacity.count());
+  double forecast = wanted;
+  for (int round = 0; round < kRounds; ++round) {
+    const Band band = error.band_at(Bytes(static_cast<std::int64_t>(forecast)));
+    forecast = wanted / (upper_end ? 1 + band.above : 1 - std::min(band.below, 0.9));
+  }
+  return Bytes(static_cast<std::int64_t>(forecast));
 }
 
 }  // namespace
@@ -46,9 +60,11 @@ MemoryForecast forecast_memory(const Program& program, const Machine& machine,
   const Bytes outside = outside_bytes(program);
   const MemoryErrorCase error = knowledge.memory_case(error_case);
   const std::string basis = "allocator simulation; " + error.basis;
-  forecast.device_peak = bytes_figure(forecast.outcome.reserved_peak + outside, error.band, basis);
-  forecast.reserved_peak = bytes_figure(forecast.outcome.reserved_peak, error.band, basis);
-  forecast.allocated_peak = bytes_figure(forecast.outcome.allocated_peak, error.band, basis);
+  const Bytes device_peak = forecast.outcome.reserved_peak + outside;
+  const Band band = error.band_at(device_peak);
+  forecast.device_peak = bytes_figure(device_peak, band, basis);
+  forecast.reserved_peak = bytes_figure(forecast.outcome.reserved_peak, band, basis);
+  forecast.allocated_peak = bytes_figure(forecast.outcome.allocated_peak, band, basis);
 
   const Bytes capacity = std::max(Bytes(0), machine.gpu.usable_memory - outside);
   if (forecast.outcome.reserved_peak <= capacity) {
@@ -77,16 +93,16 @@ Result<BatchLimits> forecast_batch_limits(const Step& step, const Job& job, cons
     if (program) error_case = memory_error_case(*program, at);
     return program;
   };
-  const auto search = [&](double scale, std::int64_t hint) {
+  const auto search = [&](Bytes usable, std::int64_t hint) {
     LargestBatchOptions options;
     options.limit = step.dimensions[0].maximum > 0 ? step.dimensions[0].maximum : kLargestBatch;
     options.hint = hint;
     options.replay.allocator = allocator;
     options.replay.detail = ReplayDetail::kVerdict;
-    const double usable = static_cast<double>(machine.gpu.usable_memory.count()) * scale;
-    return find_largest_batch(lower_at, Bytes(static_cast<std::int64_t>(usable)), options);
+    return find_largest_batch(lower_at, usable, options);
   };
-  auto nominal = search(1, 0);
+  const Bytes usable = machine.gpu.usable_memory;
+  auto nominal = search(usable, 0);
   if (!nominal) return tl::unexpected(nominal.error());
   BatchLimits limits;
   limits.value = limits.low = limits.high = nominal->batch;
@@ -95,10 +111,9 @@ Result<BatchLimits> forecast_batch_limits(const Step& step, const Job& job, cons
   const MemoryErrorCase error = knowledge.memory_case(error_case);
   limits.basis = "allocator simulation under capacity; " + error.basis;
   if (nominal->batch == 0) return limits;
-  // A truth above the forecast by `above` still fits when the forecast fits into capacity / (1 +
-  // above).
-  const auto safe = search(1 / (1 + error.band.above), nominal->batch);
-  const auto lucky = search(1 / (1 - error.band.below), nominal->batch);
+  // A truth at the upper end of the band still fits when the forecast is no more than this.
+  const auto safe = search(forecast_that_fills(usable, error, true), nominal->batch);
+  const auto lucky = search(forecast_that_fills(usable, error, false), nominal->batch);
   if (!safe) return tl::unexpected(safe.error());
   if (!lucky) return tl::unexpected(lucky.error());
   limits.low = std::min(safe->batch, limits.value);
