@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <initializer_list>
+#include <map>
+#include <span>
 
 namespace stoker {
 namespace {
@@ -171,12 +173,8 @@ void emit_for_loop(Emitter& emit, const Recipe& recipe,
   }
 }
 
-}  // namespace
-
-void emit_optimizer_step(Emitter& emit, const OptimizerSettings& settings,
-                         const std::vector<TrainedParameter>& parameters) {
-  emit.enter(StepPhase::kOptimizer);
-  if (settings.kind == OptimizerKind::kNone || parameters.empty()) return;
+void step_group(Emitter& emit, const OptimizerSettings& settings,
+                const std::vector<TrainedParameter>& parameters) {
   const Recipe recipe = recipe_of(settings);
   const Totals t = totals_of(parameters);
   allocate_copies(emit, parameters, recipe.state, BufferRole::kOptimizerState, When::kFirst);
@@ -189,6 +187,60 @@ void emit_optimizer_step(Emitter& emit, const OptimizerSettings& settings,
       return launch_pass(emit, t, recipe.fused,
                          launches_for(t.tensors, t.chunks, recipe.fused.reads + recipe.state));
   }
+}
+
+}  // namespace
+
+TrainedParameter trained_parameter(const Step& step, const Sizes& sizes, const Parameter& parameter,
+                                   ModuleId module) {
+  const std::span<const std::int64_t> shape = sizes.shape(parameter.type);
+  TrainedParameter trained{sizes.tensor(step, parameter.type),
+                           step.types[index(parameter.type)].dtype, module, parameter.group};
+  if (shape.size() > 1) {
+    trained.rows = shape[shape.size() - 2];
+    trained.columns = shape[shape.size() - 1];
+  }
+  return trained;
+}
+
+std::vector<GroupSettings> optimizer_groups(const Step& step, const OptimizerSettings& settings) {
+  std::vector<GroupSettings> groups;
+  for (const CapturedOptimizer::Group& group : step.optimizer.groups) {
+    const auto it = group.numbers.find("weight_decay");
+    groups.push_back({it == group.numbers.end() ? 0 : it->second});
+  }
+  if (groups.empty()) return {{settings.weight_decay}};
+  const auto decays = [](const GroupSettings& g) { return g.weight_decay != 0; };
+  const bool any = std::any_of(groups.begin(), groups.end(), decays);
+  const double captured = captured_optimizer(step).weight_decay;
+  if (settings.weight_decay == captured) return groups;
+  for (GroupSettings& group : groups) {
+    if (!any || decays(group)) group.weight_decay = settings.weight_decay;
+  }
+  return groups;
+}
+
+void emit_optimizer_step(Emitter& emit, const OptimizerSettings& settings,
+                         const std::vector<GroupSettings>& groups,
+                         const std::vector<TrainedParameter>& parameters) {
+  emit.enter(StepPhase::kOptimizer);
+  if (settings.kind == OptimizerKind::kNone) return;
+  std::map<std::int32_t, std::vector<TrainedParameter>> by_group;
+  for (const TrainedParameter& p : parameters) by_group[p.group].push_back(p);
+  for (const auto& [number, members] : by_group) {
+    OptimizerSettings own = settings;
+    if (!groups.empty()) {
+      const std::size_t last = groups.size() - 1;
+      own.weight_decay =
+          groups[std::min(static_cast<std::size_t>(std::max(number, 0)), last)].weight_decay;
+    }
+    step_group(emit, own, members);
+  }
+}
+
+void emit_optimizer_step(Emitter& emit, const OptimizerSettings& settings,
+                         const std::vector<TrainedParameter>& parameters) {
+  emit_optimizer_step(emit, settings, {{settings.weight_decay}}, parameters);
 }
 
 }  // namespace stoker
