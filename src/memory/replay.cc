@@ -7,17 +7,34 @@
 namespace stoker {
 namespace {
 
-/// The blocks of one buffer: its own of this iteration and the one of the iteration before, which
-/// may still be alive when the new one is allocated.
+/// The blocks of one buffer: its own of this round and the one of the round before, which may still
+/// be alive when the new one is allocated.
 struct Live {
   static constexpr int kNothing = std::numeric_limits<int>::min();
   BlockId block{}, older_block{};
-  int born = kNothing, older_born = kNothing;  ///< iteration
+  int born = kNothing, older_born = kNothing;  ///< round
   bool skipped = false;
 };
 
-/// Where to stop: nowhere, or after an instruction.
-constexpr int kNever = std::numeric_limits<int>::max();
+/// One execution of a list of instructions. The setup is round -1; iterations and repetitions of
+/// passes are numbered in the order in which they run.
+struct Round {
+  static constexpr int kSetup = -1;
+  static constexpr int kNever = std::numeric_limits<int>::max();
+  int number = kSetup;
+  int iteration = Moment::kSetup;
+  int pass = Moment::kTraining;
+  bool first = true;  ///< of its kind: When::kFirst
+  bool succeeds =
+      false;  ///< the round before was of the same kind: what it left behind must be there
+};
+
+/// An instruction of a round.
+struct Place {
+  Round round;
+  std::uint32_t instruction = 0;
+  [[nodiscard]] Moment moment() const { return {round.iteration, round.pass, instruction, {}}; }
+};
 
 class Replayer {
  public:
@@ -27,16 +44,12 @@ class Replayer {
         allocator_(options.allocator, {options.capacity, options.total}),
         live_(program.buffers.size()) {}
 
-  MemoryOutcome run(int stop_iteration = kNever, std::uint32_t stop_instruction = 0) {
-    stop_iteration_ = stop_iteration;
-    stop_instruction_ = stop_instruction;
-    bool going = execute(program_.setup, Moment::kSetup);
-    for (int i = 0; going && i < options_.iterations; ++i) {
-      allocator_.reset_peaks();
-      const std::int64_t retries = allocator_.stats().retries;
-      going = execute(program_.iteration, i);
-      if (going) outcome_.iterations.push_back(iteration_memory(retries));
-    }
+  /// Runs everything, or up to and including the place where to stop.
+  MemoryOutcome run(const Place* stop = nullptr) {
+    if (stop != nullptr) stop_ = *stop;
+    else stop_.round.number = Round::kNever;
+    if (options_.detail == ReplayDetail::kBreakdown && stop == nullptr) recorder_.emplace(program_);
+    run_rounds();
     const AllocatorStats& stats = allocator_.stats();
     outcome_.retries = stats.retries;
     outcome_.device_mallocs = stats.device_mallocs;
@@ -45,8 +58,13 @@ class Replayer {
     outcome_.steady =
         !outcome_.failure && done.size() > 1 && repeats(done[done.size() - 2], done.back());
     outcome_.fragmentation = outcome_.reserved_peak - outcome_.allocated_peak;
+    outcome_.peak = with_phase(program_, peak_.moment());
+    outcome_.reserved_most = with_phase(program_, reserved_most_.moment());
+    if (recorder_) outcome_.timeline = recorder_->take();
     return std::move(outcome_);
   }
+
+  [[nodiscard]] const Place& peak() const { return peak_; }
 
   /// What is live where the run stopped.
   [[nodiscard]] LiveBytes live_bytes() const {
@@ -69,8 +87,8 @@ class Replayer {
   }
 
  private:
-  [[nodiscard]] static bool applies(When when, int iteration) {
-    return when == When::kAlways || (when == When::kFirst) == (iteration <= 0);
+  [[nodiscard]] static bool applies(When when, bool first) {
+    return when == When::kAlways || (when == When::kFirst) == first;
   }
 
   [[nodiscard]] static bool repeats(const IterationMemory& before, const IterationMemory& after) {
@@ -80,20 +98,79 @@ class Replayer {
            before.requested_end == after.requested_end && before.retries == after.retries;
   }
 
-  bool execute(const std::vector<Instruction>& instructions, int iteration) {
+  void run_rounds() {
+    if (!execute(program_.setup, false)) return;
+    for (int i = 0; i < options_.iterations; ++i) {
+      round_ = {round_.number + 1, i, Moment::kTraining, i == 0, i > 0};
+      const auto memory = measured(program_.iteration, i + 1 == options_.iterations);
+      if (!memory) return;
+      outcome_.iterations.push_back(*memory);
+    }
+    if (program_.passes.empty()) return;
+    for (std::size_t p = 0; p < program_.passes.size(); ++p) {
+      if (!run_pass(static_cast<int>(p))) return;
+    }
+    round_ = {round_.number + 1, options_.iterations, Moment::kTraining, false, false};
+    outcome_.resumed = measured(program_.iteration, false);
+  }
+
+  bool run_pass(int pass) {
+    const ExtraPass& extra = program_.passes[static_cast<std::size_t>(pass)];
+    std::optional<IterationMemory> all;
+    for (int i = 0; i < extra.repeats; ++i) {
+      round_ = {round_.number + 1, i, pass, i == 0, i > 0};
+      const auto memory = measured(extra.instructions, i + 1 == extra.repeats);
+      if (!memory) return false;
+      all = all ? joined(*all, *memory) : *memory;
+    }
+    outcome_.passes.push_back(all.value_or(IterationMemory{}));
+    return true;
+  }
+
+  /// Peaks of both, the end of the later one.
+  [[nodiscard]] static IterationMemory joined(const IterationMemory& earlier,
+                                              const IterationMemory& later) {
+    IterationMemory both = later;
+    both.allocated_peak = std::max(earlier.allocated_peak, later.allocated_peak);
+    both.reserved_peak = std::max(earlier.reserved_peak, later.reserved_peak);
+    both.requested_peak = std::max(earlier.requested_peak, later.requested_peak);
+    both.retries += earlier.retries;
+    return both;
+  }
+
+  /// Executes a round; absent when it ended early.
+  std::optional<IterationMemory> measured(const std::vector<Instruction>& instructions,
+                                          bool recorded) {
+    allocator_.reset_peaks();
+    const std::int64_t retries = allocator_.stats().retries;
+    if (!execute(instructions, recorded && recorder_.has_value())) return std::nullopt;
+    const AllocatorStats& stats = allocator_.stats();
+    return IterationMemory{stats.allocated_peak,   stats.reserved_peak, stats.requested_peak,
+                           stats.allocated,        stats.reserved,      stats.requested,
+                           stats.retries - retries};
+  }
+
+  bool execute(const std::vector<Instruction>& instructions, bool recorded) {
+    if (recorded) {
+      recorder_->begin(instructions,
+                       round_.pass == Moment::kTraining
+                           ? std::string()
+                           : program_.passes[static_cast<std::size_t>(round_.pass)].name);
+      role_bytes_ = live_bytes().by_role;
+    }
     const auto count = static_cast<std::uint32_t>(instructions.size());
     for (std::uint32_t i = 0; i < count; ++i) {
       const Instruction& instruction = instructions[i];
-      if (applies(instruction.when, iteration)) {
+      if (applies(instruction.when, round_.first)) {
         switch (instruction.kind) {
           case InstructionKind::kAllocate:
-            if (!allocate(instruction.value, iteration, i)) return false;
+            if (!allocate(instruction.value, i)) return false;
             break;
           case InstructionKind::kFree:
             free_current(instruction.value);
             break;
           case InstructionKind::kFreePrevious:
-            free_previous(instruction.value, iteration);
+            free_previous(instruction.value);
             break;
           case InstructionKind::kEmptyCache:
             allocator_.empty_cache();
@@ -105,12 +182,18 @@ class Replayer {
             break;
         }
       }
-      if (iteration == stop_iteration_ && i == stop_instruction_) return false;
+      if (recorded) record(i);
+      if (round_.number == stop_.round.number && i == stop_.instruction) return false;
     }
     return true;
   }
 
-  bool allocate(std::uint32_t id, int iteration, std::uint32_t at) {
+  void record(std::uint32_t instruction) {
+    const AllocatorStats& stats = allocator_.stats();
+    recorder_->note(instruction, stats.allocated, stats.reserved, role_bytes_);
+  }
+
+  bool allocate(std::uint32_t id, std::uint32_t at) {
     if (id >= live_.size()) return ++outcome_.malformed, true;
     const Buffer& buffer = program_.buffers[id];
     Live& live = live_[id];
@@ -124,7 +207,7 @@ class Replayer {
         return true;
       }
       outcome_.failure = ReplayFailure{block.error(), BufferId{id}, buffer.role, buffer.module,
-                                       moment(iteration, at)};
+                                       with_phase(program_, Place{round_, at}.moment())};
       return false;
     }
     if (live.born != Live::kNothing) {
@@ -133,48 +216,56 @@ class Replayer {
       live.older_born = live.born;
       live.older_block = live.block;
     }
-    live.born = iteration;
+    live.born = round_.number;
     live.block = *block;
-    note_peaks(reserved_before, iteration, at);
+    role_bytes_[static_cast<std::size_t>(buffer.role)] += allocator_.size_of(*block);
+    note_peaks(reserved_before, at);
     return true;
   }
 
-  void note_peaks(Bytes reserved_before, int iteration, std::uint32_t at) {
+  void note_peaks(Bytes reserved_before, std::uint32_t at) {
     const AllocatorStats& stats = allocator_.stats();
     outcome_.requested_peak = std::max(outcome_.requested_peak, stats.requested);
     if (stats.allocated > outcome_.allocated_peak) {
       outcome_.allocated_peak = stats.allocated;
-      outcome_.peak.iteration = iteration;
-      outcome_.peak.instruction = at;
+      peak_ = {round_, at};
     }
     if (stats.reserved > reserved_before && stats.reserved > outcome_.reserved_peak) {
       outcome_.reserved_peak = stats.reserved;
       outcome_.idle_at_reserved_peak = stats.reserved - stats.allocated;
+      reserved_most_ = {round_, at};
     }
   }
 
-  /// kFree means the block of this iteration; one of an earlier iteration (or the setup) only if
-  /// there is no other.
-  void free_current(std::uint32_t id) {
-    if (id >= live_.size()) return void(++outcome_.malformed);
+  void free_block(std::uint32_t id, BlockId block) {
+    role_bytes_[static_cast<std::size_t>(program_.buffers[id].role)] -= allocator_.size_of(block);
+    allocator_.free(block);
+  }
+
+  void free_newest(std::uint32_t id) {
     Live& live = live_[id];
-    if (live.born == Live::kNothing) return note_missing(id);
-    allocator_.free(live.block);
+    free_block(id, live.block);
     live.block = live.older_block;
     live.born = std::exchange(live.older_born, Live::kNothing);
   }
 
-  void free_previous(std::uint32_t id, int iteration) {
+  /// kFree means the block of this round; one of an earlier round (or the setup) only if there is no
+  /// other.
+  void free_current(std::uint32_t id) {
+    if (id >= live_.size()) return void(++outcome_.malformed);
+    if (live_[id].born == Live::kNothing) return note_missing(id);
+    free_newest(id);
+  }
+
+  void free_previous(std::uint32_t id) {
     if (id >= live_.size()) return void(++outcome_.malformed);
     Live& live = live_[id];
-    if (live.older_born != Live::kNothing && live.older_born < iteration) {
-      allocator_.free(live.older_block);
+    if (live.older_born != Live::kNothing && live.older_born < round_.number) {
+      free_block(id, live.older_block);
       live.older_born = Live::kNothing;
-    } else if (live.born != Live::kNothing && live.born < iteration) {
-      allocator_.free(live.block);
-      live.block = live.older_block;
-      live.born = std::exchange(live.older_born, Live::kNothing);
-    } else if (iteration > 0) {
+    } else if (live.born != Live::kNothing && live.born < round_.number) {
+      free_newest(id);
+    } else if (round_.succeeds) {
       note_missing(id);
     }
   }
@@ -183,47 +274,41 @@ class Replayer {
     if (program_.buffers[id].bytes.count() > 0 && !live_[id].skipped) ++outcome_.malformed;
   }
 
-  [[nodiscard]] IterationMemory iteration_memory(std::int64_t retries_before) const {
-    const AllocatorStats& stats = allocator_.stats();
-    return {
-        stats.allocated_peak, stats.reserved_peak, stats.requested_peak,          stats.allocated,
-        stats.reserved,       stats.requested,     stats.retries - retries_before};
-  }
-
- public:
-  [[nodiscard]] Moment moment(int iteration, std::uint32_t at) const {
-    Moment result{iteration, at, {}};
-    if (iteration < 0) return result;
-    for (std::size_t i = at; i < program_.iteration.size(); ++i) {
-      const Instruction& instruction = program_.iteration[i];
-      if (instruction.kind != InstructionKind::kLaunch ||
-          instruction.value >= program_.kernels.size())
-        continue;
-      result.phase = program_.kernels[instruction.value].phase;
-      break;
-    }
-    return result;
-  }
-
- private:
   const Program& program_;
   const ReplayOptions& options_;
   CachingAllocator allocator_;
   std::vector<Live> live_;
   MemoryOutcome outcome_;
-  int stop_iteration_ = kNever;
-  std::uint32_t stop_instruction_ = 0;
+  Round round_;
+  Place stop_, peak_, reserved_most_;
+  RoleBytes role_bytes_{};  ///< right while a round is recorded
+  std::optional<TimelineRecorder> recorder_;
 };
 
 }  // namespace
 
+std::string peak_words(const Program& program, const MemoryOutcome& outcome) {
+  if (outcome.allocated_peak.count() == 0) return "nowhere: nothing is allocated";
+  std::string words = words_of(program, outcome.peak);
+  if (outcome.peak.in_setup() || outcome.peak.pass != Moment::kTraining ||
+      outcome.peak.iteration != 0 || outcome.iterations.size() < 2)
+    return words;
+  // The first time of a peak that comes again says nothing about the first iteration.
+  const Bytes later = std::max_element(outcome.iterations.begin() + 1, outcome.iterations.end(),
+                                       [](const IterationMemory& a, const IterationMemory& b) {
+                                         return a.allocated_peak < b.allocated_peak;
+                                       })
+                          ->allocated_peak;
+  if (later == outcome.allocated_peak) return words;
+  return "first iteration" + (words.empty() ? "" : ", " + words);
+}
+
 MemoryOutcome replay(const Program& program, const ReplayOptions& options) {
   Replayer replayer(program, options);
   MemoryOutcome outcome = replayer.run();
-  outcome.peak = replayer.moment(outcome.peak.iteration, outcome.peak.instruction);
   if (options.detail == ReplayDetail::kBreakdown && outcome.allocated_peak.count() > 0) {
     Replayer again(program, options);
-    (void)again.run(outcome.peak.iteration, outcome.peak.instruction);
+    (void)again.run(&replayer.peak());
     outcome.live = again.live_bytes();
   }
   return outcome;

@@ -10,13 +10,16 @@
 #include "lower/program.h"
 #include "memory/allocator.h"
 #include "memory/allocator_config.h"
+#include "memory/moment.h"
+#include "memory/timeline.h"
 
 namespace stoker {
 
 /// How much a replay finds out. A search needs the verdict, a report the rest.
 enum class ReplayDetail : std::uint8_t {
   kVerdict,   ///< fits or not, peaks
-  kBreakdown  ///< also what was live at the peak; runs the program up to there a second time
+  kBreakdown  ///< also what was live at the peak (runs the program up to there a second time), and
+              ///< the timeline
 };
 
 struct ReplayOptions {
@@ -30,15 +33,6 @@ struct ReplayOptions {
   /// The device's total memory, for `memory_fraction`; absent: the capacity.
   std::optional<Bytes> total{};
   ReplayDetail detail = ReplayDetail::kBreakdown;
-};
-
-/// A place in the execution of a Program.
-struct Moment {
-  static constexpr int kSetup = -1;
-  int iteration = kSetup;         ///< counts from 0
-  std::uint32_t instruction = 0;  ///< index into Program::setup or Program::iteration
-  /// Of the kernel that follows; absent in the setup and in an iteration without kernels.
-  std::optional<StepPhase> phase;
 };
 
 /// The allocation that failed.
@@ -63,7 +57,7 @@ struct ModuleBytes {
 
 /// The live blocks at the moment of the allocated peak (whole blocks, slack included).
 struct LiveBytes {
-  std::array<Bytes, kBufferRoles> by_role{};
+  RoleBytes by_role{};
   std::vector<ModuleBytes> by_module;  ///< largest first
   Bytes slack;                         ///< of the blocks: more than was requested
 };
@@ -75,9 +69,12 @@ struct MemoryOutcome {
   std::optional<ReplayFailure> failure;
   [[nodiscard]] bool fits() const { return !failure; }
 
+  /// Over everything: setup, iterations, passes.
   Bytes allocated_peak, reserved_peak, requested_peak;
-  Moment peak;     ///< first time of the allocated peak
-  LiveBytes live;  ///< at `peak`; empty with kVerdict
+  Moment peak;           ///< first time of the allocated peak
+  Moment reserved_most;  ///< when the reserved bytes first reached their peak
+  LiveBytes live;        ///< at `peak`; empty with kVerdict
+  Timeline timeline;     ///< of the last iteration and the passes; empty with kVerdict
   /// reserved_peak - allocated_peak: with the live bytes at the peak it adds up to the reserved
   /// peak.
   Bytes fragmentation;
@@ -86,7 +83,9 @@ struct MemoryOutcome {
   /// cached).
   Bytes idle_at_reserved_peak;
   std::int64_t retries = 0;                 ///< > 0: runs only by giving the cache back
-  std::vector<IterationMemory> iterations;  ///< completed ones
+  std::vector<IterationMemory> iterations;  ///< completed ones, before the passes
+  std::vector<IterationMemory> passes;      ///< completed ones, each over its repetitions
+  std::optional<IterationMemory> resumed;   ///< the iteration after the passes
   /// The last iteration reserved and requested what the one before it did. Allocated bytes may
   /// still alternate by the slack of a few blocks.
   bool steady = false;
@@ -97,7 +96,12 @@ struct MemoryOutcome {
   std::int64_t malformed = 0;
 };
 
-/// Runs the setup and then the iterations through the caching allocator.
+/// Where the allocated peak lies, in words: "forward, iteration 2", "optimizer step", "validation,
+/// batch 64"; "first iteration, backward" when no later one needs as much.
+[[nodiscard]] std::string peak_words(const Program& program, const MemoryOutcome& outcome);
+
+/// Runs the setup, then the iterations, then the passes and one more iteration through the caching
+/// allocator.
 ///
 /// An optional workspace that does not fit is skipped, in this and in all later iterations: cuDNN
 /// catches the failure, takes another algorithm and remembers it. The attempt has given the cache
