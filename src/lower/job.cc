@@ -32,6 +32,16 @@ constexpr std::array<std::pair<std::string_view, OptimizerLoop>, 3> kLoops{
      {"fused", OptimizerLoop::kFused},
      {"for-loop", OptimizerLoop::kForLoop}}};
 
+/// The first row of a kind is its name, the others are what people also call it.
+constexpr std::array<std::pair<std::string_view, Parallel>, 7> kParallels{
+    {{"ddp", Parallel::kDdp},
+     {"dp", Parallel::kDataParallel},
+     {"fsdp-zero2", Parallel::kFsdpZero2},
+     {"fsdp-zero3", Parallel::kFsdpZero3},
+     {"fsdp", Parallel::kFsdpZero3},
+     {"zero2", Parallel::kFsdpZero2},
+     {"zero3", Parallel::kFsdpZero3}}};
+
 template <class Value, std::size_t N>
 std::string_view name_in(const std::array<std::pair<std::string_view, Value>, N>& table,
                          Value value) {
@@ -59,6 +69,7 @@ Result<Value> value_in(const std::array<std::pair<std::string_view, Value>, N>& 
 std::string_view name_of(Precision precision) { return name_in(kPrecisions, precision); }
 std::string_view name_of(OptimizerKind kind) { return name_in(kOptimizers, kind); }
 std::string_view name_of(OptimizerLoop loop) { return name_in(kLoops, loop); }
+std::string_view name_of(Parallel parallel) { return name_in(kParallels, parallel); }
 
 Result<Precision> parse_precision(std::string_view name) {
   return value_in(kPrecisions, name, "precision");
@@ -70,8 +81,8 @@ Result<OptimizerLoop> parse_optimizer_loop(std::string_view name) {
   return value_in(kLoops, name, "optimizer loop");
 }
 
-OptimizerLoop default_loop(OptimizerKind kind) {
-  return kind == OptimizerKind::kAdafactor ? OptimizerLoop::kForLoop : OptimizerLoop::kForeach;
+Result<Parallel> parse_parallel(std::string_view name) {
+  return value_in(kParallels, name, "kind of parallelism");
 }
 
 std::string_view capture_precision(Precision precision) {
@@ -96,34 +107,60 @@ OptimizerSettings captured_optimizer(const Step& step) {
     if (it != group.numbers.end())
       settings.weight_decay = std::max(settings.weight_decay, it->second);
   }
-  settings.centered = number("centered", 0) != 0;
-  settings.amsgrad = number("amsgrad", 0) != 0;
-  settings.loop = default_loop(*kind);
   if (number("fused", 0) != 0) settings.loop = OptimizerLoop::kFused;
   else if (number("foreach", 1) == 0) settings.loop = OptimizerLoop::kForLoop;
-  else if (number("foreach", 0) != 0) settings.loop = OptimizerLoop::kForeach;
   return settings;
 }
 
-Status check_job(const Job& job) {
-  const auto at_least_one = [](const char* what, std::int64_t value) -> Status {
-    if (value >= 1) return {};
-    return fail(ErrorCode::kBadInput,
-                std::string(what) + " must be at least 1, not " + std::to_string(value));
-  };
+namespace {
+
+Status at_least(const char* what, std::int64_t value, std::int64_t least) {
+  if (value >= least) return {};
+  return fail(ErrorCode::kBadInput, std::string(what) + " must be at least " +
+                                        std::to_string(least) + ", not " + std::to_string(value));
+}
+
+Status check_gpus(const Job& job) {
   constexpr int kMaxGpus = 4096;  // beyond this the all-reduce model has no ground at all
-  constexpr int kMaxAccumulate = 4096;
-  for (const auto& status :
-       {at_least_one("batch", job.batch), at_least_one("gpus", job.gpus),
-        at_least_one("nodes", job.nodes), at_least_one("accumulate", job.accumulate)}) {
-    if (!status) return status;
-  }
-  if (job.gpus % job.nodes != 0) {
+  if (job.nodes >= 1 && job.gpus % job.nodes != 0) {
     return fail(ErrorCode::kBadInput, std::to_string(job.gpus) +
                                           " GPUs cannot be spread evenly over " +
                                           std::to_string(job.nodes) + " nodes");
   }
   if (job.gpus > kMaxGpus) return fail(ErrorCode::kBadInput, "gpus must be at most 4,096");
+  if (job.parallel == Parallel::kDataParallel && job.nodes > 1) {
+    return fail(ErrorCode::kBadInput,
+                "nn.DataParallel (dp) is one process on one machine, not on " +
+                    std::to_string(job.nodes) + " nodes; use ddp or fsdp");
+  }
+  return {};
+}
+
+/// The passes beside the ordinary iteration.
+Status check_passes(const Job& job) {
+  if (job.validation_batch) {
+    if (auto s = at_least("validation_batch", *job.validation_batch, 1); !s) return s;
+  }
+  if (auto s = at_least("last_batch", job.last_batch, 0); !s) return s;
+  if (job.last_batch >= job.batch) {
+    return fail(ErrorCode::kBadInput, "last_batch is what is left of an epoch after batches of " +
+                                          std::to_string(job.batch) + ": it must be smaller, not " +
+                                          std::to_string(job.last_batch) +
+                                          " (0: nothing is left, or it is dropped)");
+  }
+  return {};
+}
+
+}  // namespace
+
+Status check_job(const Job& job) {
+  constexpr int kMaxAccumulate = 4096;
+  for (const auto& status :
+       {at_least("batch", job.batch, 1), at_least("gpus", job.gpus, 1),
+        at_least("nodes", job.nodes, 1), at_least("accumulate", job.accumulate, 1),
+        at_least("loader_buffers", job.loader_buffers, 0), check_gpus(job), check_passes(job)}) {
+    if (!status) return status;
+  }
   if (job.accumulate > kMaxAccumulate)
     return fail(ErrorCode::kBadInput, "accumulate must be at most 4,096");
   return {};

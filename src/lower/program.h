@@ -115,12 +115,15 @@ struct OutsideMemory {
 
 /// A part of a run that is no ordinary iteration and may have its own peak: the last, smaller batch
 /// of an epoch, the validation. Its instructions run `repeats` times after the training iterations;
-/// then training goes on. kFirst means its first repetition; kFreePrevious frees what the repetition
-/// before it allocated, or for a buffer of the iteration what the last iteration did.
+/// then `end` runs once and training goes on. kFirst means its first repetition; kFreePrevious frees
+/// what the repetition before it allocated, or for a buffer of the iteration what the last iteration
+/// did. The first iteration after the passes finds dead what a pass has freed of it.
 struct ExtraPass {
   std::string name;  ///< "validation, batch 64"
   int repeats = 2;
   std::vector<Instruction> instructions;
+  /// What the last repetition leaves alive dies here: a validation's batch and loss, say.
+  std::vector<Instruction> end{};
 };
 
 /// What one machine would execute and allocate for one job, in order. Memory and timing read this
