@@ -85,6 +85,10 @@ Result<Parallel> parse_parallel(std::string_view name) {
   return value_in(kParallels, name, "kind of parallelism");
 }
 
+OptimizerLoop default_loop(OptimizerKind kind) {
+  return kind == OptimizerKind::kAdafactor ? OptimizerLoop::kForLoop : OptimizerLoop::kForeach;
+}
+
 std::string_view capture_precision(Precision precision) {
   return precision == Precision::kTf32 ? "fp32" : name_of(precision);
 }
@@ -107,8 +111,12 @@ OptimizerSettings captured_optimizer(const Step& step) {
     if (it != group.numbers.end())
       settings.weight_decay = std::max(settings.weight_decay, it->second);
   }
+  settings.centered = number("centered", 0) != 0;
+  settings.amsgrad = number("amsgrad", 0) != 0;
+  settings.loop = default_loop(*kind);
   if (number("fused", 0) != 0) settings.loop = OptimizerLoop::kFused;
   else if (number("foreach", 1) == 0) settings.loop = OptimizerLoop::kForLoop;
+  else if (number("foreach", 0) != 0) settings.loop = OptimizerLoop::kForeach;
   return settings;
 }
 

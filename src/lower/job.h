@@ -25,7 +25,7 @@ enum class OptimizerKind : std::uint8_t {
   kLion,
   kNone
 };
-/// How the optimizer walks the parameters. PyTorch's default on CUDA is foreach.
+/// How the optimizer walks the parameters.
 enum class OptimizerLoop : std::uint8_t { kForeach, kFused, kForLoop };
 /// How several GPUs share a job. kDataParallel is nn.DataParallel (one process, GPU 0 gathers); the
 /// FSDP kinds are torch.distributed.fsdp.fully_shard: ZeRO-2 keeps the gathered parameters until the
@@ -37,9 +37,11 @@ enum class CudnnProfile : std::uint8_t { kDefault, kBenchmark };
 struct OptimizerSettings {
   OptimizerKind kind = OptimizerKind::kSgd;
   OptimizerLoop loop = OptimizerLoop::kForeach;
-  double momentum = 0.9;  ///< SGD only; 0: no momentum buffer
+  double momentum = 0.9;  ///< SGD and RMSprop; 0: no momentum buffer
   bool nesterov = false;
   double weight_decay = 0;
+  bool centered = false;  ///< RMSprop: the gradient's average is kept too
+  bool amsgrad = false;   ///< Adam, AdamW: so is the largest second moment
 };
 
 /// Everything that a person decides about one training job, apart from model and machine. `batch`
@@ -100,6 +102,9 @@ struct Job {
 [[nodiscard]] Result<OptimizerLoop> parse_optimizer_loop(std::string_view name);
 /// Also "fsdp" and "zero3" for "fsdp-zero3", and "zero2".
 [[nodiscard]] Result<Parallel> parse_parallel(std::string_view name);
+
+/// What PyTorch does on CUDA when nothing is said: foreach, and for-loop for Adafactor.
+[[nodiscard]] OptimizerLoop default_loop(OptimizerKind kind);
 
 /// The capture that a precision runs from: fp32 and tf32 differ in the machine's units only.
 [[nodiscard]] std::string_view capture_precision(Precision precision);
