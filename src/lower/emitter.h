@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <utility>
+#include <vector>
 
 #include "lower/program.h"
 
@@ -11,7 +12,9 @@ namespace stoker {
 /// together.
 class Emitter {
  public:
-  explicit Emitter(Program& program) : program_(program) {}
+  explicit Emitter(Program& program) : Emitter(program, program.iteration) {}
+  /// Instructions go to `into` (an extra pass), buffers and kernels to the program.
+  Emitter(Program& program, std::vector<Instruction>& into) : program_(program), into_(into) {}
 
   BufferId buffer(Buffer b) {
     program_.buffers.push_back(b);
@@ -21,20 +24,17 @@ class Emitter {
     emit(InstructionKind::kAllocate, id, when);
   }
   void free(BufferId id, When when = When::kAlways) { emit(InstructionKind::kFree, id, when); }
+  void free_previous(BufferId id) { emit(InstructionKind::kFreePrevious, id, When::kAlways); }
   void launch(Kernel kernel, When when = When::kAlways) {
     kernel.phase = phase_;
     program_.kernels.push_back(std::move(kernel));
     emit(InstructionKind::kLaunch,
          KernelId(static_cast<std::uint32_t>(program_.kernels.size() - 1)), when);
   }
-  void empty_cache(When when) {
-    program_.iteration.push_back({InstructionKind::kEmptyCache, when, 0});
-  }
-  void synchronize() {
-    program_.iteration.push_back({InstructionKind::kSynchronize, When::kAlways, 0});
-  }
+  void empty_cache(When when) { into_.push_back({InstructionKind::kEmptyCache, when, 0}); }
+  void synchronize() { into_.push_back({InstructionKind::kSynchronize, When::kAlways, 0}); }
   void bucket_ready(std::size_t bucket) {
-    program_.iteration.push_back(
+    into_.push_back(
         {InstructionKind::kBucketReady, When::kAlways, static_cast<std::uint32_t>(bucket)});
   }
   /// Allocates once before the first iteration.
@@ -47,14 +47,17 @@ class Emitter {
   void enter(StepPhase phase) { phase_ = phase; }
   [[nodiscard]] StepPhase phase() const { return phase_; }
   [[nodiscard]] Program& program() { return program_; }
+  /// Where instructions go: those emitted so far, in order.
+  [[nodiscard]] std::vector<Instruction>& instructions() { return into_; }
 
  private:
   template <class Id>
   void emit(InstructionKind kind, Id id, When when) {
-    program_.iteration.push_back({kind, when, static_cast<std::uint32_t>(id)});
+    into_.push_back({kind, when, static_cast<std::uint32_t>(id)});
   }
 
   Program& program_;
+  std::vector<Instruction>& into_;
   StepPhase phase_ = StepPhase::kLoad;
 };
 

@@ -1,0 +1,19 @@
+#include "lower/lowering.h"
+
+#include <algorithm>
+
+namespace stoker {
+
+Kernel kernel_over(KernelClass kernel_class, Bytes bytes, std::int64_t reads,
+                   std::uint32_t launches) {
+  Kernel kernel;
+  kernel.kernel_class = kernel_class;
+  kernel.read = bytes * reads;
+  kernel.written = bytes;
+  kernel.elements = bytes.count() / size_of(kernel.dtype);
+  kernel.flops = Flops(static_cast<double>(kernel.elements));
+  kernel.launches = static_cast<std::uint16_t>(std::min<std::uint32_t>(launches, 0xffff));
+  return kernel;
+}
+
+}  // namespace stoker

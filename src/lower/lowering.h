@@ -1,0 +1,41 @@
+#pragma once
+
+#include "lower/emitter.h"
+#include "lower/job.h"
+#include "lower/step_plan.h"
+#include "machine/machine.h"
+#include "step/sizes.h"
+#include "step/step.h"
+
+namespace stoker {
+
+/// What the parts of one walk over a step share: the step at its sizes, for whom, and where to.
+struct Lowering {
+  const Step& step;
+  const Sizes& sizes;
+  const StepPlan& plan;
+  const Job& job;
+  const Machine& machine;
+  Emitter& emit;
+
+  [[nodiscard]] bool training() const { return step.mode == "train"; }
+  /// Gradients are reduced in buckets, by DistributedDataParallel.
+  [[nodiscard]] bool buckets() const {
+    return training() && job.gpus > 1 && job.parallel == Parallel::kDdp;
+  }
+  [[nodiscard]] bool bucket_views() const { return buckets() && job.gradient_as_bucket_view; }
+};
+
+/// One of the micro-batches of an iteration.
+struct MicroBatch {
+  int index = 0;
+  int count = 1;
+  [[nodiscard]] bool first() const { return index == 0; }
+  [[nodiscard]] bool last() const { return index + 1 == count; }
+};
+
+/// A memory-bound kernel over `bytes`, reading it `reads` times and writing it once.
+[[nodiscard]] Kernel kernel_over(KernelClass kernel_class, Bytes bytes, std::int64_t reads,
+                                 std::uint32_t launches);
+
+}  // namespace stoker

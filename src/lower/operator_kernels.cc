@@ -1,0 +1,125 @@
+#include "lower/operator_kernels.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <variant>
+
+#include "lower/units.h"
+#include "lower/workspace.h"
+
+namespace stoker {
+namespace {
+
+/// What makes two convolutions of one run the same to cuDNN.
+std::vector<std::int64_t> key_of(const ConvolutionShape& c) {
+  std::vector<std::int64_t> key{static_cast<std::int64_t>(c.pass), c.batch, c.in_channels,
+                                c.out_channels, c.groups};
+  for (const auto* sizes : {&c.in, &c.out, &c.kernel, &c.stride, &c.dilation}) {
+    key.insert(key.end(), sizes->begin(), sizes->end());
+  }
+  return key;
+}
+
+}  // namespace
+
+void OperatorKernels::run(std::uint32_t op_index) {
+  const Operator& op = l_.step.operators[op_index];
+  work_.clear();
+  append_work(l_.step, op, l_.sizes, work_);
+  auto views = static_cast<std::uint16_t>(std::min(l_.step.attributes_of(op).views, 0xffff));
+  for (const Work& work : work_) {
+    if (work.kernel_class == KernelClass::kUncosted) {
+      l_.emit.program().diagnostics.add(
+          "uncosted_operator", Severity::kWarning,
+          std::string(l_.step.operator_name(op)) + " has no cost rule; costed by its bytes");
+    }
+    launch(op_index, op, work, views);
+    views = 0;
+  }
+}
+
+Kernel OperatorKernels::kernel_of(std::uint32_t op_index, const Work& work,
+                                  std::uint16_t views) const {
+  Kernel kernel;
+  kernel.kernel_class = work.kernel_class;
+  kernel.unit = unit_for(work, l_.job, l_.machine.gpu);
+  kernel.dtype = work.dtype;
+  kernel.views = views;
+  kernel.flops = work.flops;
+  kernel.read = work.read;
+  kernel.written = work.written;
+  kernel.elements = work.elements;
+  kernel.shape = work.shape;
+  kernel.source = op_index;
+  return kernel;
+}
+
+void OperatorKernels::launch(std::uint32_t op_index, const Operator& op, const Work& work,
+                             std::uint16_t views) {
+  Kernel kernel = kernel_of(op_index, work, views);
+  if (std::holds_alternative<AttentionShape>(work.shape)) return attention(op_index, op, kernel);
+  if (work.kernel_class == KernelClass::kGemm) cublas_handle(op.module);
+  if (auto* shape = std::get_if<ConvolutionShape>(&kernel.shape)) {
+    shape->channels_last = shape->channels_last || l_.job.channels_last;
+    return convolution(op, kernel, *shape);
+  }
+  l_.emit.launch(kernel);
+}
+
+/// The forward thread and the autograd thread have a cuBLAS handle each, with a workspace each.
+void OperatorKernels::cublas_handle(ModuleId module) {
+  bool& made = l_.emit.phase() == StepPhase::kBackward ? libraries_.backward_handle
+                                                       : libraries_.forward_handle;
+  if (made || !l_.job.cublas_workspaces_in_allocator) return;
+  made = true;
+  l_.emit.allocate(l_.emit.buffer({cublas_workspace(l_.machine.gpu), BufferRole::kWorkspace,
+                                   Stream::kCompute, false, module}),
+                   When::kFirst);
+}
+
+void OperatorKernels::convolution(const Operator& op, const Kernel& kernel,
+                                  const ConvolutionShape& shape) {
+  const std::size_t first =
+      shape.pass == Pass::kForward ? 0 : 1;  // backward: gradient, input, weight
+  const Bytes input = l_.sizes.touched(l_.step, op.inputs[first]);
+  const Bytes weight = l_.sizes.touched(l_.step, op.inputs[first + 1]);
+  const Bytes output = l_.sizes.touched(l_.step, first == 0 ? op.outputs[0] : op.inputs[0]);
+  const auto workspace = convolution_workspace(shape, input, output, weight, l_.job.cudnn);
+  if (workspace) {
+    const BufferId id =
+        l_.emit.buffer({*workspace, BufferRole::kWorkspace, Stream::kCompute, true, op.module});
+    l_.emit.allocate(id);
+    l_.emit.launch(kernel);
+    l_.emit.free(id);
+  } else {
+    l_.emit.launch(kernel);
+  }
+  // After trying the algorithms of a convolution that is new to it, PyTorch empties the
+  // allocator's cache (ATen/native/cudnn/Conv_v8.cpp, run_single_conv).
+  if (l_.job.cudnn == CudnnProfile::kBenchmark && libraries_.tried.insert(key_of(shape)).second)
+    l_.emit.empty_cache(When::kFirst);
+}
+
+void OperatorKernels::attention(std::uint32_t op_index, const Operator& op, Kernel& kernel) {
+  const Attributes& attributes = l_.step.attributes_of(op);
+  auto& shape = std::get<AttentionShape>(kernel.shape);
+  shape.backend = choose_attention(shape, kernel.dtype, attributes, l_.job, l_.machine.gpu);
+  const AttentionShape chosen = shape;
+  if (chosen.backend == AttentionBackend::kMath) cublas_handle(op.module);
+  if (!chosen.backward) {
+    SavedBuffers saved = emit_attention_forward(l_.emit, chosen, kernel, attributes, op.module);
+    if (l_.plan.attention_backward[op_index] == StepPlan::kNone) {
+      for (const BufferId id : saved) l_.emit.free(id);
+    } else {
+      saved_attention_[op_index] = std::move(saved);
+    }
+    return;
+  }
+  emit_attention_backward(l_.emit, chosen, kernel, attributes, op.module);
+  const std::uint32_t forward = l_.plan.attention_forward[op_index];
+  for (const BufferId id : saved_attention_[forward]) l_.emit.free(id);
+  saved_attention_.erase(forward);
+}
+
+}  // namespace stoker

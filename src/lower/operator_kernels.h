@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstdint>
+#include <set>
+#include <unordered_map>
+#include <vector>
+
+#include "lower/attention.h"
+#include "lower/lowering.h"
+#include "step/work.h"
+
+namespace stoker {
+
+/// What libraries remember over a whole run, whatever the batch.
+struct LibraryState {
+  bool forward_handle = false, backward_handle = false;  ///< of cuBLAS, by thread
+  std::set<std::vector<std::int64_t>> tried;  ///< convolutions whose algorithms were tried
+};
+
+/// Launches the kernels of the step's operators, with the workspaces that their libraries want.
+class OperatorKernels {
+ public:
+  OperatorKernels(const Lowering& lowering, LibraryState& libraries)
+      : l_(lowering), libraries_(libraries) {}
+
+  void run(std::uint32_t op_index);
+
+ private:
+  [[nodiscard]] Kernel kernel_of(std::uint32_t op_index, const Work& work,
+                                 std::uint16_t views) const;
+  void launch(std::uint32_t op_index, const Operator& op, const Work& work, std::uint16_t views);
+  void cublas_handle(ModuleId module);
+  void convolution(const Operator& op, const Kernel& kernel, const ConvolutionShape& shape);
+  void attention(std::uint32_t op_index, const Operator& op, Kernel& kernel);
+
+  const Lowering& l_;
+  LibraryState& libraries_;
+  std::unordered_map<std::uint32_t, SavedBuffers> saved_attention_;  ///< by forward operator
+  std::vector<Work> work_;
+};
+
+}  // namespace stoker

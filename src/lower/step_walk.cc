@@ -1,0 +1,78 @@
+#include "lower/step_walk.h"
+
+namespace stoker {
+namespace {
+
+StepPhase step_phase(Phase phase) {
+  switch (phase) {
+    case Phase::kLoad:
+      return StepPhase::kLoad;
+    case Phase::kForward:
+      return StepPhase::kForward;
+    case Phase::kLoss:
+      return StepPhase::kLoss;
+    case Phase::kBackward:
+    case Phase::kEnd:
+      return StepPhase::kBackward;
+  }
+  return StepPhase::kForward;
+}
+
+}  // namespace
+
+void StepWalk::micro_batch(MicroBatch micro) {
+  micro_ = micro;
+  l_.emit.enter(StepPhase::kLoad);
+  batch_.load(micro);
+  if (micro.first() && l_.job.zero_grad_before_forward)
+    gradients_.zero(InstructionKind::kFreePrevious);
+  batch_.begin_outputs();
+  for (std::size_t e = 0; e < l_.step.events.size(); ++e) event(static_cast<std::uint32_t>(e));
+  batch_.replace_outputs(micro);
+}
+
+void StepWalk::event(std::uint32_t e) {
+  const Event& event = l_.step.events[e];
+  switch (event.kind) {
+    case EventKind::kPhase:
+      return enter(Phase(event.value));
+    case EventKind::kAllocate:
+      return allocate(event.value);
+    case EventKind::kFree:
+      if (!storages_.empty(event.value)) l_.emit.free(storages_.of(event.value));
+      return;
+    case EventKind::kOperator:
+      return run_operator(e, event.value);
+    case EventKind::kSynchronize:
+      return l_.emit.synchronize();
+  }
+}
+
+void StepWalk::enter(Phase phase) {
+  if (phase == Phase::kLoss || phase == Phase::kBackward) batch_.replace_outputs(micro_);
+  l_.emit.enter(step_phase(phase));
+}
+
+void StepWalk::allocate(std::uint32_t storage) {
+  if (storages_.empty(storage)) return;
+  const BufferRole role = l_.plan.roles[storage];
+  switch (l_.step.storages[storage].kind) {
+    case StorageKind::kPersistent:
+      if (micro_.first()) l_.emit.allocate(storages_.ensure(storage, role), When::kFirst);
+      return;
+    case StorageKind::kOutput:
+      return batch_.allocate_output(storage);
+    case StorageKind::kGradient:
+      return gradients_.allocate(storage, micro_);
+    default:
+      return l_.emit.allocate(storages_.ensure(storage, role));
+  }
+}
+
+void StepWalk::run_operator(std::uint32_t e, std::uint32_t op_index) {
+  kernels_.run(op_index);
+  for (const TensorRef& out : l_.step.operators[op_index].outputs)
+    gradients_.written(static_cast<std::uint32_t>(index(out.storage)), e, micro_);
+}
+
+}  // namespace stoker

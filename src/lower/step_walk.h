@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstdint>
+
+#include "lower/batch_buffers.h"
+#include "lower/gradients.h"
+#include "lower/operator_kernels.h"
+#include "lower/storage_buffers.h"
+
+namespace stoker {
+
+/// Walks the events of a step, once for each micro-batch, and emits what they do.
+class StepWalk {
+ public:
+  StepWalk(const Lowering& lowering, StorageBuffers& storages, BatchBuffers& batch,
+           Gradients& gradients, LibraryState& libraries)
+      : l_(lowering),
+        storages_(storages),
+        batch_(batch),
+        gradients_(gradients),
+        kernels_(lowering, libraries) {}
+
+  void micro_batch(MicroBatch micro);
+
+ private:
+  void event(std::uint32_t e);
+  void enter(Phase phase);
+  void allocate(std::uint32_t storage);
+  void run_operator(std::uint32_t e, std::uint32_t op_index);
+
+  const Lowering& l_;
+  StorageBuffers& storages_;
+  BatchBuffers& batch_;
+  Gradients& gradients_;
+  OperatorKernels kernels_;
+  MicroBatch micro_;
+};
+
+}  // namespace stoker
