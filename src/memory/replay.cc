@@ -123,7 +123,11 @@ class Replayer {
       if (!memory) return false;
       all = all ? joined(*all, *memory) : *memory;
     }
-    outcome_.passes.push_back(all.value_or(IterationMemory{}));
+    round_ = {round_.number + 1, extra.repeats, pass, false, false};
+    const auto end = measured(extra.end, false);
+    if (!end) return false;
+    all = all ? joined(*all, *end) : *end;
+    outcome_.passes.push_back(*all);
     return true;
   }
 

@@ -296,6 +296,23 @@ TEST(Replay, APassFreesWhatTheLastIterationLeft) {
   EXPECT_EQ(outcome.resumed->allocated_end, 90_MiB);
 }
 
+TEST(Replay, WhatAPassLeavesAliveDiesAtItsEnd) {
+  ProgramBuilder b;
+  const auto step = b.buffer(30_MiB);
+  b.allocate(step);
+  b.free(step);
+  b.pass("validation");
+  const auto batch = b.buffer(50_MiB, BufferRole::kInput);
+  b.allocate(batch);
+  b.free_previous(batch);
+  b.program.passes[0].end.push_back({InstructionKind::kFreePrevious, When::kAlways, batch});
+  const MemoryOutcome outcome = replay(b.program);
+  EXPECT_EQ(outcome.passes[0].allocated_peak, 100_MiB);
+  EXPECT_EQ(outcome.passes[0].allocated_end, Bytes{0});
+  EXPECT_EQ(outcome.resumed->allocated_peak, 30_MiB);
+  EXPECT_EQ(outcome.malformed, 0);
+}
+
 TEST(Replay, WordsForWhereThePeakLies) {
   EXPECT_EQ(peak_words(Program{}, replay(Program{})), "nowhere: nothing is allocated");
   {

@@ -19,7 +19,7 @@ class ProgramBuilder {
   }
   /// What follows belongs to a new extra pass.
   void pass(std::string name, int repeats = 2) {
-    program.passes.push_back({std::move(name), repeats, {}});
+    program.passes.push_back({std::move(name), repeats, {}, {}});
   }
   void allocate(std::uint32_t id, When when = When::kAlways) {
     current().push_back({InstructionKind::kAllocate, when, id});
