@@ -16,7 +16,12 @@ enum class KernelId : std::uint32_t {};
 
 /// Streams of the device; blocks of the allocator are reused only by the stream that they came
 /// from.
-enum class Stream : std::uint8_t { kCompute, kCopy, kCommunication };
+enum class Stream : std::uint8_t {
+  kCompute,
+  kCopy,
+  kCommunication,
+  kReduction  ///< FSDP's reduce-scatter; its kernels queue on kCommunication with the all-gathers
+};
 
 /// What a block of device memory is for; the parts that a memory report is broken down into.
 enum class BufferRole : std::uint8_t {
@@ -83,15 +88,15 @@ enum class InstructionKind : std::uint8_t {
   kLaunch,
   kSynchronize,
   kBucketReady,
-  kAwaitCommunication,  ///< the compute stream waits for what was launched on kCommunication so far
+  kAwaitCommunication,  ///< the compute stream waits for one operator's kernels on kCommunication
   kEmptyCache           ///< the allocator gives its unused segments back: torch.cuda.empty_cache()
 };
 
 /// In which iterations of the replay an instruction is executed.
 enum class When : std::uint8_t { kAlways, kFirst, kLater };
 
-/// `value` is a BufferId (kAllocate, kFree), a KernelId (kLaunch) or an index into buckets
-/// (kBucketReady). kFree frees the buffer that this iteration allocated, kFreePrevious the one of
+/// `value` is a BufferId (kAllocate, kFree), a KernelId (kLaunch), an index into buckets
+/// (kBucketReady) or the operator that is awaited, as in Kernel::source (kAwaitCommunication). kFree frees the buffer that this iteration allocated, kFreePrevious the one of
 /// the iteration before (nothing in the first): the loss of the last step dies when the new one
 /// takes its name.
 struct Instruction {

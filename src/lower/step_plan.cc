@@ -75,6 +75,42 @@ void pair_attention(const Step& step, StepPlan& plan) {
   }
 }
 
+/// Streams and waits of the operators that sharded_step adds. The gathered buffer comes from the
+/// stream of the copy into it, the reduced one from the reduction's; unsharded parameters and the
+/// reduction's input from the compute stream (_fsdp_collectives.py: foreach_all_gather,
+/// foreach_reduce). No tensor is recorded on a second stream: each is held until its last use.
+void assign_streams(const Step& step, StepPlan& plan) {
+  std::unordered_map<std::uint32_t, std::uint32_t> gathered_by;  // storage -> all-gather
+  std::uint32_t reduction = StepPlan::kNone;
+  for (const Event& event : step.events) {
+    if (event.kind != EventKind::kOperator) continue;
+    const Operator& op = step.operators[event.value];
+    const std::string_view name = step.operator_name(op);
+    if (!name.starts_with("stoker::")) continue;
+    const auto place = [&](Stream buffers) {
+      plan.launched_on[event.value] = Stream::kCommunication;
+      for (const TensorRef& out : op.outputs) plan.streams[index(out.storage)] = buffers;
+    };
+    if (name == "stoker::all_gather_copy_in") {
+      place(Stream::kCommunication);
+    } else if (name == "stoker::all_gather") {
+      place(Stream::kCommunication);
+      for (const TensorRef& out : op.outputs)
+        gathered_by[static_cast<std::uint32_t>(index(out.storage))] = event.value;
+    } else if (name == "stoker::all_gather_copy_out") {
+      for (const TensorRef& in : op.inputs) {
+        const auto it = gathered_by.find(static_cast<std::uint32_t>(index(in.storage)));
+        if (it != gathered_by.end()) plan.awaits[event.value] = it->second;
+      }
+    } else if (name == "stoker::reduce_scatter_copy_in") {
+      plan.awaits[event.value] = reduction;
+    } else if (name == "stoker::reduce_scatter") {
+      place(Stream::kReduction);
+      reduction = event.value;
+    }
+  }
+}
+
 }  // namespace
 
 StepPlan plan_step(const Step& step) {
@@ -85,9 +121,13 @@ StepPlan plan_step(const Step& step) {
   plan.last_write.assign(step.storages.size(), StepPlan::kNone);
   plan.attention_backward.assign(step.operators.size(), StepPlan::kNone);
   plan.attention_forward.assign(step.operators.size(), StepPlan::kNone);
+  plan.streams.assign(step.storages.size(), Stream::kCompute);
+  plan.launched_on.assign(step.operators.size(), Stream::kCompute);
+  plan.awaits.assign(step.operators.size(), StepPlan::kNone);
   mark_activations(step, plan);
   assign_modules(step, plan);
   pair_attention(step, plan);
+  assign_streams(step, plan);
   return plan;
 }
 

@@ -22,6 +22,11 @@ struct StepPlan {
   std::vector<std::uint32_t> attention_backward;
   /// By operator: the forward that an attention backward belongs to.
   std::vector<std::uint32_t> attention_forward;
+  std::vector<Stream> streams;      ///< by storage: whose blocks it comes from
+  std::vector<Stream> launched_on;  ///< by operator
+  /// By operator: the operator on kCommunication whose end the compute stream awaits before this
+  /// one starts (kAwaitCommunication).
+  std::vector<std::uint32_t> awaits;
 };
 
 [[nodiscard]] StepPlan plan_step(const Step& step);

@@ -96,7 +96,7 @@ class CachingAllocator {
   using Slot = std::uint32_t;
   static constexpr Slot kNone = 0xffffffff;
   static constexpr std::uint32_t kNotExpandable = 0xffffffff;
-  static constexpr std::size_t kStreams = 3;
+  static constexpr std::size_t kStreams = 4;
 
   struct Block {
     std::int64_t address = 0, size = 0;  ///< size 0: an unused slot

@@ -13,7 +13,7 @@ namespace stoker {
 /// ahead at most. All times are nanoseconds on one clock that starts at 0.
 class LaunchQueue {
  public:
-  static constexpr std::size_t kStreams = 3;
+  static constexpr std::size_t kStreams = 4;
 
   explicit LaunchQueue(std::size_t depth);
 
