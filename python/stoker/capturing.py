@@ -9,16 +9,14 @@ from dataclasses import dataclass, field
 
 import torch
 
-from . import one_step, protocol, step_file
+from . import one_step, protocol, step_file, training
 from .device import Device
 from .errors import CaptureError
 from .polynomial import Fitter
 from .user_code import user_code
 from .version import VERSION
 
-LIBRARIES = ("torchvision", "timm", "transformers")
-_GROUP_KEYS = ("lr", "weight_decay", "momentum", "dampening", "nesterov", "betas", "eps", "alpha", "centered",
-               "amsgrad", "maximize", "foreach", "fused", "capturable", "differentiable", "rho", "lr_decay")
+LIBRARIES = ("torchvision", "timm", "transformers", "peft", "bitsandbytes")
 
 
 @dataclass
@@ -35,6 +33,8 @@ class Settings:
 def capture(source, device: Device, settings: Settings) -> dict:
     """The step file's document of `source` (a specs.Source)."""
     mode = settings.mode or source.first.mode or "train"
+    said = training.training(source.first)
+    optimizer, note = training.optimizer(source.first)
     dimensions = _dimensions(source, settings.fixed)
     fitter = Fitter(dimensions)
     grid = fitter.grid()
@@ -53,9 +53,11 @@ def capture(source, device: Device, settings: Settings) -> dict:
     raws = [steps[tuple(point.values())] for point in grid]
     if device.note:
         raws[0].notes.setdefault("unfaithful", []).append(f"captured on fake CPU tensors: {device.note}")
+    if note:
+        raws[0].notes.setdefault("unfaithful", []).append(note)
     head = {"name": settings.name or source.first.name or source.name, "mode": mode, "precision": settings.precision}
-    return step_file.document(fitter, raws, head, _provenance(source, device), _sample(source, dimensions),
-                              _optimizer(source.first.optimizer))
+    about = {"sample": _sample(source, dimensions), "optimizer": optimizer, "training": said}
+    return step_file.document(fitter, raws, head, _provenance(source, device), about)
 
 
 def _dimensions(source, fixed: dict) -> list:
@@ -80,18 +82,6 @@ def _sample(source, dimensions) -> dict | None:
     if any(d.name == "seq_len" for d in dimensions):
         return {"what": "sequence", "tokens": {"seq_len": 1}}
     return None
-
-
-def _optimizer(optimizer) -> dict | None:
-    if optimizer is None:
-        return None
-
-    def plain(value):
-        return list(value) if isinstance(value, tuple) else value
-
-    groups = [{k: plain(g[k]) for k in _GROUP_KEYS if isinstance(g.get(k), (bool, int, float, tuple))}
-              for g in optimizer.param_groups]
-    return {"name": type(optimizer).__name__.lower(), "groups": groups}
 
 
 class Progress:

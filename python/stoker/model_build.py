@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch.overrides import TorchFunctionMode
 
+from . import training
 from .errors import CaptureError
 
 _RANDOM_METHODS = ("normal_", "uniform_", "random_", "exponential_", "geometric_", "log_normal_", "cauchy_")
@@ -72,7 +73,7 @@ class _NoGpu(TorchFunctionMode):
 
 def build(make):
     """Calls make() on the meta device; what cannot be built there (it computes with values) is built for real."""
-    with without_initialisers():
+    with without_initialisers(), training.scalers_stay_enabled():
         try:
             with torch.device("meta"), _NoGpu():
                 return make()

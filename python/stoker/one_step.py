@@ -10,7 +10,7 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils import _pytree as pytree
 
-from . import fake_model, losses
+from . import fake_model, losses, training
 from . import precision as precisions
 from .errors import CaptureError
 from .functions import AbstractFunctions
@@ -22,7 +22,8 @@ class RawStep:
     """One capture at fixed sizes: every size is an integer. `tensor` = (dtype, shape, order, storage id)."""
 
     storages: list = field(default_factory=list)  # [bytes, kind]
-    parameters: list = field(default_factory=list)  # (name, tensor, requires_grad, gradient storage or None, group)
+    parameters: list = field(default_factory=list)  # (name, tensor, requires_grad, gradient storage or None,
+    #                                                  group, or None where the optimizer has none for it)
     buffers: list = field(default_factory=list)  # (name, tensor)
     inputs: list = field(default_factory=list)  # (name, tensor)
     events: list = field(default_factory=list)
@@ -56,10 +57,10 @@ class _Step:
     def run(self) -> RawStep:
         torch.backends.mha.set_fastpath_enabled(False)  # its fused layer has no fake implementation
         mover = fake_model.Mover(self.device_type, self.precision)
-        groups = self._groups()
         mover.move(self.model)
+        training.follow(self.built.optimizer, mover.replacement)
         self.model.train(self.mode == "train")
-        self._describe_model({id(mover.replacement(p)): g for p, g in groups})
+        self._describe_model(training.group_of(self.built.optimizer))
         args, kwargs = self._inputs(mover)
         names = ModuleNames(self.recorder, self.model)
         with AbstractFunctions(self.recorder), self.recorder, names:
@@ -67,18 +68,13 @@ class _Step:
         self._finish(results, args, kwargs)
         return self.raw
 
-    def _groups(self):
-        if self.built.optimizer is None:
-            return []
-        return [(p, i) for i, group in enumerate(self.built.optimizer.param_groups) for p in group["params"]]
-
     # -- the model and its inputs --------------------------------------------------------------------------------
 
     def _describe_model(self, groups) -> None:
         for name, parameter in self.model.named_parameters():
             storage = self.recorder.add_storage(parameter, "parameter")
             self.raw.parameters.append([name, (*self.recorder.describe(parameter), storage), parameter.requires_grad,
-                                        None, groups.get(id(parameter), 0)])
+                                        None, 0 if groups is None else groups.get(id(parameter))])
         for name, buffer in self.model.named_buffers():
             if buffer.untyped_storage().nbytes():
                 storage = self.recorder.add_storage(buffer, "buffer")

@@ -25,6 +25,9 @@ class Capture:
     dimensions  further dimensions: Dimension objects, or {"name": default size}
     mode        "train" or "inference"; default: what the caller asks for, else train
     name        what people will call it
+    clip        whether gradients are clipped by norm before the optimizer's step (None: not said)
+    ema         whether a moving average of the model is kept beside it
+    grad_scaler whether the loss is scaled: True, False or the torch.amp.GradScaler itself
     sample      what a sample is, for reports: {"what": "sentence pair", "tokens": {"seq_len": 1}}
     """
 
@@ -37,6 +40,9 @@ class Capture:
     mode: str | None = None
     name: str | None = None
     sample: Mapping | None = None
+    clip: bool | None = None
+    ema: bool | None = None
+    grad_scaler: Any = None
 
 
 def from_result(result) -> Capture:

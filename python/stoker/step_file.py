@@ -15,7 +15,7 @@ from .affine import Merger, thaw
 from .errors import CaptureError
 from .polynomial import Fitter
 
-SCHEMA_VERSION = [1, 0]
+SCHEMA_VERSION = [1, 1]
 
 
 class _Interner:
@@ -106,7 +106,9 @@ class _Writer:
         found = {"name": name, "type": self._type(tensor), "storage": tensor[3], "requires_grad": requires_grad}
         if gradient is not None:
             found["gradient"] = gradient
-        found["group"] = group
+        found["group"] = 0 if group is None else group
+        if group is None:
+            found["updated"] = False
         return found
 
 
@@ -125,15 +127,11 @@ def today() -> str:
     return datetime.date.today().isoformat()
 
 
-def document(fitter: Fitter, raws: list, head: dict, provenance: dict, sample: dict | None,
-             optimizer: dict | None) -> dict:
-    """The whole file as a dict. `head` has name, mode and precision."""
+def document(fitter: Fitter, raws: list, head: dict, provenance: dict, about: dict) -> dict:
+    """The whole file as a dict. `head` has name, mode and precision; `about` sample, optimizer and training, or None."""
     body = _Writer(fitter, Merger(fitter, raws)).body()
     counted = {"dimensions": [_dimension(d) for d in fitter.dimensions]}
-    if sample:
-        counted["sample"] = sample
-    if optimizer:
-        counted["optimizer"] = optimizer
+    counted.update({key: value for key, value in about.items() if value})
     counted["diagnostics"] = raws[0].notes
     counted.update(body)
     canonical = json.dumps(counted, sort_keys=True, separators=(",", ":")).encode()

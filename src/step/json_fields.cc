@@ -70,6 +70,60 @@ double real(const Json& value, const std::string& field) {
   return value.get<double>();
 }
 
+namespace {
+
+constexpr std::int64_t kMaxCoefficient = 1LL << 60;
+
+std::size_t dimension_index(std::string_view name, const std::vector<Dimension>& dimensions,
+                            const std::string& field) {
+  for (std::size_t i = 0; i < dimensions.size(); ++i) {
+    if (dimensions[i].name == name) return i;
+  }
+  refuse(field, "names the unknown dimension \"" + std::string(name.substr(0, 40)) + "\"");
+}
+
+Monomial monomial(std::string_view key, std::int64_t coefficient,
+                  const std::vector<Dimension>& dimensions, const std::string& field) {
+  Monomial term{coefficient, {}};
+  while (!key.empty()) {
+    const std::size_t star = key.find('*');
+    std::string_view factor = key.substr(0, star);
+    std::uint8_t power = 1;
+    if (const std::size_t hat = factor.find('^'); hat != std::string_view::npos) {
+      const std::string_view digits = factor.substr(hat + 1);
+      if (digits != "2" && digits != "3") refuse(field, "has an exponent other than 2 and 3");
+      power = static_cast<std::uint8_t>(digits[0] - '0');
+      factor = factor.substr(0, hat);
+    }
+    auto& exponent = term.exponents[dimension_index(factor, dimensions, field)];
+    if (exponent != 0) refuse(field, "names a dimension twice in one monomial");
+    exponent = power;
+    key = star == std::string_view::npos ? std::string_view{} : key.substr(star + 1);
+  }
+  return term;
+}
+
+}  // namespace
+
+Polynomial read_polynomial(const Json& value, const std::vector<Dimension>& dimensions,
+                           const std::string& field) {
+  if (value.is_number_integer()) return Polynomial(integer(value, field, 0, kMaxCoefficient));
+  if (!value.is_object()) refuse(field, "must be an integer or a polynomial");
+  std::vector<Monomial> terms;
+  for (const auto& [key, coefficient] : value.items()) {
+    terms.push_back(monomial(key, integer(coefficient, field, -kMaxCoefficient, kMaxCoefficient),
+                             dimensions, field));
+  }
+  Polynomial result(std::move(terms));
+  DimensionValues defaults{};
+  for (std::size_t i = 0; i < dimensions.size(); ++i) {
+    defaults[i] = dimensions[i].default_value / dimensions[i].unit;
+  }
+  const auto there = result.evaluate(defaults);
+  if (!there || *there < 0) refuse(field, "is negative or overflows at the default dimensions");
+  return result;
+}
+
 Attributes read_attributes(const Json& from, const std::string& field) {
   Attributes a;
   if (!from.is_object()) refuse(field, "attributes must be an object");

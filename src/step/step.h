@@ -114,7 +114,7 @@ struct Parameter {
   StorageId storage{};
   bool requires_grad = true;
   std::int64_t gradient = -1;  ///< StorageId of .grad, -1 when it gets none
-  std::int32_t group = 0;
+  std::int32_t group = 0;      ///< of the optimizer; -1: it was not given this one, so no update
 };
 
 struct NamedTensor {
@@ -133,7 +133,8 @@ struct Dimension {
 
 /// Optimizer as the capture function returned it; `name` empty when it returned none.
 struct CapturedOptimizer {
-  std::string name;
+  std::string name;        ///< "adamw"
+  std::string class_name;  ///< in Python, where it is not PyTorch's own: "lion_pytorch.Lion"
   struct Group {
     std::map<std::string, double> numbers;  ///< lr, weight_decay, momentum, nesterov (0/1) ...
   };

@@ -13,7 +13,6 @@ namespace {
 
 constexpr std::int64_t kMaxEvents = 4'000'000;
 constexpr Bytes kMaxJson{512LL << 20};
-constexpr std::int64_t kMaxCoefficient = 1LL << 60;
 
 constexpr std::array<std::pair<std::string_view, DType>, 13> kDTypes{{{"f64", DType::kF64},
                                                                       {"f32", DType::kF32},
@@ -77,6 +76,7 @@ class Builder {
     read_named("buffers", step_.buffers);
     read_named("inputs", step_.inputs);
     read_optimizer();
+    read_training();
     read_diagnostics();
     read_events();
     return std::move(step_);
@@ -145,50 +145,8 @@ class Builder {
     }
   }
 
-  std::size_t dimension_index(std::string_view name, const std::string& field) const {
-    for (std::size_t i = 0; i < step_.dimensions.size(); ++i) {
-      if (step_.dimensions[i].name == name) return i;
-    }
-    refuse(field, "names the unknown dimension \"" + std::string(name.substr(0, 40)) + "\"");
-  }
-
-  Monomial monomial(std::string_view key, std::int64_t coefficient,
-                    const std::string& field) const {
-    Monomial term{coefficient, {}};
-    while (!key.empty()) {
-      const std::size_t star = key.find('*');
-      std::string_view factor = key.substr(0, star);
-      std::uint8_t power = 1;
-      if (const std::size_t hat = factor.find('^'); hat != std::string_view::npos) {
-        const std::string_view digits = factor.substr(hat + 1);
-        if (digits != "2" && digits != "3") refuse(field, "has an exponent other than 2 and 3");
-        power = static_cast<std::uint8_t>(digits[0] - '0');
-        factor = factor.substr(0, hat);
-      }
-      auto& exponent = term.exponents[dimension_index(factor, field)];
-      if (exponent != 0) refuse(field, "names a dimension twice in one monomial");
-      exponent = power;
-      key = star == std::string_view::npos ? std::string_view{} : key.substr(star + 1);
-    }
-    return term;
-  }
-
   Polynomial polynomial(const Json& value, const std::string& field) const {
-    if (value.is_number_integer()) return Polynomial(integer(value, field, 0, kMaxCoefficient));
-    if (!value.is_object()) refuse(field, "must be an integer or a polynomial");
-    std::vector<Monomial> terms;
-    for (const auto& [key, coefficient] : value.items()) {
-      terms.push_back(
-          monomial(key, integer(coefficient, field, -kMaxCoefficient, kMaxCoefficient), field));
-    }
-    Polynomial result(std::move(terms));
-    DimensionValues defaults{};
-    for (std::size_t i = 0; i < step_.dimensions.size(); ++i) {
-      defaults[i] = step_.dimensions[i].default_value / step_.dimensions[i].unit;
-    }
-    const auto there = result.evaluate(defaults);
-    if (!there || *there < 0) refuse(field, "is negative or overflows at the default dimensions");
-    return result;
+    return read_polynomial(value, step_.dimensions, field);
   }
 
   void read_strings() {
@@ -274,6 +232,10 @@ class Builder {
       if (const auto it = from.find("group"); it != from.end()) {
         p.group = static_cast<std::int32_t>(integer(*it, field + ".group", 0, 1'000'000));
       }
+      if (const auto it = from.find("updated");
+          it != from.end() && !flag(*it, field + ".updated")) {
+        p.group = -1;
+      }
       step_.parameters.push_back(std::move(p));
     }
   }
@@ -293,6 +255,7 @@ class Builder {
     const auto it = root_.find("optimizer");
     if (it == root_.end() || !it->is_object()) return;
     step_.optimizer.name = text(*it, "name");
+    step_.optimizer.class_name = text(*it, "class");
     const auto groups = it->find("groups");
     if (groups == it->end() || !groups->is_array()) return;
     for (const Json& from : *groups) {
@@ -302,6 +265,20 @@ class Builder {
         if (value.is_boolean()) group.numbers[key] = value.get<bool>() ? 1 : 0;
       }
       step_.optimizer.groups.push_back(std::move(group));
+    }
+  }
+
+  void read_training() {
+    const auto it = root_.find("training");
+    if (it == root_.end()) return;
+    if (!it->is_object()) refuse("training", "must be an object");
+    CapturedTraining& training = step_.training;
+    for (const auto& [key, into] :
+         {std::pair{"clip", &training.clip}, std::pair{"ema", &training.ema},
+          std::pair{"grad_scaler", &training.grad_scaler}}) {
+      if (const auto said = it->find(key); said != it->end()) {
+        *into = flag(*said, std::string("training.") + key);
+      }
     }
   }
 

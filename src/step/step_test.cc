@@ -34,6 +34,29 @@ TEST(StepReader, UnknownKeysAndNewerMinorsAreAccepted) {
   EXPECT_TRUE(parse_step(json, "test"));
 }
 
+TEST(StepReader, ReadsWhatTheCaptureSaidOfTheLoop) {
+  const auto silent = parse_step(linear_step_json(), "test");
+  ASSERT_TRUE(silent);
+  EXPECT_FALSE(silent->training.clip || silent->training.ema || silent->training.grad_scaler);
+  EXPECT_EQ(silent->parameters[0].group, 0);
+
+  auto json = replaced(linear_step_json(), "\"gradient\": 5",
+                       "\"gradient\": 5, \"group\": 0, \"updated\": false");
+  json = replaced(json, "\"diagnostics\": {}",
+                  R"("training": {"clip": true, "ema": false}, "optimizer": {"name": "lion",
+                     "class": "lion_pytorch.Lion", "groups": [{"lr": 1, "betas": [0.9, 0.99],
+                     "nesterov": true}]}, "diagnostics": {})");
+  const auto step = parse_step(json, "test");
+  ASSERT_TRUE(step) << step.error().text();
+  EXPECT_EQ(step->training.clip, true);
+  EXPECT_EQ(step->training.ema, false);
+  EXPECT_FALSE(step->training.grad_scaler.has_value());
+  EXPECT_EQ(step->parameters[0].group, -1) << "the optimizer was not given it";
+  EXPECT_EQ(step->optimizer.class_name, "lion_pytorch.Lion");
+  const std::map<std::string, double> numbers{{"lr", 1}, {"nesterov", 1}};
+  EXPECT_EQ(step->optimizer.groups.at(0).numbers, numbers);
+}
+
 struct Damage {
   const char* from;
   const char* to;
@@ -53,31 +76,34 @@ TEST_P(DamagedStep, IsRefusedByName) {
 
 INSTANTIATE_TEST_SUITE_P(
     Every, DamagedStep,
-    testing::Values(Damage{"stoker-step", "zebra", "is not a step file"},
-                    Damage{"[1, 0]", "[2, 0]", "update stoker"},
-                    Damage{"[1, 0]", "[0, 3]", "capture the model again"},
-                    Damage{"\"f32\", [4, 3]", "\"f99\", [4, 3]", "types[0]"},
-                    Damage{"[48, \"parameter\"]", "[-48, \"parameter\"]", "storages[0]"},
-                    Damage{"[48, \"parameter\"]", "[4e30, \"parameter\"]", "storages[0]"},
-                    Damage{"{\"batch\": 16}", "{\"length\": 16}", "unknown dimension"},
-                    Damage{"{\"batch\": 16}", "{\"batch^7\": 16}", "exponent"},
-                    Damage{"{\"batch\": 16}", "{\"batch\": -16}", "negative"},
-                    Damage{"{\"batch\": 16}", "{\"batch\": 1.5}", "integer"},
-                    Damage{"\"name\": \"batch\"", "\"name\": \"side\"", "first dimension"},
-                    Damage{"[4, {\"batch\": 1}], [1, 0]]", "[4, {\"batch\": 1}], [1, 1]]",
-                           "permutation"},
-                    Damage{"\"gradient\": 5", "\"gradient\": 9", "parameters[0].gradient"},
-                    Damage{"\"gradient\": 5", "\"gradient\": 4", "gradient of fc.weight"},
-                    Damage{"[\"f\", 4]", "[\"f\", 5]", "not transient"},
-                    Damage{"[\"f\", 4],", "", "never freed"},
-                    Damage{"[\"f\", 2]", "[\"f\", 4]", "used while not alive"},
-                    Damage{"[\"a\", 5]", "[\"a\", 4]", "allocated twice"},
-                    Damage{"[2, 2], [3, 3]]", "[2, 4], [3, 3]]", "used while not alive"},
-                    Damage{"[2, 2], [3, 3]]", "[2, 2, 1], [3, 3]]", "pairs"},
-                    Damage{"[\"p\", \"loss\"]", "[\"p\", \"load\"]", "out of order"},
-                    Damage{"[\"p\", \"end\"]", "[\"q\", \"end\"]", "no event"},
-                    Damage{"fake-cuda", "magic", "provenance.capture"},
-                    Damage{"\"strings\"", "\"string\"", "strings"}));
+    testing::Values(
+        Damage{"stoker-step", "zebra", "is not a step file"},
+        Damage{"[1, 0]", "[2, 0]", "update stoker"},
+        Damage{"[1, 0]", "[0, 3]", "capture the model again"},
+        Damage{"\"f32\", [4, 3]", "\"f99\", [4, 3]", "types[0]"},
+        Damage{"[48, \"parameter\"]", "[-48, \"parameter\"]", "storages[0]"},
+        Damage{"[48, \"parameter\"]", "[4e30, \"parameter\"]", "storages[0]"},
+        Damage{"{\"batch\": 16}", "{\"length\": 16}", "unknown dimension"},
+        Damage{"{\"batch\": 16}", "{\"batch^7\": 16}", "exponent"},
+        Damage{"{\"batch\": 16}", "{\"batch\": -16}", "negative"},
+        Damage{"{\"batch\": 16}", "{\"batch\": 1.5}", "integer"},
+        Damage{"\"name\": \"batch\"", "\"name\": \"side\"", "first dimension"},
+        Damage{"[4, {\"batch\": 1}], [1, 0]]", "[4, {\"batch\": 1}], [1, 1]]", "permutation"},
+        Damage{"\"gradient\": 5", "\"gradient\": 9", "parameters[0].gradient"},
+        Damage{"\"gradient\": 5", "\"gradient\": 4", "gradient of fc.weight"},
+        Damage{"[\"f\", 4]", "[\"f\", 5]", "not transient"},
+        Damage{"[\"f\", 4],", "", "never freed"},
+        Damage{"[\"f\", 2]", "[\"f\", 4]", "used while not alive"},
+        Damage{"[\"a\", 5]", "[\"a\", 4]", "allocated twice"},
+        Damage{"[2, 2], [3, 3]]", "[2, 4], [3, 3]]", "used while not alive"},
+        Damage{"[2, 2], [3, 3]]", "[2, 2, 1], [3, 3]]", "pairs"},
+        Damage{"[\"p\", \"loss\"]", "[\"p\", \"load\"]", "out of order"},
+        Damage{"[\"p\", \"end\"]", "[\"q\", \"end\"]", "no event"},
+        Damage{"\"diagnostics\"", "\"training\": {\"ema\": 2}, \"diagnostics\"", "training.ema"},
+        Damage{"\"diagnostics\"", "\"training\": true, \"diagnostics\"", "training must be"},
+        Damage{"\"gradient\": 5", "\"gradient\": 5, \"updated\": \"no\"", "updated"},
+        Damage{"fake-cuda", "magic", "provenance.capture"},
+        Damage{"\"strings\"", "\"string\"", "strings"}));
 
 TEST(StepReader, AnythingCutShortIsAnError) {
   const std::string json = linear_step_json();
