@@ -226,7 +226,6 @@ TEST(Optimizer, StateAndTemporariesInParameterBytes) {
       {{OptimizerKind::kSgd, OptimizerLoop::kForeach, 0.9}, 1, 0},
       {{OptimizerKind::kSgd, OptimizerLoop::kForeach, 0.9, false, 1e-4}, 1, 1},
       {{OptimizerKind::kAdamW, OptimizerLoop::kForeach}, 2, 1},
-      {{OptimizerKind::kAdamW, OptimizerLoop::kFused}, 2, 0},
       {{OptimizerKind::kAdagrad, OptimizerLoop::kForeach}, 1, 2}};
   for (const Case& c : cases) {
     Program program;
