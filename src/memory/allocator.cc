@@ -4,12 +4,10 @@
 #include <cstdio>
 #include <cstdlib>
 #include <limits>
+#include <utility>
 
 namespace stoker {
 namespace {
-
-constexpr std::uint8_t kSmall = 0;
-constexpr std::uint8_t kLarge = 1;
 
 /// "Without limit": far above any device, far below overflow.
 constexpr std::int64_t kUnlimited = std::int64_t{1} << 56;
@@ -38,7 +36,8 @@ CachingAllocator::CachingAllocator(const AllocatorConfig& config, const DeviceMe
     : config_(config),
       capacity_(device.capacity ? device.capacity->count() : kUnlimited),
       total_(device.total ? device.total->count() : capacity_),
-      next_address_(kFirstAddress) {
+      next_address_(kFirstAddress),
+      heaps_(2 * kProgramStreams) {
   // PyTorch refuses less; the rules below rest on a segment for small requests being splittable.
   config_.max_split_size = std::max(config_.max_split_size, config_.large_segment);
   if (config.memory_fraction && total_ < kUnlimited) {
@@ -46,18 +45,25 @@ CachingAllocator::CachingAllocator(const AllocatorConfig& config, const DeviceMe
   }
 }
 
-tl::expected<BlockId, OutOfMemory> CachingAllocator::allocate(Bytes requested, Stream stream) {
+CachingAllocator::Request CachingAllocator::request_of(Bytes requested, Lane lane) const {
   if (requested.count() <= 0) broken_contract("asked for no bytes");
   Request request{};
-  request.stream = static_cast<std::uint8_t>(stream);
+  request.heap = static_cast<std::uint16_t>(2 * static_cast<unsigned>(lane));
   if (requested.count() > kLargestRequest) {
     request.segment = requested.count();
-    return tl::unexpected(describe_failure(request, requested));
+    return request;
   }
   const Bytes size = block_size(requested, config_);
   request.size = size.count();
   request.segment = segment_size(size, config_).count();
-  request.pool = size <= kSmallSize ? kSmall : kLarge;
+  if (size > kSmallSize) ++request.heap;
+  if (request.heap >= heaps_.size()) broken_contract("a lane that was never added");
+  return request;
+}
+
+tl::expected<BlockId, OutOfMemory> CachingAllocator::allocate(Bytes requested, Lane lane) {
+  const Request request = request_of(requested, lane);
+  if (request.size == 0) return tl::unexpected(describe_failure(request, requested));
   Slot slot = take_cached(request);
   if (slot == kNone) {
     slot = take_new(request);
@@ -67,10 +73,18 @@ tl::expected<BlockId, OutOfMemory> CachingAllocator::allocate(Bytes requested, S
   return BlockId{slot};
 }
 
+tl::expected<BlockId, OutOfMemory> CachingAllocator::allocate_fresh(Bytes requested, Lane lane) {
+  const Request request = request_of(requested, lane);
+  const Slot slot = request.size == 0 ? kNone : device_malloc(request);
+  if (slot == kNone) return tl::unexpected(describe_failure(request, requested));
+  hand_out(slot, request, requested.count());
+  return BlockId{slot};
+}
+
 CachingAllocator::Slot CachingAllocator::take_cached(const Request& request) {
-  Pool& pool = pools_[request.pool];
-  ++pool.searches;
-  FreeList& list = pool.free[request.stream];
+  Heap& heap = heaps_[request.heap];
+  if (heap.private_pool == 0) ++searches_[request.heap % 2];
+  FreeList& list = heap.free;
   FreeList::Cursor cursor = list.at_least(request.size);
   if (cursor.at_end()) return kNone;
   Slot slot = list[cursor].block;
@@ -105,11 +119,10 @@ CachingAllocator::Slot CachingAllocator::device_malloc(const Request& request) {
   if (!has_room(request.segment)) return kNone;
   const Slot slot = new_slot();
   Block& block = blocks_[slot];
-  block.address = next_address_;
+  block.address = take_address(request.segment);
   block.size = request.segment;
-  block.pool = request.pool;
-  block.stream = request.stream;
-  next_address_ += round_up(request.segment, kAddressAlignment);
+  block.heap = request.heap;
+  note(DeviceEvent::Kind::kMalloc, request.heap, block.address, block.size);
   ++stats_.segments;
   ++stats_.device_mallocs;
   add_reserved(request.segment);
@@ -118,7 +131,7 @@ CachingAllocator::Slot CachingAllocator::device_malloc(const Request& request) {
 
 bool CachingAllocator::should_split(const Block& block, std::int64_t size) const {
   const std::int64_t remaining = block.size - size;
-  if (block.pool == kSmall || config_.expandable_segments)
+  if (is_small(block.heap) || config_.expandable_segments)
     return remaining >= kMinBlockSize.count();
   return size < config_.max_split_size.count() && remaining > kSmallSize.count();
 }
@@ -136,7 +149,7 @@ void CachingAllocator::hand_out(Slot slot, const Request& request, std::int64_t 
     cache(rest);
   }
   Block& block = blocks_[slot];
-  block.allocated = true;
+  block.state = State::kAllocated;
   block.requested = requested;
   ++stats_.allocations;
   stats_.allocated += Bytes{block.size};
@@ -146,15 +159,29 @@ void CachingAllocator::hand_out(Slot slot, const Request& request, std::int64_t 
 }
 
 void CachingAllocator::free(BlockId id) {
+  begin_free(id);
+  finish_free(id);
+}
+
+void CachingAllocator::begin_free(BlockId id) {
   const auto slot = static_cast<Slot>(id);
-  if (slot >= blocks_.size() || !blocks_[slot].allocated) {
+  if (slot >= blocks_.size() || blocks_[slot].state != State::kAllocated) {
     broken_contract("a block that is not in use was freed");
   }
   Block& block = blocks_[slot];
   --stats_.allocations;
   stats_.allocated -= Bytes{block.size};
+  block.state = State::kPending;
+}
+
+void CachingAllocator::finish_free(BlockId id) {
+  const auto slot = static_cast<Slot>(id);
+  if (slot >= blocks_.size() || blocks_[slot].state != State::kPending) {
+    broken_contract("the free of a block was finished that was not begun");
+  }
+  Block& block = blocks_[slot];
   stats_.requested -= Bytes{block.requested};
-  block.allocated = false;
+  block.state = State::kFree;
   block.requested = 0;
   merge(slot, block.previous);
   merge(slot, block.next);
@@ -184,9 +211,11 @@ std::vector<CachingAllocator::SegmentView> CachingAllocator::segments() const {
   std::vector<SegmentView> result;
   for (const Block& head : blocks_) {
     if (head.size == 0 || head.previous != kNone) continue;
-    SegmentView view{Stream{head.stream}, head.pool == kSmall, head.range != kNotExpandable, {}};
+    SegmentView view{
+        lane_of_heap(head.heap), is_small(head.heap), head.range != kNotExpandable, {}};
     for (const Block* b = &head;; b = &blocks_[b->next]) {
-      view.blocks.push_back({b->address, b->size, b->requested, b->allocated, b->mapped});
+      view.blocks.push_back(
+          {b->address, b->size, b->requested, b->in_use(), b->mapped, b->state == State::kPending});
       if (b->next == kNone) break;
     }
     result.push_back(std::move(view));
@@ -218,8 +247,7 @@ void CachingAllocator::drop_slot(Slot slot) {
 void CachingAllocator::insert_after(Slot slot, Slot added) {
   Block& block = blocks_[slot];
   Block& part = blocks_[added];
-  part.pool = block.pool;
-  part.stream = block.stream;
+  part.heap = block.heap;
   part.range = block.range;
   part.previous = slot;
   part.next = block.next;
@@ -232,7 +260,7 @@ void CachingAllocator::merge(Slot into, Slot neighbour) {
   if (neighbour == kNone) return;
   Block& block = blocks_[into];
   Block& other = blocks_[neighbour];
-  if (other.allocated || other.mapped != block.mapped) return;
+  if (other.in_use() || other.mapped != block.mapped) return;
   if (other.mapped) {
     uncache(neighbour);
   } else {
@@ -252,19 +280,35 @@ void CachingAllocator::merge(Slot into, Slot neighbour) {
 
 void CachingAllocator::cache(Slot slot) {
   Block& block = blocks_[slot];
-  Pool& pool = pools_[block.pool];
-  block.cached_at = pool.searches;
-  pool.free[block.stream].insert({block.size, block.address, slot});
+  block.cached_at = searches_[block.heap % 2];
+  heaps_[block.heap].free.insert({block.size, block.address, slot});
 }
 
 void CachingAllocator::uncache(Slot slot) {
   const Block& block = blocks_[slot];
-  pools_[block.pool].free[block.stream].erase(block.size, block.address);
+  heaps_[block.heap].free.erase(block.size, block.address);
 }
 
 void CachingAllocator::add_reserved(std::int64_t bytes) {
   stats_.reserved += Bytes{bytes};
   stats_.reserved_peak = std::max(stats_.reserved_peak, stats_.reserved);
+}
+
+std::int64_t CachingAllocator::take_address(std::int64_t bytes) {
+  if (placed_) return *std::exchange(placed_, std::nullopt);
+  const std::int64_t address = next_address_;
+  next_address_ += round_up(bytes, kAddressAlignment);
+  return address;
+}
+
+Lane CachingAllocator::add_lane(std::uint32_t private_pool) {
+  heaps_.resize(heaps_.size() + 2);
+  heaps_.back().private_pool = heaps_[heaps_.size() - 2].private_pool = private_pool;
+  return lane_of_heap(static_cast<std::uint16_t>(heaps_.size() - 2));
+}
+
+std::vector<DeviceEvent> CachingAllocator::take_device_events() {
+  return std::exchange(events_, {});
 }
 
 }  // namespace stoker

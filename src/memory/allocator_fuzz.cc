@@ -66,21 +66,27 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const AllocatorConfig config = settings(input);
   const std::int64_t capacity = (8 + 4 * input.byte()) << 20;
   CachingAllocator allocator(config, {Bytes{capacity}, {}});
+  while (allocator.add_lane() < Lane{4}) {
+  }
   AllocatorTwin twin(config, capacity);
   struct Live {
     BlockId block;
     std::int64_t address;
   };
-  std::vector<Live> live;
+  std::vector<Live> live, pending;
   while (!input.empty()) {
     const std::int64_t operation = input.byte();
     if (operation % 64 == 63) {
       allocator.empty_cache();
       twin.release_all();
+    } else if (operation % 16 == 14 && !pending.empty()) {
+      allocator.finish_free(pending.back().block);
+      twin.free(pending.back().address);
+      pending.pop_back();
     } else if (operation % 2 == 0 || live.empty()) {
       const std::int64_t bytes = request(input);
-      const int stream = static_cast<int>(operation / 2 % 3);
-      const auto block = allocator.allocate(Bytes{bytes}, static_cast<Stream>(stream));
+      const int stream = static_cast<int>(operation / 2 % 5);
+      const auto block = allocator.allocate(Bytes{bytes}, Lane{static_cast<std::uint16_t>(stream)});
       const auto expected = twin.allocate(bytes, stream);
       if (block.has_value() != expected.has_value()) report("the twin decided otherwise");
       if (!block) continue;
@@ -88,8 +94,13 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       live.push_back({*block, *expected});
     } else {
       const auto victim = static_cast<std::size_t>(operation / 2) % live.size();
-      allocator.free(live[victim].block);
-      twin.free(live[victim].address);
+      if (operation % 16 == 15) {  // another stream still uses it
+        allocator.begin_free(live[victim].block);
+        pending.push_back(live[victim]);
+      } else {
+        allocator.free(live[victim].block);
+        twin.free(live[victim].address);
+      }
       live[victim] = live.back();
       live.pop_back();
     }

@@ -28,7 +28,8 @@ namespace stoker {
         return "unmapped memory in use";
       if (block.allocated && (block.requested <= 0 || block.requested > block.size))
         return "a block too small";
-      if (block.allocated) allocated += block.size, requested += block.requested, ++blocks_in_use;
+      if (block.allocated) requested += block.requested;
+      if (block.allocated && !block.pending) allocated += block.size, ++blocks_in_use;
       if (block.mapped) bytes += block.size;
       previous = &block;
     }

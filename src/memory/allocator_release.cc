@@ -8,9 +8,6 @@
 namespace stoker {
 namespace {
 
-constexpr std::uint8_t kSmall = 0;
-constexpr std::uint8_t kLarge = 1;
-
 /// Address range of an expandable segment when the size of the device is not known: 16 TiB.
 constexpr std::int64_t kRangeWithoutTotal = std::int64_t{1} << 44;
 
@@ -19,7 +16,9 @@ constexpr std::int64_t kRangeWithoutTotal = std::int64_t{1} << 44;
 /// cudaFree of a whole, cached segment.
 void CachingAllocator::release_segment(Slot slot) {
   uncache(slot);
-  stats_.reserved -= Bytes{blocks_[slot].size};
+  const Block& block = blocks_[slot];
+  note(DeviceEvent::Kind::kFree, block.heap, block.address, block.size);
+  stats_.reserved -= Bytes{block.size};
   --stats_.segments;
   ++stats_.device_frees;
   drop_slot(slot);
@@ -28,8 +27,10 @@ void CachingAllocator::release_segment(Slot slot) {
 /// Gives back every segment that no live block holds, and every whole free page of expandable
 /// ranges.
 void CachingAllocator::release_cached() {
-  for (const std::uint8_t pool : {kLarge, kSmall}) {
-    for (FreeList& list : pools_[pool].free) {
+  for (const std::size_t size_class : {1, 0}) {  // large, then small
+    for (std::size_t h = size_class; h < heaps_.size(); h += 2) {
+      if (heaps_[h].private_pool != 0) continue;
+      const FreeList& list = heaps_[h].free;
       scratch_.clear();
       for (auto cursor = list.first(); !cursor.at_end(); cursor = list.next(cursor)) {
         scratch_.push_back(list[cursor].block);
@@ -45,6 +46,17 @@ void CachingAllocator::release_cached() {
   }
 }
 
+bool CachingAllocator::release_segment_at(Bytes address) {
+  for (std::size_t slot = 0; slot < blocks_.size(); ++slot) {
+    const Block& block = blocks_[slot];
+    if (block.size == 0 || block.address != address.count()) continue;
+    if (block.in_use() || block.range != kNotExpandable || is_split(block)) return false;
+    release_segment(static_cast<Slot>(slot));
+    return true;
+  }
+  return false;
+}
+
 /// With a finite max_split_size: gives back the smallest cached block that the request could have
 /// used alone, or else the largest unsplittable ones until their sum reaches the request.
 bool CachingAllocator::release_oversize(const Request& request) {
@@ -52,7 +64,7 @@ bool CachingAllocator::release_oversize(const Request& request) {
   if (config_.max_split_size == kNoSplitLimit || config_.expandable_segments) return false;
   const std::int64_t limit = config_.max_split_size.count();
   const std::int64_t wanted = std::max(request.size, limit);
-  FreeList& list = pools_[request.pool].free[request.stream];
+  FreeList& list = heaps_[request.heap].free;
   const FreeList::Cursor enough = list.at_least(wanted);
   if (!enough.at_end()) {
     release_segment(list[enough].block);
@@ -76,15 +88,17 @@ void CachingAllocator::collect_garbage() {
                                                    static_cast<double>(*allowed_));
   const std::int64_t excess = stats_.reserved.count() - threshold;
   if (excess <= 0) return;
-  Pool& pool = pools_[kLarge];
+  const std::int64_t now = searches_[1];
   scratch_.clear();
   std::int64_t total_age = 0;
-  for (const FreeList& list : pool.free) {
+  for (std::size_t h = 1; h < heaps_.size(); h += 2) {
+    if (heaps_[h].private_pool != 0) continue;
+    const FreeList& list = heaps_[h].free;
     for (auto cursor = list.first(); !cursor.at_end(); cursor = list.next(cursor)) {
       const Slot slot = list[cursor].block;
       if (is_split(blocks_[slot]) || blocks_[slot].range != kNotExpandable) continue;
       scratch_.push_back(slot);
-      total_age += pool.searches - blocks_[slot].cached_at;
+      total_age += now - blocks_[slot].cached_at;
     }
   }
   std::int64_t reclaimed = 0;
@@ -92,7 +106,7 @@ void CachingAllocator::collect_garbage() {
     const double average = static_cast<double>(total_age) / static_cast<double>(scratch_.size());
     freed = false;
     std::erase_if(scratch_, [&](Slot slot) {
-      const std::int64_t age = pool.searches - blocks_[slot].cached_at;
+      const std::int64_t age = now - blocks_[slot].cached_at;
       if (static_cast<double>(age) < average) return false;
       freed = true;
       reclaimed += blocks_[slot].size;
@@ -125,32 +139,30 @@ CachingAllocator::Slot CachingAllocator::best_expandable_fit(const FreeList& lis
 CachingAllocator::Slot CachingAllocator::find_expandable(const Request& request) {
   const auto has_room_from = [&](Slot slot) {
     std::int64_t bytes = 0;
-    for (; bytes < request.size && slot != kNone && !blocks_[slot].allocated;
+    for (; bytes < request.size && slot != kNone && !blocks_[slot].in_use();
          slot = blocks_[slot].next) {
       bytes += blocks_[slot].size;
     }
     return bytes >= request.size;
   };
-  for (Slot slot : pools_[request.pool].unmapped[request.stream]) {
+  for (Slot slot : heaps_[request.heap].unmapped) {
     const Slot previous = blocks_[slot].previous;
-    if (previous != kNone && !blocks_[previous].allocated) slot = previous;
+    if (previous != kNone && !blocks_[previous].in_use()) slot = previous;
     if (has_room_from(slot)) return slot;
   }
   Range range{};
-  range.page = request.pool == kSmall ? kSmallSegment.count() : config_.large_segment.count();
-  range.address = next_address_;
+  range.page = is_small(request.heap) ? kSmallSegment.count() : config_.large_segment.count();
   const std::int64_t wanted =
       std::max(std::min(total_ + total_ / 8, kRangeWithoutTotal), request.size);
   range.bytes = (wanted + range.page - 1) / range.page * range.page;
-  next_address_ += range.bytes;
+  range.address = take_address(range.bytes);
   ranges_.push_back(range);
 
   const Slot slot = new_slot();
   Block& block = blocks_[slot];
   block.address = range.address;
   block.size = range.bytes;
-  block.pool = request.pool;
-  block.stream = request.stream;
+  block.heap = request.heap;
   block.range = static_cast<std::uint32_t>(ranges_.size() - 1);
   block.mapped = false;
   insert_unmapped(slot);
@@ -165,6 +177,7 @@ bool CachingAllocator::map_pages(Slot slot, std::int64_t bytes) {
   if (!has_room(mapped)) return false;
   erase_unmapped(slot);
   blocks_[slot].mapped = true;
+  note(DeviceEvent::Kind::kMap, blocks_[slot].heap, blocks_[slot].address, mapped);
   if (mapped < blocks_[slot].size) {
     const Slot rest = new_slot();
     Block& block = blocks_[slot];
@@ -225,6 +238,7 @@ void CachingAllocator::unmap_pages(Slot slot) {
     cache(slot);
   }
   blocks_[middle].mapped = false;
+  note(DeviceEvent::Kind::kUnmap, blocks_[middle].heap, range.address + begin, end - begin);
   merge(middle, blocks_[middle].previous);
   merge(middle, blocks_[middle].next);
   stats_.reserved -= Bytes{end - begin};
@@ -236,9 +250,19 @@ void CachingAllocator::unmap_pages(Slot slot) {
   }
 }
 
+std::optional<Bytes> CachingAllocator::range_of(Bytes address) const {
+  std::optional<Bytes> base;
+  for (const Range& range : ranges_) {
+    const std::int64_t offset = address.count() - range.address;
+    if (offset < 0 || offset >= range.bytes) continue;
+    if (!base || range.address > base->count()) base = Bytes{range.address};
+  }
+  return base;
+}
+
 void CachingAllocator::insert_unmapped(Slot slot) {
   const Block& block = blocks_[slot];
-  auto& list = pools_[block.pool].unmapped[block.stream];
+  auto& list = heaps_[block.heap].unmapped;
   const auto place = std::lower_bound(
       list.begin(), list.end(), block.address,
       [this](Slot other, std::int64_t address) { return blocks_[other].address < address; });
@@ -246,7 +270,7 @@ void CachingAllocator::insert_unmapped(Slot slot) {
 }
 
 void CachingAllocator::erase_unmapped(Slot slot) {
-  auto& list = pools_[blocks_[slot].pool].unmapped[blocks_[slot].stream];
+  auto& list = heaps_[blocks_[slot].heap].unmapped;
   list.erase(std::find(list.begin(), list.end(), slot));
 }
 

@@ -261,5 +261,128 @@ TEST(AllocatorExpandable, SmallRequestsMapTwoMebibytePages) {
   EXPECT_EQ(allocator.stats().reserved, 4 * kMiB);
 }
 
+// Streams beyond a Program's, private pools, frees that wait for another stream.
+
+TEST(Lanes, ABlockReturnsToItsOwn) {
+  CachingAllocator allocator;
+  const Lane stream = allocator.add_lane(), pool = allocator.add_lane(7);
+  const BlockId a = *allocator.allocate(20 * kMiB, stream);
+  const BlockId b = *allocator.allocate(20 * kMiB, pool);
+  const Bytes address = allocator.address_of(a);
+  allocator.free(a);
+  allocator.free(b);
+  EXPECT_EQ(allocator.stats().segments, 2);
+  EXPECT_EQ(allocator.address_of(*allocator.allocate(20 * kMiB, stream)), address);
+  (void)*allocator.allocate(20 * kMiB, Stream::kCompute);
+  EXPECT_EQ(allocator.stats().segments, 3);
+}
+
+TEST(Lanes, APrivatePoolGivesNothingBack) {
+  CachingAllocator allocator;
+  const Lane pool = allocator.add_lane(1);
+  allocator.free(*allocator.allocate(20 * kMiB, pool));
+  allocator.free(*allocator.allocate(30 * kMiB, Stream::kCompute));
+  allocator.empty_cache();
+  EXPECT_EQ(allocator.stats().reserved, 20 * kMiB);
+}
+
+TEST(Lanes, AnUnknownOneIsNoLane) {
+  CachingAllocator allocator;
+  EXPECT_DEATH((void)allocator.allocate(kMiB, Lane{40}), "never added");
+}
+
+TEST(DeferredFree, TheBlockStopsCountingAndComesBackLater) {
+  CachingAllocator allocator;
+  const BlockId block = *allocator.allocate(20 * kMiB, Stream::kCompute);
+  allocator.begin_free(block);
+  EXPECT_EQ(allocator.stats().allocated, Bytes{});
+  EXPECT_EQ(allocator.stats().requested, 20 * kMiB);
+  EXPECT_TRUE(allocator.segments()[0].blocks[0].pending);
+  (void)*allocator.allocate(20 * kMiB, Stream::kCompute);  // cannot have it yet
+  EXPECT_EQ(allocator.stats().segments, 2);
+  allocator.empty_cache();
+  EXPECT_EQ(allocator.stats().segments, 2);
+  allocator.finish_free(block);
+  EXPECT_EQ(allocator.stats().requested, 20 * kMiB);
+  (void)*allocator.allocate(20 * kMiB, Stream::kCompute);
+  EXPECT_EQ(allocator.stats().segments, 2);
+  EXPECT_DEATH(allocator.begin_free(BlockId{99}), "not in use");
+  EXPECT_DEATH(allocator.finish_free(block), "not begun");
+}
+
+TEST(DeferredFree, ANeighbourDoesNotSwallowIt) {
+  CachingAllocator allocator;
+  const BlockId a = *allocator.allocate(Bytes{512}, Stream::kCompute);
+  const BlockId b = *allocator.allocate(Bytes{512}, Stream::kCompute);
+  (void)*allocator.allocate(Bytes{512}, Stream::kCompute);
+  allocator.begin_free(a);
+  allocator.free(b);
+  EXPECT_EQ(allocator.segments()[0].blocks.size(), 4u);
+  allocator.finish_free(a);
+  EXPECT_EQ(allocator.segments()[0].blocks.size(), 3u);
+}
+
+// What a replay of a real allocator needs.
+
+TEST(DeviceEvents, SegmentsAndPagesInOrder) {
+  using Kind = DeviceEvent::Kind;
+  CachingAllocator allocator;
+  allocator.record_device_events();
+  const BlockId block = *allocator.allocate(3 * kMiB, Stream::kCopy);
+  const Bytes address = allocator.address_of(block);
+  allocator.free(block);
+  allocator.empty_cache();
+  const std::vector<DeviceEvent> expected{
+      {Kind::kMalloc, lane_of(Stream::kCopy), address, 20 * kMiB},
+      {Kind::kFree, lane_of(Stream::kCopy), address, 20 * kMiB}};
+  EXPECT_EQ(allocator.take_device_events(), expected);
+  EXPECT_TRUE(allocator.take_device_events().empty());
+
+  CachingAllocator growing(parse_allocator_config("expandable_segments:True").value());
+  growing.record_device_events();
+  const BlockId first = *growing.allocate(30 * kMiB, Stream::kCompute);
+  const Bytes base = growing.address_of(first);
+  growing.free(first);
+  growing.empty_cache();
+  const std::vector<DeviceEvent> pages{{Kind::kMap, Lane{0}, base, 40 * kMiB},
+                                       {Kind::kUnmap, Lane{0}, base, 40 * kMiB}};
+  EXPECT_EQ(growing.take_device_events(), pages);
+  EXPECT_EQ(growing.range_of(base + kMiB), base);
+  EXPECT_FALSE(growing.range_of(base - kMiB));
+}
+
+TEST(DeviceEvents, SegmentsCanBePlacedAndGivenBackByAddress) {
+  CachingAllocator allocator;
+  allocator.place_next_segment(Bytes{0x10000000});
+  const BlockId high = *allocator.allocate(20 * kMiB, Stream::kCompute);
+  allocator.place_next_segment(Bytes{0x4000000});
+  const BlockId low = *allocator.allocate(20 * kMiB, Stream::kCompute);
+  EXPECT_EQ(allocator.address_of(high), Bytes{0x10000000});
+  EXPECT_FALSE(allocator.release_segment_at(Bytes{0x4000000}));  // in use
+  allocator.free(high);
+  allocator.free(low);
+  // Among equals the lowest address.
+  EXPECT_EQ(allocator.address_of(*allocator.allocate(20 * kMiB, Stream::kCompute)),
+            Bytes{0x4000000});
+  EXPECT_TRUE(allocator.release_segment_at(Bytes{0x10000000}));
+  EXPECT_FALSE(allocator.release_segment_at(Bytes{0x10000000}));
+  EXPECT_EQ(allocator.stats().segments, 1);
+}
+
+TEST(DeviceEvents, AnExhaustedDeviceServesNothingNew) {
+  CachingAllocator allocator({}, {100 * kMiB, {}});
+  const BlockId block = *allocator.allocate(20 * kMiB, Stream::kCompute);
+  allocator.exhaust_device();
+  EXPECT_FALSE(allocator.allocate(30 * kMiB, Stream::kCompute));
+  allocator.free(block);
+  EXPECT_TRUE(allocator.allocate(20 * kMiB, Stream::kCompute));  // from the cache
+  allocator.restore_device();
+  EXPECT_TRUE(allocator.allocate(30 * kMiB, Stream::kCompute));
+  allocator.free(*allocator.allocate(30 * kMiB, Stream::kCompute));
+  EXPECT_TRUE(
+      allocator.allocate_fresh(12 * kMiB, lane_of(Stream::kCompute)));  // not the cached one
+  EXPECT_EQ(allocator.stats().segments, 4);
+}
+
 }  // namespace
 }  // namespace stoker

@@ -1,0 +1,446 @@
+// From the values of the pickle to a Snapshot. The keys are those of PyTorch's
+// torch/csrc/cuda/Module.cpp and memory_snapshot.cpp.
+
+#include <algorithm>
+#include <bit>
+#include <charconv>
+#include <map>
+#include <unordered_map>
+
+#include "snapshot/pickle.h"
+#include "snapshot/snapshot.h"
+
+namespace stoker {
+namespace {
+
+/// Streams and pools are numbered with 16 bits.
+constexpr std::size_t kMaxLanes = 60'000;
+constexpr std::int64_t kMaxDevices = 1024;
+/// No device has more; keeps sums of sizes far from overflow.
+constexpr std::int64_t kMaxSize = std::int64_t{1} << 50;
+
+/// Thrown inside this file only.
+struct Refusal {
+  ErrorCode code;
+  std::string message;
+};
+
+[[noreturn]] void refuse(const std::string& field, const std::string& why,
+                         ErrorCode code = ErrorCode::kBadInput) {
+  throw Refusal{code, "key " + field + " " + why};
+}
+
+/// A dict of the pickle with its place in the file, for errors.
+struct Fields {
+  PickleValue dict;
+  std::string place;  ///< "segments[3]"
+
+  [[nodiscard]] std::string name(std::string_view key) const {
+    return place.empty() ? std::string(key) : place + "." + std::string(key);
+  }
+  [[nodiscard]] PickleValue need(std::string_view key) const {
+    const auto value = dict.find(key);
+    if (!value) refuse(name(key), "is missing; is it a snapshot of torch.cuda.memory?");
+    return *value;
+  }
+  [[nodiscard]] std::int64_t integer(std::string_view key, const PickleValue& value) const {
+    const auto number = value.as_int();
+    if (!number) refuse(name(key), "is " + std::string(name_of(value.kind())) + ", not an int");
+    return *number;
+  }
+  [[nodiscard]] std::int64_t need_int(std::string_view key) const {
+    return integer(key, need(key));
+  }
+  [[nodiscard]] std::int64_t get_int(std::string_view key, std::int64_t otherwise) const {
+    const auto value = dict.find(key);
+    return value && !value->is(PickleKind::kNone) ? integer(key, *value) : otherwise;
+  }
+  [[nodiscard]] std::int64_t need_size(std::string_view key) const {
+    const std::int64_t bytes = need_int(key);
+    if (bytes < 0 || bytes > kMaxSize)
+      refuse(name(key), "is " + std::to_string(bytes) + " bytes, which cannot be");
+    return bytes;
+  }
+};
+
+PickleValue expect(const PickleValue& value, PickleKind kind, const std::string& field) {
+  if (!value.is(kind)) {
+    refuse(field,
+           "is " + std::string(name_of(value.kind())) + ", not " + std::string(name_of(kind)));
+  }
+  return value;
+}
+
+constexpr std::pair<std::string_view, TraceAction> kActions[] = {
+    {"alloc", TraceAction::kAlloc},
+    {"free_requested", TraceAction::kFreeRequested},
+    {"free_completed", TraceAction::kFreeCompleted},
+    {"segment_alloc", TraceAction::kSegmentAlloc},
+    {"segment_free", TraceAction::kSegmentFree},
+    {"segment_map", TraceAction::kSegmentMap},
+    {"segment_unmap", TraceAction::kSegmentUnmap},
+    {"snapshot", TraceAction::kSnapshot},
+    {"oom", TraceAction::kOutOfMemory}};
+
+/// Hands out small numbers for values, in order of appearance.
+template <class Value>
+class Numbering {
+ public:
+  explicit Numbering(const char* what) : what_(what) {}
+  std::uint16_t operator()(const Value& value) {
+    if (!numbers_.empty() && values_[last_] == value) return last_;
+    const auto [entry, is_new] =
+        numbers_.try_emplace(value, static_cast<std::uint16_t>(values_.size()));
+    if (is_new) {
+      if (values_.size() >= kMaxLanes)
+        throw Refusal{ErrorCode::kBadInput, std::string("holds more than 60,000 ") + what_};
+      values_.push_back(value);
+    }
+    return last_ = entry->second;
+  }
+  std::vector<Value> take() { return std::move(values_); }
+
+ private:
+  const char* what_;
+  std::map<Value, std::uint16_t> numbers_;
+  std::vector<Value> values_;
+  std::uint16_t last_ = 0;
+};
+
+/// The keys of what there may be millions of, looked up once.
+struct HotKeys {
+  explicit HotKeys(const Pickle& pickle) {
+    const auto number = [&](std::string_view key) {
+      constexpr std::uint32_t kNowhere = 0xffffffff;
+      return pickle.key_id(key).value_or(kNowhere);
+    };
+    action = number("action"), addr = number("addr"), size = number("size");
+    stream = number("stream"), time = number("time_us"), frames = number("frames");
+    pool = number("pool_id"), segment_pool = number("segment_pool_id");
+    device_free = number("device_free");
+  }
+  std::uint32_t action, addr, size, stream, time, frames, pool, segment_pool, device_free;
+};
+
+class Reader {
+ public:
+  explicit Reader(const Pickle& pickle) : pickle_(pickle), keys_(pickle) {}
+
+  Snapshot read() {
+    const PickleValue root = pickle_.root();
+    if (!root.is(PickleKind::kDict)) {
+      throw Refusal{ErrorCode::kBadInput,
+                    "holds " + std::string(name_of(root.kind())) + " where a snapshot is a dict"};
+    }
+    snapshot_.stacks.emplace_back();
+    (void)pools_(kDefaultPool);
+    read_settings(root);
+    const Fields fields{root, ""};
+    read_segments(expect(fields.need("segments"), PickleKind::kList, "segments"));
+    if (const auto traces = root.find("device_traces")) {
+      read_traces(expect(*traces, PickleKind::kList, "device_traces"));
+    }
+    if (snapshot_.segments.empty() && snapshot_.devices().empty()) {
+      throw Refusal{ErrorCode::kUnsupported,
+                    "holds no segments and no traces: either nothing was allocated on a GPU, or "
+                    "another allocator back end (cudaMallocAsync, a pluggable one) was at work, "
+                    "which writes none"};
+    }
+    snapshot_.streams = streams_.take();
+    snapshot_.pools = pools_.take();
+    return std::move(snapshot_);
+  }
+
+ private:
+  void read_settings(const PickleValue& root);
+  void read_divisions(const PickleValue& dict);
+  void read_segments(const PickleValue& list);
+  SnapshotSegment read_segment(const Fields& fields);
+  void read_blocks(const PickleValue& list, const Fields& owner, SnapshotSegment& segment);
+  void check_blocks(const SnapshotSegment& segment);
+  void read_traces(const PickleValue& list);
+  TraceEvent read_event(const PickleValue& entry, std::size_t device, std::size_t i);
+  TraceAction action_of(const PickleValue& value, const Fields& fields);
+
+  std::uint16_t pool_of(const std::optional<PickleValue>& value) {
+    if (!value || value->is(PickleKind::kNone)) return 0;
+    const bool pair = value->size() == 2 && !value->is(PickleKind::kDict);
+    const auto first = pair ? (*value)[0].as_int() : std::nullopt;
+    const auto second = pair ? (*value)[1].as_int() : std::nullopt;
+    if (!first || !second) refuse("pool_id or segment_pool_id", "is not a pair of ints");
+    return pools_({*first, *second});
+  }
+  StackId stack_of(const PickleValue& entry);
+  std::uint32_t frame_of(const PickleValue& frame);
+
+  const Pickle& pickle_;
+  HotKeys keys_;
+  Snapshot snapshot_;
+  Numbering<std::int64_t> streams_{"streams"};
+  Numbering<PoolNumber> pools_{"memory pools"};
+  std::unordered_map<std::uint64_t, StackId> stack_by_identity_;
+  std::map<std::vector<std::uint32_t>, StackId> stack_by_frames_;
+  std::unordered_map<std::uint64_t, std::uint32_t> frame_by_identity_;
+  std::map<std::tuple<std::string_view, std::string_view, std::int64_t>, std::uint32_t>
+      frame_by_content_;
+};
+
+// Settings.
+
+void Reader::read_settings(const PickleValue& root) {
+  const auto found = root.find("allocator_settings");
+  if (!found) return;
+  const Fields settings{expect(*found, PickleKind::kDict, "allocator_settings"),
+                        "allocator_settings"};
+  snapshot_.has_settings = true;
+  for (const char* key : {"PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF"}) {
+    const auto text = settings.dict.find(key);
+    if (text && text->as_string().value_or("") != "") {
+      snapshot_.settings_text = *text->as_string();
+    }
+  }
+  if (auto config = parse_allocator_config(snapshot_.settings_text)) {
+    snapshot_.config = *config;
+  } else if (config.error().code == ErrorCode::kUnsupported) {
+    refuse("allocator_settings", "names another allocator: " + config.error().message,
+           ErrorCode::kUnsupported);
+  } else {
+    snapshot_.findings.add(
+        "unknown_setting", Severity::kWarning,
+        "the allocator's settings hold what this version does not know: " + config.error().message);
+  }
+  if (const auto backend = settings.dict.find("backend");
+      backend && backend->as_string().value_or("native") != "native") {
+    refuse("allocator_settings.backend",
+           "is " + std::string(*backend->as_string()) + "; only 'native' is understood",
+           ErrorCode::kUnsupported);
+  }
+  // These are what was in force, whatever the text says; -1 is the limit that nothing reaches.
+  if (const std::int64_t limit = settings.get_int("max_split_size", -1); limit > 0)
+    snapshot_.config.max_split_size = Bytes{limit};
+  if (const auto value = settings.dict.find("garbage_collection_threshold"))
+    snapshot_.config.garbage_collection_threshold = value->as_number().value_or(0);
+  if (const auto value = settings.dict.find("expandable_segments"))
+    snapshot_.config.expandable_segments = value->as_bool().value_or(false);
+  if (const auto value = settings.dict.find("roundup_power2_divisions")) read_divisions(*value);
+}
+
+/// {"1": 0, "2": 0, "4": 0 ...}: MiB where an interval begins, and its divisions.
+void Reader::read_divisions(const PickleValue& dict) {
+  if (!dict.is(PickleKind::kDict)) return;
+  for (std::size_t i = 0; i < dict.size(); ++i) {
+    const auto text = dict.key(i).as_string();
+    const auto divisions = dict.value(i).as_int();
+    std::uint64_t megabytes = 0;
+    if (!text || !divisions || *divisions < 0 || *divisions > 1 << 30) continue;
+    (void)std::from_chars(text->data(), text->data() + text->size(), megabytes);
+    if (!std::has_single_bit(megabytes)) continue;
+    const auto interval = static_cast<std::size_t>(std::bit_width(megabytes)) - 1;
+    if (interval < kRoundupIntervals)
+      snapshot_.config.roundup_power2_divisions[interval] = static_cast<std::uint32_t>(*divisions);
+  }
+}
+
+// Segments.
+
+void Reader::read_segments(const PickleValue& list) {
+  snapshot_.segments.reserve(list.size());
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    const std::string place = "segments[" + std::to_string(i) + "]";
+    const Fields fields{expect(list[i], PickleKind::kDict, place), place};
+    snapshot_.segments.push_back(read_segment(fields));
+    check_blocks(snapshot_.segments.back());
+  }
+  std::stable_sort(
+      snapshot_.segments.begin(), snapshot_.segments.end(),
+      [](const SnapshotSegment& a, const SnapshotSegment& b) { return a.address < b.address; });
+  const SnapshotSegment* previous = nullptr;
+  for (const SnapshotSegment& segment : snapshot_.segments) {
+    if (previous && previous->device == segment.device &&
+        previous->address + previous->size > segment.address) {
+      snapshot_.findings.add("segments_overlap", Severity::kWarning,
+                             "segments of the snapshot overlap: its addresses are not real ones");
+    }
+    previous = &segment;
+  }
+}
+
+SnapshotSegment Reader::read_segment(const Fields& fields) {
+  SnapshotSegment segment;
+  segment.device = fields.get_int("device", 0);
+  if (segment.device < 0 || segment.device >= kMaxDevices)
+    refuse(fields.name("device"), "is " + std::to_string(segment.device));
+  segment.address = fields.need_int("address");
+  if (segment.address < 0) refuse(fields.name("address"), "is negative");
+  segment.size = fields.need_size("total_size");
+  segment.allocated = fields.get_int("allocated_size", 0);
+  segment.stream = streams_(fields.get_int("stream", 0));
+  segment.pool = pool_of(fields.dict.find("segment_pool_id"));
+  const auto type = fields.need("segment_type").as_string();
+  if (type != "small" && type != "large")
+    refuse(fields.name("segment_type"), "is neither \"small\" nor \"large\"");
+  segment.small = type == "small";
+  if (const auto expandable = fields.dict.find("is_expandable"))
+    segment.expandable = expandable->as_bool().value_or(false);
+  read_blocks(expect(fields.need("blocks"), PickleKind::kList, fields.name("blocks")), fields,
+              segment);
+  return segment;
+}
+
+void Reader::read_blocks(const PickleValue& list, const Fields& owner, SnapshotSegment& segment) {
+  segment.blocks.reserve(list.size());
+  std::int64_t next = segment.address;  // older snapshots give no address of a block
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    const std::string place = owner.name("blocks[" + std::to_string(i) + "]");
+    const Fields fields{expect(list[i], PickleKind::kDict, place), place};
+    SnapshotBlock block;
+    block.size = fields.need_size("size");
+    block.address = fields.get_int("address", next);
+    if (block.address < 0) refuse(fields.name("address"), "is negative");
+    next = block.address + block.size;
+    const auto state = fields.need("state").as_string().value_or("");
+    if (state == "active_allocated") {
+      block.state = SnapshotBlockState::kAllocated;
+    } else if (state == "active_pending_free" || state == "active_awaiting_free") {
+      block.state = SnapshotBlockState::kPendingFree;
+    } else if (state != "inactive") {
+      refuse(fields.name("state"), "is \"" + std::string(state.substr(0, 40)) +
+                                       "\", not active_allocated, active_pending_free, "
+                                       "active_awaiting_free or inactive");
+    }
+    block.requested = block.state == SnapshotBlockState::kInactive
+                          ? 0
+                          : fields.get_int("requested_size", block.size);
+    block.stack = stack_of(fields.dict);
+    segment.blocks.push_back(block);
+  }
+}
+
+void Reader::check_blocks(const SnapshotSegment& segment) {
+  std::int64_t sum = 0, allocated = 0;
+  bool adjacent = true, fits = true;
+  for (const SnapshotBlock& block : segment.blocks) {
+    adjacent = adjacent && block.address == segment.address + sum;
+    fits = fits && block.requested >= 0 && block.requested <= block.size;
+    sum += block.size;
+    if (block.state == SnapshotBlockState::kAllocated) allocated += block.size;
+  }
+  const auto note = [this](std::string_view name, std::string_view advice) {
+    snapshot_.findings.add(name, Severity::kWarning, advice);
+  };
+  if (sum != segment.size)
+    note("segment_not_filled", "the blocks of a segment do not add up to its size");
+  if (!adjacent) note("blocks_apart", "the blocks of a segment do not follow one another");
+  if (!fits) note("request_exceeds_block", "a block is smaller than what was requested of it");
+  if (allocated != segment.allocated)
+    note("segment_sum_differs", "allocated_size of a segment is not the sum of its blocks");
+}
+
+// Traces.
+
+void Reader::read_traces(const PickleValue& list) {
+  if (list.size() > static_cast<std::size_t>(kMaxDevices))
+    refuse("device_traces", "holds more than 1,024 devices");
+  snapshot_.traces.resize(list.size());
+  for (std::size_t d = 0; d < list.size(); ++d) {
+    const std::string place = "device_traces[" + std::to_string(d) + "]";
+    const PickleValue trace = expect(list[d], PickleKind::kList, place);
+    snapshot_.traces[d].reserve(trace.size());
+    for (std::size_t i = 0; i < trace.size(); ++i)
+      snapshot_.traces[d].push_back(read_event(trace[i], d, i));
+  }
+}
+
+TraceEvent Reader::read_event(const PickleValue& entry, std::size_t device, std::size_t i) {
+  // The place is only put together when something is wrong: there may be millions.
+  const auto fields = [&] {
+    return Fields{entry,
+                  "device_traces[" + std::to_string(device) + "][" + std::to_string(i) + "]"};
+  };
+  if (!entry.is(PickleKind::kDict)) refuse(fields().place, "is not a dict");
+  const auto need = [&](std::uint32_t key, std::string_view name) {
+    const auto value = entry.find(key);
+    const auto whole = value ? value->as_int() : std::nullopt;
+    return whole ? *whole : fields().need_int(name);
+  };
+  const auto optional = [&](std::uint32_t key) {
+    const auto value = entry.find(key);
+    return value ? value->as_int().value_or(0) : 0;
+  };
+  TraceEvent event;
+  const auto action = entry.find(keys_.action);
+  event.action = action_of(action ? *action : fields().need("action"), {entry, "device_traces"});
+  if (event.action != TraceAction::kOther) {
+    const bool oom = event.action == TraceAction::kOutOfMemory;
+    event.size = need(keys_.size, "size");
+    event.address = oom ? need(keys_.device_free, "device_free") : need(keys_.addr, "addr");
+    if (event.address < 0) refuse(fields().name("addr"), "is negative");
+    if (event.size < 0 || event.size > kMaxSize)
+      refuse(fields().name("size"), "is " + std::to_string(event.size) + " bytes, which cannot be");
+  }
+  event.stream = streams_(optional(keys_.stream));
+  event.time_us = optional(keys_.time);
+  const auto pool = entry.find(keys_.pool);
+  event.pool = pool_of(pool ? pool : entry.find(keys_.segment_pool));
+  event.stack = stack_of(entry);
+  return event;
+}
+
+TraceAction Reader::action_of(const PickleValue& value, const Fields& fields) {
+  const auto name = value.as_string();
+  if (!name) refuse(fields.name("action"), "is " + std::string(name_of(value.kind())));
+  for (const auto& [known, action] : kActions) {
+    if (known == *name) return action;
+  }
+  snapshot_.findings.add("unknown_action", Severity::kNote,
+                         "the trace holds entries that are no allocator events; they are skipped");
+  return TraceAction::kOther;
+}
+
+// Stacks: the same list object stands for the same stack, and equal lists are made one.
+
+StackId Reader::stack_of(const PickleValue& entry) {
+  const auto frames = entry.find(keys_.frames);
+  if (!frames || !frames->is(PickleKind::kList) || frames->size() == 0) return kNoStack;
+  const auto [known, is_new] = stack_by_identity_.try_emplace(frames->identity(), kNoStack);
+  if (!is_new) return known->second;
+  std::vector<std::uint32_t> stack;
+  stack.reserve(frames->size());
+  for (std::size_t i = 0; i < frames->size(); ++i) stack.push_back(frame_of((*frames)[i]));
+  const auto [same, is_first] =
+      stack_by_frames_.try_emplace(std::move(stack), static_cast<StackId>(snapshot_.stacks.size()));
+  if (is_first) snapshot_.stacks.push_back(same->first);
+  return known->second = same->second;
+}
+
+std::uint32_t Reader::frame_of(const PickleValue& frame) {
+  const auto [known, is_new] = frame_by_identity_.try_emplace(frame.identity(), 0);
+  if (!is_new) return known->second;
+  const auto text = [&](std::string_view key) {
+    const auto value = frame.find(key);
+    return value ? value->as_string().value_or("") : std::string_view{};
+  };
+  const auto line = frame.find("line");
+  const std::int64_t number = line ? line->as_int().value_or(0) : 0;
+  const auto [same, is_first] =
+      frame_by_content_.try_emplace({text("filename"), text("name"), number},
+                                    static_cast<std::uint32_t>(snapshot_.frames.size()));
+  if (is_first) {
+    snapshot_.frames.push_back({std::string(text("filename")), std::string(text("name")), number});
+  }
+  return known->second = same->second;
+}
+
+}  // namespace
+
+Result<Snapshot> parse_snapshot(std::string content, const std::string& where) {
+  const auto pickle = Pickle::parse(std::move(content), where);
+  if (!pickle) return tl::unexpected(pickle.error());
+  try {
+    return Reader(*pickle).read();
+  } catch (const Refusal& refusal) {
+    return fail(refusal.code, refusal.message, where);
+  }
+}
+
+}  // namespace stoker

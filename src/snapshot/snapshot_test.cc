@@ -1,0 +1,158 @@
+#include "snapshot/snapshot.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "snapshot/test_pickle.h"
+
+namespace stoker {
+namespace {
+
+using namespace test;
+
+constexpr std::int64_t kMi = 1 << 20;
+
+Snapshot parsed(const P& value) {
+  auto result = parse_snapshot(pickle(value), "s");
+  EXPECT_TRUE(result) << result.error().text();
+  return result ? std::move(*result) : Snapshot{};
+}
+std::string refusal(const P& value) {
+  const auto result = parse_snapshot(pickle(value), "s");
+  return result ? "was read" : result.error().text();
+}
+
+P small_segment() {
+  return segment(0x1000000, 2 * kMi, "small", 1024,
+                 {block(1024, "active_allocated", 1000, {frame("a.py", 3, "f")}),
+                  block(2 * kMi - 1024, "inactive", 0)});
+}
+
+TEST(Snapshot, SegmentsBlocksAndEvents) {
+  const Snapshot s =
+      parsed(snapshot({small_segment()}, {event("segment_alloc", 0x1000000, 2 * kMi),
+                                          event("alloc", 0x1000000, 1000, {frame("a.py", 3, "f")}),
+                                          event("oom", 5 * kMi, 12 * kMi)}));
+  ASSERT_EQ(s.segments.size(), 1u);
+  EXPECT_TRUE(s.segments[0].small);
+  ASSERT_EQ(s.segments[0].blocks.size(), 2u);
+  EXPECT_EQ(s.segments[0].blocks[1].address, 0x1000000 + 1024);  // was not given
+  EXPECT_EQ(s.segments[0].blocks[0].requested, 1000);
+  ASSERT_EQ(s.traces.size(), 1u);
+  ASSERT_EQ(s.traces[0].size(), 3u);
+  EXPECT_EQ(s.traces[0][1].action, TraceAction::kAlloc);
+  EXPECT_EQ(s.traces[0][2].address, 5 * kMi);  // device_free
+  // Equal stacks are one, wherever they were written.
+  EXPECT_NE(s.traces[0][1].stack, kNoStack);
+  EXPECT_EQ(s.traces[0][1].stack, s.segments[0].blocks[0].stack);
+  EXPECT_EQ(s.traces[0][0].stack, kNoStack);
+  EXPECT_EQ(s.frames.size(), 1u);
+  EXPECT_TRUE(s.findings.empty());
+}
+
+TEST(Snapshot, BothSpellingsOfAPendingFree) {
+  for (const char* state : {"active_pending_free", "active_awaiting_free"}) {
+    const Snapshot s =
+        parsed(snapshot({segment(0, 2 * kMi, "small", 0,
+                                 {block(512, state, 4), block(2 * kMi - 512, "inactive", 0)})},
+                        {}));
+    EXPECT_EQ(s.segments[0].blocks[0].state, SnapshotBlockState::kPendingFree);
+    EXPECT_TRUE(s.findings.empty());
+  }
+}
+
+TEST(Snapshot, SettingsComeFromTextAndKeys) {
+  const P divisions = dict({{"1", integer(4)}, {"256", integer(2)}});
+  const Snapshot s =
+      parsed(snapshot({small_segment()}, {},
+                      {{"PYTORCH_CUDA_ALLOC_CONF", text("large_segment_size_mb:32")},
+                       {"max_split_size", integer(64 * kMi)},
+                       {"expandable_segments", boolean(true)},
+                       {"garbage_collection_threshold", {"G\x3f\xe0" + std::string(6, '\0')}},
+                       {"roundup_power2_divisions", divisions}}));
+  EXPECT_TRUE(s.has_settings);
+  EXPECT_EQ(s.config.large_segment, 32 * kMiB);
+  EXPECT_EQ(s.config.max_split_size, 64 * kMiB);
+  EXPECT_TRUE(s.config.expandable_segments);
+  EXPECT_EQ(s.config.garbage_collection_threshold, 0.5);
+  EXPECT_EQ(s.config.roundup_power2_divisions[0], 4u);
+  EXPECT_EQ(s.config.roundup_power2_divisions[8], 2u);
+  const Snapshot unlimited =
+      parsed(snapshot({small_segment()}, {}, {{"max_split_size", integer(-1)}}));
+  EXPECT_EQ(unlimited.config.max_split_size, kNoSplitLimit);
+}
+
+TEST(Snapshot, OtherAllocatorsAreRefusedByName) {
+  EXPECT_NE(refusal(snapshot({small_segment()}, {},
+                             {{"PYTORCH_CUDA_ALLOC_CONF", text("backend:cudaMallocAsync")}}))
+                .find("cudaMallocAsync"),
+            std::string::npos);
+  EXPECT_NE(refusal(snapshot({small_segment()}, {}, {{"backend", text("cudaMallocAsync")}}))
+                .find("allocator_settings.backend is cudaMallocAsync"),
+            std::string::npos);
+  const auto none = parse_snapshot(pickle(snapshot({}, {})), "s");
+  ASSERT_FALSE(none);
+  EXPECT_EQ(none.error().code, ErrorCode::kUnsupported);
+  EXPECT_NE(none.error().text().find("another allocator back end"), std::string::npos);
+}
+
+TEST(Snapshot, ErrorsNameTheKey) {
+  EXPECT_NE(refusal(list({})).find("holds a list where a snapshot is a dict"), std::string::npos);
+  EXPECT_NE(refusal(dict({})).find("key segments is missing"), std::string::npos);
+  EXPECT_NE(refusal(dict({{"segments", integer(1)}})).find("key segments is an int, not a list"),
+            std::string::npos);
+  EXPECT_NE(refusal(dict({{"segments", list({integer(1)})}})).find("key segments[0] is an int"),
+            std::string::npos);
+  EXPECT_NE(refusal(snapshot({dict({{"address", integer(1)}})}, {}))
+                .find("key segments[0].total_size is missing"),
+            std::string::npos);
+  EXPECT_NE(refusal(snapshot({segment(0, -5, "small", 0, {})}, {}))
+                .find("key segments[0].total_size is -5 bytes"),
+            std::string::npos);
+  EXPECT_NE(
+      refusal(snapshot({segment(0, 5, "middle", 0, {})}, {})).find("key segments[0].segment_type"),
+      std::string::npos);
+  EXPECT_NE(refusal(snapshot({segment(0, 512, "small", 0, {block(512, "asleep", 0)})}, {}))
+                .find("key segments[0].blocks[0].state is \"asleep\""),
+            std::string::npos);
+  EXPECT_NE(refusal(snapshot({small_segment()}, {dict({{"size", integer(1)}})}))
+                .find("key device_traces[0][0].action is missing"),
+            std::string::npos);
+  EXPECT_NE(
+      refusal(snapshot({small_segment()}, {dict({{"action", text("alloc")}, {"size", text("x")}})}))
+          .find("key device_traces[0][0].size is a str, not an int"),
+      std::string::npos);
+}
+
+TEST(Snapshot, WhatDoesNotFitTogetherIsCounted) {
+  const Snapshot s =
+      parsed(snapshot({segment(0, 2 * kMi, "small", 7,
+                               {block(512, "active_allocated", 600), block(512, "inactive", 0)}),
+                       segment(kMi, 2 * kMi, "large", 0, {})},
+                      {dict({{"action", text("user_defined")}})}));
+  EXPECT_EQ(s.findings.count("segment_not_filled"), 2);
+  EXPECT_EQ(s.findings.count("segment_sum_differs"), 1);
+  EXPECT_EQ(s.findings.count("request_exceeds_block"), 1);
+  EXPECT_EQ(s.findings.count("segments_overlap"), 1);
+  EXPECT_EQ(s.findings.count("unknown_action"), 1);
+}
+
+TEST(Snapshot, TheMosaicSampleIsRead) {
+  const char* shared = std::getenv("STOKER_SHARED");
+  const std::filesystem::path folder =
+      shared ? std::filesystem::path(shared)
+             : std::filesystem::path(STOKER_SOURCE_DIR).parent_path() / "shared";
+  const auto file = folder / "data/memory/mosaic_sample_snapshot.pickle";
+  if (!std::filesystem::exists(file)) GTEST_SKIP() << file << " is not there";
+  const auto s = read_snapshot(file);
+  ASSERT_TRUE(s) << s.error().text();
+  EXPECT_EQ(s->segments.size(), 5u);
+  ASSERT_EQ(s->traces.size(), 1u);
+  EXPECT_EQ(s->traces[0].size(), 1040u);
+  EXPECT_FALSE(s->has_settings);
+  EXPECT_GT(s->findings.count("segment_not_filled"), 0);  // its numbers were made up
+}
+
+}  // namespace
+}  // namespace stoker
