@@ -315,6 +315,10 @@ const Rule* find_rule(std::string_view stem) {
 
 KernelClass class_of(std::string_view operator_name) {
   if (operator_name.starts_with("stoker::attention")) return KernelClass::kAttention;
+  if (operator_name.starts_with("stoker::")) {
+    return operator_name.find("_copy_") != std::string_view::npos ? KernelClass::kCopy
+                                                                  : KernelClass::kCollective;
+  }
   std::string_view stem = stem_of(operator_name);
   if (stem.starts_with("_scaled_dot_product") || stem.starts_with("_flash_attention") ||
       stem.starts_with("_efficient_attention")) {

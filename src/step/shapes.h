@@ -73,6 +73,8 @@ enum class CollectiveKind : std::uint8_t {
   kReduceScatter,
   kBroadcast,  ///< from GPU 0 to the others
   kReduce,     ///< from the others to GPU 0
+  kScatter,    ///< to each GPU its share, from GPU 0
+  kGather,     ///< of each GPU its share, to GPU 0
 };
 
 /// A collective that is an operator of the step (FSDP, DataParallel); DDP's all-reduces are buckets.

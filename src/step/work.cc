@@ -323,6 +323,23 @@ void append_gather(const Describer& d, std::string_view name, std::vector<Work>&
   into.push_back(work);
 }
 
+/// `groups` of a collective's attributes is the number of ranks.
+void append_collective(const Describer& d, std::string_view name, std::vector<Work>& into) {
+  Work work = d.base(KernelClass::kCollective);
+  if (work.elements == 0) return;
+  const auto is = [&](std::string_view kind) { return name.find(kind) != std::string_view::npos; };
+  CollectiveShape shape;
+  shape.ranks = d.attributes().groups;
+  shape.kind = is("all_gather")       ? CollectiveKind::kAllGather
+               : is("reduce_scatter") ? CollectiveKind::kReduceScatter
+               : is("broadcast")      ? CollectiveKind::kBroadcast
+               : is("reduce")         ? CollectiveKind::kReduce
+               : is("scatter")        ? CollectiveKind::kScatter
+                                      : CollectiveKind::kGather;
+  work.shape = shape;
+  into.push_back(work);
+}
+
 }  // namespace
 
 void append_work(const Step& step, const Operator& op, const Sizes& sizes,
@@ -343,6 +360,8 @@ void append_work(const Step& step, const Operator& op, const Sizes& sizes,
       return append_attention(d, backward, into);
     case KernelClass::kGather:
       return append_gather(d, name, into);
+    case KernelClass::kCollective:
+      return append_collective(d, name, into);
     case KernelClass::kReduction:
       if (name.find("nll_loss") != std::string_view::npos) return append_nll(d, backward, into);
       [[fallthrough]];

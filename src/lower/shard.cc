@@ -1,0 +1,378 @@
+#include "lower/shard.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "lower/checkpoint.h"
+#include "lower/shard_units.h"
+#include "lower/symbolic.h"
+
+namespace stoker {
+namespace {
+
+/// One parameter cut along its first dimension into equal pieces, the last ones padded
+/// (_fsdp_param.py, _init_sharded_param). Rank 0 has a full piece.
+struct Cut {
+  Polynomial shard;   ///< bytes of one rank's piece
+  Polynomial padded;  ///< bytes of all pieces
+};
+
+Result<std::int64_t> rows_of(const Step& step, const Parameter& p) {
+  const auto& shape = step.types[index(p.type)].shape;
+  if (shape.empty()) return 1;
+  if (shape[0].is_constant()) {
+    const auto rows = shape[0].evaluate({});
+    if (rows && *rows > 0) return *rows;
+  }
+  return fail(
+      ErrorCode::kBadInput,
+      "FSDP cuts parameters along their first dimension, but that of " + p.name +
+          " is empty or changes with the input: capture the model with that dimension fixed");
+}
+
+/// What one unit of fully_shard moves and holds.
+struct UnitState {
+  std::vector<std::uint32_t> storages;   ///< of its parameters, each once
+  std::vector<std::uint32_t> gradients;  ///< storages of the unsharded gradients, each once
+  Polynomial gathered;                   ///< bytes of all its parameters, padded
+  Polynomial reduced;                    ///< of all its gradients, padded
+  DType dtype = DType::kF32, gradient_dtype = DType::kF32;
+  std::optional<std::uint32_t> sharded_gradient;  ///< storage
+  bool done = false;                              ///< the gradients are reduced
+  std::optional<std::uint32_t> pending;           ///< gathered buffer that is not copied out yet
+  std::map<std::uint32_t, std::uint32_t> copies;  ///< parameter storage -> unsharded, while there
+  bool unsharded() const { return !copies.empty(); }
+};
+
+class Sharding {
+ public:
+  Sharding(const Step& step, const ShardSettings& settings)
+      : old_(step), step_(step), settings_(settings) {
+    units_ = shard_units(step, repeated_blocks(step));
+    end_ = end_of(step);
+  }
+
+  Result<Step> run() {
+    if (auto status = cut_parameters(); !status) return tl::unexpected(status.error());
+    step_.operators.clear();
+    step_.events.clear();
+    for (std::size_t e = 0; e < old_.events.size(); ++e) {
+      before(e);
+      copy_event(old_.events[e]);
+    }
+    before(old_.events.size());
+    finish();
+    return std::move(step_);
+  }
+
+ private:
+  // -- what there is ---------------------------------------------------------------------------
+
+  Status cut_parameters() {
+    states_.resize(units_.size());
+    for (std::size_t u = 0; u < units_.size(); ++u) {
+      for (const std::uint32_t p : units_[u].parameters) {
+        if (auto status = cut_parameter(step_.parameters[p], states_[u]); !status) return status;
+      }
+      make_sharded_gradient(u);
+    }
+    for (const auto& [storage, bytes] : shards_) step_.storages[storage].bytes = bytes;
+    return {};
+  }
+
+  Status cut_parameter(Parameter& p, UnitState& state) {
+    const auto rows = rows_of(old_, p);
+    if (!rows) return tl::unexpected(rows.error());
+    const std::int64_t piece = (*rows + settings_.ranks - 1) / settings_.ranks;
+    TensorType type = old_.types[index(p.type)];
+    if (!type.shape.empty()) type.shape[0] = Polynomial(piece);
+    type.layout = Layout::kRowMajor;
+    type.order.clear();
+    const DType dtype = type.dtype;
+    const Polynomial shard = bytes_of(type);
+    const Polynomial padded = scaled(shard, settings_.ranks);
+    const auto storage = static_cast<std::uint32_t>(index(p.storage));
+    if (shards_.count(storage) == 0) state.storages.push_back(storage);
+    shards_[storage] = shards_[storage] + shard;
+    padded_[storage] = padded_[storage] + padded;
+    state.gathered = state.gathered + padded;
+    state.dtype = dtype;
+    p.type = add_type(std::move(type));
+    if (p.gradient < 0) return {};
+    state.reduced = state.reduced + padded;
+    state.gradient_dtype = dtype;
+    const auto gradient = static_cast<std::uint32_t>(p.gradient);
+    if (std::find(state.gradients.begin(), state.gradients.end(), gradient) ==
+        state.gradients.end())
+      state.gradients.push_back(gradient);
+    step_.storages[gradient].kind = StorageKind::kTransient;
+    return {};
+  }
+
+  /// The sharded gradients of a unit are views of the reduction's output.
+  void make_sharded_gradient(std::size_t u) {
+    UnitState& state = states_[u];
+    if (state.gradients.empty()) return;
+    state.sharded_gradient =
+        add_storage(scaled(state.reduced, 1, settings_.ranks), StorageKind::kGradient);
+    for (const std::uint32_t p : units_[u].parameters) {
+      if (step_.parameters[p].gradient >= 0) step_.parameters[p].gradient = *state.sharded_gradient;
+    }
+  }
+
+  static Polynomial bytes_of(const TensorType& type) {
+    Polynomial product(size_of(type.dtype));
+    for (const Polynomial& side : type.shape) product = product * side;
+    return product;
+  }
+
+  TypeId add_type(TensorType type) {
+    step_.types.push_back(std::move(type));
+    return TypeId(static_cast<std::uint32_t>(step_.types.size() - 1));
+  }
+
+  TypeId flat_type(DType dtype, const Polynomial& bytes) {
+    return add_type({dtype, {scaled(bytes, 1, size_of(dtype))}, Layout::kRowMajor, {}});
+  }
+
+  std::uint32_t add_storage(Polynomial bytes, StorageKind kind = StorageKind::kTransient) {
+    step_.storages.push_back({std::move(bytes), kind});
+    return static_cast<std::uint32_t>(step_.storages.size() - 1);
+  }
+
+  // -- the walk --------------------------------------------------------------------------------
+
+  bool is_root(std::size_t u) const { return units_[u].module.empty(); }
+
+  /// What FSDP's hooks do at the position before event `e`: units that end before units that begin.
+  void before(std::size_t e) {
+    for (std::size_t u = 0; u < units_.size(); ++u) {
+      if (units_[u].forward.end == e) post_forward(u);
+      if (units_[u].backward.end == e) post_backward(u);
+    }
+    if (e == end_) end_of_backward();
+    // The root's hooks run outside of those of the blocks.
+    for (std::size_t u = units_.size(); u-- > 0;) {
+      if (units_[u].forward.begin == e) pre_forward(u);
+      if (units_[u].backward.begin == e) pre_backward(u);
+    }
+  }
+
+  /// The mark of the step's end, or the end of all events when operators follow it.
+  static std::size_t end_of(const Step& step) {
+    std::size_t end = step.events.size();
+    for (std::size_t e = 0; e < step.events.size(); ++e) {
+      const Event& event = step.events[e];
+      if (event.kind == EventKind::kPhase && Phase(event.value) == Phase::kEnd) end = e;
+      if (event.kind == EventKind::kOperator) end = step.events.size();
+    }
+    return end;
+  }
+
+  void copy_event(const Event& event) {
+    if (event.kind == EventKind::kAllocate) alive_[event.value] = true;
+    if (event.kind == EventKind::kFree) alive_[event.value] = false;
+    if (event.kind != EventKind::kOperator) {
+      step_.events.push_back(event);
+      return;
+    }
+    Operator op = old_.operators[event.value];
+    for (auto* list : {&op.inputs, &op.outputs}) {
+      for (TensorRef& tensor : *list) tensor.storage = current(tensor.storage);
+    }
+    add_operator(std::move(op));
+  }
+
+  /// Where the values of a parameter are now.
+  StorageId current(StorageId id) const {
+    const auto storage = static_cast<std::uint32_t>(index(id));
+    if (shards_.count(storage) == 0) return id;
+    for (const UnitState& state : states_) {
+      if (const auto it = state.copies.find(storage); it != state.copies.end())
+        return StorageId(it->second);
+    }
+    return id;
+  }
+
+  // -- FSDP's hooks (_fsdp_param_group.py) -------------------------------------------------------
+
+  void pre_forward(std::size_t u) {
+    if (states_[u].unsharded()) return;
+    gather(u);
+    copy_out(u);
+    // The buffer is kept until the next unit's copy-out, so that the next copy-in and this copy-out
+    // may overlap.
+    if (held_) release(*held_);
+    held_ = std::exchange(states_[u].pending, std::nullopt);
+  }
+
+  void post_forward(std::size_t u) {
+    if (is_root(u)) {
+      if (held_) release(*std::exchange(held_, std::nullopt));
+    } else if (settings_.reshard_after_forward) {
+      reshard(u);
+    }
+  }
+
+  void pre_backward(std::size_t u) {
+    if (!states_[u].unsharded()) {
+      gather(u);
+      copy_out(u);
+      if (states_[u].pending) release(*std::exchange(states_[u].pending, std::nullopt));
+    }
+    if (u > 0 && !states_[u - 1].unsharded()) gather(u - 1);
+  }
+
+  void post_backward(std::size_t u) {
+    reshard(u);
+    if (states_[u].sharded_gradient) reduce(u);
+  }
+
+  void end_of_backward() {
+    for (std::size_t u = 0; u < units_.size(); ++u) {
+      if (states_[u].sharded_gradient && !states_[u].done) post_backward(u);
+      reshard(u);
+      if (states_[u].pending) release(*std::exchange(states_[u].pending, std::nullopt));
+    }
+    if (held_) release(*std::exchange(held_, std::nullopt));
+    if (reducing_) release(*std::exchange(reducing_, std::nullopt));
+  }
+
+  // -- what they consist of (_fsdp_collectives.py) ------------------------------------------------
+
+  /// foreach_all_gather: one buffer for all, whose own part is the all-gather's input.
+  void gather(std::size_t u) {
+    UnitState& state = states_[u];
+    if (state.pending || settings_.ranks == 1) return;
+    const std::uint32_t buffer = add_storage(state.gathered);
+    allocate(buffer);
+    const TensorRef own{flat_type(state.dtype, scaled(state.gathered, 1, settings_.ranks)),
+                        StorageId(buffer)};
+    const TensorRef all{flat_type(state.dtype, state.gathered), StorageId(buffer)};
+    add_operator("stoker::all_gather_copy_in", u, shards_of(u), {own});
+    add_operator("stoker::all_gather", u, {all}, {all});
+    state.pending = buffer;
+  }
+
+  void copy_out(std::size_t u) {
+    UnitState& state = states_[u];
+    std::vector<TensorRef> outputs;
+    for (const std::uint32_t storage : state.storages) {
+      const std::uint32_t copy = add_storage(padded_.at(storage));
+      allocate(copy);
+      state.copies[storage] = copy;
+      outputs.push_back({flat_type(state.dtype, padded_.at(storage)), StorageId(copy)});
+    }
+    std::vector<TensorRef> inputs = shards_of(u);
+    if (state.pending)
+      inputs = {{flat_type(state.dtype, state.gathered), StorageId(*state.pending)}};
+    add_operator("stoker::all_gather_copy_out", u, std::move(inputs), std::move(outputs));
+  }
+
+  void reshard(std::size_t u) {
+    for (const auto& [storage, copy] : states_[u].copies) release(copy);
+    states_[u].copies.clear();
+  }
+
+  /// foreach_reduce. One reduction is under way at a time: its input is let go at the next.
+  void reduce(std::size_t u) {
+    UnitState& state = states_[u];
+    state.done = true;
+    if (reducing_) release(*std::exchange(reducing_, std::nullopt));
+    const std::uint32_t input = add_storage(state.reduced);
+    allocate(input);
+    reducing_ = input;
+    std::vector<TensorRef> gradients;
+    for (const std::uint32_t g : state.gradients) {
+      if (alive_[g])
+        gradients.push_back(
+            {flat_type(state.gradient_dtype, old_.storages[g].bytes), StorageId(g)});
+    }
+    const TensorRef flat{flat_type(state.gradient_dtype, state.reduced), StorageId(input)};
+    add_operator("stoker::reduce_scatter_copy_in", u, gradients, {flat});
+    for (const TensorRef& g : gradients) {
+      release(static_cast<std::uint32_t>(index(g.storage)));
+      alive_[static_cast<std::uint32_t>(index(g.storage))] = false;
+    }
+    allocate(*state.sharded_gradient);
+    const TensorRef shard{
+        flat_type(state.gradient_dtype, scaled(state.reduced, 1, settings_.ranks)),
+        StorageId(*state.sharded_gradient)};
+    add_operator("stoker::reduce_scatter", u, {flat}, {shard});
+  }
+
+  std::vector<TensorRef> shards_of(std::size_t u) {
+    std::vector<TensorRef> shards;
+    for (const std::uint32_t s : states_[u].storages)
+      shards.push_back({flat_type(states_[u].dtype, shards_.at(s)), StorageId(s)});
+    return shards;
+  }
+
+  // -- events ----------------------------------------------------------------------------------
+
+  void allocate(std::uint32_t storage) { step_.events.push_back({EventKind::kAllocate, storage}); }
+  void release(std::uint32_t storage) { step_.events.push_back({EventKind::kFree, storage}); }
+
+  void add_operator(Operator op) {
+    step_.operators.push_back(std::move(op));
+    step_.events.push_back(
+        {EventKind::kOperator, static_cast<std::uint32_t>(step_.operators.size() - 1)});
+  }
+
+  void add_operator(std::string_view name, std::size_t u, std::vector<TensorRef> inputs,
+                    std::vector<TensorRef> outputs) {
+    add_operator({name_id(name), units_[u].module_id, 0, std::move(inputs), std::move(outputs),
+                  ranks_attributes()});
+  }
+
+  NameId name_id(std::string_view name) {
+    auto& names = step_.operator_names;
+    const auto it = std::find(names.begin(), names.end(), name);
+    const auto at = static_cast<std::uint32_t>(it - names.begin());
+    if (it == names.end()) names.emplace_back(name);
+    return NameId(at);
+  }
+
+  std::uint32_t ranks_attributes() {
+    if (!ranks_attributes_) {
+      Attributes attributes;
+      attributes.groups = static_cast<std::int32_t>(settings_.ranks);
+      step_.attributes.push_back(attributes);
+      ranks_attributes_ = static_cast<std::uint32_t>(step_.attributes.size() - 1);
+    }
+    return *ranks_attributes_;
+  }
+
+  void finish() {
+    // Gradients that came into being after their unit's reduction; no captured step has them.
+    for (const auto& [storage, alive] : alive_) {
+      if (alive && old_.storages[storage].kind != step_.storages[storage].kind) release(storage);
+    }
+  }
+
+  const Step& old_;
+  Step step_;
+  const ShardSettings settings_;
+  std::vector<ShardUnit> units_;
+  std::vector<UnitState> states_;
+  std::size_t end_ = 0;  ///< position at which the backward's final callback runs
+  std::map<std::uint32_t, Polynomial> shards_, padded_;  ///< by parameter storage: bytes
+  std::map<std::uint32_t, bool> alive_;
+  std::optional<std::uint32_t> held_;      ///< gathered buffer of the unit copied out last
+  std::optional<std::uint32_t> reducing_;  ///< input of the reduction under way
+  std::optional<std::uint32_t> ranks_attributes_;
+};
+
+}  // namespace
+
+Result<Step> sharded_step(const Step& step, const ShardSettings& settings) {
+  if (settings.ranks < 1 || settings.ranks > 1'000'000) {
+    return fail(ErrorCode::kBadInput,
+                "FSDP needs between 1 and 1,000,000 ranks, not " + std::to_string(settings.ranks));
+  }
+  return Sharding(step, settings).run();
+}
+
+}  // namespace stoker
