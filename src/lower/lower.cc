@@ -31,7 +31,6 @@ Program lower_run(const Step& step, const Sizes& sizes, const Job& job, const Ma
   const Lowering l{step, sizes, plan, job, machine, emit};
   program.batch = job.batch;
   program.micro_batches = job.accumulate;
-  program.outside = outside_memory(job, machine);
 
   StorageBuffers storages(l);
   BatchBuffers batch(l, storages);
@@ -48,6 +47,7 @@ Program lower_run(const Step& step, const Sizes& sizes, const Job& job, const Ma
   if (!job.zero_grad_before_forward) gradients.zero(InstructionKind::kFree);
   batch.insert_frees_of_previous();
 
+  program.outside = outside_memory(job, machine, program);
   note_capture(step, program.diagnostics);
   note_units(job, machine.gpu, program.diagnostics);
   return program;

@@ -12,6 +12,7 @@ namespace {
 
 constexpr Bytes kCublasDefault{2 * 4096 * 1024 + 8 * 16 * 1024};
 constexpr Bytes kCublasHopper{32 << 20};
+constexpr Bytes kRocblas{32 << 20}, kRocblasCdna3{128 << 20};
 /// Below this many input channels cuDNN's direct kernels need no workspace (first layers of image
 /// models).
 constexpr std::int64_t kFewChannels = 4;
@@ -30,7 +31,11 @@ std::optional<std::int64_t> whole_number(std::string_view text) {
 }  // namespace
 
 Bytes cublas_workspace(const Gpu& gpu) {
-  return gpu.architecture >= Architecture::kHopper && gpu.vendor == Vendor::kNvidia
+  if (gpu.vendor == Vendor::kAmd) {
+    const bool large = gpu.chip.starts_with("gfx94") || gpu.chip.starts_with("gfx95");
+    return large ? kRocblasCdna3 : kRocblas;
+  }
+  return gpu.architecture >= Architecture::kHopper && gpu.architecture <= Architecture::kBlackwell
              ? kCublasHopper
              : kCublasDefault;
 }
@@ -58,10 +63,10 @@ Result<Bytes> parse_cublas_workspace_config(std::string_view text) {
   for (std::size_t i = 0; i < numbers.size(); i += 2) {
     const auto size = whole_number(numbers[i]);
     const auto count = whole_number(numbers[i + 1]);
-    if (!size || !count || *size > kMostKiB || *count > kMostKiB) return bad();
+    if (!size || !count || (*count > 0 && *size > kMostKiB / *count)) return bad();
     total += kKiB * (*size * *count);
+    if (total > kKiB * kMostKiB) return bad();
   }
-  if (total > kKiB * kMostKiB) return bad();
   return total;
 }
 
