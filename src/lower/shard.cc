@@ -7,6 +7,7 @@
 
 #include "lower/checkpoint.h"
 #include "lower/shard_units.h"
+#include "lower/step_parts.h"
 #include "lower/symbolic.h"
 
 namespace stoker {
@@ -99,7 +100,7 @@ class Sharding {
     padded_[storage] = padded_[storage] + padded;
     state.gathered = state.gathered + padded;
     state.dtype = dtype;
-    p.type = add_type(std::move(type));
+    p.type = add_type(step_, std::move(type));
     if (p.gradient < 0) return {};
     state.reduced = state.reduced + padded;
     state.gradient_dtype = dtype;
@@ -116,30 +117,10 @@ class Sharding {
     UnitState& state = states_[u];
     if (state.gradients.empty()) return;
     state.sharded_gradient =
-        add_storage(scaled(state.reduced, 1, settings_.ranks), StorageKind::kGradient);
+        add_storage(step_, scaled(state.reduced, 1, settings_.ranks), StorageKind::kGradient);
     for (const std::uint32_t p : units_[u].parameters) {
       if (step_.parameters[p].gradient >= 0) step_.parameters[p].gradient = *state.sharded_gradient;
     }
-  }
-
-  static Polynomial bytes_of(const TensorType& type) {
-    Polynomial product(size_of(type.dtype));
-    for (const Polynomial& side : type.shape) product = product * side;
-    return product;
-  }
-
-  TypeId add_type(TensorType type) {
-    step_.types.push_back(std::move(type));
-    return TypeId(static_cast<std::uint32_t>(step_.types.size() - 1));
-  }
-
-  TypeId flat_type(DType dtype, const Polynomial& bytes) {
-    return add_type({dtype, {scaled(bytes, 1, size_of(dtype))}, Layout::kRowMajor, {}});
-  }
-
-  std::uint32_t add_storage(Polynomial bytes, StorageKind kind = StorageKind::kTransient) {
-    step_.storages.push_back({std::move(bytes), kind});
-    return static_cast<std::uint32_t>(step_.storages.size() - 1);
   }
 
   // -- the walk --------------------------------------------------------------------------------
@@ -246,11 +227,12 @@ class Sharding {
   void gather(std::size_t u) {
     UnitState& state = states_[u];
     if (state.pending || settings_.ranks == 1) return;
-    const std::uint32_t buffer = add_storage(state.gathered);
+    const std::uint32_t buffer = add_storage(step_, state.gathered);
     allocate(buffer);
-    const TensorRef own{flat_type(state.dtype, scaled(state.gathered, 1, settings_.ranks)),
-                        StorageId(buffer)};
-    const TensorRef all{flat_type(state.dtype, state.gathered), StorageId(buffer)};
+    const TensorRef own{
+        add_flat_type(step_, state.dtype, scaled(state.gathered, 1, settings_.ranks)),
+        StorageId(buffer)};
+    const TensorRef all{add_flat_type(step_, state.dtype, state.gathered), StorageId(buffer)};
     add_operator("stoker::all_gather_copy_in", u, shards_of(u), {own});
     add_operator("stoker::all_gather", u, {all}, {all});
     state.pending = buffer;
@@ -260,14 +242,14 @@ class Sharding {
     UnitState& state = states_[u];
     std::vector<TensorRef> outputs;
     for (const std::uint32_t storage : state.storages) {
-      const std::uint32_t copy = add_storage(padded_.at(storage));
+      const std::uint32_t copy = add_storage(step_, padded_.at(storage));
       allocate(copy);
       state.copies[storage] = copy;
-      outputs.push_back({flat_type(state.dtype, padded_.at(storage)), StorageId(copy)});
+      outputs.push_back({add_flat_type(step_, state.dtype, padded_.at(storage)), StorageId(copy)});
     }
     std::vector<TensorRef> inputs = shards_of(u);
     if (state.pending)
-      inputs = {{flat_type(state.dtype, state.gathered), StorageId(*state.pending)}};
+      inputs = {{add_flat_type(step_, state.dtype, state.gathered), StorageId(*state.pending)}};
     add_operator("stoker::all_gather_copy_out", u, std::move(inputs), std::move(outputs));
   }
 
@@ -281,16 +263,17 @@ class Sharding {
     UnitState& state = states_[u];
     state.done = true;
     if (reducing_) release(*std::exchange(reducing_, std::nullopt));
-    const std::uint32_t input = add_storage(state.reduced);
+    const std::uint32_t input = add_storage(step_, state.reduced);
     allocate(input);
     reducing_ = input;
     std::vector<TensorRef> gradients;
     for (const std::uint32_t g : state.gradients) {
       if (alive_[g])
         gradients.push_back(
-            {flat_type(state.gradient_dtype, old_.storages[g].bytes), StorageId(g)});
+            {add_flat_type(step_, state.gradient_dtype, old_.storages[g].bytes), StorageId(g)});
     }
-    const TensorRef flat{flat_type(state.gradient_dtype, state.reduced), StorageId(input)};
+    const TensorRef flat{add_flat_type(step_, state.gradient_dtype, state.reduced),
+                         StorageId(input)};
     add_operator("stoker::reduce_scatter_copy_in", u, gradients, {flat});
     for (const TensorRef& g : gradients) {
       release(static_cast<std::uint32_t>(index(g.storage)));
@@ -298,7 +281,7 @@ class Sharding {
     }
     allocate(*state.sharded_gradient);
     const TensorRef shard{
-        flat_type(state.gradient_dtype, scaled(state.reduced, 1, settings_.ranks)),
+        add_flat_type(step_, state.gradient_dtype, scaled(state.reduced, 1, settings_.ranks)),
         StorageId(*state.sharded_gradient)};
     add_operator("stoker::reduce_scatter", u, {flat}, {shard});
   }
@@ -306,7 +289,7 @@ class Sharding {
   std::vector<TensorRef> shards_of(std::size_t u) {
     std::vector<TensorRef> shards;
     for (const std::uint32_t s : states_[u].storages)
-      shards.push_back({flat_type(states_[u].dtype, shards_.at(s)), StorageId(s)});
+      shards.push_back({add_flat_type(step_, states_[u].dtype, shards_.at(s)), StorageId(s)});
     return shards;
   }
 
@@ -323,26 +306,9 @@ class Sharding {
 
   void add_operator(std::string_view name, std::size_t u, std::vector<TensorRef> inputs,
                     std::vector<TensorRef> outputs) {
-    add_operator({name_id(name), units_[u].module_id, 0, std::move(inputs), std::move(outputs),
-                  ranks_attributes()});
-  }
-
-  NameId name_id(std::string_view name) {
-    auto& names = step_.operator_names;
-    const auto it = std::find(names.begin(), names.end(), name);
-    const auto at = static_cast<std::uint32_t>(it - names.begin());
-    if (it == names.end()) names.emplace_back(name);
-    return NameId(at);
-  }
-
-  std::uint32_t ranks_attributes() {
-    if (!ranks_attributes_) {
-      Attributes attributes;
-      attributes.groups = static_cast<std::int32_t>(settings_.ranks);
-      step_.attributes.push_back(attributes);
-      ranks_attributes_ = static_cast<std::uint32_t>(step_.attributes.size() - 1);
-    }
-    return *ranks_attributes_;
+    step_.events.push_back(
+        {EventKind::kOperator, add_collective(step_, name, units_[u].module_id, settings_.ranks,
+                                              std::move(inputs), std::move(outputs))});
   }
 
   void finish() {
@@ -362,7 +328,6 @@ class Sharding {
   std::map<std::uint32_t, bool> alive_;
   std::optional<std::uint32_t> held_;      ///< gathered buffer of the unit copied out last
   std::optional<std::uint32_t> reducing_;  ///< input of the reduction under way
-  std::optional<std::uint32_t> ranks_attributes_;
 };
 
 }  // namespace

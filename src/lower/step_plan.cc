@@ -75,41 +75,66 @@ void pair_attention(const Step& step, StepPlan& plan) {
   }
 }
 
-/// Streams and waits of the operators that sharded_step adds. The gathered buffer comes from the
-/// stream of the copy into it, the reduced one from the reduction's; unsharded parameters and the
-/// reduction's input from the compute stream (_fsdp_collectives.py: foreach_all_gather,
-/// foreach_reduce). No tensor is recorded on a second stream: each is held until its last use.
-void assign_streams(const Step& step, StepPlan& plan) {
-  std::unordered_map<std::uint32_t, std::uint32_t> gathered_by;  // storage -> all-gather
-  std::uint32_t reduction = StepPlan::kNone;
-  for (const Event& event : step.events) {
-    if (event.kind != EventKind::kOperator) continue;
-    const Operator& op = step.operators[event.value];
-    const std::string_view name = step.operator_name(op);
-    if (!name.starts_with("stoker::")) continue;
-    const auto place = [&](Stream buffers) {
-      plan.launched_on[event.value] = Stream::kCommunication;
-      for (const TensorRef& out : op.outputs) plan.streams[index(out.storage)] = buffers;
-    };
-    if (name == "stoker::all_gather_copy_in") {
-      place(Stream::kCommunication);
-    } else if (name == "stoker::all_gather") {
-      place(Stream::kCommunication);
-      for (const TensorRef& out : op.outputs)
-        gathered_by[static_cast<std::uint32_t>(index(out.storage))] = event.value;
-    } else if (name == "stoker::all_gather_copy_out") {
-      for (const TensorRef& in : op.inputs) {
-        const auto it = gathered_by.find(static_cast<std::uint32_t>(index(in.storage)));
-        if (it != gathered_by.end()) plan.awaits[event.value] = it->second;
-      }
-    } else if (name == "stoker::reduce_scatter_copy_in") {
-      plan.awaits[event.value] = reduction;
-    } else if (name == "stoker::reduce_scatter") {
-      place(Stream::kReduction);
-      reduction = event.value;
+/// What the operators that sharded_step and data_parallel_step add mean for streams, waits and
+/// roles. The gathered buffer comes from the stream of the copy into it, the reduced one from the
+/// reduction's; unsharded parameters and the reduction's input from the compute stream
+/// (_fsdp_collectives.py: foreach_all_gather, foreach_reduce). No tensor is recorded on a second
+/// stream: each is held until its last use.
+class Communication {
+ public:
+  Communication(const Step& step, StepPlan& plan) : step_(step), plan_(plan) {}
+
+  void assign() {
+    for (const Event& event : step_.events) {
+      if (event.kind != EventKind::kOperator) continue;
+      const Operator& op = step_.operators[event.value];
+      const std::string_view name = step_.operator_name(op);
+      if (!name.starts_with("stoker::") || name.starts_with("stoker::attention")) continue;
+      sharding(event.value, op, name.substr(8));
+      if (name.ends_with("_copy_in")) give(op.outputs, BufferRole::kBucket);
+      if (name.starts_with("stoker::reduce")) give(op.inputs, BufferRole::kGradient);
     }
   }
-}
+
+ private:
+  void sharding(std::uint32_t o, const Operator& op, std::string_view name) {
+    if (name == "all_gather_copy_in") {
+      place(o, op, Stream::kCommunication);
+    } else if (name == "all_gather") {
+      place(o, op, Stream::kCommunication);
+      for (const TensorRef& out : op.outputs) gathered_by_[index(out.storage)] = o;
+    } else if (name == "all_gather_copy_out") {
+      give(op.outputs, BufferRole::kParameter);
+      for (const TensorRef& in : op.inputs) {
+        const auto it = gathered_by_.find(index(in.storage));
+        if (it != gathered_by_.end()) plan_.awaits[o] = it->second;
+      }
+    } else if (name == "reduce_scatter_copy_in") {
+      plan_.awaits[o] = reduction_;
+    } else if (name == "reduce_scatter") {
+      place(o, op, Stream::kReduction);
+      reduction_ = o;
+    }
+  }
+
+  void place(std::uint32_t o, const Operator& op, Stream buffers) {
+    plan_.launched_on[o] = Stream::kCommunication;
+    for (const TensorRef& out : op.outputs) plan_.streams[index(out.storage)] = buffers;
+  }
+
+  /// Only to storages that nothing better is known of.
+  void give(const std::vector<TensorRef>& tensors, BufferRole role) {
+    for (const TensorRef& t : tensors) {
+      BufferRole& known = plan_.roles[index(t.storage)];
+      if (known == BufferRole::kTemporary || known == BufferRole::kActivation) known = role;
+    }
+  }
+
+  const Step& step_;
+  StepPlan& plan_;
+  std::unordered_map<std::size_t, std::uint32_t> gathered_by_;  ///< storage -> all-gather
+  std::uint32_t reduction_ = StepPlan::kNone;                   ///< the last one
+};
 
 }  // namespace
 
@@ -127,7 +152,7 @@ StepPlan plan_step(const Step& step) {
   mark_activations(step, plan);
   assign_modules(step, plan);
   pair_attention(step, plan);
-  assign_streams(step, plan);
+  Communication(step, plan).assign();
   return plan;
 }
 
