@@ -39,6 +39,7 @@ class Checkpointing {
     assign_storages();
     assign_backward();
     for (Checkpoint& c : checkpoints_) find_extent(c);
+    if (step_.provenance.libraries.count("transformers") > 0) leave_out_cache();
     for (Checkpoint& c : checkpoints_) {
       if (c.trigger != kNowhere) run_again(c);
     }
@@ -59,6 +60,9 @@ class Checkpointing {
   /// Whether the storage exists when the backward begins.
   bool of_forward(std::uint32_t s) const {
     return index_.allocated[s] == kNowhere || index_.allocated[s] < index_.backward;
+  }
+  bool made_in(const Checkpoint& c, std::uint32_t s) const {
+    return run_of_[s] != kNone && &checkpoints_[run_of_[s]] == &c;
   }
   bool transient(std::uint32_t s) const {
     return step_.storages[s].kind == StorageKind::kTransient;
@@ -154,10 +158,30 @@ class Checkpointing {
       }
     }
     for (const std::uint32_t s : c.saved) {  // an operator whose link is another's
-      if (run_of_[s] != kNone && &checkpoints_[run_of_[s]] == &c && index_.maker[s] != kNowhere)
-        stop = std::max(stop, index_.maker[s] + 1);
+      if (made_in(c, s) && index_.maker[s] != kNowhere) stop = std::max(stop, index_.maker[s] + 1);
     }
     return stop;
+  }
+
+  /// Hugging Face's models return the keys and values of each block (use_cache), and switch that off
+  /// where they checkpoint (transformers/modeling_layers.py, GradientCheckpointingLayer). Their
+  /// copies stay in the step, but die as the tensors of any other operator.
+  void leave_out_cache() {
+    std::vector<bool> read_elsewhere(step_.storages.size());
+    for (std::size_t e = 0; e < step_.events.size(); ++e) {
+      if (!is_operator(e)) continue;
+      const Operator& op = op_at(e);
+      const bool attends = step_.operator_name(op).substr(0, 17) == "stoker::attention";
+      for (const TensorRef& in : op.inputs)
+        read_elsewhere[index(in.storage)] = read_elsewhere[index(in.storage)] || !attends;
+    }
+    for (std::uint32_t s = 0; s < step_.storages.size(); ++s) {
+      if (step_.storages[s].kind != StorageKind::kOutput || run_of_[s] == kNone) continue;
+      const Checkpoint& c = checkpoints_[run_of_[s]];
+      if (c.trigger == kNowhere || c.saved.count(s) == 0 || read_elsewhere[s]) continue;
+      edit_.step().storages[s].kind = StorageKind::kTransient;
+      edit_.insert_after(lifetimes_.end_of(s), {EventKind::kFree, s});
+    }
   }
 
   // -- the second run ------------------------------------------------------------------------
@@ -264,7 +288,7 @@ class Checkpointing {
     const auto hold = [&](const Operator& op) {
       for (const TensorRef& in : op.inputs) {
         const auto s = static_cast<std::uint32_t>(index(in.storage));
-        if (!of_forward(s) || c.again.count(s) > 0) continue;
+        if (!of_forward(s) || c.again.count(s) > 0 || made_in(c, s)) continue;
         held_until_[s] = std::max(held_until_[s], c.end);
       }
     };

@@ -1,42 +1,22 @@
 #include "lower/checkpoint.h"
 
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <filesystem>
 #include <string>
+#include <vector>
 
-#include "lower/evaluation.h"
-#include "step/sizes.h"
-#include "step/step_reader.h"
+#include "lower/module_runs.h"
+#include "lower/rewrite_testing.h"
 
 namespace stoker {
 namespace {
 
-std::filesystem::path zoo(const std::string& name) {
-  return std::filesystem::path(STOKER_SOURCE_DIR) / "data/zoo" / (name + ".step.gz");
-}
+using testing_support::live_bytes;
+using testing_support::operator_counts;
+using testing_support::rewrite_case;
+using testing_support::zoo_files;
 
-/// The most bytes of transient storages alive at once, and when the backward begins.
-struct Live {
-  std::int64_t peak = 0, at_backward = 0;
-};
-
-Live live_bytes(const Step& step, std::int64_t batch) {
-  const Sizes sizes = Sizes::at(step, {{"batch", batch}}).value();
-  Live live;
-  std::int64_t now = 0;
-  for (const Event& event : step.events) {
-    if (event.kind == EventKind::kPhase && Phase(event.value) == Phase::kBackward)
-      live.at_backward = now;
-    if (event.kind != EventKind::kAllocate && event.kind != EventKind::kFree) continue;
-    if (step.storages[event.value].kind != StorageKind::kTransient) continue;
-    const std::int64_t bytes = sizes.storage(StorageId(event.value)).count();
-    now += event.kind == EventKind::kAllocate ? bytes : -bytes;
-    live.peak = std::max(live.peak, now);
-  }
-  EXPECT_EQ(now, 0);
-  return live;
+Step zoo(const std::string& name) {
+  return read_step_file(std::filesystem::path(STOKER_SOURCE_DIR) / "data/zoo" / (name + ".step.gz"))
+      .value();
 }
 
 TEST(RepeatedBlocks, AreFoundInEachKindOfModel) {
@@ -55,28 +35,98 @@ TEST(RepeatedBlocks, AreFoundInEachKindOfModel) {
                {"squeezenet1_1.fp32", 8, "features.3"},
                {"vgg16.fp32", 0, ""}};
   for (const auto& c : cases) {
-    const auto step = read_step_file(zoo(c.model));
-    ASSERT_TRUE(step) << step.error().text();
-    const auto blocks = repeated_blocks(*step);
+    const auto blocks = repeated_blocks(zoo(c.model));
     EXPECT_EQ(blocks.size(), c.count) << c.model;
     EXPECT_EQ(blocks.empty() ? "" : blocks.front(), c.first) << c.model;
   }
 }
 
-TEST(Checkpointing, KeepsEveryStepOfTheZooInOrderAndSmaller) {
-  for (const auto& entry : std::filesystem::directory_iterator(zoo("").parent_path())) {
-    if (entry.path().extension() != ".gz") continue;
-    const auto step = read_step_file(entry.path());
+TEST(ModuleRuns, TellACallInARowFromALayerSharedByAll) {
+  const Step transformer = rewrite_case("transformer.amp-bf16.plain");
+  EXPECT_EQ(module_runs(transformer, {"shared"}).size(), 2u);
+  // Every block calls blocks.0.act: one run each all the same.
+  const Step convolutional = rewrite_case("convolutional.fp32.plain");
+  const auto modules = resolve_modules(convolutional, {"blocks"}).value();
+  const auto runs = module_runs(convolutional, modules);
+  ASSERT_EQ(runs.size(), 3u);
+  EXPECT_EQ(runs[0].end, runs[1].begin);
+  EXPECT_EQ(runs[1].end, runs[2].begin);
+}
+
+struct Case {
+  const char* model;
+  std::vector<std::string> modules;
+};
+
+/// The same model, captured once with torch.utils.checkpoint in its code and once without.
+TEST(Checkpointing, IsWhatPyTorchDoes) {
+  const Case cases[] = {{"transformer", {"blocks.*", "shared"}}, {"convolutional", {"blocks"}}};
+  for (const Case& c : cases) {
+    for (const std::string precision : {".fp32", ".amp-bf16"}) {
+      const Step plain = rewrite_case(c.model + precision + ".plain");
+      const Step expected = rewrite_case(c.model + precision + ".checkpointed");
+      const auto result = with_checkpointing(plain, c.modules);
+      ASSERT_TRUE(result) << result.error().text();
+      EXPECT_EQ(operator_counts(*result), operator_counts(expected)) << c.model << precision;
+      for (const std::int64_t batch : {1, 8, 64}) {
+        const auto live = live_bytes(*result, batch), truth = live_bytes(expected, batch);
+        EXPECT_EQ(live.peak, truth.peak) << c.model << precision << " batch " << batch;
+        EXPECT_EQ(live.at_backward, truth.at_backward) << c.model << precision;
+        EXPECT_LT(live.peak, live_bytes(plain, batch).peak);
+      }
+    }
+  }
+}
+
+TEST(Checkpointing, KeepsEveryStepOfTheZooInOrderAndMakesItSmaller) {
+  for (const auto& file : zoo_files()) {
+    const auto step = read_step_file(file);
     ASSERT_TRUE(step) << step.error().text();
     if (repeated_blocks(*step).empty()) continue;
     const auto less = with_checkpointing(*step, {"blocks"});
     ASSERT_TRUE(less) << less.error().text();
-    ASSERT_TRUE(check_lifetimes(*less, entry.path().filename()));
-    const Live before = live_bytes(*step, 16), after = live_bytes(*less, 16);
-    EXPECT_LT(after.at_backward, before.at_backward * 3 / 4) << entry.path();
-    EXPECT_LT(after.peak, before.peak) << entry.path();
-    EXPECT_GT(less->events.size(), step->events.size());
+    ASSERT_TRUE(check_lifetimes(*less, file.filename()));
+    const auto before = live_bytes(*step, 16), after = live_bytes(*less, 16);
+    EXPECT_LT(after.at_backward, before.at_backward * 3 / 4) << file;
+    EXPECT_LT(after.peak, before.peak) << file;
+    EXPECT_EQ(after.transient_at_end, 0) << file;
   }
+}
+
+TEST(Checkpointing, LeavesOutTheCacheOfHuggingFaceModels) {
+  const Step gpt2 = zoo("gpt2.fp32");  // with keys and values of 12 layers as outputs
+  const auto outputs = [](const Step& step) {
+    return std::count_if(step.storages.begin(), step.storages.end(),
+                         [](const Storage& s) { return s.kind == StorageKind::kOutput; });
+  };
+  EXPECT_EQ(outputs(gpt2), 26);
+  EXPECT_EQ(outputs(with_checkpointing(gpt2, {"blocks"}).value()), 2);  // loss and logits
+}
+
+TEST(Checkpointing, CheckpointsNestedModulesOnceAtTheOuterOne) {
+  const Step plain = rewrite_case("transformer.fp32.plain");
+  const auto outer = with_checkpointing(plain, {"blocks.0"}).value();
+  const auto both = with_checkpointing(plain, {"blocks.0.mlp", "blocks.0"}).value();
+  EXPECT_EQ(operator_counts(both), operator_counts(outer));
+  EXPECT_EQ(both.events.size(), outer.events.size());
+}
+
+TEST(Checkpointing, RefusesModulesThatAreNotThere) {
+  const Step plain = rewrite_case("transformer.fp32.plain");
+  const auto typo = with_checkpointing(plain, {"shraed"});
+  ASSERT_FALSE(typo);
+  EXPECT_NE(typo.error().message.find("did you mean shared?"), std::string::npos)
+      << typo.error().message;
+  EXPECT_FALSE(with_checkpointing(plain, {"head.*"}));
+  const auto none = with_checkpointing(zoo("vgg16.fp32"), {"blocks"});
+  ASSERT_FALSE(none);
+  EXPECT_NE(none.error().message.find("no repeated blocks"), std::string::npos);
+}
+
+TEST(Checkpointing, ChangesNothingWhereThereIsNoBackward) {
+  const Step inference = rewrite_case("transformer.fp32.inference");
+  EXPECT_EQ(with_checkpointing(inference, {"blocks"}).value().events.size(),
+            inference.events.size());
 }
 
 }  // namespace

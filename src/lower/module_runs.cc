@@ -1,6 +1,8 @@
 #include "lower/module_runs.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <map>
 #include <optional>
 #include <set>
 #include <string_view>
@@ -94,33 +96,70 @@ std::vector<Piece> contiguous_pieces(const std::vector<ForwardOperator>& operato
   return pieces;
 }
 
-/// Whether what lies between two pieces of a module is a short excursion to a layer registered
-/// elsewhere, and not the code around the module.
-bool is_excursion(const std::vector<ForwardOperator>& operators, const Piece& before,
-                  const Piece& after, const std::string& module) {
-  if (after.begin - before.end >= (before.end - before.begin) + (after.end - after.begin))
-    return false;
-  for (std::size_t i = before.end; i < after.begin; ++i) {
-    if (is_within(module, operators[i].module)) return false;
-  }
-  return signature(operators, before.begin, before.end) !=
-         signature(operators, after.begin, after.end);
+/// Whether a piece is a part of its module only, and where in the module's code that stands: a layer
+/// that other modules share (an activation, registered in the first block and used in all).
+enum class Fragment : std::uint8_t { kNone, kOfTheBeginning, kOfTheRest };
+
+Fragment fragment_of(const Signature& part, const Signature& whole) {
+  if (part.size() >= whole.size()) return Fragment::kNone;
+  const bool ends = std::equal(part.rbegin(), part.rend(), whole.rbegin());
+  if (!ends && std::equal(part.begin(), part.end(), whole.begin()))
+    return Fragment::kOfTheBeginning;
+  const auto found = std::search(whole.begin(), whole.end(), part.begin(), part.end());
+  return found != whole.end() ? Fragment::kOfTheRest : Fragment::kNone;
 }
 
-/// Joins the pieces of a module that is left for a moment; pieces of others in between belong to
-/// it.
+/// Gives the uses of a shared layer to the module that calls it: the one before it, or behind it if
+/// the layer comes first in a module.
+std::vector<Piece> give_fragments(const std::vector<ForwardOperator>& operators,
+                                  std::vector<Piece> pieces) {
+  std::map<std::size_t, Signature> whole;
+  std::vector<Piece> given;
+  std::optional<std::size_t> waiting;  // begin of a fragment for the piece behind it
+  const auto append = [&](Piece piece) {
+    if (waiting) piece.begin = *std::exchange(waiting, std::nullopt);
+    const bool same = !given.empty() && given.back().module == piece.module;
+    if (same && given.back().end == piece.begin) {
+      given.back().end = piece.end;
+    } else {
+      given.push_back(piece);
+    }
+  };
+  for (const Piece& piece : pieces) {
+    Signature part = signature(operators, piece.begin, piece.end);
+    const auto first = whole.find(piece.module);
+    const Fragment kind = first == whole.end() ? Fragment::kNone : fragment_of(part, first->second);
+    if (kind == Fragment::kNone || given.empty() ||
+        (kind == Fragment::kOfTheRest && given.back().end != piece.begin)) {
+      if (first == whole.end()) whole.emplace(piece.module, std::move(part));
+      append(piece);
+    } else if (kind == Fragment::kOfTheBeginning) {
+      waiting = waiting.value_or(piece.begin);
+    } else {
+      given.back().end = piece.end;
+    }
+  }
+  return given;
+}
+
+/// Joins the pieces of a module that is left for a moment, for a layer registered outside of all.
 std::vector<Piece> join_excursions(const std::vector<ForwardOperator>& operators,
                                    const std::vector<std::string>& modules,
-                                   std::vector<Piece> pieces) {
+                                   const std::vector<Piece>& pieces) {
+  const auto is_excursion = [&](const Piece& before, const Piece& after) {
+    const std::size_t length = (before.end - before.begin) + (after.end - after.begin);
+    if (before.module != after.module || after.begin - before.end >= length) return false;
+    for (std::size_t i = before.end; i < after.begin; ++i) {
+      if (is_within(modules[before.module], operators[i].module))
+        return false;  // its caller's code
+    }
+    return signature(operators, before.begin, before.end) !=
+           signature(operators, after.begin, after.end);
+  };
   std::vector<Piece> joined;
   for (const Piece& piece : pieces) {
-    auto same = std::find_if(joined.rbegin(), joined.rend(),
-                             [&](const Piece& p) { return p.module == piece.module; });
-    // At most one foreign piece lies between: further back it is another call.
-    if (same != joined.rend() && same - joined.rbegin() <= 1 &&
-        is_excursion(operators, *same, piece, modules[piece.module])) {
-      same->end = piece.end;
-      joined.erase(same.base(), joined.end());
+    if (!joined.empty() && is_excursion(joined.back(), piece)) {
+      joined.back().end = piece.end;
     } else {
       joined.push_back(piece);
     }
@@ -194,7 +233,8 @@ Result<std::vector<std::string>> resolve_modules(const Step& step,
 
 std::vector<ModuleRun> module_runs(const Step& step, const std::vector<std::string>& modules) {
   const auto operators = forward_operators(step);
-  const auto pieces = join_excursions(operators, modules, contiguous_pieces(operators, modules));
+  const auto pieces = join_excursions(
+      operators, modules, give_fragments(operators, contiguous_pieces(operators, modules)));
   std::vector<ModuleRun> runs;
   for (const Piece& piece : pieces) {
     for (const Piece& call : split_calls(operators, piece, modules[piece.module])) {

@@ -4,6 +4,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "lower/checkpoint.h"
@@ -17,7 +18,7 @@ namespace {
 struct Module {
   std::size_t first = kNowhere;  ///< its first operator
   int own = 0;                   ///< operators of its own code
-  int products = 0;  ///< operators with weights, inside too: what makes it more than a layer
+  int products = 0;  ///< kinds of matrix products, inside too: what makes it more than a layer
   std::set<std::string> children;
 };
 
@@ -36,6 +37,7 @@ std::string parent_of(const std::string& name) {
 
 Modules forward_modules(const Step& step) {
   Modules modules;
+  std::set<std::pair<ModuleId, NameId>> counted;  // a shared layer counts once
   for (std::size_t e = 0; e < step.events.size(); ++e) {
     const Event& event = step.events[e];
     if (event.kind == EventKind::kPhase && Phase(event.value) == Phase::kLoss) break;
@@ -44,7 +46,8 @@ Modules forward_modules(const Step& step) {
     const Operator& op = step.operators[event.value];
     std::string name = step.module_names[index(op.module)];
     ++modules[name].own;
-    const int product = is_product(step.operator_name(op)) ? 1 : 0;
+    const int product =
+        is_product(step.operator_name(op)) && counted.emplace(op.module, op.name).second ? 1 : 0;
     while (true) {
       Module& module = modules[name];
       module.first = std::min(module.first, e);

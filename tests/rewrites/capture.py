@@ -1,0 +1,26 @@
+#!/usr/bin/env python3
+"""Captures the models of models.py into this folder (needs PyTorch): NAME.PRECISION.KIND.step.gz."""
+
+import os
+import pathlib
+import subprocess
+import sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+PYTHON = HERE.parents[1] / "python"
+KINDS = {"plain": ("", "train"), "checkpointed": ("_checkpointed", "train"), "inference": ("", "inference")}
+
+
+def main() -> None:
+    environment = {**os.environ, "PYTHONPATH": str(PYTHON), "SOURCE_DATE_EPOCH": "1764288000"}
+    for model in ("transformer", "convolutional"):
+        for precision in ("fp32", "amp-bf16"):
+            for kind, (suffix, mode) in KINDS.items():
+                subprocess.run(
+                    [sys.executable, "-m", "stoker", "capture", f"models.py:{model}{suffix}", "--mode", mode,
+                     "--precision", precision, "-o", f"{model}.{precision}.{kind}.step.gz"],
+                    check=True, cwd=HERE, env=environment)
+
+
+if __name__ == "__main__":
+    main()
