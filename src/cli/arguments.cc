@@ -23,11 +23,16 @@ struct Binder {
   CLI::App& app;
   const Flag& flag;
 
-  void operator()(bool* target) const { app.add_flag(flag.names, *target, flag.help); }
+  void operator()(bool* target) const { head(app.add_flag(flag.names, *target, flag.help)); }
   template <class Value>
   void operator()(Value* target) const {
-    CLI::Option* option = app.add_option(flag.names, *target, flag.help);
+    CLI::Option* option = head(app.add_option(flag.names, *target, flag.help));
     if (flag.required) option->required();
+    // A list is given by repeating the flag: "--dim a=1 MODEL" must not swallow the model.
+    if constexpr (std::is_same_v<Value, std::vector<std::string>>) option->allow_extra_args(false);
+  }
+  CLI::Option* head(CLI::Option* option) const {
+    return flag.group.empty() ? option : option->group(flag.group);
   }
 };
 
@@ -42,12 +47,10 @@ std::vector<std::string> flag_names(const Command& command) {
 }
 
 /// Flags that stand for what is understood but not modelled: refused by name, never ignored.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 6> kNotModelled{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 5> kNotModelled{
     {{"--compile", "torch.compile is not modelled yet; leave the flag out for the eager step"},
      {"--tensor-parallel", "tensor parallelism is not modelled yet"},
      {"--pipeline-parallel", "pipeline parallelism is not modelled yet"},
-     {"--checkpoint",
-      "is read from the captured model: use torch.utils.checkpoint in the capture function"},
      {"--cuda-graphs", "CUDA graphs are not modelled yet"},
      {"--html", "HTML reports are not there yet; use --json"}}};
 
@@ -81,6 +84,11 @@ Error explain(const CLI::ParseError& error, const Command* command,
 }
 
 }  // namespace
+
+std::vector<Flag> grouped(std::string group, std::vector<Flag> flags) {
+  for (Flag& flag : flags) flag.group = group;
+  return flags;
+}
 
 int exit_code_of(ErrorCode code) {
   switch (code) {

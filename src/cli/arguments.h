@@ -21,7 +21,11 @@ struct Flag {
   std::string help;   ///< one line, default included
   Target target;
   bool required = false;
+  std::string group = {};  ///< heading that it stands under in --help; "": Options
 };
+
+/// The flags with this heading.
+[[nodiscard]] std::vector<Flag> grouped(std::string group, std::vector<Flag> flags);
 
 /// One verb.
 struct Command {

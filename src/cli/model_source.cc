@@ -81,6 +81,12 @@ std::string cache_key(const std::string& spec, std::string_view precision) {
   return name + "-" + std::string(precision) + "-" + std::to_string(fnv1a(text));
 }
 
+/// Where the capture of a spec is remembered.
+fs::path remembered_step(const std::string& spec, Precision precision) {
+  return cache_folder() / "steps" /
+         (cache_key(spec, capture_precision(precision)) + std::string(kStepSuffix));
+}
+
 Result<LoadedModel> from_spec(const std::string& spec, const std::vector<Precision>& wanted) {
   LoadedModel model{spec.substr(spec.rfind(':') + 1), {}};
   const fs::path folder = cache_folder() / "steps";
@@ -92,8 +98,7 @@ Result<LoadedModel> from_spec(const std::string& spec, const std::vector<Precisi
   std::shared_ptr<const Step> last;
   for (const Precision p : wanted) {
     if (!last || last->precision != capture_precision(p)) {
-      const fs::path path =
-          folder / (cache_key(spec, capture_precision(p)) + std::string(kStepSuffix));
+      const fs::path path = remembered_step(spec, p);
       if (!fs::exists(path)) {
         const auto code = run_python_stoker({"capture", spec, "-o", path.string(), "--precision",
                                              std::string(capture_precision(p))},
@@ -110,7 +115,32 @@ Result<LoadedModel> from_spec(const std::string& spec, const std::vector<Precisi
   return model;
 }
 
+/// The zoo's own spelling of a name; empty when it holds none such.
+std::string zoo_spelling(const std::string& model, const std::vector<std::string>& names) {
+  const auto known = std::find_if(names.begin(), names.end(), [&](const std::string& n) {
+    return simplified(n) == simplified(model);
+  });
+  return known == names.end() ? std::string() : *known;
+}
+
 }  // namespace
+
+std::vector<LoadedModel::Variant> variants_at_hand(const std::string& model,
+                                                   const std::vector<Precision>& wanted) {
+  std::vector<LoadedModel::Variant> found;
+  const auto names = zoo_names();
+  const std::string in_zoo = names ? zoo_spelling(model, *names) : std::string();
+  if (in_zoo.empty() && (names_a_step_file(model) || model.find(':') == std::string::npos))
+    return found;
+  for (const Precision p : wanted) {
+    const auto zoo = zoo_path(in_zoo, capture_precision(p));
+    const fs::path path = in_zoo.empty() ? remembered_step(model, p) : fs::path(zoo.value_or(""));
+    std::error_code ignored;
+    if (!fs::is_regular_file(path, ignored)) continue;
+    if (auto step = read_shared(path)) found.push_back({p, *step});
+  }
+  return found;
+}
 
 Result<std::vector<std::string>> zoo_names() {
   const auto data = data_folder();
@@ -136,10 +166,8 @@ Result<std::string> zoo_path(const std::string& name, std::string_view precision
 Result<LoadedModel> load_model(const std::string& model, const std::vector<Precision>& wanted) {
   const auto names = zoo_names();
   if (!names) return tl::unexpected(names.error());
-  const auto known = std::find_if(names->begin(), names->end(), [&](const std::string& n) {
-    return simplified(n) == simplified(model);
-  });
-  if (known != names->end()) return from_zoo(*known, wanted);
+  if (const std::string known = zoo_spelling(model, *names); !known.empty())
+    return from_zoo(known, wanted);
   if (names_a_step_file(model)) return from_file(model, wanted);
   if (model.find(':') != std::string::npos) return from_spec(model, wanted);
   return fail(ErrorCode::kNotFound, "unknown model \"" + model + "\"" + suggestion(model, *names) +

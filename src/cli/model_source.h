@@ -27,6 +27,11 @@ struct LoadedModel {
 [[nodiscard]] Result<LoadedModel> load_model(const std::string& model,
                                              const std::vector<Precision>& wanted);
 
+/// The model in those of `wanted` that are captured already: in the zoo, or remembered from an
+/// earlier call. Empty for a step file. Captures nothing.
+[[nodiscard]] std::vector<LoadedModel::Variant> variants_at_hand(
+    const std::string& model, const std::vector<Precision>& wanted);
+
 /// Names of the zoo, sorted.
 [[nodiscard]] Result<std::vector<std::string>> zoo_names();
 /// Path of a zoo model's step file; it need not exist.

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <map>
 #include <memory>
 
 #include "base/text.h"
+#include "cli/report_context.h"
 #include "cli/run_options.h"
 #include "cli/verbs.h"
 #include "input/what_if.h"
@@ -19,7 +21,7 @@ constexpr double kSideOverCrop = 256.0 / 224;
 
 struct Options {
   RunOptions run;
-  std::string gpus, objective = "throughput";
+  std::string objective = "throughput";
   std::optional<std::int64_t> max_global_batch;
   std::optional<double> budget;
 };
@@ -58,12 +60,12 @@ Result<Planned> plan_for(const Options& o, const std::string& gpu,
   auto resolved = resolve(o.run, gpu, precisions, position);
   if (!resolved) return tl::unexpected(resolved.error());
   const int most = resolved->base.machine.gpu_count;
-  const std::string given = !o.gpus.empty() ? o.gpus
-                            : most > 1      ? "1.." + std::to_string(most)
-                                            : kDefaultCounts;
+  const std::string given = !o.run.gpus.empty() ? o.run.gpus
+                            : most > 1          ? "1.." + std::to_string(most)
+                                                : kDefaultCounts;
   const auto counts = parse_counts(given);
   if (!counts) return tl::unexpected(counts.error());
-  if (o.gpus.empty())
+  if (o.run.gpus.empty())
     resolved->context.assumed.push_back("up to " + std::to_string(counts->back()) +
                                         " GPUs (--gpus)");
   constexpr int kGpusInOneComputer = 16;
@@ -176,22 +178,23 @@ Command plan_command() {
       "2.5 --samples 100000\n"
       "Exit code 1: nothing satisfies the limits.",
       run_flags(o->run), [o] { return run(*o); }};
+  const std::map<std::string, const char*> own_words{
+      {"--gpu", "GPUs side by side: a100-40gb,h100 (see `stoker gpus`), or machine files"},
+      {"--gpus", "numbers of GPUs to consider: 4, 1,2,4 or 1..8; default 1..4"},
+      {"--precision", "one or several: fp32,tf32,amp-fp16,amp-bf16; default: all the GPU has"},
+      {"--batch", "fix the batch per GPU"},
+      {"--workers", "fix the DataLoader workers per GPU"},
+      {"--prefetch", "fix the batches ahead per worker"}};
   for (Flag& flag : command.flags) {
-    if (flag.names == "--gpu")
-      flag.help = "GPUs side by side: a100-40gb,h100 (see `stoker gpus`), or machine files";
-    if (flag.names == "--precision")
-      flag.help = "one or several: fp32,tf32,amp-fp16,amp-bf16; default: all that the GPU has";
+    const auto words = own_words.find(flag.names);
+    if (words != own_words.end()) flag.help = words->second;
   }
-  command.flags.push_back(
-      {"--gpus", "numbers of GPUs to consider: 4, 1,2,4 or 1..8; default 1..4", &o->gpus});
-  command.flags.push_back({"--objective", "throughput (default), cost or epoch", &o->objective});
-  command.flags.push_back({"--max-global-batch",
-                           "ceiling of batch x GPUs x accumulate, for convergence",
-                           &o->max_global_batch});
-  command.flags.push_back({"--budget", "money that an epoch may cost; needs --price", &o->budget});
-  command.flags.push_back({"--batch", "fix the batch per GPU", &o->run.batch});
-  command.flags.push_back({"--workers", "fix the DataLoader workers per GPU", &o->run.workers});
-  command.flags.push_back({"--prefetch", "fix the batches ahead per worker", &o->run.prefetch});
+  const std::vector<Flag> own = grouped(
+      "Search", {{"--objective", "throughput (default), cost or epoch", &o->objective},
+                 {"--max-global-batch", "ceiling of batch x GPUs x accumulate, for convergence",
+                  &o->max_global_batch},
+                 {"--budget", "money that an epoch may cost; needs --price", &o->budget}});
+  command.flags.insert(command.flags.end(), own.begin(), own.end());
   return command;
 }
 

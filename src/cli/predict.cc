@@ -1,9 +1,17 @@
+#include <algorithm>
 #include <cstdio>
 #include <memory>
 
+#include "base/text.h"
+#include "cli/report_context.h"
 #include "cli/run_options.h"
+#include "cli/two_point.h"
 #include "cli/verbs.h"
+#include "forecast/remedies.h"
+#include "forecast/settings.h"
 #include "forecast/verdicts.h"
+#include "machine/host_facts.h"
+#include "machine/resolve.h"
 #include "plan/search.h"
 
 namespace stoker::cli {
@@ -11,70 +19,173 @@ namespace {
 
 struct Options {
   RunOptions run;
-  std::string gpus;
+  std::string method;
+  TwoPointOptions two_point;
   bool explain = false;
 };
 
-Result<int> run(const Options& o) {
-  std::vector<Precision> precisions{Precision::kFp32};
-  if (!o.run.precision.empty()) {
-    const auto precision = parse_precision(o.run.precision);
-    if (!precision) return tl::unexpected(precision.error());
-    precisions = {*precision};
-  }
+constexpr const char* kSimulation = "simulation";
+constexpr const char* kTwoPoint = "two-point";
+
+Result<int> gpus_of(const RunOptions& o) {
   const auto counts = parse_counts(o.gpus.empty() ? "1" : o.gpus);
   if (!counts) return tl::unexpected(counts.error());
   if (counts->size() != 1)
     return fail(ErrorCode::kUsage, "predict takes one number of GPUs; `stoker plan` compares",
                 "--gpus");
-  if (o.run.gpu.find(',') != std::string::npos) {
+  if (o.gpu.find(',') != std::string::npos) {
     return fail(ErrorCode::kUsage, "predict takes one GPU; `stoker plan` compares several",
                 "--gpu");
   }
-  auto resolved = resolve(o.run, o.run.gpu, precisions);
-  if (!resolved) return tl::unexpected(resolved.error());
+  return counts->front();
+}
+
+/// The scenario of exactly these settings.
+Result<Resolved> resolve_settings(const RunOptions& o) {
+  std::vector<Precision> precisions{Precision::kFp32};
+  if (!o.precision.empty()) {
+    const auto precision = parse_precision(o.precision);
+    if (!precision) return tl::unexpected(precision.error());
+    precisions = {*precision};
+  }
+  const auto gpus = gpus_of(o);
+  if (!gpus) return tl::unexpected(gpus.error());
+  auto resolved = resolve(o, o.gpu, precisions);
+  if (!resolved) return resolved;
   Scenario& s = resolved->base;
   const auto& variant = resolved->model.variants.front();
-  if (!o.run.precision.empty() && variant.precision != precisions.front()) {
+  if (!o.precision.empty() && variant.precision != precisions.front()) {
     return fail(ErrorCode::kBadInput,
-                o.run.model + " was captured in " + variant.step->precision + "; it cannot serve " +
-                    o.run.precision,
+                o.model + " was captured in " + variant.step->precision + "; it cannot serve " +
+                    o.precision,
                 "--precision");
   }
-  s.job.precision = variant.precision;
-  s.job.gpus = counts->front();
+  s.job.gpus = *gpus;
   s.machine.gpu_count = std::max(1, s.job.gpus / s.job.nodes);
-  s.job.batch = o.run.batch.value_or(s.step->dimensions[0].default_value);
-  s.loader.workers = static_cast<int>(o.run.workers.value_or(
+  if (auto status = check_gpus_of(s); !status) return tl::unexpected(status.error());
+  set_precision(s, *variant.step, variant.precision);
+  set_batch(s, o.batch.value_or(s.step->dimensions[0].default_value));
+  if (s.last_batch.given >= s.job.batch) {
+    return fail(ErrorCode::kUsage,
+                "what is left of an epoch is smaller than the batch of " +
+                    std::to_string(s.job.batch) + ", not " + std::to_string(s.last_batch.given),
+                "--last-batch");
+  }
+  s.loader.workers = static_cast<int>(o.workers.value_or(
       std::max(1, static_cast<int>(s.machine.host.cores) / s.machine.gpu_count)));
-  s.loader.prefetch = static_cast<int>(o.run.prefetch.value_or(2));
+  s.loader.prefetch = static_cast<int>(o.prefetch.value_or(2));
   s.loader.persistent = true;
-  set_pinning(s, !o.run.no_pin);
+  set_pinning(s, !o.no_pin);
   ReportContext& context = resolved->context;
-  if (!o.run.batch)
-    context.assumed.push_back("batch " + std::to_string(s.job.batch) + " (--batch)");
-  if (!o.run.workers && s.sample.known)
+  if (!o.batch) context.assumed.push_back("batch " + std::to_string(s.job.batch) + " (--batch)");
+  if (!o.workers && s.sample.known)
     context.assumed.push_back(std::to_string(s.loader.workers) + " workers (--workers)");
+  return resolved;
+}
 
-  auto f = forecast(s, resolved->knowledge);
+/// Which mixed precision a GPU has units for, if any.
+std::vector<Precision> mixed_precisions(const Gpu& gpu) {
+  if (gpu.peak.bf16_tensor > 0) return {Precision::kAmpBf16};
+  if (gpu.peak.fp16_tensor > 0) return {Precision::kAmpFp16};
+  return {};
+}
+
+Result<MemoryAdvice> advice_for(const Options& o, const Resolved& r, const Forecast& f) {
+  const Scenario& s = r.base;
+  const auto at_hand = variants_at_hand(o.run.model, mixed_precisions(s.machine.gpu));
+  std::vector<OtherPrecision> others;
+  for (const auto& variant : at_hand) others.push_back({variant.precision, variant.step.get()});
+  auto remedies = find_remedies(s, f, others, r.knowledge);
+  if (!remedies) return tl::unexpected(remedies.error());
+  MemoryAdvice advice{std::move(*remedies), {}};
+  if (o.explain) {
+    const auto device = smallest_device(s);
+    if (!device) return tl::unexpected(device.error());
+    advice.runs_from = *device;
+  }
+  return advice;
+}
+
+Result<int> answer(const Options& o, Resolved& r) {
+  Scenario& s = r.base;
+  Prediction prediction;
+  auto f = forecast(s, r.knowledge);
   if (!f) return tl::unexpected(f.error());
   const auto limits =
-      forecast_batch_limits(*s.step, s.job, s.machine, s.allocator, resolved->knowledge);
+      forecast_batch_limits(*s.step, s.job, s.machine, s.allocator, r.knowledge, s.last_batch);
   if (!limits) return tl::unexpected(limits.error());
   const std::string shortage =
       f->input.known ? host_shortage(s.machine.host, f->input.loader) : std::string();
   if (!shortage.empty()) {
     f->diagnostics.add("host_too_small", Severity::kWarning, "the host is too small: " + shortage);
   }
-  if (limits->value == 0) f->memory.out_of_memory = gpu_shortage(s, *limits);
-  context.model_line = model_line(*resolved, s.job);
+  if (limits->value == 0) {
+    f->memory.out_of_memory = gpu_shortage(s, *limits);
+    f->memory.failure_words.clear();
+  }
+  if (o.explain || !f->memory.fits) {
+    auto advice = advice_for(o, r, *f);
+    if (!advice) return tl::unexpected(advice.error());
+    prediction.advice = std::move(*advice);
+  }
+  if (o.method == kTwoPoint) {
+    const auto requests = parse_readings(o.two_point.readings);
+    if (!requests) return tl::unexpected(requests.error());
+    auto two_point = answer_simulated(*requests, s, *limits);
+    if (!two_point) return tl::unexpected(two_point.error());
+    prediction.two_point = std::move(*two_point);
+  }
+  ReportContext& context = r.context;
+  context.model_line = model_line(r, s.job);
   context.rests_on.insert(context.rests_on.begin(), f->time.basis);
   context.rests_on.push_back("memory: " + f->memory.device_peak.basis);
-  std::string text = o.run.json ? forecast_json(*f, *limits, context, o.explain)
-                                : forecast_text(*f, *limits, context);
-  if (o.explain && !o.run.json) text += explain_text(*f, context);
+  const bool good = f->memory.fits && shortage.empty();
+  prediction.forecast = std::move(*f);
+  prediction.limits = *limits;
+  std::string text = o.run.json ? forecast_json(prediction, context, o.explain)
+                                : forecast_text(prediction, context);
+  if (o.explain && !o.run.json) text += explain_text(prediction, context);
   std::fputs(text.c_str(), stdout);
-  return f->memory.fits && shortage.empty() ? 0 : 1;
+  return good ? 0 : 1;
+}
+
+/// Two measured readings and no model: the method alone.
+Result<int> answer_without_model(const Options& o) {
+  const auto requests = parse_readings(o.two_point.readings);
+  if (!requests) return tl::unexpected(requests.error());
+  if (!(*requests)[0].bytes || !(*requests)[1].bytes)
+    return fail(ErrorCode::kUsage, "a reading that is to be simulated needs a MODEL", "--reading");
+  const auto gpus = gpus_of(o.run);
+  if (!gpus) return tl::unexpected(gpus.error());
+  const auto machine = resolve_machine(o.run.gpu, o.run.host, this_host());
+  if (!machine) return tl::unexpected(machine.error());
+  const auto two_point = answer_measured(*requests, machine->gpu, *gpus);
+  if (!two_point) return tl::unexpected(two_point.error());
+  const ReportContext context = bare_context(*machine);
+  const std::string text =
+      o.run.json ? two_point_json(*two_point, context) : two_point_text(*two_point);
+  std::fputs(text.c_str(), stdout);
+  return two_point->estimate.batch > 0 ? 0 : 1;
+}
+
+Result<int> run(const Options& o) {
+  if (!o.method.empty() && o.method != kTwoPoint && o.method != kSimulation) {
+    const std::vector<std::string> known{kSimulation, kTwoPoint};
+    return fail(ErrorCode::kUsage,
+                "unknown method \"" + o.method + "\"" + suggestion(o.method, known) +
+                    " (known: simulation, two-point)",
+                "--method");
+  }
+  if (!o.two_point.readings.empty() && o.method != kTwoPoint)
+    return fail(ErrorCode::kUsage, "is of the two-reading method; add --method two-point",
+                "--reading");
+  if (o.run.model.empty()) {
+    if (o.method == kTwoPoint) return answer_without_model(o);
+    return fail(ErrorCode::kUsage, "model is required (stoker predict --help)");
+  }
+  auto resolved = resolve_settings(o.run);
+  if (!resolved) return tl::unexpected(resolved.error());
+  return answer(o, *resolved);
 }
 
 }  // namespace
@@ -87,13 +198,18 @@ Command predict_command() {
                   "--precision amp-bf16 --optimizer adamw\n"
                   "Exit code 1: it does not fit the GPU, or its loader the host.",
                   run_flags(o->run), [o] { return run(*o); }};
-  command.flags.push_back({"--batch", "per GPU; default: the captured one", &o->run.batch});
-  command.flags.push_back({"--gpus", "number of GPUs; default 1", &o->gpus});
-  command.flags.push_back(
-      {"--workers", "DataLoader workers per GPU; default: cores / GPUs", &o->run.workers});
-  command.flags.push_back({"--prefetch", "batches ahead per worker; default 2", &o->run.prefetch});
-  command.flags.push_back(
-      {"--explain", "memory and time by module and operator class", &o->explain});
+  for (Flag& flag : command.flags) {
+    if (flag.names == "model") flag.required = false;  // two measured readings need none
+  }
+  const std::vector<Flag> own = grouped(
+      "Answer",
+      {{"--explain", "memory by part, over a step and by module; time; what to change",
+        &o->explain},
+       {"--method", "simulation (default), or two-point: also the largest batch by two readings",
+        &o->method},
+       {"--reading", "of two-point, twice: BATCH:MEMORY or BATCH:auto; default 10:auto, 50:auto",
+        &o->two_point.readings}});
+  command.flags.insert(command.flags.end(), own.begin(), own.end());
   return command;
 }
 

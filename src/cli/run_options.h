@@ -7,7 +7,9 @@
 #include <vector>
 
 #include "base/result.h"
+#include "cli/allocator_flags.h"
 #include "cli/arguments.h"
+#include "cli/job_flags.h"
 #include "cli/model_source.h"
 #include "forecast/forecast.h"
 #include "input/probe.h"
@@ -18,17 +20,15 @@ namespace stoker::cli {
 /// What the user typed about model, machine, data and settings: the flags that `plan` and `predict`
 /// share.
 struct RunOptions {
-  std::string model, gpu, host, data, precision, optimizer, optimizer_loop, sample_cost, alloc_conf,
-      parallel;
-  std::optional<std::int64_t> batch, samples, accumulate, workers, prefetch, nodes, seq_len,
-      image_size;
-  std::optional<double> momentum, weight_decay;
+  std::string model, gpu, gpus, host, data, precision, sample_cost;
   std::string price;  ///< one, or one a GPU: "1.3,2.5"
-  std::vector<std::string> dimensions;
-  bool nesterov = false, channels_last = false, no_pin = false, cudnn_benchmark = false,
-       bucket_view = false, zero_grad_after = false, reprobe = false, json = false;
+  std::optional<std::int64_t> batch, samples, workers, prefetch, image_size;
+  bool no_pin = false, reprobe = false, json = false;
+  JobOptions job;
+  AllocatorOptions allocator;
 };
 
+/// Under headings. A verb may change the words of some.
 [[nodiscard]] std::vector<Flag> run_flags(RunOptions& o);
 
 /// What a verb works with, resolved from the options.
@@ -52,8 +52,5 @@ struct Resolved {
 
 /// "1", "1,2,4" or "1..8" -> counts in rising order.
 [[nodiscard]] Result<std::vector<int>> parse_counts(const std::string& text);
-
-/// "resnet50 | train, SGD momentum, 224 px | V100-SXM2-16GB | DDP, eager, amp-fp16"
-[[nodiscard]] std::string model_line(const Resolved& resolved, const Job& job);
 
 }  // namespace stoker::cli

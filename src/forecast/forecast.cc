@@ -172,7 +172,7 @@ void add_module_times(const Step& step, const Program& program, Forecast& f) {
   std::vector<Nanos> by_module(step.module_names.size());
   for (std::size_t k = 0; k < program.kernels.size() && k < f.time.kernel_times.size(); ++k) {
     const std::uint32_t source = program.kernels[k].source;
-    if (source != Kernel::kSynthesized)
+    if (source < step.operators.size())
       by_module[index(step.operators[source].module)] += f.time.kernel_times[k];
   }
   for (std::size_t m = 0; m < by_module.size(); ++m) {
@@ -181,17 +181,6 @@ void add_module_times(const Step& step, const Program& program, Forecast& f) {
   }
   std::stable_sort(f.module_time.begin(), f.module_time.end(),
                    [](const auto& a, const auto& b) { return a.second > b.second; });
-}
-
-Result<StepTime> time_of_program(const Scenario& s, const Program& program,
-                                 const Knowledge& knowledge) {
-  const auto coefficients = knowledge.timing.for_gpu(s.machine.gpu);
-  if (!coefficients) return tl::unexpected(coefficients.error());
-  StepTimeOptions options;
-  options.pinned_copy = s.job.pinned_copy;
-  options.gpus = ranks_per_node(s.job);
-  options.nodes = s.job.nodes;
-  return predict_step(program, s.machine, *coefficients, options);
 }
 
 }  // namespace
@@ -212,10 +201,21 @@ LoaderForecast input_ceiling(const Scenario& s) {
   return simulate_loader(loader_of(s), s.sample, host_share(s), kInstant);
 }
 
+Result<StepTime> step_time_of(const Scenario& s, const Program& program,
+                              const Knowledge& knowledge) {
+  const auto coefficients = knowledge.timing.for_gpu(s.machine.gpu);
+  if (!coefficients) return tl::unexpected(coefficients.error());
+  StepTimeOptions options;
+  options.pinned_copy = s.job.pinned_copy;
+  options.gpus = ranks_per_node(s.job);
+  options.nodes = s.job.nodes;
+  return predict_step(program, s.machine, *coefficients, options);
+}
+
 Result<StepTime> step_time_of(const Scenario& s, const Knowledge& knowledge) {
   const auto program = lower(*s.step, s.job, s.machine);
   if (!program) return tl::unexpected(program.error());
-  return time_of_program(s, *program, knowledge);
+  return step_time_of(s, *program, knowledge);
 }
 
 Throughput throughput_of(const Scenario& s, const StepTime& time) {
@@ -230,7 +230,7 @@ Throughput throughput_of(const Scenario& s, const StepTime& time) {
 Result<Forecast> forecast(const Scenario& s, const Knowledge& knowledge) {
   const auto program = lower(*s.step, s.job, s.machine);
   if (!program) return tl::unexpected(program.error());
-  auto time = time_of_program(s, *program, knowledge);
+  auto time = step_time_of(s, *program, knowledge);
   if (!time) return tl::unexpected(time.error());
   Forecast f;
   f.job = s.job;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,8 @@ struct Scenario {
   AllocatorConfig allocator;
   std::int64_t dataset_samples = 0;  ///< of an epoch; 0: unknown
   double price_per_gpu_hour = 0;     ///< 0: unknown
+  std::optional<bool> grad_scaler;   ///< as the user said; set_precision (settings.h) decides else
+  LastBatch last_batch;              ///< set_batch (settings.h) makes the job's of it
 };
 
 /// What holds the whole job back.
@@ -83,6 +86,9 @@ struct Throughput {
 
 /// Step time of a scenario's job on its machine.
 [[nodiscard]] Result<StepTime> step_time_of(const Scenario& scenario, const Knowledge& knowledge);
+/// The same when the job is lowered already.
+[[nodiscard]] Result<StepTime> step_time_of(const Scenario& scenario, const Program& program,
+                                            const Knowledge& knowledge);
 
 /// The HostShare that a scenario's loaders have.
 [[nodiscard]] HostShare host_share(const Scenario& scenario);

@@ -92,11 +92,27 @@ TEST_F(ForecastTest, TheLargestBatchFitsAndTheNextDoesNot) {
 }
 
 TEST_F(ForecastTest, WhatDoesNotFitSaysSoInPyTorchsWords) {
-  scenario_.machine.gpu.usable_memory = 1 * kGiB;  // less than the context alone
+  scenario_.machine.gpu.usable_memory = 2 * kGiB;
+  scenario_.job.batch = 1 << 26;
   const Forecast f = forecast_now();
   EXPECT_FALSE(f.memory.fits);
   EXPECT_NE(f.memory.out_of_memory.find("tried to allocate"), std::string::npos)
       << f.memory.out_of_memory;
+  EXPECT_FALSE(f.memory.failure_words.empty());
+}
+
+TEST_F(ForecastTest, ADeviceSmallerThanTheContextSaysSo) {
+  scenario_.machine.gpu.usable_memory = 1 * kGiB;
+  const Forecast f = forecast_now();
+  EXPECT_FALSE(f.memory.fits);
+  EXPECT_NE(f.memory.out_of_memory.find("context"), std::string::npos) << f.memory.out_of_memory;
+}
+
+TEST_F(ForecastTest, AMemoryFractionIsALimitOfItsOwn) {
+  scenario_.job.batch = 1 << 24;
+  ASSERT_TRUE(forecast_now().memory.fits);
+  scenario_.allocator.memory_fraction = 0.02;  // of 16 GB: less than the batch's input
+  EXPECT_FALSE(forecast_now().memory.fits);
 }
 
 }  // namespace

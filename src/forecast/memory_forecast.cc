@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/text.h"
 #include "lower/lower.h"
 
 namespace stoker {
@@ -49,46 +50,80 @@ std::string memory_error_case(const Program& program, const Job& job) {
   return kind + (half ? "-amp-" : "-fp32-") + profile;
 }
 
+std::int64_t last_batch_at(const LastBatch& rule, std::int64_t batch, int gpus) {
+  if (rule.samples <= 0) return rule.given < batch ? rule.given : 0;
+  const std::int64_t of_a_rank = (rule.samples + gpus - 1) / gpus;
+  return of_a_rank % batch;
+}
+
+MemoryVerdict judge_memory(const Program& program, const Machine& machine,
+                           const AllocatorConfig& allocator, const MemoryOutcome& unconstrained) {
+  MemoryVerdict verdict;
+  const Bytes usable = machine.gpu.usable_memory;
+  const Bytes outside = outside_bytes(program);
+  verdict.device_peak = unconstrained.reserved_peak + outside;
+  if (outside > usable) {
+    verdict.out_of_memory = "CUDA context and libraries alone take " + human_bytes(outside);
+    verdict.failure_words = "before the first iteration";
+    return verdict;
+  }
+  // With a memory fraction, less than what is usable may be allowed.
+  if (verdict.device_peak <= usable && !allocator.memory_fraction) {
+    verdict.fits = true;
+    return verdict;
+  }
+  const ReplayOptions options{.allocator = allocator,
+                              .capacity = usable - outside,
+                              .total = usable,
+                              .detail = ReplayDetail::kVerdict};
+  const MemoryOutcome constrained = replay(program, options);
+  verdict.fits = constrained.fits();
+  verdict.only_by_flushing = constrained.fits() && constrained.retries > 0;
+  if (constrained.failure) {
+    verdict.out_of_memory = constrained.failure->numbers.text();
+    verdict.failure_words = words_of(program, constrained.failure->moment);
+  }
+  return verdict;
+}
+
+MemoryVerdict judge_memory(const Program& program, const Machine& machine,
+                           const AllocatorConfig& allocator) {
+  const ReplayOptions options{.allocator = allocator, .detail = ReplayDetail::kVerdict};
+  return judge_memory(program, machine, allocator, replay(program, options));
+}
+
 MemoryForecast forecast_memory(const Program& program, const Machine& machine,
                                const AllocatorConfig& allocator, const Knowledge& knowledge,
                                const std::string& error_case) {
   MemoryForecast forecast;
-  ReplayOptions options{.allocator = allocator};
-  forecast.outcome = replay(program, options);
+  forecast.outcome = replay(program, ReplayOptions{.allocator = allocator});
+  forecast.peak_words = peak_words(program, forecast.outcome);
   forecast.outside = program.outside;
   forecast.usable = machine.gpu.usable_memory;
-  const Bytes outside = outside_bytes(program);
+  const MemoryVerdict verdict = judge_memory(program, machine, allocator, forecast.outcome);
+  forecast.fits = verdict.fits;
+  forecast.only_by_flushing = verdict.only_by_flushing;
+  forecast.out_of_memory = verdict.out_of_memory;
+  forecast.failure_words = verdict.failure_words;
   const MemoryErrorCase error = knowledge.memory_case(error_case);
   const std::string basis = "allocator simulation; " + error.basis;
-  const Bytes device_peak = forecast.outcome.reserved_peak + outside;
+  const Bytes device_peak = forecast.outcome.reserved_peak + outside_bytes(program);
   const Band band = error.band_at(device_peak);
   forecast.device_peak = bytes_figure(device_peak, band, basis);
   forecast.reserved_peak = bytes_figure(forecast.outcome.reserved_peak, band, basis);
   forecast.allocated_peak = bytes_figure(forecast.outcome.allocated_peak, band, basis);
-
-  const Bytes capacity = std::max(Bytes(0), machine.gpu.usable_memory - outside);
-  if (forecast.outcome.reserved_peak <= capacity) {
-    forecast.fits = true;
-    return forecast;
-  }
-  options.capacity = capacity;
-  options.total = machine.gpu.usable_memory;
-  options.detail = ReplayDetail::kVerdict;
-  const MemoryOutcome constrained = replay(program, options);
-  forecast.fits = constrained.fits();
-  forecast.only_by_flushing = constrained.fits() && constrained.retries > 0;
-  if (constrained.failure) forecast.out_of_memory = constrained.failure->numbers.text();
   return forecast;
 }
 
 Result<BatchLimits> forecast_batch_limits(const Step& step, const Job& job, const Machine& machine,
                                           const AllocatorConfig& allocator,
-                                          const Knowledge& knowledge) {
+                                          const Knowledge& knowledge, const LastBatch& last_batch) {
   std::string error_case = "default";
   std::int64_t minimum = std::max<std::int64_t>(1, step.dimensions[0].minimum);
   const LowerAt lower_at = [&](std::int64_t batch) -> Result<Program> {
     Job at = job;
     at.batch = std::max(batch, minimum);
+    at.last_batch = last_batch_at(last_batch, at.batch, at.gpus);
     auto program = lower(step, at, machine);
     if (program) error_case = memory_error_case(*program, at);
     return program;

@@ -26,6 +26,8 @@ struct MemoryForecast {
   bool fits = false;
   bool only_by_flushing = false;
   std::string out_of_memory;  ///< PyTorch's message when it does not fit
+  std::string peak_words;     ///< where the allocated peak lies: "optimizer step", "validation"
+  std::string failure_words;  ///< where it runs out, when it does not fit
   MemoryOutcome outcome;      ///< of the unconstrained replay: breakdown, fragmentation
   std::vector<OutsideMemory> outside;
 };
@@ -39,16 +41,38 @@ struct BatchLimits {
   std::string basis;
 };
 
+/// The two questions alone, by simulation.
+struct MemoryVerdict {
+  Bytes device_peak;  ///< on a device without limit
+  bool fits = false;  ///< on this one
+  bool only_by_flushing = false;
+  std::string out_of_memory, failure_words;  ///< as in MemoryForecast
+};
+[[nodiscard]] MemoryVerdict judge_memory(const Program& program, const Machine& machine,
+                                         const AllocatorConfig& allocator);
+
+/// The last, smaller batch of an epoch: a number, or what the data set leaves over.
+struct LastBatch {
+  std::int64_t given = 0;    ///< 0: none, unless `samples` say so
+  std::int64_t samples = 0;  ///< of the data set: what its batches leave over; 0: `given` counts
+};
+
+/// Samples of the last batch when the batch of each of `gpus` is `batch`; 0: none. A
+/// DistributedSampler deals each rank the same number of samples, rounded up; a given number that
+/// is not smaller than the batch is none.
+[[nodiscard]] std::int64_t last_batch_at(const LastBatch& rule, std::int64_t batch, int gpus);
+
 [[nodiscard]] MemoryForecast forecast_memory(const Program& program, const Machine& machine,
                                              const AllocatorConfig& allocator,
                                              const Knowledge& knowledge,
                                              const std::string& error_case);
 
-/// Largest batches of a job (its own `batch` is ignored).
+/// Largest batches of a job (its own `batch` and `last_batch` are ignored).
 [[nodiscard]] Result<BatchLimits> forecast_batch_limits(const Step& step, const Job& job,
                                                         const Machine& machine,
                                                         const AllocatorConfig& allocator,
-                                                        const Knowledge& knowledge);
+                                                        const Knowledge& knowledge,
+                                                        const LastBatch& last_batch = {});
 
 /// Which measured rows this job resembles: "cnn-fp32-benchmark", "transformer-amp-default", ...
 [[nodiscard]] std::string memory_error_case(const Program& program, const Job& job);

@@ -69,24 +69,35 @@ class Replayer {
   /// What is live where the run stopped.
   [[nodiscard]] LiveBytes live_bytes() const {
     LiveBytes result;
-    std::map<ModuleId, Bytes> modules;
+    std::map<ModuleId, Bytes> modules, activations;
     const auto add = [&](const Buffer& buffer, BlockId block) {
       const Bytes bytes = allocator_.size_of(block);
       result.by_role[static_cast<std::size_t>(buffer.role)] += bytes;
       modules[buffer.module] += bytes;
+      if (buffer.role == BufferRole::kActivation) activations[buffer.module] += bytes;
+      if (buffer.role == BufferRole::kWorkspace && buffer.optional)
+        result.optional_workspaces += bytes;
       result.slack += bytes - buffer.bytes;
     };
     for (std::size_t i = 0; i < live_.size(); ++i) {
       if (live_[i].born != Live::kNothing) add(program_.buffers[i], live_[i].block);
       if (live_[i].older_born != Live::kNothing) add(program_.buffers[i], live_[i].older_block);
     }
-    for (const auto& [module, bytes] : modules) result.by_module.push_back({module, bytes});
-    std::stable_sort(result.by_module.begin(), result.by_module.end(),
-                     [](const ModuleBytes& a, const ModuleBytes& b) { return a.bytes > b.bytes; });
+    result.by_module = largest_first(modules);
+    result.activations = largest_first(activations);
     return result;
   }
 
  private:
+  [[nodiscard]] static std::vector<ModuleBytes> largest_first(
+      const std::map<ModuleId, Bytes>& modules) {
+    std::vector<ModuleBytes> list;
+    for (const auto& [module, bytes] : modules) list.push_back({module, bytes});
+    std::stable_sort(list.begin(), list.end(),
+                     [](const ModuleBytes& a, const ModuleBytes& b) { return a.bytes > b.bytes; });
+    return list;
+  }
+
   [[nodiscard]] static bool applies(When when, bool first) {
     return when == When::kAlways || (when == When::kFirst) == first;
   }

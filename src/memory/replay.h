@@ -58,8 +58,12 @@ struct ModuleBytes {
 /// The live blocks at the moment of the allocated peak (whole blocks, slack included).
 struct LiveBytes {
   RoleBytes by_role{};
-  std::vector<ModuleBytes> by_module;  ///< largest first
-  Bytes slack;                         ///< of the blocks: more than was requested
+  std::vector<ModuleBytes> by_module;    ///< largest first
+  std::vector<ModuleBytes> activations;  ///< those alone, largest first
+  /// Of the workspaces, those that the library could do without (cuDNN's); the rest are kept for
+  /// ever (cuBLAS's).
+  Bytes optional_workspaces;
+  Bytes slack;  ///< of the blocks: more than was requested
 };
 
 /// What a replay found. Without capacity `reserved_peak` (plus what lies outside the allocator) is

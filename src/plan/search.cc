@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/text.h"
+#include "forecast/settings.h"
 #include "forecast/verdicts.h"
 
 namespace stoker {
@@ -51,10 +52,12 @@ double score(Objective objective, const Setting& setting) {
 
 Result<BatchLimits> SettingSearch::limits_for(const PrecisionChoice& choice, int gpus,
                                               const Scenario& scenario) {
-  const auto key = std::pair(choice.precision, gpus > 1);
+  // DDP's memory does not change with the number of GPUs; a shard's and GPU 0's share do.
+  const bool alike = scenario.job.parallel == Parallel::kDdp;
+  const auto key = std::pair(choice.precision, alike ? std::min(gpus, 2) : gpus);
   if (const auto it = limits_.find(key); it != limits_.end()) return it->second;
   auto limits = forecast_batch_limits(*choice.step, scenario.job, scenario.machine,
-                                      scenario.allocator, knowledge_);
+                                      scenario.allocator, knowledge_, scenario.last_batch);
   if (limits) limits_[key] = *limits;
   return limits;
 }
@@ -91,7 +94,7 @@ Result<bool> SettingSearch::choose_batch(Setting& setting,
   std::vector<Tried> tried;
   for (const std::int64_t batch : ladder) {
     Scenario s = setting.scenario;
-    s.job.batch = batch;
+    set_batch(s, batch);
     auto time = step_time_of(s, knowledge_);
     if (!time) return tl::unexpected(time.error());
     ++considered_;
@@ -108,7 +111,7 @@ Result<bool> SettingSearch::choose_batch(Setting& setting,
   });
   setting.reason.best_batch = best->batch;
   setting.reason.share_of_best = chosen->rate / best->rate;
-  setting.scenario.job.batch = chosen->batch;
+  set_batch(setting.scenario, chosen->batch);
   setting.time = std::move(chosen->time);
   return true;
 }
@@ -180,13 +183,12 @@ Result<std::optional<Setting>> SettingSearch::best(const PrecisionChoice& choice
   Setting setting;
   setting.scenario = request_.base;
   Scenario& s = setting.scenario;
-  s.step = choice.step;
-  s.job.precision = choice.precision;
+  set_precision(s, *choice.step, choice.precision);
   s.job.gpus = gpus;
   s.machine.gpu_count = std::max(1, gpus / std::max(1, s.job.nodes));
   s.loader.persistent = true;
   set_pinning(s, request_.pin.value_or(true));
-  s.job.batch = std::max<std::int64_t>(1, choice.step->dimensions[0].minimum);
+  set_batch(s, std::max<std::int64_t>(1, choice.step->dimensions[0].minimum));
 
   const auto limits = limits_for(choice, gpus, s);
   if (!limits) return tl::unexpected(limits.error());

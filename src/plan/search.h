@@ -56,7 +56,7 @@ class SettingSearch {
 
   const PlanRequest& request_;
   const Knowledge& knowledge_;
-  std::map<std::pair<Precision, bool>, BatchLimits> limits_;
+  std::map<std::pair<Precision, int>, BatchLimits> limits_;  ///< by number of GPUs
   std::string why_not_;
   std::int64_t considered_ = 0;
 };

@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 
 #include "base/text.h"
 #include "report/layout.h"
@@ -12,15 +11,47 @@ namespace {
 
 using namespace layout;
 
-std::string verdict(const Forecast& f, const std::optional<BatchLimits>& limits) {
+/// "14.2 GiB, +28 % time"
+std::string effect(const Remedy& r) {
+  std::string text = human_bytes(r.device_peak);
+  if (r.only_by_flushing) text += " unconstrained, runs by flushing";
+  if (r.time_change) text += fmt::format(", {:+.0f} % time", 100 * *r.time_change);
+  return text + (r.estimate ? ", an estimate" : "");
+}
+
+/// Of a job that does not fit: what would make it fit.
+std::string cures(const MemoryAdvice& advice) {
+  constexpr std::size_t kMostCures = 3;
   std::string text;
+  std::size_t shown = 0;
+  for (const Remedy& r : advice.remedies.list) {
+    if (!r.fits || shown++ == kMostCures) break;
+    text += fmt::format("  Fits with {}: {}\n", r.flags.empty() ? r.what : r.flags, effect(r));
+  }
+  if (advice.remedies.together) {
+    const Remedy& all = *advice.remedies.together;
+    text += fmt::format("  Fits with {}: {}\n", all.flags, effect(all));
+  }
+  if (advice.remedies.fsdp_gpus > 0) {
+    text += fmt::format("  Fits with --parallel fsdp --gpus {} (the number doubled until it did)\n",
+                        advice.remedies.fsdp_gpus);
+  }
+  return text;
+}
+
+std::string verdict(const Prediction& prediction) {
+  std::string text;
+  const Forecast& f = prediction.forecast;
+  const std::optional<BatchLimits>& limits = prediction.limits;
   const MemoryForecast& m = f.memory;
   if (!m.fits) {
-    text = fmt::format("DOES NOT FIT: batch {} needs {} of {} ({})\n  {}\n", f.job.batch,
-                       gib(m.device_peak), human_bytes(m.usable), f.gpu_name, m.out_of_memory);
+    text = fmt::format("DOES NOT FIT: batch {} needs {} of {} ({})\n  {}{}\n", f.job.batch,
+                       gib(m.device_peak), human_bytes(m.usable), f.gpu_name, m.out_of_memory,
+                       m.failure_words.empty() ? "" : fmt::format(" ({})", m.failure_words));
     if (limits && limits->value > 0) {
       text += fmt::format("  Batch up to {} is safe, {} may run.\n", limits->low, limits->value);
     }
+    if (prediction.advice) text += cures(*prediction.advice);
     return text;
   }
   text = fmt::format("FITS: {} of {} per GPU", gib(m.device_peak), human_bytes(m.usable));
@@ -80,7 +111,7 @@ std::string memory_block(const Forecast& f) {
     parts += fmt::format("{}{} {}", parts.empty() ? "" : ", ", name_of(static_cast<BufferRole>(r)),
                          human_bytes(bytes));
   }
-  text += fmt::format("          at the peak: {}\n", parts);
+  text += fmt::format("          at the peak ({}): {}\n", m.peak_words, parts);
   std::string outside;
   for (const OutsideMemory& o : m.outside) {
     outside += fmt::format("{}{} {}", outside.empty() ? "" : ", ", o.name, human_bytes(o.bytes));
@@ -104,29 +135,13 @@ std::string input_block(const Forecast& f) {
                     human_bytes(l.pinned_memory), human_bytes(l.worker_memory), l.file_descriptors);
 }
 
-/// "layer1.0.conv1" -> "layer1": the parts that a person thinks in.
-std::string top_module(const std::string& name) {
-  const auto first = name.find('.');
-  if (first == std::string::npos) return name.empty() ? "(model)" : name;
-  const auto second = name.find('.', first + 1);
-  return name.substr(0, second);
-}
-
-template <class Value>
-std::vector<std::pair<std::string, Value>> largest(const std::map<std::string, Value>& from,
-                                                   std::size_t n) {
-  std::vector<std::pair<std::string, Value>> sorted(from.begin(), from.end());
-  std::stable_sort(sorted.begin(), sorted.end(),
-                   [](const auto& a, const auto& b) { return a.second > b.second; });
-  if (sorted.size() > n) sorted.resize(n);
-  return sorted;
-}
-
 }  // namespace
 
-std::string forecast_text(const Forecast& f, const std::optional<BatchLimits>& limits,
-                          const ReportContext& context) {
-  std::string text = context.model_line + "\n\n" + verdict(f, limits);
+std::string forecast_text(const Prediction& prediction, const ReportContext& context) {
+  const Forecast& f = prediction.forecast;
+  std::string text = context.model_line + "\n\n";
+  if (prediction.two_point) text += two_point_text(*prediction.two_point) + "\n";
+  text += verdict(prediction);
   // What does not run has no speed.
   if (f.memory.fits) text += speed(f, context) + "\n" + time_block(f);
   text += memory_block(f);
@@ -136,42 +151,6 @@ std::string forecast_text(const Forecast& f, const std::optional<BatchLimits>& l
   text += labelled("Assumed", context.assumed);
   text += labelled("Excluded", context.excluded);
   return text + diagnostics(f.diagnostics) + diagnostics(context.data);
-}
-
-std::string explain_text(const Forecast& f, const ReportContext& context) {
-  constexpr std::size_t kRows = 14;
-  std::string text = "\nTime by operator class\n";
-  std::vector<std::vector<std::string>> rows{{"class", "ms", "share"}};
-  std::map<std::string, double> by_class;
-  for (std::size_t c = 0; c < kKernelClasses; ++c) {
-    if (f.time.class_device[c].count() > 0)
-      by_class[std::string(name_of(static_cast<KernelClass>(c)))] =
-          milliseconds(f.time.class_device[c]);
-  }
-  double total = 0;
-  for (const auto& [name, ms] : by_class) total += ms;
-  for (const auto& [name, ms] : largest(by_class, kRows))
-    rows.push_back({name, number(ms), percent(ms / total)});
-  text += table(rows, {0});
-
-  if (context.step == nullptr) return text;
-  std::map<std::string, double> time_by_module;
-  std::map<std::string, double> bytes_by_module;
-  const auto& names = context.step->module_names;
-  for (const auto& [module, time] : f.module_time)
-    time_by_module[top_module(names[index(module)])] += milliseconds(time);
-  for (const ModuleBytes& m : f.memory.outcome.live.by_module) {
-    bytes_by_module[top_module(names[index(m.module)])] += static_cast<double>(m.bytes.count());
-  }
-  text += "\nTime and memory at the peak by module\n";
-  rows = {{"module", "ms", "share", "memory"}};
-  for (const auto& [name, ms] : largest(time_by_module, kRows)) {
-    const auto held = bytes_by_module.find(name);
-    const double bytes = held == bytes_by_module.end() ? 0 : held->second;
-    rows.push_back({name, number(ms), percent(ms / total),
-                    human_bytes(Bytes(static_cast<std::int64_t>(bytes)))});
-  }
-  return text + table(rows, {0});
 }
 
 }  // namespace stoker

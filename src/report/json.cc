@@ -2,29 +2,24 @@
 
 #include <nlohmann/json.hpp>
 
+#include "report/json_parts.h"
 #include "report/layout.h"
 #include "report/report.h"
 
 namespace stoker {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 /// Of docs/json.md; a reader may rely on everything that page names.
 constexpr const char* kSchema = "stoker-report-1";
-
-Json figure(const Figure& f) {
-  return {{"value", f.value}, {"low", f.low}, {"high", f.high}, {"basis", f.basis}};
-}
 
 /// A worker's private memory depends on what the user's data set holds.
 constexpr Band kWorkerMemoryBand{0.5, 1.0};
 
 Json certain(double value, const std::string& basis) {
-  return figure({value, value, value, basis});
+  return figure_object({value, value, value, basis});
 }
 
-Json settings(const Forecast& f) {
+Json settings_object(const Forecast& f) {
   const Job& j = f.job;
   Json dimensions = Json::object();
   for (const auto& [name, value] : j.dimensions) dimensions[name] = value;
@@ -36,6 +31,13 @@ Json settings(const Forecast& f) {
           {"precision", name_of(j.precision)},
           {"optimizer", name_of(j.optimizer.kind)},
           {"optimizer_loop", name_of(j.optimizer.loop)},
+          {"parallel", j.gpus > 1 ? name_of(j.parallel) : ""},
+          {"checkpoint", j.checkpoint},
+          {"clip", j.clip},
+          {"ema", j.ema},
+          {"grad_scaler", j.grad_scaler},
+          {"validation_batch", j.validation_batch.value_or(0)},
+          {"last_batch", j.last_batch},
           {"channels_last", j.channels_last},
           {"dimensions", dimensions},
           {"workers", f.loader.workers},
@@ -44,42 +46,16 @@ Json settings(const Forecast& f) {
           {"persistent", f.loader.persistent}};
 }
 
-Json memory(const Forecast& f, const std::optional<BatchLimits>& limits) {
-  const MemoryForecast& m = f.memory;
-  Json json{{"fits", m.fits},
-            {"only_by_flushing", m.only_by_flushing},
-            {"usable_bytes", m.usable.count()},
-            {"device_peak_bytes", figure(m.device_peak)},
-            {"reserved_peak_bytes", figure(m.reserved_peak)},
-            {"allocated_peak_bytes", figure(m.allocated_peak)},
-            {"fragmentation_bytes", m.outcome.fragmentation.count()}};
-  if (!m.out_of_memory.empty()) json["out_of_memory"] = m.out_of_memory;
-  Json parts = Json::object();
-  for (std::size_t r = 0; r < kBufferRoles; ++r) {
-    parts[std::string(name_of(static_cast<BufferRole>(r)))] = m.outcome.live.by_role[r].count();
-  }
-  json["at_peak_bytes"] = std::move(parts);
-  Json outside = Json::array();
-  for (const OutsideMemory& o : m.outside)
-    outside.push_back({{"name", o.name}, {"bytes", o.bytes.count()}, {"basis", o.basis}});
-  json["outside_allocator"] = std::move(outside);
-  if (limits) {
-    const auto b = [](std::int64_t n) { return static_cast<double>(n); };
-    json["max_batch"] = figure({b(limits->value), b(limits->low), b(limits->high), limits->basis});
-    if (limits->first_failing > 0) json["first_failing_batch"] = limits->first_failing;
-    if (limits->missing.count() > 0) json["missing_bytes"] = limits->missing.count();
-  }
-  return json;
-}
-
 Json time(const Forecast& f) {
   const StepTime& t = f.time;
-  const auto ms = [&](Nanos n) { return figure(with_band(milliseconds(n), t.band, t.basis)); };
-  return {{"step_ms", figure(f.step_ms)},
-          {"forward_ms", figure(f.forward_ms)},
-          {"backward_ms", figure(f.backward_ms)},
-          {"optimizer_ms", figure(f.optimizer_ms)},
-          {"host_ms", figure(f.host_ms)},
+  const auto ms = [&](Nanos n) {
+    return figure_object(with_band(milliseconds(n), t.band, t.basis));
+  };
+  return {{"step_ms", figure_object(f.step_ms)},
+          {"forward_ms", figure_object(f.forward_ms)},
+          {"backward_ms", figure_object(f.backward_ms)},
+          {"optimizer_ms", figure_object(f.optimizer_ms)},
+          {"host_ms", figure_object(f.host_ms)},
           {"exposed_host_ms", ms(t.exposed_host)},
           {"copy_ms", ms(t.copy)},
           {"exposed_copy_ms", ms(t.exposed_copy)},
@@ -92,11 +68,11 @@ Json input(const Forecast& f) {
   const LoaderForecast& l = f.input.loader;
   const auto scaled = [&](double value) {
     const Figure& rate = f.input.samples_per_s;
-    return figure(
+    return figure_object(
         {value, value * rate.low / rate.value, value * rate.high / rate.value, rate.basis});
   };
   return {{"known", true},
-          {"ceiling_samples_per_s", figure(f.input.samples_per_s)},
+          {"ceiling_samples_per_s", figure_object(f.input.samples_per_s)},
           {"wait_ms", scaled(milliseconds(l.wait))},
           {"first_batch_ms", scaled(milliseconds(l.first_batch))},
           {"epoch_start_ms", scaled(milliseconds(l.epoch_start))},
@@ -108,8 +84,8 @@ Json input(const Forecast& f) {
           {"pinned_memory_bytes",
            certain(static_cast<double>(l.pinned_memory.count()), "exact by the loader's rules")},
           {"worker_memory_bytes",
-           figure(with_band(static_cast<double>(l.worker_memory.count()), kWorkerMemoryBand,
-                            "estimate from one measured worker"))},
+           figure_object(with_band(static_cast<double>(l.worker_memory.count()), kWorkerMemoryBand,
+                                   "estimate from one measured worker"))},
           {"file_descriptors", l.file_descriptors},
           {"limit", input_limit_text(l.limit)}};
 }
@@ -150,20 +126,20 @@ Json diagnostics(const Diagnostics& all) {
 
 Json forecast_object(const Forecast& f, const std::optional<BatchLimits>& limits) {
   Json json{{"gpu", f.gpu_name},
-            {"settings", settings(f)},
-            {"memory", memory(f, limits)},
+            {"settings", settings_object(f)},
+            {"memory", memory_object(f, limits)},
             {"time", time(f)},
             {"input", input(f)},
-            {"throughput_samples_per_s", figure(f.samples_per_s)},
-            {"gpu_utilization", figure(f.gpu_busy)},
-            {"mfu", figure(f.mfu)},
+            {"throughput_samples_per_s", figure_object(f.samples_per_s)},
+            {"gpu_utilization", figure_object(f.gpu_busy)},
+            {"mfu", figure_object(f.mfu)},
             {"limiter", limiter(f.limiter, f)},
             {"next_limiter", limiter(f.next_limiter, f)}};
   if (f.epoch_s.value > 0) {
-    json["epoch_s"] = figure(f.epoch_s);
-    json["gpu_hours_per_epoch"] = figure(f.gpu_hours_per_epoch);
+    json["epoch_s"] = figure_object(f.epoch_s);
+    json["gpu_hours_per_epoch"] = figure_object(f.gpu_hours_per_epoch);
   }
-  if (f.epoch_cost.value > 0) json["epoch_cost"] = figure(f.epoch_cost);
+  if (f.epoch_cost.value > 0) json["epoch_cost"] = figure_object(f.epoch_cost);
   json["diagnostics"] = diagnostics(f.diagnostics);
   return json;
 }
@@ -205,32 +181,27 @@ Json plan_object(const Plan& plan) {
           {"settings_considered", plan.settings_considered}};
 }
 
-Json explanation(const Forecast& f, const Step& step) {
-  Json classes = Json::object();
-  for (std::size_t c = 0; c < kKernelClasses; ++c) {
-    const double ms = milliseconds(f.time.class_device[c]);
-    if (ms > 0) classes[std::string(name_of(static_cast<KernelClass>(c)))] = ms;
-  }
-  Json modules = Json::object();
-  for (const auto& [module, time_spent] : f.module_time)
-    modules[step.module_names[index(module)]]["ms"] = milliseconds(time_spent);
-  for (const ModuleBytes& m : f.memory.outcome.live.by_module) {
-    modules[step.module_names[index(m.module)]]["bytes_at_peak"] = m.bytes.count();
-  }
-  return {{"class_ms", std::move(classes)}, {"modules", std::move(modules)}};
-}
-
 void merge_into(Json& target, const Json& source) {
   for (const auto& [key, value] : source.items()) target[key] = value;
 }
 
 }  // namespace
 
-std::string forecast_json(const Forecast& f, const std::optional<BatchLimits>& limits,
-                          const ReportContext& context, bool explain) {
+std::string forecast_json(const Prediction& prediction, const ReportContext& context,
+                          bool explain) {
   Json json = envelope(context);
-  merge_into(json, forecast_object(f, limits));
-  if (explain && context.step != nullptr) json["explain"] = explanation(f, *context.step);
+  merge_into(json, forecast_object(prediction.forecast, prediction.limits));
+  if (prediction.advice && !prediction.forecast.memory.fits)
+    json["memory"]["remedies"] = remedies_object(prediction.advice->remedies);
+  if (prediction.two_point) json["two_point"] = two_point_object(*prediction.two_point);
+  if (explain && context.step != nullptr)
+    json["explain"] = explanation_object(prediction, *context.step);
+  return json.dump(2) + "\n";
+}
+
+std::string two_point_json(const TwoPointAnswer& answer, const ReportContext& context) {
+  Json json = envelope(context);
+  json["two_point"] = two_point_object(answer);
   return json.dump(2) + "\n";
 }
 

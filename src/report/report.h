@@ -5,8 +5,10 @@
 #include <vector>
 
 #include "forecast/forecast.h"
+#include "forecast/remedies.h"
 #include "input/probe.h"
 #include "plan/plan.h"
+#include "report/two_point_report.h"
 
 namespace stoker {
 
@@ -27,14 +29,29 @@ struct ReportContext {
   Diagnostics data;  ///< what was odd about the data set, printed after the forecast's own
   /// Module names of the step, for --explain.
   const Step* step = nullptr;
+  bool unicode = false;  ///< the terminal shows UTF-8
+};
+
+/// What `--explain` adds about memory, and what a verdict of "does not fit" advises.
+struct MemoryAdvice {
+  Remedies remedies;
+  /// The smallest device on which it runs, by giving the cache back; absent: not looked for.
+  std::optional<Bytes> runs_from;
+};
+
+/// One forecast with what stands beside it.
+struct Prediction {
+  Forecast forecast;
+  std::optional<BatchLimits> limits;
+  std::optional<MemoryAdvice> advice;
+  std::optional<TwoPointAnswer> two_point;
 };
 
 [[nodiscard]] std::string plan_text(const Plan& plan, const ReportContext& context);
-[[nodiscard]] std::string forecast_text(const Forecast& forecast,
-                                        const std::optional<BatchLimits>& limits,
-                                        const ReportContext& context);
-/// Memory and time by module and operator class.
-[[nodiscard]] std::string explain_text(const Forecast& forecast, const ReportContext& context);
+[[nodiscard]] std::string forecast_text(const Prediction& prediction, const ReportContext& context);
+/// Memory at its peak by part and over an iteration, memory and time by module and operator class,
+/// and what to change.
+[[nodiscard]] std::string explain_text(const Prediction& prediction, const ReportContext& context);
 /// Several GPUs side by side, best first by the objective.
 [[nodiscard]] std::string comparison_text(const std::vector<std::pair<std::string, Plan>>& plans,
                                           Objective objective, const ReportContext& context);
@@ -42,9 +59,10 @@ struct ReportContext {
 
 /// JSON by docs/json.md.
 [[nodiscard]] std::string plan_json(const Plan& plan, const ReportContext& context);
-[[nodiscard]] std::string forecast_json(const Forecast& forecast,
-                                        const std::optional<BatchLimits>& limits,
-                                        const ReportContext& context, bool explain);
+[[nodiscard]] std::string forecast_json(const Prediction& prediction, const ReportContext& context,
+                                        bool explain);
+[[nodiscard]] std::string two_point_json(const TwoPointAnswer& answer,
+                                         const ReportContext& context);
 [[nodiscard]] std::string comparison_json(const std::vector<std::pair<std::string, Plan>>& plans,
                                           Objective objective, const ReportContext& context);
 

@@ -1,0 +1,211 @@
+#include "cli/job_flags.h"
+
+#include <charconv>
+
+#include "base/text.h"
+
+namespace stoker::cli {
+namespace {
+
+Status refuse(std::string message, const char* flag) {
+  return fail(ErrorCode::kUsage, std::move(message), flag);
+}
+
+bool has_fused(OptimizerKind kind) {
+  return kind == OptimizerKind::kSgd || kind == OptimizerKind::kAdam ||
+         kind == OptimizerKind::kAdamW || kind == OptimizerKind::kAdagrad;
+}
+
+Status fill_optimizer(const JobOptions& o, const Step& step, OptimizerSettings& settings) {
+  settings = captured_optimizer(step);
+  if (!o.optimizer.empty()) {
+    const auto kind = parse_optimizer(o.optimizer);
+    if (!kind) return tl::unexpected(kind.error());
+    if (*kind != settings.kind) {
+      settings = OptimizerSettings{.kind = *kind, .loop = default_loop(*kind)};
+      if (*kind != OptimizerKind::kSgd) settings.momentum = 0;
+    }
+  }
+  if (!o.optimizer_loop.empty()) {
+    const auto loop = parse_optimizer_loop(o.optimizer_loop);
+    if (!loop) return tl::unexpected(loop.error());
+    if (*loop == OptimizerLoop::kFused && !has_fused(settings.kind)) {
+      return refuse("PyTorch has no fused " + std::string(name_of(settings.kind)) +
+                        "; sgd, adam, adamw and adagrad have one",
+                    "--optimizer-loop");
+    }
+    settings.loop = *loop;
+  }
+  const auto in_range = [](const char* flag, std::optional<double> value) -> Status {
+    if (value && !(*value >= 0 && *value <= 1))
+      return fail(ErrorCode::kBadInput, "must lie between 0 and 1", flag);
+    return {};
+  };
+  if (auto s = in_range("--momentum", o.momentum); !s) return s;
+  if (auto s = in_range("--weight-decay", o.weight_decay); !s) return s;
+  if (o.momentum) settings.momentum = *o.momentum;
+  if (o.weight_decay) settings.weight_decay = *o.weight_decay;
+  settings.nesterov = settings.nesterov || o.nesterov;
+  if (o.nesterov && settings.momentum == 0)
+    return refuse("Nesterov momentum needs a momentum: --momentum 0.9", "--nesterov");
+  return {};
+}
+
+/// Flags that belong to training, given for a step that was captured for inference.
+Status check_mode(const JobOptions& o, const Step& step) {
+  if (step.mode == "train") return {};
+  for (const auto& [given, flag] : {std::pair(o.clip, "--clip"),
+                                    {o.ema, "--ema"},
+                                    {o.grad_scaler, "--grad-scaler"},
+                                    {!o.checkpoint.empty(), "--checkpoint"},
+                                    {o.validation.has_value(), "--validation"},
+                                    {o.zero_grad_fills, "--zero-grad-fills"}}) {
+    if (given)
+      return refuse(step.name + " was captured for " + step.mode +
+                        ", which has no backward; capture it for training",
+                    flag);
+  }
+  return {};
+}
+
+Status fill_passes(const JobOptions& o, Scenario& s) {
+  s.job.validation_batch = o.validation;
+  s.job.validation_no_grad = !o.validation_with_grad;
+  if (o.validation_with_grad && !o.validation)
+    return refuse("says how the validation runs; give its batch with --validation",
+                  "--validation-with-grad");
+  if (o.last_batch.empty()) return {};
+  if (o.last_batch == "auto") {
+    if (s.dataset_samples <= 0)
+      return refuse("auto needs the size of the data set: --data or --samples", "--last-batch");
+    s.last_batch.samples = s.dataset_samples;
+    return {};
+  }
+  std::int64_t& given = s.last_batch.given;
+  const char* end = o.last_batch.data() + o.last_batch.size();
+  const auto [stop, error] = std::from_chars(o.last_batch.data(), end, given);
+  if (error != std::errc() || stop != end || given < 1)
+    return refuse("\"" + o.last_batch + "\" is neither auto nor a number of samples from 1 up",
+                  "--last-batch");
+  return {};
+}
+
+Status fill_parallel(const JobOptions& o, Job& job) {
+  if (!o.parallel.empty()) {
+    const auto parallel = parse_parallel(o.parallel);
+    if (!parallel) return fail(parallel.error().code, parallel.error().message, "--parallel");
+    job.parallel = *parallel;
+  }
+  if (o.bucket_view && job.parallel != Parallel::kDdp) {
+    return refuse("is a setting of DDP; leave it out with --parallel " + o.parallel,
+                  "--bucket-view");
+  }
+  job.gradient_as_bucket_view = o.bucket_view;
+  return {};
+}
+
+Status fill_scaler(const JobOptions& o, Scenario& s) {
+  if (o.grad_scaler && o.no_grad_scaler)
+    return refuse("contradicts --no-grad-scaler; give one of them", "--grad-scaler");
+  if (o.grad_scaler) s.grad_scaler = true;
+  if (o.no_grad_scaler) s.grad_scaler = false;
+  return {};
+}
+
+Status fill_zero_grad(const JobOptions& o, Job& job) {
+  job.zero_grad_before_forward = !o.zero_grad_after;
+  job.zero_grad_fills = o.zero_grad_fills;
+  return {};
+}
+
+}  // namespace
+
+std::vector<Flag> job_flags(JobOptions& o) {
+  std::vector<Flag> flags;
+  const auto add = [&](const char* group, std::vector<Flag> under) {
+    for (Flag& flag : grouped(group, std::move(under))) flags.push_back(std::move(flag));
+  };
+  add("Optimizer",
+      {{"--optimizer",
+        "sgd, adam, adamw, rmsprop, adagrad, adafactor, lion, none; default: captured, else sgd",
+        &o.optimizer},
+       {"--optimizer-loop", "foreach (default), fused, for-loop", &o.optimizer_loop},
+       {"--momentum", "of SGD and RMSprop; default 0.9 for SGD", &o.momentum},
+       {"--weight-decay", "default 0", &o.weight_decay},
+       {"--nesterov", "Nesterov momentum", &o.nesterov},
+       {"--clip", "clip_grad_norm_ before the optimizer's step", &o.clip},
+       {"--ema", "a moving average of the model beside it", &o.ema},
+       {"--grad-scaler", "torch.amp.GradScaler; default: for training in amp-fp16", &o.grad_scaler},
+       {"--no-grad-scaler", "amp-fp16 without it", &o.no_grad_scaler},
+       {"--zero-grad-after", "zero_grad after the optimizer step, not before the forward",
+        &o.zero_grad_after},
+       {"--zero-grad-fills", "zero_grad(set_to_none=False): gradients stay", &o.zero_grad_fills}});
+  add("Step",
+      {{"--accumulate", "batches per optimizer step; default 1", &o.accumulate},
+       {"--checkpoint", "recompute these modules: names, NAME.*, or \"blocks\"; comma separated",
+        &o.checkpoint},
+       {"--seq-len", "sequence length of models that have one", &o.seq_len},
+       {"--dim", "NAME=NUMBER, another dimension of the model; may repeat", &o.dimensions},
+       {"--channels-last", "channels-last memory format", &o.channels_last},
+       {"--cudnn-benchmark", "torch.backends.cudnn.benchmark = True", &o.cudnn_benchmark},
+       {"--validation", "batch of a validation pass between epochs; default: none", &o.validation},
+       {"--validation-with-grad", "the validation forgets torch.no_grad()",
+        &o.validation_with_grad},
+       {"--last-batch", "samples of an epoch's last batch, or auto; default: full or dropped",
+        &o.last_batch},
+       {"--prefetching-loader", "the next batch waits on the device as bytes (timm's loader)",
+        &o.prefetching_loader}});
+  add("Several GPUs",
+      {{"--nodes", "computers that the GPUs are spread over; default 1", &o.nodes},
+       {"--parallel", "ddp (default), dp, fsdp (= fsdp-zero3), fsdp-zero2", &o.parallel},
+       {"--bucket-view", "DDP with gradient_as_bucket_view=True", &o.bucket_view}});
+  return flags;
+}
+
+Status fill_dimensions(const JobOptions& o, Job& job) {
+  if (o.seq_len) job.dimensions["seq_len"] = *o.seq_len;
+  for (const std::string& text : o.dimensions) {
+    const auto at = text.find('=');
+    std::int64_t value = 0;
+    const char* end = text.data() + text.size();
+    if (at == std::string::npos || at == 0 ||
+        std::from_chars(text.data() + at + 1, end, value).ptr != end || at + 1 == text.size()) {
+      return refuse("\"" + text + "\" is not NAME=NUMBER", "--dim");
+    }
+    job.dimensions[text.substr(0, at)] = value;
+  }
+  return {};
+}
+
+Status fill_job(const JobOptions& o, const Step& step, Scenario& s) {
+  Job& job = s.job;
+  for (const Status& status :
+       {fill_optimizer(o, step, job.optimizer), check_mode(o, step), fill_passes(o, s),
+        fill_parallel(o, job), fill_scaler(o, s), fill_zero_grad(o, job)}) {
+    if (!status) return status;
+  }
+  job.accumulate = static_cast<int>(o.accumulate.value_or(1));
+  job.nodes = static_cast<int>(o.nodes.value_or(1));
+  job.channels_last = o.channels_last;
+  job.cudnn = o.cudnn_benchmark ? CudnnProfile::kBenchmark : CudnnProfile::kDefault;
+  job.clip = o.clip || step.training.clip.value_or(false);
+  job.ema = o.ema || step.training.ema.value_or(false);
+  job.prefetching_loader = o.prefetching_loader;
+  if (!o.checkpoint.empty()) job.checkpoint = split(o.checkpoint, ',');
+  for (const std::string& name : job.checkpoint) {
+    if (name.empty())
+      return refuse("has an empty name; write blocks, or layer1,layer2.*", "--checkpoint");
+  }
+  return {};
+}
+
+Status check_gpus_of(const Scenario& s) {
+  if (s.job.parallel != Parallel::kDdp && s.job.gpus < 2) {
+    return refuse(std::string(name_of(s.job.parallel)) +
+                      " shares a job between GPUs; give --gpus 2 or more, or leave it out",
+                  "--parallel");
+  }
+  return {};
+}
+
+}  // namespace stoker::cli

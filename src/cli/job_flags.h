@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "cli/arguments.h"
+#include "forecast/forecast.h"
+
+namespace stoker::cli {
+
+/// What the user typed about the training step itself.
+struct JobOptions {
+  std::string optimizer, optimizer_loop, parallel, checkpoint, last_batch;
+  std::optional<std::int64_t> accumulate, nodes, seq_len, validation;
+  std::optional<double> momentum, weight_decay;
+  std::vector<std::string> dimensions;
+  bool nesterov = false, channels_last = false, cudnn_benchmark = false, bucket_view = false,
+       zero_grad_after = false, zero_grad_fills = false, clip = false, ema = false,
+       grad_scaler = false, no_grad_scaler = false, prefetching_loader = false,
+       validation_with_grad = false;
+};
+
+/// Under their headings.
+[[nodiscard]] std::vector<Flag> job_flags(JobOptions& o);
+
+[[nodiscard]] Status fill_dimensions(const JobOptions& o, Job& job);
+
+/// Fills the rest of the job of `scenario` from the captured step and the flags; its `dataset_samples` are
+/// known already. Precision, batch and GPUs are left to the verb.
+[[nodiscard]] Status fill_job(const JobOptions& o, const Step& step, Scenario& scenario);
+
+/// What cannot be meant once the number of GPUs is decided: FSDP on one.
+[[nodiscard]] Status check_gpus_of(const Scenario& scenario);
+
+}  // namespace stoker::cli

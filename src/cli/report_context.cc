@@ -1,0 +1,123 @@
+#include "cli/report_context.h"
+
+#include <cstdio>
+#include <cstdlib>
+
+#include "base/text.h"
+#include "cli/data_source.h"
+#include "cli/version.h"
+
+namespace stoker::cli {
+namespace {
+
+/// What of the step differs from the plainest training loop.
+std::string training_words(const Job& job) {
+  std::string words;
+  const auto add = [&](bool given, const char* word) {
+    if (given) words += std::string(", ") + word;
+  };
+  add(job.clip, "clipped");
+  add(job.ema, "EMA");
+  add(!job.checkpoint.empty(), "checkpointed");
+  return words;
+}
+
+std::string parallel_words(const Job& job) {
+  if (job.gpus < 2) return {};
+  switch (job.parallel) {
+    case Parallel::kDdp:
+      return "DDP, ";
+    case Parallel::kDataParallel:
+      return "DataParallel, ";
+    case Parallel::kFsdpZero2:
+      return "FSDP ZeRO-2, ";
+    case Parallel::kFsdpZero3:
+      return "FSDP ZeRO-3, ";
+  }
+  return {};
+}
+
+/// The terminal's own word for its character set, as C libraries read it.
+bool shows_utf8() {
+  for (const char* variable : {"LC_ALL", "LC_CTYPE", "LANG"}) {
+    const char* value = std::getenv(variable);
+    if (value == nullptr || *value == '\0') continue;
+    return simplified(value).find("utf8") != std::string::npos;
+  }
+  return false;
+}
+
+}  // namespace
+
+ReportContext bare_context(const Machine& machine) {
+  ReportContext context;
+  context.tool_version = kVersion;
+  context.host_name = machine.host.name;
+  context.host_cores = machine.host.cores;
+  if (!machine.gpu.assumption.empty()) context.assumed.push_back(machine.gpu.assumption);
+  return context;
+}
+
+void fill_context(const RunOptions& o, Resolved& r) {
+  ReportContext& c = r.context;
+  const Step& step = *r.base.step;
+  c.tool_version = kVersion;
+  c.unicode = shows_utf8();
+  c.model = o.model;
+  c.step_hash = step.provenance.event_hash;
+  c.sample_word = picture_side(step) > 0           ? "img"
+                  : step.sample_what == "video"    ? "clip"
+                  : step.sample_what == "sequence" ? "seq"
+                                                   : step.sample_what;
+  c.host_name = r.base.machine.host.name;
+  c.host_cores = r.base.machine.host.cores;
+  c.dataset_samples = r.base.dataset_samples;
+  c.step = r.base.step;
+  const Machine& m = r.base.machine;
+  if (m.gpu.calibrated) c.rests_on.push_back("measurements of this GPU (machine file)");
+  if (r.probe)
+    c.rests_on.push_back("a probe of " + r.probe->dataset.name + " on " +
+                         r.probe->provenance.cpu_model);
+  if (m.gpu.peak.tf32_tensor > 0) {
+    c.assumed.push_back("fp32 runs convolutions in TF32 (PyTorch's default)");
+  }
+  if (!m.gpu.assumption.empty()) c.assumed.push_back(m.gpu.assumption);
+  char cores[32];
+  std::snprintf(cores, sizeof cores, "%g", m.host.cores);
+  c.assumed.push_back("host = " + m.host.name + ", " + cores + " cores" +
+                      (m.host.is_this_machine ? " (--host)" : ""));
+  if (!m.host.assumption.empty()) c.assumed.push_back(m.host.assumption);
+  if (r.probe) {
+    c.assumed.push_back("random crop, flip, normalise");
+    c.data.merge(r.probe->diagnostics);
+    if (const std::string warning = foreign_load_warning(r.probe->foreign); !warning.empty()) {
+      c.data.add("disturbed_probe", Severity::kWarning, warning);
+    }
+  }
+  if (!r.base.sample.known) c.assumed.push_back("input is fast enough (--data, --sample-cost)");
+  c.excluded.push_back(r.base.job.validation_batch ? "time of the validation pass"
+                                                   : "validation pass (--validation)");
+  if (r.base.price_per_gpu_hour <= 0) c.excluded.push_back("cost (--price)");
+}
+
+std::string model_line(const Resolved& resolved, const Job& job) {
+  const Step& step = *resolved.base.step;
+  std::string optimizer(name_of(job.optimizer.kind));
+  if (job.optimizer.kind == OptimizerKind::kSgd)
+    optimizer = job.optimizer.momentum > 0 ? "SGD momentum" : "SGD";
+  std::string line = resolved.model.name + " | " + step.mode;
+  if (step.mode == "train") line += ", " + optimizer;
+  line += training_words(job);
+  const std::int64_t side = picture_side(step);
+  if (side > 0) line += ", " + std::to_string(side) + " px";
+  for (const Dimension& d : step.dimensions) {
+    if (d.name == "batch") continue;
+    const auto it = job.dimensions.find(d.name);
+    line += ", " + d.name + " " +
+            std::to_string(it == job.dimensions.end() ? d.default_value : it->second);
+  }
+  return line + " | " + resolved.base.machine.gpu.name + " | " + parallel_words(job) + "eager, " +
+         std::string(name_of(job.precision));
+}
+
+}  // namespace stoker::cli

@@ -1,0 +1,19 @@
+#include "forecast/settings.h"
+
+#include <algorithm>
+
+namespace stoker {
+
+void set_precision(Scenario& s, const Step& step, Precision precision) {
+  s.step = &step;
+  s.job.precision = precision;
+  const bool usual = precision == Precision::kAmpFp16 && step.mode == "train";
+  s.job.grad_scaler = s.grad_scaler.value_or(step.training.grad_scaler.value_or(usual));
+}
+
+void set_batch(Scenario& s, std::int64_t batch) {
+  s.job.batch = batch;
+  s.job.last_batch = last_batch_at(s.last_batch, batch, s.job.gpus);
+}
+
+}  // namespace stoker

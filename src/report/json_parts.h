@@ -1,0 +1,20 @@
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+
+#include "report/report.h"
+
+/// Internal to src/report: objects of docs/json.md.
+namespace stoker {
+
+using Json = nlohmann::ordered_json;
+
+[[nodiscard]] Json figure_object(const Figure& figure);
+[[nodiscard]] Json memory_object(const Forecast& forecast,
+                                 const std::optional<BatchLimits>& limits);
+[[nodiscard]] Json remedies_object(const Remedies& remedies);
+[[nodiscard]] Json two_point_object(const TwoPointAnswer& answer);
+[[nodiscard]] Json explanation_object(const Prediction& prediction, const Step& step);
+
+}  // namespace stoker
