@@ -80,6 +80,16 @@ Nanos AllReduceModel::time_of(Bytes bytes) const {
   return Nanos((alpha_seconds + factor * size / bandwidth) * 1e9);
 }
 
+Nanos AllReduceModel::time_of(const CollectiveShape& shape, Bytes bytes) const {
+  if (ranks < 2 || shape.ranks < 2) return Nanos(0);
+  const double size = std::max(0.0, static_cast<double>(bytes.count()));
+  const bool all_of_it =
+      shape.kind == CollectiveKind::kBroadcast || shape.kind == CollectiveKind::kReduce;
+  const double factor =
+      all_of_it ? 1.0 : static_cast<double>(shape.ranks - 1) / static_cast<double>(shape.ranks);
+  return Nanos((alpha_seconds / 2 + factor * size / bandwidth) * 1e9);
+}
+
 AllReduceModel all_reduce_model(const Machine& machine, RankLayout layout,
                                 const CollectiveCoefficients& coefficients) {
   AllReduceModel model;

@@ -32,6 +32,24 @@ TEST(AllReduce, RingFormulaByHand) {
   EXPECT_NE(model.basis.find("measured"), std::string::npos);
 }
 
+TEST(AllReduce, OtherCollectivesByHand) {
+  // 8 ranks, half of alpha: 40 us. 7/8 of 240 MB at 240 GB/s are 875 us, all of it 1000 us.
+  const AllReduceModel model = all_reduce_model(linked("NVLink 3", 600e9), {8, 1}, fitted());
+  const Bytes bytes(240'000'000);
+  const auto us = [&](CollectiveKind kind) {
+    return model.time_of({kind, 8}, bytes).count() / 1e3;
+  };
+  EXPECT_NEAR(us(CollectiveKind::kAllGather), 915, 1e-6);
+  EXPECT_NEAR(us(CollectiveKind::kReduceScatter), 915, 1e-6);
+  EXPECT_NEAR(us(CollectiveKind::kAllGather) + us(CollectiveKind::kReduceScatter),
+              model.time_of(bytes).count() / 1e3, 1e-6);
+  EXPECT_NEAR(us(CollectiveKind::kBroadcast), 1040, 1e-6);
+  EXPECT_NEAR(us(CollectiveKind::kReduce), 1040, 1e-6);
+  EXPECT_NEAR(us(CollectiveKind::kScatter), 915, 1e-6);
+  EXPECT_NEAR(us(CollectiveKind::kGather), 915, 1e-6);
+  EXPECT_EQ(model.time_of({CollectiveKind::kAllGather, 1}, bytes).count(), 0);
+}
+
 TEST(AllReduce, CountsBetweenFitsAreInterpolated) {
   const AllReduceModel model = all_reduce_model(linked("NVLink 3", 600e9), {4, 1}, fitted());
   EXPECT_DOUBLE_EQ(model.alpha_seconds, 60e-6);  // 4 is half-way from 2 to 8 in powers of two

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <unordered_map>
 
 #include "timing/launch_queue.h"
 
@@ -24,6 +25,7 @@ class Replay {
     const double starved_before = queue_.starved(Stream::kCompute);
     batch_ready_ = next_batch_ready_;
     last_source_ = Kernel::kSynthesized;
+    copied_out_ = copied_out_before_ = queue_.end_of(Stream::kCompute);
     for (const Instruction& in : program_.iteration) {
       if (in.when == When::kFirst && !first) continue;
       if (in.when == When::kLater && first) continue;
@@ -60,10 +62,12 @@ class Replay {
       case InstructionKind::kBucketReady:
         if (in.value < program_.buckets.size()) reduce(program_.buckets[in.value]);
         break;
+      case InstructionKind::kAwaitCommunication:
+        await_operator(in.value);
+        break;
       case InstructionKind::kAllocate:
       case InstructionKind::kFree:
       case InstructionKind::kEmptyCache:
-      case InstructionKind::kAwaitCommunication:
       case InstructionKind::kFreePrevious:
         break;  // the allocator's own time is part of a dispatch
     }
@@ -84,11 +88,13 @@ class Replay {
   void launch(const Kernel& kernel, double time) {
     dispatch(kernel);
     if (kernel.kernel_class == KernelClass::kHostToDevice) return copy_in(kernel, time);
-    const auto phase = static_cast<std::size_t>(kernel.phase);
+    if (kernel.stream == Stream::kCommunication) return communicate(kernel, time);
     if (kernel.stream != Stream::kCompute) {
       queue_.launch(kernel.stream, time);
       return;
     }
+    const auto phase = static_cast<std::size_t>(kernel.phase);
+    last_phase_ = kernel.phase;
     if (kernel.phase != StepPhase::kBackward) await_collectives();
     double not_before = batch_ready_;
     if (batch_ready_ > 0) {
@@ -96,11 +102,18 @@ class Replay {
       batch_ready_ = 0;
     }
     not_before = std::max(not_before, barrier_);
+    const bool collective = kernel.kernel_class == KernelClass::kCollective;
     const double start = std::max({queue_.end_of(Stream::kCompute), queue_.host(), not_before});
-    if (start < queue_.end_of(Stream::kCommunication)) time *= 1 + settings_.contention;
+    if (!collective && start < queue_.end_of(Stream::kCommunication))
+      time *= 1 + settings_.contention;
     const double end = queue_.launch(Stream::kCompute, time, not_before);
-    now_.device += time;
-    now_.phase_device[phase] += time;
+    if (collective) {  // nothing hides what the compute stream executes itself
+      now_.communication += time;
+      now_.exposed_communication += time;
+    } else {
+      now_.device += time;
+      now_.phase_device[phase] += time;
+    }
     now_.phase_elapsed[phase] += end - end_;
     end_ = end;
   }
@@ -121,12 +134,53 @@ class Replay {
     }
   }
 
+  /// FSDP's collectives and the copies into them, in order. A reduction waits for the gradients; a
+  /// gather for the optimizer, and in the forward for the copy out of the buffer before the last,
+  /// in the backward for that out of the last (_fsdp_param_group.py, wait_for_unshard).
+  void communicate(const Kernel& kernel, double time) {
+    const auto* shape = std::get_if<CollectiveShape>(&kernel.shape);
+    const bool reduction = shape != nullptr && shape->kind == CollectiveKind::kReduceScatter;
+    const double computed = queue_.end_of(Stream::kCompute);
+    const bool backward = kernel.phase == StepPhase::kBackward;
+    if (!backward && last_phase_ >= StepPhase::kBackward) {
+      copied_out_ = copied_out_before_ = computed;
+      last_phase_ = kernel.phase;
+    }
+    const double not_before = reduction ? computed : backward ? copied_out_ : copied_out_before_;
+    const double end = queue_.launch(Stream::kCommunication, time, not_before);
+    ended_[kernel.source] = {end, !reduction};
+    if (shape != nullptr) now_.communication += time;
+    if (!reduction) return;
+    pending_ = true;
+    pending_end_ = end;
+  }
+
+  /// The compute stream waits for one operator on kCommunication; what was gathered is copied out
+  /// next.
+  void await_operator(std::uint32_t source) {
+    const auto it = ended_.find(source);
+    if (it == ended_.end()) return;
+    wait_for(it->second.end, last_phase_);
+    if (!it->second.gathered) return;
+    copied_out_before_ = copied_out_;
+    copied_out_ = std::max(queue_.end_of(Stream::kCompute), barrier_);
+  }
+
+  /// Compute starts nothing before `end`.
+  void wait_for(double end, StepPhase phase) {
+    const double waited = std::max(barrier_, queue_.end_of(Stream::kCompute));
+    now_.exposed_communication += std::max(0.0, end - waited);
+    now_.phase_elapsed[static_cast<std::size_t>(phase)] += std::max(0.0, end - end_);
+    barrier_ = std::max(barrier_, end);
+    end_ = std::max(end_, end);
+  }
+
   /// start_k = max(ready_k, end_{k-1}): buckets are reduced in order on a stream of their own.
   void reduce(const GradientBucket& bucket) {
     const double time = settings_.all_reduce.time_of(bucket.bytes).count();
     if (time <= 0) return;
     work(settings_.host.launch_us);
-    queue_.launch(Stream::kCommunication, time, queue_.end_of(Stream::kCompute));
+    pending_end_ = queue_.launch(Stream::kCommunication, time, queue_.end_of(Stream::kCompute));
     now_.communication += time;
     pending_ = true;
   }
@@ -135,12 +189,7 @@ class Replay {
   void await_collectives() {
     if (!pending_) return;
     pending_ = false;
-    barrier_ = queue_.end_of(Stream::kCommunication);
-    const double exposed = std::max(0.0, barrier_ - queue_.end_of(Stream::kCompute));
-    now_.exposed_communication += exposed;
-    now_.phase_elapsed[static_cast<std::size_t>(StepPhase::kBackward)] +=
-        std::max(0.0, barrier_ - end_);
-    end_ = std::max(end_, barrier_);
+    wait_for(pending_end_, StepPhase::kBackward);
   }
 
   const Program& program_;
@@ -152,7 +201,15 @@ class Replay {
   double barrier_ = 0;      ///< compute may not start before: collectives
   double batch_ready_ = 0;  ///< the prefetched batch of this iteration; 0: nothing to wait for
   double next_batch_ready_ = 0;
-  bool pending_ = false;
+  bool pending_ = false;  ///< reductions that the optimizer waits for, the last of which ends at
+  double pending_end_ = 0;
+  struct Ended {
+    double end;
+    bool gathered;
+  };
+  std::unordered_map<std::uint32_t, Ended> ended_;  ///< on kCommunication, by Kernel::source
+  double copied_out_ = 0, copied_out_before_ = 0;   ///< when the last two copies-out may start
+  StepPhase last_phase_ = StepPhase::kLoad;         ///< of the compute stream
   std::uint32_t last_source_ = Kernel::kSynthesized;
 };
 

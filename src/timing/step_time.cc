@@ -36,6 +36,16 @@ void count_oddities(const Program& program, const std::vector<KernelCost>& costs
   }
 }
 
+/// Collectives that are kernels of the program take their time from the link, not from the device.
+void cost_collectives(const Program& program, const AllReduceModel& all_reduce,
+                      std::vector<KernelCost>& costs) {
+  for (std::size_t k = 0; k < program.kernels.size(); ++k) {
+    const Kernel& kernel = program.kernels[k];
+    if (const auto* shape = std::get_if<CollectiveShape>(&kernel.shape))
+      costs[k].time = all_reduce.time_of(*shape, std::max(kernel.read, kernel.written));
+  }
+}
+
 /// All ranks wait for the slowest before the optimizer step.
 void add_straggling(double share, StepTime& out) {
   if (out.communication.count() <= 0) return;
@@ -75,12 +85,14 @@ StepTime predict_step(const Program& program, const Machine& machine,
   costs.reserve(program.kernels.size());
   for (const Kernel& kernel : program.kernels) costs.push_back(model.cost_of(kernel));
 
+  const AllReduceModel all_reduce =
+      all_reduce_model(machine, layout_of(machine, options), coefficients.collective);
+  cost_collectives(program, all_reduce, costs);
+
   StepTime out;
   out.kernel_times.reserve(costs.size());
   for (const KernelCost& cost : costs) out.kernel_times.push_back(cost.time);
 
-  const AllReduceModel all_reduce =
-      all_reduce_model(machine, layout_of(machine, options), coefficients.collective);
   const double speed = machine.host.relative_core_speed;
   const ReplaySettings settings{.host = coefficients.host,
                                 .core_speed = std::isfinite(speed) && speed > 0 ? speed : 1,
