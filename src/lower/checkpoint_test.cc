@@ -5,6 +5,7 @@
 
 #include "lower/module_runs.h"
 #include "lower/rewrite_testing.h"
+#include "lower/step_plan.h"
 
 namespace stoker {
 namespace {
@@ -74,6 +75,36 @@ TEST(Checkpointing, IsWhatPyTorchDoes) {
         EXPECT_EQ(live.at_backward, truth.at_backward) << c.model << precision;
         EXPECT_LT(live.peak, live_bytes(plain, batch).peak);
       }
+    }
+  }
+}
+
+/// What a backend of attention saves lives from the second run to the backward.
+TEST(Checkpointing, PairsTheBackwardOfAttentionWithTheSecondRun) {
+  const Step plain = rewrite_case("transformer.fp32.plain");
+  for (const Step& step : {with_checkpointing(plain, {"blocks.*", "shared"}).value(),
+                           rewrite_case("transformer.fp32.checkpointed")}) {
+    const StepPlan plan = plan_step(step);
+    int paired = 0;
+    bool backward = false;
+    for (const Event& event : step.events) {
+      backward |= event.kind == EventKind::kPhase && Phase(event.value) == Phase::kBackward;
+      if (event.kind != EventKind::kOperator) continue;
+      if (plan.attention_backward[event.value] == StepPlan::kNone) continue;
+      EXPECT_TRUE(backward);
+      ++paired;
+    }
+    EXPECT_EQ(paired, 5);
+  }
+}
+
+TEST(Checkpointing, EveryAttentionOfTheZooHasItsForward) {
+  for (const auto& file : zoo_files()) {
+    const Step step = read_step_file(file).value();
+    const StepPlan plan = plan_step(step);
+    for (std::uint32_t o = 0; o < step.operators.size(); ++o) {
+      const bool backward = step.operator_name(step.operators[o]) == "stoker::attention_backward";
+      EXPECT_EQ(plan.attention_forward[o] != StepPlan::kNone, backward) << file;
     }
   }
 }

@@ -55,21 +55,31 @@ void assign_modules(const Step& step, StepPlan& plan) {
   }
 }
 
-/// Each attention backward belongs to the nearest earlier forward with its link: under
-/// checkpointing the recomputed one, and the first run then keeps nothing.
+/// The storage of an attention's output; its backward reads it. kNone without one.
+std::uint32_t attention_output(const Operator& op, bool backward) {
+  constexpr std::size_t kOut = 4;  // after grad_out, q, k, v (docs/step-format.md)
+  const std::vector<TensorRef>& tensors = backward ? op.inputs : op.outputs;
+  const std::size_t at = backward ? kOut : 0;
+  return at < tensors.size() ? static_cast<std::uint32_t>(index(tensors[at].storage))
+                             : StepPlan::kNone;
+}
+
+/// Each attention backward belongs to the forward whose output it reads. Where the forward runs
+/// twice, as under checkpointing, that is the second, and the first keeps nothing; the link would
+/// name the first in a model that checkpoints by itself.
 void pair_attention(const Step& step, StepPlan& plan) {
-  std::unordered_map<std::uint32_t, std::uint32_t> latest;
+  std::unordered_map<std::uint32_t, std::uint32_t> by_output;
   for (const Event& event : step.events) {
     if (event.kind != EventKind::kOperator) continue;
     const Operator& op = step.operators[event.value];
     const std::string_view name = step.operator_name(op);
     if (name == "stoker::attention") {
-      latest[op.link] = event.value;
+      by_output[attention_output(op, false)] = event.value;
     } else if (name == "stoker::attention_backward") {
-      if (const auto it = latest.find(op.link); it != latest.end()) {
+      if (const auto it = by_output.find(attention_output(op, true)); it != by_output.end()) {
         plan.attention_backward[it->second] = event.value;
         plan.attention_forward[event.value] = it->second;
-        latest.erase(it);
+        by_output.erase(it);
       }
     }
   }
