@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import copy
+
 import torch
 
 from . import precision as precisions
@@ -14,6 +17,24 @@ def is_compiled(module: torch.nn.Module) -> bool:
         if type(part).__name__ == "OptimizedModule" or getattr(part, "_compiled_call_impl", None) is not None:
             return True
     return False
+
+
+@contextlib.contextmanager
+def restored(module: torch.nn.Module, optimizer=None):
+    """Afterwards the module and the optimizer's groups are what they were: their tensors, and caches that a step filled."""
+    holders = [part.__dict__ for part in module.modules()]
+    holders += getattr(optimizer, "param_groups", [])
+    containers = [v for holder in holders for v in holder.values() if type(v).__name__ in _CONTAINERS]
+    saved = [(holder, copy.copy(holder)) for holder in holders + containers]
+    try:
+        yield
+    finally:
+        for holder, before in saved:
+            holder.clear()
+            holder.extend(before) if isinstance(holder, list) else holder.update(before)
+
+
+_CONTAINERS = ("dict", "OrderedDict", "defaultdict", "list", "set")
 
 
 class Mover:

@@ -32,9 +32,10 @@ class RawStep:
 
 
 def run(built, mode: str, precision: str, device_type: str) -> RawStep:
-    """Runs one step of `built` (a specs.Built, used up by this) and returns its record."""
+    """Runs one step of `built` (a specs.Built, left as it was) and returns its record."""
     fake_mode = FakeTensorMode(allow_non_fake_inputs=True, allow_fallback_kernels=False)
-    with quiet_collector(), torch.autograd.set_multithreading_enabled(False), fake_mode:
+    left_alone = fake_model.restored(built.module, built.optimizer)
+    with quiet_collector(), torch.autograd.set_multithreading_enabled(False), left_alone, fake_mode:
         return _Step(built, mode, precision, device_type).run()
 
 
@@ -44,7 +45,7 @@ def _check_loss(loss) -> None:
         raise CaptureError(f"the loss is {shape} and has to be one number: reduce it with .mean() or .sum()")
     if not loss.requires_grad:
         raise CaptureError("the loss needs no gradient of any parameter, so there is no training step: "
-                           "capture with --mode inference, or set requires_grad")
+                           "capture with --mode inference, or set requires_grad of parameters or inputs")
 
 
 class _Step:
@@ -81,8 +82,12 @@ class _Step:
                 self.raw.buffers.append((name, (*self.recorder.describe(buffer), storage)))
 
     def _inputs(self, mover):
-        args, kwargs = pytree.tree_map(lambda v: mover.fake(v) if isinstance(v, torch.Tensor) else v,
-                                       (self.built.args, self.built.kwargs))
+        def fake(value):
+            if not isinstance(value, torch.Tensor):
+                return value
+            return mover.fake(value).requires_grad_(value.requires_grad and self.mode == "train")
+
+        args, kwargs = pytree.tree_map(fake, (self.built.args, self.built.kwargs))
         names = [n for n in inspect.signature(self.model.forward).parameters]
         for position, value in enumerate(args):
             self._describe_input(names[position] if position < len(names) else f"input{position}", value)
@@ -144,10 +149,12 @@ class _Step:
             if parameter.grad is not None:
                 row[3] = recorder.storage_id(parameter.grad)
         gradients = {row[3] for row in self.raw.parameters if row[3] is not None}
+        of_inputs = {recorder.storage_id(t.grad) for t in pytree.tree_leaves((args, kwargs))
+                     if isinstance(t, torch.Tensor) and t.grad is not None}
         recorder.released = []
         results.clear()
         gc.collect()
-        outputs = set(recorder.released)
+        outputs = set(recorder.released) | of_inputs  # both go when the next step brings others
         freed = {event[1] for event in recorder.events if event[0] == "f"}
         for number, kind in enumerate(recorder.kinds):
             if kind == "transient" and number not in freed:

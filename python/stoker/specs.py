@@ -126,7 +126,8 @@ class Source:
         """Every tensor whose first dimension is the example's batch, with another batch."""
         def one(leaf):
             if isinstance(leaf, torch.Tensor) and leaf.dim() and leaf.shape[0] == self._example_batch:
-                return torch.empty((batch, *leaf.shape[1:]), dtype=leaf.dtype, device="meta")
+                return torch.empty((batch, *leaf.shape[1:]), dtype=leaf.dtype, device="meta",
+                                   requires_grad=leaf.requires_grad)
             return leaf
 
         return pytree.tree_map(one, tree)
