@@ -53,6 +53,7 @@ Result<Job> job_for(const CsvRow& row) {
   const auto kind = parse_optimizer(std::string(row["optimizer"]));
   if (!kind) return tl::unexpected(kind.error());
   job.optimizer.kind = *kind;
+  job.optimizer.loop = default_loop(*kind);
   job.optimizer.momentum = 0;
   job.optimizer.weight_decay = *kind == OptimizerKind::kAdamW ? 1e-2 : 0;
   job.batch = static_cast<std::int64_t>(number(row, "batch_size"));
