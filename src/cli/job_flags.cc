@@ -3,17 +3,13 @@
 #include <charconv>
 
 #include "base/text.h"
+#include "lower/optimizer_recipes.h"
 
 namespace stoker::cli {
 namespace {
 
 Status refuse(std::string message, const char* flag) {
   return fail(ErrorCode::kUsage, std::move(message), flag);
-}
-
-bool has_fused(OptimizerKind kind) {
-  return kind == OptimizerKind::kSgd || kind == OptimizerKind::kAdam ||
-         kind == OptimizerKind::kAdamW || kind == OptimizerKind::kAdagrad;
 }
 
 Status fill_optimizer(const JobOptions& o, const Step& step, OptimizerSettings& settings) {

@@ -7,6 +7,7 @@
 #include "forecast/settings.h"
 #include "lower/checkpoint.h"
 #include "lower/lower.h"
+#include "lower/optimizer_recipes.h"
 
 namespace stoker {
 namespace {
@@ -103,10 +104,7 @@ class Search {
 
   void optimizer() {
     const OptimizerSettings& settings = scenario_.job.optimizer;
-    const bool fusible =
-        settings.kind == OptimizerKind::kSgd || settings.kind == OptimizerKind::kAdam ||
-        settings.kind == OptimizerKind::kAdamW || settings.kind == OptimizerKind::kAdagrad;
-    if (fusible && settings.loop != OptimizerLoop::kFused) {
+    if (has_fused(settings.kind) && settings.loop != OptimizerLoop::kFused) {
       try_one({"the fused optimizer, which needs no temporaries", "--optimizer-loop fused",
                [](Scenario& s) { s.job.optimizer.loop = OptimizerLoop::kFused; }});
     }

@@ -1,7 +1,5 @@
 #include "forecast/settings.h"
 
-#include <algorithm>
-
 namespace stoker {
 
 void set_precision(Scenario& s, const Step& step, Precision precision) {

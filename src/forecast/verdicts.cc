@@ -4,6 +4,9 @@
 #include <cmath>
 
 #include "base/text.h"
+#include "forecast/settings.h"
+#include "lower/lower.h"
+#include "lower/optimizer_recipes.h"
 
 namespace stoker {
 namespace {
@@ -15,6 +18,18 @@ constexpr double kShareOfHostMemory = 0.9;
 bool within(Bytes need, Bytes have, double share) {
   return have.count() <= 0 ||
          static_cast<double>(need.count()) <= share * static_cast<double>(have.count());
+}
+
+/// Whether it is the optimizer's temporaries that do not fit.
+bool fits_fused(const Scenario& s, std::int64_t batch) {
+  if (s.job.optimizer.loop == OptimizerLoop::kFused || !has_fused(s.job.optimizer.kind) ||
+      s.step->mode != "train")
+    return false;
+  Scenario fused = s;
+  set_batch(fused, batch);
+  fused.job.optimizer.loop = OptimizerLoop::kFused;
+  const auto program = lower(*fused.step, fused.job, fused.machine);
+  return program && judge_memory(*program, fused.machine, fused.allocator).fits;
 }
 
 }  // namespace
@@ -45,10 +60,7 @@ std::string gpu_shortage(const Scenario& s, const BatchLimits& limits) {
   for (std::size_t i = 1; i < s.step->dimensions.size(); ++i) {
     text += (i == 1 ? ", or a smaller " : " or ") + s.step->dimensions[i].name;
   }
-  if (s.job.optimizer.loop == OptimizerLoop::kForeach &&
-      s.job.optimizer.kind != OptimizerKind::kSgd && s.step->mode == "train") {
-    text += ", or --optimizer-loop fused, which needs no temporaries";
-  }
+  if (fits_fused(s, smallest)) text += ", or --optimizer-loop fused, with which it fits";
   return text;
 }
 

@@ -15,17 +15,36 @@ using namespace layout;
 
 constexpr std::size_t kRows = 14;
 
-/// "layer1.0.conv1" -> "layer1": the parts that a person thinks in.
-std::string top_module(const std::string& name) {
-  const auto first = name.find('.');
-  if (first == std::string::npos) return name.empty() ? "(model)" : name;
-  const auto second = name.find('.', first + 1);
-  return name.substr(0, second);
+/// The first parts of a module's name: "layer1.0.conv1" -> "layer1.0", the parts that a person
+/// thinks in.
+std::string shortened(const Step& step, ModuleId id, int parts) {
+  if (index(id) >= step.module_names.size()) return "(other)";
+  const std::string& name = step.module_names[index(id)];
+  std::size_t end = std::string::npos;
+  for (std::size_t from = 0; parts > 0; --parts, from = end + 1) {
+    end = name.find('.', from);
+    if (end == std::string::npos) break;
+  }
+  return name.empty() ? "(model)" : name.substr(0, end);
 }
 
-std::string top_module(const Step& step, ModuleId id) {
-  return index(id) < step.module_names.size() ? top_module(step.module_names[index(id)])
-                                              : "(other)";
+/// How many parts of a name to show: one more while a single group holds most of the bytes.
+int telling_parts(const Step& step, const std::vector<ModuleBytes>& modules) {
+  constexpr double kMost = 0.6;
+  constexpr int kFewest = 2, kLongest = 4;
+  for (int parts = kFewest; parts < kLongest; ++parts) {
+    std::map<std::string, double> groups;
+    double total = 0;
+    for (const ModuleBytes& m : modules) {
+      groups[shortened(step, m.module, parts)] += static_cast<double>(m.bytes.count());
+      total += static_cast<double>(m.bytes.count());
+    }
+    const auto most =
+        std::max_element(groups.begin(), groups.end(),
+                         [](const auto& a, const auto& b) { return a.second < b.second; });
+    if (groups.empty() || most->second <= kMost * total) return parts;
+  }
+  return kLongest;
 }
 
 template <class Value>
@@ -84,8 +103,9 @@ std::string parts_table(const Forecast& f) {
 
 std::string activations_table(const Forecast& f, const Step& step) {
   std::map<std::string, std::int64_t> by_module;
+  const int parts = telling_parts(step, f.memory.outcome.live.activations);
   for (const ModuleBytes& m : f.memory.outcome.live.activations)
-    by_module[top_module(step, m.module)] += m.bytes.count();
+    by_module[shortened(step, m.module, parts)] += m.bytes.count();
   if (by_module.empty()) return {};
   std::vector<std::vector<std::string>> rows;
   for (const auto& [name, bytes] : largest(by_module, kRows))
@@ -98,8 +118,8 @@ std::string changes(const MemoryAdvice& advice, const MemoryForecast& m) {
   std::vector<std::vector<std::string>> rows{
       {"what", "flags", "device", "saves", "time", m.fits ? "" : "fits"}};
   for (const Remedy& r : remedies.list) {
-    rows.push_back({r.what + (r.estimate ? " (estimate)" : ""), r.flags, human_bytes(r.device_peak),
-                    r.saving.count() > 0 ? human_bytes(r.saving) : "-",
+    rows.push_back({r.what + (r.estimate ? " (estimate)" : ""), r.flags.empty() ? "-" : r.flags,
+                    human_bytes(r.device_peak), r.saving.count() > 0 ? human_bytes(r.saving) : "-",
                     r.time_change ? fmt::format("{:+.0f} %", 100 * *r.time_change) : "-",
                     m.fits               ? ""
                     : r.only_by_flushing ? "by flushing"
@@ -153,10 +173,11 @@ std::string explain_text(const Prediction& prediction, const ReportContext& cont
   std::map<std::string, double> time_by_module;
   std::map<std::string, double> bytes_by_module;
   const Step& step = *context.step;
+  const int parts = telling_parts(step, f.memory.outcome.live.by_module);
   for (const auto& [module, time] : f.module_time)
-    time_by_module[top_module(step, module)] += milliseconds(time);
+    time_by_module[shortened(step, module, parts)] += milliseconds(time);
   for (const ModuleBytes& m : f.memory.outcome.live.by_module) {
-    bytes_by_module[top_module(step, m.module)] += static_cast<double>(m.bytes.count());
+    bytes_by_module[shortened(step, m.module, parts)] += static_cast<double>(m.bytes.count());
   }
   text += "\nTime and memory at the peak by module\n";
   rows = {{"module", "ms", "share", "memory"}};
