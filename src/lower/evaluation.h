@@ -4,11 +4,14 @@
 
 namespace stoker {
 
-/// The forward and the loss of a training step alone, as a validation pass runs them: under
-/// torch.no_grad() a tensor dies at its last use in the forward; with gradients everything that the
-/// backward would need lives until the outputs die. Storage ids stay those of `step`, so that
-/// parameters and buffers are shared with it. Approximation: dropout and batch statistics are taken
-/// as in training.
+/// The forward and the loss of a training step alone, as a validation pass runs them. Under
+/// torch.no_grad() a tensor dies with its last use (ForwardLifetimes). With gradients everything
+/// that the backward would need becomes an output, since it hangs on the loss and dies when the next
+/// pass's loss takes that name: two passes' graphs overlap. Storage ids stay those of `step`, so
+/// that parameters and buffers are shared with it.
+///
+/// Approximations: dropout and batch statistics are taken as in training; what an attention backend
+/// saves beside its output (a log-sum-exp) is not kept without a backward.
 [[nodiscard]] Step evaluation_step(const Step& step, bool no_grad);
 
 }  // namespace stoker
