@@ -1,6 +1,7 @@
 #include "lower/gradient_steps.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "lower/optimizer_recipes.h"
 
@@ -59,6 +60,9 @@ BufferId emit_scale_loss(Emitter& emit) {
 }
 
 BufferId emit_unscale(Emitter& emit, const ParameterList& parameters) {
+  ParameterList updated;
+  std::copy_if(parameters.begin(), parameters.end(), std::back_inserter(updated),
+               [](const TrainedParameter& p) { return p.group >= 0; });
   emit.enter(StepPhase::kOptimizer);
   const BufferId as_double = temporary(emit, kDoubleScalar);
   launch_small(emit);
@@ -74,7 +78,7 @@ BufferId emit_unscale(Emitter& emit, const ParameterList& parameters) {
   launch_small(emit);
   const BufferId inverse_copy = temporary(emit, kScalar);
   launch_small(emit);
-  for (const ParameterList& list : by_dtype(parameters)) StepWriter(emit).run(list, {1, 1});
+  for (const ParameterList& list : by_dtype(updated)) StepWriter(emit).run(list, {1, 1});
   emit.free(inverse_copy);
   emit.free(found_here);
   emit.free(inverse);

@@ -19,8 +19,7 @@ OptimizerSettings settings_of(const OptimizerSettings& settings,
   OptimizerSettings own = settings;
   if (groups.empty()) return own;
   const std::size_t last = groups.size() - 1;
-  own.weight_decay =
-      groups[std::min(static_cast<std::size_t>(std::max(group, 0)), last)].weight_decay;
+  own.weight_decay = groups[std::min(static_cast<std::size_t>(group), last)].weight_decay;
   return own;
 }
 
@@ -100,7 +99,9 @@ void emit_optimizer_step(Emitter& emit, const OptimizerSettings& settings,
         "PyTorch has no fused " + std::string(name_of(settings.kind)) + ": stepped as foreach");
   }
   std::map<std::int32_t, ParameterList> by_group;
-  for (const TrainedParameter& p : parameters) by_group[p.group].push_back(p);
+  for (const TrainedParameter& p : parameters) {
+    if (p.group >= 0) by_group[p.group].push_back(p);
+  }
   for (const auto& [number, members] : by_group) {
     step_group(emit, settings_of(settings, groups, number), members);
   }

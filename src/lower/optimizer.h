@@ -14,7 +14,9 @@ struct TrainedParameter {
   Bytes bytes;
   DType dtype = DType::kF32;
   ModuleId module{};
-  std::int32_t group = 0;  ///< parameter group, index into the groups of emit_optimizer_step
+  /// Parameter group, index into the groups of emit_optimizer_step; -1: the optimizer was not given
+  /// it, so it is neither unscaled nor stepped.
+  std::int32_t group = 0;
   /// Sizes of the last two dimensions, which Adafactor factors over; 0: fewer than two dimensions.
   std::int64_t rows = 0, columns = 0;
 };
@@ -33,6 +35,10 @@ struct GroupSettings {
 /// where the capture returned no optimizer.
 [[nodiscard]] std::vector<GroupSettings> optimizer_groups(const Step& step,
                                                           const OptimizerSettings& settings);
+
+/// Whether PyTorch has a fused CUDA kernel for it; a job that asks for one that is not there is
+/// stepped as foreach.
+[[nodiscard]] bool has_fused(OptimizerKind kind);
 
 /// Emits `optimizer.step()`: state at its first call, temporaries, kernels, group after group.
 /// `parameters` in the order of the model; a group beyond `groups` takes the last one's settings.

@@ -71,7 +71,4 @@ void step_fused(StepWriter& step, const OptimizerSettings& o, const ParameterLis
 void adafactor_foreach(StepWriter& step, const OptimizerSettings& o, const ParameterList& group);
 void adafactor_for_loop(StepWriter& step, const OptimizerSettings& o, const ParameterList& group);
 
-/// Whether PyTorch has a fused CUDA kernel for it.
-[[nodiscard]] bool has_fused(OptimizerKind kind);
-
 }  // namespace stoker

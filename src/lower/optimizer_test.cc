@@ -228,6 +228,28 @@ TEST(Optimizer, FusedIsOneKernelADtypeAndFallsBackWhereThereIsNone) {
   EXPECT_EQ(launches(foreach), launches(asked));
 }
 
+TEST(Optimizer, WhatTheOptimizerWasNotGivenIsLeftAlone) {
+  constexpr std::int32_t kNotGiven = -1;
+  const std::vector<TrainedParameter> one{{kMiB, DType::kF32, ModuleId{}}};
+  std::vector<TrainedParameter> two = one;
+  two.push_back({2 * kMiB, DType::kF32, ModuleId{}, kNotGiven});
+  std::vector<Bytes> moved, state;
+  for (const auto& parameters : {one, two}) {
+    Program program;
+    Emitter emit(program);
+    emit_scale_update(emit, emit_unscale(emit, parameters));
+    emit_optimizer_step(emit, {OptimizerKind::kAdamW, OptimizerLoop::kForeach, 0}, parameters);
+    for (std::vector<Bytes>* sums : {&moved, &state}) sums->emplace_back();
+    for (const Kernel& kernel : program.kernels) moved.back() += kernel.read + kernel.written;
+    for (const Buffer& b : program.buffers) {
+      if (b.role == BufferRole::kOptimizerState) state.back() += b.bytes;
+    }
+  }
+  EXPECT_EQ(state[0], 2 * kMiB);
+  EXPECT_EQ(state[1], state[0]);
+  EXPECT_EQ(moved[1], moved[0]);
+}
+
 TEST(Optimizer, AdafactorWaitsForTheDeviceTwiceAParameter) {
   for (const OptimizerLoop loop : {OptimizerLoop::kForeach, OptimizerLoop::kForLoop}) {
     Program program;
