@@ -120,6 +120,12 @@ class Checkpointing {
       if (c.trigger == kNowhere) c.trigger = begin_of_operator(step_, first);
       c.end = std::max(c.end, last);
     }
+    // A model that checkpoints by itself, or a layer that saves its input alone, has nothing to make
+    // again.
+    const bool needed = std::any_of(c.saved.begin(), c.saved.end(), [&](std::uint32_t s) {
+      return made_in(c, s) || lifetimes_.cached_cast(s);
+    });
+    if (!needed) c.trigger = kNowhere;
     c.stop = early_stop(c);
   }
 

@@ -142,6 +142,15 @@ TEST(Checkpointing, CheckpointsNestedModulesOnceAtTheOuterOne) {
   EXPECT_EQ(both.events.size(), outer.events.size());
 }
 
+TEST(Checkpointing, LeavesAModelAloneThatCheckpointsByItself) {
+  for (const std::string precision : {"fp32", "amp-bf16"}) {
+    const Step own = rewrite_case("transformer." + precision + ".checkpointed");
+    const auto again = with_checkpointing(own, {"blocks"}).value();
+    EXPECT_EQ(operator_counts(again), operator_counts(own)) << precision;
+    EXPECT_EQ(live_bytes(again, 8).peak, live_bytes(own, 8).peak) << precision;
+  }
+}
+
 TEST(Checkpointing, RefusesModulesThatAreNotThere) {
   const Step plain = rewrite_case("transformer.fp32.plain");
   const auto typo = with_checkpointing(plain, {"shraed"});
