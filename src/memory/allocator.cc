@@ -35,6 +35,7 @@ constexpr std::int64_t round_up(std::int64_t value, std::int64_t step) {
 CachingAllocator::CachingAllocator(const AllocatorConfig& config, const DeviceMemory& device)
     : config_(config),
       capacity_(device.capacity ? device.capacity->count() : kUnlimited),
+      served_(capacity_),
       total_(device.total ? device.total->count() : capacity_),
       next_address_(kFirstAddress),
       heaps_(2 * kProgramStreams) {
@@ -45,38 +46,24 @@ CachingAllocator::CachingAllocator(const AllocatorConfig& config, const DeviceMe
   }
 }
 
-CachingAllocator::Request CachingAllocator::request_of(Bytes requested, Lane lane) const {
+tl::expected<BlockId, OutOfMemory> CachingAllocator::allocate(Bytes requested, Lane lane) {
   if (requested.count() <= 0) broken_contract("asked for no bytes");
   Request request{};
   request.heap = static_cast<std::uint16_t>(2 * static_cast<unsigned>(lane));
   if (requested.count() > kLargestRequest) {
     request.segment = requested.count();
-    return request;
+    return tl::unexpected(describe_failure(request, requested));
   }
   const Bytes size = block_size(requested, config_);
   request.size = size.count();
   request.segment = segment_size(size, config_).count();
   if (size > kSmallSize) ++request.heap;
   if (request.heap >= heaps_.size()) broken_contract("a lane that was never added");
-  return request;
-}
-
-tl::expected<BlockId, OutOfMemory> CachingAllocator::allocate(Bytes requested, Lane lane) {
-  const Request request = request_of(requested, lane);
-  if (request.size == 0) return tl::unexpected(describe_failure(request, requested));
   Slot slot = take_cached(request);
   if (slot == kNone) {
     slot = take_new(request);
     if (slot == kNone) return tl::unexpected(describe_failure(request, requested));
   }
-  hand_out(slot, request, requested.count());
-  return BlockId{slot};
-}
-
-tl::expected<BlockId, OutOfMemory> CachingAllocator::allocate_fresh(Bytes requested, Lane lane) {
-  const Request request = request_of(requested, lane);
-  const Slot slot = request.size == 0 ? kNone : device_malloc(request);
-  if (slot == kNone) return tl::unexpected(describe_failure(request, requested));
   hand_out(slot, request, requested.count());
   return BlockId{slot};
 }
@@ -159,26 +146,35 @@ void CachingAllocator::hand_out(Slot slot, const Request& request, std::int64_t 
 }
 
 void CachingAllocator::free(BlockId id) {
-  begin_free(id);
-  finish_free(id);
+  stop_counting(static_cast<Slot>(id));
+  return_to_cache(static_cast<Slot>(id));
 }
 
 void CachingAllocator::begin_free(BlockId id) {
   const auto slot = static_cast<Slot>(id);
-  if (slot >= blocks_.size() || blocks_[slot].state != State::kAllocated) {
-    broken_contract("a block that is not in use was freed");
-  }
-  Block& block = blocks_[slot];
-  --stats_.allocations;
-  stats_.allocated -= Bytes{block.size};
-  block.state = State::kPending;
+  stop_counting(slot);
+  blocks_[slot].state = State::kPending;
+  pending_.push_back(slot);
 }
 
 void CachingAllocator::finish_free(BlockId id) {
-  const auto slot = static_cast<Slot>(id);
-  if (slot >= blocks_.size() || blocks_[slot].state != State::kPending) {
+  const auto found = std::find(pending_.begin(), pending_.end(), static_cast<Slot>(id));
+  if (found == pending_.end()) {
     broken_contract("the free of a block was finished that was not begun");
   }
+  pending_.erase(found);
+  return_to_cache(static_cast<Slot>(id));
+}
+
+void CachingAllocator::stop_counting(Slot slot) {
+  if (slot >= blocks_.size() || blocks_[slot].state != State::kAllocated) {
+    broken_contract("a block that is not in use was freed");
+  }
+  --stats_.allocations;
+  stats_.allocated -= Bytes{blocks_[slot].size};
+}
+
+void CachingAllocator::return_to_cache(Slot slot) {
   Block& block = blocks_[slot];
   stats_.requested -= Bytes{block.requested};
   block.state = State::kFree;

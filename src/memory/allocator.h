@@ -91,9 +91,12 @@ class CachingAllocator {
   /// Returns a block that is in use to its pool.
   void free(BlockId block);
   /// The free of a block that another stream has used (record_stream): it stops counting as
-  /// allocated now and can be had again after `finish_free`, when that stream is done with it.
+  /// allocated now and can be had again after `finish_free`, when that stream is done with it. Before
+  /// the cache is given back all streams are waited for, which finishes every such free.
   void begin_free(BlockId block);
   void finish_free(BlockId block);
+  /// Frees begun and not finished.
+  [[nodiscard]] std::size_t pending_frees() const { return pending_.size(); }
   /// torch.cuda.empty_cache().
   void empty_cache() { release_cached(); }
   void reset_peaks();
@@ -111,15 +114,12 @@ class CachingAllocator {
   void place_next_segment(std::optional<Bytes> address) {
     placed_ = address ? std::optional(address->count()) : std::nullopt;
   }
-  /// As PyTorch goes on once it has given its cache back: a new segment, without another look at
-  /// the blocks that are free by then.
-  [[nodiscard]] tl::expected<BlockId, OutOfMemory> allocate_fresh(Bytes requested, Lane lane);
   /// Gives back the one segment that begins there, if nothing in it is in use: whether it did.
   bool release_segment_at(Bytes address);
   /// Where the expandable range begins that holds the address, if one does.
   [[nodiscard]] std::optional<Bytes> range_of(Bytes address) const;
-  /// From now on as if the device could serve no more than it has; until `restore_device`.
-  void exhaust_device() { served_ = std::exchange(capacity_, stats_.reserved.count()); }
+  /// From now on as if the device could give this process so much; until `restore_device`.
+  void limit_device(Bytes capacity) { capacity_ = capacity.count(); }
   void restore_device() { capacity_ = served_; }
 
   [[nodiscard]] const AllocatorStats& stats() const { return stats_; }
@@ -181,7 +181,6 @@ class CachingAllocator {
     std::uint16_t heap;
   };
 
-  [[nodiscard]] Request request_of(Bytes requested, Lane lane) const;
   [[nodiscard]] Slot take_cached(const Request& request);
   [[nodiscard]] Slot take_new(const Request& request);
   [[nodiscard]] Slot device_malloc(const Request& request);
@@ -206,6 +205,8 @@ class CachingAllocator {
   void drop_slot(Slot slot);
   void insert_after(Slot slot, Slot added);
   void merge(Slot into, Slot neighbour);
+  void stop_counting(Slot slot);
+  void return_to_cache(Slot slot);
   void cache(Slot slot);
   void uncache(Slot slot);
   [[nodiscard]] bool is_split(const Block& b) const {
@@ -228,14 +229,15 @@ class CachingAllocator {
   }
 
   AllocatorConfig config_;
-  std::int64_t capacity_;    ///< "without limit" is a number that nothing reaches
-  std::int64_t served_ = 0;  ///< the capacity while the device is exhausted
+  std::int64_t capacity_;  ///< "without limit" is a number that nothing reaches
+  std::int64_t served_;    ///< the capacity that the device was said to have
   std::int64_t total_;
   std::optional<std::int64_t> allowed_;  ///< by memory_fraction
   std::int64_t next_address_;
   std::optional<std::int64_t> placed_;  ///< the next segment's address, when it was given
   std::vector<Block> blocks_;
   std::vector<Slot> unused_;
+  std::vector<Slot> pending_;
   std::vector<Heap> heaps_;
   std::array<std::int64_t, 2> searches_{};  ///< of the default pool's small and large blocks
   std::vector<Range> ranges_;

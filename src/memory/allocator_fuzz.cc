@@ -82,6 +82,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     } else if (operation % 16 == 14 && !pending.empty()) {
       allocator.finish_free(pending.back().block);
       twin.free(pending.back().address);
+      std::erase(twin.pending, pending.back().address);
       pending.pop_back();
     } else if (operation % 2 == 0 || live.empty()) {
       const std::int64_t bytes = request(input);
@@ -89,6 +90,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       const auto block = allocator.allocate(Bytes{bytes}, Lane{static_cast<std::uint16_t>(stream)});
       const auto expected = twin.allocate(bytes, stream);
       if (block.has_value() != expected.has_value()) report("the twin decided otherwise");
+      if (allocator.pending_frees() == 0) pending.clear();
       if (!block) continue;
       if (allocator.address_of(*block).count() != *expected) report("the twin chose another block");
       live.push_back({*block, *expected});
@@ -97,6 +99,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       if (operation % 16 == 15) {  // another stream still uses it
         allocator.begin_free(live[victim].block);
         pending.push_back(live[victim]);
+        twin.pending.push_back(live[victim].address);
       } else {
         allocator.free(live[victim].block);
         twin.free(live[victim].address);
@@ -104,6 +107,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       live[victim] = live.back();
       live.pop_back();
     }
+    if (allocator.pending_frees() != twin.pending.size()) report("the twin waited otherwise");
+    if (twin.pending.empty()) pending.clear();
     if (allocator.stats().reserved.count() != twin.reserved())
       report("the twin reserved another amount");
     if (const std::string broken = broken_invariant(allocator, capacity); !broken.empty())

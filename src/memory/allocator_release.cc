@@ -24,9 +24,10 @@ void CachingAllocator::release_segment(Slot slot) {
   drop_slot(slot);
 }
 
-/// Gives back every segment that no live block holds, and every whole free page of expandable
-/// ranges.
+/// Waits for the streams that hold up a free, then gives back every segment that no live block
+/// holds, and every whole free page of expandable ranges.
 void CachingAllocator::release_cached() {
+  for (const Slot slot : std::exchange(pending_, {})) return_to_cache(slot);
   for (const std::size_t size_class : {1, 0}) {  // large, then small
     for (std::size_t h = size_class; h < heaps_.size(); h += 2) {
       if (heaps_[h].private_pool != 0) continue;

@@ -300,14 +300,23 @@ TEST(DeferredFree, TheBlockStopsCountingAndComesBackLater) {
   EXPECT_TRUE(allocator.segments()[0].blocks[0].pending);
   (void)*allocator.allocate(20 * kMiB, Stream::kCompute);  // cannot have it yet
   EXPECT_EQ(allocator.stats().segments, 2);
-  allocator.empty_cache();
-  EXPECT_EQ(allocator.stats().segments, 2);
+  EXPECT_EQ(allocator.pending_frees(), 1u);
   allocator.finish_free(block);
   EXPECT_EQ(allocator.stats().requested, 20 * kMiB);
+  EXPECT_EQ(allocator.pending_frees(), 0u);
   (void)*allocator.allocate(20 * kMiB, Stream::kCompute);
   EXPECT_EQ(allocator.stats().segments, 2);
   EXPECT_DEATH(allocator.begin_free(BlockId{99}), "not in use");
   EXPECT_DEATH(allocator.finish_free(block), "not begun");
+}
+
+TEST(DeferredFree, GivingTheCacheBackWaitsForIt) {
+  CachingAllocator allocator({}, {50 * kMiB, {}});
+  allocator.begin_free(*allocator.allocate(40 * kMiB, Stream::kCompute));
+  EXPECT_TRUE(allocator.allocate(30 * kMiB, Stream::kCompute));
+  EXPECT_EQ(allocator.stats().retries, 1);
+  EXPECT_EQ(allocator.pending_frees(), 0u);
+  EXPECT_EQ(allocator.stats().reserved, 30 * kMiB);
 }
 
 TEST(DeferredFree, ANeighbourDoesNotSwallowIt) {
@@ -369,19 +378,15 @@ TEST(DeviceEvents, SegmentsCanBePlacedAndGivenBackByAddress) {
   EXPECT_EQ(allocator.stats().segments, 1);
 }
 
-TEST(DeviceEvents, AnExhaustedDeviceServesNothingNew) {
+TEST(DeviceEvents, TheDeviceCanBeLimitedForAWhile) {
   CachingAllocator allocator({}, {100 * kMiB, {}});
   const BlockId block = *allocator.allocate(20 * kMiB, Stream::kCompute);
-  allocator.exhaust_device();
+  allocator.limit_device(40 * kMiB);
   EXPECT_FALSE(allocator.allocate(30 * kMiB, Stream::kCompute));
   allocator.free(block);
   EXPECT_TRUE(allocator.allocate(20 * kMiB, Stream::kCompute));  // from the cache
   allocator.restore_device();
   EXPECT_TRUE(allocator.allocate(30 * kMiB, Stream::kCompute));
-  allocator.free(*allocator.allocate(30 * kMiB, Stream::kCompute));
-  EXPECT_TRUE(
-      allocator.allocate_fresh(12 * kMiB, lane_of(Stream::kCompute)));  // not the cached one
-  EXPECT_EQ(allocator.stats().segments, 4);
 }
 
 }  // namespace

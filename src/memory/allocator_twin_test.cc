@@ -100,18 +100,31 @@ TEST_P(Twins, AgreeAddressByAddress) {
     std::mt19937_64 random(seed);
     CachingAllocator allocator(scenario.config, {Bytes{capacity}, {}});
     AllocatorTwin twin(scenario.config, capacity);
-    std::vector<Live> live;
+    std::vector<Live> live, pending;
     std::size_t most = 20;  // how full: changes now and then, so that caches fill and empty
     for (int step = 0; step < 4000; ++step) {
       if (step % 200 == 0) most = 1 + random() % 120;
       if (random() % 997 == 0) {
         allocator.empty_cache();
         twin.release_all();
+        pending.clear();
+      }
+      if (!pending.empty() && random() % 4 == 0) {
+        allocator.finish_free(pending.back().block);
+        twin.free(pending.back().address);
+        std::erase(twin.pending, pending.back().address);
+        pending.pop_back();
       }
       if (live.size() > most || (!live.empty() && random() % 5 < 2)) {
         const std::size_t victim = random() % 3 == 0 ? random() % live.size() : live.size() - 1;
-        allocator.free(live[victim].block);
-        twin.free(live[victim].address);
+        if (random() % 8 == 0) {  // another stream still uses it
+          allocator.begin_free(live[victim].block);
+          twin.pending.push_back(live[victim].address);
+          pending.push_back(live[victim]);
+        } else {
+          allocator.free(live[victim].block);
+          twin.free(live[victim].address);
+        }
         live.erase(live.begin() + static_cast<std::ptrdiff_t>(victim));
       } else {
         const std::int64_t bytes = random_size(random, capacity / 6);
@@ -130,6 +143,8 @@ TEST_P(Twins, AgreeAddressByAddress) {
           ASSERT_EQ(block.error().reserved_unallocated.count(), twin.reserved() - twin.allocated());
         }
       }
+      if (allocator.pending_frees() == 0) pending.clear();  // it has waited for all streams
+      ASSERT_EQ(allocator.pending_frees(), twin.pending.size());
       ASSERT_EQ(allocator.stats().allocated.count(), twin.allocated());
       ASSERT_EQ(allocator.stats().reserved.count(), twin.reserved());
       ASSERT_EQ(allocator.stats().retries, twin.retries);
@@ -140,6 +155,10 @@ TEST_P(Twins, AgreeAddressByAddress) {
       }
     }
     retries += twin.retries;
+    for (const Live& one : pending) {
+      allocator.finish_free(one.block);
+      twin.free(one.address);
+    }
     for (const Live& one : live) {
       allocator.free(one.block);
       twin.free(one.address);

@@ -16,10 +16,9 @@ using Kind = DeviceEvent::Kind;
 
 /// How it may have come to what PyTorch asked of the device; the trace does not say.
 enum class Story : std::uint8_t {
-  kPlain,           ///< the request alone was the cause
-  kEmptied,         ///< the whole cache was given back: it failed at first, or empty_cache()
-  kTakenOver,       ///< single segments were given back, by rules that need what is not recorded
-  kLateCompletions  ///< it failed; pending frees were waited for, the cache given back; then again
+  kPlain,     ///< the request alone was the cause
+  kEmptied,   ///< torch.cuda.empty_cache() before it
+  kTakenOver  ///< single segments were given back, by rules that need what is not recorded
 };
 
 /// One attempt under one rule for ties.
@@ -134,62 +133,62 @@ class Attempt {
     const bool releases = std::any_of(waiting_.begin(), waiting_.end(),
                                       [](const DeviceEvent& e) { return gives_back(e.kind); });
     if (held_.empty() && !releases && event.action == TraceAction::kAlloc) {
-      const std::string why = tell(allocator_, Story::kPlain, event);
+      const std::string why = tell(allocator_, Story::kPlain, 0, false, event);
       return why.empty() ? accept() : differ(why);
     }
+    // Of the frees that waited for another stream some were noticed before the request, the others
+    // when the allocator had to wait for all streams: a request that fails looks only at the first.
+    std::vector<std::size_t> noticed{held_.size()};
+    if (releases || event.action == TraceAction::kOutOfMemory) {
+      for (std::size_t n = 0; n < held_.size(); ++n) noticed.push_back(n);
+    }
     std::string first;
-    for (const Story story :
-         {Story::kPlain, Story::kEmptied, Story::kTakenOver, Story::kLateCompletions}) {
-      if (!possible(story, releases, event)) continue;
-      CachingAllocator trial = allocator_;
-      const std::string why = tell(trial, story, event);
-      if (first.empty()) first = why;
-      if (!why.empty()) continue;
-      allocator_ = std::move(trial);
-      if (story == Story::kTakenOver) ++result_.releases_taken_over;
-      return accept();
+    for (const Story story : {Story::kPlain, Story::kEmptied, Story::kTakenOver}) {
+      if (story != Story::kPlain && !releases) break;
+      if (story == Story::kTakenOver && snapshot_.config.garbage_collection_threshold <= 0) break;
+      for (const std::size_t n : noticed) {
+        CachingAllocator trial = allocator_;
+        const std::string why = tell(trial, story, n, story == Story::kPlain, event);
+        if (first.empty()) first = why;
+        if (!why.empty()) continue;
+        allocator_ = std::move(trial);
+        if (story == Story::kTakenOver) ++result_.releases_taken_over;
+        return accept();
+      }
     }
     differ(first);
   }
 
-  [[nodiscard]] bool possible(Story story, bool releases, const TraceEvent& event) const {
-    switch (story) {
-      case Story::kPlain:
-        return knows_capacity_ || !releases;
-      case Story::kEmptied:
-        return releases;
-      case Story::kTakenOver:
-        return releases && (snapshot_.config.max_split_size != kNoSplitLimit ||
-                            snapshot_.config.garbage_collection_threshold > 0);
-      case Story::kLateCompletions:
-        return !held_.empty() && (releases || event.action == TraceAction::kOutOfMemory);
+  /// The least that the device must have had, by what it served for this request.
+  [[nodiscard]] Bytes least_capacity() const {
+    Bytes reserved = allocator_.stats().reserved, most = reserved;
+    for (const DeviceEvent& event : waiting_) {
+      reserved += gives_back(event.kind) ? -event.bytes : event.bytes;
+      most = std::max(most, reserved);
     }
-    return false;
+    return most;
   }
 
   /// Acts the story out and says what differs from the trace; nothing when it is the same. Leaves
-  /// the block in `block_` and what was asked of the device in `done_`.
-  std::string tell(CachingAllocator& allocator, Story story, const TraceEvent& event) {
+  /// the block in `block_` and what was asked of the device in `done_`. `noticed` is how many of the
+  /// held frees are finished before the request; `full` when it found the device full.
+  std::string tell(CachingAllocator& allocator, Story story, std::size_t noticed, bool full,
+                   const TraceEvent& event) {
     place_segment(allocator);
-    if (story == Story::kLateCompletions) {
-      CachingAllocator before = allocator;
-      before.exhaust_device();
-      if (before.allocate(Bytes{event.size}, lane(event)))
-        return "a cached block would have served";
-    }
-    for (const BlockId block : held_) allocator.finish_free(block);
-    if (story == Story::kEmptied || story == Story::kLateCompletions) allocator.empty_cache();
+    for (std::size_t n = 0; n < noticed; ++n) allocator.finish_free(held_[n]);
+    if (story == Story::kEmptied) allocator.empty_cache();
     if (story == Story::kTakenOver && !take_over(allocator)) return "what was given back is in use";
     const bool wants = event.action == TraceAction::kAlloc;
-    if (!wants && !knows_capacity_) allocator.exhaust_device();
-    const auto got = story == Story::kLateCompletions
-                         ? allocator.allocate_fresh(Bytes{event.size}, lane(event))
-                         : allocator.allocate(Bytes{event.size}, lane(event));
-    if (!wants && !knows_capacity_) allocator.restore_device();
+    if (full && !knows_capacity_) allocator.limit_device(least_capacity());
+    const auto got = allocator.allocate(Bytes{event.size}, lane(event));
+    allocator.restore_device();
     done_ = allocator.take_device_events();
     if (!got && !result_.first_failure) result_.first_failure = got.error();
     if (got.has_value() != wants) {
       return wants ? "the simulator is out of memory" : "the simulator could serve the request";
+    }
+    if (allocator.pending_frees() != freeing_.size()) {
+      return "the simulator waited for other streams, PyTorch did not (or the other way round)";
     }
     std::string why = compare_device_events(done_, waiting_, segments_, allocator);
     if (!why.empty() || !wants) return why;
@@ -255,11 +254,13 @@ class Attempt {
     live_.erase(found);
   }
 
-  /// Right after its request the free is done at once. Else it waited for another stream, and
-  /// whether the next request saw the block or not shows only in what that one did.
+  /// Right after its request the free is done at once, unless memory is given back or runs out next:
+  /// then, as later, it may have waited for another stream, and whether the next request saw the
+  /// block shows only in what that one did.
   void complete_free(const TraceEvent& event) {
-    const bool at_once = at_ > 0 && trace_[at_ - 1].action == TraceAction::kFreeRequested &&
-                         trace_[at_ - 1].address == event.address;
+    const bool adjacent = at_ > 0 && trace_[at_ - 1].action == TraceAction::kFreeRequested &&
+                          trace_[at_ - 1].address == event.address;
+    const bool at_once = adjacent && held_.empty() && !may_be_for_a_failure(at_ + 1);
     if (!freeing_.contains(event.address)) {
       settle();  // recording may leave free_requested out
       begin_free(event);
@@ -271,6 +272,13 @@ class Attempt {
     if (at_once) settle();
   }
 
+  [[nodiscard]] bool may_be_for_a_failure(std::size_t next) const {
+    if (next >= trace_.size()) return false;
+    const TraceAction action = trace_[next].action;
+    return action == TraceAction::kFreeCompleted || action == TraceAction::kSegmentFree ||
+           action == TraceAction::kSegmentUnmap || action == TraceAction::kOutOfMemory;
+  }
+
   /// What is still open belongs to no allocation: completed frees, and torch.cuda.empty_cache().
   void settle() {
     for (const BlockId block : held_) allocator_.finish_free(block);
@@ -278,6 +286,7 @@ class Attempt {
     if (waiting_.empty()) return;
     allocator_.empty_cache();
     done_ = allocator_.take_device_events();
+    if (!freeing_.empty()) return differ("memory was given back before all streams were done");
     const std::string why = compare_device_events(done_, waiting_, segments_, allocator_);
     why.empty() ? accept() : differ(why);
   }

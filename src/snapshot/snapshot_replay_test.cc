@@ -95,8 +95,6 @@ TEST_P(RealAllocator, FailsWithTheSameNumbers) {
 
 TEST_P(RealAllocator, CountsTheSameRetries) {
   Recording recording = open(GetParam());
-  // There the replay gives the cache back itself, since frees were waited for in between.
-  if (GetParam() == "streams_tight") GTEST_SKIP() << "retries are not counted there";
   recording.options.device.capacity = recording.options.device.total;
   const SnapshotReplay replay = replay_snapshot(recording.snapshot, 0, recording.options);
   EXPECT_EQ(replay.stats.retries, recording.summary["retries"]);
