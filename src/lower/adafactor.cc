@@ -80,7 +80,8 @@ Held square_list(StepWriter& step, const ParameterList& list) {
 std::vector<ParameterList> uniform_lists(const ParameterList& group) {
   std::vector<ParameterList> lists;
   for (const ParameterList& list : by_dtype(group)) {
-    ParameterList first, second;
+    ParameterList first;
+    ParameterList second;
     for (const TrainedParameter& p : list) {
       (factored(p) == factored(list.front()) ? first : second).push_back(p);
     }
@@ -112,7 +113,10 @@ void adafactor_foreach(StepWriter& step, const OptimizerSettings& o, const Param
 
 void adafactor_for_loop(StepWriter& step, const OptimizerSettings& o, const ParameterList& group) {
   make_state(step, group);
-  Held row_mean, column_mean, squared, update;
+  Held row_mean;
+  Held column_mean;
+  Held squared;
+  Held update;
   for (const TrainedParameter& p : group) {
     read_norm(step, p);
     if (o.weight_decay != 0) step.run(p, {1, 1});

@@ -42,7 +42,8 @@ void adam(StepWriter& step, const OptimizerSettings& o, const ParameterList& gro
     step.state(p, p.bytes);
     if (o.amsgrad) step.state(p, p.bytes);
   }
-  Held grad, denominator;
+  Held grad;
+  Held denominator;
   for (const TrainedParameter& p : group) {
     if (o.kind == OptimizerKind::kAdam) take_gradient(step, o, p, grad);
     else if (o.weight_decay != 0) step.run(p, {1, 1});
@@ -69,7 +70,8 @@ void rmsprop(StepWriter& step, const OptimizerSettings& o, const ParameterList& 
     if (o.momentum != 0) step.state(p, p.bytes);
     if (o.centered) step.state(p, p.bytes);
   }
-  Held grad, average;
+  Held grad;
+  Held average;
   for (const TrainedParameter& p : group) {
     take_gradient(step, o, p, grad);
     step.run(p, {1, 1});                  // mul_
@@ -93,7 +95,8 @@ void rmsprop(StepWriter& step, const OptimizerSettings& o, const ParameterList& 
 
 void adagrad(StepWriter& step, const OptimizerSettings& o, const ParameterList& group) {
   for (const TrainedParameter& p : group) step.constructed(p, p.bytes);
-  Held grad, root;
+  Held grad;
+  Held root;
   for (const TrainedParameter& p : group) {
     take_gradient(step, o, p, grad);
     step.run(p, {2, 1});  // addcmul_

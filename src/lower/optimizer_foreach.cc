@@ -92,7 +92,8 @@ void rmsprop(StepWriter& step, const OptimizerSettings& o, const ParameterList& 
 
 void adagrad(StepWriter& step, const OptimizerSettings& o, const ParameterList& group) {
   for (const TrainedParameter& p : group) step.constructed(p, p.bytes);
-  Held root, numerator;
+  Held root;
+  Held numerator;
   for (const ParameterList& list : by_dtype(group)) {
     Held grads;
     if (o.weight_decay != 0) {

@@ -81,7 +81,9 @@ void StepWriter::constructed(const TrainedParameter& p, Bytes bytes) {
 }
 
 void StepWriter::run(const ParameterList& list, ListPass pass) {
-  std::int64_t bytes = 0, elements = 0, chunks = 0;
+  std::int64_t bytes = 0;
+  std::int64_t elements = 0;
+  std::int64_t chunks = 0;
   for (const TrainedParameter& p : list) {
     bytes += p.bytes.count();
     elements += elements_of(p);
@@ -90,7 +92,7 @@ void StepWriter::run(const ParameterList& list, ListPass pass) {
   Kernel kernel = kernel_over(list.front().dtype, elements, bytes, pass);
   kernel.launches =
       launches_for(static_cast<std::int64_t>(list.size()), chunks, pass.reads + pass.writes);
-  emit_.launch(std::move(kernel));
+  emit_.launch(kernel);
 }
 
 void StepWriter::run(const TrainedParameter& p, ListPass pass) {
