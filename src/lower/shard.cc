@@ -20,17 +20,25 @@ struct Cut {
   Polynomial padded;  ///< bytes of all pieces
 };
 
-Result<std::int64_t> rows_of(const Step& step, const Parameter& p) {
+DimensionValues values_of(const Step& step, const ShardSettings& settings) {
+  DimensionValues values{};
+  for (std::size_t d = 0; d < step.dimensions.size(); ++d) {
+    const Dimension& dimension = step.dimensions[d];
+    const auto named = settings.dimensions.find(dimension.name);
+    values[d] = (named == settings.dimensions.end() ? dimension.default_value : named->second) /
+                dimension.unit;
+  }
+  return values;
+}
+
+Result<std::int64_t> rows_of(const Step& step, const Parameter& p, const DimensionValues& values) {
   const auto& shape = step.types[index(p.type)].shape;
   if (shape.empty()) return 1;
-  if (shape[0].is_constant()) {
-    const auto rows = shape[0].evaluate({});
-    if (rows && *rows > 0) return *rows;
-  }
-  return fail(
-      ErrorCode::kBadInput,
-      "FSDP cuts parameters along their first dimension, but that of " + p.name +
-          " is empty or changes with the input: capture the model with that dimension fixed");
+  const auto rows = shape[0].evaluate(values);
+  if (rows && *rows > 0) return *rows;
+  return fail(ErrorCode::kBadInput,
+              "FSDP cuts parameters along their first dimension, but that of " + p.name +
+                  " is empty: remove it from the model");
 }
 
 /// What one unit of fully_shard moves and holds.
@@ -50,7 +58,7 @@ struct UnitState {
 class Sharding {
  public:
   Sharding(const Step& step, const ShardSettings& settings)
-      : old_(step), step_(step), settings_(settings) {
+      : old_(step), step_(step), settings_(settings), values_(values_of(step, settings)) {
     units_ = shard_units(step, repeated_blocks(step));
     end_ = end_of(step);
   }
@@ -84,7 +92,7 @@ class Sharding {
   }
 
   Status cut_parameter(Parameter& p, UnitState& state) {
-    const auto rows = rows_of(old_, p);
+    const auto rows = rows_of(old_, p, values_);
     if (!rows) return tl::unexpected(rows.error());
     const std::int64_t piece = (*rows + settings_.ranks - 1) / settings_.ranks;
     TensorType type = old_.types[index(p.type)];
@@ -321,6 +329,7 @@ class Sharding {
   const Step& old_;
   Step step_;
   const ShardSettings settings_;
+  const DimensionValues values_;
   std::vector<ShardUnit> units_;
   std::vector<UnitState> states_;
   std::size_t end_ = 0;  ///< position at which the backward's final callback runs

@@ -6,13 +6,14 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
-#include <numeric>
 
+#include "lower/checkpoint.h"
+#include "lower/evaluation.h"
+#include "lower/shard_units.h"
 #include "lower/step_plan.h"
 #include "lower/symbolic.h"
 #include "step/sizes.h"
 #include "step/step_reader.h"
-#include "step/work.h"
 
 namespace stoker {
 namespace {
@@ -113,18 +114,168 @@ Step sharded(const Step& step, std::int64_t ranks, bool reshard = true) {
 }
 
 /// PyTorch's own fully_shard is the judge.
+void expect_as_recorded(const Step& step, const std::string& file) {
+  SCOPED_TRACE(file);
+  const Trace ours = trace_of(step, 8);
+  const Trace theirs = recorded(file);
+  EXPECT_GT(theirs.large().size(), 150U);
+  EXPECT_EQ(ours.large(), theirs.large());
+  for (const char* phase : {"forward", "loss", "backward", "end"})
+    EXPECT_EQ(ours.live_at.at(phase), theirs.live_at.at(phase)) << phase;
+  EXPECT_EQ(ours.peak, theirs.peak);
+}
+
 TEST(Sharded, AllocatesWhatFullyShardAllocates) {
   const Step plain = transformer();
-  for (const auto& [file, reshard] : {std::pair{"zero3.txt", true}, {"zero2.txt", false}}) {
-    SCOPED_TRACE(file);
-    const Trace ours = trace_of(sharded(plain, 4, reshard), 8);
-    const Trace theirs = recorded(file);
-    EXPECT_GT(theirs.large().size(), 150U);
-    EXPECT_EQ(ours.large(), theirs.large());
-    for (const char* phase : {"forward", "loss", "backward", "end"})
-      EXPECT_EQ(ours.live_at.at(phase), theirs.live_at.at(phase)) << phase;
-    EXPECT_EQ(ours.peak, theirs.peak);
+  expect_as_recorded(sharded(plain, 4), "zero3.txt");
+  expect_as_recorded(sharded(plain, 4, false), "zero2.txt");
+}
+
+TEST(Sharded, AndUnderCheckpointing) {
+  const auto recomputing = with_checkpointing(transformer(), {"blocks"});
+  ASSERT_TRUE(recomputing);
+  expect_as_recorded(sharded(*recomputing, 4), "zero3-checkpoint.txt");
+}
+
+TEST(Sharded, CutsRowsAndPads) {
+  const Step plain = transformer();
+  const Step four = sharded(plain, 4);
+  const auto sizes = Sizes::at(four, {});
+  std::map<std::string, const Parameter*> by_name;
+  for (const Parameter& p : four.parameters) by_name[p.name] = &p;
+  // 1003 rows of 254: 251 on each rank, and one of padding on the last.
+  EXPECT_EQ(sizes->shape(by_name["embed.weight"]->type)[0], 251);
+  EXPECT_EQ(sizes->storage(by_name["embed.weight"]->storage).count(), 251 * 254 * 4);
+  // A bias of 254 elements: 64 on each.
+  EXPECT_EQ(sizes->storage(by_name["blocks.0.proj.bias"]->storage).count(), 64 * 4);
+  // The gradients of a unit are one buffer.
+  EXPECT_EQ(by_name["blocks.0.proj.bias"]->gradient, by_name["blocks.0.up.weight"]->gradient);
+  EXPECT_NE(by_name["blocks.0.proj.bias"]->gradient, by_name["blocks.1.proj.bias"]->gradient);
+  EXPECT_EQ(by_name["embed.weight"]->gradient, by_name["head.weight"]->gradient);
+}
+
+std::int64_t held_by(const Step& step, StorageKind kind) {
+  const auto sizes = Sizes::at(step, {});
+  std::int64_t sum = 0;
+  for (std::uint32_t s = 0; s < step.storages.size(); ++s) {
+    if (step.storages[s].kind == kind) sum += sizes->storage(StorageId(s)).count();
   }
+  return sum;
+}
+
+/// What must hold for every captured model that ships.
+TEST(Sharded, EveryModelShardsConsistently) {
+  const std::filesystem::path zoo = std::filesystem::path(STOKER_SOURCE_DIR) / "data" / "zoo";
+  int models = 0, with_blocks = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(zoo)) {
+    const std::string file = entry.path().filename().string();
+    if (!file.ends_with("fp32.step.gz") && !file.ends_with("amp-bf16.step.gz")) continue;
+    SCOPED_TRACE(file);
+    const auto step = read_step_file(entry.path());
+    ASSERT_TRUE(step);
+    const std::int64_t batch = step->dimensions[0].default_value;
+    const std::int64_t plain = trace_of(*step, batch).peak;
+    const std::int64_t parameters = held_by(*step, StorageKind::kParameter);
+    const std::int64_t gradients = held_by(*step, StorageKind::kGradient);
+
+    // One rank: the shard beside the copy, and the reduction's input and output beside gradients.
+    const std::int64_t one = trace_of(sharded(*step, 1), batch).peak;
+    EXPECT_GT(one, plain);
+    EXPECT_LE(one, plain + parameters + 2 * gradients);
+
+    std::int64_t shard = parameters, reduced = gradients;
+    for (const std::int64_t ranks : {1, 2, 3, 8, 64}) {
+      const Step cut = sharded(*step, ranks);
+      EXPECT_LE(held_by(cut, StorageKind::kParameter), shard) << ranks;
+      EXPECT_LE(held_by(cut, StorageKind::kGradient), reduced) << ranks;
+      shard = held_by(cut, StorageKind::kParameter);
+      reduced = held_by(cut, StorageKind::kGradient);
+    }
+    EXPECT_LT(shard, parameters / 3);
+
+    const std::size_t units = shard_units(*step, repeated_blocks(*step)).size();
+    if (units > 3) {
+      ++with_blocks;
+      EXPECT_GE(trace_of(sharded(*step, 8, false), batch).peak,
+                trace_of(sharded(*step, 8, true), batch).peak);
+    }
+    ++models;
+  }
+  EXPECT_GT(models, 40);
+  EXPECT_GT(with_blocks, 10);
+}
+
+TEST(Sharded, WorksOnTheForwardAlone) {
+  const Step cut = sharded(evaluation_step(transformer(), true), 4);
+  for (const Event& event : cut.events) {
+    if (event.kind != EventKind::kOperator) continue;
+    EXPECT_NE(cut.operator_name(cut.operators[event.value]), "stoker::reduce_scatter");
+  }
+  const Step evaluated = evaluation_step(sharded(transformer(), 4), true);
+  EXPECT_TRUE(check_lifetimes(evaluated, "evaluated"));
+  EXPECT_LT(trace_of(evaluated, 8).peak, trace_of(sharded(transformer(), 4), 8).peak);
+}
+
+TEST(Sharded, RefusesWhatItCannotCut) {
+  EXPECT_FALSE(sharded_step(transformer(), {0, true}));
+  Step step = transformer();
+  step.types[index(step.parameters[0].type)].shape[0] = Polynomial();
+  const auto refused = sharded_step(step, {4, true});
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().message.find("embed.weight"), std::string::npos);
+}
+
+TEST(Sharded, CutsRowsThatAreADimension) {
+  Step step = transformer();
+  const TypeId type = step.parameters[0].type;
+  step.types[index(type)].shape[0] = Polynomial(std::vector<Monomial>{{1, {1}}});  // batch rows
+  const auto cut = sharded_step(step, {4, true, {{"batch", 1003}}});
+  ASSERT_TRUE(cut);
+  EXPECT_EQ(Sizes::at(*cut, {})->shape(cut->parameters[0].type)[0], 251);
+}
+
+/// The waits that make the memory safe are the ones that cost time.
+TEST(Sharded, StreamsAndWaitsAreThoseOfFsdp) {
+  const Step step = sharded(transformer(), 4);
+  const StepPlan plan = plan_step(step);
+  int gathers = 0, copies = 0, reductions = 0, waits = 0;
+  for (std::uint32_t o = 0; o < step.operators.size(); ++o) {
+    const auto name = step.operator_name(step.operators[o]);
+    const bool apart = plan.launched_on[o] == Stream::kCommunication;
+    if (name == "stoker::all_gather") {
+      ++gathers;
+      EXPECT_TRUE(apart);
+    } else if (name == "stoker::all_gather_copy_out") {
+      ++copies;
+      EXPECT_FALSE(apart);
+      ASSERT_NE(plan.awaits[o], StepPlan::kNone);
+      EXPECT_EQ(step.operator_name(step.operators[plan.awaits[o]]), "stoker::all_gather");
+      EXPECT_EQ(step.operators[plan.awaits[o]].module, step.operators[o].module);
+    } else if (name == "stoker::reduce_scatter") {
+      ++reductions;
+      EXPECT_TRUE(apart);
+    } else if (name == "stoker::reduce_scatter_copy_in") {
+      waits += plan.awaits[o] != StepPlan::kNone;
+    } else {
+      EXPECT_EQ(plan.awaits[o], StepPlan::kNone) << name;
+    }
+  }
+  EXPECT_EQ(gathers, 4 + 1 + 4);  // the root stays gathered
+  EXPECT_EQ(copies, gathers);
+  EXPECT_EQ(reductions, 5);
+  EXPECT_EQ(waits, 4);  // the first has none to wait for
+}
+
+TEST(Symbolic, AgainstArithmeticByHand) {
+  const Polynomial a(std::vector<Monomial>{{3, {}}, {5, {1}}});       // 3 + 5 b
+  const Polynomial b(std::vector<Monomial>{{2, {1}}, {-5, {1, 2}}});  // 2 b - 5 b s^2
+  const DimensionValues at{7, 3};
+  EXPECT_EQ((a + b).evaluate(at), *a.evaluate(at) + *b.evaluate(at));
+  EXPECT_EQ((a * b).evaluate(at), *a.evaluate(at) * *b.evaluate(at));
+  EXPECT_EQ(scaled(a, 4, 2).evaluate(at), *a.evaluate(at) * 2);
+  EXPECT_EQ(with_dimension_scaled(b, 0, 3).evaluate(at), b.evaluate({21, 3}));
+  EXPECT_EQ(with_dimension_scaled(b, 1, 3).evaluate(at), b.evaluate({7, 9}));
+  EXPECT_TRUE((a + scaled(a, -1)).terms().empty());
 }
 
 }  // namespace

@@ -3,8 +3,8 @@
 
     PYTHONPATH=python python3 tests/fsdp/record.py [--ranks 4]
 
-writes transformer.step.gz (the plain step), zero2.txt and zero3.txt beside this file; src/lower/shard_test.cc compares
-the rewritten step with them. Fake CUDA tensors stand for the device, PyTorch's fake process group for the other ranks,
+writes transformer.step.gz (the plain step), zero2.txt, zero3.txt and zero3-checkpoint.txt (each block under
+torch.utils.checkpoint) beside this file; src/lower/shard_test.cc compares the rewritten step with them. Fake CUDA tensors stand for the device, PyTorch's fake process group for the other ranks,
 and `Handle` below for torch.cuda: it only remembers which stream is current.
 
 Lines of the text files: `p PHASE`, `a ID BYTES STREAM`, `f ID`; the ids below the first `p` are the sharded parameters
@@ -23,10 +23,11 @@ HERE = pathlib.Path(__file__).resolve().parent
 STREAMS = ("gather", "all_gather", "reduce", "all_reduce")  # in the order in which FSDPCommContext makes them
 
 
-def transformer(batch=8):
+def transformer(batch=8, recompute=False):
     """Four blocks, with sizes that four ranks do not divide."""
     import torch
     from torch import nn
+    from torch.utils.checkpoint import checkpoint
 
     width, words, length = 254, 1003, 32
 
@@ -51,7 +52,7 @@ def transformer(batch=8):
         def forward(self, x):
             x = self.embed(x)
             for block in self.blocks:
-                x = block(x)
+                x = checkpoint(block, x, use_reentrant=False) if recompute else block(x)
             return self.head(self.norm(x))
 
     return Transformer(), torch.zeros(batch, length, dtype=torch.int64), loss
@@ -153,7 +154,7 @@ def recorder(fsdp_param):
     return recorder
 
 
-def record(ranks, reshard):
+def record(ranks, reshard, recompute=False):
     """One training step of rank 0 under fully_shard: text lines."""
     import torch
     import torch.distributed as dist
@@ -170,7 +171,7 @@ def record(ranks, reshard):
     mesh = DeviceMesh("cuda", torch.arange(ranks), _init_backend=True)
     fake = FakeTensorMode(allow_non_fake_inputs=True, allow_fallback_kernels=False)
     with quiet_collector(), torch.autograd.set_multithreading_enabled(False), fake:
-        model, tokens, _ = transformer()
+        model, tokens, _ = transformer(recompute=recompute)
         fake_model.Mover("cuda", "fp32").move(model)
         for block in model.blocks:
             fully_shard(block, mesh=mesh, reshard_after_forward=reshard)
@@ -206,8 +207,8 @@ def main():
     found = device.prepare(print)
     if found.capture != "fake-cuda":
         sys.exit(f"record.py needs fake CUDA tensors, this is {found.capture}")
-    for name, reshard in (("zero3", None), ("zero2", False)):
-        lines = record(options.ranks, reshard)
+    for name, reshard, recompute in (("zero3", None, False), ("zero2", False, False), ("zero3-checkpoint", None, True)):
+        lines = record(options.ranks, reshard, recompute)
         (HERE / f"{name}.txt").write_text("\n".join(lines) + "\n")
         print(f"{name}.txt: {len(lines)} lines")
     subprocess.run([sys.executable, "-m", "stoker", "capture", f"{__file__}:transformer", "-o",
