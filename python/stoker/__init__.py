@@ -3,8 +3,9 @@
     stoker.capture("torchvision:resnet50", "resnet50.step.gz")   # needs PyTorch, no GPU
     stoker.plan("resnet50.step.gz", gpu="v100-16gb", data="pictures/")
     stoker.predict("resnet50", gpu="a100-40gb", batch=256, precision="amp-fp16")
-    stoker.fits("resnet50", gpu="v100-16gb", batch=192)
+    stoker.fits("resnet50", 192, "v100-16gb")                    # True or False
 
+plan, predict and fits take the flags of the command as keywords: max_global_batch=512, checkpoint="blocks", clip=True.
 Importing this imports no PyTorch. Functions raise StokerError with one sentence and its cure.
 """
 

@@ -10,6 +10,8 @@ import subprocess
 import sys
 
 EXIT_NO = 1  # the answer is no: does not fit, nothing satisfies the limits
+REPEATED = ("dim", "reading")  # flags that are given once for each value
+NEGATED = ("pin", "grad_scaler")  # on by default (or where it belongs): False is said with --no-...
 
 
 class StokerError(Exception):
@@ -43,18 +45,26 @@ def _is_script(path: str) -> bool:
 
 
 def arguments(settings: dict) -> list:
-    """Flags from keyword arguments: max_global_batch=32 -> --max-global-batch 32, True -> a bare flag."""
+    """Flags from keyword arguments, by the same names: max_global_batch=32 -> --max-global-batch 32.
+
+    True is a bare flag, None and False leave it out (pin=False is --no-pin); lists and dicts become one flag with commas,
+    or one flag each for `dim` and `reading`: dim={"vocab": 8000}, reading=["10:3.1GB", "50:9.8GB"].
+    """
     result = []
     for name, value in settings.items():
         flag = "--" + name.replace("_", "-")
-        if value is None or value is False:
+        if isinstance(value, dict):
+            value = [f"{k}={v}" for k, v in value.items()]
+        if value is False and name in NEGATED:
+            result.append("--no-" + flag[2:])
+        elif value is None or value is False or (value is True and name == "pin"):
             continue
-        if value is True:
+        elif value is True:
             result.append(flag)
+        elif isinstance(value, (list, tuple)) and name in REPEATED:
+            result += [word for item in value for word in (flag, str(item))]
         elif isinstance(value, (list, tuple)):
             result += [flag, ",".join(map(str, value))]
-        elif isinstance(value, dict):
-            result += [flag, ",".join(f"{k}={v}" for k, v in value.items())]
         else:
             result += [flag, str(value)]
     return result
@@ -75,7 +85,7 @@ def _run(verb: str, model, settings: dict) -> tuple:
 
 
 def predict(model, gpu, **settings) -> dict:
-    """The forecast for exactly these settings, as `stoker predict MODEL --gpu G ... --json` gives it."""
+    """The forecast for exactly these settings, as `stoker predict MODEL --gpu G ... --json` gives it (docs/json.md)."""
     return _run("predict", model, {"gpu": gpu, **settings})[1]
 
 
@@ -84,6 +94,10 @@ def plan(model, gpu, **settings) -> dict:
     return _run("plan", model, {"gpu": gpu, **settings})[1]
 
 
-def fits(model, gpu, **settings) -> bool:
-    """Whether `stoker predict` with these settings says that the job fits the GPU's memory."""
-    return _run("predict", model, {"gpu": gpu, **settings})[0] == 0
+def fits(model, batch, gpu, **settings) -> bool:
+    """Whether a job fits the GPU's memory: a gate for scripts, as `stoker predict MODEL --batch N --gpu G` with exit code 1 is.
+
+    `settings` are the flags of `stoker predict`: precision="amp-fp16", optimizer="adamw", checkpoint="blocks", gpus=4,
+    parallel="fsdp", clip=True, alloc_conf="expandable_segments:True" ... Raises StokerError when there is no answer.
+    """
+    return bool(_run("predict", model, {"gpu": gpu, "batch": batch, **settings})[1]["memory"]["fits"])

@@ -23,3 +23,14 @@ def on_cuda():
     if DEVICE.type != "cuda":
         pytest.skip(f"needs CUDA's dispatch: {DEVICE.note}")
     return DEVICE
+
+
+@pytest.fixture(scope="session")
+def with_binary():
+    """Skips where the stoker binary is not built: scripts/test sets STOKER_BINARY."""
+    from stoker import binary
+
+    try:
+        return binary.find_binary()
+    except binary.StokerError as error:
+        pytest.skip(str(error))

@@ -73,10 +73,14 @@ def test_awkward_constructors(on_cuda, capsys, tmp_path, function):
 
 
 def test_flags_of_the_binary_from_keyword_arguments():
-    made = stoker.binary.arguments({"gpu": ["v100-16gb", "h100"], "batch": 32, "max_global_batch": 512, "pin": True,
-                                    "ema": False, "host": {"cores": 16, "ram": "64G"}, "price": None})
-    assert made == ["--gpu", "v100-16gb,h100", "--batch", "32", "--max-global-batch", "512", "--pin",
+    made = stoker.binary.arguments({"gpu": ["v100-16gb", "h100"], "batch": 32, "max_global_batch": 512, "channels_last": True,
+                                    "ema": False, "host": {"cores": 16, "ram": "64G"}, "price": None, "pin": True})
+    assert made == ["--gpu", "v100-16gb,h100", "--batch", "32", "--max-global-batch", "512", "--channels-last",
                     "--host", "cores=16,ram=64G"]
+    assert stoker.binary.arguments({"pin": False, "grad_scaler": False}) == ["--no-pin", "--no-grad-scaler"]
+    assert stoker.binary.arguments({"grad_scaler": True, "checkpoint": ["a.*", "b"]}) == ["--grad-scaler", "--checkpoint", "a.*,b"]
+    assert stoker.binary.arguments({"dim": {"a": 1, "b": 2}, "reading": ["10:3GB", "50:9GB"]}) == [
+        "--dim", "a=1", "--dim", "b=2", "--reading", "10:3GB", "--reading", "50:9GB"]
 
 
 def _fake_binary(tmp_path, text, code):
@@ -87,9 +91,10 @@ def _fake_binary(tmp_path, text, code):
 
 
 def test_predict_and_fits_read_the_binarys_json(tmp_path, monkeypatch):
-    monkeypatch.setenv("STOKER_BINARY", _fake_binary(tmp_path, "print('{\"argv\": \"' + ' '.join(sys.argv[1:]) + '\"}')", 1))
-    assert stoker.predict("resnet50", "h100", batch=8) == {"argv": "predict resnet50 --gpu h100 --batch 8 --json"}
-    assert stoker.fits("resnet50", "h100", batch=8) is False
+    says = "print('{\"argv\": \"' + ' '.join(sys.argv[1:]) + '\", \"memory\": {\"fits\": false}}')"
+    monkeypatch.setenv("STOKER_BINARY", _fake_binary(tmp_path, says, 1))
+    assert stoker.predict("resnet50", "h100", batch=8)["argv"] == "predict resnet50 --gpu h100 --batch 8 --json"
+    assert stoker.fits("resnet50", 8, "h100") is False
     monkeypatch.setenv("STOKER_BINARY", _fake_binary(tmp_path, "sys.stderr.write('stoker: no GPU h1000\\n')", 3))
     with pytest.raises(stoker.StokerError, match="^no GPU h1000$"):
         stoker.plan("resnet50", "h1000")

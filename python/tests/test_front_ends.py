@@ -1,0 +1,35 @@
+"""predict, plan and fits with the real binary and models that ship captured. Skipped where it is not built."""
+
+import pytest
+
+import stoker
+
+
+def test_fits_is_a_gate(with_binary):
+    assert stoker.fits("resnet50", 16, "v100-16gb", optimizer="adamw") is True
+    assert stoker.fits("resnet50", 4096, "v100-16gb") is False
+    assert stoker.fits(model="gpt2", batch=8, gpu="t4", precision="amp-fp16", seq_len=256, grad_scaler=False) is True
+    with pytest.raises(stoker.StokerError, match="resnet5O"):
+        stoker.fits("resnet5O", 16, "v100-16gb")
+
+
+def test_predict_takes_every_kind_of_flag(with_binary):
+    def peak(seq_len=512, **settings):
+        answer = stoker.predict("gpt2", "a100-40gb", batch=16, precision="amp-bf16", optimizer="adamw",
+                                dim={"seq_len": seq_len}, **settings)
+        return answer["memory"]["device_peak_bytes"]["value"]
+
+    plain = peak()
+    assert plain < peak(gpus=4), "buckets"
+    assert peak(seq_len=1024) > plain > peak(seq_len=256)
+    assert peak(clip=True, validation=64, alloc_conf="expandable_segments:True", pin=False) > 0
+
+
+def test_what_does_not_fit_says_how_much_is_missing(with_binary):
+    memory = stoker.predict("llama_1b", "t4", batch=1)["memory"]
+    assert memory["fits"] is False and memory["missing_bytes"] > 0
+
+
+def test_plan_gives_settings(with_binary):
+    answer = stoker.plan("resnet50", ["t4"], gpus=1, precision="fp32", max_global_batch=64)
+    assert 0 < answer["settings"]["global_batch"] <= 64 and answer["memory"]["fits"]
