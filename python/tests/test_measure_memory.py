@@ -117,3 +117,54 @@ def test_the_order_buys_the_most_first_and_repeats_nothing():
 def test_other_processes_on_the_gpu_are_summed():
     assert machine.others_bytes({"processes": ["123, 512 MiB", "456, 20 MiB", "789, [N/A]"]}) == 532 << 20
     assert machine.others_bytes({}) == 0
+
+
+@pytest.fixture
+def counted_cuda(on_cuda, monkeypatch):
+    """Fake CUDA tensors, and torch.cuda's books kept as constants: every line for a GPU runs, no figure means anything."""
+    import torch
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    from stoker import fake_model
+
+    class Properties:
+        total_memory, multi_processor_count, major, minor = 16 << 30, 80, 7, 0
+
+    answers = {"init": None, "synchronize": None, "mem_get_info": (12 << 30, 16 << 30), "memory_allocated": 2 << 30,
+               "memory_reserved": 3 << 30, "max_memory_allocated": 2 << 30, "max_memory_reserved": 3 << 30,
+               "reset_peak_memory_stats": None, "memory_stats": {"num_ooms": 0}, "get_device_properties": Properties}
+    for name, answer in answers.items():
+        assert hasattr(torch.cuda, name)
+        monkeypatch.setattr(torch.cuda, name, lambda *_, answer=answer: answer)
+    fractions = []
+    monkeypatch.setattr(torch.cuda, "set_per_process_memory_fraction", fractions.append)
+    monkeypatch.setattr(torch.cuda.memory, "_record_memory_history", lambda **settings: None)
+    monkeypatch.setattr(torch.cuda.memory, "_snapshot", lambda: {"segments": [], "device_traces": [[1, 2]]})
+    monkeypatch.setattr(torch.Tensor, "pin_memory", lambda tensor: tensor, raising=False)
+    def to(module, *_, **__):
+        fake_model.Mover("cuda", "fp32").move(module)
+        return module
+
+    monkeypatch.setattr(torch.nn.Module, "to", to)
+    monkeypatch.setattr(torch.amp.GradScaler, "step", lambda scaler, optimizer: optimizer.step())
+    monkeypatch.setattr(torch.amp.GradScaler, "update", lambda scaler: None)
+    with FakeTensorMode(allow_non_fake_inputs=True):
+        yield fractions
+
+
+@pytest.mark.parametrize("number", range(len(cases._shapes())))
+def test_the_lines_for_a_gpu_run_on_fake_tensors(counted_cuda, number):
+    case = {**cases._shapes()[number], "batch": 2, "iterations": 1, "limit_bytes": 4 << 30, "others_bytes": 1 << 28}
+    row = training.measure(case, "cuda")
+    assert row["status"] == "ok" and row["reserved_peak_bytes"] == 3 << 30 and counted_cuda == [0.25]
+    assert row["context_bytes"] == (1 << 30) - (1 << 28) and row["total_bytes"] == 16 << 30
+
+
+def test_probes_for_a_gpu_run_on_fake_tensors(counted_cuda, tmp_path):
+    from measure_memory import probes
+
+    row = probes.context({}, "cuda")
+    assert {s["outside_bytes"] for s in row["stages"]} == {1 << 30} and row["capability"] == "7.0"
+    assert set(row["workspaces"]) == {"matmul", "matmul_backward", "matmul_with_bias", "half_matmul"}
+    case = {**cases.step("mlp", "fp32", "adamw", "foreach", 4, iterations=1), "file": str(tmp_path / "x.pickle.gz")}
+    assert probes.snapshot(case, "cuda")["trace_entries"] == 2 and (tmp_path / "x.pickle.gz").stat().st_size > 20

@@ -9,14 +9,16 @@ import traceback
 def main():
     out = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # whatever libraries print goes to standard error
+    import torch
+
     from . import probes, training
 
     line = sys.stdin.readline()
     if not line:  # a spare that was not needed
         return
     case = json.loads(line)
-    if case.get("alloc_conf"):  # read when the allocator is first used; the older name before PyTorch 2.9
-        os.environ["PYTORCH_ALLOC_CONF"] = os.environ["PYTORCH_CUDA_ALLOC_CONF"] = case["alloc_conf"]
+    if case.get("alloc_conf"):  # nothing has been allocated yet, so this is the same as the environment variable
+        torch.cuda.memory._set_allocator_settings(case["alloc_conf"])
     run = {"step": training.measure, "context": probes.context, "snapshot": probes.snapshot}[case["kind"]]
     try:
         row = run(case, case["device"])
