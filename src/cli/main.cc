@@ -13,7 +13,8 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "stoker: %s\n", code.error().text().c_str());
     return exit_code_of(code.error().code);
   }
-  const std::vector<Command> commands{plan_command(),  predict_command(), capture_command(),
-                                      probe_command(), models_command(),  gpus_command()};
+  const std::vector<Command> commands{plan_command(),    predict_command(), explain_command(),
+                                      capture_command(), probe_command(),   models_command(),
+                                      gpus_command()};
   return run_command_line(commands, argc, argv);
 }

@@ -8,6 +8,7 @@ namespace stoker::cli {
 [[nodiscard]] Command predict_command();
 [[nodiscard]] Command probe_command();
 [[nodiscard]] Command capture_command();
+[[nodiscard]] Command explain_command();
 [[nodiscard]] Command models_command();
 [[nodiscard]] Command gpus_command();
 

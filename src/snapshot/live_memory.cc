@@ -145,7 +145,10 @@ class Summary {
       for (const auto& [address, block] : layout.blocks) inside[address] = true;
     }
     for (const auto& [address, block] : heap_.blocks()) {
-      if (!inside.contains(address)) add_block(block, heap_.rounded(block.requested));
+      if (inside.contains(address)) continue;
+      add_block(block, heap_.rounded(block.requested));
+      live_.astray += Bytes{heap_.rounded(block.requested)};
+      ++live_.blocks_astray;
     }
   }
 

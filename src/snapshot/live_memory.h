@@ -54,6 +54,9 @@ struct LiveMemory {
   Bytes requested;  ///< by the program
   Bytes pending;    ///< freed by the program, still in use by another stream
   IdleMemory idle;
+  Bytes
+      astray;  ///< of the allocated ones, in no known segment: the trace does not fit the segments
+  std::int64_t blocks_astray = 0;
   std::vector<MemoryHolder> holders;  ///< largest first; pending blocks among them
   std::optional<MemoryFailure> failure;
 };

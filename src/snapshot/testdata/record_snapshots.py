@@ -15,6 +15,7 @@ import gzip
 import json
 import os
 import pathlib
+import pickle
 import random
 import subprocess
 import sys
@@ -36,6 +37,7 @@ class Scenario:
     records: bool = False  # blocks used on a second stream, whose frees wait
     pools: int = 0  # private pools (torch.cuda.MemPool)
     empties: bool = True  # torch.cuda.empty_cache() now and then
+    training: bool = False  # training.py with its stacks, instead of random requests
 
 
 SCENARIOS = {
@@ -54,6 +56,7 @@ SCENARIOS = {
     "expandable": Scenario("expandable_segments:True", device_mib=400),
     "expandable_streams": Scenario("expandable_segments:True", device_mib=3000, streams=3, records=True),
     "pools": Scenario(streams=2, pools=2),
+    "training": Scenario(device_mib=500, training=True),
 }
 
 BOUNDARIES = [1, 511, 512, 513, MIB - 1, MIB, MIB + 1, MIB + 512, 9 * MIB, 10 * MIB - 512, 10 * MIB - 1, 10 * MIB,
@@ -76,12 +79,57 @@ def record(scenario: Scenario, path: pathlib.Path, events: int, seed: int) -> No
     torch.cuda.init()
     if scenario.fraction:
         torch.cuda.set_per_process_memory_fraction(scenario.fraction)
-    rng = random.Random(seed)
+    failures = []
+    if scenario.training:
+        run_training(failures)
+    else:
+        run_requests(scenario, events, random.Random(seed), fake, failures)
+    torch.cuda.memory._dump_snapshot(str(path))
+    path.with_suffix(".pickle.gz").write_bytes(gzip.compress(without_folders(path.read_bytes()), mtime=0))
+    path.unlink()
+    stats = torch.cuda.memory_stats()
+    summary = {"device_bytes": scenario.device_mib * MIB, "fraction": scenario.fraction, "torch": torch.__version__,
+               "reserved_peak": stats["reserved_bytes.all.peak"], "allocated_peak": stats["allocated_bytes.all.peak"],
+               "retries": stats["num_alloc_retries"], "failures": len(failures), "first_failure": failures[:1]}
+    path.with_suffix(".json").write_text(json.dumps(summary, indent=1) + "\n")
+    os._exit(0)  # nothing to tear down: there is no device
+
+
+def without_folders(pickled: bytes) -> bytes:
+    """The same snapshot without this machine's folders in the stacks; untouched when there are no stacks."""
+    snapshot = pickle.loads(pickled)
+    seen = {}
+    events = [event for trace in snapshot["device_traces"] for event in trace]
+    blocks = [block for segment in snapshot["segments"] for block in segment["blocks"]]
+    for owner in events + blocks + snapshot["segments"]:
+        for frame in owner.get("frames", []):
+            seen[id(frame)] = frame
+    for frame in seen.values():
+        name = frame["filename"]
+        frame["filename"] = name.split("site-packages/")[-1] if "site-packages/" in name else name.split("/")[-1]
+    return pickle.dumps(snapshot) if seen else pickled
+
+
+def run_training(failures: list) -> None:
+    import torch
+
+    import training
+
+    torch.cuda.memory._record_memory_history(stacks="python")
+    try:
+        training.main()
+    except torch.OutOfMemoryError as error:
+        failures.append(str(error).split(". See")[0])
+
+
+def run_requests(scenario: Scenario, events: int, rng: random.Random, fake: ctypes.CDLL, failures: list) -> None:
+    import torch
+
     streams = [torch.cuda.default_stream()] + [torch.cuda.Stream() for _ in range(scenario.streams - 1)]
     pools = [torch.cuda.MemPool() for _ in range(scenario.pools)]
     largest = min(scenario.device_mib, 4000) * MIB // 6
     torch.cuda.memory._record_memory_history(context=None)
-    live, most, failures = [], 20, []
+    live, most = [], 20
 
     def allocate() -> None:
         stream = streams[0] if rng.random() < 0.8 else rng.choice(streams)
@@ -111,15 +159,6 @@ def record(scenario: Scenario, path: pathlib.Path, events: int, seed: int) -> No
             del live[rng.randrange(len(live)) if rng.random() < 0.3 else -1]
         else:
             allocate()
-    torch.cuda.memory._dump_snapshot(str(path))
-    path.with_suffix(".pickle.gz").write_bytes(gzip.compress(path.read_bytes(), mtime=0))
-    path.unlink()
-    stats = torch.cuda.memory_stats()
-    summary = {"device_bytes": scenario.device_mib * MIB, "fraction": scenario.fraction, "torch": torch.__version__,
-               "reserved_peak": stats["reserved_bytes.all.peak"], "allocated_peak": stats["allocated_bytes.all.peak"],
-               "retries": stats["num_alloc_retries"], "failures": len(failures), "first_failure": failures[:1]}
-    path.with_suffix(".json").write_text(json.dumps(summary, indent=1) + "\n")
-    os._exit(0)  # nothing to tear down: there is no device
 
 
 def build(folder: pathlib.Path) -> pathlib.Path:
