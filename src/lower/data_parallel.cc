@@ -35,7 +35,7 @@ struct LossRegion {
       if (phase == Phase::kForward && link != 0) links.insert(link);
       if (phase == Phase::kLoss) loss_has_operators = true;
       if (phase == Phase::kBackward && model_backward == kNowhere &&
-          (!loss_has_operators || links.count(link) > 0)) {
+          (!loss_has_operators || links.contains(link))) {
         model_backward = begin_of_operator(step, e);
       }
       if (phase == Phase::kEnd) end = step.events.size();
@@ -44,7 +44,7 @@ struct LossRegion {
   }
 
   /// A backward whose operators do not tell what they belong to counts as the model's.
-  bool contains(std::size_t e) const {
+  [[nodiscard]] bool contains(std::size_t e) const {
     if (e < loss_begin || e >= end) return false;
     if (backward_begin == kNowhere || e < backward_begin) return true;
     return model_backward != kNowhere && e < model_backward;
@@ -77,7 +77,9 @@ class DataParallel {
   }
 
  private:
-  Polynomial whole(const Polynomial& p) const { return with_dimension_scaled(p, kBatch, gpus_); }
+  [[nodiscard]] Polynomial whole(const Polynomial& p) const {
+    return with_dimension_scaled(p, kBatch, gpus_);
+  }
 
   TypeId whole_type(TypeId id) {
     const auto known = whole_types_.find(id);
@@ -108,7 +110,7 @@ class DataParallel {
                           {EventKind::kOperator, operation("stoker::scatter", {tensor}, {})});
   }
 
-  bool read_by_model(StorageId storage) const {
+  [[nodiscard]] bool read_by_model(StorageId storage) const {
     for (std::size_t e = 0; e < old_.events.size() && e < region_.loss_begin; ++e) {
       if (old_.events[e].kind != EventKind::kOperator) continue;
       for (const TensorRef& in : old_.operators[old_.events[e].value].inputs) {
@@ -118,14 +120,15 @@ class DataParallel {
     return false;
   }
 
-  std::size_t begin() const {
+  [[nodiscard]] std::size_t begin() const {
     return region_.forward_begin == kNowhere ? 0 : region_.forward_begin;
   }
 
   /// Parameters, then buffers go to the other GPUs in flat buffers of 10 MiB; GPU 0 uses its own
   /// (comm.cpp, broadcast_coalesced).
   void broadcast() {
-    std::vector<ChunkedTensor> parameters, buffers;
+    std::vector<ChunkedTensor> parameters;
+    std::vector<ChunkedTensor> buffers;
     for (const Parameter& p : old_.parameters) parameters.push_back({p.type, p.storage});
     for (const NamedTensor& b : old_.buffers) buffers.push_back({b.type, b.storage});
     for (const auto* list : {&parameters, &buffers}) {
@@ -187,7 +190,7 @@ class DataParallel {
     for (const auto& [s, type] : types) gather(s, type, where, last_use);
   }
 
-  bool made_by_forward(std::uint32_t s, const EventIndex& where) const {
+  [[nodiscard]] bool made_by_forward(std::uint32_t s, const EventIndex& where) const {
     return where.allocated[s] != kNowhere && where.allocated[s] < region_.loss_begin;
   }
 
@@ -252,14 +255,15 @@ class DataParallel {
   /// Gradients of the gathered outputs go back; GPU 0's share is a view.
   void scatter_gradients() {
     if (region_.model_backward == kNowhere) return;
-    std::set<std::uint32_t> made, sent;
+    std::set<std::uint32_t> made;
+    std::set<std::uint32_t> sent;
     for (std::size_t e = region_.backward_begin; e < old_.events.size(); ++e) {
       const Event& event = old_.events[e];
       if (event.kind == EventKind::kAllocate && region_.contains(e)) made.insert(event.value);
       if (event.kind != EventKind::kOperator || region_.contains(e)) continue;
       for (const TensorRef& in : old_.operators[event.value].inputs) {
         const auto s = static_cast<std::uint32_t>(index(in.storage));
-        if (made.count(s) == 0 || !sent.insert(s).second) continue;
+        if (!made.contains(s) || !sent.insert(s).second) continue;
         insert(region_.model_backward, EventKind::kOperator,
                operation("stoker::scatter", {{whole_type(in.type), in.storage}}, {}));
       }

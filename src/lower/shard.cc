@@ -52,7 +52,7 @@ struct UnitState {
   bool done = false;                              ///< the gradients are reduced
   std::optional<std::uint32_t> pending;           ///< gathered buffer that is not copied out yet
   std::map<std::uint32_t, std::uint32_t> copies;  ///< parameter storage -> unsharded, while there
-  bool unsharded() const { return !copies.empty(); }
+  [[nodiscard]] bool unsharded() const { return !copies.empty(); }
 };
 
 class Sharding {
@@ -103,7 +103,7 @@ class Sharding {
     const Polynomial shard = bytes_of(type);
     const Polynomial padded = scaled(shard, settings_.ranks);
     const auto storage = static_cast<std::uint32_t>(index(p.storage));
-    if (shards_.count(storage) == 0) state.storages.push_back(storage);
+    if (!shards_.contains(storage)) state.storages.push_back(storage);
     shards_[storage] = shards_[storage] + shard;
     padded_[storage] = padded_[storage] + padded;
     state.gathered = state.gathered + padded;
@@ -133,7 +133,7 @@ class Sharding {
 
   // -- the walk --------------------------------------------------------------------------------
 
-  bool is_root(std::size_t u) const { return units_[u].module.empty(); }
+  [[nodiscard]] bool is_root(std::size_t u) const { return units_[u].module.empty(); }
 
   /// What FSDP's hooks do at the position before event `e`: units that end before units that begin.
   void before(std::size_t e) {
@@ -175,9 +175,9 @@ class Sharding {
   }
 
   /// Where the values of a parameter are now.
-  StorageId current(StorageId id) const {
+  [[nodiscard]] StorageId current(StorageId id) const {
     const auto storage = static_cast<std::uint32_t>(index(id));
-    if (shards_.count(storage) == 0) return id;
+    if (!shards_.contains(storage)) return id;
     for (const UnitState& state : states_) {
       if (const auto it = state.copies.find(storage); it != state.copies.end())
         return StorageId(it->second);

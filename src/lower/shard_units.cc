@@ -55,7 +55,7 @@ class Spans {
     if (phase_ == Phase::kForward) widen(model_, e);
     if (backward()) {
       if (first_backward_ == EventSpan::kNever) first_backward_ = e;
-      if (model_backward_ == EventSpan::kNever && model_links_.count(op.link) > 0)
+      if (model_backward_ == EventSpan::kNever && model_links_.contains(op.link))
         model_backward_ = e;
     }
     member(by_module_[index(op.module)], e);
