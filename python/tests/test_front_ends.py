@@ -33,3 +33,21 @@ def test_what_does_not_fit_says_how_much_is_missing(with_binary):
 def test_plan_gives_settings(with_binary):
     answer = stoker.plan("resnet50", ["t4"], gpus=1, precision="fp32", max_global_batch=64)
     assert 0 < answer["settings"]["global_batch"] <= 64 and answer["memory"]["fits"]
+
+
+def test_an_optimizer_that_is_not_modelled_is_refused_and_not_guessed_at(with_binary, on_cuda, tmp_path):
+    import torch
+    from steps import capture
+    from stoker import step_file
+
+    class Sophia(torch.optim.AdamW):
+        def step(self, closure=None):
+            pass
+
+    model = torch.nn.Linear(512, 512)
+    path = str(tmp_path / "sophia.step.gz")
+    optimizer = Sophia(model.parameters())
+    step_file.write(capture(stoker.Capture(model, torch.empty(4, 512), optimizer=optimizer)), path)
+    with pytest.raises(stoker.StokerError, match=r"Sophia, which is not modelled.*--optimizer|--optimizer.*Sophia"):
+        stoker.predict(path, "t4", batch=8)
+    assert stoker.fits(path, 8, "t4", optimizer="adamw") is True

@@ -14,6 +14,16 @@ Status refuse(std::string message, const char* flag) {
 
 Status fill_optimizer(const JobOptions& o, const Step& step, OptimizerSettings& settings) {
   settings = captured_optimizer(step);
+  const CapturedOptimizer& captured = step.optimizer;
+  if (o.optimizer.empty() && step.mode == "train" && !captured.name.empty()) {
+    if (const auto known = parse_optimizer(captured.name); !known) {
+      return refuse(
+          "the capture function returned " +
+              (captured.class_name.empty() ? captured.name : captured.class_name) +
+              ", which is not modelled; name the nearest that is: " + known.error().message,
+          "--optimizer");
+    }
+  }
   if (!o.optimizer.empty()) {
     const auto kind = parse_optimizer(o.optimizer);
     if (!kind) return tl::unexpected(kind.error());
