@@ -17,8 +17,8 @@ std::vector<TrainedParameter> trained_parameters(const Lowering& l) {
   std::vector<TrainedParameter> trained;
   for (const Parameter& p : l.step.parameters) {
     if (p.gradient < 0) continue;
-    trained.push_back({l.sizes.tensor(l.step, p.type), l.step.types[index(p.type)].dtype,
-                       l.plan.modules[static_cast<std::size_t>(p.gradient)]});
+    trained.push_back(trained_parameter(l.step, l.sizes, p,
+                                        l.plan.modules[static_cast<std::size_t>(p.gradient)]));
   }
   return trained;
 }
