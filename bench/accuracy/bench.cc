@@ -19,9 +19,10 @@ double number(const CsvRow& row, std::string_view column) {
   return value;
 }
 
-std::vector<const CsvRow*> sampled(const Bench& bench, const Table& table) {
+std::vector<const CsvRow*> sampled(const Bench& bench, const Table& table,
+                                   std::string_view column) {
   std::set<std::string> names;
-  for (const CsvRow& row : table) names.insert(std::string(row["model"]));
+  for (const CsvRow& row : table) names.insert(std::string(row[column]));
   std::vector<std::string> order(names.begin(), names.end());
   const auto key = [&](const std::string& name) { return hash_of(name, bench.seed); };
   std::sort(order.begin(), order.end(),
@@ -32,10 +33,10 @@ std::vector<const CsvRow*> sampled(const Bench& bench, const Table& table) {
   const std::set<std::string> chosen(order.begin(), order.end());
   std::vector<const CsvRow*> rows;
   for (const CsvRow& row : table) {
-    if (chosen.count(std::string(row["model"])) > 0) rows.push_back(&row);
+    if (chosen.count(std::string(row[column])) > 0) rows.push_back(&row);
   }
   std::stable_sort(rows.begin(), rows.end(),
-                   [](const CsvRow* a, const CsvRow* b) { return (*a)["model"] < (*b)["model"]; });
+                   [&](const CsvRow* a, const CsvRow* b) { return (*a)[column] < (*b)[column]; });
   return rows;
 }
 

@@ -33,7 +33,8 @@ struct Bench {
 struct MeasureKind {
   std::string_view group;  ///< memory, time, input
   std::string_view name;
-  std::string_view table;  ///< below the data folder
+  /// Below the data folder; "measured/" is all tables in that folder of the data that ships.
+  std::string_view table;
   std::vector<CaptureRequest> (*wanted)(const Bench&, const Table&);
   std::vector<Measure> (*run)(Bench&, const Table&);
 };
@@ -44,8 +45,10 @@ struct MeasureKind {
 /// The cell as a number; NaN when it is empty or no number.
 [[nodiscard]] double number(const CsvRow& row, std::string_view column);
 
-/// The rows of a table whose model is in the sample.
-[[nodiscard]] std::vector<const CsvRow*> sampled(const Bench& bench, const Table& table);
+/// The rows of a table whose model (or what else names a thing that is captured once) is in the
+/// sample.
+[[nodiscard]] std::vector<const CsvRow*> sampled(const Bench& bench, const Table& table,
+                                                 std::string_view column = "model");
 
 /// Refuses a step whose parameters are not those of the model that was measured: libraries redefine
 /// names. `millions` is NaN where the table does not say.

@@ -15,6 +15,7 @@ import pathlib
 import sys
 import time
 
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 SECONDS_PER_CAPTURE = 600  # a model that takes longer is counted as failed
 NEAR_ENOUGH = 0.8  # of difflib: "MobeNetV3Large" is mobilenet_v3_large
 
@@ -24,10 +25,12 @@ def simplified(name: str) -> str:
 
 
 def resolved(spec: str) -> str:
-    """The spec with torchvision's own spelling of a name, and with the full path of a file beside this one."""
+    """The spec with torchvision's own spelling of a name, and with the full path of a file: one beside this one,
+    or one below the project's root where the spec has folders."""
     kind, _, name = spec.rpartition(":")
     if kind.endswith(".py"):
-        return f"{pathlib.Path(__file__).with_name(kind)}:{name}"
+        beside = pathlib.Path(__file__).with_name(kind) if "/" not in kind else ROOT / kind
+        return f"{beside}:{name}"
     if kind != "torchvision":
         return spec
     import torchvision

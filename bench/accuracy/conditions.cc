@@ -5,6 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include "lower/lower.h"
+
 namespace stoker::accuracy {
 namespace {
 
@@ -48,6 +50,12 @@ Job timm_train_job() {
   job.loader_buffers = 1;  // with the current and the previous batch: three
   job.overlapped_copy = true;
   return job;
+}
+
+Result<Program> timm_train_program(const Step& step, const Job& job, const Machine& machine) {
+  auto program = lower(step, job, machine);
+  if (program) use_prefetching_loader(*program);
+  return program;
 }
 
 Job timm_benchmark_job(bool channels_last) {

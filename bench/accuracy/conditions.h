@@ -2,8 +2,10 @@
 
 #include <utility>
 
+#include "base/result.h"
 #include "lower/job.h"
 #include "lower/program.h"
+#include "machine/machine.h"
 #include "step/step.h"
 
 namespace stoker::accuracy {
@@ -12,6 +14,10 @@ namespace stoker::accuracy {
 /// (foreach on CUDA), cudnn.benchmark, zero_grad after the step, PrefetchLoader
 /// (huggingface/pytorch-image-models, train.py).
 [[nodiscard]] Job timm_train_job();
+
+/// That job, with its prefetching loader, as this machine runs it.
+[[nodiscard]] Result<Program> timm_train_program(const Step& step, const Job& job,
+                                                 const Machine& machine);
 
 /// timm's benchmark.py --bench train --amp under PyTorch 1.12: SGD with Nesterov momentum one
 /// tensor at a time, cudnn.benchmark, no fused attention, cuBLAS workspaces outside the allocator.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <ctime>
+#include <iterator>
 #include <set>
 #include <string>
 
@@ -47,21 +48,49 @@ bool is_wanted(const MeasureKind& kind, const std::string& only) {
   });
 }
 
+/// The files that a measure reads, in order of their names; none when there is no such table.
+std::vector<std::filesystem::path> files_of(const MeasureKind& kind, const std::string& data) {
+  namespace fs = std::filesystem;
+  if (kind.table.back() != '/') {
+    const fs::path path = fs::path(data) / kind.table;
+    return fs::exists(path) ? std::vector{path} : std::vector<fs::path>{};
+  }
+  std::vector<fs::path> found;
+  const auto ships = data_folder();
+  std::error_code error;
+  if (!ships) return found;
+  for (const auto& entry : fs::recursive_directory_iterator(*ships / kind.table, error)) {
+    if (entry.path().extension() == ".csv") found.push_back(entry.path());
+  }
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+Result<Table> table_of(const std::vector<std::filesystem::path>& files) {
+  Table all;
+  for (const auto& path : files) {
+    const auto text = read_file(path, kMaxTable);
+    if (!text) return tl::unexpected(text.error());
+    auto table = parse_csv(*text, path.string());
+    if (!table) return tl::unexpected(table.error());
+    std::move(table->begin(), table->end(), std::back_inserter(all));
+  }
+  return all;
+}
+
 Result<std::vector<std::pair<const MeasureKind*, Table>>> tables_of(const Options& options,
                                                                     ReportContext& context) {
   std::vector<std::pair<const MeasureKind*, Table>> found;
   for (const MeasureKind& kind : measure_kinds()) {
     if (!is_wanted(kind, options.only)) continue;
-    const auto path = std::filesystem::path(options.data) / kind.table;
-    if (!std::filesystem::exists(path)) {
+    const auto files = files_of(kind, options.data);
+    if (files.empty()) {
       context.skipped.push_back(std::string(kind.group) + "/" + std::string(kind.name) +
-                                ": there is no " + path.string());
+                                ": there is no " + std::string(kind.table));
       std::fprintf(stderr, "skipped %s\n", context.skipped.back().c_str());
       continue;
     }
-    const auto text = read_file(path, kMaxTable);
-    if (!text) return tl::unexpected(text.error());
-    auto table = parse_csv(*text, path.string());
+    auto table = table_of(files);
     if (!table) return tl::unexpected(table.error());
     found.emplace_back(&kind, std::move(*table));
   }
@@ -73,11 +102,8 @@ Result<std::vector<std::pair<const MeasureKind*, Table>>> tables_of(const Option
 Status read_parameters(const Options& options, Bench& bench) {
   std::set<std::string_view> seen;
   for (const MeasureKind& kind : measure_kinds()) {
-    const auto path = std::filesystem::path(options.data) / kind.table;
-    if (!seen.insert(kind.table).second || !std::filesystem::exists(path)) continue;
-    const auto text = read_file(path, kMaxTable);
-    if (!text) return tl::unexpected(text.error());
-    const auto table = parse_csv(*text, path.string());
+    if (!seen.insert(kind.table).second) continue;
+    const auto table = table_of(files_of(kind, options.data));
     if (!table) return tl::unexpected(table.error());
     for (const CsvRow& row : *table) {
       if (const double millions = number(row, "param_count_m"); millions > 0)

@@ -6,6 +6,7 @@
 
 #include "bench.h"
 #include "conditions.h"
+#include "device_peaks.h"
 #include "forecast/memory_forecast.h"
 #include "lower/lower.h"
 #include "measures.h"
@@ -14,7 +15,6 @@
 namespace stoker::accuracy {
 namespace {
 
-constexpr double kMiBytes = 1 << 20;
 constexpr std::string_view kGpu = "A100-SXM4-40GB";  // DGX Station A100
 /// The cheap baseline of docs/memory-model.md: two constants over what fake tensors add up to.
 constexpr double kBaselineFactor = 1.14;
@@ -37,23 +37,9 @@ Rival rival_of(const std::string& name, const std::vector<const CsvRow*>& rows, 
   return {name, s.rows, s.mape, s.mdape, s.p90};
 }
 
-/// The constant that makes the mean absolute relative error least: a weighted median of truth -
-/// prediction.
-double fitted_offset(const std::vector<Pair>& pairs) {
-  std::vector<std::pair<double, double>> gaps;  // gap, weight
-  double total = 0;
-  for (const Pair& p : pairs) {
-    gaps.emplace_back(p.truth - p.predicted, 1 / p.truth);
-    total += gaps.back().second;
-  }
-  std::sort(gaps.begin(), gaps.end());
-  double sum = 0;
-  for (const auto& [gap, weight] : gaps) {
-    sum += weight;
-    if (sum >= total / 2) return gap;
-  }
-  return gaps.empty() ? 0 : gaps.back().first;
-}
+/// PyTorch gives up when one block is larger than what is left. A run that died below this share of
+/// the card would have had to ask for the rest of it in one piece: it died of something else.
+constexpr double kUsedByDeaths = 0.5;
 
 struct Verdicts {
   std::int64_t rows = 0, fits_wrongly = 0, fails_wrongly = 0, unclear = 0;
@@ -106,18 +92,17 @@ class TimmA100 {
       return measure_.unserved.push_back({label, same.error().text()});
     Job job = timm_train_job();
     job.batch = static_cast<std::int64_t>(number(row, "batch_size"));
-    auto program = lower(**step, job, machine_);
+    const auto program = timm_train_program(**step, job, machine_);
     if (!program) return measure_.unserved.push_back({label, program.error().text()});
-    use_prefetching_loader(*program);
     const std::string kind = memory_error_case(*program, job);
     const MemoryForecast forecast = forecast_memory(*program, machine_, {}, bench_.knowledge, kind);
     if (row["status"] == "ok") {
       const Figure& peak = forecast.device_peak;
       const Band band{1 - peak.low / peak.value, peak.high / peak.value - 1};
       measure_.pairs.push_back({family_of(model), label, number(row, "max_gpu_memory_mib"),
-                                peak.value / kMiBytes, band, kind});
+                                peak.value / kMebibyte, band, kind});
       scored_.push_back(&row);
-      outside_ = static_cast<double>(outside_bytes(*program).count()) / kMiBytes;
+      outside_ = static_cast<double>(outside_bytes(*program).count()) / kMebibyte;
     }
     add_verdict(row, model, forecast.fits);
   }
@@ -126,9 +111,19 @@ class TimmA100 {
   /// size, or they died and no larger batch of the model ran. Close to the card's size nobody knows
   /// what happened.
   void add_verdict(const CsvRow& row, const std::string& model, bool fits) {
-    if (row["status"] == "ok") return verdicts_.add(true, fits);
+    if (row["status"] == "ok") {
+      full_.add(true, fits);
+      return verdicts_.add(true, fits);
+    }
     const bool other_reason = ran_.count(model) > 0 && ran_.at(model) > number(row, "batch_size");
     if (row["status"] == "near_cap" || other_reason) return void(++verdicts_.unclear);
+    const double used = number(row, "max_gpu_memory_mib") / mebibytes(machine_.gpu.usable_memory);
+    if (used >= kUsedByDeaths) full_.add(false, fits);
+    if (fits) {
+      wrong_fits_.push_back("said to fit: " + model + " batch " + std::string(row["batch_size"]) +
+                            ", which died at " + std::to_string(std::lround(100 * used)) +
+                            " % of the card");
+    }
     verdicts_.add(false, fits);
   }
 
@@ -153,9 +148,23 @@ class TimmA100 {
     for (Pair& p : bare) p.predicted -= outside_;
     const auto offsets = cross_fit(bare, fitted_offset,
                                    [](Pair p, double offset) { return p.predicted += offset, p; });
-    const auto banded = cross_fit(
-        offsets, band_of, [](Pair p, const std::optional<Band>& band) { return p.band = band, p; });
-    measure_.cross_fitted = score(banded);
+    const auto judged = [&](BandGrowth growth) {
+      return score(cross_fit(
+          offsets, [&](const std::vector<Pair>& pairs) { return bands_by_kind(pairs, growth); },
+          [](Pair p, const auto& bands) {
+            const auto own = bands.find(p.kind);
+            p.band = (own == bands.end() ? bands.at("") : own->second).at(p.predicted);
+            return p;
+          }));
+    };
+    measure_.cross_fitted = judged(BandGrowth::kFitted);
+    for (const auto& [name, growth] : {std::pair{"proportional", BandGrowth::kProportional},
+                                       {"constant_width", BandGrowth::kConstant}}) {
+      const Score s = judged(growth);
+      measure_.shares.emplace_back(std::string(name) + "_band_holds", s.coverage.value_or(0));
+      measure_.shares.emplace_back(std::string(name) + "_band_width", s.width.value_or(0));
+      measure_.shares.emplace_back(std::string(name) + "_band_score", s.interval_score.value_or(0));
+    }
     measure_.shares.emplace_back("fitted_context_mib", bare.empty() ? 0 : fitted_offset(bare));
     measure_.shares.emplace_back("shipped_context_mib", outside_);
   }
@@ -166,8 +175,13 @@ class TimmA100 {
     m.what = "does it run on 40 GB (simulation under capacity, no margin)";
     const double rows = std::max<double>(1, static_cast<double>(verdicts_.rows));
     m.score.rows = verdicts_.rows;
+    m.notes = wrong_fits_;
     m.shares = {{"fits_wrongly", 100 * static_cast<double>(verdicts_.fits_wrongly) / rows},
                 {"fails_wrongly", 100 * static_cast<double>(verdicts_.fails_wrongly) / rows},
+                {"fits_wrongly_but_for_deaths_on_an_empty_card",
+                 100 * static_cast<double>(full_.fits_wrongly) /
+                     std::max<double>(1, static_cast<double>(full_.rows))},
+                {"rows_but_for_deaths_on_an_empty_card", static_cast<double>(full_.rows)},
                 {"unclear_rows", static_cast<double>(verdicts_.unclear)}};
     return m;
   }
@@ -179,6 +193,8 @@ class TimmA100 {
   Measure measure_;
   std::vector<const CsvRow*> scored_;
   Verdicts verdicts_;
+  Verdicts full_;  ///< without deaths that left most of the card unused
+  std::vector<std::string> wrong_fits_;
   double outside_ = 0;
 };
 

@@ -83,6 +83,17 @@ class Ladder {
   std::map<std::size_t, std::optional<Program>> programs_;
 };
 
+/// The forecast whose band ends at the capacity.
+Bytes forecast_that_fills(Bytes capacity, const MemoryErrorCase& error) {
+  constexpr int kRounds = 30;
+  Bytes forecast = capacity;
+  for (int round = 0; round < kRounds; ++round) {
+    forecast = Bytes(static_cast<std::int64_t>(static_cast<double>(capacity.count()) /
+                                               (1 + error.band_at(forecast).above)));
+  }
+  return forecast;
+}
+
 struct Tally {
   double rows = 0, exact = 0, large = 0, small = 0, far = 0;
 
@@ -144,10 +155,8 @@ class TimmMaxBatch {
     const Bytes outside = outside_bytes(*smallest);
     shipped_context_ = mebibytes(outside);
     a.shipped = ladder.first_fitting(0, usable - outside);
-    const Band band = bench_.knowledge.memory_case(memory_error_case(*smallest, job)).band;
-    const auto lowered =
-        static_cast<std::int64_t>(static_cast<double>(usable.count()) / (1 + band.above));
-    a.safe = ladder.first_fitting(a.shipped, Bytes(lowered) - outside);
+    const MemoryErrorCase error = bench_.knowledge.memory_case(memory_error_case(*smallest, job));
+    a.safe = ladder.first_fitting(a.shipped, forecast_that_fills(usable, error) - outside);
     std::size_t place = 0;
     for (std::size_t c = 0; c < kContexts; ++c) {
       const Bytes context((kContextFirstMiB + static_cast<std::int64_t>(c) * kContextStepMiB)

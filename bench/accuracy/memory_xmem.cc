@@ -23,6 +23,10 @@ constexpr Bytes kMaxConfigs{1 << 20};
 constexpr std::int64_t kTokens =
     128;  // max_length of the tokenizer; batches of this size always reach it
 
+double mebibytes_of(const CsvRow& row, std::string_view column) {
+  return number(row, column) / (1 << 20);
+}
+
 /// Names of Hugging Face models have an owner, or stand in our table of configurations.
 bool is_language_model(const CsvRow& row) {
   const std::string_view model = row["model"];
@@ -65,9 +69,9 @@ void add_rival(Measure& measure, const std::vector<const CsvRow*>& rows, const s
                std::string_view column) {
   std::vector<Pair> pairs;
   for (const CsvRow* row : rows) {
-    const double estimate = number(*row, column);
+    const double estimate = mebibytes_of(*row, column);
     if (std::isfinite(estimate))
-      pairs.push_back({"", "", number(*row, "ground_nvml_bytes"), estimate, {}});
+      pairs.push_back({"", "", mebibytes_of(*row, "ground_nvml_bytes"), estimate, {}});
   }
   if (pairs.empty()) return;
   const Score s = score(pairs);
@@ -112,8 +116,8 @@ void one(Bench& bench, const CsvRow& row, Measure& measure, std::vector<const Cs
   const std::string kind = memory_error_case(*program, *job);
   const MemoryForecast forecast = forecast_memory(*program, machine, {}, bench.knowledge, kind);
   const Figure& peak = forecast.device_peak;
-  measure.pairs.push_back({family_of(row["model"]), label, number(row, "ground_nvml_bytes"),
-                           peak_on_card(*program, machine, peak.value),
+  measure.pairs.push_back({family_of(row["model"]), label, mebibytes_of(row, "ground_nvml_bytes"),
+                           peak_on_card(*program, machine, peak.value) / (1 << 20),
                            Band{1 - peak.low / peak.value, peak.high / peak.value - 1}, kind});
   scored.push_back(&row);
 }
@@ -131,10 +135,9 @@ std::vector<Measure> run_xmem(Bench& bench, const Table& table) {
   for (const bool language : {false, true}) {
     Measure measure;
     measure.name = language ? "memory/xmem-language" : "memory/xmem-cnn";
-    measure.what =
-        language
-            ? "NVML peak over the start, language models of 128 tokens, fp32, today's transformers"
-            : "NVML peak over the start, CNNs at 86 px, fp32, no cudnn.benchmark";
+    measure.what = language ? "NVML peak over the start, language models of 128 tokens, fp32, "
+                              "transformers as captured"
+                            : "NVML peak over the start, CNNs at 86 px, fp32, no cudnn.benchmark";
     std::vector<const CsvRow*> scored;
     for (const CsvRow* row : sampled(bench, table)) {
       if (is_language_model(*row) == language) one(bench, *row, measure, scored);

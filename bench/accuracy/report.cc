@@ -16,9 +16,8 @@ using Json = nlohmann::ordered_json;
 
 constexpr double kListedError = 0.10;  ///< rows that are further off are listed
 constexpr std::size_t kListedRows = 25;
+constexpr int kBandsSchema = 2;
 constexpr std::size_t kRowsForBand = 5;  ///< below that the extremes say nothing
-constexpr std::size_t kRowsToNarrow =
-    40;  ///< below that a band is no narrower than that of all rows
 
 void add(Json& to, const Score& s) {
   to["rows"] = s.rows;
@@ -69,6 +68,29 @@ Json json_of(const Measure& m) {
   for (const Unserved& u : m.unserved)
     j["unserved"].push_back({{"row", u.row}, {"reason", u.reason}});
   return j;
+}
+
+/// For kinds of which few rows are known: the band of all, stretched until it holds theirs.
+BandForm wide_enough(BandForm form, const std::vector<Pair>& pairs) {
+  double below = 1, above = 1;
+  for (const Pair& p : pairs) {
+    const double error = p.truth - p.predicted;
+    below = std::max(below, -error / form.below.at(p.predicted));
+    above = std::max(above, error / form.above.at(p.predicted));
+  }
+  const auto stretch = [](Reach& r, double by) { r.share *= by, r.fixed *= by, r.least *= by; };
+  stretch(form.below, below);
+  stretch(form.above, above);
+  return form;
+}
+
+Json json_of(const Reach& reach) {
+  const auto bytes = [](double mebibytes) {
+    return static_cast<std::int64_t>(std::llround(mebibytes)) << 20;
+  };
+  return {{"share", std::ceil(reach.share * 1e4) / 1e4},
+          {"bytes", bytes(reach.fixed)},
+          {"least_bytes", bytes(reach.least)}};
 }
 
 std::string line_of(const Score& s) {
@@ -141,22 +163,22 @@ std::string memory_bands_as_json(const std::vector<Measure>& measures,
     }
   }
   Json root;
-  root["schema_version"] = 1;
+  root["schema_version"] = kBandsSchema;
   root["date"] = context.date;
   root["captured_with"] = context.versions;
   root["bands"] = Json::array();
+  const auto bands = bands_by_kind(kinds["default"]);
   for (const auto& [kind, pairs] : kinds) {
-    auto band = band_of(pairs);
-    if (!band || pairs.size() < kRowsForBand) continue;
-    if (pairs.size() < kRowsToNarrow) {
-      const Band all = band_of(kinds["default"]).value_or(*band);
-      band = Band{std::max(band->below, all.below), std::max(band->above, all.above)};
-    }
-    const auto rounded = [](double x) { return std::ceil(x * 1000) / 1000; };
+    if (pairs.size() < kRowsForBand) continue;
+    const auto own = bands.find(kind);
+    const BandForm& all = bands.at("");
+    const BandForm form = own != bands.end()  ? own->second
+                          : kind == "default" ? all
+                                              : wide_enough(all, pairs);
     const std::string tables = fmt::format("{}", fmt::join(sources[kind], ", "));
     root["bands"].push_back({{"case", kind},
-                             {"below", rounded(band->below)},
-                             {"above", rounded(band->above)},
+                             {"below", json_of(form.below)},
+                             {"above", json_of(form.above)},
                              {"rows", pairs.size()},
                              {"basis", fmt::format("error of {} measured peaks", pairs.size())},
                              {"tables", tables}});
@@ -165,13 +187,13 @@ std::string memory_bands_as_json(const std::vector<Measure>& measures,
 }
 
 std::string rows_as_csv(const std::vector<Measure>& measures) {
-  std::string text = "measure,row,truth,predicted,low,high\n";
+  std::string text = "measure,row,kind,truth,predicted,low,high\n";
   for (const Measure& m : measures) {
     for (const Pair& p : m.pairs) {
       const Band band = p.band.value_or(Band{});
       text +=
-          fmt::format("{},{},{:.6g},{:.6g},{:.6g},{:.6g}\n", m.name, p.label, p.truth, p.predicted,
-                      p.predicted * (1 - band.below), p.predicted * (1 + band.above));
+          fmt::format("{},{},{},{:.6g},{:.6g},{:.6g},{:.6g}\n", m.name, p.label, p.kind, p.truth,
+                      p.predicted, p.predicted * (1 - band.below), p.predicted * (1 + band.above));
     }
   }
   return text;

@@ -25,13 +25,13 @@ struct ReportContext {
 [[nodiscard]] std::string as_json(const std::vector<Measure>& measures,
                                   const ReportContext& context);
 
-/// The bands that forecasts of memory ship with: quantiles of truth over forecast by kind of job,
-/// and of all rows together for jobs of which too few rows are known. Measures without kinds add
+/// The bands that forecasts of memory ship with (pairs in MiB): quantiles of the error by kind of
+/// job, and of all rows together for jobs of which too few rows are known. Pairs without a kind add
 /// nothing.
 [[nodiscard]] std::string memory_bands_as_json(const std::vector<Measure>& measures,
                                                const ReportContext& context);
 
-/// Every pair behind the scores, as a table: measure,row,truth,predicted,low,high.
+/// Every pair behind the scores, as a table: measure,row,kind,truth,predicted,low,high.
 [[nodiscard]] std::string rows_as_csv(const std::vector<Measure>& measures);
 
 }  // namespace stoker::accuracy

@@ -1,6 +1,7 @@
 #include "statistics.h"
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <cmath>
 #include <numeric>
@@ -33,6 +34,51 @@ void score_bands(const std::vector<Pair>& pairs, Score& result) {
   result.interval_score = kPercent * mean(scores);
 }
 
+// What a side of the band may grow with, in MiB: the forecast and this much more (or less, where the
+// error belongs to what the allocator holds and not to the context). The last is nearly constant.
+constexpr std::array<double, 6> kOffsets{-1500, 0, 1000, 2000, 4000, 16000};
+constexpr double kConstantOffset = 1e9;
+constexpr double kLeastScale = 500;  // of a forecast that is nearly all context
+
+double scale_of(double predicted, double offset) {
+  return std::max(kLeastScale, predicted + offset);
+}
+
+/// The reach to one side (sign) that leaves 5 % of the truths beyond it.
+Reach reach_with(const std::vector<Pair>& pairs, int sign, double offset) {
+  std::vector<double> errors;
+  for (const Pair& p : pairs)
+    errors.push_back(sign * (p.truth - p.predicted) / scale_of(p.predicted, offset));
+  std::sort(errors.begin(), errors.end());
+  const double n = static_cast<double>(errors.size());
+  // The k-th largest of n leaves k / (n + 1) beyond it on average.
+  const auto rank = static_cast<std::size_t>(std::floor((1 - kCoverage) / 2 * (n + 1)));
+  const double error = std::max(0.0, errors[errors.size() - std::max<std::size_t>(rank, 1)]);
+  return {error, error * offset, error * kLeastScale};
+}
+
+/// This side's part of the interval score.
+double score_of(const std::vector<Pair>& pairs, int sign, const Reach& reach) {
+  double sum = 0;
+  for (const Pair& p : pairs) {
+    const double width = reach.at(p.predicted);
+    const double beyond = std::max(0.0, sign * (p.truth - p.predicted) - width);
+    sum += (width + 2 / (1 - kCoverage) * beyond) / p.truth;
+  }
+  return sum;
+}
+
+Reach best_reach(const std::vector<Pair>& pairs, int sign, BandGrowth growth) {
+  if (growth == BandGrowth::kProportional) return reach_with(pairs, sign, 0);
+  if (growth == BandGrowth::kConstant) return reach_with(pairs, sign, kConstantOffset);
+  Reach best = reach_with(pairs, sign, kOffsets[0]);
+  for (const double offset : kOffsets) {
+    const Reach reach = reach_with(pairs, sign, offset);
+    if (score_of(pairs, sign, reach) < score_of(pairs, sign, best)) best = reach;
+  }
+  return best;
+}
+
 }  // namespace
 
 double quantile(const std::vector<double>& sorted, double q) {
@@ -61,18 +107,38 @@ Score score(const std::vector<Pair>& pairs) {
   return result;
 }
 
-std::optional<Band> band_of(const std::vector<Pair>& pairs) {
+double Reach::at(double predicted) const { return std::max(least, share * predicted + fixed); }
+
+Band BandForm::at(double predicted) const {
+  return {std::min(1.0, below.at(predicted) / predicted), above.at(predicted) / predicted};
+}
+
+std::optional<BandForm> band_of(const std::vector<Pair>& pairs, BandGrowth growth) {
   if (pairs.empty()) return std::nullopt;
-  std::vector<double> errors;
-  for (const Pair& p : pairs) errors.push_back(p.truth / p.predicted - 1);
-  std::sort(errors.begin(), errors.end());
-  const double tail = (1 - kCoverage) / 2;
-  const double n = static_cast<double>(errors.size());
-  // The k-th smallest of n leaves k / (n + 1) below it on average.
-  const auto rank = static_cast<std::size_t>(std::floor(tail * (n + 1)));
-  const std::size_t low = rank > 0 ? rank - 1 : 0;
-  const std::size_t high = errors.size() - 1 - low;
-  return Band{std::max(0.0, -errors[low]), std::max(0.0, errors[high])};
+  return BandForm{best_reach(pairs, -1, growth), best_reach(pairs, 1, growth)};
+}
+
+std::map<std::string, BandForm> bands_by_kind(const std::vector<Pair>& pairs, BandGrowth growth) {
+  std::map<std::string, std::vector<Pair>> kinds;
+  std::vector<double> sizes;
+  for (const Pair& p : pairs) {
+    kinds[p.kind].push_back(p);
+    sizes.push_back(p.predicted);
+  }
+  const auto all = band_of(pairs, growth);
+  if (!all) return {};
+  std::sort(sizes.begin(), sizes.end());
+  const double typical = quantile(sizes, 0.5);
+  std::map<std::string, BandForm> bands;
+  for (const auto& [kind, rows] : kinds) {
+    if (rows.size() < kRowsToNarrow) continue;
+    BandForm own = *band_of(rows, growth);
+    if (own.below.at(typical) > all->below.at(typical)) own.below = all->below;
+    if (own.above.at(typical) > all->above.at(typical)) own.above = all->above;
+    bands[kind] = own;
+  }
+  bands[""] = *all;
+  return bands;
 }
 
 std::uint64_t hash_of(std::string_view text, std::uint64_t seed) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -41,10 +42,43 @@ struct Score {
 /// Linear interpolation between order statistics; `sorted` is not empty, `q` in 0..1.
 [[nodiscard]] double quantile(const std::vector<double>& sorted, double q);
 
-/// The band that holds 90 % of the truths around their forecasts: quantiles of truth / predicted -
-/// 1, widened to the next order statistic so that few rows give no narrow band. Empty input: no
-/// band.
-[[nodiscard]] std::optional<Band> band_of(const std::vector<Pair>& pairs);
+/// How far one side of a band reaches from a forecast, in the unit of the pairs: share x forecast +
+/// fixed, but never less than `least`. (src/forecast/knowledge.h ships the same in bytes.)
+struct Reach {
+  double share = 0, fixed = 0, least = 0;
+
+  [[nodiscard]] double at(double predicted) const;
+};
+
+/// Both sides.
+struct BandForm {
+  Reach below, above;
+
+  /// Relative to the forecast; `below` at most 1.
+  [[nodiscard]] Band at(double predicted) const;
+};
+
+/// Below that a kind of job has no band of its own that is narrower than that of all rows.
+inline constexpr std::size_t kRowsToNarrow = 40;
+
+/// How a band may grow with the forecast.
+enum class BandGrowth {
+  kFitted,        ///< whichever of a few forms has the least interval score, each side for itself
+  kProportional,  ///< a share of the forecast
+  kConstant       ///< one width for all
+};
+
+/// The band that holds 90 % of the truths around their forecasts: quantiles of (truth - predicted)
+/// over what the form grows with, widened to the next order statistic so that few rows give no
+/// narrow band. The pairs are in MiB. Empty input: no band.
+[[nodiscard]] std::optional<BandForm> band_of(const std::vector<Pair>& pairs,
+                                              BandGrowth growth = BandGrowth::kFitted);
+
+/// The band of all pairs under "", and one for each kind with enough rows, whose sides are those of
+/// its own rows where they are narrower. Where they are wider the kind keeps the side of all: rare
+/// large errors make its quantile a matter of a few rows, and cross-fitted it scored worse.
+[[nodiscard]] std::map<std::string, BandForm> bands_by_kind(
+    const std::vector<Pair>& pairs, BandGrowth growth = BandGrowth::kFitted);
 
 /// A number from a name and a seed that has nothing to do with the name's letters: sampling and
 /// splitting.

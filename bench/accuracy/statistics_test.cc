@@ -30,10 +30,27 @@ TEST(BandOf, HoldsNineInTen) {
   std::vector<Pair> pairs;
   for (int i = 0; i <= 100; ++i)
     pairs.push_back({"a", "", 100.0 + i - 40, 100, {}});  // errors -0.40 .. 0.60
-  const Band band = band_of(pairs).value();
+  const Band band = band_of(pairs, BandGrowth::kProportional).value().at(100);
   EXPECT_NEAR(band.below, 0.36, 1e-9);
   EXPECT_NEAR(band.above, 0.56, 1e-9);
   EXPECT_FALSE(band_of({}).has_value());
+}
+
+TEST(BandOf, FindsWhetherAnErrorIsAShareOrBytes) {
+  // Truths up to 10 % above what exceeds a context of 1500; and always within 100 below.
+  std::vector<Pair> pairs;
+  for (int i = 0; i <= 200; ++i) {
+    const double size = 3000 + 150.0 * i;
+    const double noise = i % 20 / 19.0;
+    pairs.push_back({"a", "", size + noise * 0.1 * (size - 1500), size, {}});
+    pairs.push_back({"a", "", size - noise * 100, size, {}});
+  }
+  const BandForm form = band_of(pairs).value();
+  EXPECT_NEAR(form.above.fixed / form.above.share, -1500, 1e-6);
+  EXPECT_NEAR(form.below.fixed / form.below.share, 16000, 1e-6);
+  EXPECT_NEAR(form.at(20000).above * 20000, 0.1 * 18500, 0.02 * 18500);
+  const BandForm constant = band_of(pairs, BandGrowth::kConstant).value();
+  EXPECT_NEAR(constant.below.at(3000), constant.below.at(30000), 0.1);
 }
 
 TEST(FamilyOf, LettersBeforeTheFirstDigitOrSeparator) {

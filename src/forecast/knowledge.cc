@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "base/files.h"
 
@@ -12,38 +13,66 @@ using Json = nlohmann::json;
 
 constexpr Bytes kMaxCoefficientFile{16LL << 20};
 /// Where no measured error applies. Wide on purpose.
-constexpr Band kMemoryPrior{0.10, 0.15};
+constexpr Reach kPriorBelow{0.10, {}, {}}, kPriorAbove{0.15, {}, {}};
+constexpr int kMemorySchema = 2;
+constexpr double kLargestShare = 10;
+constexpr Bytes kLargestReach{1LL << 50};
 
-Result<std::vector<MemoryErrorCase>> read_memory_cases(const std::filesystem::path& path) {
-  const auto text = read_file(path, kMaxCoefficientFile);
-  if (!text) return tl::unexpected(text.error());
-  const Json root = Json::parse(*text, nullptr, false);
-  const auto damaged = [&](const char* what) {
-    return fail(ErrorCode::kBadInput, std::string(what) + "; install stoker's data again",
-                path.string());
-  };
-  if (!root.is_object() || !root.contains("bands") || !root["bands"].is_array())
-    return damaged("is damaged");
-  std::vector<MemoryErrorCase> cases;
-  for (const Json& from : root["bands"]) {
-    if (!from.is_object()) return damaged("has a band that is no object");
-    MemoryErrorCase c;
-    c.name = from.value("case", "");
-    c.band = {from.value("below", -1.0), from.value("above", -1.0)};
-    c.rows = from.value("rows", std::int64_t{0});
-    c.basis = from.value("basis", "");
-    if (c.name.empty() || !(c.band.below >= 0 && c.band.below < 1) ||
-        !(c.band.above >= 0 && c.band.above < 10)) {
-      return damaged("has a band without name or with impossible numbers");
-    }
-    cases.push_back(std::move(c));
+/// Absent when a number is missing or makes no sense.
+std::optional<Reach> read_reach(const Json& from) {
+  if (!from.is_object()) return std::nullopt;
+  for (const char* key : {"share", "bytes", "least_bytes"}) {
+    if (!from.contains(key) || !from[key].is_number()) return std::nullopt;
   }
-  return cases;
+  if (!from["bytes"].is_number_integer() || !from["least_bytes"].is_number_integer())
+    return std::nullopt;
+  const Reach reach{from["share"].get<double>(), Bytes(from["bytes"].get<std::int64_t>()),
+                    Bytes(from["least_bytes"].get<std::int64_t>())};
+  const bool sane = reach.share >= 0 && reach.share < kLargestShare &&
+                    reach.fixed > Bytes(-kLargestReach.count()) && reach.fixed < kLargestReach &&
+                    reach.least >= Bytes(0) && reach.least < kLargestReach;
+  return sane ? std::optional(reach) : std::nullopt;
 }
 
 }  // namespace
 
-Band MemoryErrorCase::band_at(Bytes /*peak*/) const { return band; }
+double Reach::at(Bytes forecast) const {
+  const auto peak = static_cast<double>(std::max(forecast, Bytes(1)).count());
+  const double reach = share * peak + static_cast<double>(fixed.count());
+  return std::max(reach, static_cast<double>(least.count())) / peak;
+}
+
+Band MemoryErrorCase::band_at(Bytes peak) const {
+  return {std::min(1.0, below.at(peak)), above.at(peak)};
+}
+
+Result<std::vector<MemoryErrorCase>> parse_memory_cases(const std::string& text,
+                                                        const std::string& name) {
+  const Json root = Json::parse(text, nullptr, false);
+  const auto damaged = [&](const char* what) {
+    return fail(ErrorCode::kBadInput, std::string(what) + "; install stoker's data again", name);
+  };
+  if (!root.is_object() || !root.contains("bands") || !root["bands"].is_array())
+    return damaged("is damaged");
+  if (!root.contains("schema_version") || root["schema_version"] != kMemorySchema)
+    return damaged("is of another version of stoker");
+  std::vector<MemoryErrorCase> cases;
+  for (const Json& from : root["bands"]) {
+    const auto text_of = [&](const char* key) {
+      return from.is_object() && from.contains(key) && from[key].is_string()
+                 ? from[key].get<std::string>()
+                 : std::string();
+    };
+    const std::string kind = text_of("case");
+    const auto below = kind.empty() ? std::nullopt : read_reach(from.value("below", Json()));
+    const auto above = kind.empty() ? std::nullopt : read_reach(from.value("above", Json()));
+    const bool counted = !kind.empty() && from.contains("rows") && from["rows"].is_number_integer();
+    if (!below || !above || !counted)
+      return damaged("has a band without name or with impossible numbers");
+    cases.push_back({kind, *below, *above, from["rows"].get<std::int64_t>(), text_of("basis")});
+  }
+  return cases;
+}
 
 MemoryErrorCase Knowledge::memory_case(const std::string& name) const {
   for (const std::string& wanted : {name, std::string("default")}) {
@@ -51,7 +80,7 @@ MemoryErrorCase Knowledge::memory_case(const std::string& name) const {
         std::find_if(memory.begin(), memory.end(), [&](const auto& c) { return c.name == wanted; });
     if (it != memory.end()) return *it;
   }
-  return {"prior", kMemoryPrior, 0, "no measured rows of this kind"};
+  return {"prior", kPriorBelow, kPriorAbove, 0, "no measured rows of this kind"};
 }
 
 Result<Knowledge> load_knowledge() {
@@ -62,7 +91,10 @@ Result<Knowledge> load_knowledge() {
   auto loader = read_loader_profile(*data / "coefficients" / "input.json");
   if (!loader) return tl::unexpected(loader.error());
   Knowledge knowledge{std::move(*timing), std::move(*loader), {}};
-  auto memory = read_memory_cases(*data / "coefficients" / "memory.json");
+  const auto memory_file = *data / "coefficients" / "memory.json";
+  const auto text = read_file(memory_file, kMaxCoefficientFile);
+  if (!text) return tl::unexpected(text.error());
+  auto memory = parse_memory_cases(*text, memory_file.string());
   if (!memory) return tl::unexpected(memory.error());
   knowledge.memory = std::move(*memory);
   return knowledge;

@@ -11,16 +11,33 @@
 
 namespace stoker {
 
+/// How far one side of a memory band reaches from a forecast: share x forecast + fixed, but never
+/// less than `least`. What goes wrong is partly a share of the activations and partly bytes
+/// (context, rounding to segments), so neither alone describes it.
+struct Reach {
+  double share = 0;
+  Bytes fixed{};  ///< may be negative: the share is then one of what exceeds the context
+  Bytes least{};
+
+  /// Relative to the forecast.
+  [[nodiscard]] double at(Bytes forecast) const;
+};
+
 /// Measured error of memory forecasts on rows of one kind (data/coefficients/memory.json).
 struct MemoryErrorCase {
-  std::string name;  ///< "cnn-fp32-benchmark", ..., "default"
-  Band band;         ///< 90 % of truths lie within, relative to the forecast
+  std::string name;    ///< "cnn-fp32-benchmark", ..., "default"
+  Reach below, above;  ///< 90 % of truths lie within
   std::int64_t rows = 0;
   std::string basis;
 
   /// The band of a forecast of this many bytes on the device, relative to it.
   [[nodiscard]] Band band_at(Bytes peak) const;
 };
+
+/// Cases from the text of memory.json; refuses another schema and impossible numbers. `name` is the
+/// file that errors point at.
+[[nodiscard]] Result<std::vector<MemoryErrorCase>> parse_memory_cases(const std::string& text,
+                                                                      const std::string& name);
 
 /// Everything that forecasts know beyond models and machines; read once from the data folder.
 struct Knowledge {
