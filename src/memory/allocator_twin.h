@@ -237,7 +237,7 @@ class AllocatorTwin {
                       {},    {}};
       segment.bytes = up(std::max(capacity_ + capacity_ / 8, size), segment.page);
       segment.mapped.assign(static_cast<std::size_t>(segment.bytes / segment.page), false);
-      next_ += segment.bytes;
+      next_ += up(segment.bytes, 2 * kMi);
       segments.push_back(segment);
     }
   }

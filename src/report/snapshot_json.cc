@@ -118,6 +118,7 @@ std::string kineto_json(const KinetoMemory& memory, const KinetoSummary& s,
   json["device"] = memory.device;
   json["memory_events"] = memory.events.size();
   json["trace_events"] = memory.trace_events;
+  json["broken_events"] = memory.broken_events;
   json["allocations"] = s.allocations;
   json["frees"] = s.frees;
   json["freed_from_before"] = s.freed_from_before;

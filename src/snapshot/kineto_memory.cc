@@ -12,6 +12,8 @@ namespace {
 /// Profiles of a few steps; larger ones are cut by the profiler's schedule.
 constexpr Bytes kMaxTrace{4LL << 30};
 constexpr std::int64_t kMaxBytes = std::int64_t{1} << 50;
+/// Of all events together, so that no sum can overflow; what goes beyond is left out and counted.
+constexpr std::int64_t kMaxTotal = std::int64_t{1} << 60;
 
 /// Reads the trace event by event, keeping only those of memory.
 class TraceHandler : public nlohmann::json_sax<nlohmann::json> {
@@ -99,15 +101,21 @@ class TraceHandler : public nlohmann::json_sax<nlohmann::json> {
     constexpr std::int64_t kCuda = 1;
     if (find("Device Type").value_or(-1) != kCuda) return void(++host_events);
     KinetoMemoryEvent e;
-    e.bytes = find("Bytes").value_or(0);
-    if (e.bytes == 0 || e.bytes < -kMaxBytes || e.bytes > kMaxBytes) return void(++broken);
+    e.bytes = std::clamp(find("Bytes").value_or(0), -kMaxTotal, kMaxTotal);
+    total_ += std::abs(e.bytes) <= kMaxBytes ? std::abs(e.bytes) : kMaxTotal;
+    if (e.bytes == 0 || total_ >= kMaxTotal) return void(++broken);
     e.address = find("Addr").value_or(0);
-    e.total_allocated = find("Total Allocated");
-    e.total_reserved = find("Total Reserved");
+    const auto total = [&](std::string_view key) -> std::optional<std::int64_t> {
+      const auto bytes = find(key);
+      return bytes && *bytes >= 0 && *bytes <= kMaxBytes ? bytes : std::nullopt;
+    };
+    e.total_allocated = total("Total Allocated");
+    e.total_reserved = total("Total Reserved");
     e.time_us = event_.time;
     by_device[find("Device Id").value_or(0)].push_back(e);
   }
 
+  std::int64_t total_ = 0;
   int depth_ = 0, event_depth_ = kNever;
   bool in_events_ = false, in_args_ = false, found_ = false;
   std::string key_;
@@ -134,6 +142,7 @@ Result<KinetoMemory> parse_kineto_memory(std::string_view content, const std::st
   KinetoMemory memory;
   memory.host_events = handler.host_events;
   memory.trace_events = handler.trace_events;
+  memory.broken_events = handler.broken;
   const std::vector<KinetoMemoryEvent>* most = nullptr;
   for (const auto& [id, events] : handler.by_device) {
     const bool better = device ? id == *device : !most || events.size() > most->size();

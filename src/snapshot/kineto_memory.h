@@ -29,6 +29,7 @@ struct KinetoMemory {
   std::vector<KinetoMemoryEvent> events;
   std::int64_t other_devices = 0;  ///< events of other CUDA devices, left out
   std::int64_t host_events = 0;    ///< of the host's allocator, left out
+  std::int64_t broken_events = 0;  ///< of no or absurd bytes, left out
   std::int64_t trace_events = 0;   ///< of any kind in the file
 };
 

@@ -18,6 +18,11 @@ constexpr std::size_t kMaxLanes = 60'000;
 constexpr std::int64_t kMaxDevices = 1024;
 /// No device has more; keeps sums of sizes far from overflow.
 constexpr std::int64_t kMaxSize = std::int64_t{1} << 50;
+/// Of all sizes of a file together: no sum of some of them can overflow. A trace of ten million
+/// allocations of 100 GiB stays below.
+constexpr std::int64_t kMaxTotal = std::int64_t{1} << 60;
+/// CUDA's addresses have 57 bits at most.
+constexpr std::int64_t kMaxAddress = std::int64_t{1} << 60;
 
 /// Thrown inside this file only.
 struct Refusal {
@@ -60,6 +65,10 @@ struct Fields {
     if (bytes < 0 || bytes > kMaxSize)
       refuse(name(key), "is " + std::to_string(bytes) + " bytes, which cannot be");
     return bytes;
+  }
+  void check_address(std::string_view key, std::int64_t address) const {
+    if (address < 0 || address > kMaxAddress)
+      refuse(name(key), "is " + std::to_string(address) + ", which is no address");
   }
 };
 
@@ -170,10 +179,16 @@ class Reader {
     if (!first || !second) refuse("pool_id or segment_pool_id", "is not a pair of ints");
     return pools_({*first, *second});
   }
+  void count(std::int64_t bytes) {
+    total_ += bytes;
+    if (total_ > kMaxTotal)
+      throw Refusal{ErrorCode::kBadInput, "holds sizes that no run can add up to"};
+  }
   StackId stack_of(const PickleValue& entry);
   std::uint32_t frame_of(const PickleValue& frame);
 
   const Pickle& pickle_;
+  std::int64_t total_ = 0;
   HotKeys keys_;
   Snapshot snapshot_;
   Numbering<std::int64_t> streams_{"streams"};
@@ -271,7 +286,8 @@ SnapshotSegment Reader::read_segment(const Fields& fields) {
   if (segment.device < 0 || segment.device >= kMaxDevices)
     refuse(fields.name("device"), "is " + std::to_string(segment.device));
   segment.address = fields.need_int("address");
-  if (segment.address < 0) refuse(fields.name("address"), "is negative");
+  fields.check_address("address", segment.address);
+  count(segment.size);
   segment.size = fields.need_size("total_size");
   segment.allocated = fields.get_int("allocated_size", 0);
   segment.stream = streams_(fields.get_int("stream", 0));
@@ -296,7 +312,8 @@ void Reader::read_blocks(const PickleValue& list, const Fields& owner, SnapshotS
     SnapshotBlock block;
     block.size = fields.need_size("size");
     block.address = fields.get_int("address", next);
-    if (block.address < 0) refuse(fields.name("address"), "is negative");
+    fields.check_address("address", block.address);
+    count(block.size);
     next = block.address + block.size;
     const auto state = fields.need("state").as_string().value_or("");
     if (state == "active_allocated") {
@@ -311,6 +328,8 @@ void Reader::read_blocks(const PickleValue& list, const Fields& owner, SnapshotS
     block.requested = block.state == SnapshotBlockState::kInactive
                           ? 0
                           : fields.get_int("requested_size", block.size);
+    if (block.requested < 0 || block.requested > kMaxSize)
+      refuse(fields.name("requested_size"), "cannot be");
     block.stack = stack_of(fields.dict);
     segment.blocks.push_back(block);
   }
@@ -374,9 +393,11 @@ TraceEvent Reader::read_event(const PickleValue& entry, std::size_t device, std:
     const bool oom = event.action == TraceAction::kOutOfMemory;
     event.size = need(keys_.size, "size");
     event.address = oom ? need(keys_.device_free, "device_free") : need(keys_.addr, "addr");
-    if (event.address < 0) refuse(fields().name("addr"), "is negative");
+    if (event.address < 0 || event.address > kMaxAddress)
+      fields().check_address(oom ? "device_free" : "addr", event.address);
     if (event.size < 0 || event.size > kMaxSize)
       refuse(fields().name("size"), "is " + std::to_string(event.size) + " bytes, which cannot be");
+    count(event.size);
   }
   event.stream = streams_(optional(keys_.stream));
   event.time_us = optional(keys_.time);

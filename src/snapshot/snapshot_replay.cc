@@ -347,6 +347,9 @@ class Attempt {
   SnapshotReplay result_;
 };
 
+/// Streams times pools; a lane's number has 15 bits.
+constexpr std::size_t kMaxLanes = 30'000;
+
 /// Bytes reserved before the trace begins: those at its end, less what it added.
 std::int64_t reserved_before(const Snapshot& snapshot, std::size_t device) {
   std::int64_t bytes = 0;
@@ -382,6 +385,10 @@ SnapshotReplay replay_snapshot(const Snapshot& snapshot, std::size_t device,
                         human_bytes(Bytes{std::max<std::int64_t>(before, 0)}) +
                         " were reserved before); record from the start of the process, without "
                         "max_entries";
+    return none;
+  }
+  if (snapshot.streams.size() * snapshot.pools.size() > kMaxLanes) {
+    none.not_replayed = "more streams and memory pools than can be replayed";
     return none;
   }
   SnapshotReplay best;
