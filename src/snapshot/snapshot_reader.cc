@@ -5,10 +5,10 @@
 #include <bit>
 #include <charconv>
 #include <map>
-#include <unordered_map>
 
 #include "snapshot/pickle.h"
 #include "snapshot/snapshot.h"
+#include "snapshot/stack_table.h"
 
 namespace stoker {
 namespace {
@@ -141,7 +141,6 @@ class Reader {
       throw Refusal{ErrorCode::kBadInput,
                     "holds " + std::string(name_of(root.kind())) + " where a snapshot is a dict"};
     }
-    snapshot_.stacks.emplace_back();
     (void)pools_(kDefaultPool);
     read_settings(root);
     const Fields fields{root, ""};
@@ -157,6 +156,7 @@ class Reader {
     }
     snapshot_.streams = streams_.take();
     snapshot_.pools = pools_.take();
+    stacks_.move_into(snapshot_);
     return std::move(snapshot_);
   }
 
@@ -184,8 +184,6 @@ class Reader {
     if (total_ > kMaxTotal)
       throw Refusal{ErrorCode::kBadInput, "holds sizes that no run can add up to"};
   }
-  StackId stack_of(const PickleValue& entry);
-  std::uint32_t frame_of(const PickleValue& frame);
 
   const Pickle& pickle_;
   std::int64_t total_ = 0;
@@ -193,11 +191,7 @@ class Reader {
   Snapshot snapshot_;
   Numbering<std::int64_t> streams_{"streams"};
   Numbering<PoolNumber> pools_{"memory pools"};
-  std::unordered_map<std::uint64_t, StackId> stack_by_identity_;
-  std::map<std::vector<std::uint32_t>, StackId> stack_by_frames_;
-  std::unordered_map<std::uint64_t, std::uint32_t> frame_by_identity_;
-  std::map<std::tuple<std::string_view, std::string_view, std::int64_t>, std::uint32_t>
-      frame_by_content_;
+  StackTable stacks_;
 };
 
 // Settings.
@@ -330,7 +324,7 @@ void Reader::read_blocks(const PickleValue& list, const Fields& owner, SnapshotS
                           : fields.get_int("requested_size", block.size);
     if (block.requested < 0 || block.requested > kMaxSize)
       refuse(fields.name("requested_size"), "cannot be");
-    block.stack = stack_of(fields.dict);
+    block.stack = stacks_.of(fields.dict.find(keys_.frames));
     segment.blocks.push_back(block);
   }
 }
@@ -403,7 +397,7 @@ TraceEvent Reader::read_event(const PickleValue& entry, std::size_t device, std:
   event.time_us = optional(keys_.time);
   const auto pool = entry.find(keys_.pool);
   event.pool = pool_of(pool ? pool : entry.find(keys_.segment_pool));
-  event.stack = stack_of(entry);
+  event.stack = stacks_.of(entry.find(keys_.frames));
   return event;
 }
 
@@ -416,40 +410,6 @@ TraceAction Reader::action_of(const PickleValue& value, const Fields& fields) {
   snapshot_.findings.add("unknown_action", Severity::kNote,
                          "the trace holds entries that are no allocator events; they are skipped");
   return TraceAction::kOther;
-}
-
-// Stacks: the same list object stands for the same stack, and equal lists are made one.
-
-StackId Reader::stack_of(const PickleValue& entry) {
-  const auto frames = entry.find(keys_.frames);
-  if (!frames || !frames->is(PickleKind::kList) || frames->size() == 0) return kNoStack;
-  const auto [known, is_new] = stack_by_identity_.try_emplace(frames->identity(), kNoStack);
-  if (!is_new) return known->second;
-  std::vector<std::uint32_t> stack;
-  stack.reserve(frames->size());
-  for (std::size_t i = 0; i < frames->size(); ++i) stack.push_back(frame_of((*frames)[i]));
-  const auto [same, is_first] =
-      stack_by_frames_.try_emplace(std::move(stack), static_cast<StackId>(snapshot_.stacks.size()));
-  if (is_first) snapshot_.stacks.push_back(same->first);
-  return known->second = same->second;
-}
-
-std::uint32_t Reader::frame_of(const PickleValue& frame) {
-  const auto [known, is_new] = frame_by_identity_.try_emplace(frame.identity(), 0);
-  if (!is_new) return known->second;
-  const auto text = [&](std::string_view key) {
-    const auto value = frame.find(key);
-    return value ? value->as_string().value_or("") : std::string_view{};
-  };
-  const auto line = frame.find("line");
-  const std::int64_t number = line ? line->as_int().value_or(0) : 0;
-  const auto [same, is_first] =
-      frame_by_content_.try_emplace({text("filename"), text("name"), number},
-                                    static_cast<std::uint32_t>(snapshot_.frames.size()));
-  if (is_first) {
-    snapshot_.frames.push_back({std::string(text("filename")), std::string(text("name")), number});
-  }
-  return known->second = same->second;
 }
 
 }  // namespace
