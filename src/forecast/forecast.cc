@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "lower/lower.h"
+#include "lower/step_rewrites.h"
 
 namespace stoker {
 namespace {
@@ -168,12 +169,15 @@ void add_epoch(const Scenario& s, Forecast& f) {
   f.epoch_cost.high *= s.price_per_gpu_hour;
 }
 
+/// Of the kernels that an iteration launches; `step` is the one that the program was lowered from.
 void add_module_times(const Step& step, const Program& program, Forecast& f) {
   std::vector<Nanos> by_module(step.module_names.size());
-  for (std::size_t k = 0; k < program.kernels.size() && k < f.time.kernel_times.size(); ++k) {
-    const std::uint32_t source = program.kernels[k].source;
+  for (const Instruction& i : program.iteration) {
+    if (i.kind != InstructionKind::kLaunch || i.when == When::kFirst) continue;
+    if (i.value >= program.kernels.size() || i.value >= f.time.kernel_times.size()) continue;
+    const std::uint32_t source = program.kernels[i.value].source;
     if (source < step.operators.size())
-      by_module[index(step.operators[source].module)] += f.time.kernel_times[k];
+      by_module[index(step.operators[source].module)] += f.time.kernel_times[i.value];
   }
   for (std::size_t m = 0; m < by_module.size(); ++m) {
     if (by_module[m].count() > 0)
@@ -254,7 +258,9 @@ Result<Forecast> forecast(const Scenario& s, const Knowledge& knowledge) {
   add_utilization(s, f);
   add_epoch(s, f);
   add_limiters(s, f);
-  add_module_times(*s.step, *program, f);
+  const auto rewritten = rewritten_step(*s.step, s.job);
+  if (!rewritten) return tl::unexpected(rewritten.error());
+  add_module_times(rewritten->has_value() ? **rewritten : *s.step, *program, f);
   f.diagnostics.merge(program->diagnostics);
   f.diagnostics.merge(f.time.diagnostics);
   return f;

@@ -33,6 +33,10 @@ class Emitter {
   }
   void empty_cache(When when) { into_.push_back({InstructionKind::kEmptyCache, when, 0}); }
   void synchronize() { into_.push_back({InstructionKind::kSynchronize, When::kAlways, 0}); }
+  /// The compute stream waits for what `op` (an operator of the step) has launched.
+  void await_communication(std::uint32_t op) {
+    into_.push_back({InstructionKind::kAwaitCommunication, When::kAlways, op});
+  }
   void bucket_ready(std::size_t bucket) {
     into_.push_back(
         {InstructionKind::kBucketReady, When::kAlways, static_cast<std::uint32_t>(bucket)});

@@ -25,6 +25,12 @@ void Gradients::keep_buckets() {
   }
 }
 
+void Gradients::share_buckets(const Gradients& training) {
+  bucket_of_ = training.bucket_of_;
+  for (const GradientBucket& bucket : l_.emit.program().buckets)
+    missing_.push_back(bucket.parameters);
+}
+
 BufferId Gradients::ensure_temporary(std::uint32_t storage) {
   if (const auto it = temporaries_.find(storage); it != temporaries_.end()) return it->second;
   const BufferId id = l_.emit.buffer(storages_.description(storage, BufferRole::kTemporary));
@@ -32,19 +38,31 @@ BufferId Gradients::ensure_temporary(std::uint32_t storage) {
   return id;
 }
 
-void Gradients::allocate(std::uint32_t storage, MicroBatch micro) {
-  if (!micro.first() || l_.bucket_views()) return l_.emit.allocate(ensure_temporary(storage));
-  l_.emit.allocate(storages_.ensure(storage, l_.plan.roles[storage]));
+Gradients::Birth Gradients::birth(MicroBatch micro) const {
+  if (!micro.first() || l_.bucket_views()) return {true, When::kAlways};
+  if (!l_.job.zero_grad_fills) return {false, When::kAlways};
+  return {true, l_.extra ? When::kAlways : When::kLater};
 }
 
-void Gradients::written(std::uint32_t storage, std::uint32_t e, MicroBatch micro) {
+void Gradients::allocate(std::uint32_t storage, MicroBatch micro) {
+  const Birth now = birth(micro);
+  if (now.temporary) l_.emit.allocate(ensure_temporary(storage), now.when);
+  if (now.temporary && now.when == When::kAlways) return;
+  l_.emit.allocate(storages_.ensure(storage, l_.plan.roles[storage]),
+                   now.temporary ? When::kFirst : When::kAlways);
+}
+
+void Gradients::written(std::uint32_t storage, std::uint32_t e, MicroBatch micro, Stream stream) {
   if (l_.plan.last_write[storage] != e) return;
   const auto parameters = parameters_of_.find(storage);
   if (parameters == parameters_of_.end()) return;
-  if ((!micro.first() || l_.bucket_views()) && !storages_.empty(storage)) {
-    l_.emit.launch(
-        kernel_over(KernelClass::kElementwise, storages_.bytes(storage), micro.first() ? 1 : 2, 1));
-    l_.emit.free(ensure_temporary(storage));
+  if (const Birth now = birth(micro); now.temporary && !storages_.empty(storage)) {
+    const bool added = !micro.first() || l_.job.zero_grad_fills;  // else copied into its bucket
+    Kernel kernel =
+        kernel_over(KernelClass::kElementwise, storages_.bytes(storage), added ? 2 : 1, 1);
+    kernel.stream = stream;
+    l_.emit.launch(kernel, now.when);
+    l_.emit.free(ensure_temporary(storage), now.when);
   }
   if (l_.buckets() && micro.last()) tell_buckets(parameters->second);
 }
@@ -67,7 +85,36 @@ void Gradients::copy_buckets_back() {
   }
 }
 
-void Gradients::zero(InstructionKind kind) {
+void Gradients::zero_before_forward() {
+  // In the first iteration there is no gradient yet.
+  if (l_.job.zero_grad_fills) return fill(l_.extra ? When::kAlways : When::kLater);
+  release(InstructionKind::kFreePrevious);
+}
+
+void Gradients::zero_after_step() {
+  if (l_.job.zero_grad_fills) return fill(When::kAlways);
+  release(InstructionKind::kFree);
+}
+
+/// One `zero_()` a tensor: PyTorch takes a foreach kernel only for optimizers made with fused=True
+/// or foreach=True, not for those that choose foreach themselves (torch/optim/optimizer.py,
+/// zero_grad).
+void Gradients::fill(When when) {
+  constexpr std::uint32_t kTensorsOfOneLaunch = 110;  // MultiTensorApply.cuh, one list
+  Bytes bytes;
+  std::uint32_t tensors = 0;
+  for (const auto& [storage, parameters] : parameters_of_) {
+    bytes += storages_.bytes(storage);
+    tensors += static_cast<std::uint32_t>(parameters.size());
+  }
+  if (bytes.count() == 0) return;
+  const bool foreach = l_.job.optimizer.loop == OptimizerLoop::kFused;
+  const std::uint32_t launches =
+      foreach ? (tensors + kTensorsOfOneLaunch - 1) / kTensorsOfOneLaunch : tensors;
+  l_.emit.launch(kernel_over(KernelClass::kFill, bytes, 0, launches), when);
+}
+
+void Gradients::release(InstructionKind kind) {
   if (l_.bucket_views()) return;
   for (const auto& [storage, parameters] : parameters_of_) {
     if (storages_.empty(storage)) continue;

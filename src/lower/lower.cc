@@ -1,73 +1,85 @@
 #include "lower/lower.h"
 
 #include <string>
-#include <utility>
 
 #include "lower/capture_notes.h"
-#include "lower/lowering.h"
-#include "lower/optimizer.h"
+#include "lower/evaluation.h"
 #include "lower/outside.h"
-#include "lower/step_walk.h"
+#include "lower/step_rewrites.h"
+#include "lower/training_run.h"
 #include "lower/units.h"
 
 namespace stoker {
 namespace {
 
-std::vector<TrainedParameter> trained_parameters(const Lowering& l) {
-  std::vector<TrainedParameter> trained;
-  for (const Parameter& p : l.step.parameters) {
-    if (p.gradient < 0) continue;
-    trained.push_back(trained_parameter(l.step, l.sizes, p,
-                                        l.plan.modules[static_cast<std::size_t>(p.gradient)]));
-  }
-  return trained;
+Status check_precision(const Step& step, const Job& job) {
+  if (capture_precision(job.precision) == step.precision) return {};
+  return fail(ErrorCode::kBadInput,
+              step.name + " was captured in " + step.precision + ", which cannot serve " +
+                  std::string(name_of(job.precision)) + "; capture it with --precision " +
+                  std::string(capture_precision(job.precision)));
 }
 
-/// The whole run: setup and iteration.
-Program lower_run(const Step& step, const Sizes& sizes, const Job& job, const Machine& machine) {
-  Program program;
-  Emitter emit(program);
-  const StepPlan plan = plan_step(step);
-  const Lowering l{step, sizes, plan, job, machine, emit};
-  program.batch = job.batch;
-  program.micro_batches = job.accumulate;
+/// What only a training loop has.
+Status check_mode(const Step& step, const Job& job) {
+  if (step.mode == "train") return {};
+  const std::pair<bool, const char*> asked[] = {
+      {!job.checkpoint.empty(), "activation checkpointing"},
+      {job.clip, "gradient clipping"},
+      {job.ema, "a moving average of the model"},
+      {job.grad_scaler, "a gradient scaler"},
+      {job.zero_grad_fills, "zero_grad"},
+      {job.validation_batch.has_value(), "a validation pass"},
+      {job.last_batch > 0, "an epoch's last batch"}};
+  for (const auto& [wanted, what] : asked) {
+    if (!wanted) continue;
+    return fail(ErrorCode::kBadInput, step.name + " was captured for " + step.mode + ": there is " +
+                                          "no backward and no epoch, so " + what +
+                                          " makes no sense; capture it with --mode train");
+  }
+  return {};
+}
 
-  StorageBuffers storages(l);
-  BatchBuffers batch(l, storages);
-  Gradients gradients(l, storages);
-  LibraryState libraries;
-  storages.keep_model();
-  batch.keep_loader_buffers();
-  gradients.keep_buckets();
+Result<Sizes> sizes_at(const Step& step, const Job& job, std::int64_t batch) {
+  auto dimensions = job.dimensions;
+  dimensions["batch"] = batch;
+  return Sizes::at(step, dimensions);
+}
 
-  StepWalk walk(l, storages, batch, gradients, libraries);
-  for (int i = 0; i < job.accumulate; ++i) walk.micro_batch({i, job.accumulate});
-  gradients.copy_buckets_back();
-  if (l.training()) emit_optimizer_step(emit, job.optimizer, trained_parameters(l));
-  if (!job.zero_grad_before_forward) gradients.zero(InstructionKind::kFree);
-  batch.insert_frees_of_previous();
-
-  program.outside = outside_memory(job, machine, program);
-  note_capture(step, program.diagnostics);
-  note_units(job, machine.gpu, program.diagnostics);
-  return program;
+Status add_passes(TrainingRun& run, const Step& step, const Job& job) {
+  if (job.last_batch > 0) {
+    const auto sizes = sizes_at(step, job, job.last_batch);
+    if (!sizes) return tl::unexpected(sizes.error());
+    run.add_last_batch(job.last_batch, *sizes);
+  }
+  if (job.validation_batch) {
+    const Step evaluation = evaluation_step(step, job.validation_no_grad);
+    const auto sizes = sizes_at(evaluation, job, *job.validation_batch);
+    if (!sizes) return tl::unexpected(sizes.error());
+    run.add_validation(evaluation, *sizes);
+  }
+  return {};
 }
 
 }  // namespace
 
-Result<Program> lower(const Step& step, const Job& job, const Machine& machine) {
-  if (auto status = check_job(job); !status) return tl::unexpected(status.error());
-  if (capture_precision(job.precision) != step.precision) {
-    return fail(ErrorCode::kBadInput,
-                step.name + " was captured in " + step.precision + ", which cannot serve " +
-                    std::string(name_of(job.precision)) + "; capture it with --precision " +
-                    std::string(capture_precision(job.precision)));
+Result<Program> lower(const Step& captured, const Job& job, const Machine& machine) {
+  for (const Status& status :
+       {check_job(job), check_precision(captured, job), check_mode(captured, job)}) {
+    if (!status) return tl::unexpected(status.error());
   }
-  auto dimensions = job.dimensions;
-  dimensions["batch"] = job.batch;
-  const auto sizes = Sizes::at(step, dimensions);
+  const auto rewritten = rewritten_step(captured, job);
+  if (!rewritten) return tl::unexpected(rewritten.error());
+  const Step& step = rewritten->has_value() ? **rewritten : captured;
+  const auto sizes = sizes_at(step, job, job.batch);
   if (!sizes) return tl::unexpected(sizes.error());
-  return lower_run(step, *sizes, job, machine);
+  TrainingRun run(step, *sizes, job, machine);
+  if (auto status = add_passes(run, step, job); !status) return tl::unexpected(status.error());
+  Program program = run.take();
+  program.outside = outside_memory(job, machine, program);
+  note_capture(step, program.diagnostics);
+  note_units(job, machine.gpu, program.diagnostics);
+  return program;
 }
 
 }  // namespace stoker

@@ -8,81 +8,20 @@
 #include "lower/attention.h"
 #include "lower/buckets.h"
 #include "lower/optimizer.h"
+#include "lower/test_jobs.h"
+#include "lower/test_live.h"
 #include "lower/units.h"
 #include "lower/workspace.h"
 #include "step/sizes.h"
 #include "step/step_reader.h"
-#include "step/test_step.h"
 
 namespace stoker {
 namespace {
 
-Machine ampere() {
-  Machine machine;
-  machine.gpu.name = "test";
-  machine.gpu.architecture = Architecture::kAmpere;
-  machine.gpu.compute_capability = 80;
-  machine.gpu.peak = {19.5e12, 78e12, 156e12, 312e12, 312e12};
-  return machine;
-}
-
-Step linear_step() { return parse_step(testing_support::linear_step_json(), "test").value(); }
-
-Job plain_job() {
-  Job job;
-  job.batch = 10;
-  return job;
-}
-
-/// Executes a Program's allocations without an allocator; counts live bytes by role after each
-/// iteration.
-class Live {
- public:
-  explicit Live(const Program& program) : program_(program) {
-    for (const Instruction& i : program.setup) execute(i, 0);
-  }
-  void iterate() {
-    previous_ = current_;
-    current_.clear();
-    for (const Instruction& i : program_.iteration) execute(i, iteration_);
-    ++iteration_;
-  }
-  Bytes live(BufferRole role) const {
-    Bytes sum;
-    for (const auto& [key, bytes] : live_) {
-      if (program_.buffers[key.first].role == role) sum += bytes;
-    }
-    return sum;
-  }
-  Bytes peak() const { return peak_; }
-  Bytes total() const { return total_; }
-
- private:
-  void execute(const Instruction& i, int iteration) {
-    if ((i.when == When::kFirst && iteration > 0) || (i.when == When::kLater && iteration == 0))
-      return;
-    if (i.kind == InstructionKind::kAllocate) {
-      const int generation = generation_++;
-      current_[i.value] = generation;
-      live_[{i.value, generation}] = program_.buffers[i.value].bytes;
-      total_ += program_.buffers[i.value].bytes;
-      peak_ = std::max(peak_, total_);
-    } else if (i.kind == InstructionKind::kFree || i.kind == InstructionKind::kFreePrevious) {
-      auto& names = i.kind == InstructionKind::kFree ? current_ : previous_;
-      const auto it = names.find(i.value);
-      if (i.kind == InstructionKind::kFreePrevious && it == names.end()) return;
-      ASSERT_NE(it, names.end()) << "freed though not alive: buffer " << i.value;
-      total_ -= program_.buffers[i.value].bytes;
-      live_.erase({i.value, it->second});
-      names.erase(it);
-    }
-  }
-  const Program& program_;
-  std::map<std::uint32_t, int> current_, previous_;
-  std::map<std::pair<std::uint32_t, int>, Bytes> live_;
-  int iteration_ = 0, generation_ = 0;
-  Bytes total_, peak_;
-};
+using testing_support::ampere;
+using testing_support::linear_step;
+using testing_support::Live;
+using testing_support::plain_job;
 
 TEST(Lower, TheSmallStepByHand) {
   const Step step = linear_step();

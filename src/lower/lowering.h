@@ -1,5 +1,9 @@
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
 #include "lower/emitter.h"
 #include "lower/job.h"
 #include "lower/step_plan.h"
@@ -17,6 +21,10 @@ struct Lowering {
   const Job& job;
   const Machine& machine;
   Emitter& emit;
+  /// An extra pass: what is born once is there already.
+  bool extra = false;
+  /// A forward with gradients that no backward follows: what autograd saved lives with the outputs.
+  bool graph_kept = false;
 
   [[nodiscard]] bool training() const { return step.mode == "train"; }
   /// Gradients are reduced in buckets, by DistributedDataParallel.
@@ -33,6 +41,10 @@ struct MicroBatch {
   [[nodiscard]] bool first() const { return index == 0; }
   [[nodiscard]] bool last() const { return index + 1 == count; }
 };
+
+/// Takes back what was emitted from `from` on for the first iteration only: in another micro-batch
+/// or an extra pass it has happened already.
+void drop_births(std::vector<Instruction>& instructions, std::size_t from);
 
 /// A memory-bound kernel over `bytes`, reading it `reads` times and writing it once.
 [[nodiscard]] Kernel kernel_over(KernelClass kernel_class, Bytes bytes, std::int64_t reads,

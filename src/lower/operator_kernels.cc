@@ -21,6 +21,13 @@ std::vector<std::int64_t> key_of(const ConvolutionShape& c) {
   return key;
 }
 
+/// A linear layer with a bias: one call of cuBLASLt (ATen/native/cuda/Blas.cpp, addmm with a bias of
+/// one dimension).
+bool adds_bias(const Step& step, const Operator& op) {
+  return step.operator_name(op) == "aten::addmm" && !op.inputs.empty() &&
+         step.types[index(op.inputs[0].type)].shape.size() == 1;
+}
+
 }  // namespace
 
 void OperatorKernels::run(std::uint32_t op_index) {
@@ -29,7 +36,7 @@ void OperatorKernels::run(std::uint32_t op_index) {
   append_work(l_.step, op, l_.sizes, work_);
   auto views = static_cast<std::uint16_t>(std::min(l_.step.attributes_of(op).views, 0xffff));
   for (const Work& work : work_) {
-    if (work.kernel_class == KernelClass::kUncosted) {
+    if (work.kernel_class == KernelClass::kUncosted && !l_.extra) {
       l_.emit.program().diagnostics.add(
           "uncosted_operator", Severity::kWarning,
           std::string(l_.step.operator_name(op)) + " has no cost rule; costed by its bytes");
@@ -45,6 +52,7 @@ Kernel OperatorKernels::kernel_of(std::uint32_t op_index, const Work& work,
   kernel.kernel_class = work.kernel_class;
   kernel.unit = unit_for(work, l_.job, l_.machine.gpu);
   kernel.dtype = work.dtype;
+  kernel.stream = l_.plan.launched_on[op_index];
   kernel.views = views;
   kernel.flops = work.flops;
   kernel.read = work.read;
@@ -59,7 +67,7 @@ void OperatorKernels::launch(std::uint32_t op_index, const Operator& op, const W
                              std::uint16_t views) {
   Kernel kernel = kernel_of(op_index, work, views);
   if (std::holds_alternative<AttentionShape>(work.shape)) return attention(op_index, op, kernel);
-  if (work.kernel_class == KernelClass::kGemm) cublas_handle(op.module);
+  if (work.kernel_class == KernelClass::kGemm) return product(op, kernel);
   if (auto* shape = std::get_if<ConvolutionShape>(&kernel.shape)) {
     shape->channels_last = shape->channels_last || l_.job.channels_last;
     return convolution(op, kernel, *shape);
@@ -73,9 +81,27 @@ void OperatorKernels::cublas_handle(ModuleId module) {
                                                        : libraries_.forward_handle;
   if (made || !l_.job.cublas_workspaces_in_allocator) return;
   made = true;
-  l_.emit.allocate(l_.emit.buffer({cublas_workspace(l_.machine.gpu), BufferRole::kWorkspace,
+  l_.emit.allocate(l_.emit.buffer({cublas_workspace(l_.machine.gpu, l_.job), BufferRole::kWorkspace,
                                    Stream::kCompute, false, module}),
                    When::kFirst);
+}
+
+/// A workspace that lives for one call.
+void OperatorKernels::launch_with_workspace(const Kernel& kernel, Buffer workspace) {
+  const BufferId id = l_.emit.buffer(workspace);
+  l_.emit.allocate(id);
+  l_.emit.launch(kernel);
+  l_.emit.free(id);
+}
+
+void OperatorKernels::product(const Operator& op, const Kernel& kernel) {
+  cublas_handle(op.module);
+  const auto workspace = adds_bias(l_.step, op) && l_.job.cublas_workspaces_in_allocator
+                             ? cublaslt_workspace(l_.machine.gpu, l_.job)
+                             : std::nullopt;
+  if (!workspace) return l_.emit.launch(kernel);
+  launch_with_workspace(kernel,
+                        {*workspace, BufferRole::kWorkspace, Stream::kCompute, false, op.module});
 }
 
 void OperatorKernels::convolution(const Operator& op, const Kernel& kernel,
@@ -87,11 +113,8 @@ void OperatorKernels::convolution(const Operator& op, const Kernel& kernel,
   const Bytes output = l_.sizes.touched(l_.step, first == 0 ? op.outputs[0] : op.inputs[0]);
   const auto workspace = convolution_workspace(shape, input, output, weight, l_.job.cudnn);
   if (workspace) {
-    const BufferId id =
-        l_.emit.buffer({*workspace, BufferRole::kWorkspace, Stream::kCompute, true, op.module});
-    l_.emit.allocate(id);
-    l_.emit.launch(kernel);
-    l_.emit.free(id);
+    launch_with_workspace(kernel,
+                          {*workspace, BufferRole::kWorkspace, Stream::kCompute, true, op.module});
   } else {
     l_.emit.launch(kernel);
   }
@@ -109,7 +132,9 @@ void OperatorKernels::attention(std::uint32_t op_index, const Operator& op, Kern
   if (chosen.backend == AttentionBackend::kMath) cublas_handle(op.module);
   if (!chosen.backward) {
     SavedBuffers saved = emit_attention_forward(l_.emit, chosen, kernel, attributes, op.module);
-    if (l_.plan.attention_backward[op_index] == StepPlan::kNone) {
+    if (l_.graph_kept) {
+      batch_.hold_with_outputs(saved);
+    } else if (l_.plan.attention_backward[op_index] == StepPlan::kNone) {
       for (const BufferId id : saved) l_.emit.free(id);
     } else {
       saved_attention_[op_index] = std::move(saved);

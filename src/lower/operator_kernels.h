@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "lower/attention.h"
+#include "lower/batch_buffers.h"
 #include "lower/lowering.h"
 #include "step/work.h"
 
@@ -20,8 +21,8 @@ struct LibraryState {
 /// Launches the kernels of the step's operators, with the workspaces that their libraries want.
 class OperatorKernels {
  public:
-  OperatorKernels(const Lowering& lowering, LibraryState& libraries)
-      : l_(lowering), libraries_(libraries) {}
+  OperatorKernels(const Lowering& lowering, LibraryState& libraries, BatchBuffers& batch)
+      : l_(lowering), libraries_(libraries), batch_(batch) {}
 
   void run(std::uint32_t op_index);
 
@@ -30,11 +31,14 @@ class OperatorKernels {
                                  std::uint16_t views) const;
   void launch(std::uint32_t op_index, const Operator& op, const Work& work, std::uint16_t views);
   void cublas_handle(ModuleId module);
+  void launch_with_workspace(const Kernel& kernel, Buffer workspace);
+  void product(const Operator& op, const Kernel& kernel);
   void convolution(const Operator& op, const Kernel& kernel, const ConvolutionShape& shape);
   void attention(std::uint32_t op_index, const Operator& op, Kernel& kernel);
 
   const Lowering& l_;
   LibraryState& libraries_;
+  BatchBuffers& batch_;
   std::unordered_map<std::uint32_t, SavedBuffers> saved_attention_;  ///< by forward operator
   std::vector<Work> work_;
 };

@@ -1,5 +1,7 @@
 #include "lower/step_walk.h"
 
+#include "lower/gradient_steps.h"
+
 namespace stoker {
 namespace {
 
@@ -24,10 +26,11 @@ void StepWalk::micro_batch(MicroBatch micro) {
   micro_ = micro;
   l_.emit.enter(StepPhase::kLoad);
   batch_.load(micro);
-  if (micro.first() && l_.job.zero_grad_before_forward)
-    gradients_.zero(InstructionKind::kFreePrevious);
+  if (micro.first() && l_.job.zero_grad_before_forward) gradients_.zero_before_forward();
   batch_.begin_outputs();
   for (std::size_t e = 0; e < l_.step.events.size(); ++e) event(static_cast<std::uint32_t>(e));
+  if (scaled_loss_) l_.emit.free(*scaled_loss_);
+  scaled_loss_.reset();
   batch_.replace_outputs(micro);
 }
 
@@ -49,8 +52,19 @@ void StepWalk::event(std::uint32_t e) {
 }
 
 void StepWalk::enter(Phase phase) {
-  if (phase == Phase::kLoss || phase == Phase::kBackward) batch_.replace_outputs(micro_);
+  // A graph hangs on the loss, whose name is taken last.
+  if (!l_.graph_kept && (phase == Phase::kLoss || phase == Phase::kBackward))
+    batch_.replace_outputs(micro_);
+  if (phase == Phase::kBackward) scale_loss();
   l_.emit.enter(step_phase(phase));
+}
+
+/// `scaler.scale(loss).backward()`: the scaled loss dies with the statement.
+void StepWalk::scale_loss() {
+  if (!l_.job.grad_scaler || scaled_loss_) return;
+  const std::size_t from = l_.emit.instructions().size();
+  scaled_loss_ = emit_scale_loss(l_.emit);
+  if (!micro_.first() || l_.extra) drop_births(l_.emit.instructions(), from);
 }
 
 void StepWalk::allocate(std::uint32_t storage) {
@@ -58,7 +72,8 @@ void StepWalk::allocate(std::uint32_t storage) {
   const BufferRole role = l_.plan.roles[storage];
   switch (l_.step.storages[storage].kind) {
     case StorageKind::kPersistent:
-      if (micro_.first()) l_.emit.allocate(storages_.ensure(storage, role), When::kFirst);
+      if (micro_.first() && !l_.extra)
+        l_.emit.allocate(storages_.ensure(storage, role), When::kFirst);
       return;
     case StorageKind::kOutput:
       return batch_.allocate_output(storage);
@@ -70,9 +85,18 @@ void StepWalk::allocate(std::uint32_t storage) {
 }
 
 void StepWalk::run_operator(std::uint32_t e, std::uint32_t op_index) {
+  if (const std::uint32_t awaited = l_.plan.awaits[op_index]; awaited != StepPlan::kNone)
+    l_.emit.await_communication(awaited);
   kernels_.run(op_index);
+  const Stream stream = l_.plan.launched_on[op_index];
+  if (stream == Stream::kCommunication) last_collective_ = op_index;
   for (const TensorRef& out : l_.step.operators[op_index].outputs)
-    gradients_.written(static_cast<std::uint32_t>(index(out.storage)), e, micro_);
+    gradients_.written(static_cast<std::uint32_t>(index(out.storage)), e, micro_, stream);
+}
+
+void StepWalk::await_collectives() {
+  if (last_collective_ != StepPlan::kNone) l_.emit.await_communication(last_collective_);
+  last_collective_ = StepPlan::kNone;
 }
 
 }  // namespace stoker

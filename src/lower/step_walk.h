@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "lower/batch_buffers.h"
 #include "lower/gradients.h"
@@ -18,15 +19,18 @@ class StepWalk {
         storages_(storages),
         batch_(batch),
         gradients_(gradients),
-        kernels_(lowering, libraries) {}
+        kernels_(lowering, libraries, batch) {}
 
   void micro_batch(MicroBatch micro);
+  /// After the last micro-batch: waits for the gradients that collectives bring.
+  void await_collectives();
 
  private:
   void event(std::uint32_t e);
   void enter(Phase phase);
   void allocate(std::uint32_t storage);
   void run_operator(std::uint32_t e, std::uint32_t op_index);
+  void scale_loss();
 
   const Lowering& l_;
   StorageBuffers& storages_;
@@ -34,6 +38,8 @@ class StepWalk {
   Gradients& gradients_;
   OperatorKernels kernels_;
   MicroBatch micro_;
+  std::optional<BufferId> scaled_loss_;
+  std::uint32_t last_collective_ = StepPlan::kNone;  ///< an operator that nobody awaited yet
 };
 
 }  // namespace stoker

@@ -1,5 +1,6 @@
 #include "lower/storage_buffers.h"
 
+#include <algorithm>
 #include <string_view>
 #include <variant>
 
@@ -17,6 +18,23 @@ StorageBuffers::StorageBuffers(const Lowering& lowering) : l_(lowering) {
   size_rnn_reserves();
 }
 
+StorageBuffers::StorageBuffers(const Lowering& lowering, const StorageBuffers& training)
+    : StorageBuffers(lowering) {
+  const std::size_t count = std::min(buffers_.size(), training.buffers_.size());
+  for (std::size_t s = 0; s < count; ++s) {
+    switch (l_.step.storages[s].kind) {
+      case StorageKind::kParameter:
+      case StorageKind::kBuffer:
+      case StorageKind::kGradient:
+      case StorageKind::kPersistent:
+        buffers_[s] = training.buffers_[s];
+        break;
+      default:
+        break;
+    }
+  }
+}
+
 /// The RNN's reserve is written with 0 bytes, since only cuDNN knows its size.
 void StorageBuffers::size_rnn_reserves() {
   std::vector<Work> work;
@@ -31,6 +49,7 @@ void StorageBuffers::size_rnn_reserves() {
     const auto* shape = std::get_if<RnnShape>(&work.front().shape);
     if (shape != nullptr && bytes_[reserve].count() == 0) {
       bytes_[reserve] = rnn_reserve(*shape, work.front().dtype);
+      if (l_.extra) continue;
       l_.emit.program().diagnostics.add("rnn_reserve_estimated", Severity::kNote,
                                         "cuDNN's reserve of recurrent layers is an estimate");
     }
@@ -38,17 +57,17 @@ void StorageBuffers::size_rnn_reserves() {
 }
 
 Buffer StorageBuffers::description(std::uint32_t storage, BufferRole role) const {
-  return {bytes_[storage], role, Stream::kCompute, false, l_.plan.modules[storage]};
+  return {bytes_[storage], role, l_.plan.streams[storage], false, l_.plan.modules[storage]};
 }
 
-BufferId StorageBuffers::renew(std::uint32_t storage, BufferRole role) {
-  const BufferId id = l_.emit.buffer(description(storage, role));
+BufferId StorageBuffers::renew(std::uint32_t storage, const Buffer& buffer) {
+  const BufferId id = l_.emit.buffer(buffer);
   buffers_[storage] = static_cast<std::uint32_t>(id);
   return id;
 }
 
 BufferId StorageBuffers::ensure(std::uint32_t storage, BufferRole role) {
-  return buffers_[storage] == kNone ? renew(storage, role) : of(storage);
+  return buffers_[storage] == kNone ? renew(storage, description(storage, role)) : of(storage);
 }
 
 void StorageBuffers::keep_model() {

@@ -11,6 +11,9 @@ namespace stoker {
 class StorageBuffers {
  public:
   explicit StorageBuffers(const Lowering& lowering);
+  /// In an extra pass over a step with the same storages: parameters, buffers, gradients and what
+  /// persists are those of the training.
+  StorageBuffers(const Lowering& lowering, const StorageBuffers& training);
 
   [[nodiscard]] Bytes bytes(std::uint32_t storage) const { return bytes_[storage]; }
   /// Storages of zero bytes have no buffer.
@@ -20,7 +23,7 @@ class StorageBuffers {
   /// A buffer as this storage would need one.
   [[nodiscard]] Buffer description(std::uint32_t storage, BufferRole role) const;
   /// Another buffer for the storage, which it lies in from now on.
-  BufferId renew(std::uint32_t storage, BufferRole role);
+  BufferId renew(std::uint32_t storage, const Buffer& buffer);
   /// The storage's buffer, made at the first call.
   BufferId ensure(std::uint32_t storage, BufferRole role);
   /// Allocates parameters and buffers before the first iteration.
