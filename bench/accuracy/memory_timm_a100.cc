@@ -63,6 +63,34 @@ std::map<std::string, double> largest_that_ran(const std::vector<const CsvRow*>&
   return largest;
 }
 
+constexpr double kBump = 1.1;   // above the line
+constexpr double kSame = 0.03;  // peaks of runs that ended at the same place
+
+/// What the table alone says about one peak of a model: `others` are all its rows; `too_much` asks
+/// why it is more than was forecast. Activations grow
+/// with the batch, so a peak that a larger batch stays below, or that lies above the line between a
+/// smaller and a larger batch, is memory that was taken because it was there. A peak on a
+/// mostly empty card that is also that of runs which died is where those died.
+std::string cause_of(const CsvRow& row, const std::vector<const CsvRow*>& others, double card_mib,
+                     bool too_much) {
+  const double batch = number(row, "batch_size"), peak = number(row, "max_gpu_memory_mib");
+  for (const CsvRow* other : others) {
+    const double b = number(*other, "batch_size"), p = number(*other, "max_gpu_memory_mib");
+    if ((*other)["status"] == "oom_or_failed" && std::abs(p / peak - 1) < kSame &&
+        peak < kUsedByDeaths * card_mib)
+      return "died early like other batches of the model, though labelled ok";
+    if (!too_much || (*other)["status"] != "ok" || b <= batch) continue;
+    if (p * kBump < peak) return "more than a larger batch needs: cudnn.benchmark's trials";
+    for (const CsvRow* small : others) {
+      const double b0 = number(*small, "batch_size"), p0 = number(*small, "max_gpu_memory_mib");
+      if ((*small)["status"] != "ok" || b0 >= batch) continue;
+      if ((p0 + (p - p0) * (batch - b0) / (b - b0)) * kBump < peak)
+        return "above the line between smaller and larger batches: cudnn.benchmark's trials";
+    }
+  }
+  return {};
+}
+
 class TimmA100 {
  public:
   TimmA100(Bench& bench, const Table& table)
@@ -127,8 +155,20 @@ class TimmA100 {
     verdicts_.add(false, fits);
   }
 
+  void find_causes() {
+    std::map<std::string, std::vector<const CsvRow*>> models;
+    for (const CsvRow* row : rows_) models[std::string((*row)["model"])].push_back(row);
+    for (std::size_t i = 0; i < scored_.size(); ++i) {
+      const CsvRow& row = *scored_[i];
+      Pair& pair = measure_.pairs[i];
+      pair.cause = cause_of(row, models[std::string(row["model"])],
+                            mebibytes(machine_.gpu.usable_memory), pair.predicted < pair.truth);
+    }
+  }
+
   void finish() {
     measure_.score = score(measure_.pairs);
+    find_causes();
     const auto fake = [](const CsvRow& row) {
       return std::max({number(row, "faketensor_after_forward_mib"),
                        number(row, "faketensor_after_backward_mib"),

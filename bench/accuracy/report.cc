@@ -16,6 +16,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr double kListedError = 0.10;  ///< rows that are further off are listed
 constexpr std::size_t kListedRows = 25;
+const std::string kUnknownCause = "unknown";
 constexpr int kBandsSchema = 2;
 constexpr std::size_t kRowsForBand = 5;  ///< below that the extremes say nothing
 
@@ -62,7 +63,10 @@ Json json_of(const Measure& m) {
   j["off_by_more_than_10_percent"] = Json::array();
   for (const Pair& p : worst(m)) {
     j["off_by_more_than_10_percent"].push_back(
-        {{"row", p.label}, {"truth", p.truth}, {"predicted", p.predicted}});
+        {{"row", p.label},
+         {"truth", p.truth},
+         {"predicted", p.predicted},
+         {"cause", p.cause.empty() ? kUnknownCause : p.cause}});
   }
   j["unserved"] = Json::array();
   for (const Unserved& u : m.unserved)
@@ -103,6 +107,14 @@ std::string line_of(const Score& s) {
   return text;
 }
 
+void add_causes(std::string& text, const std::vector<Pair>& off) {
+  std::map<std::string, int> causes;
+  for (const Pair& p : off) ++causes[p.cause.empty() ? kUnknownCause : p.cause];
+  if (causes.size() == 1 && causes.count(kUnknownCause) > 0) return;
+  for (const auto& [cause, count] : causes)
+    text += fmt::format("      cause of {:>3}: {}\n", count, cause);
+}
+
 void add_unserved(std::string& text, const Measure& m) {
   if (m.unserved.empty()) return;
   std::map<std::string, std::pair<int, std::string>> reasons;  // reason -> count, first row
@@ -139,10 +151,11 @@ std::string as_text(const std::vector<Measure>& measures, const ReportContext& c
     const auto off = worst(m);
     if (!off.empty()) text += fmt::format("    {} rows are off by more than 10 %\n", off.size());
     for (std::size_t i = 0; i < std::min(off.size(), kListedRows); ++i) {
-      text +=
-          fmt::format("      {:+6.1f}  {} (truth {:.0f}, predicted {:.0f})\n",
-                      100 * relative_error(off[i]), off[i].label, off[i].truth, off[i].predicted);
+      text += fmt::format("      {:+6.1f}  {} (truth {:.0f}, predicted {:.0f}){}{}\n",
+                          100 * relative_error(off[i]), off[i].label, off[i].truth,
+                          off[i].predicted, off[i].cause.empty() ? "" : ": ", off[i].cause);
     }
+    add_causes(text, off);
     if (off.size() > kListedRows) text += "      ... (all of them in --json)\n";
     add_unserved(text, m);
   }

@@ -19,8 +19,10 @@ struct Pair {
   double truth = 0;   ///< > 0
   double predicted = 0;
   std::optional<Band> band;  ///< 90 %, relative to `predicted`
-  std::string
-      kind{};  ///< which measured errors it belongs to: the forecast's own name for such cases
+  /// Which measured errors it belongs to: the forecast's own name for such cases.
+  std::string kind = std::string();
+  /// Why the measured figure is what it is, where the measured rows alone tell; else empty.
+  std::string cause = std::string();
 };
 
 /// Errors of a set of pairs; percent of the truth.
