@@ -17,6 +17,7 @@
 #include "conditions.h"
 #include "device_peaks.h"
 #include "forecast/memory_forecast.h"
+#include "lower/lower.h"
 #include "measures.h"
 #include "memory/replay.h"
 
@@ -46,7 +47,7 @@ class Peaks {
     Peak& peak = peaks_[batch];
     Job job = timm_train_job();
     job.batch = batch;
-    const auto program = timm_train_program(step_, job, machine_);
+    const auto program = lower(step_, job, machine_);
     if (!program) return peak = {INFINITY, INFINITY}, peak;
     ReplayOptions options;
     options.detail = ReplayDetail::kVerdict;

@@ -120,7 +120,7 @@ class TimmA100 {
       return measure_.unserved.push_back({label, same.error().text()});
     Job job = timm_train_job();
     job.batch = static_cast<std::int64_t>(number(row, "batch_size"));
-    const auto program = timm_train_program(**step, job, machine_);
+    const auto program = lower(**step, job, machine_);
     if (!program) return measure_.unserved.push_back({label, program.error().text()});
     const std::string kind = memory_error_case(*program, job);
     const MemoryForecast forecast = forecast_memory(*program, machine_, {}, bench_.knowledge, kind);

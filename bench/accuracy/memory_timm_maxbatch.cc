@@ -67,10 +67,7 @@ class Ladder {
     Job job = job_;
     job.batch = kTried[place];
     auto program = lower(step_, job, machine_);
-    if (program) {
-      reuse_input(*program);
-      keep_gradients(*program);
-    }
+    if (program) reuse_input(*program);
     auto& kept = programs_[place];
     if (program) kept = std::move(*program);
     return kept ? &*kept : nullptr;
@@ -140,7 +137,7 @@ class TimmMaxBatch {
     if (auto same = check_parameters(**captured, number(row, "param_count_m")); !same) {
       return measure_.unserved.push_back({label, same.error().text()}), Status{};
     }
-    const Step step = as_timm_benchmark(**captured);
+    const Step step = with_autocast_until_end(**captured);
     answer(row, step, machine, {family_of(model), label, layout, truth, 0, 0, {}});
     return {};
   }
