@@ -13,8 +13,8 @@ namespace stoker::accuracy {
 
 inline constexpr double kMebibyte = 1 << 20;
 
-/// The constant, in the unit of the pairs, that makes the mean absolute relative error least when it
-/// is added to every prediction: a weighted median of truth - prediction. No pairs: 0.
+/// The constant, in the unit of the pairs, that makes the mean absolute relative error least when
+/// it is added to every prediction: a weighted median of truth - prediction. No pairs: 0.
 [[nodiscard]] double fitted_offset(const std::vector<Pair>& pairs);
 
 /// The pairs with `fitted_offset` of the other half of the families in place of `offset`, which is

@@ -1,4 +1,4 @@
-// The peak that nvidia-smi shows, of multilayer perceptrons with Adam in fp32 on an A100 with 40 GB.
+// The peak that nvidia-smi shows, of perceptrons with Adam in fp32 on an A100 with 40 GB.
 
 #include <algorithm>
 #include <cmath>

@@ -1,5 +1,5 @@
-// Published peaks of models that a paper or a README calls by a common name: device peaks on an A100
-// with 40 GB, with the figures of three rivals, and of CARMA's workloads.
+// Published peaks of models that a paper or a README calls by a common name: device peaks on an
+// A100 with 40 GB, with the figures of three rivals, and of CARMA's workloads.
 
 #include <cmath>
 #include <nlohmann/json.hpp>
