@@ -35,7 +35,8 @@ void score_bands(const std::vector<Pair>& pairs, Score& result) {
 }
 
 // What a side of the band may grow with, in MiB: the forecast and this much more (or less, where
-// the error belongs to what the allocator holds and not to the context). The last is nearly constant.
+// the error belongs to what the allocator holds and not to the context). The last is nearly
+// constant.
 constexpr std::array<double, 6> kOffsets{-1500, 0, 1000, 2000, 4000, 16000};
 constexpr double kConstantOffset = 1e9;
 constexpr double kLeastScale = 500;  // of a forecast that is nearly all context
