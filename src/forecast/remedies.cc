@@ -31,7 +31,9 @@ struct Candidate {
 /// block of 256 elements; tensors of fewer than 4,096 elements stay as they are
 /// (bitsandbytes, optim/optimizer.py, min_8bit_size; functional.py, blocksize).
 void quantize_states(Program& program) {
-  constexpr std::int64_t kElementBytes = 4, kSmallestElements = 4096, kBlock = 256;
+  constexpr std::int64_t kElementBytes = 4;
+  constexpr std::int64_t kSmallestElements = 4096;
+  constexpr std::int64_t kBlock = 256;
   for (Buffer& buffer : program.buffers) {
     const std::int64_t elements = buffer.bytes.count() / kElementBytes;
     if (buffer.role != BufferRole::kOptimizerState || elements < kSmallestElements) continue;
@@ -190,7 +192,7 @@ class Search {
   }
 
   /// Nothing when the changed job cannot be lowered: then it is no remedy.
-  std::optional<Remedy> judge(const Scenario& s, const Candidate& candidate) const {
+  [[nodiscard]] std::optional<Remedy> judge(const Scenario& s, const Candidate& candidate) const {
     auto program = lower(*s.step, s.job, s.machine);
     if (!program) return std::nullopt;
     if (candidate.rewrite) candidate.rewrite(*program);
@@ -212,7 +214,7 @@ class Search {
     return remedy;
   }
 
-  std::optional<Tried> attempt(Candidate candidate) const {
+  [[nodiscard]] std::optional<Tried> attempt(Candidate candidate) const {
     Scenario s = scenario_;
     candidate.change(s);
     auto remedy = judge(s, candidate);
@@ -227,7 +229,7 @@ class Search {
 
   /// The largest savings one upon the other until it fits; nothing when one alone is enough, or all
   /// are not.
-  std::optional<Remedy> together() const {
+  [[nodiscard]] std::optional<Remedy> together() const {
     const auto fits = [](const Tried& t) { return t.remedy.fits; };
     if (std::any_of(tried_.begin(), tried_.end(), fits)) return std::nullopt;
     Scenario s = scenario_;

@@ -8,6 +8,11 @@
 namespace stoker {
 namespace {
 
+/// Steps of inference run on each GPU by themselves.
+bool is_shared(const Step& step, const Job& job) {
+  return step.mode == "train" && job.gpus > 1 && job.parallel != Parallel::kDdp;
+}
+
 Result<Step> shared_step(const Step& step, const Job& job) {
   if (job.parallel == Parallel::kDataParallel) return data_parallel_step(step, job.gpus);
   return sharded_step(step, {.ranks = job.gpus,
@@ -24,7 +29,7 @@ Result<std::optional<Step>> rewritten_step(const Step& step, const Job& job) {
     if (!checkpointed) return tl::unexpected(checkpointed.error());
     result = std::move(*checkpointed);
   }
-  if (job.gpus > 1 && job.parallel != Parallel::kDdp) {
+  if (is_shared(step, job)) {
     auto shared = shared_step(result ? *result : step, job);
     if (!shared) return tl::unexpected(shared.error());
     result = std::move(*shared);

@@ -32,6 +32,9 @@ TEST_F(StepRewrites, NothingIsRewrittenForOneGpuOrForDdp) {
   job_.gpus = 4;
   job_.parallel = Parallel::kDdp;
   EXPECT_FALSE(rewritten());
+  job_.parallel = Parallel::kFsdpZero3;
+  step_.mode = "inference";
+  EXPECT_FALSE(rewritten());  // each GPU by itself
 }
 
 TEST_F(StepRewrites, EachKindOfSharingIsItsOwn) {

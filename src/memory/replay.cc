@@ -69,7 +69,8 @@ class Replayer {
   /// What is live where the run stopped.
   [[nodiscard]] LiveBytes live_bytes() const {
     LiveBytes result;
-    std::map<ModuleId, Bytes> modules, activations;
+    std::map<ModuleId, Bytes> modules;
+    std::map<ModuleId, Bytes> activations;
     const auto add = [&](const Buffer& buffer, BlockId block) {
       const Bytes bytes = allocator_.size_of(block);
       result.by_role[static_cast<std::size_t>(buffer.role)] += bytes;
@@ -92,6 +93,7 @@ class Replayer {
   [[nodiscard]] static std::vector<ModuleBytes> largest_first(
       const std::map<ModuleId, Bytes>& modules) {
     std::vector<ModuleBytes> list;
+    list.reserve(modules.size());
     for (const auto& [module, bytes] : modules) list.push_back({module, bytes});
     std::stable_sort(list.begin(), list.end(),
                      [](const ModuleBytes& a, const ModuleBytes& b) { return a.bytes > b.bytes; });

@@ -31,7 +31,8 @@ std::string shortened(const Step& step, ModuleId id, int parts) {
 /// How many parts of a name to show: one more while a single group holds most of the bytes.
 int telling_parts(const Step& step, const std::vector<ModuleBytes>& modules) {
   constexpr double kMost = 0.6;
-  constexpr int kFewest = 2, kLongest = 4;
+  constexpr int kFewest = 2;
+  constexpr int kLongest = 4;
   for (int parts = kFewest; parts < kLongest; ++parts) {
     std::map<std::string, double> groups;
     double total = 0;

@@ -7,8 +7,10 @@ namespace {
 
 /// Columns of equal length, one entry a point; as short as a plot can take it.
 Json timeline_object(const Timeline& timeline) {
-  Json allocated = Json::array(), reserved = Json::array(), roles = Json::object(),
-       marks = Json::array();
+  Json allocated = Json::array();
+  Json reserved = Json::array();
+  Json roles = Json::object();
+  Json marks = Json::array();
   for (const TimelinePoint& point : timeline.points) {
     allocated.push_back(point.allocated.count());
     reserved.push_back(point.reserved.count());
