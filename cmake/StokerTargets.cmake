@@ -19,10 +19,11 @@ if(PROJECT_IS_TOP_LEVEL)
     $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>)
 endif()
 
-# stoker_library(NAME SOURCES a.cc ... DEPENDS step base ... LIBRARIES ZLIB::ZLIB ... [TESTS a_test.cc ...])
-# makes the library stoker_NAME and, when tests are on, the test program NAME_test.
+# stoker_library(NAME SOURCES a.cc ... DEPENDS step base ... LIBRARIES ZLIB::ZLIB ... [TESTS a_test.cc ...]
+# [TEST_DEPENDS ...]) makes the library stoker_NAME and, when tests are on, the test program NAME_test, which
+# may need modules further right.
 function(stoker_library name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS;LIBRARIES;TESTS" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS;LIBRARIES;TESTS;TEST_DEPENDS" ${ARGN})
   add_library(stoker_${name} STATIC ${ARG_SOURCES})
   list(TRANSFORM ARG_DEPENDS PREPEND stoker_)
   target_link_libraries(stoker_${name}
@@ -30,7 +31,9 @@ function(stoker_library name)
     PRIVATE ${ARG_LIBRARIES})
   if(STOKER_TESTS AND ARG_TESTS)
     add_executable(${name}_test ${ARG_TESTS})
-    target_link_libraries(${name}_test PRIVATE stoker_${name} GTest::gtest_main ${ARG_LIBRARIES})
+    list(TRANSFORM ARG_TEST_DEPENDS PREPEND stoker_)
+    target_link_libraries(${name}_test PRIVATE
+      stoker_${name} ${ARG_TEST_DEPENDS} GTest::gtest_main ${ARG_LIBRARIES})
     target_compile_definitions(${name}_test PRIVATE
       STOKER_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
     add_test(NAME ${name} COMMAND ${name}_test)

@@ -5,9 +5,9 @@
 #include <set>
 
 #include "forecast/settings.h"
-#include "lower/checkpoint.h"
 #include "lower/lower.h"
 #include "lower/optimizer_recipes.h"
+#include "rewrite/checkpoint.h"
 
 namespace stoker {
 namespace {

@@ -3,11 +3,11 @@
 #include <string>
 
 #include "lower/capture_notes.h"
-#include "lower/evaluation.h"
 #include "lower/outside.h"
 #include "lower/step_rewrites.h"
 #include "lower/training_run.h"
 #include "lower/units.h"
+#include "rewrite/evaluation.h"
 
 namespace stoker {
 namespace {

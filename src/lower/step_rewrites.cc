@@ -2,8 +2,8 @@
 
 #include <utility>
 
-#include "lower/checkpoint.h"
-#include "lower/shard.h"
+#include "rewrite/checkpoint.h"
+#include "rewrite/shard.h"
 
 namespace stoker {
 namespace {

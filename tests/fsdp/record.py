@@ -4,7 +4,7 @@
     PYTHONPATH=python python3 tests/fsdp/record.py [--ranks 4]
 
 writes transformer.step.gz (the plain step), zero2.txt, zero3.txt and zero3-checkpoint.txt (each block under
-torch.utils.checkpoint) beside this file; src/lower/shard_test.cc compares the rewritten step with them. Fake CUDA tensors stand for the device, PyTorch's fake process group for the other ranks,
+torch.utils.checkpoint) beside this file; src/rewrite/shard_test.cc compares the rewritten step with them. Fake CUDA tensors stand for the device, PyTorch's fake process group for the other ranks,
 and `Handle` below for torch.cuda: it only remembers which stream is current.
 
 Lines of the text files: `p PHASE`, `a ID BYTES STREAM`, `f ID`; the ids below the first `p` are the sharded parameters

@@ -4,11 +4,11 @@
 #include <set>
 #include <utility>
 
-#include "lower/shard.h"
-#include "lower/step_edit.h"
-#include "lower/step_parts.h"
-#include "lower/symbolic.h"
-#include "lower/tensor_chunks.h"
+#include "rewrite/shard.h"
+#include "rewrite/step_edit.h"
+#include "rewrite/step_parts.h"
+#include "rewrite/symbolic.h"
+#include "rewrite/tensor_chunks.h"
 
 namespace stoker {
 namespace {

@@ -1,4 +1,4 @@
-#include "lower/shard.h"
+#include "rewrite/shard.h"
 
 #include <gtest/gtest.h>
 
@@ -7,11 +7,11 @@
 #include <fstream>
 #include <map>
 
-#include "lower/checkpoint.h"
-#include "lower/evaluation.h"
-#include "lower/shard_units.h"
 #include "lower/step_plan.h"
-#include "lower/symbolic.h"
+#include "rewrite/checkpoint.h"
+#include "rewrite/evaluation.h"
+#include "rewrite/shard_units.h"
+#include "rewrite/symbolic.h"
 #include "step/sizes.h"
 #include "step/step_reader.h"
 

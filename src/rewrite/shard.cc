@@ -1,14 +1,14 @@
-#include "lower/shard.h"
+#include "rewrite/shard.h"
 
 #include <algorithm>
 #include <map>
 #include <optional>
 #include <utility>
 
-#include "lower/checkpoint.h"
-#include "lower/shard_units.h"
-#include "lower/step_parts.h"
-#include "lower/symbolic.h"
+#include "rewrite/checkpoint.h"
+#include "rewrite/shard_units.h"
+#include "rewrite/step_parts.h"
+#include "rewrite/symbolic.h"
 
 namespace stoker {
 namespace {

@@ -1,9 +1,9 @@
-#include "lower/shard_units.h"
+#include "rewrite/shard_units.h"
 
 #include <algorithm>
 #include <unordered_set>
 
-#include "lower/step_edit.h"
+#include "rewrite/step_edit.h"
 
 namespace stoker {
 namespace {

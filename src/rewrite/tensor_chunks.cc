@@ -1,9 +1,9 @@
-#include "lower/tensor_chunks.h"
+#include "rewrite/tensor_chunks.h"
 
 #include <map>
 #include <utility>
 
-#include "lower/step_parts.h"
+#include "rewrite/step_parts.h"
 
 namespace stoker {
 

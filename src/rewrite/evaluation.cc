@@ -1,9 +1,9 @@
-#include "lower/evaluation.h"
+#include "rewrite/evaluation.h"
 
 #include <cstdint>
 
-#include "lower/forward_lifetimes.h"
-#include "lower/step_edit.h"
+#include "rewrite/forward_lifetimes.h"
+#include "rewrite/step_edit.h"
 
 namespace stoker {
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "lower/shard.h"
-#include "lower/tensor_chunks.h"
+#include "rewrite/shard.h"
+#include "rewrite/tensor_chunks.h"
 #include "step/sizes.h"
 #include "step/step_reader.h"
 #include "step/test_step.h"

@@ -1,9 +1,9 @@
-#include "lower/step_parts.h"
+#include "rewrite/step_parts.h"
 
 #include <algorithm>
 #include <utility>
 
-#include "lower/symbolic.h"
+#include "rewrite/symbolic.h"
 
 namespace stoker {
 namespace {

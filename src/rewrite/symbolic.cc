@@ -1,4 +1,4 @@
-#include "lower/symbolic.h"
+#include "rewrite/symbolic.h"
 
 #include <algorithm>
 #include <limits>

@@ -1,4 +1,4 @@
-#include "lower/step_edit.h"
+#include "rewrite/step_edit.h"
 
 #include <utility>
 

@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "lower/checkpoint.h"
-#include "lower/step_edit.h"
+#include "rewrite/checkpoint.h"
+#include "rewrite/step_edit.h"
 #include "step/work.h"
 
 namespace stoker {

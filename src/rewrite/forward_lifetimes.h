@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "lower/step_edit.h"
+#include "rewrite/step_edit.h"
 #include "step/step.h"
 
 namespace stoker {

@@ -1,13 +1,13 @@
-#include "lower/checkpoint.h"
+#include "rewrite/checkpoint.h"
 
 #include <algorithm>
 #include <set>
 #include <unordered_map>
 #include <utility>
 
-#include "lower/forward_lifetimes.h"
-#include "lower/module_runs.h"
-#include "lower/step_edit.h"
+#include "rewrite/forward_lifetimes.h"
+#include "rewrite/module_runs.h"
+#include "rewrite/step_edit.h"
 #include "step/step_reader.h"
 
 namespace stoker {

@@ -1,11 +1,11 @@
-#include "lower/checkpoint.h"
+#include "rewrite/checkpoint.h"
 
 #include <string>
 #include <vector>
 
-#include "lower/module_runs.h"
-#include "lower/rewrite_testing.h"
 #include "lower/step_plan.h"
+#include "rewrite/module_runs.h"
+#include "rewrite/rewrite_testing.h"
 
 namespace stoker {
 namespace {

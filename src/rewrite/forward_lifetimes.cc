@@ -1,4 +1,4 @@
-#include "lower/forward_lifetimes.h"
+#include "rewrite/forward_lifetimes.h"
 
 #include <algorithm>
 #include <string_view>

@@ -1,8 +1,8 @@
-#include "lower/evaluation.h"
+#include "rewrite/evaluation.h"
 
 #include <string>
 
-#include "lower/rewrite_testing.h"
+#include "rewrite/rewrite_testing.h"
 
 namespace stoker {
 namespace {

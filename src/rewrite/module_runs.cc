@@ -1,4 +1,4 @@
-#include "lower/module_runs.h"
+#include "rewrite/module_runs.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "base/text.h"
-#include "lower/checkpoint.h"
-#include "lower/step_edit.h"
+#include "rewrite/checkpoint.h"
+#include "rewrite/step_edit.h"
 
 namespace stoker {
 namespace {
