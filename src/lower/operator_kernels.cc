@@ -75,15 +75,18 @@ void OperatorKernels::launch(std::uint32_t op_index, const Operator& op, const W
   l_.emit.launch(kernel);
 }
 
-/// The forward thread and the autograd thread have a cuBLAS handle each, with a workspace each.
-void OperatorKernels::cublas_handle(ModuleId module) {
-  bool& made = l_.emit.phase() == StepPhase::kBackward ? libraries_.backward_handle
-                                                       : libraries_.forward_handle;
+/// The forward thread and the autograd thread have a handle each, with a workspace each that is kept.
+void OperatorKernels::keep_workspace(Handles& handles, Bytes bytes, ModuleId module) {
+  bool& made = l_.emit.phase() == StepPhase::kBackward ? handles.backward : handles.forward;
   if (made || !l_.job.cublas_workspaces_in_allocator) return;
   made = true;
-  l_.emit.allocate(l_.emit.buffer({cublas_workspace(l_.machine.gpu, l_.job), BufferRole::kWorkspace,
-                                   Stream::kCompute, false, module}),
-                   When::kFirst);
+  l_.emit.allocate(
+      l_.emit.buffer({bytes, BufferRole::kWorkspace, Stream::kCompute, false, module}),
+      When::kFirst);
+}
+
+void OperatorKernels::cublas_handle(ModuleId module) {
+  keep_workspace(libraries_.cublas, cublas_workspace(l_.machine.gpu, l_.job), module);
 }
 
 /// A workspace that lives for one call.
@@ -96,12 +99,11 @@ void OperatorKernels::launch_with_workspace(const Kernel& kernel, Buffer workspa
 
 void OperatorKernels::product(const Operator& op, const Kernel& kernel) {
   cublas_handle(op.module);
-  const auto workspace = adds_bias(l_.step, op) && l_.job.cublas_workspaces_in_allocator
-                             ? cublaslt_workspace(l_.machine.gpu, l_.job)
-                             : std::nullopt;
-  if (!workspace) return l_.emit.launch(kernel);
-  launch_with_workspace(kernel,
-                        {*workspace, BufferRole::kWorkspace, Stream::kCompute, false, op.module});
+  if (adds_bias(l_.step, op)) {
+    if (const auto workspace = cublaslt_workspace(l_.machine.gpu, l_.job))
+      keep_workspace(libraries_.cublaslt, *workspace, op.module);
+  }
+  l_.emit.launch(kernel);
 }
 
 void OperatorKernels::convolution(const Operator& op, const Kernel& kernel,

@@ -12,9 +12,14 @@
 
 namespace stoker {
 
+/// Whether a library has its workspace already, by thread.
+struct Handles {
+  bool forward = false, backward = false;
+};
+
 /// What libraries remember over a whole run, whatever the batch.
 struct LibraryState {
-  bool forward_handle = false, backward_handle = false;  ///< of cuBLAS, by thread
+  Handles cublas, cublaslt;
   std::set<std::vector<std::int64_t>> tried;  ///< convolutions whose algorithms were tried
 };
 
@@ -30,6 +35,7 @@ class OperatorKernels {
   [[nodiscard]] Kernel kernel_of(std::uint32_t op_index, const Work& work,
                                  std::uint16_t views) const;
   void launch(std::uint32_t op_index, const Operator& op, const Work& work, std::uint16_t views);
+  void keep_workspace(Handles& handles, Bytes bytes, ModuleId module);
   void cublas_handle(ModuleId module);
   void launch_with_workspace(const Kernel& kernel, Buffer workspace);
   void product(const Operator& op, const Kernel& kernel);

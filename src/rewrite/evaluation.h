@@ -10,8 +10,10 @@ namespace stoker {
 /// pass's loss takes that name: two passes' graphs overlap. Storage ids stay those of `step`, so
 /// that parameters and buffers are shared with it.
 ///
-/// Approximations: dropout and batch statistics are taken as in training; what an attention backend
-/// saves beside its output (a log-sum-exp) is not kept without a backward.
+/// Of a sharded step, parameters that stay gathered until the backward stay until the end.
+///
+/// Approximations: dropout and batch statistics are taken as in training; with gradients, what an
+/// attention backend saves is kept inside checkpointed modules too.
 [[nodiscard]] Step evaluation_step(const Step& step, bool no_grad);
 
 }  // namespace stoker

@@ -216,6 +216,22 @@ TEST(Sharded, WorksOnTheForwardAlone) {
   EXPECT_LT(trace_of(evaluated, 8).peak, trace_of(sharded(transformer(), 4), 8).peak);
 }
 
+/// Without a backward nothing reshards what ZeRO-2 gathered; ZeRO-3 drops each unit after its
+/// forward.
+TEST(Sharded, AValidationInZero2EndsWithAllParametersGathered) {
+  const auto evaluated = [](bool reshard) {
+    const Step step = evaluation_step(sharded(transformer(), 4, reshard), true);
+    const Status valid = check_lifetimes(step, "evaluated");
+    EXPECT_TRUE(valid) << valid.error().text();
+    return trace_of(step, 8);
+  };
+  const Trace zero2 = evaluated(false), zero3 = evaluated(true);
+  const std::int64_t all = trace_of(transformer(), 8).live_at.at("forward");
+  EXPECT_GE(zero2.live_at.at("loss"), all);
+  EXPECT_LT(zero3.live_at.at("loss"), zero2.live_at.at("loss"));
+  EXPECT_EQ(zero2.live_at.at("end"), zero3.live_at.at("end"));
+}
+
 TEST(Sharded, RefusesWhatItCannotCut) {
   EXPECT_FALSE(sharded_step(transformer(), {0, true}));
   Step step = transformer();
