@@ -50,6 +50,9 @@ def from_result(result) -> Capture:
     if isinstance(result, Capture):
         return result
     if isinstance(result, tuple) and len(result) in (2, 3):
+        if len(result) == 3 and result[2] is not None and not callable(result[2]):
+            raise CaptureError(f"the third of what the capture function returned is {type(result[2]).__name__} where a "
+                               "loss function belongs: give an optimizer as stoker.Capture(module, inputs, optimizer=...)")
         return Capture(*result)
     raise CaptureError(f"the capture function returned {type(result).__name__}: return (module, inputs), "
                        "(module, inputs, loss) or a stoker.Capture")

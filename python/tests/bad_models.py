@@ -73,3 +73,8 @@ def undeclared():
 
 def vector_loss():
     return nn.Linear(4, 4), EXAMPLE, lambda out: out.sum(1)
+
+
+def optimizer_third():
+    model = nn.Linear(4, 4)
+    return model, EXAMPLE, torch.optim.Adam(model.parameters())

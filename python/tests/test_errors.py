@@ -23,6 +23,7 @@ def fail(capsys, tmp_path, *arguments):
 
 
 @pytest.mark.parametrize("function, words", [
+    ("optimizer_third", ["Adam where a loss function belongs", "stoker.Capture(module, inputs, optimizer=...)"]),
     ("picks_rows", ["aten::index.Tensor", "depends on the data", "mask of fixed size"]),
     ("integer_item", [".item()", "no values", "pass it as a Python number"]),
     ("to_numpy", ["needs the values of a tensor", "keep the computation in torch"]),

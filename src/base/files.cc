@@ -78,11 +78,11 @@ Result<std::string> read_gzip_file(const fs::path& path, Bytes limit) {
     }
     if (state == Z_DATA_ERROR || state == Z_NEED_DICT) {
       return fail(ErrorCode::kBadInput,
-                  "is not gzip, or is damaged; write it again with `stoker capture`",
+                  "is not gzip, or is damaged; write it again (a step file: `stoker capture`)",
                   path.string());
     }
     if (state != Z_STREAM_END && produced == 0 && stream.avail_in == 0) {
-      return fail(ErrorCode::kBadInput, "is cut short; write it again with `stoker capture`",
+      return fail(ErrorCode::kBadInput, "is cut short; write it again (a step file: `stoker capture`)",
                   path.string());
     }
   }

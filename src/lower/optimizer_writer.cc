@@ -20,7 +20,7 @@ std::uint16_t launches_for(std::int64_t tensors, std::int64_t chunks, int lists)
   return static_cast<std::uint16_t>(std::min<std::int64_t>(launches, 0xffff));
 }
 
-Kernel kernel_over(DType dtype, std::int64_t elements, std::int64_t bytes, ListPass pass) {
+Kernel optimizer_kernel(DType dtype, std::int64_t elements, std::int64_t bytes, ListPass pass) {
   Kernel kernel;
   kernel.kernel_class = KernelClass::kOptimizer;
   kernel.dtype = dtype;
@@ -89,18 +89,18 @@ void StepWriter::run(const ParameterList& list, ListPass pass) {
     elements += elements_of(p);
     chunks += (elements_of(p) + kChunkElements - 1) / kChunkElements;
   }
-  Kernel kernel = kernel_over(list.front().dtype, elements, bytes, pass);
+  Kernel kernel = optimizer_kernel(list.front().dtype, elements, bytes, pass);
   kernel.launches =
       launches_for(static_cast<std::int64_t>(list.size()), chunks, pass.reads + pass.writes);
   emit_.launch(kernel);
 }
 
 void StepWriter::run(const TrainedParameter& p, ListPass pass) {
-  emit_.launch(kernel_over(p.dtype, elements_of(p), p.bytes.count(), pass));
+  emit_.launch(optimizer_kernel(p.dtype, elements_of(p), p.bytes.count(), pass));
 }
 
 void StepWriter::run_small(const TrainedParameter& p, std::int64_t elements) {
-  emit_.launch(kernel_over(p.dtype, elements, elements * size_of(p.dtype), {1, 1}));
+  emit_.launch(optimizer_kernel(p.dtype, elements, elements * size_of(p.dtype), {1, 1}));
 }
 
 }  // namespace stoker
