@@ -2,6 +2,7 @@
 #include <cstdio>
 #include <fstream>
 #include <memory>
+#include <new>
 
 #include "base/text.h"
 #include "cli/verbs.h"
@@ -67,6 +68,10 @@ Result<int> explain_snapshot_file(const Options& o) {
 Result<int> explain_profile(const Options& o) {
   if (!o.at.empty())
     return fail(ErrorCode::kUsage, "belongs to snapshots; a profile is told at its peak", "--at");
+  if (!o.gpu.empty()) {
+    return fail(ErrorCode::kUsage,
+                "belongs to snapshots; a profile is not replayed for a GPU; leave it out", "--gpu");
+  }
   const auto memory = read_kineto_memory(o.file, o.device);
   if (!memory) return tl::unexpected(memory.error());
   const KinetoSummary summary = summarize(*memory);
@@ -82,7 +87,12 @@ Result<int> run(const Options& o) {
   if (o.device && *o.device < 0) return fail(ErrorCode::kBadInput, "must be 0 or more", "--device");
   const auto kind = kind_of(o.file);
   if (!kind) return tl::unexpected(kind.error());
-  return *kind == Recording::kSnapshot ? explain_snapshot_file(o) : explain_profile(o);
+  try {
+    return *kind == Recording::kSnapshot ? explain_snapshot_file(o) : explain_profile(o);
+  } catch (const std::bad_alloc&) {
+    return fail(ErrorCode::kIo, "does not fit into this machine's memory; use a larger one",
+                o.file);
+  }
 }
 
 }  // namespace

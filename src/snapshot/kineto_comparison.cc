@@ -32,6 +32,26 @@ std::vector<std::int64_t> origins_of(const KinetoMemory& memory) {
   return origin;
 }
 
+/// Blocks of one size in the order of their allocation; both ends in constant time on average.
+class WaitingBlocks {
+ public:
+  [[nodiscard]] bool empty() const { return first_ == blocks_.size(); }
+  void push(BlockId block) { blocks_.push_back(block); }
+  /// The oldest.
+  BlockId pop() {
+    const BlockId block = blocks_[first_++];
+    if (2 * first_ >= blocks_.size()) {
+      blocks_.erase(blocks_.begin(), blocks_.begin() + static_cast<std::ptrdiff_t>(first_));
+      first_ = 0;
+    }
+    return block;
+  }
+
+ private:
+  std::vector<BlockId> blocks_;
+  std::size_t first_ = 0;
+};
+
 /// The trace, played again and again in one allocator.
 class Player {
  public:
@@ -71,8 +91,7 @@ class Player {
             allocator_.stats().allocated.count() - start == *e.total_allocated - *traced_start;
       }
     }
-    for (const auto& [event, block] : live)
-      before_[memory_.events[index(event)].bytes].push_back(block);
+    for (const auto& [event, block] : live) before_[memory_.events[index(event)].bytes].push(block);
     if (result) result->late_segments = allocator_.stats().device_mallocs - mallocs;
   }
 
@@ -82,7 +101,7 @@ class Player {
   static std::size_t index(std::int64_t event) { return static_cast<std::size_t>(event); }
 
   void allocate_before(std::int64_t bytes) {
-    before_[bytes].push_back(*allocator_.allocate(Bytes{bytes}, Stream::kCompute));
+    before_[bytes].push(*allocator_.allocate(Bytes{bytes}, Stream::kCompute));
   }
 
   /// The block that the free at `i` is for.
@@ -95,9 +114,7 @@ class Player {
     }
     auto& blocks = before_[-memory_.events[i].bytes];
     if (blocks.empty()) allocate_before(-memory_.events[i].bytes);
-    const BlockId block = blocks.front();
-    blocks.erase(blocks.begin());
-    return block;
+    return blocks.pop();
   }
 
   void compare_block(const KinetoMemoryEvent& e, BlockId block,
@@ -116,7 +133,7 @@ class Player {
   const KinetoMemory& memory_;
   std::vector<std::int64_t> origin_;
   CachingAllocator allocator_;
-  std::unordered_map<std::int64_t, std::vector<BlockId>> before_;  ///< by bytes, oldest first
+  std::unordered_map<std::int64_t, WaitingBlocks> before_;  ///< by bytes
 };
 
 }  // namespace

@@ -59,6 +59,21 @@ TEST(KinetoMemory, BlocksFromBeforeTakeTheirPlace) {
   EXPECT_EQ(comparison.reserved, 2 * kMiB);
 }
 
+TEST(KinetoMemory, ManyBlocksFromBefore) {
+  // 400,000 blocks from before are freed and allocated anew. With work that grows with the square
+  // of their number this test alone takes longer than all others together.
+  constexpr std::int64_t kBlocks = 400'000;
+  KinetoMemory memory;
+  memory.events.resize(std::size_t{2 * kBlocks});
+  for (std::size_t i = 0; i < memory.events.size(); ++i)
+    memory.events[i].bytes = i < std::size_t{kBlocks} ? -512 : 512;
+  const KinetoComparison many = compare_with_kineto(memory);
+  EXPECT_EQ(many.allocations, kBlocks);
+  EXPECT_EQ(many.same_size, kBlocks);
+  EXPECT_EQ(many.late_segments, 0);
+  EXPECT_EQ(many.reserved, Bytes{kBlocks / 4096 * 2 * kMiB.count()} + 2 * kMiB);
+}
+
 std::filesystem::path shared_trace(const char* name) {
   const char* shared = std::getenv("STOKER_SHARED");
   const std::filesystem::path folder =

@@ -5,6 +5,7 @@
 #include <bit>
 #include <charconv>
 #include <map>
+#include <new>
 
 #include "snapshot/pickle.h"
 #include "snapshot/snapshot.h"
@@ -23,6 +24,10 @@ constexpr std::int64_t kMaxSize = std::int64_t{1} << 50;
 constexpr std::int64_t kMaxTotal = std::int64_t{1} << 60;
 /// CUDA's addresses have 57 bits at most.
 constexpr std::int64_t kMaxAddress = std::int64_t{1} << 60;
+
+/// Of a file for each segment, block or event. No dict of two keys takes fewer (3 and at least 2 for
+/// each key and value); PyTorch writes one of more keys for each, none twice.
+constexpr std::size_t kMinEntryBytes = 8;
 
 /// Thrown inside this file only.
 struct Refusal {
@@ -133,7 +138,8 @@ struct HotKeys {
 
 class Reader {
  public:
-  explicit Reader(const Pickle& pickle) : pickle_(pickle), keys_(pickle) {}
+  Reader(const Pickle& pickle, std::size_t file_bytes)
+      : pickle_(pickle), keys_(pickle), entries_left_(file_bytes / kMinEntryBytes) {}
 
   Snapshot read() {
     const PickleValue root = pickle_.root();
@@ -185,9 +191,22 @@ class Reader {
       throw Refusal{ErrorCode::kBadInput, "holds sizes that no run can add up to"};
   }
 
+  /// Of `list`. A shared value is in the pickle once, but an entry of its own at every reference.
+  std::size_t count_entries(const PickleValue& list) {
+    if (list.size() > entries_left_) {
+      throw Refusal{
+          ErrorCode::kBadInput,
+          "refers to the same segments, blocks or events so often that they are more than "
+          "a file of its size can hold; no memory snapshot does"};
+    }
+    entries_left_ -= list.size();
+    return list.size();
+  }
+
   const Pickle& pickle_;
   std::int64_t total_ = 0;
   HotKeys keys_;
+  std::size_t entries_left_;
   Snapshot snapshot_;
   Numbering<std::int64_t> streams_{"streams"};
   Numbering<PoolNumber> pools_{"memory pools"};
@@ -253,7 +272,7 @@ void Reader::read_divisions(const PickleValue& dict) {
 // Segments.
 
 void Reader::read_segments(const PickleValue& list) {
-  snapshot_.segments.reserve(list.size());
+  snapshot_.segments.reserve(count_entries(list));
   for (std::size_t i = 0; i < list.size(); ++i) {
     const std::string place = "segments[" + std::to_string(i) + "]";
     const Fields fields{expect(list[i], PickleKind::kDict, place), place};
@@ -281,8 +300,8 @@ SnapshotSegment Reader::read_segment(const Fields& fields) {
     refuse(fields.name("device"), "is " + std::to_string(segment.device));
   segment.address = fields.need_int("address");
   fields.check_address("address", segment.address);
-  count(segment.size);
   segment.size = fields.need_size("total_size");
+  count(segment.size);
   segment.allocated = fields.get_int("allocated_size", 0);
   segment.stream = streams_(fields.get_int("stream", 0));
   segment.pool = pool_of(fields.dict.find("segment_pool_id"));
@@ -298,7 +317,7 @@ SnapshotSegment Reader::read_segment(const Fields& fields) {
 }
 
 void Reader::read_blocks(const PickleValue& list, const Fields& owner, SnapshotSegment& segment) {
-  segment.blocks.reserve(list.size());
+  segment.blocks.reserve(count_entries(list));
   std::int64_t next = segment.address;  // older snapshots give no address of a block
   for (std::size_t i = 0; i < list.size(); ++i) {
     const std::string place = owner.name("blocks[" + std::to_string(i) + "]");
@@ -324,6 +343,7 @@ void Reader::read_blocks(const PickleValue& list, const Fields& owner, SnapshotS
                           : fields.get_int("requested_size", block.size);
     if (block.requested < 0 || block.requested > kMaxSize)
       refuse(fields.name("requested_size"), "cannot be");
+    count(block.requested);
     block.stack = stacks_.of(fields.dict.find(keys_.frames));
     segment.blocks.push_back(block);
   }
@@ -358,7 +378,7 @@ void Reader::read_traces(const PickleValue& list) {
   for (std::size_t d = 0; d < list.size(); ++d) {
     const std::string place = "device_traces[" + std::to_string(d) + "]";
     const PickleValue trace = expect(list[d], PickleKind::kList, place);
-    snapshot_.traces[d].reserve(trace.size());
+    snapshot_.traces[d].reserve(count_entries(trace));
     for (std::size_t i = 0; i < trace.size(); ++i)
       snapshot_.traces[d].push_back(read_event(trace[i], d, i));
   }
@@ -415,12 +435,15 @@ TraceAction Reader::action_of(const PickleValue& value, const Fields& fields) {
 }  // namespace
 
 Result<Snapshot> parse_snapshot(std::string content, const std::string& where) {
-  const auto pickle = Pickle::parse(std::move(content), where);
-  if (!pickle) return tl::unexpected(pickle.error());
+  const std::size_t file_bytes = content.size();
   try {
-    return Reader(*pickle).read();
+    const auto pickle = Pickle::parse(std::move(content), where);
+    if (!pickle) return tl::unexpected(pickle.error());
+    return Reader(*pickle, file_bytes).read();
   } catch (const Refusal& refusal) {
     return fail(refusal.code, refusal.message, where);
+  } catch (const std::bad_alloc&) {
+    return fail(ErrorCode::kIo, "does not fit into this machine's memory; use a larger one", where);
   }
 }
 

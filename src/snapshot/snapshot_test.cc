@@ -1,8 +1,12 @@
 #include "snapshot/snapshot.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
+#include <cstdio>
 #include <cstdlib>
+#include <fstream>
 
 #include "snapshot/test_pickle.h"
 
@@ -10,6 +14,12 @@ namespace stoker {
 namespace {
 
 using namespace test;
+
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define STOKER_TEST_SANITIZED 1
+#endif
+#endif
 
 constexpr std::int64_t kMi = 1 << 20;
 
@@ -136,6 +146,70 @@ TEST(Snapshot, WhatDoesNotFitTogetherIsCounted) {
   EXPECT_EQ(s.findings.count("request_exceeds_block"), 1);
   EXPECT_EQ(s.findings.count("segments_overlap"), 1);
   EXPECT_EQ(s.findings.count("unknown_action"), 1);
+}
+
+/// The value, kept in the memo under `number`; and a reference to it.
+P kept(const P& value, char number) { return {value.bytes + "q" + number}; }
+P again(char number) { return {std::string("h") + number}; }
+
+TEST(Snapshot, WhatIsSharedIsNotExpandedWithoutBound) {
+  constexpr std::size_t kReferences = 20'000;  // squared: 400 million blocks from 80 KB
+  std::vector<P> blocks(kReferences, again('\1'));
+  blocks[0] = kept(block(512, "active_allocated", 4), '\1');
+  const std::string sentence = "s: refers to the same segments, blocks or events so often";
+  std::vector<P> segments(kReferences, again('\2'));
+  segments[0] = kept(segment(0, 2 * kMi, "small", 512, blocks), '\2');
+  EXPECT_EQ(refusal(snapshot(segments, {})).find(sentence), 0u);
+  segments[0] = kept(segment(0, 0, "small", 0, {}), '\2');
+  EXPECT_EQ(refusal(snapshot(segments, {})).find(sentence), 0u);
+  // Each trace is within the bound, their sum is not.
+  const P trace = list(std::vector<P>(100, event("alloc", 0, 512)));
+  std::vector<P> traces(1000, again('\3'));
+  traces[0] = kept(trace, '\3');
+  EXPECT_EQ(refusal(dict({{"segments", list({})}, {"device_traces", list(traces)}})).find(sentence),
+            0u);
+  // Written out, as PyTorch writes them, as many are read as there are.
+  EXPECT_EQ(
+      parsed(dict({{"segments", list({})}, {"device_traces", list({trace})}})).traces[0].size(),
+      100u);
+}
+
+TEST(Snapshot, TooLittleMemoryIsAnErrorNotAnException) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || STOKER_TEST_SANITIZED
+  GTEST_SKIP() << "a sanitizer needs the address space that this test takes away";
+#endif
+  std::vector<P> trace;
+  for (std::int64_t i = 0; i < 200'000; ++i) trace.push_back(event("alloc", 512 * i, 512));
+  const std::string content = pickle(snapshot({}, trace));
+  const auto parse_in_little_memory = [&] {
+    std::string copy = content;
+    long pages = 0;
+    std::ifstream("/proc/self/statm") >> pages;
+    const rlim_t bytes = static_cast<rlim_t>(pages * sysconf(_SC_PAGESIZE)) + (4 << 20);
+    const rlimit limit{bytes, bytes};
+    if (pages == 0 || setrlimit(RLIMIT_AS, &limit) != 0) std::exit(2);
+    const auto result = parse_snapshot(std::move(copy), "s");
+    std::fputs(result ? "was read" : result.error().text().c_str(), stderr);
+    std::exit(result ? 1 : 0);
+  };
+  EXPECT_EXIT(parse_in_little_memory(), testing::ExitedWithCode(0),
+              "s: does not fit into this machine's memory");
+}
+
+TEST(Snapshot, EverySizeCountsTowardsTheSumThatCannotBe) {
+  constexpr std::int64_t kLargest = std::int64_t{1} << 50;
+  const auto segments_of = [](std::size_t count) {
+    return snapshot(std::vector<P>(count, segment(0, kLargest, "large", 0, {})), {});
+  };
+  const auto requests_of = [](std::size_t count) {
+    const std::vector<P> blocks(count, block(0, "active_allocated", kLargest));
+    return snapshot({segment(0, 0, "large", 0, blocks)}, {});
+  };
+  // 1,024 of them are just the bound.
+  EXPECT_EQ(refusal(segments_of(1024)), "was read");
+  EXPECT_EQ(refusal(segments_of(1025)), "s: holds sizes that no run can add up to");
+  EXPECT_EQ(refusal(requests_of(1024)), "was read");
+  EXPECT_EQ(refusal(requests_of(1025)), "s: holds sizes that no run can add up to");
 }
 
 TEST(Snapshot, TheMosaicSampleIsRead) {
