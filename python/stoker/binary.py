@@ -11,7 +11,7 @@ import sys
 
 EXIT_NO = 1  # the answer is no: does not fit, nothing satisfies the limits
 REPEATED = ("dim", "reading")  # flags that are given once for each value
-NEGATED = ("pin", "grad_scaler")  # on by default (or where it belongs): False is said with --no-...
+NEGATED = ("pin", "grad_scaler", "clip", "ema")  # on by default, or by the capture: False is said with --no-...
 
 
 class StokerError(Exception):
@@ -47,8 +47,9 @@ def _is_script(path: str) -> bool:
 def arguments(settings: dict) -> list:
     """Flags from keyword arguments, by the same names: max_global_batch=32 -> --max-global-batch 32.
 
-    True is a bare flag, None and False leave it out (pin=False is --no-pin); lists and dicts become one flag with commas,
-    or one flag each for `dim` and `reading`: dim={"vocab": 8000}, reading=["10:3.1GB", "50:9.8GB"].
+    True is a bare flag, None and False leave it out (pin=False is --no-pin, clip=False --no-clip); lists and dicts
+    become one flag with commas, or one flag each for `dim` and `reading`: dim={"vocab": 8000},
+    reading=["10:3.1GB", "50:9.8GB"].
     """
     result = []
     for name, value in settings.items():

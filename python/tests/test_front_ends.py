@@ -22,6 +22,8 @@ def test_predict_takes_every_kind_of_flag(with_binary):
     plain = peak()
     assert plain < peak(gpus=4), "buckets"
     assert peak(seq_len=1024) > plain > peak(seq_len=256)
+    assert peak(checkpoint="blocks") < plain < peak(ema=True)
+    assert peak(gpus=4, parallel="fsdp") < peak(gpus=4, parallel="ddp")
     assert peak(clip=True, validation=64, alloc_conf="expandable_segments:True", pin=False) > 0
 
 

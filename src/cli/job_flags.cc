@@ -1,6 +1,7 @@
 #include "cli/job_flags.h"
 
 #include <charconv>
+#include <tuple>
 
 #include "base/text.h"
 #include "lower/optimizer_recipes.h"
@@ -49,6 +50,11 @@ Status fill_optimizer(const JobOptions& o, const Step& step, OptimizerSettings& 
   };
   if (auto s = in_range("--momentum", o.momentum); !s) return s;
   if (auto s = in_range("--weight-decay", o.weight_decay); !s) return s;
+  const bool sgd = settings.kind == OptimizerKind::kSgd;
+  const std::string leave_out = "; leave it out with " + std::string(name_of(settings.kind));
+  if (o.momentum && !sgd && settings.kind != OptimizerKind::kRmsprop)
+    return refuse("is a setting of sgd and rmsprop" + leave_out, "--momentum");
+  if (o.nesterov && !sgd) return refuse("is a setting of sgd" + leave_out, "--nesterov");
   if (o.momentum) settings.momentum = *o.momentum;
   if (o.weight_decay) settings.weight_decay = *o.weight_decay;
   settings.nesterov = settings.nesterov || o.nesterov;
@@ -60,15 +66,27 @@ Status fill_optimizer(const JobOptions& o, const Step& step, OptimizerSettings& 
 /// Flags that belong to training, given for a step that was captured for inference.
 Status check_mode(const JobOptions& o, const Step& step) {
   if (step.mode == "train") return {};
-  for (const auto& [given, flag] : {std::pair(o.clip, "--clip"),
+  for (const auto& [given, flag] : {std::pair(!o.optimizer.empty(), "--optimizer"),
+                                    {!o.optimizer_loop.empty(), "--optimizer-loop"},
+                                    {o.momentum.has_value(), "--momentum"},
+                                    {o.weight_decay.has_value(), "--weight-decay"},
+                                    {o.nesterov, "--nesterov"},
+                                    {o.clip, "--clip"},
+                                    {o.no_clip, "--no-clip"},
                                     {o.ema, "--ema"},
+                                    {o.no_ema, "--no-ema"},
                                     {o.grad_scaler, "--grad-scaler"},
+                                    {o.no_grad_scaler, "--no-grad-scaler"},
+                                    {o.zero_grad_after, "--zero-grad-after"},
+                                    {o.zero_grad_fills, "--zero-grad-fills"},
+                                    {o.accumulate.has_value(), "--accumulate"},
                                     {!o.checkpoint.empty(), "--checkpoint"},
                                     {o.validation.has_value(), "--validation"},
-                                    {o.zero_grad_fills, "--zero-grad-fills"}}) {
+                                    {o.validation_with_grad, "--validation-with-grad"},
+                                    {o.bucket_view, "--bucket-view"}}) {
     if (given)
       return refuse(step.name + " was captured for " + step.mode +
-                        ", which has no backward; capture it for training",
+                        ", which has no backward; leave the flag out, or capture it for training",
                     flag);
   }
   return {};
@@ -110,9 +128,17 @@ Status fill_parallel(const JobOptions& o, Job& job) {
   return {};
 }
 
-Status fill_scaler(const JobOptions& o, Scenario& s) {
-  if (o.grad_scaler && o.no_grad_scaler)
-    return refuse("contradicts --no-grad-scaler; give one of them", "--grad-scaler");
+/// What the capture says of the loop around a training step, and the flags that overrule it.
+Status fill_training(const JobOptions& o, const Step& step, Scenario& s) {
+  for (const auto& [both, flag, no_flag] :
+       {std::tuple(o.clip && o.no_clip, "--clip", "--no-clip"),
+        {o.ema && o.no_ema, "--ema", "--no-ema"},
+        {o.grad_scaler && o.no_grad_scaler, "--grad-scaler", "--no-grad-scaler"}}) {
+    if (both) return refuse(std::string("contradicts ") + no_flag + "; give one of them", flag);
+  }
+  const CapturedTraining captured = step.mode == "train" ? step.training : CapturedTraining{};
+  s.job.clip = o.clip || (captured.clip.value_or(false) && !o.no_clip);
+  s.job.ema = o.ema || (captured.ema.value_or(false) && !o.no_ema);
   if (o.grad_scaler) s.grad_scaler = true;
   if (o.no_grad_scaler) s.grad_scaler = false;
   return {};
@@ -140,7 +166,9 @@ std::vector<Flag> job_flags(JobOptions& o) {
        {"--weight-decay", "default 0", &o.weight_decay},
        {"--nesterov", "Nesterov momentum", &o.nesterov},
        {"--clip", "clip_grad_norm_ before the optimizer's step", &o.clip},
+       {"--no-clip", "without the clipping that was captured", &o.no_clip},
        {"--ema", "a moving average of the model beside it", &o.ema},
+       {"--no-ema", "without the average that was captured", &o.no_ema},
        {"--grad-scaler", "torch.amp.GradScaler; default: for training in amp-fp16", &o.grad_scaler},
        {"--no-grad-scaler", "amp-fp16 without it", &o.no_grad_scaler},
        {"--zero-grad-after", "zero_grad after the optimizer step, not before the forward",
@@ -173,11 +201,14 @@ Status fill_dimensions(const JobOptions& o, Job& job) {
   for (const std::string& text : o.dimensions) {
     const auto at = text.find('=');
     std::int64_t value = 0;
-    const char* end = text.data() + text.size();
-    if (at == std::string::npos || at == 0 ||
-        std::from_chars(text.data() + at + 1, end, value).ptr != end || at + 1 == text.size()) {
+    if (at == std::string::npos || at == 0)
       return refuse("\"" + text + "\" is not NAME=NUMBER", "--dim");
-    }
+    const char* end = text.data() + text.size();
+    const auto [stop, error] = std::from_chars(text.data() + at + 1, end, value);
+    if (error == std::errc::result_out_of_range)
+      return refuse("the number of \"" + text + "\" is too large", "--dim");
+    if (error != std::errc() || stop != end)
+      return refuse("\"" + text + "\" is not NAME=NUMBER", "--dim");
     job.dimensions[text.substr(0, at)] = value;
   }
   return {};
@@ -186,16 +217,14 @@ Status fill_dimensions(const JobOptions& o, Job& job) {
 Status fill_job(const JobOptions& o, const Step& step, Scenario& s) {
   Job& job = s.job;
   for (const Status& status :
-       {fill_optimizer(o, step, job.optimizer), check_mode(o, step), fill_passes(o, s),
-        fill_parallel(o, job), fill_scaler(o, s), fill_zero_grad(o, job)}) {
+       {check_mode(o, step), fill_optimizer(o, step, job.optimizer), fill_passes(o, s),
+        fill_parallel(o, job), fill_training(o, step, s), fill_zero_grad(o, job)}) {
     if (!status) return status;
   }
   job.accumulate = static_cast<int>(o.accumulate.value_or(1));
   job.nodes = static_cast<int>(o.nodes.value_or(1));
   job.channels_last = o.channels_last;
   job.cudnn = o.cudnn_benchmark ? CudnnProfile::kBenchmark : CudnnProfile::kDefault;
-  job.clip = o.clip || step.training.clip.value_or(false);
-  job.ema = o.ema || step.training.ema.value_or(false);
   job.prefetching_loader = o.prefetching_loader;
   if (!o.checkpoint.empty()) job.checkpoint = split(o.checkpoint, ',');
   for (const std::string& name : job.checkpoint) {
@@ -211,7 +240,20 @@ Status check_gpus_of(const Scenario& s) {
                       " shares a job between GPUs; give --gpus 2 or more, or leave it out",
                   "--parallel");
   }
-  return {};
+  return check_bucket_view(s.job, s.job.gpus);
+}
+
+Status check_bucket_view(const Job& job, int most_gpus) {
+  if (!job.gradient_as_bucket_view || most_gpus > 1) return {};
+  return refuse("needs DDP on more than one GPU; give --gpus 2 or more, or leave it out",
+                "--bucket-view");
+}
+
+Status check_last_batch(const Scenario& s, std::int64_t batch) {
+  if (s.last_batch.given < batch) return {};
+  return refuse("what is left of an epoch is smaller than the batch of " + std::to_string(batch) +
+                    ", not " + std::to_string(s.last_batch.given),
+                "--last-batch");
 }
 
 }  // namespace stoker::cli

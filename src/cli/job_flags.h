@@ -18,8 +18,8 @@ struct JobOptions {
   std::optional<double> momentum, weight_decay;
   std::vector<std::string> dimensions;
   bool nesterov = false, channels_last = false, cudnn_benchmark = false, bucket_view = false,
-       zero_grad_after = false, zero_grad_fills = false, clip = false, ema = false,
-       grad_scaler = false, no_grad_scaler = false, prefetching_loader = false,
+       zero_grad_after = false, zero_grad_fills = false, clip = false, no_clip = false, ema = false,
+       no_ema = false, grad_scaler = false, no_grad_scaler = false, prefetching_loader = false,
        validation_with_grad = false;
 };
 
@@ -28,11 +28,17 @@ struct JobOptions {
 
 [[nodiscard]] Status fill_dimensions(const JobOptions& o, Job& job);
 
-/// Fills the rest of the job of `scenario` from the captured step and the flags; its `dataset_samples` are
-/// known already. Precision, batch and GPUs are left to the verb.
+/// Fills the rest of the job of `scenario` from the captured step and the flags; its
+/// `dataset_samples` are known already. Precision, batch and GPUs are left to the verb.
 [[nodiscard]] Status fill_job(const JobOptions& o, const Step& step, Scenario& scenario);
 
-/// What cannot be meant once the number of GPUs is decided: FSDP on one.
+/// What cannot be meant once the number of GPUs is decided: FSDP or a bucket view on one.
 [[nodiscard]] Status check_gpus_of(const Scenario& scenario);
+
+/// A bucket view where no more than `most_gpus` are considered.
+[[nodiscard]] Status check_bucket_view(const Job& job, int most_gpus);
+
+/// What is left of an epoch is less than a batch.
+[[nodiscard]] Status check_last_batch(const Scenario& scenario, std::int64_t batch);
 
 }  // namespace stoker::cli

@@ -65,6 +65,12 @@ Result<Planned> plan_for(const Options& o, const std::string& gpu,
                                                 : kDefaultCounts;
   const auto counts = parse_counts(given);
   if (!counts) return tl::unexpected(counts.error());
+  if (auto s = check_bucket_view(resolved->base.job, counts->back()); !s)
+    return tl::unexpected(s.error());
+  if (o.run.batch) {
+    if (auto s = check_last_batch(resolved->base, *o.run.batch); !s)
+      return tl::unexpected(s.error());
+  }
   if (o.run.gpus.empty())
     resolved->context.assumed.push_back("up to " + std::to_string(counts->back()) +
                                         " GPUs (--gpus)");

@@ -1,6 +1,9 @@
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <memory>
+#include <string_view>
+#include <variant>
 
 #include "base/text.h"
 #include "cli/report_context.h"
@@ -26,6 +29,18 @@ struct Options {
 
 constexpr const char* kSimulation = "simulation";
 constexpr const char* kTwoPoint = "two-point";
+
+/// Whether a flag holds anything but its default, nothing.
+bool was_given(const Flag& flag) {
+  struct Holds {
+    bool operator()(const bool* on) const { return *on; }
+    bool operator()(const std::string* text) const { return !text->empty(); }
+    bool operator()(const std::vector<std::string>* list) const { return !list->empty(); }
+    bool operator()(const std::optional<std::int64_t>* number) const { return number->has_value(); }
+    bool operator()(const std::optional<double>* number) const { return number->has_value(); }
+  };
+  return std::visit(Holds{}, flag.target);
+}
 
 Result<int> gpus_of(const RunOptions& o) {
   const auto counts = parse_counts(o.gpus.empty() ? "1" : o.gpus);
@@ -65,12 +80,8 @@ Result<Resolved> resolve_settings(const RunOptions& o) {
   if (auto status = check_gpus_of(s); !status) return tl::unexpected(status.error());
   set_precision(s, *variant.step, variant.precision);
   set_batch(s, o.batch.value_or(s.step->dimensions[0].default_value));
-  if (s.last_batch.given >= s.job.batch) {
-    return fail(ErrorCode::kUsage,
-                "what is left of an epoch is smaller than the batch of " +
-                    std::to_string(s.job.batch) + ", not " + std::to_string(s.last_batch.given),
-                "--last-batch");
-  }
+  if (auto status = check_last_batch(s, s.job.batch); !status)
+    return tl::unexpected(status.error());
   s.loader.workers = static_cast<int>(o.workers.value_or(
       std::max(1, static_cast<int>(s.machine.host.cores) / s.machine.gpu_count)));
   s.loader.prefetch = static_cast<int>(o.prefetch.value_or(2));
@@ -149,12 +160,30 @@ Result<int> answer(const Options& o, Resolved& r) {
   return good ? 0 : 1;
 }
 
+/// Refuses what says something about a model, a loader or a job, where there is none.
+Status check_without_model(const Options& o) {
+  RunOptions run = o.run;
+  std::vector<Flag> flags = run_flags(run);
+  bool explain = o.explain;
+  flags.push_back({"--explain", "", &explain});
+  constexpr std::array<std::string_view, 4> kUsed{"--gpu", "--gpus", "--host", "--json"};
+  for (const Flag& flag : flags) {
+    if (std::find(kUsed.begin(), kUsed.end(), flag.names) != kUsed.end() || !was_given(flag))
+      continue;
+    return fail(ErrorCode::kUsage,
+                "is not used where two readings stand for the model; leave it out, or give a MODEL",
+                flag.names);
+  }
+  return {};
+}
+
 /// Two measured readings and no model: the method alone.
 Result<int> answer_without_model(const Options& o) {
   const auto requests = parse_readings(o.two_point.readings);
   if (!requests) return tl::unexpected(requests.error());
   if (!(*requests)[0].bytes || !(*requests)[1].bytes)
     return fail(ErrorCode::kUsage, "a reading that is to be simulated needs a MODEL", "--reading");
+  if (auto status = check_without_model(o); !status) return tl::unexpected(status.error());
   const auto gpus = gpus_of(o.run);
   if (!gpus) return tl::unexpected(gpus.error());
   const auto machine = resolve_machine(o.run.gpu, o.run.host, this_host());

@@ -5,8 +5,10 @@ namespace stoker {
 void set_precision(Scenario& s, const Step& step, Precision precision) {
   s.step = &step;
   s.job.precision = precision;
-  const bool usual = precision == Precision::kAmpFp16 && step.mode == "train";
-  s.job.grad_scaler = s.grad_scaler.value_or(step.training.grad_scaler.value_or(usual));
+  const bool train = step.mode == "train";
+  const bool usual = precision == Precision::kAmpFp16;
+  const bool captured = train && step.training.grad_scaler.value_or(usual);
+  s.job.grad_scaler = s.grad_scaler.value_or(captured);
 }
 
 void set_batch(Scenario& s, std::int64_t batch) {

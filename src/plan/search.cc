@@ -52,8 +52,9 @@ double score(Objective objective, const Setting& setting) {
 
 Result<BatchLimits> SettingSearch::limits_for(const PrecisionChoice& choice, int gpus,
                                               const Scenario& scenario) {
-  // DDP's memory does not change with the number of GPUs; a shard's and GPU 0's share do.
-  const bool alike = scenario.job.parallel == Parallel::kDdp;
+  // DDP's memory does not change with the number of GPUs; a shard's and GPU 0's share do, and so
+  // does what the data set leaves for a GPU's last batch.
+  const bool alike = scenario.job.parallel == Parallel::kDdp && scenario.last_batch.samples <= 0;
   const auto key = std::pair(choice.precision, alike ? std::min(gpus, 2) : gpus);
   if (const auto it = limits_.find(key); it != limits_.end()) return it->second;
   auto limits = forecast_batch_limits(*choice.step, scenario.job, scenario.machine,
