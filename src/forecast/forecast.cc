@@ -72,13 +72,26 @@ std::string input_words(InputLimit limit) {
 /// GPU.
 constexpr double kNamedWait = 0.25;
 
+std::string communication_words(Parallel parallel) {
+  switch (parallel) {
+    case Parallel::kDdp:
+      return "gradient all-reduce";
+    case Parallel::kDataParallel:
+      return "copies between the GPUs (DataParallel)";
+    case Parallel::kFsdpZero2:
+    case Parallel::kFsdpZero3:
+      return "all-gather and reduce-scatter (FSDP)";
+  }
+  return "communication";
+}
+
 LimiterFact device_limiter(const Scenario& s, const StepTime& t) {
   const double rate = job_rate(s.job, scaled(t.total, 1.0 / s.job.accumulate));
   if (t.exposed_host.count() > kNamedWait * t.total.count()) {
     return {Limiter::kGpuLaunch, "launching kernels (Python and CPU)", rate};
   }
   if (t.exposed_communication.count() > kNamedWait * t.total.count()) {
-    return {Limiter::kCommunication, "gradient all-reduce", rate};
+    return {Limiter::kCommunication, communication_words(s.job.parallel), rate};
   }
   if (t.exposed_copy.count() > kNamedWait * t.total.count())
     return {Limiter::kCopy, "host-to-device copies", rate};

@@ -1,6 +1,7 @@
 #include "forecast/forecast.h"
 
 #include "forecast/test_scenario.h"
+#include "forecast/verdicts.h"
 #include "lower/lower.h"
 
 namespace stoker {
@@ -113,6 +114,27 @@ TEST_F(ForecastTest, AMemoryFractionIsALimitOfItsOwn) {
   ASSERT_TRUE(forecast_now().memory.fits);
   scenario_.allocator.memory_fraction = 0.02;  // of 16 GB: less than the batch's input
   EXPECT_FALSE(forecast_now().memory.fits);
+}
+
+TEST_F(ForecastTest, AFractionThatAllowsTooLittleIsWhatIsNamed) {
+  scenario_.allocator.memory_fraction = 1e-4;  // of 16 GB: less than one segment
+  const auto limits = forecast_batch_limits(step_, scenario_.job, scenario_.machine,
+                                            scenario_.allocator, *knowledge_);
+  ASSERT_TRUE(limits) << limits.error().text();
+  ASSERT_EQ(limits->value, 0);
+  const std::string words = gpu_shortage(scenario_, *limits);
+  EXPECT_NE(words.find("raise --memory-fraction"), std::string::npos) << words;
+  EXPECT_EQ(words.find("take a GPU"), std::string::npos) << words;
+}
+
+TEST_F(ForecastTest, AValidationThatDoesNotFitIsNamed) {
+  scenario_.job.validation_batch = std::int64_t{1} << 32;
+  const auto limits = forecast_batch_limits(step_, scenario_.job, scenario_.machine,
+                                            scenario_.allocator, *knowledge_);
+  ASSERT_TRUE(limits) << limits.error().text();
+  ASSERT_EQ(limits->value, 0);
+  const std::string words = gpu_shortage(scenario_, *limits);
+  EXPECT_NE(words.find("smaller --validation"), std::string::npos) << words;
 }
 
 }  // namespace

@@ -100,6 +100,7 @@ MemoryForecast forecast_memory(const Program& program, const Machine& machine,
   forecast.peak_words = peak_words(program, forecast.outcome);
   forecast.outside = program.outside;
   forecast.usable = machine.gpu.usable_memory;
+  forecast.nameplate = machine.gpu.memory;
   const MemoryVerdict verdict = judge_memory(program, machine, allocator, forecast.outcome);
   forecast.fits = verdict.fits;
   forecast.only_by_flushing = verdict.only_by_flushing;
@@ -143,6 +144,13 @@ Result<BatchLimits> forecast_batch_limits(const Step& step, const Job& job, cons
   limits.value = limits.low = limits.high = nominal->batch;
   limits.first_failing = nominal->first_failing.value_or(0);
   limits.missing = nominal->missing.value_or(Bytes(0));
+  if (const auto& failure = nominal->outcome.failure; nominal->batch == 0 && failure) {
+    const auto program = lower_at(minimum);
+    if (!program) return tl::unexpected(program.error());
+    const int pass = failure->moment.pass;
+    if (pass >= 0 && static_cast<std::size_t>(pass) < program->passes.size())
+      limits.failing_pass = program->passes[static_cast<std::size_t>(pass)].name;
+  }
   const MemoryErrorCase error = knowledge.memory_case(error_case);
   limits.basis = "allocator simulation under capacity; " + error.basis;
   if (nominal->batch == 0) return limits;

@@ -23,6 +23,7 @@ struct MemoryForecast {
   Figure reserved_peak;   ///< bytes, torch.cuda.max_memory_reserved
   Figure allocated_peak;  ///< bytes, torch.cuda.max_memory_allocated
   Bytes usable;           ///< of the device
+  Bytes nameplate;        ///< of the device, by its data sheet
   bool fits = false;
   bool only_by_flushing = false;
   std::string out_of_memory;  ///< PyTorch's message when it does not fit
@@ -38,6 +39,7 @@ struct BatchLimits {
   std::int64_t value = 0, low = 0, high = 0;
   std::int64_t first_failing = 0;  ///< 0: the search ended at its limit
   Bytes missing;                   ///< for batch 1, when not even that runs
+  std::string failing_pass;        ///< the extra pass that batch 1 fails in; empty: in training
   std::string basis;
 };
 

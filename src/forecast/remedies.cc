@@ -12,8 +12,8 @@
 namespace stoker {
 namespace {
 
-/// Beyond this many GPUs nobody is helped by an answer.
-constexpr int kMostGpus = 4096;
+/// As many as --gpus takes (cli/run_options.cc): nobody can try an answer beyond.
+constexpr int kMostGpus = 1024;
 /// Remedies taken together.
 constexpr std::size_t kMostTogether = 4;
 /// Single stages that are named beside the checkpointing of all blocks.
@@ -27,17 +27,22 @@ struct Candidate {
   std::function<void(Program&)> rewrite = {};
 };
 
-/// 8-bit states as bitsandbytes keeps them: a byte instead of four, and a 4-byte scale for each
-/// block of 256 elements; tensors of fewer than 4,096 elements stay as they are
+/// 8-bit states as bitsandbytes keeps them: a byte an element, whose size was the parameter's,
+/// and a 4-byte scale for each block of 256; tensors of fewer than 4,096 elements stay as they are
 /// (bitsandbytes, optim/optimizer.py, min_8bit_size; functional.py, blocksize).
-void quantize_states(Program& program) {
-  constexpr std::int64_t kElementBytes = 4;
+void quantize_states(const Step& step, Program& program) {
+  constexpr std::int64_t kScaleBytes = 4;
+  // A model keeps its trained parameters in one type, and the states in the parameters'.
+  std::int64_t element_bytes = size_of(DType::kF32);
+  for (const Parameter& p : step.parameters) {
+    if (p.requires_grad) element_bytes = size_of(step.types[index(p.type)].dtype);
+  }
   constexpr std::int64_t kSmallestElements = 4096;
   constexpr std::int64_t kBlock = 256;
   for (Buffer& buffer : program.buffers) {
-    const std::int64_t elements = buffer.bytes.count() / kElementBytes;
+    const std::int64_t elements = buffer.bytes.count() / element_bytes;
     if (buffer.role != BufferRole::kOptimizerState || elements < kSmallestElements) continue;
-    buffer.bytes = Bytes(elements + (elements + kBlock - 1) / kBlock * kElementBytes);
+    buffer.bytes = Bytes(elements + (elements + kBlock - 1) / kBlock * kScaleBytes);
   }
 }
 
@@ -111,7 +116,8 @@ class Search {
                [](Scenario& s) { s.job.optimizer.loop = OptimizerLoop::kFused; }});
     }
     if (settings.kind != OptimizerKind::kNone && settings.kind != OptimizerKind::kAdafactor) {
-      try_one({"8-bit optimizer states (bitsandbytes)", "", [](Scenario&) {}, quantize_states});
+      try_one({"8-bit optimizer states (bitsandbytes)", "", [](Scenario&) {},
+               [step = scenario_.step](Program& program) { quantize_states(*step, program); }});
     }
   }
 

@@ -8,6 +8,9 @@
 namespace stoker {
 namespace {
 
+/// Samples; readings that promise more differ by next to nothing a sample, and tell nothing.
+constexpr double kLargestBatch = 1e9;
+
 std::string text_of(const MemoryReading& reading) {
   return human_bytes(reading.bytes) + " at batch " + std::to_string(reading.batch);
 }
@@ -53,6 +56,13 @@ Result<TwoPointEstimate> two_point_estimate(std::array<MemoryReading, 2> reading
         static_cast<double>((gpu_memory - kept_back).count()) - estimate.fixed_bytes;
     return static_cast<std::int64_t>(std::floor(std::max(0.0, room) / estimate.per_sample_bytes));
   };
+  const double most = static_cast<double>(gpu_memory.count()) - estimate.fixed_bytes;
+  if (most / estimate.per_sample_bytes > kLargestBatch) {
+    return fail(ErrorCode::kBadInput,
+                "the readings are too close to tell what a sample takes: " + text_of(small) +
+                    " and " + text_of(large) + "; read at batches whose memory differs clearly",
+                "--reading");
+  }
   estimate.batch = filling(kKeptBackMost);
   estimate.batch_at_least_kept = filling(kKeptBackLeast);
   return estimate;

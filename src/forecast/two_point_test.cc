@@ -54,5 +54,12 @@ TEST(TwoPoint, ContradictionsAreRefusedWithTheCure) {
   EXPECT_NE(refused({5, Bytes(0)}, {10, mib(4000)}).find("some memory"), std::string::npos);
 }
 
+TEST(TwoPoint, ReadingsTooCloseToTellAreRefused) {
+  const auto estimate = two_point_estimate(
+      {{{1, Bytes(1 << 30)}, {std::int64_t{1} << 32, Bytes((1 << 30) + 1)}}}, 16 * kGiB);
+  ASSERT_FALSE(estimate);
+  EXPECT_NE(estimate.error().text().find("too close"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace stoker

@@ -32,6 +32,17 @@ bool fits_fused(const Scenario& s, std::int64_t batch) {
   return program && judge_memory(*program, fused.machine, fused.allocator).fits;
 }
 
+/// Whether the smallest batch would run, were it not for the memory fraction.
+bool fraction_forbids(const Scenario& s, std::int64_t batch) {
+  if (!s.allocator.memory_fraction) return false;
+  Scenario smallest = s;
+  set_batch(smallest, batch);
+  const auto program = lower(*smallest.step, smallest.job, smallest.machine);
+  AllocatorConfig free = s.allocator;
+  free.memory_fraction.reset();
+  return program && judge_memory(*program, smallest.machine, free).fits;
+}
+
 }  // namespace
 
 std::string host_shortage(const Host& host, const LoaderForecast& loader) {
@@ -52,10 +63,27 @@ std::string host_shortage(const Host& host, const LoaderForecast& loader) {
 
 std::string gpu_shortage(const Scenario& s, const BatchLimits& limits) {
   const std::int64_t smallest = std::max<std::int64_t>(1, s.step->dimensions[0].minimum);
-  std::string text = "not even batch " + std::to_string(smallest) + " fits on " +
-                     s.machine.gpu.name + " in " + std::string(name_of(s.job.precision)) + ": " +
-                     human_bytes(limits.missing) + " short of " +
-                     human_bytes(s.machine.gpu.usable_memory + limits.missing) +
+  const Gpu& gpu = s.machine.gpu;
+  const std::string batch = "batch " + std::to_string(smallest);
+  const std::string where = gpu.name + " in " + std::string(name_of(s.job.precision));
+  if (fraction_forbids(s, smallest)) {
+    const double fraction = *s.allocator.memory_fraction;
+    const Bytes allowed(
+        static_cast<std::int64_t>(fraction * static_cast<double>(gpu.usable_memory.count())));
+    return "not even " + batch + " fits on " + where +
+           " within --memory-fraction: " + human_bytes(limits.missing) + " short of " +
+           human_bytes(allowed + limits.missing) + ", where it allows PyTorch " +
+           human_bytes(allowed) + " of " + human_bytes(gpu.usable_memory) +
+           "; raise --memory-fraction";
+  }
+  const std::string numbers =
+      human_bytes(limits.missing) + " short of " + human_bytes(gpu.usable_memory + limits.missing);
+  if (!limits.failing_pass.empty()) {
+    return "the pass \"" + limits.failing_pass + "\" does not fit on " + where +
+           ", not even with " + batch + " in training: " + numbers +
+           "; take a smaller --validation, or a GPU with more memory (`stoker gpus`)";
+  }
+  std::string text = "not even " + batch + " fits on " + where + ": " + numbers +
                      "; take a GPU with more memory (`stoker gpus`)";
   for (std::size_t i = 1; i < s.step->dimensions.size(); ++i) {
     text += (i == 1 ? ", or a smaller " : " or ") + s.step->dimensions[i].name;

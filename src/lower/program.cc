@@ -21,7 +21,7 @@ std::string_view name_of(BufferRole role) {
     case BufferRole::kWorkspace:
       return "workspaces";
     case BufferRole::kBucket:
-      return "ddp_buckets";
+      return "communication_buffers";
     case BufferRole::kOutput:
       return "outputs";
   }

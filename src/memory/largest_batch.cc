@@ -110,9 +110,15 @@ class Search {
     answer.outcome = replay(*program, replay_options);
     answer.only_by_flushing = answer.batch > 0 && answer.outcome.retries > 0;
     if (answer.batch > 0) return {};
-    const Bytes needed = smallest_capacity(*program, replay_options) + outside_bytes(*program);
+    const Bytes needed = smallest_capacity(*program, replay_options);
+    Bytes missing = needed + outside_bytes(*program) - usable_;
+    if (const auto fraction = replay_options.allocator.memory_fraction) {
+      // Of what the allocator reserves alone, as PyTorch counts it.
+      const double allowed = *fraction * static_cast<double>(replay_options.total->count());
+      missing = std::max(missing, needed - Bytes(static_cast<std::int64_t>(allowed)));
+    }
     // At least one step, should a smaller capacity happen to work where this one does not.
-    answer.missing = std::max(needed - usable_, kLargeRounding);
+    answer.missing = std::max(missing, kLargeRounding);
     return {};
   }
 

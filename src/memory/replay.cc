@@ -335,6 +335,7 @@ Bytes smallest_capacity(const Program& program, const ReplayOptions& options) {
   ReplayOptions trial = options;
   trial.detail = ReplayDetail::kVerdict;
   trial.capacity.reset();
+  trial.allocator.memory_fraction.reset();  // a share of the very capacity that is looked for
   const std::int64_t step = kLargeRounding.count();
   std::int64_t fails =
       -1;  // in steps: even nothing may be enough, for a program that allocates nothing

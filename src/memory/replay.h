@@ -113,8 +113,8 @@ struct MemoryOutcome {
 [[nodiscard]] MemoryOutcome replay(const Program& program, const ReplayOptions& options = {});
 
 /// The smallest capacity, in steps of 2 MiB, at which the program runs; just below it it does not.
-/// Bisects the simulation between nothing and the unconstrained peak. `options.capacity` is
-/// ignored.
+/// Bisects the simulation between nothing and the unconstrained peak. `options.capacity` and
+/// the memory fraction are ignored: what is needed does not depend on what is allowed.
 [[nodiscard]] Bytes smallest_capacity(const Program& program, const ReplayOptions& options = {});
 
 /// Sum of what the program needs outside the allocator (context, libraries, communication buffers).

@@ -10,6 +10,17 @@ namespace {
 using testing_support::ProgramBuilder;
 using testing_support::operator""_MiB;
 
+TEST(SmallestCapacity, DoesNotDependOnWhatIsAllowed) {
+  ProgramBuilder b;
+  const auto activation = b.buffer(100_MiB);
+  b.allocate(activation);
+  b.free(activation);
+  ReplayOptions options;
+  options.total = 1000_MiB;
+  options.allocator.memory_fraction = 0.05;
+  EXPECT_EQ(smallest_capacity(b.program, options), 100_MiB);
+}
+
 TEST(Replay, AnEmptyProgramFitsIntoNothing) {
   ReplayOptions options;
   options.capacity = Bytes{0};

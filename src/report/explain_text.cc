@@ -59,12 +59,14 @@ std::vector<std::pair<std::string, Value>> largest(const std::map<std::string, V
 }
 
 /// Where a part of the memory comes from, for those that no tensor of the model explains.
-std::string source_of(BufferRole role) {
+std::string source_of(BufferRole role, Parallel parallel) {
   switch (role) {
     case BufferRole::kOptimizerState:
       return "born in the first optimizer step";
     case BufferRole::kBucket:
-      return "DDP's second copy of the gradients";
+      return parallel == Parallel::kDdp            ? "DDP's second copy of the gradients"
+             : parallel == Parallel::kDataParallel ? "copies between the GPUs"
+                                                   : "gathered parameters, gradients to reduce";
     case BufferRole::kActivation:
       return "kept by autograd for the backward";
     default:
@@ -86,19 +88,22 @@ std::string parts_table(const Forecast& f) {
   for (std::size_t r = 0; r < kBufferRoles; ++r) {
     const auto role = static_cast<BufferRole>(r);
     if (role == BufferRole::kWorkspace) {
-      add("cuBLAS workspaces", live.by_role[r] - live.optional_workspaces,
+      add("cuBLAS and cuBLASLt workspaces", live.by_role[r] - live.optional_workspaces,
           "one a thread, kept (ATen/cuda/CublasHandlePool.cpp)");
       add("cuDNN workspaces", live.optional_workspaces,
           f.job.cudnn == CudnnProfile::kBenchmark ? "profile \"benchmark\" (docs/accuracy.md)"
                                                   : "profile \"default\" (docs/accuracy.md)");
       continue;
     }
-    add(std::string(name_of(role)), live.by_role[r], source_of(role));
+    add(std::string(name_of(role)), live.by_role[r], source_of(role, f.job.parallel));
   }
   add("fragmentation", m.outcome.fragmentation, "reserved less allocated, each at its peak");
   for (const OutsideMemory& o : m.outside) add(o.name, o.bytes, o.basis);
   add("device", Bytes(static_cast<std::int64_t>(m.device_peak.value)),
       "what nvidia-smi would show");
+  rows.push_back({"usable", human_bytes(m.usable),
+                  percent(static_cast<double>(m.usable.count()) / total),
+                  "of " + human_bytes(m.nameplate) + " on the nameplate"});
   return table(rows, {0, 3});
 }
 

@@ -89,10 +89,11 @@ std::string time_block(const Forecast& f) {
   text += fmt::format("          the host needs {} ms to issue it{}\n", number(f.host_ms.value),
                       f.time.host_bound() ? "; the GPU waits for it" : "");
   if (f.job.gpus > 1) {
-    text += fmt::format(
-        "          all-reduce {} ms; the step waits {} ms for it and for the slowest rank\n",
-        number(milliseconds(f.time.communication)),
-        number(milliseconds(f.time.exposed_communication)));
+    text +=
+        fmt::format("          {} {} ms; the step waits {} ms for it and for the slowest rank\n",
+                    f.job.parallel == Parallel::kDdp ? "all-reduce" : "communication",
+                    number(milliseconds(f.time.communication)),
+                    number(milliseconds(f.time.exposed_communication)));
   }
   text += fmt::format(
       "GPU       busy {} (what nvidia-smi shows), MFU {} (achieved over data-sheet FLOP/s)\n",
