@@ -25,6 +25,16 @@ Given from_environment(std::span<const std::string_view> variables) {
   return {};
 }
 
+Given allocator_setting(const AllocatorOptions& o) {
+  return o.alloc_conf.empty() ? from_environment(kAllocatorEnvironment)
+                              : Given{o.alloc_conf, "--alloc-conf"};
+}
+
+Given cublas_setting(const AllocatorOptions& o) {
+  return o.cublas_workspace.empty() ? from_environment({&kCublasVariable, 1})
+                                    : Given{o.cublas_workspace, "--cublas-workspace"};
+}
+
 }  // namespace
 
 std::vector<Flag> allocator_flags(AllocatorOptions& o) {
@@ -36,9 +46,17 @@ std::vector<Flag> allocator_flags(AllocatorOptions& o) {
         &o.cublas_workspace}});
 }
 
+std::vector<std::string> allocator_words(const AllocatorOptions& o) {
+  std::vector<std::string> words;
+  for (const Given& given :
+       {allocator_setting(o), cublas_setting(o), from_environment({&kCublasLtVariable, 1})}) {
+    if (!given.text.empty()) words.push_back(given.where + " " + given.text);
+  }
+  return words;
+}
+
 Result<AllocatorConfig> allocator_of(const AllocatorOptions& o) {
-  const Given given = o.alloc_conf.empty() ? from_environment(kAllocatorEnvironment)
-                                           : Given{o.alloc_conf, "--alloc-conf"};
+  const Given given = allocator_setting(o);
   auto config = parse_allocator_config(given.text);
   if (!config) return fail(config.error().code, config.error().text(), given.where);
   if (o.memory_fraction) {
@@ -50,8 +68,7 @@ Result<AllocatorConfig> allocator_of(const AllocatorOptions& o) {
 }
 
 Status fill_workspaces(const AllocatorOptions& o, Job& job) {
-  const Given cublas = o.cublas_workspace.empty() ? from_environment({&kCublasVariable, 1})
-                                                  : Given{o.cublas_workspace, "--cublas-workspace"};
+  const Given cublas = cublas_setting(o);
   if (!cublas.text.empty()) {
     const auto bytes = parse_cublas_workspace_config(cublas.text);
     if (!bytes) return fail(bytes.error().code, bytes.error().message, cublas.where);

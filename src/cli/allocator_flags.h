@@ -20,6 +20,8 @@ struct AllocatorOptions {
 
 [[nodiscard]] std::vector<Flag> allocator_flags(AllocatorOptions& o);
 
+/// What was set, each with the flag or variable that it came from: for the report.
+[[nodiscard]] std::vector<std::string> allocator_words(const AllocatorOptions& o);
 [[nodiscard]] Result<AllocatorConfig> allocator_of(const AllocatorOptions& o);
 /// cuBLAS's and cuBLASLt's workspaces.
 [[nodiscard]] Status fill_workspaces(const AllocatorOptions& o, Job& job);

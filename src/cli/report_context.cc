@@ -94,6 +94,7 @@ void fill_context(const RunOptions& o, Resolved& r) {
       c.data.add("disturbed_probe", Severity::kWarning, warning);
     }
   }
+  for (std::string& words : allocator_words(o.allocator)) c.assumed.push_back(std::move(words));
   if (!r.base.sample.known) c.assumed.push_back("input is fast enough (--data, --sample-cost)");
   c.excluded.push_back(r.base.job.validation_batch ? "time of the validation pass"
                                                    : "validation pass (--validation)");

@@ -17,16 +17,17 @@ namespace {
 
 /// Whole numbers from the command line: in range for what they count.
 Status check_counts(const RunOptions& o) {
+  constexpr std::int64_t kMostBatch = 1LL << 24;  // beyond it bytes no longer fit into 64 bits
   struct Check {
     const char* flag;
     std::optional<std::int64_t> value;
     std::int64_t low, high;
   };
   const std::vector<Check> checks{
-      {"--batch", o.batch, 1, 1LL << 32},      {"--samples", o.samples, 1, 1LL << 50},
+      {"--batch", o.batch, 1, kMostBatch},     {"--samples", o.samples, 1, 1LL << 50},
       {"--workers", o.workers, 0, 1024},       {"--prefetch", o.prefetch, 1, 1024},
       {"--image-size", o.image_size, 1, 8192}, {"--accumulate", o.job.accumulate, 1, 4096},
-      {"--nodes", o.job.nodes, 1, 1024},       {"--validation", o.job.validation, 1, 1LL << 32}};
+      {"--nodes", o.job.nodes, 1, 1024},       {"--validation", o.job.validation, 1, kMostBatch}};
   for (const Check& c : checks) {
     if (c.value && (*c.value < c.low || *c.value > c.high)) {
       return fail(ErrorCode::kBadInput,

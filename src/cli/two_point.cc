@@ -1,5 +1,6 @@
 #include "cli/two_point.h"
 
+#include <cctype>
 #include <charconv>
 
 #include "base/text.h"
@@ -26,6 +27,8 @@ Result<ReadingRequest> parse_reading(const std::string& text) {
     return malformed("its batch is no number from 1 up");
   const std::string memory = text.substr(colon + 1);
   if (memory == "auto") return request;
+  if (!memory.empty() && std::isdigit(static_cast<unsigned char>(memory.back())) != 0)
+    return malformed("its memory has no unit");
   const auto bytes = parse_bytes(memory);
   if (!bytes) return malformed("its memory: " + bytes.error().message);
   request.bytes = *bytes;

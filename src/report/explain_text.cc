@@ -101,8 +101,7 @@ std::string parts_table(const Forecast& f) {
   for (const OutsideMemory& o : m.outside) add(o.name, o.bytes, o.basis);
   add("device", Bytes(static_cast<std::int64_t>(m.device_peak.value)),
       "what nvidia-smi would show");
-  rows.push_back({"usable", human_bytes(m.usable),
-                  percent(static_cast<double>(m.usable.count()) / total),
+  rows.push_back({"usable", human_bytes(m.usable), "",
                   "of " + human_bytes(m.nameplate) + " on the nameplate"});
   return table(rows, {0, 3});
 }

@@ -101,6 +101,12 @@ std::string time_block(const Forecast& f) {
   return text;
 }
 
+/// A further line of a block, wrapped below its first.
+std::string continued(const std::string& text) {
+  constexpr std::size_t kWidth = 110, kBlockIndent = 10;
+  return labelled("", {text}, kWidth, kBlockIndent);
+}
+
 std::string memory_block(const Forecast& f) {
   const MemoryForecast& m = f.memory;
   std::string text = fmt::format("Memory    device {}; reserved {}; allocated {}\n",
@@ -112,13 +118,13 @@ std::string memory_block(const Forecast& f) {
     parts += fmt::format("{}{} {}", parts.empty() ? "" : ", ", name_of(static_cast<BufferRole>(r)),
                          human_bytes(bytes));
   }
-  text += fmt::format("          at the peak ({}): {}\n", m.peak_words, parts);
+  text += continued(fmt::format("at the peak ({}): {}", m.peak_words, parts));
   std::string outside;
   for (const OutsideMemory& o : m.outside) {
     outside += fmt::format("{}{} {}", outside.empty() ? "" : ", ", o.name, human_bytes(o.bytes));
   }
-  return text + fmt::format("          outside the allocator: {}; fragmentation {}\n", outside,
-                            human_bytes(m.outcome.fragmentation));
+  return text + continued(fmt::format("outside the allocator: {}; fragmentation {}", outside,
+                                      human_bytes(m.outcome.fragmentation)));
 }
 
 std::string input_block(const Forecast& f) {

@@ -58,18 +58,17 @@ std::string table(const std::vector<std::vector<std::string>>& rows,
 }
 
 std::string labelled(std::string_view label, const std::vector<std::string>& items,
-                     std::size_t width) {
+                     std::size_t width, std::size_t indent) {
   if (items.empty()) return {};
-  constexpr std::size_t kIndent = 11;
   std::string text;
-  std::string line = fmt::format("{:<{}}", label, kIndent);
+  std::string line = fmt::format("{:<{}}", label, indent);
   bool fresh = true;
   for (std::size_t i = 0; i < items.size(); ++i) {
     const std::string item = items[i] + (i + 1 < items.size() ? ";" : "");
     for (const std::string& word : split(item, ' ')) {
       if (!fresh && line.size() + 1 + word.size() > width) {
         text += line + "\n";
-        line.assign(kIndent, ' ');
+        line.assign(indent, ' ');
         fresh = true;
       }
       line += (fresh ? "" : " ") + word;

@@ -27,9 +27,9 @@ namespace stoker::layout {
                                 const std::vector<std::size_t>& left = {},
                                 std::string_view indent = "  ");
 
-/// "Assumed    a; b; c" wrapped at `width` with a hanging indent.
+/// "Assumed    a; b; c" wrapped at `width` with a hanging indent of `indent` columns.
 [[nodiscard]] std::string labelled(std::string_view label, const std::vector<std::string>& items,
-                                   std::size_t width = 110);
+                                   std::size_t width = 110, std::size_t indent = 11);
 
 /// The warnings, one a line.
 [[nodiscard]] std::string diagnostics(const Diagnostics& diagnostics);
