@@ -74,9 +74,11 @@ def test_awkward_constructors(on_cuda, capsys, tmp_path, function):
 
 def test_flags_of_the_binary_from_keyword_arguments():
     made = stoker.binary.arguments({"gpu": ["v100-16gb", "h100"], "batch": 32, "max_global_batch": 512, "channels_last": True,
-                                    "ema": False, "host": {"cores": 16, "ram": "64G"}, "price": None, "pin": True})
+                                    "bucket_view": False, "host": {"cores": 16, "ram": "64G"}, "price": None, "pin": True})
     assert made == ["--gpu", "v100-16gb,h100", "--batch", "32", "--max-global-batch", "512", "--channels-last",
                     "--host", "cores=16,ram=64G"]
+    negated = {"clip": False, "ema": False, "pin": False}  # what a capture says, or the default, is switched off
+    assert stoker.binary.arguments(negated) == ["--no-clip", "--no-ema", "--no-pin"]
     assert stoker.binary.arguments({"pin": False, "grad_scaler": False}) == ["--no-pin", "--no-grad-scaler"]
     assert stoker.binary.arguments({"grad_scaler": True, "checkpoint": ["a.*", "b"]}) == ["--grad-scaler", "--checkpoint", "a.*,b"]
     assert stoker.binary.arguments({"dim": {"a": 1, "b": 2}, "reading": ["10:3GB", "50:9GB"]}) == [
