@@ -19,6 +19,13 @@ double number(const CsvRow& row, std::string_view column) {
   return value;
 }
 
+const CoefficientFile& Bench::timing_for(Unseen unseen, const std::string& gpu) const {
+  const CoefficientFile* fold = nullptr;
+  if (unseen == Unseen::kShape) fold = folds.shapes();
+  if (unseen == Unseen::kGpu) fold = folds.without(gpu);
+  return fold != nullptr ? *fold : knowledge.timing;
+}
+
 std::vector<const CsvRow*> sampled(const Bench& bench, const Table& table,
                                    std::string_view column) {
   std::set<std::string> names;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "capture_store.h"
+#include "folds.h"
 #include "forecast/knowledge.h"
 #include "machine/csv.h"
 #include "machine/gpu_catalogue.h"
@@ -27,6 +28,11 @@ struct Bench {
   GpuCatalogue gpus;
   std::map<std::string, double>
       parameters{};  ///< model -> millions, where any table of the data states them
+  Folds folds{};
+
+  /// What coefficients score a row of `gpu` (catalogue key). Falls back to those that ship when there is
+  /// no such fold: right for rows and GPUs that no fit has seen.
+  [[nodiscard]] const CoefficientFile& timing_for(Unseen unseen, const std::string& gpu) const;
 };
 
 /// One table and what is measured against it.

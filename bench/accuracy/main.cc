@@ -21,7 +21,7 @@ constexpr Bytes kMaxTable{256LL << 20};
 constexpr int kBadInput = 3;
 
 struct Options {
-  std::string data, only, python, cache, rows, bands;
+  std::string data, only, python, cache, rows, bands, folds;
   std::int64_t sample = 0;
   std::uint64_t seed = 1;
   int jobs = 2;
@@ -124,9 +124,12 @@ int run(const Options& options) {
   auto captures = CaptureStore::open(cache, options.python, options.jobs);
   if (!captures) return complain(captures.error());
   context.versions = captures->versions();
+  auto folds = Folds::open(options.folds);
+  if (!folds) return complain(folds.error());
   Bench bench{options.data,         options.sample,        options.seed,
               std::move(*captures), std::move(*knowledge), std::move(*gpus)};
 
+  bench.folds = std::move(*folds);
   auto tables = tables_of(options, context);
   if (!tables) return complain(tables.error());
   std::set<CaptureRequest> wanted;
@@ -176,6 +179,9 @@ int main(int argc, char** argv) {
       "interpreter with torch, timm, torchvision; without it only what is cached is served");
   app.add_option("--cache", options.cache,
                  "folder for captured steps (default: accuracy in stoker's cache)");
+  app.add_option(
+      "--folds", options.folds,
+      "folder of time coefficients that did not see some rows (scripts/fit-timing --folds)");
   app.add_option("--jobs", options.jobs, "captures at a time")
       ->capture_default_str()
       ->check(CLI::Range(1, 256));

@@ -52,9 +52,9 @@ std::vector<Measure> run_scaling(Bench& bench, const Table& table);
 std::vector<CaptureRequest> wanted_lambda(const Bench& bench, const Table& table);
 std::vector<Measure> run_lambda(Bench& bench, const Table& table);
 
-/// Step time by the forecast's own road.
+/// Step time by the forecast's own road, with coefficients that have not seen what `unseen` says.
 [[nodiscard]] Result<StepTime> time_of(const Bench& bench, const Step& step, const Job& job,
-                                       const Machine& machine);
+                                       const Machine& machine, Unseen unseen = Unseen::kNothing);
 
 /// The measures, or one without rows that says why there are none.
 [[nodiscard]] inline std::vector<Measure> or_note(Result<std::vector<Measure>> result,

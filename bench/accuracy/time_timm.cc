@@ -17,13 +17,16 @@ CaptureRequest timm_benchmark_request(const CsvRow& row) {
 }
 
 Result<StepTime> time_of(const Bench& bench, const Step& step, const Job& job,
-                         const Machine& machine) {
+                         const Machine& machine, Unseen unseen) {
   Scenario scenario;
   scenario.step = &step;
   scenario.job = job;
   scenario.machine = machine;
   scenario.loader.batch = job.batch;
-  return step_time_of(scenario, bench.knowledge);
+  if (unseen == Unseen::kNothing) return step_time_of(scenario, bench.knowledge);
+  Knowledge knowledge = bench.knowledge;
+  knowledge.timing = bench.timing_for(unseen, machine.gpu.name);
+  return step_time_of(scenario, knowledge);
 }
 
 namespace {

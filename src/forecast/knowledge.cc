@@ -86,7 +86,7 @@ MemoryErrorCase Knowledge::memory_case(const std::string& name) const {
 Result<Knowledge> load_knowledge() {
   const auto data = data_folder();
   if (!data) return tl::unexpected(data.error());
-  auto timing = CoefficientFile::load(*data / "coefficients" / "timing.json");
+  auto timing = CoefficientFile::load_shipped();
   if (!timing) return tl::unexpected(timing.error());
   auto loader = read_loader_profile(*data / "coefficients" / "input.json");
   if (!loader) return tl::unexpected(loader.error());

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "base/files.h"
@@ -113,56 +114,79 @@ Status overlay(const NamedPatches& patches, std::string_view name, CoefficientLe
     if (simplified(key) != simplified(name)) continue;
     out.level = level;
     if (!patch.basis.empty()) out.basis = patch.basis;
-    return apply(patch, out);
+    if (auto s = apply(patch, out); !s) return s;
   }
   return {};
 }
 
 }  // namespace
 
-Result<CoefficientFile> CoefficientFile::parse(std::string_view text, const std::string& where) {
+Status CoefficientFile::add(std::string_view text, const std::string& where) {
   const Json root = Json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (root.is_discarded()) {
     return fail(ErrorCode::kBadInput, "not valid JSON: cut short or damaged; install stoker anew",
                 where);
   }
-  if (auto s = check_version(root, where); !s) return tl::unexpected(s.error());
-  CoefficientFile file;
+  if (auto s = check_version(root, where); !s) return s;
   if (root.contains("base")) {
     auto patch = patch_from(root["base"], where + ": base");
     if (!patch) return tl::unexpected(patch.error());
-    if (auto s = apply(*patch, file.base_); !s) return tl::unexpected(s.error());
-    file.base_.level = CoefficientLevel::kBase;
-    if (!patch->basis.empty()) file.base_.basis = patch->basis;
+    if (auto s = apply(*patch, base_); !s) return s;
+    base_.level = CoefficientLevel::kBase;
+    if (!patch->basis.empty()) base_.basis = patch->basis;
   }
   if (root.contains("all_reduce")) {
     auto fits = fits_from(root["all_reduce"], where);
     if (!fits) return tl::unexpected(fits.error());
-    file.base_.collective.fits = std::move(*fits);
+    std::move(fits->begin(), fits->end(), std::back_inserter(base_.collective.fits));
   }
   struct Section {
     const char* name;
     NamedPatches* target;
   };
-  for (const Section& section : {Section{"architectures", &file.architectures_},
-                                 Section{"chips", &file.chips_}, Section{"gpus", &file.gpus_}}) {
+  for (const Section& section : {Section{"architectures", &architectures_},
+                                 Section{"chips", &chips_}, Section{"gpus", &gpus_}}) {
     auto patches = named_patches(root, section.name, where);
     if (!patches) return tl::unexpected(patches.error());
-    *section.target = std::move(*patches);
+    std::move(patches->begin(), patches->end(), std::back_inserter(*section.target));
   }
+  return {};
+}
+
+Result<CoefficientFile> CoefficientFile::parse(std::string_view text, const std::string& where) {
+  CoefficientFile file;
+  if (auto s = file.add(text, where); !s) return tl::unexpected(s.error());
   return file;
 }
 
 Result<CoefficientFile> CoefficientFile::load(const std::filesystem::path& path) {
-  auto text = read_file(path, kLargestFile);
-  if (!text) return tl::unexpected(text.error());
-  return parse(*text, path.string());
+  namespace fs = std::filesystem;
+  std::vector<fs::path> parts{path};
+  std::error_code error;
+  if (fs::is_directory(path, error)) {
+    parts.clear();
+    for (const auto& entry : fs::directory_iterator(path, error)) {
+      if (entry.path().extension() == ".json") parts.push_back(entry.path());
+    }
+    std::sort(parts.begin(), parts.end());
+    if (parts.empty()) {
+      return fail(ErrorCode::kNotFound, "there are no time coefficients; install stoker anew",
+                  path.string());
+    }
+  }
+  CoefficientFile file;
+  for (const fs::path& part : parts) {
+    const auto text = read_file(part, kLargestFile);
+    if (!text) return tl::unexpected(text.error());
+    if (auto s = file.add(*text, part.string()); !s) return tl::unexpected(s.error());
+  }
+  return file;
 }
 
 Result<CoefficientFile> CoefficientFile::load_shipped() {
   auto folder = data_folder();
   if (!folder) return tl::unexpected(folder.error());
-  return load(*folder / "coefficients" / "timing.json");
+  return load(*folder / "coefficients" / "timing");
 }
 
 Result<Coefficients> CoefficientFile::for_gpu(const Gpu& gpu,

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -12,6 +13,8 @@
 #include "machine/machine.h"
 
 namespace stoker {
+
+class Residual;
 
 /// What efficiencies are fitted for: finer than KernelClass, because the library runs different
 /// kernels for them (docs/time-model.md, "Cost classes").
@@ -158,6 +161,8 @@ struct Coefficients {
   double tensor_spread = 0.25;  ///< further half-width of time spent on tensor cores
   CoefficientLevel level = CoefficientLevel::kPrior;
   std::string basis = "built-in priors";
+  /// Learned factor on kernels' times; null: none, the analytic rules alone.
+  std::shared_ptr<const Residual> residual;
 
   Coefficients();
   [[nodiscard]] const ClassCoefficients& of(CostClass c) const {
@@ -178,15 +183,17 @@ struct CoefficientPatch {
 /// The value that a name stands for; error for unknown names.
 [[nodiscard]] Result<double> value_of(const Coefficients& coefficients, std::string_view name);
 
-/// The shipped file: a base for all GPUs, and what architectures, chips and single GPUs change
-/// about it.
+/// What ships: a base for all GPUs, and what architectures, chips and single GPUs change about it.
 class CoefficientFile {
  public:
   /// `text` is JSON (docs/time-model.md, "The coefficient file"); `where` names it in errors.
   [[nodiscard]] static Result<CoefficientFile> parse(std::string_view text,
                                                      const std::string& where);
+  /// A file, or a folder of files, each fitted by one module of scripts/fit_timing. They are laid
+  /// over each other in the order of their names: the later one wins where two name the same value
+  /// of the same base, architecture, chip or GPU.
   [[nodiscard]] static Result<CoefficientFile> load(const std::filesystem::path& path);
-  /// data/coefficients/timing.json of the data folder.
+  /// data/coefficients/timing/ of the data folder.
   [[nodiscard]] static Result<CoefficientFile> load_shipped();
 
   /// base <- architecture <- chip <- GPU <- calibration, the last of a machine file when there is
@@ -195,6 +202,8 @@ class CoefficientFile {
                                              const CoefficientPatch* calibration = nullptr) const;
 
  private:
+  [[nodiscard]] Status add(std::string_view text, const std::string& where);
+
   Coefficients base_;
   std::vector<std::pair<std::string, CoefficientPatch>> architectures_;  ///< by name, "volta"
   std::vector<std::pair<std::string, CoefficientPatch>>

@@ -1,0 +1,34 @@
+#include "folds.h"
+
+#include <utility>
+
+namespace stoker::accuracy {
+
+Result<Folds> Folds::open(const std::filesystem::path& folder) {
+  namespace fs = std::filesystem;
+  Folds folds;
+  if (folder.empty()) return folds;
+  std::error_code error;
+  if (fs::is_directory(folder / "shapes", error)) {
+    auto file = CoefficientFile::load(folder / "shapes");
+    if (!file) return tl::unexpected(file.error());
+    folds.shapes_ = std::move(*file);
+  }
+  for (const auto& entry : fs::directory_iterator(folder / "without", error)) {
+    auto file = CoefficientFile::load(entry.path());
+    if (!file) return tl::unexpected(file.error());
+    folds.without_.emplace(entry.path().filename().string(), std::move(*file));
+  }
+  if (folds.empty()) {
+    return fail(ErrorCode::kNotFound,
+                "holds neither shapes/ nor without/ (scripts/fit-timing --folds)", folder.string());
+  }
+  return folds;
+}
+
+const CoefficientFile* Folds::without(const std::string& gpu) const {
+  const auto found = without_.find(gpu);
+  return found == without_.end() ? nullptr : &found->second;
+}
+
+}  // namespace stoker::accuracy

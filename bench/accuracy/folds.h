@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "base/result.h"
+#include "timing/coefficients.h"
+
+namespace stoker::accuracy {
+
+/// What the coefficients that score a row have not seen.
+enum class Unseen : std::uint8_t {
+  kNothing,  ///< what ships: fitted on these rows too, where the tables are the ones it was fitted on
+  kShape,    ///< no row with the operator's shape (or, for whole steps, with the model)
+  kGpu       ///< no row of the GPU
+};
+
+/// Coefficient folders that `scripts/fit-timing --folds DIR` made without some of the rows:
+///   DIR/shapes        cross-fitted: each shape (model) is served by a fit that did not see it
+///   DIR/without/GPU   nothing of that GPU (catalogue key) was seen
+/// Absent folders mean that nothing was fitted on such rows or that no folds were made; then what
+/// ships has to serve, and the report must say so.
+class Folds {
+ public:
+  /// An empty path: no folds.
+  [[nodiscard]] static Result<Folds> open(const std::filesystem::path& folder);
+
+  /// Null when there is no such folder.
+  [[nodiscard]] const CoefficientFile* shapes() const { return shapes_ ? &*shapes_ : nullptr; }
+  [[nodiscard]] const CoefficientFile* without(const std::string& gpu) const;
+  [[nodiscard]] bool empty() const { return !shapes_ && without_.empty(); }
+
+ private:
+  std::optional<CoefficientFile> shapes_;
+  std::map<std::string, CoefficientFile> without_;  ///< by catalogue key
+};
+
+}  // namespace stoker::accuracy

@@ -1,0 +1,130 @@
+"""What all parts of the fit share: tables, the tools that hold the cost rules, a minimiser, errors.
+
+The cost rules are not repeated here: every prediction comes from timing_rows and timing_steps (src/timing).
+"""
+import array
+import csv
+import gzip
+import json
+import math
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+
+
+class Context:
+    """One fit: where the rows are, what computes costs, and which rows it may not see.
+
+    `without_gpu`: rows of that GPU (and of boards with the same chip) are left out. `sees` is what a part asks
+    before it uses a row.
+    """
+
+    def __init__(self, data, tools, steps="", without_gpu=None):
+        self.data, self.tools, self.steps, self.without_gpu = data, tools, steps, without_gpu
+
+    def sees(self, gpu):
+        return self.without_gpu is None or gpu != self.without_gpu
+
+
+def header(provenance, errors):
+    return {"format": "stoker-timing-coefficients", "schema_version": [1, 0],
+            "provenance": {**provenance, "made_by": "scripts/fit-timing"}, "measured_error": errors}
+
+
+def write_tree(path, tree):
+    with open(path, "w") as out:
+        json.dump(tree, out, indent=1)
+        out.write("\n")
+
+
+def read_csv(path):
+    opener = gzip.open if path.endswith(".gz") else open
+    with opener(path, "rt", newline="") as file:
+        yield from csv.DictReader(file)
+
+
+class Tool:
+    """A running timing_rows or timing_steps: patches in, times out."""
+
+    def __init__(self, binary, lines, coefficients):
+        with tempfile.NamedTemporaryFile("w", suffix=".rows", delete=False) as file:
+            file.write("".join(line + "\n" for line in lines))
+        self.count, self.path = len(lines), file.name
+        self.process = subprocess.Popen([binary, file.name, "--coefficients", coefficients],
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+    def __call__(self, patch, words="", values=1):
+        line = " ".join([words] + [f"{name}={value:.9g}" for name, value in patch.items()])
+        self.process.stdin.write((line + "\n").encode())
+        self.process.stdin.flush()
+        out = array.array("d")
+        out.frombytes(self.process.stdout.read(8 * self.count * values))
+        if len(out) != self.count * values:
+            sys.exit("fit-timing: the tool stopped; its message stands above")
+        return out
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.wait()
+        os.unlink(self.path)
+
+
+def most(name):
+    """No kernel beats the data sheet. Exempt: multiples that are not shares, and Winograd's staging, which the
+    cache serves in part."""
+    exempt = name in ("depthwise_weight.compute", "winograd.memory") or name.startswith("kernel.")
+    return 10.0 if exempt else 1.0
+
+
+def descend(loss, start, step=0.3, least=0.02):
+    """Coordinate descent on the logarithms of positive parameters; steps halve where neither way helps."""
+    best, value = dict(start), loss(start)
+    steps = {name: step for name in start}
+    while max(steps.values()) >= least:
+        for name in start:
+            if steps[name] < least:
+                continue
+            for direction in (1, -1):
+                trial = dict(best)
+                trial[name] = min(most(name), best[name] * math.exp(direction * steps[name]))
+                trial_value = loss(trial)
+                if trial_value < value - 1e-6:
+                    best, value = trial, trial_value
+                    break
+            else:
+                steps[name] /= 2
+    return best
+
+
+def log_error(predicted, measured):
+    return sum(abs(math.log(p / t)) for p, t in zip(predicted, measured)) / len(measured)
+
+
+def errors(predicted, measured):
+    relative = sorted(abs(p / t - 1) for p, t in zip(predicted, measured))
+    return {"rows": len(relative), "mape": round(100 * sum(relative) / len(relative), 1),
+            "mdape": round(100 * statistics.median(relative), 1),
+            "p90": round(100 * relative[int(0.9 * (len(relative) - 1))], 1)}
+
+
+def coverage(predicted, bands, measured):
+    """Share of rows inside the 90 % band, and its mean width over the prediction, in percent."""
+    inside = [p * (1 - bands[2 * i]) <= t <= p * (1 + bands[2 * i + 1])
+              for i, (p, t) in enumerate(zip(predicted, measured))]
+    width = sum(bands[2 * i] + bands[2 * i + 1] for i in range(len(measured))) / len(measured)
+    return {"coverage": round(100 * sum(inside) / len(inside)), "width": round(100 * width)}
+
+
+def rounded(patch):
+    return {name: float(f"{value:.3g}") for name, value in patch.items()}
+
+
+def nested(patch):
+    tree = {"classes": {}}
+    for name, value in sorted(rounded(patch).items()):
+        group, key = name.split(".")
+        target = tree if group in ("kernel", "host", "spread", "power", "pcie", "collective") else tree["classes"]
+        target.setdefault(group, {})[key] = value
+    return tree
