@@ -87,6 +87,8 @@ class AttentionEmitter {
     kernel.kernel_class = kernel_class;
     kernel.unit = MathUnit::kFp32;
     kernel.shape = std::monostate{};
+    if (kernel_class == KernelClass::kSoftmax)
+      kernel.shape = RowShape{count / s_.key_length, s_.key_length};
     kernel.flops = Flops(static_cast<double>(count));
     kernel.read = Bytes(read);
     kernel.written = Bytes(written);

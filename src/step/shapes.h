@@ -84,7 +84,12 @@ struct CollectiveShape {
   std::int64_t ranks = 1;
 };
 
+/// Reductions along rows that lie one after the other in memory: softmax, layer norm, RMS norm.
+struct RowShape {
+  std::int64_t rows = 0, width = 0;
+};
+
 using KernelShape = std::variant<std::monostate, GemmShape, ConvolutionShape, AttentionShape,
-                                 RnnShape, CollectiveShape>;
+                                 RnnShape, CollectiveShape, RowShape>;
 
 }  // namespace stoker

@@ -278,6 +278,30 @@ void append_attention(const Describer& d, bool backward, std::vector<Work>& into
   into.push_back(work);
 }
 
+/// Rows of a softmax (over the last dimension, where nearly all are) or of a layer norm; nothing for
+/// norms over other dimensions.
+KernelShape row_shape(const Describer& d, std::string_view name) {
+  const auto& op = d.op();
+  const bool layer_norm = name.find("layer_norm") != std::string_view::npos ||
+                          name.find("rms_norm") != std::string_view::npos;
+  if (!layer_norm && name.find("softmax") == std::string_view::npos) return {};
+  if (op.inputs.empty()) return {};
+  const std::int64_t elements = d.elements(op.inputs[0]);
+  const auto shape = d.shape(op.inputs[0]);
+  std::int64_t width = shape.empty() ? 1 : shape.back();
+  // The statistics have one element a row, whatever the norm reduces over: the second output
+  // forward, the third input backward.
+  const bool backward = name.find("_backward") != std::string_view::npos;
+  const auto& list = backward ? op.inputs : op.outputs;
+  const std::size_t statistics = backward ? 2 : 1;
+  if (layer_norm && list.size() > statistics) {
+    const std::int64_t rows = d.elements(list[statistics]);
+    if (rows > 0 && elements % rows == 0) width = elements / rows;
+  }
+  if (width <= 0) return {};
+  return RowShape{elements / width, width};
+}
+
 double flops_per_element(KernelClass kernel_class) {
   switch (kernel_class) {
     case KernelClass::kNormalization:
@@ -369,6 +393,7 @@ void append_work(const Step& step, const Operator& op, const Sizes& sizes,
       Work work = d.base(kernel_class);
       if (work.elements == 0) return;  // nothing to do on an empty tensor
       work.flops = Flops(flops_per_element(kernel_class) * static_cast<double>(work.elements));
+      work.shape = row_shape(d, name);
       into.push_back(work);
     }
   }

@@ -55,6 +55,31 @@ class OneOperator {
   Operator op_;
 };
 
+RowShape rows_of(const std::vector<Work>& work) {
+  const auto* shape = work.empty() ? nullptr : std::get_if<RowShape>(&work[0].shape);
+  return shape == nullptr ? RowShape{} : *shape;
+}
+
+TEST(Work, RowsOfSoftmaxAndLayerNorm) {
+  const RowShape softmax = rows_of(OneOperator("aten::_softmax")
+                                       .in(DType::kF32, {4, 8, 100})
+                                       .out(DType::kF32, {4, 8, 100})
+                                       .work());
+  EXPECT_EQ(softmax.rows, 32);
+  EXPECT_EQ(softmax.width, 100);
+  // The norm runs over the last two dimensions: a mean for each of 4 rows.
+  const RowShape norm = rows_of(OneOperator("aten::native_layer_norm")
+                                    .in(DType::kF32, {4, 8, 100})
+                                    .out(DType::kF32, {4, 8, 100})
+                                    .out(DType::kF32, {4, 1, 1})
+                                    .out(DType::kF32, {4, 1, 1})
+                                    .work());
+  EXPECT_EQ(norm.rows, 4);
+  EXPECT_EQ(norm.width, 800);
+  EXPECT_EQ(
+      rows_of(OneOperator("aten::native_batch_norm").in(DType::kF32, {4, 8, 5, 5}).work()).rows, 0);
+}
+
 TEST(Work, MatrixProducts) {
   const auto mm = OneOperator("aten::mm")
                       .in(DType::kF16, {64, 32})

@@ -31,6 +31,8 @@ constexpr std::array<std::string_view, kCostClasses> kClassNames{"gemm",
                                                                  "math_attention",
                                                                  "normalization",
                                                                  "normalization_backward",
+                                                                 "layer_norm",
+                                                                 "layer_norm_backward",
                                                                  "softmax",
                                                                  "reduction",
                                                                  "elementwise",
@@ -55,10 +57,11 @@ constexpr std::array<ClassCoefficients, kCostClasses> kPriors{
      {0.75, 0.75, 0.35}, {0.70, 0.75, 0.35}, {0.65, 0.75, 0.40}, {0.50, 0.74, 0.30},
      {0.25, 0.70, 0.60}, {0.25, 0.70, 0.80}, {0.25, 0.60, 0.50}, {0.30, 0.50, 0.50},
      {1.00, 0.60, 0.60}, {0.10, 0.40, 0.60}, {0.55, 0.80, 0.40}, {0.40, 0.80, 0.40},
-     {0.60, 0.75, 0.40}, {0.50, 0.80, 0.30}, {0.50, 0.75, 0.30}, {0.50, 0.80, 0.30},
-     {0.50, 0.75, 0.40}, {0.50, 0.87, 0.20}, {0.50, 0.55, 0.50}, {0.50, 0.70, 0.40},
-     {0.50, 0.60, 0.50}, {0.60, 0.70, 0.60}, {0.50, 0.80, 0.25}, {0.50, 0.80, 0.25},
-     {0.50, 0.80, 0.30}, {0.50, 1.00, 0.30}, {0.50, 0.80, 0.50}, {0.50, 0.50, 0.80}}};
+     {0.60, 0.75, 0.40}, {0.50, 0.80, 0.30}, {0.50, 0.75, 0.30}, {0.50, 0.70, 0.30},
+     {0.50, 0.60, 0.40}, {0.50, 0.80, 0.30}, {0.50, 0.75, 0.40}, {0.50, 0.87, 0.20},
+     {0.50, 0.55, 0.50}, {0.50, 0.70, 0.40}, {0.50, 0.60, 0.50}, {0.60, 0.70, 0.60},
+     {0.50, 0.80, 0.25}, {0.50, 0.80, 0.25}, {0.50, 0.80, 0.30}, {0.50, 1.00, 0.30},
+     {0.50, 0.80, 0.50}, {0.50, 0.50, 0.80}}};
 
 /// Calls `visit(name, member)` for every number of a Coefficients. One list serves reading and
 /// overriding.
@@ -69,6 +72,7 @@ void visit_all(C& c, Visit&& visit) {
     visit(name + ".compute", c.classes[i].compute);
     visit(name + ".memory", c.classes[i].memory);
     visit(name + ".spread", c.classes[i].spread);
+    visit(name + ".scale", c.classes[i].scale);
   }
   visit("kernel.floor_us", c.kernel.floor_us);
   visit("kernel.launch_us", c.kernel.launch_us);
@@ -149,9 +153,9 @@ Status apply(const CoefficientPatch& patch, Coefficients& coefficients) {
       // These divide.
       zero_allowed = !name.ends_with(".compute") && !name.ends_with(".memory") &&
                      !name.starts_with("power.") && !name.ends_with("_share") &&
-                     !name.starts_with("pcie.p") && name != "kernel.l2_speedup" &&
-                     name != "kernel.unaligned_tensor" && name != "kernel.lone_block" &&
-                     name != "kernel.tensor_reference";
+                     !name.ends_with(".scale") && !name.starts_with("pcie.p") &&
+                     name != "kernel.l2_speedup" && name != "kernel.unaligned_tensor" &&
+                     name != "kernel.lone_block" && name != "kernel.tensor_reference";
       if (value > 0 || zero_allowed) member = value;
     });
     if (!found) return tl::unexpected(unknown_name(wanted));

@@ -42,6 +42,8 @@ enum class CostClass : std::uint8_t {
   kMathAttention,
   kNormalization,
   kNormalizationBackward,
+  kLayerNorm,  ///< along rows; the two above are batch norm and its like
+  kLayerNormBackward,
   kSoftmax,
   kReduction,
   kElementwise,
@@ -56,7 +58,7 @@ enum class CostClass : std::uint8_t {
   kCollective,
   kUncosted
 };
-inline constexpr std::size_t kCostClasses = 36;
+inline constexpr std::size_t kCostClasses = 38;
 [[nodiscard]] std::string_view name_of(CostClass cost_class);
 
 /// Fractions of what the data sheet promises that kernels of one class reach.
@@ -64,6 +66,9 @@ struct ClassCoefficients {
   double compute = 0.8;  ///< of the capped peak rate; below 1 unless an algorithm saves arithmetic
   double memory = 0.8;   ///< of the nameplate bandwidth
   double spread = 0.5;   ///< 90 % relative half-width of the class's time, from measured residuals
+  /// Multiplies the time of the class beyond the floor, whether rules or learned trees gave it: what
+  /// a calibration sets.
+  double scale = 1;
 };
 
 struct KernelCoefficients {

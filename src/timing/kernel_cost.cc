@@ -54,8 +54,9 @@ KernelCost CostModel::cost_of(const Kernel& kernel) const {
   const KernelCoefficients& k = coefficients_.kernel;
   const double floor =
       1e-6 * (k.floor_us + k.launch_us * std::max(0, static_cast<int>(kernel.launches) - 1));
-  const double compute = finite(raw.compute), memory = finite(raw.memory),
-               latency = finite(raw.latency);
+  const double scale = coefficients_.of(raw.cost_class).scale;
+  const double compute = finite(scale * raw.compute), memory = finite(scale * raw.memory),
+               latency = finite(scale * raw.latency);
   KernelCost cost;
   cost.compute = Nanos(compute * 1e9);
   cost.memory = Nanos(memory * 1e9);

@@ -177,6 +177,25 @@ TEST(KernelCost, WithoutARuleBytesDecideAndItIsSaid) {
   EXPECT_TRUE(cost_of(moving(10), round_gpu(), ideal()).has_rule);
 }
 
+TEST(KernelCost, LayerNormIsNotBatchNorm) {
+  Coefficients c = ideal();
+  c.classes[static_cast<std::size_t>(CostClass::kLayerNorm)].memory = 0.5;
+  Kernel norm = moving(10);
+  norm.kernel_class = KernelClass::kNormalization;
+  EXPECT_DOUBLE_EQ(cost_of(norm, round_gpu(), c).time.count(), 10e3);
+  norm.shape = RowShape{.rows = 10, .width = 100};
+  EXPECT_DOUBLE_EQ(cost_of(norm, round_gpu(), c).time.count(), 20e3);
+  norm.phase = StepPhase::kBackward;
+  EXPECT_EQ(cost_of(norm, round_gpu(), c).cost_class, CostClass::kLayerNormBackward);
+}
+
+TEST(KernelCost, ScaleMultipliesAllButTheFloor) {
+  Coefficients c = ideal();
+  c.kernel.floor_us = 2;
+  c.classes[static_cast<std::size_t>(CostClass::kElementwise)].scale = 1.5;
+  EXPECT_DOUBLE_EQ(cost_of(moving(10), round_gpu(), c).time.count(), 17e3);
+}
+
 TEST(KernelCost, UnalignedRowsSlowTensorCoresOnly) {
   Gpu gpu = round_gpu();
   gpu.peak.fp16_tensor = 8e12;

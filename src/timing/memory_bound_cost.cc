@@ -8,6 +8,10 @@ namespace {
 CostClass cost_class_of(const Kernel& kernel, bool& has_rule) {
   switch (kernel.kernel_class) {
     case KernelClass::kNormalization:
+      if (std::holds_alternative<RowShape>(kernel.shape)) {
+        return kernel.phase == StepPhase::kBackward ? CostClass::kLayerNormBackward
+                                                    : CostClass::kLayerNorm;
+      }
       return kernel.phase == StepPhase::kBackward ? CostClass::kNormalizationBackward
                                                   : CostClass::kNormalization;
     case KernelClass::kSoftmax:
