@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+import types
 
 import torch
 import transformers
@@ -16,6 +17,9 @@ KEYS = {
             "vocab": "vocab_size", "max_pos": "max_position_embeddings", "act": "activation_function"},
     "bert": {"layers": "num_hidden_layers", "hidden": "hidden_size", "heads": "num_attention_heads",
              "ffn": "intermediate_size", "vocab": "vocab_size", "max_pos": "max_position_embeddings", "act": "hidden_act"},
+    "switch_transformers": {"layers": "num_layers", "hidden": "d_model", "heads": "num_heads", "ffn": "d_ff",
+                            "vocab": "vocab_size", "act": "dense_act_fn", "d_kv": "d_kv", "num_experts": "num_experts",
+                            "expert_capacity": "expert_capacity"},
 }
 
 
@@ -32,6 +36,10 @@ def _config(name, shape, attention):
         if model_type not in KEYS:
             raise ValueError(f"no table of configuration keys for the model type '{model_type}'")
         values = {KEYS[model_type][key]: value for key, value in values.items()}
+    if model_type == "switch_transformers":  # as many decoder as encoder layers, every other one of experts
+        layers = values["num_layers"]
+        values |= {"num_decoder_layers": layers, "num_sparse_encoder_layers": layers // 2,
+                   "num_sparse_decoder_layers": layers // 2, "decoder_start_token_id": 0}
     if attention:
         values["attn_implementation"] = attention
     config = transformers.AutoConfig.for_model(model_type, **values)
@@ -59,10 +67,33 @@ def language_model(batch=8, seq_len=128, name=None, shape=None, attention=None):
     return Capture(_Labelled(kind.from_config(config)), (tokens, torch.ones_like(tokens)), name=name)
 
 
+def _full_experts(sparse, hidden):
+    """The sparse layer of a Switch transformer with every expert filled to its capacity.
+
+    Which tokens an expert takes depends on data, of which a capture has none; how many it takes at most does not.
+    """
+    probabilities, chosen = sparse.router.classifier(hidden).softmax(dim=-1).max(dim=-1, keepdim=True)
+    torch.zeros_like(hidden[..., :sparse.router.num_experts]).scatter_(-1, chosen, 1).cumsum(dim=-2)
+    out, capacity = hidden.clone(), min(sparse.router.expert_capacity, hidden.shape[1])
+    for expert in sparse.experts.values():
+        out[:, :capacity] = expert(hidden[:, :capacity].contiguous())
+    return probabilities * out
+
+
+def _fill_experts(model):
+    for module in model.modules():
+        if type(module).__name__ == "SwitchTransformersSparseMLP":
+            module.forward = types.MethodType(_full_experts, module)
+
+
 def forward_only(batch=8, seq_len=128, shape=None, attention=None):
     """Ids in, logits out; in training the sum of the outputs stands in for a loss."""
     config = _config(None, shape, attention)
+    tokens = torch.zeros(batch, seq_len, dtype=torch.long)
+    if config.is_encoder_decoder:
+        model = transformers.AutoModelForSeq2SeqLM.from_config(config)
+        _fill_experts(model)
+        return Capture(model, {"input_ids": tokens, "decoder_input_ids": torch.zeros_like(tokens)})
     masked = config.model_type == "bert"
     kind = transformers.AutoModelForMaskedLM if masked else transformers.AutoModelForCausalLM
-    model = kind.from_config(config)
-    return Capture(model, {"input_ids": torch.zeros(batch, seq_len, dtype=torch.long)})
+    return Capture(kind.from_config(config), {"input_ids": tokens})

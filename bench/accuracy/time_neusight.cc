@@ -1,11 +1,13 @@
-// Forward or forward and backward of language models in FP32 on one GPU, with four tools'
-// predictions of the same rows.
+// Forward or forward and backward of language models in FP32, with four tools' predictions of the
+// same rows: one GPU, and four with the batch split between them.
 
+#include <array>
 #include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
 
 #include "base/files.h"
+#include "base/text.h"
 #include "bench.h"
 #include "measures.h"
 
@@ -14,6 +16,20 @@ namespace {
 
 constexpr Bytes kMaxTable{16 << 20};
 constexpr std::string_view kModels = "models-neusight.csv";
+constexpr std::array<std::string_view, 4> kTools{"neusight", "habitat", "li", "roofline"};
+/// A row whose step the bench replays in full: a data-parallel one too.
+constexpr std::string_view kDataParallel = "dp4";
+
+/// Adds "name=5" of the list's remarks to a model's shape.
+void add_remarks(std::string_view extra, nlohmann::json& shape) {
+  for (const std::string& part : split(std::string(extra), ',')) {
+    const auto equals = part.find('=');
+    if (equals == std::string::npos) continue;
+    const auto start = part.find_first_not_of(' ');
+    const double value = std::strtod(part.c_str() + equals + 1, nullptr);
+    if (value > 0) shape[part.substr(start, equals - start)] = static_cast<std::int64_t>(value);
+  }
+}
 
 /// The shape of a model by the table's own list of models; empty when the list lacks it.
 std::string shape_of(const Bench& bench, std::string_view model) {
@@ -30,6 +46,7 @@ std::string shape_of(const Bench& bench, std::string_view model) {
       const double value = number(row, key);
       if (std::isfinite(value)) shape[key] = static_cast<std::int64_t>(value);
     }
+    add_remarks(row["extra"], shape);
     return shape.dump();
   }
   return {};
@@ -45,12 +62,15 @@ CaptureRequest request_for(const Bench& bench, const CsvRow& row) {
   return request;
 }
 
-/// One GPU, eager, and no flag that calls the measurement doubtful.
+/// Eager, and no flag that calls the measurement doubtful.
+bool is_sound(const CsvRow& row) {
+  return row["compiled"] == "0" && row["flag"].rfind("fw_", 0) != 0;
+}
 bool is_scored(const CsvRow& row) {
-  return row["parallel"].empty() && row["compiled"] == "0" && row["flag"].rfind("fw_", 0) != 0;
+  return is_sound(row) && (row["parallel"].empty() || row["parallel"] == kDataParallel);
 }
 
-Result<Pair> neusight_row(Bench& bench, const CsvRow& row, const std::string& label) {
+Result<StepTime> forecast_row(Bench& bench, const CsvRow& row, Unseen unseen) {
   const auto gpu = bench.gpus.find(row["gpu"]);
   if (!gpu) return tl::unexpected(gpu.error());
   if (shape_of(bench, row["model"]).empty())
@@ -59,13 +79,135 @@ Result<Pair> neusight_row(Bench& bench, const CsvRow& row, const std::string& la
   if (!step) return tl::unexpected(step.error());
   Machine machine;
   machine.gpu = *gpu;
+  machine.gpu_count = static_cast<int>(number(row, "n_gpus"));
   Job job;
-  job.batch = static_cast<std::int64_t>(number(row, "batch"));
+  job.gpus = machine.gpu_count;
+  job.batch = static_cast<std::int64_t>(number(row, "batch")) / job.gpus;  // the table's is global
   job.optimizer.kind = OptimizerKind::kNone;
-  const auto time = time_of(bench, **step, job, machine);
-  if (!time) return tl::unexpected(time.error());
-  return Pair{std::string(row["model"]), label, number(row, "e2e_ms"), milliseconds(time->total),
-              time->band};
+  return time_of(bench, **step, job, machine, unseen);
+}
+
+/// A part of a step that the table times.
+struct Part {
+  std::string_view name;    ///< "", "-forward"
+  std::string_view column;  ///< "e2e", of "e2e_ms" and "neusight_e2e_ms"
+  std::string_view what;
+  double (*of)(const StepTime&);  ///< milliseconds
+};
+
+double elapsed(const StepTime& time, StepPhase phase) {
+  return milliseconds(time.phase_elapsed[static_cast<std::size_t>(phase)]);
+}
+double whole(const StepTime& t) { return milliseconds(t.total); }
+double forward(const StepTime& t) {
+  return elapsed(t, StepPhase::kLoad) + elapsed(t, StepPhase::kForward) +
+         elapsed(t, StepPhase::kLoss);
+}
+double backward(const StepTime& t) { return elapsed(t, StepPhase::kBackward); }
+
+constexpr std::array kParts{Part{"", "e2e", "whole", whole},
+                            Part{"-forward", "fw", "the forward alone", forward},
+                            Part{"-backward", "bw", "the backward alone", backward}};
+
+/// Which rows of the table a measure is over.
+struct Subset {
+  std::string_view name;
+  std::string_view what;
+  bool (*has)(const CsvRow&);
+};
+
+bool is_switch(const CsvRow& r) { return r["model"].rfind("switch", 0) == 0; }
+/// The rows that its authors' own tables compare: one NVIDIA GPU, their prediction beside it.
+bool is_compared(const CsvRow& r) {
+  return r["parallel"].empty() && r["gpu"].rfind("MI", 0) != 0 && !r["neusight_e2e_ms"].empty();
+}
+bool is_compared_dense(const CsvRow& r) { return is_compared(r) && !is_switch(r); }
+bool is_inference(const CsvRow& r) { return r["parallel"].empty() && r["mode"] == "inf"; }
+bool is_training(const CsvRow& r) { return r["parallel"].empty() && r["mode"] == "train"; }
+bool is_amd(const CsvRow& r) { return r["parallel"].empty() && r["gpu"].rfind("MI", 0) == 0; }
+bool is_data_parallel(const CsvRow& r) { return r["parallel"] == kDataParallel; }
+
+constexpr std::array kSubsets{
+    Subset{"neusight", "one NVIDIA GPU, FP32, eager, with a prediction by NeuSight", is_compared},
+    Subset{"neusight-without-switch", "the same without mixtures of experts", is_compared_dense},
+    Subset{"neusight-inf", "forward of language models, FP32, eager, one GPU", is_inference},
+    Subset{"neusight-train", "forward and backward, FP32, eager, one GPU", is_training},
+    Subset{"neusight-amd", "one AMD GPU, FP32, eager", is_amd},
+    Subset{"neusight-dp4", "training on four GPUs, data parallel, FP32", is_data_parallel}};
+
+struct Scoring {
+  Unseen unseen;
+  std::string_view suffix, what;
+};
+
+/// What ships, then what has not seen the shapes or the GPU, as far as such fits were given.
+std::vector<Scoring> scorings(const Bench& bench) {
+  std::vector<Scoring> all{{Unseen::kNothing, "", ""}};
+  if (bench.folds.empty()) return all;
+  all.push_back(
+      {Unseen::kShape, "/unseen-shapes", "; no operator of the row's shape was fitted on"});
+  all.push_back({Unseen::kGpu, "/gpu-left-out", "; no row of the GPU was fitted on"});
+  return all;
+}
+
+std::string label_of(const CsvRow& row) {
+  return std::string(row["model"]) + " " + std::string(row["mode"]) + " " +
+         std::string(row["gpu"]) + " batch " + std::string(row["batch"]);
+}
+
+/// A row of the table beside its forecast, which serves several measures.
+struct Forecasted {
+  const CsvRow* row;
+  Result<StepTime> time;
+};
+
+void add_rivals(const std::map<std::string_view, std::vector<Pair>>& by_tool, Measure& measure) {
+  for (const auto& [tool, pairs] : by_tool) {
+    const Score s = score(pairs);
+    measure.shares.emplace_back(std::string(tool) + "_mape", s.mape);
+    measure.shares.emplace_back(std::string(tool) + "_mdape", s.mdape);
+    if (!measure.rival || s.mape < measure.rival->mape)
+      measure.rival = Rival{std::string(tool), s.rows, s.mape, s.mdape, s.p90};
+  }
+}
+
+Measure measure_of(const std::vector<Forecasted>& rows, const Subset& subset, const Part& part,
+                   const Scoring& scoring) {
+  Measure measure;
+  measure.name =
+      "time/" + std::string(subset.name) + std::string(part.name) + std::string(scoring.suffix);
+  measure.what =
+      std::string(subset.what) + "; " + std::string(part.what) + std::string(scoring.what);
+  std::map<std::string_view, std::vector<Pair>> by_tool;
+  for (const auto& [row, time] : rows) {
+    if (!subset.has(*row)) continue;
+    const double truth = number(*row, std::string(part.column) + "_ms");
+    if (!(truth > 0)) continue;
+    if (!time) {
+      measure.unserved.push_back({label_of(*row), time.error().text()});
+      continue;
+    }
+    measure.pairs.push_back(
+        {std::string((*row)["model"]), label_of(*row), truth, part.of(*time), {}});
+    if (part.name.empty()) measure.pairs.back().band = time->band;
+    for (const std::string_view tool : kTools) {
+      const double estimate =
+          number(*row, std::string(tool) + "_" + std::string(part.column) + "_ms");
+      if (std::isfinite(estimate)) by_tool[tool].push_back({"", "", truth, estimate, {}});
+    }
+  }
+  measure.score = score(measure.pairs);
+  add_rivals(by_tool, measure);
+  return measure;
+}
+
+void refuse_parallel(const std::vector<const CsvRow*>& rows, Measure& measure) {
+  for (const CsvRow* row : rows) {
+    if (!is_sound(*row) || (*row)["parallel"].empty() || (*row)["parallel"] == kDataParallel)
+      continue;
+    measure.unserved.push_back({label_of(*row) + " " + std::string((*row)["parallel"]),
+                                "tensor and pipeline parallelism are not modelled"});
+  }
 }
 
 }  // namespace
@@ -80,36 +222,21 @@ std::vector<CaptureRequest> wanted_neusight(const Bench& bench, const Table& tab
 }
 
 std::vector<Measure> run_neusight(Bench& bench, const Table& table) {
+  const auto rows = sampled(bench, table);
   std::vector<Measure> measures;
-  for (const std::string mode : {"inf", "train"}) {
-    Measure measure;
-    measure.name = "time/neusight-" + mode;
-    measure.what = mode == "inf" ? "forward of language models, FP32, eager, one GPU"
-                                 : "forward and backward, FP32, eager, one GPU";
-    std::map<std::string, std::vector<Pair>> rivals;
-    for (const CsvRow* row : sampled(bench, table)) {
-      if ((*row)["mode"] != mode || !is_scored(*row)) continue;
-      const std::string label = std::string((*row)["model"]) + " " + std::string((*row)["gpu"]) +
-                                " batch " + std::string((*row)["batch"]);
-      auto pair = neusight_row(bench, *row, label);
-      if (!pair) {
-        measure.unserved.push_back({label, pair.error().text()});
-        continue;
-      }
-      for (const std::string name : {"neusight", "habitat", "li", "roofline"}) {
-        const double estimate = number(*row, name + "_e2e_ms");
-        if (std::isfinite(estimate)) rivals[name].push_back({"", "", pair->truth, estimate, {}});
-      }
-      measure.pairs.push_back(std::move(*pair));
+  for (const Scoring& scoring : scorings(bench)) {
+    std::vector<Forecasted> forecasted;
+    for (const CsvRow* row : rows) {
+      if (is_scored(*row)) forecasted.push_back({row, forecast_row(bench, *row, scoring.unseen)});
     }
-    measure.score = score(measure.pairs);
-    for (const auto& [name, pairs] : rivals) {
-      const Score s = score(pairs);
-      measure.shares.emplace_back(name + "_mdape", s.mdape);
-      if (!measure.rival || s.mdape < measure.rival->mdape)
-        measure.rival = Rival{name, s.rows, s.mape, s.mdape, s.p90};
+    for (const Subset& subset : kSubsets) {
+      for (const Part& part : kParts) {
+        Measure measure = measure_of(forecasted, subset, part, scoring);
+        if (subset.has == is_data_parallel && part.name.empty()) refuse_parallel(rows, measure);
+        const bool same_as_whole = subset.has == is_inference && !part.name.empty();
+        if ((!measure.pairs.empty() || !measure.unserved.empty()) && !same_as_whole) measures.push_back(std::move(measure));
+      }
     }
-    measures.push_back(std::move(measure));
   }
   return measures;
 }
