@@ -9,6 +9,7 @@
 #include "base/files.h"
 #include "base/text.h"
 #include "bench.h"
+#include "lower/lower.h"
 #include "measures.h"
 
 namespace stoker::accuracy {
@@ -70,6 +71,15 @@ bool is_scored(const CsvRow& row) {
   return is_sound(row) && (row["parallel"].empty() || row["parallel"] == kDataParallel);
 }
 
+/// Leaves gradients as they are between steps.
+void drop_gradient_fills(Program& program) {
+  std::erase_if(program.iteration, [&](const Instruction& in) {
+    if (in.kind != InstructionKind::kLaunch) return false;
+    const Kernel& kernel = program.kernels[in.value];
+    return kernel.kernel_class == KernelClass::kFill && kernel.source == Kernel::kSynthesized;
+  });
+}
+
 Result<StepTime> forecast_row(Bench& bench, const CsvRow& row, Unseen unseen) {
   const auto gpu = bench.gpus.find(row["gpu"]);
   if (!gpu) return tl::unexpected(gpu.error());
@@ -84,7 +94,14 @@ Result<StepTime> forecast_row(Bench& bench, const CsvRow& row, Unseen unseen) {
   job.gpus = machine.gpu_count;
   job.batch = static_cast<std::int64_t>(number(row, "batch")) / job.gpus;  // the table's is global
   job.optimizer.kind = OptimizerKind::kNone;
-  return time_of(bench, **step, job, machine, unseen);
+  // The table's operators have a time for adding to `.grad` (acc_ms): gradients were never cleared.
+  job.zero_grad_fills = row["mode"] == "train";
+  auto program = lower(**step, job, machine);
+  if (!program) return tl::unexpected(program.error());
+  drop_gradient_fills(*program);
+  const auto coefficients = bench.timing_for(unseen, gpu->name).for_gpu(*gpu);
+  if (!coefficients) return tl::unexpected(coefficients.error());
+  return predict_step(*program, machine, *coefficients);
 }
 
 /// A part of a step that the table times.
@@ -234,7 +251,8 @@ std::vector<Measure> run_neusight(Bench& bench, const Table& table) {
         Measure measure = measure_of(forecasted, subset, part, scoring);
         if (subset.has == is_data_parallel && part.name.empty()) refuse_parallel(rows, measure);
         const bool same_as_whole = subset.has == is_inference && !part.name.empty();
-        if ((!measure.pairs.empty() || !measure.unserved.empty()) && !same_as_whole) measures.push_back(std::move(measure));
+        if ((!measure.pairs.empty() || !measure.unserved.empty()) && !same_as_whole)
+          measures.push_back(std::move(measure));
       }
     }
   }
