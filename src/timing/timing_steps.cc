@@ -2,11 +2,17 @@
 // fitting and scoring. A developer's tool, not installed; scripts/fit-timing drives it.
 //
 // ROWS has one step a line, blank-separated:
-//   STEP_FILE GPU BATCH PRECISION CHANNELS_LAST GPUS COPY
+//   STEP_FILE GPU BATCH PRECISION CHANNELS_LAST GPUS COPY [JOB]
 // COPY 0: the input is on the device already (synthetic benchmarks), 1: it is copied there each
-// step. Each line of standard input is a patch ("gemm.compute=0.9 kernel.floor_us=3", or empty);
-// the answer is the time of every step in nanoseconds, as native doubles. "bands" answers each
-// row's band instead (below, above).
+// step. JOB "torch1.12": as timm's benchmark.py ran under PyTorch 1.12 (SGD with a loop over the
+// parameters, gradients zeroed in place, no fused attention); "benchmark": cuDNN chooses by timing.
+// Each line of standard input is a patch ("gemm.compute=0.9 kernel.floor_us=3", or empty); the answer
+// is the time of every step in nanoseconds, as native doubles. One word before the patch asks for
+// more:
+//   bands    each row's band (below, above)
+//   kernels  each row's number of records, its time, what of it the device waited for the host (ns),
+//            its parameters, then a record for each kernel: see answer_kernels
+#include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -28,6 +34,7 @@ namespace {
 struct Row {
   Machine machine;
   Program program;
+  double parameters = 0;  ///< elements
 };
 
 /// Copies to the device become nothing.
@@ -36,6 +43,25 @@ void drop_copies(Program& program) {
     return in.kind == InstructionKind::kLaunch &&
            program.kernels[in.value].kernel_class == KernelClass::kHostToDevice;
   });
+}
+
+double parameters_of(const Step& step) {
+  double count = 0;
+  for (const Parameter& p : step.parameters) {
+    double elements = 1;
+    for (const Polynomial& size : step.types[index(p.type)].shape)
+      elements *= static_cast<double>(size.evaluate({}).value_or(0));
+    count += elements;
+  }
+  return count;
+}
+
+void set_torch_1_12(Job& job) {
+  job.optimizer = {.kind = OptimizerKind::kSgd, .loop = OptimizerLoop::kForLoop, .nesterov = true};
+  job.cudnn = CudnnProfile::kBenchmark;
+  job.cublas_workspaces_in_allocator = false;
+  job.zero_grad_fills = true;
+  job.attention = AttentionBackend::kMath;
 }
 
 Result<Row> read_row(const std::string& line, const GpuCatalogue& catalogue,
@@ -55,6 +81,11 @@ Result<Row> read_row(const std::string& line, const GpuCatalogue& catalogue,
   if (!parsed) return tl::unexpected(parsed.error());
   job.precision = *parsed;
   job.optimizer = captured_optimizer(steps.at(file));
+  std::string how;
+  in >> how;
+  if (how == "torch1.12") set_torch_1_12(job);
+  if (how == "benchmark") job.cudnn = CudnnProfile::kBenchmark;
+  job.tf32_matmul = job.precision == Precision::kTf32;
   const auto found = catalogue.find(gpu);
   if (!found) return tl::unexpected(found.error());
   Row row;
@@ -64,6 +95,7 @@ Result<Row> read_row(const std::string& line, const GpuCatalogue& catalogue,
   if (!program) return tl::unexpected(program.error());
   row.program = std::move(*program);
   if (!copy) drop_copies(row.program);
+  row.parameters = parameters_of(steps.at(file));
   return row;
 }
 
@@ -82,12 +114,31 @@ Result<std::vector<Row>> read_rows(const std::string& path) {
   return rows;
 }
 
+/// For each kernel that is launched in every iteration: class, device kernels of the call, time,
+/// compute and memory (ns, at the class's efficiencies).
+void answer_kernels(const Row& row, const Coefficients& coefficients, std::vector<double>& out) {
+  const StepTime time = predict_step(row.program, row.machine, coefficients);
+  const CostModel model(row.machine.gpu, coefficients);
+  std::vector<double> records;
+  for (const Instruction& in : row.program.iteration) {
+    if (in.kind != InstructionKind::kLaunch || in.when == When::kFirst) continue;
+    const Kernel& kernel = row.program.kernels[in.value];
+    const KernelCost cost = model.cost_of(kernel);
+    records.insert(records.end(), {static_cast<double>(cost.cost_class),
+                                   static_cast<double>(kernel.launches), cost.time.count(),
+                                   cost.compute.count(), cost.memory.count()});
+  }
+  out.insert(out.end(), {static_cast<double>(records.size() / 5), time.total.count(),
+                         time.exposed_host.count(), row.parameters});
+  out.insert(out.end(), records.begin(), records.end());
+}
+
 Status answer(const std::vector<Row>& rows, const CoefficientFile& file, std::istringstream& line) {
   CoefficientPatch patch;
-  bool bands = false;
+  std::string what;
   for (std::string item; line >> item;) {
-    if (item == "bands") {
-      bands = true;
+    if (item == "bands" || item == "kernels") {
+      what = item;
       continue;
     }
     const auto equals = item.find('=');
@@ -99,8 +150,12 @@ Status answer(const std::vector<Row>& rows, const CoefficientFile& file, std::is
   for (const Row& row : rows) {
     auto coefficients = file.for_gpu(row.machine.gpu, &patch);
     if (!coefficients) return tl::unexpected(coefficients.error());
+    if (what == "kernels") {
+      answer_kernels(row, *coefficients, out);
+      continue;
+    }
     const StepTime time = predict_step(row.program, row.machine, *coefficients);
-    if (bands) {
+    if (what == "bands") {
       out.insert(out.end(), {time.band.below, time.band.above});
     } else {
       out.push_back(time.total.count());
