@@ -18,11 +18,12 @@ class Context:
     """One fit: where the rows are, what computes costs, and which rows it may not see.
 
     `without_gpu`: rows of that GPU (and of boards with the same chip) are left out. `sees` is what a part asks
-    before it uses a row.
+    before it uses a row. `without_models`: 0 or 1, the half of the models (by hash) whose steps are left out.
     """
 
-    def __init__(self, data, tools, steps="", without_gpu=None):
+    def __init__(self, data, tools, steps="", without_gpu=None, without_models=None):
         self.data, self.tools, self.steps, self.without_gpu = data, tools, steps, without_gpu
+        self.without_models = without_models
 
     def sees(self, gpu):
         return self.without_gpu is None or gpu != self.without_gpu
@@ -55,15 +56,21 @@ class Tool:
         self.process = subprocess.Popen([binary, file.name, "--coefficients", coefficients],
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
-    def __call__(self, patch, words="", values=1):
+    def send(self, patch, words=""):
         line = " ".join([words] + [f"{name}={value:.9g}" for name, value in patch.items()])
         self.process.stdin.write((line + "\n").encode())
         self.process.stdin.flush()
+
+    def doubles(self, count):
         out = array.array("d")
-        out.frombytes(self.process.stdout.read(8 * self.count * values))
-        if len(out) != self.count * values:
+        out.frombytes(self.process.stdout.read(8 * count))
+        if len(out) != count:
             sys.exit("fit-timing: the tool stopped; its message stands above")
         return out
+
+    def __call__(self, patch, words="", values=1):
+        self.send(patch, words)
+        return self.doubles(self.count * values)
 
     def close(self):
         self.process.stdin.close()

@@ -3,93 +3,140 @@ import json
 import math
 import os
 
+import numpy
+
 from .common import Tool, coverage, descend, errors, header, nested, read_csv, write_tree
+from .step_kernels import KernelTable, fit_efficiencies
+
+
+class StepRows:
+    """Rows of timing_steps by group, with the measured time and the model they belong to."""
+
+    def __init__(self, context):
+        self.context, self.lines, self.times, self.models, self.parameters = context, {}, {}, {}, {}
+        self.files = sorted(os.listdir(context.steps))
+        self.missing = set()
+
+    def add(self, group, stem, model, gpu, batch, precision, nhwc, how, nanoseconds, millions=None):
+        if not self.context.sees(gpu):
+            return
+        found = [f for f in self.files if f.startswith(stem + "-torch") and f.endswith(".step.gz")]
+        if not found:
+            self.missing.add(stem)
+            return
+        path = os.path.join(self.context.steps, found[0])
+        for table, value in ((self.lines, f"{path} {gpu} {batch} {precision} {nhwc} 1 0 {how}"), (self.models, model),
+                             (self.times, nanoseconds), (self.parameters, millions)):
+            table.setdefault(group, []).append(value)
+
+    def keep(self, group, indices):
+        for table in (self.lines, self.models, self.times, self.parameters):
+            table[group] = [table[group][i] for i in indices]
 
 
 def step_rows(context):
-    """(group, row of timing_steps, measured ns). Groups are fitted or only scored, see fit_steps."""
-    def step(name):
-        path = os.path.join(context.steps, name + ".step.gz")
-        return path if os.path.exists(path) else None
-
-    rows, missing = [], set()
-
-    def add(group, name, gpu, batch, precision, nhwc, nanoseconds):
-        if not context.sees(gpu):
-            return
-        path = step(name)
-        if path is None:
-            missing.add(name)
-            return
-        rows.append((group, f"{path} {gpu} {batch} {precision} {nhwc} 1 0", nanoseconds))
-
+    """Groups: timm (RTX 3090, AMP), v100 (FP32), published and published-fp32 (only scored)."""
+    rows = StepRows(context)
     for r in read_csv(context.data + "/memory/timm_train_maxbatch_rtx3090.csv"):
-        add("rtx3090", "timm-" + r["model"], "RTX3090", r["batch_fits"], "amp-fp16", int(r["layout"] == "nhwc"),
-            float(r["step_time_ms"]) * 1e6)
+        if r["step_time_ms"]:
+            rows.add("timm", f"timm_{r['model']}-amp-fp16-{r['img_size']}-unfused", r["model"], "RTX3090", r["batch_fits"],
+                     "amp-fp16", int(r["layout"] == "nhwc"), "torch1.12", float(r["step_time_ms"]) * 1e6,
+                     float(r["param_count_m"]))
     for r in read_csv(context.data + "/ddp-scaling.csv"):
         if r["gpus"] == "1_no_ddp":
-            add("v100", r["model"], "V100-SXM2-32GB", r["batch_per_gpu"], "fp32", 0, float(r["value"]) * 1e9)
+            rows.add("v100", f"torchvision_{r['model']}-fp32-native", r["model"], "V100-SXM2-32GB", r["batch_per_gpu"],
+                     "fp32", 0, "benchmark", float(r["value"]) * 1e9)
     # Epochs of 1,281,167 pictures on one V100 in a study of CNN training (studies.csv, tables 5.3 and 5.5).
     for name, batch, seconds in (("resnet50", 160, 3546.12), ("resnet34", 256, 1681.3)):
-        add("v100", name, "V100-SXM2-16GB", batch, "fp32", 0, seconds * 1e9 * batch / 1281167)
+        rows.add("v100", f"torchvision_{name}-fp32-native", name, "V100-SXM2-16GB", batch, "fp32", 0, "benchmark",
+                 seconds * 1e9 * batch / 1281167)
     for r in read_csv(context.data + "/lambda_throughput.csv"):
         if r["model"] == "resnet50" and r["gpus"] == "1" and r["gpu"] and r["batch_total"] and not r["flag"]:
             batch = int(float(r["batch_total"]))
             time = batch / float(r["samples_per_s"]) * 1e9
             tf32 = r["gpu"] != "V100-SXM2-16GB"
             if r["precision"] == "fp16":
-                add("published", "resnet50-amp-fp16", r["gpu"], batch, "amp-fp16", 0, time)
+                rows.add("published", "torchvision_resnet50-amp-fp16-native", "resnet50", r["gpu"], batch, "amp-fp16", 0,
+                         "benchmark", time)
             else:
-                add("published-fp32", "resnet50", r["gpu"], batch, "tf32" if tf32 else "fp32", 0, time)
-    if missing:
-        print(f"fit-timing: {len(missing)} steps are not in {context.steps}; their rows are left out", flush=True)
+                rows.add("published-fp32", "torchvision_resnet50-fp32-native", "resnet50", r["gpu"], batch,
+                         "tf32" if tf32 else "fp32", 0, "benchmark", time)
+    if rows.missing:
+        print(f"fit-timing: {len(rows.missing)} steps are not in {context.steps}; their rows are left out", flush=True)
     return rows
 
 
-# Tensor-core convolutions and the layers around them, from mixed-precision steps on one GPU.
-STEP_CLASSES = ["tensor_convolution.compute", "tensor_convolution_input.compute", "tensor_convolution_weight.compute",
-                "layout_transpose.memory", "tensor_gemm.compute", "tensor_gemm_weight.compute",
-                "normalization.memory", "normalization_backward.memory", "elementwise.memory", "copy.memory",
-                "depthwise.compute", "depthwise_nhwc.compute", "depthwise_weight.compute",
-                "depthwise_weight_nhwc.compute", "grouped_convolution.compute", "grouped_convolution_nhwc.compute",
-                "softmax.memory", "reduction.memory", "pooling.memory", "memory_efficient_attention.compute"]
 V100_CLASSES = ["convolution.compute", "convolution_input.compute", "convolution_weight.compute",
                 "winograd.compute", "grouped_convolution.compute"]
 # Of GPUs with whole steps, by hand so that the band of a left-out model covers its time nine times in ten.
-STEP_SPREADS = {"rtx3090": {"spread.common": 0.1, "spread.tensor": 0.1}, "v100": {"spread.common": 0.08}}
-PULL = 0.03  # of each fitted logarithm towards its start: few rows, many classes
+STEP_SPREADS = {"timm": {"spread.common": 0.1, "spread.tensor": 0.1}, "v100": {"spread.common": 0.08}}
+PULL = 0.0006  # of each fitted logarithm of hundreds of rows towards its start; chosen by models left out
+FEW_ROWS_PULL = 0.03
+FOLDS = 5
+PARAMETERS_DIFFER = 0.02  # libraries redefine names: then the step is not the one that was measured
 
 
-def fit_steps(context, path, names, start, rows, group):
-    """Class efficiencies from whole steps, with the error of models left out in five folds."""
-    chosen = [(line, time) for g, line, time in rows if g == group]
-    if len(chosen) < 5:
+def fold_of(model):
+    return hash_of(model, 3) % FOLDS
+
+
+def hash_of(text, seed):
+    """As bench/accuracy/statistics.cc: FNV-1a of "seed:text" and the finaliser of splitmix64."""
+    mask, h = (1 << 64) - 1, 0xcbf29ce484222325
+    for c in f"{seed}:{text}".encode():
+        h = (h ^ c) * 0x100000001b3 & mask
+    h = (h ^ h >> 30) * 0xbf58476d1ce4e5b9 & mask
+    h = (h ^ h >> 27) * 0x94d049bb133111eb & mask
+    return h ^ h >> 31
+
+
+HALVES_SEED = 2  # statistics.cc: half_of
+
+
+def fit_mixed_precision(context, path, start, rows):
+    """Efficiencies of all classes in mixed precision, with the error of models left out in five folds."""
+    table = KernelTable(context, rows.lines["timm"], path)
+    known = [i for i, (p, millions) in enumerate(zip(table.parameters, rows.parameters["timm"]))
+             if abs(p / 1e6 / millions - 1) <= PARAMETERS_DIFFER]
+    times, models = rows.times["timm"], rows.models["timm"]
+    if context.without_models is not None:
+        known = [i for i in known if hash_of(models[i], HALVES_SEED) & 1 != context.without_models]
+    all_names = {n: start.get(n, 0.6 if n.endswith("compute") else 0.8) for n in table.names}
+    patch = fit_efficiencies(table, times, known, all_names, PULL)
+    predicted = numpy.zeros(len(times))
+    for fold in range(FOLDS):
+        others = fit_efficiencies(table, times, [i for i in known if fold_of(models[i]) != fold], all_names, PULL)
+        out = table.predict(numpy.log([others[n] for n in table.names]))
+        inside = [i for i in known if fold_of(models[i]) == fold]
+        predicted[inside] = out[inside]
+    rows.keep("timm", known)
+    return patch, errors(predicted[known].tolist(), [times[i] for i in known])
+
+
+def fit_few(context, path, names, start, rows, group):
+    """Class efficiencies from a few steps, with the error of models left out in five folds."""
+    lines, times, models = rows.lines.get(group, []), rows.times.get(group, []), rows.models.get(group, [])
+    if len(lines) < 5:
         return {}, None
-    tool = Tool(context.tools + "/timing_steps", [line for line, _ in chosen], path)
-    models = sorted({line.split()[0] for line, _ in chosen})
-    folds = [{m for i, m in enumerate(models) if i % 5 == f} for f in range(min(5, len(models)))]
+    tool = Tool(context.tools + "/timing_steps", lines, path)
 
     def fit(used):
         def loss(patch):
             out = tool(patch)
-            error = [abs(math.log(out[i] / chosen[i][1])) for i in used]
+            error = [abs(math.log(out[i] / times[i])) for i in used]
             pull = sum(math.log(patch[n] / start[n]) ** 2 for n in names)
-            return sum(error) / len(error) + PULL * pull / len(names) * 10 / max(10, len(used))
+            return sum(error) / len(error) + FEW_ROWS_PULL * pull / len(names) * 10 / max(10, len(used))
         return descend(loss, {n: start[n] for n in names}, step=0.2, least=0.03)
 
-    patch = fit(range(len(chosen)))
+    patch = fit(range(len(lines)))
     all_bands = tool({**patch, **STEP_SPREADS[group]}, "bands", 2)
     predicted, measured, bands = [], [], []
-    for fold in folds:
-        inside = [i for i, (line, _) in enumerate(chosen) if line.split()[0] in fold]
-        outside = [i for i in range(len(chosen)) if i not in inside]
-        out = tool(fit(outside))
+    for model in sorted(set(models)):
+        inside = [i for i, m in enumerate(models) if m == model]
+        out = tool(fit([i for i, m in enumerate(models) if m != model]))
         predicted += [out[i] for i in inside]
-        measured += [chosen[i][1] for i in inside]
+        measured += [times[i] for i in inside]
         bands += [b for i in inside for b in all_bands[2 * i:2 * i + 2]]
-    final = tool(patch)
-    for (line, time), p in zip(chosen, final):
-        print("  ", os.path.basename(line.split()[0]), line.split()[1:5], f"{time / 1e6:.1f} ms, {p / time - 1:+.1%}")
     tool.close()
     return patch, {**errors(predicted, measured), **coverage(predicted, bands, measured)}
 
@@ -129,30 +176,34 @@ def fit(context, folder):
                           "gpus": {g: nested(p) for g, p in sorted(gpus.items())}})
 
     rows = step_rows(context)
-    provenance["step_files"] = sorted({os.path.basename(line.split()[0])[:-len(".step.gz")] for _, line, _ in rows})
-    write()
     start = {**PRIORS, **known}
-    patch, error = fit_steps(context, folder, STEP_CLASSES, {n: start[n] for n in STEP_CLASSES}, rows, "rtx3090")
-    if error:
+    write()
+    if "timm" in rows.lines:
+        patch, error = fit_mixed_precision(context, folder, start, rows)
         report.append({"measure": "steps/timm", "gpu": "RTX3090", "split": "models left out", **error})
-        base.update({k: v for k, v in patch.items() if k not in known})  # classes that no operator row knows
-        chips["GA102"] = {**patch, **STEP_SPREADS["rtx3090"]}
+        print(report[-1], flush=True)
+        base.update({k: v for k, v in patch.items() if k not in known and not k.startswith("kernel.")})
+        chips["GA102"] = {**patch, **STEP_SPREADS["timm"]}
     write()
     start = {**PRIORS, **known, **base, **flat(operators["chips"].get("GV100", {}))}
-    patch, error = fit_steps(context, folder, V100_CLASSES, {n: start[n] for n in V100_CLASSES}, rows, "v100")
+    patch, error = fit_few(context, folder, V100_CLASSES, {n: start[n] for n in V100_CLASSES}, rows, "v100")
     if error:
         report.append({"measure": "steps/fp32", "gpu": "V100", "split": "models left out", **error})
+        print(report[-1], flush=True)
         chips["GV100"] = gpus["V100-PCIe-32GB"] = {**patch, **STEP_SPREADS["v100"]}
         # No other GPU has FP32 backward convolutions: relative to the forward ones here.
         for name in ("convolution_input.compute", "convolution_weight.compute"):
             base[name] = known["convolution.compute"] * patch[name] / patch["convolution.compute"]
+    provenance["rows_used"] = {g: len(rows.lines[g]) for g in ("timm", "v100") if g in rows.lines}
+    provenance["step_files"] = len({line.split()[0] for g in ("timm", "v100") for line in rows.lines.get(g, [])})
     write()
     for group in ("published", "published-fp32"):
-        chosen = [(line, time) for g, line, time in rows if g == group]
-        if chosen:
-            tool = Tool(context.tools + "/timing_steps", [line for line, _ in chosen], folder)
-            out, times = tool({}), [t for _, t in chosen]
+        lines, times = rows.lines.get(group), rows.times.get(group)
+        if lines:
+            tool = Tool(context.tools + "/timing_steps", lines, folder)
+            out = tool({})
             report.append({"measure": f"steps/{group}", "gpu": "all", "split": "never fitted",
                            **errors(out, times), **coverage(out, tool({}, "bands", 2), times)})
+            print(report[-1], flush=True)
             tool.close()
     write()

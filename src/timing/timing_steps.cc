@@ -1,4 +1,4 @@
-// timing_steps ROWS [--coefficients FILE]: whole steps through lowering and the step model, for
+// timing_steps ROWS [--coefficients FILE] | --classes: whole steps through lowering and the step model, for
 // fitting and scoring. A developer's tool, not installed; scripts/fit-timing drives it.
 //
 // ROWS has one step a line, blank-separated:
@@ -115,8 +115,9 @@ Result<std::vector<Row>> read_rows(const std::string& path) {
 }
 
 /// For each kernel that is launched in every iteration: class, device kernels of the call, time,
-/// compute and memory (ns, at the class's efficiencies).
-void answer_kernels(const Row& row, const Coefficients& coefficients, std::vector<double>& out) {
+/// compute and memory (ns, at the class's efficiencies, without a learned residual).
+void answer_kernels(const Row& row, Coefficients coefficients, std::vector<double>& out) {
+  coefficients.residual = nullptr;
   const StepTime time = predict_step(row.program, row.machine, coefficients);
   const CostModel model(row.machine.gpu, coefficients);
   std::vector<double> records;
@@ -124,9 +125,9 @@ void answer_kernels(const Row& row, const Coefficients& coefficients, std::vecto
     if (in.kind != InstructionKind::kLaunch || in.when == When::kFirst) continue;
     const Kernel& kernel = row.program.kernels[in.value];
     const KernelCost cost = model.cost_of(kernel);
-    records.insert(records.end(), {static_cast<double>(cost.cost_class),
-                                   static_cast<double>(kernel.launches), cost.time.count(),
-                                   cost.compute.count(), cost.memory.count()});
+    records.insert(records.end(),
+                   {static_cast<double>(cost.cost_class), static_cast<double>(kernel.launches),
+                    cost.time.count(), cost.compute.count(), cost.memory.count()});
   }
   out.insert(out.end(), {static_cast<double>(records.size() / 5), time.total.count(),
                          time.exposed_host.count(), row.parameters});
@@ -166,6 +167,12 @@ Status answer(const std::vector<Row>& rows, const CoefficientFile& file, std::is
   return {};
 }
 
+int print_classes() {
+  for (std::size_t i = 0; i < kCostClasses; ++i)
+    std::printf("%s\n", std::string(name_of(static_cast<CostClass>(i))).c_str());
+  return 0;
+}
+
 int run(const std::string& rows_path, const std::string& coefficients_path) {
   const auto complain = [](const Error& error) {
     std::fprintf(stderr, "timing_steps: %s\n", error.text().c_str());
@@ -187,9 +194,10 @@ int run(const std::string& rows_path, const std::string& coefficients_path) {
 }  // namespace stoker
 
 int main(int argc, char** argv) {
+  if (argc == 2 && std::strcmp(argv[1], "--classes") == 0) return stoker::print_classes();
   if (argc == 2) return stoker::run(argv[1], "");
   if (argc == 4 && std::strcmp(argv[2], "--coefficients") == 0)
     return stoker::run(argv[1], argv[3]);
-  std::fprintf(stderr, "usage: timing_steps ROWS [--coefficients FILE]\n");
+  std::fprintf(stderr, "usage: timing_steps ROWS [--coefficients FILE] | --classes\n");
   return 2;
 }
