@@ -57,6 +57,18 @@ TEST(Lower, AccumulationKeepsGradientsAndAddsTemporaries) {
   EXPECT_EQ(products, 6);
 }
 
+TEST(Lower, ASoftmaxsBackwardIsAProductAndTheRows) {
+  Step step = linear_step();
+  step.operator_names[2] = "aten::_softmax_backward_data";
+  const auto program = lower(step, plain_job(), ampere());
+  ASSERT_TRUE(program) << program.error().text();
+  std::vector<KernelClass> classes;
+  for (const Kernel& kernel : program->kernels) {
+    if (kernel.source == 2) classes.push_back(kernel.kernel_class);
+  }
+  EXPECT_EQ(classes, (std::vector{KernelClass::kElementwise, KernelClass::kSoftmax}));
+}
+
 TEST(Lower, DataParallelBucketsHoldAllGradientsOnce) {
   const Step step = linear_step();
   Job job = plain_job();
