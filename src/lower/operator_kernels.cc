@@ -60,6 +60,7 @@ Kernel OperatorKernels::kernel_of(std::uint32_t op_index, const Work& work,
   kernel.unit = unit_for(work, l_.job, l_.machine.gpu);
   kernel.dtype = work.dtype;
   kernel.stream = l_.plan.launched_on[op_index];
+  kernel.launches = work.launches;
   kernel.views = views;
   kernel.flops = work.flops;
   kernel.read = work.read;

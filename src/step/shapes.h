@@ -54,16 +54,20 @@ struct ConvolutionShape {
 enum class AttentionBackend : std::uint8_t { kFlash, kMemoryEfficient, kMath };
 [[nodiscard]] std::string_view name_of(AttentionBackend backend);
 
+/// `key_heads` below `heads` is grouped-query attention; `value_dim` is the width of v and of the
+/// output.
 struct AttentionShape {
   std::int64_t batch = 0, heads = 0, query_length = 0, key_length = 0, head_dim = 0;
+  std::int64_t key_heads = 0, value_dim = 0;
   bool causal = false;
   bool backward = false;
   AttentionBackend backend = AttentionBackend::kMath;
 };
 
-/// One cuDNN recurrent call: layers x directions x time steps of gates GEMMs.
+/// One cuDNN recurrent call: layers x directions x time steps of gates GEMMs. `projection` is the
+/// width of an LSTM's projected state, 0 without one.
 struct RnnShape {
-  std::int64_t batch = 0, length = 0, input = 0, hidden = 0, layers = 1;
+  std::int64_t batch = 0, length = 0, input = 0, hidden = 0, layers = 1, projection = 0;
   int gates = 3, directions = 1;
   bool backward = false;
 };

@@ -16,8 +16,9 @@ struct Work {
   KernelClass kernel_class = KernelClass::kUncosted;
   DType dtype = DType::kF32;  ///< of the main operand
   Flops flops;
-  Bytes read, written;        ///< each tensor once
-  std::int64_t elements = 0;  ///< of the largest tensor touched
+  Bytes read, written;         ///< each tensor once
+  std::int64_t elements = 0;   ///< of the largest tensor touched
+  std::uint16_t launches = 1;  ///< device kernels behind it
   KernelShape shape;
 };
 

@@ -141,8 +141,8 @@ TEST(Work, AttentionAndItsCausalHalf) {
   for (int i = 0; i < 3; ++i) op.in(DType::kF16, {2, 4, 64, 16});
   op.out(DType::kF16, {2, 4, 64, 16});
   EXPECT_EQ(op.work()[0].flops.count(), 2 * 2.0 * 2 * 4 * 64 * 64 * 16);
-  op.attributes().causal = true;
-  EXPECT_EQ(op.work()[0].flops.count(), 2.0 * 2 * 4 * 64 * 64 * 16);
+  op.attributes().causal = true;  // query i sees i + 1 keys
+  EXPECT_EQ(op.work()[0].flops.count(), 2 * 2.0 * 2 * 4 * (64 * 65 / 2) * 16);
 }
 
 TEST(Work, EmbeddingReadsRowsNotTheTable) {
