@@ -10,6 +10,7 @@
 #include "cli/run_options.h"
 #include "cli/verbs.h"
 #include "input/what_if.h"
+#include "plan/comparison.h"
 
 namespace stoker::cli {
 namespace {
@@ -90,14 +91,6 @@ Result<Planned> plan_for(const Options& o, const std::string& gpu,
   return Planned{std::move(*resolved), std::move(*plan)};
 }
 
-double objective_value(Objective objective, const Plan& plan) {
-  const Forecast& f = plan.best.forecast;
-  if (objective == Objective::kCost) {
-    return f.epoch_cost.value > 0 ? -f.epoch_cost.value : f.samples_per_s.value / f.job.gpus;
-  }
-  return f.samples_per_s.value;
-}
-
 /// What several GPUs' plans rest on and assume, each phrase once; what differs by GPU carries its
 /// name.
 ReportContext joined_context(const std::vector<Planned>& planned) {
@@ -112,6 +105,11 @@ ReportContext joined_context(const std::vector<Planned>& planned) {
     for (const std::string& phrase : p.resolved.context.assumed) add(joined.assumed, phrase);
   }
   add(joined.rests_on, "memory: " + planned.front().plan.best.forecast.memory.device_peak.basis);
+  for (const Planned& p : planned) {
+    const Forecast& f = p.plan.best.forecast;
+    if (f.energy && f.energy->epoch_kwh.value > 0)
+      add(joined.rests_on, "energy: " + f.energy->watts.basis);
+  }
   return joined;
 }
 
@@ -157,11 +155,11 @@ Result<int> run(const Options& o) {
     std::fputs(text.c_str(), stdout);
     return 0;
   }
-  std::stable_sort(planned.begin(), planned.end(), [&](const Planned& a, const Planned& b) {
-    return objective_value(*objective, a.plan) > objective_value(*objective, b.plan);
-  });
   std::vector<std::pair<std::string, Plan>> plans;
   for (const Planned& p : planned) plans.emplace_back(p.plan.best.forecast.gpu_name, p.plan);
+  std::vector<const Forecast*> forecasts;
+  for (const auto& [name, plan] : plans) forecasts.push_back(&plan.best.forecast);
+  if (auto s = check_objective(*objective, forecasts); !s) return tl::unexpected(s.error());
   ReportContext context = joined_context(planned);
   for (const std::string& reason : left_out) {
     context.data.add("gpu_left_out", Severity::kWarning, reason);
@@ -196,7 +194,7 @@ Command plan_command() {
     if (words != own_words.end()) flag.help = words->second;
   }
   const std::vector<Flag> own = grouped(
-      "Search", {{"--objective", "throughput (default), cost or epoch", &o->objective},
+      "Search", {{"--objective", "throughput (default), cost, epoch or energy", &o->objective},
                  {"--max-global-batch", "ceiling of batch x GPUs x accumulate, for convergence",
                   &o->max_global_batch},
                  {"--budget", "money that an epoch may cost; needs --price", &o->budget}});

@@ -6,23 +6,23 @@
 #include <variant>
 
 #include "base/text.h"
+#include "cli/compare.h"
+#include "cli/exact_settings.h"
 #include "cli/report_context.h"
 #include "cli/run_options.h"
 #include "cli/two_point.h"
 #include "cli/verbs.h"
 #include "forecast/remedies.h"
-#include "forecast/settings.h"
 #include "forecast/verdicts.h"
 #include "machine/host_facts.h"
 #include "machine/resolve.h"
-#include "plan/search.h"
 
 namespace stoker::cli {
 namespace {
 
 struct Options {
   RunOptions run;
-  std::string method;
+  std::string method, batch, objective;
   TwoPointOptions two_point;
   bool explain = false;
 };
@@ -40,58 +40,6 @@ bool was_given(const Flag& flag) {
     bool operator()(const std::optional<double>* number) const { return number->has_value(); }
   };
   return std::visit(Holds{}, flag.target);
-}
-
-Result<int> gpus_of(const RunOptions& o) {
-  const auto counts = parse_counts(o.gpus.empty() ? "1" : o.gpus);
-  if (!counts) return tl::unexpected(counts.error());
-  if (counts->size() != 1)
-    return fail(ErrorCode::kUsage, "predict takes one number of GPUs; `stoker plan` compares",
-                "--gpus");
-  if (o.gpu.find(',') != std::string::npos) {
-    return fail(ErrorCode::kUsage, "predict takes one GPU; `stoker plan` compares several",
-                "--gpu");
-  }
-  return counts->front();
-}
-
-/// The scenario of exactly these settings.
-Result<Resolved> resolve_settings(const RunOptions& o) {
-  std::vector<Precision> precisions{Precision::kFp32};
-  if (!o.precision.empty()) {
-    const auto precision = parse_precision(o.precision);
-    if (!precision) return tl::unexpected(precision.error());
-    precisions = {*precision};
-  }
-  const auto gpus = gpus_of(o);
-  if (!gpus) return tl::unexpected(gpus.error());
-  auto resolved = resolve(o, o.gpu, precisions);
-  if (!resolved) return resolved;
-  Scenario& s = resolved->base;
-  const auto& variant = resolved->model.variants.front();
-  if (!o.precision.empty() && variant.precision != precisions.front()) {
-    return fail(ErrorCode::kBadInput,
-                o.model + " was captured in " + variant.step->precision + "; it cannot serve " +
-                    o.precision,
-                "--precision");
-  }
-  s.job.gpus = *gpus;
-  s.machine.gpu_count = std::max(1, s.job.gpus / s.job.nodes);
-  if (auto status = check_gpus_of(s); !status) return tl::unexpected(status.error());
-  set_precision(s, *variant.step, variant.precision);
-  set_batch(s, o.batch.value_or(s.step->dimensions[0].default_value));
-  if (auto status = check_last_batch(s, s.job.batch); !status)
-    return tl::unexpected(status.error());
-  s.loader.workers = static_cast<int>(o.workers.value_or(
-      std::max(1, static_cast<int>(s.machine.host.cores) / s.machine.gpu_count)));
-  s.loader.prefetch = static_cast<int>(o.prefetch.value_or(2));
-  s.loader.persistent = true;
-  set_pinning(s, !o.no_pin);
-  ReportContext& context = resolved->context;
-  if (!o.batch) context.assumed.push_back("batch " + std::to_string(s.job.batch) + " (--batch)");
-  if (!o.workers && s.sample.known)
-    context.assumed.push_back(std::to_string(s.loader.workers) + " workers (--workers)");
-  return resolved;
 }
 
 /// Which mixed precision a GPU has units for, if any.
@@ -122,8 +70,7 @@ Result<int> answer(const Options& o, Resolved& r) {
   Prediction prediction;
   auto f = forecast(s, r.knowledge);
   if (!f) return tl::unexpected(f.error());
-  const auto limits =
-      forecast_batch_limits(*s.step, s.job, s.machine, s.allocator, r.knowledge, s.last_batch);
+  const auto limits = batch_limits_of(r);
   if (!limits) return tl::unexpected(limits.error());
   const std::string shortage =
       f->input.known ? host_shortage(s.machine.host, f->input.loader) : std::string();
@@ -165,7 +112,10 @@ Status check_without_model(const Options& o) {
   RunOptions run = o.run;
   std::vector<Flag> flags = run_flags(run);
   bool explain = o.explain;
+  std::string batch = o.batch, objective = o.objective;
   flags.push_back({"--explain", "", &explain});
+  flags.push_back({"--batch", "", &batch});
+  flags.push_back({"--objective", "", &objective});
   constexpr std::array<std::string_view, 4> kUsed{"--gpu", "--gpus", "--host", "--json"};
   for (const Flag& flag : flags) {
     if (std::find(kUsed.begin(), kUsed.end(), flag.names) != kUsed.end() || !was_given(flag))
@@ -186,6 +136,8 @@ Result<int> answer_without_model(const Options& o) {
   if (auto status = check_without_model(o); !status) return tl::unexpected(status.error());
   const auto gpus = gpus_of(o.run);
   if (!gpus) return tl::unexpected(gpus.error());
+  if (o.run.gpu.find(',') != std::string::npos)
+    return fail(ErrorCode::kUsage, "the two-reading method is of one GPU", "--gpu");
   const auto machine = resolve_machine(o.run.gpu, o.run.host, this_host());
   if (!machine) return tl::unexpected(machine.error());
   const auto two_point = answer_measured(*requests, machine->gpu, *gpus);
@@ -195,6 +147,15 @@ Result<int> answer_without_model(const Options& o) {
       o.run.json ? two_point_json(*two_point, context) : two_point_text(*two_point);
   std::fputs(text.c_str(), stdout);
   return two_point->estimate.batch > 0 ? 0 : 1;
+}
+
+/// What answers for one GPU only.
+Status check_several(const Options& o) {
+  if (o.explain)
+    return fail(ErrorCode::kUsage, "explains one GPU; give --gpu a single name", "--explain");
+  if (o.method == kTwoPoint)
+    return fail(ErrorCode::kUsage, "two-point is of one GPU; give --gpu a single name", "--method");
+  return {};
 }
 
 Result<int> run(const Options& o) {
@@ -212,7 +173,16 @@ Result<int> run(const Options& o) {
     if (o.method == kTwoPoint) return answer_without_model(o);
     return fail(ErrorCode::kUsage, "model is required (stoker predict --help)");
   }
-  auto resolved = resolve_settings(o.run);
+  RunOptions exact = o.run;
+  if (auto status = parse_batch(o.batch, exact); !status) return tl::unexpected(status.error());
+  if (o.run.gpu.find(',') != std::string::npos) {
+    if (auto status = check_several(o); !status) return tl::unexpected(status.error());
+    return compare(exact, o.objective);
+  }
+  if (!o.objective.empty())
+    return fail(ErrorCode::kUsage, "sorts several GPUs; give --gpu a,b, or leave it out",
+                "--objective");
+  auto resolved = resolve_exactly(exact, exact.gpu);
   if (!resolved) return tl::unexpected(resolved.error());
   return answer(o, *resolved);
 }
@@ -221,14 +191,20 @@ Result<int> run(const Options& o) {
 
 Command predict_command() {
   auto o = std::make_shared<Options>();
-  Command command{"predict",
-                  "the forecast of exactly these settings: memory, time, input, epoch, cost",
-                  "Example: stoker predict gpt2 --gpu a100-40gb --batch 16 --seq-len 1024 "
-                  "--precision amp-bf16 --optimizer adamw\n"
-                  "Exit code 1: it does not fit the GPU, or its loader the host.",
-                  run_flags(o->run), [o] { return run(*o); }};
+  Command command{
+      "predict", "the forecast of exactly these settings: memory, time, input, epoch, cost",
+      "Example: stoker predict gpt2 --gpu a100-40gb --batch 16 --seq-len 1024 "
+      "--precision amp-bf16 --optimizer adamw\n"
+      "Exit code 1: it does not fit the GPU (of several: none), or its loader the host.",
+      run_flags(o->run), [o] { return run(*o); }};
   for (Flag& flag : command.flags) {
     if (flag.names == "model") flag.required = false;  // two measured readings need none
+    if (flag.names == "--gpu")
+      flag.help = "GPU (see `stoker gpus`) or machine file; several side by side: a,b,c";
+    if (flag.names == "--batch") {
+      flag.target = &o->batch;
+      flag.help = "per GPU, or max: the largest that is safe; default: the captured one";
+    }
   }
   const std::vector<Flag> own = grouped(
       "Answer",
@@ -237,7 +213,9 @@ Command predict_command() {
        {"--method", "simulation (default), or two-point: also the largest batch by two readings",
         &o->method},
        {"--reading", "of two-point, twice: BATCH:MEMORY or BATCH:auto; default 10:auto, 50:auto",
-        &o->two_point.readings}});
+        &o->two_point.readings},
+       {"--objective", "what sorts several GPUs: throughput (default), cost, epoch, energy",
+        &o->objective}});
   command.flags.insert(command.flags.end(), own.begin(), own.end());
   return command;
 }

@@ -23,6 +23,7 @@ struct RunOptions {
   std::string model, gpu, gpus, host, data, precision, sample_cost;
   std::string price;  ///< one, or one a GPU: "1.3,2.5"
   std::optional<std::int64_t> batch, samples, workers, prefetch, image_size;
+  bool largest_batch = false;  ///< of predict: `--batch max`
   bool no_pin = false, reprobe = false, json = false;
   JobOptions job;
   AllocatorOptions allocator;

@@ -270,6 +270,8 @@ Result<Forecast> forecast(const Scenario& s, const Knowledge& knowledge) {
   }
   add_utilization(s, f);
   add_epoch(s, f);
+  f.price_per_gpu_hour = s.price_per_gpu_hour;
+  f.energy = estimate_energy(s.machine.gpu, {s.job.gpus, f.gpu_busy, f.samples_per_s, f.epoch_s});
   add_limiters(s, f);
   const auto rewritten = rewritten_step(*s.step, s.job);
   if (!rewritten) return tl::unexpected(rewritten.error());

@@ -8,6 +8,7 @@
 #include "base/diagnostics.h"
 #include "base/figure.h"
 #include "base/result.h"
+#include "forecast/energy.h"
 #include "forecast/knowledge.h"
 #include "forecast/memory_forecast.h"
 #include "input/loader_simulation.h"
@@ -66,6 +67,8 @@ struct Forecast {
   Figure epoch_s;        ///< 0 when the data set's size is unknown
   Figure epoch_cost;     ///< money, 0 when no price is known
   Figure gpu_hours_per_epoch;
+  double price_per_gpu_hour = 0;         ///< as the scenario has it; 0: unknown
+  std::optional<EnergyForecast> energy;  ///< absent when the GPU's TDP is unknown
   LimiterFact limiter, next_limiter;
   /// Device time by module of the step, largest first; what `lower` added (copies, optimizer,
   /// buckets) has none and is left out.

@@ -10,10 +10,11 @@
 namespace stoker {
 namespace {
 
-constexpr std::array<std::pair<std::string_view, Objective>, 3> kObjectives{
+constexpr std::array<std::pair<std::string_view, Objective>, 4> kObjectives{
     {{"throughput", Objective::kThroughput},
      {"cost", Objective::kCost},
-     {"epoch", Objective::kEpoch}}};
+     {"epoch", Objective::kEpoch},
+     {"energy", Objective::kEnergy}}};
 
 /// More GPUs must bring something: among counts that are equal within kGpuMustBring the fewest win.
 const Setting& best_count(Objective objective, const std::vector<Setting>& by_gpus) {
@@ -147,8 +148,10 @@ Result<Objective> parse_objective(std::string_view name) {
     if (key == name) return value;
     names.emplace_back(key);
   }
-  return fail(ErrorCode::kUsage, "unknown objective \"" + std::string(name) + "\"" +
-                                     suggestion(name, names) + " (known: throughput, cost, epoch)");
+  return fail(ErrorCode::kUsage,
+              "unknown objective \"" + std::string(name) + "\"" + suggestion(name, names) +
+                  " (known: throughput, cost, epoch, energy)",
+              "--objective");
 }
 
 Result<Plan> make_plan(const PlanRequest& request, const Knowledge& knowledge) {
@@ -160,6 +163,12 @@ Result<Plan> make_plan(const PlanRequest& request, const Knowledge& knowledge) {
     return fail(ErrorCode::kUsage,
                 "a budget needs --price and the size of the data set (--data or --samples)",
                 "--budget");
+  }
+  if (request.objective == Objective::kEnergy && !(request.base.machine.gpu.tdp_watts > 0)) {
+    return fail(ErrorCode::kUsage,
+                "energy needs the TDP of " + request.base.machine.gpu.name +
+                    "; give tdp_watts in a machine file (docs/machine-format.md)",
+                "--objective");
   }
   return Planner(request, knowledge).run();
 }

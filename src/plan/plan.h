@@ -13,7 +13,8 @@ namespace stoker {
 enum class Objective : std::uint8_t {
   kThroughput,  ///< most samples a second
   kCost,        ///< least GPU-hours (or money) an epoch
-  kEpoch        ///< shortest epoch, its start included
+  kEpoch,       ///< shortest epoch, its start included
+  kEnergy       ///< least electricity an epoch, by the estimate of forecast/energy.h
 };
 [[nodiscard]] std::string_view name_of(Objective objective);
 [[nodiscard]] Result<Objective> parse_objective(std::string_view name);

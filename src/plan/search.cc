@@ -46,6 +46,13 @@ double score(Objective objective, const Setting& setting) {
       if (samples <= 0) return rate;
       return 1 / (samples / rate + seconds(setting.throughput.loader.epoch_start));
     }
+    case Objective::kEnergy: {
+      const Scenario& s = setting.scenario;
+      const double alone = static_cast<double>(s.job.batch) * s.job.accumulate * s.job.gpus /
+                           seconds(setting.time.total);
+      const double busy = setting.time.busy * std::min(1.0, rate / alone);
+      return rate / (s.job.gpus * mean_watts(s.machine.gpu, busy));
+    }
   }
   return rate;
 }

@@ -129,6 +129,19 @@ Json diagnostics(const Diagnostics& all) {
   return list;
 }
 
+Json energy_object(const EnergyForecast& e) {
+  Json json{{"watts", figure_object(e.watts)},
+            {"joules_per_sample", figure_object(e.joules_per_sample)}};
+  if (e.epoch_kwh.value > 0) json["epoch_kwh"] = figure_object(e.epoch_kwh);
+  return json;
+}
+
+void merge_into(Json& target, const Json& source) {
+  for (const auto& [key, value] : source.items()) target[key] = value;
+}
+
+}  // namespace
+
 Json forecast_object(const Forecast& f, const std::optional<BatchLimits>& limits) {
   Json json{{"gpu", f.gpu_name},
             {"settings", settings_object(f)},
@@ -144,7 +157,9 @@ Json forecast_object(const Forecast& f, const std::optional<BatchLimits>& limits
     json["epoch_s"] = figure_object(f.epoch_s);
     json["gpu_hours_per_epoch"] = figure_object(f.gpu_hours_per_epoch);
   }
+  if (f.price_per_gpu_hour > 0) json["price_per_gpu_hour"] = f.price_per_gpu_hour;
   if (f.epoch_cost.value > 0) json["epoch_cost"] = figure_object(f.epoch_cost);
+  if (f.energy) json["energy"] = energy_object(*f.energy);
   json["diagnostics"] = diagnostics(f.diagnostics);
   return json;
 }
@@ -186,12 +201,6 @@ Json plan_object(const Plan& plan) {
           {"settings_considered", plan.settings_considered}};
 }
 
-void merge_into(Json& target, const Json& source) {
-  for (const auto& [key, value] : source.items()) target[key] = value;
-}
-
-}  // namespace
-
 std::string forecast_json(const Prediction& prediction, const ReportContext& context,
                           bool explain) {
   Json json = envelope(context);
@@ -214,20 +223,6 @@ std::string plan_json(const Plan& plan, const ReportContext& context) {
   Json json = envelope(context);
   merge_into(json, forecast_object(plan.best.forecast, plan.best.batch_limits));
   json["plan"] = plan_object(plan);
-  return json.dump(2) + "\n";
-}
-
-std::string comparison_json(const std::vector<std::pair<std::string, Plan>>& plans,
-                            Objective objective, const ReportContext& context) {
-  Json json = envelope(context);
-  json["objective"] = name_of(objective);
-  Json list = Json::array();
-  for (const auto& [name, plan] : plans) {
-    Json one = forecast_object(plan.best.forecast, plan.best.batch_limits);
-    one["plan"] = plan_object(plan);
-    list.push_back(std::move(one));
-  }
-  json["gpus"] = std::move(list);
   return json.dump(2) + "\n";
 }
 

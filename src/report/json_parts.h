@@ -10,6 +10,11 @@ namespace stoker {
 
 using Json = nlohmann::ordered_json;
 
+/// What every report begins with: schema, versions, model, host, what the figures rest on.
+[[nodiscard]] Json envelope(const ReportContext& context);
+[[nodiscard]] Json forecast_object(const Forecast& forecast,
+                                   const std::optional<BatchLimits>& limits);
+[[nodiscard]] Json plan_object(const Plan& plan);
 [[nodiscard]] Json figure_object(const Figure& figure);
 [[nodiscard]] Json memory_object(const Forecast& forecast,
                                  const std::optional<BatchLimits>& limits);

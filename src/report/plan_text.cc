@@ -172,27 +172,4 @@ std::string plan_text(const Plan& plan, const ReportContext& context) {
   return text + diagnostics(plan.best.forecast.diagnostics) + diagnostics(context.data);
 }
 
-std::string comparison_text(const std::vector<std::pair<std::string, Plan>>& plans,
-                            Objective objective, const ReportContext& context) {
-  std::vector<std::vector<std::string>> rows{{"GPU", "GPUs", "precision", "batch", "workers",
-                                              context.sample_word + "/s [90 %]", "epoch",
-                                              "GPU-h/epoch", "cost/epoch", "limit"}};
-  for (const auto& [name, plan] : plans) {
-    const Forecast& f = plan.best.forecast;
-    rows.push_back(
-        {name, std::to_string(f.job.gpus), std::string(name_of(f.job.precision)),
-         std::to_string(f.job.batch), f.input.known ? std::to_string(f.loader.workers) : "-",
-         rate(f.samples_per_s), f.epoch_s.value > 0 ? human_time(kSecond * f.epoch_s.value) : "-",
-         f.gpu_hours_per_epoch.value > 0 ? fmt::format("{:.3f}", f.gpu_hours_per_epoch.value) : "-",
-         f.epoch_cost.value > 0 ? fmt::format("{}{:.2f}", context.currency, f.epoch_cost.value)
-                                : "-",
-         limit_word(f)});
-  }
-  return fmt::format("{} on {} kind{} of GPU, best {} first\n\n", context.model, plans.size(),
-                     plans.size() == 1 ? "" : "s", name_of(objective)) +
-         table(rows, {0, 2, 9}) + "\n" + labelled("Rests on", context.rests_on) +
-         labelled("Assumed", context.assumed) + labelled("Excluded", context.excluded) +
-         diagnostics(context.data);
-}
-
 }  // namespace stoker

@@ -7,6 +7,7 @@
 #include "forecast/forecast.h"
 #include "forecast/remedies.h"
 #include "input/probe.h"
+#include "plan/comparison.h"
 #include "plan/plan.h"
 #include "report/two_point_report.h"
 
@@ -52,7 +53,10 @@ struct Prediction {
 /// Memory at its peak by part and over an iteration, memory and time by module and operator class,
 /// and what to change.
 [[nodiscard]] std::string explain_text(const Prediction& prediction, const ReportContext& context);
-/// Several GPUs side by side, best first by the objective.
+/// Several GPUs side by side in exactly these settings, best first by the objective.
+[[nodiscard]] std::string contenders_text(const std::vector<Contender>& contenders,
+                                          Objective objective, const ReportContext& context);
+/// The same, each in the settings that suit it best.
 [[nodiscard]] std::string comparison_text(const std::vector<std::pair<std::string, Plan>>& plans,
                                           Objective objective, const ReportContext& context);
 [[nodiscard]] std::string probe_text(const Probe& probe, const LoaderProfile& profile);
@@ -63,6 +67,8 @@ struct Prediction {
                                         bool explain);
 [[nodiscard]] std::string two_point_json(const TwoPointAnswer& answer,
                                          const ReportContext& context);
+[[nodiscard]] std::string contenders_json(const std::vector<Contender>& contenders,
+                                          Objective objective, const ReportContext& context);
 [[nodiscard]] std::string comparison_json(const std::vector<std::pair<std::string, Plan>>& plans,
                                           Objective objective, const ReportContext& context);
 

@@ -1,0 +1,104 @@
+#include "cli/exact_settings.h"
+
+#include <algorithm>
+#include <charconv>
+
+#include "forecast/settings.h"
+#include "plan/search.h"
+
+namespace stoker::cli {
+namespace {
+
+constexpr std::string_view kLargest = "max";
+
+/// When not even the smallest batch fits, that one is left: the answer is then a no, and names what
+/// is missing.
+Status set_largest_batch(Resolved& r) {
+  Scenario& s = r.base;
+  set_batch(s, std::max<std::int64_t>(1, s.step->dimensions[0].minimum));
+  const auto limits = batch_limits_of(r);
+  if (!limits) return tl::unexpected(limits.error());
+  const std::int64_t safe = limits->low > 0 ? limits->low : limits->value;
+  if (safe > 0) set_batch(s, safe);
+  return {};
+}
+
+}  // namespace
+
+Status parse_batch(const std::string& text, RunOptions& o) {
+  if (text.empty()) return {};
+  if (text == kLargest) {
+    o.largest_batch = true;
+    return {};
+  }
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) {
+    return fail(ErrorCode::kUsage,
+                "\"" + text + "\" is no batch; write a number of samples per GPU, or max for the " +
+                    "largest that is safe",
+                "--batch");
+  }
+  o.batch = value;
+  return {};
+}
+
+Result<int> gpus_of(const RunOptions& o) {
+  const auto counts = parse_counts(o.gpus.empty() ? "1" : o.gpus);
+  if (!counts) return tl::unexpected(counts.error());
+  if (counts->size() != 1)
+    return fail(ErrorCode::kUsage, "predict takes one number of GPUs; `stoker plan` compares",
+                "--gpus");
+  return counts->front();
+}
+
+Result<BatchLimits> batch_limits_of(const Resolved& r) {
+  const Scenario& s = r.base;
+  return forecast_batch_limits(*s.step, s.job, s.machine, s.allocator, r.knowledge, s.last_batch);
+}
+
+Result<Resolved> resolve_exactly(const RunOptions& o, const std::string& gpu,
+                                 std::size_t position) {
+  std::vector<Precision> precisions{Precision::kFp32};
+  if (!o.precision.empty()) {
+    const auto precision = parse_precision(o.precision);
+    if (!precision) return tl::unexpected(precision.error());
+    precisions = {*precision};
+  }
+  const auto gpus = gpus_of(o);
+  if (!gpus) return tl::unexpected(gpus.error());
+  auto resolved = resolve(o, gpu, precisions, position);
+  if (!resolved) return resolved;
+  Scenario& s = resolved->base;
+  const auto& variant = resolved->model.variants.front();
+  if (!o.precision.empty() && variant.precision != precisions.front()) {
+    return fail(ErrorCode::kBadInput,
+                o.model + " was captured in " + variant.step->precision + "; it cannot serve " +
+                    o.precision,
+                "--precision");
+  }
+  s.job.gpus = *gpus;
+  s.machine.gpu_count = std::max(1, s.job.gpus / s.job.nodes);
+  if (auto status = check_gpus_of(s); !status) return tl::unexpected(status.error());
+  set_precision(s, *variant.step, variant.precision);
+  s.loader.workers = static_cast<int>(o.workers.value_or(
+      std::max(1, static_cast<int>(s.machine.host.cores) / s.machine.gpu_count)));
+  s.loader.prefetch = static_cast<int>(o.prefetch.value_or(2));
+  s.loader.persistent = true;
+  set_pinning(s, !o.no_pin);
+  if (o.largest_batch) {
+    if (auto status = set_largest_batch(*resolved); !status) return tl::unexpected(status.error());
+  } else {
+    set_batch(s, o.batch.value_or(s.step->dimensions[0].default_value));
+  }
+  if (auto status = check_last_batch(s, s.job.batch); !status)
+    return tl::unexpected(status.error());
+  ReportContext& context = resolved->context;
+  if (!o.batch && !o.largest_batch)
+    context.assumed.push_back("batch " + std::to_string(s.job.batch) + " (--batch)");
+  if (!o.workers && s.sample.known)
+    context.assumed.push_back(std::to_string(s.loader.workers) + " workers (--workers)");
+  return resolved;
+}
+
+}  // namespace stoker::cli
