@@ -69,7 +69,8 @@ std::vector<std::filesystem::path> files_of(const MeasureKind& kind, const std::
 Result<Table> table_of(const std::vector<std::filesystem::path>& files) {
   Table all;
   for (const auto& path : files) {
-    const auto text = read_file(path, kMaxTable);
+    const auto text =
+        path.extension() == ".gz" ? read_gzip_file(path, kMaxTable) : read_file(path, kMaxTable);
     if (!text) return tl::unexpected(text.error());
     auto table = parse_csv(*text, path.string());
     if (!table) return tl::unexpected(table.error());

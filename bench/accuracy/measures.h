@@ -46,6 +46,11 @@ std::vector<Measure> run_timm_time(Bench& bench, const Table& table);
 std::vector<CaptureRequest> wanted_neusight(const Bench& bench, const Table& table);
 std::vector<Measure> run_neusight(Bench& bench, const Table& table);
 
+std::vector<CaptureRequest> wanted_operators(const Bench& bench, const Table& table);
+std::vector<Measure> run_operator_gemm(Bench& bench, const Table& table);
+std::vector<Measure> run_operator_vector(Bench& bench, const Table& table);
+std::vector<Measure> run_operator_convolution(Bench& bench, const Table& table);
+
 std::vector<CaptureRequest> wanted_scaling(const Bench& bench, const Table& table);
 std::vector<Measure> run_scaling(Bench& bench, const Table& table);
 

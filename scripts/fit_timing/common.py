@@ -19,11 +19,12 @@ class Context:
 
     `without_gpu`: rows of that GPU (and of boards with the same chip) are left out. `sees` is what a part asks
     before it uses a row. `without_models`: 0 or 1, the half of the models (by hash) whose steps are left out.
+    `quick`: fewer rows and trees where that saves much time (folds).
     """
 
-    def __init__(self, data, tools, steps="", without_gpu=None, without_models=None):
+    def __init__(self, data, tools, steps="", without_gpu=None, without_models=None, quick=False):
         self.data, self.tools, self.steps, self.without_gpu = data, tools, steps, without_gpu
-        self.without_models = without_models
+        self.without_models, self.quick = without_models, quick
 
     def sees(self, gpu):
         return self.without_gpu is None or gpu != self.without_gpu

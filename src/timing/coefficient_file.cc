@@ -4,6 +4,7 @@
 #include "base/files.h"
 #include "base/text.h"
 #include "timing/coefficients.h"
+#include "timing/residual.h"
 
 namespace stoker {
 namespace {
@@ -140,6 +141,11 @@ Status CoefficientFile::add(std::string_view text, const std::string& where) {
     if (!fits) return tl::unexpected(fits.error());
     std::move(fits->begin(), fits->end(), std::back_inserter(base_.collective.fits));
   }
+  if (const auto named = root.find("residual"); named != root.end()) {
+    if (!named->is_string() || named->get_ref<const std::string&>().find('/') != std::string::npos)
+      return fail(ErrorCode::kBadInput, "\"residual\" must name a file of the same folder", where);
+    residual_file_ = named->get<std::string>();
+  }
   struct Section {
     const char* name;
     NamedPatches* target;
@@ -179,6 +185,15 @@ Result<CoefficientFile> CoefficientFile::load(const std::filesystem::path& path)
     const auto text = read_file(part, kLargestFile);
     if (!text) return tl::unexpected(text.error());
     if (auto s = file.add(*text, part.string()); !s) return tl::unexpected(s.error());
+  }
+  if (!file.residual_file_.empty()) {
+    // Damaged trees are no reason to refuse a forecast: the rules alone serve, and it is said.
+    auto residual = Residual::load(parts.front().parent_path() / file.residual_file_);
+    if (residual) {
+      file.base_.residual = std::move(*residual);
+    } else {
+      file.base_.residual_problem = residual.error().text();
+    }
   }
   return file;
 }

@@ -166,8 +166,9 @@ struct Coefficients {
   double tensor_spread = 0.25;  ///< further half-width of time spent on tensor cores
   CoefficientLevel level = CoefficientLevel::kPrior;
   std::string basis = "built-in priors";
-  /// Learned factor on kernels' times; null: none, the analytic rules alone.
+  /// Learned times of kernels; null: none, the analytic rules alone.
   std::shared_ptr<const Residual> residual;
+  std::string residual_problem;  ///< why the learned times that ship cannot be used; empty: nothing
 
   Coefficients();
   [[nodiscard]] const ClassCoefficients& of(CostClass c) const {
@@ -214,6 +215,7 @@ class CoefficientFile {
   std::vector<std::pair<std::string, CoefficientPatch>>
       chips_;                                                   ///< "GV100": same chip, other board
   std::vector<std::pair<std::string, CoefficientPatch>> gpus_;  ///< by catalogue key
+  std::string residual_file_;  ///< beside the file that names it
 };
 
 /// "volta"; how the coefficient file names architectures.

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "timing/cost_rules.h"
+#include "timing/residual.h"
 
 namespace stoker {
 namespace {
@@ -46,15 +47,35 @@ std::string_view name_of(Bound bound) {
   return "latency";
 }
 
+struct CostModel::Learned {
+  ResidualFeatures features;
+  GpuForests forests;
+
+  /// Seconds beyond the floor; negative where no tree speaks.
+  [[nodiscard]] double seconds_of(const Kernel& kernel) const {
+    const auto input = features.of(kernel);
+    return input ? forests.seconds_of(*input) : -1;
+  }
+};
+
 CostModel::CostModel(const Gpu& gpu, const Coefficients& coefficients)
-    : coefficients_(coefficients), device_(device_of(gpu, coefficients)) {}
+    : coefficients_(coefficients), device_(device_of(gpu, coefficients)) {
+  if (coefficients.residual == nullptr) return;
+  learned_ = std::make_shared<const Learned>(
+      Learned{ResidualFeatures(gpu), coefficients.residual->for_gpu(gpu)});
+}
 
 KernelCost CostModel::cost_of(const Kernel& kernel) const {
   const RawCost raw = raw_cost(kernel, device_, coefficients_, pinned_);
   const KernelCoefficients& k = coefficients_.kernel;
   const double floor =
       1e-6 * (k.floor_us + k.launch_us * std::max(0, static_cast<int>(kernel.launches) - 1));
-  const double scale = coefficients_.of(raw.cost_class).scale;
+  double scale = coefficients_.of(raw.cost_class).scale;
+  const double by_rules = raw.latency + std::max(raw.compute, raw.memory);
+  if (learned_ != nullptr && by_rules > 0) {
+    if (const double seconds = learned_->seconds_of(kernel); seconds >= 0)
+      scale *= seconds / by_rules;
+  }
   const double compute = finite(scale * raw.compute), memory = finite(scale * raw.memory),
                latency = finite(scale * raw.latency);
   KernelCost cost;

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <string_view>
 
 #include "base/units.h"
@@ -46,8 +47,9 @@ inline constexpr std::size_t kMathUnits = 7;
 /// Data-sheet FLOP/s of a unit, uncapped; what MFU is measured against. Never zero.
 [[nodiscard]] double nominal_peak(const Gpu& gpu, MathUnit unit);
 
-/// Cost of kernels on one device. Pure: same kernel, same answer. A learned residual belongs here
-/// too, as a factor on `max(compute, memory)`.
+/// Cost of kernels on one device. Pure: same kernel, same answer. Where trees have learned the times
+/// of a family of kernels on the chip, their word replaces the efficiencies of the rules; `scale` of
+/// the class multiplies either.
 class CostModel {
  public:
   CostModel(const Gpu& gpu, const Coefficients& coefficients);
@@ -59,8 +61,11 @@ class CostModel {
   [[nodiscard]] const Coefficients& coefficients() const { return coefficients_; }
 
  private:
+  struct Learned;
+
   Coefficients coefficients_;
   Device device_;
+  std::shared_ptr<const Learned> learned_;  ///< null where no tree speaks
   bool pinned_ = true;
 };
 

@@ -20,14 +20,18 @@ RankLayout layout_of(const Machine& machine, const StepTimeOptions& options) {
 }
 
 void count_oddities(const Program& program, const std::vector<KernelCost>& costs,
-                    const Device& device, Diagnostics& diagnostics) {
+                    const CostModel& model, Diagnostics& diagnostics) {
   const auto without =
       std::count_if(costs.begin(), costs.end(), [](const auto& c) { return !c.has_rule; });
   if (without > 0) {
     diagnostics.add("uncosted_kernel", Severity::kWarning,
                     "kernels without a cost rule were costed by the bytes they move", without);
   }
-  if (device.guessed) {
+  if (const std::string& problem = model.coefficients().residual_problem; !problem.empty()) {
+    diagnostics.add("residual_damaged", Severity::kWarning,
+                    "learned kernel times cannot be used, analytic rules alone: " + problem);
+  }
+  if (model.device().guessed) {
     diagnostics.add("gpu_figures_missing", Severity::kWarning,
                     "the GPU's FP32 rate or bandwidth is unknown; a mid-range GPU's stands in");
   }
@@ -115,7 +119,7 @@ StepTime predict_step(const Program& program, const Machine& machine,
   }
   add_straggling(coefficients.collective.straggler, out);
   add_utilization(program, machine, out);
-  count_oddities(program, costs, model.device(), out.diagnostics);
+  count_oddities(program, costs, model, out.diagnostics);
   add_band(program, costs, model, all_reduce, out);
   return out;
 }

@@ -1,4 +1,4 @@
-// timing_rows ROWS [--coefficients FILE]: the cost model on a list of kernels, for fitting and
+// timing_rows ROWS [--coefficients FILE | --features]: the cost model on a list of kernels, for fitting and
 // scoring.
 //
 // A developer's tool, not installed: scripts/fit-timing drives it, so that there is one
@@ -8,9 +8,14 @@
 // SHAPE one of
 //   none
 //   gemm BATCH M N K TRANSPOSE_A TRANSPOSE_B
+//   rows ROWS WIDTH
 //   conv BATCH IN_CHANNELS OUT_CHANNELS GROUPS IN_H IN_W OUT_H OUT_W KERNEL STRIDE CHANNELS_LAST PASS
 // Each line of standard input is a patch ("gemm.compute=0.9 kernel.floor_us=3", or empty); the
 // answer is the time of every row in nanoseconds, as native doubles.
+//
+// With --features: instead, once, for each row the fold of its shape, its time by the plain rules in
+// nanoseconds and its features, as native doubles; rows of one family only. The first line of
+// standard output is then the family, the fingerprint of features and their names.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -23,6 +28,7 @@
 
 #include "machine/gpu_catalogue.h"
 #include "timing/kernel_cost.h"
+#include "timing/residual.h"
 
 namespace stoker {
 namespace {
@@ -43,6 +49,11 @@ KernelShape read_shape(std::istream& in) {
   if (kind == "gemm") {
     GemmShape s;
     in >> s.batch >> s.m >> s.n >> s.k >> s.transpose_a >> s.transpose_b;
+    return s;
+  }
+  if (kind == "rows") {
+    RowShape s;
+    in >> s.rows >> s.width;
     return s;
   }
   if (kind == "conv") {
@@ -126,6 +137,39 @@ Status answer(const Rows& rows, const CoefficientFile& file, const CoefficientPa
   return {};
 }
 
+Status print_features(const Rows& rows) {
+  std::vector<ResidualFeatures> makers;
+  for (const Gpu& gpu : rows.gpus) makers.emplace_back(gpu);
+  std::vector<double> values;
+  std::optional<ResidualFamily> family;
+  for (const Row& row : rows.rows) {
+    const auto input = makers[row.gpu].of(row.kernel);
+    if (!input || (family && *family != input->family))
+      return fail(ErrorCode::kBadInput, "rows must be kernels of one family of learned times");
+    family = input->family;
+    values.push_back(static_cast<double>(input->shape % Residual::kFolds));
+    values.push_back(input->plain * 1e9);
+    for (std::size_t i = 0; i < feature_names(*family).size(); ++i)
+      values.push_back(static_cast<double>(input->features[i]));
+  }
+  if (!family) return fail(ErrorCode::kBadInput, "there are no rows");
+  std::printf("%s %016llx", std::string(name_of(*family)).c_str(),
+              static_cast<unsigned long long>(feature_fingerprint()));
+  for (const std::string_view name : feature_names(*family))
+    std::printf(" %s", std::string(name).c_str());
+  std::printf("\n");
+  std::fwrite(values.data(), sizeof(double), values.size(), stdout);
+  return {};
+}
+
+int run_features(const std::string& rows_path) {
+  auto rows = read_rows(rows_path);
+  const Status status = rows ? print_features(*rows) : tl::unexpected(rows.error());
+  if (status) return 0;
+  std::fprintf(stderr, "timing_rows: %s\n", status.error().text().c_str());
+  return 3;
+}
+
 int run(const std::string& rows_path, const std::string& coefficients_path) {
   const auto complain = [](const Error& error) {
     std::fprintf(stderr, "timing_rows: %s\n", error.text().c_str());
@@ -151,6 +195,7 @@ int main(int argc, char** argv) {
   if (argc == 2) return stoker::run(argv[1], "");
   if (argc == 4 && std::strcmp(argv[2], "--coefficients") == 0)
     return stoker::run(argv[1], argv[3]);
-  std::fprintf(stderr, "usage: timing_rows ROWS [--coefficients FILE]\n");
+  if (argc == 3 && std::strcmp(argv[2], "--features") == 0) return stoker::run_features(argv[1]);
+  std::fprintf(stderr, "usage: timing_rows ROWS [--coefficients FILE | --features]\n");
   return 2;
 }

@@ -1,0 +1,85 @@
+"""NeuSight's single operators in FP32 as kernels that timing_rows reads, with what launching them cost.
+
+Each time is that of one call on an idle GPU between two events. It never falls below what the host needs to issue the
+call (the floor, by host and operator); beyond, it is the kernel's own time and a gap: the part of the issue that the
+kernel waits for. T = max(floor, gap + kernel). On all hosts the gap is about half of the floor.
+"""
+import statistics
+
+from .common import read_csv
+
+# Floors of `add` by host, microseconds, and of other operators relative to it: medians of the smallest rows. H100 and
+# L4 have no small rows; they take what their larger ones leave.
+HOST_FLOOR_US = {"A100-PCIe-40GB": 26.5, "A100-PCIe-80GB": 26.5, "V100-PCIe-32GB": 32.4, "P100-PCIe-16GB": 45.0,
+                 "P4": 26.3, "MI100": 17.0, "H100-SXM5-80GB": 20.0, "L4": 20.0}
+OPERATOR_FLOOR = {"add": 1.0, "mul": 1.0, "div": 1.0, "pow": 1.02, "tanh": 0.98, "addu": 1.17, "mulu": 1.17,
+                  "divu": 1.17, "powu": 1.12, "relu": 1.2, "gelu": 1.15, "softmax": 1.27, "ln": 1.8, "bmm": 1.18,
+                  "linear": 2.0, "conv": 2.0}
+GAP = 0.55  # of the floor
+SMALL = 1500  # ns by the plain rules: below it a row shows the floor alone
+CHIPS = {"A100-PCIe-40GB": "GA100", "A100-PCIe-80GB": "GA100", "V100-PCIe-32GB": "GV100", "P100-PCIe-16GB": "GP100",
+         "H100-SXM5-80GB": "GH100", "P4": "GP104", "L4": "AD104", "MI100": "gfx908"}
+CLASS = {"gemm": 0, "conv": 1, "ln": 4, "softmax": 5, "elementwise": 7}
+POW_FLOPS = 16  # per element, as the lowering has it
+
+
+class Row:
+    __slots__ = ("gpu", "operator", "text", "time")
+
+    def __init__(self, gpu, operator, text, time):
+        self.gpu, self.operator, self.text, self.time = gpu, operator, text, time
+
+
+def gemm_rows(data):
+    for r in read_csv(data + "/ops-neusight-gemm.csv.gz"):
+        if r["dtype"] != "fp32":
+            continue
+        b, m, n, k = (int(float(r[x])) for x in "BMNK")  # the table's N is contracted
+        if r["op"] == "bmm":
+            read, shape = b * (m * n + n * k), f"gemm {b} {m} {k} {n} 0 0"
+        else:
+            read, shape = b * m * n + n * k + k, f"gemm 1 {b * m} {k} {n} 0 1"
+        written = b * m * k
+        yield Row(r["gpu"], r["op"], f"{r['gpu']} {CLASS['gemm']} 0 1 1 {2 * b * m * n * k} {4 * read} {4 * written} "
+                  f"{written} {shape}", float(r["time_ms"]) * 1e6)
+
+
+def vector_rows(data, reductions):
+    """`reductions`: softmax and layer norm; else what is element-wise."""
+    for r in read_csv(data + "/ops-neusight-vec.csv.gz"):
+        op = r["op"]
+        if r["dtype"] != "fp32" or (op in ("softmax", "ln")) != reductions:
+            continue
+        rows, width = int(r["B"]), int(r["H"])
+        n = rows * width
+        inputs = 2 if op in ("add", "mul", "div", "pow") else 1
+        flops = n * (POW_FLOPS if op.startswith("pow") else 1)
+        shape = f"rows {rows} {width}" if reductions else "none"
+        yield Row(r["gpu"], op, f"{r['gpu']} {CLASS[op if reductions else 'elementwise']} 0 1 1 {flops} "
+                  f"{4 * n * inputs} {4 * n} {n} {shape}", float(r["time_ms"]) * 1e6)
+
+
+def convolution_rows(data):
+    for r in read_csv(data + "/ops-neusight-conv.csv.gz"):
+        if r["dtype"] != "fp32":
+            continue
+        b, ci, co, k, side, stride, pad = (int(r[x]) for x in
+                                           ("B", "Cin", "Cout", "ksize", "in_size", "stride", "pad"))
+        out = (side + 2 * pad - k) // stride + 1
+        yield Row(r["gpu"], r["op"], f"{r['gpu']} {CLASS['conv']} 0 1 1 {2 * b * out * out * ci * co * k * k} "
+                  f"{4 * (b * ci * side * side + ci * co * k * k)} {4 * b * co * out * out} {b * co * out * out} "
+                  f"conv {b} {ci} {co} 1 {side} {side} {out} {out} {k} {stride} 0 0", float(r["time_ms"]) * 1e6)
+
+
+FAMILIES = {"gemm": gemm_rows, "elementwise": lambda data: vector_rows(data, False),
+            "rows": lambda data: vector_rows(data, True), "convolution": convolution_rows}
+
+
+def floors(rows, plain):
+    """Floor of each row in ns: measured by small rows of the same GPU and operator, else by ratio."""
+    small = {}
+    for row, seconds in zip(rows, plain):
+        if seconds < SMALL:
+            small.setdefault((row.gpu, row.operator), []).append(row.time)
+    known = {key: statistics.median(times) for key, times in small.items() if len(times) >= 10}
+    return [known.get((r.gpu, r.operator), 1e3 * HOST_FLOOR_US[r.gpu] * OPERATOR_FLOOR[r.operator]) for r in rows]

@@ -1,0 +1,184 @@
+"""Learned times of FP32 kernels, from NeuSight's rows -> residual.trees.
+
+What is learned is the logarithm of a kernel's time over that by plain rules with no fitted number in them; the features
+and the plain time come from timing_rows --features. Needs xgboost and numpy; one thread, so that the same rows give the
+same file, bit for bit. docs/time-model.md, "The learned residual", describes the file.
+"""
+import json
+import os
+import struct
+import subprocess
+import tempfile
+
+import numpy
+import xgboost
+
+from .operator_rows import CHIPS, FAMILIES, GAP, floors
+
+FOLDS = 5
+LEAF = 0xFFFF
+DEVICE_FLOOR = 2000  # ns: kernel.floor_us, which the forecast adds
+UNSEEN = 1.12  # below this multiple of the floor a row says nothing about the kernel but that it is short
+SHORT_WEIGHT = 0.02
+SETTINGS = {"gemm": (200, 6), "elementwise": (200, 6), "rows": (200, 6), "convolution": (200, 6)}  # trees, depth
+QUICK = (200, 6)
+QUICK_ROWS = 40000
+PROVENANCE = {"rows": "NeuSight (MIT, Georgia Institute of Technology and Microsoft): single-operator times, FP32",
+              "made_by": "scripts/fit-timing"}
+
+
+class Family:
+    """Rows of one family with their features."""
+
+    def __init__(self, context, name):
+        self.name = name
+        self.rows = [row for row in FAMILIES[name](context.data) if context.sees(row.gpu)]
+        with tempfile.NamedTemporaryFile("w", suffix=".rows", delete=False) as file:
+            file.write("".join(row.text + "\n" for row in self.rows))
+        out = subprocess.run([context.tools + "/timing_rows", file.name, "--features"], check=True,
+                             stdout=subprocess.PIPE).stdout
+        os.unlink(file.name)
+        end = out.index(b"\n")
+        words = out[:end].decode().split()
+        self.fingerprint, self.names = words[1], words[2:]
+        values = numpy.frombuffer(out[end + 1:]).reshape(len(self.rows), -1)
+        self.fold, self.plain = values[:, 0].astype(int), values[:, 1]
+        self.features = values[:, 2:].astype(numpy.float32)
+        self.time = numpy.array([row.time for row in self.rows])
+        self.gpu = numpy.array([row.gpu for row in self.rows])
+        self.floor = numpy.array(floors(self.rows, self.plain))
+        self.gap = GAP * self.floor - DEVICE_FLOOR
+
+    def targets(self):
+        """Logarithm of the kernel's time over the plain one, and what each row's word weighs: errors count by what
+        they do to the whole measured time. Rows at the floor only keep short kernels from being thought long."""
+        kernel = numpy.maximum(self.time - self.gap - DEVICE_FLOOR, 1.0)
+        target = numpy.log(kernel / self.plain)
+        weight = (kernel / self.time) ** 2
+        short = self.time < UNSEEN * self.floor
+        for gpu in numpy.unique(self.gpu):
+            mine = self.gpu == gpu
+            typical = numpy.median(target[mine & ~short]) if (mine & ~short).any() else 0.0
+            at_most = numpy.log(0.9 * (self.floor - self.gap) / self.plain)
+            target[mine & short] = numpy.minimum(typical, at_most)[mine & short]
+        weight[short] = SHORT_WEIGHT
+        return target, weight
+
+    def predicted(self, logarithms):
+        return numpy.maximum(self.floor, self.gap + DEVICE_FLOOR + self.plain * numpy.exp(logarithms))
+
+    def errors(self, logarithms, chosen):
+        relative = numpy.abs(self.predicted(logarithms)[chosen] / self.time[chosen] - 1)
+        return {"rows": int(chosen.sum()), "mape": round(100 * float(relative.mean()), 1),
+                "mdape": round(100 * float(numpy.median(relative)), 1),
+                "p90": round(100 * float(numpy.quantile(relative, 0.9)), 1)}
+
+
+def train(family, chosen, settings):
+    trees, depth = settings
+    target, weight = family.targets()
+    matrix = xgboost.DMatrix(family.features[chosen], label=target[chosen], weight=weight[chosen])
+    return xgboost.train({"tree_method": "hist", "max_bin": 256, "learning_rate": 0.1, "max_depth": depth,
+                          "subsample": 0.8, "colsample_bytree": 0.7, "min_child_weight": 3, "nthread": 1, "seed": 1,
+                          "base_score": 0.0}, matrix, trees)
+
+
+def sample(family, chosen, limit):
+    """At most `limit` of the chosen rows, evenly over the table."""
+    found = numpy.flatnonzero(chosen)
+    if len(found) > limit:
+        found = found[(numpy.arange(limit) * len(found)) // limit]
+    kept = numpy.zeros(len(chosen), bool)
+    kept[found] = True
+    return kept
+
+
+def nodes_of(tree):
+    """One tree as (value, feature, right) with the left child next; thresholds and leaves in single precision."""
+    left, right = tree["left_children"], tree["right_children"]
+    out = []
+
+    def walk(i):
+        at = len(out)
+        out.append(None)
+        if left[i] < 0:
+            out[at] = (tree["split_conditions"][i], LEAF, 0)
+            return
+        walk(left[i])
+        second = len(out)
+        walk(right[i])
+        out[at] = (tree["split_conditions"][i], tree["split_indices"][i], second - at)
+
+    walk(0)
+    return out
+
+
+def forest_of(family, booster, chips, fold):
+    """Header entry and bytes of one forest."""
+    model = json.loads(booster.save_raw("json"))
+    trees = [nodes_of(t) for t in model["learner"]["gradient_booster"]["model"]["trees"]]
+    data = struct.pack(f"<{len(trees)}I", *(len(t) for t in trees))
+    data += b"".join(struct.pack("<fHH", *node) for tree in trees for node in tree)
+    checks = family.features[:: max(1, len(family.features) // 3)][:3]
+    values = booster.predict(xgboost.DMatrix(checks))
+    return {"family": family.name, "chips": chips, "fold": fold, "base": 0.0, "trees": len(trees),
+            "nodes": sum(len(t) for t in trees), "rows": int(len(family.rows)),
+            "check": [{"features": [float(x) for x in row], "value": float(value)}
+                      for row, value in zip(checks, values)]}, data
+
+
+def fnv1a(data):
+    value = 0xCBF29CE484222325
+    for byte in data:
+        value = ((value ^ byte) * 0x100000001B3) & 0xFFFFFFFFFFFFFFFF
+    return value
+
+
+def write(path, fingerprint, forests, report):
+    header = json.dumps({"format": "stoker-residual", "fingerprint": fingerprint, "provenance": PROVENANCE,
+                         "measured_error": report, "forests": [entry for entry, _ in forests]}).encode() + b"\n"
+    body = header + b"".join(data for _, data in forests)
+    with open(path, "wb") as out:
+        out.write(f"stoker-residual 1 {fnv1a(body):016x} {len(header)}\n".encode() + body)
+
+
+def chips_of(family):
+    return sorted({CHIPS[str(gpu)] for gpu in set(family.gpu)})
+
+
+def report_of(family, settings, report):
+    """Errors on the first fold's shapes, by a forest that saw none of them."""
+    held = family.fold == 0
+    booster = train(family, ~held, settings)
+    logarithms = booster.predict(xgboost.DMatrix(family.features))
+    for gpu in ["all", *sorted(set(map(str, family.gpu)))]:
+        chosen = held & ((family.gpu == gpu) | (gpu == "all"))
+        report.append({"measure": f"operators/{family.name}", "gpu": gpu, "split": "unseen shapes",
+                       **family.errors(logarithms, chosen)})
+        print(report[-1], flush=True)
+
+
+def fit(context, folder):
+    """Writes residual.trees into `folder`."""
+    forests, report = [], []
+    for name in FAMILIES:
+        family = Family(context, name)
+        if context.quick:
+            chosen = sample(family, numpy.ones(len(family.rows), bool), QUICK_ROWS)
+            forests.append(forest_of(family, train(family, chosen, QUICK), chips_of(family), -1))
+            continue
+        report_of(family, SETTINGS[name], report)
+        everything = numpy.ones(len(family.rows), bool)
+        forests.append(forest_of(family, train(family, everything, SETTINGS[name]), chips_of(family), -1))
+    write(os.path.join(folder, "residual.trees"), family.fingerprint, forests, report)
+
+
+def fit_across(context, folder):
+    """Cross-fitted: forest k of a family saw no shape whose hash leaves k."""
+    forests = []
+    for name in FAMILIES:
+        family = Family(context, name)
+        for fold in range(FOLDS):
+            chosen = sample(family, family.fold != fold, QUICK_ROWS)
+            forests.append(forest_of(family, train(family, chosen, QUICK), chips_of(family), fold))
+    write(os.path.join(folder, "residual.trees"), family.fingerprint, forests, [])
