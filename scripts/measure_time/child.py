@@ -1,0 +1,67 @@
+"""A process that measures the cases it is told on standard input, one a line, and answers each with its rows as JSON."""
+
+import json
+import os
+import sys
+import traceback
+
+
+def measure_operator(case, device):
+    """A row of the forward, and one of the backward where there is one: forward and backward together less the forward."""
+    from . import operators, stopwatch
+
+    built = operators.build(case, device)
+    copies = stopwatch.copies_for(device, built.footprint())
+    forward, both = built.runs(copies)
+    watch = stopwatch.Stopwatch(device)
+    common = {"operand_bytes": built.footprint(), "copies": copies}
+    rows = [{"pass": "forward", "flops": built.flops, **common, **watch.read(forward)}]
+    if both is not None:
+        rows.append({"pass": "backward", "flops": 2 * built.flops, **common, **less(watch.read(both), rows[0])})
+    return rows
+
+
+def less(together, forward):
+    """What the backward adds. The time on an idle device is of both: there is one launch and one wait."""
+    row = dict(together)
+    for key in ("call_us", "kernel_us", "host_us"):
+        if key in together and key in forward:
+            row[key] = together[key] - forward[key]
+    row["idle_us"] = None
+    decisive = "kernel_us" if "kernel_us" in together and "kernel_us" in forward else "call_us"
+    if row[decisive] <= 0:
+        row.update(status="noisy", note="forward and backward together took no longer than the forward")
+    return row
+
+
+def measure(case):
+    from . import host, steps
+
+    if case["kind"] == "operator":
+        return measure_operator(case, case["device"])
+    return [{"step": steps.measure, "host": host.measure}[case["kind"]](case, case["device"])]
+
+
+def main():
+    out = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # whatever libraries print goes to standard error
+    import torch
+
+    for line in sys.stdin:
+        case = json.loads(line)
+        out_of_memory = getattr(torch, "OutOfMemoryError", torch.cuda.OutOfMemoryError)
+        try:
+            rows = [{"status": "ok", **row} for row in measure(case)]
+        except out_of_memory as error:
+            rows = [{"status": "oom", "note": str(error).splitlines()[0][:200]}]
+        except Exception as error:
+            traceback.print_exc()
+            rows = [{"status": "failed", "note": f"{type(error).__name__}: {error}".splitlines()[0][:200]}]
+        if case["device"] == "cuda":
+            torch.cuda.empty_cache()
+        out.write(json.dumps(rows) + "\n")
+        out.flush()
+
+
+if __name__ == "__main__":
+    main()
