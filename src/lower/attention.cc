@@ -13,6 +13,14 @@ constexpr std::int64_t kFlashRound = 128;        // flash_api.cpp rounds sequenc
 constexpr std::int64_t kFlashHeadRound = 32;     // and head sizes to 32
 constexpr Bytes kRandomState{16};                // philox seed and offset, two 64-bit integers
 
+/// sdp_utils.cpp, minimum_gemm_alignment: what tensor cores load at once; without them nothing.
+std::int64_t efficient_alignment(bool half, const Gpu& gpu) {
+  const bool tensor_cores =
+      gpu.vendor == Vendor::kAmd || gpu.compute_capability >= (half ? 70 : 80);
+  if (!tensor_cores) return 1;
+  return half ? kEfficientAlignHalf : kEfficientAlignSingle;
+}
+
 std::int64_t round_up(std::int64_t n, std::int64_t step) { return (n + step - 1) / step * step; }
 
 /// Emits buffers and kernels of one attention call.
@@ -68,11 +76,12 @@ class AttentionEmitter {
   std::int64_t query_count() const { return s_.batch * s_.heads * s_.query_length * s_.head_dim; }
   std::int64_t key_count() const { return s_.batch * s_.heads * s_.key_length * s_.head_dim; }
 
-  void product(std::int64_t m, std::int64_t n, std::int64_t k) {
+  /// Which factor is read transposed decides the kernel.
+  void product(std::int64_t m, std::int64_t n, std::int64_t k, bool transpose_a, bool transpose_b) {
     Kernel kernel = base_;
     kernel.kernel_class = KernelClass::kGemm;
     const std::int64_t rows = s_.batch * s_.heads;
-    kernel.shape = GemmShape{rows, m, n, k, false, true};
+    kernel.shape = GemmShape{rows, m, n, k, transpose_a, transpose_b};
     kernel.flops = Flops(2.0 * static_cast<double>(rows) * static_cast<double>(m) *
                          static_cast<double>(n) * static_cast<double>(k));
     kernel.read = Bytes(rows * (m * k + k * n) * element());
@@ -106,7 +115,7 @@ class AttentionEmitter {
     saved.push_back(keep(key_count() * e, BufferRole::kActivation));
     pointwise(KernelClass::kElementwise, key_count(), key_count() * e, key_count() * e);
     const BufferId scores = keep(score_count() * e, BufferRole::kTemporary);
-    product(s_.query_length, s_.key_length, s_.head_dim);
+    product(s_.query_length, s_.key_length, s_.head_dim, false, true);
     if (attributes_.causal || attributes_.mask_kind != "none") {
       pointwise(KernelClass::kElementwise, score_count(), score_count() * e, score_count() * e);
     }
@@ -119,24 +128,26 @@ class AttentionEmitter {
       pointwise(KernelClass::kElementwise, score_count(), score_count() * e,
                 score_count() * (e + 1));
     }
-    product(s_.query_length, s_.head_dim, s_.key_length);
+    product(s_.query_length, s_.head_dim, s_.key_length, false, false);
     return saved;
   }
 
   void math_backward() {
     const std::int64_t e = element();
     const BufferId gradient = keep(score_count() * e, BufferRole::kTemporary);
-    product(s_.query_length, s_.key_length, s_.head_dim);  // grad of the probabilities
-    product(s_.key_length, s_.head_dim, s_.query_length);  // grad of v
+    product(s_.query_length, s_.key_length, s_.head_dim, false, true);  // grad of the probabilities
+    product(s_.key_length, s_.head_dim, s_.query_length, true, false);  // grad of v
     if (attributes_.dropout > 0) {
       pointwise(KernelClass::kElementwise, score_count(), score_count() * (e + 1),
                 score_count() * e);
     }
     const BufferId scores = keep(score_count() * e, BufferRole::kTemporary);
+    // Product with the probabilities, then the rows (ATen/native/cuda/SoftMax.cu).
+    pointwise(KernelClass::kElementwise, score_count(), 2 * score_count() * e, score_count() * e);
     pointwise(KernelClass::kSoftmax, score_count(), 2 * score_count() * e, score_count() * e);
     emit_.free(gradient);
-    product(s_.query_length, s_.head_dim, s_.key_length);  // grad of q
-    product(s_.key_length, s_.head_dim, s_.query_length);  // grad of k
+    product(s_.query_length, s_.head_dim, s_.key_length, false, false);  // grad of q
+    product(s_.key_length, s_.head_dim, s_.query_length, true, false);   // grad of k
     emit_.free(scores);
     pointwise(KernelClass::kElementwise, query_count(), query_count() * e, query_count() * e);
     pointwise(KernelClass::kElementwise, key_count(), key_count() * e, key_count() * e);
@@ -158,15 +169,18 @@ AttentionBackend choose_attention(const AttentionShape& shape, DType dtype,
   const bool half = dtype == DType::kF16 || dtype == DType::kBf16;
   const bool masked = attributes.mask_kind != "none";
   const bool modern = gpu.vendor == Vendor::kAmd || gpu.compute_capability >= 80;
-  if (half && modern && !masked && shape.head_dim <= kFlashMaxHeadDim)
+  // check_flash_causal_non_square_seqlens, check_head_dim_size_flash
+  const bool square = !shape.causal || shape.query_length == shape.key_length;
+  const bool one_width = shape.value_dim == 0 || shape.value_dim == shape.head_dim;
+  if (half && modern && !masked && square && one_width && shape.head_dim <= kFlashMaxHeadDim)
     return AttentionBackend::kFlash;
   constexpr int kEfficientMinimum = 50;  // sdp_utils.cpp, check_mem_efficient_hardware_support
-  const std::int64_t align = half ? kEfficientAlignHalf : kEfficientAlignSingle;
+  const std::int64_t align = efficient_alignment(half, gpu);
   const bool bf16_without_units =
       dtype == DType::kBf16 && gpu.compute_capability < 80 && gpu.vendor == Vendor::kNvidia;
   const bool supported = gpu.vendor == Vendor::kAmd || gpu.compute_capability >= kEfficientMinimum;
-  if (supported && !bf16_without_units && shape.head_dim % align == 0)
-    return AttentionBackend::kMemoryEfficient;
+  const bool aligned = shape.head_dim % align == 0 && shape.value_dim % align == 0;
+  if (supported && !bf16_without_units && aligned) return AttentionBackend::kMemoryEfficient;
   return AttentionBackend::kMath;
 }
 

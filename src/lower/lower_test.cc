@@ -129,6 +129,9 @@ TEST(Lower, Tf32IsTakenWhereSwitchesAllowIt) {
   EXPECT_EQ(unit(product, gpu), static_cast<int>(MathUnit::kFp32));
   EXPECT_EQ(unit(convolution, gpu), static_cast<int>(MathUnit::kTf32Tensor));
   EXPECT_EQ(unit(convolution, volta), static_cast<int>(MathUnit::kFp32));
+  Work recurrent;
+  recurrent.kernel_class = KernelClass::kRnn;  // cuDNN's flag covers it too
+  EXPECT_EQ(unit(recurrent, gpu), static_cast<int>(MathUnit::kTf32Tensor));
   job.precision = Precision::kTf32;
   EXPECT_EQ(unit(product, gpu), static_cast<int>(MathUnit::kTf32Tensor));
   product.dtype = DType::kBf16;
@@ -155,6 +158,20 @@ TEST(Attention, BackendByGpuAndPrecision) {
   EXPECT_EQ(choose_attention(shape, DType::kBf16, plain, job, volta), AttentionBackend::kMath);
   shape.head_dim = 33;
   EXPECT_EQ(choose_attention(shape, DType::kF32, plain, job, gpu), AttentionBackend::kMath);
+  // Without tensor cores for the type, nothing has to be aligned.
+  EXPECT_EQ(choose_attention(shape, DType::kF32, plain, job, volta),
+            AttentionBackend::kMemoryEfficient);
+  EXPECT_EQ(choose_attention(shape, DType::kF16, plain, job, volta), AttentionBackend::kMath);
+  // FlashAttention-2 aligns a causal mask at the lower right, PyTorch at the upper left.
+  AttentionShape oblong{1, 8, 128, 256, 64};
+  EXPECT_EQ(choose_attention(oblong, DType::kF16, plain, job, gpu), AttentionBackend::kFlash);
+  oblong.causal = true;
+  EXPECT_EQ(choose_attention(oblong, DType::kF16, plain, job, gpu),
+            AttentionBackend::kMemoryEfficient);
+  oblong.causal = false;
+  oblong.value_dim = 32;
+  EXPECT_EQ(choose_attention(oblong, DType::kF16, plain, job, gpu),
+            AttentionBackend::kMemoryEfficient);
   job.attention = AttentionBackend::kMath;
   EXPECT_EQ(choose_attention(shape, DType::kF16, plain, job, gpu), AttentionBackend::kMath);
 }

@@ -29,8 +29,10 @@ MathUnit unit_for(const Work& work, const Job& job, const Gpu& gpu) {
     default:
       break;
   }
-  const bool allowed = job.precision == Precision::kTf32 || (convolution && job.tf32_convolution) ||
-                       (product && job.tf32_matmul);
+  // torch.backends.cudnn.allow_tf32, on by default, is of convolutions and of recurrent layers.
+  const bool cudnn = convolution || work.kernel_class == KernelClass::kRnn;
+  const bool allowed = job.precision == Precision::kTf32 || (cudnn && job.tf32_convolution) ||
+                       (product && !cudnn && job.tf32_matmul);
   return allowed && (product || convolution) && gpu.peak.tf32_tensor > 0 ? MathUnit::kTf32Tensor
                                                                          : MathUnit::kFp32;
 }

@@ -92,6 +92,7 @@ void append_attention(const Describer& d, std::vector<Work>& into) {
   s.head_dim = query[3];
   s.value_dim = d.shape(in[q + 2])[3];
   s.causal = d.attributes().causal;
+  s.dropout = d.attributes().dropout > 0;
   s.backward = backward;
   // Scores and their product with v; backward makes the scores again, then the gradients of the
   // scores and of v (width of v) and those of q and k (width of q).

@@ -60,6 +60,7 @@ struct AttentionShape {
   std::int64_t batch = 0, heads = 0, query_length = 0, key_length = 0, head_dim = 0;
   std::int64_t key_heads = 0, value_dim = 0;
   bool causal = false;
+  bool dropout = false;
   bool backward = false;
   AttentionBackend backend = AttentionBackend::kMath;
 };
