@@ -47,11 +47,10 @@ std::vector<std::string> flag_names(const Command& command) {
 }
 
 /// Flags that stand for what is understood but not modelled: refused by name, never ignored.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 5> kNotModelled{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kNotModelled{
     {{"--compile", "torch.compile is not modelled yet; leave the flag out for the eager step"},
      {"--tensor-parallel", "tensor parallelism is not modelled yet"},
      {"--pipeline-parallel", "pipeline parallelism is not modelled yet"},
-     {"--cuda-graphs", "CUDA graphs are not modelled yet"},
      {"--html", "HTML reports are not there yet; use --json"}}};
 
 Error explain(const CLI::ParseError& error, const Command* command,

@@ -73,6 +73,7 @@ Status check_mode(const JobOptions& o, const Step& step) {
                                     {o.nesterov, "--nesterov"},
                                     {o.clip, "--clip"},
                                     {o.no_clip, "--no-clip"},
+                                    {o.clip_checks, "--clip-checks"},
                                     {o.ema, "--ema"},
                                     {o.no_ema, "--no-ema"},
                                     {o.grad_scaler, "--grad-scaler"},
@@ -83,6 +84,7 @@ Status check_mode(const JobOptions& o, const Step& step) {
                                     {!o.checkpoint.empty(), "--checkpoint"},
                                     {o.validation.has_value(), "--validation"},
                                     {o.validation_with_grad, "--validation-with-grad"},
+                                    {o.validation_samples.has_value(), "--validation-samples"},
                                     {o.bucket_view, "--bucket-view"}}) {
     if (given)
       return refuse(step.name + " was captured for " + step.mode +
@@ -98,6 +100,13 @@ Status fill_passes(const JobOptions& o, Scenario& s) {
   if (o.validation_with_grad && !o.validation)
     return refuse("says how the validation runs; give its batch with --validation",
                   "--validation-with-grad");
+  if (o.validation_samples && !o.validation)
+    return refuse("says how much a validation reads; give its batch with --validation",
+                  "--validation-samples");
+  s.validation_samples = o.validation_samples.value_or(0);
+  if (o.epochs && s.dataset_samples <= 0)
+    return refuse("needs the size of an epoch: give --samples or --data", "--epochs");
+  s.epochs = o.epochs.value_or(0);
   if (o.last_batch.empty()) return {};
   if (o.last_batch == "auto") {
     if (s.dataset_samples <= 0)
@@ -112,6 +121,23 @@ Status fill_passes(const JobOptions& o, Scenario& s) {
     return refuse("\"" + o.last_batch + "\" is neither auto nor a number of samples from 1 up",
                   "--last-batch");
   return {};
+}
+
+Status fill_copy(const JobOptions& o, Scenario& s) {
+  if (o.copy.empty()) return {};
+  for (const auto& [name, way] : {std::pair("overlapped", CopyWay::kOverlapped),
+                                  {"non-blocking", CopyWay::kNonBlocking},
+                                  {"blocking", CopyWay::kBlocking}}) {
+    if (simplified(o.copy) != simplified(name)) continue;
+    if (o.prefetching_loader && way != CopyWay::kOverlapped)
+      return refuse(
+          "contradicts --prefetching-loader, whose copies run beside the step; give one "
+          "of them",
+          "--copy");
+    s.copy = way;
+    return {};
+  }
+  return refuse("\"" + o.copy + "\" is none of overlapped, non-blocking, blocking", "--copy");
 }
 
 Status fill_parallel(const JobOptions& o, Job& job) {
@@ -139,6 +165,9 @@ Status fill_training(const JobOptions& o, const Step& step, Scenario& s) {
   const CapturedTraining captured = step.mode == "train" ? step.training : CapturedTraining{};
   s.job.clip = o.clip || (captured.clip.value_or(false) && !o.no_clip);
   s.job.ema = o.ema || (captured.ema.value_or(false) && !o.no_ema);
+  s.job.clip_checks = o.clip_checks;
+  if (o.clip_checks && !s.job.clip)
+    return refuse("is a setting of clip_grad_norm_; add --clip", "--clip-checks");
   if (o.grad_scaler) s.grad_scaler = true;
   if (o.no_grad_scaler) s.grad_scaler = false;
   return {};
@@ -167,6 +196,8 @@ std::vector<Flag> job_flags(JobOptions& o) {
        {"--nesterov", "Nesterov momentum", &o.nesterov},
        {"--clip", "clip_grad_norm_ before the optimizer's step", &o.clip},
        {"--no-clip", "without the clipping that was captured", &o.no_clip},
+       {"--clip-checks", "clipping with error_if_nonfinite=True: the host waits for the norm",
+        &o.clip_checks},
        {"--ema", "a moving average of the model beside it", &o.ema},
        {"--no-ema", "without the average that was captured", &o.no_ema},
        {"--grad-scaler", "torch.amp.GradScaler; default: for training in amp-fp16", &o.grad_scaler},
@@ -182,11 +213,17 @@ std::vector<Flag> job_flags(JobOptions& o) {
        {"--dim", "NAME=NUMBER, another dimension of the model; may repeat", &o.dimensions},
        {"--channels-last", "channels-last memory format", &o.channels_last},
        {"--cudnn-benchmark", "torch.backends.cudnn.benchmark = True", &o.cudnn_benchmark},
+       {"--cuda-graphs", "forward, backward and optimizer replayed as CUDA graphs; approximate",
+        &o.cuda_graphs},
+       {"--copy", "of the batch: overlapped (default), non-blocking or blocking, both in line",
+        &o.copy},
        {"--validation", "batch of a validation pass between epochs; default: none", &o.validation},
+       {"--validation-samples", "samples of that pass, for its time", &o.validation_samples},
        {"--validation-with-grad", "the validation forgets torch.no_grad()",
         &o.validation_with_grad},
        {"--last-batch", "samples of an epoch's last batch, or auto; default: full or dropped",
         &o.last_batch},
+       {"--epochs", "length of a run: start-up, first epoch and total time", &o.epochs},
        {"--prefetching-loader", "the next batch waits on the device as bytes (timm's loader)",
         &o.prefetching_loader}});
   add("Several GPUs",
@@ -216,9 +253,9 @@ Status fill_dimensions(const JobOptions& o, Job& job) {
 
 Status fill_job(const JobOptions& o, const Step& step, Scenario& s) {
   Job& job = s.job;
-  for (const Status& status :
-       {check_mode(o, step), fill_optimizer(o, step, job.optimizer), fill_passes(o, s),
-        fill_parallel(o, job), fill_training(o, step, s), fill_zero_grad(o, job)}) {
+  for (const Status& status : {check_mode(o, step), fill_optimizer(o, step, job.optimizer),
+                               fill_passes(o, s), fill_copy(o, s), fill_parallel(o, job),
+                               fill_training(o, step, s), fill_zero_grad(o, job)}) {
     if (!status) return status;
   }
   job.accumulate = static_cast<int>(o.accumulate.value_or(1));
@@ -226,6 +263,7 @@ Status fill_job(const JobOptions& o, const Step& step, Scenario& s) {
   job.channels_last = o.channels_last;
   job.cudnn = o.cudnn_benchmark ? CudnnProfile::kBenchmark : CudnnProfile::kDefault;
   job.prefetching_loader = o.prefetching_loader;
+  job.cuda_graphs = o.cuda_graphs;
   if (!o.checkpoint.empty()) job.checkpoint = split(o.checkpoint, ',');
   for (const std::string& name : job.checkpoint) {
     if (name.empty())

@@ -13,14 +13,14 @@ namespace stoker::cli {
 
 /// What the user typed about the training step itself.
 struct JobOptions {
-  std::string optimizer, optimizer_loop, parallel, checkpoint, last_batch;
-  std::optional<std::int64_t> accumulate, nodes, seq_len, validation;
+  std::string optimizer, optimizer_loop, parallel, checkpoint, last_batch, copy;
+  std::optional<std::int64_t> accumulate, nodes, seq_len, validation, validation_samples, epochs;
   std::optional<double> momentum, weight_decay;
   std::vector<std::string> dimensions;
   bool nesterov = false, channels_last = false, cudnn_benchmark = false, bucket_view = false,
        zero_grad_after = false, zero_grad_fills = false, clip = false, no_clip = false, ema = false,
        no_ema = false, grad_scaler = false, no_grad_scaler = false, prefetching_loader = false,
-       validation_with_grad = false;
+       validation_with_grad = false, clip_checks = false, cuda_graphs = false;
 };
 
 /// Under their headings.

@@ -96,8 +96,11 @@ void fill_context(const RunOptions& o, Resolved& r) {
   }
   for (std::string& words : allocator_words(o.allocator)) c.assumed.push_back(std::move(words));
   if (!r.base.sample.known) c.assumed.push_back("input is fast enough (--data, --sample-cost)");
-  c.excluded.push_back(r.base.job.validation_batch ? "time of the validation pass"
-                                                   : "validation pass (--validation)");
+  if (!r.base.job.validation_batch) c.excluded.push_back("validation pass (--validation)");
+  else if (r.base.validation_samples == 0)
+    c.excluded.push_back("validation's share of an epoch (--validation-samples)");
+  if (o.job.copy.empty() && !o.no_pin && !r.base.job.prefetching_loader)
+    c.assumed.push_back("the next batch is copied beside the step (--copy)");
   if (r.base.price_per_gpu_hour <= 0) c.excluded.push_back("cost (--price)");
 }
 

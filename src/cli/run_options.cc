@@ -27,7 +27,9 @@ Status check_counts(const RunOptions& o) {
       {"--batch", o.batch, 1, kMostBatch},     {"--samples", o.samples, 1, 1LL << 50},
       {"--workers", o.workers, 0, 1024},       {"--prefetch", o.prefetch, 1, 1024},
       {"--image-size", o.image_size, 1, 8192}, {"--accumulate", o.job.accumulate, 1, 4096},
-      {"--nodes", o.job.nodes, 1, 1024},       {"--validation", o.job.validation, 1, kMostBatch}};
+      {"--nodes", o.job.nodes, 1, 1024},       {"--validation", o.job.validation, 1, kMostBatch},
+      {"--validation-samples", o.job.validation_samples, 1, 1LL << 50},
+      {"--epochs", o.job.epochs, 1, 1LL << 20}};
   for (const Check& c : checks) {
     if (c.value && (*c.value < c.low || *c.value > c.high)) {
       return fail(ErrorCode::kBadInput,
@@ -172,6 +174,11 @@ Result<Resolved> resolve(const RunOptions& o, const std::string& gpu,
   base.dataset_samples = data->samples;
   r.probe = std::move(data->probe);
   if (auto s = fill_job(o.job, *base.step, base); !s) return tl::unexpected(s.error());
+  if (o.no_pin && base.copy != CopyWay::kBlocking && !o.job.copy.empty()) {
+    return fail(ErrorCode::kUsage,
+                "copies from pageable memory (--no-pin) hold the host; leave one of the two out",
+                "--copy");
+  }
   if (auto s = fill_workspaces(o.allocator, base.job); !s) return tl::unexpected(s.error());
   fill_context(o, r);
   return r;

@@ -15,6 +15,15 @@ Nanos scaled(Nanos time, double factor) { return Nanos(time.count() * factor); }
 
 int ranks_per_node(const Job& job) { return std::max(1, (job.gpus + job.nodes - 1) / job.nodes); }
 
+StepTimeOptions step_options(const Job& job) {
+  StepTimeOptions options;
+  options.pinned_copy = job.pinned_copy;
+  options.non_blocking_copy = job.non_blocking_copy;
+  options.gpus = ranks_per_node(job);
+  options.nodes = job.nodes;
+  return options;
+}
+
 /// One optimizer step takes `accumulate` batches from the loader.
 Consumer consumer_of(const StepTime& time, int accumulate, double step_factor) {
   const Nanos step = scaled(time.total, step_factor / accumulate);
@@ -87,7 +96,9 @@ std::string communication_words(Parallel parallel) {
 
 LimiterFact device_limiter(const Scenario& s, const StepTime& t) {
   const double rate = job_rate(s.job, scaled(t.total, 1.0 / s.job.accumulate));
-  if (t.exposed_host.count() > kNamedWait * t.total.count()) {
+  const std::vector<StepBound> bounds = step_bounds(t);
+  const bool host_first = !bounds.empty() && std::string_view(bounds[0].name) == "host";
+  if (host_first || t.exposed_host.count() > kNamedWait * t.total.count()) {
     return {Limiter::kGpuLaunch, "launching kernels (Python and CPU)", rate};
   }
   if (t.exposed_communication.count() > kNamedWait * t.total.count()) {
@@ -135,6 +146,7 @@ void add_time_figures(Forecast& f) {
     return with_band(milliseconds(t.phase_elapsed[static_cast<std::size_t>(p)]), t.band, t.basis);
   };
   f.step_ms = with_band(milliseconds(t.total), t.band, t.basis);
+  f.load_ms = phase(StepPhase::kLoad);
   f.forward_ms = phase(StepPhase::kForward);
   const Figure loss = phase(StepPhase::kLoss);
   f.forward_ms.value += loss.value;
@@ -222,11 +234,7 @@ Result<StepTime> step_time_of(const Scenario& s, const Program& program,
                               const Knowledge& knowledge) {
   const auto coefficients = knowledge.timing.for_gpu(s.machine.gpu);
   if (!coefficients) return tl::unexpected(coefficients.error());
-  StepTimeOptions options;
-  options.pinned_copy = s.job.pinned_copy;
-  options.gpus = ranks_per_node(s.job);
-  options.nodes = s.job.nodes;
-  return predict_step(program, s.machine, *coefficients, options);
+  return predict_step(program, s.machine, *coefficients, step_options(s.job));
 }
 
 Result<StepTime> step_time_of(const Scenario& s, const Knowledge& knowledge) {
@@ -257,6 +265,11 @@ Result<Forecast> forecast(const Scenario& s, const Knowledge& knowledge) {
                              memory_error_case(*program, s.job));
   f.time = std::move(*time);
   add_time_figures(f);
+  if (!program->passes.empty()) {
+    const auto coefficients = knowledge.timing.for_gpu(s.machine.gpu);
+    if (!coefficients) return tl::unexpected(coefficients.error());
+    f.passes = predict_passes(*program, f.time, s.machine, *coefficients, step_options(s.job));
+  }
   const Throughput rate = throughput_of(s, f.time);
   f.input.loader = rate.loader;
   f.input.known = s.sample.known;
@@ -273,6 +286,7 @@ Result<Forecast> forecast(const Scenario& s, const Knowledge& knowledge) {
   f.price_per_gpu_hour = s.price_per_gpu_hour;
   f.energy = estimate_energy(s.machine.gpu, {s.job.gpus, f.gpu_busy, f.samples_per_s, f.epoch_s});
   add_limiters(s, f);
+  f.run = run_time_of(s, *program, f);
   const auto rewritten = rewritten_step(*s.step, s.job);
   if (!rewritten) return tl::unexpected(rewritten.error());
   add_module_times(rewritten->has_value() ? **rewritten : *s.step, *program, f);

@@ -11,6 +11,7 @@
 #include "forecast/energy.h"
 #include "forecast/knowledge.h"
 #include "forecast/memory_forecast.h"
+#include "forecast/run_time.h"
 #include "input/loader_simulation.h"
 #include "lower/job.h"
 #include "machine/machine.h"
@@ -18,6 +19,13 @@
 #include "timing/step_time.h"
 
 namespace stoker {
+
+/// How a training loop brings its batch to the device from page-locked memory.
+enum class CopyWay : std::uint8_t {
+  kOverlapped,   ///< the next batch's on a stream of its own, beside the step
+  kNonBlocking,  ///< .to(device, non_blocking=True): in line with the step, the host goes on
+  kBlocking      ///< .to(device): in line, the host waits
+};
 
 /// Exactly given settings of a training run.
 struct Scenario {
@@ -27,10 +35,13 @@ struct Scenario {
   LoaderSettings loader;  ///< its batch is the job's
   SampleCost sample;
   AllocatorConfig allocator;
-  std::int64_t dataset_samples = 0;  ///< of an epoch; 0: unknown
-  double price_per_gpu_hour = 0;     ///< 0: unknown
-  std::optional<bool> grad_scaler;   ///< as the user said; set_precision (settings.h) decides else
-  LastBatch last_batch;              ///< set_batch (settings.h) makes the job's of it
+  std::int64_t dataset_samples = 0;     ///< of an epoch; 0: unknown
+  std::int64_t epochs = 0;              ///< of a run; 0: nobody asked
+  std::int64_t validation_samples = 0;  ///< of one validation; 0: unknown
+  CopyWay copy = CopyWay::kOverlapped;  ///< set_pinning (plan/search.h) makes the job's of it
+  double price_per_gpu_hour = 0;        ///< 0: unknown
+  std::optional<bool> grad_scaler;  ///< as the user said; set_precision (settings.h) decides else
+  LastBatch last_batch;             ///< set_batch (settings.h) makes the job's of it
 };
 
 /// What holds the whole job back.
@@ -59,12 +70,17 @@ struct Forecast {
   MemoryForecast memory;
   StepTime time;
   Figure step_ms;  ///< GPU's step alone, input not counted
-  Figure forward_ms, backward_ms, optimizer_ms, host_ms;
+  /// Of the step, on the device's clock: load_ms is what copies of the batch and the turn of the loop
+  /// add; the four add up to step_ms.
+  Figure load_ms, forward_ms, backward_ms, optimizer_ms;
+  Figure host_ms;                ///< what the host needs to issue it
+  std::vector<PassTime> passes;  ///< of the epoch's last batch and the validation, if any
   InputForecast input;
   Figure samples_per_s;  ///< whole job
   Figure gpu_busy;       ///< share of time in which a kernel runs, 0..1: what nvidia-smi shows
   Figure mfu;            ///< achieved over data-sheet FLOP/s, 0..1
   Figure epoch_s;        ///< 0 when the data set's size is unknown
+  RunTime run;           ///< epochs 0: nobody asked
   Figure epoch_cost;     ///< money, 0 when no price is known
   Figure gpu_hours_per_epoch;
   double price_per_gpu_hour = 0;         ///< as the scenario has it; 0: unknown

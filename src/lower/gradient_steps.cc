@@ -89,7 +89,7 @@ void emit_overflow_check(Emitter& emit, OptimizerLoop loop) {
   if (loop != OptimizerLoop::kFused) emit.synchronize();
 }
 
-void emit_clip(Emitter& emit, const ParameterList& parameters) {
+void emit_clip(Emitter& emit, const ParameterList& parameters, bool checks) {
   emit.enter(StepPhase::kOptimizer);
   if (parameters.empty()) return;
   const std::vector<ParameterList> lists = by_dtype(parameters);
@@ -107,6 +107,14 @@ void emit_clip(Emitter& emit, const ParameterList& parameters) {
   launch_small(emit, tensors);
   emit.free(stacked);
   for (const BufferId norm : norms) emit.free(norm);
+  if (checks) {  // `if logical_or(norm.isnan(), norm.isinf())`
+    for (int i = 0; i < 3; ++i) {
+      const BufferId truth = temporary(emit, Bytes(1));
+      launch_small(emit);
+      emit.free(truth);
+    }
+    emit.synchronize();
+  }
   const BufferId shifted = temporary(emit, number);  // total + 1e-6
   launch_small(emit);
   const BufferId inverse = temporary(emit, number);

@@ -31,8 +31,9 @@ BufferId emit_unscale(Emitter& emit, const std::vector<TrainedParameter>& parame
 /// nothing is emitted.
 void emit_overflow_check(Emitter& emit, OptimizerLoop loop);
 
-/// Clips the gradients to a norm, in place, as PyTorch's foreach implementation does.
-void emit_clip(Emitter& emit, const std::vector<TrainedParameter>& parameters);
+/// Clips the gradients to a norm, in place, as PyTorch's foreach implementation does. With `checks`
+/// (error_if_nonfinite=True) the host waits for the norm.
+void emit_clip(Emitter& emit, const std::vector<TrainedParameter>& parameters, bool checks = false);
 
 /// Adjusts the scale and drops the flag.
 void emit_scale_update(Emitter& emit, BufferId found_inf);

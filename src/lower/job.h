@@ -59,6 +59,7 @@ struct Job {
   bool zero_grad_before_forward = true;  ///< set_to_none, PyTorch's default since 2.0
   bool zero_grad_fills = false;  ///< zero_grad(set_to_none=False): gradients stay and are added to
   bool clip = false;             ///< torch.nn.utils.clip_grad_norm_ before the optimizer's step
+  bool clip_checks = false;      ///< its error_if_nonfinite=True: the host reads the norm
   bool ema = false;              ///< a moving average of parameters and buffers beside the model
   bool grad_scaler = false;      ///< torch.amp.GradScaler around loss and step
   /// Modules whose activations are recomputed in the backward (torch.utils.checkpoint): names as in
@@ -75,6 +76,11 @@ struct Job {
       0;  ///< float batches that a prefetching loader holds on the device besides the current
   /// The copy of the next batch runs on a side stream (pinned and non_blocking).
   bool overlapped_copy = false;
+  /// Otherwise it is one more operation of the compute stream; the host goes on at once
+  /// (non_blocking=True from page-locked memory) or waits for it.
+  bool non_blocking_copy = false;
+  /// Forward, backward and, where it can, the optimizer are captured once and replayed as CUDA graphs.
+  bool cuda_graphs = false;
   /// A loader that copies the next batch as bytes and normalises it on the device, on a side stream
   /// (timm's PrefetchLoader): its buffers come from that stream's blocks.
   bool prefetching_loader = false;

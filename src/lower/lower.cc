@@ -3,6 +3,7 @@
 #include <string>
 
 #include "lower/capture_notes.h"
+#include "lower/cuda_graphs.h"
 #include "lower/outside.h"
 #include "lower/step_rewrites.h"
 #include "lower/training_run.h"
@@ -25,7 +26,7 @@ Status check_mode(const Step& step, const Job& job) {
   if (step.mode == "train") return {};
   const std::pair<bool, const char*> asked[] = {
       {!job.checkpoint.empty(), "activation checkpointing"},
-      {job.clip, "gradient clipping"},
+      {job.clip || job.clip_checks, "gradient clipping"},
       {job.ema, "a moving average of the model"},
       {job.grad_scaler, "a gradient scaler"},
       {job.zero_grad_fills, "zero_grad"},
@@ -65,7 +66,8 @@ Status add_passes(TrainingRun& run, const Step& step, const Job& job) {
 
 Result<Program> lower(const Step& captured, const Job& job, const Machine& machine) {
   for (const Status& status :
-       {check_job(job), check_precision(captured, job), check_mode(captured, job)}) {
+       {check_job(job), check_precision(captured, job), check_mode(captured, job),
+        check_cuda_graphs(captured, job)}) {
     if (!status) return tl::unexpected(status.error());
   }
   const auto rewritten = rewritten_step(captured, job);
@@ -76,9 +78,11 @@ Result<Program> lower(const Step& captured, const Job& job, const Machine& machi
   TrainingRun run(step, *sizes, job, machine);
   if (auto status = add_passes(run, step, job); !status) return tl::unexpected(status.error());
   Program program = run.take();
+  program.cuda_graphs = job.cuda_graphs;
   program.outside = outside_memory(job, machine, program);
   note_capture(step, program.diagnostics);
   note_units(job, machine.gpu, program.diagnostics);
+  note_cuda_graphs(job, program.diagnostics);
   return program;
 }
 

@@ -92,6 +92,7 @@ void StepWriter::run(const ParameterList& list, ListPass pass) {
   Kernel kernel = optimizer_kernel(list.front().dtype, elements, bytes, pass);
   kernel.launches =
       launches_for(static_cast<std::int64_t>(list.size()), chunks, pass.reads + pass.writes);
+  kernel.listed = static_cast<std::uint32_t>(list.size() * static_cast<std::size_t>(pass.reads));
   emit_.launch(kernel);
 }
 

@@ -73,6 +73,8 @@ struct Kernel {
   Stream stream = Stream::kCompute;
   std::uint16_t launches = 1;  ///< device kernels behind it
   std::uint16_t views = 0;     ///< view operators dispatched on the host just before
+  /// Tensors that one multi-tensor call of the host is given, in all its lists; 0: no such call.
+  std::uint32_t listed = 0;
   Flops flops;
   Bytes read, written;        ///< unique bytes moved to and from device memory
   std::int64_t elements = 0;  ///< of the largest output: parallelism of memory-bound kernels
@@ -147,6 +149,9 @@ struct Program {
   /// Gradient accumulation. `iteration` is already unrolled over the micro-batches; this only says
   /// how many.
   std::int64_t micro_batches = 1;
+  /// The iteration is captured once and replayed as CUDA graphs: all but the copies of the batch and,
+  /// where the host waits for the device in it, the optimizer's part.
+  bool cuda_graphs = false;
   Diagnostics diagnostics;
 };
 

@@ -30,8 +30,9 @@ std::vector<int> worker_ladder(const PlanRequest& request, int ranks) {
 void set_pinning(Scenario& scenario, bool pin) {
   scenario.loader.pin = pin;
   scenario.job.pinned_copy = pin;
-  scenario.job.overlapped_copy =
-      pin;  // pinned memory and non_blocking=True go together in the advice
+  // A copy out of pageable memory holds the host, whatever non_blocking says.
+  scenario.job.overlapped_copy = pin && scenario.copy == CopyWay::kOverlapped;
+  scenario.job.non_blocking_copy = pin && scenario.copy == CopyWay::kNonBlocking;
 }
 
 double score(Objective objective, const Setting& setting) {

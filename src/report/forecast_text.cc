@@ -73,6 +73,12 @@ std::string speed(const Forecast& f, const ReportContext& context) {
   }
   if (f.epoch_cost.value > 0)
     text += fmt::format(", {}{:.2f}", context.currency, f.epoch_cost.value);
+  if (f.run.epochs > 0) {
+    const Figure& total = f.run.seconds_total;
+    text += fmt::format("; run of {}: {} [{}-{}]", with_commas(f.run.epochs),
+                        human_time(kSecond * total.value), human_time(kSecond * total.low),
+                        human_time(kSecond * total.high));
+  }
   text += fmt::format("\n  Limited by {}", f.limiter.what);
   if (f.next_limiter.what != f.limiter.what) {
     text += fmt::format("; next: {} at {} {}/s", f.next_limiter.what,
@@ -81,30 +87,83 @@ std::string speed(const Forecast& f, const ReportContext& context) {
   return text + "\n";
 }
 
-std::string time_block(const Forecast& f) {
-  std::string text = fmt::format("Step      {}\n", millis(f.step_ms));
-  text += fmt::format("          forward {} ms, backward {} ms, optimizer {} ms\n",
-                      number(f.forward_ms.value), number(f.backward_ms.value),
-                      number(f.optimizer_ms.value));
-  text += fmt::format("          the host needs {} ms to issue it{}\n", number(f.host_ms.value),
-                      f.time.host_bound() ? "; the GPU waits for it" : "");
-  if (f.job.gpus > 1) {
-    text +=
-        fmt::format("          {} {} ms; the step waits {} ms for it and for the slowest rank\n",
-                    f.job.parallel == Parallel::kDdp ? "all-reduce" : "communication",
-                    number(milliseconds(f.time.communication)),
-                    number(milliseconds(f.time.exposed_communication)));
+/// A further line of a block, wrapped below its first.
+std::string continued(const std::string& text) {
+  constexpr std::size_t kWidth = 110, kBlockIndent = 10;
+  return labelled("", {text}, kWidth, kBlockIndent);
+}
+
+/// "bound by kernels, 41.2 ms (arithmetic 61 %, memory 35 %, latency 4 %); next: launching them ..."
+std::string bound_words(const StepTime& t) {
+  const std::vector<StepBound> bounds = step_bounds(t);
+  if (bounds.empty()) return {};
+  std::string text =
+      fmt::format("bound by {}, {} ms", bounds[0].what, number(milliseconds(bounds[0].time)));
+  const double kernels =
+      t.bound_device[0].count() + t.bound_device[1].count() + t.bound_device[2].count();
+  if (std::string_view(bounds[0].name) == "kernels" && kernels > 0) {
+    const auto share = [&](Bound b) {
+      return percent(t.bound_device[static_cast<std::size_t>(b)].count() / kernels);
+    };
+    text += fmt::format(" (arithmetic {}, memory {}, gaps and layout {})", share(Bound::kCompute),
+                        share(Bound::kMemory), share(Bound::kLatency));
   }
+  if (bounds.size() > 1)
+    text += fmt::format("; next: {}, {} ms", bounds[1].what, number(milliseconds(bounds[1].time)));
+  return text;
+}
+
+std::string time_block(const Forecast& f) {
+  const StepTime& t = f.time;
+  const auto host = [&](StepPhase p) {
+    return number(milliseconds(t.phase_host[static_cast<std::size_t>(p)]));
+  };
+  std::string text = fmt::format("Step      {}\n", millis(f.step_ms));
+  text += fmt::format(
+      "          forward {} ms, backward {} ms, optimizer {} ms{}\n", number(f.forward_ms.value),
+      number(f.backward_ms.value), number(f.optimizer_ms.value),
+      f.load_ms.value > 0 ? fmt::format(", batch and loop {} ms", number(f.load_ms.value)) : "");
+  text += continued(bound_words(t));
+  text += continued(fmt::format(
+      "the host needs {} ms to issue it (forward {}, backward {}, optimizer {}, loop {}){}",
+      number(f.host_ms.value),
+      number(milliseconds(t.phase_host[static_cast<std::size_t>(StepPhase::kForward)] +
+                          t.phase_host[static_cast<std::size_t>(StepPhase::kLoss)])),
+      host(StepPhase::kBackward), host(StepPhase::kOptimizer), host(StepPhase::kLoad),
+      t.host_bound()
+          ? fmt::format("; the GPU waits {} ms for it", number(milliseconds(t.exposed_host)))
+          : ""));
+  if (f.job.gpus > 1) {
+    text += fmt::format(
+        "          {} {} ms; the step waits {} ms for it and for the slowest rank\n",
+        f.job.parallel == Parallel::kDdp ? "all-reduce" : "communication",
+        number(milliseconds(t.communication)), number(milliseconds(t.exposed_communication)));
+  }
+  for (const PassTime& pass : f.passes)
+    text +=
+        fmt::format("          {}: {} ms a batch\n", pass.name, number(milliseconds(pass.total)));
   text += fmt::format(
       "GPU       busy {} (what nvidia-smi shows), MFU {} (achieved over data-sheet FLOP/s)\n",
       percent(f.gpu_busy.value), percent(f.mfu.value));
   return text;
 }
 
-/// A further line of a block, wrapped below its first.
-std::string continued(const std::string& text) {
-  constexpr std::size_t kWidth = 110, kBlockIndent = 10;
-  return labelled("", {text}, kWidth, kBlockIndent);
+/// Why a run takes what it takes.
+std::string run_block(const RunTime& run) {
+  if (run.epochs == 0) return {};
+  std::string parts;
+  for (const RunPart& part : run.start_up) {
+    parts += fmt::format("{}{} {}", parts.empty() ? "" : ", ", part.name,
+                         human_time(kSecond * part.seconds.value));
+  }
+  std::string text = fmt::format(
+      "Run       first epoch {}, each further {}{}\n",
+      human_time(kSecond * run.seconds_first_epoch.value),
+      human_time(kSecond * run.seconds_epoch.value),
+      run.seconds_validation.value > 0
+          ? fmt::format(" (validation {})", human_time(kSecond * run.seconds_validation.value))
+          : "");
+  return text + continued("once: " + parts);
 }
 
 std::string memory_block(const Forecast& f) {
@@ -150,7 +209,7 @@ std::string forecast_text(const Prediction& prediction, const ReportContext& con
   if (prediction.two_point) text += two_point_text(*prediction.two_point) + "\n";
   text += verdict(prediction);
   // What does not run has no speed.
-  if (f.memory.fits) text += speed(f, context) + "\n" + time_block(f);
+  if (f.memory.fits) text += speed(f, context) + "\n" + time_block(f) + run_block(f.run);
   text += memory_block(f);
   if (f.memory.fits) text += input_block(f);
   text += "\n";

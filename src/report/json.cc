@@ -19,6 +19,11 @@ Json certain(double value, const std::string& basis) {
   return figure_object({value, value, value, basis});
 }
 
+const char* copy_name(const Job& job) {
+  if (job.overlapped_copy || job.prefetching_loader) return "overlapped";
+  return job.non_blocking_copy ? "non-blocking" : "blocking";
+}
+
 Json settings_object(const Forecast& f) {
   const Job& j = f.job;
   Json dimensions = Json::object();
@@ -34,6 +39,9 @@ Json settings_object(const Forecast& f) {
           {"parallel", j.gpus > 1 ? name_of(j.parallel) : ""},
           {"checkpoint", j.checkpoint},
           {"clip", j.clip},
+          {"clip_checks", j.clip_checks},
+          {"cuda_graphs", j.cuda_graphs},
+          {"copy", copy_name(j)},
           {"ema", j.ema},
           {"grad_scaler", j.grad_scaler},
           {"validation_batch", j.validation_batch.value_or(0)},
@@ -49,23 +57,6 @@ Json settings_object(const Forecast& f) {
           {"prefetch", f.loader.prefetch},
           {"pin", f.loader.pin},
           {"persistent", f.loader.persistent}};
-}
-
-Json time(const Forecast& f) {
-  const StepTime& t = f.time;
-  const auto ms = [&](Nanos n) {
-    return figure_object(with_band(milliseconds(n), t.band, t.basis));
-  };
-  return {{"step_ms", figure_object(f.step_ms)},
-          {"forward_ms", figure_object(f.forward_ms)},
-          {"backward_ms", figure_object(f.backward_ms)},
-          {"optimizer_ms", figure_object(f.optimizer_ms)},
-          {"host_ms", figure_object(f.host_ms)},
-          {"exposed_host_ms", ms(t.exposed_host)},
-          {"copy_ms", ms(t.copy)},
-          {"exposed_copy_ms", ms(t.exposed_copy)},
-          {"communication_ms", ms(t.communication)},
-          {"exposed_communication_ms", ms(t.exposed_communication)}};
 }
 
 Json input(const Forecast& f) {
@@ -146,7 +137,7 @@ Json forecast_object(const Forecast& f, const std::optional<BatchLimits>& limits
   Json json{{"gpu", f.gpu_name},
             {"settings", settings_object(f)},
             {"memory", memory_object(f, limits)},
-            {"time", time(f)},
+            {"time", time_object(f)},
             {"input", input(f)},
             {"throughput_samples_per_s", figure_object(f.samples_per_s)},
             {"gpu_utilization", figure_object(f.gpu_busy)},
@@ -158,6 +149,7 @@ Json forecast_object(const Forecast& f, const std::optional<BatchLimits>& limits
     json["gpu_hours_per_epoch"] = figure_object(f.gpu_hours_per_epoch);
   }
   if (f.price_per_gpu_hour > 0) json["price_per_gpu_hour"] = f.price_per_gpu_hour;
+  if (f.run.epochs > 0) json["run"] = run_object(f.run);
   if (f.epoch_cost.value > 0) json["epoch_cost"] = figure_object(f.epoch_cost);
   if (f.energy) json["energy"] = energy_object(*f.energy);
   json["diagnostics"] = diagnostics(f.diagnostics);

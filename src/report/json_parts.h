@@ -18,6 +18,8 @@ using Json = nlohmann::ordered_json;
 [[nodiscard]] Json figure_object(const Figure& figure);
 [[nodiscard]] Json memory_object(const Forecast& forecast,
                                  const std::optional<BatchLimits>& limits);
+[[nodiscard]] Json time_object(const Forecast& forecast);
+[[nodiscard]] Json run_object(const RunTime& run);
 [[nodiscard]] Json remedies_object(const Remedies& remedies);
 [[nodiscard]] Json two_point_object(const TwoPointAnswer& answer);
 [[nodiscard]] Json explanation_object(const Prediction& prediction, const Step& step);

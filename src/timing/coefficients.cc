@@ -82,6 +82,8 @@ void visit_all(C& c, Visit&& visit) {
   visit("kernel.lone_block", c.kernel.lone_block);
   visit("kernel.unaligned_tensor", c.kernel.unaligned_tensor);
   visit("kernel.recurrence_us", c.kernel.recurrence_us);
+  visit("kernel.graph_gain_us", c.kernel.graph_gain_us);
+  visit("kernel.graph_spread", c.kernel.graph_spread);
   visit("kernel.tensor_exponent", c.kernel.tensor_exponent);
   visit("kernel.tensor_reference", c.kernel.tensor_reference);
   visit("power.share", c.power.share);
@@ -94,10 +96,14 @@ void visit_all(C& c, Visit&& visit) {
   visit("host.forward_us", c.host.forward_us);
   visit("host.backward_us", c.host.backward_us);
   visit("host.optimizer_us", c.host.optimizer_us);
+  visit("host.list_us", c.host.list_us);
+  visit("host.update_us", c.host.update_us);
   visit("host.view_us", c.host.view_us);
   visit("host.launch_us", c.host.launch_us);
   visit("host.synchronize_us", c.host.synchronize_us);
   visit("host.step_us", c.host.step_us);
+  visit("host.graph_us", c.host.graph_us);
+  visit("host.graph_kernel_us", c.host.graph_kernel_us);
   visit("host.spread", c.host.spread);
   visit("pcie.pinned", c.copy.pinned);
   visit("pcie.pageable", c.copy.pageable);

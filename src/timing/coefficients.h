@@ -81,6 +81,8 @@ struct KernelCoefficients {
   double unaligned_tensor =
       0.5;  ///< tensor-core rate when rows are 4-byte aligned; the root of it at 8 bytes
   double recurrence_us = 4.0;  ///< latency of one time step of a recurrent layer
+  double graph_gain_us = 0.4;  ///< what a kernel of a CUDA graph saves of the gap before it
+  double graph_spread = 0.15;  ///< 90 % relative half-width of the time spent in CUDA graphs
   /// Compute time on tensor cores goes with peak^-exponent: fast GPUs are fed worse than slow ones.
   double tensor_exponent = 0.65;
   double tensor_reference =
@@ -100,14 +102,18 @@ struct PowerCoefficients {
 
 /// Microseconds on a core of relative speed 1.
 struct HostCoefficients {
-  double forward_us = 18;      ///< one operator from Python: module call, dispatch, autograd graph
+  double forward_us = 15;      ///< one operator from Python: module call, dispatch, autograd graph
   double backward_us = 12;     ///< one operator from the autograd engine
-  double optimizer_us = 30;    ///< one foreach or fused call of the optimizer
-  double view_us = 3.5;        ///< one view operator
+  double optimizer_us = 10;    ///< one foreach or fused call over a list of tensors
+  double list_us = 0.35;       ///< each tensor that such a call is given, Python's books included
+  double update_us = 6;        ///< one operator on one tensor without autograd, after the backward
+  double view_us = 1.5;        ///< one view operator
   double launch_us = 3.5;      ///< each further device kernel of an operator
   double synchronize_us = 15;  ///< noticing on the host that the device has finished
   double step_us = 150;        ///< Python between steps: zero_grad, loop, loader hand-over
-  double spread = 0.5;         ///< 90 % relative half-width of host time
+  double graph_us = 12;        ///< replay of a captured CUDA graph, whatever it holds
+  double graph_kernel_us = 0.2;  ///< and for each kernel in it
+  double spread = 0.5;           ///< 90 % relative half-width of host time
 };
 
 struct CopyCoefficients {

@@ -24,6 +24,10 @@ class LaunchQueue {
   /// not before `not_before`. Returns when it ends.
   double launch(Stream stream, double time, double not_before = 0);
 
+  /// The device goes on with a kernel that an earlier launch brought (a CUDA graph): it takes no
+  /// place in the queue. Returns when it ends.
+  double follow(Stream stream, double time, double not_before = 0);
+
   /// The host waits until every stream is idle.
   void synchronize();
   /// The host waits until `time`.

@@ -45,6 +45,10 @@ void add_band(const Program& program, const std::vector<KernelCost>& costs, cons
         kernel.kernel_class == KernelClass::kCollective)
       continue;
     by_class[static_cast<std::size_t>(cost.cost_class)] += time;
+    const Nanos hidden = std::min(cost.time, std::max(cost.compute, cost.memory));
+    const Bound bound = cost.compute > cost.memory ? Bound::kCompute : Bound::kMemory;
+    out.bound_device[static_cast<std::size_t>(bound)] += hidden;
+    out.bound_device[static_cast<std::size_t>(Bound::kLatency)] += cost.time - hidden;
     all += time;
     if (!cost.has_rule) without_rule += time;
     if (cost.bound == Bound::kCompute &&
@@ -65,6 +69,7 @@ void add_band(const Program& program, const std::vector<KernelCost>& costs, cons
   const bool threads = runs_replica_threads(program);
   const double variance = (threads ? squared(kReplicaThreadsSpread) : 0) +
                           squared(on_device) * device +
+                          squared(out.graphs.count() / total * c.kernel.graph_spread) +
                           squared(out.exposed_host.count() / total * c.host.spread) +
                           squared(out.exposed_copy.count() / total * kCopySpread) +
                           squared(out.exposed_communication.count() / total * all_reduce.spread);
@@ -78,6 +83,7 @@ void add_band(const Program& program, const std::vector<KernelCost>& costs, cons
     out.basis += "; " + percent(out.uncosted_share) + " of device time without a cost rule";
   }
   if (threads) out.basis += "; nn.DataParallel's threads are not modelled";
+  if (program.cuda_graphs) out.basis += "; CUDA graphs by an approximation that no row tests";
   if (out.host_bound()) out.basis += "; host dispatch times are priors";
 }
 

@@ -14,10 +14,56 @@ constexpr int kMostIterations = 16;
 constexpr int kLeastIterations = 3;
 constexpr double kSteady = 1e-3;  ///< relative difference of two iterations that counts as none
 
+/// Which kernels CUDA graphs hold, and where each graph is launched.
+class GraphPlan {
+ public:
+  GraphPlan(const Program& program, const std::vector<Instruction>& instructions) {
+    // Passes of other sizes run eagerly.
+    if (!program.cuda_graphs || &instructions != &program.iteration) return;
+    on_ = true;
+    with_optimizer_ = std::none_of(
+        instructions.begin(), instructions.end(),
+        [](const Instruction& in) { return in.kind == InstructionKind::kSynchronize; });
+    launched_.resize(instructions.size(), 0);
+    std::size_t* open = nullptr;
+    for (std::size_t i = 0; i < instructions.size(); ++i) {
+      const Instruction& in = instructions[i];
+      if (in.kind == InstructionKind::kSynchronize) open = nullptr;
+      if (in.kind != InstructionKind::kLaunch || in.value >= program.kernels.size()) continue;
+      const Kernel& kernel = program.kernels[in.value];
+      if (!holds(kernel)) {
+        open = nullptr;
+        continue;
+      }
+      if (open == nullptr) open = &launched_[i];
+      *open += kernel.launches;
+    }
+  }
+
+  [[nodiscard]] bool on() const { return on_; }
+  [[nodiscard]] bool holds(const Kernel& kernel) const {
+    return on_ && kernel.kernel_class != KernelClass::kHostToDevice &&
+           kernel.stream != Stream::kCopy &&
+           (with_optimizer_ || kernel.phase != StepPhase::kOptimizer);
+  }
+  /// Kernels of the graph that is launched at instruction `i`; 0: none is.
+  [[nodiscard]] std::size_t launched_at(std::size_t i) const { return on_ ? launched_[i] : 0; }
+
+ private:
+  bool on_ = false, with_optimizer_ = false;
+  std::vector<std::size_t> launched_;
+};
+
 class Replay {
  public:
-  Replay(const Program& program, const std::vector<Nanos>& times, const ReplaySettings& settings)
-      : program_(program), times_(times), settings_(settings), queue_(settings.queue_depth) {}
+  Replay(const Program& program, const std::vector<Instruction>& instructions,
+         const std::vector<Nanos>& times, const ReplaySettings& settings)
+      : program_(program),
+        instructions_(instructions),
+        times_(times),
+        settings_(settings),
+        graphs_(program, instructions),
+        queue_(settings.queue_depth) {}
 
   ReplayedIteration run(bool first) {
     now_ = {};
@@ -26,12 +72,15 @@ class Replay {
     batch_ready_ = next_batch_ready_;
     last_source_ = Kernel::kSynthesized;
     copied_out_ = copied_out_before_ = queue_.end_of(Stream::kCompute);
-    for (const Instruction& in : program_.iteration) {
+    for (std::size_t i = 0; i < instructions_.size(); ++i) {
+      const Instruction& in = instructions_[i];
       if (in.when == When::kFirst && !first) continue;
       if (in.when == When::kLater && first) continue;
+      if (const std::size_t kernels = graphs_.launched_at(i); kernels > 0)
+        launch_graph(kernels, in);
       execute(in);
     }
-    work(settings_.host.step_us);
+    work(settings_.host.step_us, StepPhase::kLoad);
     // A step without an optimizer still ends with the reduced gradients.
     await_collectives();
     end_ = std::max(end_, queue_.end_of(Stream::kCompute));
@@ -43,10 +92,11 @@ class Replay {
   }
 
  private:
-  void work(double microseconds) {
+  void work(double microseconds, StepPhase phase) {
     const double time = microseconds * 1e3 / settings_.core_speed;
     queue_.host_work(time);
     now_.host += time;
+    now_.phase_host[static_cast<std::size_t>(phase)] += time;
   }
 
   void execute(const Instruction& in) {
@@ -57,7 +107,7 @@ class Replay {
         break;
       case InstructionKind::kSynchronize:
         queue_.synchronize();
-        work(settings_.host.synchronize_us);
+        work(settings_.host.synchronize_us, last_phase_);
         break;
       case InstructionKind::kBucketReady:
         if (in.value < program_.buckets.size()) reduce(program_.buckets[in.value]);
@@ -73,20 +123,40 @@ class Replay {
     }
   }
 
+  /// Of the operator behind a kernel; its further kernels cost launches only.
+  [[nodiscard]] double operator_us(const Kernel& kernel) const {
+    const HostCoefficients& host = settings_.host;
+    if (kernel.source != Kernel::kSynthesized && kernel.source == last_source_)
+      return host.launch_us;
+    if (kernel.listed > 0) return host.optimizer_us + host.list_us * kernel.listed;
+    if (kernel.phase == StepPhase::kOptimizer) return host.update_us;
+    return kernel.phase == StepPhase::kBackward ? host.backward_us : host.forward_us;
+  }
+
   void dispatch(const Kernel& kernel) {
     const HostCoefficients& host = settings_.host;
-    const bool same = kernel.source != Kernel::kSynthesized && kernel.source == last_source_;
+    const double cost =
+        operator_us(kernel) + host.launch_us * std::max(0, static_cast<int>(kernel.launches) - 1);
     last_source_ = kernel.source;
-    double cost = host.forward_us;
-    if (kernel.phase == StepPhase::kBackward) cost = host.backward_us;
-    if (kernel.phase == StepPhase::kOptimizer) cost = host.optimizer_us;
-    if (same) cost = host.launch_us;
-    cost += host.launch_us * std::max(0, static_cast<int>(kernel.launches) - 1);
-    work(cost + host.view_us * kernel.views);
+    work(cost + host.view_us * kernel.views, kernel.phase);
+  }
+
+  void launch_graph(std::size_t kernels, const Instruction& first) {
+    const HostCoefficients& host = settings_.host;
+    work(host.graph_us + host.graph_kernel_us * static_cast<double>(kernels),
+         program_.kernels[first.value].phase);
+  }
+
+  /// Within a graph kernels follow each other without the host, and a little closer.
+  double start(const Kernel& kernel, double time, double not_before) {
+    if (!graphs_.holds(kernel)) return queue_.launch(kernel.stream, time, not_before);
+    return queue_.follow(kernel.stream, time, not_before);
   }
 
   void launch(const Kernel& kernel, double time) {
-    dispatch(kernel);
+    if (graphs_.holds(kernel))
+      time -= std::min(time / 2, settings_.graph_gain_us * 1e3 * kernel.launches);
+    else dispatch(kernel);
     if (kernel.kernel_class == KernelClass::kHostToDevice) return copy_in(kernel, time);
     if (kernel.stream == Stream::kCommunication) return communicate(kernel, time);
     if (kernel.stream != Stream::kCompute) {
@@ -103,22 +173,24 @@ class Replay {
     }
     not_before = std::max(not_before, barrier_);
     const bool collective = kernel.kernel_class == KernelClass::kCollective;
-    const double start = std::max({queue_.end_of(Stream::kCompute), queue_.host(), not_before});
-    if (!collective && start < queue_.end_of(Stream::kCommunication))
+    const double begin = std::max({queue_.end_of(Stream::kCompute), queue_.host(), not_before});
+    if (!collective && begin < queue_.end_of(Stream::kCommunication))
       time *= 1 + settings_.contention;
-    const double end = queue_.launch(Stream::kCompute, time, not_before);
+    const double end = start(kernel, time, not_before);
     if (collective) {  // nothing hides what the compute stream executes itself
       now_.communication += time;
       now_.exposed_communication += time;
     } else {
       now_.device += time;
       now_.phase_device[phase] += time;
+      if (graphs_.holds(kernel)) now_.graphs += time;
     }
     now_.phase_elapsed[phase] += end - end_;
     end_ = end;
   }
 
-  /// A copy that is not asynchronous from page-locked memory holds the host until it is done.
+  /// A copy that is not asynchronous and from page-locked memory holds the host until it is done; on
+  /// the compute stream it runs after what is there already, beside nothing.
   void copy_in(const Kernel& kernel, double time) {
     now_.copy += time;
     const double end = queue_.launch(kernel.stream, time, barrier_);
@@ -127,7 +199,7 @@ class Replay {
       now_.phase_device[static_cast<std::size_t>(kernel.phase)] += time;
       now_.phase_elapsed[static_cast<std::size_t>(kernel.phase)] += end - end_;
       end_ = end;
-      queue_.wait_until(end);
+      if (!settings_.pinned || !settings_.non_blocking) queue_.wait_until(end);
     } else {
       next_batch_ready_ = end;  // of the next step: this one's came during the last
       if (!settings_.pinned) queue_.wait_until(end);
@@ -147,7 +219,7 @@ class Replay {
       last_phase_ = kernel.phase;
     }
     const double not_before = reduction ? computed : backward ? copied_out_ : copied_out_before_;
-    const double end = queue_.launch(Stream::kCommunication, time, not_before);
+    const double end = start(kernel, time, not_before);
     ended_[kernel.source] = {end, !reduction};
     if (shape != nullptr) now_.communication += time;
     if (!reduction) return;
@@ -179,8 +251,13 @@ class Replay {
   void reduce(const GradientBucket& bucket) {
     const double time = settings_.all_reduce.time_of(bucket.bytes).count();
     if (time <= 0) return;
-    work(settings_.host.launch_us);
-    pending_end_ = queue_.launch(Stream::kCommunication, time, queue_.end_of(Stream::kCompute));
+    const double ready = queue_.end_of(Stream::kCompute);
+    if (graphs_.on()) {
+      pending_end_ = queue_.follow(Stream::kCommunication, time, ready);
+    } else {
+      work(settings_.host.launch_us, StepPhase::kBackward);
+      pending_end_ = queue_.launch(Stream::kCommunication, time, ready);
+    }
     now_.communication += time;
     pending_ = true;
   }
@@ -193,8 +270,10 @@ class Replay {
   }
 
   const Program& program_;
+  const std::vector<Instruction>& instructions_;
   const std::vector<Nanos>& times_;
   const ReplaySettings& settings_;
+  const GraphPlan graphs_;
   LaunchQueue queue_;
   ReplayedIteration now_;
   double end_ = 0;          ///< of the last work that counts for the step
@@ -216,9 +295,10 @@ class Replay {
 }  // namespace
 
 ReplayedIteration replay_until_steady(const Program& program,
+                                      const std::vector<Instruction>& instructions,
                                       const std::vector<Nanos>& kernel_times,
                                       const ReplaySettings& settings) {
-  Replay replay(program, kernel_times, settings);
+  Replay replay(program, instructions, kernel_times, settings);
   ReplayedIteration last = replay.run(true);
   for (int i = 1; i < kMostIterations; ++i) {
     const double before = last.total;

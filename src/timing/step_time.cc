@@ -59,6 +59,19 @@ void add_straggling(double share, StepTime& out) {
   out.phase_elapsed[static_cast<std::size_t>(StepPhase::kBackward)] += wait;
 }
 
+ReplaySettings replay_settings(const Machine& machine, const Coefficients& coefficients,
+                               const AllReduceModel& all_reduce, const StepTimeOptions& options) {
+  const double speed = machine.host.relative_core_speed;
+  return {.host = coefficients.host,
+          .core_speed = std::isfinite(speed) && speed > 0 ? speed : 1,
+          .contention = coefficients.collective.contention,
+          .all_reduce = all_reduce,
+          .pinned = options.pinned_copy,
+          .non_blocking = options.non_blocking_copy,
+          .queue_depth = options.queue_depth,
+          .graph_gain_us = coefficients.kernel.graph_gain_us};
+}
+
 /// Times the arithmetic of one steady iteration against the data sheet.
 void add_utilization(const Program& program, const Machine& machine, StepTime& out) {
   std::array<double, kMathUnits> flops{};
@@ -97,14 +110,9 @@ StepTime predict_step(const Program& program, const Machine& machine,
   out.kernel_times.reserve(costs.size());
   for (const KernelCost& cost : costs) out.kernel_times.push_back(cost.time);
 
-  const double speed = machine.host.relative_core_speed;
-  const ReplaySettings settings{.host = coefficients.host,
-                                .core_speed = std::isfinite(speed) && speed > 0 ? speed : 1,
-                                .contention = coefficients.collective.contention,
-                                .all_reduce = all_reduce,
-                                .pinned = options.pinned_copy,
-                                .queue_depth = options.queue_depth};
-  const ReplayedIteration steady = replay_until_steady(program, out.kernel_times, settings);
+  const ReplayedIteration steady =
+      replay_until_steady(program, program.iteration, out.kernel_times,
+                          replay_settings(machine, coefficients, all_reduce, options));
   out.total = Nanos(steady.total);
   out.device = Nanos(steady.device);
   out.host = Nanos(steady.host);
@@ -113,15 +121,46 @@ StepTime predict_step(const Program& program, const Machine& machine,
   out.exposed_copy = Nanos(steady.exposed_copy);
   out.communication = Nanos(steady.communication);
   out.exposed_communication = Nanos(steady.exposed_communication);
+  out.graphs = Nanos(steady.graphs);
   for (std::size_t p = 0; p < kStepPhases; ++p) {
     out.phase_device[p] = Nanos(steady.phase_device[p]);
     out.phase_elapsed[p] = Nanos(steady.phase_elapsed[p]);
+    out.phase_host[p] = Nanos(steady.phase_host[p]);
   }
   add_straggling(coefficients.collective.straggler, out);
   add_utilization(program, machine, out);
   count_oddities(program, costs, model, out.diagnostics);
   add_band(program, costs, model, all_reduce, out);
   return out;
+}
+
+std::vector<PassTime> predict_passes(const Program& program, const StepTime& step_time,
+                                     const Machine& machine, const Coefficients& coefficients,
+                                     const StepTimeOptions& options) {
+  const AllReduceModel all_reduce =
+      all_reduce_model(machine, layout_of(machine, options), coefficients.collective);
+  const ReplaySettings settings = replay_settings(machine, coefficients, all_reduce, options);
+  std::vector<PassTime> times;
+  for (const ExtraPass& pass : program.passes) {
+    const ReplayedIteration steady =
+        replay_until_steady(program, pass.instructions, step_time.kernel_times, settings);
+    const double straggling =
+        steady.communication > 0 ? coefficients.collective.straggler * steady.total : 0;
+    times.push_back({pass.name, Nanos(steady.total + straggling), Nanos(steady.host)});
+  }
+  return times;
+}
+
+std::vector<StepBound> step_bounds(const StepTime& t) {
+  // What the compute stream executes itself adds to the kernels.
+  std::vector<StepBound> bounds{{"kernels", "kernels", t.device},
+                                {"host", "launching them (Python and CPU)", t.host},
+                                {"communication", "communication", t.communication},
+                                {"copy", "copies of the batch", t.copy}};
+  std::erase_if(bounds, [](const StepBound& b) { return b.time.count() <= 0; });
+  std::stable_sort(bounds.begin(), bounds.end(),
+                   [](const StepBound& a, const StepBound& b) { return a.time > b.time; });
+  return bounds;
 }
 
 std::vector<OperatorTime> slowest_operators(const Program& program, const StepTime& step_time,

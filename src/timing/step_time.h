@@ -13,7 +13,8 @@ namespace stoker {
 
 /// What a Program does not say about the run around it.
 struct StepTimeOptions {
-  bool pinned_copy = true;  ///< host memory of the batch; Job::pinned_copy
+  bool pinned_copy = true;         ///< host memory of the batch; Job::pinned_copy
+  bool non_blocking_copy = false;  ///< Job::non_blocking_copy
   /// GPUs of a node that take part; 0: all of machine.gpu_count.
   int gpus = 0;
   int nodes = 0;                   ///< 0: machine.nodes
@@ -35,8 +36,14 @@ struct StepTime {
   std::array<Nanos, kStepPhases> phase_device{};  ///< kernel time by phase
   std::array<Nanos, kStepPhases>
       phase_elapsed{};  ///< device clock by phase, idle time included; sums to total
-  double busy = 0;      ///< share of the step in which a kernel runs: what nvidia-smi shows
-  double mfu = 0;       ///< achieved over data-sheet FLOP/s of the unit that does most of the work
+  std::array<Nanos, kStepPhases> phase_host{};  ///< of `host`, Python between steps under kLoad
+  /// Time of the step's kernels by what it goes to (index: Bound): the longer of arithmetic and
+  /// memory of each, and under kLatency what neither explains: launch gaps, serial steps, layout
+  /// changes. Collectives and copies of the batch are not in it.
+  std::array<Nanos, 3> bound_device{};
+  Nanos graphs;     ///< of `device`, in kernels of CUDA graphs
+  double busy = 0;  ///< share of the step in which a kernel runs: what nvidia-smi shows
+  double mfu = 0;   ///< achieved over data-sheet FLOP/s of the unit that does most of the work
   MathUnit main_unit = MathUnit::kFp32;
   Band band;          ///< 90 %, of total
   std::string basis;  ///< what the band rests on
@@ -52,6 +59,30 @@ struct StepTime {
 [[nodiscard]] StepTime predict_step(const Program& program, const Machine& machine,
                                     const Coefficients& coefficients,
                                     const StepTimeOptions& options = {});
+
+/// One repetition of a pass that is no training iteration: a validation batch, the last batch.
+struct PassTime {
+  std::string name;  ///< of the ExtraPass
+  Nanos total;       ///< from batch to batch, on the same clock as StepTime::total
+  Nanos host;        ///< what the host needs to issue it
+};
+
+/// The steady time of each of the program's passes, in their order. `step_time` is predict_step's for
+/// the same arguments; its band holds for the passes too.
+[[nodiscard]] std::vector<PassTime> predict_passes(const Program& program,
+                                                   const StepTime& step_time,
+                                                   const Machine& machine,
+                                                   const Coefficients& coefficients,
+                                                   const StepTimeOptions& options = {});
+
+/// What a step would take, were this its only limit.
+struct StepBound {
+  const char* name;  ///< stable: "kernels", "host", "communication", "copy"
+  const char* what;  ///< for people
+  Nanos time;
+};
+/// The limits of a step, the longest first: the first bounds it, the next would.
+[[nodiscard]] std::vector<StepBound> step_bounds(const StepTime& step_time);
 
 /// Device time of one operator of the captured step: the entries of an explanation, largest first.
 struct OperatorTime {

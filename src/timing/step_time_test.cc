@@ -65,21 +65,29 @@ TEST(StepTime, HostDispatchesByPhaseViewAndKernel) {
   program.kernels[2].source = program.kernels[1].source;  // second kernel of the same operator
   Kernel optimizer = moving(1, StepPhase::kOptimizer);
   optimizer.launches = 5;
+  optimizer.listed = 30;
   launch(program, optimizer);
+  launch(program, moving(1, StepPhase::kOptimizer));
   Coefficients c = ideal();
-  c.host = {.forward_us = 100,
-            .backward_us = 60,
-            .optimizer_us = 40,
-            .view_us = 7,
-            .launch_us = 2,
-            .synchronize_us = 0,
-            .step_us = 0,
-            .spread = 0.5};
-  // 100 + 3 * 7, 60, 2, 40 + 4 * 2
-  EXPECT_NEAR(us(predict_step(program, machine_of(), c).host), 121 + 60 + 2 + 48, 1e-6);
+  c.host.forward_us = 100;
+  c.host.backward_us = 60;
+  c.host.optimizer_us = 40;
+  c.host.list_us = 0.5;
+  c.host.update_us = 9;
+  c.host.view_us = 7;
+  c.host.launch_us = 2;
+  // 100 + 3 * 7; 60, 2; 40 + 30 * 0.5 + 4 * 2, 9
+  const StepTime step = predict_step(program, machine_of(), c);
+  const auto host_of = [&](StepPhase p) {
+    return us(step.phase_host[static_cast<std::size_t>(p)]);
+  };
+  EXPECT_NEAR(host_of(StepPhase::kForward), 121, 1e-6);
+  EXPECT_NEAR(host_of(StepPhase::kBackward), 62, 1e-6);
+  EXPECT_NEAR(host_of(StepPhase::kOptimizer), 63 + 9, 1e-6);
+  EXPECT_NEAR(us(step.host), 121 + 62 + 72, 1e-6);
   Machine slow = machine_of();
   slow.host.relative_core_speed = 0.5;
-  EXPECT_NEAR(us(predict_step(program, slow, c).host), 2 * 231, 1e-6);
+  EXPECT_NEAR(us(predict_step(program, slow, c).host), 2 * 255, 1e-6);
 }
 
 TEST(StepTime, SynchronizingForcesTheWait) {
@@ -180,6 +188,96 @@ TEST(StepTime, CopiesHideOnlyBesideCompute) {
   const StepTime pageable = predict_step(program, machine_of(), ideal(), {.pinned_copy = false});
   EXPECT_NEAR(us(pageable.copy), 60, 1e-6);  // half the rate by ideal()
   EXPECT_GE(us(pageable.total), 60 - 1e-6);
+}
+
+TEST(StepTime, CopiesInLineAddToTheStepAndHoldTheHostOnlyWhenBlocking) {
+  // 30 us of copy, then 50 us of kernel that takes the host 40 us to issue.
+  Program program;
+  Kernel copy = moving(30, StepPhase::kLoad);
+  copy.kernel_class = KernelClass::kHostToDevice;
+  launch(program, copy);
+  launch(program, moving(50));
+  Coefficients c = ideal();
+  c.host.forward_us = 40;
+  // The host goes on: 40 us for each of two operators, as long as the device's 80.
+  const StepTime ahead = predict_step(program, machine_of(), c, {.non_blocking_copy = true});
+  EXPECT_NEAR(us(ahead.total), 80, 1e-6);
+  EXPECT_NEAR(us(ahead.exposed_copy), 30, 1e-6);
+  // It waits for kernel and copy: 40 hidden behind the kernel, copy ends at 80; then 40, then 50.
+  const StepTime waiting = predict_step(program, machine_of(), c);
+  EXPECT_NEAR(us(waiting.total), 120, 1e-6);
+  // Pageable memory: non_blocking changes nothing.
+  const StepTime pageable =
+      predict_step(program, machine_of(), c, {.pinned_copy = false, .non_blocking_copy = true});
+  EXPECT_NEAR(us(pageable.total),
+              us(predict_step(program, machine_of(), c, {.pinned_copy = false}).total), 1e-6);
+}
+
+TEST(StepTime, GraphsTakeTheHostOutOfTheStep) {
+  Program program;
+  Kernel copy = moving(30, StepPhase::kLoad);
+  copy.kernel_class = KernelClass::kHostToDevice;
+  copy.stream = Stream::kCopy;
+  launch(program, copy);
+  for (int i = 0; i < 10; ++i) launch(program, moving(10));
+  Coefficients c = ideal();
+  c.host.forward_us = 40;
+  c.host.graph_us = 5;
+  c.host.graph_kernel_us = 1;
+  c.kernel.graph_gain_us = 2;
+  c.kernel.graph_spread = 0.4;
+  const StepTime eager = predict_step(program, machine_of(), c);
+  EXPECT_NEAR(us(eager.total), 440, 1e-6);
+  program.cuda_graphs = true;
+  const StepTime graph = predict_step(program, machine_of(), c);
+  EXPECT_NEAR(us(graph.host), 40 + 5 + 10, 1e-6);  // the copy stays outside
+  EXPECT_NEAR(us(graph.total), 80, 1e-6);          // 10 kernels of 10 us less 2
+  EXPECT_NEAR(us(graph.graphs), 80, 1e-6);
+  EXPECT_GT(graph.band.above, 0.4);
+  EXPECT_NE(graph.basis.find("CUDA graphs"), std::string::npos);
+}
+
+TEST(StepTime, GraphsEndWhereTheHostWaits) {
+  // A scaler reads a number before the optimizer: the optimizer is issued eagerly.
+  Program program;
+  program.cuda_graphs = true;
+  for (int i = 0; i < 3; ++i) launch(program, moving(10, StepPhase::kBackward));
+  program.iteration.push_back({InstructionKind::kSynchronize, When::kAlways, 0});
+  launch(program, moving(10, StepPhase::kOptimizer));
+  Coefficients c = ideal();
+  c.host.graph_us = 5;
+  c.host.update_us = 7;
+  c.host.synchronize_us = 2;
+  c.kernel.graph_gain_us = 0;
+  const StepTime step = predict_step(program, machine_of(), c);
+  EXPECT_NEAR(us(step.host), 5 + 2 + 7, 1e-6);
+  // The graph's launch hides behind the optimizer's kernel; then 30, noticed 2 later, 7 of host, 10.
+  EXPECT_NEAR(us(step.total), 30 + 2 + 7 + 10, 1e-6);
+  EXPECT_NEAR(us(step.graphs), 30, 1e-6);
+}
+
+TEST(StepTime, PassesHaveTheirOwnTime) {
+  Program program;
+  for (int i = 0; i < 4; ++i) launch(program, moving(25));
+  program.passes.push_back({"validation, batch 2", 2, {program.iteration[0]}, {}});
+  const StepTime step = predict_step(program, machine_of(), ideal());
+  const auto passes = predict_passes(program, step, machine_of(), ideal());
+  ASSERT_EQ(passes.size(), 1U);
+  EXPECT_EQ(passes[0].name, "validation, batch 2");
+  EXPECT_NEAR(us(passes[0].total), 25, 1e-6);
+  EXPECT_NEAR(us(step.total), 100, 1e-6);
+}
+
+TEST(StepTime, BoundsAreInOrder) {
+  Program program;
+  for (int i = 0; i < 4; ++i) launch(program, moving(10));
+  Coefficients c = ideal();
+  c.host.forward_us = 50;
+  const auto bounds = step_bounds(predict_step(program, machine_of(), c));
+  ASSERT_EQ(bounds.size(), 2U);
+  EXPECT_STREQ(bounds[0].name, "host");
+  EXPECT_NEAR(us(bounds[0].time), 200, 1e-6);
+  EXPECT_STREQ(bounds[1].name, "kernels");
 }
 
 TEST(StepTime, PhasesAddUpToTheStep) {

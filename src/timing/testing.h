@@ -26,7 +26,18 @@ inline Coefficients ideal() {
   c.kernel.launch_us = 0;
   c.kernel.tile_prologue = 0;
   c.kernel.lone_block = 1;
-  c.host = {0, 0, 0, 0, 0, 0, 0, 0.5};
+  c.host = {.forward_us = 0,
+            .backward_us = 0,
+            .optimizer_us = 0,
+            .list_us = 0,
+            .update_us = 0,
+            .view_us = 0,
+            .launch_us = 0,
+            .synchronize_us = 0,
+            .step_us = 0,
+            .graph_us = 0,
+            .graph_kernel_us = 0,
+            .spread = 0.5};
   c.copy = {1, 0.5, 0};
   c.collective.contention = 0;
   c.collective.straggler = 0;
