@@ -45,7 +45,7 @@ def test_it_runs_through_on_a_cpu_and_goes_on_where_it_ended(tmp_path):
     assert all(float(r["step_ms"]) > 0 and float(r["backward_ms"]) > 0 for r in found["step"])
     assert {r["status"] for r in found["operator"]} <= {"ok", "noisy"}
     assert all(float(r["call_us"]) > 0 and r["kernel_us"] == "" for r in found["operator"] if r["status"] == "ok")
-    assert {r["pass"] for r in found["operator"] if r["operator"] == "conv2d"} == {"forward", "backward"}
+    assert {r["pass"] for r in found["operator"] if r["operator"] == "conv2d"} == {"forward", "backward_input", "backward_weight"}
     assert {r["status"] for r in found["host"] if r["what"] == "copy"} == {"skipped"}
     about = json.loads((out / "machine.json").read_text())
     assert [r["complete"] for r in about["runs"]] == [False, True] and about["torch"] == torch.__version__
@@ -81,44 +81,60 @@ def test_cases_are_told_apart_and_every_operator_can_be_built():
 
 def shrunk(case):
     """The same operator, of a size that a CPU does not notice."""
-    small = {"batch": 2, "m": 9, "n": 8, "k": 7, "b": 2, "heads": 2, "len": 8, "width": 16, "h": 14, "w": 14, "side": 8,
+    small = {"batch": 2, "m": 9, "n": 8, "k": 7, "heads": 2, "query_length": 8, "key_length": 8, "head_dim": 16, "length": 8,
+             "width": 16, "height": 14, "side": 8,
              "tensors": 2, "vectors": 2, "ids": 5}
     shape = {k: min(v, small[k]) if k in small else v for k, v in case["shape"].items()}
     if "dims" in shape:
         shape["dims"] = "x".join("4" for _ in shape["dims"].split("x"))
     if case["operator"] == "conv2d":
         groups = shape.get("groups", 1)
-        shape.update({"in": max(4, groups) if groups > 1 else 4, "out": max(4, groups) if groups > 1 else 4})
+        shape.update({"in_channels": max(4, groups), "out_channels": max(4, groups)})
     return {**case, "shape": shape}
 
 
 def test_every_kind_of_operator_runs():
     seen = set()
     for case in cases.planned():
-        if case["kind"] != "operator" or case["dtype"] == "fp16":
+        if case["kind"] != "operator" or case["precision"] == "fp16":
             continue
         # Loops and layouts make cases of their own; sizes do not.
-        kind = (case["operator"], case["dtype"], *(case["shape"].get(k) for k in ("loop", "kind", "nhwc", "ta", "backend")))
+        kind = (case["operator"], case["precision"], *(case["shape"].get(k) for k in ("loop", "kind", "channels_last", "transpose_a", "backend")))
         if kind in seen:
             continue
         seen.add(kind)
         built = operators.build(shrunk(case), "cpu")
-        forward, both = built.runs(2)
+        forward, backwards = built.runs(2)
         assert forward(0) is None or forward(1).numel() > 0
-        if both is not None:
+        for both in backwards.values():
             assert all(g is not None and g.isfinite().all() for g in both(1))
 
 
 def test_flops_are_those_that_pytorch_counts():
     from torch.utils.flop_counter import FlopCounterMode
 
-    for case in (cases.operator("gemm", "fp32", b=3, m=5, n=6, k=7, tb=1), cases.operator("linear", "fp32", m=5, n=6, k=7),
-                 cases.operator("conv2d", "fp32", batch=2, **{"in": 8}, out=12, h=14, w=10, kernel=3, stride=2, groups=4)):
+    for case in (cases.operator("gemm", "fp32", batch=3, m=5, n=6, k=7, transpose_b=1), cases.operator("linear", "fp32", m=5, n=6, k=7),
+                 cases.operator("conv2d", "fp32", batch=2, in_channels=8, out_channels=12, height=14, width=10, kernel=3, stride=2,
+                                groups=4)):
         built = operators.build(case, "cpu")
         forward, _ = built.runs(1)
         with FlopCounterMode(display=False) as counter:
             forward(0)
         assert counter.get_total_flops() == built.flops, case
+
+
+def test_rows_carry_the_words_of_fit():
+    terms = {c["operator"]: cases.fit_terms(c, "forward") for c in cases.short() if c["kind"] == "operator"}
+    assert terms["gemm"] == ("gemm", {"m": 64, "n": 64, "k": 64, "transpose_b": 1})
+    assert terms["conv2d"][0] == "convolution" and terms["conv2d"][1]["in_channels"] == 8
+    assert terms["softmax"] == ("softmax", {"rows": 32, "width": 64})
+    assert terms["embedding"] == ("gather", {"elements": 32 * 16})
+    assert terms["lstm"] == ("", {}) and terms["attention"] == ("", {}), "no single kernel is known for them"
+    flash = cases.operator("attention", "bf16", batch=1, heads=2, query_length=8, key_length=8, head_dim=4, backend="flash")
+    assert cases.fit_terms(flash, "backward") == ("attention", {"batch": 1, "heads": 2, "query_length": 8, "key_length": 8,
+                                                                "head_dim": 4})
+    fused = cases.operator("optimizer", "fp32", kind="adamw", loop="fused", tensors=2, side=10, vectors=3)
+    assert cases.fit_terms(fused, "forward") == ("optimizer", {"elements": 230, "reads": 4, "writes": 3})
 
 
 def test_the_backward_is_what_is_added():

@@ -16,8 +16,9 @@ def step(model, precision, batch, optimizer=None, loop="foreach", **more):
             "optimizer": optimizer or ("adamw" if words else "sgd"), "optimizer_loop": loop, **more}
 
 
-def operator(name, dtype, **shape):
-    return {"kind": "operator", "operator": name, "dtype": dtype, "shape": {k: v for k, v in shape.items() if v is not None}}
+def operator(name, precision, **shape):
+    given = {k: v for k, v in shape.items() if v is not None}
+    return {"kind": "operator", "operator": name, "precision": precision, "shape": given}
 
 
 # -- operators -----------------------------------------------------------------------------------------------------------
@@ -28,12 +29,13 @@ def gemms(dtype):
     sizes = [(4096, 4096, 4096), (8192, 8192, 8192), (2048, 2048, 2048), (1024, 1024, 1024), (512, 512, 512), (256, 256, 256),
              (8192, 768, 768), (8192, 3072, 768), (8192, 768, 3072), (8192, 50257, 768), (768, 768, 8192), (3072, 768, 8192),
              (128, 4096, 4096), (16, 4096, 4096), (1, 4096, 4096), (64, 1000, 2048), (2304, 2304, 512), (1536, 1280, 4096)]
-    found = [operator("gemm", dtype, m=m, n=n, k=k, tb=1) for m, n, k in sizes]
-    found += [operator("gemm", dtype, m=m, n=n, k=k, ta=1) for m, n, k in ((768, 3072, 8192), (4096, 4096, 4096))]
-    found += [operator("gemm", dtype, b=b, m=m, n=n, k=k, tb=1) for b, m, n, k in
+    found = [operator("gemm", dtype, m=m, n=n, k=k, transpose_b=1) for m, n, k in sizes]
+    found += [operator("gemm", dtype, m=m, n=n, k=k, transpose_a=1) for m, n, k in ((768, 3072, 8192), (4096, 4096, 4096))]
+    found += [operator("gemm", dtype, batch=b, m=m, n=n, k=k, transpose_b=1) for b, m, n, k in
               ((96, 512, 512, 64), (192, 128, 128, 64), (16, 1024, 1024, 128), (768, 50, 50, 64))]
     if dtype != "fp32":  # rows of 2 and of 4 bytes' alignment
-        found += [operator("gemm", dtype, m=4096, n=n, k=k, tb=1) for n, k in ((4096, 4095), (4095, 4096), (4098, 4098), (577, 768))]
+        found += [operator("gemm", dtype, m=4096, n=n, k=k, transpose_b=1) for n, k in
+                  ((4096, 4095), (4095, 4096), (4098, 4098), (577, 768))]
     return found
 
 
@@ -47,10 +49,11 @@ _STAGES = ((64, 56), (128, 28), (256, 14), (512, 7))
 
 def convolutions(dtype, nhwc, batch):
     """ResNet's 3x3 and 1x1 at each stage, its stem, depthwise and grouped ones."""
-    layout = {"nhwc": 1} if nhwc else {}
+    layout = {"channels_last": 1} if nhwc else {}
 
     def conv(inputs, outputs, side, kernel, **more):
-        return operator("conv2d", dtype, batch=batch, **{"in": inputs}, out=outputs, h=side, w=side, kernel=kernel, **more, **layout)
+        return operator("conv2d", dtype, batch=batch, in_channels=inputs, out_channels=outputs, height=side, width=side,
+                        kernel=kernel, padding=kernel // 2, **more, **layout)
 
     found = [conv(c, c, side, 3) for c, side in _STAGES] + [conv(c, 4 * c, side, 1) for c, side in _STAGES]
     found += [conv(3, 64, 224, 7, stride=2), conv(256, 512, 56, 1, stride=2), conv(512, 128, 28, 1), conv(64, 64, 112, 3)]
@@ -63,7 +66,8 @@ def convolutions(dtype, nhwc, batch):
 def attentions(dtype):
     shapes = ((16, 12, 1024, 64), (64, 12, 128, 64), (4, 16, 2048, 128), (128, 6, 197, 64), (1, 8, 4096, 64))
     backends = ("efficient", "math") if dtype in ("fp32", "tf32") else ("flash", "efficient", "math")
-    return [operator("attention", dtype, b=b, heads=h, len=n, width=w, backend=backend, causal=causal)
+    return [operator("attention", dtype, batch=b, heads=h, query_length=n, key_length=n, head_dim=w, causal=causal,
+                     backend=backend)
             for backend in backends for b, h, n, w in shapes for causal in (None, 1) if not (backend == "math" and n > 1100)]
 
 
@@ -77,13 +81,13 @@ def memory_bound(dtype):
         names += ("softmax", "dropout") if "128x128" in dims else ()
         names += ("softmax", "cross_entropy") if "50257" in dims else ()
         found += [operator(name, dtype, dims=dims) for name in names]
-    found += [operator("batch_norm", dtype, dims="64x256x56x56", nhwc=1), operator("transpose", dtype, dims="64x512x1024"),
-              operator("silu", dtype, dims="64x256x56x56"), operator("embedding", dtype, dims="50257x768", ids=8192)]
+    found += [operator("batch_norm", dtype, dims="64x256x56x56", channels_last=1),
+              operator("transpose", dtype, dims="64x512x1024"), operator("silu", dtype, dims="64x256x56x56"), operator("embedding", dtype, dims="50257x768", ids=8192)]
     return found
 
 
 def recurrent(dtype):
-    return [operator(kind, dtype, b=b, len=n, width=w, layers=2) for kind in ("lstm", "gru")
+    return [operator(kind, dtype, batch=b, length=n, width=w, layers=2) for kind in ("lstm", "gru")
             for b, n, w in ((64, 64, 512), (16, 128, 1024))]
 
 
@@ -133,12 +137,12 @@ def planned():
 
 def short():
     """A taste of each kind, for a machine without a GPU and for tests."""
-    return [*host()[:3], step("small_cnn", "fp32", 8), operator("gemm", "fp32", m=64, n=64, k=64, tb=1),
-            operator("conv2d", "fp32", batch=2, **{"in": 8}, out=8, h=14, w=14, kernel=3),
-            operator("attention", "fp32", b=1, heads=2, len=32, width=16, backend="math"),
+    return [*host()[:3], step("small_cnn", "fp32", 8), operator("gemm", "fp32", m=64, n=64, k=64, transpose_b=1),
+            operator("conv2d", "fp32", batch=2, in_channels=8, out_channels=8, height=14, width=14, kernel=3, padding=1),
+            operator("attention", "fp32", batch=1, heads=2, query_length=32, key_length=32, head_dim=16, backend="math"),
             operator("batch_norm", "fp32", dims="2x8x14x14"), operator("layer_norm", "fp32", dims="32x64"),
             operator("softmax", "bf16", dims="32x64"), operator("cast", "fp32", dims="32x64"),
-            operator("embedding", "fp32", dims="100x16", ids=32), operator("lstm", "fp32", b=2, len=4, width=16),
+            operator("embedding", "fp32", dims="100x16", ids=32), operator("lstm", "fp32", batch=2, length=4, width=16),
             operator("optimizer", "fp32", kind="adamw", loop="foreach", tensors=3, side=16, vectors=3),
             step("deep_narrow", "amp-bf16", 8, optimizer="adamw"), copies()[0]]
 
@@ -154,14 +158,52 @@ def _once(everything):
 
 
 def shape_text(shape):
-    """"m=4096 n=4096 k=4096 tb=1": the column of operators.csv."""
+    """"m=4096 n=4096 k=4096 transpose_b=1": the column of operators.csv."""
     return " ".join(f"{name}={value}" for name, value in shape.items())
+
+
+def _product(numbers):
+    result = 1
+    for number in numbers:
+        result *= number
+    return result
+
+
+def fit_terms(case, name):
+    """(kind, sizes) of a row in the words of `stoker fit` (docs/fit.md); empty for passes that it knows no single kernel for."""
+    operator_, shape = case["operator"], case["shape"]
+    forward = name == "forward"
+    if operator_ in ("gemm", "conv2d"):
+        return {"gemm": "gemm", "conv2d": "convolution"}[operator_], shape
+    if operator_ == "linear" and forward:
+        return "gemm", {**shape, "transpose_b": 1, "bias": 1}
+    if operator_ == "attention" and shape["backend"] == ("flash" if case["precision"] in HALF else "efficient"):
+        return "attention", {k: v for k, v in shape.items() if k != "backend"}
+    if operator_ == "optimizer" and shape["loop"] == "fused":
+        elements = shape["tensors"] * shape["side"] ** 2 + shape.get("vectors", 0) * shape["side"]
+        reads, writes = (4, 3) if shape["kind"] == "adamw" else (3, 2)
+        return "optimizer", {"elements": elements, "reads": reads, "writes": writes}
+    if "dims" not in shape:
+        return "", {}
+    dims = [int(d) for d in shape["dims"].split("x")]
+    elements = _product(dims)
+    if operator_ in ("softmax", "layer_norm"):
+        return operator_, {"rows": elements // dims[-1], "width": dims[-1]}
+    if operator_ == "batch_norm":
+        return operator_, {"elements": elements}
+    if forward and operator_ in ("relu", "gelu", "silu", "add"):
+        return "elementwise", {"elements": elements, "inputs": 2 if operator_ == "add" else 1}
+    if forward and operator_ in ("copy", "transpose"):
+        return "copy", {"elements": elements}
+    if forward and operator_ == "embedding":
+        return "gather", {"elements": shape["ids"] * dims[-1]}
+    return "", {}
 
 
 def key_of(case):
     """What tells a case from all others, also among rows that an earlier run left."""
     if case["kind"] == "operator":
-        return f"{case['operator']} {case['dtype']} {shape_text(case['shape'])}"
+        return f"{case['operator']} {case['precision']} {shape_text(case['shape'])}"
     if case["kind"] == "host":
         return f"{case['what']} {case['name']} {case.get('bytes', '')}".strip()
     words = [case["model"], case["precision"], f"batch={case['batch']}", case["optimizer"], case["optimizer_loop"]]

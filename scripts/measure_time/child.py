@@ -7,18 +7,21 @@ import traceback
 
 
 def measure_operator(case, device):
-    """A row of the forward, and one of the backward where there is one: forward and backward together less the forward."""
+    """A row of the forward, and one of each backward: forward and backward together less the forward."""
     from . import operators, stopwatch
 
     built = operators.build(case, device)
     copies = stopwatch.copies_for(device, built.footprint())
-    forward, both = built.runs(copies)
+    forward, backwards = built.runs(copies)
     watch = stopwatch.Stopwatch(device)
-    common = {"operand_bytes": built.footprint(), "copies": copies}
+    l2 = stopwatch.device_l2(device)
+    warm = copies * built.footprint() < stopwatch.FOOTPRINT * l2
+    common = {"operand_bytes": built.footprint(), "copies": copies, "warm": int(warm)}
     rows = [{"pass": "forward", "flops": built.flops, **common, **watch.read(forward)}]
-    if both is not None:
-        rows.append({"pass": "backward", "flops": 2 * built.flops, **common, **less(watch.read(both), rows[0])})
-    return rows
+    for name, both in backwards.items():
+        flops = built.flops * (1 if len(backwards) > 1 else 2)
+        rows.append({"pass": name, "flops": flops, **common, **less(watch.read(both), rows[0])})
+    return [{"time_us": row.get("kernel_us", row["call_us"]), **row} for row in rows]
 
 
 def less(together, forward):

@@ -21,8 +21,8 @@ CASE_LIMIT_S = 60
 RESERVE_S = 6  # no case begins with less: it would be cut short
 ABOUT = ("gpu", "driver", "torch", "cuda")
 TABLES = {
-    "operator": ("operators.csv", ("case", "operator", "pass", "dtype", "shape", "kernel_us", "call_us", "idle_us", "host_us",
-                                   "spread", "calls", "copies", "flops", "operand_bytes", *watch.COLUMNS, *ABOUT, "status", "note")),
+    "operator": ("operators.csv", ("case", "operator", "shape", "kind", "sizes", "precision", "pass", "time_us", "kernel_us",
+                                   "call_us", "idle_us", "host_us", "spread", "warm", "calls", "copies", "flops", "operand_bytes", *watch.COLUMNS, *ABOUT, "status", "note")),
     "step": ("steps.csv", ("case", "model", "spec", "precision", "optimizer", "optimizer_loop", "batch", "flags", "step_ms",
                            "step_ms_low", "step_ms_high", "wall_ms", "forward_ms", "backward_ms", "optimizer_ms", "host_ms",
                            "graph_ms", "steps", "memory_bytes", *watch.COLUMNS, *ABOUT, "status", "note")),
@@ -128,7 +128,8 @@ class Results:
             told = {k: (f"{v:.5g}" if isinstance(v, float) else v) for k, v in {**case, **seen, **row}.items()}
             told |= {key: self.about[key] for key in ABOUT} | {"case": cases.key_of(case)}
             if case["kind"] == "operator":
-                told["shape"] = cases.shape_text(case["shape"])
+                kind, sizes = cases.fit_terms(case, row.get("pass", ""))
+                told |= {"shape": cases.shape_text(case["shape"]), "kind": kind, "sizes": cases.shape_text(sizes)}
             if case["kind"] == "step":
                 told |= {"spec": spec_of(case["model"]), "flags": cases.flags(case)}
             self._tables[case["kind"]].writerow(told)

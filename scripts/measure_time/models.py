@@ -101,7 +101,8 @@ def convnext(batch=64):
             layers += [ChannelsNorm(inputs), nn.Conv2d(inputs, width, 2, 2)]
         layers += [WideBlock(width) for _ in range(repeats)]
         inputs = width
-    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.LayerNorm(768), nn.Linear(768, CLASSES)), _pictures(batch)
+    head = [nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.LayerNorm(768), nn.Linear(768, CLASSES)]
+    return nn.Sequential(*layers, *head), _pictures(batch)
 
 
 class Encoder(nn.Module):

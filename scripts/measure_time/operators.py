@@ -26,8 +26,9 @@ def _bytes(*tensors):
 class Operator:
     """`forward(*operands)`; which operands want gradients; `flops` of the forward."""
 
-    def __init__(self, forward, operands, flops=0, context=contextlib.nullcontext, module=None):
+    def __init__(self, forward, operands, flops=0, context=contextlib.nullcontext, module=None, passes=None):
         self.forward, self.operands, self.flops, self.context, self.module = forward, operands, flops, context, module
+        self.passes = passes  # name of a backward -> positions of the operands whose gradients it makes; None: all in one
 
     def footprint(self):
         return _bytes(*self.operands)
@@ -41,64 +42,71 @@ class Operator:
         return sets
 
     def runs(self, count):
-        """(forward of the i-th set, forward and backward of it); the second is None for what has no backward."""
+        """The forward of the i-th set, and by name each backward: forward and backward of it together."""
         sets = self.copies(count)
-        wanted = [[t for t in operands if t.requires_grad] for operands in sets]
-        if self.module is not None:
-            wanted = [w + list(self.module.parameters()) for w in wanted]
 
         def forward(i):
             with self.context():
                 return self.forward(*sets[i % count])
 
-        if not wanted[0]:
-            return forward, None
+        wanted = [t for t in self.operands if t.requires_grad]
+        parameters = list(self.module.parameters()) if self.module is not None else []
+        if not wanted and not parameters:
+            return forward, {}
         with torch.no_grad():
             seed = torch.ones_like(forward(0))
+        passes = self.passes or {"backward": [i for i, t in enumerate(self.operands) if t.requires_grad]}
 
-        def both(i):
-            with self.context():
-                out = self.forward(*sets[i % count])
-            return torch.autograd.grad(out, wanted[i % count], seed)
+        def both(positions):
+            of_set = [[operands[p] for p in positions] + parameters for operands in sets]
 
-        return forward, both
+            def run(i):
+                with self.context():
+                    out = self.forward(*sets[i % count])
+                return torch.autograd.grad(out, of_set[i % count], seed)
+
+            return run
+
+        return forward, {name: both(positions) for name, positions in passes.items()}
 
 
 def gemm(case, device):
     """C[b] = op(A[b]) op(B[b]), as nn.Linear (trans_b) and torch.matmul reach the library."""
-    s, dtype = case["shape"], case["dtype"]
-    b, m, n, k = s.get("b", 1), s["m"], s["n"], s["k"]
-    left = _random((b, k, m) if s.get("ta") else (b, m, k), dtype, device)
-    right = _random((b, n, k) if s.get("tb") else (b, k, n), dtype, device)
+    s, dtype = case["shape"], case["precision"]
+    b, m, n, k = s.get("batch", 1), s["m"], s["n"], s["k"]
+    left = _random((b, k, m) if s.get("transpose_a") else (b, m, k), dtype, device)
+    right = _random((b, n, k) if s.get("transpose_b") else (b, k, n), dtype, device)
 
     def forward(x, y):
-        x, y = (x.transpose(1, 2) if s.get("ta") else x), (y.transpose(1, 2) if s.get("tb") else y)
+        x, y = (x.transpose(1, 2) if s.get("transpose_a") else x), (y.transpose(1, 2) if s.get("transpose_b") else y)
         return torch.bmm(x, y) if b > 1 else torch.mm(x[0], y[0])
 
     return Operator(forward, [left, right], 2.0 * b * m * n * k)
 
 
 def linear(case, device):
-    s, dtype = case["shape"], case["dtype"]
+    s, dtype = case["shape"], case["precision"]
     operands = [_random((s["m"], s["k"]), dtype, device, True), _random((s["n"], s["k"]), dtype, device, True),
                 _random((s["n"],), dtype, device, True)]
     return Operator(functional.linear, operands, 2.0 * s["m"] * s["n"] * s["k"])
 
 
 def conv2d(case, device):
-    s, dtype = case["shape"], case["dtype"]
-    layout = torch.channels_last if s.get("nhwc") else torch.contiguous_format
-    kernel, stride, groups = s["kernel"], s.get("stride", 1), s.get("groups", 1)
-    x = _random((s["batch"], s["in"], s["h"], s["w"]), dtype, device).to(memory_format=layout).requires_grad_()
-    w = _random((s["out"], s["in"] // groups, kernel, kernel), dtype, device).to(memory_format=layout).requires_grad_()
-    side = [(s[a] + 2 * (kernel // 2) - kernel) // stride + 1 for a in ("h", "w")]
-    flops = 2.0 * s["batch"] * s["out"] * side[0] * side[1] * (s["in"] // groups) * kernel * kernel
-    return Operator(lambda a, b: functional.conv2d(a, b, None, stride, kernel // 2, 1, groups), [x, w], flops)
+    s, dtype = case["shape"], case["precision"]
+    layout = torch.channels_last if s.get("channels_last") else torch.contiguous_format
+    batch, inputs, outputs, groups = s["batch"], s["in_channels"], s["out_channels"], s.get("groups", 1)
+    kernel, stride, padding = s["kernel"], s.get("stride", 1), s.get("padding", 0)
+    x = _random((batch, inputs, s["height"], s["width"]), dtype, device).to(memory_format=layout).requires_grad_()
+    w = _random((outputs, inputs // groups, kernel, kernel), dtype, device).to(memory_format=layout).requires_grad_()
+    sides = [(s[name] + 2 * padding - kernel) // stride + 1 for name in ("height", "width")]
+    flops = 2.0 * batch * outputs * sides[0] * sides[1] * (inputs // groups) * kernel * kernel
+    return Operator(lambda a, b: functional.conv2d(a, b, None, stride, padding, 1, groups), [x, w], flops,
+                    passes={"backward_input": [0], "backward_weight": [1]})
 
 
 def attention(case, device):
-    s, dtype = case["shape"], case["dtype"]
-    shape = (s["b"], s["heads"], s["len"], s["width"])
+    s, dtype = case["shape"], case["precision"]
+    shape = (s["batch"], s["heads"], s["query_length"], s["head_dim"])
     operands = [_random(shape, dtype, device, True) for _ in range(3)]
 
     def context():
@@ -108,7 +116,7 @@ def attention(case, device):
 
         return sdpa_kernel(getattr(SDPBackend, BACKENDS[s["backend"]]))
 
-    flops = 4.0 * s["b"] * s["heads"] * s["len"] ** 2 * s["width"] * (0.5 if s.get("causal") else 1)
+    flops = 4.0 * s["batch"] * s["heads"] * s["query_length"] * s["key_length"] * s["head_dim"] * (0.5 if s.get("causal") else 1)
     return Operator(lambda q, k, v: functional.scaled_dot_product_attention(q, k, v, is_causal=bool(s.get("causal"))),
                     operands, flops, context)
 
@@ -117,9 +125,9 @@ def _on(make):
     """An operator of one tensor of `shape["dims"]`, written 64x256x56x56."""
     def build(case, device):
         dims = [int(d) for d in case["shape"]["dims"].split("x")]
-        layout = torch.channels_last if case["shape"].get("nhwc") else torch.preserve_format
-        x = _random(dims, case["dtype"], device)
-        x = (x.to(memory_format=layout) if case["shape"].get("nhwc") else x).requires_grad_()
+        layout = torch.channels_last if case["shape"].get("channels_last") else torch.preserve_format
+        x = _random(dims, case["precision"], device)
+        x = (x.to(memory_format=layout) if case["shape"].get("channels_last") else x).requires_grad_()
         return make(x, dims, case, device)
 
     return build
@@ -165,12 +173,13 @@ def _alone(function):
 
 
 def lstm(case, device):
-    s, dtype = case["shape"], case["dtype"]
+    s, dtype = case["shape"], case["precision"]
     kind = nn.LSTM if case["operator"] == "lstm" else nn.GRU
     module = kind(s["width"], s["width"], s.get("layers", 1), batch_first=True).to(device, DTYPES[dtype])
     gates = 4 if kind is nn.LSTM else 3
-    flops = 4.0 * gates * s.get("layers", 1) * s["b"] * s["len"] * s["width"] ** 2
-    return Operator(lambda x: module(x)[0], [_random((s["b"], s["len"], s["width"]), dtype, device, True)], flops, module=module)
+    flops = 4.0 * gates * s.get("layers", 1) * s["batch"] * s["length"] * s["width"] ** 2
+    x = _random((s["batch"], s["length"], s["width"]), dtype, device, True)
+    return Operator(lambda inputs: module(inputs)[0], [x], flops, module=module)
 
 
 def optimizer(case, device):
@@ -201,5 +210,5 @@ BUILDERS = {
 
 
 def build(case, device):
-    set_units(case["dtype"])
+    set_units(case["precision"])
     return BUILDERS[case["operator"]](case, device)
