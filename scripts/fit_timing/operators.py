@@ -1,136 +1,114 @@
-"""Efficiencies of single operators in FP32, by GPU, from NeuSight's rows -> operators.json."""
+"""Efficiencies of single operators in FP32, by GPU, from NeuSight's rows -> operators.json.
+
+They serve GPUs without learned times (residual.py), and those that have them when the trees are damaged.
+"""
 import collections
 import hashlib
+import math
 import os
 import random
 import statistics
 import tempfile
 
-from .common import Tool, descend, errors, header, log_error, nested, read_csv, write_tree
+from .common import Tool, descend, errors, header, nested, write_tree
+from .operator_rows import CHIPS, FAMILIES, GAP, HOST_FLOOR_US, OPERATOR_FLOOR
 
-ROWS_PER_FIT = 1500
+ROWS_PER_FIT = 1200
 HELD_OUT_PERCENT = 15  # of the shapes, by hash
-# Launch on an idle GPU, contained in every single-operator time (data README), in microseconds. A GPU that the
-# README does not name takes that of its nearest relative.
-ROW_FLOOR_US = {"A100-PCIe-40GB": 26, "A100-PCIe-80GB": 26, "V100-PCIe-32GB": 32, "P4": 26,
-                "P100-PCIe-16GB": 45, "MI100": 17, "H100-SXM5-80GB": 20, "L4": 20}
 # Power-capped cards and another vendor: fitted for themselves, kept out of the base.
 OUT_OF_BASE = {"P4", "L4", "MI100"}
-CHIP = {"A100-PCIe-40GB": "GA100", "A100-PCIe-80GB": "GA100", "V100-PCIe-32GB": "GV100",
-        "P100-PCIe-16GB": "GP100", "H100-SXM5-80GB": "GH100"}
-CLASS = {"gemm": 0, "conv": 1, "softmax": 5, "elementwise": 7}
-
-
-class Rows:
-    """Measured kernels of one family: row text for timing_rows, time in ns, shape hash."""
-
-    def __init__(self):
-        self.text, self.time, self.shape = [], [], []
-
-    def add(self, text, time):
-        self.text.append(text)
-        self.time.append(time)
-        # Without the GPU's name, so that a shape is held out on every GPU or on none.
-        digest = hashlib.md5(text.split(" ", 1)[1].encode()).hexdigest()
-        self.shape.append(int(digest, 16) % 100)
-
-    def sample(self, held_out, limit=ROWS_PER_FIT):
-        chosen = [i for i, s in enumerate(self.shape) if (s < HELD_OUT_PERCENT) == held_out]
-        random.Random(1).shuffle(chosen)
-        return sorted(chosen[:limit])
-
-
-def gemm_rows(data):
-    rows = collections.defaultdict(Rows)
-    for r in read_csv(data + "/ops-neusight-gemm.csv.gz"):
-        if r["dtype"] != "fp32":
-            continue
-        b, m, n, k = (int(float(r[x])) for x in "BMNK")  # the table's N is contracted
-        if r["op"] == "bmm":
-            read, shape = b * (m * n + n * k), f"gemm {b} {m} {k} {n} 0 0"
-        else:
-            read, shape = b * m * n + n * k + k, f"gemm 1 {b * m} {k} {n} 0 1"
-        written = b * m * k
-        rows[r["gpu"]].add(f"{r['gpu']} {CLASS['gemm']} 0 1 1 {2 * b * m * n * k} {4 * read} {4 * written} "
-                           f"{written} {shape}", float(r["time_ms"]) * 1e6)
-    return rows
-
-
-def vector_rows(data):
-    rows = collections.defaultdict(Rows)
-    for r in read_csv(data + "/ops-neusight-vec.csv.gz"):
-        if r["dtype"] != "fp32":
-            continue
-        n, op = int(r["B"]) * int(r["H"]), r["op"]
-        time = float(r["time_ms"]) * 1e6
-        if op == "ln":
-            continue  # layer norm alone; the class is mostly batch norm, which whole steps tell
-        if time < 2 * ROW_FLOOR_US[r["gpu"]] * 1e3:
-            continue  # mostly launch
-        inputs = 2 if op in ("add", "mul", "div", "pow") else 1
-        family = {"softmax": "softmax"}.get(op, "elementwise")
-        rows[r["gpu"], family].add(f"{r['gpu']} {CLASS[family]} 0 1 1 {n} {4 * n * inputs} {4 * n} {n} none", time)
-    return rows
-
-
-def convolution_rows(data):
-    rows = collections.defaultdict(Rows)
-    for r in read_csv(data + "/ops-neusight-conv.csv.gz"):
-        if r["dtype"] != "fp32":
-            continue
-        b, ci, co, k, side, stride, pad = (int(r[x]) for x in
-                                           ("B", "Cin", "Cout", "ksize", "in_size", "stride", "pad"))
-        out = (side + 2 * pad - k) // stride + 1
-        rows[r["gpu"]].add(
-            f"{r['gpu']} {CLASS['conv']} 0 1 1 {2 * b * out * out * ci * co * k * k} "
-            f"{4 * (b * ci * side * side + ci * co * k * k)} {4 * b * co * out * out} {b * co * out * out} "
-            f"conv {b} {ci} {co} 1 {side} {side} {out} {out} {k} {stride} 0 0", float(r["time_ms"]) * 1e6)
-    return rows
-
-
-FAMILIES = {
+# SMs of 128 lanes, half of them shared with integers: Ampere's graphics chips, Ada, Hopper and what follows.
+WIDE_SMS = {"L4", "H100-SXM5-80GB"}
+WIDE_ARCHITECTURES, WIDE_CHIPS = ("ada", "blackwell", "hopper"), ("GA102", "GA104", "GA106")
+# How caches serve tensors: the best of a coarse grid over all element-wise rows.
+CACHE = {"kernel.l2_share": 0.6, "kernel.l2_speedup": 1.5}
+STARTS = {
     "gemm": {"gemm.compute": 0.85, "gemm.memory": 0.8},
     "elementwise": {"elementwise.memory": 0.87},
     "softmax": {"softmax.memory": 0.7},
-    "conv": {"convolution.compute": 0.75, "winograd.compute": 0.7, "winograd.memory": 0.8},
+    "layer_norm": {"layer_norm.memory": 0.6},
+    "convolution": {"convolution.compute": 0.75, "winograd.compute": 0.7, "winograd.memory": 0.8},
 }
 
+GPUS = tuple(HOST_FLOOR_US)  # whose rows are used
 
-def evaluate(tools, neutral, rows, indices, patch, gpu):
-    tool = Tool(tools + "/timing_rows", [rows.text[i] for i in indices], neutral)
-    predicted = tool({**patch, "kernel.floor_us": ROW_FLOOR_US[gpu]})
-    tool.close()
-    return errors(predicted, [rows.time[i] for i in indices])
+
+class Rows:
+    """Measured kernels of one family on one GPU."""
+
+    def __init__(self):
+        self.rows, self.percentile = [], []
+
+    def add(self, row):
+        self.rows.append(row)
+        # Without the GPU's name, so that a shape is held out on every GPU or on none.
+        digest = hashlib.md5(row.text.split(" ", 1)[1].encode()).hexdigest()
+        self.percentile.append(int(digest, 16) % 100)
+
+    def sample(self, held_out):
+        chosen = [i for i, p in enumerate(self.percentile) if (p < HELD_OUT_PERCENT) == held_out]
+        random.Random(1).shuffle(chosen)
+        return [self.rows[i] for i in sorted(chosen[:ROWS_PER_FIT])]
+
+
+class Times:
+    """Whole measured times of rows, launch on an idle GPU included, as coefficients predict them."""
+
+    def __init__(self, context, neutral, rows, host=None):
+        self.tool = Tool(context.tools + "/timing_rows", [row.text for row in rows], neutral)
+        self.measured = [row.time for row in rows]
+        self.floor = [1e3 * (host or HOST_FLOOR_US[row.gpu]) * OPERATOR_FLOOR[row.operator] for row in rows]
+
+    def predict(self, patch):
+        kernel = self.tool({**CACHE, **patch, "kernel.floor_us": 0})
+        return [max(f, GAP * f + k) for f, k in zip(self.floor, kernel)]
+
+    def loss(self, patch):
+        return sum(abs(math.log(p / t)) for p, t in zip(self.predict(patch), self.measured)) / len(self.measured)
+
+    def errors(self, patch):
+        return errors(self.predict(patch), self.measured)
+
+
+def rows_by_family(context):
+    """family -> GPU -> Rows."""
+    families = collections.defaultdict(lambda: collections.defaultdict(Rows))
+    for name, read in FAMILIES.items():
+        for row in read(context.data):
+            family = {"ln": "layer_norm", "softmax": "softmax"}.get(row.operator, name)
+            families[family][row.gpu].add(row)
+    return families
 
 
 def fit_operators(context, neutral, report):
-    families = collections.defaultdict(dict)
-    for gpu, rows in gemm_rows(context.data).items():
-        families["gemm"][gpu] = rows
-    for (gpu, family), rows in vector_rows(context.data).items():
-        families[family][gpu] = rows
-    for gpu, rows in convolution_rows(context.data).items():
-        families["conv"][gpu] = rows
-    fitted = collections.defaultdict(dict)  # family -> gpu -> patch
-    for family, by_gpu in families.items():
+    fitted = collections.defaultdict(dict)  # family -> GPU -> patch
+    host = statistics.median(sorted(set(HOST_FLOOR_US.values())))
+    for family, by_gpu in sorted(rows_by_family(context).items()):
         for gpu, rows in sorted(by_gpu.items()):
-            train = rows.sample(held_out=False)
-            if len(train) < 30 or not context.sees(gpu):
+            if not context.sees(gpu):
                 continue
-            tool = Tool(context.tools + "/timing_rows", [rows.text[i] for i in train], neutral)
-            times, floor = [rows.time[i] for i in train], {"kernel.floor_us": ROW_FLOOR_US[gpu]}
-            patch = descend(lambda p: log_error(tool({**p, **floor}), times), FAMILIES[family])
-            tool.close()
-            fitted[family][gpu] = patch
+            train = Times(context, neutral, rows.sample(held_out=False))
+            if len(train.measured) >= 30:
+                fitted[family][gpu] = descend(train.loss, STARTS[family])
+            train.tool.close()
             test = rows.sample(held_out=True)
+            if gpu not in fitted[family] or not test or context.quick:
+                continue
+            times = Times(context, neutral, test)
             report.append({"measure": f"operators/{family}", "gpu": gpu, "split": "unseen shapes",
-                           **evaluate(context.tools, neutral, rows, test, patch, gpu)})
-            print(report[-1], {k: round(v, 3) for k, v in patch.items()}, flush=True)
-        for gpu in fitted[family]:
-            patch = base_of(fitted[family], without=gpu)
-            if patch:
+                           **times.errors(fitted[family][gpu])})
+            print(report[-1], {k: round(v, 3) for k, v in fitted[family][gpu].items()}, flush=True)
+            times.tool.close()
+        for gpu in sorted(fitted[family]):
+            patch, test = base_of(fitted[family], without=gpu), by_gpu[gpu].sample(True)
+            if patch and family == "gemm" and gpu in WIDE_SMS:
+                patch.update(wide_of(fitted[family], without=gpu))
+            if patch and test and not context.quick:
+                times = Times(context, neutral, test, host)
                 report.append({"measure": f"operators/{family}", "gpu": gpu, "split": "GPU left out",
-                               **evaluate(context.tools, neutral, by_gpu[gpu], by_gpu[gpu].sample(True), patch, gpu)})
+                               **times.errors(patch)})
+                print(report[-1], flush=True)
+                times.tool.close()
     return fitted
 
 
@@ -142,8 +120,12 @@ def base_of(by_gpu, without=None):
     return {name: statistics.median(p[name] for p in usable) for name in usable[0]}
 
 
-# FP32 units shared with integers (128 lanes an SM) are harder to fill; no rows but power-capped ones. Prior.
-ARCHITECTURES = {"ada": {"classes": {"gemm": {"compute": 0.75}}}}
+def wide_of(by_gpu, without=None):
+    """The share of the peak that GEMM reaches on SMs of 128 lanes, half of them shared with integers: harder to fill."""
+    usable = [p["gemm.compute"] for g, p in sorted(by_gpu.items()) if g in WIDE_SMS and g != without]
+    return {"gemm.compute": statistics.median(usable)} if usable else {}
+
+
 PROVENANCE = {"rows": "NeuSight (MIT, Georgia Institute of Technology and Microsoft): single-operator times, FP32"}
 
 
@@ -159,18 +141,20 @@ def fit(context, folder):
         base.update(base_of(by_gpu))
         for gpu, patch in by_gpu.items():
             gpus[gpu].update(patch)
-    for chip in sorted(set(CHIP.values())):
-        members = [gpus[g] for g in sorted(gpus) if CHIP.get(g) == chip]
+    for chip in sorted({CHIPS[g] for g in gpus} - {CHIPS[g] for g in OUT_OF_BASE}):
+        members = [gpus[g] for g in sorted(gpus) if CHIPS[g] == chip]
         for name in sorted({n for m in members for n in m}):
             chips[chip][name] = statistics.median(m[name] for m in members if name in m)
-    # Not identified by these rows, and said so in the documentation: caches seem to reach beyond their size.
+    wide = wide_of(fitted["gemm"])
+    for chip in WIDE_CHIPS if wide else ():
+        chips[chip].update(wide)
     # Spreads are judgement: GPUs without rows, then those with rows of FP32 operators only.
-    base.update({"kernel.l2_share": 1.5, "spread.common": 0.25, "spread.tensor": 0.5})
-    for layer in list(gpus.values()) + list(chips.values()):
+    base.update({**CACHE, "spread.common": 0.25, "spread.tensor": 0.5})
+    for layer in list(gpus.values()) + [p for c, p in chips.items() if c not in WIDE_CHIPS]:
         layer["spread.common"] = 0.18
-    boards = {c: "/".join(g for g in sorted(CHIP) if CHIP[g] == c) for c in chips}
+    boards = {c: "/".join(g for g in sorted(gpus) if CHIPS[g] == c) or "GPUs with as many lanes an SM" for c in chips}
     write_tree(os.path.join(folder, "operators.json"), {
-        **header(PROVENANCE, report),
-        "base": {"basis": "data sheet, efficiencies of other GPUs", **nested(base)}, "architectures": ARCHITECTURES,
+        **header(PROVENANCE, report), "residual": "residual.trees",
+        "base": {"basis": "data sheet, efficiencies of other GPUs", **nested(base)}, "architectures": {a: nested(wide) for a in WIDE_ARCHITECTURES if wide},
         "chips": {c: {"basis": f"rows of {boards[c]} measured elsewhere", **nested(p)} for c, p in sorted(chips.items())},
         "gpus": {g: {"basis": f"{g} rows measured elsewhere", **nested(p)} for g, p in sorted(gpus.items())}})

@@ -221,7 +221,7 @@ class CoefficientFile {
   std::vector<std::pair<std::string, CoefficientPatch>>
       chips_;                                                   ///< "GV100": same chip, other board
   std::vector<std::pair<std::string, CoefficientPatch>> gpus_;  ///< by catalogue key
-  std::string residual_file_;  ///< beside the file that names it
+  std::string residual_file_;                                   ///< beside the file that names it
 };
 
 /// "volta"; how the coefficient file names architectures.

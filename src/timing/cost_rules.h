@@ -15,6 +15,8 @@ struct Tiling {
   double m = 0, n = 0, k = 0, batch = 1;
   bool tensor = false;  ///< tensor-core tile shapes
   bool split_k = true;  ///< whether the library may split k over more blocks
+  /// A product of two row-major operands: some architectures have one tile for all of them.
+  bool untransposed = false;
 };
 
 /// Which tile the library would take, and what it costs.

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <optional>
 
 #include "timing/cost_rules.h"
 
@@ -23,6 +24,21 @@ constexpr std::array kTensorTiles{Tile{256, 128, 1.0}, Tile{128, 256, 1.0}, Tile
 constexpr std::array kSplits{1, 2, 4, 8, 16, 32};
 /// No library splits k into pieces shorter than this: the pipeline of a tile would never fill.
 constexpr double kShortestPiece = 128;
+
+/// cuBLAS takes one tile for nearly all products of untransposed operands on some architectures, whatever
+/// their size (kernel names of 40,000 products on P100, P4, A100, L4); no tile: it chooses.
+std::optional<Tile> fixed_tile(Architecture architecture) {
+  switch (architecture) {
+    case Architecture::kMaxwell:
+    case Architecture::kPascal:
+      return Tile{64, 128, 0.92};
+    case Architecture::kAmpere:
+    case Architecture::kAda:
+      return Tile{128, 128, 1.0};
+    default:
+      return std::nullopt;
+  }
+}
 
 double blocks(double size, int tile) { return std::ceil(size / tile); }
 
@@ -75,6 +91,10 @@ double alignment_factor(const GemmShape& s, DType dtype, double unaligned_tensor
 TileChoice best_tile(const Tiling& tiling, double rate, const Device& device,
                      const KernelCoefficients& coefficients) {
   if (!(tiling.m > 0) || !(tiling.n > 0) || !(tiling.k > 0) || !(tiling.batch > 0)) return {};
+  if (tiling.untransposed && !tiling.tensor) {
+    if (const auto tile = fixed_tile(device.architecture))
+      return choose(std::array{*tile}, tiling, rate, device, coefficients);
+  }
   return tiling.tensor ? choose(kTensorTiles, tiling, rate, device, coefficients)
                        : choose(kTiles, tiling, rate, device, coefficients);
 }
@@ -86,6 +106,7 @@ RawCost gemm_cost(const Kernel& kernel, const GemmShape& shape, const Device& de
   // A transposed first operand is what a weight gradient has: dW = dY^T X, k the number of tokens.
   const bool weight =
       shape.transpose_a && !shape.transpose_b && kernel.phase == StepPhase::kBackward;
+  const bool untransposed = !shape.transpose_a && !shape.transpose_b;
   RawCost cost;
   cost.cost_class = tensor ? (weight ? CostClass::kTensorGemmWeight : CostClass::kTensorGemm)
                            : (weight ? CostClass::kGemmWeight : CostClass::kGemm);
@@ -93,7 +114,9 @@ RawCost gemm_cost(const Kernel& kernel, const GemmShape& shape, const Device& de
                       .n = static_cast<double>(shape.n),
                       .k = static_cast<double>(shape.k),
                       .batch = static_cast<double>(shape.batch),
-                      .tensor = tensor};
+                      .tensor = tensor,
+                      .split_k = tensor || !untransposed,
+                      .untransposed = untransposed};
   double efficiency = coefficients.of(cost.cost_class).compute;
   if (tensor)
     efficiency *= alignment_factor(shape, kernel.dtype, coefficients.kernel.unaligned_tensor);

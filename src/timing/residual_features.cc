@@ -24,7 +24,7 @@ constexpr std::array kFeatureTiles{
     FeatureTile{256, 128}, FeatureTile{128, 128}, FeatureTile{128, 64}, FeatureTile{64, 128},
     FeatureTile{64, 64},   FeatureTile{32, 128},  FeatureTile{128, 32}, FeatureTile{32, 32}};
 
-constexpr std::array<std::string_view, 38> kGemmNames{"m",
+constexpr std::array<std::string_view, 46> kGemmNames{"m",
                                                       "n",
                                                       "k",
                                                       "batch",
@@ -61,7 +61,15 @@ constexpr std::array<std::string_view, 38> kGemmNames{"m",
                                                       "blocks_128x128",
                                                       "blocks_32x32",
                                                       "k_over_tile",
-                                                      "m_over_n"};
+                                                      "m_over_n",
+                                                      "time_256x128",
+                                                      "time_128x128",
+                                                      "time_128x64",
+                                                      "time_64x128",
+                                                      "time_64x64",
+                                                      "time_32x128",
+                                                      "time_128x32",
+                                                      "time_32x32"};
 constexpr std::array<std::string_view, 9> kElementwiseNames{"elements",
                                                             "bytes",
                                                             "plain",
@@ -190,8 +198,14 @@ void gemm_features(const Kernel& kernel, const GemmShape& s, const Device& devic
   const double m = static_cast<double>(s.m), n = static_cast<double>(s.n),
                k = static_cast<double>(s.k), batch = static_cast<double>(s.batch);
   const double rate = device.rate[0], flops = 2 * m * n * k * batch;
-  const TileChoice choice =
-      best_tile({.m = m, .n = n, .k = k, .batch = batch}, rate, device, plain().kernel);
+  const bool untransposed = !s.transpose_a && !s.transpose_b;
+  const TileChoice choice = best_tile({.m = m,
+                                       .n = n,
+                                       .k = k,
+                                       .batch = batch,
+                                       .split_k = !untransposed,
+                                       .untransposed = untransposed},
+                                      rate, device, plain().kernel);
   const double bytes = 4 * batch * (m * k + k * n + m * n);
   const double memory = memory_seconds(bytes_of(kernel), CostClass::kGemm, device, plain());
   out.plain = std::max(choice.seconds, memory);
@@ -212,6 +226,10 @@ void gemm_features(const Kernel& kernel, const GemmShape& s, const Device& devic
   for (const Cover& c : covers) w.add_log(c.tail);
   w.add_log(covers[1].blocks), w.add_log(covers.back().blocks);
   w.add_log(k * choice.splits / (choice.tile_m + choice.tile_n)), w.add_log(m / n);
+  // What the product would take in whole waves of each tile.
+  for (std::size_t i = 0; i < covers.size(); ++i)
+    w.add_log(std::ceil(covers[i].blocks) * 2 * kFeatureTiles[i].m * kFeatureTiles[i].n * k *
+              device.sms / rate / out.plain);
 }
 
 /// Elements that one block of PyTorch's element-wise kernels handles.
