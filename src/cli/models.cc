@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/text.h"
+#include "cli/model_operators.h"
 #include "cli/model_source.h"
 #include "cli/verbs.h"
 #include "report/layout.h"
@@ -14,11 +15,6 @@
 
 namespace stoker::cli {
 namespace {
-
-struct Options {
-  std::string model;
-  bool json = false;
-};
 
 struct Row {
   std::string name, input;
@@ -57,7 +53,10 @@ Result<Row> row_of(const std::string& name) {
   return row;
 }
 
-Result<int> run(const Options& o) {
+Result<int> run(const ModelOperatorsOptions& o) {
+  if (!o.model.empty()) return print_model_operators(o);
+  if (o.batch || !o.dimensions.empty())
+    return fail(ErrorCode::kUsage, "sizes go with one model: name it", "models");
   const auto names = zoo_names();
   if (!names) return tl::unexpected(names.error());
   nlohmann::ordered_json json = nlohmann::ordered_json::array();
@@ -92,11 +91,16 @@ Result<int> run(const Options& o) {
 }  // namespace
 
 Command models_command() {
-  auto o = std::make_shared<Options>();
-  return {
-      "models", "the models that ship captured", "", {{"--json", "for machines", &o->json}}, [o] {
-        return run(*o);
-      }};
+  auto o = std::make_shared<ModelOperatorsOptions>();
+  return {"models",
+          "the models that ship captured; of one model, FLOPs and bytes of its operators",
+          "  stoker models\n  stoker models gpt2 --batch 8 --dim seq_len=512\n",
+          {{"model", "one model, as in `stoker predict`", &o->model},
+           {"--batch", "samples of the step; default: the model's own", &o->batch},
+           {"--dim", "NAME=NUMBER, another dimension of the model; may repeat", &o->dimensions},
+           {"--precision", "as captured, default fp32", &o->precision},
+           {"--json", "for machines", &o->json}},
+          [o] { return run(*o); }};
 }
 
 }  // namespace stoker::cli

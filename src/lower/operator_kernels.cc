@@ -28,13 +28,6 @@ bool adds_bias(const Step& step, const Operator& op) {
          step.types[index(op.inputs[0].type)].shape.size() == 1;
 }
 
-/// The gradient of a softmax is multiplied by its output into a temporary before the rows are summed
-/// (ATen/native/cuda/SoftMax.cu, softmax_backward_cuda_out): two kernels that move as many bytes each.
-/// Operators measured on six GPUs take twice the time of one.
-bool multiplies_first(const Step& step, const Operator& op) {
-  return step.operator_name(op) == "aten::_softmax_backward_data";
-}
-
 }  // namespace
 
 void OperatorKernels::run(std::uint32_t op_index) {
@@ -79,15 +72,6 @@ void OperatorKernels::launch(std::uint32_t op_index, const Operator& op, const W
   if (auto* shape = std::get_if<ConvolutionShape>(&kernel.shape)) {
     shape->channels_last = shape->channels_last || l_.job.channels_last;
     return convolution(op, kernel, *shape);
-  }
-  if (multiplies_first(l_.step, op)) {
-    Kernel product = kernel;
-    product.kernel_class = KernelClass::kElementwise;
-    product.flops = Flops(static_cast<double>(kernel.elements));
-    product.shape = {};
-    l_.emit.launch(product);
-    kernel.flops = kernel.flops - product.flops;
-    kernel.views = 0;
   }
   l_.emit.launch(kernel);
 }

@@ -229,11 +229,28 @@ void append_sort(const Describer& d, std::vector<Work>& into) {
   into.push_back(work);
 }
 
+/// The gradient of a softmax is multiplied by its output into a temporary before the rows are summed
+/// (aten/src/ATen/native/cuda/SoftMax.cu, softmax_backward_cuda_out): two kernels that move as many
+/// bytes each. Operators measured on six GPUs take twice the time of one.
+void append_softmax_backward(const Describer& d, std::vector<Work>& into) {
+  Work rows = d.base(KernelClass::kSoftmax);
+  if (rows.elements == 0) return;
+  Work product = rows;
+  product.kernel_class = KernelClass::kElementwise;
+  product.flops = Flops(static_cast<double>(rows.elements));
+  rows.flops = Flops((kSoftmaxFlops - 1) * static_cast<double>(rows.elements));
+  rows.shape = row_shape(d);
+  into.push_back(product);
+  into.push_back(rows);
+}
+
 void append_plain(const Describer& d, KernelClass kernel_class, std::vector<Work>& into) {
   Work work = d.base(kernel_class);
   if (work.elements == 0) return;  // nothing to do on an empty tensor
   work.flops = Flops(flops_per_element(kernel_class) * static_cast<double>(work.elements));
   work.shape = row_shape(d);
+  // The gradient of the input in one kernel, those of weight and bias in another.
+  if (d.stem() == "native_layer_norm_backward") work.launches = 2;
   if (!d.outputs().empty()) {
     const TensorRef& out = d.outputs()[0];
     if (has(kPartOfZeros, d.stem())) {
@@ -261,6 +278,7 @@ void append_memory_bound(const Describer& d, KernelClass kernel_class, std::vect
       (name == "native_batch_norm" && d.attributes().train)) {
     return append_two_pass_norm(d, into);
   }
+  if (name == "_softmax_backward_data") return append_softmax_backward(d, into);
   append_plain(d, kernel_class, into);
 }
 

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "step/operator_totals.h"
 #include "step/step_reader.h"
 #include "step/test_step.h"
 
@@ -390,6 +391,21 @@ TEST(Work, NamesFindTheirClass) {
   EXPECT_EQ(class_of("my::add"), KernelClass::kUncosted);  // whatever that is
   EXPECT_TRUE(launches_nothing("aten::empty_strided"));
   EXPECT_FALSE(launches_nothing("aten::zeros"));
+}
+
+TEST(OperatorTotals, AreByOperatorPassAndClassMostFlopsFirst) {
+  const auto step = parse_step(testing_support::linear_step_json(), "test");
+  const auto sizes = Sizes::at(*step, {{"batch", 10}});
+  const auto rows = operator_totals(*step, *sizes);
+  const auto totals = totals_of(*step, *sizes);
+  Flops forward, backward;
+  for (const OperatorTotal& row : rows) (row.backward ? backward : forward) += row.flops;
+  EXPECT_EQ(forward, totals.forward);
+  EXPECT_EQ(backward, totals.backward);
+  ASSERT_FALSE(rows.empty());
+  EXPECT_EQ(rows[0].kernel_class, KernelClass::kGemm);
+  for (std::size_t i = 1; i < rows.size(); ++i)
+    EXPECT_GE(rows[i - 1].flops.count(), rows[i].flops.count());
 }
 
 TEST(Work, TotalsOfTheSmallStep) {

@@ -1,0 +1,92 @@
+#include "cli/model_operators.h"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "cli/job_flags.h"
+#include "cli/model_source.h"
+#include "report/layout.h"
+#include "step/operator_totals.h"
+
+namespace stoker::cli {
+namespace {
+
+constexpr double kGiga = 1e-9;
+
+double bytes_of(const OperatorTotal& total) {
+  return static_cast<double>((total.read + total.written).count());
+}
+
+void print_table(const Step& step, const std::vector<OperatorTotal>& totals,
+                 const std::string& at) {
+  std::vector<std::vector<std::string>> table{
+      {"operator", "pass", "class", "kernels", "GFLOP", "GB moved"}};
+  double flops[2] = {0, 0}, bytes[2] = {0, 0};
+  for (const OperatorTotal& t : totals) {
+    flops[t.backward] += t.flops.count();
+    bytes[t.backward] += bytes_of(t);
+    table.push_back({std::string(t.name), t.backward ? "backward" : "forward",
+                     std::string(name_of(t.kernel_class)), std::to_string(t.kernels),
+                     layout::number(t.flops.count() * kGiga), layout::number(bytes_of(t) * kGiga)});
+  }
+  for (const bool backward : {false, true}) {
+    table.push_back({"all", backward ? "backward" : "forward", "", "",
+                     layout::number(flops[backward] * kGiga),
+                     layout::number(bytes[backward] * kGiga)});
+  }
+  std::fputs(fmt::format("{}, {}, {}\n", step.name, step.precision, at).c_str(), stdout);
+  std::fputs(layout::table(table, {0, 1, 2}, "").c_str(), stdout);
+  std::puts("\nBy shapes alone, the optimizer apart; docs/operators.md says how each is counted.");
+}
+
+void print_json(const Step& step, const Job& job, const std::vector<OperatorTotal>& totals) {
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  double flops[2] = {0, 0};
+  for (const OperatorTotal& t : totals) {
+    flops[t.backward] += t.flops.count();
+    list.push_back({{"operator", t.name},
+                    {"pass", t.backward ? "backward" : "forward"},
+                    {"class", name_of(t.kernel_class)},
+                    {"kernels", t.kernels},
+                    {"flops", t.flops.count()},
+                    {"read_bytes", t.read.count()},
+                    {"written_bytes", t.written.count()}});
+  }
+  const nlohmann::ordered_json json{{"model", step.name},           {"precision", step.precision},
+                                    {"dimensions", job.dimensions}, {"forward_flops", flops[0]},
+                                    {"backward_flops", flops[1]},   {"operators", list}};
+  std::puts(json.dump(2).c_str());
+}
+
+}  // namespace
+
+Result<int> print_model_operators(const ModelOperatorsOptions& options) {
+  const auto precision = parse_precision(options.precision);
+  if (!precision) return tl::unexpected(precision.error());
+  const auto model = load_model(options.model, {*precision});
+  if (!model) return tl::unexpected(model.error());
+  const Step& step = *model->variants.front().step;
+  JobOptions flags;
+  flags.dimensions = options.dimensions;
+  Job job;
+  if (const auto filled = fill_dimensions(flags, job); !filled)
+    return tl::unexpected(filled.error());
+  for (const Dimension& d : step.dimensions) job.dimensions.try_emplace(d.name, d.default_value);
+  if (options.batch) job.dimensions["batch"] = *options.batch;
+  const auto sizes = Sizes::at(step, job.dimensions);
+  if (!sizes) return tl::unexpected(sizes.error());
+  const auto totals = operator_totals(step, *sizes);
+  if (options.json) {
+    print_json(step, job, totals);
+    return 0;
+  }
+  std::string at;
+  for (const auto& [name, value] : job.dimensions)
+    at += (at.empty() ? "" : ", ") + name + " " + std::to_string(value);
+  print_table(step, totals, at);
+  return 0;
+}
+
+}  // namespace stoker::cli
