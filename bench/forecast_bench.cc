@@ -3,6 +3,7 @@
 
 #include <benchmark/benchmark.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <string>
 
@@ -117,6 +118,56 @@ void whole_plan(benchmark::State& state, const std::string& name) {
   for (auto _ : state) benchmark::DoNotOptimize(make_plan(request, subject.knowledge));
 }
 
+/// 10,000 settings of one model, as a search crosses them: 25 batches x 4 numbers of GPUs x 2
+/// precisions of the arithmetic, each with 50 loaders. Step times do not depend on the loader.
+void ten_thousand_settings(benchmark::State& state, const std::string& name) {
+  constexpr int kBatches = 25, kWorkers = 25;
+  Subject subject(state, name);
+  if (!subject.ready) return;
+  constexpr Nanos kSampleCost{4e6};
+  subject.scenario.sample = sample_cost_given(kSampleCost, {.bytes_per_sample = Bytes(602'120)},
+                                              subject.knowledge.loader);
+  subject.scenario.machine.host.cores = 32;
+  std::int64_t settings = 0;
+  for (auto _ : state) {
+    settings = 0;
+    double best = 0;
+    for (const int gpus : {1, 2, 4, 8}) {
+      for (const Precision precision : {Precision::kFp32, Precision::kTf32}) {
+        for (int batch = 1; batch <= kBatches; ++batch) {
+          Scenario s = subject.scenario;
+          s.job.gpus = s.machine.gpu_count = gpus;
+          s.job.precision = precision;
+          s.job.batch = 4 * batch;
+          const auto time = step_time_of(s, subject.knowledge);
+          if (!time) return state.SkipWithError(time.error().text().c_str());
+          for (const int prefetch : {2, 4}) {
+            for (int workers = 0; workers < kWorkers; ++workers, ++settings) {
+              s.loader.workers = workers;
+              s.loader.prefetch = prefetch;
+              best = std::max(best, throughput_of(s, *time).samples_per_s);
+            }
+          }
+        }
+      }
+    }
+    benchmark::DoNotOptimize(best);
+  }
+  state.counters["settings"] = static_cast<double>(settings);
+}
+
+/// Sharded over sixteen numbers of GPUs: each shards, lowers and times a step of its own.
+void fsdp_plan(benchmark::State& state, const std::string& name) {
+  Subject subject(state, name);
+  if (!subject.ready) return;
+  PlanRequest request;
+  request.choices = {{Precision::kFp32, &subject.step}};
+  request.base = subject.scenario;
+  request.base.job.parallel = Parallel::kFsdpZero3;
+  for (int gpus = 2; gpus <= 17; ++gpus) request.gpu_counts.push_back(gpus);
+  for (auto _ : state) benchmark::DoNotOptimize(make_plan(request, subject.knowledge));
+}
+
 void add(const std::string& model) {
   const auto named = [&](const char* what) { return std::string(what) + "/" + model; };
   const auto in = benchmark::kMillisecond;
@@ -126,6 +177,9 @@ void add(const std::string& model) {
   benchmark::RegisterBenchmark(named("lower+time").c_str(), step_time, model)->Unit(in);
   benchmark::RegisterBenchmark(named("forecast").c_str(), whole_forecast, model)->Unit(in);
   benchmark::RegisterBenchmark(named("plan").c_str(), whole_plan, model)->Unit(in);
+  benchmark::RegisterBenchmark(named("10,000 settings").c_str(), ten_thousand_settings, model)
+      ->Unit(in);
+  benchmark::RegisterBenchmark(named("FSDP plan").c_str(), fsdp_plan, model)->Unit(in);
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "forecast/forecast.h"
 
+#include "base/files.h"
 #include "forecast/test_scenario.h"
 #include "forecast/verdicts.h"
 #include "lower/lower.h"
@@ -135,6 +136,58 @@ TEST_F(ForecastTest, AValidationThatDoesNotFitIsNamed) {
   ASSERT_EQ(limits->value, 0);
   const std::string words = gpu_shortage(scenario_, *limits);
   EXPECT_NE(words.find("smaller --validation"), std::string::npos) << words;
+}
+
+TEST_F(ForecastTest, OperatorsWithoutARuleAreNamedCountedAndWidenTheBand) {
+  std::string text = testing_support::linear_step_json();
+  for (std::size_t at; (at = text.find("aten::mm")) != std::string::npos;)
+    text.replace(at, 8, "mylib::attend");
+  scenario_.job.batch = 4096;
+  const Forecast known = forecast_now();
+  step_ = parse_step(text, "test").value();
+  const Forecast unknown = forecast_now();
+  std::int64_t named = 0;
+  for (const Diagnostic& d : unknown.diagnostics.all()) {
+    if (d.name == "uncosted_operator" && d.advice.find("mylib::attend") != std::string::npos)
+      named += d.count;
+  }
+  EXPECT_EQ(named, 2);  // forward and the gradient of the weight
+  EXPECT_EQ(known.diagnostics.count("uncosted_operator"), 0);
+  EXPECT_GT(unknown.time.uncosted_share, 0);
+  EXPECT_EQ(known.time.uncosted_share, 0);
+  EXPECT_GT(unknown.time.band.above, known.time.band.above);
+  EXPECT_NE(unknown.step_ms.basis.find("without a cost rule"), std::string::npos);
+  EXPECT_GT(unknown.step_ms.value, 0);  // by its bytes
+}
+
+TEST_F(ForecastTest, PhasesOfTheStepAddUp) {
+  scenario_.job.accumulate = 3;
+  const Forecast f = forecast_now();
+  EXPECT_NEAR(f.load_ms.value + f.forward_ms.value + f.backward_ms.value + f.optimizer_ms.value,
+              f.step_ms.value, 1e-6 * f.step_ms.value);
+}
+
+TEST_F(ForecastTest, AHostBoundStepIsLimitedByLaunching) {
+  scenario_.job.batch = 1;  // three kernels of a microsecond
+  EXPECT_EQ(forecast_now().limiter.kind, Limiter::kGpuLaunch);
+}
+
+TEST_F(ForecastTest, CheckpointingTakesTheTimeOfASecondForward) {
+  step_ = read_step_file(*data_folder() / "zoo" / "resnet18.fp32.step.gz").value();
+  const auto time_of = [](const Forecast& f, StepPhase p) {
+    return milliseconds(f.time.phase_device[static_cast<std::size_t>(p)]);
+  };
+  const Forecast plain = forecast_now();
+  scenario_.job.checkpoint = {"blocks"};
+  const Forecast again = forecast_now();
+  const double forward = time_of(plain, StepPhase::kForward);
+  const double more =
+      time_of(again, StepPhase::kBackward) - time_of(plain, StepPhase::kBackward);
+  // All but the stem, and the last operators of each block, whose results nobody needs again.
+  EXPECT_GT(more, 0.5 * forward);
+  EXPECT_LT(more, forward);
+  EXPECT_NEAR(time_of(again, StepPhase::kForward), forward, 1e-6 * forward);
+  EXPECT_GT(again.step_ms.value, plain.step_ms.value + 0.9 * more);
 }
 
 }  // namespace

@@ -120,13 +120,15 @@ MemoryForecast forecast_memory(const Program& program, const Machine& machine,
 Result<BatchLimits> forecast_batch_limits(const Step& step, const Job& job, const Machine& machine,
                                           const AllocatorConfig& allocator,
                                           const Knowledge& knowledge, const LastBatch& last_batch) {
+  const auto prepared = prepare(step, job);
+  if (!prepared) return tl::unexpected(prepared.error());
   std::string error_case = "default";
   std::int64_t minimum = std::max<std::int64_t>(1, step.dimensions[0].minimum);
   const LowerAt lower_at = [&](std::int64_t batch) -> Result<Program> {
     Job at = job;
     at.batch = std::max(batch, minimum);
     at.last_batch = last_batch_at(last_batch, at.batch, at.gpus);
-    auto program = lower(step, at, machine);
+    auto program = lower(*prepared, at, machine);
     if (program) error_case = memory_error_case(*program, at);
     return program;
   };

@@ -1,6 +1,7 @@
 #include "lower/lower.h"
 
 #include <string>
+#include <utility>
 
 #include "lower/capture_notes.h"
 #include "lower/cuda_graphs.h"
@@ -64,15 +65,20 @@ Status add_passes(TrainingRun& run, const Step& step, const Job& job) {
 
 }  // namespace
 
-Result<Program> lower(const Step& captured, const Job& job, const Machine& machine) {
+Result<PreparedStep> prepare(const Step& captured, const Job& job) {
   for (const Status& status :
        {check_job(job), check_precision(captured, job), check_mode(captured, job),
         check_cuda_graphs(captured, job)}) {
     if (!status) return tl::unexpected(status.error());
   }
-  const auto rewritten = rewritten_step(captured, job);
+  auto rewritten = rewritten_step(captured, job);
   if (!rewritten) return tl::unexpected(rewritten.error());
-  const Step& step = rewritten->has_value() ? **rewritten : captured;
+  return PreparedStep{&captured, std::move(*rewritten)};
+}
+
+Result<Program> lower(const PreparedStep& prepared, const Job& job, const Machine& machine) {
+  if (auto status = check_job(job); !status) return tl::unexpected(status.error());
+  const Step& step = prepared.runs();
   const auto sizes = sizes_at(step, job, job.batch);
   if (!sizes) return tl::unexpected(sizes.error());
   TrainingRun run(step, *sizes, job, machine);
@@ -84,6 +90,12 @@ Result<Program> lower(const Step& captured, const Job& job, const Machine& machi
   note_units(job, machine.gpu, program.diagnostics);
   note_cuda_graphs(job, program.diagnostics);
   return program;
+}
+
+Result<Program> lower(const Step& captured, const Job& job, const Machine& machine) {
+  const auto prepared = prepare(captured, job);
+  if (!prepared) return tl::unexpected(prepared.error());
+  return lower(*prepared, job, machine);
 }
 
 }  // namespace stoker

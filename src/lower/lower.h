@@ -1,5 +1,7 @@
 #pragma once
 
+#include <optional>
+
 #include "base/result.h"
 #include "lower/job.h"
 #include "lower/program.h"
@@ -13,5 +15,18 @@ namespace stoker {
 /// unit, convolution workspace, optimizer kernels and state, accumulation, gradient buckets,
 /// copies. Refuses jobs that the step cannot serve (another precision, a dimension out of range).
 [[nodiscard]] Result<Program> lower(const Step& step, const Job& job, const Machine& machine);
+
+/// What of a lowering is the same at every batch: the step that the job runs instead of the captured
+/// one. A search over batches prepares once.
+struct PreparedStep {
+  const Step* captured = nullptr;  ///< not owned
+  std::optional<Step> rewritten;   ///< checkpointed, sharded; absent: the captured one runs
+
+  [[nodiscard]] const Step& runs() const { return rewritten ? *rewritten : *captured; }
+};
+[[nodiscard]] Result<PreparedStep> prepare(const Step& step, const Job& job);
+/// `job` may differ from the one that the step was prepared for in batch and last batch alone.
+[[nodiscard]] Result<Program> lower(const PreparedStep& prepared, const Job& job,
+                                    const Machine& machine);
 
 }  // namespace stoker

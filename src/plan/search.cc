@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "forecast/settings.h"
 #include "forecast/verdicts.h"
+#include "lower/lower.h"
 
 namespace stoker {
 namespace {
@@ -101,10 +102,14 @@ Result<bool> SettingSearch::choose_batch(Setting& setting,
     double rate;
   };
   std::vector<Tried> tried;
+  const auto prepared = prepare(*setting.scenario.step, setting.scenario.job);
+  if (!prepared) return tl::unexpected(prepared.error());
   for (const std::int64_t batch : ladder) {
     Scenario s = setting.scenario;
     set_batch(s, batch);
-    auto time = step_time_of(s, knowledge_);
+    const auto program = lower(*prepared, s.job, s.machine);
+    if (!program) return tl::unexpected(program.error());
+    auto time = step_time_of(s, *program, knowledge_);
     if (!time) return tl::unexpected(time.error());
     ++considered_;
     // As fast as the host can feed it: all its cores at work.
