@@ -47,22 +47,10 @@ std::string_view name_of(Bound bound) {
   return "latency";
 }
 
-struct CostModel::Learned {
-  ResidualFeatures features;
-  GpuForests forests;
-
-  /// Seconds beyond the floor; negative where no tree speaks.
-  [[nodiscard]] double seconds_of(const Kernel& kernel) const {
-    const auto input = features.of(kernel);
-    return input ? forests.seconds_of(*input) : -1;
-  }
-};
-
 CostModel::CostModel(const Gpu& gpu, const Coefficients& coefficients)
     : coefficients_(coefficients), device_(device_of(gpu, coefficients)) {
   if (coefficients.residual == nullptr) return;
-  learned_ = std::make_shared<const Learned>(
-      Learned{ResidualFeatures(gpu), coefficients.residual->for_gpu(gpu)});
+  learned_ = std::make_shared<const GpuForests>(coefficients.residual->for_gpu(gpu));
 }
 
 KernelCost CostModel::cost_of(const Kernel& kernel) const {

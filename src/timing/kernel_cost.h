@@ -12,6 +12,8 @@
 
 namespace stoker {
 
+class GpuForests;
+
 enum class Bound : std::uint8_t { kCompute, kMemory, kLatency };
 [[nodiscard]] std::string_view name_of(Bound bound);
 
@@ -61,11 +63,9 @@ class CostModel {
   [[nodiscard]] const Coefficients& coefficients() const { return coefficients_; }
 
  private:
-  struct Learned;
-
   Coefficients coefficients_;
   Device device_;
-  std::shared_ptr<const Learned> learned_;  ///< null where no tree speaks
+  std::shared_ptr<const GpuForests> learned_;  ///< null where no tree speaks
   bool pinned_ = true;
 };
 

@@ -158,13 +158,82 @@ double Forest::value_of(const std::array<float, kMostFeatures>& features) const 
   return sum;
 }
 
-double GpuForests::seconds_of(const ResidualInput& input) const {
-  const auto& forests = families_[static_cast<std::size_t>(input.family)];
+double GpuForests::evaluated(const Kernel& kernel) const {
+  const auto input = features_.of(kernel);
+  if (!input) return -1;
+  const auto& forests = families_[static_cast<std::size_t>(input->family)];
   if (forests.empty()) return -1;
-  const std::size_t which = forests.size() == 1 ? 0 : input.shape % forests.size();
+  const std::size_t which = forests.size() == 1 ? 0 : input->shape % forests.size();
   const double log =
-      std::clamp(forests[which]->value_of(input.features), -kLargestLog, kLargestLog);
-  return input.plain * std::exp(log);
+      std::clamp(forests[which]->value_of(input->features), -kLargestLog, kLargestLog);
+  return input->plain * std::exp(log);
+}
+
+double GpuForests::seconds_of(const Kernel& kernel) const {
+  if (kernel.unit != MathUnit::kFp32 || kernel.dtype != DType::kF32) return -1;
+  const auto key = ResidualMemo::key_of(kernel);
+  double seconds = memo_->find(key);
+  if (std::isnan(seconds)) {
+    seconds = evaluated(kernel);
+    memo_->keep(key, seconds);
+  }
+  return seconds;
+}
+
+ResidualMemo::Key ResidualMemo::key_of(const Kernel& kernel) {
+  Key key{};
+  std::size_t count = 0;
+  const auto add = [&](auto value) { key[count++] = static_cast<std::int64_t>(value); };
+  add(kernel.kernel_class), add(kernel.phase), add(kernel.read.count());
+  add(kernel.written.count()), add(kernel.elements), add(kernel.shape.index());
+  add(std::bit_cast<std::int64_t>(kernel.flops.count()));
+  if (const auto* gemm = std::get_if<GemmShape>(&kernel.shape)) {
+    for (const std::int64_t size : {gemm->batch, gemm->m, gemm->n, gemm->k}) add(size);
+    add(2 * gemm->transpose_a + gemm->transpose_b);
+  } else if (const auto* c = std::get_if<ConvolutionShape>(&kernel.shape)) {
+    for (const std::int64_t size : {c->batch, c->in_channels, c->out_channels, c->groups})
+      add(size);
+    // Two of three dimensions: what has three is none that trees know.
+    for (const auto* sizes : {&c->in, &c->out, &c->kernel, &c->stride, &c->dilation})
+      add((*sizes)[0]), add((*sizes)[1]);
+    add(static_cast<int>(c->pass) + 4 * c->transposed + 8 * c->channels_last + 16 * c->spatial);
+  } else if (const auto* rows = std::get_if<RowShape>(&kernel.shape)) {
+    add(rows->rows), add(rows->width);
+  }
+  return key;
+}
+
+std::size_t ResidualMemo::Hash::operator()(const Key& key) const {
+  std::uint64_t hash = 0;
+  for (const std::int64_t value : key)
+    hash = (hash ^ static_cast<std::uint64_t>(value)) * 0x9e3779b97f4a7c15 + (hash >> 29);
+  return hash;
+}
+
+double ResidualMemo::find(const Key& key) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = answers_.find(key);
+  return found == answers_.end() ? NAN : found->second;
+}
+
+void ResidualMemo::keep(const Key& key, double seconds) {
+  constexpr std::size_t kMostAnswers = 1 << 16;  // some 15 MB
+  const std::lock_guard lock(mutex_);
+  if (answers_.size() >= kMostAnswers) answers_.clear();
+  answers_.emplace(key, seconds);
+}
+
+std::shared_ptr<ResidualMemo> Residual::memo_of(const Gpu& gpu) const {
+  std::string figures = gpu.chip;
+  for (const double figure :
+       {static_cast<double>(gpu.architecture), static_cast<double>(gpu.compute_capability),
+        static_cast<double>(gpu.sm_count), static_cast<double>(gpu.fp32_cores_per_sm),
+        gpu.peak.fp32, gpu.bandwidth, static_cast<double>(gpu.l2.count()), gpu.tdp_watts})
+    figures += ' ' + std::to_string(figure);
+  const std::lock_guard lock(mutex_);
+  auto& memo = memos_[figures];
+  if (memo == nullptr) memo = std::make_shared<ResidualMemo>();
+  return memo;
 }
 
 Result<std::shared_ptr<const Residual>> Residual::parse(std::string_view data,
@@ -194,7 +263,8 @@ Result<std::shared_ptr<const Residual>> Residual::load(const std::filesystem::pa
 }
 
 GpuForests Residual::for_gpu(const Gpu& gpu) const {
-  GpuForests result;
+  GpuForests result(gpu);
+  result.memo_ = memo_of(gpu);
   for (const std::string& wanted : {simplified(gpu.chip), std::string("*")}) {
     for (std::size_t family = 0; family < kResidualFamilies; ++family) {
       auto& chosen = result.families_[family];

@@ -3,9 +3,12 @@
 #include <array>
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "base/result.h"
@@ -37,15 +40,40 @@ struct Forest {
   [[nodiscard]] double value_of(const std::array<float, kMostFeatures>& features) const;
 };
 
+/// Answers that were given before, by what was asked; for all forecasts of one process, so locked.
+/// Trees cost ten microseconds a kernel, and searches ask for the same kernels again and again.
+class ResidualMemo {
+ public:
+  using Key = std::array<std::int64_t, 24>;  ///< all of a kernel that features can depend on
+  [[nodiscard]] static Key key_of(const Kernel& kernel);
+
+  /// NaN for what was not asked yet.
+  [[nodiscard]] double find(const Key& key) const;
+  void keep(const Key& key, double seconds);
+
+ private:
+  struct Hash {
+    std::size_t operator()(const Key& key) const;
+  };
+  mutable std::mutex mutex_;
+  std::unordered_map<Key, double, Hash> answers_;
+};
+
 /// The forests that speak for one GPU, by family: none, one for all shapes, or one a fold.
 class GpuForests {
  public:
-  /// Seconds beyond the floor; negative where no forest speaks for the family.
-  [[nodiscard]] double seconds_of(const ResidualInput& input) const;
+  explicit GpuForests(const Gpu& gpu) : features_(gpu) {}
+
+  /// Seconds beyond the floor; negative where no forest speaks for the kernel.
+  [[nodiscard]] double seconds_of(const Kernel& kernel) const;
 
  private:
   friend class Residual;
+  [[nodiscard]] double evaluated(const Kernel& kernel) const;
+
+  ResidualFeatures features_;
   std::array<std::vector<const Forest*>, kResidualFamilies> families_;
+  std::shared_ptr<ResidualMemo> memo_;
 };
 
 /// Learned times of kernels: trees that were fitted offline (scripts/fit-timing) and are evaluated
@@ -62,11 +90,17 @@ class Residual {
   [[nodiscard]] static Result<std::shared_ptr<const Residual>> load(
       const std::filesystem::path& path);
 
+  /// Valid while the residual lives.
   [[nodiscard]] GpuForests for_gpu(const Gpu& gpu) const;
   [[nodiscard]] const std::vector<Forest>& forests() const { return forests_; }
 
  private:
+  [[nodiscard]] std::shared_ptr<ResidualMemo> memo_of(const Gpu& gpu) const;
+
   std::vector<Forest> forests_;
+  mutable std::mutex mutex_;
+  /// By all figures of a GPU that features depend on.
+  mutable std::map<std::string, std::shared_ptr<ResidualMemo>> memos_;
 };
 
 }  // namespace stoker

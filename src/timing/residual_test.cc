@@ -125,6 +125,28 @@ TEST(Residual, EachShapeIsServedByTheForestThatDidNotSeeIt) {
   for (const int count : served) EXPECT_GT(count, 5);
 }
 
+TEST(Residual, WhatWasAskedBeforeIsAnsweredTheSame) {
+  const auto residual = Residual::parse(text_of({File{}}), "test");
+  ASSERT_TRUE(residual);
+  const GpuForests forests = (*residual)->for_gpu(gpu_of("XX100"));
+  std::vector<double> first;
+  for (std::int64_t n = 1; n < 3000; n += 7) first.push_back(forests.seconds_of(elementwise(n)));
+  // Another copy for the same figures shares the memory; other figures do not.
+  const GpuForests again = (*residual)->for_gpu(gpu_of("XX100"));
+  Gpu slower = gpu_of("XX100");
+  slower.bandwidth /= 2;
+  const GpuForests other = (*residual)->for_gpu(slower);
+  std::size_t i = 0;
+  for (std::int64_t n = 1; n < 3000; n += 7, ++i) {
+    EXPECT_EQ(again.seconds_of(elementwise(n)), first[i]);
+    EXPECT_GT(other.seconds_of(elementwise(n)), 1.5 * first[i]);
+  }
+  // Half precision was never measured.
+  Kernel half = elementwise(1);
+  half.dtype = DType::kF16;
+  EXPECT_LT(forests.seconds_of(half), 0);
+}
+
 TEST(Residual, DamageIsRefused) {
   const auto problem = [](const std::string& text) {
     const auto residual = Residual::parse(text, "test");
