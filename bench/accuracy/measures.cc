@@ -27,7 +27,10 @@ const std::vector<MeasureKind>& measure_kinds() {
       {"time", "timm-rtx3090", "memory/timm_train_maxbatch_rtx3090.csv", wanted_timm_maxbatch,
        run_timm_time},
       {"time", "neusight", "e2e-neusight.csv", wanted_neusight, run_neusight},
-      {"time", "ddp-scaling", "ddp-scaling.csv", wanted_scaling, run_scaling},
+      {"time", "all-reduce", "allreduce.csv", wanted_nothing, run_all_reduce},
+      {"time", "ddp-scaling", "ddp-scaling.csv", wanted_nothing, run_published_scaling},
+      {"time", "scaling-lambda", "lambda_throughput.csv", wanted_nothing, run_lambda_scaling},
+      {"time", "ddp-forecast", "ddp-scaling.csv", wanted_scaling, run_scaling},
       {"time", "lambda", "lambda_throughput.csv", wanted_lambda, run_lambda},
   };
   return kKinds;

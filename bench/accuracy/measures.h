@@ -54,6 +54,12 @@ std::vector<Measure> run_operator_convolution(Bench& bench, const Table& table);
 std::vector<CaptureRequest> wanted_scaling(const Bench& bench, const Table& table);
 std::vector<Measure> run_scaling(Bench& bench, const Table& table);
 
+/// Of measures that need no captured step.
+std::vector<CaptureRequest> wanted_nothing(const Bench& bench, const Table& table);
+std::vector<Measure> run_all_reduce(Bench& bench, const Table& table);
+std::vector<Measure> run_published_scaling(Bench& bench, const Table& table);
+std::vector<Measure> run_lambda_scaling(Bench& bench, const Table& table);
+
 std::vector<CaptureRequest> wanted_lambda(const Bench& bench, const Table& table);
 std::vector<Measure> run_lambda(Bench& bench, const Table& table);
 

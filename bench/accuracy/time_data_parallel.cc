@@ -152,7 +152,7 @@ std::vector<CaptureRequest> wanted_scaling(const Bench& bench, const Table& tabl
 
 std::vector<Measure> run_scaling(Bench& bench, const Table& table) {
   return {measured(
-      bench, table, "time/ddp-scaling", "step time of data-parallel training, 1 to 256 GPUs",
+      bench, table, "time/ddp-forecast", "step time of data-parallel training, 1 to 256 GPUs",
       "machine",
       [&](const CsvRow& row, const std::string& label) { return scaling_row(bench, row, label); })};
 }

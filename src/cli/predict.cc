@@ -10,6 +10,7 @@
 #include "cli/exact_settings.h"
 #include "cli/report_context.h"
 #include "cli/run_options.h"
+#include "cli/scaling.h"
 #include "cli/two_point.h"
 #include "cli/verbs.h"
 #include "forecast/remedies.h"
@@ -24,6 +25,7 @@ struct Options {
   RunOptions run;
   std::string method, batch, objective;
   TwoPointOptions two_point;
+  ScalingOptions scaling;
   bool explain = false;
 };
 
@@ -182,8 +184,12 @@ Result<int> run(const Options& o) {
   if (!o.objective.empty())
     return fail(ErrorCode::kUsage, "sorts several GPUs; give --gpu a,b, or leave it out",
                 "--objective");
+  if (wants_scaling(exact, o.scaling)) return answer_scaling(exact, o.scaling);
+  const auto network = network_of_one(exact, o.scaling);
+  if (!network) return tl::unexpected(network.error());
   auto resolved = resolve_exactly(exact, exact.gpu);
   if (!resolved) return tl::unexpected(resolved.error());
+  if (*network > 0) resolved->base.machine.network_bandwidth = *network;
   return answer(o, *resolved);
 }
 
@@ -206,6 +212,7 @@ Command predict_command() {
       flag.help = "per GPU, or max: the largest that is safe; default: the captured one";
     }
   }
+  for (Flag& flag : scaling_flags(o->scaling)) command.flags.push_back(std::move(flag));
   const std::vector<Flag> own = grouped(
       "Answer",
       {{"--explain", "memory by part, over a step and by module; time; what to change",

@@ -234,7 +234,9 @@ Result<StepTime> step_time_of(const Scenario& s, const Program& program,
                               const Knowledge& knowledge) {
   const auto coefficients = knowledge.timing.for_gpu(s.machine.gpu);
   if (!coefficients) return tl::unexpected(coefficients.error());
-  return predict_step(program, s.machine, *coefficients, step_options(s.job));
+  StepTimeOptions options = step_options(s.job);
+  options.pace = s.pace;
+  return predict_step(program, s.machine, *coefficients, options);
 }
 
 Result<StepTime> step_time_of(const Scenario& s, const Knowledge& knowledge) {

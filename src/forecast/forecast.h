@@ -40,6 +40,7 @@ struct Scenario {
   std::int64_t validation_samples = 0;  ///< of one validation; 0: unknown
   CopyWay copy = CopyWay::kOverlapped;  ///< set_pinning (plan/search.h) makes the job's of it
   double price_per_gpu_hour = 0;        ///< 0: unknown
+  double pace = 1;  ///< a measured step of one GPU over the forecast one; StepTimeOptions::pace
   std::optional<bool> grad_scaler;  ///< as the user said; set_precision (settings.h) decides else
   LastBatch last_batch;             ///< set_batch (settings.h) makes the job's of it
 };

@@ -48,6 +48,25 @@ Result<CoefficientPatch> patch_from(const Json& node, const std::string& where) 
   return patch;
 }
 
+/// [[MiB, microseconds], ...] in rising order of size.
+std::vector<std::pair<double, double>> curve_from(const Json& node) {
+  constexpr double kMebi = 1 << 20;
+  std::vector<std::pair<double, double>> curve;
+  if (!node.is_array() || node.size() < 2) return {};
+  for (const Json& point : node) {
+    if (!point.is_array() || point.size() != 2 || !point[0].is_number() || !point[1].is_number())
+      return {};
+    const double bytes = point[0].get<double>() * kMebi;
+    const double us = point[1].get<double>();
+    if (!(bytes > (curve.empty() ? 0 : curve.back().first)) || !(us > 0)) return {};
+    curve.emplace_back(bytes, us);
+  }
+  // Beyond the last size its piece goes on, so it must rise.
+  return curve.back().second > curve[curve.size() - 2].second
+             ? curve
+             : std::vector<std::pair<double, double>>{};
+}
+
 Result<std::vector<FabricFit>> fits_from(const Json& node, const std::string& where) {
   std::vector<FabricFit> fits;
   if (!node.is_array()) return fail(ErrorCode::kBadInput, "\"all_reduce\" must be a list", where);
@@ -62,14 +81,13 @@ Result<std::vector<FabricFit>> fits_from(const Json& node, const std::string& wh
       return entry.contains(key) && entry[key].is_number() ? entry[key].get<double>() : -1.0;
     };
     const double ranks = number("ranks");
-    fit.alpha_us = number("alpha_us");
-    fit.bandwidth = number("bus_gb_s") * 1e9;
     fit.spread = number("spread");
-    if (!(ranks >= 2 && ranks <= 1e6) || !(fit.alpha_us >= 0) || !(fit.bandwidth > 0) ||
-        !(fit.spread >= 0)) {
-      return fail(
-          ErrorCode::kBadInput,
-          "needs \"ranks\" of at least 2, \"alpha_us\", \"bus_gb_s\" above 0 and \"spread\"", here);
+    fit.curve = curve_from(entry.value("curve", Json()));
+    if (!(ranks >= 2 && ranks <= 1e6) || fit.curve.empty() || !(fit.spread >= 0)) {
+      return fail(ErrorCode::kBadInput,
+                  "needs \"ranks\" of at least 2, \"spread\", and a \"curve\" of [MiB, us] with "
+                  "rising sizes",
+                  here);
     }
     fit.ranks = static_cast<int>(ranks);
     fits.push_back(std::move(fit));

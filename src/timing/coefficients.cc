@@ -110,6 +110,9 @@ void visit_all(C& c, Visit&& visit) {
   visit("pcie.latency_us", c.copy.latency_us);
   visit("collective.contention", c.collective.contention);
   visit("collective.straggler", c.collective.straggler);
+  visit("collective.straggler_us", c.collective.straggler_us);
+  visit("collective.straggler_growth", c.collective.straggler_growth);
+  visit("collective.straggler_most", c.collective.straggler_most);
   visit("collective.pcie_share", c.collective.pcie_share);
   visit("collective.link_share", c.collective.link_share);
   visit("collective.network_share", c.collective.network_share);

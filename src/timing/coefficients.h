@@ -122,28 +122,30 @@ struct CopyCoefficients {
   double latency_us = 10;
 };
 
-/// Ring all-reduce t = alpha + 2 (n - 1) / n * bytes / bus bandwidth, of one fabric and count.
+/// Measured time of an all-reduce by size, of one fabric and count of GPUs.
 struct FabricFit {
-  std::string fabric;  ///< "NVLink 3", "PCIe", or "network"
+  std::string fabric;  ///< "NVLink 3", "PCIe"
   int ranks = 2;
-  double alpha_us = 0;
-  double bandwidth = 0;  ///< bus bandwidth, bytes/s
-  double spread = 0.1;   ///< 90 % relative half-width
+  std::vector<std::pair<double, double>> curve;  ///< bytes and microseconds, at least two, rising
+  double spread = 0.1;                           ///< 90 % relative half-width
 };
 
 struct CollectiveCoefficients {
   std::vector<FabricFit> fits;
   double contention = 0.04;  ///< slow-down of kernels while a collective runs beside them
-  /// Ranks that step together wait for the slowest: part of the step. PyTorch's DDP benchmark on
-  /// 2-16 V100 loses 3-7 % to one GPU without DDP, ResNet-50 on 8 A100 3.4 %; copies and
-  /// collectives explain a third of it.
-  double straggler = 0.03;
+  /// Ranks that step together wait for the slowest: so long between two of them, longer by `straggler_growth`
+  /// for each doubling, never more than `straggler_most` of the step; and `straggler` of the step besides.
+  /// Published throughput on 2-16 V100, A100 and H100 loses 3-8 ms a step whether it takes 50 or 1000.
+  double straggler_us = 3700;
+  double straggler_growth = 0.8;
+  double straggler_most = 0.1;
+  double straggler = 0;
   double pcie_share = 0.75;  ///< bus bandwidth over nominal PCIe bandwidth, where no fit exists
   double link_share = 0.75;  ///< bus bandwidth over half the link's two-way figure, likewise
   double network_share = 0.8;
   double alpha_us = 30;  ///< plus alpha_rank_us for each rank, likewise
   double alpha_rank_us = 6;
-  double network_alpha_us = 20;  ///< for each node beyond the first
+  double network_alpha_us = 20;  ///< for each doubling of the nodes
   double unfitted_spread = 0.5;
 };
 

@@ -13,6 +13,7 @@ using timing_test::ideal;
 using timing_test::launch;
 using timing_test::moving;
 using timing_test::round_gpu;
+using timing_test::wire;
 
 /// Two GPUs whose link carries a byte in a nanosecond: gathering or reducing 20,000 bytes takes 10 us.
 struct Pair {
@@ -24,7 +25,7 @@ struct Pair {
     machine.gpu = round_gpu();
     machine.gpu.link = "wire";
     machine.gpu_count = 2;
-    coefficients.collective.fits = {{"wire", 2, 0, 1e9, 0.1}};
+    coefficients.collective.fits = {wire()};
   }
 
   /// Returns what kAwaitCommunication calls it.
@@ -131,7 +132,7 @@ TEST(ShardedTime, TheFirstGatherWaitsForTheOptimizer) {
   EXPECT_NEAR(us(pair.time().total), 45, 1e-6);
 }
 
-TEST(ShardedTime, DataParallelHidesNothingAndIsALowerBound) {
+TEST(ShardedTime, DataParallelHidesNothingAndHasAWideBand) {
   Pair pair;
   pair.compute(30);
   const StepTime alone = pair.time();
@@ -145,6 +146,25 @@ TEST(ShardedTime, DataParallelHidesNothingAndIsALowerBound) {
   EXPECT_GT(step.band.above, 0.5);
   EXPECT_LT(alone.band.above, 0.5);
   EXPECT_NE(step.basis.find("DataParallel"), std::string::npos);
+}
+
+TEST(ShardedTime, ReplicasShareOneLockInTheForwardOnly) {
+  // Ten operators of 5 us each way, 10 us to issue one; four replicas take 40 us in the forward.
+  Pair one, four;
+  for (Pair* pair : {&one, &four}) {
+    pair->coefficients.host.forward_us = pair->coefficients.host.backward_us = 10;
+    CollectiveShape shape{CollectiveKind::kBroadcast, 4};
+    Kernel kernel = moving(0);
+    kernel.kernel_class = KernelClass::kCollective;
+    kernel.shape = shape;
+    if (pair == &four) launch(pair->program, kernel);
+    for (int i = 0; i < 10; ++i) pair->compute(5);
+    for (int i = 0; i < 10; ++i) pair->compute(5, StepPhase::kBackward);
+  }
+  const double alone = us(one.time().host);
+  EXPECT_NEAR(alone, 200, 1e-6);
+  // The broadcast itself is issued once, by the main thread.
+  EXPECT_NEAR(us(four.time().host), 10 + 400 + 100, 1e-6);
 }
 
 TEST(ShardedTime, PhasesAddUpAndOneGpuPaysNothing) {

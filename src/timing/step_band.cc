@@ -5,13 +5,15 @@
 #include <cmath>
 #include <string>
 
+#include "timing/step_replay.h"
+
 namespace stoker {
 namespace {
 
 /// PCIe copies vary with chipset and NUMA node.
 constexpr double kCopySpread = 0.3;
-/// nn.DataParallel's replicas run in threads of one process under one lock, which no rule here knows,
-/// so the step's time is a lower bound. A prior; no row identifies it.
+/// nn.DataParallel's replicas run in threads of one process under one lock and are built anew in each step.
+/// The lock is in the replay, the rest is not. A prior; no row identifies it.
 constexpr double kReplicaThreadsSpread = 0.5;
 
 std::string percent(double share) {
@@ -19,13 +21,6 @@ std::string percent(double share) {
 }
 
 double squared(double x) { return x * x; }
-
-bool runs_replica_threads(const Program& program) {
-  return std::any_of(program.kernels.begin(), program.kernels.end(), [](const Kernel& kernel) {
-    const auto* shape = std::get_if<CollectiveShape>(&kernel.shape);
-    return shape != nullptr && shape->kind == CollectiveKind::kBroadcast;
-  });
-}
 
 }  // namespace
 
@@ -66,7 +61,7 @@ void add_band(const Program& program, const std::vector<KernelCost>& costs, cons
   }
   const double total = std::max(1.0, out.total.count());
   const double on_device = std::min(1.0, out.device.count() / total);
-  const bool threads = runs_replica_threads(program);
+  const bool threads = replica_threads(program) > 1;
   const double variance = (threads ? squared(kReplicaThreadsSpread) : 0) +
                           squared(on_device) * device +
                           squared(out.graphs.count() / total * c.kernel.graph_spread) +
@@ -82,7 +77,7 @@ void add_band(const Program& program, const std::vector<KernelCost>& costs, cons
   if (out.uncosted_share >= 0.005) {
     out.basis += "; " + percent(out.uncosted_share) + " of device time without a cost rule";
   }
-  if (threads) out.basis += "; nn.DataParallel's threads are not modelled";
+  if (threads) out.basis += "; no row checks nn.DataParallel's threads";
   if (program.cuda_graphs) out.basis += "; CUDA graphs by an approximation that no row tests";
   if (out.host_bound()) out.basis += "; host dispatch times are priors";
 }

@@ -63,7 +63,8 @@ class Replay {
         times_(times),
         settings_(settings),
         graphs_(program, instructions),
-        queue_(settings.queue_depth) {}
+        queue_(settings.queue_depth),
+        replicas_(replica_threads(program)) {}
 
   ReplayedIteration run(bool first) {
     now_ = {};
@@ -133,12 +134,20 @@ class Replay {
     return kernel.phase == StepPhase::kBackward ? host.backward_us : host.forward_us;
   }
 
+  /// nn.DataParallel's replicas run their forwards in threads of one process under one lock: between
+  /// two operators of GPU 0 those of the others are issued. The backward's threads need no lock.
+  [[nodiscard]] bool replicated(const Kernel& kernel) const {
+    return replicas_ > 1 && kernel.phase == StepPhase::kForward &&
+           kernel.kernel_class != KernelClass::kCollective;
+  }
+
   void dispatch(const Kernel& kernel) {
     const HostCoefficients& host = settings_.host;
     const double cost =
         operator_us(kernel) + host.launch_us * std::max(0, static_cast<int>(kernel.launches) - 1);
     last_source_ = kernel.source;
-    work(cost + host.view_us * kernel.views, kernel.phase);
+    const double times = replicated(kernel) ? static_cast<double>(replicas_) : 1;
+    work(times * (cost + host.view_us * kernel.views), kernel.phase);
   }
 
   void launch_graph(std::size_t kernels, const Instruction& first) {
@@ -275,6 +284,7 @@ class Replay {
   const ReplaySettings& settings_;
   const GraphPlan graphs_;
   LaunchQueue queue_;
+  const int replicas_;
   ReplayedIteration now_;
   double end_ = 0;          ///< of the last work that counts for the step
   double barrier_ = 0;      ///< compute may not start before: collectives
@@ -293,6 +303,16 @@ class Replay {
 };
 
 }  // namespace
+
+int replica_threads(const Program& program) {
+  int threads = 1;
+  for (const Kernel& kernel : program.kernels) {
+    const auto* shape = std::get_if<CollectiveShape>(&kernel.shape);
+    if (shape != nullptr && shape->kind == CollectiveKind::kBroadcast)
+      threads = std::max(threads, static_cast<int>(shape->ranks));
+  }
+  return threads;
+}
 
 ReplayedIteration replay_until_steady(const Program& program,
                                       const std::vector<Instruction>& instructions,

@@ -51,11 +51,12 @@ void cost_collectives(const Program& program, const AllReduceModel& all_reduce,
 }
 
 /// All ranks wait for the slowest before the optimizer step.
-void add_straggling(double share, StepTime& out) {
+void add_straggling(int ranks, const CollectiveCoefficients& collective, StepTime& out) {
   if (out.communication.count() <= 0) return;
-  const Nanos wait = share * out.total;
+  const Nanos wait = wait_for_slowest(ranks, out.total, collective);
   out.total += wait;
   out.exposed_communication += wait;
+  out.straggling = wait;
   out.phase_elapsed[static_cast<std::size_t>(StepPhase::kBackward)] += wait;
 }
 
@@ -63,7 +64,7 @@ ReplaySettings replay_settings(const Machine& machine, const Coefficients& coeff
                                const AllReduceModel& all_reduce, const StepTimeOptions& options) {
   const double speed = machine.host.relative_core_speed;
   return {.host = coefficients.host,
-          .core_speed = std::isfinite(speed) && speed > 0 ? speed : 1,
+          .core_speed = (std::isfinite(speed) && speed > 0 ? speed : 1) / options.pace,
           .contention = coefficients.collective.contention,
           .all_reduce = all_reduce,
           .pinned = options.pinned_copy,
@@ -104,6 +105,9 @@ StepTime predict_step(const Program& program, const Machine& machine,
 
   const AllReduceModel all_reduce =
       all_reduce_model(machine, layout_of(machine, options), coefficients.collective);
+  if (options.pace != 1) {
+    for (KernelCost& cost : costs) cost.time = options.pace * cost.time;
+  }
   cost_collectives(program, all_reduce, costs);
 
   StepTime out;
@@ -127,7 +131,7 @@ StepTime predict_step(const Program& program, const Machine& machine,
     out.phase_elapsed[p] = Nanos(steady.phase_elapsed[p]);
     out.phase_host[p] = Nanos(steady.phase_host[p]);
   }
-  add_straggling(coefficients.collective.straggler, out);
+  add_straggling(all_reduce.ranks, coefficients.collective, out);
   add_utilization(program, machine, out);
   count_oddities(program, costs, model, out.diagnostics);
   add_band(program, costs, model, all_reduce, out);
@@ -144,9 +148,11 @@ std::vector<PassTime> predict_passes(const Program& program, const StepTime& ste
   for (const ExtraPass& pass : program.passes) {
     const ReplayedIteration steady =
         replay_until_steady(program, pass.instructions, step_time.kernel_times, settings);
-    const double straggling =
-        steady.communication > 0 ? coefficients.collective.straggler * steady.total : 0;
-    times.push_back({pass.name, Nanos(steady.total + straggling), Nanos(steady.host)});
+    const Nanos total(steady.total);
+    const Nanos straggling = steady.communication > 0 ? wait_for_slowest(all_reduce.ranks, total,
+                                                                         coefficients.collective)
+                                                      : Nanos(0);
+    times.push_back({pass.name, total + straggling, Nanos(steady.host)});
   }
   return times;
 }

@@ -19,6 +19,9 @@ struct StepTimeOptions {
   int gpus = 0;
   int nodes = 0;                   ///< 0: machine.nodes
   std::size_t queue_depth = 1024;  ///< launches that the host may run ahead of the device
+  /// A measured step over the forecast one: kernels and host work take so many times as long, collectives
+  /// do not.
+  double pace = 1;
 };
 
 /// One steady-state step. All times in nanoseconds; each is the time of one optimizer step, so of
@@ -33,6 +36,7 @@ struct StepTime {
   Nanos communication;  ///< sum of collectives
   Nanos
       exposed_communication;  ///< what the optimizer step waited for: collectives, and the slowest rank
+  Nanos straggling;           ///< of that, the wait for the slowest rank
   std::array<Nanos, kStepPhases> phase_device{};  ///< kernel time by phase
   std::array<Nanos, kStepPhases>
       phase_elapsed{};  ///< device clock by phase, idle time included; sums to total
@@ -45,8 +49,9 @@ struct StepTime {
   double busy = 0;  ///< share of the step in which a kernel runs: what nvidia-smi shows
   double mfu = 0;   ///< achieved over data-sheet FLOP/s of the unit that does most of the work
   MathUnit main_unit = MathUnit::kFp32;
-  Band band;          ///< 90 %, of total
-  std::string basis;  ///< what the band rests on
+  double communication_spread = 0;  ///< 90 % relative half-width of the collectives
+  Band band;                        ///< 90 %, of total
+  std::string basis;                ///< what the band rests on
 
   std::vector<Nanos> kernel_times;  ///< parallel to Program::kernels, one execution of each
   std::array<Nanos, kKernelClasses> class_device{};  ///< per step

@@ -1,0 +1,197 @@
+#include "cli/scaling.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <cstdio>
+
+#include "base/text.h"
+#include "cli/exact_settings.h"
+#include "cli/report_context.h"
+#include "forecast/scaling.h"
+#include "machine/host_facts.h"
+#include "machine/resolve.h"
+#include "report/scaling_report.h"
+
+namespace stoker::cli {
+namespace {
+
+constexpr int kGpusPerNode = 8;  // of most servers with several GPUs
+constexpr int kMostGpus = 1024;
+
+Result<double> refuse_network(const std::string& text) {
+  return fail(ErrorCode::kBadInput,
+              "\"" + text +
+                  "\" is no network; write gigabits a second (100G, 4x100G) or edr, hdr, ndr, xdr",
+              "--network");
+}
+
+/// The GPUs of a node: as said, else as --nodes spreads the most of them, else the machine file's, else 8.
+Result<int> node_size(const RunOptions& run, const ScalingOptions& o, int most, int of_machine,
+                      std::vector<std::string>& assumed) {
+  if (o.gpus_per_node && (*o.gpus_per_node < 1 || *o.gpus_per_node > kMostGpus))
+    return fail(ErrorCode::kBadInput, "must be between 1 and 1,024", "--gpus-per-node");
+  if (run.job.nodes) {
+    const auto nodes = static_cast<int>(*run.job.nodes);
+    if (nodes > most) {
+      return fail(ErrorCode::kUsage,
+                  std::to_string(nodes) + " nodes for " + std::to_string(most) +
+                      " GPUs leave nodes without one; give at most as many nodes as GPUs",
+                  "--nodes");
+    }
+    const int size = (most + nodes - 1) / nodes;
+    if (o.gpus_per_node && *o.gpus_per_node != size) {
+      return fail(ErrorCode::kUsage,
+                  "contradicts --gpus-per-node: " + std::to_string(most) + " GPUs on " +
+                      std::to_string(nodes) + " nodes are " + std::to_string(size) +
+                      " a node; give one of them",
+                  "--nodes");
+    }
+    return size;
+  }
+  if (o.gpus_per_node) return static_cast<int>(*o.gpus_per_node);
+  if (of_machine > 1) return of_machine;
+  if (most > 1) assumed.push_back(std::to_string(kGpusPerNode) + " GPUs a node (--gpus-per-node)");
+  return kGpusPerNode;
+}
+
+Status check_step(const ScalingOptions& o) {
+  constexpr double kLongest = 1e7;  // almost three hours
+  if (o.step_ms && !(*o.step_ms > 0 && *o.step_ms <= kLongest))
+    return fail(ErrorCode::kBadInput, "must be a time above 0 and up to 10,000,000 ms",
+                "--step-ms");
+  return {};
+}
+
+}  // namespace
+
+std::vector<Flag> scaling_flags(ScalingOptions& o) {
+  return grouped(
+      "Several GPUs",
+      {{"--gpus-per-node",
+        "of --gpus 1..64: how many a computer has; default: machine file, else 8",
+        &o.gpus_per_node},
+       {"--network", "between nodes: 100G, 4x100G (gigabit/s of a node), edr, hdr, ndr, xdr",
+        &o.network},
+       {"--strong", "of --gpus 1..64: share the batch of one GPU out, instead of a batch each",
+        &o.strong},
+       {"--step-ms", "of --gpus 1..64: measured step of one GPU, instead of its forecast",
+        &o.step_ms}});
+}
+
+bool wants_scaling(const RunOptions& run, const ScalingOptions& o) {
+  return o.strong || run.gpus.find_first_of(",.") != std::string::npos;
+}
+
+Result<double> network_of_one(const RunOptions& run, const ScalingOptions& o) {
+  for (const auto& [given, flag] : {std::pair(o.gpus_per_node.has_value(), "--gpus-per-node"),
+                                    {o.step_ms.has_value(), "--step-ms"}}) {
+    if (given) {
+      return fail(ErrorCode::kUsage,
+                  "belongs to a table over several numbers of GPUs; write --gpus 1.." +
+                      (run.gpus.empty() ? std::string("64") : run.gpus) + ", or leave it out",
+                  flag);
+    }
+  }
+  if (o.network.empty()) return 0.0;
+  return parse_network(o.network);
+}
+
+Result<double> parse_network(const std::string& text) {
+  constexpr std::array<std::pair<std::string_view, double>, 5> kNames{
+      {{"edr", 100},
+       {"hdr", 200},
+       {"ndr", 400},
+       {"xdr", 800},
+       {"fdr", 56}}};  // InfiniBand, 4x links
+  std::string_view rest = text;
+  double cards = 1;
+  const auto number = [](std::string_view word, double& value) {
+    const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
+    return error == std::errc() ? word.substr(static_cast<std::size_t>(end - word.data()))
+                                : std::string_view("?");
+  };
+  if (const auto cross = rest.find('x');
+      cross != std::string_view::npos && cross > 0 && rest[0] <= '9') {
+    if (!number(rest.substr(0, cross), cards).empty()) return refuse_network(text);
+    rest.remove_prefix(cross + 1);
+  }
+  double gigabits = 0;
+  const std::string name = simplified(rest);
+  const auto* known =
+      std::find_if(kNames.begin(), kNames.end(), [&](const auto& k) { return k.first == name; });
+  if (known != kNames.end()) {
+    gigabits = known->second;
+  } else {
+    const std::string_view unit = number(rest, gigabits);
+    constexpr std::array<std::string_view, 4> kUnits{"G", "g", "Gb", "Gbit"};
+    if (std::find(kUnits.begin(), kUnits.end(), unit) == kUnits.end()) return refuse_network(text);
+  }
+  constexpr double kBitsPerByte = 8, kFastest = 1e5;  // Gbit/s
+  if (!(cards * gigabits > 0 && cards * gigabits <= kFastest)) {
+    return fail(ErrorCode::kBadInput,
+                "must be above 0 and up to 100,000 gigabit/s, not " + text +
+                    "; leave it out if there is one node",
+                "--network");
+  }
+  return cards * gigabits * 1e9 / kBitsPerByte;
+}
+
+Result<std::vector<int>> scaling_counts(const std::string& text) {
+  auto counts = parse_counts(text.empty() ? "1" : text);
+  if (!counts || text.find("..") == std::string::npos || text.find(',') != std::string::npos)
+    return counts;
+  const int first = counts->front();
+  int last = first;
+  std::from_chars(text.data() + text.find("..") + 2, text.data() + text.size(), last);
+  std::vector<int> doubled;
+  for (int n = first; n < last; n *= 2) doubled.push_back(n);
+  doubled.push_back(last);
+  return doubled;
+}
+
+Result<int> answer_scaling(const RunOptions& run, const ScalingOptions& o) {
+  if (auto status = check_step(o); !status) return tl::unexpected(status.error());
+  const auto counts = scaling_counts(run.gpus);
+  if (!counts) return tl::unexpected(counts.error());
+  RunOptions one = run;
+  one.gpus = "1";
+  one.job.nodes.reset();
+  one.job.parallel.clear();
+  auto resolved = resolve_exactly(one, one.gpu);
+  if (!resolved) return tl::unexpected(resolved.error());
+  Scenario& s = resolved->base;
+  if (!run.job.parallel.empty()) {
+    const auto parallel = parse_parallel(run.job.parallel);
+    if (!parallel) return fail(parallel.error().code, parallel.error().message, "--parallel");
+    s.job.parallel = *parallel;
+  }
+  if (!o.network.empty()) {
+    const auto network = parse_network(o.network);
+    if (!network) return tl::unexpected(network.error());
+    s.machine.network_bandwidth = *network;
+  }
+  ReportContext& context = resolved->context;
+  const auto machine = resolve_machine(run.gpu, run.host, this_host());
+  if (!machine) return tl::unexpected(machine.error());
+  const auto size = node_size(run, o, counts->back(), machine->gpu_count, context.assumed);
+  if (!size) return tl::unexpected(size.error());
+  ScalingRequest request{*counts, *size, o.strong, o.step_ms.value_or(0), run.workers.has_value()};
+  const auto scaling = forecast_scaling(s, request, resolved->knowledge);
+  if (!scaling) return tl::unexpected(scaling.error());
+  context.model_line = model_line(*resolved, s.job);
+  context.rests_on.insert(context.rests_on.begin(), scaling->basis);
+  if (o.step_ms)
+    context.rests_on.insert(context.rests_on.begin(), "a measured step of one GPU (--step-ms)");
+  for (const std::string& words : scaling->assumed) context.assumed.push_back(words);
+  const std::string text =
+      run.json ? scaling_json(*scaling, context) : scaling_text(*scaling, context);
+  std::fputs(text.c_str(), stdout);
+  const bool runs =
+      std::all_of(scaling->points.begin(), scaling->points.end(),
+                  [](const ScalingPoint& p) { return p.impossible.empty() && p.fits; });
+  return runs ? 0 : 1;
+}
+
+}  // namespace stoker::cli
