@@ -6,6 +6,7 @@
 #include <variant>
 
 #include "base/text.h"
+#include "cli/by_layer.h"
 #include "cli/compare.h"
 #include "cli/exact_settings.h"
 #include "cli/report_context.h"
@@ -26,7 +27,7 @@ struct Options {
   std::string method, batch, objective;
   TwoPointOptions two_point;
   ScalingOptions scaling;
-  bool explain = false;
+  bool explain = false, by_layer = false;
 };
 
 constexpr const char* kSimulation = "simulation";
@@ -157,6 +158,8 @@ Status check_several(const Options& o) {
     return fail(ErrorCode::kUsage, "explains one GPU; give --gpu a single name", "--explain");
   if (o.method == kTwoPoint)
     return fail(ErrorCode::kUsage, "two-point is of one GPU; give --gpu a single name", "--method");
+  if (o.by_layer)
+    return fail(ErrorCode::kUsage, "is about one GPU; give --gpu a single name", "--by-layer");
   return {};
 }
 
@@ -190,6 +193,7 @@ Result<int> run(const Options& o) {
   auto resolved = resolve_exactly(exact, exact.gpu);
   if (!resolved) return tl::unexpected(resolved.error());
   if (*network > 0) resolved->base.machine.network_bandwidth = *network;
+  if (o.by_layer) return answer_by_layer(o.run, *resolved);
   return answer(o, *resolved);
 }
 
@@ -217,6 +221,8 @@ Command predict_command() {
       "Answer",
       {{"--explain", "memory by part, over a step and by module; time; what to change",
         &o->explain},
+       {"--by-layer", "instead: each layer as a network of its own, their sum, and the step",
+        &o->by_layer},
        {"--method", "simulation (default), or two-point: also the largest batch by two readings",
         &o->method},
        {"--reading", "of two-point, twice: BATCH:MEMORY or BATCH:auto; default 10:auto, 50:auto",

@@ -120,6 +120,16 @@ void visit_all(C& c, Visit&& visit) {
   visit("collective.alpha_rank_us", c.collective.alpha_rank_us);
   visit("collective.network_alpha_us", c.collective.network_alpha_us);
   visit("collective.unfitted_spread", c.collective.unfitted_spread);
+  for (std::size_t i = 0; i < kLayerParts; ++i) {
+    visit("session." + std::string(name_of(static_cast<LayerPart>(i))), c.session.part[i]);
+  }
+  for (std::size_t i = 0; i < kLayerOptimizers; ++i) {
+    const std::string name(name_of(static_cast<LayerOptimizer>(i)));
+    visit("session.convolution_us_" + name, c.session.convolution_us[i]);
+    visit("session.dense_us_" + name, c.session.dense_us[i]);
+  }
+  visit("session.spread", c.session.spread);
+  visit("session.floor_spread", c.session.floor_spread);
   visit("spread.common", c.common_spread);
   visit("spread.tensor", c.tensor_spread);
 }

@@ -11,6 +11,7 @@
 
 #include "base/result.h"
 #include "machine/machine.h"
+#include "timing/session_coefficients.h"
 
 namespace stoker {
 
@@ -169,6 +170,7 @@ struct Coefficients {
   HostCoefficients host;
   CopyCoefficients copy;
   CollectiveCoefficients collective;
+  SessionCoefficients session;
   double common_spread =
       0.1;  ///< 90 % relative half-width that all kernels of a GPU share (clocks)
   double tensor_spread = 0.25;  ///< further half-width of time spent on tensor cores
