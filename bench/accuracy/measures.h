@@ -41,6 +41,14 @@ std::vector<Measure> run_xmem(Bench& bench, const Table& table);
 /// The capture that a row of timm's benchmark needs: the script ran under PyTorch 1.12, without
 /// fused attention.
 [[nodiscard]] CaptureRequest timm_benchmark_request(const CsvRow& row);
+std::vector<CaptureRequest> wanted_layers(const Bench& bench, const Table& table);  ///< none
+std::vector<Measure> run_mlpredict_convolution(Bench& bench, const Table& table);
+std::vector<Measure> run_mlpredict_dense(Bench& bench, const Table& table);
+std::vector<Measure> run_iit_convolution(Bench& bench, const Table& table);
+std::vector<Measure> run_iit_models(Bench& bench, const Table& table);
+std::vector<Measure> run_iit(Bench& bench, const Table& table);
+std::vector<Measure> run_vgg16(Bench& bench, const Table& table);
+
 std::vector<Measure> run_timm_time(Bench& bench, const Table& table);
 
 std::vector<CaptureRequest> wanted_neusight(const Bench& bench, const Table& table);

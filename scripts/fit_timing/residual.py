@@ -173,8 +173,8 @@ def fnv1a(data):
     return value
 
 
-def write(path, fingerprint, forests, report):
-    header = json.dumps({"format": "stoker-residual", "fingerprint": fingerprint, "provenance": PROVENANCE,
+def write(path, fingerprint, forests, report, provenance=None):
+    header = json.dumps({"format": "stoker-residual", "fingerprint": fingerprint, "provenance": provenance or PROVENANCE,
                          "measured_error": report, "forests": [entry for entry, _ in forests]}).encode() + b"\n"
     body = header + b"".join(data for _, data in forests)
     with open(path, "wb") as out:

@@ -127,12 +127,21 @@ Status check_version(const Json& root, const std::string& where) {
   return {};
 }
 
+/// Whether all of it is about one-layer networks of another framework: it says nothing of a step.
+bool is_of_sessions(const CoefficientPatch& patch) {
+  return !patch.values.empty() &&
+         std::all_of(patch.values.begin(), patch.values.end(),
+                     [](const auto& value) { return value.first.starts_with("session."); });
+}
+
 Status overlay(const NamedPatches& patches, std::string_view name, CoefficientLevel level,
                Coefficients& out) {
   for (const auto& [key, patch] : patches) {
     if (simplified(key) != simplified(name)) continue;
-    out.level = level;
-    if (!patch.basis.empty()) out.basis = patch.basis;
+    if (!is_of_sessions(patch)) {
+      out.level = level;
+      if (!patch.basis.empty()) out.basis = patch.basis;
+    }
     if (auto s = apply(patch, out); !s) return s;
   }
   return {};
@@ -151,18 +160,24 @@ Status CoefficientFile::add(std::string_view text, const std::string& where) {
     auto patch = patch_from(root["base"], where + ": base");
     if (!patch) return tl::unexpected(patch.error());
     if (auto s = apply(*patch, base_); !s) return s;
-    base_.level = CoefficientLevel::kBase;
-    if (!patch->basis.empty()) base_.basis = patch->basis;
+    if (!is_of_sessions(*patch)) {
+      base_.level = CoefficientLevel::kBase;
+      if (!patch->basis.empty()) base_.basis = patch->basis;
+    }
   }
   if (root.contains("all_reduce")) {
     auto fits = fits_from(root["all_reduce"], where);
     if (!fits) return tl::unexpected(fits.error());
     std::move(fits->begin(), fits->end(), std::back_inserter(base_.collective.fits));
   }
-  if (const auto named = root.find("residual"); named != root.end()) {
+  for (const auto& [key, target] : {std::pair{"residual", &residual_file_},
+                                    std::pair{"layer_residual", &layer_residual_file_}}) {
+    const auto named = root.find(key);
+    if (named == root.end()) continue;
     if (!named->is_string() || named->get_ref<const std::string&>().find('/') != std::string::npos)
-      return fail(ErrorCode::kBadInput, "\"residual\" must name a file of the same folder", where);
-    residual_file_ = named->get<std::string>();
+      return fail(ErrorCode::kBadInput,
+                  "\"" + std::string(key) + "\" must name a file of the same folder", where);
+    *target = named->get<std::string>();
   }
   struct Section {
     const char* name;
@@ -204,11 +219,14 @@ Result<CoefficientFile> CoefficientFile::load(const std::filesystem::path& path)
     if (!text) return tl::unexpected(text.error());
     if (auto s = file.add(*text, part.string()); !s) return tl::unexpected(s.error());
   }
-  if (!file.residual_file_.empty()) {
+  for (const auto& [name, target] :
+       {std::pair{&file.residual_file_, &file.base_.residual},
+        std::pair{&file.layer_residual_file_, &file.base_.layer_residual}}) {
+    if (name->empty()) continue;
     // Damaged trees are no reason to refuse a forecast: the rules alone serve, and it is said.
-    auto residual = Residual::load(parts.front().parent_path() / file.residual_file_);
+    auto residual = Residual::load(parts.front().parent_path() / *name);
     if (residual) {
-      file.base_.residual = std::move(*residual);
+      *target = std::move(*residual);
     } else {
       file.base_.residual_problem = residual.error().text();
     }

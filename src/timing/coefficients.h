@@ -178,6 +178,7 @@ struct Coefficients {
   std::string basis = "built-in priors";
   /// Learned times of kernels; null: none, the analytic rules alone.
   std::shared_ptr<const Residual> residual;
+  std::shared_ptr<const Residual> layer_residual;  ///< the same of one-layer networks
   std::string residual_problem;  ///< why the learned times that ship cannot be used; empty: nothing
 
   Coefficients();
@@ -225,7 +226,7 @@ class CoefficientFile {
   std::vector<std::pair<std::string, CoefficientPatch>>
       chips_;                                                   ///< "GV100": same chip, other board
   std::vector<std::pair<std::string, CoefficientPatch>> gpus_;  ///< by catalogue key
-  std::string residual_file_;                                   ///< beside the file that names it
+  std::string residual_file_, layer_residual_file_;  ///< beside the file that names them
 };
 
 /// "volta"; how the coefficient file names architectures.

@@ -35,6 +35,7 @@ class LayerWriter {
     product(net_.is_product() ? LayerPart::kProduct : LayerPart::kConvolution, Pass::kForward);
     if (!net_.is_product()) {
       passes(LayerPart::kLayout, 2 * (in_ + out_), KernelClass::kCopy);
+      passes(LayerPart::kFilter, 2 * filter_, KernelClass::kCopy);
       if (net_.padding() % 2 == 1) {
         passes(LayerPart::kPadding, 2 * in_, KernelClass::kCopy);
         work(LayerPart::kPaddingWork, in_);
@@ -42,7 +43,6 @@ class LayerWriter {
     }
     if (net_.bias) passes(LayerPart::kBias, 2 * out_);
     if (net_.activation != LayerActivation::kNone) passes(LayerPart::kActivation, 2 * out_);
-    passes(LayerPart::kFilter, 2 * filter_, KernelClass::kCopy);
     passes(LayerPart::kInput, in_);
     passes(LayerPart::kOutput, out_);
     work(LayerPart::kInputWork, in_);

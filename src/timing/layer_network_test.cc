@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "timing/layer_cost.h"
+#include "timing/layer_features.h"
 #include "timing/testing.h"
 
 namespace stoker {
@@ -96,6 +98,61 @@ TEST(LayerModel, PartsAndTheFixedTimeAddUp) {
   // A byte a nanosecond: the output of 160 words is read and written once.
   const auto columns = model.columns(net);
   EXPECT_NEAR(columns[static_cast<std::size_t>(LayerPart::kBias)], 4e-6 * 2 * 2 * 16 * 5, 1e-9);
+}
+
+std::vector<LayerNetwork> various() {
+  std::vector<LayerNetwork> all;
+  for (const std::int64_t batch : {1, 4, 16, 64}) {
+    for (const LayerOptimizer optimizer : {LayerOptimizer::kNone, LayerOptimizer::kAdam}) {
+      LayerNetwork net = convolution();
+      net.batch = batch;
+      net.in_side = 40 * batch;
+      net.optimizer = optimizer;
+      all.push_back(net);
+    }
+  }
+  return all;
+}
+
+TEST(LayerModel, RowsOfTheGpuSetItsFixedTimeAndItsRate) {
+  LayerModel model(timing_test::round_gpu(), Coefficients{});
+  std::vector<MeasuredLayer> rows;
+  for (const LayerNetwork& net : various()) {
+    const LayerCost cost = model.cost_of(net);
+    rows.push_back({net, 1.5 * cost.fixed + 0.7 * (cost.analytic - cost.fixed)});
+  }
+  const std::vector<MeasuredLayer> too_few(rows.begin(), rows.begin() + 3);
+  const Nanos before = model.cost_of(rows.front().network).total;
+  model.calibrate(too_few);
+  EXPECT_EQ(model.cost_of(rows.front().network).total, before);
+  model.calibrate(rows);
+  for (const MeasuredLayer& row : rows)
+    EXPECT_NEAR(model.cost_of(row.network).total / row.time, 1, 0.02);
+}
+
+TEST(LayerFeatures, NameNoGpuAndAreFinite) {
+  const LayerModel model(timing_test::round_gpu(), Coefficients{});
+  for (const LayerNetwork& net : various()) {
+    const ResidualInput input = layer_input(net, model.analytic_of(net), model.columns(net));
+    for (std::size_t i = 0; i < layer_feature_names().size(); ++i)
+      EXPECT_TRUE(std::isfinite(input.features[i])) << layer_feature_names()[i];
+    LayerNetwork other = net;
+    other.bias = !other.bias;  // a shape is left out with all its variants or not at all
+    EXPECT_EQ(layer_input(other, model.analytic_of(other), model.columns(other)).shape,
+              input.shape);
+  }
+}
+
+TEST(SessionCoefficients, SayNothingOfSteps) {
+  const auto file = CoefficientFile::parse(R"({"format": "stoker-timing-coefficients",
+      "schema_version": [1, 0], "base": {"basis": "rows of all"},
+      "gpus": {"round": {"basis": "rows of round", "session": {"bias": 3}}}})",
+                                           "test");
+  ASSERT_TRUE(file) << file.error().text();
+  const Coefficients c = file->for_gpu(timing_test::round_gpu()).value();
+  EXPECT_EQ(c.session.part[static_cast<std::size_t>(LayerPart::kBias)], 3);
+  EXPECT_EQ(c.level, CoefficientLevel::kBase);
+  EXPECT_EQ(c.basis, "rows of all");
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 
 #include "base/files.h"
 #include "base/text.h"
+#include "timing/layer_features.h"
 
 namespace stoker {
 namespace {
@@ -242,7 +243,9 @@ Result<std::shared_ptr<const Residual>> Residual::parse(std::string_view data,
   if (!parts) return tl::unexpected(parts.error());
   const Json header = Json::parse(parts->header, nullptr, /*allow_exceptions=*/false);
   if (!header.is_object()) return damaged("its header is not JSON", where);
-  if (header.value("fingerprint", Json()) != hexadecimal(feature_fingerprint()))
+  const Json fingerprint = header.value("fingerprint", Json());
+  if (fingerprint != hexadecimal(feature_fingerprint()) &&
+      fingerprint != hexadecimal(layer_fingerprint()))
     return damaged("made for other features than this build has", where);
   const Json forests = header.value("forests", Json());
   if (!forests.is_array()) return damaged("lists no forests", where);

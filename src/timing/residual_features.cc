@@ -7,6 +7,7 @@
 
 #include "base/text.h"
 #include "timing/cost_rules.h"
+#include "timing/layer_features.h"
 
 namespace stoker {
 namespace {
@@ -346,8 +347,8 @@ bool is_single(const Kernel& kernel) {
 }  // namespace
 
 std::string_view name_of(ResidualFamily family) {
-  constexpr std::array<std::string_view, kResidualFamilies> kNames{"gemm", "elementwise", "rows",
-                                                                   "convolution"};
+  constexpr std::array<std::string_view, kResidualFamilies> kNames{
+      "gemm", "elementwise", "rows", "convolution", "convolution_network", "dense_network"};
   return kNames[static_cast<std::size_t>(family)];
 }
 
@@ -359,6 +360,9 @@ std::span<const std::string_view> feature_names(ResidualFamily family) {
       return kElementwiseAll;
     case ResidualFamily::kRows:
       return kRowAll;
+    case ResidualFamily::kConvolutionNetwork:
+    case ResidualFamily::kDenseNetwork:
+      return layer_feature_names();
     case ResidualFamily::kConvolution:
       break;
   }

@@ -12,14 +12,17 @@
 
 namespace stoker {
 
-/// Kernels whose times trees have learned, FP32 only: one set of features and of forests each.
+/// Kernels, and networks of one layer, whose times trees have learned, FP32 only: one set of features
+/// and of forests each.
 enum class ResidualFamily : std::uint8_t {
-  kGemm,         ///< matrix products, batched or not
-  kElementwise,  ///< one pass over tensors
-  kRows,         ///< softmax and layer norm, forward
-  kConvolution   ///< 3x3, stride 1, one group, forward
+  kGemm,                ///< matrix products, batched or not
+  kElementwise,         ///< one pass over tensors
+  kRows,                ///< softmax and layer norm, forward
+  kConvolution,         ///< 3x3, stride 1, one group, forward
+  kConvolutionNetwork,  ///< a whole network of one layer (layer_network.h)
+  kDenseNetwork
 };
-inline constexpr std::size_t kResidualFamilies = 4;
+inline constexpr std::size_t kResidualFamilies = 6;
 [[nodiscard]] std::string_view name_of(ResidualFamily family);
 
 inline constexpr std::size_t kMostFeatures = 64;

@@ -214,13 +214,15 @@ TEST(Residual, DamagedTreesLeaveTheRulesAndItIsSaid) {
 TEST(Residual, WhatShipsIsSound) {
   const auto folder = data_folder();
   ASSERT_TRUE(folder) << folder.error().text();
-  const auto residual = Residual::load(*folder / "coefficients" / "timing" / "residual.trees");
-  ASSERT_TRUE(residual) << residual.error().text();
   std::array<bool, kResidualFamilies> served{};
-  for (const Forest& forest : (*residual)->forests()) {
-    served[static_cast<std::size_t>(forest.family)] = true;
-    EXPECT_EQ(forest.fold, -1);
-    EXPECT_GT(forest.roots.size(), 50U);
+  for (const char* name : {"residual.trees", "layers.trees"}) {
+    const auto residual = Residual::load(*folder / "coefficients" / "timing" / name);
+    ASSERT_TRUE(residual) << residual.error().text();
+    for (const Forest& forest : (*residual)->forests()) {
+      served[static_cast<std::size_t>(forest.family)] = true;
+      EXPECT_EQ(forest.fold, -1);
+      EXPECT_GT(forest.roots.size(), 50U);
+    }
   }
   for (const bool each : served) EXPECT_TRUE(each);
 }

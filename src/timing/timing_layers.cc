@@ -4,7 +4,9 @@
 // kernels and one set of features. NETWORKS has one network a line, blank-separated:
 //   GPU KIND BATCH IN OUT SIDE KERNEL STRIDE SAME BIAS ACTIVATION OPTIMIZER
 // with KIND, ACTIVATION and OPTIMIZER as the numbers of their enums. Standard output gets, for each
-// line, native doubles: the columns of LayerModel, then the predicted milliseconds.
+// line, native doubles: the columns of LayerModel, the analytic milliseconds, the predicted ones, the
+// remainder of the shape by Residual::kFolds, then the features of the trees. --fingerprint prints that
+// of the features.
 #include <cstdio>
 #include <cstring>
 #include <fstream>
@@ -14,6 +16,7 @@
 
 #include "machine/gpu_catalogue.h"
 #include "timing/layer_cost.h"
+#include "timing/layer_features.h"
 
 namespace stoker {
 namespace {
@@ -40,8 +43,13 @@ Status answer(const std::string& line, const GpuCatalogue& catalogue, const Coef
   }
   const auto columns = found->second.columns(net);
   std::fwrite(columns.data(), sizeof(double), columns.size(), stdout);
-  const double time = milliseconds(found->second.cost_of(net).total);
-  std::fwrite(&time, sizeof(double), 1, stdout);
+  const LayerCost cost = found->second.cost_of(net);
+  const ResidualInput input = layer_input(net, cost, columns);
+  std::vector<double> rest{milliseconds(cost.analytic), milliseconds(cost.total),
+                           static_cast<double>(input.shape % Residual::kFolds)};
+  rest.insert(rest.end(), input.features.begin(),
+              input.features.begin() + static_cast<std::ptrdiff_t>(layer_feature_names().size()));
+  std::fwrite(rest.data(), sizeof(double), rest.size(), stdout);
   return {};
 }
 
@@ -67,6 +75,10 @@ int run(const char* path, const char* folder) {
 }  // namespace stoker
 
 int main(int argc, char** argv) {
+  if (argc == 2 && std::strcmp(argv[1], "--fingerprint") == 0) {
+    std::printf("%016llx\n", static_cast<unsigned long long>(stoker::layer_fingerprint()));
+    return 0;
+  }
   if (argc == 2) return stoker::run(argv[1], nullptr);
   if (argc == 4 && std::strcmp(argv[2], "--coefficients") == 0)
     return stoker::run(argv[1], argv[3]);

@@ -1,0 +1,76 @@
+// VGG-16 in FP32 by batch, pass and optimizer, as TensorFlow 1 ran it.
+
+#include <cmath>
+#include <map>
+#include <string>
+
+#include "base/files.h"
+#include "bench.h"
+#include "measures.h"
+#include "step/step_reader.h"
+
+namespace stoker::accuracy {
+namespace {
+
+/// "sgd" of the table has no momentum, "momentum" is SGD with it.
+Status set_optimizer(std::string_view name, Job& job) {
+  job.optimizer = {};
+  if (name == "none") {
+    job.optimizer.kind = OptimizerKind::kNone;
+    return {};
+  }
+  const auto kind = parse_optimizer(name == "momentum" ? "sgd" : std::string(name));
+  if (!kind) return tl::unexpected(kind.error());
+  job.optimizer.kind = *kind;
+  if (name == "sgd") job.optimizer.momentum = 0;
+  return {};
+}
+
+Result<Pair> vgg_row(const Bench& bench, const Step& step, const CsvRow& row,
+                     const std::string& label) {
+  const auto gpu = bench.gpus.find(row["gpu"]);
+  if (!gpu) return tl::unexpected(gpu.error());
+  Machine machine;
+  machine.gpu = *gpu;
+  Job job;
+  job.batch = static_cast<std::int64_t>(number(row, "batch"));
+  job.cudnn = CudnnProfile::kBenchmark;  // TensorFlow tries all algorithms
+  job.overlapped_copy = true;            // the batch is on the GPU
+  if (auto status = set_optimizer(row["optimizer"], job); !status)
+    return tl::unexpected(status.error());
+  const auto time = time_of(bench, step, job, machine);
+  if (!time) return tl::unexpected(time.error());
+  Nanos predicted = time->total;
+  if (row["pass"] == "fwd")
+    predicted = time->phase_elapsed[static_cast<std::size_t>(StepPhase::kForward)];
+  return Pair{std::string(row["pass"]), label, number(row, "time_ms"), milliseconds(predicted),
+              time->band};
+}
+
+}  // namespace
+
+std::vector<Measure> run_vgg16(Bench& bench, const Table& table) {
+  Measure measure;
+  measure.name = "time/vgg16-v100";
+  measure.what = "VGG-16, TensorFlow 1, FP32, by batch, pass and optimizer, V100; never fitted on";
+  const auto folder = data_folder();
+  const auto step = folder ? read_step_file(*folder / "zoo" / "vgg16.fp32.step.gz")
+                           : Result<Step>(tl::unexpected(folder.error()));
+  if (!step) return or_note(tl::unexpected(step.error()), measure.name);
+  std::map<std::string, std::vector<Pair>> by_pass;
+  for (const CsvRow* row : sampled(bench, table)) {
+    const std::string label = std::string((*row)["pass"]) + " " + std::string((*row)["optimizer"]) +
+                              " batch " + std::string((*row)["batch"]);
+    if (auto pair = vgg_row(bench, *step, *row, label)) {
+      by_pass[pair->group].push_back(*pair);
+      measure.pairs.push_back(std::move(*pair));
+    } else {
+      measure.unserved.push_back({label, pair.error().text()});
+    }
+  }
+  for (const auto& [pass, pairs] : by_pass) measure.shares.emplace_back(pass, score(pairs).mape);
+  measure.score = score(measure.pairs);
+  return {measure};
+}
+
+}  // namespace stoker::accuracy
