@@ -39,7 +39,7 @@ struct Bench {
 struct MeasureKind {
   std::string_view group;  ///< memory, time, input
   std::string_view name;
-  /// Below the data folder; "measured/" is all tables in that folder of the data that ships.
+  /// Below the data folder; "measured/*/x.csv" is x.csv of every folder there, in the data that ships.
   std::string_view table;
   std::vector<CaptureRequest> (*wanted)(const Bench&, const Table&);
   std::vector<Measure> (*run)(Bench&, const Table&);

@@ -51,7 +51,8 @@ bool is_wanted(const MeasureKind& kind, const std::string& only) {
 /// The files that a measure reads, in order of their names; none when there is no such table.
 std::vector<std::filesystem::path> files_of(const MeasureKind& kind, const std::string& data) {
   namespace fs = std::filesystem;
-  if (kind.table.back() != '/') {
+  const std::size_t star = kind.table.find("*/");
+  if (star == std::string_view::npos) {
     const fs::path path = fs::path(data) / kind.table;
     return fs::exists(path) ? std::vector{path} : std::vector<fs::path>{};
   }
@@ -59,8 +60,9 @@ std::vector<std::filesystem::path> files_of(const MeasureKind& kind, const std::
   const auto ships = data_folder();
   std::error_code error;
   if (!ships) return found;
-  for (const auto& entry : fs::recursive_directory_iterator(*ships / kind.table, error)) {
-    if (entry.path().extension() == ".csv") found.push_back(entry.path());
+  for (const auto& entry : fs::directory_iterator(*ships / kind.table.substr(0, star), error)) {
+    const fs::path path = entry.path() / kind.table.substr(star + 2);
+    if (fs::exists(path)) found.push_back(path);
   }
   std::sort(found.begin(), found.end());
   return found;

@@ -17,7 +17,7 @@ const std::vector<MeasureKind>& measure_kinds() {
       {"memory", "schedtune", "memory/schedtune_peak_mem.csv", wanted_schedtune, run_schedtune},
       {"memory", "lambda-batch", "memory/lambda_batch_by_gpu.csv", wanted_batch_bounds,
        run_batch_bounds},
-      {"memory", "measured", "measured/", wanted_measured, run_measured},
+      {"memory", "measured", "measured/*/memory.csv", wanted_measured, run_measured},
       {"memory", "xmem", "memory/xmem_nvml_ground_truth.csv", wanted_xmem, run_xmem},
       {"time", "operators-gemm", "ops-neusight-gemm.csv.gz", wanted_operators, run_operator_gemm},
       {"time", "operators-elementwise-norm", "ops-neusight-vec.csv.gz", wanted_operators,
@@ -39,6 +39,7 @@ const std::vector<MeasureKind>& measure_kinds() {
       {"time", "ddp-scaling", "ddp-scaling.csv", wanted_nothing, run_published_scaling},
       {"time", "scaling-lambda", "lambda_throughput.csv", wanted_nothing, run_lambda_scaling},
       {"time", "ddp-forecast", "ddp-scaling.csv", wanted_scaling, run_scaling},
+      {"time", "measured", "measured/*/steps.csv", wanted_measured, run_measured_steps},
       {"time", "lambda", "lambda_throughput.csv", wanted_lambda, run_lambda},
   };
   return kKinds;

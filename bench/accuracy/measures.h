@@ -31,6 +31,10 @@ std::vector<Measure> run_batch_bounds(Bench& bench, const Table& table);
 
 std::vector<CaptureRequest> wanted_measured(const Bench& bench, const Table& table);
 std::vector<Measure> run_measured(Bench& bench, const Table& table);
+std::vector<Measure> run_measured_steps(Bench& bench, const Table& table);
+/// What a row of our own scripts was captured from, and its job by its columns and "flags".
+[[nodiscard]] CaptureRequest measured_request(const CsvRow& row);
+[[nodiscard]] Result<Job> measured_job(const CsvRow& row);
 
 std::vector<CaptureRequest> wanted_timm_maxbatch(const Bench& bench, const Table& table);
 std::vector<Measure> run_timm_maxbatch(Bench& bench, const Table& table);

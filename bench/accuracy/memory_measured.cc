@@ -1,4 +1,4 @@
-// Peaks that scripts/measure-memory read on real GPUs (data/measured/*/*.csv).
+// Peaks that scripts/measure-memory read on real GPUs (data/measured/*/memory.csv).
 
 #include <algorithm>
 #include <array>
@@ -44,13 +44,15 @@ bool shows_a_peak(const CsvRow& row) {
   return row["status"] == "ok" && row["limit_bytes"].empty() && !has_flag(row, "--alloc-conf");
 }
 
-CaptureRequest request_for(const CsvRow& row) {
+}  // namespace
+
+CaptureRequest measured_request(const CsvRow& row) {
   std::string precision(row["precision"]);
   if (precision == "tf32") precision = "fp32";
   return {std::string(row["spec"]), precision, {}, {}};
 }
 
-Result<Job> job_for(const CsvRow& row) {
+Result<Job> measured_job(const CsvRow& row) {
   Job job;
   const auto precision = parse_precision(row["precision"]);
   if (!precision) return tl::unexpected(precision.error());
@@ -71,20 +73,23 @@ Result<Job> job_for(const CsvRow& row) {
   job.channels_last = has_flag(row, "--channels-last");
   job.clip = has_flag(row, "--clip");
   job.grad_scaler = has_flag(row, "--grad-scaler");
-  job.cudnn = row["cudnn_benchmark"] == "1" ? CudnnProfile::kBenchmark : CudnnProfile::kDefault;
+  const bool trials = row["cudnn_benchmark"] == "1" || has_flag(row, "--cudnn-benchmark");
+  job.cudnn = trials ? CudnnProfile::kBenchmark : CudnnProfile::kDefault;
   job.batch = static_cast<std::int64_t>(number(row, "batch"));
   return job;
 }
 
+namespace {
+
 /// The forecast of one row, with the context that ships.
 Result<std::pair<MemoryForecast, std::string>> forecast_of(Bench& bench, const CsvRow& row) {
-  const auto step = bench.captures.get(request_for(row));
+  const auto step = bench.captures.get(measured_request(row));
   if (!step) return tl::unexpected(step.error());
   const auto gpu = bench.gpus.find(row["gpu"]);
   if (!gpu) return tl::unexpected(gpu.error());
   Machine machine;
   machine.gpu = *gpu;
-  const auto job = job_for(row);
+  const auto job = measured_job(row);
   if (!job) return tl::unexpected(job.error());
   const auto program = lower(**step, *job, machine);
   if (!program) return tl::unexpected(program.error());
@@ -96,7 +101,7 @@ Result<std::pair<MemoryForecast, std::string>> forecast_of(Bench& bench, const C
 
 std::vector<CaptureRequest> wanted_measured(const Bench& bench, const Table& table) {
   std::vector<CaptureRequest> requests;
-  for (const CsvRow* row : sampled(bench, table)) requests.push_back(request_for(*row));
+  for (const CsvRow* row : sampled(bench, table)) requests.push_back(measured_request(*row));
   return requests;
 }
 

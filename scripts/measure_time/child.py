@@ -50,6 +50,8 @@ def main():
     os.dup2(2, 1)  # whatever libraries print goes to standard error
     import torch
 
+    out.write("ready\n")
+    out.flush()
     for line in sys.stdin:
         case = json.loads(line)
         if case["device"] == "cpu":

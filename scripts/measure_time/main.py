@@ -18,6 +18,7 @@ from . import cases, watch
 SCRIPTS = pathlib.Path(__file__).resolve().parents[1]
 BUDGET_S = 480
 CASE_LIMIT_S = 60
+IMPORT_LIMIT_S = 180
 RESERVE_S = 6  # no case begins with less: it would be cut short
 ABOUT = ("gpu", "driver", "torch", "cuda")
 TABLES = {
@@ -54,15 +55,21 @@ class Worker:
     def __init__(self):
         self._process = None
 
-    def _start(self):
+    def start(self):
+        """Waits until PyTorch is imported, so that no case pays for it."""
+        if self._process is not None and self._process.poll() is None:
+            return
         self._process = subprocess.Popen([sys.executable, "-m", "measure_time.child"], cwd=SCRIPTS, text=True,
                                          stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
         self._lines = queue.Queue()
         threading.Thread(target=_forward, args=(self._process.stdout, self._lines), daemon=True).start()
+        try:
+            self._lines.get(timeout=IMPORT_LIMIT_S)
+        except queue.Empty:
+            sys.exit(f"measure-time: importing PyTorch takes longer than {IMPORT_LIMIT_S} s here")
 
     def run(self, case, timeout):
-        if self._process is None or self._process.poll() is not None:
-            self._start()
+        self.start()
         try:
             self._process.stdin.write(json.dumps(case) + "\n")
             self._process.stdin.flush()
@@ -163,6 +170,7 @@ def _say(seconds, case, rows):
 
 def run_all(planned, options, results, worker, seen):
     """Whether every case has been run, now or before."""
+    worker.start()
     started = time.monotonic()
     for case in planned:
         if (case["kind"], cases.key_of(case)) in results.done:

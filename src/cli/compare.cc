@@ -82,6 +82,7 @@ ReportContext joined_context(const RunOptions& o, std::vector<Compared>& all) {
   joined.model_line = line;
   if (const auto at = line.find(gpu); at != std::string::npos)
     joined.model_line.erase(at, gpu.size());
+  joined.settings = unusual_settings(all.front().resolved.base.job);
   return joined;
 }
 

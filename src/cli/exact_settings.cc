@@ -94,6 +94,14 @@ Result<Resolved> resolve_exactly(const RunOptions& o, const std::string& gpu,
   if (auto status = check_last_batch(s, s.job.batch); !status)
     return tl::unexpected(status.error());
   ReportContext& context = resolved->context;
+  const std::int64_t per_step = s.job.batch * s.job.gpus * s.job.accumulate;
+  if (s.dataset_samples > 0 && s.dataset_samples < per_step) {
+    context.data.add("epoch_below_step", Severity::kWarning,
+                     "an epoch of " + std::to_string(s.dataset_samples) +
+                         " samples is less than one step of " + std::to_string(per_step) +
+                         " (batch x GPUs x accumulate): its time is that of a fraction of a step; "
+                         "take fewer GPUs or a smaller batch");
+  }
   if (!o.batch && !o.largest_batch)
     context.assumed.push_back("batch " + std::to_string(s.job.batch) + " (--batch)");
   if (!o.workers && s.sample.known)

@@ -24,7 +24,7 @@ struct Options {
   RunOptions run;
   std::string objective = "throughput";
   std::optional<std::int64_t> max_global_batch;
-  std::optional<double> budget;
+  std::optional<double> budget, run_budget;
 };
 
 struct Planned {
@@ -43,6 +43,7 @@ PlanRequest request_of(const Options& o, const Resolved& r, const std::vector<in
   request.sample_word = r.context.sample_word;
   request.limits.max_global_batch = o.max_global_batch.value_or(0);
   request.limits.max_epoch_cost = o.budget.value_or(0);
+  request.limits.max_run_cost = o.run_budget.value_or(0);
   request.batch = o.run.batch;
   if (o.run.workers) request.workers = static_cast<int>(*o.run.workers);
   if (o.run.prefetch) request.prefetch = static_cast<int>(*o.run.prefetch);
@@ -64,8 +65,15 @@ Result<Planned> plan_for(const Options& o, const std::string& gpu,
   const std::string given = !o.run.gpus.empty() ? o.run.gpus
                             : most > 1          ? "1.." + std::to_string(most)
                                                 : kDefaultCounts;
-  const auto counts = parse_counts(given);
+  auto counts = parse_counts(given);
   if (!counts) return tl::unexpected(counts.error());
+  if (resolved->base.job.parallel != Parallel::kDdp) {
+    // Nothing is shared on one GPU: the count is left out, and it alone is refused as predict does.
+    Scenario most_gpus = resolved->base;
+    most_gpus.job.gpus = counts->back();
+    if (auto s = check_gpus_of(most_gpus); !s) return tl::unexpected(s.error());
+    std::erase(*counts, 1);
+  }
   if (auto s = check_bucket_view(resolved->base.job, counts->back()); !s)
     return tl::unexpected(s.error());
   if (o.run.batch) {
@@ -87,7 +95,11 @@ Result<Planned> plan_for(const Options& o, const std::string& gpu,
   ReportContext& context = resolved->context;
   context.rests_on.insert(context.rests_on.begin(), plan->best.forecast.time.basis);
   context.rests_on.push_back("memory: " + plan->best.forecast.memory.device_peak.basis);
+  const auto& energy = plan->best.forecast.energy;
+  if (energy && energy->epoch_kwh.value > 0)
+    context.rests_on.push_back("energy: " + energy->watts.basis);
   context.model_line = model_line(*resolved, plan->best.forecast.job);
+  context.settings = unusual_settings(plan->best.forecast.job);
   return Planned{std::move(*resolved), std::move(*plan)};
 }
 
@@ -126,6 +138,8 @@ Result<int> run(const Options& o) {
     return fail(ErrorCode::kBadInput, "must be at least 1", "--max-global-batch");
   if (o.budget && !(*o.budget > 0))
     return fail(ErrorCode::kBadInput, "must be positive", "--budget");
+  if (o.run_budget && !(*o.run_budget > 0))
+    return fail(ErrorCode::kBadInput, "must be positive", "--run-budget");
   std::vector<Precision> precisions;
   if (!o.run.precision.empty()) {
     for (const std::string& name : split(o.run.precision, ',')) {
@@ -194,10 +208,12 @@ Command plan_command() {
     if (words != own_words.end()) flag.help = words->second;
   }
   const std::vector<Flag> own = grouped(
-      "Search", {{"--objective", "throughput (default), cost, epoch or energy", &o->objective},
-                 {"--max-global-batch", "ceiling of batch x GPUs x accumulate, for convergence",
-                  &o->max_global_batch},
-                 {"--budget", "money that an epoch may cost; needs --price", &o->budget}});
+      "Search",
+      {{"--objective", "throughput (default), cost, epoch or energy", &o->objective},
+       {"--max-global-batch", "ceiling of batch x GPUs x accumulate, for convergence",
+        &o->max_global_batch},
+       {"--budget", "money that an epoch may cost; needs --price", &o->budget},
+       {"--run-budget", "money that a run may cost; needs --price and --epochs", &o->run_budget}});
   command.flags.insert(command.flags.end(), own.begin(), own.end());
   return command;
 }

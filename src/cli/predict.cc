@@ -98,6 +98,7 @@ Result<int> answer(const Options& o, Resolved& r) {
   }
   ReportContext& context = r.context;
   context.model_line = model_line(r, s.job);
+  context.settings = unusual_settings(s.job);
   context.rests_on.insert(context.rests_on.begin(), f->time.basis);
   context.rests_on.push_back("memory: " + f->memory.device_peak.basis);
   const bool good = f->memory.fits && shortage.empty();

@@ -104,6 +104,39 @@ void fill_context(const RunOptions& o, Resolved& r) {
   if (r.base.price_per_gpu_hour <= 0) c.excluded.push_back("cost (--price)");
 }
 
+std::vector<std::string> unusual_settings(const Job& job) {
+  std::vector<std::string> words;
+  const auto add = [&](bool given, std::string word) {
+    if (given) words.push_back(std::move(word));
+  };
+  const OptimizerSettings& o = job.optimizer;
+  const bool trains = o.kind != OptimizerKind::kNone;
+  add(trains && o.loop != default_loop(o.kind), std::string(name_of(o.loop)) + " optimizer");
+  add(trains && o.nesterov, "Nesterov momentum");
+  add(job.accumulate > 1, "accumulates " + std::to_string(job.accumulate) + " batches");
+  const bool scales = job.precision == Precision::kAmpFp16;  // what people do there
+  add(job.grad_scaler && !scales, "gradient scaler");
+  add(!job.grad_scaler && scales && trains, "no gradient scaler");
+  add(job.clip_checks, "clipping checks its norm");
+  std::string modules;
+  for (const std::string& name : job.checkpoint) modules += (modules.empty() ? "" : ",") + name;
+  add(!modules.empty(), "checkpoints " + modules);
+  add(!job.zero_grad_before_forward, "zero_grad() after the step");
+  add(job.zero_grad_fills, "zero_grad(set_to_none=False)");
+  add(job.channels_last, "channels-last");
+  add(job.cudnn == CudnnProfile::kBenchmark, "cudnn.benchmark");
+  add(job.cuda_graphs, "CUDA graphs");
+  add(job.gpus > 1 && job.nodes > 1, std::to_string(job.nodes) + " nodes");
+  add(job.gradient_as_bucket_view, "gradient_as_bucket_view");
+  add(job.prefetching_loader, "prefetching loader");
+  add(job.last_batch > 0, "last batch of " + std::to_string(job.last_batch));
+  if (job.validation_batch) {
+    add(true, "validation in batches of " + std::to_string(*job.validation_batch) +
+                  (job.validation_no_grad ? "" : " with gradients"));
+  }
+  return words;
+}
+
 std::string model_line(const Resolved& resolved, const Job& job) {
   const Step& step = *resolved.base.step;
   std::string optimizer(name_of(job.optimizer.kind));

@@ -15,4 +15,7 @@ void fill_context(const RunOptions& o, Resolved& r);
 /// "resnet50 | train, SGD momentum, 224 px | V100-SXM2-16GB | DDP, eager, amp-fp16"
 [[nodiscard]] std::string model_line(const Resolved& resolved, const Job& job);
 
+/// What of the job differs from the plainest loop and is not in the model line, a phrase each.
+[[nodiscard]] std::vector<std::string> unusual_settings(const Job& job);
+
 }  // namespace stoker::cli

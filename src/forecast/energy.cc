@@ -41,6 +41,15 @@ Figure scaled(Figure f, double factor) {
   return f;
 }
 
+/// Boards wait while Python starts, then draw what they draw in training. One factor of error for
+/// both, the training's.
+Figure run_energy(double boards, const Figure& watts, const EnergyInput& input) {
+  const double start_up = std::min(input.start_up_s.value, input.run_s.value);
+  const Figure as_training = product(watts, input.run_s);
+  const double joules = as_training.value - start_up * (watts.value - kWaiting.value * boards);
+  return scaled(as_training, joules / as_training.value / kJoulesPerKwh);
+}
+
 Figure inverse(const Figure& f) { return {1 / f.value, 1 / f.high, 1 / f.low, f.basis}; }
 
 }  // namespace
@@ -59,6 +68,7 @@ std::optional<EnergyForecast> estimate_energy(const Gpu& gpu, const EnergyInput&
   energy.joules_per_sample = product(energy.watts, inverse(input.samples_per_s));
   if (input.epoch_s.low > 0)
     energy.epoch_kwh = scaled(product(energy.watts, input.epoch_s), 1 / kJoulesPerKwh);
+  if (input.run_s.low > 0) energy.run_kwh = run_energy(boards, energy.watts, input);
   return energy;
 }
 

@@ -13,6 +13,7 @@ struct EnergyForecast {
   Figure watts;  ///< of all GPUs together, mean while the job runs
   Figure joules_per_sample;
   Figure epoch_kwh;  ///< 0 when the data set's size is unknown
+  Figure run_kwh;    ///< with the start-up, in which boards wait; 0 when nobody asked
 };
 
 /// What of a forecast the estimate follows from.
@@ -21,6 +22,8 @@ struct EnergyInput {
   Figure busy;           ///< share of time in which a kernel runs, 0..1
   Figure samples_per_s;  ///< of the whole job
   Figure epoch_s;        ///< 0: unknown
+  Figure run_s;          ///< of all epochs with the start-up; 0: nobody asked
+  Figure start_up_s;     ///< of those, before the first step
 };
 
 /// nullopt for a GPU whose TDP is unknown: there is nothing to estimate from.

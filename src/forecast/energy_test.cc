@@ -17,7 +17,9 @@ EnergyInput busy_hour(double busy) {
   return {.gpus = 1,
           .busy = {busy, busy, busy, ""},
           .samples_per_s = {1000, 900, 1100, ""},
-          .epoch_s = {3600, 3300, 4000, ""}};
+          .epoch_s = {3600, 3300, 4000, ""},
+          .run_s = {},
+          .start_up_s = {}};
 }
 
 TEST(EnergyTest, AnHourOfABusyBoardIsMostOfItsTdp) {

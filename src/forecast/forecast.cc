@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "forecast/cost.h"
 #include "lower/lower.h"
 #include "lower/step_rewrites.h"
 
@@ -182,16 +183,6 @@ void add_epoch(const Scenario& s, Forecast& f) {
   };
   f.epoch_s = {epoch(f.samples_per_s.value), epoch(f.samples_per_s.high),
                epoch(f.samples_per_s.low), f.samples_per_s.basis};
-  constexpr double kSecondsAnHour = 3600;
-  const double gpus = s.job.gpus;
-  f.gpu_hours_per_epoch = {f.epoch_s.value * gpus / kSecondsAnHour,
-                           f.epoch_s.low * gpus / kSecondsAnHour,
-                           f.epoch_s.high * gpus / kSecondsAnHour, f.epoch_s.basis};
-  if (s.price_per_gpu_hour <= 0) return;
-  f.epoch_cost = f.gpu_hours_per_epoch;
-  f.epoch_cost.value *= s.price_per_gpu_hour;
-  f.epoch_cost.low *= s.price_per_gpu_hour;
-  f.epoch_cost.high *= s.price_per_gpu_hour;
 }
 
 /// Of the kernels that an iteration launches; `step` is the one that the program was lowered from.
@@ -286,9 +277,11 @@ Result<Forecast> forecast(const Scenario& s, const Knowledge& knowledge) {
   add_utilization(s, f);
   add_epoch(s, f);
   f.price_per_gpu_hour = s.price_per_gpu_hour;
-  f.energy = estimate_energy(s.machine.gpu, {s.job.gpus, f.gpu_busy, f.samples_per_s, f.epoch_s});
   add_limiters(s, f);
   f.run = run_time_of(s, *program, f);
+  add_cost(f);
+  f.energy = estimate_energy(s.machine.gpu, {s.job.gpus, f.gpu_busy, f.samples_per_s, f.epoch_s,
+                                             f.run.seconds_total, f.run.seconds_start_up});
   const auto rewritten = rewritten_step(*s.step, s.job);
   if (!rewritten) return tl::unexpected(rewritten.error());
   add_module_times(rewritten->has_value() ? **rewritten : *s.step, *program, f);

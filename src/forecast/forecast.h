@@ -83,6 +83,7 @@ struct Forecast {
   Figure epoch_s;        ///< 0 when the data set's size is unknown
   RunTime run;           ///< epochs 0: nobody asked
   Figure epoch_cost;     ///< money, 0 when no price is known
+  Figure run_cost;       ///< of `run`, likewise
   Figure gpu_hours_per_epoch;
   double price_per_gpu_hour = 0;         ///< as the scenario has it; 0: unknown
   std::optional<EnergyForecast> energy;  ///< absent when the GPU's TDP is unknown

@@ -21,6 +21,7 @@ Figure seconds_a_sample(const Forecast& f) {
 }
 
 Figure cost(const Forecast& f) {
+  if (f.run_cost.value > 0) return f.run_cost;
   if (f.epoch_cost.value > 0) return f.epoch_cost;
   // Without prices the GPU-hours decide, as if all cost the same.
   const double price = f.price_per_gpu_hour > 0 ? f.price_per_gpu_hour / kSecondsAnHour : 1;
@@ -31,6 +32,7 @@ Figure cost(const Forecast& f) {
 
 Figure energy(const Forecast& f) {
   if (!f.energy) return {};
+  if (f.energy->run_kwh.value > 0) return f.energy->run_kwh;
   return f.energy->epoch_kwh.value > 0 ? f.energy->epoch_kwh : f.energy->joules_per_sample;
 }
 

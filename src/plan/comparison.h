@@ -9,7 +9,8 @@
 
 namespace stoker {
 
-/// What an objective judges a forecast by. Of the whole epoch where the data set's size is known,
+/// What an objective judges a forecast by. Cost and energy of the run, if one was asked for; else of
+/// the epoch where the data set's size is known,
 /// else of one sample; 0 when the forecast lacks what it takes (a price, a TDP).
 [[nodiscard]] Figure objective_figure(Objective objective, const Forecast& forecast);
 

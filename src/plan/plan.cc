@@ -55,7 +55,9 @@ class Planner {
       if (!settings) return tl::unexpected(settings.error());
       if (settings->empty()) continue;
       Setting best = fastest(*settings);
-      if (affordable(best)) by_gpus.push_back(std::move(best));
+      const auto within = affordable(best);
+      if (!within) return tl::unexpected(within.error());
+      if (*within) by_gpus.push_back(std::move(best));
       all_[gpus] = std::move(*settings);
     }
     if (by_gpus.empty()) {
@@ -78,11 +80,14 @@ class Planner {
     return settings;
   }
 
-  bool affordable(const Setting& s) {
+  Result<bool> affordable(const Setting& s) {
     const double limit = request_.limits.max_epoch_cost;
-    if (limit <= 0 || s.scenario.price_per_gpu_hour <= 0 || s.scenario.dataset_samples <= 0)
-      return true;
-    return epoch_cost(s) <= limit;
+    if (s.scenario.price_per_gpu_hour <= 0 || s.scenario.dataset_samples <= 0) return true;
+    if (limit > 0 && epoch_cost(s) > limit) return false;
+    if (request_.limits.max_run_cost <= 0) return true;
+    const auto f = forecast(s.scenario, knowledge_);
+    if (!f) return tl::unexpected(f.error());
+    return f->run_cost.value <= request_.limits.max_run_cost;
   }
 
   Result<PlanRow> row(const Setting& s) {
@@ -163,6 +168,13 @@ Result<Plan> make_plan(const PlanRequest& request, const Knowledge& knowledge) {
     return fail(ErrorCode::kUsage,
                 "a budget needs --price and the size of the data set (--data or --samples)",
                 "--budget");
+  }
+  if (request.limits.max_run_cost > 0 &&
+      (request.base.price_per_gpu_hour <= 0 || request.base.epochs <= 0)) {
+    return fail(ErrorCode::kUsage,
+                "the budget of a run needs --price, --epochs and the size of the data set (--data "
+                "or --samples)",
+                "--run-budget");
   }
   if (request.objective == Objective::kEnergy && !(request.base.machine.gpu.tdp_watts > 0)) {
     return fail(ErrorCode::kUsage,

@@ -29,7 +29,8 @@ struct PrecisionChoice {
 struct PlanLimits {
   std::int64_t max_global_batch = 0;  ///< the user's ceiling for convergence; 0: none given
   double max_epoch_cost = 0;          ///< money an epoch; 0: none. Needs a price and a data set
-  int max_workers = 0;                ///< per GPU; 0: as many as the host's cores allow
+  double max_run_cost = 0;  ///< money of all epochs; 0: none. Needs a number of epochs too
+  int max_workers = 0;      ///< per GPU; 0: as many as the host's cores allow
 };
 
 struct PlanRequest {

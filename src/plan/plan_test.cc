@@ -114,6 +114,32 @@ TEST_F(PlanTest, ABudgetBelowTheCheapestEpochIsANo) {
   EXPECT_EQ(make_plan(r, *knowledge_).error().code, ErrorCode::kUsage);
 }
 
+TEST_F(PlanTest, ABudgetOfTheRunCountsItsStartUp) {
+  PlanRequest r = request();
+  r.base.price_per_gpu_hour = 3;
+  r.base.epochs = 2;
+  const auto free = make_plan(r, *knowledge_);
+  ASSERT_TRUE(free) << free.error().text();
+  const double run = free->best.forecast.run_cost.value;
+  EXPECT_GT(run, 2 * free->best.forecast.epoch_cost.value);
+  r.limits.max_run_cost = 1.01 * run;
+  EXPECT_TRUE(make_plan(r, *knowledge_));
+  r.limits.max_run_cost = 0.99 * run;
+  const auto none = make_plan(r, *knowledge_);
+  ASSERT_FALSE(none);
+  EXPECT_EQ(none.error().code, ErrorCode::kAnswerIsNo);
+  r.base.epochs = 0;
+  EXPECT_EQ(make_plan(r, *knowledge_).error().where, "--run-budget");
+}
+
+TEST_F(PlanTest, EnergyNeedsATdp) {
+  PlanRequest r = request();
+  r.objective = Objective::kEnergy;
+  EXPECT_TRUE(make_plan(r, *knowledge_));
+  r.base.machine.gpu.tdp_watts = 0;
+  EXPECT_EQ(make_plan(r, *knowledge_).error().where, "--objective");
+}
+
 TEST_F(PlanTest, ATooSmallGpuSaysByHowMuch) {
   PlanRequest r = request();
   r.base.machine.gpu.usable_memory = 10 * kMiB;

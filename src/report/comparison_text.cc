@@ -46,11 +46,6 @@ std::string money(const Forecast& f, const ReportContext& context) {
   return context.currency + number(per_s * kMillion / f.samples_per_s.value);
 }
 
-/// Two digits that say something, however small the figure.
-std::string two_digits(double value) {
-  return value < 1 ? fmt::format("{:.2g}", value) : number(value);
-}
-
 std::string energy(const Forecast& f) {
   if (!f.energy) return "no TDP";
   const auto text = [](const Figure& e, double unit) {
@@ -128,6 +123,11 @@ std::string money_table(const std::vector<Contender>& contenders,
   std::vector<std::vector<std::string>> rows{{"place", "GPU", "GPUs", "an hour"}};
   if (epoch) rows[0].insert(rows[0].end(), {"epoch", "GPU-h/epoch"});
   rows[0].insert(rows[0].end(), {"cost" + unit, "W", "kWh" + unit + " [90 %]"});
+  const std::int64_t epochs = contenders.front().forecast.run.epochs;
+  if (epochs > 0) {
+    rows[0].insert(rows[0].end(),
+                   {fmt::format("run of {}", with_commas(epochs)), "cost/run", "kWh/run"});
+  }
   for (const Standing& s : ranked) {
     const Forecast& f = contenders[s.index].forecast;
     if (!f.memory.fits) continue;
@@ -142,6 +142,10 @@ std::string money_table(const std::vector<Contender>& contenders,
     rows.back().push_back(money(f, context));
     rows.back().push_back(f.energy ? number(f.energy->watts.value) : "-");
     rows.back().push_back(energy(f));
+    if (epochs == 0) continue;
+    rows.back().push_back(human_time(kSecond * f.run.seconds_total.value));
+    rows.back().push_back(f.run_cost.value > 0 ? context.currency + number(f.run_cost.value) : "-");
+    rows.back().push_back(f.energy ? two_digits(f.energy->run_kwh.value) : "-");
   }
   return rows.size() == 1 ? std::string() : "\n" + table(rows, {1});
 }
@@ -153,10 +157,10 @@ std::string contenders_text(const std::vector<Contender>& contenders, Objective 
   std::vector<const Forecast*> forecasts;
   for (const Contender& c : contenders) forecasts.push_back(&c.forecast);
   const auto ranked = rank(objective, forecasts);
-  std::string text = title(context.model_line, contenders.size(), objective) +
-                     speed_table(contenders, ranked, context) +
-                     money_table(contenders, ranked, context) + "\n" +
-                     doubts(objective, ranked, forecasts);
+  std::string text =
+      title(context.model_line, contenders.size(), objective) + settings_line(context.settings) +
+      (context.settings.empty() ? "" : "\n") + speed_table(contenders, ranked, context) +
+      money_table(contenders, ranked, context) + "\n" + doubts(objective, ranked, forecasts);
   for (const Contender& c : contenders) {
     if (!c.forecast.memory.fits)
       text += fmt::format("{} does not fit: {}\n", c.forecast.gpu_name,

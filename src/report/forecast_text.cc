@@ -78,6 +78,7 @@ std::string speed(const Forecast& f, const ReportContext& context) {
     text += fmt::format("; run of {}: {} [{}-{}]", with_commas(f.run.epochs),
                         human_time(kSecond * total.value), human_time(kSecond * total.low),
                         human_time(kSecond * total.high));
+    if (f.run_cost.value > 0) text += fmt::format(", {}{:.2f}", context.currency, f.run_cost.value);
   }
   text += fmt::format("\n  Limited by {}", f.limiter.what);
   if (f.next_limiter.what != f.limiter.what) {
@@ -113,6 +114,18 @@ std::string bound_words(const StepTime& t) {
   return text;
 }
 
+/// "draws about 210 W [104-300], 0.21 kWh an epoch [0.11-0.31]: estimate ..."
+std::string energy_line(const EnergyForecast& e, int gpus) {
+  const auto figure = [](const Figure& f) {
+    return fmt::format("{} [{}-{}]", two_digits(f.value), two_digits(f.low), two_digits(f.high));
+  };
+  std::string text = fmt::format("{} about {} W [{}-{}]", gpus > 1 ? "all GPUs draw" : "draws",
+                                 number(e.watts.value), number(e.watts.low), number(e.watts.high));
+  if (e.epoch_kwh.value > 0) text += ", " + figure(e.epoch_kwh) + " kWh an epoch";
+  if (e.run_kwh.value > 0) text += ", " + figure(e.run_kwh) + " kWh the run";
+  return continued(text + ": " + e.watts.basis);
+}
+
 std::string time_block(const Forecast& f) {
   const StepTime& t = f.time;
   const auto host = [&](StepPhase p) {
@@ -145,7 +158,7 @@ std::string time_block(const Forecast& f) {
   text += fmt::format(
       "GPU       busy {} (what nvidia-smi shows), MFU {} (achieved over data-sheet FLOP/s)\n",
       percent(f.gpu_busy.value), percent(f.mfu.value));
-  return text;
+  return text + (f.energy ? energy_line(*f.energy, f.job.gpus) : std::string());
 }
 
 /// Why a run takes what it takes.
@@ -205,7 +218,7 @@ std::string input_block(const Forecast& f) {
 
 std::string forecast_text(const Prediction& prediction, const ReportContext& context) {
   const Forecast& f = prediction.forecast;
-  std::string text = context.model_line + "\n\n";
+  std::string text = context.model_line + "\n" + settings_line(context.settings) + "\n";
   if (prediction.two_point) text += two_point_text(*prediction.two_point) + "\n";
   text += verdict(prediction);
   // What does not run has no speed.

@@ -124,6 +124,7 @@ Json energy_object(const EnergyForecast& e) {
   Json json{{"watts", figure_object(e.watts)},
             {"joules_per_sample", figure_object(e.joules_per_sample)}};
   if (e.epoch_kwh.value > 0) json["epoch_kwh"] = figure_object(e.epoch_kwh);
+  if (e.run_kwh.value > 0) json["run_kwh"] = figure_object(e.run_kwh);
   return json;
 }
 
@@ -151,6 +152,7 @@ Json forecast_object(const Forecast& f, const std::optional<BatchLimits>& limits
   if (f.price_per_gpu_hour > 0) json["price_per_gpu_hour"] = f.price_per_gpu_hour;
   if (f.run.epochs > 0) json["run"] = run_object(f.run);
   if (f.epoch_cost.value > 0) json["epoch_cost"] = figure_object(f.epoch_cost);
+  if (f.run_cost.value > 0) json["run_cost"] = figure_object(f.run_cost);
   if (f.energy) json["energy"] = energy_object(*f.energy);
   json["diagnostics"] = diagnostics(f.diagnostics);
   return json;

@@ -20,6 +20,14 @@ std::string number(double value) {
   return fmt::format("{:.2f}", value);
 }
 
+std::string two_digits(double value) {
+  return value < 1 ? fmt::format("{:.2g}", value) : number(value);
+}
+
+std::string settings_line(const std::vector<std::string>& settings) {
+  return labelled("Settings", settings);
+}
+
 std::string rate(const Figure& f) {
   return fmt::format("{} [{}-{}]", number(f.value), number(f.low), number(f.high));
 }

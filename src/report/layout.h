@@ -21,6 +21,12 @@ namespace stoker::layout {
 /// Three significant digits, commas from a thousand on.
 [[nodiscard]] std::string number(double value);
 
+/// Two digits that say something below one, however small; `number` above.
+[[nodiscard]] std::string two_digits(double value);
+
+/// "Settings   clipped; EMA", or nothing.
+[[nodiscard]] std::string settings_line(const std::vector<std::string>& settings);
+
 /// Columns aligned to the right, the header line included; `left` columns (by index) are aligned to
 /// the left.
 [[nodiscard]] std::string table(const std::vector<std::vector<std::string>>& rows,

@@ -38,6 +38,17 @@ std::string headline(const Plan& plan, const ReportContext& context) {
                         human_time(kSecond * f.epoch_s.value));
     if (f.epoch_cost.value > 0)
       text += fmt::format(", {}{:.2f}", context.currency, f.epoch_cost.value);
+    if (f.energy && f.energy->epoch_kwh.value > 0) {
+      const Figure& kwh = f.energy->epoch_kwh;
+      text += fmt::format(", about {} kWh [{}-{}]", two_digits(kwh.value), two_digits(kwh.low),
+                          two_digits(kwh.high));
+    }
+    if (f.run.epochs > 0) {
+      text += fmt::format("\n  run of {}: {}", with_commas(f.run.epochs),
+                          human_time(kSecond * f.run.seconds_total.value));
+      if (f.run_cost.value > 0)
+        text += fmt::format(", {}{:.2f}", context.currency, f.run_cost.value);
+    }
   }
   text += fmt::format("\n  step {}", millis(f.step_ms));
   if (f.input.known) {
@@ -163,9 +174,9 @@ std::string next_steps(const Plan& plan) {
 }  // namespace
 
 std::string plan_text(const Plan& plan, const ReportContext& context) {
-  std::string text = context.model_line + "\n\n" + headline(plan, context) + "\n" +
-                     gpu_table(plan, context) + "\n" + why_batch(plan, context) + "\n" +
-                     next_steps(plan);
+  std::string text = context.model_line + "\n" + settings_line(context.settings) + "\n" +
+                     headline(plan, context) + "\n" + gpu_table(plan, context) + "\n" +
+                     why_batch(plan, context) + "\n" + next_steps(plan);
   text += labelled("Rests on", context.rests_on);
   text += labelled("Assumed", context.assumed);
   text += labelled("Excluded", context.excluded);

@@ -20,6 +20,8 @@ struct ReportContext {
   std::string model;  ///< as the user named it
   std::string
       model_line;  ///< "resnet50 | train, SGD momentum, 224 px | V100-SXM2-16GB | DDP, eager, amp-fp16"
+  /// Of the job, where they differ from the plainest loop: "accumulates 4 batches", "channels-last".
+  std::vector<std::string> settings;
   std::string step_hash;    ///< of the captured events
   std::string sample_word;  ///< "img", "seq", "sample"
   std::string host_name;
