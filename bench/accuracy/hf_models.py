@@ -159,3 +159,24 @@ def forward_only(batch=8, seq_len=128, shape=None, attention=None):
     masked = config.model_type == "bert"
     kind = transformers.AutoModelForMaskedLM if masked else transformers.AutoModelForCausalLM
     return Capture(_as_measured(kind.from_config(config)), {"input_ids": tokens})
+
+
+class _Answering(torch.nn.Module):
+    """Question answering as in SQuAD fine-tuning: where the answer starts and ends is known."""
+
+    def __init__(self, model):
+        super().__init__()
+        self.model, self.config = model, model.config
+
+    def forward(self, tokens, segments, mask, starts, ends):
+        return self.model(input_ids=tokens, token_type_ids=segments, attention_mask=mask, start_positions=starts,
+                          end_positions=ends)
+
+
+def question_answering(batch=8, seq_len=384, shape=None, attention=None):
+    """SQuAD fine-tuning of a BERT."""
+    config = _config(None, shape, attention)
+    tokens = torch.zeros(batch, seq_len, dtype=torch.long)
+    place = torch.zeros(batch, dtype=torch.long)
+    return Capture(_Answering(transformers.AutoModelForQuestionAnswering.from_config(config)),
+                   (tokens, torch.zeros_like(tokens), torch.ones_like(tokens), place, place.clone()))

@@ -40,6 +40,8 @@ const std::vector<MeasureKind>& measure_kinds() {
       {"time", "scaling-lambda", "lambda_throughput.csv", wanted_nothing, run_lambda_scaling},
       {"time", "ddp-forecast", "ddp-scaling.csv", wanted_scaling, run_scaling},
       {"time", "measured", "measured/*/steps.csv", wanted_measured, run_measured_steps},
+      {"time", "lambda-one-gpu", "lambda_throughput.csv", wanted_lambda_one_gpu,
+       run_lambda_one_gpu},
       {"time", "lambda", "lambda_throughput.csv", wanted_lambda, run_lambda},
   };
   return kKinds;

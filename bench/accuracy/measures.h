@@ -75,6 +75,9 @@ std::vector<Measure> run_lambda_scaling(Bench& bench, const Table& table);
 std::vector<CaptureRequest> wanted_lambda(const Bench& bench, const Table& table);
 std::vector<Measure> run_lambda(Bench& bench, const Table& table);
 
+std::vector<CaptureRequest> wanted_lambda_one_gpu(const Bench& bench, const Table& table);
+std::vector<Measure> run_lambda_one_gpu(Bench& bench, const Table& table);
+
 /// Step time by the forecast's own road, with coefficients that have not seen what `unseen` says.
 [[nodiscard]] Result<StepTime> time_of(const Bench& bench, const Step& step, const Job& job,
                                        const Machine& machine, Unseen unseen = Unseen::kNothing);
