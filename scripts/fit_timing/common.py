@@ -82,7 +82,7 @@ class Tool:
 def most(name):
     """No kernel beats the data sheet. Exempt: multiples that are not shares, and Winograd's staging, which the
     cache serves in part."""
-    exempt = name in ("depthwise_weight.compute", "winograd.memory") or name.startswith("kernel.")
+    exempt = name in ("depthwise_weight.compute", "winograd.memory") or name.startswith(("kernel.", "power."))
     return 10.0 if exempt else 1.0
 
 

@@ -12,6 +12,7 @@ constexpr std::array<std::string_view, kCostClasses> kClassNames{"gemm",
                                                                  "gemm_weight",
                                                                  "tensor_gemm",
                                                                  "tensor_gemm_weight",
+                                                                 "tensor_gemm_batched",
                                                                  "convolution",
                                                                  "convolution_input",
                                                                  "convolution_weight",
@@ -53,15 +54,15 @@ constexpr std::array<std::string_view, kCostClasses> kClassNames{"gemm",
 /// is wide.
 constexpr std::array<ClassCoefficients, kCostClasses> kPriors{
     {{0.85, 0.80, 0.25}, {0.80, 0.80, 0.30}, {0.80, 0.80, 0.35}, {0.75, 0.80, 0.40},
-     {0.70, 0.75, 0.40}, {0.65, 0.75, 0.40}, {0.60, 0.75, 0.45}, {0.75, 0.75, 0.40},
-     {0.75, 0.75, 0.35}, {0.70, 0.75, 0.35}, {0.65, 0.75, 0.40}, {0.50, 0.74, 0.30},
-     {0.25, 0.70, 0.60}, {0.25, 0.70, 0.80}, {0.25, 0.60, 0.50}, {0.30, 0.50, 0.50},
-     {1.00, 0.60, 0.60}, {0.10, 0.40, 0.60}, {0.90, 0.80, 0.40}, {0.50, 0.80, 0.40},
-     {0.60, 0.75, 0.40}, {0.50, 0.80, 0.30}, {0.50, 0.75, 0.30}, {0.50, 0.70, 0.30},
-     {0.50, 0.60, 0.40}, {0.50, 0.80, 0.30}, {0.50, 0.75, 0.40}, {0.50, 0.87, 0.20},
-     {0.50, 0.55, 0.50}, {0.50, 0.70, 0.40}, {0.50, 0.60, 0.50}, {0.60, 0.70, 0.60},
-     {0.50, 0.80, 0.25}, {0.50, 0.80, 0.25}, {0.50, 0.80, 0.30}, {0.50, 1.00, 0.30},
-     {0.50, 0.80, 0.50}, {0.50, 0.50, 0.80}}};
+     {0.75, 0.60, 0.40}, {0.70, 0.75, 0.40}, {0.65, 0.75, 0.40}, {0.60, 0.75, 0.45},
+     {0.75, 0.75, 0.40}, {0.75, 0.75, 0.35}, {0.70, 0.75, 0.35}, {0.65, 0.75, 0.40},
+     {0.50, 0.74, 0.30}, {0.25, 0.70, 0.60}, {0.25, 0.70, 0.80}, {0.25, 0.60, 0.50},
+     {0.30, 0.50, 0.50}, {1.00, 0.60, 0.60}, {0.10, 0.40, 0.60}, {0.90, 0.80, 0.40},
+     {0.50, 0.80, 0.40}, {0.60, 0.75, 0.40}, {0.50, 0.80, 0.30}, {0.50, 0.75, 0.30},
+     {0.50, 0.70, 0.30}, {0.50, 0.60, 0.40}, {0.50, 0.80, 0.30}, {0.50, 0.75, 0.40},
+     {0.50, 0.87, 0.20}, {0.50, 0.55, 0.50}, {0.50, 0.70, 0.40}, {0.50, 0.60, 0.50},
+     {0.60, 0.70, 0.60}, {0.50, 0.80, 0.25}, {0.50, 0.80, 0.25}, {0.50, 0.80, 0.30},
+     {0.50, 1.00, 0.30}, {0.50, 0.80, 0.50}, {0.50, 0.50, 0.80}}};
 
 /// Calls `visit(name, member)` for every number of a Coefficients. One list serves reading and
 /// overriding.
@@ -78,6 +79,8 @@ void visit_all(C& c, Visit&& visit) {
   visit("kernel.launch_us", c.kernel.launch_us);
   visit("kernel.l2_speedup", c.kernel.l2_speedup);
   visit("kernel.l2_share", c.kernel.l2_share);
+  visit("kernel.bandwidth_exponent", c.kernel.bandwidth_exponent);
+  visit("kernel.bandwidth_reference", c.kernel.bandwidth_reference);
   visit("kernel.tile_prologue", c.kernel.tile_prologue);
   visit("kernel.lone_block", c.kernel.lone_block);
   visit("kernel.unaligned_tensor", c.kernel.unaligned_tensor);
@@ -86,9 +89,12 @@ void visit_all(C& c, Visit&& visit) {
   visit("kernel.graph_spread", c.kernel.graph_spread);
   visit("kernel.tensor_exponent", c.kernel.tensor_exponent);
   visit("kernel.tensor_reference", c.kernel.tensor_reference);
+  visit("kernel.unaligned_convolution", c.kernel.unaligned_convolution);
+  visit("kernel.unaligned_depthwise", c.kernel.unaligned_depthwise);
   visit("power.share", c.power.share);
   visit("power.pj_28nm", c.power.pj_28nm);
   visit("power.pj_16nm", c.power.pj_16nm);
+  visit("power.pj_8nm", c.power.pj_8nm);
   visit("power.pj_7nm", c.power.pj_7nm);
   visit("power.pj_5nm", c.power.pj_5nm);
   visit("power.half_tensor", c.power.half_tensor);
@@ -173,8 +179,8 @@ Status apply(const CoefficientPatch& patch, Coefficients& coefficients) {
       zero_allowed = !name.ends_with(".compute") && !name.ends_with(".memory") &&
                      !name.starts_with("power.") && !name.ends_with("_share") &&
                      !name.ends_with(".scale") && !name.starts_with("pcie.p") &&
-                     name != "kernel.l2_speedup" && name != "kernel.unaligned_tensor" &&
-                     name != "kernel.lone_block" && name != "kernel.tensor_reference";
+                     name != "kernel.l2_speedup" && !name.starts_with("kernel.unaligned_") &&
+                     name != "kernel.lone_block" && !name.ends_with("_reference");
       if (value > 0 || zero_allowed) member = value;
     });
     if (!found) return tl::unexpected(unknown_name(wanted));

@@ -24,6 +24,7 @@ enum class CostClass : std::uint8_t {
   kGemmWeight,
   kTensorGemm,
   kTensorGemmWeight,
+  kTensorGemmBatched,  ///< torch.bmm: attention in separate operators
   kConvolution,
   kConvolutionInput,
   kConvolutionWeight,
@@ -59,7 +60,7 @@ enum class CostClass : std::uint8_t {
   kCollective,
   kUncosted
 };
-inline constexpr std::size_t kCostClasses = 38;
+inline constexpr std::size_t kCostClasses = 39;
 [[nodiscard]] std::string_view name_of(CostClass cost_class);
 
 /// Fractions of what the data sheet promises that kernels of one class reach.
@@ -73,10 +74,14 @@ struct ClassCoefficients {
 };
 
 struct KernelCoefficients {
-  double floor_us = 2.0;      ///< device time of an empty kernel and the gap to the next
-  double launch_us = 1.5;     ///< each further device kernel of the same library call
-  double l2_speedup = 2.0;    ///< bandwidth while a kernel's bytes stay in the L2 cache
-  double l2_share = 0.6;      ///< of the L2 that one kernel's operands can count on
+  double floor_us = 2.0;    ///< device time of an empty kernel and the gap to the next
+  double launch_us = 1.5;   ///< each further device kernel of the same library call
+  double l2_speedup = 2.0;  ///< bandwidth while a kernel's bytes stay in the L2 cache
+  double l2_share = 0.6;    ///< of the L2 that one kernel's operands can count on
+  /// Batch norms, reductions, pooling, transposes and the operands of convolutions do not keep up with
+  /// wide memories: their share of the bandwidth goes with (bandwidth / reference)^(exponent - 1).
+  double bandwidth_exponent = 1;
+  double bandwidth_reference = 936e9;  ///< bytes/s (RTX 3090)
   double tile_prologue = 16;  ///< elements of k that filling and draining a tile's pipeline costs
   double lone_block = 0.65;   ///< of an SM's rate that a single thread block on it reaches
   double unaligned_tensor =
@@ -84,20 +89,24 @@ struct KernelCoefficients {
   double recurrence_us = 4.0;  ///< latency of one time step of a recurrent layer
   double graph_gain_us = 0.4;  ///< what a kernel of a CUDA graph saves of the gap before it
   double graph_spread = 0.15;  ///< 90 % relative half-width of the time spent in CUDA graphs
-  /// Compute time on tensor cores goes with peak^-exponent: fast GPUs are fed worse than slow ones.
+  /// Tensor cores of width w (FLOPs of an SM in one clock) sustain peak (w / reference)^(exponent - 1):
+  /// wide ones are fed worse than narrow ones; more SMs or a higher clock cost nothing.
   double tensor_exponent = 0.65;
-  double tensor_reference =
-      71.2e12;  ///< FLOP/s of the GPU at which the discount is 1 (RTX 3090, FP16)
+  double tensor_reference = 512;  ///< FP16 FLOPs of an SM in one clock (GA102); half for TF32
+  /// Rate of tensor-core convolutions in channels-last whose channels are no multiple of 16 bytes.
+  double unaligned_convolution = 0.6;
+  double unaligned_depthwise = 0.3;  ///< bandwidth of depthwise ones, likewise
 };
 
 /// Sustained power bounds the clock: share of TDP over the energy of one FLOP.
 struct PowerCoefficients {
-  double share = 0.85;       ///< of the TDP that arithmetic may draw
-  double pj_28nm = 30;       ///< per FP32 FLOP: Kepler, Maxwell
-  double pj_16nm = 14;       ///< Pascal, Volta, Turing
-  double pj_7nm = 6.5;       ///< Ampere, CDNA
-  double pj_5nm = 4.2;       ///< Ada, Hopper, Blackwell
-  double half_tensor = 5;    ///< FLOPs of an FP16/BF16 tensor core for the energy of one FP32 FLOP
+  double share = 0.85;     ///< of the TDP that arithmetic may draw
+  double pj_28nm = 30;     ///< per FP32 FLOP: Kepler, Maxwell
+  double pj_16nm = 14;     ///< Pascal, Volta, Turing
+  double pj_8nm = 9;       ///< Ampere of compute capability 8.6 (RTX 3090: FP32 GEMMs at its limit)
+  double pj_7nm = 6.5;     ///< A100 and its like, CDNA
+  double pj_5nm = 4.2;     ///< Ada, Hopper, Blackwell
+  double half_tensor = 5;  ///< FLOPs of an FP16/BF16 tensor core for the energy of one FP32 FLOP
   double tf32_tensor = 2.5;  ///< the same for TF32
 };
 

@@ -8,14 +8,19 @@ namespace {
 
 /// Lanes of a tile that a group narrower than this leaves idle.
 constexpr double kFullGroupWidth = 32;
-/// Grouped convolution in channels-last, relative to nchw: widths that are powers of two up to 32
-/// in many groups have kernels of their own; others fall to a slow path. Means of RTX 3090 rows
-/// whose single values range over 1.5-3.5 (docs/time-model.md), hence the class's wide spread.
-constexpr double kNhwcFastGroups = 0.45, kNhwcSlowGroups = 2.5;
+/// Grouped convolution in half precision: its rate goes with this power of a group's width, fitted to
+/// RTX 3090 rows of widths 2 to 232 like the factors below (docs/time-model.md).
+constexpr double kGroupWidthPower = 0.75, kNhwcGroupWidthPower = 0.6;
+constexpr double kOddGroupWidth = 1.3;  ///< slower where the width is no power of two
+/// In channels-last few groups fall to a slow path, and so do other kernels than 3x3. Means again; single
+/// values range over 1.5-3.5, hence the class's wide spread.
+constexpr double kNhwcFewGroups = 6, kNhwcOtherTaps = 3;
 constexpr double kManyGroups = 16;
 /// PyTorch's own depthwise weight gradient in nchw: 55-70 times its FP32 arithmetic, and channels x
 /// taps below 16 per SM leave SMs idle (RTX 3090 rows).
 constexpr double kDepthwiseWeightMultiple = 60, kDepthwiseWeightPerSm = 16;
+/// More than in proportion to the taps, against 3x3.
+constexpr double kDepthwiseWeightTapsPower = 0.4;
 
 /// Winograd's filter transform, in units of what its bytes would take: short strided rows of 3x3
 /// taps (fitted on rows with few pixels and many channels).
@@ -25,6 +30,8 @@ constexpr double kFilterTransform = 8;
 /// read nchw, and ResNet-50's published TF32 throughput on five GPUs lies half-way between all and
 /// none (docs/time-model.md).
 constexpr double kTf32Transposed = 0.5;
+
+constexpr double kPictureChannels = 4;
 
 /// Everything a rule needs, with transposed convolutions turned into the ordinary one that they
 /// mirror.
@@ -113,6 +120,27 @@ Winograd winograd(const Geometry& g, double tile, double rate, const Device& dev
           2 * points * patches * (g.in_width + g.out_width), 2 * points * g.in_width * g.out_width};
 }
 
+/// Channels that one 16-byte access holds.
+double lanes_of(const Kernel& kernel) { return 16.0 / static_cast<double>(size_of(kernel.dtype)); }
+
+bool is_multiple(double value, double of) { return std::fmod(value, of) == 0; }
+
+/// cuDNN's tensor-core kernels work on whole 16-byte accesses of channels; pictures of up to four channels
+/// have kernels of their own in channels-last.
+double padded(double width, double lanes, bool channels_last) {
+  if (channels_last && width <= kPictureChannels) return kPictureChannels;
+  return std::ceil(width / lanes) * lanes;
+}
+
+/// Multiple of the ideal that tensor-core tiles of unaligned channels take.
+double alignment_penalty(const Geometry& g, double lanes, const KernelCoefficients& coefficients) {
+  if (!g.channels_last) return 1;  // the transposes pad
+  const auto fits = [&](double width) {
+    return width <= kPictureChannels || is_multiple(width, lanes);
+  };
+  return fits(g.in_width) && fits(g.out_width) ? 1 : 1 / coefficients.unaligned_convolution;
+}
+
 CostClass dense_class(Pass pass, bool tensor) {
   switch (pass) {
     case Pass::kForward:
@@ -132,8 +160,17 @@ RawCost dense_cost(const Kernel& kernel, const Geometry& g, const Device& device
   const double rate = device.rate[unit];
   RawCost cost;
   cost.cost_class = dense_class(g.pass, tensor);
-  cost.compute = best_tile(implicit_gemm(g, tensor), rate, device, coefficients.kernel).seconds /
-                 coefficients.of(cost.cost_class).compute;
+  Geometry tiled = g;
+  double penalty = 1;
+  if (tensor) {
+    const double lanes = lanes_of(kernel);
+    tiled.in_width = padded(g.in_width, lanes, g.channels_last);
+    tiled.out_width = padded(g.out_width, lanes, g.channels_last);
+    penalty = alignment_penalty(g, lanes, coefficients.kernel);
+  }
+  cost.compute =
+      penalty * best_tile(implicit_gemm(tiled, tensor), rate, device, coefficients.kernel).seconds /
+      coefficients.of(cost.cost_class).compute;
   cost.memory = memory_seconds(bytes_of(kernel), cost.cost_class, device, coefficients);
   if (tensor && !g.channels_last) {
     // Tensor-core kernels want channels-last: cuDNN transposes both activations, in and out.
@@ -168,21 +205,30 @@ RawCost dense_cost(const Kernel& kernel, const Geometry& g, const Device& device
   return cost;
 }
 
+/// Relative to groups of the full width; above it, tensor cores come in.
+double half_group_rate(const Geometry& g, double width) {
+  const double power = g.channels_last ? kNhwcGroupWidthPower : kGroupWidthPower;
+  double rate = std::pow(std::max(1.0, width) / kFullGroupWidth, power);
+  if (std::exp2(std::round(std::log2(std::max(1.0, width)))) != width) rate /= kOddGroupWidth;
+  if (g.channels_last && g.groups < kManyGroups) rate /= kNhwcFewGroups;
+  if (g.channels_last && g.taps != 9) rate /= kNhwcOtherTaps;
+  return rate;
+}
+
 RawCost grouped_cost(const Kernel& kernel, const Geometry& g, const Device& device,
                      const Coefficients& coefficients) {
   RawCost cost;
   cost.cost_class =
       g.channels_last ? CostClass::kGroupedConvolutionNhwc : CostClass::kGroupedConvolution;
   const double width = std::min(g.in_width, g.out_width);
-  const double rate = device.rate[static_cast<std::size_t>(MathUnit::kFp32)] *
-                      coefficients.of(cost.cost_class).compute *
-                      std::min(1.0, width / kFullGroupWidth);
-  cost.compute = g.flops() / rate;
-  if (g.channels_last) {
-    const bool power_of_two = std::exp2(std::round(std::log2(std::max(1.0, width)))) == width;
-    const bool fast = power_of_two && width <= kFullGroupWidth && g.groups >= kManyGroups;
-    cost.compute *= fast ? kNhwcFastGroups : kNhwcSlowGroups;
+  double rate = device.rate[static_cast<std::size_t>(MathUnit::kFp32)] *
+                coefficients.of(cost.cost_class).compute;
+  if (device.tensor[static_cast<std::size_t>(kernel.unit)]) {
+    rate *= half_group_rate(g, width);
+  } else {
+    rate *= std::min(1.0, width / kFullGroupWidth);
   }
+  cost.compute = g.flops() / rate;
   cost.memory = memory_seconds(bytes_of(kernel), cost.cost_class, device, coefficients);
   return cost;
 }
@@ -199,9 +245,13 @@ RawCost depthwise_cost(const Kernel& kernel, const Geometry& g, const Device& de
   if (weight && !g.channels_last) {
     const double blocks = g.groups * g.out_width * g.taps;
     cost.compute *= kDepthwiseWeightMultiple *
-                    std::max(1.0, kDepthwiseWeightPerSm * device.sms / std::max(1.0, blocks));
+                    std::max(1.0, kDepthwiseWeightPerSm * device.sms / std::max(1.0, blocks)) *
+                    std::pow(std::max(1.0, g.taps / 9), kDepthwiseWeightTapsPower);
   }
   cost.memory = memory_seconds(bytes_of(kernel), cost.cost_class, device, coefficients);
+  const bool half = size_of(kernel.dtype) == 2;
+  if (half && g.channels_last && !weight && !is_multiple(g.groups, lanes_of(kernel)))
+    cost.memory /= coefficients.kernel.unaligned_depthwise;
   return cost;
 }
 

@@ -10,6 +10,7 @@ namespace {
 /// tells.
 constexpr double kStandInFlops = 1e13;      ///< FP32, a mid-range GPU of 2018
 constexpr double kStandInBandwidth = 4e11;  ///< bytes/s
+constexpr double kStandInClock = 1.5e9;     ///< Hz
 constexpr double kStandInPcie = 1.6e10;     ///< bytes/s, 3.0 x16
 constexpr double kHighestFlops = 1e18;      ///< nothing real is near; keeps absurd files finite
 constexpr double kHighestBandwidth = 1e15;
@@ -39,9 +40,21 @@ double energy_pj(const Gpu& gpu, const PowerCoefficients& power) {
     case Architecture::kHopper:
     case Architecture::kBlackwell:
       return power.pj_5nm;
+    case Architecture::kAmpere:
+      // Consumer Ampere and A10, A40, A6000 are made in Samsung's 8 nm process.
+      return gpu.compute_capability == 80 ? power.pj_7nm : power.pj_8nm;
     default:
       return power.pj_7nm;
   }
+}
+
+/// FLOPs of one SM in one clock at `rate`. Where the clock is unknown it follows from the FP32 rate.
+double width_of(const Gpu& gpu, double rate, double fp32, int sms) {
+  double clock = gpu.boost_mhz * 1e6;
+  if (!(std::isfinite(clock) && clock > 0)) {
+    clock = gpu.fp32_cores_per_sm > 0 ? fp32 / (2.0 * gpu.fp32_cores_per_sm * sms) : kStandInClock;
+  }
+  return rate / (sms * clock);
 }
 
 bool has_fast_double(const Gpu& gpu) {
@@ -117,7 +130,9 @@ Device device_of(const Gpu& gpu, const Coefficients& coefficients) {
       const bool tf32 = unit == MathUnit::kTf32Tensor;
       // TF32 peaks are half of FP16's on the same GPU, and so is the reference.
       const double reference = kernel.tensor_reference * (tf32 ? 0.5 : 1.0);
-      rate = std::min(rate, reference * std::pow(rate / reference, kernel.tensor_exponent));
+      const double width =
+          width_of(gpu, rate, peak_of(gpu, MathUnit::kFp32, fp32).rate, device.sms);
+      rate *= std::min(1.0, std::pow(width / reference, kernel.tensor_exponent - 1));
       unit_cap *= tf32 ? power.tf32_tensor : power.half_tensor;
     } else if (peak.rate > fp32) {
       unit_cap *= peak.rate / fp32;  // packed FP16: two FLOPs for the energy of one

@@ -86,6 +86,12 @@ double alignment_factor(const GemmShape& s, DType dtype, double unaligned_tensor
   return std::pow(unaligned_tensor, halvings / 2);
 }
 
+CostClass class_of(bool tensor, bool weight, bool batched) {
+  if (!tensor) return weight ? CostClass::kGemmWeight : CostClass::kGemm;
+  if (batched) return CostClass::kTensorGemmBatched;
+  return weight ? CostClass::kTensorGemmWeight : CostClass::kTensorGemm;
+}
+
 }  // namespace
 
 TileChoice best_tile(const Tiling& tiling, double rate, const Device& device,
@@ -108,8 +114,7 @@ RawCost gemm_cost(const Kernel& kernel, const GemmShape& shape, const Device& de
       shape.transpose_a && !shape.transpose_b && kernel.phase == StepPhase::kBackward;
   const bool untransposed = !shape.transpose_a && !shape.transpose_b;
   RawCost cost;
-  cost.cost_class = tensor ? (weight ? CostClass::kTensorGemmWeight : CostClass::kTensorGemm)
-                           : (weight ? CostClass::kGemmWeight : CostClass::kGemm);
+  cost.cost_class = class_of(tensor, weight, shape.batch > 1);
   const Tiling tiling{.m = static_cast<double>(shape.m),
                       .n = static_cast<double>(shape.n),
                       .k = static_cast<double>(shape.k),

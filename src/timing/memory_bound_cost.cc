@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 
 #include "timing/cost_rules.h"
 
@@ -59,6 +60,24 @@ CostClass cost_class_of(const Kernel& kernel, bool& has_rule) {
   return CostClass::kUncosted;
 }
 
+/// Whether a class falls short of wide memories. The others read and write in order; measured single
+/// operators say that they keep up.
+bool saturates(CostClass cost_class) {
+  switch (cost_class) {
+    case CostClass::kTensorConvolution:
+    case CostClass::kTensorConvolutionInput:
+    case CostClass::kTensorConvolutionWeight:
+    case CostClass::kLayoutTranspose:
+    case CostClass::kNormalization:
+    case CostClass::kNormalizationBackward:
+    case CostClass::kReduction:
+    case CostClass::kPooling:
+      return true;
+    default:
+      return false;
+  }
+}
+
 }  // namespace
 
 double bytes_of(const Kernel& kernel) {
@@ -69,7 +88,12 @@ double bytes_of(const Kernel& kernel) {
 double memory_seconds(double bytes, CostClass cost_class, const Device& device,
                       const Coefficients& coefficients) {
   if (!(bytes > 0)) return 0;
-  const double plain = bytes / (device.bandwidth * coefficients.of(cost_class).memory);
+  double sustained = device.bandwidth * coefficients.of(cost_class).memory;
+  if (saturates(cost_class)) {
+    sustained *= std::pow(device.bandwidth / coefficients.kernel.bandwidth_reference,
+                          coefficients.kernel.bandwidth_exponent - 1);
+  }
+  const double plain = bytes / sustained;
   const double resident = device.l2_bytes * coefficients.kernel.l2_share;
   // All of it hits while it fits; then the share of hits falls with the square, which keeps the
   // time rising.
