@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "statistics.h"
+
 namespace stoker::accuracy {
 
 Result<Folds> Folds::open(const std::filesystem::path& folder) {
@@ -14,6 +16,13 @@ Result<Folds> Folds::open(const std::filesystem::path& folder) {
     if (!file) return tl::unexpected(file.error());
     folds.shapes_ = std::move(*file);
   }
+  for (const int half : {0, 1}) {
+    const fs::path part = folder / ("models-" + std::to_string(half));
+    if (!fs::is_directory(part, error)) continue;
+    auto file = CoefficientFile::load(part);
+    if (!file) return tl::unexpected(file.error());
+    folds.models_[static_cast<std::size_t>(half)] = std::move(*file);
+  }
   for (const auto& entry : fs::directory_iterator(folder / "without", error)) {
     auto file = CoefficientFile::load(entry.path());
     if (!file) return tl::unexpected(file.error());
@@ -24,6 +33,11 @@ Result<Folds> Folds::open(const std::filesystem::path& folder) {
                 "holds neither shapes/ nor without/ (scripts/fit-timing --folds)", folder.string());
   }
   return folds;
+}
+
+const CoefficientFile* Folds::without_model(const std::string& model) const {
+  const auto& found = models_[static_cast<std::size_t>(half_of(model))];
+  return found ? &*found : nullptr;
 }
 
 const CoefficientFile* Folds::without(const std::string& gpu) const {

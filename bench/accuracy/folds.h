@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <map>
@@ -20,6 +21,7 @@ enum class Unseen : std::uint8_t {
 
 /// Coefficient folders that `scripts/fit-timing --folds DIR` made without some of the rows:
 ///   DIR/shapes        cross-fitted: each shape (model) is served by a fit that did not see it
+///   DIR/models-0, -1  no whole step of that half of the models was seen
 ///   DIR/without/GPU   nothing of that GPU (catalogue key) was seen
 /// Absent folders mean that nothing was fitted on such rows or that no folds were made; then what
 /// ships has to serve, and the report must say so.
@@ -30,12 +32,17 @@ class Folds {
 
   /// Null when there is no such folder.
   [[nodiscard]] const CoefficientFile* shapes() const { return shapes_ ? &*shapes_ : nullptr; }
+  /// For steps of `model`: the fit that saw no step of the model's half (half_of).
+  [[nodiscard]] const CoefficientFile* without_model(const std::string& model) const;
   [[nodiscard]] const CoefficientFile* without(const std::string& gpu) const;
-  [[nodiscard]] bool empty() const { return !shapes_ && without_.empty(); }
+  [[nodiscard]] bool empty() const {
+    return !shapes_ && !models_[0] && !models_[1] && without_.empty();
+  }
 
  private:
   std::optional<CoefficientFile> shapes_;
-  std::map<std::string, CoefficientFile> without_;  ///< by catalogue key
+  std::array<std::optional<CoefficientFile>, 2> models_;  ///< by the half that was left out
+  std::map<std::string, CoefficientFile> without_;        ///< by catalogue key
 };
 
 }  // namespace stoker::accuracy

@@ -166,6 +166,10 @@ def fit_few(context, path, names, start, rows, group):
     return patch, {**errors(predicted, measured), **coverage(predicted, bands, measured)}
 
 
+# GPUs whose rows of whole steps are fitted here: each is left out once (fit-timing --folds).
+GPUS = ("A10", "A100-PCIe-40GB", "A100-SXM4-80GB", "B200-SXM", "H100-PCIe-80GB", "H100-SXM5-80GB", "RTX3090", "RTX4090",
+        "V100-SXM2-16GB", "V100-SXM2-32GB")
+
 # What differs between GPUs, and where it starts: priors.
 ACROSS_GPUS = {"kernel.tensor_exponent": 0.65, "kernel.bandwidth_exponent": 0.85, "power.pj_8nm": 9.0}
 ACROSS_PULL = 0.02

@@ -353,13 +353,87 @@ TEST(Device, PowerCapsTheRate) {
   EXPECT_DOUBLE_EQ(device_of(gpu, Coefficients()).rate[0], 4.25e12);
 }
 
-TEST(Device, FastTensorCoresAreDiscounted) {
+TEST(KernelCost, BatchNormsFallShortOfWideMemories) {
   Gpu gpu = round_gpu();
-  gpu.peak.fp16_tensor = 4 * 71.2e12;
+  Coefficients c = ideal();
+  c.kernel.bandwidth_reference = gpu.bandwidth;
+  c.kernel.bandwidth_exponent = 0.5;
+  const auto time = [&](KernelClass kernel_class) {
+    Kernel kernel;
+    kernel.kernel_class = kernel_class;
+    kernel.read = Bytes(std::int64_t{1} << 32);
+    return cost_of(kernel, gpu, c).memory.count();
+  };
+  const double norm = time(KernelClass::kNormalization), add = time(KernelClass::kElementwise);
+  gpu.bandwidth *= 4;
+  EXPECT_NEAR(time(KernelClass::kNormalization) / norm, 0.5, 1e-6);
+  EXPECT_NEAR(time(KernelClass::kElementwise) / add, 0.25, 1e-6);
+}
+
+TEST(KernelCost, ChannelsLastWantsWholeAccesses) {
+  Gpu gpu = round_gpu();
+  gpu.peak.fp16_tensor = 4e12;
+  Coefficients c = ideal();
+  c.kernel.unaligned_convolution = 0.5;
+  const auto time = [&](std::int64_t channels, bool channels_last) {
+    Kernel kernel;
+    kernel.kernel_class = KernelClass::kConvolution;
+    kernel.unit = MathUnit::kFp16Tensor;
+    kernel.dtype = DType::kF16;
+    ConvolutionShape s{.batch = 64, .in_channels = channels, .out_channels = channels};
+    s.in = s.out = {1, 56, 56};
+    s.kernel = {1, 3, 3};
+    s.channels_last = channels_last;
+    kernel.shape = s;
+    return cost_of(kernel, gpu, c).compute.count();
+  };
+  EXPECT_NEAR(time(60, true), 2 * time(64, true), 1e-6 * time(64, true));  // padded, and slower
+  EXPECT_NEAR(time(60, false), time(64, false), 1e-6 * time(64, false));   // the transposes pad
+}
+
+TEST(KernelCost, FewWideGroupsAreSlowInChannelsLast) {
+  Gpu gpu = round_gpu();
+  gpu.peak.fp16_tensor = 4e12;
+  const Coefficients c = ideal();
+  const auto rate = [&](std::int64_t groups, std::int64_t width, bool channels_last) {
+    Kernel kernel;
+    kernel.kernel_class = KernelClass::kConvolution;
+    kernel.unit = MathUnit::kFp16Tensor;
+    kernel.dtype = DType::kF16;
+    ConvolutionShape s{.batch = 64,
+                       .in_channels = groups * width,
+                       .out_channels = groups * width,
+                       .groups = groups};
+    s.in = s.out = {1, 28, 28};
+    s.kernel = {1, 3, 3};
+    s.channels_last = channels_last;
+    kernel.shape = s;
+    return static_cast<double>(groups * width * width) / cost_of(kernel, gpu, c).compute.count();
+  };
+  EXPECT_GT(rate(32, 32, true), 4 * rate(8, 32, true));
+  EXPECT_NEAR(rate(8, 32, false), rate(32, 32, false), 1e-6 * rate(32, 32, false));
+  EXPECT_LT(rate(32, 24, false), 0.7 * rate(32, 32, false));  // no power of two
+}
+
+TEST(Device, WideTensorCoresAreDiscountedButManyAreNot) {
+  Gpu gpu = round_gpu();
+  gpu.boost_mhz = 1000;
   Coefficients c;
   c.kernel.tensor_exponent = 0.5;
-  EXPECT_NEAR(device_of(gpu, c).rate[static_cast<std::size_t>(MathUnit::kFp16Tensor)], 2 * 71.2e12,
-              1e6);
+  const auto rate = [&] {
+    return device_of(gpu, c).rate[static_cast<std::size_t>(MathUnit::kFp16Tensor)];
+  };
+  const double reference = c.kernel.tensor_reference * 1e9 * gpu.sm_count;
+  gpu.peak.fp16_tensor = 4 * reference;
+  EXPECT_NEAR(rate(), 2 * reference, 1e-6 * reference);
+  gpu.boost_mhz = 0;  // then the clock follows from the FP32 rate and its units
+  gpu.fp32_cores_per_sm = 64;
+  gpu.peak.fp32 = 2.0 * 64 * gpu.sm_count * 1e9;
+  EXPECT_NEAR(rate(), 2 * reference, 1e-6 * reference);
+  gpu.boost_mhz = 1000;
+  gpu.sm_count *= 2;
+  gpu.peak.fp16_tensor *= 2;
+  EXPECT_NEAR(rate(), 4 * reference, 1e-6 * reference);
 }
 
 TEST(Device, NothingKnownIsStillFinite) {

@@ -11,6 +11,7 @@ inline Gpu round_gpu() {
   Gpu gpu;
   gpu.name = "round";
   gpu.architecture = Architecture::kOther;
+  gpu.boost_mhz = 4000;  // narrow tensor cores: no discount
   gpu.sm_count = 10;
   gpu.peak.fp32 = 1e12;
   gpu.bandwidth = 1e9;
