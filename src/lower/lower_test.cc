@@ -57,6 +57,23 @@ TEST(Lower, AccumulationKeepsGradientsAndAddsTemporaries) {
   EXPECT_EQ(products, 6);
 }
 
+TEST(Lower, OperatorsWithoutARuleAreNamedEachAndCounted) {
+  Step step = linear_step();
+  step.operator_names[1] = "mine::first";
+  step.operator_names[2] = "mine::second";
+  const auto program = lower(step, plain_job(), ampere());
+  ASSERT_TRUE(program) << program.error().text();
+  std::map<std::string, std::int64_t> named;
+  for (const Diagnostic& d : program->diagnostics.all()) {
+    if (d.name == "uncosted_operator") named[d.advice.substr(0, d.advice.find(' '))] += d.count;
+  }
+  EXPECT_EQ(named, (std::map<std::string, std::int64_t>{{"mine::first", 1}, {"mine::second", 1}}));
+  for (const Kernel& kernel : program->kernels) {
+    if (kernel.kernel_class != KernelClass::kUncosted) continue;
+    EXPECT_GT(kernel.read.count(), 0);
+  }
+}
+
 TEST(Lower, ASoftmaxsBackwardIsAProductAndTheRows) {
   Step step = linear_step();
   step.operator_names[2] = "aten::_softmax_backward_data";

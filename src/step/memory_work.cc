@@ -198,6 +198,19 @@ void append_two_pass_norm(const Describer& d, std::vector<Work>& into) {
   into.push_back(apply);
 }
 
+/// Every pair of rows is compared along the whole width: subtract, raise to a power, add.
+void append_distances(const Describer& d, std::vector<Work>& into) {
+  constexpr double kFlops = 3;
+  Work work = d.base(KernelClass::kElementwise);
+  const auto& pairs = d.is_backward() ? d.inputs() : d.outputs();
+  const std::size_t rows = d.is_backward() ? 1 : 0;
+  if (work.elements == 0 || pairs.empty() || d.inputs().size() <= rows) return;
+  const auto shape = d.shape(d.inputs()[rows]);
+  const double width = shape.empty() ? 1 : static_cast<double>(shape.back());
+  work.flops = Flops(kFlops * static_cast<double>(d.elements(pairs[0])) * width);
+  into.push_back(work);
+}
+
 /// One pass over the tensor for each transformed dimension.
 void append_fourier(const Describer& d, std::vector<Work>& into) {
   Work work = d.base(KernelClass::kElementwise);
@@ -278,6 +291,7 @@ void append_memory_bound(const Describer& d, KernelClass kernel_class, std::vect
       (name == "native_batch_norm" && d.attributes().train)) {
     return append_two_pass_norm(d, into);
   }
+  if (name.starts_with("_cdist")) return append_distances(d, into);
   if (name == "_softmax_backward_data") return append_softmax_backward(d, into);
   append_plain(d, kernel_class, into);
 }

@@ -46,7 +46,7 @@ constexpr auto kFamilies = std::to_array<Family>({
      "norm poisson_nll_loss prod segment_reduce smooth_l1_loss soft_margin_loss sort std "
      "std_mean sum topk trace unique_consecutive unique_dim var var_mean vdot"},
     {KernelClass::kElementwise,
-     "__lshift__ __rshift__ _amp_update_scale _assert_async "
+     "__lshift__ __rshift__ _amp_update_scale _assert_async _cdist _cdist_forward "
      "_fake_quantize_learnable_per_tensor_affine _fft_c2c _fft_c2r _fft_r2c _fused_dropout "
      "_masked_scale _prelu_kernel _sample_dirichlet _standard_gamma abs acos acosh add addcdiv "
      "addcmul addr affine_grid_generator alpha_dropout angle asin asinh atan atan2 atanh bernoulli "

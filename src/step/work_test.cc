@@ -352,6 +352,15 @@ TEST(Work, RecurrentLayersCountGatesLayersAndProjections) {
   EXPECT_EQ(projected.work()[0].flops.count(), 2.0 * 21 * (4 * 20 * (10 + 5) + 20 * 5));
 }
 
+TEST(Work, DistancesCompareEveryPair) {
+  const auto work = OneOperator("aten::_cdist_forward")
+                        .in(DType::kF32, {10, 16})
+                        .in(DType::kF32, {20, 16})
+                        .out(DType::kF32, {10, 20})
+                        .work();
+  EXPECT_EQ(work[0].flops.count(), 3.0 * 10 * 20 * 16);
+}
+
 TEST(Work, FourierTransformsPassOnceForEachDimension) {
   OneOperator op("aten::_fft_c2c");
   op.in(DType::kC64, {4, 8, 16}).out(DType::kC64, {4, 8, 16});
