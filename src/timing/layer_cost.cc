@@ -54,7 +54,8 @@ LayerCost LayerModel::analytic_of(const LayerNetwork& network) const {
 
 LayerCost LayerModel::cost_of(const LayerNetwork& network) const {
   LayerCost cost = analytic_of(network);
-  const double learned = forests_.seconds_of(layer_input(network, cost, columns(network)));
+  const double learned =
+      forests_ ? forests_->seconds_of(layer_input(network, cost, columns(network))) : -1;
   if (learned > 0) {
     cost.total = Nanos(1e9 * learned);
     cost.factor = cost.total / cost.analytic;

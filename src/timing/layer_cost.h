@@ -2,6 +2,7 @@
 
 #include <array>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -52,7 +53,7 @@ class LayerModel {
   CostModel rules_;  ///< efficiencies of 1, nothing that costs time by itself
   SessionCoefficients session_;
   std::shared_ptr<const Residual> residual_;  ///< keeps forests_ alive
-  GpuForests forests_;
+  std::optional<GpuForests> forests_;         ///< none: no factor is learned
   double fixed_multiple_ = 1, device_multiple_ = 1;
 };
 

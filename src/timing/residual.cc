@@ -161,13 +161,16 @@ double Forest::value_of(const std::array<float, kMostFeatures>& features) const 
 
 double GpuForests::evaluated(const Kernel& kernel) const {
   const auto input = features_.of(kernel);
-  if (!input) return -1;
-  const auto& forests = families_[static_cast<std::size_t>(input->family)];
+  return input ? seconds_of(*input) : -1;
+}
+
+double GpuForests::seconds_of(const ResidualInput& input) const {
+  const auto& forests = families_[static_cast<std::size_t>(input.family)];
   if (forests.empty()) return -1;
-  const std::size_t which = forests.size() == 1 ? 0 : input->shape % forests.size();
+  const std::size_t which = forests.size() == 1 ? 0 : input.shape % forests.size();
   const double log =
-      std::clamp(forests[which]->value_of(input->features), -kLargestLog, kLargestLog);
-  return input->plain * std::exp(log);
+      std::clamp(forests[which]->value_of(input.features), -kLargestLog, kLargestLog);
+  return input.plain * std::exp(log);
 }
 
 double GpuForests::seconds_of(const Kernel& kernel) const {

@@ -66,6 +66,8 @@ class GpuForests {
 
   /// Seconds beyond the floor; negative where no forest speaks for the kernel.
   [[nodiscard]] double seconds_of(const Kernel& kernel) const;
+  /// The same of what is no kernel, or of features made elsewhere; nothing is remembered.
+  [[nodiscard]] double seconds_of(const ResidualInput& input) const;
 
  private:
   friend class Residual;
