@@ -147,6 +147,11 @@ Measure measured(const Rows& from, const FleetConstants& constants, std::string 
   return m;
 }
 
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return quantile(values, 0.5);
+}
+
 /// The same row, were the bus of its machine so fast, and its backward so much slower beside a collective.
 Row with_bus(Row row, double bandwidth, double contention) {
   row.machine.gpu.link.clear();
@@ -161,17 +166,27 @@ struct Bus {
   double bandwidth = 0, contention = 0;
 };
 
-/// What serves these rows of one kind of machine best; nothing, where the catalogue's fabric does.
+double median_error(const Selected& rows, const FleetConstants& constants, const Bus& bus) {
+  std::vector<double> errors;
+  for (const Row* row : rows) {
+    const double time = predicted(
+        bus.bandwidth > 0 ? with_bus(*row, bus.bandwidth, bus.contention) : *row, constants);
+    errors.push_back(std::abs(time / row->truth_s - 1));
+  }
+  return median(std::move(errors));
+}
+
+/// What serves these rows of one kind of machine clearly better than the catalogue's fabric; else nothing. Median,
+/// since single jobs are off for reasons of their own.
 Bus best_bus(const Selected& rows, const FleetConstants& constants) {
+  constexpr double kClearly = 0.7;
+  constexpr std::array<double, 3> kContentions{0.04, 1,
+                                               9};  // none, half and most of the overlap lost
   Bus best;
-  double least = mean_error(rows, constants);
-  for (const double contention : {0.04, 0.3, 1.0}) {
-    for (double bandwidth = 1e9; bandwidth < 4e11; bandwidth *= 1.3) {
-      double error = 0;
-      for (const Row* row : rows)
-        error += std::abs(
-            predicted(with_bus(*row, bandwidth, contention), constants) / row->truth_s - 1);
-      error /= static_cast<double>(rows.size());
+  double least = kClearly * median_error(rows, constants, {});
+  for (const double contention : kContentions) {
+    for (double bandwidth = 1e9; bandwidth < 1e11; bandwidth *= 1.5) {
+      const double error = median_error(rows, constants, {bandwidth, contention});
       if (error < least) least = error, best = {bandwidth, contention};
     }
   }
@@ -204,11 +219,6 @@ Measure with_known_fabric(const Rows& from, const FleetConstants& constants) {
   }
   m.score = score(m.pairs);
   return m;
-}
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return quantile(values, 0.5);
 }
 
 /// The spread of machines of one kind: what no forecast from a GPU's name can beat.
