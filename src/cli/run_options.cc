@@ -89,6 +89,8 @@ std::vector<Flag> run_flags(RunOptions& o) {
       {{"--gpu", "GPU (see `stoker gpus`) or machine file", &o.gpu, true},
        {"--gpus", "number of GPUs; default 1", &o.gpus},
        {"--host", "cores=16,ram=64G,shm=8G or a machine file; default: this machine", &o.host},
+       {"--coefficients", "time coefficients of `stoker fit`, over those that ship",
+        &o.coefficients},
        {"--price", "money per GPU and hour; for several GPUs one each: 1.3,2.5", &o.price}}));
   append(grouped(
       "Data",
@@ -150,6 +152,9 @@ Result<Resolved> resolve(const RunOptions& o, const std::string& gpu,
   if (auto s = check_counts(o); !s) return tl::unexpected(s.error());
   auto knowledge = load_knowledge();
   if (!knowledge) return tl::unexpected(knowledge.error());
+  if (!o.coefficients.empty()) {
+    if (auto s = knowledge->timing.lay_over(o.coefficients); !s) return tl::unexpected(s.error());
+  }
   auto machine = resolve_machine(gpu, o.host, this_host());
   if (!machine) return tl::unexpected(machine.error());
   auto allocator = allocator_of(o.allocator);

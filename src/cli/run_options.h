@@ -20,7 +20,7 @@ namespace stoker::cli {
 /// What the user typed about model, machine, data and settings: the flags that `plan` and `predict`
 /// share.
 struct RunOptions {
-  std::string model, gpu, gpus, host, data, precision, sample_cost;
+  std::string model, gpu, gpus, host, data, precision, sample_cost, coefficients;
   std::string price;  ///< one, or one a GPU: "1.3,2.5"
   std::optional<std::int64_t> batch, samples, workers, prefetch, image_size;
   bool largest_batch = false;  ///< of predict: `--batch max`

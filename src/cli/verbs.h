@@ -11,5 +11,6 @@ namespace stoker::cli {
 [[nodiscard]] Command explain_command();
 [[nodiscard]] Command models_command();
 [[nodiscard]] Command gpus_command();
+[[nodiscard]] Command fit_command();
 
 }  // namespace stoker::cli

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -8,6 +9,8 @@
 #include "base/units.h"
 
 namespace stoker {
+
+struct Calibration;
 
 enum class Vendor : std::uint8_t { kNvidia, kAmd, kCpu };
 
@@ -53,6 +56,8 @@ struct Gpu {
   std::string source;  ///< of the figures
   std::string notes;
   bool calibrated = false;  ///< a machine file carries measurements of this very GPU
+  /// Those measurements (machine/calibration_data.h); null: none.
+  std::shared_ptr<const Calibration> calibration;
   /// Bytes on the device outside PyTorch's allocator (context, kernels, libraries); nullopt:
   /// default.
   std::optional<Bytes> context_memory;

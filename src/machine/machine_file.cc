@@ -1,9 +1,12 @@
 #include "machine/machine_file.h"
 
 #include <algorithm>
+#include <memory>
+#include <utility>
 
 #include "base/files.h"
 #include "base/text.h"
+#include "machine/machine_calibration.h"
 #include "machine/toml_table.h"
 
 namespace stoker {
@@ -171,12 +174,17 @@ Result<MachineFile> read_tables(const TomlDocument& document, const std::string&
   TomlTable disk = top.table("disk");
   TomlTable link = top.table("link");
   TomlTable provenance = top.table("provenance");
-  const TomlTable calibration = top.table("calibration");
+  TomlTable calibration = top.table("calibration");
 
   if (gpu.present()) {
     gpu.integer("count", range::kCount, file.gpu_count);
     file.gpu = read_gpu(gpu, catalogue);
     file.gpu->calibrated = !calibration.empty();
+    if (file.gpu->calibrated) {
+      auto measured = read_calibration(calibration);
+      if (!measured) return tl::unexpected(measured.error());
+      file.gpu->calibration = std::make_shared<const Calibration>(std::move(*measured));
+    }
   } else if (calibration.present()) {
     top.reject("calibration", "belongs to a GPU, but the file has no [gpu]; add it");
   }

@@ -23,8 +23,7 @@ struct MachineFile {
   double network_bandwidth = 0;  ///< bytes/s per node, 0 = unknown
   /// Who measured what, when and with what; free text by key.
   std::map<std::string, std::string> provenance;
-  /// The [calibration] table as TOML text, kept as it is; what it means is up to the module that
-  /// wrote it.
+  /// The [calibration] table as TOML text, kept as it is; what it says is in `gpu`.
   std::string calibration;
 };
 

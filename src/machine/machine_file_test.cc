@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "base/files.h"
+#include "machine/calibration_data.h"
 #include "machine/resolve.h"
 
 namespace stoker {
@@ -45,9 +46,22 @@ network_gbs = 1.25
 [provenance]
 made_by = "by hand"
 [calibration]
-launch_us = 7.5
-[calibration.gemm]
-rows = [1, 2, 3]
+launch_floor_us = 7.5
+host_dispatch_us = 6
+[[calibration.operator]]
+kind = "gemm"
+m = 4096
+n = 1024
+k = 512
+precision = "tf32"
+time_us = 812.5
+spread = 0.02
+[[calibration.operator]]
+kind = "copy"
+elements = 33554432
+pass = "backward"
+warm = false
+time_us = 140
 )";
 
 TEST(MachineFile, OverridesTheCatalogue) {
@@ -70,7 +84,68 @@ TEST(MachineFile, OverridesTheCatalogue) {
   EXPECT_DOUBLE_EQ(file->host->disk_bandwidth, 2e9);
   EXPECT_DOUBLE_EQ(file->host->disk_iops, 90000);
   EXPECT_EQ(file->provenance.at("made_by"), "by hand");
-  EXPECT_NE(file->calibration.find("launch_us = 7.5"), std::string::npos) << file->calibration;
+  EXPECT_NE(file->calibration.find("launch_floor_us = 7.5"), std::string::npos)
+      << file->calibration;
+}
+
+TEST(MachineFile, ReadsMeasuredOperators) {
+  const auto file = parsed(kWhole);
+  ASSERT_TRUE(file.has_value()) << file.error().text();
+  const Calibration& c = *file->gpu->calibration;
+  EXPECT_DOUBLE_EQ(c.launch_floor_us, 7.5);
+  EXPECT_DOUBLE_EQ(c.host_dispatch_us, 6);
+  EXPECT_DOUBLE_EQ(c.pinned_gbs, 0);
+  ASSERT_EQ(c.operators.size(), 2u);
+  EXPECT_EQ(label_of(c.operators[0]), "gemm k=512 m=4096 n=1024 tf32 forward");
+  EXPECT_DOUBLE_EQ(c.operators[0].time_us, 812.5);
+  EXPECT_DOUBLE_EQ(c.operators[0].spread, 0.02);
+  EXPECT_TRUE(c.operators[0].warm);
+  EXPECT_EQ(c.operators[1].pass, "backward");
+  EXPECT_FALSE(c.operators[1].warm);
+  EXPECT_NE(c.operators[1].where.find("m.toml:"), std::string::npos) << c.operators[1].where;
+}
+
+/// What a writer makes of measurements is what the reader takes for them.
+TEST(MachineFile, MeasuredOperatorsAreWrittenAsTheyAreRead) {
+  const auto file = parsed(kWhole);
+  ASSERT_TRUE(file.has_value());
+  const std::string text = calibration_toml(*file->gpu->calibration);
+  const auto again = parsed("[gpu]\nbase = \"rtx-3090\"\n" + text);
+  ASSERT_TRUE(again.has_value()) << again.error().text() << "\n" << text;
+  EXPECT_EQ(calibration_toml(*again->gpu->calibration), text);
+  EXPECT_EQ(again->gpu->calibration->operators.size(), 2u);
+}
+
+TEST(MachineFile, RefusesMeasurementsByLine) {
+  const auto text = [](const std::string& calibration) {
+    const auto file = parsed("[gpu]\nbase = \"rtx-3090\"\n[calibration]\n" + calibration);
+    return file ? std::string("read") : file.error().text();
+  };
+  EXPECT_NE(text("launch_floor = 3\n").find("m.toml:4, [calibration] launch_floor"),
+            std::string::npos)
+      << text("launch_floor = 3\n");
+  EXPECT_NE(text("launch_floor_us = -3\n").find("launch_floor_us"), std::string::npos);
+  EXPECT_NE(text("[[calibration.operator]]\ntime_us = 3\n").find("lacks kind"), std::string::npos);
+  EXPECT_NE(text("[[calibration.operator]]\nkind = \"gemm\"\nm = 1.5\ntime_us = 3\n")
+                .find("m.toml:6, [calibration.operator] m: must be a whole number"),
+            std::string::npos)
+      << text("[[calibration.operator]]\nkind = \"gemm\"\nm = 1.5\ntime_us = 3\n");
+  EXPECT_NE(text("[[calibration.operator]]\nkind = \"gemm\"\ntime_us = 0\n").find("cannot be"),
+            std::string::npos);
+  EXPECT_NE(text("operator = 3\n").find("[[calibration.operator]]"), std::string::npos);
+}
+
+TEST(MachineFile, RefusesFiguresThatNoGpuHas) {
+  const auto text = [](const std::string& gpu) {
+    const auto file = parsed("[gpu]\nbase = \"rtx-3090\"\n" + gpu);
+    return file ? std::string("read") : file.error().text();
+  };
+  EXPECT_NE(text("bandwidth_gbs = 0\n").find("bandwidth_gbs"), std::string::npos);
+  EXPECT_NE(text("boost_mhz = 1e12\n").find("50 MHz to 10000 MHz"), std::string::npos)
+      << text("boost_mhz = 1e12\n");
+  EXPECT_NE(text("fp32_tflops = 0\n").find("fp32_tflops"), std::string::npos);
+  EXPECT_EQ(text("tf32_tensor_tflops = 0\nfp16_tensor_tflops = 0\nbf16_tensor_tflops = 0\n"),
+            "read");
 }
 
 TEST(MachineFile, WrittenFilesReadBackTheSame) {

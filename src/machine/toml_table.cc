@@ -178,6 +178,14 @@ void TomlTable::text(const char* key, std::string& target) {
   target = home(*node->value<std::string>());
 }
 
+void TomlTable::boolean(const char* key, bool& target) {
+  asked_.emplace_back(key);
+  const toml::node* node = node_at(table_, key);
+  if (node == nullptr) return;
+  if (!node->is_boolean()) return reject(key, "must be true or false");
+  target = *node->value<bool>();
+}
+
 std::optional<std::string> TomlTable::word(const char* key) {
   asked_.emplace_back(key);
   const toml::node* node = node_at(table_, key);
@@ -196,6 +204,38 @@ TomlTable TomlTable::table(const char* key) {
     node = nullptr;
   }
   return {node == nullptr ? nullptr : node->as_table(), key, file_};
+}
+
+std::vector<TomlTable> TomlTable::tables(const char* key) {
+  asked_.emplace_back(key);
+  const toml::node* node = node_at(table_, key);
+  std::vector<TomlTable> all;
+  if (node == nullptr) return all;
+  if (!node->is_array_of_tables()) {
+    reject(key, "must be a list of tables: write [[" + key_ + "." + key + "]] above each");
+    return all;
+  }
+  for (const auto& entry : *node->as_array())
+    all.push_back({entry.as_table(), key_ + "." + key, file_});
+  return all;
+}
+
+std::map<std::string, std::int64_t> TomlTable::other_integers() {
+  std::map<std::string, std::int64_t> all;
+  if (!present()) return all;
+  for (const auto& [key, node] : as_table(table_)) {
+    const std::string name(key.str());
+    if (std::ranges::find(asked_, name) != asked_.end()) continue;
+    asked_.push_back(name);
+    if (node.is_integer()) all[home(name)] = *node.value<std::int64_t>();
+    else reject(name, "must be a whole number");
+  }
+  return all;
+}
+
+std::string TomlTable::location() const {
+  const std::uint32_t at = line("");
+  return at > 0 ? file_ + ":" + std::to_string(at) : file_;
 }
 
 std::map<std::string, std::string> TomlTable::texts() {

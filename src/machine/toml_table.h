@@ -44,10 +44,17 @@ class TomlTable {
   void integer(const char* key, const Range& range, int& target);
   void size(const char* key, const Range& range, Bytes& target);
   void text(const char* key, std::string& target);
+  void boolean(const char* key, bool& target);
   /// A text, or a number as it is written ("8.6" or 8.6).
   [[nodiscard]] std::optional<std::string> word(const char* key);
   /// The table under `key`; errors call it "[key]".
   [[nodiscard]] TomlTable table(const char* key);
+  /// The tables that stand under [[key]], in their order.
+  [[nodiscard]] std::vector<TomlTable> tables(const char* key);
+  /// The keys of this table that were not asked for yet, which must be whole numbers.
+  [[nodiscard]] std::map<std::string, std::int64_t> other_integers();
+  /// "lab.toml:31".
+  [[nodiscard]] std::string location() const;
   /// All keys of this table, which must be texts.
   [[nodiscard]] std::map<std::string, std::string> texts();
   /// The table as TOML text under its own name.

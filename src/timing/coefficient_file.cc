@@ -3,6 +3,7 @@
 
 #include "base/files.h"
 #include "base/text.h"
+#include "timing/calibration.h"
 #include "timing/coefficients.h"
 #include "timing/residual.h"
 
@@ -234,6 +235,12 @@ Result<CoefficientFile> CoefficientFile::load(const std::filesystem::path& path)
   return file;
 }
 
+Status CoefficientFile::lay_over(const std::filesystem::path& path) {
+  const auto text = read_file(path, kLargestFile);
+  if (!text) return tl::unexpected(text.error());
+  return add(*text, path.string());
+}
+
 Result<CoefficientFile> CoefficientFile::load_shipped() {
   auto folder = data_folder();
   if (!folder) return tl::unexpected(folder.error());
@@ -256,6 +263,13 @@ Result<Coefficients> CoefficientFile::for_gpu(const Gpu& gpu,
     if (auto s = overlay(layer.patches, layer.name, layer.level, out); !s) {
       return tl::unexpected(s.error());
     }
+  }
+  CoefficientPatch measured;
+  if (calibration == nullptr && gpu.calibration != nullptr) {
+    auto patch = calibrate(*gpu.calibration, gpu, out);
+    if (!patch) return tl::unexpected(patch.error());
+    measured = std::move(*patch);
+    calibration = &measured;
   }
   if (calibration != nullptr) {
     if (auto s = apply(*calibration, out); !s) return tl::unexpected(s.error());

@@ -219,11 +219,14 @@ class CoefficientFile {
   /// over each other in the order of their names: the later one wins where two name the same value
   /// of the same base, architecture, chip or GPU.
   [[nodiscard]] static Result<CoefficientFile> load(const std::filesystem::path& path);
+  /// Lays another file over this one, as a later one of a folder.
+  [[nodiscard]] Status lay_over(const std::filesystem::path& path);
   /// data/coefficients/timing/ of the data folder.
   [[nodiscard]] static Result<CoefficientFile> load_shipped();
 
-  /// base <- architecture <- chip <- GPU <- calibration, the last of a machine file when there is
-  /// one.
+  /// base <- architecture <- chip <- GPU <- calibration: `calibration`, else what a machine file
+  /// measured on this very GPU (gpu.calibration), if anything. Errors name the row of such a file that
+  /// cannot be.
   [[nodiscard]] Result<Coefficients> for_gpu(const Gpu& gpu,
                                              const CoefficientPatch* calibration = nullptr) const;
 

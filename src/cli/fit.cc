@@ -1,0 +1,92 @@
+#include "fit/fit.h"
+
+#include <cstdio>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <utility>
+
+#include "base/files.h"
+#include "cli/model_source.h"
+#include "cli/verbs.h"
+#include "machine/host_facts.h"
+#include "machine/resolve.h"
+
+namespace stoker::cli {
+namespace {
+
+constexpr Bytes kLargestTable{64LL << 20};
+
+struct Options {
+  std::string rows, output, gpu;
+  bool json = false;
+};
+
+Result<Gpu> find(const std::string& typed) {
+  auto machine = resolve_machine(typed, "", Host{});
+  if (!machine) return tl::unexpected(machine.error());
+  return std::move(machine->gpu);
+}
+
+/// Each model is read once.
+StepLoader loader() {
+  auto known =
+      std::make_shared<std::map<std::pair<std::string, Precision>, std::shared_ptr<const Step>>>();
+  return [known](const std::string& model,
+                 Precision precision) -> Result<std::shared_ptr<const Step>> {
+    auto& step = (*known)[{model, precision}];
+    if (step != nullptr) return step;
+    const auto loaded = load_model(model, {precision});
+    if (!loaded) return tl::unexpected(loaded.error());
+    step = loaded->variants.front().step;
+    return step;
+  };
+}
+
+Result<int> run(const Options& o) {
+  const auto text = read_file(o.rows, kLargestTable);
+  if (!text) return tl::unexpected(text.error());
+  const auto table = read_fit_rows(*text, o.rows, o.gpu, find, loader());
+  if (!table) return tl::unexpected(table.error());
+  const auto shipped = CoefficientFile::load_shipped();
+  if (!shipped) return tl::unexpected(shipped.error());
+  const auto result = fit_coefficients(*table, *shipped);
+  if (!result) return tl::unexpected(result.error());
+  const std::string file =
+      fit_json(*result, std::filesystem::path(o.rows).filename().string() + ", " +
+                            std::to_string(table->rows.size()) + " rows");
+  std::fputs((o.json ? file : fit_text(*result)).c_str(), stdout);
+  if (!result->improved()) {
+    return fail(
+        ErrorCode::kAnswerIsNo,
+        "the shipped coefficients forecast these rows as well as fitted ones do; nothing is "
+        "written");
+  }
+  if (o.output.empty()) {
+    if (!o.json) std::puts("Nothing is written; give a file with -o to use the fit");
+    return 0;
+  }
+  if (auto s = write_file(o.output, file); !s) return tl::unexpected(s.error());
+  if (!o.json) {
+    std::printf("Written to %s; use it with --coefficients %s\n", o.output.c_str(),
+                o.output.c_str());
+  }
+  return 0;
+}
+
+}  // namespace
+
+Command fit_command() {
+  auto o = std::make_shared<Options>();
+  return {"fit",
+          "fit time coefficients to measured rows of yours",
+          "Example: stoker fit rows.csv --gpu rtx-3090 -o mine.json\n"
+          "         stoker predict resnet50 --gpu rtx-3090 --coefficients mine.json",
+          {{"rows", "CSV of operators, layers or whole steps: docs/fit.md", &o->rows, true},
+           {"-o,--output", "write the coefficients that --coefficients takes", &o->output},
+           {"--gpu", "of rows that name none: GPU or machine file", &o->gpu},
+           {"--json", "the coefficient file on stdout instead of the table", &o->json}},
+          [o] { return run(*o); }};
+}
+
+}  // namespace stoker::cli

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace stoker {
+
+/// One operator that was timed on a GPU. What kinds and sizes there are, and which kernel they stand
+/// for, is said in timing/measured_operator.h; here they are names and numbers.
+struct MeasuredOperator {
+  std::string kind;                           ///< "gemm"
+  std::map<std::string, std::int64_t> sizes;  ///< "m", "n", "k"
+  std::string precision = "fp32";             ///< fp32, tf32, fp16 or bf16
+  std::string pass = "forward";               ///< backward, backward_input, backward_weight
+  double time_us = 0;                         ///< of one call, launch floor included
+  double spread = 0;                          ///< relative standard deviation of repeated timings
+  bool warm = true;   ///< the operands may lie in the L2 cache, as after the call before
+  std::string where;  ///< "lab.toml:31", for errors
+};
+
+/// What was measured on one very GPU: the [calibration] table of a machine file
+/// (docs/machine-format.md). Zero: not measured.
+struct Calibration {
+  double launch_floor_us =
+      0;  ///< an empty kernel by the clock of the operators; in all their times
+  double host_dispatch_us = 0;  ///< the host issuing one forward operator from Python
+  double pinned_gbs = 0;        ///< host to device, page-locked
+  double pageable_gbs = 0;
+  std::vector<MeasuredOperator> operators;
+};
+
+/// "gemm m=4096 n=4096 k=1024 tf32 forward".
+[[nodiscard]] std::string label_of(const MeasuredOperator& measured);
+
+/// The [calibration] table that a machine file reads back as the same values.
+[[nodiscard]] std::string calibration_toml(const Calibration& calibration);
+
+}  // namespace stoker
