@@ -148,6 +148,8 @@ def measure(case, device, seconds=SECONDS):
     operators.set_units("tf32" if case["precision"] == "tf32" else "fp32")
     torch.backends.cudnn.allow_tf32 = True  # PyTorch's default: in "fp32" only products are real FP32
     torch.backends.cudnn.benchmark = bool(case.get("cudnn_benchmark"))
+    if device == "cuda":
+        torch.cuda.reset_peak_memory_stats()
     trainer, clock = Trainer(case, device), CudaClock() if device == "cuda" else CpuClock()
     warm_up = WARM_UP if device == "cuda" else 1
     for _ in range(warm_up):

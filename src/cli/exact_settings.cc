@@ -47,7 +47,9 @@ Result<int> gpus_of(const RunOptions& o) {
   const auto counts = parse_counts(o.gpus.empty() ? "1" : o.gpus);
   if (!counts) return tl::unexpected(counts.error());
   if (counts->size() != 1)
-    return fail(ErrorCode::kUsage, "predict takes one number of GPUs; `stoker plan` compares",
+    return fail(ErrorCode::kUsage,
+                "takes one number of GPUs here; a range goes with one --gpu and a MODEL, or with "
+                "`stoker plan`",
                 "--gpus");
   return counts->front();
 }

@@ -89,6 +89,20 @@ std::string doubts(Objective objective, const std::vector<Standing>& ranked,
   return labelled("Undecided", {"90 % bands overlap: " + text});
 }
 
+/// What several GPUs warn of alike is said once.
+std::string warnings_once(const std::vector<Contender>& contenders) {
+  std::vector<std::string> lines;
+  for (const Contender& c : contenders) {
+    for (std::string& line : split(diagnostics(c.forecast.diagnostics), '\n')) {
+      if (!line.empty() && std::find(lines.begin(), lines.end(), line) == lines.end())
+        lines.push_back(std::move(line));
+    }
+  }
+  std::string text;
+  for (const std::string& line : lines) text += line + "\n";
+  return text;
+}
+
 std::string footer(const ReportContext& context) {
   return labelled("Rests on", context.rests_on) + labelled("Assumed", context.assumed) +
          labelled("Excluded", context.excluded);
@@ -167,8 +181,7 @@ std::string contenders_text(const std::vector<Contender>& contenders, Objective 
                           c.forecast.memory.out_of_memory);
   }
   text += footer(context);
-  for (const Contender& c : contenders) text += diagnostics(c.forecast.diagnostics);
-  return text + diagnostics(context.data);
+  return text + warnings_once(contenders) + diagnostics(context.data);
 }
 
 std::string comparison_text(const std::vector<std::pair<std::string, Plan>>& plans,
