@@ -29,6 +29,8 @@ void add(Json& to, const Score& s) {
   to["coverage"] = s.coverage ? Json(*s.coverage) : Json(nullptr);
   to["width"] = s.width ? Json(*s.width) : Json(nullptr);
   to["interval_score"] = s.interval_score ? Json(*s.interval_score) : Json(nullptr);
+  to["constant_width_score"] =
+      s.constant_width_score ? Json(*s.constant_width_score) : Json(nullptr);
 }
 
 double relative_error(const Pair& p) { return p.predicted / p.truth - 1; }
@@ -104,6 +106,8 @@ std::string line_of(const Score& s) {
   if (s.coverage)
     text += fmt::format("  band holds {:4.1f}, width {:4.1f}, interval score {:4.1f}", *s.coverage,
                         *s.width, *s.interval_score);
+  if (s.constant_width_score)
+    text += fmt::format(" (constant width: {:4.1f})", *s.constant_width_score);
   return text;
 }
 

@@ -17,21 +17,48 @@ double mean(const std::vector<double>& values) {
   return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
 }
 
+/// Width of a band over the truth, plus the penalty for missing the truth.
+double interval_score_of(const Pair& p, const Band& band) {
+  const double low = p.predicted * (1 - band.below), high = p.predicted * (1 + band.above);
+  const double outside = std::max({0.0, low - p.truth, p.truth - high});
+  return ((high - low) + 2 / (1 - kCoverage) * outside) / p.truth;
+}
+
+constexpr std::size_t kWidthsTried = 100;
+
+/// The best of bands [p / (1 + r), p (1 + r)] with one r for all.
+double constant_width_score(const std::vector<Pair>& pairs) {
+  std::vector<double> ratios;
+  for (const Pair& p : pairs)
+    ratios.push_back(std::max(p.truth / p.predicted, p.predicted / p.truth) - 1);
+  std::sort(ratios.begin(), ratios.end());
+  double best = HUGE_VAL;
+  for (std::size_t i = 0; i <= kWidthsTried; ++i) {
+    const double r = quantile(ratios, static_cast<double>(i) / kWidthsTried);
+    double sum = 0;
+    for (const Pair& p : pairs) sum += interval_score_of(p, {r / (1 + r), r});
+    best = std::min(best, sum / static_cast<double>(pairs.size()));
+  }
+  return best;
+}
+
 void score_bands(const std::vector<Pair>& pairs, Score& result) {
   std::vector<double> inside, widths, scores;
+  std::vector<Pair> banded;
   for (const Pair& p : pairs) {
     if (!p.band) continue;
     const double low = p.predicted * (1 - p.band->below);
     const double high = p.predicted * (1 + p.band->above);
-    const double outside = std::max({0.0, low - p.truth, p.truth - high});
-    inside.push_back(outside > 0 ? 0 : 1);
+    inside.push_back(p.truth < low || p.truth > high ? 0 : 1);
     widths.push_back((high - low) / p.truth);
-    scores.push_back(((high - low) + 2 / (1 - kCoverage) * outside) / p.truth);
+    scores.push_back(interval_score_of(p, *p.band));
+    if (p.predicted > 0 && p.truth > 0) banded.push_back(p);
   }
   if (inside.empty()) return;
   result.coverage = kPercent * mean(inside);
   result.width = kPercent * mean(widths);
   result.interval_score = kPercent * mean(scores);
+  if (!banded.empty()) result.constant_width_score = kPercent * constant_width_score(banded);
 }
 
 // What a side of the band may grow with, in MiB: the forecast and this much more (or less, where

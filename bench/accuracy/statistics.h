@@ -37,6 +37,9 @@ struct Score {
   std::optional<double> width;     ///< mean of (high - low) / truth
   std::optional<double>
       interval_score;  ///< width plus 2 / 0.1 times what lies outside (Gneiting, Raftery 2007)
+  /// The interval score of the best band that is equally wide for all pairs, as a ratio: chosen with
+  /// these truths in sight, so it is what a band has to beat to be worth its differences.
+  std::optional<double> constant_width_score;
 };
 
 [[nodiscard]] Score score(const std::vector<Pair>& pairs);

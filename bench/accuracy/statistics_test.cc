@@ -26,6 +26,14 @@ TEST(Score, BandsAreJudgedByCoverageAndWidthTogether) {
   EXPECT_NEAR(*s.interval_score, (20 + 10 + 20 * 45) / 2.0, 1e-9);
 }
 
+TEST(Score, TheBestConstantWidthIsTheOneThatHoldsTheUsualError) {
+  std::vector<Pair> pairs(20, {"a", "", 110, 100, Band{0.5, 0.5}});
+  // Wide enough for a ratio of 1.1, and no wider.
+  EXPECT_NEAR(*score(pairs).constant_width_score, 100 * (110 - 100 / 1.1) / 110, 1e-6);
+  for (Pair& p : pairs) p.band.reset();
+  EXPECT_FALSE(score(pairs).constant_width_score.has_value());
+}
+
 TEST(BandOf, HoldsNineInTen) {
   std::vector<Pair> pairs;
   for (int i = 0; i <= 100; ++i)

@@ -1,5 +1,6 @@
 // VGG-16 in FP32 by batch, pass and optimizer, as TensorFlow 1 ran it.
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <string>
@@ -47,6 +48,46 @@ Result<Pair> vgg_row(const Bench& bench, const Step& step, const CsvRow& row,
               time->band};
 }
 
+/// The constant time of a call that makes the least mean error of the logarithm, in milliseconds.
+double constant_of(const std::vector<Pair>& pairs) {
+  constexpr double kMost = 100, kStep = 0.25;
+  double best = 0, least = HUGE_VAL;
+  for (double constant = 0; constant <= kMost; constant += kStep) {
+    double loss = 0;
+    for (const Pair& pair : pairs)
+      loss += std::abs(std::log((pair.predicted + constant) / pair.truth));
+    if (loss < least) least = loss, best = constant;
+  }
+  return best;
+}
+
+/// The same rows with a constant for each pass, fitted on every other batch size and scored on those
+/// between, both ways: the table's times go to 20 ms (forward) and 60 ms (training) at batch 0, which no
+/// arithmetic and no traffic on the GPU explains, since the parameters are read in half a millisecond.
+Measure with_constants(const std::map<std::string, std::vector<Pair>>& by_pass) {
+  Measure measure;
+  measure.name = "time/vgg16-v100/constant-from-other-batches";
+  measure.what = "the same with one constant a pass, fitted on the other half of the batch sizes";
+  for (const auto& [pass, pairs] : by_pass) {
+    std::vector<Pair> sorted = pairs, scored;
+    std::sort(sorted.begin(), sorted.end(),
+              [](const Pair& a, const Pair& b) { return a.truth < b.truth; });
+    for (const std::size_t held : {0, 1}) {
+      std::vector<Pair> others;
+      for (std::size_t i = 1 - held; i < sorted.size(); i += 2) others.push_back(sorted[i]);
+      const double constant = constant_of(others);
+      for (std::size_t i = held; i < sorted.size(); i += 2) {
+        scored.push_back(sorted[i]);
+        scored.back().predicted += constant;
+      }
+    }
+    measure.shares.emplace_back(pass, score(scored).mape);
+    std::move(scored.begin(), scored.end(), std::back_inserter(measure.pairs));
+  }
+  measure.score = score(measure.pairs);
+  return measure;
+}
+
 }  // namespace
 
 std::vector<Measure> run_vgg16(Bench& bench, const Table& table) {
@@ -70,7 +111,7 @@ std::vector<Measure> run_vgg16(Bench& bench, const Table& table) {
   }
   for (const auto& [pass, pairs] : by_pass) measure.shares.emplace_back(pass, score(pairs).mape);
   measure.score = score(measure.pairs);
-  return {measure};
+  return {measure, with_constants(by_pass)};
 }
 
 }  // namespace stoker::accuracy

@@ -14,7 +14,7 @@ from steps import capture, check
 SCRIPTS = pathlib.Path(__file__).resolve().parents[2] / "scripts"
 sys.path.insert(0, str(SCRIPTS))
 
-from measure_time import cases, child, main, models, operators, stopwatch, watch  # noqa: E402
+from measure_time import cases, child, fit_rows, main, models, operators, stopwatch, watch  # noqa: E402
 
 OWN = ("bert", "convnext", "deep_narrow", "grouped_net", "mobilenet", "small_cnn", "unet", "vgg16")
 
@@ -47,6 +47,9 @@ def test_it_runs_through_on_a_cpu_and_goes_on_where_it_ended(tmp_path):
     assert all(float(r["call_us"]) > 0 and r["kernel_us"] == "" for r in found["operator"] if r["status"] == "ok")
     assert {r["pass"] for r in found["operator"] if r["operator"] == "conv2d"} == {"forward", "backward_input", "backward_weight"}
     assert {r["status"] for r in found["host"] if r["what"] == "copy"} == {"skipped"}
+    fit = rows_of(out / "fit.csv")
+    assert [r["kind"] for r in fit if r["kind"] in ("launch", "gemm", "softmax", "gather")] == ["launch", "gemm", "softmax", "gather"]
+    assert next(r for r in fit if r["kind"] == "gemm")["k"] == "64"
     about = json.loads((out / "machine.json").read_text())
     assert [r["complete"] for r in about["runs"]] == [False, True] and about["torch"] == torch.__version__
 
@@ -135,6 +138,18 @@ def test_rows_carry_the_words_of_fit():
                                                                 "head_dim": 4})
     fused = cases.operator("optimizer", "fp32", kind="adamw", loop="fused", tensors=2, side=10, vectors=3)
     assert cases.fit_terms(fused, "forward") == ("optimizer", {"elements": 230, "reads": 4, "writes": 3})
+
+
+def test_fit_takes_what_was_measured_and_is_one_kernel():
+    measured = [{"case": "gemm", "status": "ok", "time_us": "9", "spread": "0.1", "gpu": "T4", "kind": "gemm", "precision": "fp16",
+                 "pass": "forward", "warm": "1", "sizes": "m=1 n=2 k=3"}]
+    noisy = {**measured[0], "status": "noisy"}
+    many = {**measured[0], "kind": "", "sizes": ""}
+    empty = {**measured[0], "case": cases.key_of(cases.EMPTY_KERNEL), "kind": "copy", "sizes": "elements=16"}
+    assert fit_rows.rows_of([*measured, noisy, many, empty]) == [
+        {"kind": "gemm", "precision": "fp16", "pass": "forward", "warm": "1", "gpu": "T4", "time_us": "9", "spread": "0.1",
+         "m": "1", "n": "2", "k": "3"},
+        {"kind": "launch", "gpu": "T4", "time_us": "9", "spread": "0.1"}]
 
 
 def test_the_backward_is_what_is_added():

@@ -21,6 +21,8 @@ def operator(name, precision, **shape):
     return {"kind": "operator", "operator": name, "precision": precision, "shape": given}
 
 
+EMPTY_KERNEL = operator("copy", "fp32", dims="16")  # what its time holds is the launch
+
 # -- operators -----------------------------------------------------------------------------------------------------------
 
 
@@ -123,7 +125,7 @@ def planned():
     """Everything, in order, without repetitions."""
     nets = PICTURES[:4]
     everything = [
-        *host(), *steps("amp-bf16"), *gemms("bf16"), *steps("amp-bf16", False), *convolutions("bf16", True, 64),
+        *host(), EMPTY_KERNEL, *steps("amp-bf16"), *gemms("bf16"), *steps("amp-bf16", False), *convolutions("bf16", True, 64),
         *attentions("bf16"), *memory_bound("bf16"), *steps("tf32", True, PICTURES[:3] + WORDS), *steps("fp32", False, HOST_BOUND),
         *gemms("tf32"), *convolutions("bf16", False, 64), *copies(), *steps("amp-bf16", True, nets, channels_last=True),
         *gemms("fp32"), *optimizers(), *steps("amp-fp16", True, nets + WORDS), *linears("bf16"), *convolutions("tf32", False, 32),
@@ -137,7 +139,7 @@ def planned():
 
 def short():
     """A taste of each kind, for a machine without a GPU and for tests."""
-    return [*host()[:3], step("small_cnn", "fp32", 8), operator("gemm", "fp32", m=64, n=64, k=64, transpose_b=1),
+    return [*host()[:3], EMPTY_KERNEL, step("small_cnn", "fp32", 8), operator("gemm", "fp32", m=64, n=64, k=64, transpose_b=1),
             operator("conv2d", "fp32", batch=2, in_channels=8, out_channels=8, height=14, width=14, kernel=3, padding=1),
             operator("attention", "fp32", batch=1, heads=2, query_length=32, key_length=32, head_dim=16, backend="math"),
             operator("batch_norm", "fp32", dims="2x8x14x14"), operator("layer_norm", "fp32", dims="32x64"),

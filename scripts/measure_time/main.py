@@ -13,7 +13,7 @@ import time
 
 from measure_memory import machine
 
-from . import cases, watch
+from . import cases, fit_rows, watch
 
 SCRIPTS = pathlib.Path(__file__).resolve().parents[1]
 BUDGET_S = 480
@@ -206,6 +206,7 @@ def main():
         seconds = time.monotonic() - started
         results.finish({"date": about["date"], "seconds": round(seconds, 1), "complete": complete, "watched": seen.summary()})
         results.close()
+        fit_rows.write(folder)
     print(f"{folder}: {results.counts} in {seconds:.0f} s"
           f"{'' if complete else '; the budget ended before the list did: run it again with -o to go on'}")
     return 0 if results.counts.get("ok") or complete else 1
