@@ -48,8 +48,12 @@ def test_it_runs_through_on_a_cpu_and_goes_on_where_it_ended(tmp_path):
     assert {r["pass"] for r in found["operator"] if r["operator"] == "conv2d"} == {"forward", "backward_input", "backward_weight"}
     assert {r["status"] for r in found["host"] if r["what"] == "copy"} == {"skipped"}
     fit = rows_of(out / "fit.csv")
-    assert [r["kind"] for r in fit if r["kind"] in ("launch", "gemm", "softmax", "gather")] == ["launch", "gemm", "softmax", "gather"]
-    assert next(r for r in fit if r["kind"] == "gemm")["k"] == "64"
+    # A row that a busy machine made noisy is left out of fit.csv, no other.
+    quiet = [r for r in found["operator"] if r["status"] == "ok"]
+    empty = cases.key_of(cases.EMPTY_KERNEL)
+    assert [r["kind"] for r in fit] == ["launch" if r["case"] == empty else r["kind"] for r in quiet
+                                        if (r["pass"] == "forward" if r["case"] == empty else r["kind"])]
+    assert all(r["k"] == "64" for r in fit if r["kind"] == "gemm")
     about = json.loads((out / "machine.json").read_text())
     assert [r["complete"] for r in about["runs"]] == [False, True] and about["torch"] == torch.__version__
 
