@@ -149,9 +149,9 @@ def fit(context, folder):
     for chip in WIDE_CHIPS if wide else ():
         chips[chip].update(wide)
     # Spreads are judgement: GPUs without rows, then those with rows of FP32 operators only.
-    base.update({**CACHE, "spread.common": 0.25, "spread.tensor": 0.5})
+    base.update({**CACHE, "spread.common": 0.2, "spread.tensor": 0.5})
     for layer in list(gpus.values()) + [p for c, p in chips.items() if c not in WIDE_CHIPS]:
-        layer["spread.common"] = 0.18
+        layer["spread.common"] = 0.1
     boards = {c: "/".join(g for g in sorted(gpus) if CHIPS[g] == c) or "GPUs with as many lanes an SM" for c in chips}
     write_tree(os.path.join(folder, "operators.json"), {
         **header(PROVENANCE, report), "residual": "residual.trees",

@@ -181,8 +181,8 @@ struct Coefficients {
   CollectiveCoefficients collective;
   SessionCoefficients session;
   double common_spread =
-      0.1;  ///< 90 % relative half-width that all kernels of a GPU share (clocks)
-  double tensor_spread = 0.25;  ///< further half-width of time spent on tensor cores
+      0.3;  ///< 90 % relative half-width that all kernels of a GPU share (clocks)
+  double tensor_spread = 0.5;  ///< further half-width of time spent on tensor cores
   CoefficientLevel level = CoefficientLevel::kPrior;
   std::string basis = "built-in priors";
   /// Learned times of kernels; null: none, the analytic rules alone.

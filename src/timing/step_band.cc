@@ -10,6 +10,9 @@
 namespace stoker {
 namespace {
 
+/// 90 % half-width that all kernels share where the learned times are damaged: what those without any
+/// have (Coefficients::common_spread). A prior.
+constexpr double kUnlearnedSpread = 0.3;
 /// PCIe copies vary with chipset and NUMA node.
 constexpr double kCopySpread = 0.3;
 /// nn.DataParallel's replicas run in threads of one process under one lock and are built anew in each step.
@@ -51,7 +54,9 @@ void add_band(const Program& program, const std::vector<KernelCost>& costs, cons
       tensor += time;
     }
   }
-  double device = squared(c.common_spread);
+  // Efficiencies were fitted beside the learned times, so without them they are a guess again.
+  double device = squared(c.residual_problem.empty() ? c.common_spread
+                                                     : std::max(c.common_spread, kUnlearnedSpread));
   if (all > 0) {
     for (std::size_t i = 0; i < kCostClasses; ++i)
       device += squared(by_class[i] / all * c.classes[i].spread);
