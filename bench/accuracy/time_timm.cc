@@ -27,6 +27,8 @@ Result<StepTime> time_of(const Bench& bench, const Step& step, const Job& job,
   scenario.machine = machine;
   scenario.loader.batch = job.batch;
   if (unseen == Unseen::kNothing) return step_time_of(scenario, bench.knowledge);
+  if (unseen == Unseen::kGpu && bench.folds.without(machine.gpu.name) == nullptr)
+    return fail(ErrorCode::kNotFound, "no fold left this GPU out");
   Knowledge knowledge = bench.knowledge;
   knowledge.timing = bench.timing_for(unseen, machine.gpu.name);
   return step_time_of(scenario, knowledge);

@@ -90,7 +90,7 @@ bool read_trees(std::size_t count, std::string_view& trees, Forest& forest) {
   trees.remove_prefix(4 * count);
   std::uint64_t all = 0;
   for (const std::uint32_t size : sizes) all += size;
-  if (all * kNodeBytes > trees.size()) return false;
+  if (all == 0 || all * kNodeBytes > trees.size()) return false;
   forest.nodes.resize(all);
   static_assert(sizeof(TreeNode) == kNodeBytes);
   std::memcpy(forest.nodes.data(), trees.data(), all * kNodeBytes);

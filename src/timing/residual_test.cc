@@ -48,7 +48,7 @@ struct File {
     const auto count = static_cast<std::uint32_t>(nodes.size());
     std::string data(4 + 8 * nodes.size(), '\0');
     std::memcpy(data.data(), &count, 4);
-    std::memcpy(data.data() + 4, nodes.data(), 8 * nodes.size());
+    if (!nodes.empty()) std::memcpy(data.data() + 4, nodes.data(), 8 * nodes.size());
     return data;
   }
 };
