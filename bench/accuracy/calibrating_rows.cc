@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <utility>
 
 #include "base/files.h"
 #include "bench.h"
@@ -93,19 +94,19 @@ Calibration calibration_from(const std::vector<TableOperator>& operators, const 
   }
   if (!std::isfinite(floor)) return out;
   out.launch_floor_us = floor;
-  std::map<std::string, std::vector<const MeasuredOperator*>> families;
+  std::map<std::string, std::vector<std::pair<std::uint64_t, const MeasuredOperator*>>> families;
   for (const TableOperator& o : operators) {
     if (o.gpu == gpu && o.measured.time_us >= kFloorsToChoose * floor)
-      families[o.family].push_back(&o.measured);
+      families[o.family].emplace_back(hash_of(label_of(o.measured), 1), &o.measured);
   }
   for (auto& [family, rows] : families) {
-    std::ranges::sort(rows, {}, [](const MeasuredOperator* m) { return hash_of(label_of(*m), 1); });
+    std::ranges::stable_sort(rows, {}, [](const auto& row) { return row.first; });
   }
   for (std::size_t i = 0; out.operators.size() < count; ++i) {
     bool any = false;
     for (const auto& [family, rows] : families) {
       if (i >= rows.size() || out.operators.size() >= count) continue;
-      out.operators.push_back(*rows[i]);
+      out.operators.push_back(*rows[i].second);
       any = true;
     }
     if (!any) break;

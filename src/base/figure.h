@@ -23,4 +23,12 @@ struct Band {
   return {value, value * (1 - band.below), value * (1 + band.above), std::move(basis)};
 }
 
+/// The same in another unit, or so many times over: its band and basis go with it.
+[[nodiscard]] inline Figure scaled(Figure figure, double factor) {
+  figure.value *= factor;
+  figure.low *= factor;
+  figure.high *= factor;
+  return figure;
+}
+
 }  // namespace stoker

@@ -46,6 +46,8 @@ inline constexpr Bytes kGiB{1024 * 1024 * 1024};
 inline constexpr Nanos kMicrosecond{1e3};
 inline constexpr Nanos kMillisecond{1e6};
 inline constexpr Nanos kSecond{1e9};
+inline constexpr double kSecondsAnHour = 3600;
+inline constexpr double kJoulesPerKwh = 3.6e6;
 
 [[nodiscard]] constexpr double milliseconds(Nanos t) { return t.count() * 1e-6; }
 [[nodiscard]] constexpr double seconds(Nanos t) { return t.count() * 1e-9; }

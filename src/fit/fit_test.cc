@@ -10,22 +10,12 @@
 #include "step/step_reader.h"
 #include "timing/measured_operator.h"
 #include "timing/step_time.h"
+#include "timing/testing.h"
 
 namespace stoker {
 namespace {
 
-Gpu gpu() {
-  Gpu g;
-  g.name = "mine";
-  g.architecture = Architecture::kAmpere;
-  g.compute_capability = 86;
-  g.sm_count = 82;
-  g.peak = {35.6e12, 35.6e12, 35.6e12, 71.2e12, 71.2e12};
-  g.bandwidth = 936e9;
-  g.pcie_bandwidth = 1.6e10;
-  g.l2 = kMiB * 6;
-  return g;
-}
+Gpu gpu() { return timing_test::ampere_gpu(); }
 
 Result<Gpu> find(const std::string& name) {
   if (name == "mine") return gpu();

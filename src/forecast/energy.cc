@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/units.h"
+
 namespace stoker {
 namespace {
 
@@ -16,7 +18,6 @@ struct Share {
 };
 constexpr Share kWaiting{0.20, 0.10, 0.30};
 constexpr Share kRunning{0.70, 0.45, 1.00};
-constexpr double kJoulesPerKwh = 3.6e6;
 constexpr const char* kBasis = "estimate from TDP and the busy share; GPU boards alone";
 
 double draw(double tdp, double waiting, double running, double busy) {
@@ -32,13 +33,6 @@ Figure product(const Figure& a, const Figure& b) {
   };
   return {value, value * std::exp(-spread(a.low, b.low)), value * std::exp(spread(a.high, b.high)),
           a.basis};
-}
-
-Figure scaled(Figure f, double factor) {
-  f.value *= factor;
-  f.low *= factor;
-  f.high *= factor;
-  return f;
 }
 
 /// Boards wait while Python starts, then draw what they draw in training. One factor of error for

@@ -15,13 +15,6 @@ Figure plus(const Figure& a, const Figure& b) {
   return {a.value + b.value, a.low + b.low, a.high + b.high, a.basis};
 }
 
-Figure times(Figure f, double factor) {
-  f.value *= factor;
-  f.low *= factor;
-  f.high *= factor;
-  return f;
-}
-
 const PassTime* pass_of(const Forecast& f, const char* name) {
   const auto it = std::find_if(f.passes.begin(), f.passes.end(),
                                [&](const PassTime& p) { return p.name.starts_with(name); });
@@ -78,7 +71,7 @@ RunTime run_time_of(const Scenario& s, const Program& program, const Forecast& f
   run.seconds_epoch = plus(plus(f.epoch_s, {excess, excess, excess, ""}), run.seconds_validation);
   run.seconds_first_epoch = plus(run.seconds_epoch, run.seconds_start_up);
   run.seconds_total =
-      plus(times(run.seconds_epoch, static_cast<double>(s.epochs)), run.seconds_start_up);
+      plus(scaled(run.seconds_epoch, static_cast<double>(s.epochs)), run.seconds_start_up);
   return run;
 }
 

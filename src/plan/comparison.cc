@@ -2,17 +2,10 @@
 
 #include <algorithm>
 
+#include "base/units.h"
+
 namespace stoker {
 namespace {
-
-constexpr double kSecondsAnHour = 3600;
-
-Figure scaled(Figure f, double factor) {
-  f.value *= factor;
-  f.low *= factor;
-  f.high *= factor;
-  return f;
-}
 
 Figure seconds_a_sample(const Forecast& f) {
   const Figure& rate = f.samples_per_s;

@@ -28,7 +28,7 @@ const Setting& best_count(Objective objective, const std::vector<Setting>& by_gp
 
 double epoch_cost(const Setting& s) {
   const double samples = static_cast<double>(s.scenario.dataset_samples);
-  const double hours = samples / s.throughput.samples_per_s / 3600;
+  const double hours = samples / s.throughput.samples_per_s / kSecondsAnHour;
   return hours * s.scenario.job.gpus * s.scenario.price_per_gpu_hour;
 }
 

@@ -14,24 +14,6 @@ using namespace layout;
 
 /// Where the data set's size is unknown, money and energy are said of so many samples.
 constexpr double kMillion = 1e6;
-constexpr double kSecondsAnHour = 3600;
-constexpr double kJoulesPerKwh = 3.6e6;
-
-std::string limit_word(const Forecast& f) {
-  switch (f.limiter.kind) {
-    case Limiter::kGpuCompute:
-      return "GPU";
-    case Limiter::kGpuLaunch:
-      return "launch";
-    case Limiter::kCommunication:
-      return "network";
-    case Limiter::kInput:
-      return "input";
-    case Limiter::kCopy:
-      return "copy";
-  }
-  return "";
-}
 
 /// "1", "2-4", "-" for what does not run.
 std::string place(const Standing& s) {
@@ -46,14 +28,11 @@ std::string money(const Forecast& f, const ReportContext& context) {
   return context.currency + number(per_s * kMillion / f.samples_per_s.value);
 }
 
-std::string energy(const Forecast& f) {
+std::string kilowatt_hours(const Forecast& f) {
   if (!f.energy) return "no TDP";
-  const auto text = [](const Figure& e, double unit) {
-    return fmt::format("{} [{}-{}]", two_digits(e.value * unit), two_digits(e.low * unit),
-                       two_digits(e.high * unit));
-  };
-  if (f.energy->epoch_kwh.value > 0) return text(f.energy->epoch_kwh, 1);
-  return text(f.energy->joules_per_sample, kMillion / kJoulesPerKwh);
+  return two_digits(f.energy->epoch_kwh.value > 0
+                        ? f.energy->epoch_kwh
+                        : scaled(f.energy->joules_per_sample, kMillion / kJoulesPerKwh));
 }
 
 std::string memory(const Forecast& f) {
@@ -124,8 +103,8 @@ std::string speed_table(const std::vector<Contender>& contenders,
     const bool runs = f.memory.fits;
     rows.push_back({place(s), f.gpu_name, std::to_string(f.job.batch), memory(f),
                     runs ? number(f.step_ms.value) : "-", runs ? rate(f.samples_per_s) : "-",
-                    runs ? percent(f.gpu_busy.value) : "-", runs ? limit_word(f) : "memory",
-                    c.rows});
+                    runs ? percent(f.gpu_busy.value) : "-",
+                    runs ? std::string(limit_word(f.limiter)) : "memory", c.rows});
   }
   return table(rows, {1, 7, 8});
 }
@@ -155,7 +134,7 @@ std::string money_table(const std::vector<Contender>& contenders,
     }
     rows.back().push_back(money(f, context));
     rows.back().push_back(f.energy ? number(f.energy->watts.value) : "-");
-    rows.back().push_back(energy(f));
+    rows.back().push_back(kilowatt_hours(f));
     if (epochs == 0) continue;
     rows.back().push_back(human_time(kSecond * f.run.seconds_total.value));
     rows.back().push_back(f.run_cost.value > 0 ? context.currency + number(f.run_cost.value) : "-");
@@ -202,7 +181,7 @@ std::string comparison_text(const std::vector<std::pair<std::string, Plan>>& pla
          f.epoch_cost.value > 0 ? fmt::format("{}{:.2f}", context.currency, f.epoch_cost.value)
                                 : "-",
          f.energy && f.energy->epoch_kwh.value > 0 ? two_digits(f.energy->epoch_kwh.value) : "-",
-         limit_word(f)});
+         std::string(limit_word(f.limiter))});
   }
   return title(context.model, plans.size(), objective) + table(rows, {1, 3, 11}) + "\n" +
          doubts(objective, ranked, forecasts) + footer(context) + diagnostics(context.data);

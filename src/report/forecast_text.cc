@@ -114,15 +114,12 @@ std::string bound_words(const StepTime& t) {
   return text;
 }
 
-/// "draws about 210 W [104-300], 0.21 kWh an epoch [0.11-0.31]: estimate ..."
+/// "draws about 210 W [104-300], 0.21 kWh [0.11-0.31] an epoch: estimate ..."
 std::string energy_line(const EnergyForecast& e, int gpus) {
-  const auto figure = [](const Figure& f) {
-    return fmt::format("{} [{}-{}]", two_digits(f.value), two_digits(f.low), two_digits(f.high));
-  };
   std::string text = fmt::format("{} about {} W [{}-{}]", gpus > 1 ? "all GPUs draw" : "draws",
                                  number(e.watts.value), number(e.watts.low), number(e.watts.high));
-  if (e.epoch_kwh.value > 0) text += ", " + figure(e.epoch_kwh) + " kWh an epoch";
-  if (e.run_kwh.value > 0) text += ", " + figure(e.run_kwh) + " kWh the run";
+  if (e.epoch_kwh.value > 0) text += ", " + energy(e.epoch_kwh) + " an epoch";
+  if (e.run_kwh.value > 0) text += ", " + energy(e.run_kwh) + " the run";
   return continued(text + ": " + e.watts.basis);
 }
 

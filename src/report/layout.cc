@@ -24,6 +24,34 @@ std::string two_digits(double value) {
   return value < 1 ? fmt::format("{:.2g}", value) : number(value);
 }
 
+std::string two_digits(const Figure& f) {
+  return fmt::format("{} [{}-{}]", two_digits(f.value), two_digits(f.low), two_digits(f.high));
+}
+
+std::string energy(const Figure& kilowatt_hours) {
+  constexpr double kSmall = 0.01, kWattHours = 1000;
+  const bool small = kilowatt_hours.value < kSmall;
+  const Figure f = small ? scaled(kilowatt_hours, kWattHours) : kilowatt_hours;
+  return fmt::format("{} {} [{}-{}]", two_digits(f.value), small ? "Wh" : "kWh", two_digits(f.low),
+                     two_digits(f.high));
+}
+
+std::string_view limit_word(const LimiterFact& limiter) {
+  switch (limiter.kind) {
+    case Limiter::kGpuCompute:
+      return "GPU";
+    case Limiter::kGpuLaunch:
+      return "launch";
+    case Limiter::kCommunication:
+      return "network";
+    case Limiter::kInput:
+      return "input";
+    case Limiter::kCopy:
+      return "copy";
+  }
+  return "";
+}
+
 std::string settings_line(const std::vector<std::string>& settings) {
   return labelled("Settings", settings);
 }

@@ -7,6 +7,7 @@
 #include "base/diagnostics.h"
 #include "base/figure.h"
 #include "base/units.h"
+#include "forecast/forecast.h"
 
 /// Internal to src/report: how single figures are written.
 namespace stoker::layout {
@@ -23,6 +24,12 @@ namespace stoker::layout {
 
 /// Two digits that say something below one, however small; `number` above.
 [[nodiscard]] std::string two_digits(double value);
+/// "0.21 [0.11-0.31]"
+[[nodiscard]] std::string two_digits(const Figure& f);
+/// "0.21 kWh [0.11-0.31]"; in Wh where that is less than a hundredth.
+[[nodiscard]] std::string energy(const Figure& kilowatt_hours);
+/// What limits a job, in one word for a table's cell.
+[[nodiscard]] std::string_view limit_word(const LimiterFact& limiter);
 
 /// "Settings   clipped; EMA", or nothing.
 [[nodiscard]] std::string settings_line(const std::vector<std::string>& settings);

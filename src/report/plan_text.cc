@@ -39,9 +39,7 @@ std::string headline(const Plan& plan, const ReportContext& context) {
     if (f.epoch_cost.value > 0)
       text += fmt::format(", {}{:.2f}", context.currency, f.epoch_cost.value);
     if (f.energy && f.energy->epoch_kwh.value > 0) {
-      const Figure& kwh = f.energy->epoch_kwh;
-      text += fmt::format(", about {} kWh [{}-{}]", two_digits(kwh.value), two_digits(kwh.low),
-                          two_digits(kwh.high));
+      text += ", about " + energy(f.energy->epoch_kwh);
     }
     if (f.run.epochs > 0) {
       text += fmt::format("\n  run of {}: {}", with_commas(f.run.epochs),
@@ -63,22 +61,6 @@ std::string headline(const Plan& plan, const ReportContext& context) {
   return text + "\n";
 }
 
-std::string limit_word(const Forecast& f) {
-  switch (f.limiter.kind) {
-    case Limiter::kGpuCompute:
-      return "GPU";
-    case Limiter::kGpuLaunch:
-      return "launch";
-    case Limiter::kCommunication:
-      return "network";
-    case Limiter::kInput:
-      return "input";
-    case Limiter::kCopy:
-      return "copy";
-  }
-  return "";
-}
-
 std::string gpu_table(const Plan& plan, const ReportContext& context) {
   std::vector<std::vector<std::string>> rows{{"GPUs", "batch", "workers",
                                               context.sample_word + "/s [90 %]", "epoch",
@@ -87,17 +69,17 @@ std::string gpu_table(const Plan& plan, const ReportContext& context) {
     const Forecast& f = row.forecast;
     const LoaderForecast& l = f.input.loader;
     const Bytes host = l.shared_memory + l.pinned_memory + l.worker_memory;
-    rows.push_back({std::to_string(f.job.gpus), std::to_string(f.job.batch),
-                    !f.input.known   ? "-"
-                    : f.job.gpus > 1 ? fmt::format("{}x{}", f.job.gpus, f.loader.workers)
-                                     : std::to_string(f.loader.workers),
-                    rate(f.samples_per_s),
-                    f.epoch_s.value > 0 ? human_time(kSecond * f.epoch_s.value) : "-",
-                    percent(f.gpu_busy.value),
-                    fmt::format("{:.1f}/{:.1f} G",
-                                f.memory.device_peak.value / static_cast<double>(kGiB.count()),
-                                gibibytes(f.memory.usable)),
-                    host.count() > 0 ? human_bytes(host) : "-", limit_word(f)});
+    rows.push_back(
+        {std::to_string(f.job.gpus), std::to_string(f.job.batch),
+         !f.input.known   ? "-"
+         : f.job.gpus > 1 ? fmt::format("{}x{}", f.job.gpus, f.loader.workers)
+                          : std::to_string(f.loader.workers),
+         rate(f.samples_per_s), f.epoch_s.value > 0 ? human_time(kSecond * f.epoch_s.value) : "-",
+         percent(f.gpu_busy.value),
+         fmt::format("{:.1f}/{:.1f} G",
+                     f.memory.device_peak.value / static_cast<double>(kGiB.count()),
+                     gibibytes(f.memory.usable)),
+         host.count() > 0 ? human_bytes(host) : "-", std::string(limit_word(f.limiter))});
   }
   return table(rows, {8});
 }

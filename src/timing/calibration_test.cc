@@ -14,18 +14,7 @@
 namespace stoker {
 namespace {
 
-Gpu gpu() {
-  Gpu g;
-  g.name = "mine";
-  g.architecture = Architecture::kAmpere;
-  g.compute_capability = 80;
-  g.sm_count = 108;
-  g.peak = {19.5e12, 78e12, 156e12, 312e12, 312e12};
-  g.bandwidth = 1.5e12;
-  g.pcie_bandwidth = 3.2e10;
-  g.l2 = kMiB * 40;
-  return g;
-}
+Gpu gpu() { return timing_test::ampere_gpu(); }
 
 MeasuredOperator sized(std::string kind, std::map<std::string, std::int64_t> sizes) {
   MeasuredOperator m;

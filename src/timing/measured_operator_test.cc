@@ -4,18 +4,16 @@
 
 #include <cmath>
 
+#include "timing/testing.h"
+
 namespace stoker {
 namespace {
 
+/// Round rates, so that least times are worked by hand.
 Gpu gpu() {
-  Gpu g;
-  g.name = "test";
-  g.architecture = Architecture::kAmpere;
-  g.compute_capability = 80;
-  g.sm_count = 108;
+  Gpu g = timing_test::ampere_gpu();
   g.peak = {20e12, 80e12, 160e12, 320e12, 320e12};
   g.bandwidth = 1e12;
-  g.l2 = kMiB * 40;
   return g;
 }
 

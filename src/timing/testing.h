@@ -19,6 +19,20 @@ inline Gpu round_gpu() {
   return gpu;
 }
 
+/// An Ampere GPU by its data sheet: 108 SMs, tensor cores, 1.5 TB/s.
+inline Gpu ampere_gpu() {
+  Gpu gpu;
+  gpu.name = "mine";
+  gpu.architecture = Architecture::kAmpere;
+  gpu.compute_capability = 80;
+  gpu.sm_count = 108;
+  gpu.peak = {19.5e12, 78e12, 156e12, 312e12, 312e12};
+  gpu.bandwidth = 1.5e12;
+  gpu.pcie_bandwidth = 3.2e10;
+  gpu.l2 = kMiB * 40;
+  return gpu;
+}
+
 /// Efficiencies of 1, and nothing that costs time by itself.
 inline Coefficients ideal() {
   Coefficients c;
