@@ -1,0 +1,81 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/diagnostics.h"
+#include "base/result.h"
+#include "base/units.h"
+#include "input/loader_profile.h"
+#include "input/loader_simulation.h"
+#include "input/probe.h"
+#include "input/sample_cost.h"
+
+namespace stoker {
+
+/// What collating a batch of some size costs, and what comes out (docs/pipeline-probe-format.md).
+struct BatchFacts {
+  std::int64_t batch = 1;  ///< asked for
+  double samples = 1;      ///< mean found
+  Bytes bytes;             ///< of all tensors, padding included
+  double tensors = 1;      ///< that travel by file descriptor
+  Nanos collate_shared;    ///< CPU, as a worker does
+  Nanos collate_private;   ///< CPU, as the training process does
+  Bytes pickled;           ///< through the pipe: numpy arrays, strings, lists
+};
+
+/// The measured cost of a user's own Dataset or DataLoader, as `python -m stoker` wrote it.
+struct PipelineProbe {
+  std::string name;  ///< "train.py:dataset"
+  bool iterable = false;
+  std::int64_t samples = 0;              ///< 0: unknown
+  std::optional<LoaderSettings> loader;  ///< when the function returned a DataLoader
+  bool batch_sampler = false, custom_collate = false, shuffle = false;
+  std::vector<Nanos> cpu;          ///< of a sample, in a worker
+  std::vector<Nanos> wait;         ///< likewise: sleeping or waiting for storage
+  std::vector<double> file_bytes;  ///< likewise: bytes read
+  double in_process_ratio = 1;     ///< CPU a sample in the training process / in a worker
+  struct StageCost {
+    std::string name;
+    Nanos time;
+    double share = 0;
+  };
+  std::vector<StageCost> stages;
+  std::string stages_how;  ///< "transforms" or "sampling"
+  std::optional<double> size_correlation;
+  double within_batch_correlation = 0;
+  std::vector<BatchFacts> batch;  ///< by ascending size
+  std::string output;             ///< for people
+  std::optional<TransportCoefficients> transport;
+  struct Start {
+    Nanos fork, spawn, forkserver;  ///< of one worker; 0: not measured
+    bool picklable = true;
+    std::string why_not;
+    Bytes pickled;
+  } start;
+  struct Memory {
+    Bytes worker_private, worker_peak, object_bytes;
+    std::int64_t objects = 0;
+    bool copied_on_read = false;
+  } memory;
+  ParallelFacts parallel;
+  ForeignLoad foreign;
+  std::string cpu_model, python, torch, date;
+  Diagnostics findings;
+};
+
+[[nodiscard]] bool is_pipeline_probe(std::string_view text);
+/// Reads and checks every number. `where` names the file in errors.
+[[nodiscard]] Result<PipelineProbe> parse_pipeline_probe(std::string_view text,
+                                                         const std::string& where = {});
+[[nodiscard]] Result<PipelineProbe> read_pipeline_probe(const std::filesystem::path& path);
+
+/// What the simulation needs of it. What the probe lacks comes from `profile`; the basis says so.
+[[nodiscard]] SampleCost sample_cost_from_pipeline(const PipelineProbe& probe,
+                                                   const LoaderProfile& profile);
+
+}  // namespace stoker
