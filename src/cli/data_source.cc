@@ -23,6 +23,8 @@ namespace {
 
 /// A plan must not make anyone wait for long: a shorter probe than `stoker probe`'s own.
 constexpr Nanos kPlanProbeBudget{6e9};
+/// Probe files of a hundred thousand samples stay below this.
+constexpr Bytes kProbeFileLimit = 64 * kMiB;
 
 /// What the loader hands over for one sample.
 Result<OutputShape> output_of(const Step& step,
@@ -68,6 +70,22 @@ Result<Probe> folder_probe(const DataRequest& request, std::int64_t side) {
   if (!error)
     (void)write_probe(remembered, *probe);  // memory is a convenience; failing to keep it is none
   return probe;
+}
+
+/// The probe file of either kind.
+Status read_probe_file(const std::string& path, LoadedData& out) {
+  const auto text = read_file(path, kProbeFileLimit);
+  if (!text) return tl::unexpected(text.error());
+  if (is_pipeline_probe(*text)) {
+    auto pipeline = parse_pipeline_probe(*text, path);
+    if (!pipeline) return tl::unexpected(pipeline.error());
+    out.pipeline = std::move(*pipeline);
+    return {};
+  }
+  auto probe = parse_probe(*text, path);
+  if (!probe) return tl::unexpected(probe.error());
+  out.probe = std::move(*probe);
+  return {};
 }
 
 }  // namespace
@@ -145,6 +163,17 @@ Result<LoadedData> load_data(const DataRequest& request, const Step& step,
     data.sample = sample_cost_unknown(*shape);
     return data;
   }
+  std::error_code ignored;
+  const bool file = fs::is_regular_file(request.data, ignored);
+  if (file) {
+    if (const Status read = read_probe_file(request.data, data); !read)
+      return tl::unexpected(read.error());
+  }
+  if (data.pipeline) {
+    data.sample = sample_cost_from_pipeline(*data.pipeline, profile);
+    if (data.samples == 0) data.samples = data.pipeline->samples;
+    return data;
+  }
   const std::int64_t side = request.image_size.value_or(picture_side(step));
   if (side <= 0) {
     return fail(
@@ -153,13 +182,13 @@ Result<LoadedData> load_data(const DataRequest& request, const Step& step,
             "; give the cost of a sample with --sample-cost and their number with --samples",
         request.data);
   }
-  std::error_code ignored;
-  auto probe = fs::is_regular_file(request.data, ignored) ? read_probe(request.data)
-                                                          : folder_probe(request, side);
-  if (!probe) return tl::unexpected(probe.error());
-  data.sample = sample_cost_from_probe(*probe, profile, *shape);
-  if (data.samples == 0) data.samples = probe->dataset.files;
-  data.probe = std::move(*probe);
+  if (!file) {
+    auto probe = folder_probe(request, side);
+    if (!probe) return tl::unexpected(probe.error());
+    data.probe = std::move(*probe);
+  }
+  data.sample = sample_cost_from_probe(*data.probe, profile, *shape);
+  if (data.samples == 0) data.samples = data.probe->dataset.files;
   return data;
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/result.h"
+#include "input/pipeline_probe.h"
 #include "input/probe.h"
 #include "input/sample_cost.h"
 #include "step/step.h"
@@ -14,7 +15,7 @@ namespace stoker::cli {
 
 /// What the user said about the data.
 struct DataRequest {
-  std::string data;         ///< folder or probe file
+  std::string data;         ///< folder, or probe file of a folder or a pipeline
   std::string sample_cost;  ///< "2.5ms"
   std::optional<std::int64_t> samples;
   std::optional<std::int64_t> image_size;
@@ -23,12 +24,14 @@ struct DataRequest {
 
 struct LoadedData {
   SampleCost sample;
-  std::int64_t samples = 0;  ///< of an epoch, 0: unknown
-  std::optional<Probe> probe;
+  std::int64_t samples = 0;               ///< of an epoch, 0: unknown
+  std::optional<Probe> probe;             ///< of a folder of pictures
+  std::optional<PipelineProbe> pipeline;  ///< of the user's own Dataset or DataLoader
 };
 
 /// Probes the folder (or takes a probe that is remembered and still true), reads a probe file, or
-/// takes the given cost. Refuses pictures for a model that takes none.
+/// takes the given cost. Refuses pictures for a model that takes none; a probe of a pipeline is
+/// taken for any model.
 [[nodiscard]] Result<LoadedData> load_data(const DataRequest& request, const Step& step,
                                            const std::map<std::string, std::int64_t>& dimensions,
                                            const LoaderProfile& profile);

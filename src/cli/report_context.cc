@@ -78,6 +78,8 @@ void fill_context(const RunOptions& o, Resolved& r) {
   if (r.probe)
     c.rests_on.push_back("a probe of " + r.probe->dataset.name + " on " +
                          r.probe->provenance.cpu_model);
+  if (r.pipeline)
+    c.rests_on.push_back("a probe of " + r.pipeline->name + " on " + r.pipeline->cpu_model);
   if (m.gpu.peak.tf32_tensor > 0) {
     c.assumed.push_back("fp32 runs convolutions in TF32 (PyTorch's default)");
   }
@@ -93,6 +95,11 @@ void fill_context(const RunOptions& o, Resolved& r) {
     if (const std::string warning = foreign_load_warning(r.probe->foreign); !warning.empty()) {
       c.data.add("disturbed_probe", Severity::kWarning, warning);
     }
+  }
+  if (r.pipeline) {
+    c.data.merge(r.pipeline->findings);
+    if (const std::string warning = foreign_load_warning(r.pipeline->foreign); !warning.empty())
+      c.data.add("disturbed_probe", Severity::kWarning, warning);
   }
   for (std::string& words : allocator_words(o.allocator)) c.assumed.push_back(std::move(words));
   if (!r.base.sample.known) c.assumed.push_back("input is fast enough (--data, --sample-cost)");

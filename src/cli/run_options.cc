@@ -23,13 +23,16 @@ Status check_counts(const RunOptions& o) {
     std::optional<std::int64_t> value;
     std::int64_t low, high;
   };
-  const std::vector<Check> checks{
-      {"--batch", o.batch, 1, kMostBatch},     {"--samples", o.samples, 1, 1LL << 50},
-      {"--workers", o.workers, 0, 1024},       {"--prefetch", o.prefetch, 1, 1024},
-      {"--image-size", o.image_size, 1, 8192}, {"--accumulate", o.job.accumulate, 1, 4096},
-      {"--nodes", o.job.nodes, 1, 1024},       {"--validation", o.job.validation, 1, kMostBatch},
-      {"--validation-samples", o.job.validation_samples, 1, 1LL << 50},
-      {"--epochs", o.job.epochs, 1, 1LL << 20}};
+  const std::vector<Check> checks{{"--batch", o.batch, 1, kMostBatch},
+                                  {"--samples", o.samples, 1, 1LL << 50},
+                                  {"--workers", o.workers, 0, 1024},
+                                  {"--prefetch", o.prefetch, 1, 1024},
+                                  {"--image-size", o.image_size, 1, 8192},
+                                  {"--accumulate", o.job.accumulate, 1, 4096},
+                                  {"--nodes", o.job.nodes, 1, 1024},
+                                  {"--validation", o.job.validation, 1, kMostBatch},
+                                  {"--validation-samples", o.job.validation_samples, 1, 1LL << 50},
+                                  {"--epochs", o.job.epochs, 1, 1LL << 20}};
   for (const Check& c : checks) {
     if (c.value && (*c.value < c.low || *c.value > c.high)) {
       return fail(ErrorCode::kBadInput,
@@ -162,7 +165,7 @@ Result<Resolved> resolve(const RunOptions& o, const std::string& gpu,
   auto model =
       load_model(o.model, precisions.empty() ? default_precisions(machine->gpu) : precisions);
   if (!model) return tl::unexpected(model.error());
-  Resolved r{std::move(*model), {}, {}, std::move(*knowledge), {}};
+  Resolved r{std::move(*model), {}, {}, {}, std::move(*knowledge), {}};
   Scenario& base = r.base;
   base.step = r.model.variants.front().step.get();
   base.machine = std::move(*machine);
@@ -178,6 +181,7 @@ Result<Resolved> resolve(const RunOptions& o, const std::string& gpu,
   base.sample = std::move(data->sample);
   base.dataset_samples = data->samples;
   r.probe = std::move(data->probe);
+  r.pipeline = std::move(data->pipeline);
   if (auto s = fill_job(o.job, *base.step, base); !s) return tl::unexpected(s.error());
   if (o.no_pin && base.copy != CopyWay::kBlocking && !o.job.copy.empty()) {
     return fail(ErrorCode::kUsage,

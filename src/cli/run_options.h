@@ -12,6 +12,7 @@
 #include "cli/job_flags.h"
 #include "cli/model_source.h"
 #include "forecast/forecast.h"
+#include "input/pipeline_probe.h"
 #include "input/probe.h"
 #include "report/report.h"
 
@@ -35,8 +36,9 @@ struct RunOptions {
 /// What a verb works with, resolved from the options.
 struct Resolved {
   LoadedModel model;
-  Scenario base;  ///< step of the first variant; batch 1, one GPU
-  std::optional<Probe> probe;
+  Scenario base;                          ///< step of the first variant; batch 1, one GPU
+  std::optional<Probe> probe;             ///< of a folder
+  std::optional<PipelineProbe> pipeline;  ///< of the user's own Dataset or DataLoader
   Knowledge knowledge;
   ReportContext context;  ///< model line left to the verb
 };

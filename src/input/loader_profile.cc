@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <string_view>
 
 #include "base/files.h"
 
@@ -37,25 +38,42 @@ void read_stages(const Json& root, LoaderProfile& profile, std::string& bad) {
   }
 }
 
+/// Where a key of "transport" belongs: a time in milliseconds, a plain number, or megabytes.
+struct TransportKey {
+  std::string_view key;
+  Nanos TransportCoefficients::*ms = nullptr;
+  double TransportCoefficients::*plain = nullptr;
+  Bytes TransportCoefficients::*megabytes = nullptr;
+  bool required = true;
+};
+using T = TransportCoefficients;
+constexpr TransportKey kTransportKeys[] = {
+    {.key = "per_batch_main_ms", .ms = &T::per_batch_main},
+    {.key = "per_tensor_main_ms", .ms = &T::per_tensor_main},
+    {.key = "per_byte_main_ns", .plain = &T::per_byte_main_ns},
+    {.key = "per_batch_worker_ms", .ms = &T::per_batch_worker},
+    {.key = "per_tensor_worker_ms", .ms = &T::per_tensor_worker},
+    {.key = "collate_shared_ns_per_byte", .plain = &T::collate_shared_ns},
+    {.key = "collate_private_ns_per_byte", .plain = &T::collate_private_ns},
+    {.key = "sample_fault_ns_per_byte", .plain = &T::sample_fault_ns},
+    {.key = "oversubscription", .plain = &T::oversubscription},
+    {.key = "collate_per_sample_ms", .ms = &T::collate_per_sample},
+    {.key = "fork_per_worker_ms", .ms = &T::fork_per_worker},
+    {.key = "worker_startup_ms", .ms = &T::worker_startup},
+    {.key = "shutdown_per_worker_ms", .ms = &T::shutdown_per_worker},
+    {.key = "epoch_reset_ms", .ms = &T::epoch_reset},
+    {.key = "worker_private_mb", .megabytes = &T::worker_private},
+    {.key = "pickle_worker_ns_per_byte", .plain = &T::pickle_worker_ns, .required = false},
+    {.key = "pickle_main_ns_per_byte", .plain = &T::pickle_main_ns, .required = false},
+};
+
 void read_transport(const Json& root, TransportCoefficients& out, std::string& bad) {
   const Json json = root.value("transport", Json::object());
-  const auto ms = [&](const char* key) { return kMillisecond * coefficient(json, key, bad); };
-  out.per_batch_main = ms("per_batch_main_ms");
-  out.per_tensor_main = ms("per_tensor_main_ms");
-  out.per_byte_main_ns = coefficient(json, "per_byte_main_ns", bad);
-  out.per_batch_worker = ms("per_batch_worker_ms");
-  out.per_tensor_worker = ms("per_tensor_worker_ms");
-  out.collate_shared_ns = coefficient(json, "collate_shared_ns_per_byte", bad);
-  out.collate_private_ns = coefficient(json, "collate_private_ns_per_byte", bad);
-  out.sample_fault_ns = coefficient(json, "sample_fault_ns_per_byte", bad);
-  out.oversubscription = coefficient(json, "oversubscription", bad);
-  out.collate_per_sample = ms("collate_per_sample_ms");
-  out.fork_per_worker = ms("fork_per_worker_ms");
-  out.worker_startup = ms("worker_startup_ms");
-  out.shutdown_per_worker = ms("shutdown_per_worker_ms");
-  out.epoch_reset = ms("epoch_reset_ms");
-  out.worker_private =
-      Bytes(static_cast<std::int64_t>(coefficient(json, "worker_private_mb", bad) * 1e6));
+  for (const TransportKey& known : kTransportKeys) {
+    const std::string key(known.key);
+    if (!known.required && !json.contains(key)) continue;
+    (void)set_transport(out, key, coefficient(json, key.c_str(), bad));
+  }
 }
 
 }  // namespace
@@ -80,14 +98,26 @@ Nanos loader_cost(const LoaderProfile& profile, const SampleRecord& record, doub
   return sum;
 }
 
+bool set_transport(TransportCoefficients& transport, std::string_view key, double value) {
+  for (const TransportKey& known : kTransportKeys) {
+    if (known.key != key) continue;
+    if (known.ms != nullptr) transport.*known.ms = kMillisecond * value;
+    if (known.plain != nullptr) transport.*known.plain = value;
+    if (known.megabytes != nullptr)
+      transport.*known.megabytes = Bytes(static_cast<std::int64_t>(value * 1e6));
+    return true;
+  }
+  return false;
+}
+
 TransportCoefficients scaled(TransportCoefficients t, double factor) {
   for (Nanos* time : {&t.per_batch_main, &t.per_tensor_main, &t.per_batch_worker,
                       &t.per_tensor_worker, &t.collate_per_sample, &t.fork_per_worker,
                       &t.worker_startup, &t.shutdown_per_worker, &t.epoch_reset}) {
     *time = *time * factor;
   }
-  for (double* rate :
-       {&t.per_byte_main_ns, &t.collate_shared_ns, &t.collate_private_ns, &t.sample_fault_ns})
+  for (double* rate : {&t.per_byte_main_ns, &t.collate_shared_ns, &t.collate_private_ns,
+                       &t.sample_fault_ns, &t.pickle_worker_ns, &t.pickle_main_ns})
     *rate *= factor;
   return t;
 }

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <string>
+#include <string_view>
 
 #include "base/result.h"
 #include "base/units.h"
@@ -39,6 +40,10 @@ struct TransportCoefficients {
   Nanos shutdown_per_worker;  ///< joining a worker at the end of an epoch
   Nanos epoch_reset;          ///< restarting persistent workers
   Bytes worker_private;       ///< memory of one worker that it does not share with its parent
+  /// A byte that is not in a tensor (numpy, text, lists): pickled by the worker's feeder thread,
+  /// written into and read from a pipe of 64 KiB, unpickled by the receiver. Measured as
+  /// docs/input-model.md section 2 says.
+  double pickle_worker_ns = 0.35, pickle_main_ns = 0.45;
 };
 
 /// How the loaders that people run (Pillow + torchvision in a PyTorch DataLoader) relate to what
@@ -62,6 +67,11 @@ struct LoaderProfile {
 /// than the profile's. The native times carry their own machine's speed; the constants are scaled.
 [[nodiscard]] Nanos loader_cost(const LoaderProfile& profile, const SampleRecord& record,
                                 double slowness);
+
+/// Sets the coefficient that the key of data/coefficients/input.json names (milliseconds,
+/// nanoseconds a byte, megabytes); false: no such key.
+[[nodiscard]] bool set_transport(TransportCoefficients& transport, std::string_view key,
+                                 double value);
 
 /// All CPU times multiplied.
 [[nodiscard]] TransportCoefficients scaled(TransportCoefficients transport, double factor);

@@ -9,6 +9,10 @@
 
 namespace stoker {
 
+/// How worker processes come to be. The others than fork start an interpreter that imports PyTorch
+/// and unpickles the data set.
+enum class StartMethod : std::uint8_t { kFork, kForkserver, kSpawn };
+
 /// The arguments of torch.utils.data.DataLoader, with its defaults where it has one.
 struct LoaderSettings {
   std::int64_t batch = 1;  ///< per GPU
@@ -18,6 +22,7 @@ struct LoaderSettings {
   bool persistent = false;
   bool drop_last = false;
   bool in_order = true;
+  StartMethod start_method = StartMethod::kFork;
   std::int64_t dataset_samples = 0;  ///< of the whole job; 0: as SampleCost says, else long
   std::uint64_t seed = 1;
 };

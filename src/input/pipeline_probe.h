@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/diagnostics.h"
@@ -16,17 +17,6 @@
 #include "input/sample_cost.h"
 
 namespace stoker {
-
-/// What collating a batch of some size costs, and what comes out (docs/pipeline-probe-format.md).
-struct BatchFacts {
-  std::int64_t batch = 1;  ///< asked for
-  double samples = 1;      ///< mean found
-  Bytes bytes;             ///< of all tensors, padding included
-  double tensors = 1;      ///< that travel by file descriptor
-  Nanos collate_shared;    ///< CPU, as a worker does
-  Nanos collate_private;   ///< CPU, as the training process does
-  Bytes pickled;           ///< through the pipe: numpy arrays, strings, lists
-};
 
 /// The measured cost of a user's own Dataset or DataLoader, as `python -m stoker` wrote it.
 struct PipelineProbe {
@@ -50,7 +40,8 @@ struct PipelineProbe {
   double within_batch_correlation = 0;
   std::vector<BatchFacts> batch;  ///< by ascending size
   std::string output;             ///< for people
-  std::optional<TransportCoefficients> transport;
+  /// Measured keys of "transport" of data/coefficients/input.json, each with its value.
+  std::vector<std::pair<std::string, double>> transport;
   struct Start {
     Nanos fork, spawn, forkserver;  ///< of one worker; 0: not measured
     bool picklable = true;

@@ -1,6 +1,7 @@
 #include "input/sample_cost.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace stoker {
 namespace {
@@ -13,12 +14,53 @@ constexpr double kDisturbedError = 0.05;
 /// A float picture and its 64-bit label.
 Bytes picture_bytes(int side) { return Bytes(std::int64_t{3} * side * side * 4 + 8); }
 
+Bytes scaled(Bytes bytes, double factor) {
+  return Bytes(std::llround(static_cast<double>(bytes.count()) * factor));
+}
+
+Nanos mean_of(const std::vector<Nanos>& times) {
+  Nanos sum;
+  for (const Nanos time : times) sum += time;
+  return times.empty() ? sum : sum / static_cast<double>(times.size());
+}
+
 }  // namespace
 
-Nanos SampleCost::mean_cpu() const {
-  Nanos sum;
-  for (const Nanos time : cpu) sum += time;
-  return cpu.empty() ? sum : sum / static_cast<double>(cpu.size());
+BatchFacts batch_facts_at(const std::vector<BatchFacts>& facts, double batch) {
+  BatchFacts out = facts.front();
+  out.batch = static_cast<std::int64_t>(batch);
+  const double factor = batch / static_cast<double>(facts[0].batch);
+  out.samples *= factor;
+  out.bytes = scaled(out.bytes, factor);
+  out.pickled = scaled(out.pickled, factor);
+  out.collate_shared = out.collate_shared * factor;
+  out.collate_private = out.collate_private * factor;
+  if (facts.size() == 1 || factor <= 1) return out;
+  std::size_t next = 1;
+  while (next + 1 < facts.size() && static_cast<double>(facts[next].batch) < batch) ++next;
+  const BatchFacts &a = facts[next - 1], &b = facts[next];
+  const double along =
+      (batch - static_cast<double>(a.batch)) / static_cast<double>(b.batch - a.batch);
+  const auto line = [&](double x, double y) { return std::max(0.0, x + along * (y - x)); };
+  const auto bytes = [&](Bytes x, Bytes y) {
+    return Bytes(
+        std::llround(line(static_cast<double>(x.count()), static_cast<double>(y.count()))));
+  };
+  out.samples = line(a.samples, b.samples);
+  out.bytes = bytes(a.bytes, b.bytes);
+  out.tensors = line(a.tensors, b.tensors);
+  out.pickled = bytes(a.pickled, b.pickled);
+  out.collate_shared = Nanos(line(a.collate_shared.count(), b.collate_shared.count()));
+  out.collate_private = Nanos(line(a.collate_private.count(), b.collate_private.count()));
+  return out;
+}
+
+Nanos SampleCost::mean_cpu() const { return mean_of(cpu); }
+Nanos SampleCost::mean_wait() const { return mean_of(wait); }
+
+double SampleCost::batch_bytes(std::int64_t batch) const {
+  if (batches.empty()) return static_cast<double>(batch * output.count());
+  return static_cast<double>(batch_facts_at(batches, static_cast<double>(batch)).bytes.count());
 }
 
 SampleCost sample_cost_from_probe(const Probe& probe, const LoaderProfile& profile,

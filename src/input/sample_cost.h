@@ -11,6 +11,22 @@
 
 namespace stoker {
 
+/// What collating a batch of some size costs, and what comes out (docs/pipeline-probe-format.md).
+struct BatchFacts {
+  std::int64_t batch = 1;  ///< asked for
+  double samples = 1;      ///< mean found
+  Bytes bytes;             ///< of all tensors, padding included
+  double tensors = 1;      ///< that travel by file descriptor
+  Nanos collate_shared;    ///< CPU, as a worker does
+  Nanos collate_private;   ///< CPU, as the training process does
+  Bytes pickled;           ///< through the pipe: numpy arrays, strings, lists
+};
+
+/// The facts of a batch of `batch` samples: along the line through the two nearest measured sizes,
+/// in proportion below the smallest and when only one is known. `facts` holds at least one, by
+/// ascending size.
+[[nodiscard]] BatchFacts batch_facts_at(const std::vector<BatchFacts>& facts, double batch);
+
 /// What one sample of the data set costs the user's loader, wherever that knowledge comes from.
 struct SampleCost {
   /// False: nothing is known about the data; the simulation then reports that input does not limit
@@ -27,11 +43,33 @@ struct SampleCost {
   double cold_seek_ms = 0;    ///< one uncached read, without its bytes
   double cold_bandwidth = 0;  ///< bytes/s of uncached reads; 0: unknown
   double cold_speedup = 0;    ///< what several readers at once gain over one; 0: unknown
+  /// Time that a sample waits without CPU (sleeping, storage, network), beside `cpu` element by
+  /// element; empty: none.
+  std::vector<Nanos> wait;
+  /// CPU time of a sample in the training process / in a worker.
+  double in_process_ratio = 1;
+  /// Likeness of the samples of a batch: 0 independent, 1 all the same (length bucketing).
+  double within_batch = 0;
+  /// Measured batches by ascending size; they replace `output`, `tensors` and the transport's
+  /// coefficients of collating. Empty: every sample the same size.
+  std::vector<BatchFacts> batches;
+  bool iterable = false;  ///< an IterableDataset: each worker reads its own stream
+  /// From Process.start() until the worker takes its first index, wall, on an idle machine; 0: not
+  /// measured.
+  struct Start {
+    Nanos fork, spawn, forkserver;
+    Bytes pickled;  ///< of the data set, for spawn and forkserver
+  } start;
+  /// Python objects of the data set that every worker copies by touching their reference counts.
+  Bytes copied_on_read;
   TransportCoefficients transport;
   Band band;  ///< relative error of the CPU time a sample
   std::string basis;
 
   [[nodiscard]] Nanos mean_cpu() const;
+  [[nodiscard]] Nanos mean_wait() const;
+  /// Bytes of all tensors of a batch.
+  [[nodiscard]] double batch_bytes(std::int64_t batch) const;
 };
 
 struct OutputShape {

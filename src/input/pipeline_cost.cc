@@ -1,0 +1,74 @@
+#include <algorithm>
+#include <numeric>
+
+#include "input/pipeline_probe.h"
+
+namespace stoker {
+namespace {
+
+/// Half-width of the band: nine of ten real epochs were forecast within it from a probe of pictures
+/// (docs/input-model.md); a disturbed probe measured caches that others were using too.
+constexpr double kError = 0.125, kDisturbedError = 0.05;
+
+double mean_of(const std::vector<double>& values) {
+  return values.empty() ? 0
+                        : std::accumulate(values.begin(), values.end(), 0.0) /
+                              static_cast<double>(values.size());
+}
+
+/// What the probe lacks, for people; empty when nothing.
+std::string missing_from(const PipelineProbe& probe) {
+  std::vector<std::string> lacks;
+  if (probe.transport.empty()) lacks.emplace_back("transport");
+  if (probe.batch.empty()) lacks.emplace_back("batches (taken as empty)");
+  if (probe.parallel.threads <= 1) lacks.emplace_back("parallel efficiency (taken as 1)");
+  std::string text;
+  for (const std::string& word : lacks) text += (text.empty() ? "" : ", ") + word;
+  return text;
+}
+
+}  // namespace
+
+SampleCost sample_cost_from_pipeline(const PipelineProbe& probe, const LoaderProfile& profile) {
+  SampleCost cost;
+  cost.known = true;
+  cost.cpu = probe.cpu;
+  if (std::any_of(probe.wait.begin(), probe.wait.end(), [](Nanos t) { return t.count() > 0; }))
+    cost.wait = probe.wait;
+  cost.in_process_ratio = probe.in_process_ratio;
+  cost.within_batch = probe.within_batch_correlation;
+  cost.batches = probe.batch;
+  cost.iterable = probe.iterable;
+  cost.dataset_samples = probe.samples;
+  cost.read_bytes = mean_of(probe.file_bytes);
+  cost.dataset_bytes =
+      Bytes(static_cast<std::int64_t>(cost.read_bytes * static_cast<double>(probe.samples)));
+  if (!probe.batch.empty()) {
+    const BatchFacts& first = probe.batch.front();
+    cost.output = Bytes(static_cast<std::int64_t>(static_cast<double>(first.bytes.count()) /
+                                                  std::max(1.0, first.samples)));
+    cost.tensors = static_cast<int>(first.tensors + 0.5);
+  } else {
+    cost.tensors = 1;
+  }
+  if (probe.parallel.threads > 1) {
+    cost.slowdown_per_core = (1 / probe.parallel.efficiency - 1) / (probe.parallel.threads - 1);
+  }
+  cost.transport = profile.transport;
+  for (const auto& [key, value] : probe.transport) (void)set_transport(cost.transport, key, value);
+  // The probe measured its samples as a worker makes them, memory faulted in again included.
+  cost.transport.sample_fault_ns = 0;
+  if (probe.memory.worker_private.count() > 0)
+    cost.transport.worker_private = probe.memory.worker_private;
+  cost.start = {probe.start.fork, probe.start.spawn, probe.start.forkserver, probe.start.pickled};
+  if (probe.memory.copied_on_read) cost.copied_on_read = probe.memory.object_bytes;
+  const double error = kError + (probe.foreign.disturbed ? kDisturbedError : 0);
+  cost.band = {error, error};
+  cost.basis = "probe of " + probe.name + " (" + std::to_string(probe.cpu.size()) + " samples)";
+  if (const std::string lacks = missing_from(probe); !lacks.empty())
+    cost.basis += "; not in it: " + lacks;
+  if (probe.transport.empty()) cost.basis += "; transport: " + profile.basis;
+  return cost;
+}
+
+}  // namespace stoker
