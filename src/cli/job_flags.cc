@@ -140,20 +140,6 @@ Status fill_copy(const JobOptions& o, Scenario& s) {
   return refuse("\"" + o.copy + "\" is none of overlapped, non-blocking, blocking", "--copy");
 }
 
-Status fill_parallel(const JobOptions& o, Job& job) {
-  if (!o.parallel.empty()) {
-    const auto parallel = parse_parallel(o.parallel);
-    if (!parallel) return fail(parallel.error().code, parallel.error().message, "--parallel");
-    job.parallel = *parallel;
-  }
-  if (o.bucket_view && job.parallel != Parallel::kDdp) {
-    return refuse("is a setting of DDP; leave it out with --parallel " + o.parallel,
-                  "--bucket-view");
-  }
-  job.gradient_as_bucket_view = o.bucket_view;
-  return {};
-}
-
 /// What the capture says of the loop around a training step, and the flags that overrule it.
 Status fill_training(const JobOptions& o, const Step& step, Scenario& s) {
   for (const auto& [both, flag, no_flag] :
@@ -279,6 +265,20 @@ Status check_gpus_of(const Scenario& s) {
                   "--parallel");
   }
   return check_bucket_view(s.job, s.job.gpus);
+}
+
+Status fill_parallel(const JobOptions& o, Job& job) {
+  if (!o.parallel.empty()) {
+    const auto parallel = parse_parallel(o.parallel);
+    if (!parallel) return fail(parallel.error().code, parallel.error().message, "--parallel");
+    job.parallel = *parallel;
+  }
+  if (o.bucket_view && job.parallel != Parallel::kDdp) {
+    return refuse("is a setting of DDP; leave it out with --parallel " + o.parallel,
+                  "--bucket-view");
+  }
+  job.gradient_as_bucket_view = o.bucket_view;
+  return {};
 }
 
 Status check_bucket_view(const Job& job, int most_gpus) {

@@ -35,6 +35,8 @@ struct JobOptions {
 /// What cannot be meant once the number of GPUs is decided: FSDP or a bucket view on one.
 [[nodiscard]] Status check_gpus_of(const Scenario& scenario);
 
+/// What the flags say of how several GPUs share the job.
+[[nodiscard]] Status fill_parallel(const JobOptions& o, Job& job);
 /// A bucket view where no more than `most_gpus` are considered.
 [[nodiscard]] Status check_bucket_view(const Job& job, int most_gpus);
 

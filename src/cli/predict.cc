@@ -1,9 +1,6 @@
-#include <algorithm>
-#include <array>
 #include <cstdio>
 #include <memory>
 #include <string_view>
-#include <variant>
 
 #include "base/text.h"
 #include "cli/by_layer.h"
@@ -13,6 +10,7 @@
 #include "cli/run_options.h"
 #include "cli/scaling.h"
 #include "cli/two_point.h"
+#include "cli/unused_flags.h"
 #include "cli/verbs.h"
 #include "forecast/remedies.h"
 #include "forecast/verdicts.h"
@@ -32,18 +30,6 @@ struct Options {
 
 constexpr const char* kSimulation = "simulation";
 constexpr const char* kTwoPoint = "two-point";
-
-/// Whether a flag holds anything but its default, nothing.
-bool was_given(const Flag& flag) {
-  struct Holds {
-    bool operator()(const bool* on) const { return *on; }
-    bool operator()(const std::string* text) const { return !text->empty(); }
-    bool operator()(const std::vector<std::string>* list) const { return !list->empty(); }
-    bool operator()(const std::optional<std::int64_t>* number) const { return number->has_value(); }
-    bool operator()(const std::optional<double>* number) const { return number->has_value(); }
-  };
-  return std::visit(Holds{}, flag.target);
-}
 
 /// Which mixed precision a GPU has units for, if any.
 std::vector<Precision> mixed_precisions(const Gpu& gpu) {
@@ -111,33 +97,19 @@ Result<int> answer(const Options& o, Resolved& r) {
   return good ? 0 : 1;
 }
 
-/// Refuses what says something about a model, a loader or a job, where there is none.
-Status check_without_model(const Options& o) {
-  RunOptions run = o.run;
-  std::vector<Flag> flags = run_flags(run);
-  bool explain = o.explain;
-  std::string batch = o.batch, objective = o.objective;
-  flags.push_back({"--explain", "", &explain});
-  flags.push_back({"--batch", "", &batch});
-  flags.push_back({"--objective", "", &objective});
-  constexpr std::array<std::string_view, 4> kUsed{"--gpu", "--gpus", "--host", "--json"};
-  for (const Flag& flag : flags) {
-    if (std::find(kUsed.begin(), kUsed.end(), flag.names) != kUsed.end() || !was_given(flag))
-      continue;
-    return fail(ErrorCode::kUsage,
-                "is not used where two readings stand for the model; leave it out, or give a MODEL",
-                flag.names);
-  }
-  return {};
-}
-
 /// Two measured readings and no model: the method alone.
-Result<int> answer_without_model(const Options& o) {
+Result<int> answer_without_model(const Options& o, const std::vector<Flag>& flags) {
   const auto requests = parse_readings(o.two_point.readings);
   if (!requests) return tl::unexpected(requests.error());
   if (!(*requests)[0].bytes || !(*requests)[1].bytes)
     return fail(ErrorCode::kUsage, "a reading that is to be simulated needs a MODEL", "--reading");
-  if (auto status = check_without_model(o); !status) return tl::unexpected(status.error());
+  if (auto status =
+          refuse_all_but(flags, {"--gpu", "--gpus", "--host", "--json", "--method", "--reading"},
+                         "is not used where two readings stand for the model; leave it out, or "
+                         "give a MODEL");
+      !status) {
+    return tl::unexpected(status.error());
+  }
   const auto gpus = gpus_of(o.run);
   if (!gpus) return tl::unexpected(gpus.error());
   if (o.run.gpu.find(',') != std::string::npos)
@@ -153,18 +125,30 @@ Result<int> answer_without_model(const Options& o) {
   return two_point->estimate.batch > 0 ? 0 : 1;
 }
 
-/// What answers for one GPU only.
-Status check_several(const Options& o) {
-  if (o.explain)
-    return fail(ErrorCode::kUsage, "explains one GPU; give --gpu a single name", "--explain");
-  if (o.method == kTwoPoint)
-    return fail(ErrorCode::kUsage, "two-point is of one GPU; give --gpu a single name", "--method");
-  if (o.by_layer)
-    return fail(ErrorCode::kUsage, "is about one GPU; give --gpu a single name", "--by-layer");
-  return {};
+/// What the other answers of this verb have no use for.
+Status check_several(const std::vector<Flag>& flags) {
+  if (auto s = refuse_given(flags, {"--explain", "--by-layer", "--method", "--reading"},
+                            "is about one GPU; give --gpu a single name");
+      !s) {
+    return s;
+  }
+  return refuse_given(flags, {"--gpus-per-node", "--network", "--strong", "--step-ms"},
+                      "belongs to a table over several numbers of one GPU; give --gpu a single "
+                      "name and --gpus 1..64, or leave it out");
 }
 
-Result<int> run(const Options& o) {
+Status check_scaling(const std::vector<Flag>& flags) {
+  return refuse_given(
+      flags, {"--explain", "--by-layer", "--method", "--reading", "--epochs", "--price"},
+      "is not part of a table over numbers of GPUs; give --gpus one number, or leave it out");
+}
+
+Status check_by_layer(const std::vector<Flag>& flags) {
+  return refuse_given(flags, {"--explain", "--method", "--reading", "--epochs", "--price"},
+                      "is not part of --by-layer; leave one of them out");
+}
+
+Result<int> run(const Options& o, const std::vector<Flag>& flags) {
   if (!o.method.empty() && o.method != kTwoPoint && o.method != kSimulation) {
     const std::vector<std::string> known{kSimulation, kTwoPoint};
     return fail(ErrorCode::kUsage,
@@ -176,25 +160,31 @@ Result<int> run(const Options& o) {
     return fail(ErrorCode::kUsage, "is of the two-reading method; add --method two-point",
                 "--reading");
   if (o.run.model.empty()) {
-    if (o.method == kTwoPoint) return answer_without_model(o);
+    if (o.method == kTwoPoint) return answer_without_model(o, flags);
     return fail(ErrorCode::kUsage, "model is required (stoker predict --help)");
   }
   RunOptions exact = o.run;
   if (auto status = parse_batch(o.batch, exact); !status) return tl::unexpected(status.error());
   if (o.run.gpu.find(',') != std::string::npos) {
-    if (auto status = check_several(o); !status) return tl::unexpected(status.error());
+    if (auto status = check_several(flags); !status) return tl::unexpected(status.error());
     return compare(exact, o.objective);
   }
   if (!o.objective.empty())
     return fail(ErrorCode::kUsage, "sorts several GPUs; give --gpu a,b, or leave it out",
                 "--objective");
-  if (wants_scaling(exact, o.scaling)) return answer_scaling(exact, o.scaling);
+  if (wants_scaling(exact, o.scaling)) {
+    if (auto status = check_scaling(flags); !status) return tl::unexpected(status.error());
+    return answer_scaling(exact, o.scaling);
+  }
   const auto network = network_of_one(exact, o.scaling);
   if (!network) return tl::unexpected(network.error());
   auto resolved = resolve_exactly(exact, exact.gpu);
   if (!resolved) return tl::unexpected(resolved.error());
   if (*network > 0) resolved->base.machine.network_bandwidth = *network;
-  if (o.by_layer) return answer_by_layer(o.run, *resolved);
+  if (o.by_layer) {
+    if (auto status = check_by_layer(flags); !status) return tl::unexpected(status.error());
+    return answer_by_layer(o.run, *resolved);
+  }
   return answer(o, *resolved);
 }
 
@@ -203,11 +193,13 @@ Result<int> run(const Options& o) {
 Command predict_command() {
   auto o = std::make_shared<Options>();
   Command command{
-      "predict", "the forecast of exactly these settings: memory, time, input, epoch, cost",
+      "predict",
+      "the forecast of exactly these settings: memory, time, input, epoch, cost",
       "Example: stoker predict gpt2 --gpu a100-40gb --batch 16 --seq-len 1024 "
       "--precision amp-bf16 --optimizer adamw\n"
       "Exit code 1: it does not fit the GPU (of several: none), or its loader the host.",
-      run_flags(o->run), [o] { return run(*o); }};
+      run_flags(o->run),
+      {}};
   for (Flag& flag : command.flags) {
     if (flag.names == "model") flag.required = false;  // two measured readings need none
     if (flag.names == "--gpu")
@@ -231,6 +223,7 @@ Command predict_command() {
        {"--objective", "what sorts several GPUs: throughput (default), cost, epoch, energy",
         &o->objective}});
   command.flags.insert(command.flags.end(), own.begin(), own.end());
+  command.run = [o, flags = command.flags] { return run(*o, flags); };
   return command;
 }
 

@@ -95,6 +95,10 @@ Result<double> network_of_one(const RunOptions& run, const ScalingOptions& o) {
     }
   }
   if (o.network.empty()) return 0.0;
+  if (run.job.nodes.value_or(1) < 2) {
+    return fail(ErrorCode::kUsage, "joins nodes, and there is one; give --nodes, or leave it out",
+                "--network");
+  }
   return parse_network(o.network);
 }
 
@@ -159,14 +163,13 @@ Result<int> answer_scaling(const RunOptions& run, const ScalingOptions& o) {
   one.gpus = "1";
   one.job.nodes.reset();
   one.job.parallel.clear();
+  one.job.bucket_view = false;
   auto resolved = resolve_exactly(one, one.gpu);
   if (!resolved) return tl::unexpected(resolved.error());
   Scenario& s = resolved->base;
-  if (!run.job.parallel.empty()) {
-    const auto parallel = parse_parallel(run.job.parallel);
-    if (!parallel) return fail(parallel.error().code, parallel.error().message, "--parallel");
-    s.job.parallel = *parallel;
-  }
+  if (auto status = fill_parallel(run.job, s.job); !status) return tl::unexpected(status.error());
+  if (auto status = check_bucket_view(s.job, counts->back()); !status)
+    return tl::unexpected(status.error());
   if (!o.network.empty()) {
     const auto network = parse_network(o.network);
     if (!network) return tl::unexpected(network.error());

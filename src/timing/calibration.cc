@@ -62,8 +62,9 @@ class Calibrator {
     if (measured <= 0 || before_.host.forward_us <= 0) return;
     // The other host times keep their proportion to a forward operator's.
     const double factor = measured / before_.host.forward_us;
-    for (const char* name : {"host.forward_us", "host.backward_us", "host.optimizer_us",
-                             "host.view_us", "host.launch_us", "host.step_us"}) {
+    for (const char* name :
+         {"host.forward_us", "host.backward_us", "host.optimizer_us", "host.view_us",
+          "host.launch_us", "host.step_us", "host.list_us", "host.update_us"}) {
       if (const auto old = value_of(before_, name)) set(name, *old * factor);
     }
     set("host.spread", std::min(before_.host.spread, kMeasuredHostSpread));

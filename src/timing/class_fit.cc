@@ -47,6 +47,7 @@ Limit limit_of(CostClass c) {
       return Limit::kVector;
     case CostClass::kTensorGemm:
     case CostClass::kTensorGemmWeight:
+    case CostClass::kTensorGemmBatched:
     case CostClass::kTensorConvolution:
     case CostClass::kTensorConvolutionInput:
     case CostClass::kTensorConvolutionWeight:

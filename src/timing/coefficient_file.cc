@@ -169,7 +169,10 @@ Status CoefficientFile::add(std::string_view text, const std::string& where) {
   if (root.contains("all_reduce")) {
     auto fits = fits_from(root["all_reduce"], where);
     if (!fits) return tl::unexpected(fits.error());
-    std::move(fits->begin(), fits->end(), std::back_inserter(base_.collective.fits));
+    // Among equally near rows the first is taken: those of a later file.
+    std::vector<FabricFit>& known = base_.collective.fits;
+    known.insert(known.begin(), std::make_move_iterator(fits->begin()),
+                 std::make_move_iterator(fits->end()));
   }
   for (const auto& [key, target] : {std::pair{"residual", &residual_file_},
                                     std::pair{"layer_residual", &layer_residual_file_}}) {
@@ -228,7 +231,7 @@ Result<CoefficientFile> CoefficientFile::load(const std::filesystem::path& path)
     auto residual = Residual::load(parts.front().parent_path() / *name);
     if (residual) {
       *target = std::move(*residual);
-    } else {
+    } else if (target == &file.base_.residual) {
       file.base_.residual_problem = residual.error().text();
     }
   }

@@ -3,6 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <filesystem>
+
+#include "base/files.h"
 
 namespace stoker {
 namespace {
@@ -87,6 +90,23 @@ TEST(Coefficients, EveryNameCanBeReadAndReplaced) {
   }
   EXPECT_FALSE(value_of(c, "gemm.speed"));
   EXPECT_FALSE(apply({{{"gemm.compute", std::nan("")}}, ""}, c));
+}
+
+TEST(Coefficients, AllReducesOfALaterFileComeFirst) {
+  const auto row = [](const std::string& us) {
+    return std::string(kHead) + R"(, "all_reduce": [{"fabric": "x", "ranks": 2, "spread": 0.1,
+        "curve": [[1, )" +
+           us + "], [2, 900]]}]}";
+  };
+  auto file = CoefficientFile::parse(row("100"), "earlier.json");
+  ASSERT_TRUE(file) << file.error().text();
+  const std::filesystem::path later = std::filesystem::path(testing::TempDir()) / "later.json";
+  ASSERT_TRUE(write_file(later, row("200")));
+  ASSERT_TRUE(file->lay_over(later));
+  const auto c = file->for_gpu(gpu_of("none", Architecture::kAmpere, ""));
+  ASSERT_TRUE(c);
+  ASSERT_EQ(c->collective.fits.size(), 2U);
+  EXPECT_EQ(c->collective.fits[0].curve[0].second, 200);
 }
 
 TEST(Coefficients, TheShippedFileIsWhole) {

@@ -1,0 +1,44 @@
+#include "cli/unused_flags.h"
+
+#include <algorithm>
+#include <string>
+
+namespace stoker::cli {
+namespace {
+
+bool contains(const std::vector<std::string_view>& names, std::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+}  // namespace
+
+bool was_given(const Flag& flag) {
+  struct Holds {
+    bool operator()(const bool* on) const { return *on; }
+    bool operator()(const std::string* text) const { return !text->empty(); }
+    bool operator()(const std::vector<std::string>* list) const { return !list->empty(); }
+    bool operator()(const std::optional<std::int64_t>* number) const { return number->has_value(); }
+    bool operator()(const std::optional<double>* number) const { return number->has_value(); }
+  };
+  return std::visit(Holds{}, flag.target);
+}
+
+Status refuse_given(const std::vector<Flag>& flags, const std::vector<std::string_view>& names,
+                    std::string_view why) {
+  for (const Flag& flag : flags) {
+    if (contains(names, flag.names) && was_given(flag))
+      return fail(ErrorCode::kUsage, std::string(why), flag.names);
+  }
+  return {};
+}
+
+Status refuse_all_but(const std::vector<Flag>& flags, const std::vector<std::string_view>& used,
+                      std::string_view why) {
+  for (const Flag& flag : flags) {
+    if (!contains(used, flag.names) && was_given(flag))
+      return fail(ErrorCode::kUsage, std::string(why), flag.names);
+  }
+  return {};
+}
+
+}  // namespace stoker::cli
