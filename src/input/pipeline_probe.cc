@@ -177,6 +177,11 @@ void read_sample(Reader& reader, const Json& root, PipelineProbe& out) {
     reader.number(sample, "size_correlation", path, -1, 1, r);
     out.size_correlation = r;
   }
+  if (reader.find(sample, "gil_wait_ms") != nullptr) {
+    Nanos wait;
+    reader.time(sample, "gil_wait_ms", path, wait);
+    out.gil_wait = wait;
+  }
   reader.number(sample, "within_batch_correlation", path, 0, 1, out.within_batch_correlation);
 }
 

@@ -38,6 +38,7 @@ struct PipelineProbe {
   std::string stages_how;  ///< "transforms" or "sampling"
   std::optional<double> size_correlation;
   double within_batch_correlation = 0;
+  std::optional<Nanos> gil_wait;  ///< of another thread while samples are made, mean
   std::vector<BatchFacts> batch;  ///< by ascending size
   std::string output;             ///< for people
   /// Measured keys of "transport" of data/coefficients/input.json, each with its value.

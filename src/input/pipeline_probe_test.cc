@@ -18,7 +18,8 @@ const std::string kWhole = R"json({
  "sample": {"cpu_ms": [1.0, 3.0], "wait_ms": [0.5, 0], "file_bytes": [1000, 3000],
             "in_process_ratio": 0.9, "stages_how": "transforms",
             "stages": [{"name": "decode", "ms": 1.5, "share": 0.75}],
-            "size_correlation": 1.0, "within_batch_correlation": 0.25},
+            "size_correlation": 1.0, "gil_wait_ms": 4.5,
+            "within_batch_correlation": 0.25},
  "batch": [{"batch": 32, "samples": 32, "bytes": 3200, "tensors": 2, "collate_shared_ms": 0.4,
             "collate_private_ms": 0.3, "pickled_bytes": 64},
            {"batch": 8, "samples": 8, "bytes": 400, "tensors": 2, "collate_shared_ms": 0.1,
@@ -69,6 +70,7 @@ TEST(PipelineProbe, ReadsEverything) {
   EXPECT_DOUBLE_EQ(milliseconds(probe->wait[0]), 0.5);
   EXPECT_EQ(probe->stages_how, "transforms");
   EXPECT_DOUBLE_EQ(milliseconds(probe->stages.at(0).time), 1.5);
+  EXPECT_DOUBLE_EQ(milliseconds(probe->gil_wait.value()), 4.5);
   ASSERT_EQ(probe->batch.size(), 2U);
   EXPECT_EQ(probe->batch[0].batch, 8) << "not sorted by size";
   EXPECT_EQ(probe->transport.size(), 1U) << "null and unknown keys were taken";
