@@ -88,8 +88,8 @@ Host host_from(const SystemFiles& files, Bytes shared_memory) {
   return host;
 }
 
-Host this_host() {
-  const SystemFiles files = [](const std::string& path) -> std::optional<std::string> {
+SystemFiles system_files() {
+  return [](const std::string& path) -> std::optional<std::string> {
     // These files say that they are empty, so they are read until they end.
     const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"),
                                                                &std::fclose);
@@ -100,13 +100,16 @@ Host this_host() {
       content.append(block, n);
     return content;
   };
+}
+
+Host this_host() {
   struct statvfs shm {};
   Bytes shared_memory;
   if (::statvfs("/dev/shm", &shm) == 0) {
     shared_memory =
         Bytes(static_cast<std::int64_t>(shm.f_blocks) * static_cast<std::int64_t>(shm.f_frsize));
   }
-  return host_from(files, shared_memory);
+  return host_from(system_files(), shared_memory);
 }
 
 }  // namespace stoker

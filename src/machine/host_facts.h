@@ -42,7 +42,10 @@ struct CgroupFolders {
 /// left at its default and named in `assumption`.
 [[nodiscard]] Host host_from(const SystemFiles& files, Bytes shared_memory);
 
-/// This computer; the only function here that looks at it.
+/// The files of this computer.
+[[nodiscard]] SystemFiles system_files();
+
+/// This computer.
 [[nodiscard]] Host this_host();
 
 }  // namespace stoker
