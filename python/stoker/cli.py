@@ -151,9 +151,13 @@ def capture(arguments: list) -> int:
 
 def main(arguments: list | None = None) -> int:
     arguments = sys.argv[1:] if arguments is None else arguments
-    if not arguments or arguments[0] != "capture":
+    if not arguments or arguments[0] not in ("capture", "loader-runs"):
         return _binary(arguments)
     try:
+        if arguments[0] == "loader-runs":
+            from .loader_runs import runner
+
+            return runner.main(arguments[1:])
         return capture(arguments[1:])
     except UserCodeError as error:
         sys.stderr.write(f"{error.traceback_text.rstrip()}\nstoker: {error}\n")

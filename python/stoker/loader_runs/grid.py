@@ -1,0 +1,84 @@
+"""Which settings of the DataLoader are measured."""
+
+from __future__ import annotations
+
+import math
+import random
+
+DEFAULTS = {"workers": 2, "prefetch": 2, "in_order": True, "step_ms": 0.0, "cores": 2, "persistent": False,
+            "start_method": "fork", "cold": False, "drop_last": False}
+SEARCHED_WORKERS = (0, 1, 2, 3, 4, 6)  # the exhaustive search of the recommendation check
+TARGET_S, LONGEST_S = 2.0, 6.0         # of one epoch, by the probe's cost of a sample
+
+# Beyond the search of every scenario: (scenario, what differs from its own batch and DEFAULTS).
+_FURTHER = [
+    ("pictures", {"batch": 8}), ("pictures", {"batch": 8, "workers": 4}), ("pictures", {"batch": 128}),
+    ("pictures", {"batch": 256, "workers": 1}), ("pictures", {"workers": 0, "step_ms": 60.0}),
+    ("pictures", {"workers": 1, "step_ms": 100.0}), ("pictures", {"step_ms": 100.0}),
+    ("pictures", {"step_ms": 500.0}), ("pictures", {"step_ms": 150.0, "prefetch": 8, "workers": 1}),
+    ("pictures", {"prefetch": 1}), ("pictures", {"prefetch": 4, "step_ms": 40.0}),
+    ("pictures", {"cores": 1}), ("pictures", {"cores": 1, "workers": 4}), ("pictures", {"cores": 1, "workers": 0}),
+    ("pictures", {"cold": True}), ("pictures", {"persistent": True}),
+    ("pictures", {"start_method": "spawn", "workers": 1}),
+    ("imagenet", {"batch": 8, "workers": 2, "step_ms": 20.0}), ("imagenet", {"batch": 128, "step_ms": 300.0}),
+    ("imagenet", {"batch": 256}),
+    ("small-records", {"batch": 8}), ("small-records", {"batch": 32, "workers": 1}), ("small-records", {"batch": 256}),
+    ("small-records", {"prefetch": 8, "step_ms": 10.0}), ("small-records", {"cores": 1}),
+    ("small-files", {"batch": 8, "workers": 4}), ("small-files", {"batch": 256, "workers": 4}),
+    ("small-files", {"step_ms": 30.0}),
+    ("tokens", {"batch": 8}), ("tokens", {"batch": 128, "workers": 4}), ("tokens", {"step_ms": 10.0}),
+    ("tokens-bucketed", {"batch": 128}), ("tokens-bucketed", {"step_ms": 10.0, "prefetch": 4}),
+    ("recordings", {"batch": 8}), ("recordings", {"batch": 128, "workers": 2}), ("recordings", {"step_ms": 60.0}),
+    ("recordings", {"cores": 1}),
+    ("one-slow", {"in_order": False}), ("one-slow", {"in_order": False, "workers": 4}),
+    ("one-slow", {"in_order": False, "step_ms": 15.0}), ("one-slow", {"step_ms": 15.0}),
+    ("one-slow", {"step_ms": 15.0, "prefetch": 8}), ("one-slow", {"in_order": False, "prefetch": 4, "workers": 3}),
+]
+
+
+def point(scenario, **settings) -> dict:
+    return {"batch": scenario.batch, **DEFAULTS, **settings}
+
+
+def key(point: dict) -> tuple:
+    """What makes two points the same; the number of samples follows from the rest."""
+    return tuple(point[name] for name in ("batch", *DEFAULTS))
+
+
+def search(scenario) -> list:
+    return [point(scenario, workers=workers) for workers in SEARCHED_WORKERS]
+
+
+def full(scenario) -> list:
+    return search(scenario) + [point(scenario, **settings) for name, settings in _FURTHER if name == scenario.name]
+
+
+def quick(scenario) -> list:
+    return [point(scenario, workers=workers) for workers in (0, 1, 2)]
+
+
+def drawn(scenario, count: int, seed: int) -> list:
+    """Combinations that nobody chose."""
+    chance = random.Random(f"{scenario.name} {seed}")
+    found = []
+    while len(found) < count:
+        workers = chance.choice((0, 1, 2, 3, 4, 6))
+        found.append(point(scenario, workers=workers, batch=chance.choice((8, 16, 32, 64, 128, 256)),
+                           prefetch=chance.choice((1, 2, 3, 4, 8)) if workers else 2,
+                           step_ms=chance.choice((0.0, 0.0, 5.0, 20.0, 80.0, 200.0)), cores=chance.choice((1, 2, 2))))
+    return found
+
+
+def samples_of(scenario, point: dict, sample_ms: float, scale: float = 1.0) -> int:
+    """Samples of one epoch: about TARGET_S long, a whole number of times the scenario's pool so that the mean cost is
+    that of the probe, and enough batches to fill the window where that does not take too long."""
+    busy = max(1, min(point["workers"], point["cores"]))
+    each_s = 1e-3 * max(sample_ms / busy, point["step_ms"] / point["batch"])
+    if point["workers"] == 0:
+        each_s = 1e-3 * (sample_ms + point["step_ms"] / point["batch"])
+    if point["cold"]:
+        return scenario.pool  # each file is cold once
+    wanted = scale * TARGET_S / max(each_s, 1e-6)
+    window = point["batch"] * (point["workers"] * point["prefetch"] + 2)
+    wanted = max(wanted, min(window, scale * LONGEST_S / max(each_s, 1e-6)))
+    return max(1, math.ceil(wanted / scenario.pool - 0.25)) * scenario.pool

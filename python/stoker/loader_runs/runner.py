@@ -1,0 +1,207 @@
+"""python -m stoker loader-runs: calibrates each scenario once, then times real DataLoaders, repetitions interleaved."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import re
+import signal
+import statistics
+import sys
+import time
+
+from ..errors import CaptureError
+from . import epoch, grid, leftovers, machine, rows, scenarios
+
+WANTED, PASSES = 3, 2     # good repetitions of a point; further attempts at those that were thrown away
+_OVERHEAD_S = 0.35        # of one repetition: fork, reference kernel, workers that end
+_SEED = 20260
+
+
+def parser() -> argparse.ArgumentParser:
+    p = argparse.ArgumentParser(
+        prog="stoker loader-runs", allow_abbrev=False,
+        description="Times real PyTorch DataLoaders on this machine and writes a rows file for stoker validate --input.")
+    p.add_argument("--out", required=True, metavar="ROWS.json", help="continued when it exists")
+    p.add_argument("--scenario", action="append", metavar="NAME", help=f"{', '.join(scenarios.MAKERS)}; may repeat")
+    p.add_argument("--pipeline", metavar="FILE.py:FUNCTION", help="your own Dataset or DataLoader instead")
+    p.add_argument("--points", metavar="FILE", help="JSON list of points, each with its scenario's name")
+    p.add_argument("--drawn", type=int, default=0, metavar="N", help="N more points a scenario, drawn by --seed")
+    p.add_argument("--seed", type=int, default=1)
+    p.add_argument("--quick", action="store_true", help="few points, one repetition, short epochs")
+    p.add_argument("--budget", default="9m", metavar="TIME", help="begin nothing that would end later (default 9m)")
+    p.add_argument("--probe-budget", default="20s", metavar="TIME", help="of one calibration (default 20s)")
+    p.add_argument("--calibrate-only", action="store_true", help="no epochs")
+    p.add_argument("--quiet", action="store_true", help="say nothing but errors")
+    return p
+
+
+def seconds(text: str, flag: str) -> float:
+    match = re.fullmatch(r"([0-9.]+)(ms|s|m|h)?", text)
+    try:
+        value = float(match[1]) * {"ms": 1e-3, "s": 1, None: 1, "m": 60, "h": 3600}[match[2]]
+    except (TypeError, ValueError):
+        raise CaptureError(f"{flag} {text}: write a time such as 90s or 9m") from None
+    return value
+
+
+def probed(scenario, budget_s: float) -> dict:
+    """The one calibration of a scenario: its pipeline probe."""
+    from ..pipeline import probe_pipeline
+
+    loader = scenario.loader(grid.point(scenario, workers=1), _probe_samples(scenario), 0)
+    probe = epoch.in_child(lambda: probe_pipeline(loader, name=scenario.name, budget_s=budget_s), 10 * budget_s + 60)
+    if "error" in probe:
+        raise CaptureError(f"the probe of {scenario.name} failed: {probe['error']}")
+    return probe
+
+
+def _probe_samples(scenario) -> int:
+    return scenario.pool * max(1, -(-2048 // scenario.pool))
+
+
+class Run:
+    """The state of one call."""
+
+    def __init__(self, options, say):
+        self.options, self.say = options, say
+        self.end = time.monotonic() + seconds(options.budget, "--budget")
+        self.file = rows.read(options.out) if os.path.exists(options.out) else rows.empty()
+        self.reference = machine.Reference()
+        self.scenarios = {}
+
+    def left(self) -> float:
+        return self.end - time.monotonic()
+
+    def save(self) -> None:
+        rows.write(self.file, self.options.out)
+
+    def find_scenarios(self, folder: str) -> None:
+        for name in self.options.scenario or scenarios.MAKERS:
+            if name not in scenarios.MAKERS:
+                raise CaptureError(f"there is no scenario {name}: choose from {', '.join(scenarios.MAKERS)}")
+            try:
+                self.scenarios[name] = scenarios.MAKERS[name](folder)
+            except scenarios.Skipped as why:
+                self.file["skipped"] = [s for s in self.file["skipped"] if s["name"] != name]
+                self.file["skipped"].append({"name": name, "why": str(why)})
+                self.say(f"skipped {name}: {why}")
+
+    def calibrate(self) -> None:
+        if self.file["reference_ms"] is None:
+            self.file["reference_ms"] = round(self.reference.milliseconds(25), 4)
+        budget = seconds(self.options.probe_budget, "--probe-budget")
+        for name, scenario in self.scenarios.items():
+            if rows.scenario_of(self.file, name) is not None:
+                continue
+            if self.left() < budget:
+                self.say(f"no time left to calibrate {name}")
+                continue
+            speed = self.file["reference_ms"] / self.reference.milliseconds()
+            if abs(speed - 1) > machine.MAX_SPEED:
+                self.say(f"warning: the reference kernel runs at {speed:.2f} of its speed when this file was begun")
+            start = time.monotonic()
+            probe = probed(scenario, budget)
+            self.file["scenarios"].append({
+                "name": name, "what": scenario.what, "batches_differ": scenario.batches_differ, "pool": scenario.pool,
+                "speed_at_probe": round(speed, 4), "probe": probe, "points": []})
+            self.save()
+            self.say(f"calibrated {name} in {time.monotonic() - start:.0f} s: "
+                     f"{statistics.mean(probe['sample']['cpu_ms']):.3f} ms a sample")
+
+    def wanted_points(self) -> list:
+        """(scenario, entry of the rows file, point) of everything that is to be measured."""
+        chosen = None
+        if self.options.points:
+            with open(self.options.points) as file:
+                chosen = json.load(file)
+        found = []
+        for name, scenario in self.scenarios.items():
+            entry = rows.scenario_of(self.file, name)
+            if entry is None:
+                continue
+            if chosen is not None:
+                points = [grid.point(scenario, **{k: v for k, v in p.items() if k != "scenario"})
+                          for p in chosen if p["scenario"] == name]
+            else:
+                points = grid.quick(scenario) if self.options.quick else grid.full(scenario)
+            points += grid.drawn(scenario, self.options.drawn, self.options.seed)
+            usable = len(os.sched_getaffinity(0))
+            for wanted in points:
+                wanted["cores"] = min(wanted["cores"], usable)
+                found.append((scenario, entry, self._entry_of(scenario, entry, wanted)))
+        return found
+
+    def _entry_of(self, scenario, entry: dict, wanted: dict) -> dict:
+        known = rows.point_of(entry, wanted)
+        if known is None:
+            sample = entry["probe"]["sample"]
+            each = statistics.mean(sample["cpu_ms"]) + statistics.mean(sample.get("wait_ms") or [0])
+            samples = grid.samples_of(scenario, wanted, each, 0.25 if self.options.quick else 1.0)
+            known = {**wanted, "samples": samples, "repetitions": []}
+            entry["points"].append(known)
+        return known
+
+    def measure(self) -> int:
+        """Passes over all points in shuffled order; the number of points that still lack repetitions."""
+        todo = self.wanted_points()
+        goal = 1 if self.options.quick else WANTED
+        chance = random.Random(_SEED)
+        longest, spent = {}, time.monotonic()
+        for _ in range(goal + PASSES):
+            order = list(range(len(todo)))
+            chance.shuffle(order)
+            # A call that continues takes up where the last one stopped: points with fewer repetitions first.
+            order.sort(key=lambda i: len(todo[i][2]["repetitions"]))
+            for at in order:
+                scenario, _, point = todo[at]
+                if len(rows.good(point)) >= goal:
+                    continue
+                expected = longest.get(at, 2 * grid.LONGEST_S if point["step_ms"] else grid.TARGET_S * 2)
+                if self.left() < expected + _OVERHEAD_S:
+                    continue
+                mark = time.monotonic()
+                row = epoch.repetition(scenario, point, _SEED + len(point["repetitions"]), self.reference,
+                                       self.file["reference_ms"])
+                point["repetitions"].append(row)
+                longest[at] = max(longest.get(at, 0), time.monotonic() - mark)
+                if time.monotonic() - spent > 15:
+                    self.save()
+                    spent = time.monotonic()
+                    self.say(self._progress(todo, goal))
+        self.save()
+        self.say(self._progress(todo, goal))
+        return sum(len(rows.good(point)) < min(goal, 2) for _, _, point in todo)
+
+    def _progress(self, todo: list, goal: int) -> str:
+        good = sum(min(goal, len(rows.good(point))) for _, _, point in todo)
+        bad = sum(not r["good"] for _, _, point in todo for r in point["repetitions"])
+        return f"{good} of {goal * len(todo)} repetitions of {len(todo)} points, {bad} thrown away, {self.left():.0f} s left"
+
+
+def main(arguments: list) -> int:
+    options = parser().parse_args(arguments)
+
+    def say(text):
+        if not options.quiet:
+            print(f"stoker: {text}", file=sys.stderr, flush=True)
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGTERM, interrupted)
+    with leftovers.folder() as folder:
+        epoch.adopt_orphans()
+        run = Run(options, say)
+        try:
+            run.find_scenarios(folder)
+            run.calibrate()
+            missing = 0 if options.calibrate_only else run.measure()
+        except KeyboardInterrupt:
+            run.save()  # what was measured is kept
+            raise
+    if missing:
+        say(f"{missing} points have too few good repetitions so far; run the same command again to go on")
+    return 0

@@ -1,0 +1,186 @@
+"""Real DataLoaders for the input validation: scenarios, the rule for throwing away, the rows file, nothing left behind."""
+
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+pytest.importorskip("torch")
+np = pytest.importorskip("numpy")
+
+from stoker.errors import CaptureError  # noqa: E402
+from stoker.loader_runs import datasets, grid, machine, rows, scenarios  # noqa: E402
+
+PYTHON = pathlib.Path(__file__).resolve().parents[1]
+
+
+def small(name, tmp_path):
+    """A scenario with a pool of few samples."""
+    made = {"small-records": scenarios.small_records, "tokens": scenarios.tokens, "recordings": scenarios.recordings,
+            "tokens-bucketed": scenarios.tokens_bucketed, "one-slow": scenarios.one_slow}[name]
+    return made(str(tmp_path), pool=40)
+
+
+@pytest.mark.parametrize("name", ["small-records", "tokens", "tokens-bucketed", "recordings", "one-slow"])
+def test_a_scenario_gives_the_same_samples_again_and_covers_its_pool(name, tmp_path):
+    scenario = small(name, tmp_path)
+    data = scenario.make(80)
+    assert len(data) == 80 and scenario.pool == 40
+    assert repr(data[3]) == repr(data[3])
+    for point in (grid.point(scenario, batch=8, workers=0), grid.point(scenario, batch=8, workers=0, drop_last=True)):
+        loader = scenario.loader(point, 80, 1)
+        assert len(list(loader)) == len(loader) == 10
+
+
+def test_batches_of_like_length_hold_every_sample_once_and_pad_less(tmp_path):
+    plain, bucketed = small("tokens", tmp_path), small("tokens-bucketed", tmp_path)
+    sampler = datasets.ByLength(bucketed.make(80).lengths(), 80, 8, 1)
+    batches = list(sampler)
+    assert sorted(i for b in batches for i in b) == list(range(80)) and {len(b) for b in batches} == {8}
+
+    def padding(scenario):
+        masks = [b["mask"] for b in scenario.loader(grid.point(scenario, batch=8, workers=0), 80, 1)]
+        return sum((~m).sum().item() for m in masks) / sum(m.numel() for m in masks)
+
+    assert padding(bucketed) < 0.6 * padding(plain)
+
+
+def test_the_grid_is_large_enough_and_names_no_point_twice(tmp_path):
+    count = 0
+    for name in scenarios.MAKERS:
+        scenario = scenarios.Scenario(name, "", 48, 100, None)
+        points = grid.full(scenario)
+        assert len({grid.key(p) for p in points}) == len(points)
+        assert [p["workers"] for p in points[:6]] == [0, 1, 2, 3, 4, 6], "the exhaustive search"
+        assert grid.drawn(scenario, 3, 1) == grid.drawn(scenario, 3, 1) != grid.drawn(scenario, 3, 2)
+        count += len(points)
+    assert count >= 60
+
+
+def test_an_epoch_is_a_whole_number_of_pools_and_cold_files_are_read_once():
+    scenario = scenarios.Scenario("pictures", "", 32, 240, None)
+    usual = grid.samples_of(scenario, grid.point(scenario), 3.0)
+    assert usual % 240 == 0 and 1 < usual * 3e-3 / 2 < 4, "about two seconds on two cores"
+    assert grid.samples_of(scenario, grid.point(scenario, cold=True), 3.0) == 240
+    slow = grid.samples_of(scenario, grid.point(scenario, step_ms=500.0), 3.0)
+    assert slow == 240
+
+
+def test_a_repetition_is_thrown_away_by_the_stated_rule():
+    assert machine.objections(0.02, 0.01, 1.04) == []
+    assert len(machine.objections(0.04, 0.03, 0.94)) == 3
+    assert machine.objections(0, 0, 1.06) != []
+    before = {"wall": 10.0, "busy": 5.0, "steal": 1.0, "own": 2.0}
+    cores = os.cpu_count()
+    after = {"wall": 12.0, "busy": 5.0 + 1.5 * cores, "steal": 1.0 + 0.2 * cores, "own": 2.0 + 1.3 * cores}
+    assert machine.foreign_between(before, after) == (pytest.approx(0.1), pytest.approx(0.1))
+
+
+def test_evicted_files_leave_the_page_cache(tmp_path):
+    path = tmp_path / "file"
+    path.write_bytes(os.urandom(1 << 20))
+    path.read_bytes()
+    if machine.resident_share([str(path)]) < 0.5:
+        pytest.skip("mincore tells nothing here")
+    machine.evict([str(path)])
+    if machine.resident_share([str(path)]) > 0.5:
+        pytest.skip("this file system does not drop pages on request (tmpfs)")
+    path.read_bytes()
+    assert machine.resident_share([str(path)]) > 0.5
+
+
+def test_a_rows_file_comes_back_as_it_was_and_damage_is_said(tmp_path):
+    path = str(tmp_path / "rows.json")
+    made = rows.empty()
+    scenario = scenarios.Scenario("tokens", "", 32, 100, None)
+    made["scenarios"].append({"name": "tokens", "what": "", "batches_differ": True, "probe": {"sample": {}},
+                              "points": [{**grid.point(scenario), "samples": 100, "repetitions": []}]})
+    rows.write(made, path)
+    assert rows.read(path) == made and os.listdir(tmp_path) == ["rows.json"]
+    pathlib.Path(path).write_text(pathlib.Path(path).read_text()[:-20])
+    with pytest.raises(CaptureError, match="cannot be read as a rows file"):
+        rows.read(path)
+    pathlib.Path(path).write_text('{"format": "stoker-input-runs", "schema_version": [9, 0]}')
+    with pytest.raises(CaptureError, match="no rows file of this version"):
+        rows.read(path)
+
+
+SCRIPT = """
+import sys, json
+from stoker.loader_runs import epoch, grid, leftovers, machine, scenarios
+with leftovers.folder() as folder:
+    print(folder, flush=True)
+    epoch.adopt_orphans()
+    scenario = scenarios.small_records(folder, pool=64)
+    reference = machine.Reference()
+    ms = reference.milliseconds()
+    for settings in json.loads(sys.argv[1]):
+        point = {**grid.point(scenario, batch=16, **settings), "samples": int(sys.argv[2])}
+        print(json.dumps(epoch.repetition(scenario, point, 1, reference, ms)), flush=True)
+"""
+
+
+def start(settings, samples):
+    env = dict(os.environ, PYTHONPATH=str(PYTHON))
+    return subprocess.Popen([sys.executable, "-c", SCRIPT, json.dumps(settings), str(samples)], env=env, text=True,
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+
+def test_an_epoch_is_timed_and_its_shared_memory_counted(tmp_path):
+    settings = [{"workers": 0}, {"workers": 2, "step_ms": 30.0}, {"workers": 1, "persistent": True}, {"workers": 1, "cold": True}]
+    process = start(settings, 256)
+    out, error = process.communicate(timeout=120)
+    assert process.returncode == 0, error
+    folder, *lines = out.splitlines()
+    plain, stepped, persistent, _ = (json.loads(line) for line in lines)
+    assert not os.path.exists(folder)
+    assert plain["shm_bytes"] == 0 and plain["workers_cpu_ms"] == 0 and plain["main_cpu_ms"] > 0
+    assert stepped["epoch_ms"] >= 16 * 30 and stepped["workers_cpu_ms"] > 0
+    assert 0 < stepped["first_batch_ms"] < stepped["epoch_ms"] and stepped["interval_ms"] >= 30
+    # Five batches of 16 pictures and labels fit the window and the loop's hands, in whole pages.
+    assert 2 * 16 * 12288 < stepped["shm_bytes"] <= 5 * (16 * 12288 + 4096)
+    assert persistent["epoch_ms"] > 0
+    assert all(set(r) >= {"foreign_share", "steal_share", "speed", "good", "why"} for r in (plain, stepped, persistent))
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_nothing_stays_behind_when_it_is_killed(number):
+    process = start([{"workers": 2, "step_ms": 100.0}], 6400)
+    folder = process.stdout.readline().strip()
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline and len(_related(process.pid)) < 5:  # itself, keeper, epoch, two workers
+        time.sleep(0.05)
+    family = _related(process.pid)
+    assert len(family) >= 5
+    process.send_signal(number)
+    process.communicate(timeout=30)
+    while time.monotonic() < deadline and (os.path.exists(folder) or any(map(_alive, family))):
+        time.sleep(0.1)
+    assert not os.path.exists(folder) and [p for p in family if _alive(p)] == []
+
+
+def _alive(pid):
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            return file.read().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+def _related(pid):
+    """A process and its living descendants."""
+    found = [pid]
+    for entry in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{entry}/stat") as file:
+                parent = int(file.read().rpartition(")")[2].split()[1])
+        except OSError:
+            continue
+        if parent == pid:
+            found += _related(int(entry))
+    return found
