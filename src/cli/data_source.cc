@@ -149,6 +149,13 @@ Result<LoadedData> load_data(const DataRequest& request, const Step& step,
                              const LoaderProfile& profile) {
   const auto shape = output_of(step, dimensions);
   if (!shape) return tl::unexpected(shape.error());
+  return load_data_for(request, *shape, request.image_size.value_or(picture_side(step)),
+                       step.name + " takes " + step.sample_what, profile);
+}
+
+Result<LoadedData> load_data_for(const DataRequest& request, const OutputShape& shape,
+                                 std::int64_t side, const std::string& taker,
+                                 const LoaderProfile& profile) {
   LoadedData data;
   data.samples = request.samples.value_or(0);
   if (!request.sample_cost.empty()) {
@@ -156,11 +163,11 @@ Result<LoadedData> load_data(const DataRequest& request, const Step& step,
       return fail(ErrorCode::kUsage, "give either --data or --sample-cost", "--sample-cost");
     const auto cost = parse_time(request.sample_cost, "--sample-cost");
     if (!cost) return tl::unexpected(cost.error());
-    data.sample = sample_cost_given(*cost, *shape, profile);
+    data.sample = sample_cost_given(*cost, shape, profile);
     return data;
   }
   if (request.data.empty()) {
-    data.sample = sample_cost_unknown(*shape);
+    data.sample = sample_cost_unknown(shape);
     return data;
   }
   std::error_code ignored;
@@ -174,11 +181,10 @@ Result<LoadedData> load_data(const DataRequest& request, const Step& step,
     if (data.samples == 0) data.samples = data.pipeline->samples;
     return data;
   }
-  const std::int64_t side = request.image_size.value_or(picture_side(step));
   if (side <= 0) {
     return fail(
         ErrorCode::kBadInput,
-        "holds pictures, but " + step.name + " takes " + step.sample_what +
+        "holds pictures, but " + taker +
             "; give the cost of a sample with --sample-cost and their number with --samples",
         request.data);
   }
@@ -187,7 +193,7 @@ Result<LoadedData> load_data(const DataRequest& request, const Step& step,
     if (!probe) return tl::unexpected(probe.error());
     data.probe = std::move(*probe);
   }
-  data.sample = sample_cost_from_probe(*data.probe, profile, *shape);
+  data.sample = sample_cost_from_probe(*data.probe, profile, shape);
   if (data.samples == 0) data.samples = data.probe->dataset.files;
   return data;
 }

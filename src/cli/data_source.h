@@ -36,6 +36,12 @@ struct LoadedData {
                                            const std::map<std::string, std::int64_t>& dimensions,
                                            const LoaderProfile& profile);
 
+/// The same where no step says what a sample is: `shape` of a sample, `side` of pictures (0: `taker`,
+/// "gpt2 takes sequence", takes none).
+[[nodiscard]] Result<LoadedData> load_data_for(const DataRequest& request, const OutputShape& shape,
+                                               std::int64_t side, const std::string& taker,
+                                               const LoaderProfile& profile);
+
 /// Side of the pictures that a step takes, [batch, 1 | 3 | 4, height, width] of floats or bytes; 0
 /// when its first input is none.
 [[nodiscard]] std::int64_t picture_side(const Step& step);
