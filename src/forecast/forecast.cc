@@ -26,21 +26,9 @@ StepTimeOptions step_options(const Job& job) {
 }
 
 /// One optimizer step takes `accumulate` batches from the loader.
-Consumer consumer_of(const StepTime& time, int accumulate, double step_factor) {
+Consumer slower_consumer(const StepTime& time, int accumulate, double step_factor) {
   const Nanos step = scaled(time.total, step_factor / accumulate);
   return {.step = step, .host_cpu = std::min(step, scaled(time.host, 1.0 / accumulate))};
-}
-
-SampleCost scaled_cost(SampleCost cost, double factor) {
-  for (Nanos& t : cost.cpu) t = scaled(t, factor);
-  return cost;
-}
-
-LoaderSettings loader_of(const Scenario& s) {
-  LoaderSettings loader = s.loader;
-  loader.batch = s.job.batch;
-  loader.dataset_samples = s.dataset_samples;
-  return loader;
 }
 
 /// Samples/s of the whole job when a batch leaves the loader every `interval` of each rank.
@@ -51,8 +39,8 @@ double job_rate(const Job& job, Nanos per_micro_batch) {
 double simulated_rate(const Scenario& s, const StepTime& time, double step_factor,
                       double cpu_factor) {
   const auto loader =
-      simulate_loader(loader_of(s), scaled_cost(s.sample, cpu_factor), host_share(s),
-                      consumer_of(time, s.job.accumulate, step_factor));
+      simulate_loader(loader_of(s), with_cpu_times(s.sample, cpu_factor), host_share(s),
+                      slower_consumer(time, s.job.accumulate, step_factor));
   return loader.samples_per_s * s.job.gpus;
 }
 
@@ -205,6 +193,17 @@ void add_module_times(const Step& step, const Program& program, Forecast& f) {
 
 }  // namespace
 
+LoaderSettings loader_of(const Scenario& s) {
+  LoaderSettings loader = s.loader;
+  loader.batch = s.job.batch;
+  loader.dataset_samples = s.dataset_samples;
+  return loader;
+}
+
+Consumer consumer_of(const Scenario& s, const StepTime& time) {
+  return slower_consumer(time, s.job.accumulate, 1);
+}
+
 HostShare host_share(const Scenario& s) {
   HostShare share;
   share.cores = s.machine.host.cores;
@@ -240,7 +239,7 @@ Throughput throughput_of(const Scenario& s, const StepTime& time) {
   if (!s.sample.known) return {job_rate(s.job, scaled(time.total, 1.0 / s.job.accumulate)), {}};
   Throughput result;
   result.loader = simulate_loader(loader_of(s), s.sample, host_share(s),
-                                  consumer_of(time, s.job.accumulate, 1));
+                                  consumer_of(s, time));
   result.samples_per_s = result.loader.samples_per_s * s.job.gpus;
   return result;
 }

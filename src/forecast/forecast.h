@@ -111,6 +111,12 @@ struct Throughput {
 [[nodiscard]] Result<StepTime> step_time_of(const Scenario& scenario, const Program& program,
                                             const Knowledge& knowledge);
 
+/// The loader of one rank: the scenario's, with the job's batch and data set.
+[[nodiscard]] LoaderSettings loader_of(const Scenario& scenario);
+
+/// The training loop that takes its batches.
+[[nodiscard]] Consumer consumer_of(const Scenario& scenario, const StepTime& step_time);
+
 /// The HostShare that a scenario's loaders have.
 [[nodiscard]] HostShare host_share(const Scenario& scenario);
 

@@ -107,6 +107,11 @@ SampleCost sample_cost_given(Nanos cpu, OutputShape output, const LoaderProfile&
   return cost;
 }
 
+SampleCost with_cpu_times(SampleCost cost, double factor) {
+  for (Nanos& time : cost.cpu) time = time * factor;
+  return cost;
+}
+
 SampleCost sample_cost_unknown(OutputShape output) {
   SampleCost cost;
   cost.output = output.bytes_per_sample;

@@ -85,6 +85,9 @@ struct OutputShape {
 [[nodiscard]] SampleCost sample_cost_given(Nanos cpu, OutputShape output,
                                            const LoaderProfile& profile);
 
+/// The same samples with CPU times `factor` times as long: one end of a band.
+[[nodiscard]] SampleCost with_cpu_times(SampleCost cost, double factor);
+
 /// Nothing known: never limits.
 [[nodiscard]] SampleCost sample_cost_unknown(OutputShape output);
 
