@@ -1,4 +1,4 @@
-"""python -m stoker capture SPEC -o FILE; any other verb goes to the binary."""
+"""python -m stoker capture SPEC -o FILE, or probe FILE.py:FUNCTION; any other verb goes to the binary."""
 
 from __future__ import annotations
 
@@ -151,14 +151,20 @@ def capture(arguments: list) -> int:
 
 def main(arguments: list | None = None) -> int:
     arguments = sys.argv[1:] if arguments is None else arguments
-    if not arguments or arguments[0] not in ("capture", "loader-runs"):
-        return _binary(arguments)
+    verb = arguments[0] if arguments else ""
     try:
-        if arguments[0] == "loader-runs":
+        if verb == "capture":
+            return capture(arguments[1:])
+        if verb == "loader-runs":
             from .loader_runs import runner
 
             return runner.main(arguments[1:])
-        return capture(arguments[1:])
+        if verb == "probe":
+            from .pipeline import command
+
+            if command.is_for_python(arguments[1:]):
+                return command.probe(arguments[1:])
+        return _binary(arguments)
     except UserCodeError as error:
         sys.stderr.write(f"{error.traceback_text.rstrip()}\nstoker: {error}\n")
     except CaptureError as error:
@@ -168,7 +174,7 @@ def main(arguments: list | None = None) -> int:
         return 130
     except Exception:
         traceback.print_exc()
-        sys.stderr.write("stoker: this is a bug in stoker's capture; please report it with the lines above\n")
+        sys.stderr.write(f"stoker: this is a bug in stoker's {verb}; please report it with the lines above\n")
         return EXIT_BUG
     return EXIT_BAD_INPUT
 

@@ -25,3 +25,7 @@ class UnsupportedOperatorError(CaptureError):
 
 class NotAffineError(CaptureError):
     """The steps at different sizes do not follow polynomials; the message names the first operator that differs."""
+
+
+class ProbeError(CaptureError):
+    """A data set or loader that cannot be probed; the message says why, and the cure."""

@@ -2,26 +2,90 @@
 #include <filesystem>
 #include <memory>
 
+#include "base/files.h"
 #include "base/text.h"
 #include "cli/data_source.h"
+#include "cli/python.h"
 #include "cli/verbs.h"
 #include "forecast/knowledge.h"
+#include "input/pipeline_probe.h"
 #include "input/probe_io.h"
+#include "report/pipeline_probe_text.h"
 #include "report/report.h"
 
 namespace stoker::cli {
 namespace {
 
+/// Of a folder and of a pipeline.
+constexpr std::string_view kFolderBudget = "10s", kPipelineBudget = "20s";
+/// Probe files of a hundred thousand samples stay below this.
+constexpr Bytes kProbeFileLimit = 64 * kMiB;
+
 struct Options {
-  std::string folder, output, budget = "10s", max_read = "2G";
+  std::string folder, output, budget, max_read = "2G";
   std::optional<std::int64_t> image_size, sample;
   bool json = false;
 };
 
+/// Whether the user named FILE.py:FUNCTION (or FILE.py and forgot the function; Python says so).
+bool names_a_pipeline(const std::string& what) {
+  const std::string file = what.substr(0, what.rfind(':'));
+  std::error_code ignored;
+  return file.ends_with(".py") && !std::filesystem::is_directory(what, ignored);
+}
+
+/// A Dataset or DataLoader is measured by Python, which hands its probe back to `stoker probe -`.
+Result<int> probe_pipeline(const Options& o) {
+  if (o.image_size || o.sample) {
+    return fail(ErrorCode::kUsage, "is for folders; " + o.folder + " decides that itself",
+                o.image_size ? "--image-size" : "--sample");
+  }
+  std::vector<std::string> arguments{"probe", o.folder, "--budget",
+                                     o.budget.empty() ? std::string(kPipelineBudget) : o.budget};
+  if (!o.output.empty()) arguments.insert(arguments.end(), {"-o", o.output});
+  if (o.json) arguments.emplace_back("--json");
+  return tl::unexpected(become_python_stoker(arguments));
+}
+
+/// Everything on standard input, or of the file that was named.
+Result<std::string> text_of(const std::string& what) {
+  if (what != "-") return read_file(what, kProbeFileLimit);
+  std::string text;
+  char part[1 << 16];
+  while (const std::size_t got = std::fread(part, 1, sizeof part, stdin)) {
+    text.append(part, got);
+    if (text.size() > static_cast<std::size_t>(kProbeFileLimit.count()))
+      return fail(ErrorCode::kBadInput, "is too large for a probe", "standard input");
+  }
+  return text;
+}
+
+/// Shows a probe that was made before; nothing is measured.
+Result<int> show(const Options& o, const LoaderProfile& profile) {
+  const std::string where = o.folder == "-" ? "standard input" : o.folder;
+  const auto text = text_of(o.folder);
+  if (!text) return tl::unexpected(text.error());
+  if (is_pipeline_probe(*text)) {
+    const auto probe = parse_pipeline_probe(*text, where);
+    if (!probe) return tl::unexpected(probe.error());
+    std::fputs(pipeline_probe_text(*probe, profile).c_str(), stdout);
+    return 0;
+  }
+  const auto probe = parse_probe(*text, where);
+  if (!probe) return tl::unexpected(probe.error());
+  std::fputs(probe_text(*probe, profile).c_str(), stdout);
+  return 0;
+}
+
 Result<int> run(const Options& o) {
+  if (names_a_pipeline(o.folder)) return probe_pipeline(o);
   const auto knowledge = load_knowledge();
   if (!knowledge) return tl::unexpected(knowledge.error());
-  const auto budget = parse_time(o.budget, "--budget");
+  std::error_code ignored;
+  if (o.folder == "-" || std::filesystem::is_regular_file(o.folder, ignored))
+    return show(o, knowledge->loader);
+  const auto budget =
+      parse_time(o.budget.empty() ? std::string(kFolderBudget) : o.budget, "--budget");
   if (!budget) return tl::unexpected(budget.error());
   const auto max_read = parse_bytes(o.max_read);
   if (!max_read) return fail(ErrorCode::kUsage, max_read.error().message, "--max-read");
@@ -55,11 +119,15 @@ Result<int> run(const Options& o) {
 Command probe_command() {
   auto o = std::make_shared<Options>();
   return {"probe",
-          "measure what a folder of pictures costs to read, decode and transform",
-          "Example: stoker probe ./images -o images.probe.json",
-          {{"folder", "folder of JPEG pictures, searched to any depth", &o->folder, true},
+          "measure what a folder of pictures, or your own Dataset or DataLoader, costs",
+          "Examples: stoker probe ./images -o images.probe.json\n"
+          "          stoker probe train.py:make_loader -o train.probe.json",
+          {{"what",
+            "folder of JPEG pictures, FILE.py:FUNCTION that returns a Dataset or a DataLoader, or "
+            "a probe file to show",
+            &o->folder, true},
            {"-o,--output", "write a probe file that --data takes", &o->output},
-           {"--budget", "time to spend; default 10s", &o->budget},
+           {"--budget", "time to spend; default 10s, of FILE.py:FUNCTION 20s", &o->budget},
            {"--max-read", "bytes to read at most; default 2G", &o->max_read},
            {"--image-size", "side that pictures are cropped to; default 224", &o->image_size},
            {"--sample", "pictures to measure at most; default 256", &o->sample},

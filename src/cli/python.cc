@@ -47,23 +47,51 @@ std::string python_path() {
   return path;
 }
 
+/// Words and environment of `python -m stoker ARGUMENTS`, as execve takes them.
+class PythonCommand {
+ public:
+  explicit PythonCommand(const std::vector<std::string>& arguments)
+      : words_{interpreter(), "-m", "stoker"} {
+    words_.insert(words_.end(), arguments.begin(), arguments.end());
+    for (char** e = environ; *e != nullptr; ++e) {
+      if (std::strncmp(*e, "PYTHONPATH=", 11) != 0) variables_.emplace_back(*e);
+    }
+    if (const std::string path = python_path(); !path.empty())
+      variables_.push_back("PYTHONPATH=" + path);
+  }
+
+  void set(const std::string& name, const std::string& value) {
+    std::erase_if(variables_, [&](const std::string& v) { return v.starts_with(name + "="); });
+    variables_.push_back(name + "=" + value);
+  }
+  [[nodiscard]] const std::string& program() const { return words_[0]; }
+  [[nodiscard]] std::vector<char*> argv() { return pointers(words_); }
+  [[nodiscard]] std::vector<char*> envp() { return pointers(variables_); }
+
+ private:
+  static std::vector<char*> pointers(std::vector<std::string>& texts) {
+    std::vector<char*> result;
+    for (std::string& text : texts) result.push_back(text.data());
+    result.push_back(nullptr);
+    return result;
+  }
+
+  std::vector<std::string> words_, variables_;
+};
+
+Error no_interpreter(const std::string& what, const std::string& program, int reason) {
+  return Error{ErrorCode::kNotFound,
+               what + " needs Python with PyTorch, and \"" + program +
+                   "\" could not be started (" + std::strerror(reason) +
+                   "); set STOKER_PYTHON to your interpreter",
+               ""};
+}
+
 }  // namespace
 
 Result<int> run_python_stoker(const std::vector<std::string>& arguments, bool quiet) {
-  std::vector<std::string> words{interpreter(), "-m", "stoker"};
-  words.insert(words.end(), arguments.begin(), arguments.end());
-  std::vector<char*> argv;
-  for (std::string& word : words) argv.push_back(word.data());
-  argv.push_back(nullptr);
-  std::vector<std::string> variables;
-  for (char** e = environ; *e != nullptr; ++e) {
-    if (std::strncmp(*e, "PYTHONPATH=", 11) != 0) variables.emplace_back(*e);
-  }
-  if (const std::string path = python_path(); !path.empty())
-    variables.push_back("PYTHONPATH=" + path);
-  std::vector<char*> envp;
-  for (std::string& v : variables) envp.push_back(v.data());
-  envp.push_back(nullptr);
+  PythonCommand command(arguments);
+  const std::vector<char*> argv = command.argv(), envp = command.envp();
 
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
@@ -71,16 +99,22 @@ Result<int> run_python_stoker(const std::vector<std::string>& arguments, bool qu
   pid_t child = 0;
   const int failed = posix_spawnp(&child, argv[0], &actions, nullptr, argv.data(), envp.data());
   posix_spawn_file_actions_destroy(&actions);
-  if (failed != 0) {
-    return fail(ErrorCode::kNotFound, "capturing needs Python with PyTorch, and \"" + words[0] +
-                                          "\" could not be started (" + std::strerror(failed) +
-                                          "); set STOKER_PYTHON to your interpreter");
-  }
+  if (failed != 0)
+    return tl::unexpected(no_interpreter("capturing", command.program(), failed));
   int status = 0;
   while (waitpid(child, &status, 0) < 0) {
     if (errno != EINTR) return fail(ErrorCode::kIo, "lost the capture process");
   }
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+Error become_python_stoker(const std::vector<std::string>& arguments) {
+  PythonCommand command(arguments);
+  std::error_code error;
+  const fs::path self = fs::read_symlink("/proc/self/exe", error);
+  if (!error) command.set("STOKER_BINARY", self.string());
+  execvpe(command.program().c_str(), command.argv().data(), command.envp().data());
+  return no_interpreter("a probe of a Dataset or DataLoader", command.program(), errno);
 }
 
 }  // namespace stoker::cli

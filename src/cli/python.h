@@ -12,4 +12,8 @@ namespace stoker::cli {
 /// package, else python3. The exit code of the child; an error when no interpreter can be started.
 [[nodiscard]] Result<int> run_python_stoker(const std::vector<std::string>& arguments, bool quiet);
 
+/// Becomes `python -m stoker ARGUMENTS`: signals reach it, and nothing waits behind it. It finds
+/// this binary in $STOKER_BINARY. Returns only when no interpreter can be started.
+[[nodiscard]] Error become_python_stoker(const std::vector<std::string>& arguments);
+
 }  // namespace stoker::cli

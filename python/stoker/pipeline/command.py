@@ -1,0 +1,164 @@
+"""python -m stoker probe FILE.py:FUNCTION [-o FILE] [--budget 20s] [--json]."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import signal
+import sys
+import time
+
+from ..errors import ProbeError
+from . import DEFAULT_BUDGET_S, probe_file
+
+_UNITS = {"ms": 1e-3, "s": 1.0, "m": 60.0, "min": 60.0, "": 1.0}
+_QUIET_S = 2.0  # before progress is shown
+_NO_PYTORCH = "a probe of a Dataset or DataLoader needs PyTorch, which cannot be imported ({}): install it, or name " \
+              "its interpreter in STOKER_PYTHON"
+
+
+def is_for_python(arguments: list) -> bool:
+    """Whether a probe is of FILE.py:FUNCTION; folders are the binary's."""
+    return any(names_a_function(word) for word in arguments if not word.startswith("-"))
+
+
+def names_a_function(word: str) -> bool:
+    return bool(re.search(r"\.py(:[^/]*)?$", word)) and not os.path.isdir(word)
+
+
+def parser():
+    from ..cli import _Parser
+
+    p = _Parser(prog="stoker probe", allow_abbrev=False,
+                description="Measures a Dataset or DataLoader of your own: what a sample costs, stage by stage, what "
+                            "collating and moving batches costs, memory, and what is odd about it.",
+                epilog="FILE.py:FUNCTION: a function without arguments that returns a Dataset, an IterableDataset or a "
+                       "DataLoader")
+    p.add_argument("spec", metavar="FILE.py:FUNCTION")
+    p.add_argument("-o", "--output", metavar="FILE", help="write a probe file that --data takes")
+    p.add_argument("--budget", default=f"{DEFAULT_BUDGET_S:g}s", metavar="T",
+                   help=f"time to spend (default {DEFAULT_BUDGET_S:g}s)")
+    p.add_argument("--json", action="store_true", help="the probe as JSON on standard output")
+    p.add_argument("--quiet", action="store_true", help="no progress")
+    return p
+
+
+def seconds(text: str) -> float:
+    found = re.fullmatch(r"\s*([0-9]*\.?[0-9]+)\s*([a-z]*)\s*", text.lower())
+    if not found or found[2] not in _UNITS:
+        raise ProbeError(f"--budget {text} is no time: write --budget 20s")
+    return float(found[1]) * _UNITS[found[2]]
+
+
+class Progress:
+    """One line on stderr from the third second on; a line for each phase where stderr is no terminal."""
+
+    def __init__(self, label: str, stream=None):
+        self._label, self._stream = label, stream or sys.stderr
+        self._start, self._shown, self._last = time.monotonic(), False, ""
+
+    def __call__(self, what: str, share: float) -> None:
+        if time.monotonic() - self._start < _QUIET_S:
+            return
+        if self._stream.isatty():
+            self._stream.write(f"\r\033[Kprobing {self._label}: {what} ({100 * share:.0f} %)")
+            self._shown = True
+        elif what != self._last and what != "done":
+            self._stream.write(f"probing {self._label}: {what}\n")
+        self._last = what
+        self._stream.flush()
+
+    def close(self) -> None:
+        if self._shown:
+            self._stream.write("\r\033[K")
+            self._stream.flush()
+
+
+@contextlib.contextmanager
+def _ends_cleanly():
+    """SIGTERM and SIGHUP as an exception, so that children are ended on the way out."""
+    def stop(number, frame):
+        raise SystemExit(128 + number)
+
+    before = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def probe(arguments: list) -> int:
+    options = parser().parse_args(arguments)
+    budget = seconds(options.budget)
+    binary = None if options.json else _binary_for_the_report()
+    with _ends_cleanly():
+        doc = measure(options.spec, budget, quiet=options.quiet)
+    if options.output:
+        probe_file.write(doc, options.output)
+    if options.json:
+        sys.stdout.write(probe_file.text_of(doc))
+    elif binary:
+        _report(binary, doc, options.output)
+    else:
+        print(summary(doc))
+        if options.output:
+            print(f"Written to {options.output}; use it with --data {options.output}")
+    return 0
+
+
+def measure(spec: str, budget_s: float, *, quiet: bool = False) -> dict:
+    """Loads FILE.py:FUNCTION and probes what it returns. The budget runs from here."""
+    try:
+        import torch  # noqa: F401
+    except ImportError as error:
+        raise ProbeError(_NO_PYTORCH.format(error)) from None
+    from . import probe_pipeline, source
+
+    progress = None if quiet else Progress(spec)
+    start = time.monotonic()
+    made = source.load(spec)
+    left = budget_s - (time.monotonic() - start)
+    path, _, function = spec.rpartition(":")
+    try:
+        return probe_pipeline(made, name=f"{os.path.basename(path)}:{function}", budget_s=max(budget_s / 2, left),
+                              progress=progress)
+    finally:
+        if progress is not None:
+            progress.close()
+
+
+def _binary_for_the_report():
+    from ..binary import StokerError, find_binary
+
+    try:
+        return find_binary()
+    except StokerError:
+        return None
+
+
+def _report(binary: str, doc: dict, output) -> None:
+    """The binary lays the report out; the probe goes to it through a pipe, no file is made."""
+    import subprocess
+
+    sys.stdout.flush()
+    done = subprocess.run([binary, "probe", "-"], input=probe_file.text_of(doc), text=True)
+    if done.returncode:
+        print(summary(doc))
+    if output:
+        print(f"Written to {output}; use it with --data {output}")
+
+
+def summary(doc: dict) -> str:
+    """The answer in few lines, where there is no binary for the whole report."""
+    import statistics
+
+    sample = doc["sample"]
+    cpu, wait = statistics.fmean(sample["cpu_ms"]), statistics.fmean(sample["wait_ms"])
+    lines = [f"{doc['name']}: {doc['samples'] or 'unknown number of'} samples, {doc['output']}",
+             f"A sample takes {cpu:.3f} ms of CPU time and waits {wait:.3f} ms ({len(sample['cpu_ms'])} measured)"]
+    lines += [f"  {row['batch']} samples: {row['bytes'] / 1e6:.2f} MB, collated in {row['collate_shared_ms']:.2f} ms"
+              for row in doc["batch"]]
+    lines += [f"{row['severity']}: {row['advice']}" for row in doc["findings"]]
+    return "\n".join(lines)

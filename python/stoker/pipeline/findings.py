@@ -1,0 +1,116 @@
+"""What was odd about a data set: counted by name, with the cure."""
+
+from __future__ import annotations
+
+_SLOW_FIRST = 10  # times the others
+_SLOW_FIRST_MS = 200
+
+
+def human_bytes(count: float) -> str:
+    for unit, size in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
+        if count >= size:
+            return f"{count / size:.1f} {unit}"
+    return f"{count:.0f} bytes"
+
+
+def human_ms(ms: float) -> str:
+    return f"{ms / 1e3:.1f} s" if ms >= 1000 else f"{ms:.0f} ms" if ms >= 10 else f"{ms:.2f} ms"
+
+
+def advice_for_death(outcome) -> str:
+    import signal
+
+    if outcome.end == "signal" and outcome.code == signal.SIGBUS:
+        return "; /dev/shm is too small for its batches: enlarge it (docker run --shm-size=8g), or take smaller batches"
+    if outcome.end == "signal" and outcome.code == signal.SIGKILL:
+        return "; memory probably ran out: make samples or batches smaller"
+    if outcome.end == "signal":
+        return "; a library crashed: run one sample under python -X faulthandler"
+    if outcome.end == "exit":
+        return "; the data set ended its process: do not call exit() in it"
+    return ""
+
+
+class Findings:
+    def __init__(self):
+        self._rows = {}
+
+    def add(self, name: str, advice: str, *, severity: str = "warning", count: int = 1) -> None:
+        row = self._rows.setdefault(name, {"name": name, "severity": severity, "count": 0, "advice": advice})
+        row["count"] += int(count)
+
+    def rows(self) -> list:
+        return sorted(self._rows.values(), key=lambda row: row["severity"] != "warning")
+
+    # -- one by one -----------------------------------------------------------------------------------------------------
+
+    def effects(self, outcome, source) -> None:
+        """What the data set does beside giving samples."""
+        effects = outcome.last("effects")
+        if effects is None:
+            return
+        if effects["threads"]:
+            self.add("threads_started", f"Making samples started {effects['threads']} thread"
+                     f"{'s' if effects['threads'] > 1 else ''} in a worker: with W workers there are W times as many. "
+                     "Limit them (OMP_NUM_THREADS=1, cv2.setNumThreads(0)).", count=effects["threads"])
+        if effects["processes"]:
+            self.add("processes_started", f"Making samples started {effects['processes']} process"
+                     f"{'es' if effects['processes'] > 1 else ''}: workers of a DataLoader may not use multiprocessing, "
+                     "and what they start outlives them. Let the workers be the processes.", count=effects["processes"])
+        if effects["moved"]:
+            self.add("directory_changed", "Making a sample changed the working directory: relative paths mean "
+                     "something else afterwards. Use absolute paths.")
+
+    def first_sample(self, first_ms: float, mean_ms: float) -> None:
+        if first_ms > _SLOW_FIRST_MS and first_ms > _SLOW_FIRST * mean_ms:
+            self.add("slow_first_sample", f"The first sample of a process took {human_ms(first_ms)}, others take "
+                     f"{human_ms(mean_ms)}: each worker pays that at its start. Open what it opens once, in __init__, "
+                     "or keep workers (persistent_workers=True).")
+
+    def capped(self, source, fits: int, by_time: int) -> None:
+        if source.cap is None:
+            return
+        if fits < by_time:
+            self.add("batch_fits_no_memory", f"Batches of {source.batch} were not made: their samples need more than a "
+                     f"quarter of the memory that is left; {source.cap} at a time were measured. Make samples smaller, "
+                     "or take fewer workers and smaller batches.")
+        else:
+            self.add("slow_samples", f"A batch of {source.batch} takes longer than the budget allows: {source.cap} "
+                     "samples at a time were measured. Give a longer --budget for a surer answer.", severity="note")
+
+    def shared_memory(self, source, sample_bytes: int, free: float, workers: int, prefetch: int) -> None:
+        need = sample_bytes * source.batch * (workers * prefetch + 1)
+        if need > free:
+            self.add("shm_too_small", f"{workers} workers with {prefetch} batches of {source.batch} each need "
+                     f"{human_bytes(need)} of /dev/shm, which has {human_bytes(free)} free: training would end with a "
+                     "bus error. Enlarge it (docker run --shm-size, or mount -o remount,size=), or lower batch, workers "
+                     "or prefetch_factor.")
+
+    def after_samples(self, outcome, source, doc: dict) -> None:
+        made = sum(len(b["rows"]) for b in outcome.all("batch"))
+        failures = outcome.last("failures")
+        if failures is not None and failures[0]:
+            first = failures[1]
+            self.add("sample_raised", f"{failures[0]} of {failures[0] + made} samples raised, first index "
+                     f"{first['index']} ({first['error']}): a DataLoader ends at the first. Mend or leave out these "
+                     "samples.", count=failures[0])
+        collate = outcome.last("collate failures")
+        if collate is not None and collate[0]:
+            first = collate[1]
+            why = f": {first['difference']}" if first.get("difference") else ""
+            cure = ("resize or pad samples to one shape, or return the DataLoader with its collate_fn"
+                    if doc.get("loader") is None or not doc["loader"]["custom_collate"] else "mend the collate_fn")
+            self.add("collate_failed", f"{collate[0]} batches could not be put together ({first['error']}){why}. "
+                     f"Cure: {cure}.", count=collate[0])
+        if outcome.output_lines or outcome.output:
+            lines = max(1, outcome.output_lines)
+            head = outcome.output.strip().splitlines()
+            self.add("output_printed", f"Making samples printed {lines} line{'s' if lines > 1 else ''}"
+                     f"{', first: ' + head[0][:80] if head else ''}. Printing costs time, and workers' lines mix.",
+                     severity="note", count=lines)
+        if outcome.end == "signal" or outcome.end == "exit":
+            self.add("worker_died", f"The process that made samples did not live to the end: {outcome.why()}"
+                     f"{advice_for_death(outcome)}. The figures are of what came before.")
+        if outcome.end == "error":
+            self.add("worker_failed", f"Making samples ended early: {outcome.error['message']}. The figures are of what "
+                     "came before.")

@@ -1,0 +1,213 @@
+"""Makes batches as PyTorch's fetcher does, with the clocks running."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import time
+
+import torch
+
+from ..user_code import trimmed
+from . import batch_facts
+from .counters import Counters, clock_cost_ns
+
+_FAILURES_SHOWN = 1
+_SEED = 20251
+
+
+class Failures:
+    """What raised, and where first."""
+
+    def __init__(self):
+        self.count, self.first = 0, None
+
+    def add(self, index, error: Exception) -> None:
+        self.count += 1
+        if self.first is None:
+            lines = str(error).strip().splitlines()
+            text = f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
+            self.first = {"index": index, "error": text, "traceback": trimmed(error)}
+
+
+class Batch:
+    """The samples of a batch while it is made, and a row (index, wall ns, CPU ns, bytes read) of each."""
+
+    __slots__ = ("samples", "rows", "queued", "fetched", "ended")
+
+    def __init__(self):
+        self.samples, self.rows = [], []
+        self.queued = self.fetched = 0
+        self.ended = False  # an IterableDataset gave no more
+
+
+class Maker:
+    """Calls the data set as a worker does. cpu_clock: process_time_ns counts threads of the data set's own too."""
+
+    def __init__(self, source, cpu_clock=time.process_time_ns):
+        self.source, self._clock = source, cpu_clock
+        self.counters = Counters()
+        self.failures, self.collate_failures = Failures(), Failures()
+        self._cost = clock_cost_ns(cpu_clock)
+        self._stream = None
+        getter = getattr(source.dataset, "__getitems__", None)
+        self._whole = getter if callable(getter) and source.auto_collation else None
+
+    def restart(self) -> None:
+        """Begins an IterableDataset anew."""
+        self._stream = None
+
+    def make(self, indices, *, count_bytes: bool = False) -> Batch:
+        """One batch: of these indices, or of that many further samples of an IterableDataset (an int)."""
+        batch = Batch()
+        queued, fetched = self.counters.queued_ns(), self.counters.fetched() if count_bytes else 0
+        if self.source.kind == "iterable":
+            self._next_samples(batch, indices, count_bytes)
+        elif self._whole is not None and len(indices) > 0:
+            self._all_at_once(batch, indices)
+        else:
+            for index in indices:
+                self._one(batch, index, lambda: self.source.dataset[index], count_bytes)
+        batch.queued = max(0, self.counters.queued_ns() - queued)
+        if count_bytes:
+            batch.fetched = self.counters.fetched() - fetched
+        return batch
+
+    def _one(self, batch: Batch, index, get, count_bytes: bool) -> None:
+        clock, read = self._clock, self.counters.bytes_read() if count_bytes else 0
+        wall, cpu = time.perf_counter_ns(), clock()
+        try:
+            sample = get()
+        except Exception as error:
+            if isinstance(error, StopIteration) and self.source.kind == "iterable":
+                raise
+            self.failures.add(index, error)
+            return
+        cpu = clock() - cpu - self._cost
+        wall = time.perf_counter_ns() - wall - self._cost
+        read = self.counters.bytes_since(read) if count_bytes else 0
+        batch.samples.append(sample)
+        batch.rows.append((index, max(0, wall), max(0, cpu), read))
+
+    def _next_samples(self, batch: Batch, count: int, count_bytes: bool) -> None:
+        if self._stream is None:
+            self._stream = iter(self.source.dataset)
+        for _ in range(count):
+            try:
+                self._one(batch, -1, lambda: next(self._stream), count_bytes)
+            except StopIteration:
+                batch.ended, self._stream = True, None
+                return
+            if self.failures.count and not batch.rows:
+                batch.ended, self._stream = True, None  # a generator that raised gives nothing more
+                return
+
+    def _all_at_once(self, batch: Batch, indices: list) -> None:
+        """__getitems__: the batch in one call, its cost shared evenly."""
+        wall, cpu, read = time.perf_counter_ns(), self._clock(), self.counters.bytes_read()
+        try:
+            batch.samples = list(self._whole(indices))
+        except Exception as error:
+            self.failures.add(indices[0], error)
+            return
+        cpu, wall = self._clock() - cpu, time.perf_counter_ns() - wall
+        read, n = self.counters.bytes_since(read), len(indices)
+        batch.rows = [(index, wall // n, cpu // n, read // n) for index in indices]
+
+    # -- collating --------------------------------------------------------------------------------------------------
+
+    def _collate(self, samples):
+        source = self.source
+        return source.collate(samples if source.auto_collation else samples[0])
+
+    def collate_shared(self, batch: Batch):
+        """Collates as a worker does. Returns (CPU ns, facts), or None when the collate function raised.
+
+        Counted: collating, copying what is not in shared memory yet (the queue does that), forgetting the samples, and
+        unmapping the batch while another process still holds it; not counted: freeing its pages, the receiver's work.
+        """
+        clock, indices = time.thread_time_ns, [row[0] for row in batch.rows]
+        start = clock()
+        try:
+            made = self._collate(batch.samples)
+        except Exception as error:
+            self._collate_failed(batch.samples, indices, error)
+            return None
+        cpu = clock() - start
+        try:
+            storages, pickled = batch_facts.storages_of(made)
+        except Exception as error:
+            self.collate_failures.add(indices[0] if indices else -1, error)
+            storages, pickled = [], 0
+        facts = {"samples": len(batch.samples), "bytes": sum(s.nbytes() for s in storages), "tensors": len(storages),
+                 "pickled": pickled}
+        start = clock()
+        held = [_descriptor(storage) for storage in storages]
+        cpu += clock() - start
+        held = [os.dup(d) for d in held if d >= 0]
+        start = clock()
+        del made, storages
+        batch.samples.clear()
+        cpu += clock() - start
+        for descriptor in held:
+            os.close(descriptor)
+        return cpu, facts
+
+    def collate_private(self, batch: Batch, before: list):
+        """Collates as the training process does; `before` holds the batch of the step before, which goes. CPU ns."""
+        start = time.thread_time_ns()
+        try:
+            made = self._collate(batch.samples)
+        except Exception as error:
+            self._collate_failed(batch.samples, [row[0] for row in batch.rows], error)
+            return None
+        batch.samples.clear()
+        before.clear()
+        cpu = time.thread_time_ns() - start
+        before.append(made)
+        return cpu
+
+    def _collate_failed(self, samples, indices, error) -> None:
+        self.collate_failures.add(indices[0] if indices else -1, error)
+        first = self.collate_failures.first
+        if self.collate_failures.count == 1 and samples:
+            first["difference"] = batch_facts.first_difference(samples, indices)
+
+
+def _descriptor(storage) -> int:
+    """The descriptor of a storage in shared memory; copies it there if it is not yet, as the worker's queue does."""
+    try:
+        return storage._share_fd_cpu_()[0]
+    except (RuntimeError, AttributeError, TypeError):
+        return -1
+
+
+def become_worker(source) -> None:
+    """Sets this process up as torch.utils.data._utils.worker sets up a DataLoader's worker 0 of 1."""
+    from torch.utils.data._utils import signal_handling, worker
+
+    with contextlib.suppress(Exception):
+        signal_handling._set_worker_signal_handlers()
+    torch.set_num_threads(1)
+    seed_all(_SEED)
+    worker._worker_info = worker.WorkerInfo(id=0, num_workers=1, seed=_SEED, dataset=source.dataset)
+    _idle_thread()
+    if source.worker_init is not None:
+        source.worker_init(0)
+
+
+def seed_all(seed: int) -> None:
+    random.seed(seed)
+    torch.manual_seed(seed)
+    with contextlib.suppress(ImportError):
+        import numpy
+
+        numpy.random.seed(seed % (1 << 32))
+
+
+def _idle_thread() -> None:
+    """A worker has a feeder thread: allocator and interpreter behave otherwise in a process with one thread alone."""
+    import threading
+
+    threading.Thread(target=threading.Event().wait, daemon=True, name="stoker-idle").start()

@@ -1,0 +1,119 @@
+"""The probe of a Dataset or DataLoader: what it measures. No test asserts on a wall time; CPU time is spun exactly."""
+
+import json
+import os
+import pathlib
+import statistics
+import sys
+
+import pipelines
+import pytest
+import torch
+from torch.utils.data import DataLoader
+
+from stoker import cli
+from stoker.pipeline import probe_pipeline
+
+HERE = pathlib.Path(__file__).with_name("pipelines.py")
+
+
+def probe(thing, budget_s=3.0):
+    return probe_pipeline(thing, name="pipelines.py:x", budget_s=budget_s)
+
+
+def finding(doc, name):
+    return next((row for row in doc["findings"] if row["name"] == name), None)
+
+
+@pytest.fixture(scope="module")
+def spun():
+    return probe(pipelines.Spins(ms=1.0))
+
+
+def test_cpu_time_is_the_samples_own(spun):
+    cpu = spun["sample"]["cpu_ms"]
+    # What is spun is exact on the thread's clock; the tensor comes on top.
+    assert 1.0 <= statistics.fmean(cpu) < 1.3
+    assert spun["samples"] == 64 and spun["kind"] == "map" and spun["loader"] is None
+    assert statistics.fmean(spun["sample"]["wait_ms"]) < 0.5
+    assert spun["sample"]["within_batch_correlation"] == 0
+
+
+def test_batches_are_measured_at_several_sizes(spun):
+    rows = spun["batch"]
+    assert [row["batch"] for row in rows] == sorted({row["batch"] for row in rows}) and len(rows) >= 2
+    for row in rows:
+        assert row["bytes"] == row["samples"] * (4000 + 8) and row["tensors"] == 2
+        assert row["collate_shared_ms"] > 0 and row["collate_private_ms"] > 0
+
+
+def test_waiting_is_told_from_working():
+    doc = probe(pipelines.Sleeps(ms=1.0))
+    assert statistics.fmean(doc["sample"]["wait_ms"]) >= 1.9
+    assert statistics.fmean(doc["sample"]["cpu_ms"]) < 1.5
+
+
+def test_a_loader_keeps_its_settings():
+    doc = probe(pipelines.loader())
+    assert doc["loader"] == {
+        "batch_size": 16, "num_workers": 3, "prefetch_factor": 4, "pin_memory": False, "persistent_workers": False,
+        "drop_last": True, "in_order": True, "start_method": "fork", "shuffle": True, "batch_sampler": False,
+        "custom_collate": False}
+    assert 16 in [row["batch"] for row in doc["batch"]]
+
+
+def test_batches_of_the_users_own_sampler():
+    doc = probe(pipelines.buckets())
+    assert doc["loader"]["batch_sampler"] and doc["loader"]["custom_collate"] and doc["loader"]["batch_size"] is None
+    # A bucket's samples are alike, buckets differ.
+    assert doc["sample"]["within_batch_correlation"] > 0.5
+    assert {row["batch"] for row in doc["batch"]} == {2, 8}
+
+
+def test_worker_init_runs_in_the_worker():
+    doc = probe(pipelines.with_init())
+    assert finding(doc, "sample_raised") is None and "STOKER_TEST_WORKER" not in os.environ
+
+
+@pytest.mark.parametrize("stream, length", [(pipelines.Stream(None), None), (pipelines.Stream(300), None),
+                                            (pipelines.SizedStream(300), 300)])
+def test_iterable_data_sets(stream, length):
+    doc = probe(DataLoader(stream, batch_size=10), budget_s=2)
+    assert doc["kind"] == "iterable" and doc["samples"] == length
+    assert statistics.fmean(doc["sample"]["cpu_ms"]) >= 0.2
+
+
+def test_bytes_that_go_through_the_pipe():
+    doc = probe(pipelines.Nested(), budget_s=2)
+    assert doc["output"].startswith("dict(image: dict(pixels: float32[3, 4]")
+    row = doc["batch"][-1]
+    assert row["tensors"] == 4  # pixels, two sizes, the array as a tensor
+    assert row["pickled_bytes"] > 5 * row["samples"] / 3  # the texts
+
+
+def test_command_writes_json(tmp_path, capsys):
+    out = tmp_path / "p.json"
+    assert cli.main(["probe", f"{HERE}:spins", "-o", str(out), "--budget", "2s", "--json", "--quiet"]) == 0
+    doc = json.loads(out.read_text())
+    assert doc["name"] == "pipelines.py:spins" and json.loads(capsys.readouterr().out) == doc
+    assert [p.name for p in tmp_path.iterdir()] == ["p.json"]
+
+
+def test_the_binary_reads_what_was_written(with_binary, tmp_path):
+    import subprocess
+
+    out = tmp_path / "p.json"
+    done = subprocess.run([with_binary, "probe", f"{HERE}:loader", "-o", str(out), "--budget", "3s"],
+                          capture_output=True, text=True, env=dict(os.environ, STOKER_PYTHON=sys.executable))
+    assert done.returncode == 0, done.stderr
+    assert "One worker prepares" in done.stdout and "in batches of 16" in done.stdout
+    again = subprocess.run([with_binary, "probe", str(out)], capture_output=True, text=True)
+    assert again.returncode == 0 and "One worker prepares" in again.stdout
+
+
+def test_the_users_data_set_is_left_alone():
+    data = pipelines.Transformed()
+    before, threads = data.transform, torch.get_num_threads()
+    probe(data, budget_s=2)
+    assert data.transform is before and torch.get_num_threads() == threads
+    assert torch.utils.data.get_worker_info() is None
