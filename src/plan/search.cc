@@ -12,21 +12,27 @@
 namespace stoker {
 namespace {
 
-/// Workers beyond the cores only queue; half as many again covers those that wait for the disk.
-constexpr double kWorkersPerCore = 1.5;
-constexpr int kMostWorkers = 64;
-
-std::vector<int> worker_ladder(const PlanRequest& request, int ranks) {
-  if (request.workers) return {*request.workers};
+/// As fast as the host can feed its processes: all its cores at work.
+int workers_of_all_cores(const PlanRequest& request, int ranks) {
+  if (request.workers) return *request.workers;
+  constexpr double kPerCore = 1.5;  // a little more than can run, for those that wait
+  constexpr int kMost = 64;
   const double cores = request.base.machine.host.cores / ranks;
-  int most = std::clamp(static_cast<int>(std::ceil(cores * kWorkersPerCore)), 1, kMostWorkers);
-  if (request.limits.max_workers > 0) most = std::min(most, request.limits.max_workers);
-  std::vector<int> ladder{0};
-  for (int w = 1; w <= most; w += w < 8 ? 1 : w < 16 ? 2 : w < 32 ? 4 : 8) ladder.push_back(w);
-  return ladder;
+  const int most = std::clamp(static_cast<int>(std::ceil(cores * kPerCore)), 1, kMost);
+  return request.limits.max_workers > 0 ? std::min(most, request.limits.max_workers) : most;
 }
 
 }  // namespace
+
+LoaderCase loader_case(const Scenario& s, const StepTime& time) {
+  LoaderCase loader;
+  loader.settings = loader_of(s);
+  loader.sample = s.sample;
+  loader.host = host_share(s);
+  loader.consumer = consumer_of(s, time);
+  loader.limits.shared_memory = s.machine.host.shared_memory;
+  return loader;
+}
 
 void set_pinning(Scenario& scenario, bool pin) {
   scenario.loader.pin = pin;
@@ -112,8 +118,7 @@ Result<bool> SettingSearch::choose_batch(Setting& setting,
     auto time = step_time_of(s, *program, knowledge_);
     if (!time) return tl::unexpected(time.error());
     ++considered_;
-    // As fast as the host can feed it: all its cores at work.
-    s.loader.workers = worker_ladder(request_, std::max(1, s.job.gpus / s.job.nodes)).back();
+    s.loader.workers = workers_of_all_cores(request_, std::max(1, s.job.gpus / s.job.nodes));
     const double rate = throughput_of(s, *time).samples_per_s;
     tried.push_back({batch, std::move(*time), rate});
   }
@@ -137,43 +142,25 @@ bool SettingSearch::choose_loader(Setting& setting) {
     setting.throughput = throughput_of(s, setting.time);
     return true;
   }
-  struct Tried {
-    int workers, prefetch;
-    Throughput throughput;
-  };
-  std::vector<Tried> tried;
-  const int ranks = std::max(1, s.job.gpus / s.job.nodes);
-  for (const int workers : worker_ladder(request_, ranks)) {
-    for (const int prefetch :
-         request_.prefetch ? std::vector<int>{*request_.prefetch} : std::vector<int>{2, 4}) {
-      if (workers == 0 && prefetch != 2 && !request_.prefetch) continue;
-      Scenario with = s;
-      with.loader.workers = workers;
-      with.loader.prefetch = prefetch;
-      Throughput throughput = throughput_of(with, setting.time);
-      ++considered_;
-      const std::string shortage = host_shortage(with.machine.host, throughput.loader);
-      if (shortage.empty()) {
-        tried.push_back({workers, prefetch, std::move(throughput)});
-      } else if (throughput.samples_per_s > setting.beyond_host.samples_per_s) {
-        setting.beyond_host = {throughput.samples_per_s, shortage};
-      }
-    }
-  }
-  if (tried.empty()) {
+  LoaderFreedom freedom;
+  freedom.workers = request_.workers;
+  freedom.prefetch = request_.prefetch;
+  freedom.in_order = true;  // another order of batches is advised, never chosen for the user
+  freedom.max_workers = request_.limits.max_workers;
+  freedom.value = LoaderValue::kSteadyRate;
+  LoaderSearchResult found = search_loader(loader_case(s, setting.time), freedom, s.machine.host);
+  considered_ += found.considered;
+  const double beyond = found.beyond_room.forecast.samples_per_s * s.job.gpus;
+  if (beyond > setting.beyond_host.samples_per_s) setting.beyond_host = {beyond, found.shortage};
+  if (!found.best) {
     why_not_ = "no number of workers keeps its batches within /dev/shm (" +
                human_bytes(s.machine.host.shared_memory) + ") and host memory (" +
                human_bytes(s.machine.host.memory) + ")";
     return false;
   }
-  double best = 0;
-  for (const Tried& t : tried) best = std::max(best, t.throughput.samples_per_s);
-  const auto chosen = std::find_if(tried.begin(), tried.end(), [&](const Tried& t) {
-    return t.throughput.samples_per_s >= (1 - kSameSpeedWorkers) * best;
-  });
-  s.loader.workers = chosen->workers;
-  s.loader.prefetch = chosen->prefetch;
-  setting.throughput = chosen->throughput;
+  s.loader.workers = found.best->settings.workers;
+  s.loader.prefetch = found.best->settings.prefetch;
+  setting.throughput = {found.best->forecast.samples_per_s * s.job.gpus, found.best->forecast};
   return true;
 }
 

@@ -6,15 +6,15 @@
 #include <utility>
 #include <vector>
 
+#include "plan/loader_search.h"
 #include "plan/plan.h"
 
 namespace stoker {
 
 /// Differences between two settings of the same model on the same machine share their errors, so
-/// they are known far better than either speed: below these shares two settings count as equal, and
-/// the smaller batch, the fewer workers, the fewer GPUs win.
+/// they are known far better than either speed: below this share two settings count as equal, and
+/// the smaller batch, the fewer GPUs win (of loaders: plan/loader_search.h).
 inline constexpr double kSameSpeed = 0.02;
-inline constexpr double kSameSpeedWorkers = 0.01;
 /// Another GPU changes the input's sharing of the host too, so its gain is known less well; and it
 /// costs.
 inline constexpr double kGpuMustBring = 0.10;
@@ -60,6 +60,9 @@ class SettingSearch {
   std::string why_not_;
   std::int64_t considered_ = 0;
 };
+
+/// The loader of one process of a scenario, for searches and findings.
+[[nodiscard]] LoaderCase loader_case(const Scenario& scenario, const StepTime& time);
 
 /// Higher is better.
 [[nodiscard]] double score(Objective objective, const Setting& setting);
