@@ -12,5 +12,6 @@ namespace stoker::cli {
 [[nodiscard]] Command models_command();
 [[nodiscard]] Command gpus_command();
 [[nodiscard]] Command fit_command();
+[[nodiscard]] Command validate_command();
 
 }  // namespace stoker::cli

@@ -10,6 +10,7 @@ import signal
 import statistics
 import time
 import traceback
+import warnings
 
 from . import machine
 
@@ -148,6 +149,7 @@ def timed(scenario, point: dict, samples: int, seed: int) -> dict:
 
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:point["cores"]])
     torch.set_num_threads(1)
+    warnings.filterwarnings("ignore", message="This DataLoader will create")  # more workers than cores are meant
     loader = scenario.loader(point, samples, seed)
     workers_before = 0.0
     if point["persistent"]:  # the second epoch counts: its workers are there already

@@ -8,7 +8,8 @@ import random
 DEFAULTS = {"workers": 2, "prefetch": 2, "in_order": True, "step_ms": 0.0, "cores": 2, "persistent": False,
             "start_method": "fork", "cold": False, "drop_last": False}
 SEARCHED_WORKERS = (0, 1, 2, 3, 4, 6)  # the exhaustive search of the recommendation check
-TARGET_S, LONGEST_S = 2.0, 6.0         # of one epoch, by the probe's cost of a sample
+TARGET_S, LONGEST_S = 1.9, 5.0         # of one epoch, by the probe's cost of a sample
+_BATCH_MS = 1.0                        # about what handing over a batch costs; only the length of epochs rests on it
 
 # Beyond the search of every scenario: (scenario, what differs from its own batch and DEFAULTS).
 _FURTHER = [
@@ -73,7 +74,7 @@ def samples_of(scenario, point: dict, sample_ms: float, scale: float = 1.0) -> i
     """Samples of one epoch: about TARGET_S long, a whole number of times the scenario's pool so that the mean cost is
     that of the probe, and enough batches to fill the window where that does not take too long."""
     busy = max(1, min(point["workers"], point["cores"]))
-    each_s = 1e-3 * max(sample_ms / busy, point["step_ms"] / point["batch"])
+    each_s = 1e-3 * max((sample_ms + _BATCH_MS / point["batch"]) / busy, point["step_ms"] / point["batch"])
     if point["workers"] == 0:
         each_s = 1e-3 * (sample_ms + point["step_ms"] / point["batch"])
     if point["cold"]:

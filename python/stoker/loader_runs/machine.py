@@ -111,3 +111,35 @@ def resident_share(paths: list) -> float:
                 resident += sum(byte & 1 for byte in vector.raw[:count])
                 pages += count
     return resident / pages if pages else 1.0
+
+
+def cold_reads(paths: list) -> dict | None:
+    """Reads the files after dropping them from the page cache, half by one reader and half by four: what a lone reader
+    waits for a file and for its bytes, and what several gain. None where they cannot be dropped."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    import numpy as np
+
+    evict(paths)
+    if resident_share(paths) > 0.02:
+        return None
+
+    def read(path):
+        start = time.perf_counter()
+        with open(path, "rb", buffering=0) as file:
+            count = len(file.readall())
+        return count, time.perf_counter() - start
+
+    lone = [read(path) for path in paths[::2]]
+    others = paths[1::2]
+    start = time.perf_counter()
+    with ThreadPoolExecutor(4) as pool:
+        together = list(pool.map(read, others))
+    many_s = time.perf_counter() - start
+    sizes, seconds = np.array(lone).T
+    slope, seek = np.polyfit(sizes, seconds, 1)
+    if slope <= 0 or seek < 0:  # no line to be seen: all by the file, or all by the byte
+        slope, seek = (0.0, float(seconds.mean())) if slope <= 0 else (seconds.sum() / sizes.sum(), 0.0)
+    expected_s = sum(seek + slope * count for count, _ in together)
+    return {"seek_ms": round(1e3 * float(seek), 4), "bandwidth": round(1 / slope) if slope > 0 else 0,
+            "speedup": round(max(1.0, expected_s / many_s), 3)}

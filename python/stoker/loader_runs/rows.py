@@ -26,7 +26,7 @@ def empty() -> dict:
     return {"format": FORMAT, "schema_version": SCHEMA,
             "provenance": {"date": datetime.date.today().isoformat(), "cpu_model": model, "cores": os.cpu_count(),
                            "python": sys.version.split()[0], "torch": torch.__version__, "stoker_version": VERSION},
-            "rule": machine.RULE, "reference_ms": None, "skipped": [], "scenarios": []}
+            "rule": machine.RULE, "needed": 2, "reference_ms": None, "skipped": [], "scenarios": []}
 
 
 def read(path: str) -> dict:

@@ -91,7 +91,7 @@ class Run:
 
     def calibrate(self) -> None:
         if self.file["reference_ms"] is None:
-            self.file["reference_ms"] = round(self.reference.milliseconds(25), 4)
+            self.file["reference_ms"] = round(statistics.median(self.reference.milliseconds() for _ in range(9)), 4)
         budget = seconds(self.options.probe_budget, "--probe-budget")
         for name, scenario in self.scenarios.items():
             if rows.scenario_of(self.file, name) is not None:
@@ -104,9 +104,11 @@ class Run:
                 self.say(f"warning: the reference kernel runs at {speed:.2f} of its speed when this file was begun")
             start = time.monotonic()
             probe = probed(scenario, budget)
-            self.file["scenarios"].append({
-                "name": name, "what": scenario.what, "batches_differ": scenario.batches_differ, "pool": scenario.pool,
-                "speed_at_probe": round(speed, 4), "probe": probe, "points": []})
+            entry = {"name": name, "what": scenario.what, "batches_differ": scenario.batches_differ,
+                     "pool": scenario.pool, "speed_at_probe": round(speed, 4), "probe": probe, "points": []}
+            if any(point["cold"] for point in grid.full(scenario)):
+                entry["cold_reads"] = epoch.in_child(lambda: machine.cold_reads(scenario.files), 120)
+            self.file["scenarios"].append(entry)
             self.save()
             self.say(f"calibrated {name} in {time.monotonic() - start:.0f} s: "
                      f"{statistics.mean(probe['sample']['cpu_ms']):.3f} ms a sample")
@@ -148,6 +150,7 @@ class Run:
         """Passes over all points in shuffled order; the number of points that still lack repetitions."""
         todo = self.wanted_points()
         goal = 1 if self.options.quick else WANTED
+        self.file["needed"] = min(self.file["needed"], goal)  # --quick: one good repetition has to do
         chance = random.Random(_SEED)
         longest, spent = {}, time.monotonic()
         for _ in range(goal + PASSES):
@@ -173,7 +176,7 @@ class Run:
                     self.say(self._progress(todo, goal))
         self.save()
         self.say(self._progress(todo, goal))
-        return sum(len(rows.good(point)) < min(goal, 2) for _, _, point in todo)
+        return sum(len(rows.good(point)) < self.file["needed"] for _, _, point in todo)
 
     def _progress(self, todo: list, goal: int) -> str:
         good = sum(min(goal, len(rows.good(point))) for _, _, point in todo)

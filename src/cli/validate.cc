@@ -1,0 +1,110 @@
+#include <unistd.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+
+#include "cli/python.h"
+#include "cli/verbs.h"
+#include "forecast/knowledge.h"
+#include "input/validation.h"
+#include "report/validation_text.h"
+
+namespace stoker::cli {
+namespace fs = std::filesystem;
+namespace {
+
+struct Options {
+  bool input = false, quick = false, json = false;
+  std::string what, budget, output;
+};
+
+/// A rows file in a folder of its own that goes away, for runs that are not kept.
+class TemporaryRows {
+ public:
+  TemporaryRows() {
+    std::string made = (fs::temp_directory_path() / "stoker-validate-XXXXXX").string();
+    if (mkdtemp(made.data()) != nullptr) folder_ = made;
+  }
+  ~TemporaryRows() {
+    std::error_code ignored;
+    if (!folder_.empty()) fs::remove_all(folder_, ignored);
+  }
+  TemporaryRows(const TemporaryRows&) = delete;
+  TemporaryRows& operator=(const TemporaryRows&) = delete;
+  [[nodiscard]] bool made() const { return !folder_.empty(); }
+  [[nodiscard]] fs::path path() const { return folder_ / "rows.json"; }
+
+ private:
+  fs::path folder_;
+};
+
+bool is_pipeline(const std::string& what) { return what.find(".py:") != std::string::npos; }
+
+/// Runs real DataLoaders into `rows`; 0, or the exit code to leave with.
+Result<int> measure(const Options& o, const fs::path& rows) {
+  std::vector<std::string> arguments{"loader-runs", "--out", rows.string()};
+  if (!o.what.empty()) arguments.insert(arguments.end(), {"--pipeline", o.what});
+  if (o.quick) arguments.emplace_back("--quick");
+  if (!o.budget.empty()) arguments.insert(arguments.end(), {"--budget", o.budget});
+  return run_python_stoker(arguments, true);
+}
+
+Result<int> report(const Options& o, const fs::path& rows) {
+  const auto knowledge = load_knowledge();
+  if (!knowledge) return tl::unexpected(knowledge.error());
+  const auto runs = read_loader_runs(rows);
+  if (!runs) return tl::unexpected(runs.error());
+  const auto validation = validate_input(*runs, knowledge->loader);
+  if (!validation) return tl::unexpected(validation.error());
+  const std::string text =
+      o.json ? validation_json(*validation, *runs) : validation_text(*validation, *runs);
+  std::fputs(text.c_str(), stdout);
+  return validation->failures.empty() ? 0 : 1;
+}
+
+Result<int> run(const Options& o) {
+  if (!o.input) {
+    return fail(ErrorCode::kUsage, "say what to validate: stoker validate --input", "validate");
+  }
+  const bool measures = o.what.empty() || is_pipeline(o.what);
+  if (!measures) {
+    if (o.quick || !o.budget.empty() || !o.output.empty()) {
+      return fail(ErrorCode::kUsage,
+                  "nothing is measured where a rows file is given: leave out --quick, --budget and "
+                  "-o",
+                  o.what);
+    }
+    return report(o, o.what);
+  }
+  const TemporaryRows temporary;
+  if (o.output.empty() && !temporary.made())
+    return fail(ErrorCode::kIo, "cannot make a temporary folder; give -o ROWS.json");
+  const fs::path rows = o.output.empty() ? temporary.path() : fs::path(o.output);
+  const auto code = measure(o, rows);
+  if (!code) return tl::unexpected(code.error());
+  if (*code != 0) return *code;  // the child has said why
+  return report(o, rows);
+}
+
+}  // namespace
+
+Command validate_command() {
+  auto o = std::make_shared<Options>();
+  return {"validate",
+          "set forecasts of the input pipeline beside real DataLoaders on this machine",
+          "Examples: stoker validate --input --quick\n"
+          "          stoker validate --input train.py:loader -o rows.json\n"
+          "          stoker validate --input rows.json",
+          {{"--input", "the input pipeline (the only part that can be run without a GPU)", &o->input},
+           {"what", "FILE.py:FUNCTION for your own data set, or a rows file; default: built-in ones",
+            &o->what},
+           {"--quick", "few points, one short repetition each", &o->quick},
+           {"--budget", "time to spend on measuring; default 20m, 3m for your own, 2m with --quick",
+            &o->budget},
+           {"-o,--output", "rows file to write, continued when it exists", &o->output},
+           {"--json", "the comparison as JSON on stdout", &o->json}},
+          [o] { return run(*o); }};
+}
+
+}  // namespace stoker::cli
