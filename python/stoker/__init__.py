@@ -4,6 +4,7 @@
     stoker.plan("resnet50.step.gz", gpu="v100-16gb", data="pictures/")
     stoker.predict("resnet50", gpu="a100-40gb", batch=256, precision="amp-fp16")
     stoker.fits("resnet50", 192, "v100-16gb")                    # True or False
+    with stoker.observe_step():                                  # around a real step: records where its time goes
 
 plan, predict and fits take the flags of the command as keywords: max_global_batch=512, checkpoint="blocks", clip=True.
 Importing this imports no PyTorch. Functions raise StokerError with one sentence and its cure.
@@ -13,11 +14,13 @@ from __future__ import annotations
 
 from .binary import StokerError, fits, plan, predict
 from .errors import CaptureError
+from .observe import Observation, ObservationError, Observer, observe_step, read_observation
 from .polynomial import Dimension
 from .protocol import Capture
 from .version import VERSION as __version__
 
-__all__ = ["Capture", "CaptureError", "Dimension", "StokerError", "capture", "fits", "plan", "predict", "__version__"]
+__all__ = ["Capture", "CaptureError", "Dimension", "Observation", "ObservationError", "Observer", "StokerError", "capture", "fits",
+           "observe_step", "plan", "predict", "read_observation", "__version__"]
 
 
 def capture(what, out=None, *, precision="fp32", mode=None, batch=None, name=None, image_size=None, options=None,

@@ -159,6 +159,10 @@ def main(arguments: list | None = None) -> int:
             from .loader_runs import runner
 
             return runner.main(arguments[1:])
+        if verb == "observation":
+            from .observe import cli as observation
+
+            return observation.main(arguments[1:])
         if verb == "probe":
             from .pipeline import command
 

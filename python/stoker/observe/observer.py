@@ -1,0 +1,361 @@
+"""Observer: records where the time of a training loop's steps goes. docs/observing.md is its manual."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+
+from . import facts, layout, lifetime
+from .device_marks import CudaEvents, DeviceMarks
+from .layout import (BACKWARD, CLOCK, EXCEPTION, FORWARD, OK, OPTIMIZER, OTHER, OWN, SKIPPED, TRAIN, UNCLOSED, VALIDATION,
+                     ObservationError)
+from .loops import Batches, Phase, Step
+from .recorder import Recorder, check_folder, say, with_label
+from .timeline import Timeline
+
+DEFAULT_PATH = "stoker.obs.jsonl"
+MEMORY_EVERY = 16  # steps between two readings of memory
+
+
+class Observer:
+    """Records steps into a file, at some 10 us a step; never waits for the device, never raises in the middle of training.
+
+    path        "run.obs.jsonl"; with several ranks each writes its own, run.rank3.obs.jsonl. A file that is there already
+                is kept, and this run's gets a number: run.2.obs.jsonl
+    batch       samples a step, where they cannot be seen in what the loader or the model is given, or are seen wrong
+    device      "cuda:0", "cpu"; default: the attached model's, else CUDA if the program uses it
+    precision   as for --precision; default: what autocast and the model's parameters say
+    phases      names of further phases of your own, for phase("NAME")
+
+    Raises ObservationError if the path cannot be used or an argument cannot be meant. One thread records: the first.
+    """
+
+    def __init__(self, path=None, *, batch=None, device=None, precision=None, phases=(), memory_every=MEMORY_EVERY,
+                 clock=time.perf_counter_ns, events=None, write=os.write):
+        path = os.fspath(path or os.environ.get("STOKER_OBSERVATION") or DEFAULT_PATH)
+        if batch is not None and (not isinstance(batch, int) or isinstance(batch, bool) or batch < 1):
+            raise ObservationError(f"batch={batch!r}: give the number of samples in a step, 1 or more")
+        check_folder(path)
+        self._names = layout.phase_names(phases)
+        self._numbers = {name: number for number, name in enumerate(self._names)}
+        self._clock, self._events = clock, events
+        self._recorder = Recorder(path, clock, write)
+        self._batch = batch
+        self._device = None if device is None else str(device)
+        self._precision = precision
+        self.knows_precision = precision is not None
+        self._model = None
+        self._memory = None
+        self._memory_every = memory_every
+        self.timeline = None  # made at the first sign of life, when the device is known
+        self._owner = None  # the thread that records
+        self._closed = False
+        self._said_closed = False
+        self.notes = {}  # what was odd, counted by name
+        self.hooks = None  # hooks.Hooks, once a model is attached
+        self.attached = False
+        self.explicit = False  # the loop opens steps itself
+        self.is_open = False  # a step is in progress
+        self._validating = False
+        self._row_began = None  # ns: where the step before ended
+        self._began = 0
+        self._zero = 0
+        self._steps = 0
+        self.epoch = -1
+        self._clear()
+        lifetime.register(self)
+
+    @property
+    def path(self) -> str:
+        """The file; final once the first step has been written."""
+        return self._recorder.path
+
+    # What a loop calls
+
+    def step(self, *, validation=None, batch=None) -> Step:
+        """`with observer.step():` around one step."""
+        return Step(self, validation, batch)
+
+    def phase(self, name: str) -> Phase:
+        """`with observer.phase("forward"):` around a part of a step, or of what lies between two steps."""
+        return Phase(self, self.number(name))
+
+    def mark(self, name=None) -> None:
+        """For loops that with-blocks do not fit: from now on time belongs to this phase; None ends it."""
+        number = OTHER if name is None else self.number(name)
+        if self.ready():
+            self.timeline.switch(number)
+            if not self.attached:
+                self.count_phase(number)
+
+    def batches(self, loader, *, validation=False) -> Batches:
+        """Iterates over `loader` and records how long the loop waits for it."""
+        return Batches(self, loader, validation)
+
+    def attach(self, model, optimizer=None, scaler=None) -> "Observer":
+        """Lets PyTorch's hooks mark forward, backward and optimizer; without step() they tell steps apart as well.
+
+        Call it after torch.compile and DistributedDataParallel, with what the loop calls. `optimizer` may be a list; a step
+        then ends when each has stepped. `scaler` is the GradScaler, if there is one. May be called for several models.
+        """
+        from .hooks import attach
+
+        attach(self, model, optimizer, scaler)
+        return self
+
+    def detach(self) -> None:
+        """Takes all hooks off again."""
+        from .hooks import detach
+
+        detach(self)
+
+    def close(self) -> None:
+        """Writes what is left. Called at exit by itself; steps after it are not recorded."""
+        lifetime.forget(self)
+        self._close(at_exit=False)
+
+    def __enter__(self) -> "Observer":
+        return self
+
+    def __exit__(self, kind, value, traceback) -> bool:
+        if self.is_open:
+            self.end_step(OK if kind is None else EXCEPTION, kind)
+        self.close()
+        return False
+
+    def begin_step(self, validation=None, batch=None) -> bool:
+        """Opens a step; False if it is not recorded (within another, from another thread, after close)."""
+        if not self.ready():
+            return False
+        if self.is_open:
+            if self.explicit:
+                self.note("nested_steps")
+                return False
+            self.end_step(UNCLOSED)
+        self.explicit = True
+        self.open_step(self._validating or None if validation is None else validation, batch)
+        return True
+
+    def end_step(self, end: str = OK, error=None) -> None:
+        """Closes the open step; without one it does nothing."""
+        if self.is_open:
+            self.close_step(end, error)
+
+    # What hooks and adapters use besides
+
+    def number(self, name: str) -> int:
+        try:
+            return self._numbers[name]
+        except KeyError:
+            raise ObservationError(f"no phase {name!r}: use one of {', '.join(self._names)}, or name it when the observer is made: "
+                                   f"Observer(..., phases=[{name!r}])") from None
+
+    def ready(self) -> bool:
+        """Whether this thread records, and this observer still does."""
+        if self._closed:
+            if not self._said_closed:
+                self._said_closed = True
+                say(f"{self.path} is closed: the steps after that are not recorded")
+            return False
+        thread = threading.get_ident()
+        if thread != self._owner:
+            if self._owner is not None:
+                self.note("other_thread")
+                return False
+            self._owner = thread
+        if not self._recorder.alive:
+            return False
+        if self.timeline is None:
+            self.start()
+        if self._row_began is None:
+            self._row_began = self.timeline.last = self._clock()
+        return True
+
+    def from_this_thread(self) -> bool:
+        return threading.get_ident() == self._owner
+
+    def start(self) -> None:
+        """The device is settled here, at the first step or when a model is attached."""
+        if self._device is None:
+            self._device = facts.default_device()
+        events = self._events
+        if events is None and self._device and self._device.startswith("cuda"):
+            index = self._device.partition(":")[2]
+            torch = facts.loaded_torch()
+            events = CudaEvents(torch, int(index) if index else torch.cuda.current_device())
+        self._marks = DeviceMarks(events) if events is not None else None
+        self.timeline = Timeline(len(self._names), self._clock, self._marks)
+        self._zero = self.timeline.last
+        self._memory = facts.Memory(self._device)
+        self._grad_enabled = getattr(facts.loaded_torch(), "is_grad_enabled", None)
+
+    def note(self, name: str) -> None:
+        self.notes[name] = self.notes.get(name, 0) + 1
+
+    def knows_model(self, model) -> None:
+        self._model = self._model or model
+        if self._device is None:
+            self._device = facts.device_of(model)
+
+    def count_phase(self, number: int) -> None:
+        if number == FORWARD:
+            self.forwards += 1
+        elif number == BACKWARD:
+            self.backwards += 1
+        elif number == OPTIMIZER:
+            self.optimizer_steps += 1
+
+    def validating(self, value: bool) -> bool:
+        """Whether steps count as validation from now on; returns what held before."""
+        before, self._validating = self._validating, value
+        return before
+
+    def open_step(self, validation, batch=None) -> None:
+        """`validation`: True, False, or None where the step itself will show it."""
+        if self.hooks is not None:
+            self.hooks.new_step()
+        now = self.timeline.reset(OTHER, True)
+        self.is_open = True
+        self._began = now
+        self._forced_validation = validation
+        self._step_batch = batch
+        self._without_grad = self._grad_enabled is not None and not self._grad_enabled()
+
+    def close_step(self, end: str, error=None) -> None:
+        timeline = self.timeline
+        if not self.knows_precision:
+            self.see_precision()
+        now = timeline.reset(OTHER, False)
+        self.is_open = False
+        row = self._row(now, end, timeline.take())
+        if end == EXCEPTION and error is not None:
+            self._recorder.add_line({"exception": {"step": self._steps, "type": error.__name__}})
+        if end == UNCLOSED:
+            self.note("unclosed_steps")
+        self._row_began = now
+        self._clear()
+        if self._marks is None:
+            self._recorder.add(row)
+        else:
+            self._marks.close_row(row)
+            for done in self._marks.finished(len(self._names)):
+                self._recorder.add(done)
+        self._keep(now)
+        self._steps += 1
+
+    def see_precision(self) -> None:
+        """Called where the user's autocast is in force."""
+        self.knows_precision = True
+        device = (self._device or "cpu").partition(":")[0]
+        self._precision = facts.precision(self._model, device)
+
+    # Inside
+
+    def _clear(self) -> None:
+        self.forwards = self.backwards = self.optimizer_steps = 0
+        self.grad_forwards = 0
+        self.seen_by_loader = self.seen_by_model = 0
+        self.skipped = False
+
+    def _row(self, now: int, end: str, spent: list) -> list:
+        gap, total = self._began - self._row_began, now - self._began
+        if gap < 0 or total < 0 or min(spent) < 0:
+            end = CLOCK
+        elif self.skipped and end == OK:
+            end = SKIPPED
+        trained = self.grad_forwards or self.backwards
+        evaluated = self._forced_validation
+        if evaluated is None:
+            evaluated = not trained and (self._without_grad or (self.attached and self.forwards > 0))
+        samples = self._step_batch or self._batch or self.seen_by_loader or self.seen_by_model
+        row = [self._steps, self.epoch if self.epoch >= 0 else None, VALIDATION if evaluated else TRAIN, end,
+               self._began - self._zero, gap, total]
+        row += [time or None for time in spent]
+        row[7 + OTHER], row[7 + OWN] = spent[OTHER], spent[OWN]
+        row.append(samples or None)
+        if self.attached:
+            row += [self.forwards, self.backwards, self.optimizer_steps]
+        else:
+            row += [self.forwards or None, self.backwards or None, self.optimizer_steps or None]
+        return row
+
+    def _keep(self, now: int) -> None:
+        """Between steps: reads memory and writes a block, when it is time."""
+        recorder = self._recorder
+        reading = self._steps % self._memory_every == 0
+        if not reading and not recorder.wants_to_write(now):
+            return
+        self.timeline.switch(OWN)
+        if reading:
+            recorder.add_line({"memory": {"step": self._steps, **self._memory.read()}})
+        if recorder.wants_to_write(now):
+            self._flush()
+        self.timeline.switch(OTHER)
+
+    def _flush(self) -> None:
+        recorder = self._recorder
+        if not recorder.is_open and recorder.alive:
+            rank, ranks = facts.rank()
+            if ranks > 1:
+                recorder.path = with_label(recorder.path, f"rank{rank}")
+            recorder.open(self._header(rank, ranks))
+        recorder.flush()
+
+    def _header(self, rank: int, ranks: int) -> dict:
+        on_device = self.timeline is not None and self.timeline.marks is not None
+        return {"format": layout.FORMAT, "schema_version": list(layout.SCHEMA_VERSION),
+                "provenance": facts.provenance(self._device), "rank": rank, "ranks": ranks,
+                "model": None if self._model is None else {"class": type(self._model).__name__, **facts.parameters(self._model)},
+                "precision": self._precision, "batch": self._batch, "hooks": self.attached,
+                "timing": "device" if on_device else "host", "columns": layout.columns(self._names, on_device)}
+
+    def _close(self, at_exit: bool, error=None) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        if self._recorder.alive and self.is_open:
+            self.close_step(UNCLOSED if error is None else EXCEPTION, error)
+        self.detach()
+        if not self._recorder.alive:
+            return
+        if self._steps == 0 and at_exit and lifetime.in_child_process():
+            self._recorder.forget()  # a script that a DataLoader's worker imported anew
+            return
+        if self.timeline is not None and self._marks is not None:
+            self._collect(wait=error is None)
+        self._flush()
+        self._recorder.close({"end": {"steps": self._steps, "lost": self._recorder.lost, "write_ns": self._recorder.write_ns,
+                                      "notes": self.notes}})
+
+    def _collect(self, wait: bool) -> None:
+        """Training is over: the only place where the device may be waited for."""
+        last = self._marks.last_event()
+        try:
+            if wait and last is not None:
+                last.synchronize()
+        except RuntimeError:
+            pass  # the device is gone; rows keep their host times
+        for row in self._marks.finished(len(self._names), everything=True):
+            self._recorder.add(row)
+        if self._marks.unread:
+            self.notes["device_unread"] = self._marks.unread
+
+    def _abandon(self) -> None:
+        """In a forked child."""
+        self._closed = self._said_closed = True
+        self._recorder.forget()
+
+
+_by_path = {}
+
+
+def observe_step(path=None, *, validation=None, batch=None) -> Step:
+    """`with stoker.observe_step():` around each step of a loop; nothing else is needed.
+
+    Records into `path` (default: $STOKER_OBSERVATION, else stoker.obs.jsonl). The step has phase("forward") and the like.
+    """
+    observer = _by_path.get(path)
+    if observer is None:
+        observer = _by_path[path] = Observer(path)
+    return Step(observer, validation, batch)

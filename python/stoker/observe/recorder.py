@@ -1,0 +1,168 @@
+"""Writes an observation: rows wait in a ring and go to the file in blocks, between steps."""
+
+from __future__ import annotations
+
+import collections
+import json
+import os
+import sys
+import time
+
+from .layout import ObservationError
+
+BLOCK_ROWS = 256  # some 30 kB, half a millisecond of formatting
+INTERVAL_NS = 5_000_000_000  # a crash loses at most this, or one block
+RING_ROWS = 16_384  # where writing is slow; then the oldest are lost, and counted
+SLOW_NS = 20_000_000  # a write that takes longer met a slow disk ...
+REST = 100  # ... and after one of t, there is none for 100 t: slow writes cost at most 1 % of the time
+
+_encode = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
+
+
+def numbered(path: str, n: int) -> str:
+    """run.obs.jsonl, run.2.obs.jsonl, run.3.obs.jsonl, ..."""
+    return path if n == 1 else with_label(path, str(n))
+
+
+def with_label(path: str, label: str) -> str:
+    """Puts a word before what a file's name ends with: run.obs.jsonl -> run.LABEL.obs.jsonl."""
+    folder, name = os.path.split(path)
+    for suffix in (".obs.jsonl", ".jsonl"):
+        if name.endswith(suffix) and name != suffix:
+            return os.path.join(folder, f"{name[:-len(suffix)]}.{label}{suffix}")
+    return os.path.join(folder, f"{name}.{label}")
+
+
+def check_folder(path: str) -> None:
+    folder = os.path.dirname(path) or "."
+    if not os.path.isdir(folder):
+        raise ObservationError(f"cannot record to {path}: there is no folder {folder}; make it, or give another path")
+    if not os.access(folder, os.W_OK):
+        raise ObservationError(f"cannot record to {path}: the folder {folder} cannot be written to; give another path")
+
+
+class Recorder:
+    """One observation file. Nothing here raises after the file is open: a failed write ends the recording, said once."""
+
+    def __init__(self, path: str, clock, write=os.write):
+        self.path = path
+        self.alive = True
+        self.lost = 0  # rows that the ring dropped
+        self.written = 0
+        self.write_ns = 0
+        self._clock, self._write = clock, write
+        self._rows = collections.deque(maxlen=RING_ROWS)
+        self._lines = []  # objects that go before the next block's rows
+        self._file = None
+        self._size = 0
+        self._blocks = 0
+        self._not_before = 0  # ns; the next write comes no earlier ...
+        self._due = 0  # ... and here even if the block is not full
+
+    def open(self, header: dict) -> None:
+        """Makes the file, under a number if there is one already: no run replaces another's."""
+        base, n = self.path, 1
+        while True:
+            path = numbered(base, n)
+            try:
+                self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | getattr(os, "O_CLOEXEC", 0), 0o644)
+                break
+            except FileExistsError:
+                n += 1
+            except OSError as error:
+                self.stop(f"cannot make {path}: {error.strerror}")
+                return
+        self.path = path
+        self._lines.insert(0, header)  # memory may have been read before
+
+    @property
+    def is_open(self) -> bool:
+        return self._file is not None
+
+    def add(self, row: list) -> None:
+        if len(self._rows) == RING_ROWS:
+            self.lost += 1
+        self._rows.append(row)
+
+    def add_line(self, line: dict) -> None:
+        self._lines.append(line)
+
+    def wants_to_write(self, now: int) -> bool:
+        return now >= self._due or (len(self._rows) >= BLOCK_ROWS and now >= self._not_before)
+
+    def flush(self) -> None:
+        """Writes what there is as one block."""
+        if not self.alive or self._file is None:
+            return
+        begin = self._clock()
+        lines = [_encode(line) for line in self._lines]
+        rows = self._rows
+        if rows:
+            block = {"block": self._blocks, "rows": len(rows), "lost": self.lost, "wall_s": round(time.time(), 3),
+                     "clock_ns": begin, "write_ns": self.write_ns}
+            lines.append(_encode(block))
+            lines += map(_encode, rows)
+        if lines:
+            self._append(("\n".join(lines) + "\n").encode())
+        if self.alive:
+            self._blocks += bool(rows)
+            self.written += len(rows)
+            rows.clear()
+            self._lines.clear()
+        took = self._clock() - begin
+        self.write_ns += took
+        self._not_before = begin + (took * (REST + 1) if took > SLOW_NS else 0)
+        self._due = max(begin + INTERVAL_NS, self._not_before)
+
+    def _append(self, data: bytes) -> None:
+        done = 0
+        try:
+            while done < len(data):
+                done += self._write(self._file, data[done:])
+            self._size += len(data)
+        except OSError as error:
+            try:
+                os.ftruncate(self._file, self._size)  # leaves whole blocks only
+            except OSError:
+                pass
+            self.stop(f"cannot write to {self.path}: {error.strerror}")
+
+    def stop(self, why: str) -> None:
+        """Ends the recording and says so; training goes on."""
+        if self.alive:
+            self.alive = False
+            self._release()
+            say(f"{why}; recording stops after {self.written:,} steps, training goes on")
+
+    def close(self, last: dict) -> None:
+        if self.alive:
+            self._lines_after(last)
+            self.alive = False
+            self._release()
+
+    def _lines_after(self, last: dict) -> None:
+        self.flush()
+        if self.alive and self._file is not None:
+            self._append((_encode(last) + "\n").encode())
+
+    def forget(self) -> None:
+        """In a forked child: the file is the parent's."""
+        self.alive = False
+        self._rows.clear()
+        self._lines.clear()
+        self._release()
+
+    def _release(self) -> None:
+        if self._file is not None:
+            try:
+                os.close(self._file)
+            except OSError:
+                pass
+            self._file = None
+
+
+def say(text: str) -> None:
+    try:
+        sys.stderr.write(f"stoker: {text}\n")
+    except (OSError, ValueError, AttributeError):  # no stderr left: nothing to be done about it
+        pass
