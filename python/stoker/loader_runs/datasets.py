@@ -181,19 +181,19 @@ class ByLength(Sampler):
     """Batches of texts of like length: shuffled, sorted within stretches of 20 batches, batches shuffled again."""
 
     def __init__(self, lengths: list, samples: int, batch: int, seed: int):
-        self.lengths, self.samples, self.batch, self.seed = lengths, samples, batch, seed
+        self.lengths, self.samples, self.batch_size, self.seed = lengths, samples, batch, seed
 
     def __len__(self):
-        return math.ceil(self.samples / self.batch)
+        return math.ceil(self.samples / self.batch_size)
 
     def __iter__(self):
         chance = random.Random(self.seed)
         order = list(range(self.samples))
         chance.shuffle(order)
-        stretch, batches = 20 * self.batch, []
+        stretch, batches = 20 * self.batch_size, []
         for start in range(0, len(order), stretch):
             part = sorted(order[start:start + stretch], key=lambda i: self.lengths[i % len(self.lengths)])
-            batches += [part[i:i + self.batch] for i in range(0, len(part), self.batch)]
+            batches += [part[i:i + self.batch_size] for i in range(0, len(part), self.batch_size)]
         chance.shuffle(batches)
         yield from batches
 
@@ -235,3 +235,17 @@ class OneSlow(Pool):
         if index % self.SLOW_EVERY == self.SLOW_EVERY // 2:
             time.sleep(self.WAIT_S)
         return torch.from_numpy(values.reshape(3, 64, 64)), float(ranks[0])
+
+
+class Part(Dataset):
+    """`samples` of a user's data set: chosen at random where it has more, gone round where it has fewer."""
+
+    def __init__(self, data, samples: int):
+        self.data, self.samples, count = data, samples, len(data)
+        self.chosen = random.Random(0).sample(range(count), samples) if samples < count else None
+
+    def __len__(self):
+        return self.samples
+
+    def __getitem__(self, index):
+        return self.data[self.chosen[index] if self.chosen is not None else index % len(self.data)]

@@ -54,6 +54,13 @@ def full(scenario) -> list:
     return search(scenario) + [point(scenario, **settings) for name, settings in _FURTHER if name == scenario.name]
 
 
+def own(scenario) -> list:
+    """For a user's data set: workers, a smaller and a larger batch, a step, deeper prefetching, one core."""
+    return [point(scenario, workers=workers) for workers in SEARCHED_WORKERS[:5]] + [
+        point(scenario, batch=max(1, scenario.batch // 4)), point(scenario, batch=2 * scenario.batch),
+        point(scenario, step_ms=50.0), point(scenario, step_ms=50.0, prefetch=4), point(scenario, cores=1)]
+
+
 def quick(scenario) -> list:
     return [point(scenario, workers=workers) for workers in (0, 1, 2)]
 

@@ -18,6 +18,7 @@ from . import epoch, grid, leftovers, machine, rows, scenarios
 WANTED, PASSES = 3, 2     # good repetitions of a point; further attempts at those that were thrown away
 _OVERHEAD_S = 0.35        # of one repetition: fork, reference kernel, workers that end
 _SEED = 20260
+_PROBED_SAMPLES = 2048    # that a probe may draw from, at least
 
 
 def parser() -> argparse.ArgumentParser:
@@ -31,8 +32,9 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--drawn", type=int, default=0, metavar="N", help="N more points a scenario, drawn by --seed")
     p.add_argument("--seed", type=int, default=1)
     p.add_argument("--quick", action="store_true", help="few points, one repetition, short epochs")
-    p.add_argument("--budget", default="9m", metavar="TIME", help="begin nothing that would end later (default 9m)")
-    p.add_argument("--probe-budget", default="20s", metavar="TIME", help="of one calibration (default 20s)")
+    p.add_argument("--budget", metavar="TIME", help="begin nothing that would end later (default 20m; 3m with --pipeline; "
+                   "2m with --quick)")
+    p.add_argument("--probe-budget", metavar="TIME", help="of one calibration (default 20s, 5s with --quick)")
     p.add_argument("--calibrate-only", action="store_true", help="no epochs")
     p.add_argument("--quiet", action="store_true", help="say nothing but errors")
     return p
@@ -47,19 +49,19 @@ def seconds(text: str, flag: str) -> float:
     return value
 
 
-def probed(scenario, budget_s: float) -> dict:
-    """The one calibration of a scenario: its pipeline probe."""
+def probed(scenario, budget_s: float, transport) -> dict:
+    """The one calibration of a scenario: its pipeline probe. `transport` is measured once per machine."""
     from ..pipeline import probe_pipeline
 
-    loader = scenario.loader(grid.point(scenario, workers=1), _probe_samples(scenario), 0)
-    probe = epoch.in_child(lambda: probe_pipeline(loader, name=scenario.name, budget_s=budget_s), 10 * budget_s + 60)
+    data = scenario.own
+    if data is None:
+        samples = scenario.pool * max(1, -(-_PROBED_SAMPLES // scenario.pool))
+        data = scenario.loader(grid.point(scenario, workers=1), samples, 0)
+    probe = epoch.in_child(lambda: probe_pipeline(data, name=scenario.name, budget_s=budget_s, transport=transport),
+                           10 * budget_s + 60)
     if "error" in probe:
         raise CaptureError(f"the probe of {scenario.name} failed: {probe['error']}")
     return probe
-
-
-def _probe_samples(scenario) -> int:
-    return scenario.pool * max(1, -(-2048 // scenario.pool))
 
 
 class Run:
@@ -67,7 +69,8 @@ class Run:
 
     def __init__(self, options, say):
         self.options, self.say = options, say
-        self.end = time.monotonic() + seconds(options.budget, "--budget")
+        self.end = time.monotonic() + seconds(
+            options.budget or ("2m" if options.quick else "3m" if options.pipeline else "20m"), "--budget")
         self.file = rows.read(options.out) if os.path.exists(options.out) else rows.empty()
         self.reference = machine.Reference()
         self.scenarios = {}
@@ -79,6 +82,10 @@ class Run:
         rows.write(self.file, self.options.out)
 
     def find_scenarios(self, folder: str) -> None:
+        if self.options.pipeline:
+            scenario = scenarios.own(self.options.pipeline)
+            self.scenarios[scenario.name] = scenario
+            return
         for name in self.options.scenario or scenarios.MAKERS:
             if name not in scenarios.MAKERS:
                 raise CaptureError(f"there is no scenario {name}: choose from {', '.join(scenarios.MAKERS)}")
@@ -92,7 +99,7 @@ class Run:
     def calibrate(self) -> None:
         if self.file["reference_ms"] is None:
             self.file["reference_ms"] = round(statistics.median(self.reference.milliseconds() for _ in range(9)), 4)
-        budget = seconds(self.options.probe_budget, "--probe-budget")
+        budget = seconds(self.options.probe_budget or ("5s" if self.options.quick else "20s"), "--probe-budget")
         for name, scenario in self.scenarios.items():
             if rows.scenario_of(self.file, name) is not None:
                 continue
@@ -103,7 +110,8 @@ class Run:
             if abs(speed - 1) > machine.MAX_SPEED:
                 self.say(f"warning: the reference kernel runs at {speed:.2f} of its speed when this file was begun")
             start = time.monotonic()
-            probe = probed(scenario, budget)
+            known = self.file["scenarios"][0]["probe"].get("transport") if self.file["scenarios"] else None
+            probe = probed(scenario, budget, known)
             entry = {"name": name, "what": scenario.what, "batches_differ": scenario.batches_differ,
                      "pool": scenario.pool, "speed_at_probe": round(speed, 4), "probe": probe, "points": []}
             if any(point["cold"] for point in grid.full(scenario)):
@@ -128,7 +136,7 @@ class Run:
                 points = [grid.point(scenario, **{k: v for k, v in p.items() if k != "scenario"})
                           for p in chosen if p["scenario"] == name]
             else:
-                points = grid.quick(scenario) if self.options.quick else grid.full(scenario)
+                points = (grid.quick if self.options.quick else grid.own if self.options.pipeline else grid.full)(scenario)
             points += grid.drawn(scenario, self.options.drawn, self.options.seed)
             usable = len(os.sched_getaffinity(0))
             for wanted in points:

@@ -8,6 +8,7 @@ import os
 import random
 from typing import Callable
 
+from ..errors import CaptureError
 from . import datasets
 
 OPENCV_DOC = "/usr/share/doc/opencv-doc"  # Debian's opencv-doc: free pictures
@@ -29,6 +30,7 @@ class Scenario:
     sampler: Callable | None = None              # (data set, samples, batch, seed) -> batch sampler
     files: list = dataclasses.field(default_factory=list)  # that its samples read
     batches_differ: bool = False                 # output bytes vary from batch to batch
+    own: object = None                           # what the user's function returned
 
     def loader(self, point: dict, samples: int, seed: int):
         """The DataLoader of a point; the order of its samples follows from the seed."""
@@ -135,3 +137,24 @@ def one_slow(_folder: str, pool: int = 400) -> Scenario:
 
 MAKERS = {"pictures": pictures, "imagenet": imagenet, "small-records": small_records, "small-files": small_files,
           "tokens": tokens, "tokens-bucketed": tokens_bucketed, "recordings": recordings, "one-slow": one_slow}
+
+
+def own(spec: str) -> Scenario:
+    """The user's data set, from FILE.py:FUNCTION. Of a DataLoader its batch size and collate are kept."""
+    from torch.utils.data import DataLoader, IterableDataset
+
+    from ..pipeline import source
+
+    made = source.load(spec)
+    name = f"{os.path.basename(spec.rpartition(':')[0])}:{spec.rpartition(':')[2]}"
+    known = source.of(made, name)  # refuses what is no data set, and empty ones
+    loader = made if isinstance(made, DataLoader) else None
+    if isinstance(known.dataset, IterableDataset) or not known.auto_collation:
+        raise CaptureError(f"{name} is an IterableDataset or makes its own batches, whose epochs cannot be cut to length: "
+                           "give a map-style Dataset")
+    if known.sampler is not None:
+        raise CaptureError(f"{name} has a sampler of its own, whose epochs cannot be cut to length: return the Dataset, "
+                           "or a DataLoader with batch_size and shuffle")
+    return Scenario(name, f"{known.samples} samples of {name}", known.batch, 1,
+                    lambda samples: datasets.Part(known.dataset, samples),
+                    collate=loader.collate_fn if loader is not None else None, own=made)
