@@ -44,5 +44,64 @@ TEST(SmallerPictures, NothingToGainIsNoAdvice) {
   EXPECT_FALSE(smaller_pictures(pictures(200, 100, 2), 256, SampleCost{}, profile));
 }
 
+TEST(DraftPictures, OnlyWhatGoesWithThePixelsShrinks) {
+  const LoaderProfile profile;
+  Probe probe = pictures(1024, 512, 3);  // at 256 px: half the side
+  probe.decode.per_megapixel = 3 / (1024 * 512e-6);
+  probe.decode.per_megabyte = 1 / 0.4;  // 3 of the 4 ms go with the pixels
+  SampleCost like;
+  like.output = Bytes(1000);
+  const auto draft = draft_pictures(probe, 256, like, profile);
+  ASSERT_TRUE(draft);
+  // 1 to read, 3/4 + 1 to decode, 2/4 to resize, three later stages.
+  EXPECT_NEAR(milliseconds(draft->mean_cpu()), 1 + 1.75 + 0.5 + 3, 1e-9);
+  EXPECT_EQ(draft->read_bytes, 400'000);
+  EXPECT_FALSE(draft_pictures(probe, 300, like, profile));  // no scale leaves 300 px
+}
+
+TEST(BytesToGpu, LeavesOutWhatABatchCanDoThere) {
+  const LoaderProfile profile;
+  SampleCost like;
+  like.output = Bytes(4000);
+  const SampleCost cost = bytes_to_gpu(pictures(512, 512, 2), like, profile);
+  EXPECT_NEAR(milliseconds(cost.mean_cpu()), 1 + 4 + 2, 1e-9);
+  EXPECT_EQ(cost.output, Bytes(1000));
+}
+
+TEST(BytesToGpu, OfAPipelineGoesByTheNamesOfItsStages) {
+  PipelineProbe probe;
+  probe.stages = {{"decode", {}, 0.6}, {"ToTensor", {}, 0.1}, {"Normalize", {}, 0.1}};
+  probe.output = "tuple(float32[3, 224, 224], int)";
+  SampleCost like;
+  like.cpu = {10 * kMillisecond};
+  like.output = Bytes(4000);
+  const auto cost = bytes_to_gpu(probe, like);
+  ASSERT_TRUE(cost);
+  EXPECT_NEAR(milliseconds(cost->mean_cpu()), 8, 1e-9);
+  EXPECT_EQ(cost->output, Bytes(1000));
+  probe.output = "float32[80, 3000]";  // a spectrogram
+  EXPECT_FALSE(bytes_to_gpu(probe, like));
+}
+
+TEST(FasterDecoder, ShortensDecodingAlone) {
+  const LoaderProfile profile;
+  const SampleCost cost = faster_decoder(pictures(512, 512, 2), 2, SampleCost{}, profile);
+  EXPECT_NEAR(milliseconds(cost.mean_cpu()), 1 + 2 + 2 + 3, 1e-9);
+  PipelineProbe probe;
+  SampleCost like;
+  like.cpu = {10 * kMillisecond};
+  EXPECT_FALSE(faster_decoder(probe, 2, like));
+  probe.stages = {{"decode", {}, 0.6}};
+  EXPECT_NEAR(milliseconds(faster_decoder(probe, 2, like)->mean_cpu()), 7, 1e-9);
+}
+
+TEST(PackedInShards, ReadsWithoutASeek) {
+  SampleCost sample;
+  sample.cold_seek_ms = 8;
+  sample.cold_bandwidth = 1e8;
+  EXPECT_EQ(packed_in_shards(sample).cold_seek_ms, 0);
+  EXPECT_EQ(packed_in_shards(sample).cold_bandwidth, 1e8);
+}
+
 }  // namespace
 }  // namespace stoker
