@@ -19,6 +19,7 @@ namespace {
 
 constexpr Bytes kMaxTable{256LL << 20};
 constexpr int kBadInput = 3;
+constexpr std::string_view kJson = ".json";
 
 struct Options {
   std::string data, only, python, cache, rows, bands, folds;
@@ -48,9 +49,25 @@ bool is_wanted(const MeasureKind& kind, const std::string& only) {
   });
 }
 
+/// All JSON files of a folder of the shipped data ("measured/input/*.json"), in order of names.
+std::vector<std::filesystem::path> shipped_files(const MeasureKind& kind) {
+  namespace fs = std::filesystem;
+  std::vector<fs::path> found;
+  const auto ships = data_folder();
+  std::error_code error;
+  if (!ships) return found;
+  const fs::path folder = *ships / fs::path(kind.table).parent_path();
+  for (const auto& entry : fs::directory_iterator(folder, error)) {
+    if (entry.path().extension() == kJson) found.push_back(entry.path());
+  }
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
 /// The files that a measure reads, in order of their names; none when there is no such table.
 std::vector<std::filesystem::path> files_of(const MeasureKind& kind, const std::string& data) {
   namespace fs = std::filesystem;
+  if (kind.table.ends_with(kJson)) return shipped_files(kind);
   const std::size_t star = kind.table.find("*/");
   if (star == std::string_view::npos) {
     const fs::path path = fs::path(data) / kind.table;
@@ -71,6 +88,7 @@ std::vector<std::filesystem::path> files_of(const MeasureKind& kind, const std::
 Result<Table> table_of(const std::vector<std::filesystem::path>& files) {
   Table all;
   for (const auto& path : files) {
+    if (path.extension() == kJson) continue;  // no table: the measure reads it itself
     const auto text =
         path.extension() == ".gz" ? read_gzip_file(path, kMaxTable) : read_file(path, kMaxTable);
     if (!text) return tl::unexpected(text.error());

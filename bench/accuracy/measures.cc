@@ -43,6 +43,7 @@ const std::vector<MeasureKind>& measure_kinds() {
       {"time", "lambda-one-gpu", "lambda_throughput.csv", wanted_lambda_one_gpu,
        run_lambda_one_gpu},
       {"time", "lambda", "lambda_throughput.csv", wanted_lambda, run_lambda},
+      {"input", "loaders", "measured/input/*.json", wanted_nothing, run_input_loaders},
   };
   return kKinds;
 }

@@ -72,6 +72,8 @@ std::vector<Measure> run_all_reduce(Bench& bench, const Table& table);
 std::vector<Measure> run_published_scaling(Bench& bench, const Table& table);
 std::vector<Measure> run_lambda_scaling(Bench& bench, const Table& table);
 
+std::vector<Measure> run_input_loaders(Bench& bench, const Table& table);
+
 std::vector<CaptureRequest> wanted_lambda(const Bench& bench, const Table& table);
 std::vector<Measure> run_lambda(Bench& bench, const Table& table);
 
