@@ -142,8 +142,8 @@ def test_an_epoch_is_timed_and_its_shared_memory_counted(tmp_path):
     assert plain["shm_bytes"] == 0 and plain["workers_cpu_ms"] == 0 and plain["main_cpu_ms"] > 0
     assert stepped["epoch_ms"] >= 16 * 30 and stepped["workers_cpu_ms"] > 0
     assert 0 < stepped["first_batch_ms"] < stepped["epoch_ms"] and stepped["interval_ms"] >= 30
-    # Five batches of 16 pictures and labels fit the window and the loop's hands, in whole pages.
-    assert 2 * 16 * 12288 < stepped["shm_bytes"] <= 5 * (16 * 12288 + 4096)
+    # Others may use /dev/shm meanwhile, so only the least is certain: the batch in the loop's hands and the next.
+    assert stepped["shm_bytes"] >= 2 * 16 * 12288
     assert persistent["epoch_ms"] > 0
     assert all(set(r) >= {"foreign_share", "steal_share", "speed", "good", "why"} for r in (plain, stepped, persistent))
 
@@ -162,6 +162,86 @@ def test_nothing_stays_behind_when_it_is_killed(number):
     while time.monotonic() < deadline and (os.path.exists(folder) or any(map(_alive, family))):
         time.sleep(0.1)
     assert not os.path.exists(folder) and [p for p in family if _alive(p)] == []
+
+
+def run_loader_runs(*arguments):
+    env = dict(os.environ, PYTHONPATH=str(PYTHON))
+    return subprocess.Popen([sys.executable, "-m", "stoker", "loader-runs", *map(str, arguments)], env=env, text=True,
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+
+OWN = f"{PYTHON / 'tests' / 'loaders.py'}:loader"
+BRIEF = ("--quick", "--probe-budget", "1s", "--budget", "60s")
+
+
+def test_a_users_data_set_is_measured_and_the_file_can_be_continued(tmp_path):
+    path = tmp_path / "rows.json"
+    process = run_loader_runs("--pipeline", OWN, "--out", path, *BRIEF)
+    _, error = process.communicate(timeout=200)
+    assert process.returncode == 0, error
+    (entry,) = (file := rows.read(str(path)))["scenarios"]
+    assert entry["name"] == "loaders.py:loader" and entry["probe"]["format"] == "stoker-pipeline-probe"
+    assert [(p["batch"], p["workers"]) for p in entry["points"]] == [(16, 0), (16, 1), (16, 2)]
+    assert all(p["repetitions"] for p in entry["points"]) and file["needed"] == 1
+    kept = [rows.good(p) for p in entry["points"]]
+    process = run_loader_runs("--pipeline", OWN, "--out", path, *BRIEF)
+    process.communicate(timeout=200)
+    (again,) = rows.read(str(path))["scenarios"]
+    assert again["probe"] == entry["probe"], "calibrated once"
+    for before, point in zip(kept, again["points"]):
+        assert rows.good(point)[:len(before)] == before, "what was good is kept"
+        if before:
+            assert len(rows.good(point)) == len(before), "and not measured again"
+
+
+@pytest.mark.parametrize("function, says", [("stream", "IterableDataset"), ("sampled", "sampler of its own"),
+                                            ("nothing", "has no function 'nothing'")])
+def test_data_that_cannot_be_measured_is_refused(tmp_path, function, says):
+    process = run_loader_runs("--pipeline", f"{PYTHON / 'tests' / 'loaders.py'}:{function}", "--out", tmp_path / "r.json")
+    _, error = process.communicate(timeout=60)
+    assert process.returncode == 3 and says in error and "Traceback" not in error
+    assert os.listdir(tmp_path) == []
+
+
+def test_an_unknown_scenario_and_a_budget_that_is_no_time_are_refused(tmp_path):
+    for arguments, says in ((("--scenario", "picture"), "choose from pictures"), (("--budget", "soon"), "such as 90s")):
+        process = run_loader_runs("--out", tmp_path / "r.json", *arguments)
+        _, error = process.communicate(timeout=60)
+        assert process.returncode == 3 and says in error
+
+
+def test_an_interrupted_run_keeps_what_it_measured(tmp_path):
+    path = tmp_path / "rows.json"
+    process = run_loader_runs("--pipeline", OWN, "--out", path, *BRIEF[1:])
+    deadline = time.monotonic() + 60
+    while not path.exists() and time.monotonic() < deadline:  # written after the calibration
+        time.sleep(0.1)
+    time.sleep(0.5)
+    family = _related(process.pid)
+    process.send_signal(signal.SIGINT)
+    _, error = process.communicate(timeout=30)
+    assert process.returncode == 130 and "interrupted; what was measured so far" in error
+    while time.monotonic() < deadline and any(map(_alive, family)):
+        time.sleep(0.1)
+    assert [p for p in family if _alive(p)] == [] and os.listdir(tmp_path) == ["rows.json"]
+    assert len(rows.read(str(path))["scenarios"]) == 1
+
+
+def test_validation_of_a_users_data_set_prints_the_comparison(tmp_path, with_binary):
+    env = dict(os.environ, PYTHONPATH=str(PYTHON), STOKER_PYTHON=sys.executable)
+    path = tmp_path / "rows.json"
+    done = subprocess.run([with_binary, "validate", "--input", OWN, "--quick", "--budget", "30s", "-o", str(path)], env=env,
+                          text=True, capture_output=True, timeout=200)
+    if done.returncode == 3:  # a busy machine: every repetition was thrown away
+        assert "no measured point is left" in done.stderr
+        return
+    assert done.returncode in (0, 1), done.stderr
+    assert done.stdout.startswith("Forecasts beside ") and "loaders.py:loader: batch 16" in done.stdout
+    again = subprocess.run([with_binary, "validate", "--input", str(path), "--json"], env=env, text=True,
+                           capture_output=True, timeout=60)
+    found = json.loads(again.stdout)
+    assert again.returncode == done.returncode == (0 if found["reached"] else 1)
+    assert found["points"] and found["dropped"] is not None
 
 
 def _alive(pid):

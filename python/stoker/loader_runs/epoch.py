@@ -25,6 +25,11 @@ def adopt_orphans() -> None:
     ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
+def signal_at_parents_end(number: int) -> None:
+    """Asks the system for this signal when the parent process ends."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, number, 0, 0, 0)
+
+
 def reap() -> None:
     """Waits for orphans that have ended."""
     try:
@@ -56,7 +61,7 @@ def _be_child(work, reading: int, writing: int, parent: int):
     code = 1
     try:
         os.setpgid(0, 0)
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+        signal_at_parents_end(signal.SIGKILL)
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         os.close(reading)
@@ -187,11 +192,12 @@ def _stop_helpers(start_method: str) -> None:
 def repetition(scenario, point: dict, seed: int, reference, reference_ms: float) -> dict:
     """Runs and judges one epoch (machine.RULE)."""
     reasons = []
+    reference.settle(reference_ms)
     if point["cold"]:
         machine.evict(scenario.files)
         if (left := machine.resident_share(scenario.files)) > MAX_RESIDENT:
             reasons.append(f"{left:.0%} of the files stayed in the page cache")
-    peak = 0
+    peak, shared_before = 0, machine.shared_memory_used()
 
     def watch():
         nonlocal peak
@@ -207,6 +213,8 @@ def repetition(scenario, point: dict, seed: int, reference, reference_ms: float)
     else:
         peak, floor = max(peak, row.pop("shm_peak")), row.pop("shm_floor")
         row["shm_bytes"] = max(0, peak - floor) if point["workers"] else 0
+    if machine.shared_memory_used() != shared_before:
+        reasons.append("others used /dev/shm meanwhile")
     row.update(foreign_share=round(foreign, 4), steal_share=round(steal, 4), speed=round(speed, 4))
     reasons += machine.objections(foreign, steal, speed)
     row.update(good=not reasons, why="; ".join(reasons))

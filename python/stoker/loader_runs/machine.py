@@ -14,8 +14,8 @@ MAX_STEAL = 0.02     # time that the hypervisor gave to others, likewise
 MAX_SPEED = 0.05     # reference kernel's speed against that at calibration, either way
 RULE = (f"A repetition is thrown away when other processes used more than {MAX_FOREIGN:.0%} of the cores' time, when "
         f"the hypervisor took more than {MAX_STEAL:.0%}, when the reference kernel ran more than {MAX_SPEED:.0%} slower "
-        "or faster than at calibration, or when the epoch failed. A point needs two good repetitions; with fewer it is "
-        "dropped and counted as such. The best good repetition counts.")
+        "or faster than at calibration, when others used /dev/shm meanwhile, or when the epoch failed. A point needs two "
+        "good repetitions; with fewer it is dropped and counted as such. The best good repetition counts.")
 _TICK = os.sysconf("SC_CLK_TCK")
 
 
@@ -65,6 +65,24 @@ class Reference:
         for _ in range(4):
             self.large += 1.0
         return (time.thread_time() - start) * 1e3
+
+    def usual(self, seconds: float = 2.0) -> float:
+        """The lower quartile over some time: the speed when no neighbour is on the same physical core."""
+        until, found = time.monotonic() + seconds, []
+        while time.monotonic() < until or len(found) < 8:
+            found.append(self.milliseconds(3))
+            time.sleep(0.05)
+        return sorted(found)[len(found) // 4]
+
+    def settle(self, calibrated_ms: float, patience_s: float = 4.0) -> bool:
+        """Waits until the machine runs at about its calibrated speed again: neighbours on the same physical cores come
+        and go. False: it did not within `patience_s`."""
+        until = time.monotonic() + patience_s
+        while self.milliseconds(3) > calibrated_ms * (1 + 0.7 * MAX_SPEED):
+            if time.monotonic() > until:
+                return False
+            time.sleep(0.1)
+        return True
 
     def milliseconds(self, times: int = 5) -> float:
         return min(self._once() for _ in range(times))

@@ -40,8 +40,16 @@ def read(path: str) -> dict:
     return rows
 
 
+def is_descriptor(path: str) -> bool:
+    return path.startswith("/dev/fd/")
+
+
 def write(rows: dict, path: str) -> None:
-    """Whole or not at all."""
+    """Whole or not at all; in place into a descriptor that the caller gave."""
+    if is_descriptor(path):
+        with open(path, "w") as file:
+            file.write(_text(rows))
+        return
     partial = f"{path}.{os.getpid()}.partial"
     try:
         with open(partial, "w") as file:
