@@ -2,35 +2,18 @@
 
 #include <algorithm>
 #include <cmath>
-#include <deque>
-#include <functional>
-#include <limits>
-#include <queue>
 
-#include "input/shared_resource.h"
+#include "input/loader_player.h"
 
 namespace stoker {
+namespace loader {
 namespace {
 
-/// Batches up to this size draw each sample; the sum of more is near enough to its first three
-/// moments.
-constexpr std::int64_t kDrawEach = 16;
-
-/// What a job on the cores or the disk belongs to.
-enum class Actor : std::uint32_t {
-  kWorker,
-  kWorkerStart,
-  kMainFork,
-  kMainLoad,
-  kMainReceive,
-  kMainHost,
-  kPin
-};
-
-struct Owner {
-  Actor actor;
-  int rank, worker;
-};
+/// A burst of CPU time of a process that sleeps most of the time is served at once up to this
+/// length: the longest slice of Linux' scheduler (kernel/sched/fair.c, sysctl_sched_base_slice:
+/// 0.7 ms times 1 + log2 of the CPUs, 8 at most). Measured too: a process that wakes beside six
+/// busy ones on two cores runs after 0.08 ms (docs/input-model.md).
+constexpr double kBurst = 2.8e-3;
 
 /// Packs an owner into a job id: actor 4 bits, rank 12, worker 16.
 std::uint32_t pack(Owner o) {
@@ -42,308 +25,98 @@ Owner unpack(std::uint32_t id) {
           static_cast<int>(id & 0xFFFF)};
 }
 
-struct Worker {
-  std::deque<std::int64_t> indices;  ///< batches asked of it, not begun
-  std::int64_t current = -1;
-  int outstanding = 0;  ///< asked of it and not yet yielded
-  bool ready = false;   ///< its process has started
-};
+}  // namespace
 
-enum class MainState { kStarting, kWaiting, kReceiving, kInStep, kDone };
+Player::Player(const LoaderModel& model)
+    : model_(model),
+      cpu_(model.cores, model.slowdown_per_core, model.oversubscription, model.quota),
+      disk_(model.disk_capacity, 0) {
+  ranks_.reserve(model.ranks);
+  for (int r = 0; r < model.ranks; ++r) ranks_.emplace_back(model, r);
+}
 
-struct Rank {
-  std::vector<Worker> workers;
-  std::deque<std::int64_t> results;    ///< finished by workers, not received
-  std::deque<std::int64_t> pin_queue;  ///< waiting for the pin thread
-  std::vector<std::uint8_t> here;      ///< received, not yielded
-  std::vector<int> owner;              ///< the worker that each batch was asked of
-  std::int64_t pin_current = -1, receiving = -1;
-  std::int64_t sent = 0;     ///< next batch to ask for
-  std::int64_t yielded = 0;  ///< batches given to the loop
-  int next_worker = 0, forked = 0;
-  bool host_busy = false;
-  MainState state = MainState::kStarting;
-  double main_busy = 0, pin_busy = 0;
-};
+void Player::start_cpu(Owner owner, double work) { cpu_.start(now_, pack(owner), work); }
 
-class Player {
- public:
-  explicit Player(const LoaderModel& model)
-      : model_(model),
-        cpu_(model.cores, model.slowdown_per_core, model.oversubscription),
-        disk_(model.disk_capacity, 0),
-        cost_(model.sample),
-        random_(model.seed),
-        ranks_(model.ranks),
-        arrived_(model.batches, 0) {}
+void Player::start_first(Owner owner, double work) {
+  cpu_.start(now_, pack(owner), work,
+             work <= kBurst ? SharedResource::Class::kFirst : SharedResource::Class::kEven);
+}
 
-  LoaderTrace play();
-
- private:
-  [[nodiscard]] std::int64_t samples_of(std::int64_t index) const {
-    return index + 1 == model_.batches ? model_.last_batch : model_.batch;
-  }
-  double batch_cpu(std::int64_t index) {
-    const std::int64_t n = samples_of(index);
-    return cost_.draw(n, random_) + model_.collate_sample * static_cast<double>(n);
-  }
-  void start_cpu(Owner owner, double work) { cpu_.start(now_, pack(owner), work); }
-
-  void begin();
-  void dispatch(Owner owner);
-  void fork_next(int r);
-  void prime(int r);
-  void ask(int r);
-  int choose_worker(Rank& rank) const;
-  void feed(int r, int w);
-  void compute(int r, int w);
-  void worker_done(int r, int w);
-  void pin_next(int r);
-  void fetch(int r);
-  void load(int r);
-  void receive_next(int r);
-  void yield(int r, std::int64_t index);
-  void begin_step();
-  void end_step();
-  void maybe_continue(int r);
-  void note(int r);
-
-  const LoaderModel& model_;
-  SharedResource cpu_, disk_;
-  BatchCost cost_;
-  Random random_;
-  double now_ = 0;
-  std::vector<Rank> ranks_;
-  std::vector<int> arrived_;  ///< ranks that have batch k (in order of yielding)
-  std::int64_t steps_begun_ = 0, steps_done_ = 0;
-  double step_ends_ = std::numeric_limits<double>::infinity();
-  int workers_busy_ = 0;
-  double workers_integral_ = 0, workers_since_ = 0;
-  LoaderTrace trace_;
-};
+void Player::set_timer(Owner owner, double delay, std::uint32_t serial) {
+  timers_.push({now_ + delay, pack(owner), serial});
+}
 
 void Player::begin() {
   for (int r = 0; r < model_.ranks; ++r) {
     Rank& rank = ranks_[r];
-    rank.workers.resize(model_.workers);
-    rank.here.assign(model_.batches, 0);
-    rank.owner.assign(model_.batches, 0);
-    if (model_.workers > 0 && model_.forks) {
+    for (std::size_t w = 0; w < rank.workers.size(); ++w) {
+      if (w < model_.streams.size()) rank.workers[w].left = model_.streams[w];
+    }
+    if (model_.workers > 0 && model_.start != LoaderModel::Start::kRunning) {
       start_cpu({Actor::kMainFork, r, 0}, model_.fork);
-    } else {
-      for (Worker& worker : rank.workers) worker.ready = true;
-      rank.forked = model_.workers;
-      start_cpu({Actor::kMainFork, r, 0}, model_.workers > 0 ? model_.reset : 0);
+      continue;
     }
-  }
-}
-
-/// Forks are serial in the main process; a forked worker starts up beside the next fork.
-void Player::fork_next(int r) {
-  Rank& rank = ranks_[r];
-  if (rank.forked < model_.workers) {
-    start_cpu({Actor::kWorkerStart, r, rank.forked}, model_.startup);
-    if (++rank.forked < model_.workers) return start_cpu({Actor::kMainFork, r, 0}, model_.fork);
-  }
-  prime(r);
-}
-
-void Player::prime(int r) {
-  for (int i = 0; i < model_.workers * model_.prefetch; ++i) ask(r);
-  fetch(r);
-}
-
-/// In order: strictly round robin. Otherwise the next worker with room.
-int Player::choose_worker(Rank& rank) const {
-  for (int tries = 0; tries < model_.workers; ++tries) {
-    const int w = rank.next_worker;
-    rank.next_worker = (w + 1) % model_.workers;
-    if (model_.in_order || rank.workers[w].outstanding < model_.prefetch) return w;
-  }
-  return -1;
-}
-
-void Player::ask(int r) {
-  Rank& rank = ranks_[r];
-  if (rank.sent >= model_.batches) return;
-  const int w = choose_worker(rank);
-  if (w < 0) return;
-  rank.owner[rank.sent] = w;
-  rank.workers[w].indices.push_back(rank.sent++);
-  ++rank.workers[w].outstanding;
-  feed(r, w);
-}
-
-void Player::feed(int r, int w) {
-  Worker& worker = ranks_[r].workers[w];
-  if (!worker.ready || worker.current >= 0 || worker.indices.empty()) return;
-  worker.current = worker.indices.front();
-  worker.indices.pop_front();
-  workers_integral_ += workers_busy_ * (now_ - workers_since_);
-  workers_since_ = now_;
-  ++workers_busy_;
-  if (model_.disk_per_sample > 0) {
-    disk_.start(now_, pack({Actor::kWorker, r, w}),
-                model_.disk_per_sample * static_cast<double>(samples_of(worker.current)));
-  } else {
-    compute(r, w);
-  }
-}
-
-void Player::compute(int r, int w) {
-  start_cpu({Actor::kWorker, r, w}, batch_cpu(ranks_[r].workers[w].current) + model_.worker_batch);
-}
-
-void Player::worker_done(int r, int w) {
-  Rank& rank = ranks_[r];
-  const std::int64_t index = rank.workers[w].current;
-  rank.workers[w].current = -1;
-  workers_integral_ += workers_busy_ * (now_ - workers_since_);
-  workers_since_ = now_;
-  --workers_busy_;
-  feed(r, w);
-  if (model_.pin) {
-    rank.pin_queue.push_back(index);
-    if (rank.pin_current < 0) pin_next(r);
-  } else {
-    rank.results.push_back(index);
-    if (rank.state == MainState::kWaiting) fetch(r);
-  }
-}
-
-void Player::pin_next(int r) {
-  Rank& rank = ranks_[r];
-  if (rank.pin_queue.empty()) return;
-  rank.pin_current = rank.pin_queue.front();
-  rank.pin_queue.pop_front();
-  const double work = model_.receive_batch +
-                      model_.receive_sample * static_cast<double>(samples_of(rank.pin_current));
-  rank.pin_busy += work;
-  start_cpu({Actor::kPin, r, 0}, work);
-}
-
-/// The main process wants its next batch.
-void Player::fetch(int r) {
-  Rank& rank = ranks_[r];
-  if (rank.yielded >= model_.batches) {
-    rank.state = MainState::kDone;
-    return;
-  }
-  if (model_.workers == 0) {
-    rank.state = MainState::kReceiving;
-    rank.receiving = rank.yielded;
-    if (model_.disk_per_sample > 0) {
-      disk_.start(now_, pack({Actor::kMainLoad, r, 0}),
-                  model_.disk_per_sample * static_cast<double>(samples_of(rank.receiving)));
-      return;
+    for (Worker& worker : rank.workers) {
+      worker.ready = true;
+      worker.fresh = false;
     }
-    return load(r);
+    rank.forked = model_.workers;
+    start_cpu({Actor::kMainFork, r, 0}, model_.workers > 0 ? model_.reset : 0);
   }
-  if (model_.in_order && rank.here[rank.yielded] != 0) return yield(r, rank.yielded);
-  receive_next(r);
-}
-
-/// Without workers the main process makes the batch itself.
-void Player::load(int r) {
-  Rank& rank = ranks_[r];
-  const double work = batch_cpu(rank.receiving) + model_.receive_batch +
-                      model_.receive_sample * static_cast<double>(samples_of(rank.receiving));
-  rank.main_busy += work;
-  start_cpu({Actor::kMainLoad, r, 0}, work);
-}
-
-void Player::receive_next(int r) {
-  Rank& rank = ranks_[r];
-  if (rank.results.empty()) {
-    rank.state = MainState::kWaiting;
-    return;
-  }
-  rank.state = MainState::kReceiving;
-  rank.receiving = rank.results.front();
-  rank.results.pop_front();
-  const double work =
-      model_.pin ? model_.take_batch
-                 : model_.receive_batch +
-                       model_.receive_sample * static_cast<double>(samples_of(rank.receiving));
-  rank.main_busy += work;
-  start_cpu({Actor::kMainReceive, r, 0}, work);
-}
-
-/// A batch goes to the training loop; exactly one new one is asked for, before the step.
-void Player::yield(int r, std::int64_t index) {
-  Rank& rank = ranks_[r];
-  const std::int64_t k = rank.yielded++;
-  if (model_.workers > 0) {
-    --rank.workers[rank.owner[index]].outstanding;
-    ask(r);
-  }
-  if (r == 0) note(0);
-  rank.state = MainState::kInStep;
-  rank.host_busy = true;
-  ++arrived_[k];
-  begin_step();
-  start_cpu({Actor::kMainHost, r, 0}, model_.host_cpu);
-}
-
-void Player::note(int r) {
-  const Rank& rank = ranks_[r];
-  trace_.yielded.push_back(now_);
-  trace_.totals.push_back({cpu_.busy(now_),
-                           workers_integral_ + workers_busy_ * (now_ - workers_since_),
-                           disk_.busy(now_), rank.main_busy, rank.pin_busy});
-}
-
-/// A step runs on all ranks at once: gradients meet, so it starts when the last rank has its batch.
-void Player::begin_step() {
-  if (steps_begun_ > steps_done_ || steps_begun_ >= model_.batches) return;
-  if (arrived_[steps_begun_] < model_.ranks) return;
-  ++steps_begun_;
-  step_ends_ = now_ + model_.step;
-}
-
-void Player::end_step() {
-  ++steps_done_;
-  trace_.step_end.push_back(now_);
-  step_ends_ = std::numeric_limits<double>::infinity();
-  begin_step();
-  for (int r = 0; r < model_.ranks; ++r) maybe_continue(r);
-}
-
-void Player::maybe_continue(int r) {
-  Rank& rank = ranks_[r];
-  if (rank.state != MainState::kInStep || rank.host_busy) return;
-  if (steps_done_ >= rank.yielded - model_.run_ahead) fetch(r);
 }
 
 void Player::dispatch(Owner owner) {
+  const int r = owner.rank;
+  Rank& rank = ranks_[r];
+  switch (owner.actor) {
+    case Actor::kWorker:
+      return worker_done(r, owner.worker);
+    case Actor::kWorkerStart:
+      return worker_started(owner);
+    case Actor::kMainFork:
+      return fork_next(r);
+    case Actor::kMainLoad:
+      return yield(r, 0);
+    case Actor::kMainReceive:
+      if (model_.pin) return received(r);
+      return hand_over(r, rank.receiving.worker);
+    case Actor::kMainHost:
+      if (rank.lock_debt > 0) {
+        const double debt = rank.lock_debt;
+        rank.lock_debt = 0;
+        return start_cpu(owner, debt);
+      }
+      rank.host_busy = false;
+      return maybe_continue(r);
+    case Actor::kPin:
+      return hand_over(r, rank.pinning.worker);
+    case Actor::kPinCopy:
+      return pinned(r);
+    case Actor::kSend:
+    case Actor::kHandover:
+      return;
+  }
+}
+
+void Player::dispatch_timer(Owner owner, std::uint32_t serial) {
   Rank& rank = ranks_[owner.rank];
   switch (owner.actor) {
     case Actor::kWorker:
-      return worker_done(owner.rank, owner.worker);
-    case Actor::kWorkerStart:
-      rank.workers[owner.worker].ready = true;
-      return feed(owner.rank, owner.worker);
-    case Actor::kMainFork:
-      return fork_next(owner.rank);
+      return read(owner, rank.tasks[rank.workers[owner.worker].current].samples);
     case Actor::kMainLoad:
-      return yield(owner.rank, rank.receiving);
-    case Actor::kMainReceive: {
-      if (model_.in_order) {
-        rank.here[rank.receiving] = 1;
-        return fetch(owner.rank);
-      }
-      return yield(owner.rank, rank.receiving);
+      return read(owner, rank.receiving.task);
+    case Actor::kSend: {
+      Worker& worker = rank.workers[owner.worker];
+      if (serial != worker.send_serial || worker.sends.empty()) return;
+      const Parcel parcel = worker.sends.front();
+      worker.sends.pop_front();
+      return deliver(owner.rank, parcel);
     }
-    case Actor::kMainHost:
-      rank.host_busy = false;
-      return maybe_continue(owner.rank);
-    case Actor::kPin: {
-      rank.results.push_back(rank.pin_current);
-      rank.pin_current = -1;
-      pin_next(owner.rank);
-      if (rank.state == MainState::kWaiting) fetch(owner.rank);
+    case Actor::kHandover:
+      if (serial == rank.handover_serial && rank.handover_from >= 0) handed_over(owner.rank);
       return;
-    }
+    default:
+      return;
   }
 }
 
@@ -352,11 +125,17 @@ LoaderTrace Player::play() {
   while (true) {
     const double cpu_end = cpu_.next_end(now_);
     const double disk_end = disk_.next_end(now_);
-    const double next = std::min({cpu_end, disk_end, step_ends_});
+    const double timer = timers_.empty() ? std::numeric_limits<double>::infinity()
+                                         : std::max(now_, timers_.top().at);
+    const double next = std::min({cpu_end, disk_end, timer, step_ends_});
     if (!std::isfinite(next)) break;
     now_ = next;
     if (next == step_ends_) {
       end_step();
+    } else if (next == timer) {
+      const Timer due = timers_.top();
+      timers_.pop();
+      dispatch_timer(unpack(due.owner), due.serial);
     } else if (next == cpu_end) {
       dispatch(unpack(cpu_.finish(now_)));
     } else {
@@ -371,37 +150,18 @@ LoaderTrace Player::play() {
   return std::move(trace_);
 }
 
-}  // namespace
-
-BatchCost::BatchCost(const std::vector<double>& distribution) : distribution_(distribution) {
-  const auto n = static_cast<double>(distribution.size());
-  for (const double x : distribution) mean_ += x / n;
-  double square = 0, cube = 0;
-  for (const double x : distribution) {
-    const double d = x - mean_;
-    square += d * d / n;
-    cube += d * d * d / n;
+void Player::read(Owner owner, std::int64_t samples) {
+  if (model_.disk_per_sample > 0) {
+    disk_.start(now_, pack(owner), model_.disk_per_sample * static_cast<double>(samples));
+  } else if (owner.actor == Actor::kWorker) {
+    compute(owner.rank, owner.worker);
+  } else {
+    load(owner.rank);
   }
-  sd_ = std::sqrt(square);
-  skew_ = sd_ > 0 ? cube / (square * sd_) : 0;
 }
 
-double BatchCost::draw(std::int64_t count, Random& random) const {
-  if (distribution_.empty() || count <= 0) return 0;
-  const auto n = static_cast<double>(count);
-  if (sd_ == 0) return mean_ * n;
-  if (count <= kDrawEach) {
-    double sum = 0;
-    for (std::int64_t i = 0; i < count; ++i)
-      sum += distribution_[random.below(distribution_.size())];
-    return sum;
-  }
-  const double z = random.normal();
-  const double skewed =
-      z + skew_ / std::sqrt(n) / 6 * (z * z - 1);  // Cornish and Fisher's first term
-  return std::max(0.0, mean_ * n + sd_ * std::sqrt(n) * skewed);
-}
+}  // namespace loader
 
-LoaderTrace play_loader(const LoaderModel& model) { return Player(model).play(); }
+LoaderTrace play_loader(const LoaderModel& model) { return loader::Player(model).play(); }
 
 }  // namespace stoker

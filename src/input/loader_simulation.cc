@@ -1,17 +1,17 @@
 #include "input/loader_simulation.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
+#include <vector>
 
 #include "input/loader_events.h"
+#include "input/loader_memory.h"
+#include "input/loader_model.h"
 #include "input/page_cache.h"
 
 namespace stoker {
 namespace {
 
-/// An epoch of unknown length is taken as endless for throughput.
-constexpr std::int64_t kEndless = std::int64_t{1} << 40;
 /// Batches per rank simulated before and within the steady window, besides multiples of the
 /// workers.
 constexpr std::int64_t kWarmUp = 4, kWindow = 64;
@@ -19,110 +19,8 @@ constexpr std::int64_t kWarmUp = 4, kWindow = 64;
 constexpr double kNoWait = 0.02;
 /// A resource used above this share of its capacity is the limit.
 constexpr double kSaturated = 0.92;
-/// Where neither the host's figures nor the probe say it: so many readers at once each get the
-/// speed of one alone. An assumption, on the low side for solid-state storage.
-constexpr double kUnknownDiskReaders = 4;
-
-/// glibc keeps freed memory for the next samples once it has seen a freed block as large as a
-/// batch, but only up to this size (malloc's DEFAULT_MMAP_THRESHOLD_MAX on 64 bits). A worker's
-/// batches live in shared memory, so it never sees one.
-constexpr double kHeapKept = 32.0 * 1024 * 1024;
-
-double in_seconds(Nanos t) { return seconds(t); }
-
-std::int64_t pow2_at_least(std::int64_t bytes) {
-  return static_cast<std::int64_t>(
-      std::bit_ceil(static_cast<std::uint64_t>(std::max<std::int64_t>(bytes, 1))));
-}
-
-struct Epoch {
-  std::int64_t samples = 0;  ///< of one rank; 0: unknown
-  std::int64_t batches = kEndless;
-  std::int64_t last = 0;  ///< samples of the last batch
-};
-
-Epoch epoch_of(const LoaderSettings& settings, const SampleCost& cost, int ranks) {
-  Epoch epoch;
-  const std::int64_t all =
-      settings.dataset_samples > 0 ? settings.dataset_samples : cost.dataset_samples;
-  if (all <= 0) return epoch;
-  epoch.samples = (all + ranks - 1) / ranks;  // DistributedSampler pads to equal shares
-  const std::int64_t whole = epoch.samples / settings.batch, rest = epoch.samples % settings.batch;
-  epoch.last = rest > 0 && !settings.drop_last ? rest : settings.batch;
-  epoch.batches = whole + (rest > 0 && !settings.drop_last ? 1 : 0);
-  return epoch;
-}
-
-/// Storage time of one sample for a lone reader, and how many readers it serves at that speed.
-struct Disk {
-  double per_sample = 0, readers = 1;
-};
-
-Disk disk_of(const SampleCost& cost, const HostShare& host, double cached) {
-  Disk disk;
-  if (cost.read_bytes <= 0 || cached >= 1) return disk;
-  double saturated = 0;  // seconds a read when many are in flight
-  if (host.disk_iops > 0) saturated = 1 / host.disk_iops;
-  if (host.disk_bandwidth > 0)
-    saturated = std::max(saturated, cost.read_bytes / host.disk_bandwidth);
-  double alone = 1e-3 * cost.cold_seek_ms;
-  if (cost.cold_bandwidth > 0) alone += cost.read_bytes / cost.cold_bandwidth;
-  if (alone == 0) alone = saturated;
-  disk.per_sample = std::max(alone, saturated) * (1 - cached);
-  disk.readers = saturated > 0           ? std::max(1.0, alone / saturated)
-                 : cost.cold_speedup > 0 ? std::max(1.0, cost.cold_speedup)
-                                         : kUnknownDiskReaders;
-  return disk;
-}
-
-LoaderModel model_of(const LoaderSettings& settings, const SampleCost& cost, const HostShare& host,
-                     const Consumer& consumer) {
-  const TransportCoefficients& t = cost.transport;
-  const auto bytes = static_cast<double>(cost.output.count());
-  const double speed = std::max(1e-3, host.relative_core_speed);
-  const auto cpu = [&](Nanos time) { return in_seconds(time) / speed; };
-  LoaderModel model;
-  model.batch = settings.batch;
-  model.workers = settings.workers;
-  model.prefetch = std::max(1, settings.prefetch);
-  model.ranks = std::max(1, host.ranks);
-  model.pin = settings.pin && settings.workers > 0;
-  model.in_order = settings.in_order;
-  model.forks = true;
-  model.run_ahead = consumer.consumption == Consumption::kBlocking ? 0 : 1;
-  model.cores = std::max(1e-3, host.cores);
-  model.slowdown_per_core = cost.slowdown_per_core;
-  model.oversubscription = t.oversubscription;
-  const Disk disk = disk_of(cost, host, cached_share(cost.dataset_bytes, host.memory));
-  model.disk_per_sample = disk.per_sample;
-  model.disk_capacity = disk.readers;
-  for (const Nanos time : cost.cpu) model.sample.push_back(cpu(time));
-  const double tensors = cost.tensors;
-  if (settings.workers > 0) {
-    model.collate_sample = cpu(t.collate_per_sample) +
-                           1e-9 * (t.collate_shared_ns + t.sample_fault_ns) * bytes / speed;
-    model.worker_batch = cpu(t.per_batch_worker) + tensors * cpu(t.per_tensor_worker);
-    model.receive_batch = cpu(t.per_batch_main) + tensors * cpu(t.per_tensor_main);
-    model.receive_sample = 1e-9 * t.per_byte_main_ns * bytes / speed;
-    if (settings.pin) {
-      model.receive_sample += bytes / host.pin_bandwidth;
-      model.take_batch = cpu(t.per_batch_main);
-    }
-  } else {
-    const double faults =
-        static_cast<double>(settings.batch) * bytes > kHeapKept ? t.sample_fault_ns : 0;
-    model.collate_sample =
-        cpu(t.collate_per_sample) + 1e-9 * (t.collate_private_ns + faults) * bytes / speed;
-    if (settings.pin) model.receive_sample = bytes / host.pin_bandwidth;
-  }
-  model.fork = cpu(t.fork_per_worker);
-  model.startup = cpu(t.worker_startup);
-  model.reset = cpu(t.epoch_reset);
-  model.step = in_seconds(consumer.step);
-  model.host_cpu = in_seconds(consumer.host_cpu) / speed;
-  model.seed = settings.seed;
-  return model;
-}
+/// Short epochs are played with this many orders of the samples, and averaged.
+constexpr int kOrders = 3;
 
 /// Rates over the steady window of a trace.
 struct Steady {
@@ -143,7 +41,9 @@ Steady steady_of(const LoaderTrace& trace, std::size_t from, std::size_t to) {
 InputLimit limit_of(const Steady& steady, const LoaderModel& model, double wait) {
   if (wait < kNoWait * steady.interval) return InputLimit::kStep;
   if (steady.disk / model.disk_capacity > kSaturated) return InputLimit::kDisk;
-  if (steady.cores / model.cores > kSaturated && model.workers > 0) return InputLimit::kCores;
+  const double cores =
+      model.quota.cores > 0 ? std::min(model.cores, model.quota.cores) : model.cores;
+  if (steady.cores / cores > kSaturated && model.workers > 0) return InputLimit::kCores;
   if (model.workers == 0) return InputLimit::kInProcess;
   if (steady.pin > kSaturated) return InputLimit::kPinThread;
   const double blocked = model.run_ahead == 0 ? model.step : model.host_cpu;
@@ -154,19 +54,32 @@ InputLimit limit_of(const Steady& steady, const LoaderModel& model, double wait)
 
 void fill_memory(const LoaderSettings& settings, const SampleCost& cost, int ranks,
                  LoaderForecast& out) {
-  const std::int64_t batch = settings.batch * cost.output.count();
-  const std::int64_t window = std::int64_t{settings.workers} * std::max(1, settings.prefetch);
-  out.shared_memory = Bytes(window * batch * ranks);
-  // Blocks of PyTorch's pinned allocator are powers of two, one more batch is in the loop's hands.
-  if (settings.pin) out.pinned_memory = Bytes(pow2_at_least(batch) * (window + 1) * ranks);
-  out.worker_memory = Bytes(cost.transport.worker_private.count() * settings.workers * ranks);
-  out.file_descriptors = window * cost.tensors;
+  const LoaderMemory memory = loader_memory(settings, cost, ranks);
+  out.shared_memory = out.shared_memory_used = memory.shared;
+  out.pinned_memory = memory.pinned;
+  out.worker_memory = memory.workers;
+  out.copied_memory = memory.copied;
+  out.file_descriptors = memory.file_descriptors;
+}
+
+QueueDepth queue_of(const LoaderTrace& trace, std::size_t from, std::size_t to) {
+  std::vector<int> depth(trace.ready.begin() + static_cast<std::ptrdiff_t>(from),
+                         trace.ready.begin() + static_cast<std::ptrdiff_t>(to));
+  if (depth.empty()) return {};
+  std::sort(depth.begin(), depth.end());
+  const auto at = [&](double share) {
+    return depth[static_cast<std::size_t>(share * static_cast<double>(depth.size() - 1) + 0.5)];
+  };
+  double sum = 0;
+  for (const int d : depth) sum += d;
+  return {sum / static_cast<double>(depth.size()), static_cast<double>(at(0.1)),
+          static_cast<double>(at(0.5)), static_cast<double>(at(0.9))};
 }
 
 LoaderForecast unlimited(const LoaderSettings& settings, const SampleCost& cost,
                          const HostShare& host, const Consumer& consumer) {
   LoaderForecast out;
-  const Epoch epoch = epoch_of(settings, cost, std::max(1, host.ranks));
+  const EpochShape epoch = epoch_shape(settings, cost, std::max(1, host.ranks));
   out.interval = consumer.step;
   if (consumer.step.count() > 0)
     out.samples_per_s = static_cast<double>(settings.batch) / seconds(consumer.step);
@@ -179,17 +92,49 @@ LoaderForecast unlimited(const LoaderSettings& settings, const SampleCost& cost,
   return out;
 }
 
-/// Time from the start of an epoch to the end of its last step. Long epochs go on at the steady
-/// pace after the simulated part.
-double epoch_time(LoaderModel model, const Epoch& epoch, const LoaderTrace& endless,
+/// A whole epoch as it was played.
+struct Played {
+  double epoch = 0;      ///< until the end of the last step
+  double most_held = 0;  ///< samples in shared memory, a rank
+};
+
+/// Long epochs go on at the steady pace after the simulated part; short ones are played out, with
+/// several orders of the samples.
+Played play_epoch(LoaderModel model, const EpochShape& epoch, const LoaderTrace& endless,
                   double interval) {
+  Played out;
+  out.most_held = static_cast<double>(endless.peak_samples);
   if (epoch.batches > model.batches) {
-    return endless.step_end.back() + static_cast<double>(epoch.batches - model.batches) * interval;
+    out.epoch = endless.step_end.back() +
+                static_cast<double>(epoch.batches - model.batches) * interval;
+    return out;
   }
   model.batches = epoch.batches;
   model.last_batch = epoch.last;
+  model.streams = epoch.streams;
+  const int orders = model.samples.cards() > 1 ? kOrders : 1;
+  out.most_held = 0;
+  for (int i = 0; i < orders; ++i) {
+    model.seed += static_cast<std::uint64_t>(i);
+    const LoaderTrace trace = play_loader(model);
+    if (!trace.step_end.empty()) out.epoch += trace.step_end.back() / orders;
+    out.most_held += static_cast<double>(trace.peak_samples) / orders;
+  }
+  return out;
+}
+
+/// Until batch 0 of an epoch, for samples of mean cost.
+double first_batch_of(const LoaderModel& endless, const EpochShape& epoch) {
+  LoaderModel model = even_samples(endless);
+  const std::int64_t window = std::int64_t{model.workers} * model.prefetch + 1;
+  if (epoch.batches <= window) {
+    model.batches = epoch.batches;
+    model.last_batch = epoch.last;
+  } else {
+    model.batches = window;
+  }
   const LoaderTrace trace = play_loader(model);
-  return trace.step_end.empty() ? 0 : trace.step_end.back();
+  return trace.yielded.empty() ? 0 : trace.yielded.front();
 }
 
 }  // namespace
@@ -222,8 +167,8 @@ LoaderForecast simulate_loader(const LoaderSettings& given, const SampleCost& co
   settings.batch = std::max<std::int64_t>(1, settings.batch);
   settings.workers = std::clamp(settings.workers, 0, 1024);
   if (!cost.known) return unlimited(settings, cost, host, consumer);
-  LoaderModel model = model_of(settings, cost, host, consumer);
-  const Epoch epoch = epoch_of(settings, cost, model.ranks);
+  LoaderModel model = loader_model(settings, cost, host, consumer);
+  const EpochShape epoch = epoch_shape(settings, cost, model.ranks);
   const std::int64_t window = std::int64_t{model.workers} * model.prefetch;
   const std::int64_t warm = kWarmUp + 2 * window + model.workers;
   // Workers keep step with each other, so batches come in rounds: whole rounds are measured, and
@@ -237,33 +182,38 @@ LoaderForecast simulate_loader(const LoaderSettings& given, const SampleCost& co
       steady_of(trace, static_cast<std::size_t>(warm), static_cast<std::size_t>(warm + measured));
 
   LoaderForecast out;
+  auto used = static_cast<double>(trace.peak_samples);
   out.interval = steady.interval * kSecond;
   out.samples_per_s = static_cast<double>(model.batch) / steady.interval;
   const double wait = std::max(0.0, steady.interval - std::max(model.step, model.host_cpu));
   out.wait = wait * kSecond;
-  out.first_batch = trace.yielded.front() * kSecond;
+  out.first_batch = first_batch_of(model, epoch) * kSecond;
   out.epoch_start = out.first_batch;
   if (settings.persistent && model.workers > 0) {
     LoaderModel later = model;
-    later.forks = false;
-    later.batches = std::min<std::int64_t>(later.batches, window + 1);
-    out.epoch_start = play_loader(later).yielded.front() * kSecond;
+    later.start = LoaderModel::Start::kRunning;
+    out.epoch_start = first_batch_of(later, epoch) * kSecond;
   }
+  out.queue = queue_of(trace, static_cast<std::size_t>(warm),
+                       static_cast<std::size_t>(warm + measured));
+  fill_memory(settings, cost, model.ranks, out);
   if (epoch.samples > 0 && epoch.batches > 0) {
     out.batches = epoch.batches;
-    out.epoch = epoch_time(model, epoch, trace, steady.interval) * kSecond - out.first_batch +
-                out.epoch_start;
-    if (!settings.persistent) {
-      out.epoch += static_cast<double>(model.workers) * cost.transport.shutdown_per_worker;
-    }
+    const Played played = play_epoch(model, epoch, trace, steady.interval);
+    out.epoch = played.epoch * kSecond - out.first_batch + out.epoch_start;
+    if (!settings.persistent)
+      out.shutdown = static_cast<double>(model.workers) * cost.transport.shutdown_per_worker;
+    out.epoch += out.shutdown;
+    used = played.most_held;
   }
+  out.shared_memory_used = Bytes(std::llround(
+      used * cost.batch_bytes(model.batch) / static_cast<double>(model.batch) * model.ranks));
   const double all_workers = static_cast<double>(model.workers) * model.ranks;
   out.worker_utilization = all_workers > 0 ? std::min(1.0, steady.workers / all_workers) : 0;
   out.cores_used = steady.cores;
   out.main_utilization = std::min(1.0, std::max(steady.main, steady.pin));
   out.disk_utilization = std::min(1.0, steady.disk / model.disk_capacity);
   out.cached_share = cost.read_bytes > 0 ? cached_share(cost.dataset_bytes, host.memory) : 1;
-  fill_memory(settings, cost, model.ranks, out);
   out.limit = limit_of(steady, model, wait);
   out.basis = cost.basis;
   return out;

@@ -6,6 +6,7 @@
 
 #include "base/units.h"
 #include "input/sample_cost.h"
+#include "input/shared_resource.h"
 
 namespace stoker {
 
@@ -29,7 +30,11 @@ struct LoaderSettings {
 
 /// What the loaders of one host may use.
 struct HostShare {
-  double cores = 1;                ///< usable by the job, fractional quota included
+  /// Usable by the job. A fraction, where a quota is known as no more than that; better the whole
+  /// cores here and the quota beside them.
+  double cores = 1;
+  CpuQuota quota{};          ///< of the control group
+  double foreign_cores = 0;  ///< of `cores`, kept busy by other jobs
   int ranks = 1;                   ///< processes (GPUs) on this host that each run a loader
   double relative_core_speed = 1;  ///< against the machine of the probe
   Bytes memory{};                  ///< DRAM that can cache files; 0: everything is cached
@@ -47,10 +52,18 @@ enum class Consumption : std::uint8_t {
   kBlocking
 };
 
+/// Copying batches to the device, where the step's time does not hold it already.
+struct DeviceCopy {
+  double bandwidth = 0;  ///< bytes/s from such memory; 0: within the step
+  bool pinned = true, non_blocking = false;
+  bool own_stream = false;  ///< beside the step's kernels; needs both of the above
+};
+
 struct Consumer {
   Nanos step{};      ///< of the GPU (or CPU) per batch
   Nanos host_cpu{};  ///< CPU time of the training thread a step (launching kernels); <= step
   Consumption consumption = Consumption::kOverlapped;
+  DeviceCopy copy{};
 };
 
 /// What holds the batches back. kStep: nothing, the step is the limit.
@@ -66,6 +79,11 @@ enum class InputLimit : std::uint8_t {
 };
 [[nodiscard]] std::string_view input_limit_text(InputLimit limit);
 
+/// Batches that lie ready when the loop asks for one, in the steady state: 0 means that it waits.
+struct QueueDepth {
+  double mean = 0, p10 = 0, median = 0, p90 = 0;
+};
+
 struct LoaderForecast {
   double samples_per_s = 0;  ///< steady state, one rank
   Nanos interval;            ///< steady time from batch to batch
@@ -73,6 +91,7 @@ struct LoaderForecast {
   Nanos first_batch;         ///< from the start of an epoch to batch 0, first epoch
   Nanos epoch_start;         ///< likewise, later epochs
   Nanos epoch;  ///< whole epoch (a later one), first batch and shutdown included; 0: unknown size
+  Nanos shutdown;  ///< of it: joining workers that are not persistent
   std::int64_t batches = 0;       ///< of an epoch, one rank
   double worker_utilization = 0;  ///< share of the time that workers prepare batches
   double cores_used = 0;          ///< mean, all ranks
@@ -80,9 +99,12 @@ struct LoaderForecast {
   double main_utilization = 0;
   double disk_utilization = 0;
   double cached_share = 1;            ///< of reads served by the page cache
-  Bytes shared_memory;                ///< /dev/shm, all ranks
+  QueueDepth queue;
+  Bytes shared_memory;                ///< /dev/shm, all ranks, at most
+  Bytes shared_memory_used;           ///< likewise, the most that this loop lets pile up
   Bytes pinned_memory;                ///< all ranks, rounded as PyTorch's pinned allocator does
   Bytes worker_memory;                ///< private, all workers of all ranks; an estimate
+  Bytes copied_memory;                ///< of it: copies on read, reached after some epochs
   std::int64_t file_descriptors = 0;  ///< of one training process
   InputLimit limit = InputLimit::kStep;
   std::string basis;

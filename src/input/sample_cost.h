@@ -60,6 +60,10 @@ struct SampleCost {
     Nanos fork, spawn, forkserver;
     Bytes pickled;  ///< of the data set, for spawn and forkserver
   } start;
+  /// How long another thread of a worker waits for the interpreter's lock while samples are made.
+  Nanos lock_wait;
+  /// CPU time that the first batch of a new worker costs beyond its later ones.
+  Nanos warm_up;
   /// Python objects of the data set that every worker copies by touching their reference counts.
   Bytes copied_on_read;
   TransportCoefficients transport;

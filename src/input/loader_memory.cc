@@ -1,0 +1,80 @@
+#include "input/loader_memory.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include "input/loader_constants.h"
+
+namespace stoker {
+namespace {
+
+/// Descriptors of the training process a worker (multiprocessing/queues.py and popen_fork.py): both
+/// ends of its index queue's pipe, its sentinel, and the end that its death is seen by; once: both
+/// ends of the result queue.
+constexpr std::int64_t kDescriptorsPerWorker = 4, kDescriptorsOfQueue = 2;
+
+Bytes pow2_at_least(double bytes) {
+  return Bytes(static_cast<std::int64_t>(
+      std::bit_ceil(static_cast<std::uint64_t>(std::max(1.0, std::ceil(bytes))))));
+}
+
+}  // namespace
+
+LoaderMemory loader_memory(const LoaderSettings& settings, const SampleCost& cost, int ranks) {
+  LoaderMemory out;
+  const std::int64_t batch = std::max<std::int64_t>(1, settings.batch);
+  const double bytes = cost.batch_bytes(batch);
+  const std::int64_t workers = std::max(0, settings.workers);
+  const std::int64_t window = workers * std::max(1, settings.prefetch);
+  if (workers > 0) {
+    // The pin thread frees a batch when it has copied it, so that the loop holds none.
+    const std::int64_t held = settings.pin ? 0 : 1;
+    out.shared = Bytes(std::llround(static_cast<double>(window + held) * bytes) * ranks);
+  }
+  if (settings.pin) out.pinned = Bytes(pow2_at_least(bytes).count() * (window + 1) * ranks);
+  out.copied = Bytes(cost.copied_on_read.count() * workers * ranks);
+  Bytes each = cost.transport.worker_private;
+  if (settings.start_method != StartMethod::kFork) each += kInterpreterMemory + cost.start.pickled;
+  out.workers = Bytes(each.count() * workers * ranks) + out.copied;
+  if (workers > 0) {
+    const double tensors =
+        cost.batches.empty() ? cost.tensors
+                             : batch_facts_at(cost.batches, static_cast<double>(batch)).tensors;
+    out.file_descriptors =
+        std::llround(static_cast<double>(window + (settings.pin ? 0 : 1)) * tensors) +
+        workers * kDescriptorsPerWorker + kDescriptorsOfQueue;
+  }
+  return out;
+}
+
+LoaderMemory memory_in_turn(const std::vector<LoaderUse>& loaders, int ranks) {
+  LoaderMemory peak;
+  for (std::size_t running = 0; running < loaders.size(); ++running) {
+    LoaderMemory now;
+    for (std::size_t i = 0; i < loaders.size(); ++i) {
+      const LoaderUse& loader = loaders[i];
+      const LoaderMemory own = loader_memory(loader.settings, *loader.cost, ranks);
+      now.pinned += own.pinned;
+      const bool alive = i == running || loader.settings.persistent;
+      if (!alive) continue;
+      now.workers += own.workers;
+      now.copied += own.copied;
+      if (i == running) {
+        now.shared += own.shared;
+        now.file_descriptors += own.file_descriptors;
+      } else if (loader.settings.workers > 0) {
+        now.file_descriptors +=
+            loader.settings.workers * kDescriptorsPerWorker + kDescriptorsOfQueue;
+      }
+    }
+    peak.shared = std::max(peak.shared, now.shared);
+    peak.pinned = std::max(peak.pinned, now.pinned);
+    peak.workers = std::max(peak.workers, now.workers);
+    peak.copied = std::max(peak.copied, now.copied);
+    peak.file_descriptors = std::max(peak.file_descriptors, now.file_descriptors);
+  }
+  return peak;
+}
+
+}  // namespace stoker
