@@ -42,8 +42,8 @@ LoaderMemory loader_memory(const LoaderSettings& settings, const SampleCost& cos
         cost.batches.empty() ? cost.tensors
                              : batch_facts_at(cost.batches, static_cast<double>(batch)).tensors;
     out.file_descriptors =
-        std::llround(static_cast<double>(window + (settings.pin ? 0 : 1)) * tensors) +
-        workers * kDescriptorsPerWorker + kDescriptorsOfQueue;
+        std::llround(static_cast<double>(window + (settings.pin ? 0 : 1)) * tensors);
+    out.pipes = workers * kDescriptorsPerWorker + kDescriptorsOfQueue;
   }
   return out;
 }
@@ -63,16 +63,15 @@ LoaderMemory memory_in_turn(const std::vector<LoaderUse>& loaders, int ranks) {
       if (i == running) {
         now.shared += own.shared;
         now.file_descriptors += own.file_descriptors;
-      } else if (loader.settings.workers > 0) {
-        now.file_descriptors +=
-            loader.settings.workers * kDescriptorsPerWorker + kDescriptorsOfQueue;
       }
+      now.pipes += own.pipes;
     }
     peak.shared = std::max(peak.shared, now.shared);
     peak.pinned = std::max(peak.pinned, now.pinned);
     peak.workers = std::max(peak.workers, now.workers);
     peak.copied = std::max(peak.copied, now.copied);
     peak.file_descriptors = std::max(peak.file_descriptors, now.file_descriptors);
+    peak.pipes = std::max(peak.pipes, now.pipes);
   }
   return peak;
 }

@@ -13,7 +13,8 @@ struct LoaderMemory {
   Bytes pinned;  ///< blocks of PyTorch's pinned allocator are powers of two
   Bytes workers;  ///< private memory of the worker processes, copies on read included
   Bytes copied;   ///< of it: Python objects of the data set that workers copied by reading them
-  std::int64_t file_descriptors = 0;  ///< of one training process
+  std::int64_t file_descriptors = 0;  ///< of one training process: one a tensor on its way
+  std::int64_t pipes = 0;             ///< likewise: pipes and sentinels of workers and queues
 };
 
 [[nodiscard]] LoaderMemory loader_memory(const LoaderSettings& settings, const SampleCost& cost,

@@ -245,6 +245,7 @@ TEST(Memory, OfLoadersInTurn) {
   const LoaderMemory alone = loader_memory(train, cost, 1);
   EXPECT_EQ(alone.workers.count(), 4 * 1100);
   EXPECT_EQ(alone.copied.count(), 400);
+  EXPECT_EQ(alone.pipes, 4 * 4 + 2);
   const LoaderMemory both = memory_in_turn({{train, &cost}, {validate, &cost}}, 1);
   EXPECT_EQ(both.workers.count(), 6 * 1100) << "the persistent ones stay while the others work";
   validate.persistent = true;

@@ -217,7 +217,7 @@ TEST(Simulation, MemoryFollowsTheWindow) {
                                              {.cores = 4}, blocking(1));
   EXPECT_EQ(out.shared_memory.count(), 4 * 2 * 32 * kPicture);
   EXPECT_EQ(out.pinned_memory.count(), 9 * 32 * 1024 * 1024);  // 19.3 MB sits in blocks of 32 MiB
-  EXPECT_EQ(out.file_descriptors, 16 + 4 * 4 + 2);  // tensors, pipes and sentinels of 4 workers
+  EXPECT_EQ(out.file_descriptors, 16);
 }
 
 TEST(Simulation, DeeperPrefetchHidesJitterOnly) {

@@ -61,6 +61,7 @@ SampleCost sample_cost_from_pipeline(const PipelineProbe& probe, const LoaderPro
   if (probe.memory.worker_private.count() > 0)
     cost.transport.worker_private = probe.memory.worker_private;
   cost.start = {probe.start.fork, probe.start.spawn, probe.start.forkserver, probe.start.pickled};
+  cost.warm_up = probe.start.warm_up;
   if (probe.gil_wait) cost.lock_wait = *probe.gil_wait;
   if (probe.memory.copied_on_read) cost.copied_on_read = probe.memory.object_bytes;
   const double error = kError + (probe.foreign.disturbed ? kDisturbedError : 0);

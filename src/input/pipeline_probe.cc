@@ -225,6 +225,7 @@ void read_process(Reader& reader, const Json& root, PipelineProbe& out) {
   reader.time(start, "fork_ms", "start.", out.start.fork);
   reader.time(start, "spawn_ms", "start.", out.start.spawn);
   reader.time(start, "forkserver_ms", "start.", out.start.forkserver);
+  reader.time(start, "warm_up_ms", "start.", out.start.warm_up);
   reader.flag(start, "picklable", "start.", out.start.picklable);
   reader.text(start, "why_not", "start.", out.start.why_not);
   reader.bytes(start, "pickled_bytes", "start.", out.start.pickled);

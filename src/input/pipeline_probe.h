@@ -45,6 +45,7 @@ struct PipelineProbe {
   std::vector<std::pair<std::string, double>> transport;
   struct Start {
     Nanos fork, spawn, forkserver;  ///< of one worker; 0: not measured
+    Nanos warm_up;  ///< CPU of a new worker's first batch beyond its later ones
     bool picklable = true;
     std::string why_not;
     Bytes pickled;

@@ -26,7 +26,7 @@ const std::string kWhole = R"json({
             "collate_private_ms": 0.1, "pickled_bytes": 16}],
  "output": "dict(image: float32[3, 224, 224])",
  "transport": {"per_batch_main_ms": 0.7, "collate_per_sample_ms": null, "of_the_future": 4},
- "start": {"fork_ms": 20, "spawn_ms": 2500, "forkserver_ms": null, "picklable": true,
+ "start": {"fork_ms": 20, "spawn_ms": 2500, "forkserver_ms": null, "warm_up_ms": 45, "picklable": true,
            "why_not": null, "pickled_bytes": 100000},
  "memory": {"worker_private_bytes": 50000000, "worker_peak_bytes": 60000000, "objects": 10,
             "object_bytes": 7000000, "copied_on_read": true},
@@ -76,6 +76,7 @@ TEST(PipelineProbe, ReadsEverything) {
   EXPECT_EQ(probe->transport.size(), 1U) << "null and unknown keys were taken";
   EXPECT_DOUBLE_EQ(milliseconds(probe->start.spawn), 2500);
   EXPECT_EQ(probe->start.forkserver.count(), 0);
+  EXPECT_DOUBLE_EQ(milliseconds(probe->start.warm_up), 45);
   EXPECT_TRUE(probe->memory.copied_on_read);
   EXPECT_DOUBLE_EQ(probe->parallel.efficiency, 0.8);
   EXPECT_EQ(probe->findings.count("sample_raised"), 3);
@@ -94,6 +95,8 @@ TEST(PipelineProbe, TheSimulationsView) {
   EXPECT_DOUBLE_EQ(milliseconds(cost.transport.per_batch_main), 0.7) << "measured wins";
   EXPECT_DOUBLE_EQ(milliseconds(cost.transport.per_tensor_main), 0.2) << "profile fills in";
   EXPECT_EQ(cost.transport.sample_fault_ns, 0) << "the samples' CPU time holds it";
+  EXPECT_DOUBLE_EQ(milliseconds(cost.lock_wait), 4.5);
+  EXPECT_DOUBLE_EQ(milliseconds(cost.warm_up), 45);
   EXPECT_EQ(cost.transport.worker_private.count(), 50'000'000);
   EXPECT_DOUBLE_EQ(cost.slowdown_per_core, 0.25);
   EXPECT_DOUBLE_EQ(cost.read_bytes, 2000);

@@ -57,7 +57,7 @@ ComparedPoint compare(const LoaderScenario& scenario, const LoaderPoint& point,
       relative_error(out.forecast_first_batch().count(), out.first_batch.count());
   if (point.settings.workers > 0 && out.shared_memory.count() > 0) {
     out.shared_memory_error =
-        relative_error(static_cast<double>(out.forecast.shared_memory.count()),
+        relative_error(static_cast<double>(out.forecast.shared_memory_used.count()),
                        static_cast<double>(out.shared_memory.count()));
   }
   return out;

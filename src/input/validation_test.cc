@@ -75,7 +75,7 @@ Json measured(Json points, const std::vector<double>& errors) {
     for (const double longer : {1.02, 1.0}) {
       points[i]["repetitions"].push_back(repetition(milliseconds(f.epoch) * by * longer,
                                                     milliseconds(f.first_batch),
-                                                    f.shared_memory.count()));
+                                                    f.shared_memory_used.count()));
     }
   }
   return points;
