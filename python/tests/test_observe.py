@@ -27,8 +27,8 @@ def test_a_step_with_phases_is_split_exactly(tmp_path):
     first, second = read(recorder).rows
     assert second["gap_ns"] == 32_000_000 and second["total_ns"] == 31_000_000
     assert [second[f"{name}_ns"] for name in ("h2d", "forward", "backward", "optimizer")] == [2e6, 4e6, 8e6, 16e6]
-    assert second["other_ns"] == 33_000_000 and second["loss_ns"] is None
-    assert (first["step"], second["step"], first["epoch"], second["epoch"]) == (0, 1, 0, 0)
+    assert second["other_ns"] == 33_000_000 and second["loss_ns"] == 0
+    assert (first["step"], second["step"], first["epoch"], second["epoch"]) == (0, 1, 1, 1)
     assert first["samples"] == 32 and first["forwards"] == first["backwards"] == first["optimizer_steps"] == 1
 
 
@@ -109,7 +109,7 @@ def test_an_exception_passes_through_and_the_step_counts_as_aborted(tmp_path):
     found = read(recorder)
     assert [row["end"] for row in found.rows] == ["exception", "ok"]
     assert found.exceptions == [{"step": 0, "type": "OutOfMemoryError"}]
-    assert found.rows[1]["forward_ns"] is None, "a phase that an exception left does not reach into the next step"
+    assert found.rows[1]["forward_ns"] == 0, "a phase that an exception left does not reach into the next step"
 
 
 def test_a_nested_step_counts_as_part_of_the_outer_one(tmp_path):
@@ -177,7 +177,7 @@ def test_other_threads_do_not_disturb_the_steps(tmp_path):
         thread.start()
         thread.join()
     found = read(recorder)
-    assert len(found.rows) == 1 and found.rows[0]["forward_ns"] is None
+    assert len(found.rows) == 1 and found.rows[0]["forward_ns"] == 0
     assert found.end["notes"]["other_thread"] == 2
 
 
@@ -211,7 +211,7 @@ def test_validation_steps_are_marked(tmp_path):
         pass
     found = read(recorder)
     assert [row["kind"] for row in found.rows] == ["train", "validation", "validation", "validation", "train"]
-    assert found.rows[-1]["epoch"] is None, "a pass over validation data is no epoch"
+    assert found.rows[-1]["epoch"] == 0, "a pass over validation data is no epoch"
 
 
 def test_batches_behave_like_the_loader(tmp_path):
@@ -257,3 +257,17 @@ def test_an_unknown_phase_names_the_known_ones(tmp_path):
 def test_a_folder_that_is_not_there(tmp_path):
     with pytest.raises(stoker.ObservationError, match="no folder"):
         stoker.Observer(tmp_path / "none" / "run.obs.jsonl")
+    with pytest.raises(stoker.ObservationError, match="it is a folder"):
+        stoker.Observer(tmp_path)
+
+
+def test_a_fault_while_writing_never_reaches_training(tmp_path, monkeypatch, capsys):
+    from stoker.observe import facts
+
+    monkeypatch.setattr(facts, "provenance", lambda device: 1 / 0)
+    recorder = observer(tmp_path)
+    for _ in range(3):
+        with recorder.step(), recorder.phase("forward"):
+            pass
+    recorder.close()
+    assert capsys.readouterr().err.count("ZeroDivisionError") == 1 and not list(tmp_path.iterdir())

@@ -103,6 +103,21 @@ def test_no_event_is_recorded_while_a_graph_is_captured(tmp_path, monkeypatch):
     assert rows[3]["device_forward_ns"] == 10e6
 
 
+def test_a_device_that_fails_leaves_the_error_to_the_program(tmp_path, monkeypatch):
+    no_cuda(monkeypatch)
+    clock, device, recorder = on_device(tmp_path)
+    step(clock, device, recorder)
+
+    def fails(event):
+        raise RuntimeError("CUDA error: an illegal memory access was encountered")
+
+    monkeypatch.setattr(device, "record", fails)
+    step(clock, device, recorder)
+    device.reached = device.busy_until
+    rows = read(recorder).rows
+    assert [row["device_total_ns"] for row in rows] == [34e6, None]
+
+
 def test_a_summary_takes_the_devices_times(tmp_path, monkeypatch):
     no_cuda(monkeypatch)
     clock, device, recorder = on_device(tmp_path)

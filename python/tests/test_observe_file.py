@@ -164,7 +164,8 @@ def test_a_forked_child_writes_nothing(tmp_path):
         for step in range(3):
             with observer.step():
                 pass
-        child = os.fork()
+        with observer.step():
+            child = os.fork()
         for step in range(300):
             with observer.step():
                 pass
@@ -174,7 +175,7 @@ def test_a_forked_child_writes_nothing(tmp_path):
     assert done.returncode == 0 and done.stderr == "", done.stderr
     found = stoker.read_observation(tmp_path / "run.obs.jsonl")
     assert [path.name for path in tmp_path.glob("*.jsonl")] == ["run.obs.jsonl"]
-    assert [row["step"] for row in found.rows] == list(range(303)) and not found.damaged
+    assert [row["step"] for row in found.rows] == list(range(304)) and not found.damaged
 
 
 @pytest.mark.parametrize("method", ["fork", "spawn"])
@@ -256,14 +257,18 @@ def test_a_loop_without_pytorch(tmp_path):
 
 
 def test_memory_is_read_now_and_then(tmp_path):
-    recorder = observer(tmp_path, memory_every=10)
+    clock = Clock()
+    recorder = observer(tmp_path, clock=clock)
     for _ in range(25):
         with recorder.step():
-            pass
+            clock.ms(100)
+    ballast = torch.ones(16_000_000)
+    with recorder.step():
+        clock.ms(1000)
     found = read(recorder)
-    assert [reading["step"] for reading in found.memory] == [0, 10, 20]
-    ballast = torch.zeros(1).element_size()
-    assert all(reading["rss"] > 10_000_000 * ballast / 4 and reading["rss_peak"] > 0 for reading in found.memory)
+    assert [reading["step"] for reading in found.memory] == [0, 10, 20, 25], "once a second"
+    assert found.memory[-1]["rss"] - found.memory[0]["rss"] > 0.9 * ballast.numel() * 4
+    assert found.memory[-1]["rss_peak"] >= 0.99 * found.memory[-1]["rss"]
 
 
 def test_nothing_warns(tmp_path):

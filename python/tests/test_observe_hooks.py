@@ -1,6 +1,7 @@
 """observer.attach(): PyTorch's hooks on real models."""
 
 import copy
+import pickle
 
 import pytest
 import torch
@@ -261,12 +262,15 @@ def test_detached_models_are_as_before(tmp_path):
     assert len(stoker.read_observation(recorder.path).rows) == 1
 
 
-def test_an_attached_model_can_be_copied(tmp_path):
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda model: pickle.loads(pickle.dumps(model))])
+def test_copies_of_an_attached_model_work_and_are_not_recorded(tmp_path, copied):
     model = small_model()
-    recorder = attached(tmp_path, model, sgd(model))
-    with torch.no_grad():
-        copy.deepcopy(model)(torch.randn(6, 8))
-    recorder.close()
+    optimizer = sgd(model)
+    recorder = attached(tmp_path, model, optimizer)
+    again = copied(model)
+    train(again, sgd(again), 2)
+    train(model, optimizer, 1)
+    assert len(read(recorder).rows) == 1
 
 
 @pytest.mark.parametrize("arguments, words", [(("model",), "torch.nn.Module"), ((small_model(), "adam"), "Optimizer")])

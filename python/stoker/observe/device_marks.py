@@ -38,17 +38,20 @@ class DeviceMarks:
         self.unread = 0  # rows that went without device times
 
     def mark(self, phase: int, inside: bool) -> None:
-        if self._events.capturing():
+        try:
+            if self._events.capturing():
+                self._broken = True
+                return
+            event = self._free.pop() if self._free else self._events.new()
+            self._events.record(event)
+            self._marks.append((phase, inside, event))
+        except RuntimeError:  # the device has failed: the program's own next call will say how
             self._broken = True
-            return
-        event = self._free.pop() if self._free else self._events.new()
-        self._events.record(event)
-        self._marks.append((phase, inside, event))
 
     def relabel(self, old: int, new: int) -> None:
         self._marks = [(new if phase == old else phase, inside, event) for phase, inside, event in self._marks]
 
-    def close_row(self, row: list) -> None:
+    def close_row(self, row: tuple) -> None:
         """The last mark ends `row` and begins the next one."""
         marks = self._marks
         self._marks = [(OTHER, False, marks[-1][2])] if marks else []
@@ -63,16 +66,16 @@ class DeviceMarks:
         done = []
         while self.pending:
             row, marks = self.pending[0]
-            times = self._read(marks, phases) if len(marks) > 1 else [None] * (phases + 2)
+            times = self._read(marks, phases) if len(marks) > 1 else (None,) * (phases + 2)
             if times is None:
                 if not everything and len(self.pending) <= MOST_PENDING:
                     break
                 self.unread += 1
-                times = [None] * (phases + 2)
+                times = (None,) * (phases + 2)
             else:
                 self._free += [event for _, _, event in marks[:-1]]
             self.pending.popleft()
-            done.append(row + times)
+            done.append((*row, *times))
         return done
 
     def last_event(self):
@@ -85,11 +88,11 @@ class DeviceMarks:
         try:
             if not marks[-1][2].query():
                 return None
-            times = [0, 0] + [None] * phases
+            times = [0] * (phases + 2)
             for (phase, inside, event), (_, _, following) in zip(marks, marks[1:]):
                 spent = round(event.elapsed_time(following) * 1e6)  # CUDA says milliseconds
                 times[1 if inside else 0] += spent
-                times[2 + phase] = (times[2 + phase] or 0) + spent
+                times[2 + phase] += spent
             return times
         except RuntimeError:  # an event of another stream is not over
             return None

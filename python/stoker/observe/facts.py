@@ -14,7 +14,8 @@ try:
 except ImportError:  # Windows
     resource = None
 
-RANK_VARIABLES = (("RANK", "WORLD_SIZE"), ("SLURM_PROCID", "SLURM_NTASKS"), ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"))
+RANK_VARIABLES = (("RANK", "WORLD_SIZE"), ("SLURM_PROCID", "SLURM_NTASKS"),
+                  ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"))
 
 
 def loaded_torch():
@@ -74,20 +75,23 @@ def cpu_model() -> str | None:
     return platform.processor() or None
 
 
-def parameters(model) -> dict:
-    """Number and bytes of a module's parameters."""
-    found = list(model.parameters())
-    return {"count": sum(p.numel() for p in found), "trainable": sum(p.numel() for p in found if p.requires_grad),
+def model(module) -> dict | None:
+    """A module's class, number of parameters and their bytes."""
+    if module is None:
+        return None
+    found = list(module.parameters())
+    return {"class": type(getattr(module, "_orig_mod", module)).__name__, "count": sum(p.numel() for p in found),
+            "trainable": sum(p.numel() for p in found if p.requires_grad),
             "bytes": sum(p.numel() * p.element_size() for p in found)}
 
 
-def device_of(model) -> str | None:
-    for parameter in model.parameters():
+def device_of(module) -> str | None:
+    for parameter in module.parameters():
         return str(parameter.device)
     return None
 
 
-def precision(model, device_type: str) -> str | None:
+def precision(module, device_type: str) -> str | None:
     """In the words of --precision, as things stand right now (call it inside the user's autocast)."""
     torch = loaded_torch()
     if torch is None:
@@ -98,9 +102,9 @@ def precision(model, device_type: str) -> str | None:
             return f"amp-{short.get(torch.get_autocast_dtype(device_type), 'other')}"
     except (TypeError, RuntimeError):  # before 2.4 it took no device
         return None
-    if model is None:
+    if module is None:
         return None
-    for parameter in model.parameters():
+    for parameter in module.parameters():
         if parameter.dtype in short:
             name = short[parameter.dtype]
             tf32 = name == "fp32" and device_type == "cuda" and torch.get_float32_matmul_precision() != "highest"

@@ -45,6 +45,47 @@ def inner(optimizer, torch):
     return optimizer
 
 
+def _nothing(*args) -> None:
+    """A hook that does nothing."""
+
+
+def _no_hook():
+    """What a hook becomes in a copy of the model, in memory or in a file: copies are not recorded."""
+    return _nothing
+
+
+class BeforeForward:
+    def __init__(self, hooks: "Hooks"):
+        self._begins, self._failed, self._is_compiling = hooks._forward_begins, hooks._failed, hooks._is_compiling
+
+    def __call__(self, module, args, kwargs) -> None:
+        if self._is_compiling():  # the compiler drops the hook here, so that no graph breaks
+            return
+        try:
+            self._begins(args, kwargs)
+        except Exception as error:
+            self._failed(error)
+
+    def __reduce__(self):
+        return _no_hook, ()
+
+
+class AfterForward:
+    def __init__(self, hooks: "Hooks"):
+        self._ends, self._failed, self._is_compiling = hooks._forward_ends, hooks._failed, hooks._is_compiling
+
+    def __call__(self, module, args, output) -> None:
+        if self._is_compiling():
+            return
+        try:
+            self._ends(output)
+        except Exception as error:
+            self._failed(error)
+
+    def __reduce__(self):
+        return _no_hook, ()
+
+
 class Hooks:
     """State between hooks of one observer. Whatever goes wrong in here ends the recording, never the training."""
 
@@ -69,7 +110,7 @@ class Hooks:
     # Registering
 
     def add_model(self, model) -> None:
-        before, after = self._guarded_hooks()
+        before, after = BeforeForward(self), AfterForward(self)
         compiled = getattr(model, "_compiled_call_impl", None)
         if compiled is None:
             self._undo.append(model.register_forward_pre_hook(before, with_kwargs=True).remove)
@@ -84,29 +125,6 @@ class Hooks:
 
         model._compiled_call_impl = call
         self._undo.append(lambda: setattr(model, "_compiled_call_impl", compiled))
-
-    def _guarded_hooks(self):
-        is_compiling, begins, ends, failed = self._is_compiling, self._forward_begins, self._forward_ends, self._failed
-
-        def before(module, args, kwargs):
-            if is_compiling():  # the compiler drops the hook here, so that no graph breaks
-                return None
-            try:
-                begins(args, kwargs)
-            except Exception as error:
-                failed(error)
-            return None
-
-        def after(module, args, output):
-            if is_compiling():
-                return None
-            try:
-                ends(output)
-            except Exception as error:
-                failed(error)
-            return None
-
-        return before, after
 
     def add_optimizer(self, optimizer) -> None:
         def before(optimizer, args, kwargs):
@@ -190,7 +208,7 @@ class Hooks:
         if token is None or not observer.is_open:
             return
         observer.timeline.pop(token)
-        observer.forwards += 1
+        observer.entered[FORWARD] += 1
         if self._is_grad_enabled():
             observer.grad_forwards += 1
             if not self._forwards and self._watch(output):
@@ -229,7 +247,7 @@ class Hooks:
             if observer.is_open and self._backward is not None:
                 observer.timeline.pop(self._backward)
                 self._backward = None
-                observer.backwards += 1
+                observer.entered[BACKWARD] += 1
                 if not observer.explicit and (not self._optimizers or (self._all_stepped() and not self._scaler)):
                     self._close(OK)
         except Exception as error:
@@ -254,9 +272,9 @@ class Hooks:
             return
         observer.timeline.pop(self._optimizer_token)
         self._optimizer_token = None
-        observer.optimizer_steps += 1
+        observer.entered[OPTIMIZER] += 1
         self._stepped.add(id(optimizer))
-        if observer.forwards == 0:
+        if not observer.entered[FORWARD]:
             observer.note("forward_unseen")
         if not observer.explicit and not self._in_backward and not self._scaler and self._all_stepped():
             self._close(OK)
@@ -264,9 +282,9 @@ class Hooks:
     def _scaler_updated(self) -> None:
         try:
             observer = self._observer
-            if not self._records() or not observer.backwards:
+            if not self._records() or not observer.entered[BACKWARD]:
                 return
-            skipped = observer.optimizer_steps == 0
+            skipped = observer.entered[OPTIMIZER] == 0
             if observer.explicit:
                 observer.skipped = skipped
             else:

@@ -16,6 +16,7 @@ OK, EXCEPTION, UNCLOSED, SKIPPED, CLOCK = "ok", "exception", "unclosed", "skippe
 ENDS = (OK, EXCEPTION, UNCLOSED, SKIPPED, CLOCK)
 
 COUNTS = ("samples", "forwards", "backwards", "optimizer_steps")
+TEXTS = ("kind", "end")
 
 
 class ObservationError(Exception):

@@ -48,7 +48,7 @@ class Phase:
         if observer.ready():
             self._token = observer.timeline.push(self._number)
             if not observer.attached:
-                observer.count_phase(self._number)
+                observer.entered[self._number] += 1
         return self
 
     def __exit__(self, kind, value, traceback) -> bool:
@@ -85,7 +85,7 @@ class Batches:
                     observer.timeline.pop(token)
                     return
                 observer.timeline.pop(token)
-                observer.seen_by_loader += leading_size(batch) or 0
+                observer.sees_batch(batch)
                 yield batch
                 if not observer.ready():
                     yield from batches

@@ -10,12 +10,12 @@ from . import facts, layout, lifetime
 from .device_marks import CudaEvents, DeviceMarks
 from .layout import (BACKWARD, CLOCK, EXCEPTION, FORWARD, OK, OPTIMIZER, OTHER, OWN, SKIPPED, TRAIN, UNCLOSED, VALIDATION,
                      ObservationError)
-from .loops import Batches, Phase, Step
+from .loops import Batches, Phase, Step, leading_size
 from .recorder import Recorder, check_folder, say, with_label
 from .timeline import Timeline
 
 DEFAULT_PATH = "stoker.obs.jsonl"
-MEMORY_EVERY = 16  # steps between two readings of memory
+MEMORY_INTERVAL_NS = 1_000_000_000  # between two readings of memory
 
 
 class Observer:
@@ -31,8 +31,8 @@ class Observer:
     Raises ObservationError if the path cannot be used or an argument cannot be meant. One thread records: the first.
     """
 
-    def __init__(self, path=None, *, batch=None, device=None, precision=None, phases=(), memory_every=MEMORY_EVERY,
-                 clock=time.perf_counter_ns, events=None, write=os.write):
+    def __init__(self, path=None, *, batch=None, device=None, precision=None, phases=(), clock=time.perf_counter_ns,
+                 events=None, write=os.write):
         path = os.fspath(path or os.environ.get("STOKER_OBSERVATION") or DEFAULT_PATH)
         if batch is not None and (not isinstance(batch, int) or isinstance(batch, bool) or batch < 1):
             raise ObservationError(f"batch={batch!r}: give the number of samples in a step, 1 or more")
@@ -47,7 +47,7 @@ class Observer:
         self.knows_precision = precision is not None
         self._model = None
         self._memory = None
-        self._memory_every = memory_every
+        self._memory_due = 0
         self.timeline = None  # made at the first sign of life, when the device is known
         self._owner = None  # the thread that records
         self._closed = False
@@ -62,8 +62,11 @@ class Observer:
         self._began = 0
         self._zero = 0
         self._steps = 0
-        self.epoch = -1
-        self._clear()
+        self.epoch = 0  # from 1 on; 0: no batches() yet
+        self._nothing = [0] * len(self._names)
+        self.entered = self._nothing[:]  # how often each phase was entered in this step
+        self.grad_forwards = self.seen_by_loader = self.seen_by_model = 0
+        self.skipped = False  # the gradient scaler left the optimizer's step out
         lifetime.register(self)
 
     @property
@@ -87,7 +90,7 @@ class Observer:
         if self.ready():
             self.timeline.switch(number)
             if not self.attached:
-                self.count_phase(number)
+                self.entered[number] += 1
 
     def batches(self, loader, *, validation=False) -> Batches:
         """Iterates over `loader` and records how long the loop waits for it."""
@@ -148,22 +151,27 @@ class Observer:
         try:
             return self._numbers[name]
         except KeyError:
-            raise ObservationError(f"no phase {name!r}: use one of {', '.join(self._names)}, or name it when the observer is made: "
-                                   f"Observer(..., phases=[{name!r}])") from None
+            raise ObservationError(f"no phase {name!r}: use one of {', '.join(self._names)}, or name it when the observer "
+                                   f"is made: Observer(..., phases=[{name!r}])") from None
 
     def ready(self) -> bool:
         """Whether this thread records, and this observer still does."""
+        if self._row_began is not None and threading.get_ident() == self._owner and self._recorder.alive:
+            return True
+        return self._get_ready()
+
+    def _get_ready(self) -> bool:
         if self._closed:
             if not self._said_closed:
                 self._said_closed = True
                 say(f"{self.path} is closed: the steps after that are not recorded")
             return False
         thread = threading.get_ident()
-        if thread != self._owner:
-            if self._owner is not None:
-                self.note("other_thread")
-                return False
+        if self._owner is None:
             self._owner = thread
+        elif thread != self._owner:
+            self.note("other_thread")
+            return False
         if not self._recorder.alive:
             return False
         if self.timeline is None:
@@ -188,7 +196,10 @@ class Observer:
         self.timeline = Timeline(len(self._names), self._clock, self._marks)
         self._zero = self.timeline.last
         self._memory = facts.Memory(self._device)
-        self._grad_enabled = getattr(facts.loaded_torch(), "is_grad_enabled", None)
+        self._grad_enabled = getattr(facts.loaded_torch(), "is_grad_enabled", lambda: True)
+
+    def sees_batch(self, batch) -> None:
+        self.seen_by_loader += leading_size(batch) or 0
 
     def note(self, name: str) -> None:
         self.notes[name] = self.notes.get(name, 0) + 1
@@ -197,14 +208,6 @@ class Observer:
         self._model = self._model or model
         if self._device is None:
             self._device = facts.device_of(model)
-
-    def count_phase(self, number: int) -> None:
-        if number == FORWARD:
-            self.forwards += 1
-        elif number == BACKWARD:
-            self.backwards += 1
-        elif number == OPTIMIZER:
-            self.optimizer_steps += 1
 
     def validating(self, value: bool) -> bool:
         """Whether steps count as validation from now on; returns what held before."""
@@ -215,34 +218,51 @@ class Observer:
         """`validation`: True, False, or None where the step itself will show it."""
         if self.hooks is not None:
             self.hooks.new_step()
-        now = self.timeline.reset(OTHER, True)
+        self._validation, self._step_batch = validation, batch
+        self._grad_at_begin = self._grad_enabled()
         self.is_open = True
-        self._began = now
-        self._forced_validation = validation
-        self._step_batch = batch
-        self._without_grad = self._grad_enabled is not None and not self._grad_enabled()
+        self._began = self.timeline.reset(True)
 
     def close_step(self, end: str, error=None) -> None:
-        timeline = self.timeline
         if not self.knows_precision:
             self.see_precision()
-        now = timeline.reset(OTHER, False)
+        timeline = self.timeline
+        now = timeline.reset(False)
         self.is_open = False
-        row = self._row(now, end, timeline.take())
-        if end == EXCEPTION and error is not None:
-            self._recorder.add_line({"exception": {"step": self._steps, "type": error.__name__}})
-        if end == UNCLOSED:
-            self.note("unclosed_steps")
+        step, began, entered = self._steps, self._began, self.entered
+        gap, total = began - self._row_began, now - began
+        if end != OK or gap < 0 or total < 0 or self.skipped:
+            end = self._odd_end(end, error, gap < 0 or total < 0)
+        validation = self._validation
+        if validation is None:
+            validation = not (self.grad_forwards or entered[BACKWARD]) and (
+                not self._grad_at_begin or (self.attached and entered[FORWARD] > 0))
+        row = (step, self.epoch, VALIDATION if validation else TRAIN, end, began - self._zero, gap, total, *timeline.take(),
+               self._step_batch or self._batch or self.seen_by_loader or self.seen_by_model,
+               entered[FORWARD], entered[BACKWARD], entered[OPTIMIZER])
         self._row_began = now
-        self._clear()
+        self._steps = step + 1
+        self.entered = self._nothing[:]
+        self.grad_forwards = self.seen_by_loader = self.seen_by_model = 0
         if self._marks is None:
             self._recorder.add(row)
         else:
             self._marks.close_row(row)
             for done in self._marks.finished(len(self._names)):
                 self._recorder.add(done)
-        self._keep(now)
-        self._steps += 1
+        if now >= self._memory_due or self._recorder.wants_to_write(now):
+            self._keep(now)
+
+    def _odd_end(self, end: str, error, clock_went_back: bool) -> str:
+        """How a step ended that did not simply end well."""
+        if end == EXCEPTION and error is not None:
+            self._recorder.add_line({"exception": {"step": self._steps, "type": error.__name__}})
+        elif end == UNCLOSED:
+            self.note("unclosed_steps")
+        if self.skipped:
+            self.skipped = False
+            end = SKIPPED if end == OK else end
+        return CLOCK if clock_went_back else end
 
     def see_precision(self) -> None:
         """Called where the user's autocast is in force."""
@@ -252,45 +272,17 @@ class Observer:
 
     # Inside
 
-    def _clear(self) -> None:
-        self.forwards = self.backwards = self.optimizer_steps = 0
-        self.grad_forwards = 0
-        self.seen_by_loader = self.seen_by_model = 0
-        self.skipped = False
-
-    def _row(self, now: int, end: str, spent: list) -> list:
-        gap, total = self._began - self._row_began, now - self._began
-        if gap < 0 or total < 0 or min(spent) < 0:
-            end = CLOCK
-        elif self.skipped and end == OK:
-            end = SKIPPED
-        trained = self.grad_forwards or self.backwards
-        evaluated = self._forced_validation
-        if evaluated is None:
-            evaluated = not trained and (self._without_grad or (self.attached and self.forwards > 0))
-        samples = self._step_batch or self._batch or self.seen_by_loader or self.seen_by_model
-        row = [self._steps, self.epoch if self.epoch >= 0 else None, VALIDATION if evaluated else TRAIN, end,
-               self._began - self._zero, gap, total]
-        row += [time or None for time in spent]
-        row[7 + OTHER], row[7 + OWN] = spent[OTHER], spent[OWN]
-        row.append(samples or None)
-        if self.attached:
-            row += [self.forwards, self.backwards, self.optimizer_steps]
-        else:
-            row += [self.forwards or None, self.backwards or None, self.optimizer_steps or None]
-        return row
-
     def _keep(self, now: int) -> None:
         """Between steps: reads memory and writes a block, when it is time."""
-        recorder = self._recorder
-        reading = self._steps % self._memory_every == 0
-        if not reading and not recorder.wants_to_write(now):
-            return
         self.timeline.switch(OWN)
-        if reading:
-            recorder.add_line({"memory": {"step": self._steps, **self._memory.read()}})
-        if recorder.wants_to_write(now):
-            self._flush()
+        try:
+            if now >= self._memory_due:
+                self._memory_due = now + MEMORY_INTERVAL_NS
+                self._recorder.add_line({"memory": {"step": self._steps - 1, **self._memory.read()}})
+            if self._recorder.wants_to_write(now):
+                self._flush()
+        except Exception as error:  # ours, and never the training's
+            self._recorder.stop(f"the recording failed ({type(error).__name__}: {error}); please report it")
         self.timeline.switch(OTHER)
 
     def _flush(self) -> None:
@@ -306,9 +298,9 @@ class Observer:
         on_device = self.timeline is not None and self.timeline.marks is not None
         return {"format": layout.FORMAT, "schema_version": list(layout.SCHEMA_VERSION),
                 "provenance": facts.provenance(self._device), "rank": rank, "ranks": ranks,
-                "model": None if self._model is None else {"class": type(self._model).__name__, **facts.parameters(self._model)},
-                "precision": self._precision, "batch": self._batch, "hooks": self.attached,
-                "timing": "device" if on_device else "host", "columns": layout.columns(self._names, on_device)}
+                "model": facts.model(self._model), "precision": self._precision,
+                "batch": self._batch, "hooks": self.attached, "timing": "device" if on_device else "host",
+                "columns": layout.columns(self._names, on_device)}
 
     def _close(self, at_exit: bool, error=None) -> None:
         if self._closed:
@@ -317,6 +309,7 @@ class Observer:
         if self._recorder.alive and self.is_open:
             self.close_step(UNCLOSED if error is None else EXCEPTION, error)
         self.detach()
+        self._row_began = None  # ready() takes the long way, which knows about closed files
         if not self._recorder.alive:
             return
         if self._steps == 0 and at_exit and lifetime.in_child_process():
@@ -325,8 +318,9 @@ class Observer:
         if self.timeline is not None and self._marks is not None:
             self._collect(wait=error is None)
         self._flush()
-        self._recorder.close({"end": {"steps": self._steps, "lost": self._recorder.lost, "write_ns": self._recorder.write_ns,
-                                      "notes": self.notes}})
+        recorder = self._recorder
+        recorder.close({"end": {"steps": self._steps, "lost": recorder.lost, "write_ns": recorder.write_ns,
+                                "notes": self.notes}})
 
     def _collect(self, wait: bool) -> None:
         """Training is over: the only place where the device may be waited for."""
@@ -342,8 +336,10 @@ class Observer:
             self.notes["device_unread"] = self._marks.unread
 
     def _abandon(self) -> None:
-        """In a forked child."""
+        """In a forked child, perhaps within a step."""
         self._closed = self._said_closed = True
+        self.is_open = False
+        self._row_began = None
         self._recorder.forget()
 
 

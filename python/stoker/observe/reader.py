@@ -27,7 +27,7 @@ class Damage:
 
 @dataclasses.dataclass
 class Observation:
-    """A file's content. `rows` are dicts by column name, times in ns, sizes in bytes, None where something was not seen."""
+    """A file's content. `rows` are dicts by column name; times in ns, sizes in bytes, 0 where a step did not come by."""
 
     file: str
     header: dict
@@ -197,7 +197,7 @@ def _row(values: list, columns: list, before: list) -> dict:
     for name, value in row.items():
         if name in ("kind", "end"):
             continue
-        if value is None and name not in ("step", "start_ns", "gap_ns", "total_ns"):
+        if value is None and name not in REQUIRED:  # the device's times, and a later version's columns
             continue
         if broken_clock and isinstance(value, int) and not isinstance(value, bool) and abs(value) <= LARGEST:
             continue
@@ -206,7 +206,7 @@ def _row(values: list, columns: list, before: list) -> dict:
     if before and row["step"] <= before[-1]["step"]:
         raise _Refused(f"step {row['step']} comes after step {before[-1]['step']}")
     if not broken_clock:
-        spent = sum(row[name] or 0 for name in columns if name.endswith("_ns") and not name.startswith("device_")
+        spent = sum(row[name] for name in columns if name.endswith("_ns") and not name.startswith("device_")
                     and name not in ("start_ns", "gap_ns", "total_ns"))
         if spent != row["gap_ns"] + row["total_ns"]:
             raise _Refused(f"the phases add up to {spent} ns, gap and step to {row['gap_ns'] + row['total_ns']} ns")

@@ -8,7 +8,7 @@ import os
 import sys
 import time
 
-from .layout import ObservationError
+from .layout import CLOCK, OK, TEXTS, ObservationError
 
 BLOCK_ROWS = 256  # some 30 kB, half a millisecond of formatting
 INTERVAL_NS = 5_000_000_000  # a crash loses at most this, or one block
@@ -34,6 +34,8 @@ def with_label(path: str, label: str) -> str:
 
 
 def check_folder(path: str) -> None:
+    if os.path.isdir(path):
+        raise ObservationError(f"cannot record to {path}: it is a folder; name a file in it, {os.path.join(path, 'run.obs.jsonl')}")
     folder = os.path.dirname(path) or "."
     if not os.path.isdir(folder):
         raise ObservationError(f"cannot record to {path}: there is no folder {folder}; make it, or give another path")
@@ -46,18 +48,19 @@ class Recorder:
 
     def __init__(self, path: str, clock, write=os.write):
         self.path = path
+        self.rows = collections.deque(maxlen=RING_ROWS)  # tuples, in the order of the columns
+        self.due = 0  # ns: the next write comes here even if the block is not full
         self.alive = True
         self.lost = 0  # rows that the ring dropped
         self.written = 0
         self.write_ns = 0
         self._clock, self._write = clock, write
-        self._rows = collections.deque(maxlen=RING_ROWS)
         self._lines = []  # objects that go before the next block's rows
         self._file = None
         self._size = 0
         self._blocks = 0
-        self._not_before = 0  # ns; the next write comes no earlier ...
-        self._due = 0  # ... and here even if the block is not full
+        self._not_before = 0  # ns: the next write comes no earlier
+        self._format = None
 
     def open(self, header: dict) -> None:
         """Makes the file, under a number if there is one already: no run replaces another's."""
@@ -73,22 +76,23 @@ class Recorder:
                 self.stop(f"cannot make {path}: {error.strerror}")
                 return
         self.path = path
+        self._format = "[" + ",".join('"%s"' if name in TEXTS else "%s" for name in header["columns"]) + "]"
         self._lines.insert(0, header)  # memory may have been read before
 
     @property
     def is_open(self) -> bool:
         return self._file is not None
 
-    def add(self, row: list) -> None:
-        if len(self._rows) == RING_ROWS:
+    def add(self, row: tuple) -> None:
+        if len(self.rows) == RING_ROWS:
             self.lost += 1
-        self._rows.append(row)
+        self.rows.append(row)
 
     def add_line(self, line: dict) -> None:
         self._lines.append(line)
 
     def wants_to_write(self, now: int) -> bool:
-        return now >= self._due or (len(self._rows) >= BLOCK_ROWS and now >= self._not_before)
+        return now >= self.due or (len(self.rows) >= BLOCK_ROWS and now >= self._not_before)
 
     def flush(self) -> None:
         """Writes what there is as one block."""
@@ -96,12 +100,12 @@ class Recorder:
             return
         begin = self._clock()
         lines = [_encode(line) for line in self._lines]
-        rows = self._rows
+        rows = self.rows
         if rows:
             block = {"block": self._blocks, "rows": len(rows), "lost": self.lost, "wall_s": round(time.time(), 3),
                      "clock_ns": begin, "write_ns": self.write_ns}
             lines.append(_encode(block))
-            lines += map(_encode, rows)
+            lines += self._rows_as_text()
         if lines:
             self._append(("\n".join(lines) + "\n").encode())
         if self.alive:
@@ -112,7 +116,15 @@ class Recorder:
         took = self._clock() - begin
         self.write_ns += took
         self._not_before = begin + (took * (REST + 1) if took > SLOW_NS else 0)
-        self._due = max(begin + INTERVAL_NS, self._not_before)
+        self.due = max(begin + INTERVAL_NS, self._not_before)
+
+    def _rows_as_text(self) -> list:
+        """By one format: several times as fast as a JSON encoder, and rows hold only whole numbers, None and known words."""
+        text = "\n".join(map(self._format.__mod__, self.rows)).replace("None", "null")
+        lines = text.split("\n")
+        if ",-" in text:  # a clock went back within a step
+            lines = [line.replace(f'"{OK}"', f'"{CLOCK}"', 1) if ",-" in line else line for line in lines]
+        return lines
 
     def _append(self, data: bytes) -> None:
         done = 0
@@ -136,19 +148,16 @@ class Recorder:
 
     def close(self, last: dict) -> None:
         if self.alive:
-            self._lines_after(last)
+            self.flush()
+            self._lines.append(last)
+            self.flush()
             self.alive = False
             self._release()
-
-    def _lines_after(self, last: dict) -> None:
-        self.flush()
-        if self.alive and self._file is not None:
-            self._append((_encode(last) + "\n").encode())
 
     def forget(self) -> None:
         """In a forked child: the file is the parent's."""
         self.alive = False
-        self._rows.clear()
+        self.rows.clear()
         self._lines.clear()
         self._release()
 

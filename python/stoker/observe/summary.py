@@ -18,7 +18,7 @@ RULE = (f"the first {WARM_UP_STEPS} training steps are left out, of fewer than {
 
 @dataclasses.dataclass
 class Spread:
-    """Milliseconds; over the steps in which it was seen."""
+    """Milliseconds, over the steps that count."""
 
     median: float
     p95: float
@@ -94,7 +94,7 @@ def summarise(found: Observation) -> Summary:
     prefix = "device_" if on_device else ""
     rows = timed if on_device else used
     whole = [row[f"{prefix}gap_ns"] + row[f"{prefix}total_ns"] for row in rows]
-    samples = [row["samples"] for row in used if row["samples"] is not None]
+    samples = [row["samples"] for row in used if row["samples"]]
     elapsed = sum(row["gap_ns"] + row["total_ns"] for row in used)
     forwards = [row["forwards"] for row in used if row["forwards"]]
     ends = {}
@@ -122,9 +122,9 @@ def _phases(found: Observation, rows: list, prefix: str, whole: int) -> list:
     phases = []
     for name in found.phases:
         values = [row.get(f"{prefix}{name}_ns") for row in rows]
-        seen = [value for value in values if value is not None]
-        if seen and whole:
-            phases.append(PhaseTimes(name, spread(seen), sum(seen) / whole, sum(value > 0 for value in seen)))
+        seen = [value for value in values if value]
+        if whole and (seen or name in ("other", "own")):
+            phases.append(PhaseTimes(name, spread(values), sum(seen) / whole, len(seen)))
     return phases
 
 
@@ -138,7 +138,7 @@ def _own(found: Observation, used: list) -> float | None:
     """Microseconds a step between steps; the marks within steps are below what can be told from them."""
     if not used:
         return None
-    return sum(row["own_ns"] or 0 for row in used) / len(used) / 1e3
+    return sum(row["own_ns"] for row in used) / len(used) / 1e3
 
 
 def _clock_jump(found: Observation) -> float | None:
