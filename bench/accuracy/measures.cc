@@ -44,6 +44,7 @@ const std::vector<MeasureKind>& measure_kinds() {
        run_lambda_one_gpu},
       {"time", "lambda", "lambda_throughput.csv", wanted_lambda, run_lambda},
       {"input", "loaders", "measured/input/*.json", wanted_nothing, run_input_loaders},
+      {"input", "studies", "studies.csv", wanted_nothing, run_input_studies},
   };
   return kKinds;
 }

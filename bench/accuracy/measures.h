@@ -73,6 +73,7 @@ std::vector<Measure> run_published_scaling(Bench& bench, const Table& table);
 std::vector<Measure> run_lambda_scaling(Bench& bench, const Table& table);
 
 std::vector<Measure> run_input_loaders(Bench& bench, const Table& table);
+std::vector<Measure> run_input_studies(Bench& bench, const Table& table);
 
 std::vector<CaptureRequest> wanted_lambda(const Bench& bench, const Table& table);
 std::vector<Measure> run_lambda(Bench& bench, const Table& table);

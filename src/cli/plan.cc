@@ -6,10 +6,12 @@
 #include <memory>
 
 #include "base/text.h"
+#include "cli/input_plan.h"
 #include "cli/report_context.h"
 #include "cli/run_options.h"
+#include "cli/unused_flags.h"
 #include "cli/verbs.h"
-#include "input/what_if.h"
+#include "machine/host_limits.h"
 #include "plan/comparison.h"
 
 namespace stoker::cli {
@@ -17,12 +19,11 @@ namespace {
 
 /// People rent machines of up to four, mostly; said in the "assumed" line.
 constexpr const char* kDefaultCounts = "1..4";
-/// Short side of pictures that were made smaller once: what a 224-pixel crop needs.
-constexpr double kSideOverCrop = 256.0 / 224;
 
 struct Options {
   RunOptions run;
-  std::string objective = "throughput";
+  InputPlanOptions input;
+  std::string objective;  ///< "": throughput
   std::optional<std::int64_t> max_global_batch;
   std::optional<double> budget, run_budget;
 };
@@ -48,11 +49,14 @@ PlanRequest request_of(const Options& o, const Resolved& r, const std::vector<in
   if (o.run.workers) request.workers = static_cast<int>(*o.run.workers);
   if (o.run.prefetch) request.prefetch = static_cast<int>(*o.run.prefetch);
   if (o.run.no_pin) request.pin = false;
-  if (r.probe) {
-    request.smaller_side = static_cast<int>(r.probe->image_size * kSideOverCrop);
-    request.smaller_pictures =
-        smaller_pictures(*r.probe, request.smaller_side, r.base.sample, r.knowledge.loader);
-  }
+  if (r.probe) request.folder = &*r.probe;
+  if (r.pipeline) request.pipeline = &*r.pipeline;
+  const LoaderAsItIs now = loader_as_it_is(r.pipeline);
+  request.loader_now = now.settings;
+  request.loader_known = now.known;
+  if (r.base.machine.host.is_this_machine) request.limits_here = this_host_limits();
+  else request.limits_here.shared_memory = r.base.machine.host.shared_memory;
+  request.thesis = o.input.method == "thesis";
   return request;
 }
 
@@ -131,8 +135,17 @@ std::string joined(const std::vector<std::string>& sentences) {
   return text;
 }
 
-Result<int> run(const Options& o) {
-  const auto objective = parse_objective(o.objective);
+Result<int> run(const Options& o, const std::vector<Flag>& flags) {
+  if (o.run.model.empty()) return answer_input_plan(o.run, o.input, flags);
+  if (o.run.gpu.empty()) return fail(ErrorCode::kUsage, "--gpu is required (stoker plan --help)");
+  if (auto s = refuse_given(flags, {"--step-ms", "--blocking", "--cores"},
+                            "is of a plan of the input alone; leave it out, or leave out the MODEL "
+                            "(cores: --host cores=16)");
+      !s)
+    return tl::unexpected(s.error());
+  if (const auto thesis = wants_thesis(o.input.method); !thesis)
+    return tl::unexpected(thesis.error());
+  const auto objective = parse_objective(o.objective.empty() ? "throughput" : o.objective);
   if (!objective) return tl::unexpected(objective.error());
   if (o.max_global_batch && *o.max_global_batch < 1)
     return fail(ErrorCode::kBadInput, "must be at least 1", "--max-global-batch");
@@ -194,8 +207,10 @@ Command plan_command() {
       "Example: stoker plan resnet50 --gpu v100-16gb --data ./images\n"
       "         stoker plan bert_base --gpu a100-40gb,h100 --gpus 1..8 --objective cost --price "
       "2.5 --samples 100000\n"
+      "         stoker plan --step-ms 50 --batch 64 --data ./images   (no model: the input alone)\n"
       "Exit code 1: nothing satisfies the limits.",
-      run_flags(o->run), [o] { return run(*o); }};
+      run_flags(o->run),
+      {}};
   const std::map<std::string, const char*> own_words{
       {"--gpu", "GPUs side by side: a100-40gb,h100 (see `stoker gpus`), or machine files"},
       {"--gpus", "numbers of GPUs to consider: 4, 1,2,4 or 1..8; default 1..4"},
@@ -206,6 +221,7 @@ Command plan_command() {
   for (Flag& flag : command.flags) {
     const auto words = own_words.find(flag.names);
     if (words != own_words.end()) flag.help = words->second;
+    if (flag.names == "model" || flag.names == "--gpu") flag.required = false;  // the input alone
   }
   const std::vector<Flag> own = grouped(
       "Search",
@@ -215,6 +231,8 @@ Command plan_command() {
        {"--budget", "money that an epoch may cost; needs --price", &o->budget},
        {"--run-budget", "money that a run may cost; needs --price and --epochs", &o->run_budget}});
   command.flags.insert(command.flags.end(), own.begin(), own.end());
+  for (Flag& flag : input_plan_flags(o->input)) command.flags.push_back(std::move(flag));
+  command.run = [o, flags = command.flags] { return run(*o, flags); };
   return command;
 }
 

@@ -142,6 +142,12 @@ std::optional<Finding> affinity(const Diagnosis& d) {
       "them or call os.sched_setaffinity in worker_init_fn"};
 }
 
+/// Samples a second of one process over an epoch, or steady where its length is unknown.
+double delivered(const Diagnosis& d, const LoaderForecast& f) {
+  if (f.epoch.count() <= 0) return f.samples_per_s;
+  return static_cast<double>(f.batches * d.given.settings.batch) / seconds(f.epoch);
+}
+
 std::optional<Finding> beyond_cores(const Diagnosis& d) {
   const double cores = d.given.host.cores;
   const int ranks = std::max(1, d.given.host.ranks);
@@ -150,7 +156,7 @@ std::optional<Finding> beyond_cores(const Diagnosis& d) {
   fewer.workers = std::max(1, static_cast<int>(cores / ranks));
   if (fewer.workers >= d.given.settings.workers) return std::nullopt;
   const LoaderForecast other = d.with(fewer);
-  if (other.samples_per_s < (1 - kSame) * d.now.samples_per_s) return std::nullopt;
+  if (delivered(d, other) < (1 - kSame) * delivered(d, d.now)) return std::nullopt;
   return Finding{
       "workers_beyond_cores", Severity::kWarning,
       counted(d.all_workers(), "worker") + " on " + decimal(cores) +

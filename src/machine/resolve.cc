@@ -5,7 +5,9 @@
 #include "machine/machine_file.h"
 
 namespace stoker {
-namespace {
+bool names_a_file(std::string_view typed) {
+  return typed.ends_with(".toml") || typed.find('/') != std::string_view::npos;
+}
 
 Result<Host> resolve_host(std::string_view typed, const Host& here) {
   if (typed.find('=') != std::string_view::npos || !names_a_file(typed))
@@ -16,12 +18,6 @@ Result<Host> resolve_host(std::string_view typed, const Host& here) {
     return fail(ErrorCode::kBadInput, "describes no host; add a [host] table", std::string(typed));
   }
   return *file->host;
-}
-
-}  // namespace
-
-bool names_a_file(std::string_view typed) {
-  return typed.ends_with(".toml") || typed.find('/') != std::string_view::npos;
 }
 
 Result<Machine> resolve_machine(std::string_view gpu, std::string_view host, const Host& here) {

@@ -16,4 +16,7 @@ namespace stoker {
 [[nodiscard]] Result<Machine> resolve_machine(std::string_view gpu, std::string_view host,
                                               const Host& here);
 
+/// The host that `--host` alone means; `typed` is not empty.
+[[nodiscard]] Result<Host> resolve_host(std::string_view typed, const Host& here);
+
 }  // namespace stoker

@@ -16,10 +16,6 @@ constexpr double kWorthSaying = 0.03;
 constexpr double kMostOfTheSpeed = 0.88;
 /// The GPU counts as fed above this share of the speed that it has alone.
 constexpr double kFed = 0.97;
-/// A larger host is sought until it reaches this share.
-constexpr double kFullyFed = 0.98;
-/// Hosts tried: from half as many cores again up to sixteen times, each a third above the last.
-constexpr double kFewestCores = 1.5, kMostCores = 16, kMoreCores = 1.34;
 /// Share of device time in convolutions from which their memory format is worth a try.
 constexpr double kMostlyConvolution = 0.3;
 
@@ -88,35 +84,13 @@ class Adviser {
     }
   }
 
-  void smaller_pictures() {
-    if (!input_limited() || !request_.smaller_pictures) return;
-    Scenario s = best_.scenario;
-    s.sample = *request_.smaller_pictures;
-    what_if(s, "resize the files to " + std::to_string(request_.smaller_side) + " px once: ");
-  }
-
-  /// Doubles the cores until the GPU is fed.
-  void more_cores() {
-    if (!input_limited()) return;
-    Scenario s = best_.scenario;
-    const double fed = kFullyFed * gpu_alone();
-    for (double factor = kFewestCores; factor <= kMostCores; factor *= kMoreCores) {
-      s.machine.host.cores = std::ceil(best_.scenario.machine.host.cores * factor);
-      s.loader.workers = std::max(1, static_cast<int>(s.machine.host.cores / s.job.gpus));
-      const Throughput throughput = throughput_of(s, best_.time);
-      if (!host_shortage(s.machine.host, throughput.loader).empty()) return;
-      const double rate = throughput.samples_per_s;
-      if (rate >= fed || factor * kMoreCores > kMostCores) {
-        const double gain = rate / rate_ - 1;
-        if (gain > kWorthSaying) {
-          add("a host with " + std::to_string(std::lround(s.machine.host.cores)) + " cores and " +
-                  std::to_string(s.loader.workers) + " workers per GPU: " + rate_text(rate, unit_) +
-                  " (" + signed_percent(gain) +
-                  (rate >= fed ? "; the GPU is then the limit)" : ")"),
-              gain, -gain);
-        }
-        return;
-      }
+  /// What else of the input is worth changing, by the plan of the input.
+  void input_knobs(const InputPlan& input) {
+    for (const Knob& knob : input.knobs) {
+      if (knob.kind == KnobKind::kSetting || knob.name == "more_shared_memory") continue;
+      const double rate = rate_ * (1 + knob.gain);
+      add(knob.change + ": " + rate_text(rate, unit_) + " (" + signed_percent(knob.gain) + ")",
+          knob.gain, -knob.gain);
     }
   }
 
@@ -181,12 +155,6 @@ class Adviser {
     return of(KernelClass::kConvolution) + of(KernelClass::kDepthwiseConvolution) >
            kMostlyConvolution * best_.time.device.count();
   }
-  void what_if(const Scenario& s, const std::string& what) {
-    const double rate = throughput_of(s, best_.time).samples_per_s;
-    const double gain = rate / rate_ - 1;
-    if (gain > kWorthSaying)
-      add(what + rate_text(rate, unit_) + " (" + signed_percent(gain) + ")", gain, -gain);
-  }
 
   const PlanRequest& request_;
   const Knowledge& knowledge_;
@@ -200,13 +168,13 @@ class Adviser {
 
 Result<std::vector<Advice>> advise(const PlanRequest& request, const Knowledge& knowledge,
                                    const Setting& best, const std::vector<Setting>& by_gpus,
-                                   const std::vector<Setting>& by_precision) {
+                                   const std::vector<Setting>& by_precision,
+                                   const std::optional<InputPlan>& input) {
   Adviser adviser(request, knowledge, best);
   adviser.fewer_gpus(by_gpus);
   adviser.more_gpus(by_gpus);
   adviser.more_host_memory();
-  adviser.smaller_pictures();
-  adviser.more_cores();
+  if (input) adviser.input_knobs(*input);
   for (const Status& status : {adviser.other_precision(by_precision), adviser.channels_last(),
                                adviser.fused_optimizer()}) {
     if (!status) return tl::unexpected(status.error());

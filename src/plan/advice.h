@@ -10,6 +10,7 @@ namespace stoker {
 [[nodiscard]] Result<std::vector<Advice>> advise(const PlanRequest& request,
                                                  const Knowledge& knowledge, const Setting& best,
                                                  const std::vector<Setting>& by_gpus,
-                                                 const std::vector<Setting>& by_precision);
+                                                 const std::vector<Setting>& by_precision,
+                                                 const std::optional<InputPlan>& input);
 
 }  // namespace stoker

@@ -48,7 +48,7 @@ class InputPlanner {
     add_knobs();
     add_traps();
     add_findings();
-    if (auto s = add_thesis(); !s) return tl::unexpected(s.error());
+    add_thesis();
     return std::move(plan_);
   }
 
@@ -68,6 +68,10 @@ class InputPlanner {
   /// Workers, depth, batch and order with and without pinning; pinned memory among equals, since it
   /// also takes the copies off the loop.
   Status choose() {
+    if (request_.chosen) {
+      plan_.best = *request_.chosen;
+      return {};
+    }
     std::optional<LoaderChoice> best;
     double best_value = 0;
     for (const bool pin : {true, false}) {
@@ -200,8 +204,8 @@ class InputPlanner {
     }
   }
 
-  Status add_thesis() {
-    if (!request_.thesis) return {};
+  void add_thesis() {
+    if (!request_.thesis) return;
     const LoaderCase& now = request_.now;
     ThesisTimes times;
     times.load = [&](std::int64_t batch) {
@@ -220,14 +224,16 @@ class InputPlanner {
       return step_(settings).step;
     };
     const auto answer = thesis_rule(*request_.thesis, times);
-    if (!answer) return tl::unexpected(answer.error());
+    if (!answer) {
+      plan_.thesis_has_none = answer.error().message;
+      return;
+    }
     ThesisComparison comparison{*answer, plan_.best, {}};
     comparison.settings.batch = answer->batch;
     comparison.settings.workers = (answer->workers + plan_.ranks - 1) / plan_.ranks;
     comparison.settings.prefetch = 2;  // PyTorch's default: the rule does not speak of it
     comparison.forecast = forecast_with(comparison.settings);
     plan_.thesis = std::move(comparison);
-    return {};
   }
 
   const InputPlanRequest& request_;

@@ -19,10 +19,11 @@ struct InputPlanRequest {
   LoaderCase now;
   bool now_known = false;
   LoaderFreedom freedom;
-  std::optional<bool> pin;  ///< fixed; absent: searched
-  bool gpu = true;          ///< false: batches stay on the CPU, copies cost nothing
-  Host room;                ///< /dev/shm and DRAM of the host
-  StepOf step;              ///< empty: in proportion to the batch, with a copy where it is pageable
+  std::optional<LoaderSettings> chosen;  ///< the best settings, where another search found them
+  std::optional<bool> pin;               ///< fixed; absent: searched
+  bool gpu = true;                       ///< false: batches stay on the CPU, copies cost nothing
+  Host room;                             ///< /dev/shm and DRAM of the host
+  StepOf step;  ///< empty: in proportion to the batch, with a copy where it is pageable
   const LoaderProfile* profile = nullptr;
   double price_per_gpu_hour = 0;
   int gpus = 1;  ///< of the whole job
@@ -51,7 +52,8 @@ struct InputPlan {
   std::vector<Finding> findings;          ///< of the recommended settings
   std::vector<Finding> findings_now;  ///< of the loader as it is, where known: those that go away
   std::optional<ThesisComparison> thesis;
-  bool stop = false;  ///< the step is the limit: nothing of the input is worth changing
+  std::string thesis_has_none;  ///< why its rule has no answer, where it was asked for
+  bool stop = false;            ///< the step is the limit: nothing of the input is worth changing
   int ranks = 1;
   int gpus = 1;
   std::string shortage;  ///< what of the host forbade a faster loader

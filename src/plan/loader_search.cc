@@ -65,11 +65,17 @@ class LoaderSearch {
     };
     std::stable_sort(batches.begin(), batches.end(),
                      [&](std::int64_t a, std::int64_t b) { return far(a) < far(b); });
-    std::vector<Tried> tried;
-    for (const std::int64_t batch : batches)
+    std::optional<Tried> found;
+    for (const std::int64_t batch : batches) {
+      std::vector<Tried> tried;
       try_all(batch, freedom_.in_order.value_or(true), tried);
-    if (tried.empty()) return std::move(result_);
-    Tried best = smallest_of_the_best(tried);
+      if (tried.empty()) continue;
+      Tried one = smallest_of_the_best(tried);
+      // The nearest to the given comes first; another changes what the model learns.
+      if (!found || one.value >= (1 + kMustBring) * found->value) found = std::move(one);
+    }
+    if (!found) return std::move(result_);
+    Tried best = std::move(*found);
     if (!freedom_.in_order && uneven()) {
       std::vector<Tried> free;
       try_all(best.choice.settings.batch, false, free);

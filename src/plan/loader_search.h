@@ -14,7 +14,7 @@ namespace stoker {
 /// Two settings whose rates are this near count as equal, and the smaller one wins: differences
 /// between two settings of one loader share their errors.
 inline constexpr double kSameSpeedWorkers = 0.01;
-/// What changes the meaning of a run (the order of its batches) must bring at least this.
+/// What changes the meaning of a run (another batch, the order of batches) must bring at least this.
 inline constexpr double kMustBring = 0.03;
 
 /// What a loader is judged by.

@@ -35,6 +35,7 @@ class WhatIfs {
 
   std::vector<Knob> run() {
     if (before_.forecast.limit == InputLimit::kStep) return {};  // nothing to gain
+    free_order();
     pictures();
     pipeline();
     storage();
@@ -53,9 +54,11 @@ class WhatIfs {
     const auto found = search_loader(changed, request_.freedom, room);
     if (found.best) changed.settings = found.best->settings;
     Knob knob;
-    knobs::weigh(request_, before_, knobs::value_with(changed, request_.step), knob);
+    const Value after = knobs::value_with(changed, request_.step);
+    knobs::weigh(request_, before_, after, knob);
     if (changed.settings.workers != request_.best.workers)
       knob.change = ", num_workers=" + std::to_string(changed.settings.workers);
+    if (after.forecast.limit == InputLimit::kStep) knob.change += "; the GPU is then the limit";
     return knob;
   }
 
@@ -74,6 +77,20 @@ class WhatIfs {
     sample.dataset_samples = best_.sample.dataset_samples;
     changed.sample = std::move(sample);
     return changed;
+  }
+
+  /// Where the order of batches was kept for the user, though giving it up would pay.
+  void free_order() {
+    if (!best_.settings.in_order || best_.settings.workers < 2) return;
+    LoaderCase changed = best_;
+    changed.settings.in_order = false;
+    Knob knob;
+    knobs::weigh(request_, before_, knobs::value_with(changed, request_.step), knob);
+    knob.name = "in_order";
+    knob.kind = KnobKind::kCode;
+    knob.change = "in_order=False";
+    knob.risk = "PyTorch 2.6 on; the order of batches differs from run to run";
+    list_.push_back(std::move(knob));
   }
 
   void pictures() {
@@ -177,8 +194,8 @@ class WhatIfs {
       more.host.cores = std::ceil(best_.host.cores * factor);
       Knob knob = weighed(more, request_.room);
       if (best && knob.gain < best->gain + kMustBring) break;
-      char cores[48];
-      std::snprintf(cores, sizeof cores, "%g cores instead of %g", more.host.cores,
+      char cores[64];
+      std::snprintf(cores, sizeof cores, "a host with %g cores instead of %g", more.host.cores,
                     best_.host.cores);
       knob.change = cores + knob.change;
       best = std::move(knob);

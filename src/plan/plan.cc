@@ -113,7 +113,10 @@ class Planner {
       others.push_back(s);
     }
     plan.batch_reason = best.reason;
-    auto next = advise(request_, knowledge_, best, by_gpus, others);
+    auto input = plan_of_input(request_, knowledge_, best);
+    if (!input) return tl::unexpected(input.error());
+    plan.input = std::move(*input);
+    auto next = advise(request_, knowledge_, best, by_gpus, others, plan.input);
     if (!next) return tl::unexpected(next.error());
     plan.next = std::move(*next);
     if (auto status = measure_pinning(best, plan); !status) return tl::unexpected(status.error());

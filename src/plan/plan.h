@@ -7,6 +7,7 @@
 
 #include "base/result.h"
 #include "forecast/forecast.h"
+#include "plan/input_plan.h"
 
 namespace stoker {
 
@@ -44,10 +45,12 @@ struct PlanRequest {
   std::optional<int> workers;
   std::optional<int> prefetch;
   std::optional<bool> pin;
-  /// The data set after its pictures were made smaller once, for a what-if; absent when nothing
-  /// would shrink.
-  std::optional<SampleCost> smaller_pictures;
-  int smaller_side = 0;  ///< pixels of their short side
+  const Probe* folder = nullptr;            ///< what the sample's cost was measured from; not owned
+  const PipelineProbe* pipeline = nullptr;  ///< likewise
+  HostLimits limits_here;     ///< of this computer, when it is the host that is planned for
+  LoaderSettings loader_now;  ///< PyTorch's defaults, or the user's own loader
+  bool loader_known = false;  ///< it is the user's own
+  bool thesis = false;        ///< the thesis's rule beside ours
 };
 
 /// The best settings of one number of GPUs.
@@ -80,7 +83,8 @@ struct Plan {
   std::vector<PlanRow> by_precision;  ///< the chosen count in the other precisions
   BatchReason batch_reason;
   std::vector<Advice> next;
-  double pin_gain = 0;  ///< relative, pinned and non_blocking against pageable
+  std::optional<InputPlan> input;  ///< of the best settings, when something is known of the data
+  double pin_gain = 0;             ///< relative, pinned and non_blocking against pageable
   std::int64_t settings_considered = 0;
 };
 

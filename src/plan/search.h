@@ -64,6 +64,11 @@ class SettingSearch {
 /// The loader of one process of a scenario, for searches and findings.
 [[nodiscard]] LoaderCase loader_case(const Scenario& scenario, const StepTime& time);
 
+/// What the plan of the input says of a setting's loader; nothing when nothing is known of the data.
+[[nodiscard]] Result<std::optional<InputPlan>> plan_of_input(const PlanRequest& request,
+                                                             const Knowledge& knowledge,
+                                                             const Setting& setting);
+
 /// Higher is better.
 [[nodiscard]] double score(Objective objective, const Setting& setting);
 

@@ -181,18 +181,20 @@ Json plan_object(const Plan& plan) {
   for (const Advice& a : plan.next)
     next.push_back({{"what", a.what}, {"speed_gain", a.gain}, {"price_change", a.price}});
   const BatchReason& why = plan.batch_reason;
-  return {{"by_gpus", rows(plan.by_gpus)},
-          {"by_precision", rows(plan.by_precision)},
-          {"batch_reason",
-           {{"largest_safe", why.largest_safe},
-            {"first_failing", why.first_failing},
-            {"share_of_best", why.share_of_best},
-            {"best_batch", why.best_batch},
-            {"ceiling", why.ceiling},
-            {"fixed", why.fixed}}},
-          {"pin_gain", plan.pin_gain},
-          {"next", std::move(next)},
-          {"settings_considered", plan.settings_considered}};
+  Json json{{"by_gpus", rows(plan.by_gpus)},
+            {"by_precision", rows(plan.by_precision)},
+            {"batch_reason",
+             {{"largest_safe", why.largest_safe},
+              {"first_failing", why.first_failing},
+              {"share_of_best", why.share_of_best},
+              {"best_batch", why.best_batch},
+              {"ceiling", why.ceiling},
+              {"fixed", why.fixed}}},
+            {"pin_gain", plan.pin_gain},
+            {"next", std::move(next)},
+            {"settings_considered", plan.settings_considered}};
+  if (plan.input) json["input"] = input_plan_object(*plan.input);
+  return json;
 }
 
 std::string forecast_json(const Prediction& prediction, const ReportContext& context,

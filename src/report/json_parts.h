@@ -15,6 +15,7 @@ using Json = nlohmann::ordered_json;
 [[nodiscard]] Json forecast_object(const Forecast& forecast,
                                    const std::optional<BatchLimits>& limits);
 [[nodiscard]] Json plan_object(const Plan& plan);
+[[nodiscard]] Json input_plan_object(const InputPlan& plan);
 [[nodiscard]] Json figure_object(const Figure& figure);
 [[nodiscard]] Json memory_object(const Forecast& forecast,
                                  const std::optional<BatchLimits>& limits);

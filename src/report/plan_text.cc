@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/text.h"
+#include "report/input_plan_report.h"
 #include "report/layout.h"
 #include "report/report.h"
 
@@ -159,6 +160,7 @@ std::string plan_text(const Plan& plan, const ReportContext& context) {
   std::string text = context.model_line + "\n" + settings_line(context.settings) + "\n" +
                      headline(plan, context) + "\n" + gpu_table(plan, context) + "\n" +
                      why_batch(plan, context) + "\n" + next_steps(plan);
+  if (plan.input) text += input_remarks_text(*plan.input, context);
   text += labelled("Rests on", context.rests_on);
   text += labelled("Assumed", context.assumed);
   text += labelled("Excluded", context.excluded);

@@ -1,0 +1,278 @@
+#include "cli/input_plan.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstdio>
+
+#include "base/text.h"
+#include "cli/data_source.h"
+#include "cli/report_context.h"
+#include "cli/unused_flags.h"
+#include "input/loader_profile.h"
+#include "machine/host_facts.h"
+#include "machine/host_limits.h"
+#include "machine/resolve.h"
+#include "plan/input_plan.h"
+#include "report/input_plan_report.h"
+
+namespace stoker::cli {
+namespace {
+
+constexpr const char* kThesis = "thesis";
+constexpr const char* kSimulation = "simulation";
+/// Taken where nobody says; the picture size of most image classifiers, the batch of most examples.
+constexpr std::int64_t kUsualSide = 224, kUsualBatch = 32;
+constexpr double kLongestStep = 1e7;  // milliseconds: nearly three hours
+constexpr std::int64_t kMostBatch = 1LL << 24, kMostWorkers = 1024, kMostSide = 8192;
+
+Status in_range(const char* flag, const std::optional<std::int64_t>& value, std::int64_t low,
+                std::int64_t high) {
+  if (!value || (*value >= low && *value <= high)) return {};
+  return fail(ErrorCode::kBadInput,
+              "must be between " + with_commas(low) + " and " + with_commas(high) + ", not " +
+                  std::to_string(*value),
+              flag);
+}
+
+Status check(const RunOptions& run, const InputPlanOptions& own, const std::vector<Flag>& flags) {
+  if (!own.step_ms) {
+    return fail(ErrorCode::kUsage,
+                "model is required, or --step-ms with --data for a plan of the input alone (stoker "
+                "plan --help)");
+  }
+  if (auto s = refuse_all_but(
+          flags,
+          {"--step-ms", "--blocking", "--cores", "--method", "--host", "--gpus", "--price",
+           "--data", "--reprobe", "--samples", "--sample-cost", "--image-size", "--workers",
+           "--prefetch", "--no-pin", "--batch", "--json"},
+          "is of a plan with a MODEL; a plan of the input alone takes the step as it was measured "
+          "(--step-ms). Leave it out, or give a MODEL");
+      !s)
+    return s;
+  if (!(*own.step_ms >= 0 && *own.step_ms <= kLongestStep))
+    return fail(ErrorCode::kBadInput, "must be between 0 and 10,000,000", "--step-ms");
+  if (run.data.empty() && run.sample_cost.empty()) {
+    return fail(ErrorCode::kUsage,
+                "a plan of the input needs to know the data: a folder, a probe file of `stoker "
+                "probe`, or --sample-cost 2.5ms",
+                "--data");
+  }
+  if (own.cores && !run.host.empty())
+    return fail(ErrorCode::kUsage, "give either --cores or cores= within --host", "--cores");
+  constexpr double kMostCores = 4096;
+  if (own.cores && !(*own.cores > 0 && *own.cores <= kMostCores))
+    return fail(ErrorCode::kBadInput, "must be above 0 and at most 4,096", "--cores");
+  for (const Status& s : {in_range("--batch", run.batch, 1, kMostBatch),
+                          in_range("--workers", run.workers, 0, kMostWorkers),
+                          in_range("--prefetch", run.prefetch, 1, kMostWorkers),
+                          in_range("--image-size", run.image_size, 1, kMostSide),
+                          in_range("--samples", run.samples, 1, 1LL << 50)}) {
+    if (!s) return s;
+  }
+  return {};
+}
+
+Result<int> processes(const RunOptions& run) {
+  if (run.gpus.empty()) return 1;
+  const auto counts = parse_counts(run.gpus);
+  if (!counts) return tl::unexpected(counts.error());
+  if (counts->size() != 1)
+    return fail(ErrorCode::kUsage, "give the one number of GPUs that the step was measured with",
+                "--gpus");
+  return counts->front();
+}
+
+Result<double> price(const RunOptions& run) {
+  if (run.price.empty()) return 0.0;
+  double value = 0;
+  const char* end = run.price.data() + run.price.size();
+  const auto [stop, error] = std::from_chars(run.price.data(), end, value);
+  constexpr double kDearest = 1e6;
+  if (error != std::errc() || stop != end || !(value > 0 && value < kDearest)) {
+    return fail(ErrorCode::kBadInput, "must be a positive price per GPU and hour, not " + run.price,
+                "--price");
+  }
+  return value;
+}
+
+Result<Host> host_of(const RunOptions& run, const InputPlanOptions& own) {
+  Host host = this_host();
+  if (!run.host.empty()) return resolve_host(run.host, host);
+  if (own.cores) {
+    host.cores = *own.cores;
+    host.name = "this machine with other cores";
+    host.is_this_machine = false;
+  }
+  return host;
+}
+
+/// What this computer grants; of another host, what is known of it.
+HostLimits limits_of(const Host& host, const RunOptions& run, const InputPlanOptions& own) {
+  if (run.host.empty() && !own.cores) return this_host_limits();
+  HostLimits limits;
+  limits.shared_memory = host.shared_memory;
+  if (run.host.empty()) limits.open_files = this_host_limits().open_files;
+  return limits;
+}
+
+std::string number_text(double value) {
+  char buffer[32];
+  std::snprintf(buffer, sizeof buffer, "%g", value);
+  return buffer;
+}
+
+void fill_context(const RunOptions& run, const InputPlanOptions& own, const LoadedData& data,
+                  const Host& host, const InputPlan& plan, ReportContext& c) {
+  const std::string name = data.probe      ? data.probe->dataset.name
+                           : data.pipeline ? data.pipeline->name
+                                           : "samples of " + run.sample_cost;
+  c.model_line = "input of " + name + " | batch " + std::to_string(plan.best.batch) + ", step " +
+                 human_time(plan.step) + (own.blocking ? ", waited for" : "") +
+                 (plan.gpus > 1 ? " | " + std::to_string(plan.gpus) + " processes" : "");
+  c.sample_word = data.probe ? "img" : "sample";
+  c.dataset_samples = data.samples;
+  c.rests_on.push_back("the step as given");
+  c.rests_on.push_back(data.sample.basis);
+  if (data.probe) c.rests_on.push_back(data.probe->provenance.cpu_model);
+  if (data.pipeline && !data.pipeline->cpu_model.empty())
+    c.rests_on.push_back(data.pipeline->cpu_model);
+  c.assumed.push_back("host = " + host.name + ", " + number_text(host.cores) + " cores" +
+                      (host.is_this_machine ? " (--host, --cores)" : ""));
+  if (!host.assumption.empty()) c.assumed.push_back(host.assumption);
+  if (!run.batch && !(data.pipeline && data.pipeline->loader))
+    c.assumed.push_back("the step was measured at batch " + std::to_string(kUsualBatch) +
+                        " (--batch)");
+  if (!run.batch)
+    c.assumed.push_back("the step grows in proportion to the batch, which was searched (--batch)");
+  if (!own.blocking)
+    c.assumed.push_back("the loop runs a step ahead of the GPU (--blocking: it waits for each)");
+  if (!run.no_pin)
+    c.assumed.push_back("the step holds no copy of the batch: pinned ones run beside it");
+  if (data.probe) {
+    if (!run.image_size)
+      c.assumed.push_back("crops of " + std::to_string(kUsualSide) + " px (--image-size)");
+    c.data.merge(data.probe->diagnostics);
+    if (const std::string warning = foreign_load_warning(data.probe->foreign); !warning.empty())
+      c.data.add("disturbed_probe", Severity::kWarning, warning);
+  }
+  if (data.pipeline) {
+    c.data.merge(data.pipeline->findings);
+    if (const std::string warning = foreign_load_warning(data.pipeline->foreign); !warning.empty())
+      c.data.add("disturbed_probe", Severity::kWarning, warning);
+  }
+  if (data.samples == 0) c.excluded.push_back("length of an epoch (--samples)");
+  if (run.price.empty()) c.excluded.push_back("cost (--price)");
+}
+
+}  // namespace
+
+std::vector<Flag> input_plan_flags(InputPlanOptions& o) {
+  std::vector<Flag> flags = grouped(
+      "Input alone, without a model",
+      {{"--step-ms", "measured time of a training step without waiting for data", &o.step_ms},
+       {"--blocking", "the loop waits for every step (loss.item() each step, a step on the CPU)",
+        &o.blocking},
+       {"--cores", "cores that the loaders may use; default: this machine's", &o.cores}});
+  for (Flag& flag : grouped("Search", {{"--method",
+                                        "simulation (default), or thesis: also the settings by the "
+                                        "rule of docs/recommendations.md",
+                                        &o.method}}))
+    flags.push_back(std::move(flag));
+  return flags;
+}
+
+Result<bool> wants_thesis(const std::string& method) {
+  if (method == kThesis) return true;
+  if (method.empty() || method == kSimulation) return false;
+  const std::vector<std::string> known{kSimulation, kThesis};
+  return fail(ErrorCode::kUsage,
+              "unknown method \"" + method + "\"" + suggestion(method, known) +
+                  " (known: simulation, thesis)",
+              "--method");
+}
+
+LoaderAsItIs loader_as_it_is(const std::optional<PipelineProbe>& pipeline) {
+  LoaderAsItIs now;
+  now.settings.pin = false;  // of torch.utils.data.DataLoader, as the others of LoaderSettings
+  if (!pipeline) return now;
+  now.settings.start_method = default_start_method(pipeline->python);
+  if (!pipeline->loader) return now;
+  return {*pipeline->loader, true};
+}
+
+Result<int> answer_input_plan(const RunOptions& run, const InputPlanOptions& own,
+                              const std::vector<Flag>& flags) {
+  if (auto s = check(run, own, flags); !s) return tl::unexpected(s.error());
+  const auto thesis = wants_thesis(own.method);
+  if (!thesis) return tl::unexpected(thesis.error());
+  const auto gpus = processes(run);
+  if (!gpus) return tl::unexpected(gpus.error());
+  const auto money = price(run);
+  if (!money) return tl::unexpected(money.error());
+  const auto host = host_of(run, own);
+  if (!host) return tl::unexpected(host.error());
+  const auto profile = shipped_loader_profile();
+  if (!profile) return tl::unexpected(profile.error());
+  const std::int64_t side = run.image_size.value_or(kUsualSide);
+  constexpr std::int64_t kChannels = 3, kFloat = 4, kLabel = 8;
+  const OutputShape shape{Bytes(kChannels * side * side * kFloat + kLabel), 2};
+  const auto data =
+      load_data_for({run.data, run.sample_cost, run.samples, run.image_size, run.reprobe}, shape,
+                    side, "", *profile);
+  if (!data) return tl::unexpected(data.error());
+
+  InputPlanRequest request;
+  const LoaderAsItIs now = loader_as_it_is(data->pipeline);
+  request.now.settings = now.settings;
+  request.now_known = now.known;
+  request.now.settings.batch =
+      run.batch.value_or(now.known ? std::max<std::int64_t>(1, now.settings.batch) : kUsualBatch);
+  request.now.settings.dataset_samples = data->samples;
+  request.now.sample = data->sample;
+  request.now.host = {.cores = host->cores,
+                      .ranks = *gpus,
+                      .relative_core_speed = host->relative_core_speed,
+                      .memory = host->memory,
+                      .disk_bandwidth = host->disk_bandwidth,
+                      .disk_iops = host->disk_iops};
+  request.now.consumer = {
+      .step = *own.step_ms * kMillisecond,
+      .consumption = own.blocking ? Consumption::kBlocking : Consumption::kOverlapped};
+  request.now.limits = limits_of(*host, run, own);
+  if (data->probe) request.now.folder = &*data->probe;
+  if (data->pipeline) request.now.pipeline = &*data->pipeline;
+  if (run.workers) request.freedom.workers = static_cast<int>(*run.workers);
+  if (run.prefetch) request.freedom.prefetch = static_cast<int>(*run.prefetch);
+  if (!run.batch) request.freedom.batches = batches_around(request.now.settings.batch);
+  if (run.no_pin) request.pin = false;
+  request.gpu = !run.no_pin;
+  request.room = *host;
+  request.profile = &*profile;
+  request.price_per_gpu_hour = *money;
+  request.gpus = *gpus;
+  if (*thesis) {
+    if (!run.batch) {
+      return fail(ErrorCode::kUsage,
+                  "the thesis's rule needs B_m: give the largest batch that the GPU takes as "
+                  "--batch, or a MODEL",
+                  "--method");
+    }
+    request.thesis = ThesisLimits{.dram = host->memory,
+                                  .sample = data->sample.output,
+                                  .largest_batch = *run.batch,
+                                  .gpus = *gpus,
+                                  .most_workers = std::max(1, static_cast<int>(host->cores))};
+  }
+  const auto plan = make_input_plan(request);
+  if (!plan) return tl::unexpected(plan.error());
+  Machine machine;
+  machine.host = *host;
+  ReportContext context = bare_context(machine);
+  fill_context(run, own, *data, *host, *plan, context);
+  const std::string text =
+      run.json ? input_plan_json(*plan, context) : input_plan_text(*plan, context);
+  std::fputs(text.c_str(), stdout);
+  return 0;
+}
+
+}  // namespace stoker::cli
