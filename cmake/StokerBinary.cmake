@@ -27,6 +27,10 @@ endfunction()
 if(STOKER_SELF_CONTAINED)
   _stoker_prefer_archive(ZLIB::ZLIB z)
   _stoker_prefer_archive(libjpeg-turbo::turbojpeg turbojpeg)
+  _stoker_prefer_archive(PNG::PNG png16)
+  # Of libarchive only tar and gzip are used, which need zlib alone; the rest of its members, and the
+  # libraries that those need, are not linked.
+  _stoker_prefer_archive(LibArchive::LibArchive archive)
 endif()
 
 # stoker_self_contained(TARGET): links the compiler's libraries in as well. scripts/check-binary tells

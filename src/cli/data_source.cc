@@ -23,6 +23,8 @@ namespace {
 
 /// A plan must not make anyone wait for long: a shorter probe than `stoker probe`'s own.
 constexpr Nanos kPlanProbeBudget{6e9};
+/// Side for data without pictures.
+constexpr std::int64_t kAnySide = 224;
 /// Probe files of a hundred thousand samples stay below this.
 constexpr Bytes kProbeFileLimit = 64 * kMiB;
 
@@ -70,6 +72,12 @@ Result<Probe> folder_probe(const DataRequest& request, std::int64_t side) {
   if (!error)
     (void)write_probe(remembered, *probe);  // memory is a convenience; failing to keep it is none
   return probe;
+}
+
+/// A file that is no probe file but data itself: a tar shard, a text.
+bool is_data_file(const std::string& path) {
+  return file_ending(path) != "json" &&
+         file_kind(fs::path(path).filename().string()) != FileKind::kOther;
 }
 
 /// The probe file of either kind.
@@ -171,7 +179,7 @@ Result<LoadedData> load_data_for(const DataRequest& request, const OutputShape& 
     return data;
   }
   std::error_code ignored;
-  const bool file = fs::is_regular_file(request.data, ignored);
+  const bool file = fs::is_regular_file(request.data, ignored) && !is_data_file(request.data);
   if (file) {
     if (const Status read = read_probe_file(request.data, data); !read)
       return tl::unexpected(read.error());
@@ -181,20 +189,23 @@ Result<LoadedData> load_data_for(const DataRequest& request, const OutputShape& 
     if (data.samples == 0) data.samples = data.pipeline->samples;
     return data;
   }
-  if (side <= 0) {
+  const auto kind = data.probe ? Result<DataKind>(data.probe->kind) : kind_of_data(request.data);
+  if (!kind) return tl::unexpected(kind.error());
+  if ((*kind == DataKind::kText) != (side <= 0)) {
     return fail(
         ErrorCode::kBadInput,
-        "holds pictures, but " + taker +
+        "holds " + std::string(*kind == DataKind::kText ? "text" : "pictures") + ", but " +
+            taker +
             "; give the cost of a sample with --sample-cost and their number with --samples",
         request.data);
   }
-  if (!file) {
-    auto probe = folder_probe(request, side);
+  if (!data.probe) {
+    auto probe = folder_probe(request, *kind == DataKind::kText ? kAnySide : side);
     if (!probe) return tl::unexpected(probe.error());
     data.probe = std::move(*probe);
   }
   data.sample = sample_cost_from_probe(*data.probe, profile, shape);
-  if (data.samples == 0) data.samples = data.probe->dataset.files;
+  if (data.samples == 0) data.samples = data.probe->dataset.samples;
   return data;
 }
 

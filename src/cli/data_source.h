@@ -15,7 +15,7 @@ namespace stoker::cli {
 
 /// What the user said about the data.
 struct DataRequest {
-  std::string data;         ///< folder, or probe file of a folder or a pipeline
+  std::string data;         ///< folder or file of data, or probe file of one or of a pipeline
   std::string sample_cost;  ///< "2.5ms"
   std::optional<std::int64_t> samples;
   std::optional<std::int64_t> image_size;
@@ -25,7 +25,7 @@ struct DataRequest {
 struct LoadedData {
   SampleCost sample;
   std::int64_t samples = 0;               ///< of an epoch, 0: unknown
-  std::optional<Probe> probe;             ///< of a folder of pictures
+  std::optional<Probe> probe;             ///< of data in files
   std::optional<PipelineProbe> pipeline;  ///< of the user's own Dataset or DataLoader
 };
 

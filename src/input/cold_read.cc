@@ -40,7 +40,7 @@ struct Pages {
   double resident = 0, all = 0;
 };
 
-Pages pages_of(const PictureFile& file) {
+Pages pages_of(const DataFile& file) {
   const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
   const auto size = static_cast<std::size_t>(file.size.count());
   Pages pages{0, static_cast<double>((size + page - 1) / page)};
@@ -56,8 +56,8 @@ Pages pages_of(const PictureFile& file) {
   return pages;
 }
 
-void forget(const std::vector<PictureFile>& files) {
-  for (const PictureFile& file : files) {
+void forget(const std::vector<DataFile>& files) {
+  for (const DataFile& file : files) {
     const File opened(file.path);
     if (opened.handle() >= 0) ::posix_fadvise(opened.handle(), 0, 0, POSIX_FADV_DONTNEED);
   }
@@ -99,7 +99,7 @@ std::int64_t read_through(const std::filesystem::path& path) {
 }
 
 /// Wall ms a file with kReaders reading at once; 0 when the deadline came first.
-double ms_of_readers(std::span<const PictureFile> files, Nanos deadline) {
+double ms_of_readers(std::span<const DataFile> files, Nanos deadline) {
   const Nanos start = wall_time();
   std::atomic<std::size_t> next{0}, done{0};
   std::vector<std::thread> readers;
@@ -117,9 +117,9 @@ double ms_of_readers(std::span<const PictureFile> files, Nanos deadline) {
 
 }  // namespace
 
-double resident_share(const std::vector<PictureFile>& files) {
+double resident_share(const std::vector<DataFile>& files) {
   Pages sum;
-  for (const PictureFile& file : files) {
+  for (const DataFile& file : files) {
     const Pages pages = pages_of(file);
     sum.resident += pages.resident;
     sum.all += pages.all;
@@ -127,7 +127,7 @@ double resident_share(const std::vector<PictureFile>& files) {
   return sum.all == 0 ? 0 : sum.resident / sum.all;
 }
 
-ReadFacts measure_cold_reads(const std::vector<PictureFile>& files, Nanos deadline,
+ReadFacts measure_cold_reads(const std::vector<DataFile>& files, Nanos deadline,
                              Bytes max_read) {
   ReadFacts facts;
   facts.resident_share = resident_share(files);
@@ -150,7 +150,7 @@ ReadFacts measure_cold_reads(const std::vector<PictureFile>& files, Nanos deadli
   facts.cold_measured = true;
   fit_reads(bytes, ms, facts);
   if (half < files.size() && ms.size() == half && wall_time() < deadline) {
-    const std::span<const PictureFile> rest(files.begin() + static_cast<std::ptrdiff_t>(half),
+    const std::span<const DataFile> rest(files.begin() + static_cast<std::ptrdiff_t>(half),
                                             files.end());
     const double together = ms_of_readers(rest, deadline);
     if (together > 0)

@@ -18,28 +18,10 @@
 namespace stoker {
 namespace {
 
-/// What torchvision's ImageFolder takes besides JPEG, and GIF.
-constexpr std::string_view kOtherPictures[] = {"png", "bmp",  "webp", "gif",
-                                               "tif", "tiff", "ppm",  "pgm"};
-constexpr std::string_view kJpegs[] = {"jpg", "jpeg", "jpe", "jfif"};
+/// Endings that are counted one by one; a folder of random names must not fill memory.
+constexpr std::size_t kMaxEndings = 64;
 
-/// Lower-case extension without its dot.
-std::string extension(std::string_view name) {
-  const std::size_t dot = name.rfind('.');
-  if (dot == std::string_view::npos || name.size() - dot > 6) return {};
-  std::string out(name.substr(dot + 1));
-  for (char& c : out) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  }
-  return out;
-}
-
-template <std::size_t n>
-bool contains(const std::string_view (&list)[n], std::string_view word) {
-  return std::find(std::begin(list), std::end(list), word) != std::end(list);
-}
-
-/// Walks the tree with its own stack; keeps a reservoir of picture paths (Vitter's algorithm R).
+/// Walks the tree with its own stack.
 class Walk {
  public:
   Walk(const FolderScanOptions& options, FolderListing& listing)
@@ -52,14 +34,20 @@ class Walk {
       pending_.pop_back();
       list(folder);
     }
-    if (!listing_.complete) {
-      listing_.diagnostics.add(
-          "listing_cut_off", Severity::kWarning,
-          "The folder holds more entries than were listed: counts are lower bounds.");
-    }
+    if (!listing_.complete) cut_off();
   }
 
-  std::vector<std::filesystem::path> take_reservoir() { return std::move(reservoir_); }
+  void take_file(const std::filesystem::path& folder, std::string_view name) {
+    const FileKind kind = file_kind(name);
+    if (kind == FileKind::kOther) count_ending(file_ending(name));
+    FilesOfKind& files = listing_.of(kind);
+    ++files.count;
+    keep(kind, files.count, folder, name);
+  }
+
+  std::vector<std::filesystem::path>& kept(FileKind kind) {
+    return kept_[static_cast<std::size_t>(kind)];
+  }
 
  private:
   void enter(const std::filesystem::path& folder) {
@@ -73,6 +61,18 @@ class Walk {
     listing_.diagnostics.add(
         "unreadable_folder", Severity::kWarning,
         "Folders that could not be opened were left out; check their permissions.");
+  }
+
+  void cut_off() {
+    listing_.diagnostics.add(
+        "listing_cut_off", Severity::kWarning,
+        "The folder holds more entries than were listed: counts are lower bounds, totals are "
+        "estimates. Listing goes on for longer with a larger --budget.");
+    // Folders that are known but not listed hold as much as those that were, on average. A single
+    // folder says nothing about what is left of it.
+    const auto known = static_cast<double>(seen_.size());
+    const auto listed = static_cast<double>(listing_.folders);
+    if (listing_.folders > 1 && known > listed) listing_.beyond_listing = known / listed;
   }
 
   void list(const std::filesystem::path& folder) {
@@ -105,25 +105,26 @@ class Walk {
       type = S_ISDIR(info.st_mode) ? DT_DIR : S_ISREG(info.st_mode) ? DT_REG : DT_CHR;
     }
     if (type == DT_DIR) return enter(folder / name);
-    if (type != DT_REG) return;  // sockets, pipes and devices would block a reader
-    const std::string ending = extension(name);
-    if (contains(kJpegs, ending)) {
-      ++listing_.jpeg_files;
-      keep(folder, name);
-    } else if (contains(kOtherPictures, ending)) {
-      ++listing_.other_pictures[ending];
-    } else {
-      ++listing_.other_files;
-    }
+    if (type == DT_REG) return take_file(folder, name);
+    listing_.diagnostics.add("special_file", Severity::kNote,
+                             "Pipes, sockets and devices were left out; a loader that opens them "
+                             "waits for ever.");
   }
 
-  void keep(const std::filesystem::path& folder, std::string_view name) {
-    if (reservoir_.size() < options_.sample) {
-      reservoir_.push_back(folder / name);
+  void count_ending(const std::string& ending) {
+    if (listing_.endings.size() < kMaxEndings || listing_.endings.contains(ending))
+      ++listing_.endings[ending];
+  }
+
+  void keep(FileKind kind, std::int64_t count, const std::filesystem::path& folder,
+            std::string_view name) {
+    std::vector<std::filesystem::path>& paths = kept(kind);
+    if (paths.size() < options_.sample) {
+      paths.push_back(folder / name);
       return;
     }
-    const std::uint64_t slot = random_.below(static_cast<std::uint64_t>(listing_.jpeg_files));
-    if (slot < reservoir_.size()) reservoir_[slot] = folder / name;
+    const std::uint64_t slot = random_.below(static_cast<std::uint64_t>(count));
+    if (slot < paths.size()) paths[slot] = folder / name;
   }
 
   const FolderScanOptions& options_;
@@ -133,77 +134,82 @@ class Walk {
   std::int64_t entries_ = 0;
   std::set<std::pair<dev_t, ino_t>> seen_;
   std::vector<std::filesystem::path> pending_;
-  std::vector<std::filesystem::path> reservoir_;
+  /// Uniform samples (Vitter's algorithm R).
+  std::array<std::vector<std::filesystem::path>, kFileKinds> kept_;
 };
 
 /// Asks the sampled files for their sizes and works the totals out.
-void measure_sizes(std::vector<std::filesystem::path> paths, FolderListing& listing) {
-  std::vector<double> sizes;
-  std::size_t asked = 0;
+void measure_sizes(std::vector<std::filesystem::path>& paths, FileKind kind,
+                   FolderListing& listing) {
+  FilesOfKind& files = listing.of(kind);
+  double sum = 0;
   for (std::filesystem::path& path : paths) {
     struct stat info {};
-    ++asked;
+    // Of files that are no data, nobody wants to hear that they are empty or gone.
+    const auto complain = [&](PictureFault fault) {
+      if (kind != FileKind::kOther)
+        listing.diagnostics.add(fault_name(fault), Severity::kWarning, fault_advice(fault));
+    };
     if (::stat(path.c_str(), &info) != 0) {
-      listing.diagnostics.add(fault_name(PictureFault::kUnreadable), Severity::kWarning,
-                              fault_advice(PictureFault::kUnreadable));
+      complain(errno == ENOENT ? PictureFault::kVanished : PictureFault::kUnreadable);
     } else if (info.st_size == 0) {
-      listing.diagnostics.add(fault_name(PictureFault::kEmpty), Severity::kWarning,
-                              fault_advice(PictureFault::kEmpty));
+      complain(PictureFault::kEmpty);
     } else {
-      sizes.push_back(static_cast<double>(info.st_size));
-      listing.sample.push_back({std::move(path), Bytes(info.st_size)});
+      sum += static_cast<double>(info.st_size);
+      files.sample.push_back({std::move(path), Bytes(info.st_size)});
     }
   }
-  listing.sizes_exact = listing.complete && static_cast<std::int64_t>(asked) == listing.jpeg_files;
-  if (sizes.empty()) return;
-  double sum = 0, squares = 0;
-  for (const double size : sizes) sum += size;
-  listing.mean_bytes = sum / static_cast<double>(sizes.size());
-  for (const double size : sizes)
-    squares += (size - listing.mean_bytes) * (size - listing.mean_bytes);
-  listing.sd_bytes = std::sqrt(squares / static_cast<double>(sizes.size()));
-  std::sort(sizes.begin(), sizes.end());
-  listing.median_bytes = sizes[sizes.size() / 2];
-  listing.p95_bytes = sizes[sizes.size() * 95 / 100];
-  listing.max_bytes = sizes.back();
-  const double scale = static_cast<double>(listing.jpeg_files) / static_cast<double>(asked);
-  listing.total_bytes = Bytes(static_cast<std::int64_t>(std::llround(sum * scale)));
+  const auto asked = static_cast<double>(paths.size());
+  files.sizes_exact =
+      listing.complete && static_cast<std::int64_t>(paths.size()) == files.count;
+  if (files.sample.empty()) return;
+  files.mean_bytes = sum / static_cast<double>(files.sample.size());
+  const double scale = static_cast<double>(files.count) / asked * listing.beyond_listing;
+  files.total_bytes = Bytes(static_cast<std::int64_t>(std::llround(sum * scale)));
 }
 
-void shuffle(std::vector<PictureFile>& files, std::uint64_t seed) {
+void shuffle(std::vector<DataFile>& files, std::uint64_t seed) {
   // readdir's order differs between file systems: sort first, so that the seed alone decides.
   std::sort(files.begin(), files.end(),
-            [](const PictureFile& a, const PictureFile& b) { return a.path < b.path; });
+            [](const DataFile& a, const DataFile& b) { return a.path < b.path; });
   Random random(seed);
   for (std::size_t i = files.size(); i > 1; --i) std::swap(files[i - 1], files[random.below(i)]);
 }
 
-/// "12 PNG and 3 other files", for the message about a folder without JPEG files.
+}  // namespace
+
 std::string what_was_found(const FolderListing& listing) {
+  constexpr std::size_t kShown = 4;
+  std::vector<std::pair<std::int64_t, std::string>> found;
+  std::int64_t others = listing.of(FileKind::kOther).count;
+  for (const auto& [ending, count] : listing.endings) {
+    if (!ending.empty()) found.emplace_back(count, "." + ending);
+  }
+  std::stable_sort(found.begin(), found.end(),
+                   [](const auto& a, const auto& b) { return a.first > b.first; });
+  if (found.size() > kShown) found.resize(kShown);
+  for (const auto& [count, ending] : found) others -= count;
+  if (others > 0) found.emplace_back(others, "other");
   std::string out;
-  const auto append = [&](std::int64_t count, const std::string& what) {
-    if (count == 0) return;
+  for (const auto& [count, what] : found) {
     out += (out.empty() ? "" : ", ") + with_commas(count) + " " + what +
            (count == 1 ? " file" : " files");
-  };
-  for (const auto& [ending, count] : listing.other_pictures) append(count, "." + ending);
-  append(listing.other_files, "other");
+  }
   return out.empty() ? "no files" : out;
 }
-
-}  // namespace
 
 Result<FolderListing> scan_folder(const std::filesystem::path& folder,
                                   const FolderScanOptions& options) {
   struct stat info {};
   if (::stat(folder.c_str(), &info) != 0) {
     if (errno == ENOENT)
-      return fail(ErrorCode::kNotFound, "no such folder; check the path", folder.string());
+      return fail(ErrorCode::kNotFound, "no such file or folder; check the path", folder.string());
     return fail(ErrorCode::kIo, std::string("cannot be opened: ") + std::strerror(errno),
                 folder.string());
   }
-  if (!S_ISDIR(info.st_mode)) {
-    return fail(ErrorCode::kBadInput, "is not a folder; give the folder that holds the pictures",
+  if (!S_ISDIR(info.st_mode) && !S_ISREG(info.st_mode)) {
+    return fail(ErrorCode::kBadInput,
+                "is neither a folder nor a file; give the folder that holds the data",
                 folder.string());
   }
   FolderListing listing;
@@ -211,31 +217,18 @@ Result<FolderListing> scan_folder(const std::filesystem::path& folder,
   const std::filesystem::path whole = std::filesystem::weakly_canonical(folder, ignored);
   listing.name = whole.has_filename() ? whole.filename().string() : folder.string();
   Walk walk(options, listing);
-  walk.run(folder);
-  if (listing.folders == 0) {
-    return fail(ErrorCode::kIo, "cannot be listed; check its permissions", folder.string());
+  if (S_ISREG(info.st_mode)) {
+    walk.take_file(folder.parent_path(), folder.filename().string());
+  } else {
+    walk.run(folder);
+    if (listing.folders == 0)
+      return fail(ErrorCode::kIo, "cannot be listed; check its permissions", folder.string());
   }
-  if (listing.jpeg_files == 0) {
-    return fail(ErrorCode::kBadInput,
-                "holds no JPEG files (found " + what_was_found(listing) +
-                    "); give a folder with .jpg or .jpeg pictures",
-                folder.string());
+  for (std::size_t k = 0; k < kFileKinds; ++k) {
+    const auto kind = static_cast<FileKind>(k);
+    measure_sizes(walk.kept(kind), kind, listing);
+    shuffle(listing.kinds[k].sample, options.seed);
   }
-  measure_sizes(walk.take_reservoir(), listing);
-  if (listing.sample.empty()) {
-    return fail(ErrorCode::kBadInput,
-                "none of its " + with_commas(listing.jpeg_files) +
-                    " JPEG files can be used: they are empty or cannot be opened",
-                folder.string());
-  }
-  std::int64_t others = 0;
-  for (const auto& [ending, count] : listing.other_pictures) others += count;
-  if (others > 0) {
-    listing.diagnostics.add(
-        "pictures_not_probed", Severity::kNote,
-        "Pictures other than JPEG are not probed; they usually cost several times more.", others);
-  }
-  shuffle(listing.sample, options.seed);
   return listing;
 }
 

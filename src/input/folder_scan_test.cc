@@ -4,6 +4,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <utility>
+
 #include "input/test_pictures.h"
 
 namespace stoker {
@@ -17,18 +19,20 @@ TEST(FolderScan, CountsWhatItFinds) {
   folder.write("dog/one.png", "x");
   folder.write("dog/two.PNG", "x");
   folder.write("notes.txt", "x");
+  folder.write("shard-000.tar", "x");
+  folder.write("array.npy", "x");
   const Result<FolderListing> listing = scan_folder(folder.path());
   ASSERT_TRUE(listing) << listing.error().text();
-  EXPECT_EQ(listing->jpeg_files, 6);
-  EXPECT_EQ(listing->other_pictures.at("png"), 2);
-  EXPECT_EQ(listing->other_files, 1);
+  EXPECT_EQ(listing->of(FileKind::kPicture).count, 8);
+  EXPECT_EQ(listing->of(FileKind::kTar).count, 1);
+  EXPECT_EQ(listing->of(FileKind::kText).count, 1);
+  EXPECT_EQ(listing->of(FileKind::kOther).count, 1);
+  EXPECT_EQ(listing->endings.at("npy"), 1);
   EXPECT_EQ(listing->folders, 4);
   EXPECT_TRUE(listing->complete);
-  EXPECT_TRUE(listing->sizes_exact);
-  EXPECT_EQ(listing->total_bytes.count(), 100 + 101 + 102 + 103 + 104 + 500);
-  EXPECT_EQ(listing->max_bytes, 500);
+  EXPECT_TRUE(listing->of(FileKind::kPicture).sizes_exact);
+  EXPECT_EQ(listing->of(FileKind::kPicture).total_bytes.count(), 100 + 101 + 102 + 103 + 104 + 500 + 2);
   EXPECT_EQ(listing->name, folder.path().filename().string());
-  EXPECT_EQ(listing->diagnostics.count("pictures_not_probed"), 2);
 }
 
 TEST(FolderScan, TrailingSlashKeepsTheName) {
@@ -47,7 +51,7 @@ TEST(FolderScan, SurvivesLinksThatLoop) {
   std::filesystem::create_symlink("nowhere.jpg", folder.path() / "dangling.jpg");
   const Result<FolderListing> listing = scan_folder(folder.path());
   ASSERT_TRUE(listing) << listing.error().text();
-  EXPECT_EQ(listing->jpeg_files, 1);
+  EXPECT_EQ(listing->of(FileKind::kPicture).count, 1);
   EXPECT_EQ(listing->diagnostics.count("broken_link"), 2);
 }
 
@@ -58,7 +62,7 @@ TEST(FolderScan, FollowsLinksToFilesAndFolders) {
   std::filesystem::create_symlink(elsewhere.path() / "real" / "one.jpg", folder.path() / "two.jpg");
   const Result<FolderListing> listing = scan_folder(folder.path());
   ASSERT_TRUE(listing) << listing.error().text();
-  EXPECT_EQ(listing->jpeg_files, 2);
+  EXPECT_EQ(listing->of(FileKind::kPicture).count, 2);
 }
 
 TEST(FolderScan, ExtrapolatesFromASample) {
@@ -67,10 +71,10 @@ TEST(FolderScan, ExtrapolatesFromASample) {
     folder.write(std::to_string(i) + ".jpg", std::string(1000 + i % 10, 'x'));
   const Result<FolderListing> listing = scan_folder(folder.path(), {.sample = 50});
   ASSERT_TRUE(listing) << listing.error().text();
-  EXPECT_EQ(listing->jpeg_files, 300);
-  EXPECT_EQ(listing->sample.size(), 50U);
-  EXPECT_FALSE(listing->sizes_exact);
-  EXPECT_NEAR(static_cast<double>(listing->total_bytes.count()), 300 * 1004.5, 300 * 4.5);
+  EXPECT_EQ(listing->of(FileKind::kPicture).count, 300);
+  EXPECT_EQ(listing->of(FileKind::kPicture).sample.size(), 50U);
+  EXPECT_FALSE(listing->of(FileKind::kPicture).sizes_exact);
+  EXPECT_NEAR(static_cast<double>(listing->of(FileKind::kPicture).total_bytes.count()), 300 * 1004.5, 300 * 4.5);
 }
 
 TEST(FolderScan, SampleIsUniformAndFixedByItsSeed) {
@@ -78,9 +82,9 @@ TEST(FolderScan, SampleIsUniformAndFixedByItsSeed) {
   for (int i = 0; i < 200; ++i)
     folder.write((i < 100 ? "a/" : "b/") + std::to_string(i) + ".jpg", "x");
   const auto sample = [&](std::uint64_t seed) {
-    return scan_folder(folder.path(), {.sample = 40, .seed = seed})->sample;
+    return scan_folder(folder.path(), {.sample = 40, .seed = seed})->of(FileKind::kPicture).sample;
   };
-  const std::vector<PictureFile> first = sample(7), again = sample(7), other = sample(8);
+  const std::vector<DataFile> first = sample(7), again = sample(7), other = sample(8);
   int from_a = 0;
   bool same = true, differs = false;
   for (std::size_t i = 0; i < first.size(); ++i) {
@@ -100,8 +104,8 @@ TEST(FolderScan, StopsAtItsLimit) {
   const Result<FolderListing> listing = scan_folder(folder.path(), {.max_entries = 30});
   ASSERT_TRUE(listing) << listing.error().text();
   EXPECT_FALSE(listing->complete);
-  EXPECT_FALSE(listing->sizes_exact);
-  EXPECT_EQ(listing->jpeg_files, 30);
+  EXPECT_FALSE(listing->of(FileKind::kPicture).sizes_exact);
+  EXPECT_EQ(listing->of(FileKind::kPicture).count, 30);
   EXPECT_EQ(listing->diagnostics.count("listing_cut_off"), 1);
 }
 
@@ -111,8 +115,8 @@ TEST(FolderScan, LeavesEmptyFilesOut) {
   folder.write("empty.jpg", "");
   const Result<FolderListing> listing = scan_folder(folder.path());
   ASSERT_TRUE(listing) << listing.error().text();
-  EXPECT_EQ(listing->jpeg_files, 2);
-  EXPECT_EQ(listing->sample.size(), 1U);
+  EXPECT_EQ(listing->of(FileKind::kPicture).count, 2);
+  EXPECT_EQ(listing->of(FileKind::kPicture).sample.size(), 1U);
   EXPECT_EQ(listing->diagnostics.count("empty_picture"), 1);
 }
 
@@ -122,29 +126,69 @@ TEST(FolderScan, DoesNotOpenPipes) {
   ASSERT_EQ(::mkfifo((folder.path() / "pipe.jpg").c_str(), 0600), 0);
   const Result<FolderListing> listing = scan_folder(folder.path());
   ASSERT_TRUE(listing) << listing.error().text();
-  EXPECT_EQ(listing->jpeg_files, 1);
+  EXPECT_EQ(listing->of(FileKind::kPicture).count, 1);
+  EXPECT_EQ(listing->diagnostics.count("special_file"), 1);
 }
 
 TEST(FolderScan, SaysWhatIsWrongWithAFolder) {
   const ScratchFolder folder;
-  const auto text_of = [](const std::filesystem::path& path) {
-    const Result<FolderListing> listing = scan_folder(path);
-    return listing ? std::string("no error") : listing.error().text();
+  const Result<FolderListing> missing = scan_folder(folder.path() / "missing");
+  ASSERT_FALSE(missing);
+  EXPECT_EQ(missing.error().text(), (folder.path() / "missing").string() +
+                                        ": no such file or folder; check the path");
+  ASSERT_EQ(::mkfifo((folder.path() / "pipe").c_str(), 0600), 0);
+  const Result<FolderListing> pipe = scan_folder(folder.path() / "pipe");
+  ASSERT_FALSE(pipe);
+  EXPECT_NE(pipe.error().text().find("neither a folder nor a file"), std::string::npos);
+}
+
+TEST(FolderScan, TakesASingleFile) {
+  const ScratchFolder folder;
+  const auto file = folder.write("shard.tar.gz", "xyz");
+  const Result<FolderListing> listing = scan_folder(file);
+  ASSERT_TRUE(listing) << listing.error().text();
+  EXPECT_EQ(listing->of(FileKind::kTar).count, 1);
+  ASSERT_EQ(listing->of(FileKind::kTar).sample.size(), 1U);
+  EXPECT_EQ(listing->of(FileKind::kTar).sample[0].path, file);
+  EXPECT_EQ(listing->name, "shard.tar.gz");
+}
+
+TEST(FolderScan, EstimatesWhatItDidNotList) {
+  const ScratchFolder folder;
+  for (int c = 0; c < 20; ++c) {
+    for (int i = 0; i < 10; ++i)
+      folder.write(std::to_string(c) + "/" + std::to_string(i) + ".jpg", "x");
+  }
+  // The root's 20 entries, then a few folders of 10.
+  const Result<FolderListing> listing = scan_folder(folder.path(), {.max_entries = 75});
+  ASSERT_TRUE(listing) << listing.error().text();
+  EXPECT_FALSE(listing->complete);
+  const double estimate = static_cast<double>(listing->of(FileKind::kPicture).count) *
+                          listing->beyond_listing;
+  EXPECT_NEAR(estimate, 200, 50);
+}
+
+TEST(FileKind, KnowsFilesByTheirNames) {
+  const std::pair<const char*, FileKind> cases[] = {
+      {"a.JPEG", FileKind::kPicture},
+      {"a.png", FileKind::kPicture},
+      {"train-0001.tar", FileKind::kTar},
+      {"train.tar.gz", FileKind::kTar},
+      {"train.tgz", FileKind::kTar},
+      {"data_batch_1.bin", FileKind::kRecords},
+      {"data_batch_1", FileKind::kRecords},
+      {"train-images-idx3-ubyte", FileKind::kRecords},
+      {"train-images-idx3-ubyte.gz", FileKind::kRecords},
+      {"t10k-images.idx3-ubyte", FileKind::kRecords},
+      {"corpus.txt", FileKind::kText},
+      {"corpus.jsonl.gz", FileKind::kText},
+      {"batches.meta.txt", FileKind::kOther},
+      {"README.txt", FileKind::kOther},
+      {"train.parquet", FileKind::kOther},
+      {"noending", FileKind::kOther},
+      {".hidden", FileKind::kOther},
   };
-  EXPECT_EQ(text_of(folder.path() / "missing"),
-            (folder.path() / "missing").string() + ": no such folder; check the path");
-  EXPECT_NE(text_of(folder.write("file.jpg", "x")).find("is not a folder"), std::string::npos);
-  const ScratchFolder empty;
-  EXPECT_NE(text_of(empty.path()).find("holds no JPEG files (found no files)"), std::string::npos);
-  const ScratchFolder others;
-  others.write("a.png", "x");
-  others.write("b.png", "x");
-  others.write("c.txt", "x");
-  EXPECT_NE(text_of(others.path()).find("found 2 .png files, 1 other file"), std::string::npos)
-      << text_of(others.path());
-  const ScratchFolder hollow;
-  hollow.write("a.jpg", "");
-  EXPECT_NE(text_of(hollow.path()).find("none of its 1 JPEG files can be used"), std::string::npos);
+  for (const auto& [name, kind] : cases) EXPECT_EQ(file_kind(name), kind) << name;
 }
 
 TEST(FolderScan, RefusesAFolderThatItMayNotList) {

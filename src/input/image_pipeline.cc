@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
-#include <turbojpeg.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -27,18 +26,6 @@ Nanos clock_time(clockid_t clock) {
   return Nanos(static_cast<double>(now.tv_sec) * 1e9 + static_cast<double>(now.tv_nsec));
 }
 
-/// A progressive picture has a start-of-frame marker FFC2 (ITU T.81, table B.1).
-bool is_progressive(const std::vector<std::uint8_t>& file, std::size_t size) {
-  std::size_t at = 2;
-  while (at + 4 <= size && file[at] == 0xFF) {
-    const std::uint8_t marker = file[at + 1];
-    if (marker == 0xC2) return true;
-    if (marker == 0xDA || (marker >= 0xC0 && marker <= 0xC1)) return false;
-    at += 2 + (static_cast<std::size_t>(file[at + 2]) << 8 | file[at + 3]);
-  }
-  return false;
-}
-
 /// RandomResizedCrop.get_params: ten tries, then the whole picture with its aspect ratio clamped.
 CropBox random_crop(int width, int height, Random& random) {
   const double area = static_cast<double>(width) * height;
@@ -58,6 +45,21 @@ CropBox random_crop(int width, int height, Random& random) {
   return {(width - w) / 2, (height - h) / 2, w, h};
 }
 
+/// Divides the CPU time of a thread among the stages of a record.
+class Lap {
+ public:
+  explicit Lap(SampleRecord& record) : record_(record), mark_(thread_cpu_time()) {}
+  void ends(Stage stage) {
+    const Nanos now = thread_cpu_time();
+    record_.stage[static_cast<std::size_t>(stage)] = now - mark_;
+    mark_ = now;
+  }
+
+ private:
+  SampleRecord& record_;
+  Nanos mark_;
+};
+
 }  // namespace
 
 Nanos thread_cpu_time() { return clock_time(CLOCK_THREAD_CPUTIME_ID); }
@@ -69,31 +71,6 @@ std::string_view stage_name(Stage stage) {
   return kNames[static_cast<std::size_t>(stage)];
 }
 
-std::string_view fault_name(PictureFault fault) {
-  constexpr std::string_view kNames[kPictureFaults] = {"none",
-                                                       "unreadable_picture",
-                                                       "empty_picture",
-                                                       "not_a_jpeg",
-                                                       "truncated_picture",
-                                                       "corrupt_picture",
-                                                       "decompression_bomb",
-                                                       "picture_file_too_big"};
-  return kNames[static_cast<std::size_t>(fault)];
-}
-
-std::string_view fault_advice(PictureFault fault) {
-  constexpr std::string_view kAdvice[kPictureFaults] = {
-      "",
-      "Pictures that could not be opened were left out; check their permissions.",
-      "Empty picture files were left out; a loader would raise on them.",
-      "Files named like JPEG hold something else and were left out.",
-      "Pictures that end early were left out; Pillow raises on them by default.",
-      "Pictures that the decoder refuses were left out.",
-      "Pictures above the pixel limit (decompression bombs) were left out undecoded.",
-      "Picture files above the size limit were left out."};
-  return kAdvice[static_cast<std::size_t>(fault)];
-}
-
 Nanos SampleRecord::total() const {
   Nanos sum;
   for (const Nanos time : stage) sum += time;
@@ -101,32 +78,28 @@ Nanos SampleRecord::total() const {
 }
 
 struct ImagePipeline::State {
-  explicit State(PipelineOptions given) : options(given), decoder(tjInitDecompress()) {}
-  ~State() {
-    if (decoder != nullptr) tjDestroy(decoder);
-  }
-  State(const State&) = delete;
-  State& operator=(const State&) = delete;
+  explicit State(PipelineOptions given) : options(given), decoder(given.max_pixels) {}
 
   PictureFault read(const std::filesystem::path& path);
-  PictureFault decode(SampleRecord& record);
-  void from_cmyk(std::size_t pixels);
+  void interleave(const RawPicture& raw);
+  void transform(Random& random, SampleRecord& record);
   void flip();
   void to_tensor();
   void normalize();
 
   PipelineOptions options;
-  tjhandle decoder;
+  PictureDecoder decoder;
   std::vector<std::uint8_t> file;  ///< grows only; `file_size` bytes are valid
   std::size_t file_size = 0;
-  std::vector<std::uint8_t> cmyk, picture, scaled;
+  std::vector<std::uint8_t> picture, scaled;
   std::vector<float> tensor;
   ResampleBuffers buffers;
 };
 
 PictureFault ImagePipeline::State::read(const std::filesystem::path& path) {
-  const int handle = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (handle < 0) return PictureFault::kUnreadable;
+  // O_NONBLOCK: what was a file when it was listed may be a pipe by now, and must not hang us.
+  const int handle = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (handle < 0) return errno == ENOENT ? PictureFault::kVanished : PictureFault::kUnreadable;
   struct stat info {};
   PictureFault fault = PictureFault::kNone;
   if (::fstat(handle, &info) != 0 || !S_ISREG(info.st_mode)) {
@@ -152,44 +125,12 @@ PictureFault ImagePipeline::State::read(const std::filesystem::path& path) {
   return fault;
 }
 
-PictureFault ImagePipeline::State::decode(SampleRecord& record) {
-  if (file_size < 4 || file[0] != 0xFF || file[1] != 0xD8) return PictureFault::kNotJpeg;
-  int subsampling = 0, colorspace = 0;
-  if (tjDecompressHeader3(decoder, file.data(), file_size, &record.width, &record.height,
-                          &subsampling, &colorspace) != 0 ||
-      record.width <= 0 || record.height <= 0) {
-    return PictureFault::kCorrupt;
-  }
-  const std::int64_t pixels = static_cast<std::int64_t>(record.width) * record.height;
-  if (pixels > options.max_pixels) return PictureFault::kTooManyPixels;
-  record.bytes = Bytes(static_cast<std::int64_t>(file_size));
-  record.progressive = is_progressive(file, file_size);
-  record.grey = colorspace == TJCS_GRAY;
-  record.cmyk = colorspace == TJCS_CMYK || colorspace == TJCS_YCCK;
-  const auto count = static_cast<std::size_t>(pixels);
-  if (picture.size() < count * 3) picture.resize(count * 3);
-  if (record.cmyk && cmyk.size() < count * 4) cmyk.resize(count * 4);
-  std::uint8_t* out = record.cmyk ? cmyk.data() : picture.data();
-  const int failed =
-      tjDecompress2(decoder, file.data(), file_size, out, record.width, 0, record.height,
-                    record.cmyk ? TJPF_CMYK : TJPF_RGB, TJFLAG_ACCURATEDCT);
-  if (failed != 0) {
-    const std::string_view why = tjGetErrorStr2(decoder);
-    if (why.find("remature end") != std::string_view::npos) return PictureFault::kTruncated;
-    // Lesser warnings (stray bytes between segments) stop no loader.
-    if (tjGetErrorCode(decoder) == TJERR_FATAL) return PictureFault::kCorrupt;
-  }
-  if (record.cmyk) from_cmyk(count);
-  return PictureFault::kNone;
-}
-
-/// Adobe writes CMYK inverted: 255 is no ink.
-void ImagePipeline::State::from_cmyk(std::size_t pixels) {
-  for (std::size_t i = 0; i < pixels; ++i) {
-    const std::uint8_t* ink = &cmyk[i * 4];
-    for (std::size_t c = 0; c < 3; ++c) {
-      picture[i * 3 + c] = static_cast<std::uint8_t>(ink[c] * ink[3] / 255);
-    }
+void ImagePipeline::State::interleave(const RawPicture& raw) {
+  const std::size_t plane = static_cast<std::size_t>(raw.width) * raw.height;
+  if (picture.size() < plane * 3) picture.resize(plane * 3);
+  for (std::size_t c = 0; c < 3; ++c) {
+    const std::uint8_t* from = raw.pixels.data() + (raw.channels == 3 ? c * plane : 0);
+    for (std::size_t i = 0; i < plane; ++i) picture[i * 3 + c] = from[i];
   }
 }
 
@@ -228,30 +169,63 @@ ImagePipeline::~ImagePipeline() = default;
 
 const std::vector<float>& ImagePipeline::output() const { return state_->tensor; }
 
+/// Crop to normalise, of the picture that was decoded last.
+void ImagePipeline::State::transform(Random& random, SampleRecord& record) {
+  Lap lap(record);
+  const CropBox box = random_crop(record.width, record.height, random);
+  resample_bilinear({picture.data(), record.width, record.height}, box, options.image_size,
+                    buffers, scaled);
+  lap.ends(Stage::kResize);
+  if (random.uniform() < 0.5) flip();
+  lap.ends(Stage::kFlip);
+  to_tensor();
+  lap.ends(Stage::kToTensor);
+  normalize();
+  lap.ends(Stage::kNormalize);
+}
+
 PictureFault ImagePipeline::run(const std::filesystem::path& path, Random& random,
                                 SampleRecord& record) {
   State& state = *state_;
-  record = {};
-  Nanos mark = thread_cpu_time();
-  const auto lap = [&](Stage stage) {
-    const Nanos now = thread_cpu_time();
-    record.stage[static_cast<std::size_t>(stage)] = now - mark;
-    mark = now;
-  };
+  const Nanos start = thread_cpu_time();
   if (const PictureFault fault = state.read(path); fault != PictureFault::kNone) return fault;
-  lap(Stage::kRead);
-  if (const PictureFault fault = state.decode(record); fault != PictureFault::kNone) return fault;
-  lap(Stage::kDecode);
-  const CropBox box = random_crop(record.width, record.height, random);
-  resample_bilinear({state.picture.data(), record.width, record.height}, box,
-                    state.options.image_size, state.buffers, state.scaled);
-  lap(Stage::kResize);
-  if (random.uniform() < 0.5) state.flip();
-  lap(Stage::kFlip);
-  state.to_tensor();
-  lap(Stage::kToTensor);
-  state.normalize();
-  lap(Stage::kNormalize);
+  return run_content({state.file.data(), state.file_size}, thread_cpu_time() - start, random,
+                     record);
+}
+
+PictureFault ImagePipeline::run_content(std::span<const std::uint8_t> file, Nanos read,
+                                        Random& random, SampleRecord& record) {
+  State& state = *state_;
+  record = {};
+  Lap lap(record);
+  if (const PictureFault fault = state.decoder.decode(file, record, state.picture);
+      fault != PictureFault::kNone) {
+    return fault;
+  }
+  lap.ends(Stage::kDecode);
+  record.bytes = Bytes(static_cast<std::int64_t>(file.size()));
+  record.stage[static_cast<std::size_t>(Stage::kRead)] = read;
+  state.transform(random, record);
+  return PictureFault::kNone;
+}
+
+PictureFault ImagePipeline::run_raw(const RawPicture& raw, Nanos read, Random& random,
+                                    SampleRecord& record) {
+  const std::size_t expected =
+      static_cast<std::size_t>(raw.width) * raw.height * static_cast<std::size_t>(raw.channels);
+  if (raw.width <= 0 || raw.height <= 0 || raw.pixels.size() < expected)
+    return PictureFault::kTruncated;
+  record = {};
+  record.raw = true;
+  record.width = raw.width;
+  record.height = raw.height;
+  record.grey = raw.channels == 1;
+  Lap lap(record);
+  state_->interleave(raw);
+  lap.ends(Stage::kDecode);
+  record.bytes = Bytes(static_cast<std::int64_t>(raw.pixels.size()));
+  record.stage[static_cast<std::size_t>(Stage::kRead)] = read;
+  state_->transform(random, record);
   return PictureFault::kNone;
 }
 

@@ -4,11 +4,14 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/units.h"
+#include "input/picture_decoder.h"
+#include "input/picture_fault.h"
 #include "input/random.h"
 
 namespace stoker {
@@ -29,34 +32,24 @@ struct PipelineOptions {
   Bytes max_file = 256 * kMiB;
 };
 
-/// What one picture cost, on the CPU clock of the thread that handled it.
-struct SampleRecord {
-  Bytes bytes;  ///< of the file
-  int width = 0, height = 0;
-  bool progressive = false, grey = false, cmyk = false;
+/// What one sample cost, on the CPU clock of the thread that handled it.
+struct SampleRecord : PictureFacts {
+  Bytes bytes;       ///< read from storage for it
+  bool raw = false;  ///< pixels without an encoding (CIFAR, idx): nothing to decode
   PerStage<Nanos> stage{};
 
   [[nodiscard]] double megapixels() const { return 1e-6 * width * height; }
   [[nodiscard]] Nanos total() const;
 };
 
-/// Why a picture could not be used.
-enum class PictureFault : std::uint8_t {
-  kNone,
-  kUnreadable,
-  kEmpty,
-  kNotJpeg,
-  kTruncated,
-  kCorrupt,
-  kTooManyPixels,
-  kFileTooBig
+/// Pixels as a record of bytes holds them.
+struct RawPicture {
+  std::span<const std::uint8_t> pixels;  ///< channels * height * width bytes
+  int width = 0, height = 0;
+  int channels = 3;  ///< planes, one after the other; 1 (grey) or 3
 };
-inline constexpr std::size_t kPictureFaults = 8;
-/// Stable counter name and advice for Diagnostics.
-[[nodiscard]] std::string_view fault_name(PictureFault fault);
-[[nodiscard]] std::string_view fault_advice(PictureFault fault);
 
-/// The usual training transform in C++: read, decode to RGB, RandomResizedCrop (area 8-100 %,
+/// The usual training transform in C++: read, decode JPEG or PNG to RGB, RandomResizedCrop (area 8-100 %,
 /// aspect 3:4 to 4:3, bilinear with antialiasing as Pillow computes it), horizontal flip with
 /// probability 1/2, planar float in [0, 1], normalise. Not thread-safe: one pipeline a thread;
 /// buffers are reused.
@@ -69,6 +62,13 @@ class ImagePipeline {
 
   /// Runs all stages; on kNone `record` is filled. The random numbers decide crop and flip.
   PictureFault run(const std::filesystem::path& path, Random& random, SampleRecord& record);
+
+  /// The same of a picture file's content that lies in memory and took `read` to get there.
+  PictureFault run_content(std::span<const std::uint8_t> file, Nanos read, Random& random,
+                           SampleRecord& record);
+
+  /// The same of raw pixels; decoding is putting the colours of a pixel side by side.
+  PictureFault run_raw(const RawPicture& raw, Nanos read, Random& random, SampleRecord& record);
 
   /// The normalised planar picture (3 x size x size) of the last run, for tests.
   [[nodiscard]] const std::vector<float>& output() const;

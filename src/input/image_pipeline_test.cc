@@ -52,9 +52,9 @@ TEST(ImagePipeline, HandlesEveryKindOfJpeg) {
 TEST(ImagePipeline, NamesEveryFault) {
   const std::string jpeg = make_jpeg();
   EXPECT_EQ(fault_of(""), PictureFault::kEmpty);
-  EXPECT_EQ(fault_of("not a picture"), PictureFault::kNotJpeg);
-  EXPECT_EQ(fault_of("\xFF\xD8"), PictureFault::kNotJpeg);
-  EXPECT_EQ(fault_of("\x89PNG\r\n\x1a\n............."), PictureFault::kNotJpeg);
+  EXPECT_EQ(fault_of("not a picture"), PictureFault::kNotPicture);
+  EXPECT_EQ(fault_of("\xFF\xD8"), PictureFault::kNotPicture);
+  EXPECT_EQ(fault_of("\x89PNG\r\n\x1a\n............."), PictureFault::kCorrupt);
   EXPECT_EQ(fault_of(jpeg.substr(0, jpeg.size() / 2)), PictureFault::kTruncated);
   EXPECT_EQ(fault_of(jpeg.substr(0, 40)), PictureFault::kCorrupt);
   EXPECT_EQ(fault_of("\xFF\xD8\xFF\xFF\xFF\xFF"), PictureFault::kCorrupt);
@@ -68,7 +68,7 @@ TEST(ImagePipeline, RefusesFilesAboveTheLimit) {
   SampleRecord record;
   EXPECT_EQ(pipeline.run(folder.write("big.jpg", make_jpeg()), random, record),
             PictureFault::kFileTooBig);
-  EXPECT_EQ(pipeline.run(folder.path() / "absent.jpg", random, record), PictureFault::kUnreadable);
+  EXPECT_EQ(pipeline.run(folder.path() / "absent.jpg", random, record), PictureFault::kVanished);
   EXPECT_EQ(pipeline.run(folder.path(), random, record), PictureFault::kUnreadable);
 }
 

@@ -12,8 +12,8 @@
 
 #include "base/text.h"
 #include "input/cold_read.h"
-#include "input/folder_scan.h"
 #include "input/foreign_load.h"
+#include "input/text_lines.h"
 
 namespace stoker {
 namespace {
@@ -29,9 +29,34 @@ constexpr Nanos kParallelTime = 2.0 * kSecond;
 
 /// What is measured of one picture over the repetitions.
 struct Measured {
-  const PictureFile* file = nullptr;
+  const DataSample* sample = nullptr;
   std::vector<SampleRecord> runs;
 };
+
+/// Lines that stand for a block of text in the file: enough for the spread of their lengths.
+constexpr std::size_t kLinesShown = 4;
+
+/// What the pictures are like, told once for each kind of oddity.
+void note_oddities(const SampleRecord& record, const DataSample& sample, Diagnostics& out) {
+  const auto note = [&out](std::string_view name, std::string_view advice) {
+    out.add(name, Severity::kNote, advice);
+  };
+  if (record.progressive)
+    note("progressive_pictures", "Progressive JPEG costs more to decode than baseline.");
+  if (record.interlaced)
+    note("interlaced_pictures", "Interlaced PNG costs more to decode than plain PNG.");
+  if (record.cmyk) note("cmyk_pictures", "CMYK pictures are converted to RGB.");
+  if (record.sixteen_bit) {
+    note("sixteen_bit_pictures",
+         "Pictures of 16 bits a channel were cut to 8; Pillow's convert(\"RGB\") clips grey ones "
+         "at 255 instead, which leaves them almost white: scale them first.");
+  }
+  if (!sample.path.empty() && record.png != (file_ending(sample.path.filename().string()) == "png")) {
+    note("misnamed_pictures",
+         "Pictures whose name says JPEG and whose content is PNG, or the other way round, were "
+         "taken by their content, as Pillow does.");
+  }
+}
 
 /// Component-wise medians over the repetitions.
 SampleRecord median_record(const std::vector<SampleRecord>& runs) {
@@ -70,7 +95,7 @@ class Prober {
   void report(std::string_view phase, double share) const {
     if (progress_) progress_(phase, std::clamp(share, 0.0, 1.0));
   }
-  void choose_files(FolderListing& listing);
+  void cold_reads();
   void one_core();
   void all_cores();
   void summarize();
@@ -79,19 +104,19 @@ class Prober {
   const ProbeOptions& options_;
   const ProbeProgress& progress_;
   Nanos start_;
-  std::vector<PictureFile> files_;
+  DataSet set_;
   std::vector<Measured> measured_;
+  std::vector<SampleRecord> medians_;  ///< one each of `measured_`
   Probe probe_;
 };
 
-void Prober::choose_files(FolderListing& listing) {
-  Bytes total;
-  for (PictureFile& file : listing.sample) {
-    if (files_.size() >= options_.sample) break;
-    if (total + file.size > options_.max_read) continue;
-    total += file.size;
-    files_.push_back(std::move(file));
-  }
+/// Of files that hold one sample each; shards and records are read in one piece.
+void Prober::cold_reads() {
+  if (set_.kind != DataKind::kPictures) return;
+  std::vector<DataFile> files;
+  for (const DataSample& sample : set_.samples) files.push_back({sample.path, sample.bytes});
+  report("cold read", 0);
+  probe_.read = measure_cold_reads(files, at_share(kColdEnds), options_.max_read);
 }
 
 void Prober::one_core() {
@@ -99,12 +124,13 @@ void Prober::one_core() {
   Random random(options_.seed);
   const LoadMeter meter;
   const Nanos deadline = at_share(kOneCoreEnds);
-  for (std::size_t i = 0; i < files_.size() && (i == 0 || wall_time() < deadline); ++i) {
-    report("one core", static_cast<double>(i) / static_cast<double>(files_.size() * kRepetitions));
+  const std::vector<DataSample>& samples = set_.samples;
+  for (std::size_t i = 0; i < samples.size() && (i == 0 || wall_time() < deadline); ++i) {
+    report("one core", static_cast<double>(i) / static_cast<double>(samples.size() * kRepetitions));
     SampleRecord record;
-    const PictureFault fault = pipeline.run(files_[i].path, random, record);
+    const PictureFault fault = run_sample(samples[i], set_.kind, pipeline, random, record);
     if (fault == PictureFault::kNone) {
-      measured_.push_back({&files_[i], {record}});
+      measured_.push_back({&samples[i], {record}});
     } else {
       probe_.diagnostics.add(fault_name(fault), Severity::kWarning, fault_advice(fault));
     }
@@ -113,13 +139,13 @@ void Prober::one_core() {
     for (Measured& picture : measured_) {
       if (wall_time() > deadline) break;
       SampleRecord record;
-      if (pipeline.run(picture.file->path, random, record) == PictureFault::kNone)
+      if (run_sample(*picture.sample, set_.kind, pipeline, random, record) == PictureFault::kNone)
         picture.runs.push_back(record);
     }
     report("one core", static_cast<double>(repetition + 1) / kRepetitions);
   }
   probe_.foreign = meter.finish();
-  for (const Measured& picture : measured_) probe_.samples.push_back(median_record(picture.runs));
+  for (const Measured& picture : measured_) medians_.push_back(median_record(picture.runs));
 }
 
 void Prober::all_cores() {
@@ -141,8 +167,9 @@ void Prober::all_cores() {
           measured_.size() * static_cast<std::size_t>(t) / static_cast<std::size_t>(threads);
       do {
         SampleRecord record;
-        if (pipeline.run(measured_[at].file->path, random, record) == PictureFault::kNone) {
-          sum.alone += probe_.samples[at].total().count();
+        if (run_sample(*measured_[at].sample, set_.kind, pipeline, random, record) ==
+            PictureFault::kNone) {
+          sum.alone += medians_[at].total().count();
           sum.together += record.total().count();
         }
         at = (at + 1) % measured_.size();
@@ -162,20 +189,41 @@ void Prober::all_cores() {
   facts.samples_per_s_all = facts.samples_per_s_one * threads * facts.efficiency;
 }
 
+/// A block's cost divided among some of its lines, in proportion to their lengths.
+void add_lines(const SampleRecord& block, const DataSample& sample,
+               std::vector<SampleRecord>& out) {
+  const std::vector<std::int64_t> lengths = line_lengths(sample.content);
+  const std::size_t shown = std::min(kLinesShown, lengths.size());
+  double sum = 0;
+  for (std::size_t i = 0; i < shown; ++i)
+    sum += static_cast<double>(lengths[i * lengths.size() / shown]);
+  const auto lines = static_cast<double>(lengths.size());
+  for (std::size_t i = 0; i < shown; ++i) {
+    const double share = static_cast<double>(lengths[i * lengths.size() / shown]) / sum *
+                         static_cast<double>(shown) / lines;
+    SampleRecord line;
+    line.bytes = Bytes(std::max<std::int64_t>(
+        1, std::llround(share * static_cast<double>(block.bytes.count()))));
+    for (std::size_t s = 0; s < kStageCount; ++s) line.stage[s] = block.stage[s] * share;
+    out.push_back(line);
+  }
+}
+
 void Prober::summarize() {
+  for (std::size_t i = 0; i < measured_.size(); ++i) {
+    const DataSample& sample = *measured_[i].sample;
+    if (set_.kind == DataKind::kText) {
+      add_lines(medians_[i], sample, probe_.samples);
+    } else {
+      note_oddities(medians_[i], sample, probe_.diagnostics);
+      probe_.samples.push_back(medians_[i]);
+    }
+  }
   std::vector<double> totals;
   double pixels = 0;
   for (const SampleRecord& sample : probe_.samples) {
     totals.push_back(milliseconds(sample.total()));
     pixels += 1e6 * sample.megapixels();
-    if (sample.progressive) {
-      probe_.diagnostics.add("progressive_pictures", Severity::kNote,
-                             "Progressive JPEG costs more to decode than baseline.");
-    }
-    if (sample.cmyk) {
-      probe_.diagnostics.add("cmyk_pictures", Severity::kNote,
-                             "CMYK pictures are converted to RGB.");
-    }
   }
   for (std::size_t s = 0; s < kStageCount; ++s) {
     std::vector<double> times;
@@ -184,7 +232,11 @@ void Prober::summarize() {
     probe_.stage_ms[s] = spread_of(std::move(times));
   }
   probe_.sample_ms = spread_of(std::move(totals));
-  probe_.decode = fit_decode(probe_.samples);
+  std::vector<SampleRecord> png, others;
+  for (const SampleRecord& sample : probe_.samples) (sample.png ? png : others).push_back(sample);
+  probe_.decode = fit_decode(others);
+  probe_.decode_png = fit_decode(png);
+  probe_.png_share = static_cast<double>(png.size()) / static_cast<double>(probe_.samples.size());
   probe_.read.warm_ms = probe_.stage_ms[static_cast<std::size_t>(Stage::kRead)].mean;
   probe_.dataset.mean_pixels = pixels / static_cast<double>(probe_.samples.size());
 }
@@ -196,9 +248,9 @@ Error Prober::nothing_usable(const std::filesystem::path& folder) const {
     counts += (counts.empty() ? "" : ", ") + with_commas(problem.count) + " " + problem.name;
   }
   return {ErrorCode::kBadInput,
-          "none of the " + with_commas(static_cast<std::int64_t>(files_.size())) +
+          "none of the " + with_commas(static_cast<std::int64_t>(set_.samples.size())) +
               " pictures tried could be decoded (" + counts +
-              "); give a folder with sound JPEG files",
+              "); give a folder with sound JPEG or PNG files",
           folder.string()};
 }
 
@@ -231,27 +283,29 @@ ProbeProvenance provenance_of(const std::filesystem::path& folder, int threads) 
 
 Result<Probe> Prober::run(const std::filesystem::path& folder) {
   report("listing", 0);
-  Result<FolderListing> listing = scan_folder(folder, {.max_entries = options_.max_entries,
-                                                       .max_time = options_.budget * kListingEnds,
-                                                       .seed = options_.seed});
-  if (!listing) return tl::unexpected(listing.error());
-  probe_.dataset = {.name = listing->name,
-                    .files = listing->jpeg_files,
-                    .files_exact = listing->complete,
-                    .total_bytes = listing->total_bytes,
-                    .bytes_exact = listing->sizes_exact,
-                    .mean_bytes = listing->mean_bytes};
-  probe_.diagnostics = listing->diagnostics;
+  Result<DataSet> set = open_data_set(
+      folder, {.scan = {.max_entries = options_.max_entries,
+                        .max_time = options_.budget * kListingEnds,
+                        .seed = options_.seed},
+               .kind = options_.kind,
+               .samples = options_.sample,
+               .max_read = options_.max_read,
+               .deadline = at_share(kColdEnds),
+               .seed = options_.seed});
+  if (!set) return tl::unexpected(set.error());
+  set_ = std::move(*set);
+  probe_.kind = set_.kind;
+  probe_.format = set_.format;
+  probe_.dataset = set_.facts;
+  probe_.diagnostics = set_.diagnostics;
   probe_.image_size = options_.image_size;
-  choose_files(*listing);
-  if (files_.empty()) {
+  if (set_.samples.empty()) {
     return fail(ErrorCode::kBadInput,
-                "every picture is larger than the " + human_bytes(options_.max_read) +
+                "every file is larger than the " + human_bytes(options_.max_read) +
                     " that may be read; raise --max-read",
                 folder.string());
   }
-  report("cold read", 0);
-  probe_.read = measure_cold_reads(files_, at_share(kColdEnds), options_.max_read);
+  cold_reads();
   one_core();
   if (measured_.empty()) return tl::unexpected(nothing_usable(folder));
   summarize();

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "base/diagnostics.h"
 #include "base/result.h"
 #include "base/units.h"
+#include "input/data_set.h"
 #include "input/image_pipeline.h"
 
 namespace stoker {
@@ -17,11 +19,12 @@ namespace stoker {
 struct ProbeOptions {
   Nanos budget = 10.0 * kSecond;  ///< wall time of the whole probe, about
   Bytes max_read = 2 * kGiB;      ///< bytes read from storage at most
-  std::size_t sample = 256;       ///< pictures measured at most
+  std::size_t sample = 256;       ///< pictures, records or blocks of lines measured at most
   int image_size = 224;
   int threads = 0;  ///< of the parallel run; 0: the cores this process may use
   std::uint64_t seed = 1;
   std::int64_t max_entries = 20'000'000;  ///< of the folder listing
+  std::optional<DataKind> kind = {};      ///< what to take where several kinds lie; else the most
 };
 
 /// Where a running probe is: a phase ("listing", "cold read", "one core", "all cores") and its
@@ -33,17 +36,6 @@ struct Spread {
   double mean = 0, median = 0, sd = 0, p95 = 0;
 };
 [[nodiscard]] Spread spread_of(std::vector<double> values);
-
-/// The data set as a whole.
-struct DatasetFacts {
-  std::string name;  ///< of the folder, without its path
-  std::int64_t files = 0;
-  bool files_exact = true;  ///< false: a lower bound, the listing was cut off
-  Bytes total_bytes;
-  bool bytes_exact = true;  ///< false: extrapolated from a sample
-  double mean_bytes = 0;
-  double mean_pixels = 0;  ///< of the measured sample
-};
 
 /// decode_ms = per_megapixel * MP + per_megabyte * MB (MB = 1e6 bytes of file), least squares over
 /// the baseline pictures (over all when there are none).
@@ -92,31 +84,36 @@ struct ProbeProvenance {
   double cores = 0;
   std::string
       folder_hash;  ///< FNV-1a of the absolute path: tells folders apart without naming them
-  std::string decoder = "libjpeg-turbo";
+  std::string decoder = "libjpeg-turbo, libpng";
 };
 
-/// The measured cost of a folder of pictures. Native stage costs: `LoaderProfile` turns them into
+/// The measured cost of a data set in files. Native stage costs: `LoaderProfile` turns them into
 /// the costs of a Python loader.
 struct Probe {
+  DataKind kind = DataKind::kPictures;
+  std::string format = "pictures";  ///< of the files: "tar of pictures", "CIFAR-10 binary"
   DatasetFacts dataset;
   int image_size = 224;
   PerStage<Spread> stage_ms{};
   Spread sample_ms;  ///< sum over stages
-  DecodeFit decode;
+  DecodeFit decode;         ///< of JPEG files; of lines: splitting, by bytes alone
+  DecodeFit decode_png;     ///< of PNG files
+  double png_share = 0;     ///< of the pictures
   ReadFacts read;
   ParallelFacts parallel;
   ForeignLoad foreign;
-  std::vector<SampleRecord> samples;  ///< one a measured picture, medians over repetitions
+  std::vector<SampleRecord> samples;  ///< medians over repetitions
   ProbeProvenance provenance;
   Diagnostics diagnostics;
 };
 
-/// Measures the pictures under `folder`: at most `budget` of wall time, nothing written. Fails when
-/// the folder cannot be scanned or none of its pictures can be decoded.
+/// Measures the data under `folder`, or in the file of that name: at most `budget` of wall time,
+/// nothing written. Fails when the folder cannot be scanned or none of its samples can be used.
 [[nodiscard]] Result<Probe> probe_folder(const std::filesystem::path& folder,
                                          const ProbeOptions& options = {},
                                          const ProbeProgress& progress = {});
 
+/// Over the samples given, all JPEG or all PNG.
 [[nodiscard]] DecodeFit fit_decode(const std::vector<SampleRecord>& samples);
 
 /// One sentence for people when the probe was disturbed, else empty.

@@ -15,6 +15,8 @@ Probe example() {
   Probe probe;
   probe.dataset = {.name = "pets",
                    .files = 100,
+                   .files_estimate = 100,
+                   .samples = 100,
                    .total_bytes = Bytes(900'000),
                    .mean_bytes = 9000,
                    .mean_pixels = 40'000};
@@ -42,7 +44,7 @@ Probe example() {
     probe.samples.push_back(sample);
   }
   probe.provenance = {"0.1.0", "2026-11-28", "Some CPU", 4, "0123456789abcdef", "libjpeg-turbo"};
-  probe.diagnostics.add("not_a_jpeg", Severity::kWarning, "Left out.", 2);
+  probe.diagnostics.add("not_a_picture", Severity::kWarning, "Left out.", 2);
   return probe;
 }
 
@@ -55,7 +57,7 @@ TEST(ProbeFile, ComesBackAsItWas) {
   EXPECT_TRUE(after->samples[1].progressive);
   EXPECT_TRUE(after->samples[2].cmyk);
   EXPECT_DOUBLE_EQ(after->samples[2].stage[3].count(), 4e6 + 2);
-  EXPECT_EQ(after->diagnostics.count("not_a_jpeg"), 2);
+  EXPECT_EQ(after->diagnostics.count("not_a_picture"), 2);
 }
 
 TEST(ProbeFile, GoesThroughADisk) {
@@ -132,8 +134,8 @@ INSTANTIATE_TEST_SUITE_P(
         Damage{"efficiency 0", "/parallel/efficiency", 0, "\"parallel.efficiency\" is too small"},
         Damage{"wall below CPU", "/foreign_load/wall_per_cpu", 0.5,
                "\"foreign_load.wall_per_cpu\" is too small"},
-        Damage{"no samples", "/samples", Json::array(), "at least one picture"},
-        Damage{"samples an object", "/samples", Json::object(), "at least one picture"},
+        Damage{"no samples", "/samples", Json::array(), "at least one sample"},
+        Damage{"samples an object", "/samples", Json::object(), "at least one sample"},
         Damage{"short row", "/samples/1", {1, 2, 3}, "\"samples[1]\" is not a row of 10 numbers"},
         Damage{"negative stage", "/samples/2/5", -1, "\"samples[2]\" is negative"},
         Damage{"width of a million", "/samples/0/1", 1'000'000,

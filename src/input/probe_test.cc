@@ -78,7 +78,7 @@ TEST(Probe, CountsBrokenPicturesAndUsesTheRest) {
   const Result<Probe> probe = probe_folder(folder.path(), kQuick);
   ASSERT_TRUE(probe) << probe.error().text();
   EXPECT_EQ(probe->samples.size(), 6U);
-  EXPECT_EQ(probe->diagnostics.count("not_a_jpeg"), 1);
+  EXPECT_EQ(probe->diagnostics.count("not_a_picture"), 1);
   EXPECT_EQ(probe->diagnostics.count("truncated_picture"), 1);
   EXPECT_EQ(probe->diagnostics.count("decompression_bomb"), 1);
   EXPECT_EQ(probe->diagnostics.count("empty_picture"), 1);
@@ -92,7 +92,7 @@ TEST(Probe, RefusesAFolderOfBrokenPictures) {
   ASSERT_FALSE(probe);
   EXPECT_EQ(probe.error().code, ErrorCode::kBadInput);
   EXPECT_NE(
-      probe.error().message.find("none of the 2 pictures tried could be decoded (2 not_a_jpeg)"),
+      probe.error().message.find("none of the 2 pictures tried could be decoded (2 not_a_picture)"),
       std::string::npos)
       << probe.error().message;
 }
