@@ -1,6 +1,8 @@
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <memory>
 
@@ -19,34 +21,49 @@ struct Options {
   std::string what, budget, output;
 };
 
-/// A rows file in a folder of its own that goes away, for runs that are not kept.
-class TemporaryRows {
+/// A rows file without a name, for runs that are not kept: it is gone however this process ends.
+class UnnamedRows {
  public:
-  TemporaryRows() {
-    std::string made = (fs::temp_directory_path() / "stoker-validate-XXXXXX").string();
-    if (mkdtemp(made.data()) != nullptr) folder_ = made;
+  UnnamedRows() {
+    std::string path = (fs::temp_directory_path() / "stoker-validate-XXXXXX").string();
+    descriptor_ = mkstemp(path.data());  // the child inherits it
+    if (descriptor_ >= 0) unlink(path.c_str());
   }
-  ~TemporaryRows() {
-    std::error_code ignored;
-    if (!folder_.empty()) fs::remove_all(folder_, ignored);
+  ~UnnamedRows() {
+    if (descriptor_ >= 0) close(descriptor_);
   }
-  TemporaryRows(const TemporaryRows&) = delete;
-  TemporaryRows& operator=(const TemporaryRows&) = delete;
-  [[nodiscard]] bool made() const { return !folder_.empty(); }
-  [[nodiscard]] fs::path path() const { return folder_ / "rows.json"; }
+  UnnamedRows(const UnnamedRows&) = delete;
+  UnnamedRows& operator=(const UnnamedRows&) = delete;
+  [[nodiscard]] bool made() const { return descriptor_ >= 0; }
+  [[nodiscard]] fs::path path() const { return "/dev/fd/" + std::to_string(descriptor_); }
 
  private:
-  fs::path folder_;
+  int descriptor_ = -1;
 };
 
-bool is_pipeline(const std::string& what) { return what.find(".py:") != std::string::npos; }
+/// While it lives Ctrl-C is the child's to answer: it puts its own things away and then ends.
+class InterruptsForChild {
+ public:
+  InterruptsForChild() : before_(std::signal(SIGINT, [](int) {})) {}  // a handler, so exec resets it
+  ~InterruptsForChild() { std::signal(SIGINT, before_); }
+  InterruptsForChild(const InterruptsForChild&) = delete;
+  InterruptsForChild& operator=(const InterruptsForChild&) = delete;
+
+ private:
+  void (*before_)(int);
+};
+
+bool is_pipeline(const std::string& what) {
+  return what.find(".py:") != std::string::npos || what.ends_with(".py");
+}
 
 /// Runs real DataLoaders into `rows`; 0, or the exit code to leave with.
 Result<int> measure(const Options& o, const fs::path& rows) {
-  std::vector<std::string> arguments{"loader-runs", "--out", rows.string()};
+  std::vector<std::string> arguments{"loader-runs", "--end-with-parent", "--out", rows.string()};
   if (!o.what.empty()) arguments.insert(arguments.end(), {"--pipeline", o.what});
   if (o.quick) arguments.emplace_back("--quick");
   if (!o.budget.empty()) arguments.insert(arguments.end(), {"--budget", o.budget});
+  const InterruptsForChild waits;
   return run_python_stoker(arguments, true);
 }
 
@@ -77,10 +94,10 @@ Result<int> run(const Options& o) {
     }
     return report(o, o.what);
   }
-  const TemporaryRows temporary;
-  if (o.output.empty() && !temporary.made())
-    return fail(ErrorCode::kIo, "cannot make a temporary folder; give -o ROWS.json");
-  const fs::path rows = o.output.empty() ? temporary.path() : fs::path(o.output);
+  const UnnamedRows unnamed;
+  if (o.output.empty() && !unnamed.made())
+    return fail(ErrorCode::kIo, "cannot make a temporary file; give -o ROWS.json");
+  const fs::path rows = o.output.empty() ? unnamed.path() : fs::path(o.output);
   const auto code = measure(o, rows);
   if (!code) return tl::unexpected(code.error());
   if (*code != 0) return *code;  // the child has said why

@@ -226,6 +226,7 @@ Result<LoaderRuns> parse_loader_runs(std::string_view text, const std::string& w
   LoaderRuns runs;
   runs.rule = fields.text("rule");
   if (fields.has("needed")) runs.needed = static_cast<int>(fields.count("needed", 1, 100));
+  if (fields.has("agreement")) runs.agreement = fields.number("agreement", 0, 10);
   if (fields.has("provenance")) {
     Fields provenance(root->at("provenance"), "provenance", error, where);
     runs.date = provenance.text("date");

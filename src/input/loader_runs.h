@@ -60,6 +60,7 @@ struct LoaderRuns {
   int cores = 1;
   std::string rule;  ///< when a repetition is thrown away
   int needed = 2;    ///< good repetitions of a point; with fewer it is dropped
+  double agreement = 0;  ///< relative, of the epochs of the best `needed` ones; 0: not asked for
   struct Skipped {
     std::string name, why;
   };

@@ -63,6 +63,11 @@ ComparedPoint compare(const LoaderScenario& scenario, const LoaderPoint& point,
   return out;
 }
 
+std::string percent(double share) {
+  const auto tenths = std::lround(share * 1000);
+  return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + " %";
+}
+
 /// Why a point is dropped: the most frequent objection.
 std::string reason_of(const LoaderPoint& point, std::size_t good, int needed) {
   std::map<std::string, int> counts;
@@ -75,6 +80,15 @@ std::string reason_of(const LoaderPoint& point, std::size_t good, int needed) {
     return a.second < b.second;
   });
   return text + " (" + most->first + ")";
+}
+
+/// Whether the best `needed` epochs lie close enough together to be believed.
+bool agrees(const std::vector<const LoaderRepetition*>& good, int needed, double agreement) {
+  if (agreement <= 0) return true;
+  std::vector<double> epochs;
+  for (const LoaderRepetition* r : good) epochs.push_back(r->epoch.count());
+  std::sort(epochs.begin(), epochs.end());
+  return epochs[static_cast<std::size_t>(needed) - 1] <= epochs.front() * (1 + agreement);
 }
 
 /// What the points of one search share: everything but the workers.
@@ -129,11 +143,6 @@ ErrorSummary summarize(const std::vector<const ComparedPoint*>& points, ErrorOf&
     out.bias /= static_cast<double>(out.count);
   }
   return out;
-}
-
-std::string percent(double share) {
-  const auto tenths = std::lround(share * 1000);
-  return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + " %";
 }
 
 void judge(InputValidation& v, const InputBars& bars) {
@@ -195,6 +204,12 @@ Result<InputValidation> validate_input(const LoaderRuns& runs, const LoaderProfi
       if (static_cast<int>(good.size()) < runs.needed) {
         out.dropped.push_back({scenario.name + ": " + point.label(),
                                reason_of(point, good.size(), runs.needed)});
+        continue;
+      }
+      if (!agrees(good, runs.needed, runs.agreement)) {
+        out.dropped.push_back({scenario.name + ": " + point.label(),
+                               "no " + std::to_string(runs.needed) +
+                                   " repetitions agree within " + percent(runs.agreement)});
         continue;
       }
       if (point.cold && !scenario.cold.measured) {

@@ -133,6 +133,18 @@ TEST(InputValidation, TheBestRepetitionCountsAndFewGoodOnesDropAPoint) {
             "1 of 2 good repetitions (other processes used 9.0% of the cores)");
 }
 
+TEST(InputValidation, RepetitionsThatDisagreeDropAPoint) {
+  Json whole = file(measured({point(1), point(2)}, {0, 0}));
+  whole["agreement"] = 0.05;
+  Json& second = whole["scenarios"][0]["points"][1]["repetitions"][0]["epoch_ms"];
+  second = second.get<double>() * 1.1;
+  const auto v = validated(whole);
+  ASSERT_TRUE(v) << v.error().text();
+  EXPECT_EQ(v->points.size(), 1U);
+  ASSERT_EQ(v->dropped.size(), 1U);
+  EXPECT_EQ(v->dropped[0].why, "no 2 repetitions agree within 5.0 %");
+}
+
 TEST(InputValidation, ALosingRecommendationIsFound) {
   // Measured, two workers are a third slower than forecast, so one worker would have been better.
   Json points = measured({point(0), point(1), point(2)}, {0, 0, 1.2});

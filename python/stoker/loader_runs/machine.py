@@ -12,10 +12,12 @@ import time
 MAX_FOREIGN = 0.03   # busy time of other processes, share of all cores' time
 MAX_STEAL = 0.02     # time that the hypervisor gave to others, likewise
 MAX_SPEED = 0.05     # reference kernel's speed against that at calibration, either way
+AGREEMENT = 0.05     # between a point's two best repetitions: neighbours on the same physical core show on no clock
 RULE = (f"A repetition is thrown away when other processes used more than {MAX_FOREIGN:.0%} of the cores' time, when "
         f"the hypervisor took more than {MAX_STEAL:.0%}, when the reference kernel ran more than {MAX_SPEED:.0%} slower "
         "or faster than at calibration, when others used /dev/shm meanwhile, or when the epoch failed. A point needs two "
-        "good repetitions; with fewer it is dropped and counted as such. The best good repetition counts.")
+        f"good repetitions whose epochs agree within {AGREEMENT:.0%}; without them it is dropped and counted as such. The "
+        "best good repetition counts.")
 _TICK = os.sysconf("SC_CLK_TCK")
 
 

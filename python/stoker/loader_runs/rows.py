@@ -26,7 +26,7 @@ def empty() -> dict:
     return {"format": FORMAT, "schema_version": SCHEMA,
             "provenance": {"date": datetime.date.today().isoformat(), "cpu_model": model, "cores": os.cpu_count(),
                            "python": sys.version.split()[0], "torch": torch.__version__, "stoker_version": VERSION},
-            "rule": machine.RULE, "needed": 2, "reference_ms": None, "skipped": [], "scenarios": []}
+            "rule": machine.RULE, "needed": 2, "agreement": machine.AGREEMENT, "reference_ms": None, "skipped": [], "scenarios": []}
 
 
 def read(path: str) -> dict:
@@ -81,3 +81,9 @@ def point_of(entry: dict, wanted: dict):
 
 def good(point: dict) -> list:
     return [r for r in point["repetitions"] if r["good"]]
+
+
+def settled(point: dict, needed: int) -> bool:
+    """Enough good repetitions, the best of which agree (machine.RULE)."""
+    epochs = sorted(r["epoch_ms"] for r in good(point))
+    return len(epochs) >= needed and epochs[needed - 1] <= epochs[0] * (1 + machine.AGREEMENT)

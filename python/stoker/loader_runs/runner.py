@@ -15,7 +15,8 @@ import time
 from ..errors import CaptureError
 from . import epoch, grid, leftovers, machine, rows, scenarios
 
-WANTED, PASSES = 3, 2     # good repetitions of a point; further attempts at those that were thrown away
+_PASSES, _QUICK_PASSES = 8, 3  # attempts at a point at most, in one call
+_SAVE_EVERY_S = 15.0
 _OVERHEAD_S = 0.35        # of one repetition: fork, reference kernel, workers that end
 _SEED = 20260
 _INTERRUPTED = 130        # exit code, 128 + SIGINT
@@ -181,22 +182,21 @@ class Run:
         return known
 
     def measure(self) -> int:
-        """Passes over all points in shuffled order; the number of points that still lack repetitions."""
+        """Passes over all points in shuffled order until each is settled; the number of points that are not."""
         todo = self.wanted_points()
-        goal = 1 if self.options.quick else WANTED
-        self.file["needed"] = min(self.file["needed"], goal)  # --quick: one good repetition has to do
+        needed = self.file["needed"] = 1 if self.options.quick else 2
         chance = random.Random(_SEED)
         longest, spent = {}, time.monotonic()
-        for _ in range(goal + PASSES):
+        for _ in range(_QUICK_PASSES if self.options.quick else _PASSES):
             order = list(range(len(todo)))
             chance.shuffle(order)
             # A call that continues takes up where the last one stopped: points with fewer repetitions first.
             order.sort(key=lambda i: len(todo[i][2]["repetitions"]))
             for at in order:
                 scenario, _, point = todo[at]
-                if len(rows.good(point)) >= goal:
+                if rows.settled(point, needed):
                     continue
-                expected = longest.get(at, 2 * grid.LONGEST_S if point["step_ms"] else grid.TARGET_S * 2)
+                expected = longest.get(at, 2 * grid.TARGET_S)
                 if self.left() < expected + _OVERHEAD_S:
                     continue
                 mark = time.monotonic()
@@ -204,18 +204,22 @@ class Run:
                                        self.file["reference_ms"])
                 point["repetitions"].append(row)
                 longest[at] = max(longest.get(at, 0), time.monotonic() - mark)
-                if time.monotonic() - spent > 15:
+                if time.monotonic() - spent > _SAVE_EVERY_S:
                     self.save()
                     spent = time.monotonic()
-                    self.say(self._progress(todo, goal))
+                    self.say(self._progress(todo, needed))
         self.save()
-        self.say(self._progress(todo, goal))
-        return sum(len(rows.good(point)) < self.file["needed"] for _, _, point in todo)
+        self.say(self._progress(todo, needed))
+        return sum(not rows.settled(point, needed) for _, _, point in todo)
 
-    def _progress(self, todo: list, goal: int) -> str:
-        good = sum(min(goal, len(rows.good(point))) for _, _, point in todo)
-        bad = sum(not r["good"] for _, _, point in todo for r in point["repetitions"])
-        return f"{good} of {goal * len(todo)} repetitions of {len(todo)} points, {bad} thrown away, {self.left():.0f} s left"
+    def _progress(self, todo: list, needed: int) -> str:
+        settled = sum(rows.settled(point, needed) for _, _, point in todo)
+        all_, bad = 0, 0
+        for _, _, point in todo:
+            all_ += len(point["repetitions"])
+            bad += len(point["repetitions"]) - len(rows.good(point))
+        return (f"{settled} of {len(todo)} points are settled; {all_} repetitions, {bad} thrown away; "
+                f"{self.left():.0f} s left")
 
 
 def main(arguments: list) -> int:
@@ -243,5 +247,5 @@ def main(arguments: list) -> int:
             say(f"interrupted; what was measured so far is in {options.out}")
             return _INTERRUPTED
     if missing:
-        say(f"{missing} points have too few good repetitions so far; run the same command again to go on")
+        say(f"{missing} points are not settled so far; run the same command again to go on")
     return 0
