@@ -76,7 +76,7 @@ std::vector<Measure> measures_of(const std::string& name, const InputValidation&
           [](const auto& p) {
             return p.shared_memory_error ? static_cast<double>(p.shared_memory.count()) : 0;
           },
-          [](const auto& p) { return static_cast<double>(p.forecast.shared_memory.count()); }),
+          [](const auto& p) { return static_cast<double>(p.forecast.shared_memory_used.count()); }),
       v.shared_memory);
   return {std::move(epoch), std::move(first), std::move(memory)};
 }

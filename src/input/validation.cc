@@ -46,7 +46,7 @@ ComparedPoint compare(const LoaderScenario& scenario, const LoaderPoint& point,
   out.forecast = forecast_of(scenario, point, cost);
   const Nanos quick = forecast_of(scenario, point, with_cpu_times(cost, 1 - cost.band.below)).epoch;
   const Nanos slow = forecast_of(scenario, point, with_cpu_times(cost, 1 + cost.band.above)).epoch;
-  const double middle = out.forecast.epoch.count();
+  const double middle = out.forecast_epoch().count();
   out.band = {std::max(kLeastBand, 1 - quick.count() / middle),
               std::max(kLeastBand, slow.count() / middle - 1)};
   const double truth = out.epoch.count();
@@ -169,7 +169,8 @@ void judge(InputValidation& v, const InputBars& bars) {
 
 }  // namespace
 
-Nanos ComparedPoint::forecast_epoch() const { return forecast.epoch; }
+/// The measured epoch ends with the last step, before the workers go.
+Nanos ComparedPoint::forecast_epoch() const { return forecast.epoch - forecast.shutdown; }
 
 Nanos ComparedPoint::forecast_first_batch() const {
   return point.settings.persistent ? forecast.epoch_start : forecast.first_batch;

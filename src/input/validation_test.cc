@@ -73,7 +73,7 @@ Json measured(Json points, const std::vector<double>& errors) {
     const LoaderForecast f = forecast_of(scenario, scenario.points[i], cost);
     const double by = 1 + errors[i];
     for (const double longer : {1.02, 1.0}) {
-      points[i]["repetitions"].push_back(repetition(milliseconds(f.epoch) * by * longer,
+      points[i]["repetitions"].push_back(repetition(milliseconds(f.epoch - f.shutdown) * by * longer,
                                                     milliseconds(f.first_batch),
                                                     f.shared_memory_used.count()));
     }

@@ -55,7 +55,8 @@ Json json_of(const ComparedPoint& p) {
           {"interval_ms", milliseconds(p.interval)},
           {"forecast_interval_ms", milliseconds(p.forecast.interval)},
           {"shm_bytes", p.shared_memory.count()},
-          {"forecast_shm_bytes", p.forecast.shared_memory.count()},
+          {"forecast_shm_bytes", p.forecast.shared_memory_used.count()},
+          {"shm_at_most_bytes", p.forecast.shared_memory.count()},
           {"shm_error", p.shared_memory_error ? Json(*p.shared_memory_error) : Json(nullptr)},
           {"limit", input_limit_text(p.forecast.limit)}};
 }
