@@ -70,8 +70,37 @@ def hooked_steps(job, observer):
             job.optimizer.zero_grad()
 
 
-WAYS = {"step() alone": (stepped, False), "step(), phases, batches()": (phased, False), "attach(), batches()": (hooked, True),
-        "attach(), step(), batches()": (hooked_steps, True)}
+EMPTY = "(empty hooks of PyTorch)"
+WAYS = {"step() alone": (stepped, False), "step(), phases, batches()": (phased, False), EMPTY: (plain, True),
+        "attach(), batches()": (hooked, True), "attach(), step(), batches()": (hooked_steps, True)}
+
+
+class EmptyHooks:
+    """What PyTorch itself takes for the hooks that attach() needs, with nothing in them."""
+
+    def attach(self, model, optimizer):
+        queue = torch.autograd.Variable._execution_engine.queue_callback
+
+        def gradient(gradient):
+            queue(nothing)
+
+        def after(module, args, output):
+            output.register_hook(gradient)
+
+        self._handles = [
+            model.register_forward_pre_hook(nothing, with_kwargs=True), model.register_forward_hook(after),
+            optimizer.register_step_pre_hook(nothing), optimizer.register_step_post_hook(nothing)]
+
+    def detach(self):
+        for handle in self._handles:
+            handle.remove()
+
+    def close(self):
+        pass
+
+
+def nothing(*args) -> None:
+    pass
 
 
 class Job:
@@ -97,11 +126,12 @@ def measure(rounds: int, folder: str) -> dict:
     for _ in range(rounds):
         before = block(plain, job, None)
         for number, (name, (loop, attach)) in enumerate(WAYS.items()):
-            observer = observers(folder, number)
+            observer = observer_for(folder, name, number)
             if attach:
                 observer.attach(job.model, job.optimizer)
             took = block(loop, job, observer)
-            observer.detach()
+            if attach:
+                observer.detach()
             after = block(plain, job, None)
             found[name].append(took - (before + after) / 2)
             found["without"].append(after)
@@ -112,10 +142,11 @@ def measure(rounds: int, folder: str) -> dict:
 _observers = {}
 
 
-def observers(folder: str, number: int):
-    if number not in _observers:
-        _observers[number] = stoker.Observer(f"{folder}/{number}.obs.jsonl", device="cpu")
-    return _observers[number]
+def observer_for(folder: str, name: str, number: int):
+    if name not in _observers:
+        path = f"{folder}/{number}.obs.jsonl"
+        _observers[name] = EmptyHooks() if name == EMPTY else stoker.Observer(path, device="cpu")
+    return _observers[name]
 
 
 def main() -> None:

@@ -286,7 +286,7 @@ def test_a_fault_in_a_hook_never_reaches_training(tmp_path, monkeypatch, capsys)
     optimizer = sgd(model)
     recorder = attached(tmp_path, model, optimizer)
     train(model, optimizer, 1)
-    monkeypatch.setattr(recorder.hooks, "_leave_loss", lambda: 1 / 0)
+    monkeypatch.setattr(recorder.hooks, "_all_stepped", lambda: 1 / 0)
     train(model, optimizer, 2)
     said = capsys.readouterr().err
     assert "ZeroDivisionError" in said and said.count("recording stops") == 1

@@ -56,7 +56,7 @@ def _no_hook():
 
 class BeforeForward:
     def __init__(self, hooks: "Hooks"):
-        self._begins, self._failed, self._is_compiling = hooks._forward_begins, hooks._failed, hooks._is_compiling
+        self._begins, self._failed, self._is_compiling = hooks.forward_begins, hooks.failed, hooks.is_compiling
 
     def __call__(self, module, args, kwargs) -> None:
         if self._is_compiling():  # the compiler drops the hook here, so that no graph breaks
@@ -72,7 +72,7 @@ class BeforeForward:
 
 class AfterForward:
     def __init__(self, hooks: "Hooks"):
-        self._ends, self._failed, self._is_compiling = hooks._forward_ends, hooks._failed, hooks._is_compiling
+        self._ends, self._failed, self._is_compiling = hooks.forward_ends, hooks.failed, hooks.is_compiling
 
     def __call__(self, module, args, output) -> None:
         if self._is_compiling():
@@ -92,7 +92,7 @@ class Hooks:
     def __init__(self, observer, torch):
         self._observer = observer
         self._is_grad_enabled = torch.is_grad_enabled
-        self._is_compiling = torch.compiler.is_compiling
+        self.is_compiling = torch.compiler.is_compiling
         self._task = getattr(torch._C, "_current_graph_task_id", lambda: -1)  # -1: not within a backward
         self._queue = torch.autograd.Variable._execution_engine.queue_callback
         self._tensor = torch.Tensor
@@ -102,7 +102,7 @@ class Hooks:
         self._scaler = False
         self._forwards = []  # tokens of the forward passes in progress; None: one that is not recorded
         self._validation_row = False  # a forward pass without gradients is a row of its own
-        self._loss = None
+        self._loss = None  # token of the time after a forward pass
         self._backward = None
         self._in_backward = False
         self._optimizer_token = None
@@ -131,13 +131,13 @@ class Hooks:
             try:
                 self._optimizer_begins()
             except Exception as error:
-                self._failed(error)
+                self.failed(error)
 
         def after(optimizer, args, kwargs):
             try:
                 self._optimizer_ends(optimizer)
             except Exception as error:
-                self._failed(error)
+                self.failed(error)
 
         self._optimizers.append(optimizer)
         self._undo.append(optimizer.register_step_pre_hook(before).remove)
@@ -176,7 +176,7 @@ class Hooks:
         observer = self._observer
         return observer.is_open and observer.from_this_thread()
 
-    def _forward_begins(self, args, kwargs) -> None:
+    def forward_begins(self, args, kwargs) -> None:
         observer = self._observer
         if self._in_backward:
             if self._task() != -1:
@@ -194,29 +194,35 @@ class Hooks:
                 return
             observer.open_step(None if grad else True)
             self._validation_row = not grad
-        self._leave_loss()
-        self._forwards.append(observer.timeline.push(FORWARD))
-        observer.seen_by_model += leading_size(args) or leading_size(kwargs) or 0
+        self._forwards.append(observer.timeline.exchange(self._loss, FORWARD))
+        self._loss = None
+        if not observer.knows_samples:
+            observer.seen_by_model += leading_size(args) or leading_size(kwargs) or 0
         if not observer.knows_precision:
             observer.see_precision()
 
-    def _forward_ends(self, output) -> None:
+    def forward_ends(self, output) -> None:
         observer = self._observer
         if not self._forwards or not observer.from_this_thread():
             return
         token = self._forwards.pop()
         if token is None or not observer.is_open:
             return
-        observer.timeline.pop(token)
         observer.entered[FORWARD] += 1
         if self._is_grad_enabled():
             observer.grad_forwards += 1
             if not self._forwards and self._watch(output):
-                self._loss = observer.timeline.push(LOSS)
-        elif self._validation_row and not self._forwards:
+                self._loss = observer.timeline.exchange(token, LOSS)
+                return
+        observer.timeline.pop(token)
+        if self._validation_row and not self._forwards:
             self._close(OK)
 
     def _watch(self, output) -> bool:
+        if type(output) is self._tensor:  # by far the most common
+            if output.requires_grad:
+                output.register_hook(self._gradient)
+            return output.requires_grad
         found = 0
         for tensor in tensors(output, self._tensor):
             if tensor.requires_grad:
@@ -228,17 +234,17 @@ class Hooks:
 
     def _gradient(self, gradient) -> None:
         """The gradient has reached the model's output: backward through the model begins."""
-        if self._in_backward or self._is_compiling():
+        if self._in_backward or self.is_compiling():
             return
         try:
             observer = self._observer
             if observer.is_open:
                 self._in_backward = True
-                self._leave_loss()
-                self._backward = observer.timeline.push(BACKWARD)
+                self._backward = observer.timeline.exchange(self._loss, BACKWARD)
+                self._loss = None
                 self._queue(self._backward_ends)  # runs when this backward is over
         except Exception as error:
-            self._failed(error)
+            self.failed(error)
 
     def _backward_ends(self) -> None:
         try:
@@ -251,7 +257,7 @@ class Hooks:
                 if not observer.explicit and (not self._optimizers or (self._all_stepped() and not self._scaler)):
                     self._close(OK)
         except Exception as error:
-            self._failed(error)
+            self.failed(error)
 
     def _optimizer_begins(self) -> None:
         observer = self._observer
@@ -263,21 +269,22 @@ class Hooks:
             if observer.explicit:
                 return
             observer.open_step(None)
-        self._leave_loss()
-        self._optimizer_token = observer.timeline.push(OPTIMIZER)
+        self._optimizer_token = observer.timeline.exchange(self._loss, OPTIMIZER)
+        self._loss = None
 
     def _optimizer_ends(self, optimizer) -> None:
         observer = self._observer
         if self._optimizer_token is None or not self._records():
             return
-        observer.timeline.pop(self._optimizer_token)
-        self._optimizer_token = None
         observer.entered[OPTIMIZER] += 1
         self._stepped.add(id(optimizer))
         if not observer.entered[FORWARD]:
             observer.note("forward_unseen")
         if not observer.explicit and not self._in_backward and not self._scaler and self._all_stepped():
             self._close(OK)
+        else:
+            observer.timeline.pop(self._optimizer_token)
+        self._optimizer_token = None
 
     def _scaler_updated(self) -> None:
         try:
@@ -290,7 +297,7 @@ class Hooks:
             else:
                 self._close(SKIPPED if skipped else OK)
         except Exception as error:
-            self._failed(error)
+            self.failed(error)
 
     def new_step(self) -> None:
         """A step begins: what an exception left behind is forgotten."""
@@ -306,12 +313,7 @@ class Hooks:
     def _all_stepped(self) -> bool:
         return bool(self._optimizers) and len(self._stepped) == len(self._optimizers)
 
-    def _leave_loss(self) -> None:
-        if self._loss is not None:
-            self._observer.timeline.pop(self._loss)
-            self._loss = None
-
-    def _failed(self, error) -> None:
+    def failed(self, error) -> None:
         self.remove()
         self._observer._recorder.stop(f"the hooks of the recording failed ({type(error).__name__}: {error}); please report it")
 

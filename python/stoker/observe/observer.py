@@ -11,7 +11,7 @@ from .device_marks import CudaEvents, DeviceMarks
 from .layout import (BACKWARD, CLOCK, EXCEPTION, FORWARD, OK, OPTIMIZER, OTHER, OWN, SKIPPED, TRAIN, UNCLOSED, VALIDATION,
                      ObservationError)
 from .loops import Batches, Phase, Step, leading_size
-from .recorder import Recorder, check_folder, say, with_label
+from .recorder import BLOCK_ROWS, Recorder, check_folder, say, with_label
 from .timeline import Timeline
 
 DEFAULT_PATH = "stoker.obs.jsonl"
@@ -201,6 +201,11 @@ class Observer:
     def sees_batch(self, batch) -> None:
         self.seen_by_loader += leading_size(batch) or 0
 
+    @property
+    def knows_samples(self) -> bool:
+        """Of the step in progress: what the model is given need not be looked at."""
+        return bool(self.seen_by_loader or self._batch)
+
     def note(self, name: str) -> None:
         self.notes[name] = self.notes.get(name, 0) + 1
 
@@ -250,7 +255,7 @@ class Observer:
             self._marks.close_row(row)
             for done in self._marks.finished(len(self._names)):
                 self._recorder.add(done)
-        if now >= self._memory_due or self._recorder.wants_to_write(now):
+        if now >= self._memory_due or now >= self._recorder.due or len(self._recorder.rows) >= BLOCK_ROWS:
             self._keep(now)
 
     def _odd_end(self, end: str, error, clock_went_back: bool) -> str:

@@ -65,6 +65,21 @@ class Timeline:
         if self.marks is not None:
             self.marks.mark(phase, self.inside)
 
+    def exchange(self, token, phase: int) -> int:
+        """Leaves the phase of `token`, if it is still open, and enters `phase` in its place, with one look at the clock."""
+        stack = self._stack
+        depth = -1 if token is None else token - self._base
+        if not 0 <= depth < len(stack):
+            return self.push(phase)
+        del stack[depth + 1:]
+        now = self.clock()
+        self.spent[self.current] += now - self.last
+        self.last = now
+        self.current = phase
+        if self.marks is not None:
+            self.marks.mark(phase, self.inside)
+        return token
+
     def reset(self, inside: bool) -> int:
         """A step begins or ends: nothing that was open before can be left any more."""
         if self._stack:
