@@ -240,6 +240,21 @@ def test_json_carries_the_same_figures(tmp_path, capsys):
     assert document["phases"][1]["name"] == "wait" and "stoker" in document["next"]
 
 
+def test_the_files_of_several_ranks(tmp_path, capsys):
+    paths = []
+    for rank, wait in enumerate((1, 5)):
+        (tmp_path / str(rank)).mkdir()
+        path = recording(tmp_path / str(rank), wait=wait)
+        edit(path, lambda lines: [lines[0].replace('"rank":0,"ranks":1', f'"rank":{rank},"ranks":2')] + lines[1:])
+        paths.append(path)
+    code, out = said(capsys, *paths)
+    assert code == 0
+    assert out.out.startswith("2 recordings: the slowest step is rank 1's with 14 ms, the fastest rank 0's with 10 ms; rank 1 waits")
+    assert out.out.count("A step takes") == 2
+    code, out = said(capsys, *paths, "--json")
+    assert [document["header"]["rank"] for document in json.loads(out.out)] == [0, 1]
+
+
 def test_no_steps_are_said_to_be_none(tmp_path, capsys):
     recorder = observer(tmp_path)
     recorder.close()

@@ -62,7 +62,7 @@ class DeviceMarks:
         self.pending.append((row, marks))
 
     def finished(self, phases: int, everything: bool = False) -> list:
-        """Rows whose events are over, completed, in order. Never waits; `everything`: rows that are not over go without."""
+        """Rows whose events are over, completed, in order; never waits. `everything`: the others too, without times."""
         done = []
         while self.pending:
             row, marks = self.pending[0]

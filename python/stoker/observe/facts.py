@@ -46,7 +46,7 @@ def provenance(device) -> dict:
     """`device` is "cpu", "cuda:0", ... or None where it is not known."""
     torch = loaded_torch()
     facts = {"stoker": VERSION, "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
-             "python": platform.python_version(), "torch": getattr(torch, "__version__", None) and str(torch.__version__),
+             "python": platform.python_version(), "torch": None if torch is None else str(torch.__version__),
              "device": device, "device_name": None, "cpu_model": cpu_model(), "cores": cores(), "threads": None}
     if torch is not None:
         facts["threads"] = torch.get_num_threads()

@@ -13,10 +13,12 @@ def attach(observer, model, optimizer, scaler) -> None:
     torch = facts.loaded_torch()
     if torch is None or not isinstance(model, torch.nn.Module):
         raise ObservationError(f"attach({type(model).__name__}): the first argument is the model, a torch.nn.Module")
-    optimizers = [inner(o, torch) for o in (optimizer if isinstance(optimizer, (list, tuple)) else [optimizer]) if o is not None]
+    given = optimizer if isinstance(optimizer, (list, tuple)) else [optimizer]
+    optimizers = [inner(one) for one in given if one is not None]
     for found in optimizers:
         if not hasattr(found, "register_step_post_hook"):
-            raise ObservationError(f"attach(..., {type(found).__name__}): the second argument is a torch.optim.Optimizer or a list")
+            raise ObservationError(f"attach(..., {type(found).__name__}): the second argument is a torch.optim.Optimizer, "
+                                   "or a list of them")
     observer.knows_model(model)
     if observer.timeline is None:
         observer.start()
@@ -38,7 +40,7 @@ def detach(observer) -> None:
         observer.attached = False
 
 
-def inner(optimizer, torch):
+def inner(optimizer):
     """The optimizer itself, out of wrappers such as Accelerate's."""
     while not hasattr(optimizer, "_optimizer_step_post_hooks") and hasattr(optimizer, "optimizer"):
         optimizer = optimizer.optimizer
@@ -144,7 +146,7 @@ class Hooks:
         self._undo.append(optimizer.register_step_post_hook(after).remove)
 
     def add_scaler(self, scaler) -> None:
-        """GradScaler has no hooks, and leaves optimizer.step() out when gradients overflowed: its own methods are wrapped."""
+        """GradScaler has no hooks, and leaves optimizer.step() out after an overflow: its own methods are wrapped."""
         step, update = scaler.step, scaler.update
 
         def timed_step(*args, **kwargs):
@@ -315,7 +317,7 @@ class Hooks:
 
     def failed(self, error) -> None:
         self.remove()
-        self._observer._recorder.stop(f"the hooks of the recording failed ({type(error).__name__}: {error}); please report it")
+        self._observer.stop(error)
 
 
 def tensors(value, kind, depth: int = 3):

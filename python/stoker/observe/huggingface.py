@@ -9,8 +9,9 @@ from .observer import Observer
 class TrainerEvents:
     """What a TrainerCallback does for an observer. One step a row, accumulated micro-batches included.
 
-    The Trainer shows no next(loader), so waiting is what lies between the last event of a step (or of logging, evaluating,
-    saving after it) and the beginning of the next: it holds the copy to the device, which is part of Accelerate's loader.
+    The Trainer shows no next(loader), so waiting is what lies between the last event of a step (or of logging,
+    evaluating, saving after it) and the beginning of the next: it holds the copy to the device, which is part of
+    Accelerate's loader.
     """
 
     def __init__(self, observer: Observer):

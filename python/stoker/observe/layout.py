@@ -28,8 +28,8 @@ def phase_names(extra) -> tuple:
     names = tuple(extra)
     for name in names:
         if not isinstance(name, str) or not name.isidentifier() or name in PHASES or names.count(name) > 1:
-            raise ObservationError(f"phases={list(extra)!r}: each further phase needs a name of its own that is an identifier "
-                                   f"and none of {', '.join(PHASES)}")
+            raise ObservationError(f"phases={list(extra)!r}: each further phase needs a name of its own that is an "
+                                   f"identifier and none of {', '.join(PHASES)}")
     return PHASES + names
 
 

@@ -7,11 +7,12 @@ from .observer import Observer
 
 
 class TrainerEvents:
-    """What a Lightning Callback does for an observer. One batch a row: with accumulation some rows have no optimizer step.
+    """What a Lightning Callback does for an observer. One batch a row: with accumulation some have no optimizer step.
 
-    Lightning calls training_step and not the module, so no hook is used: forward is training_step with its loss. Waiting is
-    what lies between the last event of one batch and the first of the next, the copy to the device included. Steps of
-    manual optimization come as forward, backward and optimizer as far as the callbacks of manual_backward show them.
+    Lightning calls training_step and not the module, so no hook is used: forward is training_step with its loss.
+    Waiting is what lies between the last event of one batch and the first of the next, the copy to the device included.
+    Steps of manual optimization come as forward, backward and optimizer as far as the callbacks of manual_backward
+    show them.
     """
 
     def __init__(self, observer: Observer):

@@ -6,8 +6,8 @@ from .layout import EXCEPTION, OK, UNCLOSED, WAIT
 
 
 class Step:
-    """One step as a with-block. An exception passes through and the step counts as aborted; one that is entered and never
-    left is recorded as unclosed when its object goes."""
+    """One step as a with-block. An exception passes through and the step counts as aborted; one that is entered and
+    never left is recorded as unclosed when its object goes."""
 
     __slots__ = ("_observer", "_validation", "_batch", "_open")
 
@@ -101,7 +101,8 @@ def leading_size(batch) -> int | None:
     if shape is None:
         values = batch.values() if hasattr(batch, "values") else batch if isinstance(batch, (tuple, list)) else ()
         try:
-            shape = next((s for s in (getattr(value, "shape", None) for value in values) if s is not None and len(s)), None)
+            shapes = (getattr(value, "shape", None) for value in values)
+            shape = next((found for found in shapes if found is not None and len(found)), None)
         except TypeError:
             return None
     try:

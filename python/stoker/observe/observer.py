@@ -8,8 +8,8 @@ import time
 
 from . import facts, layout, lifetime
 from .device_marks import CudaEvents, DeviceMarks
-from .layout import (BACKWARD, CLOCK, EXCEPTION, FORWARD, OK, OPTIMIZER, OTHER, OWN, SKIPPED, TRAIN, UNCLOSED, VALIDATION,
-                     ObservationError)
+from .layout import (BACKWARD, CLOCK, EXCEPTION, FORWARD, OK, OPTIMIZER, OTHER, OWN, SKIPPED, TRAIN, UNCLOSED,
+                     VALIDATION, ObservationError)
 from .loops import Batches, Phase, Step, leading_size
 from .recorder import BLOCK_ROWS, Recorder, check_folder, say, with_label
 from .timeline import Timeline
@@ -19,10 +19,10 @@ MEMORY_INTERVAL_NS = 1_000_000_000  # between two readings of memory
 
 
 class Observer:
-    """Records steps into a file, at some 10 us a step; never waits for the device, never raises in the middle of training.
+    """Records steps into a file. Never waits for the device, never raises in the middle of training.
 
-    path        "run.obs.jsonl"; with several ranks each writes its own, run.rank3.obs.jsonl. A file that is there already
-                is kept, and this run's gets a number: run.2.obs.jsonl
+    path        "run.obs.jsonl"; with several ranks each writes its own, run.rank3.obs.jsonl. A file that is there
+                already is kept, and this run's gets a number: run.2.obs.jsonl
     batch       samples a step, where they cannot be seen in what the loader or the model is given, or are seen wrong
     device      "cuda:0", "cpu"; default: the attached model's, else CUDA if the program uses it
     precision   as for --precision; default: what autocast and the model's parameters say
@@ -99,8 +99,8 @@ class Observer:
     def attach(self, model, optimizer=None, scaler=None) -> "Observer":
         """Lets PyTorch's hooks mark forward, backward and optimizer; without step() they tell steps apart as well.
 
-        Call it after torch.compile and DistributedDataParallel, with what the loop calls. `optimizer` may be a list; a step
-        then ends when each has stepped. `scaler` is the GradScaler, if there is one. May be called for several models.
+        Call it after torch.compile and DistributedDataParallel, with what the loop calls. `optimizer` may be a list; a
+        step then ends when each has stepped. `scaler` is the GradScaler, if there is one. May be called for several models.
         """
         from .hooks import attach
 
@@ -201,6 +201,10 @@ class Observer:
     def sees_batch(self, batch) -> None:
         self.seen_by_loader += leading_size(batch) or 0
 
+    def stop(self, error: Exception) -> None:
+        """A fault of the recording's own ends it; the training goes on."""
+        self._recorder.stop(f"the recording failed ({type(error).__name__}: {error}); please report it")
+
     @property
     def knows_samples(self) -> bool:
         """Of the step in progress: what the model is given need not be looked at."""
@@ -242,8 +246,8 @@ class Observer:
         if validation is None:
             validation = not (self.grad_forwards or entered[BACKWARD]) and (
                 not self._grad_at_begin or (self.attached and entered[FORWARD] > 0))
-        row = (step, self.epoch, VALIDATION if validation else TRAIN, end, began - self._zero, gap, total, *timeline.take(),
-               self._step_batch or self._batch or self.seen_by_loader or self.seen_by_model,
+        row = (step, self.epoch, VALIDATION if validation else TRAIN, end, began - self._zero, gap, total,
+               *timeline.take(), self._step_batch or self._batch or self.seen_by_loader or self.seen_by_model,
                entered[FORWARD], entered[BACKWARD], entered[OPTIMIZER])
         self._row_began = now
         self._steps = step + 1
@@ -287,7 +291,7 @@ class Observer:
             if self._recorder.wants_to_write(now):
                 self._flush()
         except Exception as error:  # ours, and never the training's
-            self._recorder.stop(f"the recording failed ({type(error).__name__}: {error}); please report it")
+            self.stop(error)
         self.timeline.switch(OTHER)
 
     def _flush(self) -> None:
@@ -354,7 +358,7 @@ _by_path = {}
 def observe_step(path=None, *, validation=None, batch=None) -> Step:
     """`with stoker.observe_step():` around each step of a loop; nothing else is needed.
 
-    Records into `path` (default: $STOKER_OBSERVATION, else stoker.obs.jsonl). The step has phase("forward") and the like.
+    Records into `path` (default: $STOKER_OBSERVATION, else stoker.obs.jsonl). The step has phase("forward") and so on.
     """
     observer = _by_path.get(path)
     if observer is None:

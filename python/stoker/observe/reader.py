@@ -77,7 +77,8 @@ def read_observation(path) -> Observation:
     if not whole:
         lines.append(data.rpartition(b"\n")[2])
     if not data.strip():
-        raise ObservationError(f"{file} is empty: the training ended before its first step was over, or the file is no observation")
+        raise ObservationError(f"{file} is empty: the training ended before its first step was over, or the file is no "
+                               "observation")
     found = Observation(file, _header(file, lines[0]))
     for number, line in enumerate(lines[1:], 2):
         last = number == len(lines)
@@ -111,10 +112,10 @@ def _header(file: str, line: bytes) -> dict:
     try:
         header = _parse(line)
     except _Refused as refused:
-        raise ObservationError(f"{file}:1: {refused}: the first line has to be the header of a {layout.FORMAT} file") from None
+        raise ObservationError(f"{file}:1: {refused}: the first line has to be a {layout.FORMAT} file's header") from None
     if not isinstance(header, dict) or header.get("format") != layout.FORMAT:
-        raise ObservationError(f"{file}:1: no {layout.FORMAT} file (format is "
-                               f"{header.get('format')!r})" if isinstance(header, dict) else f"{file}:1: no {layout.FORMAT} file")
+        named = header.get("format") if isinstance(header, dict) else None
+        raise ObservationError(f"{file}:1: no {layout.FORMAT} file (format is {named!r})")
     version = header.get("schema_version")
     if not isinstance(version, list) or len(version) != 2 or not all(_whole(part) for part in version):
         raise ObservationError(f"{file}:1: schema_version has to be [major, minor]")
@@ -122,7 +123,8 @@ def _header(file: str, line: bytes) -> dict:
         raise ObservationError(f"{file}:1: schema_version is {version[0]}.{version[1]} and this stoker reads "
                                f"{layout.SCHEMA_VERSION[0]}.x: use the stoker that wrote it, or a newer one")
     columns = header.get("columns")
-    if not isinstance(columns, list) or not all(isinstance(name, str) for name in columns) or len(set(columns)) != len(columns):
+    if (not isinstance(columns, list) or not all(isinstance(name, str) for name in columns)
+            or len(set(columns)) != len(columns)):
         raise ObservationError(f"{file}:1: columns has to be a list of different names")
     missing = [name for name in REQUIRED if name not in columns]
     if missing:
@@ -219,7 +221,8 @@ def _check_blocks(found: Observation, lines: int) -> None:
     missing = sum(max(0, block["rows"] - (after - block["before"])) for block, after in zip(found.blocks, borders))
     unread = len(found.damaged) + found.truncated
     if missing > unread and not (found.end is None and borders and _last_block_short(found, borders)):
-        found.damaged.append(Damage(found.file, lines, f"{missing - unread} rows that their blocks announce are missing"))
+        why = f"{missing - unread} rows that their blocks announce are missing"
+        found.damaged.append(Damage(found.file, lines, why))
     elif missing > 0 and found.end is None:
         found.truncated = True
 

@@ -12,6 +12,7 @@ from .layout import CLOCK, OK, TEXTS, ObservationError
 
 BLOCK_ROWS = 256  # some 30 kB, half a millisecond of formatting
 INTERVAL_NS = 5_000_000_000  # a crash loses at most this, or one block
+NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND
 RING_ROWS = 16_384  # where writing is slow; then the oldest are lost, and counted
 SLOW_NS = 20_000_000  # a write that takes longer met a slow disk ...
 REST = 100  # ... and after one of t, there is none for 100 t: slow writes cost at most 1 % of the time
@@ -35,7 +36,8 @@ def with_label(path: str, label: str) -> str:
 
 def check_folder(path: str) -> None:
     if os.path.isdir(path):
-        raise ObservationError(f"cannot record to {path}: it is a folder; name a file in it, {os.path.join(path, 'run.obs.jsonl')}")
+        raise ObservationError(f"cannot record to {path}: it is a folder; name a file in it, "
+                               f"{os.path.join(path, 'run.obs.jsonl')}")
     folder = os.path.dirname(path) or "."
     if not os.path.isdir(folder):
         raise ObservationError(f"cannot record to {path}: there is no folder {folder}; make it, or give another path")
@@ -68,7 +70,7 @@ class Recorder:
         while True:
             path = numbered(base, n)
             try:
-                self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | getattr(os, "O_CLOEXEC", 0), 0o644)
+                self._file = os.open(path, NEW_FILE, 0o644)
                 break
             except FileExistsError:
                 n += 1
@@ -119,7 +121,7 @@ class Recorder:
         self.due = max(begin + INTERVAL_NS, self._not_before)
 
     def _rows_as_text(self) -> list:
-        """By one format: several times as fast as a JSON encoder, and rows hold only whole numbers, None and known words."""
+        """By one format: faster than a JSON encoder, and rows hold only whole numbers, None and known words."""
         text = "\n".join(map(self._format.__mod__, self.rows)).replace("None", "null")
         lines = text.split("\n")
         if ",-" in text:  # a clock went back within a step

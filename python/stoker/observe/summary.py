@@ -12,8 +12,8 @@ WARM_UP_STEPS = 10
 WARM_UP_SHARE = 5  # one in five, where the run is shorter than 50 steps
 CLOCK_JUMP_S = 1.0
 
-RULE = (f"the first {WARM_UP_STEPS} training steps are left out, of fewer than {WARM_UP_STEPS * WARM_UP_SHARE} the first "
-        f"{100 // WARM_UP_SHARE} %; so are steps that were aborted, not closed or timed by a clock that went back")
+RULE = (f"the first {WARM_UP_STEPS} training steps are left out, of fewer than {WARM_UP_STEPS * WARM_UP_SHARE} the "
+        f"first {100 // WARM_UP_SHARE} %; so are steps that were aborted, not closed or timed by a clock that went back")
 
 
 @dataclasses.dataclass
@@ -107,7 +107,8 @@ def summarise(found: Observation) -> Summary:
     end = found.end or {}
     return Summary(
         file=found.file, rule=RULE, clock="device" if on_device else "host", recorded=len(found.rows), steps=len(used),
-        warm_up=warm_up, validation=sum(row["kind"] == layout.VALIDATION for row in found.rows), ends=ends, step=spread(whole),
+        warm_up=warm_up, validation=sum(row["kind"] == layout.VALIDATION for row in found.rows), ends=ends,
+        step=spread(whole),
         inside=spread([row[f"{prefix}total_ns"] for row in rows]),
         host_step=spread([row["gap_ns"] + row["total_ns"] for row in used]) if on_device else None,
         samples_per_step=statistics.fmean(samples) if samples else None,
@@ -129,9 +130,12 @@ def _phases(found: Observation, rows: list, prefix: str, whole: int) -> list:
 
 
 def _memory(found: Observation) -> dict:
-    names = {name for reading in found.memory for name in reading if name != "step"}
-    return {name: max(reading[name] for reading in found.memory if reading.get(name) is not None) for name in sorted(names)
-            if any(reading.get(name) is not None for reading in found.memory)}
+    most = {}
+    for reading in found.memory:
+        for name, value in reading.items():
+            if name != "step" and value is not None:
+                most[name] = max(value, most.get(name, 0))
+    return most
 
 
 def _own(found: Observation, used: list) -> float | None:

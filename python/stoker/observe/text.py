@@ -7,8 +7,10 @@ from .summary import Summary
 WAITS = 0.10  # of the time: the loop waits for its data
 UNNAMED = 0.20  # of the time outside all phases: worth a look
 
-DESCRIPTIONS = {"wait": "waiting for data", "h2d": "copies to the device", "forward": "forward", "loss": "loss, up to the gradient",
-                "backward": "backward", "optimizer": "optimizer", "other": "outside these", "own": "this recording"}
+DESCRIPTIONS = {"wait": "waiting for data", "h2d": "copies to the device", "forward": "forward",
+                "loss": "loss, up to the gradient", "backward": "backward", "optimizer": "optimizer",
+                "other": "outside these", "own": "this recording"}
+MEMORY = {"allocated_peak": "allocated at most", "reserved_peak": "reserved", "rss_peak": "resident at most"}
 ORDER = ("wait", "h2d", "forward", "loss", "backward", "optimizer")
 COMPUTE = ("forward", "loss", "backward", "optimizer")
 
@@ -17,8 +19,8 @@ ENDS = {"exception": "aborted by an exception", "unclosed": "never closed", "ski
 NOTES = {"nested_steps": "steps were opened within another and count as part of it: is an exit forgotten?",
          "unclosed_steps": "steps were entered and never left: use `with`",
          "other_thread": "calls came from another thread than the first: they were not recorded",
-         "forward_unseen": "optimizer steps came without a forward pass that could be seen: call attach() after torch.compile, with "
-                           "the compiled model",
+         "forward_unseen": "optimizer steps came without a forward pass that could be seen: call attach() after "
+                           "torch.compile, with the compiled model",
          "device_unread": "steps have no device times: their events were not over when the file was closed"}
 
 
@@ -42,10 +44,10 @@ def text(summary: Summary, header: dict) -> str:
 
 def _nothing(s: Summary) -> list:
     if s.recorded == 0:
-        return [f"{s.file}: 0 steps. The loop never entered observer.step() or observe_step(), and no attached model ran: put the "
-                "body of the loop into `with observer.step():`, or call observer.attach(model, optimizer) before it."]
-    return [f"{s.file}: none of its {s.recorded:,} steps can be judged ({s.validation:,} of validation, {s.warm_up:,} of warm-up): "
-            "record more training steps."]
+        return [f"{s.file}: 0 steps. The loop never entered observer.step() or observe_step(), and no attached model ran: "
+                "put the body of the loop into `with observer.step():`, or call observer.attach(model, optimizer) first."]
+    return [f"{s.file}: none of its {s.recorded:,} steps can be judged ({s.validation:,} of validation, {s.warm_up:,} of "
+            "warm-up): record more training steps."]
 
 
 def verdict(s: Summary) -> str:
@@ -63,7 +65,8 @@ def verdict(s: Summary) -> str:
 
 def _answer(s: Summary) -> list:
     rate = f", {s.samples_per_s:,.4g} samples/s" if s.samples_per_s else ""
-    return [f"A step takes {ms(s.step.median)} (median of {s.steps:,}; 95 % within {ms(s.step.p95)}){rate}. {verdict(s)}"]
+    spread = f"median of {s.steps:,}; 95 % within {ms(s.step.p95)}"
+    return [f"A step takes {ms(s.step.median)} ({spread}){rate}. {verdict(s)}"]
 
 
 def _table(s: Summary) -> list:
@@ -74,7 +77,8 @@ def _table(s: Summary) -> list:
     lines = [f"  {'':26}{'median':>10}{'p95':>10}{'share':>8}"]
     for name in names:
         phase = by_name[name]
-        lines.append(f"  {DESCRIPTIONS.get(name, name):26}{ms(phase.ms.median):>10}{ms(phase.ms.p95):>10}{phase.share:>8.1%}")
+        label = DESCRIPTIONS.get(name, name)
+        lines.append(f"  {label:26}{ms(phase.ms.median):>10}{ms(phase.ms.p95):>10}{phase.share:>8.1%}")
     lines.append(f"  {'step, end to end':26}{ms(s.step.median):>10}{ms(s.step.p95):>10}{1:>8.0%}")
     return lines
 
@@ -87,8 +91,7 @@ def _circumstances(s: Summary, header: dict) -> list:
              facts.get("device_name") or facts.get("device"), facts.get("torch") and f"PyTorch {facts['torch']}",
              f"rank {header['rank']} of {header['ranks']}" if header["ranks"] > 1 else None]
     lines = ["  " + ", ".join(part for part in parts if part)]
-    memory = [f"{label} {size(s.memory[name])}" for name, label in (
-        ("allocated_peak", "allocated at most"), ("reserved_peak", "reserved"), ("rss_peak", "resident at most")) if name in s.memory]
+    memory = [f"{label} {size(s.memory[name])}" for name, label in MEMORY.items() if name in s.memory]
     if memory:
         lines.append("  Memory: " + ", ".join(memory))
     clock = "the device's, by events" if s.clock == "device" else "the host's"
@@ -109,8 +112,8 @@ def _remarks(s: Summary) -> list:
     if s.lost:
         lines.append(f"  {s.lost:,} steps were lost: the disk was too slow")
     if s.clock_jump_s:
-        lines.append(f"  the wall clock moved by {s.clock_jump_s:+} s during the run (set anew, or the machine slept); step times do "
-                     "not depend on it")
+        lines.append(f"  the wall clock moved by {s.clock_jump_s:+} s during the run (set anew, or the machine slept); step "
+                     "times do not depend on it")
     if not s.complete:
         lines.append("  the recording has no end: the program was killed, or still runs")
     lines += [f"  damaged: {damage}" for damage in s.damaged[:10]]
@@ -119,16 +122,29 @@ def _remarks(s: Summary) -> list:
     return lines
 
 
+def ranks(summaries: list, headers: list) -> str:
+    """One line on several recordings of one run: in step, the slowest rank sets the pace."""
+    timed = [(s.step.median, header["rank"]) for s, header in zip(summaries, headers) if s.steps]
+    if len(timed) < 2:
+        return "Only one of these has steps to compare." if timed else "None of these has steps to compare."
+    (fast, first), (slow, last) = min(timed), max(timed)
+    waits = [(s.share("wait"), header["rank"]) for s, header in zip(summaries, headers) if s.steps]
+    share, waiting = max(waits)
+    return (f"{len(timed)} recordings: the slowest step is rank {last}'s with {ms(slow)}, the fastest rank {first}'s with "
+            f"{ms(fast)}; rank {waiting} waits for data most, {share:.1%}.")
+
+
 def advice(s: Summary) -> str:
     seen = {phase.name for phase in s.phases}
     if "wait" in seen and s.share("wait") >= WAITS:
-        return ("measure the loader with `stoker probe FILE.py:FUNCTION` (or the folder), then `stoker plan MODEL --data PROBE` says "
-                "how many workers it needs.")
+        return ("measure the loader with `stoker probe FILE.py:FUNCTION` (or the folder), then `stoker plan MODEL --data "
+                "PROBE` says how many workers it needs.")
     if not seen & set(COMPUTE):
         return "observer.attach(model, optimizer) tells forward, backward and optimizer apart."
     if s.share("other") >= UNNAMED:
-        return (f"{s.share('other'):.0%} of the time is outside all phases (logging, .item(), metrics, checkpoints): put "
-                "`with observer.phase(...)` around the suspects.")
+        return (f"{s.share('other'):.0%} of the time is outside all phases (logging, .item(), metrics, checkpoints): "
+                "put `with observer.phase(...)` around the suspects.")
     if "wait" not in seen:
         return "iterate over observer.batches(loader) to see how long the loop waits for its data."
-    return "`stoker predict MODEL --gpu GPU --batch B` says what this step should take; a gap between the two is worth a look."
+    return ("`stoker predict MODEL --gpu GPU --batch B` says what this step should take; a gap between the two is worth a "
+            "look.")

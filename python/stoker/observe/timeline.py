@@ -1,4 +1,4 @@
-"""Where the time of a training loop goes: at any moment it belongs to exactly one phase, so that nothing counts twice."""
+"""Where the time of a training loop goes: at any moment it belongs to exactly one phase, and nothing counts twice."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ _GENERATION = 1 << 20  # deeper than phases ever nest
 class Timeline:
     """Charges the time between two calls to the phase that was current. Times are nanoseconds of `clock`.
 
-    Phases nest: an inner one interrupts the outer, which gets only its own time. One thread at a time may call (autograd's
-    threads do so while the main thread waits for them). These few lines run a dozen times a step: they repeat each other
-    instead of calling each other.
+    Phases nest: an inner one interrupts the outer, which gets only its own time. One thread at a time may call
+    (autograd's threads do so while the main thread waits for them). These few lines run a dozen times a step: they repeat
+    each other instead of calling each other.
     """
 
     __slots__ = ("clock", "spent", "current", "last", "marks", "inside", "_stack", "_base", "_zeros")
