@@ -4,6 +4,7 @@
     stoker.plan("resnet50.step.gz", gpu="v100-16gb", data="pictures/")
     stoker.predict("resnet50", gpu="a100-40gb", batch=256, precision="amp-fp16")
     stoker.fits("resnet50", 192, "v100-16gb")                    # True or False
+    stoker.probe(loader)                                         # what your Dataset or DataLoader costs
     with stoker.observe_step():                                  # around a real step: records where its time goes
 
 plan, predict and fits take the flags of the command as keywords: max_global_batch=512, checkpoint="blocks", clip=True.
@@ -13,14 +14,14 @@ Importing this imports no PyTorch. Functions raise StokerError with one sentence
 from __future__ import annotations
 
 from .binary import StokerError, fits, plan, predict
-from .errors import CaptureError
+from .errors import CaptureError, ProbeError
 from .observe import Observation, ObservationError, Observer, observe_step, read_observation
 from .polynomial import Dimension
 from .protocol import Capture
 from .version import VERSION as __version__
 
-__all__ = ["Capture", "CaptureError", "Dimension", "Observation", "ObservationError", "Observer", "StokerError", "capture", "fits",
-           "observe_step", "plan", "predict", "read_observation", "__version__"]
+__all__ = ["Capture", "CaptureError", "Dimension", "Observation", "ObservationError", "Observer", "ProbeError", "StokerError",
+           "capture", "fits", "observe_step", "plan", "predict", "probe", "read_observation", "__version__"]
 
 
 def capture(what, out=None, *, precision="fp32", mode=None, batch=None, name=None, image_size=None, options=None,
@@ -43,3 +44,25 @@ def capture(what, out=None, *, precision="fp32", mode=None, batch=None, name=Non
 
     return front.capture(what, out, precision=precision, mode=mode, batch=batch, name=name, image_size=image_size,
                          options=options or {}, fixed=fixed or {})
+
+
+def probe(dataset_or_loader, out=None, *, name=None, budget_s=20.0, progress=None):
+    """Measures a Dataset, an IterableDataset or a DataLoader, and returns the object of docs/pipeline-probe-format.md.
+
+    dataset_or_loader  the object itself; a DataLoader's batch size, collate_fn, samplers and worker_init_fn are used
+    out         also write it there, for `stoker plan MODEL --gpu G --data OUT`
+    name        what it is called in reports; its class otherwise
+    budget_s    seconds to spend at most, 1 or more
+    progress    called as progress(what, share_of_the_budget_used) about ten times a second
+
+    Times in the result are milliseconds, sizes bytes. CPU time of samples and of collating is measured in forked
+    children that work as a DataLoader's workers do; this process and the data set stay as they are, and nothing is left
+    running. Needs PyTorch and Linux. Raises ProbeError (UserCodeError where your own code fails).
+    """
+    from .pipeline import probe_file, probe_pipeline
+
+    doc = probe_pipeline(dataset_or_loader, name=name or type(getattr(dataset_or_loader, "dataset", dataset_or_loader))
+                         .__name__, budget_s=budget_s, progress=progress)
+    if out is not None:
+        probe_file.write(doc, str(out))
+    return doc

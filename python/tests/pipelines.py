@@ -2,8 +2,8 @@
 
 import os
 import random
+import signal
 import subprocess
-import sys
 import threading
 import time
 
@@ -69,11 +69,14 @@ class Threads(Spins):
 
 
 class Forks(Spins):
-    """Leaves a process behind for each sample."""
+    """Leaves processes behind, two in each worker."""
+
+    started = 0
 
     def __getitem__(self, index):
-        if index % 16 == 0:
-            subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)", "stoker-test-orphan"])
+        if self.started < 2:
+            self.started += 1
+            subprocess.Popen(["sleep", "612.25"])
         return super().__getitem__(index)
 
 
@@ -257,3 +260,51 @@ def buckets():
 
 def with_init():
     return DataLoader(NeedsInit(), batch_size=8, num_workers=2, worker_init_fn=init)
+
+
+class Pictures(Dataset):
+    """JPEG files, by Pillow alone."""
+
+    def __init__(self, folder):
+        self.paths = sorted(os.path.join(folder, name) for name in os.listdir(folder))
+
+    def __len__(self):
+        return len(self.paths)
+
+    def __getitem__(self, index):
+        from PIL import Image
+
+        with open(self.paths[index], "rb") as file:
+            picture = Image.open(file).convert("RGB").resize((224, 224))
+        return torch.frombuffer(bytearray(picture.tobytes()), dtype=torch.uint8).view(224, 224, 3)
+
+
+class Dies(Spins):
+    def __init__(self, name):
+        super().__init__()
+        self.number = getattr(signal, name)
+
+    def __getitem__(self, index):
+        signal.signal(self.number, signal.SIG_DFL) if self.number != signal.SIGKILL else None
+        os.kill(os.getpid(), self.number)
+
+
+class DiesLater(Spins):
+    """Lives for a hundred samples of a process."""
+
+    made = 0
+
+    def __getitem__(self, index):
+        self.made += 1
+        if self.made > 200:
+            signal.signal(signal.SIGSEGV, signal.SIG_DFL)
+            os.kill(os.getpid(), signal.SIGSEGV)
+        return super().__getitem__(index)
+
+
+def always_raises():
+    return Raises(1)
+
+
+def forks():
+    return Forks()

@@ -117,3 +117,56 @@ def test_the_users_data_set_is_left_alone():
     probe(data, budget_s=2)
     assert data.transform is before and torch.get_num_threads() == threads
     assert torch.utils.data.get_worker_info() is None
+
+
+def test_moving_batches_and_starting_workers():
+    doc = probe(pipelines.Spins(ms=0.2), budget_s=8)
+    moving, start = doc["transport"], doc["start"]
+    assert moving["per_batch_main_ms"] > 0 and moving["fork_per_worker_ms"] >= 0
+    assert set(moving) <= set(json.loads((HERE.parents[2] / "data/coefficients/input.json").read_text())["transport"]) | {
+        "pickle_main_ns_per_byte", "pickle_worker_ns_per_byte"}
+    assert start["fork_ms"] > 0 and start["picklable"] and start["pickled_bytes"] > 100
+    assert doc["memory"]["objects"] > 0 and not doc["memory"]["copied_on_read"]
+
+
+def test_transport_of_an_earlier_probe_is_taken_over():
+    doc = probe_pipeline(pipelines.Spins(ms=0.2), name="x", budget_s=2, transport={"per_batch_main_ms": 0.5})
+    assert doc["transport"]["per_batch_main_ms"] == 0.5
+
+
+def test_python_objects_are_counted():
+    doc = probe(pipelines.Objects())
+    memory = doc["memory"]
+    assert memory["objects"] == pytest.approx(100_000, rel=0.02)
+    # Each string, its place in the list, and up to an eighth of the list that is kept free.
+    assert memory["object_bytes"] == pytest.approx(100_000 * (sys.getsizeof(pipelines.Objects().paths[0]) + 8), rel=0.05)
+    assert memory["copied_on_read"] and finding(doc, "objects_copied")
+
+
+def share(doc, name):
+    return sum(row["share"] for row in doc["sample"]["stages"] if name in row["name"])
+
+
+def test_stages_by_the_transforms():
+    doc = probe(pipelines.Transformed(), budget_s=8)
+    assert doc["sample"]["stages_how"] == "transforms"
+    assert [row["name"] for row in doc["sample"]["stages"]] == ["Crop", "Flip", "other"]
+    assert share(doc, "Crop") == pytest.approx(0.6, abs=0.05) and share(doc, "Flip") == pytest.approx(0.2, abs=0.05)
+
+
+def test_stages_by_stack_sampling():
+    doc = probe(pipelines.Sampled(), budget_s=8)
+    assert doc["sample"]["stages_how"] == "sampling"
+    assert share(doc, "parse") == pytest.approx(0.8, abs=0.1) and share(doc, "augment") == pytest.approx(0.2, abs=0.1)
+
+
+def test_stages_of_pillow(tmp_path):
+    image = pytest.importorskip("PIL.Image")
+    for number in range(8):
+        image.effect_noise((256, 256), 50).convert("RGB").save(tmp_path / f"{number}.jpg")
+    doc = probe(pipelines.Pictures(str(tmp_path)), budget_s=8)
+    names = [row["name"] for row in doc["sample"]["stages"]]
+    assert doc["sample"]["stages_how"] == "transforms" and {"decode", "resize"} <= set(names)
+    assert sum(row["share"] for row in doc["sample"]["stages"]) == pytest.approx(1, abs=0.01)
+    assert statistics.fmean(doc["sample"]["file_bytes"]) == pytest.approx(
+        statistics.fmean(p.stat().st_size for p in tmp_path.iterdir()), rel=0.02)

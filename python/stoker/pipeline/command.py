@@ -10,7 +10,7 @@ import sys
 import time
 
 from ..errors import ProbeError
-from . import DEFAULT_BUDGET_S, probe_file
+from . import DEFAULT_BUDGET_S, SHORTEST_BUDGET_S, probe_file
 
 _UNITS = {"ms": 1e-3, "s": 1.0, "m": 60.0, "min": 60.0, "": 1.0}
 _QUIET_S = 2.0  # before progress is shown
@@ -91,10 +91,11 @@ def _ends_cleanly():
 
 def probe(arguments: list) -> int:
     options = parser().parse_args(arguments)
+    start = time.monotonic()
     budget = seconds(options.budget)
     binary = None if options.json else _binary_for_the_report()
     with _ends_cleanly():
-        doc = measure(options.spec, budget, quiet=options.quiet)
+        doc = measure(options.spec, budget, start, quiet=options.quiet)
     if options.output:
         probe_file.write(doc, options.output)
     if options.json:
@@ -108,8 +109,8 @@ def probe(arguments: list) -> int:
     return 0
 
 
-def measure(spec: str, budget_s: float, *, quiet: bool = False) -> dict:
-    """Loads FILE.py:FUNCTION and probes what it returns. The budget runs from here."""
+def measure(spec: str, budget_s: float, start: float, *, quiet: bool = False) -> dict:
+    """Loads FILE.py:FUNCTION and probes what it returns. The budget runs from `start`."""
     try:
         import torch  # noqa: F401
     except ImportError as error:
@@ -117,12 +118,13 @@ def measure(spec: str, budget_s: float, *, quiet: bool = False) -> dict:
     from . import probe_pipeline, source
 
     progress = None if quiet else Progress(spec)
-    start = time.monotonic()
     made = source.load(spec)
-    left = budget_s - (time.monotonic() - start)
+    left = max(budget_s / 2, budget_s - (time.monotonic() - start))
+    if budget_s >= SHORTEST_BUDGET_S:  # shorter ones are refused as they were given
+        left = max(left, SHORTEST_BUDGET_S)
     path, _, function = spec.rpartition(":")
     try:
-        return probe_pipeline(made, name=f"{os.path.basename(path)}:{function}", budget_s=max(budget_s / 2, left),
+        return probe_pipeline(made, name=f"{os.path.basename(path)}:{function}", budget_s=left,
                               progress=progress)
     finally:
         if progress is not None:

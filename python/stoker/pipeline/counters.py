@@ -77,24 +77,30 @@ def _machine_ticks() -> tuple:
 
 
 class ForeignLoad:
-    """How far others kept the measuring thread from its core, from construction to finish()."""
+    """How far others kept the measuring thread from its core, from construction to counts()."""
 
     def __init__(self, counters: Counters):
         self._counters = counters
         self._queued, self._cpu, self._wall = counters.queued_ns(), time.thread_time_ns(), time.perf_counter_ns()
         self._ticks = _machine_ticks()
 
-    def finish(self) -> dict:
-        cpu = time.thread_time_ns() - self._cpu
-        wall = time.perf_counter_ns() - self._wall
-        queued = max(0, self._counters.queued_ns() - self._queued)
+    def counts(self) -> dict:
+        """What passed since: nanoseconds of CPU, wall and run queue, ticks of the machine."""
         ticks, stolen = (after - before for after, before in zip(_machine_ticks(), self._ticks))
-        # A sample may sleep or wait for storage: only time in the run queue is others' doing.
-        ratio = 1 + queued / cpu if cpu > 0 else 1.0
-        share = min(1.0, queued / wall) if wall > 0 else 0.0
-        steal = min(1.0, max(0, stolen) / ticks) if ticks > 0 else 0.0
-        return {"wall_per_cpu": round(ratio, 4), "run_queue_share": round(share, 4), "steal_share": round(steal, 4),
-                "disturbed": ratio > DISTURBED_WALL_PER_CPU or share > DISTURBED_SHARE or steal > DISTURBED_SHARE}
+        return {"cpu": time.thread_time_ns() - self._cpu, "wall": time.perf_counter_ns() - self._wall,
+                "queued": max(0, self._counters.queued_ns() - self._queued), "ticks": ticks, "stolen": max(0, stolen)}
+
+
+def foreign_load(parts: list) -> dict:
+    """The object "foreign" of the file, from several turns."""
+    cpu, wall, queued, ticks, stolen = (sum(part[key] for part in parts)
+                                        for key in ("cpu", "wall", "queued", "ticks", "stolen"))
+    # A sample may sleep or wait for storage: only time in the run queue is others' doing.
+    ratio = 1 + queued / cpu if cpu > 0 else 1.0
+    share = min(1.0, queued / wall) if wall > 0 else 0.0
+    steal = min(1.0, stolen / ticks) if ticks > 0 else 0.0
+    return {"wall_per_cpu": round(ratio, 4), "run_queue_share": round(share, 4), "steal_share": round(steal, 4),
+            "disturbed": ratio > DISTURBED_WALL_PER_CPU or share > DISTURBED_SHARE or steal > DISTURBED_SHARE}
 
 
 def memory_of(pid="self") -> dict:

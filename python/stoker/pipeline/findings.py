@@ -61,6 +61,12 @@ class Findings:
             self.add("directory_changed", "Making a sample changed the working directory: relative paths mean "
                      "something else afterwards. Use absolute paths.")
 
+    def cores(self, cores: float) -> None:
+        if cores < 1:
+            self.add("less_than_a_core", f"This process may use {cores:g} cores: workers share them with the training "
+                     "loop, and samples take longer on the clock than the CPU time said here. Raise the quota "
+                     "(docker run --cpus), one core for each worker.")
+
     def first_sample(self, first_ms: float, mean_ms: float) -> None:
         if first_ms > _SLOW_FIRST_MS and first_ms > _SLOW_FIRST * mean_ms:
             self.add("slow_first_sample", f"The first sample of a process took {human_ms(first_ms)}, others take "
@@ -86,8 +92,7 @@ class Findings:
                      "bus error. Enlarge it (docker run --shm-size, or mount -o remount,size=), or lower batch, workers "
                      "or prefetch_factor.")
 
-    def after_samples(self, outcome, source, doc: dict) -> None:
-        made = sum(len(b["rows"]) for b in outcome.all("batch"))
+    def after_samples(self, outcome, source, doc: dict, made: int) -> None:
         failures = outcome.last("failures")
         if failures is not None and failures[0]:
             first = failures[1]
@@ -114,3 +119,21 @@ class Findings:
         if outcome.end == "error":
             self.add("worker_failed", f"Making samples ended early: {outcome.error['message']}. The figures are of what "
                      "came before.")
+
+    def after_start(self, facts: dict, outcome, doc: dict) -> None:
+        if not facts["picklable"]:
+            self.add("not_picklable", f"The data set cannot be sent to workers that are spawned ({facts['why_not']}): "
+                     "only fork works (Python 3.14 takes forkserver by default). Use a function or a class in the place "
+                     "of a lambda, and open files in the worker.", severity="note" if not _spawns(doc) else "warning")
+        if outcome.end == "signal":
+            self.add("start_failed", f"Starting workers did not end well: {outcome.why()}{advice_for_death(outcome)}.")
+
+    def objects(self, found: dict, doc: dict) -> None:
+        workers = (doc.get("loader") or {}).get("num_workers") or 1
+        self.add("objects_copied", f"The data set holds {found['objects']:,} Python objects ({human_bytes(found['object_bytes'])}): "
+                 f"every forked worker copies them while it reads, {human_bytes(found['object_bytes'] * workers)} with "
+                 f"{workers} worker{'s' if workers > 1 else ''}. Keep paths and labels in numpy arrays or tensors.")
+
+
+def _spawns(doc: dict) -> bool:
+    return (doc.get("loader") or {}).get("start_method") in ("spawn", "forkserver")

@@ -14,9 +14,7 @@ from .maker import Maker, become_worker, seed_all
 
 SEED = 6  # the same samples each time: two probes of one data set measure the same
 MOST_SAMPLES = 4096  # distinct ones
-MOST_ROUNDS = 8
 ALL_RAISE = 16  # that many failures without one good sample: every sample raises
-_SLOW_SAMPLE_S = 0.2  # from here on each sample is reported by itself
 
 
 def _alive(maker: Maker, send) -> bool:
@@ -36,13 +34,13 @@ def _first_look(source, send) -> None:
     become_worker(source)
     maker = Maker(source)
     rng = random.Random(SEED)
-    plan = source.plan(4 * source.batch, rng) if source.kind == "map" else None
+    plan = source.plan(MOST_SAMPLES, rng) if source.kind == "map" else None
+    send("plan", plan)  # the user's sampler runs here, not in the parent
     if plan is not None:
         indices = [index for batch in plan for index in batch]
         if not indices:
             send("no batches", None)
             return
-        send("planned", [len(plan[0])])
     walls, cpu, tried = [], [], 0
     start = time.monotonic()
     samples, kept = [], []
@@ -106,158 +104,65 @@ def _children() -> int:
     return count
 
 
-def sample_pass(source, send, *, seconds: float, most: int) -> None:
-    """Rounds over the same random samples, whole batches, collated into shared memory; the heart of the probe.
+def turn_pass(source, send, *, worker: bool) -> None:
+    """Makes the batches that it is asked for, turn by turn, as a worker or as the training process; waits in between.
 
-    Round 0 warms the caches and counts the bytes read; its times count only where no other round came.
+    A command is {"batches": [indices or a count, ...], "until": time.monotonic() or None, "bytes": count bytes read,
+    "whole": one clock a batch, "begin": time.monotonic() or None, "memory": measure memory}. The answer: a row for each batch.
     """
-    start = time.monotonic()
-    until = start + seconds
-    become_worker(source)
-    maker = Maker(source)
-    send("private before", memory_of()["private"])
-    plan = source.plan(most, random.Random(SEED)) if source.kind == "map" else None
-    rng = random.Random(SEED + 1)
-    loose = source.sampler is None and plan is not None  # batches may be put together anew
-    load = ForeignLoad(maker.counters)
-    for round_ in range(MOST_ROUNDS):
-        began = time.monotonic()
-        for indices in _batches_of(source, plan, loose, rng, round_, most):
-            batch = maker.make(indices, count_bytes=round_ == 0)
-            _report(maker, batch, round_, send)
-            if batch.ended or time.monotonic() > until:
-                break
-            if not _alive(maker, send) and round_ == 0 and not batch.rows:
-                return
-        maker.restart()
-        send("round", round_)
-        now = time.monotonic()
-        if now > until or (round_ >= 1 and now + 0.6 * (now - began) > until):
-            break
-    send("foreign", load.finish())
-    send("failures", [maker.failures.count, maker.failures.first])
-    send("collate failures", [maker.collate_failures.count, maker.collate_failures.first])
-    _memory(source, maker, plan, send)
-
-
-def _batches_of(source, plan, loose: bool, rng, round_: int, most: int):
-    size = min(source.batch, source.cap or source.batch)
-    if plan is None:
-        return [size] * max(1, most // size)
-    if loose:
-        indices = [index for batch in plan for index in batch]
-        if round_:
-            rng.shuffle(indices)
-        return [indices[i:i + size] for i in range(0, len(indices), size)]
-    batches = list(plan)
-    if round_:
-        rng.shuffle(batches)
-    return batches
-
-
-def _report(maker: Maker, batch, round_: int, send) -> None:
-    if not batch.samples:
-        return
-    rows = batch.rows
-    made = maker.collate_shared(batch)
-    batch.samples.clear()
-    dropped = processes.drop_output()
-    if dropped:
-        send("lines dropped", dropped)
-    send("batch", {"round": round_, "rows": rows, "queued": batch.queued, "fetched": batch.fetched,
-                   "collate_ns": made[0] if made else None, "facts": made[1] if made else None})
-
-
-def _memory(source, maker: Maker, plan, send) -> None:
-    """Memory of a worker that its parent does not share: at rest, and with the samples of a batch in its hands."""
-    rest = memory_of()["private"]
-    send("memory", {"private": rest, "peak": rest})
-    batch = maker.make(source.batch if plan is None else plan[0])
-    peak = memory_of()["private"]
-    maker.collate_shared(batch) if batch.samples else None
-    batch.samples.clear()
-    send("memory", {"private": memory_of()["private"], "peak": max(peak, rest)})
-
-
-def size_pass(source, send, *, seconds: float, sizes: list, shared: bool) -> None:
-    """Collating at other batch sizes; as a worker (shared) or as the training process."""
-    until = time.monotonic() + seconds
-    if shared:
+    if worker:
         become_worker(source)
         maker = Maker(source)
     else:
         seed_all(SEED)
         maker = Maker(source, time.thread_time_ns)
-    rng = random.Random(SEED)
     before = []
-    longest = {size: 0.0 for size in sizes}
-    plan = source.plan(MOST_SAMPLES, rng) if source.kind == "map" else None
-    at = {size: 0 for size in sizes}
-    # A turn makes about as many samples of each size, the smallest last.
-    largest = max(sizes)
-    warm = True
     while True:
-        for size in sizes:
-            for _ in range(max(1, min(8, largest // (2 * size)))):
-                began = time.monotonic()
-                if not warm and began + longest[size] > until:
-                    continue
-                batch = maker.make(_take(source, plan, size, at, rng))
-                if batch.ended:
-                    maker.restart()
-                if not batch.samples:
-                    continue
-                rows = batch.rows
-                made = maker.collate_shared(batch) if shared else maker.collate_private(batch, before)
-                batch.samples.clear()
-                longest[size] = max(longest[size], time.monotonic() - began)
-                if made is not None:
-                    send("batch", {"size": size, "rows": rows, "warm": warm,
-                                   "collate_ns": made[0] if shared else made, "facts": made[1] if shared else None})
-                if time.monotonic() > until and not warm:
-                    return
-        if time.monotonic() + min(longest.values()) > until:
-            return
-        warm = False
+        command = send.receive()
+        if command is None:
+            break
+        if command.get("begin"):
+            time.sleep(max(0.0, command["begin"] - time.monotonic()))
+        send("turn", _turn(maker, command, before, worker, send))
+    send("failures", [maker.failures.distinct(), maker.failures.first])
+    send("collate failures", [maker.collate_failures.count, maker.collate_failures.first])
 
 
-def _take(source, plan, size: int, at: dict, rng):
-    """The next indices of a batch of `size`."""
-    if plan is None:
-        return size
-    if source.sampler is not None:
-        if source.own_batches:  # part of a batch, or all of it
-            batch = plan[at[size] % len(plan)]
-            at[size] += 1
-            return batch[:max(1, round(len(batch) * size / source.batch))] if size < source.batch else batch
-    flat = [index for batch in plan for index in batch]
-    start = at[size]
-    at[size] = (start + size) % len(flat)
-    return [flat[(start + i) % len(flat)] for i in range(min(size, len(flat)))]
-
-
-def parallel_pass(source, send, *, begin: float, end: float, indices: list) -> None:
-    """CPU time of these samples, again and again between two moments of time.monotonic()."""
-    become_worker(source)
-    maker = Maker(source)
-    batches = [indices[i:i + source.batch] for i in range(0, len(indices), source.batch)] \
-        if source.kind == "map" else [source.batch]
-    warm = batches[0] if source.kind == "map" else source.batch
-    _discard(maker, maker.make(warm if source.kind != "map" else warm[:max(1, len(warm) // 4)]))
-    send("ready", None)
-    time.sleep(max(0.0, begin - time.monotonic()))
-    rows = []
-    while time.monotonic() < end:
-        for indices_ in batches:
-            batch = maker.make(indices_)
-            if batch.ended:
-                maker.restart()
-            if time.monotonic() < end or not rows:
-                rows += [(row[0], row[2]) for row in batch.rows]
-            _discard(maker, batch)
-            if time.monotonic() >= end:
+def _turn(maker: Maker, command: dict, before: list, worker: bool, send) -> dict:
+    rows, until = [], command.get("until")
+    load = ForeignLoad(maker.counters)
+    peak = 0
+    for indices in command["batches"]:
+        batch = maker.make(indices, count_bytes=bool(command.get("bytes")), whole=bool(command.get("whole")))
+        if command.get("memory"):
+            peak = max(peak, memory_of()["private"])
+        if batch.samples:
+            rows.append(_finished(maker, batch, before, worker))
+        batch.samples.clear()
+        dropped = processes.drop_output()
+        if dropped:
+            send("lines dropped", dropped)
+        if batch.ended:
+            maker.restart()
+            if command.get("once"):
                 break
-    send("rows", rows)
+        if until and time.monotonic() > until or maker.failures.count > ALL_RAISE and not rows:
+            break
+    answer = {"rows": rows, "load": load.counts()}
+    if command.get("memory"):
+        answer["memory"] = {"private": memory_of()["private"], "peak": peak}
+    return answer
+
+
+def _finished(maker: Maker, batch, before: list, worker: bool) -> dict:
+    row = {"rows": batch.rows, "queued": batch.queued, "fetched": batch.fetched, "collate_ns": None, "facts": None}
+    if worker:
+        made = maker.collate_shared(batch)
+        if made is not None:
+            row["collate_ns"], row["facts"] = made
+    else:
+        row["collate_ns"] = maker.collate_private(batch, before)
+    return row
 
 
 def _discard(maker: Maker, batch) -> None:

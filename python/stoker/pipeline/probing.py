@@ -14,17 +14,21 @@ import time
 from ..errors import ProbeError, UserCodeError
 from ..version import VERSION
 from . import findings as finding
-from . import host, passes, processes, source as sources, statistics_of
+from . import (counters, host, objects, passes, processes, source as sources, stages, starting, statistics_of,
+               transport, turns)
 
 FORMAT, SCHEMA_VERSION = "stoker-pipeline-probe", [1, 0]
 DEFAULT_BUDGET_S = 20.0
 SHORTEST_BUDGET_S = 1.0
 
 # Shares of the budget. What a pass leaves over goes to the next ones.
-_FIRST, _SAMPLES, _SIZES, _IN_PROCESS, _PARALLEL, _GIL, _STAGES, _TRANSPORT = .08, .30, .08, .12, .08, .03, .06, .12
+_SAMPLES, _GIL, _STAGES, _TRANSPORT = .50, .03, .06, .14
 _KEEP_S = 0.3  # for putting it all together
 _SHARE_OF_MEMORY = 0.25  # of what is available: for one batch and its samples
 _ROUNDS_WANTED = 3
+_LONGEST_BATCH = 0.06  # of the time for samples: for one batch of another size
+_OBJECTS_S = 0.5
+_COPIED_BYTES = 8 << 20  # of objects; less is lost in a worker's own memory
 
 
 def probe_pipeline(dataset_or_loader, *, name: str, budget_s: float = DEFAULT_BUDGET_S, progress=None,
@@ -41,9 +45,11 @@ def probe_pipeline(dataset_or_loader, *, name: str, budget_s: float = DEFAULT_BU
     """
     if not budget_s >= SHORTEST_BUDGET_S:
         raise ProbeError(f"a budget of {budget_s:g} s is too short for a probe: give {SHORTEST_BUDGET_S:g} s or more")
+    processes.refuse_while_starting()
+    source = sources.of(dataset_or_loader, name)
     warden = processes.Warden()
     try:
-        return _Probe(sources.of(dataset_or_loader, name), budget_s, progress, transport, warden).run()
+        return _Probe(source, budget_s, progress, transport, warden).run()
     finally:
         warden.close()
 
@@ -56,6 +62,7 @@ class _Probe:
         self._deadline = self._start + budget_s - min(_KEEP_S, 0.1 * budget_s)
         self._findings = finding.Findings()
         self._doc = {}
+        self._crowding = None  # CPU time lost with twice as many processes as cores, as a share
 
     # -- children -----------------------------------------------------------------------------------------------------
 
@@ -81,16 +88,14 @@ class _Probe:
         source, doc = self._source, self._doc
         doc.update(format=FORMAT, schema_version=SCHEMA_VERSION, name=source.name, kind=source.kind,
                    samples=source.samples, loader=sources.loader_facts(source))
-        look = self._first_look()
-        self._samples(look)
-        self._sizes()
-        self._in_process()
-        self._parallel()
+        self._findings.cores(host.usable_cores())
+        self._first_look()
+        self._samples()
         self._lock()
         self._stages()
         self._moving()
-        self._starting()
         self._objects()
+        self._starting()
         doc["findings"] = self._findings.rows()
         doc["provenance"] = _provenance()
         self._tell("done")
@@ -98,7 +103,7 @@ class _Probe:
                  "transport", "start", "memory", "parallel", "foreign", "provenance", "findings")
         return {key: doc[key] for key in order if key in doc}
 
-    def _first_look(self) -> dict:
+    def _first_look(self) -> None:
         source = self._source
         # A slow first sample (a cold file, a lazy import) may take half of the budget.
         outcome = self._run("first sample", lambda send: passes.first_look(source, send), self._budget * 0.5)
@@ -110,16 +115,15 @@ class _Probe:
             raise ProbeError(f"{source.name}: its sampler gives no index: check the sampler of the DataLoader")
         if speed is None:
             self._refuse(outcome, failures)
-        if source.sampler is not None and source.own_batches:
-            source.batch = max(source.batch, *outcome.last("planned")) if source.batch == sources.DEFAULT_BATCH and \
-                not isinstance(getattr(source.sampler, "batch_size", None), int) else source.batch
+        self._plan = outcome.last("plan")
+        if source.own_batches and not isinstance(getattr(source.sampler, "batch_size", None), int):
+            source.batch = max(1, round(statistics.fmean(len(batch) for batch in self._plan)))
         self._findings.effects(outcome, source)
         sample = outcome.last("sample")
         self._doc["output"] = sample["output"]
         self._sample_bytes = sample["bytes"]
         self._wall_ms = statistics.fmean(speed["walls"])
         self._findings.first_sample(sample["first_wall_ms"], self._wall_ms)
-        return speed
 
     def _refuse(self, outcome, failures) -> None:
         """Not one sample: says why."""
@@ -137,7 +141,7 @@ class _Probe:
                              f"{outcome.why()}{finding.advice_for_death(outcome)}")
         raise ProbeError(f"{source.name} gives no sample: check the list or stream that it reads")
 
-    def _samples(self, speed: dict) -> None:
+    def _samples(self) -> None:
         source, wall = self._source, max(1e-4, self._wall_ms)
         seconds = self._share(_SAMPLES)
         room = host.available_memory() * _SHARE_OF_MEMORY
@@ -146,20 +150,39 @@ class _Probe:
         source.cap = None if min(fits, by_time) >= source.batch else max(1, min(fits, by_time))
         self._findings.capped(source, fits, by_time)
         self._check_shared_memory()
-        most = int(seconds * 1e3 / wall / _ROUNDS_WANTED)
+        most = int(0.7 * seconds * 1e3 / wall / _ROUNDS_WANTED)  # the rest goes into comparisons
         most = max(min(source.batch, source.cap or source.batch), min(most, passes.MOST_SAMPLES))
-        if source.samples is not None:
-            most = min(most, source.samples)
-        outcome = self._run("samples", lambda send: passes.sample_pass(source, send, seconds=seconds, most=most),
-                            seconds, grace=max(0.5, 3e-3 * wall))
-        batches = outcome.all("batch")
-        if not batches:
-            self._died_without_samples(outcome)
-        self._findings.after_samples(outcome, source, self._doc)
-        times = statistics_of.SampleTimes(batches)
-        cpu, wait, read = times.cpu_ms(), times.wait_ms(), times.file_bytes()
+        self._tell("samples")
+        measured = turns.Turns(source, self._warden, plan=self._planned(most), sizes=self._other_sizes(),
+                               seconds=seconds, wall_ms=wall, tick=lambda: self._tell("samples"))
+        measured.run()
+        worker = measured.outcome
+        if not any(batch["rows"] for batch in measured.batches):
+            self._died_without_samples(worker)
+        self._sample_section(measured.batches, turns.median(measured.whole) or 1.0)
+        self._findings.after_samples(worker, source, self._doc, len(self._doc["sample"]["cpu_ms"]))
+        self._compared(measured)
+        memory = measured.memory or {"private": None, "peak": None}
+        self._doc["memory"] = {"worker_private_bytes": memory["private"], "worker_peak_bytes": memory["peak"],
+                               "objects": None, "object_bytes": None, "copied_on_read": None}
+
+    def _planned(self, most: int):
+        """The plan of the first look, cut to `most` samples."""
+        plan, count = [], 0
+        for batch in self._plan or []:
+            batch = batch[:self._source.cap]
+            if plan and count + len(batch) > most:
+                break
+            plan.append(batch)
+            count += len(batch)
+        return plan or None
+
+    def _sample_section(self, batches: list, whole: float) -> None:
+        """`whole`: CPU time of cheap samples without a clock around each / with it."""
+        source, times = self._source, statistics_of.SampleTimes(batches)
+        cpu, wait, read = [whole * ms for ms in times.cpu_ms()], times.wait_ms(), times.file_bytes()
         self._cpu_ms = statistics.fmean(cpu)
-        self._cpu_by_index = times.by_index()
+        self._measured = times.kept()
         correlated = source.sampler is not None or source.kind == "iterable"
         self._doc["sample"] = {
             "cpu_ms": _rounded(cpu, 6), "wait_ms": _rounded(wait, 6), "file_bytes": read,
@@ -167,20 +190,34 @@ class _Probe:
             "size_correlation": statistics_of.correlation(read, cpu), "gil_wait_ms": None,
             "within_batch_correlation":
                 round(statistics_of.within_batch(cpu, times.batch_numbers()), 4) if correlated else 0}
-        self._doc["foreign"] = outcome.last("foreign") or {}
-        self._rows = {}
-        later = [b for b in batches if b["round"] > 0] or batches
-        whole = [b for b in later if b["collate_ns"] is not None
-                 and (source.own_batches or len(b["rows"]) == min(source.batch, source.cap or source.batch))]
-        whole = whole or [b for b in later if b["collate_ns"] is not None]
-        if whole:
-            asked = min(source.batch, source.cap or source.batch)
-            self._rows[asked] = _batch_row(asked, [b["collate_ns"] for b in whole], [b["facts"] for b in whole])
-        self._doc["batch"] = list(self._rows.values())
-        memory = outcome.last("memory")
-        self._doc["memory"] = {"worker_private_bytes": memory["private"] if memory else None,
-                               "worker_peak_bytes": memory["peak"] if memory else None, "objects": None,
-                               "object_bytes": None, "copied_on_read": None}
+
+    def _compared(self, measured) -> None:
+        """Everything that turns beside each other tell: batches, the training process, several workers at once."""
+        source, sample = self._source, self._doc["sample"]
+        self._doc["foreign"] = counters.foreign_load(measured.loads)
+        ratio = turns.median(measured.in_process)
+        sample["in_process_ratio"] = None if ratio is None else round(max(0.01, min(100.0, ratio)), 4)
+        own = min(source.batch, source.cap or source.batch)
+        later = [b for b in measured.batches if b["round"] > 0 and b["collate_ns"] is not None] or \
+            [b for b in measured.batches if b["collate_ns"] is not None]
+        whole = [b for b in later if source.own_batches or len(b["rows"]) == own] or later
+        rows = {own: _batch_row(own, whole)} if whole else {}
+        for size, found in measured.by_size.items():
+            found = [row for row in found if row["collate_ns"] is not None]
+            if found:
+                rows[size] = _batch_row(size, found)
+        for size, row in rows.items():
+            factor = turns.median(measured.shared_per_private.get(size, []))
+            row["collate_private_ms"] = None if factor is None else round(row["collate_shared_ms"] * factor, 6)
+        self._doc["batch"] = [rows[size] for size in sorted(rows)]
+        beside, crowded = turns.median(measured.beside), turns.median(measured.crowded)
+        self._doc["parallel"] = {"processes": 1, "efficiency": 1.0} if beside is None else {
+            "processes": int(host.usable_cores()), "efficiency": round(min(2.0, 1 / max(1e-3, beside)), 4)}
+        self._crowding = None if crowded is None else max(0.0, crowded - 1)
+        if crowded is not None:
+            self._doc["parallel"]["crowded_efficiency"] = round(1 / max(1e-3, crowded), 4)
+        warm_up = turns.median(measured.warm_up)
+        self._warm_up_ms = None if warm_up is None else round(max(0.0, warm_up), 4)
 
     def _check_shared_memory(self) -> None:
         """A batch that does not fit /dev/shm would end the worker with SIGBUS: smaller ones are measured then."""
@@ -213,7 +250,7 @@ class _Probe:
         own = min(source.batch, source.cap or source.batch)
         most = source.samples or 4 * own
         room = min(host.available_memory() * _SHARE_OF_MEMORY / 2, 0.5 * (host.shared_memory_free() or 1e18))
-        longest_s = self._budget * _SIZES / 2
+        longest_s = self._budget * _SAMPLES * _LONGEST_BATCH
         sizes = [max(1, own // 4), own] + ([] if source.own_batches else [4 * own, 2 * own])
         found = [own]
         for size in sizes:
@@ -222,86 +259,87 @@ class _Probe:
                 found.append(size)
         return sorted(found)
 
-    def _sizes(self) -> None:
+    # -- several at once, other threads --------------------------------------------------------------------------------
+
+    def _few_indices(self, seconds: float) -> list:
+        """Indices whose samples take about `seconds` together, whole batches where that is possible."""
         source = self._source
-        if not self._rows:
-            return
-        own = min(source.batch, source.cap or source.batch)
-        sizes = [s for s in self._other_sizes() if s != own]
-        seconds = self._share(_SIZES)
-        if not sizes or seconds < 0.05:
-            return
-        outcome = self._run("batch sizes", lambda send: passes.size_pass(source, send, seconds=seconds, sizes=sizes,
-                                                                         shared=True), seconds)
-        for size in sizes:
-            found = _warm([b for b in outcome.all("batch") if b["size"] == size and b["facts"]])
-            if found:
-                self._rows[size] = _batch_row(size, [b["collate_ns"] for b in found], [b["facts"] for b in found])
-        self._doc["batch"] = [self._rows[size] for size in sorted(self._rows)]
-
-    def _in_process(self) -> None:
-        """The same without a worker: samples on the calling thread's clock, collating into private memory."""
-        source, seconds = self._source, self._share(_IN_PROCESS)
-        if seconds < 0.05:
-            return
-        own = min(source.batch, source.cap or source.batch)
-        sizes = sorted(self._rows or [own], key=lambda size: (size != own, size))  # the user's own first
-        outcome = self._run("in this process", lambda send: passes.size_pass(source, send, seconds=seconds, sizes=sizes,
-                                                                             shared=False), seconds)
-        batches = outcome.all("batch")
-        for size in sizes:
-            found = _warm([b for b in batches if b["size"] == size])
-            if found and size in self._rows:
-                self._rows[size]["collate_private_ms"] = _rounded([statistics_of.trimmed_mean(
-                    [b["collate_ns"] for b in found]) * 1e-6], 6)[0]
-        self._in_process_rows = [row for b in batches if not b["warm"] for row in b["rows"]] or \
-            [row for b in batches for row in b["rows"]]
-        self._doc["sample"]["in_process_ratio"] = self._ratio(self._in_process_rows)
-
-    def _ratio(self, rows: list):
-        """CPU of the same samples in the training process / in a worker."""
-        source, sample = self._source, self._doc["sample"]
-        if not rows:
-            return None
         if source.kind == "iterable":
-            here = statistics.fmean(row[2] for row in rows) * 1e-6
-            ratio = here / statistics.fmean(sample["cpu_ms"]) if self._cpu_ms > 0 else 1.0
-        else:
-            pairs = [(row[2] * 1e-6, self._cpu_by_index[row[0]]) for row in rows if row[0] in self._cpu_by_index]
-            below = sum(worker for _, worker in pairs)
-            if below <= 0:
-                return None
-            ratio = sum(here for here, _ in pairs) / below
-        return round(max(0.01, min(100.0, ratio)), 4)
-
-    def _parallel(self) -> None:
-        pass
+            return []
+        known = self._measured
+        count = max(1, int(seconds * 1e3 / max(1e-3, self._wall_ms)))
+        own = min(source.batch, source.cap or source.batch)
+        return known[:max(own, count // own * own)] if count >= own else known[:count]
 
     def _lock(self) -> None:
-        pass
+        seconds = self._share(_GIL)
+        if seconds < 0.2:
+            return
+        indices = self._few_indices(seconds / 4)
+        outcome = self._run("the interpreter's lock", lambda send: passes.gil_pass(
+            self._source, send, seconds=seconds, indices=indices), seconds, grace=0.5 + 3e-3 * self._wall_ms)
+        late = outcome.last("gil")
+        self._doc["sample"]["gil_wait_ms"] = None if late is None else round(late, 4)
 
     def _stages(self) -> None:
-        pass
+        """A pass of its own: watching disturbs. Its shares count, the sum is the sample's as measured."""
+        for work, in_order in ((stages.transform_pass, True), (stages.sampling_pass, False)):
+            seconds = self._share(_STAGES)
+            if seconds < 0.1:
+                return
+            indices = self._few_indices(seconds / 3)
+            outcome = self._run("stages", lambda send: work(self._source, send, seconds=seconds, indices=indices),
+                                seconds, grace=0.5 + 3e-3 * self._wall_ms)
+            found = outcome.last("stages")
+            if found is not None:
+                self._doc["sample"].update(stages=stages.table(found["rows"], self._cpu_ms, in_order=in_order),
+                                           stages_how=found["how"])
+                return
+
+    # -- batches and processes ----------------------------------------------------------------------------------------
 
     def _moving(self) -> None:
-        pass
+        """Transport: measured here, or taken from an earlier probe of this machine."""
+        found = dict(self._transport or {})
+        seconds = self._share(_TRANSPORT)
+        if self._transport is None and seconds >= 0.5:
+            outcome = self._run("moving batches", lambda send: transport.transport_pass(send, seconds=seconds), seconds,
+                                daemon=False, grace=2.0)
+            found = transport.coefficients(outcome.all("case"), outcome.last("processes"))
+        if self._crowding is not None:
+            found["oversubscription"] = self._crowding
+        self._doc["transport"] = {key: round(value, 6) for key, value in found.items()}
 
     def _starting(self) -> None:
-        pass
+        source, until = self._source, self._deadline - 0.1
+        facts = {"fork_ms": None, "spawn_ms": None, "forkserver_ms": None, "picklable": True, "why_not": None,
+                 "pickled_bytes": None, "warm_up_ms": self._warm_up_ms}
+        outcome = self._run("starting workers", lambda send: starting.start_pass(source, send, until=until),
+                            self._left(), daemon=False)
+        for part in outcome.all("start"):
+            facts.update({key: round(v, 3) if isinstance(v, float) else v for key, v in part.items()})
+        self._doc["start"] = facts
+        self._findings.after_start(facts, outcome, self._doc)
 
     def _objects(self) -> None:
-        pass
+        outcome = self._run("objects", lambda send: objects.object_pass(self._source, send, seconds=_OBJECTS_S),
+                            _OBJECTS_S)
+        found = outcome.last("objects")
+        if found is None:
+            return
+        copied = found["object_bytes"] >= _COPIED_BYTES
+        self._doc["memory"].update(found, copied_on_read=copied)
+        if copied:
+            self._findings.objects(found, self._doc)
 
 
-def _warm(batches: list) -> list:
-    return [b for b in batches if not b["warm"]] or batches
-
-
-def _batch_row(size: int, collate_ns: list, facts: list) -> dict:
+def _batch_row(size: int, batches: list) -> dict:
+    facts = [batch["facts"] for batch in batches]
     mean = statistics.fmean
+    collate = statistics_of.trimmed_mean([batch["collate_ns"] for batch in batches])
     return {"batch": size, "samples": round(mean(f["samples"] for f in facts), 3),
             "bytes": round(mean(f["bytes"] for f in facts)), "tensors": round(mean(f["tensors"] for f in facts), 3),
-            "collate_shared_ms": round(statistics_of.trimmed_mean(collate_ns) * 1e-6, 6), "collate_private_ms": None,
+            "collate_shared_ms": round(collate * 1e-6, 6), "collate_private_ms": None,
             "pickled_bytes": round(mean(f["pickled"] for f in facts))}
 
 

@@ -13,8 +13,10 @@ import dataclasses
 import glob
 import multiprocessing
 import os
+import shutil
 import signal
 import sys
+import tempfile
 import time
 import traceback
 import warnings
@@ -57,14 +59,22 @@ class Outcome:
 
 
 class Warden:
-    """Kills the process groups of the children when this process is gone. One small process for a probe."""
+    """Kills the process groups of the children and removes their folder when this process is gone, or done.
+
+    One small process for a probe. `folder`: where multiprocessing puts the sockets of the children.
+    """
 
     def __init__(self):
+        self.folder = tempfile.mkdtemp(prefix="stoker-probe-")
         reader, self._writer = os.pipe()
-        with _quiet_fork():
-            self._pid = os.fork()
+        try:
+            with _quiet_fork():
+                self._pid = os.fork()
+        except OSError as error:
+            os.rmdir(self.folder)
+            raise _no_process(error) from None
         if self._pid == 0:
-            _guard(reader, self._writer)
+            _guard(reader, self._writer, self.folder)
         os.close(reader)
 
     def tell(self, sign: str, pid: int) -> None:
@@ -82,7 +92,11 @@ class Warden:
             os.waitpid(self._pid, 0)
 
 
-def _guard(reader: int, writer: int) -> None:
+def _no_process(error: OSError) -> ProbeError:
+    return ProbeError(f"no process could be started ({error.strerror}): raise the limit of processes or of memory")
+
+
+def _guard(reader: int, writer: int, folder: str) -> None:
     """The warden's life: reads "+PID" and "-PID" until the other end is closed."""
     try:
         os.setsid()
@@ -105,8 +119,16 @@ def _guard(reader: int, writer: int) -> None:
         for pid in alive:
             kill_group(pid)
             remove_segments(pid)
+        shutil.rmtree(folder, ignore_errors=True)
     finally:
         os._exit(0)
+
+
+def refuse_while_starting() -> None:
+    """A spawned worker runs the main script again: one that probes at once would probe within the probe."""
+    if getattr(multiprocessing.current_process(), "_inheriting", False):
+        raise ProbeError("the script that calls the probe runs again in each spawned worker: put its last lines under "
+                         "if __name__ == \"__main__\":")
 
 
 def kill_group(pid: int) -> None:
@@ -136,13 +158,13 @@ def die_with_parent(parent: int) -> None:
 
 
 class Child:
-    """One forked process that runs `work(send)`; send(kind, value) reports."""
+    """One forked process that runs `work(send)`; send(kind, value) reports. send.receive() waits for what ask() sends."""
 
     def __init__(self, work, warden: Warden, *, daemon: bool):
         self._warden = warden
         self._output = os.memfd_create("stoker-output", os.MFD_CLOEXEC) if hasattr(os, "memfd_create") else -1
         context = multiprocessing.get_context("fork")
-        self._receiver, sender = context.Pipe(duplex=False)
+        self._receiver, sender = context.Pipe(duplex=True)
         # A DataLoader's workers are daemons; a child that has to start processes of its own is none.
         self._process = context.Process(target=_live, args=(work, sender, warden, self._output, os.getpid()),
                                         daemon=daemon)
@@ -153,21 +175,53 @@ class Child:
             raise ProbeError("a probe starts processes, and this process may not (it is a daemon of multiprocessing): "
                              "call it from the main process") from None
         except OSError as error:
-            raise ProbeError(f"no process could be started ({error.strerror}): raise the limit of processes or of "
-                             "memory") from None
+            raise _no_process(error) from None
         with contextlib.suppress(OSError):
             os.setpgid(self._process.pid, self._process.pid)  # the child does the same: whoever is first
         warden.tell("+", self._process.pid)
         sender.close()
-        self._messages = []
+        self._messages, self._gone = [], False
 
     @property
     def pid(self) -> int:
         return self._process.pid
 
+    def ask(self, command) -> None:
+        """Sends a command; answer() waits for what the child makes of it."""
+        try:
+            self._receiver.send(command)
+        except OSError:
+            self._gone = True
+
+    def answer(self, deadline: float, tick=None):
+        """The value of the next message "turn"; None when the child died or the time is up: it is of no use then."""
+        while not self._gone:
+            left = deadline - time.monotonic()
+            try:
+                if self._receiver.poll(max(0.0, min(left, _TICK_S))):
+                    kind, value = self._receiver.recv()
+                    if kind == "turn":
+                        return value
+                    self._messages.append((kind, value))
+                    if kind in ("done", "error"):
+                        self._gone = True
+                    continue
+            except (EOFError, OSError):
+                self._gone = True
+                continue
+            if tick is not None:
+                tick()
+            if left <= 0 or not self._process.is_alive() and not self._receiver.poll(0):
+                self._gone = True
+        return None
+
     def collect(self, deadline: float, on_message=None, tick=None) -> Outcome:
         """Waits until the child ends or time.monotonic() passes `deadline`; always ends it."""
         end, error = None, None
+        late = [m for m in self._messages if m[0] in ("done", "error")]
+        if late:  # read by answer()
+            end, error = late[-1]
+            self._messages = [m for m in self._messages if m[0] not in ("done", "error")]
         try:
             while end is None:
                 left = deadline - time.monotonic()
@@ -230,6 +284,7 @@ def _live(work, sender, warden, output, parent) -> None:
         with contextlib.suppress(OSError):
             os.setpgid(0, 0)
         warden.forget_in_child()
+        multiprocessing.current_process()._config["tempdir"] = warden.folder  # where sockets go, nothing public sets it
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         _redirect(output)
@@ -237,6 +292,7 @@ def _live(work, sender, warden, output, parent) -> None:
         def send(kind, value):
             sender.send((kind, value))
 
+        send.receive = sender.recv
         try:
             work(send)
             send("done", None)

@@ -16,6 +16,14 @@ def trimmed_mean(values: list) -> float:
     return statistics.fmean(kept)
 
 
+def means_by_key(rows: list) -> dict:
+    """{key: mean} of rows (key, value)."""
+    found = {}
+    for key, value in rows:
+        found.setdefault(key, []).append(value)
+    return {key: statistics.fmean(values) for key, values in found.items()}
+
+
 class SampleTimes:
     """Rows of all rounds, joined by sample."""
 
@@ -39,6 +47,8 @@ class SampleTimes:
                 self._order.append(key)
                 self._bytes[key] = read
                 self._batch_of[key] = number
+            elif batch["round"] == 0:  # the first sample of all reads the modules that it imports too
+                self._bytes[key] = min(self._bytes[key], read)
             self._by_sample[key].append((batch["round"], cpu, max(0.0, wait)))
 
     def _of(self, key) -> list:

@@ -1,0 +1,291 @@
+"""Measuring in turns: several children alive, one of them (or all at once) working while the others wait.
+
+A machine's speed moves within seconds. What is compared - worker and training process, one process and many, batch sizes
+- is therefore measured in short turns that follow each other, and the median of the ratios of neighbouring turns counts.
+"""
+
+from __future__ import annotations
+
+import random
+import statistics
+import time
+
+from . import host, passes, processes, statistics_of
+
+_MOST_AT_ONCE = 32  # processes
+_MOST_CROWD = 16
+_MAIN_SHARE, _SIDE_SHARE = 0.5, 0.12  # of a cycle: the main samples, each other turn
+_CYCLES = 6  # where samples take long
+_ENOUGH_ROUNDS, _ENOUGH_CYCLES = 20, 12  # after which cheap samples are known
+_CHEAP_MS = 0.2  # below this, clocks around each sample cost something beside it
+_WARM_UPS = 3
+
+
+class Turns:
+    """The children and what they answered."""
+
+    def __init__(self, source, warden, *, plan, sizes, seconds, wall_ms, tick):
+        self._source, self._warden, self._plan, self._sizes = source, warden, plan, sizes
+        self._start, self._seconds, self._wall_ms, self._tick = time.monotonic(), seconds, wall_ms, tick
+        self._until = self._start + seconds
+        self._rng = random.Random(passes.SEED + 1)
+        self._batch = min(source.batch, source.cap or source.batch)
+        self.worker = self.process = None
+        self._others = []
+        self.batches = []  # of the main samples, each with its round
+        self.by_size = {}  # {size: rows} of the worker
+        self.shared_per_private = {}  # {size: ratios of collating}
+        self.in_process, self.beside, self.crowded = [], [], []  # ratios
+        self.whole = []  # CPU time of cheap samples with one clock around the batch / with one around each
+        self.warm_up = []  # ms
+        self.memory = None
+        self.loads = []
+        self.outcome = None  # how the worker of the main samples ended
+
+    # -- children ---------------------------------------------------------------------------------------------------
+
+    def _child(self, worker: bool):
+        source = self._source
+        return processes.Child(lambda send: passes.turn_pass(source, send, worker=worker), self._warden, daemon=True)
+
+    def _deadline(self, samples: int) -> float:
+        """When a turn of so many samples must be over, whatever happens."""
+        return max(time.monotonic(), self._until) + 1.0 + 4e-3 * self._wall_ms * samples
+
+    def _ask(self, child, batches, **more):
+        """One child's turn; None when it gave no answer."""
+        count = sum(len(b) if isinstance(b, list) else b for b in batches)
+        child.ask({"batches": batches, **more})
+        return child.answer(self._deadline(count), self._tick)
+
+    def close(self, patience_s: float = 0.5) -> None:
+        """Ends all children; those that finish within the patience tell what failed."""
+        for child in [self.worker, self.process, *self._others]:
+            if child is not None:
+                child.ask(None)
+                outcome = child.collect(time.monotonic() + patience_s)
+                self.outcome = outcome if child is self.worker else self.outcome
+        self.worker = self.process = None
+        self._others = []
+
+    # -- the order --------------------------------------------------------------------------------------------------
+
+    def run(self) -> None:
+        """Raises nothing for a child that dies: what it measured stays, outcomes say how it ended."""
+        try:
+            first = self._lists()[:1]
+            self.worker = self._warmed(True, first, keep=True)
+            if self.worker is None or not self._round_of_caches():
+                return
+            self.process = self._warmed(False, first)
+            while len(self.warm_up) < _WARM_UPS and self._time_for(2 * self._batch, 0.3):
+                if not self._add_other(first):
+                    break
+            self._cycles()
+        except BaseException:  # Ctrl-C among them: at once
+            self.close(0)
+            raise
+        finally:
+            self.close()
+
+    def _warmed(self, worker: bool, first: list, keep: bool = False):
+        """A new child after its first batch. What that costs more than the same batch again is a worker's warm-up."""
+        child = self._child(worker)
+        cold = self._ask(child, first, bytes=keep)
+        if cold is None:
+            outcome = child.collect(time.monotonic())
+            self.outcome = outcome if keep else self.outcome
+            return None
+        if keep:  # where time allows no second one, this batch counts
+            self.batches += [{**row, "round": 0} for row in cold["rows"]]
+        if self._time_for(self._batch, 1):
+            warm = self._ask(child, first, memory=keep)
+            if warm is not None and keep:
+                self.memory = warm["memory"]
+            if warm is not None and worker and warm["rows"] and cold["rows"]:
+                self.warm_up.append(_whole_ms(cold["rows"][0]) - _whole_ms(warm["rows"][0]))
+        return child
+
+    def _add_other(self, first: list) -> bool:
+        child = self._warmed(True, first)
+        if child is not None:
+            self._others.append(child)
+        return child is not None
+
+    def _time_for(self, samples: int, share: float) -> bool:
+        """Whether so many samples take no more than this share of the time that is left."""
+        return samples * self._wall_ms * 1e-3 < share * (self._until - time.monotonic())
+
+    def _lists(self, shuffled: bool = False) -> list:
+        """Batches of the planned samples; put together anew for every round where no sampler of the user's decides."""
+        source, size = self._source, self._batch
+        if self._plan is None:
+            return [size] * max(1, passes.MOST_SAMPLES // size)
+        batches = list(self._plan)
+        if source.sampler is None:
+            indices = [index for batch in batches for index in batch]
+            if shuffled:
+                self._rng.shuffle(indices)
+            return [indices[i:i + size] for i in range(0, len(indices), size)]
+        if shuffled:
+            self._rng.shuffle(batches)
+        return batches
+
+    def _round_of_caches(self) -> bool:
+        """Every planned sample once: files come into the page cache, bytes are counted. False: no time for more."""
+        lists = self._lists()
+        end = self._start + (0.35 if self._plan is not None else 0.1) * self._seconds
+        answer = self._ask(self.worker, lists, bytes=True, until=end, once=True)
+        if answer is None:
+            return False
+        self.batches += [{**row, "round": 0} for row in answer["rows"]]
+        self.loads.append(answer["load"])
+        if self._plan is not None:  # what was not reached is left out of the next rounds
+            self._plan = self._plan[:max(1, len(answer["rows"]))] if self._source.sampler is not None else \
+                [[row[0] for batch in answer["rows"] for row in batch["rows"]]] if answer["rows"] else self._plan[:1]
+        return self._time_for(self._batch, 1)
+
+    def _cycles(self) -> None:
+        queue, round_ = [], 0
+        cycle = (self._until - time.monotonic()) / _CYCLES
+        main = max(1, int(_MAIN_SHARE * cycle * 1e3 / max(1e-3, self._wall_ms) / self._batch))
+        while self._time_for(self._batch, 1):
+            if round_ > _ENOUGH_ROUNDS and len(self.in_process) >= _ENOUGH_CYCLES:
+                return
+            if len(queue) < main:
+                round_ += 1
+                queue += [(batch, round_) for batch in self._lists(shuffled=True)]
+            part, queue = queue[:main], queue[main:]
+            answer = self._ask(self.worker, [batch for batch, _ in part], until=self._until)
+            if answer is None:
+                return
+            for row, (_, number) in zip(answer["rows"], part):
+                self.batches.append({**row, "round": number})
+            self.loads.append(answer["load"])
+            rows = answer["rows"]
+            if not rows:
+                return
+            cheap = self._wall_ms < _CHEAP_MS and self._plan is not None
+            if cheap:
+                answer = self._ask(self.worker, [batch for batch, _ in part], whole=True)
+                if answer is None:
+                    return
+                self._with_one_clock(rows, answer["rows"])
+                rows = answer["rows"]
+            self._beside(part, rows, cycle, cheap)
+            self._other_sizes(cycle)
+            self._at_once(part, rows, cycle, cheap)
+
+    def _some(self, batches: list, seconds: float, *, cut: bool = False) -> list:
+        """Batches that take about so many seconds; at least one, or with `cut` the beginning of one."""
+        samples = max(1, int(seconds * 1e3 / max(1e-3, self._wall_ms)))
+        if cut and samples < self._batch:
+            return [batches[0][:samples] if isinstance(batches[0], list) else samples]
+        return batches[:max(1, samples // self._batch)]
+
+    def _with_one_clock(self, each: list, whole: list) -> None:
+        ratio = _ratio([row["rows"] for row in whole], [row["rows"] for row in each])
+        if ratio is not None:
+            self.whole.append(ratio)
+
+    def _beside(self, part: list, rows: list, cycle: float, whole: bool) -> None:
+        """The same batches in the training process, right after the worker made them."""
+        if self.process is None or not self._time_for(self._batch, 1):
+            return
+        some = self._some([batch for batch, _ in part], _SIDE_SHARE * cycle)
+        answer = self._ask(self.process, some, until=self._until, whole=whole)
+        if answer is None:
+            self.process.collect(time.monotonic())
+            self.process = None
+            return
+        pairs = list(zip(rows, answer["rows"]))
+        ratio = _ratio([a["rows"] for _, a in pairs], [w["rows"] for w, _ in pairs])
+        if ratio is not None:
+            self.in_process.append(ratio)
+        self._collating(self._batch, pairs)
+
+    def _collating(self, size: int, pairs: list) -> None:
+        both = [(w["collate_ns"], p["collate_ns"]) for w, p in pairs if w["collate_ns"] and p["collate_ns"]]
+        if both:
+            self.shared_per_private.setdefault(size, []).append(sum(p for _, p in both) / sum(w for w, _ in both))
+
+    def _other_sizes(self, cycle: float) -> None:
+        """Smaller and larger batches, each by the worker and by the training process."""
+        for size in self._sizes:
+            if size == self._batch or not self._time_for(2 * size, 0.6):
+                continue
+            count = max(1, int(0.5 * _SIDE_SHARE * cycle * 1e3 / max(1e-3, self._wall_ms) / size))
+            batches = [self._take(size) for _ in range(min(count, 16))]
+            worker = self._ask(self.worker, batches)
+            if worker is None:
+                return
+            self.by_size.setdefault(size, []).extend(worker["rows"])
+            if self.process is not None:
+                answer = self._ask(self.process, batches)
+                if answer is not None:
+                    self._collating(size, list(zip(worker["rows"], answer["rows"])))
+
+    def _take(self, size: int):
+        """A batch of another size: part of one of the user's own, or random samples."""
+        if self._plan is None:
+            return size
+        if self._source.own_batches:
+            batch = self._rng.choice(self._plan)
+            return batch[:max(1, round(len(batch) * size / self._source.batch))]
+        indices = [index for batch in self._plan for index in batch]
+        if len(indices) >= size:
+            return self._rng.sample(indices, size)
+        return [self._rng.choice(indices) for _ in range(size)]
+
+    def _at_once(self, part: list, rows: list, cycle: float, whole: bool) -> None:
+        """The same batch by as many processes as there are cores, then by twice as many."""
+        cores = min(_MOST_AT_ONCE, max(1, int(host.usable_cores())))
+        room = host.available_memory() / 4
+        if cores < 2 or not self._time_for(2 * self._batch, 0.5):
+            return
+        first = self._lists()[:1]
+        want = 2 * cores if 2 * cores <= _MOST_CROWD else cores
+        while len(self._others) < want - 1 and self._time_for(2 * self._batch, 0.2):
+            if not self._add_other(first):
+                break
+        if len(self._others) < cores - 1 or room <= 0:
+            return
+        some = self._some([batch for batch, _ in part], _SIDE_SHARE * cycle, cut=True)
+        alone = [row["rows"] for row in rows[:len(some)]]
+        one = self._together([self.worker, *self._others[:cores - 1]], some, whole)
+        ratio = _ratio(one, alone * cores) if one else None
+        if ratio is None:
+            return
+        self.beside.append(ratio)
+        if len(self._others) >= 2 * cores - 1 and self._time_for(3 * self._batch, 0.5):
+            many = self._together([self.worker, *self._others[:2 * cores - 1]], some, whole)
+            crowd = _ratio(many, one * 2) if many else None
+            if crowd is not None:
+                self.crowded.append(crowd)
+
+    def _together(self, children: list, batches: list, whole: bool) -> list:
+        """Rows of all, batch by batch, child after child."""
+        begin = time.monotonic() + 0.01
+        for child in children:
+            child.ask({"batches": batches, "begin": begin, "whole": whole})
+        count = sum(len(b) if isinstance(b, list) else b for b in batches) * len(children)
+        answers = [child.answer(self._deadline(count), self._tick) for child in children]
+        return [row["rows"] for answer in answers if answer is not None for row in answer["rows"]]
+
+
+def _whole_ms(row: dict) -> float:
+    """CPU time of a batch: its samples and its collating."""
+    return 1e-6 * (sum(sample[2] for sample in row["rows"]) + (row["collate_ns"] or 0))
+
+
+def _ratio(one: list, other: list):
+    """CPU time of the samples in `one` / the same samples in `other` (rows of batches); None without any."""
+    mine = statistics_of.means_by_key([(row[0], row[2]) for batch in one for row in batch])
+    base = statistics_of.means_by_key([(row[0], row[2]) for batch in other for row in batch])
+    both = [key for key in mine if key in base]
+    below = sum(base[key] for key in both)
+    return sum(mine[key] for key in both) / below if below > 0 else None
+
+
+def median(values: list):
+    return statistics.median(values) if values else None
