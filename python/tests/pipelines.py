@@ -290,13 +290,13 @@ class Dies(Spins):
 
 
 class DiesLater(Spins):
-    """Lives for a hundred samples of a process."""
+    """Lives for sixty samples of a process."""
 
     made = 0
 
     def __getitem__(self, index):
         self.made += 1
-        if self.made > 200:
+        if self.made > 60:
             signal.signal(signal.SIGSEGV, signal.SIG_DFL)
             os.kill(os.getpid(), signal.SIGSEGV)
         return super().__getitem__(index)
@@ -308,3 +308,7 @@ def always_raises():
 
 def forks():
     return Forks()
+
+
+def pad_nothing(x):
+    return x

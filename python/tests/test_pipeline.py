@@ -120,7 +120,7 @@ def test_the_users_data_set_is_left_alone():
 
 
 def test_moving_batches_and_starting_workers():
-    doc = probe(pipelines.Spins(ms=0.2), budget_s=8)
+    doc = probe(pipelines.Spins(ms=0.2), budget_s=15)
     moving, start = doc["transport"], doc["start"]
     assert moving["per_batch_main_ms"] > 0 and moving["fork_per_worker_ms"] >= 0
     assert set(moving) <= set(json.loads((HERE.parents[2] / "data/coefficients/input.json").read_text())["transport"]) | {
@@ -157,7 +157,7 @@ def test_stages_by_the_transforms():
 def test_stages_by_stack_sampling():
     doc = probe(pipelines.Sampled(), budget_s=8)
     assert doc["sample"]["stages_how"] == "sampling"
-    assert share(doc, "parse") == pytest.approx(0.8, abs=0.1) and share(doc, "augment") == pytest.approx(0.2, abs=0.1)
+    assert share(doc, "parse") == pytest.approx(0.8, abs=0.15) and share(doc, "augment") == pytest.approx(0.2, abs=0.15)
 
 
 def test_stages_of_pillow(tmp_path):

@@ -57,7 +57,7 @@ class Tally:
 
     def _some(self, container) -> list:
         if isinstance(container, (list, tuple)):
-            return [container[self._rng.randrange(len(container))] for _ in range(_SAMPLE)]
+            return [container[at] for at in self._rng.sample(range(len(container)), _SAMPLE)]
         step = len(container) // _SAMPLE
         return [element for at, element in enumerate(container) if at % step == 0]
 

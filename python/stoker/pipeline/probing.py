@@ -14,15 +14,15 @@ import time
 from ..errors import ProbeError, UserCodeError
 from ..version import VERSION
 from . import findings as finding
-from . import (counters, host, objects, passes, processes, source as sources, stages, starting, statistics_of,
-               transport, turns)
+from . import (counters, host, objects, one_worker, passes, processes, source as sources, stages, starting,
+               statistics_of, transport, turns)
 
 FORMAT, SCHEMA_VERSION = "stoker-pipeline-probe", [1, 0]
 DEFAULT_BUDGET_S = 20.0
 SHORTEST_BUDGET_S = 1.0
 
 # Shares of the budget. What a pass leaves over goes to the next ones.
-_SAMPLES, _GIL, _STAGES, _TRANSPORT = .50, .03, .06, .14
+_SAMPLES, _GIL, _STAGES, _TRANSPORT, _ONE_WORKER = .42, .03, .06, .13, .10
 _KEEP_S = 0.3  # for putting it all together
 _SHARE_OF_MEMORY = 0.25  # of what is available: for one batch and its samples
 _ROUNDS_WANTED = 3
@@ -62,6 +62,7 @@ class _Probe:
         self._deadline = self._start + budget_s - min(_KEEP_S, 0.1 * budget_s)
         self._findings = finding.Findings()
         self._doc = {}
+        self._failed = False
         self._crowding = None  # CPU time lost with twice as many processes as cores, as a share
 
     # -- children -----------------------------------------------------------------------------------------------------
@@ -91,6 +92,7 @@ class _Probe:
         self._findings.cores(host.usable_cores())
         self._first_look()
         self._samples()
+        self._one_worker()
         self._lock()
         self._stages()
         self._moving()
@@ -100,7 +102,7 @@ class _Probe:
         doc["provenance"] = _provenance()
         self._tell("done")
         order = ("format", "schema_version", "name", "kind", "samples", "loader", "sample", "batch", "output",
-                 "transport", "start", "memory", "parallel", "foreign", "provenance", "findings")
+                 "transport", "one_worker", "start", "memory", "parallel", "foreign", "provenance", "findings")
         return {key: doc[key] for key in order if key in doc}
 
     def _first_look(self) -> None:
@@ -161,6 +163,8 @@ class _Probe:
             self._died_without_samples(worker)
         self._sample_section(measured.batches, turns.median(measured.whole) or 1.0)
         self._findings.after_samples(worker, source, self._doc, len(self._doc["sample"]["cpu_ms"]))
+        failures = worker.last("failures")
+        self._failed = failures is None or failures[0] > 0  # a DataLoader would end at the first
         self._compared(measured)
         memory = measured.memory or {"private": None, "peak": None}
         self._doc["memory"] = {"worker_private_bytes": memory["private"], "worker_peak_bytes": memory["peak"],
@@ -271,6 +275,25 @@ class _Probe:
         own = min(source.batch, source.cap or source.batch)
         return known[:max(own, count // own * own)] if count >= own else known[:count]
 
+    def _one_worker(self) -> None:
+        """A real DataLoader of the user's samples, where whole batches can be made in the time."""
+        source, seconds = self._source, self._share(_ONE_WORKER)
+        self._doc["one_worker"] = None
+        row = next((row for row in self._doc["batch"] if row["batch"] == source.batch), None)
+        if source.cap is not None or row is None or self._failed:
+            return
+        batch_ms = self._wall_ms * row["samples"] + row["collate_shared_ms"]
+        batches = None
+        if source.kind == "map":
+            batches = [batch for batch in self._planned(passes.MOST_SAMPLES) if len(batch) == source.batch
+                       or source.own_batches] or None
+            if batches is None:
+                return
+        outcome = self._run("one worker", lambda send: one_worker.one_worker_pass(
+            source, send, seconds=seconds, batches=batches, batch_ms=batch_ms), seconds, daemon=False, grace=2.0)
+        found = one_worker.joined(outcome.all("one worker"))
+        self._doc["one_worker"] = None if found is None else {"batch": source.batch, **found}
+
     def _lock(self) -> None:
         seconds = self._share(_GIL)
         if seconds < 0.2:
@@ -289,7 +312,7 @@ class _Probe:
                 return
             indices = self._few_indices(seconds / 3)
             outcome = self._run("stages", lambda send: work(self._source, send, seconds=seconds, indices=indices),
-                                seconds, grace=0.5 + 3e-3 * self._wall_ms)
+                                3 * seconds, grace=0.5 + 3e-3 * self._wall_ms)
             found = outcome.last("stages")
             if found is not None:
                 self._doc["sample"].update(stages=stages.table(found["rows"], self._cpu_ms, in_order=in_order),
@@ -304,7 +327,7 @@ class _Probe:
         seconds = self._share(_TRANSPORT)
         if self._transport is None and seconds >= 0.5:
             outcome = self._run("moving batches", lambda send: transport.transport_pass(send, seconds=seconds), seconds,
-                                daemon=False, grace=2.0)
+                                daemon=False, grace=max(2.0, 0.2 * self._budget))
             found = transport.coefficients(outcome.all("case"), outcome.last("processes"))
         if self._crowding is not None:
             found["oversubscription"] = self._crowding

@@ -19,6 +19,7 @@ _CYCLES = 6  # where samples take long
 _ENOUGH_ROUNDS, _ENOUGH_CYCLES = 20, 12  # after which cheap samples are known
 _CHEAP_MS = 0.2  # below this, clocks around each sample cost something beside it
 _WARM_UPS = 3
+_FIRST_CYCLE = 0.5  # of the time: what the first cycle may take beyond it, so that a busy machine gets one too
 
 
 class Turns:
@@ -28,6 +29,7 @@ class Turns:
         self._source, self._warden, self._plan, self._sizes = source, warden, plan, sizes
         self._start, self._seconds, self._wall_ms, self._tick = time.monotonic(), seconds, wall_ms, tick
         self._until = self._start + seconds
+        self._first = True
         self._rng = random.Random(passes.SEED + 1)
         self._batch = min(source.batch, source.cap or source.batch)
         self.worker = self.process = None
@@ -114,7 +116,12 @@ class Turns:
 
     def _time_for(self, samples: int, share: float) -> bool:
         """Whether so many samples take no more than this share of the time that is left."""
-        return samples * self._wall_ms * 1e-3 < share * (self._until - time.monotonic())
+        left = self._until - time.monotonic() + (_FIRST_CYCLE * self._seconds if self._first else 0)
+        return samples * self._wall_ms * 1e-3 < share * left
+
+    def _cut(self):
+        """When a turn ends early, with what it has by then; at least one batch."""
+        return self._until + (_FIRST_CYCLE * self._seconds if self._first else 0)
 
     def _lists(self, shuffled: bool = False) -> list:
         """Batches of the planned samples; put together anew for every round where no sampler of the user's decides."""
@@ -147,7 +154,7 @@ class Turns:
 
     def _cycles(self) -> None:
         queue, round_ = [], 0
-        cycle = (self._until - time.monotonic()) / _CYCLES
+        cycle = max(0.1 * self._seconds, self._until - time.monotonic()) / _CYCLES
         main = max(1, int(_MAIN_SHARE * cycle * 1e3 / max(1e-3, self._wall_ms) / self._batch))
         while self._time_for(self._batch, 1):
             if round_ > _ENOUGH_ROUNDS and len(self.in_process) >= _ENOUGH_CYCLES:
@@ -156,7 +163,7 @@ class Turns:
                 round_ += 1
                 queue += [(batch, round_) for batch in self._lists(shuffled=True)]
             part, queue = queue[:main], queue[main:]
-            answer = self._ask(self.worker, [batch for batch, _ in part], until=self._until)
+            answer = self._ask(self.worker, [batch for batch, _ in part], until=self._cut())
             if answer is None:
                 return
             for row, (_, number) in zip(answer["rows"], part):
@@ -175,6 +182,7 @@ class Turns:
             self._beside(part, rows, cycle, cheap)
             self._other_sizes(cycle)
             self._at_once(part, rows, cycle, cheap)
+            self._first = False
 
     def _some(self, batches: list, seconds: float, *, cut: bool = False) -> list:
         """Batches that take about so many seconds; at least one, or with `cut` the beginning of one."""
@@ -193,7 +201,7 @@ class Turns:
         if self.process is None or not self._time_for(self._batch, 1):
             return
         some = self._some([batch for batch, _ in part], _SIDE_SHARE * cycle)
-        answer = self._ask(self.process, some, until=self._until, whole=whole)
+        answer = self._ask(self.process, some, until=self._cut(), whole=whole)
         if answer is None:
             self.process.collect(time.monotonic())
             self.process = None

@@ -1,0 +1,139 @@
+"""A real DataLoader of one worker: what a batch takes on the clock beyond making it, and what its first batch takes."""
+
+from __future__ import annotations
+
+import mmap
+import os
+import random
+import statistics
+import struct
+import time
+import warnings
+
+from .maker import seed_all
+
+_EDGE = 3  # batches at either end that do not count: the queues fill and drain
+_FEWEST = 8  # batches
+_MOST = 400
+_RECORD = struct.Struct("4d")  # thread CPU and wall before and after a fetch, s
+_SEED = 8
+
+
+class Notes:
+    """Where the worker writes its clocks: memory shared since before the fork."""
+
+    def __init__(self, most: int):
+        self._memory, self._most = mmap.mmap(-1, 8 + most * _RECORD.size), most
+
+    def add(self, *values) -> None:
+        count = self._count()
+        if count < self._most:
+            _RECORD.pack_into(self._memory, 8 + count * _RECORD.size, *values)
+            struct.pack_into("q", self._memory, 0, count + 1)
+
+    def _count(self) -> int:
+        return struct.unpack_from("q", self._memory, 0)[0]
+
+    def all(self) -> list:
+        return [_RECORD.unpack_from(self._memory, 8 + i * _RECORD.size) for i in range(self._count())]
+
+
+def _note_fetching(notes: Notes) -> None:
+    """In this process and its children: clocks around the fetcher, which makes the samples of a batch and collates."""
+    from torch.utils.data._utils import fetch
+
+    for kind in (fetch._MapDatasetFetcher, fetch._IterableDatasetFetcher):
+        def noted(self, index, original=kind.fetch):
+            cpu, wall = time.thread_time(), time.perf_counter()
+            made = original(self, index)
+            notes.add(cpu, wall, time.thread_time(), time.perf_counter())
+            return made
+
+        kind.fetch = noted
+
+
+def _loader(source, batches: list | None):
+    from torch.utils.data import DataLoader
+
+    common = {"num_workers": 1, "prefetch_factor": 2, "worker_init_fn": source.worker_init, "collate_fn": source.collate,
+              "multiprocessing_context": "fork"}
+    if batches is None:
+        return DataLoader(source.dataset, batch_size=source.batch if source.auto_collation else None, **common)
+    if not source.auto_collation:
+        return DataLoader(source.dataset, batch_size=None, sampler=[index for b in batches for index in b], **common)
+    return DataLoader(source.dataset, batch_sampler=batches, **common)
+
+
+def _cpu_of(pid: int) -> float:
+    """CPU seconds of all threads of a process."""
+    total = 0
+    for thread in os.listdir(f"/proc/{pid}/task"):
+        with open(f"/proc/{pid}/task/{thread}/schedstat") as file:
+            total += int(file.read().split()[0])
+    return total * 1e-9
+
+
+def one_worker_pass(source, send, *, seconds: float, batches: list | None, batch_ms: float) -> None:
+    """Two runs; `batches` of indices to choose from (None: an IterableDataset), `batch_ms` what one takes about."""
+    warnings.simplefilter("ignore")
+    count = int(min(_MOST, seconds * 1e3 / 2 / max(0.1, batch_ms)))
+    if count < _FEWEST:
+        return
+    seed_all(_SEED)
+    rng = random.Random(_SEED)
+    notes = Notes(2 * count + 16)
+    _note_fetching(notes)
+    seen = 0
+    for _ in range(2):
+        wanted = None
+        if batches is not None:
+            order = [rng.sample(batches, len(batches)) for _ in range(-(-count // len(batches)))]
+            wanted = [batch for part in order for batch in part][:count]
+        run = _run(_loader(source, wanted), count)
+        rows = notes.all()[seen:]
+        seen += len(rows)
+        if run is not None:
+            send("one worker", _summary(run, rows))
+
+
+def _run(loader, count: int):
+    """Times of one epoch, or of its first `count` batches."""
+    yields, marks = [], {}
+    start = time.perf_counter()
+    iterator = iter(loader)
+    workers = getattr(iterator, "_workers", [])
+    for number in range(count):
+        try:
+            held = next(iterator)
+        except StopIteration:
+            break
+        yields.append(time.perf_counter() - start)
+        if number in (_EDGE, count - _EDGE - 1):
+            marks[number] = (time.thread_time(), sum(_cpu_of(worker.pid) for worker in workers))
+    del iterator
+    if len(yields) < count:
+        return None
+    del held
+    return {"yields": yields, "marks": marks}
+
+
+def _summary(run: dict, rows: list) -> dict:
+    yields = run["yields"]
+    first, last = _EDGE, len(yields) - _EDGE - 1
+    n = last - first
+    steady = rows[first + 1:last + 1]
+    main, worker = ((run["marks"][last][i] - run["marks"][first][i]) / n * 1e3 for i in range(2))
+    return {"batches": n, "interval_ms": (yields[last] - yields[first]) / n * 1e3,
+            "make_cpu_ms": statistics.fmean(row[2] - row[0] for row in steady) * 1e3,
+            "make_wall_ms": statistics.fmean(row[3] - row[1] for row in steady) * 1e3,
+            "worker_cpu_ms": worker, "main_cpu_ms": main, "first_batch_ms": yields[0] * 1e3,
+            "first_make_cpu_ms": (rows[0][2] - rows[0][0]) * 1e3}
+
+
+def joined(runs: list) -> dict | None:
+    """The object "one_worker" of the file: means of the runs; None without any."""
+    if not runs:
+        return None
+    result = {key: statistics.fmean(run[key] for run in runs) for key in runs[0]}
+    result["batches"] = sum(run["batches"] for run in runs)
+    return {key: round(value, 4) for key, value in result.items()}

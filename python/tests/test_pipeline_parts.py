@@ -1,0 +1,184 @@
+"""The arithmetic of the probe, without processes."""
+
+import random
+import time
+
+import pipelines
+import pytest
+
+from stoker.errors import ProbeError
+from stoker.pipeline import command, counters, findings, objects, one_worker, source, stages, statistics_of, transport
+
+
+def rows(round_, *samples, queued=0):
+    return {"round": round_, "rows": list(samples), "queued": queued}
+
+
+def test_the_first_round_only_warms():
+    times = statistics_of.SampleTimes([rows(0, (3, 9e6, 9e6, 100), (4, 9e6, 9e6, 50)), rows(1, (3, 2e6, 2e6, 0), (4, 4e6, 4e6, 0)),
+                                       rows(2, (4, 6e6, 6e6, 0), (3, 2e6, 2e6, 0))])
+    assert times.kept() == [3, 4] and times.cpu_ms() == [2, 5] and times.file_bytes() == [100, 50]
+
+
+def test_one_round_alone_counts():
+    times = statistics_of.SampleTimes([rows(0, (7, 3e6, 1e6, 10))])
+    assert times.cpu_ms() == [1] and times.wait_ms() == [2]
+
+
+def test_imports_are_no_bytes_of_a_sample():
+    times = statistics_of.SampleTimes([rows(0, (7, 1, 1, 9000)), rows(0, (7, 1, 1, 100))])
+    assert times.file_bytes() == [100]
+
+
+def test_the_run_queue_is_no_waiting():
+    # 6 ms off the core, 4 of them in the run queue: 2 ms were waited, shared as the time off the core.
+    times = statistics_of.SampleTimes([rows(0, (1, 5e6, 1e6, 0), (2, 3e6, 1e6, 0), queued=4e6)])
+    assert times.wait_ms() == pytest.approx([4 / 3, 2 / 3])
+
+
+def test_samples_of_a_stream_are_each_their_own():
+    times = statistics_of.SampleTimes([rows(0, (-1, 9, 9, 0)), rows(1, (-1, 2e6, 2e6, 0), (-1, 3e6, 3e6, 0))])
+    assert times.cpu_ms() == [2, 3]
+
+
+def test_correlations():
+    assert statistics_of.correlation([1, 2, 3], [2, 4, 6]) == pytest.approx(1)
+    assert statistics_of.correlation([1, 2, 3], [3, 2, 1]) == pytest.approx(-1)
+    assert statistics_of.correlation([5, 5, 5], [1, 2, 3]) is None
+    alike = [float(batch) for batch in range(10) for _ in range(8)]
+    names = [batch for batch in range(10) for _ in range(8)]
+    assert statistics_of.within_batch(alike, names) == pytest.approx(1)
+    rng = random.Random(1)
+    assert statistics_of.within_batch([rng.random() for _ in names], names) < 0.2
+
+
+def test_a_disturbed_batch_does_not_count():
+    assert statistics_of.trimmed_mean([1.0] * 9 + [2.0] * 9 + [900.0, 0.0]) == pytest.approx(1.5)
+
+
+def test_non_negative_least_squares():
+    one, tensors, size = [1.0] * 6, [1.0, 2, 4, 8, 1, 1], [0.0, 0, 0, 0, 1e6, 2e7]
+    y = [0.3 + 0.2 * t + 1e-7 * b for t, b in zip(tensors, size)]
+    assert transport.non_negative([one, tensors, size], y) == pytest.approx([0.3, 0.2, 1e-7])
+    assert transport.non_negative([one, tensors], [5.0 - 0.1 * t for t in tensors])[1] == 0
+
+
+def test_coefficients_need_enough_cases():
+    run = {"wall": 1.0, "cpu": 0.5, "collate": 0.2, "worker": 0.3}
+    assert transport.coefficients([[0, run]], None) == {}
+    assert transport.coefficients([[number, run] for number in range(6)], {"epoch_reset_ms": 2}).keys() >= {
+        "per_batch_main_ms", "epoch_reset_ms"}
+
+
+def test_foreign_load_of_several_turns():
+    quiet = {"cpu": 100, "wall": 100, "queued": 0, "ticks": 10, "stolen": 0}
+    busy = {"cpu": 100, "wall": 150, "queued": 50, "ticks": 10, "stolen": 0}
+    assert not counters.foreign_load([quiet])["disturbed"]
+    found = counters.foreign_load([quiet, busy])
+    assert found["wall_per_cpu"] == 1.25 and found["run_queue_share"] == 0.2 and found["disturbed"]
+
+
+def test_nested_stages_count_once():
+    watch = stages.Stopwatch()
+    inner = watch.timed("inner", lambda: pipelines.spin(20))
+
+    def both():
+        pipelines.spin(10)
+        inner()
+
+    start = time.thread_time()
+    watch.timed("outer", both)()
+    total = (time.thread_time() - start) * 1e9
+    assert watch.ns["inner"] == pytest.approx(20e6, rel=0.1) and watch.ns["outer"] == pytest.approx(10e6, rel=0.1)
+    assert sum(watch.ns.values()) <= total
+
+
+def test_transforms_are_found_and_go_on_working():
+    data = pipelines.Transformed()
+    kinds = [type(t) for t in data.transform.transforms]
+    watch = stages.Stopwatch()
+    assert stages.watch_transforms(data, watch) == 2
+    assert all(isinstance(t, kind) for t, kind in zip(data.transform.transforms, kinds))
+    data[0]
+    assert list(watch.ns) == ["Crop", "Flip"]
+
+
+def test_a_lambda_and_a_function_are_stages():
+    class Data:
+        transform = None
+
+    data = Data()
+    data.transform = pipelines.Compose([lambda x: x, pipelines.pad_nothing])
+    watch = stages.Stopwatch()
+    assert stages.watch_transforms(data, watch) == 2 and data.transform(3) == 3
+    assert list(watch.ns) == ["lambda", "pad_nothing"]
+
+
+def test_the_table_of_stages_sums_to_one():
+    table = stages.table([("a", 0.5), ("b", 0.3), ("tiny", 0.0001)], 10.0, in_order=True)
+    assert [(row["name"], row["ms"]) for row in table] == [("a", 5.0), ("b", 3.0), ("other", 2.0)]
+    many = stages.table([(f"line {i}", 0.9 / 40) for i in range(40)], 1.0, in_order=False)
+    assert len(many) <= 13 and sum(row["share"] for row in many) == pytest.approx(1, abs=0.01)
+
+
+def test_long_lists_are_sampled():
+    class Data:
+        pass
+
+    data = Data()
+    data.names = [str(i) * 3 + "x" for i in range(50_000)]
+    tally = objects.Tally(5)
+    tally.walk(data)
+    assert tally.objects == pytest.approx(50_000, rel=0.01)
+    numpy = pytest.importorskip("numpy")
+    data.names = numpy.zeros(1_000_000)
+    tally = objects.Tally(5)
+    tally.walk(data)
+    assert tally.bytes < 1e5, "data of an array have no reference counts"
+
+
+def test_an_object_that_contains_itself():
+    ring = []
+    ring.append(ring)
+    tally = objects.Tally(1)
+    tally.walk(ring)
+    assert tally.objects == 1
+
+
+def test_runs_of_one_worker_are_averaged():
+    assert one_worker.joined([]) is None
+    run = {"batches": 4, "interval_ms": 10.0}
+    assert one_worker.joined([run, {"batches": 6, "interval_ms": 20.0}]) == {"batches": 10, "interval_ms": 15.0}
+
+
+def test_plans_cover_a_data_set_at_random():
+    made = source.of(pipelines.Spins(length=1000), "x")
+    plan = made.plan(500, random.Random(1))
+    indices = [index for batch in plan for index in batch]
+    assert len(indices) == len(set(indices)) == 500 and max(indices) > 900
+    assert {len(batch) for batch in plan[:-1]} == {32}
+
+
+@pytest.mark.parametrize("text, value", [("20s", 20), ("500ms", 0.5), ("2m", 120), ("7", 7)])
+def test_times(text, value):
+    assert command.seconds(text) == value
+
+
+@pytest.mark.parametrize("text", ["", "s", "1h 2", "-1s", "nan"])
+def test_what_is_no_time(text):
+    with pytest.raises(ProbeError, match="--budget"):
+        command.seconds(text)
+
+
+@pytest.mark.parametrize("word, python", [("a.py:f", True), ("folder/a.py", True), ("a.py:", True), ("pictures", False),
+                                          ("a.py/pictures", False), ("p.json", False)])
+def test_which_probes_are_pythons(word, python):
+    assert command.is_for_python([word]) is python
+
+
+def test_findings_are_counted_and_warnings_come_first():
+    found = findings.Findings()
+    found.add("b", "Note.", severity="note")
+    found.add("a", "Warning.", count=2)
+    found.add("a", "Warning.", count=3)
+    assert [(row["name"], row["count"]) for row in found.rows()] == [("a", 5), ("b", 1)]
