@@ -11,7 +11,7 @@ from stoker.pipeline import command, counters, findings, objects, one_worker, so
 
 
 def rows(round_, *samples, queued=0):
-    return {"round": round_, "rows": list(samples), "queued": queued}
+    return {"round": round_, "rows": list(samples), "queued": queued, "bytes_counted": round_ == 0}
 
 
 def test_the_first_round_only_warms():

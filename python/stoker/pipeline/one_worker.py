@@ -12,8 +12,8 @@ import warnings
 
 from .maker import seed_all
 
-_EDGE = 3  # batches at either end that do not count: the queues fill and drain
-_FEWEST = 8  # batches
+_FIRST, _LAST = 3, 2  # batches at either end that do not count: the queues fill and drain
+_FEWEST, _FEW = 8, 40  # batches; below the second number all go into one run
 _MOST = 400
 _RECORD = struct.Struct("4d")  # thread CPU and wall before and after a fetch, s
 _SEED = 8
@@ -74,17 +74,19 @@ def _cpu_of(pid: int) -> float:
 
 
 def one_worker_pass(source, send, *, seconds: float, batches: list | None, batch_ms: float) -> None:
-    """Two runs; `batches` of indices to choose from (None: an IterableDataset), `batch_ms` what one takes about."""
+    """Two runs, or one of slow batches; `batches` of indices to choose from (None: an IterableDataset), `batch_ms` what one takes about."""
     warnings.simplefilter("ignore")
-    count = int(min(_MOST, seconds * 1e3 / 2 / max(0.1, batch_ms)))
+    count = int(min(2 * _MOST, seconds * 1e3 / max(0.1, batch_ms)))
     if count < _FEWEST:
         return
+    runs = 1 if count < _FEW else 2
+    count //= runs
     seed_all(_SEED)
     rng = random.Random(_SEED)
     notes = Notes(2 * count + 16)
     _note_fetching(notes)
     seen = 0
-    for _ in range(2):
+    for _ in range(runs):
         wanted = None
         if batches is not None:
             order = [rng.sample(batches, len(batches)) for _ in range(-(-count // len(batches)))]
@@ -108,7 +110,7 @@ def _run(loader, count: int):
         except StopIteration:
             break
         yields.append(time.perf_counter() - start)
-        if number in (_EDGE, count - _EDGE - 1):
+        if number in (_FIRST, count - _LAST - 1):
             marks[number] = (time.thread_time(), sum(_cpu_of(worker.pid) for worker in workers))
     del iterator
     if len(yields) < count:
@@ -119,7 +121,7 @@ def _run(loader, count: int):
 
 def _summary(run: dict, rows: list) -> dict:
     yields = run["yields"]
-    first, last = _EDGE, len(yields) - _EDGE - 1
+    first, last = _FIRST, len(yields) - _LAST - 1
     n = last - first
     steady = rows[first + 1:last + 1]
     main, worker = ((run["marks"][last][i] - run["marks"][first][i]) / n * 1e3 for i in range(2))

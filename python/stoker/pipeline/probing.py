@@ -22,10 +22,9 @@ DEFAULT_BUDGET_S = 20.0
 SHORTEST_BUDGET_S = 1.0
 
 # Shares of the budget. What a pass leaves over goes to the next ones.
-_SAMPLES, _GIL, _STAGES, _TRANSPORT, _ONE_WORKER = .42, .03, .06, .13, .10
+_SAMPLES, _GIL, _STAGES, _TRANSPORT, _ONE_WORKER = .45, .03, .06, .13, .12
 _KEEP_S = 0.3  # for putting it all together
 _SHARE_OF_MEMORY = 0.25  # of what is available: for one batch and its samples
-_ROUNDS_WANTED = 3
 _LONGEST_BATCH = 0.06  # of the time for samples: for one batch of another size
 _OBJECTS_S = 0.5
 _COPIED_BYTES = 8 << 20  # of objects; less is lost in a worker's own memory
@@ -152,10 +151,8 @@ class _Probe:
         source.cap = None if min(fits, by_time) >= source.batch else max(1, min(fits, by_time))
         self._findings.capped(source, fits, by_time)
         self._check_shared_memory()
-        most = int(0.7 * seconds * 1e3 / wall / _ROUNDS_WANTED)  # the rest goes into comparisons
-        most = max(min(source.batch, source.cap or source.batch), min(most, passes.MOST_SAMPLES))
         self._tell("samples")
-        measured = turns.Turns(source, self._warden, plan=self._planned(most), sizes=self._other_sizes(),
+        measured = turns.Turns(source, self._warden, plan=self._planned(), sizes=self._other_sizes(),
                                seconds=seconds, wall_ms=wall, tick=lambda: self._tell("samples"))
         measured.run()
         worker = measured.outcome
@@ -170,16 +167,9 @@ class _Probe:
         self._doc["memory"] = {"worker_private_bytes": memory["private"], "worker_peak_bytes": memory["peak"],
                                "objects": None, "object_bytes": None, "copied_on_read": None}
 
-    def _planned(self, most: int):
-        """The plan of the first look, cut to `most` samples."""
-        plan, count = [], 0
-        for batch in self._plan or []:
-            batch = batch[:self._source.cap]
-            if plan and count + len(batch) > most:
-                break
-            plan.append(batch)
-            count += len(batch)
-        return plan or None
+    def _planned(self):
+        """The plan of the first look, its batches cut to what can be made; None of an IterableDataset."""
+        return [batch[:self._source.cap] for batch in self._plan] if self._plan else None
 
     def _sample_section(self, batches: list, whole: float) -> None:
         """`whole`: CPU time of cheap samples without a clock around each / with it."""
@@ -211,7 +201,7 @@ class _Probe:
             if found:
                 rows[size] = _batch_row(size, found)
         for size, row in rows.items():
-            factor = turns.median(measured.shared_per_private.get(size, []))
+            factor = turns.median(measured.private_per_shared.get(size, []))
             row["collate_private_ms"] = None if factor is None else round(row["collate_shared_ms"] * factor, 6)
         self._doc["batch"] = [rows[size] for size in sorted(rows)]
         beside, crowded = turns.median(measured.beside), turns.median(measured.crowded)
@@ -220,8 +210,7 @@ class _Probe:
         self._crowding = None if crowded is None else max(0.0, crowded - 1)
         if crowded is not None:
             self._doc["parallel"]["crowded_efficiency"] = round(1 / max(1e-3, crowded), 4)
-        warm_up = turns.median(measured.warm_up)
-        self._warm_up_ms = None if warm_up is None else round(max(0.0, warm_up), 4)
+        self._warm_ups = list(measured.warm_up)
 
     def _check_shared_memory(self) -> None:
         """A batch that does not fit /dev/shm would end the worker with SIGBUS: smaller ones are measured then."""
@@ -285,7 +274,7 @@ class _Probe:
         batch_ms = self._wall_ms * row["samples"] + row["collate_shared_ms"]
         batches = None
         if source.kind == "map":
-            batches = [batch for batch in self._planned(passes.MOST_SAMPLES) if len(batch) == source.batch
+            batches = [batch for batch in self._planned() if len(batch) == source.batch
                        or source.own_batches] or None
             if batches is None:
                 return
@@ -293,6 +282,8 @@ class _Probe:
             source, send, seconds=seconds, batches=batches, batch_ms=batch_ms), seconds, daemon=False, grace=2.0)
         found = one_worker.joined(outcome.all("one worker"))
         self._doc["one_worker"] = None if found is None else {"batch": source.batch, **found}
+        if found is not None:
+            self._warm_ups.append(found["first_make_cpu_ms"] - found["make_cpu_ms"])
 
     def _lock(self) -> None:
         seconds = self._share(_GIL)
@@ -336,7 +327,8 @@ class _Probe:
     def _starting(self) -> None:
         source, until = self._source, self._deadline - 0.1
         facts = {"fork_ms": None, "spawn_ms": None, "forkserver_ms": None, "picklable": True, "why_not": None,
-                 "pickled_bytes": None, "warm_up_ms": self._warm_up_ms}
+                 "pickled_bytes": None, 
+                 "warm_up_ms": round(max(0.0, statistics.median(self._warm_ups)), 4) if self._warm_ups else None}
         outcome = self._run("starting workers", lambda send: starting.start_pass(source, send, until=until),
                             self._left(), daemon=False)
         for part in outcome.all("start"):

@@ -237,7 +237,7 @@ def place_of(frame) -> str:
         return f"{library} {name}" if _is_library(inner.f_code.co_filename) else name
     outer = stack[entry]
     text = linecache.getline(outer.f_code.co_filename, outer.f_lineno).strip()
-    return f"line {outer.f_lineno}: {text[:40]}" if text else f"{outer.f_code.co_name}, line {outer.f_lineno}"
+    return f"line {outer.f_lineno}: {text[:36]}{'...' if len(text) > 36 else ''}" if text else f"{outer.f_code.co_name}, line {outer.f_lineno}"
 
 
 def _sampled(source, maker, indices, seconds: float):

@@ -47,7 +47,7 @@ class SampleTimes:
                 self._order.append(key)
                 self._bytes[key] = read
                 self._batch_of[key] = number
-            elif batch["round"] == 0:  # the first sample of all reads the modules that it imports too
+            elif batch.get("bytes_counted"):  # the first sample of all reads the modules that it imports too
                 self._bytes[key] = min(self._bytes[key], read)
             self._by_sample[key].append((batch["round"], cpu, max(0.0, wait)))
 

@@ -19,6 +19,7 @@ _CYCLES = 6  # where samples take long
 _ENOUGH_ROUNDS, _ENOUGH_CYCLES = 20, 12  # after which cheap samples are known
 _CHEAP_MS = 0.2  # below this, clocks around each sample cost something beside it
 _WARM_UPS = 3
+_LOOK_S, _CACHE_SHARE = 0.25, 0.35  # seconds that tell whether files are cached; share of the time to cache them
 _FIRST_CYCLE = 0.5  # of the time: what the first cycle may take beyond it, so that a busy machine gets one too
 
 
@@ -29,14 +30,14 @@ class Turns:
         self._source, self._warden, self._plan, self._sizes = source, warden, plan, sizes
         self._start, self._seconds, self._wall_ms, self._tick = time.monotonic(), seconds, wall_ms, tick
         self._until = self._start + seconds
-        self._first = True
+        self._first, self._queue = True, []
         self._rng = random.Random(passes.SEED + 1)
         self._batch = min(source.batch, source.cap or source.batch)
         self.worker = self.process = None
         self._others = []
         self.batches = []  # of the main samples, each with its round
         self.by_size = {}  # {size: rows} of the worker
-        self.shared_per_private = {}  # {size: ratios of collating}
+        self.private_per_shared = {}  # {size: ratios of collating}
         self.in_process, self.beside, self.crowded = [], [], []  # ratios
         self.whole = []  # CPU time of cheap samples with one clock around the batch / with one around each
         self.warm_up = []  # ms
@@ -77,13 +78,14 @@ class Turns:
         try:
             first = self._lists()[:1]
             self.worker = self._warmed(True, first, keep=True)
-            if self.worker is None or not self._round_of_caches():
+            if self.worker is None or not self._look_at_caches():
                 return
             self.process = self._warmed(False, first)
             while len(self.warm_up) < _WARM_UPS and self._time_for(2 * self._batch, 0.3):
                 if not self._add_other(first):
                     break
             self._cycles()
+            self._weigh()
         except BaseException:  # Ctrl-C among them: at once
             self.close(0)
             raise
@@ -99,11 +101,9 @@ class Turns:
             self.outcome = outcome if keep else self.outcome
             return None
         if keep:  # where time allows no second one, this batch counts
-            self.batches += [{**row, "round": 0} for row in cold["rows"]]
+            self._keep({**cold, "load": None}, [0] * len(cold["rows"]), bytes_counted=True)
         if self._time_for(self._batch, 1):
-            warm = self._ask(child, first, memory=keep)
-            if warm is not None and keep:
-                self.memory = warm["memory"]
+            warm = self._ask(child, first)
             if warm is not None and worker and warm["rows"] and cold["rows"]:
                 self.warm_up.append(_whole_ms(cold["rows"][0]) - _whole_ms(warm["rows"][0]))
         return child
@@ -138,22 +138,39 @@ class Turns:
             self._rng.shuffle(batches)
         return batches
 
-    def _round_of_caches(self) -> bool:
-        """Every planned sample once: files come into the page cache, bytes are counted. False: no time for more."""
-        lists = self._lists()
-        end = self._start + (0.35 if self._plan is not None else 0.1) * self._seconds
-        answer = self._ask(self.worker, lists, bytes=True, until=end, once=True)
+    def _look_at_caches(self) -> bool:
+        """Whether samples come from storage: then each is made once before it counts. False: no time for more.
+
+        Round 0 only warms. Where a quarter of a second's samples fetch nothing from storage, there is none.
+        """
+        lists = self._lists()[1:]
+        few = self._some(lists, _LOOK_S) if lists else []
+        answer = self._ask(self.worker, few, bytes=True, until=self._cut()) if few else {"rows": [], "load": None}
         if answer is None:
             return False
-        self.batches += [{**row, "round": 0} for row in answer["rows"]]
-        self.loads.append(answer["load"])
-        if self._plan is not None:  # what was not reached is left out of the next rounds
-            self._plan = self._plan[:max(1, len(answer["rows"]))] if self._source.sampler is not None else \
-                [[row[0] for batch in answer["rows"] for row in batch["rows"]]] if answer["rows"] else self._plan[:1]
+        warm = not any(row["fetched"] for row in answer["rows"])
+        self._keep(answer, [1 if warm else 0] * len(few), bytes_counted=True)
+        if warm:
+            self._queue = [(batch, 1) for batch in [*lists[len(few):], *self._lists()[:1]]]
+            return True
+        rest, end = lists[len(few):], self._start + _CACHE_SHARE * self._seconds
+        if self._plan is not None and rest and time.monotonic() < end:
+            more = self._ask(self.worker, rest, bytes=True, until=end)
+            if more is None:
+                return False
+            self._keep(more, [0] * len(rest), bytes_counted=True)
+            # What was not reached is left out of the next rounds.
+            self._plan = self._lists()[:1 + len(few) + len(more["rows"])]
         return self._time_for(self._batch, 1)
 
+    def _keep(self, answer: dict, rounds: list, bytes_counted: bool = False) -> None:
+        self.batches += [{**row, "round": 0 if row["fetched"] else number, "bytes_counted": bytes_counted}
+                         for row, number in zip(answer["rows"], rounds)]
+        if answer["load"] is not None:
+            self.loads.append(answer["load"])
+
     def _cycles(self) -> None:
-        queue, round_ = [], 0
+        queue, round_ = self._queue, 1 if self._queue else 0
         cycle = max(0.1 * self._seconds, self._until - time.monotonic()) / _CYCLES
         main = max(1, int(_MAIN_SHARE * cycle * 1e3 / max(1e-3, self._wall_ms) / self._batch))
         while self._time_for(self._batch, 1):
@@ -163,12 +180,11 @@ class Turns:
                 round_ += 1
                 queue += [(batch, round_) for batch in self._lists(shuffled=True)]
             part, queue = queue[:main], queue[main:]
-            answer = self._ask(self.worker, [batch for batch, _ in part], until=self._cut())
+            answer = self._ask(self.worker, [batch for batch, _ in part], until=self._cut(),
+                               bytes=part[0][1] == 1)
             if answer is None:
                 return
-            for row, (_, number) in zip(answer["rows"], part):
-                self.batches.append({**row, "round": number})
-            self.loads.append(answer["load"])
+            self._keep(answer, [number for _, number in part], bytes_counted=part[0][1] == 1)
             rows = answer["rows"]
             if not rows:
                 return
@@ -215,7 +231,12 @@ class Turns:
     def _collating(self, size: int, pairs: list) -> None:
         both = [(w["collate_ns"], p["collate_ns"]) for w, p in pairs if w["collate_ns"] and p["collate_ns"]]
         if both:
-            self.shared_per_private.setdefault(size, []).append(sum(p for _, p in both) / sum(w for w, _ in both))
+            self.private_per_shared.setdefault(size, []).append(sum(p for _, p in both) / sum(w for w, _ in both))
+
+    def _weigh(self) -> None:
+        """Memory of a worker that has worked for a while."""
+        answer = self._ask(self.worker, self._lists()[:1], memory=True)
+        self.memory = answer["memory"] if answer is not None and answer["rows"] else None
 
     def _other_sizes(self, cycle: float) -> None:
         """Smaller and larger batches, each by the worker and by the training process."""
