@@ -61,6 +61,7 @@ void Player::begin() {
       worker.fresh = false;
     }
     rank.forked = model_.workers;
+    rank.fresh = model_.workers == 0 && model_.start != LoaderModel::Start::kRunning;
     start_cpu({Actor::kMainFork, r, 0}, model_.workers > 0 ? model_.reset : 0);
   }
 }
@@ -70,6 +71,8 @@ void Player::dispatch(Owner owner) {
   Rank& rank = ranks_[r];
   switch (owner.actor) {
     case Actor::kWorker:
+      return collate(r, owner.worker);
+    case Actor::kCollate:
       return worker_done(r, owner.worker);
     case Actor::kWorkerStart:
       return worker_started(owner);

@@ -45,13 +45,13 @@ struct LoaderModel {
   int send_turns = 0, handover_turns = 0;
 
   enum class Start : std::uint8_t {
-    kRunning,   ///< persistent workers in a later epoch: reset only
+    kRunning,   ///< a later epoch of persistent workers or none: reset only
     kParallel,  ///< processes start up beside each other
     kSerial     ///< each must be up before the next begins (a large data set through a pipe)
   } start = Start::kParallel;
   double fork = 0;     ///< CPU of main a worker
   double startup = 0;  ///< CPU of a new worker until it takes its first index
-  double warm_up = 0;  ///< CPU that the first batch of a new worker costs beyond later ones
+  double warm_up = 0;  ///< CPU that a process's first batch costs beyond its later ones
   double reset = 0;    ///< waking persistent workers
 
   double step = 0, host_cpu = 0;

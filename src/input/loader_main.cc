@@ -85,7 +85,10 @@ void Player::fetch(int r) {
 void Player::load(int r) {
   Rank& rank = ranks_[r];
   const std::int64_t samples = rank.receiving.task;
-  const double work = rank.loading.cpu + model_.collate.of(samples) + model_.pin_copy.of(samples);
+  const double first = rank.fresh ? model_.warm_up : 0;
+  rank.fresh = false;
+  const double work =
+      rank.loading.cpu + first + model_.collate.of(samples) + model_.pin_copy.of(samples);
   rank.main_busy += work;
   start_cpu({Actor::kMainLoad, r, 0}, work);
 }

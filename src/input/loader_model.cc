@@ -75,7 +75,9 @@ void fill_batches(const LoaderSettings& settings, const SampleCost& cost, const 
   model.collate.per_sample = size.collate / speed / samples;
   if (settings.pin) model.pin_copy.per_sample = size.bytes / host.pin_bandwidth / samples;
   if (!in_worker) return;
-  model.collate.fixed = cpu(t.per_batch_worker) + size.tensors * cpu(t.per_tensor_worker);
+  model.collate.fixed = std::max(0.0, cpu(t.per_batch_worker) +
+                                          size.tensors * cpu(t.per_tensor_worker) +
+                                          cpu(cost.worker_extra));
   model.collate.per_sample += 1e-9 * t.pickle_worker_ns * size.pickled / speed / samples;
   model.receive.fixed = cpu(t.per_batch_main) + size.tensors * cpu(t.per_tensor_main);
   model.receive.per_sample =
@@ -175,12 +177,19 @@ LoaderModel loader_model(const LoaderSettings& settings, const SampleCost& cost,
   return model;
 }
 
-LoaderModel even_samples(LoaderModel model) {
-  const std::size_t cards = model.samples.cards();
-  if (cards <= 1) return model;
-  const SampleWork& all = model.samples.before(cards);
-  const auto n = static_cast<double>(cards);
-  model.samples = SampleDeck({all.cpu / n}, {all.wait / n});
+LoaderModel median_batches(LoaderModel model) {
+  constexpr std::size_t kBatches = 33;
+  if (model.samples.cards() <= 1) return model;
+  Dealer dealer(model.samples, 0);
+  std::vector<SampleWork> batches;
+  for (std::size_t i = 0; i < kBatches; ++i) batches.push_back(dealer.deal(model.batch));
+  const auto middle = batches.begin() + kBatches / 2;
+  std::nth_element(batches.begin(), middle, batches.end(),
+                   [](const SampleWork& a, const SampleWork& b) {
+                     return a.cpu + a.wait < b.cpu + b.wait;
+                   });
+  const auto n = static_cast<double>(model.batch);
+  model.samples = SampleDeck({middle->cpu / n}, {middle->wait / n});
   return model;
 }
 

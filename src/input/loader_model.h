@@ -28,7 +28,7 @@ struct EpochShape {
 [[nodiscard]] LoaderModel loader_model(const LoaderSettings& settings, const SampleCost& cost,
                                        const HostShare& host, const Consumer& consumer);
 
-/// The same with every sample costing the mean.
-[[nodiscard]] LoaderModel even_samples(LoaderModel model);
+/// The same with every batch costing the median batch of the deck.
+[[nodiscard]] LoaderModel median_batches(LoaderModel model);
 
 }  // namespace stoker

@@ -13,7 +13,8 @@ namespace stoker::loader {
 
 /// What a job on the cores, the disk or the clock belongs to.
 enum class Actor : std::uint32_t {
-  kWorker,       ///< makes the samples of a batch and collates it
+  kWorker,       ///< makes the samples of a batch
+  kCollate,      ///< ... and collates it
   kWorkerStart,  ///< a new process
   kMainFork,
   kMainLoad,  ///< without workers: samples and collating
@@ -79,6 +80,7 @@ struct Rank {
   int next_worker = 0, forked = 0;
   int ready = 0;                  ///< batches finished, not yielded
   bool host_busy = false;
+  bool fresh = false;             ///< without workers: has made no batch yet
   double lock_debt = 0;           ///< the pin thread's Python work beside main's own
   MainState state = MainState::kStarting;
   double main_busy = 0, pin_busy = 0;
@@ -120,6 +122,7 @@ class Player {
   void tell_end(int r, int w);
   void read(Owner owner, std::int64_t samples);
   void compute(int r, int w);
+  void collate(int r, int w);
   void worker_done(int r, int w);
   void send(int r, int w, Parcel parcel);
   void flush_sends(int r, int w);

@@ -123,9 +123,9 @@ Played play_epoch(LoaderModel model, const EpochShape& epoch, const LoaderTrace&
   return out;
 }
 
-/// Until batch 0 of an epoch, for samples of mean cost.
+/// Until batch 0 of an epoch, for batches of median cost.
 double first_batch_of(const LoaderModel& endless, const EpochShape& epoch) {
-  LoaderModel model = even_samples(endless);
+  LoaderModel model = median_batches(endless);
   const std::int64_t window = std::int64_t{model.workers} * model.prefetch + 1;
   if (epoch.batches <= window) {
     model.batches = epoch.batches;
@@ -189,7 +189,7 @@ LoaderForecast simulate_loader(const LoaderSettings& given, const SampleCost& co
   out.wait = wait * kSecond;
   out.first_batch = first_batch_of(model, epoch) * kSecond;
   out.epoch_start = out.first_batch;
-  if (settings.persistent && model.workers > 0) {
+  if (settings.persistent || model.workers == 0) {
     LoaderModel later = model;
     later.start = LoaderModel::Start::kRunning;
     out.epoch_start = first_batch_of(later, epoch) * kSecond;
@@ -201,7 +201,7 @@ LoaderForecast simulate_loader(const LoaderSettings& given, const SampleCost& co
     out.batches = epoch.batches;
     const Played played = play_epoch(model, epoch, trace, steady.interval);
     out.epoch = played.epoch * kSecond - out.first_batch + out.epoch_start;
-    if (!settings.persistent)
+    if (!settings.persistent && model.workers > 0)
       out.shutdown = static_cast<double>(model.workers) * cost.transport.shutdown_per_worker;
     out.epoch += out.shutdown;
     used = played.most_held;

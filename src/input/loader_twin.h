@@ -119,7 +119,7 @@ struct Twin {
         }
         if (main == kWaiting && main_wait <= 0) {
           main = kReceiving;
-          main_left = cpu_of(receiving);
+          main_left = cpu_of(receiving) + (receiving == 0 ? warm_up : 0);
           changed = true;
         }
       }

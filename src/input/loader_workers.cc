@@ -110,8 +110,16 @@ void Player::compute(int r, int w) {
   Worker& worker = ranks_[r].workers[w];
   const double first = worker.fresh ? model_.warm_up : 0;
   worker.fresh = false;
-  const Task& task = ranks_[r].tasks[worker.current];
-  start_cpu({Actor::kWorker, r, w}, task.work.cpu + model_.collate.of(task.samples) + first);
+  start_cpu({Actor::kWorker, r, w}, ranks_[r].tasks[worker.current].work.cpu + first);
+}
+
+/// The batch is laid out in shared memory when collating begins.
+void Player::collate(int r, int w) {
+  Rank& rank = ranks_[r];
+  const std::int64_t samples = rank.tasks[rank.workers[w].current].samples;
+  rank.shared_samples += samples;
+  if (r == 0) trace_.peak_samples = std::max(trace_.peak_samples, rank.shared_samples);
+  start_cpu({Actor::kCollate, r, w}, model_.collate.of(samples));
 }
 
 void Player::worker_done(int r, int w) {
@@ -119,8 +127,6 @@ void Player::worker_done(int r, int w) {
   const std::int64_t task = rank.workers[w].current;
   rank.workers[w].current = -1;
   count_workers(-1);
-  rank.shared_samples += rank.tasks[task].samples;
-  if (r == 0) trace_.peak_samples = std::max(trace_.peak_samples, rank.shared_samples);
   begin_next(r, w);
   send(r, w, {.task = task, .worker = w});
   tell_end(r, w);

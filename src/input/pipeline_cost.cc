@@ -27,6 +27,35 @@ std::string missing_from(const PipelineProbe& probe) {
   return text;
 }
 
+/// Sets the cost beside a real DataLoader of one worker. Its own measurement of making a batch is a
+/// second one, at another moment of a machine whose speed moves: the mean of both counts. What the
+/// loader took beyond making batches, and the simulation does not, is what a busy worker loses to
+/// its other threads; both sides of that were measured in the same run.
+void match_one_worker(const PipelineProbe& probe, SampleCost& cost) {
+  const PipelineProbe::OneWorker& one = probe.one_worker;
+  if (one.batch <= 0 || one.interval.count() <= 0 || one.make_cpu.count() <= 0) return;
+  if (cost.batches.empty()) return;
+  const auto samples = static_cast<double>(one.batch);
+  const auto make = [&] {
+    return samples * cost.mean_cpu() + batch_facts_at(cost.batches, samples).collate_shared;
+  };
+  constexpr double kSameWork = 2;  // beyond this factor the two did not make the same batches
+  const double ratio = one.make_cpu / make();
+  if (ratio > 1 / kSameWork && ratio < kSameWork) {
+    const double both = (1 + ratio) / 2;
+    for (Nanos& time : cost.cpu) time = time * both;
+    for (BatchFacts& facts : cost.batches) {
+      facts.collate_shared = facts.collate_shared * both;
+      facts.collate_private = facts.collate_private * both;
+    }
+  }
+  const LoaderForecast simulated =
+      simulate_loader({.batch = one.batch, .workers = 1, .prefetch = 2, .pin = false}, cost,
+                      {.cores = std::max(2.0, probe.cores)},
+                      Consumer{.consumption = Consumption::kBlocking});
+  cost.worker_extra = (one.interval - one.make_cpu) - (simulated.interval - make());
+}
+
 }  // namespace
 
 SampleCost sample_cost_from_pipeline(const PipelineProbe& probe, const LoaderProfile& profile) {
@@ -64,6 +93,9 @@ SampleCost sample_cost_from_pipeline(const PipelineProbe& probe, const LoaderPro
   cost.warm_up = probe.start.warm_up;
   if (probe.gil_wait) cost.lock_wait = *probe.gil_wait;
   if (probe.memory.copied_on_read) cost.copied_on_read = probe.memory.object_bytes;
+  if (probe.crowded_efficiency)
+    cost.transport.oversubscription = 1 / *probe.crowded_efficiency - 1;
+  match_one_worker(probe, cost);
   const double error = kError + (probe.foreign.disturbed ? kDisturbedError : 0);
   cost.band = {error, error};
   cost.basis = "probe of " + probe.name + " (" + std::to_string(probe.cpu.size()) + " samples)";

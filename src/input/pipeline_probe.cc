@@ -220,6 +220,19 @@ void read_transport(Reader& reader, const Json& root, PipelineProbe& out) {
   }
 }
 
+void read_one_worker(Reader& reader, const Json& root, PipelineProbe& out) {
+  const Json& run = reader.object(root, "one_worker");
+  const std::string path = "one_worker.";
+  PipelineProbe::OneWorker& one = out.one_worker;
+  reader.integer(run, "batch", path, 0, 1e9, one.batch);
+  reader.time(run, "interval_ms", path, one.interval);
+  reader.time(run, "make_cpu_ms", path, one.make_cpu);
+  reader.time(run, "make_wall_ms", path, one.make_wall);
+  reader.time(run, "worker_cpu_ms", path, one.worker_cpu);
+  reader.time(run, "main_cpu_ms", path, one.main_cpu);
+  reader.time(run, "first_batch_ms", path, one.first_batch);
+}
+
 void read_process(Reader& reader, const Json& root, PipelineProbe& out) {
   const Json& start = reader.object(root, "start");
   reader.time(start, "fork_ms", "start.", out.start.fork);
@@ -242,6 +255,11 @@ void read_process(Reader& reader, const Json& root, PipelineProbe& out) {
   // Processes at once never make each other faster; a measurement that says so was noise.
   reader.number(parallel, "efficiency", "parallel.", 1e-3, 2, out.parallel.efficiency);
   out.parallel.efficiency = std::min(1.0, out.parallel.efficiency);
+  if (reader.find(parallel, "crowded_efficiency") != nullptr) {
+    double crowded = 1;
+    reader.number(parallel, "crowded_efficiency", "parallel.", 1e-3, 2, crowded);
+    out.crowded_efficiency = std::min(1.0, crowded);
+  }
   const Json& foreign = reader.object(root, "foreign");
   reader.number(foreign, "wall_per_cpu", "foreign.", 0, 1e6, out.foreign.wall_per_cpu);
   reader.number(foreign, "run_queue_share", "foreign.", 0, 1, out.foreign.run_queue_share);
@@ -255,6 +273,7 @@ void read_provenance(Reader& reader, const Json& root, PipelineProbe& out) {
   reader.text(json, "cpu_model", "provenance.", out.cpu_model);
   reader.text(json, "python", "provenance.", out.python);
   reader.text(json, "torch", "provenance.", out.torch);
+  reader.number(json, "cores", "provenance.", 0.01, 1e6, out.cores);
 }
 
 void read_findings(Reader& reader, const Json& root, Diagnostics& out) {
@@ -336,6 +355,7 @@ Result<PipelineProbe> parse_pipeline_probe(std::string_view text, const std::str
   read_sample(reader, *root, probe);
   read_batches(reader, *root, probe);
   read_transport(reader, *root, probe);
+  read_one_worker(reader, *root, probe);
   read_process(reader, *root, probe);
   read_provenance(reader, *root, probe);
   read_findings(reader, *root, probe.findings);

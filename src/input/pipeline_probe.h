@@ -55,8 +55,20 @@ struct PipelineProbe {
     std::int64_t objects = 0;
     bool copied_on_read = false;
   } memory;
+  /// A real DataLoader of one worker before a loop that does nothing, a batch; batch 0: not
+  /// measured.
+  struct OneWorker {
+    std::int64_t batch = 0;
+    Nanos interval;              ///< from batch to batch, wall
+    Nanos make_cpu, make_wall;   ///< from the first sample to the end of collating, worker's thread
+    Nanos worker_cpu, main_cpu;  ///< all threads of the worker; the training thread
+    Nanos first_batch;           ///< from before iter(), wall
+  } one_worker;
   ParallelFacts parallel;
+  /// CPU a sample with a process a core / with twice as many.
+  std::optional<double> crowded_efficiency;
   ForeignLoad foreign;
+  double cores = 1;  ///< usable where it was measured
   std::string cpu_model, python, torch, date;
   Diagnostics findings;
 };

@@ -30,7 +30,7 @@ const std::string kWhole = R"json({
            "why_not": null, "pickled_bytes": 100000},
  "memory": {"worker_private_bytes": 50000000, "worker_peak_bytes": 60000000, "objects": 10,
             "object_bytes": 7000000, "copied_on_read": true},
- "parallel": {"processes": 2, "efficiency": 0.8},
+ "parallel": {"processes": 2, "efficiency": 0.8, "crowded_efficiency": 0.96},
  "foreign": {"wall_per_cpu": 1.02, "run_queue_share": 0.01, "steal_share": 0, "disturbed": false},
  "provenance": {"stoker_version": "0.1", "date": "2026-11-28", "cpu_model": "Xeon", "cores": 2,
                 "python": "3.11.7", "torch": "2.13.0"},
@@ -96,6 +96,7 @@ TEST(PipelineProbe, TheSimulationsView) {
   EXPECT_DOUBLE_EQ(milliseconds(cost.transport.per_tensor_main), 0.2) << "profile fills in";
   EXPECT_EQ(cost.transport.sample_fault_ns, 0) << "the samples' CPU time holds it";
   EXPECT_DOUBLE_EQ(milliseconds(cost.lock_wait), 4.5);
+  EXPECT_NEAR(cost.transport.oversubscription, 1 / 0.96 - 1, 1e-12);
   EXPECT_DOUBLE_EQ(milliseconds(cost.warm_up), 45);
   EXPECT_EQ(cost.transport.worker_private.count(), 50'000'000);
   EXPECT_DOUBLE_EQ(cost.slowdown_per_core, 0.25);
@@ -154,6 +155,31 @@ TEST(BatchFactsAt, FollowTheMeasuredSizes) {
   EXPECT_NEAR(milliseconds(batch_facts_at(probe->batch, 20).collate_shared), 0.25, 1e-12);
   const std::vector<BatchFacts> one{probe->batch[0]};
   EXPECT_EQ(batch_facts_at(one, 16).bytes.count(), 800);
+}
+
+/// A real loader of one worker beside the parts that were measured one by one.
+TEST(PipelineProbe, OneWorkerSaysWhatThePartsMiss) {
+  LoaderProfile profile;
+  const auto cost_with = [&](const std::string& run) {
+    return sample_cost_from_pipeline(
+        *parse_pipeline_probe(changed("\"memory\":", "\"one_worker\": " + run + ", \"memory\":")),
+        profile);
+  };
+  // Batches of 8 take 8 * 2 + 0.1 ms; without locks the loader takes as long from batch to batch.
+  const std::string tail = ", \"batch\": 8, \"batches\": 20}";
+  const SampleCost plain = cost_with("{\"interval_ms\": 0, \"make_cpu_ms\": 16.1" + tail);
+  EXPECT_EQ(plain.worker_extra.count(), 0) << "an empty run was taken";
+  const SampleCost a = cost_with("{\"interval_ms\": 30, \"make_cpu_ms\": 16.1" + tail);
+  const SampleCost b = cost_with("{\"interval_ms\": 33, \"make_cpu_ms\": 16.1" + tail);
+  EXPECT_NEAR(milliseconds(b.worker_extra - a.worker_extra), 3, 1e-9);
+  EXPECT_DOUBLE_EQ(milliseconds(a.mean_cpu()), 2);
+  // A faster moment of the machine: the mean of both counts, what was lost stays.
+  const SampleCost c = cost_with("{\"interval_ms\": 26.8, \"make_cpu_ms\": 12.88" + tail);
+  EXPECT_NEAR(milliseconds(c.mean_cpu()), 1.8, 1e-9);
+  // The forecast of that very loader is what was measured.
+  const LoaderForecast out = simulate_loader({.batch = 8, .workers = 1, .pin = false}, a,
+                                             {.cores = 2}, {.consumption = Consumption::kBlocking});
+  EXPECT_NEAR(milliseconds(out.interval), 30, 0.3);
 }
 
 }  // namespace

@@ -62,6 +62,9 @@ struct SampleCost {
   } start;
   /// How long another thread of a worker waits for the interpreter's lock while samples are made.
   Nanos lock_wait;
+  /// What a busy worker loses a batch to its other threads, beyond the transport's coefficients;
+  /// negative where those say too much.
+  Nanos worker_extra;
   /// CPU time that the first batch of a new worker costs beyond its later ones.
   Nanos warm_up;
   /// Python objects of the data set that every worker copies by touching their reference counts.

@@ -19,6 +19,13 @@ constexpr Bytes kNoCache{1};
 
 double relative_error(double forecast, double truth) { return forecast / truth - 1; }
 
+/// What a rows file measures: an epoch without the end of its workers, and the first one of a
+/// process unless the workers are persistent.
+Nanos measured_epoch_of(const LoaderPoint& point, const LoaderForecast& forecast) {
+  const Nanos later = forecast.epoch - forecast.shutdown;
+  return point.settings.persistent ? later : later + forecast.first_batch - forecast.epoch_start;
+}
+
 Nanos median_of(std::vector<Nanos> values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
   std::nth_element(values.begin(), middle, values.end());
@@ -44,8 +51,10 @@ ComparedPoint compare(const LoaderScenario& scenario, const LoaderPoint& point,
   }
   out.first_batch = median_of(first);
   out.forecast = forecast_of(scenario, point, cost);
-  const Nanos quick = forecast_of(scenario, point, with_cpu_times(cost, 1 - cost.band.below)).epoch;
-  const Nanos slow = forecast_of(scenario, point, with_cpu_times(cost, 1 + cost.band.above)).epoch;
+  const auto epoch_at = [&](double factor) {
+    return measured_epoch_of(point, forecast_of(scenario, point, with_cpu_times(cost, factor)));
+  };
+  const Nanos quick = epoch_at(1 - cost.band.below), slow = epoch_at(1 + cost.band.above);
   const double middle = out.forecast_epoch().count();
   out.band = {std::max(kLeastBand, 1 - quick.count() / middle),
               std::max(kLeastBand, slow.count() / middle - 1)};
@@ -169,8 +178,7 @@ void judge(InputValidation& v, const InputBars& bars) {
 
 }  // namespace
 
-/// The measured epoch ends with the last step, before the workers go.
-Nanos ComparedPoint::forecast_epoch() const { return forecast.epoch - forecast.shutdown; }
+Nanos ComparedPoint::forecast_epoch() const { return measured_epoch_of(point, forecast); }
 
 Nanos ComparedPoint::forecast_first_batch() const {
   return point.settings.persistent ? forecast.epoch_start : forecast.first_batch;
