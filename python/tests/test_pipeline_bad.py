@@ -226,3 +226,16 @@ def test_no_length():
 def test_budgets(budget, capsys):
     assert cli.main(["probe", f"{HERE}:spins", f"--budget={budget}", "--quiet"]) == 3
     assert "stoker: " in capsys.readouterr().err
+
+
+def test_a_parent_whose_parallel_loops_cannot_be_forked():
+    """OpenMP's threads stay behind in a fork; the probe must not wait for them."""
+    code = textwrap.dedent(f"""
+        import sys; sys.path[:0] = [{str(PYTHON)!r}, {str(HERE.parent)!r}]
+        import pipelines, torch; from stoker.pipeline import probe_pipeline
+        torch.ones(1 << 22).sqrt().sum()
+        doc = probe_pipeline(pipelines.Wide(), name="x", budget_s=6)
+        print(doc["sample"]["in_process_ratio"] is not None, len(doc["sample"]["cpu_ms"]) > 4)
+        """)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stdout.split() == ["True", "True"], done.stderr

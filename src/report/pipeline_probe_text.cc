@@ -128,6 +128,10 @@ std::string process_lines(const PipelineProbe& probe) {
   add("fork", probe.start.fork);
   add("spawn", probe.start.spawn);
   add("forkserver", probe.start.forkserver);
+  if (probe.start.warm_up.count() > 0) {
+    starts.push_back(fmt::format("the first batch of a worker takes {} ms more than the others",
+                                 ms(milliseconds(probe.start.warm_up))));
+  }
   if (!starts.empty()) text += labelled("Start", starts);
   if (probe.memory.worker_private.count() > 0) {
     std::vector<std::string> memory{

@@ -10,6 +10,8 @@ import struct
 import time
 import warnings
 
+import torch
+
 from .maker import seed_all
 
 _FIRST, _LAST = 3, 2  # batches at either end that do not count: the queues fill and drain
@@ -79,6 +81,7 @@ def one_worker_pass(source, send, *, seconds: float, batches: list | None, batch
     count = int(min(2 * _MOST, seconds * 1e3 / max(0.1, batch_ms)))
     if count < _FEWEST:
         return
+    torch.set_num_threads(1)  # OpenMP's threads do not live on in a fork
     runs = 1 if count < _FEW else 2
     count //= runs
     seed_all(_SEED)

@@ -8,6 +8,8 @@ import sys
 import threading
 import time
 
+import torch
+
 from . import batch_facts, processes
 from .counters import ForeignLoad, memory_of
 from .maker import Maker, become_worker, seed_all
@@ -70,9 +72,9 @@ def _first_look(source, send) -> None:
 def _probe_side_effects(source, send, work) -> None:
     """Threads and processes started, directory changed, by what the data set does."""
     folder = os.getcwd()
-    threads, modules = _threads(), set(sys.modules)
+    threads, modules = processes.threads_here(), set(sys.modules)
     work()
-    new_threads = _threads() - threads - 1  # ours, idle
+    new_threads = processes.threads_here() - threads - 1  # ours, idle
     children = _children()
     effects = {"threads": max(0, new_threads), "processes": children, "moved": _cwd() != folder,
                "imports": len(set(sys.modules) - modules)}
@@ -86,13 +88,6 @@ def _cwd() -> str:
         return ""
 
 
-def _threads() -> int:
-    try:
-        return len(os.listdir("/proc/self/task"))
-    except OSError:
-        return threading.active_count()
-
-
 def _children() -> int:
     count = 0
     try:
@@ -104,8 +99,10 @@ def _children() -> int:
     return count
 
 
-def turn_pass(source, send, *, worker: bool) -> None:
+def turn_pass(source, send, *, worker: bool, threads: int | None = None) -> None:
     """Makes the batches that it is asked for, turn by turn, as a worker or as the training process; waits in between.
+
+    threads: of PyTorch in the training process; None: as many as it takes by itself.
 
     A command is {"batches": [indices or a count, ...], "until": time.monotonic() or None, "bytes": count bytes read,
     "whole": one clock a batch, "begin": time.monotonic() or None, "memory": measure memory}. The answer: a row for each batch.
@@ -114,6 +111,8 @@ def turn_pass(source, send, *, worker: bool) -> None:
         become_worker(source)
         maker = Maker(source)
     else:
+        if threads is not None:
+            torch.set_num_threads(threads)
         seed_all(SEED)
         maker = Maker(source, time.thread_time_ns)
     before = []

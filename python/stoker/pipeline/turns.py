@@ -19,6 +19,7 @@ _CYCLES = 6  # where samples take long
 _ENOUGH_ROUNDS, _ENOUGH_CYCLES = 20, 12  # after which cheap samples are known
 _CHEAP_MS = 0.2  # below this, clocks around each sample cost something beside it
 _WARM_UPS = 3
+_PATIENCE_S, _PATIENCE = 1.5, 6  # a turn may take this, and so many times what its samples should
 _LOOK_S, _CACHE_SHARE = 0.25, 0.35  # seconds that tell whether files are cached; share of the time to cache them
 _FIRST_CYCLE = 0.5  # of the time: what the first cycle may take beyond it, so that a busy machine gets one too
 
@@ -47,19 +48,21 @@ class Turns:
 
     # -- children ---------------------------------------------------------------------------------------------------
 
-    def _child(self, worker: bool):
+    def _child(self, worker: bool, threads=None):
         source = self._source
-        return processes.Child(lambda send: passes.turn_pass(source, send, worker=worker), self._warden, daemon=True)
+        return processes.Child(lambda send: passes.turn_pass(source, send, worker=worker, threads=threads), self._warden,
+                               daemon=True)
 
-    def _deadline(self, samples: int) -> float:
+    def _deadline(self, samples: int, main: bool) -> float:
         """When a turn of so many samples must be over, whatever happens."""
-        return max(time.monotonic(), self._until) + 1.0 + 4e-3 * self._wall_ms * samples
+        start = max(time.monotonic(), self._until) if main else time.monotonic()
+        return start + _PATIENCE_S + _PATIENCE * 1e-3 * self._wall_ms * samples
 
     def _ask(self, child, batches, **more):
         """One child's turn; None when it gave no answer."""
         count = sum(len(b) if isinstance(b, list) else b for b in batches)
         child.ask({"batches": batches, **more})
-        return child.answer(self._deadline(count), self._tick)
+        return child.answer(self._deadline(count, child is self.worker), self._tick)
 
     def close(self, patience_s: float = 0.5) -> None:
         """Ends all children; those that finish within the patience tell what failed."""
@@ -80,7 +83,7 @@ class Turns:
             self.worker = self._warmed(True, first, keep=True)
             if self.worker is None or not self._look_at_caches():
                 return
-            self.process = self._warmed(False, first)
+            self.process = self._training_process(first)
             while len(self.warm_up) < _WARM_UPS and self._time_for(2 * self._batch, 0.3):
                 if not self._add_other(first):
                     break
@@ -92,9 +95,15 @@ class Turns:
         finally:
             self.close()
 
-    def _warmed(self, worker: bool, first: list, keep: bool = False):
+    def _training_process(self, first: list):
+        """A child that works as the training process does; OpenMP's threads of this process cannot be forked."""
+        forked_threads = processes.threads_here() > 1
+        child = None if forked_threads else self._warmed(False, first)
+        return child or self._warmed(False, first, threads=1)
+
+    def _warmed(self, worker: bool, first: list, keep: bool = False, threads=None):
         """A new child after its first batch. What that costs more than the same batch again is a worker's warm-up."""
-        child = self._child(worker)
+        child = self._child(worker, threads)
         cold = self._ask(child, first, bytes=keep)
         if cold is None:
             outcome = child.collect(time.monotonic())
@@ -298,7 +307,7 @@ class Turns:
         for child in children:
             child.ask({"batches": batches, "begin": begin, "whole": whole})
         count = sum(len(b) if isinstance(b, list) else b for b in batches) * len(children)
-        answers = [child.answer(self._deadline(count), self._tick) for child in children]
+        answers = [child.answer(self._deadline(count, True), self._tick) for child in children]
         return [row["rows"] for answer in answers if answer is not None for row in answer["rows"]]
 
 
