@@ -22,11 +22,14 @@ PYTHON = pathlib.Path(__file__).resolve().parents[1]
 def small(name, tmp_path):
     """A scenario with a pool of few samples."""
     made = {"small-records": scenarios.small_records, "tokens": scenarios.tokens, "recordings": scenarios.recordings,
-            "tokens-bucketed": scenarios.tokens_bucketed, "one-slow": scenarios.one_slow}[name]
+            "tokens-bucketed": scenarios.tokens_bucketed, "one-slow": scenarios.one_slow,
+            "small-files": scenarios.small_files}[name]
+    if name == "small-files":
+        pytest.importorskip("PIL")
     return made(str(tmp_path), pool=40)
 
 
-@pytest.mark.parametrize("name", ["small-records", "tokens", "tokens-bucketed", "recordings", "one-slow"])
+@pytest.mark.parametrize("name", ["small-records", "small-files", "tokens", "tokens-bucketed", "recordings", "one-slow"])
 def test_a_scenario_gives_the_same_samples_again_and_covers_its_pool(name, tmp_path):
     scenario = small(name, tmp_path)
     data = scenario.make(80)
@@ -35,6 +38,26 @@ def test_a_scenario_gives_the_same_samples_again_and_covers_its_pool(name, tmp_p
     for point in (grid.point(scenario, batch=8, workers=0), grid.point(scenario, batch=8, workers=0, drop_last=True)):
         loader = scenario.loader(point, 80, 1)
         assert len(list(loader)) == len(loader) == 10
+
+
+def test_pictures_are_decoded_cropped_and_normalised(tmp_path):
+    Image = pytest.importorskip("PIL.Image")
+    paths = []
+    for i, (width, height, mode) in enumerate([(640, 480, "RGB"), (50, 900, "L"), (224, 224, "CMYK")]):
+        paths.append(str(tmp_path / f"{i}.jpg"))
+        Image.new(mode, (width, height), 128).save(paths[-1])
+    data = datasets.Pictures(paths, 7)
+    for index in range(7):
+        pixels, label = data[index]
+        assert pixels.shape == (3, 224, 224) and str(pixels.dtype) == "torch.float32" and label == index
+        assert pixels.is_contiguous() and -2.2 < pixels.min() <= pixels.max() < 2.7
+
+
+def test_a_scenario_without_its_files_is_skipped_with_the_reason(monkeypatch, tmp_path):
+    pytest.importorskip("PIL")
+    monkeypatch.setattr(scenarios, "OPENCV_DOC", str(tmp_path))
+    with pytest.raises(scenarios.Skipped, match="no JPEG files below"):
+        scenarios.pictures(str(tmp_path))
 
 
 def test_batches_of_like_length_hold_every_sample_once_and_pad_less(tmp_path):

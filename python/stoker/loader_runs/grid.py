@@ -79,4 +79,6 @@ def samples_of(scenario, point: dict, sample_ms: float, scale: float = 1.0) -> i
     wanted = scale * TARGET_S / max(each_s, 1e-6)
     window = point["batch"] * (point["workers"] * point["prefetch"] + 2)
     wanted = max(wanted, min(window, scale * LONGEST_S / max(each_s, 1e-6)))
+    if scenario.pool * each_s > 2 * LONGEST_S:  # a slow loop over many cheap samples: a part has to do
+        return math.ceil(wanted / point["batch"]) * point["batch"]
     return max(1, math.ceil(wanted / scenario.pool - 0.25)) * scenario.pool
