@@ -170,3 +170,21 @@ def test_stages_of_pillow(tmp_path):
     assert sum(row["share"] for row in doc["sample"]["stages"]) == pytest.approx(1, abs=0.01)
     assert statistics.fmean(doc["sample"]["file_bytes"]) == pytest.approx(
         statistics.fmean(p.stat().st_size for p in tmp_path.iterdir()), rel=0.02)
+
+
+def test_a_data_set_that_makes_whole_batches():
+    doc = probe(DataLoader(pipelines.Whole(), batch_size=None), budget_s=4)
+    assert doc["loader"]["batch_size"] == 1 and doc["output"] == "float32[16, 10]"
+    assert [row["bytes"] for row in doc["batch"] if row["batch"] == 1] == [640]
+
+
+def test_a_data_set_with_getitems():
+    doc = probe(pipelines.Getitems(), budget_s=4)
+    assert statistics.fmean(doc["sample"]["cpu_ms"]) == pytest.approx(0.5, rel=0.2)
+
+
+def test_a_real_worker_is_timed():
+    doc = probe(pipelines.Spins(ms=1.0), budget_s=15)
+    one = doc["one_worker"]
+    assert one["batch"] == 32 and one["batches"] > 3
+    assert 32 <= one["make_cpu_ms"] <= one["worker_cpu_ms"] and one["make_cpu_ms"] <= one["interval_ms"]

@@ -8,7 +8,7 @@ import pipelines
 import pytest
 
 from stoker.errors import ProbeError
-from stoker.pipeline import command, counters, findings, objects, one_worker, source, stages, statistics_of, transport
+from stoker.pipeline import command, counters, findings, objects, one_worker, source, speed, stages, statistics_of, transport
 
 
 def rows(round_, *samples, queued=0):
@@ -208,3 +208,47 @@ def test_progress_on_a_terminal_stays_on_one_line():
     progress("samples", 0.25)
     progress.close()
     assert "samples (25 %)" in stream.getvalue() and "\n" not in stream.getvalue() and stream.getvalue().endswith("\r\033[K")
+
+
+def test_batches_of_slow_moments_do_not_count():
+    fast = [{"kernel_ms": 3.0 + 0.01 * i} for i in range(6)]
+    slow = [{"kernel_ms": 4.0}] * 3
+    assert speed.undisturbed(fast + slow) == fast
+    assert speed.undisturbed(fast[:2]) == fast[:2]
+    mostly_slow = [{"kernel_ms": ms} for ms in (3.0, 4.0, 4.1, 4.2, 4.3, 4.4, 4.5, 4.6, 4.7, 4.8)]
+    assert len(speed.undisturbed(mostly_slow)) == 5, "two in five count in any case"
+    assert speed.Kernel().ms() > 0
+
+
+def test_transforms_with_keywords_are_timed():
+    class Compose:  # as albumentations': each transform takes and returns keywords
+        def __init__(self, transforms):
+            self.transforms = transforms
+
+        def __call__(self, **data):
+            for transform in self.transforms:
+                data = transform(**data)
+            return data
+
+    class Blur:
+        def __call__(self, image):
+            return {"image": image + 1}
+
+    data = pipelines.Spins()
+    data.transform = Compose([Blur(), Blur()])
+    watch = stages.Stopwatch()
+    assert stages.watch_transforms(data, watch) == 2
+    assert data.transform(image=1) == {"image": 3} and list(watch.ns) == ["Blur"]
+
+
+def test_modules_in_a_sequential_are_timed():
+    import torch
+    from torch.utils.data import ConcatDataset, Subset
+
+    inner = pipelines.Transformed()
+    inner.transform = torch.nn.Sequential(torch.nn.Identity(), torch.nn.Flatten(0))
+    watch = stages.Stopwatch()
+    data = Subset(ConcatDataset([inner]), [0, 1])
+    assert stages.watch_transforms(data, watch) == 2
+    data[0]
+    assert list(watch.ns) == ["Identity", "Flatten"]

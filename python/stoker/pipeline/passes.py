@@ -10,7 +10,7 @@ import time
 
 import torch
 
-from . import batch_facts, processes
+from . import batch_facts, processes, speed
 from .counters import ForeignLoad, memory_of
 from .maker import Maker, become_worker, seed_all
 
@@ -105,7 +105,7 @@ def turn_pass(source, send, *, worker: bool, threads: int | None = None) -> None
     threads: of PyTorch in the training process; None: as many as it takes by itself.
 
     A command is {"batches": [indices or a count, ...], "until": time.monotonic() or None, "bytes": count bytes read,
-    "whole": one clock a batch, "begin": time.monotonic() or None, "memory": measure memory}. The answer: a row for each batch.
+    "whole": one clock a batch, "speed": how fast the machine is, "begin": time.monotonic() or None, "memory": measure memory}. The answer: a row for each batch.
     """
     if worker:
         become_worker(source)
@@ -115,20 +115,22 @@ def turn_pass(source, send, *, worker: bool, threads: int | None = None) -> None
             torch.set_num_threads(threads)
         seed_all(SEED)
         maker = Maker(source, time.thread_time_ns)
-    before = []
+    before, kernel = [], speed.Kernel() if worker else None
     while True:
         command = send.receive()
         if command is None:
             break
         if command.get("begin"):
             time.sleep(max(0.0, command["begin"] - time.monotonic()))
-        send("turn", _turn(maker, command, before, worker, send))
+        send("turn", _turn(maker, command, before, worker, kernel, send))
     send("failures", [maker.failures.distinct(), maker.failures.first])
     send("collate failures", [maker.collate_failures.count, maker.collate_failures.first])
 
 
-def _turn(maker: Maker, command: dict, before: list, worker: bool, send) -> dict:
+def _turn(maker: Maker, command: dict, before: list, worker: bool, kernel, send) -> dict:
     rows, until = [], command.get("until")
+    timed = bool(command.get("speed")) and kernel is not None
+    last = kernel.ms() if timed else 0.0
     load = ForeignLoad(maker.counters)
     peak = 0
     for indices in command["batches"]:
@@ -137,6 +139,9 @@ def _turn(maker: Maker, command: dict, before: list, worker: bool, send) -> dict
             peak = max(peak, memory_of()["private"])
         if batch.samples:
             rows.append(_finished(maker, batch, before, worker))
+            if timed:
+                now = kernel.ms()
+                rows[-1]["kernel_ms"], last = max(last, now), now
         batch.samples.clear()
         dropped = processes.drop_output()
         if dropped:

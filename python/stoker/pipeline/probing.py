@@ -14,8 +14,8 @@ import time
 from ..errors import ProbeError, UserCodeError
 from ..version import VERSION
 from . import findings as finding
-from . import (counters, host, objects, one_worker, passes, processes, source as sources, stages, starting,
-               statistics_of, transport, turns)
+from . import (counters, host, objects, one_worker, passes, processes, source as sources, speed, stages,
+               starting, statistics_of, transport, turns)
 
 FORMAT, SCHEMA_VERSION = "stoker-pipeline-probe", [1, 0]
 DEFAULT_BUDGET_S = 20.0
@@ -158,6 +158,10 @@ class _Probe:
         worker = measured.outcome
         if not any(batch["rows"] for batch in measured.batches):
             self._died_without_samples(worker)
+        counted = [b for b in measured.batches if b["round"] == 0] + \
+            speed.undisturbed([b for b in measured.batches if b["round"] > 0])
+        self._slowed = 1 - len(counted) / len(measured.batches)
+        measured.batches = counted
         self._sample_section(measured.batches, turns.median(measured.whole) or 1.0)
         self._findings.after_samples(worker, source, self._doc, len(self._doc["sample"]["cpu_ms"]))
         failures = worker.last("failures")
@@ -188,7 +192,7 @@ class _Probe:
     def _compared(self, measured) -> None:
         """Everything that turns beside each other tell: batches, the training process, several workers at once."""
         source, sample = self._source, self._doc["sample"]
-        self._doc["foreign"] = counters.foreign_load(measured.loads)
+        self._doc["foreign"] = {**counters.foreign_load(measured.loads), "slowed_share": round(self._slowed, 4)}
         ratio = turns.median(measured.in_process)
         sample["in_process_ratio"] = None if ratio is None else round(max(0.01, min(100.0, ratio)), 4)
         own = min(source.batch, source.cap or source.batch)
@@ -197,7 +201,7 @@ class _Probe:
         whole = [b for b in later if source.own_batches or len(b["rows"]) == own] or later
         rows = {own: _batch_row(own, whole)} if whole else {}
         for size, found in measured.by_size.items():
-            found = [row for row in found if row["collate_ns"] is not None]
+            found = speed.undisturbed([row for row in found if row["collate_ns"] is not None])
             if found:
                 rows[size] = _batch_row(size, found)
         for size, row in rows.items():

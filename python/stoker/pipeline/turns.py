@@ -154,7 +154,7 @@ class Turns:
         """
         lists = self._lists()[1:]
         few = self._some(lists, _LOOK_S) if lists else []
-        answer = self._ask(self.worker, few, bytes=True, until=self._cut()) if few else {"rows": [], "load": None}
+        answer = self._ask(self.worker, few, bytes=True, until=self._cut(), speed=True) if few else {"rows": [], "load": None}
         if answer is None:
             return False
         warm = not any(row["fetched"] for row in answer["rows"])
@@ -190,7 +190,7 @@ class Turns:
                 queue += [(batch, round_) for batch in self._lists(shuffled=True)]
             part, queue = queue[:main], queue[main:]
             answer = self._ask(self.worker, [batch for batch, _ in part], until=self._cut(),
-                               bytes=part[0][1] == 1)
+                               bytes=part[0][1] == 1, speed=True)
             if answer is None:
                 return
             self._keep(answer, [number for _, number in part], bytes_counted=part[0][1] == 1)
@@ -254,7 +254,7 @@ class Turns:
                 continue
             count = max(1, int(0.5 * _SIDE_SHARE * cycle * 1e3 / max(1e-3, self._wall_ms) / size))
             batches = [self._take(size) for _ in range(min(count, 16))]
-            worker = self._ask(self.worker, batches)
+            worker = self._ask(self.worker, batches, speed=True)
             if worker is None:
                 return
             self.by_size.setdefault(size, []).extend(worker["rows"])
