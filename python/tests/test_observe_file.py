@@ -278,3 +278,33 @@ def test_nothing_warns(tmp_path):
         with recorder.step():
             pass
         recorder.close()
+
+
+def test_ranks_of_torch_distributed(tmp_path):
+    """Ranks that only torch.distributed knows, a model in DistributedDataParallel."""
+    done = run(tmp_path, """
+        import torch, stoker
+
+        def main(rank):
+            torch.distributed.init_process_group("gloo", init_method="file://" + __file__ + ".store", rank=rank, world_size=2)
+            torch.set_num_threads(1)
+            observer = stoker.Observer("run.obs.jsonl", device="cpu")
+            model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(4, 2))
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+            observer.attach(model, optimizer)
+            for _ in range(5):
+                model(torch.randn(3, 4)).sum().backward()
+                optimizer.step()
+                optimizer.zero_grad()
+            observer.close()
+            torch.distributed.destroy_process_group()
+
+        if __name__ == "__main__":
+            torch.multiprocessing.spawn(main, nprocs=2)
+        """, RANK="", WORLD_SIZE="")
+    assert done.returncode == 0, done.stderr
+    for rank in (0, 1):
+        found = stoker.read_observation(tmp_path / f"run.rank{rank}.obs.jsonl")
+        assert (found.header["rank"], found.header["ranks"]) == (rank, 2) and len(found.rows) == 5
+        assert all(row[f"{name}_ns"] > 0 for row in found.rows for name in ("forward", "loss", "backward", "optimizer"))
+    assert len(list(tmp_path.glob("*.jsonl"))) == 2
