@@ -13,6 +13,11 @@ inline constexpr int kSendTurns = 2;
 /// descriptor).
 inline constexpr int kHandoverTurns = 8;
 
+/// What a loader sets up until its first batch beside the start of a worker: queues, the threads
+/// that send, sockets (measured beyond a bare start: 12 to 17 ms with five data sets; a probe with
+/// a real loader measures its own).
+inline constexpr Nanos kFirstBatchSetUp{12e6};
+
 /// CPU time of Process.start() with spawn or forkserver in the calling process (measured: 0.3 to
 /// 0.6 ms).
 inline constexpr Nanos kSpawnCall{0.5e6};

@@ -177,6 +177,20 @@ LoaderModel loader_model(const LoaderSettings& settings, const SampleCost& cost,
   return model;
 }
 
+double unevenness(const LoaderModel& model) {
+  constexpr int kBatches = 64;
+  if (model.samples.cards() <= 1) return 0;
+  Dealer dealer(model.samples, 0);
+  double sum = 0, squares = 0;
+  for (int i = 0; i < kBatches; ++i) {
+    const SampleWork work = dealer.deal(model.batch);
+    const double time = work.cpu + work.wait;
+    sum += time / kBatches;
+    squares += time * time / kBatches;
+  }
+  return sum > 0 ? std::sqrt(std::max(0.0, squares / (sum * sum) - 1)) : 0;
+}
+
 LoaderModel median_batches(LoaderModel model) {
   constexpr std::size_t kBatches = 33;
   if (model.samples.cards() <= 1) return model;

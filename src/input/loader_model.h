@@ -28,6 +28,9 @@ struct EpochShape {
 [[nodiscard]] LoaderModel loader_model(const LoaderSettings& settings, const SampleCost& cost,
                                        const HostShare& host, const Consumer& consumer);
 
+/// Standard deviation of a batch's time alone, over its mean.
+[[nodiscard]] double unevenness(const LoaderModel& model);
+
 /// The same with every batch costing the median batch of the deck.
 [[nodiscard]] LoaderModel median_batches(LoaderModel model);
 

@@ -15,12 +15,16 @@ namespace {
 /// Batches per rank simulated before and within the steady window, besides multiples of the
 /// workers.
 constexpr std::int64_t kWarmUp = 4, kWindow = 64;
+/// Where batches differ by more than this share, rare slow ones set the pace: the window is longer,
+/// and more orders are played.
+constexpr double kUneven = 0.25;
+constexpr std::int64_t kUnevenWindow = 512;
 /// A wait below this share of the interval is the step's doing, not the input's.
 constexpr double kNoWait = 0.02;
 /// A resource used above this share of its capacity is the limit.
 constexpr double kSaturated = 0.92;
 /// Short epochs are played with this many orders of the samples, and averaged.
-constexpr int kOrders = 3;
+constexpr int kOrders = 3, kUnevenOrders = 8;
 
 /// Rates over the steady window of a trace.
 struct Steady {
@@ -101,7 +105,7 @@ struct Played {
 /// Long epochs go on at the steady pace after the simulated part; short ones are played out, with
 /// several orders of the samples.
 Played play_epoch(LoaderModel model, const EpochShape& epoch, const LoaderTrace& endless,
-                  double interval) {
+                  double interval, bool uneven) {
   Played out;
   out.most_held = static_cast<double>(endless.peak_samples);
   if (epoch.batches > model.batches) {
@@ -112,10 +116,10 @@ Played play_epoch(LoaderModel model, const EpochShape& epoch, const LoaderTrace&
   model.batches = epoch.batches;
   model.last_batch = epoch.last;
   model.streams = epoch.streams;
-  const int orders = model.samples.cards() > 1 ? kOrders : 1;
+  const int orders = model.samples.cards() <= 1 ? 1 : uneven ? kUnevenOrders : kOrders;
   out.most_held = 0;
   for (int i = 0; i < orders; ++i) {
-    model.seed += static_cast<std::uint64_t>(i);
+    ++model.seed;
     const LoaderTrace trace = play_loader(model);
     if (!trace.step_end.empty()) out.epoch += trace.step_end.back() / orders;
     out.most_held += static_cast<double>(trace.peak_samples) / orders;
@@ -174,7 +178,9 @@ LoaderForecast simulate_loader(const LoaderSettings& given, const SampleCost& co
   // Workers keep step with each other, so batches come in rounds: whole rounds are measured, and
   // the last window of batches, whose workers find nothing more to do, is left out.
   const std::int64_t round = std::max(1, model.workers);
-  const std::int64_t measured = round * ((kWindow + round - 1) / round + 3);
+  const bool uneven = unevenness(model) > kUneven;
+  const std::int64_t least = uneven ? kUnevenWindow : kWindow;
+  const std::int64_t measured = round * ((least + round - 1) / round + 3);
   model.batches = warm + measured + window + 1;
   model.last_batch = model.batch;
   const LoaderTrace trace = play_loader(model);
@@ -199,7 +205,7 @@ LoaderForecast simulate_loader(const LoaderSettings& given, const SampleCost& co
   fill_memory(settings, cost, model.ranks, out);
   if (epoch.samples > 0 && epoch.batches > 0) {
     out.batches = epoch.batches;
-    const Played played = play_epoch(model, epoch, trace, steady.interval);
+    const Played played = play_epoch(model, epoch, trace, steady.interval, uneven);
     out.epoch = played.epoch * kSecond - out.first_batch + out.epoch_start;
     if (!settings.persistent && model.workers > 0)
       out.shutdown = static_cast<double>(model.workers) * cost.transport.shutdown_per_worker;

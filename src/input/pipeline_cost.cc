@@ -1,6 +1,8 @@
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
+#include "input/loader_constants.h"
 #include "input/pipeline_probe.h"
 
 namespace stoker {
@@ -27,33 +29,75 @@ std::string missing_from(const PipelineProbe& probe) {
   return text;
 }
 
-/// Sets the cost beside a real DataLoader of one worker. Its own measurement of making a batch is a
-/// second one, at another moment of a machine whose speed moves: the mean of both counts. What the
-/// loader took beyond making batches, and the simulation does not, is what a busy worker loses to
-/// its other threads; both sides of that were measured in the same run.
+Nanos deviation_of(const std::vector<Nanos>& times, Nanos mean) {
+  double sum = 0;
+  for (const Nanos time : times) sum += (time - mean).count() * (time - mean).count();
+  return times.empty() ? Nanos{} : Nanos(std::sqrt(sum / static_cast<double>(times.size())));
+}
+
+/// CPU time of making a batch of `samples`, collating included, as the parts say.
+Nanos make_of(const SampleCost& cost, double samples) {
+  return samples * cost.mean_cpu() + batch_facts_at(cost.batches, samples).collate_shared;
+}
+
+/// The loader's own measurement of making a batch is a second one, at another moment of a machine
+/// whose speed moves: the mean of both counts. What the training process spends was not measured
+/// again.
+void average_making(const PipelineProbe::OneWorker& one, SampleCost& cost) {
+  constexpr double kSameWork = 2;  // beyond this factor the two did not make the same batches
+  const double ratio = one.make_cpu / make_of(cost, static_cast<double>(one.batch));
+  if (ratio < 1 / kSameWork || ratio > kSameWork) return;
+  const double both = (1 + ratio) / 2;
+  for (Nanos& time : cost.cpu) time = time * both;
+  for (BatchFacts& facts : cost.batches) facts.collate_shared = facts.collate_shared * both;
+  cost.in_process_ratio /= both;
+}
+
+/// What the real loader took from batch to batch beyond making it, and the simulation does not take,
+/// is what a busy worker loses to its other threads. Standstills within making belong to it, unless
+/// they can be samples that wait: those differ from run to run by their standard error.
+Nanos lost_by_worker(const PipelineProbe::OneWorker& one, const SampleCost& cost,
+                     const LoaderForecast& simulated) {
+  const auto samples = static_cast<double>(one.batch);
+  const Nanos wait = samples * cost.mean_wait();
+  const double count = std::max(1.0, samples * static_cast<double>(one.batches));
+  const Nanos error = deviation_of(cost.wait, cost.mean_wait()) * (samples / std::sqrt(count));
+  const Nanos stood = one.make_wall.count() > 0
+                          ? std::max(one.make_wall, one.make_cpu) - one.make_cpu
+                          : wait;
+  const Nanos stalls = std::max(Nanos{}, stood - wait - 2 * error);
+  const Nanos beyond = one.interval - one.make_cpu - stood;
+  return beyond + stalls - (simulated.interval - make_of(cost, samples) - wait);
+}
+
+/// The start of a worker with what a loader sets up besides: queues, threads, sockets.
+void match_start(const PipelineProbe::OneWorker& one, Nanos fork_alone, const LoaderForecast& simulated,
+                 SampleCost& cost) {
+  if (one.first_batch.count() <= 0 || one.first_make_cpu.count() <= 0) return;
+  const auto samples = static_cast<double>(one.batch);
+  // Waiting samples make a first batch's wall time a matter of luck.
+  if (samples * cost.mean_wait() > 0.1 * one.first_make_cpu) return;
+  const Nanos receive = simulated.first_batch - make_of(cost, samples) - cost.warm_up - fork_alone;
+  const Nanos start = one.first_batch - one.first_make_cpu - std::max(Nanos{}, receive);
+  cost.start.fork = std::max(cost.start.fork, start);
+}
+
+/// Sets the cost beside a real DataLoader of one worker.
 void match_one_worker(const PipelineProbe& probe, SampleCost& cost) {
   const PipelineProbe::OneWorker& one = probe.one_worker;
   if (one.batch <= 0 || one.interval.count() <= 0 || one.make_cpu.count() <= 0) return;
   if (cost.batches.empty()) return;
-  const auto samples = static_cast<double>(one.batch);
-  const auto make = [&] {
-    return samples * cost.mean_cpu() + batch_facts_at(cost.batches, samples).collate_shared;
+  average_making(one, cost);
+  const auto simulate = [&] {
+    return simulate_loader({.batch = one.batch, .workers = 1, .prefetch = 2, .pin = false}, cost,
+                           {.cores = std::max(2.0, probe.cores)},
+                           Consumer{.consumption = Consumption::kBlocking});
   };
-  constexpr double kSameWork = 2;  // beyond this factor the two did not make the same batches
-  const double ratio = one.make_cpu / make();
-  if (ratio > 1 / kSameWork && ratio < kSameWork) {
-    const double both = (1 + ratio) / 2;
-    for (Nanos& time : cost.cpu) time = time * both;
-    for (BatchFacts& facts : cost.batches) {
-      facts.collate_shared = facts.collate_shared * both;
-      facts.collate_private = facts.collate_private * both;
-    }
-  }
-  const LoaderForecast simulated =
-      simulate_loader({.batch = one.batch, .workers = 1, .prefetch = 2, .pin = false}, cost,
-                      {.cores = std::max(2.0, probe.cores)},
-                      Consumer{.consumption = Consumption::kBlocking});
-  cost.worker_extra = (one.interval - one.make_cpu) - (simulated.interval - make());
+  cost.worker_extra = lost_by_worker(one, cost, simulate());
+  const Nanos fork_alone = cost.start.fork.count() > 0
+                               ? cost.start.fork
+                               : cost.transport.fork_per_worker + cost.transport.worker_startup;
+  match_start(one, fork_alone, simulate(), cost);
 }
 
 }  // namespace
@@ -92,7 +136,12 @@ SampleCost sample_cost_from_pipeline(const PipelineProbe& probe, const LoaderPro
   cost.start = {probe.start.fork, probe.start.spawn, probe.start.forkserver, probe.start.pickled};
   cost.warm_up = probe.start.warm_up;
   if (probe.gil_wait) cost.lock_wait = *probe.gil_wait;
+  // The whole start of a worker holds the call that forks it; the slope between loaders of several
+  // workers, which the probe takes for that call, may have met a busy moment.
+  if (probe.start.fork.count() > 0)
+    cost.transport.fork_per_worker = std::min(cost.transport.fork_per_worker, probe.start.fork);
   if (probe.memory.copied_on_read) cost.copied_on_read = probe.memory.object_bytes;
+  if (cost.start.fork.count() > 0) cost.start.fork += kFirstBatchSetUp;
   if (probe.crowded_efficiency)
     cost.transport.oversubscription = 1 / *probe.crowded_efficiency - 1;
   match_one_worker(probe, cost);

@@ -231,6 +231,8 @@ void read_one_worker(Reader& reader, const Json& root, PipelineProbe& out) {
   reader.time(run, "worker_cpu_ms", path, one.worker_cpu);
   reader.time(run, "main_cpu_ms", path, one.main_cpu);
   reader.time(run, "first_batch_ms", path, one.first_batch);
+  reader.time(run, "first_make_cpu_ms", path, one.first_make_cpu);
+  reader.integer(run, "batches", path, 0, 1e9, one.batches);
 }
 
 void read_process(Reader& reader, const Json& root, PipelineProbe& out) {

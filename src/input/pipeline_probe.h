@@ -63,6 +63,8 @@ struct PipelineProbe {
     Nanos make_cpu, make_wall;   ///< from the first sample to the end of collating, worker's thread
     Nanos worker_cpu, main_cpu;  ///< all threads of the worker; the training thread
     Nanos first_batch;           ///< from before iter(), wall
+    Nanos first_make_cpu;        ///< make_cpu of the first batch
+    std::int64_t batches = 0;    ///< of the means
   } one_worker;
   ParallelFacts parallel;
   /// CPU a sample with a process a core / with twice as many.
