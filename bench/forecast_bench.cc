@@ -168,6 +168,32 @@ void fsdp_plan(benchmark::State& state, const std::string& name) {
   for (auto _ : state) benchmark::DoNotOptimize(make_plan(request, subject.knowledge));
 }
 
+/// The plan of an input that cores limit: search over workers, depth, batch, order and pinning, and every
+/// knob, finding and trap. `processes` share the host.
+void input_plan(benchmark::State& state, double cores, int processes) {
+  const auto profile = shipped_loader_profile();
+  if (!profile) return state.SkipWithError(profile.error().text().c_str());
+  InputPlanRequest request;
+  request.now.settings = {.batch = 64, .dataset_samples = 1'280'000};
+  request.now.sample = sample_cost_given(4 * kMillisecond, {Bytes(602'120), 2}, *profile);
+  request.now.sample.cpu.clear();
+  for (int i = 0; i < 256; ++i)  // uneven, so that the order of batches is searched too
+    request.now.sample.cpu.push_back((2 + i % 8) * kMillisecond);
+  request.now.sample.cpu.front() = 40 * kMillisecond;
+  request.now.host = {.cores = cores, .ranks = processes};
+  request.now.consumer = {.step = 20 * kMillisecond};
+  request.freedom.batches = batches_around(request.now.settings.batch);
+  request.profile = &*profile;
+  request.gpus = processes;
+  std::int64_t settings = 0;
+  for (auto _ : state) {
+    const auto plan = make_input_plan(request);
+    if (!plan) return state.SkipWithError(plan.error().text().c_str());
+    settings = plan->settings_considered;
+  }
+  state.counters["settings"] = static_cast<double>(settings);
+}
+
 void add(const std::string& model) {
   const auto named = [&](const char* what) { return std::string(what) + "/" + model; };
   const auto in = benchmark::kMillisecond;
@@ -187,6 +213,12 @@ void add(const std::string& model) {
 
 int main(int argc, char** argv) {
   for (const char* model : {"resnet50", "gpt2"}) stoker::add(model);
+  for (const auto& [cores, processes] : {std::pair(8.0, 1), {16.0, 1}, {64.0, 8}}) {
+    const std::string name = "input plan/" + std::to_string(static_cast<int>(cores)) + " cores, " +
+                             std::to_string(processes) + " processes";
+    benchmark::RegisterBenchmark(name.c_str(), stoker::input_plan, cores, processes)
+        ->Unit(benchmark::kMillisecond);
+  }
   benchmark::Initialize(&argc, argv);
   if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
   benchmark::RunSpecifiedBenchmarks();

@@ -25,6 +25,8 @@ namespace {
 constexpr Nanos kPlanProbeBudget{6e9};
 /// Side for data without pictures.
 constexpr std::int64_t kAnySide = 224;
+/// A line of text in a batch where no model says it: 512 tokens of 64 bits.
+constexpr Bytes kTextInBatch{512 * 8};
 /// Probe files of a hundred thousand samples stay below this.
 constexpr Bytes kProbeFileLimit = 64 * kMiB;
 
@@ -191,20 +193,23 @@ Result<LoadedData> load_data_for(const DataRequest& request, const OutputShape& 
   }
   const auto kind = data.probe ? Result<DataKind>(data.probe->kind) : kind_of_data(request.data);
   if (!kind) return tl::unexpected(kind.error());
-  if ((*kind == DataKind::kText) != (side <= 0)) {
+  const bool text = *kind == DataKind::kText;
+  if (!taker.empty() && text != (side <= 0)) {
     return fail(
         ErrorCode::kBadInput,
-        "holds " + std::string(*kind == DataKind::kText ? "text" : "pictures") + ", but " +
+        "holds " + std::string(text ? "text" : "pictures") + ", but " +
             taker +
             "; give the cost of a sample with --sample-cost and their number with --samples",
         request.data);
   }
   if (!data.probe) {
-    auto probe = folder_probe(request, *kind == DataKind::kText ? kAnySide : side);
+    auto probe = folder_probe(request, text ? kAnySide : side);
     if (!probe) return tl::unexpected(probe.error());
     data.probe = std::move(*probe);
   }
-  data.sample = sample_cost_from_probe(*data.probe, profile, shape);
+  const OutputShape of_text{kTextInBatch, 1};
+  data.sample =
+      sample_cost_from_probe(*data.probe, profile, text && taker.empty() ? of_text : shape);
   if (data.samples == 0) data.samples = data.probe->dataset.samples;
   return data;
 }

@@ -37,7 +37,8 @@ struct LoadedData {
                                            const LoaderProfile& profile);
 
 /// The same where no step says what a sample is: `shape` of a sample, `side` of pictures (0: `taker`,
-/// "gpt2 takes sequence", takes none).
+/// "gpt2 takes sequence", takes none). An empty `taker` takes anything; a line of text then counts as
+/// 512 tokens.
 [[nodiscard]] Result<LoadedData> load_data_for(const DataRequest& request, const OutputShape& shape,
                                                std::int64_t side, const std::string& taker,
                                                const LoaderProfile& profile);

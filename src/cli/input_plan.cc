@@ -129,7 +129,8 @@ void fill_context(const RunOptions& run, const InputPlanOptions& own, const Load
   c.model_line = "input of " + name + " | batch " + std::to_string(plan.best.batch) + ", step " +
                  human_time(plan.step) + (own.blocking ? ", waited for" : "") +
                  (plan.gpus > 1 ? " | " + std::to_string(plan.gpus) + " processes" : "");
-  c.sample_word = data.probe ? "img" : "sample";
+  const bool text = data.probe && data.probe->kind == DataKind::kText;
+  c.sample_word = data.probe && !text ? "img" : "sample";
   c.dataset_samples = data.samples;
   c.rests_on.push_back("the step as given");
   c.rests_on.push_back(data.sample.basis);
@@ -149,7 +150,8 @@ void fill_context(const RunOptions& run, const InputPlanOptions& own, const Load
   if (!run.no_pin)
     c.assumed.push_back("the step holds no copy of the batch: pinned ones run beside it");
   if (data.probe) {
-    if (!run.image_size)
+    if (text) c.assumed.push_back("512 tokens of 64 bits a sample in a batch");
+    else if (!run.image_size)
       c.assumed.push_back("crops of " + std::to_string(kUsualSide) + " px (--image-size)");
     c.data.merge(data.probe->diagnostics);
     if (const std::string warning = foreign_load_warning(data.probe->foreign); !warning.empty())

@@ -162,7 +162,7 @@ std::optional<Finding> beyond_cores(const Diagnosis& d) {
       counted(d.all_workers(), "worker") + " on " + decimal(cores) +
           (cores == 1 ? " core" : " cores") + (ranks > 1 ? " that all processes share" : "") +
           " prepare no more than " + std::to_string(fewer.workers * ranks) + " (" +
-          decimal(d.now.samples_per_s) + " against " + decimal(other.samples_per_s) +
+          decimal(delivered(d, d.now)) + " against " + decimal(delivered(d, other)) +
           " samples/s a process), the first batch comes after " + human_time(d.now.first_batch) +
           " instead of " + human_time(other.first_batch) + " and " +
           human_bytes(d.now.shared_memory + d.now.worker_memory) +

@@ -99,7 +99,9 @@ std::optional<SampleCost> smaller_pictures(const Probe& probe, int short_side,
   smaller.dataset.mean_pixels *= after / before;
   smaller.dataset.mean_bytes = bytes / static_cast<double>(smaller.samples.size());
   smaller.dataset.total_bytes = Bytes(static_cast<std::int64_t>(
-      smaller.dataset.mean_bytes * static_cast<double>(smaller.dataset.files)));
+      smaller.dataset.mean_bytes * static_cast<double>(smaller.dataset.samples > 0
+                                                           ? smaller.dataset.samples
+                                                           : smaller.dataset.files)));
   return sample_cost_from_probe(smaller, profile, {like.output, like.tensors});
 }
 

@@ -25,8 +25,11 @@ std::string percent(double share) {
 StepOf proportional_step(const LoaderCase& loader, bool gpu) {
   return [loader, gpu](const LoaderSettings& settings) {
     Consumer consumer = at_batch(loader, settings.batch);
-    if (gpu && !settings.pin)
-      consumer.step += pageable_copy(loader.sample.batch_bytes(settings.batch));
+    if (gpu && !settings.pin) {  // the copy comes before the step and keeps the loop busy
+      const Nanos copy = pageable_copy(loader.sample.batch_bytes(settings.batch));
+      consumer.step += copy;
+      consumer.host_cpu += copy;
+    }
     return consumer;
   };
 }

@@ -94,7 +94,9 @@ class WhatIfs {
   }
 
   void pictures() {
-    if (best_.folder == nullptr || request_.profile == nullptr) return;
+    if (best_.folder == nullptr || request_.profile == nullptr ||
+        best_.folder->kind == DataKind::kText)
+      return;
     const Probe& probe = *best_.folder;
     const LoaderProfile& profile = *request_.profile;
     const int side = static_cast<int>(probe.image_size * kSideOverCrop);
@@ -146,7 +148,8 @@ class WhatIfs {
 
   void storage() {
     if (before_.forecast.cached_share >= 1 || best_.sample.read_bytes <= 0) return;
-    if (best_.sample.cold_seek_ms > 0) {
+    const bool files = best_.folder == nullptr || best_.folder->kind == DataKind::kPictures;
+    if (files && best_.sample.cold_seek_ms > 0) {
       add("tar_shards", KnobKind::kData, "pack the files into tar shards that are read in sequence",
           "shuffling within a buffer only; a second copy on disk",
           with_sample(packed_in_shards(best_.sample)));
