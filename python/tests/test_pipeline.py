@@ -188,3 +188,22 @@ def test_a_real_worker_is_timed():
     one = doc["one_worker"]
     assert one["batch"] == 32 and one["batches"] > 3
     assert 32 <= one["make_cpu_ms"] <= one["worker_cpu_ms"] and one["make_cpu_ms"] <= one["interval_ms"]
+
+
+def test_a_sampler_of_the_users_own():
+    from torch.utils.data import SubsetRandomSampler
+
+    doc = probe(DataLoader(pipelines.Raises(2), sampler=SubsetRandomSampler(range(1, 64, 2)), batch_size=8))
+    assert finding(doc, "sample_raised") is None, "only the sampler's indices are made"
+    assert len(doc["sample"]["cpu_ms"]) == 32 and doc["loader"]["shuffle"] is False
+
+
+def test_the_public_function(tmp_path):
+    import stoker
+
+    told = []
+    doc = stoker.probe(pipelines.Spins(ms=0.2), tmp_path / "p.json", budget_s=2, progress=lambda what, share: told.append(what))
+    assert doc["name"] == "Spins" and json.loads((tmp_path / "p.json").read_text()) == doc
+    assert "samples" in told and told[-1] == "done"
+    with pytest.raises(stoker.ProbeError, match="budget"):
+        stoker.probe(pipelines.Spins(), budget_s=0)
