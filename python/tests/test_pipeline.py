@@ -21,13 +21,22 @@ def probe(thing, budget_s=3.0):
     return probe_pipeline(thing, name="pipelines.py:x", budget_s=budget_s)
 
 
+def probe_until(thing, has, budget_s):
+    """A probe of which has(doc) is true: what a busy machine found no time for, it finds in a larger budget."""
+    for factor in (1, 3, 9):
+        doc = probe(thing, factor * budget_s)
+        if has(doc):
+            break
+    return doc
+
+
 def finding(doc, name):
     return next((row for row in doc["findings"] if row["name"] == name), None)
 
 
 @pytest.fixture(scope="module")
 def spun():
-    return probe(pipelines.Spins(ms=1.0))
+    return probe_until(pipelines.Spins(ms=1.0), lambda doc: len(doc["batch"]) > 1 and doc["batch"][0]["collate_private_ms"], 3)
 
 
 def test_cpu_time_is_the_samples_own(spun):
@@ -63,7 +72,7 @@ def test_a_loader_keeps_its_settings():
 
 
 def test_batches_of_the_users_own_sampler():
-    doc = probe(pipelines.buckets())
+    doc = probe_until(pipelines.buckets(), lambda doc: len(doc["batch"]) > 1, 3)
     assert doc["loader"]["batch_sampler"] and doc["loader"]["custom_collate"] and doc["loader"]["batch_size"] is None
     # A bucket's samples are alike, buckets differ.
     assert doc["sample"]["within_batch_correlation"] > 0.5
@@ -120,7 +129,7 @@ def test_the_users_data_set_is_left_alone():
 
 
 def test_moving_batches_and_starting_workers():
-    doc = probe(pipelines.Spins(ms=0.2), budget_s=15)
+    doc = probe_until(pipelines.Spins(ms=0.2), lambda doc: "per_batch_main_ms" in doc["transport"], budget_s=8)
     moving, start = doc["transport"], doc["start"]
     assert moving["per_batch_main_ms"] > 0 and moving["fork_per_worker_ms"] >= 0
     assert set(moving) <= set(json.loads((HERE.parents[2] / "data/coefficients/input.json").read_text())["transport"]) | {
@@ -148,14 +157,14 @@ def share(doc, name):
 
 
 def test_stages_by_the_transforms():
-    doc = probe(pipelines.Transformed(), budget_s=8)
+    doc = probe_until(pipelines.Transformed(), lambda doc: doc["sample"]["stages"], budget_s=5)
     assert doc["sample"]["stages_how"] == "transforms"
     assert [row["name"] for row in doc["sample"]["stages"]] == ["Crop", "Flip", "other"]
     assert share(doc, "Crop") == pytest.approx(0.6, abs=0.05) and share(doc, "Flip") == pytest.approx(0.2, abs=0.05)
 
 
 def test_stages_by_stack_sampling():
-    doc = probe(pipelines.Sampled(), budget_s=8)
+    doc = probe_until(pipelines.Sampled(), lambda doc: doc["sample"]["stages"], budget_s=5)
     assert doc["sample"]["stages_how"] == "sampling"
     assert share(doc, "parse") == pytest.approx(0.8, abs=0.15) and share(doc, "augment") == pytest.approx(0.2, abs=0.15)
 
@@ -164,7 +173,7 @@ def test_stages_of_pillow(tmp_path):
     image = pytest.importorskip("PIL.Image")
     for number in range(8):
         image.effect_noise((256, 256), 50).convert("RGB").save(tmp_path / f"{number}.jpg")
-    doc = probe(pipelines.Pictures(str(tmp_path)), budget_s=8)
+    doc = probe_until(pipelines.Pictures(str(tmp_path)), lambda doc: doc["sample"]["stages"], budget_s=5)
     names = [row["name"] for row in doc["sample"]["stages"]]
     assert doc["sample"]["stages_how"] == "transforms" and {"decode", "resize"} <= set(names)
     assert sum(row["share"] for row in doc["sample"]["stages"]) == pytest.approx(1, abs=0.01)
@@ -184,7 +193,7 @@ def test_a_data_set_with_getitems():
 
 
 def test_a_real_worker_is_timed():
-    doc = probe(pipelines.Spins(ms=1.0), budget_s=15)
+    doc = probe_until(pipelines.Spins(ms=1.0), lambda doc: doc["one_worker"], budget_s=6)
     one = doc["one_worker"]
     assert one["batch"] == 32 and one["batches"] > 3
     assert 32 <= one["make_cpu_ms"] <= one["worker_cpu_ms"] and one["make_cpu_ms"] <= one["interval_ms"]

@@ -76,7 +76,7 @@ class Findings:
     def capped(self, source, fits: int, by_time: int) -> None:
         if source.cap is None:
             return
-        if fits < by_time:
+        if fits < source.batch:
             self.add("batch_fits_no_memory", f"Batches of {source.batch} were not made: their samples need more than a "
                      f"quarter of the memory that is left; {source.cap} at a time were measured. Make samples smaller, "
                      "or take fewer workers and smaller batches.")

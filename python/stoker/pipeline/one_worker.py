@@ -14,8 +14,7 @@ import torch
 
 from .maker import seed_all
 
-_FIRST, _LAST = 3, 2  # batches at either end that do not count: the queues fill and drain
-_FEWEST, _FEW = 8, 40  # batches; below the second number all go into one run
+_FEWEST, _FEW = 6, 40  # batches; below the second number all go into one run
 _MOST = 400
 _RECORD = struct.Struct("4d")  # thread CPU and wall before and after a fetch, s
 _SEED = 8
@@ -66,6 +65,11 @@ def _loader(source, batches: list | None):
     return DataLoader(source.dataset, batch_sampler=batches, **common)
 
 
+def _edges(count: int) -> tuple:
+    """The first and the last batch that count: before, the queues fill, and after, they drain."""
+    return (3, count - 3) if count >= 12 else (2, count - 2)
+
+
 def _cpu_of(pid: int) -> float:
     """CPU seconds of all threads of a process."""
     total = 0
@@ -113,7 +117,7 @@ def _run(loader, count: int):
         except StopIteration:
             break
         yields.append(time.perf_counter() - start)
-        if number in (_FIRST, count - _LAST - 1):
+        if number in _edges(count):
             marks[number] = (time.thread_time(), sum(_cpu_of(worker.pid) for worker in workers))
     del iterator
     if len(yields) < count:
@@ -124,7 +128,7 @@ def _run(loader, count: int):
 
 def _summary(run: dict, rows: list) -> dict:
     yields = run["yields"]
-    first, last = _FIRST, len(yields) - _LAST - 1
+    first, last = _edges(len(yields))
     n = last - first
     steady = rows[first + 1:last + 1]
     main, worker = ((run["marks"][last][i] - run["marks"][first][i]) / n * 1e3 for i in range(2))

@@ -23,6 +23,7 @@ SHORTEST_BUDGET_S = 1.0
 
 # Shares of the budget. What a pass leaves over goes to the next ones.
 _SAMPLES, _GIL, _STAGES, _TRANSPORT, _ONE_WORKER = .45, .03, .06, .13, .12
+_ONE_WORKER_BATCHES, _ONE_WORKER_MOST = 11, 0.25  # of slow batches, up to this share of the budget
 _KEEP_S = 0.3  # for putting it all together
 _SHARE_OF_MEMORY = 0.25  # of what is available: for one batch and its samples
 _LONGEST_BATCH = 0.06  # of the time for samples: for one batch of another size
@@ -181,6 +182,7 @@ class _Probe:
         cpu, wait, read = [whole * ms for ms in times.cpu_ms()], times.wait_ms(), times.file_bytes()
         self._cpu_ms = statistics.fmean(cpu)
         self._measured = times.kept()
+        self._cpu_by_index = times.by_index()
         correlated = source.sampler is not None or source.kind == "iterable"
         self._doc["sample"] = {
             "cpu_ms": _rounded(cpu, 6), "wait_ms": _rounded(wait, 6), "file_bytes": read,
@@ -214,7 +216,16 @@ class _Probe:
         self._crowding = None if crowded is None else max(0.0, crowded - 1)
         if crowded is not None:
             self._doc["parallel"]["crowded_efficiency"] = round(1 / max(1e-3, crowded), 4)
-        self._warm_ups = list(measured.warm_up)
+        self._warm_ups = self._beyond_usual(measured, rows.get(own))
+
+    def _beyond_usual(self, measured, row) -> list:
+        """ms that the first batches of new workers took beyond what the same samples and their collating usually take."""
+        collate = row["collate_shared_ms"] if row is not None else 0.0
+        if measured.first:
+            usual = [self._cpu_by_index[index] for index in measured.first if index in self._cpu_by_index]
+        else:
+            usual = [self._cpu_ms] * measured.batch
+        return [cold - sum(usual) - collate for cold in measured.cold] if usual else []
 
     def _check_shared_memory(self) -> None:
         """A batch that does not fit /dev/shm would end the worker with SIGBUS: smaller ones are measured then."""
@@ -276,6 +287,7 @@ class _Probe:
         if source.cap is not None or row is None or self._failed:
             return
         batch_ms = self._wall_ms * row["samples"] + row["collate_shared_ms"]
+        seconds = min(max(seconds, 1e-3 * batch_ms * _ONE_WORKER_BATCHES), _ONE_WORKER_MOST * self._budget, self._left())
         batches = None
         if source.kind == "map":
             batches = [batch for batch in self._planned() if len(batch) == source.batch

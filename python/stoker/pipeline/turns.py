@@ -14,7 +14,7 @@ from . import host, passes, processes, statistics_of
 
 _MOST_AT_ONCE = 32  # processes
 _MOST_CROWD = 16
-_MAIN_SHARE, _SIDE_SHARE = 0.5, 0.12  # of a cycle: the main samples, each other turn
+_MAIN_SHARE, _SIDE_SHARE, _AT_ONCE_SHARE = 0.5, 0.12, 0.05  # of a cycle: the main samples, other turns
 _CYCLES = 6  # where samples take long
 _ENOUGH_ROUNDS, _ENOUGH_CYCLES = 20, 12  # after which cheap samples are known
 _CHEAP_MS = 0.2  # below this, clocks around each sample cost something beside it
@@ -33,7 +33,7 @@ class Turns:
         self._until = self._start + seconds
         self._first, self._queue = True, []
         self._rng = random.Random(passes.SEED + 1)
-        self._batch = min(source.batch, source.cap or source.batch)
+        self.batch = self._batch = min(source.batch, source.cap or source.batch)
         self.worker = self.process = None
         self._others = []
         self.batches = []  # of the main samples, each with its round
@@ -41,7 +41,8 @@ class Turns:
         self.private_per_shared = {}  # {size: ratios of collating}
         self.in_process, self.beside, self.crowded = [], [], []  # ratios
         self.whole = []  # CPU time of cheap samples with one clock around the batch / with one around each
-        self.warm_up = []  # ms
+        self.cold = []  # ms of CPU time that the first batch of a new worker took, always the same one
+        self.first = []  # its indices
         self.memory = None
         self.loads = []
         self.outcome = None  # how the worker of the main samples ended
@@ -80,11 +81,12 @@ class Turns:
         """Raises nothing for a child that dies: what it measured stays, outcomes say how it ended."""
         try:
             first = self._lists()[:1]
+            self.first = first[0] if self._plan is not None else []
             self.worker = self._warmed(True, first, keep=True)
             if self.worker is None or not self._look_at_caches():
                 return
             self.process = self._training_process(first)
-            while len(self.warm_up) < _WARM_UPS and self._time_for(2 * self._batch, 0.3):
+            while len(self.cold) < _WARM_UPS and self._time_for(2 * self._batch, 0.3):
                 if not self._add_other(first):
                     break
             self._cycles()
@@ -102,7 +104,7 @@ class Turns:
         return child or self._warmed(False, first, threads=1)
 
     def _warmed(self, worker: bool, first: list, keep: bool = False, threads=None):
-        """A new child after its first batch. What that costs more than the same batch again is a worker's warm-up."""
+        """A new child after its first batch, which costs more than later ones (imports, memory copied on write)."""
         child = self._child(worker, threads)
         cold = self._ask(child, first, bytes=keep)
         if cold is None:
@@ -110,11 +112,11 @@ class Turns:
             self.outcome = outcome if keep else self.outcome
             return None
         if keep:  # where time allows no second one, this batch counts
-            self._keep({**cold, "load": None}, [0] * len(cold["rows"]), bytes_counted=True)
+            self._keep({"rows": [_without_imports(row) for row in cold["rows"][:1]], "load": None}, [0], bytes_counted=True)
+        if worker and cold["rows"]:
+            self.cold.append(_whole_ms(cold["rows"][0]))
         if self._time_for(self._batch, 1):
-            warm = self._ask(child, first)
-            if warm is not None and worker and warm["rows"] and cold["rows"]:
-                self.warm_up.append(_whole_ms(cold["rows"][0]) - _whole_ms(warm["rows"][0]))
+            self._ask(child, first)
         return child
 
     def _add_other(self, first: list) -> bool:
@@ -206,7 +208,7 @@ class Turns:
                 rows = answer["rows"]
             self._beside(part, rows, cycle, cheap)
             self._other_sizes(cycle)
-            self._at_once(part, rows, cycle, cheap)
+            self._at_once(part, cycle, cheap)
             self._first = False
 
     def _some(self, batches: list, seconds: float, *, cut: bool = False) -> list:
@@ -275,7 +277,7 @@ class Turns:
             return self._rng.sample(indices, size)
         return [self._rng.choice(indices) for _ in range(size)]
 
-    def _at_once(self, part: list, rows: list, cycle: float, whole: bool) -> None:
+    def _at_once(self, part: list, cycle: float, whole: bool) -> None:
         """The same batch by as many processes as there are cores, then by twice as many."""
         cores = min(_MOST_AT_ONCE, max(1, int(host.usable_cores())))
         room = host.available_memory() / 4
@@ -288,27 +290,34 @@ class Turns:
                 break
         if len(self._others) < cores - 1 or room <= 0:
             return
-        some = self._some([batch for batch, _ in part], _SIDE_SHARE * cycle, cut=True)
-        alone = [row["rows"] for row in rows[:len(some)]]
-        one = self._together([self.worker, *self._others[:cores - 1]], some, whole)
-        ratio = _ratio(one, alone * cores) if one else None
-        if ratio is None:
-            return
-        self.beside.append(ratio)
-        if len(self._others) >= 2 * cores - 1 and self._time_for(3 * self._batch, 0.5):
-            many = self._together([self.worker, *self._others[:2 * cores - 1]], some, whole)
-            crowd = _ratio(many, one * 2) if many else None
-            if crowd is not None:
-                self.crowded.append(crowd)
+        # Twice the same: the first time brings caches and heaps back after a pause and does not count. The main worker
+        # is compared with itself.
+        some = self._some([batch for batch, _ in part], _AT_ONCE_SHARE * cycle, cut=True)
+        counts = [n for n in (1, cores, 2 * cores) if n <= len(self._others) + 1]
+        found = {n: self._main_rows([self.worker, *self._others[:n - 1]], some, whole) for n in counts}
+        for n, base, ratios in ((cores, 1, self.beside), (2 * cores, cores, self.crowded)):
+            ratio = _ratio(found[n], found[base]) if found.get(n) and found.get(base) else None
+            if ratio is not None:
+                ratios.append(ratio)
 
-    def _together(self, children: list, batches: list, whole: bool) -> list:
-        """Rows of all, batch by batch, child after child."""
+    def _main_rows(self, children: list, batches: list, whole: bool) -> list:
+        """What the first of the children spends on the batches while all of them make the same, the second time."""
         begin = time.monotonic() + 0.01
         for child in children:
-            child.ask({"batches": batches, "begin": begin, "whole": whole})
-        count = sum(len(b) if isinstance(b, list) else b for b in batches) * len(children)
+            child.ask({"batches": batches * 2, "begin": begin, "whole": whole})
+        count = 2 * len(children) * sum(len(b) if isinstance(b, list) else b for b in batches)
         answers = [child.answer(self._deadline(count, True), self._tick) for child in children]
-        return [row["rows"] for answer in answers if answer is not None for row in answer["rows"]]
+        rows = answers[0]["rows"] if answers[0] is not None else []
+        return [row["rows"] for row in rows[len(batches):]]
+
+
+def _without_imports(row: dict) -> dict:
+    """The first batch of a process, whose first sample reads what it imports too: it is taken to read as the others do."""
+    rows = [tuple(sample) for sample in row["rows"]]
+    if len(rows) > 1:
+        usual = int(statistics.median(sample[3] for sample in rows[1:]))
+        rows[0] = (*rows[0][:3], min(rows[0][3], usual))
+    return {**row, "rows": rows}
 
 
 def _whole_ms(row: dict) -> float:
