@@ -17,11 +17,13 @@ void shuffle_order(Order& order, Random& random) {
 }
 
 /// Sorted by cost as far as `likeness` says, cut into batches, the batches in random order.
-Order alike(const std::vector<double>& cost, double likeness, std::int64_t batch, Random& random) {
-  const std::size_t n = cost.size();
+Order alike(const std::vector<SampleWork>& samples, double likeness, std::int64_t batch,
+            Random& random) {
+  const std::size_t n = samples.size();
+  const auto cost = [&](std::uint32_t i) { return samples[i].cpu + samples[i].wait; };
   Order by_cost(n);
   std::iota(by_cost.begin(), by_cost.end(), 0U);
-  std::sort(by_cost.begin(), by_cost.end(), [&](auto a, auto b) { return cost[a] < cost[b]; });
+  std::sort(by_cost.begin(), by_cost.end(), [&](auto a, auto b) { return cost(a) < cost(b); });
   std::vector<double> key(n);
   for (std::size_t rank = 0; rank < n; ++rank) {
     // Uniform scores of variance 1, so that both parts weigh as the likeness says.
@@ -43,27 +45,62 @@ Order alike(const std::vector<double>& cost, double likeness, std::int64_t batch
   return out;
 }
 
+/// Samples enough for the shape of a distribution and a slow one in a hundred; few enough that a
+/// short simulation deals all of them.
+constexpr std::size_t kMostSamples = 509;
+
+std::size_t prime_at_most(std::size_t n) {
+  for (;; --n) {
+    bool prime = true;
+    for (std::size_t k = 2; k * k <= n && prime; ++k) prime = n % k != 0;
+    if (prime) return n;
+  }
+}
+
 }  // namespace
+
+std::vector<SampleWork> representative(std::vector<SampleWork> samples) {
+  if (samples.size() < 3) return samples;
+  std::sort(samples.begin(), samples.end(), [](const SampleWork& a, const SampleWork& b) {
+    return a.cpu + a.wait < b.cpu + b.wait;
+  });
+  const std::size_t count = prime_at_most(std::min(samples.size(), kMostSamples));
+  std::vector<SampleWork> out(count);
+  // Sample i covers [i, i + 1) * count / samples of the output; it may lie across a border.
+  const double width = static_cast<double>(count) / static_cast<double>(samples.size());
+  for (std::size_t i = 0; i < samples.size(); ++i) {
+    const double begin = static_cast<double>(i) * width;
+    const std::size_t group = std::min(count - 1, static_cast<std::size_t>(begin));
+    const double here = std::min(width, static_cast<double>(group + 1) - begin);
+    const std::size_t next = std::min(count - 1, group + 1);
+    out[group].cpu += here * samples[i].cpu;
+    out[group].wait += here * samples[i].wait;
+    out[next].cpu += (width - here) * samples[i].cpu;
+    out[next].wait += (width - here) * samples[i].wait;
+  }
+  return out;
+}
 
 SampleDeck::SampleDeck(const std::vector<double>& cpu, const std::vector<double>& wait,
                        double likeness, std::int64_t batch, std::uint64_t seed) {
   Random random(seed);
-  const bool waits = wait.size() == cpu.size();
-  Order order(cpu.size());
-  std::iota(order.begin(), order.end(), 0U);
-  if (likeness > 0 && cpu.size() > 1) {
-    std::vector<double> cost = cpu;
-    if (waits) std::transform(cost.begin(), cost.end(), wait.begin(), cost.begin(), std::plus<>());
-    order = alike(cost, std::min(1.0, likeness), batch, random);
+  std::vector<SampleWork> samples(cpu.size());
+  for (std::size_t i = 0; i < cpu.size(); ++i)
+    samples[i] = {cpu[i], wait.size() == cpu.size() ? wait[i] : 0};
+  Order order;
+  if (likeness > 0 && samples.size() > 1) {
+    order = alike(samples, std::min(1.0, likeness), batch, random);
   } else {
+    order.resize(samples.size());
+    std::iota(order.begin(), order.end(), 0U);
     shuffle_order(order, random);
   }
-  before_.reserve(cpu.size() + 1);
+  before_.reserve(samples.size() + 1);
   SampleWork sum;
   before_.push_back(sum);
   for (const std::uint32_t i : order) {
-    sum.cpu += cpu[i];
-    if (waits) sum.wait += wait[i];
+    sum.cpu += samples[i].cpu;
+    sum.wait += samples[i].wait;
     before_.push_back(sum);
   }
 }

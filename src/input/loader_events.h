@@ -55,7 +55,7 @@ struct LoaderModel {
   double reset = 0;    ///< waking persistent workers
 
   double step = 0, host_cpu = 0;
-  std::uint64_t seed = 1;
+  std::uint64_t first_card = 0;  ///< where rank 0 begins in the deck
 };
 
 /// What happened, rank 0's view; times since the start of the epoch.
@@ -74,7 +74,7 @@ struct LoaderTrace {
   std::int64_t peak_samples = 0;
 };
 
-/// Plays one epoch. Pure and deterministic in the model's seed.
+/// Plays one epoch. Pure and deterministic.
 [[nodiscard]] LoaderTrace play_loader(const LoaderModel& model);
 
 }  // namespace stoker

@@ -65,7 +65,7 @@ enum class MainState { kStarting, kWaiting, kReceiving, kInStep, kDone };
 
 struct Rank {
   Rank(const LoaderModel& model, int number)
-      : dealer(model.samples, model.seed * 0x9E3779B97F4A7C15ULL + 7919ULL * number),
+      : dealer(model.samples, model.first_card + number * model.samples.cards() / model.ranks),
         workers(model.workers) {}
 
   Dealer dealer;

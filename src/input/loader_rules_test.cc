@@ -121,7 +121,7 @@ TEST(OutOfOrder, GoesToWhoHasRoomAndYieldsOnArrival) {
   model.samples = SampleDeck(costs);
   LoaderTrace ordered = play_loader(model);
   while (ordered.yielded[0] < 9) {  // until the order in which the slow one comes first
-    ++model.seed;
+    ++model.first_card;
     ordered = play_loader(model);
   }
   model.in_order = false;

@@ -280,7 +280,7 @@ TEST(SampleDeck, SumsHaveTheRightMoments) {
   const SampleDeck deck(costs);
   Dealer dealer(deck, 0);
   double sum = 0, squares = 0;
-  constexpr int kBatches = 2000;
+  constexpr int kBatches = 2000;  // a whole round
   for (int i = 0; i < kBatches; ++i) {
     const double x = dealer.deal(4).cpu;
     sum += x;
@@ -289,6 +289,25 @@ TEST(SampleDeck, SumsHaveTheRightMoments) {
   const double mean = sum / kBatches;
   EXPECT_NEAR(mean, 4 * 2.25, 1e-9);
   EXPECT_NEAR(squares / kBatches - mean * mean, 4 * 10.9375, 0.1 * 4 * 10.9375);
+}
+
+TEST(Representative, KeepsMeanAndSpreadInAPrimeNumber) {
+  std::vector<SampleWork> samples;  // one in a hundred waits
+  for (int i = 0; i < 2000; ++i)
+    samples.push_back({1 + 0.001 * (i % 100), i % 100 == 7 ? 50.0 : 0.0});
+  const auto few = representative(samples);
+  ASSERT_EQ(few.size(), 509U);
+  double cpu = 0, wait = 0, squares = 0;
+  for (const SampleWork& s : few) {
+    cpu += s.cpu / 509;
+    wait += s.wait / 509;
+    squares += s.wait * s.wait / 509;
+  }
+  EXPECT_NEAR(cpu, 1.0495, 1e-9);
+  EXPECT_NEAR(wait, 0.5, 1e-9);
+  EXPECT_NEAR(squares, 25, 1);
+  EXPECT_EQ(representative({{1, 0}, {2, 0}}).size(), 2U);
+  EXPECT_EQ(representative(std::vector<SampleWork>(240)).size(), 239U);
 }
 
 TEST(SampleDeck, LikenessIsTheCommonShareOfTheVariance) {
@@ -409,7 +428,7 @@ TEST(Twin, AgreesOnUnevenBatches) {
   for (int round = 0; round < kRounds; ++round) {
     auto [twin, model] = random_pair(random, true);
     // The deck deals in its own order: give the twin that order.
-    Dealer dealer(model.samples, model.seed * 0x9E3779B97F4A7C15ULL);
+    Dealer dealer(model.samples, model.first_card);
     for (std::size_t i = 0; i < twin.batch_cpu.size(); ++i) {
       const SampleWork work = dealer.deal(1);
       twin.batch_cpu[i] = work.cpu;

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "input/batch_draws.h"
 #include "input/loader_constants.h"
 #include "input/pipeline_probe.h"
 
@@ -105,9 +106,16 @@ void match_one_worker(const PipelineProbe& probe, SampleCost& cost) {
 SampleCost sample_cost_from_pipeline(const PipelineProbe& probe, const LoaderProfile& profile) {
   SampleCost cost;
   cost.known = true;
-  cost.cpu = probe.cpu;
-  if (std::any_of(probe.wait.begin(), probe.wait.end(), [](Nanos t) { return t.count() > 0; }))
-    cost.wait = probe.wait;
+  std::vector<SampleWork> samples;
+  for (std::size_t i = 0; i < probe.cpu.size(); ++i)
+    samples.push_back({seconds(probe.cpu[i]), i < probe.wait.size() ? seconds(probe.wait[i]) : 0});
+  bool waits = false;
+  for (const SampleWork& sample : representative(std::move(samples))) {
+    cost.cpu.push_back(sample.cpu * kSecond);
+    cost.wait.push_back(sample.wait * kSecond);
+    waits = waits || sample.wait > 0;
+  }
+  if (!waits) cost.wait.clear();
   cost.in_process_ratio = probe.in_process_ratio;
   cost.within_batch = probe.within_batch_correlation;
   cost.batches = probe.batch;
