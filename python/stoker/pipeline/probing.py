@@ -215,7 +215,7 @@ class _Probe:
             "processes": int(host.usable_cores()), "efficiency": round(min(2.0, 1 / max(1e-3, beside)), 4)}
         self._crowding = None if crowded is None else max(0.0, crowded - 1)
         if crowded is not None:
-            self._doc["parallel"]["crowded_efficiency"] = round(1 / max(1e-3, crowded), 4)
+            self._doc["parallel"]["crowded_efficiency"] = round(min(2.0, 1 / max(1e-3, crowded)), 4)
         self._warm_ups = self._beyond_usual(measured, rows.get(own))
 
     def _beyond_usual(self, measured, row) -> list:
