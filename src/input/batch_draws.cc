@@ -105,6 +105,26 @@ SampleDeck::SampleDeck(const std::vector<double>& cpu, const std::vector<double>
   }
 }
 
+SampleDeck SampleDeck::shuffled(std::int64_t keep, std::uint64_t seed) const {
+  Random random(seed);
+  const auto size = static_cast<std::size_t>(std::max<std::int64_t>(1, keep));
+  Order stretches((cards() + size - 1) / size);
+  std::iota(stretches.begin(), stretches.end(), 0U);
+  shuffle_order(stretches, random);
+  SampleDeck out;
+  out.before_.reserve(cards() + 1);
+  SampleWork sum;
+  out.before_.push_back(sum);
+  for (const std::uint32_t stretch : stretches) {
+    for (std::size_t i = stretch * size; i < std::min(cards(), (stretch + 1) * size); ++i) {
+      sum.cpu += before_[i + 1].cpu - before_[i].cpu;
+      sum.wait += before_[i + 1].wait - before_[i].wait;
+      out.before_.push_back(sum);
+    }
+  }
+  return out;
+}
+
 SampleWork Dealer::deal(std::int64_t count) {
   SampleWork out;
   const std::size_t cards = deck_->cards();

@@ -27,6 +27,9 @@ class SampleDeck {
   explicit SampleDeck(const std::vector<double>& cpu, const std::vector<double>& wait = {},
                       double likeness = 0, std::int64_t batch = 1, std::uint64_t seed = 1);
 
+  /// The same cards in another order; stretches of `keep` cards stay together.
+  [[nodiscard]] SampleDeck shuffled(std::int64_t keep, std::uint64_t seed) const;
+
   [[nodiscard]] std::size_t cards() const { return before_.empty() ? 0 : before_.size() - 1; }
   /// Sums of the cards before card i; of all at i = cards().
   [[nodiscard]] const SampleWork& before(std::size_t i) const { return before_[i]; }

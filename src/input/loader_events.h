@@ -34,6 +34,7 @@ struct LoaderModel {
   double disk_per_sample = 0;  ///< seconds of storage time a sample, one reader
   double disk_capacity = 1;    ///< readers that the storage serves at full speed
 
+  std::int64_t alike = 1;    ///< samples that stay together when the deck is shuffled anew
   SampleDeck samples;        ///< CPU and waiting of a sample where it is made
   PerBatch collate;          ///< CPU where the batch is made, beside its samples
   PerBatch receive;          ///< CPU of the receiver: main, pin thread

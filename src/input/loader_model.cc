@@ -170,6 +170,7 @@ LoaderModel loader_model(const LoaderSettings& settings, const SampleCost& cost,
   for (const Nanos time : cost.cpu) cpu.push_back(where * seconds(time));
   for (const Nanos time : cost.wait) wait.push_back(seconds(time));
   model.samples = SampleDeck(cpu, wait, cost.within_batch, settings.batch, settings.seed);
+  if (cost.within_batch > 0) model.alike = settings.batch;
   fill_batches(settings, cost, host, speed, model);
   fill_start(settings, cost, speed, model);
   fill_step(consumer, cost.batch_bytes(settings.batch), speed, model);

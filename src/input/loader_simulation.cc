@@ -119,6 +119,8 @@ Played play_epoch(LoaderModel model, const EpochShape& epoch, const LoaderTrace&
   const int orders = model.samples.cards() <= 1 ? 1 : uneven ? kUnevenOrders : kOrders;
   out.most_held = 0;
   for (int i = 0; i < orders; ++i) {
+    if (uneven && i > 0)
+      model.samples = model.samples.shuffled(model.alike, static_cast<std::uint64_t>(i));
     model.first_card = static_cast<std::uint64_t>(i) * model.samples.cards() / orders;
     const LoaderTrace trace = play_loader(model);
     if (!trace.step_end.empty()) out.epoch += trace.step_end.back() / orders;

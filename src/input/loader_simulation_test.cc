@@ -274,6 +274,21 @@ TEST(SampleDeck, EachCardOnceARound) {
   EXPECT_EQ(Dealer(SampleDeck(), 7).deal(3).cpu, 0);
 }
 
+TEST(SampleDeck, ShufflesStretches) {
+  std::vector<double> costs;
+  for (int i = 0; i < 100; ++i) costs.push_back(i);
+  const SampleDeck deck(costs, {}, 1, 10);  // batches of ten neighbours
+  const SampleDeck again = deck.shuffled(10, 5);
+  ASSERT_EQ(again.cards(), 100U);
+  EXPECT_NEAR(again.before(100).cpu, 4950, 1e-9);
+  Dealer dealer(again, 0);
+  for (int i = 0; i < 10; ++i) {
+    const double sum = dealer.deal(10).cpu;  // 45 + 100 k
+    EXPECT_NEAR(std::fmod(sum, 100), 45, 1e-6);
+  }
+  EXPECT_NE(deck.before(10).cpu, again.before(10).cpu);
+}
+
 TEST(SampleDeck, SumsHaveTheRightMoments) {
   std::vector<double> costs;  // mean 2.25, variance 10.9375
   for (int i = 0; i < 8000; ++i) costs.push_back(i % 8 == 0 ? 11 : 1);
