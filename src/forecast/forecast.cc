@@ -206,7 +206,9 @@ Consumer consumer_of(const Scenario& s, const StepTime& time) {
 
 HostShare host_share(const Scenario& s) {
   HostShare share;
-  share.cores = s.machine.host.cores;
+  // Whole cores with a quota of their time: a fraction is what a control group allows.
+  share.cores = std::ceil(s.machine.host.cores);
+  if (share.cores > s.machine.host.cores) share.quota.cores = s.machine.host.cores;
   share.ranks = ranks_per_node(s.job);
   share.relative_core_speed = s.machine.host.relative_core_speed;
   share.memory = s.machine.host.memory;
