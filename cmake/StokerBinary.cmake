@@ -53,5 +53,7 @@ function(stoker_install target)
     set(data_folder ${CMAKE_INSTALL_DATADIR}/stoker)
   endif()
   install(TARGETS ${target} RUNTIME DESTINATION ${binary_folder} COMPONENT stoker)
-  install(DIRECTORY ${PROJECT_SOURCE_DIR}/data/ DESTINATION ${data_folder} COMPONENT stoker)
+  # Measured rows are for stoker-accuracy, which runs from the source tree.
+  install(DIRECTORY ${PROJECT_SOURCE_DIR}/data/ DESTINATION ${data_folder} COMPONENT stoker
+    PATTERN "measured" EXCLUDE)
 endfunction()

@@ -70,11 +70,11 @@ std::vector<Measure> measures_of(const std::string& name, const InputValidation&
           [](const auto& p) { return milliseconds(p.forecast_first_batch()); }),
       v.first_batch);
   Measure memory = measure_of(
-      name + "/shared-memory", "most of /dev/shm in bytes",
+      name + "/shared-memory", "most of /dev/shm in bytes where the window of batches fills",
       pairs_of(
           v, false,
           [](const auto& p) {
-            return p.shared_memory_error ? static_cast<double>(p.shared_memory.count()) : 0;
+            return p.window_fills ? static_cast<double>(p.shared_memory.count()) : 0;
           },
           [](const auto& p) { return static_cast<double>(p.forecast.shared_memory_used.count()); }),
       v.shared_memory);

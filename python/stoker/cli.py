@@ -26,7 +26,7 @@ class _Parser(argparse.ArgumentParser):
             near = difflib.get_close_matches(unknown[0], self._option_string_actions, 1)
             hint = f"; did you mean {near[0]}?" if near else ""
             message = f"unknown flag {unknown[0]}{hint}"
-        self.exit(EXIT_USAGE, f"stoker: {message} (stoker capture --help)\n")
+        self.exit(EXIT_USAGE, f"stoker: {message} ({self.prog} --help)\n")
 
 
 def parser() -> argparse.ArgumentParser:
@@ -156,9 +156,9 @@ def main(arguments: list | None = None) -> int:
         if verb == "capture":
             return capture(arguments[1:])
         if verb == "loader-runs":
-            from .loader_runs import runner
+            from . import loader_runs
 
-            return runner.main(arguments[1:])
+            return loader_runs.run(arguments[1:])
         if verb == "observation":
             from .observe import cli as observation
 

@@ -23,8 +23,12 @@ def dataset():
     return Sums()
 
 
+def prepare(worker):
+    np.random.seed(worker)
+
+
 def loader():
-    return DataLoader(Sums(), batch_size=16, shuffle=True)
+    return DataLoader(Sums(), batch_size=16, shuffle=True, worker_init_fn=prepare)
 
 
 def stream():

@@ -100,10 +100,10 @@ Result<int> run_python_stoker(const std::vector<std::string>& arguments, bool qu
   const int failed = posix_spawnp(&child, argv[0], &actions, nullptr, argv.data(), envp.data());
   posix_spawn_file_actions_destroy(&actions);
   if (failed != 0)
-    return tl::unexpected(no_interpreter("capturing", command.program(), failed));
+    return tl::unexpected(no_interpreter("this verb", command.program(), failed));
   int status = 0;
   while (waitpid(child, &status, 0) < 0) {
-    if (errno != EINTR) return fail(ErrorCode::kIo, "lost the capture process");
+    if (errno != EINTR) return fail(ErrorCode::kIo, "lost the Python process");
   }
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }

@@ -24,17 +24,22 @@ struct Options {
 /// A rows file without a name, for runs that are not kept: it is gone however this process ends.
 class UnnamedRows {
  public:
-  UnnamedRows() {
-    std::string path = (fs::temp_directory_path() / "stoker-validate-XXXXXX").string();
+  UnnamedRows() = default;
+  /// False: there is no folder for temporary files.
+  [[nodiscard]] bool make() {
+    std::error_code error;
+    const fs::path folder = fs::temp_directory_path(error);
+    if (error) return false;
+    std::string path = (folder / "stoker-validate-XXXXXX").string();
     descriptor_ = mkstemp(path.data());  // the child inherits it
     if (descriptor_ >= 0) unlink(path.c_str());
+    return descriptor_ >= 0;
   }
   ~UnnamedRows() {
     if (descriptor_ >= 0) close(descriptor_);
   }
   UnnamedRows(const UnnamedRows&) = delete;
   UnnamedRows& operator=(const UnnamedRows&) = delete;
-  [[nodiscard]] bool made() const { return descriptor_ >= 0; }
   [[nodiscard]] fs::path path() const { return "/dev/fd/" + std::to_string(descriptor_); }
 
  private:
@@ -94,9 +99,9 @@ Result<int> run(const Options& o) {
     }
     return report(o, o.what);
   }
-  const UnnamedRows unnamed;
-  if (o.output.empty() && !unnamed.made())
-    return fail(ErrorCode::kIo, "cannot make a temporary file; give -o ROWS.json");
+  UnnamedRows unnamed;
+  if (o.output.empty() && !unnamed.make())
+    return fail(ErrorCode::kIo, "cannot make a temporary file; give -o ROWS.json, or mend TMPDIR");
   const fs::path rows = o.output.empty() ? unnamed.path() : fs::path(o.output);
   const auto code = measure(o, rows);
   if (!code) return tl::unexpected(code.error());

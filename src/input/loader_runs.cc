@@ -16,6 +16,7 @@ constexpr int kMajor = 1;
 constexpr Bytes kMaxFile{256LL << 20};
 constexpr int kMaxDepth = 16;
 constexpr double kMaxMs = 1e9, kMaxCount = 1e15;
+constexpr double kMaxWorkers = 1024, kMaxPrefetch = 1024;
 const std::string kCure = "; measure again with: stoker validate --input -o FILE";
 
 /// Takes fields from one object and remembers the first that is wrong.
@@ -128,8 +129,8 @@ LoaderPoint read_point(const Json& json, const Place& place) {
   LoaderPoint out;
   LoaderSettings& s = out.settings;
   s.batch = fields.count("batch", 1, 1e9);
-  s.workers = static_cast<int>(fields.count("workers", 0, 1024));
-  s.prefetch = static_cast<int>(fields.count("prefetch", 1, 1e6));
+  s.workers = static_cast<int>(fields.count("workers", 0, kMaxWorkers));
+  s.prefetch = static_cast<int>(fields.count("prefetch", 1, kMaxPrefetch));
   s.in_order = fields.flag("in_order");
   s.persistent = fields.flag("persistent");
   s.drop_last = fields.flag("drop_last");

@@ -84,16 +84,19 @@ Json measured(Json points, const std::vector<double>& errors) {
 Result<InputValidation> validated(const Json& json) { return validate_input(parsed(json), {}); }
 
 TEST(InputValidation, ExactForecastsPass) {
-  const Json points = measured({point(0), point(1), point(2), point(2, 100)}, {0, 0, 0, 0});
+  const Json points =
+      measured({point(0), point(1), point(2), point(3), point(2, 100)}, {0, 0, 0, 0, 0});
   const auto v = validated(file(points));
   ASSERT_TRUE(v) << v.error().text();
-  EXPECT_EQ(v->points.size(), 4U);
+  EXPECT_EQ(v->points.size(), 5U);
   EXPECT_NEAR(v->epoch.mean, 0, 1e-9);
   EXPECT_EQ(v->coverage, 1);
   EXPECT_TRUE(v->failures.empty()) << v->failures.front();
-  EXPECT_EQ(v->shared_memory.count, 3U) << "without workers there is none";
+  EXPECT_EQ(v->shared_memory.count + v->shared_memory_elsewhere.count, 4U)
+      << "without workers there is none";
+  EXPECT_GE(v->shared_memory.count, 1U) << "a long step lets the window fill";
   ASSERT_EQ(v->recommendations.size(), 1U) << "the point with a step is no part of the search";
-  EXPECT_EQ(v->recommendations[0].settings, 3U);
+  EXPECT_EQ(v->recommendations[0].settings, 4U);
   EXPECT_EQ(v->recommendations[0].loss, 0);
 }
 
@@ -133,6 +136,24 @@ TEST(InputValidation, TheBestRepetitionCountsAndFewGoodOnesDropAPoint) {
             "1 of 2 good repetitions (other processes used 9.0% of the cores)");
 }
 
+TEST(InputValidation, SharedMemoryIsJudgedWhereTheWindowFills) {
+  Json points = measured({point(2), point(2, 100)}, {0, 0});
+  const auto most = [&points](std::size_t i) -> Json& {
+    return points[i]["repetitions"][0]["shm_bytes"];  // the most of the repetitions counts
+  };
+  most(0) = most(0).get<std::int64_t>() * 4;
+  most(1) = most(1).get<std::int64_t>() * 102 / 100;
+  const auto v = validated(file(points));
+  ASSERT_TRUE(v) << v.error().text();
+  ASSERT_EQ(v->failures.size(), 3U);
+  EXPECT_EQ(v->failures[0],
+            "worst error of shared memory where the window fills is 2.0 %, to reach: 1.0 %");
+  EXPECT_EQ(v->failures[1],
+            "made: batch 32, 2 workers used more shared memory than its window can hold");
+  EXPECT_EQ(v->failures[2],
+            "made: batch 32, 2 workers, step 100 ms used more shared memory than its window can hold");
+}
+
 TEST(InputValidation, RepetitionsThatDisagreeDropAPoint) {
   Json whole = file(measured({point(1), point(2)}, {0, 0}));
   whole["agreement"] = 0.05;
@@ -147,7 +168,7 @@ TEST(InputValidation, RepetitionsThatDisagreeDropAPoint) {
 
 TEST(InputValidation, ALosingRecommendationIsFound) {
   // Measured, two workers are a third slower than forecast, so one worker would have been better.
-  Json points = measured({point(0), point(1), point(2)}, {0, 0, 1.2});
+  Json points = measured({point(0), point(1), point(2), point(3)}, {0, 0, 1.2, 1.2});
   const auto v = validated(file(points));
   ASSERT_TRUE(v);
   ASSERT_EQ(v->recommendations.size(), 1U);

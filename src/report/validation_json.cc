@@ -58,6 +58,7 @@ Json json_of(const ComparedPoint& p) {
           {"forecast_shm_bytes", p.forecast.shared_memory_used.count()},
           {"shm_at_most_bytes", p.forecast.shared_memory.count()},
           {"shm_error", p.shared_memory_error ? Json(*p.shared_memory_error) : Json(nullptr)},
+          {"window_fills", p.window_fills},
           {"limit", input_limit_text(p.forecast.limit)}};
 }
 
@@ -78,6 +79,7 @@ std::string validation_json(const InputValidation& v, const LoaderRuns& runs,
   root["epoch"] = json_of(v.epoch);
   root["first_batch"] = json_of(v.first_batch);
   root["shm"] = json_of(v.shared_memory);
+  root["shm_elsewhere"] = json_of(v.shared_memory_elsewhere);
   root["coverage"] = v.coverage;
   root["by_scenario"] = Json::object();
   for (const auto& [name, summary] : v.by_scenario) root["by_scenario"][name] = json_of(summary);

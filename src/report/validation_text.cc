@@ -45,8 +45,9 @@ std::string summary_table(const InputValidation& v, const InputBars& bars) {
       row("epoch time", v.epoch,
           fmt::format("mean {}, worst {}", share(bars.epoch_mean), share(bars.epoch_worst))),
       row("first batch", v.first_batch, fmt::format("mean {}", share(bars.first_batch_mean))),
-      row("shared memory", v.shared_memory,
-          fmt::format("worst {}", share(bars.shared_memory_worst)))};
+      row("shared memory, window full", v.shared_memory,
+          fmt::format("worst {}", share(bars.shared_memory_worst))),
+      row("shared memory elsewhere", v.shared_memory_elsewhere, "no more than the window holds")};
   return table(rows, {0, 5, 6}) +
          fmt::format("  {} of the epochs lie within their 90 % band\n", share(v.coverage));
 }

@@ -247,5 +247,19 @@ class Part(Dataset):
     def __len__(self):
         return self.samples
 
+    def _of(self, index: int) -> int:
+        return self.chosen[index] if self.chosen is not None else index % len(self.data)
+
     def __getitem__(self, index):
-        return self.data[self.chosen[index] if self.chosen is not None else index % len(self.data)]
+        return self.data[self._of(index)]
+
+
+class BatchedPart(Part):
+    """Of a data set that makes all samples of a batch at once."""
+
+    def __getitems__(self, indices):
+        return self.data.__getitems__([self._of(index) for index in indices])
+
+
+def part_of(data, samples: int) -> Part:
+    return (BatchedPart if callable(getattr(data, "__getitems__", None)) else Part)(data, samples)

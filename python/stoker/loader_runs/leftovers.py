@@ -8,11 +8,16 @@ import shutil
 import signal
 import tempfile
 
+from ..errors import CaptureError
+
 
 @contextlib.contextmanager
 def folder():
     """A folder for made files. A small process waits for the end of this one and of all its children, then removes it."""
-    path = tempfile.mkdtemp(prefix="stoker-loader-runs-")
+    try:
+        path = tempfile.mkdtemp(prefix="stoker-loader-runs-")
+    except OSError as error:
+        raise CaptureError(f"no folder for temporary files can be made ({error.strerror}): mend TMPDIR") from None
     reading, writing = os.pipe()
     keeper = os.fork()
     if keeper == 0:

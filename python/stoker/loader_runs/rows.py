@@ -55,6 +55,9 @@ def write(rows: dict, path: str) -> None:
         with open(partial, "w") as file:
             file.write(_text(rows))
         os.replace(partial, path)
+    except OSError as error:
+        raise CaptureError(f"{path} cannot be written ({error.strerror}): give --out a file in a folder with room that "
+                           "you may write to") from None
     finally:
         if os.path.exists(partial):
             os.unlink(partial)

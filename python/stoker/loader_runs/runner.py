@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import random
@@ -13,7 +12,7 @@ import sys
 import time
 
 from ..errors import CaptureError
-from . import epoch, grid, leftovers, machine, rows, scenarios
+from . import calibration, epoch, grid, leftovers, machine, rows, scenarios
 
 _PASSES, _QUICK_PASSES = 8, 3  # attempts at a point at most, in one call
 _SAVE_EVERY_S = 15.0
@@ -21,11 +20,12 @@ _OVERHEAD_S = 0.35        # of one repetition: fork, reference kernel, workers t
 _SEED = 20260
 _INTERRUPTED = 130        # exit code, 128 + SIGINT
 _MORE_PROBES = 2          # where the machine's speed was off
-_PROBED_SAMPLES = 2048    # that a probe may draw from, at least
 
 
-def parser() -> argparse.ArgumentParser:
-    p = argparse.ArgumentParser(
+def parser():
+    from ..cli import _Parser
+
+    p = _Parser(
         prog="stoker loader-runs", allow_abbrev=False,
         description="Times real PyTorch DataLoaders on this machine and writes a rows file for stoker validate --input.")
     p.add_argument("--out", required=True, metavar="ROWS.json", help="continued when it exists")
@@ -38,7 +38,9 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--budget", metavar="TIME", help="begin nothing that would end later (default 20m; 3m with --pipeline; "
                    "2m with --quick)")
     p.add_argument("--probe-budget", metavar="TIME", help="of one calibration (default 20s, 5s with --quick)")
-    p.add_argument("--recalibrate", action="store_true", help="new calibrations for the points of the file")
+    p.add_argument("--recalibrate", action="append", default=[], metavar="NAME",
+                   help="a new calibration for this scenario's points in the file; may repeat")
+    p.add_argument("--probes", type=int, metavar="N", help="of one scenario, of which the better values count (default 2)")
     p.add_argument("--calibrate-only", action="store_true", help="no epochs")
     p.add_argument("--end-with-parent", action="store_true", help="stop when the process that called this ends")
     p.add_argument("--quiet", action="store_true", help="say nothing but errors")
@@ -60,13 +62,27 @@ def probed(scenario, budget_s: float, transport) -> dict:
 
     data = scenario.own
     if data is None:
-        samples = scenario.pool * max(1, -(-_PROBED_SAMPLES // scenario.pool))
-        data = scenario.loader(grid.point(scenario, workers=1), samples, 0)
+        # The pool once: a part of it, drawn at random, would have another mean than the epochs.
+        data = scenario.loader(grid.point(scenario, workers=1), scenario.pool, 0)
     probe = epoch.in_child(lambda: probe_pipeline(data, name=scenario.name, budget_s=budget_s, transport=transport),
                            10 * budget_s + 60)
     if "error" in probe:
+        sys.stderr.write(probe.get("trace", ""))
         raise CaptureError(f"the probe of {scenario.name} failed: {probe['error']}")
     return probe
+
+
+def _listed(path: str) -> list:
+    """The points of a --points file."""
+    try:
+        with open(path) as file:
+            points = json.load(file)
+        known = {"scenario", "batch", *grid.DEFAULTS}
+        if not all(isinstance(p, dict) and "scenario" in p and set(p) <= known for p in points):
+            raise ValueError(f"each point is an object with a scenario and of {', '.join(sorted(known - {'scenario'}))}")
+        return points
+    except (OSError, ValueError, TypeError) as error:
+        raise CaptureError(f"--points {path} cannot be used ({error})") from None
 
 
 class Run:
@@ -108,7 +124,7 @@ class Run:
         budget = seconds(self.options.probe_budget or ("5s" if self.options.quick else "20s"), "--probe-budget")
         for name, scenario in self.scenarios.items():
             entry = rows.scenario_of(self.file, name)
-            if entry is not None and not self.options.recalibrate:
+            if entry is not None and name not in self.options.recalibrate:
                 continue
             if self.left() < budget:
                 self.say(f"no time left to calibrate {name}")
@@ -127,11 +143,9 @@ class Run:
                      f"{statistics.mean(probe['sample']['cpu_ms']):.3f} ms a sample")
 
     def _probe(self, scenario, budget_s: float) -> tuple:
-        """(probe, speed of the machine meanwhile). Of two probes at the machine's usual speed the one with the cheaper
-        samples, for the same reason as the best of several epochs counts: what disturbs only ever adds."""
-        known = None if self.options.recalibrate else next(
-            (s["probe"]["transport"] for s in self.file["scenarios"] if s["probe"].get("transport")), None)
-        wanted = 1 if self.options.quick else 2
+        """(probe, speed of the machine meanwhile): the better of two probes at the machine's usual speed."""
+        known = next((s["probe"]["transport"] for s in self.file["scenarios"] if s["probe"].get("transport")), None)
+        wanted = self.options.probes or (1 if self.options.quick or self.options.pipeline else 2)
         found = []
         for _ in range(wanted + _MORE_PROBES):
             self.reference.settle(self.file["reference_ms"])
@@ -142,7 +156,8 @@ class Run:
             found.append((abs(speed - 1) > machine.MAX_SPEED, cost, speed, probe))
             if sum(not off for off, *_ in found) >= wanted or self.left() < 3 * budget_s:
                 break
-        off, _, speed, probe = min(found, key=lambda attempt: attempt[:2])
+        off, _, speed, _ = min(found, key=lambda attempt: attempt[:2])
+        probe = calibration.better([attempt[3] for attempt in found if attempt[0] == off])
         if off:
             self.say(f"warning: {scenario.name} was calibrated at {speed:.2f} of the machine's speed")
         self.say(f"{scenario.name}: {', '.join(f'{a[1]:.4f} ms a sample at speed {a[2]:.2f}' for a in found)}")
@@ -152,8 +167,7 @@ class Run:
         """(scenario, entry of the rows file, point) of everything that is to be measured."""
         chosen = None
         if self.options.points:
-            with open(self.options.points) as file:
-                chosen = json.load(file)
+            chosen = _listed(self.options.points)
         found = []
         for name, scenario in self.scenarios.items():
             entry = rows.scenario_of(self.file, name)
@@ -224,6 +238,9 @@ class Run:
 
 def main(arguments: list) -> int:
     options = parser().parse_args(arguments)
+    folder_of_rows = os.path.dirname(os.path.abspath(options.out))
+    if not rows.is_descriptor(options.out) and not os.access(folder_of_rows, os.W_OK):
+        raise CaptureError(f"--out {options.out}: there is no folder {folder_of_rows} that can be written to")
 
     def say(text):
         if not options.quiet:

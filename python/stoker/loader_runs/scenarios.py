@@ -31,6 +31,7 @@ class Scenario:
     files: list = dataclasses.field(default_factory=list)  # that its samples read
     batches_differ: bool = False                 # output bytes vary from batch to batch
     own: object = None                           # what the user's function returned
+    worker_init: Callable | None = None
 
     def loader(self, point: dict, samples: int, seed: int):
         """The DataLoader of a point; the order of its samples follows from the seed."""
@@ -39,7 +40,7 @@ class Scenario:
 
         data = self.make(samples)
         workers = point["workers"]
-        arguments = {"num_workers": workers, "collate_fn": self.collate}
+        arguments = {"num_workers": workers, "collate_fn": self.collate, "worker_init_fn": self.worker_init}
         if workers > 0:
             arguments.update(prefetch_factor=point["prefetch"], persistent_workers=point["persistent"],
                              multiprocessing_context=point["start_method"])
@@ -79,11 +80,9 @@ def pictures(_folder: str) -> Scenario:
 
 
 def imagenet(_folder: str) -> Scenario:
-    found = [os.path.join(place, "data/images/imagenet-sample")
-             for place in (os.environ.get("STOKER_SHARED"), "../shared") if place]
-    paths = [path for folder in found[:1] or found for path in glob.glob(os.path.abspath(folder) + "/*.JPEG")]
-    return _pictures("imagenet", "ImageNet pictures: the same transforms", paths, 256, 64,
-                     "no ImageNet pictures in $STOKER_SHARED or ../shared")
+    folder = os.path.join(os.environ.get("STOKER_SHARED") or "../shared", "data/images/imagenet-sample")
+    return _pictures("imagenet", "ImageNet pictures: the same transforms", glob.glob(folder + "/*.JPEG"), 256, 64,
+                     "no ImageNet pictures in data/images/imagenet-sample of $STOKER_SHARED (default ../shared)")
 
 
 def small_records(folder: str, pool: int = 4000) -> Scenario:
@@ -156,5 +155,6 @@ def own(spec: str) -> Scenario:
         raise CaptureError(f"{name} has a sampler of its own, whose epochs cannot be cut to length: return the Dataset, "
                            "or a DataLoader with batch_size and shuffle")
     return Scenario(name, f"{known.samples} samples of {name}", known.batch, 1,
-                    lambda samples: datasets.Part(known.dataset, samples),
-                    collate=loader.collate_fn if loader is not None else None, own=made)
+                    lambda samples: datasets.part_of(known.dataset, samples),
+                    collate=loader.collate_fn if loader is not None else None, own=made,
+                    worker_init=loader.worker_init_fn if loader is not None else None)
