@@ -25,6 +25,7 @@ _SMALL = 0.02  # share below which sampled places are put together
 _TICK_S = 0.001
 _FEWEST_TICKS, _ENOUGH_TICKS = 40, 150  # an error of 4 points
 _MOST_ROWS = 12
+_STEP = 8  # samples
 _DEPTH = 4  # of data sets around data sets (Subset, ConcatDataset)
 _NAMES = ("transform", "transforms", "target_transform", "augment", "augmentation", "augmentations", "pipeline",
           "preprocess", "loader")
@@ -60,6 +61,19 @@ class Stopwatch:
                     self._open[-1] += spent + self._cost
 
         return wrapped
+
+
+class NowAndThen:
+    """Ten times a second, and the first time."""
+
+    def __init__(self):
+        self._next = 0.0
+
+    def due(self) -> bool:
+        if time.monotonic() < self._next:
+            return False
+        self._next = time.monotonic() + 0.1
+        return True
 
 
 def _name_of(thing) -> str:
@@ -240,34 +254,32 @@ def place_of(frame) -> str:
     return f"line {outer.f_lineno}: {text[:36]}{'...' if len(text) > 36 else ''}" if text else f"{outer.f_code.co_name}, line {outer.f_lineno}"
 
 
-def _sampled(source, maker, indices, seconds: float):
-    sampler = Sampler()
+def _sample_stacks(source, maker, indices, seconds: float, send) -> None:
+    sampler, now_and_then = Sampler(), NowAndThen()
     sampler.start()
-    made = 0
+    made, start = 0, time.monotonic()
     try:
-        start = time.monotonic()
         # Linux counts CPU time for such a timer in ticks of 1 to 10 ms.
         while time.monotonic() < start + seconds or sampler.ticks < _ENOUGH_TICKS and time.monotonic() < start + 3 * seconds:
             batch = _step(source, maker, indices, made, lambda: sampler.running(True), lambda: sampler.running(False))
             made += len(batch.rows)
             batch.samples.clear()
+            if sampler.ticks >= _FEWEST_TICKS and now_and_then.due():
+                rows = [(name, count / sampler.ticks) for name, count in sampler.counts.most_common()]
+                send("stages", {"how": "sampling", "rows": rows, "tick_us": 1e-3 * sampler.own_ns / sampler.ticks})
     finally:
         sampler.stop()
-    if sampler.ticks < _FEWEST_TICKS:
-        return None
-    rows = [(name, count / sampler.ticks) for name, count in sampler.counts.most_common()]
-    return rows, 1e-3 * sampler.own_ns / sampler.ticks
 
 
 def _step(source, maker, indices, made: int, begin, end):
-    """One batch; iterables go on, lists begin anew."""
+    """A few samples; iterables go on, lists begin anew. Few, so that what a slow machine has made by the end counts."""
     begin()
     if source.kind == "iterable":
-        batch = maker.make(source.batch)
+        batch = maker.make(min(source.batch, _STEP))
         if batch.ended:
             maker.restart()
     else:
-        size = min(source.batch, len(indices))
+        size = min(source.batch, len(indices), _STEP)
         start = made % len(indices)
         batch = maker.make((indices + indices)[start:start + size])
     end()
@@ -289,30 +301,25 @@ def transform_pass(source, send, *, seconds: float, indices: list) -> None:
     until = time.monotonic() + seconds
     _step(source, maker, indices, 0, lambda: None, lambda: None)  # warm
     watch.ns.clear()
-    made = total = 0
+    made, total, now_and_then = 0, 0, NowAndThen()
     while time.monotonic() < until or not made:
         batch = _step(source, maker, indices, made, lambda: None, lambda: None)
         made += len(batch.rows)
         total += sum(row[2] for row in batch.rows)
         batch.samples.clear()
+        rows = [(name, ns / total) for name, ns in watch.ns.items() if ns > 0] if total > 0 else []
+        enough = rows and (found or sum(share for _, share in rows) >= _ENOUGH_NAMED)
+        if enough and now_and_then.due():
+            send("stages", {"how": "transforms", "rows": rows})
         if not made and maker.failures.count > 64:
             return
-    if maker.failures.count and not made or total <= 0:
-        return
-    rows = [(name, ns / total) for name, ns in watch.ns.items() if ns > 0]
-    named = sum(share for _, share in rows)
-    if not rows or not found and named < _ENOUGH_NAMED:
-        return
-    send("stages", {"how": "transforms", "rows": rows, "failed": maker.failures.count})
 
 
 def sampling_pass(source, send, *, seconds: float, indices: list) -> None:
     become_worker(source)
     maker = Maker(source)
     _step(source, maker, indices, 0, lambda: None, lambda: None)
-    found = _sampled(source, maker, indices, seconds)
-    if found is not None:
-        send("stages", {"how": "sampling", "rows": found[0], "tick_us": found[1]})
+    _sample_stacks(source, maker, indices, seconds, send)
 
 
 def table(rows: list, mean_ms: float, *, in_order: bool) -> list:
