@@ -182,5 +182,31 @@ TEST(PipelineProbe, OneWorkerSaysWhatThePartsMiss) {
   EXPECT_NEAR(milliseconds(out.interval), 30, 0.3);
 }
 
+/// Standstills of a busy worker are told from samples that wait; its first batch gives the start.
+TEST(PipelineProbe, OneWorkerSaysStallsAndStart) {
+  LoaderProfile profile;
+  const auto cost_with = [&](const std::string& waits, const std::string& run) {
+    std::string text = changed("\"wait_ms\": [0.5, 0]", "\"wait_ms\": " + waits);
+    text.replace(text.find("\"gil_wait_ms\": 4.5"), 18, "\"gil_wait_ms\": 0.0");
+    text.replace(text.find("\"memory\":"), 9, "\"one_worker\": " + run + ", \"memory\":");
+    return sample_cost_from_pipeline(*parse_pipeline_probe(text), profile);
+  };
+  const auto run = [](const std::string& interval, const std::string& wall) {
+    return "{\"interval_ms\": " + interval + ", \"make_cpu_ms\": 16.1, \"make_wall_ms\": " + wall +
+           ", \"batch\": 8, \"batches\": 50, \"first_batch_ms\": 99.1, \"first_make_cpu_ms\": 61.1}";
+  };
+  // Nobody waits: what stands still within making is lost as well.
+  const SampleCost stalls = cost_with("[0, 0]", run("20.1", "18.1"));
+  const SampleCost none = cost_with("[0, 0]", run("18.1", "16.1"));
+  EXPECT_NEAR(milliseconds(stalls.worker_extra - none.worker_extra), 2, 1e-9);
+  // Samples of which half wait 4 ms: 1 ms more or less of a batch is within their spread.
+  const SampleCost waiting = cost_with("[4, 0]", run("35.1", "33.1"));
+  const SampleCost luck = cost_with("[4, 0]", run("34.1", "32.1"));
+  EXPECT_NEAR(milliseconds(waiting.worker_extra - luck.worker_extra), 0, 1e-9);
+  // 38 ms until the first batch beside its making: receiving takes 0.7, what a worker loses 2.
+  EXPECT_NEAR(milliseconds(none.start.fork), 38 - 2.7, 0.05);
+  EXPECT_LT(milliseconds(waiting.start.fork), 36) << "a waiting sample was taken for the start";
+}
+
 }  // namespace
 }  // namespace stoker
