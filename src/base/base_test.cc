@@ -1,4 +1,5 @@
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <unistd.h>
 #include <zlib.h>
 
@@ -62,6 +63,49 @@ TEST_F(FilesTest, WriteReplacesAndLeavesNothingBehind) {
   EXPECT_EQ(read_file(path, kMiB).value(), "two");
   EXPECT_FALSE(write_file(folder_ / "no" / "out", "x"));
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_), {}), 1);
+}
+
+/// Limits the size of files that this process may write, for the life of the object.
+class SizeLimit {
+ public:
+  explicit SizeLimit(rlim_t bytes) {
+    ::getrlimit(RLIMIT_FSIZE, &before_);
+    const rlimit limit{bytes, before_.rlim_max};
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+  }
+  ~SizeLimit() { ::setrlimit(RLIMIT_FSIZE, &before_); }
+  SizeLimit(const SizeLimit&) = delete;
+  SizeLimit& operator=(const SizeLimit&) = delete;
+
+ private:
+  rlimit before_{};
+};
+
+TEST_F(FilesTest, WriteThatFailsKeepsTheOldFileAndLeavesNothing) {
+  const std::filesystem::path path = folder_ / "out";
+  ASSERT_TRUE(write_file(path, "old"));
+  {
+    const SizeLimit limit(1000);
+    const Status status = write_file(path, std::string(100'000, 'x'));
+    ASSERT_FALSE(status);
+    EXPECT_NE(status.error().message.find("the old file is untouched"), std::string::npos)
+        << status.error().text();
+  }
+  EXPECT_EQ(*read_file(path, kMiB), "old");
+  int entries = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(folder_)) {
+    (void)entry;
+    ++entries;
+  }
+  EXPECT_EQ(entries, 1);
+}
+
+TEST_F(FilesTest, DevicesAreWrittenToAndNotReplaced) {
+  EXPECT_TRUE(write_file("/dev/null", "x"));
+  EXPECT_TRUE(std::filesystem::is_character_file("/dev/null"));
+  const Status full = write_file("/dev/full", "x");
+  ASSERT_FALSE(full);
+  EXPECT_NE(full.error().message.find("No space left"), std::string::npos) << full.error().text();
 }
 
 TEST(Text, NearestName) {

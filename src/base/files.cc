@@ -1,15 +1,18 @@
 #include "base/files.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 #include <zlib.h>
 
 #include <array>
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 namespace stoker {
@@ -28,6 +31,101 @@ std::string too_large(Bytes limit) {
   return "is larger than " + std::to_string(limit.count() / kMiB.count()) +
          " MiB; this cannot be the file that is meant";
 }
+
+/// Signals that would end the program between writing and renaming are held back, and what RLIMIT_FSIZE
+/// sends becomes the error EFBIG.
+class SignalsHeld {
+ public:
+  SignalsHeld() {
+    sigset_t held;
+    sigemptyset(&held);
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGXFSZ}) sigaddset(&held, signal);
+    pthread_sigmask(SIG_BLOCK, &held, &before_);
+  }
+  ~SignalsHeld() {
+    const int error = errno;
+    sigset_t too_large;
+    sigemptyset(&too_large);
+    sigaddset(&too_large, SIGXFSZ);
+    const timespec now{};
+    while (sigtimedwait(&too_large, nullptr, &now) > 0) {
+    }
+    pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+    errno = error;
+  }
+  SignalsHeld(const SignalsHeld&) = delete;
+  SignalsHeld& operator=(const SignalsHeld&) = delete;
+
+ private:
+  sigset_t before_{};
+};
+
+bool write_all(int handle, std::string_view content) {
+  while (!content.empty()) {
+    const ssize_t written = ::write(handle, content.data(), content.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return false;
+    content.remove_prefix(static_cast<std::size_t>(written));
+  }
+  return true;
+}
+
+Status write_into(const fs::path& path, std::string_view content) {
+  const int handle = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
+  const bool written = handle >= 0 && write_all(handle, content);
+  const std::string reason = system_reason();
+  if (handle >= 0) ::close(handle);
+  if (written) return {};
+  return fail(ErrorCode::kIo, "cannot be written: " + reason, path.string());
+}
+
+/// A file in the folder of `target` that has no name until it is whole (O_TMPFILE), so that not even
+/// SIGKILL leaves it behind; named `name` from the beginning where the file system has no such
+/// files.
+class TemporaryFile {
+ public:
+  TemporaryFile(const fs::path& target, fs::path name) : name_(std::move(name)) {
+    const fs::path folder = target.has_parent_path() ? target.parent_path() : fs::path(".");
+    handle_ = ::open(folder.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666);
+    if (handle_ < 0) {
+      handle_ = ::open(name_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+      named_ = handle_ >= 0;
+    }
+  }
+  ~TemporaryFile() {
+    const int error = errno;
+    if (named_) ::unlink(name_.c_str());
+    if (handle_ >= 0) ::close(handle_);
+    errno = error;
+  }
+  TemporaryFile(const TemporaryFile&) = delete;
+  TemporaryFile& operator=(const TemporaryFile&) = delete;
+
+  [[nodiscard]] bool good() const { return handle_ >= 0; }
+
+  [[nodiscard]] bool write(std::string_view content) const {
+    return write_all(handle_, content) && ::fsync(handle_) == 0;
+  }
+
+  /// Takes the place of `target` in one step.
+  [[nodiscard]] bool becomes(const fs::path& target) {
+    if (!named_) {
+      const std::string unnamed = "/proc/self/fd/" + std::to_string(handle_);
+      ::unlink(name_.c_str());  // of a process of the same number that was killed
+      if (::linkat(AT_FDCWD, unnamed.c_str(), AT_FDCWD, name_.c_str(), AT_SYMLINK_FOLLOW) != 0)
+        return false;
+    }
+    named_ = true;
+    if (::rename(name_.c_str(), target.c_str()) != 0) return false;
+    named_ = false;
+    return true;
+  }
+
+ private:
+  fs::path name_;
+  int handle_ = -1;
+  bool named_ = false;
+};
 
 }  // namespace
 
@@ -90,27 +188,22 @@ Result<std::string> read_gzip_file(const fs::path& path, Bytes limit) {
 }
 
 Status write_file(const fs::path& path, std::string_view content) {
+  const SignalsHeld held;
+  std::error_code ignored;
+  const fs::file_status there = fs::status(path, ignored);
+  // A device or a pipe is written to, never replaced.
+  if (fs::exists(there) && !fs::is_regular_file(there)) return write_into(path, content);
   const fs::path temporary = path.string() + ".tmp" + std::to_string(::getpid());
-  {
-    File file(std::fopen(temporary.c_str(), "wb"));
-    if (!file) return fail(ErrorCode::kIo, "cannot be written: " + system_reason(), path.string());
-    const bool written =
-        std::fwrite(content.data(), 1, content.size(), file.get()) == content.size() &&
-        std::fflush(file.get()) == 0 && ::fsync(::fileno(file.get())) == 0;
-    if (!written) {
-      const std::string reason = system_reason();
-      std::remove(temporary.c_str());
-      return fail(ErrorCode::kIo,
-                  "cannot be written whole: " + reason + "; the old file is untouched",
-                  path.string());
-    }
+  TemporaryFile file(path, temporary);
+  if (!file.good())
+    return fail(ErrorCode::kIo, "cannot be written: " + system_reason(), path.string());
+  if (!file.write(content)) {
+    return fail(ErrorCode::kIo,
+                "cannot be written whole: " + system_reason() + "; the old file is untouched",
+                path.string());
   }
-  std::error_code error;
-  fs::rename(temporary, path, error);
-  if (error) {
-    std::remove(temporary.c_str());
-    return fail(ErrorCode::kIo, "cannot be replaced: " + error.message(), path.string());
-  }
+  if (!file.becomes(path))
+    return fail(ErrorCode::kIo, "cannot be replaced: " + system_reason(), path.string());
   return {};
 }
 

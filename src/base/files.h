@@ -17,7 +17,8 @@ namespace stoker {
 [[nodiscard]] Result<std::string> read_gzip_file(const std::filesystem::path& path, Bytes limit);
 
 /// Writes through a temporary file in the same folder and renames, so that the old file stays whole
-/// when the disk fills or the process dies.
+/// when the disk fills or the process dies, and nothing else is left behind. A device or a pipe is
+/// written to as it is.
 [[nodiscard]] Status write_file(const std::filesystem::path& path, std::string_view content);
 
 /// Folder of shipped data (gpus, zoo, coefficients): $STOKER_DATA, or beside the binary

@@ -27,6 +27,8 @@ constexpr Nanos kPlanProbeBudget{6e9};
 constexpr std::int64_t kAnySide = 224;
 /// A line of text in a batch where no model says it: 512 tokens of 64 bits.
 constexpr Bytes kTextInBatch{512 * 8};
+/// Probes remembered by programs that measured less are not taken: since 1.1, PNG and storage.
+constexpr const char* kMeasuredSince = "1.1";
 /// Probe files of a hundred thousand samples stay below this.
 constexpr Bytes kProbeFileLimit = 64 * kMiB;
 
@@ -55,7 +57,8 @@ fs::path remembered_probe(const fs::path& folder, std::int64_t side) {
   if (error || ::stat(absolute.c_str(), &facts) != 0) return {};
   const std::string identity = absolute + "|" + std::to_string(facts.st_mtim.tv_sec) + "|" +
                                std::to_string(facts.st_ino) + "|" + std::to_string(side) + "|" +
-                               std::to_string(std::thread::hardware_concurrency());
+                               std::to_string(std::thread::hardware_concurrency()) + "|" +
+                               kMeasuredSince;
   return cache_folder() / "probes" / (std::to_string(fnv1a(identity)) + ".json");
 }
 
@@ -76,12 +79,6 @@ Result<Probe> folder_probe(const DataRequest& request, std::int64_t side) {
   return probe;
 }
 
-/// A file that is no probe file but data itself: a tar shard, a text.
-bool is_data_file(const std::string& path) {
-  return file_ending(path) != "json" &&
-         file_kind(fs::path(path).filename().string()) != FileKind::kOther;
-}
-
 /// The probe file of either kind.
 Status read_probe_file(const std::string& path, LoadedData& out) {
   const auto text = read_file(path, kProbeFileLimit);
@@ -99,6 +96,13 @@ Status read_probe_file(const std::string& path, LoadedData& out) {
 }
 
 }  // namespace
+
+bool is_data_file(const std::string& path) {
+  std::error_code ignored;
+  if (!fs::is_regular_file(path, ignored)) return false;
+  // A probe file may have any name but those of data.
+  return file_kind(fs::path(path).filename().string()) != FileKind::kOther;
+}
 
 std::int64_t picture_side(const Step& step) {
   if (step.inputs.empty()) return 0;

@@ -43,6 +43,9 @@ struct LoadedData {
                                                std::int64_t side, const std::string& taker,
                                                const LoaderProfile& profile);
 
+/// A file that is data itself (a tar shard, a text), not a probe file.
+[[nodiscard]] bool is_data_file(const std::string& path);
+
 /// Side of the pictures that a step takes, [batch, 1 | 3 | 4, height, width] of floats or bytes; 0
 /// when its first input is none.
 [[nodiscard]] std::int64_t picture_side(const Step& step);

@@ -8,6 +8,7 @@
 #include "cli/python.h"
 #include "cli/verbs.h"
 #include "forecast/knowledge.h"
+#include "input/cache_what_if.h"
 #include "input/pipeline_probe.h"
 #include "input/probe_io.h"
 #include "report/pipeline_probe_text.h"
@@ -22,7 +23,7 @@ constexpr std::string_view kFolderBudget = "10s", kPipelineBudget = "20s";
 constexpr Bytes kProbeFileLimit = 64 * kMiB;
 
 struct Options {
-  std::string folder, output, budget, max_read = "2G";
+  std::string folder, output, budget, max_read = "2G", kind, dram;
   std::optional<std::int64_t> image_size, sample;
   bool json = false;
 };
@@ -36,10 +37,13 @@ bool names_a_pipeline(const std::string& what) {
 
 /// A Dataset or DataLoader is measured by Python, which hands its probe back to `stoker probe -`.
 Result<int> probe_pipeline(const Options& o) {
-  if (o.image_size || o.sample) {
-    return fail(ErrorCode::kUsage, "is for folders; " + o.folder + " decides that itself",
-                o.image_size ? "--image-size" : "--sample");
-  }
+  const char* foreign = o.image_size       ? "--image-size"
+                        : o.sample         ? "--sample"
+                        : !o.kind.empty()  ? "--kind"
+                        : !o.dram.empty()  ? "--dram"
+                                           : nullptr;
+  if (foreign != nullptr)
+    return fail(ErrorCode::kUsage, "is for folders; " + o.folder + " decides that itself", foreign);
   std::vector<std::string> arguments{"probe", o.folder, "--budget",
                                      o.budget.empty() ? std::string(kPipelineBudget) : o.budget};
   if (!o.output.empty()) arguments.insert(arguments.end(), {"-o", o.output});
@@ -60,6 +64,26 @@ Result<std::string> text_of(const std::string& what) {
   return text;
 }
 
+/// "20G,128G".
+Result<std::vector<Bytes>> memories_of(const std::string& list) {
+  std::vector<Bytes> out;
+  if (list.empty()) return out;
+  for (const std::string& one : split(list, ',')) {
+    const auto size = parse_bytes(one);
+    if (!size || size->count() <= 0)
+      return fail(ErrorCode::kUsage, "\"" + one + "\" is no size of memory; write 20G,128G",
+                  "--dram");
+    out.push_back(*size);
+  }
+  return out;
+}
+
+std::string json_of(const Probe& probe, const LoaderProfile& profile,
+                    const std::vector<Bytes>& memories) {
+  return probe_to_json(probe,
+                       cache_what_if(probe, sample_cost_from_probe(probe, profile), memories));
+}
+
 /// Shows a probe that was made before; nothing is measured.
 Result<int> show(const Options& o, const LoaderProfile& profile) {
   const std::string where = o.folder == "-" ? "standard input" : o.folder;
@@ -73,7 +97,11 @@ Result<int> show(const Options& o, const LoaderProfile& profile) {
   }
   const auto probe = parse_probe(*text, where);
   if (!probe) return tl::unexpected(probe.error());
-  std::fputs(probe_text(*probe, profile).c_str(), stdout);
+  const auto memories = memories_of(o.dram);
+  if (!memories) return tl::unexpected(memories.error());
+  const std::string out =
+      o.json ? json_of(*probe, profile, *memories) : probe_text(*probe, profile, *memories);
+  std::fputs(out.c_str(), stdout);
   return 0;
 }
 
@@ -82,8 +110,12 @@ Result<int> run(const Options& o) {
   const auto knowledge = load_knowledge();
   if (!knowledge) return tl::unexpected(knowledge.error());
   std::error_code ignored;
-  if (o.folder == "-" || std::filesystem::is_regular_file(o.folder, ignored))
+  if (o.folder == "-" ||
+      (std::filesystem::is_regular_file(o.folder, ignored) && !is_data_file(o.folder))) {
     return show(o, knowledge->loader);
+  }
+  const auto memories = memories_of(o.dram);
+  if (!memories) return tl::unexpected(memories.error());
   const auto budget =
       parse_time(o.budget.empty() ? std::string(kFolderBudget) : o.budget, "--budget");
   if (!budget) return tl::unexpected(budget.error());
@@ -101,13 +133,22 @@ Result<int> run(const Options& o) {
     if (*o.sample < 1) return fail(ErrorCode::kBadInput, "must be at least 1", "--sample");
     options.sample = static_cast<std::size_t>(*o.sample);
   }
+  if (!o.kind.empty()) {
+    options.kind = data_kind_named(o.kind);
+    if (!options.kind) {
+      return fail(ErrorCode::kUsage,
+                  "\"" + o.kind + "\" is no kind; write pictures, tar-shards, records or text",
+                  "--kind");
+    }
+  }
   const auto probe = probe_with_progress(o.folder, options);
   if (!probe) return tl::unexpected(probe.error());
   if (!o.output.empty()) {
     if (auto written = write_probe(o.output, *probe); !written)
       return tl::unexpected(written.error());
   }
-  const std::string text = o.json ? probe_to_json(*probe) : probe_text(*probe, knowledge->loader);
+  const std::string text = o.json ? json_of(*probe, knowledge->loader, *memories)
+                                  : probe_text(*probe, knowledge->loader, *memories);
   std::fputs(text.c_str(), stdout);
   if (!o.output.empty() && !o.json)
     std::printf("Written to %s; use it with --data %s\n", o.output.c_str(), o.output.c_str());
@@ -119,18 +160,21 @@ Result<int> run(const Options& o) {
 Command probe_command() {
   auto o = std::make_shared<Options>();
   return {"probe",
-          "measure what a folder of pictures, or your own Dataset or DataLoader, costs",
+          "measure what data in files, or your own Dataset or DataLoader, costs",
           "Examples: stoker probe ./images -o images.probe.json\n"
           "          stoker probe train.py:make_loader -o train.probe.json",
           {{"what",
-            "folder of JPEG pictures, FILE.py:FUNCTION that returns a Dataset or a DataLoader, or "
-            "a probe file to show",
+            "folder or file of JPEG or PNG pictures, tar shards, CIFAR or idx records, or text; "
+            "FILE.py:FUNCTION that returns a Dataset or a DataLoader; or a probe file to show",
             &o->folder, true},
            {"-o,--output", "write a probe file that --data takes", &o->output},
            {"--budget", "time to spend; default 10s, of FILE.py:FUNCTION 20s", &o->budget},
            {"--max-read", "bytes to read at most; default 2G", &o->max_read},
            {"--image-size", "side that pictures are cropped to; default 224", &o->image_size},
-           {"--sample", "pictures to measure at most; default 256", &o->sample},
+           {"--sample", "samples to measure at most; default 256", &o->sample},
+           {"--kind", "pictures, tar-shards, records or text; default: what fills most bytes",
+            &o->kind},
+           {"--dram", "memories to set the data beside, as 20G,128G", &o->dram},
            {"--json", "the probe as JSON on stdout", &o->json}},
           [o] { return run(*o); }};
 }

@@ -1,7 +1,6 @@
 #include "input/cold_read.h"
 
 #include <fcntl.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,6 +10,8 @@
 #include <thread>
 
 #include "input/image_pipeline.h"
+#include "input/opened_file.h"
+#include "input/residency.h"
 
 namespace stoker {
 namespace {
@@ -21,45 +22,10 @@ constexpr double kColdEnough = 0.05;
 constexpr int kReaders = 8;
 constexpr Bytes kReadBuffer = std::int64_t{64} * kKiB;
 
-class File {
- public:
-  explicit File(const std::filesystem::path& path)
-      : handle_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {}
-  ~File() {
-    if (handle_ >= 0) ::close(handle_);
-  }
-  File(const File&) = delete;
-  File& operator=(const File&) = delete;
-  [[nodiscard]] int handle() const { return handle_; }
-
- private:
-  int handle_;
-};
-
-struct Pages {
-  double resident = 0, all = 0;
-};
-
-Pages pages_of(const DataFile& file) {
-  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
-  const auto size = static_cast<std::size_t>(file.size.count());
-  Pages pages{0, static_cast<double>((size + page - 1) / page)};
-  const File opened(file.path);
-  if (opened.handle() < 0 || size == 0) return pages;
-  void* map = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, opened.handle(), 0);
-  if (map == MAP_FAILED) return pages;
-  std::vector<unsigned char> flags((size + page - 1) / page);
-  if (::mincore(map, size, flags.data()) == 0) {
-    for (const unsigned char flag : flags) pages.resident += flag & 1U;
-  }
-  ::munmap(map, size);
-  return pages;
-}
-
 void forget(const std::vector<DataFile>& files) {
   for (const DataFile& file : files) {
-    const File opened(file.path);
-    if (opened.handle() >= 0) ::posix_fadvise(opened.handle(), 0, 0, POSIX_FADV_DONTNEED);
+    const OpenedFile opened(file.path);
+    if (opened.good()) ::posix_fadvise(opened.handle(), 0, 0, POSIX_FADV_DONTNEED);
   }
 }
 
@@ -87,8 +53,8 @@ void fit_reads(const std::vector<double>& bytes, const std::vector<double>& ms, 
 
 /// Bytes read.
 std::int64_t read_through(const std::filesystem::path& path) {
-  const File opened(path);
-  if (opened.handle() < 0) return 0;
+  const OpenedFile opened(path);
+  if (!opened.good()) return 0;
   std::vector<std::uint8_t> buffer(static_cast<std::size_t>(kReadBuffer.count()));
   std::int64_t got = 0;
   for (ssize_t part = 1; part > 0;) {
@@ -117,22 +83,12 @@ double ms_of_readers(std::span<const DataFile> files, Nanos deadline) {
 
 }  // namespace
 
-double resident_share(const std::vector<DataFile>& files) {
-  Pages sum;
-  for (const DataFile& file : files) {
-    const Pages pages = pages_of(file);
-    sum.resident += pages.resident;
-    sum.all += pages.all;
-  }
-  return sum.all == 0 ? 0 : sum.resident / sum.all;
-}
-
 ReadFacts measure_cold_reads(const std::vector<DataFile>& files, Nanos deadline,
                              Bytes max_read) {
   ReadFacts facts;
-  facts.resident_share = resident_share(files);
+  facts.resident_share = residency_by_mincore(files).share;
   forget(files);
-  if (files.empty() || resident_share(files) > kColdEnough) return facts;
+  if (files.empty() || residency_by_mincore(files).share > kColdEnough) return facts;
   // The first half is read by one reader, the second by several.
   const std::size_t half = files.size() > kReaders ? files.size() / 2 : files.size();
   std::vector<double> bytes, ms;

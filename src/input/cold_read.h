@@ -9,10 +9,6 @@
 
 namespace stoker {
 
-/// Share of the files' bytes that the page cache holds (mincore). Files that cannot be mapped count
-/// as absent.
-[[nodiscard]] double resident_share(const std::vector<DataFile>& files);
-
 /// Times reading `files` one by one from storage, after asking the kernel to forget them
 /// (posix_fadvise DONTNEED: needs no privilege, touches these files only). Stops at `deadline`
 /// (wall_time()) or `max_read`. `cold_measured` stays false where the kernel keeps the pages

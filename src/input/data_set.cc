@@ -62,7 +62,7 @@ void note_other_kinds(const FolderListing& listing, DataKind chosen, Diagnostics
   }
 }
 
-void open_pictures(const DataSetOptions& options, const FolderListing& listing, DataSet& set) {
+void open_pictures(const DataSetOptions& options, DataSet& set) {
   Bytes total;
   for (const DataFile& file : set.files) {
     if (set.samples.size() >= options.samples) break;
@@ -74,7 +74,7 @@ void open_pictures(const DataSetOptions& options, const FolderListing& listing, 
     set.samples.push_back(std::move(sample));
   }
   set.facts.samples = set.facts.files_estimate;
-  set.facts.samples_exact = listing.complete;
+  set.facts.samples_exact = set.facts.files_exact;
   set.format = "pictures";
 }
 
@@ -88,21 +88,6 @@ Error nothing_of(const FolderListing& listing, const std::filesystem::path& path
                      "records, or text, or probe your own pipeline: stoker probe "
                      "FILE.py:FUNCTION",
           path.string()};
-}
-
-Status load_samples(const DataSetOptions& options, const FolderListing& listing, DataSet& set) {
-  switch (set.kind) {
-    case DataKind::kPictures:
-      open_pictures(options, listing, set);
-      return {};
-    case DataKind::kTarShards:
-      return open_tar_shards(options, set);
-    case DataKind::kRecords:
-      return open_records(options, set);
-    case DataKind::kText:
-      return open_text(options, set);
-  }
-  return {};
 }
 
 }  // namespace
@@ -126,7 +111,7 @@ Result<DataKind> kind_of_data(const std::filesystem::path& path) {
   return *kind;
 }
 
-Result<DataSet> open_data_set(const std::filesystem::path& path, const DataSetOptions& options) {
+Result<DataSet> list_data_set(const std::filesystem::path& path, const DataSetOptions& options) {
   auto listing = scan_folder(path, options.scan);
   if (!listing) return tl::unexpected(listing.error());
   std::optional<DataKind> kind = options.kind ? options.kind : main_kind(*listing);
@@ -153,6 +138,8 @@ Result<DataSet> open_data_set(const std::filesystem::path& path, const DataSetOp
   set.kind = *kind;
   set.diagnostics = listing->diagnostics;
   set.files = files.sample;
+  set.entries_per_s = listing->entries_per_s;
+  set.stat_us = listing->stat_us;
   set.facts = {.name = listing->name,
                .files = files.count,
                .files_exact = listing->complete,
@@ -162,12 +149,28 @@ Result<DataSet> open_data_set(const std::filesystem::path& path, const DataSetOp
                .bytes_exact = files.sizes_exact,
                .mean_bytes = files.mean_bytes};
   note_other_kinds(*listing, *kind, set.diagnostics);
-  if (const Status loaded = load_samples(options, *listing, set); !loaded) {
-    Error error = loaded.error();
-    error.where = path.string();
-    return tl::unexpected(std::move(error));
-  }
   return set;
+}
+
+Status load_samples(const std::filesystem::path& path, const DataSetOptions& options,
+                    DataSet& set) {
+  Status loaded;
+  switch (set.kind) {
+    case DataKind::kPictures:
+      open_pictures(options, set);
+      break;
+    case DataKind::kTarShards:
+      loaded = open_tar_shards(options, set);
+      break;
+    case DataKind::kRecords:
+      loaded = open_records(options, set);
+      break;
+    case DataKind::kText:
+      loaded = open_text(options, set);
+      break;
+  }
+  if (!loaded) loaded.error().where = path.string();
+  return loaded;
 }
 
 PictureFault run_sample(const DataSample& sample, DataKind kind, ImagePipeline& pipeline,

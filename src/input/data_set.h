@@ -59,6 +59,7 @@ struct DataSet {
   DatasetFacts facts;
   std::vector<DataSample> samples;
   std::vector<DataFile> files;  ///< a sample of the files that hold the data
+  double entries_per_s = 0, stat_us = 0;  ///< of the listing
   Diagnostics diagnostics;
 };
 
@@ -67,14 +68,20 @@ struct DataSetOptions {
   std::optional<DataKind> kind = {};  ///< taken whatever else lies there; else what fills most bytes
   std::size_t samples = 256;     ///< to be measured at most
   Bytes max_read = 2 * kGiB;
-  Nanos deadline = 1e18 * kSecond;  ///< wall_time() at which looking into shards and texts ends
+  /// wall_time() at which looking into shards and texts ends.
+  Nanos deadline = 1e18 * kSecond;
   std::uint64_t seed = 1;
 };
 
-/// Finds out what lies in a folder or file and takes samples of it. Fails when nothing can be used;
-/// the message says what was found instead and what to do.
-[[nodiscard]] Result<DataSet> open_data_set(const std::filesystem::path& path,
+/// Finds out what lies in a folder or file; reads no more than the first bytes of files whose name
+/// says nothing. Fails when nothing can be used; the message says what was found instead and what to
+/// do.
+[[nodiscard]] Result<DataSet> list_data_set(const std::filesystem::path& path,
                                             const DataSetOptions& options);
+
+/// Takes samples of what was listed: looks into shards, records and texts.
+[[nodiscard]] Status load_samples(const std::filesystem::path& path, const DataSetOptions& options,
+                                  DataSet& set);
 
 /// The kind alone, from the listing; quick.
 [[nodiscard]] Result<DataKind> kind_of_data(const std::filesystem::path& path);

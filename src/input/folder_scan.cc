@@ -35,6 +35,8 @@ class Walk {
       list(folder);
     }
     if (!listing_.complete) cut_off();
+    const double spent = seconds(wall_time() - start_);
+    if (spent > 0) listing_.entries_per_s = static_cast<double>(entries_) / spent;
   }
 
   void take_file(const std::filesystem::path& folder, std::string_view name) {
@@ -224,11 +226,16 @@ Result<FolderListing> scan_folder(const std::filesystem::path& folder,
     if (listing.folders == 0)
       return fail(ErrorCode::kIo, "cannot be listed; check its permissions", folder.string());
   }
+  const Nanos start = wall_time();
+  std::size_t asked = 0;
   for (std::size_t k = 0; k < kFileKinds; ++k) {
     const auto kind = static_cast<FileKind>(k);
+    asked += walk.kept(kind).size();
     measure_sizes(walk.kept(kind), kind, listing);
-    shuffle(listing.kinds[k].sample, options.seed);
   }
+  if (asked > 0)
+    listing.stat_us = 1e3 * milliseconds(wall_time() - start) / static_cast<double>(asked);
+  for (FilesOfKind& files : listing.kinds) shuffle(files.sample, options.seed);
   return listing;
 }
 

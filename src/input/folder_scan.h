@@ -59,6 +59,8 @@ struct FolderListing {
   /// Estimate of all files / files listed; above 1 only where the listing was cut off and other
   /// folders, or the size of the folder that was cut, tell how much was left.
   double beyond_listing = 1;
+  double entries_per_s = 0;  ///< that readdir gave; 0: a single file
+  double stat_us = 0;        ///< asking one file for its size
   Diagnostics diagnostics;
 
   [[nodiscard]] const FilesOfKind& of(FileKind kind) const {

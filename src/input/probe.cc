@@ -19,9 +19,15 @@ namespace stoker {
 namespace {
 
 /// Shares of the budget after which each phase ends.
-constexpr double kListingEnds = 0.25;
+constexpr double kListingEnds = 0.20;
+constexpr double kLoadingEnds = 0.30;
 constexpr double kColdEnds = 0.40;
-constexpr double kOneCoreEnds = 0.75;
+constexpr double kStorageEnds = 0.55;
+constexpr double kOneCoreEnds = 0.80;
+/// Files asked whether the page cache holds them: a share of one half is then known to 3 %.
+constexpr std::size_t kResidencyFiles = 1000;
+/// Its share of the wall time.
+constexpr double kResidencyTime = 0.05;
 /// Repetitions of the one-core run; the median over five shrugs off two bad ones.
 constexpr int kRepetitions = 5;
 /// The all-cores run needs no more than this to settle.
@@ -95,7 +101,10 @@ class Prober {
   void report(std::string_view phase, double share) const {
     if (progress_) progress_(phase, std::clamp(share, 0.0, 1.0));
   }
+  void look_at_storage(const std::filesystem::path& folder);
   void cold_reads();
+  void storage_reads();
+  void reads_of_shards();
   void one_core();
   void all_cores();
   void summarize();
@@ -117,6 +126,51 @@ void Prober::cold_reads() {
   for (const DataSample& sample : set_.samples) files.push_back({sample.path, sample.bytes});
   report("cold read", 0);
   probe_.read = measure_cold_reads(files, at_share(kColdEnds), options_.max_read);
+}
+
+/// What has to be known before anything is read.
+void Prober::look_at_storage(const std::filesystem::path& folder) {
+  if (!options_.storage) return;
+  StorageFacts& storage = probe_.storage.emplace();
+  storage.file_system = file_system_of(folder);
+  storage.list_entries_per_s = set_.entries_per_s;
+  storage.stat_us = set_.stat_us;
+  storage.resident = residency_of(set_.files, kResidencyFiles,
+                                  wall_time() + options_.budget * kResidencyTime);
+  read_host_memory(system_files(), storage);
+}
+
+void Prober::storage_reads() {
+  if (!probe_.storage) return;
+  report("storage", 0);
+  Bytes used;
+  for (const DataSample& sample : set_.samples) used += sample.bytes;
+  // At least a tenth of a second, whatever the listing took.
+  const Nanos deadline = std::max(at_share(kStorageEnds), wall_time() + 0.1 * kSecond);
+  measure_storage(set_.files,
+                  {.deadline = deadline,
+                   .max_read = std::max(Bytes{}, options_.max_read - used),
+                   .seed = options_.seed},
+                  *probe_.storage, probe_.diagnostics);
+  if (set_.kind == DataKind::kTarShards || set_.kind == DataKind::kText) reads_of_shards();
+}
+
+/// Samples that lie one after the other cost their bytes and no seeks.
+void Prober::reads_of_shards() {
+  const StorageFacts& storage = *probe_.storage;
+  probe_.read.resident_share = storage.resident.share;
+  const double one = storage.sequential_bytes_per_s > 0 ? storage.sequential_bytes_per_s
+                     : storage.whole_files.empty()      ? 0
+                                                   : storage.whole_files.front().bytes_per_s;
+  if (one <= 0) return;
+  double best = one;
+  for (const DepthFacts& row : storage.whole_files) best = std::max(best, row.bytes_per_s);
+  const double bytes = static_cast<double>(probe_.dataset.total_bytes.count()) /
+                       static_cast<double>(std::max<std::int64_t>(1, probe_.dataset.samples));
+  probe_.read.cold_measured = true;
+  probe_.read.cold_ms = 1e3 * bytes / one;
+  probe_.read.cold_bandwidth = one;
+  probe_.read.cold_speedup = std::min(best / one, double{kQueueDepths[4]});
 }
 
 void Prober::one_core() {
@@ -283,17 +337,20 @@ ProbeProvenance provenance_of(const std::filesystem::path& folder, int threads) 
 
 Result<Probe> Prober::run(const std::filesystem::path& folder) {
   report("listing", 0);
-  Result<DataSet> set = open_data_set(
-      folder, {.scan = {.max_entries = options_.max_entries,
-                        .max_time = options_.budget * kListingEnds,
-                        .seed = options_.seed},
-               .kind = options_.kind,
-               .samples = options_.sample,
-               .max_read = options_.max_read,
-               .deadline = at_share(kColdEnds),
-               .seed = options_.seed});
+  const DataSetOptions wanted{.scan = {.max_entries = options_.max_entries,
+                                       .max_time = options_.budget * kListingEnds,
+                                       .seed = options_.seed},
+                              .kind = options_.kind,
+                              .samples = options_.sample,
+                              .max_read = options_.max_read,
+                              .deadline = at_share(kLoadingEnds),
+                              .seed = options_.seed};
+  Result<DataSet> set = list_data_set(folder, wanted);
   if (!set) return tl::unexpected(set.error());
   set_ = std::move(*set);
+  look_at_storage(folder);
+  if (const Status loaded = load_samples(folder, wanted, set_); !loaded)
+    return tl::unexpected(loaded.error());
   probe_.kind = set_.kind;
   probe_.format = set_.format;
   probe_.dataset = set_.facts;
@@ -306,6 +363,7 @@ Result<Probe> Prober::run(const std::filesystem::path& folder) {
                 folder.string());
   }
   cold_reads();
+  storage_reads();
   one_core();
   if (measured_.empty()) return tl::unexpected(nothing_usable(folder));
   summarize();

@@ -13,6 +13,7 @@
 #include "base/units.h"
 #include "input/data_set.h"
 #include "input/image_pipeline.h"
+#include "input/storage.h"
 
 namespace stoker {
 
@@ -24,6 +25,8 @@ struct ProbeOptions {
   int threads = 0;  ///< of the parallel run; 0: the cores this process may use
   std::uint64_t seed = 1;
   std::int64_t max_entries = 20'000'000;  ///< of the folder listing
+  /// Whether storage is measured, in an eighth of the budget.
+  bool storage = true;
   std::optional<DataKind> kind = {};      ///< what to take where several kinds lie; else the most
 };
 
@@ -100,6 +103,7 @@ struct Probe {
   DecodeFit decode_png;     ///< of PNG files
   double png_share = 0;     ///< of the pictures
   ReadFacts read;
+  std::optional<StorageFacts> storage;
   ParallelFacts parallel;
   ForeignLoad foreign;
   std::vector<SampleRecord> samples;  ///< medians over repetitions

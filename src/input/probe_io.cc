@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/files.h"
+#include "input/storage_json.h"
 
 namespace stoker {
 namespace {
@@ -50,7 +51,7 @@ Json to_json(const SampleRecord& sample, DataKind kind) {
 
 }  // namespace
 
-std::string probe_to_json(const Probe& probe) {
+std::string probe_to_json(const Probe& probe, const std::vector<CacheWhatIf>& what_if) {
   const DatasetFacts& data = probe.dataset;
   Json root;
   root["format"] = "stoker-probe";
@@ -86,6 +87,7 @@ std::string probe_to_json(const Probe& probe) {
                   {"cold_speedup_of_8_readers", probe.read.cold_speedup},
                   {"warm_ms", probe.read.warm_ms},
                   {"resident_share", probe.read.resident_share}};
+  if (probe.storage) root["storage"] = probe_json::to_json(*probe.storage);
   root["parallel"] = {{"threads", probe.parallel.threads},
                       {"samples_per_s_one", probe.parallel.samples_per_s_one},
                       {"samples_per_s_all", probe.parallel.samples_per_s_all},
@@ -101,6 +103,16 @@ std::string probe_to_json(const Probe& probe) {
          {"severity", d.severity == Severity::kWarning ? "warning" : "note"},
          {"advice", d.advice},
          {"count", d.count}});
+  }
+  for (const CacheWhatIf& row : what_if) {
+    root["what_if"].push_back({{"memory", row.memory.count()},
+                               {"this_host", row.this_host},
+                               {"cached", row.cached},
+                               {"first_per_s", row.first_per_s},
+                               {"later_per_s", row.later_per_s},
+                               {"first_seconds", row.first_seconds},
+                               {"later_seconds", row.later_seconds},
+                               {"disk_bound", row.disk_bound}});
   }
   root["samples"] = Json::array();
   for (const SampleRecord& sample : probe.samples) 

@@ -44,6 +44,24 @@ Probe example() {
     probe.samples.push_back(sample);
   }
   probe.provenance = {"0.1.0", "2026-11-28", "Some CPU", 4, "0123456789abcdef", "libjpeg-turbo"};
+  StorageFacts& storage = probe.storage.emplace();
+  storage.file_system = {.name = "overlay", .kind = FileSystemKind::kOverlay, .layers = 3, .upper = true};
+  storage.method = ColdMethod::kDirect;
+  storage.random_4k = {{.depth = 1, .reads = 100, .reads_per_s = 5000, .bytes_per_s = 2e7,
+                        .mean_ms = 0.2, .p95_ms = 0.3},
+                       {.depth = 8, .reads = 900, .reads_per_s = 30'000, .bytes_per_s = 1.2e8,
+                        .mean_ms = 0.25, .p95_ms = 0.5}};
+  storage.whole_files = storage.random_4k;
+  storage.sequential_bytes_per_s = 2e9;
+  storage.small_file_warm_us = 9.5;
+  storage.stat_us = 1.5;
+  storage.list_entries_per_s = 1e6;
+  storage.resident = {.share = 0.5, .files = 100, .method = "cachestat"};
+  storage.available = 20 * kGiB;
+  storage.limit = 8 * kGiB;
+  storage.read = 500 * kMiB;
+  probe.decode_png = {4, 10, 0.8, 0, 1};
+  probe.png_share = 0.25;
   probe.diagnostics.add("not_a_picture", Severity::kWarning, "Left out.", 2);
   return probe;
 }
@@ -58,6 +76,46 @@ TEST(ProbeFile, ComesBackAsItWas) {
   EXPECT_TRUE(after->samples[2].cmyk);
   EXPECT_DOUBLE_EQ(after->samples[2].stage[3].count(), 4e6 + 2);
   EXPECT_EQ(after->diagnostics.count("not_a_picture"), 2);
+}
+
+TEST(ProbeFile, KeepsStorageAndKind) {
+  const Result<Probe> after = parse_probe(probe_to_json(example()));
+  ASSERT_TRUE(after) << after.error().text();
+  ASSERT_TRUE(after->storage);
+  EXPECT_EQ(after->storage->file_system.kind, FileSystemKind::kOverlay);
+  EXPECT_EQ(after->storage->whole_files.at(1).depth, 8);
+  EXPECT_EQ(after->storage->usable_memory(), 8 * kGiB);
+  EXPECT_EQ(after->decode_png.per_megapixel, 4);
+  Probe text = example();
+  text.kind = DataKind::kText;
+  text.dataset.mean_pixels = 0;
+  text.samples[0].width = text.samples[0].height = 0;
+  text.samples[0].stage[0] = Nanos(12.345);
+  const Result<Probe> lines = parse_probe(probe_to_json(text));
+  ASSERT_TRUE(lines) << lines.error().text();
+  EXPECT_DOUBLE_EQ(lines->samples[0].stage[0].count(), 12.345);
+  text.kind = DataKind::kPictures;
+  EXPECT_FALSE(parse_probe(probe_to_json(text))) << "pictures have pixels";
+}
+
+TEST(ProbeFile, OfTheFirstMinorVersionIsStillRead) {
+  Json json = Json::parse(probe_to_json(example()));
+  json["schema_version"] = {1, 0};
+  for (const char* key : {"kind", "file_format", "png_share", "decode_fit_png", "storage"})
+    json.erase(key);
+  for (const char* key : {"files_estimate", "samples", "samples_exact"}) json["dataset"].erase(key);
+  const Result<Probe> probe = parse_probe(json.dump());
+  ASSERT_TRUE(probe) << probe.error().text();
+  EXPECT_EQ(probe->kind, DataKind::kPictures);
+  EXPECT_EQ(probe->dataset.samples, 100);
+  EXPECT_FALSE(probe->storage);
+}
+
+TEST(ProbeFile, ShowsWhatIfsThatItsReaderIgnores) {
+  const std::vector<CacheWhatIf> rows{{.memory = 20 * kGiB, .cached = 0.5, .later_per_s = 900}};
+  const std::string text = probe_to_json(example(), rows);
+  EXPECT_EQ(Json::parse(text)["what_if"][0]["later_per_s"], 900);
+  EXPECT_TRUE(parse_probe(text));
 }
 
 TEST(ProbeFile, GoesThroughADisk) {
@@ -142,6 +200,23 @@ INSTANTIATE_TEST_SUITE_P(
                "\"samples[0]\" is impossibly large"},
         Damage{"diagnostics a text", "/diagnostics", "none", "\"diagnostics\" is not a list"},
         Damage{"diagnostic a number", "/diagnostics/0", 5, "not an object"},
+        Damage{"unknown kind", "/kind", "films", "\"kind\" is none that this program knows"},
+        Damage{"no samples in all", "/dataset/samples", 0, "\"dataset.samples\" is too small"},
+        Damage{"fewer than listed", "/dataset/files_estimate", 5,
+               "\"dataset.files_estimate\" is too small"},
+        Damage{"png share", "/png_share", 2, "\"png_share\" is impossibly large"},
+        Damage{"storage a list", "/storage", Json::array(), "\"storage\" is not an object"},
+        Damage{"storage kind", "/storage/file_system_kind", "floppy",
+               "\"storage.file_system_kind\" is none that"},
+        Damage{"storage method", "/storage/method", "guess", "\"storage.method\" is none that"},
+        Damage{"depths fall", "/storage/random_4k/1/depth", 1, "depth\" does not rise"},
+        Damage{"depth row a number", "/storage/whole_files/0", 7, "is not an object"},
+        Damage{"rows a text", "/storage/whole_files", "none", "\"storage.whole_files\" is not a list"},
+        Damage{"negative rate", "/storage/whole_files/0/reads_per_s", -1, "is negative"},
+        Damage{"residency", "/storage/resident/share", 1.5,
+               "\"storage.resident.share\" is impossibly large"},
+        Damage{"negative memory", "/storage/memory_available", -1,
+               "\"storage.memory_available\" is negative"},
         Damage{"no provenance", "/provenance", nullptr, "\"provenance\" is missing"}));
 
 TEST(ProbeFile, CutShortAnywhereIsRefused) {

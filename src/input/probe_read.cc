@@ -3,6 +3,7 @@
 
 #include "input/json_reader.h"
 #include "input/probe_io.h"
+#include "input/storage_json.h"
 
 namespace stoker {
 namespace {
@@ -203,6 +204,8 @@ Result<Probe> parse_probe(std::string_view text, const std::string& where) {
   read_dataset(reader, root, probe.kind, probe.dataset);
   probe.image_size = static_cast<int>(reader.integer(root, "image_size", "", 1, kMaxSide));
   read_measures(reader, root, probe);
+  if (root.contains("storage"))  // since 1.1, and only where it was measured
+    read_storage(reader, reader.child(root, "storage", ""), probe.storage.emplace());
   read_samples(reader, root, probe.kind, probe.samples);
   read_diagnostics(reader, root, probe.diagnostics);
   if (!reader.good()) return tl::unexpected(reader.error());

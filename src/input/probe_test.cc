@@ -45,7 +45,7 @@ TEST(Probe, MeasuresAFolder) {
   EXPECT_NEAR(probe->decode.progressive_share, 1.0 / 21, 1e-9);
   EXPECT_EQ(probe->diagnostics.count("progressive_pictures"), 1);
   EXPECT_EQ(probe->provenance.folder_hash.size(), 16U);
-  EXPECT_EQ(phases, (std::set<std::string>{"listing", "cold read", "one core", "all cores"}));
+  EXPECT_EQ(phases, (std::set<std::string>{"listing", "cold read", "storage", "one core", "all cores"}));
   EXPECT_EQ(last, 1);
 }
 

@@ -185,7 +185,8 @@ bool is_text_file(const std::filesystem::path& path) {
 Status open_text(const DataSetOptions& options, DataSet& set) {
   const std::size_t before = set.files.size();
   std::erase_if(set.files, [&](const DataFile& file) {
-    return before <= kMostFilesSniffed && !is_text_file(file.path);
+    return before <= kMostFilesSniffed && wall_time() < options.deadline &&
+           !is_text_file(file.path);
   });
   if (const std::size_t removed = before - set.files.size(); removed > 0) {
     set.diagnostics.add("not_text", Severity::kWarning,

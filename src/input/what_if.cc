@@ -33,6 +33,7 @@ std::size_t index(Stage stage) { return static_cast<std::size_t>(stage); }
 /// Largest reduction of a side that leaves `short_side` pixels, of those that libjpeg can decode at.
 double draft_scale(const SampleRecord& record, int short_side) {
   constexpr std::array<double, 3> kScales{1.0 / 8, 1.0 / 4, 1.0 / 2};
+  if (record.png || record.raw) return 1;
   for (const double scale : kScales) {
     if (std::min(record.width, record.height) * scale >= short_side) return scale;
   }

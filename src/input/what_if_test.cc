@@ -38,6 +38,23 @@ TEST(SmallerPictures, ShrinkWholePictureStagesWithTheirPixels) {
   EXPECT_EQ(smaller->output, Bytes(1000));
 }
 
+TEST(SmallerPictures, CountPicturesNotShards) {
+  Probe probe = pictures(1024, 512, 3);
+  probe.kind = DataKind::kTarShards;
+  probe.dataset.files = 1;
+  probe.dataset.samples = 3;
+  const auto smaller = smaller_pictures(probe, 256, SampleCost{}, LoaderProfile{});
+  ASSERT_TRUE(smaller);
+  EXPECT_EQ(smaller->dataset_bytes, Bytes(300'000));
+  EXPECT_NEAR(smaller->read_bytes, 100'000, 1);
+}
+
+TEST(DraftPictures, AreForJpegOnly) {
+  Probe probe = pictures(1024, 512, 3);
+  for (SampleRecord& sample : probe.samples) sample.png = true;
+  EXPECT_FALSE(draft_pictures(probe, 256, SampleCost{}, LoaderProfile{}));
+}
+
 TEST(SmallerPictures, NothingToGainIsNoAdvice) {
   const LoaderProfile profile;
   EXPECT_FALSE(smaller_pictures(pictures(300, 256, 2), 256, SampleCost{}, profile));

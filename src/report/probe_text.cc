@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "report/layout.h"
 #include "report/report.h"
+#include "report/storage_text.h"
 
 namespace stoker {
 namespace {
@@ -14,13 +15,15 @@ using namespace layout;
 std::string heading(const Probe& probe) {
   const DatasetFacts& d = probe.dataset;
   const std::string_view word = sample_word(probe.kind);
-  std::string text = fmt::format("{}: {}{} {}{}", d.name, d.samples_exact ? "" : "about ",
+  const bool bound = probe.kind == DataKind::kPictures && d.files_estimate <= d.files;
+  std::string text = fmt::format("{}: {}{} {}{}", d.name,
+                                 d.samples_exact ? "" : bound ? "at least " : "about ",
                                  with_commas(d.samples), word, d.samples == 1 ? "" : "s");
   if (probe.kind != DataKind::kPictures) {
     text += fmt::format(" in {}{} file{} ({})", d.files_exact ? "" : "at least ",
                         with_commas(d.files), d.files == 1 ? "" : "s", probe.format);
-  } else if (!d.files_exact) {
-    text += fmt::format(" (at least {} were listed)", with_commas(d.files));
+  } else if (!d.files_exact && !bound) {
+    text += fmt::format(" ({} were listed)", with_commas(d.files));
   }
   const double mean = static_cast<double>(d.total_bytes.count()) /
                       static_cast<double>(std::max<std::int64_t>(1, d.samples));
@@ -90,7 +93,8 @@ std::string read_line(const Probe& probe) {
 }
 }  // namespace
 
-std::string probe_text(const Probe& probe, const LoaderProfile& profile) {
+std::string probe_text(const Probe& probe, const LoaderProfile& profile,
+                       const std::vector<Bytes>& memories) {
   const SampleCost cost = sample_cost_from_probe(probe, profile);
   const std::string_view word = sample_word(probe.kind);
   std::string text = heading(probe);
@@ -102,14 +106,24 @@ std::string probe_text(const Probe& probe, const LoaderProfile& profile) {
                           ? "with Python's file iterator and split(); tokenising comes on top"
                           : "with Pillow and torchvision",
                       human_time(cost.mean_cpu()), word);
-  text += fmt::format("All {} cores together keep {} of that each\n\n", probe.parallel.threads,
+  text += fmt::format("All {} cores together keep {} of that each\n", probe.parallel.threads,
                       percent(probe.parallel.efficiency));
+  const std::vector<CacheWhatIf> caches = cache_what_if(probe, cost, memories);
+  text += pace_text(probe, caches) + "\n";
   text += stage_table(probe);
   text += decode_lines(probe);
   text += read_line(probe);
+  text += storage_text(probe);
+  text += cache_text(probe, caches);
+  text += "\n";
+  for (const std::string& advice : storage_advice(probe, caches)) text += "next: " + advice + "\n";
   if (const std::string warning = foreign_load_warning(probe.foreign); !warning.empty())
     text += "warning: " + warning + "\n";
   text += labelled("Rests on", {cost.basis, probe.provenance.cpu_model});
+  // What else lies there is no fault of the data, but must not be missed.
+  for (const Diagnostic& d : probe.diagnostics.all()) {
+    if (d.name == "other_data") text += "note: " + d.advice + "\n";
+  }
   return text + diagnostics(probe.diagnostics);
 }
 

@@ -61,7 +61,9 @@ struct Prediction {
 /// The same, each in the settings that suit it best.
 [[nodiscard]] std::string comparison_text(const std::vector<std::pair<std::string, Plan>>& plans,
                                           Objective objective, const ReportContext& context);
-[[nodiscard]] std::string probe_text(const Probe& probe, const LoaderProfile& profile);
+/// `memories`: sizes of DRAM to set the data beside, besides this host's own.
+[[nodiscard]] std::string probe_text(const Probe& probe, const LoaderProfile& profile,
+                                     const std::vector<Bytes>& memories = {});
 
 /// JSON by docs/json.md.
 [[nodiscard]] std::string plan_json(const Plan& plan, const ReportContext& context);

@@ -1,0 +1,12 @@
+#pragma once
+
+#include "input/json_reader.h"
+#include "input/storage.h"
+
+namespace stoker::probe_json {
+
+/// The probe file's "storage" (docs/probe-format.md).
+[[nodiscard]] Json to_json(const StorageFacts& storage);
+void read_storage(Reader& reader, const Json& json, StorageFacts& out);
+
+}  // namespace stoker::probe_json
