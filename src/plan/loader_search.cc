@@ -67,6 +67,7 @@ class LoaderSearch {
                      [&](std::int64_t a, std::int64_t b) { return far(a) < far(b); });
     std::optional<Tried> found;
     for (const std::int64_t batch : batches) {
+      if (found && !may_be_faster(*found, batch)) continue;
       std::vector<Tried> tried;
       try_all(batch, freedom_.in_order.value_or(true), tried);
       if (tried.empty()) continue;
@@ -98,6 +99,22 @@ class LoaderSearch {
     return slowest > kUneven * (sample.mean_cpu() + sample.mean_wait());
   }
 
+  /// Whether another batch gains anything with the settings found so far or with all the workers that
+  /// may be: only then are its own settings searched.
+  bool may_be_faster(const Tried& found, std::int64_t batch) {
+    const Consumer consumer = at_batch(loader_, batch);
+    for (const int workers :
+         {found.choice.settings.workers, worker_ladder(loader_, freedom_).back()}) {
+      LoaderSettings settings = found.choice.settings;
+      settings.batch = batch;
+      settings.workers = workers;
+      ++result_.considered;
+      const LoaderForecast f = simulate_loader(settings, loader_.sample, loader_.host, consumer);
+      if (value_of(freedom_.value, f, batch) > (1 + kSameSpeedWorkers) * found.value) return true;
+    }
+    return false;
+  }
+
   void try_all(std::int64_t batch, bool in_order, std::vector<Tried>& tried) {
     const Consumer consumer = at_batch(loader_, batch);
     for (const int workers : worker_ladder(loader_, freedom_)) {
@@ -116,8 +133,11 @@ class LoaderSearch {
           note_beyond(t, std::move(shortage));
           continue;
         }
-        t.careful = value_of(freedom_.value,
-                             simulate_loader(settings, costlier_, loader_.host, consumer), batch);
+        t.careful = t.value;
+        if (loader_.sample.band.above > 0) {
+          t.careful = value_of(freedom_.value,
+                               simulate_loader(settings, costlier_, loader_.host, consumer), batch);
+        }
         tried.push_back(std::move(t));
       }
     }

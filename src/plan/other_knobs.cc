@@ -51,7 +51,12 @@ class WhatIfs {
   Knob weighed(LoaderCase changed, const Host& room) const {
     changed.settings = request_.best;
     changed.consumer = request_.step(changed.settings);
-    const auto found = search_loader(changed, request_.freedom, room);
+    // Workers alone are searched anew, as if the cost of a sample were certain: a what-if is no plan.
+    LoaderFreedom freedom = request_.freedom;
+    if (!freedom.prefetch) freedom.prefetch = request_.best.prefetch;
+    LoaderCase certain = changed;
+    certain.sample.band = {};
+    const auto found = search_loader(certain, freedom, room);
     if (found.best) changed.settings = found.best->settings;
     Knob knob;
     const Value after = knobs::value_with(changed, request_.step);
