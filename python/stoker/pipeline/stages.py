@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import builtins
 import collections
+import contextlib
 import functools
+import importlib
 import io
 import linecache
 import pathlib
@@ -166,6 +168,9 @@ def watch_transforms(dataset, watch: Stopwatch, depth: int = _DEPTH) -> int:
 
 def watch_libraries(watch: Stopwatch) -> None:
     """Times the functions of _LIBRARY that are loaded, and reading of files that Python opens."""
+    if "PIL.Image" in sys.modules:  # Pillow itself imports this with the first picture
+        with contextlib.suppress(ImportError):
+            importlib.import_module("PIL.ImageFile")
     for module_name, path, stage in _LIBRARY:
         holder = sys.modules.get(module_name)
         *way, last = path.split(".")
