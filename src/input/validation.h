@@ -28,7 +28,8 @@ struct ComparedPoint {
   LoaderPoint point;
   LoaderForecast forecast;
   Band band;  ///< of the epoch, relative to the forecast
-  /// Best good repetition; median of the good ones for the first batch; most seen for the memory.
+  /// Best good repetition; median of the good ones for the first batch and the memory (of two the
+  /// lower).
   Nanos epoch, first_batch, interval;
   Bytes shared_memory;
   int good = 0;
