@@ -1,5 +1,5 @@
-// What one simulation of a DataLoader costs: usual settings, many ranks, a whole epoch of ImageNet's
-// size, and a search of workers, prefetch and batch.
+// What one simulation of a DataLoader costs: usual settings, many ranks, a whole epoch of
+// ImageNet's size, and a search of workers, prefetch and batch.
 
 #include <benchmark/benchmark.h>
 
@@ -42,7 +42,8 @@ void search(benchmark::State& state) {
       for (const int prefetch : {1, 2, 4, 8}) {
         for (const std::int64_t batch : {8, 16, 32, 64, 128, 256}) {
           const LoaderForecast out = simulate_loader(
-              {.batch = batch, .workers = workers, .prefetch = prefetch}, cost, {.cores = 8}, consumer);
+              {.batch = batch, .workers = workers, .prefetch = prefetch}, cost, {.cores = 8},
+              consumer);
           best = std::max(best, out.samples_per_s);
           ++settings;
         }
@@ -69,8 +70,8 @@ int main(int argc, char** argv) {
   add("8 ranks of 16 workers", {.batch = 32, .workers = 16}, {.cores = 64, .ranks = 8});
   add("epoch of ImageNet", {.batch = 256, .workers = 8, .dataset_samples = stoker::kImageNet},
       {.cores = 8});
-  add("epoch of ImageNet, batch 1", {.batch = 1, .workers = 8, .dataset_samples = stoker::kImageNet},
-      {.cores = 8});
+  add("epoch of ImageNet, batch 1",
+      {.batch = 1, .workers = 8, .dataset_samples = stoker::kImageNet}, {.cores = 8});
   add("played epoch of 2,000 samples", {.batch = 32, .workers = 4, .dataset_samples = 2000},
       {.cores = 8});
   benchmark::RegisterBenchmark("search", stoker::search)->Unit(benchmark::kMillisecond);

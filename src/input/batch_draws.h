@@ -10,9 +10,9 @@ struct SampleWork {
   double cpu = 0, wait = 0;
 };
 
-/// At most 509 samples, each the mean of neighbours in order of their time alone: the mean stays and
-/// nearly all of the spread. Their number is prime, so that batches of a deck that is dealt again and
-/// again never fall on the same samples.
+/// At most 509 samples, each the mean of neighbours in order of their time alone: the mean stays
+/// and nearly all of the spread. Their number is prime, so that batches of a deck that is dealt
+/// again and again never fall on the same samples.
 [[nodiscard]] std::vector<SampleWork> representative(std::vector<SampleWork> samples);
 
 /// The measured samples as a shuffled deck of cards.

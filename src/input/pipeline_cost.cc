@@ -54,9 +54,9 @@ void average_making(const PipelineProbe::OneWorker& one, SampleCost& cost) {
   cost.in_process_ratio /= both;
 }
 
-/// What the real loader took from batch to batch beyond making it, and the simulation does not take,
-/// is what a busy worker loses to its other threads. Standstills within making belong to it, unless
-/// they can be samples that wait: those differ from run to run by their standard error.
+/// What the real loader took from batch to batch beyond making it, and the simulation does not
+/// take, is what a busy worker loses to its other threads. Standstills within making belong to it,
+/// unless they can be samples that wait: those differ from run to run by their standard error.
 Nanos lost_by_worker(const PipelineProbe::OneWorker& one, const SampleCost& cost,
                      const LoaderForecast& simulated) {
   const auto samples = static_cast<double>(one.batch);
@@ -72,8 +72,8 @@ Nanos lost_by_worker(const PipelineProbe::OneWorker& one, const SampleCost& cost
 }
 
 /// The start of a worker with what a loader sets up besides: queues, threads, sockets.
-void match_start(const PipelineProbe::OneWorker& one, Nanos fork_alone, const LoaderForecast& simulated,
-                 SampleCost& cost) {
+void match_start(const PipelineProbe::OneWorker& one, Nanos fork_alone,
+                 const LoaderForecast& simulated, SampleCost& cost) {
   if (one.first_batch.count() <= 0 || one.first_make_cpu.count() <= 0) return;
   const auto samples = static_cast<double>(one.batch);
   // Waiting samples make a first batch's wall time a matter of luck.

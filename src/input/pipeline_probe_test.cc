@@ -192,7 +192,8 @@ TEST(PipelineProbe, OneWorkerSaysStallsAndStart) {
     return sample_cost_from_pipeline(*parse_pipeline_probe(text), profile);
   };
   const auto run = [](const std::string& interval, const std::string& wall) {
-    return "{\"interval_ms\": " + interval + ", \"make_cpu_ms\": 16.1, \"make_wall_ms\": " + wall +
+    return "{\"interval_ms\": " + interval +
+           ", \"make_cpu_ms\": 16.1, \"make_wall_ms\": " + wall +
            ", \"batch\": 8, \"batches\": 50, \"first_batch_ms\": 99.1, \"first_make_cpu_ms\": 61.1}";
   };
   // Nobody waits: what stands still within making is lost as well.

@@ -12,8 +12,8 @@ namespace stoker {
 /// How Linux limits a control group's CPU time (cpu.max, cpu.cfs_quota_us): `cores` times the
 /// period may be used within each period; then all its processes stand still until the next one.
 struct CpuQuota {
-  double cores = 0;      ///< 0: no limit
-  double period = 0.1;   ///< seconds; the kernel's and the container engines' default
+  double cores = 0;     ///< 0: no limit
+  double period = 0.1;  ///< seconds; the kernel's and the container engines' default
 };
 
 /// A resource that divides itself evenly among the jobs on it (egalitarian processor sharing):
