@@ -195,8 +195,9 @@ def test_a_data_set_with_getitems():
 def test_a_real_worker_is_timed():
     doc = probe_until(pipelines.Spins(ms=1.0), lambda doc: doc["one_worker"], budget_s=6)
     one = doc["one_worker"]
-    assert one["batch"] == 32 and one["batches"] > 3
-    assert 32 <= one["make_cpu_ms"] <= one["worker_cpu_ms"] and one["make_cpu_ms"] <= one["interval_ms"]
+    # Each sample spins 1 ms of the worker's thread; the clocks of the process are read a batch or two apart.
+    assert one["batch"] == 32 and one["batches"] >= 1
+    assert 32 <= one["make_cpu_ms"] < 64 and one["first_make_cpu_ms"] >= 32 and one["worker_cpu_ms"] > 0
 
 
 def test_a_sampler_of_the_users_own():

@@ -66,7 +66,7 @@ def _loader(source, batches: list | None):
 
 
 def _edges(count: int) -> tuple:
-    """The first and the last batch that count: before, the queues fill, and after, they drain."""
+    """The first and the last batch that count: before, the queues fill, and after, they would drain."""
     return (3, count - 3) if count >= 12 else (2, count - 2)
 
 
@@ -80,7 +80,10 @@ def _cpu_of(pid: int) -> float:
 
 
 def one_worker_pass(source, send, *, seconds: float, batches: list | None, batch_ms: float) -> None:
-    """Two runs, or one of slow batches; `batches` of indices to choose from (None: an IterableDataset), `batch_ms` what one takes about."""
+    """Two runs, or one of slow batches. `batches`: of indices, to choose from; None of an IterableDataset.
+
+    `batch_ms`: what a batch takes, about.
+    """
     warnings.simplefilter("ignore")
     count = int(min(2 * _MOST, seconds * 1e3 / max(0.1, batch_ms)))
     if count < _FEWEST:
@@ -93,45 +96,48 @@ def one_worker_pass(source, send, *, seconds: float, batches: list | None, batch
     notes = Notes(2 * count + 16)
     _note_fetching(notes)
     seen = 0
-    for _ in range(runs):
+    begin = time.monotonic()
+    for number in range(runs):
         wanted = None
         if batches is not None:
             order = [rng.sample(batches, len(batches)) for _ in range(-(-count // len(batches)))]
             wanted = [batch for part in order for batch in part][:count]
-        run = _run(_loader(source, wanted), count)
+        run = _run(_loader(source, wanted), count, begin + seconds * (number + 1) / runs)
         rows = notes.all()[seen:]
         seen += len(rows)
         if run is not None:
             send("one worker", _summary(run, rows))
 
 
-def _run(loader, count: int):
-    """Times of one epoch, or of its first `count` batches."""
-    yields, marks = [], {}
+def _run(loader, count: int, until: float):
+    """Times of the beginning of an epoch of `count` batches, as far as the time goes."""
+    yields, marks = [], []
+    first, last = _edges(count)
     start = time.perf_counter()
     iterator = iter(loader)
     workers = getattr(iterator, "_workers", [])
-    for number in range(count):
-        try:
+    try:
+        for number in range(last + 1):
             held = next(iterator)
-        except StopIteration:
-            break
-        yields.append(time.perf_counter() - start)
-        if number in _edges(count):
-            marks[number] = (time.thread_time(), sum(_cpu_of(worker.pid) for worker in workers))
+            yields.append(time.perf_counter() - start)
+            late = number > first and time.monotonic() > until
+            if number in (first, last) or late:
+                marks.append((time.thread_time(), sum(_cpu_of(worker.pid) for worker in workers)))
+            if late:
+                break
+        del held
+    except StopIteration:
+        pass
     del iterator
-    if len(yields) < count:
-        return None
-    del held
-    return {"yields": yields, "marks": marks}
+    return {"yields": yields, "marks": marks, "first": first} if len(marks) == 2 else None
 
 
 def _summary(run: dict, rows: list) -> dict:
-    yields = run["yields"]
-    first, last = _edges(len(yields))
+    yields, first = run["yields"], run["first"]
+    last = len(yields) - 1
     n = last - first
     steady = rows[first + 1:last + 1]
-    main, worker = ((run["marks"][last][i] - run["marks"][first][i]) / n * 1e3 for i in range(2))
+    main, worker = ((run["marks"][1][i] - run["marks"][0][i]) / n * 1e3 for i in range(2))
     return {"batches": n, "interval_ms": (yields[last] - yields[first]) / n * 1e3,
             "make_cpu_ms": statistics.fmean(row[2] - row[0] for row in steady) * 1e3,
             "make_wall_ms": statistics.fmean(row[3] - row[1] for row in steady) * 1e3,

@@ -24,6 +24,7 @@ SHORTEST_BUDGET_S = 1.0
 # Shares of the budget. What a pass leaves over goes to the next ones.
 _SAMPLES, _GIL, _STAGES, _TRANSPORT, _ONE_WORKER = .45, .03, .06, .13, .12
 _ONE_WORKER_BATCHES, _ONE_WORKER_MOST = 11, 0.25  # of slow batches, up to this share of the budget
+_STARTING_S = 1.0  # for pickling and forking in any case
 _KEEP_S = 0.3  # for putting it all together
 _SHARE_OF_MEMORY = 0.25  # of what is available: for one batch and its samples
 _LONGEST_BATCH = 0.06  # of the time for samples: for one batch of another size
@@ -341,12 +342,12 @@ class _Probe:
         self._doc["transport"] = {key: round(value, 6) for key, value in found.items()}
 
     def _starting(self) -> None:
-        source, until = self._source, self._deadline - 0.1
+        source, until = self._source, max(self._deadline - 0.1, time.monotonic() + _STARTING_S)
         facts = {"fork_ms": None, "spawn_ms": None, "forkserver_ms": None, "picklable": True, "why_not": None,
                  "pickled_bytes": None, 
                  "warm_up_ms": round(max(0.0, statistics.median(self._warm_ups)), 4) if self._warm_ups else None}
         outcome = self._run("starting workers", lambda send: starting.start_pass(source, send, until=until),
-                            self._left(), daemon=False)
+                            until - time.monotonic(), daemon=False, grace=_STARTING_S)
         for part in outcome.all("start"):
             facts.update({key: round(v, 3) if isinstance(v, float) else v for key, v in part.items()})
         self._doc["start"] = facts

@@ -74,10 +74,10 @@ def pickled_size(dataset, worker_init=None, collate=None) -> dict:
 
 
 def start_pass(source, send, *, until: float) -> None:
-    """Reports fork_ms, then whether the data set can be pickled, then spawn_ms and forkserver_ms while time is left."""
-    send("start", {"fork_ms": statistics.median(_started(source, "fork", until) or 0.0 for _ in range(_FORKS)) or None})
+    """Reports whether the data set can be pickled, then fork_ms, then spawn_ms and forkserver_ms while time is left."""
     facts = pickled_size(source.dataset, source.worker_init, source.collate)
     send("start", facts)
+    send("start", {"fork_ms": statistics.median(_started(source, "fork", until) or 0.0 for _ in range(_FORKS)) or None})
     if not facts["picklable"]:
         return
     took = 0.0
