@@ -115,6 +115,13 @@ HostLimits limits_of(const Host& host, const RunOptions& run, const InputPlanOpt
   return limits;
 }
 
+/// The name of a file system whose reads leave this machine; "" for others.
+std::string over_a_network(const FileSystemFacts& facts) {
+  const bool network =
+      facts.kind == FileSystemKind::kNetwork || facts.kind == FileSystemKind::kFuse;
+  return network ? facts.name : std::string();
+}
+
 std::string number_text(double value) {
   char buffer[32];
   std::snprintf(buffer, sizeof buffer, "%g", value);
@@ -242,6 +249,8 @@ Result<int> answer_input_plan(const RunOptions& run, const InputPlanOptions& own
       .consumption = own.blocking ? Consumption::kBlocking : Consumption::kOverlapped};
   request.now.limits = limits_of(*host, run, own);
   if (data->probe) request.now.folder = &*data->probe;
+  if (data->probe && data->probe->storage)
+    request.now.network_storage = over_a_network(data->probe->storage->file_system);
   if (data->pipeline) request.now.pipeline = &*data->pipeline;
   if (run.workers) request.freedom.workers = static_cast<int>(*run.workers);
   if (run.prefetch) request.freedom.prefetch = static_cast<int>(*run.prefetch);
