@@ -125,7 +125,7 @@ TEST(Storage, ReadsEveryDepthWithinItsBytes) {
   EXPECT_GT(facts.sequential_bytes_per_s, 0);
 }
 
-TEST(Storage, DirectReadsLeaveThePageCacheAlone) {
+TEST(Storage, StopsAtItsLimitOfBytes) {
   const ScratchFolder folder;
   const std::vector<DataFile> files = some_files(folder, 50, 2'000'000);
   Diagnostics odd;
