@@ -129,7 +129,8 @@ def test_the_users_data_set_is_left_alone():
 
 
 def test_moving_batches_and_starting_workers():
-    doc = probe_until(pipelines.Spins(ms=0.2), lambda doc: "per_batch_main_ms" in doc["transport"], budget_s=8)
+    doc = probe_until(pipelines.Spins(ms=0.2), lambda doc: "per_batch_main_ms" in doc["transport"]
+                      and doc["start"]["fork_ms"] is not None, budget_s=8)
     moving, start = doc["transport"], doc["start"]
     assert moving["per_batch_main_ms"] > 0 and moving["fork_per_worker_ms"] >= 0
     assert set(moving) <= set(json.loads((HERE.parents[2] / "data/coefficients/input.json").read_text())["transport"]) | {

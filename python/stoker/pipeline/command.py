@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
 import re
 import signal
@@ -89,12 +90,32 @@ def _ends_cleanly():
             signal.signal(number, handler)
 
 
+@contextlib.contextmanager
+def _prints_on_stderr():
+    """What the user's code prints meanwhile: standard output is for the JSON alone."""
+    def flush():
+        sys.stdout.flush()
+        with contextlib.suppress(OSError, AttributeError):
+            ctypes.CDLL(None).fflush(None)  # what C libraries hold back
+
+    flush()
+    kept = os.dup(1)
+    try:
+        os.dup2(2, 1)
+        with contextlib.redirect_stdout(sys.stderr):
+            yield
+    finally:
+        flush()
+        os.dup2(kept, 1)
+        os.close(kept)
+
+
 def probe(arguments: list) -> int:
     options = parser().parse_args(arguments)
     start = time.monotonic()
     budget = seconds(options.budget)
     binary = None if options.json else _binary_for_the_report()
-    with _ends_cleanly():
+    with _ends_cleanly(), _prints_on_stderr() if options.json else contextlib.nullcontext():
         doc = measure(options.spec, budget, start, quiet=options.quiet)
     if options.output:
         probe_file.write(doc, options.output)

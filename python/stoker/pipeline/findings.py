@@ -120,6 +120,11 @@ class Findings:
             self.add("worker_failed", f"Making samples ended early: {outcome.error['message']}. The figures are of what "
                      "came before.")
 
+    def hung(self) -> None:
+        self.add("sample_hangs", "Making samples did not come to an end in many times the time that they usually take: "
+                 "one of them waits for something (a lock, a connection, a file of a dead server), and training would "
+                 "stand still. The figures are of what came before. Give what it waits for a time limit.")
+
     def after_start(self, facts: dict, outcome, doc: dict) -> None:
         if not facts["picklable"]:
             self.add("not_picklable", f"The data set cannot be sent to workers that are spawned ({facts['why_not']}): "

@@ -16,6 +16,19 @@ from .counters import Counters, clock_cost_ns
 _SEED = 20251
 
 
+def makes_batches(dataset) -> bool:
+    """Whether its __getitems__ makes a batch in one call: PyTorch's wrappers have one that asks for sample by sample
+    where the data set inside has none."""
+    from torch.utils.data import StackDataset, Subset
+
+    if type(dataset) is Subset:
+        return makes_batches(dataset.dataset)
+    if type(dataset) is StackDataset:
+        inner = dataset.datasets
+        return any(makes_batches(d) for d in (inner.values() if isinstance(inner, dict) else inner))
+    return callable(getattr(dataset, "__getitems__", None))
+
+
 class Failures:
     """What raised, and where first."""
 
@@ -56,8 +69,7 @@ class Maker:
         self.failures, self.collate_failures = Failures(), Failures()
         self._cost = clock_cost_ns(cpu_clock)
         self._stream = None
-        getter = getattr(source.dataset, "__getitems__", None)
-        self._whole = getter if callable(getter) and source.auto_collation else None
+        self._whole = source.dataset.__getitems__ if source.auto_collation and makes_batches(source.dataset) else None
 
     def restart(self) -> None:
         """Begins an IterableDataset anew."""
@@ -119,11 +131,18 @@ class Maker:
         try:
             batch.samples = [dataset[index] for index in indices] if self._whole is None else list(self._whole(indices))
         except Exception as error:
-            self.failures.add(indices[0], error)
+            if len(indices) == 1:
+                self.failures.add(indices[0], error)
+            else:  # which of them: each by itself
+                for index in indices:
+                    self._one(batch, index, lambda: self._by_itself(index), True)
             return
         cpu, wall = self._clock() - cpu, time.perf_counter_ns() - wall
         read, n = self.counters.bytes_since(read), len(indices)
         batch.rows = [(index, wall // n, cpu // n, read // n) for index in indices]
+
+    def _by_itself(self, index):
+        return self.source.dataset[index] if self._whole is None else self._whole([index])[0]
 
     # -- collating --------------------------------------------------------------------------------------------------
 

@@ -155,7 +155,7 @@ class _Probe:
         self._check_shared_memory()
         self._tell("samples")
         measured = turns.Turns(source, self._warden, plan=self._planned(), sizes=self._other_sizes(),
-                               seconds=seconds, wall_ms=wall, tick=lambda: self._tell("samples"))
+                               seconds=seconds, wall_ms=wall, tick=lambda: self._tell("samples"), limit=self._deadline)
         measured.run()
         worker = measured.outcome
         if not any(batch["rows"] for batch in measured.batches):
@@ -166,6 +166,8 @@ class _Probe:
         measured.batches = counted
         self._sample_section(measured.batches, turns.median(measured.whole) or 1.0)
         self._findings.after_samples(worker, source, self._doc, len(self._doc["sample"]["cpu_ms"]))
+        if measured.hung:
+            self._findings.hung()
         failures = worker.last("failures")
         self._failed = failures is None or failures[0] > 0  # a DataLoader would end at the first
         self._compared(measured)
@@ -235,9 +237,10 @@ class _Probe:
         if free is None:
             return
         loader = source.loader
-        workers = (loader.num_workers if loader is not None else 0) or 2
+        workers = loader.num_workers if loader is not None else 2
         prefetch = (loader.prefetch_factor if loader is not None else None) or 2
-        self._findings.shared_memory(source, self._sample_bytes, free, workers, prefetch)
+        if workers > 0:  # without workers, batches stay in the training process
+            self._findings.shared_memory(source, self._sample_bytes, free, workers, prefetch)
         fits = int(0.5 * free / max(1, self._sample_bytes))
         if fits < min(source.batch, source.cap or source.batch):
             source.cap = max(1, fits)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import difflib
 import importlib.util
@@ -18,6 +19,22 @@ from ..user_code import user_code
 DEFAULT_BATCH = 32  # where the user named none
 _SAMPLER_TIME_S = 1.0  # to walk a sampler of the user's own
 _SAMPLER_BATCHES = 4096
+
+
+class Indices(list):
+    """An index that is a list (a sampler of batches beside batch_size=None), and can be a key."""
+
+    def __hash__(self):
+        return hash(tuple(self))
+
+
+def plain_index(index):
+    """What a sampler gave, as an int or as Indices where it is a number or a list of numbers of torch or numpy."""
+    if isinstance(index, (int, str, tuple)):
+        return index
+    if callable(getattr(index, "tolist", None)):
+        index = index.tolist()  # of one without dimensions: a number
+    return Indices(map(plain_index, index)) if isinstance(index, list) else index
 
 
 @dataclasses.dataclass
@@ -53,7 +70,7 @@ class Source:
         indices = iter(self.sampler)
         batches = indices if self.own_batches else iter(lambda: list(itertools.islice(indices, self.batch)), [])
         for batch in batches:
-            found.append(list(batch)[:self.cap])
+            found.append([plain_index(index) for index in batch][:self.cap])
             if len(found) >= _SAMPLER_BATCHES or time.monotonic() > until:
                 break
         rng.shuffle(found)
@@ -172,8 +189,12 @@ def _read_loader(source: Source, loader) -> None:
         source.sampler, source.own_batches = loader.batch_sampler, True
         size = getattr(loader.batch_sampler, "batch_size", None)
         source.batch = size if isinstance(size, int) and size > 0 else DEFAULT_BATCH
-    else:
+    else:  # what the sampler gives goes to the data set as it is, often a list of indices
         source.batch = 1
+        if type(loader.sampler) not in (RandomSampler, SequentialSampler):
+            source.sampler = loader.sampler
+            with contextlib.suppress(Exception):  # a length that is not known, or wrong code of the user's
+                source.samples = max(1, len(loader.sampler))
 
 
 def loader_facts(source: Source):

@@ -6,6 +6,7 @@ A machine's speed moves within seconds. What is compared - worker and training p
 
 from __future__ import annotations
 
+import math
 import random
 import statistics
 import time
@@ -27,10 +28,12 @@ _FIRST_CYCLE = 0.5  # of the time: what the first cycle may take beyond it, so t
 class Turns:
     """The children and what they answered."""
 
-    def __init__(self, source, warden, *, plan, sizes, seconds, wall_ms, tick):
+    def __init__(self, source, warden, *, plan, sizes, seconds, wall_ms, tick, limit=None):
+        """limit: time.monotonic() by which every turn must be over; a turn begun later has _PATIENCE_S."""
         self._source, self._warden, self._plan, self._sizes = source, warden, plan, sizes
         self._start, self._seconds, self._wall_ms, self._tick = time.monotonic(), seconds, wall_ms, tick
-        self._until = self._start + seconds
+        self._until, self._limit = self._start + seconds, limit or math.inf
+        self.hung = False  # the worker of the main samples did not answer in time
         self._first, self._queue = True, []
         self._rng = random.Random(passes.SEED + 1)
         self.batch = self._batch = min(source.batch, source.cap or source.batch)
@@ -56,22 +59,35 @@ class Turns:
 
     def _deadline(self, samples: int, main: bool) -> float:
         """When a turn of so many samples must be over, whatever happens."""
-        start = max(time.monotonic(), self._until) if main else time.monotonic()
-        return start + _PATIENCE_S + _PATIENCE * 1e-3 * self._wall_ms * samples
+        return self._patience(max(time.monotonic(), self._until) if main else time.monotonic(), samples)
+
+    def _patience(self, start: float, samples: int) -> float:
+        """When samples that should be begun by `start` must have been made."""
+        end = start + _PATIENCE_S + _PATIENCE * 1e-3 * self._wall_ms * samples
+        return min(end, max(self._limit, time.monotonic() + _PATIENCE_S))
 
     def _ask(self, child, batches, **more):
         """One child's turn; None when it gave no answer."""
-        count = sum(len(b) if isinstance(b, list) else b for b in batches)
+        counts = [len(b) if isinstance(b, list) else b for b in batches]
+        if more.get("until") is not None:  # the turn ends by itself after the batch that it makes then
+            deadline = self._patience(max(time.monotonic(), more["until"]), max(counts, default=0))
+        else:
+            deadline = self._deadline(sum(counts), child is self.worker)
         child.ask({"batches": batches, **more})
-        return child.answer(self._deadline(count, child is self.worker), self._tick)
+        answer = child.answer(deadline, self._tick)
+        if answer is None and child is self.worker:
+            self.hung = time.monotonic() >= deadline
+        return answer
 
     def close(self, patience_s: float = 0.5) -> None:
         """Ends all children; those that finish within the patience tell what failed."""
-        for child in [self.worker, self.process, *self._others]:
-            if child is not None:
-                child.ask(None)
-                outcome = child.collect(time.monotonic() + patience_s)
-                self.outcome = outcome if child is self.worker else self.outcome
+        children = [child for child in [self.worker, self.process, *self._others] if child is not None]
+        for child in children:
+            child.ask(None)
+        until = time.monotonic() + patience_s
+        for child in children:
+            outcome = child.collect(until)
+            self.outcome = outcome if child is self.worker else self.outcome
         self.worker = self.process = None
         self._others = []
 
@@ -306,7 +322,8 @@ class Turns:
         for child in children:
             child.ask({"batches": batches * 2, "begin": begin, "whole": whole})
         count = 2 * len(children) * sum(len(b) if isinstance(b, list) else b for b in batches)
-        answers = [child.answer(self._deadline(count, True), self._tick) for child in children]
+        deadline = self._deadline(count, True)
+        answers = [child.answer(deadline, self._tick) for child in children]
         rows = answers[0]["rows"] if answers[0] is not None else []
         return [row["rows"] for row in rows[len(batches):]]
 
