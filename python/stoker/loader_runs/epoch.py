@@ -12,6 +12,7 @@ import time
 import traceback
 import warnings
 
+from ..errors import UserCodeError
 from . import machine
 
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
@@ -57,6 +58,11 @@ def in_child(work, timeout_s: float, watch=None):
         reap()
 
 
+def _trace_of(error: Exception) -> str:
+    """The user's own frames where the error has them."""
+    return error.traceback_text.rstrip() + "\n" if isinstance(error, UserCodeError) else traceback.format_exc()
+
+
 def _be_child(work, reading: int, writing: int, parent: int):
     code = 1
     try:
@@ -69,7 +75,7 @@ def _be_child(work, reading: int, writing: int, parent: int):
             try:
                 result = work()
             except Exception as error:
-                result = {"error": f"{type(error).__name__}: {error}", "trace": traceback.format_exc()}
+                result = {"error": f"{type(error).__name__}: {error}", "trace": _trace_of(error)}
             with os.fdopen(writing, "w") as file:
                 json.dump(result, file)
             code = 0

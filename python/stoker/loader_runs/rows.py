@@ -47,8 +47,12 @@ def is_descriptor(path: str) -> bool:
 def write(rows: dict, path: str) -> None:
     """Whole or not at all; in place into a descriptor that the caller gave."""
     if is_descriptor(path):
-        with open(path, "w") as file:
-            file.write(_text(rows))
+        try:
+            with open(path, "w") as file:
+                file.write(_text(rows))
+        except OSError as error:
+            raise CaptureError(f"{path} cannot be written ({error.strerror}): give --out a file in a folder with room "
+                               "that you may write to") from None
         return
     partial = f"{path}.{os.getpid()}.partial"
     try:

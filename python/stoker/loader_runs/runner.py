@@ -94,6 +94,7 @@ class Run:
             options.budget or ("2m" if options.quick else "3m" if options.pipeline else "20m"), "--budget")
         begun = os.path.exists(options.out) and not rows.is_descriptor(options.out)
         self.file = rows.read(options.out) if begun else rows.empty()
+        self.chosen = _listed(options.points) if options.points else None
         self.reference = machine.Reference()
         self.scenarios = {}
 
@@ -165,17 +166,14 @@ class Run:
 
     def wanted_points(self) -> list:
         """(scenario, entry of the rows file, point) of everything that is to be measured."""
-        chosen = None
-        if self.options.points:
-            chosen = _listed(self.options.points)
         found = []
         for name, scenario in self.scenarios.items():
             entry = rows.scenario_of(self.file, name)
             if entry is None:
                 continue
-            if chosen is not None:
+            if self.chosen is not None:
                 points = [grid.point(scenario, **{k: v for k, v in p.items() if k != "scenario"})
-                          for p in chosen if p["scenario"] == name]
+                          for p in self.chosen if p["scenario"] == name]
             else:
                 points = (grid.quick if self.options.quick else grid.own if self.options.pipeline else grid.full)(scenario)
             points += grid.drawn(scenario, self.options.drawn, self.options.seed)

@@ -12,6 +12,7 @@ from ..errors import CaptureError
 from . import datasets
 
 OPENCV_DOC = "/usr/share/doc/opencv-doc"  # Debian's opencv-doc: free pictures
+PICTURES = "STOKER_PICTURES"  # the variable that names a folder of JPEG files of one's own
 _SEED = 1
 
 
@@ -80,9 +81,12 @@ def pictures(_folder: str) -> Scenario:
 
 
 def imagenet(_folder: str) -> Scenario:
-    folder = os.path.join(os.environ.get("STOKER_SHARED") or "../shared", "data/images/imagenet-sample")
-    return _pictures("imagenet", "ImageNet pictures: the same transforms", glob.glob(folder + "/*.JPEG"), 256, 64,
-                     "no ImageNet pictures in data/images/imagenet-sample of $STOKER_SHARED (default ../shared)")
+    place = os.environ.get(PICTURES)
+    if not place:
+        raise Skipped(f"{PICTURES} names no folder of JPEG files")
+    paths = [path for path in glob.glob(glob.escape(place) + "/*") if path.lower().endswith((".jpg", ".jpeg"))]
+    return _pictures("imagenet", "ImageNet pictures: the same transforms", paths, 256, 64,
+                     f"fewer than 32 JPEG files in {place}, which {PICTURES} names")
 
 
 def small_records(folder: str, pool: int = 4000) -> Scenario:
