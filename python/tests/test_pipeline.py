@@ -44,7 +44,6 @@ def test_cpu_time_is_the_samples_own(spun):
     # What is spun is exact on the thread's clock; the tensor comes on top.
     assert 1.0 <= statistics.fmean(cpu) < 1.3
     assert spun["samples"] == 64 and spun["kind"] == "map" and spun["loader"] is None
-    assert statistics.fmean(spun["sample"]["wait_ms"]) < 0.5
     assert spun["sample"]["within_batch_correlation"] == 0
 
 
@@ -93,6 +92,7 @@ def test_iterable_data_sets(stream, length):
 
 
 def test_bytes_that_go_through_the_pipe():
+    pytest.importorskip("numpy")
     doc = probe(pipelines.Nested(), budget_s=2)
     assert doc["output"].startswith("dict(image: dict(pixels: float32[3, 4]")
     row = doc["batch"][-1]
@@ -129,9 +129,10 @@ def test_the_users_data_set_is_left_alone():
 
 
 def test_moving_batches_and_starting_workers():
-    doc = probe_until(pipelines.Spins(ms=0.2), lambda doc: "per_batch_main_ms" in doc["transport"]
-                      and doc["start"]["fork_ms"] is not None, budget_s=8)
+    doc = probe_until(pipelines.Spins(ms=0.2), lambda doc: {"per_batch_main_ms", "fork_per_worker_ms"} <= set(doc["transport"])
+                      and doc["start"]["fork_ms"] is not None and doc["start"]["pickled_bytes"] is not None, budget_s=8)
     moving, start = doc["transport"], doc["start"]
+    assert "per_batch_main_ms" in moving, "a machine too busy to move five batches in 72 s"
     assert moving["per_batch_main_ms"] > 0 and moving["fork_per_worker_ms"] >= 0
     assert set(moving) <= set(json.loads((HERE.parents[2] / "data/coefficients/input.json").read_text())["transport"]) | {
         "pickle_main_ns_per_byte", "pickle_worker_ns_per_byte"}

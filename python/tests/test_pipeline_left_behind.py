@@ -37,6 +37,11 @@ def until(condition):
     return False
 
 
+def _usual_signals():
+    for number in (signal.SIGINT, signal.SIGHUP):  # a shell's "&" and nohup ignore them
+        signal.signal(number, signal.SIG_DFL)
+
+
 class Run:
     """A probe in a process of its own, with a temporary folder of its own."""
 
@@ -51,7 +56,7 @@ class Run:
         self.process = subprocess.Popen(
             [sys.executable, "-m", "stoker", "probe", f"{HERE}:{function}", "-o", str(self.out), "--budget", budget,
              "--quiet", "--json", *arguments], env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
-            text=True, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))  # a shell's "&" ignores it
+            text=True, preexec_fn=_usual_signals)
 
     def works(self):
         """Waits until children measure: the probe, its warden, and one child at least."""

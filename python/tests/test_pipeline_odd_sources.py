@@ -3,8 +3,10 @@
 import json
 import os
 import pathlib
+import signal
 import subprocess
 import sys
+import tempfile
 import textwrap
 import time
 
@@ -13,7 +15,10 @@ import pytest
 import torch
 from torch.utils.data import BatchSampler, DataLoader, Dataset, SequentialSampler, StackDataset, Subset, random_split
 
-from stoker.pipeline import host, maker, probe_pipeline, source as sources, turns
+import stoker
+from stoker import cli
+from stoker.errors import ProbeError
+from stoker.pipeline import command, host, maker, passes, probe_pipeline, processes, source as sources, turns
 
 PYTHON = pathlib.Path(__file__).parents[1]
 
@@ -131,7 +136,7 @@ def test_a_sample_that_hangs_is_said_and_the_probe_ends(data, monkeypatch):
     try:
         doc = probe(DataLoader(data, batch_size=4), budget_s=4)
         assert "sample_hangs" in names(doc)
-    except sources.ProbeError as error:  # where it hangs at once
+    except ProbeError as error:  # where it hangs at once
         assert "time was up" in str(error)
 
 
@@ -195,3 +200,57 @@ def test_what_a_function_prints_does_not_spoil_the_json(tmp_path):
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["samples"] == 8
     assert all(line in done.stderr for line in ("loading", "from a program", "made", "asked for its length"))
+
+
+def test_the_first_look_reports_at_growing_intervals():
+    source, warden = sources.of(pipelines.Spins(length=4000, ms=0.0), "x"), processes.Warden()
+    try:
+        child = processes.Child(lambda send: passes.first_look(source, send), warden, daemon=True)
+        speeds = child.collect(time.monotonic() + 60).all("speed")
+    finally:
+        warden.close()
+    assert sum(len(value["walls"]) for value in speeds) <= 4 * len(speeds[-1]["walls"]), "not all so far with each sample"
+    assert len(speeds[0]["walls"]) == 1 and len(speeds[-1]["walls"]) == speeds[-1]["tried"] - 1
+
+
+def test_a_signal_that_is_ignored_stays_so():
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with command._ends_cleanly():
+            assert signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
+            assert callable(signal.getsignal(signal.SIGTERM))
+        assert signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+def test_no_room_for_a_temporary_folder(monkeypatch):
+    def full(**_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(tempfile, "mkdtemp", full)
+    with pytest.raises(ProbeError, match="No space left on device.*TMPDIR"):
+        stoker.probe(pipelines.Spins())
+
+
+def without_pytorch(tmp_path, *arguments):
+    (tmp_path / "torch.py").write_text("raise ImportError('none here')\n")
+    return subprocess.run([sys.executable, *arguments], cwd=tmp_path, capture_output=True, text=True,
+                          env=dict(os.environ, PYTHONPATH=f"{tmp_path}{os.pathsep}{PYTHON}"))
+
+
+def test_without_pytorch_a_probe_says_so(tmp_path):
+    (tmp_path / "data.py").write_text("def dataset():\n    return [1]\n")
+    script = "import stoker\ntry:\n    stoker.probe([1])\nexcept stoker.ProbeError as error:\n    print(error)"
+    done = without_pytorch(tmp_path, "-c", script)
+    assert "needs PyTorch" in done.stdout and "STOKER_PYTHON" in done.stdout, done.stderr
+    done = without_pytorch(tmp_path, "-m", "stoker", "probe", "data.py:dataset")
+    assert done.returncode == 3 and "needs PyTorch" in done.stderr and "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("verb, arguments", [("probe", ["x.py:f", "--budge", "3s"]), ("observation", ["--jso", "x"]),
+                                             ("loader-runs", ["--ou", "x"])])
+def test_usage_errors_name_their_own_help(verb, arguments, capsys):
+    with pytest.raises(SystemExit) as end:
+        cli.main([verb, *arguments])
+    assert end.value.code == 2 and f"(stoker {verb} --help)" in capsys.readouterr().err

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
 import json
 import sys
@@ -16,9 +15,11 @@ EXIT_NO = 1  # the file has no step that counts
 EXIT_BAD_INPUT = 3
 
 
-def parser() -> argparse.ArgumentParser:
-    p = argparse.ArgumentParser(prog="stoker observation", allow_abbrev=False,
-                                description="Says where the time of a recorded training loop went (stoker.Observer).")
+def parser():
+    from ..cli import _Parser
+
+    p = _Parser(prog="stoker observation", allow_abbrev=False,
+                description="Says where the time of a recorded training loop went (stoker.Observer).")
     p.add_argument("files", metavar="FILE", nargs="+",
                    help="what stoker.Observer or stoker.observe_step wrote; several: those of the ranks of one run")
     p.add_argument("--json", action="store_true", help="as JSON on standard output")

@@ -11,12 +11,10 @@ import sys
 import time
 
 from ..errors import ProbeError
-from . import DEFAULT_BUDGET_S, SHORTEST_BUDGET_S, probe_file
+from . import DEFAULT_BUDGET_S, SHORTEST_BUDGET_S, need_pytorch, probe_file
 
 _UNITS = {"ms": 1e-3, "s": 1.0, "m": 60.0, "min": 60.0, "": 1.0}
 _QUIET_S = 2.0  # before progress is shown
-_NO_PYTORCH = "a probe of a Dataset or DataLoader needs PyTorch, which cannot be imported ({}): install it, or name " \
-              "its interpreter in STOKER_PYTHON"
 
 
 def is_for_python(arguments: list) -> bool:
@@ -82,7 +80,9 @@ def _ends_cleanly():
     def stop(number, frame):
         raise SystemExit(128 + number)
 
-    before = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGHUP)}
+    # What is ignored stays so: nohup ignores SIGHUP.
+    before = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGHUP)
+              if signal.getsignal(number) != signal.SIG_IGN}
     try:
         yield
     finally:
@@ -132,10 +132,7 @@ def probe(arguments: list) -> int:
 
 def measure(spec: str, budget_s: float, start: float, *, quiet: bool = False) -> dict:
     """Loads FILE.py:FUNCTION and probes what it returns. The budget runs from `start`."""
-    try:
-        import torch  # noqa: F401
-    except ImportError as error:
-        raise ProbeError(_NO_PYTORCH.format(error)) from None
+    need_pytorch()
     from . import probe_pipeline, source
 
     progress = None if quiet else Progress(spec)

@@ -43,7 +43,11 @@ def _first_look(source, send) -> None:
         if not indices:
             send("no batches", None)
             return
-    walls, cpu, tried = [], [], 0
+    walls, cpu, tried, told = [], [], 0, 0
+
+    def tell():
+        send("speed", {"walls": walls[1:] or walls, "cpu": cpu[1:] or cpu, "tried": tried})
+
     start = time.monotonic()
     samples, kept = [], []
     while time.monotonic() - start < 0.5 and (plan is None or tried < len(indices)):
@@ -64,7 +68,11 @@ def _first_look(source, send) -> None:
         if len(samples) < 2:
             samples += batch.samples
             kept += batch.rows
-        send("speed", {"walls": walls[1:] or walls, "cpu": cpu[1:] or cpu, "tried": tried})
+        if len(walls) >= 2 * told:  # all so far each time: at growing intervals, as the next may hang or crash
+            told = len(walls)
+            tell()
+    if len(walls) > told:
+        tell()
     send("failures", [maker.failures.count, maker.failures.first])
     send("tried", tried)
 

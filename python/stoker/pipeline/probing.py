@@ -13,13 +13,12 @@ import time
 
 from ..errors import ProbeError, UserCodeError
 from ..version import VERSION
+from . import DEFAULT_BUDGET_S, SHORTEST_BUDGET_S
 from . import findings as finding
 from . import (counters, host, objects, one_worker, passes, processes, source as sources, speed, stages,
                starting, statistics_of, transport, turns)
 
 FORMAT, SCHEMA_VERSION = "stoker-pipeline-probe", [1, 0]
-DEFAULT_BUDGET_S = 20.0
-SHORTEST_BUDGET_S = 1.0
 
 # Shares of the budget. What a pass leaves over goes to the next ones.
 _SAMPLES, _GIL, _STAGES, _TRANSPORT, _ONE_WORKER = .45, .03, .06, .13, .12

@@ -65,7 +65,11 @@ class Warden:
     """
 
     def __init__(self):
-        self.folder = tempfile.mkdtemp(prefix="stoker-probe-")
+        try:
+            self.folder = tempfile.mkdtemp(prefix="stoker-probe-")
+        except OSError as error:
+            raise ProbeError(f"no temporary folder can be made ({error.strerror or error}): free some space, or name a "
+                             "folder with room in TMPDIR") from None
         reader, self._writer = os.pipe()
         try:
             with _quiet_fork():
