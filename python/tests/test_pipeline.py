@@ -205,7 +205,8 @@ def test_a_real_worker_is_timed():
 def test_a_sampler_of_the_users_own():
     from torch.utils.data import SubsetRandomSampler
 
-    doc = probe(DataLoader(pipelines.Raises(2), sampler=SubsetRandomSampler(range(1, 64, 2)), batch_size=8))
+    data = DataLoader(pipelines.Raises(2), sampler=SubsetRandomSampler(range(1, 64, 2)), batch_size=8)
+    doc = probe_until(data, lambda doc: len(doc["sample"]["cpu_ms"]) == 32, 3)
     assert finding(doc, "sample_raised") is None, "only the sampler's indices are made"
     assert len(doc["sample"]["cpu_ms"]) == 32 and doc["loader"]["shuffle"] is False
 

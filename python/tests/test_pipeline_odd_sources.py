@@ -27,6 +27,15 @@ def probe(thing, budget_s=2.0):
     return probe_pipeline(thing, name="x.py:f", budget_s=budget_s)
 
 
+def probe_of(thing, samples):
+    """With all samples: what a busy machine leaves out, it measures in a larger budget."""
+    for budget_s in (2, 6, 18):
+        doc = probe(thing, budget_s)
+        if len(doc["sample"]["cpu_ms"]) == samples:
+            break
+    return doc
+
+
 def names(doc):
     return [row["name"] for row in doc["findings"]]
 
@@ -80,7 +89,7 @@ def test_wrappers_make_batches_in_one_call_where_what_they_hold_does(wrapped, wh
 def test_a_broken_sample_of_a_split_costs_itself_and_not_its_batch():
     part, _ = random_split(pipelines.Raises(8, length=64, ms=0.2), [32, 32], torch.Generator().manual_seed(0))
     broken = sum(index % 8 == 0 for index in part.indices)
-    doc = probe(part)
+    doc = probe_of(part, 32 - broken)
     (found,) = [row for row in doc["findings"] if row["name"] == "sample_raised"]
     assert found["count"] == broken > 0 and len(doc["sample"]["cpu_ms"]) == 32 - broken
     assert len(set(doc["sample"]["cpu_ms"])) > 1, "each has a time of its own"
@@ -101,7 +110,8 @@ def test_a_batch_in_one_call_that_raises_is_made_sample_by_sample():
 
 def test_a_sampler_of_lists_beside_batch_size_none():
     data = ByList(length=64)
-    doc = probe(DataLoader(data, batch_size=None, sampler=BatchSampler(SequentialSampler(data), 8, drop_last=False)))
+    loader = DataLoader(data, batch_size=None, sampler=BatchSampler(SequentialSampler(data), 8, drop_last=False))
+    doc = probe_of(loader, 8)
     assert doc["samples"] == 8 and len(doc["sample"]["cpu_ms"]) == 8 and "sample_raised" not in names(doc)
     assert doc["output"] == "float32[8, 10]" and all(ms >= 0.8 for ms in doc["sample"]["cpu_ms"])
 
@@ -125,7 +135,7 @@ class Shuffled:
 
 
 def test_a_sampler_of_tensors_names_each_sample_once():
-    doc = probe(DataLoader(pipelines.Spins(length=32, ms=0.3), batch_size=8, sampler=Shuffled()))
+    doc = probe_of(DataLoader(pipelines.Spins(length=32, ms=0.3), batch_size=8, sampler=Shuffled()), 32)
     assert len(doc["sample"]["cpu_ms"]) == 32
 
 
