@@ -49,8 +49,8 @@ Status check(const RunOptions& run, const InputPlanOptions& own, const std::vect
           "(--step-ms). Leave it out, or give a MODEL");
       !s)
     return s;
-  if (!(*own.step_ms >= 0 && *own.step_ms <= kLongestStep))
-    return fail(ErrorCode::kBadInput, "must be between 0 and 10,000,000", "--step-ms");
+  if (!(*own.step_ms > 0 && *own.step_ms <= kLongestStep))
+    return fail(ErrorCode::kBadInput, "must be above 0 and at most 10,000,000", "--step-ms");
   if (run.data.empty() && run.sample_cost.empty()) {
     return fail(ErrorCode::kUsage,
                 "a plan of the input needs to know the data: a folder, a probe file of `stoker "
@@ -214,6 +214,12 @@ Result<int> answer_input_plan(const RunOptions& run, const InputPlanOptions& own
   if (auto s = check(run, own, flags); !s) return tl::unexpected(s.error());
   const auto thesis = wants_thesis(own.method);
   if (!thesis) return tl::unexpected(thesis.error());
+  if (*thesis && !run.batch) {
+    return fail(ErrorCode::kUsage,
+                "the thesis's rule needs B_m: give the largest batch that the GPU takes as "
+                "--batch, or a MODEL",
+                "--method");
+  }
   const auto gpus = processes(run);
   if (!gpus) return tl::unexpected(gpus.error());
   const auto money = price(run);
@@ -234,8 +240,8 @@ Result<int> answer_input_plan(const RunOptions& run, const InputPlanOptions& own
   const LoaderAsItIs now = loader_as_it_is(data->pipeline);
   request.now.settings = now.settings;
   request.now_known = now.known;
-  request.now.settings.batch =
-      run.batch.value_or(now.known ? std::max<std::int64_t>(1, now.settings.batch) : kUsualBatch);
+  const auto probed = now.known ? probed_batch(*data->pipeline) : std::nullopt;
+  request.now.settings.batch = run.batch.value_or(probed.value_or(kUsualBatch));
   request.now.settings.dataset_samples = data->samples;
   request.now.sample = data->sample;
   request.now.host = {.cores = host->cores,
@@ -262,12 +268,6 @@ Result<int> answer_input_plan(const RunOptions& run, const InputPlanOptions& own
   request.price_per_gpu_hour = *money;
   request.gpus = *gpus;
   if (*thesis) {
-    if (!run.batch) {
-      return fail(ErrorCode::kUsage,
-                  "the thesis's rule needs B_m: give the largest batch that the GPU takes as "
-                  "--batch, or a MODEL",
-                  "--method");
-    }
     request.thesis = ThesisLimits{.dram = host->memory,
                                   .sample = data->sample.output,
                                   .largest_batch = *run.batch,

@@ -210,6 +210,7 @@ HostShare host_share(const Scenario& s) {
   share.cores = std::ceil(s.machine.host.cores);
   if (share.cores > s.machine.host.cores) share.quota.cores = s.machine.host.cores;
   share.ranks = ranks_per_node(s.job);
+  share.all_ranks = s.job.gpus;
   share.relative_core_speed = s.machine.host.relative_core_speed;
   share.memory = s.machine.host.memory;
   share.disk_bandwidth = s.machine.host.disk_bandwidth;

@@ -142,12 +142,6 @@ std::optional<Finding> affinity(const Diagnosis& d) {
       "them or call os.sched_setaffinity in worker_init_fn"};
 }
 
-/// Samples a second of one process over an epoch, or steady where its length is unknown.
-double delivered(const Diagnosis& d, const LoaderForecast& f) {
-  if (f.epoch.count() <= 0) return f.samples_per_s;
-  return static_cast<double>(f.batches * d.given.settings.batch) / seconds(f.epoch);
-}
-
 std::optional<Finding> beyond_cores(const Diagnosis& d) {
   const double cores = d.given.host.cores;
   const int ranks = std::max(1, d.given.host.ranks);
@@ -156,13 +150,13 @@ std::optional<Finding> beyond_cores(const Diagnosis& d) {
   fewer.workers = std::max(1, static_cast<int>(cores / ranks));
   if (fewer.workers >= d.given.settings.workers) return std::nullopt;
   const LoaderForecast other = d.with(fewer);
-  if (delivered(d, other) < (1 - kSame) * delivered(d, d.now)) return std::nullopt;
+  if (epoch_rate(other) < (1 - kSame) * epoch_rate(d.now)) return std::nullopt;
   return Finding{
       "workers_beyond_cores", Severity::kWarning,
       counted(d.all_workers(), "worker") + " on " + decimal(cores) +
           (cores == 1 ? " core" : " cores") + (ranks > 1 ? " that all processes share" : "") +
           " prepare no more than " + std::to_string(fewer.workers * ranks) + " (" +
-          decimal(delivered(d, d.now)) + " against " + decimal(delivered(d, other)) +
+          decimal(epoch_rate(d.now)) + " against " + decimal(epoch_rate(other)) +
           " samples/s a process), the first batch comes after " + human_time(d.now.first_batch) +
           " instead of " + human_time(other.first_batch) + " and " +
           human_bytes(d.now.shared_memory + d.now.worker_memory) +

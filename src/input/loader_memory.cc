@@ -14,9 +14,16 @@ namespace {
 /// ends of the result queue.
 constexpr std::int64_t kDescriptorsPerWorker = 4, kDescriptorsOfQueue = 2;
 
-Bytes pow2_at_least(double bytes) {
-  return Bytes(static_cast<std::int64_t>(
-      std::bit_ceil(static_cast<std::uint64_t>(std::max(1.0, std::ceil(bytes))))));
+/// Beyond any computer's memory, so that absurd settings are said not to fit instead of overflowing.
+constexpr double kMostBytes = 1LL << 60;
+
+Bytes bytes_of(double bytes) {
+  return Bytes(std::llround(std::clamp(bytes, 0.0, kMostBytes)));
+}
+
+double pow2_at_least(double bytes) {
+  return static_cast<double>(
+      std::bit_ceil(static_cast<std::uint64_t>(std::clamp(std::ceil(bytes), 1.0, kMostBytes))));
 }
 
 }  // namespace
@@ -30,9 +37,9 @@ LoaderMemory loader_memory(const LoaderSettings& settings, const SampleCost& cos
   if (workers > 0) {
     // The pin thread frees a batch when it has copied it, so that the loop holds none.
     const std::int64_t held = settings.pin ? 0 : 1;
-    out.shared = Bytes(std::llround(static_cast<double>(window + held) * bytes) * ranks);
+    out.shared = bytes_of(static_cast<double>(window + held) * bytes * ranks);
   }
-  if (settings.pin) out.pinned = Bytes(pow2_at_least(bytes).count() * (window + 1) * ranks);
+  if (settings.pin) out.pinned = bytes_of(pow2_at_least(bytes) * static_cast<double>(window + 1) * ranks);
   out.copied = Bytes(cost.copied_on_read.count() * workers * ranks);
   Bytes each = cost.transport.worker_private;
   if (settings.start_method != StartMethod::kFork) each += kInterpreterMemory + cost.start.pickled;

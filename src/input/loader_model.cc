@@ -146,13 +146,17 @@ EpochShape epoch_shape(const LoaderSettings& settings, const SampleCost& cost, i
   return epoch;
 }
 
+/// Batches ahead that are simulated; a deeper window is never less full than the consumer needs, and its
+/// memory is computed from the settings (loader_memory.h).
+constexpr int kDeepest = 4096;
+
 LoaderModel loader_model(const LoaderSettings& settings, const SampleCost& cost,
                          const HostShare& host, const Consumer& consumer) {
   const double speed = std::max(1e-3, host.relative_core_speed);
   LoaderModel model;
   model.batch = model.last_batch = settings.batch;
   model.workers = settings.workers;
-  model.prefetch = std::max(1, settings.prefetch);
+  model.prefetch = std::clamp(settings.prefetch, 1, std::max(2, kDeepest / std::max(1, settings.workers)));
   model.ranks = std::max(1, host.ranks);
   model.pin = settings.pin && settings.workers > 0;
   model.in_order = settings.in_order;

@@ -80,15 +80,24 @@ QueueDepth queue_of(const LoaderTrace& trace, std::size_t from, std::size_t to) 
           static_cast<double>(at(0.5)), static_cast<double>(at(0.9))};
 }
 
+int all_ranks(const HostShare& host) { return std::max({1, host.ranks, host.all_ranks}); }
+
+/// Samples of an epoch that reach the training loop of one rank.
+std::int64_t delivered_samples(const EpochShape& epoch, const LoaderSettings& settings) {
+  return settings.drop_last ? std::min(epoch.samples, epoch.batches * settings.batch)
+                            : epoch.samples;
+}
+
 LoaderForecast unlimited(const LoaderSettings& settings, const SampleCost& cost,
                          const HostShare& host, const Consumer& consumer) {
   LoaderForecast out;
-  const EpochShape epoch = epoch_shape(settings, cost, std::max(1, host.ranks));
+  const EpochShape epoch = epoch_shape(settings, cost, all_ranks(host));
   out.interval = consumer.step;
   if (consumer.step.count() > 0)
     out.samples_per_s = static_cast<double>(settings.batch) / seconds(consumer.step);
   if (epoch.samples > 0) {
     out.batches = epoch.batches;
+    out.epoch_samples = delivered_samples(epoch, settings);
     out.epoch = consumer.step * static_cast<double>(epoch.batches);
   }
   fill_memory(settings, cost, std::max(1, host.ranks), out);
@@ -174,7 +183,7 @@ LoaderForecast simulate_loader(const LoaderSettings& given, const SampleCost& co
   settings.workers = std::clamp(settings.workers, 0, 1024);
   if (!cost.known) return unlimited(settings, cost, host, consumer);
   LoaderModel model = loader_model(settings, cost, host, consumer);
-  const EpochShape epoch = epoch_shape(settings, cost, model.ranks);
+  const EpochShape epoch = epoch_shape(settings, cost, all_ranks(host));
   const std::int64_t window = std::int64_t{model.workers} * model.prefetch;
   const std::int64_t warm = kWarmUp + 2 * window + model.workers;
   // Workers keep step with each other, so batches come in rounds: whole rounds are measured, and
@@ -207,6 +216,7 @@ LoaderForecast simulate_loader(const LoaderSettings& given, const SampleCost& co
   fill_memory(settings, cost, model.ranks, out);
   if (epoch.samples > 0 && epoch.batches > 0) {
     out.batches = epoch.batches;
+    out.epoch_samples = delivered_samples(epoch, settings);
     const Played played = play_epoch(model, epoch, trace, steady.interval, uneven);
     out.epoch = played.epoch * kSecond - out.first_batch + out.epoch_start;
     if (!settings.persistent && model.workers > 0)

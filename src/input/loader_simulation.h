@@ -36,6 +36,7 @@ struct HostShare {
   CpuQuota quota{};          ///< of the control group
   double foreign_cores = 0;  ///< of `cores`, kept busy by other jobs
   int ranks = 1;                   ///< processes (GPUs) on this host that each run a loader
+  int all_ranks = 0;               ///< of the whole job, which share an epoch's samples; 0: `ranks`
   double relative_core_speed = 1;  ///< against the machine of the probe
   Bytes memory{};                  ///< DRAM that can cache files; 0: everything is cached
   double disk_bandwidth = 0;       ///< bytes/s; 0: the probe's cold reads, else unlimited
@@ -93,6 +94,7 @@ struct LoaderForecast {
   Nanos epoch;  ///< whole epoch (a later one), first batch and shutdown included; 0: unknown size
   Nanos shutdown;  ///< of it: joining workers that are not persistent
   std::int64_t batches = 0;       ///< of an epoch, one rank
+  std::int64_t epoch_samples = 0; ///< that reach the loop in them
   double worker_utilization = 0;  ///< share of the time that workers prepare batches
   double cores_used = 0;          ///< mean, all ranks
   /// of the training thread or pin thread by loading, whichever is higher
@@ -114,6 +116,13 @@ struct LoaderForecast {
 /// deterministic.
 [[nodiscard]] LoaderForecast simulate_loader(const LoaderSettings& settings, const SampleCost& cost,
                                              const HostShare& host, const Consumer& consumer);
+
+/// Samples a second of one rank over an epoch, its start included; the steady rate where the size of an epoch
+/// is unknown.
+[[nodiscard]] inline double epoch_rate(const LoaderForecast& forecast) {
+  if (forecast.epoch.count() <= 0 || forecast.epoch_samples <= 0) return forecast.samples_per_s;
+  return static_cast<double>(forecast.epoch_samples) / seconds(forecast.epoch);
+}
 
 /// A consumer that needs `step` on the GPU and no CPU.
 [[nodiscard]] inline LoaderForecast simulate_loader(const LoaderSettings& settings,

@@ -107,6 +107,9 @@ class Reader {
   std::optional<Error> error_;
 };
 
+/// More than any host runs, few enough to simulate.
+constexpr double kMostWorkers = 1024, kMostPrefetch = 1024;
+
 void read_loader(Reader& reader, const Json& root, PipelineProbe& out) {
   if (reader.find(root, "loader") == nullptr) return;
   const Json& json = reader.object(root, "loader");
@@ -114,8 +117,8 @@ void read_loader(Reader& reader, const Json& root, PipelineProbe& out) {
   LoaderSettings loader;
   std::int64_t workers = 0, prefetch = loader.prefetch;
   reader.integer(json, "batch_size", path, 1, 1e9, loader.batch);
-  reader.integer(json, "num_workers", path, 0, 65536, workers);
-  reader.integer(json, "prefetch_factor", path, 1, 1e6, prefetch);
+  reader.integer(json, "num_workers", path, 0, kMostWorkers, workers);
+  reader.integer(json, "prefetch_factor", path, 1, kMostPrefetch, prefetch);
   loader.workers = static_cast<int>(workers);
   loader.prefetch = static_cast<int>(prefetch);
   loader.pin = false;  // DataLoader's default
@@ -333,6 +336,13 @@ Result<Json> document(std::string_view text, const std::string& where) {
 }
 
 }  // namespace
+
+std::optional<std::int64_t> probed_batch(const PipelineProbe& probe) {
+  if (probe.loader && !probe.batch_sampler) return probe.loader->batch;
+  if (probe.batch.empty()) return std::nullopt;
+  // The middle of the measured sizes is the one that the probe was asked for.
+  return probe.batch[probe.batch.size() / 2].batch;
+}
 
 bool is_pipeline_probe(std::string_view text) {
   // The writer puts the format first; a folder's probe has another name there.

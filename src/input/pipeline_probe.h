@@ -75,6 +75,10 @@ struct PipelineProbe {
   Diagnostics findings;
 };
 
+/// Samples of the loader's batches: its batch_size or, with a batch sampler, which has none, the size that
+/// was measured as its own. nullopt: neither is known.
+[[nodiscard]] std::optional<std::int64_t> probed_batch(const PipelineProbe& probe);
+
 [[nodiscard]] bool is_pipeline_probe(std::string_view text);
 /// Reads and checks every number. `where` names the file in errors.
 [[nodiscard]] Result<PipelineProbe> parse_pipeline_probe(std::string_view text,

@@ -89,8 +89,7 @@ class InputPlanner {
       if (!found.shortage.empty()) plan_.shortage = found.shortage;
       if (!found.best) continue;
       found.best->settings.persistent = found.best->settings.workers > 0;
-      const double value = value_of(LoaderValue::kEpoch, forecast_with(found.best->settings),
-                                    found.best->settings.batch);
+      const double value = value_of(LoaderValue::kEpoch, forecast_with(found.best->settings));
       if (best && value < (1 + kSameSpeedWorkers) * best_value) continue;
       best_value = value;
       best = std::move(found.best);

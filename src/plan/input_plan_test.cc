@@ -48,8 +48,8 @@ TEST(InputPlan, SettingsAddUpToTheWholeGain) {
   ASSERT_TRUE(plan);
   double product = 1;
   for (const Knob& knob : plan->knobs) product *= 1 + knob.gain;
-  const double before = value_of(LoaderValue::kEpoch, plan->now_forecast, 32);
-  const double after = value_of(LoaderValue::kEpoch, plan->forecast, 32);
+  const double before = value_of(LoaderValue::kEpoch, plan->now_forecast);
+  const double after = value_of(LoaderValue::kEpoch, plan->forecast);
   EXPECT_NEAR(product, after / before,
               0.02 * product);  // changes below half a percent are left out
   const Knob* workers = find(*plan, "workers");

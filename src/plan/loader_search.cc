@@ -85,6 +85,10 @@ class LoaderSearch {
         if (other.value >= (1 + kMustBring) * best.value) best = std::move(other);
       }
     }
+    if (value_of(freedom_.value, result_.beyond_room.forecast) < (1 + kMustBring) * best.value) {
+      result_.beyond_room = {};
+      result_.shortage.clear();
+    }
     result_.best = std::move(best.choice);
     return std::move(result_);
   }
@@ -110,7 +114,7 @@ class LoaderSearch {
       settings.workers = workers;
       ++result_.considered;
       const LoaderForecast f = simulate_loader(settings, loader_.sample, loader_.host, consumer);
-      if (value_of(freedom_.value, f, batch) > (1 + kSameSpeedWorkers) * found.value) return true;
+      if (value_of(freedom_.value, f) > (1 + kSameSpeedWorkers) * found.value) return true;
     }
     return false;
   }
@@ -127,7 +131,7 @@ class LoaderSearch {
         settings.prefetch = prefetch;
         settings.in_order = in_order;
         t.choice.forecast = simulate_loader(settings, loader_.sample, loader_.host, consumer);
-        t.value = value_of(freedom_.value, t.choice.forecast, batch);
+        t.value = value_of(freedom_.value, t.choice.forecast);
         ++result_.considered;
         if (std::string shortage = host_shortage(room_, t.choice.forecast); !shortage.empty()) {
           note_beyond(t, std::move(shortage));
@@ -136,7 +140,7 @@ class LoaderSearch {
         t.careful = t.value;
         if (loader_.sample.band.above > 0) {
           t.careful = value_of(freedom_.value,
-                               simulate_loader(settings, costlier_, loader_.host, consumer), batch);
+                               simulate_loader(settings, costlier_, loader_.host, consumer));
         }
         tried.push_back(std::move(t));
       }
@@ -173,10 +177,8 @@ class LoaderSearch {
 
 }  // namespace
 
-double value_of(LoaderValue value, const LoaderForecast& forecast, std::int64_t batch) {
-  if (value == LoaderValue::kSteadyRate || forecast.epoch.count() <= 0 || forecast.batches <= 0)
-    return forecast.samples_per_s;
-  return static_cast<double>(forecast.batches * batch) / seconds(forecast.epoch);
+double value_of(LoaderValue value, const LoaderForecast& forecast) {
+  return value == LoaderValue::kSteadyRate ? forecast.samples_per_s : epoch_rate(forecast);
 }
 
 Consumer at_batch(const LoaderCase& loader, std::int64_t batch) {

@@ -40,15 +40,15 @@ struct LoaderChoice {
 
 struct LoaderSearchResult {
   std::optional<LoaderChoice> best;  ///< absent: nothing stays within the host's room
-  /// The fastest setting that the host's memory forbade, and what it overruns; rate 0: none.
+  /// The fastest setting that the host's memory forbade, if it would bring kMustBring more, and what it
+  /// overruns; rate 0: none.
   LoaderChoice beyond_room;
   std::string shortage;
   std::int64_t considered = 0;
 };
 
 /// Samples a second of one process by what a loader is judged by.
-[[nodiscard]] double value_of(LoaderValue value, const LoaderForecast& forecast,
-                              std::int64_t batch);
+[[nodiscard]] double value_of(LoaderValue value, const LoaderForecast& forecast);
 
 /// The step of a case at another batch: in proportion, since nothing else is known of it.
 [[nodiscard]] Consumer at_batch(const LoaderCase& loader, std::int64_t batch);

@@ -87,11 +87,11 @@ Value value_with(const LoaderCase& loader, const StepOf& step) {
   const auto rate = [&](double factor) {
     const LoaderForecast f = simulate_loader(loader.settings, with_cpu_times(loader.sample, factor),
                                              loader.host, consumer);
-    return value_of(LoaderValue::kEpoch, f, loader.settings.batch);
+    return value_of(LoaderValue::kEpoch, f);
   };
   Value value;
   value.forecast = simulate_loader(loader.settings, loader.sample, loader.host, consumer);
-  value.expected = value_of(LoaderValue::kEpoch, value.forecast, loader.settings.batch);
+  value.expected = value_of(LoaderValue::kEpoch, value.forecast);
   value.costly = rate(1 + loader.sample.band.above);
   value.cheap = rate(1 - loader.sample.band.below);
   return value;

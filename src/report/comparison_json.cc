@@ -29,7 +29,7 @@ std::string contenders_json(const std::vector<Contender>& contenders, Objective 
     list.push_back(std::move(one));
   }
   json["gpus"] = std::move(list);
-  return json.dump(2) + "\n";
+  return json_text(json);
 }
 
 std::string comparison_json(const std::vector<std::pair<std::string, Plan>>& plans,
@@ -47,7 +47,7 @@ std::string comparison_json(const std::vector<std::pair<std::string, Plan>>& pla
     list.push_back(std::move(one));
   }
   json["gpus"] = std::move(list);
-  return json.dump(2) + "\n";
+  return json_text(json);
 }
 
 }  // namespace stoker

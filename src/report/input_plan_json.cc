@@ -117,7 +117,7 @@ Json input_plan_object(const InputPlan& p) {
 std::string input_plan_json(const InputPlan& plan, const ReportContext& context) {
   Json json = envelope(context);
   json["input_plan"] = input_plan_object(plan);
-  return json.dump(2) + "\n";
+  return json_text(json);
 }
 
 }  // namespace stoker

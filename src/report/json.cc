@@ -197,6 +197,10 @@ Json plan_object(const Plan& plan) {
   return json;
 }
 
+std::string json_text(const Json& json) {
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
 std::string forecast_json(const Prediction& prediction, const ReportContext& context,
                           bool explain) {
   Json json = envelope(context);
@@ -206,20 +210,20 @@ std::string forecast_json(const Prediction& prediction, const ReportContext& con
   if (prediction.two_point) json["two_point"] = two_point_object(*prediction.two_point);
   if (explain && context.step != nullptr)
     json["explain"] = explanation_object(prediction, *context.step);
-  return json.dump(2) + "\n";
+  return json_text(json);
 }
 
 std::string two_point_json(const TwoPointAnswer& answer, const ReportContext& context) {
   Json json = envelope(context);
   json["two_point"] = two_point_object(answer);
-  return json.dump(2) + "\n";
+  return json_text(json);
 }
 
 std::string plan_json(const Plan& plan, const ReportContext& context) {
   Json json = envelope(context);
   merge_into(json, forecast_object(plan.best.forecast, plan.best.batch_limits));
   json["plan"] = plan_object(plan);
-  return json.dump(2) + "\n";
+  return json_text(json);
 }
 
 }  // namespace stoker

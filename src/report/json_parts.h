@@ -2,6 +2,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
+#include <string>
 
 #include "report/report.h"
 
@@ -10,6 +11,8 @@ namespace stoker {
 
 using Json = nlohmann::ordered_json;
 
+/// Indented, with a line end. Bytes that are no UTF-8 (names of files) are replaced, never thrown on.
+[[nodiscard]] std::string json_text(const Json& json);
 /// What every report begins with: schema, versions, model, host, what the figures rest on.
 [[nodiscard]] Json envelope(const ReportContext& context);
 [[nodiscard]] Json forecast_object(const Forecast& forecast,

@@ -36,7 +36,7 @@ std::string layers_json(const LayerSum& layers, const ReportContext& context) {
                       {"step_ms", figure_object(with_band(milliseconds(layers.step.total),
                                                           layers.step.band, layers.step.basis))},
                       {"factor", layers.factor()}};
-  return json.dump(2) + "\n";
+  return json_text(json);
 }
 
 }  // namespace stoker

@@ -21,10 +21,7 @@ constexpr double kHoldsLockMs = 1.0;
 constexpr double kWaitsShare = 0.2;
 
 std::int64_t batch_of(const PipelineProbe& probe) {
-  if (probe.loader && !probe.batch_sampler) return probe.loader->batch;
-  if (probe.batch.empty()) return kUsualBatch;
-  // The middle of the measured sizes is the one that the probe was asked for.
-  return probe.batch[probe.batch.size() / 2].batch;
+  return probed_batch(probe).value_or(kUsualBatch);
 }
 
 double quantile(std::vector<Nanos> values, double q) {

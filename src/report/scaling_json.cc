@@ -50,7 +50,7 @@ std::string scaling_json(const Scaling& s, const ReportContext& context) {
                        {"throughput_samples_per_s", figure_object(s.one_gpu_samples_per_s)}}},
                      {"points", std::move(points)},
                      {"alternatives", std::move(alternatives)}};
-  return json.dump(2) + "\n";
+  return json_text(json);
 }
 
 }  // namespace stoker

@@ -1,11 +1,10 @@
 #include <nlohmann/json.hpp>
 
+#include "report/json_parts.h"
 #include "report/validation_text.h"
 
 namespace stoker {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr int kSchemaMajor = 1, kSchemaMinor = 0;
 
@@ -105,7 +104,7 @@ std::string validation_json(const InputValidation& v, const LoaderRuns& runs,
                       {"cores", runs.cores},
                       {"python", runs.python},
                       {"torch", runs.torch}};
-  return root.dump(2) + "\n";
+  return json_text(root);
 }
 
 }  // namespace stoker
