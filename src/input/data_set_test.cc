@@ -260,6 +260,26 @@ TEST(Text, ExtrapolatesByBytes) {
   EXPECT_NEAR(static_cast<double>(probe.dataset.samples), 100'000, 1000);
 }
 
+TEST(Text, KeepsFilesOfFewLongLines) {  // as of web pages: a file's share ends before 256 lines
+  const ScratchFolder folder;
+  std::string text;
+  for (int i = 0; i < 200; ++i) text += std::string(2999, 'x') + "\n";
+  for (int i = 0; i < 8; ++i) folder.write("page" + std::to_string(i) + ".txt", text);
+  ProbeOptions options = kQuick;
+  options.max_read = Bytes(1'000'000);
+  const Probe probe = probe_of(folder.path(), options);
+  EXPECT_FALSE(probe.samples.empty());
+  EXPECT_NEAR(static_cast<double>(probe.dataset.samples), 1600, 32);
+}
+
+TEST(Text, KeepsTheStartOfAFileOfOneLine) {
+  const ScratchFolder folder;
+  folder.write("a.txt", std::string(3'000'000, 'x'));
+  ProbeOptions options = kQuick;
+  options.max_read = Bytes(500'000);
+  EXPECT_FALSE(probe_of(folder.path(), options).samples.empty());
+}
+
 TEST(Text, IsFoundByContentWhereNamesSayNothing) {
   const ScratchFolder folder;
   folder.write("train.en", "a sentence\nanother one\n");

@@ -95,7 +95,8 @@ std::optional<Finding> small_files(const Diagnosis& d) {
   const double uncached = 1 - d.now.cached_share;
   const double bytes = d.given.sample.read_bytes;
   const bool network = !d.given.network_storage.empty();
-  if (bytes <= 0 || bytes > kSmallFile || uncached < kSeenStall) return std::nullopt;
+  if (bytes <= 0 || bytes > kSmallFile || uncached < kSeenStall || d.given.sample.sequential)
+    return std::nullopt;
   const bool limits = d.now.limit == InputLimit::kDisk;
   if (!limits && d.now.disk_utilization < kBusyStorage) return std::nullopt;
   return Finding{

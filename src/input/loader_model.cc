@@ -31,7 +31,7 @@ Disk disk_of(const SampleCost& cost, const HostShare& host, double cached) {
   Disk disk;
   if (cost.read_bytes <= 0 || cached >= 1) return disk;
   double saturated = 0;  // seconds a read when many are in flight
-  if (host.disk_iops > 0) saturated = 1 / host.disk_iops;
+  if (host.disk_iops > 0 && !cost.sequential) saturated = 1 / host.disk_iops;
   if (host.disk_bandwidth > 0)
     saturated = std::max(saturated, cost.read_bytes / host.disk_bandwidth);
   double alone = 1e-3 * cost.cold_seek_ms;

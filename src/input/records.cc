@@ -231,14 +231,22 @@ Status open_records(const DataSetOptions& options, DataSet& set) {
          options, set);
   }
   if (set.samples.empty())
-    return fail(ErrorCode::kBadInput, "none of its records could be read; fetch the files again");
+    return wall_time() > options.deadline
+               ? fail(ErrorCode::kBadInput, "no record was read in the time given", "--budget")
+               : fail(ErrorCode::kBadInput,
+                      "none of its records could be read; fetch the files again");
   DatasetFacts& facts = set.facts;
-  const bool all = facts.files_exact && set.files.size() <= kMaxFiles;
-  facts.files = static_cast<std::int64_t>(files.size());
+  const bool all = facts.files_exact && static_cast<std::int64_t>(set.files.size()) >= facts.files;
+  // Of many files a sample was listed.
+  const double factor = all ? 1
+                            : std::max(1.0, static_cast<double>(facts.files_estimate) /
+                                                static_cast<double>(set.files.size()));
+  const auto scaled = [factor](std::int64_t n) { return std::llround(factor * static_cast<double>(n)); };
+  facts.files = scaled(static_cast<std::int64_t>(files.size()));
   facts.files_estimate = facts.files;
-  facts.samples = records;
+  facts.samples = scaled(records);
   facts.samples_exact = all;
-  facts.total_bytes = Bytes(bytes);
+  facts.total_bytes = Bytes(scaled(bytes));
   facts.mean_bytes = static_cast<double>(bytes) / static_cast<double>(files.size());
   set.format = *formats.begin();
   set.files.clear();

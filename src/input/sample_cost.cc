@@ -88,6 +88,7 @@ SampleCost sample_cost_from_probe(const Probe& probe, const LoaderProfile& profi
                         : static_cast<double>(probe.dataset.total_bytes.count()) /
                               static_cast<double>(std::max<std::int64_t>(1, probe.dataset.samples));
   if (probe.kind == DataKind::kPictures) cost.read_bytes = probe.dataset.mean_bytes;
+  cost.sequential = probe.kind == DataKind::kTarShards || text;
   cost.dataset_samples = probe.dataset.samples > 0 ? probe.dataset.samples : probe.dataset.files;
   cost.dataset_bytes = probe.dataset.total_bytes;
   if (probe.parallel.threads > 1) {

@@ -36,6 +36,8 @@ struct SampleCost {
   Bytes output;            ///< bytes of one sample in the batch, all tensors together
   int tensors = 2;         ///< tensors a batch (picture and label)
   double read_bytes = 0;   ///< mean bytes read a sample; 0: data already in memory
+  /// Samples lie one after another in long files (shards, lines of text): no seek for each.
+  bool sequential = false;
   std::int64_t dataset_samples = 0;  ///< 0: unknown
   Bytes dataset_bytes;
   /// CPU time a sample with all cores busy / alone, minus 1, a further busy core.

@@ -106,7 +106,10 @@ bool is_picture(std::string_view member) {
 class Survey {
  public:
   Survey(const DataSetOptions& options, DataSet& set, std::size_t shards)
-      : options_(options), set_(set), wanted_((options.samples + shards - 1) / shards) {}
+      : options_(options),
+        set_(set),
+        wanted_((options.samples + shards - 1) / shards),
+        shards_left_(static_cast<std::int64_t>(shards)) {}
 
   void look_into(const DataFile& file);
 
@@ -121,11 +124,14 @@ class Survey {
   const DataSetOptions& options_;
   DataSet& set_;
   std::size_t wanted_;  ///< samples to load from one shard
+  std::int64_t shards_left_;
+  std::int64_t read_ = 0;  ///< bytes of all shards; what was sought over is not read
   std::int64_t kept_ = 0;
   // Of the shard that is being read:
   std::string key_;
   bool key_has_picture_ = false;
   std::size_t loaded_ = 0;
+  Nanos deadline_;  ///< its share of the time
 };
 
 /// One member; false ends the shard.
@@ -138,7 +144,7 @@ bool Survey::visit(Shard& shard, const DataFile& file) {
   }
   if (!is_picture(shard.name())) {
     if (endings.size() < 64) ++endings[file_ending(shard.name())];
-    return shard.skip(options_.deadline);
+    return shard.skip(deadline_);
   }
   if (!key_has_picture_) ++with_picture;
   const std::int64_t size = shard.size();
@@ -152,7 +158,7 @@ bool Survey::visit(Shard& shard, const DataFile& file) {
     const PictureFault fault = size <= 0 ? PictureFault::kEmpty : PictureFault::kFileTooBig;
     set_.diagnostics.add(fault_name(fault), Severity::kWarning, fault_advice(fault));
   }
-  if (!take) return shard.skip(options_.deadline);
+  if (!take) return shard.skip(deadline_);
   DataSample sample;
   const Nanos start = thread_cpu_time();
   if (!shard.read(sample.content)) return false;
@@ -177,9 +183,13 @@ void Survey::look_into(const DataFile& file) {
   }
   key_.clear();
   loaded_ = 0;
+  const std::int64_t left = shards_left_--;
+  const Nanos now = wall_time();
+  deadline_ = now + (options_.deadline - now) / static_cast<double>(left);
+  const std::int64_t may_read = read_ + (options_.max_read.count() - read_) / left;
   Step step = Step::kMember;
-  while (wall_time() < options_.deadline &&
-         seen_bytes + shard.position() < options_.max_read.count()) {
+  while (wall_time() < deadline_ && read_ < may_read) {
+    const std::int64_t from = shard.position();
     const Nanos start = thread_cpu_time();
     step = shard.next();
     const Nanos header = thread_cpu_time() - start;
@@ -189,7 +199,13 @@ void Survey::look_into(const DataFile& file) {
       step = Step::kDamaged;
       break;
     }
-    if (set_.samples.size() > before) set_.samples.back().read += header;
+    const bool kept = set_.samples.size() > before;
+    if (kept) set_.samples.back().read += header;
+    // Passed over by a seek, a member costs the block that its header lies in.
+    const std::int64_t passed = shard.position() - from;
+    read_ += kept || shard.compressed()
+                 ? passed
+                 : std::min<std::int64_t>(passed, static_cast<std::int64_t>(kReadBlock));
   }
   if (step == Step::kDamaged) {
     set_.diagnostics.add("damaged_shard", Severity::kWarning,
@@ -233,6 +249,9 @@ Status open_tar_shards(const DataSetOptions& options, DataSet& set) {
     }
     survey.look_into(set.files[i]);
   }
+  if (set.samples.empty() && wall_time() > options.deadline && survey.samples == 0)
+    return fail(ErrorCode::kBadInput, "no picture of its tar archives was read in the time given",
+                "--budget");
   if (set.samples.empty()) {
     const bool members = survey.samples > 0;
     return fail(ErrorCode::kBadInput,

@@ -87,6 +87,21 @@ void cut_blocks(std::string& rest, bool at_end, double read_ns_per_byte, double 
   rest.erase(0, begin);
 }
 
+/// Where reading ends within a file: the whole lines that are left become a block, a part of a line counts as
+/// one only where nothing else was seen. Returns the bytes that stay unused.
+std::int64_t cut_short(std::string& rest, bool nothing_yet, double read_ns_per_byte,
+                       double packed_per_byte, Survey& survey, BlockKeeper& keeper) {
+  std::size_t end = rest.rfind('\n') == std::string::npos ? 0 : rest.rfind('\n') + 1;
+  auto lines = static_cast<std::int64_t>(
+      std::count(rest.begin(), rest.begin() + static_cast<std::ptrdiff_t>(end), '\n'));
+  if (end == 0 && nothing_yet) end = rest.size(), lines = 1;
+  if (end > 0) {
+    keeper.offer(std::string_view(rest).substr(0, end), lines, read_ns_per_byte, packed_per_byte);
+    survey.lines += lines;
+  }
+  return static_cast<std::int64_t>(rest.size() - end);
+}
+
 /// Reads at most `share` bytes of the unpacked file.
 void look_into(const DataFile& file, std::int64_t share, const DataSetOptions& options,
                Survey& survey, BlockKeeper& keeper, DataSet& set) {
@@ -102,7 +117,8 @@ void look_into(const DataFile& file, std::int64_t share, const DataSetOptions& o
   (opened.plain() ? survey.plain : survey.packed) = true;
   std::vector<std::uint8_t> buffer(kReadAtOnce);
   std::string rest;
-  std::int64_t read = 0;
+  std::int64_t read = 0, unused = 0;
+  const std::int64_t lines_before = survey.lines;
   double spent = 0;  // CPU ns
   for (bool more = true; more;) {
     const Nanos start = thread_cpu_time();
@@ -118,6 +134,7 @@ void look_into(const DataFile& file, std::int64_t share, const DataSetOptions& o
     cut_blocks(rest, !more, spent / bytes, packed, survey, keeper);
     if (more && (read >= share || wall_time() > options.deadline)) {
       survey.whole = false;
+      unused = cut_short(rest, survey.lines == lines_before, spent / bytes, packed, survey, keeper);
       break;
     }
   }
@@ -126,10 +143,16 @@ void look_into(const DataFile& file, std::int64_t share, const DataSetOptions& o
                         "Compressed texts that are damaged or end early were read as far as "
                         "possible; write them again.");
   }
+  const std::int64_t used = read - unused;
+  const double packed_share =
+      read > 0 ? static_cast<double>(used) / static_cast<double>(read) : 1.0;
   survey.text_bytes += read;
   survey.packed_bytes +=
-      opened.plain() ? std::min(read, file.size.count())
-                     : std::min(file.size.count(), std::max<std::int64_t>(1, opened.packed_position()));
+      opened.plain() ? std::min(used, file.size.count())
+                     : std::min(file.size.count(),
+                                std::max<std::int64_t>(
+                                    1, std::llround(packed_share * static_cast<double>(
+                                                                       opened.packed_position()))));
 }
 
 }  // namespace

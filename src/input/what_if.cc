@@ -89,9 +89,10 @@ std::optional<SampleCost> smaller_pictures(const Probe& probe, int short_side,
   Probe smaller = probe;
   double before = 0;
   double after = 0;
-  double bytes = 0;
+  double bytes = 0, bytes_before = 0;
   for (SampleRecord& record : smaller.samples) {
     before += record.megapixels();
+    bytes_before += static_cast<double>(record.bytes.count());
     record = shrunk(record, short_side);
     after += record.megapixels();
     bytes += static_cast<double>(record.bytes.count());
@@ -99,10 +100,8 @@ std::optional<SampleCost> smaller_pictures(const Probe& probe, int short_side,
   if (before <= 0 || after > kWorthwhile * before) return std::nullopt;
   smaller.dataset.mean_pixels *= after / before;
   smaller.dataset.mean_bytes = bytes / static_cast<double>(smaller.samples.size());
-  smaller.dataset.total_bytes = Bytes(static_cast<std::int64_t>(
-      smaller.dataset.mean_bytes * static_cast<double>(smaller.dataset.samples > 0
-                                                           ? smaller.dataset.samples
-                                                           : smaller.dataset.files)));
+  smaller.dataset.total_bytes = Bytes(std::llround(
+      static_cast<double>(smaller.dataset.total_bytes.count()) * bytes / std::max(1.0, bytes_before)));
   return sample_cost_from_probe(smaller, profile, {like.output, like.tensors});
 }
 
@@ -111,6 +110,11 @@ std::optional<SampleCost> draft_pictures(const Probe& probe, int short_side, con
   Probe drafted = probe;
   double before = 0, after = 0;
   for (SampleRecord& record : drafted.samples) {
+    if (record.png || record.raw) {  // only JPEG can be decoded at a part of its size
+      before += record.megapixels();
+      after += record.megapixels();
+      continue;
+    }
     const double scale = draft_scale(record, short_side), pixels = scale * scale;
     before += record.megapixels();
     const double kept = 1 - pixel_share(probe.decode, record) * (1 - pixels);
@@ -167,6 +171,7 @@ std::optional<SampleCost> faster_decoder(const PipelineProbe& probe, double fact
 
 SampleCost packed_in_shards(SampleCost sample) {
   sample.cold_seek_ms = 0;
+  sample.sequential = true;
   return sample;
 }
 
