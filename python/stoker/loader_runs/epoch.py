@@ -31,6 +31,16 @@ def signal_at_parents_end(number: int) -> None:
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, number, 0, 0, 0)
 
 
+_interrupts = 0  # that have come
+
+
+def interrupt(*_) -> None:
+    """The handler of signals that end a run."""
+    global _interrupts
+    _interrupts += 1
+    raise KeyboardInterrupt
+
+
 def reap() -> None:
     """Waits for orphans that have ended."""
     try:
@@ -46,11 +56,14 @@ def in_child(work, timeout_s: float, watch=None):
     `watch` is called every few milliseconds meanwhile."""
     reading, writing = os.pipe()
     parent = os.getpid()
+    interrupts = _interrupts
     child = os.fork()
     if child == 0:
         _be_child(work, reading, writing, parent)  # does not return
     os.close(writing)
     try:
+        if _interrupts != interrupts:  # raised in a callback of os.register_at_fork, where exceptions are lost
+            raise KeyboardInterrupt
         return _result_of(child, reading, timeout_s, watch)
     finally:
         os.close(reading)

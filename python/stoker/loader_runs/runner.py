@@ -244,10 +244,8 @@ def main(arguments: list) -> int:
         if not options.quiet:
             print(f"stoker: {text}", file=sys.stderr, flush=True)
 
-    def interrupted(*_):
-        raise KeyboardInterrupt
-
-    signal.signal(signal.SIGTERM, interrupted)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, epoch.interrupt)
     if options.end_with_parent:
         epoch.signal_at_parents_end(signal.SIGTERM)
     with leftovers.folder() as folder:
