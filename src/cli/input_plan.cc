@@ -8,6 +8,7 @@
 #include "cli/data_source.h"
 #include "cli/report_context.h"
 #include "cli/unused_flags.h"
+#include "forecast/forecast.h"
 #include "input/loader_profile.h"
 #include "machine/host_facts.h"
 #include "machine/host_limits.h"
@@ -244,12 +245,7 @@ Result<int> answer_input_plan(const RunOptions& run, const InputPlanOptions& own
   request.now.settings.batch = run.batch.value_or(probed.value_or(kUsualBatch));
   request.now.settings.dataset_samples = data->samples;
   request.now.sample = data->sample;
-  request.now.host = {.cores = host->cores,
-                      .ranks = *gpus,
-                      .relative_core_speed = host->relative_core_speed,
-                      .memory = host->memory,
-                      .disk_bandwidth = host->disk_bandwidth,
-                      .disk_iops = host->disk_iops};
+  request.now.host = host_share(*host, *gpus);
   request.now.consumer = {
       .step = *own.step_ms * kMillisecond,
       .consumption = own.blocking ? Consumption::kBlocking : Consumption::kOverlapped};

@@ -204,17 +204,21 @@ Consumer consumer_of(const Scenario& s, const StepTime& time) {
   return slower_consumer(time, s.job.accumulate, 1);
 }
 
-HostShare host_share(const Scenario& s) {
+HostShare host_share(const Host& host, int ranks) {
   HostShare share;
-  // Whole cores with a quota of their time: a fraction is what a control group allows.
-  share.cores = std::ceil(s.machine.host.cores);
-  if (share.cores > s.machine.host.cores) share.quota.cores = s.machine.host.cores;
-  share.ranks = ranks_per_node(s.job);
+  share.cores = std::ceil(host.cores);
+  if (share.cores > host.cores) share.quota.cores = host.cores;
+  share.ranks = ranks;
+  share.relative_core_speed = host.relative_core_speed;
+  share.memory = host.memory;
+  share.disk_bandwidth = host.disk_bandwidth;
+  share.disk_iops = host.disk_iops;
+  return share;
+}
+
+HostShare host_share(const Scenario& s) {
+  HostShare share = host_share(s.machine.host, ranks_per_node(s.job));
   share.all_ranks = s.job.gpus;
-  share.relative_core_speed = s.machine.host.relative_core_speed;
-  share.memory = s.machine.host.memory;
-  share.disk_bandwidth = s.machine.host.disk_bandwidth;
-  share.disk_iops = s.machine.host.disk_iops;
   return share;
 }
 

@@ -117,6 +117,9 @@ struct Throughput {
 /// The training loop that takes its batches.
 [[nodiscard]] Consumer consumer_of(const Scenario& scenario, const StepTime& step_time);
 
+/// What `ranks` processes of a host may use: whole cores, and a fraction of them as the quota of a control
+/// group.
+[[nodiscard]] HostShare host_share(const Host& host, int ranks);
 /// The HostShare that a scenario's loaders have.
 [[nodiscard]] HostShare host_share(const Scenario& scenario);
 

@@ -20,18 +20,6 @@ constexpr Nanos kSlowWorkers = 5.0 * kSecond;
 /// 3 (lambda_throughput.csv of the accuracy bench).
 constexpr double kMixedPrecision = 2;
 
-const char* name_of(StartMethod method) {
-  switch (method) {
-    case StartMethod::kFork:
-      return "fork";
-    case StartMethod::kForkserver:
-      return "forkserver";
-    case StartMethod::kSpawn:
-      return "spawn";
-  }
-  return "";
-}
-
 std::optional<Finding> epoch_start(const Diagnosis& d) {
   const LoaderSettings& s = d.given.settings;
   const Nanos start = d.now.epoch_start;
@@ -70,7 +58,7 @@ std::optional<Finding> worker_start(const Diagnosis& d) {
   const Nanos all =
       std::max(slower, one * static_cast<double>(s.workers) / std::max(1.0, d.given.host.cores));
   if (all < kSlowWorkers) return std::nullopt;
-  std::string evidence = counted(s.workers, "worker") + " by " + name_of(s.start_method) +
+  std::string evidence = counted(s.workers, "worker") + " by " + std::string(start_method_name(s.start_method)) +
                          " start about " + human_time(all) + " later than by fork";
   if (one.count() > 0)
     evidence += " (one alone: " + human_time(one) + " against " + human_time(start.fork) + ")";
@@ -94,7 +82,7 @@ std::optional<Finding> not_picklable(const Diagnosis& d) {
       "the data set cannot be pickled (" + d.given.pipeline->start.why_not + "); workers that " +
           (fork ? "spawn or forkserver start need that, and from Python 3.14 on forkserver is "
                   "the default"
-                : std::string(name_of(d.given.settings.start_method)) + " starts need that"),
+                : std::string(start_method_name(d.given.settings.start_method)) + " starts need that"),
       "replace lambdas, local functions and open files in it by what can be pickled, or open them "
       "in the worker; or multiprocessing_context=\"fork\""};
 }

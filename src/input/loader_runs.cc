@@ -5,11 +5,12 @@
 #include <optional>
 
 #include "base/files.h"
+#include "input/json_document.h"
 
 namespace stoker {
 namespace {
 
-using Json = nlohmann::json;
+using Json = nlohmann::ordered_json;
 
 constexpr std::string_view kFormat = "stoker-input-runs";
 constexpr int kMajor = 1;
@@ -17,7 +18,7 @@ constexpr Bytes kMaxFile{256LL << 20};
 constexpr int kMaxDepth = 16;
 constexpr double kMaxMs = 1e9, kMaxCount = 1e15;
 constexpr double kMaxWorkers = 1024, kMaxPrefetch = 1024;
-const std::string kCure = "; measure again with: stoker validate --input -o FILE";
+const std::string kCure = "measure again with: stoker validate --input -o FILE";
 
 /// Takes fields from one object and remembers the first that is wrong.
 class Fields {
@@ -67,7 +68,7 @@ class Fields {
   void refuse(const std::string& key, const std::string& what) {
     if (error_) return;
     const std::string field = key.empty() ? path_ : path_.empty() ? key : path_ + "." + key;
-    error_ = Error{ErrorCode::kBadInput, "field \"" + field + "\" " + what + kCure, where_};
+    error_ = Error{ErrorCode::kBadInput, "field \"" + field + "\" " + what + "; " + kCure, where_};
   }
 
  private:
@@ -117,11 +118,9 @@ LoaderRepetition read_repetition(const Json& json, const Place& place) {
 }
 
 StartMethod start_method_of(Fields& fields) {
-  const std::string name = fields.text("start_method");
-  if (name == "spawn") return StartMethod::kSpawn;
-  if (name == "forkserver") return StartMethod::kForkserver;
-  if (name != "fork") fields.refuse("start_method", "is none of fork, spawn, forkserver");
-  return StartMethod::kFork;
+  const auto method = start_method_named(fields.text("start_method"));
+  if (!method) fields.refuse("start_method", "is none of fork, spawn, forkserver");
+  return method.value_or(StartMethod::kFork);
 }
 
 LoaderPoint read_point(const Json& json, const Place& place) {
@@ -176,7 +175,7 @@ Status check_head(const Json& root, const std::string& where) {
   }
   const Json version = root.value("schema_version", Json());
   if (!version.is_array() || version.size() != 2 || !version[0].is_number_integer())
-    return fail(ErrorCode::kBadInput, "field \"schema_version\" is not [major, minor]" + kCure, where);
+    return fail(ErrorCode::kBadInput, "field \"schema_version\" is not [major, minor]; " + kCure, where);
   if (version[0] != kMajor) {
     return fail(ErrorCode::kTooNew,
                 "is of rows format " + version[0].dump() + ", this program reads " +
@@ -184,19 +183,6 @@ Status check_head(const Json& root, const std::string& where) {
                 where);
   }
   return {};
-}
-
-Result<Json> document(std::string_view text, const std::string& where) {
-  bool too_deep = false;
-  const Json::parser_callback_t limit = [&](int depth, Json::parse_event_t, Json&) {
-    too_deep = too_deep || depth > kMaxDepth;
-    return !too_deep;
-  };
-  Json root = Json::parse(text, limit, /*allow_exceptions=*/false);
-  if (too_deep) return fail(ErrorCode::kBadInput, "is nested too deeply for a rows file", where);
-  if (root.is_discarded())
-    return fail(ErrorCode::kBadInput, "is cut short or damaged (not valid JSON)" + kCure, where);
-  return root;
 }
 
 }  // namespace
@@ -218,7 +204,7 @@ std::string LoaderPoint::label() const {
 }
 
 Result<LoaderRuns> parse_loader_runs(std::string_view text, const std::string& where) {
-  const auto root = document(text, where);
+  const auto root = json_document(text, where, {"a rows file", kCure, kMaxDepth});
   if (!root) return tl::unexpected(root.error());
   if (const Status head = check_head(*root, where); !head) return tl::unexpected(head.error());
   std::optional<Error> error;

@@ -154,6 +154,26 @@ double first_batch_of(const LoaderModel& endless, const EpochShape& epoch) {
 
 }  // namespace
 
+std::string_view start_method_name(StartMethod method) {
+  switch (method) {
+    case StartMethod::kFork:
+      return "fork";
+    case StartMethod::kForkserver:
+      return "forkserver";
+    case StartMethod::kSpawn:
+      return "spawn";
+  }
+  return "";
+}
+
+std::optional<StartMethod> start_method_named(std::string_view name) {
+  for (const StartMethod method :
+       {StartMethod::kFork, StartMethod::kForkserver, StartMethod::kSpawn}) {
+    if (name == start_method_name(method)) return method;
+  }
+  return std::nullopt;
+}
+
 std::string_view input_limit_text(InputLimit limit) {
   switch (limit) {
     case InputLimit::kStep:

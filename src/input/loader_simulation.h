@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -13,6 +14,10 @@ namespace stoker {
 /// How worker processes come to be. The others than fork start an interpreter that imports PyTorch
 /// and unpickles the data set.
 enum class StartMethod : std::uint8_t { kFork, kForkserver, kSpawn };
+
+/// "fork", "forkserver", "spawn": as multiprocessing calls them.
+[[nodiscard]] std::string_view start_method_name(StartMethod method);
+[[nodiscard]] std::optional<StartMethod> start_method_named(std::string_view name);
 
 /// The arguments of torch.utils.data.DataLoader, with its defaults where it has one.
 struct LoaderSettings {

@@ -9,10 +9,6 @@
 namespace stoker {
 namespace {
 
-/// Half-width of the band: nine of ten real epochs were forecast within it from a probe of pictures
-/// (docs/input-model.md); a disturbed probe measured caches that others were using too.
-constexpr double kError = 0.125, kDisturbedError = 0.05;
-
 double mean_of(const std::vector<double>& values) {
   return values.empty() ? 0
                         : std::accumulate(values.begin(), values.end(), 0.0) /
@@ -153,7 +149,7 @@ SampleCost sample_cost_from_pipeline(const PipelineProbe& probe, const LoaderPro
   if (probe.crowded_efficiency)
     cost.transport.oversubscription = 1 / *probe.crowded_efficiency - 1;
   match_one_worker(probe, cost);
-  const double error = kError + (probe.foreign.disturbed ? kDisturbedError : 0);
+  const double error = kProbeError + (probe.foreign.disturbed ? kDisturbedProbe : 0);
   cost.band = {error, error};
   cost.basis = "probe of " + probe.name + " (" + std::to_string(probe.cpu.size()) + " samples)";
   if (const std::string lacks = missing_from(probe); !lacks.empty())

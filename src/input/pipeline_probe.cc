@@ -4,11 +4,12 @@
 #include <nlohmann/json.hpp>
 
 #include "base/files.h"
+#include "input/json_document.h"
 
 namespace stoker {
 namespace {
 
-using Json = nlohmann::json;
+using Json = nlohmann::ordered_json;
 
 constexpr int kMajor = 1;
 constexpr std::string_view kFormat = "stoker-pipeline-probe";
@@ -128,11 +129,9 @@ void read_loader(Reader& reader, const Json& root, PipelineProbe& out) {
   reader.flag(json, "in_order", path, loader.in_order);
   std::string method = "fork";
   reader.text(json, "start_method", path, method);
-  if (method == "spawn") {
-    loader.start_method = StartMethod::kSpawn;
-  } else if (method == "forkserver") {
-    loader.start_method = StartMethod::kForkserver;
-  } else if (method != "fork") {
+  if (const auto known = start_method_named(method)) {
+    loader.start_method = *known;
+  } else {
     reader.refuse("loader.start_method", "is none of fork, spawn, forkserver");
   }
   reader.flag(json, "shuffle", path, out.shuffle);
@@ -318,23 +317,6 @@ Status check_head(const Json& root, const std::string& where) {
   return {};
 }
 
-/// The document, its nesting bounded.
-Result<Json> document(std::string_view text, const std::string& where) {
-  bool too_deep = false;
-  const Json::parser_callback_t limit = [&](int depth, Json::parse_event_t, Json&) {
-    too_deep = too_deep || depth > kMaxDepth;
-    return !too_deep;
-  };
-  Json root = Json::parse(text, limit, /*allow_exceptions=*/false);
-  if (too_deep)
-    return fail(ErrorCode::kBadInput, "is nested too deeply for a probe of a pipeline", where);
-  if (root.is_discarded()) {
-    return fail(ErrorCode::kBadInput,
-                "is cut short or damaged (not valid JSON); probe the pipeline again", where);
-  }
-  return root;
-}
-
 }  // namespace
 
 std::optional<std::int64_t> probed_batch(const PipelineProbe& probe) {
@@ -351,7 +333,7 @@ bool is_pipeline_probe(std::string_view text) {
 }
 
 Result<PipelineProbe> parse_pipeline_probe(std::string_view text, const std::string& where) {
-  const auto root = document(text, where);
+  const auto root = json_document(text, where, {"a probe of a pipeline", "probe the pipeline again", kMaxDepth});
   if (!root) return tl::unexpected(root.error());
   if (const Status head = check_head(*root, where); !head) return tl::unexpected(head.error());
   Reader reader(where);

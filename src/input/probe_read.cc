@@ -1,6 +1,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "input/json_document.h"
 #include "input/json_reader.h"
 #include "input/probe_io.h"
 #include "input/storage_json.h"
@@ -185,17 +186,10 @@ Status check_head(const Json& root, const std::string& where) {
 }  // namespace
 
 Result<Probe> parse_probe(std::string_view text, const std::string& where) {
-  bool too_deep = false;
-  const Json::parser_callback_t limit = [&](int depth, Json::parse_event_t, Json&) {
-    too_deep = too_deep || depth > kMaxDepth;
-    return !too_deep;
-  };
-  const Json root = Json::parse(text, limit, /*allow_exceptions=*/false);
-  if (root.is_discarded()) {
-    return fail(ErrorCode::kBadInput,
-                "is cut short or damaged (not valid JSON); probe the folder again", where);
-  }
-  if (too_deep) return fail(ErrorCode::kBadInput, "is nested too deeply for a probe file", where);
+  const auto document =
+      json_document(text, where, {"a probe file", "probe the folder again", kMaxDepth});
+  if (!document) return tl::unexpected(document.error());
+  const Json& root = *document;
   if (const Status head = check_head(root, where); !head) return tl::unexpected(head.error());
   Reader reader(where);
   Probe probe;

@@ -6,10 +6,6 @@
 namespace stoker {
 namespace {
 
-/// Nine of ten real epochs were forecast from a probe within this share (docs/input-model.md).
-constexpr double kValidatedError = 0.125;
-/// What a busy machine adds; a guess, not measured.
-constexpr double kDisturbedError = 0.05;
 
 /// CPU time of reading and splitting a line in Python / in C++: 0.81 us for lines of 62 bytes with
 /// `for line in file: line.split()` (Python 3.11, best of nine) beside the probe of the same file.
@@ -102,8 +98,8 @@ SampleCost sample_cost_from_probe(const Probe& probe, const LoaderProfile& profi
   cost.transport = scaled(profile.transport, slowness);
   // Twice the profile's error on pictures that it has not seen, for a 90 % band; a disturbed probe
   // measured caches that others were using too.
-  const double error = std::max(kValidatedError, 2 * profile.held_out_mape / 100) +
-                       (probe.foreign.disturbed ? kDisturbedError : 0) + (text ? kTextError : 0);
+  const double error = std::max(kProbeError, 2 * profile.held_out_mape / 100) +
+                       (probe.foreign.disturbed ? kDisturbedProbe : 0) + (text ? kTextError : 0);
   cost.band = {error, error};
   cost.basis = "probe of " + probe.dataset.name + " (" + std::to_string(probe.samples.size()) + " " +
                std::string(sample_word(probe.kind)) + "s), " +
@@ -118,7 +114,7 @@ SampleCost sample_cost_given(Nanos cpu, OutputShape output, const LoaderProfile&
   cost.output = output.bytes_per_sample;
   cost.tensors = output.tensors;
   cost.transport = profile.transport;
-  cost.band = {kValidatedError, kValidatedError};  // the simulation's own
+  cost.band = {kProbeError, kProbeError};  // the simulation's own
   cost.basis = "CPU time a sample as given";
   return cost;
 }

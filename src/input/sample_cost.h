@@ -27,6 +27,12 @@ struct BatchFacts {
 /// ascending size.
 [[nodiscard]] BatchFacts batch_facts_at(const std::vector<BatchFacts>& facts, double batch);
 
+/// Half-width of the 90 % band of an epoch from a probe, relative. Set before the rows of data/measured/input/final.json
+/// were measured, of which it holds 80 % (docs/input-model.md, section 4): too narrow.
+inline constexpr double kProbeError = 0.125;
+/// What a probe adds to it that measured caches which others were using too: an assumption.
+inline constexpr double kDisturbedProbe = 0.05;
+
 /// What one sample of the data set costs the user's loader, wherever that knowledge comes from.
 struct SampleCost {
   /// False: nothing is known about the data; the simulation then reports that input does not limit

@@ -200,6 +200,7 @@ class WhatIfs {
     for (double factor = kMoreCores; factor <= kMostCores; factor *= kMoreCores) {
       LoaderCase more = best_;
       more.host.cores = std::ceil(best_.host.cores * factor);
+      more.host.quota = {};
       Knob knob = weighed(more, request_.room);
       if (best && knob.gain < best->gain + kMustBring) break;
       char cores[64];

@@ -6,18 +6,6 @@
 namespace stoker {
 namespace {
 
-const char* start_method_name(StartMethod method) {
-  switch (method) {
-    case StartMethod::kFork:
-      return "fork";
-    case StartMethod::kForkserver:
-      return "forkserver";
-    case StartMethod::kSpawn:
-      return "spawn";
-  }
-  return "";
-}
-
 Json settings_object(const LoaderSettings& s) {
   return {{"workers", s.workers},
           {"prefetch", s.prefetch},

@@ -16,18 +16,6 @@ Json json_of(const ErrorSummary& s) {
           {"worst_at", s.worst_label}};
 }
 
-std::string_view start_method_name(StartMethod method) {
-  switch (method) {
-    case StartMethod::kFork:
-      return "fork";
-    case StartMethod::kForkserver:
-      return "forkserver";
-    case StartMethod::kSpawn:
-      return "spawn";
-  }
-  return "";
-}
-
 Json json_of(const ComparedPoint& p) {
   const LoaderSettings& s = p.point.settings;
   return {{"scenario", p.scenario},
