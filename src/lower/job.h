@@ -50,6 +50,7 @@ struct Job {
   std::int64_t batch = 1;
   int gpus = 1;
   int nodes = 1;
+  int threads = 0;  ///< on a CPU: torch.set_num_threads; 0: all of its cores
   int accumulate = 1;
   Precision precision = Precision::kFp32;
   OptimizerSettings optimizer;

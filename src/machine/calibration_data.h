@@ -7,10 +7,12 @@
 
 namespace stoker {
 
-/// One operator that was timed on a GPU. What kinds and sizes there are, and which kernel they stand
+/// One operator that was timed on a device. What kinds and sizes there are, and which kernel they stand
 /// for, is said in timing/measured_operator.h; here they are names and numbers.
 struct MeasuredOperator {
   std::string kind;                           ///< "gemm"
+  std::string function;                       ///< of CPUs: the ATen operator, "gelu_backward"; else empty
+  int threads = 0;                            ///< of CPUs: torch.set_num_threads; else 0
   std::map<std::string, std::int64_t> sizes;  ///< "m", "n", "k"
   std::string precision = "fp32";             ///< fp32, tf32, fp16 or bf16
   std::string pass = "forward";               ///< backward, backward_input, backward_weight
@@ -20,7 +22,17 @@ struct MeasuredOperator {
   std::string where;  ///< "lab.toml:31", for errors
 };
 
-/// What was measured on one very GPU: the [calibration] table of a machine file
+/// A figure that is no operator's time: "fault_us", "forward_us". Names and units:
+/// docs/machine-format.md.
+struct MeasuredFigure {
+  std::string name;
+  int threads = 0;  ///< as in MeasuredOperator
+  double value = 0;
+  double spread = 0;  ///< relative standard deviation of repeated measurements
+  std::string where;  ///< "lab.toml:31", for errors
+};
+
+/// What was measured on one very device: the [calibration] table of a machine file
 /// (docs/machine-format.md). Zero: not measured.
 struct Calibration {
   double launch_floor_us =
@@ -28,7 +40,10 @@ struct Calibration {
   double host_dispatch_us = 0;  ///< the host issuing one forward operator from Python
   double pinned_gbs = 0;        ///< host to device, page-locked
   double pageable_gbs = 0;
+  std::vector<MeasuredFigure> figures;
   std::vector<MeasuredOperator> operators;
+  /// Others used the device or the machine's cores meanwhile: bands widen.
+  bool disturbed = false;
 };
 
 /// "gemm m=4096 n=4096 k=1024 tf32 forward".

@@ -34,7 +34,16 @@ struct PeakRates {
   double fp32 = 0, fp16 = 0, tf32_tensor = 0, fp16_tensor = 0, bf16_tensor = 0;
 };
 
-/// One GPU (one die, one device index) by its data sheet, or as a machine file corrects it.
+/// What of a CPU that trains decides its speed, besides the figures that it shares with a GPU
+/// (Gpu::sm_count: its cores; Gpu::memory: the machine's).
+struct CpuFacts {
+  int simd_bits = 0;  ///< of the widest vector unit: 128, 256, 512
+  Bytes l1, l2;       ///< of one core; 0 = unknown
+  Bytes l3;           ///< of all cores together
+};
+
+/// One device (one die, one device index) by its data sheet, or as a machine file corrects it: a GPU,
+/// or (`vendor` kCpu) the processor itself.
 struct Gpu {
   std::string name;  ///< catalogue key, "V100-SXM2-16GB"
   Vendor vendor = Vendor::kNvidia;
@@ -53,6 +62,7 @@ struct Gpu {
   std::string link;           ///< "NVLink 2", "" = PCIe only
   double link_bandwidth = 0;  ///< bytes/s, per GPU, both directions together as data sheets say
   double tdp_watts = 0;
+  CpuFacts cpu;        ///< of Vendor::kCpu
   std::string source;  ///< of the figures
   std::string notes;
   bool calibrated = false;  ///< a machine file carries measurements of this very GPU
@@ -62,6 +72,8 @@ struct Gpu {
   /// default.
   std::optional<Bytes> context_memory;
   double price_per_hour = 0;  ///< 0 = unknown
+
+  [[nodiscard]] bool is_cpu() const { return vendor == Vendor::kCpu; }
   /// What the name that was typed left open and how it was settled ("v100 taken as ..."), for the
   /// report's "Assumed" line; empty when nothing was.
   std::string assumption;

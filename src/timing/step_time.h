@@ -22,6 +22,10 @@ struct StepTimeOptions {
   /// A measured step over the forecast one: kernels and host work take so many times as long, collectives
   /// do not.
   double pace = 1;
+  /// On a CPU: operators' threads, 0 for all cores; and memory that each step gets from the operating
+  /// system anew, page by page (memory/heap.h).
+  int threads = 0;
+  Bytes fresh{};
 };
 
 /// One steady-state step. All times in nanoseconds; each is the time of one optimizer step, so of
