@@ -42,6 +42,7 @@ Status fill_optimizer(const JobOptions& o, const Step& step, OptimizerSettings& 
                     "--optimizer-loop");
     }
     settings.loop = *loop;
+    settings.loop_asked = true;
   }
   const auto in_range = [](const char* flag, std::optional<double> value) -> Status {
     if (value && !(*value >= 0 && *value <= 1))

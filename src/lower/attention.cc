@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "lower/cpu_attention.h"
+
 namespace stoker {
 namespace {
 
@@ -165,7 +167,7 @@ class AttentionEmitter {
 AttentionBackend choose_attention(const AttentionShape& shape, DType dtype,
                                   const Attributes& attributes, const Job& job, const Gpu& gpu) {
   if (job.attention) return *job.attention;
-  if (gpu.vendor == Vendor::kCpu) return AttentionBackend::kFlash;
+  if (gpu.is_cpu()) return choose_cpu_attention(shape, attributes);
   const bool half = dtype == DType::kF16 || dtype == DType::kBf16;
   const bool masked = attributes.mask_kind != "none";
   const bool modern = gpu.vendor == Vendor::kAmd || gpu.compute_capability >= 80;

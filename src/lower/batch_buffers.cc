@@ -31,7 +31,23 @@ void BatchBuffers::keep_loader_buffers() {
   }
 }
 
+void BatchBuffers::keep_inputs() {
+  for (const NamedTensor& input : l_.step.inputs) {
+    const auto s = static_cast<std::uint32_t>(index(input.storage));
+    if (storages_.empty(s)) continue;
+    const BufferId id = storages_.renew(s, storages_.description(s, BufferRole::kInput));
+    if (l_.extra) {
+      loader_.push_back(id);
+      l_.emit.allocate(id, When::kFirst);
+    } else {
+      l_.emit.program().setup.push_back(
+          {InstructionKind::kAllocate, When::kAlways, static_cast<std::uint32_t>(id)});
+    }
+  }
+}
+
 void BatchBuffers::load(MicroBatch micro) {
+  if (l_.cpu()) return;
   if (l_.job.prefetching_loader) load_prefetched(micro);
   else load_plain(micro);
   if (micro.first()) inputs_replaced_at_ = l_.emit.instructions().size();
@@ -120,6 +136,7 @@ void BatchBuffers::normalise(Bytes raw, Bytes floats) {
 
 Bytes BatchBuffers::copied_bytes() const {
   Bytes sum;
+  if (l_.cpu()) return sum;
   for (const NamedTensor& input : l_.step.inputs) {
     const bool raw =
         l_.job.prefetching_loader && is_floating(l_.step.types[index(input.type)].dtype);

@@ -2,10 +2,14 @@
 
 #include <string>
 
+#include "lower/cpu.h"
+
 namespace stoker {
 
-void note_capture(const Step& step, Diagnostics& d) {
-  if (step.provenance.capture == CaptureKind::kFakeCpu) {
+void note_capture(const Step& step, const Gpu& gpu, Diagnostics& d) {
+  if (gpu.is_cpu()) {
+    note_cpu(step, d);
+  } else if (step.provenance.capture == CaptureKind::kFakeCpu) {
     d.add("captured_on_cpu", Severity::kWarning,
           "the model was captured with the CPU's dispatch (no compiler for the CUDA shim); bands "
           "are wider");
@@ -19,7 +23,7 @@ void note_capture(const Step& step, Diagnostics& d) {
           "attention was captured as plain products; flash attention would need less memory",
           step.math_attention);
   }
-  if (step.item_calls > 0) {
+  if (step.item_calls > 0 && !gpu.is_cpu()) {
     d.add("host_synchronisation", Severity::kWarning,
           "the model reads values on the host (.item()): each one waits for the GPU",
           step.item_calls);

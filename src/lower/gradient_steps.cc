@@ -49,6 +49,22 @@ std::vector<BufferId> norms_of(Emitter& emit, const ParameterList& list) {
   return norms;
 }
 
+/// torch.linalg.vector_norm of each tensor.
+std::vector<BufferId> norms_one_by_one(Emitter& emit, const ParameterList& list) {
+  std::vector<BufferId> norms;
+  for (const TrainedParameter& p : list) {
+    norms.push_back(temporary(emit, one_of(p)));
+    StepWriter(emit).run(p, {1, 0});
+  }
+  return norms;
+}
+
+void scale_list(Emitter& emit, const ParameterList& list, OptimizerLoop loop) {
+  StepWriter writer(emit);
+  if (loop != OptimizerLoop::kForLoop) return writer.run(list, {1, 1});
+  for (const TrainedParameter& p : list) writer.run(p, {1, 1});
+}
+
 }  // namespace
 
 BufferId emit_scale_loss(Emitter& emit) {
@@ -89,14 +105,15 @@ void emit_overflow_check(Emitter& emit, OptimizerLoop loop) {
   if (loop != OptimizerLoop::kFused) emit.synchronize();
 }
 
-void emit_clip(Emitter& emit, const ParameterList& parameters, bool checks) {
+void emit_clip(Emitter& emit, const ParameterList& parameters, bool checks, OptimizerLoop loop) {
   emit.enter(StepPhase::kOptimizer);
   if (parameters.empty()) return;
   const std::vector<ParameterList> lists = by_dtype(parameters);
   std::vector<BufferId> norms;
   Bytes number;  // norms of several dtypes are stacked in the widest
   for (const ParameterList& list : lists) {
-    const std::vector<BufferId> more = norms_of(emit, list);
+    const std::vector<BufferId> more =
+        loop == OptimizerLoop::kForLoop ? norms_one_by_one(emit, list) : norms_of(emit, list);
     norms.insert(norms.end(), more.begin(), more.end());
     number = std::max(number, one_of(list.front()));
   }
@@ -125,7 +142,7 @@ void emit_clip(Emitter& emit, const ParameterList& parameters, bool checks) {
   emit.free(shifted);
   const BufferId clamped = temporary(emit, number);
   launch_small(emit);
-  for (const ParameterList& list : lists) StepWriter(emit).run(list, {1, 1});
+  for (const ParameterList& list : lists) scale_list(emit, list, loop);
   emit.free(clamped);
   emit.free(coefficient);
   emit.free(total);

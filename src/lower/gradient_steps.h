@@ -31,9 +31,11 @@ BufferId emit_unscale(Emitter& emit, const std::vector<TrainedParameter>& parame
 /// nothing is emitted.
 void emit_overflow_check(Emitter& emit, OptimizerLoop loop);
 
-/// Clips the gradients to a norm, in place, as PyTorch's foreach implementation does. With `checks`
-/// (error_if_nonfinite=True) the host waits for the norm.
-void emit_clip(Emitter& emit, const std::vector<TrainedParameter>& parameters, bool checks = false);
+/// Clips the gradients to a norm, in place: as PyTorch's foreach implementation does, or (kForLoop)
+/// tensor by tensor, as clip_grad_norm_ does on a CPU. With `checks` (error_if_nonfinite=True) the
+/// host waits for the norm.
+void emit_clip(Emitter& emit, const std::vector<TrainedParameter>& parameters, bool checks = false,
+               OptimizerLoop loop = OptimizerLoop::kForeach);
 
 /// Adjusts the scale and drops the flag.
 void emit_scale_update(Emitter& emit, BufferId found_inf);

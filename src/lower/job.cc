@@ -114,6 +114,7 @@ OptimizerSettings captured_optimizer(const Step& step) {
   settings.centered = number("centered", 0) != 0;
   settings.amsgrad = number("amsgrad", 0) != 0;
   settings.loop = default_loop(*kind);
+  settings.loop_asked = numbers.contains("fused") || numbers.contains("foreach");
   if (number("fused", 0) != 0) settings.loop = OptimizerLoop::kFused;
   else if (number("foreach", 1) == 0) settings.loop = OptimizerLoop::kForLoop;
   else if (number("foreach", 0) != 0) settings.loop = OptimizerLoop::kForeach;

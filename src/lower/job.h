@@ -42,6 +42,8 @@ struct OptimizerSettings {
   double weight_decay = 0;
   bool centered = false;  ///< RMSprop: the gradient's average is kept too
   bool amsgrad = false;   ///< Adam, AdamW: so is the largest second moment
+  /// `loop` was chosen: foreach= or fused= was said. Else a CPU takes its own default (lower/cpu.h).
+  bool loop_asked = false;
 };
 
 /// Everything that a person decides about one training job, apart from model and machine. `batch`

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "lower/capture_notes.h"
+#include "lower/cpu.h"
 #include "lower/cuda_graphs.h"
 #include "lower/outside.h"
 #include "lower/step_rewrites.h"
@@ -76,8 +77,12 @@ Result<PreparedStep> prepare(const Step& captured, const Job& job) {
   return PreparedStep{&captured, std::move(*rewritten)};
 }
 
-Result<Program> lower(const PreparedStep& prepared, const Job& job, const Machine& machine) {
-  if (auto status = check_job(job); !status) return tl::unexpected(status.error());
+Result<Program> lower(const PreparedStep& prepared, const Job& asked, const Machine& machine) {
+  if (auto status = check_job(asked); !status) return tl::unexpected(status.error());
+  const bool cpu = machine.gpu.is_cpu();
+  if (auto status = cpu ? check_cpu(asked) : Status{}; !status)
+    return tl::unexpected(status.error());
+  const Job job = cpu ? job_on_cpu(asked) : asked;
   const Step& step = prepared.runs();
   const auto sizes = sizes_at(step, job, job.batch);
   if (!sizes) return tl::unexpected(sizes.error());
@@ -86,7 +91,7 @@ Result<Program> lower(const PreparedStep& prepared, const Job& job, const Machin
   Program program = run.take();
   program.cuda_graphs = job.cuda_graphs;
   program.outside = outside_memory(job, machine, program);
-  note_capture(step, program.diagnostics);
+  note_capture(step, machine.gpu, program.diagnostics);
   note_units(job, machine.gpu, program.diagnostics);
   note_cuda_graphs(job, program.diagnostics);
   return program;

@@ -27,6 +27,9 @@ struct Lowering {
   bool graph_kept = false;
 
   [[nodiscard]] bool training() const { return step.mode == "train"; }
+  [[nodiscard]] bool cpu() const { return machine.gpu.is_cpu(); }
+  /// Of a CPU's operators.
+  [[nodiscard]] int threads() const { return job.threads > 0 ? job.threads : machine.gpu.sm_count; }
   /// Gradients are reduced in buckets, by DistributedDataParallel.
   [[nodiscard]] bool buckets() const {
     return training() && job.gpus > 1 && job.parallel == Parallel::kDdp;

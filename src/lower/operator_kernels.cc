@@ -5,6 +5,8 @@
 #include <utility>
 #include <variant>
 
+#include "lower/cpu_attention.h"
+#include "lower/cpu_convolution.h"
 #include "lower/units.h"
 #include "lower/workspace.h"
 
@@ -21,6 +23,11 @@ std::vector<std::int64_t> key_of(const ConvolutionShape& c) {
   return key;
 }
 
+bool is_convolution(KernelClass kernel_class) {
+  return kernel_class == KernelClass::kConvolution ||
+         kernel_class == KernelClass::kDepthwiseConvolution;
+}
+
 /// A linear layer with a bias: one call of cuBLASLt (ATen/native/cuda/Blas.cpp, addmm with a bias of
 /// one dimension).
 bool adds_bias(const Step& step, const Operator& op) {
@@ -30,11 +37,21 @@ bool adds_bias(const Step& step, const Operator& op) {
 
 }  // namespace
 
-void OperatorKernels::run(std::uint32_t op_index) {
+bool OperatorKernels::allocates(std::uint32_t op_index) const {
+  return l_.cpu() &&
+         is_convolution(class_of(l_.step.operator_name(l_.step.operators[op_index])));
+}
+
+void OperatorKernels::run(std::uint32_t op_index, const Allocate& allocate) {
   const Operator& op = l_.step.operators[op_index];
+  allocate_ = &allocate;
   work_.clear();
   append_work(l_.step, op, l_.sizes, work_);
   auto views = static_cast<std::uint16_t>(std::min(l_.step.attributes_of(op).views, 0xffff));
+  // oneDNN adds the bias itself, and sums its gradient.
+  if (allocates(op_index)) {
+    std::erase_if(work_, [](const Work& work) { return !is_convolution(work.kernel_class); });
+  }
   for (const Work& work : work_) {
     if (work.kernel_class == KernelClass::kUncosted && !l_.extra) {
       l_.emit.program().diagnostics.add(
@@ -108,6 +125,7 @@ void OperatorKernels::product(const Operator& op, const Kernel& kernel) {
 
 void OperatorKernels::convolution(const Operator& op, const Kernel& kernel,
                                   const ConvolutionShape& shape) {
+  if (l_.cpu()) return cpu_convolution(op, kernel, shape);
   const std::size_t first =
       shape.pass == Pass::kForward ? 0 : 1;  // backward: gradient, input, weight
   const Bytes input = l_.sizes.touched(l_.step, op.inputs[first]);
@@ -126,6 +144,33 @@ void OperatorKernels::convolution(const Operator& op, const Kernel& kernel,
     l_.emit.empty_cache(When::kFirst);
 }
 
+void OperatorKernels::cpu_convolution(const Operator& op, const Kernel& kernel,
+                                      const ConvolutionShape& shape) {
+  // Outputs of the backward are those that are wanted, in the order input, weight, bias.
+  const auto& wanted = l_.step.attributes_of(op).gradients;
+  const bool first = shape.pass != Pass::kBackwardWeight || (!wanted.empty() && !wanted[0]);
+  const std::size_t output = first ? 0 : 1;
+  const auto allocate = [&] {
+    if (output < op.outputs.size())
+      (*allocate_)(static_cast<std::uint32_t>(index(op.outputs[output].storage)));
+  };
+  emit_cpu_convolution(l_.emit, {shape, kernel.dtype, l_.threads(), op.module}, kernel, allocate);
+}
+
+SavedBuffers OperatorKernels::attention_forward(const AttentionShape& shape, const Kernel& kernel,
+                                                const Attributes& attributes, ModuleId module) {
+  return l_.cpu() && shape.backend != AttentionBackend::kMath
+             ? emit_cpu_attention_forward(l_.emit, shape, kernel, l_.threads(), module)
+             : emit_attention_forward(l_.emit, shape, kernel, attributes, module);
+}
+
+void OperatorKernels::attention_backward(const AttentionShape& shape, const Kernel& kernel,
+                                         const Attributes& attributes, ModuleId module) {
+  if (l_.cpu() && shape.backend != AttentionBackend::kMath)
+    emit_cpu_attention_backward(l_.emit, shape, kernel, l_.threads(), module);
+  else emit_attention_backward(l_.emit, shape, kernel, attributes, module);
+}
+
 void OperatorKernels::attention(std::uint32_t op_index, const Operator& op, Kernel& kernel) {
   const Attributes& attributes = l_.step.attributes_of(op);
   auto& shape = std::get<AttentionShape>(kernel.shape);
@@ -133,7 +178,7 @@ void OperatorKernels::attention(std::uint32_t op_index, const Operator& op, Kern
   const AttentionShape chosen = shape;
   if (chosen.backend == AttentionBackend::kMath) cublas_handle(op.module);
   if (!chosen.backward) {
-    SavedBuffers saved = emit_attention_forward(l_.emit, chosen, kernel, attributes, op.module);
+    SavedBuffers saved = attention_forward(chosen, kernel, attributes, op.module);
     if (l_.graph_kept) {
       batch_.hold_with_outputs(saved);
     } else if (l_.plan.attention_backward[op_index] == StepPlan::kNone) {
@@ -143,7 +188,7 @@ void OperatorKernels::attention(std::uint32_t op_index, const Operator& op, Kern
     }
     return;
   }
-  emit_attention_backward(l_.emit, chosen, kernel, attributes, op.module);
+  attention_backward(chosen, kernel, attributes, op.module);
   const std::uint32_t forward = l_.plan.attention_forward[op_index];
   for (const BufferId id : saved_attention_[forward]) l_.emit.free(id);
   saved_attention_.erase(forward);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <set>
 #include <unordered_map>
 #include <vector>
@@ -29,7 +30,13 @@ class OperatorKernels {
   OperatorKernels(const Lowering& lowering, LibraryState& libraries, BatchBuffers& batch)
       : l_(lowering), libraries_(libraries), batch_(batch) {}
 
-  void run(std::uint32_t op_index);
+  /// `allocate` makes a storage that the operator writes: on a CPU a convolution's outputs come into
+  /// being in the middle of it.
+  using Allocate = std::function<void(std::uint32_t storage)>;
+  void run(std::uint32_t op_index, const Allocate& allocate);
+
+  /// Whether the operator allocates its outputs by itself, by `run`'s argument.
+  [[nodiscard]] bool allocates(std::uint32_t op_index) const;
 
  private:
   [[nodiscard]] Kernel kernel_of(std::uint32_t op_index, const Work& work,
@@ -40,13 +47,19 @@ class OperatorKernels {
   void launch_with_workspace(const Kernel& kernel, Buffer workspace);
   void product(const Operator& op, const Kernel& kernel);
   void convolution(const Operator& op, const Kernel& kernel, const ConvolutionShape& shape);
+  void cpu_convolution(const Operator& op, const Kernel& kernel, const ConvolutionShape& shape);
   void attention(std::uint32_t op_index, const Operator& op, Kernel& kernel);
+  [[nodiscard]] SavedBuffers attention_forward(const AttentionShape& shape, const Kernel& kernel,
+                                               const Attributes& attributes, ModuleId module);
+  void attention_backward(const AttentionShape& shape, const Kernel& kernel,
+                          const Attributes& attributes, ModuleId module);
 
   const Lowering& l_;
   LibraryState& libraries_;
   BatchBuffers& batch_;
   std::unordered_map<std::uint32_t, SavedBuffers> saved_attention_;  ///< by forward operator
   std::vector<Work> work_;
+  const Allocate* allocate_ = nullptr;  ///< of the operator that runs
 };
 
 }  // namespace stoker

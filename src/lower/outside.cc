@@ -52,6 +52,15 @@ Bytes less_than_reference(const Gpu& gpu) {
   return kPerMultiprocessor * std::max<std::int64_t>(0, kReferenceMultiprocessors - gpu.sm_count);
 }
 
+/// A process with Python and PyTorch's CPU build before its first model: resident, with the parts of
+/// the libraries that a first step touches. PyTorch 2.13 on Debian 12 (docs/cpu-memory.md).
+constexpr Bytes kPythonAndPytorch{280LL << 20};
+
+std::vector<OutsideMemory> process_of_cpu(const Gpu& cpu) {
+  return {{"Python and PyTorch", cpu.context_memory.value_or(kPythonAndPytorch),
+           cpu.context_memory ? "machine file" : "default; PyTorch 2.13, measured once"}};
+}
+
 /// The libraries that a program loads.
 struct Libraries {
   bool cublas = false, cudnn = false;
@@ -78,6 +87,7 @@ Libraries libraries_of(const Program& program) {
 }
 
 std::vector<OutsideMemory> terms(const Job& job, const Machine& machine, Libraries used) {
+  if (machine.gpu.is_cpu()) return process_of_cpu(machine.gpu);
   std::vector<OutsideMemory> outside;
   if (machine.gpu.context_memory) {
     outside.push_back({"context and libraries", *machine.gpu.context_memory, "machine file"});

@@ -8,7 +8,7 @@
 
 namespace stoker {
 
-/// What lies on the device outside PyTorch's allocator: named terms, each with its basis. A library
+/// What lies on the device outside PyTorch's allocator (on a CPU: in the process before its model): named terms, each with its basis. A library
 /// that nothing in `program` calls is not loaded. gpu.context_memory of a machine file stands for
 /// context and libraries together.
 [[nodiscard]] std::vector<OutsideMemory> outside_memory(const Job& job, const Machine& machine,

@@ -1,5 +1,7 @@
 #include "lower/step_walk.h"
 
+#include <algorithm>
+
 #include "lower/gradient_steps.h"
 
 namespace stoker {
@@ -40,6 +42,7 @@ void StepWalk::event(std::uint32_t e) {
     case EventKind::kPhase:
       return enter(Phase(event.value));
     case EventKind::kAllocate:
+      if (is_left_to_operator(e)) return left_.push_back(event.value);
       return allocate(event.value);
     case EventKind::kFree:
       if (!storages_.empty(event.value)) l_.emit.free(storages_.of(event.value));
@@ -84,10 +87,30 @@ void StepWalk::allocate(std::uint32_t storage) {
   }
 }
 
+bool StepWalk::is_left_to_operator(std::uint32_t e) const {
+  if (!l_.cpu()) return false;
+  const auto& events = l_.step.events;
+  const std::uint32_t storage = events[e].value;
+  while (e < events.size() && events[e].kind == EventKind::kAllocate) ++e;
+  if (e == events.size() || events[e].kind != EventKind::kOperator) return false;
+  if (!kernels_.allocates(events[e].value)) return false;
+  const auto& outputs = l_.step.operators[events[e].value].outputs;
+  return std::any_of(outputs.begin(), outputs.end(),
+                     [&](const TensorRef& out) { return index(out.storage) == storage; });
+}
+
+void StepWalk::allocate_left(std::uint32_t storage) {
+  const auto it = std::find(left_.begin(), left_.end(), storage);
+  if (it == left_.end()) return;
+  left_.erase(it);
+  allocate(storage);
+}
+
 void StepWalk::run_operator(std::uint32_t e, std::uint32_t op_index) {
   if (const std::uint32_t awaited = l_.plan.awaits[op_index]; awaited != StepPlan::kNone)
     l_.emit.await_communication(awaited);
-  kernels_.run(op_index);
+  kernels_.run(op_index, [this](std::uint32_t storage) { allocate_left(storage); });
+  while (!left_.empty()) allocate_left(left_.front());
   const Stream stream = l_.plan.launched_on[op_index];
   if (stream == Stream::kCommunication) last_collective_ = op_index;
   for (const TensorRef& out : l_.step.operators[op_index].outputs)

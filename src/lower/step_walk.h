@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "lower/batch_buffers.h"
 #include "lower/gradients.h"
@@ -29,6 +30,9 @@ class StepWalk {
   void event(std::uint32_t e);
   void enter(Phase phase);
   void allocate(std::uint32_t storage);
+  /// Whether the storage of this event comes into being within the operator that follows.
+  [[nodiscard]] bool is_left_to_operator(std::uint32_t e) const;
+  void allocate_left(std::uint32_t storage);
   void run_operator(std::uint32_t e, std::uint32_t op_index);
   void scale_loss();
 
@@ -39,6 +43,7 @@ class StepWalk {
   OperatorKernels kernels_;
   MicroBatch micro_;
   std::optional<BufferId> scaled_loss_;
+  std::vector<std::uint32_t> left_;  ///< storages that the next operator allocates
   std::uint32_t last_collective_ = StepPlan::kNone;  ///< an operator that nobody awaited yet
 };
 

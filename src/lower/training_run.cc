@@ -21,6 +21,7 @@ TrainingRun::TrainingRun(const Step& step, const Sizes& sizes, const Job& job,
   program_.micro_batches = job.accumulate;
   program_.input_bytes = batch_.copied_bytes();
   storages_.keep_model();
+  if (l_.cpu()) batch_.keep_inputs();
   batch_.keep_loader_buffers();
   gradients_.keep_buckets();
   iteration();
@@ -48,6 +49,7 @@ void TrainingRun::add_last_batch(std::int64_t batch, const Sizes& sizes) {
   const Lowering l{l_.step, sizes, plan_, job_, l_.machine, emit, true};
   StorageBuffers storages(l, storages_);
   BatchBuffers names(l, storages);
+  if (l.cpu()) names.keep_inputs();
   Gradients gradients(l, storages);
   gradients.share_buckets(gradients_);
   StepWalk walk(l, storages, names, gradients, libraries_);
@@ -74,6 +76,7 @@ void TrainingRun::add_validation(const Step& evaluation, const Sizes& sizes) {
   StorageBuffers storages(l, storages_);
   BatchBuffers names(l, storages);
   Gradients gradients(l, storages);
+  if (l.cpu()) names.keep_inputs();
   names.keep_loader_buffers();
   StepWalk walk(l, storages, names, gradients, libraries_);
   walk.micro_batch({});
