@@ -14,7 +14,8 @@ from steps import capture, check
 SCRIPTS = pathlib.Path(__file__).resolve().parents[2] / "scripts"
 sys.path.insert(0, str(SCRIPTS))
 
-from measure_time import cases, child, fit_rows, main, models, operators, stopwatch, watch  # noqa: E402
+from measure_time import cases, child, fit_rows, main, models  # noqa: E402
+from stoker.calibrate.gpu import operators, stopwatch, watch  # noqa: E402
 
 OWN = ("bert", "convnext", "deep_narrow", "grouped_net", "mobilenet", "small_cnn", "unet", "vgg16")
 

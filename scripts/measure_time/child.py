@@ -1,74 +1,19 @@
-"""A process that measures the cases it is told on standard input, one a line, and answers each with its rows as JSON."""
+"""The process that measures: single operators and the host by the package's means, whole steps by this script's."""
 
-import json
-import os
-import sys
-import traceback
+from stoker.calibrate.gpu.child import less, measure_operator, serve
 
-
-def measure_operator(case, device):
-    """A row of the forward, and one of each backward: forward and backward together less the forward."""
-    from . import operators, stopwatch
-
-    built = operators.build(case, device)
-    copies = stopwatch.copies_for(device, built.footprint())
-    forward, backwards = built.runs(copies)
-    watch = stopwatch.Stopwatch(device)
-    l2 = stopwatch.device_l2(device)
-    warm = copies * built.footprint() < stopwatch.FOOTPRINT * l2
-    common = {"operand_bytes": built.footprint(), "copies": copies, "warm": int(warm)}
-    rows = [{"pass": "forward", "flops": built.flops, **common, **watch.read(forward)}]
-    for name, both in backwards.items():
-        flops = built.flops * (1 if len(backwards) > 1 else 2)
-        rows.append({"pass": name, "flops": flops, **common, **less(watch.read(both), rows[0])})
-    return [{"time_us": row.get("kernel_us", row["call_us"]), **row} for row in rows]
-
-
-def less(together, forward):
-    """What the backward adds. The time on an idle device is of both: there is one launch and one wait."""
-    row = dict(together)
-    for key in ("call_us", "kernel_us", "host_us"):
-        if key in together and key in forward:
-            row[key] = together[key] - forward[key]
-    row["idle_us"] = None
-    decisive = "kernel_us" if "kernel_us" in together and "kernel_us" in forward else "call_us"
-    if row[decisive] <= 0:
-        row.update(status="noisy", note="forward and backward together took no longer than the forward")
-    return row
+__all__ = ("less", "measure_operator")
 
 
 def measure(case):
-    from . import host, steps
+    if case["kind"] != "step":
+        from stoker.calibrate.gpu import child
 
-    if case["kind"] == "operator":
-        return measure_operator(case, case["device"])
-    return [{"step": steps.measure, "host": host.measure}[case["kind"]](case, case["device"])]
+        return child.measure(case)
+    from . import steps
 
-
-def main():
-    out = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # whatever libraries print goes to standard error
-    import torch
-
-    out.write("ready\n")
-    out.flush()
-    for line in sys.stdin:
-        case = json.loads(line)
-        if case["device"] == "cpu":
-            torch.set_num_threads(1)  # small cases only: more threads would wait for each other
-        out_of_memory = getattr(torch, "OutOfMemoryError", torch.cuda.OutOfMemoryError)
-        try:
-            rows = [{"status": "ok", **row} for row in measure(case)]
-        except out_of_memory as error:
-            rows = [{"status": "oom", "note": str(error).splitlines()[0][:200]}]
-        except Exception as error:
-            traceback.print_exc()
-            rows = [{"status": "failed", "note": f"{type(error).__name__}: {error}".splitlines()[0][:200]}]
-        if case["device"] == "cuda":
-            torch.cuda.empty_cache()
-        out.write(json.dumps(rows) + "\n")
-        out.flush()
+    return [steps.measure(case, case["device"])]
 
 
 if __name__ == "__main__":
-    main()
+    serve(measure)

@@ -4,21 +4,18 @@ import argparse
 import csv
 import json
 import pathlib
-import queue
 import re
-import subprocess
 import sys
-import threading
 import time
 
 from measure_memory import machine
+from stoker.calibrate.gpu import watch, worker
 
-from . import cases, fit_rows, watch
+from . import cases, fit_rows
 
 SCRIPTS = pathlib.Path(__file__).resolve().parents[1]
 BUDGET_S = 480
 CASE_LIMIT_S = 60
-IMPORT_LIMIT_S = 180
 RESERVE_S = 6  # no case begins with less: it would be cut short
 ABOUT = ("gpu", "driver", "torch", "cuda")
 TABLES = {
@@ -49,54 +46,17 @@ def parser():
     return p
 
 
-class Worker:
-    """A process that measures; one that dies or hangs costs its case and is replaced."""
+class Worker(worker.Worker):
+    """One that measures whole steps too."""
 
     def __init__(self):
-        self._process = None
+        super().__init__("measure_time.child", SCRIPTS)
 
     def start(self):
-        """Waits until PyTorch is imported, so that no case pays for it."""
-        if self._process is not None and self._process.poll() is None:
-            return
-        self._process = subprocess.Popen([sys.executable, "-m", "measure_time.child"], cwd=SCRIPTS, text=True,
-                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
-        self._lines = queue.Queue()
-        threading.Thread(target=_forward, args=(self._process.stdout, self._lines), daemon=True).start()
         try:
-            self._lines.get(timeout=IMPORT_LIMIT_S)
-        except queue.Empty:
-            sys.exit(f"measure-time: importing PyTorch takes longer than {IMPORT_LIMIT_S} s here")
-
-    def run(self, case, timeout):
-        """The rows of a case; none when it was not finished within `timeout` seconds."""
-        self.start()
-        try:
-            self._process.stdin.write(json.dumps(case) + "\n")
-            self._process.stdin.flush()
-            line = self._lines.get(timeout=timeout)
-        except queue.Empty:
-            self.close()
-            return []
-        except BrokenPipeError:
-            line = None
-        if line is None:
-            code = self._process.wait()
-            self._process = None
-            return [{"status": "failed", "note": f"the process ended with exit code {code}"}]
-        return json.loads(line)
-
-    def close(self):
-        if self._process is not None:
-            self._process.kill()
-            self._process.wait()
-            self._process = None
-
-
-def _forward(stream, lines):
-    for line in stream:
-        lines.put(line)
-    lines.put(None)
+            super().start()
+        except worker.NoStart as error:
+            sys.exit(f"measure-time: {error}")
 
 
 class Results:
@@ -169,9 +129,9 @@ def _say(seconds, case, rows):
     print(f"{seconds:6.1f} s  {cases.key_of(case)}: " + ", ".join(f"{r['status']} {figure(r)}" for r in rows), flush=True)
 
 
-def run_all(planned, options, results, worker, seen):
+def run_all(planned, options, results, measuring, seen):
     """Whether every case has been run, now or before."""
-    worker.start()
+    measuring.start()
     started = time.monotonic()
     for case in planned:
         if (case["kind"], cases.key_of(case)) in results.done:
@@ -180,7 +140,7 @@ def run_all(planned, options, results, worker, seen):
         if left < min(RESERVE_S, options.budget / 2):
             return False
         case = {**case, "device": options.device}
-        rows = worker.run(case, min(CASE_LIMIT_S, left))
+        rows = measuring.run(case, min(CASE_LIMIT_S, left))
         if not rows and left < CASE_LIMIT_S:
             return False  # the budget cut it: it is the next run's first
         rows = rows or [{"status": "failed", "note": f"took longer than {CASE_LIMIT_S:.0f} s"}]
@@ -200,12 +160,12 @@ def main():
         sys.exit("measure-time: nvidia-smi shows no GPU here; with --device cpu the script itself can be tried")
     slug = re.sub(r"[^a-z0-9]+", "-", about["gpu"].lower()).strip("-")
     folder = pathlib.Path(options.output or SCRIPTS.parent / "data" / "measured" / f"{about['date'][:10]}-{slug}")
-    results, worker, seen = Results(folder, about), Worker(), watch.Watch(options.device == "cuda")
+    results, measuring, seen = Results(folder, about), Worker(), watch.Watch(options.device == "cuda")
     complete, started = False, time.monotonic()
     try:
-        complete = run_all(planned, options, results, worker, seen)
+        complete = run_all(planned, options, results, measuring, seen)
     finally:
-        worker.close()
+        measuring.close()
         seen.close()
         seconds = time.monotonic() - started
         results.finish({"date": about["date"], "seconds": round(seconds, 1), "complete": complete, "watched": seen.summary()})

@@ -9,8 +9,9 @@ import torch
 from torch.nn import functional
 
 from measure_memory import models as shared_models
+from stoker.calibrate.gpu import operators
 
-from . import models, operators
+from . import models
 
 DTYPES = {"amp-fp16": torch.float16, "amp-bf16": torch.bfloat16}
 PHASES = ("forward", "backward", "optimizer")

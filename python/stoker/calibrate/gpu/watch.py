@@ -13,10 +13,10 @@ IDLE_BITS = 0x1  # nothing runs: no reason to worry
 class Watch:
     """`latest()` after each case; `summary()` of all that was seen. Without nvidia-smi it knows nothing and says nothing."""
 
-    def __init__(self, wanted):
+    def __init__(self, wanted, which="0"):
         self._latest, self._seen, self._lock, self._process = {}, [], threading.Lock(), None
         if wanted and shutil.which("nvidia-smi"):
-            command = ["nvidia-smi", "-i", "0", "--query-gpu=" + ",".join(FIELDS), "--format=csv,noheader,nounits",
+            command = ["nvidia-smi", "-i", which, "--query-gpu=" + ",".join(FIELDS), "--format=csv,noheader,nounits",
                        "-lms", str(EVERY_MS)]
             self._process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
             threading.Thread(target=self._read, daemon=True).start()
@@ -43,7 +43,8 @@ class Watch:
                 reasons[s["throttle"]] = reasons.get(s["throttle"], 0) + 1
         powers = [s["power_w"] for s in seen if s["power_w"] is not None]
         return {"samples": len(seen), "sm_mhz_median": clocks[len(clocks) // 2] if clocks else None,
-                "sm_mhz_least": clocks[0] if clocks else None, "power_w_most": max(powers) if powers else None,
+                "sm_mhz_least": clocks[0] if clocks else None, "sm_mhz_low": clocks[len(clocks) // 10] if clocks else None,
+                "power_w_most": max(powers) if powers else None,
                 "throttle_samples": reasons}
 
     def close(self):
