@@ -159,6 +159,10 @@ def main(arguments: list | None = None) -> int:
             from . import loader_runs
 
             return loader_runs.run(arguments[1:])
+        if verb == "calibrate-runs":
+            from . import calibrate
+
+            return calibrate.run(arguments[1:])
         if verb == "observation":
             from .observe import cli as observation
 

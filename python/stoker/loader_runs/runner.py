@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import os
 import random
-import re
 import signal
 import statistics
 import sys
 import time
 
+from ..durations import seconds
 from ..errors import CaptureError
 from . import calibration, epoch, grid, leftovers, machine, rows, scenarios
 
@@ -45,15 +45,6 @@ def parser():
     p.add_argument("--end-with-parent", action="store_true", help="stop when the process that called this ends")
     p.add_argument("--quiet", action="store_true", help="say nothing but errors")
     return p
-
-
-def seconds(text: str, flag: str) -> float:
-    match = re.fullmatch(r"([0-9.]+)(ms|s|m|h)?", text)
-    try:
-        value = float(match[1]) * {"ms": 1e-3, "s": 1, None: 1, "m": 60, "h": 3600}[match[2]]
-    except (TypeError, ValueError):
-        raise CaptureError(f"{flag} {text}: write a time such as 90s or 9m") from None
-    return value
 
 
 def probed(scenario, budget_s: float, transport) -> dict:

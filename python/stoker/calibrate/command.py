@@ -1,0 +1,153 @@
+"""python -m stoker calibrate-runs: measures a device within a budget and writes what it found; goes on where a file stops."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+
+from ..errors import CaptureError
+
+INTERRUPTED = 130     # exit code, 128 + SIGINT
+DEFAULT_BUDGET = "60s"
+_SHARE = 0.97         # of the budget that is planned with: what is begun has to end within it
+_LEAST_BUDGET_S = 5.0
+NO_TORCH = ("calibrating needs PyTorch and this Python has none: install it (pip install torch), or name an interpreter that has it "
+            "in STOKER_PYTHON")
+
+
+def parser():
+    from ..cli import _Parser
+
+    p = _Parser(prog="stoker calibrate-runs", allow_abbrev=False,
+                description="Times operators on this machine's CPU or GPU and writes them for stoker calibrate.")
+    p.add_argument("--out", required=True, metavar="CAL.json", help="continued when it exists")
+    p.add_argument("--device", default="cpu", metavar="D", help="cpu (default), cuda or cuda:N")
+    p.add_argument("--budget", default=DEFAULT_BUDGET, metavar="TIME", help=f"for everything, start included (default {DEFAULT_BUDGET})")
+    p.add_argument("--for", dest="models", default="", metavar="SPEC,...", help="measure these models' operators first")
+    p.add_argument("--threads", default="", metavar="N,...", help="of the CPU (default: 1 and all cores)")
+    p.add_argument("--list", action="store_true", help="say what would be measured, in order, and stop")
+    p.add_argument("--end-with-parent", action="store_true", help="stop when the process that called this ends")
+    p.add_argument("--quiet", action="store_true", help="say nothing but errors")
+    return p
+
+
+def started() -> float:
+    """When this process began, on time.monotonic()'s clock: the interpreter's start counts too."""
+    try:
+        with open("/proc/self/stat") as file:
+            ticks = int(file.read().rpartition(")")[2].split()[19])
+        with open("/proc/uptime") as file:
+            return time.monotonic() - (float(file.read().split()[0]) - ticks / os.sysconf("SC_CLK_TCK"))
+    except (OSError, ValueError, IndexError):
+        return time.monotonic()
+
+
+def threads_of(text: str, cores: int) -> list:
+    """"1,2" -> [1, 2]; 1 and all cores when nothing is said."""
+    if not text:
+        return sorted({1, cores})
+    try:
+        found = sorted({int(word) for word in text.split(",")})
+    except ValueError:
+        found = [0]
+    if found[0] < 1:
+        raise CaptureError(f"--threads {text}: write whole numbers of 1 or more with commas between, such as 1,{cores}")
+    if found[-1] > cores:
+        raise CaptureError(f"--threads {text}: this process may use {cores} cores; more threads would wait for each other, so name "
+                           f"{cores} at most")
+    return found
+
+
+def models_of(text: str) -> list:
+    return [word for word in text.split(",") if word]
+
+
+def _torch():
+    try:
+        import torch
+    except ImportError as error:
+        if getattr(error, "name", None) == "torch":
+            raise CaptureError(NO_TORCH) from None
+        raise CaptureError(f"PyTorch is installed but cannot be imported ({error}): reinstall it") from None
+    return torch
+
+
+class Budget:
+    """Of wall time since the process began."""
+
+    def __init__(self, seconds: float):
+        self.seconds, self._began = seconds, started()
+        self.end = self._began + _SHARE * seconds
+
+    def left(self) -> float:
+        return self.end - time.monotonic()
+
+    def spent(self) -> float:
+        return time.monotonic() - self._began
+
+
+def check_out(path: str) -> None:
+    from ..loader_runs.rows import is_descriptor
+
+    folder = os.path.dirname(os.path.abspath(path))
+    if not is_descriptor(path) and not os.access(folder, os.W_OK):
+        raise CaptureError(f"--out {path}: there is no folder {folder} that can be written to")
+    if os.path.isdir(path):
+        raise CaptureError(f"--out {path} is a folder: name a file in it")
+
+
+def main(arguments: list) -> int:
+    from ..loader_runs import epoch
+    from ..durations import seconds
+
+    options = parser().parse_args(arguments)
+    budget = Budget(seconds(options.budget, "--budget"))
+    if budget.seconds < _LEAST_BUDGET_S:
+        raise CaptureError(f"--budget {options.budget}: importing PyTorch alone takes seconds; give {_LEAST_BUDGET_S:.0f}s or more")
+    check_out(options.out)
+    kind, _, index = options.device.partition(":")
+    if kind not in ("cpu", "cuda") or (index and not (kind == "cuda" and index.isdigit())):
+        raise CaptureError(f"--device {options.device}: there is no such device; write cpu, cuda or cuda:0")
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, epoch.interrupt)
+    if options.end_with_parent:
+        epoch.signal_at_parents_end(signal.SIGTERM)
+    torch = _torch()
+    if kind == "cpu":
+        from . import cpu_run
+
+        run = cpu_run.Run(options, budget, torch)
+    else:
+        from . import cuda_run
+
+        run = cuda_run.Run(options, budget, torch, int(index or 0))
+    if options.list:
+        run.list()
+        return 0
+    return _measured(run, options)
+
+
+def _measured(run, options) -> int:
+    """What was measured is in the file however this ends; before there is anything, so is nothing."""
+    try:
+        try:
+            run.measure()
+        finally:
+            run.close()
+    except KeyboardInterrupt:
+        if run.has_rows():
+            run.save()
+            _say(options, f"interrupted; what was measured so far is in {options.out}")
+        else:
+            _say(options, "interrupted; nothing was written")
+        return INTERRUPTED
+    run.save()
+    _say(options, run.summary())
+    return 0
+
+
+def _say(options, text: str) -> None:
+    if not options.quiet:
+        print(f"stoker: {text}", file=sys.stderr, flush=True)
