@@ -25,7 +25,7 @@ __all__ = ["Capture", "CaptureError", "Dimension", "Observation", "ObservationEr
 
 
 def capture(what, out=None, *, precision="fp32", mode=None, batch=None, name=None, image_size=None, options=None,
-            fixed=None):
+            fixed=None, device="cuda"):
     """Captures one training (or inference) step and returns the step file's content as a dict.
 
     what        "torchvision:NAME", "timm:NAME", "FILE.py:FUNCTION", a capture function, or a stoker.Capture
@@ -35,6 +35,7 @@ def capture(what, out=None, *, precision="fp32", mode=None, batch=None, name=Non
     batch       the default batch that the file records (any other can be asked for later)
     options     arguments for the capture function or the model's constructor
     fixed       dimensions to hold at one size, {"seq_len": 128}
+    device      what the step is for: "cuda" (any GPU) or "cpu"
 
     A spec (a string) is captured in a process of its own. An object is captured in this one, with CUDA's dispatch if
     stoker.device.prepare() ran before torch was imported, else on fake CPU tensors (said, and marked in the result).
@@ -43,7 +44,7 @@ def capture(what, out=None, *, precision="fp32", mode=None, batch=None, name=Non
     from . import front
 
     return front.capture(what, out, precision=precision, mode=mode, batch=batch, name=name, image_size=image_size,
-                         options=options or {}, fixed=fixed or {})
+                         options=options or {}, fixed=fixed or {}, device=device)
 
 
 def probe(dataset_or_loader, out=None, *, name=None, budget_s=20.0, progress=None):

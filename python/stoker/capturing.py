@@ -46,7 +46,7 @@ def capture(source, device: Device, settings: Settings) -> dict:
             settings.progress(done, len(points), sizes)
         built = source.build(point)
         with user_code(f"{source.spec} raised in its step at {sizes}"):
-            steps[tuple(point.values())] = one_step.run(built, mode, settings.precision, device.type)
+            steps[tuple(point.values())] = one_step.run(built, mode, settings.precision, device)
         del built
     if settings.progress:
         settings.progress(len(points), len(points), "done")

@@ -37,6 +37,7 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("-o", "--output", metavar="FILE", help="default: NAME.step.gz")
     p.add_argument("--precision", default="fp32", metavar="P", help=", ".join(front.PRECISIONS) + " (default fp32)")
     p.add_argument("--mode", default=None, metavar="M", help="train or inference (default train)")
+    p.add_argument("--device", default="cuda", metavar="D", help="what the step is for: cuda (default; any GPU) or cpu")
     p.add_argument("--batch", type=int, metavar="N", help="the default batch that the file records")
     p.add_argument("--image-size", type=int, metavar="N", help="side of the pictures (torchvision, timm)")
     p.add_argument("--name", help="what the model is called in reports")
@@ -131,11 +132,11 @@ def summary(doc: dict, path: str) -> str:
 
 def capture(arguments: list) -> int:
     options = parser().parse_args(arguments)
-    front.check(options.precision, options.mode, options.batch, options.image_size)
+    front.check(options.precision, options.mode, options.batch, options.image_size, options.device)
     say, progress = _reporting(options, options.spec)
     doc = front.here(options.spec, None, precision=options.precision, mode=options.mode, name=options.name,
                      batch=options.batch, options=_pairs(options.set, "--set"), fixed=_sizes(options.fixed),
-                     image_size=options.image_size, progress=progress, say=say)
+                     image_size=options.image_size, progress=progress, say=say, device=options.device)
     from . import step_file
 
     path = options.output or f"{doc['name']}.step.gz"
@@ -163,6 +164,10 @@ def main(arguments: list | None = None) -> int:
             from . import calibrate
 
             return calibrate.run(arguments[1:])
+        if verb == "training-runs":
+            from . import training_runs
+
+            return training_runs.run(arguments[1:])
         if verb == "observation":
             from .observe import cli as observation
 

@@ -25,7 +25,8 @@ class Device:
 
     capture: str  # cuda, fake-cuda or fake-cpu, as in the step file's provenance
     type: str  # PyTorch's device type, cuda or cpu
-    note: str = ""  # why it is only fake-cpu
+    note: str = ""  # why it is only fake-cpu, where CUDA was wanted
+    wanted: str = "cuda"  # what the step is for: on "cpu" nothing stands in for CUDA's operators
 
 
 _prepared: Device | None = None
@@ -107,9 +108,15 @@ def _fake_cuda(torch, library) -> Device | str:
     return Device("fake-cuda", "cuda")
 
 
-def prepare(say=lambda text: None) -> Device:
-    """Imports PyTorch in the right way and returns where fake tensors live. Idempotent."""
+def prepare(say=lambda text: None, wanted: str = "cuda") -> Device:
+    """Imports PyTorch in the right way and returns where fake tensors live. Idempotent.
+
+    `wanted` is the device that the step is for: "cuda", or "cpu" for what PyTorch does on a CPU.
+    """
     global _prepared
+    if wanted == "cpu":  # works in any process: nothing has to be prepared
+        _import_torch()
+        return Device("fake-cpu", "cpu", wanted="cpu")
     if _prepared is not None:
         return _prepared
     folder = shim.torch_folder()

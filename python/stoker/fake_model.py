@@ -38,11 +38,15 @@ _CONTAINERS = ("dict", "OrderedDict", "defaultdict", "list", "set")
 
 
 class Mover:
-    """Replaces tensors by fake ones, each once (tied weights stay tied). Use it inside the FakeTensorMode."""
+    """Replaces tensors by fake ones, each once (tied weights stay tied). Use it inside the FakeTensorMode.
 
-    def __init__(self, device_type: str, precision: str):
+    With `one_buffer` the weights of a recurrent layer become views of one buffer, as cuDNN has them.
+    """
+
+    def __init__(self, device_type: str, precision: str, one_buffer: bool = True):
         self._device = device_type
         self._precision = precision
+        self._one_buffer = one_buffer
         self._done: dict[int, torch.Tensor] = {}
         self._keep = []  # ids stay unique while the originals live
 
@@ -78,7 +82,7 @@ class Mover:
             return torch.empty(count, dtype=precisions.parameter_dtype(dtype, self._precision), device=self._device)
 
         originals = {id(p): p for p in module.parameters()}
-        for old, view in rnn.flatten_weights(module, make).items():
+        for old, view in (rnn.flatten_weights(module, make) if self._one_buffer else {}).items():
             self.remember(originals[old], view)
         for part in module.modules():
             for name, old in part._parameters.items():

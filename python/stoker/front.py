@@ -14,21 +14,24 @@ from .errors import CaptureError, UserCodeError
 
 PRECISIONS = ("fp32", "tf32", "amp-fp16", "amp-bf16", "bf16", "fp16")
 MODES = ("train", "inference")
+DEVICES = ("cuda", "cpu")
 
 
-def check(precision: str, mode, batch, image_size) -> None:
+def check(precision: str, mode, batch, image_size, device: str = "cuda") -> None:
     if precision not in PRECISIONS:
         raise CaptureError(f"'{precision}' is no precision: use one of {', '.join(PRECISIONS)}")
     if mode not in (None, *MODES):
         raise CaptureError(f"'{mode}' is no mode: use train or inference")
+    if device not in DEVICES:
+        raise CaptureError(f"'{device}' is no device that steps are captured for: use cuda (any GPU) or cpu")
     for what, value in (("batch", batch), ("image size", image_size)):
         if value is not None and value < 1:
             raise CaptureError(f"{what} {value} is not possible: use 1 or more")
 
 
-def capture(what, out, *, precision, mode, batch, name, image_size, options, fixed) -> dict:
-    check(precision, mode, batch, image_size)
-    common = {"precision": precision, "mode": mode, "name": name, "fixed": fixed}
+def capture(what, out, *, precision, mode, batch, name, image_size, options, fixed, device="cuda") -> dict:
+    check(precision, mode, batch, image_size, device)
+    common = {"precision": precision, "mode": mode, "name": name, "fixed": fixed, "device": device}
     if isinstance(what, (str, os.PathLike)):
         return _in_child(str(what), out, batch=batch, image_size=image_size, options=options, **common)
     spec = _spec_of(what)
@@ -48,13 +51,13 @@ def _spec_of(what) -> str | None:
     return f"{file}:{what.__name__}" if file and file.endswith(".py") and os.path.exists(file) else None
 
 
-def _in_child(spec, out, *, precision, mode, name, batch, image_size, options, fixed) -> dict:
+def _in_child(spec, out, *, precision, mode, name, batch, image_size, options, fixed, device) -> dict:
     from . import step_file
 
     with tempfile.TemporaryDirectory() as folder:
         target = out or str(pathlib.Path(folder) / "capture.step.gz")
         command = [sys.executable, "-m", "stoker", "capture", spec, "-o", str(target), "--precision", precision]
-        command.append("--quiet")
+        command += ["--device", device, "--quiet"]
         for flag, value in (("--mode", mode), ("--batch", batch), ("--name", name), ("--image-size", image_size)):
             if value is not None:
                 command += [flag, str(value)]
@@ -79,10 +82,11 @@ def _error(stderr: str) -> CaptureError:
     return UserCodeError(message, before) if "Traceback" in before else CaptureError(message)
 
 
-def here(what, out, *, precision, mode, name, batch, options, fixed, image_size=None, progress=None, say=None) -> dict:
+def here(what, out, *, precision, mode, name, batch, options, fixed, image_size=None, progress=None, say=None,
+         device="cuda") -> dict:
     """Captures a spec, function or Capture in this process and writes it to `out` if that is given."""
     from . import device as devices
-    device = devices.prepare(say or (lambda text: print(f"stoker: {text}", file=sys.stderr)))
+    prepared = devices.prepare(say or (lambda text: print(f"stoker: {text}", file=sys.stderr)), device)
     from . import capturing, specs, step_file
 
     if isinstance(what, str):
@@ -90,7 +94,7 @@ def here(what, out, *, precision, mode, name, batch, options, fixed, image_size=
     else:
         source = specs.Source(*_named(what), options, batch)
     precision = "fp32" if precision == "tf32" else precision  # the same step; kernels are chosen later
-    doc = capturing.capture(source, device, capturing.Settings(mode, precision, name, fixed, progress))
+    doc = capturing.capture(source, prepared, capturing.Settings(mode, precision, name, fixed, progress))
     if out is not None:
         step_file.write(doc, str(out))
     return doc

@@ -44,6 +44,16 @@ def choose(built, output) -> LossPlan:
     return _sum(output)
 
 
+def check(loss) -> None:
+    """Refuses what no backward can begin from."""
+    if not isinstance(loss, torch.Tensor) or loss.dim() != 0:
+        shape = list(loss.shape) if isinstance(loss, torch.Tensor) else type(loss).__name__
+        raise CaptureError(f"the loss is {shape} and has to be one number: reduce it with .mean() or .sum()")
+    if not loss.requires_grad:
+        raise CaptureError("the loss needs no gradient of any parameter, so there is no training step: "
+                           "capture with --mode inference, or set requires_grad of parameters or inputs")
+
+
 def _sum(output) -> LossPlan:
     def differentiable(out):
         return [t for t in pytree.tree_leaves(_plain(out)) if isinstance(t, torch.Tensor) and t.requires_grad]

@@ -71,6 +71,11 @@ class _NoGpu(TorchFunctionMode):
         return func(*args, **kwargs)
 
 
+def without_gpu() -> TorchFunctionMode:
+    """A context in which code that asks for a GPU by name gets the CPU."""
+    return _NoGpu()
+
+
 def build(make):
     """Calls make() on the meta device; what cannot be built there (it computes with values) is built for real."""
     with without_initialisers(), training.scalers_stay_enabled():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import inspect
 from dataclasses import dataclass, field
@@ -12,7 +13,6 @@ from torch.utils import _pytree as pytree
 
 from . import fake_model, losses, training
 from . import precision as precisions
-from .errors import CaptureError
 from .functions import AbstractFunctions
 from .recorder import ModuleNames, Recorder, quiet_collector
 
@@ -31,40 +31,33 @@ class RawStep:
     notes: dict = field(default_factory=dict)  # diagnostics
 
 
-def run(built, mode: str, precision: str, device_type: str) -> RawStep:
-    """Runs one step of `built` (a specs.Built, left as it was) and returns its record."""
+def run(built, mode: str, precision: str, device) -> RawStep:
+    """Runs one step of `built` (a specs.Built, left as it was) on a device.Device and returns its record."""
     fake_mode = FakeTensorMode(allow_non_fake_inputs=True, allow_fallback_kernels=False)
     left_alone = fake_model.restored(built.module, built.optimizer)
     with quiet_collector(), torch.autograd.set_multithreading_enabled(False), left_alone, fake_mode:
-        return _Step(built, mode, precision, device_type).run()
-
-
-def _check_loss(loss) -> None:
-    if not isinstance(loss, torch.Tensor) or loss.dim() != 0:
-        shape = list(loss.shape) if isinstance(loss, torch.Tensor) else type(loss).__name__
-        raise CaptureError(f"the loss is {shape} and has to be one number: reduce it with .mean() or .sum()")
-    if not loss.requires_grad:
-        raise CaptureError("the loss needs no gradient of any parameter, so there is no training step: "
-                           "capture with --mode inference, or set requires_grad of parameters or inputs")
+        return _Step(built, mode, precision, device).run()
 
 
 class _Step:
-    def __init__(self, built, mode, precision, device_type):
-        self.built, self.mode, self.precision, self.device_type = built, mode, precision, device_type
+    def __init__(self, built, mode, precision, device):
+        self.built, self.mode, self.precision, self.device_type = built, mode, precision, device.type
         self.model = built.module
-        self.recorder = Recorder(device_type)
+        self.recorder = Recorder(device.type)
+        self.for_cuda = device.wanted == "cuda"  # on a CPU layers are what PyTorch makes of them there
+        self.stand_ins = AbstractFunctions(self.recorder) if self.for_cuda else contextlib.nullcontext()
         self.raw = RawStep()
 
     def run(self) -> RawStep:
         torch.backends.mha.set_fastpath_enabled(False)  # its fused layer has no fake implementation
-        mover = fake_model.Mover(self.device_type, self.precision)
+        mover = fake_model.Mover(self.device_type, self.precision, one_buffer=self.for_cuda)
         mover.move(self.model)
         training.follow(self.built.optimizer, mover.replacement)
         self.model.train(self.mode == "train")
         self._describe_model(training.group_of(self.built.optimizer))
         args, kwargs = self._inputs(mover)
         names = ModuleNames(self.recorder, self.model)
-        with AbstractFunctions(self.recorder), self.recorder, names:
+        with self.stand_ins, self.recorder, names:
             results = self._train(args, kwargs) if self.mode == "train" else self._infer(args, kwargs)
         self._finish(results, args, kwargs)
         return self.raw
@@ -114,7 +107,7 @@ class _Step:
             targets = self._targets(plan)
             recorder.phase("loss")
             loss = plan.run(output, targets)
-        _check_loss(loss)
+        losses.check(loss)
         if plan.note:
             self.raw.notes.setdefault("unfaithful", []).append(plan.note)
         recorder.phase("backward")
@@ -170,5 +163,5 @@ class _Step:
             notes["item_calls"] = recorder.item_calls
         if recorder.math_attention:
             notes["math_attention"] = recorder.math_attention
-        if recorder.decomposed:
+        if recorder.decomposed and self.for_cuda:
             notes["decomposed"] = dict(sorted(recorder.decomposed.items()))

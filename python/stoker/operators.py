@@ -19,6 +19,7 @@ _WINDOW = {"stride": "stride", "padding": "padding", "dilation": "dilation", "tr
 # ... and for all others.
 _PLAIN = {"dim": "dim", "training": "train", "train": "train", "output_mask": "mask"}
 _ATTENTION = {"dropout": "dropout", "causal": "causal", "scale": "scale"}
+_CPU_ATTENTION = {"dropout_p": "dropout", "is_causal": "causal", "scale": "scale"}
 _RNN_MODES = {0: "rnn_relu", 1: "rnn_tanh", 2: "lstm", 3: "gru"}  # cuDNN's numbers, as in ATen/native/cudnn/RNN.cpp
 
 
@@ -88,6 +89,8 @@ def _recipe(func):
     name = func.name()
     if name.startswith("stoker::"):
         table = _ATTENTION
+    elif "scaled_dot_product" in name:
+        table = _CPU_ATTENTION
     elif "conv" in name or "pool" in name or "im2col" in name or "col2im" in name:
         table = _WINDOW
     else:

@@ -140,13 +140,20 @@ def _near(name: str, names) -> str:
 
 def resolve(spec: str, options: dict, batch: int | None, image_size: int | None) -> Source:
     """The source that `spec` names; raises CaptureError with the cure."""
+    with model_build.without_initialisers():  # of what a file makes when it is imported
+        name, function = find(spec, image_size)
+    return Source(spec, name, function, options, batch)
+
+
+def find(spec: str, image_size: int | None = None) -> tuple:
+    """(name, capture function) of a spec; raises CaptureError with the cure."""
     kind, separator, rest = spec.rpartition(":")
     if kind == "torchvision":
-        return _torchvision(spec, rest, options, batch, image_size)
+        return rest, _torchvision(spec, rest, image_size)
     if kind == "timm":
-        return _timm(spec, rest, options, batch, image_size)
+        return rest, _timm(spec, rest, image_size)
     if kind.endswith(".py"):
-        return _file(spec, kind, rest, options, batch)
+        return rest, function_of(spec, kind, rest)
     if spec.endswith(".py") or (separator and not rest and kind.endswith(".py")):
         raise CaptureError(f"'{spec}' names no function: write FILE.py:FUNCTION")
     raise CaptureError(f"'{spec}' is no model: write torchvision:NAME, timm:NAME or FILE.py:FUNCTION")
@@ -159,7 +166,7 @@ def _library(name: str, spec: str):
         raise CaptureError(f"{spec} needs {name}, which cannot be imported ({error}): pip install {name}") from None
 
 
-def _torchvision(spec, name, options, batch, image_size) -> Source:
+def _torchvision(spec, name, image_size):
     torchvision = _library("torchvision", spec)
     names = torchvision.models.list_models()
     if name not in names:
@@ -174,10 +181,10 @@ def _torchvision(spec, name, options, batch, image_size) -> Source:
         model = torchvision.models.get_model(name, **{**no_weights, **arguments})
         return protocol.Capture(model, torch.empty(batch, *shape), sample={"what": "clip" if video else "image"})
 
-    return Source(spec, name, torchvision_model, options, batch)
+    return torchvision_model
 
 
-def _timm(spec, name, options, batch, image_size) -> Source:
+def _timm(spec, name, image_size):
     timm = _library("timm", spec)
     if not timm.is_model(name.split(".")[0]):
         raise CaptureError(f"timm has no model '{name}'{_near(name, timm.list_models())}")
@@ -191,10 +198,11 @@ def _timm(spec, name, options, batch, image_size) -> Source:
             height = width = image_size
         return protocol.Capture(model, torch.empty(batch, channels, height, width), sample={"what": "image"})
 
-    return Source(spec, name, timm_model, options, batch)
+    return timm_model
 
 
-def _file(spec, path, function_name, options, batch) -> Source:
+def function_of(spec, path, function_name):
+    """A function of a Python file, which is imported."""
     file = pathlib.Path(path)
     if not file.is_file():
         raise CaptureError(f"there is no file {path}: check the path before the colon of '{spec}'")
@@ -202,10 +210,10 @@ def _file(spec, path, function_name, options, batch) -> Source:
     module = importlib.util.module_from_spec(module_spec)
     sys.modules.setdefault(file.stem, module)
     sys.path.insert(0, str(file.resolve().parent))
-    with user_code(f"{path} could not be imported"), model_build.without_initialisers():
+    with user_code(f"{path} could not be imported"):
         module_spec.loader.exec_module(module)
     function = getattr(module, function_name, None)
     if not callable(function):
         names = [n for n, v in vars(module).items() if callable(v) and not n.startswith("_")]
         raise CaptureError(f"{path} has no function '{function_name}'{_near(function_name, names)}")
-    return Source(spec, function_name, function, options, batch)
+    return function

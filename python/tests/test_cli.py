@@ -51,6 +51,27 @@ def test_the_fallback_to_fake_cpu_is_said_and_marked(tmp_path):
     assert doc["provenance"]["capture"] == "fake-cpu" and doc["diagnostics"]["unfaithful"]
 
 
+def test_a_capture_for_a_cpu_is_what_pytorch_does_there(tmp_path):
+    out = tmp_path / "words.step.gz"
+    done = run("-m", "stoker", "capture", f"{GOOD}:words", "-o", str(out), "--device", "cpu")
+    assert done.returncode == 0 and "instead" not in done.stderr and "note" not in done.stdout, done.stderr + done.stdout
+    doc = json.loads(gzip.decompress(out.read_bytes()))
+    assert doc["provenance"]["capture"] == "fake-cpu" and doc["diagnostics"] == {}
+    names = [doc["strings"]["operators"][e[1]] for e in doc["events"] if e[0] == "o"]
+    for suffix in ("", "_backward"):
+        assert names.count(f"aten::_scaled_dot_product_flash_attention_for_cpu{suffix}") == 1
+    assert names.count("aten::tanh_") == 5 and not any("cudnn" in name or "stoker::" in name for name in names)
+    weights = [p for p in doc["parameters"] if p["name"].startswith("reads.")]
+    assert len({p["storage"] for p in weights}) == 4, "one buffer is cuDNN's"
+    refused = run("-m", "stoker", "capture", f"{GOOD}:tiny", "--device", "tpu")
+    assert refused.returncode == 3 and "use cuda (any GPU) or cpu" in refused.stderr
+
+
+def test_python_function_captures_for_a_cpu():
+    doc = stoker.capture(f"{GOOD}:tiny", fixed={"batch": 4}, device="cpu")
+    assert doc["provenance"]["capture"] == "fake-cpu" and doc["diagnostics"] == {}
+
+
 def test_python_function_captures_in_a_child():
     doc = stoker.capture(f"{GOOD}:tiny", fixed={"batch": 4})
     assert doc["name"] == "tiny" and doc["dimensions"][0]["captured"] == [4]

@@ -132,7 +132,7 @@ def _end_group(child: int) -> None:
         time.sleep(0.01)
 
 
-def _cpu_of(pid: int) -> float:
+def cpu_of(pid: int) -> float:
     """CPU seconds of all threads of a process."""
     total = 0
     try:
@@ -161,7 +161,7 @@ class _Played:
             self.shm_peak = max(self.shm_peak, machine.shared_memory_used())
             if len(self.ends) == expected:  # the next request would end the workers
                 self.main_cpu = time.process_time()
-                self.workers_cpu = sum(_cpu_of(w.pid) for w in getattr(iterator, "_workers", []))
+                self.workers_cpu = sum(cpu_of(w.pid) for w in getattr(iterator, "_workers", []))
                 del batch
                 gc.collect()
                 self.shm_floor = machine.shared_memory_used()  # queues, and whatever others hold

@@ -12,10 +12,10 @@ from ..errors import CaptureError
 
 
 @contextlib.contextmanager
-def folder():
+def folder(prefix: str = "stoker-loader-runs-"):
     """A folder for made files. A small process waits for the end of this one and of all its children, then removes it."""
     try:
-        path = tempfile.mkdtemp(prefix="stoker-loader-runs-")
+        path = tempfile.mkdtemp(prefix=prefix)
     except OSError as error:
         raise CaptureError(f"no folder for temporary files can be made ({error.strerror}): mend TMPDIR") from None
     reading, writing = os.pipe()

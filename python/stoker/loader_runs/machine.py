@@ -45,7 +45,7 @@ def objections(foreign: float, steal: float, speed: float) -> list:
     if steal > MAX_STEAL:
         reasons.append(f"the hypervisor took {steal:.1%}")
     if abs(speed - 1) > MAX_SPEED:
-        reasons.append(f"the reference kernel ran at {speed:.3f} of its speed at calibration")
+        reasons.append(f"the reference kernel ran at {speed:.3f} of its usual speed")
     return reasons
 
 

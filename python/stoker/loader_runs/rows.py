@@ -46,10 +46,15 @@ def is_descriptor(path: str) -> bool:
 
 def write(rows: dict, path: str) -> None:
     """Whole or not at all; in place into a descriptor that the caller gave."""
+    write_text(_text(rows), path)
+
+
+def write_text(text: str, path: str) -> None:
+    """A rows file's text, whole or not at all."""
     if is_descriptor(path):
         try:
             with open(path, "w") as file:
-                file.write(_text(rows))
+                file.write(text)
         except OSError as error:
             raise CaptureError(f"{path} cannot be written ({error.strerror}): give --out a file in a folder with room "
                                "that you may write to") from None
@@ -57,7 +62,7 @@ def write(rows: dict, path: str) -> None:
     partial = f"{path}.{os.getpid()}.partial"
     try:
         with open(partial, "w") as file:
-            file.write(_text(rows))
+            file.write(text)
         os.replace(partial, path)
     except OSError as error:
         raise CaptureError(f"{path} cannot be written ({error.strerror}): give --out a file in a folder with room that "
