@@ -1,6 +1,9 @@
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -47,6 +50,14 @@ class Emitter {
     program_.setup.push_back(
         {InstructionKind::kAllocate, When::kAlways, static_cast<std::uint32_t>(id)});
     return id;
+  }
+  /// What Kernel::function says of a function of this name.
+  [[nodiscard]] std::uint16_t function(std::string_view name) {
+    if (name.empty()) return 0;
+    std::vector<std::string>& known = program_.functions;
+    const auto at = std::find(known.begin(), known.end(), name) - known.begin();
+    if (static_cast<std::size_t>(at) == known.size()) known.emplace_back(name);
+    return static_cast<std::uint16_t>(std::min<std::ptrdiff_t>(at + 1, 0xffff));
   }
   void enter(StepPhase phase) { phase_ = phase; }
   [[nodiscard]] StepPhase phase() const { return phase_; }

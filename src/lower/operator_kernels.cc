@@ -7,6 +7,7 @@
 
 #include "lower/cpu_attention.h"
 #include "lower/cpu_convolution.h"
+#include "lower/cpu_work.h"
 #include "lower/units.h"
 #include "lower/workspace.h"
 
@@ -47,6 +48,7 @@ void OperatorKernels::run(std::uint32_t op_index, const Allocate& allocate) {
   allocate_ = &allocate;
   work_.clear();
   append_work(l_.step, op, l_.sizes, work_);
+  if (l_.machine.gpu.is_cpu()) join_for_cpu(l_.step, op, l_.sizes, work_);
   auto views = static_cast<std::uint16_t>(std::min(l_.step.attributes_of(op).views, 0xffff));
   // oneDNN adds the bias itself, and sums its gradient.
   if (allocates(op_index)) {
@@ -78,6 +80,11 @@ Kernel OperatorKernels::kernel_of(std::uint32_t op_index, const Work& work,
   kernel.elements = work.elements;
   kernel.shape = work.shape;
   kernel.source = op_index;
+  if (l_.machine.gpu.is_cpu()) {
+    const Operator& op = l_.step.operators[op_index];
+    kernel.function = l_.emit.function(function_name(l_.step.operator_name(op)));
+    kernel.strided = crosses_rows(l_.step, op, l_.sizes);
+  }
   return kernel;
 }
 

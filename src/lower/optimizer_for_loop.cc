@@ -13,7 +13,7 @@ void take_gradient(StepWriter& step, const OptimizerSettings& o, const TrainedPa
   step.release(grad);
   if (o.weight_decay == 0) return;
   step.assign(grad, step.like(p));
-  step.run(p, {2, 1});
+  step.run(p, {2, 1, "add"});
 }
 
 void sgd(StepWriter& step, const OptimizerSettings& o, const ParameterList& group) {
@@ -22,16 +22,16 @@ void sgd(StepWriter& step, const OptimizerSettings& o, const ParameterList& grou
     take_gradient(step, o, p, grad);
     if (o.momentum != 0) {
       step.state(p, p.bytes);
-      step.run(p, {1, 1});  // mul_
-      step.run(p, {2, 1});  // add_
+      step.run(p, {1, 1, "mul_"});
+      step.run(p, {2, 1, "add_"});
       if (o.nesterov) {
         step.assign(grad, step.like(p));
-        step.run(p, {2, 1});
+        step.run(p, {2, 1, "add"});
       } else {
         step.release(grad);  // grad = buf
       }
     }
-    step.run(p, {2, 1});
+    step.run(p, {2, 1, "add_"});
   }
   step.release(grad);
 }
@@ -46,19 +46,19 @@ void adam(StepWriter& step, const OptimizerSettings& o, const ParameterList& gro
   Held denominator;
   for (const TrainedParameter& p : group) {
     if (o.kind == OptimizerKind::kAdam) take_gradient(step, o, p, grad);
-    else if (o.weight_decay != 0) step.run(p, {1, 1});
-    step.run(p, {2, 1});                 // lerp_
-    step.run(p, {1, 1});                 // mul_
-    step.run(p, {2, 1});                 // addcmul_
-    if (o.amsgrad) step.run(p, {2, 1});  // maximum
+    else if (o.weight_decay != 0) step.run(p, {1, 1, "mul_"});
+    step.run(p, {2, 1, "lerp_"});
+    step.run(p, {1, 1, "mul_"});
+    step.run(p, {2, 1, "addcmul_"});
+    if (o.amsgrad) step.run(p, {2, 1, "maximum"});
     Held root = step.like(p);
-    step.run(p, {1, 1});  // sqrt
+    step.run(p, {1, 1, "sqrt"});
     Held quotient = step.like(p);
-    step.run(p, {1, 1});  // div
+    step.run(p, {1, 1, "div"});
     step.release(root);
-    step.run(p, {1, 1});  // add_
+    step.run(p, {1, 1, "add_"});
     step.assign(denominator, std::move(quotient));
-    step.run(p, {3, 1});  // addcdiv_
+    step.run(p, {3, 1, "addcdiv_"});
   }
   step.release(denominator);
   step.release(grad);
@@ -74,19 +74,19 @@ void rmsprop(StepWriter& step, const OptimizerSettings& o, const ParameterList& 
   Held average;
   for (const TrainedParameter& p : group) {
     take_gradient(step, o, p, grad);
-    step.run(p, {1, 1});                  // mul_
-    step.run(p, {2, 1});                  // addcmul_
-    if (o.centered) step.run(p, {2, 1});  // lerp_
+    step.run(p, {1, 1, "mul_"});
+    step.run(p, {2, 1, "addcmul_"});
+    if (o.centered) step.run(p, {2, 1, "lerp_"});
     step.assign(average, step.like(p));
-    if (o.centered) step.run(p, {2, 1});  // addcmul
-    step.run(p, {1, 1});                  // sqrt
-    step.run(p, {1, 1});                  // add_
+    if (o.centered) step.run(p, {2, 1, "addcmul"});
+    step.run(p, {1, 1, "sqrt"});
+    step.run(p, {1, 1, "add_"});
     if (o.momentum != 0) {
-      step.run(p, {1, 1});  // mul_
-      step.run(p, {3, 1});  // addcdiv_
-      step.run(p, {2, 1});  // param -= lr * buf
+      step.run(p, {1, 1, "mul_"});
+      step.run(p, {3, 1, "addcdiv_"});
+      step.run(p, {2, 1, "sub_"});
     } else {
-      step.run(p, {3, 1});
+      step.run(p, {3, 1, "addcdiv_"});
     }
   }
   step.release(average);
@@ -99,11 +99,11 @@ void adagrad(StepWriter& step, const OptimizerSettings& o, const ParameterList& 
   Held root;
   for (const TrainedParameter& p : group) {
     take_gradient(step, o, p, grad);
-    step.run(p, {2, 1});  // addcmul_
+    step.run(p, {2, 1, "addcmul_"});
     step.assign(root, step.like(p));
-    step.run(p, {1, 1});  // sqrt
-    step.run(p, {1, 1});  // add_
-    step.run(p, {3, 1});  // addcdiv_
+    step.run(p, {1, 1, "sqrt"});
+    step.run(p, {1, 1, "add_"});
+    step.run(p, {3, 1, "addcdiv_"});
   }
   step.release(root);
   step.release(grad);
@@ -112,17 +112,17 @@ void adagrad(StepWriter& step, const OptimizerSettings& o, const ParameterList& 
 void lion(StepWriter& step, const ParameterList& group) {
   for (const TrainedParameter& p : group) {
     step.state(p, p.bytes);
-    step.run(p, {1, 1});  // mul_, by 1 without decay
+    step.run(p, {1, 1, "mul_"});  // by 1 without decay
     Held copy = step.like(p);
-    step.run(p, {1, 1});  // clone
-    step.run(p, {1, 1});  // mul_
+    step.run(p, {1, 1, "clone"});
+    step.run(p, {1, 1, "mul_"});
     Held update = step.like(p);
-    step.run(p, {2, 1});  // add
+    step.run(p, {2, 1, "add"});
     step.release(copy);
-    step.run(p, {1, 1});  // sgn_
-    step.run(p, {2, 1});  // param.add_
-    step.run(p, {1, 1});  // mul_
-    step.run(p, {2, 1});  // exp_avg.add_
+    step.run(p, {1, 1, "sgn_"});
+    step.run(p, {2, 1, "add_"});
+    step.run(p, {1, 1, "mul_"});
+    step.run(p, {2, 1, "add_"});
     step.release(update);
   }
 }

@@ -13,6 +13,7 @@ using ParameterList = std::vector<TrainedParameter>;
 struct ListPass {
   int reads;
   int writes;
+  const char* function = "";  ///< ATen's name of it, for CPUs
 };
 
 /// The buffers that one name of the Python code holds: a list of temporaries, one, or none.

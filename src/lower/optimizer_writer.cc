@@ -97,7 +97,9 @@ void StepWriter::run(const ParameterList& list, ListPass pass) {
 }
 
 void StepWriter::run(const TrainedParameter& p, ListPass pass) {
-  emit_.launch(optimizer_kernel(p.dtype, elements_of(p), p.bytes.count(), pass));
+  Kernel kernel = optimizer_kernel(p.dtype, elements_of(p), p.bytes.count(), pass);
+  kernel.function = emit_.function(pass.function);
+  emit_.launch(kernel);
 }
 
 void StepWriter::run_small(const TrainedParameter& p, std::int64_t elements) {

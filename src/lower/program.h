@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/diagnostics.h"
@@ -78,6 +79,10 @@ struct Kernel {
   Flops flops;
   Bytes read, written;        ///< unique bytes moved to and from device memory
   std::int64_t elements = 0;  ///< of the largest output: parallelism of memory-bound kernels
+  /// Of CPUs, where the function decides the time: its number in Program::functions, from 1; 0: unknown.
+  std::uint16_t function = 0;
+  /// Of CPUs: reads in another order than it writes (a transpose), or reduces across rows.
+  bool strided = false;
   KernelShape shape;
   std::uint32_t source = kSynthesized;  ///< index into Step::operators
   static constexpr std::uint32_t kSynthesized = 0xffffffff;
@@ -139,6 +144,7 @@ struct ExtraPass {
 struct Program {
   std::vector<Buffer> buffers;
   std::vector<Kernel> kernels;
+  std::vector<std::string> functions;  ///< ATen names without namespace: "add_", "gelu_backward"
   std::vector<Instruction> setup;
   std::vector<Instruction> iteration;
   std::vector<ExtraPass> passes;
@@ -153,6 +159,13 @@ struct Program {
   /// where the host waits for the device in it, the optimizer's part.
   bool cuda_graphs = false;
   Diagnostics diagnostics;
+
+  /// Empty where it is not known.
+  [[nodiscard]] std::string_view function_of(const Kernel& kernel) const {
+    return kernel.function == 0 || kernel.function > functions.size()
+               ? std::string_view()
+               : std::string_view(functions[kernel.function - 1]);
+  }
 };
 
 }  // namespace stoker

@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "timing/calibration.h"
 #include "timing/coefficients.h"
+#include "timing/cpu_model.h"
 #include "timing/residual.h"
 
 namespace stoker {
@@ -253,6 +254,14 @@ Result<CoefficientFile> CoefficientFile::load_shipped() {
 Result<Coefficients> CoefficientFile::for_gpu(const Gpu& gpu,
                                               const CoefficientPatch* calibration) const {
   Coefficients out = base_;
+  if (gpu.is_cpu()) {
+    auto model = CpuModel::make(gpu);
+    if (!model) return tl::unexpected(model.error());
+    out.cpu = std::move(*model);
+    out.level = out.cpu->rows() > 0 ? CoefficientLevel::kCalibrated : CoefficientLevel::kPrior;
+    out.basis = out.cpu->rows() > 0 ? "operators measured on this CPU" : "rules by the data sheet";
+    return out;
+  }
   struct Layer {
     const NamedPatches& patches;
     std::string_view name;

@@ -15,6 +15,7 @@
 
 namespace stoker {
 
+class CpuModel;
 class Residual;
 
 /// What efficiencies are fitted for: finer than KernelClass, because the library runs different
@@ -188,6 +189,8 @@ struct Coefficients {
   /// Learned times of kernels; null: none, the analytic rules alone.
   std::shared_ptr<const Residual> residual;
   std::shared_ptr<const Residual> layer_residual;  ///< the same of one-layer networks
+  /// Of a CPU: rules and measured operators; null: the rules alone.
+  std::shared_ptr<const CpuModel> cpu;
   std::string residual_problem;  ///< why the learned times that ship cannot be used; empty: nothing
 
   Coefficients();

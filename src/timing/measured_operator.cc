@@ -14,6 +14,7 @@ constexpr std::int64_t kLargestSize = 1LL << 40;
 /// 1.695. Memory does not.
 constexpr double kClockHeadroom = 0.15;
 constexpr double kMemoryHeadroom = 0.03;
+constexpr double kCpuHeadroom = 1;
 /// Winograd's F(4x4, 3x3) saves 4 of 4 multiplications of 16 outputs (Lavin, Gray 2016); FFT saves
 /// about as much on larger filters.
 constexpr double kFastConvolution = 4;
@@ -173,6 +174,11 @@ void fill_memory_bound(const MeasuredOperator& measured, const Sizes& s, Kernel&
     fill_words(KernelClass::kGather, n, 1, 1, 0, kernel);
   } else if (kind == "fill") {
     fill_words(KernelClass::kFill, n, 0, 1, 0, kernel);
+  } else if (kind == "pooling") {
+    // Elements of the result; windows that overlap are read from caches.
+    const double whole = static_cast<double>(s["stride"]) * static_cast<double>(s["stride"]);
+    fill_words(KernelClass::kPooling, n, whole, 1,
+               static_cast<double>(s["kernel"]) * static_cast<double>(s["kernel"]), kernel);
   } else {  // optimizer
     fill_words(KernelClass::kOptimizer, n, static_cast<double>(s["reads"]),
                static_cast<double>(s["writes"]), 10, kernel);
@@ -240,6 +246,20 @@ Status check_words(const MeasuredOperator& measured) {
   return {};
 }
 
+/// Data may lie in the last-level cache, warm or not: bytes beyond it come from memory. The threads share the
+/// cores' peak, and one core may boost to twice the clock that all sustain.
+double least_on_cpu_us(const MeasuredOperator& measured, const Kernel& kernel, const Gpu& gpu,
+                       double saving) {
+  const double cores = std::max(1, gpu.sm_count);
+  const double used = measured.threads > 0 ? std::min<double>(measured.threads, cores) : cores;
+  const double rate = nominal_peak(gpu, kernel.unit) / cores * used * saving * (1 + kCpuHeadroom);
+  const double bytes = static_cast<double>((kernel.read + kernel.written).count()) -
+                       static_cast<double>(gpu.cpu.l3.count());
+  const bool known = gpu.cpu.l3.count() > 0 && gpu.bandwidth > 0;
+  const double memory = known ? std::max(0.0, bytes) / (gpu.bandwidth * (1 + kMemoryHeadroom)) : 0;
+  return 1e6 * std::max(kernel.flops.count() / rate, memory);
+}
+
 std::string figures(const char* format, double a, double b, double c) {
   char text[160];
   std::snprintf(text, sizeof text, format, a, b, c);
@@ -269,12 +289,13 @@ const std::vector<OperatorKind>& operator_kinds() {
        {{"batch"}, {"heads"}, {"query_length"}, {"key_length"}, {"head_dim"}, {"causal", -1}}},
       {"softmax", {{"rows"}, {"width"}}},
       {"layer_norm", {{"rows"}, {"width"}}},
-      {"batch_norm", {{"elements"}}},
+      {"batch_norm", {{"elements"}, {"channels", 1}}},
       {"elementwise", {{"elements"}, {"inputs", 1}}},
       {"reduction", {{"elements"}}},
       {"copy", {{"elements"}}},
-      {"gather", {{"elements"}}},
+      {"gather", {{"elements"}, {"table", 1}}},
       {"fill", {{"elements"}}},
+      {"pooling", {{"elements"}, {"kernel"}, {"stride", 1}}},
       {"optimizer", {{"elements"}, {"reads", 4}, {"writes", 3}}}};
   return kKinds;
 }
@@ -316,6 +337,7 @@ double least_us(const MeasuredOperator& measured, const Kernel& kernel, const Gp
   if (const auto* c = std::get_if<ConvolutionShape>(&kernel.shape)) {
     if (c->kernel[0] > 1 && c->groups == 1) saving = kFastConvolution;
   }
+  if (gpu.is_cpu()) return least_on_cpu_us(measured, kernel, gpu, saving);
   const double matrix = gpu.vendor == Vendor::kAmd ? 2 : 1;  // matrix units double the FP32 rate
   const double arithmetic = kernel.flops.count() / (nominal_peak(gpu, kernel.unit) * saving *
                                                     matrix * (1 + kClockHeadroom));

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 
+#include "timing/cpu_step.h"
 #include "timing/step_band.h"
 #include "timing/step_replay.h"
 
@@ -97,6 +98,7 @@ void add_utilization(const Program& program, const Machine& machine, StepTime& o
 
 StepTime predict_step(const Program& program, const Machine& machine,
                       const Coefficients& coefficients, const StepTimeOptions& options) {
+  if (machine.gpu.is_cpu()) return predict_cpu_step(program, machine, coefficients, options);
   CostModel model(machine.gpu, coefficients);
   model.set_pinned(options.pinned_copy);
   std::vector<KernelCost> costs;
@@ -141,6 +143,7 @@ StepTime predict_step(const Program& program, const Machine& machine,
 std::vector<PassTime> predict_passes(const Program& program, const StepTime& step_time,
                                      const Machine& machine, const Coefficients& coefficients,
                                      const StepTimeOptions& options) {
+  if (machine.gpu.is_cpu()) return predict_cpu_passes(program, step_time, machine, options);
   const AllReduceModel all_reduce =
       all_reduce_model(machine, layout_of(machine, options), coefficients.collective);
   const ReplaySettings settings = replay_settings(machine, coefficients, all_reduce, options);

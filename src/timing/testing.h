@@ -33,6 +33,20 @@ inline Gpu ampere_gpu() {
   return gpu;
 }
 
+/// Four cores with vectors of 512 bits at 2 GHz (128 FLOP/s x 10^9 each), caches of 1 MiB and 16 MiB.
+inline Gpu round_cpu() {
+  Gpu cpu;
+  cpu.name = "round-cpu";
+  cpu.vendor = Vendor::kCpu;
+  cpu.sm_count = 4;
+  cpu.boost_mhz = 2000;
+  cpu.peak.fp32 = 4 * 128e9;
+  cpu.bandwidth = 20e9;
+  cpu.memory = cpu.usable_memory = kGiB * 8;
+  cpu.cpu = {512, kKiB * 32, kMiB, kMiB * 16};
+  return cpu;
+}
+
 /// Efficiencies of 1, and nothing that costs time by itself.
 inline Coefficients ideal() {
   Coefficients c;

@@ -1,0 +1,165 @@
+#include "timing/cpu_model.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "timing/measured_operator.h"
+
+namespace stoker {
+namespace {
+
+/// Rows of a group whose left-out error is so many standard deviations are believed less: an operator that
+/// something else disturbed, or that takes another algorithm at this one size.
+constexpr double kFar = 4, kFarNoise = 4;
+/// Added to every row's noise where others used the machine meanwhile.
+constexpr double kDisturbedNoise = 0.05;
+/// Groups whose mean a group without rows needs for it to count in full.
+constexpr double kGroupsForMean = 2;
+/// Rows of one group that a process takes; beyond, the factorisation would be felt.
+constexpr std::size_t kMostRows = 600;
+
+struct GroupRows {
+  std::vector<ProcessRow> rows;
+  double sum = 0;
+};
+
+using Groups = std::array<GroupRows, kCpuGroups>;
+
+/// A process that believes far rows less.
+std::unique_ptr<const ResidualProcess> fitted(std::vector<ProcessRow> rows, double mean) {
+  const ProcessPrior prior;
+  auto process = std::make_unique<const ResidualProcess>(rows, prior, mean);
+  const auto errors = process->left_out();
+  bool any = false;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    if (std::abs(errors[i].mean) < kFar * std::sqrt(errors[i].variance)) continue;
+    rows[i].noise = kFarNoise * std::max(rows[i].noise, std::abs(errors[i].mean) / kFar);
+    any = true;
+  }
+  return any ? std::make_unique<const ResidualProcess>(std::move(rows), prior, mean)
+             : std::move(process);
+}
+
+double mean_of(const Groups& groups) {
+  double sum = 0, with_rows = 0;
+  for (const GroupRows& group : groups) {
+    if (group.rows.empty()) continue;
+    sum += group.sum / static_cast<double>(group.rows.size());
+    ++with_rows;
+  }
+  return sum / (with_rows + kGroupsForMean);
+}
+
+/// What makes two kernels the same to rules and rows.
+std::vector<double> key_of(const Kernel& kernel, const ProcessPoint& point) {
+  std::vector<double> key(point.features.begin(), point.features.end());
+  key.insert(key.end(),
+             {static_cast<double>(point.function), static_cast<double>(kernel.kernel_class),
+              kernel.flops.count(), static_cast<double>(kernel.read.count()),
+              static_cast<double>(kernel.written.count()), static_cast<double>(kernel.elements),
+              static_cast<double>(kernel.unit)});
+  return key;
+}
+
+}  // namespace
+
+Result<std::shared_ptr<const CpuModel>> CpuModel::make(const Gpu& gpu) {
+  std::shared_ptr<CpuModel> model(new CpuModel());
+  model->gpu_ = gpu;
+  const Calibration* measured = gpu.calibration.get();
+  Groups groups;
+  if (measured != nullptr) {
+    model->disturbed_ = measured->disturbed;
+    std::map<int, std::unique_ptr<const CpuProcessor>> processors;
+    for (std::size_t i = 0; i < measured->operators.size(); ++i) {
+      const MeasuredOperator& row = measured->operators[i];
+      const auto kernel = cpu_kernel_of(row, gpu);
+      if (!kernel) return tl::unexpected(kernel.error());
+      if (auto s = check_physics(row, *kernel, gpu, 0); !s) return tl::unexpected(s.error());
+      const int threads = threads_of(gpu, row.threads);
+      auto& processor = processors[threads];
+      if (processor == nullptr) processor = std::make_unique<const CpuProcessor>(gpu, threads);
+      const double call = cpu_host(gpu, threads, 1).call;
+      const CpuCost rule =
+          cpu_cost(*kernel, row.function, *processor, row.warm ? CpuData::kWarm : CpuData::kCold);
+      ProcessRow entry{point_of(*kernel, row.function, threads, model->names_), 0,
+                       row.spread + (measured->disturbed ? kDisturbedNoise : 0)};
+      entry.value = std::log(1e-6 * row.time_us / (call + rule.total()));
+      const auto number = static_cast<std::size_t>(group_of(kernel->kernel_class));
+      GroupRows& group = groups[number];
+      if (group.rows.size() >= kMostRows) continue;
+      model->row_numbers_[number].push_back(i);
+      group.sum += entry.value;
+      group.rows.push_back(entry);
+      ++model->rows_;
+      ++model->rows_of_[entry.point.function];
+    }
+  }
+  const double mean = mean_of(groups);
+  for (std::size_t g = 0; g < kCpuGroups; ++g)
+    model->processes_[g] = fitted(std::move(groups[g].rows), mean);
+  return std::shared_ptr<const CpuModel>(std::move(model));
+}
+
+std::vector<CpuModel::LeftOut> CpuModel::left_out() const {
+  std::vector<LeftOut> all;
+  for (std::size_t g = 0; g < kCpuGroups; ++g) {
+    const auto errors = processes_[g]->left_out();
+    for (std::size_t i = 0; i < errors.size(); ++i) {
+      all.push_back({row_numbers_[g][i], static_cast<CpuGroup>(g), processes_[g]->value(i),
+                     errors[i].mean, std::sqrt(errors[i].variance)});
+    }
+  }
+  return all;
+}
+
+CpuEstimator::CpuEstimator(const CpuModel& model, int threads)
+    : model_(model),
+      processor_(model.gpu_, threads),
+      call_(cpu_host(model.gpu_, threads, 1).call),
+      names_(model.names_) {}
+
+CpuEstimate CpuEstimator::estimate(const Kernel& kernel, std::string_view function) {
+  const ProcessPoint point = point_of(kernel, function, processor_.threads(), names_);
+  std::vector<double> key = key_of(kernel, point);
+  if (const auto known = known_.find(key); known != known_.end()) return known->second;
+  const CpuCost rule = cpu_cost(kernel, function, processor_, CpuData::kStep);
+  const auto group = static_cast<std::size_t>(group_of(kernel.kernel_class));
+  CpuEstimate e;
+  e.factor = std::exp(model_.processes_[group]->at(point).mean);
+  const double total = (call_ + rule.total()) * e.factor;
+  e.time = Nanos(1e9 * std::max(0.0, total - call_));
+  e.compute = std::min(e.time, Nanos(1e9 * rule.compute * e.factor));
+  e.memory = std::min(e.time, Nanos(1e9 * rule.memory * e.factor));
+  e.has_rule = rule.has_rule;
+  e.has_rows = model_.rows_of_.contains(point.function);
+  known_.emplace(std::move(key), e);
+  return e;
+}
+
+void CpuEstimator::count(const Kernel& kernel, std::string_view function,
+                         const CpuEstimate& estimate) {
+  const ProcessPoint point = point_of(kernel, function, processor_.threads(), names_);
+  const double time = estimate.time.count() + 1e9 * call_;
+  Counted& counted = counted_[static_cast<std::size_t>(group_of(kernel.kernel_class))];
+  const auto [entry, fresh] = counted.known.emplace(key_of(kernel, point), counted.points.size());
+  if (fresh) {
+    counted.points.push_back(point);
+    counted.weights.push_back(0);
+  }
+  counted.weights[entry->second] += time;
+  all_ += time;
+  if (estimate.has_rows) measured_ += time;
+}
+
+Nanos CpuEstimator::spread() const {
+  double variance = 0;
+  for (std::size_t g = 0; g < kCpuGroups; ++g)
+    variance += model_.processes_[g]->variance_of_sum(counted_[g].points, counted_[g].weights);
+  return Nanos(std::sqrt(variance));
+}
+
+double CpuEstimator::measured_share() const { return all_ > 0 ? measured_ / all_ : 0; }
+
+}  // namespace stoker

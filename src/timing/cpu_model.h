@@ -1,0 +1,94 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "lower/program.h"
+#include "machine/calibration_data.h"
+#include "machine/machine.h"
+#include "timing/cpu_point.h"
+#include "timing/cpu_rules.h"
+#include "timing/residual_process.h"
+
+namespace stoker {
+
+/// What rules and rows say of one operator in a training step, on so many threads.
+struct CpuEstimate {
+  Nanos time;  ///< beyond what a call on one number takes
+  Nanos compute, memory;
+  double factor = 1;  ///< rows over rules
+  bool has_rule = true;
+  bool has_rows = false;  ///< of its function
+};
+
+/// How long ATen's operators take on one processor: rules by the data sheet and the measured figures, times
+/// what measured operators say of the rules (docs/cpu-model.md). Immutable; made once for many steps.
+class CpuModel {
+ public:
+  /// Refuses rows that are unknown or contradict physics, naming them.
+  [[nodiscard]] static Result<std::shared_ptr<const CpuModel>> make(const Gpu& gpu);
+
+  [[nodiscard]] const Gpu& gpu() const { return gpu_; }
+  /// Operators that the calibration measured with success.
+  [[nodiscard]] std::size_t rows() const { return rows_; }
+  [[nodiscard]] bool disturbed() const { return disturbed_; }
+
+  /// A row against the rule, and against what all others say of it; logarithms.
+  struct LeftOut {
+    std::size_t row;  ///< of Calibration::operators
+    CpuGroup group;
+    double residual, error, deviation;
+  };
+  [[nodiscard]] std::vector<LeftOut> left_out() const;
+
+ private:
+  friend class CpuEstimator;
+  CpuModel() = default;
+
+  Gpu gpu_;
+  std::size_t rows_ = 0;
+  bool disturbed_ = false;
+  NameNumbers names_;
+  std::array<std::unique_ptr<const ResidualProcess>, kCpuGroups> processes_;
+  std::array<std::vector<std::size_t>, kCpuGroups> row_numbers_;  ///< parallel to the processes' rows
+  std::map<std::uint32_t, std::size_t> rows_of_;  ///< by number of the function
+};
+
+/// The model at one number of threads, for the kernels of one program. Repeated kernels are looked up.
+class CpuEstimator {
+ public:
+  CpuEstimator(const CpuModel& model, int threads);
+
+  [[nodiscard]] CpuEstimate estimate(const Kernel& kernel, std::string_view function);
+  /// Takes one execution of it into the spread.
+  void count(const Kernel& kernel, std::string_view function, const CpuEstimate& estimate);
+  /// Standard deviation of the time of everything counted: what the processes do not know of it.
+  [[nodiscard]] Nanos spread() const;
+  /// Share of the counted time in operators of functions that were measured.
+  [[nodiscard]] double measured_share() const;
+  [[nodiscard]] const CpuProcessor& processor() const { return processor_; }
+
+ private:
+  struct Counted {
+    std::vector<ProcessPoint> points;
+    std::vector<double> weights;  ///< nanoseconds
+    std::map<std::vector<double>, std::size_t> known;
+  };
+
+  const CpuModel& model_;
+  CpuProcessor processor_;
+  double call_ = 0;  ///< seconds
+  NameNumbers names_;
+  std::map<std::vector<double>, CpuEstimate> known_;
+  std::array<Counted, kCpuGroups> counted_;
+  double all_ = 0, measured_ = 0;
+};
+
+}  // namespace stoker

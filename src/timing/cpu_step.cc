@@ -1,0 +1,263 @@
+#include "timing/cpu_step.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "timing/cpu_model.h"
+
+namespace stoker {
+namespace {
+
+// Standard deviations of logarithms. What rows do not know: an operator in a step against the same alone, the
+// clock over minutes.
+constexpr double kCommon = 0.04;
+constexpr double kDisturbed = 0.1;  ///< added where others used the machine during the calibration
+constexpr double kNoRows = 0.3;     ///< instead, where nothing was measured
+constexpr double kHostMeasured = 0.12, kHostPrior = 0.35;
+constexpr double kFaults = 0.3;
+constexpr double k90 = 1.645;  ///< standard deviations of a normal distribution's 90 %
+constexpr double kPage = 4096;
+
+/// What one launch costs the host, nanoseconds.
+class Dispatch {
+ public:
+  explicit Dispatch(const CpuHost& host) : host_(host) {}
+
+  double of(const Kernel& kernel) {
+    const bool same = kernel.source != Kernel::kSynthesized && kernel.source == last_;
+    last_ = kernel.source;
+    if (same) return 0;  // the second half of one call
+    return 1e9 * (std::max(host_.call, operator_s(kernel)) + host_.view * kernel.views);
+  }
+
+ private:
+  [[nodiscard]] double operator_s(const Kernel& kernel) const {
+    if (kernel.phase == StepPhase::kOptimizer)
+      return host_.optimizer * std::max(1.0, static_cast<double>(kernel.listed));
+    return kernel.phase == StepPhase::kBackward ? host_.backward : host_.forward;
+  }
+
+  const CpuHost& host_;
+  std::uint32_t last_ = Kernel::kSynthesized;
+};
+
+bool runs(const Program& program, const Instruction& in) {
+  return in.kind == InstructionKind::kLaunch && in.when != When::kFirst &&
+         in.value < program.kernels.size() &&
+         program.kernels[in.value].kernel_class != KernelClass::kHostToDevice;
+}
+
+/// Pages are touched first where results are written; an optimizer writes in place.
+double fresh_writes(const Kernel& kernel) {
+  return kernel.phase == StepPhase::kOptimizer ? 0
+                                               : static_cast<double>(kernel.written.count());
+}
+
+std::string percent(double share) {
+  return std::to_string(static_cast<int>(std::lround(share * 100))) + " %";
+}
+
+class CpuStep {
+ public:
+  CpuStep(const Program& program, const Machine& machine, const StepTimeOptions& options,
+          std::shared_ptr<const CpuModel> model)
+      : program_(program),
+        machine_(machine),
+        options_(options),
+        model_(std::move(model)),
+        threads_(threads_of(machine.gpu, options.threads)),
+        host_(cpu_host(machine.gpu, threads_, machine.host.relative_core_speed)),
+        estimator_(*model_, threads_) {}
+
+  StepTime run() {
+    estimate_kernels();
+    add_launches();
+    add_utilization();
+    add_band();
+    add_basis();
+    count_oddities();
+    return std::move(out_);
+  }
+
+ private:
+  void estimate_kernels() {
+    estimates_.reserve(program_.kernels.size());
+    for (const Kernel& kernel : program_.kernels)
+      estimates_.push_back(estimator_.estimate(kernel, program_.function_of(kernel)));
+    double writes = 0;
+    for (const Instruction& in : program_.iteration) {
+      if (runs(program_, in)) writes += fresh_writes(program_.kernels[in.value]);
+    }
+    faults_ = 1e9 * host_.fault * static_cast<double>(options_.fresh.count()) / kPage;
+    const double each = writes > 0 ? faults_ / writes : 0;
+    if (writes <= 0) faults_ = 0;
+    out_.kernel_times.reserve(estimates_.size());
+    for (std::size_t k = 0; k < estimates_.size(); ++k) {
+      const Kernel& kernel = program_.kernels[k];
+      const bool copy = kernel.kernel_class == KernelClass::kHostToDevice;
+      const double time = copy ? 0 : estimates_[k].time.count() + each * fresh_writes(kernel);
+      out_.kernel_times.emplace_back(time * options_.pace);
+    }
+  }
+
+  void add_launches() {
+    Dispatch dispatch(host_);
+    double without_rule = 0;
+    for (const Instruction& in : program_.iteration) {
+      if (!runs(program_, in)) continue;
+      const Kernel& kernel = program_.kernels[in.value];
+      const CpuEstimate& e = estimates_[in.value];
+      const Nanos time = out_.kernel_times[in.value];
+      const Nanos host(dispatch.of(kernel) * options_.pace);
+      const auto phase = static_cast<std::size_t>(kernel.phase);
+      out_.device += time;
+      out_.host += host;
+      out_.phase_device[phase] += time;
+      out_.phase_host[phase] += host;
+      out_.phase_elapsed[phase] += time + host;
+      out_.class_device[static_cast<std::size_t>(kernel.kernel_class)] += time;
+      const Nanos hidden = std::min(time, std::max(e.compute, e.memory) * options_.pace);
+      const Bound bound = e.compute > e.memory ? Bound::kCompute : Bound::kMemory;
+      out_.bound_device[static_cast<std::size_t>(bound)] += hidden;
+      out_.bound_device[static_cast<std::size_t>(Bound::kLatency)] += time - hidden;
+      if (!e.has_rule && !e.has_rows) {
+        without_rule += time.count();
+        ++uncosted_;
+      }
+      estimator_.count(kernel, program_.function_of(kernel), e);
+    }
+    const Nanos loop(1e9 * host_.step * options_.pace);
+    const auto load = static_cast<std::size_t>(StepPhase::kLoad);
+    out_.host += loop;
+    out_.phase_host[load] += loop;
+    out_.phase_elapsed[load] += loop;
+    apply_paces();
+    out_.exposed_host = out_.host;
+    out_.total = out_.device + out_.host;
+    if (out_.device.count() > 0) out_.uncosted_share = without_rule / out_.device.count();
+  }
+
+  /// What validations have taught of whole phases on this machine: measured over forecast time.
+  void apply_paces() {
+    constexpr std::array<std::pair<const char*, StepPhase>, 4> kPaces{
+        {{"forward_pace", StepPhase::kForward},
+         {"forward_pace", StepPhase::kLoss},
+         {"backward_pace", StepPhase::kBackward},
+         {"optimizer_pace", StepPhase::kOptimizer}}};
+    for (const auto& [name, phase] : kPaces) {
+      const double pace = figure_at(machine_.gpu.calibration.get(), name, threads_, false);
+      if (pace <= 0) continue;
+      learned_ = true;
+      const auto p = static_cast<std::size_t>(phase);
+      out_.device += out_.phase_device[p] * (pace - 1);
+      out_.host += out_.phase_host[p] * (pace - 1);
+      for (auto* parts : {&out_.phase_device, &out_.phase_host, &out_.phase_elapsed})
+        (*parts)[p] = (*parts)[p] * pace;
+    }
+  }
+
+  void add_utilization() {
+    double flops = 0;
+    for (const Instruction& in : program_.iteration) {
+      if (runs(program_, in)) flops += program_.kernels[in.value].flops.count();
+    }
+    out_.busy = 1;
+    if (out_.total.count() > 0)
+      out_.mfu = flops / (seconds(out_.total) * nominal_peak(machine_.gpu, MathUnit::kFp32));
+  }
+
+  void add_band() {
+    const auto squared = [](double x) { return x * x; };
+    const double total = std::max(1.0, out_.total.count());
+    const double common = model_->rows() == 0 ? kNoRows
+                          : model_->disturbed() ? kCommon + kDisturbed
+                                                : kCommon;
+    const double variance =
+        squared(estimator_.spread().count() * options_.pace / total) + squared(common) +
+        squared(out_.host.count() / total * (host_.measured ? kHostMeasured : kHostPrior)) +
+        squared(faults_ / total * kFaults);
+    const double ratio = std::exp(k90 * std::sqrt(variance));
+    out_.band = {1 - 1 / ratio, ratio - 1};
+  }
+
+  void add_basis() {
+    const std::size_t rows = model_->rows();
+    if (rows == 0) {
+      out_.basis = "rules by the data sheet alone: no operator was measured on this CPU";
+    } else {
+      out_.basis = std::to_string(rows) + (rows == 1 ? " operator" : " operators") +
+                   " measured on this CPU, " + percent(estimator_.measured_share()) +
+                   " of the time in functions among them";
+      if (model_->disturbed()) out_.basis += "; measured while others used the machine";
+    }
+    if (learned_) out_.basis += "; paces learned from whole steps";
+    if (!host_.measured) out_.basis += "; dispatch times are priors";
+    if (out_.uncosted_share >= 0.005)
+      out_.basis += "; " + percent(out_.uncosted_share) + " of the time without a cost rule";
+  }
+
+  void count_oddities() {
+    if (uncosted_ > 0) {
+      out_.diagnostics.add("uncosted_kernel", Severity::kWarning,
+                           "kernels without a cost rule were costed by the bytes they move",
+                           uncosted_);
+    }
+    if (threads_ > machine_.gpu.sm_count && machine_.gpu.sm_count > 0) {
+      out_.diagnostics.add("more_threads_than_cores", Severity::kWarning,
+                           "operators run with more threads than the CPU has cores; they take turns");
+    }
+    if (program_.kernels.empty())
+      out_.diagnostics.add("empty_program", Severity::kWarning, "the step launches nothing");
+  }
+
+  const Program& program_;
+  const Machine& machine_;
+  const StepTimeOptions& options_;
+  const std::shared_ptr<const CpuModel> model_;
+  const int threads_;
+  const CpuHost host_;
+  CpuEstimator estimator_;
+  std::vector<CpuEstimate> estimates_;
+  double faults_ = 0;  ///< nanoseconds
+  std::int64_t uncosted_ = 0;
+  bool learned_ = false;
+  StepTime out_;
+};
+
+}  // namespace
+
+StepTime predict_cpu_step(const Program& program, const Machine& machine,
+                          const Coefficients& coefficients, const StepTimeOptions& options) {
+  std::shared_ptr<const CpuModel> model = coefficients.cpu;
+  if (model == nullptr) {
+    Gpu bare = machine.gpu;  // without rows there is nothing to refuse
+    bare.calibration = nullptr;
+    model = CpuModel::make(bare).value();
+  }
+  return CpuStep(program, machine, options, std::move(model)).run();
+}
+
+std::vector<PassTime> predict_cpu_passes(const Program& program, const StepTime& step_time,
+                                         const Machine& machine, const StepTimeOptions& options) {
+  const int threads = threads_of(machine.gpu, options.threads);
+  const CpuHost host = cpu_host(machine.gpu, threads, machine.host.relative_core_speed);
+  std::vector<PassTime> times;
+  for (const ExtraPass& pass : program.passes) {
+    Dispatch dispatch(host);
+    double device = 0, issued = 1e9 * host.step;
+    for (const Instruction& in : pass.instructions) {
+      if (!runs(program, in)) continue;
+      issued += dispatch.of(program.kernels[in.value]);
+      device += step_time.kernel_times[in.value].count();
+    }
+    issued *= options.pace;
+    times.push_back({pass.name, Nanos(device + issued), Nanos(issued)});
+  }
+  return times;
+}
+
+}  // namespace stoker
