@@ -103,6 +103,9 @@ def test_of_two_probes_each_quantity_takes_its_better_value():
     assert found["sample"]["cpu_ms"] == [1.0, 1.0] and found["sample"]["in_process_ratio"] == 1.2
     assert found["batch"][0]["collate_shared_ms"] == 0.5 and found["parallel"]["efficiency"] == 0.95
     assert found["start"] == {"fork_ms": 8.0, "spawn_ms": None} and found["one_worker"]["interval_ms"] == 11.0
+    waits, missed = probe(1.0, 1.5, 0.5, 0.9, 9.0, 10.0), probe(1.1, 1.5, 0.5, 0.9, 9.0, 10.0)
+    waits["sample"]["wait_ms"], missed["sample"]["wait_ms"] = [0.0, 2.0], [0.0, 0.0]
+    assert calibration.better([missed, waits])["sample"]["wait_ms"] == [0.0, 2.0], "a probe that missed slow samples is no better"
     alone = probe(1.0, None, 0.5, 0.9, 9.0, 10.0)
     alone["parallel"] = None
     assert calibration.better([alone]) == alone

@@ -283,7 +283,7 @@ def test_nothing_warns(tmp_path):
 def test_ranks_of_torch_distributed(tmp_path):
     """Ranks that only torch.distributed knows, a model in DistributedDataParallel."""
     done = run(tmp_path, """
-        import torch, stoker
+        import os, torch, stoker
 
         def main(rank):
             torch.distributed.init_process_group("gloo", init_method="file://" + __file__ + ".store", rank=rank, world_size=2)
@@ -297,7 +297,9 @@ def test_ranks_of_torch_distributed(tmp_path):
                 optimizer.step()
                 optimizer.zero_grad()
             observer.close()
+            torch.distributed.barrier()
             torch.distributed.destroy_process_group()
+            os._exit(0)  # C++ threads of PyTorch's process group abort about one ordinary end in thirty
 
         if __name__ == "__main__":
             torch.multiprocessing.spawn(main, nprocs=2)

@@ -220,6 +220,12 @@ def test_batches_of_slow_moments_do_not_count():
     assert speed.Kernel().ms() > 0
 
 
+def test_samples_of_slow_moments_alone_count():
+    """Which samples count does not depend on how long they took: a slow one is more often in the way of a slow moment."""
+    kept, again, alone, stream = ({"rows": [(index, 9, 9, 0)]} for index in (1, 1, 2, -1))
+    assert speed.with_every_sample([kept], [kept, again, alone, stream]) == [kept, alone]
+
+
 def test_transforms_with_keywords_are_timed():
     class Compose:  # as albumentations': each transform takes and returns keywords
         def __init__(self, transforms):

@@ -159,10 +159,11 @@ class _Probe:
         worker = measured.outcome
         if not any(batch["rows"] for batch in measured.batches):
             self._died_without_samples(worker)
-        counted = [b for b in measured.batches if b["round"] == 0] + \
-            speed.undisturbed([b for b in measured.batches if b["round"] > 0])
-        self._slowed = 1 - len(counted) / len(measured.batches)
-        measured.batches = counted
+        first = [b for b in measured.batches if b["round"] == 0]
+        later = [b for b in measured.batches if b["round"] > 0]
+        undisturbed = speed.undisturbed(later)
+        self._slowed = 1 - (len(first) + len(undisturbed)) / len(measured.batches)
+        measured.batches = first + speed.with_every_sample(undisturbed, later)
         self._sample_section(measured.batches, turns.median(measured.whole) or 1.0)
         self._findings.after_samples(worker, source, self._doc, len(self._doc["sample"]["cpu_ms"]))
         if measured.hung:

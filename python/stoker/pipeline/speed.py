@@ -48,3 +48,14 @@ def undisturbed(batches: list) -> list:
         return batches
     limit = max(SLOWED * known[len(known) // 4], known[min(len(known) - 1, int(_FEWEST * len(known)))])
     return [batch for batch in batches if not batch.get("kernel_ms") or batch["kernel_ms"] <= limit]
+
+
+def with_every_sample(counted: list, batches: list) -> list:
+    """`counted`, and of the other batches those with a sample that no counted one holds.
+
+    A sample that waits is longer in the way of a slow moment: left out with its batch, it would make the data set look faster.
+    Samples of a stream have no index (-1), so nothing is known of them.
+    """
+    held = {row[0] for batch in counted for row in batch["rows"]}
+    left_out = [batch for batch in batches if not any(batch is other for other in counted)]
+    return counted + [batch for batch in left_out if any(row[0] != -1 and row[0] not in held for row in batch["rows"])]
