@@ -53,7 +53,9 @@ TEST(LoaderProfile, TurnsNativeCostsIntoLoaderCosts) {
 TEST(SampleCost, FromAProbe) {
   Probe probe = two_pictures();
   probe.parallel = {.threads = 4, .efficiency = 0.8};
-  const SampleCost cost = sample_cost_from_probe(probe, simple_profile());
+  LoaderProfile profile = simple_profile();
+  profile.held_out_mape = 15;
+  const SampleCost cost = sample_cost_from_probe(probe, profile);
   EXPECT_TRUE(cost.known);
   ASSERT_EQ(cost.cpu.size(), 2U);
   EXPECT_NEAR(milliseconds(cost.mean_cpu()), 2 * 0.5 + 2 * 2 + 2 * 2, 1e-9);
@@ -62,7 +64,7 @@ TEST(SampleCost, FromAProbe) {
   EXPECT_NEAR(cost.slowdown_per_core, 0.25 / 3, 1e-12);
   EXPECT_NEAR(milliseconds(cost.transport.per_tensor_main), 2, 1e-12);
   EXPECT_NEAR(cost.transport.collate_shared_ns, 1, 1e-12);
-  EXPECT_NEAR(cost.band.above, 0.14, 1e-12);
+  EXPECT_NEAR(cost.band.above, 0.30, 1e-12) << "twice the held-out error";
   EXPECT_NE(cost.basis.find("pets"), std::string::npos);
 }
 
