@@ -166,11 +166,11 @@ def test_readings_of_a_slow_machine_are_thrown_away_and_taken_again(pool):
         def __init__(self):
             self.taken = 0
 
-        def reading(self):
+        def reading(self, threads):
             self.taken += 1
             return 2.0 if self.taken <= 3 else 1.0
 
-        def is_slow(self, value):
+        def is_slow(self, value, threads):
             return value > 1.05
 
     class Quiet:
@@ -186,6 +186,10 @@ def test_readings_of_a_slow_machine_are_thrown_away_and_taken_again(pool):
     row = timed.row(1)
     assert row["repetitions"] == rounds.ROUNDS - 2 and row["time_us"] > 0 and row["sizes"] == {"elements": 256, "inputs": 2}
     assert torch.get_num_threads() == 1
+    again = timed.again(timed.call)
+    again.warm_up(1)
+    engine.measure([again], [1], time.monotonic() + 60)
+    assert len(timed.good(1)) == 2 * rounds.ROUNDS - 2 and timed.doubt() == again.doubt() < 1, "what is measured again is added"
 
 
 def test_under_load_nothing_counts_and_the_file_says_so(pool):

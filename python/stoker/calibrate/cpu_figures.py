@@ -14,8 +14,8 @@ from .rounds import set_threads
 PAGE = 4096
 _GRAIN = 32768        # elements to a thread at least (at::internal::GRAIN_SIZE, aten/src/ATen/TensorIterator.h)
 _CHAIN = 40           # modules in the nets that measure dispatch
-_READINGS = 9
-_SMALL_READINGS = 5   # where a reading takes long
+_READINGS = 25
+_SMALL_READINGS = 7   # where a reading takes long
 _READING_S = 2e-3
 _FAULT_BYTES = 64 << 20
 _MOST_COPY = 256 << 20
@@ -212,8 +212,8 @@ def figures(device: dict, threads: list, pool_bytes: int) -> list:
             sizes.append(("l3_gbs", min(l3 // 4, 6 * l2 * count)))
         for name, size in sizes:
             # No method of a temporary: the two arrays are made when the first reading is taken, and go with the figure.
-            found.append(Figure(name, count, _Lazy(size, count), _SMALL_READINGS + 2, larger_is_better=True))
-        found.append(Figure("fma_gflops", count, _gemm_reading(count), _SMALL_READINGS + 2, larger_is_better=True))
+            found.append(Figure(name, count, _Lazy(size, count), _SMALL_READINGS, larger_is_better=True))
+        found.append(Figure("fma_gflops", count, _gemm_reading(count), _SMALL_READINGS, larger_is_better=True))
         found.append(Figure("fault_us", count, _fault_reading(count), _SMALL_READINGS))
         if count > 1:
             found.append(Figure("region_us", count, _region_reading(count)))
@@ -238,10 +238,12 @@ def measure(wanted: list, speed, load, until: float, latest: float, retries: int
             now = time.monotonic()
             if len(figure.values) >= figure.wanted or (figure.values and now > until) or now > latest:
                 continue
-            set_threads(1 if figure.threads == 0 else figure.threads)
-            before = speed.reading()
+            threads = max(1, figure.threads)
+            set_threads(threads)
+            before = speed.reading(threads)
             value = figure.reading()
-            slow = max(before, speed.reading())
-            if not speed.is_slow(slow) or round_ >= figure.wanted + retries - 1 or not figure.values and round_ >= retries:
+            set_threads(threads)
+            slow = max(before, speed.reading(threads))
+            if not speed.is_slow(slow, threads) or round_ >= figure.wanted + retries - 1 or not figure.values and round_ >= retries:
                 figure.values.append(value)
     load.lap()

@@ -9,7 +9,7 @@ import time
 from ..errors import CaptureError
 from ..loader_runs import epoch
 from . import command, cpu_device, cpu_figures, general, operands, operators, rows, wanted
-from .rounds import LEAST_GOOD, ROUNDS, Progress, Rounds, Timed
+from .rounds import LEAST_GOOD, ROUNDS, Progress, Rounds, Timed, set_threads
 from .speed import Load, Speed
 from .spec import label, row_key
 
@@ -41,7 +41,7 @@ class Run:
         operands.keep_memory()
         torch.set_grad_enabled(False)
         torch.manual_seed(0)
-        self.skipped, self.measured = [], 0
+        self.skipped = []
         self.rounds = self.load = self.speed = None
         self._saved = time.monotonic()
 
@@ -82,8 +82,10 @@ class Run:
         self.rounds = Rounds(self.speed, self.load)
         self.rounds.taken = before.get("readings", 0)
         self.rounds.thrown_away = before.get("readings_thrown_away", 0)
-        for _ in range(10):
-            self.speed.reading()
+        for threads in self.threads:
+            set_threads(threads)
+            for _ in range(10):
+                self.speed.reading(threads)
         pool_bytes = min(_MOST_POOL, self.file["device"]["memory_bytes"] // 16)
         self._figures(pool_bytes)
         self._operators(operands.Pool(pool_bytes))
@@ -115,42 +117,55 @@ class Run:
         return found
 
     def _operators(self, pool) -> None:
-        missing = self._missing()
-        waiting, total = list(missing), len(self.specs)
+        waiting, total, done = self._missing(), len(self.specs), []
         while waiting and self.budget.left() > _LAST_S:
             block, waiting = self._block(waiting, pool)
             if not block:
                 break
-            self.rounds.measure(block, self.threads, time.monotonic() + self.budget.left() - _LAST_S)
-            for timed in block:
-                for threads in timed.readings:
-                    row = timed.row(threads)
-                    if row is not None:
-                        rows.put(self.file, row)
-                        self.measured += 1
-            del block
-            done = total - len(waiting)
-            self.progress(f"{done} of {total} operators, {self.rounds.thrown_away} of {self.rounds.taken} readings thrown away, "
-                          f"{max(0.0, self.budget.left()):.0f} s left")
-            if time.monotonic() - self._saved > _SAVE_EVERY_S:
-                self.save()
+            self._measure_block(block)
+            done += block
+            self.progress(f"{total - len(waiting)} of {total} operators, {self.rounds.thrown_away} of {self.rounds.taken} readings "
+                          f"thrown away, {max(0.0, self.budget.left()):.0f} s left")
         self.file["complete"] = not waiting and not self._missing_but_skipped()
+        self._measure_again(done, pool)
+
+    def _measure_block(self, block: list) -> None:
+        self.rounds.measure(block, self.threads, time.monotonic() + self.budget.left() - _LAST_S)
+        for timed in block:
+            timed.call = None  # the operands go, the readings stay
+            for threads in timed.readings:
+                row = timed.row(threads)
+                if row is not None:
+                    rows.put(self.file, row)
+        if time.monotonic() - self._saved > _SAVE_EVERY_S:
+            self.save()
+
+    def _measure_again(self, done: list, pool) -> None:
+        """With what is left of the budget: the least certain operators once more, at another time and in other memory."""
+        known = {timed.spec.key(): timed for timed in done}
+        waiting = [(timed.spec, self.threads) for timed in sorted(done, key=lambda t: -t.doubt())]
+        while waiting and self.budget.left() > _LAST_S:
+            block, waiting = self._block(waiting, pool, known)
+            if not block:
+                return
+            self._measure_block(block)
+            self.progress(f"{len(done) - len(waiting)} operators measured again, {max(0.0, self.budget.left()):.0f} s left")
 
     def _missing_but_skipped(self) -> bool:
         skipped = {spec.key() for spec, _ in self.skipped}
         return any(spec.key() not in skipped for spec, _ in self._missing())
 
-    def _block(self, waiting: list, pool) -> tuple:
-        """(warmed-up operators whose rounds fit into a block and into what is left, those that remain)."""
+    def _block(self, waiting: list, pool, known: dict | None = None) -> tuple:
+        """(warmed-up operators whose rounds fit into a block and into what is left, those that remain). `known` has readings."""
         block, planned, used = [], 0.0, 0
         at = 0
         while at < len(waiting) and len(block) < _BLOCK_OPERATORS:
             left = self.budget.left() - _LAST_S - planned
             if planned >= BLOCK_S or left <= 0.05 or used > _BLOCK_BYTES:
                 break
-            spec, threads = waiting[at]
+            spec, _ = waiting[at]
             at += 1
-            timed = self._warmed(spec, threads, pool)
+            timed = self._warmed(spec, pool, known)
             if timed is None:
                 continue
             cost = 1.05 * ROUNDS * sum(timed.expected_s[t] for t in self.threads)
@@ -162,13 +177,12 @@ class Run:
             block.append(timed)
         return block, waiting[at:]
 
-    def _warmed(self, spec, threads: list, pool):
-        from . import rounds
-
+    def _warmed(self, spec, pool, known):
         try:
-            timed = Timed(spec, operators.build(spec, pool))
+            call = operators.build(spec, pool)
+            timed = known[spec.key()].again(call) if known else Timed(spec, call)
             for count in self.threads:
-                rounds.set_threads(count)
+                set_threads(count)
                 timed.warm_up(count)
                 if timed.expected_s[count] / timed.calls[count] > _LONGEST_CALL_S:
                     raise RuntimeError(f"one call takes more than {_LONGEST_CALL_S} s")
@@ -189,7 +203,7 @@ class Run:
             shares = self.load.shares()
             taken, thrown = self.rounds.taken, self.rounds.thrown_away
             why = objections(shares, thrown / taken if taken else 0.0)
-            self.file["load"] = {**shares, "others_on_gpu": 0, "clocks_changed": False, "reference_ms": round(self.speed.usual(), 5),
+            self.file["load"] = {**shares, "others_on_gpu": 0, "clocks_changed": False, "reference_ms": self.speed.all_usual(),
                                  "readings": taken, "readings_thrown_away": thrown, "disturbed": bool(why), "why": "; ".join(why)}
         self.file["skipped"] = [{"operator": label(spec), "why": why} for spec, why in self.skipped]
         self.file["provenance"]["seconds"] = f"{self.budget.spent():.1f}"

@@ -42,6 +42,8 @@ ELEMENTWISE = {
     "hardswish": (aten.hardswish.default, 1, ()), "hardswish_": (aten.hardswish_.default, 1, ()),
     "hardswish_backward": (aten.hardswish_backward.default, 2, ()),
     "hardsigmoid": (aten.hardsigmoid.default, 1, ()), "hardsigmoid_backward": (aten.hardsigmoid_backward.default, 2, ()),
+    "hardsigmoid_": (aten.hardsigmoid_.default, 1, ()),
+    "sigmoid_": (aten.sigmoid_.default, 1, ()), "tanh_": (aten.tanh_.default, 1, ()),
     "sigmoid": (aten.sigmoid.default, 1, ()), "sigmoid_backward": (aten.sigmoid_backward.default, 2, ()),
     "tanh": (aten.tanh.default, 1, ()), "tanh_backward": (aten.tanh_backward.default, 2, ()),
     "leaky_relu": (aten.leaky_relu.default, 1, (0.1,)),
@@ -53,7 +55,7 @@ ELEMENTWISE = {
     "addcmul_": (aten.addcmul_.default, 2, None), "addcdiv_": (aten.addcdiv_.default, 3, None),
     "sqrt_": (aten.sqrt_.default, 1, ()),
 }
-_OVERWRITTEN = ("hardswish_", "silu_", "sqrt_")  # would wear the pool's numbers down
+_OVERWRITTEN = ("hardswish_", "hardsigmoid_", "sigmoid_", "silu_", "sqrt_", "tanh_")  # would wear the pool's numbers down
 
 
 def _elementwise(wanted: Spec, cut: Cut) -> tuple:

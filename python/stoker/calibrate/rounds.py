@@ -50,7 +50,7 @@ class Timed:
         once = elapsed / count
         self.calls[threads] = max(1, round(ROUND_S / once))
         self.expected_s[threads] = once * self.calls[threads] * (1.2 if once < _UNTIMED_S else 1.05)
-        self.readings[threads] = []
+        self.readings.setdefault(threads, [])
 
     def read(self, threads: int) -> float:
         """Microseconds of one call, of this round."""
@@ -74,6 +74,17 @@ class Timed:
                 "threads": threads, "time_us": float(f"{estimate.better_half(values):.5g}"),
                 "spread": round(estimate.spread(values), 4), "warm": s.warm, "repetitions": counted}
 
+    def doubt(self) -> float:
+        """Of the least certain row: its spread over the root of its readings."""
+        return max(((row["spread"] / row["repetitions"] ** 0.5 if row["repetitions"] else 1.0)
+                    for row in map(self.row, self.readings) if row is not None), default=1.0)
+
+    def again(self, call) -> "Timed":
+        """The same operator built anew, whose readings add to those that there are."""
+        other = Timed(self.spec, call)
+        other.readings = self.readings
+        return other
+
 
 def set_threads(threads: int) -> None:
     """Also begins a parallel region, in which the threads are made."""
@@ -93,9 +104,10 @@ class Rounds:
 
     def measure(self, timed: list, threads: list, until: float) -> None:
         """All rounds of one block, and more for what was disturbed while there is time (`until`: time.monotonic)."""
+        had = {(t, count): len(t.good(count)) for t in timed for count in threads}
         for number in range(ROUNDS + MOST_EXTRA):
             for count in threads if number % 2 == 0 else threads[::-1]:
-                chosen = timed if number < ROUNDS else [t for t in timed if len(t.good(count)) < LEAST_GOOD]
+                chosen = timed if number < ROUNDS else [t for t in timed if len(t.good(count)) < had[t, count] + LEAST_GOOD]
                 expected = sum(t.expected_s[count] for t in chosen)
                 if chosen and (number == 0 or time.monotonic() + expected < until):
                     self._round(list(chosen), count, until)
@@ -103,7 +115,7 @@ class Rounds:
     def _round(self, chosen: list, threads: int, until: float) -> None:
         self._chance.shuffle(chosen)
         set_threads(threads)
-        before, segment, spent = self.speed.reading(), [], 0.0
+        before, segment, spent = self.speed.reading(threads), [], 0.0
         marked, since = [], time.monotonic()
         self.load.lap()
         for at, timed in enumerate(chosen):
@@ -113,7 +125,7 @@ class Rounds:
             last = at + 1 == len(chosen) or time.monotonic() > until  # all is slower than expected where others run
             if spent < _SEGMENT_S and not last:
                 continue
-            after = self.speed.reading()
+            after = self.speed.reading(threads)
             slow = max(before, after)
             marked += [(t, value, slow) for t, value in segment]
             before, segment, spent = after, [], 0.0
@@ -129,7 +141,7 @@ class Rounds:
         tick = 0.02 / max(elapsed_s, 1e-3)  # what two ticks of the clocks amount to
         loaded = foreign > max(machine.MAX_FOREIGN, tick) or steal > max(machine.MAX_STEAL, tick)
         for timed, us, reference in marked:
-            good = not loaded and not self.speed.is_slow(reference)
+            good = not loaded and not self.speed.is_slow(reference, threads)
             timed.readings[threads].append((us, good))
             self.taken += 1
             self.thrown_away += not good

@@ -8,8 +8,8 @@ import torch
 
 from ..loader_runs import machine
 
-_ELEMENTS = 16384     # below PyTorch's grain of 32,768, and of operators that no library parallelises: one thread, whatever their number
-_TIMES = 20
+_GRAIN = 32768        # elements, from which on PyTorch gives work to another thread (at::internal::GRAIN_SIZE, ATen/TensorIterator.h)
+_TIMES = 10
 _READINGS = 3         # of which the least counts
 _LEAST_READINGS = 5   # before any of them says what is usual
 _MOST_KEPT = 2000
@@ -17,48 +17,47 @@ MAX_SLOWER = 0.08     # of the usual speed: clocks vary by a few per cent from o
 
 
 class Speed:
-    """Readings of the reference work. A neighbour on the same physical core slows it by half or more, and no other clock of the
-    machine shows it."""
+    """Readings of the reference work, which keeps as many threads busy as what is measured: it is as fast as the slowest core. A
+    neighbour on the same physical core slows it by half or more, and no other clock of the machine shows that."""
 
-    def __init__(self, usual_ms: float | None = None):
-        self._values = torch.rand(_ELEMENTS) + 0.5
-        self._target = torch.empty(_ELEMENTS)
-        self._seen, self._usual_before = [], usual_ms
-        self._once()
+    def __init__(self, usual_ms: dict | None = None):
+        self._usual_before = {int(threads): ms for threads, ms in (usual_ms or {}).items()}
+        self._tensors, self._seen = {}, {}
 
-    def _once(self) -> float:
-        values, target, total = self._values, self._target, 0
+    def _once(self, threads: int) -> float:
+        if threads not in self._tensors:
+            self._tensors[threads] = torch.rand(threads * _GRAIN) + 0.5, torch.empty(threads * _GRAIN)
+        (values, target), total = self._tensors[threads], 0
         start = time.perf_counter()
-        for i in range(_TIMES):
+        for _ in range(_TIMES):  # operators that no library parallelises in its own way
             torch.div(values, values, out=target)
             torch.add(values, target, out=target)
         for i in range(1500):
             total += i ^ (total & 255)
         return 1e3 * (time.perf_counter() - start)
 
-    def reading(self) -> float:
-        """Milliseconds of the work just now."""
-        found = min(self._once() for _ in range(_READINGS))
-        if len(self._seen) < _MOST_KEPT:
-            self._seen.append(found)
+    def reading(self, threads: int = 1) -> float:
+        """Milliseconds of the work just now; PyTorch has to be at so many threads."""
+        found = min(self._once(threads) for _ in range(_READINGS))
+        seen = self._seen.setdefault(threads, [])
+        if len(seen) < _MOST_KEPT:
+            seen.append(found)
         return found
 
-    def usual(self) -> float:
-        """The lower quartile of all readings, of an earlier run's too: the speed when no neighbour is on the same core."""
-        ordered = sorted(self._seen)
-        found = ordered[len(ordered) // 4] if len(ordered) >= _LEAST_READINGS else None
-        if found is None:
-            return self._usual_before or (ordered[0] if ordered else 0.0)
-        return min(found, self._usual_before) if self._usual_before else found
+    def usual(self, threads: int = 1) -> float:
+        """The lower quartile of all readings, of an earlier run's too: the speed when no neighbour is on the same cores."""
+        ordered, before = sorted(self._seen.get(threads, [])), self._usual_before.get(threads)
+        if len(ordered) < _LEAST_READINGS:
+            return before or (ordered[0] if ordered else 0.0)
+        found = ordered[len(ordered) // 4]
+        return min(found, before) if before else found
 
-    def is_slow(self, reading_ms: float) -> bool:
-        return reading_ms > self.usual() * (1 + MAX_SLOWER)
+    def all_usual(self) -> dict:
+        """By number of threads, for the file."""
+        return {str(threads): round(self.usual(threads), 5) for threads in sorted({*self._seen, *self._usual_before})}
 
-    def settle(self, patience_s: float) -> None:
-        """Waits until the machine runs at its usual speed, or for so long."""
-        until = time.monotonic() + patience_s
-        while self.is_slow(self.reading()) and time.monotonic() < until:
-            time.sleep(0.05)
+    def is_slow(self, reading_ms: float, threads: int = 1) -> bool:
+        return reading_ms > self.usual(threads) * (1 + MAX_SLOWER)
 
 
 class Load:
