@@ -87,7 +87,7 @@ Result<Resolved> resolve_exactly(const RunOptions& o, const std::string& gpu,
       std::max(1, static_cast<int>(s.machine.host.cores) / s.machine.gpu_count)));
   s.loader.prefetch = static_cast<int>(o.prefetch.value_or(2));
   s.loader.persistent = true;
-  set_pinning(s, !o.no_pin);
+  set_pinning(s, !o.no_pin && !s.machine.gpu.is_cpu());
   if (o.largest_batch) {
     if (auto status = set_largest_batch(*resolved); !status) return tl::unexpected(status.error());
   } else {

@@ -198,6 +198,8 @@ std::vector<Flag> job_flags(JobOptions& o) {
         &o.checkpoint},
        {"--seq-len", "sequence length of models that have one", &o.seq_len},
        {"--dim", "NAME=NUMBER, another dimension of the model; may repeat", &o.dimensions},
+       {"--threads", "of a CPU: torch.set_num_threads; default: all cores of the machine",
+        &o.threads},
        {"--channels-last", "channels-last memory format", &o.channels_last},
        {"--cudnn-benchmark", "torch.backends.cudnn.benchmark = True", &o.cudnn_benchmark},
        {"--cuda-graphs", "forward, backward and optimizer replayed as CUDA graphs; approximate",

@@ -15,6 +15,7 @@ int main(int argc, char** argv) {
   }
   const std::vector<Command> commands{plan_command(),    predict_command(), explain_command(),
                                       capture_command(), probe_command(),   models_command(),
-                                      gpus_command(),    fit_command(),     validate_command()};
+                                      gpus_command(),    fit_command(),     calibrate_command(),
+                                      validate_command()};
   return run_command_line(commands, argc, argv);
 }

@@ -82,12 +82,23 @@ std::string cache_key(const std::string& spec, std::string_view precision) {
 }
 
 /// Where the capture of a spec is remembered.
-fs::path remembered_step(const std::string& spec, Precision precision) {
+fs::path remembered_step(const std::string& spec, Precision precision, ModelDevice device) {
   return cache_folder() / "steps" /
-         (cache_key(spec, capture_precision(precision)) + std::string(kStepSuffix));
+         (cache_key(spec, capture_precision(precision)) + (device == ModelDevice::kCpu ? "-cpu" : "") +
+          std::string(kStepSuffix));
 }
 
-Result<LoadedModel> from_spec(const std::string& spec, const std::vector<Precision>& wanted) {
+Result<int> capture_step(const std::string& spec, Precision precision, ModelDevice device,
+                         const fs::path& path) {
+  const std::vector<std::string> arguments{"capture", spec, "-o", path.string(), "--precision",
+                                           std::string(capture_precision(precision))};
+  if (device == ModelDevice::kCpu)
+    return run_python_stoker(arguments, true, {{"STOKER_FAKE_CPU", "1"}});
+  return run_python_stoker(arguments, true);
+}
+
+Result<LoadedModel> from_spec(const std::string& spec, const std::vector<Precision>& wanted,
+                              ModelDevice device) {
   LoadedModel model{spec.substr(spec.rfind(':') + 1), {}};
   const fs::path folder = cache_folder() / "steps";
   std::error_code error;
@@ -98,11 +109,9 @@ Result<LoadedModel> from_spec(const std::string& spec, const std::vector<Precisi
   std::shared_ptr<const Step> last;
   for (const Precision p : wanted) {
     if (!last || last->precision != capture_precision(p)) {
-      const fs::path path = remembered_step(spec, p);
+      const fs::path path = remembered_step(spec, p, device);
       if (!fs::exists(path)) {
-        const auto code = run_python_stoker({"capture", spec, "-o", path.string(), "--precision",
-                                             std::string(capture_precision(p))},
-                                            true);
+        const auto code = capture_step(spec, p, device, path);
         if (!code) return tl::unexpected(code.error());
         if (*code != 0) return fail(ErrorCode::kBadInput, "");  // the capture has said why
       }
@@ -134,7 +143,8 @@ std::vector<LoadedModel::Variant> variants_at_hand(const std::string& model,
     return found;
   for (const Precision p : wanted) {
     const auto zoo = zoo_path(in_zoo, capture_precision(p));
-    const fs::path path = in_zoo.empty() ? remembered_step(model, p) : fs::path(zoo.value_or(""));
+    const fs::path path = in_zoo.empty() ? remembered_step(model, p, ModelDevice::kGpu)
+                                        : fs::path(zoo.value_or(""));
     std::error_code ignored;
     if (!fs::is_regular_file(path, ignored)) continue;
     if (auto step = read_shared(path)) found.push_back({p, *step});
@@ -163,13 +173,35 @@ Result<std::string> zoo_path(const std::string& name, std::string_view precision
       .string();
 }
 
-Result<LoadedModel> load_model(const std::string& model, const std::vector<Precision>& wanted) {
+Result<std::string> spec_of(const std::string& model) {
   const auto names = zoo_names();
   if (!names) return tl::unexpected(names.error());
-  if (const std::string known = zoo_spelling(model, *names); !known.empty())
-    return from_zoo(known, wanted);
+  const std::string known = zoo_spelling(model, *names);
+  if (known.empty()) return model;
+  const auto path = zoo_path(known, "fp32");
+  if (!path) return tl::unexpected(path.error());
+  const auto step = read_step_file(*path);
+  if (!step) return tl::unexpected(step.error());
+  const std::string& spec = step->provenance.spec;
+  if (spec.find(".py:") == std::string::npos) return spec;
+  // The zoo's own models lie in the package.
+  return (python_package() / fs::path(spec).filename()).string();
+}
+
+Result<LoadedModel> load_model(const std::string& model, const std::vector<Precision>& wanted,
+                               ModelDevice device) {
+  const auto names = zoo_names();
+  if (!names) return tl::unexpected(names.error());
+  if (const std::string known = zoo_spelling(model, *names); !known.empty()) {
+    if (device == ModelDevice::kGpu) return from_zoo(known, wanted);
+    const auto spec = spec_of(known);
+    if (!spec) return tl::unexpected(spec.error());
+    auto loaded = from_spec(*spec, wanted, device);
+    if (loaded) loaded->name = known;
+    return loaded;
+  }
   if (names_a_step_file(model)) return from_file(model, wanted);
-  if (model.find(':') != std::string::npos) return from_spec(model, wanted);
+  if (model.find(':') != std::string::npos) return from_spec(model, wanted, device);
   return fail(ErrorCode::kNotFound, "unknown model \"" + model + "\"" + suggestion(model, *names) +
                                         " (`stoker models` lists the zoo; torchvision:NAME, "
                                         "timm:NAME, FILE.py:FUNCTION or a step file work too)");

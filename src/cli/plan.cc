@@ -48,7 +48,7 @@ PlanRequest request_of(const Options& o, const Resolved& r, const std::vector<in
   request.batch = o.run.batch;
   if (o.run.workers) request.workers = static_cast<int>(*o.run.workers);
   if (o.run.prefetch) request.prefetch = static_cast<int>(*o.run.prefetch);
-  if (o.run.no_pin) request.pin = false;
+  if (o.run.no_pin || r.base.machine.gpu.is_cpu()) request.pin = false;
   if (r.probe) request.folder = &*r.probe;
   if (r.pipeline) request.pipeline = &*r.pipeline;
   const LoaderAsItIs now = loader_as_it_is(r.pipeline);
@@ -66,7 +66,9 @@ Result<Planned> plan_for(const Options& o, const std::string& gpu,
   auto resolved = resolve(o.run, gpu, precisions, position);
   if (!resolved) return tl::unexpected(resolved.error());
   const int most = resolved->base.machine.gpu_count;
-  const std::string given = !o.run.gpus.empty() ? o.run.gpus
+  const bool cpu = resolved->base.machine.gpu.is_cpu();
+  const std::string given = cpu                    ? "1"
+                            : !o.run.gpus.empty() ? o.run.gpus
                             : most > 1          ? "1.." + std::to_string(most)
                                                 : kDefaultCounts;
   auto counts = parse_counts(given);
@@ -84,7 +86,7 @@ Result<Planned> plan_for(const Options& o, const std::string& gpu,
     if (auto s = check_last_batch(resolved->base, *o.run.batch); !s)
       return tl::unexpected(s.error());
   }
-  if (o.run.gpus.empty())
+  if (o.run.gpus.empty() && !cpu)
     resolved->context.assumed.push_back("up to " + std::to_string(counts->back()) +
                                         " GPUs (--gpus)");
   constexpr int kGpusInOneComputer = 16;

@@ -89,8 +89,17 @@ Error no_interpreter(const std::string& what, const std::string& program, int re
 
 }  // namespace
 
-Result<int> run_python_stoker(const std::vector<std::string>& arguments, bool quiet) {
+fs::path python_package() {
+  const std::string folders = python_path();
+  const std::string first = folders.substr(0, folders.find(':'));
+  return first.empty() ? fs::path() : fs::path(first) / "stoker";
+}
+
+Result<int> run_python_stoker(
+    const std::vector<std::string>& arguments, bool quiet,
+    const std::vector<std::pair<std::string, std::string>>& environment) {
   PythonCommand command(arguments);
+  for (const auto& [name, value] : environment) command.set(name, value);
   const std::vector<char*> argv = command.argv(), envp = command.envp();
 
   posix_spawn_file_actions_t actions;

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <filesystem>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -8,9 +10,14 @@
 namespace stoker::cli {
 
 /// Runs `python -m stoker ARGUMENTS` and waits; standard streams are inherited, stdout goes to
-/// stderr when `quiet`. The interpreter is $STOKER_PYTHON, else the one beside the installed
+/// stderr when `quiet`; `environment` is set besides. The interpreter is $STOKER_PYTHON, else the one beside the installed
 /// package, else python3. The exit code of the child; an error when no interpreter can be started.
-[[nodiscard]] Result<int> run_python_stoker(const std::vector<std::string>& arguments, bool quiet);
+[[nodiscard]] Result<int> run_python_stoker(
+    const std::vector<std::string>& arguments, bool quiet,
+    const std::vector<std::pair<std::string, std::string>>& environment = {});
+
+/// Folder of the Python package `stoker` that those runs use; empty when none is found beside the binary.
+[[nodiscard]] std::filesystem::path python_package();
 
 /// Becomes `python -m stoker ARGUMENTS`: signals reach it, and nothing waits behind it. It finds
 /// this binary in $STOKER_BINARY. Returns only when no interpreter can be started.

@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "cli/data_source.h"
 #include "cli/version.h"
+#include "machine/calibration_data.h"
 
 namespace stoker::cli {
 namespace {
@@ -74,7 +75,16 @@ void fill_context(const RunOptions& o, Resolved& r) {
   c.dataset_samples = r.base.dataset_samples;
   c.step = r.base.step;
   const Machine& m = r.base.machine;
-  if (m.gpu.calibrated) c.rests_on.push_back("measurements of this GPU (machine file)");
+  c.cpu = m.gpu.is_cpu();
+  if (m.gpu.calibrated) {
+    c.rests_on.push_back(std::string("measurements of this ") + (c.cpu ? "CPU" : "GPU") +
+                         " (machine file)");
+    if (m.gpu.calibration && m.gpu.calibration->disturbed) {
+      c.data.add("disturbed_calibration", Severity::kWarning,
+                 "others used the machine while it was calibrated: bands are wider; calibrate it "
+                 "again when it is idle");
+    }
+  }
   if (r.probe)
     c.rests_on.push_back("a probe of " + r.probe->dataset.name + " on " +
                          r.probe->provenance.cpu_model);
@@ -101,12 +111,17 @@ void fill_context(const RunOptions& o, Resolved& r) {
     if (const std::string warning = foreign_load_warning(r.pipeline->foreign); !warning.empty())
       c.data.add("disturbed_probe", Severity::kWarning, warning);
   }
-  for (std::string& words : allocator_words(o.allocator)) c.assumed.push_back(std::move(words));
+  if (!c.cpu) {
+    for (std::string& words : allocator_words(o.allocator)) c.assumed.push_back(std::move(words));
+  }
+  if (c.cpu && r.base.sample.known) {
+    c.excluded.push_back("what loader workers take of the training's cores");
+  }
   if (!r.base.sample.known) c.assumed.push_back("input is fast enough (--data, --sample-cost)");
   if (!r.base.job.validation_batch) c.excluded.push_back("validation pass (--validation)");
   else if (r.base.validation_samples == 0)
     c.excluded.push_back("validation's share of an epoch (--validation-samples)");
-  if (o.job.copy.empty() && !o.no_pin && !r.base.job.prefetching_loader)
+  if (!c.cpu && o.job.copy.empty() && !o.no_pin && !r.base.job.prefetching_loader)
     c.assumed.push_back("the next batch is copied beside the step (--copy)");
   if (r.base.price_per_gpu_hour <= 0) c.excluded.push_back("cost (--price)");
 }
@@ -160,7 +175,10 @@ std::string model_line(const Resolved& resolved, const Job& job) {
     line += ", " + d.name + " " +
             std::to_string(it == job.dimensions.end() ? d.default_value : it->second);
   }
-  return line + " | " + resolved.base.machine.gpu.name + " | " + parallel_words(job) + "eager, " +
+  line += " | " + resolved.base.machine.gpu.name + " | ";
+  if (resolved.base.machine.gpu.is_cpu())
+    line += std::to_string(job.threads) + (job.threads == 1 ? " thread, " : " threads, ");
+  return line + parallel_words(job) + "eager, " +
          std::string(name_of(job.precision));
 }
 

@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "base/text.h"
+#include "cli/cpu_machine.h"
 #include "cli/data_source.h"
 #include "cli/report_context.h"
 #include "machine/gpu_catalogue.h"
@@ -160,10 +161,13 @@ Result<Resolved> resolve(const RunOptions& o, const std::string& gpu,
   }
   auto machine = resolve_machine(gpu, o.host, this_host());
   if (!machine) return tl::unexpected(machine.error());
-  auto allocator = allocator_of(o.allocator);
+  if (auto s = check_device_flags(o, machine->gpu); !s) return tl::unexpected(s.error());
+  const bool cpu = machine->gpu.is_cpu();
+  auto allocator = cpu ? Result<AllocatorConfig>(AllocatorConfig{}) : allocator_of(o.allocator);
   if (!allocator) return tl::unexpected(allocator.error());
   auto model =
-      load_model(o.model, precisions.empty() ? default_precisions(machine->gpu) : precisions);
+      load_model(o.model, precisions.empty() ? default_precisions(machine->gpu) : precisions,
+                 cpu ? ModelDevice::kCpu : ModelDevice::kGpu);
   if (!model) return tl::unexpected(model.error());
   Resolved r{std::move(*model), {}, {}, {}, std::move(*knowledge), {}};
   Scenario& base = r.base;
@@ -173,6 +177,8 @@ Result<Resolved> resolve(const RunOptions& o, const std::string& gpu,
   const auto price = price_of(o, position, base.machine.gpu.price_per_hour);
   if (!price) return tl::unexpected(price.error());
   base.price_per_gpu_hour = *price;
+  if (auto s = check_capture(*base.step, base.machine.gpu, o.model); !s)
+    return tl::unexpected(s.error());
   if (auto s = check_image_size(o, *base.step); !s) return tl::unexpected(s.error());
   if (auto s = fill_dimensions(o.job, base.job); !s) return tl::unexpected(s.error());
   auto data = load_data({o.data, o.sample_cost, o.samples, o.image_size, o.reprobe}, *base.step,
@@ -183,12 +189,15 @@ Result<Resolved> resolve(const RunOptions& o, const std::string& gpu,
   r.probe = std::move(data->probe);
   r.pipeline = std::move(data->pipeline);
   if (auto s = fill_job(o.job, *base.step, base); !s) return tl::unexpected(s.error());
+  if (auto s = fill_threads(o.job, base.machine.gpu, base.job); !s)
+    return tl::unexpected(s.error());
   if (o.no_pin && base.copy != CopyWay::kBlocking && !o.job.copy.empty()) {
     return fail(ErrorCode::kUsage,
                 "copies from pageable memory (--no-pin) hold the host; leave one of the two out",
                 "--copy");
   }
-  if (auto s = fill_workspaces(o.allocator, base.job); !s) return tl::unexpected(s.error());
+  if (auto s = cpu ? Status{} : fill_workspaces(o.allocator, base.job); !s)
+    return tl::unexpected(s.error());
   fill_context(o, r);
   return r;
 }

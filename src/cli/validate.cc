@@ -1,132 +1,92 @@
-#include <unistd.h>
+#include "cli/validate.h"
 
-#include <csignal>
-#include <cstdio>
-#include <cstdlib>
-#include <filesystem>
 #include <memory>
+#include <utility>
 
-#include "cli/python.h"
+#include "cli/unused_flags.h"
 #include "cli/verbs.h"
-#include "forecast/knowledge.h"
-#include "input/validation.h"
-#include "report/validation_text.h"
 
 namespace stoker::cli {
-namespace fs = std::filesystem;
 namespace {
 
-struct Options {
-  bool input = false, quick = false, json = false;
-  std::string what, budget, output;
-};
-
-/// A rows file without a name, for runs that are not kept: it is gone however this process ends.
-class UnnamedRows {
- public:
-  UnnamedRows() = default;
-  /// False: there is no folder for temporary files.
-  [[nodiscard]] bool make() {
-    std::error_code error;
-    const fs::path folder = fs::temp_directory_path(error);
-    if (error) return false;
-    std::string path = (folder / "stoker-validate-XXXXXX").string();
-    descriptor_ = mkstemp(path.data());  // the child inherits it
-    if (descriptor_ >= 0) unlink(path.c_str());
-    return descriptor_ >= 0;
+Result<int> run(const ValidateOptions& o, const std::vector<Flag>& flags) {
+  if (o.log) {
+    if (auto s = refuse_all_but(flags, {"--log", "--json"},
+                                "measures nothing, --log shows what was measured before; leave one "
+                                "of them out");
+        !s)
+      return tl::unexpected(s.error());
+    return show_accuracy_log(o);
   }
-  ~UnnamedRows() {
-    if (descriptor_ >= 0) close(descriptor_);
+  if (o.input) {
+    if (auto s = refuse_given(flags,
+                              {"--machine", "--device", "--batches", "--threads", "--precision",
+                               "--optimizer", "--model", "--data", "--learn"},
+                              "is of training steps; leave it out with --input");
+        !s)
+      return tl::unexpected(s.error());
+    return validate_input_pipeline(o);
   }
-  UnnamedRows(const UnnamedRows&) = delete;
-  UnnamedRows& operator=(const UnnamedRows&) = delete;
-  [[nodiscard]] fs::path path() const { return "/dev/fd/" + std::to_string(descriptor_); }
-
- private:
-  int descriptor_ = -1;
-};
-
-/// While it lives Ctrl-C is the child's to answer: it puts its own things away and then ends.
-class InterruptsForChild {
- public:
-  InterruptsForChild() : before_(std::signal(SIGINT, [](int) {})) {}  // a handler, so exec resets it
-  ~InterruptsForChild() { std::signal(SIGINT, before_); }
-  InterruptsForChild(const InterruptsForChild&) = delete;
-  InterruptsForChild& operator=(const InterruptsForChild&) = delete;
-
- private:
-  void (*before_)(int);
-};
-
-bool is_pipeline(const std::string& what) {
-  return what.find(".py:") != std::string::npos || what.ends_with(".py");
-}
-
-/// Runs real DataLoaders into `rows`; 0, or the exit code to leave with.
-Result<int> measure(const Options& o, const fs::path& rows) {
-  std::vector<std::string> arguments{"loader-runs", "--end-with-parent", "--out", rows.string()};
-  if (!o.what.empty()) arguments.insert(arguments.end(), {"--pipeline", o.what});
-  if (o.quick) arguments.emplace_back("--quick");
-  if (!o.budget.empty()) arguments.insert(arguments.end(), {"--budget", o.budget});
-  const InterruptsForChild waits;
-  return run_python_stoker(arguments, true);
-}
-
-Result<int> report(const Options& o, const fs::path& rows) {
-  const auto knowledge = load_knowledge();
-  if (!knowledge) return tl::unexpected(knowledge.error());
-  const auto runs = read_loader_runs(rows);
-  if (!runs) return tl::unexpected(runs.error());
-  const auto validation = validate_input(*runs, knowledge->loader);
-  if (!validation) return tl::unexpected(validation.error());
-  const std::string text =
-      o.json ? validation_json(*validation, *runs) : validation_text(*validation, *runs);
-  std::fputs(text.c_str(), stdout);
-  return validation->failures.empty() ? 0 : 1;
-}
-
-Result<int> run(const Options& o) {
-  if (!o.input) {
-    return fail(ErrorCode::kUsage, "say what to validate: stoker validate --input", "validate");
+  if (o.what.empty()) {
+    return fail(ErrorCode::kUsage,
+                "say what to validate: stoker validate MODEL (training steps), or stoker validate "
+                "--input (data loading)",
+                "validate");
   }
-  const bool measures = o.what.empty() || is_pipeline(o.what);
-  if (!measures) {
-    if (o.quick || !o.budget.empty() || !o.output.empty()) {
-      return fail(ErrorCode::kUsage,
-                  "nothing is measured where a rows file is given: leave out --quick, --budget and "
-                  "-o",
-                  o.what);
-    }
-    return report(o, o.what);
-  }
-  UnnamedRows unnamed;
-  if (o.output.empty() && !unnamed.make())
-    return fail(ErrorCode::kIo, "cannot make a temporary file; give -o ROWS.json, or mend TMPDIR");
-  const fs::path rows = o.output.empty() ? unnamed.path() : fs::path(o.output);
-  const auto code = measure(o, rows);
-  if (!code) return tl::unexpected(code.error());
-  if (*code != 0) return *code;  // the child has said why
-  return report(o, rows);
+  if (o.quick)
+    return fail(ErrorCode::kUsage, "is of --input; give --budget 30s instead", "--quick");
+  return validate_training_steps(o);
 }
 
 }  // namespace
 
 Command validate_command() {
-  auto o = std::make_shared<Options>();
-  return {"validate",
-          "set forecasts of the input pipeline beside real DataLoaders on this machine",
-          "Examples: stoker validate --input --quick\n"
-          "          stoker validate --input train.py:loader -o rows.json\n"
-          "          stoker validate --input rows.json",
-          {{"--input", "the input pipeline (the only part that can be run without a GPU)", &o->input},
-           {"what", "FILE.py:FUNCTION for your own data set, or a rows file; default: built-in ones",
-            &o->what},
-           {"--quick", "few points, one short repetition each", &o->quick},
-           {"--budget", "time to spend on measuring; default 20m, 3m for your own, 2m with --quick",
-            &o->budget},
-           {"-o,--output", "rows file to write, continued when it exists", &o->output},
-           {"--json", "the comparison as JSON on stdout", &o->json}},
-          [o] { return run(*o); }};
+  auto o = std::make_shared<ValidateOptions>();
+  Command command{
+      "validate",
+      "set forecasts beside real training steps, or real DataLoaders, on this machine",
+      "Examples: stoker validate resnet18 --machine cpu.toml --threads 1,2\n"
+      "          stoker validate train.py:model --batches 8,16,32 -o rows.json\n"
+      "          stoker validate rows.json --machine cpu.toml --learn\n"
+      "          stoker validate loop.obs.jsonl --model train.py:model\n"
+      "          stoker validate --input train.py:loader\n"
+      "          stoker validate --log\n"
+      "Exit code 1: a forecast's band did not hold.",
+      {{"what",
+        "MODEL to train for some steps, a rows file or an observation (nothing is measured); with "
+        "--input FILE.py:FUNCTION or a rows file",
+        &o->what},
+       {"--input", "the input pipeline, by real DataLoaders", &o->input},
+       {"--budget", "time to spend; default 2m; of --input 20m, 3m for your own, 2m with --quick",
+        &o->budget},
+       {"-o,--output", "rows file to write, continued when it exists", &o->output},
+       {"--log", "show what was forecast and measured on this machine before", &o->log},
+       {"--json", "the comparison as JSON on stdout: docs/json.md", &o->json}},
+      {}};
+  const auto append = [&](std::vector<Flag> more) {
+    for (Flag& flag : more) command.flags.push_back(std::move(flag));
+  };
+  append(grouped(
+      "Training steps",
+      {{"--machine", "machine file or GPU that is forecast; default: the measured device's facts",
+        &o->machine},
+       {"--device", "cpu, cuda or cuda:N; default: the machine's, else a GPU that is there",
+        &o->device},
+       {"--batches", "auto (default: the model's own, half and twice), or 4,8,16", &o->batches},
+       {"--threads", "of a CPU: 1,2; default: PyTorch's own number", &o->threads},
+       {"--precision", "one or several of fp32, amp-fp16, amp-bf16, bf16, fp16; default fp32",
+        &o->precision},
+       {"--optimizer", "sgd, adam, adamw, rmsprop or adagrad; default: the captured, else sgd",
+        &o->optimizer},
+       {"--data", "FILE.py:FUNCTION that returns your DataLoader; default: made-up samples",
+        &o->data},
+       {"--model", "of an observation: what `stoker predict` calls the model", &o->model},
+       {"--learn", "correct the machine file by these runs, if that helps held-out ones",
+        &o->learn}}));
+  append(grouped("Input pipeline",
+                 {{"--quick", "few points, one short repetition each", &o->quick}}));
+  command.run = [o, flags = command.flags] { return run(*o, flags); };
+  return command;
 }
 
 }  // namespace stoker::cli

@@ -13,5 +13,6 @@ namespace stoker::cli {
 [[nodiscard]] Command gpus_command();
 [[nodiscard]] Command fit_command();
 [[nodiscard]] Command validate_command();
+[[nodiscard]] Command calibrate_command();
 
 }  // namespace stoker::cli

@@ -6,6 +6,7 @@
 #include "forecast/cost.h"
 #include "lower/lower.h"
 #include "lower/step_rewrites.h"
+#include "timing/learned_pace.h"
 
 namespace stoker {
 namespace {
@@ -85,6 +86,10 @@ std::string communication_words(Parallel parallel) {
 
 LimiterFact device_limiter(const Scenario& s, const StepTime& t) {
   const double rate = job_rate(s.job, scaled(t.total, 1.0 / s.job.accumulate));
+  if (s.machine.gpu.is_cpu()) {  // operators and what stands around them follow one another
+    if (t.host > t.device) return {Limiter::kGpuLaunch, "PyTorch around operators (CPU)", rate};
+    return {Limiter::kGpuCompute, "operators (CPU)", rate};
+  }
   const std::vector<StepBound> bounds = step_bounds(t);
   const bool host_first = !bounds.empty() && std::string_view(bounds[0].name) == "host";
   if (host_first || t.exposed_host.count() > kNamedWait * t.total.count()) {
@@ -233,7 +238,16 @@ Result<StepTime> step_time_of(const Scenario& s, const Program& program,
   if (!coefficients) return tl::unexpected(coefficients.error());
   StepTimeOptions options = step_options(s.job);
   options.pace = s.pace;
-  return predict_step(program, s.machine, *coefficients, options);
+  const bool cpu = s.machine.gpu.is_cpu();
+  const int threads = cpu && s.job.threads == 0 ? s.machine.gpu.sm_count : s.job.threads;
+  const LearnedPace learned = learned_pace(s.machine.gpu.calibration.get(), threads);
+  if (!cpu) {
+    options.pace *= learned.step;
+    return predict_step(program, s.machine, *coefficients, options);
+  }
+  StepTime time = predict_step(program, s.machine, *coefficients, options);
+  apply_pace(learned, program, time);
+  return time;
 }
 
 Result<StepTime> step_time_of(const Scenario& s, const Knowledge& knowledge) {

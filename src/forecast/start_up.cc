@@ -78,7 +78,8 @@ Figure model_on_device(const Scenario& s, const Program& program) {
                        static_cast<double>(s.step->module_names.size()) * kModule) /
                       speed;
   const double rate = kPageable * std::max(1e9, s.machine.gpu.pcie_bandwidth);
-  return with_band(made + bytes / rate, kModelBand, "drawing the weights on one core, measured");
+  const double copied = s.machine.gpu.is_cpu() ? 0 : bytes / rate;
+  return with_band(made + copied, kModelBand, "drawing the weights on one core, measured");
 }
 
 /// An epoch that reads every file from the disk, less one that finds some in memory.
@@ -111,13 +112,16 @@ std::vector<RunPart> start_up_parts(const Scenario& s, const Program& program, c
   if (s.job.gpus > 1) {
     add("process group", sum_scaled(kProcessGroup, kProcessGroupRank * s.job.gpus, "prior"));
   }
-  add("model onto the GPU", model_on_device(s, program));
-  add("CUDA context, libraries, first kernels",
-      sum_scaled(kFirstKernels, 0, "118 first epochs of TensorFlow on a P100, and a prior"));
-  add("allocator's segments",
-      with_band(kMalloc * static_cast<double>(f.memory.outcome.device_mallocs), kMallocBand,
-                "simulated cudaMalloc calls, 0.3 ms each (prior)"));
-  if (s.job.cudnn == CudnnProfile::kBenchmark)
+  const bool cpu = s.machine.gpu.is_cpu();
+  add(cpu ? "making the model" : "model onto the GPU", model_on_device(s, program));
+  if (!cpu) {
+    add("CUDA context, libraries, first kernels",
+        sum_scaled(kFirstKernels, 0, "118 first epochs of TensorFlow on a P100, and a prior"));
+    add("allocator's segments",
+        with_band(kMalloc * static_cast<double>(f.memory.outcome.device_mallocs), kMallocBand,
+                  "simulated cudaMalloc calls, 0.3 ms each (prior)"));
+  }
+  if (!cpu && s.job.cudnn == CudnnProfile::kBenchmark)
     add("cuDNN's algorithm trials", trials(program, f.time));
   if (program.cuda_graphs) {
     const int steps = 1 + (s.job.gpus > 1 ? kWarmUpsDdp : kWarmUps);

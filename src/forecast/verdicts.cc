@@ -84,7 +84,8 @@ std::string gpu_shortage(const Scenario& s, const BatchLimits& limits) {
            "; take a smaller --validation, or a GPU with more memory (`stoker gpus`)";
   }
   std::string text = "not even " + batch + " fits on " + where + ": " + numbers +
-                     "; take a GPU with more memory (`stoker gpus`)";
+                     (gpu.is_cpu() ? "; take a machine with more memory"
+                                   : "; take a GPU with more memory (`stoker gpus`)");
   for (std::size_t i = 1; i < s.step->dimensions.size(); ++i) {
     text += (i == 1 ? ", or a smaller " : " or ") + s.step->dimensions[i].name;
   }

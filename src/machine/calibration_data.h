@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace stoker {
@@ -29,7 +30,7 @@ struct MeasuredFigure {
   int threads = 0;  ///< as in MeasuredOperator
   double value = 0;
   double spread = 0;  ///< relative standard deviation of repeated measurements
-  std::string where;  ///< "lab.toml:31", for errors
+  std::string where{};  ///< "lab.toml:31", for errors
 };
 
 /// What was measured on one very device: the [calibration] table of a machine file
@@ -48,6 +49,12 @@ struct Calibration {
 
 /// "gemm m=4096 n=4096 k=1024 tf32 forward".
 [[nodiscard]] std::string label_of(const MeasuredOperator& measured);
+
+/// The figure of this name for this number of threads; null: it was not measured.
+[[nodiscard]] const MeasuredFigure* find_figure(const Calibration& calibration,
+                                                std::string_view name, int threads);
+/// Adds a figure, in the place of the one that it replaces.
+void set_figure(Calibration& calibration, MeasuredFigure figure);
 
 /// The [calibration] table that a machine file reads back as the same values.
 [[nodiscard]] std::string calibration_toml(const Calibration& calibration);

@@ -6,6 +6,7 @@
 
 #include "base/files.h"
 #include "base/text.h"
+#include "machine/cpu_table.h"
 #include "machine/machine_calibration.h"
 #include "machine/toml_table.h"
 
@@ -37,7 +38,9 @@ Gpu base_gpu(TomlTable& table, const GpuCatalogue& catalogue) {
 
 void read_words(TomlTable& table, Gpu& gpu) {
   if (const auto word = table.word("vendor")) {
-    if (const auto vendor = parse_vendor(*word)) gpu.vendor = *vendor;
+    const auto vendor = parse_vendor(*word);
+    if (vendor && *vendor == Vendor::kCpu) table.reject("vendor", "is no GPU's: describe a CPU by [cpu] in place of [gpu]");
+    else if (vendor) gpu.vendor = *vendor;
     else table.reject("vendor", vendor.error().message);
   }
   if (const auto word = table.word("architecture")) {
@@ -135,8 +138,9 @@ void read_link(TomlTable& table, MachineFile& file) {
   table.text("name", gpu.link);
   table.number("gbs", range::kLinkGbs, kGiga, gpu.link_bandwidth);
   table.number("network_gbs", range::kLinkGbs, kGiga, file.network_bandwidth);
+  const bool has_gpu = file.gpu && !file.gpu->is_cpu();
   for (const char* key : {"pcie_gbs", "name", "gbs"}) {
-    if (table.has(key) && !file.gpu)
+    if (table.has(key) && !has_gpu)
       table.reject(key, "belongs to a GPU, but the file has no [gpu]; add it");
   }
 }
@@ -162,6 +166,33 @@ void read_host_part(TomlTable& host, TomlTable& disk, MachineFile& file) {
     disk.reject("", "belongs to a host, but the file has no [host]; add it");
 }
 
+/// The device that the file describes, if any: a GPU, or the processor itself.
+Status read_device(TomlTable& top, TomlTable& gpu, TomlTable& cpu, TomlTable& calibration,
+                   const GpuCatalogue& catalogue, MachineFile& file) {
+  if (gpu.present() && cpu.present()) {
+    const bool cpu_later = cpu.stands_after(gpu);
+    top.reject(cpu_later ? "cpu" : "gpu",
+               std::string("stands beside ") + (cpu_later ? "[gpu]" : "[cpu]") +
+                   "; a file describes one device: leave one of them out, or write two files");
+  }
+  if (gpu.present()) {
+    gpu.integer("count", range::kCount, file.gpu_count);
+    file.gpu = read_gpu(gpu, catalogue);
+  } else if (cpu.present()) {
+    file.gpu = read_cpu(cpu);
+    if (file.nodes > 1)
+      top.reject("nodes", "goes with [gpu]: training on CPUs of several computers is not modelled");
+  } else if (calibration.present()) {
+    top.reject("calibration", "belongs to a device, but the file has no [gpu] or [cpu]; add it");
+  }
+  if (!file.gpu || calibration.empty()) return {};
+  auto measured = read_calibration(calibration);
+  if (!measured) return tl::unexpected(measured.error());
+  file.gpu->calibrated = true;
+  file.gpu->calibration = std::make_shared<const Calibration>(std::move(*measured));
+  return {};
+}
+
 Result<MachineFile> read_tables(const TomlDocument& document, const std::string& name,
                                 const GpuCatalogue& catalogue) {
   MachineFile file;
@@ -170,34 +201,25 @@ Result<MachineFile> read_tables(const TomlDocument& document, const std::string&
   top.text("name", file.name);
   top.integer("nodes", range::kNodes, file.nodes);
   TomlTable gpu = top.table("gpu");
+  TomlTable cpu = top.table("cpu");
   TomlTable host = top.table("host");
   TomlTable disk = top.table("disk");
   TomlTable link = top.table("link");
   TomlTable provenance = top.table("provenance");
   TomlTable calibration = top.table("calibration");
 
-  if (gpu.present()) {
-    gpu.integer("count", range::kCount, file.gpu_count);
-    file.gpu = read_gpu(gpu, catalogue);
-    file.gpu->calibrated = !calibration.empty();
-    if (file.gpu->calibrated) {
-      auto measured = read_calibration(calibration);
-      if (!measured) return tl::unexpected(measured.error());
-      file.gpu->calibration = std::make_shared<const Calibration>(std::move(*measured));
-    }
-  } else if (calibration.present()) {
-    top.reject("calibration", "belongs to a GPU, but the file has no [gpu]; add it");
-  }
+  if (auto s = read_device(top, gpu, cpu, calibration, catalogue, file); !s)
+    return tl::unexpected(s.error());
   file.calibration = calibration.as_toml();
   read_host_part(host, disk, file);
   read_link(link, file);
   file.provenance = provenance.texts();
-  for (TomlTable* table : {&top, &gpu, &host, &disk, &link, &provenance}) {
+  for (TomlTable* table : {&top, &gpu, &cpu, &host, &disk, &link, &provenance}) {
     if (auto error = table->finish()) return tl::unexpected(std::move(*error));
   }
   if (!file.gpu && !file.host) {
     return fail(ErrorCode::kBadInput,
-                "describes neither a [gpu] nor a [host]; see docs/machine-format.md", name);
+                "describes neither a device ([gpu] or [cpu]) nor a [host]; see docs/machine-format.md", name);
   }
   return file;
 }

@@ -226,7 +226,7 @@ TEST(MachineFile, RefusesWithPlaceAndReason) {
       {"gpu = 3\n", "m.toml:1, gpu", "must be a table"},
       {"format_version = 2\n", "m.toml", "newer than this stoker"},
       {"format_version = \"1\"\n", "m.toml:1, format_version", "whole number"},
-      {"# nothing\n", "m.toml", "neither a [gpu] nor a [host]"},
+      {"# nothing\n", "m.toml", "neither a device ([gpu] or [cpu]) nor a [host]"},
       {"[gpu]\nname = \"caf\u00e9\"\nbas\u00e9 = 1\n", "m.toml:3", "is not TOML"},
       {"[gpu]\nbase = \"t4\"\n\"bas\u00e9\" = 1\n", "m.toml:3, [gpu] bas\u00e9", "mean base?"},
       {"[gpu]\nbase = \"t4\n", "m.toml:2", "is not TOML"},

@@ -1,40 +1,12 @@
-#include <cstdio>
+#include <utility>
 
 #include "base/files.h"
 #include "machine/machine_file.h"
 #include "machine/ranges.h"
+#include "machine/toml_text.h"
 
 namespace stoker {
 namespace {
-
-std::string toml_string(std::string_view text) {
-  std::string out = "\"";
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (c == '"' || c == '\\') {
-      out += '\\';
-      out += c;
-    } else if (byte < 0x20 || byte == 0x7f) {
-      char escaped[8];
-      std::snprintf(escaped, sizeof escaped, "\\u%04X", static_cast<unsigned>(byte));
-      out += escaped;
-    } else {
-      out += c;
-    }
-  }
-  return out + '"';
-}
-
-/// In the largest unit that keeps it exact: "24GiB", "24260MiB", 12622168064.
-std::string size_text(Bytes bytes) {
-  if (bytes.count() > 0 && bytes.count() % kGiB.count() == 0) {
-    return toml_string(std::to_string(bytes.count() / kGiB.count()) + "GiB");
-  }
-  if (bytes.count() > 0 && bytes.count() % kMiB.count() == 0) {
-    return toml_string(std::to_string(bytes.count() / kMiB.count()) + "MiB");
-  }
-  return std::to_string(bytes.count());
-}
 
 /// Lines of "key = value"; what is zero or empty is unknown, and left out.
 class Lines {
@@ -49,7 +21,7 @@ class Lines {
   void integer(const char* key, int value) {
     if (value != 0) line(key, std::to_string(value));
   }
-  void size(const char* key, Bytes value) { line(key, size_text(value)); }
+  void size(const char* key, Bytes value) { line(key, toml_size(value)); }
   void line(std::string_view key, const std::string& value) {
     text_ += std::string(key) + " = " + value + "\n";
   }
@@ -93,6 +65,26 @@ void write_gpu(Lines& out, const Gpu& gpu, int count) {
   out.text("notes", gpu.notes);
 }
 
+void write_cpu(Lines& out, const Gpu& cpu) {
+  out.table("cpu");
+  out.text("name", cpu.name);
+  out.integer("cores", cpu.sm_count);
+  out.integer("simd_bits", cpu.cpu.simd_bits);
+  out.number("clock_mhz", cpu.boost_mhz);
+  out.number("fp32_tflops", cpu.peak.fp32 / kTera);
+  out.number("bandwidth_gbs", cpu.bandwidth / kGiga);
+  for (const auto& [key, size] :
+       {std::pair("l1", cpu.cpu.l1), {"l2", cpu.cpu.l2}, {"l3", cpu.cpu.l3}}) {
+    if (size.count() > 0) out.size(key, size);
+  }
+  out.size("memory", cpu.memory);
+  if (cpu.context_memory) out.size("context_memory", *cpu.context_memory);
+  out.number("tdp_watts", cpu.tdp_watts);
+  out.number("price_per_hour", cpu.price_per_hour);
+  out.text("source", cpu.source);
+  out.text("notes", cpu.notes);
+}
+
 void write_host(Lines& out, const Host& host) {
   out.table("host");
   out.text("name", host.name);
@@ -114,11 +106,13 @@ std::string machine_file_text(const MachineFile& file) {
   out.line("format_version", std::to_string(kMachineFormatVersion));
   out.text("name", file.name);
   out.line("nodes", std::to_string(file.nodes));
-  if (file.gpu) write_gpu(out, *file.gpu, file.gpu_count);
+  const bool cpu = file.gpu && file.gpu->is_cpu();
+  if (cpu) write_cpu(out, *file.gpu);
+  else if (file.gpu) write_gpu(out, *file.gpu, file.gpu_count);
   if (file.host) write_host(out, *file.host);
-  if (file.gpu || file.network_bandwidth > 0) {
+  if ((file.gpu && !cpu) || file.network_bandwidth > 0) {
     out.table("link");
-    if (file.gpu) {
+    if (file.gpu && !cpu) {
       out.number("pcie_gbs", file.gpu->pcie_bandwidth / kGiga);
       out.text("name", file.gpu->link);
       out.number("gbs", file.gpu->link_bandwidth / kGiga);

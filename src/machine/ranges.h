@@ -20,6 +20,8 @@ inline constexpr Range kCount{1, 1024, "GPUs"};
 inline constexpr Range kNodes{1, 65536, "nodes"};
 inline constexpr Range kMultiprocessors{1, 4096, "multiprocessors"};
 inline constexpr Range kCoresPerMultiprocessor{1, 1024, "cores"};
+inline constexpr Range kCpuCores{1, 4096, "cores"};
+inline constexpr Range kSimdBits{64, 4096, "bits", true};
 inline constexpr Range kClockMhz{50, 10'000, "MHz"};
 inline constexpr Range kTeraflops{0.001, 1e6, "TFLOP/s"};
 inline constexpr Range kUnitTeraflops{0.001, 1e6, "TFLOP/s", true};

@@ -75,7 +75,7 @@ std::string source_of(BufferRole role, Parallel parallel) {
 }
 
 /// Parts that add up to the device's peak.
-std::string parts_table(const Forecast& f) {
+std::string parts_table(const Forecast& f, bool cpu) {
   const MemoryForecast& m = f.memory;
   const double total = m.device_peak.value;
   std::vector<std::vector<std::string>> rows;
@@ -99,10 +99,10 @@ std::string parts_table(const Forecast& f) {
   }
   add("fragmentation", m.outcome.fragmentation, "reserved less allocated, each at its peak");
   for (const OutsideMemory& o : m.outside) add(o.name, o.bytes, o.basis);
-  add("device", Bytes(static_cast<std::int64_t>(m.device_peak.value)),
-      "what nvidia-smi would show");
+  add(cpu ? "resident" : "device", Bytes(static_cast<std::int64_t>(m.device_peak.value)),
+      cpu ? "what ps and top show as RES" : "what nvidia-smi would show");
   rows.push_back({"usable", human_bytes(m.usable), "",
-                  "of " + human_bytes(m.nameplate) + " on the nameplate"});
+                  cpu ? "" : "of " + human_bytes(m.nameplate) + " on the nameplate"});
   return table(rows, {0, 3});
 }
 
@@ -142,7 +142,7 @@ std::string changes(const MemoryAdvice& advice, const MemoryForecast& m) {
 std::string memory_explanation(const Prediction& prediction, const ReportContext& context) {
   const MemoryForecast& m = prediction.forecast.memory;
   std::string text = fmt::format("\nMemory at the peak ({})\n", m.peak_words);
-  text += parts_table(prediction.forecast);
+  text += parts_table(prediction.forecast, context.cpu);
   if (prediction.advice && prediction.advice->runs_from) {
     text +=
         fmt::format("  runs from {} on, by flushing\n", human_bytes(*prediction.advice->runs_from));

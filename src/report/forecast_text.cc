@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "report/cpu_text.h"
 #include "report/layout.h"
 #include "report/report.h"
 
@@ -39,7 +40,7 @@ std::string cures(const MemoryAdvice& advice) {
   return text;
 }
 
-std::string verdict(const Prediction& prediction) {
+std::string verdict(const Prediction& prediction, bool cpu) {
   std::string text;
   const Forecast& f = prediction.forecast;
   const std::optional<BatchLimits>& limits = prediction.limits;
@@ -54,7 +55,8 @@ std::string verdict(const Prediction& prediction) {
     if (prediction.advice) text += cures(*prediction.advice);
     return text;
   }
-  text = fmt::format("FITS: {} of {} per GPU", gib(m.device_peak), human_bytes(m.usable));
+  text = fmt::format("FITS: {} of {}{}", gib(m.device_peak), human_bytes(m.usable),
+                     cpu ? "" : " per GPU");
   if (m.only_by_flushing) text += "; only by flushing the cache, expect slower steps";
   if (limits) {
     text += fmt::format(
@@ -196,14 +198,14 @@ std::string memory_block(const Forecast& f) {
                                       human_bytes(m.outcome.fragmentation)));
 }
 
-std::string input_block(const Forecast& f) {
+std::string input_block(const Forecast& f, bool cpu) {
   if (!f.input.known) return "Input     not known (--data DIR); taken as fast enough\n";
   const LoaderForecast& l = f.input.loader;
   std::string text = fmt::format(
-      "Input     {} workers per GPU, prefetch {}: up to {} samples/s; workers busy {}, GPU waits "
-      "{} a step\n",
-      f.loader.workers, f.loader.prefetch, rate(f.input.samples_per_s),
-      percent(l.worker_utilization), human_time(l.wait));
+      "Input     {} workers{}, prefetch {}: up to {} samples/s; workers busy {}, {} waits {} a "
+      "step\n",
+      f.loader.workers, cpu ? "" : " per GPU", f.loader.prefetch, rate(f.input.samples_per_s),
+      percent(l.worker_utilization), cpu ? "training" : "GPU", human_time(l.wait));
   return text + fmt::format(
                     "          first batch after {}; /dev/shm {}, pinned {}, workers {}, {} file "
                     "descriptors\n",
@@ -217,11 +219,12 @@ std::string forecast_text(const Prediction& prediction, const ReportContext& con
   const Forecast& f = prediction.forecast;
   std::string text = context.model_line + "\n" + settings_line(context.settings) + "\n";
   if (prediction.two_point) text += two_point_text(*prediction.two_point) + "\n";
-  text += verdict(prediction);
+  text += verdict(prediction, context.cpu);
   // What does not run has no speed.
-  if (f.memory.fits) text += speed(f, context) + "\n" + time_block(f) + run_block(f.run);
-  text += memory_block(f);
-  if (f.memory.fits) text += input_block(f);
+  if (f.memory.fits) text += speed(f, context) + "\n" +
+            (context.cpu ? cpu_time_block(f) : time_block(f)) + run_block(f.run);
+  text += context.cpu ? cpu_memory_block(f) : memory_block(f);
+  if (f.memory.fits) text += input_block(f, context.cpu);
   text += "\n";
   text += labelled("Rests on", context.rests_on);
   text += labelled("Assumed", context.assumed);

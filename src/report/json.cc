@@ -33,6 +33,7 @@ Json settings_object(const Forecast& f) {
           {"nodes", j.nodes},
           {"accumulate", j.accumulate},
           {"global_batch", j.batch * j.gpus * j.accumulate},
+          {"threads", j.threads},
           {"precision", name_of(j.precision)},
           {"optimizer", name_of(j.optimizer.kind)},
           {"optimizer_loop", name_of(j.optimizer.loop)},

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/text.h"
+#include "report/cpu_text.h"
 #include "report/input_plan_report.h"
 #include "report/layout.h"
 #include "report/report.h"
@@ -17,6 +18,17 @@ constexpr std::size_t kMostAdvice = 4;
 
 std::string gpus_text(int gpus) { return gpus == 1 ? "1 GPU" : fmt::format("{} GPUs", gpus); }
 
+/// What is set on a CPU: "batch 8, fp32, 2 threads, 1 worker (prefetch 2)".
+std::string cpu_settings(const Forecast& f) {
+  std::string text = fmt::format("batch {}, {}, {}", f.job.batch, name_of(f.job.precision),
+                                 threads_text(f.job.threads));
+  if (!f.input.known) return text;
+  return text + fmt::format(", {} worker{}{}", f.loader.workers, f.loader.workers == 1 ? "" : "s",
+                            f.loader.workers > 0
+                                ? fmt::format(" (prefetch {})", f.loader.prefetch)
+                                : "");
+}
+
 std::string loader_text(const Forecast& f) {
   if (!f.input.known) return f.loader.pin ? "pinned" : "pageable";
   return fmt::format("{} worker{} per GPU{}, {}", f.loader.workers,
@@ -27,11 +39,16 @@ std::string loader_text(const Forecast& f) {
 
 std::string headline(const Plan& plan, const ReportContext& context) {
   const Forecast& f = plan.best.forecast;
-  std::string text = fmt::format("BEST: {}, batch {} per GPU", gpus_text(f.job.gpus), f.job.batch);
+  std::string text;
+  if (context.cpu) {
+    text = fmt::format("BEST: {}\n", cpu_settings(f));
+  } else {
+    text = fmt::format("BEST: {}, batch {} per GPU", gpus_text(f.job.gpus), f.job.batch);
   if (f.job.gpus > 1 || f.job.accumulate > 1) {
     text += fmt::format(" ({} global)", f.job.batch * f.job.gpus * f.job.accumulate);
   }
-  text += fmt::format(", {}, {}\n", name_of(f.job.precision), loader_text(f));
+    text += fmt::format(", {}, {}\n", name_of(f.job.precision), loader_text(f));
+  }
   text += fmt::format("  {} {}/s", rate(f.samples_per_s), context.sample_word);
   if (context.dataset_samples > 0) {
     text += fmt::format("; {} {}: {} an epoch", with_commas(context.dataset_samples),
@@ -51,7 +68,7 @@ std::string headline(const Plan& plan, const ReportContext& context) {
   }
   text += fmt::format("\n  step {}", millis(f.step_ms));
   if (f.input.known) {
-    text += fmt::format(" on the GPU, waits {} for input; first batch after {}",
+    text += fmt::format("{}, waits {} for input; first batch after {}", context.cpu ? "" : " on the GPU",
                         human_time(f.input.loader.wait), human_time(f.input.loader.first_batch));
   }
   text += fmt::format("\n  Limited by {}", f.limiter.what);
@@ -62,7 +79,18 @@ std::string headline(const Plan& plan, const ReportContext& context) {
   return text + "\n";
 }
 
+/// One row: what the GPUs' table says of each number of them.
+std::string cpu_line(const Forecast& f) {
+  const LoaderForecast& l = f.input.loader;
+  const Bytes loader = l.shared_memory + l.worker_memory;
+  std::string text = fmt::format("Memory: {} resident of {}", gib(f.memory.device_peak),
+                                 human_bytes(f.memory.usable));
+  if (loader.count() > 0) text += fmt::format(", and {} for the loader", human_bytes(loader));
+  return text + "\n";
+}
+
 std::string gpu_table(const Plan& plan, const ReportContext& context) {
+  if (context.cpu) return cpu_line(plan.best.forecast);
   std::vector<std::vector<std::string>> rows{{"GPUs", "batch", "workers",
                                               context.sample_word + "/s [90 %]", "epoch",
                                               "GPU busy", "memory/GPU", "host memory", "limit"}};
@@ -129,11 +157,12 @@ std::string why_batch(const Plan& plan, const ReportContext& context) {
   for (const PlanRow& other : plan.by_precision) {
     const Forecast& o = other.forecast;
     if (says_nothing_new(plan, o)) continue;
-    text += fmt::format("{} instead: {} {}/s with {}, batch up to {}.\n", name_of(o.job.precision),
-                        number(o.samples_per_s.value), context.sample_word, gpus_text(o.job.gpus),
+    text += fmt::format("{} instead: {} {}/s{}, batch up to {}.\n", name_of(o.job.precision),
+                        number(o.samples_per_s.value), context.sample_word,
+                        context.cpu ? "" : " with " + gpus_text(o.job.gpus),
                         other.batch_limits.low);
   }
-  if (f.input.known && std::fabs(plan.pin_gain) > 0.005) {
+  if (!context.cpu && f.input.known && std::fabs(plan.pin_gain) > 0.005) {
     text +=
         f.loader.pin
             ? fmt::format("Pinned memory with non_blocking copies: {:+.0f} % against pageable.\n",

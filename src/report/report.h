@@ -33,6 +33,7 @@ struct ReportContext {
   /// Module names of the step, for --explain.
   const Step* step = nullptr;
   bool unicode = false;  ///< the terminal shows UTF-8
+  bool cpu = false;      ///< the device is a CPU: no word of GPUs
 };
 
 /// What `--explain` adds about memory, and what a verdict of "does not fit" advises.

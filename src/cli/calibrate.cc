@@ -1,0 +1,157 @@
+#include <unistd.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+
+#include "base/text.h"
+#include "cli/measuring.h"
+#include "cli/model_source.h"
+#include "cli/python.h"
+#include "cli/verbs.h"
+#include "cli/version.h"
+#include "machine/host_facts.h"
+#include "machine/resolve.h"
+#include "machine/this_cpu.h"
+#include "report/calibration_report.h"
+
+namespace stoker::cli {
+namespace fs = std::filesystem;
+namespace {
+
+struct Options {
+  std::string rows_file, device, budget, models, threads, output, rows;
+  bool json = false;
+};
+
+/// The file that is to be updated, if there is one. What would be refused after a minute of measuring
+/// is refused before it.
+Result<std::optional<MachineFile>> earlier_file(const Options& o, const Host& here,
+                                                const GpuCatalogue& catalogue) {
+  if (o.output.empty()) return fail(ErrorCode::kUsage, "give the machine file: -o MACHINE.toml", "-o");
+  if (!names_a_file(o.output))
+    return fail(ErrorCode::kUsage,
+                "must end in .toml: --gpu takes it for a machine file by that", "-o " + o.output);
+  std::error_code error;
+  const fs::path folder = fs::absolute(o.output, error).parent_path();
+  if (!fs::is_directory(folder, error) || access(folder.c_str(), W_OK) != 0)
+    return fail(ErrorCode::kIo, "is no folder that can be written to; name another file with -o",
+                folder.string());
+  if (!fs::exists(o.output, error)) return std::nullopt;
+  auto file = read_machine_file(o.output);
+  if (!file) return tl::unexpected(file.error());
+  if (o.device == "cpu" && o.rows_file.empty()) {
+    if (const auto cpu = this_cpu(here)) {
+      MeasuredDevice device{.cpu = true, .name = cpu->name, .cores = cpu->sm_count};
+      device.memory = file->gpu ? file->gpu->memory : Bytes{};  // limits change, modules do not
+      if (auto s = check_same_device(*file, o.output, device, catalogue); !s)
+        return tl::unexpected(s.error());
+    }
+  }
+  return std::optional<MachineFile>(std::move(*file));
+}
+
+/// "resnet18,gpt2" -> the specs that Python captures.
+Result<std::string> specs_of(const std::string& models) {
+  std::string specs;
+  if (models.empty()) return specs;
+  for (const std::string& model : split(models, ',')) {
+    if (model.empty())
+      return fail(ErrorCode::kUsage, "has an empty name; write resnet18,train.py:model", "--for");
+    const auto spec = spec_of(model);
+    if (!spec) return tl::unexpected(spec.error());
+    specs += (specs.empty() ? "" : ",") + *spec;
+  }
+  return specs;
+}
+
+/// Runs the measuring into `rows`; 0, or the exit code to leave with.
+Result<int> measure(const Options& o, const fs::path& rows) {
+  std::vector<std::string> arguments{"calibrate-runs", "--end-with-parent", "--out", rows.string()};
+  const auto specs = specs_of(o.models);
+  if (!specs) return tl::unexpected(specs.error());
+  for (const auto& [flag, value] : {std::pair("--device", o.device),
+                                    {"--budget", o.budget},
+                                    {"--for", *specs},
+                                    {"--threads", o.threads}}) {
+    if (!value.empty()) arguments.insert(arguments.end(), {flag, value});
+  }
+  const InterruptsForChild waits;
+  return run_python_stoker(arguments, true);
+}
+
+Status check_given_rows(const Options& o) {
+  if (o.device.empty() && o.budget.empty() && o.models.empty() && o.threads.empty() && o.rows.empty())
+    return {};
+  return fail(ErrorCode::kUsage,
+              "nothing is measured where a rows file is given: leave out --device, --budget, --for, "
+              "--threads and --rows",
+              o.rows_file);
+}
+
+Result<int> finish(const Options& o, const fs::path& rows, const std::optional<MachineFile>& before,
+                   const CalibrationContext& context) {
+  const auto runs = read_calibration_runs(rows);
+  if (!runs) return tl::unexpected(runs.error());
+  if (before) {
+    if (auto s = check_same_device(*before, o.output, runs->device, *context.catalogue); !s)
+      return tl::unexpected(s.error());
+  }
+  const CalibratedMachine machine = calibrated_machine(*runs, before, context);
+  // What is written must be what forecasts can read.
+  if (const auto again = parse_machine_file(machine_file_text(machine.file), o.output,
+                                            *context.catalogue);
+      !again)
+    return fail(ErrorCode::kBadInput,
+                "what was measured makes no machine file (" + again.error().text() +
+                    "); nothing is written",
+                rows.string());
+  if (auto s = write_machine_file(o.output, machine.file); !s) return tl::unexpected(s.error());
+  const CalibrationSaid said{o.output, kVersion, !o.rows_file.empty()};
+  const std::string text = o.json ? calibration_json(machine, *runs, said)
+                                  : calibration_text(machine, *runs, said);
+  std::fputs(text.c_str(), stdout);
+  return 0;
+}
+
+Result<int> run(const Options& o) {
+  const auto catalogue = GpuCatalogue::load();
+  if (!catalogue) return tl::unexpected(catalogue.error());
+  CalibrationContext context{&*catalogue, this_host(), kVersion};
+  if (!o.rows_file.empty()) {
+    if (auto s = check_given_rows(o); !s) return tl::unexpected(s.error());
+  }
+  const auto before = earlier_file(o, context.here, *catalogue);
+  if (!before) return tl::unexpected(before.error());
+  if (!o.rows_file.empty()) return finish(o, o.rows_file, *before, context);
+  UnnamedRows unnamed;
+  if (o.rows.empty() && !unnamed.make())
+    return fail(ErrorCode::kIo, "cannot make a temporary file; give --rows ROWS.json, or mend TMPDIR");
+  const fs::path rows = o.rows.empty() ? unnamed.path() : fs::path(o.rows);
+  const auto code = measure(o, rows);
+  if (!code) return tl::unexpected(code.error());
+  if (*code != 0) return *code;  // the child has said why
+  return finish(o, rows, *before, context);
+}
+
+}  // namespace
+
+Command calibrate_command() {
+  auto o = std::make_shared<Options>();
+  return {"calibrate",
+          "measure this machine's GPU or CPU into the machine file that forecasts use",
+          "Examples: stoker calibrate -o cpu.toml --device cpu --for resnet18\n"
+          "          stoker calibrate -o gpu.toml --device cuda:0 --budget 3m\n"
+          "          stoker predict resnet18 --gpu cpu.toml",
+          {{"rows", "rows file of an earlier run: nothing is measured", &o->rows_file},
+           {"-o,--output", "machine file; one of this machine is brought up to date", &o->output},
+           {"--device", "cpu (default), cuda or cuda:N", &o->device},
+           {"--budget", "time for everything; default 60s", &o->budget},
+           {"--for", "models whose operators come first: resnet18,train.py:model", &o->models},
+           {"--threads", "of a CPU: 1,2; default: 1 and all cores", &o->threads},
+           {"--rows", "keep what was measured in this file, and go on where it stops", &o->rows},
+           {"--json", "the result as JSON on stdout: docs/json.md", &o->json}},
+          [o] { return run(*o); }};
+}
+
+}  // namespace stoker::cli

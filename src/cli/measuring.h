@@ -1,0 +1,36 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+namespace stoker::cli {
+
+/// A rows file without a name, for runs that are not kept: it is gone however this process ends.
+class UnnamedRows {
+ public:
+  UnnamedRows() = default;
+  /// False: there is no folder for temporary files.
+  [[nodiscard]] bool make();
+  ~UnnamedRows();
+  UnnamedRows(const UnnamedRows&) = delete;
+  UnnamedRows& operator=(const UnnamedRows&) = delete;
+  /// For this process and its children.
+  [[nodiscard]] std::filesystem::path path() const;
+
+ private:
+  int descriptor_ = -1;
+};
+
+/// While it lives Ctrl-C is the child's to answer: it puts its own things away and then ends.
+class InterruptsForChild {
+ public:
+  InterruptsForChild();
+  ~InterruptsForChild();
+  InterruptsForChild(const InterruptsForChild&) = delete;
+  InterruptsForChild& operator=(const InterruptsForChild&) = delete;
+
+ private:
+  void (*before_)(int);
+};
+
+}  // namespace stoker::cli

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <string>
+
+#include "base/result.h"
+
+namespace stoker::cli {
+
+/// What the user typed.
+struct ValidateOptions {
+  bool input = false, quick = false, json = false, learn = false, log = false;
+  std::string what, budget, output;
+  // of training steps
+  std::string machine, device, batches, threads, precision, optimizer, model, data;
+};
+
+/// Forecasts of the input pipeline beside real DataLoaders.
+[[nodiscard]] Result<int> validate_input_pipeline(const ValidateOptions& o);
+/// Forecasts of training steps beside real ones.
+[[nodiscard]] Result<int> validate_training_steps(const ValidateOptions& o);
+/// What was forecast and measured before.
+[[nodiscard]] Result<int> show_accuracy_log(const ValidateOptions& o);
+
+}  // namespace stoker::cli
