@@ -90,10 +90,9 @@ fs::path remembered_step(const std::string& spec, Precision precision, ModelDevi
 
 Result<int> capture_step(const std::string& spec, Precision precision, ModelDevice device,
                          const fs::path& path) {
-  const std::vector<std::string> arguments{"capture", spec, "-o", path.string(), "--precision",
+  std::vector<std::string> arguments{"capture", spec, "-o", path.string(), "--precision",
                                            std::string(capture_precision(precision))};
-  if (device == ModelDevice::kCpu)
-    return run_python_stoker(arguments, true, {{"STOKER_FAKE_CPU", "1"}});
+  if (device == ModelDevice::kCpu) arguments.insert(arguments.end(), {"--device", "cpu"});
   return run_python_stoker(arguments, true);
 }
 

@@ -95,11 +95,8 @@ fs::path python_package() {
   return first.empty() ? fs::path() : fs::path(first) / "stoker";
 }
 
-Result<int> run_python_stoker(
-    const std::vector<std::string>& arguments, bool quiet,
-    const std::vector<std::pair<std::string, std::string>>& environment) {
+Result<int> run_python_stoker(const std::vector<std::string>& arguments, bool quiet) {
   PythonCommand command(arguments);
-  for (const auto& [name, value] : environment) command.set(name, value);
   const std::vector<char*> argv = command.argv(), envp = command.envp();
 
   posix_spawn_file_actions_t actions;

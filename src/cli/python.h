@@ -2,7 +2,6 @@
 
 #include <filesystem>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -10,11 +9,9 @@
 namespace stoker::cli {
 
 /// Runs `python -m stoker ARGUMENTS` and waits; standard streams are inherited, stdout goes to
-/// stderr when `quiet`; `environment` is set besides. The interpreter is $STOKER_PYTHON, else the one beside the installed
+/// stderr when `quiet`. The interpreter is $STOKER_PYTHON, else the one beside the installed
 /// package, else python3. The exit code of the child; an error when no interpreter can be started.
-[[nodiscard]] Result<int> run_python_stoker(
-    const std::vector<std::string>& arguments, bool quiet,
-    const std::vector<std::pair<std::string, std::string>>& environment = {});
+[[nodiscard]] Result<int> run_python_stoker(const std::vector<std::string>& arguments, bool quiet);
 
 /// Folder of the Python package `stoker` that those runs use; empty when none is found beside the binary.
 [[nodiscard]] std::filesystem::path python_package();

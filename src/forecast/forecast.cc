@@ -23,6 +23,7 @@ StepTimeOptions step_options(const Job& job) {
   options.non_blocking_copy = job.non_blocking_copy;
   options.gpus = ranks_per_node(job);
   options.nodes = job.nodes;
+  options.threads = job.threads;
   return options;
 }
 
