@@ -115,6 +115,7 @@ class Decoder(nn.Module):
         self.words, self.positions = nn.Embedding(VOCABULARY, width), nn.Embedding(positions, width)
         self.blocks = nn.ModuleList(Block(width, heads, causal=True) for _ in range(depth))
         self.norm, self.head = nn.LayerNorm(width), nn.Linear(width, VOCABULARY, bias=False)
+        nn.init.normal_(self.words.weight, std=0.02)  # as GPT-2: with a deviation of 1 the loss is full of denormal numbers
         self.head.weight = self.words.weight
 
     def forward(self, ids, labels):

@@ -90,6 +90,8 @@ def _prepare(case: dict):
             resource.setrlimit(resource.RLIMIT_DATA, (case["limit_bytes"], case["limit_bytes"]))
     import torch
 
+    if case["device"] != "cpu":
+        torch.cuda.set_device(case["device"])  # for code that says .cuda()
     if case.get("threads"):
         torch.set_num_threads(case["threads"])
     if case["precision"] == "tf32":

@@ -14,7 +14,7 @@ from ..errors import CaptureError
 from ..user_code import user_code
 from . import batches, values
 
-LEARNING_RATE = 1e-3  # small: the values should stay ordinary, for infinities and denormals cost other times
+LEARNING_RATE = 1e-6  # so that one batch is not learnt by heart: gradients would become denormal, which take a CPU longer
 CLIP_NORM = 1.0
 OPTIMIZERS = {"sgd": lambda p: torch.optim.SGD(p, lr=LEARNING_RATE, momentum=0.9),
               "adam": lambda p: torch.optim.Adam(p, lr=LEARNING_RATE), "adamw": lambda p: torch.optim.AdamW(p, lr=LEARNING_RATE),
