@@ -241,6 +241,12 @@ def test_a_models_operators_come_first(monkeypatch):
     assert {s.key() for s in merged[:len(found)]} == {s.key() for s in found} and len(merged) > len(general.everything())
 
 
+def test_broadcast_operands_are_told_by_their_channels():
+    assert wanted._broadcast((8, 16, 4, 4), (16, 1, 1)) == (8, 16, 16) and wanted._broadcast((6, 32), (32,)) == (6, 32, 1)
+    assert wanted._broadcast((8, 16, 4, 4), (8, 16, 1, 1)) == (1, 128, 16), "a gate for each channel of each picture"
+    assert wanted._broadcast((2, 3, 5), (2, 1, 5)) == () and wanted._broadcast((2, 3), (1,)) == ()
+
+
 def test_threads_and_budgets_that_cannot_be_are_refused():
     assert command.threads_of("", 8) == [1, 8] and command.threads_of("2,1", 8) == [1, 2] and command.threads_of("", 1) == [1]
     for text in ("0", "one", "9", "1,,2"):

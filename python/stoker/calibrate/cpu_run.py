@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import os
 import time
 
 from ..errors import CaptureError
@@ -126,8 +125,9 @@ class Run:
             done += block
             self.progress(f"{total - len(waiting)} of {total} operators, {self.rounds.thrown_away} of {self.rounds.taken} readings "
                           f"thrown away, {max(0.0, self.budget.left()):.0f} s left")
+        if not waiting:
+            self._measure_again(done, pool)
         self.file["complete"] = not waiting and not self._missing_but_skipped()
-        self._measure_again(done, pool)
 
     def _measure_block(self, block: list) -> None:
         self.rounds.measure(block, self.threads, time.monotonic() + self.budget.left() - _LAST_S)
@@ -211,9 +211,9 @@ class Run:
         self._saved = time.monotonic()
 
     def summary(self) -> str:
-        text = (f"{len(self.file['operators'])} operators and {len(self.file['figures'])} figures are in {self.options.out} "
+        text = (f"{len(self.file['operators'])} rows of operators and {len(self.file['figures'])} figures are in {self.options.out} "
                 f"({self.budget.spent():.0f} s)")
-        if not self.file["complete"]:
+        if self._missing():
             text += f"; {len(self._missing())} of {len(self.specs)} operators are left: run the same command again to go on"
         if self.file["load"]["disturbed"]:
             text += f"; disturbed: {self.file['load']['why']}"
@@ -235,7 +235,3 @@ def objections(shares: dict, thrown_share: float) -> list:
     if thrown_share > _DISTURBED_SHARE:
         found.append(f"{thrown_share:.0%} of the readings were taken while the cores were slower than usual or others ran")
     return found
-
-
-def cores() -> int:
-    return len(os.sched_getaffinity(0))

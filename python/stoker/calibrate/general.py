@@ -64,6 +64,8 @@ def copies_and_fills():
         yield rank + 1, spec("copy", "cat", elements=elements)
         yield rank + 2, spec("fill", "fill_", elements=elements)
         yield rank + 3, spec("copy", "_to_copy", elements=elements)
+    for rank, (pieces, elements) in ((2, (16, 131072)), (3, (40, 655360))):
+        yield rank, spec("copy", "stack", elements=elements, dims=(pieces,))
     for rank, dims in ((0, (8, 64, 8, 32)), (1, (4, 128, 4, 16)), (1, (8, 256, 12, 64)), (2, (2, 16, 4, 16)), (3, (16, 512, 8, 64))):
         yield rank, spec("copy", "clone", elements=math.prod(dims), dims=dims)
 

@@ -227,6 +227,9 @@ def _copy(wanted: Spec, cut: Cut) -> tuple:
         outer = wanted.dims[0] if wanted.dims else 1
         half = elements // outer // 2
         return _cat, (cut(outer, half), cut(outer, half))
+    if wanted.function == "stack":
+        pieces = wanted.dims[0]  # the time steps of a recurrent layer
+        return _stack, tuple(cut(elements // pieces) for _ in range(pieces))
     if wanted.function == "_to_copy":
         return _to_bf16, (cut(elements),)
     batch, first, second, inner = wanted.dims  # a transposed view made contiguous
@@ -235,6 +238,10 @@ def _copy(wanted: Spec, cut: Cut) -> tuple:
 
 def _cat(x, y, cat=aten.cat.default):
     return cat([x, y], 1)
+
+
+def _stack(*pieces, stack=aten.stack.default):
+    return stack(pieces)
 
 
 def _to_bf16(x, to=aten._to_copy.default):

@@ -22,7 +22,9 @@ _ROWS = {"native_layer_norm": "forward", "native_layer_norm_backward": BACKWARD}
 _SOFTMAXES = {"_softmax": "forward", "_log_softmax": "forward", "_softmax_backward_data": BACKWARD,
               "_log_softmax_backward_data": BACKWARD}
 _FLASH = "_scaled_dot_product_flash_attention_for_cpu"
-_ATTENTION = {"stoker::attention": _FLASH, "stoker::attention_backward": f"{_FLASH}_backward"}  # docs/step-format.md
+# As captures for the CPU have it, and those for GPUs that stand for one (docs/step-format.md).
+_ATTENTION = {name: name for name in (_FLASH, f"{_FLASH}_backward")}
+_ATTENTION |= {"stoker::attention": _FLASH, "stoker::attention_backward": f"{_FLASH}_backward"}
 
 
 def capture_here(model: str) -> dict:
@@ -31,9 +33,8 @@ def capture_here(model: str) -> dict:
 
     if os.path.isfile(model) and ":" not in model:
         return step_file.read(model)
-    os.environ["STOKER_FAKE_CPU"] = "1"
     return front.here(model, None, precision="fp32", mode="train", name=None, batch=None, options={}, fixed={},
-                      say=lambda text: None)
+                      say=lambda text: None, device="cpu")
 
 
 def specs_of(doc: dict) -> list:
@@ -181,17 +182,25 @@ def _elementwise(name, inputs, shape, common):
     wanted = ELEMENTWISE[name][1]
     full = sum(t[1] == shape for t in inputs)
     elements = math.prod(shape)
+    if any(t[2] == "strided" for t in inputs):
+        return
     if full >= wanted:
         yield spec("elementwise", name, elements=elements, inputs=wanted, **common)
-    elif name in ("add", "mul") and full == 1 and len(shape) >= 2 and len(inputs) == 2:
-        channels = next((d for d in inputs[1][1] if d > 1), 1)
-        if elements % channels == 0 and len(shape) == 4 and shape[1] == channels:
-            dims = (shape[0], channels, shape[2] * shape[3])
-        elif elements % channels == 0 and shape[-1] == channels:
-            dims = (elements // channels, channels, 1)
-        else:
-            return
-        yield spec("elementwise", name, elements=elements, inputs=1, dims=dims, **common)
+    elif name in ("add", "mul") and full == 1 and len(inputs) == 2:
+        dims = _broadcast(shape, next(t[1] for t in inputs if t[1] != shape))
+        if dims:
+            yield spec("elementwise", name, elements=elements, inputs=1, dims=dims, **common)
+
+
+def _broadcast(shape: tuple, other: tuple) -> tuple:
+    """(batch, channels, inner) where an operand has one number for each channel; () where it has another form."""
+    whole, count = math.prod(shape), math.prod(other)
+    other = (1,) * (len(shape) - len(other)) + tuple(other)
+    kept = [d for d, (size, full) in enumerate(zip(other, shape)) if size == full and full > 1]
+    if not kept or kept != list(range(kept[0], kept[-1] + 1)) or count != math.prod(shape[d] for d in kept):
+        return ()
+    inner = math.prod(shape[kept[-1] + 1:])
+    return whole // count // inner, count, inner
 
 
 def _reduction(name, inputs, outputs, common):
