@@ -143,10 +143,15 @@ def test_a_recording_becomes_figures_without_its_warm_up(tmp_path):
 
 
 def test_the_rule_is_what_is_applied():
-    fine = {"foreign_share": 0.02, "steal_share": 0.01, "speed": 1.04, "drift": -0.09}
+    fine = {"foreign_share": 0.02, "steal_share": 0.01, "speed": 0.8, "drift": -0.09}
     assert judge.objections(fine, False) == []
-    bad = {"foreign_share": 0.04, "steal_share": 0.03, "speed": 0.94, "drift": 0.11}
+    bad = {"foreign_share": 0.04, "steal_share": 0.03, "speed": 0.7, "drift": 0.11}
     assert len(judge.objections(bad, True)) == 5
+
+    rows = [{"foreign_share": 0, "steal_share": 0, "drift": 0, "others_on_gpu": False, "reference_ms": ms} for ms in (4.0, 3.0, 2.0)]
+    judge.judge({"reference_ms": 2.0, "runs": [{"repetitions": rows}]})
+    assert [r["good"] for r in rows] == [False, False, True], "a machine that was slow at the beginning was slow then, not fast later"
+    assert rows[0]["speed"] == 0.5 and "0.500 of its best" in rows[0]["why"]
 
     def measured(*steps, status="ok"):
         return {"status": status, "repetitions": [{"step_ms": abs(s), "good": s > 0} for s in steps]}

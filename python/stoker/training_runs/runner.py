@@ -7,6 +7,7 @@ import os
 import random
 import re
 import signal
+import statistics
 import sys
 import time
 
@@ -122,7 +123,7 @@ class Run:
         self._settle_facts()
         self.reference = judge.Reference()
         if self.file["reference_ms"] is None:
-            self.file["reference_ms"] = round(self.reference.usual(min(2.0, 0.02 * budget)), 4)
+            self.file["reference_ms"] = round(self.reference.milliseconds(), 4)
         self.file["needed"] = options.repetitions
         self.budget = budget
 
@@ -227,11 +228,11 @@ class Run:
                 os.unlink(path)
 
     def _repetition(self, run: dict, timed_s: float) -> None:
-        speeds = []
+        readings = []
 
         def begin():
-            self.reference.settle(self.file["reference_ms"], min(4.0, 0.02 * self.budget))
-            speeds.append(self.reference.milliseconds())
+            self.reference.settle(self.file["reference_ms"] / judge.SLOWEST, min(4.0, 0.02 * self.budget))
+            readings.append(self.reference.milliseconds())
 
         smi = facts.nvidia_smi(facts.cuda_index(self.device)) if self.device != "cpu" else {}
         case = {"spec": run["model"], "batch": run["batch"], "threads": run["threads"], "optimizer": self.options.optimizer,
@@ -252,12 +253,12 @@ class Run:
             return
         self._keep(run, answer)
         if answer["status"] == "ok":
-            speeds.append(self.reference.milliseconds())
+            readings.append(self.reference.milliseconds())
             row = answer["row"]
-            row["speed"] = round(2 * self.file["reference_ms"] / sum(speeds), 4)
-            reasons = judge.objections(row, bool(smi.get("processes")))
-            row.update(good=not reasons, why="; ".join(reasons))
+            row.update(reference_ms=round(statistics.fmean(readings), 4), others_on_gpu=bool(smi.get("processes")))
             run["repetitions"].append(row)
+            self.file["reference_ms"] = round(min(self.file["reference_ms"], *readings), 4)
+            judge.judge(self.file)
 
     def _keep(self, run: dict, answer: dict) -> None:
         """What an answer says of its run. One that failed after good repetitions leaves these as they are."""
