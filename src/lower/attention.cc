@@ -89,11 +89,17 @@ class AttentionEmitter {
     kernel.read = Bytes(rows * (m * k + k * n) * element());
     kernel.written = Bytes(rows * m * n * element());
     kernel.elements = rows * m * n;
+    name(kernel, "bmm");
     emit_.launch(kernel);
   }
 
+  /// What a CPU runs is told by the function; elsewhere the attention has none.
+  void name(Kernel& kernel, const char* function) {
+    if (base_.function != 0) kernel.function = emit_.function(function);
+  }
+
   void pointwise(KernelClass kernel_class, std::int64_t count, std::int64_t read,
-                 std::int64_t written) {
+                 std::int64_t written, const char* function = "mul") {
     Kernel kernel = base_;
     kernel.kernel_class = kernel_class;
     kernel.unit = MathUnit::kFp32;
@@ -104,6 +110,8 @@ class AttentionEmitter {
     kernel.read = Bytes(read);
     kernel.written = Bytes(written);
     kernel.elements = count;
+    const bool rows = kernel_class == KernelClass::kSoftmax;
+    name(kernel, !rows ? function : s_.backward ? "_softmax_backward_data" : "_softmax");
     emit_.launch(kernel);
   }
 
@@ -128,7 +136,7 @@ class AttentionEmitter {
       saved.push_back(keep(score_count() * e, BufferRole::kActivation));
       saved.push_back(keep(score_count(), BufferRole::kActivation));
       pointwise(KernelClass::kElementwise, score_count(), score_count() * e,
-                score_count() * (e + 1));
+                score_count() * (e + 1), "bernoulli_");
     }
     product(s_.query_length, s_.head_dim, s_.key_length, false, false);
     return saved;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <variant>
 
 namespace stoker {
@@ -50,6 +51,28 @@ std::int64_t sum_of_windows(const Step& step, const Operator& op, const Sizes& s
   return windows * each;
 }
 
+/// A recurrent layer as oneDNN runs it whole: input, the two matrices, the two biases, states
+/// (native/mkldnn/RNN.cpp). The backward makes the gradients of inputs and of weights.
+Work recurrent_work(const Step& step, const Operator& op, const Sizes& sizes, Work work,
+                    bool backward) {
+  constexpr std::size_t kHidden = 2;  ///< position of the matrix of the state
+  const auto input = sizes.shape(op.inputs[0].type);
+  const auto hidden = sizes.shape(op.inputs[kHidden].type);
+  if (input.size() != 3 || hidden.size() != 2) return work;
+  const std::int64_t rows = input[0] * input[1];
+  const std::int64_t weights =
+      sizes.elements(op.inputs[1].type) + sizes.elements(op.inputs[kHidden].type);
+  const std::string& mode = step.attributes_of(op).rnn_mode;
+  work.kernel_class = KernelClass::kRnn;
+  work.flops = Flops((backward ? 4.0 : 2.0) * static_cast<double>(rows * weights));
+  RnnShape shape;
+  shape.batch = input[1], shape.length = input[0], shape.input = input[2], shape.hidden = hidden[1];
+  shape.gates = mode == "gru" ? 3 : 4;
+  shape.backward = backward;
+  work.shape = shape;
+  return work;
+}
+
 }  // namespace
 
 std::string_view function_name(std::string_view name) {
@@ -64,6 +87,10 @@ void join_for_cpu(const Step& step, const Operator& op, const Sizes& sizes,
   const std::string_view name = function_name(step.operator_name(op));
   const bool backward = name.find("_backward") != std::string_view::npos;
   for (Work& w : work) w.launches = 1;
+  if (name.starts_with("mkldnn_rnn_layer") && op.inputs.size() > 2) {
+    work = {recurrent_work(step, op, sizes, work.front(), backward)};
+    return;
+  }
   if (class_of(step.operator_name(op)) == KernelClass::kPooling) {
     join_all(work);
     work[0].flops = Flops(static_cast<double>(sum_of_windows(step, op, sizes, backward)));

@@ -52,30 +52,43 @@ class CpuModel {
   friend class CpuEstimator;
   CpuModel() = default;
 
+  /// The process of a group at a number of threads: by the rows with so many, by all where there are none.
+  [[nodiscard]] ResidualProcess process_of(CpuGroup group, int threads) const;
+
   Gpu gpu_;
   std::size_t rows_ = 0;
   bool disturbed_ = false;
   NameNumbers names_;
-  std::array<std::unique_ptr<const ResidualProcess>, kCpuGroups> processes_;
-  std::array<std::vector<std::size_t>, kCpuGroups> row_numbers_;  ///< parallel to the processes' rows
+  struct Row {
+    ProcessRow row;
+    int threads = 1;
+    std::size_t number = 0;  ///< of Calibration::operators
+  };
+  [[nodiscard]] std::vector<const Row*> rows_for(CpuGroup group, int threads) const;
+
+  std::array<std::vector<Row>, kCpuGroups> groups_;
+  double mean_ = 0;  ///< of the groups' means, drawn to zero
   std::map<std::uint32_t, std::size_t> rows_of_;  ///< by number of the function
 };
 
 /// The model at one number of threads, for the kernels of one program. Repeated kernels are looked up.
 class CpuEstimator {
  public:
-  CpuEstimator(const CpuModel& model, int threads);
+  /// `step_bytes`: what a whole step touches.
+  CpuEstimator(const CpuModel& model, int threads, double step_bytes = 0);
 
   [[nodiscard]] CpuEstimate estimate(const Kernel& kernel, std::string_view function);
   /// Takes one execution of it into the spread.
   void count(const Kernel& kernel, std::string_view function, const CpuEstimate& estimate);
   /// Standard deviation of the time of everything counted: what the processes do not know of it.
-  [[nodiscard]] Nanos spread() const;
+  [[nodiscard]] Nanos spread();
   /// Share of the counted time in operators of functions that were measured.
   [[nodiscard]] double measured_share() const;
   [[nodiscard]] const CpuProcessor& processor() const { return processor_; }
 
  private:
+  const ResidualProcess& process(CpuGroup group);
+
   struct Counted {
     std::vector<ProcessPoint> points;
     std::vector<double> weights;  ///< nanoseconds
@@ -85,6 +98,8 @@ class CpuEstimator {
   const CpuModel& model_;
   CpuProcessor processor_;
   double call_ = 0;  ///< seconds
+  double step_bytes_ = 0;
+  std::array<std::unique_ptr<const ResidualProcess>, kCpuGroups> processes_;  ///< as they are needed
   NameNumbers names_;
   std::map<std::vector<double>, CpuEstimate> known_;
   std::array<Counted, kCpuGroups> counted_;

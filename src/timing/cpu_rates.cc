@@ -126,13 +126,6 @@ CpuHost cpu_host(const Gpu& gpu, int threads, double core_speed) {
   host.fault = of("fault_us", kFaultUs);
   host.call = of("call_us", kCallUs);
   host.measured = figure_at(measured, "forward_us", threads, false) > 0;
-  if (measured != nullptr) {  // no row is shorter than a call
-    double least = 0;
-    for (const MeasuredOperator& row : measured->operators) {
-      if (row.time_us > 0 && (least == 0 || row.time_us < least)) least = row.time_us;
-    }
-    if (least > 0) host.call = std::min(host.call, 1e-6 * least);
-  }
   return host;
 }
 

@@ -1,9 +1,11 @@
 #include "timing/cpu_rules.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <variant>
 
+#include "lower/cpu_convolution.h"
 #include "timing/kernel_cost.h"
 
 namespace stoker {
@@ -13,41 +15,75 @@ constexpr std::int64_t kGrain = 32768;  ///< at::internal::GRAIN_SIZE (ATen/Tens
 /// Of a core's second-level cache what one operator's data can count on, and what of it a step leaves
 /// there: the result of the operator before. Priors.
 constexpr double kL2Share = 0.7, kStepNear = 0.5;
-/// The last-level cache is shared with others.
-constexpr double kL3Share = 0.5;
-/// Copies across rows take so many cycles an element where vectors cannot serve (measured: 1 to 2).
-constexpr double kStridedCycles = 1.5;
-/// Sides of a product or channels of a convolution at which half of the rate is reached: priors.
-constexpr double kHalfRows = 4, kHalfColumns = 16, kHalfDepth = 16, kHalfChannels = 4;
+/// Of the last-level cache: others share it. By the optimizers of networks of 3 to 15 MiB of weights on a
+/// virtual machine with two cores of a processor that has 260 MiB.
+constexpr double kL3Share = 0.18;
+/// An optimizer comes back to the same tensors with a few operators in a row.
+constexpr double kUpdateSet = 2;
+/// Copies across rows take so many cycles an element where vectors cannot serve (heads of attention).
+constexpr double kStridedCycles = 0.6;
+/// Sides of a product at which half of the rate is reached: priors.
+constexpr double kHalfRows = 4, kHalfColumns = 16, kHalfDepth = 16;
 /// A thread of a product is worth opening for so many FLOPs: a prior.
 constexpr double kProductGrain = 1e5;
-/// oneDNN's dense convolutions reach so much of a large product's rate; those of few channels a group so
-/// much less; depthwise ones are loops over rows. Priors.
-constexpr double kConvolution = 0.85, kDepthwise = 0.2;
-/// Row-major tensors are brought into blocks of channels before and back after (native/mkldnn/Conv.cpp):
-/// each is read and written once more.
-constexpr double kReorderPasses = 2;
+
+// Convolutions, by 400 rows on one core with vectors of 512 bits. oneDNN pads channels to whole vectors and
+// then reaches what products reach; the first layer's few channels stay as they are and are fed worse.
+constexpr double kDense = 0.97, kFewChannels = 0.75, kGrouped = 0.75;
+constexpr std::int64_t kFew = 4;
+constexpr double kWeightPass = 0.93;    ///< gradients of weights
+constexpr double kStridedInput = 0.62;  ///< gradients of inputs through a stride
+constexpr double kHalfWidth = 0.5;      ///< width of a row at which half of the rate is reached
+/// Tensors are brought into blocks of channels before and back after, and read and written between.
+constexpr double kReorders = 2.2, kReordersOfOneTap = 3, kReordersOfDepthwise = 3;
 constexpr double kReorderRegions = 3;
+/// Looking up the primitive, and the reorders' own: seconds a call. Forward, input, weight.
+constexpr std::array<double, 3> kConvolutionCall{70e-6, 75e-6, 85e-6};
+/// Depthwise, of the rate of products: forward, input, weight; filters of 3x3, larger ones.
+constexpr std::array<double, 3> kDepthwise3{0.22, 0.16, 0.11}, kDepthwise5{0.34, 0.2, 0.018};
+constexpr double kDepthwiseStride = 0.65, kDepthwiseStrideInput = 0.5;
+/// ATen's own loops over pictures, each a product of columns (native/ConvolutionMM2d.cpp).
+constexpr double kOwn = 1, kOwnHalfPixels = 8, kOwnHalfIn = 16, kOwnHalfOut = 8;
 /// Attention's exponentials: instructions for a vector of scores.
-constexpr double kScoreVectors = 30;
-constexpr double kRecurrent = 0.3;  ///< of the rate: recurrent layers as one call, a prior
+constexpr double kScoreVectors = 50;
+/// Recurrent layers as one call reach so much of the rate, half of that at so many rows (an LSTM of 192).
+constexpr double kRecurrent = 0.8, kRecurrentRows = 4;
 constexpr double kLongest = 86400;  ///< seconds; keeps absurd shapes finite
 
 double real(std::int64_t n) { return static_cast<double>(std::max<std::int64_t>(n, 0)); }
 double share(double n, double half) { return n / (n + half); }
 
+double hits(double holds, double bytes) {
+  return bytes <= holds ? 1.0 : (holds / bytes) * (holds / bytes);
+}
+
 /// Seconds that so many bytes take. A level serves what it holds; beyond, hits fall off with the square of the
-/// size, as in kernels that pass over their data once or twice.
-double memory_seconds(double bytes, const CpuRates& r, CpuData data) {
+/// size, as in kernels that pass over their data once or twice. In a step the cache nearby holds what the
+/// operator before has written; the optimizer finds what a whole step has left of its tensors, a backward that
+/// of the half that the forward saved.
+double memory_seconds(double bytes, double footprint, const CpuRates& r,
+                      const CpuSurroundings& where) {
   if (bytes <= 0) return 0;
-  const auto hits = [](double holds, double bytes_wanted) {
-    return bytes_wanted <= holds ? 1.0 : (holds / bytes_wanted) * (holds / bytes_wanted);
-  };
-  double near = data == CpuData::kCold ? 0 : hits(kL2Share * r.l2_bytes, bytes);
-  if (data == CpuData::kStep) near *= kStepNear;
-  const double middle = hits(kL3Share * r.l3_bytes, bytes);
+  const double l2 = kL2Share * r.l2_bytes, l3 = kL3Share * r.l3_bytes;
+  double near = hits(l2, footprint), middle = hits(l3, footprint);
+  if (where.data == CpuData::kCold) {
+    near = middle = 0;
+  } else if (where.data == CpuData::kStep) {
+    const double far = hits(l3, std::max(footprint, where.step_bytes));
+    near *= kStepNear;
+    if (where.phase == StepPhase::kOptimizer) {
+      near = kStepNear * hits(l2, kUpdateSet * footprint);
+      middle = far;
+    } else if (where.phase == StepPhase::kBackward) {
+      middle = (middle + far) / 2;
+    }
+  }
   const double beyond = middle / r.l3 + (1 - middle) / r.memory;
   return bytes * (near / r.l2 + (1 - near) * beyond);
+}
+
+double memory_seconds(double bytes, const CpuRates& r, const CpuSurroundings& where) {
+  return memory_seconds(bytes, bytes, r, where);
 }
 
 double bytes_of(const Kernel& kernel) {
@@ -55,7 +91,7 @@ double bytes_of(const Kernel& kernel) {
 }
 
 CpuCost product_cost(const Kernel& kernel, const GemmShape& g, const CpuProcessor& cpu,
-                     CpuData data) {
+                     const CpuSurroundings& where) {
   const double flops = kernel.flops.count();
   const int threads =
       static_cast<int>(std::clamp(flops / kProductGrain, 1.0, static_cast<double>(cpu.threads())));
@@ -64,32 +100,69 @@ CpuCost product_cost(const Kernel& kernel, const GemmShape& g, const CpuProcesso
                       share(real(g.n), kHalfColumns) * share(real(g.k), kHalfDepth);
   CpuCost cost;
   cost.compute = flops / std::max(rate, 1.0);
-  cost.memory = memory_seconds(bytes_of(kernel), r, data);
+  cost.memory = memory_seconds(bytes_of(kernel), r, where);
   cost.rest = r.region;
   return cost;
 }
 
+double in_blocks(std::int64_t channels, double lanes) {
+  return lanes * std::ceil(real(channels) / lanes);
+}
+
+/// Vector by vector along rows, no sums over channels.
+double depthwise_seconds(const Kernel& kernel, const ConvolutionShape& c, double rate) {
+  const auto pass = static_cast<std::size_t>(c.pass);
+  const bool large = c.kernel[0] * c.kernel[1] * c.kernel[2] > 9;
+  double efficiency = large ? kDepthwise5[pass] : kDepthwise3[pass];
+  if (c.stride[0] > 1)
+    efficiency *= c.pass == Pass::kBackwardInput ? kDepthwiseStrideInput : kDepthwiseStride;
+  return kernel.flops.count() / (rate * efficiency);
+}
+
+double dense_seconds(const Kernel& kernel, const ConvolutionShape& c, const CpuRates& r,
+                     double rate) {
+  const auto groups = std::max<std::int64_t>(1, c.groups);
+  const std::int64_t in = c.in_channels / groups, out = c.out_channels / groups;
+  const bool few = in <= kFew && groups == 1;
+  const double padded = (few ? real(in) : in_blocks(in, r.lanes)) * in_blocks(out, r.lanes) /
+                        std::max(1.0, real(in) * real(out));
+  double efficiency = groups > 1 ? kGrouped : few ? kFewChannels : kDense;
+  if (c.pass == Pass::kBackwardWeight) efficiency *= kWeightPass;
+  if (c.pass == Pass::kBackwardInput && c.stride[0] > 1) efficiency *= kStridedInput;
+  const std::size_t last = static_cast<std::size_t>(std::clamp(c.spatial, 1, 3) - 1);
+  efficiency *= share(real(c.out[last]), kHalfWidth);
+  return kernel.flops.count() * padded / (rate * efficiency);
+}
+
 CpuCost convolution_cost(const Kernel& kernel, const ConvolutionShape& c, const CpuProcessor& cpu,
-                         CpuData data) {
+                         const CpuSurroundings& where) {
   const CpuRates& r = cpu.rates();
-  const double groups = std::max(1.0, real(c.groups));
-  const double in = real(c.in_channels) / groups, out = real(c.out_channels) / groups;
-  const bool depthwise = c.groups > 1 && c.groups == c.in_channels;
-  const double efficiency =
-      depthwise ? kDepthwise
-                : kConvolution * share(in, kHalfChannels) * share(out, kHalfChannels);
-  CpuCost cost;
-  cost.compute =
-      kernel.flops.count() / std::max(r.products * cpu.peak(kernel.unit) * efficiency, 1.0);
+  const double rate = std::max(r.products * cpu.peak(kernel.unit), 1.0);
   const double bytes = bytes_of(kernel);
-  cost.memory = memory_seconds(bytes, r, data);
-  cost.rest = kReorderRegions * r.region;
-  if (!c.channels_last) cost.rest += kReorderPasses * memory_seconds(bytes, r, data);
+  CpuCost cost;
+  if (kernel.dtype == DType::kF32 && !onednn_takes(c, cpu.threads())) {
+    const double pixels = real(c.out[0]) * real(c.out[1]) * real(c.out[2]);
+    cost.compute = kernel.flops.count() /
+                   (rate * kOwn * share(pixels, kOwnHalfPixels) *
+                    share(real(c.in_channels), kOwnHalfIn) * share(real(c.out_channels), kOwnHalfOut));
+    cost.memory = memory_seconds(bytes, r, where);
+    cost.rest = r.region;
+    return cost;
+  }
+  const bool depthwise = c.groups > 1 && c.groups == c.in_channels;
+  const bool one_tap = c.kernel[0] * c.kernel[1] * c.kernel[2] == 1;
+  cost.compute = depthwise ? depthwise_seconds(kernel, c, rate) : dense_seconds(kernel, c, r, rate);
+  cost.rest = kReorderRegions * r.region + kConvolutionCall[static_cast<std::size_t>(c.pass)];
+  const double passes = c.channels_last ? 1
+                        : depthwise     ? kReordersOfDepthwise
+                        : one_tap       ? kReordersOfOneTap
+                                        : kReorders;
+  cost.rest += passes * memory_seconds(bytes, r, where);
   return cost;
 }
 
 CpuCost attention_cost(const Kernel& kernel, const AttentionShape& a, const CpuProcessor& cpu,
-                       CpuData data) {
+                       const CpuSurroundings& where) {
   const CpuRates& r = cpu.rates();
   const double scores = real(a.batch) * real(a.heads) * real(a.query_length) *
                         real(a.key_length) * (a.causal ? 0.5 : 1);
@@ -98,22 +171,23 @@ CpuCost attention_cost(const Kernel& kernel, const AttentionShape& a, const CpuP
   CpuCost cost;
   cost.compute = kernel.flops.count() / std::max(rate, 1.0) +
                  scores * kScoreVectors / (r.lanes * r.cycles);
-  cost.memory = memory_seconds(bytes_of(kernel), r, data);
+  cost.memory = memory_seconds(bytes_of(kernel), r, where);
   cost.rest = r.region;
   return cost;
 }
 
-CpuCost recurrent_cost(const Kernel& kernel, const CpuProcessor& cpu, CpuData data) {
+CpuCost recurrent_cost(const Kernel& kernel, const RnnShape& shape, const CpuProcessor& cpu,
+                       const CpuSurroundings& where) {
   const CpuRates& r = cpu.rates();
   CpuCost cost;
-  cost.compute = kernel.flops.count() / std::max(r.products * kRecurrent, 1.0);
-  cost.memory = memory_seconds(bytes_of(kernel), r, data);
+  cost.compute = kernel.flops.count() / std::max(r.products * kRecurrent * share(real(shape.batch), kRecurrentRows), 1.0);
+  cost.memory = memory_seconds(bytes_of(kernel), r, where);
   cost.rest = r.region;
   return cost;
 }
 
 CpuCost element_cost(const Kernel& kernel, std::string_view name, const CpuProcessor& cpu,
-                     CpuData data) {
+                     const CpuSurroundings& where) {
   const CpuFunction function = cpu_function(name, kernel.kernel_class);
   const std::int64_t grain = function.grain > 0 ? function.grain : kGrain;
   const int threads = threads_for(kernel.elements, grain, cpu.threads());
@@ -129,8 +203,11 @@ CpuCost element_cost(const Kernel& kernel, std::string_view name, const CpuProce
   if (kernel.strided && moves) cycles += elements * kStridedCycles;
   CpuCost cost;
   cost.compute = cycles / r.cycles;
-  cost.memory = memory_seconds(bytes_of(kernel), r, data);
-  cost.rest = threads > 1 ? r.region : 0;
+  // In place, results lie where operands lay.
+  const double bytes = bytes_of(kernel);
+  const double twice = name.ends_with('_') ? static_cast<double>(kernel.written.count()) : 0;
+  cost.memory = memory_seconds(bytes, bytes - twice, r, where);
+  cost.rest = (threads > 1 ? r.region : 0) + 1e-6 * function.call_us;
   cost.has_rule = kernel.kernel_class != KernelClass::kUncosted || has_cpu_function(name);
   return cost;
 }
@@ -138,7 +215,7 @@ CpuCost element_cost(const Kernel& kernel, std::string_view name, const CpuProce
 }  // namespace
 
 int threads_for(std::int64_t elements, std::int64_t grain, int threads) {
-  const std::int64_t grains = (std::max<std::int64_t>(elements, 1) + grain - 1) / grain;
+  const std::int64_t grains = (std::max<std::int64_t>(elements, 1) - 1) / grain + 1;
   return static_cast<int>(std::clamp<std::int64_t>(grains, 1, std::max(1, threads)));
 }
 
@@ -165,18 +242,18 @@ double CpuProcessor::peak(MathUnit unit) const {
 }
 
 CpuCost cpu_cost(const Kernel& kernel, std::string_view function, const CpuProcessor& processor,
-                 CpuData data) {
+                 const CpuSurroundings& where) {
   CpuCost cost;
   if (const auto* gemm = std::get_if<GemmShape>(&kernel.shape)) {
-    cost = product_cost(kernel, *gemm, processor, data);
+    cost = product_cost(kernel, *gemm, processor, where);
   } else if (const auto* convolution = std::get_if<ConvolutionShape>(&kernel.shape)) {
-    cost = convolution_cost(kernel, *convolution, processor, data);
+    cost = convolution_cost(kernel, *convolution, processor, where);
   } else if (const auto* attention = std::get_if<AttentionShape>(&kernel.shape)) {
-    cost = attention_cost(kernel, *attention, processor, data);
-  } else if (std::holds_alternative<RnnShape>(kernel.shape)) {
-    cost = recurrent_cost(kernel, processor, data);
+    cost = attention_cost(kernel, *attention, processor, where);
+  } else if (const auto* recurrent = std::get_if<RnnShape>(&kernel.shape)) {
+    cost = recurrent_cost(kernel, *recurrent, processor, where);
   } else {
-    cost = element_cost(kernel, function, processor, data);
+    cost = element_cost(kernel, function, processor, where);
   }
   for (double* part : {&cost.compute, &cost.memory, &cost.rest}) {
     if (!std::isfinite(*part)) *part = kLongest;

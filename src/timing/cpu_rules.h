@@ -18,6 +18,13 @@ enum class CpuData : std::uint8_t {
   kStep   ///< in a training step: what the operator before has written is near, the rest is not
 };
 
+/// What surrounds an operator.
+struct CpuSurroundings {
+  CpuData data = CpuData::kWarm;
+  StepPhase phase = StepPhase::kForward;  ///< kStep: of the step
+  double step_bytes = 0;                  ///< kStep: of everything that a step touches
+};
+
 /// Seconds of one call, beyond what a call on one number takes.
 struct CpuCost {
   double compute = 0, memory = 0;  ///< beside each other
@@ -33,6 +40,7 @@ struct CpuFunction {
   double vectors = 2;       ///< instructions for each vector of elements
   double scalars = 0;       ///< cycles for each element that no vector unit takes
   std::int64_t grain = 0;   ///< elements of one thread at least; 0: ATen's 32,768
+  double call_us = 0;       ///< a library's own, whatever the size
 };
 /// By name, else by what its class usually does.
 [[nodiscard]] CpuFunction cpu_function(std::string_view name, KernelClass kernel_class);
@@ -57,6 +65,6 @@ class CpuProcessor {
 };
 
 [[nodiscard]] CpuCost cpu_cost(const Kernel& kernel, std::string_view function,
-                               const CpuProcessor& processor, CpuData data);
+                               const CpuProcessor& processor, const CpuSurroundings& where);
 
 }  // namespace stoker

@@ -57,6 +57,23 @@ double fresh_writes(const Kernel& kernel) {
                                                : static_cast<double>(kernel.written.count());
 }
 
+/// What lives through a step and the most that lives in it beside.
+double touched_bytes(const Program& program) {
+  double live = 0, most = 0;
+  const auto walk = [&](const std::vector<Instruction>& instructions) {
+    for (const Instruction& in : instructions) {
+      if (in.value >= program.buffers.size()) continue;
+      const auto bytes = static_cast<double>(program.buffers[in.value].bytes.count());
+      if (in.kind == InstructionKind::kAllocate && in.when != When::kLater) live += bytes;
+      if (in.kind == InstructionKind::kFree && in.when != When::kLater) live -= bytes;
+      most = std::max(most, live);
+    }
+  };
+  walk(program.setup);
+  walk(program.iteration);
+  return most;
+}
+
 std::string percent(double share) {
   return std::to_string(static_cast<int>(std::lround(share * 100))) + " %";
 }
@@ -71,7 +88,7 @@ class CpuStep {
         model_(std::move(model)),
         threads_(threads_of(machine.gpu, options.threads)),
         host_(cpu_host(machine.gpu, threads_, machine.host.relative_core_speed)),
-        estimator_(*model_, threads_) {}
+        estimator_(*model_, threads_, touched_bytes(program)) {}
 
   StepTime run() {
     estimate_kernels();

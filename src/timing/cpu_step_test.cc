@@ -114,7 +114,7 @@ TEST(CpuStep, BandsAreWideWithoutRowsAndNarrowWithThem) {
     row.function = "add";
     row.threads = 1;
     row.sizes = {{"elements", n}, {"inputs", 2}};
-    row.time_us = 2 + 1e6 * cpu_cost(elements(n, StepPhase::kForward), "add", cpu, CpuData::kWarm).total();
+    row.time_us = 2 + 1e6 * cpu_cost(elements(n, StepPhase::kForward), "add", cpu, {CpuData::kWarm}).total();
     calibration->operators.push_back(row);
   }
   m.gpu.calibration = calibration;

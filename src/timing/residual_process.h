@@ -29,9 +29,9 @@ struct ProcessRow {
 
 /// Standard deviations of the parts that a value is the sum of, and how fast they change.
 struct ProcessPrior {
-  double common = 0.25;           ///< what all points share
-  double by_size = 0.2;           ///< what points of about one size share
-  double function = 0.25;         ///< what points of one function share
+  double common = 0.2;            ///< what all points share
+  double by_size = 0.15;          ///< what points of about one size share
+  double function = 0.3;          ///< what points of one function share
   double by_features = 0.25;      ///< what points of one function and about the same sizes share
   double size_length = 3;         ///< in doublings
   double kin = 0.85;              ///< correlation of two functions of one family
@@ -64,7 +64,8 @@ class ResidualProcess {
   [[nodiscard]] std::vector<Value> left_out() const;
 
  private:
-  void forward_solve(std::vector<double>& x) const;
+  /// `x` is zero before `from`.
+  void forward_solve(std::vector<double>& x, std::size_t from = 0) const;
   void backward_solve(std::vector<double>& x) const;
   [[nodiscard]] std::vector<double> covariances(const ProcessPoint& point) const;
 
