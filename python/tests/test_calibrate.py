@@ -74,6 +74,18 @@ def test_cold_operands_go_round_the_pool(pool):
     assert len(call.sets) == 8 and len(starts) == 16, "8 MiB hold eight pairs of 512 KiB"
 
 
+def test_caches_are_emptied_before_each_cold_call(pool):
+    wanted_spec = spec.spec("gemm", "mm", m=64, n=64, k=64, warm=False)
+    emptied = []
+    timed = rounds.Timed(wanted_spec, operators.build(wanted_spec, pool), lambda: emptied.append(True))
+    timed.warm_up(1)
+    before = len(emptied)
+    assert timed.read(1) > 0 and len(emptied) - before == timed.calls[1] <= rounds._MOST_FLUSHED
+    flush = rounds.Flush(1 << 20)
+    flush()
+    assert flush._values.numel() == torch.get_num_threads() * (1 << 19), "two megabytes for each thread"
+
+
 def test_the_general_set_covers_what_nets_need_and_begins_with_some_of_each():
     everything = general.everything()
     keys = [s.key() for s in everything]

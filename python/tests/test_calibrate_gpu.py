@@ -12,9 +12,10 @@ SMI = "NVIDIA L4, GPU-1, 550.1, 23034, 600, 3, Disabled, 2040, 72.00, Enabled"
 
 
 def fake_torch(count=1, available=True, cuda="12.8", name="NVIDIA L4"):
-    properties = types.SimpleNamespace(name=name, major=8, minor=9, multi_processor_count=58, L2_cache_size=48 << 20, uuid="1")
+    properties = types.SimpleNamespace(name=name, major=8, minor=9, multi_processor_count=58, L2_cache_size=48 << 20, uuid="1",
+                                       total_memory=22 << 30)
     gpu = types.SimpleNamespace(is_available=lambda: available, device_count=lambda: count, get_device_properties=lambda i: properties,
-                                mem_get_info=lambda i: (20 << 30, 22 << 30), nccl=types.SimpleNamespace(version=lambda: (2, 27, 3)))
+                                nccl=types.SimpleNamespace(version=lambda: (2, 27, 3)))
     backends = types.SimpleNamespace(cudnn=types.SimpleNamespace(version=lambda: 91000))
     return types.SimpleNamespace(cuda=gpu, backends=backends, __version__="2.13.0", version=types.SimpleNamespace(cuda=cuda, hip=None))
 
@@ -38,10 +39,15 @@ class FakeWorker:
 
     def run(self, case, timeout):
         self.asked.append(case)
+        if case["kind"] == "host" and case["what"] == "context":
+            return [{"status": "ok", "bytes": 1000 << 20}]
         if case["kind"] == "host":
             return [{"status": "ok", "us": 7.5, "gb_per_s": 12.0}] if case["what"] != "synchronize" else [{"status": "ok", "us": 20.0}]
         passes = ("forward", "backward_input", "backward_weight") if case["operator"] == "conv2d" else ("forward", "backward")
         return [{"status": "ok", "pass": name, "time_us": 100.0, "spread": 0.01, "warm": 0, "calls": 50, "idle_us": 30.0} for name in passes]
+
+    def pid(self):
+        return 99
 
     def close(self):
         self.closed = True
@@ -51,7 +57,6 @@ def run_of(tmp_path, monkeypatch, torch, budget_s=1000.0, arguments=()):
     options = command.parser().parse_args(["--out", str(tmp_path / "cal.json"), "--device", "cuda", "--quiet", *arguments])
     monkeypatch.setattr(cuda_run, "Worker", FakeWorker)
     monkeypatch.setattr(cuda_run.watch, "Watch", lambda wanted, which: types.SimpleNamespace(summary=dict, close=lambda: None))
-    monkeypatch.setattr(cuda_run.Run, "_context", lambda self: None)
     return cuda_run.Run(options, command.Budget(budget_s), torch, 0)
 
 
@@ -64,6 +69,7 @@ def test_a_gpu_is_calibrated_and_the_next_run_goes_on(tmp_path, monkeypatch, smi
     assert file["complete"] and run.worker.closed and file["device"]["compute_capability"] == "8.9" and not file["device"]["mig"]
     assert file["provenance"]["driver"] == "550.1" and not file["load"]["disturbed"]
     figures = {f["name"]: f["value"] for f in file["figures"]}
+    assert figures["context_mib"] == 400.0 and file["device"]["context_bytes"] == 400 << 20, "600 MiB were in use before"
     assert figures["launch_floor_us"] == 100.0 and figures["host_dispatch_us"] == 7.5 and figures["pinned_gbs"] == figures["pageable_gbs"] == 12.0
     kinds = {row["kind"] for row in file["operators"]}
     assert kinds >= {"gemm", "convolution", "attention", "batch_norm", "layer_norm", "softmax", "elementwise", "copy", "gather", "optimizer"}
@@ -135,6 +141,7 @@ def test_what_nvidia_smi_prints_is_read():
     assert facts.parse_query(SMI)["memory.total"] == "23034" and facts.parse_query("No devices were found") == {}
     assert facts.parse_processes("12, 512\n13, [Not Supported]\nnonsense\n") == [(12, 512 << 20), (13, 0)]
     assert facts.others([(12, 5), (13, 6)], {12}) == [(13, 6)]
+    assert facts.joined([(99, 5), (13, 6)], [], {99}) == [(13, 6)] and facts.joined([(7, 5)], [(8, 1)], {99}) == [(8, 1)]
     assert facts.selector(fake_torch(), 0) == "GPU-1"
 
 

@@ -8,7 +8,7 @@ import time
 from ..errors import CaptureError
 from ..loader_runs import epoch
 from . import command, cpu_device, cpu_figures, general, operands, operators, rows, wanted
-from .rounds import LEAST_GOOD, ROUNDS, Progress, Rounds, Timed, set_threads
+from .rounds import LEAST_GOOD, ROUNDS, Flush, Progress, Rounds, Timed, set_threads
 from .speed import Load, Speed
 from .spec import label, row_key
 
@@ -40,7 +40,7 @@ class Run:
         operands.keep_memory()
         torch.set_grad_enabled(False)
         torch.manual_seed(0)
-        self.skipped = []
+        self.skipped, self.flush = [], Flush(device["l2_bytes"])
         self.rounds = self.load = self.speed = None
         self._saved = time.monotonic()
 
@@ -180,7 +180,7 @@ class Run:
     def _warmed(self, spec, pool, known):
         try:
             call = operators.build(spec, pool)
-            timed = known[spec.key()].again(call) if known else Timed(spec, call)
+            timed = known[spec.key()].again(call) if known else Timed(spec, call, None if spec.warm else self.flush)
             for count in self.threads:
                 set_threads(count)
                 timed.warm_up(count)

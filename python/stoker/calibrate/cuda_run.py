@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 
 from . import rows
@@ -43,14 +42,12 @@ class Run:
         self.load = Load(self.file["load"])
         self.worker, self.seen = Worker(), None
         self._saved = time.monotonic()
-        self._torch = torch
 
     def list(self) -> None:
         print("\n".join(cases.key_of(case) for case in cases.planned()))
 
     def measure(self) -> None:
         self.file["complete"] = False
-        self._context()
         self.seen = watch.Watch(True, self.which)
         if self.other:
             self.progress(f"{len(self.other)} other processes use this GPU", always=True)
@@ -62,7 +59,7 @@ class Run:
         for number, case in enumerate(planned):
             if cases.key_of(case) in self.file["cases"]:
                 continue
-            if number >= len(cases.host()) and not self.file["collectives"]:
+            if number > len(cases.host()) and not self.file["collectives"]:
                 self._all_reduce()
             left = self.budget.left()
             if left < _LEAST_S:
@@ -76,25 +73,13 @@ class Run:
                 self.save()
         self.file["complete"] = True
 
-    def _context(self) -> None:
-        """What a process holds on the GPU before its first tensor: the context with the libraries of a product and a convolution, less
-        what the allocator has."""
-        torch, i = self._torch, self.index
-        with torch.cuda.device(i):
-            x = torch.ones(64, 64, device="cuda")
-            (x @ x).sum().item()
-            torch.nn.functional.conv2d(torch.ones(1, 3, 8, 8, device="cuda"), torch.ones(4, 3, 3, 3, device="cuda")).sum().item()
-            del x
-            torch.cuda.empty_cache()
-            own = dict(facts.processes(self.which)).get(os.getpid(), 0)
-            free, total = torch.cuda.mem_get_info(i)
-            # In a container the process has another number there: then it is all that is used and was not before.
-            before = self.before.get("memory.used", "")
-            used = own or total - free - (int(float(before)) << 20 if before.replace(".", "").isdigit() else 0)
-            held = used - torch.cuda.memory_reserved(i)
+    def _context(self, used: int) -> None:
+        """`used` on the device with our process there, less what was in use before."""
+        before = self.before.get("memory.used", "")
+        held = used - (int(float(before)) << 20 if before.replace(".", "", 1).isdigit() else 0)
         if held > 0:
             self.file["device"]["context_bytes"] = held
-            rows.put_figure(self.file, {"name": "context_mib", "threads": 0, "value": round(held / 2**20, 1), "spread": 0.0})
+            self._figure("context_mib", held / 2**20)
 
     def _all_reduce(self) -> None:
         gpus = self.file["device"]["gpus"]
@@ -128,6 +113,8 @@ class Run:
         rows.put_figure(self.file, {"name": name, "threads": 0, "value": float(f"{value:.5g}"), "spread": round(spread, 4)})
 
     def _host_figure(self, case: dict, row: dict) -> None:
+        if case["what"] == "context":
+            self._context(row["bytes"])
         for name, wanted in _HOST.items():
             if case["what"] == "dispatch" and case["name"] == wanted:
                 self._figure(name, row["us"])
@@ -144,6 +131,8 @@ class Run:
 
     def save(self) -> None:
         self.load.lap()
+        found = facts.joined(facts.processes(self.which), self.other, {self.worker.pid()})
+        self.other = found if len(found) > len(self.other) else self.other
         summary = self.seen.summary() if self.seen is not None else {}
         why, changed = facts.objections(self.before.get("utilization.gpu", ""), self.other, summary, self.file["device"]["mig"])
         before = self.file["load"]

@@ -16,6 +16,8 @@ from .spec import BACKWARD, Spec, spec
 _SEED = 7
 MOST_FLOPS = 2.5e9           # of one convolution or product: some 30 ms on one core with 512-bit vectors
 LEAST_FLOPS = 2e5
+COLD_FLOPS = 1e7             # of products and convolutions that are measured cold too: some 100 us; depthwise ones take ten times as long
+COLD_NUMBERS = 250_000       # or of a product's weight: a megabyte
 MOST_BYTES = 48 << 20        # of one convolution's operands
 
 # Elements, by rank: in a core's cache and beyond all caches; between; around PyTorch's grain of 32,768, where threads begin.
@@ -142,9 +144,10 @@ def gemms():
               (2, (128, 8192, 256)), (2, (16, 64, 1280)), (2, (1, 1000, 1024)), (2, (640, 320, 960)), (3, (48, 3072, 768)),
               (3, (1500, 100, 300)), (3, (2, 4096, 9216)), (3, (8192, 128, 128)), (3, (32, 32, 32)), (3, (900, 1200, 600)))
     for rank, (m, n, k) in layers:
-        yield rank, spec("gemm", "addmm", m=m, n=n, k=k, transpose_b=1, bias=1)
-        yield rank, spec("gemm", "mm", m=m, n=k, k=n)                     # gradient of the input
-        yield rank, spec("gemm", "mm", m=n, n=k, k=m, transpose_a=1)      # of the weight
+        for warm in (True, False) if 2.0 * m * n * k >= COLD_FLOPS or n * k >= COLD_NUMBERS else (True,):
+            yield rank, spec("gemm", "addmm", m=m, n=n, k=k, transpose_b=1, bias=1, warm=warm)
+            yield rank, spec("gemm", "mm", m=m, n=k, k=n, warm=warm)                   # gradient of the input
+            yield rank, spec("gemm", "mm", m=n, n=k, k=m, transpose_a=1, warm=warm)    # of the weight
     for rank, (batch, m, n, k) in ((1, (32, 128, 128, 32)), (2, (64, 64, 64, 64)), (2, (16, 256, 256, 64)), (3, (96, 50, 50, 64)),
                                    (3, (8, 512, 512, 64))):
         yield rank, spec("gemm", "bmm", batch=batch, m=m, n=n, k=k, transpose_b=1)
@@ -211,7 +214,10 @@ def convolutions():
     for _, kernel, groups, counts in _FAMILIES:
         for rank, count in enumerate(counts):
             for _ in range(count):
-                yield from _passes(rank, **_drawn(chance, kernel, groups))
+                sizes = _drawn(chance, kernel, groups)
+                yield from _passes(rank, **sizes)
+                if flops_of(spec("convolution", "convolution", **sizes)) >= (COLD_FLOPS if groups is None else COLD_FLOPS / 10):
+                    yield from _passes(rank, warm=False, **sizes)
     for rank, (batch, inputs, outputs, side, kernel, stride) in _STEMS:
         padding = 0 if kernel == stride else kernel // 2  # patches of a transformer do not overlap
         yield from _passes(rank, first=True, batch=batch, in_channels=inputs, out_channels=outputs, height=side, width=side,

@@ -21,40 +21,69 @@ MOST_EXTRA = 6          # rounds for those that were disturbed
 _SEGMENT_S = 0.04       # between two readings of the machine's speed
 _LOAD_S = 0.25          # least time over which the load of others can be told: clocks tick every 10 ms
 _UNTIMED_S = 2e-3       # shorter calls run once before each reading, so that code and operands are where they are in a loop
+_LEAST_FLUSH = 1 << 20  # bytes, where the cache's size is not known
+_MOST_FLUSHED = 4       # calls in a round, each after its caches were emptied
 _SEED = 20261
 
 
-class Timed:
-    """A call, how often it runs in a round of each thread count, and its readings."""
+class Flush:
+    """Empties the second-level caches of the cores in use of everything else: each thread goes over twice as much of its own."""
 
-    def __init__(self, wanted: Spec, call):
-        self.spec, self.call = wanted, call
+    def __init__(self, l2_bytes: int):
+        self._elements = max(_LEAST_FLUSH, 2 * l2_bytes) // 4
+        self._values = None
+
+    def __call__(self) -> None:
+        count = torch.get_num_threads() * self._elements
+        if self._values is None or self._values.numel() < count:
+            self._values = torch.ones(count)
+        self._values[:count].mul_(1.0)
+
+
+class Timed:
+    """A call, how often it runs in a round of each thread count, and its readings. With `flush` caches are emptied before each call,
+    as other operators do in a step, for operands and results alike."""
+
+    def __init__(self, wanted: Spec, call, flush: Flush | None = None):
+        self.spec, self.call, self.flush = wanted, call, flush
         self.sets = cycle(call.sets)
         self.calls, self.expected_s, self.readings = {}, {}, {}
 
     def run(self, count: int) -> float:
         """Seconds of `count` calls."""
         function, sets = self.call.function, islice(self.sets, count)
+        if self.flush is not None:
+            return sum(self._flushed(function, operands) for operands in sets)
         start = time.perf_counter()
         for operands in sets:
             function(*operands)
         return time.perf_counter() - start
 
+    def _flushed(self, function, operands) -> float:
+        self.flush()
+        start = time.perf_counter()
+        function(*operands)
+        return time.perf_counter() - start
+
     def warm_up(self, threads: int) -> None:
         """Runs it until a round's number of calls is known. oneDNN makes its kernels in the first call."""
         self.run(1)
+        began = time.perf_counter()
         count, elapsed = 1, self.run(1)
-        while elapsed < ROUND_S / 3:
+        lost = time.perf_counter() - began - elapsed  # for emptying caches
+        while elapsed < ROUND_S / 3 and (self.flush is None or count < _MOST_FLUSHED):
             count = min(4 * count, max(count + 1, int(count * ROUND_S / max(elapsed, 1e-7))))
             elapsed = self.run(count)
         once = elapsed / count
         self.calls[threads] = max(1, round(ROUND_S / once))
-        self.expected_s[threads] = once * self.calls[threads] * (1.2 if once < _UNTIMED_S else 1.05)
+        if self.flush is not None:
+            self.calls[threads] = min(_MOST_FLUSHED, self.calls[threads])
+        self.expected_s[threads] = (once * (1.2 if once < _UNTIMED_S else 1.05) + lost) * self.calls[threads]
         self.readings.setdefault(threads, [])
 
     def read(self, threads: int) -> float:
         """Microseconds of one call, of this round."""
-        if self.expected_s[threads] / self.calls[threads] < _UNTIMED_S:
+        if self.flush is None and self.expected_s[threads] / self.calls[threads] < _UNTIMED_S:
             self.run(1)
         return 1e6 * self.run(self.calls[threads]) / self.calls[threads]
 
@@ -81,7 +110,7 @@ class Timed:
 
     def again(self, call) -> "Timed":
         """The same operator built anew, whose readings add to those that there are."""
-        other = Timed(self.spec, call)
+        other = Timed(self.spec, call, self.flush)
         other.readings = self.readings
         return other
 

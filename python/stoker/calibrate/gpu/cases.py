@@ -10,6 +10,7 @@ def operator(name, precision, **shape):
 
 
 EMPTY_KERNEL = operator("copy", "fp32", dims="16")  # what its time holds is the launch
+CONTEXT = {"kind": "host", "what": "context", "name": "context"}
 
 # -- operators -----------------------------------------------------------------------------------------------------------
 
@@ -165,7 +166,7 @@ def once(everything, key=key_of):
 def planned():
     """What a calibration measures, most valuable first: the launch and the host, without which nothing else can be told; one or two of
     each kind; what nets run on tensor cores; then FP32, FP16 and rarer shapes. Those that a machine file has no words for are left out."""
-    everything = [*host(), EMPTY_KERNEL, *copies(), *_first(), *gemms("bf16"), *convolutions("bf16", True, 64), *attentions("bf16"),
+    everything = [CONTEXT, *host(), EMPTY_KERNEL, *copies(), *_first(), *gemms("bf16"), *convolutions("bf16", True, 64), *attentions("bf16"),
                   *memory_bound("bf16"), *gemms("tf32"), *convolutions("tf32", False, 32), *memory_bound("fp32"), *optimizers(),
                   *linears("bf16"), *convolutions("bf16", False, 64), *gemms("fp32"), *attentions("fp32"), *gemms("fp16"),
                   *convolutions("fp16", True, 64), *convolutions("fp32", False, 16), *attentions("fp16"), *memory_bound("fp16"),

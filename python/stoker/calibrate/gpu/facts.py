@@ -102,10 +102,16 @@ def others(found: list, own: set) -> list:
     return [(pid, used) for pid, used in found if pid not in own]
 
 
+def joined(found: list, before: list, own: set) -> list:
+    """Of processes() while we measure, the others; `before` where ours are not among them, since in a container processes have other
+    numbers than nvidia-smi's."""
+    return others(found, own) if any(pid in own for pid, _ in found) else before
+
+
 def describe(torch, index: int, smi: dict) -> dict:
     """The rows file's `device`, without context_bytes."""
     properties = torch.cuda.get_device_properties(index)
-    _, usable = torch.cuda.mem_get_info(index)
+    usable = properties.total_memory  # as cudaMemGetInfo has it, without making a context in this process
     total = smi.get("memory.total", "")
     mig = smi.get("mig.mode.current", "").lower() == "enabled" or "MIG" in properties.name
     return {"kind": "cuda", "name": properties.name, "compute_capability": f"{properties.major}.{properties.minor}",

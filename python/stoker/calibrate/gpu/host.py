@@ -88,7 +88,21 @@ def copy(case, device):
     return {"us": us, "gb_per_s": size / us / 1e3}
 
 
-RUNS = {"dispatch": dispatch, "synchronize": synchronize, "copy": copy}
+def context(case, device):
+    """Bytes in use on the device once a product and a convolution have run, without what the allocator holds: this process's context with
+    its libraries, and whatever other processes have there."""
+    if device != "cuda":
+        return {"status": "skipped", "note": "of a CUDA device only"}
+    x = torch.ones(64, 64, device=device)
+    (x @ x).sum().item()
+    torch.nn.functional.conv2d(torch.ones(1, 3, 8, 8, device=device), torch.ones(4, 3, 3, 3, device=device)).sum().item()
+    del x
+    torch.cuda.empty_cache()
+    free, total = torch.cuda.mem_get_info()
+    return {"bytes": total - free - torch.cuda.memory_reserved()}
+
+
+RUNS = {"dispatch": dispatch, "synchronize": synchronize, "copy": copy, "context": context}
 
 
 def measure(case, device):

@@ -55,6 +55,10 @@ class Worker:
             return [{"status": "failed", "note": f"the process ended with exit code {code}"}]
         return json.loads(line)
 
+    def pid(self):
+        """Of the process that measures now; 0 where there is none."""
+        return self._process.pid if self._process is not None else 0
+
     def close(self):
         if self._process is not None:
             self._process.kill()
