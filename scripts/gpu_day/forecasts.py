@@ -49,10 +49,9 @@ def commands(folder, device, root):
     facts, runs = _runs(folder)
     if facts is None:
         return []
-    target = folder / "cpu.toml" if device == "cpu" else None
     found = []
     for spec, batch, threads, precision, optimizer in runs:
-        flags = ["--gpu", str(target) if target else facts["name"], "--batch", str(batch), "--precision", precision,
+        flags = ["--gpu", "cpu" if device == "cpu" else facts["name"], "--batch", str(batch), "--precision", precision,
                  "--optimizer", optimizer]
         flags += ["--threads", str(threads)] if device == "cpu" else []
         flags += ["--weight-decay", "0.01"] if optimizer == "adamw" else []
