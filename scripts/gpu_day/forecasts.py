@@ -64,8 +64,8 @@ def make(binary, device, folder, root, end, record):
     wanted = commands(folder, device, root)
     if not wanted:
         return
-    lines = ["#!/bin/sh", "# The forecasts for what was trained, as they stood before: run it in the tree of the commit that",
-             "# gpu-day.json names, with its binary in STOKER and this directory's path from the tree as it is here."]
+    lines = ["#!/bin/sh", "# The forecasts for what was trained, as they stood before. Run it at the root of the tree of the commit that",
+             "# gpu-day.json names, with that commit's binary in STOKER and a Python with PyTorch in STOKER_PYTHON."]
     lines += [f'"${{STOKER:-stoker}}" {shlex.join(told(command, root))}' for command in wanted]
     (folder / COMMANDS).write_text("\n".join(lines) + "\n")
     if binary is None:
