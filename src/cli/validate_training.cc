@@ -199,7 +199,7 @@ Result<int> report(const ValidateOptions& o, Measured measured) {
   TrainingSaid said;
   said.version = kVersion;
   said.device = measured.rows.device ? measured.rows.device->name : "";
-  said.machine = *machine;
+  said.machine = o.machine;
   said.machine_file = names_a_file(*machine);
   if (const auto resolved = resolve_machine(*machine, "", this_host()))
     said.calibrated = resolved->gpu.calibrated;

@@ -42,6 +42,7 @@ Json json_of(const ComparedRun& run) {
             {"status", status_name(run.run.status)},
             {"note", run.run.note},
             {"good_repetitions", run.fact ? run.fact->good : 0},
+            {"settled", run.fact && run.fact->settled},
             {"spread", run.fact ? Json(run.fact->spread) : Json(nullptr)},
             {"disturbed_by", run.fact ? run.fact->disturbed_by : ""},
             {"counts", run.counts()},

@@ -15,6 +15,7 @@ using namespace layout;
 
 constexpr std::size_t kMostClasses = 6;
 constexpr double kPerCent = 100;
+constexpr double kUnexplained = 0.01;  ///< of the step, and worth a line from here on
 
 std::string share(double value) { return fmt::format("{:.1f} %", kPerCent * value); }
 std::string signed_share(double value) { return fmt::format("{:+.1f} %", kPerCent * value); }
@@ -53,7 +54,8 @@ std::string answer(const TrainingValidation& v) {
     if (errors.empty()) return "NOTHING TO COMPARE: no run came to its end undisturbed\n";
     return fmt::format("BANDS HELD: {}\n", errors);
   }
-  std::string text = fmt::format("{} MISSED: {}\n", plural(v.failures.size(), "BAND"), errors);
+  std::string text = fmt::format("{} BAND{} MISSED: {}\n", v.failures.size(), v.failures.size() == 1 ? "" : "S",
+                                 errors);
   for (const std::string& failure : v.failures) text += "  " + failure + "\n";
   return text;
 }
@@ -93,6 +95,21 @@ std::string phases_table(const TrainingValidation& v) {
   return "\nErrors by figure, of what was measured\n" + table(rows, {0, 6});
 }
 
+/// What of the error no class explains.
+std::string unexplained(const TrainingValidation& v) {
+  double forecast = 0, measured = 0, explained = 0;
+  for (const ComparedRun& run : v.runs) {
+    const ComparedFigure* step = run.counts() ? run.figure("step") : nullptr;
+    if (step == nullptr) continue;
+    forecast += step->forecast.value;
+    measured += step->fact;
+  }
+  for (const ClassError& c : v.classes) explained += c.carried;
+  const double rest = measured > 0 ? 1 - forecast / measured - explained : 0;
+  if (std::fabs(rest) < kUnexplained) return {};
+  return fmt::format("  {} of the step is explained by none of them\n", signed_share(rest));
+}
+
 std::string classes_table(const TrainingValidation& v) {
   if (v.classes.empty()) return {};
   std::vector<std::vector<std::string>> rows{
@@ -103,7 +120,8 @@ std::string classes_table(const TrainingValidation& v) {
                     fmt::format("{:.2f} +- {:.2f}", c.factor, c.deviation),
                     signed_share(c.carried)});
   }
-  return "\nWhich operators carry the error, as far as these runs tell\n" + table(rows, {0});
+  return "\nWhich operators carry the error, as far as these runs tell\n" + table(rows, {0}) +
+         unexplained(v);
 }
 
 std::string rankings_text(const TrainingValidation& v) {
@@ -130,8 +148,8 @@ std::string others(const TrainingValidation& v) {
       text += fmt::format("  {}: out of memory{}\n", run.run.label(),
                           said ? ", as forecast" : run.forecast ? ", though forecast to fit" : "");
     }
-    if (run.fact && run.fact->good == 0)
-      text += fmt::format("  {}: not judged, no undisturbed repetition: {}\n", run.run.label(),
+    if (run.fact && !run.fact->settled)
+      text += fmt::format("  {}: not judged: {}\n", run.run.label(),
                           run.fact->disturbed_by);
   }
   return text.empty() ? text : "\nBesides\n" + text;
@@ -172,7 +190,7 @@ std::string next_words(const TrainingValidation& v, const TrainingSaid& said) {
 std::string training_validation_text(const TrainingValidation& v, const TrainingSaid& said) {
   std::string text = fmt::format("{} on {}, forecast {}\n\n", plural(v.runs.size(), "measured run"),
                                  said.device.empty() ? "an unknown device" : said.device,
-                                 said.machine.empty() ? "by its data sheet" : "by " + said.machine);
+                                 said.machine.empty() ? "by its own facts alone" : "by " + said.machine);
   text += answer(v);
   if (const std::string runs = runs_table(v); !runs.empty()) text += "\n" + runs;
   text += phases_table(v) + classes_table(v) + rankings_text(v) + others(v);

@@ -125,6 +125,20 @@ std::optional<Bytes> middle_of(const std::vector<const TrainingRepetition*>& tak
   return middle(std::move(values));
 }
 
+/// By the rule of the measuring: enough good repetitions, the two fastest of which agree.
+void settle(const MeasuredRun& run, const std::vector<const TrainingRepetition*>& by_step,
+            TrainingFact& fact) {
+  if (fact.good == 0) return;
+  if (fact.good < run.needed) {
+    fact.disturbed_by = std::to_string(fact.good) + " of " + std::to_string(run.needed) +
+                        " undisturbed repetitions";
+  } else if (fact.good > 1 && by_step[1]->step / by_step[0]->step - 1 > run.agreement) {
+    fact.disturbed_by = "its repetitions do not agree";
+  } else {
+    fact.settled = true;
+  }
+}
+
 }  // namespace
 
 std::string MeasuredRun::label() const {
@@ -145,12 +159,13 @@ std::optional<TrainingFact> fact_of(const MeasuredRun& run) {
     for (const TrainingRepetition& r : run.repetitions) taken.push_back(&r);
     fact.disturbed_by = taken.front()->why.empty() ? "disturbed" : taken.front()->why;
   }
-  const auto by_step = [](const auto* a, const auto* b) { return a->step < b->step; };
-  const TrainingRepetition& best = **std::ranges::min_element(taken, by_step);
-  const TrainingRepetition& slowest = **std::ranges::max_element(taken, by_step);
+  std::ranges::stable_sort(taken, {}, [](const auto* r) { return r->step; });
+  const TrainingRepetition& best = *taken.front();
+  const TrainingRepetition& slowest = *taken.back();
   fact.step = best.step;
   fact.phases = best.phases;
   fact.spread = slowest.step / best.step - 1;
+  settle(run, taken, fact);
   fact.peaks.resident = middle_of(taken, &MeasuredPeaks::resident);
   fact.peaks.resident_before = middle_of(taken, &MeasuredPeaks::resident_before);
   fact.peaks.allocated = middle_of(taken, &MeasuredPeaks::allocated);
@@ -173,8 +188,14 @@ Result<TrainingRuns> parse_training_runs(std::string_view text, const std::strin
   rows.rule = fields.maybe_text(*root, "rule", "");
   rows.complete = fields.flag(*root, "complete", "", false);
   const Json& runs = fields.list(*root, "runs", "", kMostRuns);
-  for (std::size_t i = 0; fields.good() && i < runs.size(); ++i)
+  const auto needed = static_cast<std::size_t>(
+      fields.otherwise(*root, "needed", "", 1, static_cast<double>(kMostRepetitions), 1));
+  const double agreement = fields.otherwise(*root, "agreement", "", 0, 1, 1);
+  for (std::size_t i = 0; fields.good() && i < runs.size(); ++i) {
     rows.runs.push_back(read_run(fields, runs[i], indexed("", "runs", i)));
+    rows.runs.back().needed = needed;
+    rows.runs.back().agreement = agreement;
+  }
   if (!fields.good()) return tl::unexpected(fields.error());
   return rows;
 }

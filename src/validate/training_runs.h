@@ -51,6 +51,9 @@ struct MeasuredRun {
   std::map<std::string, std::int64_t> dimensions;
   RunStatus status = RunStatus::kOk;
   std::string note;  ///< why it failed
+  /// Good repetitions that the measuring's rule asks for, and how close the two best must be, relative.
+  std::size_t needed = 1;
+  double agreement = 1;
   std::vector<TrainingRepetition> repetitions;
 
   /// "resnet18, batch 8, 2 threads, fp32"
@@ -65,7 +68,8 @@ struct TrainingFact {
   MeasuredPeaks peaks;
   double spread = 0;         ///< of the good repetitions' step times: (slowest - fastest) / fastest
   std::size_t good = 0;      ///< repetitions
-  std::string disturbed_by;  ///< why there is no good one; then all were taken
+  bool settled = false;      ///< as many as the rule asks for, and they agree: fit to judge a forecast by
+  std::string disturbed_by;  ///< why it is not settled; without a good repetition all were taken
 };
 /// nullopt: the run has no repetition.
 [[nodiscard]] std::optional<TrainingFact> fact_of(const MeasuredRun& run);

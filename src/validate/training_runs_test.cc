@@ -32,6 +32,13 @@ TEST(TrainingRuns, FactsAreOfGoodRepetitions) {
   EXPECT_NEAR(milliseconds(*fact->phases.forward), 130.2, 1e-9);  // with the loss
   EXPECT_FALSE(fact->phases.input.has_value());
   EXPECT_EQ(fact->good, 2u);
+  EXPECT_TRUE(fact->settled);
+  MeasuredRun strict = rows->runs[0];
+  strict.needed = 3;
+  EXPECT_EQ(fact_of(strict)->disturbed_by, "2 of 3 undisturbed repetitions");
+  strict.needed = 2;
+  strict.agreement = 0.001;
+  EXPECT_FALSE(fact_of(strict)->settled);
   EXPECT_NEAR(fact->spread, 412.3 / 409.9 - 1, 1e-12);
   EXPECT_EQ(fact->peaks.resident->count(), 612400000);
   EXPECT_EQ(fact->peaks.resident_before->count(), 230000000);

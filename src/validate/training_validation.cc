@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <map>
 #include <tuple>
 
+#include "base/text.h"
 #include "validate/error_classes.h"
 
 namespace stoker {
@@ -123,6 +125,19 @@ std::vector<BatchRanking> rankings_of(const std::vector<ComparedRun>& runs) {
   return rankings;
 }
 
+std::string in_unit(double value, const std::string& unit) {
+  if (unit == "bytes") return human_bytes(Bytes(static_cast<std::int64_t>(value)));
+  char text[48];
+  std::snprintf(text, sizeof text, "%.4g %s", value, unit.c_str());
+  return text;
+}
+
+/// "step 547 ms, outside of 555 ms to 670 ms"
+std::string outside_words(const ComparedFigure& f) {
+  return f.name + " " + in_unit(f.fact, f.unit) + ", outside of " + in_unit(f.forecast.low, f.unit) +
+         " to " + in_unit(f.forecast.high, f.unit);
+}
+
 /// Of a run that ran out of memory only that is a fact.
 void judge_end(const ComparedRun& run, std::vector<std::string>& failures) {
   if (!run.forecast) return;
@@ -165,13 +180,12 @@ TrainingValidation judge(std::vector<ComparedRun> runs) {
       add_time(run.forecast->forecast, *run.fact, run);
       add_memory(run.forecast->forecast, *run.fact, run);
     }
-    validation.not_judged += run.fact && run.fact->good == 0 ? 1 : 0;
+    validation.not_judged += run.fact && !run.fact->settled ? 1 : 0;
     judge_end(run, validation.failures);
-    if (!run.counts()) continue;
+    if (!run.counts() || !run.fact->settled) continue;
     for (const ComparedFigure& figure : run.figures) {
-      if (!figure.judged || figure.within()) continue;
-      validation.failures.push_back(run.run.label() + ": " + figure.name +
-                                    " lies outside of the forecast's band");
+      if (figure.judged && !figure.within())
+        validation.failures.push_back(run.run.label() + ": " + outside_words(figure));
     }
   }
   for (const char* name : {"step", "forward", "backward", "optimizer", "throughput", "peak memory",

@@ -86,7 +86,7 @@ struct TrainingValidation {
   std::vector<BatchRanking> rankings;
   std::vector<ClassError> classes;    ///< those that carry most first
   std::vector<std::string> failures;  ///< bands that did not hold, in words; empty: all did
-  std::size_t not_judged = 0;         ///< runs without an undisturbed repetition
+  std::size_t not_judged = 0;         ///< runs with too few undisturbed repetitions
 };
 
 /// Forecasts a measured run on the machine that it ran on.
