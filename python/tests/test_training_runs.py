@@ -307,6 +307,40 @@ def test_rows_that_cannot_be_written_are_said_and_damaged_ones_refused(tmp_path)
     assert rows.read(str(path)) == {**made, "runs": made["runs"][:1]} and os.listdir(tmp_path) == ["rows.json"]
 
 
+def test_a_disk_that_fills_leaves_the_old_file_whole(tmp_path, monkeypatch):
+    path = tmp_path / "rows.json"
+    made = rows.empty({"kind": "cpu"}, {})
+    rows.write(made, str(path))
+    before = path.read_text()
+    made["runs"] = [{"status": "ok", "repetitions": [{"step_ms": 1.0}]}]
+
+    def full(*arguments):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "replace", full)
+    with pytest.raises(CaptureError, match="No space left on device"):
+        rows.write(made, str(path))
+    assert path.read_text() == before and os.listdir(tmp_path) == ["rows.json"]
+
+
+def test_without_pytorch_it_is_said(tmp_path):
+    (tmp_path / "torch.py").write_text("raise ImportError('no torch here')")
+    done = subprocess.run([sys.executable, "-m", "stoker", "training-runs", "a.py:f", "--out", str(tmp_path / "rows.json")], text=True,
+                          capture_output=True, env={**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), str(TESTS.parent)])})
+    assert done.returncode == 3 and "need PyTorch" in done.stderr and "Traceback" not in done.stderr
+
+
+def test_what_nvidia_smi_says(monkeypatch):
+    answers = {"--query-gpu": ["580.1, Disabled, 81559, 530, 1980, 0x0"], "--query-compute-apps": ["12, 400 MiB", "13, [N/A]"]}
+    monkeypatch.setattr(facts.shutil, "which", lambda name: f"/usr/bin/{name}")
+    monkeypatch.setattr(facts, "_run", lambda program, query, *rest: answers[query.partition("=")[0]])
+    smi = facts.nvidia_smi()
+    assert smi["driver_version"] == "580.1" and smi["mig.mode.current"] == "Disabled"
+    assert facts.others_bytes(smi) == 400 << 20 and len(smi["processes"]) == 2
+    answers["--query-gpu"] = ["No devices were found"]
+    assert facts.nvidia_smi() == {} and facts.others_bytes({}) == 0
+
+
 # -- nothing left behind ---------------------------------------------------------------------------------------------------
 
 

@@ -86,8 +86,7 @@ def device(name: str) -> dict:
     smi = nvidia_smi(cuda_index(name))
     return {"kind": "cuda", "name": gpu.name, "compute_capability": f"{gpu.major}.{gpu.minor}",
             "sm_count": gpu.multi_processor_count, "memory_bytes": total, "available_bytes": free,
-            "mig": smi.get("mig.mode.current", "") == "Enabled", "others_bytes": others_bytes(smi),
-            "cpu_model": found["name"], "cores": found["cores"], "host_memory_bytes": found["memory_bytes"]}
+            "mig": smi.get("mig.mode.current", "") == "Enabled", "cpu_model": found["name"], "cores": found["cores"], "host_memory_bytes": found["memory_bytes"]}
 
 
 def versions(name: str) -> dict:

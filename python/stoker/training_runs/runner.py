@@ -147,6 +147,8 @@ class Run:
                 sys.stderr.write(found.get("trace", ""))
                 raise CaptureError(found["note"])
             device, versions = found["device"], found["versions"]
+            if self.device != "cpu":  # seen from here, where nothing of ours is on it
+                device["others_bytes"] = facts.others_bytes(facts.nvidia_smi(facts.cuda_index(self.device)))
             for spec, own in found["batches"].items():
                 self.batches[spec] = sorted({max(1, own // 2), own, 2 * own})
         begun = os.path.exists(self.options.out) and not files.is_descriptor(self.options.out)
