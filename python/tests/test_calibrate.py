@@ -253,6 +253,17 @@ def test_a_models_operators_come_first(monkeypatch):
     assert {s.key() for s in merged[:len(found)]} == {s.key() for s in found} and len(merged) > len(general.everything())
 
 
+def test_pooling_of_a_capture_is_told_by_its_window():
+    x, out = ("f32", (2, 8, 16, 16), None), ("f32", (2, 8, 8, 8), None)
+    window = {"kernel": [3, 3], "stride": [2, 2], "padding": [1, 1]}
+    (forward,) = wanted.spec_of("max_pool2d_with_indices", [x], [out, ("i64", (2, 8, 8, 8), None)], window)
+    assert dict(forward.sizes) == {"elements": 1024, "kernel": 3, "stride": 2} and forward.dims == (2, 8, 16, 1)
+    (backward,) = wanted.spec_of("max_pool2d_with_indices_backward", [out, x, ("i64", (2, 8, 8, 8), None)], [x], window)
+    assert backward.size("elements") == 4096 and backward.pass_ == "backward"
+    (whole,) = wanted.spec_of("avg_pool2d", [x], [("f32", (2, 8, 4, 4), None)], {"kernel": [4, 4]})
+    assert whole.size("stride") == 4, "the window's own, where no stride is given"
+
+
 def test_broadcast_operands_are_told_by_their_channels():
     assert wanted._broadcast((8, 16, 4, 4), (16, 1, 1)) == (8, 16, 16) and wanted._broadcast((6, 32), (32,)) == (6, 32, 1)
     assert wanted._broadcast((8, 16, 4, 4), (8, 16, 1, 1)) == (1, 128, 16), "a gate for each channel of each picture"

@@ -17,6 +17,7 @@ _DTYPES = {"f32": "fp32", "bf16": "bf16"}
 _OPTIMIZER = ("add_", "mul_", "lerp_", "addcmul_", "sqrt", "div", "div_", "addcdiv_")
 _MOST_PARAMETERS = 8            # sizes of parameters whose optimizer operators are measured
 _MATRICES = ("mm", "addmm", "bmm", "baddbmm")
+_POOLS = ("max_pool2d_with_indices", "max_pool2d_with_indices_backward", "avg_pool2d", "avg_pool2d_backward")
 _NORMS = {"native_batch_norm": "forward", "native_batch_norm_backward": BACKWARD}
 _ROWS = {"native_layer_norm": "forward", "native_layer_norm_backward": BACKWARD}
 _SOFTMAXES = {"_softmax": "forward", "_log_softmax": "forward", "_softmax_backward_data": BACKWARD,
@@ -128,6 +129,8 @@ def spec_of(name: str, inputs: list, outputs: list, attributes: dict):
         yield spec("gather", name, elements=moved, table=elements, dims=(vocabulary, width, moved // width), **common)
     elif name in ("copy_", "zero_", "fill_", "bernoulli_"):
         yield spec("copy" if name == "copy_" else "fill", name, elements=elements, **common)
+    elif name in _POOLS:
+        yield from _pooling(name, inputs, shape, attributes, common)
     elif name in ("sum", "mean", "nll_loss_forward", "nll_loss_backward"):
         yield from _reduction(name, inputs, outputs, common)
 
@@ -166,6 +169,15 @@ def _convolution(name, inputs, attributes, common):
     for wanted, pass_ in zip(mask, ("backward_input", "backward_weight")):
         if wanted:
             yield spec("convolution", name, pass_=pass_, **sizes, **common)
+
+
+def _pooling(name, inputs, shape, attributes, common):
+    x = inputs[1][1] if name.endswith("_backward") else inputs[0][1]
+    kernel, padding = attributes.get("kernel") or [0], attributes.get("padding") or [0]
+    stride = attributes.get("stride") or kernel
+    if len(x) == 4 and x[2] == x[3] and all(len(set(side)) == 1 for side in (kernel, stride, padding)) and kernel[0]:
+        yield spec("pooling", name, elements=math.prod(shape), kernel=kernel[0], stride=stride[0], dims=(x[0], x[1], x[2], padding[0]),
+                   pass_=BACKWARD if name.endswith("_backward") else "forward", **common)
 
 
 def _attention(name, inputs, attributes, common):
