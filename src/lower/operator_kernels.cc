@@ -38,6 +38,19 @@ bool adds_bias(const Step& step, const Operator& op) {
 
 }  // namespace
 
+bool CallChain::follows(bool backward, std::uint32_t op_index, const Operator& op) {
+  /// What a module's own Python issues at most; beyond, a recurrent layer is at work in C++.
+  constexpr int kFromPython = 24;
+  if (op_index == last_op_) return chained_;
+  last_op_ = op_index;
+  const bool same_module = index(op.module) == module_ && backward == backward_;
+  run_ = same_module ? run_ + 1 : 0;
+  // Gradients that meet are added by the engine, which gives them no node: link 0.
+  chained_ = backward ? op.link == link_ || op.link == 0 : run_ > kFromPython;
+  module_ = index(op.module), link_ = op.link, backward_ = backward;
+  return chained_;
+}
+
 bool OperatorKernels::allocates(std::uint32_t op_index) const {
   return l_.cpu() &&
          is_convolution(class_of(l_.step.operator_name(l_.step.operators[op_index])));
@@ -66,7 +79,7 @@ void OperatorKernels::run(std::uint32_t op_index, const Allocate& allocate) {
 }
 
 Kernel OperatorKernels::kernel_of(std::uint32_t op_index, const Work& work,
-                                  std::uint16_t views) const {
+                                  std::uint16_t views) {
   Kernel kernel;
   kernel.kernel_class = work.kernel_class;
   kernel.unit = unit_for(work, l_.job, l_.machine.gpu);
@@ -84,6 +97,7 @@ Kernel OperatorKernels::kernel_of(std::uint32_t op_index, const Work& work,
     const Operator& op = l_.step.operators[op_index];
     kernel.function = l_.emit.function(function_name(l_.step.operator_name(op)));
     kernel.strided = crosses_rows(l_.step, op, l_.sizes);
+    kernel.chained = chain_.follows(l_.emit.phase() == StepPhase::kBackward, op_index, op);
   }
   return kernel;
 }

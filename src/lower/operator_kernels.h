@@ -24,6 +24,19 @@ struct LibraryState {
   std::set<std::vector<std::int64_t>> tried;  ///< convolutions whose algorithms were tried
 };
 
+/// Tells which operators Python does not issue one by one.
+class CallChain {
+ public:
+  /// Whether this operator comes out of the same call, or autograd node, as the one before.
+  bool follows(bool backward, std::uint32_t op_index, const Operator& op);
+
+ private:
+  std::uint32_t last_op_ = Kernel::kSynthesized, link_ = 0;
+  std::size_t module_ = 0;
+  int run_ = 0;
+  bool chained_ = false, backward_ = false;
+};
+
 /// Launches the kernels of the step's operators, with the workspaces that their libraries want.
 class OperatorKernels {
  public:
@@ -39,8 +52,7 @@ class OperatorKernels {
   [[nodiscard]] bool allocates(std::uint32_t op_index) const;
 
  private:
-  [[nodiscard]] Kernel kernel_of(std::uint32_t op_index, const Work& work,
-                                 std::uint16_t views) const;
+  [[nodiscard]] Kernel kernel_of(std::uint32_t op_index, const Work& work, std::uint16_t views);
   void launch(std::uint32_t op_index, const Operator& op, const Work& work, std::uint16_t views);
   void keep_workspace(Handles& handles, Bytes bytes, ModuleId module);
   void cublas_handle(ModuleId module);
@@ -59,6 +71,7 @@ class OperatorKernels {
   BatchBuffers& batch_;
   std::unordered_map<std::uint32_t, SavedBuffers> saved_attention_;  ///< by forward operator
   std::vector<Work> work_;
+  CallChain chain_;
   const Allocate* allocate_ = nullptr;  ///< of the operator that runs
 };
 

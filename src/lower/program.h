@@ -83,6 +83,8 @@ struct Kernel {
   std::uint16_t function = 0;
   /// Of CPUs: reads in another order than it writes (a transpose), or reduces across rows.
   bool strided = false;
+  /// Of CPUs: another operator of the same call or autograd node came just before, without Python between.
+  bool chained = false;
   KernelShape shape;
   std::uint32_t source = kSynthesized;  ///< index into Step::operators
   static constexpr std::uint32_t kSynthesized = 0xffffffff;

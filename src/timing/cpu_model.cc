@@ -67,7 +67,7 @@ Result<std::shared_ptr<const CpuModel>> CpuModel::make(const Gpu& gpu) {
     }
     const CpuCost rule = cpu_cost(*kernel, row.function, *processor,
                                   {row.warm ? CpuData::kWarm : CpuData::kCold});
-    Row entry{{point_of(*kernel, row.function, threads, model->names_), 0,
+    Row entry{{point_of(*kernel, row.function, threads, rule, model->names_), 0,
                row.spread + (measured->disturbed ? kDisturbedNoise : 0)},
               threads,
               i};
@@ -143,25 +143,26 @@ const ResidualProcess& CpuEstimator::process(CpuGroup group) {
 }
 
 CpuEstimate CpuEstimator::estimate(const Kernel& kernel, std::string_view function) {
-  const ProcessPoint point = point_of(kernel, function, processor_.threads(), names_);
+  const CpuCost rule =
+      cpu_cost(kernel, function, processor_, {CpuData::kStep, kernel.phase, step_bytes_});
+  const ProcessPoint point = point_of(kernel, function, processor_.threads(), rule, names_);
   std::vector<double> key = key_of(kernel, point);
   if (const auto known = known_.find(key); known != known_.end()) return known->second;
-  const CpuCost rule = cpu_cost(kernel, function, processor_, {CpuData::kStep, kernel.phase, step_bytes_});
   CpuEstimate e;
   e.factor = std::exp(process(group_of(kernel.kernel_class)).at(point).mean);
   const double total = (call_ + rule.total()) * e.factor;
   e.time = Nanos(1e9 * std::max(0.0, total - call_));
   e.compute = std::min(e.time, Nanos(1e9 * rule.compute * e.factor));
   e.memory = std::min(e.time, Nanos(1e9 * rule.memory * e.factor));
+  e.point = point;
   e.has_rule = rule.has_rule;
   e.has_rows = model_.rows_of_.contains(point.function);
   known_.emplace(std::move(key), e);
   return e;
 }
 
-void CpuEstimator::count(const Kernel& kernel, std::string_view function,
-                         const CpuEstimate& estimate) {
-  const ProcessPoint point = point_of(kernel, function, processor_.threads(), names_);
+void CpuEstimator::count(const Kernel& kernel, const CpuEstimate& estimate) {
+  const ProcessPoint& point = estimate.point;
   const double time = estimate.time.count() + 1e9 * call_;
   Counted& counted = counted_[static_cast<std::size_t>(group_of(kernel.kernel_class))];
   const auto [entry, fresh] = counted.known.emplace(key_of(kernel, point), counted.points.size());

@@ -26,6 +26,7 @@ struct CpuEstimate {
   double factor = 1;  ///< rows over rules
   bool has_rule = true;
   bool has_rows = false;  ///< of its function
+  ProcessPoint point;
 };
 
 /// How long ATen's operators take on one processor: rules by the data sheet and the measured figures, times
@@ -79,7 +80,7 @@ class CpuEstimator {
 
   [[nodiscard]] CpuEstimate estimate(const Kernel& kernel, std::string_view function);
   /// Takes one execution of it into the spread.
-  void count(const Kernel& kernel, std::string_view function, const CpuEstimate& estimate);
+  void count(const Kernel& kernel, const CpuEstimate& estimate);
   /// Standard deviation of the time of everything counted: what the processes do not know of it.
   [[nodiscard]] Nanos spread();
   /// Share of the counted time in operators of functions that were measured.

@@ -156,12 +156,12 @@ TEST(CpuEstimator, SpreadIsOfTheSum) {
     double all = 0;
     for (int i = 0; i < repeats; ++i) {
       const CpuEstimate e = estimator.estimate(elements(1 << 16), "add");
-      estimator.count(elements(1 << 16), "add", e);
+      estimator.count(elements(1 << 16), e);
       all += e.time.count();
     }
     return estimator.spread().count() / all;
   };
-  EXPECT_GT(share(**bare, 1), 3 * share(**measured, 1));
+  EXPECT_GT(share(**bare, 1), 2 * share(**measured, 1));
   // The same operator again errs the same way: nothing averages out.
   EXPECT_NEAR(share(**measured, 100), share(**measured, 1), 1e-9);
 }

@@ -14,6 +14,7 @@ namespace {
 /// rows out (docs/cpu-model.md).
 constexpr double kSide = 3, kChannels = 2.5, kPixels = 3, kWindow = 1.5, kElements = 3, kRatio = 1.5,
                  kWidth = 3, kLength = 2.5;
+constexpr double kPlace = 1;   ///< what it counts for where the bytes come from
 constexpr double kFlag = 0.7;  ///< what a transposition, a stride or a mask counts for
 
 double doublings(double n) { return std::log2(std::max(n, 1.0)); }
@@ -185,7 +186,7 @@ std::uint32_t NameNumbers::of(std::string_view name) {
 }
 
 ProcessPoint point_of(const Kernel& kernel, std::string_view function, int threads,
-                      NameNumbers& names) {
+                      const CpuCost& cost, NameNumbers& names) {
   ProcessPoint point;
   point.family = names.of(family_of(function, kernel));
   point.function = names.of(member_of(function, kernel));
@@ -203,6 +204,8 @@ ProcessPoint point_of(const Kernel& kernel, std::string_view function, int threa
     point.features = features_of_bytes(kernel);
     point.size = doublings(static_cast<double>((kernel.read + kernel.written).count()));
   }
+  point.features[kProcessFeatures - 2] = kPlace * cost.near_share();
+  point.features[kProcessFeatures - 1] = kPlace * cost.far_share();
   return point;
 }
 

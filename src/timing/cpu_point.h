@@ -10,6 +10,7 @@
 #include "lower/program.h"
 #include "machine/calibration_data.h"
 #include "machine/machine.h"
+#include "timing/cpu_rules.h"
 #include "timing/residual_process.h"
 
 /// What is alike about two operators of a processor. Internal to src/timing.
@@ -43,7 +44,7 @@ class NameNumbers {
 };
 
 [[nodiscard]] ProcessPoint point_of(const Kernel& kernel, std::string_view function, int threads,
-                                    NameNumbers& names);
+                                    const CpuCost& cost, NameNumbers& names);
 
 /// The kernel that a measured row of a processor runs, as lowering makes it there.
 [[nodiscard]] Result<Kernel> cpu_kernel_of(const MeasuredOperator& measured, const Gpu& gpu);

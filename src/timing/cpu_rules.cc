@@ -57,33 +57,62 @@ double hits(double holds, double bytes) {
   return bytes <= holds ? 1.0 : (holds / bytes) * (holds / bytes);
 }
 
-/// Seconds that so many bytes take. A level serves what it holds; beyond, hits fall off with the square of the
-/// size, as in kernels that pass over their data once or twice. In a step the cache nearby holds what the
-/// operator before has written; the optimizer finds what a whole step has left of its tensors, a backward that
-/// of the half that the forward saved.
-double memory_seconds(double bytes, double footprint, const CpuRates& r,
-                      const CpuSurroundings& where) {
-  if (bytes <= 0) return 0;
-  const double l2 = kL2Share * r.l2_bytes, l3 = kL3Share * r.l3_bytes;
-  double near = hits(l2, footprint), middle = hits(l3, footprint);
-  if (where.data == CpuData::kCold) {
-    near = middle = 0;
-  } else if (where.data == CpuData::kStep) {
-    const double far = hits(l3, std::max(footprint, where.step_bytes));
-    near *= kStepNear;
-    if (where.phase == StepPhase::kOptimizer) {
-      near = kStepNear * hits(l2, kUpdateSet * footprint);
-      middle = far;
-    } else if (where.phase == StepPhase::kBackward) {
-      middle = (middle + far) / 2;
-    }
-  }
-  const double beyond = middle / r.l3 + (1 - middle) / r.memory;
-  return bytes * (near / r.l2 + (1 - near) * beyond);
+/// Where bytes come from: shares of the second-level cache and of memory; the rest is the last-level cache's.
+struct Shares {
+  double near = 0, far = 0;
+};
+
+/// A level serves what it holds; beyond, hits fall off with the square of the size, as in kernels that pass
+/// over their data once or twice. `kept`: how much else is touched until the same bytes come again.
+Shares shares_of(double footprint, double kept, const CpuRates& r) {
+  return {hits(kL2Share * r.l2_bytes, footprint),
+          1 - hits(kL3Share * r.l3_bytes, std::max(footprint, kept))};
 }
 
-double memory_seconds(double bytes, const CpuRates& r, const CpuSurroundings& where) {
-  return memory_seconds(bytes, bytes, r, where);
+void add_traffic(double bytes, const Shares& shares, const CpuRates& r, CpuCost& cost) {
+  if (bytes <= 0) return;
+  const double beyond = (1 - shares.far) / r.l3 + shares.far / r.memory;
+  cost.memory += bytes * (shares.near / r.l2 + (1 - shares.near) * beyond);
+  cost.near += bytes * shares.near;
+  cost.far += bytes * (1 - shares.near) * shares.far;
+  cost.bytes += bytes;
+}
+
+/// All operands alike, as in products and convolutions. In a step the cache nearby holds half of what the
+/// operator before has written; weights were last touched a step ago, of other operands half counts as far.
+void add_operands(double bytes, bool weights, const CpuRates& r, const CpuSurroundings& where,
+                  CpuCost& cost) {
+  Shares shares = shares_of(bytes, 0, r);
+  if (where.data == CpuData::kCold) shares = {0, 1};
+  if (where.data == CpuData::kStep) {
+    const double kept = shares_of(bytes, where.step_bytes, r).far;
+    shares.near *= kStepNear;
+    shares.far = weights ? kept : (shares.far + kept) / 2;
+  }
+  add_traffic(bytes, shares, r, cost);
+}
+
+/// What moves bytes: a call repeated finds results where it put them, a step writes them into memory that
+/// something else had before, which is fetched first. The optimizer finds what a whole step has left.
+void add_streams(const Kernel& kernel, bool in_place, const CpuRates& r,
+                 const CpuSurroundings& where, CpuCost& cost) {
+  const auto read = static_cast<double>(kernel.read.count());
+  const auto written = static_cast<double>(kernel.written.count());
+  const double footprint = in_place ? read : read + written;
+  if (where.data != CpuData::kStep) {
+    Shares shares = shares_of(footprint, 0, r);
+    if (where.data == CpuData::kCold) shares = {0, 1};
+    return add_traffic(read + written, shares, r, cost);
+  }
+  if (where.phase == StepPhase::kOptimizer) {
+    Shares shares = shares_of(footprint, where.step_bytes, r);
+    shares.near = kStepNear * hits(kL2Share * r.l2_bytes, kUpdateSet * footprint);
+    return add_traffic(read + written, shares, r, cost);
+  }
+  Shares shares = shares_of(footprint, 0, r);
+  shares.near *= kStepNear;
+  add_traffic(in_place ? read + written : read, shares, r, cost);
+  if (!in_place) add_traffic(written, {0, shares_of(written, where.step_bytes, r).far}, r, cost);
 }
 
 double bytes_of(const Kernel& kernel) {
@@ -100,7 +129,7 @@ CpuCost product_cost(const Kernel& kernel, const GemmShape& g, const CpuProcesso
                       share(real(g.n), kHalfColumns) * share(real(g.k), kHalfDepth);
   CpuCost cost;
   cost.compute = flops / std::max(rate, 1.0);
-  cost.memory = memory_seconds(bytes_of(kernel), r, where);
+  add_operands(bytes_of(kernel), true, r, where, cost);
   cost.rest = r.region;
   return cost;
 }
@@ -145,7 +174,7 @@ CpuCost convolution_cost(const Kernel& kernel, const ConvolutionShape& c, const 
     cost.compute = kernel.flops.count() /
                    (rate * kOwn * share(pixels, kOwnHalfPixels) *
                     share(real(c.in_channels), kOwnHalfIn) * share(real(c.out_channels), kOwnHalfOut));
-    cost.memory = memory_seconds(bytes, r, where);
+    add_operands(bytes, false, r, where, cost);
     cost.rest = r.region;
     return cost;
   }
@@ -157,7 +186,9 @@ CpuCost convolution_cost(const Kernel& kernel, const ConvolutionShape& c, const 
                         : depthwise     ? kReordersOfDepthwise
                         : one_tap       ? kReordersOfOneTap
                                         : kReorders;
-  cost.rest += passes * memory_seconds(bytes, r, where);
+  add_operands(bytes, false, r, where, cost);
+  cost.rest += passes * cost.memory;
+  cost.memory = 0;
   return cost;
 }
 
@@ -171,7 +202,7 @@ CpuCost attention_cost(const Kernel& kernel, const AttentionShape& a, const CpuP
   CpuCost cost;
   cost.compute = kernel.flops.count() / std::max(rate, 1.0) +
                  scores * kScoreVectors / (r.lanes * r.cycles);
-  cost.memory = memory_seconds(bytes_of(kernel), r, where);
+  add_operands(bytes_of(kernel), false, r, where, cost);
   cost.rest = r.region;
   return cost;
 }
@@ -181,7 +212,7 @@ CpuCost recurrent_cost(const Kernel& kernel, const RnnShape& shape, const CpuPro
   const CpuRates& r = cpu.rates();
   CpuCost cost;
   cost.compute = kernel.flops.count() / std::max(r.products * kRecurrent * share(real(shape.batch), kRecurrentRows), 1.0);
-  cost.memory = memory_seconds(bytes_of(kernel), r, where);
+  add_operands(bytes_of(kernel), false, r, where, cost);
   cost.rest = r.region;
   return cost;
 }
@@ -204,9 +235,7 @@ CpuCost element_cost(const Kernel& kernel, std::string_view name, const CpuProce
   CpuCost cost;
   cost.compute = cycles / r.cycles;
   // In place, results lie where operands lay.
-  const double bytes = bytes_of(kernel);
-  const double twice = name.ends_with('_') ? static_cast<double>(kernel.written.count()) : 0;
-  cost.memory = memory_seconds(bytes, bytes - twice, r, where);
+  add_streams(kernel, name.ends_with('_'), r, where, cost);
   cost.rest = (threads > 1 ? r.region : 0) + 1e-6 * function.call_us;
   cost.has_rule = kernel.kernel_class != KernelClass::kUncosted || has_cpu_function(name);
   return cost;

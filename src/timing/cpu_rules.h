@@ -29,8 +29,12 @@ struct CpuSurroundings {
 struct CpuCost {
   double compute = 0, memory = 0;  ///< beside each other
   double rest = 0;                 ///< parallel regions, changes of layout
+  /// Of the bytes that it moves, those that come from the second-level cache and from memory.
+  double bytes = 0, near = 0, far = 0;
   bool has_rule = true;
 
+  [[nodiscard]] double near_share() const { return bytes > 0 ? near / bytes : 0; }
+  [[nodiscard]] double far_share() const { return bytes > 0 ? far / bytes : 0; }
   [[nodiscard]] double total() const { return rest + (compute > memory ? compute : memory); }
 };
 

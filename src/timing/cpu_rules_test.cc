@@ -78,8 +78,8 @@ TEST(CpuCost, WhereTheDataLies) {
     const double warm = cpu_cost(elements(n), "add", cpu, {CpuData::kWarm}).memory;
     const double step = cpu_cost(elements(n), "add", cpu, {CpuData::kStep}).memory;
     const double cold = cpu_cost(elements(n), "add", cpu, {CpuData::kCold}).memory;
-    EXPECT_LE(warm, step);
-    EXPECT_LE(step, cold);
+    EXPECT_LE(warm, 1.01 * step);  // far beyond the caches they are one
+    EXPECT_LE(step, 1.01 * cold);
   }
 }
 

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "timing/cpu_model.h"
@@ -21,24 +23,40 @@ constexpr double kHostMeasured = 0.12, kHostPrior = 0.35;
 constexpr double kFaults = 0.3;
 constexpr double k90 = 1.645;  ///< standard deviations of a normal distribution's 90 %
 constexpr double kPage = 4096;
+/// Optimizers that end a parameter's update with a quotient count its steps in a tensor, which they raise and
+/// read (torch/optim/adam.py, _single_tensor_adam): two more operators.
+constexpr double kCountsSteps = 2;
+/// Of an optimizer's dispatch measured over and over: a step pushes the interpreter's data out of the caches. By
+/// nine networks on one machine.
+constexpr double kColdOptimizer = 1.4;
+/// Of a dispatch from Python or by the engine's queue, where C++ calls the next operator itself: by a
+/// GRU of 30 steps.
+constexpr double kChained = 0.45;
+/// MKL's vector square root takes so long for each zero, forty times what another number takes: seconds. An
+/// embedding's rows without tokens have no second moment.
+constexpr double kZeroRoot = 6e-9;
+constexpr std::int64_t kRootGrain = 32768;  ///< elements to a thread at least
 
 /// What one launch costs the host, nanoseconds.
 class Dispatch {
  public:
   explicit Dispatch(const CpuHost& host) : host_(host) {}
 
-  double of(const Kernel& kernel) {
+  double of(const Kernel& kernel, std::string_view function) {
     const bool same = kernel.source != Kernel::kSynthesized && kernel.source == last_;
     last_ = kernel.source;
     if (same) return 0;  // the second half of one call
-    return 1e9 * (std::max(host_.call, operator_s(kernel)) + host_.view * kernel.views);
+    return 1e9 * (std::max(host_.call * (kernel.chained ? kChained : 1), operator_s(kernel, function)) + host_.view * kernel.views);
   }
 
  private:
-  [[nodiscard]] double operator_s(const Kernel& kernel) const {
-    if (kernel.phase == StepPhase::kOptimizer)
-      return host_.optimizer * std::max(1.0, static_cast<double>(kernel.listed));
-    return kernel.phase == StepPhase::kBackward ? host_.backward : host_.forward;
+  [[nodiscard]] double operator_s(const Kernel& kernel, std::string_view function) const {
+    if (kernel.phase == StepPhase::kOptimizer) {
+      const double more = function == "addcdiv_" ? kCountsSteps : 0;
+      return kColdOptimizer * host_.optimizer * (std::max(1.0, static_cast<double>(kernel.listed)) + more);
+    }
+    return (kernel.chained ? kChained : 1) *
+           (kernel.phase == StepPhase::kBackward ? host_.backward : host_.forward);
   }
 
   const CpuHost& host_;
@@ -51,10 +69,12 @@ bool runs(const Program& program, const Instruction& in) {
          program.kernels[in.value].kernel_class != KernelClass::kHostToDevice;
 }
 
-/// Pages are touched first where results are written; an optimizer writes in place.
-double fresh_writes(const Kernel& kernel) {
-  return kernel.phase == StepPhase::kOptimizer ? 0
-                                               : static_cast<double>(kernel.written.count());
+/// Pages are touched first where results are written that have memory of their own; small ones lie on
+/// pages that others have touched (glibc's least mmap threshold is 128 KiB).
+double fresh_writes(const Kernel& kernel, std::string_view function) {
+  constexpr double kSmall = 128 * 1024;
+  const auto written = static_cast<double>(kernel.written.count());
+  return function.ends_with('_') || written < kSmall ? 0 : written;
 }
 
 /// What lives through a step and the most that lives in it beside.
@@ -105,9 +125,10 @@ class CpuStep {
     estimates_.reserve(program_.kernels.size());
     for (const Kernel& kernel : program_.kernels)
       estimates_.push_back(estimator_.estimate(kernel, program_.function_of(kernel)));
+    add_zero_roots();
     double writes = 0;
     for (const Instruction& in : program_.iteration) {
-      if (runs(program_, in)) writes += fresh_writes(program_.kernels[in.value]);
+      if (runs(program_, in)) writes += fresh_writes_of(program_.kernels[in.value]);
     }
     faults_ = 1e9 * host_.fault * static_cast<double>(options_.fresh.count()) / kPage;
     const double each = writes > 0 ? faults_ / writes : 0;
@@ -116,9 +137,35 @@ class CpuStep {
     for (std::size_t k = 0; k < estimates_.size(); ++k) {
       const Kernel& kernel = program_.kernels[k];
       const bool copy = kernel.kernel_class == KernelClass::kHostToDevice;
-      const double time = copy ? 0 : estimates_[k].time.count() + each * fresh_writes(kernel);
+      const double time = copy ? 0 : estimates_[k].time.count() + each * fresh_writes_of(kernel);
       out_.kernel_times.emplace_back(time * options_.pace);
     }
+  }
+
+  /// Tokens are taken to be drawn evenly: of n rows e^(-tokens / n) of all get none.
+  void add_zero_roots() {
+    std::map<std::int64_t, double> zeros;  ///< by elements of the table
+    for (const Kernel& kernel : program_.kernels) {
+      if (program_.function_of(kernel) != "embedding_dense_backward") continue;
+      const double size = size_of(kernel.dtype);
+      const auto table = static_cast<double>(kernel.elements);
+      const double touched = static_cast<double>(kernel.written.count()) / size - table;
+      if (touched <= 0 || table <= touched) continue;
+      zeros[kernel.elements] = table * std::exp(-touched / table);
+    }
+    if (zeros.empty()) return;
+    for (std::size_t k = 0; k < program_.kernels.size(); ++k) {
+      const Kernel& kernel = program_.kernels[k];
+      if (kernel.phase != StepPhase::kOptimizer || program_.function_of(kernel) != "sqrt") continue;
+      const auto found = zeros.find(kernel.elements);
+      if (found == zeros.end()) continue;
+      const int parts = threads_for(kernel.elements, kRootGrain, threads_);
+      estimates_[k].time += Nanos(1e9 * kZeroRoot * found->second / parts);
+    }
+  }
+
+  [[nodiscard]] double fresh_writes_of(const Kernel& kernel) const {
+    return fresh_writes(kernel, program_.function_of(kernel));
   }
 
   void add_launches() {
@@ -129,7 +176,7 @@ class CpuStep {
       const Kernel& kernel = program_.kernels[in.value];
       const CpuEstimate& e = estimates_[in.value];
       const Nanos time = out_.kernel_times[in.value];
-      const Nanos host(dispatch.of(kernel) * options_.pace);
+      const Nanos host(dispatch.of(kernel, program_.function_of(kernel)) * options_.pace);
       const auto phase = static_cast<std::size_t>(kernel.phase);
       out_.device += time;
       out_.host += host;
@@ -145,7 +192,7 @@ class CpuStep {
         without_rule += time.count();
         ++uncosted_;
       }
-      estimator_.count(kernel, program_.function_of(kernel), e);
+      estimator_.count(kernel, e);
     }
     const Nanos loop(1e9 * host_.step * options_.pace);
     const auto load = static_cast<std::size_t>(StepPhase::kLoad);
@@ -268,7 +315,7 @@ std::vector<PassTime> predict_cpu_passes(const Program& program, const StepTime&
     double device = 0, issued = 1e9 * host.step;
     for (const Instruction& in : pass.instructions) {
       if (!runs(program, in)) continue;
-      issued += dispatch.of(program.kernels[in.value]);
+      issued += dispatch.of(program.kernels[in.value], program.function_of(program.kernels[in.value]));
       device += step_time.kernel_times[in.value].count();
     }
     issued *= options.pace;

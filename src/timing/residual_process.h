@@ -9,7 +9,7 @@
 /// Interpolation between measurements with an honest doubt. Internal to src/timing.
 namespace stoker {
 
-inline constexpr std::size_t kProcessFeatures = 8;
+inline constexpr std::size_t kProcessFeatures = 10;
 
 /// Where a value of the process is asked for or known: which function, at which sizes.
 struct ProcessPoint {
