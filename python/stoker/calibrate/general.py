@@ -30,6 +30,11 @@ def _ladder(most_ranks: int = 4):
             yield rank, elements
 
 
+def _both(elements: int) -> tuple:
+    """Warm, and cold where an operand is large enough for that to differ."""
+    return (True, False) if 4 * elements >= COLD_LEAST else (True,)
+
+
 # -- what moves bytes --------------------------------------------------------------------------------------------------
 
 _EVERYWHERE = ("add", "add_", "mul", "mul_", "relu", "threshold_backward")
@@ -37,7 +42,8 @@ _OPTIMIZERS = ("addcmul_", "addcdiv_", "lerp_", "sqrt", "div_")
 _ACTIVATIONS = ("gelu", "gelu_backward", "hardswish", "hardswish_backward", "hardsigmoid", "hardsigmoid_backward", "sigmoid",
                 "sigmoid_backward", "tanh", "tanh_backward", "div")
 _BROADCAST = ("add", "mul")
-_COLD = ("add", "add_", "mul_", "threshold_backward", "addcmul_", "addcdiv_", "gelu_backward", "lerp_", "sqrt", "relu")
+_COLD = ("add", "add_", "mul_", "mul", "threshold_backward", "addcmul_", "addcdiv_", "gelu", "gelu_backward", "lerp_", "sqrt", "relu",
+         "hardswish", "hardswish_backward", "sigmoid_backward", "tanh_backward", "div_")
 
 
 def _elementwise(function: str, elements: int, warm: bool = True) -> Spec:
@@ -60,8 +66,9 @@ def elementwise():
 
 def copies_and_fills():
     for rank, elements in _ladder(3):
-        yield rank, spec("copy", "copy_", elements=elements)
-        yield rank, spec("fill", "zero_", elements=elements)
+        for warm in _both(elements):
+            yield rank, spec("copy", "copy_", elements=elements, warm=warm)
+            yield rank, spec("fill", "zero_", elements=elements, warm=warm)
         yield rank + 1, spec("fill", "bernoulli_", elements=elements)
         yield rank + 1, spec("copy", "cat", elements=elements)
         yield rank + 2, spec("fill", "fill_", elements=elements)
@@ -69,12 +76,14 @@ def copies_and_fills():
     for rank, (pieces, elements) in ((2, (16, 131072)), (3, (40, 655360))):
         yield rank, spec("copy", "stack", elements=elements, dims=(pieces,))
     for rank, dims in ((0, (8, 64, 8, 32)), (1, (4, 128, 4, 16)), (1, (8, 256, 12, 64)), (2, (2, 16, 4, 16)), (3, (16, 512, 8, 64))):
-        yield rank, spec("copy", "clone", elements=math.prod(dims), dims=dims)
+        for warm in _both(math.prod(dims)):
+            yield rank, spec("copy", "clone", elements=math.prod(dims), dims=dims, warm=warm)
 
 
 def reductions():
     for rank, (rows, width) in ((0, (512, 256)), (0, (64, 1024)), (1, (2048, 768)), (1, (16, 128)), (2, (8192, 512)), (3, (256, 64))):
-        yield rank, spec("reduction", "sum", elements=rows * width, dims=(rows, width))
+        for warm in _both(rows * width):
+            yield rank, spec("reduction", "sum", elements=rows * width, dims=(rows, width), warm=warm)
     for rank, (outer, inner) in ((0, (4096, 49)), (1, (512, 196)), (2, (16384, 64)), (3, (1024, 1024))):
         yield rank, spec("reduction", "mean", elements=outer * inner, dims=(inner,))
     for rank, (rows, classes) in ((0, (32, 1000)), (1, (512, 8192)), (2, (8, 10)), (2, (1024, 2000))):
@@ -88,34 +97,33 @@ def norms():
     shapes = ((0, (8, 64, 784)), (0, (4, 256, 196)), (1, (16, 32, 3136)), (1, (8, 512, 49)), (2, (2, 128, 784)), (2, (8, 96, 3136)),
               (2, (4, 16, 196)), (3, (16, 960, 49)), (3, (2, 24, 64)), (3, (32, 64, 3136)))
     for rank, dims in shapes:
-        for function, pass_ in (("native_batch_norm", "forward"), ("native_batch_norm_backward", BACKWARD)):
-            yield rank, spec("batch_norm", function, elements=math.prod(dims), channels=dims[1], pass_=pass_, dims=dims)
-    for rank, dims in ((2, (8, 64, 3136)), (3, (4, 256, 784))):
-        for function, pass_ in (("native_batch_norm", "forward"), ("native_batch_norm_backward", BACKWARD)):
-            yield rank, spec("batch_norm", function, elements=math.prod(dims), channels=dims[1], pass_=pass_, dims=dims, warm=False)
+        for warm in _both(math.prod(dims)):
+            for function, pass_ in (("native_batch_norm", "forward"), ("native_batch_norm_backward", BACKWARD)):
+                yield rank, spec("batch_norm", function, elements=math.prod(dims), channels=dims[1], pass_=pass_, dims=dims, warm=warm)
     for rank, (rows, width) in ((0, (512, 256)), (0, (2048, 512)), (1, (128, 768)), (1, (4096, 384)), (2, (64, 64)), (2, (8192, 768)),
                                 (3, (1024, 128))):
-        for function, pass_ in (("native_layer_norm", "forward"), ("native_layer_norm_backward", BACKWARD)):
-            yield rank, spec("layer_norm", function, rows=rows, width=width, pass_=pass_)
-            if rows * width * 4 > 4 * COLD_LEAST:
-                yield rank + 1, spec("layer_norm", function, rows=rows, width=width, pass_=pass_, warm=False)
+        for warm in _both(rows * width):
+            for function, pass_ in (("native_layer_norm", "forward"), ("native_layer_norm_backward", BACKWARD)):
+                yield rank, spec("layer_norm", function, rows=rows, width=width, pass_=pass_, warm=warm)
 
 
 def softmaxes():
     for rank, (rows, width) in ((0, (64, 1000)), (0, (1024, 128)), (1, (512, 8192)), (1, (16, 10)), (2, (8192, 64)), (2, (4096, 512)),
                                 (3, (2048, 4000))):
         log = width >= 1000 or width == 10
-        for name in ("_log_softmax",) if log else ("_softmax",):
-            yield rank + (0 if log else 1), spec("softmax", name, rows=rows, width=width)
-            yield rank + (0 if log else 1), spec("softmax", f"{name}_backward_data", rows=rows, width=width, pass_=BACKWARD)
+        name, rank = ("_log_softmax", rank) if log else ("_softmax", rank + 1)
+        for warm in _both(rows * width):
+            yield rank, spec("softmax", name, rows=rows, width=width, warm=warm)
+            yield rank, spec("softmax", f"{name}_backward_data", rows=rows, width=width, pass_=BACKWARD, warm=warm)
 
 
 def gathers():
     for rank, (vocabulary, width, count) in ((0, (8000, 256, 1024)), (1, (2000, 128, 256)), (1, (30000, 384, 2048)), (2, (500, 64, 512)),
                                              (3, (16000, 512, 4096))):
-        yield rank, spec("gather", "embedding", elements=count * width, dims=(vocabulary, width, count))
-        yield rank, spec("gather", "embedding_dense_backward", elements=count * width, table=vocabulary * width,
-                         dims=(vocabulary, width, count))
+        for warm in _both(vocabulary * width):
+            yield rank, spec("gather", "embedding", elements=count * width, dims=(vocabulary, width, count), warm=warm)
+            yield rank, spec("gather", "embedding_dense_backward", elements=count * width, table=vocabulary * width,
+                             dims=(vocabulary, width, count), warm=warm)
 
 
 def pools():
@@ -125,9 +133,10 @@ def pools():
         batch, channels, side, padding = dims
         out = (side + 2 * padding - kernel) // stride + 1
         whole, less = batch * channels * side * side, batch * channels * out * out
-        yield rank, spec("pooling", "max_pool2d_with_indices", elements=less, kernel=kernel, stride=stride, dims=dims)
-        yield rank, spec("pooling", "max_pool2d_with_indices_backward", elements=whole, kernel=kernel, stride=stride, pass_=BACKWARD,
-                         dims=dims)
+        for warm in _both(whole):
+            yield rank, spec("pooling", "max_pool2d_with_indices", elements=less, kernel=kernel, stride=stride, dims=dims, warm=warm)
+            yield rank, spec("pooling", "max_pool2d_with_indices_backward", elements=whole, kernel=kernel, stride=stride,
+                             pass_=BACKWARD, dims=dims, warm=warm)
         if padding == 0:
             yield rank + 2, spec("pooling", "avg_pool2d", elements=less, kernel=kernel, stride=stride, dims=dims)
             yield rank + 2, spec("pooling", "avg_pool2d_backward", elements=whole, kernel=kernel, stride=stride, pass_=BACKWARD,
@@ -158,9 +167,10 @@ def gemms():
 def attentions():
     for rank, (batch, heads, length, width, causal) in ((0, (4, 8, 128, 32, 0)), (0, (2, 4, 256, 64, 1)), (1, (8, 6, 64, 64, 0)),
                                                         (1, (4, 12, 128, 64, 1)), (2, (16, 4, 50, 48, 0)), (3, (2, 8, 512, 64, 1))):
-        for suffix, pass_ in (("", "forward"), ("_backward", BACKWARD)):
+        for suffix, pass_, warm in ((suffix, pass_, warm) for warm in (True, False)
+                                    for suffix, pass_ in (("", "forward"), ("_backward", BACKWARD))):
             yield rank, spec("attention", f"_scaled_dot_product_flash_attention_for_cpu{suffix}", batch=batch, heads=heads,
-                             query_length=length, key_length=length, head_dim=width, causal=causal, pass_=pass_)
+                             query_length=length, key_length=length, head_dim=width, causal=causal, pass_=pass_, warm=warm)
 
 
 # -- convolutions ------------------------------------------------------------------------------------------------------

@@ -11,7 +11,9 @@ from .spec import Spec
 
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 MOST_SETS = 512          # of operands that a cold operator goes round
-COLD_LEAST = 256 << 10   # bytes of operands from which on cold rows mean anything: less lies in a core's cache for its neighbour
+# Kinds whose operands take time or memory of their own to make: one set, whose caches are emptied as all others' are.
+_ONE_SET = ("attention", "pooling", "gather", "copy", "fill")
+COLD_LEAST = 256 << 10   # bytes of an operand from which on cold rows mean anything: less lies in a core's cache for its neighbour
 _TINY = 1e-9             # factor of in-place sums: the pool's numbers stay what they are
 _EPSILON = 1e-5
 aten = torch.ops.aten
@@ -295,7 +297,7 @@ def build(wanted: Spec, pool: Pool) -> Call:
     function, arguments = make(wanted, cut)
     footprint = cut.used * dtype.itemsize
     sets = [arguments]
-    if not wanted.warm and footprint:
+    if not wanted.warm and footprint and wanted.kind not in _ONE_SET:
         whole = pool.values(dtype).numel()
         step = max(cut.used, whole // MOST_SETS)
         for offset in range(step, whole - cut.used + 1, step):
