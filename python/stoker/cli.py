@@ -6,6 +6,7 @@ import argparse
 import difflib
 import json
 import os
+import signal
 import sys
 import traceback
 
@@ -14,6 +15,8 @@ from .errors import CaptureError, UserCodeError
 
 EXIT_USAGE = 2
 EXIT_BAD_INPUT = 3
+# Until they have imported PyTorch and catch Ctrl-C themselves it ends them: an exception within that import may be lost.
+MEASURING = ("loader-runs", "calibrate-runs", "training-runs")
 EXIT_BUG = 70  # EX_SOFTWARE of sysexits.h
 
 
@@ -154,6 +157,8 @@ def main(arguments: list | None = None) -> int:
     arguments = sys.argv[1:] if arguments is None else arguments
     verb = arguments[0] if arguments else ""
     try:
+        if verb in MEASURING:
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
         if verb == "capture":
             return capture(arguments[1:])
         if verb == "loader-runs":

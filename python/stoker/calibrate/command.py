@@ -110,11 +110,11 @@ def main(arguments: list) -> int:
     kind, _, index = options.device.partition(":")
     if kind not in ("cpu", "cuda") or (index and not (kind == "cuda" and index.isdigit())):
         raise CaptureError(f"--device {options.device}: there is no such device; write cpu, cuda or cuda:0")
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, epoch.interrupt)
     if options.end_with_parent:
         epoch.signal_at_parents_end(signal.SIGTERM)
     torch = _torch()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, epoch.interrupt)
     if kind == "cpu":
         from . import cpu_run
 
