@@ -311,7 +311,8 @@ def main(options, begun: float) -> int:
         except KeyboardInterrupt:
             if run is not None:
                 run.save()
-            say(f"interrupted; what was measured so far is in {options.out}" if run is not None else "interrupted")
+            kept = run is not None and not files.is_descriptor(options.out)
+            say(f"interrupted; what was measured so far is in {options.out}" if kept else "interrupted")
             return _INTERRUPTED
     return _said(run, missing, say)
 
@@ -322,5 +323,6 @@ def _said(run: Run, missing: int, say) -> int:
     if failed and len(failed) == len(found):
         raise CaptureError(failed[0]["note"])
     if missing:
-        say(f"{missing} runs are not settled so far; run the same command again to go on")
+        cure = "a larger --budget measures them" if files.is_descriptor(run.options.out) else "run the same command again to go on"
+        say(f"{missing} runs are not settled so far; {cure}")
     return 0
