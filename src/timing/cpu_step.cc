@@ -1,7 +1,6 @@
 #include "timing/cpu_step.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <map>
 #include <memory>
@@ -16,7 +15,7 @@ namespace {
 
 // Standard deviations of logarithms. What rows do not know: an operator in a step against the same alone, the
 // clock over minutes.
-constexpr double kCommon = 0.04;
+constexpr double kCommon = 0.06;
 constexpr double kDisturbed = 0.1;  ///< added where others used the machine during the calibration
 constexpr double kNoRows = 0.3;     ///< instead, where nothing was measured
 constexpr double kHostMeasured = 0.12, kHostPrior = 0.35;
@@ -199,29 +198,9 @@ class CpuStep {
     out_.host += loop;
     out_.phase_host[load] += loop;
     out_.phase_elapsed[load] += loop;
-    apply_paces();
     out_.exposed_host = out_.host;
     out_.total = out_.device + out_.host;
     if (out_.device.count() > 0) out_.uncosted_share = without_rule / out_.device.count();
-  }
-
-  /// What validations have taught of whole phases on this machine: measured over forecast time.
-  void apply_paces() {
-    constexpr std::array<std::pair<const char*, StepPhase>, 4> kPaces{
-        {{"forward_pace", StepPhase::kForward},
-         {"forward_pace", StepPhase::kLoss},
-         {"backward_pace", StepPhase::kBackward},
-         {"optimizer_pace", StepPhase::kOptimizer}}};
-    for (const auto& [name, phase] : kPaces) {
-      const double pace = figure_at(machine_.gpu.calibration.get(), name, threads_, false);
-      if (pace <= 0) continue;
-      learned_ = true;
-      const auto p = static_cast<std::size_t>(phase);
-      out_.device += out_.phase_device[p] * (pace - 1);
-      out_.host += out_.phase_host[p] * (pace - 1);
-      for (auto* parts : {&out_.phase_device, &out_.phase_host, &out_.phase_elapsed})
-        (*parts)[p] = (*parts)[p] * pace;
-    }
   }
 
   void add_utilization() {
@@ -258,7 +237,6 @@ class CpuStep {
                    " of the time in functions among them";
       if (model_->disturbed()) out_.basis += "; measured while others used the machine";
     }
-    if (learned_) out_.basis += "; paces learned from whole steps";
     if (!host_.measured) out_.basis += "; dispatch times are priors";
     if (out_.uncosted_share >= 0.005)
       out_.basis += "; " + percent(out_.uncosted_share) + " of the time without a cost rule";
@@ -288,7 +266,6 @@ class CpuStep {
   std::vector<CpuEstimate> estimates_;
   double faults_ = 0;  ///< nanoseconds
   std::int64_t uncosted_ = 0;
-  bool learned_ = false;
   StepTime out_;
 };
 

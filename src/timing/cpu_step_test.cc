@@ -147,17 +147,5 @@ TEST(CpuStep, PassesAndPace) {
   EXPECT_NEAR(predict_step(program, machine(), Coefficients(), options).total / t.total, 2, 1e-9);
 }
 
-TEST(CpuStep, LearnedPacesMoveTheirPhase) {
-  Machine m = machine();
-  const StepTime before = predict_step(small_program(), m, Coefficients(), {.threads = 1});
-  auto calibration = std::make_shared<Calibration>();
-  calibration->figures = {{"backward_pace", 1, 1.5, 0, ""}};
-  m.gpu.calibration = calibration;
-  const StepTime after = predict_step(small_program(), m, Coefficients(), {.threads = 1});
-  const auto backward = static_cast<std::size_t>(StepPhase::kBackward);
-  EXPECT_NEAR(after.phase_elapsed[backward] / before.phase_elapsed[backward], 1.5, 1e-9);
-  EXPECT_NEAR(sum(after.phase_elapsed), after.total.count(), 1e-6);
-}
-
 }  // namespace
 }  // namespace stoker
