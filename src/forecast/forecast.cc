@@ -17,13 +17,14 @@ Nanos scaled(Nanos time, double factor) { return Nanos(time.count() * factor); }
 
 int ranks_per_node(const Job& job) { return std::max(1, (job.gpus + job.nodes - 1) / job.nodes); }
 
-StepTimeOptions step_options(const Job& job) {
+StepTimeOptions step_options(const Job& job, const Program& program, const Machine& machine) {
   StepTimeOptions options;
   options.pinned_copy = job.pinned_copy;
   options.non_blocking_copy = job.non_blocking_copy;
   options.gpus = ranks_per_node(job);
   options.nodes = job.nodes;
   options.threads = job.threads;
+  if (machine.gpu.is_cpu()) options.fresh = fresh_bytes(program, machine);
   return options;
 }
 
@@ -237,7 +238,7 @@ Result<StepTime> step_time_of(const Scenario& s, const Program& program,
                               const Knowledge& knowledge) {
   const auto coefficients = knowledge.timing.for_gpu(s.machine.gpu);
   if (!coefficients) return tl::unexpected(coefficients.error());
-  StepTimeOptions options = step_options(s.job);
+  StepTimeOptions options = step_options(s.job, program, s.machine);
   options.pace = s.pace;
   const bool cpu = s.machine.gpu.is_cpu();
   const int threads = cpu && s.job.threads == 0 ? s.machine.gpu.sm_count : s.job.threads;
@@ -276,13 +277,14 @@ Result<Forecast> forecast(const Scenario& s, const Knowledge& knowledge) {
   f.loader = loader_of(s);
   f.gpu_name = s.machine.gpu.name;
   f.memory = forecast_memory(*program, s.machine, s.allocator, knowledge,
-                             memory_error_case(*program, s.job));
+                             memory_error_case(*program, s.job, s.machine));
   f.time = std::move(*time);
   add_time_figures(f);
   if (!program->passes.empty()) {
     const auto coefficients = knowledge.timing.for_gpu(s.machine.gpu);
     if (!coefficients) return tl::unexpected(coefficients.error());
-    f.passes = predict_passes(*program, f.time, s.machine, *coefficients, step_options(s.job));
+    f.passes = predict_passes(*program, f.time, s.machine, *coefficients,
+                              step_options(s.job, *program, s.machine));
   }
   const Throughput rate = throughput_of(s, f.time);
   f.input.loader = rate.loader;

@@ -12,6 +12,18 @@ namespace {
 /// A search beyond this is of no use to anyone.
 constexpr std::int64_t kLargestBatch = 1 << 20;
 
+/// A heap settles later than a caching allocator: thresholds move with what is freed, holes fill.
+constexpr int kHeapIterations = 5;
+/// One fragment in thirty: fitted to the resident peaks of eight runs of six models of five steps
+/// (docs/cpu-memory.md); those of the proof and the rows of the band are others.
+constexpr double kKeptFragments = 1.0 / 30;
+
+/// What "too much" means on a CPU: nothing refuses, the system swaps or ends the process.
+std::string out_of_memory_words(Bytes needed, Bytes usable) {
+  return "the process would need more than " + human_bytes(usable) + " (" + human_bytes(needed) +
+         " where nothing limits it): the system swaps, or ends it";
+}
+
 /// `band` is that of the device's peak: its parts are known as well, or as badly.
 Figure bytes_figure(Bytes value, Band band, const std::string& basis) {
   return with_band(static_cast<double>(value.count()), band, basis);
@@ -32,7 +44,24 @@ Bytes forecast_that_fills(Bytes capacity, const MemoryErrorCase& error, bool upp
 
 }  // namespace
 
-std::string memory_error_case(const Program& program, const Job& job) {
+ReplayOptions replay_options(const Machine& machine, const AllocatorConfig& allocator,
+                             ReplayDetail detail) {
+  ReplayOptions options{.allocator = allocator, .detail = detail};
+  if (!machine.gpu.is_cpu()) return options;
+  options.allocator = {};
+  options.heap = HeapRules{.kept_fragments = kKeptFragments};
+  options.iterations = kHeapIterations;
+  return options;
+}
+
+Bytes fresh_bytes(const Program& program, const Machine& machine) {
+  const MemoryOutcome outcome =
+      replay(program, replay_options(machine, {}, ReplayDetail::kVerdict));
+  return outcome.iterations.empty() ? Bytes(0) : outcome.iterations.back().fresh;
+}
+
+std::string memory_error_case(const Program& program, const Job& job, const Machine& machine) {
+  if (machine.gpu.is_cpu()) return "cpu";
   double convolution = 0;
   double total = 0;
   bool attention = false;
@@ -63,7 +92,9 @@ MemoryVerdict judge_memory(const Program& program, const Machine& machine,
   const Bytes outside = outside_bytes(program);
   verdict.device_peak = unconstrained.reserved_peak + outside;
   if (outside > usable) {
-    verdict.out_of_memory = "CUDA context and libraries alone take " + human_bytes(outside);
+    verdict.out_of_memory =
+        std::string(machine.gpu.is_cpu() ? "Python and PyTorch" : "CUDA context and libraries") +
+        " alone take " + human_bytes(outside);
     verdict.failure_words = "before the first iteration";
     return verdict;
   }
@@ -73,15 +104,15 @@ MemoryVerdict judge_memory(const Program& program, const Machine& machine,
     verdict.fits = true;
     return verdict;
   }
-  const ReplayOptions options{.allocator = allocator,
-                              .capacity = usable - outside,
-                              .total = usable,
-                              .detail = ReplayDetail::kVerdict};
+  ReplayOptions options = replay_options(machine, allocator, ReplayDetail::kVerdict);
+  options.capacity = usable - outside;
+  options.total = usable;
   const MemoryOutcome constrained = replay(program, options);
   verdict.fits = constrained.fits();
   verdict.only_by_flushing = constrained.fits() && constrained.retries > 0;
   if (constrained.failure) {
-    verdict.out_of_memory = constrained.failure->numbers.text();
+    verdict.out_of_memory = machine.gpu.is_cpu() ? out_of_memory_words(verdict.device_peak, usable)
+                                                 : constrained.failure->numbers.text();
     verdict.failure_words = words_of(program, constrained.failure->moment);
   }
   return verdict;
@@ -89,7 +120,7 @@ MemoryVerdict judge_memory(const Program& program, const Machine& machine,
 
 MemoryVerdict judge_memory(const Program& program, const Machine& machine,
                            const AllocatorConfig& allocator) {
-  const ReplayOptions options{.allocator = allocator, .detail = ReplayDetail::kVerdict};
+  const ReplayOptions options = replay_options(machine, allocator, ReplayDetail::kVerdict);
   return judge_memory(program, machine, allocator, replay(program, options));
 }
 
@@ -97,7 +128,7 @@ MemoryForecast forecast_memory(const Program& program, const Machine& machine,
                                const AllocatorConfig& allocator, const Knowledge& knowledge,
                                const std::string& error_case) {
   MemoryForecast forecast;
-  forecast.outcome = replay(program, ReplayOptions{.allocator = allocator});
+  forecast.outcome = replay(program, replay_options(machine, allocator));
   forecast.peak_words = peak_words(program, forecast.outcome);
   forecast.outside = program.outside;
   forecast.usable = machine.gpu.usable_memory;
@@ -108,7 +139,8 @@ MemoryForecast forecast_memory(const Program& program, const Machine& machine,
   forecast.out_of_memory = verdict.out_of_memory;
   forecast.failure_words = verdict.failure_words;
   const MemoryErrorCase error = knowledge.memory_case(error_case);
-  const std::string basis = "allocator simulation; " + error.basis;
+  const std::string basis =
+      (machine.gpu.is_cpu() ? "heap simulation; " : "allocator simulation; ") + error.basis;
   const Bytes device_peak = forecast.outcome.reserved_peak + outside_bytes(program);
   const Band band = error.band_at(device_peak);
   forecast.device_peak = bytes_figure(device_peak, band, basis);
@@ -129,15 +161,14 @@ Result<BatchLimits> forecast_batch_limits(const Step& step, const Job& job, cons
     at.batch = std::max(batch, minimum);
     at.last_batch = last_batch_at(last_batch, at.batch, at.gpus);
     auto program = lower(*prepared, at, machine);
-    if (program) error_case = memory_error_case(*program, at);
+    if (program) error_case = memory_error_case(*program, at, machine);
     return program;
   };
   const auto search = [&](Bytes usable, std::int64_t hint) {
     LargestBatchOptions options;
     options.limit = step.dimensions[0].maximum > 0 ? step.dimensions[0].maximum : kLargestBatch;
     options.hint = hint;
-    options.replay.allocator = allocator;
-    options.replay.detail = ReplayDetail::kVerdict;
+    options.replay = replay_options(machine, allocator, ReplayDetail::kVerdict);
     return find_largest_batch(lower_at, usable, options);
   };
   const Bytes usable = machine.gpu.usable_memory;
@@ -155,7 +186,9 @@ Result<BatchLimits> forecast_batch_limits(const Step& step, const Job& job, cons
       limits.failing_pass = program->passes[static_cast<std::size_t>(pass)].name;
   }
   const MemoryErrorCase error = knowledge.memory_case(error_case);
-  limits.basis = "allocator simulation under capacity; " + error.basis;
+  limits.basis = (machine.gpu.is_cpu() ? "heap simulation under capacity; "
+                                       : "allocator simulation under capacity; ") +
+                 error.basis;
   if (nominal->batch == 0) return limits;
   // A truth at the upper end of the band still fits when the forecast is no more than this.
   const auto safe = search(forecast_that_fills(usable, error, true), nominal->batch);

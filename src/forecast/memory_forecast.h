@@ -15,7 +15,9 @@
 
 namespace stoker {
 
-/// Device memory of one job, per GPU. Two questions, never mixed: what nvidia-smi would show on a
+/// Device memory of one job, per GPU; on a CPU the resident memory of its process, where `device_peak`
+/// is the resident set's peak, `reserved_peak` its heap's, `allocated_peak` that of what lives in it.
+/// Two questions, never mixed: what nvidia-smi would show on a
 /// device without limit (the peaks), and whether and how far it runs on this one (fits, largest
 /// batch).
 struct MemoryForecast {
@@ -42,6 +44,14 @@ struct BatchLimits {
   std::string failing_pass;        ///< the extra pass that batch 1 fails in; empty: in training
   std::string basis;
 };
+
+/// How a program's memory is replayed on this machine: PyTorch's caching allocator on a GPU, malloc's
+/// heap (memory/heap.h) on a CPU.
+[[nodiscard]] ReplayOptions replay_options(const Machine& machine, const AllocatorConfig& allocator,
+                                           ReplayDetail detail = ReplayDetail::kBreakdown);
+
+/// Memory that a CPU gets from the operating system anew in each settled iteration.
+[[nodiscard]] Bytes fresh_bytes(const Program& program, const Machine& machine);
 
 /// The two questions alone, by simulation.
 struct MemoryVerdict {
@@ -76,7 +86,9 @@ struct LastBatch {
                                                         const Knowledge& knowledge,
                                                         const LastBatch& last_batch = {});
 
-/// Which measured rows this job resembles: "cnn-fp32-benchmark", "transformer-amp-default", ...
-[[nodiscard]] std::string memory_error_case(const Program& program, const Job& job);
+/// Which measured rows this job resembles: "cnn-fp32-benchmark", "transformer-amp-default", ...,
+/// "cpu".
+[[nodiscard]] std::string memory_error_case(const Program& program, const Job& job,
+                                            const Machine& machine);
 
 }  // namespace stoker

@@ -115,7 +115,8 @@ class Search {
       try_one({"the fused optimizer, which needs no temporaries", "--optimizer-loop fused",
                [](Scenario& s) { s.job.optimizer.loop = OptimizerLoop::kFused; }});
     }
-    if (settings.kind != OptimizerKind::kNone && settings.kind != OptimizerKind::kAdafactor) {
+    if (!scenario_.machine.gpu.is_cpu() && settings.kind != OptimizerKind::kNone &&
+        settings.kind != OptimizerKind::kAdafactor) {
       try_one({"8-bit optimizer states (bitsandbytes)", "", [](Scenario&) {},
                [step = scenario_.step](Program& program) { quantize_states(*step, program); }});
     }
@@ -305,7 +306,7 @@ Result<Remedies> find_remedies(const Scenario& scenario, const Forecast& now,
 Result<Bytes> smallest_device(const Scenario& scenario) {
   const auto program = lower(*scenario.step, scenario.job, scenario.machine);
   if (!program) return tl::unexpected(program.error());
-  ReplayOptions options{.allocator = scenario.allocator};
+  ReplayOptions options = replay_options(scenario.machine, scenario.allocator);
   options.allocator.memory_fraction.reset();  // a share of a device that is being looked for
   return smallest_capacity(*program, options) + outside_bytes(*program);
 }

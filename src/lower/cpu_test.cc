@@ -55,7 +55,7 @@ TEST(LowerForCpu, NeitherWorkspacesNorCopiesNorContext) {
   }
   EXPECT_EQ(count_of(*program, KernelClass::kHostToDevice), 0);
   EXPECT_EQ(program->input_bytes, Bytes(0));
-  ASSERT_EQ(program->outside.size(), 1U);
+  ASSERT_EQ(program->outside.size(), 2U);
   EXPECT_EQ(program->outside[0].name, "Python and PyTorch");
   EXPECT_EQ(program->diagnostics.count("captured_for_cuda"), 0);
   EXPECT_EQ(program->diagnostics.count("captured_on_cpu"), 0);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <type_traits>
+#include <utility>
 
 namespace stoker {
 namespace {
@@ -36,12 +38,14 @@ struct Place {
   [[nodiscard]] Moment moment() const { return {round.iteration, round.pass, instruction, {}}; }
 };
 
+/// `Allocator` is a CachingAllocator or a Heap.
+template <class Allocator>
 class Replayer {
  public:
-  Replayer(const Program& program, const ReplayOptions& options)
+  Replayer(const Program& program, const ReplayOptions& options, Allocator allocator)
       : program_(program),
         options_(options),
-        allocator_(options.allocator, {options.capacity, options.total}),
+        allocator_(std::move(allocator)),
         live_(program.buffers.size()) {}
 
   /// Runs everything, or up to and including the place where to stop.
@@ -57,7 +61,9 @@ class Replayer {
     const auto& done = outcome_.iterations;
     outcome_.steady =
         !outcome_.failure && done.size() > 1 && repeats(done[done.size() - 2], done.back());
-    outcome_.fragmentation = outcome_.reserved_peak - outcome_.allocated_peak;
+    // Of a heap the headers of chunks may lie in pages that nothing has touched.
+    outcome_.fragmentation =
+        std::max(Bytes(0), outcome_.reserved_peak - outcome_.allocated_peak);
     outcome_.peak = with_phase(program_, peak_.moment());
     outcome_.reserved_most = with_phase(program_, reserved_most_.moment());
     if (recorder_) outcome_.timeline = recorder_->take();
@@ -152,6 +158,7 @@ class Replayer {
     both.reserved_peak = std::max(earlier.reserved_peak, later.reserved_peak);
     both.requested_peak = std::max(earlier.requested_peak, later.requested_peak);
     both.retries += earlier.retries;
+    both.fresh += earlier.fresh;
     return both;
   }
 
@@ -160,11 +167,17 @@ class Replayer {
                                           bool recorded) {
     allocator_.reset_peaks();
     const std::int64_t retries = allocator_.stats().retries;
+    const Bytes fresh = fresh_bytes();
     if (!execute(instructions, recorded && recorder_.has_value())) return std::nullopt;
     const AllocatorStats& stats = allocator_.stats();
     return IterationMemory{stats.allocated_peak,   stats.reserved_peak, stats.requested_peak,
                            stats.allocated,        stats.reserved,      stats.requested,
-                           stats.retries - retries};
+                           stats.retries - retries, fresh_bytes() - fresh};
+  }
+
+  [[nodiscard]] Bytes fresh_bytes() const {
+    if constexpr (std::is_same_v<Allocator, Heap>) return allocator_.fresh();
+    else return {};
   }
 
   bool execute(const std::vector<Instruction>& instructions, bool recorded) {
@@ -293,7 +306,7 @@ class Replayer {
 
   const Program& program_;
   const ReplayOptions& options_;
-  CachingAllocator allocator_;
+  Allocator allocator_;
   std::vector<Live> live_;
   MemoryOutcome outcome_;
   Round round_;
@@ -320,15 +333,27 @@ std::string peak_words(const Program& program, const MemoryOutcome& outcome) {
   return "first iteration" + (words.empty() ? "" : ", " + words);
 }
 
-MemoryOutcome replay(const Program& program, const ReplayOptions& options) {
-  Replayer replayer(program, options);
+namespace {
+
+template <class Allocator>
+MemoryOutcome replay_with(const Program& program, const ReplayOptions& options,
+                          const Allocator& allocator) {
+  Replayer<Allocator> replayer(program, options, allocator);
   MemoryOutcome outcome = replayer.run();
   if (options.detail == ReplayDetail::kBreakdown && outcome.allocated_peak.count() > 0) {
-    Replayer again(program, options);
+    Replayer<Allocator> again(program, options, allocator);
     (void)again.run(&replayer.peak());
     outcome.live = again.live_bytes();
   }
   return outcome;
+}
+
+}  // namespace
+
+MemoryOutcome replay(const Program& program, const ReplayOptions& options) {
+  const DeviceMemory memory{options.capacity, options.total};
+  if (options.heap) return replay_with(program, options, Heap(*options.heap, memory));
+  return replay_with(program, options, CachingAllocator(options.allocator, memory));
 }
 
 Bytes smallest_capacity(const Program& program, const ReplayOptions& options) {

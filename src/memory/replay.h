@@ -10,6 +10,7 @@
 #include "lower/program.h"
 #include "memory/allocator.h"
 #include "memory/allocator_config.h"
+#include "memory/heap.h"
 #include "memory/moment.h"
 #include "memory/timeline.h"
 
@@ -27,6 +28,8 @@ struct ReplayOptions {
   /// shows that they did. One iteration alone is wrong by a factor.
   int iterations = 3;
   AllocatorConfig allocator{};
+  /// A CPU's heap in place of CUDA's caching allocator: reserved bytes are then resident ones.
+  std::optional<HeapRules> heap{};
   /// What the allocator can get from the device, memory outside it already taken off; absent: the
   /// unconstrained peak is asked for.
   std::optional<Bytes> capacity{};
@@ -48,6 +51,7 @@ struct IterationMemory {
   Bytes allocated_peak, reserved_peak, requested_peak;
   Bytes allocated_end, reserved_end, requested_end;
   std::int64_t retries = 0;
+  Bytes fresh{};  ///< of a heap: pages got anew from the operating system (Heap::fresh)
 };
 
 struct ModuleBytes {
@@ -105,7 +109,7 @@ struct MemoryOutcome {
 [[nodiscard]] std::string peak_words(const Program& program, const MemoryOutcome& outcome);
 
 /// Runs the setup, then the iterations, then the passes and one more iteration through the caching
-/// allocator.
+/// allocator, or the heap.
 ///
 /// An optional workspace that does not fit is skipped, in this and in all later iterations: cuDNN
 /// catches the failure, takes another algorithm and remembers it. The attempt has given the cache
