@@ -277,6 +277,17 @@ def test_threads_and_budgets_that_cannot_be_are_refused():
             command.threads_of(text, 8)
 
 
+def test_an_interrupt_that_a_callback_swallowed_is_not_lost(monkeypatch):
+    from stoker.loader_runs import epoch
+
+    budget = command.Budget(60)
+    budget.check_interrupts()
+    monkeypatch.setattr(epoch, "_interrupts", epoch._interrupts + 1)
+    with pytest.raises(KeyboardInterrupt):
+        budget.check_interrupts()
+    command.Budget(60).check_interrupts()
+
+
 def test_figures_are_told_from_nets_of_known_operators():
     dispatch = cpu_figures.Dispatch()
     assert dispatch.optimizer_operators > 8 * cpu_figures._CHAIN, "AdamW's operators on each tensor"

@@ -78,8 +78,16 @@ class Budget:
     """Of wall time since the process began."""
 
     def __init__(self, seconds: float):
+        from ..loader_runs import epoch
+
         self.seconds, self._began = seconds, started()
         self.end = self._began + _SHARE * seconds
+        self._interrupts = lambda before=epoch._interrupts: epoch._interrupts - before
+
+    def check_interrupts(self) -> None:
+        """Raises again what was lost: Python swallows exceptions of handlers that run within some callbacks, of which imports have many."""
+        if self._interrupts():
+            raise KeyboardInterrupt
 
     def left(self) -> float:
         return self.end - time.monotonic()

@@ -87,6 +87,7 @@ class Run:
                 self.speed.reading(threads)
         pool_bytes = min(_MOST_POOL, self.file["device"]["memory_bytes"] // 16)
         self._figures(pool_bytes)
+        self.budget.check_interrupts()
         self._operators(operands.Pool(pool_bytes))
 
     def _figures(self, pool_bytes: int) -> None:
@@ -130,6 +131,7 @@ class Run:
         self.file["complete"] = not waiting and not self._missing_but_skipped()
 
     def _measure_block(self, block: list) -> None:
+        self.budget.check_interrupts()
         self.rounds.measure(block, self.threads, time.monotonic() + self.budget.left() - _LAST_S)
         for timed in block:
             timed.call = None  # the operands go, the readings stay

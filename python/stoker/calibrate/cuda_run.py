@@ -57,6 +57,7 @@ class Run:
             raise CaptureError(f"the process that measures did not come up: {error}") from None
         planned = cases.planned()
         for number, case in enumerate(planned):
+            self.budget.check_interrupts()
             if cases.key_of(case) in self.file["cases"]:
                 continue
             if number > len(cases.host()) and not self.file["collectives"]:
