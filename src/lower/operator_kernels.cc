@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <variant>
 
@@ -34,6 +35,15 @@ bool is_convolution(KernelClass kernel_class) {
 bool adds_bias(const Step& step, const Operator& op) {
   return step.operator_name(op) == "aten::addmm" && !op.inputs.empty() &&
          step.types[index(op.inputs[0].type)].shape.size() == 1;
+}
+
+/// Gradients that meet (no node: link 0) are added where the first lies, unless that is part of another tensor
+/// (torch/csrc/autograd/input_buffer.cpp, can_accumulate_inplace). A capture sees the sum out of place, since
+/// its tensors are a subclass.
+bool adds_in_place(const Step& step, const Sizes& sizes, const Operator& op) {
+  if (op.link != 0 || op.inputs.empty() || step.operator_name(op) != "aten::add.Tensor") return false;
+  const TensorRef& first = op.inputs[0];
+  return sizes.tensor(step, first.type) == sizes.storage(first.storage);
 }
 
 }  // namespace
@@ -95,9 +105,12 @@ Kernel OperatorKernels::kernel_of(std::uint32_t op_index, const Work& work,
   kernel.source = op_index;
   if (l_.machine.gpu.is_cpu()) {
     const Operator& op = l_.step.operators[op_index];
-    kernel.function = l_.emit.function(function_name(l_.step.operator_name(op)));
+    const bool backward = l_.emit.phase() == StepPhase::kBackward;
+    std::string_view function = function_name(l_.step.operator_name(op));
+    if (backward && adds_in_place(l_.step, l_.sizes, op)) function = "add_";
+    kernel.function = l_.emit.function(function);
     kernel.strided = crosses_rows(l_.step, op, l_.sizes);
-    kernel.chained = chain_.follows(l_.emit.phase() == StepPhase::kBackward, op_index, op);
+    kernel.chained = chain_.follows(backward, op_index, op);
   }
   return kernel;
 }
