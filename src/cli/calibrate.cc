@@ -28,10 +28,11 @@ struct Options {
 /// is refused before it.
 Result<std::optional<MachineFile>> earlier_file(const Options& o, const Host& here,
                                                 const GpuCatalogue& catalogue) {
-  if (o.output.empty()) return fail(ErrorCode::kUsage, "give the machine file: -o MACHINE.toml", "-o");
+  if (o.output.empty())
+    return fail(ErrorCode::kUsage, "give the machine file: -o MACHINE.toml", "-o");
   if (!names_a_file(o.output))
-    return fail(ErrorCode::kUsage,
-                "must end in .toml: --gpu takes it for a machine file by that", "-o " + o.output);
+    return fail(ErrorCode::kUsage, "must end in .toml: --gpu takes it for a machine file by that",
+                "-o " + o.output);
   std::error_code error;
   const fs::path folder = fs::absolute(o.output, error).parent_path();
   if (!fs::is_directory(folder, error) || access(folder.c_str(), W_OK) != 0)
@@ -81,12 +82,14 @@ Result<int> measure(const Options& o, const fs::path& rows) {
 }
 
 Status check_given_rows(const Options& o) {
-  if (o.device.empty() && o.budget.empty() && o.models.empty() && o.threads.empty() && o.rows.empty())
+  if (o.device.empty() && o.budget.empty() && o.models.empty() && o.threads.empty() &&
+      o.rows.empty())
     return {};
-  return fail(ErrorCode::kUsage,
-              "nothing is measured where a rows file is given: leave out --device, --budget, --for, "
-              "--threads and --rows",
-              o.rows_file);
+  return fail(
+      ErrorCode::kUsage,
+      "nothing is measured where a rows file is given: leave out --device, --budget, --for, "
+      "--threads and --rows",
+      o.rows_file);
 }
 
 Result<int> finish(const Options& o, const fs::path& rows, const std::optional<MachineFile>& before,
@@ -99,8 +102,8 @@ Result<int> finish(const Options& o, const fs::path& rows, const std::optional<M
   }
   const CalibratedMachine machine = calibrated_machine(*runs, before, context);
   // What is written must be what forecasts can read.
-  if (const auto again = parse_machine_file(machine_file_text(machine.file), o.output,
-                                            *context.catalogue);
+  if (const auto again =
+          parse_machine_file(machine_file_text(machine.file), o.output, *context.catalogue);
       !again)
     return fail(ErrorCode::kBadInput,
                 "what was measured makes no machine file (" + again.error().text() +
@@ -108,8 +111,8 @@ Result<int> finish(const Options& o, const fs::path& rows, const std::optional<M
                 rows.string());
   if (auto s = write_machine_file(o.output, machine.file); !s) return tl::unexpected(s.error());
   const CalibrationSaid said{o.output, kVersion, !o.rows_file.empty()};
-  const std::string text = o.json ? calibration_json(machine, *runs, said)
-                                  : calibration_text(machine, *runs, said);
+  const std::string text =
+      o.json ? calibration_json(machine, *runs, said) : calibration_text(machine, *runs, said);
   std::fputs(text.c_str(), stdout);
   return 0;
 }
@@ -126,7 +129,8 @@ Result<int> run(const Options& o) {
   if (!o.rows_file.empty()) return finish(o, o.rows_file, *before, context);
   UnnamedRows unnamed;
   if (o.rows.empty() && !unnamed.make())
-    return fail(ErrorCode::kIo, "cannot make a temporary file; give --rows ROWS.json, or mend TMPDIR");
+    return fail(ErrorCode::kIo,
+                "cannot make a temporary file; give --rows ROWS.json, or mend TMPDIR");
   const fs::path rows = o.rows.empty() ? unnamed.path() : fs::path(o.rows);
   const auto code = measure(o, rows);
   if (!code) return tl::unexpected(code.error());

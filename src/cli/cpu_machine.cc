@@ -40,8 +40,8 @@ Status check_device_flags(const RunOptions& o, const Gpu& device) {
   }
   for (const Given& g : of_gpus(o)) {
     if (g.given)
-      return fail(ErrorCode::kUsage,
-                  "is of GPUs, and " + device.name + " is a CPU; leave it out", g.flag);
+      return fail(ErrorCode::kUsage, "is of GPUs, and " + device.name + " is a CPU; leave it out",
+                  g.flag);
   }
   if (o.precision.empty() || o.precision == "fp32") return {};
   return fail(ErrorCode::kUnsupported,

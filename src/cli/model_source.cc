@@ -84,14 +84,15 @@ std::string cache_key(const std::string& spec, std::string_view precision) {
 /// Where the capture of a spec is remembered.
 fs::path remembered_step(const std::string& spec, Precision precision, ModelDevice device) {
   return cache_folder() / "steps" /
-         (cache_key(spec, capture_precision(precision)) + (device == ModelDevice::kCpu ? "-cpu" : "") +
-          std::string(kStepSuffix));
+         (cache_key(spec, capture_precision(precision)) +
+          (device == ModelDevice::kCpu ? "-cpu" : "") + std::string(kStepSuffix));
 }
 
 Result<int> capture_step(const std::string& spec, Precision precision, ModelDevice device,
                          const fs::path& path) {
-  std::vector<std::string> arguments{"capture", spec, "-o", path.string(), "--precision",
-                                           std::string(capture_precision(precision))};
+  std::vector<std::string> arguments{"capture",     spec,
+                                     "-o",          path.string(),
+                                     "--precision", std::string(capture_precision(precision))};
   if (device == ModelDevice::kCpu) arguments.insert(arguments.end(), {"--device", "cpu"});
   return run_python_stoker(arguments, true);
 }
@@ -142,8 +143,8 @@ std::vector<LoadedModel::Variant> variants_at_hand(const std::string& model,
     return found;
   for (const Precision p : wanted) {
     const auto zoo = zoo_path(in_zoo, capture_precision(p));
-    const fs::path path = in_zoo.empty() ? remembered_step(model, p, ModelDevice::kGpu)
-                                        : fs::path(zoo.value_or(""));
+    const fs::path path =
+        in_zoo.empty() ? remembered_step(model, p, ModelDevice::kGpu) : fs::path(zoo.value_or(""));
     std::error_code ignored;
     if (!fs::is_regular_file(path, ignored)) continue;
     if (auto step = read_shared(path)) found.push_back({p, *step});

@@ -83,8 +83,8 @@ Command validate_command() {
        {"--model", "of an observation: what `stoker predict` calls the model", &o->model},
        {"--learn", "correct the machine file by these runs, if that helps held-out ones",
         &o->learn}}));
-  append(grouped("Input pipeline",
-                 {{"--quick", "few points, one short repetition each", &o->quick}}));
+  append(
+      grouped("Input pipeline", {{"--quick", "few points, one short repetition each", &o->quick}}));
   command.run = [o, flags = command.flags] { return run(*o, flags); };
   return command;
 }

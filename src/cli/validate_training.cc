@@ -42,14 +42,14 @@ Status check_given_rows(const ValidateOptions& o) {
   for (const auto& [flag, value] : {std::pair("--budget", o.budget),
                                     {"-o", o.output},
                                     {"--device", o.device},
-                                    {"--batches", names_an_observation(o.what) ? "" : o.batches},
+                                    {"--batches", o.batches},
                                     {"--threads", o.threads},
                                     {"--precision", o.precision},
                                     {"--optimizer", o.optimizer},
                                     {"--data", o.data}}) {
     if (!value.empty())
-      return fail(ErrorCode::kUsage,
-                  "nothing is measured where a file is given; leave it out", flag);
+      return fail(ErrorCode::kUsage, "nothing is measured where a file is given; leave it out",
+                  flag);
   }
   return {};
 }
@@ -59,12 +59,12 @@ Result<Measured> read_loop(const ValidateOptions& o) {
   auto observation = read_observation(o.what);
   if (!observation) return tl::unexpected(observation.error());
   if (o.model.empty()) {
-    return fail(ErrorCode::kUsage,
-                "an observation does not hold the model" +
-                    (observation->model_class.empty() ? ""
-                                                      : " (" + observation->model_class + ")") +
-                    "; name it as `stoker predict` takes it",
-                "--model");
+    return fail(
+        ErrorCode::kUsage,
+        "an observation does not hold the model" +
+            (observation->model_class.empty() ? "" : " (" + observation->model_class + ")") +
+            "; name it as `stoker predict` takes it",
+        "--model");
   }
   MeasuredRun& run = observation->runs.runs.front();
   run.model = o.model;
@@ -177,7 +177,8 @@ void remember(const std::vector<AccuracyEntry>& entries, Diagnostics& data) {
   const fs::path log = accuracy_log_path();
   if (log.empty() || entries.empty()) return;
   if (const auto s = append_accuracy(log, entries); !s)
-    data.add("accuracy_log", Severity::kWarning, "not added to the accuracy log: " + s.error().text());
+    data.add("accuracy_log", Severity::kWarning,
+             "not added to the accuracy log: " + s.error().text());
 }
 
 /// Folds into the machine file what these runs teach, if anything.
@@ -264,7 +265,8 @@ Result<int> show_accuracy_log(const ValidateOptions& o) {
   constexpr std::size_t kNewest = 200;
   const fs::path log = accuracy_log_path();
   if (log.empty())
-    return fail(ErrorCode::kNotFound, "no folder for it is known; set XDG_STATE_HOME or HOME", "--log");
+    return fail(ErrorCode::kNotFound, "no folder for it is known; set XDG_STATE_HOME or HOME",
+                "--log");
   const auto entries = read_accuracy(log, kNewest);
   if (!entries) return tl::unexpected(entries.error());
   const std::string text =

@@ -31,8 +31,8 @@ void read_memory(TomlTable& table, Gpu& cpu) {
   if (!table.has("context_memory")) return;
   cpu.context_memory = context;
   if (cpu.memory.count() > 0 && context >= cpu.memory) {
-    table.reject("context_memory",
-                 human_bytes(context) + " leaves nothing of the memory of " + human_bytes(cpu.memory));
+    table.reject("context_memory", human_bytes(context) + " leaves nothing of the memory of " +
+                                       human_bytes(cpu.memory));
   }
 }
 

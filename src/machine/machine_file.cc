@@ -39,7 +39,8 @@ Gpu base_gpu(TomlTable& table, const GpuCatalogue& catalogue) {
 void read_words(TomlTable& table, Gpu& gpu) {
   if (const auto word = table.word("vendor")) {
     const auto vendor = parse_vendor(*word);
-    if (vendor && *vendor == Vendor::kCpu) table.reject("vendor", "is no GPU's: describe a CPU by [cpu] in place of [gpu]");
+    if (vendor && *vendor == Vendor::kCpu)
+      table.reject("vendor", "is no GPU's: describe a CPU by [cpu] in place of [gpu]");
     else if (vendor) gpu.vendor = *vendor;
     else table.reject("vendor", vendor.error().message);
   }
@@ -218,8 +219,10 @@ Result<MachineFile> read_tables(const TomlDocument& document, const std::string&
     if (auto error = table->finish()) return tl::unexpected(std::move(*error));
   }
   if (!file.gpu && !file.host) {
-    return fail(ErrorCode::kBadInput,
-                "describes neither a device ([gpu] or [cpu]) nor a [host]; see docs/machine-format.md", name);
+    return fail(
+        ErrorCode::kBadInput,
+        "describes neither a device ([gpu] or [cpu]) nor a [host]; see docs/machine-format.md",
+        name);
   }
   return file;
 }

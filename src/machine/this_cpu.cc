@@ -72,7 +72,8 @@ double clock_of(const SystemFiles& files, std::string_view cpuinfo) {
   }
   const std::string_view name = fact(cpuinfo, "model name");
   if (const auto at = name.rfind("@ "); at != std::string_view::npos && name.ends_with("GHz")) {
-    if (const double ghz = number(trimmed(name.substr(at + 2, name.size() - at - 5))); ghz > 0) return 1e3 * ghz;
+    if (const double ghz = number(trimmed(name.substr(at + 2, name.size() - at - 5))); ghz > 0)
+      return 1e3 * ghz;
   }
   return number(fact(cpuinfo, "cpu MHz"));
 }
@@ -86,8 +87,7 @@ Bytes cache_size(std::string_view text) {
 void read_caches(const SystemFiles& files, Gpu& cpu) {
   constexpr int kMostCaches = 8;
   for (int i = 0; i < kMostCaches; ++i) {
-    const std::string folder =
-        "/sys/devices/system/cpu/cpu0/cache/index" + std::to_string(i) + "/";
+    const std::string folder = "/sys/devices/system/cpu/cpu0/cache/index" + std::to_string(i) + "/";
     const auto level = files(folder + "level");
     if (!level) return;
     if (trimmed(files(folder + "type").value_or("")) == "Instruction") continue;

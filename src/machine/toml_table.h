@@ -54,7 +54,9 @@ class TomlTable {
   /// The keys of this table that were not asked for yet, which must be whole numbers.
   [[nodiscard]] std::map<std::string, std::int64_t> other_integers();
   /// Whether this table begins after another in the file.
-  [[nodiscard]] bool stands_after(const TomlTable& other) const { return line("") > other.line(""); }
+  [[nodiscard]] bool stands_after(const TomlTable& other) const {
+    return line("") > other.line("");
+  }
   /// "lab.toml:31".
   [[nodiscard]] std::string location() const;
   /// All keys of this table, which must be texts.

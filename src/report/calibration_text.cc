@@ -30,8 +30,10 @@ std::string rate_text(const SustainedRate& rate) {
 }
 
 std::string rates_table(const CalibratedMachine& m) {
-  std::vector<std::vector<std::string>> rows{{"", "threads", "sustained", "of the data sheet", "spread"}};
-  const bool threads = std::ranges::any_of(m.rates, [](const SustainedRate& r) { return r.threads > 0; });
+  std::vector<std::vector<std::string>> rows{
+      {"", "threads", "sustained", "of the data sheet", "spread"}};
+  const bool threads =
+      std::ranges::any_of(m.rates, [](const SustainedRate& r) { return r.threads > 0; });
   for (const SustainedRate& r : m.rates) {
     rows.push_back({r.what, r.threads > 0 ? std::to_string(r.threads) : "-", rate_text(r),
                     r.sheet > 0 ? percent(r.measured / r.sheet) : "-",
@@ -46,12 +48,11 @@ std::string rates_table(const CalibratedMachine& m) {
 /// "one operator costs PyTorch 5.1 us in the forward pass, 4.2 us in the backward ..."
 std::string host_words(const CalibratedMachine& m) {
   std::vector<std::string> parts;
-  for (const auto& [name, words] :
-       {std::pair("forward_us", "an operator in the forward pass"),
-        {"backward_us", "in the backward pass"},
-        {"optimizer_us", "in the optimizer"},
-        {"view_us", "that only makes a view"},
-        {"region_us", "opening a parallel region"}}) {
+  for (const auto& [name, words] : {std::pair("forward_us", "an operator in the forward pass"),
+                                    {"backward_us", "in the backward pass"},
+                                    {"optimizer_us", "in the optimizer"},
+                                    {"view_us", "that only makes a view"},
+                                    {"region_us", "opening a parallel region"}}) {
     for (const MeasuredFigure& f : m.calibration.figures) {
       if (f.name != name) continue;
       parts.push_back(fmt::format("{} {} us", words, two_digits(f.value)));
@@ -61,7 +62,8 @@ std::string host_words(const CalibratedMachine& m) {
   if (m.calibration.host_dispatch_us > 0)
     parts.push_back(fmt::format("an operator {} us", two_digits(m.calibration.host_dispatch_us)));
   if (m.calibration.launch_floor_us > 0)
-    parts.push_back(fmt::format("an empty kernel {} us", two_digits(m.calibration.launch_floor_us)));
+    parts.push_back(
+        fmt::format("an empty kernel {} us", two_digits(m.calibration.launch_floor_us)));
   return parts.empty() ? std::string() : labelled("PyTorch", parts);
 }
 
@@ -90,11 +92,13 @@ std::string change_words(const CalibratedMachine& m) {
   const auto far = std::ranges::count_if(
       m.changes, [](const FigureChange& c) { return std::fabs(c.change()) > kAgrees; });
   if (far == 0) {
-    return labelled("Since last", {fmt::format("all {} figures within {:.0f} % of the calibration before",
-                                           m.changes.size(), kPerCent * kAgrees)});
+    return labelled("Since last",
+                    {fmt::format("all {} figures within {:.0f} % of the calibration before",
+                                 m.changes.size(), kPerCent * kAgrees)});
   }
   if (static_cast<std::size_t>(far) > parts.size())
-    parts.push_back(fmt::format("{} more above {:.0f} %", far - static_cast<std::ptrdiff_t>(parts.size()),
+    parts.push_back(fmt::format("{} more above {:.0f} %",
+                                far - static_cast<std::ptrdiff_t>(parts.size()),
                                 kPerCent * kAgrees));
   return labelled("Since last", parts);
 }
@@ -109,7 +113,8 @@ std::string headline(const CalibratedMachine& m, const CalibrationRuns& runs) {
   }
   text += fmt::format(": {} operators and {} figures measured", m.measured_operators,
                       runs.calibration.figures.size());
-  if (m.kept_operators > 0) text += fmt::format(", {} operators kept from before", m.kept_operators);
+  if (m.kept_operators > 0)
+    text += fmt::format(", {} operators kept from before", m.kept_operators);
   text += "\n";
   if (runs.load.disturbed) {
     text += fmt::format("  {}: bands of forecasts with it are wider\n",
@@ -148,12 +153,12 @@ std::string calibration_text(const CalibratedMachine& m, const CalibrationRuns& 
   for (const char* key : {"date", "torch", "cuda", "driver", "onednn", "python"}) {
     const auto found = runs.provenance.find(key);
     if (found != runs.provenance.end() && !found->second.empty())
-      with.push_back(std::string(key) == "date" ? found->second : std::string(key) + " " + found->second);
+      with.push_back(std::string(key) == "date" ? found->second
+                                                : std::string(key) + " " + found->second);
   }
   if (!with.empty()) text += labelled("Measured", with);
   for (const std::string& note : m.notes) text += labelled("Note", {note});
-  if (!said.file.empty())
-    text += labelled(m.updated ? "Updated" : "Written", {said.file});
+  if (!said.file.empty()) text += labelled(m.updated ? "Updated" : "Written", {said.file});
   return text + "\n" + next_words(runs, said) + diagnostics(runs.data);
 }
 
@@ -170,12 +175,10 @@ std::string calibration_json(const CalibratedMachine& m, const CalibrationRuns& 
   root["file"] = said.file;
   root["updated"] = m.updated;
   root["complete"] = runs.complete;
-  root["load"] = {{"foreign_share", runs.load.foreign_share},
-                  {"steal_share", runs.load.steal_share},
-                  {"others_on_gpu", runs.load.others_on_gpu},
-                  {"clocks_changed", runs.load.clocks_changed},
-                  {"disturbed", runs.load.disturbed},
-                  {"why", runs.load.why}};
+  root["load"] = {
+      {"foreign_share", runs.load.foreign_share}, {"steal_share", runs.load.steal_share},
+      {"others_on_gpu", runs.load.others_on_gpu}, {"clocks_changed", runs.load.clocks_changed},
+      {"disturbed", runs.load.disturbed},         {"why", runs.load.why}};
   root["sustained"] = Json::array();
   for (const SustainedRate& r : m.rates) {
     root["sustained"].push_back({{"what", r.what},
@@ -190,7 +193,8 @@ std::string calibration_json(const CalibratedMachine& m, const CalibrationRuns& 
     root["figures"].push_back(
         {{"name", f.name}, {"threads", f.threads}, {"value", f.value}, {"spread", f.spread}});
   root["operators"] = {{"measured", m.measured_operators}, {"kept", m.kept_operators}};
-  root["spread"] = {{"median", m.median_spread}, {"worst", m.worst_spread}, {"worst_at", m.worst_label}};
+  root["spread"] = {
+      {"median", m.median_spread}, {"worst", m.worst_spread}, {"worst_at", m.worst_label}};
   root["changes"] = Json::array();
   for (const FigureChange& c : m.changes) {
     root["changes"].push_back({{"name", c.name},

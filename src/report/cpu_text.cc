@@ -23,8 +23,9 @@ std::string operator_words(const StepTime& t) {
   const double all = part(Bound::kCompute) + part(Bound::kMemory) + part(Bound::kLatency);
   std::string text = fmt::format("operators {} ms", number(milliseconds(t.device)));
   if (all > 0) {
-    text += fmt::format(" (arithmetic {}, memory {}, other {})", percent(part(Bound::kCompute) / all),
-                        percent(part(Bound::kMemory) / all), percent(part(Bound::kLatency) / all));
+    text +=
+        fmt::format(" (arithmetic {}, memory {}, other {})", percent(part(Bound::kCompute) / all),
+                    percent(part(Bound::kMemory) / all), percent(part(Bound::kLatency) / all));
   }
   if (t.host.count() > 0)
     text += fmt::format("; PyTorch and Python around them {} ms", number(milliseconds(t.host)));
@@ -53,8 +54,8 @@ std::string cpu_time_block(const Forecast& f) {
 
 std::string cpu_memory_block(const Forecast& f) {
   const MemoryForecast& m = f.memory;
-  std::string text = fmt::format("Memory    resident {}; tensors {}\n", gib(m.device_peak),
-                                 gib(m.allocated_peak));
+  std::string text =
+      fmt::format("Memory    resident {}; tensors {}\n", gib(m.device_peak), gib(m.allocated_peak));
   std::string parts, outside;
   for (std::size_t r = 0; r < kBufferRoles; ++r) {
     const Bytes bytes = m.outcome.live.by_role[r];

@@ -221,8 +221,9 @@ std::string forecast_text(const Prediction& prediction, const ReportContext& con
   if (prediction.two_point) text += two_point_text(*prediction.two_point) + "\n";
   text += verdict(prediction, context.cpu);
   // What does not run has no speed.
-  if (f.memory.fits) text += speed(f, context) + "\n" +
-            (context.cpu ? cpu_time_block(f) : time_block(f)) + run_block(f.run);
+  if (f.memory.fits)
+    text += speed(f, context) + "\n" + (context.cpu ? cpu_time_block(f) : time_block(f)) +
+            run_block(f.run);
   text += context.cpu ? cpu_memory_block(f) : memory_block(f);
   if (f.memory.fits) text += input_block(f, context.cpu);
   text += "\n";

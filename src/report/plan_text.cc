@@ -23,10 +23,9 @@ std::string cpu_settings(const Forecast& f) {
   std::string text = fmt::format("batch {}, {}, {}", f.job.batch, name_of(f.job.precision),
                                  threads_text(f.job.threads));
   if (!f.input.known) return text;
-  return text + fmt::format(", {} worker{}{}", f.loader.workers, f.loader.workers == 1 ? "" : "s",
-                            f.loader.workers > 0
-                                ? fmt::format(" (prefetch {})", f.loader.prefetch)
-                                : "");
+  return text +
+         fmt::format(", {} worker{}{}", f.loader.workers, f.loader.workers == 1 ? "" : "s",
+                     f.loader.workers > 0 ? fmt::format(" (prefetch {})", f.loader.prefetch) : "");
 }
 
 std::string loader_text(const Forecast& f) {
@@ -44,9 +43,9 @@ std::string headline(const Plan& plan, const ReportContext& context) {
     text = fmt::format("BEST: {}\n", cpu_settings(f));
   } else {
     text = fmt::format("BEST: {}, batch {} per GPU", gpus_text(f.job.gpus), f.job.batch);
-  if (f.job.gpus > 1 || f.job.accumulate > 1) {
-    text += fmt::format(" ({} global)", f.job.batch * f.job.gpus * f.job.accumulate);
-  }
+    if (f.job.gpus > 1 || f.job.accumulate > 1) {
+      text += fmt::format(" ({} global)", f.job.batch * f.job.gpus * f.job.accumulate);
+    }
     text += fmt::format(", {}, {}\n", name_of(f.job.precision), loader_text(f));
   }
   text += fmt::format("  {} {}/s", rate(f.samples_per_s), context.sample_word);
@@ -68,8 +67,9 @@ std::string headline(const Plan& plan, const ReportContext& context) {
   }
   text += fmt::format("\n  step {}", millis(f.step_ms));
   if (f.input.known) {
-    text += fmt::format("{}, waits {} for input; first batch after {}", context.cpu ? "" : " on the GPU",
-                        human_time(f.input.loader.wait), human_time(f.input.loader.first_batch));
+    text += fmt::format("{}, waits {} for input; first batch after {}",
+                        context.cpu ? "" : " on the GPU", human_time(f.input.loader.wait),
+                        human_time(f.input.loader.first_batch));
   }
   text += fmt::format("\n  Limited by {}", f.limiter.what);
   if (f.next_limiter.what != f.limiter.what) {
@@ -157,10 +157,10 @@ std::string why_batch(const Plan& plan, const ReportContext& context) {
   for (const PlanRow& other : plan.by_precision) {
     const Forecast& o = other.forecast;
     if (says_nothing_new(plan, o)) continue;
-    text += fmt::format("{} instead: {} {}/s{}, batch up to {}.\n", name_of(o.job.precision),
-                        number(o.samples_per_s.value), context.sample_word,
-                        context.cpu ? "" : " with " + gpus_text(o.job.gpus),
-                        other.batch_limits.low);
+    text +=
+        fmt::format("{} instead: {} {}/s{}, batch up to {}.\n", name_of(o.job.precision),
+                    number(o.samples_per_s.value), context.sample_word,
+                    context.cpu ? "" : " with " + gpus_text(o.job.gpus), other.batch_limits.low);
   }
   if (!context.cpu && f.input.known && std::fabs(plan.pin_gain) > 0.005) {
     text +=

@@ -13,13 +13,13 @@ namespace stoker {
 
 /// What stands around a validation of training steps.
 struct TrainingSaid {
-  std::string version;       ///< of stoker
-  std::string device;        ///< that was measured
-  std::string machine;       ///< as it was named; "" where the device's own facts served
-  bool machine_file = false; ///< `machine` is one: it can be calibrated and can learn
+  std::string version;        ///< of stoker
+  std::string device;         ///< that was measured
+  std::string machine;        ///< as it was named; "" where the device's own facts served
+  bool machine_file = false;  ///< `machine` is one: it can be calibrated and can learn
   bool calibrated = false;
-  bool complete = true;      ///< everything that was asked for was measured
-  std::string rule;          ///< of the measuring
+  bool complete = true;                    ///< everything that was asked for was measured
+  std::string rule;                        ///< of the measuring
   std::vector<std::string> measured_with;  ///< "torch 2.13.0"
   std::optional<Learning> learning;        ///< asked for with --learn
   std::string learned_into;                ///< the file that was written

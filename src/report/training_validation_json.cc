@@ -21,35 +21,32 @@ const char* status_name(RunStatus status) {
 }
 
 Json json_of(const ComparedFigure& f) {
-  return {{"name", f.name},
-          {"unit", f.unit},
-          {"fact", f.fact},
-          {"forecast", figure_object(f.forecast)},
-          {"error", f.error()},
-          {"within_band", f.within()},
+  return {{"name", f.name},     {"unit", f.unit},
+          {"fact", f.fact},     {"forecast", figure_object(f.forecast)},
+          {"error", f.error()}, {"within_band", f.within()},
           {"judged", f.judged}};
 }
 
 Json json_of(const ComparedRun& run) {
   Json figures = Json::array();
   for (const ComparedFigure& f : run.figures) figures.push_back(json_of(f));
-  Json json{{"model", run.run.model},
-            {"name", run.run.name},
-            {"batch", run.run.batch},
-            {"threads", run.run.threads},
-            {"precision", run.run.precision},
-            {"optimizer", run.run.optimizer},
-            {"status", status_name(run.run.status)},
-            {"note", run.run.note},
-            {"good_repetitions", run.fact ? run.fact->good : 0},
-            {"settled", run.fact && run.fact->settled},
-            {"spread", run.fact ? Json(run.fact->spread) : Json(nullptr)},
-            {"disturbed_by", run.fact ? run.fact->disturbed_by : ""},
-            {"counts", run.counts()},
-            {"not_forecast", run.not_forecast},
-            {"forecast_fits",
-             run.forecast ? Json(run.forecast->forecast.memory.fits) : Json(nullptr)},
-            {"figures", std::move(figures)}};
+  Json json{
+      {"model", run.run.model},
+      {"name", run.run.name},
+      {"batch", run.run.batch},
+      {"threads", run.run.threads},
+      {"precision", run.run.precision},
+      {"optimizer", run.run.optimizer},
+      {"status", status_name(run.run.status)},
+      {"note", run.run.note},
+      {"good_repetitions", run.fact ? run.fact->good : 0},
+      {"settled", run.fact && run.fact->settled},
+      {"spread", run.fact ? Json(run.fact->spread) : Json(nullptr)},
+      {"disturbed_by", run.fact ? run.fact->disturbed_by : ""},
+      {"counts", run.counts()},
+      {"not_forecast", run.not_forecast},
+      {"forecast_fits", run.forecast ? Json(run.forecast->forecast.memory.fits) : Json(nullptr)},
+      {"figures", std::move(figures)}};
   return json;
 }
 
@@ -87,8 +84,8 @@ std::string training_validation_json(const TrainingValidation& v, const Training
   root["not_judged"] = v.not_judged;
   root["summaries"] = Json::object();
   for (const FigureSummary& s : v.summaries) {
-    root["summaries"][s.name] = {{"runs", s.count},       {"median", s.median},
-                                 {"worst", s.worst},      {"bias", s.bias},
+    root["summaries"][s.name] = {{"runs", s.count},        {"median", s.median},
+                                 {"worst", s.worst},       {"bias", s.bias},
                                  {"coverage", s.coverage}, {"worst_at", s.worst_label}};
   }
   root["runs"] = Json::array();
@@ -124,26 +121,14 @@ std::string accuracy_json(const std::vector<AccuracyEntry>& entries,
   root["log"] = log.string();
   root["entries"] = Json::array();
   for (const AccuracyEntry& e : entries) {
-    root["entries"].push_back({{"date", e.date},
-                               {"model", e.model},
-                               {"machine", e.machine},
-                               {"device", e.device},
-                               {"stoker", e.stoker},
-                               {"torch", e.torch},
-                               {"driver", e.driver},
-                               {"batch", e.batch},
-                               {"threads", e.threads},
-                               {"precision", e.precision},
-                               {"figure", e.figure},
-                               {"unit", e.unit},
-                               {"fact", e.fact},
-                               {"forecast", e.forecast},
-                               {"low", e.low},
-                               {"high", e.high},
-                               {"error", e.error()},
-                               {"within_band", e.within()},
-                               {"basis", e.basis},
-                               {"disturbed", e.disturbed}});
+    root["entries"].push_back(
+        {{"date", e.date},           {"model", e.model},        {"machine", e.machine},
+         {"device", e.device},       {"stoker", e.stoker},      {"torch", e.torch},
+         {"driver", e.driver},       {"batch", e.batch},        {"threads", e.threads},
+         {"precision", e.precision}, {"figure", e.figure},      {"unit", e.unit},
+         {"fact", e.fact},           {"forecast", e.forecast},  {"low", e.low},
+         {"high", e.high},           {"error", e.error()},      {"within_band", e.within()},
+         {"basis", e.basis},         {"disturbed", e.disturbed}});
   }
   return json_text(root);
 }

@@ -54,8 +54,8 @@ std::string answer(const TrainingValidation& v) {
     if (errors.empty()) return "NOTHING TO COMPARE: no run came to its end undisturbed\n";
     return fmt::format("BANDS HELD: {}\n", errors);
   }
-  std::string text = fmt::format("{} BAND{} MISSED: {}\n", v.failures.size(), v.failures.size() == 1 ? "" : "S",
-                                 errors);
+  std::string text = fmt::format("{} BAND{} MISSED: {}\n", v.failures.size(),
+                                 v.failures.size() == 1 ? "" : "S", errors);
   for (const std::string& failure : v.failures) text += "  " + failure + "\n";
   return text;
 }
@@ -72,8 +72,9 @@ std::string runs_table(const TrainingValidation& v) {
                     number(step->forecast.high)),
         signed_share(step->error()) + (step->within() ? "" : " !")};
     if (const ComparedFigure* peak = run.figure("peak memory")) {
-      row.insert(row.end(), {in_unit(peak->fact, peak->unit), in_unit(peak->forecast.value, peak->unit),
-                             signed_share(peak->error()) + (peak->within() ? "" : " !")});
+      row.insert(row.end(),
+                 {in_unit(peak->fact, peak->unit), in_unit(peak->forecast.value, peak->unit),
+                  signed_share(peak->error()) + (peak->within() ? "" : " !")});
     } else {
       row.insert(row.end(), {"-", "-", "-"});
     }
@@ -126,12 +127,13 @@ std::string classes_table(const TrainingValidation& v) {
 
 std::string rankings_text(const TrainingValidation& v) {
   if (v.rankings.empty()) return {};
-  std::vector<std::vector<std::string>> rows{
-      {"batches of", "pairs beyond noise", "ranked right", "fastest", "forecast's fastest", "lost"}};
+  std::vector<std::vector<std::string>> rows{{"batches of", "pairs beyond noise", "ranked right",
+                                              "fastest", "forecast's fastest", "lost"}};
   for (const BatchRanking& r : v.rankings) {
     rows.push_back({r.label, std::to_string(r.pairs),
                     r.pairs > 0 ? fmt::format("{} of {}", r.right, r.pairs) : "-",
-                    std::to_string(r.measured_best), std::to_string(r.forecast_best), share(r.lost)});
+                    std::to_string(r.measured_best), std::to_string(r.forecast_best),
+                    share(r.lost)});
   }
   return "\nBatches by throughput\n" + table(rows, {0});
 }
@@ -146,11 +148,12 @@ std::string others(const TrainingValidation& v) {
     if (run.run.status == RunStatus::kOutOfMemory) {
       const bool said = run.forecast && !run.forecast->forecast.memory.fits;
       text += fmt::format("  {}: out of memory{}\n", run.run.label(),
-                          said ? ", as forecast" : run.forecast ? ", though forecast to fit" : "");
+                          said           ? ", as forecast"
+                          : run.forecast ? ", though forecast to fit"
+                                         : "");
     }
     if (run.fact && !run.fact->settled)
-      text += fmt::format("  {}: not judged: {}\n", run.run.label(),
-                          run.fact->disturbed_by);
+      text += fmt::format("  {}: not judged: {}\n", run.run.label(), run.fact->disturbed_by);
   }
   return text.empty() ? text : "\nBesides\n" + text;
 }
@@ -188,9 +191,10 @@ std::string next_words(const TrainingValidation& v, const TrainingSaid& said) {
 }  // namespace
 
 std::string training_validation_text(const TrainingValidation& v, const TrainingSaid& said) {
-  std::string text = fmt::format("{} on {}, forecast {}\n\n", plural(v.runs.size(), "measured run"),
-                                 said.device.empty() ? "an unknown device" : said.device,
-                                 said.machine.empty() ? "by its own facts alone" : "by " + said.machine);
+  std::string text =
+      fmt::format("{} on {}, forecast {}\n\n", plural(v.runs.size(), "measured run"),
+                  said.device.empty() ? "an unknown device" : said.device,
+                  said.machine.empty() ? "by its own facts alone" : "by " + said.machine);
   text += answer(v);
   if (const std::string runs = runs_table(v); !runs.empty()) text += "\n" + runs;
   text += phases_table(v) + classes_table(v) + rankings_text(v) + others(v);
@@ -210,15 +214,14 @@ std::string training_validation_text(const TrainingValidation& v, const Training
 std::string accuracy_text(const std::vector<AccuracyEntry>& entries,
                           const std::filesystem::path& log) {
   if (entries.empty())
-    return "The accuracy log " + log.string() +
-           " is empty; `stoker validate MODEL` adds to it\n";
+    return "The accuracy log " + log.string() + " is empty; `stoker validate MODEL` adds to it\n";
   struct Sum {
     std::size_t count = 0, within = 0;
     double absolute = 0, worst = 0;
   };
   std::map<std::pair<std::string, std::string>, Sum> sums;
-  std::vector<std::vector<std::string>> rows{
-      {"date", "model", "batch", "threads", "precision", "figure", "forecast", "fact", "error", "band"}};
+  std::vector<std::vector<std::string>> rows{{"date", "model", "batch", "threads", "precision",
+                                              "figure", "forecast", "fact", "error", "band"}};
   for (const AccuracyEntry& e : entries) {
     rows.push_back({e.date, e.model, std::to_string(e.batch),
                     e.threads > 0 ? std::to_string(e.threads) : "-", e.precision, e.figure,

@@ -53,7 +53,8 @@ TEST(LearnedPace, ScalesClassesAndHost) {
   EXPECT_DOUBLE_EQ(milliseconds(c.time.device), 2 + 9);
   EXPECT_DOUBLE_EQ(milliseconds(c.time.host), 4);
   EXPECT_DOUBLE_EQ(milliseconds(c.time.kernel_times[1]), 4.5);
-  EXPECT_DOUBLE_EQ(milliseconds(c.time.class_device[static_cast<std::size_t>(KernelClass::kConvolution)]), 9);
+  EXPECT_DOUBLE_EQ(
+      milliseconds(c.time.class_device[static_cast<std::size_t>(KernelClass::kConvolution)]), 9);
   EXPECT_NEAR(c.time.mfu, 0.5 * 10 / 15, 1e-12);
   EXPECT_NE(c.time.basis.find("training runs"), std::string::npos);
 }

@@ -37,7 +37,8 @@ tl::unexpected<Error> refused(sqlite3* database, const fs::path& path) {
   const int code = database == nullptr ? SQLITE_NOMEM : sqlite3_errcode(database);
   std::string why = database == nullptr ? "out of memory" : sqlite3_errmsg(database);
   if (code == SQLITE_BUSY || code == SQLITE_LOCKED)
-    return fail(ErrorCode::kIo, "is in use by another process (" + why + "); run again later", path.string());
+    return fail(ErrorCode::kIo, "is in use by another process (" + why + "); run again later",
+                path.string());
   if (code == SQLITE_NOTADB || code == SQLITE_CORRUPT)
     return fail(ErrorCode::kBadInput,
                 "is damaged (" + why + "); move it away, and a new log is begun", path.string());
@@ -85,7 +86,8 @@ void bind(sqlite3_stmt* s, const AccuracyEntry& e) {
   };
   const auto integer = [&](std::int64_t value) { sqlite3_bind_int64(s, ++at, value); };
   const auto number = [&](double value) { sqlite3_bind_double(s, ++at, value); };
-  for (const std::string* value : {&e.date, &e.model, &e.machine, &e.device, &e.stoker, &e.torch, &e.driver})
+  for (const std::string* value :
+       {&e.date, &e.model, &e.machine, &e.device, &e.stoker, &e.torch, &e.driver})
     text(*value);
   integer(e.batch);
   integer(e.threads);
@@ -107,7 +109,8 @@ AccuracyEntry entry_of(sqlite3_stmt* s) {
   const auto number = [&] { return sqlite3_column_double(s, at++); };
   const auto integer = [&] { return sqlite3_column_int64(s, at++); };
   AccuracyEntry e;
-  for (std::string* value : {&e.date, &e.model, &e.machine, &e.device, &e.stoker, &e.torch, &e.driver})
+  for (std::string* value :
+       {&e.date, &e.model, &e.machine, &e.device, &e.stoker, &e.torch, &e.driver})
     *value = text();
   e.batch = integer();
   e.threads = static_cast<int>(integer());
@@ -122,11 +125,10 @@ AccuracyEntry entry_of(sqlite3_stmt* s) {
 
 Status insert_all(sqlite3* database, const std::vector<AccuracyEntry>& entries,
                   const fs::path& path) {
-  const auto statement =
-      prepared(database,
-               "INSERT INTO accuracy (" + std::string(kColumns) +
-                   ", within) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
-               path);
+  const auto statement = prepared(database,
+                                  "INSERT INTO accuracy (" + std::string(kColumns) +
+                                      ", within) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+                                  path);
   if (!statement) return tl::unexpected(statement.error());
   for (const AccuracyEntry& entry : entries) {
     bind(statement->get(), entry);
@@ -177,11 +179,11 @@ Result<std::vector<AccuracyEntry>> read_accuracy(const fs::path& path, std::size
   const auto schema = schema_of(database->get(), path);
   if (!schema) return tl::unexpected(schema.error());
   if (*schema == 0) return entries;
-  const auto statement = prepared(database->get(),
-                                  "SELECT " + std::string(kColumns) +
-                                      " FROM accuracy ORDER BY id DESC LIMIT " +
-                                      std::to_string(at_most),
-                                  path);
+  const auto statement =
+      prepared(database->get(),
+               "SELECT " + std::string(kColumns) + " FROM accuracy ORDER BY id DESC LIMIT " +
+                   std::to_string(at_most),
+               path);
   if (!statement) return tl::unexpected(statement.error());
   int code = SQLITE_OK;
   while ((code = sqlite3_step(statement->get())) == SQLITE_ROW)

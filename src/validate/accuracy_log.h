@@ -13,7 +13,7 @@ namespace stoker {
 struct AccuracyEntry {
   std::string date;  ///< "2026-11-28T15:34:30Z", UTC
   std::string model, machine;
-  std::string device;   ///< "cpu" or "gpu"
+  std::string device;  ///< "cpu" or "gpu"
   std::string stoker, torch, driver;
   std::int64_t batch = 0;
   int threads = 0;

@@ -63,7 +63,8 @@ TEST_F(AccuracyLog, KeepsWhatWasAdded) {
   ASSERT_EQ(newest->size(), 2u);
   EXPECT_DOUBLE_EQ((*newest)[0].fact, 120);
   // Nothing but the log itself is left.
-  EXPECT_EQ(std::distance(fs::directory_iterator(path_.parent_path()), fs::directory_iterator()), 1);
+  EXPECT_EQ(std::distance(fs::directory_iterator(path_.parent_path()), fs::directory_iterator()),
+            1);
 }
 
 TEST_F(AccuracyLog, ADamagedLogIsSaidAndNotTouched) {

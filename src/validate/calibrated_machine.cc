@@ -85,25 +85,26 @@ Gpu unknown_gpu(const CalibrationRuns& runs) {
   gpu.usable_memory = d.usable.count() > 0 ? d.usable : d.memory;
   gpu.l2 = d.l2;
   for (const SustainedRate& rate : sustained_rates(runs, nullptr)) {
-    double& figure = rate.bytes                               ? gpu.bandwidth
-                     : rate.what.ends_with("tf32")            ? gpu.peak.tf32_tensor
-                     : rate.what.ends_with("bf16")            ? gpu.peak.bf16_tensor
-                     : rate.what.ends_with("fp16")            ? gpu.peak.fp16_tensor
-                                                              : gpu.peak.fp32;
+    double& figure = rate.bytes                    ? gpu.bandwidth
+                     : rate.what.ends_with("tf32") ? gpu.peak.tf32_tensor
+                     : rate.what.ends_with("bf16") ? gpu.peak.bf16_tensor
+                     : rate.what.ends_with("fp16") ? gpu.peak.fp16_tensor
+                                                   : gpu.peak.fp32;
     figure = std::max(figure, rate.measured);
   }
-  gpu.source = "stoker calibrate: rates are what was sustained, the catalogue does not know this GPU";
+  gpu.source =
+      "stoker calibrate: rates are what was sustained, the catalogue does not know this GPU";
   return gpu;
 }
 
 /// A slice has its share of the whole card's units and bandwidth.
 void take_slice(const MeasuredDevice& d, Gpu& gpu) {
-  const double units = gpu.sm_count > 0 && d.cores > 0
-                           ? static_cast<double>(d.cores) / gpu.sm_count : 1;
+  const double units =
+      gpu.sm_count > 0 && d.cores > 0 ? static_cast<double>(d.cores) / gpu.sm_count : 1;
   const double bytes = gpu.memory.count() > 0 && d.memory.count() > 0 ? d.memory / gpu.memory : 1;
   gpu.sm_count = std::max(1, d.cores);
-  for (double* peak : {&gpu.peak.fp32, &gpu.peak.fp16, &gpu.peak.tf32_tensor,
-                       &gpu.peak.fp16_tensor, &gpu.peak.bf16_tensor})
+  for (double* peak : {&gpu.peak.fp32, &gpu.peak.fp16, &gpu.peak.tf32_tensor, &gpu.peak.fp16_tensor,
+                       &gpu.peak.bf16_tensor})
     *peak *= std::min(1.0, units);
   gpu.bandwidth *= std::min(1.0, bytes);
   if (d.memory.count() > 0) gpu.memory = gpu.usable_memory = d.memory;
@@ -212,12 +213,12 @@ Status check_same_device(const MachineFile& file, const std::string& name,
                          const MeasuredDevice& device, const GpuCatalogue& catalogue) {
   if (!file.gpu) return {};  // a host alone: the device is added to it
   const Gpu& gpu = *file.gpu;
-  const bool same =
-      device.cpu ? gpu.is_cpu() && simplified(gpu.name) == simplified(device.name) &&
-                       gpu.sm_count == device.cores && like(gpu.memory, device.memory)
-                 : !gpu.is_cpu() && simplified(catalogue_name(gpu.name, catalogue)) ==
-                                        simplified(catalogue_name(device.name, catalogue)) &&
-                       like(gpu.memory, device.memory);
+  const bool same = device.cpu ? gpu.is_cpu() && simplified(gpu.name) == simplified(device.name) &&
+                                     gpu.sm_count == device.cores && like(gpu.memory, device.memory)
+                               : !gpu.is_cpu() &&
+                                     simplified(catalogue_name(gpu.name, catalogue)) ==
+                                         simplified(catalogue_name(device.name, catalogue)) &&
+                                     like(gpu.memory, device.memory);
   if (same) return {};
   return fail(ErrorCode::kBadInput,
               "describes another machine (" + described(gpu) + ", " + human_bytes(gpu.memory) +
@@ -239,8 +240,8 @@ CalibratedMachine calibrated_machine(const CalibrationRuns& runs,
     made.file.host->name = "host of " + runs.device.name;
   }
   const Gpu* kept = made.updated ? &*before->gpu : nullptr;
-  made.file.gpu = runs.device.cpu ? cpu_of(runs, context.here, kept)
-                                  : gpu_of(runs, *context.catalogue, kept);
+  made.file.gpu =
+      runs.device.cpu ? cpu_of(runs, context.here, kept) : gpu_of(runs, *context.catalogue, kept);
   const Calibration* earlier = kept == nullptr ? nullptr : kept->calibration.get();
   if (earlier != nullptr) {
     compare(*earlier, made);
@@ -250,7 +251,9 @@ CalibratedMachine calibrated_machine(const CalibrationRuns& runs,
           "what was learned from training runs corrected the old calibration, and is gone: "
           "`stoker validate MODEL --learn` learns it anew");
     if (same_software(runs, *before)) keep_earlier(*earlier, made);
-    else made.notes.emplace_back("PyTorch, its libraries or the driver changed: earlier rows are gone");
+    else
+      made.notes.emplace_back(
+          "PyTorch, its libraries or the driver changed: earlier rows are gone");
   }
   add_spread(runs, made);
   made.rates = sustained_rates(runs, &*made.file.gpu);

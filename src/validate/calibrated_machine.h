@@ -13,11 +13,11 @@ namespace stoker {
 
 /// What a device was seen to sustain, beside its data sheet.
 struct SustainedRate {
-  std::string what;      ///< "matrix products, fp32", "memory"
-  int threads = 0;       ///< of a CPU
-  double measured = 0;   ///< FLOP/s or bytes/s
-  double sheet = 0;      ///< the same by the data sheet; 0: none is known
-  bool bytes = false;    ///< else FLOP/s
+  std::string what;     ///< "matrix products, fp32", "memory"
+  int threads = 0;      ///< of a CPU
+  double measured = 0;  ///< FLOP/s or bytes/s
+  double sheet = 0;     ///< the same by the data sheet; 0: none is known
+  bool bytes = false;   ///< else FLOP/s
   double spread = 0;
 };
 
@@ -51,8 +51,7 @@ struct CalibrationContext {
 
 /// Refuses a file of another device; errors stand at `name`.
 [[nodiscard]] Status check_same_device(const MachineFile& file, const std::string& name,
-                                       const MeasuredDevice& device,
-                                       const GpuCatalogue& catalogue);
+                                       const MeasuredDevice& device, const GpuCatalogue& catalogue);
 
 /// A new machine file, or `before` with what was measured in place of the same rows. Rows that were
 /// not measured this time stay while PyTorch and driver are the same; what was learned from training

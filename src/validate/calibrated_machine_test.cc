@@ -22,7 +22,9 @@ CalibrationContext context() {
   return c;
 }
 
-CalibrationRuns cpu_runs() { return *parse_calibration_runs(test_rows::kCpuCalibration, "cal.json"); }
+CalibrationRuns cpu_runs() {
+  return *parse_calibration_runs(test_rows::kCpuCalibration, "cal.json");
+}
 
 TEST(CalibratedMachine, AFileIsMadeThatForecastsRead) {
   const CalibratedMachine made = calibrated_machine(cpu_runs(), std::nullopt, context());
@@ -127,14 +129,15 @@ TEST(CalibratedMachine, AnotherMachineIsRefused) {
     EXPECT_EQ(same.error().where, "m.toml");
     EXPECT_NE(same.error().message.find("another file with -o"), std::string::npos);
   }
-  EXPECT_TRUE(check_same_device(file("[host]\ncores = 9\nmemory = \"9G\"\n"), "m.toml", here,
-                                catalogue())
-                  .has_value());
+  EXPECT_TRUE(
+      check_same_device(file("[host]\ncores = 9\nmemory = \"9G\"\n"), "m.toml", here, catalogue())
+          .has_value());
   MeasuredDevice t4;
   t4.name = "Tesla T4";
-  EXPECT_TRUE(check_same_device(file("[gpu]\nbase = \"t4\"\n"), "m.toml", t4, catalogue()).has_value());
-  EXPECT_FALSE(
-      check_same_device(file("[gpu]\nbase = \"a100-40gb\"\n"), "m.toml", t4, catalogue()).has_value());
+  EXPECT_TRUE(
+      check_same_device(file("[gpu]\nbase = \"t4\"\n"), "m.toml", t4, catalogue()).has_value());
+  EXPECT_FALSE(check_same_device(file("[gpu]\nbase = \"a100-40gb\"\n"), "m.toml", t4, catalogue())
+                   .has_value());
 }
 
 TEST(CalibratedMachine, AGpuStartsFromTheCatalogue) {

@@ -1,5 +1,6 @@
 #include "validate/calibration_runs.h"
 
+#include <algorithm>
 #include <array>
 
 #include "base/files.h"
@@ -21,7 +22,7 @@ constexpr double kMostThreads = 4096, kMostSpread = 10;
 struct Scalar {
   const char* name;
   double least, most;
-  double Calibration::*member;
+  double Calibration::* member;
 };
 constexpr std::array<Scalar, 4> kScalars{
     {{"launch_floor_us", 0, 1e4, &Calibration::launch_floor_us},
@@ -32,10 +33,16 @@ constexpr std::array<Scalar, 4> kScalars{
 std::map<std::string, std::string> texts_of(const Json& json) {
   std::map<std::string, std::string> texts;
   for (const auto& [key, value] : json.items()) {
-    if (value.is_string() && !value.get<std::string>().empty()) texts[key] = value.get<std::string>();
+    if (value.is_string() && !value.get<std::string>().empty())
+      texts[key] = value.get<std::string>();
     else if (value.is_number()) texts[key] = value.dump();
   }
   return texts;
+}
+
+/// Readings of a machine that was busy can scatter without bounds; a machine file keeps at most so much.
+double spread_of(JsonFields& fields, const Json& json, const std::string& path) {
+  return std::min(kMostSpread, fields.otherwise(json, "spread", path, 0, 1e9, 0));
 }
 
 MeasuredLoad read_load(JsonFields& fields, const Json& root) {
@@ -58,7 +65,7 @@ void read_figure(JsonFields& fields, const Json& json, const std::string& path,
   MeasuredFigure figure;
   figure.name = fields.text(json, "name", path);
   figure.threads = static_cast<int>(fields.otherwise(json, "threads", path, 0, kMostThreads, 0));
-  figure.spread = fields.otherwise(json, "spread", path, 0, kMostSpread, 0);
+  figure.spread = spread_of(fields, json, path);
   figure.value = fields.number(json, "value", path, -1e18, 1e18);
   if (!fields.good()) return;
   Calibration& c = runs.calibration;
@@ -97,7 +104,7 @@ MeasuredOperator read_operator(JsonFields& fields, const Json& json, const std::
   if (!pass.empty()) row.pass = pass;
   constexpr double kLeastUs = 1e-3, kMostUs = 3.6e9;  // as in a machine file
   row.time_us = fields.number(json, "time_us", path, kLeastUs, kMostUs);
-  row.spread = fields.otherwise(json, "spread", path, 0, kMostSpread, 0);
+  row.spread = spread_of(fields, json, path);
   row.warm = fields.flag(json, "warm", path, true);
   row.where = where + ": " + path.substr(0, path.size() - 1);
   return row;

@@ -119,9 +119,9 @@ std::vector<ClassError> error_classes(const std::vector<ComparedRun>& runs) {
   for (const ComparedRun& run : runs) {
     if (!run.counts()) continue;
     counted.push_back(&run);
-    const Row row = times_of(run.forecast->classes,
-                             {StepPhase::kLoad, StepPhase::kForward, StepPhase::kLoss,
-                              StepPhase::kBackward, StepPhase::kOptimizer});
+    const Row row =
+        times_of(run.forecast->classes, {StepPhase::kLoad, StepPhase::kForward, StepPhase::kLoss,
+                                         StepPhase::kBackward, StepPhase::kOptimizer});
     for (std::size_t k = 0; k < kErrorClasses; ++k) {
       times[k] += row[k];
       forecast += row[k];

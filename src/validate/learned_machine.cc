@@ -18,8 +18,8 @@ LearnedMachine learned_machine(MachineFile file, const std::vector<ComparedRun>&
   if (!learned.learning.helps) return learned;
   for (const MeasuredFigure& figure : learned.learning.figures) set_figure(calibration, figure);
   const auto counted = std::ranges::count_if(runs, [](const ComparedRun& r) { return r.counts(); });
-  learned.file.provenance["learned"] =
-      date + ", from " + std::to_string(counted) + (counted == 1 ? " training run" : " training runs");
+  learned.file.provenance["learned"] = date + ", from " + std::to_string(counted) +
+                                       (counted == 1 ? " training run" : " training runs");
   learned.file.calibration = calibration_toml(calibration);
   device.calibrated = true;
   device.calibration = std::make_shared<const Calibration>(std::move(calibration));

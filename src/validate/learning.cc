@@ -83,7 +83,8 @@ void hold_out(const std::map<int, Runs>& groups, const Learner& learner, Learnin
     for (const ComparedRun* held : group) {
       Runs others;
       for (const ComparedRun* run : group) {
-        if (learning.by_model ? run->run.name != held->run.name : run != held) others.push_back(run);
+        if (learning.by_model ? run->run.name != held->run.name : run != held)
+          others.push_back(run);
       }
       if (others.empty()) continue;
       before.push_back(error_with(*held, 1));

@@ -164,7 +164,7 @@ Status fill_run(JsonFields& fields, const Json& header, const Steps& steps,
   run.batch = static_cast<std::int64_t>(batch);
   if (run.batch >= 1) return {};
   return fail(ErrorCode::kBadInput,
-              "does not tell its batch; give the Observer batch=N, or say --batches N", where);
+              "does not tell its batch; give the Observer batch=N", where);
 }
 
 }  // namespace
@@ -207,7 +207,8 @@ Result<Observation> parse_observation(std::string_view text, const std::string& 
   const auto left_out = static_cast<std::int64_t>(steps.settle());
   if (left_out > 0)
     observation.data.add("steps_left_out", Severity::kNote,
-                         "steps that an exception or a clock set back ended were left out", left_out);
+                         "steps that an exception or a clock set back ended were left out",
+                         left_out);
   observation.steps = steps.size();
   const std::string clock = steps.median({"device_total_ns"}) ? "device_" : "";
   const auto whole = steps.median({clock + "gap_ns", clock + "total_ns"});
@@ -228,8 +229,8 @@ Result<Observation> parse_observation(std::string_view text, const std::string& 
   }
   if (const auto model = header.find("model"); model != header.end() && model->is_object())
     observation.model_class = fields.maybe_text(*model, "class", "model.");
-  observation.runs.rule =
-      "an observation: medians over " + std::to_string(observation.steps) + " steps, waiting for data left out";
+  observation.runs.rule = "an observation: medians over " + std::to_string(observation.steps) +
+                          " steps, waiting for data left out";
   return observation;
 }
 

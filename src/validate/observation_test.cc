@@ -49,10 +49,10 @@ TEST(Observation, IsOneRun) {
 }
 
 TEST(Observation, CountsWhatIsDamaged) {
-  const auto o = parse_observation(kHeader + rows(10) + "[1, 2]\nnot json\n" +
-                                       row(20, 900'000, "validation") +
-                                       row(21, 900'000, "train", "exception") + "[3, \"tr",
-                                   "x.obs.jsonl");
+  const auto o =
+      parse_observation(kHeader + rows(10) + "[1, 2]\nnot json\n" + row(20, 900'000, "validation") +
+                            row(21, 900'000, "train", "exception") + "[3, \"tr",
+                        "x.obs.jsonl");
   ASSERT_TRUE(o.has_value()) << o.error().text();
   EXPECT_EQ(o->data.count("damaged_lines"), 2);
   EXPECT_EQ(o->data.count("steps_left_out"), 1);

@@ -20,7 +20,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     stoker::Host here;
     here.memory = stoker::kGiB * 4;
     const auto machine = stoker::calibrated_machine(*runs, std::nullopt, {&catalogue, here, "0"});
-    (void)stoker::parse_machine_file(stoker::machine_file_text(machine.file), "made.toml", catalogue);
+    (void)stoker::parse_machine_file(stoker::machine_file_text(machine.file), "made.toml",
+                                     catalogue);
   }
   return 0;
 }

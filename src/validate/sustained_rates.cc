@@ -41,8 +41,7 @@ std::vector<SustainedRate> of_gpu(const CalibrationRuns& runs, const Gpu* sheet)
                 .spread = row.spread};
     } else if (row.kind == "copy" && !row.warm) {
       const double width = row.precision == "fp16" || row.precision == "bf16" ? 2 : 4;
-      const double rate =
-          2 * width * static_cast<double>(size_of(row, "elements", 0)) / seconds;
+      const double rate = 2 * width * static_cast<double>(size_of(row, "elements", 0)) / seconds;
       if (rate > memory.measured) {
         memory.measured = rate;
         memory.spread = row.spread;

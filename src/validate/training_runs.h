@@ -66,9 +66,10 @@ struct TrainingFact {
   Nanos step;
   MeasuredPhases phases;
   MeasuredPeaks peaks;
-  double spread = 0;         ///< of the good repetitions' step times: (slowest - fastest) / fastest
-  std::size_t good = 0;      ///< repetitions
-  bool settled = false;      ///< as many as the rule asks for, and they agree: fit to judge a forecast by
+  double spread = 0;     ///< of the good repetitions' step times: (slowest - fastest) / fastest
+  std::size_t good = 0;  ///< repetitions
+  bool settled =
+      false;  ///< as many as the rule asks for, and they agree: fit to judge a forecast by
   std::string disturbed_by;  ///< why it is not settled; without a good repetition all were taken
 };
 /// nullopt: the run has no repetition.

@@ -31,12 +31,12 @@ void add_time(const Forecast& f, const TrainingFact& fact, ComparedRun& compared
   add("optimizer", f.optimizer_ms, fact.phases.optimizer, false);
   const double batch = static_cast<double>(compared.run.batch);
   const auto rate = [&](double ms) { return ms > 0 ? 1e3 * batch / ms : 0; };
-  compared.figures.push_back({"throughput",
-                              "samples/s",
-                              {rate(f.step_ms.value), rate(f.step_ms.high), rate(f.step_ms.low),
-                               f.step_ms.basis},
-                              throughput_of(compared.run, fact.step),
-                              false});
+  compared.figures.push_back(
+      {"throughput",
+       "samples/s",
+       {rate(f.step_ms.value), rate(f.step_ms.high), rate(f.step_ms.low), f.step_ms.basis},
+       throughput_of(compared.run, fact.step),
+       false});
 }
 
 void add_memory(const Forecast& f, const TrainingFact& fact, ComparedRun& compared) {
@@ -90,10 +90,13 @@ BatchRanking ranking_of(const std::vector<const ComparedRun*>& group) {
   const MeasuredRun& first = group.front()->run;
   ranking.label = first.name;
   if (first.threads > 0)
-    ranking.label += ", " + std::to_string(first.threads) + (first.threads == 1 ? " thread" : " threads");
+    ranking.label +=
+        ", " + std::to_string(first.threads) + (first.threads == 1 ? " thread" : " threads");
   ranking.label += ", " + first.precision;
   const auto fact = [](const ComparedRun* r) { return r->figure("throughput")->fact; };
-  const auto forecast = [](const ComparedRun* r) { return r->figure("throughput")->forecast.value; };
+  const auto forecast = [](const ComparedRun* r) {
+    return r->figure("throughput")->forecast.value;
+  };
   for (std::size_t i = 0; i < group.size(); ++i) {
     for (std::size_t j = i + 1; j < group.size(); ++j) {
       const double noise = std::max(kLeastNoise, group[i]->fact->spread + group[j]->fact->spread);
@@ -134,8 +137,8 @@ std::string in_unit(double value, const std::string& unit) {
 
 /// "step 547 ms, outside of 555 ms to 670 ms"
 std::string outside_words(const ComparedFigure& f) {
-  return f.name + " " + in_unit(f.fact, f.unit) + ", outside of " + in_unit(f.forecast.low, f.unit) +
-         " to " + in_unit(f.forecast.high, f.unit);
+  return f.name + " " + in_unit(f.fact, f.unit) + ", outside of " +
+         in_unit(f.forecast.low, f.unit) + " to " + in_unit(f.forecast.high, f.unit);
 }
 
 /// Of a run that ran out of memory only that is a fact.
@@ -164,7 +167,8 @@ ClassTimes class_times(const Program& program, const StepTime& time) {
     const Kernel& kernel = program.kernels[i.value];
     const double ms = milliseconds(time.kernel_times[i.value]);
     const auto phase = static_cast<std::size_t>(kernel.phase);
-    classes.by_phase[phase][std::min(static_cast<std::size_t>(kernel.kernel_class), kKernelClasses - 1)] += ms;
+    classes.by_phase[phase][std::min(static_cast<std::size_t>(kernel.kernel_class),
+                                     kKernelClasses - 1)] += ms;
     operators[phase] += ms;
   }
   for (std::size_t p = 0; p < kStepPhases; ++p)

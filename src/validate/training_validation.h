@@ -29,7 +29,8 @@ struct RunForecast {
 
 /// One figure: forecast beside fact.
 struct ComparedFigure {
-  std::string name;  ///< "step", "forward", "backward", "optimizer", "throughput", "peak memory" ...
+  std::string
+      name;  ///< "step", "forward", "backward", "optimizer", "throughput", "peak memory" ...
   std::string unit;  ///< "ms", "samples/s", "bytes"
   Figure forecast;
   double fact = 0;
@@ -65,7 +66,7 @@ struct FigureSummary {
 
 /// Whether the forecast puts the batches of one model and setting in the measured order.
 struct BatchRanking {
-  std::string label;  ///< "resnet18, 2 threads, fp32"
+  std::string label;                 ///< "resnet18, 2 threads, fp32"
   std::size_t pairs = 0, right = 0;  ///< of batches whose throughput differs beyond the noise
   std::int64_t measured_best = 0, forecast_best = 0;
   double lost = 0;  ///< of the measured best's throughput, by taking the forecast's best
