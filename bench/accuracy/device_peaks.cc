@@ -45,7 +45,7 @@ bool DevicePeaks::add(const std::string& group, const std::string& label, const 
                       const Job& job, const Machine& machine, double truth_mib) {
   const auto program = lower(step, job, machine);
   if (!program) return refuse(label, program.error().text()), false;
-  const std::string kind = memory_error_case(*program, job);
+  const std::string kind = memory_error_case(*program, job, machine);
   const Figure peak = forecast_memory(*program, machine, {}, bench_.knowledge, kind).device_peak;
   measure_.pairs.push_back({group, label, truth_mib, peak.value / kMebibyte,
                             Band{1 - peak.low / peak.value, peak.high / peak.value - 1}});

@@ -93,7 +93,7 @@ Result<std::pair<MemoryForecast, std::string>> forecast_of(Bench& bench, const C
   if (!job) return tl::unexpected(job.error());
   const auto program = lower(**step, *job, machine);
   if (!program) return tl::unexpected(program.error());
-  const std::string kind = memory_error_case(*program, *job);
+  const std::string kind = memory_error_case(*program, *job, machine);
   return std::pair{forecast_memory(*program, machine, {}, bench.knowledge, kind), kind};
 }
 

@@ -52,7 +52,7 @@ class Peaks {
     ReplayOptions options;
     options.detail = ReplayDetail::kVerdict;
     const Bytes bytes = replay(*program, options).reserved_peak + outside_bytes(*program);
-    const Band band = bench_.knowledge.memory_case(memory_error_case(*program, job)).band_at(bytes);
+    const Band band = bench_.knowledge.memory_case(memory_error_case(*program, job, machine_)).band_at(bytes);
     peak.value = mebibytes(bytes);
     peak.high = peak.value * (1 + band.above);
     return peak;

@@ -122,7 +122,7 @@ class TimmA100 {
     job.batch = static_cast<std::int64_t>(number(row, "batch_size"));
     const auto program = lower(**step, job, machine_);
     if (!program) return measure_.unserved.push_back({label, program.error().text()});
-    const std::string kind = memory_error_case(*program, job);
+    const std::string kind = memory_error_case(*program, job, machine_);
     const MemoryForecast forecast = forecast_memory(*program, machine_, {}, bench_.knowledge, kind);
     if (row["status"] == "ok") {
       const Figure& peak = forecast.device_peak;

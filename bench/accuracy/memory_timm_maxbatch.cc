@@ -152,7 +152,7 @@ class TimmMaxBatch {
     const Bytes outside = outside_bytes(*smallest);
     shipped_context_ = mebibytes(outside);
     a.shipped = ladder.first_fitting(0, usable - outside);
-    const MemoryErrorCase error = bench_.knowledge.memory_case(memory_error_case(*smallest, job));
+    const MemoryErrorCase error = bench_.knowledge.memory_case(memory_error_case(*smallest, job, machine));
     a.safe = ladder.first_fitting(a.shipped, forecast_that_fills(usable, error) - outside);
     std::size_t place = 0;
     for (std::size_t c = 0; c < kContexts; ++c) {

@@ -113,7 +113,7 @@ void one(Bench& bench, const CsvRow& row, Measure& measure, std::vector<const Cs
   if (!job) return fail_row(job.error());
   const auto program = lower(**step, *job, machine);
   if (!program) return fail_row(program.error());
-  const std::string kind = memory_error_case(*program, *job);
+  const std::string kind = memory_error_case(*program, *job, machine);
   const MemoryForecast forecast = forecast_memory(*program, machine, {}, bench.knowledge, kind);
   const Figure& peak = forecast.device_peak;
   measure.pairs.push_back({family_of(row["model"]), label, mebibytes_of(row, "ground_nvml_bytes"),
