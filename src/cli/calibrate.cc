@@ -14,6 +14,7 @@
 #include "machine/resolve.h"
 #include "machine/this_cpu.h"
 #include "report/calibration_report.h"
+#include "timing/coefficients.h"
 
 namespace stoker::cli {
 namespace fs = std::filesystem;
@@ -92,6 +93,19 @@ Status check_given_rows(const Options& o) {
       o.rows_file);
 }
 
+/// Refuses measurements that every forecast would refuse: one operator faster than physics allows.
+Status check_for_forecasts(const MachineFile& file, const fs::path& rows) {
+  if (!file.gpu) return {};
+  const auto shipped = CoefficientFile::load_shipped();
+  if (!shipped) return tl::unexpected(shipped.error());
+  const auto coefficients = shipped->for_gpu(*file.gpu);
+  if (coefficients) return {};
+  return fail(ErrorCode::kBadInput,
+              "what was measured cannot be (" + coefficients.error().text() +
+                  "); nothing is written. Calibrate again",
+              rows.string());
+}
+
 Result<int> finish(const Options& o, const fs::path& rows, const std::optional<MachineFile>& before,
                    const CalibrationContext& context) {
   const auto runs = read_calibration_runs(rows);
@@ -109,6 +123,7 @@ Result<int> finish(const Options& o, const fs::path& rows, const std::optional<M
                 "what was measured makes no machine file (" + again.error().text() +
                     "); nothing is written",
                 rows.string());
+  else if (auto s = check_for_forecasts(*again, rows); !s) return tl::unexpected(s.error());
   if (auto s = write_machine_file(o.output, machine.file); !s) return tl::unexpected(s.error());
   const CalibrationSaid said{o.output, kVersion, !o.rows_file.empty()};
   const std::string text =

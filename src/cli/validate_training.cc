@@ -11,6 +11,7 @@
 #include "cli/version.h"
 #include "machine/host_facts.h"
 #include "machine/resolve.h"
+#include "machine/this_cpu.h"
 #include "report/training_report.h"
 #include "validate/calibrated_machine.h"
 #include "validate/learned_machine.h"
@@ -34,8 +35,7 @@ bool is_file(const std::string& what) {
 
 /// Not FILE.py, which is code to run.
 bool names_rows(const std::string& what) {
-  return names_an_observation(what) || (what.ends_with(".json") && is_file(what)) ||
-         (what.ends_with(".json") && what.find('/') != std::string::npos);
+  return names_an_observation(what) || what.ends_with(".json");
 }
 
 Status check_given_rows(const ValidateOptions& o) {
@@ -76,6 +76,8 @@ Result<Measured> read_loop(const ValidateOptions& o) {
 Result<Measured> read_given(const ValidateOptions& o) {
   if (auto s = check_given_rows(o); !s) return tl::unexpected(s.error());
   if (names_an_observation(o.what)) return read_loop(o);
+  if (!o.model.empty())
+    return fail(ErrorCode::kUsage, "is of an observation (*.obs.jsonl); rows name their models", "--model");
   auto rows = read_training_runs(o.what);
   if (!rows) return tl::unexpected(rows.error());
   return Measured{std::move(*rows), {}, false};
@@ -118,7 +120,15 @@ Result<std::string> machine_for(const ValidateOptions& o, const TrainingRuns& ro
   if (o.machine.empty()) {
     if (!device || device->name.empty())
       return fail(ErrorCode::kUsage, "the file does not name its device; say which", "--machine");
-    return device->cpu ? std::string("cpu") : device->name;
+    if (!device->cpu) return device->name;
+    const auto here = this_cpu(this_host());
+    if (!here || here->name != device->name) {
+      return fail(ErrorCode::kUsage,
+                  "give the machine file of the CPU that was measured, " + device->name +
+                      ": this machine has another" + (here ? ", " + here->name : ""),
+                  "--machine");
+    }
+    return std::string("cpu");
   }
   const auto machine = resolve_machine(o.machine, "", this_host());
   if (!machine) return tl::unexpected(machine.error());
@@ -205,6 +215,7 @@ Result<int> report(const ValidateOptions& o, Measured measured) {
   if (const auto resolved = resolve_machine(*machine, "", this_host()))
     said.calibrated = resolved->gpu.calibrated;
   said.complete = measured.rows.complete;
+  said.rows_given = !measured.now;
   said.rule = measured.rows.rule;
   for (const char* key : {"date", "torch", "cuda", "driver", "python"}) {
     const auto found = measured.rows.provenance.find(key);

@@ -19,6 +19,7 @@ struct TrainingSaid {
   bool machine_file = false;  ///< `machine` is one: it can be calibrated and can learn
   bool calibrated = false;
   bool complete = true;                    ///< everything that was asked for was measured
+  bool rows_given = false;                 ///< nothing was measured now
   std::string rule;                        ///< of the measuring
   std::vector<std::string> measured_with;  ///< "torch 2.13.0"
   std::optional<Learning> learning;        ///< asked for with --learn

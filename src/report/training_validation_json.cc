@@ -75,7 +75,7 @@ std::string training_validation_json(const TrainingValidation& v, const Training
   Json root;
   root["schema_version"] = {kSchemaMajor, kSchemaMinor};
   root["stoker"] = said.version;
-  root["held"] = v.failures.empty();
+  root["held"] = v.judged == 0 && v.failures.empty() ? Json() : Json(v.failures.empty());
   root["failures"] = v.failures;
   root["device"] = said.device;
   root["machine"] = said.machine;

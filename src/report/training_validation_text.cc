@@ -52,10 +52,12 @@ std::string answer(const TrainingValidation& v) {
   const std::string errors = errors_words(v);
   if (v.failures.empty()) {
     if (errors.empty()) return "NOTHING TO COMPARE: no run came to its end undisturbed\n";
+    if (v.judged == 0)
+      return fmt::format("NOT JUDGED, as no run's repetitions agree: {}\n", errors);
     return fmt::format("BANDS HELD: {}\n", errors);
   }
-  std::string text = fmt::format("{} BAND{} MISSED: {}\n", v.failures.size(),
-                                 v.failures.size() == 1 ? "" : "S", errors);
+  std::string text = fmt::format("{} BAND{} MISSED{}{}\n", v.failures.size(),
+                                 v.failures.size() == 1 ? "" : "S", errors.empty() ? "" : ": ", errors);
   for (const std::string& failure : v.failures) text += "  " + failure + "\n";
   return text;
 }
@@ -175,7 +177,10 @@ std::string learning_text(const TrainingSaid& said) {
 
 std::string next_words(const TrainingValidation& v, const TrainingSaid& said) {
   std::vector<std::string> steps;
-  if (!said.complete) steps.emplace_back("a larger --budget measures the rest");
+  if (!said.complete) {
+    steps.emplace_back(said.rows_given ? "measure the rest: training-runs goes on where the file stops"
+                                       : "a larger --budget measures the rest");
+  }
   if (!said.calibrated) {
     steps.emplace_back(
         "stoker calibrate -o MACHINE.toml, then validate with --machine MACHINE.toml");

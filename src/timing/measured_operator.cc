@@ -247,7 +247,9 @@ Status check_words(const MeasuredOperator& measured) {
 }
 
 /// Data may lie in the last-level cache, warm or not: bytes beyond it come from memory. The threads share the
-/// cores' peak, and one core may boost to twice the clock that all sustain.
+/// cores' peak, and one core may boost to twice the clock that all sustain. The bandwidth is that of copies, whose
+/// stores fetch each line before they fill it: operators that only read, or write in place, move up to half as
+/// much again, and are granted twice.
 double least_on_cpu_us(const MeasuredOperator& measured, const Kernel& kernel, const Gpu& gpu,
                        double saving) {
   const double cores = std::max(1, gpu.sm_count);
@@ -256,7 +258,7 @@ double least_on_cpu_us(const MeasuredOperator& measured, const Kernel& kernel, c
   const double bytes = static_cast<double>((kernel.read + kernel.written).count()) -
                        static_cast<double>(gpu.cpu.l3.count());
   const bool known = gpu.cpu.l3.count() > 0 && gpu.bandwidth > 0;
-  const double memory = known ? std::max(0.0, bytes) / (gpu.bandwidth * (1 + kMemoryHeadroom)) : 0;
+  const double memory = known ? std::max(0.0, bytes) / (gpu.bandwidth * (1 + kCpuHeadroom)) : 0;
   return 1e6 * std::max(kernel.flops.count() / rate, memory);
 }
 

@@ -25,6 +25,9 @@ Row times_of(const ClassTimes& classes, std::initializer_list<StepPhase> phases)
   return row;
 }
 
+/// Times further than this from their forecast are no error of a class: a slip of the unit, or a damaged file.
+constexpr double kMostOff = 1e3;
+
 /// Normal equations of the factors' deviations from 1.
 class Regression {
  public:
@@ -37,7 +40,7 @@ class Regression {
   void add(const Row& forecast, double fact, double noise) {
     double sum = 0;
     for (const double ms : forecast) sum += ms;
-    if (!(sum > 0) || !(fact > 0)) return;
+    if (!(sum > 0) || !(fact > 0) || sum > kMostOff * fact || fact > kMostOff * sum) return;
     const double weight = 1 / (noise * noise);
     const double missing = (fact - sum) / fact;
     for (std::size_t i = 0; i < kErrorClasses; ++i) {

@@ -66,11 +66,11 @@ HeldOutErrors summary(std::vector<double> errors) {
           errors.back()};
 }
 
-/// Runs with the same threads, each of which the others can teach.
+/// Settled runs with the same threads, each of which the others can teach.
 std::map<int, Runs> groups_of(const std::vector<ComparedRun>& runs, bool cpu) {
   std::map<int, Runs> groups;
   for (const ComparedRun& run : runs) {
-    if (run.counts() && run.figure("step") != nullptr)
+    if (run.counts() && run.fact->settled && run.figure("step") != nullptr)
       groups[cpu ? run.run.threads : 0].push_back(&run);
   }
   return groups;

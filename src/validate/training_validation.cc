@@ -188,6 +188,7 @@ TrainingValidation judge(std::vector<ComparedRun> runs) {
     judge_end(run, validation.failures);
     if (!run.counts() || !run.fact->settled) continue;
     for (const ComparedFigure& figure : run.figures) {
+      validation.judged += figure.judged ? 1 : 0;
       if (figure.judged && !figure.within())
         validation.failures.push_back(run.run.label() + ": " + outside_words(figure));
     }

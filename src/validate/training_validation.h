@@ -87,6 +87,7 @@ struct TrainingValidation {
   std::vector<BatchRanking> rankings;
   std::vector<ClassError> classes;    ///< those that carry most first
   std::vector<std::string> failures;  ///< bands that did not hold, in words; empty: all did
+  std::size_t judged = 0;             ///< figures that had to lie in their bands
   std::size_t not_judged = 0;         ///< runs with too few undisturbed repetitions
 };
 

@@ -50,6 +50,22 @@ TEST(TrainingValidation, ABandThatDoesNotHoldFails) {
   EXPECT_TRUE(disturbed.summaries.empty());
 }
 
+TEST(TrainingValidation, RunsWhoseRepetitionsDisagreeAreNotJudged) {
+  ComparedRun far = compared("net", 8, 100, 300);
+  EXPECT_GE(judge({far}).judged, 1u);
+  far.fact->settled = false;
+  const auto v = judge({far});
+  EXPECT_EQ(v.judged, 0u) << "so no band can be said to have held";
+  EXPECT_TRUE(v.failures.empty());
+  EXPECT_EQ(v.not_judged, 1u);
+}
+
+TEST(TrainingValidation, TimesThatCannotBeTeachNothing) {
+  const auto absurd = compared("net", 8, 1e9, 1e-3), run = compared("net", 8, 100, 130);
+  const ClassFactors with = class_factors({&run, &absurd}), without = class_factors({&run});
+  for (std::size_t k = 0; k < with.mean.size(); ++k) EXPECT_DOUBLE_EQ(with.mean[k], without.mean[k]);
+}
+
 TEST(TrainingValidation, RunningOutOfMemoryIsAFact) {
   ComparedRun run = compared("net", 4096, 100, 100);
   run.run.status = RunStatus::kOutOfMemory;
