@@ -1,11 +1,12 @@
 """stoker calibrate-runs on a GPU, where there is none: what nvidia-smi and the measuring process say, and what becomes of it."""
 
+import time
 import types
 
 import pytest
 
 from stoker.calibrate import command, cuda_run, rows
-from stoker.calibrate.gpu import all_reduce, cases, facts
+from stoker.calibrate.gpu import all_reduce, cases, facts, watch
 from stoker.errors import CaptureError
 
 SMI = "NVIDIA L4, GPU-1, 550.1, 23034, 600, 3, Disabled, 2040, 72.00, Enabled"
@@ -34,7 +35,7 @@ class FakeWorker:
     def __init__(self, seconds=9e9):
         self.asked, self.started, self.closed, self.seconds = [], False, False, seconds
 
-    def start(self):
+    def start(self, limit_s):
         self.started = True
 
     def run(self, case, timeout):
@@ -78,6 +79,39 @@ def test_a_gpu_is_calibrated_and_the_next_run_goes_on(tmp_path, monkeypatch, smi
     again = run_of(tmp_path, monkeypatch, fake_torch())
     again.measure()
     assert again.worker.asked == []
+
+
+def test_what_failed_is_tried_again_and_nothing_at_all_is_an_error(tmp_path, monkeypatch, smi):
+    run = run_of(tmp_path, monkeypatch, fake_torch())
+    works = run.worker.run
+    monkeypatch.setattr(run.worker, "run", lambda case, limit: [{"status": "failed", "note": "no kernel image"}])
+    with pytest.raises(CaptureError, match="nothing could be measured on this GPU: no kernel image"):
+        run.measure()
+    monkeypatch.setattr(run.worker, "run", works)
+    run.measure()
+    assert len(run.worker.asked) == len(cases.planned()) and set(run.file["cases"].values()) == {"ok"}
+
+
+def test_an_all_reduce_that_fails_is_not_repeated_before_every_case(tmp_path, monkeypatch, smi):
+    tried = []
+    monkeypatch.setattr(all_reduce, "measure", lambda gpus, limit: tried.append(gpus) or [])
+    run_of(tmp_path, monkeypatch, fake_torch(count=2)).measure()
+    assert tried == [2]
+
+
+def test_an_idle_gpu_and_set_clocks_are_no_throttling(tmp_path, monkeypatch):
+    lines = ["210, 60.0, 30, 0x0000000000000001", "1980, 300.0, 50, 0x0000000000000002", "1900, 300.0, 50, 0x0000000000000006"]
+    (tmp_path / "nvidia-smi").write_text("#!/bin/sh\n" + "".join(f"echo '{line}'\n" for line in lines))
+    (tmp_path / "nvidia-smi").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    seen = watch.Watch(True)
+    deadline = time.monotonic() + 20
+    while seen.latest().get("sm_mhz") != 1900.0 and time.monotonic() < deadline:
+        time.sleep(0.02)
+    time.sleep(0.05)
+    seen.close()
+    found = seen.summary()
+    assert found["samples"] == 2 and found["sm_mhz_least"] == 1900.0 and found["throttle_samples"] == {"0x4": 1}
 
 
 def test_others_on_the_gpu_its_clock_and_mig_are_said(tmp_path, monkeypatch, smi):

@@ -22,6 +22,8 @@ _RESERVE_S = 4.0  # for writing down, and for processes that end
 _FORECAST_SHARE = 0.1  # of the time, where a binary travels along
 _FEWEST_S = 5.0  # no step begins with less
 _LATE_S = 8.0  # a step that takes so much longer than it was given is ended
+_READER_S = 3.0  # for the last of what a step printed
+_INTERRUPTED = 130  # exit code, 128 + SIGINT
 _PR_SET_PDEATHSIG = 1
 
 
@@ -87,7 +89,11 @@ def run(command, timeout_s, log):
         code = None
     finally:
         _end(child)
-        reader.wait()
+        try:
+            reader.wait(_READER_S)
+        except subprocess.TimeoutExpired:  # something that the command detached holds the pipe
+            reader.kill()
+            reader.wait()
     return code, time.monotonic() - started
 
 
@@ -123,7 +129,11 @@ def run_all(options, folder, record, end):
             continue
         command = _filled(step.command, budget, folder)
         print(f"gpu-day: {step.name}, {budget:.0f} s", flush=True)
-        code, seconds = run(command, budget + late, folder / "gpu-day.log")
+        try:
+            code, seconds = run(command, budget + late, folder / "gpu-day.log")
+        except KeyboardInterrupt:
+            record.add({"name": step.name, "status": "interrupted"})
+            raise
         record.add({"name": step.name, "command": shlex.join(forecasts.told(command, ROOT)), "budget_s": round(budget, 1),
                     "seconds": round(seconds, 1), "exit_code": code,
                     "status": "ok" if code == 0 else "cut off" if code is None else "failed"})
@@ -144,7 +154,11 @@ def main():
     slug = re.sub(r"[^a-z0-9]+", "-", about["gpu"].lower()).strip("-")
     folder = pathlib.Path(options.output or ROOT / "data" / "measured" / f"{about['date'][:10]}-{slug}").resolve()
     record = Record(folder, about)
-    run_all(options, folder, record, end)
+    try:
+        run_all(options, folder, record, end)
+    except KeyboardInterrupt:
+        print(f"gpu-day: interrupted; what there is so far is in {folder}", flush=True)
+        return _INTERRUPTED
     done = record.about["steps"]
     record.about["complete"] = all(step["status"] == "ok" for step in done)
     record.write()

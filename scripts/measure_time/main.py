@@ -52,12 +52,6 @@ class Worker(worker.Worker):
     def __init__(self):
         super().__init__("measure_time.child", SCRIPTS)
 
-    def start(self):
-        try:
-            super().start()
-        except worker.NoStart as error:
-            sys.exit(f"measure-time: {error}")
-
 
 class Results:
     """The three tables and machine.json; each row is on disk when it is said."""
@@ -131,7 +125,10 @@ def _say(seconds, case, rows):
 
 def run_all(planned, options, results, measuring, seen):
     """Whether every case has been run, now or before."""
-    measuring.start()
+    try:
+        measuring.start()
+    except worker.NoStart as error:
+        sys.exit(f"measure-time: {error}")
     started = time.monotonic()
     for case in planned:
         if (case["kind"], cases.key_of(case)) in results.done:

@@ -38,8 +38,8 @@ def started() -> float:
     try:
         with open("/proc/self/stat") as file:
             ticks = int(file.read().rpartition(")")[2].split()[19])
-        with open("/proc/uptime") as file:
-            return time.monotonic() - (float(file.read().split()[0]) - ticks / os.sysconf("SC_CLK_TCK"))
+        since_boot = time.clock_gettime(time.CLOCK_BOOTTIME)  # what the ticks count from
+        return time.monotonic() - max(0.0, since_boot - ticks / os.sysconf("SC_CLK_TCK"))
     except (OSError, ValueError, IndexError):
         return time.monotonic()
 

@@ -94,7 +94,9 @@ def context_bytes() -> dict:
     libraries count in it only once it touches them itself, which hid 50 MiB."""
     code = f"import sys; sys.path.insert(0, {os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))!r})\n" \
            "from stoker.calibrate import cpu_device; print(cpu_device.resident_after_a_net())"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    if done.returncode:
+        raise RuntimeError((done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1])
     return {"bytes": int(done.stdout)}
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import time
 
 from . import rows
 from .gpu import all_reduce, cases, facts, watch
-from .gpu.worker import NoStart, Worker
+from .gpu.worker import IMPORT_LIMIT_S, NoStart, Worker
 from .rounds import Progress
 from .speed import Load
 from ..errors import CaptureError
@@ -17,8 +18,11 @@ _SAVE_EVERY_S = 10.0
 _ALL_REDUCE_SHARE = 0.15 # of the budget, at most
 _COPY_BYTES = 64 << 20
 # Figures of the machine file out of the host's cases: name -> (what, name).
-_HOST = {"host_dispatch_us": "elementwise", "forward_us": "autograd_forward", "view_us": "view", "optimizer_us": "optimizer_foreach"}
+# A forward operator as a step issues it: module call, dispatch, autograd's node; forecasts scale the host's times by it.
+_HOST = {"host_dispatch_us": "module", "forward_us": "autograd_forward", "view_us": "view", "optimizer_us": "optimizer_foreach"}
 _COPIES = {"pinned_gbs": "h2d_pinned", "pageable_gbs": "h2d_pageable", "pinned_back_gbs": "d2h_pinned", "pageable_back_gbs": "d2h_pageable"}
+
+_DONE = ("ok", "noisy", "skipped")  # statuses of cases that no later run tries again
 
 
 class Run:
@@ -33,14 +37,15 @@ class Run:
         self.which = facts.selector(torch, index)
         smi = facts.query(self.which)  # before anything of ours runs there
         self.before = smi
-        self.other = facts.others(facts.processes(self.which), set())
+        self.other = facts.others(facts.processes(self.which), {os.getpid()})
         about = {**rows.provenance(), "driver": smi.get("driver_version", ""), "cudnn": str(torch.backends.cudnn.version() or ""),
                  "nccl": ".".join(map(str, torch.cuda.nccl.version())) if hasattr(torch.cuda, "nccl") else ""}
         self.file = rows.begun(options.out, facts.describe(torch, index, smi), about)
         self.file.setdefault("cases", {})
         self.file.setdefault("collectives", [])
-        self.load = Load(self.file["load"])
         self.worker, self.seen = Worker(), None
+        self.load = Load(self.file["load"], self.worker.pid)
+        self._reduced, self._failure = False, ""
         self._saved = time.monotonic()
 
     def list(self) -> None:
@@ -48,31 +53,36 @@ class Run:
 
     def measure(self) -> None:
         self.file["complete"] = False
-        self.seen = watch.Watch(True, self.which)
         if self.other:
             self.progress(f"{len(self.other)} other processes use this GPU", always=True)
         try:
-            self.worker.start()
+            self.worker.start(min(IMPORT_LIMIT_S, max(_LEAST_S, self.budget.left())))
         except NoStart as error:
             raise CaptureError(f"the process that measures did not come up: {error}") from None
-        planned = cases.planned()
+        self.seen = watch.Watch(True, self.which)  # from now on: an idle GPU's clock says nothing
+        self.file["complete"] = self._cases(cases.planned())
+        if self._failure and "ok" not in self.file["cases"].values():
+            raise CaptureError(f"nothing could be measured on this GPU: {self._failure}")
+
+    def _cases(self, planned: list) -> bool:
+        """Whether the budget was enough for all of them."""
         for number, case in enumerate(planned):
             self.budget.check_interrupts()
-            if cases.key_of(case) in self.file["cases"]:
+            if self.file["cases"].get(cases.key_of(case)) in _DONE:
                 continue
-            if number > len(cases.host()) and not self.file["collectives"]:
+            if number > len(cases.host()) and not self.file["collectives"] and not self._reduced:
                 self._all_reduce()
             left = self.budget.left()
             if left < _LEAST_S:
-                return
+                return False
             found = self.worker.run({**case, "device": "cuda", "index": self.index}, min(CASE_LIMIT_S, left))
             if not found and left < CASE_LIMIT_S:
-                return  # the budget cut it: it is the next run's first
+                return False  # the budget cut it: it is the next run's first
             self._take(case, found or [{"status": "failed", "note": f"took longer than {CASE_LIMIT_S:.0f} s"}])
             self.progress(f"{number + 1} of {len(planned)} cases, {max(0.0, self.budget.left()):.0f} s left")
             if time.monotonic() - self._saved > _SAVE_EVERY_S:
                 self.save()
-        self.file["complete"] = True
+        return True
 
     def _context(self, used: int) -> None:
         """`used` on the device with our process there, less what was in use before."""
@@ -87,6 +97,7 @@ class Run:
         limit = min(all_reduce.LIMIT_S, max(15.0, _ALL_REDUCE_SHARE * self.budget.seconds))
         if gpus < 2 or self.budget.left() < limit:
             return
+        self._reduced = True
         self.progress(f"all-reduce over {gpus} GPUs", always=True)
         self.file["collectives"] = all_reduce.measure(gpus, limit)
         if self.file["collectives"]:
@@ -96,6 +107,7 @@ class Run:
     def _take(self, case: dict, found: list) -> None:
         """Figures and operators' rows of one case; its status is kept so that a run that goes on leaves it out."""
         self.file["cases"][cases.key_of(case)] = found[0]["status"]
+        self._failure = self._failure or (found[0].get("note", "") if found[0]["status"] not in _DONE else "")
         for row in found:
             if row["status"] != "ok":
                 continue
@@ -132,7 +144,7 @@ class Run:
 
     def save(self) -> None:
         self.load.lap()
-        found = facts.joined(facts.processes(self.which), self.other, {self.worker.pid()})
+        found = facts.joined(facts.processes(self.which), self.other, {self.worker.pid(), os.getpid()})
         self.other = found if len(found) > len(self.other) else self.other
         summary = self.seen.summary() if self.seen is not None else {}
         why, changed = facts.objections(self.before.get("utilization.gpu", ""), self.other, summary, self.file["device"]["mig"])
@@ -149,6 +161,9 @@ class Run:
     def summary(self) -> str:
         left = sum(cases.key_of(case) not in self.file["cases"] for case in cases.planned())
         text = f"{len(self.file['operators'])} operators and {len(self.file['figures'])} figures are in {self.options.out} ({self.budget.spent():.0f} s)"
+        failed = sum(status not in _DONE for status in self.file["cases"].values())
+        if failed:
+            text += f"; {failed} cases failed"
         if left:
             text += f"; {left} cases are left: run the same command again to go on"
         return text + (f"; disturbed: {self.file['load']['why']}" if self.file["load"]["disturbed"] else "")

@@ -15,15 +15,24 @@ from ..version import VERSION
 _QUERY = ("driver_version", "mig.mode.current", "memory.total", "memory.used", "clocks.sm", "clocks_throttle_reasons.active")
 
 
-def nvidia_smi(index: int = 0) -> dict:
+def selector(device: str) -> str:
+    """What nvidia-smi's -i takes for PyTorch's cuda:N, which CUDA_VISIBLE_DEVICES may have renumbered."""
+    import torch
+
+    from ..calibrate.gpu.facts import selector as of_index
+
+    return of_index(torch, cuda_index(device))
+
+
+def nvidia_smi(which: str = "0") -> dict:
     """Values of a GPU by nvidia-smi's names, with the processes on it; empty without nvidia-smi."""
     if shutil.which("nvidia-smi") is None:
         return {}
-    lines = _run("nvidia-smi", "--query-gpu=" + ",".join(_QUERY), "--format=csv,noheader,nounits", "-i", str(index))
+    lines = _run("nvidia-smi", "--query-gpu=" + ",".join(_QUERY), "--format=csv,noheader,nounits", "-i", which)
     cells = [cell.strip() for cell in lines[0].split(",")] if lines else []
     found = dict(zip(_QUERY, cells)) if len(cells) == len(_QUERY) else {}
     if found:
-        found["processes"] = _run("nvidia-smi", "--query-compute-apps=pid,used_memory", "--format=csv,noheader", "-i", str(index))
+        found["processes"] = _run("nvidia-smi", "--query-compute-apps=pid,used_memory", "--format=csv,noheader", "-i", which)
     return found
 
 
@@ -83,7 +92,7 @@ def device(name: str) -> dict:
 
     gpu = torch.cuda.get_device_properties(name)
     free, total = torch.cuda.mem_get_info(name)
-    smi = nvidia_smi(cuda_index(name))
+    smi = nvidia_smi(selector(name))
     return {"kind": "cuda", "name": gpu.name, "compute_capability": f"{gpu.major}.{gpu.minor}",
             "sm_count": gpu.multi_processor_count, "memory_bytes": total, "available_bytes": free,
             "mig": smi.get("mig.mode.current", "") == "Enabled", "cpu_model": found["name"], "cores": found["cores"], "host_memory_bytes": found["memory_bytes"]}
@@ -94,7 +103,7 @@ def versions(name: str) -> dict:
     import torch
 
     on_gpu = name != "cpu"
-    smi = nvidia_smi(cuda_index(name)) if on_gpu else {}
+    smi = nvidia_smi(selector(name)) if on_gpu else {}
     cudnn = torch.backends.cudnn.version() if on_gpu and torch.backends.cudnn.is_available() else None
     return {"date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
             "python": platform.python_version(), "torch": str(torch.__version__), "stoker_version": VERSION,

@@ -27,7 +27,7 @@ def run(case: dict, deadline: float, folder: str, begin=lambda: None) -> dict:
     """
     path = os.pathsep.join(filter(None, [str(_PACKAGE), os.environ.get("PYTHONPATH")]))
     printed = os.path.join(folder, "printed")
-    with open(printed, "w+") as said:
+    with open(printed, "w+", errors="replace") as said:
         child = subprocess.Popen([sys.executable, "-m", "stoker.training_runs.child", str(os.getpid())], text=False,
                                  stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=said, start_new_session=True,
                                  env={**os.environ, "PYTHONPATH": path})

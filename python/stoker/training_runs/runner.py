@@ -148,10 +148,12 @@ class Run:
                 raise CaptureError(found["note"])
             device, versions = found["device"], found["versions"]
             if self.device != "cpu":  # seen from here, where nothing of ours is on it
-                device["others_bytes"] = facts.others_bytes(facts.nvidia_smi(facts.cuda_index(self.device)))
+                device["others_bytes"] = facts.others_bytes(facts.nvidia_smi(facts.selector(self.device)))
             for spec, own in found["batches"].items():
                 self.batches[spec] = sorted({max(1, own // 2), own, 2 * own})
-        begun = os.path.exists(self.options.out) and not files.is_descriptor(self.options.out)
+        out = self.options.out
+        empty = os.path.isfile(out) and os.path.getsize(out) == 0  # as mktemp makes it
+        begun = os.path.exists(out) and not files.is_descriptor(out) and not empty
         if begun:
             self.file = rows.read(self.options.out)
             rows.check_same_machine(self.file, device, versions, self.options.out)
@@ -236,7 +238,7 @@ class Run:
             self.reference.settle(self.file["reference_ms"] / judge.SLOWEST, min(4.0, 0.02 * self.budget))
             readings.append(self.reference.milliseconds())
 
-        smi = facts.nvidia_smi(facts.cuda_index(self.device)) if self.device != "cpu" else {}
+        smi = facts.nvidia_smi(facts.selector(self.device)) if self.device != "cpu" else {}
         case = {"spec": run["model"], "batch": run["batch"], "threads": run["threads"], "optimizer": self.options.optimizer,
                 "data": self.options.data, "steps": self.options.steps, "seconds": timed_s, "end": self.end,
                 "others_bytes": facts.others_bytes(smi), **self._common(run["precision"])}

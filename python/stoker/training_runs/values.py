@@ -18,6 +18,7 @@ def whole(value) -> bool:
 
 def usable(tensor) -> bool:
     """Whether somebody chose these whole numbers: memory that nobody wrote is all zeros, or holds absurd ones."""
+    tensor = tensor.long()  # a narrow type cannot be compared with what it cannot hold
     return bool((tensor != 0).any() and (tensor >= 0).all() and (tensor < 1 << 31).all())
 
 

@@ -14,7 +14,7 @@ MOST_COPIES = 8
 
 
 def device_l2(device):
-    return getattr(torch.cuda.get_device_properties(0), "L2_cache_size", 0) if device == "cuda" else 0
+    return getattr(torch.cuda.get_device_properties(torch.cuda.current_device()), "L2_cache_size", 0) if device == "cuda" else 0
 
 
 def copies_for(device, footprint):

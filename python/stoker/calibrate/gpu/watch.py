@@ -7,11 +7,11 @@ import threading
 FIELDS = ("clocks.sm", "power.draw", "temperature.gpu", "clocks_throttle_reasons.active")
 COLUMNS = ("sm_mhz", "power_w", "temperature_c", "throttle")
 EVERY_MS = 500
-IDLE_BITS = 0x1  # nothing runs: no reason to worry
+_IDLE, _SETTING = 0x1, 0x2  # nothing runs; somebody set the applications' clocks: neither slows what runs
 
 
 class Watch:
-    """`latest()` after each case; `summary()` of all that was seen. Without nvidia-smi it knows nothing and says nothing."""
+    """`latest()` after each case; `summary()` of all that was seen while something ran. Without nvidia-smi it knows nothing and says nothing."""
 
     def __init__(self, wanted, which="0"):
         self._latest, self._seen, self._lock, self._process = {}, [], threading.Lock(), None
@@ -27,7 +27,8 @@ class Watch:
             if sample:
                 with self._lock:
                     self._latest = sample
-                    self._seen.append(sample)
+                    if not _mask(line) & _IDLE:
+                        self._seen.append(sample)
 
     def latest(self):
         with self._lock:
@@ -60,14 +61,19 @@ def _number(text):
         return None  # "[N/A]" on boards that do not tell
 
 
+def _mask(line):
+    """nvidia-smi's reasons for the clock, of a line."""
+    try:
+        return int(line.rpartition(",")[2], 16)
+    except ValueError:
+        return 0
+
+
 def parse(line):
     """A sample of one line; empty for a line that is none. `throttle` is nvidia-smi's bit mask, empty when nothing holds it back."""
     cells = [cell.strip() for cell in line.split(",")]
     if len(cells) != len(FIELDS):
         return {}
-    try:
-        mask = int(cells[3], 16) & ~IDLE_BITS
-    except ValueError:
-        mask = 0
+    mask = _mask(line) & ~(_IDLE | _SETTING)
     return {"sm_mhz": _number(cells[0]), "power_w": _number(cells[1]), "temperature_c": _number(cells[2]),
             "throttle": hex(mask) if mask else ""}

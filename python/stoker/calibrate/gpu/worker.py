@@ -7,6 +7,7 @@ import queue
 import subprocess
 import sys
 import threading
+import time
 
 PACKAGE = pathlib.Path(__file__).resolve().parents[2]
 IMPORT_LIMIT_S = 180
@@ -22,8 +23,8 @@ class Worker:
     def __init__(self, module="stoker.calibrate.gpu.child", folder=PACKAGE.parent):
         self._process, self._module, self._folder = None, module, folder
 
-    def start(self):
-        """Waits until PyTorch is imported, so that no case pays for it."""
+    def start(self, limit_s=IMPORT_LIMIT_S):
+        """Waits until PyTorch is imported, so that no case pays for it; NoStart after `limit_s` seconds."""
         if self._process is not None and self._process.poll() is None:
             return
         path = os.pathsep.join([str(PACKAGE.parent), os.environ.get("PYTHONPATH", "")])
@@ -32,18 +33,22 @@ class Worker:
         self._lines = queue.Queue()
         threading.Thread(target=_forward, args=(self._process.stdout, self._lines), daemon=True).start()
         try:
-            self._lines.get(timeout=IMPORT_LIMIT_S)
+            self._lines.get(timeout=limit_s)
         except queue.Empty:
             self.close()
-            raise NoStart(f"importing PyTorch takes longer than {IMPORT_LIMIT_S} s here") from None
+            raise NoStart(f"importing PyTorch takes longer than {limit_s:.0f} s here") from None
 
     def run(self, case, timeout):
-        """The rows of a case; none when it was not finished within `timeout` seconds."""
-        self.start()
+        """The rows of a case; none when it was not finished within `timeout` seconds, its process's start among them."""
+        end = time.monotonic() + timeout
+        try:
+            self.start(min(IMPORT_LIMIT_S, timeout))
+        except NoStart:
+            return []
         try:
             self._process.stdin.write(json.dumps(case) + "\n")
             self._process.stdin.flush()
-            line = self._lines.get(timeout=timeout)
+            line = self._lines.get(timeout=max(0.0, end - time.monotonic()))
         except queue.Empty:
             self.close()
             return []
