@@ -288,10 +288,24 @@ def test_an_interrupt_that_a_callback_swallowed_is_not_lost(monkeypatch):
     command.Budget(60).check_interrupts()
 
 
-def test_figures_are_told_from_nets_of_known_operators():
+def test_figures_are_told_from_nets_of_known_operators(monkeypatch):
+    once = cpu_figures._per_call
+    monkeypatch.setattr(cpu_figures, "_per_call", lambda run: min(once(run) for _ in range(7)))  # a neighbour only ever adds
     dispatch = cpu_figures.Dispatch()
     assert dispatch.optimizer_operators > 8 * cpu_figures._CHAIN, "AdamW's operators on each tensor"
     assert dispatch.call_us() > 0 and dispatch.step_us() > dispatch.forward_us() > dispatch.view_us() / 4 > 0
+
+
+def test_a_living_helpers_time_is_no_others():
+    helper = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+    try:
+        load, deadline = speed.Load(helper=lambda: helper.pid), time.monotonic() + 30
+        while speed.cpu_seconds(helper.pid) < 0.3 and time.monotonic() < deadline:
+            time.sleep(0.02)
+        assert load._usage()["own"] - load.mark["own"] >= 0.2 and speed.cpu_seconds(0) == 0
+    finally:
+        helper.kill()
+        helper.wait()
 
 
 # -- the command -------------------------------------------------------------------------------------------------------
@@ -300,7 +314,15 @@ def test_figures_are_told_from_nets_of_known_operators():
 def start(*arguments, **more):
     env = dict(os.environ, PYTHONPATH=str(PYTHON), **more)
     return subprocess.Popen([sys.executable, "-m", "stoker", "calibrate-runs", *map(str, arguments)], env=env, text=True,
-                            stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, preexec_fn=_interruptible)
+
+
+def _interruptible():
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # who is started in the background ignores it, and so would the child
+
+
+FIGURES = {("call_us", 0), ("forward_us", 0), ("backward_us", 0), ("optimizer_us", 0), ("view_us", 0), ("step_us", 0),
+           ("context_mib", 0), ("copy_gbs", 1), ("l2_gbs", 1), ("fma_gflops", 1), ("fault_us", 1)}
 
 
 def test_a_run_writes_what_it_measured_and_the_next_goes_on(tmp_path):
@@ -311,13 +333,15 @@ def test_a_run_writes_what_it_measured_and_the_next_goes_on(tmp_path):
     first = rows.read(str(path))
     assert first["device"]["kind"] == "cpu" and first["device"]["context_bytes"] > 50 << 20 and not first["complete"]
     assert set(first["load"]) >= {"foreign_share", "steal_share", "disturbed", "why"} and "run the same command again" in error
-    process = start("--out", path, "--budget", "20s", "--threads", "1", "--quiet")
-    _, error = process.communicate(timeout=120)
-    assert process.returncode == 0 and error == ""
-    again = rows.read(str(path))
-    names = {(f["name"], f["threads"]) for f in again["figures"]}
-    assert names >= {("call_us", 0), ("forward_us", 0), ("backward_us", 0), ("optimizer_us", 0), ("view_us", 0), ("step_us", 0),
-                     ("context_mib", 0), ("copy_gbs", 1), ("l2_gbs", 1), ("fma_gflops", 1), ("fault_us", 1)}
+    for _ in range(5):  # on a busy machine one run may not come to all figures
+        process = start("--out", path, "--budget", "20s", "--threads", "1", "--quiet")
+        _, error = process.communicate(timeout=120)
+        assert process.returncode == 0 and error == ""
+        again = rows.read(str(path))
+        names = {(f["name"], f["threads"]) for f in again["figures"]}
+        if names >= FIGURES and len(again["operators"]) > len(first["operators"]):
+            break
+    assert names >= FIGURES
     assert len(names) == len(again["figures"]) and all(f["value"] > 0 for f in again["figures"])
     assert len(again["operators"]) > len(first["operators"])
     assert all(r["time_us"] > 0 and r["threads"] == 1 for r in again["operators"])
@@ -330,18 +354,24 @@ def test_a_run_writes_what_it_measured_and_the_next_goes_on(tmp_path):
 def test_an_interrupted_run_keeps_what_it_measured_and_leaves_nobody_behind(tmp_path):
     path = tmp_path / "cal.json"
     process = start("--out", path, "--budget", "100s", "--threads", "1")
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline and process.poll() is None:  # until it says that operators are done
-        if "readings" in process.stderr.readline():
-            break
-    process.send_signal(signal.SIGINT)
-    _, error = process.communicate(timeout=30)
+    try:
+        deadline, said = time.monotonic() + 95, ""
+        while time.monotonic() < deadline and process.poll() is None and "readings" not in said:  # until operators are done
+            said = process.stderr.readline()
+        assert "readings" in said
+        process.send_signal(signal.SIGINT)
+        _, error = process.communicate(timeout=30)
+    finally:
+        process.kill()
     assert process.returncode == 130 and "interrupted; what was measured so far is in" in error
     assert os.listdir(tmp_path) == ["cal.json"] and rows.read(str(path))["operators"]
     begun = start("--out", tmp_path / "other.json")
-    time.sleep(0.3)  # before anything is measured
-    begun.send_signal(signal.SIGINT)
-    begun.communicate(timeout=30)
+    try:
+        time.sleep(0.3)  # before anything is measured
+        begun.send_signal(signal.SIGINT)
+        begun.communicate(timeout=30)
+    finally:
+        begun.kill()
     assert begun.returncode in (130, -signal.SIGINT) and os.listdir(tmp_path) == ["cal.json"]
 
 

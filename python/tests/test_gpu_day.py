@@ -4,8 +4,10 @@ import json
 import os
 import pathlib
 import re
+import signal
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -16,6 +18,10 @@ sys.path.insert(0, str(ROOT / "scripts"))
 
 from gpu_day import forecasts, main, plan  # noqa: E402
 
+# What a step says that its share was too short for on a busy machine; it fails then.
+STARVED = {"small batches": "was over before the models were loaded", "memory": "; the budget ended before the list did\n",
+           "time": "; the budget ended before the list did: run it again"}
+
 
 def run(*arguments):
     return subprocess.run([sys.executable, str(ROOT / "scripts" / "gpu-day"), *map(str, arguments)], capture_output=True, text=True)
@@ -23,15 +29,16 @@ def run(*arguments):
 
 def test_the_short_form_runs_through_on_a_cpu(tmp_path):
     folder = tmp_path / "day"
-    done = run("--device", "cpu", "--minutes", "1", "-o", folder)
+    done = run("--device", "cpu", "--minutes", "2", "-o", folder)
     assert done.returncode == 0, done.stdout + done.stderr
     about = json.loads((folder / "gpu-day.json").read_text())
     steps = {step["name"]: step for step in about["steps"]}
     assert list(steps)[:5] == ["calibration", "large batches", "small batches", "memory", "time"]
-    assert steps["large batches"]["status"] == "ok", steps
     log = (folder / "gpu-day.log").read_text()
-    for name, step in steps.items():  # on a busy machine the later ones may have no time left
-        assert step["status"] in ("ok", "cut off", "no time", "left for later") or "budget ended" in log, step
+    for name, step in steps.items():  # a busy machine may cut off any of them, and leave no time for the later ones
+        if name != "forecasts":  # which need a binary, and captures within what time is left
+            assert step["status"] in ("ok", "cut off", "no time") or name in STARVED and STARVED[name] in log, (step, log[-3000:])
+    assert steps["large batches"]["status"] in ("ok", "cut off"), steps
     assert "Traceback" not in log and "calibrating" in log
     runs = json.loads((folder / "training.json").read_text())["runs"]
     assert runs and {r["status"] for r in runs} == {"ok"} and {r["precision"] for r in runs} <= {"fp32", "amp-bf16"}
@@ -56,14 +63,37 @@ def test_every_step_of_a_gpus_day_is_there():
 
 def test_a_step_that_hangs_is_ended_with_all_that_it_started(tmp_path):
     script = "import subprocess, time; p = subprocess.Popen(['sleep', '600']); print(p.pid, flush=True); time.sleep(600)"
-    code, _ = main.run([sys.executable, "-c", script], 2.0, tmp_path / "log")
+    code, _ = main.run([sys.executable, "-c", script], 15.0, tmp_path / "log")
     pid = int((tmp_path / "log").read_text().split()[0])
     assert code is None
-    try:
-        state = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except OSError:
-        state = "gone"
+    deadline = time.monotonic() + 10
+    while (state := _state(pid)) not in ("gone", "Z") and time.monotonic() < deadline:
+        time.sleep(0.1)
     assert state in ("gone", "Z")
+
+
+def _state(pid):
+    try:
+        return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return "gone"
+
+
+def test_ctrl_c_is_recorded(tmp_path):
+    folder = tmp_path / "day"
+    process = subprocess.Popen([sys.executable, str(ROOT / "scripts" / "gpu-day"), "--device", "cpu", "--minutes", "1", "-o", str(folder)],
+                               text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                               preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
+    try:
+        deadline = time.monotonic() + 40
+        while not (folder / "gpu-day.log").exists() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        said, _ = process.communicate(timeout=40)
+    finally:
+        process.kill()
+    assert process.returncode == 130 and "interrupted; what there is so far is in" in said and "Traceback" not in said
+    assert json.loads((folder / "gpu-day.json").read_text())["steps"] == [{"name": "calibration", "status": "interrupted"}]
 
 
 def test_forecasts_are_left_for_later_where_no_binary_runs(tmp_path):
