@@ -139,6 +139,8 @@ def main(arguments: list) -> int:
 
 def _measured(run, options) -> int:
     """What was measured is in the file however this ends; before there is anything, so is nothing."""
+    from ..loader_runs.rows import is_descriptor
+
     try:
         try:
             run.measure()
@@ -147,7 +149,8 @@ def _measured(run, options) -> int:
     except KeyboardInterrupt:
         if run.has_rows():
             run.save()
-            _say(options, f"interrupted; what was measured so far is in {options.out}")
+            _say(options, "interrupted" if is_descriptor(options.out) else
+                 f"interrupted; what was measured so far is in {options.out}")
         else:
             _say(options, "interrupted; nothing was written")
         return INTERRUPTED

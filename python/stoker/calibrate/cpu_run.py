@@ -213,10 +213,10 @@ class Run:
         self._saved = time.monotonic()
 
     def summary(self) -> str:
-        text = (f"{len(self.file['operators'])} rows of operators and {len(self.file['figures'])} figures are in {self.options.out} "
+        text = (f"{len(self.file['operators'])} rows of operators and {len(self.file['figures'])} figures {rows.place(self.options.out)} "
                 f"({self.budget.spent():.0f} s)")
         if self._missing():
-            text += f"; {len(self._missing())} of {len(self.specs)} operators are left: run the same command again to go on"
+            text += f"; {len(self._missing())} of {len(self.specs)} operators are left: {rows.going_on(self.options.out)}"
         if self.file["load"]["disturbed"]:
             text += f"; disturbed: {self.file['load']['why']}"
         return text

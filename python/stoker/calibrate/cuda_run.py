@@ -160,12 +160,12 @@ class Run:
 
     def summary(self) -> str:
         left = sum(cases.key_of(case) not in self.file["cases"] for case in cases.planned())
-        text = f"{len(self.file['operators'])} operators and {len(self.file['figures'])} figures are in {self.options.out} ({self.budget.spent():.0f} s)"
+        text = f"{len(self.file['operators'])} operators and {len(self.file['figures'])} figures {rows.place(self.options.out)} ({self.budget.spent():.0f} s)"
         failed = sum(status not in _DONE for status in self.file["cases"].values())
         if failed:
             text += f"; {failed} cases failed"
         if left:
-            text += f"; {left} cases are left: run the same command again to go on"
+            text += f"; {left} cases are left: {rows.going_on(self.options.out)}"
         return text + (f"; disturbed: {self.file['load']['why']}" if self.file["load"]["disturbed"] else "")
 
     def close(self) -> None:

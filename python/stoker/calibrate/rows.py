@@ -128,3 +128,12 @@ def put(rows: dict, row: dict) -> None:
 
 def put_figure(rows: dict, row: dict) -> None:
     rows["figures"] = [f for f in rows["figures"] if (f["name"], f["threads"]) != (row["name"], row["threads"])] + [row]
+
+
+def place(path: str) -> str:
+    """Where the rows are, in words; a descriptor is a file that the caller keeps to itself."""
+    return "were measured" if is_descriptor(path) else f"are in {path}"
+
+
+def going_on(path: str) -> str:
+    return "--rows FILE keeps what is measured and goes on with it" if is_descriptor(path) else "run the same command again to go on"
