@@ -223,10 +223,15 @@ def test_runs_are_measured_and_the_file_can_be_continued(tmp_path):
     code, _ = finished("tiny", "--batches", "2", "--out", path, *BRIEF)
     again = rows.read(str(path))
     assert code == 0 and len(again["runs"]) == 4
+
+    def measured(entry):  # what is judged anew when a faster reading of the reference kernel comes is left out
+        return [{key: value for key, value in row.items() if key not in ("speed", "good", "why")} for row in entry["repetitions"]]
+
     for before, after in zip(found["runs"], again["runs"]):
-        assert after["repetitions"][:len(before["repetitions"])] == before["repetitions"]
-        if judge.settled(before, 1):
-            assert after["repetitions"] == before["repetitions"], "what is settled is not measured again"
+        count = len(before["repetitions"])
+        assert measured(after)[:count] == measured(before)
+        if judge.settled({**after, "repetitions": after["repetitions"][:count]}, 1):
+            assert len(after["repetitions"]) == count, "what is settled is not measured again"
     assert sorted(os.listdir(tmp_path)) == ["rows.json"]
     path.write_text(path.read_text().replace(f'"torch": "{torch.__version__}"', '"torch": "1.0"'))
     code, said = finished("tiny", "--batches", "2", "--out", path, *BRIEF)

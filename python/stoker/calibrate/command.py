@@ -7,6 +7,7 @@ import signal
 import sys
 import time
 
+from .. import rows_file
 from ..errors import CaptureError
 
 INTERRUPTED = 130     # exit code, 128 + SIGINT
@@ -96,16 +97,6 @@ class Budget:
         return time.monotonic() - self._began
 
 
-def check_out(path: str) -> None:
-    from ..loader_runs.rows import is_descriptor
-
-    folder = os.path.dirname(os.path.abspath(path))
-    if not is_descriptor(path) and not os.access(folder, os.W_OK):
-        raise CaptureError(f"--out {path}: there is no folder {folder} that can be written to")
-    if os.path.isdir(path):
-        raise CaptureError(f"--out {path} is a folder: name a file in it")
-
-
 def main(arguments: list) -> int:
     from ..loader_runs import epoch
     from ..durations import seconds
@@ -114,15 +105,14 @@ def main(arguments: list) -> int:
     budget = Budget(seconds(options.budget, "--budget"))
     if budget.seconds < _LEAST_BUDGET_S:
         raise CaptureError(f"--budget {options.budget}: importing PyTorch alone takes seconds; give {_LEAST_BUDGET_S:.0f}s or more")
-    check_out(options.out)
+    rows_file.check_place(options.out)
     kind, _, index = options.device.partition(":")
     if kind not in ("cpu", "cuda") or (index and not (kind == "cuda" and index.isdigit())):
         raise CaptureError(f"--device {options.device}: there is no such device; write cpu, cuda or cuda:0")
     if options.end_with_parent:
         epoch.signal_at_parents_end(signal.SIGTERM)
     torch = _torch()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, epoch.interrupt)
+    epoch.catch_signals(end_with_parent=False)
     if kind == "cpu":
         from . import cpu_run
 
@@ -139,8 +129,6 @@ def main(arguments: list) -> int:
 
 def _measured(run, options) -> int:
     """What was measured is in the file however this ends; before there is anything, so is nothing."""
-    from ..loader_runs.rows import is_descriptor
-
     try:
         try:
             run.measure()
@@ -149,8 +137,7 @@ def _measured(run, options) -> int:
     except KeyboardInterrupt:
         if run.has_rows():
             run.save()
-            _say(options, "interrupted" if is_descriptor(options.out) else
-                 f"interrupted; what was measured so far is in {options.out}")
+            _say(options, rows_file.interrupted(options.out))
         else:
             _say(options, "interrupted; nothing was written")
         return INTERRUPTED

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import datetime
 import json
-import os
 import platform
 import re
 
+from .. import rows_file
 from ..errors import CaptureError
-from ..loader_runs.rows import is_descriptor
 from ..version import VERSION
 from . import spec
 
@@ -58,19 +57,12 @@ def empty(device: dict, about: dict) -> dict:
 
 
 def read(path: str) -> dict:
-    try:
-        with open(path) as file:
-            found = json.load(file)
-    except (OSError, ValueError) as error:
-        raise CaptureError(f"{path} cannot be read as a calibration ({error}); move it away to begin anew") from None
-    if not isinstance(found, dict) or found.get("format") != FORMAT or found.get("schema_version", [0])[0] != SCHEMA[0]:
-        raise CaptureError(f"{path} is no calibration of this version; move it away to begin anew")
-    return found
+    return rows_file.read(path, "calibration", FORMAT, SCHEMA)
 
 
 def begun(path: str, device: dict, about: dict) -> dict:
     """The file to go on with: the one at `path` if it is of this device and software, else a new one."""
-    if is_descriptor(path) or not os.path.exists(path) or os.path.getsize(path) == 0:
+    if not rows_file.begun(path):
         return empty(device, about)
     found = read(path)
     for part, mine, keys in (("device", device, SAME_DEVICE), ("provenance", about, SAME_SOFTWARE)):
@@ -84,25 +76,7 @@ def begun(path: str, device: dict, about: dict) -> dict:
 
 
 def write(rows: dict, path: str) -> None:
-    """Whole or not at all; in place into a descriptor that the caller gave."""
-    try:
-        if is_descriptor(path):
-            with open(path, "w") as file:
-                file.write(text(rows))
-            return
-        partial = f"{path}.{os.getpid()}.partial"
-        try:
-            with open(partial, "w") as file:
-                file.write(text(rows))
-                file.flush()
-                os.fsync(file.fileno())  # a disk may refuse as late as here
-            os.replace(partial, path)
-        finally:
-            if os.path.exists(partial):
-                os.unlink(partial)
-    except OSError as error:
-        raise CaptureError(f"{path} cannot be written ({error.strerror}): give --out a file in a folder with room that you may "
-                           "write to") from None
+    rows_file.write_text(text(rows), path)
 
 
 def text(rows: dict) -> str:
@@ -132,8 +106,8 @@ def put_figure(rows: dict, row: dict) -> None:
 
 def place(path: str) -> str:
     """Where the rows are, in words; a descriptor is a file that the caller keeps to itself."""
-    return "were measured" if is_descriptor(path) else f"are in {path}"
+    return "were measured" if rows_file.is_descriptor(path) else f"are in {path}"
 
 
 def going_on(path: str) -> str:
-    return "--rows FILE keeps what is measured and goes on with it" if is_descriptor(path) else "run the same command again to go on"
+    return "--rows FILE keeps what is measured and goes on with it" if rows_file.is_descriptor(path) else "run the same command again to go on"

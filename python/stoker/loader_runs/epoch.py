@@ -41,6 +41,14 @@ def interrupt(*_) -> None:
     raise KeyboardInterrupt
 
 
+def catch_signals(end_with_parent: bool) -> None:
+    """From now on Ctrl-C and SIGTERM raise KeyboardInterrupt, and the parent's end does where that is wanted."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, interrupt)
+    if end_with_parent:
+        signal_at_parents_end(signal.SIGTERM)
+
+
 def reap() -> None:
     """Waits for orphans that have ended."""
     try:

@@ -7,7 +7,7 @@ import json
 import os
 import sys
 
-from ..errors import CaptureError
+from .. import rows_file
 from ..version import VERSION
 from . import grid, machine
 
@@ -30,46 +30,11 @@ def empty() -> dict:
 
 
 def read(path: str) -> dict:
-    try:
-        with open(path) as file:
-            rows = json.load(file)
-    except (OSError, ValueError) as error:
-        raise CaptureError(f"{path} cannot be read as a rows file ({error}); move it away to begin anew") from None
-    if not isinstance(rows, dict) or rows.get("format") != FORMAT or rows.get("schema_version", [0])[0] != SCHEMA[0]:
-        raise CaptureError(f"{path} is no rows file of this version; move it away to begin anew")
-    return rows
-
-
-def is_descriptor(path: str) -> bool:
-    return path.startswith("/dev/fd/")
+    return rows_file.read(path, "rows file", FORMAT, SCHEMA)
 
 
 def write(rows: dict, path: str) -> None:
-    """Whole or not at all; in place into a descriptor that the caller gave."""
-    write_text(_text(rows), path)
-
-
-def write_text(text: str, path: str) -> None:
-    """A rows file's text, whole or not at all."""
-    if is_descriptor(path):
-        try:
-            with open(path, "w") as file:
-                file.write(text)
-        except OSError as error:
-            raise CaptureError(f"{path} cannot be written ({error.strerror}): give --out a file in a folder with room "
-                               "that you may write to") from None
-        return
-    partial = f"{path}.{os.getpid()}.partial"
-    try:
-        with open(partial, "w") as file:
-            file.write(text)
-        os.replace(partial, path)
-    except OSError as error:
-        raise CaptureError(f"{path} cannot be written ({error.strerror}): give --out a file in a folder with room that "
-                           "you may write to") from None
-    finally:
-        if os.path.exists(partial):
-            os.unlink(partial)
+    rows_file.write_text(_text(rows), path)
 
 
 def _text(rows: dict) -> str:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import os
 import random
-import signal
 import statistics
 import sys
 import time
 
+from .. import rows_file
 from ..durations import seconds
 from ..errors import CaptureError
 from . import calibration, epoch, grid, leftovers, machine, rows, scenarios
@@ -83,8 +83,7 @@ class Run:
         self.options, self.say = options, say
         self.end = time.monotonic() + seconds(
             options.budget or ("2m" if options.quick else "3m" if options.pipeline else "20m"), "--budget")
-        begun = os.path.exists(options.out) and not rows.is_descriptor(options.out)
-        self.file = rows.read(options.out) if begun else rows.empty()
+        self.file = rows.read(options.out) if rows_file.begun(options.out) else rows.empty()
         self.chosen = _listed(options.points) if options.points else None
         self.reference = machine.Reference()
         self.scenarios = {}
@@ -227,18 +226,13 @@ class Run:
 
 def main(arguments: list) -> int:
     options = parser().parse_args(arguments)
-    folder_of_rows = os.path.dirname(os.path.abspath(options.out))
-    if not rows.is_descriptor(options.out) and not os.access(folder_of_rows, os.W_OK):
-        raise CaptureError(f"--out {options.out}: there is no folder {folder_of_rows} that can be written to")
+    rows_file.check_place(options.out)
 
     def say(text):
         if not options.quiet:
             print(f"stoker: {text}", file=sys.stderr, flush=True)
 
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, epoch.interrupt)
-    if options.end_with_parent:
-        epoch.signal_at_parents_end(signal.SIGTERM)
+    epoch.catch_signals(options.end_with_parent)
     with leftovers.folder() as folder:
         epoch.adopt_orphans()
         run = Run(options, say)
@@ -248,7 +242,7 @@ def main(arguments: list) -> int:
             missing = 0 if options.calibrate_only else run.measure()
         except KeyboardInterrupt:
             run.save()
-            say(f"interrupted; what was measured so far is in {options.out}")
+            say(rows_file.interrupted(options.out))
             return _INTERRUPTED
     if missing:
         say(f"{missing} points are not settled so far; run the same command again to go on")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 
+from .. import rows_file
 from ..errors import CaptureError
-from ..loader_runs import rows as files
 from . import judge
 
 FORMAT, SCHEMA = "stoker-training-runs", [1, 0]
@@ -19,14 +19,7 @@ def empty(device: dict, provenance: dict) -> dict:
 
 
 def read(path: str) -> dict:
-    try:
-        with open(path) as file:
-            found = json.load(file)
-    except (OSError, ValueError) as error:
-        raise CaptureError(f"{path} cannot be read as a rows file ({error}); move it away to begin anew") from None
-    if not isinstance(found, dict) or found.get("format") != FORMAT or found.get("schema_version", [0])[0] != SCHEMA[0]:
-        raise CaptureError(f"{path} is no rows file of this version; move it away to begin anew")
-    return found
+    return rows_file.read(path, "rows file", FORMAT, SCHEMA)
 
 
 def check_same_machine(found: dict, device: dict, provenance: dict, path: str) -> None:
@@ -40,8 +33,7 @@ def check_same_machine(found: dict, device: dict, provenance: dict, path: str) -
 
 
 def write(rows: dict, path: str) -> None:
-    """Whole or not at all; in place into a descriptor that the caller gave."""
-    files.write_text(_text(rows), path)
+    rows_file.write_text(_text(rows), path)
 
 
 def _text(rows: dict) -> str:

@@ -6,16 +6,14 @@ import itertools
 import os
 import random
 import re
-import signal
 import statistics
 import sys
 import time
 
-from .. import front
+from .. import front, rows_file
 from ..durations import seconds
 from ..errors import CaptureError
 from ..loader_runs import epoch, leftovers
-from ..loader_runs import rows as files
 from ..pipeline import host
 from . import facts, figures, judge, process, rows
 
@@ -95,9 +93,7 @@ def _checked(options) -> None:
     for flag, value in (("--steps", options.steps), ("--repetitions", options.repetitions), ("--attempts", options.attempts)):
         if value is not None and value < 1:
             raise CaptureError(f"{flag} {value}: give 1 or more")
-    folder = os.path.dirname(os.path.abspath(options.out))
-    if not files.is_descriptor(options.out) and not os.access(folder, os.W_OK):
-        raise CaptureError(f"--out {options.out}: there is no folder {folder} that can be written to")
+    rows_file.check_place(options.out)
 
 
 class Run:
@@ -151,10 +147,7 @@ class Run:
                 device["others_bytes"] = facts.others_bytes(facts.nvidia_smi(facts.selector(self.device)))
             for spec, own in found["batches"].items():
                 self.batches[spec] = sorted({max(1, own // 2), own, 2 * own})
-        out = self.options.out
-        empty = os.path.isfile(out) and os.path.getsize(out) == 0  # as mktemp makes it
-        begun = os.path.exists(out) and not files.is_descriptor(out) and not empty
-        if begun:
+        if rows_file.begun(self.options.out):
             self.file = rows.read(self.options.out)
             rows.check_same_machine(self.file, device, versions, self.options.out)
         else:
@@ -299,10 +292,7 @@ def main(options, begun: float) -> int:
         if not options.quiet:
             print(f"stoker: {text}", file=sys.stderr, flush=True)
 
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, epoch.interrupt)
-    if options.end_with_parent:
-        epoch.signal_at_parents_end(signal.SIGTERM)
+    epoch.catch_signals(options.end_with_parent)
     run = None
     with leftovers.folder("stoker-training-runs-") as folder:
         try:
@@ -313,8 +303,7 @@ def main(options, begun: float) -> int:
         except KeyboardInterrupt:
             if run is not None:
                 run.save()
-            kept = run is not None and not files.is_descriptor(options.out)
-            say(f"interrupted; what was measured so far is in {options.out}" if kept else "interrupted")
+            say(rows_file.interrupted(options.out) if run is not None else "interrupted")
             return _INTERRUPTED
     return _said(run, missing, say)
 
@@ -325,6 +314,6 @@ def _said(run: Run, missing: int, say) -> int:
     if failed and len(failed) == len(found):
         raise CaptureError(failed[0]["note"])
     if missing:
-        cure = "a larger --budget measures them" if files.is_descriptor(run.options.out) else "run the same command again to go on"
+        cure = "a larger --budget measures them" if rows_file.is_descriptor(run.options.out) else "run the same command again to go on"
         say(f"{missing} runs are not settled so far; {cure}")
     return 0
