@@ -28,7 +28,7 @@ if(STOKER_SELF_CONTAINED)
   _stoker_prefer_archive(ZLIB::ZLIB z)
   _stoker_prefer_archive(libjpeg-turbo::turbojpeg turbojpeg)
   _stoker_prefer_archive(PNG::PNG png16)
-  _stoker_prefer_archive(SQLite::SQLite3 sqlite3)
+  _stoker_prefer_archive(${STOKER_SQLITE} sqlite3)
   # Of libarchive only tar and gzip are used, which need zlib alone; the rest of its members, and the
   # libraries that those need, are not linked.
   _stoker_prefer_archive(LibArchive::LibArchive archive)

@@ -143,14 +143,12 @@ Result<int> run(const Options& o) {
   if (!before) return tl::unexpected(before.error());
   if (!o.rows_file.empty()) return finish(o, o.rows_file, *before, context);
   UnnamedRows unnamed;
-  if (o.rows.empty() && !unnamed.make())
-    return fail(ErrorCode::kIo,
-                "cannot make a temporary file; give --rows ROWS.json, or mend TMPDIR");
-  const fs::path rows = o.rows.empty() ? unnamed.path() : fs::path(o.rows);
-  const auto code = measure(o, rows);
+  const auto rows = rows_path(o.rows, "--rows", unnamed);
+  if (!rows) return tl::unexpected(rows.error());
+  const auto code = measure(o, *rows);
   if (!code) return tl::unexpected(code.error());
   if (*code != 0) return *code;  // the child has said why
-  return finish(o, rows, *before, context);
+  return finish(o, *rows, *before, context);
 }
 
 }  // namespace

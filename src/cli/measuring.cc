@@ -25,6 +25,13 @@ UnnamedRows::~UnnamedRows() {
 
 fs::path UnnamedRows::path() const { return "/dev/fd/" + std::to_string(descriptor_); }
 
+Result<fs::path> rows_path(const std::string& named, const char* flag, UnnamedRows& unnamed) {
+  if (!named.empty()) return fs::path(named);
+  if (unnamed.make()) return unnamed.path();
+  return fail(ErrorCode::kIo, std::string("cannot make a temporary file; give ") + flag +
+                                  " ROWS.json, or mend TMPDIR");
+}
+
 InterruptsForChild::InterruptsForChild()
     : before_(std::signal(SIGINT, [](int) {})) {}  // a handler, so exec resets it
 

@@ -3,6 +3,8 @@
 #include <filesystem>
 #include <string>
 
+#include "base/result.h"
+
 namespace stoker::cli {
 
 /// A rows file without a name, for runs that are not kept: it is gone however this process ends.
@@ -20,6 +22,10 @@ class UnnamedRows {
  private:
   int descriptor_ = -1;
 };
+
+/// Where a run is measured into: `named`, or a file without a name. `flag` is what names one.
+[[nodiscard]] Result<std::filesystem::path> rows_path(const std::string& named, const char* flag,
+                                                      UnnamedRows& unnamed);
 
 /// While it lives Ctrl-C is the child's to answer: it puts its own things away and then ends.
 class InterruptsForChild {

@@ -133,7 +133,10 @@ std::vector<std::string> unusual_settings(const Job& job) {
   };
   const OptimizerSettings& o = job.optimizer;
   const bool trains = o.kind != OptimizerKind::kNone;
-  add(trains && o.loop != default_loop(o.kind), std::string(name_of(o.loop)) + " optimizer");
+  // Tensor by tensor without anybody's asking is a CPU's default.
+  const bool usual = o.loop == default_loop(o.kind) ||
+                     (o.loop == OptimizerLoop::kForLoop && !o.loop_asked);
+  add(trains && !usual, std::string(name_of(o.loop)) + " optimizer");
   add(trains && o.nesterov, "Nesterov momentum");
   add(job.accumulate > 1, "accumulates " + std::to_string(job.accumulate) + " batches");
   const bool scales = job.precision == Precision::kAmpFp16;  // what people do there

@@ -40,7 +40,7 @@ Result<MemoryReading> simulated(std::int64_t batch, const Scenario& scenario) {
   set_batch(s, batch);
   const auto program = lower(*s.step, s.job, s.machine);
   if (!program) return tl::unexpected(program.error());
-  const ReplayOptions options{.allocator = s.allocator, .detail = ReplayDetail::kVerdict};
+  const ReplayOptions options = replay_options(s.machine, s.allocator, ReplayDetail::kVerdict);
   return MemoryReading{batch, replay(*program, options).reserved_peak + outside_bytes(*program)};
 }
 

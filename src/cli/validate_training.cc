@@ -261,13 +261,12 @@ Result<int> validate_training_steps(const ValidateOptions& o) {
                 o.what);
   }
   UnnamedRows unnamed;
-  if (o.output.empty() && !unnamed.make())
-    return fail(ErrorCode::kIo, "cannot make a temporary file; give -o ROWS.json, or mend TMPDIR");
-  const fs::path rows = o.output.empty() ? unnamed.path() : fs::path(o.output);
-  const auto code = measure(o, rows);
+  const auto rows = rows_path(o.output, "-o", unnamed);
+  if (!rows) return tl::unexpected(rows.error());
+  const auto code = measure(o, *rows);
   if (!code) return tl::unexpected(code.error());
   if (*code != 0) return *code;  // the child has said why
-  auto measured = read_training_runs(rows);
+  auto measured = read_training_runs(*rows);
   if (!measured) return tl::unexpected(measured.error());
   return report(o, Measured{std::move(*measured), {}, true});
 }

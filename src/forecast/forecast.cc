@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "forecast/cost.h"
+#include "lower/cpu.h"
 #include "lower/lower.h"
 #include "lower/step_rewrites.h"
 #include "timing/learned_pace.h"
@@ -273,7 +274,7 @@ Result<Forecast> forecast(const Scenario& s, const Knowledge& knowledge) {
   auto time = step_time_of(s, *program, knowledge);
   if (!time) return tl::unexpected(time.error());
   Forecast f;
-  f.job = s.job;
+  f.job = s.machine.gpu.is_cpu() ? job_on_cpu(s.job) : s.job;  // as it really runs
   f.loader = loader_of(s);
   f.gpu_name = s.machine.gpu.name;
   f.memory = forecast_memory(*program, s.machine, s.allocator, knowledge,

@@ -71,12 +71,8 @@ void OperatorKernels::run(std::uint32_t op_index, const Allocate& allocate) {
   allocate_ = &allocate;
   work_.clear();
   append_work(l_.step, op, l_.sizes, work_);
-  if (l_.machine.gpu.is_cpu()) join_for_cpu(l_.step, op, l_.sizes, work_);
+  if (l_.cpu()) join_for_cpu(l_.step, op, l_.sizes, work_);
   auto views = static_cast<std::uint16_t>(std::min(l_.step.attributes_of(op).views, 0xffff));
-  // oneDNN adds the bias itself, and sums its gradient.
-  if (allocates(op_index)) {
-    std::erase_if(work_, [](const Work& work) { return !is_convolution(work.kernel_class); });
-  }
   for (const Work& work : work_) {
     if (work.kernel_class == KernelClass::kUncosted && !l_.extra) {
       l_.emit.program().diagnostics.add(

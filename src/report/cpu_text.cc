@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "report/layout.h"
+#include "report/memory_words.h"
 
 namespace stoker {
 namespace {
@@ -54,20 +55,10 @@ std::string cpu_time_block(const Forecast& f) {
 
 std::string cpu_memory_block(const Forecast& f) {
   const MemoryForecast& m = f.memory;
-  std::string text =
-      fmt::format("Memory    resident {}; tensors {}\n", gib(m.device_peak), gib(m.allocated_peak));
-  std::string parts, outside;
-  for (std::size_t r = 0; r < kBufferRoles; ++r) {
-    const Bytes bytes = m.outcome.live.by_role[r];
-    if (bytes.count() == 0) continue;
-    parts += fmt::format("{}{} {}", parts.empty() ? "" : ", ", name_of(static_cast<BufferRole>(r)),
-                         human_bytes(bytes));
-  }
-  text += continued(fmt::format("at the peak ({}): {}", m.peak_words, parts));
-  for (const OutsideMemory& o : m.outside)
-    outside += fmt::format("{}{} {}", outside.empty() ? "" : ", ", o.name, human_bytes(o.bytes));
-  return text + continued(fmt::format("besides tensors: {}; lost between them {}", outside,
-                                      human_bytes(m.outcome.fragmentation)));
+  return fmt::format("Memory    resident {}; tensors {}\n", gib(m.device_peak), gib(m.allocated_peak)) +
+         continued(fmt::format("at the peak ({}): {}", m.peak_words, live_words(m))) +
+         continued(fmt::format("besides tensors: {}; lost between them {}", outside_words(m),
+                               human_bytes(m.outcome.fragmentation)));
 }
 
 }  // namespace stoker

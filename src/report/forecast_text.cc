@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "report/cpu_text.h"
 #include "report/layout.h"
+#include "report/memory_words.h"
 #include "report/report.h"
 
 namespace stoker {
@@ -180,22 +181,11 @@ std::string run_block(const RunTime& run) {
 
 std::string memory_block(const Forecast& f) {
   const MemoryForecast& m = f.memory;
-  std::string text = fmt::format("Memory    device {}; reserved {}; allocated {}\n",
-                                 gib(m.device_peak), gib(m.reserved_peak), gib(m.allocated_peak));
-  std::string parts;
-  for (std::size_t r = 0; r < kBufferRoles; ++r) {
-    const Bytes bytes = m.outcome.live.by_role[r];
-    if (bytes.count() == 0) continue;
-    parts += fmt::format("{}{} {}", parts.empty() ? "" : ", ", name_of(static_cast<BufferRole>(r)),
-                         human_bytes(bytes));
-  }
-  text += continued(fmt::format("at the peak ({}): {}", m.peak_words, parts));
-  std::string outside;
-  for (const OutsideMemory& o : m.outside) {
-    outside += fmt::format("{}{} {}", outside.empty() ? "" : ", ", o.name, human_bytes(o.bytes));
-  }
-  return text + continued(fmt::format("outside the allocator: {}; fragmentation {}", outside,
-                                      human_bytes(m.outcome.fragmentation)));
+  return fmt::format("Memory    device {}; reserved {}; allocated {}\n", gib(m.device_peak),
+                     gib(m.reserved_peak), gib(m.allocated_peak)) +
+         continued(fmt::format("at the peak ({}): {}", m.peak_words, live_words(m))) +
+         continued(fmt::format("outside the allocator: {}; fragmentation {}", outside_words(m),
+                               human_bytes(m.outcome.fragmentation)));
 }
 
 std::string input_block(const Forecast& f, bool cpu) {

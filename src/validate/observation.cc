@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/files.h"
+#include "input/json_document.h"
 #include "validate/json_fields.h"
 
 namespace stoker {
@@ -21,13 +22,8 @@ constexpr int kMaxDepth = 8;
 
 /// One line; discarded when it is none of JSON's or nests like an attack.
 Json line_of(std::string_view text) {
-  bool too_deep = false;
-  const Json::parser_callback_t limit = [&](int depth, Json::parse_event_t, Json&) {
-    too_deep = too_deep || depth > kMaxDepth;
-    return !too_deep;
-  };
-  Json json = Json::parse(text, limit, /*allow_exceptions=*/false);
-  return too_deep ? Json(Json::value_t::discarded) : json;
+  auto json = json_document(text, {}, {"a line of an observation", {}, kMaxDepth});
+  return json ? std::move(*json) : Json(Json::value_t::discarded);
 }
 
 /// Values of the columns of interest in the steps that count.
