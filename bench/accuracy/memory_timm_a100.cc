@@ -16,7 +16,7 @@ namespace stoker::accuracy {
 namespace {
 
 constexpr std::string_view kGpu = "A100-SXM4-40GB";  // DGX Station A100
-/// The cheap baseline of docs/memory-model.md: two constants over what fake tensors add up to.
+/// The cheap baseline of docs/models/memory.md: two constants over what fake tensors add up to.
 constexpr double kBaselineFactor = 1.14;
 constexpr double kBaselineMiB = 1850;
 

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::int64_t kImageSide = 86;  // CIFAR-10 resized, says the table's description
 constexpr std::int64_t kClasses = 10;    // of CIFAR-10
-/// What a process takes of the card before its first kernel (docs/memory-model.md, context): it
+/// What a process takes of the card before its first kernel (docs/models/memory.md, context): it
 /// bounds what a run can reserve, and is not part of the truth.
 constexpr Bytes kBareContext{426LL << 20};
 constexpr Bytes kMaxConfigs{1 << 20};

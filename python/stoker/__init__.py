@@ -48,7 +48,7 @@ def capture(what, out=None, *, precision="fp32", mode=None, batch=None, name=Non
 
 
 def probe(dataset_or_loader, out=None, *, name=None, budget_s=20.0, progress=None):
-    """Measures a Dataset, an IterableDataset or a DataLoader, and returns the object of docs/pipeline-probe-format.md.
+    """Measures a Dataset, an IterableDataset or a DataLoader, and returns the object of docs/reference/pipeline-probe-file.md.
 
     dataset_or_loader  the object itself; a DataLoader's batch size, collate_fn, samplers and worker_init_fn are used
     out         also write it there, for `stoker plan MODEL --gpu G --data OUT`

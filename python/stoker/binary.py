@@ -86,7 +86,7 @@ def _run(verb: str, model, settings: dict) -> tuple:
 
 
 def predict(model, gpu, **settings) -> dict:
-    """The forecast for exactly these settings, as `stoker predict MODEL --gpu G ... --json` gives it (docs/json.md)."""
+    """The forecast for exactly these settings, as `stoker predict MODEL --gpu G ... --json` gives it (docs/reference/json.md)."""
     return _run("predict", model, {"gpu": gpu, **settings})[1]
 
 

@@ -19,7 +19,7 @@ class Capture:
     """A model and what one training step of it needs. Only `module` and `inputs` are required.
 
     inputs      a tensor, a tuple of positional arguments or a dict of keyword arguments
-    loss        a function of (output) or of (output, *targets); default: see docs/capture.md
+    loss        a function of (output) or of (output, *targets); default: see docs/guide/own-model.md
     targets     tensors that the loss compares with; they count as inputs of the step
     optimizer   decides parameter groups, and the job's defaults later; never run
     dimensions  further dimensions: Dimension objects, or {"name": default size}

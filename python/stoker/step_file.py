@@ -1,4 +1,4 @@
-"""Writes the step file of docs/step-format.md: interned, compact, the same bytes for the same capture."""
+"""Writes the step file of docs/reference/step-file.md: interned, compact, the same bytes for the same capture."""
 
 from __future__ import annotations
 

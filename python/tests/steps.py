@@ -60,7 +60,7 @@ def peak_bytes(doc, **sizes):
 
 
 def check(doc):
-    """Asserts what docs/step-format.md promises about storages, events and ids."""
+    """Asserts what docs/reference/step-file.md promises about storages, events and ids."""
     born = {i for i, s in enumerate(doc["storages"]) if s[1] in ("parameter", "buffer", "input")}
     standing, dead, phases, links = set(born), set(), [], {}
     for event in doc["events"]:

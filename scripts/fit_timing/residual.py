@@ -2,7 +2,7 @@
 
 What is learned is the logarithm of a kernel's time over that by plain rules with no fitted number in them; the features
 and the plain time come from timing_rows --features. Needs xgboost and numpy; one thread, so that the same rows give the
-same file, bit for bit. docs/time-model.md, "The learned residual", describes the file.
+same file, bit for bit. docs/models/time.md, "The learned residual", describes the file.
 """
 import json
 import os

@@ -29,7 +29,7 @@ _PR_SET_PDEATHSIG = 1
 
 def parser():
     p = argparse.ArgumentParser(prog="gpu-day", allow_abbrev=False,
-                                description="Calibrates, trains, and measures memory and time on this GPU; docs/gpu-day.md")
+                                description="Calibrates, trains, and measures memory and time on this GPU; docs/guide/measuring-gpus.md")
     p.add_argument("-o", "--output", metavar="DIR", help="default: data/measured/DATE-GPU")
     p.add_argument("--minutes", type=float, default=MINUTES, metavar="M", help=f"all of it takes no longer; default {MINUTES:g}")
     p.add_argument("--device", choices=("cuda", "cpu"), default="cuda", help="cpu: the same on a few small models, to try it")

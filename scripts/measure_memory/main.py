@@ -22,7 +22,7 @@ COLUMNS = ("model", "spec", "precision", "optimizer", "optimizer_loop", "batch",
 
 def parser():
     p = argparse.ArgumentParser(prog="measure-memory", allow_abbrev=False,
-                                description="Measures what training steps take on this GPU; docs/measuring-memory.md")
+                                description="Measures what training steps take on this GPU; docs/guide/measuring-gpus.md")
     p.add_argument("-o", "--output", metavar="DIR", help="default: data/measured/GPU-DATE")
     p.add_argument("--budget", type=float, default=BUDGET_S, metavar="SECONDS", help=f"stop after this; default {BUDGET_S}")
     p.add_argument("--device", choices=("cuda", "cpu"), default="cuda")

@@ -1,4 +1,4 @@
-"""Turns operators.csv into the rows that `stoker fit` reads (docs/fit.md): one column a size, operators that are one known kernel."""
+"""Turns operators.csv into the rows that `stoker fit` reads (docs/guide/fit.md): one column a size, operators that are one known kernel."""
 
 import csv
 

@@ -38,7 +38,7 @@ def seconds_of(text):
 
 def parser():
     p = argparse.ArgumentParser(prog="measure-time", allow_abbrev=False,
-                                description="Measures operators and training steps on this GPU; docs/measuring-time.md")
+                                description="Measures operators and training steps on this GPU; docs/guide/measuring-gpus.md")
     p.add_argument("-o", "--output", metavar="DIR", help="default: data/measured/DATE-GPU; one that exists is gone on with")
     p.add_argument("--budget", type=seconds_of, default=BUDGET_S, metavar="TIME", help=f"stop after this; default {BUDGET_S}s")
     p.add_argument("--device", choices=("cuda", "cpu"), default="cuda", help="cpu: a few small cases, to try the script itself")

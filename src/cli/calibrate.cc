@@ -167,7 +167,7 @@ Command calibrate_command() {
            {"--for", "models whose operators come first: resnet18,train.py:model", &o->models},
            {"--threads", "of a CPU: 1,2; default: 1 and all cores", &o->threads},
            {"--rows", "keep what was measured in this file, and go on where it stops", &o->rows},
-           {"--json", "the result as JSON on stdout: docs/json.md", &o->json}},
+           {"--json", "the result as JSON on stdout: docs/reference/json.md", &o->json}},
           [o] { return run(*o); }};
 }
 

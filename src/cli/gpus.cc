@@ -55,7 +55,7 @@ Result<int> run(const Options& o) {
   std::fputs(layout::table(table, {0, 1, 2}, "").c_str(), stdout);
   std::puts(
       "\nRates in TFLOP/s by data sheet, dense. Yours is not here, or differs: write a machine "
-      "file (docs/machine-format.md).");
+      "file (docs/reference/machine-file.md).");
   return 0;
 }
 

@@ -185,7 +185,7 @@ std::vector<Flag> input_plan_flags(InputPlanOptions& o) {
        {"--cores", "cores that the loaders may use; default: this machine's", &o.cores}});
   for (Flag& flag : grouped("Search", {{"--method",
                                         "simulation (default), or thesis: also the settings by the "
-                                        "rule of docs/recommendations.md",
+                                        "rule of docs/models/recommendations.md",
                                         &o.method}}))
     flags.push_back(std::move(flag));
   return flags;

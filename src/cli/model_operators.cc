@@ -38,7 +38,8 @@ void print_table(const Step& step, const std::vector<OperatorTotal>& totals,
   }
   std::fputs(fmt::format("{}, {}, {}\n", step.name, step.precision, at).c_str(), stdout);
   std::fputs(layout::table(table, {0, 1, 2}, "").c_str(), stdout);
-  std::puts("\nBy shapes alone, the optimizer apart; docs/operators.md says how each is counted.");
+  std::puts(
+      "\nBy shapes alone, the optimizer apart; docs/models/operators.md says how each is counted.");
 }
 
 void print_json(const Step& step, const Job& job, const std::vector<OperatorTotal>& totals) {

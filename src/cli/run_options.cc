@@ -111,7 +111,7 @@ std::vector<Flag> run_flags(RunOptions& o) {
                   {"--precision", "fp32, tf32, amp-fp16, amp-bf16, bf16, fp16", &o.precision}}));
   append(job_flags(o.job));
   append(allocator_flags(o.allocator));
-  append(grouped("Answer", {{"--json", "for machines: docs/json.md", &o.json}}));
+  append(grouped("Answer", {{"--json", "for machines: docs/reference/json.md", &o.json}}));
   return flags;
 }
 

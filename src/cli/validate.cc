@@ -61,7 +61,7 @@ Command validate_command() {
         &o->budget},
        {"-o,--output", "rows file to write, continued when it exists", &o->output},
        {"--log", "show what was forecast and measured on this machine before", &o->log},
-       {"--json", "the comparison as JSON on stdout: docs/json.md", &o->json}},
+       {"--json", "the comparison as JSON on stdout: docs/reference/json.md", &o->json}},
       {}};
   const auto append = [&](std::vector<Flag> more) {
     for (Flag& flag : more) command.flags.push_back(std::move(flag));

@@ -82,7 +82,8 @@ class Reader {
                   "has an unknown column \"" + column + "\"" + suggestion(column, known), name_);
     }
     if (!row.cells.contains("kind"))
-      return fail(ErrorCode::kBadInput, "lacks the column \"kind\"; docs/fit.md lists all", name_);
+      return fail(ErrorCode::kBadInput, "lacks the column \"kind\"; docs/guide/fit.md lists all",
+                  name_);
     return {};
   }
 

@@ -18,7 +18,7 @@
 namespace stoker {
 
 /// A measured time of the user's: an operator called alone, one layer inside a step (kernels alone), or
-/// a whole step. docs/fit.md describes the columns.
+/// a whole step. docs/guide/fit.md describes the columns.
 struct FitRow {
   Gpu gpu;
   std::string group;    ///< what errors are told by: "gemm", "layers", "steps"

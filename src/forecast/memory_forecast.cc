@@ -15,7 +15,7 @@ constexpr std::int64_t kLargestBatch = 1 << 20;
 /// A heap settles later than a caching allocator: thresholds move with what is freed, holes fill.
 constexpr int kHeapIterations = 5;
 /// One fragment in thirty: fitted to the resident peaks of eight runs of six models of five steps
-/// (docs/cpu-memory.md); those of the proof and the rows of the band are others.
+/// (docs/models/cpu-memory.md); those of the proof and the rows of the band are others.
 constexpr double kKeptFragments = 1.0 / 30;
 
 /// What "too much" means on a CPU: nothing refuses, the system swaps or ends the process.

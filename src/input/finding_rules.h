@@ -12,7 +12,7 @@
 namespace stoker::rules {
 
 /// A change of speed below this is not worth a line: best-of-three runs of real loaders differ by
-/// about as much (docs/input-model.md).
+/// about as much (docs/models/input.md).
 inline constexpr double kWorthSaying = 0.03;
 /// Two settings this near count as equally fast; the smaller one wins (plan/search.h).
 inline constexpr double kSame = 0.01;

@@ -14,7 +14,7 @@
 namespace stoker {
 
 /// A trouble that users of a DataLoader report, foreseen from a probe or a simulation
-/// (docs/recommendations.md lists all).
+/// (docs/models/recommendations.md lists all).
 struct Finding {
   std::string name;  ///< stable identifier, snake_case: "shared_memory_too_small"
   Severity severity = Severity::kNote;  ///< kNote: good to know; kWarning: costs time or the run

@@ -8,7 +8,7 @@
 namespace stoker {
 
 /// Above this ratio of wall to CPU time of a thread that never sleeps, others were on its core
-/// (docs/input-model.md, "Foreign load").
+/// (docs/models/input.md, "Foreign load").
 inline constexpr double kDisturbedWallPerCpu = 1.10;
 /// Share of the wall time spent in the run queue, or taken by the hypervisor, that counts as
 /// disturbed.

@@ -12,7 +12,7 @@ namespace {
 /// A burst of CPU time of a process that sleeps most of the time is served at once up to this
 /// length: the longest slice of Linux' scheduler (kernel/sched/fair.c, sysctl_sched_base_slice:
 /// 0.7 ms times 1 + log2 of the CPUs, 8 at most). Measured too: a process that wakes beside six
-/// busy ones on two cores runs after 0.08 ms (docs/input-model.md).
+/// busy ones on two cores runs after 0.08 ms (docs/models/input.md).
 constexpr double kBurst = 2.8e-3;
 
 /// Packs an owner into a job id: actor 4 bits, rank 12, worker 16.

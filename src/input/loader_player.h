@@ -90,7 +90,7 @@ struct Rank {
   std::int64_t shared_samples = 0, held_samples = 0;  ///< in shared memory; of them the loop's own
 };
 
-/// Plays the DataLoaders of one host, event by event (docs/input-model.md section 3).
+/// Plays the DataLoaders of one host, event by event (docs/models/input.md section 3).
 class Player {
  public:
   explicit Player(const LoaderModel& model);

@@ -42,7 +42,7 @@ struct TransportCoefficients {
   Bytes worker_private;       ///< memory of one worker that it does not share with its parent
   /// A byte that is not in a tensor (numpy, text, lists): pickled by the worker's feeder thread,
   /// written into and read from a pipe of 64 KiB, unpickled by the receiver. Measured as
-  /// docs/input-model.md section 2 says.
+  /// docs/models/input.md section 2 says.
   double pickle_worker_ns = 0.35, pickle_main_ns = 0.45;
 };
 

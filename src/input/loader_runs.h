@@ -13,7 +13,7 @@
 
 namespace stoker {
 
-/// One timed epoch of a real DataLoader (docs/validating-input.md).
+/// One timed epoch of a real DataLoader (docs/reference/rows-files.md).
 struct LoaderRepetition {
   Nanos epoch;        ///< from before iter() until the last step ended
   Nanos first_batch;  ///< from before iter() until batch 0

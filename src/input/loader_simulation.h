@@ -117,7 +117,7 @@ struct LoaderForecast {
   std::string basis;
 };
 
-/// Simulates the DataLoader of PyTorch 2.x batch by batch (docs/input-model.md). Pure and
+/// Simulates the DataLoader of PyTorch 2.x batch by batch (docs/models/input.md). Pure and
 /// deterministic.
 [[nodiscard]] LoaderForecast simulate_loader(const LoaderSettings& settings, const SampleCost& cost,
                                              const HostShare& host, const Consumer& consumer);

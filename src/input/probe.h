@@ -79,7 +79,7 @@ struct ForeignLoad {
   double wall_per_cpu = 1;     ///< of the one-core run; 1 = nobody disturbed it
   double run_queue_share = 0;  ///< time spent waiting for a core / wall time, from schedstat
   double steal_share = 0;      ///< of the machine's time, taken by the hypervisor
-  bool disturbed = false;  ///< above the limits of docs/input-model.md: take the figures with care
+  bool disturbed = false;  ///< above the limits of docs/models/input.md: take the figures with care
 };
 
 struct ProbeProvenance {

@@ -11,7 +11,7 @@
 
 namespace stoker {
 
-/// The probe file (docs/probe-format.md); with `what_if` as `stoker probe --json` shows it.
+/// The probe file (docs/reference/probe-file.md); with `what_if` as `stoker probe --json` shows it.
 [[nodiscard]] std::string probe_to_json(const Probe& probe,
                                         const std::vector<CacheWhatIf>& what_if = {});
 

@@ -5,7 +5,7 @@
 
 namespace stoker::probe_json {
 
-/// The probe file's "storage" (docs/probe-format.md).
+/// The probe file's "storage" (docs/reference/probe-file.md).
 [[nodiscard]] Json to_json(const StorageFacts& storage);
 void read_storage(Reader& reader, const Json& json, StorageFacts& out);
 

@@ -12,7 +12,7 @@ namespace {
 /// Standard deviations of a binomial count that chance is granted before coverage is a failure.
 constexpr double kGranted = 2.33;  // one in a hundred
 /// Half-width of a band at least: where the step sets the pace the samples' cost does not matter,
-/// but timers and wake-ups do (docs/input-model.md).
+/// but timers and wake-ups do (docs/models/input.md).
 constexpr double kLeastBand = 0.05;
 /// Room in the page cache where files were dropped before: none is read twice.
 constexpr Bytes kNoCache{1};

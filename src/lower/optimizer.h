@@ -43,7 +43,7 @@ struct GroupSettings {
 /// Emits `optimizer.step()`: state at its first call, temporaries, kernels, group after group.
 /// `parameters` in the order of the model; a group beyond `groups` takes the last one's settings.
 /// The recipes are those of torch/optim; scripts/record-optimizers recorded PyTorch's own
-/// allocations, which optimizer_test.cc compares with. docs/memory-model.md lists them.
+/// allocations, which optimizer_test.cc compares with. docs/models/memory.md lists them.
 void emit_optimizer_step(Emitter& emit, const OptimizerSettings& settings,
                          const std::vector<GroupSettings>& groups,
                          const std::vector<TrainedParameter>& parameters);

@@ -7,7 +7,7 @@ namespace stoker {
 namespace {
 
 // Context and libraries of a training process, as three terms whose sums were measured
-// (docs/memory-model.md, "Outside the allocator"). They are defaults: driver, CUDA and PyTorch
+// (docs/models/memory.md, "Outside the allocator"). They are defaults: driver, CUDA and PyTorch
 // move them.
 
 /// The context alone, before the first kernel: RTX 6000 Ada, PyTorch 2.10 with CUDA 13 (unslothai,
@@ -53,7 +53,7 @@ Bytes less_than_reference(const Gpu& gpu) {
 }
 
 /// A process with Python and PyTorch's CPU build before its first model: resident, with the parts of
-/// the libraries that a first step touches. PyTorch 2.13 on Debian 12 (docs/cpu-memory.md).
+/// the libraries that a first step touches. PyTorch 2.13 on Debian 12 (docs/models/cpu-memory.md).
 constexpr Bytes kPythonAndPytorch{300LL << 20};
 /// Pages of the libraries that a model's own operators touch for the first time, and the kernels that
 /// oneDNN writes for them: 3 to 10 MiB in eight runs of seven models.

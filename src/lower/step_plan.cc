@@ -57,7 +57,7 @@ void assign_modules(const Step& step, StepPlan& plan) {
 
 /// The storage of an attention's output; its backward reads it. kNone without one.
 std::uint32_t attention_output(const Operator& op, bool backward) {
-  constexpr std::size_t kOut = 4;  // after grad_out, q, k, v (docs/step-format.md)
+  constexpr std::size_t kOut = 4;  // after grad_out, q, k, v (docs/reference/step-file.md)
   const std::vector<TensorRef>& tensors = backward ? op.inputs : op.outputs;
   const std::size_t at = backward ? kOut : 0;
   return at < tensors.size() ? static_cast<std::uint32_t>(index(tensors[at].storage))

@@ -13,7 +13,7 @@ namespace stoker {
 
 /// Workspace of the cuBLAS handle of one thread, allocated by its first matrix product and kept for
 /// ever (PyTorch, ATen/cuda/CublasHandlePool.cpp): :4096:2:16:8, 32 MiB on Hopper and (since PyTorch
-/// 2.12) on Blackwell, 32 MiB under ROCm and 128 on an MI300. Versions: docs/memory-model.md.
+/// 2.12) on Blackwell, 32 MiB under ROCm and 128 on an MI300. Versions: docs/models/memory.md.
 [[nodiscard]] Bytes cublas_workspace(const Gpu& gpu);
 /// As above, unless the job names another size.
 [[nodiscard]] Bytes cublas_workspace(const Gpu& gpu, const Job& job);

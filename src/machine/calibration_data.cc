@@ -58,7 +58,7 @@ MeasuredFigure read_figure(TomlTable& table, const std::vector<MeasuredFigure>& 
     for (const FigureKind& known : figure_kinds()) names.emplace_back(known.name);
     table.reject("name", "no figure is called \"" + figure.name + "\"" +
                              suggestion(figure.name, names) +
-                             "; docs/machine-format.md lists what is");
+                             "; docs/reference/machine-file.md lists what is");
   }
   constexpr Range kAny{-1e18, 1e18, "", true};
   table.number("value", kind != nullptr ? kind->range : kAny, 1, figure.value);

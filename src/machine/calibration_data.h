@@ -24,7 +24,7 @@ struct MeasuredOperator {
 };
 
 /// A figure that is no operator's time: "fault_us", "forward_us". Names and units:
-/// docs/machine-format.md.
+/// docs/reference/machine-file.md.
 struct MeasuredFigure {
   std::string name;
   int threads = 0;  ///< as in MeasuredOperator
@@ -34,7 +34,7 @@ struct MeasuredFigure {
 };
 
 /// What was measured on one very device: the [calibration] table of a machine file
-/// (docs/machine-format.md). Zero: not measured.
+/// (docs/reference/machine-file.md). Zero: not measured.
 struct Calibration {
   double launch_floor_us =
       0;  ///< an empty kernel by the clock of the operators; in all their times

@@ -7,7 +7,7 @@
 
 namespace stoker {
 
-/// What a [[calibration.figure]] may be called, and what its value may be (docs/machine-format.md says
+/// What a [[calibration.figure]] may be called, and what its value may be (docs/reference/machine-file.md says
 /// what each means).
 struct FigureKind {
   std::string_view name;

@@ -177,7 +177,7 @@ Status check_complete(const Gpu& gpu) {
   return fail(ErrorCode::kBadInput, "the GPU " + gpu.name + " lacks " + missing +
                                         "; give them in a machine file ([gpu] base = \"" +
                                         gpu.name +
-                                        "\" and the missing keys, docs/machine-format.md)");
+                                        "\" and the missing keys, docs/reference/machine-file.md)");
 }
 
 Result<Gpu> find_gpu(std::string_view typed) {

@@ -219,10 +219,10 @@ Result<MachineFile> read_tables(const TomlDocument& document, const std::string&
     if (auto error = table->finish()) return tl::unexpected(std::move(*error));
   }
   if (!file.gpu && !file.host) {
-    return fail(
-        ErrorCode::kBadInput,
-        "describes neither a device ([gpu] or [cpu]) nor a [host]; see docs/machine-format.md",
-        name);
+    return fail(ErrorCode::kBadInput,
+                "describes neither a device ([gpu] or [cpu]) nor a [host]; see "
+                "docs/reference/machine-file.md",
+                name);
   }
   return file;
 }

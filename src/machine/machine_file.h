@@ -12,7 +12,7 @@
 
 namespace stoker {
 
-/// What a machine file says (docs/machine-format.md). Either part may be absent: a file can
+/// What a machine file says (docs/reference/machine-file.md). Either part may be absent: a file can
 /// describe a GPU, a host, or both.
 struct MachineFile {
   std::string name;

@@ -102,7 +102,7 @@ void write_host(Lines& out, const Host& host) {
 
 std::string machine_file_text(const MachineFile& file) {
   Lines out;
-  out.raw("# A machine, as docs/machine-format.md describes it.\n");
+  out.raw("# A machine, as docs/reference/machine-file.md describes it.\n");
   out.line("format_version", std::to_string(kMachineFormatVersion));
   out.text("name", file.name);
   out.line("nodes", std::to_string(file.nodes));

@@ -118,7 +118,7 @@ Result<Gpu> cpu_from(const SystemFiles& files, const Host& host) {
   if (host.memory.count() <= 0) {
     return fail(ErrorCode::kIo,
                 "the memory of this machine cannot be read; describe its CPU in a machine file "
-                "([cpu], docs/machine-format.md)",
+                "([cpu], docs/reference/machine-file.md)",
                 "--gpu cpu");
   }
   const std::string cpuinfo = files("/proc/cpuinfo").value_or("");

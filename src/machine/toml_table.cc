@@ -263,8 +263,8 @@ std::optional<Error> TomlTable::finish() {
     const std::string name(key.str());
     if (std::ranges::find(asked_, name) != asked_.end()) continue;
     const std::string near = suggestion(name, asked_);
-    reject(name,
-           "is not known here" + (near.empty() ? "; docs/machine-format.md lists what is" : near));
+    reject(name, "is not known here" +
+                     (near.empty() ? "; docs/reference/machine-file.md lists what is" : near));
   }
   return error_;
 }

@@ -73,7 +73,7 @@ struct AllocatorStats {
 };
 
 /// PyTorch's CUDACachingAllocator, simulated: the same block for the same sequence of requests.
-/// Rules and sources: docs/memory-model.md.
+/// Rules and sources: docs/models/memory.md.
 ///
 /// Deterministic. Simulated addresses only ever grow: each cudaMalloc (or reserved range) lies
 /// above all earlier ones, also when memory was given back. So among blocks of equal size the one of

@@ -8,7 +8,7 @@ namespace stoker {
 namespace {
 
 // Worked by hand from the constants and rules of PyTorch's CUDACachingAllocator
-// (docs/memory-model.md).
+// (docs/models/memory.md).
 
 constexpr Bytes kHalf{512};
 

@@ -31,7 +31,7 @@ struct HeapRules {
 /// The heap that PyTorch's CPU tensors come from: glibc's malloc (2.26 to 2.37) as
 /// c10::alloc_cpu calls it, posix_memalign(64, bytes). Says which pages are resident: those that were
 /// written once stay until the top of the heap is trimmed or a mapping is given back. Rules, sources
-/// and what is simplified: docs/cpu-memory.md.
+/// and what is simplified: docs/models/cpu-memory.md.
 ///
 /// One arena, which is what tensors of the training thread use (PyTorch's backward of CPU tensors runs
 /// on the calling thread). The small objects of the process between the tensors are there as a share

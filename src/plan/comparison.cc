@@ -88,7 +88,7 @@ Status check_objective(Objective objective, const std::vector<const Forecast*>& 
   if (objective == Objective::kEnergy && missing > 0) {
     return fail(ErrorCode::kUsage,
                 "energy needs the TDP of " + without +
-                    "; give tdp_watts in a machine file (docs/machine-format.md)",
+                    "; give tdp_watts in a machine file (docs/reference/machine-file.md)",
                 "--objective");
   }
   if (objective == Objective::kCost && missing > 0 && missing < forecasts.size()) {

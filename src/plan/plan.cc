@@ -182,7 +182,7 @@ Result<Plan> make_plan(const PlanRequest& request, const Knowledge& knowledge) {
   if (request.objective == Objective::kEnergy && !(request.base.machine.gpu.tdp_watts > 0)) {
     return fail(ErrorCode::kUsage,
                 "energy needs the TDP of " + request.base.machine.gpu.name +
-                    "; give tdp_watts in a machine file (docs/machine-format.md)",
+                    "; give tdp_watts in a machine file (docs/reference/machine-file.md)",
                 "--objective");
   }
   return Planner(request, knowledge).run();

@@ -9,7 +9,7 @@
 namespace stoker {
 namespace {
 
-/// Of docs/json.md; a reader may rely on everything that page names.
+/// Of docs/reference/json.md; a reader may rely on everything that page names.
 constexpr const char* kSchema = "stoker-report-1";
 
 /// A worker's private memory depends on what the user's data set holds.

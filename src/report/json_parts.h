@@ -6,7 +6,7 @@
 
 #include "report/report.h"
 
-/// Internal to src/report: objects of docs/json.md.
+/// Internal to src/report: objects of docs/reference/json.md.
 namespace stoker {
 
 using Json = nlohmann::ordered_json;

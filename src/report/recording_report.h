@@ -14,7 +14,7 @@ namespace stoker {
 [[nodiscard]] std::string kineto_text(const KinetoMemory& memory, const KinetoSummary& summary,
                                       const KinetoComparison& comparison, const std::string& file);
 
-/// JSON by docs/snapshots.md.
+/// JSON by docs/guide/snapshots.md.
 [[nodiscard]] std::string snapshot_json(const SnapshotExplanation& e, const Snapshot& snapshot,
                                         const std::string& file, const std::string& tool_version);
 [[nodiscard]] std::string kineto_json(const KinetoMemory& memory, const KinetoSummary& summary,

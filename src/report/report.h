@@ -66,7 +66,7 @@ struct Prediction {
 [[nodiscard]] std::string probe_text(const Probe& probe, const LoaderProfile& profile,
                                      const std::vector<Bytes>& memories = {});
 
-/// JSON by docs/json.md.
+/// JSON by docs/reference/json.md.
 [[nodiscard]] std::string plan_json(const Plan& plan, const ReportContext& context);
 [[nodiscard]] std::string forecast_json(const Prediction& prediction, const ReportContext& context,
                                         bool explain);

@@ -7,7 +7,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// Of docs/snapshots.md; a reader may rely on everything that page names.
+/// Of docs/guide/snapshots.md; a reader may rely on everything that page names.
 constexpr const char* kSchema = "stoker-explain-1";
 
 Json envelope(const char* kind, const std::string& file, const std::string& tool_version) {

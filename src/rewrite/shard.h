@@ -20,7 +20,7 @@ struct ShardSettings {
 /// The step as one rank of torch.distributed.fsdp.fully_shard runs it, each repeated block a unit
 /// and the rest the root: sharded parameters and gradients (and so optimizer state), parameters
 /// gathered around each unit's forward and backward, gradients reduced and scattered after it, one
-/// unit prefetched. Source: torch/distributed/fsdp/_fully_shard; docs/parallel-model.md.
+/// unit prefetched. Source: torch/distributed/fsdp/_fully_shard; docs/models/parallel.md.
 ///
 /// What it adds are operators of the step, in the module of the unit:
 ///   stoker::all_gather_copy_in      shards -> the gathered buffer      on kCommunication
@@ -35,7 +35,7 @@ struct ShardSettings {
 
 /// The step as GPU 0 of nn.DataParallel runs it: its own share of the batch, and for all GPUs the
 /// scattered inputs, gathered outputs, the loss over the whole batch and the reduced gradients. Its
-/// inputs are the whole batch's. Source: torch/nn/parallel; docs/parallel-model.md.
+/// inputs are the whole batch's. Source: torch/nn/parallel; docs/models/parallel.md.
 ///
 /// Added: stoker::scatter, stoker::gather, stoker::broadcast, stoker::reduce; all on the compute
 /// stream.

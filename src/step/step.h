@@ -70,7 +70,7 @@ struct TensorRef {
   StorageId storage{};
 };
 
-/// What decides an operator's cost and cannot be read from its types (docs/step-format.md,
+/// What decides an operator's cost and cannot be read from its types (docs/reference/step-file.md,
 /// attributes).
 struct Attributes {
   std::vector<std::int32_t> stride, padding, dilation, output_padding, kernel, dim;

@@ -8,7 +8,7 @@
 
 namespace stoker {
 
-/// The newest format that this reader knows (docs/step-format.md).
+/// The newest format that this reader knows (docs/reference/step-file.md).
 inline constexpr int kStepSchemaMajor = 1;
 
 /// Reads and checks a step file. Whatever is wrong with it is one error that names file and field;

@@ -13,7 +13,7 @@ namespace stoker {
 namespace {
 
 /// A kernel that outlasts its launch shows this share of an empty one's time besides its own
-/// (docs/time-model.md: single operators on an idle GPU).
+/// (docs/models/time.md: single operators on an idle GPU).
 constexpr double kGapShare = 0.55;
 /// Timers and launches jitter by this share of that.
 constexpr double kGapJitter = 0.2;

@@ -50,7 +50,7 @@ constexpr std::array<std::string_view, kCostClasses> kClassNames{"gemm",
 
 /// Priors, used as they stand only where the shipped file says nothing. Element-wise, norms,
 /// transposes and dense convolution are the reciprocals of typical multiples of the ideal measured
-/// on an RTX 3090 (docs/time-model.md, "Priors"); the rest is judgement, which is why their spread
+/// on an RTX 3090 (docs/models/time.md, "Priors"); the rest is judgement, which is why their spread
 /// is wide.
 constexpr std::array<ClassCoefficients, kCostClasses> kPriors{
     {{0.85, 0.80, 0.25}, {0.80, 0.80, 0.30}, {0.80, 0.80, 0.35}, {0.75, 0.80, 0.40},

@@ -19,7 +19,7 @@ class CpuModel;
 class Residual;
 
 /// What efficiencies are fitted for: finer than KernelClass, because the library runs different
-/// kernels for them (docs/time-model.md, "Cost classes").
+/// kernels for them (docs/models/time.md, "Cost classes").
 enum class CostClass : std::uint8_t {
   kGemm,
   kGemmWeight,
@@ -171,7 +171,7 @@ enum class CoefficientLevel : std::uint8_t {
 };
 
 /// Everything the time model knows beyond data sheets, resolved for one GPU. Built-in values are
-/// priors (docs/time-model.md says where each comes from); the shipped file replaces what was
+/// priors (docs/models/time.md says where each comes from); the shipped file replaces what was
 /// fitted.
 struct Coefficients {
   std::array<ClassCoefficients, kCostClasses> classes;
@@ -215,7 +215,7 @@ struct CoefficientPatch {
 /// What ships: a base for all GPUs, and what architectures, chips and single GPUs change about it.
 class CoefficientFile {
  public:
-  /// `text` is JSON (docs/time-model.md, "The coefficient file"); `where` names it in errors.
+  /// `text` is JSON (docs/models/time.md, "The coefficient file"); `where` names it in errors.
   [[nodiscard]] static Result<CoefficientFile> parse(std::string_view text,
                                                      const std::string& where);
   /// A file, or a folder of files, each fitted by one module of scripts/fit_timing. They are laid

@@ -9,7 +9,7 @@ namespace {
 /// Lanes of a tile that a group narrower than this leaves idle.
 constexpr double kFullGroupWidth = 32;
 /// Grouped convolution in half precision: its rate goes with this power of a group's width, fitted to
-/// RTX 3090 rows of widths 2 to 232 like the factors below (docs/time-model.md).
+/// RTX 3090 rows of widths 2 to 232 like the factors below (docs/models/time.md).
 constexpr double kGroupWidthPower = 0.75, kNhwcGroupWidthPower = 0.6;
 constexpr double kOddGroupWidth = 1.3;  ///< slower where the width is no power of two
 /// In channels-last few groups fall to a slow path, and so do other kernels than 3x3. Means again; single
@@ -28,7 +28,7 @@ constexpr double kFilterTransform = 8;
 
 /// Part of the activations that TF32 convolutions in nchw transpose: cuDNN has TF32 kernels that
 /// read nchw, and ResNet-50's published TF32 throughput on five GPUs lies half-way between all and
-/// none (docs/time-model.md).
+/// none (docs/models/time.md).
 constexpr double kTf32Transposed = 0.5;
 
 constexpr double kPictureChannels = 4;

@@ -96,7 +96,7 @@ std::vector<const CpuModel::Row*> CpuModel::rows_for(CpuGroup group, int threads
   for (const Row& row : all) {
     if (measured ? row.threads == threads : true) chosen.push_back(&row);
   }
-  if (chosen.size() > kMostRows) {  // the first are the most valuable (docs/calibrating.md)
+  if (chosen.size() > kMostRows) {  // the first are the most valuable (docs/guide/calibrating.md)
     std::ranges::stable_sort(chosen, {}, [](const Row* row) { return row->number; });
     chosen.resize(kMostRows);
   }

@@ -30,7 +30,7 @@ struct CpuEstimate {
 };
 
 /// How long ATen's operators take on one processor: rules by the data sheet and the measured figures, times
-/// what measured operators say of the rules (docs/cpu-model.md). Immutable; made once for many steps.
+/// what measured operators say of the rules (docs/models/cpu-time.md). Immutable; made once for many steps.
 class CpuModel {
  public:
   /// Refuses rows that are unknown or contradict physics, naming them.

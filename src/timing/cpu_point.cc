@@ -11,7 +11,7 @@ namespace stoker {
 namespace {
 
 /// Doublings of a size within which residuals resemble each other, by what the size is of. Chosen by leaving
-/// rows out (docs/cpu-model.md).
+/// rows out (docs/models/cpu-time.md).
 constexpr double kSide = 3, kChannels = 2.5, kPixels = 3, kWindow = 1.5, kElements = 3, kRatio = 1.5,
                  kWidth = 3, kLength = 2.5;
 constexpr double kPlace = 1;   ///< what it counts for where the bytes come from

@@ -26,7 +26,7 @@ constexpr double kRegion = 1.5e-6, kRegionThread = 0.1e-6;
 /// Of what neither threads nor figures tell: share of an operator's time that more threads shorten.
 constexpr double kParallel = 0.9;
 
-// Microseconds on a core of relative speed 1, PyTorch 2.13 on a server CPU (docs/time-model.md, "A step").
+// Microseconds on a core of relative speed 1, PyTorch 2.13 on a server CPU (docs/models/time.md, "A step").
 constexpr double kForwardUs = 6.5, kBackwardUs = 5.5, kOptimizerUs = 2.5, kViewUs = 1.1,
                  kStepUs = 60, kCallUs = 1.2;
 constexpr double kFaultUs = 0.25;  ///< a fault that clears 4 KiB, kernel 5 or 6 on a server CPU

@@ -6,7 +6,7 @@
 #include "machine/calibration_data.h"
 #include "machine/machine.h"
 
-/// A processor by its data sheet and by what was measured on it (docs/cpu-model.md). Internal to src/timing.
+/// A processor by its data sheet and by what was measured on it (docs/models/cpu-time.md). Internal to src/timing.
 namespace stoker {
 
 /// What so many threads of a processor do together. Nothing is zero or infinite.

@@ -7,7 +7,7 @@
 #include "lower/program.h"
 #include "timing/cpu_rates.h"
 
-/// What ATen's operators cost on a processor before anything is measured: docs/cpu-model.md. Internal to
+/// What ATen's operators cost on a processor before anything is measured: docs/models/cpu-time.md. Internal to
 /// src/timing.
 namespace stoker {
 

@@ -9,7 +9,7 @@ namespace stoker {
 namespace {
 
 /// Output tiles of one thread block and the share of an SM's rate that their inner loop reaches;
-/// relative to the best one. FP32 values reproduce 97,000 measured GEMMs (docs/time-model.md);
+/// relative to the best one. FP32 values reproduce 97,000 measured GEMMs (docs/models/time.md);
 /// tensor-core values are priors, larger tiles being needed to feed faster units.
 struct Tile {
   int m, n;

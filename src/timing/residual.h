@@ -79,7 +79,7 @@ class GpuForests {
 };
 
 /// Learned times of kernels: trees that were fitted offline (scripts/fit-timing) and are evaluated
-/// here. docs/time-model.md, "The learned residual", describes the file.
+/// here. docs/models/time.md, "The learned residual", describes the file.
 class Residual {
  public:
   /// Remainders of shape hashes by which cross-fitted forests are chosen.

@@ -10,7 +10,7 @@
 namespace stoker {
 
 /// Fills band, basis, class_device and uncosted_share from the residual spreads of the classes that
-/// the step spends its time in (docs/time-model.md, "Bands").
+/// the step spends its time in (docs/models/time.md, "Bands").
 void add_band(const Program& program, const std::vector<KernelCost>& costs, const CostModel& model,
               const AllReduceModel& all_reduce, StepTime& out);
 

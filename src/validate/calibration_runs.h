@@ -23,7 +23,7 @@ struct MeasuredLoad {
   std::string why;
 };
 
-/// What `python -m stoker calibrate-runs` wrote (docs/calibrating.md).
+/// What `python -m stoker calibrate-runs` wrote (docs/guide/calibrating.md).
 struct CalibrationRuns {
   std::map<std::string, std::string> provenance;  ///< date, torch, driver ...
   MeasuredDevice device;

@@ -6,7 +6,7 @@
 namespace stoker {
 namespace {
 
-/// Forecasts of single classes miss by this before anything is measured (docs/time-model.md, "Bands").
+/// Forecasts of single classes miss by this before anything is measured (docs/models/time.md, "Bands").
 constexpr double kPriorDeviation = 0.25;
 /// Of a phase's time: what repetitions do not show, as the loop's own marks.
 constexpr double kLeastNoise = 0.02;

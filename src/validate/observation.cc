@@ -14,7 +14,7 @@ namespace {
 using Json = JsonFields::Json;
 
 constexpr Bytes kLargestFile{512LL << 20};
-constexpr const char* kCure = "record the loop again (docs/observing.md)";
+constexpr const char* kCure = "record the loop again (docs/guide/observing.md)";
 constexpr int kMajor = 1;
 constexpr std::size_t kFewSteps = 50, kWarmUp = 10;
 constexpr double kWarmUpShare = 0.2;

@@ -10,7 +10,7 @@
 
 namespace stoker {
 
-/// A recording of the user's own loop (docs/observation-format.md) as one measured run, of a model that
+/// A recording of the user's own loop (docs/reference/observation-file.md) as one measured run, of a model that
 /// the caller names: the file knows it by its class alone.
 struct Observation {
   TrainingRuns runs;        ///< of one run and one repetition

@@ -75,7 +75,7 @@ struct TrainingFact {
 /// nullopt: the run has no repetition.
 [[nodiscard]] std::optional<TrainingFact> fact_of(const MeasuredRun& run);
 
-/// What `python -m stoker training-runs` wrote (docs/validating.md).
+/// What `python -m stoker training-runs` wrote (docs/reference/rows-files.md).
 struct TrainingRuns {
   std::map<std::string, std::string> provenance;
   std::optional<MeasuredDevice> device;  ///< absent: an observation of an unknown device

@@ -1,4 +1,4 @@
-"""Measures what this machine's CPU or GPU takes for the operators of training, and what lies around them (docs/calibrating.md)."""
+"""Measures what this machine's CPU or GPU takes for the operators of training, and what lies around them (docs/guide/calibrating.md)."""
 
 from __future__ import annotations
 

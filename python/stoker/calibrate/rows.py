@@ -1,4 +1,4 @@
-"""The file of a calibration: format "stoker-calibration", JSON (docs/calibrating.md)."""
+"""The file of a calibration: format "stoker-calibration", JSON (docs/guide/calibrating.md)."""
 
 from __future__ import annotations
 

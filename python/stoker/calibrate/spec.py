@@ -1,4 +1,4 @@
-"""One thing to be measured: an ATen operator with its sizes, in the words of docs/machine-format.md."""
+"""One thing to be measured: an ATen operator with its sizes, in the words of docs/reference/machine-file.md."""
 
 from __future__ import annotations
 

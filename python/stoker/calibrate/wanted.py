@@ -23,7 +23,7 @@ _ROWS = {"native_layer_norm": "forward", "native_layer_norm_backward": BACKWARD}
 _SOFTMAXES = {"_softmax": "forward", "_log_softmax": "forward", "_softmax_backward_data": BACKWARD,
               "_log_softmax_backward_data": BACKWARD}
 _FLASH = "_scaled_dot_product_flash_attention_for_cpu"
-# As captures for the CPU have it, and those for GPUs that stand for one (docs/step-format.md).
+# As captures for the CPU have it, and those for GPUs that stand for one (docs/reference/step-file.md).
 _ATTENTION = {name: name for name in (_FLASH, f"{_FLASH}_backward")}
 _ATTENTION |= {"stoker::attention": _FLASH, "stoker::attention_backward": f"{_FLASH}_backward"}
 

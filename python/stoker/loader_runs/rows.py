@@ -1,4 +1,4 @@
-"""The rows file: format "stoker-input-runs", JSON (docs/validating-input.md)."""
+"""The rows file: format "stoker-input-runs", JSON (docs/reference/rows-files.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an observation file holds, shared by the recorder and the reader: docs/observation-format.md in code."""
+"""What an observation file holds, shared by the recorder and the reader: docs/reference/observation-file.md in code."""
 
 from __future__ import annotations
 

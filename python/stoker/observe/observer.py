@@ -1,4 +1,4 @@
-"""Observer: records where the time of a training loop's steps goes. docs/observing.md is its manual."""
+"""Observer: records where the time of a training loop's steps goes. docs/guide/observing.md is its manual."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The probe of a user's own pipeline: what to measure in which order, within the budget, and the object of it all.
 
-docs/probing.md says how each number is measured, docs/pipeline-probe-format.md what the keys mean.
+docs/guide/probing.md says how each number is measured, docs/reference/pipeline-probe-file.md what the keys mean.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _COPIED_BYTES = 8 << 20  # of objects; less is lost in a worker's own memory
 
 def probe_pipeline(dataset_or_loader, *, name: str, budget_s: float = DEFAULT_BUDGET_S, progress=None,
                    transport: dict | None = None) -> dict:
-    """Measures a Dataset, IterableDataset or DataLoader and returns the object of docs/pipeline-probe-format.md.
+    """Measures a Dataset, IterableDataset or DataLoader and returns the object of docs/reference/pipeline-probe-file.md.
 
     name        what it is called in reports, "train.py:dataset"
     budget_s    seconds to spend at most, about

@@ -1,4 +1,4 @@
-"""Real training steps of models on this machine, measured for comparison with forecasts (docs/validating-training.md).
+"""Real training steps of models on this machine, measured for comparison with forecasts (docs/guide/validating.md).
 
 A *run* is one model at one batch, number of threads and precision; a *repetition* is one process that trains it for some
 steps. The result is a rows file. `stoker validate MODEL` calls this and sets forecasts beside it.

@@ -42,7 +42,7 @@ def _takes_batch(function) -> bool:
 
 
 class Job:
-    """`case`: spec, options, batch, precision, optimizer, data, device (docs/validating-training.md says what they mean)."""
+    """`case`: spec, options, batch, precision, optimizer, data, device (docs/guide/validating.md says what they mean)."""
 
     def __init__(self, case: dict, function, data=None):
         self.case, self.device = case, torch.device(case["device"])

@@ -1,4 +1,4 @@
-"""The rows file: format "stoker-training-runs", JSON (docs/validating-training.md)."""
+"""The rows file: format "stoker-training-runs", JSON (docs/reference/rows-files.md)."""
 
 from __future__ import annotations
 

@@ -116,7 +116,7 @@ def _product(numbers):
 
 
 def fit_terms(case, name):
-    """(kind, sizes) of a row in the words of `stoker fit` (docs/fit.md); empty for passes that it knows no single kernel for."""
+    """(kind, sizes) of a row in the words of `stoker fit` (docs/guide/fit.md); empty for passes that it knows no single kernel for."""
     operator_, shape = case["operator"], case["shape"]
     forward = name == "forward"
     if operator_ in ("gemm", "conv2d"):
