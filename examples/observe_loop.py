@@ -3,7 +3,7 @@
     python examples/observe_loop.py [--slow-loader]
     python -m stoker observation observe_loop.obs.jsonl
 
-It trains a small CNN on made-up pictures on the CPU, in seconds. --slow-loader lets each sample take 2 ms to make, so that the loop
+It trains a small CNN on made-up images on the CPU, in seconds. --slow-loader lets each sample take 2 ms to make, so that the loop
 waits for its data and the recording says so.
 """
 
@@ -17,7 +17,7 @@ from torch.utils.data import DataLoader, Dataset
 import stoker
 
 
-class Pictures(Dataset):
+class Images(Dataset):
     def __init__(self, count: int, seconds: float):
         self.count, self.seconds = count, seconds
 
@@ -43,9 +43,9 @@ def main():
 
     model = small_cnn()
     optimizer = torch.optim.AdamW(model.parameters())
-    data = Pictures(1024, 0.002 if options.slow_loader else 0.0)
+    data = Images(1024, 0.002 if options.slow_loader else 0.0)
     loader = DataLoader(data, batch_size=16, shuffle=True)
-    held_out = DataLoader(Pictures(64, 0.0), batch_size=16)
+    held_out = DataLoader(Images(64, 0.0), batch_size=16)
 
     observer = stoker.Observer("observe_loop.obs.jsonl").attach(model, optimizer)
     for _ in range(options.epochs):

@@ -1,7 +1,7 @@
 """A small CNN of one's own: the least that a capture function needs.
 
     stoker capture examples/vision.py:small_cnn -o small_cnn.step.gz
-    stoker plan small_cnn.step.gz --gpu v100-16gb --data PICTURES
+    stoker plan small_cnn.step.gz --gpu v100-16gb --data IMAGES
 
 It returns the module and example inputs. Nothing is trained and no weights are made: only shapes count. The first size of
 the example is taken as the batch, and Stoker captures other batches by itself.
@@ -21,8 +21,8 @@ class SmallCnn(nn.Module):
             nn.Conv2d(128, 256, 3, stride=2, padding=1, bias=False), nn.BatchNorm2d(256), nn.ReLU(inplace=True))
         self.head = nn.Linear(256, classes)
 
-    def forward(self, pictures):
-        return self.head(self.features(pictures).mean((2, 3)))
+    def forward(self, images):
+        return self.head(self.features(images).mean((2, 3)))
 
 
 def small_cnn():
