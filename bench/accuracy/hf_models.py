@@ -7,6 +7,7 @@ import types
 
 import torch
 import transformers
+
 from stoker import Capture
 
 CONFIGS = pathlib.Path(__file__).with_name("hf_configs.json")

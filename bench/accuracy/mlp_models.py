@@ -1,8 +1,9 @@
 """Multilayer perceptrons from a list of layers: what a measured table states."""
 
 import torch
-from stoker import Capture
 from torch import nn
+
+from stoker import Capture
 
 # How the tables spell what torch.nn calls otherwise; all else are names of torch.nn.
 MAKERS = {

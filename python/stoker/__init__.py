@@ -9,6 +9,20 @@
 
 plan, predict and fits take the flags of the command as keywords: max_global_batch=512, checkpoint="blocks", clip=True.
 Importing this imports no PyTorch. Functions raise StokerError with one sentence and its cure.
+
+For those who change this package: its modules belong to rooms, which import from left to right in this order (held by
+python/tests/test_imports.py), and no module imports itself by way of others.
+
+    base           errors, times, the command line's common parts, the binary
+    capture        the modules of this folder: from a PyTorch model to a step file
+    measure        how anything is measured: machine, contention, children, the reference kernel
+    observe        stoker.Observer: what a real loop's steps spend their time on
+    pipeline       the probe of a Dataset or DataLoader
+    calibrate      what operators take on this CPU or GPU
+    loader_runs    epochs of real DataLoaders, for comparison with forecasts
+    training_runs  steps of real training, for the same
+    surveys        a GPU's memory and time in the project's own tables
+    cli            the verbs
 """
 
 from __future__ import annotations

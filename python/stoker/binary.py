@@ -9,9 +9,13 @@ import shutil
 import subprocess
 import sys
 
+EXIT_USAGE = 2
 EXIT_NO = 1  # the answer is no: does not fit, nothing satisfies the limits
 REPEATED = ("dim", "reading")  # flags that are given once for each value
 NEGATED = ("pin", "grad_scaler", "clip", "ema")  # on by default, or by the capture: False is said with --no-...
+# PyTorch's, Lightning's and Transformers' names of settings, accepted beside ours.
+ALIASES = {"num_workers": "workers", "batch_size": "batch", "pin_memory": "pin", "prefetch_factor": "prefetch",
+           "gradient_accumulation_steps": "accumulate"}
 
 
 class StokerError(Exception):
@@ -49,10 +53,10 @@ def arguments(settings: dict) -> list:
 
     True is a bare flag, None and False leave it out (pin=False is --no-pin, clip=False --no-clip); lists and dicts
     become one flag with commas, or one flag each for `dim` and `reading`: dim={"vocab": 8000},
-    reading=["10:3.1GB", "50:9.8GB"].
+    reading=["10:3.1GB", "50:9.8GB"]. Names of PyTorch's ecosystem are taken too: num_workers=4 -> --workers 4.
     """
     result = []
-    for name, value in settings.items():
+    for name, value in _in_our_names(settings).items():
         flag = "--" + name.replace("_", "-")
         if isinstance(value, dict):
             value = [f"{k}={v}" for k, v in value.items()]
@@ -69,6 +73,16 @@ def arguments(settings: dict) -> list:
         else:
             result += [flag, str(value)]
     return result
+
+
+def _in_our_names(settings: dict) -> dict:
+    found: dict = {}
+    for name, value in settings.items():
+        ours = ALIASES.get(name, name)
+        if ours in found:
+            raise StokerError(f"{ours} and {name} name one setting: give one of them", EXIT_USAGE)
+        found[ours] = value
+    return found
 
 
 def _run(verb: str, model, settings: dict) -> tuple:

@@ -1,195 +1,78 @@
-"""python -m stoker capture SPEC -o FILE, or probe FILE.py:FUNCTION; any other verb goes to the binary."""
+"""python -m stoker VERB ARGUMENTS: the verbs whose work is Python's. Any other verb goes to the binary, which passes these on."""
 
 from __future__ import annotations
 
-import argparse
-import difflib
-import json
 import os
 import signal
 import sys
 import traceback
 
-from . import front
 from .errors import CaptureError, UserCodeError
 
-EXIT_USAGE = 2
 EXIT_BAD_INPUT = 3
-# Until they have imported PyTorch and catch Ctrl-C themselves it ends them: an exception within that import may be lost.
-MEASURING = ("loader-runs", "calibrate-runs", "training-runs")
 EXIT_BUG = 70  # EX_SOFTWARE of sysexits.h
+INTERRUPTED = 130  # 128 + SIGINT
 
 
-class _Parser(argparse.ArgumentParser):
-    """Says what is wrong in one sentence, with the nearest flag."""
+def _capture(arguments: list) -> int:
+    from . import capture_command
 
-    def error(self, message):
-        unknown = [word.partition("=")[0] for word in message.split() if word.startswith("--")]
-        if message.startswith("unrecognized arguments") and unknown:
-            near = difflib.get_close_matches(unknown[0], self._option_string_actions, 1)
-            hint = f"; did you mean {near[0]}?" if near else ""
-            message = f"unknown flag {unknown[0]}{hint}"
-        self.exit(EXIT_USAGE, f"stoker: {message} ({self.prog} --help)\n")
+    return capture_command.run(arguments)
 
 
-def parser() -> argparse.ArgumentParser:
-    p = _Parser(
-        prog="stoker capture", allow_abbrev=False, description="Captures one training step of a model, without a GPU, into a step file.",
-        epilog="SPEC: torchvision:NAME, timm:NAME or FILE.py:FUNCTION (returns module and example inputs)")
-    p.add_argument("spec", metavar="SPEC")
-    p.add_argument("-o", "--output", metavar="FILE", help="default: NAME.step.gz")
-    p.add_argument("--precision", default="fp32", metavar="P", help=", ".join(front.PRECISIONS) + " (default fp32)")
-    p.add_argument("--mode", default=None, metavar="M", help="train or inference (default train)")
-    p.add_argument("--device", default="cuda", metavar="D", help="what the step is for: cuda (default; any GPU) or cpu")
-    p.add_argument("--batch", type=int, metavar="N", help="the default batch that the file records")
-    p.add_argument("--image-size", type=int, metavar="N", help="side of the pictures (torchvision, timm)")
-    p.add_argument("--name", help="what the model is called in reports")
-    p.add_argument("--set", action="append", default=[], metavar="NAME=VALUE",
-                   help="an argument of the capture function or the model's constructor; may repeat")
-    p.add_argument("--fixed", action="append", default=[], metavar="DIMENSION=SIZE",
-                   help="hold a dimension at one size; may repeat")
-    p.add_argument("--json-progress", action="store_true", help="progress as JSON lines on stderr")
-    p.add_argument("--quiet", action="store_true", help="say nothing but errors")
-    p.add_argument("--json", action="store_true", help="what was written, as JSON on standard output")
-    return p
+def _probe(arguments: list) -> int:
+    from .pipeline import command
+
+    if not command.is_for_python(arguments):
+        return _binary(["probe", *arguments])
+    return command.probe(arguments)
 
 
-def _value(text: str):
-    try:
-        return json.loads(text)
-    except json.JSONDecodeError:
-        return {"True": True, "False": False, "None": None}.get(text, text)
+def _observation(arguments: list) -> int:
+    from .observe import cli as observation
+
+    return observation.main(arguments)
 
 
-def _pairs(items: list, flag: str) -> dict:
-    found = {}
-    for item in items:
-        name, separator, value = item.partition("=")
-        if not separator or not name:
-            raise CaptureError(f"{flag} {item}: write {flag} NAME=VALUE")
-        found[name] = _value(value)
-    return found
+def _calibrate_runs(arguments: list) -> int:
+    from . import calibrate
+
+    return calibrate.run(arguments)
 
 
-def _sizes(items: list) -> dict:
-    found = _pairs(items, "--fixed")
-    for name, size in found.items():
-        if not isinstance(size, int) or isinstance(size, bool) or size < 1:
-            raise CaptureError(f"--fixed {name}={size}: the size must be a whole number, 1 or more")
-    return found
+def _loader_runs(arguments: list) -> int:
+    from . import loader_runs
+
+    return loader_runs.run(arguments)
 
 
-def _reporting(options, label: str):
-    """(say, progress): how notes and progress reach stderr."""
-    if options.quiet:
-        return (lambda text: None), None
-    if options.json_progress:
-        def emit(row):
-            sys.stderr.write(json.dumps(row) + "\n")
-            sys.stderr.flush()
+def _training_runs(arguments: list) -> int:
+    from . import training_runs
 
-        def emit_progress(done, of, what):
-            emit({"done": done, "of": of, "what": what})
-
-        return (lambda text: emit({"note": text})), emit_progress
-    start = {}
-
-    def progress(done, of, what):
-        from .capturing import Progress
-        start.setdefault("p", Progress(label))(done, of, what)
-
-    return (lambda text: sys.stderr.write(f"stoker: {text}\n")), progress
+    return training_runs.run(arguments)
 
 
-def _at_defaults(polynomial, dimensions) -> int:
-    if isinstance(polynomial, int):
-        return polynomial
-    sizes = {d["name"]: d["default"] // d["unit"] for d in dimensions}
-    total = 0
-    for monomial, coefficient in polynomial.items():
-        for factor in filter(None, monomial.split("*")):
-            name, _, power = factor.partition("^")
-            coefficient *= sizes[name] ** int(power or 1)
-        total += coefficient
-    return total
-
-
-def summary(doc: dict, path: str) -> str:
-    """What people read at the end."""
-    seen = {p["storage"] for p in doc["parameters"]}
-    weights = sum(_at_defaults(doc["storages"][s][0], doc["dimensions"]) for s in seen)
-    at = "; ".join(f"{d['name']} {', '.join(map(str, d['captured']))}, verified at {d['verified'][0]}"
-                   if d["degree"] else f"{d['name']} fixed at {d['default']}" for d in doc["dimensions"])
-    lines = [f"{path}: {doc['name']}, {doc['mode']}, {doc['precision']}; {len(doc['events']):,} events, "
-             f"{weights / 2**20:,.1f} MiB of weights", f"  captured on {doc['provenance']['capture']} ({at})"]
-    notes = doc["diagnostics"]
-    for name, count in notes.get("decomposed", {}).items():
-        lines.append(f"  note: {name} was taken apart {count} times; CUDA runs one kernel")
-    if notes.get("item_calls"):
-        lines.append(f"  note: the host reads {notes['item_calls']} values back from the device in each step (.item())")
-    if notes.get("math_attention"):
-        lines.append(f"  note: {notes['math_attention']} attentions with unusual shapes were captured as products")
-    lines += [f"  note: {sentence}" for sentence in notes.get("unfaithful", [])]
-    return "\n".join(lines)
-
-
-def capture(arguments: list) -> int:
-    options = parser().parse_args(arguments)
-    front.check(options.precision, options.mode, options.batch, options.image_size, options.device)
-    say, progress = _reporting(options, options.spec)
-    doc = front.here(options.spec, None, precision=options.precision, mode=options.mode, name=options.name,
-                     batch=options.batch, options=_pairs(options.set, "--set"), fixed=_sizes(options.fixed),
-                     image_size=options.image_size, progress=progress, say=say, device=options.device)
-    from . import step_file
-
-    path = options.output or f"{doc['name']}.step.gz"
-    step_file.write(doc, path)
-    if options.json:
-        print(json.dumps({"file": path, "name": doc["name"], "mode": doc["mode"], "precision": doc["precision"],
-                          "events": len(doc["events"]), "dimensions": doc["dimensions"], "provenance": doc["provenance"],
-                          "diagnostics": doc["diagnostics"]}, indent=2))
-    elif not options.quiet:
-        print(summary(doc, path))
-    return 0
+VERBS = {"capture": _capture, "probe": _probe, "observation": _observation, "calibrate-runs": _calibrate_runs,
+         "loader-runs": _loader_runs, "training-runs": _training_runs}
+# Until they have imported PyTorch and catch Ctrl-C themselves it ends them: an exception within that import may be lost.
+MEASURING = ("calibrate-runs", "loader-runs", "training-runs")
 
 
 def main(arguments: list | None = None) -> int:
+    """Runs one verb; its exit code."""
     arguments = sys.argv[1:] if arguments is None else arguments
     verb = arguments[0] if arguments else ""
     try:
         if verb in MEASURING:
             signal.signal(signal.SIGINT, signal.SIG_DFL)
-        if verb == "capture":
-            return capture(arguments[1:])
-        if verb == "loader-runs":
-            from . import loader_runs
-
-            return loader_runs.run(arguments[1:])
-        if verb == "calibrate-runs":
-            from . import calibrate
-
-            return calibrate.run(arguments[1:])
-        if verb == "training-runs":
-            from . import training_runs
-
-            return training_runs.run(arguments[1:])
-        if verb == "observation":
-            from .observe import cli as observation
-
-            return observation.main(arguments[1:])
-        if verb == "probe":
-            from .pipeline import command
-
-            if command.is_for_python(arguments[1:]):
-                return command.probe(arguments[1:])
-        return _binary(arguments)
+        return VERBS[verb](arguments[1:]) if verb in VERBS else _binary(arguments)
     except UserCodeError as error:
         sys.stderr.write(f"{error.traceback_text.rstrip()}\nstoker: {error}\n")
     except CaptureError as error:
         sys.stderr.write(f"stoker: {error}\n")
     except KeyboardInterrupt:
         sys.stderr.write("stoker: interrupted; nothing was written\n")
-        return 130
+        return INTERRUPTED
     except Exception:
         traceback.print_exc()
         sys.stderr.write(f"stoker: this is a bug in stoker's {verb}; please report it with the lines above\n")

@@ -92,7 +92,8 @@ def here(what, out, *, precision, mode, name, batch, options, fixed, image_size=
     if isinstance(what, str):
         source = specs.resolve(what, options, batch, image_size)
     else:
-        source = specs.Source(*_named(what), options, batch)
+        spec, label, function = _named(what)
+        source = specs.Source(spec, label, function, options, batch)
     precision = "fp32" if precision == "tf32" else precision  # the same step; kernels are chosen later
     doc = capturing.capture(source, prepared, capturing.Settings(mode, precision, name, fixed, progress))
     if out is not None:

@@ -35,7 +35,7 @@ def tensors(value):
             yield from tensors(item)
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def is_composite(func, device_type: str) -> bool:
     """Whether `func` is made of other operators on this device and should be recorded as those."""
     has = torch._C._dispatch_has_kernel_for_dispatch_key
@@ -45,7 +45,7 @@ def is_composite(func, device_type: str) -> bool:
     return not has(name, "CUDA" if device_type == "cuda" else "CPU")
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def copies_to_host(func) -> bool:
     return func.name() in ("aten::_to_copy", "aten::copy_")
 
@@ -83,7 +83,7 @@ def _with_unit_dimensions(shape: tuple, wide: list) -> tuple:
     return tuple(order)
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _recipe(func):
     """Which arguments of `func` become which attributes: a list of (position, name, key)."""
     name = func.name()

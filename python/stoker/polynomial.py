@@ -86,7 +86,8 @@ class Fitter:
         result = {}
         for inner in set().union(*parts):
             for power, c in enumerate(_interpolate(points, [p.get(inner, Fraction(0)) for p in parts])):
-                result[(power, *inner)] = c
+                monomial = (power, *inner)
+                result[monomial] = c
         return result
 
     def to_json(self, polynomial):

@@ -53,9 +53,9 @@ def user_code(what: str):
                             trimmed(error)) from None
 
 
-def _capture_error_behind(error: BaseException):
+def _capture_error_behind(error: BaseException | None):
     """Libraries that catch and raise anew: a CaptureError at the root is what people should read."""
-    seen = set()
+    seen: set = set()
     while error is not None and id(error) not in seen:
         seen.add(id(error))
         if isinstance(error, CaptureError):

@@ -9,7 +9,8 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from stoker import Capture, Dimension
+from stoker.polynomial import Dimension
+from stoker.protocol import Capture
 
 LANGUAGE_SEQ_LEN = 128
 TRANSLATION_SEQ_LEN = 32

@@ -3,8 +3,8 @@
 import torch
 from torch import nn
 
-from stoker import Capture
 from steps import capture, check, operators, peak_bytes, shape
+from stoker import Capture
 
 
 class Block(nn.Module):

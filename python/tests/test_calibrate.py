@@ -10,8 +10,10 @@ import time
 import pytest
 import torch
 
-from stoker.calibrate import command, cpu_device, cpu_figures, cpu_run, estimate, general, operands, operators, rounds, spec, speed, wanted
+from stoker.calibrate import cpu_figures, cpu_run, estimate, general, operands, operators, options, rounds, spec, speed, wanted
 from stoker.errors import CaptureError
+from stoker.measure import budget as budgets
+from stoker.measure import contention, machine, processes, signals
 
 
 def small(s):
@@ -137,7 +139,8 @@ def nets():
 
 
 # What costs next to nothing, or is no arithmetic of the device.
-IGNORED = {"empty", "empty_like", "new_empty", "new_empty_strided", "empty_strided", "_local_scalar_dense", "ones_like", "lift_fresh", "scalar_tensor"}
+IGNORED = {"empty", "empty_like", "new_empty", "new_empty_strided", "empty_strided", "_local_scalar_dense", "ones_like",
+           "lift_fresh", "scalar_tensor"}
 
 
 def test_what_pytorch_dispatches_in_training_is_measured():
@@ -218,20 +221,22 @@ def test_under_load_nothing_counts_and_the_file_says_so(pool):
 
 
 def test_caches_are_read_as_the_system_tells_them(tmp_path):
-    for number, (level, kind, size, shared) in enumerate(((1, "Data", "48K", "0"), (1, "Instruction", "32K", "0"), (2, "Unified", "2048K", "0"),
+    for number, (level, kind, size, shared) in enumerate(((1, "Data", "48K", "0"), (1, "Instruction", "32K", "0"), (2, "Unified",
+                                                                                                                    "2048K", "0"),
                                                           (3, "Unified", "30M", f"0-{os.cpu_count() - 1}"))):
         folder = tmp_path / f"index{number}"
         folder.mkdir()
         for name, value in (("level", level), ("type", kind), ("size", size), ("shared_cpu_list", shared)):
             (folder / name).write_text(f"{value}\n")
-    assert cpu_device.caches(tmp_path) == {"l1_bytes": 48 << 10, "l2_bytes": 2 << 20, "l3_bytes": 30 << 20}
-    assert cpu_device.caches(tmp_path / "none") == {"l1_bytes": 0, "l2_bytes": 0, "l3_bytes": 0}
+    assert machine.caches(tmp_path) == {"l1_bytes": 48 << 10, "l2_bytes": 2 << 20, "l3_bytes": 30 << 20}
+    assert machine.caches(tmp_path / "none") == {"l1_bytes": 0, "l2_bytes": 0, "l3_bytes": 0}
 
 
 def test_a_models_operators_come_first(monkeypatch):
     monkeypatch.setenv("STOKER_FAKE_CPU", "1")
     step = {"dimensions": [{"name": "batch", "default": 4}],
-            "types": [["f32", [{"batch": 1}, 3, 8, 8]], ["f32", [16, 3, 3, 3]], ["f32", [{"batch": 1}, 16, 4, 4]], ["f32", [10, 256], [1, 0]],
+            "types": [["f32", [{"batch": 1}, 3, 8, 8]], ["f32", [16, 3, 3, 3]], ["f32", [{"batch": 1}, 16, 4, 4]], ["f32", [10,
+                                                                                                                            256], [1, 0]],
                       ["f32", [{"batch": 1}, 256]], ["f32", [256, 10], [1, 0]], ["f32", [{"batch": 1}, 10]], ["f32", [10]]],
             "strings": {"operators": ["aten::convolution", "aten::addmm", "aten::relu", "aten::unheard_of", "aten::convolution_backward"]},
             "parameters": [{"type": 1, "requires_grad": True}],
@@ -265,21 +270,19 @@ def test_broadcast_operands_are_told_by_their_channels():
 
 
 def test_threads_and_budgets_that_cannot_be_are_refused():
-    assert command.threads_of("", 8) == [1, 8] and command.threads_of("2,1", 8) == [1, 2] and command.threads_of("", 1) == [1]
+    assert options.threads_of("", 8) == [1, 8] and options.threads_of("2,1", 8) == [1, 2] and options.threads_of("", 1) == [1]
     for text in ("0", "one", "9", "1,,2"):
         with pytest.raises(CaptureError, match="--threads"):
-            command.threads_of(text, 8)
+            options.threads_of(text, 8)
 
 
 def test_an_interrupt_that_a_callback_swallowed_is_not_lost(monkeypatch):
-    from stoker.loader_runs import epoch
-
-    budget = command.Budget(60)
+    budget = budgets.Budget(60)
     budget.check_interrupts()
-    monkeypatch.setattr(epoch, "_interrupts", epoch._interrupts + 1)
+    monkeypatch.setattr(signals, "_interrupts", signals.interrupts() + 1)
     with pytest.raises(KeyboardInterrupt):
         budget.check_interrupts()
-    command.Budget(60).check_interrupts()
+    budgets.Budget(60).check_interrupts()
 
 
 def test_figures_are_told_from_nets_of_known_operators(monkeypatch):
@@ -293,10 +296,10 @@ def test_figures_are_told_from_nets_of_known_operators(monkeypatch):
 def test_a_living_helpers_time_is_no_others():
     helper = subprocess.Popen([sys.executable, "-c", "while True: pass"])
     try:
-        load, deadline = speed.Load(helper=lambda: helper.pid), time.monotonic() + 30
-        while speed.cpu_seconds(helper.pid) < 0.3 and time.monotonic() < deadline:
+        load, deadline = contention.Load(helper=lambda: helper.pid), time.monotonic() + 30
+        while processes.cpu_seconds(helper.pid) < 0.3 and time.monotonic() < deadline:
             time.sleep(0.02)
-        assert load._usage()["own"] - load.mark["own"] >= 0.2 and speed.cpu_seconds(0) == 0
+        assert load._usage()["own"] - load.mark["own"] >= 0.2 and processes.cpu_seconds(0) == 0
     finally:
         helper.kill()
         helper.wait()

@@ -83,7 +83,8 @@ def test_an_interrupted_run_keeps_what_it_measured_and_leaves_nobody_behind(tmp_
 
 @pytest.mark.parametrize("arguments, says", [
     (("--device", "tpu"), "no such device"), (("--budget", "soon"), "such as 90s"), (("--budget", "1s"), "give 5s or more"),
-    (("--threads", "999"), "name"), (("--for", "nowhere.py:net"), "there is no file nowhere.py"), (("--device", "cuda", "--budget", "9s"), "CUDA")])
+    (("--threads", "999"), "name"), (("--for", "nowhere.py:net"), "there is no file nowhere.py"), (("--device", "cuda",
+                                                                                                    "--budget", "9s"), "CUDA")])
 def test_what_cannot_be_measured_is_refused_in_one_sentence(tmp_path, arguments, says):
     if "cuda" in arguments and torch.cuda.is_available():
         pytest.skip("there is a GPU")
@@ -102,13 +103,15 @@ def test_a_python_without_torch_is_told_the_cure(tmp_path):
 
 
 def made(**device):
-    return rows.empty({"kind": "cpu", "name": "A", "cores": 2, "simd_bits": 512, **device}, {"torch": "2", "cuda": "", "driver": "", "date": "d"})
+    return rows.empty({"kind": "cpu", "name": "A", "cores": 2, "simd_bits": 512, **device}, {"torch": "2", "cuda": "",
+                                                                                             "driver": "", "date": "d"})
 
 
 def test_a_file_comes_back_as_it_was_and_one_of_another_machine_is_refused(tmp_path):
     path = str(tmp_path / "cal.json")
     file = made()
-    rows.put(file, {"kind": "gemm", "function": "mm", "sizes": {"m": 2, "n": 2, "k": 2}, "precision": "fp32", "pass": "forward", "threads": 1,
+    rows.put(file, {"kind": "gemm", "function": "mm", "sizes": {"m": 2, "n": 2, "k": 2}, "precision": "fp32", "pass": "forward",
+                    "threads": 1,
                     "time_us": 2.0, "spread": 0.1, "warm": True, "repetitions": 7})
     rows.put(file, {**file["operators"][0], "sizes": {"k": 2, "n": 2, "m": 2}, "time_us": 1.0})
     rows.put_figure(file, {"name": "call_us", "threads": 0, "value": 2.0, "spread": 0.0})

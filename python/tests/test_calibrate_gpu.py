@@ -8,6 +8,8 @@ import pytest
 from stoker.calibrate import command, cuda_run, rows
 from stoker.calibrate.gpu import all_reduce, cases, facts, watch
 from stoker.errors import CaptureError
+from stoker.measure import nvidia
+from stoker.measure.budget import Budget
 
 SMI = "NVIDIA L4, GPU-1, 550.1, 23034, 600, 3, Disabled, 2040, 72.00, Enabled"
 
@@ -25,7 +27,7 @@ def fake_torch(count=1, available=True, cuda="12.8", name="NVIDIA L4"):
 def smi(monkeypatch):
     """What nvidia-smi says: tests change it."""
     said = {"--query-gpu=name": "NVIDIA L4", "--query-gpu=" + ",".join(facts._QUERY): SMI, "--query-compute-apps=pid,used_memory": ""}
-    monkeypatch.setattr(facts, "nvidia_smi", lambda *words: next((text for key, text in said.items() if key in words), ""))
+    monkeypatch.setattr(nvidia, "run", lambda *words: next((text for key, text in said.items() if key in words), ""))
     return said
 
 
@@ -45,7 +47,8 @@ class FakeWorker:
         if case["kind"] == "host":
             return [{"status": "ok", "us": 7.5, "gb_per_s": 12.0}] if case["what"] != "synchronize" else [{"status": "ok", "us": 20.0}]
         passes = ("forward", "backward_input", "backward_weight") if case["operator"] == "conv2d" else ("forward", "backward")
-        return [{"status": "ok", "pass": name, "time_us": 100.0, "spread": 0.01, "warm": 0, "calls": 50, "idle_us": 30.0} for name in passes]
+        return [{"status": "ok", "pass": name, "time_us": 100.0, "spread": 0.01, "warm": 0, "calls": 50, "idle_us": 30.0}
+                for name in passes]
 
     def pid(self):
         return 99
@@ -58,7 +61,7 @@ def run_of(tmp_path, monkeypatch, torch, budget_s=1000.0, arguments=()):
     options = command.parser().parse_args(["--out", str(tmp_path / "cal.json"), "--device", "cuda", "--quiet", *arguments])
     monkeypatch.setattr(cuda_run, "Worker", FakeWorker)
     monkeypatch.setattr(cuda_run.watch, "Watch", lambda wanted, which: types.SimpleNamespace(summary=dict, close=lambda: None))
-    return cuda_run.Run(options, command.Budget(budget_s), torch, 0)
+    return cuda_run.Run(options, Budget(budget_s), torch, 0)
 
 
 def test_a_gpu_is_calibrated_and_the_next_run_goes_on(tmp_path, monkeypatch, smi):
@@ -71,9 +74,11 @@ def test_a_gpu_is_calibrated_and_the_next_run_goes_on(tmp_path, monkeypatch, smi
     assert file["provenance"]["driver"] == "550.1" and not file["load"]["disturbed"]
     figures = {f["name"]: f["value"] for f in file["figures"]}
     assert figures["context_mib"] == 400.0 and file["device"]["context_bytes"] == 400 << 20, "600 MiB were in use before"
-    assert figures["launch_floor_us"] == 100.0 and figures["host_dispatch_us"] == 7.5 and figures["pinned_gbs"] == figures["pageable_gbs"] == 12.0
+    assert figures["launch_floor_us"] == 100.0 and figures["host_dispatch_us"] == 7.5
+    assert figures["pinned_gbs"] == figures["pageable_gbs"] == 12.0
     kinds = {row["kind"] for row in file["operators"]}
-    assert kinds >= {"gemm", "convolution", "attention", "batch_norm", "layer_norm", "softmax", "elementwise", "copy", "gather", "optimizer"}
+    assert kinds >= {"gemm", "convolution", "attention", "batch_norm", "layer_norm", "softmax", "elementwise", "copy", "gather",
+                     "optimizer"}
     assert all(row["threads"] == 0 and row["function"] == "" for row in file["operators"])
     assert not any(row["sizes"].get("elements") == 16 for row in file["operators"]), "the empty kernel is the floor, no operator"
     again = run_of(tmp_path, monkeypatch, fake_torch())
@@ -125,14 +130,15 @@ def test_others_on_the_gpu_its_clock_and_mig_are_said(tmp_path, monkeypatch, smi
     assert facts.objections("40", [], steady, False)[0] == ["the GPU was 40 % busy before this began"]
     throttled = {**steady, "throttle_samples": {"0x4": 5}}
     assert facts.objections("[N/A]", [], throttled, False)[1] and "0x4" in facts.objections("0", [], throttled, False)[0][0]
-    assert facts.clocks_changed({**steady, "sm_mhz_low": 1500.0}) and not facts.clocks_changed({**steady, "samples": 3, "sm_mhz_low": 1500.0})
+    assert facts.clocks_changed({**steady, "sm_mhz_low": 1500.0})
+    assert not facts.clocks_changed({**steady, "samples": 3, "sm_mhz_low": 1500.0})
     assert "MIG" in facts.objections("0", [], steady, True)[0][0]
 
 
 def test_a_mig_slice_is_known_by_name_and_has_the_memory_of_the_slice(smi):
-    found = facts.describe(fake_torch(name="NVIDIA A100 MIG 1g.5gb"), 0, facts.parse_query(SMI))
+    found = facts.describe(fake_torch(name="NVIDIA A100 MIG 1g.5gb"), 0, nvidia.parse_query(SMI, facts._QUERY))
     assert found["mig"] and found["memory_bytes"] == 22 << 30
-    whole = facts.describe(fake_torch(), 0, facts.parse_query(SMI))
+    whole = facts.describe(fake_torch(), 0, nvidia.parse_query(SMI, facts._QUERY))
     assert whole["memory_bytes"] == 23034 << 20 and whole["usable_bytes"] == 22 << 30
 
 
@@ -172,11 +178,12 @@ def test_a_budget_that_ends_leaves_the_rest_for_the_next_run(tmp_path, monkeypat
 
 
 def test_what_nvidia_smi_prints_is_read():
-    assert facts.parse_query(SMI)["memory.total"] == "23034" and facts.parse_query("No devices were found") == {}
-    assert facts.parse_processes("12, 512\n13, [Not Supported]\nnonsense\n") == [(12, 512 << 20), (13, 0)]
+    assert nvidia.parse_query(SMI, facts._QUERY)["memory.total"] == "23034"
+    assert nvidia.parse_query("No devices were found", facts._QUERY) == {}
+    assert nvidia.parse_processes("12, 512\n13, [Not Supported]\nnonsense\n") == [(12, 512 << 20), (13, 0)]
     assert facts.others([(12, 5), (13, 6)], {12}) == [(13, 6)]
     assert facts.joined([(99, 5), (13, 6)], [], {99}) == [(13, 6)] and facts.joined([(7, 5)], [(8, 1)], {99}) == [(8, 1)]
-    assert facts.selector(fake_torch(), 0) == "GPU-1"
+    assert nvidia.selector(fake_torch(), 0) == "GPU-1"
 
 
 def test_the_cases_begin_with_what_all_else_rests_on():

@@ -121,3 +121,31 @@ def test_predict_and_fits_read_the_binarys_json(tmp_path, monkeypatch):
     monkeypatch.setenv("STOKER_BINARY", _fake_binary(tmp_path, "sys.stderr.write('stoker: no GPU h1000\\n')", 3))
     with pytest.raises(stoker.StokerError, match="^no GPU h1000$"):
         stoker.plan("resnet50", "h1000")
+
+
+def test_names_of_pytorchs_ecosystem_are_taken_for_ours():
+    assert stoker.binary.arguments({"num_workers": 4, "batch_size": 32, "pin_memory": False, "prefetch_factor": 2,
+                                    "gradient_accumulation_steps": 8}) == [
+        "--workers", "4", "--batch", "32", "--no-pin", "--prefetch", "2", "--accumulate", "8"]
+    with pytest.raises(stoker.StokerError, match="workers and num_workers name one setting"):
+        stoker.binary.arguments({"workers": 4, "num_workers": 2})
+
+
+@pytest.mark.parametrize("verb, shown, rare", [("capture", "--precision", "--json-progress"), ("training-runs", "--batches", "--attempts"),
+                                               ("loader-runs", "--pipeline", "--recalibrate")])
+def test_help_shows_what_matters_and_help_all_the_rest(verb, shown, rare, capsys):
+    for flag, everything in (("--help", False), ("--help-all", True)):
+        with pytest.raises(SystemExit) as end:
+            cli.main([verb, flag])
+        said = capsys.readouterr().out
+        assert end.value.code == 0 and f"usage: stoker {verb} " in said and shown in said and "--help-all" in said
+        assert (rare in said) is everything
+        assert everything or sum(line.startswith("  -") for line in said.splitlines()) <= 12
+
+
+def test_every_verb_of_python_has_a_help_of_its_own(capsys):
+    for verb in cli.VERBS:
+        if verb != "probe":  # without FILE.py:FUNCTION it is the binary's
+            with pytest.raises(SystemExit) as end:
+                cli.main([verb, "--help"])
+            assert end.value.code == 0 and f"usage: stoker {verb} " in capsys.readouterr().out

@@ -15,8 +15,8 @@ from torch import nn
 from torch.nn import functional
 from torch.utils.flop_counter import FlopCounterMode
 
-from stoker import Capture
 from steps import capture
+from stoker import Capture
 
 COUNTED = {"gemm", "convolution", "depthwise_convolution", "attention", "rnn"}
 BATCH = 6  # none that a capture looks at

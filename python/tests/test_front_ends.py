@@ -39,6 +39,7 @@ def test_plan_gives_settings(with_binary):
 
 def test_an_optimizer_that_is_not_modelled_is_refused_and_not_guessed_at(with_binary, on_cuda, tmp_path):
     import torch
+
     from steps import capture
     from stoker import step_file
 

@@ -5,8 +5,8 @@ import torch
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 
-from stoker import Capture
 from steps import capture, check, operators, peak_bytes, shape, value
+from stoker import Capture
 
 WIDTH, LAYERS, RANK, BATCH = 64, 4, 2, 512
 ACTIVATION = 4 * WIDTH * BATCH

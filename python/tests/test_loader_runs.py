@@ -14,7 +14,8 @@ pytest.importorskip("torch")
 np = pytest.importorskip("numpy")
 
 from stoker.errors import CaptureError  # noqa: E402
-from stoker.loader_runs import calibration, datasets, epoch, grid, machine, rows, runner, scenarios  # noqa: E402
+from stoker.loader_runs import calibration, datasets, grid, judge, rows, runner, scenarios  # noqa: E402
+from stoker.measure import contention, forked, page_cache, signals  # noqa: E402
 
 PYTHON = pathlib.Path(__file__).resolve().parents[1]
 
@@ -121,26 +122,26 @@ def test_a_point_is_settled_by_two_good_repetitions_that_agree():
 
 
 def test_a_repetition_is_thrown_away_by_the_stated_rule():
-    assert machine.objections(0.02, 0.01, 1.04) == []
-    assert len(machine.objections(0.04, 0.03, 0.94)) == 3
-    assert machine.objections(0, 0, 1.06) != []
+    assert judge.objections(0.02, 0.01, 1.04) == []
+    assert len(judge.objections(0.04, 0.03, 0.94)) == 3
+    assert judge.objections(0, 0, 1.06) != []
     before = {"wall": 10.0, "busy": 5.0, "steal": 1.0, "own": 2.0}
     cores = os.cpu_count()
     after = {"wall": 12.0, "busy": 5.0 + 1.5 * cores, "steal": 1.0 + 0.2 * cores, "own": 2.0 + 1.3 * cores}
-    assert machine.foreign_between(before, after) == (pytest.approx(0.1), pytest.approx(0.1))
+    assert contention.between(before, after) == (pytest.approx(0.1), pytest.approx(0.1))
 
 
 def test_evicted_files_leave_the_page_cache(tmp_path):
     path = tmp_path / "file"
     path.write_bytes(os.urandom(1 << 20))
     path.read_bytes()
-    if machine.resident_share([str(path)]) < 0.5:
+    if page_cache.resident_share([str(path)]) < 0.5:
         pytest.skip("mincore tells nothing here")
-    machine.evict([str(path)])
-    if machine.resident_share([str(path)]) > 0.5:
+    page_cache.evict([str(path)])
+    if page_cache.resident_share([str(path)]) > 0.5:
         pytest.skip("this file system does not drop pages on request (tmpfs)")
     path.read_bytes()
-    assert machine.resident_share([str(path)]) > 0.5
+    assert page_cache.resident_share([str(path)]) > 0.5
 
 
 def test_a_rows_file_comes_back_as_it_was_and_damage_is_said(tmp_path):
@@ -161,16 +162,17 @@ def test_a_rows_file_comes_back_as_it_was_and_damage_is_said(tmp_path):
 
 SCRIPT = """
 import sys, json
-from stoker.loader_runs import epoch, grid, leftovers, machine, scenarios
-with leftovers.folder() as folder:
-    print(folder, flush=True)
-    epoch.adopt_orphans()
-    scenario = scenarios.small_records(folder, pool=64)
-    reference = machine.Reference()
-    ms = reference.milliseconds()
+from stoker.loader_runs import epoch, grid, scenarios
+from stoker.measure import leftovers, reference, signals
+with leftovers.Warden() as warden:
+    print(warden.folder, flush=True)
+    signals.adopt_orphans()
+    scenario = scenarios.small_records(warden.folder, pool=64)
+    kernel = reference.Kernel(reference.LOADING)
+    ms = kernel.milliseconds()
     for settings in json.loads(sys.argv[1]):
         point = {**grid.point(scenario, batch=16, **settings), "samples": int(sys.argv[2])}
-        print(json.dumps(epoch.repetition(scenario, point, 1, reference, ms)), flush=True)
+        print(json.dumps(epoch.repetition(scenario, point, 1, kernel, ms, warden)), flush=True)
 """
 
 
@@ -299,14 +301,14 @@ def test_an_interrupt_during_a_fork_is_not_lost():
             once.append(True)
             os.kill(os.getpid(), signal.SIGINT)
 
-    before = signal.signal(signal.SIGINT, epoch.interrupt)
+    before = signal.signal(signal.SIGINT, signals.interrupt)
     os.register_at_fork(after_in_parent=signalled)
     try:
         with pytest.raises(KeyboardInterrupt):
-            epoch.in_child(lambda: {"made": True}, 20)
+            forked.in_child(lambda: {"made": True}, 20)
     finally:
         signal.signal(signal.SIGINT, before)
-    assert epoch.in_child(lambda: {"made": True}, 20) == {"made": True}
+    assert forked.in_child(lambda: {"made": True}, 20) == {"made": True}
 
 
 def test_an_interrupted_run_keeps_what_it_measured(tmp_path):

@@ -8,7 +8,8 @@ pytest.importorskip("torch")
 pytest.importorskip("numpy")
 
 from stoker.errors import CaptureError, UserCodeError  # noqa: E402
-from stoker.loader_runs import epoch, rows, runner, scenarios  # noqa: E402
+from stoker.loader_runs import rows, runner, scenarios  # noqa: E402
+from stoker.measure import forked  # noqa: E402
 
 
 def test_rows_that_cannot_be_written_are_said(tmp_path):
@@ -29,7 +30,7 @@ def test_the_users_own_frames_come_out_of_the_child():
     def fails():
         raise UserCodeError("no", "Traceback (your frames): train.py, line 3")
 
-    found = epoch.in_child(fails, 30)
+    found = forked.in_child(fails, 30)
     assert found["trace"] == "Traceback (your frames): train.py, line 3\n"
 
 

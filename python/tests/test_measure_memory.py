@@ -9,11 +9,10 @@ import sys
 import pytest
 
 from steps import capture, check, value
+from stoker.measure import nvidia
+from stoker.surveys.memory import cases, main, pool, search, training
 
 SCRIPTS = pathlib.Path(__file__).resolve().parents[2] / "scripts"
-sys.path.insert(0, str(SCRIPTS))
-
-from measure_memory import cases, machine, main, pool, search, training  # noqa: E402
 
 # Parameters as torchvision, timm (vit_small_patch16_224) and transformers count them.
 KNOWN = {"resnet18": 11_689_512, "resnet50": 25_557_032, "vit_small": 22_050_664, "gpt2": 124_439_808}
@@ -72,7 +71,7 @@ def test_a_child_that_fails_or_hangs_is_a_row():
 
 def test_out_of_memory_is_a_result(monkeypatch):
     class Trainer:
-        def __init__(self, case, device):
+        def __init__(self, case, device, copied):
             self.steps = 0
 
         def step(self):
@@ -115,8 +114,8 @@ def test_the_order_buys_the_most_first_and_repeats_nothing():
 
 
 def test_other_processes_on_the_gpu_are_summed():
-    assert machine.others_bytes({"processes": ["123, 512 MiB", "456, 20 MiB", "789, [N/A]"]}) == 532 << 20
-    assert machine.others_bytes({}) == 0
+    assert nvidia.bytes_of(nvidia.parse_processes("123, 512\n456, 20\n789, [N/A]")) == 532 << 20
+    assert nvidia.bytes_of([]) == 0
 
 
 @pytest.fixture
@@ -161,7 +160,7 @@ def test_the_lines_for_a_gpu_run_on_fake_tensors(counted_cuda, number):
 
 
 def test_probes_for_a_gpu_run_on_fake_tensors(counted_cuda, tmp_path):
-    from measure_memory import probes
+    from stoker.surveys.memory import probes
 
     row = probes.context({}, "cuda")
     assert {s["outside_bytes"] for s in row["stages"]} == {1 << 30} and row["capability"] == "7.0"

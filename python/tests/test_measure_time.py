@@ -2,7 +2,9 @@
 
 import csv
 import json
+import os
 import pathlib
+import signal
 import subprocess
 import sys
 
@@ -10,12 +12,13 @@ import pytest
 import torch
 
 from steps import capture, check
+from stoker.calibrate.gpu import child as gpu_child
+from stoker.calibrate.gpu import operators, stopwatch, watch
+from stoker.calibrate.gpu import worker as workers
+from stoker.surveys import models
+from stoker.surveys.times import cases, fit_rows, main
 
 SCRIPTS = pathlib.Path(__file__).resolve().parents[2] / "scripts"
-sys.path.insert(0, str(SCRIPTS))
-
-from measure_time import cases, child, fit_rows, main, models  # noqa: E402
-from stoker.calibrate.gpu import operators, stopwatch, watch  # noqa: E402
 
 OWN = ("bert", "convnext", "deep_narrow", "grouped_net", "mobilenet", "small_cnn", "unet", "vgg16")
 
@@ -74,8 +77,8 @@ def test_what_is_timed_can_be_captured(on_cuda, name):
 def test_every_model_of_a_step_is_known():
     for case in cases.planned():
         if case["kind"] == "step":
-            own = main.spec_of(case["model"]).startswith("scripts/measure_time/")
-            assert own == (case["model"] in OWN) and (not own or hasattr(models, case["model"]))
+            own = models.spec_of(case["model"]).startswith("scripts/measure_time/")
+            assert own == (case["model"] in OWN) and (not own or callable(models.function_of(case["model"])))
 
 
 def test_cases_are_told_apart_and_every_operator_can_be_built():
@@ -107,7 +110,8 @@ def test_every_kind_of_operator_runs():
         if case["kind"] != "operator" or case["precision"] == "fp16":
             continue
         # Loops and layouts make cases of their own; sizes do not.
-        kind = (case["operator"], case["precision"], *(case["shape"].get(k) for k in ("loop", "kind", "channels_last", "transpose_a", "backend")))
+        kind = (case["operator"], case["precision"], *(case["shape"].get(k) for k in ("loop", "kind", "channels_last",
+                                                                                      "transpose_a", "backend")))
         if kind in seen:
             continue
         seen.add(kind)
@@ -158,17 +162,17 @@ def test_fit_takes_what_was_measured_and_is_one_kernel():
 
 
 def test_the_backward_is_what_is_added():
-    row = child.less({"call_us": 30.0, "idle_us": 50.0, "kernel_us": 9.0}, {"call_us": 10.0, "kernel_us": 4.0})
+    row = gpu_child.less({"call_us": 30.0, "idle_us": 50.0, "kernel_us": 9.0}, {"call_us": 10.0, "kernel_us": 4.0})
     assert row == {"call_us": 20.0, "idle_us": None, "kernel_us": 5.0}
-    assert child.less({"call_us": 9.0}, {"call_us": 10.0})["status"] == "noisy"
+    assert gpu_child.less({"call_us": 9.0}, {"call_us": 10.0})["status"] == "noisy"
 
 
 def test_a_case_that_kills_the_process_costs_itself_only():
-    worker = main.Worker()
+    worker = workers.Worker(main.CHILD)
     try:
         assert worker.run({"kind": "nonsense", "device": "cpu"}, 60)[0]["status"] == "failed"
-        worker._process.kill()
-        worker._process.wait()
+        os.kill(worker._child.pid, signal.SIGKILL)
+        worker._child.code()
         ok = worker.run({**cases.host()[0], "device": "cpu"}, 60)
         assert ok[0]["status"] == "ok"
         assert worker.run({**cases.host()[0], "device": "cpu"}, 1e-6) == [], "not finished: no row, so that it is run again"

@@ -4,9 +4,9 @@ import pytest
 import torch
 from torch import nn
 
+from steps import capture, check
 from stoker import Capture
 from stoker.errors import CaptureError
-from steps import capture, check
 
 
 class Functional(nn.Module):

@@ -1,8 +1,7 @@
 """Times of a device that runs behind the host: events are recorded now and read later, without waiting."""
 
-from observing import Clock, Device, observer, read
-
 import stoker
+from observing import Clock, Device, observer, read
 from stoker.observe import device_marks
 
 

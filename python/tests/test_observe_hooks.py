@@ -51,7 +51,7 @@ def test_steps_of_the_loops_own_win(tmp_path):
     model = small_model()
     optimizer = sgd(model)
     recorder = attached(tmp_path, model, optimizer)
-    for batch in recorder.batches([torch.randn(6, 8)] * 3):
+    for _batch in recorder.batches([torch.randn(6, 8)] * 3):
         with recorder.step():
             train(model, optimizer, 1)
     found = read(recorder)

@@ -182,7 +182,8 @@ def test_later_minor_versions_are_read(tmp_path):
     assert len(found.rows) == 20 and not found.damaged and found.rows[3]["temperature"] == 40
 
 
-@pytest.mark.parametrize("content, words", [("", "is empty"), ("\n\n", "is empty"), ("x\n", ":1: not JSON"), ("[1]\n", "no stoker-observation")])
+@pytest.mark.parametrize("content, words", [("", "is empty"), ("\n\n", "is empty"), ("x\n", ":1: not JSON"), ("[1]\n",
+                                                                                                              "no stoker-observation")])
 def test_files_that_are_no_observations(tmp_path, content, words):
     path = tmp_path / "x.jsonl"
     path.write_text(content)

@@ -4,8 +4,8 @@ import torch
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
-from stoker import Capture, step_file
 from steps import capture, check, operators, peak_bytes, shape, value
+from stoker import Capture, step_file
 
 
 def mlp(batch=4):

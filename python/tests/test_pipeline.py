@@ -6,11 +6,11 @@ import pathlib
 import statistics
 import sys
 
-import pipelines
 import pytest
 import torch
 from torch.utils.data import DataLoader
 
+import pipelines
 from stoker import cli
 from stoker.pipeline import probe_pipeline
 

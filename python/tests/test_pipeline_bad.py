@@ -8,14 +8,14 @@ import subprocess
 import sys
 import textwrap
 
-import pipelines
 import pytest
 from torch.utils.data import DataLoader
 
+import pipelines
 from stoker import cli
-from stoker.errors import CaptureError, ProbeError, UserCodeError
-from stoker.pipeline import counters, host, probe_file, probe_pipeline
-from stoker.version import VERSION
+from stoker.errors import ProbeError, UserCodeError
+from stoker.measure import cgroup, machine
+from stoker.pipeline import probe_file, probe_pipeline
 
 HERE = pathlib.Path(__file__).with_name("pipelines.py")
 PYTHON = HERE.parents[1]
@@ -130,13 +130,13 @@ def test_slow_samples():
 
 
 def test_samples_beyond_memory(monkeypatch):
-    monkeypatch.setattr(host, "available_memory", lambda: 512e6)
+    monkeypatch.setattr(machine, "available_memory", lambda: 512e6)
     doc = probe(pipelines.Huge())
     assert finding(doc, "batch_fits_no_memory") and doc["batch"][-1]["batch"] <= 4
 
 
 def test_shared_memory_too_small(monkeypatch):
-    monkeypatch.setattr(host, "shared_memory_free", lambda: 1 << 20)
+    monkeypatch.setattr(machine, "shared_memory_free", lambda: 1 << 20)
     doc = probe(pipelines.Spins(floats=100_000))
     advice = finding(doc, "shm_too_small")["advice"]
     assert "has 1.0 MiB free" in advice and "need 61." in advice and "--shm-size" in advice
@@ -164,11 +164,11 @@ def test_real_shared_memory_of_64_mb(tmp_path, size, filled):
 
 def test_half_a_core(monkeypatch, tmp_path):
     (tmp_path / "cpu.max").write_text("50000 100000\n")
-    assert counters._quota_at(str(tmp_path), version_2=True) == 0.5
+    assert cgroup.quota_in(str(tmp_path), version=2) == 0.5
     (tmp_path / "cpu.cfs_quota_us").write_text("25000\n")
     (tmp_path / "cpu.cfs_period_us").write_text("100000\n")
-    assert counters._quota_at(str(tmp_path), version_2=False) == 0.25
-    monkeypatch.setattr(host, "usable_cores", lambda: 0.5)
+    assert cgroup.quota_in(str(tmp_path), version=1) == 0.25
+    monkeypatch.setattr(machine, "usable_cores", lambda: 0.5)
     doc = probe(pipelines.Spins())
     assert doc["parallel"] == {"processes": 1, "efficiency": 1.0} and doc["provenance"]["cores"] == 0.5
     assert "0.5 cores" in finding(doc, "less_than_a_core")["advice"]

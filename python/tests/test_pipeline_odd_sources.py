@@ -10,15 +10,17 @@ import tempfile
 import textwrap
 import time
 
-import pipelines
 import pytest
 import torch
-from torch.utils.data import BatchSampler, DataLoader, Dataset, SequentialSampler, StackDataset, Subset, random_split
+from torch.utils.data import BatchSampler, DataLoader, SequentialSampler, StackDataset, Subset, random_split
 
+import pipelines
 import stoker
 from stoker import cli
 from stoker.errors import ProbeError
-from stoker.pipeline import command, host, maker, passes, probe_pipeline, processes, source as sources, turns
+from stoker.measure import forked, leftovers, machine
+from stoker.pipeline import command, maker, passes, probe_pipeline, turns
+from stoker.pipeline import source as sources
 
 PYTHON = pathlib.Path(__file__).parents[1]
 
@@ -174,7 +176,7 @@ def test_a_turn_is_waited_for_no_longer_than_it_may_take():
 
 
 def test_loaders_without_workers_need_no_shared_memory(monkeypatch):
-    monkeypatch.setattr(host, "shared_memory_free", lambda: 1 << 20)
+    monkeypatch.setattr(machine, "shared_memory_free", lambda: 1 << 20)
     data = pipelines.Spins(floats=100_000)
     assert "shm_too_small" not in names(probe(DataLoader(data, batch_size=32)))
     assert "shm_too_small" in names(probe(DataLoader(data, batch_size=32, num_workers=1)))
@@ -213,9 +215,9 @@ def test_what_a_function_prints_does_not_spoil_the_json(tmp_path):
 
 
 def test_the_first_look_reports_at_growing_intervals():
-    source, warden = sources.of(pipelines.Spins(length=4000, ms=0.0), "x"), processes.Warden()
+    source, warden = sources.of(pipelines.Spins(length=4000, ms=0.0), "x"), leftovers.Warden()
     try:
-        child = processes.Child(lambda send: passes.first_look(source, send), warden, daemon=True)
+        child = forked.Child(lambda send: passes.first_look(source, send), warden, daemon=True)
         speeds = child.collect(time.monotonic() + 60).all("speed")
     finally:
         warden.close()

@@ -4,11 +4,12 @@ import io
 import random
 import time
 
-import pipelines
 import pytest
 
+import pipelines
 from stoker.errors import ProbeError
-from stoker.pipeline import command, counters, findings, objects, one_worker, source, speed, stages, statistics_of, transport
+from stoker.measure import contention
+from stoker.pipeline import command, findings, objects, one_worker, source, speed, stages, statistics_of, transport
 
 
 def rows(round_, *samples, queued=0):
@@ -74,8 +75,8 @@ def test_coefficients_need_enough_cases():
 def test_foreign_load_of_several_turns():
     quiet = {"cpu": 100, "wall": 100, "queued": 0, "ticks": 10, "stolen": 0}
     busy = {"cpu": 100, "wall": 150, "queued": 50, "ticks": 10, "stolen": 0}
-    assert not counters.foreign_load([quiet])["disturbed"]
-    found = counters.foreign_load([quiet, busy])
+    assert not contention.of_thread([quiet])["disturbed"]
+    found = contention.of_thread([quiet, busy])
     assert found["wall_per_cpu"] == 1.25 and found["run_queue_share"] == 0.2 and found["disturbed"]
 
 
@@ -217,7 +218,7 @@ def test_batches_of_slow_moments_do_not_count():
     assert speed.undisturbed(fast[:2]) == fast[:2]
     mostly_slow = [{"kernel_ms": ms} for ms in (3.0, 4.0, 4.1, 4.2, 4.3, 4.4, 4.5, 4.6, 4.7, 4.8)]
     assert len(speed.undisturbed(mostly_slow)) == 5, "two in five count in any case"
-    assert speed.Kernel().ms() > 0
+    assert speed.Recent().ms() > 0
 
 
 def test_samples_of_slow_moments_alone_count():

@@ -4,8 +4,8 @@ import pytest
 import torch
 from torch import nn
 
-from stoker import Capture
 from steps import capture, check, operators
+from stoker import Capture
 
 
 def model():

@@ -4,8 +4,8 @@ import pytest
 import torch
 from torch import nn
 
-from stoker import Capture, zoo_models
 from steps import capture, check, operators, shape, value
+from stoker import Capture, zoo_models
 
 
 class Recurrent(nn.Module):

@@ -4,10 +4,10 @@ import pytest
 import torch
 from torch import nn
 
+from steps import capture, check, operators, shape, value
 from stoker import Capture, Dimension
 from stoker.errors import CaptureError, NotAffineError
 from stoker.polynomial import Fitter, NotPolynomial
-from steps import capture, check, operators, shape, value
 
 
 class SelfProduct(nn.Module):

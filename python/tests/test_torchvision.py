@@ -2,8 +2,8 @@
 
 import pytest
 
-from stoker import step_file
 from steps import capture, check, operators, value
+from stoker import step_file
 
 torchvision = pytest.importorskip("torchvision")
 

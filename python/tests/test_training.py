@@ -5,9 +5,9 @@ import torch
 from torch import nn
 
 import stoker
+from steps import capture, check
 from stoker import Capture
 from stoker.errors import CaptureError
-from steps import capture, check
 
 
 def linear(optimizer=None, module=None, **said):

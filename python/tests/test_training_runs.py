@@ -16,6 +16,7 @@ import training_models  # noqa: E402
 from observing import Clock  # noqa: E402
 from stoker import Observer  # noqa: E402
 from stoker.errors import CaptureError  # noqa: E402
+from stoker.measure import nvidia, reference  # noqa: E402
 from stoker.training_runs import child, facts, figures, job, judge, rows, runner, values  # noqa: E402
 
 TESTS = pathlib.Path(__file__).resolve().parent
@@ -174,8 +175,8 @@ def test_the_rule_is_what_is_applied():
 def test_the_reference_runs_on_every_core_and_leaves_the_affinity_alone():
     before, threads = os.sched_getaffinity(0), torch.get_num_threads()
     try:
-        reference = judge.Reference()
-        assert reference.milliseconds(1) > 0 and set(reference.cores) <= before and os.sched_getaffinity(0) == before
+        kernel = reference.OnEachCore(reference.TRAINING)
+        assert kernel.milliseconds(1) > 0 and set(kernel.cores) <= before and os.sched_getaffinity(0) == before
     finally:
         torch.set_num_threads(threads)
 
@@ -293,8 +294,7 @@ def test_flags_that_cannot_be_meant_are_refused(tmp_path, arguments, says):
 
 
 def test_a_gpu_that_is_not_there_is_said(monkeypatch):
-    monkeypatch.setattr(facts, "_run", lambda *command: ["GPU 0: NVIDIA H100"])
-    monkeypatch.setattr(facts.shutil, "which", lambda name: f"/usr/bin/{name}")
+    monkeypatch.setattr(nvidia, "run", lambda *arguments: "NVIDIA H100")
     monkeypatch.setattr(torch.version, "cuda", None)
     with pytest.raises(CaptureError, match="nvidia-smi shows a GPU, but this PyTorch .* is built without CUDA"):
         facts.check("cuda")
@@ -346,13 +346,12 @@ def test_without_pytorch_it_is_said(tmp_path):
 
 
 def test_what_nvidia_smi_says(monkeypatch):
-    answers = {"--query-gpu": ["580.1, Disabled, 81559, 530, 1980, 0x0"], "--query-compute-apps": ["12, 400 MiB", "13, [N/A]"]}
-    monkeypatch.setattr(facts.shutil, "which", lambda name: f"/usr/bin/{name}")
-    monkeypatch.setattr(facts, "_run", lambda program, query, *rest: answers[query.partition("=")[0]])
+    answers = {"--query-gpu": "580.1, Disabled, 81559, 530, 1980, 0x0", "--query-compute-apps": "12, 400\n13, [N/A]"}
+    monkeypatch.setattr(nvidia, "run", lambda i, which, query, *rest: answers[query.partition("=")[0]])
     smi = facts.nvidia_smi()
     assert smi["driver_version"] == "580.1" and smi["mig.mode.current"] == "Disabled"
     assert facts.others_bytes(smi) == 400 << 20 and len(smi["processes"]) == 2
-    answers["--query-gpu"] = ["No devices were found"]
+    answers["--query-gpu"] = "No devices were found"
     assert facts.nvidia_smi() == {} and facts.others_bytes({}) == 0
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from stoker import zoo_models
 from steps import capture, check, operators, shape, value
+from stoker import zoo_models
 
 transformers = pytest.importorskip("transformers")
 

@@ -172,7 +172,8 @@ def spread_of(curve, rows):
 # The wait for the slowest rank, by the fit to both published tables that `stoker-accuracy --only time/scaling-lambda` prints.
 STRAGGLER = {"straggler_us": 2730, "straggler_growth": 0.5}
 
-PROVENANCE = {"straggler": "published scaling tables of PyTorch, NVIDIA and Lambda", "rows": "vTrain (MIT, VIA Research Group at KAIST): nccl-tests style tables of one A100 and one V100 machine"}
+PROVENANCE = {"straggler": "published scaling tables of PyTorch, NVIDIA and Lambda",
+              "rows": "vTrain (MIT, VIA Research Group at KAIST): nccl-tests style tables of one A100 and one V100 machine"}
 
 
 def fit(context, folder):

@@ -15,8 +15,8 @@ import numpy
 import xgboost
 from scipy.optimize import nnls
 
-from .common import header, read_csv, write_tree
 from . import residual
+from .common import header, read_csv, write_tree
 
 FOLDS = 5
 PARTS = ("convolution convolution_input convolution_weight product product_input product_weight layout layout_backward "

@@ -155,6 +155,7 @@ def fit(context, folder):
     boards = {c: "/".join(g for g in sorted(gpus) if CHIPS[g] == c) or "GPUs with as many lanes an SM" for c in chips}
     write_tree(os.path.join(folder, "operators.json"), {
         **header(PROVENANCE, report), "residual": "residual.trees",
-        "base": {"basis": "data sheet, efficiencies of other GPUs", **nested(base)}, "architectures": {a: nested(wide) for a in WIDE_ARCHITECTURES if wide},
+        "base": {"basis": "data sheet, efficiencies of other GPUs", **nested(base)}, "architectures": {a: nested(wide)
+                                                                                                       for a in WIDE_ARCHITECTURES if wide},
         "chips": {c: {"basis": f"rows of {boards[c]} measured elsewhere", **nested(p)} for c, p in sorted(chips.items())},
         "gpus": {g: {"basis": f"{g} rows measured elsewhere", **nested(p)} for g, p in sorted(gpus.items())}})

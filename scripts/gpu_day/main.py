@@ -5,14 +5,13 @@ import ctypes
 import json
 import os
 import pathlib
-import re
 import shlex
 import signal
 import subprocess
 import sys
 import time
 
-from measure_memory import machine
+from stoker.surveys import about as surveyed
 
 from . import forecasts, plan
 
@@ -148,10 +147,10 @@ def main():
     if not 0 < options.minutes <= 60:
         sys.exit(f"gpu-day: --minutes {options.minutes:g}: give up to 60")
     end = time.monotonic() + 60 * options.minutes
-    about = {**machine.describe(options.device), "schema": "stoker-gpu-day-1", "minutes": options.minutes, "commit": _commit()}
+    about = {**surveyed.describe(options.device), "schema": "stoker-gpu-day-1", "minutes": options.minutes, "commit": _commit()}
     if options.device == "cuda" and not about["nvidia_smi"].get("name"):
         sys.exit("gpu-day: nvidia-smi shows no GPU here; --device cpu --minutes 1 tries the script itself")
-    slug = re.sub(r"[^a-z0-9]+", "-", about["gpu"].lower()).strip("-")
+    slug = surveyed.slug(about["gpu"])
     folder = pathlib.Path(options.output or ROOT / "data" / "measured" / f"{about['date'][:10]}-{slug}").resolve()
     record = Record(folder, about)
     try:

@@ -1,1 +1,1 @@
-"""The parts of scripts/measure-memory. They need Python and PyTorch and nothing else; docs/guide/measuring-gpus.md describes them."""
+"""The models of scripts/measure-memory; docs/guide/measuring-gpus.md describes what is measured."""

@@ -1,1 +1,1 @@
-"""The parts of scripts/measure-time. They need Python and PyTorch and nothing else; docs/guide/measuring-gpus.md describes them."""
+"""The models of scripts/measure-time; docs/guide/measuring-gpus.md describes what is measured."""

@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import sys
-import time
 
-from .. import rows_file
+from ..arguments import Parser
+from ..durations import seconds
 from ..errors import CaptureError
+from ..measure import rows_file, signals
+from ..measure.budget import Budget
 
 INTERRUPTED = 130     # exit code, 128 + SIGINT
 DEFAULT_BUDGET = "60s"
-_SHARE = 0.97         # of the budget that is planned with: what is begun has to end within it
 _LEAST_BUDGET_S = 5.0
 NO_TORCH = ("calibrating needs PyTorch and this Python has none: install it (pip install torch), or name an interpreter that has it "
             "in STOKER_PYTHON")
 
 
 def parser():
-    from ..cli import _Parser
-
-    p = _Parser(prog="stoker calibrate-runs", allow_abbrev=False,
+    p = Parser(prog="stoker calibrate-runs",
                 description="Times operators on this machine's CPU or GPU and writes them for stoker calibrate.")
     p.add_argument("--out", required=True, metavar="CAL.json", help="continued when it exists")
     p.add_argument("--device", default="cpu", metavar="D", help="cpu (default), cuda or cuda:N")
@@ -29,40 +27,9 @@ def parser():
     p.add_argument("--for", dest="models", default="", metavar="SPEC,...", help="measure these models' operators first")
     p.add_argument("--threads", default="", metavar="N,...", help="of the CPU (default: 1 and all cores)")
     p.add_argument("--list", action="store_true", help="say what would be measured, in order, and stop")
-    p.add_argument("--end-with-parent", action="store_true", help="stop when the process that called this ends")
+    p.add_argument("--end-with-parent", rare=True, action="store_true", help="stop when the process that called this ends")
     p.add_argument("--quiet", action="store_true", help="say nothing but errors")
     return p
-
-
-def started() -> float:
-    """When this process began, on time.monotonic()'s clock: the interpreter's start counts too."""
-    try:
-        with open("/proc/self/stat") as file:
-            ticks = int(file.read().rpartition(")")[2].split()[19])
-        since_boot = time.clock_gettime(time.CLOCK_BOOTTIME)  # what the ticks count from
-        return time.monotonic() - max(0.0, since_boot - ticks / os.sysconf("SC_CLK_TCK"))
-    except (OSError, ValueError, IndexError):
-        return time.monotonic()
-
-
-def threads_of(text: str, cores: int) -> list:
-    """"1,2" -> [1, 2]; 1 and all cores when nothing is said."""
-    if not text:
-        return sorted({1, cores})
-    try:
-        found = sorted({int(word) for word in text.split(",")})
-    except ValueError:
-        found = [0]
-    if found[0] < 1:
-        raise CaptureError(f"--threads {text}: write whole numbers of 1 or more with commas between, such as 1,{cores}")
-    if found[-1] > cores:
-        raise CaptureError(f"--threads {text}: this process may use {cores} cores; more threads would wait for each other, so name "
-                           f"{cores} at most")
-    return found
-
-
-def models_of(text: str) -> list:
-    return [word for word in text.split(",") if word]
 
 
 def _torch():
@@ -75,32 +42,7 @@ def _torch():
     return torch
 
 
-class Budget:
-    """Of wall time since the process began."""
-
-    def __init__(self, seconds: float):
-        from ..loader_runs import epoch
-
-        self.seconds, self._began = seconds, started()
-        self.end = self._began + _SHARE * seconds
-        self._interrupts = lambda before=epoch._interrupts: epoch._interrupts - before
-
-    def check_interrupts(self) -> None:
-        """Raises again what was lost: Python swallows exceptions of handlers that run within some callbacks, of which imports have many."""
-        if self._interrupts():
-            raise KeyboardInterrupt
-
-    def left(self) -> float:
-        return self.end - time.monotonic()
-
-    def spent(self) -> float:
-        return time.monotonic() - self._began
-
-
 def main(arguments: list) -> int:
-    from ..loader_runs import epoch
-    from ..durations import seconds
-
     options = parser().parse_args(arguments)
     budget = Budget(seconds(options.budget, "--budget"))
     if budget.seconds < _LEAST_BUDGET_S:
@@ -110,9 +52,9 @@ def main(arguments: list) -> int:
     if kind not in ("cpu", "cuda") or (index and not (kind == "cuda" and index.isdigit())):
         raise CaptureError(f"--device {options.device}: there is no such device; write cpu, cuda or cuda:0")
     if options.end_with_parent:
-        epoch.signal_at_parents_end(signal.SIGTERM)
+        signals.at_parents_end(signal.SIGTERM)
     torch = _torch()
-    epoch.catch_signals(end_with_parent=False)
+    signals.catch()
     if kind == "cpu":
         from . import cpu_run
 

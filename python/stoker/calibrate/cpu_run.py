@@ -6,11 +6,13 @@ import gc
 import time
 
 from ..errors import CaptureError
-from ..loader_runs import epoch
-from . import command, cpu_device, cpu_figures, general, operands, operators, rows, wanted
+from ..measure import contention, forked, processes
+from ..measure.contention import Load
+from . import cpu_device, cpu_figures, general, operands, operators, rows, wanted
+from . import options as words
 from .rounds import LEAST_GOOD, ROUNDS, Flush, Progress, Rounds, Timed, set_threads
-from .speed import Load, Speed
 from .spec import label, row_key
+from .speed import Speed
 
 BLOCK_S = 8.0            # of one block of operators, all its rounds: the machine's state at one time counts in a part of the rows only
 _SAVE_EVERY_S = 15.0
@@ -32,9 +34,9 @@ class Run:
         self.progress = Progress(options.quiet)
         # Before anything runs in parallel: a process whose OpenMP threads exist must not fork.
         device = cpu_device.describe()
-        self.threads = command.threads_of(options.threads, device["cores"])
+        self.threads = words.threads_of(options.threads, device["cores"])
         self.file = rows.begun(options.out, device, rows.provenance())
-        self.specs = self._wanted(command.models_of(options.models))
+        self.specs = self._wanted(words.models_of(options.models))
         if not options.list:
             self._context()
         operands.keep_memory()
@@ -47,7 +49,7 @@ class Run:
     def _wanted(self, models: list) -> list:
         docs = []
         for model in models:
-            doc = epoch.in_child(lambda: wanted.capture_here(model), wanted.CAPTURE_LIMIT_S)
+            doc = forked.in_child(lambda: wanted.capture_here(model), wanted.CAPTURE_LIMIT_S)
             if "error" in doc:
                 message = doc["error"].partition(": ")[2] or doc["error"]
                 raise CaptureError(f"--for {model} cannot be captured: {message}")
@@ -63,7 +65,7 @@ class Run:
         known = next((f for f in self.file["figures"] if f["name"] == "context_mib"), None)
         if known is not None:
             return
-        found = epoch.in_child(cpu_device.context_bytes, _CONTEXT_LIMIT_S)
+        found = cpu_device.context_bytes(_CONTEXT_LIMIT_S)
         if "error" in found:
             self.progress(f"what a process holds before its model is not known: {found['error']}", always=True)
             return
@@ -222,17 +224,15 @@ class Run:
         return text
 
     def close(self) -> None:
-        epoch.reap()
+        processes.reap()
 
 
 def objections(shares: dict, thrown_share: float) -> list:
     """Why a calibration counts as disturbed; empty: it does not."""
-    from ..loader_runs import machine
-
     found = []
-    if shares["foreign_share"] > machine.MAX_FOREIGN:
+    if shares["foreign_share"] > contention.MAX_FOREIGN:
         found.append(f"other processes used {shares['foreign_share']:.1%} of the cores' time")
-    if shares["steal_share"] > machine.MAX_STEAL:
+    if shares["steal_share"] > contention.MAX_STEAL:
         found.append(f"the hypervisor took {shares['steal_share']:.1%} of the cores' time")
     if thrown_share > _DISTURBED_SHARE:
         found.append(f"{thrown_share:.0%} of the readings were taken while the cores were slower than usual or others ran")

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import time
 
+from ..errors import CaptureError
+from ..measure import nvidia
+from ..measure.contention import Load
 from . import rows
 from .gpu import all_reduce, cases, facts, watch
 from .gpu.worker import IMPORT_LIMIT_S, NoStart, Worker
 from .rounds import Progress
-from .speed import Load
-from ..errors import CaptureError
 
 CASE_LIMIT_S = 60.0
 _LEAST_S = 1.5           # no case begins with less: it would be cut short
@@ -34,10 +35,10 @@ class Run:
         facts.check(torch, index)
         self.options, self.budget, self.index = options, budget, index
         self.progress = Progress(options.quiet)
-        self.which = facts.selector(torch, index)
+        self.which = nvidia.selector(torch, index)
         smi = facts.query(self.which)  # before anything of ours runs there
         self.before = smi
-        self.other = facts.others(facts.processes(self.which), {os.getpid()})
+        self.other = facts.others(nvidia.processes(self.which), {os.getpid()})
         about = {**rows.provenance(), "driver": smi.get("driver_version", ""), "cudnn": str(torch.backends.cudnn.version() or ""),
                  "nccl": ".".join(map(str, torch.cuda.nccl.version())) if hasattr(torch.cuda, "nccl") else ""}
         self.file = rows.begun(options.out, facts.describe(torch, index, smi), about)
@@ -144,7 +145,7 @@ class Run:
 
     def save(self) -> None:
         self.load.lap()
-        found = facts.joined(facts.processes(self.which), self.other, {self.worker.pid(), os.getpid()})
+        found = facts.joined(nvidia.processes(self.which), self.other, {self.worker.pid(), os.getpid()})
         self.other = found if len(found) > len(self.other) else self.other
         summary = self.seen.summary() if self.seen is not None else {}
         why, changed = facts.objections(self.before.get("utilization.gpu", ""), self.other, summary, self.file["device"]["mig"])
@@ -160,7 +161,8 @@ class Run:
 
     def summary(self) -> str:
         left = sum(cases.key_of(case) not in self.file["cases"] for case in cases.planned())
-        text = f"{len(self.file['operators'])} operators and {len(self.file['figures'])} figures {rows.place(self.options.out)} ({self.budget.spent():.0f} s)"
+        text = (f"{len(self.file['operators'])} operators and {len(self.file['figures'])} figures {rows.place(self.options.out)} "
+                f"({self.budget.spent():.0f} s)")
         failed = sum(status not in _DONE for status in self.file["cases"].values())
         if failed:
             text += f"; {failed} cases failed"

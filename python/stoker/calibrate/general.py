@@ -215,7 +215,8 @@ _FAMILIES = (("3x3", 3, None, (5, 7, 14, 16)), ("1x1", 1, None, (4, 6, 14, 16)),
              ("depthwise 5x5", 5, lambda channels: channels, (1, 2, 4, 4)),
              ("5x5", 5, None, (0, 1, 3, 3)), ("7x7", 7, None, (0, 1, 2, 2)),
              ("grouped 3x3", 3, lambda channels: channels // 16, (0, 1, 3, 3)))
-_STEMS = ((0, (8, 3, 32, 64, 3, 2)), (0, (4, 3, 64, 112, 7, 2)), (1, (8, 3, 64, 32, 3, 1)), (1, (2, 3, 96, 64, 8, 8)), (2, (16, 3, 16, 96, 3, 2)),
+_STEMS = ((0, (8, 3, 32, 64, 3, 2)), (0, (4, 3, 64, 112, 7, 2)), (1, (8, 3, 64, 32, 3, 1)), (1, (2, 3, 96, 64, 8, 8)),
+          (2, (16, 3, 16, 96, 3, 2)),
           (2, (16, 1, 32, 28, 3, 1)), (3, (4, 3, 48, 96, 3, 1)))
 
 
@@ -240,9 +241,8 @@ def half():
         yield 3, spec("gemm", "mm", m=m, n=n, k=k, transpose_b=1, precision="bf16")
     for function in ("add", "mul"):
         yield 3, spec("elementwise", function, elements=1048576, inputs=2, precision="bf16")
-    for item in _passes(3, batch=8, in_channels=64, out_channels=64, height=28, width=28, kernel=3, stride=1, padding=1,
-                        precision="bf16"):
-        yield item
+    yield from _passes(3, batch=8, in_channels=64, out_channels=64, height=28, width=28, kernel=3, stride=1, padding=1,
+                       precision="bf16")
 
 
 _PARTS = (convolutions, gemms, elementwise, norms, softmaxes, reductions, attentions, gathers, pools, copies_and_fills, half)

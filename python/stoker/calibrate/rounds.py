@@ -9,10 +9,11 @@ from itertools import cycle, islice
 
 import torch
 
-from ..loader_runs import machine
+from ..measure import contention
+from ..measure.contention import Load
 from . import estimate
 from .spec import Spec
-from .speed import Load, Speed
+from .speed import Speed
 
 ROUND_S = 1.2e-3        # of one operator in one round, at least: small calls are repeated
 ROUNDS = 7
@@ -108,7 +109,7 @@ class Timed:
         return max(((row["spread"] / row["repetitions"] ** 0.5 if row["repetitions"] else 1.0)
                     for row in map(self.row, self.readings) if row is not None), default=1.0)
 
-    def again(self, call) -> "Timed":
+    def again(self, call) -> Timed:
         """The same operator built anew, whose readings add to those that there are."""
         other = Timed(self.spec, call, self.flush)
         other.readings = self.readings
@@ -168,7 +169,7 @@ class Rounds:
         """Keeps the readings with whether they count."""
         foreign, steal = self.load.lap()
         tick = 0.02 / max(elapsed_s, 1e-3)  # what two ticks of the clocks amount to
-        loaded = foreign > max(machine.MAX_FOREIGN, tick) or steal > max(machine.MAX_STEAL, tick)
+        loaded = foreign > max(contention.MAX_FOREIGN, tick) or steal > max(contention.MAX_STEAL, tick)
         for timed, us, reference in marked:
             good = not loaded and not self.speed.is_slow(reference, threads)
             timed.readings[threads].append((us, good))

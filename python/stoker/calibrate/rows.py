@@ -7,8 +7,8 @@ import json
 import platform
 import re
 
-from .. import rows_file
 from ..errors import CaptureError
+from ..measure import rows_file
 from ..version import VERSION
 from . import spec
 
@@ -23,7 +23,8 @@ def provenance() -> dict:
     import torch
 
     return {"date": datetime.date.today().isoformat(), "torch": str(torch.__version__), "python": platform.python_version(),
-            "stoker_version": VERSION, "driver": "", "cuda": torch.version.cuda or "", "cudnn": "", **libraries(_told(torch.__config__.show)),
+            "stoker_version": VERSION, "driver": "", "cuda": torch.version.cuda or "", "cudnn": "",
+            **libraries(_told(torch.__config__.show)),
             "openmp": openmp(_told(torch.__config__.parallel_info)), "cpu_capability": torch.backends.cpu.get_cpu_capability(),
             "system": platform.platform()}
 
@@ -110,4 +111,7 @@ def place(path: str) -> str:
 
 
 def going_on(path: str) -> str:
-    return "--rows FILE keeps what is measured and goes on with it" if rows_file.is_descriptor(path) else "run the same command again to go on"
+    """What to do for the rest, in words."""
+    if rows_file.is_descriptor(path):
+        return "--rows FILE keeps what is measured and goes on with it"
+    return "run the same command again to go on"

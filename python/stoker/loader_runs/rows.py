@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import datetime
 import json
-import os
 import sys
 
-from .. import rows_file
+from ..measure import machine, rows_file
 from ..version import VERSION
-from . import grid, machine
+from . import grid, judge
 
 FORMAT, SCHEMA = "stoker-input-runs", [1, 0]
 
@@ -17,16 +16,10 @@ FORMAT, SCHEMA = "stoker-input-runs", [1, 0]
 def empty() -> dict:
     import torch
 
-    model = "unknown"
-    with open("/proc/cpuinfo") as file:
-        for line in file:
-            if line.startswith("model name"):
-                model = line.split(":", 1)[1].strip()
-                break
     return {"format": FORMAT, "schema_version": SCHEMA,
-            "provenance": {"date": datetime.date.today().isoformat(), "cpu_model": model, "cores": os.cpu_count(),
+            "provenance": {"date": datetime.date.today().isoformat(), "cpu_model": machine.cpu_name(), "cores": machine.whole_cores(),
                            "python": sys.version.split()[0], "torch": torch.__version__, "stoker_version": VERSION},
-            "rule": machine.RULE, "needed": 2, "agreement": machine.AGREEMENT, "reference_ms": None, "skipped": [], "scenarios": []}
+            "rule": judge.RULE, "needed": 2, "agreement": judge.AGREEMENT, "reference_ms": None, "skipped": [], "scenarios": []}
 
 
 def read(path: str) -> dict:
@@ -61,6 +54,6 @@ def good(point: dict) -> list:
 
 
 def settled(point: dict, needed: int) -> bool:
-    """Enough good repetitions, the best of which agree (machine.RULE)."""
+    """Enough good repetitions, the best of which agree (judge.RULE)."""
     epochs = sorted(r["epoch_ms"] for r in good(point))
-    return len(epochs) >= needed and epochs[needed - 1] <= epochs[0] * (1 + machine.AGREEMENT)
+    return len(epochs) >= needed and epochs[needed - 1] <= epochs[0] * (1 + judge.AGREEMENT)

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 import statistics
 import sys
 import time
 
-from .. import rows_file
+from ..arguments import Parser
 from ..durations import seconds
 from ..errors import CaptureError
-from . import calibration, epoch, grid, leftovers, machine, rows, scenarios
+from ..measure import forked, machine, page_cache, reference, rows_file, signals
+from ..measure.leftovers import Warden
+from . import calibration, epoch, grid, judge, rows, scenarios
 
 _PASSES, _QUICK_PASSES = 8, 3  # attempts at a point at most, in one call
 _SAVE_EVERY_S = 15.0
@@ -23,31 +24,29 @@ _MORE_PROBES = 2          # where the machine's speed was off
 
 
 def parser():
-    from ..cli import _Parser
-
-    p = _Parser(
-        prog="stoker loader-runs", allow_abbrev=False,
+    p = Parser(
+        prog="stoker loader-runs",
         description="Times real PyTorch DataLoaders on this machine and writes a rows file for stoker validate --input.")
     p.add_argument("--out", required=True, metavar="ROWS.json", help="continued when it exists")
     p.add_argument("--scenario", action="append", metavar="NAME", help=f"{', '.join(scenarios.MAKERS)}; may repeat")
     p.add_argument("--pipeline", metavar="FILE.py:FUNCTION", help="your own Dataset or DataLoader instead")
-    p.add_argument("--points", metavar="FILE", help="JSON list of points, each with its scenario's name")
-    p.add_argument("--drawn", type=int, default=0, metavar="N", help="N more points a scenario, drawn by --seed")
-    p.add_argument("--seed", type=int, default=1)
+    p.add_argument("--points", rare=True, metavar="FILE", help="JSON list of points, each with its scenario's name")
+    p.add_argument("--drawn", rare=True, type=int, default=0, metavar="N", help="N more points a scenario, drawn by --seed")
+    p.add_argument("--seed", rare=True, type=int, default=1, metavar="N", help="of --drawn (default 1)")
     p.add_argument("--quick", action="store_true", help="few points, one repetition, short epochs")
     p.add_argument("--budget", metavar="TIME", help="begin nothing that would end later (default 20m; 3m with --pipeline; "
                    "2m with --quick)")
-    p.add_argument("--probe-budget", metavar="TIME", help="of one calibration (default 20s, 5s with --quick)")
-    p.add_argument("--recalibrate", action="append", default=[], metavar="NAME",
+    p.add_argument("--probe-budget", rare=True, metavar="TIME", help="of one calibration (default 20s, 5s with --quick)")
+    p.add_argument("--recalibrate", rare=True, action="append", default=[], metavar="NAME",
                    help="a new calibration for this scenario's points in the file; may repeat")
-    p.add_argument("--probes", type=int, metavar="N", help="of one scenario, of which the better values count (default 2)")
-    p.add_argument("--calibrate-only", action="store_true", help="no epochs")
-    p.add_argument("--end-with-parent", action="store_true", help="stop when the process that called this ends")
+    p.add_argument("--probes", rare=True, type=int, metavar="N", help="of one scenario, of which the better values count (default 2)")
+    p.add_argument("--calibrate-only", rare=True, action="store_true", help="no epochs")
+    p.add_argument("--end-with-parent", rare=True, action="store_true", help="stop when the process that called this ends")
     p.add_argument("--quiet", action="store_true", help="say nothing but errors")
     return p
 
 
-def probed(scenario, budget_s: float, transport) -> dict:
+def probed(scenario, budget_s: float, transport, warden: Warden | None = None) -> dict:
     """The one calibration of a scenario: its pipeline probe. `transport` is measured once per machine."""
     from ..pipeline import probe_pipeline
 
@@ -55,8 +54,8 @@ def probed(scenario, budget_s: float, transport) -> dict:
     if data is None:
         # The pool once: a part of it, drawn at random, would have another mean than the epochs.
         data = scenario.loader(grid.point(scenario, workers=1), scenario.pool, 0)
-    probe = epoch.in_child(lambda: probe_pipeline(data, name=scenario.name, budget_s=budget_s, transport=transport),
-                           10 * budget_s + 60)
+    probe = forked.in_child(lambda: probe_pipeline(data, name=scenario.name, budget_s=budget_s, transport=transport),
+                            10 * budget_s + 60, warden=warden)
     if "error" in probe:
         sys.stderr.write(probe.get("trace", ""))
         raise CaptureError(f"the probe of {scenario.name} failed: {probe['error']}")
@@ -79,13 +78,13 @@ def _listed(path: str) -> list:
 class Run:
     """The state of one call."""
 
-    def __init__(self, options, say):
-        self.options, self.say = options, say
+    def __init__(self, options, say, warden: Warden | None = None):
+        self.options, self.say, self.warden = options, say, warden
         self.end = time.monotonic() + seconds(
             options.budget or ("2m" if options.quick else "3m" if options.pipeline else "20m"), "--budget")
         self.file = rows.read(options.out) if rows_file.begun(options.out) else rows.empty()
         self.chosen = _listed(options.points) if options.points else None
-        self.reference = machine.Reference()
+        self.reference = reference.Kernel(reference.LOADING)
         self.scenarios = {}
 
     def left(self) -> float:
@@ -128,7 +127,7 @@ class Run:
                 self.file["scenarios"].append(entry)
             entry.update(speed_at_probe=round(speed, 4), probe=probe)
             if any(point["cold"] for point in grid.full(scenario)):
-                entry["cold_reads"] = epoch.in_child(lambda: machine.cold_reads(scenario.files), 120)
+                entry["cold_reads"] = forked.in_child(lambda: page_cache.cold_reads(scenario.files), 120, warden=self.warden)
             self.save()
             self.say(f"calibrated {name} in {time.monotonic() - start:.0f} s: "
                      f"{statistics.mean(probe['sample']['cpu_ms']):.3f} ms a sample")
@@ -139,12 +138,12 @@ class Run:
         wanted = self.options.probes or (1 if self.options.quick or self.options.pipeline else 2)
         found = []
         for _ in range(wanted + _MORE_PROBES):
-            self.reference.settle(self.file["reference_ms"])
+            self.reference.settle(self.file["reference_ms"] * judge.SETTLED)
             before = self.reference.milliseconds()
-            probe = probed(scenario, budget_s, known)
+            probe = probed(scenario, budget_s, known, self.warden)
             speed = 2 * self.file["reference_ms"] / (before + self.reference.milliseconds())
             cost = statistics.mean(probe["sample"]["cpu_ms"])
-            found.append((abs(speed - 1) > machine.MAX_SPEED, cost, speed, probe))
+            found.append((abs(speed - 1) > judge.MAX_SPEED, cost, speed, probe))
             if sum(not off for off, *_ in found) >= wanted or self.left() < 3 * budget_s:
                 break
         off, _, speed, _ = min(found, key=lambda attempt: attempt[:2])
@@ -167,7 +166,7 @@ class Run:
             else:
                 points = (grid.quick if self.options.quick else grid.own if self.options.pipeline else grid.full)(scenario)
             points += grid.drawn(scenario, self.options.drawn, self.options.seed)
-            usable = len(os.sched_getaffinity(0))
+            usable = machine.this().affinity_cores
             for wanted in points:
                 wanted["cores"] = min(wanted["cores"], usable)
                 found.append((scenario, entry, self._entry_of(scenario, entry, wanted)))
@@ -203,7 +202,7 @@ class Run:
                     continue
                 mark = time.monotonic()
                 row = epoch.repetition(scenario, point, _SEED + len(point["repetitions"]), self.reference,
-                                       self.file["reference_ms"])
+                                       self.file["reference_ms"], self.warden)
                 point["repetitions"].append(row)
                 longest[at] = max(longest.get(at, 0), time.monotonic() - mark)
                 if time.monotonic() - spent > _SAVE_EVERY_S:
@@ -232,12 +231,12 @@ def main(arguments: list) -> int:
         if not options.quiet:
             print(f"stoker: {text}", file=sys.stderr, flush=True)
 
-    epoch.catch_signals(options.end_with_parent)
-    with leftovers.folder() as folder:
-        epoch.adopt_orphans()
-        run = Run(options, say)
+    signals.catch(options.end_with_parent)
+    with Warden("stoker-loader-runs-") as warden:
+        signals.adopt_orphans()
+        run = Run(options, say, warden)
         try:
-            run.find_scenarios(folder)
+            run.find_scenarios(warden.folder)
             run.calibrate()
             missing = 0 if options.calibrate_only else run.measure()
         except KeyboardInterrupt:

@@ -6,6 +6,7 @@ import dataclasses
 import json
 import sys
 
+from ..arguments import Parser
 from .layout import ObservationError
 from .reader import read_observation
 from .summary import summarise
@@ -16,9 +17,7 @@ EXIT_BAD_INPUT = 3
 
 
 def parser():
-    from ..cli import _Parser
-
-    p = _Parser(prog="stoker observation", allow_abbrev=False,
+    p = Parser(prog="stoker observation",
                 description="Says where the time of a recorded training loop went (stoker.Observer).")
     p.add_argument("files", metavar="FILE", nargs="+",
                    help="what stoker.Observer or stoker.observe_step wrote; several: those of the ranks of one run")

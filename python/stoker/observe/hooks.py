@@ -57,7 +57,7 @@ def _no_hook():
 
 
 class BeforeForward:
-    def __init__(self, hooks: "Hooks"):
+    def __init__(self, hooks: Hooks):
         self._begins, self._failed, self._is_compiling = hooks.forward_begins, hooks.failed, hooks.is_compiling
 
     def __call__(self, module, args, kwargs) -> None:
@@ -73,7 +73,7 @@ class BeforeForward:
 
 
 class AfterForward:
-    def __init__(self, hooks: "Hooks"):
+    def __init__(self, hooks: Hooks):
         self._ends, self._failed, self._is_compiling = hooks.forward_ends, hooks.failed, hooks.is_compiling
 
     def __call__(self, module, args, output) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from .layout import EXCEPTION, OK, UNCLOSED, WAIT
 
 
@@ -15,11 +17,11 @@ class Step:
         self._observer, self._validation, self._batch = observer, validation, batch
         self._open = False
 
-    def __enter__(self) -> "Step":
+    def __enter__(self) -> Step:
         self._open = self._observer.begin_step(self._validation, self._batch)
         return self
 
-    def __exit__(self, kind, value, traceback) -> bool:
+    def __exit__(self, kind, value, traceback) -> Literal[False]:
         if self._open:
             self._open = False
             self._observer.end_step(OK if kind is None else EXCEPTION, kind)
@@ -30,7 +32,7 @@ class Step:
             self._open = False
             self._observer.end_step(UNCLOSED)
 
-    def phase(self, name: str) -> "Phase":
+    def phase(self, name: str) -> Phase:
         return self._observer.phase(name)
 
 
@@ -43,7 +45,7 @@ class Phase:
         self._observer, self._number = observer, number
         self._token = None
 
-    def __enter__(self) -> "Phase":
+    def __enter__(self) -> Phase:
         observer = self._observer
         if observer.ready():
             self._token = observer.timeline.push(self._number)
@@ -51,7 +53,7 @@ class Phase:
                 observer.entered[self._number] += 1
         return self
 
-    def __exit__(self, kind, value, traceback) -> bool:
+    def __exit__(self, kind, value, traceback) -> Literal[False]:
         if self._token is not None:
             self._observer.timeline.pop(self._token)
             self._token = None

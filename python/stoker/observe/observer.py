@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import threading
 import time
+from typing import Literal
 
 from . import facts, layout, lifetime
 from .device_marks import CudaEvents, DeviceMarks
-from .layout import (BACKWARD, CLOCK, EXCEPTION, FORWARD, OK, OPTIMIZER, OTHER, OWN, SKIPPED, TRAIN, UNCLOSED,
-                     VALIDATION, ObservationError)
+from .layout import BACKWARD, CLOCK, EXCEPTION, FORWARD, OK, OPTIMIZER, OTHER, OWN, SKIPPED, TRAIN, UNCLOSED, VALIDATION, ObservationError
 from .loops import Batches, Phase, Step, leading_size
 from .recorder import BLOCK_ROWS, Recorder, check_folder, say, with_label
 from .timeline import Timeline
@@ -96,7 +96,7 @@ class Observer:
         """Iterates over `loader` and records how long the loop waits for it."""
         return Batches(self, loader, validation)
 
-    def attach(self, model, optimizer=None, scaler=None) -> "Observer":
+    def attach(self, model, optimizer=None, scaler=None) -> Observer:
         """Lets PyTorch's hooks mark forward, backward and optimizer; without step() they tell steps apart as well.
 
         Call it after torch.compile and DistributedDataParallel, with what the loop calls. `optimizer` may be a list; a
@@ -118,10 +118,10 @@ class Observer:
         lifetime.forget(self)
         self._close(at_exit=False)
 
-    def __enter__(self) -> "Observer":
+    def __enter__(self) -> Observer:
         return self
 
-    def __exit__(self, kind, value, traceback) -> bool:
+    def __exit__(self, kind, value, traceback) -> Literal[False]:
         if self.is_open:
             self.end_step(OK if kind is None else EXCEPTION, kind)
         self.close()

@@ -7,6 +7,7 @@ import json
 
 from . import layout
 from .layout import ObservationError
+from .summary import summarise
 
 LARGEST = 2**63 - 1
 LONGEST_LINE = 1 << 20  # characters; a row has some 150
@@ -52,8 +53,6 @@ class Observation:
                 and name not in ("start_ns", "gap_ns", "total_ns")]
 
     def summary(self):
-        from .summary import summarise
-
         return summarise(self)
 
 

@@ -58,11 +58,11 @@ class Recorder:
         self.write_ns = 0
         self._clock, self._write = clock, write
         self._lines = []  # objects that go before the next block's rows
-        self._file = None
+        self._file: int | None = None  # descriptor
         self._size = 0
         self._blocks = 0
         self._not_before = 0  # ns: the next write comes no earlier
-        self._format = None
+        self._format = ""
 
     def open(self, header: dict) -> None:
         """Makes the file, under a number if there is one already: no run replaces another's."""

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import statistics
+from typing import TYPE_CHECKING
 
 from . import layout
-from .reader import Observation
+
+if TYPE_CHECKING:
+    from .reader import Observation
 
 WARM_UP_STEPS = 10
 WARM_UP_SHARE = 5  # one in five, where the run is shorter than 50 steps
@@ -124,8 +127,9 @@ def _phases(found: Observation, rows: list, prefix: str, whole: int) -> list:
     for name in found.phases:
         values = [row.get(f"{prefix}{name}_ns") for row in rows]
         seen = [value for value in values if value]
-        if whole and (seen or name in ("other", "own")):
-            phases.append(PhaseTimes(name, spread(values), sum(seen) / whole, len(seen)))
+        over = spread(values)
+        if whole and over and (seen or name in ("other", "own")):
+            phases.append(PhaseTimes(name, over, sum(seen) / whole, len(seen)))
     return phases
 
 

@@ -10,8 +10,10 @@ import signal
 import sys
 import time
 
+from ..arguments import Parser
 from ..errors import ProbeError
-from . import DEFAULT_BUDGET_S, SHORTEST_BUDGET_S, need_pytorch, probe_file
+from . import probe_file
+from .budget import DEFAULT_BUDGET_S, SHORTEST_BUDGET_S, need_pytorch
 
 _UNITS = {"ms": 1e-3, "s": 1.0, "m": 60.0, "min": 60.0, "": 1.0}
 _QUIET_S = 2.0  # before progress is shown
@@ -27,9 +29,7 @@ def names_a_function(word: str) -> bool:
 
 
 def parser():
-    from ..cli import _Parser
-
-    p = _Parser(prog="stoker probe", allow_abbrev=False,
+    p = Parser(prog="stoker probe",
                 description="Measures a Dataset or DataLoader of your own: what a sample costs, stage by stage, what "
                             "collating and moving batches costs, memory, and what is odd about it.",
                 epilog="FILE.py:FUNCTION: a function without arguments that returns a Dataset, an IterableDataset or a "
@@ -133,7 +133,8 @@ def probe(arguments: list) -> int:
 def measure(spec: str, budget_s: float, start: float, *, quiet: bool = False) -> dict:
     """Loads FILE.py:FUNCTION and probes what it returns. The budget runs from `start`."""
     need_pytorch()
-    from . import probe_pipeline, source
+    from . import source
+    from .probing import probe_pipeline
 
     progress = None if quiet else Progress(spec)
     made = source.load(spec)

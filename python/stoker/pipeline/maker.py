@@ -9,9 +9,9 @@ import time
 
 import torch
 
+from ..measure.counters import Counters, clock_cost_ns
 from ..user_code import trimmed
 from . import batch_facts
-from .counters import Counters, clock_cost_ns
 
 _SEED = 20251
 

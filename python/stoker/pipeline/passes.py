@@ -10,8 +10,9 @@ import time
 
 import torch
 
-from . import batch_facts, processes, speed
-from .counters import ForeignLoad, memory_of
+from ..measure import contention, forked
+from ..measure.counters import memory_of
+from . import batch_facts, speed
 from .maker import Maker, become_worker, seed_all
 
 SEED = 6  # the same samples each time: two probes of one data set measure the same
@@ -80,9 +81,9 @@ def _first_look(source, send) -> None:
 def _probe_side_effects(source, send, work) -> None:
     """Threads and processes started, directory changed, by what the data set does."""
     folder = os.getcwd()
-    threads, modules = processes.threads_here(), set(sys.modules)
+    threads, modules = forked.threads_here(), set(sys.modules)
     work()
-    new_threads = processes.threads_here() - threads - 1  # ours, idle
+    new_threads = forked.threads_here() - threads - 1  # ours, idle
     children = _children()
     effects = {"threads": max(0, new_threads), "processes": children, "moved": _cwd() != folder,
                "imports": len(set(sys.modules) - modules)}
@@ -113,7 +114,8 @@ def turn_pass(source, send, *, worker: bool, threads: int | None = None) -> None
     threads: of PyTorch in the training process; None: as many as it takes by itself.
 
     A command is {"batches": [indices or a count, ...], "until": time.monotonic() or None, "bytes": count bytes read,
-    "whole": one clock a batch, "speed": how fast the machine is, "begin": time.monotonic() or None, "memory": measure memory}. The answer: a row for each batch.
+    "whole": one clock a batch, "speed": how fast the machine is, "begin": time.monotonic() or None,
+    "memory": measure memory}. The answer: a row for each batch.
     """
     if worker:
         become_worker(source)
@@ -123,7 +125,7 @@ def turn_pass(source, send, *, worker: bool, threads: int | None = None) -> None
             torch.set_num_threads(threads)
         seed_all(SEED)
         maker = Maker(source, time.thread_time_ns)
-    before, kernel = [], speed.Kernel() if worker else None
+    before, kernel = [], speed.Recent() if worker else None
     while True:
         command = send.receive()
         if command is None:
@@ -139,7 +141,7 @@ def _turn(maker: Maker, command: dict, before: list, worker: bool, kernel, send)
     rows, until = [], command.get("until")
     timed = bool(command.get("speed")) and kernel is not None
     last = kernel.ms() if timed else 0.0
-    load = ForeignLoad(maker.counters)
+    load = contention.OfThread(maker.counters)
     peak = 0
     for indices in command["batches"]:
         batch = maker.make(indices, count_bytes=bool(command.get("bytes")), whole=bool(command.get("whole")))
@@ -151,7 +153,7 @@ def _turn(maker: Maker, command: dict, before: list, worker: bool, kernel, send)
                 now = kernel.ms()
                 rows[-1]["kernel_ms"], last = max(last, now), now
         batch.samples.clear()
-        dropped = processes.drop_output()
+        dropped = forked.drop_output()
         if dropped:
             send("lines dropped", dropped)
         if batch.ended:

@@ -5,18 +5,19 @@ docs/guide/probing.md says how each number is measured, docs/reference/pipeline-
 
 from __future__ import annotations
 
-import dataclasses
 import datetime
 import platform
 import statistics
 import time
 
 from ..errors import ProbeError, UserCodeError
+from ..measure import contention, forked, machine
+from ..measure.leftovers import Warden
 from ..version import VERSION
-from . import DEFAULT_BUDGET_S, SHORTEST_BUDGET_S
 from . import findings as finding
-from . import (counters, host, objects, one_worker, passes, processes, source as sources, speed, stages,
-               starting, statistics_of, transport, turns)
+from . import objects, one_worker, passes, speed, stages, starting, statistics_of, transport, turns
+from . import source as sources
+from .budget import DEFAULT_BUDGET_S, SHORTEST_BUDGET_S
 
 FORMAT, SCHEMA_VERSION = "stoker-pipeline-probe", [1, 0]
 
@@ -45,9 +46,9 @@ def probe_pipeline(dataset_or_loader, *, name: str, budget_s: float = DEFAULT_BU
     """
     if not budget_s >= SHORTEST_BUDGET_S:
         raise ProbeError(f"a budget of {budget_s:g} s is too short for a probe: give {SHORTEST_BUDGET_S:g} s or more")
-    processes.refuse_while_starting()
+    forked.refuse_while_starting()
     source = sources.of(dataset_or_loader, name)
-    warden = processes.Warden()
+    warden = Warden()
     try:
         return _Probe(source, budget_s, progress, transport, warden).run()
     finally:
@@ -80,7 +81,7 @@ class _Probe:
     def _run(self, what: str, work, seconds: float, *, daemon: bool = True, grace: float = 0.5):
         """Runs work(send) in a child for at most `seconds` and a little more."""
         self._tell(what)
-        child = processes.Child(work, self._warden, daemon=daemon)
+        child = forked.Child(work, self._warden, daemon=daemon)
         return child.collect(time.monotonic() + seconds + grace, tick=lambda: self._tell(what))
 
     # -- the order ----------------------------------------------------------------------------------------------------
@@ -89,7 +90,7 @@ class _Probe:
         source, doc = self._source, self._doc
         doc.update(format=FORMAT, schema_version=SCHEMA_VERSION, name=source.name, kind=source.kind,
                    samples=source.samples, loader=sources.loader_facts(source))
-        self._findings.cores(host.usable_cores())
+        self._findings.cores(machine.usable_cores())
         self._first_look()
         self._samples()
         self._one_worker()
@@ -146,7 +147,7 @@ class _Probe:
     def _samples(self) -> None:
         source, wall = self._source, max(1e-4, self._wall_ms)
         seconds = self._share(_SAMPLES)
-        room = host.available_memory() * _SHARE_OF_MEMORY
+        room = machine.available_memory() * _SHARE_OF_MEMORY
         fits = int(room / max(1, 2 * self._sample_bytes))  # samples and their batch
         by_time = max(1, int(seconds * 1e3 / 3 / wall))
         source.cap = None if min(fits, by_time) >= source.batch else max(1, min(fits, by_time))
@@ -197,7 +198,7 @@ class _Probe:
     def _compared(self, measured) -> None:
         """Everything that turns beside each other tell: batches, the training process, several workers at once."""
         source, sample = self._source, self._doc["sample"]
-        self._doc["foreign"] = {**counters.foreign_load(measured.loads), "slowed_share": round(self._slowed, 4)}
+        self._doc["foreign"] = {**contention.of_thread(measured.loads), "slowed_share": round(self._slowed, 4)}
         ratio = turns.median(measured.in_process)
         sample["in_process_ratio"] = None if ratio is None else round(max(0.01, min(100.0, ratio)), 4)
         own = min(source.batch, source.cap or source.batch)
@@ -215,7 +216,7 @@ class _Probe:
         self._doc["batch"] = [rows[size] for size in sorted(rows)]
         beside, crowded = turns.median(measured.beside), turns.median(measured.crowded)
         self._doc["parallel"] = {"processes": 1, "efficiency": 1.0} if beside is None else {
-            "processes": int(host.usable_cores()), "efficiency": round(min(2.0, 1 / max(1e-3, beside)), 4)}
+            "processes": int(machine.usable_cores()), "efficiency": round(min(2.0, 1 / max(1e-3, beside)), 4)}
         self._crowding = None if crowded is None else max(0.0, crowded - 1)
         if crowded is not None:
             self._doc["parallel"]["crowded_efficiency"] = round(min(2.0, 1 / max(1e-3, crowded)), 4)
@@ -233,7 +234,7 @@ class _Probe:
     def _check_shared_memory(self) -> None:
         """A batch that does not fit /dev/shm would end the worker with SIGBUS: smaller ones are measured then."""
         source = self._source
-        free = host.shared_memory_free()
+        free = machine.shared_memory_free()
         if free is None:
             return
         loader = source.loader
@@ -261,7 +262,7 @@ class _Probe:
         source = self._source
         own = min(source.batch, source.cap or source.batch)
         most = source.samples or 4 * own
-        room = min(host.available_memory() * _SHARE_OF_MEMORY / 2, 0.5 * (host.shared_memory_free() or 1e18))
+        room = min(machine.available_memory() * _SHARE_OF_MEMORY / 2, 0.5 * (machine.shared_memory_free() or 1e18))
         longest_s = self._budget * _SAMPLES * _LONGEST_BATCH
         sizes = [max(1, own // 4), own] + ([] if source.own_batches else [4 * own, 2 * own])
         found = [own]
@@ -347,7 +348,7 @@ class _Probe:
     def _starting(self) -> None:
         source, until = self._source, max(self._deadline - 0.1, time.monotonic() + _STARTING_S)
         facts = {"fork_ms": None, "spawn_ms": None, "forkserver_ms": None, "picklable": True, "why_not": None,
-                 "pickled_bytes": None, 
+                 "pickled_bytes": None,
                  "warm_up_ms": round(max(0.0, statistics.median(self._warm_ups)), 4) if self._warm_ups else None}
         outcome = self._run("starting workers", lambda send: starting.start_pass(source, send, until=until),
                             until - time.monotonic(), daemon=False, grace=_STARTING_S)
@@ -385,5 +386,5 @@ def _rounded(values: list, digits: int) -> list:
 def _provenance() -> dict:
     import torch
 
-    return {"stoker_version": VERSION, "date": datetime.date.today().isoformat(), "cpu_model": host.cpu_model(),
-            "cores": host.usable_cores(), "python": platform.python_version(), "torch": torch.__version__}
+    return {"stoker_version": VERSION, "date": datetime.date.today().isoformat(), "cpu_model": machine.cpu_name(),
+            "cores": machine.usable_cores(), "python": platform.python_version(), "torch": torch.__version__}

@@ -1,41 +1,29 @@
-"""How fast the machine is at this moment. Neighbours on the same physical core slow it down and show on no clock."""
+"""Which batches were made while the machine was as fast as usual."""
 
 from __future__ import annotations
 
 import time
 
-import torch
+from ..measure import reference
 
-_EVERY_S = 0.1  # at most that often
-_LOOPS, _SORTED, _MOVED = 12_000, 40_000, 1 << 18  # each part takes about a millisecond
+_EVERY_S = 0.1  # the reference kernel runs at most that often
 SLOWED = 1.05  # times the usual: a batch made then does not count
 _FEWEST = 0.4  # share of the batches that counts in any case
 
 
-class Kernel:
-    """A fixed piece of work, mixed of interpreter, arithmetic and memory traffic, about 3 ms of CPU time."""
+class Recent:
+    """The reference kernel's time as it is at the moment, read between batches."""
 
     def __init__(self):
-        self._values = torch.rand(_SORTED, generator=torch.Generator().manual_seed(7))
-        self._large = torch.zeros(_MOVED)
+        self._kernel = reference.Kernel(reference.SAMPLES)
         self._last, self._ms = 0.0, None
 
     def ms(self) -> float:
         """CPU time now, measured anew at most ten times a second."""
         if self._ms is None or time.monotonic() - self._last > _EVERY_S:
-            self._ms = min(self._once(), self._once())
+            self._ms = self._kernel.milliseconds(2)
             self._last = time.monotonic()
         return self._ms
-
-    def _once(self) -> float:
-        start = time.thread_time()
-        total = 0
-        for i in range(_LOOPS):
-            total += i ^ (total & 255)
-        self._values.sort()
-        for _ in range(4):
-            self._large.add_(1.0)
-        return (time.thread_time() - start) * 1e3
 
 
 def undisturbed(batches: list) -> list:

@@ -19,7 +19,7 @@ import sys
 import sysconfig
 import time
 
-from .counters import clock_cost_ns
+from ..measure.counters import clock_cost_ns
 from .maker import Maker, become_worker
 
 _ENOUGH_NAMED = 0.5  # share of a sample that named stages must cover, where no transform list was found
@@ -256,7 +256,9 @@ def place_of(frame) -> str:
         return f"{library} {name}" if _is_library(inner.f_code.co_filename) else name
     outer = stack[entry]
     text = linecache.getline(outer.f_code.co_filename, outer.f_lineno).strip()
-    return f"line {outer.f_lineno}: {text[:36]}{'...' if len(text) > 36 else ''}" if text else f"{outer.f_code.co_name}, line {outer.f_lineno}"
+    if not text:
+        return f"{outer.f_code.co_name}, line {outer.f_lineno}"
+    return f"line {outer.f_lineno}: {text[:36]}{'...' if len(text) > 36 else ''}"
 
 
 def _sample_stacks(source, maker, indices, seconds: float, send) -> None:

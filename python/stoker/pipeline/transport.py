@@ -17,7 +17,7 @@ import warnings
 import torch
 from torch.utils.data import DataLoader, Dataset, default_collate
 
-from . import host
+from ..measure import machine
 
 _SETTLE_S = 0.003  # after a batch is ready: until the worker's threads have nothing left to do
 _WARM = 3  # batches that do not count
@@ -120,7 +120,10 @@ def _run(case: Case) -> dict:
     # From the end of one collate to the start of the next: sending one batch, taking the next index. The sharer's part
     # lies within the receiver's wall time and counts there.
     between = [1e-6 * (rows[i + 1][0] - rows[i][1] - (rows[i + 1][2] - rows[i][2])) for i in range(len(rows) - 1)]
-    quiet = lambda times: statistics.quantiles(times[_WARM:], n=4)[0] * 1e3
+
+    def quiet(times):
+        return statistics.quantiles(times[_WARM:], n=4)[0] * 1e3
+
     return {"wall": quiet(walls), "cpu": quiet(cpus), "collate": statistics.median(collating[_WARM:]),
             "worker": statistics.median(between[_WARM:])}
 
@@ -142,7 +145,7 @@ def transport_pass(send, *, seconds: float) -> None:
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)  # OpenMP's threads do not live on in a fork: a parallel loop would wait for them for ever
     until = time.monotonic() + seconds
-    free = host.shared_memory_free() or 0
+    free = machine.shared_memory_free() or 0
     longest, first = 0.0, True
     while first or time.monotonic() + longest < until:
         began = time.monotonic()
@@ -187,7 +190,10 @@ def _processes() -> dict:
         next(iterator)
         reset.append(time.perf_counter() - start)
         list(iterator)
-    slope = lambda times: max(0.0, 1e3 * (min(times[3]) - min(times[1])) / 2)
+
+    def slope(times):
+        return max(0.0, 1e3 * (min(times[3]) - min(times[1])) / 2)
+
     return {"fork_per_worker_ms": slope(fork), "shutdown_per_worker_ms": slope(end), "epoch_reset_ms": 1e3 * min(reset)}
 
 

@@ -11,7 +11,8 @@ import random
 import statistics
 import time
 
-from . import host, passes, processes, statistics_of
+from ..measure import forked, machine
+from . import passes, statistics_of
 
 _MOST_AT_ONCE = 32  # processes
 _MOST_CROWD = 16
@@ -54,7 +55,7 @@ class Turns:
 
     def _child(self, worker: bool, threads=None):
         source = self._source
-        return processes.Child(lambda send: passes.turn_pass(source, send, worker=worker, threads=threads), self._warden,
+        return forked.Child(lambda send: passes.turn_pass(source, send, worker=worker, threads=threads), self._warden,
                                daemon=True)
 
     def _deadline(self, samples: int, main: bool) -> float:
@@ -115,7 +116,7 @@ class Turns:
 
     def _training_process(self, first: list):
         """A child that works as the training process does; OpenMP's threads of this process cannot be forked."""
-        forked_threads = processes.threads_here() > 1
+        forked_threads = forked.threads_here() > 1
         child = None if forked_threads else self._warmed(False, first)
         return child or self._warmed(False, first, threads=1)
 
@@ -295,8 +296,8 @@ class Turns:
 
     def _at_once(self, part: list, cycle: float, whole: bool) -> None:
         """The same batch by as many processes as there are cores, then by twice as many."""
-        cores = min(_MOST_AT_ONCE, max(1, int(host.usable_cores())))
-        room = host.available_memory() / 4
+        cores = min(_MOST_AT_ONCE, max(1, int(machine.usable_cores())))
+        room = machine.available_memory() / 4
         if cores < 2 or not self._time_for(2 * self._batch, 0.5):
             return
         first = self._lists()[:1]

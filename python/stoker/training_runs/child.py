@@ -6,17 +6,14 @@ Imports PyTorch late: what is resident before the model is the interpreter, PyTo
 from __future__ import annotations
 
 import contextlib
-import json
 import math
 import multiprocessing
-import os
 import resource
-import signal
-import sys
 import time
 
 from ..errors import CaptureError, UserCodeError
-from ..loader_runs import epoch, machine
+from ..measure import contention, processes
+from ..measure.answering import Answering
 
 WARM_UP = 3  # steps: the first fills the gradients, the second meets the optimizer's state; the third is as all others
 FEWEST, MOST = 5, 300  # steps timed
@@ -39,22 +36,11 @@ def out_of_memory(error: BaseException) -> bool:
     return False
 
 
-def resident() -> dict:
-    """Bytes: the resident set now and its highest so far (VmHWM)."""
-    found = {}
-    with open("/proc/self/status") as file:
-        for line in file:
-            name, _, value = line.partition(":")
-            if name in ("VmRSS", "VmHWM"):
-                found[name] = int(value.split()[0]) * 1024
-    return {"now": found.get("VmRSS", 0), "peak": found.get("VmHWM", 0)}
-
-
 def _usage() -> dict:
-    """machine.usage() with the CPU time of a loader's workers, which are ours."""
+    """contention.usage() with the CPU time of a loader's workers, which are ours."""
     workers = multiprocessing.active_children()
-    found = machine.usage()
-    found["own"] += sum(epoch.cpu_of(worker.pid) for worker in workers)
+    found = contention.usage()
+    found["own"] += sum(processes.thread_seconds(worker.pid) for worker in workers)
     return found
 
 
@@ -145,8 +131,8 @@ def describe(case: dict) -> dict:
 class Repetition:
     """One repetition, and what is known of it at any moment, also if it fails."""
 
-    def __init__(self, case: dict, talk):
-        self.case, self.talk, self.row = case, talk, {}
+    def __init__(self, case: dict, answering):
+        self.case, self.answering, self.row = case, answering, {}
 
     def run(self) -> dict:
         case = self.case
@@ -157,7 +143,7 @@ class Repetition:
 
         name, function = _function(case)
         data = _loader(case) if case.get("data") else None
-        self.row.update(name=name, resident_before_bytes=resident()["now"], threads=torch.get_num_threads())
+        self.row.update(name=name, resident_before_bytes=processes.resident_bytes()["now"], threads=torch.get_num_threads())
         job = jobs.Job(case, function, data)
         self.row.update(name=job.capture.name or name, optimizer=job.optimizer_told(), grad_scaler=job.scaler.is_enabled())
         meter = _Meter(job.device, case.get("others_bytes", 0))
@@ -193,8 +179,8 @@ class Repetition:
         return wanted if fitting >= wanted else fitting if fitting >= FEWEST else 0
 
     def _timed(self, job, observer, meter, count: int) -> None:
-        self.talk({"say": "begin"})
-        if not sys.stdin.readline():
+        self.answering.tell({"say": "begin"})
+        if self.answering.hear() is None:
             raise SystemExit(1)  # who asked is gone
         with observer.step():  # its gap holds the wait
             job.step(observer)
@@ -205,18 +191,18 @@ class Repetition:
             with observer.step():
                 job.step(observer)
         meter.synchronize()
-        after, memory = _usage(), resident()
-        foreign, steal = machine.foreign_between(before, after)
+        after, memory = _usage(), processes.resident_bytes()
+        foreign, steal = contention.between(before, after)
         grown = resource.getrusage(resource.RUSAGE_SELF).ru_minflt - faults
         self.row.update(resident_peak_bytes=memory["peak"], resident_after_bytes=memory["now"],
                         faults_per_step=round(grown / count, 1), foreign_share=round(foreign, 4),
                         steal_share=round(steal, 4), timed_s=round(after["wall"] - before["wall"], 3), **meter.cuda())
 
 
-def _answer(case: dict, talk) -> dict:
+def _answer(case: dict, answering) -> dict:
     if case.get("specs") is not None:
         return {"status": "ok", **describe(case)}
-    repetition = Repetition(case, talk)
+    repetition = Repetition(case, answering)
     try:
         return repetition.run()
     except Exception as error:
@@ -228,23 +214,14 @@ def _answer(case: dict, talk) -> dict:
 
 
 def main() -> None:
-    epoch.signal_at_parents_end(signal.SIGKILL)
-    if os.getppid() != int(sys.argv[1]):
-        return
-    out = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # whatever models and libraries print goes to standard error
-
-    def talk(message: dict) -> None:
-        out.write(json.dumps(message) + "\n")
-        out.flush()
-
-    line = sys.stdin.readline()
-    if not line:
+    answering = Answering()  # whatever models and libraries print goes to standard error
+    case = answering.hear()
+    if case is None:
         return
     with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
         file.write("1000")  # where memory runs out, this process is the one to go
     try:
-        answer = _answer(json.loads(line), talk)
+        answer = _answer(case, answering)
     except UserCodeError as error:
         answer = {"status": "failed", "note": str(error), "trace": error.traceback_text}
     except CaptureError as error:
@@ -254,9 +231,8 @@ def main() -> None:
 
         answer = {"status": "failed", "note": f"{type(error).__name__}: {error}".splitlines()[0][:300],
                   "trace": traceback.format_exc()}
-    talk({"say": "end", **answer})
-    out.close()
-    os._exit(0)  # nothing is left to tidy up, and a device that has failed may hang at exit
+    answering.tell({"say": "end", **answer})
+    answering.leave()
 
 
 if __name__ == "__main__":

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import datetime
-import os
 import platform
-import shutil
-import subprocess
 
 from ..errors import CaptureError
-from ..pipeline import counters, host
+from ..measure import machine, nvidia
 from ..version import VERSION
 
 _QUERY = ("driver_version", "mig.mode.current", "memory.total", "memory.used", "clocks.sm", "clocks_throttle_reasons.active")
@@ -19,37 +16,18 @@ def selector(device: str) -> str:
     """What nvidia-smi's -i takes for PyTorch's cuda:N, which CUDA_VISIBLE_DEVICES may have renumbered."""
     import torch
 
-    from ..calibrate.gpu.facts import selector as of_index
-
-    return of_index(torch, cuda_index(device))
+    return nvidia.selector(torch, cuda_index(device))
 
 
 def nvidia_smi(which: str = "0") -> dict:
     """Values of a GPU by nvidia-smi's names, with the processes on it; empty without nvidia-smi."""
-    if shutil.which("nvidia-smi") is None:
-        return {}
-    lines = _run("nvidia-smi", "--query-gpu=" + ",".join(_QUERY), "--format=csv,noheader,nounits", "-i", which)
-    cells = [cell.strip() for cell in lines[0].split(",")] if lines else []
-    found = dict(zip(_QUERY, cells)) if len(cells) == len(_QUERY) else {}
-    if found:
-        found["processes"] = _run("nvidia-smi", "--query-compute-apps=pid,used_memory", "--format=csv,noheader", "-i", which)
-    return found
-
-
-def _run(*command) -> list:
-    try:
-        return subprocess.run(command, capture_output=True, text=True, timeout=30).stdout.strip().splitlines()
-    except (OSError, subprocess.TimeoutExpired):
-        return []
+    found = nvidia.query(which, _QUERY)
+    return {**found, "processes": nvidia.processes(which)} if found else {}
 
 
 def others_bytes(smi: dict) -> int:
-    """Bytes that processes hold on the GPU, as nvidia-smi sums them up (MiB each); 0 where it does not tell."""
-    total = 0
-    for line in smi.get("processes", []):
-        digits = "".join(c for c in line.rpartition(",")[2] if c.isdigit())
-        total += int(digits) << 20 if digits else 0
-    return total
+    """Bytes that processes hold on the GPU, as nvidia-smi sums them up; 0 where it does not tell."""
+    return nvidia.bytes_of(smi.get("processes", []))
 
 
 def cuda_index(device: str) -> int:
@@ -65,7 +43,7 @@ def check(text: str) -> str:
         raise CaptureError(f"--device {text}: write cpu, cuda or cuda:N")
     if kind == "cpu":
         return "cpu"
-    there = shutil.which("nvidia-smi") is not None and bool(_run("nvidia-smi", "-L"))
+    there = bool(nvidia.visible())
     if torch.version.cuda is None and torch.version.hip is None:
         seen = "nvidia-smi shows a GPU, but " if there else ""
         raise CaptureError(f"--device {text}: {seen}this PyTorch ({torch.__version__}) is built without CUDA: install one that "
@@ -82,10 +60,9 @@ def check(text: str) -> str:
 
 def device(name: str) -> dict:
     """The rows file's `device`. For a GPU this makes a CUDA context: call it in a process that goes away."""
-    cores = counters.usable_cores()  # a quota may leave one and a half
-    found = {"kind": "cpu", "name": host.cpu_model(), "cores": int(cores) if cores == int(cores) else cores,
-             "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
-             "available_bytes": int(host.available_memory())}
+    cores = machine.usable_cores()  # a quota may leave one and a half
+    found = {"kind": "cpu", "name": machine.cpu_name(), "cores": int(cores) if cores == int(cores) else cores,
+             "memory_bytes": machine.memory_bytes(), "available_bytes": int(machine.available_memory())}
     if name == "cpu":
         return found
     import torch
@@ -95,7 +72,8 @@ def device(name: str) -> dict:
     smi = nvidia_smi(selector(name))
     return {"kind": "cuda", "name": gpu.name, "compute_capability": f"{gpu.major}.{gpu.minor}",
             "sm_count": gpu.multi_processor_count, "memory_bytes": total, "available_bytes": free,
-            "mig": smi.get("mig.mode.current", "") == "Enabled", "cpu_model": found["name"], "cores": found["cores"], "host_memory_bytes": found["memory_bytes"]}
+            "mig": smi.get("mig.mode.current", "") == "Enabled", "cpu_model": found["name"], "cores": found["cores"],
+            "host_memory_bytes": found["memory_bytes"]}
 
 
 def versions(name: str) -> dict:

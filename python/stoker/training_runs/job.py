@@ -11,15 +11,10 @@ from torch.utils import _pytree as pytree
 from .. import losses, model_build, protocol, training
 from .. import precision as precisions
 from ..errors import CaptureError
+from ..measure import trainer
 from ..user_code import user_code
 from . import batches, values
 
-LEARNING_RATE = 1e-6  # so that one batch is not learnt by heart: gradients would become denormal, which take a CPU longer
-CLIP_NORM = 1.0
-OPTIMIZERS = {"sgd": lambda p: torch.optim.SGD(p, lr=LEARNING_RATE, momentum=0.9),
-              "adam": lambda p: torch.optim.Adam(p, lr=LEARNING_RATE), "adamw": lambda p: torch.optim.AdamW(p, lr=LEARNING_RATE),
-              "rmsprop": lambda p: torch.optim.RMSprop(p, lr=LEARNING_RATE),
-              "adagrad": lambda p: torch.optim.Adagrad(p, lr=LEARNING_RATE)}
 _TOLD = ("lr", "momentum", "weight_decay", "nesterov", "amsgrad", "foreach", "fused")  # of an optimizer, in the rows
 
 
@@ -66,8 +61,8 @@ class Job:
             self.source = batches.FromLoader(data, inputs, self)
         else:
             self.source = batches.Synthetic(inputs, targets, self)
-        scaled = self.precision == "amp-fp16" and self.cuda and self._says("grad_scaler") is not False
-        self.scaler = torch.amp.GradScaler(self.device.type, enabled=scaled)
+        self.scaler = trainer.scaler(self.precision, self.device.type, self._says("grad_scaler") is not False)
+        self.loop = trainer.Loop(self.module, self.optimizer, self.scaler, clip=bool(self.capture.clip))
         self.plan = self.output = self.loss = None
 
     def _says(self, name):
@@ -90,7 +85,7 @@ class Job:
         if name is None and self.capture.optimizer is not None:
             training.optimizer(self.capture)  # refuses what is none, or is another model's
             return self.capture.optimizer
-        return OPTIMIZERS[name or "sgd"]([p for p in self.module.parameters() if p.requires_grad])
+        return trainer.optimizer(name or "sgd", [p for p in self.module.parameters() if p.requires_grad])
 
     def optimizer_told(self) -> dict:
         """Its name in --optimizer's words and the settings of its first group."""
@@ -123,19 +118,16 @@ class Job:
     def step(self, observer) -> None:
         """As most people write it: copy the batch, zero_grad, forward under autocast, loss, backward, optimizer."""
         args, kwargs, targets = self.source.next(observer)
-        self.optimizer.zero_grad(set_to_none=True)
-        with self.lookups or contextlib.nullcontext():
-            self.forward(args, kwargs, targets)
-        if self.lookups is not None:  # the first step
-            self.lookups = None
-            losses.check(self.loss)
-        self.scaler.scale(self.loss).backward()
-        if self.capture.clip:
-            with observer.phase("optimizer"):
-                self.scaler.unscale_(self.optimizer)
-                torch.nn.utils.clip_grad_norm_(self.module.parameters(), CLIP_NORM)
-        self.scaler.step(self.optimizer)
-        self.scaler.update()
+
+        def loss():
+            with self.lookups or contextlib.nullcontext():
+                self.forward(args, kwargs, targets)
+            if self.lookups is not None:  # the first step
+                self.lookups = None
+                losses.check(self.loss)
+            return self.loss
+
+        self.loop.step(loss, clipping=lambda: observer.phase("optimizer"))
 
     def notes(self) -> list:
         found = [self.plan.note] if self.plan is not None and self.plan.note else []

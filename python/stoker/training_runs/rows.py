@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 
-from .. import rows_file
 from ..errors import CaptureError
+from ..measure import rows_file
 from . import judge
 
 FORMAT, SCHEMA = "stoker-training-runs", [1, 0]

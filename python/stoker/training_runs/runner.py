@@ -10,11 +10,12 @@ import statistics
 import sys
 import time
 
-from .. import front, rows_file
+from .. import front
+from ..arguments import Parser, pairs
 from ..durations import seconds
 from ..errors import CaptureError
-from ..loader_runs import epoch, leftovers
-from ..pipeline import host
+from ..measure import machine, reference, rows_file, signals
+from ..measure.leftovers import Warden
 from . import facts, figures, judge, process, rows
 
 _SEED = 20261
@@ -30,10 +31,8 @@ _KEPT_FREE = 0.05  # of the machine's memory, so that a model that does not fit 
 
 
 def parser():
-    from ..cli import _Parser
-
-    p = _Parser(
-        prog="stoker training-runs", allow_abbrev=False,
+    p = Parser(
+        prog="stoker training-runs",
         description="Runs real training steps on this machine and writes a rows file for stoker validate.",
         epilog="MODEL is what capture takes: FILE.py:FUNCTION, torchvision:NAME, timm:NAME; MODEL@8,16 has batches of its own")
     p.add_argument("models", nargs="+", metavar="MODEL")
@@ -47,13 +46,13 @@ def parser():
     p.add_argument("--image-size", type=int, metavar="N", help="side of the pictures (torchvision, timm)")
     p.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="an argument of the capture function; may repeat")
     p.add_argument("--budget", default="2m", metavar="TIME", help="the whole call takes no longer (default 2m)")
-    p.add_argument("--steps", type=int, metavar="N", help="timed in each repetition (default: 1.5 s of them, 5 or more)")
-    p.add_argument("--repetitions", type=int, default=judge.NEEDED, metavar="N",
+    p.add_argument("--steps", rare=True, type=int, metavar="N", help="timed in each repetition (default: 1.5 s of them, 5 or more)")
+    p.add_argument("--repetitions", rare=True, type=int, default=judge.NEEDED, metavar="N",
                    help=f"good ones that each run needs (default {judge.NEEDED})")
-    p.add_argument("--attempts", type=int, default=_ATTEMPTS, metavar="N",
+    p.add_argument("--attempts", rare=True, type=int, default=_ATTEMPTS, metavar="N",
                    help=f"repetitions of each run at most in this call, good or not (default {_ATTEMPTS})")
-    p.add_argument("--end-with-parent", action="store_true", help="stop when the process that called this ends")
-    p.add_argument("--quiet", action="store_true", help="say nothing but errors")
+    p.add_argument("--end-with-parent", rare=True, action="store_true", help="stop when the process that called this ends")
+    p.add_argument("--quiet", rare=True, action="store_true", help="say nothing but errors")
     return p
 
 
@@ -84,12 +83,12 @@ def models_of(given: list, batches: str) -> dict:
 
 def _checked(options) -> None:
     """Refuses what cannot be meant, before anything is started."""
-    from . import job
+    from ..measure import trainer
 
     for precision in options.precision.split(","):
         front.check(precision, None, None, options.image_size)
-    if options.optimizer is not None and options.optimizer not in job.OPTIMIZERS:
-        raise CaptureError(f"--optimizer {options.optimizer}: choose from {', '.join(job.OPTIMIZERS)}")
+    if options.optimizer is not None and options.optimizer not in trainer.OPTIMIZERS:
+        raise CaptureError(f"--optimizer {options.optimizer}: choose from {', '.join(trainer.OPTIMIZERS)}")
     for flag, value in (("--steps", options.steps), ("--repetitions", options.repetitions), ("--attempts", options.attempts)):
         if value is not None and value < 1:
             raise CaptureError(f"{flag} {value}: give 1 or more")
@@ -99,17 +98,15 @@ def _checked(options) -> None:
 class Run:
     """The state of one call."""
 
-    def __init__(self, options, say, begun: float, folder: str):
+    def __init__(self, options, say, begun: float, warden: Warden):
         import torch
 
-        from ..cli import _pairs
-
-        self.options, self.say, self.folder = options, say, folder
+        self.options, self.say, self.warden = options, say, warden
         budget = seconds(options.budget, "--budget")
         self.end, self.hard_end = begun + budget, begun + budget * (1 + _LATE)
         self.hang = max(_HANG_S, _HANG_SHARE * budget)
         self.device = facts.check(options.device or ("cuda" if torch.cuda.device_count() else "cpu"))
-        self.settings = _pairs(options.set, "--set")
+        self.settings = pairs(options.set, "--set")
         self.threads = numbers(options.threads, "--threads") if options.threads else [torch.get_num_threads()]
         self.observations = itertools.count()
         self.longest = {}  # seconds of the longest repetition, by run and by model
@@ -117,7 +114,8 @@ class Run:
         self.file = None
         self.batches = models_of(options.models, options.batches)
         self._settle_facts()
-        self.reference = judge.Reference()
+        torch.set_num_threads(1)  # for the reference kernel
+        self.reference = reference.OnEachCore(reference.TRAINING)
         if self.file["reference_ms"] is None:
             self.file["reference_ms"] = round(self.reference.milliseconds(), 4)
         self.file["needed"] = options.repetitions
@@ -156,7 +154,7 @@ class Run:
     def _common(self, precision: str) -> dict:
         limit = None
         if self.device == "cpu":
-            limit = int(host.available_memory() - _KEPT_FREE * os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+            limit = int(machine.available_memory() - _KEPT_FREE * machine.memory_bytes())
         return {"device": self.device, "precision": precision, "options": self.settings, "image_size": self.options.image_size,
                 "limit_bytes": limit}
 
@@ -214,9 +212,9 @@ class Run:
         return run["model"], run["batch"], run["threads"], run["precision"]
 
     def _child(self, case: dict, deadline: float, begin=lambda: None) -> dict:
-        path = os.path.join(self.folder, f"{next(self.observations)}.obs.jsonl")
+        path = os.path.join(self.warden.folder, f"{next(self.observations)}.obs.jsonl")
         try:
-            answer = process.run({**case, "observation": path}, deadline, self.folder, begin)
+            answer = process.run({**case, "observation": path}, deadline, begin, self.warden)
             if answer["status"] == "ok" and "steps" in answer:
                 answer["row"] = figures.of(path, answer)
             return answer
@@ -228,7 +226,7 @@ class Run:
         readings = []
 
         def begin():
-            self.reference.settle(self.file["reference_ms"] / judge.SLOWEST, min(4.0, 0.02 * self.budget))
+            self.reference.settle(self.file["reference_ms"] * judge.SETTLED, min(4.0, 0.02 * self.budget))
             readings.append(self.reference.milliseconds())
 
         smi = facts.nvidia_smi(facts.selector(self.device)) if self.device != "cpu" else {}
@@ -292,11 +290,11 @@ def main(options, begun: float) -> int:
         if not options.quiet:
             print(f"stoker: {text}", file=sys.stderr, flush=True)
 
-    epoch.catch_signals(options.end_with_parent)
+    signals.catch(options.end_with_parent)
     run = None
-    with leftovers.folder("stoker-training-runs-") as folder:
+    with Warden("stoker-training-runs-") as warden:
         try:
-            run = Run(options, say, begun, folder)
+            run = Run(options, say, begun, warden)
             missing = run.measure()
         except process.Cut:
             raise CaptureError(f"--budget {options.budget} was over before the models were loaded: give more") from None

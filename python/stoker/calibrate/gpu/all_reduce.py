@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import json
+import contextlib
 import os
 import socket
 import statistics
-import subprocess
 import sys
+import time
 
-from . import stopwatch, worker
+from ...measure import fresh
+from ...measure.answering import Answering
+from . import stopwatch
 
 SIZES = tuple(1 << power for power in range(10, 29, 2))  # bytes: 1 KiB to 256 MiB
 LIMIT_S = 90.0
@@ -23,22 +25,14 @@ def measure(gpus: int, limit_s: float = LIMIT_S, backend: str = "nccl") -> list:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    path = os.pathsep.join([str(worker.PACKAGE.parent), os.environ.get("PYTHONPATH", "")])
-    environment = dict(os.environ, PYTHONPATH=path, MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port), WORLD_SIZE=str(gpus))
-    ranks = []
-    try:
-        for rank in range(gpus):
-            ranks.append(subprocess.Popen([sys.executable, "-m", "stoker.calibrate.gpu.all_reduce", backend], text=True,
-                                          env=dict(environment, RANK=str(rank)), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                          stderr=subprocess.DEVNULL))
-        out, _ = ranks[0].communicate(timeout=limit_s)
-        return json.loads(out) if ranks[0].returncode == 0 else []
-    except (subprocess.TimeoutExpired, ValueError, OSError):
-        return []
-    finally:
-        for process in ranks:
-            process.kill()
-            process.wait()
+    variables = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "WORLD_SIZE": str(gpus)}
+    with contextlib.ExitStack() as ranks:
+        first, *_ = [ranks.enter_context(fresh.Child("stoker.calibrate.gpu.all_reduce", backend, **variables, RANK=str(rank)))
+                     for rank in range(gpus)]
+        try:
+            return first.hear(time.monotonic() + limit_s)
+        except (fresh.TimeUp, fresh.Died):
+            return []
 
 
 def _one_rank(backend: str) -> list:
@@ -86,10 +80,8 @@ def bandwidth_gbs(found: list) -> float:
 
 
 if __name__ == "__main__":
-    out = os.dup(1)
-    os.dup2(2, 1)  # libraries print
+    answering = Answering()
     rows = _one_rank(sys.argv[1])
-    with os.fdopen(out, "w") as file:
-        json.dump(rows, file)
-    sys.stderr.flush()
-    os._exit(0)  # PyTorch's process groups abort now and then as the interpreter ends
+    if rows:
+        answering.tell(rows)
+    answering.leave()

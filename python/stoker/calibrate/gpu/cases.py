@@ -73,7 +73,8 @@ def memory_bound(dtype):
         names += ("softmax", "cross_entropy") if "50257" in dims else ()
         found += [operator(name, dtype, dims=dims) for name in names]
     found += [operator("batch_norm", dtype, dims="64x256x56x56", channels_last=1),
-              operator("transpose", dtype, dims="64x512x1024"), operator("silu", dtype, dims="64x256x56x56"), operator("embedding", dtype, dims="50257x768", ids=8192)]
+              operator("transpose", dtype, dims="64x512x1024"), operator("silu", dtype, dims="64x256x56x56"),
+              operator("embedding", dtype, dims="50257x768", ids=8192)]
     return found
 
 
@@ -166,7 +167,8 @@ def once(everything, key=key_of):
 def planned():
     """What a calibration measures, most valuable first: the launch and the host, without which nothing else can be told; one or two of
     each kind; what nets run on tensor cores; then FP32, FP16 and rarer shapes. Those that a machine file has no words for are left out."""
-    everything = [CONTEXT, *host(), EMPTY_KERNEL, *copies(), *_first(), *gemms("bf16"), *convolutions("bf16", True, 64), *attentions("bf16"),
+    everything = [CONTEXT, *host(), EMPTY_KERNEL, *copies(), *_first(), *gemms("bf16"), *convolutions("bf16", True, 64),
+                  *attentions("bf16"),
                   *memory_bound("bf16"), *gemms("tf32"), *convolutions("tf32", False, 32), *memory_bound("fp32"), *optimizers(),
                   *linears("bf16"), *convolutions("bf16", False, 64), *gemms("fp32"), *attentions("fp32"), *gemms("fp16"),
                   *convolutions("fp16", True, 64), *convolutions("fp32", False, 16), *attentions("fp16"), *memory_bound("fp16"),

@@ -1,10 +1,9 @@
 """A process that measures the cases it is told on standard input, one a line, and answers each with its rows as JSON. One that dies
 costs its case alone."""
 
-import json
-import os
-import sys
 import traceback
+
+from ...measure.answering import Answering
 
 
 def measure_operator(case, device):
@@ -51,14 +50,11 @@ def index_of(case):
 
 def serve(measure_case=measure):
     """Answers until standard input ends."""
-    out = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # whatever libraries print goes to standard error
+    answering = Answering()
     import torch
 
-    out.write("ready\n")
-    out.flush()
-    for line in sys.stdin:
-        case = json.loads(line)
+    answering.tell("ready")
+    while (case := answering.hear()) is not None:
         if case["device"] == "cpu":
             torch.set_num_threads(1)  # small cases only: more threads would wait for each other
         else:
@@ -73,8 +69,7 @@ def serve(measure_case=measure):
             rows = [{"status": "failed", "note": f"{type(error).__name__}: {error}".splitlines()[0][:200]}]
         if case["device"] == "cuda":
             torch.cuda.empty_cache()
-        out.write(json.dumps(rows) + "\n")
-        out.flush()
+        answering.tell(rows)
 
 
 if __name__ == "__main__":

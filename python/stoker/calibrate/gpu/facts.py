@@ -3,54 +3,19 @@
 from __future__ import annotations
 
 import os
-import shutil
-import subprocess
 
 from ...errors import CaptureError
+from ...measure import machine, nvidia
 
 _QUERY = ("name", "uuid", "driver_version", "memory.total", "memory.used", "utilization.gpu", "mig.mode.current", "clocks.max.sm",
           "power.limit", "persistence_mode")
-_MIB = 1 << 20
 BUSY_PERCENT = 5.0  # nvidia-smi's utilisation before anything of ours runs, above which the GPU counts as in use
-
-
-def nvidia_smi(*arguments: str) -> str:
-    """What it prints; empty without it, or where it fails."""
-    if shutil.which("nvidia-smi") is None:
-        return ""
-    try:
-        done = subprocess.run(["nvidia-smi", *arguments], capture_output=True, text=True, timeout=30)
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
-    return done.stdout.strip() if done.returncode == 0 else ""
-
-
-def parse_query(line: str) -> dict:
-    """One line of the query above, by name; empty where it is something else."""
-    cells = [cell.strip() for cell in line.split(",")]
-    return dict(zip(_QUERY, cells)) if len(cells) == len(_QUERY) else {}
-
-
-def parse_processes(text: str) -> list:
-    """(process id, bytes) of each line "1234, 512" (MiB); bytes 0 where the driver does not tell."""
-    found = []
-    for line in text.splitlines():
-        pid, _, used = (cell.strip() for cell in line.partition(","))
-        if pid.isdigit():
-            number = used.split()[0] if used.split() else ""
-            found.append((int(pid), int(number) * _MIB if number.isdigit() else 0))
-    return found
-
-
-def visible() -> list:
-    """Names of the GPUs that nvidia-smi lists."""
-    return [line.strip() for line in nvidia_smi("--query-gpu=name", "--format=csv,noheader").splitlines() if line.strip()]
 
 
 def check(torch, index: int) -> None:
     """Raises with the cure where this PyTorch cannot use that GPU."""
     if not torch.cuda.is_available():
-        raise CaptureError(why_not(str(torch.__version__), torch.version.cuda or getattr(torch.version, "hip", None), visible()))
+        raise CaptureError(why_not(str(torch.__version__), torch.version.cuda or getattr(torch.version, "hip", None), nvidia.visible()))
     count = torch.cuda.device_count()
     if index >= count:
         many = "there is one GPU" if count == 1 else f"there are {count} GPUs"
@@ -62,39 +27,25 @@ def why_not(version: str, built_for: str | None, listed: list) -> str:
     """Why torch.cuda.is_available() is false, and the cure."""
     hidden = os.environ.get("CUDA_VISIBLE_DEVICES")
     if listed and not built_for:
-        return (f"nvidia-smi shows {_named(listed)}, but this PyTorch ({version}) is built without CUDA: install a CUDA build (the command is at "
-                "pytorch.org/get-started), or calibrate the processor with --device cpu")
+        return (f"nvidia-smi shows {_named(listed)}, but this PyTorch ({version}) is built without CUDA: install a CUDA build "
+                "(the command is at pytorch.org/get-started), or calibrate the processor with --device cpu")
     if listed and hidden is not None:
         return (f"nvidia-smi shows {_named(listed)}, but CUDA_VISIBLE_DEVICES is \"{hidden}\" and hides it from PyTorch: unset it")
     if listed:
-        return (f"nvidia-smi shows {_named(listed)}, but this PyTorch ({version}, CUDA {built_for}) cannot use it: its driver is older than that CUDA "
-                "needs or does not answer; update the driver, or install a PyTorch for an older CUDA")
+        return (f"nvidia-smi shows {_named(listed)}, but this PyTorch ({version}, CUDA {built_for}) cannot use it: its driver is "
+                "older than that CUDA needs or does not answer; update the driver, or install a PyTorch for an older CUDA")
     built = f"is built for CUDA {built_for}" if built_for else "is built without CUDA"
-    return (f"no GPU is here: nvidia-smi shows none, and this PyTorch ({version}) {built}; calibrate the processor with --device cpu, or run this "
-            "where the GPU is")
+    return (f"no GPU is here: nvidia-smi shows none, and this PyTorch ({version}) {built}; calibrate the processor with "
+            "--device cpu, or run this where the GPU is")
 
 
 def _named(listed: list) -> str:
     return f"a GPU ({listed[0]})" if len(listed) == 1 else f"{len(listed)} GPUs ({listed[0]})"
 
 
-def selector(torch, index: int) -> str:
-    """What nvidia-smi's -i takes for PyTorch's index, which CUDA_VISIBLE_DEVICES may have renumbered."""
-    uuid = getattr(torch.cuda.get_device_properties(index), "uuid", None)
-    if uuid is not None:
-        text = str(uuid)
-        return text if text.startswith(("GPU-", "MIG-")) else f"GPU-{text}"
-    listed = [word for word in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if word.strip()]
-    return listed[index].strip() if index < len(listed) else str(index)
-
-
 def query(which: str) -> dict:
-    lines = nvidia_smi("-i", which, "--query-gpu=" + ",".join(_QUERY), "--format=csv,noheader,nounits").splitlines()
-    return parse_query(lines[0]) if lines else {}
-
-
-def processes(which: str) -> list:
-    return parse_processes(nvidia_smi("-i", which, "--query-compute-apps=pid,used_memory", "--format=csv,noheader,nounits"))
+    """Values of the GPU by nvidia-smi's names."""
+    return nvidia.query(which, _QUERY)
 
 
 def others(found: list, own: set) -> list:
@@ -115,11 +66,12 @@ def describe(torch, index: int, smi: dict) -> dict:
     total = smi.get("memory.total", "")
     mig = smi.get("mig.mode.current", "").lower() == "enabled" or "MIG" in properties.name
     return {"kind": "cuda", "name": properties.name, "compute_capability": f"{properties.major}.{properties.minor}",
-            "sm_count": properties.multi_processor_count, "memory_bytes": int(float(total)) * _MIB if _is_number(total) and not mig else usable,
+            "sm_count": properties.multi_processor_count,
+            "memory_bytes": int(float(total)) * nvidia.MIB if _is_number(total) and not mig else usable,
             "usable_bytes": usable, "l2_bytes": getattr(properties, "L2_cache_size", 0), "mig": mig,
             "clock_mhz": float(smi["clocks.max.sm"]) if _is_number(smi.get("clocks.max.sm", "")) else 0.0,
             "power_limit_w": float(smi["power.limit"]) if _is_number(smi.get("power.limit", "")) else 0.0,
-            "gpus": torch.cuda.device_count(), "cores": len(os.sched_getaffinity(0)), "alloc_conf": allocator_settings()}
+            "gpus": torch.cuda.device_count(), "cores": machine.whole_cores(), "alloc_conf": allocator_settings()}
 
 
 def allocator_settings() -> str:
@@ -140,7 +92,8 @@ def objections(utilisation: str, other: list, summary: dict, mig: bool) -> tuple
     if _is_number(utilisation) and float(utilisation) > BUSY_PERCENT:
         found.append(f"the GPU was {float(utilisation):.0f} % busy before this began")
     if other:
-        found.append(f"{len(other)} other process{'es' if len(other) > 1 else ''} on the GPU held {sum(used for _, used in other) / _MIB:,.0f} MiB")
+        found.append(f"{len(other)} other process{'es' if len(other) > 1 else ''} on the GPU held "
+                     f"{nvidia.bytes_of(other) / nvidia.MIB:,.0f} MiB")
     changed = clocks_changed(summary)
     if changed:
         reasons = ", ".join(sorted(summary.get("throttle_samples", {})))

@@ -11,7 +11,7 @@ _IDLE, _SETTING = 0x1, 0x2  # nothing runs; somebody set the applications' clock
 
 
 class Watch:
-    """`latest()` after each case; `summary()` of all that was seen while something ran. Without nvidia-smi it knows nothing and says nothing."""
+    """`latest()` after each case; `summary()` of all that was seen while something ran. Both are empty without nvidia-smi."""
 
     def __init__(self, wanted, which="0"):
         self._latest, self._seen, self._lock, self._process = {}, [], threading.Lock(), None

@@ -4,12 +4,12 @@ import argparse
 import csv
 import json
 import pathlib
-import re
 import sys
 import time
 
-from . import cases, machine
-from .pool import SCRIPTS, Pool
+from .. import about, models
+from . import cases
+from .pool import Pool
 from .search import tries
 
 BUDGET_S = 480
@@ -51,9 +51,9 @@ class Results:
         self.counts[row["status"]] = self.counts.get(row["status"], 0) + 1
         if case["kind"] != "step":
             return
-        spec = f"scripts/measure_memory/models.py:{case['model']}"
-        about = {key: self.metadata[key] for key in ("gpu", "driver", "torch", "cuda")}
-        self._table.writerow({**about, "note": "", **case, **row, "spec": spec, "flags": cases.flags(case),
+        spec = models.spec_of(case["model"])
+        machine = {key: self.metadata[key] for key in ("gpu", "driver", "torch", "cuda")}
+        self._table.writerow({**machine, "note": "", **case, **row, "spec": spec, "flags": cases.flags(case),
                               "cudnn_benchmark": int(case["cudnn_benchmark"])})
         self._csv.flush()
 
@@ -119,11 +119,11 @@ def main():
     if options.list:
         print("\n".join(json.dumps(case) for case in planned))
         return 0
-    metadata = machine.describe(options.device)
+    metadata = about.describe(options.device)
     if options.device == "cuda" and not metadata["nvidia_smi"].get("name"):
         sys.exit("measure-memory: nvidia-smi shows no GPU here; with --device cpu --short the script itself can be tried")
-    slug = re.sub(r"[^a-z0-9]+", "-", metadata["gpu"].lower()).strip("-")
-    folder = pathlib.Path(options.output or SCRIPTS.parent / "data" / "measured" / f"{slug}-{metadata['date'][:10]}")
+    slug = about.slug(metadata["gpu"])
+    folder = pathlib.Path(options.output or models.SCRIPTS.parent / "data" / "measured" / f"{slug}-{metadata['date'][:10]}")
     results = Results(folder, metadata)
     pool = Pool()
     session = Session(options, results, pool)

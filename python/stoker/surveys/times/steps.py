@@ -1,71 +1,16 @@
 """Times whole training steps: as people write the loop, by phase, what the host needs, and the kernels alone by graph replay."""
 
-import contextlib
 import statistics
-import sys
 import time
 
 import torch
-from torch.nn import functional
 
-from measure_memory import models as shared_models
-from stoker.calibrate.gpu import operators
+from ...calibrate.gpu import operators
+from ..trainer import Trainer
 
-from . import models
-
-DTYPES = {"amp-fp16": torch.float16, "amp-bf16": torch.bfloat16}
 PHASES = ("forward", "backward", "optimizer")
 SECONDS = 0.7  # of the timed loop
 WARM_UP, FEWEST, MOST = 5, 8, 60
-
-
-def spec(name):
-    folder = "measure_memory" if hasattr(shared_models, name) else "measure_time"
-    return f"scripts/{folder}/models.py:{name}"
-
-
-def _optimizer(case, parameters):
-    loop = {"foreach": {"foreach": True}, "fused": {"fused": True}, "for-loop": {"foreach": False}}[case["optimizer_loop"]]
-    if case["optimizer"] == "sgd":
-        return torch.optim.SGD(parameters, lr=1e-4, momentum=0.9, **loop)
-    return torch.optim.AdamW(parameters, lr=1e-5, **loop)
-
-
-class Trainer:
-    """The inputs stay on the device, so that a step is the device's and the host's alone; `mark(phase)` is told as each begins."""
-
-    def __init__(self, case, device):
-        self.device = device
-        made = getattr(shared_models if hasattr(shared_models, case["model"]) else models, case["model"])
-        model, inputs = made(batch=case["batch"])
-        layout = torch.channels_last if case["channels_last"] else torch.preserve_format
-        self.model = model.to(device, memory_format=layout).train()
-        alone = not isinstance(inputs, tuple)
-        self.inputs = [self._filled(t, layout) for t in ((inputs,) if alone else inputs)]
-        self.targets = torch.zeros(case["batch"], dtype=torch.long, device=device) if alone else None
-        self.optimizer = _optimizer(case, self.model.parameters())
-        self.dtype = DTYPES.get(case["precision"])
-        self.scaler = torch.amp.GradScaler(device, enabled=case["precision"] == "amp-fp16" and device == "cuda")
-
-    def _filled(self, tensor, layout):
-        values = torch.rand_like(tensor) if tensor.is_floating_point() else torch.zeros_like(tensor)
-        return values.to(self.device, memory_format=layout) if tensor.dim() == 4 else values.to(self.device)
-
-    def loss(self):
-        with torch.autocast(self.device, dtype=self.dtype) if self.dtype else contextlib.nullcontext():
-            output = self.model(*self.inputs)
-            return output if output.dim() == 0 else functional.cross_entropy(output, self.targets)
-
-    def step(self, mark=lambda phase: None):
-        mark("forward")
-        self.optimizer.zero_grad(set_to_none=True)
-        loss = self.loss()
-        mark("backward")
-        self.scaler.scale(loss).backward()
-        mark("optimizer")
-        self.scaler.step(self.optimizer)
-        self.scaler.update()
-        mark("end")
 
 
 class CpuClock:
@@ -151,7 +96,7 @@ def measure(case, device, seconds=SECONDS):
     torch.backends.cudnn.benchmark = bool(case.get("cudnn_benchmark"))
     if device == "cuda":
         torch.cuda.reset_peak_memory_stats()
-    trainer, clock = Trainer(case, device), CudaClock() if device == "cuda" else CpuClock()
+    trainer, clock = Trainer(case, device, copied=False), CudaClock() if device == "cuda" else CpuClock()
     warm_up = WARM_UP if device == "cuda" else 1
     for _ in range(warm_up):
         trainer.step()
@@ -183,7 +128,3 @@ def _loop(trainer, clock, count):
     found = {f"{a}_ms": statistics.median(clock.between(t[a], t[b]) for t in phases) for a, b in zip(order, order[1:])}
     return {"step_ms": statistics.median(single), "step_ms_low": single[len(single) // 10],
             "step_ms_high": single[(9 * len(single)) // 10 if len(single) > 9 else -1], "wall_ms": wall, "steps": count, **found}
-
-
-if __name__ == "__main__":
-    sys.exit("run scripts/measure-time")

@@ -1,8 +1,21 @@
 """What is measured, most valuable first, so that whatever time there is buys the most."""
 
-from stoker.calibrate.gpu import cases as single
-from stoker.calibrate.gpu.cases import (EMPTY_KERNEL, attentions, convolutions, copies, fit_terms, gemms, host, linears, memory_bound,
-                                        operator, optimizers, recurrent, shape_text)
+from ...calibrate.gpu import cases as single
+from ...calibrate.gpu.cases import (
+    EMPTY_KERNEL,
+    attentions,
+    convolutions,
+    copies,
+    fit_terms,
+    gemms,
+    host,
+    linears,
+    memory_bound,
+    operator,
+    optimizers,
+    recurrent,
+    shape_text,
+)
 
 __all__ = ("EMPTY_KERNEL", "fit_terms", "shape_text")  # used by the other parts as this module's
 

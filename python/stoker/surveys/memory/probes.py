@@ -7,7 +7,7 @@ import pickle
 import torch
 from torch.nn import functional
 
-from . import meter as meters
+from .. import meter as meters
 from . import training
 
 SIDE = 1024  # of the matrices: large enough for tensor cores, small enough to fit anything
@@ -75,7 +75,7 @@ def context(case, device):
 
 
 def workspaces(stages):
-    """Of cuBLAS: each stage that keeps bytes although all of its tensors are gone."""
+    """cuBLAS's: what each stage keeps although all of its tensors are gone, in bytes."""
     names = ("matmul", "matmul_backward", "matmul_with_bias", "half_matmul")
     return {s["stage"]: s["allocated_delta_bytes"] for s in stages if s["stage"] in names}
 

@@ -1,32 +1,30 @@
-"""Child processes for measurements. Nothing of them outlives this process, however it ends.
+"""Children that go on from this process by fork, as a DataLoader's workers do. Nothing of them outlives this process.
 
-Each child leads a process group of its own, dies with its parent (PR_SET_PDEATHSIG), writes what it prints into
-memory, and reports through a pipe as it goes: a crash or a time-out leaves what was measured so far. A warden process
-kills the groups that are left when this process dies without a word (kill -9), grandchildren included.
+Each child leads a process group of its own, dies with its parent, and reports through a pipe as it goes: a crash or a
+time-out leaves what was measured so far.
 """
 
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import dataclasses
-import glob
+import json
 import multiprocessing
 import os
-import shutil
 import signal
 import sys
-import tempfile
 import time
 import traceback
-import warnings
 
-from ..errors import ProbeError
+from ..errors import ProbeError, UserCodeError
 from ..user_code import trimmed
+from . import signals
+from .leftovers import Warden, no_process, quiet_fork
+from .processes import end_group, kill_group, remove_segments
 
-_PR_SET_PDEATHSIG = 1
 _OUTPUT_KEPT = 1 << 20  # bytes of printed text that are kept before they are only counted
-_TICK_S = 0.1
+_TICK_S = 0.1           # between two calls of `tick`, at most
+_WATCH_S = 0.02         # the same in in_child
 
 
 @dataclasses.dataclass
@@ -58,76 +56,6 @@ class Outcome:
         return self.error["message"] if self.error else "it ended"
 
 
-class Warden:
-    """Kills the process groups of the children and removes their folder when this process is gone, or done.
-
-    One small process for a probe. `folder`: where multiprocessing puts the sockets of the children.
-    """
-
-    def __init__(self):
-        try:
-            self.folder = tempfile.mkdtemp(prefix="stoker-probe-")
-        except OSError as error:
-            raise ProbeError(f"no temporary folder can be made ({error.strerror or error}): free some space, or name a "
-                             "folder with room in TMPDIR") from None
-        reader, self._writer = os.pipe()
-        try:
-            with _quiet_fork():
-                self._pid = os.fork()
-        except OSError as error:
-            os.rmdir(self.folder)
-            raise _no_process(error) from None
-        if self._pid == 0:
-            _guard(reader, self._writer, self.folder)
-        os.close(reader)
-
-    def tell(self, sign: str, pid: int) -> None:
-        with contextlib.suppress(OSError):
-            os.write(self._writer, f"{sign}{pid}\n".encode())
-
-    def forget_in_child(self) -> None:
-        with contextlib.suppress(OSError):
-            os.close(self._writer)
-
-    def close(self) -> None:
-        with contextlib.suppress(OSError):
-            os.close(self._writer)
-        with contextlib.suppress(ChildProcessError):
-            os.waitpid(self._pid, 0)
-
-
-def _no_process(error: OSError) -> ProbeError:
-    return ProbeError(f"no process could be started ({error.strerror}): raise the limit of processes or of memory")
-
-
-def _guard(reader: int, writer: int, folder: str) -> None:
-    """The warden's life: reads "+PID" and "-PID" until the other end is closed."""
-    try:
-        os.setsid()
-        os.close(writer)
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            signal.signal(number, signal.SIG_IGN)
-        for descriptor in range(3):
-            with contextlib.suppress(OSError):
-                os.dup2(os.open(os.devnull, os.O_RDWR), descriptor)
-        text, alive = b"", set()
-        while True:
-            part = os.read(reader, 4096)
-            if not part:
-                break
-            text += part
-            *lines, text = text.split(b"\n")
-            for line in lines:
-                pid = int(line[1:])
-                alive.add(pid) if line[:1] == b"+" else alive.discard(pid)
-        for pid in alive:
-            kill_group(pid)
-            remove_segments(pid)
-        shutil.rmtree(folder, ignore_errors=True)
-    finally:
-        os._exit(0)
-
-
 def refuse_while_starting() -> None:
     """A spawned worker runs the main script again: one that probes at once would probe within the probe."""
     if getattr(multiprocessing.current_process(), "_inheriting", False):
@@ -143,60 +71,41 @@ def threads_here() -> int:
         return 1
 
 
-def kill_group(pid: int) -> None:
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(pid, signal.SIGKILL)
-
-
-def remove_segments(pid: int) -> None:
-    """Shared memory that PyTorch had made and not yet unlinked when the process was killed."""
-    for path in glob.glob(f"/dev/shm/torch_{pid}_*"):
-        with contextlib.suppress(OSError):
-            os.unlink(path)
-
-
-@contextlib.contextmanager
-def _quiet_fork():
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12: threads beside fork; a DataLoader forks too
-        yield
-
-
-def die_with_parent(parent: int) -> None:
-    with contextlib.suppress(OSError, AttributeError):
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-    if os.getppid() != parent:
-        os._exit(1)
-
-
 class Child:
-    """One forked process that runs `work(send)`; send(kind, value) reports. send.receive() waits for what ask() sends."""
+    """One forked process that runs `work(send)`; send(kind, value) reports. send.receive() waits for what ask() sends.
 
-    def __init__(self, work, warden: Warden, *, daemon: bool):
+    daemon   as multiprocessing has it: a child that has to start processes of its own is none
+    quiet    what it prints is kept in memory, for its Outcome; else it goes where this process's output goes
+    """
+
+    def __init__(self, work, warden: Warden | None, *, daemon: bool, quiet: bool = True):
         self._warden = warden
-        self._output = os.memfd_create("stoker-output", os.MFD_CLOEXEC) if hasattr(os, "memfd_create") else -1
+        keep = quiet and hasattr(os, "memfd_create")
+        self._output = os.memfd_create("stoker-output", os.MFD_CLOEXEC) if keep else -1
         context = multiprocessing.get_context("fork")
         self._receiver, sender = context.Pipe(duplex=True)
-        # A DataLoader's workers are daemons; a child that has to start processes of its own is none.
-        self._process = context.Process(target=_live, args=(work, sender, warden, self._output, os.getpid()),
+        self._process = context.Process(target=_live, args=(work, sender, warden, self._output, quiet, os.getpid()),
                                         daemon=daemon)
+        interrupts = signals.interrupts()
         try:
-            with _quiet_fork():
+            with quiet_fork():
                 self._process.start()
         except AssertionError:
             raise ProbeError("a probe starts processes, and this process may not (it is a daemon of multiprocessing): "
                              "call it from the main process") from None
         except OSError as error:
-            raise _no_process(error) from None
+            raise no_process(error) from None
+        assert self._process.pid is not None  # it has been started
+        self.pid = self._process.pid
         with contextlib.suppress(OSError):
-            os.setpgid(self._process.pid, self._process.pid)  # the child does the same: whoever is first
-        warden.tell("+", self._process.pid)
+            os.setpgid(self.pid, self.pid)  # the child does the same: whoever is first
+        if warden is not None:
+            warden.tell("+", self.pid)
         sender.close()
         self._messages, self._gone = [], False
-
-    @property
-    def pid(self) -> int:
-        return self._process.pid
+        if signals.interrupts() != interrupts:  # raised in a callback of os.register_at_fork, where exceptions are lost
+            self._end()
+            raise KeyboardInterrupt
 
     def ask(self, command) -> None:
         """Sends a command; answer() waits for what the child makes of it."""
@@ -227,7 +136,7 @@ class Child:
                 self._gone = True
         return None
 
-    def collect(self, deadline: float, on_message=None, tick=None) -> Outcome:
+    def collect(self, deadline: float, on_message=None, tick=None, tick_s: float = _TICK_S) -> Outcome:
         """Waits until the child ends or time.monotonic() passes `deadline`; always ends it."""
         end, error = None, None
         late = [m for m in self._messages if m[0] in ("done", "error")]
@@ -238,7 +147,7 @@ class Child:
             while end is None:
                 left = deadline - time.monotonic()
                 try:
-                    if self._receiver.poll(max(0.0, min(left, _TICK_S))):
+                    if self._receiver.poll(max(0.0, min(left, tick_s))):
                         kind, value = self._receiver.recv()
                         if kind == "done":
                             end = "done"
@@ -279,32 +188,60 @@ class Child:
         return Outcome(self._messages, end, code, error, text, lines + counted)
 
     def _end(self) -> None:
-        pid = self._process.pid
-        kill_group(pid)
+        kill_group(self.pid)
         self._process.join()
-        remove_segments(pid)
-        self._warden.tell("-", pid)
+        remove_segments(self.pid)
+        if self._warden is not None:
+            self._warden.tell("-", self.pid)
         self._receiver.close()
         self._process.close()
 
 
-def _live(work, sender, warden, output, parent) -> None:
+def in_child(work, timeout_s: float, watch=None, warden: Warden | None = None):
+    """work() in a forked process; its result, which has to be JSON, or {"error": text, "trace": text}.
+
+    `watch` is called every few milliseconds meanwhile. The whole group is gone when this returns."""
+    child = Child(lambda send: send("result", json.dumps(_result_of(work))), warden, daemon=False, quiet=False)
+    pid = child.pid
+    try:
+        outcome = child.collect(time.monotonic() + timeout_s, tick=watch, tick_s=_WATCH_S)
+    finally:
+        end_group(pid)
+    if outcome.end == "time":
+        return {"error": f"did not end within {timeout_s:.0f} s"}
+    result = outcome.last("result")
+    return json.loads(result) if result is not None else {"error": "the process that ran it died"}
+
+
+def _result_of(work):
+    try:
+        return work()
+    except UserCodeError as error:  # the user's own frames
+        return {"error": f"{type(error).__name__}: {error}", "trace": error.traceback_text.rstrip() + "\n"}
+    except Exception as error:
+        return {"error": f"{type(error).__name__}: {error}", "trace": traceback.format_exc()}
+
+
+def _live(work, sender, warden, output, quiet, parent) -> None:
     """The child's life; never returns, so that nothing of the parent's (atexit, finally) runs here."""
     code = 0
     try:
-        die_with_parent(parent)
+        signals.die_with_parent(parent)
         with contextlib.suppress(OSError):
             os.setpgid(0, 0)
-        warden.forget_in_child()
-        multiprocessing.current_process()._config["tempdir"] = warden.folder  # where sockets go, nothing public sets it
+        if warden is not None:
+            warden.forget_in_child()
+            # Where sockets go; nothing public sets it.
+            multiprocessing.current_process()._config["tempdir"] = warden.folder  # type: ignore[attr-defined]
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        _redirect(output)
+        if quiet:
+            _redirect(output)
 
         def send(kind, value):
             sender.send((kind, value))
 
-        send.receive = sender.recv
+        send.receive = sender.recv  # type: ignore[attr-defined]
         try:
             work(send)
             send("done", None)

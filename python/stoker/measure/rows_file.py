@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 
-from .errors import CaptureError
+from ..errors import CaptureError
 
 
 def is_descriptor(path: str) -> bool:

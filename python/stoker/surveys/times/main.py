@@ -8,19 +8,19 @@ import re
 import sys
 import time
 
-from measure_memory import machine
-from stoker.calibrate.gpu import watch, worker
-
+from ...calibrate.gpu import watch, worker
+from .. import about, models
 from . import cases, fit_rows
 
-SCRIPTS = pathlib.Path(__file__).resolve().parents[1]
+CHILD = "stoker.surveys.times.child"
 BUDGET_S = 480
 CASE_LIMIT_S = 60
 RESERVE_S = 6  # no case begins with less: it would be cut short
 ABOUT = ("gpu", "driver", "torch", "cuda")
 TABLES = {
     "operator": ("operators.csv", ("case", "operator", "shape", "kind", "sizes", "precision", "pass", "time_us", "kernel_us",
-                                   "call_us", "idle_us", "host_us", "spread", "warm", "calls", "copies", "flops", "operand_bytes", *watch.COLUMNS, *ABOUT, "status", "note")),
+                                   "call_us", "idle_us", "host_us", "spread", "warm", "calls", "copies", "flops",
+                                   "operand_bytes", *watch.COLUMNS, *ABOUT, "status", "note")),
     "step": ("steps.csv", ("case", "model", "spec", "precision", "optimizer", "optimizer_loop", "batch", "flags", "step_ms",
                            "step_ms_low", "step_ms_high", "wall_ms", "forward_ms", "backward_ms", "optimizer_ms", "host_ms",
                            "graph_ms", "steps", "memory_bytes", *watch.COLUMNS, *ABOUT, "status", "note")),
@@ -44,13 +44,6 @@ def parser():
     p.add_argument("--device", choices=("cuda", "cpu"), default="cuda", help="cpu: a few small cases, to try the script itself")
     p.add_argument("--list", action="store_true", help="print the cases in order and stop")
     return p
-
-
-class Worker(worker.Worker):
-    """One that measures whole steps too."""
-
-    def __init__(self):
-        super().__init__("measure_time.child", SCRIPTS)
 
 
 class Results:
@@ -93,7 +86,7 @@ class Results:
                 kind, sizes = cases.fit_terms(case, row.get("pass", ""))
                 told |= {"shape": cases.shape_text(case["shape"]), "kind": kind, "sizes": cases.shape_text(sizes)}
             if case["kind"] == "step":
-                told |= {"spec": spec_of(case["model"]), "flags": cases.flags(case)}
+                told |= {"spec": models.spec_of(case["model"]), "flags": cases.flags(case)}
             self._tables[case["kind"]].writerow(told)
         for file in self._files:
             file.flush()
@@ -105,12 +98,6 @@ class Results:
     def close(self):
         for file in self._files:
             file.close()
-
-
-def spec_of(model):
-    """What `stoker capture` is given for it; told without importing PyTorch."""
-    shared = re.search(rf"^def {re.escape(model)}\(", (SCRIPTS / "measure_memory" / "models.py").read_text(), re.MULTILINE)
-    return f"scripts/{'measure_memory' if shared else 'measure_time'}/models.py:{model}"
 
 
 def _say(seconds, case, rows):
@@ -152,12 +139,12 @@ def main():
     if options.list:
         print("\n".join(json.dumps(case) for case in planned))
         return 0
-    about = {**machine.describe(options.device), "schema": "stoker-measured-time-1"}
-    if options.device == "cuda" and not about["nvidia_smi"].get("name"):
+    facts = {**about.describe(options.device), "schema": "stoker-measured-time-1"}
+    if options.device == "cuda" and not facts["nvidia_smi"].get("name"):
         sys.exit("measure-time: nvidia-smi shows no GPU here; with --device cpu the script itself can be tried")
-    slug = re.sub(r"[^a-z0-9]+", "-", about["gpu"].lower()).strip("-")
-    folder = pathlib.Path(options.output or SCRIPTS.parent / "data" / "measured" / f"{about['date'][:10]}-{slug}")
-    results, measuring, seen = Results(folder, about), Worker(), watch.Watch(options.device == "cuda")
+    slug = about.slug(facts["gpu"])
+    folder = pathlib.Path(options.output or models.SCRIPTS.parent / "data" / "measured" / f"{about['date'][:10]}-{slug}")
+    results, measuring, seen = Results(folder, facts), worker.Worker(CHILD), watch.Watch(options.device == "cuda")
     complete, started = False, time.monotonic()
     try:
         complete = run_all(planned, options, results, measuring, seen)
@@ -165,7 +152,7 @@ def main():
         measuring.close()
         seen.close()
         seconds = time.monotonic() - started
-        results.finish({"date": about["date"], "seconds": round(seconds, 1), "complete": complete, "watched": seen.summary()})
+        results.finish({"date": facts["date"], "seconds": round(seconds, 1), "complete": complete, "watched": seen.summary()})
         results.close()
         fit_rows.write(folder)
     print(f"{folder}: {results.counts} in {seconds:.0f} s"

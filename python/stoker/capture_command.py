@@ -1,0 +1,115 @@
+"""python -m stoker capture SPEC -o FILE: captures one step of a model and says what was captured."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+
+from . import front
+from .arguments import Parser, pairs
+from .errors import CaptureError
+
+
+def parser() -> argparse.ArgumentParser:
+    p = Parser(
+        prog="stoker capture", description="Captures one training step of a model, without a GPU, into a step file.",
+        epilog="SPEC: torchvision:NAME, timm:NAME or FILE.py:FUNCTION (returns module and example inputs)")
+    p.add_argument("spec", metavar="SPEC")
+    p.add_argument("-o", "--output", metavar="FILE", help="default: NAME.step.gz")
+    p.add_argument("--precision", default="fp32", metavar="P", help=", ".join(front.PRECISIONS) + " (default fp32)")
+    p.add_argument("--mode", default=None, metavar="M", help="train or inference (default train)")
+    p.add_argument("--device", default="cuda", metavar="D", help="what the step is for: cuda (default; any GPU) or cpu")
+    p.add_argument("--batch", type=int, metavar="N", help="the default batch that the file records")
+    p.add_argument("--image-size", type=int, metavar="N", help="side of the pictures (torchvision, timm)")
+    p.add_argument("--name", rare=True, help="what the model is called in reports")
+    p.add_argument("--set", action="append", default=[], metavar="NAME=VALUE",
+                   help="an argument of the capture function or the model's constructor; may repeat")
+    p.add_argument("--fixed", action="append", default=[], metavar="DIMENSION=SIZE",
+                   help="hold a dimension at one size; may repeat")
+    p.add_argument("--json-progress", rare=True, action="store_true", help="progress as JSON lines on stderr")
+    p.add_argument("--quiet", action="store_true", help="say nothing but errors")
+    p.add_argument("--json", action="store_true", help="what was written, as JSON on standard output")
+    return p
+
+
+def _sizes(items: list) -> dict:
+    found = pairs(items, "--fixed")
+    for name, size in found.items():
+        if not isinstance(size, int) or isinstance(size, bool) or size < 1:
+            raise CaptureError(f"--fixed {name}={size}: the size must be a whole number, 1 or more")
+    return found
+
+
+def _reporting(options, label: str):
+    """(say, progress): how notes and progress reach stderr."""
+    if options.quiet:
+        return (lambda text: None), None
+    if options.json_progress:
+        def emit(row):
+            sys.stderr.write(json.dumps(row) + "\n")
+            sys.stderr.flush()
+
+        def emit_progress(done, of, what):
+            emit({"done": done, "of": of, "what": what})
+
+        return (lambda text: emit({"note": text})), emit_progress
+    start = {}
+
+    def progress(done, of, what):
+        from .capturing import Progress
+        start.setdefault("p", Progress(label))(done, of, what)
+
+    return (lambda text: sys.stderr.write(f"stoker: {text}\n")), progress
+
+
+def _at_defaults(polynomial, dimensions) -> int:
+    if isinstance(polynomial, int):
+        return polynomial
+    sizes = {d["name"]: d["default"] // d["unit"] for d in dimensions}
+    total = 0
+    for monomial, coefficient in polynomial.items():
+        for factor in filter(None, monomial.split("*")):
+            name, _, power = factor.partition("^")
+            coefficient *= sizes[name] ** int(power or 1)
+        total += coefficient
+    return total
+
+
+def summary(doc: dict, path: str) -> str:
+    """What people read at the end."""
+    seen = {p["storage"] for p in doc["parameters"]}
+    weights = sum(_at_defaults(doc["storages"][s][0], doc["dimensions"]) for s in seen)
+    at = "; ".join(f"{d['name']} {', '.join(map(str, d['captured']))}, verified at {d['verified'][0]}"
+                   if d["degree"] else f"{d['name']} fixed at {d['default']}" for d in doc["dimensions"])
+    lines = [f"{path}: {doc['name']}, {doc['mode']}, {doc['precision']}; {len(doc['events']):,} events, "
+             f"{weights / 2**20:,.1f} MiB of weights", f"  captured on {doc['provenance']['capture']} ({at})"]
+    notes = doc["diagnostics"]
+    for name, count in notes.get("decomposed", {}).items():
+        lines.append(f"  note: {name} was taken apart {count} times; CUDA runs one kernel")
+    if notes.get("item_calls"):
+        lines.append(f"  note: the host reads {notes['item_calls']} values back from the device in each step (.item())")
+    if notes.get("math_attention"):
+        lines.append(f"  note: {notes['math_attention']} attentions with unusual shapes were captured as products")
+    lines += [f"  note: {sentence}" for sentence in notes.get("unfaithful", [])]
+    return "\n".join(lines)
+
+
+def run(arguments: list) -> int:
+    options = parser().parse_args(arguments)
+    front.check(options.precision, options.mode, options.batch, options.image_size, options.device)
+    say, progress = _reporting(options, options.spec)
+    doc = front.here(options.spec, None, precision=options.precision, mode=options.mode, name=options.name,
+                     batch=options.batch, options=pairs(options.set, "--set"), fixed=_sizes(options.fixed),
+                     image_size=options.image_size, progress=progress, say=say, device=options.device)
+    from . import step_file
+
+    path = options.output or f"{doc['name']}.step.gz"
+    step_file.write(doc, path)
+    if options.json:
+        print(json.dumps({"file": path, "name": doc["name"], "mode": doc["mode"], "precision": doc["precision"],
+                          "events": len(doc["events"]), "dimensions": doc["dimensions"], "provenance": doc["provenance"],
+                          "diagnostics": doc["diagnostics"]}, indent=2))
+    elif not options.quiet:
+        print(summary(doc, path))
+    return 0

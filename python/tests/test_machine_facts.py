@@ -1,0 +1,93 @@
+"""What stoker.measure says of a machine: affinity, quotas and limits of control groups of both versions, processor and caches."""
+
+import os
+
+import pytest
+
+from stoker.measure import cgroup, machine
+
+CPUINFO = ("processor\t: 0\nmodel name\t: Some CPU @ 2.00GHz\ncpu MHz\t\t: 2000.5\n\n"
+           "processor\t: 1\nmodel name\t: Other\ncpu MHz\t\t: 2100.0\n")
+MEMINFO = "MemTotal:       16000000 kB\nMemAvailable:    9000000 kB\n"
+V1 = ("30 25 0:26 / /sys/fs/cgroup/cpu,cpuacct rw - cgroup cgroup rw,cpu,cpuacct\n"
+      "31 25 0:27 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n")
+V2 = "30 25 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n"
+
+
+def tree(**more):
+    """A reader of a made-up system's files."""
+    files = {"/proc/cpuinfo": CPUINFO, "/proc/meminfo": MEMINFO, "/sys/devices/system/cpu/online": "0-7\n",
+             "/proc/self/status": "Name:\tx\nCpus_allowed_list:\t0-2,5\n", **more}
+    return lambda path: files.get(path, "")
+
+
+def version_1(**more):
+    return tree(**{"/proc/self/mountinfo": V1, "/proc/self/cgroup": "4:cpu,cpuacct:/job/step\n3:memory:/job/step\n0::/\n", **more})
+
+
+def version_2(**more):
+    return tree(**{"/proc/self/mountinfo": V2, "/proc/self/cgroup": "0::/job/step\n", **more})
+
+
+def test_a_machine_without_limits_is_what_the_system_says():
+    here = machine.read(tree())
+    assert here == machine.Machine(cpu_name="Some CPU @ 2.00GHz", clock_mhz=2100.0, online_cores=8, affinity_cores=4, quota_cores=None,
+                                   memory_bytes=16_000_000 << 10)
+    assert here.usable_cores == 4.0 and here.whole_cores == 4
+
+
+@pytest.mark.parametrize("make, folder, names", [
+    (version_1, "/sys/fs/cgroup/cpu,cpuacct", ("cpu.cfs_quota_us", "cpu.cfs_period_us")), (version_2, "/sys/fs/cgroup", ("cpu.max",))])
+def test_the_least_quota_on_the_way_up_counts(make, folder, names):
+    def files(quota, period=100000):
+        return (str(quota), str(period)) if len(names) == 2 else (f"{quota} {period}",)
+
+    def placed(where, quota):
+        return {f"{folder}{where}/{name}": text + "\n" for name, text in zip(names, files(quota))}
+
+    assert machine.read(make(**placed("/job/step", 150000))).usable_cores == 1.5
+    assert machine.read(make(**placed("/job/step", 300000), **placed("/job", 250000))).usable_cores == 2.5
+    assert machine.read(make(**placed("", 50000))).whole_cores == 1
+    assert machine.read(make(**placed("/job/step", 900000))).usable_cores == 4.0, "the affinity is less"
+    assert machine.read(make(**placed("/job/step", "max" if len(names) == 1 else -1))).quota_cores is None
+    assert machine.read(make(**placed("/elsewhere", 50000))).quota_cores is None
+
+
+@pytest.mark.parametrize("make, limit, used", [
+    (version_1, "/sys/fs/cgroup/memory/job/memory.limit_in_bytes", "/sys/fs/cgroup/memory/job/memory.usage_in_bytes"),
+    (version_2, "/sys/fs/cgroup/job/memory.max", "/sys/fs/cgroup/job/memory.current")])
+def test_a_limit_of_memory_counts_where_it_is_less(make, limit, used):
+    files = make(**{limit: "4294967296\n", used: "1073741824\n"})
+    assert machine.read(files).memory_bytes == 4 << 30 and cgroup.memory_limit(files) == (4 << 30, 1 << 30)
+    assert machine.read(make(**{limit: "9223372036854771712\n"})).memory_bytes == 16_000_000 << 10, "version 1's word for none"
+    assert machine.read(make(**{limit: "max\n"})).memory_bytes == 16_000_000 << 10
+
+
+def test_in_a_container_the_mount_point_is_the_own_group():
+    within = {"/proc/self/cgroup": "0::/docker/abc\n", "/sys/fs/cgroup/cpu.max": "50000 100000\n"}
+    mounted = V2.replace(" / /sys/fs/cgroup ", " /docker/abc /sys/fs/cgroup ")
+    assert machine.read(tree(**within, **{"/proc/self/mountinfo": mounted})).quota_cores == 0.5
+    outside = {**within, "/proc/self/cgroup": "0::/../..\n"}
+    assert machine.read(tree(**outside, **{"/proc/self/mountinfo": V2})).quota_cores == 0.5
+
+
+@pytest.mark.parametrize("text, count", [("0-3,8\n", 5), ("0", 1), ("", 0), ("none", 0), ("2-2", 1)])
+def test_lists_of_processors_are_counted(text, count):
+    assert machine.count_cpus(text) == count
+
+
+def test_a_processor_without_a_model_name_has_another():
+    assert machine.cpu_name_in("Hardware\t: BCM2835\n") == "BCM2835"
+    assert machine.cpu_name_in("") != "" or os.uname().machine == ""
+
+
+def test_this_machine_agrees_with_what_python_sees():
+    here = machine.read()
+    assert here.affinity_cores == len(os.sched_getaffinity(0)) and 0 < here.usable_cores <= here.affinity_cores <= here.online_cores
+    assert 0 < machine.available_memory() <= here.memory_bytes <= os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(before)})
+    try:
+        assert machine.read().affinity_cores == machine.read().whole_cores == 1
+    finally:
+        os.sched_setaffinity(0, before)
