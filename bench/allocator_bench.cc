@@ -12,10 +12,10 @@
 #include <string>
 #include <vector>
 
-#include "lower/lower.h"
-#include "machine/gpu_catalogue.h"
-#include "memory/largest_batch.h"
-#include "memory/replay.h"
+#include "device/gpu_catalogue.h"
+#include "lower/common/lower.h"
+#include "memory/replay/largest_batch.h"
+#include "memory/replay/replay.h"
 #include "step/step_reader.h"
 
 namespace stoker {

@@ -8,10 +8,10 @@
 #include <string>
 
 #include "base/files.h"
+#include "device/gpu_catalogue.h"
 #include "forecast/forecast.h"
-#include "lower/lower.h"
-#include "machine/gpu_catalogue.h"
-#include "memory/replay.h"
+#include "lower/common/lower.h"
+#include "memory/replay/replay.h"
 #include "plan/plan.h"
 #include "step/step_reader.h"
 

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "input/loader_simulation.h"
+#include "input/loader/loader_simulation.h"
 
 namespace stoker {
 namespace {
@@ -26,8 +26,7 @@ SampleCost pictures() {
 void simulate(benchmark::State& state, const LoaderSettings& settings, const HostShare& host) {
   const SampleCost cost = pictures();
   const Consumer consumer{.step = Nanos(100e6), .host_cpu = Nanos(10e6)};
-  for (auto _ : state)
-    benchmark::DoNotOptimize(simulate_loader(settings, cost, host, consumer));
+  for (auto _ : state) benchmark::DoNotOptimize(simulate_loader(settings, cost, host, consumer));
 }
 
 /// Every number of workers to 16, prefetch of 1, 2, 4 and 8, six batches.
@@ -41,9 +40,9 @@ void search(benchmark::State& state) {
     for (int workers = 0; workers <= 16; ++workers) {
       for (const int prefetch : {1, 2, 4, 8}) {
         for (const std::int64_t batch : {8, 16, 32, 64, 128, 256}) {
-          const LoaderForecast out = simulate_loader(
-              {.batch = batch, .workers = workers, .prefetch = prefetch}, cost, {.cores = 8},
-              consumer);
+          const LoaderForecast out =
+              simulate_loader({.batch = batch, .workers = workers, .prefetch = prefetch}, cost,
+                              {.cores = 8}, consumer);
           best = std::max(best, out.samples_per_s);
           ++settings;
         }

@@ -7,11 +7,11 @@
 #include <string_view>
 #include <vector>
 
+#include "base/csv.h"
 #include "capture_store.h"
+#include "device/gpu_catalogue.h"
 #include "folds.h"
 #include "forecast/knowledge.h"
-#include "machine/csv.h"
-#include "machine/gpu_catalogue.h"
 #include "measure.h"
 
 namespace stoker::accuracy {

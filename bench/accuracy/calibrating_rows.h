@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
+#include "base/csv.h"
 #include "base/result.h"
-#include "machine/calibration_data.h"
-#include "machine/csv.h"
+#include "device/calibration_data.h"
 
 namespace stoker::accuracy {
 

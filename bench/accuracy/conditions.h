@@ -1,7 +1,7 @@
 #pragma once
 
-#include "lower/job.h"
-#include "lower/program.h"
+#include "program/job.h"
+#include "program/program.h"
 #include "step/step.h"
 
 namespace stoker::accuracy {

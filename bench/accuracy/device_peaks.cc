@@ -4,9 +4,9 @@
 #include <cmath>
 #include <utility>
 
-#include "forecast/memory_forecast.h"
-#include "lower/lower.h"
-#include "memory/replay.h"
+#include "forecast/memory/memory_forecast.h"
+#include "lower/common/lower.h"
+#include "memory/replay/replay.h"
 
 namespace stoker::accuracy {
 

@@ -4,9 +4,9 @@
 #include <vector>
 
 #include "bench.h"
-#include "lower/job.h"
-#include "machine/machine.h"
+#include "device/machine.h"
 #include "measure.h"
+#include "program/job.h"
 #include "step/step.h"
 
 namespace stoker::accuracy {

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "base/result.h"
-#include "timing/coefficients.h"
+#include "timing/gpu/coefficients.h"
 
 namespace stoker::accuracy {
 

@@ -1,14 +1,13 @@
 // Real PyTorch DataLoaders, timed by `stoker loader-runs`, beside forecasts from one calibration of
 // each scenario. The same comparison as `stoker validate --input`.
 
-#include "input/validation.h"
-
 #include <algorithm>
 #include <filesystem>
 #include <string>
 
 #include "base/files.h"
 #include "bench.h"
+#include "evidence/input/validation.h"
 #include "measures.h"
 
 namespace stoker::accuracy {
@@ -44,14 +43,14 @@ Measure measure_of(std::string name, std::string what, std::vector<Pair> pairs,
 
 std::vector<Measure> measures_of(const std::string& name, const InputValidation& v,
                                  const LoaderRuns& runs) {
-  Measure epoch = measure_of(
-      name + "/epoch",
-      "epoch of real DataLoaders in ms, " + std::to_string(v.points.size()) + " points of " +
-          std::to_string(v.by_scenario.size()) + " data sets, " + runs.date + ", " + runs.cpu_model,
-      pairs_of(
-          v, true, [](const auto& p) { return milliseconds(p.epoch); },
-          [](const auto& p) { return milliseconds(p.forecast_epoch()); }),
-      v.epoch);
+  Measure epoch = measure_of(name + "/epoch",
+                             "epoch of real DataLoaders in ms, " + std::to_string(v.points.size()) +
+                                 " points of " + std::to_string(v.by_scenario.size()) +
+                                 " data sets, " + runs.date + ", " + runs.cpu_model,
+                             pairs_of(
+                                 v, true, [](const auto& p) { return milliseconds(p.epoch); },
+                                 [](const auto& p) { return milliseconds(p.forecast_epoch()); }),
+                             v.epoch);
   for (const auto& [scenario, summary] : v.by_scenario) {
     epoch.shares.emplace_back(scenario + ", mean", kPercent * summary.mean);
     epoch.shares.emplace_back(scenario + ", worst", kPercent * summary.worst);
@@ -63,12 +62,12 @@ std::vector<Measure> measures_of(const std::string& name, const InputValidation&
   for (const std::string& failure : v.failures) epoch.notes.push_back("missed: " + failure);
   for (const LoaderRuns::Skipped& s : runs.skipped)
     epoch.notes.push_back("skipped " + s.name + ": " + s.why);
-  Measure first = measure_of(
-      name + "/first-batch", "from iter() to the first batch in ms",
-      pairs_of(
-          v, false, [](const auto& p) { return milliseconds(p.first_batch); },
-          [](const auto& p) { return milliseconds(p.forecast_first_batch()); }),
-      v.first_batch);
+  Measure first =
+      measure_of(name + "/first-batch", "from iter() to the first batch in ms",
+                 pairs_of(
+                     v, false, [](const auto& p) { return milliseconds(p.first_batch); },
+                     [](const auto& p) { return milliseconds(p.forecast_first_batch()); }),
+                 v.first_batch);
   Measure memory = measure_of(
       name + "/shared-memory", "most of /dev/shm in bytes where the window of batches fills",
       pairs_of(

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "machine/csv.h"
+#include "base/csv.h"
 #include "measures.h"
 
 namespace stoker::accuracy {
@@ -40,9 +40,7 @@ TEST(MeasuredRowsTest, Tf32RunsFromTheCaptureInFp32) {
   EXPECT_EQ(measured_request(row_of("", "amp-bf16")).precision, "amp-bf16");
 }
 
-TEST(MeasuredRowsTest, AnUnknownPrecisionIsNoJob) {
-  EXPECT_FALSE(measured_job(row_of("", "fp8")));
-}
+TEST(MeasuredRowsTest, AnUnknownPrecisionIsNoJob) { EXPECT_FALSE(measured_job(row_of("", "fp8"))); }
 
 }  // namespace
 }  // namespace stoker::accuracy

@@ -6,8 +6,8 @@
 
 #include "base/result.h"
 #include "bench.h"
-#include "lower/job.h"
-#include "timing/step_time.h"
+#include "program/job.h"
+#include "timing/gpu/step_time.h"
 
 namespace stoker::accuracy {
 

@@ -8,8 +8,8 @@
 
 #include "base/text.h"
 #include "bench.h"
-#include "forecast/memory_forecast.h"
-#include "lower/lower.h"
+#include "forecast/memory/memory_forecast.h"
+#include "lower/common/lower.h"
 #include "measures.h"
 
 namespace stoker::accuracy {

@@ -16,10 +16,10 @@
 #include "bench.h"
 #include "conditions.h"
 #include "device_peaks.h"
-#include "forecast/memory_forecast.h"
-#include "lower/lower.h"
+#include "forecast/memory/memory_forecast.h"
+#include "lower/common/lower.h"
 #include "measures.h"
-#include "memory/replay.h"
+#include "memory/replay/replay.h"
 
 namespace stoker::accuracy {
 namespace {
@@ -52,7 +52,8 @@ class Peaks {
     ReplayOptions options;
     options.detail = ReplayDetail::kVerdict;
     const Bytes bytes = replay(*program, options).reserved_peak + outside_bytes(*program);
-    const Band band = bench_.knowledge.memory_case(memory_error_case(*program, job, machine_)).band_at(bytes);
+    const Band band =
+        bench_.knowledge.memory_case(memory_error_case(*program, job, machine_)).band_at(bytes);
     peak.value = mebibytes(bytes);
     peak.high = peak.value * (1 + band.above);
     return peak;

@@ -8,11 +8,11 @@
 
 #include "bench.h"
 #include "conditions.h"
-#include "forecast/memory_forecast.h"
-#include "lower/lower.h"
-#include "lower/outside.h"
+#include "forecast/memory/memory_forecast.h"
+#include "lower/common/lower.h"
+#include "lower/gpu/outside.h"
 #include "measures.h"
-#include "memory/replay.h"
+#include "memory/replay/replay.h"
 
 namespace stoker::accuracy {
 namespace {
@@ -152,7 +152,8 @@ class TimmMaxBatch {
     const Bytes outside = outside_bytes(*smallest);
     shipped_context_ = mebibytes(outside);
     a.shipped = ladder.first_fitting(0, usable - outside);
-    const MemoryErrorCase error = bench_.knowledge.memory_case(memory_error_case(*smallest, job, machine));
+    const MemoryErrorCase error =
+        bench_.knowledge.memory_case(memory_error_case(*smallest, job, machine));
     a.safe = ladder.first_fitting(a.shipped, forecast_that_fills(usable, error) - outside);
     std::size_t place = 0;
     for (std::size_t c = 0; c < kContexts; ++c) {

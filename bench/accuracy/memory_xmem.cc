@@ -6,10 +6,10 @@
 
 #include "base/files.h"
 #include "bench.h"
-#include "forecast/memory_forecast.h"
-#include "lower/lower.h"
+#include "forecast/memory/memory_forecast.h"
+#include "lower/common/lower.h"
 #include "measures.h"
-#include "memory/replay.h"
+#include "memory/replay/replay.h"
 
 namespace stoker::accuracy {
 namespace {

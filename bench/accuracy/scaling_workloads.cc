@@ -7,8 +7,8 @@
 
 #include "base/files.h"
 #include "base/text.h"
-#include "lower/buckets.h"
-#include "timing/data_parallel.h"
+#include "lower/common/buckets.h"
+#include "timing/collective/data_parallel.h"
 
 namespace stoker::accuracy {
 namespace {

@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "base/result.h"
-#include "machine/gpu_catalogue.h"
-#include "machine/machine.h"
-#include "timing/coefficients.h"
+#include "device/gpu_catalogue.h"
+#include "device/machine.h"
+#include "timing/gpu/coefficients.h"
 
 /// Published training jobs of which only throughput is known, and what their scaling follows from:
 /// scaling_workloads.json beside this.

@@ -6,7 +6,7 @@
 
 #include "bench.h"
 #include "measures.h"
-#include "timing/collectives.h"
+#include "timing/collective/collectives.h"
 
 namespace stoker::accuracy {
 namespace {

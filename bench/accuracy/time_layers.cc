@@ -8,7 +8,7 @@
 
 #include "bench.h"
 #include "measures.h"
-#include "timing/layer_cost.h"
+#include "timing/learned/layer_cost.h"
 
 namespace stoker::accuracy {
 namespace {

@@ -10,7 +10,7 @@
 #include "base/text.h"
 #include "bench.h"
 #include "calibrating_rows.h"
-#include "lower/lower.h"
+#include "lower/common/lower.h"
 #include "measures.h"
 
 namespace stoker::accuracy {

@@ -8,8 +8,8 @@
 #include "base/text.h"
 #include "bench.h"
 #include "measures.h"
-#include "timing/kernel_cost.h"
-#include "timing/residual_features.h"
+#include "timing/gpu/kernel_cost.h"
+#include "timing/learned/residual_features.h"
 
 namespace stoker::accuracy {
 namespace {

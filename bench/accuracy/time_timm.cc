@@ -7,7 +7,7 @@
 #include "bench.h"
 #include "conditions.h"
 #include "forecast/forecast.h"
-#include "lower/lower.h"
+#include "lower/common/lower.h"
 #include "measures.h"
 
 namespace stoker::accuracy {

@@ -2,7 +2,7 @@
 
 NCCL changes protocol (LL, LL128, Simple) and algorithm (tree, ring) with the size, so that one line through all sizes misses
 those of gradient buckets. Each fabric and count gets a curve of straight pieces; what lies between two counts, beyond them or
-on another fabric, follows the rules of src/timing/collectives.cc, repeated here only to measure their error.
+on another fabric, follows the rules of src/timing/collective/collectives.cc, repeated here only to measure their error.
 """
 import bisect
 import collections

@@ -180,8 +180,8 @@ Result<std::string> read_gzip_file(const fs::path& path, Bytes limit) {
                   path.string());
     }
     if (state != Z_STREAM_END && produced == 0 && stream.avail_in == 0) {
-      return fail(ErrorCode::kBadInput, "is cut short; write it again (a step file: `stoker capture`)",
-                  path.string());
+      return fail(ErrorCode::kBadInput,
+                  "is cut short; write it again (a step file: `stoker capture`)", path.string());
     }
   }
   return content;

@@ -4,7 +4,7 @@
 #include <span>
 #include <string_view>
 
-#include "lower/workspace.h"
+#include "lower/gpu/workspace.h"
 
 namespace stoker::cli {
 namespace {

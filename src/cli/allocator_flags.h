@@ -6,8 +6,8 @@
 
 #include "base/result.h"
 #include "cli/arguments.h"
-#include "lower/job.h"
-#include "memory/allocator_config.h"
+#include "memory/cuda/allocator_config.h"
+#include "program/job.h"
 
 namespace stoker::cli {
 

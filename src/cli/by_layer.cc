@@ -3,7 +3,7 @@
 #include <cstdio>
 
 #include "cli/report_context.h"
-#include "report/layers_report.h"
+#include "report/model/layers_report.h"
 
 namespace stoker::cli {
 

@@ -10,11 +10,11 @@
 #include "cli/python.h"
 #include "cli/verbs.h"
 #include "cli/version.h"
-#include "machine/host_facts.h"
-#include "machine/resolve.h"
-#include "machine/this_cpu.h"
-#include "report/calibration_report.h"
-#include "timing/coefficients.h"
+#include "device/resolve.h"
+#include "report/model/calibration_report.h"
+#include "system/host_facts.h"
+#include "system/this_cpu.h"
+#include "timing/gpu/coefficients.h"
 
 namespace stoker::cli {
 namespace fs = std::filesystem;

@@ -6,7 +6,7 @@
 #include "base/text.h"
 #include "cli/exact_settings.h"
 #include "cli/report_context.h"
-#include "forecast/verdicts.h"
+#include "forecast/memory/verdicts.h"
 #include "plan/comparison.h"
 
 namespace stoker::cli {

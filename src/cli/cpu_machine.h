@@ -2,7 +2,7 @@
 
 #include "base/result.h"
 #include "cli/run_options.h"
-#include "machine/machine.h"
+#include "device/machine.h"
 
 namespace stoker::cli {
 

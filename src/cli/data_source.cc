@@ -13,9 +13,9 @@
 
 #include "base/files.h"
 #include "base/text.h"
-#include "input/probe_io.h"
-#include "machine/host_facts.h"
+#include "input/probe/probe_io.h"
 #include "step/sizes.h"
+#include "system/host_facts.h"
 
 namespace stoker::cli {
 namespace fs = std::filesystem;
@@ -201,8 +201,7 @@ Result<LoadedData> load_data_for(const DataRequest& request, const OutputShape& 
   if (!taker.empty() && text != (side <= 0)) {
     return fail(
         ErrorCode::kBadInput,
-        "holds " + std::string(text ? "text" : "pictures") + ", but " +
-            taker +
+        "holds " + std::string(text ? "text" : "pictures") + ", but " + taker +
             "; give the cost of a sample with --sample-cost and their number with --samples",
         request.data);
   }

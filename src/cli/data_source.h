@@ -6,9 +6,9 @@
 #include <string>
 
 #include "base/result.h"
-#include "input/pipeline_probe.h"
-#include "input/probe.h"
-#include "input/sample_cost.h"
+#include "input/probe/pipeline_probe.h"
+#include "input/probe/probe.h"
+#include "input/probe/sample_cost.h"
 #include "step/step.h"
 
 namespace stoker::cli {

@@ -6,8 +6,8 @@
 
 #include "base/text.h"
 #include "cli/verbs.h"
-#include "machine/gpu_catalogue.h"
-#include "report/recording_report.h"
+#include "device/gpu_catalogue.h"
+#include "report/model/recording_report.h"
 
 namespace stoker::cli {
 namespace {

@@ -1,4 +1,4 @@
-#include "fit/fit.h"
+#include "evidence/fit/fit.h"
 
 #include <cstdio>
 #include <filesystem>
@@ -9,8 +9,8 @@
 #include "base/files.h"
 #include "cli/model_source.h"
 #include "cli/verbs.h"
-#include "machine/host_facts.h"
-#include "machine/resolve.h"
+#include "device/resolve.h"
+#include "system/host_facts.h"
 
 namespace stoker::cli {
 namespace {

@@ -1,12 +1,12 @@
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
 
 #include "cli/verbs.h"
-#include "machine/gpu_catalogue.h"
-#include "report/layout.h"
+#include "device/gpu_catalogue.h"
+#include "report/text/layout.h"
 
 namespace stoker::cli {
 namespace {

@@ -8,13 +8,13 @@
 #include "cli/data_source.h"
 #include "cli/report_context.h"
 #include "cli/unused_flags.h"
+#include "device/resolve.h"
 #include "forecast/forecast.h"
-#include "input/loader_profile.h"
-#include "machine/host_facts.h"
-#include "machine/host_limits.h"
-#include "machine/resolve.h"
+#include "input/probe/loader_profile.h"
 #include "plan/input_plan.h"
-#include "report/input_plan_report.h"
+#include "report/model/input_plan_report.h"
+#include "system/host_facts.h"
+#include "system/host_limits.h"
 
 namespace stoker::cli {
 namespace {

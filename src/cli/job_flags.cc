@@ -4,7 +4,7 @@
 #include <tuple>
 
 #include "base/text.h"
-#include "lower/optimizer_recipes.h"
+#include "lower/optimizer/optimizer_recipes.h"
 
 namespace stoker::cli {
 namespace {

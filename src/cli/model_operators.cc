@@ -1,14 +1,14 @@
 #include "cli/model_operators.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
 #include "cli/job_flags.h"
 #include "cli/model_source.h"
-#include "report/layout.h"
-#include "step/operator_totals.h"
+#include "operators/operator_totals.h"
+#include "report/text/layout.h"
 
 namespace stoker::cli {
 namespace {

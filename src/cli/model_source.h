@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "lower/job.h"
+#include "program/job.h"
 #include "step/step.h"
 
 namespace stoker::cli {

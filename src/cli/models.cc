@@ -1,4 +1,4 @@
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <cstdio>
 #include <memory>
@@ -8,10 +8,10 @@
 #include "cli/model_operators.h"
 #include "cli/model_source.h"
 #include "cli/verbs.h"
-#include "report/layout.h"
+#include "operators/work.h"
+#include "report/text/layout.h"
 #include "step/sizes.h"
 #include "step/step_reader.h"
-#include "step/work.h"
 
 namespace stoker::cli {
 namespace {

@@ -11,8 +11,8 @@
 #include "cli/run_options.h"
 #include "cli/unused_flags.h"
 #include "cli/verbs.h"
-#include "machine/host_limits.h"
 #include "plan/comparison.h"
+#include "system/host_limits.h"
 
 namespace stoker::cli {
 namespace {
@@ -67,10 +67,10 @@ Result<Planned> plan_for(const Options& o, const std::string& gpu,
   if (!resolved) return tl::unexpected(resolved.error());
   const int most = resolved->base.machine.gpu_count;
   const bool cpu = resolved->base.machine.gpu.is_cpu();
-  const std::string given = cpu                    ? "1"
+  const std::string given = cpu                   ? "1"
                             : !o.run.gpus.empty() ? o.run.gpus
-                            : most > 1          ? "1.." + std::to_string(most)
-                                                : kDefaultCounts;
+                            : most > 1            ? "1.." + std::to_string(most)
+                                                  : kDefaultCounts;
   auto counts = parse_counts(given);
   if (!counts) return tl::unexpected(counts.error());
   if (resolved->base.job.parallel != Parallel::kDdp) {

@@ -12,10 +12,10 @@
 #include "cli/two_point.h"
 #include "cli/unused_flags.h"
 #include "cli/verbs.h"
-#include "forecast/remedies.h"
-#include "forecast/verdicts.h"
-#include "machine/host_facts.h"
-#include "machine/resolve.h"
+#include "device/resolve.h"
+#include "forecast/memory/remedies.h"
+#include "forecast/memory/verdicts.h"
+#include "system/host_facts.h"
 
 namespace stoker::cli {
 namespace {

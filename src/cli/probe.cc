@@ -8,11 +8,11 @@
 #include "cli/python.h"
 #include "cli/verbs.h"
 #include "forecast/knowledge.h"
-#include "input/cache_what_if.h"
-#include "input/pipeline_probe.h"
-#include "input/probe_io.h"
-#include "report/pipeline_probe_text.h"
-#include "report/report.h"
+#include "input/findings/cache_what_if.h"
+#include "input/probe/pipeline_probe.h"
+#include "input/probe/probe_io.h"
+#include "report/model/report.h"
+#include "report/text/pipeline_probe_text.h"
 
 namespace stoker::cli {
 namespace {
@@ -37,11 +37,11 @@ bool names_a_pipeline(const std::string& what) {
 
 /// A Dataset or DataLoader is measured by Python, which hands its probe back to `stoker probe -`.
 Result<int> probe_pipeline(const Options& o) {
-  const char* foreign = o.image_size       ? "--image-size"
-                        : o.sample         ? "--sample"
-                        : !o.kind.empty()  ? "--kind"
-                        : !o.dram.empty()  ? "--dram"
-                                           : nullptr;
+  const char* foreign = o.image_size      ? "--image-size"
+                        : o.sample        ? "--sample"
+                        : !o.kind.empty() ? "--kind"
+                        : !o.dram.empty() ? "--dram"
+                                          : nullptr;
   if (foreign != nullptr)
     return fail(ErrorCode::kUsage, "is for folders; " + o.folder + " decides that itself", foreign);
   std::vector<std::string> arguments{"probe", o.folder, "--budget",

@@ -81,9 +81,8 @@ class PythonCommand {
 
 Error no_interpreter(const std::string& what, const std::string& program, int reason) {
   return Error{ErrorCode::kNotFound,
-               what + " needs Python with PyTorch, and \"" + program +
-                   "\" could not be started (" + std::strerror(reason) +
-                   "); set STOKER_PYTHON to your interpreter",
+               what + " needs Python with PyTorch, and \"" + program + "\" could not be started (" +
+                   std::strerror(reason) + "); set STOKER_PYTHON to your interpreter",
                ""};
 }
 
@@ -105,8 +104,7 @@ Result<int> run_python_stoker(const std::vector<std::string>& arguments, bool qu
   pid_t child = 0;
   const int failed = posix_spawnp(&child, argv[0], &actions, nullptr, argv.data(), envp.data());
   posix_spawn_file_actions_destroy(&actions);
-  if (failed != 0)
-    return tl::unexpected(no_interpreter("this verb", command.program(), failed));
+  if (failed != 0) return tl::unexpected(no_interpreter("this verb", command.program(), failed));
   int status = 0;
   while (waitpid(child, &status, 0) < 0) {
     if (errno != EINTR) return fail(ErrorCode::kIo, "lost the Python process");

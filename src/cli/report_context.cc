@@ -6,7 +6,7 @@
 #include "base/text.h"
 #include "cli/data_source.h"
 #include "cli/version.h"
-#include "machine/calibration_data.h"
+#include "device/calibration_data.h"
 
 namespace stoker::cli {
 namespace {
@@ -134,8 +134,8 @@ std::vector<std::string> unusual_settings(const Job& job) {
   const OptimizerSettings& o = job.optimizer;
   const bool trains = o.kind != OptimizerKind::kNone;
   // Tensor by tensor without anybody's asking is a CPU's default.
-  const bool usual = o.loop == default_loop(o.kind) ||
-                     (o.loop == OptimizerLoop::kForLoop && !o.loop_asked);
+  const bool usual =
+      o.loop == default_loop(o.kind) || (o.loop == OptimizerLoop::kForLoop && !o.loop_asked);
   add(trains && !usual, std::string(name_of(o.loop)) + " optimizer");
   add(trains && o.nesterov, "Nesterov momentum");
   add(job.accumulate > 1, "accumulates " + std::to_string(job.accumulate) + " batches");
@@ -181,8 +181,7 @@ std::string model_line(const Resolved& resolved, const Job& job) {
   line += " | " + resolved.base.machine.gpu.name + " | ";
   if (resolved.base.machine.gpu.is_cpu())
     line += std::to_string(job.threads) + (job.threads == 1 ? " thread, " : " threads, ");
-  return line + parallel_words(job) + "eager, " +
-         std::string(name_of(job.precision));
+  return line + parallel_words(job) + "eager, " + std::string(name_of(job.precision));
 }
 
 }  // namespace stoker::cli

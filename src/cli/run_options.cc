@@ -9,9 +9,9 @@
 #include "cli/cpu_machine.h"
 #include "cli/data_source.h"
 #include "cli/report_context.h"
-#include "machine/gpu_catalogue.h"
-#include "machine/host_facts.h"
-#include "machine/resolve.h"
+#include "device/gpu_catalogue.h"
+#include "device/resolve.h"
+#include "system/host_facts.h"
 
 namespace stoker::cli {
 namespace {

@@ -12,9 +12,9 @@
 #include "cli/job_flags.h"
 #include "cli/model_source.h"
 #include "forecast/forecast.h"
-#include "input/pipeline_probe.h"
-#include "input/probe.h"
-#include "report/report.h"
+#include "input/probe/pipeline_probe.h"
+#include "input/probe/probe.h"
+#include "report/model/report.h"
 
 namespace stoker::cli {
 

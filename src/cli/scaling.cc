@@ -9,10 +9,10 @@
 #include "base/text.h"
 #include "cli/exact_settings.h"
 #include "cli/report_context.h"
-#include "forecast/scaling.h"
-#include "machine/host_facts.h"
-#include "machine/resolve.h"
-#include "report/scaling_report.h"
+#include "device/resolve.h"
+#include "forecast/time/scaling.h"
+#include "report/model/scaling_report.h"
+#include "system/host_facts.h"
 
 namespace stoker::cli {
 namespace {

@@ -3,9 +3,9 @@
 #include <utility>
 
 #include "cli/exact_settings.h"
-#include "lower/lower.h"
-#include "machine/host_facts.h"
-#include "machine/resolve.h"
+#include "device/resolve.h"
+#include "lower/common/lower.h"
+#include "system/host_facts.h"
 
 namespace stoker::cli {
 namespace {

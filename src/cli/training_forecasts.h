@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "validate/training_validation.h"
+#include "evidence/training/training_validation.h"
 
 namespace stoker::cli {
 

@@ -5,7 +5,7 @@
 
 #include "base/result.h"
 #include "cli/run_options.h"
-#include "report/two_point_report.h"
+#include "report/model/two_point_report.h"
 
 namespace stoker::cli {
 

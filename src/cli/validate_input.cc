@@ -4,9 +4,9 @@
 #include "cli/measuring.h"
 #include "cli/python.h"
 #include "cli/validate.h"
+#include "evidence/input/validation.h"
 #include "forecast/knowledge.h"
-#include "input/validation.h"
-#include "report/validation_text.h"
+#include "report/text/validation_text.h"
 
 namespace stoker::cli {
 namespace fs = std::filesystem;

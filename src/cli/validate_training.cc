@@ -9,13 +9,13 @@
 #include "cli/training_forecasts.h"
 #include "cli/validate.h"
 #include "cli/version.h"
-#include "machine/host_facts.h"
-#include "machine/resolve.h"
-#include "machine/this_cpu.h"
-#include "report/training_report.h"
-#include "validate/calibrated_machine.h"
-#include "validate/learned_machine.h"
-#include "validate/observation.h"
+#include "device/resolve.h"
+#include "evidence/calibration/calibrated_machine.h"
+#include "evidence/training/learned_machine.h"
+#include "evidence/training/observation.h"
+#include "report/model/training_report.h"
+#include "system/host_facts.h"
+#include "system/this_cpu.h"
 
 namespace stoker::cli {
 namespace fs = std::filesystem;
@@ -77,7 +77,8 @@ Result<Measured> read_given(const ValidateOptions& o) {
   if (auto s = check_given_rows(o); !s) return tl::unexpected(s.error());
   if (names_an_observation(o.what)) return read_loop(o);
   if (!o.model.empty())
-    return fail(ErrorCode::kUsage, "is of an observation (*.obs.jsonl); rows name their models", "--model");
+    return fail(ErrorCode::kUsage, "is of an observation (*.obs.jsonl); rows name their models",
+                "--model");
   auto rows = read_training_runs(o.what);
   if (!rows) return tl::unexpected(rows.error());
   return Measured{std::move(*rows), {}, false};

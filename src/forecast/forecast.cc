@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <cmath>
 
-#include "forecast/cost.h"
-#include "lower/cpu.h"
-#include "lower/lower.h"
-#include "lower/step_rewrites.h"
-#include "timing/learned_pace.h"
+#include "forecast/time/cost.h"
+#include "lower/common/lower.h"
+#include "lower/common/step_rewrites.h"
+#include "lower/cpu/cpu.h"
+#include "timing/learned/learned_pace.h"
 
 namespace stoker {
 namespace {
@@ -262,8 +262,7 @@ Result<StepTime> step_time_of(const Scenario& s, const Knowledge& knowledge) {
 Throughput throughput_of(const Scenario& s, const StepTime& time) {
   if (!s.sample.known) return {job_rate(s.job, scaled(time.total, 1.0 / s.job.accumulate)), {}};
   Throughput result;
-  result.loader = simulate_loader(loader_of(s), s.sample, host_share(s),
-                                  consumer_of(s, time));
+  result.loader = simulate_loader(loader_of(s), s.sample, host_share(s), consumer_of(s, time));
   result.samples_per_s = result.loader.samples_per_s * s.job.gpus;
   return result;
 }

@@ -8,15 +8,15 @@
 #include "base/diagnostics.h"
 #include "base/figure.h"
 #include "base/result.h"
-#include "forecast/energy.h"
+#include "device/machine.h"
 #include "forecast/knowledge.h"
-#include "forecast/memory_forecast.h"
-#include "forecast/run_time.h"
-#include "input/loader_simulation.h"
-#include "lower/job.h"
-#include "machine/machine.h"
+#include "forecast/memory/memory_forecast.h"
+#include "forecast/time/energy.h"
+#include "forecast/time/run_time.h"
+#include "input/loader/loader_simulation.h"
+#include "program/job.h"
 #include "step/step.h"
-#include "timing/step_time.h"
+#include "timing/gpu/step_time.h"
 
 namespace stoker {
 

@@ -1,9 +1,9 @@
 #include "forecast/forecast.h"
 
 #include "base/files.h"
+#include "forecast/memory/verdicts.h"
 #include "forecast/test_scenario.h"
-#include "forecast/verdicts.h"
-#include "lower/lower.h"
+#include "lower/common/lower.h"
 
 namespace stoker {
 namespace {
@@ -181,8 +181,7 @@ TEST_F(ForecastTest, CheckpointingTakesTheTimeOfASecondForward) {
   scenario_.job.checkpoint = {"blocks"};
   const Forecast again = forecast_now();
   const double forward = time_of(plain, StepPhase::kForward);
-  const double more =
-      time_of(again, StepPhase::kBackward) - time_of(plain, StepPhase::kBackward);
+  const double more = time_of(again, StepPhase::kBackward) - time_of(plain, StepPhase::kBackward);
   // All but the stem, and the last operators of each block, whose results nobody needs again.
   EXPECT_GT(more, 0.5 * forward);
   EXPECT_LT(more, forward);

@@ -6,8 +6,8 @@
 #include "base/figure.h"
 #include "base/result.h"
 #include "base/units.h"
-#include "input/loader_profile.h"
-#include "timing/coefficients.h"
+#include "input/probe/loader_profile.h"
+#include "timing/gpu/coefficients.h"
 
 namespace stoker {
 

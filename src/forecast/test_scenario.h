@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "device/gpu_catalogue.h"
 #include "forecast/forecast.h"
-#include "machine/gpu_catalogue.h"
 #include "step/step_reader.h"
 #include "step/test_step.h"
 

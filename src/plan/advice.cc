@@ -5,7 +5,7 @@
 #include <cstdio>
 
 #include "base/text.h"
-#include "forecast/verdicts.h"
+#include "forecast/memory/verdicts.h"
 
 namespace stoker {
 namespace {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/figure.h"
-#include "input/findings.h"
+#include "input/findings/findings.h"
 #include "plan/knobs.h"
 #include "plan/loader_search.h"
 #include "plan/thesis_rule.h"

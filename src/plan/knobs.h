@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "input/findings.h"
+#include "input/findings/findings.h"
 #include "plan/loader_search.h"
 
 namespace stoker {

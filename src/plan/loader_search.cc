@@ -4,7 +4,7 @@
 #include <array>
 #include <cmath>
 
-#include "forecast/verdicts.h"
+#include "forecast/memory/verdicts.h"
 
 namespace stoker {
 namespace {

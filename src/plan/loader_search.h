@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "input/findings.h"
-#include "input/loader_simulation.h"
-#include "machine/machine.h"
+#include "device/machine.h"
+#include "input/findings/findings.h"
+#include "input/loader/loader_simulation.h"
 
 namespace stoker {
 

@@ -2,8 +2,8 @@
 #include <cmath>
 
 #include "base/text.h"
-#include "input/page_cache.h"
-#include "input/what_if.h"
+#include "input/findings/what_if.h"
+#include "input/loader/page_cache.h"
 #include "plan/knob_value.h"
 
 namespace stoker {

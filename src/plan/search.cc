@@ -5,9 +5,9 @@
 #include <cmath>
 
 #include "base/text.h"
+#include "forecast/memory/verdicts.h"
 #include "forecast/settings.h"
-#include "forecast/verdicts.h"
-#include "lower/lower.h"
+#include "lower/common/lower.h"
 
 namespace stoker {
 namespace {

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "lower/step_plan.h"
+#include "lower/common/step_plan.h"
 #include "rewrite/module_runs.h"
 #include "rewrite/rewrite_testing.h"
 

@@ -7,9 +7,9 @@
 #include <utility>
 #include <vector>
 
+#include "operators/work.h"
 #include "rewrite/checkpoint.h"
 #include "rewrite/step_edit.h"
-#include "step/work.h"
 
 namespace stoker {
 namespace {

@@ -7,7 +7,7 @@
 #include <fstream>
 #include <map>
 
-#include "lower/step_plan.h"
+#include "lower/common/step_plan.h"
 #include "rewrite/checkpoint.h"
 #include "rewrite/evaluation.h"
 #include "rewrite/shard_units.h"

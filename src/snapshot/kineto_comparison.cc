@@ -6,7 +6,7 @@
 #include <map>
 #include <unordered_map>
 
-#include "memory/allocator.h"
+#include "memory/cuda/allocator.h"
 #include "snapshot/kineto_memory.h"
 
 namespace stoker {

@@ -9,7 +9,7 @@
 
 #include "base/result.h"
 #include "base/units.h"
-#include "memory/allocator_config.h"
+#include "memory/cuda/allocator_config.h"
 
 namespace stoker {
 

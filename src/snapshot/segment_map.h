@@ -8,7 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "memory/allocator.h"
+#include "memory/cuda/allocator.h"
 
 namespace stoker {
 

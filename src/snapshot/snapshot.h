@@ -10,7 +10,7 @@
 #include "base/diagnostics.h"
 #include "base/result.h"
 #include "base/units.h"
-#include "memory/allocator_config.h"
+#include "memory/cuda/allocator_config.h"
 
 namespace stoker {
 

@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "memory/allocator.h"
+#include "memory/cuda/allocator.h"
 #include "snapshot/snapshot.h"
 
 namespace stoker {

@@ -1,0 +1,130 @@
+#include "device/gpu_names.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+
+#include "base/text.h"
+
+namespace stoker {
+namespace {
+
+/// Words that drivers and shops put around the model's name and that decide nothing.
+constexpr std::array<std::string_view, 16> kDecoration{
+    "nvidia", "tesla", "geforce", "quadro", "amd",   "instinct", "radeon", "gpu",
+    "hbm2",   "hbm2e", "hbm3",    "hbm3e",  "gddr6", "tensor",   "core",   "graphics"};
+
+bool all_digits(std::string_view text) {
+  return !text.empty() &&
+         std::ranges::all_of(text, [](unsigned char c) { return std::isdigit(c) != 0; });
+}
+
+/// "80gb", "80gib", "80g" -> "80", so that sizes compare however they are written.
+std::string without_size_unit(const std::string& word) {
+  for (const std::string_view unit : {"gib", "gb", "g"}) {
+    if (word.ends_with(unit) &&
+        all_digits(std::string_view(word).substr(0, word.size() - unit.size()))) {
+      return word.substr(0, word.size() - unit.size());
+    }
+  }
+  return word;
+}
+
+/// Lower-case words of a name without decoration; "RTX 3090 Ti" and "rtx3090ti" give the same ones.
+std::vector<std::string> words_of(std::string_view name) {
+  std::vector<std::string> words;
+  std::string word;
+  const auto flush = [&] {
+    if (!word.empty() && std::ranges::find(kDecoration, word) == kDecoration.end()) {
+      const bool suffix = (word == "ti" || word == "super" || word == "s") && !words.empty();
+      const bool digits_of_brand =
+          all_digits(word) && !words.empty() && (words.back() == "rtx" || words.back() == "gtx");
+      if (suffix || digits_of_brand) words.back() += word;
+      else words.push_back(without_size_unit(word));
+    }
+    word.clear();
+  };
+  for (const char c : name) {
+    if (std::isalnum(static_cast<unsigned char>(c)) != 0) {
+      word += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    } else {
+      flush();
+    }
+  }
+  flush();
+  return words;
+}
+
+std::string joined(const std::vector<std::string>& words) {
+  std::string all;
+  for (const std::string& word : words) all += word;
+  return all;
+}
+
+bool lists_alias(const GpuNames& names, const std::string& wanted) {
+  return std::ranges::any_of(
+      names.aliases, [&](const std::string& alias) { return joined(words_of(alias)) == wanted; });
+}
+
+bool has_all_words(const GpuNames& names, const std::vector<std::string>& wanted) {
+  std::vector<std::string> own = words_of(names.name);
+  for (const std::string& alias : names.aliases) {
+    for (std::string& word : words_of(alias)) own.push_back(std::move(word));
+  }
+  return std::ranges::all_of(
+      wanted, [&](const std::string& word) { return std::ranges::find(own, word) != own.end(); });
+}
+
+std::string list_of(std::span<const GpuNames> names, const std::vector<std::size_t>& indices,
+                    std::size_t left_out) {
+  std::string text;
+  for (const std::size_t i : indices) {
+    if (i != left_out) text += (text.empty() ? "" : ", ") + names[i].name;
+  }
+  return text;
+}
+
+tl::unexpected<Error> unknown(std::string_view typed, std::span<const GpuNames> names) {
+  std::vector<std::string> known;
+  for (const GpuNames& one : names) {
+    known.push_back(one.name);
+    known.insert(known.end(), one.aliases.begin(), one.aliases.end());
+  }
+  const std::string near = suggestion(typed, known);
+  return fail(ErrorCode::kNotFound,
+              "no GPU is called \"" + std::string(typed) + "\"" + (near.empty() ? ";" : near) +
+                  " `stoker gpus` lists all, a machine file describes others");
+}
+
+}  // namespace
+
+Result<GpuNameMatch> match_gpu_name(std::string_view typed, std::span<const GpuNames> names) {
+  const std::vector<std::string> words = words_of(typed);
+  const std::string wanted = joined(words);
+  if (wanted.empty()) {
+    return fail(ErrorCode::kUsage, "the name of a GPU is missing; `stoker gpus` lists all");
+  }
+  constexpr std::size_t kNone = static_cast<std::size_t>(-1);
+  std::size_t chosen = kNone;
+  std::vector<std::size_t> candidates;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (simplified(names[i].name) == simplified(typed) ||
+        joined(words_of(names[i].name)) == wanted) {
+      return GpuNameMatch{i, ""};
+    }
+    if (chosen == kNone && lists_alias(names[i], wanted)) chosen = i;
+    if (has_all_words(names[i], words)) candidates.push_back(i);
+  }
+  if (chosen == kNone && candidates.size() == 1) chosen = candidates[0];
+  if (chosen == kNone && candidates.empty()) return unknown(typed, names);
+  if (chosen == kNone) {
+    return fail(ErrorCode::kNotFound, "\"" + std::string(typed) + "\" may be any of " +
+                                          list_of(names, candidates, kNone) + "; name one");
+  }
+  const std::string others = list_of(names, candidates, chosen);
+  if (others.empty()) return GpuNameMatch{chosen, ""};
+  return GpuNameMatch{
+      chosen, std::string(typed) + " taken as " + names[chosen].name + " (others: " + others + ")"};
+}
+
+}  // namespace stoker

@@ -1,0 +1,123 @@
+#include "device/host_option.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <set>
+
+#include "base/ranges.h"
+#include "base/text.h"
+
+namespace stoker {
+namespace {
+
+constexpr const char* kFlag = "--host";
+constexpr const char* kExample = "write it like cores=16,ram=64G,shm=8G";
+
+Result<double> number_in(std::string_view text, const Range& range) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) {
+    return fail(ErrorCode::kUsage, "\"" + std::string(text) + "\" is not a number; " + kExample);
+  }
+  return within(value, range);
+}
+
+Result<double> size_in(std::string_view text, const Range& range) {
+  const auto size = parse_bytes(text);
+  if (!size) return tl::unexpected(size.error());
+  return within(static_cast<double>(size->count()), range);
+}
+
+struct HostKey {
+  const char* name;
+  const char* means;  ///< for the assumption line, when it is not given
+  Range range;
+  bool is_size;
+  void (*set)(Host&, double);
+};
+
+Bytes bytes_of(double value) { return Bytes(static_cast<std::int64_t>(value)); }
+
+constexpr std::array<HostKey, 6> kKeys{{
+    {"cores", "cores", range::kHostCores, false, [](Host& h, double v) { h.cores = v; }},
+    {"ram", "memory", range::kMemoryBytes, true, [](Host& h, double v) { h.memory = bytes_of(v); }},
+    {"shm", "/dev/shm", range::kPartBytes, true,
+     [](Host& h, double v) { h.shared_memory = bytes_of(v); }},
+    {"disk", "", range::kMemoryBytes, true, [](Host& h, double v) { h.disk_bandwidth = v; }},
+    {"iops", "", range::kDiskIops, false, [](Host& h, double v) { h.disk_iops = v; }},
+    {"speed", "", range::kCoreSpeed, false, [](Host& h, double v) { h.relative_core_speed = v; }},
+}};
+
+tl::unexpected<Error> unknown_key(const std::string& key) {
+  std::vector<std::string> names{"memory"};
+  for (const HostKey& known : kKeys) names.emplace_back(known.name);
+  const std::string near = suggestion(key, names);
+  return fail(
+      ErrorCode::kUsage,
+      "\"" + key + "\" is not a part of a host" + (near.empty() ? "; " : near + " ") + kExample,
+      kFlag);
+}
+
+/// What Linux and `base` decide when the text does not.
+void fill_in(Host& host, const std::set<std::string>& given, const Host& base) {
+  std::string from_base;
+  for (const HostKey& key : kKeys) {
+    if (*key.means == '\0' || given.contains(key.name)) continue;
+    if (std::string_view(key.name) == "shm" && given.contains("ram")) {
+      host.shared_memory =
+          host.memory / 2;  // tmpfs(5): size defaults to half of the physical memory
+      host.assumption = "/dev/shm is half of the memory";
+      continue;
+    }
+    from_base += (from_base.empty() ? "" : " and ") + std::string(key.means);
+  }
+  if (from_base.empty()) return;
+  host.assumption += (host.assumption.empty() ? "" : ", ") + from_base + " as " +
+                     (base.name.empty() ? "the given host" : base.name);
+}
+
+}  // namespace
+
+Result<Host> parse_host(std::string_view text, const Host& base) {
+  if (simplified(text).empty())
+    return fail(ErrorCode::kUsage, std::string("is empty; ") + kExample, kFlag);
+  Host host = base;
+  host.name = "given host";
+  host.is_this_machine = false;
+  host.assumption.clear();
+  std::set<std::string> given;
+  for (const std::string& part : split(text, ',')) {
+    const std::size_t equals = part.find('=');
+    if (equals == std::string::npos) {
+      return fail(ErrorCode::kUsage, "\"" + part + "\" has no value; " + kExample, kFlag);
+    }
+    std::string name = simplified(part.substr(0, equals));
+    if (name == "memory") name = "ram";
+    const auto key =
+        std::ranges::find(kKeys, name, [](const HostKey& k) { return std::string(k.name); });
+    if (key == kKeys.end()) return unknown_key(part.substr(0, equals));
+    if (!given.insert(name).second) {
+      return fail(ErrorCode::kUsage, name + " is given twice; give it once", kFlag);
+    }
+    const std::string_view value = std::string_view(part).substr(equals + 1);
+    const auto number = key->is_size ? size_in(value, key->range) : number_in(value, key->range);
+    if (!number) {
+      return fail(ErrorCode::kUsage, number.error().message, std::string(kFlag) + " " + name);
+    }
+    key->set(host, *number);
+  }
+  fill_in(host, given, base);
+  if (host.memory.count() > 0 && host.shared_memory > host.memory) {
+    if (given.contains("shm")) {
+      return fail(ErrorCode::kUsage,
+                  "shm=" + human_bytes(host.shared_memory) +
+                      " exceeds ram=" + human_bytes(host.memory) + "; /dev/shm lies in memory",
+                  kFlag);
+    }
+    host.shared_memory = host.memory;
+  }
+  return host;
+}
+
+}  // namespace stoker

@@ -1,0 +1,66 @@
+#include "device/host_option.h"
+
+#include <gtest/gtest.h>
+
+namespace stoker {
+namespace {
+
+Host here() {
+  Host host;
+  host.name = "this machine";
+  host.cores = 4;
+  host.memory = kGiB * 8;
+  host.shared_memory = kGiB;
+  host.is_this_machine = true;
+  host.assumption = "something read here";
+  return host;
+}
+
+TEST(HostOption, ReadsAllItsParts) {
+  const auto host = parse_host("cores=16,ram=64G,shm=8G,disk=2G,iops=50000,speed=1.5", here());
+  ASSERT_TRUE(host.has_value()) << host.error().text();
+  EXPECT_DOUBLE_EQ(host->cores, 16);
+  EXPECT_EQ(host->memory, kGiB * 64);
+  EXPECT_EQ(host->shared_memory, kGiB * 8);
+  EXPECT_DOUBLE_EQ(host->disk_bandwidth, 2.0 * 1024 * 1024 * 1024);
+  EXPECT_DOUBLE_EQ(host->disk_iops, 50000);
+  EXPECT_DOUBLE_EQ(host->relative_core_speed, 1.5);
+  EXPECT_FALSE(host->is_this_machine);
+  EXPECT_EQ(host->assumption, "");
+}
+
+TEST(HostOption, TakesTheRestFromTheBaseAndSaysSo) {
+  const auto host = parse_host("cores=2.5", here());
+  ASSERT_TRUE(host.has_value());
+  EXPECT_DOUBLE_EQ(host->cores, 2.5);
+  EXPECT_EQ(host->memory, kGiB * 8);
+  EXPECT_EQ(host->assumption, "memory and /dev/shm as this machine");
+}
+
+TEST(HostOption, SharedMemoryFollowsGivenMemory) {
+  const auto host = parse_host("memory=32G", here());
+  ASSERT_TRUE(host.has_value());
+  EXPECT_EQ(host->shared_memory, kGiB * 16);
+  EXPECT_EQ(host->assumption, "/dev/shm is half of the memory, cores as this machine");
+}
+
+TEST(HostOption, RefusesWhatCannotBe) {
+  for (const char* bad :
+       {"", ",", "16", "cores=0", "cores=-4", "cores=1e9", "cores=nan", "cores=4x", "ram=0",
+        "ram=-1G", "ram=64Q", "ram=1e30", "cores=4,cores=5", "ram=8G,shm=9G", "cores="}) {
+    const auto host = parse_host(bad, here());
+    ASSERT_FALSE(host.has_value()) << bad;
+    EXPECT_EQ(host.error().code, ErrorCode::kUsage) << bad;
+    EXPECT_TRUE(host.error().where.starts_with("--host")) << bad;
+  }
+}
+
+TEST(HostOption, NamesTheNearestKey) {
+  const auto host = parse_host("core=4", here());
+  ASSERT_FALSE(host.has_value());
+  EXPECT_NE(host.error().message.find("did you mean cores?"), std::string::npos)
+      << host.error().message;
+}
+
+}  // namespace
+}  // namespace stoker

@@ -1,0 +1,14 @@
+#pragma once
+
+#include "base/result.h"
+#include "base/toml_table.h"
+#include "device/calibration_data.h"
+
+/// Internal to src/machine: the [calibration] table of a machine file.
+namespace stoker {
+
+/// Refuses keys and figures that cannot be; whether the operators exist and obey physics is the cost
+/// model's to say (timing/calibration.h).
+[[nodiscard]] Result<Calibration> read_calibration(TomlTable& table);
+
+}  // namespace stoker

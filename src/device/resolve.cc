@@ -1,0 +1,68 @@
+#include "device/resolve.h"
+
+#include "base/text.h"
+#include "device/gpu_catalogue.h"
+#include "device/host_option.h"
+#include "device/machine_file.h"
+#include "system/this_cpu.h"
+
+namespace stoker {
+namespace {
+
+/// A machine file's host, or that of its CPU.
+std::optional<Host> host_in(const MachineFile& file) {
+  if (file.host) return file.host;
+  if (file.gpu && file.gpu->is_cpu()) return host_of_cpu(*file.gpu);
+  return std::nullopt;
+}
+
+}  // namespace
+
+bool names_a_file(std::string_view typed) {
+  return typed.ends_with(".toml") || typed.find('/') != std::string_view::npos;
+}
+
+bool names_this_cpu(std::string_view typed) { return simplified(typed) == "cpu"; }
+
+Result<Host> resolve_host(std::string_view typed, const Host& here) {
+  if (typed.find('=') != std::string_view::npos || !names_a_file(typed))
+    return parse_host(typed, here);
+  auto file = read_machine_file(std::string(typed));
+  if (!file) return tl::unexpected(file.error());
+  const auto host = host_in(*file);
+  if (!host) {
+    return fail(ErrorCode::kBadInput, "describes no host; add a [host] table", std::string(typed));
+  }
+  return *host;
+}
+
+Result<Machine> resolve_machine(std::string_view gpu, std::string_view host, const Host& here) {
+  Machine machine;
+  machine.host = here;
+  if (names_a_file(gpu)) {
+    auto file = read_machine_file(std::string(gpu));
+    if (!file) return tl::unexpected(file.error());
+    if (!file->gpu) {
+      return fail(ErrorCode::kBadInput,
+                  "describes no GPU or CPU to train on; add a [gpu] or [cpu] table",
+                  std::string(gpu));
+    }
+    machine.gpu = *file->gpu;
+    machine.gpu_count = file->gpu_count;
+    machine.nodes = file->nodes;
+    machine.network_bandwidth = file->network_bandwidth;
+    if (const auto own = host_in(*file)) machine.host = *own;
+  } else {
+    auto found = names_this_cpu(gpu) ? this_cpu(here) : find_gpu(gpu);
+    if (!found) return tl::unexpected(found.error());
+    machine.gpu = std::move(*found);
+  }
+  if (!host.empty()) {
+    auto given = resolve_host(host, here);
+    if (!given) return tl::unexpected(given.error());
+    machine.host = std::move(*given);
+  }
+  return machine;
+}
+
+}  // namespace stoker

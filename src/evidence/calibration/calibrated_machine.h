@@ -1,0 +1,64 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "device/gpu_catalogue.h"
+#include "device/machine_file.h"
+#include "evidence/calibration/calibration_runs.h"
+
+namespace stoker {
+
+/// What a device was seen to sustain, beside its data sheet.
+struct SustainedRate {
+  std::string what;     ///< "matrix products, fp32", "memory"
+  int threads = 0;      ///< of a CPU
+  double measured = 0;  ///< FLOP/s or bytes/s
+  double sheet = 0;     ///< the same by the data sheet; 0: none is known
+  bool bytes = false;   ///< else FLOP/s
+  double spread = 0;
+};
+
+/// A figure of this calibration against the one before.
+struct FigureChange {
+  std::string name;
+  int threads = 0;
+  double before = 0, now = 0;
+  [[nodiscard]] double change() const { return now / before - 1; }
+};
+
+/// A machine file as a calibration leaves it, and what is worth saying about it.
+struct CalibratedMachine {
+  MachineFile file;
+  Calibration calibration;  ///< what stands in it
+  bool updated = false;     ///< there was a file of this machine before
+  std::size_t measured_operators = 0, kept_operators = 0;
+  std::vector<SustainedRate> rates;
+  std::vector<FigureChange> changes;  ///< largest first
+  double median_spread = 0, worst_spread = 0;
+  std::string worst_label;
+  std::vector<std::string> notes;
+};
+
+/// What the folding works with besides the rows.
+struct CalibrationContext {
+  const GpuCatalogue* catalogue = nullptr;  ///< not owned
+  Host here;                                ///< of a file that is made anew
+  std::string version;                      ///< of stoker
+};
+
+/// Refuses a file of another device; errors stand at `name`.
+[[nodiscard]] Status check_same_device(const MachineFile& file, const std::string& name,
+                                       const MeasuredDevice& device, const GpuCatalogue& catalogue);
+
+/// A new machine file, or `before` with what was measured in place of the same rows. Rows that were
+/// not measured this time stay while PyTorch and driver are the same; what was learned from training
+/// runs corrected the old rows, and goes. Everything else that a person may have written stays:
+/// prices, host, disk, link, names.
+[[nodiscard]] CalibratedMachine calibrated_machine(const CalibrationRuns& runs,
+                                                   const std::optional<MachineFile>& before,
+                                                   const CalibrationContext& context);
+
+}  // namespace stoker

@@ -1,0 +1,203 @@
+#include "forecast/memory/memory_forecast.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/text.h"
+#include "lower/common/lower.h"
+
+namespace stoker {
+namespace {
+
+/// A search beyond this is of no use to anyone.
+constexpr std::int64_t kLargestBatch = 1 << 20;
+
+/// A heap settles later than a caching allocator: thresholds move with what is freed, holes fill.
+constexpr int kHeapIterations = 5;
+/// One fragment in thirty: fitted to the resident peaks of eight runs of six models of five steps
+/// (docs/models/cpu-memory.md); those of the proof and the rows of the band are others.
+constexpr double kKeptFragments = 1.0 / 30;
+
+/// What "too much" means on a CPU: nothing refuses, the system swaps or ends the process.
+std::string out_of_memory_words(Bytes needed, Bytes usable) {
+  return "the process would need more than " + human_bytes(usable) + " (" + human_bytes(needed) +
+         " where nothing limits it): the system swaps, or ends it";
+}
+
+/// `band` is that of the device's peak: its parts are known as well, or as badly.
+Figure bytes_figure(Bytes value, Band band, const std::string& basis) {
+  return with_band(static_cast<double>(value.count()), band, basis);
+}
+
+/// The forecast whose band ends at `capacity`: what a truth at the upper (or lower) end of its band
+/// would fill exactly. The band may depend on the forecast, so it is approached.
+Bytes forecast_that_fills(Bytes capacity, const MemoryErrorCase& error, bool upper_end) {
+  constexpr int kRounds = 30;  // each shrinks the error by the band's absolute share, a tenth or so
+  const auto wanted = static_cast<double>(capacity.count());
+  double forecast = wanted;
+  for (int round = 0; round < kRounds; ++round) {
+    const Band band = error.band_at(Bytes(static_cast<std::int64_t>(forecast)));
+    forecast = wanted / (upper_end ? 1 + band.above : 1 - std::min(band.below, 0.9));
+  }
+  return Bytes(static_cast<std::int64_t>(forecast));
+}
+
+}  // namespace
+
+ReplayOptions replay_options(const Machine& machine, const AllocatorConfig& allocator,
+                             ReplayDetail detail) {
+  ReplayOptions options{.allocator = allocator, .detail = detail};
+  if (!machine.gpu.is_cpu()) return options;
+  options.allocator = {};
+  options.heap = HeapRules{.kept_fragments = kKeptFragments};
+  options.iterations = kHeapIterations;
+  return options;
+}
+
+Bytes fresh_bytes(const Program& program, const Machine& machine) {
+  const MemoryOutcome outcome =
+      replay(program, replay_options(machine, {}, ReplayDetail::kVerdict));
+  return outcome.iterations.empty() ? Bytes(0) : outcome.iterations.back().fresh;
+}
+
+std::string memory_error_case(const Program& program, const Job& job, const Machine& machine) {
+  if (machine.gpu.is_cpu()) return "cpu";
+  double convolution = 0;
+  double total = 0;
+  bool attention = false;
+  for (const Kernel& kernel : program.kernels) {
+    total += kernel.flops.count();
+    if (std::holds_alternative<ConvolutionShape>(kernel.shape)) convolution += kernel.flops.count();
+    // Attention as one kernel, or as products batched over heads.
+    const auto* product = std::get_if<GemmShape>(&kernel.shape);
+    attention = attention || kernel.kernel_class == KernelClass::kAttention ||
+                (product != nullptr && product->batch > 1);
+  }
+  const std::string kind = convolution > 0.5 * total ? "cnn" : attention ? "transformer" : "other";
+  const bool half = job.precision != Precision::kFp32 && job.precision != Precision::kTf32;
+  const std::string profile = job.cudnn == CudnnProfile::kBenchmark ? "benchmark" : "default";
+  return kind + (half ? "-amp-" : "-fp32-") + profile;
+}
+
+std::int64_t last_batch_at(const LastBatch& rule, std::int64_t batch, int gpus) {
+  if (rule.samples <= 0) return rule.given < batch ? rule.given : 0;
+  const std::int64_t of_a_rank = (rule.samples + gpus - 1) / gpus;
+  return of_a_rank % batch;
+}
+
+MemoryVerdict judge_memory(const Program& program, const Machine& machine,
+                           const AllocatorConfig& allocator, const MemoryOutcome& unconstrained) {
+  MemoryVerdict verdict;
+  const Bytes usable = machine.gpu.usable_memory;
+  const Bytes outside = outside_bytes(program);
+  verdict.device_peak = unconstrained.reserved_peak + outside;
+  if (outside > usable) {
+    verdict.out_of_memory =
+        std::string(machine.gpu.is_cpu() ? "Python and PyTorch" : "CUDA context and libraries") +
+        " alone take " + human_bytes(outside);
+    verdict.failure_words = "before the first iteration";
+    return verdict;
+  }
+  // With a memory fraction, less than what is usable may be allowed. A run that failed without limits
+  // asked for more than any device has, and its peak is that of its beginning only.
+  if (!unconstrained.failure && verdict.device_peak <= usable && !allocator.memory_fraction) {
+    verdict.fits = true;
+    return verdict;
+  }
+  ReplayOptions options = replay_options(machine, allocator, ReplayDetail::kVerdict);
+  options.capacity = usable - outside;
+  options.total = usable;
+  const MemoryOutcome constrained = replay(program, options);
+  verdict.fits = constrained.fits();
+  verdict.only_by_flushing = constrained.fits() && constrained.retries > 0;
+  if (constrained.failure) {
+    verdict.out_of_memory = machine.gpu.is_cpu() ? out_of_memory_words(verdict.device_peak, usable)
+                                                 : constrained.failure->numbers.text();
+    verdict.failure_words = words_of(program, constrained.failure->moment);
+  }
+  return verdict;
+}
+
+MemoryVerdict judge_memory(const Program& program, const Machine& machine,
+                           const AllocatorConfig& allocator) {
+  const ReplayOptions options = replay_options(machine, allocator, ReplayDetail::kVerdict);
+  return judge_memory(program, machine, allocator, replay(program, options));
+}
+
+MemoryForecast forecast_memory(const Program& program, const Machine& machine,
+                               const AllocatorConfig& allocator, const Knowledge& knowledge,
+                               const std::string& error_case) {
+  MemoryForecast forecast;
+  forecast.outcome = replay(program, replay_options(machine, allocator));
+  forecast.peak_words = peak_words(program, forecast.outcome);
+  forecast.outside = program.outside;
+  forecast.usable = machine.gpu.usable_memory;
+  forecast.nameplate = machine.gpu.memory;
+  const MemoryVerdict verdict = judge_memory(program, machine, allocator, forecast.outcome);
+  forecast.fits = verdict.fits;
+  forecast.only_by_flushing = verdict.only_by_flushing;
+  forecast.out_of_memory = verdict.out_of_memory;
+  forecast.failure_words = verdict.failure_words;
+  const MemoryErrorCase error = knowledge.memory_case(error_case);
+  const std::string basis =
+      (machine.gpu.is_cpu() ? "heap simulation; " : "allocator simulation; ") + error.basis;
+  const Bytes device_peak = forecast.outcome.reserved_peak + outside_bytes(program);
+  const Band band = error.band_at(device_peak);
+  forecast.device_peak = bytes_figure(device_peak, band, basis);
+  forecast.reserved_peak = bytes_figure(forecast.outcome.reserved_peak, band, basis);
+  forecast.allocated_peak = bytes_figure(forecast.outcome.allocated_peak, band, basis);
+  return forecast;
+}
+
+Result<BatchLimits> forecast_batch_limits(const Step& step, const Job& job, const Machine& machine,
+                                          const AllocatorConfig& allocator,
+                                          const Knowledge& knowledge, const LastBatch& last_batch) {
+  const auto prepared = prepare(step, job);
+  if (!prepared) return tl::unexpected(prepared.error());
+  std::string error_case = "default";
+  std::int64_t minimum = std::max<std::int64_t>(1, step.dimensions[0].minimum);
+  const LowerAt lower_at = [&](std::int64_t batch) -> Result<Program> {
+    Job at = job;
+    at.batch = std::max(batch, minimum);
+    at.last_batch = last_batch_at(last_batch, at.batch, at.gpus);
+    auto program = lower(*prepared, at, machine);
+    if (program) error_case = memory_error_case(*program, at, machine);
+    return program;
+  };
+  const auto search = [&](Bytes usable, std::int64_t hint) {
+    LargestBatchOptions options;
+    options.limit = step.dimensions[0].maximum > 0 ? step.dimensions[0].maximum : kLargestBatch;
+    options.hint = hint;
+    options.replay = replay_options(machine, allocator, ReplayDetail::kVerdict);
+    return find_largest_batch(lower_at, usable, options);
+  };
+  const Bytes usable = machine.gpu.usable_memory;
+  auto nominal = search(usable, 0);
+  if (!nominal) return tl::unexpected(nominal.error());
+  BatchLimits limits;
+  limits.value = limits.low = limits.high = nominal->batch;
+  limits.first_failing = nominal->first_failing.value_or(0);
+  limits.missing = nominal->missing.value_or(Bytes(0));
+  if (const auto& failure = nominal->outcome.failure; nominal->batch == 0 && failure) {
+    const auto program = lower_at(minimum);
+    if (!program) return tl::unexpected(program.error());
+    const int pass = failure->moment.pass;
+    if (pass >= 0 && static_cast<std::size_t>(pass) < program->passes.size())
+      limits.failing_pass = program->passes[static_cast<std::size_t>(pass)].name;
+  }
+  const MemoryErrorCase error = knowledge.memory_case(error_case);
+  limits.basis = (machine.gpu.is_cpu() ? "heap simulation under capacity; "
+                                       : "allocator simulation under capacity; ") +
+                 error.basis;
+  if (nominal->batch == 0) return limits;
+  // A truth at the upper end of the band still fits when the forecast is no more than this.
+  const auto safe = search(forecast_that_fills(usable, error, true), nominal->batch);
+  const auto lucky = search(forecast_that_fills(usable, error, false), nominal->batch);
+  if (!safe) return tl::unexpected(safe.error());
+  if (!lucky) return tl::unexpected(lucky.error());
+  limits.low = std::min(safe->batch, limits.value);
+  limits.high = std::max(lucky->batch, limits.value);
+  return limits;
+}
+
+}  // namespace stoker

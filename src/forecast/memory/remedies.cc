@@ -1,0 +1,314 @@
+#include "forecast/memory/remedies.h"
+
+#include <algorithm>
+#include <functional>
+#include <set>
+
+#include "forecast/settings.h"
+#include "lower/common/lower.h"
+#include "lower/optimizer/optimizer_recipes.h"
+#include "rewrite/checkpoint.h"
+
+namespace stoker {
+namespace {
+
+/// As many as --gpus takes (cli/run_options.cc): nobody can try an answer beyond.
+constexpr int kMostGpus = 1024;
+/// Remedies taken together.
+constexpr std::size_t kMostTogether = 4;
+/// Single stages that are named beside the checkpointing of all blocks.
+constexpr std::size_t kMostStages = 2;
+
+/// A change of settings that has not been tried yet.
+struct Candidate {
+  std::string what, flags;
+  std::function<void(Scenario&)> change;
+  /// Of the lowered program, for what no setting expresses.
+  std::function<void(Program&)> rewrite = {};
+};
+
+/// 8-bit states as bitsandbytes keeps them: a byte an element, whose size was the parameter's,
+/// and a 4-byte scale for each block of 256; tensors of fewer than 4,096 elements stay as they are
+/// (bitsandbytes, optim/optimizer.py, min_8bit_size; functional.py, blocksize).
+void quantize_states(const Step& step, Program& program) {
+  constexpr std::int64_t kScaleBytes = 4;
+  // A model keeps its trained parameters in one type, and the states in the parameters'.
+  std::int64_t element_bytes = size_of(DType::kF32);
+  for (const Parameter& p : step.parameters) {
+    if (p.requires_grad) element_bytes = size_of(step.types[index(p.type)].dtype);
+  }
+  constexpr std::int64_t kSmallestElements = 4096;
+  constexpr std::int64_t kBlock = 256;
+  for (Buffer& buffer : program.buffers) {
+    const std::int64_t elements = buffer.bytes.count() / element_bytes;
+    if (buffer.role != BufferRole::kOptimizerState || elements < kSmallestElements) continue;
+    buffer.bytes = Bytes(elements + (elements + kBlock - 1) / kBlock * kScaleBytes);
+  }
+}
+
+class Search {
+ public:
+  Search(const Scenario& scenario, const Forecast& now, const Knowledge& knowledge)
+      : scenario_(scenario),
+        now_(now),
+        knowledge_(knowledge),
+        peak_(now.memory.outcome.reserved_peak + outside(now)) {}
+
+  void batch() {
+    const Job& job = scenario_.job;
+    const std::int64_t least = std::max<std::int64_t>(1, scenario_.step->dimensions[0].minimum);
+    if (job.batch % 2 == 0 && job.batch / 2 >= least) {
+      try_one({"half the batch, twice the accumulation",
+               "--batch " + std::to_string(job.batch / 2) + " --accumulate " +
+                   std::to_string(2 * job.accumulate),
+               [](Scenario& s) {
+                 set_batch(s, s.job.batch / 2);
+                 s.job.accumulate *= 2;
+               }});
+    }
+    if (job.validation_batch && !job.validation_no_grad) {
+      try_one({"the validation under torch.no_grad()", "without --validation-with-grad",
+               [](Scenario& s) { s.job.validation_no_grad = true; }});
+    }
+    if (job.validation_batch && *job.validation_batch > 1) {
+      try_one({"half the batch in the validation",
+               "--validation " + std::to_string(*job.validation_batch / 2),
+               [](Scenario& s) { *s.job.validation_batch /= 2; }});
+    }
+  }
+
+  void precision(const std::vector<OtherPrecision>& others) {
+    if (scenario_.job.precision != Precision::kFp32 && scenario_.job.precision != Precision::kTf32)
+      return;
+    for (const OtherPrecision& other : others) {
+      try_one({"mixed precision", "--precision " + std::string(name_of(other.precision)),
+               [other](Scenario& s) { set_precision(s, *other.step, other.precision); }});
+    }
+  }
+
+  void checkpointing() {
+    if (!scenario_.job.checkpoint.empty()) return;
+    const auto blocks = repeated_blocks(*scenario_.step);
+    if (blocks.empty()) return;
+    try_one({"recompute the repeated blocks in the backward", "--checkpoint blocks",
+             [](Scenario& s) { s.job.checkpoint = {"blocks"}; }});
+    std::set<std::string> stages;
+    for (const std::string& block : blocks) {
+      const auto dot = block.rfind('.');
+      if (dot != std::string::npos) stages.insert(block.substr(0, dot) + ".*");
+    }
+    if (stages.size() < 2) return;
+    std::vector<Tried> tried;
+    for (const std::string& stage : stages) {
+      auto one = attempt({"recompute " + stage, "--checkpoint '" + stage + "'",
+                          [stage](Scenario& s) { s.job.checkpoint = {stage}; }});
+      if (one) tried.push_back(std::move(*one));
+    }
+    sort_by_saving(tried);
+    if (tried.size() > kMostStages) tried.resize(kMostStages);
+    for (Tried& one : tried) keep(std::move(one));
+  }
+
+  void optimizer() {
+    const OptimizerSettings& settings = scenario_.job.optimizer;
+    if (has_fused(settings.kind) && settings.loop != OptimizerLoop::kFused) {
+      try_one({"the fused optimizer, which needs no temporaries", "--optimizer-loop fused",
+               [](Scenario& s) { s.job.optimizer.loop = OptimizerLoop::kFused; }});
+    }
+    if (!scenario_.machine.gpu.is_cpu() && settings.kind != OptimizerKind::kNone &&
+        settings.kind != OptimizerKind::kAdafactor) {
+      try_one({"8-bit optimizer states (bitsandbytes)", "", [](Scenario&) {},
+               [step = scenario_.step](Program& program) { quantize_states(*step, program); }});
+    }
+  }
+
+  void gradients() {
+    const Job& job = scenario_.job;
+    if (!job.zero_grad_before_forward) {
+      try_one({"zero_grad before the forward", "without --zero-grad-after",
+               [](Scenario& s) { s.job.zero_grad_before_forward = true; }});
+    }
+    if (job.zero_grad_fills) {
+      try_one({"zero_grad(set_to_none=True)", "without --zero-grad-fills",
+               [](Scenario& s) { s.job.zero_grad_fills = false; }});
+    }
+    if (job.gpus < 2) return;
+    if (job.parallel == Parallel::kDdp && !job.gradient_as_bucket_view) {
+      try_one({"gradients as views of DDP's buckets", "--bucket-view",
+               [](Scenario& s) { s.job.gradient_as_bucket_view = true; }});
+    }
+    if (job.parallel != Parallel::kFsdpZero3) {
+      try_one({"FSDP (ZeRO-3) on the same " + std::to_string(job.gpus) + " GPUs", "--parallel fsdp",
+               [](Scenario& s) {
+                 s.job.parallel = Parallel::kFsdpZero3;
+                 s.job.gradient_as_bucket_view = false;
+               }});
+    }
+  }
+
+  void libraries() {
+    if (!scenario_.allocator.expandable_segments &&
+        scenario_.allocator.max_split_size == kNoSplitLimit) {
+      try_one({"expandable segments", "--alloc-conf expandable_segments:True",
+               [](Scenario& s) { s.allocator.expandable_segments = true; }});
+    }
+    if (scenario_.job.cudnn == CudnnProfile::kBenchmark) {
+      try_one({"cuDNN's own choice of algorithms", "without --cudnn-benchmark",
+               [](Scenario& s) { s.job.cudnn = CudnnProfile::kDefault; }});
+    }
+  }
+
+  Remedies take() {
+    Remedies result;
+    sort_by_saving(tried_);
+    if (!now_.memory.fits) {
+      std::stable_partition(tried_.begin(), tried_.end(),
+                            [](const Tried& t) { return t.remedy.fits; });
+      result.together = together();
+    }
+    for (const Tried& t : tried_) {
+      const bool small = static_cast<double>(t.remedy.saving.count()) <
+                         kWorthSaving * static_cast<double>(peak_.count());
+      if (small && (now_.memory.fits || !t.remedy.fits)) ++result.too_small;
+      else result.list.push_back(t.remedy);
+    }
+    return result;
+  }
+
+ private:
+  struct Tried {
+    Candidate candidate;
+    Remedy remedy;
+  };
+
+  static Bytes outside(const Forecast& f) {
+    Bytes sum;
+    for (const OutsideMemory& part : f.memory.outside) sum += part.bytes;
+    return sum;
+  }
+
+  static double time_per_sample(const Job& job, const StepTime& time) {
+    return time.total.count() /
+           (static_cast<double>(job.batch) * job.accumulate * static_cast<double>(job.gpus));
+  }
+
+  static void sort_by_saving(std::vector<Tried>& list) {
+    std::stable_sort(list.begin(), list.end(), [](const Tried& a, const Tried& b) {
+      return a.remedy.saving > b.remedy.saving;
+    });
+  }
+
+  /// Nothing when the changed job cannot be lowered: then it is no remedy.
+  [[nodiscard]] std::optional<Remedy> judge(const Scenario& s, const Candidate& candidate) const {
+    auto program = lower(*s.step, s.job, s.machine);
+    if (!program) return std::nullopt;
+    if (candidate.rewrite) candidate.rewrite(*program);
+    const MemoryVerdict verdict = judge_memory(*program, s.machine, s.allocator);
+    Remedy remedy{.what = candidate.what,
+                  .flags = candidate.flags,
+                  .device_peak = verdict.device_peak,
+                  .saving = peak_ - verdict.device_peak,
+                  .time_change = {},
+                  .fits = verdict.fits,
+                  .only_by_flushing = verdict.only_by_flushing,
+                  .estimate = candidate.rewrite != nullptr};
+    if (candidate.rewrite) return remedy;  // of a library that the time model does not know
+    const auto time = step_time_of(s, *program, knowledge_);
+    if (time) {
+      remedy.time_change =
+          time_per_sample(s.job, *time) / time_per_sample(scenario_.job, now_.time) - 1;
+    }
+    return remedy;
+  }
+
+  [[nodiscard]] std::optional<Tried> attempt(Candidate candidate) const {
+    Scenario s = scenario_;
+    candidate.change(s);
+    auto remedy = judge(s, candidate);
+    if (!remedy) return std::nullopt;
+    return Tried{std::move(candidate), std::move(*remedy)};
+  }
+
+  void keep(Tried tried) { tried_.push_back(std::move(tried)); }
+  void try_one(Candidate candidate) {
+    if (auto tried = attempt(std::move(candidate))) keep(std::move(*tried));
+  }
+
+  /// The largest savings one upon the other until it fits; nothing when one alone is enough, or all
+  /// are not.
+  [[nodiscard]] std::optional<Remedy> together() const {
+    const auto fits = [](const Tried& t) { return t.remedy.fits; };
+    if (std::any_of(tried_.begin(), tried_.end(), fits)) return std::nullopt;
+    Scenario s = scenario_;
+    Candidate all;
+    Bytes least = peak_;
+    std::size_t used = 0;
+    for (const Tried& t : tried_) {
+      if (t.remedy.estimate || used == kMostTogether) continue;
+      Scenario with = s;
+      t.candidate.change(with);
+      Candidate extended{all.what + (all.what.empty() ? "" : ", ") + t.candidate.what,
+                         all.flags + (all.flags.empty() ? "" : " ") + t.candidate.flags,
+                         {},
+                         {}};
+      auto remedy = judge(with, extended);
+      if (!remedy || remedy->device_peak >= least) continue;
+      if (remedy->fits) return remedy;
+      s = std::move(with);
+      all = std::move(extended);
+      least = remedy->device_peak;
+      ++used;
+    }
+    return std::nullopt;
+  }
+
+  const Scenario& scenario_;
+  const Forecast& now_;
+  const Knowledge& knowledge_;
+  Bytes peak_;
+  std::vector<Tried> tried_;
+};
+
+/// Doubles the GPUs until each one's shard fits.
+int gpus_for_fsdp(const Scenario& scenario) {
+  Scenario s = scenario;
+  s.job.parallel = Parallel::kFsdpZero3;
+  s.job.gradient_as_bucket_view = false;
+  for (s.job.gpus = std::max(2, 2 * s.job.gpus); s.job.gpus <= kMostGpus; s.job.gpus *= 2) {
+    s.machine.gpu_count = std::max(1, s.job.gpus / s.job.nodes);
+    const auto program = lower(*s.step, s.job, s.machine);
+    if (!program) return 0;
+    if (judge_memory(*program, s.machine, s.allocator).fits) return s.job.gpus;
+  }
+  return 0;
+}
+
+}  // namespace
+
+Result<Remedies> find_remedies(const Scenario& scenario, const Forecast& now,
+                               const std::vector<OtherPrecision>& others,
+                               const Knowledge& knowledge) {
+  Search search(scenario, now, knowledge);
+  search.batch();
+  search.precision(others);
+  if (scenario.step->mode == "train") {
+    search.checkpointing();
+    search.optimizer();
+    search.gradients();
+  }
+  search.libraries();
+  Remedies remedies = search.take();
+  if (!now.memory.fits && scenario.step->mode == "train")
+    remedies.fsdp_gpus = gpus_for_fsdp(scenario);
+  return remedies;
+}
+
+Result<Bytes> smallest_device(const Scenario& scenario) {
+  const auto program = lower(*scenario.step, scenario.job, scenario.machine);
+  if (!program) return tl::unexpected(program.error());
+  ReplayOptions options = replay_options(scenario.machine, scenario.allocator);
+  options.allocator.memory_fraction.reset();  // a share of a device that is being looked for
+  return smallest_capacity(*program, options) + outside_bytes(*program);
+}
+
+}  // namespace stoker

@@ -1,0 +1,81 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "input/loader/batch_draws.h"
+#include "input/loader/shared_resource.h"
+
+namespace stoker {
+
+/// Seconds of a batch: fixed + per_sample * samples.
+struct PerBatch {
+  double fixed = 0, per_sample = 0;
+  [[nodiscard]] double of(std::int64_t samples) const {
+    return fixed + per_sample * static_cast<double>(samples);
+  }
+};
+
+/// The numbers that the event simulation runs on, in seconds; everything above it is units and
+/// policy.
+struct LoaderModel {
+  std::int64_t batches = 0;     ///< a rank loads this many, then stops
+  std::int64_t batch = 1;       ///< samples
+  std::int64_t last_batch = 1;  ///< samples of the last one
+  /// Iterable data sets: samples in the stream of each worker of a rank; each ends with its own
+  /// short batch. Empty: a sampler deals out `batches`.
+  std::vector<std::int64_t> streams;
+  int workers = 0, prefetch = 2, ranks = 1;
+  bool pin = false, in_order = true, drop_last = false;
+  int run_ahead = 1;  ///< steps the loop may be ahead of the GPU; 0: it waits for each
+
+  double cores = 1, slowdown_per_core = 0, oversubscription = 0;
+  CpuQuota quota;
+  double disk_per_sample = 0;  ///< seconds of storage time a sample, one reader
+  double disk_capacity = 1;    ///< readers that the storage serves at full speed
+
+  std::int64_t alike = 1;  ///< samples that stay together when the deck is shuffled anew
+  SampleDeck samples;      ///< CPU and waiting of a sample where it is made
+  PerBatch collate;        ///< CPU where the batch is made, beside its samples
+  PerBatch receive;        ///< CPU of the receiver: main, pin thread
+  PerBatch pin_copy;       ///< CPU of the copy into pinned memory, without the interpreter's lock
+  double take = 0;         ///< CPU of main to take a batch from the pin thread
+  /// How long another thread of a worker waits for the interpreter's lock while samples are made,
+  /// a turn; and the turns that sending a batch and handing over its tensors need.
+  double lock_wait = 0;
+  int send_turns = 0, handover_turns = 0;
+
+  enum class Start : std::uint8_t {
+    kRunning,   ///< a later epoch of persistent workers or none: reset only
+    kParallel,  ///< processes start up beside each other
+    kSerial     ///< each must be up before the next begins (a large data set through a pipe)
+  } start = Start::kParallel;
+  double fork = 0;     ///< CPU of main a worker
+  double startup = 0;  ///< CPU of a new worker until it takes its first index
+  double warm_up = 0;  ///< CPU that a process's first batch costs beyond its later ones
+  double reset = 0;    ///< waking persistent workers
+
+  double step = 0, host_cpu = 0;
+  std::uint64_t first_card = 0;  ///< where rank 0 begins in the deck
+};
+
+/// What happened, rank 0's view; times since the start of the epoch.
+struct LoaderTrace {
+  std::vector<double> yielded;   ///< when batch k reached the training loop
+  std::vector<double> step_end;  ///< when step k ended
+  /// Batches that lay finished when the loop asked for batch k, the one it got included.
+  std::vector<int> ready;
+  /// Integrals at the moment that batch k was yielded, all ranks: core-seconds, worker-seconds of
+  /// preparation, disk-seconds; main and pin seconds of rank 0.
+  struct Totals {
+    double cores = 0, workers = 0, disk = 0, main = 0, pin = 0;
+  };
+  std::vector<Totals> totals;
+  /// Most samples that lay in shared memory at once, the loop's own batch included.
+  std::int64_t peak_samples = 0;
+};
+
+/// Plays one epoch. Pure and deterministic.
+[[nodiscard]] LoaderTrace play_loader(const LoaderModel& model);
+
+}  // namespace stoker

@@ -1,0 +1,214 @@
+#include "input/loader/loader_model.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "input/loader/loader_constants.h"
+#include "input/loader/page_cache.h"
+
+namespace stoker {
+namespace {
+
+/// Where neither the host's figures nor the probe say it: so many readers at once each get the
+/// speed of one alone. An assumption, on the low side for solid-state storage.
+constexpr double kUnknownDiskReaders = 4;
+
+/// glibc keeps freed memory for the next samples once it has seen a freed block as large as a
+/// batch, but only up to this size (malloc's DEFAULT_MMAP_THRESHOLD_MAX on 64 bits). A worker's
+/// batches live in shared memory, so it never sees one.
+constexpr double kHeapKept = 32.0 * 1024 * 1024;
+
+/// What a pipe holds (pipe(7)): Process.start() with spawn or forkserver writes the pickled data
+/// set into one, and waits for the new process to read what does not fit.
+constexpr Bytes kPipe{65536};
+
+/// Storage time of one sample for a lone reader, and how many readers it serves at that speed.
+struct Disk {
+  double per_sample = 0, readers = 1;
+};
+
+Disk disk_of(const SampleCost& cost, const HostShare& host, double cached) {
+  Disk disk;
+  if (cost.read_bytes <= 0 || cached >= 1) return disk;
+  double saturated = 0;  // seconds a read when many are in flight
+  if (host.disk_iops > 0 && !cost.sequential) saturated = 1 / host.disk_iops;
+  if (host.disk_bandwidth > 0)
+    saturated = std::max(saturated, cost.read_bytes / host.disk_bandwidth);
+  double alone = 1e-3 * cost.cold_seek_ms;
+  if (cost.cold_bandwidth > 0) alone += cost.read_bytes / cost.cold_bandwidth;
+  if (alone == 0) alone = saturated;
+  disk.per_sample = std::max(alone, saturated) * (1 - cached);
+  disk.readers = saturated > 0           ? std::max(1.0, alone / saturated)
+                 : cost.cold_speedup > 0 ? std::max(1.0, cost.cold_speedup)
+                                         : kUnknownDiskReaders;
+  return disk;
+}
+
+/// One batch in bytes and CPU seconds of collating, from measured batches or from coefficients.
+struct BatchSize {
+  double bytes = 0, tensors = 0, pickled = 0, collate = 0;
+};
+
+BatchSize batch_size_of(const SampleCost& cost, std::int64_t batch, bool in_worker) {
+  const TransportCoefficients& t = cost.transport;
+  const auto samples = static_cast<double>(batch);
+  if (!cost.batches.empty()) {
+    const BatchFacts facts = batch_facts_at(cost.batches, samples);
+    return {static_cast<double>(facts.bytes.count()), facts.tensors,
+            static_cast<double>(facts.pickled.count()),
+            seconds(in_worker ? facts.collate_shared : facts.collate_private)};
+  }
+  const double bytes = samples * static_cast<double>(cost.output.count());
+  const double faults = in_worker || bytes > kHeapKept ? t.sample_fault_ns : 0;
+  const double per_byte = (in_worker ? t.collate_shared_ns : t.collate_private_ns) + faults;
+  return {bytes, static_cast<double>(cost.tensors), 0,
+          samples * seconds(t.collate_per_sample) + 1e-9 * per_byte * bytes};
+}
+
+void fill_batches(const LoaderSettings& settings, const SampleCost& cost, const HostShare& host,
+                  double speed, LoaderModel& model) {
+  const TransportCoefficients& t = cost.transport;
+  const bool in_worker = settings.workers > 0;
+  const BatchSize size = batch_size_of(cost, settings.batch, in_worker);
+  const auto samples = static_cast<double>(settings.batch);
+  const auto cpu = [&](Nanos time) { return seconds(time) / speed; };
+  model.collate.per_sample = size.collate / speed / samples;
+  if (settings.pin) model.pin_copy.per_sample = size.bytes / host.pin_bandwidth / samples;
+  if (!in_worker) return;
+  model.collate.fixed =
+      std::max(0.0, cpu(t.per_batch_worker) + size.tensors * cpu(t.per_tensor_worker) +
+                        cpu(cost.worker_extra));
+  model.collate.per_sample += 1e-9 * t.pickle_worker_ns * size.pickled / speed / samples;
+  model.receive.fixed = cpu(t.per_batch_main) + size.tensors * cpu(t.per_tensor_main);
+  model.receive.per_sample =
+      1e-9 * (t.per_byte_main_ns * size.bytes + t.pickle_main_ns * size.pickled) / speed / samples;
+  model.take = cpu(t.per_batch_main);
+  model.lock_wait = seconds(cost.lock_wait);
+  model.send_turns = kSendTurns;
+  model.handover_turns =
+      static_cast<int>(std::lround(size.tensors * static_cast<double>(kHandoverTurns)));
+}
+
+void fill_start(const LoaderSettings& settings, const SampleCost& cost, double speed,
+                LoaderModel& model) {
+  const TransportCoefficients& t = cost.transport;
+  const auto cpu = [&](Nanos time) { return seconds(time) / speed; };
+  model.reset = cpu(t.epoch_reset);
+  model.warm_up = cpu(cost.warm_up);
+  model.fork = cpu(t.fork_per_worker);
+  const bool forks = settings.start_method == StartMethod::kFork;
+  Nanos whole = forks                                          ? cost.start.fork
+                : settings.start_method == StartMethod::kSpawn ? cost.start.spawn
+                                                               : cost.start.forkserver;
+  if (!forks) {
+    model.fork = cpu(kSpawnCall);
+    if (whole.count() <= 0) whole = kUnknownSpawn;
+    if (cost.start.pickled > kPipe) model.start = LoaderModel::Start::kSerial;
+  }
+  model.startup =
+      whole.count() > 0 ? std::max(0.0, cpu(whole) - model.fork) : cpu(t.worker_startup);
+}
+
+void fill_step(const Consumer& consumer, double batch_bytes, double speed, LoaderModel& model) {
+  model.run_ahead = consumer.consumption == Consumption::kBlocking ? 0 : 1;
+  model.step = seconds(consumer.step);
+  model.host_cpu = seconds(consumer.host_cpu) / speed;
+  const DeviceCopy& copy = consumer.copy;
+  if (copy.bandwidth <= 0) return;
+  const double time = batch_bytes / copy.bandwidth;
+  const bool beside = copy.pinned && copy.non_blocking && copy.own_stream;
+  model.step = beside ? std::max(model.step, time) : model.step + time;
+  // The driver copies pageable memory into a pinned buffer of its own with the calling thread.
+  if (!copy.pinned) model.host_cpu += time;
+}
+
+}  // namespace
+
+EpochShape epoch_shape(const LoaderSettings& settings, const SampleCost& cost, int ranks) {
+  EpochShape epoch;
+  const std::int64_t all =
+      settings.dataset_samples > 0 ? settings.dataset_samples : cost.dataset_samples;
+  if (all <= 0) return epoch;
+  epoch.samples = (all + ranks - 1) / ranks;  // DistributedSampler pads to equal shares
+  const auto batches_of = [&](std::int64_t samples) {
+    return samples / settings.batch + (samples % settings.batch > 0 && !settings.drop_last ? 1 : 0);
+  };
+  const std::int64_t rest = epoch.samples % settings.batch;
+  epoch.last = rest > 0 && !settings.drop_last ? rest : settings.batch;
+  epoch.batches = batches_of(epoch.samples);
+  if (!cost.iterable || settings.workers == 0) return epoch;
+  epoch.batches = 0;
+  for (int w = 0; w < settings.workers; ++w) {
+    epoch.streams.push_back(epoch.samples / settings.workers +
+                            (w < epoch.samples % settings.workers ? 1 : 0));
+    epoch.batches += batches_of(epoch.streams.back());
+  }
+  return epoch;
+}
+
+/// Batches ahead that are simulated; a deeper window is never less full than the consumer needs, and its
+/// memory is computed from the settings (loader_memory.h).
+constexpr int kDeepest = 4096;
+
+LoaderModel loader_model(const LoaderSettings& settings, const SampleCost& cost,
+                         const HostShare& host, const Consumer& consumer) {
+  const double speed = std::max(1e-3, host.relative_core_speed);
+  LoaderModel model;
+  model.batch = model.last_batch = settings.batch;
+  model.workers = settings.workers;
+  model.prefetch =
+      std::clamp(settings.prefetch, 1, std::max(2, kDeepest / std::max(1, settings.workers)));
+  model.ranks = std::max(1, host.ranks);
+  model.pin = settings.pin && settings.workers > 0;
+  model.in_order = settings.in_order;
+  model.drop_last = settings.drop_last;
+  model.cores = std::max(1e-3, host.cores - host.foreign_cores);
+  model.quota = host.quota;
+  model.slowdown_per_core = cost.slowdown_per_core;
+  model.oversubscription = cost.transport.oversubscription;
+  const Disk disk = disk_of(cost, host, cached_share(cost.dataset_bytes, host.memory));
+  model.disk_per_sample = disk.per_sample;
+  model.disk_capacity = disk.readers;
+  const double where = (settings.workers > 0 ? 1 : cost.in_process_ratio) / speed;
+  std::vector<double> cpu, wait;
+  cpu.reserve(cost.cpu.size());
+  for (const Nanos time : cost.cpu) cpu.push_back(where * seconds(time));
+  for (const Nanos time : cost.wait) wait.push_back(seconds(time));
+  model.samples = SampleDeck(cpu, wait, cost.within_batch, settings.batch, settings.seed);
+  if (cost.within_batch > 0) model.alike = settings.batch;
+  fill_batches(settings, cost, host, speed, model);
+  fill_start(settings, cost, speed, model);
+  fill_step(consumer, cost.batch_bytes(settings.batch), speed, model);
+  return model;
+}
+
+double unevenness(const LoaderModel& model) {
+  constexpr int kBatches = 64;
+  if (model.samples.cards() <= 1) return 0;
+  Dealer dealer(model.samples, 0);
+  double sum = 0, squares = 0;
+  for (int i = 0; i < kBatches; ++i) {
+    const SampleWork work = dealer.deal(model.batch);
+    const double time = work.cpu + work.wait;
+    sum += time / kBatches;
+    squares += time * time / kBatches;
+  }
+  return sum > 0 ? std::sqrt(std::max(0.0, squares / (sum * sum) - 1)) : 0;
+}
+
+LoaderModel median_batches(LoaderModel model) {
+  constexpr std::size_t kBatches = 33;
+  if (model.samples.cards() <= 1) return model;
+  Dealer dealer(model.samples, 0);
+  std::vector<SampleWork> batches;
+  for (std::size_t i = 0; i < kBatches; ++i) batches.push_back(dealer.deal(model.batch));
+  const auto middle = batches.begin() + kBatches / 2;
+  std::nth_element(
+      batches.begin(), middle, batches.end(),
+      [](const SampleWork& a, const SampleWork& b) { return a.cpu + a.wait < b.cpu + b.wait; });
+  const auto n = static_cast<double>(model.batch);
+  model.samples = SampleDeck({middle->cpu / n}, {middle->wait / n});
+  return model;
+}
+
+}  // namespace stoker

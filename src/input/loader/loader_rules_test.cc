@@ -1,0 +1,267 @@
+// One test a rule of the DataLoader that the plain simulation tests do not reach.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "input/loader/loader_constants.h"
+#include "input/loader/loader_events.h"
+#include "input/loader/loader_memory.h"
+#include "input/loader/loader_simulation.h"
+
+namespace stoker {
+namespace {
+
+constexpr std::int64_t kPicture = 3 * 224 * 224 * 4;
+
+SampleCost plain(double sample_ms = 4) {
+  return sample_cost_given(sample_ms * kMillisecond, {Bytes(kPicture), 2}, {});
+}
+
+Consumer blocking(double step_ms) {
+  return {.step = step_ms * kMillisecond, .consumption = Consumption::kBlocking};
+}
+
+/// One rank whose batches cost `batch_s` seconds of CPU, on many cores, instant steps.
+LoaderModel bare(int workers, double batch_s) {
+  LoaderModel model;
+  model.workers = workers;
+  model.cores = 64;
+  model.run_ahead = 0;
+  model.samples = SampleDeck({batch_s});
+  return model;
+}
+
+TEST(Quota, StandsStillUntilTheNextPeriod) {
+  SharedResource cores(2, 0, 0, {.cores = 0.5, .period = 0.1});
+  cores.start(0, 1, 0.2);
+  EXPECT_NEAR(cores.next_end(0), 0.35, 1e-9);  // three periods of 50 ms each, and 50 ms more
+  EXPECT_NEAR(cores.busy(0.25), 0.15, 1e-9);
+  cores.start(0.25, 2, 0.01);  // two on two cores use what is left of a period twice as fast
+  EXPECT_NEAR(cores.next_end(0.25), 0.31, 1e-9);
+  EXPECT_EQ(cores.finish(0.31), 2U);
+  EXPECT_NEAR(cores.next_end(0.31), 0.40 + 0.01, 1e-9);
+}
+
+TEST(Quota, BoundsTheRateAndTheFirstBatchWaits) {
+  const LoaderSettings settings{.batch = 10, .workers = 4, .pin = false};
+  const HostShare half{.cores = 8, .quota = {.cores = 0.5}};
+  const LoaderForecast out = simulate_loader(settings, plain(), half, blocking(1));
+  EXPECT_NEAR(out.samples_per_s, 125, 3);
+  EXPECT_NEAR(out.cores_used, 0.5, 0.01);
+  EXPECT_EQ(out.limit, InputLimit::kCores);
+}
+
+TEST(FirstServed, ShortJobsOfSleepersDoNotQueue) {
+  SharedResource cores(2, 0);
+  for (std::uint32_t job = 0; job < 4; ++job) cores.start(0, job, 1.0);
+  cores.start(0, 9, 0.01, SharedResource::Class::kFirst);
+  EXPECT_DOUBLE_EQ(cores.next_end(0), 0.01);
+  EXPECT_EQ(cores.finish(0.01), 9U);
+  EXPECT_DOUBLE_EQ(cores.next_end(0.01), 2.005);  // the others lost those 10 ms of one core
+}
+
+TEST(Waiting, NeedsNoCore) {
+  SampleCost cost = plain(0.1);
+  cost.wait = {10.0 * kMillisecond};
+  const LoaderForecast out =
+      simulate_loader({.batch = 10, .workers = 8, .pin = false}, cost, {.cores = 1}, blocking(1));
+  EXPECT_GT(milliseconds(out.interval), 101.0 / 8);
+  EXPECT_LT(milliseconds(out.interval), 14);
+  EXPECT_LT(out.cores_used, 0.2);
+  EXPECT_EQ(out.limit, InputLimit::kWorkers);
+  const LoaderForecast alone =
+      simulate_loader({.batch = 10, .workers = 0, .pin = false}, cost, {.cores = 1}, blocking(1));
+  EXPECT_NEAR(milliseconds(alone.interval), 102, 0.1);
+}
+
+TEST(InProcess, SamplesCostWhatTheyCostThere) {
+  SampleCost cost = plain(4);
+  cost.in_process_ratio = 0.5;
+  const LoaderSettings settings{.batch = 10, .workers = 0, .pin = false};
+  EXPECT_NEAR(milliseconds(simulate_loader(settings, cost, {}, blocking(1)).interval), 21, 1e-6);
+  LoaderSettings one = settings;
+  one.workers = 1;
+  EXPECT_NEAR(milliseconds(simulate_loader(one, cost, {.cores = 4}, blocking(1)).interval), 40,
+              0.01);
+}
+
+TEST(Batches, MeasuredOnesReplaceCoefficients) {
+  SampleCost cost = plain(1);
+  cost.transport.collate_shared_ns = 1000;  // must not be used
+  cost.batches = {{.batch = 10,
+                   .samples = 10,
+                   .bytes = Bytes(1000),
+                   .tensors = 3,
+                   .collate_shared = 5.0 * kMillisecond,
+                   .collate_private = 2.0 * kMillisecond,
+                   .pickled = Bytes(1'000'000)}};
+  cost.transport.pickle_worker_ns = 1;  // 1 ms a batch
+  cost.transport.pickle_main_ns = 20;   // 20 ms
+  const LoaderSettings one{.batch = 10, .workers = 1, .pin = false};
+  EXPECT_NEAR(milliseconds(simulate_loader(one, cost, {.cores = 8}, blocking(0)).interval), 20,
+              0.01);
+  cost.transport.pickle_main_ns = 0;
+  EXPECT_NEAR(milliseconds(simulate_loader(one, cost, {.cores = 8}, blocking(0)).interval), 16,
+              0.01);
+  LoaderSettings none = one;
+  none.workers = 0;
+  const LoaderForecast out = simulate_loader(none, cost, {.cores = 8}, blocking(0));
+  EXPECT_NEAR(milliseconds(out.interval), 12, 0.01);
+  EXPECT_EQ(out.shared_memory.count(), 0);
+  EXPECT_EQ(simulate_loader(one, cost, {.cores = 8}, blocking(0)).shared_memory.count(), 3000);
+}
+
+TEST(OutOfOrder, GoesToWhoHasRoomAndYieldsOnArrival) {
+  // Worker 0 meets a batch of ten seconds; the others go on without it.
+  LoaderModel model = bare(2, 0.1);
+  model.batches = 20;
+  model.prefetch = 1;
+  std::vector<double> costs(20, 0.1);
+  costs[0] = 10;
+  model.samples = SampleDeck(costs);
+  LoaderTrace ordered = play_loader(model);
+  while (ordered.yielded[0] < 9) {  // until the order in which the slow one comes first
+    ++model.first_card;
+    ordered = play_loader(model);
+  }
+  model.in_order = false;
+  const LoaderTrace free = play_loader(model);
+  ASSERT_EQ(free.yielded.size(), 20U);
+  EXPECT_NEAR(free.yielded.back(), 10, 2.0);
+  EXPECT_LT(free.yielded[18], 2.1) << "the other worker made the rest meanwhile";
+  EXPECT_GT(ordered.yielded[18], 8) << "in order all wait for the slow one";
+}
+
+TEST(Iterable, EachStreamEndsWithItsOwnShortBatch) {
+  LoaderModel model = bare(2, 0.01);
+  model.batch = 10;
+  model.batches = 4;
+  model.streams = {25, 10};
+  const LoaderTrace all = play_loader(model);
+  EXPECT_EQ(all.yielded.size(), 4U);  // 10, 10, 5 and 10
+  EXPECT_NEAR(all.yielded.back(), 0.25, 1e-9);
+  model.drop_last = true;
+  EXPECT_EQ(play_loader(model).yielded.size(), 3U);
+  model.in_order = false;
+  EXPECT_EQ(play_loader(model).yielded.size(), 3U);
+}
+
+TEST(Iterable, OneBatchAWorkerMoreThanASampler) {
+  SampleCost cost = plain(1);
+  cost.iterable = true;
+  const LoaderSettings settings{.batch = 10, .workers = 4, .pin = false, .dataset_samples = 100};
+  EXPECT_EQ(simulate_loader(settings, cost, {.cores = 8}, blocking(1)).batches, 12);
+  cost.iterable = false;
+  EXPECT_EQ(simulate_loader(settings, cost, {.cores = 8}, blocking(1)).batches, 10);
+}
+
+TEST(Lock, BusyWorkersSendLate) {
+  // One tensor a batch; a worker that makes the next batch lets the other threads wait 5 ms a turn.
+  LoaderModel model = bare(1, 0.2);
+  model.batches = 6;
+  model.lock_wait = 0.005;
+  model.send_turns = kSendTurns;
+  model.handover_turns = kHandoverTurns;
+  const LoaderTrace late = play_loader(model);
+  EXPECT_NEAR(late.yielded[0], 0.2 + 0.005 * (kSendTurns + kHandoverTurns), 1e-9);
+  EXPECT_NEAR(late.yielded[5], 1.2, 1e-9) << "after the last batch nobody holds the lock";
+  model.handover_turns = 100;  // longer than the worker is busy: ends when it is idle
+  model.prefetch = 1;
+  EXPECT_NEAR(play_loader(model).yielded[0], 0.2, 1e-9) << "no second batch was asked for";
+}
+
+TEST(Start, LargeDataSetsGoThroughThePipeOneWorkerAfterTheOther) {
+  SampleCost cost = plain(1);
+  cost.start.spawn = 1000.0 * kMillisecond;
+  cost.start.pickled = Bytes(10'000);
+  LoaderSettings settings{
+      .batch = 1, .workers = 4, .pin = false, .start_method = StartMethod::kSpawn};
+  const HostShare host{.cores = 8};
+  const auto first = [&] {
+    return milliseconds(simulate_loader(settings, cost, host, blocking(1)).first_batch);
+  };
+  EXPECT_NEAR(first(), 1000 + 1, 10);
+  cost.start.pickled = Bytes(1'000'000);
+  EXPECT_NEAR(first(), 4 * 1000 + 1, 10);
+  settings.start_method = StartMethod::kFork;
+  cost.start.fork = 30.0 * kMillisecond;
+  EXPECT_NEAR(first(), 30 + 1, 1);
+}
+
+TEST(Start, TheFirstBatchOfANewWorkerCostsMore) {
+  SampleCost cost = plain(1);
+  cost.warm_up = 50.0 * kMillisecond;
+  const LoaderSettings settings{
+      .batch = 10, .workers = 2, .pin = false, .persistent = true, .dataset_samples = 1000};
+  const LoaderForecast out = simulate_loader(settings, cost, {.cores = 8}, blocking(1));
+  EXPECT_NEAR(milliseconds(out.first_batch), 60, 0.01);
+  EXPECT_NEAR(milliseconds(out.epoch_start), 10, 0.01) << "persistent workers are warm";
+}
+
+TEST(Copy, PageableCostsTheLoopPinnedOverlaps) {
+  SampleCost cost = plain(0.01);
+  const LoaderSettings settings{.batch = 10, .workers = 4, .pin = false};
+  const HostShare host{.cores = 16};
+  Consumer consumer = {.step = 20.0 * kMillisecond};
+  const double bytes = 10.0 * kPicture;
+  consumer.copy = {.bandwidth = bytes / 5e-3, .pinned = false};
+  EXPECT_NEAR(milliseconds(simulate_loader(settings, cost, host, consumer).interval), 25, 0.1);
+  consumer.copy = {
+      .bandwidth = bytes / 5e-3, .pinned = true, .non_blocking = true, .own_stream = true};
+  EXPECT_NEAR(milliseconds(simulate_loader(settings, cost, host, consumer).interval), 20, 0.1);
+  consumer.copy.bandwidth = bytes / 30e-3;
+  EXPECT_NEAR(milliseconds(simulate_loader(settings, cost, host, consumer).interval), 30, 0.1);
+}
+
+TEST(Foreign, JobsOfOthersTakeCores) {
+  const LoaderSettings settings{.batch = 10, .workers = 4, .pin = false};
+  const double alone = simulate_loader(settings, plain(), {.cores = 4}, blocking(1)).samples_per_s;
+  const HostShare shared{.cores = 4, .foreign_cores = 2};
+  EXPECT_NEAR(simulate_loader(settings, plain(), shared, blocking(1)).samples_per_s, alone / 2,
+              0.03 * alone);
+}
+
+TEST(Queue, FullBeforeASlowLoopEmptyBeforeAFastOne) {
+  const LoaderSettings settings{.batch = 10, .workers = 4, .pin = false};
+  const LoaderForecast slow = simulate_loader(settings, plain(), {.cores = 8}, blocking(500));
+  EXPECT_EQ(slow.queue.median, 8);
+  EXPECT_EQ(slow.shared_memory_used.count(), 9 * 10 * kPicture) << "the loop holds one more";
+  EXPECT_EQ(slow.shared_memory, slow.shared_memory_used);
+  const LoaderForecast fast = simulate_loader(settings, plain(), {.cores = 1}, blocking(0));
+  EXPECT_LE(fast.queue.median, 4);
+  EXPECT_LT(fast.shared_memory_used, fast.shared_memory);
+}
+
+TEST(Memory, OfLoadersInTurn) {
+  SampleCost cost = plain();
+  cost.transport.worker_private = Bytes(1000);
+  cost.copied_on_read = Bytes(100);
+  const LoaderSettings train{.batch = 8, .workers = 4, .persistent = true};
+  LoaderSettings validate{.batch = 32, .workers = 2, .persistent = false};
+  const LoaderMemory alone = loader_memory(train, cost, 1);
+  EXPECT_EQ(alone.workers.count(), 4 * 1100);
+  EXPECT_EQ(alone.copied.count(), 400);
+  EXPECT_EQ(alone.pipes, 4 * 4 + 2);
+  const LoaderMemory both = memory_in_turn({{train, &cost}, {validate, &cost}}, 1);
+  EXPECT_EQ(both.workers.count(), 6 * 1100) << "the persistent ones stay while the others work";
+  validate.persistent = true;
+  EXPECT_EQ(memory_in_turn({{validate, &cost}, {train, &cost}}, 1).workers.count(), 6 * 1100);
+  LoaderSettings brief = train;
+  brief.persistent = false;
+  validate.persistent = false;
+  EXPECT_EQ(memory_in_turn({{brief, &cost}, {validate, &cost}}, 1).workers.count(), 4 * 1100);
+  EXPECT_EQ(both.shared, std::max(alone.shared, loader_memory(validate, cost, 1).shared));
+  EXPECT_EQ(both.pinned, alone.pinned + loader_memory(validate, cost, 1).pinned)
+      << "pinned blocks are kept";
+}
+
+TEST(Memory, SpawnedWorkersShareNothing) {
+  const LoaderSettings fork{.batch = 8, .workers = 4};
+  LoaderSettings spawn = fork;
+  spawn.start_method = StartMethod::kSpawn;
+  EXPECT_EQ((loader_memory(spawn, plain(), 1).workers - loader_memory(fork, plain(), 1).workers),
+            4 * kInterpreterMemory);
+}
+
+}  // namespace
+}  // namespace stoker

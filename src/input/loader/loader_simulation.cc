@@ -1,0 +1,260 @@
+#include "input/loader/loader_simulation.h"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "input/loader/loader_events.h"
+#include "input/loader/loader_memory.h"
+#include "input/loader/loader_model.h"
+#include "input/loader/page_cache.h"
+
+namespace stoker {
+namespace {
+
+/// Batches per rank simulated before and within the steady window, besides multiples of the
+/// workers.
+constexpr std::int64_t kWarmUp = 4, kWindow = 64;
+/// Where batches differ by more than this share, rare slow ones set the pace: the window is longer,
+/// and more orders are played.
+constexpr double kUneven = 0.25;
+constexpr std::int64_t kUnevenWindow = 512;
+/// A wait below this share of the interval is the step's doing, not the input's.
+constexpr double kNoWait = 0.02;
+/// A resource used above this share of its capacity is the limit.
+constexpr double kSaturated = 0.92;
+/// Short epochs are played with this many orders of the samples, and averaged.
+constexpr int kOrders = 3, kUnevenOrders = 8;
+
+/// Rates over the steady window of a trace.
+struct Steady {
+  double interval = 0, cores = 0, workers = 0, disk = 0, main = 0, pin = 0;
+};
+
+Steady steady_of(const LoaderTrace& trace, std::size_t from, std::size_t to) {
+  const LoaderTrace::Totals &a = trace.totals[from], &b = trace.totals[to];
+  const double span = std::max(1e-12, trace.yielded[to] - trace.yielded[from]);
+  return {span / static_cast<double>(to - from),
+          (b.cores - a.cores) / span,
+          (b.workers - a.workers) / span,
+          (b.disk - a.disk) / span,
+          (b.main - a.main) / span,
+          (b.pin - a.pin) / span};
+}
+
+InputLimit limit_of(const Steady& steady, const LoaderModel& model, double wait) {
+  if (wait < kNoWait * steady.interval) return InputLimit::kStep;
+  if (steady.disk / model.disk_capacity > kSaturated) return InputLimit::kDisk;
+  const double cores =
+      model.quota.cores > 0 ? std::min(model.cores, model.quota.cores) : model.cores;
+  if (steady.cores / cores > kSaturated && model.workers > 0) return InputLimit::kCores;
+  if (model.workers == 0) return InputLimit::kInProcess;
+  if (steady.pin > kSaturated) return InputLimit::kPinThread;
+  const double blocked = model.run_ahead == 0 ? model.step : model.host_cpu;
+  if (steady.main + blocked / steady.interval > kSaturated) return InputLimit::kMainThread;
+  const double workers = steady.workers / (static_cast<double>(model.workers) * model.ranks);
+  return workers > kSaturated ? InputLimit::kWorkers : InputLimit::kJitter;
+}
+
+void fill_memory(const LoaderSettings& settings, const SampleCost& cost, int ranks,
+                 LoaderForecast& out) {
+  const LoaderMemory memory = loader_memory(settings, cost, ranks);
+  out.shared_memory = out.shared_memory_used = memory.shared;
+  out.pinned_memory = memory.pinned;
+  out.worker_memory = memory.workers;
+  out.copied_memory = memory.copied;
+  out.file_descriptors = memory.file_descriptors;
+}
+
+QueueDepth queue_of(const LoaderTrace& trace, std::size_t from, std::size_t to) {
+  std::vector<int> depth(trace.ready.begin() + static_cast<std::ptrdiff_t>(from),
+                         trace.ready.begin() + static_cast<std::ptrdiff_t>(to));
+  if (depth.empty()) return {};
+  std::sort(depth.begin(), depth.end());
+  const auto at = [&](double share) {
+    return depth[static_cast<std::size_t>(share * static_cast<double>(depth.size() - 1) + 0.5)];
+  };
+  double sum = 0;
+  for (const int d : depth) sum += d;
+  return {sum / static_cast<double>(depth.size()), static_cast<double>(at(0.1)),
+          static_cast<double>(at(0.5)), static_cast<double>(at(0.9))};
+}
+
+int all_ranks(const HostShare& host) { return std::max({1, host.ranks, host.all_ranks}); }
+
+/// Samples of an epoch that reach the training loop of one rank.
+std::int64_t delivered_samples(const EpochShape& epoch, const LoaderSettings& settings) {
+  return settings.drop_last ? std::min(epoch.samples, epoch.batches * settings.batch)
+                            : epoch.samples;
+}
+
+LoaderForecast unlimited(const LoaderSettings& settings, const SampleCost& cost,
+                         const HostShare& host, const Consumer& consumer) {
+  LoaderForecast out;
+  const EpochShape epoch = epoch_shape(settings, cost, all_ranks(host));
+  out.interval = consumer.step;
+  if (consumer.step.count() > 0)
+    out.samples_per_s = static_cast<double>(settings.batch) / seconds(consumer.step);
+  if (epoch.samples > 0) {
+    out.batches = epoch.batches;
+    out.epoch_samples = delivered_samples(epoch, settings);
+    out.epoch = consumer.step * static_cast<double>(epoch.batches);
+  }
+  fill_memory(settings, cost, std::max(1, host.ranks), out);
+  out.basis = cost.basis;
+  return out;
+}
+
+/// A whole epoch as it was played.
+struct Played {
+  double epoch = 0;      ///< until the end of the last step
+  double most_held = 0;  ///< samples in shared memory, a rank
+};
+
+/// Long epochs go on at the steady pace after the simulated part; short ones are played out, with
+/// several orders of the samples.
+Played play_epoch(LoaderModel model, const EpochShape& epoch, const LoaderTrace& endless,
+                  double interval, bool uneven) {
+  Played out;
+  out.most_held = static_cast<double>(endless.peak_samples);
+  if (epoch.batches > model.batches) {
+    out.epoch =
+        endless.step_end.back() + static_cast<double>(epoch.batches - model.batches) * interval;
+    return out;
+  }
+  model.batches = epoch.batches;
+  model.last_batch = epoch.last;
+  model.streams = epoch.streams;
+  const int orders = model.samples.cards() <= 1 ? 1 : uneven ? kUnevenOrders : kOrders;
+  out.most_held = 0;
+  for (int i = 0; i < orders; ++i) {
+    if (uneven && i > 0)
+      model.samples = model.samples.shuffled(model.alike, static_cast<std::uint64_t>(i));
+    model.first_card = static_cast<std::uint64_t>(i) * model.samples.cards() / orders;
+    const LoaderTrace trace = play_loader(model);
+    if (!trace.step_end.empty()) out.epoch += trace.step_end.back() / orders;
+    out.most_held += static_cast<double>(trace.peak_samples) / orders;
+  }
+  return out;
+}
+
+/// Until batch 0 of an epoch, for batches of median cost.
+double first_batch_of(const LoaderModel& endless, const EpochShape& epoch) {
+  LoaderModel model = median_batches(endless);
+  const std::int64_t window = std::int64_t{model.workers} * model.prefetch + 1;
+  if (epoch.batches <= window) {
+    model.batches = epoch.batches;
+    model.last_batch = epoch.last;
+  } else {
+    model.batches = window;
+  }
+  const LoaderTrace trace = play_loader(model);
+  return trace.yielded.empty() ? 0 : trace.yielded.front();
+}
+
+}  // namespace
+
+std::string_view start_method_name(StartMethod method) {
+  switch (method) {
+    case StartMethod::kFork:
+      return "fork";
+    case StartMethod::kForkserver:
+      return "forkserver";
+    case StartMethod::kSpawn:
+      return "spawn";
+  }
+  return "";
+}
+
+std::optional<StartMethod> start_method_named(std::string_view name) {
+  for (const StartMethod method :
+       {StartMethod::kFork, StartMethod::kForkserver, StartMethod::kSpawn}) {
+    if (name == start_method_name(method)) return method;
+  }
+  return std::nullopt;
+}
+
+std::string_view input_limit_text(InputLimit limit) {
+  switch (limit) {
+    case InputLimit::kStep:
+      return "the step";
+    case InputLimit::kCores:
+      return "CPU cores (decoding and transforms)";
+    case InputLimit::kWorkers:
+      return "too few workers";
+    case InputLimit::kMainThread:
+      return "receiving batches in the training process";
+    case InputLimit::kPinThread:
+      return "the pin-memory thread";
+    case InputLimit::kDisk:
+      return "reading from storage";
+    case InputLimit::kInProcess:
+      return "loading in the training process (0 workers)";
+    case InputLimit::kJitter:
+      return "uneven samples (deeper prefetch)";
+  }
+  return "";
+}
+
+LoaderForecast simulate_loader(const LoaderSettings& given, const SampleCost& cost,
+                               const HostShare& host, const Consumer& consumer) {
+  LoaderSettings settings = given;
+  settings.batch = std::max<std::int64_t>(1, settings.batch);
+  settings.workers = std::clamp(settings.workers, 0, 1024);
+  if (!cost.known) return unlimited(settings, cost, host, consumer);
+  LoaderModel model = loader_model(settings, cost, host, consumer);
+  const EpochShape epoch = epoch_shape(settings, cost, all_ranks(host));
+  const std::int64_t window = std::int64_t{model.workers} * model.prefetch;
+  const std::int64_t warm = kWarmUp + 2 * window + model.workers;
+  // Workers keep step with each other, so batches come in rounds: whole rounds are measured, and
+  // the last window of batches, whose workers find nothing more to do, is left out.
+  const std::int64_t round = std::max(1, model.workers);
+  const bool uneven = unevenness(model) > kUneven;
+  const std::int64_t least = uneven ? kUnevenWindow : kWindow;
+  const std::int64_t measured = round * ((least + round - 1) / round + 3);
+  model.batches = warm + measured + window + 1;
+  model.last_batch = model.batch;
+  const LoaderTrace trace = play_loader(model);
+  const Steady steady =
+      steady_of(trace, static_cast<std::size_t>(warm), static_cast<std::size_t>(warm + measured));
+
+  LoaderForecast out;
+  auto used = static_cast<double>(trace.peak_samples);
+  out.interval = steady.interval * kSecond;
+  out.samples_per_s = static_cast<double>(model.batch) / steady.interval;
+  const double wait = std::max(0.0, steady.interval - std::max(model.step, model.host_cpu));
+  out.wait = wait * kSecond;
+  out.first_batch = first_batch_of(model, epoch) * kSecond;
+  out.epoch_start = out.first_batch;
+  if (settings.persistent || model.workers == 0) {
+    LoaderModel later = model;
+    later.start = LoaderModel::Start::kRunning;
+    out.epoch_start = first_batch_of(later, epoch) * kSecond;
+  }
+  out.queue =
+      queue_of(trace, static_cast<std::size_t>(warm), static_cast<std::size_t>(warm + measured));
+  fill_memory(settings, cost, model.ranks, out);
+  if (epoch.samples > 0 && epoch.batches > 0) {
+    out.batches = epoch.batches;
+    out.epoch_samples = delivered_samples(epoch, settings);
+    const Played played = play_epoch(model, epoch, trace, steady.interval, uneven);
+    out.epoch = played.epoch * kSecond - out.first_batch + out.epoch_start;
+    if (!settings.persistent && model.workers > 0)
+      out.shutdown = static_cast<double>(model.workers) * cost.transport.shutdown_per_worker;
+    out.epoch += out.shutdown;
+    used = played.most_held;
+  }
+  out.shared_memory_used = Bytes(std::llround(used * cost.batch_bytes(model.batch) /
+                                              static_cast<double>(model.batch) * model.ranks));
+  const double all_workers = static_cast<double>(model.workers) * model.ranks;
+  out.worker_utilization = all_workers > 0 ? std::min(1.0, steady.workers / all_workers) : 0;
+  out.cores_used = steady.cores;
+  out.main_utilization = std::min(1.0, std::max(steady.main, steady.pin));
+  out.disk_utilization = std::min(1.0, steady.disk / model.disk_capacity);
+  out.cached_share = cost.read_bytes > 0 ? cached_share(cost.dataset_bytes, host.memory) : 1;
+  out.limit = limit_of(steady, model, wait);
+  out.basis = cost.basis;
+  return out;
+}
+
+}  // namespace stoker

@@ -1,0 +1,116 @@
+#include "input/loader/shared_resource.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace stoker {
+namespace {
+
+/// Times below this are rounding.
+constexpr double kNothing = 1e-12;
+constexpr double kNever = std::numeric_limits<double>::infinity();
+
+}  // namespace
+
+SharedResource::Rates SharedResource::rates() const {
+  const auto first = static_cast<double>(first_.jobs.size());
+  const auto even = static_cast<double>(even_.jobs.size());
+  const double n = first + even;
+  Rates out;
+  if (n == 0) return out;
+  out.in_use = std::min(capacity_, n);
+  const double crowding = std::clamp(n / capacity_ - 1, 0.0, 1.0);
+  const double loss = 1 + slowdown_ * std::max(0.0, out.in_use - 1) + oversubscription_ * crowding;
+  if (first > 0) out.first = std::min(1.0, capacity_ / first) / loss;
+  const double rest = std::max(0.0, capacity_ - first);
+  if (even > 0) out.even = std::min(1.0, rest / even) / loss;
+  return out;
+}
+
+double SharedResource::until_end(const Rates& rates) const {
+  double span = kNever;
+  const auto consider = [&](const Queue& queue, double rate) {
+    if (queue.jobs.empty()) return;
+    const double work = std::max(0.0, queue.jobs.top().first - queue.served);
+    if (work == 0) span = 0;
+    if (rate > 0) span = std::min(span, work / rate);
+  };
+  consider(even_, rates.even);
+  consider(first_, rates.first);
+  return span;
+}
+
+void SharedResource::work(double span, const Rates& rates) {
+  even_.served += span * rates.even;
+  first_.served += span * rates.first;
+  busy_ += span * rates.in_use;
+}
+
+void SharedResource::advance(double now) {
+  const Rates r = rates();
+  if (quota_.cores <= 0 || r.in_use == 0) {
+    if (now > now_) work(now - now_, r);
+    now_ = std::max(now_, now);
+    return;
+  }
+  while (now_ < now) {
+    if (now_ >= period_end_) {
+      period_end_ = now_ + quota_.period;
+      left_ = quota_.cores * quota_.period;
+    }
+    const double exhausted = now_ + left_ / r.in_use;
+    const double until = std::min({now, exhausted, period_end_});
+    work(until - now_, r);
+    left_ = std::max(0.0, left_ - (until - now_) * r.in_use);
+    now_ = until;
+    if (until == exhausted && until < period_end_) {  // stands still until the next period
+      left_ = 0;
+      now_ = std::min(now, period_end_);
+    }
+  }
+}
+
+void SharedResource::start(double now, std::uint32_t job, double work, Class served) {
+  advance(now);
+  Queue& queue = served == Class::kFirst ? first_ : even_;
+  queue.jobs.emplace(queue.served + std::max(0.0, work), job);
+}
+
+double SharedResource::next_end(double now) const {
+  const Rates r = rates();
+  if (r.in_use == 0) return kNever;
+  double span = until_end(r);
+  if (quota_.cores <= 0) return std::max(now, now_ + span);
+  double at = now_, left = left_, period_end = period_end_;
+  while (true) {
+    if (at >= period_end) {
+      period_end = at + quota_.period;
+      left = quota_.cores * quota_.period;
+    }
+    const double run = std::min(left / r.in_use, period_end - at);
+    if (span <= run + kNothing) return std::max(now, at + span);
+    span -= run;
+    left = 0;
+    at = period_end;
+  }
+}
+
+std::uint32_t SharedResource::finish(double now) {
+  advance(now);
+  // Of the two classes the one whose job is the most finished: rounding may leave a trace of work.
+  const auto remains = [](const Queue& queue) {
+    return queue.jobs.empty() ? kNever : queue.jobs.top().first - queue.served;
+  };
+  Queue& queue = remains(first_) <= remains(even_) ? first_ : even_;
+  const auto [end, job] = queue.jobs.top();
+  queue.jobs.pop();
+  queue.served = std::max(queue.served, end);
+  return job;
+}
+
+double SharedResource::busy(double now) {
+  advance(now);
+  return busy_;
+}
+
+}  // namespace stoker

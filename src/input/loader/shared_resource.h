@@ -1,0 +1,77 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <queue>
+#include <utility>
+#include <vector>
+
+namespace stoker {
+
+/// How Linux limits a control group's CPU time (cpu.max, cpu.cfs_quota_us): `cores` times the
+/// period may be used within each period; then all its processes stand still until the next one.
+struct CpuQuota {
+  double cores = 0;     ///< 0: no limit
+  double period = 0.1;  ///< seconds; the kernel's and the container engines' default
+};
+
+/// A resource that divides itself evenly among the jobs on it (egalitarian processor sharing):
+/// cores under Linux' fair scheduler, a disk with several readers. A job alone runs at rate 1; n
+/// jobs on a capacity of C each run at min(1, C/n), less `slowdown` for each further busy unit
+/// (memory bandwidth, hyper-threads), less up to `oversubscription` as n goes from C to 2C (caches
+/// that each job finds cold). Times are seconds.
+///
+/// Short jobs of processes that sleep most of the time are served first (kFirst): the fair
+/// scheduler owes them time, so that they run at once however many others are busy.
+///
+/// All jobs of a class have the same rate at any moment, so the amount of work that every one of
+/// them has received since time 0 is one number; a job that arrives with work w ends when that
+/// number has grown by w.
+class SharedResource {
+ public:
+  enum class Class : std::uint8_t { kEven, kFirst };
+
+  SharedResource(double capacity, double slowdown, double oversubscription = 0, CpuQuota quota = {})
+      : capacity_(capacity),
+        slowdown_(slowdown),
+        oversubscription_(oversubscription),
+        quota_(quota),
+        left_(quota.cores * quota.period) {}
+
+  /// Puts a job on the resource; times passed to all members never decrease.
+  void start(double now, std::uint32_t job, double work, Class served = Class::kEven);
+  /// When the next job ends if nothing else arrives; infinity when idle.
+  [[nodiscard]] double next_end(double now) const;
+  /// Removes the job that ends at `now`, as next_end() foretold.
+  std::uint32_t finish(double now);
+
+  /// Integral over time of the units in use, up to `now`.
+  double busy(double now);
+  [[nodiscard]] std::size_t jobs() const { return even_.jobs.size() + first_.jobs.size(); }
+
+ private:
+  using Job = std::pair<double, std::uint32_t>;  // value of `served` at its end
+  struct Queue {
+    double served = 0;
+    std::priority_queue<Job, std::vector<Job>, std::greater<>> jobs;
+  };
+  struct Rates {
+    double even = 0, first = 0, in_use = 0;
+  };
+
+  [[nodiscard]] Rates rates() const;
+  /// Time until the first job ends at these rates, not counting standstills.
+  [[nodiscard]] double until_end(const Rates& rates) const;
+  void advance(double now);
+  void work(double span, const Rates& rates);
+
+  double capacity_, slowdown_, oversubscription_;
+  CpuQuota quota_;
+  double left_;             ///< core-seconds of the quota left in this period
+  double period_end_ = -1;  ///< < 0: no period has begun
+  double now_ = 0, busy_ = 0;
+  Queue even_, first_;
+};
+
+}  // namespace stoker

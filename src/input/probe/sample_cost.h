@@ -1,0 +1,110 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/figure.h"
+#include "base/units.h"
+#include "input/probe/loader_profile.h"
+#include "input/probe/probe.h"
+
+namespace stoker {
+
+/// What collating a batch of some size costs, and what comes out (docs/reference/pipeline-probe-file.md).
+struct BatchFacts {
+  std::int64_t batch = 1;  ///< asked for
+  double samples = 1;      ///< mean found
+  Bytes bytes;             ///< of all tensors, padding included
+  double tensors = 1;      ///< that travel by file descriptor
+  Nanos collate_shared;    ///< CPU, as a worker does
+  Nanos collate_private;   ///< CPU, as the training process does
+  Bytes pickled;           ///< through the pipe: numpy arrays, strings, lists
+};
+
+/// The facts of a batch of `batch` samples: along the line through the two nearest measured sizes,
+/// in proportion below the smallest and when only one is known. `facts` holds at least one, by
+/// ascending size.
+[[nodiscard]] BatchFacts batch_facts_at(const std::vector<BatchFacts>& facts, double batch);
+
+/// Half-width of the 90 % band of the CPU time of samples from a probe, relative. Set by the rows of
+/// data/measured/input (docs/models/input.md, section 4): 93 % of the epochs of final.json lie within, 82 % of
+/// second.json's. Most of it is the machine: cores that a neighbour slows without any clock showing it.
+inline constexpr double kProbeError = 0.225;
+/// What a probe adds to it that measured caches which others were using too: an assumption.
+inline constexpr double kDisturbedProbe = 0.05;
+
+/// What one sample of the data set costs the user's loader, wherever that knowledge comes from.
+struct SampleCost {
+  /// False: nothing is known about the data; the simulation then reports that input does not limit
+  /// and says so in its basis.
+  bool known = false;
+  std::vector<Nanos> cpu;  ///< CPU time of one sample; one element = every sample the same
+  Bytes output;            ///< bytes of one sample in the batch, all tensors together
+  int tensors = 2;         ///< tensors a batch (picture and label)
+  double read_bytes = 0;   ///< mean bytes read a sample; 0: data already in memory
+  /// Samples lie one after another in long files (shards, lines of text): no seek for each.
+  bool sequential = false;
+  std::int64_t dataset_samples = 0;  ///< 0: unknown
+  Bytes dataset_bytes;
+  /// CPU time a sample with all cores busy / alone, minus 1, a further busy core.
+  double slowdown_per_core = 0;
+  double cold_seek_ms = 0;    ///< one uncached read, without its bytes
+  double cold_bandwidth = 0;  ///< bytes/s of uncached reads; 0: unknown
+  double cold_speedup = 0;    ///< what several readers at once gain over one; 0: unknown
+  /// Time that a sample waits without CPU (sleeping, storage, network), beside `cpu` element by
+  /// element; empty: none.
+  std::vector<Nanos> wait;
+  /// CPU time of a sample in the training process / in a worker.
+  double in_process_ratio = 1;
+  /// Likeness of the samples of a batch: 0 independent, 1 all the same (length bucketing).
+  double within_batch = 0;
+  /// Measured batches by ascending size; they replace `output`, `tensors` and the transport's
+  /// coefficients of collating. Empty: every sample the same size.
+  std::vector<BatchFacts> batches;
+  bool iterable = false;  ///< an IterableDataset: each worker reads its own stream
+  /// From Process.start() until the worker takes its first index, wall, on an idle machine; 0: not
+  /// measured.
+  struct Start {
+    Nanos fork, spawn, forkserver;
+    Bytes pickled;  ///< of the data set, for spawn and forkserver
+  } start;
+  /// How long another thread of a worker waits for the interpreter's lock while samples are made.
+  Nanos lock_wait;
+  /// What a busy worker loses a batch to its other threads, beyond the transport's coefficients;
+  /// negative where those say too much.
+  Nanos worker_extra;
+  /// CPU time that the first batch of a new worker costs beyond its later ones.
+  Nanos warm_up;
+  /// Python objects of the data set that every worker copies by touching their reference counts.
+  Bytes copied_on_read;
+  TransportCoefficients transport;
+  Band band;  ///< relative error of the CPU time a sample
+  std::string basis;
+
+  [[nodiscard]] Nanos mean_cpu() const;
+  [[nodiscard]] Nanos mean_wait() const;
+  /// Bytes of all tensors of a batch.
+  [[nodiscard]] double batch_bytes(std::int64_t batch) const;
+};
+
+struct OutputShape {
+  Bytes bytes_per_sample{};  ///< 0: 3 * image_size^2 * 4 (float) + 8 (label)
+  int tensors = 2;
+};
+
+/// A probe of pictures, seen through the costs of the Python loader.
+[[nodiscard]] SampleCost sample_cost_from_probe(const Probe& probe, const LoaderProfile& profile,
+                                                OutputShape output = {});
+
+/// Numbers that the user gives (`--sample-cost 0.2ms`): the same for every sample.
+[[nodiscard]] SampleCost sample_cost_given(Nanos cpu, OutputShape output,
+                                           const LoaderProfile& profile);
+
+/// The same samples with CPU times `factor` times as long: one end of a band.
+[[nodiscard]] SampleCost with_cpu_times(SampleCost cost, double factor);
+
+/// Nothing known: never limits.
+[[nodiscard]] SampleCost sample_cost_unknown(OutputShape output);
+
+}  // namespace stoker

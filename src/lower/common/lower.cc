@@ -1,0 +1,105 @@
+#include "lower/common/lower.h"
+
+#include <string>
+#include <utility>
+
+#include "lower/common/capture_notes.h"
+#include "lower/common/step_rewrites.h"
+#include "lower/common/training_run.h"
+#include "lower/cpu/cpu.h"
+#include "lower/gpu/cuda_graphs.h"
+#include "lower/gpu/outside.h"
+#include "lower/gpu/units.h"
+#include "rewrite/evaluation.h"
+
+namespace stoker {
+namespace {
+
+Status check_precision(const Step& step, const Job& job) {
+  if (capture_precision(job.precision) == step.precision) return {};
+  return fail(ErrorCode::kBadInput,
+              step.name + " was captured in " + step.precision + ", which cannot serve " +
+                  std::string(name_of(job.precision)) + "; capture it with --precision " +
+                  std::string(capture_precision(job.precision)));
+}
+
+/// What only a training loop has.
+Status check_mode(const Step& step, const Job& job) {
+  if (step.mode == "train") return {};
+  const std::pair<bool, const char*> asked[] = {
+      {!job.checkpoint.empty(), "activation checkpointing"},
+      {job.clip || job.clip_checks, "gradient clipping"},
+      {job.ema, "a moving average of the model"},
+      {job.grad_scaler, "a gradient scaler"},
+      {job.zero_grad_fills, "zero_grad"},
+      {job.validation_batch.has_value(), "a validation pass"},
+      {job.last_batch > 0, "an epoch's last batch"}};
+  for (const auto& [wanted, what] : asked) {
+    if (!wanted) continue;
+    return fail(ErrorCode::kBadInput, step.name + " was captured for " + step.mode + ": there is " +
+                                          "no backward and no epoch, so " + what +
+                                          " makes no sense; capture it with --mode train");
+  }
+  return {};
+}
+
+Result<Sizes> sizes_at(const Step& step, const Job& job, std::int64_t batch) {
+  auto dimensions = job.dimensions;
+  dimensions["batch"] = batch;
+  return Sizes::at(step, dimensions);
+}
+
+Status add_passes(TrainingRun& run, const Step& step, const Job& job) {
+  if (job.last_batch > 0) {
+    const auto sizes = sizes_at(step, job, job.last_batch);
+    if (!sizes) return tl::unexpected(sizes.error());
+    run.add_last_batch(job.last_batch, *sizes);
+  }
+  if (job.validation_batch) {
+    const Step evaluation = evaluation_step(step, job.validation_no_grad);
+    const auto sizes = sizes_at(evaluation, job, *job.validation_batch);
+    if (!sizes) return tl::unexpected(sizes.error());
+    run.add_validation(evaluation, *sizes);
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<PreparedStep> prepare(const Step& captured, const Job& job) {
+  for (const Status& status : {check_job(job), check_precision(captured, job),
+                               check_mode(captured, job), check_cuda_graphs(captured, job)}) {
+    if (!status) return tl::unexpected(status.error());
+  }
+  auto rewritten = rewritten_step(captured, job);
+  if (!rewritten) return tl::unexpected(rewritten.error());
+  return PreparedStep{&captured, std::move(*rewritten)};
+}
+
+Result<Program> lower(const PreparedStep& prepared, const Job& asked, const Machine& machine) {
+  if (auto status = check_job(asked); !status) return tl::unexpected(status.error());
+  const bool cpu = machine.gpu.is_cpu();
+  if (auto status = cpu ? check_cpu(asked) : Status{}; !status)
+    return tl::unexpected(status.error());
+  const Job job = cpu ? job_on_cpu(asked) : asked;
+  const Step& step = prepared.runs();
+  const auto sizes = sizes_at(step, job, job.batch);
+  if (!sizes) return tl::unexpected(sizes.error());
+  TrainingRun run(step, *sizes, job, machine);
+  if (auto status = add_passes(run, step, job); !status) return tl::unexpected(status.error());
+  Program program = run.take();
+  program.cuda_graphs = job.cuda_graphs;
+  program.outside = outside_memory(job, machine, program);
+  note_capture(step, machine.gpu, program.diagnostics);
+  note_units(job, machine.gpu, program.diagnostics);
+  note_cuda_graphs(job, program.diagnostics);
+  return program;
+}
+
+Result<Program> lower(const Step& captured, const Job& job, const Machine& machine) {
+  const auto prepared = prepare(captured, job);
+  if (!prepared) return tl::unexpected(prepared.error());
+  return lower(*prepared, job, machine);
+}
+
+}  // namespace stoker

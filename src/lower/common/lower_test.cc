@@ -1,0 +1,301 @@
+#include "lower/common/lower.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <map>
+
+#include "lower/common/buckets.h"
+#include "lower/common/test_jobs.h"
+#include "lower/common/test_live.h"
+#include "lower/gpu/attention.h"
+#include "lower/gpu/units.h"
+#include "lower/gpu/workspace.h"
+#include "lower/optimizer/optimizer.h"
+#include "step/sizes.h"
+#include "step/step_reader.h"
+
+namespace stoker {
+namespace {
+
+using testing_support::ampere;
+using testing_support::linear_step;
+using testing_support::Live;
+using testing_support::plain_job;
+
+TEST(Lower, TheSmallStepByHand) {
+  const Step step = linear_step();
+  const auto program = lower(step, plain_job(), ampere());
+  ASSERT_TRUE(program) << program.error().text();
+  Live live(*program);
+  EXPECT_EQ(live.live(BufferRole::kParameter), Bytes(48));
+  for (int i = 0; i < 3; ++i) {
+    live.iterate();
+    EXPECT_EQ(live.live(BufferRole::kGradient), Bytes(48)) << i;
+    EXPECT_EQ(live.live(BufferRole::kOptimizerState), Bytes(48)) << i;
+    EXPECT_EQ(live.live(BufferRole::kInput), Bytes(160)) << i;
+    EXPECT_EQ(live.live(BufferRole::kOutput), Bytes(4)) << i;
+    EXPECT_EQ(live.live(BufferRole::kActivation), Bytes(0)) << i;
+    EXPECT_EQ(live.live(BufferRole::kWorkspace), 2 * cublas_workspace(ampere().gpu)) << i;
+  }
+}
+
+TEST(Lower, AccumulationKeepsGradientsAndAddsTemporaries) {
+  const Step step = linear_step();
+  Job job = plain_job();
+  job.accumulate = 3;
+  const auto program = lower(step, job, ampere());
+  ASSERT_TRUE(program);
+  Live live(*program);
+  for (int i = 0; i < 3; ++i) live.iterate();
+  EXPECT_EQ(live.live(BufferRole::kGradient), Bytes(48));
+  EXPECT_EQ(live.live(BufferRole::kTemporary), Bytes(0));
+  EXPECT_EQ(live.live(BufferRole::kInput), Bytes(160));
+  EXPECT_EQ(live.live(BufferRole::kOutput), Bytes(4));
+  int products = 0;
+  for (const Kernel& k : program->kernels) products += k.kernel_class == KernelClass::kGemm ? 1 : 0;
+  EXPECT_EQ(products, 6);
+}
+
+TEST(Lower, OperatorsWithoutARuleAreNamedEachAndCounted) {
+  Step step = linear_step();
+  step.operator_names[1] = "mine::first";
+  step.operator_names[2] = "mine::second";
+  const auto program = lower(step, plain_job(), ampere());
+  ASSERT_TRUE(program) << program.error().text();
+  std::map<std::string, std::int64_t> named;
+  for (const Diagnostic& d : program->diagnostics.all()) {
+    if (d.name == "uncosted_operator") named[d.advice.substr(0, d.advice.find(' '))] += d.count;
+  }
+  EXPECT_EQ(named, (std::map<std::string, std::int64_t>{{"mine::first", 1}, {"mine::second", 1}}));
+  for (const Kernel& kernel : program->kernels) {
+    if (kernel.kernel_class != KernelClass::kUncosted) continue;
+    EXPECT_GT(kernel.read.count(), 0);
+  }
+}
+
+TEST(Lower, ASoftmaxsBackwardIsAProductAndTheRows) {
+  Step step = linear_step();
+  step.operator_names[2] = "aten::_softmax_backward_data";
+  const auto program = lower(step, plain_job(), ampere());
+  ASSERT_TRUE(program) << program.error().text();
+  std::vector<KernelClass> classes;
+  for (const Kernel& kernel : program->kernels) {
+    if (kernel.source == 2) classes.push_back(kernel.kernel_class);
+  }
+  EXPECT_EQ(classes, (std::vector{KernelClass::kElementwise, KernelClass::kSoftmax}));
+}
+
+TEST(Lower, DataParallelBucketsHoldAllGradientsOnce) {
+  const Step step = linear_step();
+  Job job = plain_job();
+  job.gpus = 2;
+  const auto program = lower(step, job, ampere());
+  ASSERT_TRUE(program);
+  ASSERT_EQ(program->buckets.size(), 1U);
+  EXPECT_EQ(program->buckets[0].bytes, Bytes(48));
+  Live live(*program);
+  live.iterate();
+  EXPECT_EQ(live.live(BufferRole::kBucket), Bytes(48));
+  job.gradient_as_bucket_view = true;
+  const auto views = lower(step, job, ampere());
+  Live live_views(*views);
+  live_views.iterate();
+  EXPECT_EQ(live_views.live(BufferRole::kGradient), Bytes(0));
+  EXPECT_EQ(live_views.live(BufferRole::kBucket), Bytes(48));
+}
+
+TEST(Lower, ZeroGradAfterTheStepLeavesNoGradients) {
+  const Step step = linear_step();
+  Job job = plain_job();
+  job.zero_grad_before_forward = false;
+  const auto program = lower(step, job, ampere());
+  Live live(*program);
+  live.iterate();
+  live.iterate();
+  EXPECT_EQ(live.live(BufferRole::kGradient), Bytes(0));
+}
+
+TEST(Lower, RefusesWhatItCannotServe) {
+  const Step step = linear_step();
+  Job job = plain_job();
+  job.precision = Precision::kAmpFp16;
+  EXPECT_NE(lower(step, job, ampere()).error().message.find("--precision amp-fp16"),
+            std::string::npos);
+  job = plain_job();
+  job.batch = 0;
+  EXPECT_NE(lower(step, job, ampere()).error().message.find("batch must be at least 1"),
+            std::string::npos);
+  job = plain_job();
+  job.dimensions["seq_len"] = 3;
+  EXPECT_NE(lower(step, job, ampere()).error().message.find("no dimension"), std::string::npos);
+}
+
+TEST(Lower, Tf32IsTakenWhereSwitchesAllowIt) {
+  Work product;
+  product.kernel_class = KernelClass::kGemm;
+  Work convolution;
+  convolution.kernel_class = KernelClass::kConvolution;
+  Job job;
+  const Gpu gpu = ampere().gpu;
+  Gpu volta = gpu;
+  volta.peak.tf32_tensor = volta.peak.bf16_tensor = 0;
+  const auto unit = [&](const Work& w, const Gpu& g) {
+    return static_cast<int>(unit_for(w, job, g));
+  };
+  EXPECT_EQ(unit(product, gpu), static_cast<int>(MathUnit::kFp32));
+  EXPECT_EQ(unit(convolution, gpu), static_cast<int>(MathUnit::kTf32Tensor));
+  EXPECT_EQ(unit(convolution, volta), static_cast<int>(MathUnit::kFp32));
+  Work recurrent;
+  recurrent.kernel_class = KernelClass::kRnn;  // cuDNN's flag covers it too
+  EXPECT_EQ(unit(recurrent, gpu), static_cast<int>(MathUnit::kTf32Tensor));
+  job.precision = Precision::kTf32;
+  EXPECT_EQ(unit(product, gpu), static_cast<int>(MathUnit::kTf32Tensor));
+  product.dtype = DType::kBf16;
+  EXPECT_EQ(unit(product, volta), static_cast<int>(MathUnit::kFp32));
+  EXPECT_EQ(unit(product, gpu), static_cast<int>(MathUnit::kBf16Tensor));
+}
+
+TEST(Attention, BackendByGpuAndPrecision) {
+  AttentionShape shape{1, 8, 128, 128, 64};
+  Attributes plain;
+  Attributes masked;
+  masked.mask_kind = "float";
+  Job job;
+  const Gpu gpu = ampere().gpu;
+  Gpu volta = gpu;
+  volta.compute_capability = 70;
+  EXPECT_EQ(choose_attention(shape, DType::kF16, plain, job, gpu), AttentionBackend::kFlash);
+  EXPECT_EQ(choose_attention(shape, DType::kF16, masked, job, gpu),
+            AttentionBackend::kMemoryEfficient);
+  EXPECT_EQ(choose_attention(shape, DType::kF32, plain, job, gpu),
+            AttentionBackend::kMemoryEfficient);
+  EXPECT_EQ(choose_attention(shape, DType::kF16, plain, job, volta),
+            AttentionBackend::kMemoryEfficient);
+  EXPECT_EQ(choose_attention(shape, DType::kBf16, plain, job, volta), AttentionBackend::kMath);
+  shape.head_dim = 33;
+  EXPECT_EQ(choose_attention(shape, DType::kF32, plain, job, gpu), AttentionBackend::kMath);
+  // Without tensor cores for the type, nothing has to be aligned.
+  EXPECT_EQ(choose_attention(shape, DType::kF32, plain, job, volta),
+            AttentionBackend::kMemoryEfficient);
+  EXPECT_EQ(choose_attention(shape, DType::kF16, plain, job, volta), AttentionBackend::kMath);
+  // FlashAttention-2 aligns a causal mask at the lower right, PyTorch at the upper left.
+  AttentionShape oblong{1, 8, 128, 256, 64};
+  EXPECT_EQ(choose_attention(oblong, DType::kF16, plain, job, gpu), AttentionBackend::kFlash);
+  oblong.causal = true;
+  EXPECT_EQ(choose_attention(oblong, DType::kF16, plain, job, gpu),
+            AttentionBackend::kMemoryEfficient);
+  oblong.causal = false;
+  oblong.value_dim = 32;
+  EXPECT_EQ(choose_attention(oblong, DType::kF16, plain, job, gpu),
+            AttentionBackend::kMemoryEfficient);
+  job.attention = AttentionBackend::kMath;
+  EXPECT_EQ(choose_attention(shape, DType::kF16, plain, job, gpu), AttentionBackend::kMath);
+}
+
+TEST(Buckets, CloseWhenTheyHaveReachedTheirCap) {
+  std::vector<ReadyGradient> gradients;
+  for (const int mib : {1, 20, 4, 1, 30, 2}) gradients.push_back({mib * kMiB, 0});
+  // 1 MiB fills the first; 20 + 4 + 1 fill the second exactly; 30 overfills the third; 2 is left
+  // over.
+  EXPECT_EQ(assign_buckets(gradients), (std::vector<std::uint32_t>{0, 1, 1, 1, 2, 3}));
+}
+
+TEST(Optimizer, StateAndTemporariesInParameterBytes) {
+  struct Case {
+    OptimizerSettings settings;
+    int state, temporaries;
+  };
+  const std::vector<Case> cases{
+      {{OptimizerKind::kSgd, OptimizerLoop::kForeach, 0.0}, 0, 0},
+      {{OptimizerKind::kSgd, OptimizerLoop::kForeach, 0.9}, 1, 0},
+      {{OptimizerKind::kSgd, OptimizerLoop::kForeach, 0.9, false, 1e-4}, 1, 1},
+      {{OptimizerKind::kAdamW, OptimizerLoop::kForeach}, 2, 1},
+      {{OptimizerKind::kAdagrad, OptimizerLoop::kForeach}, 1, 2}};
+  for (const Case& c : cases) {
+    Program program;
+    Emitter emit(program);
+    emit_optimizer_step(emit, c.settings,
+                        {{kMiB, DType::kF32, ModuleId{}}, {kMiB, DType::kF32, ModuleId{}}});
+    Live live(program);
+    live.iterate();
+    EXPECT_EQ(live.live(BufferRole::kOptimizerState), 2 * c.state * kMiB);
+    EXPECT_EQ(live.peak(), 2 * (c.state + c.temporaries) * kMiB);
+  }
+}
+
+TEST(Workspace, RulesOfTheTwoProfiles) {
+  ConvolutionShape dense{8, 64, 64, 1};
+  dense.kernel = {3, 3, 1};
+  const auto at = [&](const ConvolutionShape& c, CudnnProfile p) {
+    return convolution_workspace(c, kMiB, 2 * kMiB, Bytes(7), p);
+  };
+  const Bytes copies = 3 * kMiB + Bytes(7);
+  EXPECT_EQ(at(dense, CudnnProfile::kDefault), copies);
+  EXPECT_FALSE(at(dense, CudnnProfile::kBenchmark));
+  dense.pass = Pass::kBackwardInput;
+  EXPECT_EQ(at(dense, CudnnProfile::kBenchmark), copies);
+  dense.groups = 4;
+  EXPECT_EQ(at(dense, CudnnProfile::kBenchmark), copies);
+  EXPECT_FALSE(at(dense, CudnnProfile::kDefault));
+  dense.groups = 64;
+  EXPECT_FALSE(at(dense, CudnnProfile::kBenchmark));
+}
+
+/// What must hold for every captured model that ships.
+TEST(Zoo, EveryModelLowersToAConsistentProgram) {
+  const std::filesystem::path zoo = std::filesystem::path(STOKER_SOURCE_DIR) / "data" / "zoo";
+  int models = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(zoo)) {
+    const std::string file = entry.path().filename().string();
+    if (!file.ends_with(".step.gz")) continue;
+    SCOPED_TRACE(file);
+    ++models;
+    const auto step = read_step_file(entry.path());
+    ASSERT_TRUE(step) << step.error().text();
+    Job job;
+    job.batch = step->dimensions[0].default_value;
+    job.precision = *parse_precision(step->precision);
+    job.gpus = 2;
+    const auto program = lower(*step, job, ampere());
+    ASSERT_TRUE(program) << program.error().text();
+    EXPECT_EQ(program->diagnostics.count("uncosted_operator"), 0);
+
+    const auto sizes = Sizes::at(*step, {{"batch", job.batch}});
+    Bytes trained;
+    std::size_t parameters = 0;
+    for (const Parameter& p : step->parameters) {
+      if (p.gradient < 0) continue;
+      trained += sizes->tensor(*step, p.type);
+      ++parameters;
+    }
+    Bytes in_buckets;
+    std::size_t bucketed = 0;
+    for (const GradientBucket& bucket : program->buckets) {
+      in_buckets += bucket.bytes;
+      bucketed += bucket.parameters;
+    }
+    EXPECT_EQ(in_buckets, trained);
+    EXPECT_EQ(bucketed, parameters);
+    std::map<std::uint32_t, int> ready;
+    for (const Instruction& i : program->iteration) {
+      if (i.kind == InstructionKind::kBucketReady) ++ready[i.value];
+    }
+    EXPECT_EQ(ready.size(), program->buckets.size());
+    for (const auto& [bucket, times] : ready) EXPECT_EQ(times, 1) << bucket;
+
+    Live live(*program);
+    live.iterate();
+    const Bytes after_one = live.total();
+    live.iterate();
+    live.iterate();
+    EXPECT_EQ(live.total(), after_one);  // nothing leaks from one iteration to the next
+    EXPECT_EQ(live.live(BufferRole::kOptimizerState), trained);
+    EXPECT_EQ(live.live(BufferRole::kActivation), Bytes(0));
+    EXPECT_EQ(live.live(BufferRole::kTemporary), Bytes(0));
+  }
+  EXPECT_GE(models, 28 * 3);
+}
+
+}  // namespace
+}  // namespace stoker

@@ -1,0 +1,89 @@
+#include "lower/common/training_run.h"
+
+#include <string>
+#include <utility>
+
+#include "lower/common/step_walk.h"
+#include "lower/optimizer/parameter_update.h"
+
+namespace stoker {
+
+TrainingRun::TrainingRun(const Step& step, const Sizes& sizes, const Job& job,
+                         const Machine& machine)
+    : job_(job),
+      emit_(program_),
+      plan_(plan_step(step)),
+      l_{step, sizes, plan_, job, machine, emit_},
+      storages_(l_),
+      batch_(l_, storages_),
+      gradients_(l_, storages_) {
+  program_.batch = job.batch;
+  program_.micro_batches = job.accumulate;
+  program_.input_bytes = batch_.copied_bytes();
+  storages_.keep_model();
+  if (l_.cpu()) batch_.keep_inputs();
+  batch_.keep_loader_buffers();
+  gradients_.keep_buckets();
+  iteration();
+}
+
+void TrainingRun::iteration() {
+  StepWalk walk(l_, storages_, batch_, gradients_, libraries_);
+  for (int i = 0; i < job_.accumulate; ++i) walk.micro_batch({i, job_.accumulate});
+  walk.await_collectives();
+  const std::size_t from = program_.iteration.size();
+  gradients_.copy_buckets_back();
+  if (l_.training()) emit_parameter_update(l_);
+  if (job_.last_batch > 0) {
+    update_.assign(program_.iteration.begin() + static_cast<std::ptrdiff_t>(from),
+                   program_.iteration.end());
+    drop_births(update_, 0);
+  }
+  if (!job_.zero_grad_before_forward) gradients_.zero_after_step();
+  batch_.insert_frees_of(batch_);
+}
+
+void TrainingRun::add_last_batch(std::int64_t batch, const Sizes& sizes) {
+  ExtraPass pass{"last batch, " + std::to_string(batch), 1, {}, {}};
+  Emitter emit(program_, pass.instructions), end(program_, pass.end);
+  const Lowering l{l_.step, sizes, plan_, job_, l_.machine, emit, true};
+  StorageBuffers storages(l, storages_);
+  BatchBuffers names(l, storages);
+  if (l.cpu()) names.keep_inputs();
+  Gradients gradients(l, storages);
+  gradients.share_buckets(gradients_);
+  StepWalk walk(l, storages, names, gradients, libraries_);
+  for (int i = 0; i < job_.accumulate; ++i) walk.micro_batch({i, job_.accumulate});
+  walk.await_collectives();
+  pass.instructions.insert(pass.instructions.end(), update_.begin(), update_.end());
+  if (!job_.zero_grad_before_forward) gradients.zero_after_step();
+  names.insert_frees_of(batch_);
+  names.free_all(end);
+  program_.passes.push_back(std::move(pass));
+}
+
+void TrainingRun::add_validation(const Step& evaluation, const Sizes& sizes) {
+  Job job = job_;
+  job.accumulate = 1;
+  job.zero_grad_before_forward = false;
+  job.grad_scaler = false;
+  const std::string forgotten = job.validation_no_grad ? "" : " without no_grad";
+  ExtraPass pass{
+      "validation" + forgotten + ", batch " + std::to_string(*job.validation_batch), 2, {}, {}};
+  Emitter emit(program_, pass.instructions), end(program_, pass.end);
+  const StepPlan plan = plan_step(evaluation);
+  const Lowering l{evaluation, sizes, plan, job, l_.machine, emit, true, !job.validation_no_grad};
+  StorageBuffers storages(l, storages_);
+  BatchBuffers names(l, storages);
+  Gradients gradients(l, storages);
+  if (l.cpu()) names.keep_inputs();
+  names.keep_loader_buffers();
+  StepWalk walk(l, storages, names, gradients, libraries_);
+  walk.micro_batch({});
+  walk.await_collectives();
+  names.insert_frees_of(names);
+  names.free_all(end);
+  program_.passes.push_back(std::move(pass));
+}
+
+}  // namespace stoker

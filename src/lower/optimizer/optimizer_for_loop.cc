@@ -1,0 +1,152 @@
+#include <utility>
+
+#include "lower/optimizer/optimizer_recipes.h"
+
+// torch/optim/{sgd,adam,rmsprop,adagrad}.py, _single_tensor_*, and lion-pytorch. A name keeps the
+// last parameter's tensor until it is assigned for the next one.
+namespace stoker {
+namespace {
+
+/// `grad = grads[i]`, then weight decay added out of place.
+void take_gradient(StepWriter& step, const OptimizerSettings& o, const TrainedParameter& p,
+                   Held& grad) {
+  step.release(grad);
+  if (o.weight_decay == 0) return;
+  step.assign(grad, step.like(p));
+  step.run(p, {2, 1, "add"});
+}
+
+void sgd(StepWriter& step, const OptimizerSettings& o, const ParameterList& group) {
+  Held grad;
+  for (const TrainedParameter& p : group) {
+    take_gradient(step, o, p, grad);
+    if (o.momentum != 0) {
+      step.state(p, p.bytes);
+      step.run(p, {1, 1, "mul_"});
+      step.run(p, {2, 1, "add_"});
+      if (o.nesterov) {
+        step.assign(grad, step.like(p));
+        step.run(p, {2, 1, "add"});
+      } else {
+        step.release(grad);  // grad = buf
+      }
+    }
+    step.run(p, {2, 1, "add_"});
+  }
+  step.release(grad);
+}
+
+void adam(StepWriter& step, const OptimizerSettings& o, const ParameterList& group) {
+  for (const TrainedParameter& p : group) {
+    step.state(p, p.bytes);
+    step.state(p, p.bytes);
+    if (o.amsgrad) step.state(p, p.bytes);
+  }
+  Held grad;
+  Held denominator;
+  for (const TrainedParameter& p : group) {
+    if (o.kind == OptimizerKind::kAdam) take_gradient(step, o, p, grad);
+    else if (o.weight_decay != 0) step.run(p, {1, 1, "mul_"});
+    step.run(p, {2, 1, "lerp_"});
+    step.run(p, {1, 1, "mul_"});
+    step.run(p, {2, 1, "addcmul_"});
+    if (o.amsgrad) step.run(p, {2, 1, "maximum"});
+    Held root = step.like(p);
+    step.run(p, {1, 1, "sqrt"});
+    Held quotient = step.like(p);
+    step.run(p, {1, 1, "div"});
+    step.release(root);
+    step.run(p, {1, 1, "add_"});
+    step.assign(denominator, std::move(quotient));
+    step.run(p, {3, 1, "addcdiv_"});
+  }
+  step.release(denominator);
+  step.release(grad);
+}
+
+void rmsprop(StepWriter& step, const OptimizerSettings& o, const ParameterList& group) {
+  for (const TrainedParameter& p : group) {
+    step.state(p, p.bytes);
+    if (o.momentum != 0) step.state(p, p.bytes);
+    if (o.centered) step.state(p, p.bytes);
+  }
+  Held grad;
+  Held average;
+  for (const TrainedParameter& p : group) {
+    take_gradient(step, o, p, grad);
+    step.run(p, {1, 1, "mul_"});
+    step.run(p, {2, 1, "addcmul_"});
+    if (o.centered) step.run(p, {2, 1, "lerp_"});
+    step.assign(average, step.like(p));
+    if (o.centered) step.run(p, {2, 1, "addcmul"});
+    step.run(p, {1, 1, "sqrt"});
+    step.run(p, {1, 1, "add_"});
+    if (o.momentum != 0) {
+      step.run(p, {1, 1, "mul_"});
+      step.run(p, {3, 1, "addcdiv_"});
+      step.run(p, {2, 1, "sub_"});
+    } else {
+      step.run(p, {3, 1, "addcdiv_"});
+    }
+  }
+  step.release(average);
+  step.release(grad);
+}
+
+void adagrad(StepWriter& step, const OptimizerSettings& o, const ParameterList& group) {
+  for (const TrainedParameter& p : group) step.constructed(p, p.bytes);
+  Held grad;
+  Held root;
+  for (const TrainedParameter& p : group) {
+    take_gradient(step, o, p, grad);
+    step.run(p, {2, 1, "addcmul_"});
+    step.assign(root, step.like(p));
+    step.run(p, {1, 1, "sqrt"});
+    step.run(p, {1, 1, "add_"});
+    step.run(p, {3, 1, "addcdiv_"});
+  }
+  step.release(root);
+  step.release(grad);
+}
+
+void lion(StepWriter& step, const ParameterList& group) {
+  for (const TrainedParameter& p : group) {
+    step.state(p, p.bytes);
+    step.run(p, {1, 1, "mul_"});  // by 1 without decay
+    Held copy = step.like(p);
+    step.run(p, {1, 1, "clone"});
+    step.run(p, {1, 1, "mul_"});
+    Held update = step.like(p);
+    step.run(p, {2, 1, "add"});
+    step.release(copy);
+    step.run(p, {1, 1, "sgn_"});
+    step.run(p, {2, 1, "add_"});
+    step.run(p, {1, 1, "mul_"});
+    step.run(p, {2, 1, "add_"});
+    step.release(update);
+  }
+}
+
+}  // namespace
+
+void step_for_loop(StepWriter& step, const OptimizerSettings& o, const ParameterList& group) {
+  switch (o.kind) {
+    case OptimizerKind::kSgd:
+      return sgd(step, o, group);
+    case OptimizerKind::kAdam:
+    case OptimizerKind::kAdamW:
+      return adam(step, o, group);
+    case OptimizerKind::kRmsprop:
+      return rmsprop(step, o, group);
+    case OptimizerKind::kAdagrad:
+      return adagrad(step, o, group);
+    case OptimizerKind::kAdafactor:
+      return adafactor_for_loop(step, o, group);
+    case OptimizerKind::kLion:
+      return lion(step, group);
+    case OptimizerKind::kNone:
+      return;
+  }
+}
+
+}  // namespace stoker

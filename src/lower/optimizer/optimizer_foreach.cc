@@ -1,0 +1,149 @@
+#include <utility>
+
+#include "lower/optimizer/optimizer_recipes.h"
+
+// torch/optim/{sgd,adam,rmsprop,adagrad}.py, _multi_tensor_*, and timm/optim/lion.py. Each list
+// operation out of place makes all its results before the name lets the old list go; a name
+// assigned in the loop over dtypes keeps its list until the next one is made.
+namespace stoker {
+namespace {
+
+void sgd(StepWriter& step, const OptimizerSettings& o, const ParameterList& group) {
+  for (const ParameterList& list : by_dtype(group)) {
+    Held grads;
+    if (o.weight_decay != 0) {
+      grads = step.like(list);
+      step.run(list, {2, 1});  // grads + decay * params
+    }
+    if (o.momentum != 0) {
+      for (const TrainedParameter& p : list) step.state(p, p.bytes);
+      step.run(list, {1, 1});  // mul_
+      step.run(list, {2, 1});  // add_
+      if (o.nesterov) step.run(list, {2, 1});
+      else step.release(grads);  // grads = bufs
+    }
+    step.run(list, {2, 1});  // params -= lr * grads
+    step.release(grads);
+  }
+}
+
+void adam(StepWriter& step, const OptimizerSettings& o, const ParameterList& group) {
+  for (const TrainedParameter& p : group) {
+    step.state(p, p.bytes);
+    step.state(p, p.bytes);
+    if (o.amsgrad) step.state(p, p.bytes);
+  }
+  Held root;
+  for (const ParameterList& list : by_dtype(group)) {
+    Held grads;
+    if (o.weight_decay != 0) {
+      if (o.kind == OptimizerKind::kAdamW) {
+        step.run(list, {1, 1});
+      } else {
+        grads = step.like(list);
+        step.run(list, {2, 1});
+      }
+    }
+    step.run(list, {2, 1});  // lerp_
+    step.run(list, {1, 1});  // mul_
+    step.run(list, {2, 1});  // addcmul_
+    step.release(grads);     // del
+    if (o.amsgrad) step.run(list, {2, 1});
+    step.assign(root, step.like(list));
+    step.run(list, {1, 1});  // sqrt
+    step.run(list, {1, 1});  // div_
+    step.run(list, {1, 1});  // add_
+    step.run(list, {3, 1});  // addcdiv_
+  }
+  step.release(root);
+}
+
+void rmsprop(StepWriter& step, const OptimizerSettings& o, const ParameterList& group) {
+  for (const TrainedParameter& p : group) {
+    step.state(p, p.bytes);
+    if (o.momentum != 0) step.state(p, p.bytes);
+    if (o.centered) step.state(p, p.bytes);
+  }
+  Held average;
+  for (const ParameterList& list : by_dtype(group)) {
+    Held grads;
+    if (o.weight_decay != 0) {
+      grads = step.like(list);
+      step.run(list, {2, 1});
+    }
+    step.run(list, {1, 1});                  // mul_
+    step.run(list, {2, 1});                  // addcmul_
+    if (o.centered) step.run(list, {2, 1});  // lerp_
+    step.assign(average, step.like(list));
+    if (o.centered) step.run(list, {2, 1});  // addcmul
+    step.run(list, {1, 1});                  // sqrt
+    step.run(list, {1, 1});                  // add_
+    if (o.momentum != 0) {
+      step.run(list, {1, 1});  // mul_
+      step.run(list, {3, 1});  // addcdiv_
+      step.run(list, {2, 1});  // params -= lr * bufs
+    } else {
+      step.run(list, {3, 1});
+    }
+    step.release(grads);
+  }
+  step.release(average);
+}
+
+void adagrad(StepWriter& step, const OptimizerSettings& o, const ParameterList& group) {
+  for (const TrainedParameter& p : group) step.constructed(p, p.bytes);
+  Held root;
+  Held numerator;
+  for (const ParameterList& list : by_dtype(group)) {
+    Held grads;
+    if (o.weight_decay != 0) {
+      grads = step.like(list);
+      step.run(list, {2, 1});
+    }
+    step.run(list, {2, 1});  // addcmul_
+    step.assign(root, step.like(list));
+    step.run(list, {1, 1});  // sqrt
+    step.run(list, {1, 1});  // add_
+    if (o.weight_decay == 0) grads = step.like(list);
+    step.run(list, {1, 1});  // mul, into grads where they are a temporary already
+    step.assign(numerator, std::move(grads));
+    step.run(list, {3, 1});  // addcdiv_
+  }
+  step.release(numerator);
+  step.release(root);
+}
+
+void lion(StepWriter& step, const ParameterList& group) {
+  for (const TrainedParameter& p : group) step.state(p, p.bytes);
+  step.run(group, {1, 1});  // mul_, by 1 without decay
+  Held updates = step.like(group);
+  step.run(group, {2, 1});                                      // lerp
+  for (const TrainedParameter& p : group) step.run(p, {1, 1});  // sign_
+  step.run(group, {2, 1});                                      // add_
+  step.run(group, {2, 1});                                      // lerp_
+  step.release(updates);
+}
+
+}  // namespace
+
+void step_foreach(StepWriter& step, const OptimizerSettings& o, const ParameterList& group) {
+  switch (o.kind) {
+    case OptimizerKind::kSgd:
+      return sgd(step, o, group);
+    case OptimizerKind::kAdam:
+    case OptimizerKind::kAdamW:
+      return adam(step, o, group);
+    case OptimizerKind::kRmsprop:
+      return rmsprop(step, o, group);
+    case OptimizerKind::kAdagrad:
+      return adagrad(step, o, group);
+    case OptimizerKind::kAdafactor:
+      return adafactor_foreach(step, o, group);
+    case OptimizerKind::kLion:
+      return lion(step, group);
+    case OptimizerKind::kNone:
+      return;
+  }
+}
+
+}  // namespace stoker

@@ -1,0 +1,65 @@
+#include "memory/cuda/free_list.h"
+
+#include <algorithm>
+
+namespace stoker {
+
+void FreeList::insert(const FreeEntry& entry) {
+  const std::uint32_t bin = bin_of(entry.size);
+  auto& entries = bins_[bin];
+  occupied_[bin / 64] |= std::uint64_t{1} << (bin % 64);
+  entries.insert(std::lower_bound(entries.begin(), entries.end(), entry), entry);
+}
+
+void FreeList::erase(std::int64_t size, std::int64_t address) {
+  const std::uint32_t bin = bin_of(size);
+  const auto& entries = bins_[bin];
+  const auto found = std::lower_bound(entries.begin(), entries.end(), FreeEntry{size, address, 0});
+  erase(Cursor{bin, static_cast<std::uint32_t>(found - entries.begin())});
+}
+
+void FreeList::erase(Cursor cursor) {
+  auto& entries = bins_[cursor.bin];
+  entries.erase(entries.begin() + cursor.position);
+  if (entries.empty()) occupied_[cursor.bin / 64] &= ~(std::uint64_t{1} << (cursor.bin % 64));
+}
+
+FreeList::Cursor FreeList::at_least(std::int64_t size) const {
+  const std::uint32_t bin = bin_of(size);
+  const auto& entries = bins_[bin];
+  if (!entries.empty() && entries.back().size >= size) {
+    const auto found = std::lower_bound(
+        entries.begin(), entries.end(), size,
+        [](const FreeEntry& entry, std::int64_t wanted) { return entry.size < wanted; });
+    return {bin, static_cast<std::uint32_t>(found - entries.begin())};
+  }
+  return {first_bin_from(bin + 1), 0};
+}
+
+FreeList::Cursor FreeList::next(Cursor cursor) const {
+  if (cursor.position + 1 < bins_[cursor.bin].size()) return {cursor.bin, cursor.position + 1};
+  return {first_bin_from(cursor.bin + 1), 0};
+}
+
+FreeList::Cursor FreeList::last() const {
+  for (std::uint32_t word = kWords; word-- > 0;) {
+    if (occupied_[word] == 0) continue;
+    const std::uint32_t bin =
+        word * 64 + 63 - static_cast<std::uint32_t>(std::countl_zero(occupied_[word]));
+    return {bin, static_cast<std::uint32_t>(bins_[bin].size()) - 1};
+  }
+  return {};
+}
+
+std::uint32_t FreeList::first_bin_from(std::uint32_t bin) const {
+  if (bin >= kBins) return kBins;
+  std::uint32_t word = bin / 64;
+  std::uint64_t bits = occupied_[word] & (~std::uint64_t{0} << (bin % 64));
+  while (bits == 0) {
+    if (++word == kWords) return kBins;
+    bits = occupied_[word];
+  }
+  return word * 64 + static_cast<std::uint32_t>(std::countr_zero(bits));
+}
+
+}  // namespace stoker

@@ -1,0 +1,69 @@
+#include "memory/replay/moment.h"
+
+namespace stoker {
+
+const std::vector<Instruction>& instructions_of(const Program& program, const Moment& moment) {
+  if (moment.in_setup()) return program.setup;
+  if (moment.pass >= 0 && static_cast<std::size_t>(moment.pass) < program.passes.size())
+    return program.passes[static_cast<std::size_t>(moment.pass)].instructions;
+  return program.iteration;
+}
+
+std::vector<StepPhase> phases_of(const Program& program,
+                                 const std::vector<Instruction>& instructions) {
+  std::vector<StepPhase> phases(instructions.size());
+  std::optional<StepPhase> following;
+  std::size_t unknown = instructions.size();  // from here on no kernel follows
+  for (std::size_t i = instructions.size(); i-- > 0;) {
+    const Instruction& instruction = instructions[i];
+    if (instruction.kind == InstructionKind::kLaunch &&
+        instruction.value < program.kernels.size()) {
+      const StepPhase phase = program.kernels[instruction.value].phase;
+      if (!following) {
+        for (std::size_t j = i + 1; j < unknown; ++j) phases[j] = phase;
+      }
+      following = phase;
+    }
+    if (following) phases[i] = *following;
+  }
+  if (!following) phases.clear();
+  return phases;
+}
+
+Moment with_phase(const Program& program, Moment moment) {
+  moment.phase.reset();
+  if (moment.in_setup()) return moment;
+  const auto phases = phases_of(program, instructions_of(program, moment));
+  if (moment.instruction < phases.size()) moment.phase = phases[moment.instruction];
+  return moment;
+}
+
+std::string_view words_of(StepPhase phase) {
+  switch (phase) {
+    case StepPhase::kLoad:
+      return "loading the batch";
+    case StepPhase::kForward:
+      return "forward";
+    case StepPhase::kLoss:
+      return "loss";
+    case StepPhase::kBackward:
+      return "backward";
+    case StepPhase::kOptimizer:
+      return "optimizer step";
+  }
+  return "";
+}
+
+std::string words_of(const Program& program, const Moment& moment) {
+  if (moment.in_setup()) return "before the first iteration";
+  if (moment.pass >= 0 && static_cast<std::size_t>(moment.pass) < program.passes.size())
+    return program.passes[static_cast<std::size_t>(moment.pass)].name;
+  std::string words(moment.phase ? words_of(*moment.phase) : "");
+  if (moment.iteration > 0) {
+    words += (words.empty() ? "" : ", ");
+    words += "iteration " + std::to_string(moment.iteration + 1);
+  }
+  return words;
+}
+
+}  // namespace stoker

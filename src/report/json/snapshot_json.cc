@@ -1,0 +1,138 @@
+#include <nlohmann/json.hpp>
+
+#include "report/model/recording_report.h"
+
+namespace stoker {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// Of docs/guide/snapshots.md; a reader may rely on everything that page names.
+constexpr const char* kSchema = "stoker-explain-1";
+
+Json envelope(const char* kind, const std::string& file, const std::string& tool_version) {
+  return {{"schema", kSchema}, {"stoker", tool_version}, {"kind", kind}, {"file", file}};
+}
+
+/// Names in files may be in any encoding; what is no UTF-8 is replaced.
+std::string dumped(const Json& json) {
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+Json idle_object(const IdleMemory& idle) {
+  return {{"bytes", idle.bytes.count()},
+          {"in_empty_segments_bytes", idle.whole.count()},
+          {"largest_piece_bytes", idle.largest.count()},
+          {"pieces", idle.pieces}};
+}
+
+Json stack_of(const Snapshot& snapshot, StackId stack) {
+  Json frames = Json::array();
+  for (const std::uint32_t id : snapshot.stacks[static_cast<std::size_t>(stack)]) {
+    const StackFrame& f = snapshot.frames[id];
+    frames.push_back({{"file", f.file}, {"line", f.line}, {"function", f.function}});
+  }
+  return frames;
+}
+
+Json live_object(const LiveMemory& live, const Snapshot& snapshot) {
+  Json holders = Json::array();
+  for (const MemoryHolder& h : live.holders) {
+    holders.push_back({{"where", h.where},
+                       {"bytes", h.bytes.count()},
+                       {"requested_bytes", h.requested.count()},
+                       {"blocks", h.blocks},
+                       {"largest_bytes", h.largest.count()},
+                       {"stack", stack_of(snapshot, h.stack)}});
+  }
+  Json json{{"moment", name_of(live.moment)},
+            {"event", live.event},
+            {"time_us", live.time_us},
+            {"allocated_bytes", live.allocated.count()},
+            {"reserved_bytes", live.reserved.count()},
+            {"requested_bytes", live.requested.count()},
+            {"pending_bytes", live.pending.count()},
+            {"idle", idle_object(live.idle)},
+            {"astray_bytes", live.astray.count()},
+            {"holders", std::move(holders)}};
+  if (live.failure) {
+    json["failure"] = {{"requested_bytes", live.failure->requested.count()},
+                       {"asked_bytes", live.failure->asked.count()},
+                       {"device_free_bytes", live.failure->device_free.count()},
+                       {"usable_idle", idle_object(live.failure->usable)},
+                       {"where", live.failure->where},
+                       {"why", live.failure->why}};
+  }
+  return json;
+}
+
+Json replay_object(const SnapshotReplay& r) {
+  return {{"identical", r.identical()},   {"not_replayed", r.not_replayed},
+          {"events", r.events},           {"compared", r.compared},
+          {"allocations", r.allocations}, {"segments", r.segments},
+          {"tie_rule", name_of(r.rule)},  {"same_end", r.same_end},
+          {"difference", r.difference},   {"releases_taken_over", r.releases_taken_over}};
+}
+
+}  // namespace
+
+std::string snapshot_json(const SnapshotExplanation& e, const Snapshot& snapshot,
+                          const std::string& file, const std::string& tool_version) {
+  Json json = envelope("snapshot", file, tool_version);
+  json["device"] = e.device;
+  json["other_devices"] = e.other_devices;
+  json["live"] = live_object(e.live, snapshot);
+  json["reserved_peak_bytes"] = e.reserved_peak.count();
+  json["trace"] = {{"events", e.coverage.events},
+                   {"allocations", e.coverage.allocations},
+                   {"frees", e.coverage.frees},
+                   {"failures", e.coverage.failures},
+                   {"from_start", e.coverage.events > 0 && e.coverage.from_start()},
+                   {"blocks_before", e.coverage.blocks_before},
+                   {"bytes_before", e.coverage.bytes_before.count()},
+                   {"contradictions", e.coverage.contradictions}};
+  json["replay"] = replay_object(e.replay);
+  if (e.reserved_peak_expandable)
+    json["reserved_peak_expandable_bytes"] = e.reserved_peak_expandable->count();
+  json["settings"] = snapshot.settings_text;
+  json["why"] = e.why;
+  json["advice"] = e.advice;
+  json["missing"] = e.missing;
+  Json findings = Json::array();
+  for (const Diagnostic& d : snapshot.findings.all())
+    findings.push_back({{"name", d.name},
+                        {"severity", d.severity == Severity::kWarning ? "warning" : "note"},
+                        {"count", d.count},
+                        {"advice", d.advice}});
+  json["diagnostics"] = std::move(findings);
+  return dumped(json);
+}
+
+std::string kineto_json(const KinetoMemory& memory, const KinetoSummary& s,
+                        const KinetoComparison& c, const std::string& file,
+                        const std::string& tool_version) {
+  const auto optional = [](const std::optional<Bytes>& bytes) {
+    return bytes ? Json(bytes->count()) : Json(nullptr);
+  };
+  Json json = envelope("profile", file, tool_version);
+  json["device"] = memory.device;
+  json["memory_events"] = memory.events.size();
+  json["trace_events"] = memory.trace_events;
+  json["broken_events"] = memory.broken_events;
+  json["allocations"] = s.allocations;
+  json["frees"] = s.frees;
+  json["freed_from_before"] = s.freed_from_before;
+  json["kept"] = s.kept;
+  json["rise_bytes"] = s.rise.count();
+  json["peak_event"] = s.peak_event;
+  json["allocated_peak_bytes"] = optional(s.allocated_peak);
+  json["reserved_peak_bytes"] = optional(s.reserved_peak);
+  json["total_mismatches"] = s.total_mismatches;
+  json["simulator"] = {
+      {"allocations", c.allocations},    {"same_size", c.same_size}, {"with_total", c.with_total},
+      {"same_total", c.same_total},      {"reuses", c.reuses},       {"same_reuse", c.same_reuse},
+      {"late_segments", c.late_segments}};
+  return dumped(json);
+}
+
+}  // namespace stoker

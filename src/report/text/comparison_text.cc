@@ -1,0 +1,190 @@
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "plan/comparison.h"
+#include "report/model/report.h"
+#include "report/text/layout.h"
+
+namespace stoker {
+namespace {
+
+using namespace layout;
+
+/// Where the data set's size is unknown, money and energy are said of so many samples.
+constexpr double kMillion = 1e6;
+
+/// "1", "2-4", "-" for what does not run.
+std::string place(const Standing& s) {
+  if (s.first == 0) return "-";
+  return s.first == s.last ? std::to_string(s.first) : fmt::format("{}-{}", s.first, s.last);
+}
+
+std::string money(const Forecast& f, const ReportContext& context) {
+  if (f.price_per_gpu_hour <= 0) return "-";
+  if (f.epoch_cost.value > 0) return context.currency + number(f.epoch_cost.value);
+  const double per_s = f.price_per_gpu_hour * f.job.gpus / kSecondsAnHour;
+  return context.currency + number(per_s * kMillion / f.samples_per_s.value);
+}
+
+std::string kilowatt_hours(const Forecast& f) {
+  if (!f.energy) return "no TDP";
+  return two_digits(f.energy->epoch_kwh.value > 0
+                        ? f.energy->epoch_kwh
+                        : scaled(f.energy->joules_per_sample, kMillion / kJoulesPerKwh));
+}
+
+std::string memory(const Forecast& f) {
+  return fmt::format("{:.1f} of {:.1f}{}", f.memory.device_peak.value / kGiB.count(),
+                     gibibytes(f.memory.usable),
+                     !f.memory.fits              ? ": NO"
+                     : f.memory.only_by_flushing ? ", flushes"
+                                                 : "");
+}
+
+/// Which places the bands leave open, in words.
+std::string doubts(Objective objective, const std::vector<Standing>& ranked,
+                   const std::vector<const Forecast*>& forecasts) {
+  const auto name = [&](const Standing& s) { return forecasts[s.index]->gpu_name; };
+  std::string text;
+  for (std::size_t i = 0; i + 1 < ranked.size(); ++i) {
+    // The group of neighbours whose bands overlap that of the first of them.
+    const Standing& lead = ranked[i];
+    if (lead.first == 0 || lead.first == lead.last) continue;
+    const Figure mine = objective_figure(objective, *forecasts[lead.index]);
+    std::string group = name(lead);
+    std::size_t end = i + 1;
+    for (; end < ranked.size() && ranked[end].first != 0; ++end) {
+      const Figure other = objective_figure(objective, *forecasts[ranked[end].index]);
+      if (other.low > mine.high || other.high < mine.low) break;
+      group += ", " + name(ranked[end]);
+    }
+    if (end == i + 1) continue;
+    text += fmt::format("{}{}", text.empty() ? "" : "; ", group);
+    i = end - 1;
+  }
+  if (text.empty()) return {};
+  return labelled("Undecided", {"90 % bands overlap: " + text});
+}
+
+/// What several GPUs warn of alike is said once.
+std::string warnings_once(const std::vector<Contender>& contenders) {
+  std::vector<std::string> lines;
+  for (const Contender& c : contenders) {
+    for (std::string& line : split(diagnostics(c.forecast.diagnostics), '\n')) {
+      if (!line.empty() && std::find(lines.begin(), lines.end(), line) == lines.end())
+        lines.push_back(std::move(line));
+    }
+  }
+  std::string text;
+  for (const std::string& line : lines) text += line + "\n";
+  return text;
+}
+
+std::string footer(const ReportContext& context) {
+  return labelled("Rests on", context.rests_on) + labelled("Assumed", context.assumed) +
+         labelled("Excluded", context.excluded);
+}
+
+std::string title(const std::string& what, std::size_t gpus, Objective objective) {
+  return fmt::format("{} on {} kind{} of GPU, best {} first\n\n", what, gpus, gpus == 1 ? "" : "s",
+                     name_of(objective));
+}
+
+std::string speed_table(const std::vector<Contender>& contenders,
+                        const std::vector<Standing>& ranked, const ReportContext& context) {
+  std::vector<std::vector<std::string>> rows{{"place", "GPU", "batch", "GiB per GPU", "step ms",
+                                              context.sample_word + "/s [90 %]", "busy", "limit",
+                                              "rows"}};
+  for (const Standing& s : ranked) {
+    const Contender& c = contenders[s.index];
+    const Forecast& f = c.forecast;
+    const bool runs = f.memory.fits;
+    rows.push_back({place(s), f.gpu_name, std::to_string(f.job.batch), memory(f),
+                    runs ? number(f.step_ms.value) : "-", runs ? rate(f.samples_per_s) : "-",
+                    runs ? percent(f.gpu_busy.value) : "-",
+                    runs ? std::string(limit_word(f.limiter)) : "memory", c.rows});
+  }
+  return table(rows, {1, 7, 8});
+}
+
+std::string money_table(const std::vector<Contender>& contenders,
+                        const std::vector<Standing>& ranked, const ReportContext& context) {
+  const bool epoch = context.dataset_samples > 0;
+  const std::string unit = epoch ? "/epoch" : "/million " + context.sample_word;
+  std::vector<std::vector<std::string>> rows{{"place", "GPU", "GPUs", "an hour"}};
+  if (epoch) rows[0].insert(rows[0].end(), {"epoch", "GPU-h/epoch"});
+  rows[0].insert(rows[0].end(), {"cost" + unit, "W", "kWh" + unit + " [90 %]"});
+  const std::int64_t epochs = contenders.front().forecast.run.epochs;
+  if (epochs > 0) {
+    rows[0].insert(rows[0].end(),
+                   {fmt::format("run of {}", with_commas(epochs)), "cost/run", "kWh/run"});
+  }
+  for (const Standing& s : ranked) {
+    const Forecast& f = contenders[s.index].forecast;
+    if (!f.memory.fits) continue;
+    rows.push_back({place(s), f.gpu_name, std::to_string(f.job.gpus),
+                    f.price_per_gpu_hour > 0
+                        ? context.currency + number(f.price_per_gpu_hour * f.job.gpus)
+                        : "-"});
+    if (epoch) {
+      rows.back().push_back(human_time(kSecond * f.epoch_s.value));
+      rows.back().push_back(fmt::format("{:.3f}", f.gpu_hours_per_epoch.value));
+    }
+    rows.back().push_back(money(f, context));
+    rows.back().push_back(f.energy ? number(f.energy->watts.value) : "-");
+    rows.back().push_back(kilowatt_hours(f));
+    if (epochs == 0) continue;
+    rows.back().push_back(human_time(kSecond * f.run.seconds_total.value));
+    rows.back().push_back(f.run_cost.value > 0 ? context.currency + number(f.run_cost.value) : "-");
+    rows.back().push_back(f.energy ? two_digits(f.energy->run_kwh.value) : "-");
+  }
+  return rows.size() == 1 ? std::string() : "\n" + table(rows, {1});
+}
+
+}  // namespace
+
+std::string contenders_text(const std::vector<Contender>& contenders, Objective objective,
+                            const ReportContext& context) {
+  std::vector<const Forecast*> forecasts;
+  for (const Contender& c : contenders) forecasts.push_back(&c.forecast);
+  const auto ranked = rank(objective, forecasts);
+  std::string text =
+      title(context.model_line, contenders.size(), objective) + settings_line(context.settings) +
+      (context.settings.empty() ? "" : "\n") + speed_table(contenders, ranked, context) +
+      money_table(contenders, ranked, context) + "\n" + doubts(objective, ranked, forecasts);
+  for (const Contender& c : contenders) {
+    if (!c.forecast.memory.fits)
+      text += fmt::format("{} does not fit: {}\n", c.forecast.gpu_name,
+                          c.forecast.memory.out_of_memory);
+  }
+  text += footer(context);
+  return text + warnings_once(contenders) + diagnostics(context.data);
+}
+
+std::string comparison_text(const std::vector<std::pair<std::string, Plan>>& plans,
+                            Objective objective, const ReportContext& context) {
+  std::vector<const Forecast*> forecasts;
+  for (const auto& [name, plan] : plans) forecasts.push_back(&plan.best.forecast);
+  const auto ranked = rank(objective, forecasts);
+  std::vector<std::vector<std::string>> rows{{"place", "GPU", "GPUs", "precision", "batch",
+                                              "workers", context.sample_word + "/s [90 %]", "epoch",
+                                              "GPU-h/epoch", "cost/epoch", "kWh/epoch", "limit"}};
+  for (const Standing& s : ranked) {
+    const Forecast& f = *forecasts[s.index];
+    rows.push_back(
+        {place(s), f.gpu_name, std::to_string(f.job.gpus), std::string(name_of(f.job.precision)),
+         std::to_string(f.job.batch), f.input.known ? std::to_string(f.loader.workers) : "-",
+         rate(f.samples_per_s), f.epoch_s.value > 0 ? human_time(kSecond * f.epoch_s.value) : "-",
+         f.gpu_hours_per_epoch.value > 0 ? fmt::format("{:.3f}", f.gpu_hours_per_epoch.value) : "-",
+         f.epoch_cost.value > 0 ? fmt::format("{}{:.2f}", context.currency, f.epoch_cost.value)
+                                : "-",
+         f.energy && f.energy->epoch_kwh.value > 0 ? two_digits(f.energy->epoch_kwh.value) : "-",
+         std::string(limit_word(f.limiter))});
+  }
+  return title(context.model, plans.size(), objective) + table(rows, {1, 3, 11}) + "\n" +
+         doubts(objective, ranked, forecasts) + footer(context) + diagnostics(context.data);
+}
+
+}  // namespace stoker

@@ -1,0 +1,127 @@
+#include "report/text/layout.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/text.h"
+
+namespace stoker::layout {
+
+std::string number(double value) {
+  const double magnitude = std::fabs(value);
+  if (magnitude >= 1000) {
+    const double step = std::pow(10.0, std::max(0.0, std::floor(std::log10(magnitude)) - 2));
+    return with_commas(std::llround(std::llround(value / step) * step));
+  }
+  if (magnitude >= 100) return fmt::format("{:.0f}", value);
+  if (magnitude >= 10) return fmt::format("{:.1f}", value);
+  return fmt::format("{:.2f}", value);
+}
+
+std::string two_digits(double value) {
+  return value < 1 ? fmt::format("{:.2g}", value) : number(value);
+}
+
+std::string two_digits(const Figure& f) {
+  return fmt::format("{} [{}-{}]", two_digits(f.value), two_digits(f.low), two_digits(f.high));
+}
+
+std::string energy(const Figure& kilowatt_hours) {
+  constexpr double kSmall = 0.01, kWattHours = 1000;
+  const bool small = kilowatt_hours.value < kSmall;
+  const Figure f = small ? scaled(kilowatt_hours, kWattHours) : kilowatt_hours;
+  return fmt::format("{} {} [{}-{}]", two_digits(f.value), small ? "Wh" : "kWh", two_digits(f.low),
+                     two_digits(f.high));
+}
+
+std::string_view limit_word(const LimiterFact& limiter) {
+  switch (limiter.kind) {
+    case Limiter::kGpuCompute:
+      return "GPU";
+    case Limiter::kGpuLaunch:
+      return "launch";
+    case Limiter::kCommunication:
+      return "network";
+    case Limiter::kInput:
+      return "input";
+    case Limiter::kCopy:
+      return "copy";
+  }
+  return "";
+}
+
+std::string settings_line(const std::vector<std::string>& settings) {
+  return labelled("Settings", settings);
+}
+
+std::string rate(const Figure& f) {
+  return fmt::format("{} [{}-{}]", number(f.value), number(f.low), number(f.high));
+}
+
+std::string millis(const Figure& f) {
+  return fmt::format("{} ms [{}-{}]", number(f.value), number(f.low), number(f.high));
+}
+
+std::string gib(const Figure& f) {
+  const auto g = [](double bytes) { return bytes / static_cast<double>(kGiB.count()); };
+  return fmt::format("{:.2f} GiB [{:.2f}-{:.2f}]", g(f.value), g(f.low), g(f.high));
+}
+
+std::string percent(double share) { return fmt::format("{:.0f} %", 100 * share); }
+
+std::string table(const std::vector<std::vector<std::string>>& rows,
+                  const std::vector<std::size_t>& left, std::string_view indent) {
+  std::vector<std::size_t> widths;
+  for (const auto& row : rows) {
+    widths.resize(std::max(widths.size(), row.size()));
+    for (std::size_t c = 0; c < row.size(); ++c) widths[c] = std::max(widths[c], row[c].size());
+  }
+  std::string text;
+  for (const auto& row : rows) {
+    std::string line(indent);
+    for (std::size_t c = 0; c < row.size(); ++c) {
+      const bool to_left = std::find(left.begin(), left.end(), c) != left.end();
+      if (c > 0) line += "  ";
+      line += to_left ? fmt::format("{:<{}}", row[c], widths[c])
+                      : fmt::format("{:>{}}", row[c], widths[c]);
+    }
+    line.erase(line.find_last_not_of(' ') + 1);
+    text += line + "\n";
+  }
+  return text;
+}
+
+std::string labelled(std::string_view label, const std::vector<std::string>& items,
+                     std::size_t width, std::size_t indent) {
+  if (items.empty()) return {};
+  std::string text;
+  std::string line = fmt::format("{:<{}}", label, indent);
+  bool fresh = true;
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    const std::string item = items[i] + (i + 1 < items.size() ? ";" : "");
+    for (const std::string& word : split(item, ' ')) {
+      if (!fresh && line.size() + 1 + word.size() > width) {
+        text += line + "\n";
+        line.assign(indent, ' ');
+        fresh = true;
+      }
+      line += (fresh ? "" : " ") + word;
+      fresh = false;
+    }
+  }
+  return text + line + "\n";
+}
+
+std::string diagnostics(const Diagnostics& diagnostics) {
+  std::string text;
+  for (const Diagnostic& d : diagnostics.all()) {
+    if (d.severity != Severity::kWarning) continue;
+    text +=
+        "warning: " + d.advice + (d.count > 1 ? fmt::format(" ({} times)", d.count) : "") + "\n";
+  }
+  return text;
+}
+
+}  // namespace stoker::layout

@@ -1,0 +1,39 @@
+#include "report/text/layout.h"
+
+#include <gtest/gtest.h>
+
+namespace stoker::layout {
+namespace {
+
+TEST(Layout, NumbersKeepThreeDigits) {
+  EXPECT_EQ(number(2483), "2,480");
+  EXPECT_EQ(number(999.4), "999");
+  EXPECT_EQ(number(12.34), "12.3");
+  EXPECT_EQ(number(1.234), "1.23");
+  EXPECT_EQ(number(1234567), "1,230,000");
+}
+
+TEST(Layout, FiguresCarryTheirBand) {
+  EXPECT_EQ(rate({2480, 2050, 2700, ""}), "2,480 [2,050-2,700]");
+  EXPECT_EQ(percent(0.955), "96 %");
+}
+
+TEST(Layout, TablesAlign) {
+  EXPECT_EQ(table({{"a", "bb"}, {"ccc", "d"}}, {0}, ""), "a    bb\nccc   d\n");
+}
+
+TEST(Layout, LabelsWrapWithAHangingIndent) {
+  EXPECT_EQ(labelled("Assumed", {"one two", "three"}, 20),
+            "Assumed    one two;\n           three\n");
+  EXPECT_EQ(labelled("Assumed", {}), "");
+}
+
+TEST(Layout, OnlyWarningsArePrinted) {
+  Diagnostics d;
+  d.add("a", Severity::kNote, "quiet");
+  d.add("b", Severity::kWarning, "loud", 3);
+  EXPECT_EQ(diagnostics(d), "warning: loud (3 times)\n");
+}
+
+}  // namespace
+}  // namespace stoker::layout

@@ -1,0 +1,244 @@
+#include "timing/collective/collectives.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/text.h"
+
+namespace stoker {
+namespace {
+
+using Curve = std::vector<AllReduceModel::Point>;
+
+/// Sizes at which a curve that no table gives is written down; straight in between. A gradient bucket is
+/// 1 to 25 MiB and more, a whole model some GiB.
+constexpr double kSmallest = 64 << 10;
+constexpr double kLargest = 16.0 * (1 << 30);
+
+/// Of all bytes that each link of a ring carries: reduce-scatter and all-gather.
+double ring_factor(int ranks) { return 2.0 * (ranks - 1) / ranks; }
+
+double at(const Curve& curve, double bytes) {
+  auto above =
+      std::upper_bound(curve.begin() + 1, curve.end() - 1, bytes,
+                       [](double b, const AllReduceModel::Point& p) { return b < p.bytes; });
+  const auto& high = *above;
+  const auto& low = *(above - 1);
+  return low.nanoseconds +
+         (high.nanoseconds - low.nanoseconds) * (bytes - low.bytes) / (high.bytes - low.bytes);
+}
+
+Curve line(double alpha_seconds, double seconds_per_byte) {
+  return {{0, alpha_seconds * 1e9},
+          {kLargest, (alpha_seconds + seconds_per_byte * kLargest) * 1e9}};
+}
+
+/// A fit starts at 1 MiB. Below that only latency counts: its first piece goes on down, but no further
+/// than to a third of what the smallest measured size takes.
+Curve from_fit(const FabricFit& fit) {
+  Curve curve{{0, 0}};
+  for (const auto& [bytes, us] : fit.curve) curve.push_back({bytes, us * 1e3});
+  const auto& first = curve[1];
+  const auto& second = curve[2];
+  const double slope = (second.nanoseconds - first.nanoseconds) / (second.bytes - first.bytes);
+  curve[0].nanoseconds =
+      std::clamp(first.nanoseconds - slope * first.bytes, first.nanoseconds / 3, first.nanoseconds);
+  return curve;
+}
+
+/// `f(bytes)` at the sizes of both curves and at powers of two.
+template <class F>
+Curve sampled(const Curve& a, const Curve& b, F&& f) {
+  std::vector<double> sizes{0};
+  for (double size = kSmallest; size <= kLargest; size *= 2) sizes.push_back(size);
+  for (const Curve* curve : {&a, &b}) {
+    for (const auto& point : *curve) sizes.push_back(point.bytes);
+  }
+  std::sort(sizes.begin(), sizes.end());
+  sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
+  Curve curve;
+  for (const double size : sizes) curve.push_back({size, f(size)});
+  return curve;
+}
+
+struct NodeFabric {
+  Curve curve;
+  double spread = 0;
+  std::string basis;
+  std::string assumption = {};
+};
+
+/// The fit of one fabric at the count next to `ranks`, below or above.
+const FabricFit* nearest(const std::vector<FabricFit>& fits, const std::string& fabric, int ranks,
+                         bool below) {
+  const FabricFit* best = nullptr;
+  for (const FabricFit& fit : fits) {
+    if (simplified(fit.fabric) != simplified(fabric)) continue;
+    if (below ? fit.ranks > ranks : fit.ranks < ranks) continue;
+    if (best == nullptr || (below ? fit.ranks > best->ranks : fit.ranks < best->ranks)) best = &fit;
+  }
+  return best;
+}
+
+/// Times between two measured counts are interpolated in log2(ranks).
+NodeFabric between(const FabricFit& low, const FabricFit& high, int ranks) {
+  if (low.ranks == ranks)
+    return {from_fit(low), low.spread,
+            low.fabric + ", " + std::to_string(ranks) + " GPUs, measured"};
+  const double w = std::log2(static_cast<double>(ranks) / low.ranks) /
+                   std::log2(static_cast<double>(high.ranks) / low.ranks);
+  const Curve below = from_fit(low), above = from_fit(high);
+  return {sampled(below, above,
+                  [&](double size) { return (1 - w) * at(below, size) + w * at(above, size); }),
+          std::max(low.spread, high.spread),
+          low.fabric + ", " + std::to_string(ranks) + " GPUs, between measured counts"};
+}
+
+/// Beyond the measured counts: each link carries as much more as a longer ring asks for, and each rank
+/// adds its latency.
+NodeFabric beyond(const FabricFit& last, int ranks, const CollectiveCoefficients& c) {
+  const Curve measured = from_fit(last);
+  const double factor = ring_factor(ranks) / ring_factor(last.ranks);
+  const double latency = 1e3 * c.alpha_rank_us * std::max(0, ranks - last.ranks);
+  NodeFabric fabric{sampled(measured, measured,
+                            [&](double size) { return at(measured, size) * factor + latency; }),
+                    std::max(last.spread, c.unfitted_spread),
+                    last.fabric + ", beyond measured counts"};
+  fabric.assumption = last.fabric + " between " + std::to_string(ranks) + " GPUs follows from " +
+                      std::to_string(last.ranks) + " measured ones";
+  return fabric;
+}
+
+NodeFabric by_data_sheet(const Gpu& gpu, int ranks, const CollectiveCoefficients& c) {
+  // A bridge joins two GPUs only; beyond that the ring crosses PCIe.
+  const bool bridge = gpu.link.find("bridge") != std::string::npos;
+  const bool linked = !gpu.link.empty() && gpu.link_bandwidth > 0 && !(bridge && ranks > 2);
+  // Data sheets count both directions of a link together; a ring sends one way.
+  double bandwidth =
+      linked ? gpu.link_bandwidth / 2 * c.link_share : gpu.pcie_bandwidth * c.pcie_share;
+  constexpr double kStandIn = 6e9;  // staged through host memory over PCIe 3.0 x16
+  NodeFabric fabric{
+      {}, c.unfitted_spread, (linked ? gpu.link : std::string("PCIe")) + ", data sheet only"};
+  const std::string who = "all-reduce over ";
+  if (!std::isfinite(bandwidth) || bandwidth <= 0) {
+    bandwidth = kStandIn;
+    fabric.basis = "PCIe, stand-in of 6 GB/s";
+    fabric.assumption =
+        who + "PCIe at 6 GB/s, since the GPU's links have no figures ([link] of a machine file)";
+  } else if (!gpu.link.empty() && !linked && !bridge) {
+    fabric.assumption =
+        gpu.link + " has no figure, so " + who + "PCIe ([link] gbs of a machine file)";
+  } else {
+    fabric.assumption = who + (linked ? gpu.link : "PCIe") + " at " +
+                        std::to_string(std::lround(bandwidth / 1e9)) +
+                        " GB/s, by the data sheet, not measured";
+  }
+  fabric.curve =
+      line(1e-6 * (c.alpha_us + c.alpha_rank_us * ranks), ring_factor(ranks) / bandwidth);
+  return fabric;
+}
+
+NodeFabric within_node(const Gpu& gpu, int ranks, const CollectiveCoefficients& c) {
+  const std::string fabric = gpu.link.empty() ? "PCIe" : gpu.link;
+  const FabricFit* low = nearest(c.fits, fabric, ranks, true);
+  const FabricFit* high = nearest(c.fits, fabric, ranks, false);
+  if (low == nullptr && high == nullptr) return by_data_sheet(gpu, ranks, c);
+  if (low != nullptr && high != nullptr) return between(*low, *high, ranks);
+  return beyond(low != nullptr ? *low : *high, ranks, c);
+}
+
+/// One ring through all GPUs of all nodes: no faster than the node's links at that length, nor than the
+/// network, whose whole bandwidth carries it (the library runs one ring a network card). Latency grows
+/// with the depth of a tree over the nodes.
+NodeFabric across_nodes(const Machine& machine, RankLayout layout, const NodeFabric& node,
+                        const CollectiveCoefficients& c) {
+  double network = machine.network_bandwidth * c.network_share;
+  const bool known = std::isfinite(network) && network > 0;
+  if (!known) network = kStandInNetwork;
+  const double factor = ring_factor(layout.ranks());
+  const bool alone = layout.gpus_per_node == 1;
+  const double stretch = alone ? 0 : factor / ring_factor(layout.gpus_per_node);
+  const double alpha = alone ? 1e3 * c.alpha_us : at(node.curve, 0);
+  const double hops = 1e3 * c.network_alpha_us * std::log2(static_cast<double>(layout.nodes));
+  const auto time = [&](double size) {
+    const double links = alone ? 0 : (at(node.curve, size) - alpha) * stretch;
+    return alpha + hops + std::max(links, factor * size / network * 1e9);
+  };
+  NodeFabric fabric{{}, std::max(node.spread, c.unfitted_spread), node.basis, node.assumption};
+  if (alone) fabric.curve = line(1e-9 * (alpha + hops), factor / network);
+  else fabric.curve = sampled(node.curve, node.curve, time);
+  fabric.basis += fabric.basis.empty() ? "" : "; ";
+  fabric.basis += known ? "network by its nominal bandwidth"
+                        : "10 Gbit/s between nodes, a stand-in (--network)";
+  if (!known) {
+    fabric.assumption +=
+        (fabric.assumption.empty() ? "" : "; ") +
+        std::string("10 Gbit/s between nodes, since nothing is said of the network (--network)");
+  }
+  return fabric;
+}
+
+NodeFabric fabric_of(const Machine& machine, RankLayout layout, const CollectiveCoefficients& c) {
+  layout.gpus_per_node = std::max(1, layout.gpus_per_node);
+  layout.nodes = std::max(1, layout.nodes);
+  if (layout.ranks() < 2) return {{}, 0, "one GPU"};
+  NodeFabric node;
+  if (layout.gpus_per_node > 1) node = within_node(machine.gpu, layout.gpus_per_node, c);
+  return layout.nodes > 1 ? across_nodes(machine, layout, node, c) : node;
+}
+
+}  // namespace
+
+Nanos AllReduceModel::time_of(Bytes bytes) const {
+  if (ranks < 2 || curve.size() < 2) return Nanos(0);
+  return Nanos(at(curve, std::max(0.0, static_cast<double>(bytes.count()))));
+}
+
+Nanos AllReduceModel::time_of(const CollectiveShape& shape, Bytes bytes) const {
+  if (ranks < 2 || shape.ranks < 2) return Nanos(0);
+  if (shape.kind == CollectiveKind::kAllGather || shape.kind == CollectiveKind::kReduceScatter)
+    return 0.5 * time_of(bytes);
+  const bool all_of_it =
+      shape.kind == CollectiveKind::kBroadcast || shape.kind == CollectiveKind::kReduce;
+  const double share =
+      all_of_it ? 1.0 : static_cast<double>(shape.ranks - 1) / static_cast<double>(shape.ranks);
+  const double alpha = 1e9 * alpha_seconds();
+  return Nanos(alpha / 2 + (time_of(bytes).count() - alpha) * share / ring_factor(ranks));
+}
+
+double AllReduceModel::alpha_seconds() const {
+  return curve.empty() ? 0 : 1e-9 * curve.front().nanoseconds;
+}
+
+double AllReduceModel::bandwidth() const {
+  if (ranks < 2 || curve.size() < 2) return HUGE_VAL;
+  const Point& last = curve.back();
+  const Point& before = curve[curve.size() - 2];
+  return ring_factor(ranks) * (last.bytes - before.bytes) /
+         (1e-9 * (last.nanoseconds - before.nanoseconds));
+}
+
+AllReduceModel all_reduce_model(const Machine& machine, RankLayout layout,
+                                const CollectiveCoefficients& coefficients) {
+  NodeFabric fabric = fabric_of(machine, layout, coefficients);
+  AllReduceModel model;
+  model.ranks = std::max(1, layout.gpus_per_node) * std::max(1, layout.nodes);
+  model.curve = std::move(fabric.curve);
+  model.spread = fabric.spread;
+  model.basis = std::move(fabric.basis);
+  return model;
+}
+
+std::string fabric_assumption(const Machine& machine, RankLayout layout,
+                              const CollectiveCoefficients& coefficients) {
+  return fabric_of(machine, layout, coefficients).assumption;
+}
+
+Nanos wait_for_slowest(int ranks, Nanos total, const CollectiveCoefficients& c) {
+  if (ranks < 2) return Nanos(0);
+  const double doublings = std::log2(ranks / 2.0);
+  const Nanos fixed = c.straggler_us * (1 + c.straggler_growth * doublings) * kMicrosecond;
+  return std::min(fixed, c.straggler_most * total) + c.straggler * total;
+}
+
+}  // namespace stoker

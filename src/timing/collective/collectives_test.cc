@@ -1,0 +1,203 @@
+#include "timing/collective/collectives.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+namespace stoker {
+namespace {
+
+Machine linked(const std::string& link, double bandwidth) {
+  Machine machine;
+  machine.gpu.link = link;
+  machine.gpu.link_bandwidth = bandwidth;
+  machine.gpu.pcie_bandwidth = 16e9;
+  return machine;
+}
+
+constexpr double kMebi = 1 << 20;
+
+/// Straight lines: 40 us + 200 GB/s on 2 GPUs, 80 us + 240 GB/s on 8, from 1 MiB on.
+CollectiveCoefficients fitted() {
+  const auto line = [](double alpha_us, double factor, double gb_s) {
+    std::vector<std::pair<double, double>> curve;
+    for (const double mib : {1.0, 1024.0})
+      curve.emplace_back(mib * kMebi, alpha_us + factor * mib * kMebi / gb_s / 1e3);
+    return curve;
+  };
+  CollectiveCoefficients c;
+  c.fits = {{"NVLink 3", 2, line(40, 1, 200), 0.05}, {"NVLink 3", 8, line(80, 1.75, 240), 0.1}};
+  return c;
+}
+
+TEST(AllReduce, OneRankCostsNothing) {
+  const AllReduceModel model = all_reduce_model(linked("NVLink 3", 600e9), {1, 1}, fitted());
+  EXPECT_EQ(model.time_of(Bytes(1 << 30)).count(), 0);
+}
+
+TEST(AllReduce, RingFormulaByHand) {
+  // 8 ranks: 80 us + 2 * 7/8 * 240 MB / 240 GB/s = 80 us + 1750 us.
+  const AllReduceModel model = all_reduce_model(linked("NVLink 3", 600e9), {8, 1}, fitted());
+  EXPECT_NEAR(model.time_of(Bytes(240'000'000)).count(), 1830e3, 1);
+  EXPECT_DOUBLE_EQ(model.spread, 0.1);
+  EXPECT_NE(model.basis.find("measured"), std::string::npos);
+}
+
+TEST(AllReduce, OtherCollectivesByHand) {
+  // 8 ranks, half of alpha: 40 us. 7/8 of 240 MB at 240 GB/s are 875 us, all of it 1000 us.
+  const AllReduceModel model = all_reduce_model(linked("NVLink 3", 600e9), {8, 1}, fitted());
+  const Bytes bytes(240'000'000);
+  const auto us = [&](CollectiveKind kind) {
+    return model.time_of({kind, 8}, bytes).count() / 1e3;
+  };
+  EXPECT_NEAR(us(CollectiveKind::kAllGather), 915, 1e-6);
+  EXPECT_NEAR(us(CollectiveKind::kReduceScatter), 915, 1e-6);
+  EXPECT_NEAR(us(CollectiveKind::kAllGather) + us(CollectiveKind::kReduceScatter),
+              model.time_of(bytes).count() / 1e3, 1e-6);
+  EXPECT_NEAR(us(CollectiveKind::kBroadcast), 1040, 1e-6);
+  EXPECT_NEAR(us(CollectiveKind::kReduce), 1040, 1e-6);
+  EXPECT_NEAR(us(CollectiveKind::kScatter), 915, 1e-6);
+  EXPECT_NEAR(us(CollectiveKind::kGather), 915, 1e-6);
+  EXPECT_EQ(model.time_of({CollectiveKind::kAllGather, 1}, bytes).count(), 0);
+}
+
+TEST(AllReduce, CountsBetweenFitsAreInterpolated) {
+  const AllReduceModel model = all_reduce_model(linked("NVLink 3", 600e9), {4, 1}, fitted());
+  // 4 is half-way from 2 to 8 in powers of two: 40 + 1200 us and 80 + 1750 us.
+  EXPECT_NEAR(model.time_of(Bytes(240'000'000)).count(), 1535e3, 1);
+  EXPECT_NEAR(model.alpha_seconds(), 60e-6, 1e-9);
+  EXPECT_NE(model.basis.find("between"), std::string::npos);
+}
+
+TEST(AllReduce, BeyondTheFitsTheRingGrowsAndEachRankAddsLatency) {
+  const CollectiveCoefficients c = fitted();
+  const Machine machine = linked("NVLink 3", 600e9);
+  const AllReduceModel eight = all_reduce_model(machine, {8, 1}, c);
+  const AllReduceModel sixteen = all_reduce_model(machine, {16, 1}, c);
+  const Bytes bytes(240'000'000);
+  EXPECT_NEAR(sixteen.time_of(bytes).count(),
+              eight.time_of(bytes).count() * (2 * 15.0 / 16) / 1.75 + 8e3 * c.alpha_rank_us, 1e3);
+  EXPECT_DOUBLE_EQ(sixteen.spread, c.unfitted_spread);
+  EXPECT_NE(fabric_assumption(machine, {16, 1}, c).find("8 measured"), std::string::npos);
+  EXPECT_EQ(fabric_assumption(machine, {8, 1}, c), "");
+}
+
+TEST(AllReduce, ACurveGoesThroughItsPointsAndOnBeyondTheLast) {
+  CollectiveCoefficients c;
+  c.fits = {
+      {"NVLink 3", 2, {{1 * kMebi, 50}, {4 * kMebi, 56}, {5 * kMebi, 40}, {9 * kMebi, 60}}, 0.05}};
+  const AllReduceModel model = all_reduce_model(linked("NVLink 3", 600e9), {2, 1}, c);
+  const auto us = [&](double mib) {
+    return model.time_of(Bytes(std::llround(mib * kMebi))).count() / 1e3;
+  };
+  EXPECT_NEAR(us(1), 50, 1e-6);
+  EXPECT_NEAR(us(2.5), 53, 1e-6);
+  EXPECT_NEAR(us(5), 40, 1e-6);  // another protocol is faster: measured curves may fall
+  EXPECT_NEAR(us(13), 80, 1e-6);
+  // Below the first size only latency: 2 us less for each MiB less.
+  EXPECT_NEAR(us(0.5), 49, 1e-6);
+  EXPECT_NEAR(us(0), 48, 1e-6);
+}
+
+TEST(AllReduce, LatencyIsAtLeastAThirdOfTheSmallestMeasuredSize) {
+  CollectiveCoefficients c;
+  c.fits = {{"NVLink 3", 2, {{1 * kMebi, 90}, {2 * kMebi, 180}}, 0.05}};
+  const AllReduceModel model = all_reduce_model(linked("NVLink 3", 600e9), {2, 1}, c);
+  EXPECT_NEAR(model.time_of(Bytes(0)).count(), 30e3, 1e-6);
+}
+
+TEST(AllReduce, MoreBytesNeverTakeLessWhereNothingIsMeasured) {
+  for (const auto& [gpus, nodes] : {std::pair(2, 1), {8, 1}, {8, 4}, {1, 8}}) {
+    Machine machine = linked("NVLink 9", 900e9);
+    machine.network_bandwidth = 50e9;
+    const AllReduceModel model = all_reduce_model(machine, {gpus, nodes}, {});
+    double before = 0;
+    for (std::int64_t size = 1; size < (std::int64_t{1} << 36); size *= 3) {
+      const double time = model.time_of(Bytes(size)).count();
+      EXPECT_GT(time, before) << gpus << " x " << nodes << ", " << size;
+      before = time;
+    }
+  }
+}
+
+TEST(AllReduce, MoreNodesNeverTakeLess) {
+  Machine machine = linked("NVLink 3", 600e9);
+  machine.network_bandwidth = 25e9;
+  for (const std::int64_t size : {1 << 10, 1 << 22, 1 << 30}) {
+    double before = 0;
+    for (int nodes = 1; nodes <= 128; nodes *= 2) {
+      const double time =
+          all_reduce_model(machine, {8, nodes}, fitted()).time_of(Bytes(size)).count();
+      EXPECT_GT(time, before) << nodes << " nodes, " << size;
+      before = time;
+    }
+  }
+}
+
+TEST(AllReduce, UnknownFabricRestsOnTheDataSheet) {
+  CollectiveCoefficients c = fitted();
+  c.link_share = 0.5;
+  const AllReduceModel model = all_reduce_model(linked("NVLink 9", 800e9), {4, 1}, c);
+  EXPECT_NEAR(model.bandwidth(), 800e9 / 2 * 0.5, 1e3);
+  EXPECT_DOUBLE_EQ(model.spread, c.unfitted_spread);
+  EXPECT_NE(model.basis.find("data sheet"), std::string::npos);
+  EXPECT_NE(fabric_assumption(linked("NVLink 9", 800e9), {4, 1}, c).find("NVLink 9 at 200 GB/s"),
+            std::string::npos);
+}
+
+TEST(AllReduce, ALinkWithoutAFigureFallsBackToPcieAndSaysSo) {
+  const Machine machine = linked("Odd Fabric", 0);
+  const CollectiveCoefficients c;
+  EXPECT_NEAR(all_reduce_model(machine, {4, 1}, c).bandwidth(), 16e9 * c.pcie_share, 1e3);
+  const std::string said = fabric_assumption(machine, {4, 1}, c);
+  EXPECT_NE(said.find("Odd Fabric has no figure"), std::string::npos) << said;
+  EXPECT_NE(said.find("[link]"), std::string::npos);
+}
+
+TEST(AllReduce, ABridgeJoinsTwoGpusOnly) {
+  const CollectiveCoefficients c;
+  const Machine machine = linked("NVLink bridge", 112.5e9);
+  EXPECT_GT(all_reduce_model(machine, {2, 1}, c).bandwidth(), 30e9);
+  EXPECT_NEAR(all_reduce_model(machine, {4, 1}, c).bandwidth(), 16e9 * c.pcie_share, 1e3);
+}
+
+TEST(AllReduce, TheNetworkBoundsNodes) {
+  Machine machine = linked("NVLink 3", 600e9);
+  machine.network_bandwidth = 50e9;
+  CollectiveCoefficients c = fitted();
+  c.network_share = 0.8;
+  const AllReduceModel one = all_reduce_model(machine, {8, 1}, c);
+  const AllReduceModel two = all_reduce_model(machine, {8, 2}, c);
+  EXPECT_EQ(two.ranks, 16);
+  EXPECT_NEAR(two.bandwidth(), 40e9, 1e3);
+  EXPECT_GT(two.alpha_seconds(), one.alpha_seconds());
+}
+
+TEST(AllReduce, TheWaitForTheSlowestGrowsWithTheRanksAndIsBounded) {
+  CollectiveCoefficients c;
+  c.straggler_us = 1000;
+  c.straggler_growth = 0.5;
+  c.straggler_most = 0.1;
+  c.straggler = 0.01;
+  const auto ms = [&](int ranks, double total) {
+    return milliseconds(wait_for_slowest(ranks, total * kMillisecond, c));
+  };
+  EXPECT_EQ(ms(1, 100), 0);
+  EXPECT_NEAR(ms(2, 100), 1 + 1, 1e-9);
+  EXPECT_NEAR(ms(8, 100), 2 + 1, 1e-9);
+  EXPECT_NEAR(ms(8, 5), 0.5 + 0.05, 1e-9);
+}
+
+TEST(AllReduce, MissingFiguresStayFinite) {
+  Machine machine;
+  const AllReduceModel model = all_reduce_model(machine, {4, 2}, CollectiveCoefficients());
+  const double time = model.time_of(Bytes(1 << 20)).count();
+  EXPECT_GT(time, 0);
+  EXPECT_LT(time, 1e9);
+  const std::string said = fabric_assumption(machine, {4, 2}, {});
+  EXPECT_NE(said.find("no figures"), std::string::npos) << said;
+  EXPECT_NE(said.find("--network"), std::string::npos) << said;
+}
+
+}  // namespace
+}  // namespace stoker

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "device/calibration_data.h"
+#include "device/machine.h"
+
+/// A processor by its data sheet and by what was measured on it (docs/models/cpu-time.md). Internal to src/timing.
+namespace stoker {
+
+/// What so many threads of a processor do together. Nothing is zero or infinite.
+struct CpuRates {
+  int threads = 1;
+  double products = 0;  ///< FLOP/s of large FP32 matrix products
+  double cycles = 0;    ///< clock cycles/s of all threads together
+  double lanes = 16;    ///< FP32 numbers in a vector
+  /// Bytes/s from the second-level cache, the last-level cache, memory; and how much the caches hold.
+  double l2 = 0, l3 = 0, memory = 0;
+  double l2_bytes = 0, l3_bytes = 0;
+  double region = 0;  ///< seconds to open and close a parallel region; 0 with one thread
+};
+
+/// Host work beside an operator's own: seconds.
+struct CpuHost {
+  double forward = 0;    ///< one operator in the forward: Python, module, autograd's node
+  double backward = 0;   ///< one operator of the autograd engine
+  double optimizer = 0;  ///< one operator on one tensor in an optimizer's loop
+  double view = 0;
+  double step = 0;  ///< Python between steps
+  double call =
+      0;  ///< an ATen call on one number without autograd: contained in every measured row
+  double fault = 0;  ///< first touch of a page of 4 KiB
+  bool measured = false;
+};
+
+/// The value of a figure at `threads`: as measured there (or whatever the threads, where it was measured so);
+/// else between and beyond the measured ones by Amdahl's law, the time of one unit being a + b/threads.
+/// `rate`: more is faster. 0 where it was not measured.
+[[nodiscard]] double figure_at(const Calibration* calibration, std::string_view name, int threads,
+                               bool rate);
+
+/// Threads that PyTorch runs operators with: `asked`, or all cores.
+[[nodiscard]] int threads_of(const Gpu& gpu, int asked);
+
+[[nodiscard]] CpuRates cpu_rates(const Gpu& gpu, int threads);
+[[nodiscard]] CpuHost cpu_host(const Gpu& gpu, int threads, double core_speed);
+
+}  // namespace stoker

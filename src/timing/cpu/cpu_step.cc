@@ -1,0 +1,309 @@
+#include "timing/cpu/cpu_step.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "timing/cpu/cpu_model.h"
+
+namespace stoker {
+namespace {
+
+// Standard deviations of logarithms. What rows do not know: an operator in a step against the same alone, the
+// clock over minutes.
+constexpr double kCommon = 0.06;
+constexpr double kDisturbed = 0.1;  ///< added where others used the machine during the calibration
+constexpr double kNoRows = 0.3;     ///< instead, where nothing was measured
+constexpr double kHostMeasured = 0.12, kHostPrior = 0.35;
+constexpr double kFaults = 0.3;
+constexpr double k90 = 1.645;  ///< standard deviations of a normal distribution's 90 %
+constexpr double kPage = 4096;
+/// Optimizers that end a parameter's update with a quotient count its steps in a tensor, which they raise and
+/// read (torch/optim/adam.py, _single_tensor_adam): two more operators.
+constexpr double kCountsSteps = 2;
+/// Of an optimizer's dispatch measured over and over: a step pushes the interpreter's data out of the caches. By
+/// nine networks on one machine.
+constexpr double kColdOptimizer = 1.4;
+/// Of a dispatch from Python or by the engine's queue, where C++ calls the next operator itself: by a
+/// GRU of 30 steps.
+constexpr double kChained = 0.45;
+/// MKL's vector square root takes so long for each zero, forty times what another number takes: seconds. An
+/// embedding's rows without tokens have no second moment.
+constexpr double kZeroRoot = 6e-9;
+constexpr std::int64_t kRootGrain = 32768;  ///< elements to a thread at least
+
+/// What one launch costs the host, nanoseconds.
+class Dispatch {
+ public:
+  explicit Dispatch(const CpuHost& host) : host_(host) {}
+
+  double of(const Kernel& kernel, std::string_view function) {
+    const bool same = kernel.source != Kernel::kSynthesized && kernel.source == last_;
+    last_ = kernel.source;
+    if (same) return 0;  // the second half of one call
+    return 1e9 *
+           (std::max(host_.call * (kernel.chained ? kChained : 1), operator_s(kernel, function)) +
+            host_.view * kernel.views);
+  }
+
+ private:
+  [[nodiscard]] double operator_s(const Kernel& kernel, std::string_view function) const {
+    if (kernel.phase == StepPhase::kOptimizer) {
+      const double more = function == "addcdiv_" ? kCountsSteps : 0;
+      return kColdOptimizer * host_.optimizer *
+             (std::max(1.0, static_cast<double>(kernel.listed)) + more);
+    }
+    return (kernel.chained ? kChained : 1) *
+           (kernel.phase == StepPhase::kBackward ? host_.backward : host_.forward);
+  }
+
+  const CpuHost& host_;
+  std::uint32_t last_ = Kernel::kSynthesized;
+};
+
+bool runs(const Program& program, const Instruction& in) {
+  return in.kind == InstructionKind::kLaunch && in.when != When::kFirst &&
+         in.value < program.kernels.size() &&
+         program.kernels[in.value].kernel_class != KernelClass::kHostToDevice;
+}
+
+/// Pages are touched first where results are written that have memory of their own; small ones lie on
+/// pages that others have touched (glibc's least mmap threshold is 128 KiB).
+double fresh_writes(const Kernel& kernel, std::string_view function) {
+  constexpr double kSmall = 128 * 1024;
+  const auto written = static_cast<double>(kernel.written.count());
+  return function.ends_with('_') || written < kSmall ? 0 : written;
+}
+
+/// What lives through a step and the most that lives in it beside.
+double touched_bytes(const Program& program) {
+  double live = 0, most = 0;
+  const auto walk = [&](const std::vector<Instruction>& instructions) {
+    for (const Instruction& in : instructions) {
+      if (in.value >= program.buffers.size()) continue;
+      const auto bytes = static_cast<double>(program.buffers[in.value].bytes.count());
+      if (in.kind == InstructionKind::kAllocate && in.when != When::kLater) live += bytes;
+      if (in.kind == InstructionKind::kFree && in.when != When::kLater) live -= bytes;
+      most = std::max(most, live);
+    }
+  };
+  walk(program.setup);
+  walk(program.iteration);
+  return most;
+}
+
+std::string percent(double share) {
+  return std::to_string(static_cast<int>(std::lround(share * 100))) + " %";
+}
+
+class CpuStep {
+ public:
+  CpuStep(const Program& program, const Machine& machine, const StepTimeOptions& options,
+          std::shared_ptr<const CpuModel> model)
+      : program_(program),
+        machine_(machine),
+        options_(options),
+        model_(std::move(model)),
+        threads_(threads_of(machine.gpu, options.threads)),
+        host_(cpu_host(machine.gpu, threads_, machine.host.relative_core_speed)),
+        estimator_(*model_, threads_, touched_bytes(program)) {}
+
+  StepTime run() {
+    estimate_kernels();
+    add_launches();
+    add_utilization();
+    add_band();
+    add_basis();
+    count_oddities();
+    return std::move(out_);
+  }
+
+ private:
+  void estimate_kernels() {
+    estimates_.reserve(program_.kernels.size());
+    for (const Kernel& kernel : program_.kernels)
+      estimates_.push_back(estimator_.estimate(kernel, program_.function_of(kernel)));
+    add_zero_roots();
+    double writes = 0;
+    for (const Instruction& in : program_.iteration) {
+      if (runs(program_, in)) writes += fresh_writes_of(program_.kernels[in.value]);
+    }
+    faults_ = 1e9 * host_.fault * static_cast<double>(options_.fresh.count()) / kPage;
+    const double each = writes > 0 ? faults_ / writes : 0;
+    if (writes <= 0) faults_ = 0;
+    out_.kernel_times.reserve(estimates_.size());
+    for (std::size_t k = 0; k < estimates_.size(); ++k) {
+      const Kernel& kernel = program_.kernels[k];
+      const bool copy = kernel.kernel_class == KernelClass::kHostToDevice;
+      const double time = copy ? 0 : estimates_[k].time.count() + each * fresh_writes_of(kernel);
+      out_.kernel_times.emplace_back(time * options_.pace);
+    }
+  }
+
+  /// Tokens are taken to be drawn evenly: of n rows e^(-tokens / n) of all get none.
+  void add_zero_roots() {
+    std::map<std::int64_t, double> zeros;  ///< by elements of the table
+    for (const Kernel& kernel : program_.kernels) {
+      if (program_.function_of(kernel) != "embedding_dense_backward") continue;
+      const double size = size_of(kernel.dtype);
+      const auto table = static_cast<double>(kernel.elements);
+      const double touched = static_cast<double>(kernel.written.count()) / size - table;
+      if (touched <= 0 || table <= touched) continue;
+      zeros[kernel.elements] = table * std::exp(-touched / table);
+    }
+    if (zeros.empty()) return;
+    for (std::size_t k = 0; k < program_.kernels.size(); ++k) {
+      const Kernel& kernel = program_.kernels[k];
+      if (kernel.phase != StepPhase::kOptimizer || program_.function_of(kernel) != "sqrt") continue;
+      const auto found = zeros.find(kernel.elements);
+      if (found == zeros.end()) continue;
+      const int parts = threads_for(kernel.elements, kRootGrain, threads_);
+      estimates_[k].time += Nanos(1e9 * kZeroRoot * found->second / parts);
+    }
+  }
+
+  [[nodiscard]] double fresh_writes_of(const Kernel& kernel) const {
+    return fresh_writes(kernel, program_.function_of(kernel));
+  }
+
+  void add_launches() {
+    Dispatch dispatch(host_);
+    double without_rule = 0;
+    for (const Instruction& in : program_.iteration) {
+      if (!runs(program_, in)) continue;
+      const Kernel& kernel = program_.kernels[in.value];
+      const CpuEstimate& e = estimates_[in.value];
+      const Nanos time = out_.kernel_times[in.value];
+      const Nanos host(dispatch.of(kernel, program_.function_of(kernel)) * options_.pace);
+      const auto phase = static_cast<std::size_t>(kernel.phase);
+      out_.device += time;
+      out_.host += host;
+      out_.phase_device[phase] += time;
+      out_.phase_host[phase] += host;
+      out_.phase_elapsed[phase] += time + host;
+      out_.class_device[static_cast<std::size_t>(kernel.kernel_class)] += time;
+      const Nanos hidden = std::min(time, std::max(e.compute, e.memory) * options_.pace);
+      const Bound bound = e.compute > e.memory ? Bound::kCompute : Bound::kMemory;
+      out_.bound_device[static_cast<std::size_t>(bound)] += hidden;
+      out_.bound_device[static_cast<std::size_t>(Bound::kLatency)] += time - hidden;
+      if (!e.has_rule && !e.has_rows) {
+        without_rule += time.count();
+        ++uncosted_;
+      }
+      estimator_.count(kernel, e);
+    }
+    const Nanos loop(1e9 * host_.step * options_.pace);
+    const auto load = static_cast<std::size_t>(StepPhase::kLoad);
+    out_.host += loop;
+    out_.phase_host[load] += loop;
+    out_.phase_elapsed[load] += loop;
+    out_.exposed_host = out_.host;
+    out_.total = out_.device + out_.host;
+    if (out_.device.count() > 0) out_.uncosted_share = without_rule / out_.device.count();
+  }
+
+  void add_utilization() {
+    double flops = 0;
+    for (const Instruction& in : program_.iteration) {
+      if (runs(program_, in)) flops += program_.kernels[in.value].flops.count();
+    }
+    out_.busy = 1;
+    if (out_.total.count() > 0)
+      out_.mfu = flops / (seconds(out_.total) * nominal_peak(machine_.gpu, MathUnit::kFp32));
+  }
+
+  void add_band() {
+    const auto squared = [](double x) { return x * x; };
+    const double total = std::max(1.0, out_.total.count());
+    const double common = model_->rows() == 0   ? kNoRows
+                          : model_->disturbed() ? kCommon + kDisturbed
+                                                : kCommon;
+    const double variance =
+        squared(estimator_.spread().count() * options_.pace / total) + squared(common) +
+        squared(out_.host.count() / total * (host_.measured ? kHostMeasured : kHostPrior)) +
+        squared(faults_ / total * kFaults);
+    const double ratio = std::exp(k90 * std::sqrt(variance));
+    out_.band = {1 - 1 / ratio, ratio - 1};
+  }
+
+  void add_basis() {
+    const std::size_t rows = model_->rows();
+    if (rows == 0) {
+      out_.basis = "rules by the data sheet alone: no operator was measured on this CPU";
+    } else {
+      out_.basis = std::to_string(rows) + (rows == 1 ? " operator" : " operators") +
+                   " measured on this CPU, " + percent(estimator_.measured_share()) +
+                   " of the time in functions among them";
+      if (model_->disturbed()) out_.basis += "; measured while others used the machine";
+    }
+    if (!host_.measured) out_.basis += "; dispatch times are priors";
+    if (out_.uncosted_share >= 0.005)
+      out_.basis += "; " + percent(out_.uncosted_share) + " of the time without a cost rule";
+  }
+
+  void count_oddities() {
+    if (uncosted_ > 0) {
+      out_.diagnostics.add("uncosted_kernel", Severity::kWarning,
+                           "kernels without a cost rule were costed by the bytes they move",
+                           uncosted_);
+    }
+    if (threads_ > machine_.gpu.sm_count && machine_.gpu.sm_count > 0) {
+      out_.diagnostics.add(
+          "more_threads_than_cores", Severity::kWarning,
+          "operators run with more threads than the CPU has cores; they take turns");
+    }
+    if (program_.kernels.empty())
+      out_.diagnostics.add("empty_program", Severity::kWarning, "the step launches nothing");
+  }
+
+  const Program& program_;
+  const Machine& machine_;
+  const StepTimeOptions& options_;
+  const std::shared_ptr<const CpuModel> model_;
+  const int threads_;
+  const CpuHost host_;
+  CpuEstimator estimator_;
+  std::vector<CpuEstimate> estimates_;
+  double faults_ = 0;  ///< nanoseconds
+  std::int64_t uncosted_ = 0;
+  StepTime out_;
+};
+
+}  // namespace
+
+StepTime predict_cpu_step(const Program& program, const Machine& machine,
+                          const Coefficients& coefficients, const StepTimeOptions& options) {
+  std::shared_ptr<const CpuModel> model = coefficients.cpu;
+  if (model == nullptr) {
+    Gpu bare = machine.gpu;  // without rows there is nothing to refuse
+    bare.calibration = nullptr;
+    model = CpuModel::make(bare).value();
+  }
+  return CpuStep(program, machine, options, std::move(model)).run();
+}
+
+std::vector<PassTime> predict_cpu_passes(const Program& program, const StepTime& step_time,
+                                         const Machine& machine, const StepTimeOptions& options) {
+  const int threads = threads_of(machine.gpu, options.threads);
+  const CpuHost host = cpu_host(machine.gpu, threads, machine.host.relative_core_speed);
+  std::vector<PassTime> times;
+  for (const ExtraPass& pass : program.passes) {
+    Dispatch dispatch(host);
+    double device = 0, issued = 1e9 * host.step;
+    for (const Instruction& in : pass.instructions) {
+      if (!runs(program, in)) continue;
+      issued +=
+          dispatch.of(program.kernels[in.value], program.function_of(program.kernels[in.value]));
+      device += step_time.kernel_times[in.value].count();
+    }
+    issued *= options.pace;
+    times.push_back({pass.name, Nanos(device + issued), Nanos(issued)});
+  }
+  return times;
+}
+
+}  // namespace stoker

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <vector>
+
+#include "timing/gpu/step_time.h"
+
+/// A step on the processor itself: operators one after another, each issued and executed by the same threads.
+/// Internal to src/timing.
+namespace stoker {
+
+[[nodiscard]] StepTime predict_cpu_step(const Program& program, const Machine& machine,
+                                        const Coefficients& coefficients,
+                                        const StepTimeOptions& options);
+
+[[nodiscard]] std::vector<PassTime> predict_cpu_passes(const Program& program,
+                                                       const StepTime& step_time,
+                                                       const Machine& machine,
+                                                       const StepTimeOptions& options);
+
+}  // namespace stoker

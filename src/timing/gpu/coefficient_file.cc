@@ -1,0 +1,294 @@
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "base/files.h"
+#include "base/text.h"
+#include "timing/cpu/cpu_model.h"
+#include "timing/gpu/coefficients.h"
+#include "timing/learned/calibration.h"
+#include "timing/learned/residual.h"
+
+namespace stoker {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr Bytes kLargestFile = 4 * kMiB;
+constexpr int kMajor = 1;
+
+/// Nested objects of numbers become dotted names; "classes" only groups and leaves no trace. Texts
+/// other than `basis` are remarks for people.
+Status flatten(const Json& node, const std::string& prefix, const std::string& where,
+               CoefficientPatch& patch) {
+  for (const auto& [key, value] : node.items()) {
+    const std::string name = prefix.empty() ? key : prefix + "." + key;
+    if (value.is_object()) {
+      if (auto s = flatten(value, prefix.empty() && key == "classes" ? "" : name, where, patch);
+          !s) {
+        return s;
+      }
+    } else if (value.is_number()) {
+      patch.values.emplace_back(name, value.get<double>());
+    } else if (value.is_string()) {
+      if (name == "basis") patch.basis = value.get<std::string>();
+    } else {
+      return fail(ErrorCode::kBadInput, "\"" + name + "\" must be a number, a text or an object",
+                  where);
+    }
+  }
+  return {};
+}
+
+Result<CoefficientPatch> patch_from(const Json& node, const std::string& where) {
+  if (!node.is_object()) return fail(ErrorCode::kBadInput, "must be an object", where);
+  CoefficientPatch patch;
+  if (auto s = flatten(node, "", where, patch); !s) return tl::unexpected(s.error());
+  Coefficients trial;
+  if (auto s = apply(patch, trial); !s) {
+    return fail(s.error().code, s.error().text(), where);
+  }
+  return patch;
+}
+
+/// [[MiB, microseconds], ...] in rising order of size.
+std::vector<std::pair<double, double>> curve_from(const Json& node) {
+  constexpr double kMebi = 1 << 20;
+  std::vector<std::pair<double, double>> curve;
+  if (!node.is_array() || node.size() < 2) return {};
+  for (const Json& point : node) {
+    if (!point.is_array() || point.size() != 2 || !point[0].is_number() || !point[1].is_number())
+      return {};
+    const double bytes = point[0].get<double>() * kMebi;
+    const double us = point[1].get<double>();
+    if (!(bytes > (curve.empty() ? 0 : curve.back().first)) || !(us > 0)) return {};
+    curve.emplace_back(bytes, us);
+  }
+  // Beyond the last size its piece goes on, so it must rise.
+  return curve.back().second > curve[curve.size() - 2].second
+             ? curve
+             : std::vector<std::pair<double, double>>{};
+}
+
+Result<std::vector<FabricFit>> fits_from(const Json& node, const std::string& where) {
+  std::vector<FabricFit> fits;
+  if (!node.is_array()) return fail(ErrorCode::kBadInput, "\"all_reduce\" must be a list", where);
+  for (const Json& entry : node) {
+    const std::string here = where + ": all_reduce[" + std::to_string(fits.size()) + "]";
+    FabricFit fit;
+    if (!entry.is_object() || !entry.contains("fabric") || !entry["fabric"].is_string()) {
+      return fail(ErrorCode::kBadInput, "needs a \"fabric\"", here);
+    }
+    fit.fabric = entry["fabric"].get<std::string>();
+    const auto number = [&](const char* key) {
+      return entry.contains(key) && entry[key].is_number() ? entry[key].get<double>() : -1.0;
+    };
+    const double ranks = number("ranks");
+    fit.spread = number("spread");
+    fit.curve = curve_from(entry.value("curve", Json()));
+    if (!(ranks >= 2 && ranks <= 1e6) || fit.curve.empty() || !(fit.spread >= 0)) {
+      return fail(ErrorCode::kBadInput,
+                  "needs \"ranks\" of at least 2, \"spread\", and a \"curve\" of [MiB, us] with "
+                  "rising sizes",
+                  here);
+    }
+    fit.ranks = static_cast<int>(ranks);
+    fits.push_back(std::move(fit));
+  }
+  return fits;
+}
+
+using NamedPatches = std::vector<std::pair<std::string, CoefficientPatch>>;
+
+Result<NamedPatches> named_patches(const Json& root, const char* section,
+                                   const std::string& where) {
+  NamedPatches patches;
+  if (!root.contains(section)) return patches;
+  if (!root[section].is_object()) {
+    return fail(ErrorCode::kBadInput, "\"" + std::string(section) + "\" must be an object", where);
+  }
+  for (const auto& [name, node] : root[section].items()) {
+    auto patch = patch_from(node, where + ": " + section + "." + name);
+    if (!patch) return tl::unexpected(patch.error());
+    patches.emplace_back(name, std::move(*patch));
+  }
+  return patches;
+}
+
+Status check_version(const Json& root, const std::string& where) {
+  if (!root.is_object() || root.value("format", Json()) != "stoker-timing-coefficients") {
+    return fail(ErrorCode::kBadInput, "this is not a file of time coefficients", where);
+  }
+  const Json version = root.value("schema_version", Json());
+  if (!version.is_array() || version.empty() || !version[0].is_number_integer()) {
+    return fail(ErrorCode::kBadInput, "\"schema_version\" must be a list of two integers", where);
+  }
+  if (version[0].get<std::int64_t>() != kMajor) {
+    return fail(ErrorCode::kTooNew,
+                "this file of time coefficients has another major version; update stoker", where);
+  }
+  return {};
+}
+
+/// Whether all of it is about one-layer networks of another framework: it says nothing of a step.
+bool is_of_sessions(const CoefficientPatch& patch) {
+  return !patch.values.empty() &&
+         std::all_of(patch.values.begin(), patch.values.end(),
+                     [](const auto& value) { return value.first.starts_with("session."); });
+}
+
+Status overlay(const NamedPatches& patches, std::string_view name, CoefficientLevel level,
+               Coefficients& out) {
+  for (const auto& [key, patch] : patches) {
+    if (simplified(key) != simplified(name)) continue;
+    if (!is_of_sessions(patch)) {
+      out.level = level;
+      if (!patch.basis.empty()) out.basis = patch.basis;
+    }
+    if (auto s = apply(patch, out); !s) return s;
+  }
+  return {};
+}
+
+}  // namespace
+
+Status CoefficientFile::add(std::string_view text, const std::string& where) {
+  const Json root = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (root.is_discarded()) {
+    return fail(ErrorCode::kBadInput, "not valid JSON: cut short or damaged; install stoker anew",
+                where);
+  }
+  if (auto s = check_version(root, where); !s) return s;
+  if (root.contains("base")) {
+    auto patch = patch_from(root["base"], where + ": base");
+    if (!patch) return tl::unexpected(patch.error());
+    if (auto s = apply(*patch, base_); !s) return s;
+    if (!is_of_sessions(*patch)) {
+      base_.level = CoefficientLevel::kBase;
+      if (!patch->basis.empty()) base_.basis = patch->basis;
+    }
+  }
+  if (root.contains("all_reduce")) {
+    auto fits = fits_from(root["all_reduce"], where);
+    if (!fits) return tl::unexpected(fits.error());
+    // Among equally near rows the first is taken: those of a later file.
+    std::vector<FabricFit>& known = base_.collective.fits;
+    known.insert(known.begin(), std::make_move_iterator(fits->begin()),
+                 std::make_move_iterator(fits->end()));
+  }
+  for (const auto& [key, target] : {std::pair{"residual", &residual_file_},
+                                    std::pair{"layer_residual", &layer_residual_file_}}) {
+    const auto named = root.find(key);
+    if (named == root.end()) continue;
+    if (!named->is_string() || named->get_ref<const std::string&>().find('/') != std::string::npos)
+      return fail(ErrorCode::kBadInput,
+                  "\"" + std::string(key) + "\" must name a file of the same folder", where);
+    *target = named->get<std::string>();
+  }
+  struct Section {
+    const char* name;
+    NamedPatches* target;
+  };
+  for (const Section& section : {Section{"architectures", &architectures_},
+                                 Section{"chips", &chips_}, Section{"gpus", &gpus_}}) {
+    auto patches = named_patches(root, section.name, where);
+    if (!patches) return tl::unexpected(patches.error());
+    std::move(patches->begin(), patches->end(), std::back_inserter(*section.target));
+  }
+  return {};
+}
+
+Result<CoefficientFile> CoefficientFile::parse(std::string_view text, const std::string& where) {
+  CoefficientFile file;
+  if (auto s = file.add(text, where); !s) return tl::unexpected(s.error());
+  return file;
+}
+
+Result<CoefficientFile> CoefficientFile::load(const std::filesystem::path& path) {
+  namespace fs = std::filesystem;
+  std::vector<fs::path> parts{path};
+  std::error_code error;
+  if (fs::is_directory(path, error)) {
+    parts.clear();
+    for (const auto& entry : fs::directory_iterator(path, error)) {
+      if (entry.path().extension() == ".json") parts.push_back(entry.path());
+    }
+    std::sort(parts.begin(), parts.end());
+    if (parts.empty()) {
+      return fail(ErrorCode::kNotFound, "there are no time coefficients; install stoker anew",
+                  path.string());
+    }
+  }
+  CoefficientFile file;
+  for (const fs::path& part : parts) {
+    const auto text = read_file(part, kLargestFile);
+    if (!text) return tl::unexpected(text.error());
+    if (auto s = file.add(*text, part.string()); !s) return tl::unexpected(s.error());
+  }
+  for (const auto& [name, target] :
+       {std::pair{&file.residual_file_, &file.base_.residual},
+        std::pair{&file.layer_residual_file_, &file.base_.layer_residual}}) {
+    if (name->empty()) continue;
+    // Damaged trees are no reason to refuse a forecast: the rules alone serve, and it is said.
+    auto residual = Residual::load(parts.front().parent_path() / *name);
+    if (residual) {
+      *target = std::move(*residual);
+    } else if (target == &file.base_.residual) {
+      file.base_.residual_problem = residual.error().text();
+    }
+  }
+  return file;
+}
+
+Status CoefficientFile::lay_over(const std::filesystem::path& path) {
+  const auto text = read_file(path, kLargestFile);
+  if (!text) return tl::unexpected(text.error());
+  return add(*text, path.string());
+}
+
+Result<CoefficientFile> CoefficientFile::load_shipped() {
+  auto folder = data_folder();
+  if (!folder) return tl::unexpected(folder.error());
+  return load(*folder / "coefficients" / "timing");
+}
+
+Result<Coefficients> CoefficientFile::for_gpu(const Gpu& gpu,
+                                              const CoefficientPatch* calibration) const {
+  Coefficients out = base_;
+  if (gpu.is_cpu()) {
+    auto model = CpuModel::make(gpu);
+    if (!model) return tl::unexpected(model.error());
+    out.cpu = std::move(*model);
+    out.level = out.cpu->rows() > 0 ? CoefficientLevel::kCalibrated : CoefficientLevel::kPrior;
+    out.basis = out.cpu->rows() > 0 ? "operators measured on this CPU" : "rules by the data sheet";
+    return out;
+  }
+  struct Layer {
+    const NamedPatches& patches;
+    std::string_view name;
+    CoefficientLevel level;
+  };
+  for (const Layer& layer :
+       {Layer{architectures_, architecture_name(gpu.architecture), CoefficientLevel::kArchitecture},
+        Layer{chips_, gpu.chip, CoefficientLevel::kChip},
+        Layer{gpus_, gpu.name, CoefficientLevel::kGpu}}) {
+    if (layer.name.empty()) continue;
+    if (auto s = overlay(layer.patches, layer.name, layer.level, out); !s) {
+      return tl::unexpected(s.error());
+    }
+  }
+  CoefficientPatch measured;
+  if (calibration == nullptr && gpu.calibration != nullptr) {
+    auto patch = calibrate(*gpu.calibration, gpu, out);
+    if (!patch) return tl::unexpected(patch.error());
+    measured = std::move(*patch);
+    calibration = &measured;
+  }
+  if (calibration != nullptr) {
+    if (auto s = apply(*calibration, out); !s) return tl::unexpected(s.error());
+    out.level = CoefficientLevel::kCalibrated;
+    out.basis = calibration->basis.empty() ? "calibrated on this GPU" : calibration->basis;
+  }
+  return out;
+}
+
+}  // namespace stoker

@@ -1,0 +1,250 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+#include "device/machine.h"
+#include "timing/learned/session_coefficients.h"
+
+namespace stoker {
+
+class CpuModel;
+class Residual;
+
+/// What efficiencies are fitted for: finer than KernelClass, because the library runs different
+/// kernels for them (docs/models/time.md, "Cost classes").
+enum class CostClass : std::uint8_t {
+  kGemm,
+  kGemmWeight,
+  kTensorGemm,
+  kTensorGemmWeight,
+  kTensorGemmBatched,  ///< torch.bmm: attention in separate operators
+  kConvolution,
+  kConvolutionInput,
+  kConvolutionWeight,
+  kWinograd,
+  kTensorConvolution,
+  kTensorConvolutionInput,
+  kTensorConvolutionWeight,
+  kLayoutTranspose,
+  kGroupedConvolution,
+  kGroupedConvolutionNhwc,
+  kDepthwise,
+  kDepthwiseNhwc,
+  kDepthwiseWeight,
+  kDepthwiseWeightNhwc,
+  kFlashAttention,
+  kMemoryEfficientAttention,
+  kMathAttention,
+  kNormalization,
+  kNormalizationBackward,
+  kLayerNorm,  ///< along rows; the two above are batch norm and its like
+  kLayerNormBackward,
+  kSoftmax,
+  kReduction,
+  kElementwise,
+  kGather,
+  kPooling,
+  kResample,
+  kRnn,
+  kCopy,
+  kOptimizer,
+  kFill,
+  kHostToDevice,
+  kCollective,
+  kUncosted
+};
+inline constexpr std::size_t kCostClasses = 39;
+[[nodiscard]] std::string_view name_of(CostClass cost_class);
+
+/// Fractions of what the data sheet promises that kernels of one class reach.
+struct ClassCoefficients {
+  double compute = 0.8;  ///< of the capped peak rate; below 1 unless an algorithm saves arithmetic
+  double memory = 0.8;   ///< of the nameplate bandwidth
+  double spread = 0.5;   ///< 90 % relative half-width of the class's time, from measured residuals
+  /// Multiplies the time of the class beyond the floor, whether rules or learned trees gave it: what
+  /// a calibration sets.
+  double scale = 1;
+};
+
+struct KernelCoefficients {
+  double floor_us = 2.0;    ///< device time of an empty kernel and the gap to the next
+  double launch_us = 1.5;   ///< each further device kernel of the same library call
+  double l2_speedup = 2.0;  ///< bandwidth while a kernel's bytes stay in the L2 cache
+  double l2_share = 0.6;    ///< of the L2 that one kernel's operands can count on
+  /// Batch norms, reductions, pooling, transposes and the operands of convolutions do not keep up with
+  /// wide memories: their share of the bandwidth goes with (bandwidth / reference)^(exponent - 1).
+  double bandwidth_exponent = 1;
+  double bandwidth_reference = 936e9;  ///< bytes/s (RTX 3090)
+  double tile_prologue = 16;  ///< elements of k that filling and draining a tile's pipeline costs
+  double lone_block = 0.65;   ///< of an SM's rate that a single thread block on it reaches
+  double unaligned_tensor =
+      0.5;  ///< tensor-core rate when rows are 4-byte aligned; the root of it at 8 bytes
+  double recurrence_us = 4.0;  ///< latency of one time step of a recurrent layer
+  double graph_gain_us = 0.4;  ///< what a kernel of a CUDA graph saves of the gap before it
+  double graph_spread = 0.15;  ///< 90 % relative half-width of the time spent in CUDA graphs
+  /// Tensor cores of width w (FLOPs of an SM in one clock) sustain peak (w / reference)^(exponent - 1):
+  /// wide ones are fed worse than narrow ones; more SMs or a higher clock cost nothing.
+  double tensor_exponent = 0.65;
+  double tensor_reference = 512;  ///< FP16 FLOPs of an SM in one clock (GA102); half for TF32
+  /// Rate of tensor-core convolutions in channels-last whose channels are no multiple of 16 bytes.
+  double unaligned_convolution = 0.6;
+  double unaligned_depthwise = 0.3;  ///< bandwidth of depthwise ones, likewise
+};
+
+/// Sustained power bounds the clock: share of TDP over the energy of one FLOP.
+struct PowerCoefficients {
+  double share = 0.85;     ///< of the TDP that arithmetic may draw
+  double pj_28nm = 30;     ///< per FP32 FLOP: Kepler, Maxwell
+  double pj_16nm = 14;     ///< Pascal, Volta, Turing
+  double pj_8nm = 9;       ///< Ampere of compute capability 8.6 (RTX 3090: FP32 GEMMs at its limit)
+  double pj_7nm = 6.5;     ///< A100 and its like, CDNA
+  double pj_5nm = 4.2;     ///< Ada, Hopper, Blackwell
+  double half_tensor = 5;  ///< FLOPs of an FP16/BF16 tensor core for the energy of one FP32 FLOP
+  double tf32_tensor = 2.5;  ///< the same for TF32
+};
+
+/// Microseconds on a core of relative speed 1.
+struct HostCoefficients {
+  double forward_us = 15;      ///< one operator from Python: module call, dispatch, autograd graph
+  double backward_us = 12;     ///< one operator from the autograd engine
+  double optimizer_us = 10;    ///< one foreach or fused call over a list of tensors
+  double list_us = 0.35;       ///< each tensor that such a call is given, Python's books included
+  double update_us = 6;        ///< one operator on one tensor without autograd, after the backward
+  double view_us = 1.5;        ///< one view operator
+  double launch_us = 3.5;      ///< each further device kernel of an operator
+  double synchronize_us = 15;  ///< noticing on the host that the device has finished
+  double step_us = 150;        ///< Python between steps: zero_grad, loop, loader hand-over
+  double graph_us = 12;        ///< replay of a captured CUDA graph, whatever it holds
+  double graph_kernel_us = 0.2;  ///< and for each kernel in it
+  double spread = 0.5;           ///< 90 % relative half-width of host time
+};
+
+struct CopyCoefficients {
+  double pinned = 0.8;     ///< of the nominal PCIe bandwidth
+  double pageable = 0.35;  ///< the same when the driver stages through its own buffer
+  double latency_us = 10;
+};
+
+/// Measured time of an all-reduce by size, of one fabric and count of GPUs.
+struct FabricFit {
+  std::string fabric;  ///< "NVLink 3", "PCIe"
+  int ranks = 2;
+  std::vector<std::pair<double, double>> curve;  ///< bytes and microseconds, at least two, rising
+  double spread = 0.1;                           ///< 90 % relative half-width
+};
+
+struct CollectiveCoefficients {
+  std::vector<FabricFit> fits;
+  double contention = 0.04;  ///< slow-down of kernels while a collective runs beside them
+  /// Ranks that step together wait for the slowest: so long between two of them, longer by `straggler_growth`
+  /// for each doubling, never more than `straggler_most` of the step; and `straggler` of the step besides.
+  /// Published throughput on 2-16 V100, A100 and H100 loses 3-8 ms a step whether it takes 50 or 1000.
+  double straggler_us = 3700;
+  double straggler_growth = 0.8;
+  double straggler_most = 0.1;
+  double straggler = 0;
+  double pcie_share = 0.75;  ///< bus bandwidth over nominal PCIe bandwidth, where no fit exists
+  double link_share = 0.75;  ///< bus bandwidth over half the link's two-way figure, likewise
+  double network_share = 0.8;
+  double alpha_us = 30;  ///< plus alpha_rank_us for each rank, likewise
+  double alpha_rank_us = 6;
+  double network_alpha_us = 20;  ///< for each doubling of the nodes
+  double unfitted_spread = 0.5;
+};
+
+/// What a set of coefficients was fitted on; each step down has a wider band.
+enum class CoefficientLevel : std::uint8_t {
+  kPrior,
+  kBase,
+  kArchitecture,
+  kChip,
+  kGpu,
+  kCalibrated
+};
+
+/// Everything the time model knows beyond data sheets, resolved for one GPU. Built-in values are
+/// priors (docs/models/time.md says where each comes from); the shipped file replaces what was
+/// fitted.
+struct Coefficients {
+  std::array<ClassCoefficients, kCostClasses> classes;
+  KernelCoefficients kernel;
+  PowerCoefficients power;
+  HostCoefficients host;
+  CopyCoefficients copy;
+  CollectiveCoefficients collective;
+  SessionCoefficients session;
+  double common_spread =
+      0.3;  ///< 90 % relative half-width that all kernels of a GPU share (clocks)
+  double tensor_spread = 0.5;  ///< further half-width of time spent on tensor cores
+  CoefficientLevel level = CoefficientLevel::kPrior;
+  std::string basis = "built-in priors";
+  /// Learned times of kernels; null: none, the analytic rules alone.
+  std::shared_ptr<const Residual> residual;
+  std::shared_ptr<const Residual> layer_residual;  ///< the same of one-layer networks
+  /// Of a CPU: rules and measured operators; null: the rules alone.
+  std::shared_ptr<const CpuModel> cpu;
+  std::string residual_problem;  ///< why the learned times that ship cannot be used; empty: nothing
+
+  Coefficients();
+  [[nodiscard]] const ClassCoefficients& of(CostClass c) const {
+    return classes[static_cast<std::size_t>(c)];
+  }
+};
+
+/// Named values that replace some of a Coefficients: "gemm.compute", "kernel.floor_us". The form in
+/// which an architecture, a GPU or a calibration overrides what is below it.
+struct CoefficientPatch {
+  std::vector<std::pair<std::string, double>> values;
+  std::string basis;  ///< "4,045 convolution and 3,004 GEMM rows"
+};
+
+/// Refuses unknown names (nearest one suggested) and values that are not finite and positive.
+[[nodiscard]] Status apply(const CoefficientPatch& patch, Coefficients& coefficients);
+
+/// The value that a name stands for; error for unknown names.
+[[nodiscard]] Result<double> value_of(const Coefficients& coefficients, std::string_view name);
+
+/// What ships: a base for all GPUs, and what architectures, chips and single GPUs change about it.
+class CoefficientFile {
+ public:
+  /// `text` is JSON (docs/models/time.md, "The coefficient file"); `where` names it in errors.
+  [[nodiscard]] static Result<CoefficientFile> parse(std::string_view text,
+                                                     const std::string& where);
+  /// A file, or a folder of files, each fitted by one module of scripts/fit_timing. They are laid
+  /// over each other in the order of their names: the later one wins where two name the same value
+  /// of the same base, architecture, chip or GPU.
+  [[nodiscard]] static Result<CoefficientFile> load(const std::filesystem::path& path);
+  /// Lays another file over this one, as a later one of a folder.
+  [[nodiscard]] Status lay_over(const std::filesystem::path& path);
+  /// data/coefficients/timing/ of the data folder.
+  [[nodiscard]] static Result<CoefficientFile> load_shipped();
+
+  /// base <- architecture <- chip <- GPU <- calibration: `calibration`, else what a machine file
+  /// measured on this very GPU (gpu.calibration), if anything. Errors name the row of such a file that
+  /// cannot be.
+  [[nodiscard]] Result<Coefficients> for_gpu(const Gpu& gpu,
+                                             const CoefficientPatch* calibration = nullptr) const;
+
+ private:
+  [[nodiscard]] Status add(std::string_view text, const std::string& where);
+
+  Coefficients base_;
+  std::vector<std::pair<std::string, CoefficientPatch>> architectures_;  ///< by name, "volta"
+  std::vector<std::pair<std::string, CoefficientPatch>>
+      chips_;                                                   ///< "GV100": same chip, other board
+  std::vector<std::pair<std::string, CoefficientPatch>> gpus_;  ///< by catalogue key
+  std::string residual_file_, layer_residual_file_;             ///< beside the file that names them
+};
+
+/// "volta"; how the coefficient file names architectures.
+[[nodiscard]] std::string_view architecture_name(Architecture architecture);
+
+}  // namespace stoker

@@ -1,0 +1,44 @@
+#pragma once
+
+#include "timing/gpu/kernel_cost.h"
+
+/// The rules of one class group each. Internal to src/timing.
+namespace stoker {
+
+/// Seconds to move `bytes`, at the class's share of bandwidth; faster while they stay in the L2.
+[[nodiscard]] double memory_seconds(double bytes, CostClass cost_class, const Device& device,
+                                    const Coefficients& coefficients);
+[[nodiscard]] double bytes_of(const Kernel& kernel);
+
+/// One matrix product as the library would tile it.
+struct Tiling {
+  double m = 0, n = 0, k = 0, batch = 1;
+  bool tensor = false;  ///< tensor-core tile shapes
+  bool split_k = true;  ///< whether the library may split k over more blocks
+  /// A product of two row-major operands: some architectures have one tile for all of them.
+  bool untransposed = false;
+};
+
+/// Which tile the library would take, and what it costs.
+struct TileChoice {
+  double seconds = 0;  ///< at efficiency 1, without split-K's own traffic
+  double waves = 0;
+  int tile_m = 0, tile_n = 0, splits = 1;
+};
+
+/// Least time over tile shapes and splits at `rate` FLOP/s of the whole device; flops = 2 b m n k.
+[[nodiscard]] TileChoice best_tile(const Tiling& tiling, double rate, const Device& device,
+                                   const KernelCoefficients& coefficients);
+
+[[nodiscard]] RawCost gemm_cost(const Kernel& kernel, const GemmShape& shape, const Device& device,
+                                const Coefficients& coefficients);
+[[nodiscard]] RawCost convolution_cost(const Kernel& kernel, const ConvolutionShape& shape,
+                                       const Device& device, const Coefficients& coefficients);
+[[nodiscard]] RawCost attention_cost(const Kernel& kernel, const AttentionShape& shape,
+                                     const Device& device, const Coefficients& coefficients);
+[[nodiscard]] RawCost rnn_cost(const Kernel& kernel, const RnnShape& shape, const Device& device,
+                               const Coefficients& coefficients);
+[[nodiscard]] RawCost memory_bound_cost(const Kernel& kernel, const Device& device,
+                                        const Coefficients& coefficients, bool pinned);
+
+}  // namespace stoker

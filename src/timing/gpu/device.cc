@@ -1,0 +1,146 @@
+#include <algorithm>
+#include <cmath>
+
+#include "timing/gpu/kernel_cost.h"
+
+namespace stoker {
+namespace {
+
+/// Stand-ins for figures that a GPU's data lack, so that every answer stays finite; `guessed`
+/// tells.
+constexpr double kStandInFlops = 1e13;      ///< FP32, a mid-range GPU of 2018
+constexpr double kStandInBandwidth = 4e11;  ///< bytes/s
+constexpr double kStandInClock = 1.5e9;     ///< Hz
+constexpr double kStandInPcie = 1.6e10;     ///< bytes/s, 3.0 x16
+constexpr double kHighestFlops = 1e18;      ///< nothing real is near; keeps absurd files finite
+constexpr double kHighestBandwidth = 1e15;
+/// Matrix units double the FP32 rate of CDNA GPUs in GEMMs (data sheets of MI100 to MI300X: 46.1
+/// against 23.1).
+constexpr double kCdnaMatrix = 2;
+/// FP64 to FP32 on data-centre chips 1:2; elsewhere 1:32 (CUDA C++ Programming Guide, arithmetic
+/// throughput).
+constexpr double kDoubleRateServer = 0.5, kDoubleRateConsumer = 1.0 / 32;
+
+double usable(double value, double stand_in, double highest, bool& guessed) {
+  if (std::isfinite(value) && value > 0) return std::min(value, highest);
+  guessed = true;
+  return stand_in;
+}
+
+double energy_pj(const Gpu& gpu, const PowerCoefficients& power) {
+  switch (gpu.architecture) {
+    case Architecture::kKepler:
+    case Architecture::kMaxwell:
+      return power.pj_28nm;
+    case Architecture::kPascal:
+    case Architecture::kVolta:
+    case Architecture::kTuring:
+      return power.pj_16nm;
+    case Architecture::kAda:
+    case Architecture::kHopper:
+    case Architecture::kBlackwell:
+      return power.pj_5nm;
+    case Architecture::kAmpere:
+      // Consumer Ampere and A10, A40, A6000 are made in Samsung's 8 nm process.
+      return gpu.compute_capability == 80 ? power.pj_7nm : power.pj_8nm;
+    default:
+      return power.pj_7nm;
+  }
+}
+
+/// FLOPs of one SM in one clock at `rate`. Where the clock is unknown it follows from the FP32 rate.
+double width_of(const Gpu& gpu, double rate, double fp32, int sms) {
+  double clock = gpu.boost_mhz * 1e6;
+  if (!(std::isfinite(clock) && clock > 0)) {
+    clock = gpu.fp32_cores_per_sm > 0 ? fp32 / (2.0 * gpu.fp32_cores_per_sm * sms) : kStandInClock;
+  }
+  return rate / (sms * clock);
+}
+
+bool has_fast_double(const Gpu& gpu) {
+  const int cc = gpu.compute_capability;
+  return gpu.architecture == Architecture::kCdna || cc == 60 || cc == 70 || cc == 80 || cc == 90 ||
+         cc == 100;
+}
+
+/// Data-sheet rate, and whether a tensor core delivers it.
+struct Peak {
+  double rate;
+  bool tensor;
+};
+
+/// What executes a unit's arithmetic on this GPU: itself, or the nearest that it has.
+Peak peak_of(const Gpu& gpu, MathUnit unit, double fp32) {
+  const PeakRates& p = gpu.peak;
+  const auto ok = [](double x) { return std::isfinite(x) && x > 0; };
+  const auto clip = [](double x) { return std::min(x, kHighestFlops); };
+  switch (unit) {
+    case MathUnit::kTf32Tensor:
+      if (ok(p.tf32_tensor)) return {clip(p.tf32_tensor), true};
+      return {fp32, false};
+    case MathUnit::kFp16Tensor:
+      if (ok(p.fp16_tensor)) return {clip(p.fp16_tensor), true};
+      if (ok(p.fp16)) return {clip(p.fp16), false};
+      // P100 doubles FP16; other GPUs without tensor cores compute half precision in FP32.
+      return {gpu.compute_capability == 60 ? 2 * fp32 : fp32, false};
+    case MathUnit::kBf16Tensor:
+      if (ok(p.bf16_tensor)) return {clip(p.bf16_tensor), true};
+      return {fp32, false};  // emulated: converted to FP32
+    case MathUnit::kFp16:
+      if (ok(p.fp16)) return {clip(p.fp16), false};
+      return {gpu.compute_capability == 60 ? 2 * fp32 : fp32, false};
+    case MathUnit::kFp64:
+      return {fp32 * (has_fast_double(gpu) ? kDoubleRateServer : kDoubleRateConsumer), false};
+    case MathUnit::kInteger:
+    case MathUnit::kFp32:
+      break;
+  }
+  return {fp32, false};
+}
+
+}  // namespace
+
+double nominal_peak(const Gpu& gpu, MathUnit unit) {
+  bool guessed = false;
+  return peak_of(gpu, unit, usable(gpu.peak.fp32, kStandInFlops, kHighestFlops, guessed)).rate;
+}
+
+Device device_of(const Gpu& gpu, const Coefficients& coefficients) {
+  Device device;
+  device.architecture = gpu.architecture;
+  double fp32 = usable(gpu.peak.fp32, kStandInFlops, kHighestFlops, device.guessed);
+  if (gpu.architecture == Architecture::kCdna) fp32 *= kCdnaMatrix;
+  device.bandwidth = usable(gpu.bandwidth, kStandInBandwidth, kHighestBandwidth, device.guessed);
+  bool no_pcie = false;  // too small a part of a step to widen a band for
+  device.pcie = usable(gpu.pcie_bandwidth, kStandInPcie, kHighestBandwidth, no_pcie);
+  device.l2_bytes = static_cast<double>(std::max<std::int64_t>(0, gpu.l2.count()));
+  device.sms = std::clamp(gpu.sm_count, 1, 1 << 16);
+
+  const PowerCoefficients& power = coefficients.power;
+  const bool has_tdp = std::isfinite(gpu.tdp_watts) && gpu.tdp_watts > 0;
+  const double cap =
+      has_tdp ? power.share * gpu.tdp_watts / (energy_pj(gpu, power) * 1e-12) : kHighestFlops;
+  const KernelCoefficients& kernel = coefficients.kernel;
+  for (std::size_t i = 0; i < kMathUnits; ++i) {
+    const auto unit = static_cast<MathUnit>(i);
+    const Peak peak = peak_of(gpu, unit, fp32);
+    double rate = peak.rate;
+    double unit_cap = cap;
+    if (peak.tensor) {
+      const bool tf32 = unit == MathUnit::kTf32Tensor;
+      // TF32 peaks are half of FP16's on the same GPU, and so is the reference.
+      const double reference = kernel.tensor_reference * (tf32 ? 0.5 : 1.0);
+      const double width =
+          width_of(gpu, rate, peak_of(gpu, MathUnit::kFp32, fp32).rate, device.sms);
+      rate *= std::min(1.0, std::pow(width / reference, kernel.tensor_exponent - 1));
+      unit_cap *= tf32 ? power.tf32_tensor : power.half_tensor;
+    } else if (peak.rate > fp32) {
+      unit_cap *= peak.rate / fp32;  // packed FP16: two FLOPs for the energy of one
+    }
+    device.rate[i] = std::min(rate, unit_cap);
+    device.tensor[i] = peak.tensor;
+  }
+  return device;
+}
+
+}  // namespace stoker

@@ -1,0 +1,85 @@
+#include "timing/gpu/kernel_cost.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "timing/gpu/cost_rules.h"
+#include "timing/learned/residual.h"
+
+namespace stoker {
+namespace {
+
+/// No single kernel takes longer; keeps absurd shapes finite (a day, in seconds).
+constexpr double kLongestKernel = 86400;
+
+double finite(double seconds) {
+  return std::isfinite(seconds) ? std::clamp(seconds, 0.0, kLongestKernel) : kLongestKernel;
+}
+
+RawCost raw_cost(const Kernel& kernel, const Device& device, const Coefficients& coefficients,
+                 bool pinned) {
+  if (const auto* gemm = std::get_if<GemmShape>(&kernel.shape)) {
+    return gemm_cost(kernel, *gemm, device, coefficients);
+  }
+  if (const auto* convolution = std::get_if<ConvolutionShape>(&kernel.shape)) {
+    return convolution_cost(kernel, *convolution, device, coefficients);
+  }
+  if (const auto* attention = std::get_if<AttentionShape>(&kernel.shape)) {
+    return attention_cost(kernel, *attention, device, coefficients);
+  }
+  if (const auto* rnn = std::get_if<RnnShape>(&kernel.shape)) {
+    return rnn_cost(kernel, *rnn, device, coefficients);
+  }
+  return memory_bound_cost(kernel, device, coefficients, pinned);
+}
+
+}  // namespace
+
+std::string_view name_of(Bound bound) {
+  switch (bound) {
+    case Bound::kCompute:
+      return "compute";
+    case Bound::kMemory:
+      return "memory";
+    case Bound::kLatency:
+      break;
+  }
+  return "latency";
+}
+
+CostModel::CostModel(const Gpu& gpu, const Coefficients& coefficients)
+    : coefficients_(coefficients), device_(device_of(gpu, coefficients)) {
+  if (coefficients.residual == nullptr) return;
+  learned_ = std::make_shared<const GpuForests>(coefficients.residual->for_gpu(gpu));
+}
+
+KernelCost CostModel::cost_of(const Kernel& kernel) const {
+  const RawCost raw = raw_cost(kernel, device_, coefficients_, pinned_);
+  const KernelCoefficients& k = coefficients_.kernel;
+  const double floor =
+      1e-6 * (k.floor_us + k.launch_us * std::max(0, static_cast<int>(kernel.launches) - 1));
+  double scale = coefficients_.of(raw.cost_class).scale;
+  const double by_rules = raw.latency + std::max(raw.compute, raw.memory);
+  if (learned_ != nullptr && by_rules > 0) {
+    if (const double seconds = learned_->seconds_of(kernel); seconds >= 0)
+      scale *= seconds / by_rules;
+  }
+  const double compute = finite(scale * raw.compute), memory = finite(scale * raw.memory),
+               latency = finite(scale * raw.latency);
+  KernelCost cost;
+  cost.compute = Nanos(compute * 1e9);
+  cost.memory = Nanos(memory * 1e9);
+  cost.time = Nanos((floor + latency + std::max(compute, memory)) * 1e9);
+  cost.cost_class = raw.cost_class;
+  cost.has_rule = raw.has_rule;
+  if (std::max(compute, memory) > floor + latency) {
+    cost.bound = compute > memory ? Bound::kCompute : Bound::kMemory;
+  }
+  return cost;
+}
+
+KernelCost cost_of(const Kernel& kernel, const Gpu& gpu, const Coefficients& coefficients) {
+  return CostModel(gpu, coefficients).cost_of(kernel);
+}
+
+}  // namespace stoker

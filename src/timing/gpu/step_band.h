@@ -1,0 +1,17 @@
+#pragma once
+
+#include <vector>
+
+#include "timing/collective/collectives.h"
+#include "timing/gpu/kernel_cost.h"
+#include "timing/gpu/step_time.h"
+
+/// Internal to src/timing.
+namespace stoker {
+
+/// Fills band, basis, class_device and uncosted_share from the residual spreads of the classes that
+/// the step spends its time in (docs/models/time.md, "Bands").
+void add_band(const Program& program, const std::vector<KernelCost>& costs, const CostModel& model,
+              const AllReduceModel& all_reduce, StepTime& out);
+
+}  // namespace stoker

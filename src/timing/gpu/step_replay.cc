@@ -1,0 +1,331 @@
+#include "timing/gpu/step_replay.h"
+
+#include <algorithm>
+#include <cmath>
+#include <unordered_map>
+
+#include "timing/gpu/launch_queue.h"
+
+namespace stoker {
+namespace {
+
+/// Enough for the host's lead to fill the queue in all but contrived cases.
+constexpr int kMostIterations = 16;
+constexpr int kLeastIterations = 3;
+constexpr double kSteady = 1e-3;  ///< relative difference of two iterations that counts as none
+
+/// Which kernels CUDA graphs hold, and where each graph is launched.
+class GraphPlan {
+ public:
+  GraphPlan(const Program& program, const std::vector<Instruction>& instructions) {
+    // Passes of other sizes run eagerly.
+    if (!program.cuda_graphs || &instructions != &program.iteration) return;
+    on_ = true;
+    with_optimizer_ = std::none_of(
+        instructions.begin(), instructions.end(),
+        [](const Instruction& in) { return in.kind == InstructionKind::kSynchronize; });
+    launched_.resize(instructions.size(), 0);
+    std::size_t* open = nullptr;
+    for (std::size_t i = 0; i < instructions.size(); ++i) {
+      const Instruction& in = instructions[i];
+      if (in.kind == InstructionKind::kSynchronize) open = nullptr;
+      if (in.kind != InstructionKind::kLaunch || in.value >= program.kernels.size()) continue;
+      const Kernel& kernel = program.kernels[in.value];
+      if (!holds(kernel)) {
+        open = nullptr;
+        continue;
+      }
+      if (open == nullptr) open = &launched_[i];
+      *open += kernel.launches;
+    }
+  }
+
+  [[nodiscard]] bool on() const { return on_; }
+  [[nodiscard]] bool holds(const Kernel& kernel) const {
+    return on_ && kernel.kernel_class != KernelClass::kHostToDevice &&
+           kernel.stream != Stream::kCopy &&
+           (with_optimizer_ || kernel.phase != StepPhase::kOptimizer);
+  }
+  /// Kernels of the graph that is launched at instruction `i`; 0: none is.
+  [[nodiscard]] std::size_t launched_at(std::size_t i) const { return on_ ? launched_[i] : 0; }
+
+ private:
+  bool on_ = false, with_optimizer_ = false;
+  std::vector<std::size_t> launched_;
+};
+
+class Replay {
+ public:
+  Replay(const Program& program, const std::vector<Instruction>& instructions,
+         const std::vector<Nanos>& times, const ReplaySettings& settings)
+      : program_(program),
+        instructions_(instructions),
+        times_(times),
+        settings_(settings),
+        graphs_(program, instructions),
+        queue_(settings.queue_depth),
+        replicas_(replica_threads(program)) {}
+
+  ReplayedIteration run(bool first) {
+    now_ = {};
+    const double begin = end_;
+    const double starved_before = queue_.starved(Stream::kCompute);
+    batch_ready_ = next_batch_ready_;
+    last_source_ = Kernel::kSynthesized;
+    copied_out_ = copied_out_before_ = queue_.end_of(Stream::kCompute);
+    for (std::size_t i = 0; i < instructions_.size(); ++i) {
+      const Instruction& in = instructions_[i];
+      if (in.when == When::kFirst && !first) continue;
+      if (in.when == When::kLater && first) continue;
+      if (const std::size_t kernels = graphs_.launched_at(i); kernels > 0)
+        launch_graph(kernels, in);
+      execute(in);
+    }
+    work(settings_.host.step_us, StepPhase::kLoad);
+    // A step without an optimizer still ends with the reduced gradients.
+    await_collectives();
+    end_ = std::max(end_, queue_.end_of(Stream::kCompute));
+    now_.starved = queue_.starved(Stream::kCompute) - starved_before;
+    // With nothing on the device, or a host that only waits, the host's clock decides.
+    if (now_.device == 0) end_ = std::max(end_, queue_.host());
+    now_.total = end_ - begin;
+    return now_;
+  }
+
+ private:
+  void work(double microseconds, StepPhase phase) {
+    const double time = microseconds * 1e3 / settings_.core_speed;
+    queue_.host_work(time);
+    now_.host += time;
+    now_.phase_host[static_cast<std::size_t>(phase)] += time;
+  }
+
+  void execute(const Instruction& in) {
+    switch (in.kind) {
+      case InstructionKind::kLaunch:
+        if (in.value < program_.kernels.size())
+          launch(program_.kernels[in.value], times_[in.value].count());
+        break;
+      case InstructionKind::kSynchronize:
+        queue_.synchronize();
+        work(settings_.host.synchronize_us, last_phase_);
+        break;
+      case InstructionKind::kBucketReady:
+        if (in.value < program_.buckets.size()) reduce(program_.buckets[in.value]);
+        break;
+      case InstructionKind::kAwaitCommunication:
+        await_operator(in.value);
+        break;
+      case InstructionKind::kAllocate:
+      case InstructionKind::kFree:
+      case InstructionKind::kEmptyCache:
+      case InstructionKind::kFreePrevious:
+        break;  // the allocator's own time is part of a dispatch
+    }
+  }
+
+  /// Of the operator behind a kernel; its further kernels cost launches only.
+  [[nodiscard]] double operator_us(const Kernel& kernel) const {
+    const HostCoefficients& host = settings_.host;
+    if (kernel.source != Kernel::kSynthesized && kernel.source == last_source_)
+      return host.launch_us;
+    if (kernel.listed > 0) return host.optimizer_us + host.list_us * kernel.listed;
+    if (kernel.phase == StepPhase::kOptimizer) return host.update_us;
+    return kernel.phase == StepPhase::kBackward ? host.backward_us : host.forward_us;
+  }
+
+  /// nn.DataParallel's replicas run their forwards in threads of one process under one lock: between
+  /// two operators of GPU 0 those of the others are issued. The backward's threads need no lock.
+  [[nodiscard]] bool replicated(const Kernel& kernel) const {
+    return replicas_ > 1 && kernel.phase == StepPhase::kForward &&
+           kernel.kernel_class != KernelClass::kCollective;
+  }
+
+  void dispatch(const Kernel& kernel) {
+    const HostCoefficients& host = settings_.host;
+    const double cost =
+        operator_us(kernel) + host.launch_us * std::max(0, static_cast<int>(kernel.launches) - 1);
+    last_source_ = kernel.source;
+    const double times = replicated(kernel) ? static_cast<double>(replicas_) : 1;
+    work(times * (cost + host.view_us * kernel.views), kernel.phase);
+  }
+
+  void launch_graph(std::size_t kernels, const Instruction& first) {
+    const HostCoefficients& host = settings_.host;
+    work(host.graph_us + host.graph_kernel_us * static_cast<double>(kernels),
+         program_.kernels[first.value].phase);
+  }
+
+  /// Within a graph kernels follow each other without the host, and a little closer.
+  double start(const Kernel& kernel, double time, double not_before) {
+    if (!graphs_.holds(kernel)) return queue_.launch(kernel.stream, time, not_before);
+    return queue_.follow(kernel.stream, time, not_before);
+  }
+
+  void launch(const Kernel& kernel, double time) {
+    if (graphs_.holds(kernel))
+      time -= std::min(time / 2, settings_.graph_gain_us * 1e3 * kernel.launches);
+    else dispatch(kernel);
+    if (kernel.kernel_class == KernelClass::kHostToDevice) return copy_in(kernel, time);
+    if (kernel.stream == Stream::kCommunication) return communicate(kernel, time);
+    if (kernel.stream != Stream::kCompute) {
+      queue_.launch(kernel.stream, time);
+      return;
+    }
+    const auto phase = static_cast<std::size_t>(kernel.phase);
+    last_phase_ = kernel.phase;
+    if (kernel.phase != StepPhase::kBackward) await_collectives();
+    double not_before = batch_ready_;
+    if (batch_ready_ > 0) {
+      now_.exposed_copy += std::max(0.0, batch_ready_ - queue_.end_of(Stream::kCompute));
+      batch_ready_ = 0;
+    }
+    not_before = std::max(not_before, barrier_);
+    const bool collective = kernel.kernel_class == KernelClass::kCollective;
+    const double begin = std::max({queue_.end_of(Stream::kCompute), queue_.host(), not_before});
+    if (!collective && begin < queue_.end_of(Stream::kCommunication))
+      time *= 1 + settings_.contention;
+    const double end = start(kernel, time, not_before);
+    if (collective) {  // nothing hides what the compute stream executes itself
+      now_.communication += time;
+      now_.exposed_communication += time;
+    } else {
+      now_.device += time;
+      now_.phase_device[phase] += time;
+      if (graphs_.holds(kernel)) now_.graphs += time;
+    }
+    now_.phase_elapsed[phase] += end - end_;
+    end_ = end;
+  }
+
+  /// A copy that is not asynchronous and from page-locked memory holds the host until it is done; on
+  /// the compute stream it runs after what is there already, beside nothing.
+  void copy_in(const Kernel& kernel, double time) {
+    now_.copy += time;
+    const double end = queue_.launch(kernel.stream, time, barrier_);
+    if (kernel.stream == Stream::kCompute) {
+      now_.exposed_copy += time;
+      now_.phase_device[static_cast<std::size_t>(kernel.phase)] += time;
+      now_.phase_elapsed[static_cast<std::size_t>(kernel.phase)] += end - end_;
+      end_ = end;
+      if (!settings_.pinned || !settings_.non_blocking) queue_.wait_until(end);
+    } else {
+      next_batch_ready_ = end;  // of the next step: this one's came during the last
+      if (!settings_.pinned) queue_.wait_until(end);
+    }
+  }
+
+  /// FSDP's collectives and the copies into them, in order. A reduction waits for the gradients; a
+  /// gather for the optimizer, and in the forward for the copy out of the buffer before the last,
+  /// in the backward for that out of the last (_fsdp_param_group.py, wait_for_unshard).
+  void communicate(const Kernel& kernel, double time) {
+    const auto* shape = std::get_if<CollectiveShape>(&kernel.shape);
+    const bool reduction = shape != nullptr && shape->kind == CollectiveKind::kReduceScatter;
+    const double computed = queue_.end_of(Stream::kCompute);
+    const bool backward = kernel.phase == StepPhase::kBackward;
+    if (!backward && last_phase_ >= StepPhase::kBackward) {
+      copied_out_ = copied_out_before_ = computed;
+      last_phase_ = kernel.phase;
+    }
+    const double not_before = reduction ? computed : backward ? copied_out_ : copied_out_before_;
+    const double end = start(kernel, time, not_before);
+    ended_[kernel.source] = {end, !reduction};
+    if (shape != nullptr) now_.communication += time;
+    if (!reduction) return;
+    pending_ = true;
+    pending_end_ = end;
+  }
+
+  /// The compute stream waits for one operator on kCommunication; what was gathered is copied out
+  /// next.
+  void await_operator(std::uint32_t source) {
+    const auto it = ended_.find(source);
+    if (it == ended_.end()) return;
+    wait_for(it->second.end, last_phase_);
+    if (!it->second.gathered) return;
+    copied_out_before_ = copied_out_;
+    copied_out_ = std::max(queue_.end_of(Stream::kCompute), barrier_);
+  }
+
+  /// Compute starts nothing before `end`.
+  void wait_for(double end, StepPhase phase) {
+    const double waited = std::max(barrier_, queue_.end_of(Stream::kCompute));
+    now_.exposed_communication += std::max(0.0, end - waited);
+    now_.phase_elapsed[static_cast<std::size_t>(phase)] += std::max(0.0, end - end_);
+    barrier_ = std::max(barrier_, end);
+    end_ = std::max(end_, end);
+  }
+
+  /// start_k = max(ready_k, end_{k-1}): buckets are reduced in order on a stream of their own.
+  void reduce(const GradientBucket& bucket) {
+    const double time = settings_.all_reduce.time_of(bucket.bytes).count();
+    if (time <= 0) return;
+    const double ready = queue_.end_of(Stream::kCompute);
+    if (graphs_.on()) {
+      pending_end_ = queue_.follow(Stream::kCommunication, time, ready);
+    } else {
+      work(settings_.host.launch_us, StepPhase::kBackward);
+      pending_end_ = queue_.launch(Stream::kCommunication, time, ready);
+    }
+    now_.communication += time;
+    pending_ = true;
+  }
+
+  /// Backward ends when all its collectives have.
+  void await_collectives() {
+    if (!pending_) return;
+    pending_ = false;
+    wait_for(pending_end_, StepPhase::kBackward);
+  }
+
+  const Program& program_;
+  const std::vector<Instruction>& instructions_;
+  const std::vector<Nanos>& times_;
+  const ReplaySettings& settings_;
+  const GraphPlan graphs_;
+  LaunchQueue queue_;
+  const int replicas_;
+  ReplayedIteration now_;
+  double end_ = 0;          ///< of the last work that counts for the step
+  double barrier_ = 0;      ///< compute may not start before: collectives
+  double batch_ready_ = 0;  ///< the prefetched batch of this iteration; 0: nothing to wait for
+  double next_batch_ready_ = 0;
+  bool pending_ = false;  ///< reductions that the optimizer waits for, the last of which ends at
+  double pending_end_ = 0;
+  struct Ended {
+    double end;
+    bool gathered;
+  };
+  std::unordered_map<std::uint32_t, Ended> ended_;  ///< on kCommunication, by Kernel::source
+  double copied_out_ = 0, copied_out_before_ = 0;   ///< when the last two copies-out may start
+  StepPhase last_phase_ = StepPhase::kLoad;         ///< of the compute stream
+  std::uint32_t last_source_ = Kernel::kSynthesized;
+};
+
+}  // namespace
+
+int replica_threads(const Program& program) {
+  int threads = 1;
+  for (const Kernel& kernel : program.kernels) {
+    const auto* shape = std::get_if<CollectiveShape>(&kernel.shape);
+    if (shape != nullptr && shape->kind == CollectiveKind::kBroadcast)
+      threads = std::max(threads, static_cast<int>(shape->ranks));
+  }
+  return threads;
+}
+
+ReplayedIteration replay_until_steady(const Program& program,
+                                      const std::vector<Instruction>& instructions,
+                                      const std::vector<Nanos>& kernel_times,
+                                      const ReplaySettings& settings) {
+  Replay replay(program, instructions, kernel_times, settings);
+  ReplayedIteration last = replay.run(true);
+  for (int i = 1; i < kMostIterations; ++i) {
+    const double before = last.total;
+    last = replay.run(false);
+    if (i + 1 >= kLeastIterations && std::abs(last.total - before) <= kSteady * before) break;
+  }
+  return last;
+}
+
+}  // namespace stoker

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <array>
+#include <vector>
+
+#include "program/program.h"
+#include "timing/collective/collectives.h"
+#include "timing/gpu/coefficients.h"
+
+/// The launch queue fed with a Program's iterations. Internal to src/timing.
+namespace stoker {
+
+struct ReplaySettings {
+  const HostCoefficients& host;
+  double core_speed = 1;  ///< of the host, relative to the one that `host` speaks of; above 0
+  double contention = 0;  ///< slow-down of kernels beside a collective
+  const AllReduceModel& all_reduce;
+  bool pinned = true;
+  /// Copies on the compute stream let the host go on (non_blocking=True); from page-locked memory
+  /// only.
+  bool non_blocking = false;
+  std::size_t queue_depth = 1024;
+  double graph_gain_us = 0;  ///< KernelCoefficients
+};
+
+/// One iteration on the clock, in nanoseconds; the words are those of StepTime.
+struct ReplayedIteration {
+  double total = 0, device = 0, host = 0, starved = 0, copy = 0, exposed_copy = 0,
+         communication = 0, exposed_communication = 0;
+  double graphs = 0;  ///< of `device`, in kernels of CUDA graphs
+  std::array<double, kStepPhases> phase_device{}, phase_elapsed{}, phase_host{};
+};
+
+/// Replicas that nn.DataParallel runs in threads of one process, as its broadcasts of parameters tell; 1
+/// otherwise.
+[[nodiscard]] int replica_threads(const Program& program);
+
+/// Replays `instructions` (the program's iteration, or one of its passes) until two in a row take the
+/// same time: the host's lead over the device builds up over several steps. `kernel_times` is
+/// parallel to the program's kernels.
+[[nodiscard]] ReplayedIteration replay_until_steady(const Program& program,
+                                                    const std::vector<Instruction>& instructions,
+                                                    const std::vector<Nanos>& kernel_times,
+                                                    const ReplaySettings& settings);
+
+}  // namespace stoker

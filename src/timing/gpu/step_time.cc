@@ -1,0 +1,195 @@
+#include "timing/gpu/step_time.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "timing/cpu/cpu_step.h"
+#include "timing/gpu/step_band.h"
+#include "timing/gpu/step_replay.h"
+
+namespace stoker {
+namespace {
+
+constexpr std::array<MathUnit, kMathUnits> kUnits{
+    MathUnit::kFp32, MathUnit::kTf32Tensor, MathUnit::kFp16Tensor, MathUnit::kBf16Tensor,
+    MathUnit::kFp16, MathUnit::kFp64,       MathUnit::kInteger};
+
+RankLayout layout_of(const Machine& machine, const StepTimeOptions& options) {
+  return {std::max(1, options.gpus > 0 ? options.gpus : machine.gpu_count),
+          std::max(1, options.nodes > 0 ? options.nodes : machine.nodes)};
+}
+
+void count_oddities(const Program& program, const std::vector<KernelCost>& costs,
+                    const CostModel& model, Diagnostics& diagnostics) {
+  const auto without =
+      std::count_if(costs.begin(), costs.end(), [](const auto& c) { return !c.has_rule; });
+  if (without > 0) {
+    diagnostics.add("uncosted_kernel", Severity::kWarning,
+                    "kernels without a cost rule were costed by the bytes they move", without);
+  }
+  if (const std::string& problem = model.coefficients().residual_problem; !problem.empty()) {
+    diagnostics.add("residual_damaged", Severity::kWarning,
+                    "learned kernel times cannot be used, analytic rules alone: " + problem);
+  }
+  if (model.device().guessed) {
+    diagnostics.add("gpu_figures_missing", Severity::kWarning,
+                    "the GPU's FP32 rate or bandwidth is unknown; a mid-range GPU's stands in");
+  }
+  if (program.kernels.empty()) {
+    diagnostics.add("empty_program", Severity::kWarning, "the step launches nothing");
+  }
+}
+
+/// Collectives that are kernels of the program take their time from the link, not from the device.
+void cost_collectives(const Program& program, const AllReduceModel& all_reduce,
+                      std::vector<KernelCost>& costs) {
+  for (std::size_t k = 0; k < program.kernels.size(); ++k) {
+    const Kernel& kernel = program.kernels[k];
+    if (const auto* shape = std::get_if<CollectiveShape>(&kernel.shape))
+      costs[k].time = all_reduce.time_of(*shape, std::max(kernel.read, kernel.written));
+  }
+}
+
+/// All ranks wait for the slowest before the optimizer step.
+void add_straggling(int ranks, const CollectiveCoefficients& collective, StepTime& out) {
+  if (out.communication.count() <= 0) return;
+  const Nanos wait = wait_for_slowest(ranks, out.total, collective);
+  out.total += wait;
+  out.exposed_communication += wait;
+  out.straggling = wait;
+  out.phase_elapsed[static_cast<std::size_t>(StepPhase::kBackward)] += wait;
+}
+
+ReplaySettings replay_settings(const Machine& machine, const Coefficients& coefficients,
+                               const AllReduceModel& all_reduce, const StepTimeOptions& options) {
+  const double speed = machine.host.relative_core_speed;
+  return {.host = coefficients.host,
+          .core_speed = (std::isfinite(speed) && speed > 0 ? speed : 1) / options.pace,
+          .contention = coefficients.collective.contention,
+          .all_reduce = all_reduce,
+          .pinned = options.pinned_copy,
+          .non_blocking = options.non_blocking_copy,
+          .queue_depth = options.queue_depth,
+          .graph_gain_us = coefficients.kernel.graph_gain_us};
+}
+
+/// Times the arithmetic of one steady iteration against the data sheet.
+void add_utilization(const Program& program, const Machine& machine, StepTime& out) {
+  std::array<double, kMathUnits> flops{};
+  double all = 0;
+  for (const Instruction& in : program.iteration) {
+    if (in.kind != InstructionKind::kLaunch || in.when == When::kFirst) continue;
+    if (in.value >= program.kernels.size()) continue;
+    const Kernel& kernel = program.kernels[in.value];
+    const double f = kernel.flops.count();
+    flops[static_cast<std::size_t>(kernel.unit)] += f;
+    all += f;
+  }
+  const auto most = std::max_element(flops.begin(), flops.end()) - flops.begin();
+  out.main_unit = kUnits[static_cast<std::size_t>(most)];
+  if (out.total.count() > 0) {
+    out.mfu = all / (seconds(out.total) * nominal_peak(machine.gpu, out.main_unit));
+    out.busy = std::min(1.0, (out.device + out.exposed_communication) / out.total);
+  }
+}
+
+}  // namespace
+
+StepTime predict_step(const Program& program, const Machine& machine,
+                      const Coefficients& coefficients, const StepTimeOptions& options) {
+  if (machine.gpu.is_cpu()) return predict_cpu_step(program, machine, coefficients, options);
+  CostModel model(machine.gpu, coefficients);
+  model.set_pinned(options.pinned_copy);
+  std::vector<KernelCost> costs;
+  costs.reserve(program.kernels.size());
+  for (const Kernel& kernel : program.kernels) costs.push_back(model.cost_of(kernel));
+
+  const AllReduceModel all_reduce =
+      all_reduce_model(machine, layout_of(machine, options), coefficients.collective);
+  if (options.pace != 1) {
+    for (KernelCost& cost : costs) cost.time = options.pace * cost.time;
+  }
+  cost_collectives(program, all_reduce, costs);
+
+  StepTime out;
+  out.kernel_times.reserve(costs.size());
+  for (const KernelCost& cost : costs) out.kernel_times.push_back(cost.time);
+
+  const ReplayedIteration steady =
+      replay_until_steady(program, program.iteration, out.kernel_times,
+                          replay_settings(machine, coefficients, all_reduce, options));
+  out.total = Nanos(steady.total);
+  out.device = Nanos(steady.device);
+  out.host = Nanos(steady.host);
+  out.exposed_host = Nanos(steady.starved);
+  out.copy = Nanos(steady.copy);
+  out.exposed_copy = Nanos(steady.exposed_copy);
+  out.communication = Nanos(steady.communication);
+  out.exposed_communication = Nanos(steady.exposed_communication);
+  out.graphs = Nanos(steady.graphs);
+  for (std::size_t p = 0; p < kStepPhases; ++p) {
+    out.phase_device[p] = Nanos(steady.phase_device[p]);
+    out.phase_elapsed[p] = Nanos(steady.phase_elapsed[p]);
+    out.phase_host[p] = Nanos(steady.phase_host[p]);
+  }
+  add_straggling(all_reduce.ranks, coefficients.collective, out);
+  add_utilization(program, machine, out);
+  count_oddities(program, costs, model, out.diagnostics);
+  add_band(program, costs, model, all_reduce, out);
+  return out;
+}
+
+std::vector<PassTime> predict_passes(const Program& program, const StepTime& step_time,
+                                     const Machine& machine, const Coefficients& coefficients,
+                                     const StepTimeOptions& options) {
+  if (machine.gpu.is_cpu()) return predict_cpu_passes(program, step_time, machine, options);
+  const AllReduceModel all_reduce =
+      all_reduce_model(machine, layout_of(machine, options), coefficients.collective);
+  const ReplaySettings settings = replay_settings(machine, coefficients, all_reduce, options);
+  std::vector<PassTime> times;
+  for (const ExtraPass& pass : program.passes) {
+    const ReplayedIteration steady =
+        replay_until_steady(program, pass.instructions, step_time.kernel_times, settings);
+    const Nanos total(steady.total);
+    const Nanos straggling = steady.communication > 0 ? wait_for_slowest(all_reduce.ranks, total,
+                                                                         coefficients.collective)
+                                                      : Nanos(0);
+    times.push_back({pass.name, total + straggling, Nanos(steady.host)});
+  }
+  return times;
+}
+
+std::vector<StepBound> step_bounds(const StepTime& t) {
+  // What the compute stream executes itself adds to the kernels.
+  std::vector<StepBound> bounds{{"kernels", "kernels", t.device},
+                                {"host", "launching them (Python and CPU)", t.host},
+                                {"communication", "communication", t.communication},
+                                {"copy", "copies of the batch", t.copy}};
+  std::erase_if(bounds, [](const StepBound& b) { return b.time.count() <= 0; });
+  std::stable_sort(bounds.begin(), bounds.end(),
+                   [](const StepBound& a, const StepBound& b) { return a.time > b.time; });
+  return bounds;
+}
+
+std::vector<OperatorTime> slowest_operators(const Program& program, const StepTime& step_time,
+                                            std::size_t n) {
+  // Kernels that the captured step does not contain are told apart by class.
+  std::map<std::pair<std::uint32_t, KernelClass>, double> sums;
+  for (const Instruction& in : program.iteration) {
+    if (in.kind != InstructionKind::kLaunch || in.when == When::kFirst) continue;
+    if (in.value >= step_time.kernel_times.size()) continue;
+    const Kernel& kernel = program.kernels[in.value];
+    sums[{kernel.source, kernel.kernel_class}] += step_time.kernel_times[in.value].count();
+  }
+  std::vector<OperatorTime> all;
+  all.reserve(sums.size());
+  for (const auto& [key, time] : sums) all.push_back({key.first, key.second, Nanos(time)});
+  const auto middle = all.begin() + static_cast<std::ptrdiff_t>(std::min(n, all.size()));
+  std::partial_sort(all.begin(), middle, all.end(),
+                    [](const OperatorTime& a, const OperatorTime& b) { return a.time > b.time; });
+  all.erase(middle, all.end());
+  return all;
+}
+
+}  // namespace stoker

@@ -1,0 +1,383 @@
+#include "timing/learned/measured_operator.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+#include "base/text.h"
+
+namespace stoker {
+namespace {
+
+constexpr std::int64_t kLargestSize = 1LL << 40;
+/// Cards boost beyond the clock of their data sheet: an RTX 3090 runs at 1.9 GHz and more against
+/// 1.695. Memory does not.
+constexpr double kClockHeadroom = 0.15;
+constexpr double kMemoryHeadroom = 0.03;
+constexpr double kCpuHeadroom = 1;
+/// Winograd's F(4x4, 3x3) saves 4 of 4 multiplications of 16 outputs (Lavin, Gray 2016); FFT saves
+/// about as much on larger filters.
+constexpr double kFastConvolution = 4;
+/// Timed again and again, operands of up to twice the L2 are served by it in part.
+constexpr double kWarmShare = 2;
+
+/// Reads sizes by name; remembers the first thing wrong.
+class Sizes {
+ public:
+  explicit Sizes(const MeasuredOperator& measured) : measured_(measured) {}
+
+  std::int64_t operator[](const char* name) const {
+    const auto found = measured_.sizes.find(name);
+    if (found != measured_.sizes.end()) return found->second;
+    for (const OperatorKind& kind : operator_kinds()) {
+      if (kind.name != measured_.kind) continue;
+      for (const OperatorSize& size : kind.sizes) {
+        if (size.name == name) return size.when_absent;
+      }
+    }
+    return 1;
+  }
+
+ private:
+  const MeasuredOperator& measured_;
+};
+
+struct Precisions {
+  std::string_view name;
+  DType dtype;
+};
+constexpr std::array kPrecisions{Precisions{"fp32", DType::kF32}, Precisions{"tf32", DType::kF32},
+                                 Precisions{"fp16", DType::kF16}, Precisions{"bf16", DType::kBf16}};
+
+/// Unit for products and convolutions; what the GPU lacks is for the device model to replace.
+MathUnit unit_of(std::string_view precision, bool product) {
+  if (!product) return MathUnit::kFp32;
+  if (precision == "tf32") return MathUnit::kTf32Tensor;
+  if (precision == "fp16") return MathUnit::kFp16Tensor;
+  if (precision == "bf16") return MathUnit::kBf16Tensor;
+  return MathUnit::kFp32;
+}
+
+void set_bytes(Kernel& kernel, double read_elements, double written_elements) {
+  const int size = size_of(kernel.dtype);
+  kernel.read = Bytes(static_cast<std::int64_t>(read_elements * size));
+  kernel.written = Bytes(static_cast<std::int64_t>(written_elements * size));
+}
+
+void fill_gemm(const Sizes& s, Kernel& kernel) {
+  GemmShape shape{s["batch"], s["m"], s["n"], s["k"], s["transpose_a"] > 0, s["transpose_b"] > 0};
+  const double b = static_cast<double>(shape.batch), m = static_cast<double>(shape.m),
+               n = static_cast<double>(shape.n), k = static_cast<double>(shape.k);
+  kernel.kernel_class = KernelClass::kGemm;
+  kernel.flops = Flops(2 * b * m * n * k);
+  kernel.elements = shape.batch * shape.m * shape.n;
+  set_bytes(kernel, b * (m * k + k * n) + (s["bias"] > 0 ? n : 0), b * m * n);
+  kernel.shape = shape;
+}
+
+Status fill_convolution(const Sizes& s, const MeasuredOperator& measured, Kernel& kernel) {
+  ConvolutionShape c;
+  c.batch = s["batch"], c.in_channels = s["in_channels"], c.out_channels = s["out_channels"];
+  c.groups = s["groups"];
+  c.channels_last = s["channels_last"] > 0;
+  const char* const sides[] = {"height", "width"};
+  for (std::size_t i = 0; i < 2; ++i) {
+    c.in[i] = s[sides[i]];
+    c.kernel[i] = s["kernel"], c.stride[i] = s["stride"], c.dilation[i] = s["dilation"];
+    const std::int64_t reach = c.dilation[i] * (c.kernel[i] - 1) + 1;
+    c.out[i] = (c.in[i] + 2 * s["padding"] - reach) / c.stride[i] + 1;
+    if (c.in[i] + 2 * s["padding"] < reach) {
+      return fail(ErrorCode::kBadInput, "its filter is larger than the padded picture",
+                  measured.where);
+    }
+  }
+  if (c.in_channels % c.groups != 0 || c.out_channels % c.groups != 0) {
+    return fail(ErrorCode::kBadInput, "its channels cannot be divided into the groups",
+                measured.where);
+  }
+  c.pass = measured.pass == "backward_input"    ? Pass::kBackwardInput
+           : measured.pass == "backward_weight" ? Pass::kBackwardWeight
+                                                : Pass::kForward;
+  const auto count = [](auto... factors) { return (1.0 * ... * static_cast<double>(factors)); };
+  const double in = count(c.batch, c.in_channels, c.in[0], c.in[1]);
+  const double out = count(c.batch, c.out_channels, c.out[0], c.out[1]);
+  const double taps = count(c.kernel[0], c.kernel[1]) * static_cast<double>(c.in_channels) /
+                      static_cast<double>(c.groups);
+  const double weight = static_cast<double>(c.out_channels) * taps;
+  const bool depthwise = c.groups > 1 && c.groups == c.in_channels;
+  kernel.kernel_class = depthwise ? KernelClass::kDepthwiseConvolution : KernelClass::kConvolution;
+  kernel.flops = Flops(2 * out * taps);
+  const double written = c.pass == Pass::kForward         ? out
+                         : c.pass == Pass::kBackwardInput ? in
+                                                          : weight;
+  kernel.elements = static_cast<std::int64_t>(written);
+  set_bytes(kernel, in + out + weight - written, written);
+  kernel.shape = c;
+  return {};
+}
+
+void fill_attention(const Sizes& s, bool backward, const Gpu& gpu, Kernel& kernel) {
+  AttentionShape a;
+  a.batch = s["batch"], a.heads = s["heads"], a.head_dim = s["head_dim"];
+  a.query_length = s["query_length"], a.key_length = s["key_length"];
+  a.causal = s["causal"] > 0, a.backward = backward;
+  const bool half = kernel.dtype != DType::kF32;
+  a.backend = half && gpu.compute_capability >= 80 ? AttentionBackend::kFlash
+                                                   : AttentionBackend::kMemoryEfficient;
+  const double heads = static_cast<double>(a.batch * a.heads), d = static_cast<double>(a.head_dim);
+  const double q = static_cast<double>(a.query_length), k = static_cast<double>(a.key_length);
+  kernel.kernel_class = KernelClass::kAttention;
+  kernel.flops = Flops((backward ? 10 : 4) * heads * q * k * d / (a.causal ? 2 : 1));
+  kernel.elements = static_cast<std::int64_t>(heads * q * d);
+  const double once = heads * d * (q + k);  // queries and results; keys and values
+  set_bytes(kernel, backward ? 4 * once - 2 * heads * d * k : 2 * once - heads * d * q,
+            backward ? 2 * once - heads * d * q : heads * d * q);
+  kernel.shape = a;
+}
+
+/// Rows and element-wise operators: `reads` and `writes` words for each element.
+void fill_words(KernelClass kernel_class, double elements, double reads, double writes,
+                double flops, Kernel& kernel) {
+  kernel.kernel_class = kernel_class;
+  kernel.elements = static_cast<std::int64_t>(elements);
+  kernel.flops = Flops(flops * elements);
+  set_bytes(kernel, reads * elements, writes * elements);
+}
+
+void fill_rows(const MeasuredOperator& measured, const Sizes& s, Kernel& kernel) {
+  const double elements = static_cast<double>(s["rows"]) * static_cast<double>(s["width"]);
+  const bool backward = measured.pass == "backward";
+  if (measured.kind == "softmax") {
+    // Two kernels, see operator_kernels.cc; here as one of twice the bytes.
+    fill_words(KernelClass::kSoftmax, elements, backward ? 4 : 1, backward ? 2 : 1, 5, kernel);
+    if (backward) kernel.launches = 2;
+  } else {
+    fill_words(KernelClass::kNormalization, elements, backward ? 2 : 1, 1, 8, kernel);
+  }
+  kernel.shape = RowShape{s["rows"], s["width"]};
+}
+
+void fill_memory_bound(const MeasuredOperator& measured, const Sizes& s, Kernel& kernel) {
+  const std::string& kind = measured.kind;
+  const double n = static_cast<double>(s["elements"]);
+  const bool backward = measured.pass == "backward";
+  if (kind == "elementwise") {
+    fill_words(KernelClass::kElementwise, n, static_cast<double>(s["inputs"]), 1, 1, kernel);
+  } else if (kind == "batch_norm") {
+    // Statistics first, then the result: the input is read twice, backward also the gradient.
+    fill_words(KernelClass::kNormalization, n, backward ? 2 : 1, 1, 8, kernel);
+  } else if (kind == "reduction") {
+    fill_words(KernelClass::kReduction, n, 1, 0, 1, kernel);
+  } else if (kind == "copy") {
+    fill_words(KernelClass::kCopy, n, 1, 1, 0, kernel);
+  } else if (kind == "gather") {
+    fill_words(KernelClass::kGather, n, 1, 1, 0, kernel);
+  } else if (kind == "fill") {
+    fill_words(KernelClass::kFill, n, 0, 1, 0, kernel);
+  } else if (kind == "pooling") {
+    // Elements of the result; windows that overlap are read from caches.
+    const double whole = static_cast<double>(s["stride"]) * static_cast<double>(s["stride"]);
+    fill_words(KernelClass::kPooling, n, whole, 1,
+               static_cast<double>(s["kernel"]) * static_cast<double>(s["kernel"]), kernel);
+  } else {  // optimizer
+    fill_words(KernelClass::kOptimizer, n, static_cast<double>(s["reads"]),
+               static_cast<double>(s["writes"]), 10, kernel);
+  }
+}
+
+Status check_names(const MeasuredOperator& measured) {
+  std::vector<std::string> kinds;
+  const OperatorKind* found = nullptr;
+  for (const OperatorKind& kind : operator_kinds()) {
+    kinds.emplace_back(kind.name);
+    if (kind.name == measured.kind) found = &kind;
+  }
+  if (found == nullptr) {
+    return fail(ErrorCode::kBadInput,
+                "no kind of operator is called \"" + measured.kind + "\"" +
+                    suggestion(measured.kind, kinds),
+                measured.where);
+  }
+  for (const auto& [name, value] : measured.sizes) {
+    std::vector<std::string> names;
+    for (const OperatorSize& size : found->sizes) names.emplace_back(size.name);
+    if (std::ranges::find(names, name) == names.end()) {
+      return fail(ErrorCode::kBadInput,
+                  "a " + measured.kind + " has no size \"" + name + "\"" + suggestion(name, names),
+                  measured.where);
+    }
+    if (value < 0 || value > kLargestSize) {
+      return fail(ErrorCode::kBadInput, name + " = " + std::to_string(value) + " cannot be",
+                  measured.where);
+    }
+  }
+  for (const OperatorSize& size : found->sizes) {
+    const auto given = measured.sizes.find(std::string(size.name));
+    const bool flag = size.when_absent == -1;
+    if (flag || (given != measured.sizes.end() && (given->second > 0 || size.name == "padding")))
+      continue;
+    if (given == measured.sizes.end() && size.when_absent > 0) continue;
+    if (given == measured.sizes.end() && size.name == "padding") continue;
+    return fail(ErrorCode::kBadInput,
+                measured.kind + " needs " + std::string(size.name) + " of at least 1",
+                measured.where);
+  }
+  return {};
+}
+
+Status check_words(const MeasuredOperator& measured) {
+  const auto known = std::ranges::find(kPrecisions, measured.precision, &Precisions::name);
+  if (known == kPrecisions.end()) {
+    return fail(ErrorCode::kBadInput,
+                "\"" + measured.precision + "\" is no precision: use fp32, tf32, fp16 or bf16",
+                measured.where);
+  }
+  const bool convolution = measured.kind == "convolution";
+  const std::vector<std::string> passes =
+      convolution ? std::vector<std::string>{"forward", "backward_input", "backward_weight"}
+                  : std::vector<std::string>{"forward", "backward"};
+  if (std::ranges::find(passes, measured.pass) == passes.end()) {
+    return fail(
+        ErrorCode::kBadInput,
+        "\"" + measured.pass + "\" is no pass of a " + measured.kind + ": use " +
+            (convolution ? "forward, backward_input or backward_weight" : "forward or backward"),
+        measured.where);
+  }
+  return {};
+}
+
+/// Data may lie in the last-level cache, warm or not: bytes beyond it come from memory. The threads share the
+/// cores' peak, and one core may boost to twice the clock that all sustain. The bandwidth is that of copies, whose
+/// stores fetch each line before they fill it: operators that only read, or write in place, move up to half as
+/// much again, and are granted twice.
+double least_on_cpu_us(const MeasuredOperator& measured, const Kernel& kernel, const Gpu& gpu,
+                       double saving) {
+  const double cores = std::max(1, gpu.sm_count);
+  const double used = measured.threads > 0 ? std::min<double>(measured.threads, cores) : cores;
+  const double rate = nominal_peak(gpu, kernel.unit) / cores * used * saving * (1 + kCpuHeadroom);
+  const double bytes = static_cast<double>((kernel.read + kernel.written).count()) -
+                       static_cast<double>(gpu.cpu.l3.count());
+  const bool known = gpu.cpu.l3.count() > 0 && gpu.bandwidth > 0;
+  const double memory = known ? std::max(0.0, bytes) / (gpu.bandwidth * (1 + kCpuHeadroom)) : 0;
+  return 1e6 * std::max(kernel.flops.count() / rate, memory);
+}
+
+std::string figures(const char* format, double a, double b, double c) {
+  char text[160];
+  std::snprintf(text, sizeof text, format, a, b, c);
+  return text;
+}
+
+}  // namespace
+
+const std::vector<OperatorKind>& operator_kinds() {
+  // -1: a flag, 0 or 1, that may be left out.
+  static const std::vector<OperatorKind> kKinds{
+      {"gemm",
+       {{"batch", 1}, {"m"}, {"n"}, {"k"}, {"transpose_a", -1}, {"transpose_b", -1}, {"bias", -1}}},
+      {"convolution",
+       {{"batch"},
+        {"in_channels"},
+        {"out_channels"},
+        {"groups", 1},
+        {"height"},
+        {"width"},
+        {"kernel"},
+        {"stride", 1},
+        {"padding"},
+        {"dilation", 1},
+        {"channels_last", -1}}},
+      {"attention",
+       {{"batch"}, {"heads"}, {"query_length"}, {"key_length"}, {"head_dim"}, {"causal", -1}}},
+      {"softmax", {{"rows"}, {"width"}}},
+      {"layer_norm", {{"rows"}, {"width"}}},
+      {"batch_norm", {{"elements"}, {"channels", 1}}},
+      {"elementwise", {{"elements"}, {"inputs", 1}}},
+      {"reduction", {{"elements"}}},
+      {"copy", {{"elements"}}},
+      {"gather", {{"elements"}, {"table", 1}}},
+      {"fill", {{"elements"}}},
+      {"pooling", {{"elements"}, {"kernel"}, {"stride", 1}}},
+      {"optimizer", {{"elements"}, {"reads", 4}, {"writes", 3}}}};
+  return kKinds;
+}
+
+Result<Kernel> kernel_of(const MeasuredOperator& measured, const Gpu& gpu) {
+  if (auto s = check_names(measured); !s) return tl::unexpected(s.error());
+  if (auto s = check_words(measured); !s) return tl::unexpected(s.error());
+  const Sizes sizes(measured);
+  Kernel kernel;
+  const bool product =
+      measured.kind == "gemm" || measured.kind == "convolution" || measured.kind == "attention";
+  kernel.dtype = std::ranges::find(kPrecisions, measured.precision, &Precisions::name)->dtype;
+  kernel.unit = unit_of(measured.precision, product);
+  kernel.phase = measured.pass == "forward" ? StepPhase::kForward : StepPhase::kBackward;
+  if (measured.kind == "gemm") {
+    fill_gemm(sizes, kernel);
+  } else if (measured.kind == "convolution") {
+    if (auto s = fill_convolution(sizes, measured, kernel); !s) return tl::unexpected(s.error());
+  } else if (measured.kind == "attention") {
+    fill_attention(sizes, measured.pass == "backward", gpu, kernel);
+  } else if (measured.kind == "softmax" || measured.kind == "layer_norm") {
+    fill_rows(measured, sizes, kernel);
+  } else {
+    fill_memory_bound(measured, sizes, kernel);
+  }
+  return kernel;
+}
+
+double beyond_floor_us(const KernelCost& cost, const Kernel& kernel,
+                       const Coefficients& coefficients) {
+  constexpr double kLeast = 1e-3;
+  const double launches = std::max(0, static_cast<int>(kernel.launches) - 1);
+  const double floor = coefficients.kernel.floor_us + coefficients.kernel.launch_us * launches;
+  return std::max(kLeast, 1e-3 * cost.time.count() - floor);
+}
+
+double least_us(const MeasuredOperator& measured, const Kernel& kernel, const Gpu& gpu) {
+  double saving = 1;
+  if (const auto* c = std::get_if<ConvolutionShape>(&kernel.shape)) {
+    if (c->kernel[0] > 1 && c->groups == 1) saving = kFastConvolution;
+  }
+  if (gpu.is_cpu()) return least_on_cpu_us(measured, kernel, gpu, saving);
+  const double matrix = gpu.vendor == Vendor::kAmd ? 2 : 1;  // matrix units double the FP32 rate
+  const double arithmetic = kernel.flops.count() / (nominal_peak(gpu, kernel.unit) * saving *
+                                                    matrix * (1 + kClockHeadroom));
+  const double bytes = static_cast<double>((kernel.read + kernel.written).count());
+  const bool cached = measured.warm && bytes < kWarmShare * static_cast<double>(gpu.l2.count());
+  const double bandwidth = gpu.bandwidth > 0 ? gpu.bandwidth * (1 + kMemoryHeadroom) : HUGE_VAL;
+  return 1e6 * std::max(arithmetic, cached ? 0 : bytes / bandwidth);
+}
+
+Status check_physics(const MeasuredOperator& measured, const Kernel& kernel, const Gpu& gpu,
+                     double launch_floor_us) {
+  if (!std::isfinite(measured.time_us) || measured.time_us <= 0) {
+    return fail(ErrorCode::kBadInput, "its time must be above 0 us", measured.where);
+  }
+  const double least = least_us(measured, kernel, gpu);
+  // Two standard deviations of one timing.
+  const double noise = 1 + 2 * measured.spread;
+  if (measured.time_us * noise < least) {
+    std::string message =
+        label_of(measured) + " took " +
+        figures("%.4g us, but the data sheet allows no less than %.4g us (%.0f times)",
+                measured.time_us, least, least / measured.time_us);
+    if (measured.precision == "fp32" && gpu.peak.tf32_tensor > 0 &&
+        kernel.unit == MathUnit::kFp32 && kernel.flops.count() > 0) {
+      message += "; was it TF32? then say precision = \"tf32\"";
+    } else {
+      message += "; time it again, or correct the GPU's figures";
+    }
+    return fail(ErrorCode::kBadInput, message, measured.where);
+  }
+  if (measured.time_us * noise < 0.8 * launch_floor_us) {
+    return fail(ErrorCode::kBadInput,
+                label_of(measured) + " took " +
+                    figures("%.4g us, less than the launch floor of %.4g us", measured.time_us,
+                            launch_floor_us, 0),
+                measured.where);
+  }
+  return {};
+}
+
+}  // namespace stoker

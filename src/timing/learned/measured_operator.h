@@ -1,0 +1,45 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "device/calibration_data.h"
+#include "device/machine.h"
+#include "program/program.h"
+#include "timing/gpu/kernel_cost.h"
+
+namespace stoker {
+
+/// Sizes that a kind of operator has, by name.
+struct OperatorSize {
+  std::string_view name;
+  std::int64_t when_absent = 0;  ///< 0: it must be given
+};
+
+/// "gemm", "convolution", ...: what rows of measured operators may be called.
+struct OperatorKind {
+  std::string_view name;
+  std::vector<OperatorSize> sizes;
+};
+[[nodiscard]] const std::vector<OperatorKind>& operator_kinds();
+
+/// The kernel that a measured operator runs, as lowering would make it for this GPU. Refuses unknown
+/// kinds, sizes, precisions and passes, and sizes that cannot be; errors stand at the row's `where`.
+[[nodiscard]] Result<Kernel> kernel_of(const MeasuredOperator& measured, const Gpu& gpu);
+
+/// What a cost says beyond the launch, in microseconds; above zero.
+[[nodiscard]] double beyond_floor_us(const KernelCost& cost, const Kernel& kernel,
+                                     const Coefficients& coefficients);
+
+/// The least time in microseconds that arithmetic and memory allow by the data sheet, the launch not
+/// counted. Operands that fit in the L2 cost no memory time when they may lie there already.
+[[nodiscard]] double least_us(const MeasuredOperator& measured, const Kernel& kernel,
+                              const Gpu& gpu);
+
+/// Refuses a time that is below what physics allows by more than its spread and the clock's headroom.
+[[nodiscard]] Status check_physics(const MeasuredOperator& measured, const Kernel& kernel,
+                                   const Gpu& gpu, double launch_floor_us);
+
+}  // namespace stoker

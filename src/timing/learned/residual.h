@@ -1,0 +1,108 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "base/result.h"
+#include "device/machine.h"
+#include "timing/learned/residual_features.h"
+
+namespace stoker {
+
+/// One node of a regression tree, in the order of a walk that takes left first: the left child is the
+/// next node.
+struct TreeNode {
+  float value = 0;            ///< threshold: left when the feature is below; at a leaf what it adds
+  std::uint16_t feature = 0;  ///< kLeaf: a leaf
+  std::uint16_t right = 0;    ///< nodes from this one to its right child
+  static constexpr std::uint16_t kLeaf = 0xffff;
+};
+
+/// Boosted trees of one family, for some chips.
+struct Forest {
+  ResidualFamily family = ResidualFamily::kGemm;
+  std::vector<std::string> chips;  ///< as Gpu::chip; "*": GPUs of no other forest
+  /// Cross-fitted: trained without the shapes whose hash has this remainder; -1: all shapes.
+  int fold = -1;
+  double base = 0;
+  std::vector<std::uint32_t> roots;  ///< first node of each tree
+  std::vector<TreeNode> nodes;
+
+  /// What all trees say: the logarithm of measured over plain time.
+  [[nodiscard]] double value_of(const std::array<float, kMostFeatures>& features) const;
+};
+
+/// Answers that were given before, by what was asked; for all forecasts of one process, so locked.
+/// Trees cost ten microseconds a kernel, and searches ask for the same kernels again and again.
+class ResidualMemo {
+ public:
+  using Key = std::array<std::int64_t, 24>;  ///< all of a kernel that features can depend on
+  [[nodiscard]] static Key key_of(const Kernel& kernel);
+
+  /// NaN for what was not asked yet.
+  [[nodiscard]] double find(const Key& key) const;
+  void keep(const Key& key, double seconds);
+
+ private:
+  struct Hash {
+    std::size_t operator()(const Key& key) const;
+  };
+  mutable std::mutex mutex_;
+  std::unordered_map<Key, double, Hash> answers_;
+};
+
+/// The forests that speak for one GPU, by family: none, one for all shapes, or one a fold.
+class GpuForests {
+ public:
+  explicit GpuForests(const Gpu& gpu) : features_(gpu) {}
+
+  /// Seconds beyond the floor; negative where no forest speaks for the kernel.
+  [[nodiscard]] double seconds_of(const Kernel& kernel) const;
+  /// The same of what is no kernel, or of features made elsewhere; nothing is remembered.
+  [[nodiscard]] double seconds_of(const ResidualInput& input) const;
+
+ private:
+  friend class Residual;
+  [[nodiscard]] double evaluated(const Kernel& kernel) const;
+
+  ResidualFeatures features_;
+  std::array<std::vector<const Forest*>, kResidualFamilies> families_;
+  std::shared_ptr<ResidualMemo> memo_;
+};
+
+/// Learned times of kernels: trees that were fitted offline (scripts/fit-timing) and are evaluated
+/// here. docs/models/time.md, "The learned residual", describes the file.
+class Residual {
+ public:
+  /// Remainders of shape hashes by which cross-fitted forests are chosen.
+  static constexpr int kFolds = 5;
+
+  /// Refuses a file whose checksum, structure or stored answers are wrong, or whose features are not
+  /// those of this build. `where` names it in errors.
+  [[nodiscard]] static Result<std::shared_ptr<const Residual>> parse(std::string_view data,
+                                                                     const std::string& where);
+  [[nodiscard]] static Result<std::shared_ptr<const Residual>> load(
+      const std::filesystem::path& path);
+
+  /// Valid while the residual lives.
+  [[nodiscard]] GpuForests for_gpu(const Gpu& gpu) const;
+  [[nodiscard]] const std::vector<Forest>& forests() const { return forests_; }
+
+ private:
+  [[nodiscard]] std::shared_ptr<ResidualMemo> memo_of(const Gpu& gpu) const;
+
+  std::vector<Forest> forests_;
+  mutable std::mutex mutex_;
+  /// By all figures of a GPU that features depend on.
+  mutable std::map<std::string, std::shared_ptr<ResidualMemo>> memos_;
+};
+
+}  // namespace stoker

@@ -1,0 +1,255 @@
+#include "timing/learned/residual.h"
+
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+
+#include "base/files.h"
+#include "base/text.h"
+#include "device/gpu_catalogue.h"
+#include "timing/gpu/kernel_cost.h"
+#include "timing/gpu/step_time.h"
+#include "timing/gpu/testing.h"
+
+namespace stoker {
+namespace {
+
+using timing_test::moving;
+using timing_test::round_gpu;
+
+constexpr std::uint16_t kLeaf = TreeNode::kLeaf;
+
+std::string hexadecimal(std::uint64_t value) {
+  char text[17];
+  std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(value));
+  return text;
+}
+
+/// A file of one elementwise forest with one tree: below 2^20 elements (feature 0) the first value, else
+/// the second.
+struct File {
+  std::vector<TreeNode> nodes{{20, 0, 2}, {0.5F, kLeaf, 0}, {1.0F, kLeaf, 0}};
+  std::string chips = R"(["XX100"])", fingerprint = hexadecimal(feature_fingerprint());
+  int fold = -1;
+  double checked = 0.5;  ///< what the tree gives features of zeros
+
+  [[nodiscard]] std::string entry() const {
+    std::string zeros = "0";
+    for (std::size_t i = 1; i < feature_names(ResidualFamily::kElementwise).size(); ++i)
+      zeros += ",0";
+    return R"({"family":"elementwise","trees":1,"chips":)" + chips + R"(,"fold":)" +
+           std::to_string(fold) + R"(,"check":[{"value":)" + std::to_string(checked) +
+           R"(,"features":[)" + zeros + "]}]}";
+  }
+  [[nodiscard]] std::string trees() const {
+    const auto count = static_cast<std::uint32_t>(nodes.size());
+    std::string data(4 + 8 * nodes.size(), '\0');
+    std::memcpy(data.data(), &count, 4);
+    if (!nodes.empty()) std::memcpy(data.data() + 4, nodes.data(), 8 * nodes.size());
+    return data;
+  }
+};
+
+std::string text_of(const std::vector<File>& files) {
+  std::string entries, trees;
+  for (const File& file : files) {
+    entries += (entries.empty() ? "" : ",") + file.entry();
+    trees += file.trees();
+  }
+  const std::string header =
+      R"({"fingerprint":")" + files[0].fingerprint + R"(","forests":[)" + entries + "]}";
+  const std::string body = header + trees;
+  return "stoker-residual 1 " + hexadecimal(fnv1a(body)) + ' ' + std::to_string(header.size()) +
+         '\n' + body;
+}
+
+Gpu gpu_of(const std::string& chip) {
+  Gpu gpu = round_gpu();
+  gpu.chip = chip;
+  return gpu;
+}
+
+/// An element-wise kernel of so many elements.
+Kernel elementwise(std::int64_t elements) {
+  Kernel kernel = moving(0);
+  kernel.elements = elements;
+  kernel.read = Bytes(4 * elements), kernel.written = Bytes(4 * elements);
+  return kernel;
+}
+
+double time_of(const std::string& text, const std::string& chip, std::int64_t elements) {
+  Coefficients c = timing_test::ideal();
+  auto residual = Residual::parse(text, "test");
+  if (!residual) return -1;
+  c.residual = *residual;
+  return cost_of(elementwise(elements), gpu_of(chip), c).time.count();
+}
+
+TEST(Residual, TreesMultiplyThePlainTimeOfTheirChip) {
+  const std::string text = text_of({File{}});
+  const double small = 8.0 * 1000, large = 8.0 * (1 << 21);  // ns at one byte a nanosecond
+  EXPECT_NEAR(time_of(text, "xx-100", 1000), small * std::exp(0.5), 1e-3 * small);
+  EXPECT_NEAR(time_of(text, "XX100", 1 << 21), large * std::exp(1.0), 1e-3 * large);
+  EXPECT_NEAR(time_of(text, "YY100", 1000), small, 1e-9);
+}
+
+TEST(Residual, ForestsForAnyChipSpeakWhereNoOtherDoes) {
+  File any;
+  any.chips = R"(["*"])";
+  any.nodes[1].value = 0.25F, any.checked = 0.25;
+  const std::string text = text_of({any, File{}});
+  EXPECT_NEAR(time_of(text, "XX100", 1000), 8000 * std::exp(0.5), 1);
+  EXPECT_NEAR(time_of(text, "YY100", 1000), 8000 * std::exp(0.25), 1);
+}
+
+TEST(Residual, EachShapeIsServedByTheForestThatDidNotSeeIt) {
+  std::vector<File> files(Residual::kFolds);
+  for (int fold = 0; fold < Residual::kFolds; ++fold) {
+    auto& file = files[static_cast<std::size_t>(fold)];
+    file.fold = fold, file.checked = 0.125 * fold;
+    file.nodes[1].value = 0.125F * static_cast<float>(fold);
+  }
+  const std::string text = text_of(files);
+  const ResidualFeatures features(gpu_of("XX100"));
+  std::array<int, Residual::kFolds> served{};
+  for (std::int64_t elements = 1000; elements < 1100; ++elements) {
+    const auto fold = features.of(elementwise(elements))->shape % Residual::kFolds;
+    ++served[fold];
+    const double plain = 8.0 * static_cast<double>(elements);
+    EXPECT_NEAR(time_of(text, "XX100", elements),
+                plain * std::exp(0.125 * static_cast<double>(fold)), 1e-3 * plain);
+  }
+  for (const int count : served) EXPECT_GT(count, 5);
+}
+
+TEST(Residual, WhatWasAskedBeforeIsAnsweredTheSame) {
+  const auto residual = Residual::parse(text_of({File{}}), "test");
+  ASSERT_TRUE(residual);
+  const GpuForests forests = (*residual)->for_gpu(gpu_of("XX100"));
+  std::vector<double> first;
+  for (std::int64_t n = 1; n < 3000; n += 7) first.push_back(forests.seconds_of(elementwise(n)));
+  // Another copy for the same figures shares the memory; other figures do not.
+  const GpuForests again = (*residual)->for_gpu(gpu_of("XX100"));
+  Gpu slower = gpu_of("XX100");
+  slower.bandwidth /= 2;
+  const GpuForests other = (*residual)->for_gpu(slower);
+  std::size_t i = 0;
+  for (std::int64_t n = 1; n < 3000; n += 7, ++i) {
+    EXPECT_EQ(again.seconds_of(elementwise(n)), first[i]);
+    EXPECT_GT(other.seconds_of(elementwise(n)), 1.5 * first[i]);
+  }
+  // Half precision was never measured.
+  Kernel half = elementwise(1);
+  half.dtype = DType::kF16;
+  EXPECT_LT(forests.seconds_of(half), 0);
+}
+
+TEST(Residual, DamageIsRefused) {
+  const auto problem = [](const std::string& text) {
+    const auto residual = Residual::parse(text, "test");
+    return residual ? std::string() : residual.error().text();
+  };
+  const std::string good = text_of({File{}});
+  EXPECT_EQ(problem(good), "");
+  for (std::size_t i = 0; i < good.size(); ++i) {
+    std::string bad = good;
+    bad[i] = static_cast<char>(bad[i] ^ 1);
+    EXPECT_NE(problem(bad), "") << "byte " << i;
+    EXPECT_NE(problem(good.substr(0, i)), "") << "cut at " << i;
+  }
+  EXPECT_NE(problem(good + "x"), "");
+  File wrong_answer;
+  wrong_answer.checked = 0.6;
+  EXPECT_NE(problem(text_of({wrong_answer})).find("stored with them"), std::string::npos);
+  File other_features;
+  other_features.fingerprint = "0123456789abcdef";
+  EXPECT_NE(problem(text_of({other_features})).find("other features"), std::string::npos);
+}
+
+TEST(Residual, TreesThatLeadNowhereAreRefused) {
+  const auto parses = [](std::vector<TreeNode> nodes) {
+    File file;
+    file.nodes = std::move(nodes);
+    return Residual::parse(text_of({file}), "test").has_value();
+  };
+  EXPECT_TRUE(parses({{20, 0, 2}, {0.5F, kLeaf, 0}, {1, kLeaf, 0}}));
+  EXPECT_FALSE(parses({{20, 0, 3}, {0.5F, kLeaf, 0}, {1, kLeaf, 0}}));    // beyond the end
+  EXPECT_FALSE(parses({{20, 0, 0}, {0.5F, kLeaf, 0}, {1, kLeaf, 0}}));    // a loop
+  EXPECT_FALSE(parses({{20, 500, 2}, {0.5F, kLeaf, 0}, {1, kLeaf, 0}}));  // no such feature
+  EXPECT_FALSE(parses({{20, 0, 2}, {0.5F, kLeaf, 0}, {1, 0, 2}}));        // ends in a branch
+  EXPECT_FALSE(parses({{NAN, 0, 2}, {0.5F, kLeaf, 0}, {1, kLeaf, 0}}));
+  EXPECT_FALSE(parses({}));
+}
+
+TEST(Residual, DamagedTreesLeaveTheRulesAndItIsSaid) {
+  namespace fs = std::filesystem;
+  const fs::path folder = fs::path(testing::TempDir()) / "stoker-residual-test";
+  fs::create_directories(folder);
+  const std::string json =
+      R"({"format":"stoker-timing-coefficients","schema_version":[1,0],"residual":"learned.trees"})";
+  ASSERT_TRUE(write_file(folder / "a.json", json));
+  const auto diagnostics_of = [&] {
+    const auto file = CoefficientFile::load(folder);
+    Machine machine;
+    machine.gpu = gpu_of("XX100");
+    Program program;
+    timing_test::launch(program, elementwise(1000));
+    const auto step = predict_step(program, machine, *file->for_gpu(machine.gpu));
+    EXPECT_GT(step.total.count(), 0);
+    return step.diagnostics.count("residual_damaged");
+  };
+  fs::remove(folder / "learned.trees");
+  EXPECT_EQ(diagnostics_of(), 1);
+  ASSERT_TRUE(write_file(folder / "learned.trees", text_of({File{}})));
+  EXPECT_EQ(diagnostics_of(), 0);
+  ASSERT_TRUE(write_file(folder / "learned.trees", text_of({File{}}).substr(0, 200)));
+  EXPECT_EQ(diagnostics_of(), 1);
+  fs::remove_all(folder);
+}
+
+/// The trees that ship give what XGBoost gave (stored with them), for the features of this build.
+TEST(Residual, WhatShipsIsSound) {
+  const auto folder = data_folder();
+  ASSERT_TRUE(folder) << folder.error().text();
+  std::array<bool, kResidualFamilies> served{};
+  for (const char* name : {"residual.trees", "layers.trees"}) {
+    const auto residual = Residual::load(*folder / "coefficients" / "timing" / name);
+    ASSERT_TRUE(residual) << residual.error().text();
+    for (const Forest& forest : (*residual)->forests()) {
+      served[static_cast<std::size_t>(forest.family)] = true;
+      EXPECT_EQ(forest.fold, -1);
+      EXPECT_GT(forest.roots.size(), 50U);
+    }
+  }
+  for (const bool each : served) EXPECT_TRUE(each);
+}
+
+TEST(Residual, MoreWorkIsHardlyEverFasterWithWhatShips) {
+  auto coefficients = CoefficientFile::load_shipped();
+  ASSERT_TRUE(coefficients) << coefficients.error().text();
+  auto gpu = find_gpu("a100-40gb");
+  ASSERT_TRUE(gpu) << gpu.error().text();
+  const CostModel model(*gpu, *coefficients->for_gpu(*gpu));
+  ASSERT_NE(model.coefficients().residual, nullptr);
+  double before = 0;
+  for (std::int64_t size = 64; size <= 8192; size *= 2) {
+    Kernel kernel;
+    kernel.kernel_class = KernelClass::kGemm;
+    kernel.shape = GemmShape{1, size, size, size, false, true};
+    kernel.flops = Flops(2.0 * static_cast<double>(size * size * size));
+    kernel.read = Bytes(8 * size * size), kernel.written = Bytes(4 * size * size);
+    const double time = model.cost_of(kernel).time.count();
+    EXPECT_GT(time, 0.8 * before) << size;  // small ones are all launch
+    EXPECT_GT(time, kernel.flops.count() / gpu->peak.fp32 * 1e9)
+        << size;  // faster than the data sheet
+    before = time;
+    EXPECT_GT(model.cost_of(elementwise(size * size)).time.count(),
+              8.0 * static_cast<double>(size * size) / gpu->bandwidth * 0.5e9);
+  }
+}
+
+}  // namespace
+}  // namespace stoker

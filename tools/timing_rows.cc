@@ -1,0 +1,201 @@
+// timing_rows ROWS [--coefficients FILE | --features]: the cost model on a list of kernels, for fitting and
+// scoring.
+//
+// A developer's tool, not installed: scripts/fit-timing drives it, so that there is one
+// implementation of the cost rules. ROWS has one kernel a line, blank-separated:
+//   GPU CLASS UNIT DTYPE PHASE FLOPS READ WRITTEN ELEMENTS SHAPE...
+// with CLASS, UNIT, DTYPE, PHASE as the numbers of their enums, READ and WRITTEN in bytes, and
+// SHAPE one of
+//   none
+//   gemm BATCH M N K TRANSPOSE_A TRANSPOSE_B
+//   rows ROWS WIDTH
+//   conv BATCH IN_CHANNELS OUT_CHANNELS GROUPS IN_H IN_W OUT_H OUT_W KERNEL STRIDE CHANNELS_LAST PASS
+// Each line of standard input is a patch ("gemm.compute=0.9 kernel.floor_us=3", or empty); the
+// answer is the time of every row in nanoseconds, as native doubles.
+//
+// With --features: instead, once, for each row the fold of its shape, its time by the plain rules in
+// nanoseconds and its features, as native doubles; rows of one family only. The first line of
+// standard output is then the family, the fingerprint of features and their names.
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <iostream>
+#include <map>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "device/gpu_catalogue.h"
+#include "timing/gpu/kernel_cost.h"
+#include "timing/learned/residual.h"
+
+namespace stoker {
+namespace {
+
+struct Row {
+  std::size_t gpu;
+  Kernel kernel;
+};
+
+struct Rows {
+  std::vector<Gpu> gpus;
+  std::vector<Row> rows;
+};
+
+KernelShape read_shape(std::istream& in) {
+  std::string kind;
+  in >> kind;
+  if (kind == "gemm") {
+    GemmShape s;
+    in >> s.batch >> s.m >> s.n >> s.k >> s.transpose_a >> s.transpose_b;
+    return s;
+  }
+  if (kind == "rows") {
+    RowShape s;
+    in >> s.rows >> s.width;
+    return s;
+  }
+  if (kind == "conv") {
+    ConvolutionShape s;
+    int pass = 0;
+    in >> s.batch >> s.in_channels >> s.out_channels >> s.groups >> s.in[0] >> s.in[1] >>
+        s.out[0] >> s.out[1] >> s.kernel[0] >> s.stride[0] >> s.channels_last >> pass;
+    s.kernel[1] = s.kernel[0];
+    s.stride[1] = s.stride[0];
+    s.pass = static_cast<Pass>(pass);
+    return s;
+  }
+  return std::monostate{};
+}
+
+Result<Rows> read_rows(const std::string& path) {
+  auto catalogue = GpuCatalogue::load();
+  if (!catalogue) return tl::unexpected(catalogue.error());
+  std::ifstream file(path);
+  if (!file) return fail(ErrorCode::kIo, "cannot be read", path);
+  Rows out;
+  std::map<std::string, std::size_t> known;
+  std::string line;
+  while (std::getline(file, line)) {
+    std::istringstream in(line);
+    std::string gpu;
+    int kernel_class = 0, unit = 0, dtype = 0, phase = 0;
+    double flops = 0, read = 0, written = 0;
+    Row row;
+    in >> gpu >> kernel_class >> unit >> dtype >> phase >> flops >> read >> written >>
+        row.kernel.elements;
+    row.kernel.shape = read_shape(in);
+    if (!in) {
+      return fail(ErrorCode::kBadInput, "not a row of kernels",
+                  path + ":" + std::to_string(out.rows.size() + 1));
+    }
+    if (!known.contains(gpu)) {
+      auto found = catalogue->find(gpu);
+      if (!found) return tl::unexpected(found.error());
+      known[gpu] = out.gpus.size();
+      out.gpus.push_back(*found);
+    }
+    row.gpu = known[gpu];
+    row.kernel.kernel_class = static_cast<KernelClass>(kernel_class);
+    row.kernel.unit = static_cast<MathUnit>(unit);
+    row.kernel.dtype = static_cast<DType>(dtype);
+    row.kernel.phase = static_cast<StepPhase>(phase);
+    row.kernel.flops = Flops(flops);
+    row.kernel.read = Bytes(static_cast<std::int64_t>(read));
+    row.kernel.written = Bytes(static_cast<std::int64_t>(written));
+    out.rows.push_back(std::move(row));
+  }
+  return out;
+}
+
+Result<CoefficientPatch> read_patch(const std::string& line) {
+  CoefficientPatch patch;
+  std::istringstream in(line);
+  for (std::string item; in >> item;) {
+    const auto equals = item.find('=');
+    if (equals == std::string::npos) return fail(ErrorCode::kBadInput, "must be name=value", item);
+    patch.values.emplace_back(item.substr(0, equals),
+                              std::strtod(item.c_str() + equals + 1, nullptr));
+  }
+  return patch;
+}
+
+Status answer(const Rows& rows, const CoefficientFile& file, const CoefficientPatch& patch) {
+  std::vector<CostModel> models;
+  for (const Gpu& gpu : rows.gpus) {
+    auto coefficients = file.for_gpu(gpu, &patch);
+    if (!coefficients) return tl::unexpected(coefficients.error());
+    models.emplace_back(gpu, *coefficients);
+  }
+  std::vector<double> times;
+  times.reserve(rows.rows.size());
+  for (const Row& row : rows.rows)
+    times.push_back(models[row.gpu].cost_of(row.kernel).time.count());
+  std::fwrite(times.data(), sizeof(double), times.size(), stdout);
+  std::fflush(stdout);
+  return {};
+}
+
+Status print_features(const Rows& rows) {
+  std::vector<ResidualFeatures> makers;
+  for (const Gpu& gpu : rows.gpus) makers.emplace_back(gpu);
+  std::vector<double> values;
+  std::optional<ResidualFamily> family;
+  for (const Row& row : rows.rows) {
+    const auto input = makers[row.gpu].of(row.kernel);
+    if (!input || (family && *family != input->family))
+      return fail(ErrorCode::kBadInput, "rows must be kernels of one family of learned times");
+    family = input->family;
+    values.push_back(static_cast<double>(input->shape % Residual::kFolds));
+    values.push_back(input->plain * 1e9);
+    for (std::size_t i = 0; i < feature_names(*family).size(); ++i)
+      values.push_back(static_cast<double>(input->features[i]));
+  }
+  if (!family) return fail(ErrorCode::kBadInput, "there are no rows");
+  std::printf("%s %016llx", std::string(name_of(*family)).c_str(),
+              static_cast<unsigned long long>(feature_fingerprint()));
+  for (const std::string_view name : feature_names(*family))
+    std::printf(" %s", std::string(name).c_str());
+  std::printf("\n");
+  std::fwrite(values.data(), sizeof(double), values.size(), stdout);
+  return {};
+}
+
+int run_features(const std::string& rows_path) {
+  auto rows = read_rows(rows_path);
+  const Status status = rows ? print_features(*rows) : tl::unexpected(rows.error());
+  if (status) return 0;
+  std::fprintf(stderr, "timing_rows: %s\n", status.error().text().c_str());
+  return 3;
+}
+
+int run(const std::string& rows_path, const std::string& coefficients_path) {
+  const auto complain = [](const Error& error) {
+    std::fprintf(stderr, "timing_rows: %s\n", error.text().c_str());
+    return 3;
+  };
+  auto file = coefficients_path.empty() ? CoefficientFile::load_shipped()
+                                        : CoefficientFile::load(coefficients_path);
+  if (!file) return complain(file.error());
+  auto rows = read_rows(rows_path);
+  if (!rows) return complain(rows.error());
+  for (std::string line; std::getline(std::cin, line);) {
+    auto patch = read_patch(line);
+    if (!patch) return complain(patch.error());
+    if (auto s = answer(*rows, *file, *patch); !s) return complain(s.error());
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace stoker
+
+int main(int argc, char** argv) {
+  if (argc == 2) return stoker::run(argv[1], "");
+  if (argc == 4 && std::strcmp(argv[2], "--coefficients") == 0)
+    return stoker::run(argv[1], argv[3]);
+  if (argc == 3 && std::strcmp(argv[2], "--features") == 0) return stoker::run_features(argv[1]);
+  std::fprintf(stderr, "usage: timing_rows ROWS [--coefficients FILE | --features]\n");
+  return 2;
+}

@@ -1,0 +1,203 @@
+// timing_steps ROWS [--coefficients FILE] | --classes: whole steps through lowering and the step model, for
+// fitting and scoring. A developer's tool, not installed; scripts/fit-timing drives it.
+//
+// ROWS has one step a line, blank-separated:
+//   STEP_FILE GPU BATCH PRECISION CHANNELS_LAST GPUS COPY [JOB]
+// COPY 0: the input is on the device already (synthetic benchmarks), 1: it is copied there each
+// step. JOB "torch1.12": as timm's benchmark.py ran under PyTorch 1.12 (SGD with a loop over the
+// parameters, gradients zeroed in place, no fused attention); "benchmark": cuDNN chooses by timing.
+// Each line of standard input is a patch ("gemm.compute=0.9 kernel.floor_us=3", or empty); the answer
+// is the time of every step in nanoseconds, as native doubles. One word before the patch asks for
+// more:
+//   bands    each row's band (below, above)
+//   kernels  each row's number of records, its time, what of it the device waited for the host (ns),
+//            its parameters, then a record for each kernel: see answer_kernels
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <iostream>
+#include <map>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "device/gpu_catalogue.h"
+#include "lower/common/lower.h"
+#include "step/step_reader.h"
+#include "timing/gpu/step_time.h"
+
+namespace stoker {
+namespace {
+
+struct Row {
+  Machine machine;
+  Program program;
+  double parameters = 0;  ///< elements
+};
+
+/// Copies to the device become nothing.
+void drop_copies(Program& program) {
+  std::erase_if(program.iteration, [&](const Instruction& in) {
+    return in.kind == InstructionKind::kLaunch &&
+           program.kernels[in.value].kernel_class == KernelClass::kHostToDevice;
+  });
+}
+
+double parameters_of(const Step& step) {
+  double count = 0;
+  for (const Parameter& p : step.parameters) {
+    double elements = 1;
+    for (const Polynomial& size : step.types[index(p.type)].shape)
+      elements *= static_cast<double>(size.evaluate({}).value_or(0));
+    count += elements;
+  }
+  return count;
+}
+
+void set_torch_1_12(Job& job) {
+  job.optimizer = {.kind = OptimizerKind::kSgd, .loop = OptimizerLoop::kForLoop, .nesterov = true};
+  job.cudnn = CudnnProfile::kBenchmark;
+  job.cublas_workspaces_in_allocator = false;
+  job.zero_grad_fills = true;
+  job.attention = AttentionBackend::kMath;
+}
+
+Result<Row> read_row(const std::string& line, const GpuCatalogue& catalogue,
+                     std::map<std::string, Step>& steps) {
+  std::istringstream in(line);
+  std::string file, gpu, precision;
+  Job job;
+  bool copy = true;
+  in >> file >> gpu >> job.batch >> precision >> job.channels_last >> job.gpus >> copy;
+  if (!in) return fail(ErrorCode::kBadInput, "not a row of steps", line);
+  if (!steps.contains(file)) {
+    auto step = read_step_file(file);
+    if (!step) return tl::unexpected(step.error());
+    steps.emplace(file, std::move(*step));
+  }
+  const auto parsed = parse_precision(precision);
+  if (!parsed) return tl::unexpected(parsed.error());
+  job.precision = *parsed;
+  job.optimizer = captured_optimizer(steps.at(file));
+  std::string how;
+  in >> how;
+  if (how == "torch1.12") set_torch_1_12(job);
+  if (how == "benchmark") job.cudnn = CudnnProfile::kBenchmark;
+  job.tf32_matmul = job.precision == Precision::kTf32;
+  const auto found = catalogue.find(gpu);
+  if (!found) return tl::unexpected(found.error());
+  Row row;
+  row.machine.gpu = *found;
+  row.machine.gpu_count = job.gpus;
+  auto program = lower(steps.at(file), job, row.machine);
+  if (!program) return tl::unexpected(program.error());
+  row.program = std::move(*program);
+  if (!copy) drop_copies(row.program);
+  row.parameters = parameters_of(steps.at(file));
+  return row;
+}
+
+Result<std::vector<Row>> read_rows(const std::string& path) {
+  auto catalogue = GpuCatalogue::load();
+  if (!catalogue) return tl::unexpected(catalogue.error());
+  std::ifstream file(path);
+  if (!file) return fail(ErrorCode::kIo, "cannot be read", path);
+  std::vector<Row> rows;
+  std::map<std::string, Step> steps;
+  for (std::string line; std::getline(file, line);) {
+    auto row = read_row(line, *catalogue, steps);
+    if (!row) return tl::unexpected(row.error());
+    rows.push_back(std::move(*row));
+  }
+  return rows;
+}
+
+/// For each kernel that is launched in every iteration: class, device kernels of the call, time,
+/// compute and memory (ns, at the class's efficiencies, without a learned residual).
+void answer_kernels(const Row& row, Coefficients coefficients, std::vector<double>& out) {
+  coefficients.residual = nullptr;
+  const StepTime time = predict_step(row.program, row.machine, coefficients);
+  const CostModel model(row.machine.gpu, coefficients);
+  std::vector<double> records;
+  for (const Instruction& in : row.program.iteration) {
+    if (in.kind != InstructionKind::kLaunch || in.when == When::kFirst) continue;
+    const Kernel& kernel = row.program.kernels[in.value];
+    const KernelCost cost = model.cost_of(kernel);
+    records.insert(records.end(),
+                   {static_cast<double>(cost.cost_class), static_cast<double>(kernel.launches),
+                    cost.time.count(), cost.compute.count(), cost.memory.count()});
+  }
+  out.insert(out.end(), {static_cast<double>(records.size() / 5), time.total.count(),
+                         time.exposed_host.count(), row.parameters});
+  out.insert(out.end(), records.begin(), records.end());
+}
+
+Status answer(const std::vector<Row>& rows, const CoefficientFile& file, std::istringstream& line) {
+  CoefficientPatch patch;
+  std::string what;
+  for (std::string item; line >> item;) {
+    if (item == "bands" || item == "kernels") {
+      what = item;
+      continue;
+    }
+    const auto equals = item.find('=');
+    if (equals == std::string::npos) return fail(ErrorCode::kBadInput, "must be name=value", item);
+    patch.values.emplace_back(item.substr(0, equals),
+                              std::strtod(item.c_str() + equals + 1, nullptr));
+  }
+  std::vector<double> out;
+  for (const Row& row : rows) {
+    auto coefficients = file.for_gpu(row.machine.gpu, &patch);
+    if (!coefficients) return tl::unexpected(coefficients.error());
+    if (what == "kernels") {
+      answer_kernels(row, *coefficients, out);
+      continue;
+    }
+    const StepTime time = predict_step(row.program, row.machine, *coefficients);
+    if (what == "bands") {
+      out.insert(out.end(), {time.band.below, time.band.above});
+    } else {
+      out.push_back(time.total.count());
+    }
+  }
+  std::fwrite(out.data(), sizeof(double), out.size(), stdout);
+  std::fflush(stdout);
+  return {};
+}
+
+int print_classes() {
+  for (std::size_t i = 0; i < kCostClasses; ++i)
+    std::printf("%s\n", std::string(name_of(static_cast<CostClass>(i))).c_str());
+  return 0;
+}
+
+int run(const std::string& rows_path, const std::string& coefficients_path) {
+  const auto complain = [](const Error& error) {
+    std::fprintf(stderr, "timing_steps: %s\n", error.text().c_str());
+    return 3;
+  };
+  auto file = coefficients_path.empty() ? CoefficientFile::load_shipped()
+                                        : CoefficientFile::load(coefficients_path);
+  if (!file) return complain(file.error());
+  auto rows = read_rows(rows_path);
+  if (!rows) return complain(rows.error());
+  for (std::string line; std::getline(std::cin, line);) {
+    std::istringstream in(line);
+    if (auto s = answer(*rows, *file, in); !s) return complain(s.error());
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace stoker
+
+int main(int argc, char** argv) {
+  if (argc == 2 && std::strcmp(argv[1], "--classes") == 0) return stoker::print_classes();
+  if (argc == 2) return stoker::run(argv[1], "");
+  if (argc == 4 && std::strcmp(argv[2], "--coefficients") == 0)
+    return stoker::run(argv[1], argv[3]);
+  std::fprintf(stderr, "usage: timing_steps ROWS [--coefficients FILE] | --classes\n");
+  return 2;
+}
