@@ -35,11 +35,9 @@ Status answer(const std::string& line, const GpuCatalogue& catalogue, const Coef
   net.optimizer = static_cast<LayerOptimizer>(optimizer);
   auto found = models.find(name);
   if (found == models.end()) {
-    auto gpu = catalogue.find(name);
-    if (!gpu) return tl::unexpected(gpu.error());
-    auto coefficients = file.for_gpu(*gpu);
-    if (!coefficients) return tl::unexpected(coefficients.error());
-    found = models.emplace(name, LayerModel(*gpu, *coefficients)).first;
+    auto gpu = TRY(catalogue.find(name));
+    auto coefficients = TRY(file.for_gpu(gpu));
+    found = models.emplace(name, LayerModel(gpu, coefficients)).first;
   }
   const auto columns = found->second.columns(net);
   std::fwrite(columns.data(), sizeof(double), columns.size(), stdout);

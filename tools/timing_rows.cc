@@ -70,8 +70,7 @@ KernelShape read_shape(std::istream& in) {
 }
 
 Result<Rows> read_rows(const std::string& path) {
-  auto catalogue = GpuCatalogue::load();
-  if (!catalogue) return tl::unexpected(catalogue.error());
+  auto catalogue = TRY(GpuCatalogue::load());
   std::ifstream file(path);
   if (!file) return fail(ErrorCode::kIo, "cannot be read", path);
   Rows out;
@@ -91,10 +90,9 @@ Result<Rows> read_rows(const std::string& path) {
                   path + ":" + std::to_string(out.rows.size() + 1));
     }
     if (!known.contains(gpu)) {
-      auto found = catalogue->find(gpu);
-      if (!found) return tl::unexpected(found.error());
+      auto found = TRY(catalogue.find(gpu));
       known[gpu] = out.gpus.size();
-      out.gpus.push_back(*found);
+      out.gpus.push_back(found);
     }
     row.gpu = known[gpu];
     row.kernel.kernel_class = static_cast<KernelClass>(kernel_class);
@@ -124,9 +122,8 @@ Result<CoefficientPatch> read_patch(const std::string& line) {
 Status answer(const Rows& rows, const CoefficientFile& file, const CoefficientPatch& patch) {
   std::vector<CostModel> models;
   for (const Gpu& gpu : rows.gpus) {
-    auto coefficients = file.for_gpu(gpu, &patch);
-    if (!coefficients) return tl::unexpected(coefficients.error());
-    models.emplace_back(gpu, *coefficients);
+    auto coefficients = TRY(file.for_gpu(gpu, &patch));
+    models.emplace_back(gpu, coefficients);
   }
   std::vector<double> times;
   times.reserve(rows.rows.size());

@@ -73,43 +73,37 @@ Result<Row> read_row(const std::string& line, const GpuCatalogue& catalogue,
   in >> file >> gpu >> job.batch >> precision >> job.channels_last >> job.gpus >> copy;
   if (!in) return fail(ErrorCode::kBadInput, "not a row of steps", line);
   if (!steps.contains(file)) {
-    auto step = read_step_file(file);
-    if (!step) return tl::unexpected(step.error());
-    steps.emplace(file, std::move(*step));
+    auto step = TRY(read_step_file(file));
+    steps.emplace(file, std::move(step));
   }
-  const auto parsed = parse_precision(precision);
-  if (!parsed) return tl::unexpected(parsed.error());
-  job.precision = *parsed;
+  const auto parsed = TRY(parse_precision(precision));
+  job.precision = parsed;
   job.optimizer = captured_optimizer(steps.at(file));
   std::string how;
   in >> how;
   if (how == "torch1.12") set_torch_1_12(job);
   if (how == "benchmark") job.cudnn = CudnnProfile::kBenchmark;
   job.tf32_matmul = job.precision == Precision::kTf32;
-  const auto found = catalogue.find(gpu);
-  if (!found) return tl::unexpected(found.error());
+  const auto found = TRY(catalogue.find(gpu));
   Row row;
-  row.machine.gpu = *found;
+  row.machine.gpu = found;
   row.machine.gpu_count = job.gpus;
-  auto program = lower(steps.at(file), job, row.machine);
-  if (!program) return tl::unexpected(program.error());
-  row.program = std::move(*program);
+  auto program = TRY(lower(steps.at(file), job, row.machine));
+  row.program = std::move(program);
   if (!copy) drop_copies(row.program);
   row.parameters = parameters_of(steps.at(file));
   return row;
 }
 
 Result<std::vector<Row>> read_rows(const std::string& path) {
-  auto catalogue = GpuCatalogue::load();
-  if (!catalogue) return tl::unexpected(catalogue.error());
+  auto catalogue = TRY(GpuCatalogue::load());
   std::ifstream file(path);
   if (!file) return fail(ErrorCode::kIo, "cannot be read", path);
   std::vector<Row> rows;
   std::map<std::string, Step> steps;
   for (std::string line; std::getline(file, line);) {
-    auto row = read_row(line, *catalogue, steps);
-    if (!row) return tl::unexpected(row.error());
-    rows.push_back(std::move(*row));
+    auto row = TRY(read_row(line, catalogue, steps));
+    rows.push_back(std::move(row));
   }
   return rows;
 }
@@ -149,13 +143,12 @@ Status answer(const std::vector<Row>& rows, const CoefficientFile& file, std::is
   }
   std::vector<double> out;
   for (const Row& row : rows) {
-    auto coefficients = file.for_gpu(row.machine.gpu, &patch);
-    if (!coefficients) return tl::unexpected(coefficients.error());
+    auto coefficients = TRY(file.for_gpu(row.machine.gpu, &patch));
     if (what == "kernels") {
-      answer_kernels(row, *coefficients, out);
+      answer_kernels(row, coefficients, out);
       continue;
     }
-    const StepTime time = predict_step(row.program, row.machine, *coefficients);
+    const StepTime time = predict_step(row.program, row.machine, coefficients);
     if (what == "bands") {
       out.insert(out.end(), {time.band.below, time.band.above});
     } else {

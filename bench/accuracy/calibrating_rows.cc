@@ -68,11 +68,9 @@ constexpr TableKind kTables[] = {{"ops-neusight-gemm.csv.gz", read_product},
 Result<std::vector<TableOperator>> table_operators(const std::filesystem::path& data) {
   std::vector<TableOperator> all;
   for (const TableKind& table : kTables) {
-    const auto text = read_gzip_file(data / table.file, kMaxTable);
-    if (!text) return tl::unexpected(text.error());
-    const auto rows = parse_csv(*text, table.file);
-    if (!rows) return tl::unexpected(rows.error());
-    for (const CsvRow& row : *rows) {
+    const auto text = TRY(read_gzip_file(data / table.file, kMaxTable));
+    const auto rows = TRY(parse_csv(text, table.file));
+    for (const CsvRow& row : rows) {
       if (row["dtype"] != "fp32") continue;
       TableOperator one;
       one.gpu = std::string(row["gpu"]);

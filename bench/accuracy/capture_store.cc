@@ -181,10 +181,9 @@ Result<std::shared_ptr<const Step>> CaptureStore::get(const CaptureRequest& requ
                                           ? it->second
                                           : "not in the cache, and no --python to capture with");
   }
-  auto step = read_step_file(path);
-  if (!step) return tl::unexpected(step.error());
+  auto step = TRY(read_step_file(path));
   last_path_ = path;
-  last_ = std::make_shared<const Step>(std::move(*step));
+  last_ = std::make_shared<const Step>(std::move(step));
   return last_;
 }
 

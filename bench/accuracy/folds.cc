@@ -12,21 +12,18 @@ Result<Folds> Folds::open(const std::filesystem::path& folder) {
   if (folder.empty()) return folds;
   std::error_code error;
   if (fs::is_directory(folder / "shapes", error)) {
-    auto file = CoefficientFile::load(folder / "shapes");
-    if (!file) return tl::unexpected(file.error());
-    folds.shapes_ = std::move(*file);
+    auto file = TRY(CoefficientFile::load(folder / "shapes"));
+    folds.shapes_ = std::move(file);
   }
   for (const int half : {0, 1}) {
     const fs::path part = folder / ("models-" + std::to_string(half));
     if (!fs::is_directory(part, error)) continue;
-    auto file = CoefficientFile::load(part);
-    if (!file) return tl::unexpected(file.error());
-    folds.models_[static_cast<std::size_t>(half)] = std::move(*file);
+    auto file = TRY(CoefficientFile::load(part));
+    folds.models_[static_cast<std::size_t>(half)] = std::move(file);
   }
   for (const auto& entry : fs::directory_iterator(folder / "without", error)) {
-    auto file = CoefficientFile::load(entry.path());
-    if (!file) return tl::unexpected(file.error());
-    folds.without_.emplace(entry.path().filename().string(), std::move(*file));
+    auto file = TRY(CoefficientFile::load(entry.path()));
+    folds.without_.emplace(entry.path().filename().string(), std::move(file));
   }
   if (folds.empty()) {
     return fail(ErrorCode::kNotFound,

@@ -58,17 +58,14 @@ std::vector<const CsvRow*> rows_of(const Table& table, std::string_view study,
 
 Result<const Step*> Zoo::step(const std::string& name) {
   if (const auto known = steps_.find(name); known != steps_.end()) return &known->second;
-  const auto path = file_of(name);
-  if (!path) return tl::unexpected(path.error());
-  auto read = read_step_file(*path);
-  if (!read) return tl::unexpected(read.error());
-  return &steps_.emplace(name, std::move(*read)).first->second;
+  const auto path = TRY(file_of(name));
+  auto read = TRY(read_step_file(path));
+  return &steps_.emplace(name, std::move(read)).first->second;
 }
 
 Result<std::filesystem::path> Zoo::file_of(const std::string& name) {
-  const auto data = data_folder();
-  if (!data) return tl::unexpected(data.error());
-  const std::filesystem::path zoo = *data / "zoo";
+  const auto data = TRY(data_folder());
+  const std::filesystem::path zoo = data / "zoo";
   const std::string ending = ".fp32.step.gz";
   if (std::filesystem::exists(zoo / (name + ending))) return zoo / (name + ending);
   std::vector<std::filesystem::path> found;
@@ -82,13 +79,11 @@ Result<std::filesystem::path> Zoo::file_of(const std::string& name) {
 }
 
 Result<Scenario> scenario_of(const Bench& bench, Zoo& zoo, const CsvRow& row, std::int64_t batch) {
-  const auto step = zoo.step(first_word(row["model"]));
-  if (!step) return tl::unexpected(step.error());
-  const auto gpu = gpu_of(bench, row["machine"]);
-  if (!gpu) return tl::unexpected(gpu.error());
+  const auto step = TRY(zoo.step(first_word(row["model"])));
+  const auto gpu = TRY(gpu_of(bench, row["machine"]));
   Scenario s;
-  s.step = *step;
-  s.machine.gpu = *gpu;
+  s.step = step;
+  s.machine.gpu = gpu;
   s.job.batch = batch;
   s.job.pinned_copy = s.job.overlapped_copy = true;
   s.sample = sample_cost_given(kPictureCost, {Bytes(kPictureBytes), 2}, bench.knowledge.loader);

@@ -92,9 +92,8 @@ Result<Table> table_of(const std::vector<std::filesystem::path>& files) {
     const auto text =
         path.extension() == ".gz" ? read_gzip_file(path, kMaxTable) : read_file(path, kMaxTable);
     if (!text) return tl::unexpected(text.error());
-    auto table = parse_csv(*text, path.string());
-    if (!table) return tl::unexpected(table.error());
-    std::move(table->begin(), table->end(), std::back_inserter(all));
+    auto table = TRY(parse_csv(*text, path.string()));
+    std::move(table.begin(), table.end(), std::back_inserter(all));
   }
   return all;
 }
@@ -111,9 +110,8 @@ Result<std::vector<std::pair<const MeasureKind*, Table>>> tables_of(const Option
       std::fprintf(stderr, "skipped %s\n", context.skipped.back().c_str());
       continue;
     }
-    auto table = table_of(files);
-    if (!table) return tl::unexpected(table.error());
-    found.emplace_back(&kind, std::move(*table));
+    auto table = TRY(table_of(files));
+    found.emplace_back(&kind, std::move(table));
   }
   return found;
 }
@@ -124,9 +122,8 @@ Status read_parameters(const Options& options, Bench& bench) {
   std::set<std::string_view> seen;
   for (const MeasureKind& kind : measure_kinds()) {
     if (!seen.insert(kind.table).second) continue;
-    const auto table = table_of(files_of(kind, options.data));
-    if (!table) return tl::unexpected(table.error());
-    for (const CsvRow& row : *table) {
+    const auto table = TRY(table_of(files_of(kind, options.data)));
+    for (const CsvRow& row : table) {
       if (const double millions = number(row, "param_count_m"); millions > 0)
         bench.parameters[std::string(row["model"])] = millions;
     }

@@ -54,17 +54,14 @@ CaptureRequest measured_request(const CsvRow& row) {
 
 Result<Job> measured_job(const CsvRow& row) {
   Job job;
-  const auto precision = parse_precision(row["precision"]);
-  if (!precision) return tl::unexpected(precision.error());
-  const auto kind = parse_optimizer(row["optimizer"]);
-  if (!kind) return tl::unexpected(kind.error());
-  job.precision = *precision;
-  job.optimizer.kind = *kind;
-  job.optimizer.loop = default_loop(*kind);
+  const auto precision = TRY(parse_precision(row["precision"]));
+  const auto kind = TRY(parse_optimizer(row["optimizer"]));
+  job.precision = precision;
+  job.optimizer.kind = kind;
+  job.optimizer.loop = default_loop(kind);
   if (!row["optimizer_loop"].empty()) {
-    const auto loop = parse_optimizer_loop(row["optimizer_loop"]);
-    if (!loop) return tl::unexpected(loop.error());
-    job.optimizer.loop = *loop;
+    const auto loop = TRY(parse_optimizer_loop(row["optimizer_loop"]));
+    job.optimizer.loop = loop;
   }
   const double decay = flag_value(row, "--weight-decay");
   if (std::isfinite(decay)) job.optimizer.weight_decay = decay;
@@ -83,18 +80,14 @@ namespace {
 
 /// The forecast of one row, with the context that ships.
 Result<std::pair<MemoryForecast, std::string>> forecast_of(Bench& bench, const CsvRow& row) {
-  const auto step = bench.captures.get(measured_request(row));
-  if (!step) return tl::unexpected(step.error());
-  const auto gpu = bench.gpus.find(row["gpu"]);
-  if (!gpu) return tl::unexpected(gpu.error());
+  const auto step = TRY(bench.captures.get(measured_request(row)));
+  const auto gpu = TRY(bench.gpus.find(row["gpu"]));
   Machine machine;
-  machine.gpu = *gpu;
-  const auto job = measured_job(row);
-  if (!job) return tl::unexpected(job.error());
-  const auto program = lower(**step, *job, machine);
-  if (!program) return tl::unexpected(program.error());
-  const std::string kind = memory_error_case(*program, *job, machine);
-  return std::pair{forecast_memory(*program, machine, {}, bench.knowledge, kind), kind};
+  machine.gpu = gpu;
+  const auto job = TRY(measured_job(row));
+  const auto program = TRY(lower(*step, job, machine));
+  const std::string kind = memory_error_case(program, job, machine);
+  return std::pair{forecast_memory(program, machine, {}, bench.knowledge, kind), kind};
 }
 
 }  // namespace

@@ -100,9 +100,8 @@ class TimmA100 {
   }
 
   Result<std::vector<Measure>> run() {
-    auto gpu = bench_.gpus.find(kGpu);
-    if (!gpu) return tl::unexpected(gpu.error());
-    machine_.gpu = *gpu;
+    auto gpu = TRY(bench_.gpus.find(kGpu));
+    machine_.gpu = gpu;
     for (const CsvRow* row : rows_) one(*row);
     finish();
     return std::vector<Measure>{std::move(measure_), verdict_measure()};

@@ -113,7 +113,7 @@ class TimmMaxBatch {
 
   Result<std::vector<Measure>> run() {
     for (const CsvRow* row : rows_) {
-      if (auto status = one(*row); !status) return tl::unexpected(status.error());
+      TRY(one(*row));
     }
     finish();
     return std::vector<Measure>{std::move(measure_)};

@@ -54,12 +54,11 @@ CaptureRequest request_for(const CsvRow& row) {
 /// Optimizers with their defaults, as the script makes them: optimizer(params, lr=1e-3).
 Result<Job> job_for(const CsvRow& row) {
   Job job;
-  const auto kind = parse_optimizer(std::string(row["optimizer"]));
-  if (!kind) return tl::unexpected(kind.error());
-  job.optimizer.kind = *kind;
-  job.optimizer.loop = default_loop(*kind);
+  const auto kind = TRY(parse_optimizer(std::string(row["optimizer"])));
+  job.optimizer.kind = kind;
+  job.optimizer.loop = default_loop(kind);
   job.optimizer.momentum = 0;
-  job.optimizer.weight_decay = *kind == OptimizerKind::kAdamW ? 1e-2 : 0;
+  job.optimizer.weight_decay = kind == OptimizerKind::kAdamW ? 1e-2 : 0;
   job.batch = static_cast<std::int64_t>(number(row, "batch_size"));
   job.pinned_copy = false;
   return job;

@@ -110,10 +110,9 @@ Result<Machine> ScalingTables::machine(std::string_view words, const GpuCatalogu
     if (words.find(s.name) == std::string_view::npos) continue;
     if (best == nullptr || s.name.size() > best->name.size()) best = &s;
   }
-  auto gpu = gpus.find(best != nullptr ? best->gpu : std::string(words));
-  if (!gpu) return tl::unexpected(gpu.error());
+  auto gpu = TRY(gpus.find(best != nullptr ? best->gpu : std::string(words)));
   Machine machine;
-  machine.gpu = std::move(*gpu);
+  machine.gpu = std::move(gpu);
   machine.gpu_count = best != nullptr ? best->gpus_per_node : 8;
   if (best != nullptr && !best->link.empty()) machine.gpu.link = best->link;
   machine.network_bandwidth = network_in(words);
@@ -124,9 +123,8 @@ Result<Machine> ScalingTables::machine(std::string_view words, const GpuCatalogu
 Result<ScalingTables> load_scaling_tables() {
   const std::string path =
       std::string(STOKER_SOURCE_DIR) + "/bench/accuracy/scaling_workloads.json";
-  const auto text = read_file(path, kMiB);
-  if (!text) return tl::unexpected(text.error());
-  const Json root = Json::parse(*text, nullptr, /*allow_exceptions=*/false);
+  const auto text = TRY(read_file(path, kMiB));
+  const Json root = Json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (root.is_discarded() || !root.is_object())
     return fail(ErrorCode::kBadInput, "is not valid JSON", path);
   ScalingTables tables;

@@ -54,25 +54,23 @@ CaptureRequest request_for(const CsvRow& row) {
 }
 
 Result<StepTime> step_of(Bench& bench, const CsvRow& row, const Gpu& gpu, const Setting& setting) {
-  const auto step = bench.captures.get(request_for(row));
-  if (!step) return tl::unexpected(step.error());
-  const auto precision = parse_precision(setting.precision);
-  if (!precision) return tl::unexpected(precision.error());
+  const auto step = TRY(bench.captures.get(request_for(row)));
+  const auto precision = TRY(parse_precision(setting.precision));
   Machine machine;
   machine.gpu = gpu;
   machine.gpu_count = std::min(setting.gpus, kGpusPerNode);
   machine.nodes = (setting.gpus + kGpusPerNode - 1) / kGpusPerNode;
   machine.network_bandwidth = setting.network;
   Job job;
-  job.precision = *precision;
-  job.tf32_matmul = *precision == Precision::kTf32;
+  job.precision = precision;
+  job.tf32_matmul = precision == Precision::kTf32;
   job.batch = static_cast<std::int64_t>(setting.batch_per_gpu);
   job.gpus = setting.gpus;
   job.nodes = machine.nodes;
   job.cudnn = CudnnProfile::kBenchmark;
   job.overlapped_copy = true;
   if (job.batch < 1) return fail(ErrorCode::kBadInput, "the row states no batch");
-  return time_of(bench, **step, job, machine);
+  return time_of(bench, *step, job, machine);
 }
 
 std::string label_of(const CsvRow& row, std::string_view machine) {
@@ -82,27 +80,23 @@ std::string label_of(const CsvRow& row, std::string_view machine) {
 
 Result<Pair> scaling_row(Bench& bench, const CsvRow& row, const std::string& label) {
   const std::string machine(row["machine"]);
-  auto gpu = gpu_of(bench, machine);
-  if (!gpu) return tl::unexpected(gpu.error());
+  auto gpu = TRY(gpu_of(bench, machine));
   const int gpus = std::atoi(std::string(row["gpus"]).c_str());
-  const Setting setting{precision_of(row["precision"], *gpu), number(row, "batch_per_gpu"), gpus,
+  const Setting setting{precision_of(row["precision"], gpu), number(row, "batch_per_gpu"), gpus,
                         network_of(machine)};
-  const auto time = step_of(bench, row, *gpu, setting);
-  if (!time) return tl::unexpected(time.error());
+  const auto time = TRY(step_of(bench, row, gpu, setting));
   const double value = number(row, "value");
   const bool per_step = row["unit"].find("s_per_iter") == 0;
   const double truth_ms = per_step ? value * 1e3 : setting.batch_per_gpu * gpus / value * 1e3;
-  return Pair{std::string(row["model"]), label, truth_ms, milliseconds(time->total), time->band};
+  return Pair{std::string(row["model"]), label, truth_ms, milliseconds(time.total), time.band};
 }
 
 Result<Pair> lambda_row(Bench& bench, const CsvRow& row, const std::string& label) {
-  const auto gpu = bench.gpus.find(row["gpu"]);
-  if (!gpu) return tl::unexpected(gpu.error());
+  const auto gpu = TRY(bench.gpus.find(row["gpu"]));
   const int gpus = static_cast<int>(number(row, "gpus"));
   const double batch = number(row, "batch_total") / gpus;
   if (!std::isfinite(batch)) return fail(ErrorCode::kBadInput, "the row states no batch");
-  const auto time =
-      step_of(bench, row, *gpu, {precision_of(row["precision"], *gpu), batch, gpus, 0});
+  const auto time = step_of(bench, row, gpu, {precision_of(row["precision"], gpu), batch, gpus, 0});
   if (!time) return tl::unexpected(time.error());
   return Pair{std::string(row["gpu"]), label,
               number(row, "batch_total") / number(row, "samples_per_s") * 1e3,

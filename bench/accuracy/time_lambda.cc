@@ -116,8 +116,7 @@ std::vector<Setting> settings_of(const Bench& bench, const Table& table,
 }
 
 Result<StepTime> forecast(Bench& bench, const Setting& setting, Unseen unseen) {
-  const auto step = bench.captures.get(request_for(setting.model, setting.precision));
-  if (!step) return tl::unexpected(step.error());
+  const auto step = TRY(bench.captures.get(request_for(setting.model, setting.precision)));
   const bool half = setting.precision == "fp16";
   Machine machine;
   machine.gpu = setting.gpu;
@@ -135,7 +134,7 @@ Result<StepTime> forecast(Bench& bench, const Setting& setting, Unseen unseen) {
   job.precision = half ? (is_bert(setting.model) ? Precision::kFp16 : Precision::kAmpFp16)
                        : (tf32 ? Precision::kTf32 : Precision::kFp32);
   job.tf32_matmul = !half && tf32;
-  return time_of(bench, **step, job, machine, unseen);
+  return time_of(bench, *step, job, machine, unseen);
 }
 
 /// What the other GPUs of a model and precision say, scaled by memory bandwidth.

@@ -11,19 +11,15 @@ namespace {
 /// The input lay on the device when the steps were timed, so nothing waits for its copy.
 Result<Pair> measured_step(Bench& bench, const CsvRow& row, const std::string& label,
                            Unseen unseen) {
-  const auto step = bench.captures.get(measured_request(row));
-  if (!step) return tl::unexpected(step.error());
-  const auto gpu = bench.gpus.find(row["gpu"]);
-  if (!gpu) return tl::unexpected(gpu.error());
-  auto job = measured_job(row);
-  if (!job) return tl::unexpected(job.error());
-  job->pinned_copy = job->overlapped_copy = true;
+  const auto step = TRY(bench.captures.get(measured_request(row)));
+  const auto gpu = TRY(bench.gpus.find(row["gpu"]));
+  auto job = TRY(measured_job(row));
+  job.pinned_copy = job.overlapped_copy = true;
   Machine machine;
-  machine.gpu = *gpu;
-  const auto time = time_of(bench, **step, *job, machine, unseen);
-  if (!time) return tl::unexpected(time.error());
-  return Pair{std::string(row["model"]), label, number(row, "step_ms"), milliseconds(time->total),
-              time->band};
+  machine.gpu = gpu;
+  const auto time = TRY(time_of(bench, *step, job, machine, unseen));
+  return Pair{std::string(row["model"]), label, number(row, "step_ms"), milliseconds(time.total),
+              time.band};
 }
 
 Measure measure_of(Bench& bench, const Table& table, const char* name, Unseen unseen) {

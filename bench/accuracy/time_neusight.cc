@@ -84,17 +84,15 @@ void drop_gradient_fills(Program& program) {
 /// `operators`: of which some are measured on the row's GPU before it is forecast; null: none.
 Result<StepTime> forecast_row(Bench& bench, const CsvRow& row, Unseen unseen,
                               const std::vector<TableOperator>* operators) {
-  auto gpu = bench.gpus.find(row["gpu"]);
-  if (!gpu) return tl::unexpected(gpu.error());
+  auto gpu = TRY(bench.gpus.find(row["gpu"]));
   if (shape_of(bench, row["model"]).empty())
     return fail(ErrorCode::kNotFound, "its shape is not in " + std::string(kModels));
-  const auto step = bench.captures.get(request_for(bench, row));
-  if (!step) return tl::unexpected(step.error());
+  const auto step = TRY(bench.captures.get(request_for(bench, row)));
   if (operators != nullptr) {
-    gpu->calibration = std::make_shared<const Calibration>(calibration_from(*operators, gpu->name));
+    gpu.calibration = std::make_shared<const Calibration>(calibration_from(*operators, gpu.name));
   }
   Machine machine;
-  machine.gpu = *gpu;
+  machine.gpu = gpu;
   machine.gpu_count = static_cast<int>(number(row, "n_gpus"));
   Job job;
   job.gpus = machine.gpu_count;
@@ -102,12 +100,10 @@ Result<StepTime> forecast_row(Bench& bench, const CsvRow& row, Unseen unseen,
   job.optimizer.kind = OptimizerKind::kNone;
   // The table's operators have a time for adding to `.grad` (acc_ms): gradients were never cleared.
   job.zero_grad_fills = row["mode"] == "train";
-  auto program = lower(**step, job, machine);
-  if (!program) return tl::unexpected(program.error());
-  drop_gradient_fills(*program);
-  const auto coefficients = bench.timing_for(unseen, gpu->name).for_gpu(*gpu);
-  if (!coefficients) return tl::unexpected(coefficients.error());
-  return predict_step(*program, machine, *coefficients);
+  auto program = TRY(lower(*step, job, machine));
+  drop_gradient_fills(program);
+  const auto coefficients = TRY(bench.timing_for(unseen, gpu.name).for_gpu(gpu));
+  return predict_step(program, machine, coefficients);
 }
 
 /// A part of a step that the table times.

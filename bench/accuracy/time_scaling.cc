@@ -245,9 +245,8 @@ void note_constants(const std::vector<Selected>& sets, const FleetConstants& con
 }
 
 Result<Table> read_table(const std::filesystem::path& path) {
-  const auto text = read_file(path, kMiB);
-  if (!text) return tl::unexpected(text.error());
-  return parse_csv(*text, path.string());
+  const auto text = TRY(read_file(path, kMiB));
+  return parse_csv(text, path.string());
 }
 
 void by_model(const std::vector<Pair>& pairs, const std::vector<Row>& rows, Measure& m) {

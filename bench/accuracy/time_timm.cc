@@ -53,15 +53,12 @@ bool has_grouped_convolution(const Program& program) {
 
 Result<TimmRow> timm_row(Bench& bench, const CsvRow& row, const std::string& label, Unseen unseen) {
   const std::string card(row["gpu"]);
-  const auto gpu = bench.gpus.find(card.substr(0, card.find('_')));
-  if (!gpu) return tl::unexpected(gpu.error());
-  const auto captured = bench.captures.get(timm_benchmark_request(row));
-  if (!captured) return tl::unexpected(captured.error());
-  if (auto same = check_parameters(**captured, number(row, "param_count_m")); !same)
-    return tl::unexpected(same.error());
+  const auto gpu = TRY(bench.gpus.find(card.substr(0, card.find('_'))));
+  const auto captured = TRY(bench.captures.get(timm_benchmark_request(row)));
+  TRY(check_parameters(*captured, number(row, "param_count_m")));
   Scenario scenario;
-  scenario.step = captured->get();
-  scenario.machine.gpu = *gpu;
+  scenario.step = captured.get();
+  scenario.machine.gpu = gpu;
   scenario.job = timm_benchmark_job(row["layout"] == "nhwc");
   scenario.job.batch = static_cast<std::int64_t>(number(row, "batch_fits"));
   scenario.job.pinned_copy = true;
@@ -70,15 +67,13 @@ Result<TimmRow> timm_row(Bench& bench, const CsvRow& row, const std::string& lab
   Knowledge knowledge = bench.knowledge;
   const CoefficientFile* fold = nullptr;
   if (unseen == Unseen::kShape) fold = bench.folds.without_model(std::string(row["model"]));
-  if (unseen == Unseen::kGpu) fold = bench.folds.without(gpu->name);
+  if (unseen == Unseen::kGpu) fold = bench.folds.without(gpu.name);
   if (fold != nullptr) knowledge.timing = *fold;
-  const auto time = step_time_of(scenario, knowledge);
-  if (!time) return tl::unexpected(time.error());
-  const auto program = lower(**captured, scenario.job, scenario.machine);
-  if (!program) return tl::unexpected(program.error());
+  const auto time = TRY(step_time_of(scenario, knowledge));
+  const auto program = TRY(lower(*captured, scenario.job, scenario.machine));
   return TimmRow{{family_of(row["model"]), label, number(row, "step_time_ms"),
-                  milliseconds(time->total), time->band},
-                 has_grouped_convolution(*program)};
+                  milliseconds(time.total), time.band},
+                 has_grouped_convolution(program)};
 }
 
 /// Both layouts of a model at one batch.

@@ -20,32 +20,28 @@ Status set_optimizer(std::string_view name, Job& job) {
     job.optimizer.kind = OptimizerKind::kNone;
     return {};
   }
-  const auto kind = parse_optimizer(name == "momentum" ? "sgd" : std::string(name));
-  if (!kind) return tl::unexpected(kind.error());
-  job.optimizer.kind = *kind;
+  const auto kind = TRY(parse_optimizer(name == "momentum" ? "sgd" : std::string(name)));
+  job.optimizer.kind = kind;
   if (name == "sgd") job.optimizer.momentum = 0;
   return {};
 }
 
 Result<Pair> vgg_row(const Bench& bench, const Step& step, const CsvRow& row,
                      const std::string& label) {
-  const auto gpu = bench.gpus.find(row["gpu"]);
-  if (!gpu) return tl::unexpected(gpu.error());
+  const auto gpu = TRY(bench.gpus.find(row["gpu"]));
   Machine machine;
-  machine.gpu = *gpu;
+  machine.gpu = gpu;
   Job job;
   job.batch = static_cast<std::int64_t>(number(row, "batch"));
   job.cudnn = CudnnProfile::kBenchmark;  // TensorFlow tries all algorithms
   job.overlapped_copy = true;            // the batch is on the GPU
-  if (auto status = set_optimizer(row["optimizer"], job); !status)
-    return tl::unexpected(status.error());
-  const auto time = time_of(bench, step, job, machine);
-  if (!time) return tl::unexpected(time.error());
-  Nanos predicted = time->total;
+  TRY(set_optimizer(row["optimizer"], job));
+  const auto time = TRY(time_of(bench, step, job, machine));
+  Nanos predicted = time.total;
   if (row["pass"] == "fwd")
-    predicted = time->phase_elapsed[static_cast<std::size_t>(StepPhase::kForward)];
+    predicted = time.phase_elapsed[static_cast<std::size_t>(StepPhase::kForward)];
   return Pair{std::string(row["pass"]), label, number(row, "time_ms"), milliseconds(predicted),
-              time->band};
+              time.band};
 }
 
 /// The constant time of a call that makes the least mean error of the logarithm, in milliseconds.

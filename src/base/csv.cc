@@ -77,9 +77,8 @@ Result<std::vector<std::string>> Reader::record() {
   std::vector<std::string> cells;
   while (true) {
     if (!at_end() && peek() == '"') {
-      auto cell = quoted_cell();
-      if (!cell) return tl::unexpected(cell.error());
-      cells.push_back(std::move(*cell));
+      auto cell = TRY(quoted_cell());
+      cells.push_back(std::move(cell));
     } else {
       cells.push_back(plain_cell());
     }
@@ -104,11 +103,10 @@ Result<std::vector<CsvRow>> parse_csv(std::string_view text, const std::string& 
   while (!reader.at_end()) {
     if (reader.skip_line_without_record()) continue;
     const int line = reader.line();
-    auto cells = reader.record();
-    if (!cells) return tl::unexpected(cells.error());
+    auto cells = TRY(reader.record());
     const std::string where = name + ":" + std::to_string(line);
     if (headings.empty()) {
-      headings = std::move(*cells);
+      headings = std::move(cells);
       std::vector<std::string> sorted = headings;
       std::ranges::sort(sorted);
       if (const auto twice = std::ranges::adjacent_find(sorted); twice != sorted.end()) {
@@ -117,15 +115,14 @@ Result<std::vector<CsvRow>> parse_csv(std::string_view text, const std::string& 
       }
       continue;
     }
-    if (cells->size() != headings.size()) {
+    if (cells.size() != headings.size()) {
       return fail(ErrorCode::kBadInput,
-                  "has " + std::to_string(cells->size()) + " cells where the heading has " +
+                  "has " + std::to_string(cells.size()) + " cells where the heading has " +
                       std::to_string(headings.size()) + "; quote cells that contain commas",
                   where);
     }
     CsvRow row{.line = line, .cells = {}};
-    for (std::size_t i = 0; i < headings.size(); ++i)
-      row.cells[headings[i]] = std::move((*cells)[i]);
+    for (std::size_t i = 0; i < headings.size(); ++i) row.cells[headings[i]] = std::move(cells[i]);
     rows.push_back(std::move(row));
   }
   if (headings.empty())

@@ -2,6 +2,7 @@
 
 #include <string>
 #include <tl/expected.hpp>
+#include <type_traits>
 #include <utility>
 
 namespace stoker {
@@ -38,4 +39,30 @@ using Status = Result<void>;
   return tl::unexpected<Error>(Error{code, std::move(message), std::move(where)});
 }
 
+namespace result_detail {
+/// The value moved out; nothing of a Status.
+template <class T>
+T take(Result<T>& result) {
+  if constexpr (!std::is_void_v<T>) return std::move(*result);
+}
+}  // namespace result_detail
+
 }  // namespace stoker
+
+/// TRY(expression) is the value of a Result, or leaves the enclosing function with its error:
+///
+///     const Step step = TRY(read_step_file(path));   // of a Result<Step>
+///     TRY(check_job(job));                           // of a Status
+///
+/// The expression is evaluated once. The enclosing function returns a Result or a Status. Built on
+/// statement expressions, an extension that gcc and clang share, because standard C++ has no
+/// expression that returns from its function.
+#define TRY(...) STOKER_TRY_AS(__COUNTER__, __VA_ARGS__)
+#define STOKER_TRY_AS(number, ...) STOKER_TRY_NAMED(number, __VA_ARGS__)
+#define STOKER_TRY_NAMED(number, ...)                                                 \
+  __extension__({                                                                     \
+    auto stoker_tried_##number = (__VA_ARGS__);                                       \
+    if (!stoker_tried_##number)                                                       \
+      return tl::unexpected<stoker::Error>(std::move(stoker_tried_##number).error()); \
+    stoker::result_detail::take(stoker_tried_##number);                               \
+  })

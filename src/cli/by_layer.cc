@@ -8,12 +8,11 @@
 namespace stoker::cli {
 
 Result<int> answer_by_layer(const RunOptions& o, Resolved& r) {
-  const auto layers = layer_sum(r.base, r.knowledge);
-  if (!layers) return tl::unexpected(layers.error());
+  const auto layers = TRY(layer_sum(r.base, r.knowledge));
   ReportContext& context = r.context;
   context.model_line = model_line(r, r.base.job);
   context.step = r.base.step;
-  const std::string text = o.json ? layers_json(*layers, context) : layers_text(*layers, context);
+  const std::string text = o.json ? layers_json(layers, context) : layers_text(layers, context);
   std::fputs(text.c_str(), stdout);
   return 0;
 }

@@ -40,17 +40,15 @@ Result<std::optional<MachineFile>> earlier_file(const Options& o, const Host& he
     return fail(ErrorCode::kIo, "is no folder that can be written to; name another file with -o",
                 folder.string());
   if (!fs::exists(o.output, error)) return std::nullopt;
-  auto file = read_machine_file(o.output);
-  if (!file) return tl::unexpected(file.error());
+  auto file = TRY(read_machine_file(o.output));
   if (o.device == "cpu" && o.rows_file.empty()) {
     if (const auto cpu = this_cpu(here)) {
       MeasuredDevice device{.cpu = true, .name = cpu->name, .cores = cpu->sm_count};
-      device.memory = file->gpu ? file->gpu->memory : Bytes{};  // limits change, modules do not
-      if (auto s = check_same_device(*file, o.output, device, catalogue); !s)
-        return tl::unexpected(s.error());
+      device.memory = file.gpu ? file.gpu->memory : Bytes{};  // limits change, modules do not
+      TRY(check_same_device(file, o.output, device, catalogue));
     }
   }
-  return std::optional<MachineFile>(std::move(*file));
+  return std::optional<MachineFile>(std::move(file));
 }
 
 /// "resnet18,gpt2" -> the specs that Python captures.
@@ -60,9 +58,8 @@ Result<std::string> specs_of(const std::string& models) {
   for (const std::string& model : split(models, ',')) {
     if (model.empty())
       return fail(ErrorCode::kUsage, "has an empty name; write resnet18,train.py:model", "--for");
-    const auto spec = spec_of(model);
-    if (!spec) return tl::unexpected(spec.error());
-    specs += (specs.empty() ? "" : ",") + *spec;
+    const auto spec = TRY(spec_of(model));
+    specs += (specs.empty() ? "" : ",") + spec;
   }
   return specs;
 }
@@ -70,11 +67,10 @@ Result<std::string> specs_of(const std::string& models) {
 /// Runs the measuring into `rows`; 0, or the exit code to leave with.
 Result<int> measure(const Options& o, const fs::path& rows) {
   std::vector<std::string> arguments{"calibrate-runs", "--end-with-parent", "--out", rows.string()};
-  const auto specs = specs_of(o.models);
-  if (!specs) return tl::unexpected(specs.error());
+  const auto specs = TRY(specs_of(o.models));
   for (const auto& [flag, value] : {std::pair("--device", o.device),
                                     {"--budget", o.budget},
-                                    {"--for", *specs},
+                                    {"--for", specs},
                                     {"--threads", o.threads}}) {
     if (!value.empty()) arguments.insert(arguments.end(), {flag, value});
   }
@@ -96,9 +92,8 @@ Status check_given_rows(const Options& o) {
 /// Refuses measurements that every forecast would refuse: one operator faster than physics allows.
 Status check_for_forecasts(const MachineFile& file, const fs::path& rows) {
   if (!file.gpu) return {};
-  const auto shipped = CoefficientFile::load_shipped();
-  if (!shipped) return tl::unexpected(shipped.error());
-  const auto coefficients = shipped->for_gpu(*file.gpu);
+  const auto shipped = TRY(CoefficientFile::load_shipped());
+  const auto coefficients = shipped.for_gpu(*file.gpu);
   if (coefficients) return {};
   return fail(ErrorCode::kBadInput,
               "what was measured cannot be (" + coefficients.error().text() +
@@ -108,13 +103,11 @@ Status check_for_forecasts(const MachineFile& file, const fs::path& rows) {
 
 Result<int> finish(const Options& o, const fs::path& rows, const std::optional<MachineFile>& before,
                    const CalibrationContext& context) {
-  const auto runs = read_calibration_runs(rows);
-  if (!runs) return tl::unexpected(runs.error());
+  const auto runs = TRY(read_calibration_runs(rows));
   if (before) {
-    if (auto s = check_same_device(*before, o.output, runs->device, *context.catalogue); !s)
-      return tl::unexpected(s.error());
+    TRY(check_same_device(*before, o.output, runs.device, *context.catalogue));
   }
-  const CalibratedMachine machine = calibrated_machine(*runs, before, context);
+  const CalibratedMachine machine = calibrated_machine(runs, before, context);
   // What is written must be what forecasts can read.
   if (const auto again =
           parse_machine_file(machine_file_text(machine.file), o.output, *context.catalogue);
@@ -123,32 +116,28 @@ Result<int> finish(const Options& o, const fs::path& rows, const std::optional<M
                 "what was measured makes no machine file (" + again.error().text() +
                     "); nothing is written",
                 rows.string());
-  else if (auto s = check_for_forecasts(*again, rows); !s) return tl::unexpected(s.error());
-  if (auto s = write_machine_file(o.output, machine.file); !s) return tl::unexpected(s.error());
+  else TRY(check_for_forecasts(*again, rows));
+  TRY(write_machine_file(o.output, machine.file));
   const CalibrationSaid said{o.output, kVersion, !o.rows_file.empty()};
   const std::string text =
-      o.json ? calibration_json(machine, *runs, said) : calibration_text(machine, *runs, said);
+      o.json ? calibration_json(machine, runs, said) : calibration_text(machine, runs, said);
   std::fputs(text.c_str(), stdout);
   return 0;
 }
 
 Result<int> run(const Options& o) {
-  const auto catalogue = GpuCatalogue::load();
-  if (!catalogue) return tl::unexpected(catalogue.error());
-  CalibrationContext context{&*catalogue, this_host(), kVersion};
+  const auto catalogue = TRY(GpuCatalogue::load());
+  CalibrationContext context{&catalogue, this_host(), kVersion};
   if (!o.rows_file.empty()) {
-    if (auto s = check_given_rows(o); !s) return tl::unexpected(s.error());
+    TRY(check_given_rows(o));
   }
-  const auto before = earlier_file(o, context.here, *catalogue);
-  if (!before) return tl::unexpected(before.error());
-  if (!o.rows_file.empty()) return finish(o, o.rows_file, *before, context);
+  const auto before = TRY(earlier_file(o, context.here, catalogue));
+  if (!o.rows_file.empty()) return finish(o, o.rows_file, before, context);
   UnnamedRows unnamed;
-  const auto rows = rows_path(o.rows, "--rows", unnamed);
-  if (!rows) return tl::unexpected(rows.error());
-  const auto code = measure(o, *rows);
-  if (!code) return tl::unexpected(code.error());
-  if (*code != 0) return *code;  // the child has said why
-  return finish(o, *rows, *before, context);
+  const auto rows = TRY(rows_path(o.rows, "--rows", unnamed));
+  const auto code = TRY(measure(o, rows));
+  if (code != 0) return code;  // the child has said why
+  return finish(o, rows, before, context);
 }
 
 }  // namespace

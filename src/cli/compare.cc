@@ -39,20 +39,16 @@ std::string rows_words(CoefficientLevel level) {
 Result<Compared> compared(const RunOptions& o, const std::string& gpu, std::size_t position) {
   RunOptions once = o;
   once.reprobe = o.reprobe && position == 0;  // the folder is the same for all
-  auto resolved = resolve_exactly(once, gpu, position);
-  if (!resolved) return tl::unexpected(resolved.error());
+  auto resolved = TRY(resolve_exactly(once, gpu, position));
   Contender c;
-  auto f = forecast(resolved->base, resolved->knowledge);
-  if (!f) return tl::unexpected(f.error());
-  const auto limits = batch_limits_of(*resolved);
-  if (!limits) return tl::unexpected(limits.error());
-  const auto coefficients = resolved->knowledge.timing.for_gpu(resolved->base.machine.gpu);
-  if (!coefficients) return tl::unexpected(coefficients.error());
-  c.forecast = std::move(*f);
-  c.limits = *limits;
-  c.rows = rows_words(coefficients->level);
-  if (limits->value == 0) c.forecast.memory.out_of_memory = gpu_shortage(resolved->base, *limits);
-  return Compared{std::move(*resolved), std::move(c)};
+  auto f = TRY(forecast(resolved.base, resolved.knowledge));
+  const auto limits = TRY(batch_limits_of(resolved));
+  const auto coefficients = TRY(resolved.knowledge.timing.for_gpu(resolved.base.machine.gpu));
+  c.forecast = std::move(f);
+  c.limits = limits;
+  c.rows = rows_words(coefficients.level);
+  if (limits.value == 0) c.forecast.memory.out_of_memory = gpu_shortage(resolved.base, limits);
+  return Compared{std::move(resolved), std::move(c)};
 }
 
 void add_once(std::vector<std::string>& list, const std::string& phrase) {
@@ -95,13 +91,12 @@ Result<int> compare(const RunOptions& o, const std::string& objective_name) {
   std::vector<Compared> all;
   const auto gpus = split(o.gpu, ',');
   for (std::size_t i = 0; i < gpus.size(); ++i) {
-    auto one = compared(o, gpus[i], i);
-    if (!one) return tl::unexpected(one.error());
-    all.push_back(std::move(*one));
+    auto one = TRY(compared(o, gpus[i], i));
+    all.push_back(std::move(one));
   }
   std::vector<const Forecast*> forecasts;
   for (const Compared& c : all) forecasts.push_back(&c.contender.forecast);
-  if (auto s = check_objective(*objective, forecasts); !s) return tl::unexpected(s.error());
+  TRY(check_objective(*objective, forecasts));
   const ReportContext context = joined_context(o, all);
   std::vector<Contender> contenders;
   for (Compared& c : all) contenders.push_back(std::move(c.contender));

@@ -35,11 +35,10 @@ constexpr Bytes kProbeFileLimit = 64 * kMiB;
 /// What the loader hands over for one sample.
 Result<OutputShape> output_of(const Step& step,
                               const std::map<std::string, std::int64_t>& dimensions) {
-  const auto sizes = Sizes::at(step, dimensions);
-  if (!sizes) return tl::unexpected(sizes.error());
+  const auto sizes = TRY(Sizes::at(step, dimensions));
   OutputShape shape;
   Bytes bytes;
-  for (const NamedTensor& input : step.inputs) bytes += sizes->storage(input.storage);
+  for (const NamedTensor& input : step.inputs) bytes += sizes.storage(input.storage);
   const auto named = dimensions.find("batch");
   const std::int64_t batch =
       named == dimensions.end() ? step.dimensions[0].default_value : named->second;
@@ -81,17 +80,14 @@ Result<Probe> folder_probe(const DataRequest& request, std::int64_t side) {
 
 /// The probe file of either kind.
 Status read_probe_file(const std::string& path, LoadedData& out) {
-  const auto text = read_file(path, kProbeFileLimit);
-  if (!text) return tl::unexpected(text.error());
-  if (is_pipeline_probe(*text)) {
-    auto pipeline = parse_pipeline_probe(*text, path);
-    if (!pipeline) return tl::unexpected(pipeline.error());
-    out.pipeline = std::move(*pipeline);
+  const auto text = TRY(read_file(path, kProbeFileLimit));
+  if (is_pipeline_probe(text)) {
+    auto pipeline = TRY(parse_pipeline_probe(text, path));
+    out.pipeline = std::move(pipeline);
     return {};
   }
-  auto probe = parse_probe(*text, path);
-  if (!probe) return tl::unexpected(probe.error());
-  out.probe = std::move(*probe);
+  auto probe = TRY(parse_probe(text, path));
+  out.probe = std::move(probe);
   return {};
 }
 
@@ -161,9 +157,8 @@ Result<Probe> probe_with_progress(const std::string& folder, const ProbeOptions&
 Result<LoadedData> load_data(const DataRequest& request, const Step& step,
                              const std::map<std::string, std::int64_t>& dimensions,
                              const LoaderProfile& profile) {
-  const auto shape = output_of(step, dimensions);
-  if (!shape) return tl::unexpected(shape.error());
-  return load_data_for(request, *shape, request.image_size.value_or(picture_side(step)),
+  const auto shape = TRY(output_of(step, dimensions));
+  return load_data_for(request, shape, request.image_size.value_or(picture_side(step)),
                        step.name + " takes " + step.sample_what, profile);
 }
 
@@ -175,9 +170,8 @@ Result<LoadedData> load_data_for(const DataRequest& request, const OutputShape& 
   if (!request.sample_cost.empty()) {
     if (!request.data.empty())
       return fail(ErrorCode::kUsage, "give either --data or --sample-cost", "--sample-cost");
-    const auto cost = parse_time(request.sample_cost, "--sample-cost");
-    if (!cost) return tl::unexpected(cost.error());
-    data.sample = sample_cost_given(*cost, shape, profile);
+    const auto cost = TRY(parse_time(request.sample_cost, "--sample-cost"));
+    data.sample = sample_cost_given(cost, shape, profile);
     return data;
   }
   if (request.data.empty()) {
@@ -195,9 +189,9 @@ Result<LoadedData> load_data_for(const DataRequest& request, const OutputShape& 
     if (data.samples == 0) data.samples = data.pipeline->samples;
     return data;
   }
-  const auto kind = data.probe ? Result<DataKind>(data.probe->kind) : kind_of_data(request.data);
-  if (!kind) return tl::unexpected(kind.error());
-  const bool text = *kind == DataKind::kText;
+  const auto kind =
+      TRY(data.probe ? Result<DataKind>(data.probe->kind) : kind_of_data(request.data));
+  const bool text = kind == DataKind::kText;
   if (!taker.empty() && text != (side <= 0)) {
     return fail(
         ErrorCode::kBadInput,
@@ -206,9 +200,8 @@ Result<LoadedData> load_data_for(const DataRequest& request, const OutputShape& 
         request.data);
   }
   if (!data.probe) {
-    auto probe = folder_probe(request, text ? kAnySide : side);
-    if (!probe) return tl::unexpected(probe.error());
-    data.probe = std::move(*probe);
+    auto probe = TRY(folder_probe(request, text ? kAnySide : side));
+    data.probe = std::move(probe);
   }
   const OutputShape of_text{kTextInBatch, 1};
   data.sample =

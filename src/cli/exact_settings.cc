@@ -16,9 +16,8 @@ constexpr std::string_view kLargest = "max";
 Status set_largest_batch(Resolved& r) {
   Scenario& s = r.base;
   set_batch(s, std::max<std::int64_t>(1, s.step->dimensions[0].minimum));
-  const auto limits = batch_limits_of(r);
-  if (!limits) return tl::unexpected(limits.error());
-  const std::int64_t safe = limits->low > 0 ? limits->low : limits->value;
+  const auto limits = TRY(batch_limits_of(r));
+  const std::int64_t safe = limits.low > 0 ? limits.low : limits.value;
   if (safe > 0) set_batch(s, safe);
   return {};
 }
@@ -44,14 +43,13 @@ Status parse_batch(const std::string& text, RunOptions& o) {
 }
 
 Result<int> gpus_of(const RunOptions& o) {
-  const auto counts = parse_counts(o.gpus.empty() ? "1" : o.gpus);
-  if (!counts) return tl::unexpected(counts.error());
-  if (counts->size() != 1)
+  const auto counts = TRY(parse_counts(o.gpus.empty() ? "1" : o.gpus));
+  if (counts.size() != 1)
     return fail(ErrorCode::kUsage,
                 "takes one number of GPUs here; a range goes with one --gpu and a MODEL, or with "
                 "`stoker plan`",
                 "--gpus");
-  return counts->front();
+  return counts.front();
 }
 
 Result<BatchLimits> batch_limits_of(const Resolved& r) {
@@ -63,12 +61,10 @@ Result<Resolved> resolve_exactly(const RunOptions& o, const std::string& gpu,
                                  std::size_t position) {
   std::vector<Precision> precisions{Precision::kFp32};
   if (!o.precision.empty()) {
-    const auto precision = parse_precision(o.precision);
-    if (!precision) return tl::unexpected(precision.error());
-    precisions = {*precision};
+    const auto precision = TRY(parse_precision(o.precision));
+    precisions = {precision};
   }
-  const auto gpus = gpus_of(o);
-  if (!gpus) return tl::unexpected(gpus.error());
+  const auto gpus = TRY(gpus_of(o));
   auto resolved = resolve(o, gpu, precisions, position);
   if (!resolved) return resolved;
   Scenario& s = resolved->base;
@@ -79,9 +75,9 @@ Result<Resolved> resolve_exactly(const RunOptions& o, const std::string& gpu,
                     o.precision,
                 "--precision");
   }
-  s.job.gpus = *gpus;
+  s.job.gpus = gpus;
   s.machine.gpu_count = std::max(1, s.job.gpus / s.job.nodes);
-  if (auto status = check_gpus_of(s); !status) return tl::unexpected(status.error());
+  TRY(check_gpus_of(s));
   set_precision(s, *variant.step, variant.precision);
   s.loader.workers = static_cast<int>(o.workers.value_or(
       std::max(1, static_cast<int>(s.machine.host.cores) / s.machine.gpu_count)));
@@ -89,12 +85,11 @@ Result<Resolved> resolve_exactly(const RunOptions& o, const std::string& gpu,
   s.loader.persistent = true;
   set_pinning(s, !o.no_pin && !s.machine.gpu.is_cpu());
   if (o.largest_batch) {
-    if (auto status = set_largest_batch(*resolved); !status) return tl::unexpected(status.error());
+    TRY(set_largest_batch(*resolved));
   } else {
     set_batch(s, o.batch.value_or(s.step->dimensions[0].default_value));
   }
-  if (auto status = check_last_batch(s, s.job.batch); !status)
-    return tl::unexpected(status.error());
+  TRY(check_last_batch(s, s.job.batch));
   ReportContext& context = resolved->context;
   const std::int64_t per_step = s.job.batch * s.job.gpus * s.job.accumulate;
   if (s.dataset_samples > 0 && s.dataset_samples < per_step) {

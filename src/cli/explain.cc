@@ -46,21 +46,17 @@ Result<std::optional<MemoryMoment>> moment_of(const std::string& at) {
 
 Result<int> explain_snapshot_file(const Options& o) {
   ExplainOptions options;
-  const auto moment = moment_of(o.at);
-  if (!moment) return tl::unexpected(moment.error());
-  options.moment = *moment;
+  const auto moment = TRY(moment_of(o.at));
+  options.moment = moment;
   if (o.device) options.device = static_cast<std::size_t>(*o.device);
   if (!o.gpu.empty()) {
-    const auto gpu = find_gpu(o.gpu);
-    if (!gpu) return tl::unexpected(gpu.error());
-    options.device_memory = gpu->usable_memory;
+    const auto gpu = TRY(find_gpu(o.gpu));
+    options.device_memory = gpu.usable_memory;
   }
-  const auto snapshot = read_snapshot(o.file);
-  if (!snapshot) return tl::unexpected(snapshot.error());
-  const auto explanation = explain_snapshot(*snapshot, options, o.file);
-  if (!explanation) return tl::unexpected(explanation.error());
-  const std::string text = o.json ? snapshot_json(*explanation, *snapshot, o.file, STOKER_VERSION)
-                                  : snapshot_text(*explanation, *snapshot, o.file);
+  const auto snapshot = TRY(read_snapshot(o.file));
+  const auto explanation = TRY(explain_snapshot(snapshot, options, o.file));
+  const std::string text = o.json ? snapshot_json(explanation, snapshot, o.file, STOKER_VERSION)
+                                  : snapshot_text(explanation, snapshot, o.file);
   std::fputs(text.c_str(), stdout);
   return 0;
 }
@@ -72,23 +68,20 @@ Result<int> explain_profile(const Options& o) {
     return fail(ErrorCode::kUsage,
                 "belongs to snapshots; a profile is not replayed for a GPU; leave it out", "--gpu");
   }
-  const auto memory = read_kineto_memory(o.file, o.device);
-  if (!memory) return tl::unexpected(memory.error());
-  const KinetoSummary summary = summarize(*memory);
-  const KinetoComparison comparison = compare_with_kineto(*memory);
-  const std::string text = o.json
-                               ? kineto_json(*memory, summary, comparison, o.file, STOKER_VERSION)
-                               : kineto_text(*memory, summary, comparison, o.file);
+  const auto memory = TRY(read_kineto_memory(o.file, o.device));
+  const KinetoSummary summary = summarize(memory);
+  const KinetoComparison comparison = compare_with_kineto(memory);
+  const std::string text = o.json ? kineto_json(memory, summary, comparison, o.file, STOKER_VERSION)
+                                  : kineto_text(memory, summary, comparison, o.file);
   std::fputs(text.c_str(), stdout);
   return 0;
 }
 
 Result<int> run(const Options& o) {
   if (o.device && *o.device < 0) return fail(ErrorCode::kBadInput, "must be 0 or more", "--device");
-  const auto kind = kind_of(o.file);
-  if (!kind) return tl::unexpected(kind.error());
+  const auto kind = TRY(kind_of(o.file));
   try {
-    return *kind == Recording::kSnapshot ? explain_snapshot_file(o) : explain_profile(o);
+    return kind == Recording::kSnapshot ? explain_snapshot_file(o) : explain_profile(o);
   } catch (const std::bad_alloc&) {
     return fail(ErrorCode::kIo, "does not fit into this machine's memory; use a larger one",
                 o.file);

@@ -23,9 +23,8 @@ struct Options {
 };
 
 Result<Gpu> find(const std::string& typed) {
-  auto machine = resolve_machine(typed, "", Host{});
-  if (!machine) return tl::unexpected(machine.error());
-  return std::move(machine->gpu);
+  auto machine = TRY(resolve_machine(typed, "", Host{}));
+  return std::move(machine.gpu);
 }
 
 /// Each model is read once.
@@ -36,25 +35,21 @@ StepLoader loader() {
                  Precision precision) -> Result<std::shared_ptr<const Step>> {
     auto& step = (*known)[{model, precision}];
     if (step != nullptr) return step;
-    const auto loaded = load_model(model, {precision});
-    if (!loaded) return tl::unexpected(loaded.error());
-    step = loaded->variants.front().step;
+    const auto loaded = TRY(load_model(model, {precision}));
+    step = loaded.variants.front().step;
     return step;
   };
 }
 
 Result<int> run(const Options& o) {
-  const auto text = read_file(o.rows, kLargestTable);
-  if (!text) return tl::unexpected(text.error());
-  const auto table = read_fit_rows(*text, o.rows, o.gpu, find, loader());
-  if (!table) return tl::unexpected(table.error());
-  const auto shipped = CoefficientFile::load_shipped();
-  if (!shipped) return tl::unexpected(shipped.error());
-  const auto result = fit_coefficients(*table, *shipped);
+  const auto text = TRY(read_file(o.rows, kLargestTable));
+  const auto table = TRY(read_fit_rows(text, o.rows, o.gpu, find, loader()));
+  const auto shipped = TRY(CoefficientFile::load_shipped());
+  const auto result = fit_coefficients(table, shipped);
   if (!result) return tl::unexpected(result.error());
   const std::string file =
       fit_json(*result, std::filesystem::path(o.rows).filename().string() + ", " +
-                            std::to_string(table->rows.size()) + " rows");
+                            std::to_string(table.rows.size()) + " rows");
   std::fputs((o.json ? file : fit_text(*result)).c_str(), stdout);
   if (!result->improved()) {
     return fail(
@@ -66,7 +61,7 @@ Result<int> run(const Options& o) {
     if (!o.json) std::puts("Nothing is written; give a file with -o to use the fit");
     return 0;
   }
-  if (auto s = write_file(o.output, file); !s) return tl::unexpected(s.error());
+  TRY(write_file(o.output, file));
   if (!o.json) {
     std::printf("Written to %s; use it with --coefficients %s\n", o.output.c_str(),
                 o.output.c_str());

@@ -19,14 +19,13 @@ std::string whole(double value) { return value > 0 ? fmt::format("{:.0f}", value
 std::string tera(double rate) { return rate > 0 ? fmt::format("{:.1f}", rate * 1e-12) : "-"; }
 
 Result<int> run(const Options& o) {
-  const auto catalogue = GpuCatalogue::load();
-  if (!catalogue) return tl::unexpected(catalogue.error());
+  const auto catalogue = TRY(GpuCatalogue::load());
   nlohmann::ordered_json json = nlohmann::ordered_json::array();
   std::vector<std::vector<std::string>> table{
       {"GPU", "also", "architecture", "GiB", "GB/s", "FP32", "TF32", "FP16", "BF16", "TDP W"}};
-  for (std::size_t i = 0; i < catalogue->all().size(); ++i) {
-    const Gpu& g = catalogue->all()[i];
-    const auto& aliases = catalogue->aliases(i);
+  for (std::size_t i = 0; i < catalogue.all().size(); ++i) {
+    const Gpu& g = catalogue.all()[i];
+    const auto& aliases = catalogue.aliases(i);
     table.push_back({g.name, aliases.empty() ? "" : aliases.front(),
                      std::string(name_of(g.architecture)), whole(gibibytes(g.memory)),
                      whole(g.bandwidth * 1e-9), tera(g.peak.fp32), tera(g.peak.tf32_tensor),

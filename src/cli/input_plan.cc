@@ -75,12 +75,11 @@ Status check(const RunOptions& run, const InputPlanOptions& own, const std::vect
 
 Result<int> processes(const RunOptions& run) {
   if (run.gpus.empty()) return 1;
-  const auto counts = parse_counts(run.gpus);
-  if (!counts) return tl::unexpected(counts.error());
-  if (counts->size() != 1)
+  const auto counts = TRY(parse_counts(run.gpus));
+  if (counts.size() != 1)
     return fail(ErrorCode::kUsage, "give the one number of GPUs that the step was measured with",
                 "--gpus");
-  return counts->front();
+  return counts.front();
 }
 
 Result<double> price(const RunOptions& run) {
@@ -212,7 +211,7 @@ LoaderAsItIs loader_as_it_is(const std::optional<PipelineProbe>& pipeline) {
 
 Result<int> answer_input_plan(const RunOptions& run, const InputPlanOptions& own,
                               const std::vector<Flag>& flags) {
-  if (auto s = check(run, own, flags); !s) return tl::unexpected(s.error());
+  TRY(check(run, own, flags));
   const auto thesis = wants_thesis(own.method);
   if (!thesis) return tl::unexpected(thesis.error());
   if (*thesis && !run.batch) {
@@ -221,12 +220,9 @@ Result<int> answer_input_plan(const RunOptions& run, const InputPlanOptions& own
                 "--batch, or a MODEL",
                 "--method");
   }
-  const auto gpus = processes(run);
-  if (!gpus) return tl::unexpected(gpus.error());
-  const auto money = price(run);
-  if (!money) return tl::unexpected(money.error());
-  const auto host = host_of(run, own);
-  if (!host) return tl::unexpected(host.error());
+  const auto gpus = TRY(processes(run));
+  const auto money = TRY(price(run));
+  const auto host = TRY(host_of(run, own));
   const auto profile = shipped_loader_profile();
   if (!profile) return tl::unexpected(profile.error());
   const std::int64_t side = run.image_size.value_or(kUsualSide);
@@ -245,11 +241,11 @@ Result<int> answer_input_plan(const RunOptions& run, const InputPlanOptions& own
   request.now.settings.batch = run.batch.value_or(probed.value_or(kUsualBatch));
   request.now.settings.dataset_samples = data->samples;
   request.now.sample = data->sample;
-  request.now.host = host_share(*host, *gpus);
+  request.now.host = host_share(host, gpus);
   request.now.consumer = {
       .step = *own.step_ms * kMillisecond,
       .consumption = own.blocking ? Consumption::kBlocking : Consumption::kOverlapped};
-  request.now.limits = limits_of(*host, run, own);
+  request.now.limits = limits_of(host, run, own);
   if (data->probe) request.now.folder = &*data->probe;
   if (data->probe && data->probe->storage)
     request.now.network_storage = over_a_network(data->probe->storage->file_system);
@@ -259,25 +255,24 @@ Result<int> answer_input_plan(const RunOptions& run, const InputPlanOptions& own
   if (!run.batch) request.freedom.batches = batches_around(request.now.settings.batch);
   if (run.no_pin) request.pin = false;
   request.gpu = !run.no_pin;
-  request.room = *host;
+  request.room = host;
   request.profile = &*profile;
-  request.price_per_gpu_hour = *money;
-  request.gpus = *gpus;
+  request.price_per_gpu_hour = money;
+  request.gpus = gpus;
   if (*thesis) {
-    request.thesis = ThesisLimits{.dram = host->memory,
+    request.thesis = ThesisLimits{.dram = host.memory,
                                   .sample = data->sample.output,
                                   .largest_batch = *run.batch,
-                                  .gpus = *gpus,
-                                  .most_workers = std::max(1, static_cast<int>(host->cores))};
+                                  .gpus = gpus,
+                                  .most_workers = std::max(1, static_cast<int>(host.cores))};
   }
-  const auto plan = make_input_plan(request);
-  if (!plan) return tl::unexpected(plan.error());
+  const auto plan = TRY(make_input_plan(request));
   Machine machine;
-  machine.host = *host;
+  machine.host = host;
   ReportContext context = bare_context(machine);
-  fill_context(run, own, *data, *host, *plan, context);
+  fill_context(run, own, *data, host, plan, context);
   const std::string text =
-      run.json ? input_plan_json(*plan, context) : input_plan_text(*plan, context);
+      run.json ? input_plan_json(plan, context) : input_plan_text(plan, context);
   std::fputs(text.c_str(), stdout);
   return 0;
 }

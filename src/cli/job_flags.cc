@@ -26,22 +26,20 @@ Status fill_optimizer(const JobOptions& o, const Step& step, OptimizerSettings& 
     }
   }
   if (!o.optimizer.empty()) {
-    const auto kind = parse_optimizer(o.optimizer);
-    if (!kind) return tl::unexpected(kind.error());
-    if (*kind != settings.kind) {
-      settings = OptimizerSettings{.kind = *kind, .loop = default_loop(*kind)};
-      if (*kind != OptimizerKind::kSgd) settings.momentum = 0;
+    const auto kind = TRY(parse_optimizer(o.optimizer));
+    if (kind != settings.kind) {
+      settings = OptimizerSettings{.kind = kind, .loop = default_loop(kind)};
+      if (kind != OptimizerKind::kSgd) settings.momentum = 0;
     }
   }
   if (!o.optimizer_loop.empty()) {
-    const auto loop = parse_optimizer_loop(o.optimizer_loop);
-    if (!loop) return tl::unexpected(loop.error());
-    if (*loop == OptimizerLoop::kFused && !has_fused(settings.kind)) {
+    const auto loop = TRY(parse_optimizer_loop(o.optimizer_loop));
+    if (loop == OptimizerLoop::kFused && !has_fused(settings.kind)) {
       return refuse("PyTorch has no fused " + std::string(name_of(settings.kind)) +
                         "; sgd, adam, adamw and adagrad have one",
                     "--optimizer-loop");
     }
-    settings.loop = *loop;
+    settings.loop = loop;
     settings.loop_asked = true;
   }
   const auto in_range = [](const char* flag, std::optional<double> value) -> Status {

@@ -64,21 +64,17 @@ void print_json(const Step& step, const Job& job, const std::vector<OperatorTota
 }  // namespace
 
 Result<int> print_model_operators(const ModelOperatorsOptions& options) {
-  const auto precision = parse_precision(options.precision);
-  if (!precision) return tl::unexpected(precision.error());
-  const auto model = load_model(options.model, {*precision});
-  if (!model) return tl::unexpected(model.error());
-  const Step& step = *model->variants.front().step;
+  const auto precision = TRY(parse_precision(options.precision));
+  const auto model = TRY(load_model(options.model, {precision}));
+  const Step& step = *model.variants.front().step;
   JobOptions flags;
   flags.dimensions = options.dimensions;
   Job job;
-  if (const auto filled = fill_dimensions(flags, job); !filled)
-    return tl::unexpected(filled.error());
+  TRY(fill_dimensions(flags, job));
   for (const Dimension& d : step.dimensions) job.dimensions.try_emplace(d.name, d.default_value);
   if (options.batch) job.dimensions["batch"] = *options.batch;
-  const auto sizes = Sizes::at(step, job.dimensions);
-  if (!sizes) return tl::unexpected(sizes.error());
-  const auto totals = operator_totals(step, *sizes);
+  const auto sizes = TRY(Sizes::at(step, job.dimensions));
+  const auto totals = operator_totals(step, sizes);
   if (options.json) {
     print_json(step, job, totals);
     return 0;

@@ -23,9 +23,8 @@ bool names_a_step_file(const std::string& model) {
 }
 
 Result<std::shared_ptr<const Step>> read_shared(const fs::path& path) {
-  auto step = read_step_file(path);
-  if (!step) return tl::unexpected(step.error());
-  return std::make_shared<const Step>(std::move(*step));
+  auto step = TRY(read_step_file(path));
+  return std::make_shared<const Step>(std::move(step));
 }
 
 Precision precision_of(const Step& step) {
@@ -33,13 +32,12 @@ Precision precision_of(const Step& step) {
 }
 
 Result<LoadedModel> from_file(const std::string& path, const std::vector<Precision>& wanted) {
-  auto step = read_shared(path);
-  if (!step) return tl::unexpected(step.error());
-  LoadedModel model{(*step)->name, {}};
+  auto step = TRY(read_shared(path));
+  LoadedModel model{step->name, {}};
   for (const Precision p : wanted) {
-    if (capture_precision(p) == (*step)->precision) model.variants.push_back({p, *step});
+    if (capture_precision(p) == step->precision) model.variants.push_back({p, step});
   }
-  if (model.variants.empty()) model.variants.push_back({precision_of(**step), *step});
+  if (model.variants.empty()) model.variants.push_back({precision_of(*step), step});
   return model;
 }
 
@@ -48,12 +46,10 @@ Result<LoadedModel> from_zoo(const std::string& name, const std::vector<Precisio
   std::shared_ptr<const Step> last;
   for (const Precision p : wanted) {
     if (!last || last->precision != capture_precision(p)) {
-      const auto path = zoo_path(name, capture_precision(p));
-      if (!path) return tl::unexpected(path.error());
-      if (!fs::exists(*path)) continue;
-      auto step = read_shared(*path);
-      if (!step) return tl::unexpected(step.error());
-      last = *step;
+      const auto path = TRY(zoo_path(name, capture_precision(p)));
+      if (!fs::exists(path)) continue;
+      auto step = TRY(read_shared(path));
+      last = step;
     }
     model.variants.push_back({p, last});
   }
@@ -111,13 +107,11 @@ Result<LoadedModel> from_spec(const std::string& spec, const std::vector<Precisi
     if (!last || last->precision != capture_precision(p)) {
       const fs::path path = remembered_step(spec, p, device);
       if (!fs::exists(path)) {
-        const auto code = capture_step(spec, p, device, path);
-        if (!code) return tl::unexpected(code.error());
-        if (*code != 0) return fail(ErrorCode::kBadInput, "");  // the capture has said why
+        const auto code = TRY(capture_step(spec, p, device, path));
+        if (code != 0) return fail(ErrorCode::kBadInput, "");  // the capture has said why
       }
-      auto step = read_shared(path);
-      if (!step) return tl::unexpected(step.error());
-      last = *step;
+      auto step = TRY(read_shared(path));
+      last = step;
     }
     model.variants.push_back({p, last});
   }
@@ -153,11 +147,10 @@ std::vector<LoadedModel::Variant> variants_at_hand(const std::string& model,
 }
 
 Result<std::vector<std::string>> zoo_names() {
-  const auto data = data_folder();
-  if (!data) return tl::unexpected(data.error());
+  const auto data = TRY(data_folder());
   std::vector<std::string> names;
   std::error_code error;
-  for (const auto& entry : fs::directory_iterator(*data / "zoo", error)) {
+  for (const auto& entry : fs::directory_iterator(data / "zoo", error)) {
     const std::string file = entry.path().filename().string();
     if (file.ends_with(kStepSuffix)) names.push_back(file.substr(0, file.find('.')));
   }
@@ -167,22 +160,17 @@ Result<std::vector<std::string>> zoo_names() {
 }
 
 Result<std::string> zoo_path(const std::string& name, std::string_view precision) {
-  const auto data = data_folder();
-  if (!data) return tl::unexpected(data.error());
-  return (*data / "zoo" / (name + "." + std::string(precision) + std::string(kStepSuffix)))
-      .string();
+  const auto data = TRY(data_folder());
+  return (data / "zoo" / (name + "." + std::string(precision) + std::string(kStepSuffix))).string();
 }
 
 Result<std::string> spec_of(const std::string& model) {
-  const auto names = zoo_names();
-  if (!names) return tl::unexpected(names.error());
-  const std::string known = zoo_spelling(model, *names);
+  const auto names = TRY(zoo_names());
+  const std::string known = zoo_spelling(model, names);
   if (known.empty()) return model;
-  const auto path = zoo_path(known, "fp32");
-  if (!path) return tl::unexpected(path.error());
-  const auto step = read_step_file(*path);
-  if (!step) return tl::unexpected(step.error());
-  const std::string& spec = step->provenance.spec;
+  const auto path = TRY(zoo_path(known, "fp32"));
+  const auto step = TRY(read_step_file(path));
+  const std::string& spec = step.provenance.spec;
   if (spec.find(".py:") == std::string::npos) return spec;
   // The zoo's own models lie in the package.
   return (python_package() / fs::path(spec).filename()).string();
@@ -190,19 +178,17 @@ Result<std::string> spec_of(const std::string& model) {
 
 Result<LoadedModel> load_model(const std::string& model, const std::vector<Precision>& wanted,
                                ModelDevice device) {
-  const auto names = zoo_names();
-  if (!names) return tl::unexpected(names.error());
-  if (const std::string known = zoo_spelling(model, *names); !known.empty()) {
+  const auto names = TRY(zoo_names());
+  if (const std::string known = zoo_spelling(model, names); !known.empty()) {
     if (device == ModelDevice::kGpu) return from_zoo(known, wanted);
-    const auto spec = spec_of(known);
-    if (!spec) return tl::unexpected(spec.error());
-    auto loaded = from_spec(*spec, wanted, device);
+    const auto spec = TRY(spec_of(known));
+    auto loaded = from_spec(spec, wanted, device);
     if (loaded) loaded->name = known;
     return loaded;
   }
   if (names_a_step_file(model)) return from_file(model, wanted);
   if (model.find(':') != std::string::npos) return from_spec(model, wanted, device);
-  return fail(ErrorCode::kNotFound, "unknown model \"" + model + "\"" + suggestion(model, *names) +
+  return fail(ErrorCode::kNotFound, "unknown model \"" + model + "\"" + suggestion(model, names) +
                                         " (`stoker models` lists the zoo; torchvision:NAME, "
                                         "timm:NAME, FILE.py:FUNCTION or a step file work too)");
 }

@@ -37,19 +37,16 @@ std::string input_text(const Step& step) {
 }
 
 Result<Row> row_of(const std::string& name) {
-  const auto path = zoo_path(name, "fp32");
-  if (!path) return tl::unexpected(path.error());
-  const auto step = read_step_file(*path);
-  if (!step) return tl::unexpected(step.error());
-  const std::int64_t batch = std::max<std::int64_t>(2, step->dimensions[0].minimum);
-  const auto sizes = Sizes::at(*step, {{"batch", batch}});
-  if (!sizes) return tl::unexpected(sizes.error());
-  Row row{name, input_text(*step), totals_of(*step, *sizes), 0};
+  const auto path = TRY(zoo_path(name, "fp32"));
+  const auto step = TRY(read_step_file(path));
+  const std::int64_t batch = std::max<std::int64_t>(2, step.dimensions[0].minimum);
+  const auto sizes = TRY(Sizes::at(step, {{"batch", batch}}));
+  Row row{name, input_text(step), totals_of(step, sizes), 0};
   const double per_sample = 1.0 / static_cast<double>(batch);
   row.totals.forward = row.totals.forward * per_sample;
   row.totals.backward = row.totals.backward * per_sample;
   row.totals.activations = Bytes(row.totals.activations.count() / batch);
-  for (const Parameter& p : step->parameters) row.parameters += sizes->elements(p.type);
+  for (const Parameter& p : step.parameters) row.parameters += sizes.elements(p.type);
   return row;
 }
 
@@ -57,25 +54,22 @@ Result<int> run(const ModelOperatorsOptions& o) {
   if (!o.model.empty()) return print_model_operators(o);
   if (o.batch || !o.dimensions.empty())
     return fail(ErrorCode::kUsage, "sizes go with one model: name it", "models");
-  const auto names = zoo_names();
-  if (!names) return tl::unexpected(names.error());
+  const auto names = TRY(zoo_names());
   nlohmann::ordered_json json = nlohmann::ordered_json::array();
   std::vector<std::vector<std::string>> table{
       {"model", "input", "parameters", "GFLOP fwd", "GFLOP bwd", "activations/sample"}};
-  for (const std::string& name : *names) {
-    const auto row = row_of(name);
-    if (!row) return tl::unexpected(row.error());
-    table.push_back({name, row->input,
-                     fmt::format("{:.1f} M", static_cast<double>(row->parameters) * 1e-6),
-                     layout::number(row->totals.forward.count() * 1e-9),
-                     layout::number(row->totals.backward.count() * 1e-9),
-                     human_bytes(row->totals.activations)});
+  for (const std::string& name : names) {
+    const auto row = TRY(row_of(name));
+    table.push_back(
+        {name, row.input, fmt::format("{:.1f} M", static_cast<double>(row.parameters) * 1e-6),
+         layout::number(row.totals.forward.count() * 1e-9),
+         layout::number(row.totals.backward.count() * 1e-9), human_bytes(row.totals.activations)});
     json.push_back({{"name", name},
-                    {"input", row->input},
-                    {"parameters", row->parameters},
-                    {"forward_flops_per_sample", row->totals.forward.count()},
-                    {"backward_flops_per_sample", row->totals.backward.count()},
-                    {"activation_bytes_per_sample", row->totals.activations.count()}});
+                    {"input", row.input},
+                    {"parameters", row.parameters},
+                    {"forward_flops_per_sample", row.totals.forward.count()},
+                    {"backward_flops_per_sample", row.totals.backward.count()},
+                    {"activation_bytes_per_sample", row.totals.activations.count()}});
   }
   if (o.json) {
     std::puts(json.dump(2).c_str());

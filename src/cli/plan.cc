@@ -63,50 +63,44 @@ PlanRequest request_of(const Options& o, const Resolved& r, const std::vector<in
 Result<Planned> plan_for(const Options& o, const std::string& gpu,
                          const std::vector<Precision>& precisions, Objective objective,
                          std::size_t position) {
-  auto resolved = resolve(o.run, gpu, precisions, position);
-  if (!resolved) return tl::unexpected(resolved.error());
-  const int most = resolved->base.machine.gpu_count;
-  const bool cpu = resolved->base.machine.gpu.is_cpu();
+  auto resolved = TRY(resolve(o.run, gpu, precisions, position));
+  const int most = resolved.base.machine.gpu_count;
+  const bool cpu = resolved.base.machine.gpu.is_cpu();
   const std::string given = cpu                   ? "1"
                             : !o.run.gpus.empty() ? o.run.gpus
                             : most > 1            ? "1.." + std::to_string(most)
                                                   : kDefaultCounts;
-  auto counts = parse_counts(given);
-  if (!counts) return tl::unexpected(counts.error());
-  if (resolved->base.job.parallel != Parallel::kDdp) {
+  auto counts = TRY(parse_counts(given));
+  if (resolved.base.job.parallel != Parallel::kDdp) {
     // Nothing is shared on one GPU: the count is left out, and it alone is refused as predict does.
-    Scenario most_gpus = resolved->base;
-    most_gpus.job.gpus = counts->back();
-    if (auto s = check_gpus_of(most_gpus); !s) return tl::unexpected(s.error());
-    std::erase(*counts, 1);
+    Scenario most_gpus = resolved.base;
+    most_gpus.job.gpus = counts.back();
+    TRY(check_gpus_of(most_gpus));
+    std::erase(counts, 1);
   }
-  if (auto s = check_bucket_view(resolved->base.job, counts->back()); !s)
-    return tl::unexpected(s.error());
+  TRY(check_bucket_view(resolved.base.job, counts.back()));
   if (o.run.batch) {
-    if (auto s = check_last_batch(resolved->base, *o.run.batch); !s)
-      return tl::unexpected(s.error());
+    TRY(check_last_batch(resolved.base, *o.run.batch));
   }
   if (o.run.gpus.empty() && !cpu)
-    resolved->context.assumed.push_back("up to " + std::to_string(counts->back()) +
-                                        " GPUs (--gpus)");
+    resolved.context.assumed.push_back("up to " + std::to_string(counts.back()) + " GPUs (--gpus)");
   constexpr int kGpusInOneComputer = 16;
-  if (resolved->base.job.nodes == 1 && counts->back() > kGpusInOneComputer) {
-    resolved->context.assumed.push_back("all GPUs in one computer (--nodes)");
+  if (resolved.base.job.nodes == 1 && counts.back() > kGpusInOneComputer) {
+    resolved.context.assumed.push_back("all GPUs in one computer (--nodes)");
   }
   if (!o.max_global_batch)
-    resolved->context.assumed.push_back("the global batch may grow (--max-global-batch)");
-  const PlanRequest request = request_of(o, *resolved, *counts, objective);
-  auto plan = make_plan(request, resolved->knowledge);
-  if (!plan) return tl::unexpected(plan.error());
-  ReportContext& context = resolved->context;
-  context.rests_on.insert(context.rests_on.begin(), plan->best.forecast.time.basis);
-  context.rests_on.push_back("memory: " + plan->best.forecast.memory.device_peak.basis);
-  const auto& energy = plan->best.forecast.energy;
+    resolved.context.assumed.push_back("the global batch may grow (--max-global-batch)");
+  const PlanRequest request = request_of(o, resolved, counts, objective);
+  auto plan = TRY(make_plan(request, resolved.knowledge));
+  ReportContext& context = resolved.context;
+  context.rests_on.insert(context.rests_on.begin(), plan.best.forecast.time.basis);
+  context.rests_on.push_back("memory: " + plan.best.forecast.memory.device_peak.basis);
+  const auto& energy = plan.best.forecast.energy;
   if (energy && energy->epoch_kwh.value > 0)
     context.rests_on.push_back("energy: " + energy->watts.basis);
-  context.model_line = model_line(*resolved, plan->best.forecast.job);
-  context.settings = unusual_settings(plan->best.forecast.job);
-  return Planned{std::move(*resolved), std::move(*plan)};
+  context.model_line = model_line(resolved, plan.best.forecast.job);
+  context.settings = unusual_settings(plan.best.forecast.job);
+  return Planned{std::move(resolved), std::move(plan)};
 }
 
 /// What several GPUs' plans rest on and assume, each phrase once; what differs by GPU carries its
@@ -140,15 +134,11 @@ std::string joined(const std::vector<std::string>& sentences) {
 Result<int> run(const Options& o, const std::vector<Flag>& flags) {
   if (o.run.model.empty()) return answer_input_plan(o.run, o.input, flags);
   if (o.run.gpu.empty()) return fail(ErrorCode::kUsage, "--gpu is required (stoker plan --help)");
-  if (auto s = refuse_given(flags, {"--step-ms", "--blocking", "--cores"},
-                            "is of a plan of the input alone; leave it out, or leave out the MODEL "
-                            "(cores: --host cores=16)");
-      !s)
-    return tl::unexpected(s.error());
-  if (const auto thesis = wants_thesis(o.input.method); !thesis)
-    return tl::unexpected(thesis.error());
-  const auto objective = parse_objective(o.objective.empty() ? "throughput" : o.objective);
-  if (!objective) return tl::unexpected(objective.error());
+  TRY(refuse_given(flags, {"--step-ms", "--blocking", "--cores"},
+                   "is of a plan of the input alone; leave it out, or leave out the MODEL "
+                   "(cores: --host cores=16)"));
+  TRY(wants_thesis(o.input.method));
+  const auto objective = TRY(parse_objective(o.objective.empty() ? "throughput" : o.objective));
   if (o.max_global_batch && *o.max_global_batch < 1)
     return fail(ErrorCode::kBadInput, "must be at least 1", "--max-global-batch");
   if (o.budget && !(*o.budget > 0))
@@ -158,16 +148,15 @@ Result<int> run(const Options& o, const std::vector<Flag>& flags) {
   std::vector<Precision> precisions;
   if (!o.run.precision.empty()) {
     for (const std::string& name : split(o.run.precision, ',')) {
-      const auto precision = parse_precision(name);
-      if (!precision) return tl::unexpected(precision.error());
-      precisions.push_back(*precision);
+      const auto precision = TRY(parse_precision(name));
+      precisions.push_back(precision);
     }
   }
   const auto gpus = split(o.run.gpu, ',');
   std::vector<Planned> planned;
   std::vector<std::string> left_out;
   for (std::size_t i = 0; i < gpus.size(); ++i) {
-    auto one = plan_for(o, gpus[i], precisions, *objective, i);
+    auto one = plan_for(o, gpus[i], precisions, objective, i);
     if (one) {
       planned.push_back(std::move(*one));
     } else if (one.error().code == ErrorCode::kAnswerIsNo && gpus.size() > 1) {
@@ -188,13 +177,13 @@ Result<int> run(const Options& o, const std::vector<Flag>& flags) {
   for (const Planned& p : planned) plans.emplace_back(p.plan.best.forecast.gpu_name, p.plan);
   std::vector<const Forecast*> forecasts;
   for (const auto& [name, plan] : plans) forecasts.push_back(&plan.best.forecast);
-  if (auto s = check_objective(*objective, forecasts); !s) return tl::unexpected(s.error());
+  TRY(check_objective(objective, forecasts));
   ReportContext context = joined_context(planned);
   for (const std::string& reason : left_out) {
     context.data.add("gpu_left_out", Severity::kWarning, reason);
   }
-  const std::string text = o.run.json ? comparison_json(plans, *objective, context)
-                                      : comparison_text(plans, *objective, context);
+  const std::string text = o.run.json ? comparison_json(plans, objective, context)
+                                      : comparison_text(plans, objective, context);
   std::fputs(text.c_str(), stdout);
   return 0;
 }

@@ -43,13 +43,11 @@ Result<MemoryAdvice> advice_for(const Options& o, const Resolved& r, const Forec
   const auto at_hand = variants_at_hand(o.run.model, mixed_precisions(s.machine.gpu));
   std::vector<OtherPrecision> others;
   for (const auto& variant : at_hand) others.push_back({variant.precision, variant.step.get()});
-  auto remedies = find_remedies(s, f, others, r.knowledge);
-  if (!remedies) return tl::unexpected(remedies.error());
-  MemoryAdvice advice{std::move(*remedies), {}};
+  auto remedies = TRY(find_remedies(s, f, others, r.knowledge));
+  MemoryAdvice advice{std::move(remedies), {}};
   if (o.explain) {
-    const auto device = smallest_device(s);
-    if (!device) return tl::unexpected(device.error());
-    advice.runs_from = *device;
+    const auto device = TRY(smallest_device(s));
+    advice.runs_from = device;
   }
   return advice;
 }
@@ -59,28 +57,24 @@ Result<int> answer(const Options& o, Resolved& r) {
   Prediction prediction;
   auto f = forecast(s, r.knowledge);
   if (!f) return tl::unexpected(f.error());
-  const auto limits = batch_limits_of(r);
-  if (!limits) return tl::unexpected(limits.error());
+  const auto limits = TRY(batch_limits_of(r));
   const std::string shortage =
       f->input.known ? host_shortage(s.machine.host, f->input.loader) : std::string();
   if (!shortage.empty()) {
     f->diagnostics.add("host_too_small", Severity::kWarning, "the host is too small: " + shortage);
   }
-  if (limits->value == 0) {
-    f->memory.out_of_memory = gpu_shortage(s, *limits);
+  if (limits.value == 0) {
+    f->memory.out_of_memory = gpu_shortage(s, limits);
     f->memory.failure_words.clear();
   }
   if (o.explain || !f->memory.fits) {
-    auto advice = advice_for(o, r, *f);
-    if (!advice) return tl::unexpected(advice.error());
-    prediction.advice = std::move(*advice);
+    auto advice = TRY(advice_for(o, r, *f));
+    prediction.advice = std::move(advice);
   }
   if (o.method == kTwoPoint) {
-    const auto requests = parse_readings(o.two_point.readings);
-    if (!requests) return tl::unexpected(requests.error());
-    auto two_point = answer_simulated(*requests, s, *limits);
-    if (!two_point) return tl::unexpected(two_point.error());
-    prediction.two_point = std::move(*two_point);
+    const auto requests = TRY(parse_readings(o.two_point.readings));
+    auto two_point = TRY(answer_simulated(requests, s, limits));
+    prediction.two_point = std::move(two_point);
   }
   ReportContext& context = r.context;
   context.model_line = model_line(r, s.job);
@@ -89,7 +83,7 @@ Result<int> answer(const Options& o, Resolved& r) {
   context.rests_on.push_back("memory: " + f->memory.device_peak.basis);
   const bool good = f->memory.fits && shortage.empty();
   prediction.forecast = std::move(*f);
-  prediction.limits = *limits;
+  prediction.limits = limits;
   std::string text = o.run.json ? forecast_json(prediction, context, o.explain)
                                 : forecast_text(prediction, context);
   if (o.explain && !o.run.json) text += explain_text(prediction, context);
@@ -99,9 +93,8 @@ Result<int> answer(const Options& o, Resolved& r) {
 
 /// Two measured readings and no model: the method alone.
 Result<int> answer_without_model(const Options& o, const std::vector<Flag>& flags) {
-  const auto requests = parse_readings(o.two_point.readings);
-  if (!requests) return tl::unexpected(requests.error());
-  if (!(*requests)[0].bytes || !(*requests)[1].bytes)
+  const auto requests = TRY(parse_readings(o.two_point.readings));
+  if (!requests[0].bytes || !requests[1].bytes)
     return fail(ErrorCode::kUsage, "a reading that is to be simulated needs a MODEL", "--reading");
   if (auto status =
           refuse_all_but(flags, {"--gpu", "--gpus", "--host", "--json", "--method", "--reading"},
@@ -110,19 +103,16 @@ Result<int> answer_without_model(const Options& o, const std::vector<Flag>& flag
       !status) {
     return tl::unexpected(status.error());
   }
-  const auto gpus = gpus_of(o.run);
-  if (!gpus) return tl::unexpected(gpus.error());
+  const auto gpus = TRY(gpus_of(o.run));
   if (o.run.gpu.find(',') != std::string::npos)
     return fail(ErrorCode::kUsage, "the two-reading method is of one GPU", "--gpu");
-  const auto machine = resolve_machine(o.run.gpu, o.run.host, this_host());
-  if (!machine) return tl::unexpected(machine.error());
-  const auto two_point = answer_measured(*requests, machine->gpu, *gpus);
-  if (!two_point) return tl::unexpected(two_point.error());
-  const ReportContext context = bare_context(*machine);
+  const auto machine = TRY(resolve_machine(o.run.gpu, o.run.host, this_host()));
+  const auto two_point = TRY(answer_measured(requests, machine.gpu, gpus));
+  const ReportContext context = bare_context(machine);
   const std::string text =
-      o.run.json ? two_point_json(*two_point, context) : two_point_text(*two_point);
+      o.run.json ? two_point_json(two_point, context) : two_point_text(two_point);
   std::fputs(text.c_str(), stdout);
-  return two_point->estimate.batch > 0 ? 0 : 1;
+  return two_point.estimate.batch > 0 ? 0 : 1;
 }
 
 /// What the other answers of this verb have no use for.
@@ -164,28 +154,26 @@ Result<int> run(const Options& o, const std::vector<Flag>& flags) {
     return fail(ErrorCode::kUsage, "model is required (stoker predict --help)");
   }
   RunOptions exact = o.run;
-  if (auto status = parse_batch(o.batch, exact); !status) return tl::unexpected(status.error());
+  TRY(parse_batch(o.batch, exact));
   if (o.run.gpu.find(',') != std::string::npos) {
-    if (auto status = check_several(flags); !status) return tl::unexpected(status.error());
+    TRY(check_several(flags));
     return compare(exact, o.objective);
   }
   if (!o.objective.empty())
     return fail(ErrorCode::kUsage, "sorts several GPUs; give --gpu a,b, or leave it out",
                 "--objective");
   if (wants_scaling(exact, o.scaling)) {
-    if (auto status = check_scaling(flags); !status) return tl::unexpected(status.error());
+    TRY(check_scaling(flags));
     return answer_scaling(exact, o.scaling);
   }
-  const auto network = network_of_one(exact, o.scaling);
-  if (!network) return tl::unexpected(network.error());
-  auto resolved = resolve_exactly(exact, exact.gpu);
-  if (!resolved) return tl::unexpected(resolved.error());
-  if (*network > 0) resolved->base.machine.network_bandwidth = *network;
+  const auto network = TRY(network_of_one(exact, o.scaling));
+  auto resolved = TRY(resolve_exactly(exact, exact.gpu));
+  if (network > 0) resolved.base.machine.network_bandwidth = network;
   if (o.by_layer) {
-    if (auto status = check_by_layer(flags); !status) return tl::unexpected(status.error());
-    return answer_by_layer(o.run, *resolved);
+    TRY(check_by_layer(flags));
+    return answer_by_layer(o.run, resolved);
   }
-  return answer(o, *resolved);
+  return answer(o, resolved);
 }
 
 }  // namespace

@@ -87,35 +87,29 @@ std::string json_of(const Probe& probe, const LoaderProfile& profile,
 /// Shows a probe that was made before; nothing is measured.
 Result<int> show(const Options& o, const LoaderProfile& profile) {
   const std::string where = o.folder == "-" ? "standard input" : o.folder;
-  const auto text = text_of(o.folder);
-  if (!text) return tl::unexpected(text.error());
-  if (is_pipeline_probe(*text)) {
-    const auto probe = parse_pipeline_probe(*text, where);
-    if (!probe) return tl::unexpected(probe.error());
-    std::fputs(pipeline_probe_text(*probe, profile).c_str(), stdout);
+  const auto text = TRY(text_of(o.folder));
+  if (is_pipeline_probe(text)) {
+    const auto probe = TRY(parse_pipeline_probe(text, where));
+    std::fputs(pipeline_probe_text(probe, profile).c_str(), stdout);
     return 0;
   }
-  const auto probe = parse_probe(*text, where);
-  if (!probe) return tl::unexpected(probe.error());
-  const auto memories = memories_of(o.dram);
-  if (!memories) return tl::unexpected(memories.error());
+  const auto probe = TRY(parse_probe(text, where));
+  const auto memories = TRY(memories_of(o.dram));
   const std::string out =
-      o.json ? json_of(*probe, profile, *memories) : probe_text(*probe, profile, *memories);
+      o.json ? json_of(probe, profile, memories) : probe_text(probe, profile, memories);
   std::fputs(out.c_str(), stdout);
   return 0;
 }
 
 Result<int> run(const Options& o) {
   if (names_a_pipeline(o.folder)) return probe_pipeline(o);
-  const auto knowledge = load_knowledge();
-  if (!knowledge) return tl::unexpected(knowledge.error());
+  const auto knowledge = TRY(load_knowledge());
   std::error_code ignored;
   if (o.folder == "-" ||
       (std::filesystem::is_regular_file(o.folder, ignored) && !is_data_file(o.folder))) {
-    return show(o, knowledge->loader);
+    return show(o, knowledge.loader);
   }
-  const auto memories = memories_of(o.dram);
-  if (!memories) return tl::unexpected(memories.error());
+  const auto memories = TRY(memories_of(o.dram));
   const auto budget =
       parse_time(o.budget.empty() ? std::string(kFolderBudget) : o.budget, "--budget");
   if (!budget) return tl::unexpected(budget.error());
@@ -141,14 +135,12 @@ Result<int> run(const Options& o) {
                   "--kind");
     }
   }
-  const auto probe = probe_with_progress(o.folder, options);
-  if (!probe) return tl::unexpected(probe.error());
+  const auto probe = TRY(probe_with_progress(o.folder, options));
   if (!o.output.empty()) {
-    if (auto written = write_probe(o.output, *probe); !written)
-      return tl::unexpected(written.error());
+    TRY(write_probe(o.output, probe));
   }
-  const std::string text = o.json ? json_of(*probe, knowledge->loader, *memories)
-                                  : probe_text(*probe, knowledge->loader, *memories);
+  const std::string text = o.json ? json_of(probe, knowledge.loader, memories)
+                                  : probe_text(probe, knowledge.loader, memories);
   std::fputs(text.c_str(), stdout);
   if (!o.output.empty() && !o.json)
     std::printf("Written to %s; use it with --data %s\n", o.output.c_str(), o.output.c_str());

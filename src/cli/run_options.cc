@@ -153,51 +153,44 @@ Result<std::vector<int>> parse_counts(const std::string& text) {
 
 Result<Resolved> resolve(const RunOptions& o, const std::string& gpu,
                          const std::vector<Precision>& precisions, std::size_t position) {
-  if (auto s = check_counts(o); !s) return tl::unexpected(s.error());
-  auto knowledge = load_knowledge();
-  if (!knowledge) return tl::unexpected(knowledge.error());
+  TRY(check_counts(o));
+  auto knowledge = TRY(load_knowledge());
   if (!o.coefficients.empty()) {
-    if (auto s = knowledge->timing.lay_over(o.coefficients); !s) return tl::unexpected(s.error());
+    TRY(knowledge.timing.lay_over(o.coefficients));
   }
-  auto machine = resolve_machine(gpu, o.host, this_host());
-  if (!machine) return tl::unexpected(machine.error());
-  if (auto s = check_device_flags(o, machine->gpu); !s) return tl::unexpected(s.error());
-  const bool cpu = machine->gpu.is_cpu();
-  auto allocator = cpu ? Result<AllocatorConfig>(AllocatorConfig{}) : allocator_of(o.allocator);
-  if (!allocator) return tl::unexpected(allocator.error());
+  auto machine = TRY(resolve_machine(gpu, o.host, this_host()));
+  TRY(check_device_flags(o, machine.gpu));
+  const bool cpu = machine.gpu.is_cpu();
+  auto allocator =
+      TRY(cpu ? Result<AllocatorConfig>(AllocatorConfig{}) : allocator_of(o.allocator));
   auto model =
-      load_model(o.model, precisions.empty() ? default_precisions(machine->gpu) : precisions,
+      load_model(o.model, precisions.empty() ? default_precisions(machine.gpu) : precisions,
                  cpu ? ModelDevice::kCpu : ModelDevice::kGpu);
   if (!model) return tl::unexpected(model.error());
-  Resolved r{std::move(*model), {}, {}, {}, std::move(*knowledge), {}};
+  Resolved r{std::move(*model), {}, {}, {}, std::move(knowledge), {}};
   Scenario& base = r.base;
   base.step = r.model.variants.front().step.get();
-  base.machine = std::move(*machine);
-  base.allocator = *allocator;
-  const auto price = price_of(o, position, base.machine.gpu.price_per_hour);
-  if (!price) return tl::unexpected(price.error());
-  base.price_per_gpu_hour = *price;
-  if (auto s = check_capture(*base.step, base.machine.gpu, o.model); !s)
-    return tl::unexpected(s.error());
-  if (auto s = check_image_size(o, *base.step); !s) return tl::unexpected(s.error());
-  if (auto s = fill_dimensions(o.job, base.job); !s) return tl::unexpected(s.error());
-  auto data = load_data({o.data, o.sample_cost, o.samples, o.image_size, o.reprobe}, *base.step,
-                        base.job.dimensions, r.knowledge.loader);
-  if (!data) return tl::unexpected(data.error());
-  base.sample = std::move(data->sample);
-  base.dataset_samples = data->samples;
-  r.probe = std::move(data->probe);
-  r.pipeline = std::move(data->pipeline);
-  if (auto s = fill_job(o.job, *base.step, base); !s) return tl::unexpected(s.error());
-  if (auto s = fill_threads(o.job, base.machine.gpu, base.job); !s)
-    return tl::unexpected(s.error());
+  base.machine = std::move(machine);
+  base.allocator = allocator;
+  const auto price = TRY(price_of(o, position, base.machine.gpu.price_per_hour));
+  base.price_per_gpu_hour = price;
+  TRY(check_capture(*base.step, base.machine.gpu, o.model));
+  TRY(check_image_size(o, *base.step));
+  TRY(fill_dimensions(o.job, base.job));
+  auto data = TRY(load_data({o.data, o.sample_cost, o.samples, o.image_size, o.reprobe}, *base.step,
+                            base.job.dimensions, r.knowledge.loader));
+  base.sample = std::move(data.sample);
+  base.dataset_samples = data.samples;
+  r.probe = std::move(data.probe);
+  r.pipeline = std::move(data.pipeline);
+  TRY(fill_job(o.job, *base.step, base));
+  TRY(fill_threads(o.job, base.machine.gpu, base.job));
   if (o.no_pin && base.copy != CopyWay::kBlocking && !o.job.copy.empty()) {
     return fail(ErrorCode::kUsage,
                 "copies from pageable memory (--no-pin) hold the host; leave one of the two out",
                 "--copy");
   }
-  if (auto s = cpu ? Status{} : fill_workspaces(o.allocator, base.job); !s)
-    return tl::unexpected(s.error());
+  TRY(cpu ? Status{} : fill_workspaces(o.allocator, base.job));
   fill_context(o, r);
   return r;
 }

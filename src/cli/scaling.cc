@@ -156,43 +156,36 @@ Result<std::vector<int>> scaling_counts(const std::string& text) {
 }
 
 Result<int> answer_scaling(const RunOptions& run, const ScalingOptions& o) {
-  if (auto status = check_step(o); !status) return tl::unexpected(status.error());
-  const auto counts = scaling_counts(run.gpus);
-  if (!counts) return tl::unexpected(counts.error());
+  TRY(check_step(o));
+  const auto counts = TRY(scaling_counts(run.gpus));
   RunOptions one = run;
   one.gpus = "1";
   one.job.nodes.reset();
   one.job.parallel.clear();
   one.job.bucket_view = false;
-  auto resolved = resolve_exactly(one, one.gpu);
-  if (!resolved) return tl::unexpected(resolved.error());
-  Scenario& s = resolved->base;
-  if (auto status = fill_parallel(run.job, s.job); !status) return tl::unexpected(status.error());
-  if (auto status = check_bucket_view(s.job, counts->back()); !status)
-    return tl::unexpected(status.error());
+  auto resolved = TRY(resolve_exactly(one, one.gpu));
+  Scenario& s = resolved.base;
+  TRY(fill_parallel(run.job, s.job));
+  TRY(check_bucket_view(s.job, counts.back()));
   if (!o.network.empty()) {
-    const auto network = parse_network(o.network);
-    if (!network) return tl::unexpected(network.error());
-    s.machine.network_bandwidth = *network;
+    const auto network = TRY(parse_network(o.network));
+    s.machine.network_bandwidth = network;
   }
-  ReportContext& context = resolved->context;
-  const auto machine = resolve_machine(run.gpu, run.host, this_host());
-  if (!machine) return tl::unexpected(machine.error());
-  const auto size = node_size(run, o, counts->back(), machine->gpu_count, context.assumed);
-  if (!size) return tl::unexpected(size.error());
-  ScalingRequest request{*counts, *size, o.strong, o.step_ms.value_or(0), run.workers.has_value()};
-  const auto scaling = forecast_scaling(s, request, resolved->knowledge);
-  if (!scaling) return tl::unexpected(scaling.error());
-  context.model_line = model_line(*resolved, s.job);
-  context.rests_on.insert(context.rests_on.begin(), scaling->basis);
+  ReportContext& context = resolved.context;
+  const auto machine = TRY(resolve_machine(run.gpu, run.host, this_host()));
+  const auto size = TRY(node_size(run, o, counts.back(), machine.gpu_count, context.assumed));
+  ScalingRequest request{counts, size, o.strong, o.step_ms.value_or(0), run.workers.has_value()};
+  const auto scaling = TRY(forecast_scaling(s, request, resolved.knowledge));
+  context.model_line = model_line(resolved, s.job);
+  context.rests_on.insert(context.rests_on.begin(), scaling.basis);
   if (o.step_ms)
     context.rests_on.insert(context.rests_on.begin(), "a measured step of one GPU (--step-ms)");
-  for (const std::string& words : scaling->assumed) context.assumed.push_back(words);
+  for (const std::string& words : scaling.assumed) context.assumed.push_back(words);
   const std::string text =
-      run.json ? scaling_json(*scaling, context) : scaling_text(*scaling, context);
+      run.json ? scaling_json(scaling, context) : scaling_text(scaling, context);
   std::fputs(text.c_str(), stdout);
   const bool runs =
-      std::all_of(scaling->points.begin(), scaling->points.end(),
+      std::all_of(scaling.points.begin(), scaling.points.end(),
                   [](const ScalingPoint& p) { return p.impossible.empty() && p.fits; });
   return runs ? 0 : 1;
 }

@@ -36,18 +36,14 @@ RunOptions options_of(const MeasuredRun& run, const std::string& machine, bool c
 
 Forecaster forecaster_on(std::string machine) {
   return [machine = std::move(machine)](const MeasuredRun& run) -> Result<RunForecast> {
-    const auto device = resolve_machine(machine, "", this_host());
-    if (!device) return tl::unexpected(device.error());
-    const RunOptions o = options_of(run, machine, device->gpu.is_cpu());
-    auto resolved = resolve_exactly(o, machine);
-    if (!resolved) return tl::unexpected(resolved.error());
-    const Scenario& s = resolved->base;
-    auto made = forecast(s, resolved->knowledge);
-    if (!made) return tl::unexpected(made.error());
-    const auto program = lower(*s.step, s.job, s.machine);
-    if (!program) return tl::unexpected(program.error());
-    RunForecast result{std::move(*made), {}};
-    result.classes = class_times(*program, result.forecast.time);
+    const auto device = TRY(resolve_machine(machine, "", this_host()));
+    const RunOptions o = options_of(run, machine, device.gpu.is_cpu());
+    auto resolved = TRY(resolve_exactly(o, machine));
+    const Scenario& s = resolved.base;
+    auto made = TRY(forecast(s, resolved.knowledge));
+    const auto program = TRY(lower(*s.step, s.job, s.machine));
+    RunForecast result{std::move(made), {}};
+    result.classes = class_times(program, result.forecast.time);
     return result;
   };
 }

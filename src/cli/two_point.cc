@@ -38,10 +38,9 @@ Result<ReadingRequest> parse_reading(const std::string& text) {
 Result<MemoryReading> simulated(std::int64_t batch, const Scenario& scenario) {
   Scenario s = scenario;
   set_batch(s, batch);
-  const auto program = lower(*s.step, s.job, s.machine);
-  if (!program) return tl::unexpected(program.error());
+  const auto program = TRY(lower(*s.step, s.job, s.machine));
   const ReplayOptions options = replay_options(s.machine, s.allocator, ReplayDetail::kVerdict);
-  return MemoryReading{batch, replay(*program, options).reserved_peak + outside_bytes(*program)};
+  return MemoryReading{batch, replay(program, options).reserved_peak + outside_bytes(program)};
 }
 
 /// What the straight line leaves out, as far as these numbers show it.
@@ -74,9 +73,8 @@ Result<std::array<ReadingRequest, 2>> parse_readings(const std::vector<std::stri
   }
   std::array<ReadingRequest, 2> requests;
   for (std::size_t i = 0; i < texts.size(); ++i) {
-    const auto request = parse_reading(texts[i]);
-    if (!request) return tl::unexpected(request.error());
-    requests[i] = *request;
+    const auto request = TRY(parse_reading(texts[i]));
+    requests[i] = request;
   }
   return requests;
 }
@@ -88,9 +86,8 @@ Result<TwoPointAnswer> answer_measured(const std::array<ReadingRequest, 2>& requ
   answer.gpu_memory = gpu.memory;
   for (std::size_t i = 0; i < requests.size(); ++i)
     answer.readings[i] = {requests[i].batch, requests[i].bytes.value_or(Bytes(0))};
-  auto estimate = two_point_estimate(answer.readings, gpu.memory, gpus);
-  if (!estimate) return tl::unexpected(estimate.error());
-  answer.estimate = *estimate;
+  auto estimate = TRY(two_point_estimate(answer.readings, gpu.memory, gpus));
+  answer.estimate = estimate;
   return answer;
 }
 
@@ -99,9 +96,8 @@ Result<TwoPointAnswer> answer_simulated(const std::array<ReadingRequest, 2>& req
   std::array<ReadingRequest, 2> filled = requests;
   for (ReadingRequest& request : filled) {
     if (request.bytes) continue;
-    const auto reading = simulated(request.batch, scenario);
-    if (!reading) return tl::unexpected(reading.error());
-    request.bytes = reading->bytes;
+    const auto reading = TRY(simulated(request.batch, scenario));
+    request.bytes = reading.bytes;
   }
   auto answer = answer_measured(filled, scenario.machine.gpu, scenario.job.gpus);
   if (!answer) return answer;

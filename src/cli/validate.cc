@@ -11,20 +11,16 @@ namespace {
 
 Result<int> run(const ValidateOptions& o, const std::vector<Flag>& flags) {
   if (o.log) {
-    if (auto s = refuse_all_but(flags, {"--log", "--json"},
-                                "measures nothing, --log shows what was measured before; leave one "
-                                "of them out");
-        !s)
-      return tl::unexpected(s.error());
+    TRY(refuse_all_but(flags, {"--log", "--json"},
+                       "measures nothing, --log shows what was measured before; leave one "
+                       "of them out"));
     return show_accuracy_log(o);
   }
   if (o.input) {
-    if (auto s = refuse_given(flags,
-                              {"--machine", "--device", "--batches", "--threads", "--precision",
-                               "--optimizer", "--model", "--data", "--learn"},
-                              "is of training steps; leave it out with --input");
-        !s)
-      return tl::unexpected(s.error());
+    TRY(refuse_given(flags,
+                     {"--machine", "--device", "--batches", "--threads", "--precision",
+                      "--optimizer", "--model", "--data", "--learn"},
+                     "is of training steps; leave it out with --input"));
     return validate_input_pipeline(o);
   }
   if (o.what.empty()) {

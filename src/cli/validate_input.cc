@@ -27,16 +27,13 @@ Result<int> measure(const ValidateOptions& o, const fs::path& rows) {
 }
 
 Result<int> report(const ValidateOptions& o, const fs::path& rows) {
-  const auto knowledge = load_knowledge();
-  if (!knowledge) return tl::unexpected(knowledge.error());
-  const auto runs = read_loader_runs(rows);
-  if (!runs) return tl::unexpected(runs.error());
-  const auto validation = validate_input(*runs, knowledge->loader);
-  if (!validation) return tl::unexpected(validation.error());
+  const auto knowledge = TRY(load_knowledge());
+  const auto runs = TRY(read_loader_runs(rows));
+  const auto validation = TRY(validate_input(runs, knowledge.loader));
   const std::string text =
-      o.json ? validation_json(*validation, *runs) : validation_text(*validation, *runs);
+      o.json ? validation_json(validation, runs) : validation_text(validation, runs);
   std::fputs(text.c_str(), stdout);
-  return validation->failures.empty() ? 0 : 1;
+  return validation.failures.empty() ? 0 : 1;
 }
 
 }  // namespace
@@ -53,12 +50,10 @@ Result<int> validate_input_pipeline(const ValidateOptions& o) {
     return report(o, o.what);
   }
   UnnamedRows unnamed;
-  const auto rows = rows_path(o.output, "-o", unnamed);
-  if (!rows) return tl::unexpected(rows.error());
-  const auto code = measure(o, *rows);
-  if (!code) return tl::unexpected(code.error());
-  if (*code != 0) return *code;  // the child has said why
-  return report(o, *rows);
+  const auto rows = TRY(rows_path(o.output, "-o", unnamed));
+  const auto code = TRY(measure(o, rows));
+  if (code != 0) return code;  // the child has said why
+  return report(o, rows);
 }
 
 }  // namespace stoker::cli

@@ -56,53 +56,47 @@ Status check_given_rows(const ValidateOptions& o) {
 
 /// The loop's own recording knows its model by the class alone.
 Result<Measured> read_loop(const ValidateOptions& o) {
-  auto observation = read_observation(o.what);
-  if (!observation) return tl::unexpected(observation.error());
+  auto observation = TRY(read_observation(o.what));
   if (o.model.empty()) {
-    return fail(
-        ErrorCode::kUsage,
-        "an observation does not hold the model" +
-            (observation->model_class.empty() ? "" : " (" + observation->model_class + ")") +
-            "; name it as `stoker predict` takes it",
-        "--model");
+    return fail(ErrorCode::kUsage,
+                "an observation does not hold the model" +
+                    (observation.model_class.empty() ? "" : " (" + observation.model_class + ")") +
+                    "; name it as `stoker predict` takes it",
+                "--model");
   }
-  MeasuredRun& run = observation->runs.runs.front();
+  MeasuredRun& run = observation.runs.runs.front();
   run.model = o.model;
   run.name = o.model.substr(o.model.rfind(':') + 1);
   if (run.precision.empty()) run.precision = "fp32";
-  return Measured{std::move(observation->runs), std::move(observation->data), true};
+  return Measured{std::move(observation.runs), std::move(observation.data), true};
 }
 
 Result<Measured> read_given(const ValidateOptions& o) {
-  if (auto s = check_given_rows(o); !s) return tl::unexpected(s.error());
+  TRY(check_given_rows(o));
   if (names_an_observation(o.what)) return read_loop(o);
   if (!o.model.empty())
     return fail(ErrorCode::kUsage, "is of an observation (*.obs.jsonl); rows name their models",
                 "--model");
-  auto rows = read_training_runs(o.what);
-  if (!rows) return tl::unexpected(rows.error());
-  return Measured{std::move(*rows), {}, false};
+  auto rows = TRY(read_training_runs(o.what));
+  return Measured{std::move(rows), {}, false};
 }
 
 /// "cpu" or "cuda" for the machine that was named; empty: let the measuring look.
 Result<std::string> device_for(const ValidateOptions& o) {
   if (!o.device.empty() || o.machine.empty()) return o.device;
-  const auto machine = resolve_machine(o.machine, "", this_host());
-  if (!machine) return tl::unexpected(machine.error());
-  return std::string(machine->gpu.is_cpu() ? "cpu" : "cuda");
+  const auto machine = TRY(resolve_machine(o.machine, "", this_host()));
+  return std::string(machine.gpu.is_cpu() ? "cpu" : "cuda");
 }
 
 /// Trains the model for some steps into `rows`; 0, or the exit code to leave with.
 Result<int> measure(const ValidateOptions& o, const fs::path& rows) {
   std::vector<std::string> arguments{"training-runs", "--end-with-parent", "--out", rows.string()};
   for (const std::string& model : split(o.what, ',')) {
-    const auto spec = spec_of(model);
-    if (!spec) return tl::unexpected(spec.error());
-    arguments.push_back(*spec);
+    const auto spec = TRY(spec_of(model));
+    arguments.push_back(spec);
   }
-  const auto device = device_for(o);
-  if (!device) return tl::unexpected(device.error());
-  for (const auto& [flag, value] : {std::pair("--device", *device),
+  const auto device = TRY(device_for(o));
+  for (const auto& [flag, value] : {std::pair("--device", device),
                                     {"--budget", o.budget},
                                     {"--batches", o.batches},
                                     {"--threads", o.threads},
@@ -131,14 +125,12 @@ Result<std::string> machine_for(const ValidateOptions& o, const TrainingRuns& ro
     }
     return std::string("cpu");
   }
-  const auto machine = resolve_machine(o.machine, "", this_host());
-  if (!machine) return tl::unexpected(machine.error());
+  const auto machine = TRY(resolve_machine(o.machine, "", this_host()));
   if (!device || device->name.empty()) return o.machine;
-  const auto catalogue = GpuCatalogue::load();
-  if (!catalogue) return tl::unexpected(catalogue.error());
+  const auto catalogue = TRY(GpuCatalogue::load());
   MachineFile described;
-  described.gpu = machine->gpu;
-  if (auto s = check_same_device(described, o.machine, *device, *catalogue); !s) {
+  described.gpu = machine.gpu;
+  if (auto s = check_same_device(described, o.machine, *device, catalogue); !s) {
     return fail(ErrorCode::kBadInput,
                 "is not the machine that was measured, " + device->name +
                     ": forecasts of it cannot be judged by these runs; name the file of that "
@@ -194,9 +186,8 @@ void remember(const std::vector<AccuracyEntry>& entries, Diagnostics& data) {
 
 /// Folds into the machine file what these runs teach, if anything.
 Status learn(const ValidateOptions& o, const TrainingValidation& v, TrainingSaid& said) {
-  auto file = read_machine_file(o.machine);
-  if (!file) return tl::unexpected(file.error());
-  LearnedMachine learned = learned_machine(std::move(*file), v.runs, utc_now());
+  auto file = TRY(read_machine_file(o.machine));
+  LearnedMachine learned = learned_machine(std::move(file), v.runs, utc_now());
   said.learning = std::move(learned.learning);
   if (!said.learning->helps) return {};
   said.learned_into = o.machine;
@@ -204,16 +195,14 @@ Status learn(const ValidateOptions& o, const TrainingValidation& v, TrainingSaid
 }
 
 Result<int> report(const ValidateOptions& o, Measured measured) {
-  const auto machine = machine_for(o, measured.rows);
-  if (!machine) return tl::unexpected(machine.error());
-  const auto validation = validate_training(measured.rows.runs, forecaster_on(*machine));
-  if (!validation) return tl::unexpected(validation.error());
+  const auto machine = TRY(machine_for(o, measured.rows));
+  const auto validation = TRY(validate_training(measured.rows.runs, forecaster_on(machine)));
   TrainingSaid said;
   said.version = kVersion;
   said.device = measured.rows.device ? measured.rows.device->name : "";
   said.machine = o.machine;
-  said.machine_file = names_a_file(*machine);
-  if (const auto resolved = resolve_machine(*machine, "", this_host()))
+  said.machine_file = names_a_file(machine);
+  if (const auto resolved = resolve_machine(machine, "", this_host()))
     said.calibrated = resolved->gpu.calibrated;
   said.complete = measured.rows.complete;
   said.rows_given = !measured.now;
@@ -225,14 +214,14 @@ Result<int> report(const ValidateOptions& o, Measured measured) {
                                                             : key + (" " + found->second));
   }
   said.data = measured.data;
-  if (measured.now) remember(entries_of(*validation, measured, *machine), said.data);
+  if (measured.now) remember(entries_of(validation, measured, machine), said.data);
   if (o.learn) {
-    if (auto s = learn(o, *validation, said); !s) return tl::unexpected(s.error());
+    TRY(learn(o, validation, said));
   }
-  const std::string text = o.json ? training_validation_json(*validation, said)
-                                  : training_validation_text(*validation, said);
+  const std::string text = o.json ? training_validation_json(validation, said)
+                                  : training_validation_text(validation, said);
   std::fputs(text.c_str(), stdout);
-  return validation->failures.empty() ? 0 : 1;
+  return validation.failures.empty() ? 0 : 1;
 }
 
 Status check_learn(const ValidateOptions& o) {
@@ -247,11 +236,10 @@ Status check_learn(const ValidateOptions& o) {
 }  // namespace
 
 Result<int> validate_training_steps(const ValidateOptions& o) {
-  if (auto s = check_learn(o); !s) return tl::unexpected(s.error());
+  TRY(check_learn(o));
   if (names_rows(o.what)) {
-    auto given = read_given(o);
-    if (!given) return tl::unexpected(given.error());
-    return report(o, std::move(*given));
+    auto given = TRY(read_given(o));
+    return report(o, std::move(given));
   }
   if (!o.model.empty())
     return fail(ErrorCode::kUsage, "is of an observation (*.obs.jsonl); leave it out", "--model");
@@ -262,14 +250,11 @@ Result<int> validate_training_steps(const ValidateOptions& o) {
                 o.what);
   }
   UnnamedRows unnamed;
-  const auto rows = rows_path(o.output, "-o", unnamed);
-  if (!rows) return tl::unexpected(rows.error());
-  const auto code = measure(o, *rows);
-  if (!code) return tl::unexpected(code.error());
-  if (*code != 0) return *code;  // the child has said why
-  auto measured = read_training_runs(*rows);
-  if (!measured) return tl::unexpected(measured.error());
-  return report(o, Measured{std::move(*measured), {}, true});
+  const auto rows = TRY(rows_path(o.output, "-o", unnamed));
+  const auto code = TRY(measure(o, rows));
+  if (code != 0) return code;  // the child has said why
+  auto measured = TRY(read_training_runs(rows));
+  return report(o, Measured{std::move(measured), {}, true});
 }
 
 Result<int> show_accuracy_log(const ValidateOptions& o) {
@@ -278,10 +263,9 @@ Result<int> show_accuracy_log(const ValidateOptions& o) {
   if (log.empty())
     return fail(ErrorCode::kNotFound, "no folder for it is known; set XDG_STATE_HOME or HOME",
                 "--log");
-  const auto entries = read_accuracy(log, kNewest);
-  if (!entries) return tl::unexpected(entries.error());
+  const auto entries = TRY(read_accuracy(log, kNewest));
   const std::string text =
-      o.json ? accuracy_json(*entries, log, kVersion) : accuracy_text(*entries, log);
+      o.json ? accuracy_json(entries, log, kVersion) : accuracy_text(entries, log);
   std::fputs(text.c_str(), stdout);
   return 0;
 }

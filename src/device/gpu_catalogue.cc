@@ -114,23 +114,21 @@ Result<Gpu> gpu_of(const CsvRow& row, const std::string& file) {
 }  // namespace
 
 Result<GpuCatalogue> GpuCatalogue::parse(std::string_view csv, const std::string& name) {
-  auto rows = parse_csv(csv, name);
-  if (!rows) return tl::unexpected(rows.error());
+  auto rows = TRY(parse_csv(csv, name));
   GpuCatalogue catalogue;
-  for (const CsvRow& row : *rows) {
-    auto gpu = gpu_of(row, name);
-    if (!gpu) return tl::unexpected(gpu.error());
+  for (const CsvRow& row : rows) {
+    auto gpu = TRY(gpu_of(row, name));
     std::vector<std::string> aliases;
     for (std::string& alias : split(row["aliases"], ' ')) {
       if (!alias.empty()) aliases.push_back(std::move(alias));
     }
     for (std::size_t i = 0; i < catalogue.gpus_.size(); ++i) {
-      if (simplified(catalogue.gpus_[i].name) == simplified(gpu->name)) {
-        return fail(ErrorCode::kBadInput, gpu->name + " is listed twice; remove one row",
+      if (simplified(catalogue.gpus_[i].name) == simplified(gpu.name)) {
+        return fail(ErrorCode::kBadInput, gpu.name + " is listed twice; remove one row",
                     name + ":" + std::to_string(row.line));
       }
     }
-    catalogue.gpus_.push_back(std::move(*gpu));
+    catalogue.gpus_.push_back(std::move(gpu));
     catalogue.aliases_.push_back(std::move(aliases));
   }
   if (catalogue.gpus_.empty()) return fail(ErrorCode::kBadInput, "lists no GPU", name);
@@ -138,26 +136,23 @@ Result<GpuCatalogue> GpuCatalogue::parse(std::string_view csv, const std::string
 }
 
 Result<GpuCatalogue> GpuCatalogue::load(const std::filesystem::path& csv) {
-  auto text = read_file(csv, kLargestCatalogue);
-  if (!text) return tl::unexpected(text.error());
-  return parse(*text, csv.string());
+  auto text = TRY(read_file(csv, kLargestCatalogue));
+  return parse(text, csv.string());
 }
 
 Result<GpuCatalogue> GpuCatalogue::load() {
-  auto folder = data_folder();
-  if (!folder) return tl::unexpected(folder.error());
-  return load(*folder / "gpus" / "gpus.csv");
+  auto folder = TRY(data_folder());
+  return load(folder / "gpus" / "gpus.csv");
 }
 
 Result<Gpu> GpuCatalogue::find(std::string_view typed) const {
   std::vector<GpuNames> names;
   names.reserve(gpus_.size());
   for (std::size_t i = 0; i < gpus_.size(); ++i) names.push_back({gpus_[i].name, aliases_[i]});
-  auto match = match_gpu_name(typed, names);
-  if (!match) return tl::unexpected(match.error());
-  Gpu gpu = gpus_[match->index];
-  if (auto complete = check_complete(gpu); !complete) return tl::unexpected(complete.error());
-  gpu.assumption = match->assumption;
+  auto match = TRY(match_gpu_name(typed, names));
+  Gpu gpu = gpus_[match.index];
+  TRY(check_complete(gpu));
+  gpu.assumption = match.assumption;
   return gpu;
 }
 
@@ -181,15 +176,13 @@ Status check_complete(const Gpu& gpu) {
 }
 
 Result<Gpu> find_gpu(std::string_view typed) {
-  auto catalogue = GpuCatalogue::load();
-  if (!catalogue) return tl::unexpected(catalogue.error());
-  return catalogue->find(typed);
+  auto catalogue = TRY(GpuCatalogue::load());
+  return catalogue.find(typed);
 }
 
 Result<std::vector<Gpu>> all_gpus() {
-  auto catalogue = GpuCatalogue::load();
-  if (!catalogue) return tl::unexpected(catalogue.error());
-  return catalogue->all();
+  auto catalogue = TRY(GpuCatalogue::load());
+  return catalogue.all();
 }
 
 }  // namespace stoker

@@ -24,9 +24,8 @@ Result<double> number_in(std::string_view text, const Range& range) {
 }
 
 Result<double> size_in(std::string_view text, const Range& range) {
-  const auto size = parse_bytes(text);
-  if (!size) return tl::unexpected(size.error());
-  return within(static_cast<double>(size->count()), range);
+  const auto size = TRY(parse_bytes(text));
+  return within(static_cast<double>(size.count()), range);
 }
 
 struct HostKey {

@@ -187,10 +187,9 @@ Status read_device(TomlTable& top, TomlTable& gpu, TomlTable& cpu, TomlTable& ca
     top.reject("calibration", "belongs to a device, but the file has no [gpu] or [cpu]; add it");
   }
   if (!file.gpu || calibration.empty()) return {};
-  auto measured = read_calibration(calibration);
-  if (!measured) return tl::unexpected(measured.error());
+  auto measured = TRY(read_calibration(calibration));
   file.gpu->calibrated = true;
-  file.gpu->calibration = std::make_shared<const Calibration>(std::move(*measured));
+  file.gpu->calibration = std::make_shared<const Calibration>(std::move(measured));
   return {};
 }
 
@@ -209,8 +208,7 @@ Result<MachineFile> read_tables(const TomlDocument& document, const std::string&
   TomlTable provenance = top.table("provenance");
   TomlTable calibration = top.table("calibration");
 
-  if (auto s = read_device(top, gpu, cpu, calibration, catalogue, file); !s)
-    return tl::unexpected(s.error());
+  TRY(read_device(top, gpu, cpu, calibration, catalogue, file));
   file.calibration = calibration.as_toml();
   read_host_part(host, disk, file);
   read_link(link, file);
@@ -231,17 +229,14 @@ Result<MachineFile> read_tables(const TomlDocument& document, const std::string&
 
 Result<MachineFile> parse_machine_file(std::string_view text, const std::string& name,
                                        const GpuCatalogue& catalogue) {
-  const auto document = TomlDocument::parse(text, name);
-  if (!document) return tl::unexpected(document.error());
-  return read_tables(*document, name, catalogue);
+  const auto document = TRY(TomlDocument::parse(text, name));
+  return read_tables(document, name, catalogue);
 }
 
 Result<MachineFile> read_machine_file(const std::filesystem::path& path) {
-  auto text = read_file(path, kLargestFile);
-  if (!text) return tl::unexpected(text.error());
-  auto catalogue = GpuCatalogue::load();
-  if (!catalogue) return tl::unexpected(catalogue.error());
-  return parse_machine_file(*text, path.string(), *catalogue);
+  auto text = TRY(read_file(path, kLargestFile));
+  auto catalogue = TRY(GpuCatalogue::load());
+  return parse_machine_file(text, path.string(), catalogue);
 }
 
 }  // namespace stoker

@@ -27,9 +27,8 @@ bool names_this_cpu(std::string_view typed) { return simplified(typed) == "cpu";
 Result<Host> resolve_host(std::string_view typed, const Host& here) {
   if (typed.find('=') != std::string_view::npos || !names_a_file(typed))
     return parse_host(typed, here);
-  auto file = read_machine_file(std::string(typed));
-  if (!file) return tl::unexpected(file.error());
-  const auto host = host_in(*file);
+  auto file = TRY(read_machine_file(std::string(typed)));
+  const auto host = host_in(file);
   if (!host) {
     return fail(ErrorCode::kBadInput, "describes no host; add a [host] table", std::string(typed));
   }
@@ -53,14 +52,12 @@ Result<Machine> resolve_machine(std::string_view gpu, std::string_view host, con
     machine.network_bandwidth = file->network_bandwidth;
     if (const auto own = host_in(*file)) machine.host = *own;
   } else {
-    auto found = names_this_cpu(gpu) ? this_cpu(here) : find_gpu(gpu);
-    if (!found) return tl::unexpected(found.error());
-    machine.gpu = std::move(*found);
+    auto found = TRY(names_this_cpu(gpu) ? this_cpu(here) : find_gpu(gpu));
+    machine.gpu = std::move(found);
   }
   if (!host.empty()) {
-    auto given = resolve_host(host, here);
-    if (!given) return tl::unexpected(given.error());
-    machine.host = std::move(*given);
+    auto given = TRY(resolve_host(host, here));
+    machine.host = std::move(given);
   }
   return machine;
 }

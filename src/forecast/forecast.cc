@@ -237,8 +237,7 @@ LoaderForecast input_ceiling(const Scenario& s) {
 
 Result<StepTime> step_time_of(const Scenario& s, const Program& program,
                               const Knowledge& knowledge) {
-  const auto coefficients = knowledge.timing.for_gpu(s.machine.gpu);
-  if (!coefficients) return tl::unexpected(coefficients.error());
+  const auto coefficients = TRY(knowledge.timing.for_gpu(s.machine.gpu));
   StepTimeOptions options = step_options(s.job, program, s.machine);
   options.pace = s.pace;
   const bool cpu = s.machine.gpu.is_cpu();
@@ -246,17 +245,16 @@ Result<StepTime> step_time_of(const Scenario& s, const Program& program,
   const LearnedPace learned = learned_pace(s.machine.gpu.calibration.get(), threads);
   if (!cpu) {
     options.pace *= learned.step;
-    return predict_step(program, s.machine, *coefficients, options);
+    return predict_step(program, s.machine, coefficients, options);
   }
-  StepTime time = predict_step(program, s.machine, *coefficients, options);
+  StepTime time = predict_step(program, s.machine, coefficients, options);
   apply_pace(learned, program, time);
   return time;
 }
 
 Result<StepTime> step_time_of(const Scenario& s, const Knowledge& knowledge) {
-  const auto program = lower(*s.step, s.job, s.machine);
-  if (!program) return tl::unexpected(program.error());
-  return step_time_of(s, *program, knowledge);
+  const auto program = TRY(lower(*s.step, s.job, s.machine));
+  return step_time_of(s, program, knowledge);
 }
 
 Throughput throughput_of(const Scenario& s, const StepTime& time) {
@@ -270,20 +268,18 @@ Throughput throughput_of(const Scenario& s, const StepTime& time) {
 Result<Forecast> forecast(const Scenario& s, const Knowledge& knowledge) {
   const auto program = lower(*s.step, s.job, s.machine);
   if (!program) return tl::unexpected(program.error());
-  auto time = step_time_of(s, *program, knowledge);
-  if (!time) return tl::unexpected(time.error());
+  auto time = TRY(step_time_of(s, *program, knowledge));
   Forecast f;
   f.job = s.machine.gpu.is_cpu() ? job_on_cpu(s.job) : s.job;  // as it really runs
   f.loader = loader_of(s);
   f.gpu_name = s.machine.gpu.name;
   f.memory = forecast_memory(*program, s.machine, s.allocator, knowledge,
                              memory_error_case(*program, s.job, s.machine));
-  f.time = std::move(*time);
+  f.time = std::move(time);
   add_time_figures(f);
   if (!program->passes.empty()) {
-    const auto coefficients = knowledge.timing.for_gpu(s.machine.gpu);
-    if (!coefficients) return tl::unexpected(coefficients.error());
-    f.passes = predict_passes(*program, f.time, s.machine, *coefficients,
+    const auto coefficients = TRY(knowledge.timing.for_gpu(s.machine.gpu));
+    f.passes = predict_passes(*program, f.time, s.machine, coefficients,
                               step_options(s.job, *program, s.machine));
   }
   const Throughput rate = throughput_of(s, f.time);
@@ -305,9 +301,8 @@ Result<Forecast> forecast(const Scenario& s, const Knowledge& knowledge) {
   add_cost(f);
   f.energy = estimate_energy(s.machine.gpu, {s.job.gpus, f.gpu_busy, f.samples_per_s, f.epoch_s,
                                              f.run.seconds_total, f.run.seconds_start_up});
-  const auto rewritten = rewritten_step(*s.step, s.job);
-  if (!rewritten) return tl::unexpected(rewritten.error());
-  add_module_times(rewritten->has_value() ? **rewritten : *s.step, *program, f);
+  const auto rewritten = TRY(rewritten_step(*s.step, s.job));
+  add_module_times(rewritten.has_value() ? *rewritten : *s.step, *program, f);
   f.diagnostics.merge(program->diagnostics);
   f.diagnostics.merge(f.time.diagnostics);
   return f;

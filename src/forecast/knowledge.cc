@@ -84,19 +84,14 @@ MemoryErrorCase Knowledge::memory_case(const std::string& name) const {
 }
 
 Result<Knowledge> load_knowledge() {
-  const auto data = data_folder();
-  if (!data) return tl::unexpected(data.error());
-  auto timing = CoefficientFile::load_shipped();
-  if (!timing) return tl::unexpected(timing.error());
-  auto loader = read_loader_profile(*data / "coefficients" / "input.json");
-  if (!loader) return tl::unexpected(loader.error());
-  Knowledge knowledge{std::move(*timing), std::move(*loader), {}};
-  const auto memory_file = *data / "coefficients" / "memory.json";
-  const auto text = read_file(memory_file, kMaxCoefficientFile);
-  if (!text) return tl::unexpected(text.error());
-  auto memory = parse_memory_cases(*text, memory_file.string());
-  if (!memory) return tl::unexpected(memory.error());
-  knowledge.memory = std::move(*memory);
+  const auto data = TRY(data_folder());
+  auto timing = TRY(CoefficientFile::load_shipped());
+  auto loader = TRY(read_loader_profile(data / "coefficients" / "input.json"));
+  Knowledge knowledge{std::move(timing), std::move(loader), {}};
+  const auto memory_file = data / "coefficients" / "memory.json";
+  const auto text = TRY(read_file(memory_file, kMaxCoefficientFile));
+  auto memory = TRY(parse_memory_cases(text, memory_file.string()));
+  knowledge.memory = std::move(memory);
   return knowledge;
 }
 

@@ -99,9 +99,8 @@ class Adviser {
     if (input_limited() || best_.scenario.job.channels_last || !mostly_convolution()) return {};
     Scenario s = best_.scenario;
     s.job.channels_last = true;
-    const auto time = step_time_of(s, knowledge_);
-    if (!time) return tl::unexpected(time.error());
-    const double rate = throughput_of(s, *time).samples_per_s;
+    const auto time = TRY(step_time_of(s, knowledge_));
+    const double rate = throughput_of(s, time).samples_per_s;
     if (const double gain = rate / rate_ - 1; gain > kWorthSaying) {
       add("channels-last memory format: " + rate_text(rate, unit_) + " (" + signed_percent(gain) +
               ")",
@@ -118,10 +117,8 @@ class Adviser {
     }
     Scenario s = best_.scenario;
     s.job.optimizer.loop = OptimizerLoop::kFused;
-    const auto time = step_time_of(s, knowledge_);
-    if (!time) return tl::unexpected(time.error());
-    if (const double gain = throughput_of(s, *time).samples_per_s / rate_ - 1;
-        gain > kWorthSaying) {
+    const auto time = TRY(step_time_of(s, knowledge_));
+    if (const double gain = throughput_of(s, time).samples_per_s / rate_ - 1; gain > kWorthSaying) {
       add("fused=True for the optimizer: " + signed_percent(gain), gain, -gain);
     }
     return {};

@@ -45,7 +45,7 @@ class InputPlanner {
     plan_.now_known = request_.now_known;
     plan_.ranks = std::max(1, request_.now.host.ranks);
     plan_.gpus = std::max(1, request_.gpus);
-    if (auto s = choose(); !s) return tl::unexpected(s.error());
+    TRY(choose());
     plan_.forecast = forecast_with(plan_.best);
     describe();
     add_knobs();

@@ -67,9 +67,8 @@ Result<std::optional<InputPlan>> plan_of_input(const PlanRequest& request,
                      .gpus = input.now.host.ranks,
                      .most_workers = std::max(1, static_cast<int>(s.machine.host.cores))};
   }
-  auto plan = make_input_plan(input);
-  if (!plan) return tl::unexpected(plan.error());
-  return std::optional<InputPlan>(std::move(*plan));
+  auto plan = TRY(make_input_plan(input));
+  return std::optional<InputPlan>(std::move(plan));
 }
 
 }  // namespace stoker

@@ -51,14 +51,12 @@ class Planner {
   Result<Plan> run() {
     std::vector<Setting> by_gpus;
     for (const int gpus : request_.gpu_counts) {
-      auto settings = all_precisions(gpus);
-      if (!settings) return tl::unexpected(settings.error());
-      if (settings->empty()) continue;
-      Setting best = fastest(*settings);
-      const auto within = affordable(best);
-      if (!within) return tl::unexpected(within.error());
-      if (*within) by_gpus.push_back(std::move(best));
-      all_[gpus] = std::move(*settings);
+      auto settings = TRY(all_precisions(gpus));
+      if (settings.empty()) continue;
+      Setting best = fastest(settings);
+      const auto within = TRY(affordable(best));
+      if (within) by_gpus.push_back(std::move(best));
+      all_[gpus] = std::move(settings);
     }
     if (by_gpus.empty()) {
       return fail(ErrorCode::kAnswerIsNo,
@@ -72,9 +70,8 @@ class Planner {
   Result<std::vector<Setting>> all_precisions(int gpus) {
     std::vector<Setting> settings;
     for (const PrecisionChoice& choice : request_.choices) {
-      auto setting = search_.best(choice, gpus);
-      if (!setting) return tl::unexpected(setting.error());
-      if (*setting) settings.push_back(std::move(**setting));
+      auto setting = TRY(search_.best(choice, gpus));
+      if (setting) settings.push_back(std::move(*setting));
       else reason_ = search_.why_not();
     }
     return settings;
@@ -85,41 +82,35 @@ class Planner {
     if (s.scenario.price_per_gpu_hour <= 0 || s.scenario.dataset_samples <= 0) return true;
     if (limit > 0 && epoch_cost(s) > limit) return false;
     if (request_.limits.max_run_cost <= 0) return true;
-    const auto f = forecast(s.scenario, knowledge_);
-    if (!f) return tl::unexpected(f.error());
-    return f->run_cost.value <= request_.limits.max_run_cost;
+    const auto f = TRY(forecast(s.scenario, knowledge_));
+    return f.run_cost.value <= request_.limits.max_run_cost;
   }
 
   Result<PlanRow> row(const Setting& s) {
-    auto f = forecast(s.scenario, knowledge_);
-    if (!f) return tl::unexpected(f.error());
-    return PlanRow{std::move(*f), s.limits};
+    auto f = TRY(forecast(s.scenario, knowledge_));
+    return PlanRow{std::move(f), s.limits};
   }
 
   Result<Plan> assemble(const Setting& best, const std::vector<Setting>& by_gpus) {
     Plan plan;
     for (const Setting& s : by_gpus) {
-      auto r = row(s);
-      if (!r) return tl::unexpected(r.error());
-      if (&s == &best) plan.best = *r;
-      plan.by_gpus.push_back(std::move(*r));
+      auto r = TRY(row(s));
+      if (&s == &best) plan.best = r;
+      plan.by_gpus.push_back(std::move(r));
     }
     std::vector<Setting> others;
     for (const Setting& s : all_[best.scenario.job.gpus]) {
       if (s.scenario.job.precision == best.scenario.job.precision) continue;
-      auto r = row(s);
-      if (!r) return tl::unexpected(r.error());
-      plan.by_precision.push_back(std::move(*r));
+      auto r = TRY(row(s));
+      plan.by_precision.push_back(std::move(r));
       others.push_back(s);
     }
     plan.batch_reason = best.reason;
-    auto input = plan_of_input(request_, knowledge_, best);
-    if (!input) return tl::unexpected(input.error());
-    plan.input = std::move(*input);
-    auto next = advise(request_, knowledge_, best, by_gpus, others, plan.input);
-    if (!next) return tl::unexpected(next.error());
-    plan.next = std::move(*next);
-    if (auto status = measure_pinning(best, plan); !status) return tl::unexpected(status.error());
+    auto input = TRY(plan_of_input(request_, knowledge_, best));
+    plan.input = std::move(input);
+    auto next = TRY(advise(request_, knowledge_, best, by_gpus, others, plan.input));
+    plan.next = std::move(next);
+    TRY(measure_pinning(best, plan));
     plan.settings_considered = search_.considered();
     return plan;
   }
@@ -127,9 +118,8 @@ class Planner {
   Status measure_pinning(const Setting& best, Plan& plan) {
     Scenario other = best.scenario;
     set_pinning(other, !best.scenario.loader.pin);
-    const auto time = step_time_of(other, knowledge_);
-    if (!time) return tl::unexpected(time.error());
-    const double ratio = best.throughput.samples_per_s / throughput_of(other, *time).samples_per_s;
+    const auto time = TRY(step_time_of(other, knowledge_));
+    const double ratio = best.throughput.samples_per_s / throughput_of(other, time).samples_per_s;
     plan.pin_gain = best.scenario.loader.pin ? ratio - 1 : 1 / ratio - 1;
     return {};
   }

@@ -108,19 +108,16 @@ Result<bool> SettingSearch::choose_batch(Setting& setting,
     double rate;
   };
   std::vector<Tried> tried;
-  const auto prepared = prepare(*setting.scenario.step, setting.scenario.job);
-  if (!prepared) return tl::unexpected(prepared.error());
+  const auto prepared = TRY(prepare(*setting.scenario.step, setting.scenario.job));
   for (const std::int64_t batch : ladder) {
     Scenario s = setting.scenario;
     set_batch(s, batch);
-    const auto program = lower(*prepared, s.job, s.machine);
-    if (!program) return tl::unexpected(program.error());
-    auto time = step_time_of(s, *program, knowledge_);
-    if (!time) return tl::unexpected(time.error());
+    const auto program = TRY(lower(prepared, s.job, s.machine));
+    auto time = TRY(step_time_of(s, program, knowledge_));
     ++considered_;
     s.loader.workers = workers_of_all_cores(request_, std::max(1, s.job.gpus / s.job.nodes));
-    const double rate = throughput_of(s, *time).samples_per_s;
-    tried.push_back({batch, std::move(*time), rate});
+    const double rate = throughput_of(s, time).samples_per_s;
+    tried.push_back({batch, std::move(time), rate});
   }
   if (tried.empty()) return false;
   const auto best = std::max_element(
@@ -170,9 +167,8 @@ Status SettingSearch::choose_pinning(Setting& setting) {
   if (!setting.scenario.sample.known) return {};
   Setting pageable = setting;
   set_pinning(pageable.scenario, false);
-  auto time = step_time_of(pageable.scenario, knowledge_);
-  if (!time) return tl::unexpected(time.error());
-  pageable.time = std::move(*time);
+  auto time = TRY(step_time_of(pageable.scenario, knowledge_));
+  pageable.time = std::move(time);
   if (choose_loader(pageable) &&
       pageable.throughput.samples_per_s > (1 + kSameSpeed) * setting.throughput.samples_per_s) {
     setting = std::move(pageable);
@@ -191,27 +187,26 @@ Result<std::optional<Setting>> SettingSearch::best(const PrecisionChoice& choice
   set_pinning(s, request_.pin.value_or(true));
   set_batch(s, std::max<std::int64_t>(1, choice.step->dimensions[0].minimum));
 
-  const auto limits = limits_for(choice, gpus, s);
-  if (!limits) return tl::unexpected(limits.error());
-  setting.limits = *limits;
-  if (limits->value == 0) {
-    why_not_ = gpu_shortage(s, *limits);
+  const auto limits = TRY(limits_for(choice, gpus, s));
+  setting.limits = limits;
+  if (limits.value == 0) {
+    why_not_ = gpu_shortage(s, limits);
     return std::optional<Setting>{};
   }
-  if (request_.batch && *request_.batch > limits->value) {
+  if (request_.batch && *request_.batch > limits.value) {
     why_not_ = "batch " + std::to_string(*request_.batch) + " does not fit on " +
                s.machine.gpu.name + " in " + std::string(name_of(choice.precision)) + ": up to " +
-               std::to_string(limits->low) + " is safe, " + std::to_string(limits->value) +
+               std::to_string(limits.low) + " is safe, " + std::to_string(limits.value) +
                " may run";
     return std::optional<Setting>{};
   }
-  const auto ladder = batch_ladder(*limits, *choice.step, gpus);
-  setting.reason.largest_safe = limits->low;
-  setting.reason.first_failing = limits->first_failing;
+  const auto ladder = batch_ladder(limits, *choice.step, gpus);
+  setting.reason.largest_safe = limits.low;
+  setting.reason.first_failing = limits.first_failing;
   setting.reason.fixed = request_.batch.has_value();
   const std::int64_t ceiling = request_.limits.max_global_batch;
   setting.reason.ceiling =
-      ceiling > 0 && ceiling / (static_cast<std::int64_t>(gpus) * s.job.accumulate) < limits->low;
+      ceiling > 0 && ceiling / (static_cast<std::int64_t>(gpus) * s.job.accumulate) < limits.low;
   if (ladder.empty()) {
     why_not_ = "a global batch of at most " +
                std::to_string(ceiling > 0 ? ceiling : s.dataset_samples) +
@@ -222,7 +217,7 @@ Result<std::optional<Setting>> SettingSearch::best(const PrecisionChoice& choice
   if (!found) return tl::unexpected(found.error());
   if (!*found || !choose_loader(setting)) return std::optional<Setting>{};
   if (!request_.pin) {
-    if (auto status = choose_pinning(setting); !status) return tl::unexpected(status.error());
+    TRY(choose_pinning(setting));
   }
   return std::optional<Setting>(std::move(setting));
 }

@@ -355,11 +355,9 @@ class Checkpointing {
 }  // namespace
 
 Result<Step> with_checkpointing(const Step& step, const std::vector<std::string>& modules) {
-  auto resolved = resolve_modules(step, modules);
-  if (!resolved) return tl::unexpected(resolved.error());
-  if (step.mode != "train" || resolved->empty())
-    return step;  // nothing is kept that could be saved
-  Step result = Checkpointing(step, module_runs(step, *resolved)).run();
+  auto resolved = TRY(resolve_modules(step, modules));
+  if (step.mode != "train" || resolved.empty()) return step;  // nothing is kept that could be saved
+  Step result = Checkpointing(step, module_runs(step, resolved)).run();
   if (auto status = check_lifetimes(result, step.name); !status) {
     return fail(ErrorCode::kUnsupported,
                 "checkpointing does not work on " + step.name +

@@ -64,7 +64,7 @@ class Sharding {
   }
 
   Result<Step> run() {
-    if (auto status = cut_parameters(); !status) return tl::unexpected(status.error());
+    TRY(cut_parameters());
     step_.operators.clear();
     step_.events.clear();
     for (std::size_t e = 0; e < old_.events.size(); ++e) {
@@ -92,9 +92,8 @@ class Sharding {
   }
 
   Status cut_parameter(Parameter& p, UnitState& state) {
-    const auto rows = rows_of(old_, p, values_);
-    if (!rows) return tl::unexpected(rows.error());
-    const std::int64_t piece = (*rows + settings_.ranks - 1) / settings_.ranks;
+    const auto rows = TRY(rows_of(old_, p, values_));
+    const std::int64_t piece = (rows + settings_.ranks - 1) / settings_.ranks;
     TensorType type = old_.types[index(p.type)];
     if (!type.shape.empty()) type.shape[0] = Polynomial(piece);
     type.layout = Layout::kRowMajor;

@@ -153,14 +153,13 @@ void name_missing(const Snapshot& snapshot, SnapshotExplanation& e) {
 Result<SnapshotExplanation> explain_snapshot(const Snapshot& snapshot,
                                              const ExplainOptions& options,
                                              const std::string& where) {
-  const auto device = choose_device(snapshot, options, where);
-  if (!device) return tl::unexpected(device.error());
+  const auto device = TRY(choose_device(snapshot, options, where));
   SnapshotExplanation e;
-  e.device = *device;
+  e.device = device;
   for (const std::size_t d : snapshot.devices()) {
-    if (d != *device) e.other_devices.push_back(d);
+    if (d != device) e.other_devices.push_back(d);
   }
-  const SnapshotHistory history(snapshot, *device);
+  const SnapshotHistory history(snapshot, device);
   MemoryMoment moment = history.has(MemoryMoment::kOutOfMemory) ? MemoryMoment::kOutOfMemory
                         : history.has(MemoryMoment::kPeak)      ? MemoryMoment::kPeak
                                                                 : MemoryMoment::kEnd;
@@ -179,12 +178,12 @@ Result<SnapshotExplanation> explain_snapshot(const Snapshot& snapshot,
   e.coverage = history.coverage();
   e.reserved_peak = history.reserved_peak();
   e.live = history.at(moment);
-  e.replay = replay_snapshot(snapshot, *device, {{std::nullopt, options.device_memory}, {}});
+  e.replay = replay_snapshot(snapshot, device, {{std::nullopt, options.device_memory}, {}});
   if (e.replay.identical() && !snapshot.config.expandable_segments) {
     AllocatorConfig config = snapshot.config;
     config.expandable_segments = true;
     e.reserved_peak_expandable =
-        reserved_peak_with(snapshot, *device, config, options.device_memory);
+        reserved_peak_with(snapshot, device, config, options.device_memory);
   }
   say_why(e);
   advise(snapshot, e);

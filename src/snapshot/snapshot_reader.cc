@@ -437,9 +437,8 @@ TraceAction Reader::action_of(const PickleValue& value, const Fields& fields) {
 Result<Snapshot> parse_snapshot(std::string content, const std::string& where) {
   const std::size_t file_bytes = content.size();
   try {
-    const auto pickle = Pickle::parse(std::move(content), where);
-    if (!pickle) return tl::unexpected(pickle.error());
-    return Reader(*pickle, file_bytes).read();
+    const auto pickle = TRY(Pickle::parse(std::move(content), where));
+    return Reader(pickle, file_bytes).read();
   } catch (const Refusal& refusal) {
     return fail(refusal.code, refusal.message, where);
   } catch (const std::bad_alloc&) {

@@ -47,8 +47,7 @@ Result<DimensionValues> values_of(const Step& step,
 }  // namespace
 
 Result<Sizes> Sizes::at(const Step& step, const std::map<std::string, std::int64_t>& named) {
-  const auto values = values_of(step, named);
-  if (!values) return tl::unexpected(values.error());
+  const auto values = TRY(values_of(step, named));
   const auto too_big = [&](const char* what, std::size_t i) {
     return fail(ErrorCode::kBadInput, std::string("at these dimensions ") + what + " " +
                                           std::to_string(i) + " of " + step.name +
@@ -61,7 +60,7 @@ Result<Sizes> Sizes::at(const Step& step, const std::map<std::string, std::int64
     const auto begin = static_cast<std::uint32_t>(sizes.sides_.size());
     std::int64_t elements = 1;
     for (const Polynomial& side : step.types[t].shape) {
-      const auto value = side.evaluate(*values);
+      const auto value = side.evaluate(values);
       if (!value || *value < 0 || __builtin_mul_overflow(elements, *value, &elements)) {
         return too_big("tensor type", t);
       }
@@ -72,7 +71,7 @@ Result<Sizes> Sizes::at(const Step& step, const std::map<std::string, std::int64
   }
   sizes.storages_.reserve(step.storages.size());
   for (std::size_t s = 0; s < step.storages.size(); ++s) {
-    const auto value = step.storages[s].bytes.evaluate(*values);
+    const auto value = step.storages[s].bytes.evaluate(values);
     if (!value || *value < 0) return too_big("storage", s);
     sizes.storages_.emplace_back(*value);
   }

@@ -379,7 +379,7 @@ Result<Step> parse_step(std::string_view json, const std::string& where) {
   }
   try {
     Step step = Builder(root).build();
-    if (auto status = check_lifetimes(step, where); !status) return tl::unexpected(status.error());
+    TRY(check_lifetimes(step, where));
     return step;
   } catch (const Refusal& refusal) {
     return fail(ErrorCode::kBadInput,
@@ -400,9 +400,8 @@ Result<Step> parse_step(std::string_view json, const std::string& where) {
 }
 
 Result<Step> read_step_file(const std::filesystem::path& path) {
-  const auto json = read_gzip_file(path, kMaxJson);
-  if (!json) return tl::unexpected(json.error());
-  return parse_step(*json, path.string());
+  const auto json = TRY(read_gzip_file(path, kMaxJson));
+  return parse_step(json, path.string());
 }
 
 }  // namespace stoker

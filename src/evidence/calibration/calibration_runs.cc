@@ -138,9 +138,8 @@ Result<CalibrationRuns> parse_calibration_runs(std::string_view text, const std:
 }
 
 Result<CalibrationRuns> read_calibration_runs(const std::filesystem::path& path) {
-  const auto text = read_file(path, kLargestFile);
-  if (!text) return tl::unexpected(text.error());
-  return parse_calibration_runs(*text, path.string());
+  const auto text = TRY(read_file(path, kLargestFile));
+  return parse_calibration_runs(text, path.string());
 }
 
 }  // namespace stoker

@@ -99,7 +99,7 @@ class GpuFitter {
     std::set<std::string> kept = groups;
     std::map<std::string, FitError> errors;
     for (;;) {
-      if (auto s = cross_validate(kept, errors); !s) return tl::unexpected(s.error());
+      TRY(cross_validate(kept, errors));
       const auto worse = std::ranges::find_if(kept, [&](const std::string& group) {
         const FitError& e = errors[group];
         return !(e.mean_after < e.mean_before - std::max(kLeastPoints, kLeastGain * e.mean_before));
@@ -114,9 +114,8 @@ class GpuFitter {
       else out.groups.push_back(error);
     }
     if (kept.empty()) return out;
-    auto patch = fitted(of_groups(kept, {}));
-    if (!patch) return tl::unexpected(patch.error());
-    out.patch = std::move(*patch);
+    auto patch = TRY(fitted(of_groups(kept, {})));
+    out.patch = std::move(patch);
     keep_shipped(of_groups(groups, kept), of_groups(kept, {}), out.patch);
     out.patch.basis = std::to_string(of_groups(kept, {}).size()) +
                       " rows of this GPU's user; the rest: " + before_.basis;
@@ -168,7 +167,7 @@ class GpuFitter {
       if (!next) return fail(next.error().code, next.error().message, rows.front()->where);
       patch = std::move(*next);
       at = before_;
-      if (auto s = apply(patch, at); !s) return tl::unexpected(s.error());
+      TRY(apply(patch, at));
     }
     return patch;
   }
@@ -189,9 +188,8 @@ class GpuFitter {
       for (const FitRow* row : rows) (held.contains(row->subject) ? test : train).push_back(row);
       Coefficients c = before_;
       if (!train.empty()) {
-        const auto patch = fitted(train);
-        if (!patch) return tl::unexpected(patch.error());
-        if (auto s = apply(*patch, c); !s) return s;
+        const auto patch = TRY(fitted(train));
+        if (auto s = apply(patch, c); !s) return s;
       }
       for (const FitRow* row : test) {
         const auto error = [&](const Coefficients& by) {
@@ -262,13 +260,11 @@ Result<FitResult> fit_coefficients(const FitTable& table, const CoefficientFile&
   for (const FitRow& row : table.rows) by_gpu[row.gpu.name].push_back(&row);
   FitResult result;
   for (auto& [gpu, rows] : by_gpu) {
-    const auto before = shipped.for_gpu(rows.front()->gpu);
-    if (!before) return tl::unexpected(before.error());
+    const auto before = TRY(shipped.for_gpu(rows.front()->gpu));
     const auto floor = table.launch_floor_us.find(gpu);
-    GpuFitter fitter(rows, *before, floor == table.launch_floor_us.end() ? 0 : floor->second);
-    auto fit = fitter.run();
-    if (!fit) return tl::unexpected(fit.error());
-    result.gpus.push_back(std::move(*fit));
+    GpuFitter fitter(rows, before, floor == table.launch_floor_us.end() ? 0 : floor->second);
+    auto fit = TRY(fitter.run());
+    result.gpus.push_back(std::move(fit));
   }
   return result;
 }

@@ -59,12 +59,12 @@ class Reader {
 
   Result<FitTable> run(const std::vector<CsvRow>& rows) {
     if (rows.empty()) return fail(ErrorCode::kBadInput, "has no rows", name_);
-    if (auto s = check_columns(rows.front()); !s) return tl::unexpected(s.error());
+    TRY(check_columns(rows.front()));
     // Launches first: operators are checked against them.
     for (const bool launches : {true, false}) {
       for (const CsvRow& row : rows) {
         if ((row["kind"] == "launch") != launches) continue;
-        if (auto s = read(row); !s) return tl::unexpected(s.error());
+        TRY(read(row));
       }
     }
     if (table_.rows.empty())
@@ -146,19 +146,17 @@ class Reader {
     measured.time_us = out.time_us;
     measured.spread = out.spread;
     for (const std::string& name : sizes_) {
-      const auto value = cell(row, name, out.where);
-      if (!value) return tl::unexpected(value.error());
+      const auto value = TRY(cell(row, name, out.where));
       // `batch` is also a column of steps; empty cells are sizes that the kind does not have.
-      if (*value) measured.sizes[name] = static_cast<std::int64_t>(**value);
+      if (value) measured.sizes[name] = static_cast<std::int64_t>(*value);
     }
-    auto kernel = kernel_of(measured, out.gpu);
-    if (!kernel) return tl::unexpected(kernel.error());
+    auto kernel = TRY(kernel_of(measured, out.gpu));
     const auto floor = table_.launch_floor_us.find(out.gpu.name);
     const double launch = floor == table_.launch_floor_us.end() ? 0 : floor->second;
-    if (auto s = check_physics(measured, *kernel, out.gpu, launch); !s) return s;
+    if (auto s = check_physics(measured, kernel, out.gpu, launch); !s) return s;
     out.group = measured.kind;
     out.subject = label_of(measured);
-    out.kernels = {std::move(*kernel)};
+    out.kernels = {std::move(kernel)};
     out.alone = true;
     return {};
   }
@@ -229,9 +227,8 @@ class Reader {
 Result<FitTable> read_fit_rows(std::string_view text, const std::string& name,
                                const std::string& gpu, const GpuFinder& find_gpu,
                                const StepLoader& load_step) {
-  const auto rows = parse_csv(text, name);
-  if (!rows) return tl::unexpected(rows.error());
-  return Reader(name, gpu, find_gpu, load_step).run(*rows);
+  const auto rows = TRY(parse_csv(text, name));
+  return Reader(name, gpu, find_gpu, load_step).run(rows);
 }
 
 }  // namespace stoker

@@ -23,11 +23,9 @@ Result<Gpu> find(const std::string& name) {
 }
 
 Result<std::shared_ptr<const Step>> zoo(const std::string& model, Precision) {
-  const auto folder = data_folder();
-  if (!folder) return tl::unexpected(folder.error());
-  auto step = read_step_file(*folder / "zoo" / (model + ".fp32.step.gz"));
-  if (!step) return tl::unexpected(step.error());
-  return std::make_shared<const Step>(std::move(*step));
+  const auto folder = TRY(data_folder());
+  auto step = TRY(read_step_file(folder / "zoo" / (model + ".fp32.step.gz")));
+  return std::make_shared<const Step>(std::move(step));
 }
 
 CoefficientFile shipped() {

@@ -208,18 +208,17 @@ std::string LoaderPoint::label() const {
 }
 
 Result<LoaderRuns> parse_loader_runs(std::string_view text, const std::string& where) {
-  const auto root = json_document(text, where, {"a rows file", kCure, kMaxDepth});
-  if (!root) return tl::unexpected(root.error());
-  if (const Status head = check_head(*root, where); !head) return tl::unexpected(head.error());
+  const auto root = TRY(json_document(text, where, {"a rows file", kCure, kMaxDepth}));
+  if (const Status head = check_head(root, where); !head) return tl::unexpected(head.error());
   std::optional<Error> error;
   const Place top{error, where, ""};
-  Fields fields(*root, "", error, where);
+  Fields fields(root, "", error, where);
   LoaderRuns runs;
   runs.rule = fields.text("rule");
   if (fields.has("needed")) runs.needed = static_cast<int>(fields.count("needed", 1, 100));
   if (fields.has("agreement")) runs.agreement = fields.number("agreement", 0, 10);
   if (fields.has("provenance")) {
-    Fields provenance(root->at("provenance"), "provenance", error, where);
+    Fields provenance(root.at("provenance"), "provenance", error, where);
     runs.date = provenance.text("date");
     runs.cpu_model = provenance.text("cpu_model");
     runs.python = provenance.text("python");
@@ -235,18 +234,16 @@ Result<LoaderRuns> parse_loader_runs(std::string_view text, const std::string& w
   }
   const Json& list = fields.list("scenarios");
   for (std::size_t i = 0; i < list.size() && !error; ++i) {
-    auto scenario = read_scenario(list[i], top.below("scenarios", i));
-    if (!scenario) return tl::unexpected(scenario.error());
-    runs.scenarios.push_back(std::move(*scenario));
+    auto scenario = TRY(read_scenario(list[i], top.below("scenarios", i)));
+    runs.scenarios.push_back(std::move(scenario));
   }
   if (error) return tl::unexpected(*error);
   return runs;
 }
 
 Result<LoaderRuns> read_loader_runs(const std::filesystem::path& path) {
-  const auto text = read_file(path, kMaxFile);
-  if (!text) return tl::unexpected(text.error());
-  return parse_loader_runs(*text, path.string());
+  const auto text = TRY(read_file(path, kMaxFile));
+  return parse_loader_runs(text, path.string());
 }
 
 }  // namespace stoker

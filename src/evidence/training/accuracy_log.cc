@@ -68,10 +68,9 @@ Result<Statement> prepared(sqlite3* database, const std::string& sql, const fs::
 
 /// 0: a new file.
 Result<int> schema_of(sqlite3* database, const fs::path& path) {
-  const auto statement = prepared(database, "PRAGMA user_version", path);
-  if (!statement) return tl::unexpected(statement.error());
-  if (sqlite3_step(statement->get()) != SQLITE_ROW) return refused(database, path);
-  const int version = sqlite3_column_int(statement->get(), 0);
+  const auto statement = TRY(prepared(database, "PRAGMA user_version", path));
+  if (sqlite3_step(statement.get()) != SQLITE_ROW) return refused(database, path);
+  const int version = sqlite3_column_int(statement.get(), 0);
   if (version <= kSchema) return version;
   return fail(ErrorCode::kTooNew,
               "is of schema " + std::to_string(version) + ", newer than this stoker knows (" +
@@ -125,15 +124,15 @@ AccuracyEntry entry_of(sqlite3_stmt* s) {
 
 Status insert_all(sqlite3* database, const std::vector<AccuracyEntry>& entries,
                   const fs::path& path) {
-  const auto statement = prepared(database,
-                                  "INSERT INTO accuracy (" + std::string(kColumns) +
-                                      ", within) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
-                                  path);
-  if (!statement) return tl::unexpected(statement.error());
+  const auto statement =
+      TRY(prepared(database,
+                   "INSERT INTO accuracy (" + std::string(kColumns) +
+                       ", within) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+                   path));
   for (const AccuracyEntry& entry : entries) {
-    bind(statement->get(), entry);
-    if (sqlite3_step(statement->get()) != SQLITE_DONE) return refused(database, path);
-    sqlite3_reset(statement->get());
+    bind(statement.get(), entry);
+    if (sqlite3_step(statement.get()) != SQLITE_DONE) return refused(database, path);
+    sqlite3_reset(statement.get());
   }
   return {};
 }
@@ -155,14 +154,12 @@ Status append_accuracy(const fs::path& path, const std::vector<AccuracyEntry>& e
     return fail(ErrorCode::kIo, "cannot be made: " + error.message() + "; set XDG_STATE_HOME",
                 path.parent_path().string());
   }
-  const auto database = opened(path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE);
-  if (!database) return tl::unexpected(database.error());
-  sqlite3* db = database->get();
-  const auto schema = schema_of(db, path);
-  if (!schema) return tl::unexpected(schema.error());
+  const auto database = TRY(opened(path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE));
+  sqlite3* db = database.get();
+  const auto schema = TRY(schema_of(db, path));
   if (auto s = execute(db, "BEGIN IMMEDIATE", path); !s) return s;
   Status done = execute(db, kTable, path);
-  if (done && *schema < kSchema)
+  if (done && schema < kSchema)
     done = execute(db, "PRAGMA user_version = " + std::to_string(kSchema), path);
   if (done) done = insert_all(db, entries, path);
   if (done) done = execute(db, "COMMIT", path);
@@ -174,13 +171,11 @@ Result<std::vector<AccuracyEntry>> read_accuracy(const fs::path& path, std::size
   std::vector<AccuracyEntry> entries;
   std::error_code error;
   if (!fs::exists(path, error)) return entries;
-  const auto database = opened(path, SQLITE_OPEN_READONLY);
-  if (!database) return tl::unexpected(database.error());
-  const auto schema = schema_of(database->get(), path);
-  if (!schema) return tl::unexpected(schema.error());
-  if (*schema == 0) return entries;
+  const auto database = TRY(opened(path, SQLITE_OPEN_READONLY));
+  const auto schema = TRY(schema_of(database.get(), path));
+  if (schema == 0) return entries;
   const auto statement =
-      prepared(database->get(),
+      prepared(database.get(),
                "SELECT " + std::string(kColumns) + " FROM accuracy ORDER BY id DESC LIMIT " +
                    std::to_string(at_most),
                path);
@@ -188,7 +183,7 @@ Result<std::vector<AccuracyEntry>> read_accuracy(const fs::path& path, std::size
   int code = SQLITE_OK;
   while ((code = sqlite3_step(statement->get())) == SQLITE_ROW)
     entries.push_back(entry_of(statement->get()));
-  if (code != SQLITE_DONE) return refused(database->get(), path);
+  if (code != SQLITE_DONE) return refused(database.get(), path);
   std::ranges::reverse(entries);
   return entries;
 }

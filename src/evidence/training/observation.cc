@@ -214,7 +214,7 @@ Result<Observation> parse_observation(std::string_view text, const std::string& 
   repetition.step = Nanos(step);
   repetition.phases = phases_of(steps, clock);
   MeasuredRun run;
-  if (auto s = fill_run(fields, header, steps, where, run); !s) return tl::unexpected(s.error());
+  TRY(fill_run(fields, header, steps, where, run));
   run.repetitions.push_back(std::move(repetition));
   observation.runs.runs.push_back(std::move(run));
   const Json& provenance = fields.object(header, "provenance", "");
@@ -230,9 +230,8 @@ Result<Observation> parse_observation(std::string_view text, const std::string& 
 }
 
 Result<Observation> read_observation(const std::filesystem::path& path) {
-  const auto text = read_file(path, kLargestFile);
-  if (!text) return tl::unexpected(text.error());
-  return parse_observation(*text, path.string());
+  const auto text = TRY(read_file(path, kLargestFile));
+  return parse_observation(text, path.string());
 }
 
 }  // namespace stoker

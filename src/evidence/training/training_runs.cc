@@ -175,22 +175,21 @@ std::optional<TrainingFact> fact_of(const MeasuredRun& run) {
 }
 
 Result<TrainingRuns> parse_training_runs(std::string_view text, const std::string& where) {
-  const auto root = json_document(text, where, {"a rows file", kCure});
-  if (!root) return tl::unexpected(root.error());
+  const auto root = TRY(json_document(text, where, {"a rows file", kCure}));
   JsonFields fields(where, kCure);
-  fields.check_format(*root, "stoker-training-runs", kMajor);
+  fields.check_format(root, "stoker-training-runs", kMajor);
   if (!fields.good()) return tl::unexpected(fields.error());
   TrainingRuns rows;
-  for (const auto& [key, value] : fields.object(*root, "provenance", "").items()) {
+  for (const auto& [key, value] : fields.object(root, "provenance", "").items()) {
     if (value.is_string()) rows.provenance[key] = value.get<std::string>();
   }
-  rows.device = read_measured_device(fields, *root);
-  rows.rule = fields.maybe_text(*root, "rule", "");
-  rows.complete = fields.flag(*root, "complete", "", false);
-  const Json& runs = fields.list(*root, "runs", "", kMostRuns);
+  rows.device = read_measured_device(fields, root);
+  rows.rule = fields.maybe_text(root, "rule", "");
+  rows.complete = fields.flag(root, "complete", "", false);
+  const Json& runs = fields.list(root, "runs", "", kMostRuns);
   const auto needed = static_cast<std::size_t>(
-      fields.otherwise(*root, "needed", "", 1, static_cast<double>(kMostRepetitions), 1));
-  const double agreement = fields.otherwise(*root, "agreement", "", 0, 1, 1);
+      fields.otherwise(root, "needed", "", 1, static_cast<double>(kMostRepetitions), 1));
+  const double agreement = fields.otherwise(root, "agreement", "", 0, 1, 1);
   for (std::size_t i = 0; fields.good() && i < runs.size(); ++i) {
     rows.runs.push_back(read_run(fields, runs[i], indexed("", "runs", i)));
     rows.runs.back().needed = needed;
@@ -201,9 +200,8 @@ Result<TrainingRuns> parse_training_runs(std::string_view text, const std::strin
 }
 
 Result<TrainingRuns> read_training_runs(const std::filesystem::path& path) {
-  const auto text = read_file(path, kLargestFile);
-  if (!text) return tl::unexpected(text.error());
-  return parse_training_runs(*text, path.string());
+  const auto text = TRY(read_file(path, kLargestFile));
+  return parse_training_runs(text, path.string());
 }
 
 }  // namespace stoker

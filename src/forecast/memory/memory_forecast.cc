@@ -152,15 +152,14 @@ MemoryForecast forecast_memory(const Program& program, const Machine& machine,
 Result<BatchLimits> forecast_batch_limits(const Step& step, const Job& job, const Machine& machine,
                                           const AllocatorConfig& allocator,
                                           const Knowledge& knowledge, const LastBatch& last_batch) {
-  const auto prepared = prepare(step, job);
-  if (!prepared) return tl::unexpected(prepared.error());
+  const auto prepared = TRY(prepare(step, job));
   std::string error_case = "default";
   std::int64_t minimum = std::max<std::int64_t>(1, step.dimensions[0].minimum);
   const LowerAt lower_at = [&](std::int64_t batch) -> Result<Program> {
     Job at = job;
     at.batch = std::max(batch, minimum);
     at.last_batch = last_batch_at(last_batch, at.batch, at.gpus);
-    auto program = lower(*prepared, at, machine);
+    auto program = lower(prepared, at, machine);
     if (program) error_case = memory_error_case(*program, at, machine);
     return program;
   };
@@ -172,27 +171,25 @@ Result<BatchLimits> forecast_batch_limits(const Step& step, const Job& job, cons
     return find_largest_batch(lower_at, usable, options);
   };
   const Bytes usable = machine.gpu.usable_memory;
-  auto nominal = search(usable, 0);
-  if (!nominal) return tl::unexpected(nominal.error());
+  auto nominal = TRY(search(usable, 0));
   BatchLimits limits;
-  limits.value = limits.low = limits.high = nominal->batch;
-  limits.first_failing = nominal->first_failing.value_or(0);
-  limits.missing = nominal->missing.value_or(Bytes(0));
-  if (const auto& failure = nominal->outcome.failure; nominal->batch == 0 && failure) {
-    const auto program = lower_at(minimum);
-    if (!program) return tl::unexpected(program.error());
+  limits.value = limits.low = limits.high = nominal.batch;
+  limits.first_failing = nominal.first_failing.value_or(0);
+  limits.missing = nominal.missing.value_or(Bytes(0));
+  if (const auto& failure = nominal.outcome.failure; nominal.batch == 0 && failure) {
+    const auto program = TRY(lower_at(minimum));
     const int pass = failure->moment.pass;
-    if (pass >= 0 && static_cast<std::size_t>(pass) < program->passes.size())
-      limits.failing_pass = program->passes[static_cast<std::size_t>(pass)].name;
+    if (pass >= 0 && static_cast<std::size_t>(pass) < program.passes.size())
+      limits.failing_pass = program.passes[static_cast<std::size_t>(pass)].name;
   }
   const MemoryErrorCase error = knowledge.memory_case(error_case);
   limits.basis = (machine.gpu.is_cpu() ? "heap simulation under capacity; "
                                        : "allocator simulation under capacity; ") +
                  error.basis;
-  if (nominal->batch == 0) return limits;
+  if (nominal.batch == 0) return limits;
   // A truth at the upper end of the band still fits when the forecast is no more than this.
-  const auto safe = search(forecast_that_fills(usable, error, true), nominal->batch);
-  const auto lucky = search(forecast_that_fills(usable, error, false), nominal->batch);
+  const auto safe = search(forecast_that_fills(usable, error, true), nominal.batch);
+  const auto lucky = search(forecast_that_fills(usable, error, false), nominal.batch);
   if (!safe) return tl::unexpected(safe.error());
   if (!lucky) return tl::unexpected(lucky.error());
   limits.low = std::min(safe->batch, limits.value);

@@ -304,11 +304,10 @@ Result<Remedies> find_remedies(const Scenario& scenario, const Forecast& now,
 }
 
 Result<Bytes> smallest_device(const Scenario& scenario) {
-  const auto program = lower(*scenario.step, scenario.job, scenario.machine);
-  if (!program) return tl::unexpected(program.error());
+  const auto program = TRY(lower(*scenario.step, scenario.job, scenario.machine));
   ReplayOptions options = replay_options(scenario.machine, scenario.allocator);
   options.allocator.memory_fraction.reset();  // a share of a device that is being looked for
-  return smallest_capacity(*program, options) + outside_bytes(*program);
+  return smallest_capacity(program, options) + outside_bytes(program);
 }
 
 }  // namespace stoker

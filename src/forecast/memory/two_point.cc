@@ -44,7 +44,7 @@ Result<TwoPointEstimate> two_point_estimate(std::array<MemoryReading, 2> reading
                                             int gpus) {
   auto& [small, large] = readings;
   if (small.batch > large.batch) std::swap(small, large);
-  if (auto status = check(small, large); !status) return tl::unexpected(status.error());
+  TRY(check(small, large));
   TwoPointEstimate estimate;
   estimate.gpus = gpus;
   estimate.per_sample_bytes = static_cast<double>((large.bytes - small.bytes).count()) /

@@ -272,23 +272,19 @@ std::string_view name_of(LayerTerm term) {
 }
 
 Result<LayerSum> layer_sum(const Scenario& s, const Knowledge& knowledge) {
-  if (auto status = check(s); !status) return tl::unexpected(status.error());
-  const auto program = lower(*s.step, s.job, s.machine);
-  if (!program) return tl::unexpected(program.error());
-  auto step_time = step_time_of(s, *program, knowledge);
-  if (!step_time) return tl::unexpected(step_time.error());
-  auto coefficients = knowledge.timing.for_gpu(s.machine.gpu);
-  if (!coefficients) return tl::unexpected(coefficients.error());
-  const auto rewritten = rewritten_step(*s.step, s.job);
-  if (!rewritten) return tl::unexpected(rewritten.error());
-  const Network network = network_of(rewritten->has_value() ? **rewritten : *s.step, *program);
+  TRY(check(s));
+  const auto program = TRY(lower(*s.step, s.job, s.machine));
+  auto step_time = TRY(step_time_of(s, program, knowledge));
+  auto coefficients = TRY(knowledge.timing.for_gpu(s.machine.gpu));
+  const auto rewritten = TRY(rewritten_step(*s.step, s.job));
+  const Network network = network_of(rewritten.has_value() ? *rewritten : *s.step, program);
   if (network.layers.empty()) {
     return fail(ErrorCode::kBadInput, "this step names no layers; capture it from an nn.Module",
                 s.step->name);
   }
-  const Stopwatch watch(s.machine, std::move(*coefficients), s.job.pinned_copy);
+  const Stopwatch watch(s.machine, std::move(coefficients), s.job.pinned_copy);
   LayerSum out;
-  out.step = std::move(*step_time);
+  out.step = std::move(step_time);
   for (const LayerWork& layer : network.layers) add_group(timed(network, layer, watch), out);
   add_terms(network, watch, out);
   return out;

@@ -74,9 +74,8 @@ Scenario Scaler::scenario_for(int gpus) const {
 }
 
 Result<Run> Scaler::forecast_of(Scenario scenario) const {
-  auto f = forecast(scenario, knowledge_);
-  if (!f) return tl::unexpected(f.error());
-  Run run{std::move(scenario), std::move(*f), 0};
+  auto f = TRY(forecast(scenario, knowledge_));
+  Run run{std::move(scenario), std::move(f), 0};
   const Job& job = run.scenario.job;
   run.rate = run.forecast.samples_per_s.value;
   // Where the global batch does not divide, some GPUs have less to do and wait.
@@ -206,9 +205,8 @@ void Scaler::add_alternatives(Scaling& scaling) const {
 }
 
 Result<Scaling> Scaler::run() {
-  auto one = alone();
-  if (!one) return tl::unexpected(one.error());
-  one_ = std::move(*one);
+  auto one = TRY(alone());
+  one_ = std::move(one);
   Scaling scaling;
   scaling.strong = request_.strong;
   scaling.global_batch = std::llround(global_samples(base_.job));
@@ -226,10 +224,9 @@ Result<Scaling> Scaler::run() {
   scaling.basis = one_.forecast.time.basis;
   if (before != nullptr) {
     scaling.basis = before->step_ms.basis;
-    const auto coefficients = knowledge_.timing.for_gpu(base_.machine.gpu);
-    if (!coefficients) return tl::unexpected(coefficients.error());
+    const auto coefficients = TRY(knowledge_.timing.for_gpu(base_.machine.gpu));
     const std::string fabric = fabric_assumption(
-        base_.machine, {before->gpus / before->nodes, before->nodes}, coefficients->collective);
+        base_.machine, {before->gpus / before->nodes, before->nodes}, coefficients.collective);
     if (!fabric.empty()) scaling.assumed.push_back(fabric);
   }
   return scaling;

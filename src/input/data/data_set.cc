@@ -103,28 +103,26 @@ std::optional<DataKind> data_kind_named(std::string_view name) {
 }
 
 Result<DataKind> kind_of_data(const std::filesystem::path& path) {
-  auto listing = scan_folder(path, {.max_time = 2.0 * kSecond});
-  if (!listing) return tl::unexpected(listing.error());
-  auto kind = main_kind(*listing);
-  if (!kind) kind = unnamed_text(*listing);
-  if (!kind) return tl::unexpected(nothing_of(*listing, path));
+  auto listing = TRY(scan_folder(path, {.max_time = 2.0 * kSecond}));
+  auto kind = main_kind(listing);
+  if (!kind) kind = unnamed_text(listing);
+  if (!kind) return tl::unexpected(nothing_of(listing, path));
   return *kind;
 }
 
 Result<DataSet> list_data_set(const std::filesystem::path& path, const DataSetOptions& options) {
-  auto listing = scan_folder(path, options.scan);
-  if (!listing) return tl::unexpected(listing.error());
-  std::optional<DataKind> kind = options.kind ? options.kind : main_kind(*listing);
-  if (!kind || (*kind == DataKind::kText && files_of(*listing, *kind).count == 0)) {
-    const auto text = unnamed_text(*listing);
+  auto listing = TRY(scan_folder(path, options.scan));
+  std::optional<DataKind> kind = options.kind ? options.kind : main_kind(listing);
+  if (!kind || (*kind == DataKind::kText && files_of(listing, *kind).count == 0)) {
+    const auto text = unnamed_text(listing);
     if (text) kind = text;
   }
-  if (!kind) return tl::unexpected(nothing_of(*listing, path));
-  const FilesOfKind& files = files_of(*listing, *kind);
+  if (!kind) return tl::unexpected(nothing_of(listing, path));
+  const FilesOfKind& files = files_of(listing, *kind);
   if (files.count == 0) {
     return fail(ErrorCode::kBadInput,
                 "holds no files of the kind " + std::string(data_kind_name(*kind)) + " (found " +
-                    what_was_found(*listing) + "); leave --kind out to take what is there",
+                    what_was_found(listing) + "); leave --kind out to take what is there",
                 path.string());
   }
   if (files.sample.empty()) {
@@ -136,19 +134,19 @@ Result<DataSet> list_data_set(const std::filesystem::path& path, const DataSetOp
   }
   DataSet set;
   set.kind = *kind;
-  set.diagnostics = listing->diagnostics;
+  set.diagnostics = listing.diagnostics;
   set.files = files.sample;
-  set.entries_per_s = listing->entries_per_s;
-  set.stat_us = listing->stat_us;
-  set.facts = {.name = listing->name,
+  set.entries_per_s = listing.entries_per_s;
+  set.stat_us = listing.stat_us;
+  set.facts = {.name = listing.name,
                .files = files.count,
-               .files_exact = listing->complete,
+               .files_exact = listing.complete,
                .files_estimate = static_cast<std::int64_t>(static_cast<double>(files.count) *
-                                                           listing->beyond_listing),
+                                                           listing.beyond_listing),
                .total_bytes = files.total_bytes,
                .bytes_exact = files.sizes_exact,
                .mean_bytes = files.mean_bytes};
-  note_other_kinds(*listing, *kind, set.diagnostics);
+  note_other_kinds(listing, *kind, set.diagnostics);
   return set;
 }
 

@@ -346,9 +346,8 @@ Result<Probe> Prober::run(const std::filesystem::path& folder) {
                               .max_read = options_.max_read,
                               .deadline = at_share(kLoadingEnds),
                               .seed = options_.seed};
-  Result<DataSet> set = list_data_set(folder, wanted);
-  if (!set) return tl::unexpected(set.error());
-  set_ = std::move(*set);
+  auto set = TRY(list_data_set(folder, wanted));
+  set_ = std::move(set);
   look_at_storage(folder);
   if (const Status loaded = load_samples(folder, wanted, set_); !loaded)
     return tl::unexpected(loaded.error());

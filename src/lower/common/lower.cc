@@ -51,15 +51,13 @@ Result<Sizes> sizes_at(const Step& step, const Job& job, std::int64_t batch) {
 
 Status add_passes(TrainingRun& run, const Step& step, const Job& job) {
   if (job.last_batch > 0) {
-    const auto sizes = sizes_at(step, job, job.last_batch);
-    if (!sizes) return tl::unexpected(sizes.error());
-    run.add_last_batch(job.last_batch, *sizes);
+    const auto sizes = TRY(sizes_at(step, job, job.last_batch));
+    run.add_last_batch(job.last_batch, sizes);
   }
   if (job.validation_batch) {
     const Step evaluation = evaluation_step(step, job.validation_no_grad);
-    const auto sizes = sizes_at(evaluation, job, *job.validation_batch);
-    if (!sizes) return tl::unexpected(sizes.error());
-    run.add_validation(evaluation, *sizes);
+    const auto sizes = TRY(sizes_at(evaluation, job, *job.validation_batch));
+    run.add_validation(evaluation, sizes);
   }
   return {};
 }
@@ -71,22 +69,19 @@ Result<PreparedStep> prepare(const Step& captured, const Job& job) {
                                check_mode(captured, job), check_cuda_graphs(captured, job)}) {
     if (!status) return tl::unexpected(status.error());
   }
-  auto rewritten = rewritten_step(captured, job);
-  if (!rewritten) return tl::unexpected(rewritten.error());
-  return PreparedStep{&captured, std::move(*rewritten)};
+  auto rewritten = TRY(rewritten_step(captured, job));
+  return PreparedStep{&captured, std::move(rewritten)};
 }
 
 Result<Program> lower(const PreparedStep& prepared, const Job& asked, const Machine& machine) {
-  if (auto status = check_job(asked); !status) return tl::unexpected(status.error());
+  TRY(check_job(asked));
   const bool cpu = machine.gpu.is_cpu();
-  if (auto status = cpu ? check_cpu(asked) : Status{}; !status)
-    return tl::unexpected(status.error());
+  TRY(cpu ? check_cpu(asked) : Status{});
   const Job job = cpu ? job_on_cpu(asked) : asked;
   const Step& step = prepared.runs();
-  const auto sizes = sizes_at(step, job, job.batch);
-  if (!sizes) return tl::unexpected(sizes.error());
-  TrainingRun run(step, *sizes, job, machine);
-  if (auto status = add_passes(run, step, job); !status) return tl::unexpected(status.error());
+  const auto sizes = TRY(sizes_at(step, job, job.batch));
+  TrainingRun run(step, sizes, job, machine);
+  TRY(add_passes(run, step, job));
   Program program = run.take();
   program.cuda_graphs = job.cuda_graphs;
   program.outside = outside_memory(job, machine, program);
@@ -97,9 +92,8 @@ Result<Program> lower(const PreparedStep& prepared, const Job& asked, const Mach
 }
 
 Result<Program> lower(const Step& captured, const Job& job, const Machine& machine) {
-  const auto prepared = prepare(captured, job);
-  if (!prepared) return tl::unexpected(prepared.error());
-  return lower(*prepared, job, machine);
+  const auto prepared = TRY(prepare(captured, job));
+  return lower(prepared, job, machine);
 }
 
 }  // namespace stoker

@@ -25,14 +25,12 @@ Result<Step> shared_step(const Step& step, const Job& job) {
 Result<std::optional<Step>> rewritten_step(const Step& step, const Job& job) {
   std::optional<Step> result;
   if (!job.checkpoint.empty()) {
-    auto checkpointed = with_checkpointing(step, job.checkpoint);
-    if (!checkpointed) return tl::unexpected(checkpointed.error());
-    result = std::move(*checkpointed);
+    auto checkpointed = TRY(with_checkpointing(step, job.checkpoint));
+    result = std::move(checkpointed);
   }
   if (is_shared(step, job)) {
-    auto shared = shared_step(result ? *result : step, job);
-    if (!shared) return tl::unexpected(shared.error());
-    result = std::move(*shared);
+    auto shared = TRY(shared_step(result ? *result : step, job));
+    result = std::move(shared);
   }
   return result;
 }

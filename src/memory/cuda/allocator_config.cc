@@ -58,12 +58,11 @@ class Parser {
       at_ = 0;
       while (at_ < tokens_.size()) {
         const std::string key = tokens_[at_++];
-        if (auto status = expect(":", key); !status) return tl::unexpected(status.error());
+        TRY(expect(":", key));
         const bool applies = (key == "large_segment_size_mb") == segments;
-        if (auto status = applies ? set(key) : skip(key); !status)
-          return tl::unexpected(status.error());
+        TRY(applies ? set(key) : skip(key));
         if (at_ < tokens_.size()) {
-          if (auto status = expect(",", key); !status) return tl::unexpected(status.error());
+          TRY(expect(",", key));
         }
       }
       if (segments) config_.max_non_split_rounding = config_.large_segment;
@@ -85,9 +84,8 @@ class Parser {
   }
 
   Status skip(const std::string& key) {
-    auto token = value(key);
-    if (!token) return tl::unexpected(token.error());
-    if (*token != "[") return {};
+    auto token = TRY(value(key));
+    if (token != "[") return {};
     while (at_ < tokens_.size() && tokens_[at_] != "]") ++at_;
     return expect("]", key);
   }
@@ -102,25 +100,21 @@ class Parser {
   }
 
   Result<double> share(const std::string& key) {
-    auto token = value(key);
-    if (!token) return tl::unexpected(token.error());
+    auto token = TRY(value(key));
     double number = 0;
-    const auto [end, code] = std::from_chars(token->data(), token->data() + token->size(), number);
-    if (code != std::errc{} || end != token->data() + token->size() ||
-        !(number > 0 && number <= 1)) {
-      return bad("'" + key + "' wants a share between 0 and 1, not '" + *token + "'");
+    const auto [end, code] = std::from_chars(token.data(), token.data() + token.size(), number);
+    if (code != std::errc{} || end != token.data() + token.size() || !(number > 0 && number <= 1)) {
+      return bad("'" + key + "' wants a share between 0 and 1, not '" + token + "'");
     }
     return number;
   }
 
   Result<Bytes> mebibytes_of(const std::string& key, std::int64_t least) {
-    auto token = value(key);
-    if (!token) return tl::unexpected(token.error());
-    const auto number = whole(key, *token);
-    if (!number) return tl::unexpected(number.error());
-    if (*number < least) return bad("'" + key + "' must be at least " + std::to_string(least));
+    auto token = TRY(value(key));
+    const auto number = TRY(whole(key, token));
+    if (number < least) return bad("'" + key + "' must be at least " + std::to_string(least));
     constexpr std::int64_t kMost = kNoSplitLimit.count() / kMiB.count();
-    return std::min(*number, kMost) * kMiB;
+    return std::min(number, kMost) * kMiB;
   }
 
   template <class T>
@@ -159,61 +153,52 @@ class Parser {
   }
 
   Status set_switch(const std::string& key, bool& target) {
-    auto token = value(key);
-    if (!token) return tl::unexpected(token.error());
-    if (*token != "True" && *token != "False") {
-      return bad("'" + key + "' is True or False, not '" + *token + "'");
+    auto token = TRY(value(key));
+    if (token != "True" && token != "False") {
+      return bad("'" + key + "' is True or False, not '" + token + "'");
     }
-    target = *token == "True";
+    target = token == "True";
     return {};
   }
 
   Status set_backend(const std::string& key) {
-    auto token = value(key);
-    if (!token) return tl::unexpected(token.error());
-    if (*token == "native") return {};
+    auto token = TRY(value(key));
+    if (token == "native") return {};
     return fail(ErrorCode::kUnsupported,
-                "the allocator backend '" + *token + "' is not modelled; only 'native' is",
+                "the allocator backend '" + token + "' is not modelled; only 'native' is",
                 std::string(kWhere));
   }
 
   Result<std::uint32_t> divisions(const std::string& key, const std::string& token) {
-    auto number = whole(key, token);
-    if (!number) return tl::unexpected(number.error());
-    if (*number != 0 && !std::has_single_bit(static_cast<std::uint64_t>(*number))) {
+    auto number = TRY(whole(key, token));
+    if (number != 0 && !std::has_single_bit(static_cast<std::uint64_t>(number))) {
       return bad("the divisions of '" + key + "' must be a power of two, not " + token);
     }
-    return static_cast<std::uint32_t>(std::min<std::int64_t>(*number, 1u << 31));
+    return static_cast<std::uint32_t>(std::min<std::int64_t>(number, 1u << 31));
   }
 
   /// One number for all sizes, or "[256:1,512:2,>:4]": MiB where an interval begins, and its
   /// divisions. Smaller sizes take the first, ">" fills what follows the last that was named.
   Status set_divisions(const std::string& key) {
-    auto token = value(key);
-    if (!token) return tl::unexpected(token.error());
+    auto token = TRY(value(key));
     auto& all = config_.roundup_power2_divisions;
-    if (*token != "[") {
-      auto number = divisions(key, *token);
-      if (!number) return tl::unexpected(number.error());
-      all.fill(*number);
+    if (token != "[") {
+      auto number = TRY(divisions(key, token));
+      all.fill(number);
       return {};
     }
     std::optional<std::size_t> last;
     while (true) {
-      auto begin = value(key);
-      if (!begin) return tl::unexpected(begin.error());
-      if (*begin == "]" && !last) return {};
+      auto begin = TRY(value(key));
+      if (begin == "]" && !last) return {};
       if (auto status = expect(":", key); !status) return status;
-      auto text = value(key);
-      if (!text) return tl::unexpected(text.error());
-      auto number = divisions(key, *text);
-      if (!number) return tl::unexpected(number.error());
-      if (auto status = set_interval(key, *begin, *number, last); !status) return status;
-      auto separator = value(key);
-      if (!separator) return tl::unexpected(separator.error());
-      if (*separator == "]") return {};
-      if (*separator != ",")
-        return bad("'" + key + "' wants [MB:divisions,...], found '" + *separator + "'");
+      auto text = TRY(value(key));
+      auto number = TRY(divisions(key, text));
+      if (auto status = set_interval(key, begin, number, last); !status) return status;
+      auto separator = TRY(value(key));
+      if (separator == "]") return {};
+      if (separator != ",")
+        return bad("'" + key + "' wants [MB:divisions,...], found '" + separator + "'");
     }
   }
 
@@ -225,13 +210,12 @@ class Parser {
       last = all.size() - 1;
       return {};
     }
-    const auto megabytes = whole(key, begin);
-    if (!megabytes) return tl::unexpected(megabytes.error());
-    if (!std::has_single_bit(static_cast<std::uint64_t>(*megabytes))) {
+    const auto megabytes = TRY(whole(key, begin));
+    if (!std::has_single_bit(static_cast<std::uint64_t>(megabytes))) {
       return bad("the intervals of '" + key + "' begin at powers of two in MB, not at " + begin);
     }
     const auto log =
-        static_cast<std::size_t>(std::bit_width(static_cast<std::uint64_t>(*megabytes))) - 1;
+        static_cast<std::size_t>(std::bit_width(static_cast<std::uint64_t>(megabytes))) - 1;
     const std::size_t interval = std::min(log, all.size() - 1);
     if (!last) std::fill(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(interval), number);
     all[interval] = number;

@@ -24,9 +24,7 @@ class Search {
     for (const auto& [batch, verdict] : seen_) {
       if (batch > best && !verdict && !answer.first_failing) answer.first_failing = batch;
     }
-    if (auto status = describe(std::max<std::int64_t>(best, 1), answer); !status) {
-      return tl::unexpected(status.error());
-    }
+    TRY(describe(std::max<std::int64_t>(best, 1), answer));
     answer.simulations = simulations_;
     if (error_) return tl::unexpected(*error_);
     return answer;
@@ -103,15 +101,14 @@ class Search {
   }
 
   Status describe(std::int64_t batch, LargestBatch& answer) {
-    const auto program = lower_at_(batch);
-    if (!program) return tl::unexpected(program.error());
-    const ReplayOptions replay_options = constrained(*program);
+    const auto program = TRY(lower_at_(batch));
+    const ReplayOptions replay_options = constrained(program);
     ++simulations_;
-    answer.outcome = replay(*program, replay_options);
+    answer.outcome = replay(program, replay_options);
     answer.only_by_flushing = answer.batch > 0 && answer.outcome.retries > 0;
     if (answer.batch > 0) return {};
-    const Bytes needed = smallest_capacity(*program, replay_options);
-    Bytes missing = needed + outside_bytes(*program) - usable_;
+    const Bytes needed = smallest_capacity(program, replay_options);
+    Bytes missing = needed + outside_bytes(program) - usable_;
     if (const auto fraction = replay_options.allocator.memory_fraction) {
       // Of what the allocator reserves alone, as PyTorch counts it.
       const double allowed = *fraction * static_cast<double>(replay_options.total->count());

@@ -56,9 +56,8 @@ Result<std::shared_ptr<const CpuModel>> CpuModel::make(const Gpu& gpu) {
   std::map<int, std::pair<std::unique_ptr<const CpuProcessor>, double>> processors;
   for (std::size_t i = 0; i < measured->operators.size(); ++i) {
     const MeasuredOperator& row = measured->operators[i];
-    const auto kernel = cpu_kernel_of(row, gpu);
-    if (!kernel) return tl::unexpected(kernel.error());
-    if (auto s = check_physics(row, *kernel, gpu, 0); !s) return tl::unexpected(s.error());
+    const auto kernel = TRY(cpu_kernel_of(row, gpu));
+    TRY(check_physics(row, kernel, gpu, 0));
     const int threads = threads_of(gpu, row.threads);
     auto& [processor, call] = processors[threads];
     if (processor == nullptr) {
@@ -66,13 +65,13 @@ Result<std::shared_ptr<const CpuModel>> CpuModel::make(const Gpu& gpu) {
       call = cpu_host(gpu, threads, 1).call;
     }
     const CpuCost rule =
-        cpu_cost(*kernel, row.function, *processor, {row.warm ? CpuData::kWarm : CpuData::kCold});
-    Row entry{{point_of(*kernel, row.function, threads, rule, model->names_), 0,
+        cpu_cost(kernel, row.function, *processor, {row.warm ? CpuData::kWarm : CpuData::kCold});
+    Row entry{{point_of(kernel, row.function, threads, rule, model->names_), 0,
                row.spread + (measured->disturbed ? kDisturbedNoise : 0)},
               threads,
               i};
     entry.row.value = std::log(1e-6 * row.time_us / (call + rule.total()));
-    model->groups_[static_cast<std::size_t>(group_of(kernel->kernel_class))].push_back(entry);
+    model->groups_[static_cast<std::size_t>(group_of(kernel.kernel_class))].push_back(entry);
     ++model->rows_;
     ++model->rows_of_[entry.row.point.function];
   }

@@ -42,7 +42,7 @@ Status flatten(const Json& node, const std::string& prefix, const std::string& w
 Result<CoefficientPatch> patch_from(const Json& node, const std::string& where) {
   if (!node.is_object()) return fail(ErrorCode::kBadInput, "must be an object", where);
   CoefficientPatch patch;
-  if (auto s = flatten(node, "", where, patch); !s) return tl::unexpected(s.error());
+  TRY(flatten(node, "", where, patch));
   Coefficients trial;
   if (auto s = apply(patch, trial); !s) {
     return fail(s.error().code, s.error().text(), where);
@@ -107,9 +107,8 @@ Result<NamedPatches> named_patches(const Json& root, const char* section,
     return fail(ErrorCode::kBadInput, "\"" + std::string(section) + "\" must be an object", where);
   }
   for (const auto& [name, node] : root[section].items()) {
-    auto patch = patch_from(node, where + ": " + section + "." + name);
-    if (!patch) return tl::unexpected(patch.error());
-    patches.emplace_back(name, std::move(*patch));
+    auto patch = TRY(patch_from(node, where + ": " + section + "." + name));
+    patches.emplace_back(name, std::move(patch));
   }
   return patches;
 }
@@ -168,12 +167,11 @@ Status CoefficientFile::add(std::string_view text, const std::string& where) {
     }
   }
   if (root.contains("all_reduce")) {
-    auto fits = fits_from(root["all_reduce"], where);
-    if (!fits) return tl::unexpected(fits.error());
+    auto fits = TRY(fits_from(root["all_reduce"], where));
     // Among equally near rows the first is taken: those of a later file.
     std::vector<FabricFit>& known = base_.collective.fits;
-    known.insert(known.begin(), std::make_move_iterator(fits->begin()),
-                 std::make_move_iterator(fits->end()));
+    known.insert(known.begin(), std::make_move_iterator(fits.begin()),
+                 std::make_move_iterator(fits.end()));
   }
   for (const auto& [key, target] : {std::pair{"residual", &residual_file_},
                                     std::pair{"layer_residual", &layer_residual_file_}}) {
@@ -190,16 +188,15 @@ Status CoefficientFile::add(std::string_view text, const std::string& where) {
   };
   for (const Section& section : {Section{"architectures", &architectures_},
                                  Section{"chips", &chips_}, Section{"gpus", &gpus_}}) {
-    auto patches = named_patches(root, section.name, where);
-    if (!patches) return tl::unexpected(patches.error());
-    std::move(patches->begin(), patches->end(), std::back_inserter(*section.target));
+    auto patches = TRY(named_patches(root, section.name, where));
+    std::move(patches.begin(), patches.end(), std::back_inserter(*section.target));
   }
   return {};
 }
 
 Result<CoefficientFile> CoefficientFile::parse(std::string_view text, const std::string& where) {
   CoefficientFile file;
-  if (auto s = file.add(text, where); !s) return tl::unexpected(s.error());
+  TRY(file.add(text, where));
   return file;
 }
 
@@ -220,9 +217,8 @@ Result<CoefficientFile> CoefficientFile::load(const std::filesystem::path& path)
   }
   CoefficientFile file;
   for (const fs::path& part : parts) {
-    const auto text = read_file(part, kLargestFile);
-    if (!text) return tl::unexpected(text.error());
-    if (auto s = file.add(*text, part.string()); !s) return tl::unexpected(s.error());
+    const auto text = TRY(read_file(part, kLargestFile));
+    TRY(file.add(text, part.string()));
   }
   for (const auto& [name, target] :
        {std::pair{&file.residual_file_, &file.base_.residual},
@@ -240,24 +236,21 @@ Result<CoefficientFile> CoefficientFile::load(const std::filesystem::path& path)
 }
 
 Status CoefficientFile::lay_over(const std::filesystem::path& path) {
-  const auto text = read_file(path, kLargestFile);
-  if (!text) return tl::unexpected(text.error());
-  return add(*text, path.string());
+  const auto text = TRY(read_file(path, kLargestFile));
+  return add(text, path.string());
 }
 
 Result<CoefficientFile> CoefficientFile::load_shipped() {
-  auto folder = data_folder();
-  if (!folder) return tl::unexpected(folder.error());
-  return load(*folder / "coefficients" / "timing");
+  auto folder = TRY(data_folder());
+  return load(folder / "coefficients" / "timing");
 }
 
 Result<Coefficients> CoefficientFile::for_gpu(const Gpu& gpu,
                                               const CoefficientPatch* calibration) const {
   Coefficients out = base_;
   if (gpu.is_cpu()) {
-    auto model = CpuModel::make(gpu);
-    if (!model) return tl::unexpected(model.error());
-    out.cpu = std::move(*model);
+    auto model = TRY(CpuModel::make(gpu));
+    out.cpu = std::move(model);
     out.level = out.cpu->rows() > 0 ? CoefficientLevel::kCalibrated : CoefficientLevel::kPrior;
     out.basis = out.cpu->rows() > 0 ? "operators measured on this CPU" : "rules by the data sheet";
     return out;
@@ -272,19 +265,16 @@ Result<Coefficients> CoefficientFile::for_gpu(const Gpu& gpu,
         Layer{chips_, gpu.chip, CoefficientLevel::kChip},
         Layer{gpus_, gpu.name, CoefficientLevel::kGpu}}) {
     if (layer.name.empty()) continue;
-    if (auto s = overlay(layer.patches, layer.name, layer.level, out); !s) {
-      return tl::unexpected(s.error());
-    }
+    TRY(overlay(layer.patches, layer.name, layer.level, out));
   }
   CoefficientPatch measured;
   if (calibration == nullptr && gpu.calibration != nullptr) {
-    auto patch = calibrate(*gpu.calibration, gpu, out);
-    if (!patch) return tl::unexpected(patch.error());
-    measured = std::move(*patch);
+    auto patch = TRY(calibrate(*gpu.calibration, gpu, out));
+    measured = std::move(patch);
     calibration = &measured;
   }
   if (calibration != nullptr) {
-    if (auto s = apply(*calibration, out); !s) return tl::unexpected(s.error());
+    TRY(apply(*calibration, out));
     out.level = CoefficientLevel::kCalibrated;
     out.basis = calibration->basis.empty() ? "calibrated on this GPU" : calibration->basis;
   }

@@ -17,12 +17,10 @@ Result<std::vector<TimedKernel>> compare(const Calibration& calibration, const G
   const CostModel model(gpu, before);
   std::vector<TimedKernel> rows;
   for (const MeasuredOperator& measured : calibration.operators) {
-    const auto kernel = kernel_of(measured, gpu);
-    if (!kernel) return tl::unexpected(kernel.error());
-    if (auto s = check_physics(measured, *kernel, gpu, calibration.launch_floor_us); !s)
-      return tl::unexpected(s.error());
-    const KernelCost cost = model.cost_of(*kernel);
-    rows.push_back({cost.cost_class, measured.time_us, beyond_floor_us(cost, *kernel, before),
+    const auto kernel = TRY(kernel_of(measured, gpu));
+    TRY(check_physics(measured, kernel, gpu, calibration.launch_floor_us));
+    const KernelCost cost = model.cost_of(kernel);
+    rows.push_back({cost.cost_class, measured.time_us, beyond_floor_us(cost, kernel, before),
                     measured.spread});
   }
   return rows;
@@ -34,10 +32,9 @@ class Calibrator {
       : calibration_(calibration), gpu_(gpu), before_(before) {}
 
   Result<CoefficientPatch> run() {
-    auto rows = compare(calibration_, gpu_, before_);
-    if (!rows) return tl::unexpected(rows.error());
-    const double gap = launch_gap_us(calibration_.launch_floor_us, *rows);
-    for (const TimedKernel& timed : *rows) {
+    auto rows = TRY(compare(calibration_, gpu_, before_));
+    const double gap = launch_gap_us(calibration_.launch_floor_us, rows);
+    for (const TimedKernel& timed : rows) {
       if (auto row = class_row(timed, gap)) rows_.push_back(std::move(*row));
     }
     if (!rows_.empty()) {

@@ -303,8 +303,8 @@ const std::vector<OperatorKind>& operator_kinds() {
 }
 
 Result<Kernel> kernel_of(const MeasuredOperator& measured, const Gpu& gpu) {
-  if (auto s = check_names(measured); !s) return tl::unexpected(s.error());
-  if (auto s = check_words(measured); !s) return tl::unexpected(s.error());
+  TRY(check_names(measured));
+  TRY(check_words(measured));
   const Sizes sizes(measured);
   Kernel kernel;
   const bool product =
@@ -315,7 +315,7 @@ Result<Kernel> kernel_of(const MeasuredOperator& measured, const Gpu& gpu) {
   if (measured.kind == "gemm") {
     fill_gemm(sizes, kernel);
   } else if (measured.kind == "convolution") {
-    if (auto s = fill_convolution(sizes, measured, kernel); !s) return tl::unexpected(s.error());
+    TRY(fill_convolution(sizes, measured, kernel));
   } else if (measured.kind == "attention") {
     fill_attention(sizes, measured.pass == "backward", gpu, kernel);
   } else if (measured.kind == "softmax" || measured.kind == "layer_norm") {

@@ -254,18 +254,16 @@ Result<std::shared_ptr<const Residual>> Residual::parse(std::string_view data,
   if (!forests.is_array()) return damaged("lists no forests", where);
   const auto residual = std::make_shared<Residual>();
   for (const Json& entry : forests) {
-    auto forest = forest_from(entry, parts->trees, where);
-    if (!forest) return tl::unexpected(forest.error());
-    residual->forests_.push_back(std::move(*forest));
+    auto forest = TRY(forest_from(entry, parts->trees, where));
+    residual->forests_.push_back(std::move(forest));
   }
   if (!parts->trees.empty()) return damaged("has bytes beyond its trees", where);
   return std::shared_ptr<const Residual>(residual);
 }
 
 Result<std::shared_ptr<const Residual>> Residual::load(const std::filesystem::path& path) {
-  const auto data = read_file(path, kLargestFile);
-  if (!data) return tl::unexpected(data.error());
-  return parse(*data, path.string());
+  const auto data = TRY(read_file(path, kLargestFile));
+  return parse(data, path.string());
 }
 
 GpuForests Residual::for_gpu(const Gpu& gpu) const {
