@@ -1,6 +1,6 @@
 """What all parts of the fit share: tables, the tools that hold the cost rules, a minimiser, errors.
 
-The cost rules are not repeated here: every prediction comes from timing_rows and timing_steps (src/timing).
+The cost rules are not repeated here: every prediction comes from timing_rows and timing_steps (tools).
 """
 import array
 import csv
