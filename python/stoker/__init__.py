@@ -1,7 +1,7 @@
 """Stoker: what a deep-learning training job will need and how fast it will run, before it runs.
 
     stoker.capture("torchvision:resnet50", "resnet50.step.gz")   # needs PyTorch, no GPU
-    stoker.plan("resnet50.step.gz", gpu="v100-16gb", data="pictures/")
+    stoker.plan("resnet50.step.gz", gpu="v100-16gb", data="images/")
     stoker.predict("resnet50", gpu="a100-40gb", batch=256, precision="amp-fp16")
     stoker.fits("resnet50", 192, "v100-16gb")                    # True or False
     stoker.probe(loader)                                         # what your Dataset or DataLoader costs
@@ -52,7 +52,7 @@ def capture(what, out=None, *, precision="fp32", mode=None, batch=None, name=Non
     device      what the step is for: "cuda" (any GPU) or "cpu"
 
     A spec (a string) is captured in a process of its own. An object is captured in this one, with CUDA's dispatch if
-    stoker.device.prepare() ran before torch was imported, else on fake CPU tensors (said, and marked in the result).
+    stoker.device.prepare() ran before torch was imported, else on fake CPU tensors (reported, and marked in the result).
     Raises CaptureError.
     """
     from . import front

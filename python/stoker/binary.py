@@ -12,14 +12,14 @@ import sys
 EXIT_USAGE = 2
 EXIT_NO = 1  # the answer is no: does not fit, nothing satisfies the limits
 REPEATED = ("dim", "reading")  # flags that are given once for each value
-NEGATED = ("pin", "grad_scaler", "clip", "ema")  # on by default, or by the capture: False is said with --no-...
+NEGATED = ("pin", "grad_scaler", "clip", "ema")  # on by default, or by the capture: False becomes --no-...
 # PyTorch's, Lightning's and Transformers' names of settings, accepted beside ours.
 ALIASES = {"num_workers": "workers", "batch_size": "batch", "pin_memory": "pin", "prefetch_factor": "prefetch",
            "gradient_accumulation_steps": "accumulate"}
 
 
 class StokerError(Exception):
-    """What the binary said on stderr, or that there is none."""
+    """What the binary reported on stderr, or that there is none."""
 
     def __init__(self, message: str, exit_code: int = 3):
         super().__init__(message)

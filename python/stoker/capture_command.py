@@ -21,7 +21,7 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--mode", default=None, metavar="M", help="train or inference (default train)")
     p.add_argument("--device", default="cuda", metavar="D", help="what the step is for: cuda (default; any GPU) or cpu")
     p.add_argument("--batch", type=int, metavar="N", help="the default batch that the file records")
-    p.add_argument("--image-size", type=int, metavar="N", help="side of the pictures (torchvision, timm)")
+    p.add_argument("--image-size", type=int, metavar="N", help="side of the images (torchvision, timm)")
     p.add_argument("--name", rare=True, help="what the model is called in reports")
     p.add_argument("--set", action="append", default=[], metavar="NAME=VALUE",
                    help="an argument of the capture function or the model's constructor; may repeat")

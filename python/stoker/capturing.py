@@ -33,7 +33,7 @@ class Settings:
 def capture(source, device: Device, settings: Settings) -> dict:
     """The step file's document of `source` (a specs.Source)."""
     mode = settings.mode or source.first.mode or "train"
-    said = training.training(source.first)
+    declared = training.training(source.first)
     optimizer, note = training.optimizer(source.first)
     dimensions = _dimensions(source, settings.fixed)
     fitter = Fitter(dimensions)
@@ -56,7 +56,7 @@ def capture(source, device: Device, settings: Settings) -> dict:
     if note:
         raws[0].notes.setdefault("unfaithful", []).append(note)
     head = {"name": settings.name or source.first.name or source.name, "mode": mode, "precision": settings.precision}
-    about = {"sample": _sample(source, dimensions), "optimizer": optimizer, "training": said}
+    about = {"sample": _sample(source, dimensions), "optimizer": optimizer, "training": declared}
     return step_file.document(fitter, raws, head, _provenance(source, device), about)
 
 

@@ -1,4 +1,4 @@
-"""What can go wrong in a capture, said in one sentence with the cure."""
+"""What can go wrong in a capture, each with a message of one sentence that names the cure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which loss a step has: the user's, the model's own, or a default that is said."""
+"""Which loss a step has: the user's, the model's own, or a default that is reported."""
 
 from __future__ import annotations
 

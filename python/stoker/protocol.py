@@ -26,7 +26,7 @@ class Capture:
     dimensions  further dimensions: Dimension objects, or {"name": default size}
     mode        "train" or "inference"; default: what the caller asks for, else train
     name        what people will call it
-    clip        whether gradients are clipped by norm before the optimizer's step (None: not said)
+    clip        whether gradients are clipped by norm before the optimizer's step (None: unknown)
     ema         whether a moving average of the model is kept beside it
     grad_scaler whether the loss is scaled: True, False or the torch.amp.GradScaler itself
     sample      what a sample is, for reports: {"what": "sentence pair", "tokens": {"seq_len": 1}}

@@ -140,7 +140,7 @@ def _near(name: str, names) -> str:
 
 def resolve(spec: str, options: dict, batch: int | None, image_size: int | None) -> Source:
     """The source that `spec` names; raises CaptureError with the cure."""
-    with model_build.without_initialisers():  # of what a file makes when it is imported
+    with model_build.without_initialisers():  # for what a file makes when it is imported
         name, function = find(spec, image_size)
     return Source(spec, name, function, options, batch)
 

@@ -1,4 +1,4 @@
-"""What the capture function said about the loop around the step: its optimizer, clipping, averaging, loss scaling."""
+"""What the capture function declares about the loop around the step: its optimizer, clipping, averaging, loss scaling."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import torch
 
 from .errors import CaptureError
 
-FLAGS = ("clip", "ema", "grad_scaler")  # of protocol.Capture and of the step file's `training`
+FLAGS = ("clip", "ema", "grad_scaler")  # fields of protocol.Capture, and keys of the step file's `training`
 
 
 @contextlib.contextmanager
@@ -25,9 +25,9 @@ def scalers_stay_enabled():
 
 
 def training(capture) -> dict | None:
-    """The step file's `training`: what was said, and nothing where nothing was."""
-    said = {name: _flag(name, getattr(capture, name)) for name in FLAGS if getattr(capture, name) is not None}
-    return said or None
+    """The step file's `training`: what was declared; None without any."""
+    declared = {name: _flag(name, getattr(capture, name)) for name in FLAGS if getattr(capture, name) is not None}
+    return declared or None
 
 
 def _flag(name: str, value) -> bool:

@@ -25,7 +25,7 @@ def _tokens(batch: int, length: int) -> torch.Tensor:
 
 
 def cnn_mnist(batch=64):
-    """Two convolutions and two linear layers for 28x28 grey pictures (1.2 million parameters)."""
+    """Two convolutions and two linear layers for 28x28 grey images (1.2 million parameters)."""
     model = nn.Sequential(
         nn.Conv2d(1, 32, 3), nn.ReLU(), nn.Conv2d(32, 64, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Dropout(0.25),
         nn.Flatten(), nn.Linear(64 * 12 * 12, 128), nn.ReLU(), nn.Dropout(0.5), nn.Linear(128, 10))
@@ -33,7 +33,7 @@ def cnn_mnist(batch=64):
 
 
 def cnn_cifar10(batch=64):
-    """Three stages of two convolutions each for 32x32 colour pictures."""
+    """Three stages of two convolutions each for 32x32 colour images."""
 
     def stage(channels_in, channels):
         return [nn.Conv2d(channels_in, channels, 3, padding=1), nn.BatchNorm2d(channels), nn.ReLU(),

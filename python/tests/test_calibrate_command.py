@@ -119,6 +119,8 @@ def test_a_file_comes_back_as_it_was_and_one_of_another_machine_is_refused(tmp_p
     rows.write(file, path)
     assert rows.read(path) == file and os.listdir(tmp_path) == ["cal.json"]
     assert rows.begun(path, file["device"], file["provenance"])["operators"] == file["operators"]
+    granted = rows.begun(path, {**file["device"], "cores": 1}, file["provenance"])
+    assert granted["operators"] == file["operators"] and granted["device"]["cores"] == 1, "fewer cores, the same processor"
     for device, about, says in (({**file["device"], "name": "B"}, file["provenance"], "another name"),
                                 (file["device"], {**file["provenance"], "torch": "3"}, "another torch")):
         with pytest.raises(CaptureError, match=says):

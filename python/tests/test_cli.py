@@ -63,18 +63,17 @@ def test_a_capture_for_a_cpu_is_what_pytorch_does_there(tmp_path):
     assert names.count("aten::tanh_") == 5 and not any("cudnn" in name or "stoker::" in name for name in names)
     weights = [p for p in doc["parameters"] if p["name"].startswith("reads.")]
     assert len({p["storage"] for p in weights}) == 4, "one buffer is cuDNN's"
-    refused = run("-m", "stoker", "capture", f"{GOOD}:tiny", "--device", "tpu")
-    assert refused.returncode == 3 and "use cuda (any GPU) or cpu" in refused.stderr
 
 
-def test_python_function_captures_for_a_cpu():
-    doc = stoker.capture(f"{GOOD}:tiny", fixed={"batch": 4}, device="cpu")
-    assert doc["provenance"]["capture"] == "fake-cpu" and doc["diagnostics"] == {}
+def test_a_device_that_nothing_is_captured_for_is_refused(capsys):
+    assert cli.main(["capture", f"{GOOD}:tiny", "--device", "tpu"]) == 3
+    assert "use cuda (any GPU) or cpu" in capsys.readouterr().err
 
 
 def test_python_function_captures_in_a_child():
-    doc = stoker.capture(f"{GOOD}:tiny", fixed={"batch": 4})
+    doc = stoker.capture(f"{GOOD}:tiny", fixed={"batch": 4}, device="cpu")
     assert doc["name"] == "tiny" and doc["dimensions"][0]["captured"] == [4]
+    assert doc["provenance"]["capture"] == "fake-cpu" and doc["diagnostics"] == {}
 
 
 def test_what_a_child_said_becomes_the_error():

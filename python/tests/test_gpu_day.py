@@ -29,7 +29,7 @@ def run(*arguments):
 
 def test_the_short_form_runs_through_on_a_cpu(tmp_path):
     folder = tmp_path / "day"
-    done = run("--device", "cpu", "--minutes", "2", "-o", folder)
+    done = run("--device", "cpu", "--minutes", "1.25", "-o", folder)
     assert done.returncode == 0, done.stdout + done.stderr
     about = json.loads((folder / "gpu-day.json").read_text())
     steps = {step["name"]: step for step in about["steps"]}
@@ -63,7 +63,7 @@ def test_every_step_of_a_gpus_day_is_there():
 
 def test_a_step_that_hangs_is_ended_with_all_that_it_started(tmp_path):
     script = "import subprocess, time; p = subprocess.Popen(['sleep', '600']); print(p.pid, flush=True); time.sleep(600)"
-    code, _ = main.run([sys.executable, "-c", script], 15.0, tmp_path / "log")
+    code, _ = main.run([sys.executable, "-c", script], 6.0, tmp_path / "log")
     pid = int((tmp_path / "log").read_text().split()[0])
     assert code is None
     deadline = time.monotonic() + 10

@@ -1,5 +1,6 @@
 """What stoker.measure says of a machine: affinity, quotas and limits of control groups of both versions, processor and caches."""
 
+import json
 import os
 
 import pytest
@@ -91,3 +92,52 @@ def test_this_machine_agrees_with_what_python_sees():
         assert machine.read().affinity_cores == machine.read().whole_cores == 1
     finally:
         os.sched_setaffinity(0, before)
+
+
+# -- the binary as the source ----------------------------------------------------------------------------------------------
+
+TOLD = {"schema": 1, "cpu_name": "Told CPU", "clock_mhz": 3000.0, "logical_cores": 16, "affinity_cores": 8, "quota_cores": 2.5,
+        "cores": 2.5, "memory_bytes": 8 << 30}
+
+
+@pytest.fixture
+def binary(tmp_path, monkeypatch):
+    """Makes a binary that prints a text and ends with a code."""
+    def make(text, code=0):
+        path = tmp_path / "stoker-binary"
+        path.write_text(f"#!/bin/sh\n[ \"$*\" = 'machine --seconds 0 --json' ] || exit 9\ncat <<'END'\n{text}\nEND\nexit {code}\n")
+        path.chmod(0o755)
+        monkeypatch.setenv("STOKER_BINARY", str(path))
+    return make
+
+
+def test_the_binary_is_asked_first(binary):
+    binary(json.dumps(TOLD))
+    found = machine.asked()
+    assert found == machine.Machine("Told CPU", 3000.0, 16, 8, 2.5, 8 << 30) and found.usable_cores == 2.5 and found.whole_cores == 3
+    machine.this.cache_clear()
+    try:
+        assert machine.this() == found and machine.usable_cores() == 2.5 and machine.memory_bytes() == 8 << 30
+    finally:
+        machine.this.cache_clear()
+
+
+@pytest.mark.parametrize("text, code", [("", 2), ("no JSON", 0), ("{}", 0), (json.dumps({**TOLD, "memory_bytes": None}), 0),
+                                        (json.dumps(TOLD), 1)])
+def test_without_an_answer_the_facts_are_read_here(binary, text, code):
+    binary(text, code)
+    assert machine.asked() is None
+
+
+def test_without_a_binary_the_facts_are_read_here(monkeypatch):
+    monkeypatch.setenv("STOKER_BINARY", "/nowhere/stoker")
+    assert machine.asked() is None
+
+
+def test_the_built_binary_and_python_agree(with_binary):
+    told = machine.asked()
+    if told is None:
+        pytest.skip("this binary has no verb machine")
+    here = machine.read()
+    assert (told.cpu_name, told.affinity_cores, told.quota_cores, told.memory_bytes, told.online_cores) == (
+        here.cpu_name, here.affinity_cores, here.quota_cores, here.memory_bytes, here.online_cores)

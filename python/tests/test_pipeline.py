@@ -17,7 +17,7 @@ from stoker.pipeline import probe_pipeline
 HERE = pathlib.Path(__file__).with_name("pipelines.py")
 
 
-def probe(thing, budget_s=3.0):
+def probe(thing, budget_s=1.5):
     return probe_pipeline(thing, name="pipelines.py:x", budget_s=budget_s)
 
 
@@ -86,14 +86,14 @@ def test_worker_init_runs_in_the_worker():
 @pytest.mark.parametrize("stream, length", [(pipelines.Stream(None), None), (pipelines.Stream(300), None),
                                             (pipelines.SizedStream(300), 300)])
 def test_iterable_data_sets(stream, length):
-    doc = probe(DataLoader(stream, batch_size=10), budget_s=2)
+    doc = probe(DataLoader(stream, batch_size=10), budget_s=1.5)
     assert doc["kind"] == "iterable" and doc["samples"] == length
     assert statistics.fmean(doc["sample"]["cpu_ms"]) >= 0.2
 
 
 def test_bytes_that_go_through_the_pipe():
     pytest.importorskip("numpy")
-    doc = probe(pipelines.Nested(), budget_s=2)
+    doc = probe(pipelines.Nested(), budget_s=1.5)
     assert doc["output"].startswith("dict(image: dict(pixels: float32[3, 4]")
     row = doc["batch"][-1]
     assert row["tensors"] == 4  # pixels, two sizes, the array as a tensor
@@ -102,7 +102,7 @@ def test_bytes_that_go_through_the_pipe():
 
 def test_command_writes_json(tmp_path, capsys):
     out = tmp_path / "p.json"
-    assert cli.main(["probe", f"{HERE}:spins", "-o", str(out), "--budget", "2s", "--json", "--quiet"]) == 0
+    assert cli.main(["probe", f"{HERE}:spins", "-o", str(out), "--budget", "1.5s", "--json", "--quiet"]) == 0
     doc = json.loads(out.read_text())
     assert doc["name"] == "pipelines.py:spins" and json.loads(capsys.readouterr().out) == doc
     assert [p.name for p in tmp_path.iterdir()] == ["p.json"]
@@ -112,7 +112,7 @@ def test_the_binary_reads_what_was_written(with_binary, tmp_path):
     import subprocess
 
     out = tmp_path / "p.json"
-    done = subprocess.run([with_binary, "probe", f"{HERE}:loader", "-o", str(out), "--budget", "3s"],
+    done = subprocess.run([with_binary, "probe", f"{HERE}:loader", "-o", str(out), "--budget", "2s"],
                           capture_output=True, text=True, env=dict(os.environ, STOKER_PYTHON=sys.executable))
     assert done.returncode == 0, done.stderr
     assert "One worker prepares" in done.stdout and "in batches of 16" in done.stdout
@@ -123,7 +123,7 @@ def test_the_binary_reads_what_was_written(with_binary, tmp_path):
 def test_the_users_data_set_is_left_alone():
     data = pipelines.Transformed()
     before, threads = data.transform, torch.get_num_threads()
-    probe(data, budget_s=2)
+    probe(data, budget_s=1.5)
     assert data.transform is before and torch.get_num_threads() == threads
     assert torch.utils.data.get_worker_info() is None
 
@@ -141,7 +141,7 @@ def test_moving_batches_and_starting_workers():
 
 
 def test_transport_of_an_earlier_probe_is_taken_over():
-    doc = probe_pipeline(pipelines.Spins(ms=0.2), name="x", budget_s=2, transport={"per_batch_main_ms": 0.5})
+    doc = probe_pipeline(pipelines.Spins(ms=0.2), name="x", budget_s=1.5, transport={"per_batch_main_ms": 0.5})
     assert doc["transport"]["per_batch_main_ms"] == 0.5
 
 
@@ -159,14 +159,14 @@ def share(doc, name):
 
 
 def test_stages_by_the_transforms():
-    doc = probe_until(pipelines.Transformed(), lambda doc: doc["sample"]["stages"], budget_s=5)
+    doc = probe_until(pipelines.Transformed(), lambda doc: doc["sample"]["stages"], budget_s=4)
     assert doc["sample"]["stages_how"] == "transforms"
     assert [row["name"] for row in doc["sample"]["stages"]] == ["Crop", "Flip", "other"]
     assert share(doc, "Crop") == pytest.approx(0.6, abs=0.05) and share(doc, "Flip") == pytest.approx(0.2, abs=0.05)
 
 
 def test_stages_by_stack_sampling():
-    doc = probe_until(pipelines.Sampled(), lambda doc: doc["sample"]["stages"], budget_s=5)
+    doc = probe_until(pipelines.Sampled(), lambda doc: doc["sample"]["stages"], budget_s=4)
     assert doc["sample"]["stages_how"] == "sampling"
     assert share(doc, "parse") == pytest.approx(0.8, abs=0.15) and share(doc, "augment") == pytest.approx(0.2, abs=0.15)
 
@@ -175,7 +175,7 @@ def test_stages_of_pillow(tmp_path):
     image = pytest.importorskip("PIL.Image")
     for number in range(8):
         image.effect_noise((256, 256), 50).convert("RGB").save(tmp_path / f"{number}.jpg")
-    doc = probe_until(pipelines.Pictures(str(tmp_path)), lambda doc: doc["sample"]["stages"], budget_s=5)
+    doc = probe_until(pipelines.Pictures(str(tmp_path)), lambda doc: doc["sample"]["stages"], budget_s=4)
     names = [row["name"] for row in doc["sample"]["stages"]]
     assert doc["sample"]["stages_how"] == "transforms" and {"decode", "resize"} <= set(names)
     assert sum(row["share"] for row in doc["sample"]["stages"]) == pytest.approx(1, abs=0.01)
@@ -184,18 +184,18 @@ def test_stages_of_pillow(tmp_path):
 
 
 def test_a_data_set_that_makes_whole_batches():
-    doc = probe(DataLoader(pipelines.Whole(), batch_size=None), budget_s=4)
+    doc = probe(DataLoader(pipelines.Whole(), batch_size=None), budget_s=2)
     assert doc["loader"]["batch_size"] == 1 and doc["output"] == "float32[16, 10]"
     assert [row["bytes"] for row in doc["batch"] if row["batch"] == 1] == [640]
 
 
 def test_a_data_set_with_getitems():
-    doc = probe(pipelines.Getitems(), budget_s=4)
+    doc = probe(pipelines.Getitems(), budget_s=2)
     assert statistics.fmean(doc["sample"]["cpu_ms"]) == pytest.approx(0.5, rel=0.2)
 
 
 def test_a_real_worker_is_timed():
-    doc = probe_until(pipelines.Spins(ms=1.0), lambda doc: doc["one_worker"], budget_s=6)
+    doc = probe_until(pipelines.Spins(ms=1.0), lambda doc: doc["one_worker"], budget_s=4)
     one = doc["one_worker"]
     # Each sample spins 1 ms of the worker's thread; the clocks of the process are read a batch or two apart.
     assert one["batch"] == 32 and one["batches"] >= 1
@@ -215,7 +215,7 @@ def test_the_public_function(tmp_path):
     import stoker
 
     told = []
-    doc = stoker.probe(pipelines.Spins(ms=0.2), tmp_path / "p.json", budget_s=2, progress=lambda what, share: told.append(what))
+    doc = stoker.probe(pipelines.Spins(ms=0.2), tmp_path / "p.json", budget_s=1.5, progress=lambda what, share: told.append(what))
     assert doc["name"] == "Spins" and json.loads((tmp_path / "p.json").read_text()) == doc
     assert "samples" in told and told[-1] == "done"
     with pytest.raises(stoker.ProbeError, match="budget"):

@@ -21,7 +21,7 @@ HERE = pathlib.Path(__file__).with_name("pipelines.py")
 PYTHON = HERE.parents[1]
 
 
-def probe(thing, budget_s=2.0):
+def probe(thing, budget_s=1.5):
     return probe_pipeline(thing, name="x.py:f", budget_s=budget_s)
 
 
@@ -70,7 +70,7 @@ def test_a_sampler_without_indices():
 
 
 def test_unpicklable():
-    doc = probe(pipelines.Unpicklable(), budget_s=4)
+    doc = probe(pipelines.Unpicklable(), budget_s=2.5)
     assert "lambda" in finding(doc, "not_picklable")["advice"]
     assert doc["start"]["picklable"] is False and doc["start"]["spawn_ms"] is None and "lambda" in doc["start"]["why_not"]
 
@@ -124,7 +124,7 @@ def test_a_sample_beyond_the_budget():
 
 
 def test_slow_samples():
-    doc = probe(pipelines.Spins(length=64, ms=60), budget_s=3)
+    doc = probe(pipelines.Spins(length=64, ms=60), budget_s=2)
     finding(doc, "slow_samples")
     assert all(60 <= ms for ms in doc["sample"]["cpu_ms"])
 
@@ -149,7 +149,7 @@ def test_real_shared_memory_of_64_mb(tmp_path, size, filled):
     code = textwrap.dedent(f"""
         import sys; sys.path[:0] = [{str(PYTHON)!r}, {str(HERE.parent)!r}]
         import pipelines; from stoker.pipeline import probe_pipeline
-        doc = probe_pipeline(pipelines.Spins(length=64, ms=0.1, floats=250_000), name="x", budget_s=4)
+        doc = probe_pipeline(pipelines.Spins(length=64, ms=0.1, floats=250_000), name="x", budget_s=2)
         print([row["name"] for row in doc["findings"]], [row["batch"] for row in doc["batch"]])
         """)
     shell = f"mount -t tmpfs -o size={size} tmpfs /dev/shm && " \
@@ -234,7 +234,7 @@ def test_a_parent_whose_parallel_loops_cannot_be_forked():
         import sys; sys.path[:0] = [{str(PYTHON)!r}, {str(HERE.parent)!r}]
         import pipelines, torch; from stoker.pipeline import probe_pipeline
         torch.ones(1 << 22).sqrt().sum()
-        doc = probe_pipeline(pipelines.Wide(), name="x", budget_s=6)
+        doc = probe_pipeline(pipelines.Wide(), name="x", budget_s=3)
         print(doc["sample"]["in_process_ratio"] is not None, len(doc["sample"]["cpu_ms"]) > 4)
         """)
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)

@@ -79,21 +79,21 @@ def _belongs_to_the_living(name):
 
 
 def test_after_success(tmp_path):
-    run = Run(tmp_path, "loader", budget="6s")
+    run = Run(tmp_path, "loader", budget="3s")
     assert run.process.wait() == 0
     run.assert_nothing_left(written=True)
 
 
 def test_after_an_error(tmp_path):
-    run = Run(tmp_path, "always_raises", budget="3s")
+    run = Run(tmp_path, "always_raises", budget="2s")
     assert run.process.wait() == 3
     assert "none of" in run.process.stderr.read()
     run.assert_nothing_left()
 
 
-@pytest.mark.parametrize("number, code", [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129),
-                                          (signal.SIGKILL, -9)])
-@pytest.mark.parametrize("wait_s", [0.0, 1.5])
+@pytest.mark.parametrize("number, code, wait_s", [
+    (signal.SIGINT, 130, 0.0), (signal.SIGINT, 130, 1.5), (signal.SIGTERM, 143, 0.7), (signal.SIGHUP, 129, 0.3),
+    (signal.SIGKILL, -9, 0.0), (signal.SIGKILL, -9, 1.5)])
 def test_after_a_signal(tmp_path, number, code, wait_s):
     run = Run(tmp_path, "loader")
     run.works()

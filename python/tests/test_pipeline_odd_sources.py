@@ -19,19 +19,19 @@ import stoker
 from stoker import cli
 from stoker.errors import ProbeError
 from stoker.measure import forked, leftovers, machine
-from stoker.pipeline import command, maker, passes, probe_pipeline, turns
+from stoker.pipeline import command, interleaved, maker, passes, probe_pipeline
 from stoker.pipeline import source as sources
 
 PYTHON = pathlib.Path(__file__).parents[1]
 
 
-def probe(thing, budget_s=2.0):
+def probe(thing, budget_s=1.5):
     return probe_pipeline(thing, name="x.py:f", budget_s=budget_s)
 
 
 def probe_of(thing, samples):
     """With all samples: what a busy machine leaves out, it measures in a larger budget."""
-    for budget_s in (2, 6, 18):
+    for budget_s in (1.5, 5, 16):
         doc = probe(thing, budget_s)
         if len(doc["sample"]["cpu_ms"]) == samples:
             break
@@ -146,13 +146,13 @@ def test_a_sample_that_hangs_is_said_and_the_probe_ends(data, monkeypatch):
     if isinstance(data, FromStorage):
         monkeypatch.setattr(maker.Counters, "fetched", lambda self, known=[0]: known.__setitem__(0, known[0] + 1) or known[0])
     try:
-        doc = probe(DataLoader(data, batch_size=4), budget_s=4)
+        doc = probe(DataLoader(data, batch_size=4), budget_s=2)
         assert "sample_hangs" in names(doc)
     except ProbeError as error:  # where it hangs at once
         assert "time was up" in str(error)
 
 
-def test_a_turn_is_waited_for_no_longer_than_it_may_take():
+def test_a_slice_is_waited_for_no_longer_than_it_may_take():
     class Child:
         def ask(self, command):
             pass
@@ -163,7 +163,7 @@ def test_a_turn_is_waited_for_no_longer_than_it_may_take():
 
     def left(limit_s, batches, until_s=None):
         now = time.monotonic()
-        measured = turns.Turns(sources.of(pipelines.Spins(), "x"), None, plan=None, sizes=[], seconds=10, wall_ms=100,
+        measured = interleaved.Interleaved(sources.of(pipelines.Spins(), "x"), None, plan=None, sizes=[], seconds=10, wall_ms=100,
                                tick=None, limit=now + limit_s)
         measured.worker = Child()
         measured._ask(measured.worker, batches, until=None if until_s is None else now + until_s)

@@ -14,7 +14,7 @@ torch = pytest.importorskip("torch")
 
 import training_models  # noqa: E402
 from observing import Clock  # noqa: E402
-from stoker import Observer  # noqa: E402
+from stoker import Observer, cli  # noqa: E402
 from stoker.errors import CaptureError  # noqa: E402
 from stoker.measure import nvidia, reference  # noqa: E402
 from stoker.training_runs import child, facts, figures, job, judge, rows, runner, values  # noqa: E402
@@ -37,10 +37,9 @@ def trained(function, tmp_path, steps=2, **more):
     return made
 
 
-def run(*arguments, models=MODELS, **environment):
-    """`training-runs` with specs MODELS:NAME for each NAME or NAME@BATCHES."""
-    named = [f"{models}:{a}" if hasattr(training_models, str(a).partition("@")[0]) else str(a) for a in arguments]
-    return subprocess.Popen([sys.executable, "-m", "stoker", "training-runs", *named], text=True, stdout=subprocess.PIPE,
+def run(*arguments, **environment):
+    """`training-runs` in a process of its own."""
+    return subprocess.Popen([sys.executable, "-m", "stoker", "training-runs", *specs_of(arguments)], text=True, stdout=subprocess.PIPE,
                             stderr=subprocess.PIPE, env={**os.environ, "PYTHONPATH": str(TESTS.parent), **environment},
                             preexec_fn=_interruptible)
 
@@ -49,16 +48,32 @@ def _interruptible():
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # who is started in the background ignores it, and so would the child
 
 
-def finished(*arguments):
-    process = run(*arguments)
-    try:
-        out, error = process.communicate(timeout=300)
-    finally:
-        process.kill()
-    return process.returncode, out + error
+def specs_of(arguments):
+    """Specs in place of NAME and NAME@BATCHES."""
+    return [f"{MODELS}:{a}" if hasattr(training_models, str(a).partition("@")[0]) else str(a) for a in arguments]
 
 
-BRIEF = ("--device", "cpu", "--threads", "1", "--steps", "5", "--repetitions", "1", "--attempts", "1", "--budget", "150s")
+@pytest.fixture
+def finished(capfd):
+    """(exit code, what it printed) of the command. It runs in this process, which has PyTorch already; what it measures has
+    processes of its own in any case."""
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    threads = torch.get_num_threads()
+
+    def run_here(*arguments):
+        try:
+            code = cli.main(["training-runs", *specs_of(arguments)])
+        finally:
+            torch.set_num_threads(threads)
+            for number, handler in handlers.items():
+                signal.signal(number, handler)
+        captured = capfd.readouterr()
+        return code, captured.out + captured.err
+
+    return run_here
+
+
+BRIEF = ("--device", "cpu", "--threads", "1", "--steps", "5", "--repetitions", "1", "--attempts", "1", "--budget", "400s")
 
 
 # -- inputs ------------------------------------------------------------------------------------------------------------
@@ -206,7 +221,7 @@ def test_what_running_out_of_memory_looks_like():
 # -- the command ---------------------------------------------------------------------------------------------------------
 
 
-def test_runs_are_measured_and_the_file_can_be_continued(tmp_path):
+def test_runs_are_measured_and_the_file_can_be_continued(tmp_path, finished):
     path = tmp_path / "rows.json"
     code, said = finished("tiny", "words", "--batches", "2,8", "--out", path, *BRIEF)
     assert code == 0 and "models may print" not in said, said
@@ -239,7 +254,7 @@ def test_runs_are_measured_and_the_file_can_be_continued(tmp_path):
     assert code == 3 and "was measured with another torch (1.0; here it is" in said
 
 
-def test_each_failure_is_said_and_costs_nothing_but_itself(tmp_path):
+def test_each_failure_is_said_and_costs_nothing_but_itself(tmp_path, finished):
     path = tmp_path / "rows.json"
     code, said = finished("raises@4,8", "vector_loss@4", "frozen@4", "large@4,8", "killed@4", "tiny@4", "--out", path, *BRIEF)
     assert code == 0, said
@@ -257,7 +272,7 @@ def test_each_failure_is_said_and_costs_nothing_but_itself(tmp_path):
     assert said.count("Traceback (your frames)") == 1 and "in forward" in said, "once a model"
 
 
-def test_when_nothing_can_be_measured_the_reason_is_the_error(tmp_path):
+def test_when_nothing_can_be_measured_the_reason_is_the_error(tmp_path, finished):
     for arguments, says in ((("raises", "--batches", "4"), "my own mistake"),
                             ((f"{MODELS}:nothing", "--batches", "4"), "has no function 'nothing'"),
                             ((f"{MODELS}:nothing",), "has no function 'nothing'"),
@@ -267,7 +282,7 @@ def test_when_nothing_can_be_measured_the_reason_is_the_error(tmp_path):
         assert said.strip().splitlines()[-1].startswith("stoker: ")
 
 
-def test_the_users_data_and_the_models_own_batch(tmp_path):
+def test_the_users_data_and_the_models_own_batch(tmp_path, finished):
     path = tmp_path / "rows.json"
     code, said = finished("tiny", "--data", f"{MODELS}:loader", "--out", path, *BRIEF)
     assert code == 0, said

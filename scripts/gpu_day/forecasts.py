@@ -11,7 +11,7 @@ from . import plan
 
 FILE = "forecasts.jsonl"
 COMMANDS = "forecasts.sh"
-_LONGEST_S = 60  # of one forecast: a capture, and some milliseconds
+_LONGEST_S = 60  # one forecast: a capture, and some milliseconds
 _HARDLY_S = 3  # no forecast begins with less
 
 

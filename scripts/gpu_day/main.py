@@ -1,7 +1,6 @@
 """Runs the steps of the plan one after another within the time, and keeps whatever each has written."""
 
 import argparse
-import ctypes
 import json
 import os
 import pathlib
@@ -11,6 +10,7 @@ import subprocess
 import sys
 import time
 
+from stoker.measure import processes, signals
 from stoker.surveys import about as surveyed
 
 from . import forecasts, plan
@@ -18,12 +18,11 @@ from . import forecasts, plan
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 MINUTES = 12.0
 _RESERVE_S = 4.0  # for writing down, and for processes that end
-_FORECAST_SHARE = 0.1  # of the time, where a binary travels along
+_FORECAST_SHARE = 0.1  # share of the time, where a binary travels along
 _FEWEST_S = 5.0  # no step begins with less
 _LATE_S = 8.0  # a step that takes so much longer than it was given is ended
 _READER_S = 3.0  # for the last of what a step printed
 _INTERRUPTED = 130  # exit code, 128 + SIGINT
-_PR_SET_PDEATHSIG = 1
 
 
 def parser():
@@ -66,13 +65,12 @@ def _commit():
 
 
 def _environment():
-    path = os.pathsep.join(filter(None, [str(ROOT / "python"), os.environ.get("PYTHONPATH")]))
-    return {**os.environ, "PYTHONPATH": path, "STOKER_PYTHON": sys.executable}
+    return processes.environment(STOKER_PYTHON=sys.executable)
 
 
 def _end_with_parent():
     """In the child, before it becomes the command: it ends when this script does, kill -9 included."""
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
+    signals.at_parents_end(signal.SIGTERM)
 
 
 def run(command, timeout_s, log):

@@ -10,7 +10,7 @@ from torch.nn import functional
 from torch.utils.checkpoint import checkpoint
 
 CLASSES = 1000
-SIDE = 224  # of the pictures
+SIDE = 224  # the images'
 VOCABULARY = 50257  # GPT-2's
 
 

@@ -84,7 +84,7 @@ class Dispatch:
         return _per_call(lambda: self.chain(self.x)) / _CHAIN
 
     def backward_us(self) -> float:
-        """Of forward and backward together less the forward, per node; the last sum and the accumulation count as two."""
+        """Microseconds of one node: forward and backward together less the forward. The last sum and the accumulation count as two."""
         def both():
             self.chain(self.x).sum().backward()
             self.x.grad = None

@@ -14,16 +14,16 @@ from .rounds import LEAST_GOOD, ROUNDS, Flush, Progress, Rounds, Timed, set_thre
 from .spec import label, row_key
 from .speed import Speed
 
-BLOCK_S = 8.0            # of one block of operators, all its rounds: the machine's state at one time counts in a part of the rows only
+BLOCK_S = 8.0            # all rounds of one block of operators: the machine's state at one time counts in a part of the rows only
 _SAVE_EVERY_S = 15.0
 _MOST_POOL = 256 << 20
-_FIGURES_SHARE = 0.2     # of the budget, at most
-_LONGEST_CALL_S = 0.5    # of the budget's rounds a longer call would take too much; it is left out
+_FIGURES_SHARE = 0.2     # share of the budget, at most
+_LONGEST_CALL_S = 0.5    # a longer call would take too much of the budget's rounds; it is left out
 _CONTEXT_LIMIT_S = 60.0
 _LAST_S = 0.3            # kept for the last writing
-_DISTURBED_SHARE = 0.2   # of readings thrown away, above which the whole calibration counts as disturbed
+_DISTURBED_SHARE = 0.2   # share of readings thrown away, above which the whole calibration counts as disturbed
 _BLOCK_OPERATORS = 150   # oneDNN keeps 1,024 kernels; each operator has one or two for each number of threads
-_BLOCK_BYTES = 1 << 30   # of operands outside of the pool, estimated
+_BLOCK_BYTES = 1 << 30   # operands outside of the pool in one block, estimated
 
 
 class Run:
@@ -230,7 +230,7 @@ class Run:
 def objections(shares: dict, thrown_share: float) -> list:
     """Why a calibration counts as disturbed; empty: it does not."""
     found = []
-    if shares["foreign_share"] > contention.MAX_FOREIGN:
+    if shares["foreign_share"] > contention.MAX_OTHERS:
         found.append(f"other processes used {shares['foreign_share']:.1%} of the cores' time")
     if shares["steal_share"] > contention.MAX_STEAL:
         found.append(f"the hypervisor took {shares['steal_share']:.1%} of the cores' time")

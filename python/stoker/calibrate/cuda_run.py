@@ -16,7 +16,7 @@ from .rounds import Progress
 CASE_LIMIT_S = 60.0
 _LEAST_S = 1.5           # no case begins with less: it would be cut short
 _SAVE_EVERY_S = 10.0
-_ALL_REDUCE_SHARE = 0.15 # of the budget, at most
+_ALL_REDUCE_SHARE = 0.15 # share of the budget, at most
 _COPY_BYTES = 64 << 20
 # Figures of the machine file out of the host's cases: name -> (what, name).
 # A forward operator as a step issues it: module call, dispatch, autograd's node; forecasts scale the host's times by it.
@@ -150,7 +150,7 @@ class Run:
         summary = self.seen.summary() if self.seen is not None else {}
         why, changed = facts.objections(self.before.get("utilization.gpu", ""), self.other, summary, self.file["device"]["mig"])
         before = self.file["load"]
-        if before.get("why"):  # of an earlier run: what it measured disturbed stays so
+        if before.get("why"):  # an earlier run's rows stay disturbed
             why = list(dict.fromkeys([*before["why"].split("; "), *why]))
         self.file["load"] = {**self.load.shares(), "others_on_gpu": max(before.get("others_on_gpu", 0), len(self.other)),
                              "clocks_changed": changed or before.get("clocks_changed", False), "watched": summary,

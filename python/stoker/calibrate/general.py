@@ -14,11 +14,12 @@ from .operators import COLD_LEAST, ELEMENTWISE, flops_of
 from .spec import BACKWARD, Spec, spec
 
 _SEED = 7
-MOST_FLOPS = 2.5e9           # of one convolution or product: some 30 ms on one core with 512-bit vectors
+MOST_FLOPS = 2.5e9           # operations of the largest convolution or product: some 30 ms on one core with 512-bit vectors
 LEAST_FLOPS = 2e5
-COLD_FLOPS = 1e7             # of products and convolutions that are measured cold too: some 100 us; depthwise ones take ten times as long
+# Operations up to which products and convolutions are measured cold too: some 100 us; depthwise ones take ten times as long.
+COLD_FLOPS = 1e7
 COLD_NUMBERS = 250_000       # or of a product's weight: a megabyte
-MOST_BYTES = 48 << 20        # of one convolution's operands
+MOST_BYTES = 48 << 20        # operands of the largest convolution
 
 # Elements, by rank: in a core's cache and beyond all caches; between; around PyTorch's grain of 32,768, where threads begin.
 LADDER = ((16384, 1048576), (2048, 131072, 4194304), (128, 32768, 65536, 524288, 2097152), (8388608, 8192, 262144))
@@ -156,7 +157,7 @@ def gemms():
         for warm in (True, False) if 2.0 * m * n * k >= COLD_FLOPS or n * k >= COLD_NUMBERS else (True,):
             yield rank, spec("gemm", "addmm", m=m, n=n, k=k, transpose_b=1, bias=1, warm=warm)
             yield rank, spec("gemm", "mm", m=m, n=k, k=n, warm=warm)                   # gradient of the input
-            yield rank, spec("gemm", "mm", m=n, n=k, k=m, transpose_a=1, warm=warm)    # of the weight
+            yield rank, spec("gemm", "mm", m=n, n=k, k=m, transpose_a=1, warm=warm)    # the gradient of the weight
     for rank, (batch, m, n, k) in ((1, (32, 128, 128, 32)), (2, (64, 64, 64, 64)), (2, (16, 256, 256, 64)), (3, (96, 50, 50, 64)),
                                    (3, (8, 512, 512, 64))):
         yield rank, spec("gemm", "bmm", batch=batch, m=m, n=n, k=k, transpose_b=1)

@@ -10,7 +10,7 @@ from .operands import Cut, Pool
 from .spec import Spec
 
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
-MOST_SETS = 512          # of operands that a cold operator goes round
+MOST_SETS = 512          # sets of operands that a cold operator goes round
 # Kinds whose operands take time or memory of their own to make: one set, whose caches are emptied as all others' are.
 _ONE_SET = ("attention", "pooling", "gather", "copy", "fill")
 COLD_LEAST = 256 << 10   # bytes of an operand from which on cold rows mean anything: less lies in a core's cache for its neighbour
@@ -208,7 +208,7 @@ def _reduction(wanted: Spec, cut: Cut) -> tuple:
     if wanted.function.startswith("nll_loss"):
         return _loss(wanted, cut)
     elements = wanted.size("elements")
-    if wanted.function == "mean":  # of each picture's channels
+    if wanted.function == "mean":  # over the area of each channel
         inner = wanted.dims[0] if wanted.dims else 49
         return aten.mean.dim, (cut(elements // inner, inner), [-1])
     if wanted.function == "linalg_vector_norm":

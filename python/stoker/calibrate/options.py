@@ -6,7 +6,7 @@ from ..errors import CaptureError
 
 
 def threads_of(text: str, cores: int) -> list:
-    """"1,2" -> [1, 2]; 1 and all cores when nothing is said."""
+    """"1,2" -> [1, 2]; 1 and all cores where the text is empty."""
     if not text:
         return sorted({1, cores})
     try:

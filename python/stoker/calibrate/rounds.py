@@ -15,7 +15,7 @@ from . import estimate
 from .spec import Spec
 from .speed import Speed
 
-ROUND_S = 1.2e-3        # of one operator in one round, at least: small calls are repeated
+ROUND_S = 1.2e-3        # one operator takes at least so long in a round: small calls are repeated
 ROUNDS = 7
 LEAST_GOOD = 4          # readings, without which an operator is measured again
 MOST_EXTRA = 6          # rounds for those that were disturbed
@@ -92,7 +92,7 @@ class Timed:
         return [us for us, good in self.readings[threads] if good]
 
     def row(self, threads: int) -> dict | None:
-        """Of the good readings; of all, with their spread, where none of this one's were good."""
+        """The file's row from the good readings; from all of them, with their spread, where too few were good."""
         values = self.good(threads)
         counted = len(values)
         if counted < 2:
@@ -105,7 +105,7 @@ class Timed:
                 "spread": round(estimate.spread(values), 4), "warm": s.warm, "repetitions": counted}
 
     def doubt(self) -> float:
-        """Of the least certain row: its spread over the root of its readings."""
+        """How uncertain its least certain row is: the spread over the root of the number of readings."""
         return max(((row["spread"] / row["repetitions"] ** 0.5 if row["repetitions"] else 1.0)
                     for row in map(self.row, self.readings) if row is not None), default=1.0)
 
@@ -167,9 +167,9 @@ class Rounds:
 
     def _judge(self, marked: list, threads: int, elapsed_s: float) -> None:
         """Keeps the readings with whether they count."""
-        foreign, steal = self.load.lap()
+        others, steal = self.load.lap()
         tick = 0.02 / max(elapsed_s, 1e-3)  # what two ticks of the clocks amount to
-        loaded = foreign > max(contention.MAX_FOREIGN, tick) or steal > max(contention.MAX_STEAL, tick)
+        loaded = others > max(contention.MAX_OTHERS, tick) or steal > max(contention.MAX_STEAL, tick)
         for timed, us, reference in marked:
             good = not loaded and not self.speed.is_slow(reference, threads)
             timed.readings[threads].append((us, good))

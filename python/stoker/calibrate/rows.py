@@ -13,7 +13,8 @@ from ..version import VERSION
 from . import spec
 
 FORMAT, SCHEMA = "stoker-calibration", [1, 0]
-SAME_DEVICE = ("kind", "name", "cores", "simd_bits", "compute_capability", "sm_count")
+# Not cores and memory: a container may grant others, and each row says how many threads it is of.
+SAME_DEVICE = ("kind", "name", "simd_bits", "l1_bytes", "l2_bytes", "compute_capability", "sm_count")
 SAME_SOFTWARE = ("torch", "cuda", "driver")
 _LISTS = ("figures", "operators")
 
@@ -72,6 +73,7 @@ def begun(path: str, device: dict, about: dict) -> dict:
             if there != here:
                 raise CaptureError(f"{path} was measured with another {key} ({there}; here {here}): name another file with --out, "
                                    "or move it away")
+    found["device"] = {**found["device"], **device}
     found["provenance"] = {**about, "begun": found["provenance"].get("begun", found["provenance"].get("date", ""))}
     return found
 

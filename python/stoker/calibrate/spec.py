@@ -14,7 +14,7 @@ class Spec:
 
     kind: str
     function: str
-    sizes: tuple  # of (name, number), in the order of the kind's documentation; those of 0 are left out
+    sizes: tuple  # pairs (name, number), in the order of the kind's documentation; those of 0 are left out
     precision: str = "fp32"
     pass_: str = FORWARD
     warm: bool = True

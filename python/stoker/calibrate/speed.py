@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from ..measure import reference
 
-_READINGS = 3         # of which the least counts
+_READINGS = 3         # taken at a time; the least counts
 _LEAST_READINGS = 5   # before any of them says what is usual
 _MOST_KEPT = 2000
-MAX_SLOWER = 0.08     # of the usual speed: clocks vary by a few per cent from one moment to the next, neighbours cost 20 and more
+MAX_SLOWER = 0.08     # beyond the usual time: clocks vary by a few per cent from one moment to the next, neighbours cost 20 and more
 
 
 class Speed:

@@ -10,7 +10,7 @@ from .operators import ELEMENTWISE, flops_of
 from .spec import BACKWARD, Spec, spec
 
 CAPTURE_LIMIT_S = 120.0
-_FLOPS, _BYTES = 5e10, 1e10     # of a second, roughly: only the order rests on them
+_FLOPS, _BYTES = 5e10, 1e10     # per second, roughly: only the order rests on them
 _CALL_S = 5e-6
 _DTYPES = {"f32": "fp32", "bf16": "bf16"}
 # Operators of one tensor in the step of SGD with momentum and of AdamW (torch/optim, single-tensor forms).
@@ -232,7 +232,7 @@ def _reduction(name, inputs, outputs, common):
 
 
 def ordered(docs: list) -> list:
-    """The models' operators, those of several models in turns, then the general set."""
+    """The models' operators, those of several models in alternation, then the general set."""
     found, seen = [], set()
     for wanted in [*general._in_turns([specs_of(doc) for doc in docs]), *general.everything()]:
         if wanted.key() not in seen:

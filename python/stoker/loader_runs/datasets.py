@@ -75,7 +75,7 @@ def _augmented(pixels: np.ndarray, index: int) -> torch.Tensor:
 
 
 class SmallRecords(Pool):
-    """32 x 32 pictures in one binary file, one read a sample."""
+    """32 x 32 images in one binary file, one read a sample."""
 
     def __init__(self, path: str, pool: int, samples: int):
         super().__init__(pool, samples)
@@ -93,7 +93,7 @@ class SmallRecords(Pool):
 
 
 class SmallFiles(Pool):
-    """32 x 32 pictures, a PNG file each."""
+    """32 x 32 images, a PNG file each."""
 
     def __init__(self, paths: list, samples: int):
         super().__init__(len(paths), samples)
@@ -167,7 +167,7 @@ class Tokens(Pool):
         return torch.tensor(numbers)
 
     def lengths(self) -> list:
-        """Of the texts of the pool, in characters: what a sampler sorts by."""
+        """Characters of each text of the pool: what a sampler sorts by."""
         return [len(text) for text in self.texts]
 
 
@@ -255,7 +255,7 @@ class Part(Dataset):
 
 
 class BatchedPart(Part):
-    """Of a data set that makes all samples of a batch at once."""
+    """The part of a data set that makes all samples of a batch at once."""
 
     def __getitems__(self, indices):
         return self.data.__getitems__([self._of(index) for index in indices])

@@ -14,7 +14,7 @@ from ..measure.processes import thread_seconds
 from . import judge
 
 MAX_EPOCH_S = 60.0    # longer is a hang
-MAX_RESIDENT = 0.02   # of files that should have left the page cache
+MAX_RESIDENT = 0.02   # share of files that should have left the page cache
 
 
 class _Played:
@@ -98,7 +98,7 @@ def repetition(scenario, point: dict, seed: int, reference, reference_ms: float,
     speed_before = reference.milliseconds()
     before = contention.usage()
     row = in_child(lambda: timed(scenario, point, point["samples"], seed), MAX_EPOCH_S, watch, warden)
-    foreign, steal = contention.between(before, contention.usage())
+    others, steal = contention.between(before, contention.usage())
     speed = 2 * reference_ms / (speed_before + reference.milliseconds())
     if "error" in row:
         reasons.append(row["error"])
@@ -107,7 +107,7 @@ def repetition(scenario, point: dict, seed: int, reference, reference_ms: float,
         row["shm_bytes"] = max(0, peak - floor) if point["workers"] else 0
     if machine.shared_memory_used() != shared_before:
         reasons.append("others used /dev/shm meanwhile")
-    row.update(foreign_share=round(foreign, 4), steal_share=round(steal, 4), speed=round(speed, 4))
-    reasons += judge.objections(foreign, steal, speed)
+    row.update(foreign_share=round(others, 4), steal_share=round(steal, 4), speed=round(speed, 4))
+    reasons += judge.objections(others, steal, speed)
     row.update(good=not reasons, why="; ".join(reasons))
     return row

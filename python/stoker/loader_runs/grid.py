@@ -8,7 +8,7 @@ import random
 DEFAULTS = {"workers": 2, "prefetch": 2, "in_order": True, "step_ms": 0.0, "cores": 2, "persistent": False,
             "start_method": "fork", "cold": False, "drop_last": False}
 SEARCHED_WORKERS = (0, 1, 2, 3, 4, 6)  # the exhaustive search of the recommendation check
-TARGET_S, LONGEST_S = 1.3, 3.2         # of one epoch, by the probe's cost of a sample
+TARGET_S, LONGEST_S = 1.3, 3.2         # one epoch, by the probe's cost of a sample
 _BATCH_MS = 1.0                        # about what handing over a batch costs; only the length of epochs rests on it
 
 # Beyond the search of every scenario: (scenario, what differs from its own batch and DEFAULTS).

@@ -17,7 +17,7 @@ from . import calibration, epoch, grid, judge, rows, scenarios
 
 _PASSES, _QUICK_PASSES = 8, 3  # attempts at a point at most, in one call
 _SAVE_EVERY_S = 15.0
-_OVERHEAD_S = 0.35        # of one repetition: fork, reference kernel, workers that end
+_OVERHEAD_S = 0.35        # one repetition beside its epoch: fork, reference kernel, workers that end
 _SEED = 20260
 _INTERRUPTED = 130        # exit code, 128 + SIGINT
 _MORE_PROBES = 2          # where the machine's speed was off

@@ -7,7 +7,7 @@ import time
 
 from . import signals
 
-_SHARE = 0.97  # of a budget that is planned with: what is begun has to end within it
+_SHARE = 0.97  # the part of a budget that is planned with: what is begun has to end within it
 
 
 def process_start() -> float:

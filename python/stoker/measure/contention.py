@@ -10,7 +10,7 @@ from . import machine
 from .counters import Counters
 from .processes import cpu_seconds
 
-MAX_FOREIGN = 0.03  # busy time of other processes, share of all cores' time, above which a measurement does not count
+MAX_OTHERS = 0.03  # busy time of other processes, share of all cores' time, above which a measurement does not count
 MAX_STEAL = 0.02    # time that the hypervisor gave to others, likewise
 # The limits of src/input/probe/foreign_load.h, above which others were on a thread's core.
 DISTURBED_WALL_PER_CPU = 1.10
@@ -34,11 +34,11 @@ def between(before: dict, after: dict) -> tuple:
     return max(0.0, other / total), max(0.0, (after["steal"] - before["steal"]) / total)
 
 
-def objections(foreign: float, steal: float) -> list:
+def objections(others: float, steal: float) -> list:
     """Why a measurement does not count; empty: it does."""
     reasons = []
-    if foreign > MAX_FOREIGN:
-        reasons.append(f"other processes used {foreign:.1%} of the cores")
+    if others > MAX_OTHERS:
+        reasons.append(f"other processes used {others:.1%} of the cores")
     if steal > MAX_STEAL:
         reasons.append(f"the hypervisor took {steal:.1%}")
     return reasons
@@ -51,7 +51,7 @@ class Load:
     def __init__(self, before: dict | None = None, helper=lambda: 0):
         before, self._helper = before or {}, helper
         self._seconds = before.get("seconds", 0.0)
-        self._foreign = before.get("foreign_share", 0.0) * self._seconds
+        self._others = before.get("foreign_share", 0.0) * self._seconds
         self._steal = before.get("steal_share", 0.0) * self._seconds
         self.mark = self._usage()
 
@@ -62,18 +62,18 @@ class Load:
     def lap(self) -> tuple:
         """(share of others, share stolen) since the last lap."""
         after = self._usage()
-        foreign, steal = between(self.mark, after)
+        others, steal = between(self.mark, after)
         elapsed = after["wall"] - self.mark["wall"]
         self._seconds += elapsed
-        self._foreign += foreign * elapsed
+        self._others += others * elapsed
         self._steal += steal * elapsed
         self.mark = after
-        return foreign, steal
+        return others, steal
 
     def shares(self) -> dict:
         """The means so far, and the seconds that they are of."""
         total = max(self._seconds, 1e-9)
-        return {"foreign_share": round(self._foreign / total, 4), "steal_share": round(self._steal / total, 4),
+        return {"foreign_share": round(self._others / total, 4), "steal_share": round(self._steal / total, 4),
                 "seconds": round(self._seconds, 1)}
 
 

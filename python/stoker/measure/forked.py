@@ -33,8 +33,8 @@ class Outcome:
 
     messages: list
     end: str  # "done", "time" (ended by us), "signal", "exit", "error"
-    code: int = 0  # of "signal" and "exit"
-    error: dict | None = None  # of "error": {"type", "message", "traceback"}
+    code: int = 0  # where it ended by "signal" or "exit"
+    error: dict | None = None  # where it ended by "error": {"type", "message", "traceback"}
     output: str = ""  # what it printed, the beginning
     output_lines: int = 0
 
@@ -115,13 +115,13 @@ class Child:
             self._gone = True
 
     def answer(self, deadline: float, tick=None):
-        """The value of the next message "turn"; None when the child died or the time is up: it is of no use then."""
+        """The value of the next message "answer"; None when the child died or the time is up: it is of no use then."""
         while not self._gone:
             left = deadline - time.monotonic()
             try:
                 if self._receiver.poll(max(0.0, min(left, _TICK_S))):
                     kind, value = self._receiver.recv()
-                    if kind == "turn":
+                    if kind == "answer":
                         return value
                     self._messages.append((kind, value))
                     if kind in ("done", "error"):

@@ -1,23 +1,29 @@
 """What this machine is: processor, cores, memory. Whatever this package's Python says of them comes from here.
 
-What stays as it is while the process lives is read once. What changes (free memory, /dev/shm) is read at each call.
+What stays as it is while the process lives is asked once of the binary (`stoker machine --json`), so that what is measured
+and what is forecast mean one machine; where there is no binary the same facts are read here. What changes (free memory,
+/dev/shm) is read at each call.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import functools
+import json
 import os
 import pathlib
 import platform
 import re
+import subprocess
 
+from ..binary import StokerError, find_binary
 from . import cgroup
 from .cgroup import read_file
 
 SHARED_MEMORY = "/dev/shm"
 _CACHES = pathlib.Path("/sys/devices/system/cpu/cpu0/cache")
 _AVAILABLE_GUESS = 4e9  # bytes, where Linux does not tell
+_PATIENCE_S = 10.0      # for the binary, on a busy machine
 
 
 @dataclasses.dataclass(frozen=True)
@@ -26,7 +32,7 @@ class Machine:
 
     cpu_name: str
     clock_mhz: float            # the highest present one; 0 where it is not told
-    online_cores: int           # of the whole machine, which clocks such as /proc/stat count
+    online_cores: int           # the whole machine's, which clocks such as /proc/stat count
     affinity_cores: int         # that this process may run on
     quota_cores: float | None   # that its control group grants; None without a quota
     memory_bytes: int           # that processes here may use: the machine's, or the control group's limit
@@ -45,7 +51,28 @@ class Machine:
 @functools.lru_cache(maxsize=1)
 def this() -> Machine:
     """This machine as this process may use it."""
-    return read()
+    return asked() or read()
+
+
+def asked() -> Machine | None:
+    """The facts as the binary has them; None where there is no binary that tells them."""
+    try:
+        done = subprocess.run([find_binary(), "machine", "--seconds", "0", "--json"], capture_output=True, text=True,
+                              timeout=_PATIENCE_S)
+        return from_json(json.loads(done.stdout)) if done.returncode == 0 else None
+    except (StokerError, OSError, subprocess.TimeoutExpired, ValueError):
+        return None
+
+
+def from_json(document: dict) -> Machine | None:
+    """The facts in an answer of `stoker machine --json`; None where it lacks those that all else rests on."""
+    try:
+        cores, memory = int(document["affinity_cores"]), int(document["memory_bytes"])
+        return Machine(cpu_name=document["cpu_name"] or cpu_name_in(""), clock_mhz=float(document["clock_mhz"] or 0.0),
+                       online_cores=int(document["logical_cores"] or online_cores()), affinity_cores=cores,
+                       quota_cores=document["quota_cores"], memory_bytes=memory)
+    except (KeyError, TypeError, ValueError):
+        return None
 
 
 def read(files=read_file) -> Machine:
@@ -117,8 +144,11 @@ def whole_cores() -> int:
     return this().whole_cores
 
 
+@functools.lru_cache(maxsize=1)
 def online_cores() -> int:
-    return this().online_cores
+    """Cores of the whole machine, which clocks such as /proc/stat count. Read here: a process that is being measured asks
+    for it too, and should start none."""
+    return count_cpus(read_file("/sys/devices/system/cpu/online")) or os.cpu_count() or 1
 
 
 def memory_bytes() -> int:

@@ -7,7 +7,7 @@ import mmap
 import os
 import time
 
-_MOST_LEFT = 0.02  # of files that were dropped, to call a read of them cold
+_MOST_LEFT = 0.02  # share of files that were dropped, up to which a read of them is cold
 
 
 def evict(paths: list) -> None:

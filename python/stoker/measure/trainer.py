@@ -8,7 +8,7 @@ import torch
 
 LEARNING_RATE = 1e-6  # so that one batch is not learnt by heart: gradients would become denormal, which take a CPU longer
 CLIP_NORM = 1.0
-MOMENTUM = 0.9        # of SGD
+MOMENTUM = 0.9        # SGD's
 OPTIMIZERS = {"sgd": torch.optim.SGD, "adam": torch.optim.Adam, "adamw": torch.optim.AdamW, "rmsprop": torch.optim.RMSprop,
               "adagrad": torch.optim.Adagrad}
 _LOOPS = {None: {}, "foreach": {"foreach": True}, "fused": {"fused": True}, "for-loop": {"foreach": False}}

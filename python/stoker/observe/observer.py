@@ -207,7 +207,7 @@ class Observer:
 
     @property
     def knows_samples(self) -> bool:
-        """Of the step in progress: what the model is given need not be looked at."""
+        """The samples of the step in progress are known: what the model is given need not be looked at."""
         return bool(self.seen_by_loader or self._batch)
 
     def note(self, name: str) -> None:

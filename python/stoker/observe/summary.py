@@ -32,7 +32,7 @@ class Spread:
 class PhaseTimes:
     name: str
     ms: Spread
-    share: float  # of all the time of the steps that count, 0 to 1
+    share: float  # its part of all the time of the steps that count, 0 to 1
     seen: int  # steps in which it was
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from .summary import Summary
 
-WAITS = 0.10  # of the time: the loop waits for its data
-UNNAMED = 0.20  # of the time outside all phases: worth a look
+WAITS = 0.10  # share of the time above which the loop waits for its data
+UNNAMED = 0.20  # share of the time outside all phases that is worth a look
 
 DESCRIPTIONS = {"wait": "waiting for data", "h2d": "copies to the device", "forward": "forward",
                 "loss": "loss, up to the gradient", "backward": "backward", "optimizer": "optimizer",
@@ -123,7 +123,7 @@ def _remarks(s: Summary) -> list:
 
 
 def ranks(summaries: list, headers: list) -> str:
-    """One line on several recordings of one run: in step, the slowest rank sets the pace."""
+    """One line on several recordings of one run: ranks step together, so the slowest one decides."""
     timed = [(s.step.median, header["rank"]) for s, header in zip(summaries, headers) if s.steps]
     if len(timed) < 2:
         return "Only one of these has steps to compare." if timed else "None of these has steps to compare."

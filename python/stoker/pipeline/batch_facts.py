@@ -14,7 +14,7 @@ class _Pickler(pickle.Pickler):
     def __init__(self, buffer):
         super().__init__(buffer, protocol=pickle.HIGHEST_PROTOCOL)
         self.storages = {}  # one file descriptor each
-        self.other_bytes = 0  # of tensors without a plain storage
+        self.other_bytes = 0  # bytes of tensors without a plain storage
 
     def reducer_override(self, thing):
         if not isinstance(thing, torch.Tensor):

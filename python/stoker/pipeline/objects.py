@@ -8,7 +8,7 @@ import sys
 import time
 
 _WHOLE = 4096  # containers up to this length are walked in full
-_SAMPLE = 2048  # of longer ones that many elements, at random
+_SAMPLE = 2048  # elements, drawn at random, of longer containers
 _MOST_VISITED = 2_000_000
 _NOT_DATA = (type, type(sys), type(lambda: 0), type(len), property)
 

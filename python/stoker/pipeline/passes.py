@@ -108,8 +108,8 @@ def _children() -> int:
     return count
 
 
-def turn_pass(source, send, *, worker: bool, threads: int | None = None) -> None:
-    """Makes the batches that it is asked for, turn by turn, as a worker or as the training process; waits in between.
+def slice_pass(source, send, *, worker: bool, threads: int | None = None) -> None:
+    """Makes the batches that it is asked for, slice by slice, as a worker or as the training process; waits in between.
 
     threads: of PyTorch in the training process; None: as many as it takes by itself.
 
@@ -132,12 +132,12 @@ def turn_pass(source, send, *, worker: bool, threads: int | None = None) -> None
             break
         if command.get("begin"):
             time.sleep(max(0.0, command["begin"] - time.monotonic()))
-        send("turn", _turn(maker, command, before, worker, kernel, send))
+        send("answer", _slice(maker, command, before, worker, kernel, send))
     send("failures", [maker.failures.distinct(), maker.failures.first])
     send("collate failures", [maker.collate_failures.count, maker.collate_failures.first])
 
 
-def _turn(maker: Maker, command: dict, before: list, worker: bool, kernel, send) -> dict:
+def _slice(maker: Maker, command: dict, before: list, worker: bool, kernel, send) -> dict:
     rows, until = [], command.get("until")
     timed = bool(command.get("speed")) and kernel is not None
     last = kernel.ms() if timed else 0.0

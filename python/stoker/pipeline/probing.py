@@ -15,7 +15,7 @@ from ..measure import contention, forked, machine
 from ..measure.leftovers import Warden
 from ..version import VERSION
 from . import findings as finding
-from . import objects, one_worker, passes, speed, stages, starting, statistics_of, transport, turns
+from . import interleaved, objects, one_worker, passes, speed, stages, starting, statistics_of, transport
 from . import source as sources
 from .budget import DEFAULT_BUDGET_S, SHORTEST_BUDGET_S
 
@@ -23,13 +23,13 @@ FORMAT, SCHEMA_VERSION = "stoker-pipeline-probe", [1, 0]
 
 # Shares of the budget. What a pass leaves over goes to the next ones.
 _SAMPLES, _GIL, _STAGES, _TRANSPORT, _ONE_WORKER = .45, .03, .06, .13, .12
-_ONE_WORKER_BATCHES, _ONE_WORKER_MOST = 11, 0.25  # of slow batches, up to this share of the budget
+_ONE_WORKER_BATCHES, _ONE_WORKER_MOST = 11, 0.25  # so many slow batches, up to this share of the budget
 _STARTING_S = 1.0  # for pickling and forking in any case
 _KEEP_S = 0.3  # for putting it all together
-_SHARE_OF_MEMORY = 0.25  # of what is available: for one batch and its samples
-_LONGEST_BATCH = 0.06  # of the time for samples: for one batch of another size
+_SHARE_OF_MEMORY = 0.25  # share of what is available that one batch and its samples may take
+_LONGEST_BATCH = 0.06  # share of the time for samples that one batch of another size may take
 _OBJECTS_S = 0.5
-_COPIED_BYTES = 8 << 20  # of objects; less is lost in a worker's own memory
+_COPIED_BYTES = 8 << 20  # objects' bytes; less is lost in a worker's own memory
 
 
 def probe_pipeline(dataset_or_loader, *, name: str, budget_s: float = DEFAULT_BUDGET_S, progress=None,
@@ -154,7 +154,7 @@ class _Probe:
         self._findings.capped(source, fits, by_time)
         self._check_shared_memory()
         self._tell("samples")
-        measured = turns.Turns(source, self._warden, plan=self._planned(), sizes=self._other_sizes(),
+        measured = interleaved.Interleaved(source, self._warden, plan=self._planned(), sizes=self._other_sizes(),
                                seconds=seconds, wall_ms=wall, tick=lambda: self._tell("samples"), limit=self._deadline)
         measured.run()
         worker = measured.outcome
@@ -165,7 +165,7 @@ class _Probe:
         undisturbed = speed.undisturbed(later)
         self._slowed = 1 - (len(first) + len(undisturbed)) / len(measured.batches)
         measured.batches = first + speed.with_every_sample(undisturbed, later)
-        self._sample_section(measured.batches, turns.median(measured.whole) or 1.0)
+        self._sample_section(measured.batches, interleaved.median(measured.whole) or 1.0)
         self._findings.after_samples(worker, source, self._doc, len(self._doc["sample"]["cpu_ms"]))
         if measured.hung:
             self._findings.hung()
@@ -196,10 +196,10 @@ class _Probe:
                 round(statistics_of.within_batch(cpu, times.batch_numbers()), 4) if correlated else 0}
 
     def _compared(self, measured) -> None:
-        """Everything that turns beside each other tell: batches, the training process, several workers at once."""
+        """Everything that slices beside each other show: batches, the training process, several workers at once."""
         source, sample = self._source, self._doc["sample"]
         self._doc["foreign"] = {**contention.of_thread(measured.loads), "slowed_share": round(self._slowed, 4)}
-        ratio = turns.median(measured.in_process)
+        ratio = interleaved.median(measured.in_process)
         sample["in_process_ratio"] = None if ratio is None else round(max(0.01, min(100.0, ratio)), 4)
         own = min(source.batch, source.cap or source.batch)
         later = [b for b in measured.batches if b["round"] > 0 and b["collate_ns"] is not None] or \
@@ -211,10 +211,10 @@ class _Probe:
             if found:
                 rows[size] = _batch_row(size, found)
         for size, row in rows.items():
-            factor = turns.median(measured.private_per_shared.get(size, []))
+            factor = interleaved.median(measured.private_per_shared.get(size, []))
             row["collate_private_ms"] = None if factor is None else round(row["collate_shared_ms"] * factor, 6)
         self._doc["batch"] = [rows[size] for size in sorted(rows)]
-        beside, crowded = turns.median(measured.beside), turns.median(measured.crowded)
+        beside, crowded = interleaved.median(measured.beside), interleaved.median(measured.crowded)
         self._doc["parallel"] = {"processes": 1, "efficiency": 1.0} if beside is None else {
             "processes": int(machine.usable_cores()), "efficiency": round(min(2.0, 1 / max(1e-3, beside)), 4)}
         self._crowding = None if crowded is None else max(0.0, crowded - 1)

@@ -33,7 +33,7 @@ def plain_index(index):
     if isinstance(index, (int, str, tuple)):
         return index
     if callable(getattr(index, "tolist", None)):
-        index = index.tolist()  # of one without dimensions: a number
+        index = index.tolist()  # a tensor without dimensions becomes a number
     return Indices(map(plain_index, index)) if isinstance(index, list) else index
 
 
@@ -50,7 +50,7 @@ class Source:
     collate: object
     auto_collation: bool = True  # False: the data set makes whole batches (batch_size=None)
     worker_init: object = None
-    sampler: object = None  # of the user's own: yields indices, or lists of them (batch_sampler)
+    sampler: object = None  # the user's: yields indices, or lists of them (batch_sampler)
     own_batches: bool = False
     cap: int | None = None  # samples of a batch that are made at most, where one takes long
 

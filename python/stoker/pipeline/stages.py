@@ -28,7 +28,7 @@ _TICK_S = 0.001
 _FEWEST_TICKS, _ENOUGH_TICKS = 40, 150  # an error of 4 points
 _MOST_ROWS = 12
 _STEP = 8  # samples
-_DEPTH = 4  # of data sets around data sets (Subset, ConcatDataset)
+_DEPTH = 4  # data sets within data sets (Subset, ConcatDataset) that are looked into
 _NAMES = ("transform", "transforms", "target_transform", "augment", "augmentation", "augmentations", "pipeline",
           "preprocess", "loader")
 # Library functions that are a stage by themselves: (module, attribute, stage).
@@ -168,7 +168,7 @@ def watch_transforms(dataset, watch: Stopwatch, depth: int = _DEPTH) -> int:
 
 def watch_libraries(watch: Stopwatch) -> None:
     """Times the functions of _LIBRARY that are loaded, and reading of files that Python opens."""
-    if "PIL.Image" in sys.modules:  # Pillow itself imports this with the first picture
+    if "PIL.Image" in sys.modules:  # Pillow itself imports this with the first image
         with contextlib.suppress(ImportError):
             importlib.import_module("PIL.ImageFile")
     for module_name, path, stage in _LIBRARY:

@@ -8,7 +8,7 @@ import statistics
 import time
 
 _FORKS = 4
-_MOST_PICKLED = 2 << 30  # bytes: beyond that only "more than this" is said
+_MOST_PICKLED = 2 << 30  # bytes: beyond that only "more than this" is reported
 _PICKLE_TIME_S = 3.0
 
 

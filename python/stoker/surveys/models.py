@@ -6,7 +6,7 @@ import pathlib
 import re
 
 SCRIPTS = pathlib.Path(__file__).resolve().parents[3] / "scripts"
-FILES = ("measure_memory/models.py", "measure_time/models.py")  # of two functions of one name the first counts
+FILES = ("measure_memory/models.py", "measure_time/models.py")  # the first counts where both have a function of one name
 
 
 def spec_of(model: str) -> str:

@@ -192,10 +192,10 @@ class Repetition:
                 job.step(observer)
         meter.synchronize()
         after, memory = _usage(), processes.resident_bytes()
-        foreign, steal = contention.between(before, after)
+        others, steal = contention.between(before, after)
         grown = resource.getrusage(resource.RUSAGE_SELF).ru_minflt - faults
         self.row.update(resident_peak_bytes=memory["peak"], resident_after_bytes=memory["now"],
-                        faults_per_step=round(grown / count, 1), foreign_share=round(foreign, 4),
+                        faults_per_step=round(grown / count, 1), foreign_share=round(others, 4),
                         steal_share=round(steal, 4), timed_s=round(after["wall"] - before["wall"], 3), **meter.cuda())
 
 

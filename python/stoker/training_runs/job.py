@@ -15,11 +15,11 @@ from ..measure import trainer
 from ..user_code import user_code
 from . import batches, values
 
-_TOLD = ("lr", "momentum", "weight_decay", "nesterov", "amsgrad", "foreach", "fused")  # of an optimizer, in the rows
+_TOLD = ("lr", "momentum", "weight_decay", "nesterov", "amsgrad", "foreach", "fused")  # an optimizer's settings in the rows
 
 
 def default_batch(function, options: dict) -> int:
-    """The batch that a capture function has by itself; BATCH_DEFAULT where that is not said."""
+    """The batch that a capture function has by itself; BATCH_DEFAULT where it has none."""
     if isinstance(options.get("batch"), int):
         return options["batch"]
     try:

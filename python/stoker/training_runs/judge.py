@@ -9,13 +9,13 @@ NEEDED = 2  # good repetitions of a run
 # Share of the reference kernel's best speed in the whole file. Steps of 36 runs agreed within 5 % while it ran at 0.79 to 1 of that.
 SLOWEST = 0.75
 MAX_DRIFT = 0.10  # between the medians of a repetition's first and second half: clocks that change, memory that fills
-RULE = (f"A repetition is thrown away when other processes used more than {contention.MAX_FOREIGN:.0%} of the cores' time while "
+RULE = (f"A repetition is thrown away when other processes used more than {contention.MAX_OTHERS:.0%} of the cores' time while "
         f"its steps were timed, when the hypervisor took more than {contention.MAX_STEAL:.0%}, when the reference kernel ran "
         f"slower than {SLOWEST:.0%} of its best in this file, when the second half of its steps took {MAX_DRIFT:.0%} more or less "
         "than the first, or when others were on the GPU. A run needs "
         f"{NEEDED} good repetitions whose median steps agree within {AGREEMENT:.0%}. The best good repetition's step counts, "
         "and the median of the peaks.")
-SETTLED = 1.035 / SLOWEST  # of that reading: no repetition begins while it takes longer, for a while
+SETTLED = 1.035 / SLOWEST  # times the best reading: no repetition begins while the kernel takes longer, for a while
 
 
 def objections(row: dict, others_on_gpu: bool) -> list:

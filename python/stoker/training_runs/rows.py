@@ -9,7 +9,7 @@ from ..measure import rows_file
 from . import judge
 
 FORMAT, SCHEMA = "stoker-training-runs", [1, 0]
-WAITING = "waiting"  # of a run that nothing was measured of yet: not written
+WAITING = "waiting"  # the status of a run of which nothing was measured yet: it is not written
 SAME = ("model", "batch", "threads", "precision", "asked")  # what makes two runs the same
 
 

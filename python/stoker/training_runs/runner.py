@@ -20,14 +20,14 @@ from . import facts, figures, judge, process, rows
 
 _SEED = 20261
 _ATTEMPTS = 8  # repetitions of a run at most, in one call
-_LATE = 0.05  # of the budget: what is still running then is cut off and not used
-_TIMED_S, _SHORTEST_S = 1.5, 0.4  # of the steps of one repetition
-_OVERHEAD_S = 4.0  # of one repetition: the interpreter, PyTorch, the model, warming up
+_LATE = 0.05  # share of the budget beyond it: what is still running then is cut off and not used
+_TIMED_S, _SHORTEST_S = 1.5, 0.4  # the timed steps of one repetition
+_OVERHEAD_S = 4.0  # one repetition beside its steps: the interpreter, PyTorch, the model, warming up
 _FEWEST_S = 5.0  # no repetition of unknown length begins with less
 _HANG_S, _HANG_SHARE = 60.0, 0.5  # a repetition takes no longer than that, or than this share of the budget
 _SAVE_EVERY_S = 10.0
 _INTERRUPTED = 130  # exit code, 128 + SIGINT
-_KEPT_FREE = 0.05  # of the machine's memory, so that a model that does not fit fails instead of the machine
+_KEPT_FREE = 0.05  # share of the machine's memory, so that a model that does not fit fails instead of the machine
 
 
 def parser():
@@ -43,7 +43,7 @@ def parser():
     p.add_argument("--precision", default="fp32", metavar="P,P", help=", ".join(front.PRECISIONS) + " (default fp32)")
     p.add_argument("--optimizer", metavar="O", help="sgd, adam, adamw, rmsprop or adagrad (default: the capture's, else sgd)")
     p.add_argument("--data", metavar="FILE.py:FUNCTION", help="a function that returns your DataLoader, in place of synthetic data")
-    p.add_argument("--image-size", type=int, metavar="N", help="side of the pictures (torchvision, timm)")
+    p.add_argument("--image-size", type=int, metavar="N", help="side of the images (torchvision, timm)")
     p.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="an argument of the capture function; may repeat")
     p.add_argument("--budget", default="2m", metavar="TIME", help="the whole call takes no longer (default 2m)")
     p.add_argument("--steps", rare=True, type=int, metavar="N", help="timed in each repetition (default: 1.5 s of them, 5 or more)")

@@ -16,7 +16,7 @@ from . import stopwatch
 SIZES = tuple(1 << power for power in range(10, 29, 2))  # bytes: 1 KiB to 256 MiB
 LIMIT_S = 90.0
 _READINGS, _WARM_UP = 7, 5
-_SECONDS = 0.02  # of one reading
+_SECONDS = 0.02  # one reading
 
 
 def measure(gpus: int, limit_s: float = LIMIT_S, backend: str = "nccl") -> list:

@@ -63,7 +63,7 @@ def attentions(dtype):
 
 
 def memory_bound(dtype):
-    """Of operands in the L2 cache, around it and far beyond it."""
+    """Operators whose operands lie in the L2 cache, are about as large, and far exceed it."""
     found = []
     for dims in ("64x256x56x56", "32x64x28x28", "8192x768", "512x768", "64x12x128x128", "8192x50257"):
         four = dims.count("x") == 3

@@ -49,13 +49,13 @@ def query(which: str) -> dict:
 
 
 def others(found: list, own: set) -> list:
-    """Of processes(), those that are not ours."""
+    """Those of nvidia.processes() that are not ours."""
     return [(pid, used) for pid, used in found if pid not in own]
 
 
 def joined(found: list, before: list, own: set) -> list:
-    """Of processes() while we measure, the others; `before` where ours are not among them, since in a container processes have other
-    numbers than nvidia-smi's."""
+    """The others among nvidia.processes() while we measure; `before` where ours are not among them, since in a container
+    processes have other numbers than nvidia-smi's."""
     return others(found, own) if any(pid in own for pid, _ in found) else before
 
 
@@ -103,8 +103,8 @@ def objections(utilisation: str, other: list, summary: dict, mig: bool) -> tuple
     return found, changed
 
 
-_SLOWER = 0.05          # of the median clock, that the slowest tenth of samples may be below it
-_THROTTLED_SHARE = 0.1  # of samples with a reason to slow down
+_SLOWER = 0.05          # share of the median clock that the slowest tenth of samples may be below it
+_THROTTLED_SHARE = 0.1  # share of samples with a reason to slow down
 _FEWEST_SAMPLES = 8
 
 

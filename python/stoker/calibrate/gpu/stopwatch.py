@@ -5,7 +5,7 @@ import time
 
 import torch
 
-SECONDS = 0.06  # of one reading: long against a launch, short enough for hundreds of cases
+SECONDS = 0.06  # one reading: long against a launch, short enough for hundreds of cases
 WARM_UP = 3
 MOST_CALLS = 200
 READINGS = 5  # the median is told, and half the range between the quartiles as its spread

@@ -32,7 +32,7 @@ def parser():
 
 
 class Results:
-    """memory.csv for the bench, results.jsonl with everything, metadata.json; each row is on disk when it is said."""
+    """memory.csv for the bench, results.jsonl with everything, metadata.json; each row is on disk when it is shown."""
 
     def __init__(self, folder, metadata):
         self.folder, self.metadata, self.counts = folder, metadata, {}

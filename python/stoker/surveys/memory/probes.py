@@ -10,7 +10,7 @@ from torch.nn import functional
 from .. import meter as meters
 from . import training
 
-SIDE = 1024  # of the matrices: large enough for tensor cores, small enough to fit anything
+SIDE = 1024  # the matrices': large enough for tensor cores, small enough to fit anything
 BLOCK = 512  # bytes; the caching allocator's granularity
 
 

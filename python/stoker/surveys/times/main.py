@@ -4,11 +4,12 @@ import argparse
 import csv
 import json
 import pathlib
-import re
 import sys
 import time
 
 from ...calibrate.gpu import watch, worker
+from ...durations import seconds
+from ...errors import CaptureError
 from .. import about, models
 from . import cases, fit_rows
 
@@ -30,10 +31,10 @@ TABLES = {
 
 def seconds_of(text):
     """"480", "480s", "8m" -> seconds."""
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)(s|m)?", text)
-    if not found:
-        raise argparse.ArgumentTypeError(f"{text!r} is no time; write 480, 480s or 8m")
-    return float(found[1]) * (60 if found[2] == "m" else 1)
+    try:
+        return seconds(text, "--budget")
+    except CaptureError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no time; write 480, 480s or 8m") from None
 
 
 def parser():
@@ -47,7 +48,7 @@ def parser():
 
 
 class Results:
-    """The three tables and machine.json; each row is on disk when it is said."""
+    """The three tables and machine.json; each row is on disk when it is shown."""
 
     def __init__(self, folder, about):
         self.folder, self.about, self.counts, self.done = folder, about, {}, set()

@@ -9,7 +9,7 @@ from ...calibrate.gpu import operators
 from ..trainer import Trainer
 
 PHASES = ("forward", "backward", "optimizer")
-SECONDS = 0.7  # of the timed loop
+SECONDS = 0.7  # the timed loop
 WARM_UP, FEWEST, MOST = 5, 8, 60
 
 

@@ -1,7 +1,7 @@
-"""Measuring in turns: several children alive, one of them (or all at once) working while the others wait.
+"""Measuring in time slices: several children alive, one of them (or all at once) working while the others wait.
 
 A machine's speed moves within seconds. What is compared - worker and training process, one process and many, batch sizes
-- is therefore measured in short turns that follow each other, and the median of the ratios of neighbouring turns counts.
+- is therefore measured in short slices that follow each other, and the median of the ratios of neighbouring slices counts.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ from . import passes, statistics_of
 
 _MOST_AT_ONCE = 32  # processes
 _MOST_CROWD = 16
-_MAIN_SHARE, _SIDE_SHARE, _AT_ONCE_SHARE = 0.5, 0.12, 0.05  # of a cycle: the main samples, other turns
+_MAIN_SHARE, _SIDE_SHARE, _AT_ONCE_SHARE = 0.5, 0.12, 0.05  # shares of a cycle: the main samples, other slices
 _CYCLES = 6  # where samples take long
 _ENOUGH_ROUNDS, _ENOUGH_CYCLES = 20, 12  # after which cheap samples are known
 _CHEAP_MS = 0.2  # below this, clocks around each sample cost something beside it
 _WARM_UPS = 3
-_PATIENCE_S, _PATIENCE = 1.5, 6  # a turn may take this, and so many times what its samples should
+_PATIENCE_S, _PATIENCE = 1.5, 6  # a slice may take this, and so many times what its samples should
 _LOOK_S, _CACHE_SHARE = 0.25, 0.35  # seconds that tell whether files are cached; share of the time to cache them
-_FIRST_CYCLE = 0.5  # of the time: what the first cycle may take beyond it, so that a busy machine gets one too
+_FIRST_CYCLE = 0.5  # share of the time that the first cycle may take beyond it, so that a busy machine gets one too
 
 
-class Turns:
+class Interleaved:
     """The children and what they answered."""
 
     def __init__(self, source, warden, *, plan, sizes, seconds, wall_ms, tick, limit=None):
-        """limit: time.monotonic() by which every turn must be over; a turn begun later has _PATIENCE_S."""
+        """limit: time.monotonic() by which every slice must be over; a slice begun later has _PATIENCE_S."""
         self._source, self._warden, self._plan, self._sizes = source, warden, plan, sizes
         self._start, self._seconds, self._wall_ms, self._tick = time.monotonic(), seconds, wall_ms, tick
         self._until, self._limit = self._start + seconds, limit or math.inf
@@ -40,7 +40,7 @@ class Turns:
         self.batch = self._batch = min(source.batch, source.cap or source.batch)
         self.worker = self.process = None
         self._others = []
-        self.batches = []  # of the main samples, each with its round
+        self.batches = []  # the main samples' batches, each with its round
         self.by_size = {}  # {size: rows} of the worker
         self.private_per_shared = {}  # {size: ratios of collating}
         self.in_process, self.beside, self.crowded = [], [], []  # ratios
@@ -55,11 +55,11 @@ class Turns:
 
     def _child(self, worker: bool, threads=None):
         source = self._source
-        return forked.Child(lambda send: passes.turn_pass(source, send, worker=worker, threads=threads), self._warden,
+        return forked.Child(lambda send: passes.slice_pass(source, send, worker=worker, threads=threads), self._warden,
                                daemon=True)
 
     def _deadline(self, samples: int, main: bool) -> float:
-        """When a turn of so many samples must be over, whatever happens."""
+        """When a slice of so many samples must be over, whatever happens."""
         return self._patience(max(time.monotonic(), self._until) if main else time.monotonic(), samples)
 
     def _patience(self, start: float, samples: int) -> float:
@@ -68,9 +68,9 @@ class Turns:
         return min(end, max(self._limit, time.monotonic() + _PATIENCE_S))
 
     def _ask(self, child, batches, **more):
-        """One child's turn; None when it gave no answer."""
+        """One child's slice; None when it gave no answer."""
         counts = [len(b) if isinstance(b, list) else b for b in batches]
-        if more.get("until") is not None:  # the turn ends by itself after the batch that it makes then
+        if more.get("until") is not None:  # the slice ends by itself after the batch that it makes then
             deadline = self._patience(max(time.monotonic(), more["until"]), max(counts, default=0))
         else:
             deadline = self._deadline(sum(counts), child is self.worker)
@@ -148,7 +148,7 @@ class Turns:
         return samples * self._wall_ms * 1e-3 < share * left
 
     def _cut(self):
-        """When a turn ends early, with what it has by then; at least one batch."""
+        """When a slice ends early, with what it has by then; at least one batch."""
         return self._until + (_FIRST_CYCLE * self._seconds if self._first else 0)
 
     def _lists(self, shuffled: bool = False) -> list:
