@@ -2,10 +2,15 @@
 
 import json
 import os
+import pathlib
+import subprocess
+import sys
 
 import pytest
 
 from stoker.measure import cgroup, machine
+
+PYTHON = pathlib.Path(__file__).resolve().parents[1]
 
 CPUINFO = ("processor\t: 0\nmodel name\t: Some CPU @ 2.00GHz\ncpu MHz\t\t: 2000.5\n\n"
            "processor\t: 1\nmodel name\t: Other\ncpu MHz\t\t: 2100.0\n")
@@ -141,3 +146,58 @@ def test_the_built_binary_and_python_agree(with_binary):
     here = machine.read()
     assert (told.cpu_name, told.affinity_cores, told.quota_cores, told.memory_bytes, told.online_cores) == (
         here.cpu_name, here.affinity_cores, here.quota_cores, here.memory_bytes, here.online_cores)
+
+
+# -- real limits -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def limited(tmp_path):
+    """Runs a script in control groups of version 1 that grant 1.5 cores and 4 GiB, on the cores that are given; its JSON."""
+    groups = [pathlib.Path(f"/sys/fs/cgroup/{controller}/stoker-test-{os.getpid()}") for controller in ("cpu", "memory")]
+    try:
+        for group, limits in zip(groups, ({"cpu.cfs_period_us": 100000, "cpu.cfs_quota_us": 150000},
+                                          {"memory.limit_in_bytes": 4 << 30})):
+            group.mkdir()
+            for name, value in limits.items():
+                (group / name).write_text(str(value))
+    except OSError as error:
+        _remove(groups)
+        pytest.skip(f"no control groups of version 1 can be made here ({error.strerror})")
+
+    def run(script, cores):
+        def enter():
+            for group in groups:
+                (group / "cgroup.procs").write_text(str(os.getpid()))
+            os.sched_setaffinity(0, cores)
+
+        done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, preexec_fn=enter,
+                              env={**os.environ, "PYTHONPATH": str(PYTHON)})
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+    yield run
+    _remove(groups)
+
+
+def _remove(groups):
+    for group in groups:
+        if group.exists():
+            group.rmdir()
+
+
+def test_real_limits_are_seen_and_a_calibration_goes_on_under_them(limited, tmp_path):
+    pytest.importorskip("torch")
+    from stoker.calibrate import cpu_device, rows
+
+    path = tmp_path / "cal.json"
+    rows.write(rows.empty(cpu_device.describe(), rows.provenance()), str(path))
+    both = sorted(os.sched_getaffinity(0))[:2]
+    script = (f"import json; from stoker.calibrate import cpu_device, rows; device = cpu_device.describe()\n"
+              f"file = rows.begun({str(path)!r}, device, rows.provenance()); print(json.dumps(file['device']))")
+    device = limited(script, both)
+    assert device["memory_bytes"] == 4 << 30 and device["cores"] == min(2, len(both)), "1.5 cores keep two threads busy"
+    facts = ("import json; from stoker.measure import machine; here = machine.this(); "
+             "print(json.dumps([here.usable_cores, here.quota_cores]))")
+    assert limited(facts, both) == [min(1.5, len(both)), 1.5]
+    assert limited(facts, both[:1]) == [1.0, 1.5]
