@@ -28,6 +28,18 @@ get_target_property(STOKER_FMT_INCLUDE fmt::fmt-header-only INTERFACE_INCLUDE_DI
 add_library(stoker_fmt INTERFACE)
 target_include_directories(stoker_fmt SYSTEM INTERFACE ${STOKER_FMT_INCLUDE})
 
+# stoker_source_dir(FILE...): defines STOKER_SOURCE_DIR for those of the files that use it. The others compile to
+# the same object in every checkout, and a compiler cache knows them again.
+function(stoker_source_dir)
+  foreach(source IN LISTS ARGN)
+    file(STRINGS ${source} used REGEX STOKER_SOURCE_DIR LIMIT_COUNT 1)
+    if(used)
+      set_property(SOURCE ${source} APPEND PROPERTY COMPILE_DEFINITIONS
+        "STOKER_SOURCE_DIR=\"${PROJECT_SOURCE_DIR}\"")
+    endif()
+  endforeach()
+endfunction()
+
 # stoker_library(NAME DEPENDS step base ... [LIBRARIES ZLIB::ZLIB ...] [TEST_DEPENDS ...]) makes the library
 # stoker_NAME of all x.cc below this folder, and, when tests are on, the test program NAME_test of all x_test.cc,
 # which may need modules further right. Programs have files of their own: x_fuzz.cc, and those in folders named
@@ -49,8 +61,7 @@ function(stoker_library name)
     list(TRANSFORM ARG_TEST_DEPENDS PREPEND stoker_)
     target_link_libraries(${name}_test PRIVATE
       stoker_${name} ${ARG_TEST_DEPENDS} GTest::gtest_main ${ARG_LIBRARIES})
-    target_compile_definitions(${name}_test PRIVATE
-      STOKER_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+    stoker_source_dir(${tests})
     add_test(NAME ${name} COMMAND ${name}_test)
     set_tests_properties(${name} PROPERTIES
       ENVIRONMENT "STOKER_DATA=${PROJECT_SOURCE_DIR}/data")
