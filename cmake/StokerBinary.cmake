@@ -29,8 +29,8 @@ if(STOKER_SELF_CONTAINED)
   _stoker_prefer_archive(libjpeg-turbo::turbojpeg turbojpeg)
   _stoker_prefer_archive(PNG::PNG png16)
   _stoker_prefer_archive(${STOKER_SQLITE} sqlite3)
-  # Of libarchive only tar and gzip are used, which need zlib alone; the rest of its members, and the
-  # libraries that those need, are not linked.
+  # tar and gzip are all that is used of libarchive, and need zlib alone: its other members, and the libraries that
+  # those need, are not linked.
   _stoker_prefer_archive(LibArchive::LibArchive archive)
 endif()
 
@@ -42,12 +42,12 @@ function(stoker_self_contained target)
   endif()
 endfunction()
 
-# stoker_install(TARGET): bin/stoker and share/stoker (data), or stoker/bin and stoker/data in a wheel, whose
-# Python part finds them there.
+# stoker_install(TARGET): bin/stoker and share/stoker (data) below the prefix. A wheel puts them into bin and share of
+# the environment that it is installed into, so that the command is the binary itself and finds its data as ever.
 function(stoker_install target)
   if(DEFINED SKBUILD)
-    set(binary_folder stoker/bin)
-    set(data_folder stoker/data)
+    set(binary_folder ${SKBUILD_SCRIPTS_DIR})
+    set(data_folder ${SKBUILD_DATA_DIR}/share/stoker)
   else()
     include(GNUInstallDirs)
     set(binary_folder ${CMAKE_INSTALL_BINDIR})

@@ -42,12 +42,12 @@ endfunction()
 
 # stoker_library(NAME DEPENDS step base ... [LIBRARIES ZLIB::ZLIB ...] [TEST_DEPENDS ...]) makes the library
 # stoker_NAME of all x.cc below this folder, and, when tests are on, the test program NAME_test of all x_test.cc,
-# which may need modules further right. Programs have files of their own: x_fuzz.cc, and those in folders named
+# which may need modules further right. Programs have files of their own: main.cc, x_fuzz.cc, and those in folders named
 # testdata.
 function(stoker_library name)
   cmake_parse_arguments(ARG "" "" "DEPENDS;LIBRARIES;TEST_DEPENDS" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cc)
-  list(FILTER sources EXCLUDE REGEX "/testdata/|_fuzz\\.cc$")
+  list(FILTER sources EXCLUDE REGEX "/testdata/|_fuzz\\.cc$|/main\\.cc$")
   set(tests ${sources})
   list(FILTER sources EXCLUDE REGEX "_test\\.cc$")
   list(FILTER tests INCLUDE REGEX "_test\\.cc$")

@@ -9,13 +9,7 @@ import shutil
 import subprocess
 import sys
 
-EXIT_USAGE = 2
 EXIT_NO = 1  # the answer is no: does not fit, nothing satisfies the limits
-REPEATED = ("dim", "reading")  # flags that are given once for each value
-NEGATED = ("pin", "grad_scaler", "clip", "ema")  # on by default, or by the capture: False becomes --no-...
-# PyTorch's, Lightning's and Transformers' names of settings, accepted beside ours.
-ALIASES = {"num_workers": "workers", "batch_size": "batch", "pin_memory": "pin", "prefetch_factor": "prefetch",
-           "gradient_accumulation_steps": "accumulate"}
 
 
 class StokerError(Exception):
@@ -27,62 +21,45 @@ class StokerError(Exception):
 
 
 def find_binary() -> str:
-    """$STOKER_BINARY, the one in this package, or the one on PATH."""
+    """$STOKER_BINARY, the one of the environment that this package was installed into, or the one on PATH."""
     named = os.environ.get("STOKER_BINARY")
     if named:
         if not os.access(named, os.X_OK):
             raise StokerError(f"STOKER_BINARY is {named}, which cannot be run: correct or unset it")
         return named
-    packaged = pathlib.Path(__file__).with_name("bin") / ("stoker.exe" if sys.platform == "win32" else "stoker")
-    if packaged.exists():
-        return str(packaged)
+    folders = list(pathlib.Path(__file__).resolve().parents)  # PREFIX/lib/python3.11/site-packages/stoker, or TARGET/stoker
+    for prefix in (folders[1], *folders[4:5]):
+        if os.access(prefix / "bin" / "stoker", os.X_OK):
+            return str(prefix / "bin" / "stoker")
     found = shutil.which("stoker")
-    if found and not _is_script(found):
+    if found:
         return found
     raise StokerError("the stoker binary is not here: install the wheel, or build it and set STOKER_BINARY to its path")
-
-
-def _is_script(path: str) -> bool:
-    """The command that this package installs is a script around the binary: running it here would run for ever."""
-    with open(path, "rb") as file:
-        return file.read(2) == b"#!"
 
 
 def arguments(settings: dict) -> list:
     """Flags from keyword arguments, by the same names: max_global_batch=32 -> --max-global-batch 32.
 
-    True is a bare flag, None and False leave it out (pin=False is --no-pin, clip=False --no-clip); lists and dicts
-    become one flag with commas, or one flag each for `dim` and `reading`: dim={"vocab": 8000},
-    reading=["10:3.1GB", "50:9.8GB"]. Names of PyTorch's ecosystem are taken too: num_workers=4 -> --workers 4.
+    True is a bare flag, False the flag that says no (pin=False is --no-pin), None leaves it out; lists and dicts become one
+    flag with commas: dim={"vocab": 8000}, reading=["10:3.1GB", "50:9.8GB"]. The binary knows the names, ours and those of
+    PyTorch's ecosystem: num_workers=4.
     """
     result = []
-    for name, value in _in_our_names(settings).items():
+    for name, value in settings.items():
         flag = "--" + name.replace("_", "-")
         if isinstance(value, dict):
             value = [f"{k}={v}" for k, v in value.items()]
-        if value is False and name in NEGATED:
-            result.append("--no-" + flag[2:])
-        elif value is None or value is False or (value is True and name == "pin"):
+        if value is None:
             continue
-        elif value is True:
+        if value is True:
             result.append(flag)
-        elif isinstance(value, (list, tuple)) and name in REPEATED:
-            result += [word for item in value for word in (flag, str(item))]
+        elif value is False:
+            result.append("--no-" + flag[2:])
         elif isinstance(value, (list, tuple)):
             result += [flag, ",".join(map(str, value))]
         else:
             result += [flag, str(value)]
     return result
-
-
-def _in_our_names(settings: dict) -> dict:
-    found: dict = {}
-    for name, value in settings.items():
-        ours = ALIASES.get(name, name)
-        if ours in found:
-            raise StokerError(f"{ours} and {name} name one setting: give one of them", EXIT_USAGE)
-        found[ours] = value
-    return found
 
 
 def _run(verb: str, model, settings: dict) -> tuple:

@@ -4,6 +4,7 @@ import gzip
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -96,13 +97,13 @@ def test_flags_of_the_binary_from_keyword_arguments():
     made = stoker.binary.arguments({"gpu": ["v100-16gb", "h100"], "batch": 32, "max_global_batch": 512, "channels_last": True,
                                     "bucket_view": False, "host": {"cores": 16, "ram": "64G"}, "price": None, "pin": True})
     assert made == ["--gpu", "v100-16gb,h100", "--batch", "32", "--max-global-batch", "512", "--channels-last",
-                    "--host", "cores=16,ram=64G"]
+                    "--no-bucket-view", "--host", "cores=16,ram=64G", "--pin"]
     negated = {"clip": False, "ema": False, "pin": False}  # what a capture says, or the default, is switched off
     assert stoker.binary.arguments(negated) == ["--no-clip", "--no-ema", "--no-pin"]
     assert stoker.binary.arguments({"pin": False, "grad_scaler": False}) == ["--no-pin", "--no-grad-scaler"]
     assert stoker.binary.arguments({"grad_scaler": True, "checkpoint": ["a.*", "b"]}) == ["--grad-scaler", "--checkpoint", "a.*,b"]
     assert stoker.binary.arguments({"dim": {"a": 1, "b": 2}, "reading": ["10:3GB", "50:9GB"]}) == [
-        "--dim", "a=1", "--dim", "b=2", "--reading", "10:3GB", "--reading", "50:9GB"]
+        "--dim", "a=1,b=2", "--reading", "10:3GB,50:9GB"]
 
 
 def _fake_binary(tmp_path, text, code):
@@ -122,12 +123,32 @@ def test_predict_and_fits_read_the_binarys_json(tmp_path, monkeypatch):
         stoker.plan("resnet50", "h1000")
 
 
-def test_names_of_pytorchs_ecosystem_are_taken_for_ours():
-    assert stoker.binary.arguments({"num_workers": 4, "batch_size": 32, "pin_memory": False, "prefetch_factor": 2,
-                                    "gradient_accumulation_steps": 8}) == [
-        "--workers", "4", "--batch", "32", "--no-pin", "--prefetch", "2", "--accumulate", "8"]
-    with pytest.raises(stoker.StokerError, match="workers and num_workers name one setting"):
-        stoker.binary.arguments({"workers": 4, "num_workers": 2})
+def test_names_of_pytorchs_ecosystem_are_taken_for_ours(with_binary):
+    common = {"host": "cores=8,ram=64G", "sample_cost": "2ms"}
+    ours = stoker.predict("resnet18", "v100-16gb", workers=4, batch=32, pin=False, prefetch=3, accumulate=8, **common)
+    theirs = stoker.predict("resnet18", "v100-16gb", num_workers=4, batch_size=32, pin_memory=False, prefetch_factor=3,
+                            gradient_accumulation_steps=8, **common)
+    assert ours == theirs
+    with pytest.raises(stoker.StokerError, match="^--num-workers: names the same setting as --workers; give one of them$"):
+        stoker.predict("resnet18", "v100-16gb", workers=4, num_workers=2)
+    with pytest.raises(stoker.StokerError, match="^--num-workers: must be between 0 and 1,024, not -1$"):
+        stoker.predict("resnet18", "v100-16gb", num_workers=-1)
+
+
+def test_the_binary_knows_the_flags_of_pythons_verbs(with_binary):
+    from stoker import capture_command
+    from stoker.observe import cli as observation
+
+    script = subprocess.run([with_binary, "completion", "bash"], capture_output=True, text=True, check=True).stdout
+    help_flags = {"-h", "--help", "--help-all"}
+    for verb, parser in (("capture", capture_command.parser()), ("observation", observation.parser())):
+        words = re.search(rf'^ +{verb}\) words="(.*)" ;;$', script, re.MULTILINE)[1].split()
+        assert set(words) - help_flags == set(parser._option_string_actions) - help_flags, verb
+
+
+def test_what_is_off_is_left_as_it_is_without_it(with_binary):
+    plain = stoker.predict("resnet18", "v100-16gb", host="cores=8,ram=64G")
+    assert plain == stoker.predict("resnet18", "v100-16gb", host="cores=8,ram=64G", channels_last=False, checkpoint=False, pin=True)
 
 
 @pytest.mark.parametrize("verb, shown, rare", [("capture", "--precision", "--json-progress"), ("training-runs", "--batches", "--attempts"),

@@ -2,9 +2,13 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <array>
 #include <cstdio>
 
 #include "base/text.h"
+#include "cli/help.h"
+#include "cli/python.h"
+#include "cli/typed_names.h"
 #include "cli/version.h"
 
 namespace stoker::cli {
@@ -13,80 +17,174 @@ namespace {
 constexpr int kUsage = 2;
 constexpr int kBadInput = 3;
 
-/// An error without words was already explained by a child process.
-void print_error(const Error& error) {
-  if (error.text().empty()) return;
-  std::fprintf(stderr, "stoker: %s\n", error.text().c_str());
-}
-
+/// Adds a setting to CLI11's parser.
 struct Binder {
   CLI::App& app;
-  const Flag& flag;
+  const SettingRow& setting;
+  std::string name;  ///< "--clip", "--no-clip", "-o,--output", "model"
 
-  void operator()(bool* target) const { head(app.add_flag(flag.names, *target, flag.help)); }
+  void operator()(bool* target) const { app.add_flag(name, *target); }
+  void operator()(std::optional<bool>* target) const {
+    app.add_flag_function(name, [target](std::int64_t count) { *target = count > 0; });
+    app.add_flag_function("--no-" + std::string(setting.name),
+                          [target](std::int64_t count) { *target = count <= 0; });
+  }
   template <class Value>
   void operator()(Value* target) const {
-    CLI::Option* option = head(app.add_option(flag.names, *target, flag.help));
-    if (flag.required) option->required();
-    // A list is given by repeating the flag: "--dim a=1 MODEL" must not swallow the model.
-    if constexpr (std::is_same_v<Value, std::vector<std::string>>) option->allow_extra_args(false);
-  }
-  CLI::Option* head(CLI::Option* option) const {
-    return flag.group.empty() ? option : option->group(flag.group);
+    CLI::Option* option = app.add_option(name, *target);
+    if (setting.required) option->required();
+    if constexpr (std::is_same_v<Value, std::vector<std::string>>) {
+      // "--dim a=1 MODEL" must not swallow the model.
+      option->allow_extra_args(false);
+      option->delimiter(',');
+    }
   }
 };
 
-std::vector<std::string> flag_names(const Command& command) {
-  std::vector<std::string> names{"--help"};
-  for (const Flag& flag : command.flags) {
-    for (const std::string& name : split(flag.names, ',')) {
-      if (name.starts_with("--")) names.push_back(name);
-    }
-  }
-  return names;
+/// Names for CLI11. Some requests keep a pair as two switches, the second bound by "no-clip".
+std::string parser_name(const SettingRow& setting, std::string_view bound) {
+  if (setting.positional) return std::string(setting.name);
+  const std::string flag = "--" + std::string(bound);
+  return setting.letter == 0 ? flag : std::string("-") + setting.letter + "," + flag;
 }
 
-/// Flags that stand for what is understood but not modelled: refused by name, never ignored.
+const SettingRow* setting_of(std::string_view verb, std::string_view bound) {
+  const SettingRow* setting = find_setting(verb, bound);
+  if (setting != nullptr || !bound.starts_with("no-")) return setting;
+  return find_setting(verb, bound.substr(3));
+}
+
+/// "--no-json" leaves out what is left out without it, so that programs can say so; a pair's usual half may be said, too.
+void accept_the_rest(CLI::App& app, const Command& command) {
+  for (const SettingRow* setting : settings_of(command.name)) {
+    if (setting->positional) continue;
+    for (const std::string prefix : {"--", "--no-"}) {
+      const std::string flag = prefix + std::string(setting->name);
+      if (app.get_option_no_throw(flag) == nullptr) app.add_flag(flag);
+    }
+  }
+}
+
+/// What is understood but not modelled: refused by name, never ignored.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kNotModelled{
     {{"--compile", "torch.compile is not modelled yet; leave the flag out for the eager step"},
      {"--tensor-parallel", "tensor parallelism is not modelled yet"},
      {"--pipeline-parallel", "pipeline parallelism is not modelled yet"},
      {"--html", "HTML reports are not there yet; use --json"}}};
 
-Error explain(const CLI::ParseError& error, const Command* command,
-              const std::vector<std::string>& given) {
-  if (command != nullptr) {
-    const auto names = flag_names(*command);
-    for (const std::string& word : given) {
-      if (!word.starts_with("-") || word == "-" || word == "--") continue;
-      const std::string name = word.substr(0, word.find('='));
-      if (std::find(names.begin(), names.end(), name) != names.end()) continue;
-      const auto missing = std::find_if(kNotModelled.begin(), kNotModelled.end(),
-                                        [&](const auto& m) { return m.first == name; });
-      if (missing != kNotModelled.end())
-        return {ErrorCode::kUnsupported, std::string(missing->second), name};
-      if (name.starts_with("--")) {
-        return {ErrorCode::kUsage,
-                "unknown flag " + name + suggestion(name, names) + " (stoker " + command->name +
-                    " --help lists all)",
-                {}};
-      }
-    }
+std::vector<std::string> all_flags(const Command& command) {
+  std::vector<std::string> names{"--help", "--help-all"};
+  for (const SettingRow* setting : settings_of(command.name)) {
+    const std::vector<std::string> flags = flags_of(*setting);
+    names.insert(names.end(), flags.begin(), flags.end());
   }
+  return names;
+}
+
+std::optional<Error> unknown_flag(const Command& command, const std::vector<std::string>& words) {
+  const std::vector<std::string> names = all_flags(command);
+  for (const std::string& word : words) {
+    if (!word.starts_with("--") || word == "--") continue;
+    const std::string name = word.substr(0, word.find('='));
+    if (std::find(names.begin(), names.end(), name) != names.end()) continue;
+    const auto missing = std::find_if(kNotModelled.begin(), kNotModelled.end(),
+                                      [&](const auto& m) { return m.first == name; });
+    if (missing != kNotModelled.end())
+      return Error{ErrorCode::kUnsupported, std::string(missing->second), name};
+    return Error{ErrorCode::kUsage,
+                 "unknown flag " + name + suggestion(name, names) + " (stoker " + command.name +
+                     " --help-all lists all)",
+                 {}};
+  }
+  return std::nullopt;
+}
+
+Error explain(const CLI::ParseError& error, const Command& command,
+              const std::vector<std::string>& words) {
+  if (auto unknown = unknown_flag(command, words)) return *unknown;
   std::string message = error.what();
   if (const auto newline = message.find('\n'); newline != std::string::npos)
     message.resize(newline);
-  return {ErrorCode::kUsage,
-          message +
-              (command != nullptr ? " (stoker " + command->name + " --help)" : " (stoker --help)"),
-          {}};
+  return {ErrorCode::kUsage, message + " (stoker " + command.name + " --help)", {}};
+}
+
+/// An error without words was already explained by a child process.
+int report(const Error& error, const TypedWords& words) {
+  if (!error.text().empty())
+    std::fprintf(stderr, "stoker: %s\n", words.as_typed(error.text()).c_str());
+  return exit_code_of(error.code);
+}
+
+const Command* find_command(std::span<const Section> sections, std::string_view name) {
+  for (const Section& section : sections) {
+    for (const Command& command : section.commands) {
+      if (command.name == name) return &command;
+    }
+  }
+  return nullptr;
+}
+
+int unknown_verb(std::span<const Section> sections, const std::string& word) {
+  std::vector<std::string> names;
+  for (const Section& section : sections) {
+    for (const Command& command : section.commands) names.push_back(command.name);
+  }
+  const std::string what = word.starts_with("-")
+                               ? "unknown flag " + word
+                               : "unknown verb \"" + word + "\"" + suggestion(word, names);
+  std::fprintf(stderr, "stoker: %s (stoker --help lists all)\n", what.c_str());
+  return kUsage;
+}
+
+std::optional<HelpPart> wanted_help(const std::vector<std::string>& words) {
+  for (const std::string& word : words) {
+    if (word == "--") break;
+    if (word == "--help" || word == "-h") return HelpPart::kFirst;
+    if (word == "--help-all") return HelpPart::kAll;
+  }
+  return std::nullopt;
+}
+
+int run_verb(const Command& command, const std::vector<std::string>& given) {
+  const auto typed = in_our_names(command.name, given);
+  if (!typed) return report(typed.error(), {});
+  if (!command.run) {
+    std::vector<std::string> words{command.name};
+    words.insert(words.end(), typed->words.begin(), typed->words.end());
+    const auto code = run_python_stoker(words, false);
+    return code ? *code : report(code.error(), *typed);
+  }
+  if (const auto part = wanted_help(given)) {
+    std::fputs(verb_help(command, *part).c_str(), stdout);
+    return 0;
+  }
+  if (const Status parsed = parse_words(command, typed->words); !parsed)
+    return report(parsed.error(), *typed);
+  const Result<int> code = command.run();
+  return code ? *code : report(code.error(), *typed);
 }
 
 }  // namespace
 
+Command python_command(std::string name, std::string summary) {
+  return {std::move(name), std::move(summary), {}, {}, {}};
+}
+
 std::vector<Flag> grouped(std::string group, std::vector<Flag> flags) {
   for (Flag& flag : flags) flag.group = group;
   return flags;
+}
+
+std::vector<Binding> bindings_of(const std::vector<Flag>& flags) {
+  std::vector<Binding> bindings;
+  for (const Flag& flag : flags) {
+    std::string_view name = flag.names;
+    if (const auto comma = name.find(','); comma != std::string_view::npos)
+      name.remove_prefix(comma + 1);
+    while (name.starts_with('-')) name.remove_prefix(1);
+    bindings.push_back({name, flag.target});
+  }
+  return bindings;
 }
 
 int exit_code_of(ErrorCode code) {
@@ -100,51 +198,39 @@ int exit_code_of(ErrorCode code) {
   }
 }
 
-int run_command_line(const std::vector<Command>& commands, int argc, char** argv) {
-  CLI::App app("Keeps GPUs fed: says before a GPU is rented how a training job will run, and why.",
-               "stoker");
-  app.set_version_flag("--version", std::string("stoker ") + kVersion);
-  app.require_subcommand(0, 1);
-  app.footer(
-      "stoker VERB --help explains a verb. Exit codes: 0 fine, 1 the answer is no, 2 usage, 3 bad "
-      "input.");
-  std::vector<CLI::App*> verbs;
-  std::vector<std::string> names;
-  for (const Command& command : commands) {
-    CLI::App* verb = app.add_subcommand(command.name, command.summary);
-    verb->footer(command.examples);
-    for (const Flag& flag : command.flags) std::visit(Binder{*verb, flag}, flag.target);
-    verbs.push_back(verb);
-    names.push_back(command.name);
+Status parse_words(const Command& command, const std::vector<std::string>& words) {
+  CLI::App app("", command.name);
+  app.set_help_flag();
+  const std::vector<Binding> bindings = bindings_of(command.flags);
+  for (const Binding& binding : bindings) {
+    const SettingRow* setting = setting_of(command.name, binding.name);
+    if (setting == nullptr)
+      return fail(ErrorCode::kUsage, "has no row in the table of settings: a bug in stoker",
+                  std::string(binding.name));
+    std::visit(Binder{app, *setting, parser_name(*setting, binding.name)}, binding.target);
   }
-  const std::vector<std::string> given(argv + std::min(argc, 2), argv + argc);
-  const auto chosen = std::find(names.begin(), names.end(), argc > 1 ? argv[1] : "");
-  const Command* command =
-      chosen == names.end() ? nullptr : &commands[static_cast<std::size_t>(chosen - names.begin())];
-  if (argc < 2) {
-    std::fputs(app.help().c_str(), stdout);
-    return kUsage;
-  }
-  if (command == nullptr && argv[1][0] != '-') {
-    print_error({ErrorCode::kUsage,
-                 "unknown verb \"" + std::string(argv[1]) + "\"" + suggestion(argv[1], names) +
-                     " (stoker --help lists all)",
-                 {}});
-    return kUsage;
-  }
+  accept_the_rest(app, command);
   try {
-    app.parse(argc, argv);
+    app.parse(
+        std::vector<std::string>(words.rbegin(), words.rend()));  // CLI11 takes them from the end
   } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
-    const Error explained = explain(error, command, given);
-    print_error(explained);
-    return exit_code_of(explained.code);
+    return tl::unexpected(explain(error, command, words));
   }
-  if (command == nullptr) return kUsage;
-  const Result<int> code = command->run();
-  if (code) return *code;
-  print_error(code.error());
-  return exit_code_of(code.error().code);
+  return check_values(command.name, bindings);
+}
+
+int run_command_line(std::span<const Section> sections, const std::vector<std::string>& words) {
+  if (words.empty() || words[0] == "--help" || words[0] == "-h" || words[0] == "--help-all") {
+    std::fputs(main_help(sections).c_str(), stdout);
+    return words.empty() ? kUsage : 0;
+  }
+  if (words[0] == "--version") {
+    std::printf("stoker %s\n", kVersion);
+    return 0;
+  }
+  const Command* command = find_command(sections, words[0]);
+  if (command == nullptr) return unknown_verb(sections, words[0]);
+  return run_verb(*command, {words.begin() + 1, words.end()});
 }
 
 }  // namespace stoker::cli

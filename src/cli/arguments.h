@@ -3,31 +3,31 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
-#include <variant>
 #include <vector>
 
 #include "base/result.h"
+#include "scenario/settings.h"
 
 namespace stoker::cli {
 
-/// Where a flag's value goes. bool: a switch that takes no value.
-using Target = std::variant<bool*, std::string*, std::optional<std::int64_t>*,
-                            std::optional<double>*, std::vector<std::string>*>;
-
+/// A setting by name ("--gpu", "-o,--output", or "model" for what is given by its place), and where its value goes.
 struct Flag {
-  std::string names;  ///< "--gpu" or "-o,--output"; without dashes: a positional argument
-  std::string help;   ///< one line, default included
-  Target target;
+  Flag(std::string name, SettingTarget to) : names(std::move(name)), target(to) {}
+  Flag(std::string name, std::string /*help*/, SettingTarget to, bool needed = false)
+      : names(std::move(name)), target(to), required(needed) {}
+
+  std::string names, help;
+  SettingTarget target;
   bool required = false;
-  std::string group = {};  ///< heading that it stands under in --help; "": Options
+  std::string group = {};
 };
 
-/// The flags with this heading.
 [[nodiscard]] std::vector<Flag> grouped(std::string group, std::vector<Flag> flags);
 
-/// One verb.
+/// One verb. Its settings are those of settings_of(name); `flags` says where their values go.
 struct Command {
   std::string name;
   std::string summary;   ///< one line of `stoker --help`
@@ -36,9 +36,24 @@ struct Command {
   std::function<Result<int>()> run;  ///< the exit code, or an error
 };
 
-/// Parses the command line and runs the verb that it names; prints errors as one sentence on
-/// stderr. Returns the exit code: 0 fine, 1 the answer is no, 2 usage, 3 bad input.
-int run_command_line(const std::vector<Command>& commands, int argc, char** argv);
+/// A verb whose work is Python's: its words go to `python -m stoker VERB`, which has its own --help. No `run`.
+[[nodiscard]] Command python_command(std::string name, std::string summary);
+
+/// Verbs that serve one want of a user.
+struct Section {
+  std::string heading;
+  std::vector<Command> commands;
+};
+
+/// Parses the command line and runs the verb that it names; prints errors as one sentence on stderr. Returns the exit code:
+/// 0 fine, 1 the answer is no, 2 usage, 3 bad input.
+int run_command_line(std::span<const Section> sections, const std::vector<std::string>& words);
+
+/// The settings that a verb's flags stand for; they live as long as the flags.
+[[nodiscard]] std::vector<Binding> bindings_of(const std::vector<Flag>& flags);
+
+/// Fills the settings of a verb from its words, which are in our names. Ranges and names are checked.
+[[nodiscard]] Status parse_words(const Command& command, const std::vector<std::string>& words);
 
 [[nodiscard]] int exit_code_of(ErrorCode code);
 

@@ -149,7 +149,7 @@ Command calibrate_command() {
           "Examples: stoker calibrate -o cpu.toml --device cpu --for resnet18\n"
           "          stoker calibrate -o gpu.toml --device cuda:0 --budget 3m\n"
           "          stoker predict resnet18 --gpu cpu.toml",
-          {{"rows", "rows file of an earlier run: nothing is measured", &o->rows_file},
+          {{"rows-file", "rows file of an earlier run: nothing is measured", &o->rows_file},
            {"-o,--output", "machine file; one of this machine is brought up to date", &o->output},
            {"--device", "cpu (default), cuda or cuda:N", &o->device},
            {"--budget", "time for everything; default 60s", &o->budget},

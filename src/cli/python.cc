@@ -20,31 +20,63 @@ fs::path binary_folder() {
   return fs::read_symlink("/proc/self/exe", error).parent_path();
 }
 
-std::string interpreter() {
-  if (const char* given = std::getenv("STOKER_PYTHON"); given != nullptr && *given != '\0')
-    return given;
-  return "python3";
+bool holds_package(const fs::path& folder) {
+  std::error_code ignored;
+  return fs::exists(folder / "stoker" / "__main__.py", ignored);
 }
 
-/// Folders that may hold the package `stoker`: the wheel's (this binary is stoker/bin/stoker) or
-/// the source tree's (this binary is build/PRESET/src/cli/stoker or build/PRESET/stoker).
-std::string python_path() {
-  std::string path;
-  const fs::path here = binary_folder();
-  for (const char* up : {"../..", "../../python", "../../../python", "../../../../python"}) {
+/// The folder of packages beside an installed binary: PREFIX/bin/stoker has PREFIX/lib/python3.11/site-packages/stoker.
+fs::path installed_packages() {
+  const fs::path prefix = binary_folder().parent_path();
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(prefix / "lib", error)) {
+    if (!entry.path().filename().string().starts_with("python3")) continue;
+    for (const char* packages : {"site-packages", "dist-packages"}) {
+      if (holds_package(entry.path() / packages)) return entry.path() / packages;
+    }
+  }
+  return holds_package(prefix) ? prefix : fs::path();  // pip install --target
+}
+
+/// The folder of packages of the source tree that holds this binary: build/PRESET/stoker.
+fs::path source_packages() {
+  for (const char* up : {"../../python", "../../../python"}) {
     std::error_code ignored;
-    const fs::path candidate = fs::weakly_canonical(here / up, ignored);
-    if (fs::exists(candidate / "stoker" / "__main__.py", ignored))
-      path += (path.empty() ? "" : ":") + candidate.string();
+    const fs::path candidate = fs::weakly_canonical(binary_folder() / up, ignored);
+    if (holds_package(candidate)) return candidate;
   }
 #ifdef STOKER_SOURCE_PYTHON
-  if (path.empty() && fs::exists(fs::path(STOKER_SOURCE_PYTHON) / "stoker"))
-    path = STOKER_SOURCE_PYTHON;
+  if (holds_package(STOKER_SOURCE_PYTHON)) return STOKER_SOURCE_PYTHON;
 #endif
-  if (const char* before = std::getenv("PYTHONPATH"); before != nullptr && *before != '\0') {
-    path += (path.empty() ? "" : ":") + std::string(before);
-  }
-  return path;
+  return {};
+}
+
+std::string variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? std::string() : value;
+}
+
+/// The interpreter of the environment that this binary was installed into, which finds the package by itself; empty
+/// without one.
+std::string own_interpreter() {
+  const fs::path beside = binary_folder() / "python3";
+  if (installed_packages().empty() || access(beside.c_str(), X_OK) != 0) return {};
+  return beside.string();
+}
+
+std::string interpreter() {
+  if (const std::string given = variable("STOKER_PYTHON"); !given.empty()) return given;
+  const std::string own = own_interpreter();
+  return own.empty() ? "python3" : own;
+}
+
+/// PYTHONPATH for the interpreter: where the package lies, unless it is the environment's own.
+std::string python_path() {
+  const std::string before = variable("PYTHONPATH");
+  if (interpreter() == own_interpreter()) return before;
+  const fs::path installed = installed_packages();
+  const std::string path = (installed.empty() ? source_packages() : installed).string();
+  return path.empty() || before.empty() ? path + before : path + ":" + before;
 }
 
 /// Words and environment of `python -m stoker ARGUMENTS`, as execve takes them.
@@ -89,9 +121,9 @@ Error no_interpreter(const std::string& what, const std::string& program, int re
 }  // namespace
 
 fs::path python_package() {
-  const std::string folders = python_path();
-  const std::string first = folders.substr(0, folders.find(':'));
-  return first.empty() ? fs::path() : fs::path(first) / "stoker";
+  const fs::path installed = installed_packages();
+  const fs::path folder = installed.empty() ? source_packages() : installed;
+  return folder.empty() ? folder : folder / "stoker";
 }
 
 Result<int> run_python_stoker(const std::vector<std::string>& arguments, bool quiet) {

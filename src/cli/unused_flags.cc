@@ -12,16 +12,7 @@ bool contains(const std::vector<std::string_view>& names, std::string_view name)
 
 }  // namespace
 
-bool was_given(const Flag& flag) {
-  struct Holds {
-    bool operator()(const bool* on) const { return *on; }
-    bool operator()(const std::string* text) const { return !text->empty(); }
-    bool operator()(const std::vector<std::string>* list) const { return !list->empty(); }
-    bool operator()(const std::optional<std::int64_t>* number) const { return number->has_value(); }
-    bool operator()(const std::optional<double>* number) const { return number->has_value(); }
-  };
-  return std::visit(Holds{}, flag.target);
-}
+bool was_given(const Flag& flag) { return stoker::was_given(Binding{flag.names, flag.target}); }
 
 Status refuse_given(const std::vector<Flag>& flags, const std::vector<std::string_view>& names,
                     std::string_view why) {

@@ -1,0 +1,19 @@
+#pragma once
+
+#include <span>
+
+#include "scenario/settings.h"
+
+namespace stoker {
+
+/// Settings of plan and predict. A new setting of a job is one row here, a member of the request with its binding, and the
+/// place that reads it.
+[[nodiscard]] std::span<const SettingRow> job_settings();
+
+/// Settings of the other verbs.
+[[nodiscard]] std::span<const SettingRow> measuring_settings();
+
+/// Both.
+[[nodiscard]] std::span<const SettingRow> settings_table();
+
+}  // namespace stoker
