@@ -1,7 +1,9 @@
 """How this package measures: what calibration, training runs, loader runs and the probe have in common.
 
     machine       what this machine is: processor, cores, memory, caches
+    cgroup        limits of control groups, for machine
     contention    what other processes and the hypervisor take meanwhile, of all cores and of one thread
+    counters      Linux's counters of one thread and process, for contention and the probe
     reference     one piece of work that tells how fast the machine is at the moment
     forked        children that go on from this process: a user's data set, a DataLoader
     fresh         children that begin as a new interpreter: a GPU's context, a resident set from zero

@@ -10,12 +10,12 @@ import signal
 import sys
 import time
 
+from .. import durations
 from ..arguments import Parser
-from ..errors import ProbeError
+from ..errors import CaptureError, ProbeError
 from . import probe_file
 from .budget import DEFAULT_BUDGET_S, SHORTEST_BUDGET_S, need_pytorch
 
-_UNITS = {"ms": 1e-3, "s": 1.0, "m": 60.0, "min": 60.0, "": 1.0}
 _QUIET_S = 2.0  # before progress is shown
 
 
@@ -44,10 +44,11 @@ def parser():
 
 
 def seconds(text: str) -> float:
-    found = re.fullmatch(r"\s*([0-9]*\.?[0-9]+)\s*([a-z]*)\s*", text.lower())
-    if not found or found[2] not in _UNITS:
-        raise ProbeError(f"--budget {text} is no time: write --budget 20s")
-    return float(found[1]) * _UNITS[found[2]]
+    """What --budget was given, which may have blanks and capitals."""
+    try:
+        return durations.seconds("".join(text.lower().split()), "--budget")
+    except CaptureError:
+        raise ProbeError(f"--budget {text} is no time: write --budget 20s") from None
 
 
 class Progress:
