@@ -1,7 +1,7 @@
 """Records where the time of a small training loop goes.
 
     python examples/observe_loop.py [--slow-loader]
-    python -m stoker observation observe_loop.obs.jsonl
+    stoker observation observe_loop.obs.jsonl
 
 It trains a small CNN on made-up images on the CPU, in seconds. --slow-loader lets each sample take 2 ms to make, so that the loop
 waits for its data and the recording says so.
@@ -60,7 +60,7 @@ def main():
             right = sum((model(images).argmax(1) == labels).sum().item() for images, labels in held_out)
         print(f"{right} of {len(held_out.dataset)} right")
     observer.close()
-    print(f"python -m stoker observation {observer.path}")
+    print(f"stoker observation {observer.path}")
 
 
 if __name__ == "__main__":
