@@ -33,7 +33,7 @@ int run_probe(const std::vector<std::string>& args) {
   if (!probe) return complain(probe.error().text());
   const Status written = write_probe(args[1], *probe);
   if (!written) return complain(written.error().text());
-  const std::string warning = foreign_load_warning(probe->foreign);
+  const std::string warning = contention_warning(probe->contention);
   if (!warning.empty()) std::fprintf(stderr, "%s\n", warning.c_str());
   return 0;
 }

@@ -11,8 +11,8 @@
 #include "cli/verbs.h"
 #include "cli/version.h"
 #include "device/resolve.h"
+#include "device/this_host.h"
 #include "report/model/calibration_report.h"
-#include "system/host_facts.h"
 #include "system/this_cpu.h"
 #include "timing/gpu/coefficients.h"
 
@@ -44,7 +44,9 @@ Result<std::optional<MachineFile>> earlier_file(const Options& o, const Host& he
   if (o.device == "cpu" && o.rows_file.empty()) {
     if (const auto cpu = this_cpu(here)) {
       MeasuredDevice device{.cpu = true, .name = cpu->name, .cores = cpu->sm_count};
-      device.memory = file.gpu ? file.gpu->memory : Bytes{};  // limits change, modules do not
+      device.l1 = cpu->cpu.l1;
+      device.l2 = cpu->cpu.l2;
+      device.memory = cpu->memory;
       TRY(check_same_device(file, o.output, device, catalogue));
     }
   }

@@ -13,9 +13,9 @@
 
 #include "base/files.h"
 #include "base/text.h"
+#include "device/this_host.h"
 #include "input/probe/probe_io.h"
 #include "step/sizes.h"
-#include "system/host_facts.h"
 
 namespace stoker::cli {
 namespace fs = std::filesystem;
@@ -47,8 +47,8 @@ Result<OutputShape> output_of(const Step& step,
   return shape;
 }
 
-/// Remembered under the folder's identity, its time of change, the picture size and this host's
-/// cores.
+/// Remembered under the folder's identity, its time of change, the picture size and the cores that
+/// this process may use.
 fs::path remembered_probe(const fs::path& folder, std::int64_t side) {
   struct stat facts {};
   std::error_code error;
@@ -56,8 +56,8 @@ fs::path remembered_probe(const fs::path& folder, std::int64_t side) {
   if (error || ::stat(absolute.c_str(), &facts) != 0) return {};
   const std::string identity = absolute + "|" + std::to_string(facts.st_mtim.tv_sec) + "|" +
                                std::to_string(facts.st_ino) + "|" + std::to_string(side) + "|" +
-                               std::to_string(std::thread::hardware_concurrency()) + "|" +
-                               kMeasuredSince;
+                               std::to_string(std::max(1, static_cast<int>(this_host().cores))) +
+                               "|" + kMeasuredSince;
   return cache_folder() / "probes" / (std::to_string(fnv1a(identity)) + ".json");
 }
 

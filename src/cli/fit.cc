@@ -10,7 +10,7 @@
 #include "cli/model_source.h"
 #include "cli/verbs.h"
 #include "device/resolve.h"
-#include "system/host_facts.h"
+#include "device/this_host.h"
 
 namespace stoker::cli {
 namespace {

@@ -9,11 +9,11 @@
 #include "cli/report_context.h"
 #include "cli/unused_flags.h"
 #include "device/resolve.h"
+#include "device/this_host.h"
 #include "forecast/forecast.h"
 #include "input/probe/loader_profile.h"
 #include "plan/input_plan.h"
 #include "report/model/input_plan_report.h"
-#include "system/host_facts.h"
 #include "system/host_limits.h"
 
 namespace stoker::cli {
@@ -161,12 +161,12 @@ void fill_context(const RunOptions& run, const InputPlanOptions& own, const Load
     else if (!run.image_size)
       c.assumed.push_back("crops of " + std::to_string(kUsualSide) + " px (--image-size)");
     c.data.merge(data.probe->diagnostics);
-    if (const std::string warning = foreign_load_warning(data.probe->foreign); !warning.empty())
+    if (const std::string warning = contention_warning(data.probe->contention); !warning.empty())
       c.data.add("disturbed_probe", Severity::kWarning, warning);
   }
   if (data.pipeline) {
     c.data.merge(data.pipeline->findings);
-    if (const std::string warning = foreign_load_warning(data.pipeline->foreign); !warning.empty())
+    if (const std::string warning = contention_warning(data.pipeline->contention); !warning.empty())
       c.data.add("disturbed_probe", Severity::kWarning, warning);
   }
   if (data.samples == 0) c.excluded.push_back("length of an epoch (--samples)");

@@ -13,9 +13,9 @@
 #include "cli/unused_flags.h"
 #include "cli/verbs.h"
 #include "device/resolve.h"
+#include "device/this_host.h"
 #include "forecast/memory/remedies.h"
 #include "forecast/memory/verdicts.h"
-#include "system/host_facts.h"
 
 namespace stoker::cli {
 namespace {

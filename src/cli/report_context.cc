@@ -102,13 +102,13 @@ void fill_context(const RunOptions& o, Resolved& r) {
   if (r.probe) {
     c.assumed.push_back("random crop, flip, normalise");
     c.data.merge(r.probe->diagnostics);
-    if (const std::string warning = foreign_load_warning(r.probe->foreign); !warning.empty()) {
+    if (const std::string warning = contention_warning(r.probe->contention); !warning.empty()) {
       c.data.add("disturbed_probe", Severity::kWarning, warning);
     }
   }
   if (r.pipeline) {
     c.data.merge(r.pipeline->findings);
-    if (const std::string warning = foreign_load_warning(r.pipeline->foreign); !warning.empty())
+    if (const std::string warning = contention_warning(r.pipeline->contention); !warning.empty())
       c.data.add("disturbed_probe", Severity::kWarning, warning);
   }
   if (!c.cpu) {

@@ -11,7 +11,7 @@
 #include "cli/report_context.h"
 #include "device/gpu_catalogue.h"
 #include "device/resolve.h"
-#include "system/host_facts.h"
+#include "device/this_host.h"
 
 namespace stoker::cli {
 namespace {

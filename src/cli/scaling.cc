@@ -10,9 +10,9 @@
 #include "cli/exact_settings.h"
 #include "cli/report_context.h"
 #include "device/resolve.h"
+#include "device/this_host.h"
 #include "forecast/time/scaling.h"
 #include "report/model/scaling_report.h"
-#include "system/host_facts.h"
 
 namespace stoker::cli {
 namespace {

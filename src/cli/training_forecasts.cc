@@ -4,8 +4,8 @@
 
 #include "cli/exact_settings.h"
 #include "device/resolve.h"
+#include "device/this_host.h"
 #include "lower/common/lower.h"
-#include "system/host_facts.h"
 
 namespace stoker::cli {
 namespace {

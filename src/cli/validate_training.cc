@@ -10,11 +10,11 @@
 #include "cli/validate.h"
 #include "cli/version.h"
 #include "device/resolve.h"
+#include "device/this_host.h"
 #include "evidence/calibration/calibrated_machine.h"
 #include "evidence/training/learned_machine.h"
 #include "evidence/training/observation.h"
 #include "report/model/training_report.h"
-#include "system/host_facts.h"
 #include "system/this_cpu.h"
 
 namespace stoker::cli {

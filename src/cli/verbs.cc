@@ -14,7 +14,9 @@ std::vector<Section> all_verbs() {
       {"Your own model",
        {python_command("capture",
                        "one step of a model, without a GPU, into a step file (Python, PyTorch)")}},
-      {"Look it up", {models_command(), gpus_command(), settings_command(), completion_command()}}};
+      {"Look it up",
+       {models_command(), gpus_command(), machine_command(), settings_command(),
+        completion_command()}}};
 }
 
 }  // namespace stoker::cli

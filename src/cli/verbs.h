@@ -12,6 +12,7 @@ namespace stoker::cli {
 [[nodiscard]] Command explain_command();
 [[nodiscard]] Command models_command();
 [[nodiscard]] Command gpus_command();
+[[nodiscard]] Command machine_command();
 [[nodiscard]] Command fit_command();
 [[nodiscard]] Command validate_command();
 [[nodiscard]] Command calibrate_command();

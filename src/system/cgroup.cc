@@ -1,8 +1,8 @@
+#include "system/cgroup.h"
+
 #include <algorithm>
-#include <charconv>
 
 #include "base/text.h"
-#include "system/host_facts.h"
 
 namespace stoker {
 namespace {
@@ -67,14 +67,6 @@ std::vector<std::string> folders_of(const CgroupMount& mount, std::string path) 
   return folders;
 }
 
-std::optional<double> number(std::string_view text) {
-  while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.remove_suffix(1);
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
-
 std::optional<double> quota_in(const std::string& folder, int version, const SystemFiles& files) {
   std::optional<double> quota;
   std::optional<double> period;
@@ -83,14 +75,22 @@ std::optional<double> quota_in(const std::string& folder, int version, const Sys
     if (!text) return std::nullopt;
     const std::vector<std::string> words = split(*text, ' ');
     if (words.size() != 2) return std::nullopt;
-    quota = number(words[0]);
-    period = number(words[1]);
+    quota = decimal_number(words[0]);
+    period = decimal_number(words[1]);
   } else {
-    quota = number(files(folder + "/cpu.cfs_quota_us").value_or(""));  // -1: no limit
-    period = number(files(folder + "/cpu.cfs_period_us").value_or(""));
+    quota = decimal_number(files(folder + "/cpu.cfs_quota_us").value_or(""));  // -1: no limit
+    period = decimal_number(files(folder + "/cpu.cfs_period_us").value_or(""));
   }
   if (!quota || !period || *quota <= 0 || *period <= 0) return std::nullopt;
   return *quota / *period;
+}
+
+/// The number after `key` in lines of "key number" (cpu.stat); 0 when there is none.
+std::int64_t counter(const std::string& text, const std::string& key) {
+  for (const std::string& line : split(text, '\n')) {
+    if (line.starts_with(key + " ")) return whole_number(line.substr(key.size())).value_or(0);
+  }
+  return 0;
 }
 
 }  // namespace
@@ -111,6 +111,11 @@ CgroupFolders cgroup_folders(std::string_view controller, std::string_view self_
   return {};
 }
 
+CgroupFolders cgroup_folders(std::string_view controller, const SystemFiles& files) {
+  return cgroup_folders(controller, files("/proc/self/cgroup").value_or(""),
+                        files("/proc/self/mountinfo").value_or(""));
+}
+
 std::optional<double> cpu_quota(const CgroupFolders& groups, const SystemFiles& files) {
   std::optional<double> least;
   for (const std::string& folder : groups.folders) {
@@ -120,17 +125,33 @@ std::optional<double> cpu_quota(const CgroupFolders& groups, const SystemFiles& 
   return least;
 }
 
-std::optional<Bytes> memory_limit(const CgroupFolders& groups, const SystemFiles& files) {
-  const char* const name = groups.version == 2 ? "/memory.max" : "/memory.limit_in_bytes";
+std::optional<MemoryLimit> memory_limit(const CgroupFolders& groups, const SystemFiles& files) {
+  const bool unified = groups.version == 2;
+  const char* const limit_name = unified ? "/memory.max" : "/memory.limit_in_bytes";
+  const char* const used_name = unified ? "/memory.current" : "/memory.usage_in_bytes";
   constexpr double kNoLimit = 0x1p60;  // version 1 writes about 2^63 when there is none
-  std::optional<Bytes> least;
+  std::optional<MemoryLimit> least;
   for (const std::string& folder : groups.folders) {
-    const auto limit = number(files(folder + name).value_or(""));
+    const auto limit = decimal_number(files(folder + limit_name).value_or(""));
     if (!limit || *limit <= 0 || *limit >= kNoLimit) continue;
     const Bytes bytes(static_cast<std::int64_t>(*limit));
-    if (!least || bytes < *least) least = bytes;
+    if (least && bytes >= least->limit) continue;
+    const std::int64_t used = whole_number(files(folder + used_name).value_or("")).value_or(0);
+    const std::int64_t cached = counter(files(folder + "/memory.stat").value_or(""),
+                                        unified ? "inactive_file" : "total_inactive_file");
+    least = MemoryLimit{bytes, Bytes(std::max<std::int64_t>(0, used - cached))};
   }
   return least;
+}
+
+Throttling throttling(const CgroupFolders& groups, const SystemFiles& files) {
+  Throttling most;
+  for (const std::string& folder : groups.folders) {
+    const std::string stat = files(folder + "/cpu.stat").value_or("");
+    const std::int64_t throttled = counter(stat, "nr_throttled");
+    if (throttled > most.throttled) most = {counter(stat, "nr_periods"), throttled};
+  }
+  return most;
 }
 
 }  // namespace stoker

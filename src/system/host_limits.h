@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "base/units.h"
-#include "system/host_facts.h"
+#include "system/system_files.h"
 
 namespace stoker {
 
@@ -18,7 +18,7 @@ struct HostLimits {
   /// Periods of the quota since the cgroup was made, and those in which it was used up.
   std::int64_t periods = 0, throttled = 0;
   Bytes shared_memory{};             ///< size of /dev/shm
-  Bytes shared_memory_free{};        ///< of it, now
+  Bytes shared_memory_free{};        ///< bytes that /dev/shm has left at present
   std::int64_t open_files = 0;       ///< soft limit of RLIMIT_NOFILE
   std::int64_t open_files_most = 0;  ///< hard limit: what `ulimit -n` may raise it to
 
@@ -29,7 +29,7 @@ struct HostLimits {
 /// Affinity, quota and throttling by the system files; the rest is left at zero.
 [[nodiscard]] HostLimits host_limits_from(const SystemFiles& files);
 
-/// Of this process on this computer.
+/// What this process is granted on this computer.
 [[nodiscard]] HostLimits this_host_limits();
 
 }  // namespace stoker

@@ -2,22 +2,13 @@
 
 #include <gtest/gtest.h>
 
-#include <map>
-#include <string>
+#include "system/test_files.h"
 
 namespace stoker {
 namespace {
 
-SystemFiles files_of(std::map<std::string, std::string> files) {
-  return [files = std::move(files)](const std::string& path) -> std::optional<std::string> {
-    const auto found = files.find(path);
-    if (found == files.end()) return std::nullopt;
-    return found->second;
-  };
-}
-
-const char* const kMountsV2 =
-    "30 25 0:26 / /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw,nsdelegate\n";
+using test_system::files_of;
+using test_system::kMountsV2;
 
 TEST(HostLimits, ReadsAffinityQuotaAndThrottlingOfVersion2) {
   const HostLimits limits = host_limits_from(files_of({

@@ -23,12 +23,6 @@ constexpr int kBitsOfFloat = 32;
 /// Where the clock cannot be read.
 constexpr double kUsualClockMhz = 2500;
 
-std::string_view trimmed(std::string_view text) {
-  const auto first = text.find_first_not_of(" \t\n");
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(" \t\n") - first + 1);
-}
-
 /// The value of the first line "key : value" of /proc/cpuinfo.
 std::string_view fact(std::string_view cpuinfo, std::string_view key) {
   while (!cpuinfo.empty()) {

@@ -2,7 +2,7 @@
 
 #include "base/result.h"
 #include "device/machine.h"
-#include "system/host_facts.h"
+#include "system/system_files.h"
 
 namespace stoker {
 

@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "device/figure_kinds.h"
 #include "evidence/calibration/sustained_rates.h"
+#include "system/processor.h"
 #include "system/this_cpu.h"
 
 namespace stoker {
@@ -37,6 +38,30 @@ std::string described(const Gpu& gpu) {
 std::string described(const MeasuredDevice& device) {
   return device.cpu ? device.name + " with " + std::to_string(device.cores) + " cores"
                     : device.name;
+}
+
+/// Without the vector width: a calibration's is the one that PyTorch was told to use.
+Processor processor_of(const Gpu& cpu) {
+  Processor processor{.name = cpu.name};
+  processor.caches.l1 = cpu.cpu.l1;
+  processor.caches.l2 = cpu.cpu.l2;
+  return processor;
+}
+
+Processor processor_of(const MeasuredDevice& cpu) {
+  Processor processor{.name = cpu.name};
+  processor.caches.l1 = cpu.l1;
+  processor.caches.l2 = cpu.l2;
+  return processor;
+}
+
+/// Cores and memory of a file are those of its last calibration: a quota, an affinity or a limit that
+/// changed since makes them others, not the machine.
+std::string changed_share(const Gpu& before, const Gpu& now) {
+  if (before.sm_count == now.sm_count && like(before.memory, now.memory)) return {};
+  return "the file was of " + described(before) + " and " + human_bytes(before.memory) +
+         ", and is of " + described(now) + " and " + human_bytes(now.memory) +
+         ": this process's share of the machine changed";
 }
 
 double figure_of_most_threads(const Calibration& calibration, std::string_view name) {
@@ -213,12 +238,12 @@ Status check_same_device(const MachineFile& file, const std::string& name,
                          const MeasuredDevice& device, const GpuCatalogue& catalogue) {
   if (!file.gpu) return {};  // a host alone: the device is added to it
   const Gpu& gpu = *file.gpu;
-  const bool same = device.cpu ? gpu.is_cpu() && simplified(gpu.name) == simplified(device.name) &&
-                                     gpu.sm_count == device.cores && like(gpu.memory, device.memory)
-                               : !gpu.is_cpu() &&
-                                     simplified(catalogue_name(gpu.name, catalogue)) ==
-                                         simplified(catalogue_name(device.name, catalogue)) &&
-                                     like(gpu.memory, device.memory);
+  const bool same = device.cpu
+                        ? gpu.is_cpu() && same_processor(processor_of(gpu), processor_of(device))
+                        : !gpu.is_cpu() &&
+                              simplified(catalogue_name(gpu.name, catalogue)) ==
+                                  simplified(catalogue_name(device.name, catalogue)) &&
+                              like(gpu.memory, device.memory);
   if (same) return {};
   return fail(ErrorCode::kBadInput,
               "describes another machine (" + described(gpu) + ", " + human_bytes(gpu.memory) +
@@ -254,6 +279,10 @@ CalibratedMachine calibrated_machine(const CalibrationRuns& runs,
     else
       made.notes.emplace_back(
           "PyTorch, its libraries or the driver changed: earlier rows are gone");
+  }
+  if (kept != nullptr && kept->is_cpu()) {
+    if (std::string note = changed_share(*kept, *made.file.gpu); !note.empty())
+      made.notes.push_back(std::move(note));
   }
   add_spread(runs, made);
   made.rates = sustained_rates(runs, &*made.file.gpu);

@@ -122,8 +122,13 @@ TEST(CalibratedMachine, AnotherMachineIsRefused) {
                 "\nfp32_tflops = 1\nbandwidth_gbs = 20\nmemory = \"" + memory + "\"\n");
   };
   EXPECT_TRUE(check_same_device(cpu("Xeon", 2, "24G"), "m.toml", here, catalogue()).has_value());
-  for (const MachineFile& other : {cpu("Epyc", 2, "24G"), cpu("Xeon", 4, "24G"),
-                                   cpu("Xeon", 2, "64G"), file("[gpu]\nbase = \"t4\"\n")}) {
+  // A quota, an affinity or a container's limit makes no other machine.
+  for (const MachineFile& limited : {cpu("Xeon", 4, "24G"), cpu("Xeon", 2, "64G")})
+    EXPECT_TRUE(check_same_device(limited, "m.toml", here, catalogue()).has_value());
+  MachineFile other_cache = cpu("Xeon", 2, "24G");
+  other_cache.gpu->cpu.l2 = here.l2 * 2;
+  for (const MachineFile& other :
+       {cpu("Epyc", 2, "24G"), other_cache, file("[gpu]\nbase = \"t4\"\n")}) {
     const auto same = check_same_device(other, "m.toml", here, catalogue());
     ASSERT_FALSE(same.has_value());
     EXPECT_EQ(same.error().where, "m.toml");
@@ -138,6 +143,21 @@ TEST(CalibratedMachine, AnotherMachineIsRefused) {
       check_same_device(file("[gpu]\nbase = \"t4\"\n"), "m.toml", t4, catalogue()).has_value());
   EXPECT_FALSE(check_same_device(file("[gpu]\nbase = \"a100-40gb\"\n"), "m.toml", t4, catalogue())
                    .has_value());
+}
+
+TEST(CalibratedMachine, AnotherShareOfTheMachineIsToldAndTaken) {
+  const CalibratedMachine made = calibrated_machine(cpu_runs(), std::nullopt, context());
+  CalibrationRuns limited = cpu_runs();
+  limited.device.cores = 1;
+  limited.device.memory = kGiB * 8;
+  const CalibratedMachine updated = calibrated_machine(limited, made.file, context());
+  EXPECT_EQ(updated.file.gpu->sm_count, 1);
+  EXPECT_EQ(updated.file.gpu->memory, kGiB * 8);
+  ASSERT_EQ(updated.notes.size(), 1u);
+  EXPECT_EQ(updated.notes[0],
+            "the file was of Xeon with 2 cores and 23.5 GiB, and is of Xeon with 1 cores and 8.0 "
+            "GiB: this process's share of the machine changed");
+  EXPECT_TRUE(calibrated_machine(cpu_runs(), made.file, context()).notes.empty());
 }
 
 TEST(CalibratedMachine, AGpuStartsFromTheCatalogue) {

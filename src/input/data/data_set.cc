@@ -7,6 +7,7 @@
 #include "input/data/records.h"
 #include "input/data/tar_shards.h"
 #include "input/data/text_lines.h"
+#include "system/clocks.h"
 
 namespace stoker {
 namespace {

@@ -3,12 +3,11 @@
 #include <sys/vfs.h>
 
 #include <algorithm>
-#include <fstream>
-#include <sstream>
 #include <system_error>
 #include <vector>
 
 #include "base/text.h"
+#include "system/system_files.h"
 
 namespace stoker {
 namespace {
@@ -154,12 +153,10 @@ FileSystemFacts file_system_of(const std::filesystem::path& path) {
   const std::filesystem::path whole = std::filesystem::canonical(path, ignored);
   struct statfs facts {};
   const bool asked = ::statfs(path.c_str(), &facts) == 0;
-  std::ifstream file("/proc/self/mountinfo");
-  std::stringstream mounts;
-  mounts << file.rdbuf();
   // f_type is signed on some platforms: only its 32 bits are the magic number.
   const std::int64_t magic = asked ? static_cast<std::int64_t>(facts.f_type) & 0xFFFFFFFF : 0;
-  return file_system_from(mounts.str(), whole.string(), magic);
+  return file_system_from(system_files()("/proc/self/mountinfo").value_or(""), whole.string(),
+                          magic);
 }
 
 }  // namespace stoker

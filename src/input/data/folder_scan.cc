@@ -14,6 +14,7 @@
 #include "base/text.h"
 #include "input/data/image_pipeline.h"
 #include "input/loader/random.h"
+#include "system/clocks.h"
 
 namespace stoker {
 namespace {

@@ -8,10 +8,10 @@
 #include <cerrno>
 #include <cmath>
 #include <cstring>
-#include <ctime>
 #include <utility>
 
 #include "input/data/resample.h"
+#include "system/clocks.h"
 
 namespace stoker {
 namespace {
@@ -19,12 +19,6 @@ namespace {
 /// ImageNet's channel means and deviations, as torchvision's references normalise.
 constexpr float kMean[3] = {0.485F, 0.456F, 0.406F};
 constexpr float kDeviation[3] = {0.229F, 0.224F, 0.225F};
-
-Nanos clock_time(clockid_t clock) {
-  timespec now{};
-  ::clock_gettime(clock, &now);
-  return Nanos(static_cast<double>(now.tv_sec) * 1e9 + static_cast<double>(now.tv_nsec));
-}
 
 /// RandomResizedCrop.get_params: ten tries, then the whole picture with its aspect ratio clamped.
 CropBox random_crop(int width, int height, Random& random) {
@@ -61,9 +55,6 @@ class Lap {
 };
 
 }  // namespace
-
-Nanos thread_cpu_time() { return clock_time(CLOCK_THREAD_CPUTIME_ID); }
-Nanos wall_time() { return clock_time(CLOCK_MONOTONIC); }
 
 std::string_view stage_name(Stage stage) {
   constexpr std::string_view kNames[kStageCount] = {"read", "decode",    "resize",

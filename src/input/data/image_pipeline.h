@@ -78,9 +78,4 @@ class ImagePipeline {
   std::unique_ptr<State> state_;
 };
 
-/// CPU time that this thread has used so far.
-[[nodiscard]] Nanos thread_cpu_time();
-/// Monotonic wall clock.
-[[nodiscard]] Nanos wall_time();
-
 }  // namespace stoker

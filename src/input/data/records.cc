@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "input/data/unpacked_file.h"
+#include "system/clocks.h"
 
 namespace stoker {
 namespace {

@@ -10,6 +10,7 @@
 #include <map>
 
 #include "base/text.h"
+#include "system/clocks.h"
 
 namespace stoker {
 namespace {

@@ -1,6 +1,5 @@
 #include "input/probe/cold_read.h"
 
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,8 +9,9 @@
 #include <thread>
 
 #include "base/opened_file.h"
-#include "input/data/image_pipeline.h"
 #include "input/probe/residency.h"
+#include "system/clocks.h"
+#include "system/page_cache.h"
 
 namespace stoker {
 namespace {
@@ -25,7 +25,7 @@ constexpr Bytes kReadBuffer = std::int64_t{64} * kKiB;
 void forget(const std::vector<DataFile>& files) {
   for (const DataFile& file : files) {
     const OpenedFile opened(file.path);
-    if (opened.good()) ::posix_fadvise(opened.handle(), 0, 0, POSIX_FADV_DONTNEED);
+    if (opened.good()) drop_cached_pages(opened.handle());
   }
 }
 

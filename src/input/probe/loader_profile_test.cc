@@ -71,7 +71,7 @@ TEST(SampleCost, FromAProbe) {
 TEST(SampleCost, ADisturbedProbeWidensTheBand) {
   Probe probe = two_pictures();
   const double calm = sample_cost_from_probe(probe, simple_profile()).band.above;
-  probe.foreign.disturbed = true;
+  probe.contention.disturbed = true;
   EXPECT_GT(sample_cost_from_probe(probe, simple_profile()).band.above, calm);
 }
 

@@ -147,7 +147,7 @@ SampleCost sample_cost_from_pipeline(const PipelineProbe& probe, const LoaderPro
   if (cost.start.fork.count() > 0) cost.start.fork += kFirstBatchSetUp;
   if (probe.crowded_efficiency) cost.transport.oversubscription = 1 / *probe.crowded_efficiency - 1;
   match_one_worker(probe, cost);
-  const double error = kProbeError + (probe.foreign.disturbed ? kDisturbedProbe : 0);
+  const double error = kProbeError + (probe.contention.disturbed ? kDisturbedProbe : 0);
   cost.band = {error, error};
   cost.basis = "probe of " + probe.name + " (" + std::to_string(probe.cpu.size()) + " samples)";
   if (const std::string lacks = missing_from(probe); !lacks.empty())

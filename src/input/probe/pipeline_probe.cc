@@ -265,10 +265,10 @@ void read_process(Reader& reader, const Json& root, PipelineProbe& out) {
     out.crowded_efficiency = std::min(1.0, crowded);
   }
   const Json& foreign = reader.object(root, "foreign");
-  reader.number(foreign, "wall_per_cpu", "foreign.", 0, 1e6, out.foreign.wall_per_cpu);
-  reader.number(foreign, "run_queue_share", "foreign.", 0, 1, out.foreign.run_queue_share);
-  reader.number(foreign, "steal_share", "foreign.", 0, 1, out.foreign.steal_share);
-  reader.flag(foreign, "disturbed", "foreign.", out.foreign.disturbed);
+  reader.number(foreign, "wall_per_cpu", "foreign.", 0, 1e6, out.contention.wall_per_cpu);
+  reader.number(foreign, "run_queue_share", "foreign.", 0, 1, out.contention.run_queue_share);
+  reader.number(foreign, "steal_share", "foreign.", 0, 1, out.contention.steal_share);
+  reader.flag(foreign, "disturbed", "foreign.", out.contention.disturbed);
 }
 
 void read_provenance(Reader& reader, const Json& root, PipelineProbe& out) {

@@ -69,7 +69,7 @@ struct PipelineProbe {
   ParallelFacts parallel;
   /// CPU a sample with a process a core / with twice as many.
   std::optional<double> crowded_efficiency;
-  ForeignLoad foreign;
+  Contention contention;
   double cores = 1;  ///< usable where it was measured
   std::string cpu_model, python, torch, date;
   Diagnostics findings;

@@ -6,14 +6,15 @@
 #include <cmath>
 #include <cstdio>
 #include <ctime>
-#include <fstream>
 #include <thread>
 #include <utility>
 
 #include "base/text.h"
 #include "input/data/text_lines.h"
 #include "input/probe/cold_read.h"
-#include "input/probe/foreign_load.h"
+#include "system/clocks.h"
+#include "system/host_limits.h"
+#include "system/processor.h"
 
 namespace stoker {
 namespace {
@@ -177,7 +178,7 @@ void Prober::reads_of_shards() {
 void Prober::one_core() {
   ImagePipeline pipeline(pipeline_options());
   Random random(options_.seed);
-  const LoadMeter meter;
+  const ContentionMeter meter;
   const Nanos deadline = at_share(kOneCoreEnds);
   const std::vector<DataSample>& samples = set_.samples;
   for (std::size_t i = 0; i < samples.size() && (i == 0 || wall_time() < deadline); ++i) {
@@ -199,14 +200,13 @@ void Prober::one_core() {
     }
     report("one core", static_cast<double>(repetition + 1) / kRepetitions);
   }
-  probe_.foreign = meter.finish();
+  probe_.contention = meter.finish();
   for (const Measured& picture : measured_) medians_.push_back(median_record(picture.runs));
 }
 
 void Prober::all_cores() {
-  const int threads = options_.threads > 0
-                          ? options_.threads
-                          : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  const int usable = std::max(1, static_cast<int>(this_host_limits().usable_cores()));
+  const int threads = options_.threads > 0 ? options_.threads : usable;
   const Nanos deadline =
       std::min(std::max(at_share(1), wall_time() + 0.2 * kSecond), wall_time() + kParallelTime);
   struct Sum {
@@ -309,19 +309,11 @@ Error Prober::nothing_usable(const std::filesystem::path& folder) const {
           folder.string()};
 }
 
-std::string cpu_model() {
-  std::ifstream file("/proc/cpuinfo");
-  for (std::string line; std::getline(file, line);) {
-    const std::size_t colon = line.find(':');
-    if (line.starts_with("model name") && colon + 2 < line.size()) return line.substr(colon + 2);
-  }
-  return "unknown";
-}
-
 ProbeProvenance provenance_of(const std::filesystem::path& folder, int threads) {
   ProbeProvenance out;
   out.stoker_version = STOKER_VERSION;
-  out.cpu_model = cpu_model();
+  const std::string cpu = this_processor().name;
+  out.cpu_model = cpu.empty() ? "unknown" : cpu;
   out.cores = threads;
   const std::time_t now = std::time(nullptr);
   std::tm utc{};

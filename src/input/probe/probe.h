@@ -14,6 +14,7 @@
 #include "input/data/data_set.h"
 #include "input/data/image_pipeline.h"
 #include "input/probe/storage.h"
+#include "system/contention.h"
 
 namespace stoker {
 
@@ -74,14 +75,6 @@ struct ParallelFacts {
   double efficiency = 1;
 };
 
-/// What else ran on the machine while it was measured.
-struct ForeignLoad {
-  double wall_per_cpu = 1;     ///< of the one-core run; 1 = nobody disturbed it
-  double run_queue_share = 0;  ///< time spent waiting for a core / wall time, from schedstat
-  double steal_share = 0;      ///< of the machine's time, taken by the hypervisor
-  bool disturbed = false;  ///< above the limits of docs/models/input.md: take the figures with care
-};
-
 struct ProbeProvenance {
   std::string stoker_version, date, cpu_model;
   double cores = 0;
@@ -105,7 +98,7 @@ struct Probe {
   ReadFacts read;
   std::optional<StorageFacts> storage;
   ParallelFacts parallel;
-  ForeignLoad foreign;
+  Contention contention;              ///< while one core measured
   std::vector<SampleRecord> samples;  ///< medians over repetitions
   ProbeProvenance provenance;
   Diagnostics diagnostics;
@@ -120,7 +113,7 @@ struct Probe {
 /// Over the samples given, all JPEG or all PNG.
 [[nodiscard]] DecodeFit fit_decode(const std::vector<SampleRecord>& samples);
 
-/// One sentence for people when the probe was disturbed, else empty.
-[[nodiscard]] std::string foreign_load_warning(const ForeignLoad& load);
+/// One sentence for people when the measuring was disturbed, else empty.
+[[nodiscard]] std::string contention_warning(const Contention& contention);
 
 }  // namespace stoker

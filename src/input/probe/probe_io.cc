@@ -91,10 +91,10 @@ std::string probe_to_json(const Probe& probe, const std::vector<CacheWhatIf>& wh
                       {"samples_per_s_one", probe.parallel.samples_per_s_one},
                       {"samples_per_s_all", probe.parallel.samples_per_s_all},
                       {"efficiency", probe.parallel.efficiency}};
-  root["foreign_load"] = {{"wall_per_cpu", probe.foreign.wall_per_cpu},
-                          {"run_queue_share", probe.foreign.run_queue_share},
-                          {"steal_share", probe.foreign.steal_share},
-                          {"disturbed", probe.foreign.disturbed}};
+  root["foreign_load"] = {{"wall_per_cpu", probe.contention.wall_per_cpu},
+                          {"run_queue_share", probe.contention.run_queue_share},
+                          {"steal_share", probe.contention.steal_share},
+                          {"disturbed", probe.contention.disturbed}};
   root["diagnostics"] = Json::array();
   for (const Diagnostic& d : probe.diagnostics.all()) {
     root["diagnostics"].push_back(

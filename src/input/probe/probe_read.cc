@@ -95,10 +95,10 @@ void read_measures(Reader& reader, const Json& root, Probe& out) {
       reader.number(parallel, "samples_per_s_all", "parallel.", 0, kMaxRate);
   out.parallel.efficiency = reader.number(parallel, "efficiency", "parallel.", 1e-3, 1);
   const Json& foreign = reader.child(root, "foreign_load", "");
-  out.foreign.wall_per_cpu = reader.number(foreign, "wall_per_cpu", "foreign_load.", 1, 1e6);
-  out.foreign.run_queue_share = reader.number(foreign, "run_queue_share", "foreign_load.", 0, 1);
-  out.foreign.steal_share = reader.number(foreign, "steal_share", "foreign_load.", 0, 1);
-  out.foreign.disturbed = reader.flag(foreign, "disturbed", "foreign_load.");
+  out.contention.wall_per_cpu = reader.number(foreign, "wall_per_cpu", "foreign_load.", 1, 1e6);
+  out.contention.run_queue_share = reader.number(foreign, "run_queue_share", "foreign_load.", 0, 1);
+  out.contention.steal_share = reader.number(foreign, "steal_share", "foreign_load.", 0, 1);
+  out.contention.disturbed = reader.flag(foreign, "disturbed", "foreign_load.");
 }
 
 void read_samples(Reader& reader, const Json& root, DataKind kind, std::vector<SampleRecord>& out) {

@@ -6,8 +6,8 @@
 #include <set>
 
 #include "input/data/test_pictures.h"
-#include "input/probe/foreign_load.h"
 #include "input/probe/probe_io.h"
+#include "system/contention.h"
 
 namespace stoker {
 namespace {
@@ -41,7 +41,7 @@ TEST(Probe, MeasuresAFolder) {
   EXPECT_EQ(probe->parallel.threads, 2);
   EXPECT_GT(probe->sample_ms.mean, 0);
   EXPECT_LE(probe->sample_ms.median, probe->sample_ms.p95);
-  EXPECT_GE(probe->foreign.wall_per_cpu, 1);
+  EXPECT_GE(probe->contention.wall_per_cpu, 1);
   EXPECT_NEAR(probe->decode.progressive_share, 1.0 / 21, 1e-9);
   EXPECT_EQ(probe->diagnostics.count("progressive_pictures"), 1);
   EXPECT_EQ(probe->provenance.folder_hash.size(), 16U);
@@ -185,19 +185,19 @@ TEST(Spread, KnowsItsMoments) {
   EXPECT_EQ(spread_of({}).mean, 0);
 }
 
-TEST(ForeignLoad, WarnsOnlyWhenDisturbed) {
-  EXPECT_EQ(foreign_load_warning({}), "");
+TEST(Contention, WarnsOnlyWhenDisturbed) {
+  EXPECT_EQ(contention_warning({}), "");
   const std::string text =
-      foreign_load_warning({.wall_per_cpu = 1.5, .run_queue_share = 0.3, .disturbed = true});
+      contention_warning({.wall_per_cpu = 1.5, .run_queue_share = 0.3, .disturbed = true});
   EXPECT_NE(text.find("50 % more wall than CPU time"), std::string::npos) << text;
   EXPECT_NE(text.find("repeat the probe"), std::string::npos);
 }
 
-TEST(ForeignLoad, SleepLooksLikeDisturbance) {
+TEST(Contention, SleepLooksLikeDisturbance) {
   // The meter is meant for threads that never sleep: time off the core shows, whatever the reason.
-  const LoadMeter meter;
+  const ContentionMeter meter;
   ::usleep(20'000);
-  const ForeignLoad load = meter.finish();
+  const Contention load = meter.finish();
   EXPECT_GT(load.wall_per_cpu, kDisturbedWallPerCpu);
   EXPECT_TRUE(load.disturbed);
 }

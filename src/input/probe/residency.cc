@@ -1,58 +1,13 @@
 #include "input/probe/residency.h"
 
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <optional>
-#include <vector>
 
 #include "base/opened_file.h"
-#include "input/data/image_pipeline.h"
+#include "system/clocks.h"
+#include "system/page_cache.h"
 
 namespace stoker {
 namespace {
-
-// linux/mman.h has these from 6.5 on; older headers lack them.
-struct CachestatRange {
-  std::uint64_t offset, length;  ///< length 0: to the end
-};
-struct Cachestat {
-  std::uint64_t cached, dirty, writeback, evicted, recently_evicted;  ///< pages
-};
-constexpr long kCachestatCall = 451;  // the same number on every architecture
-
-std::size_t page_size() { return static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)); }
-
-double pages_in(Bytes size) {
-  const auto page = static_cast<std::int64_t>(page_size());
-  return static_cast<double>((size.count() + page - 1) / page);
-}
-
-/// Pages of the file in the page cache; nullopt where the kernel or the file system cannot say.
-std::optional<double> by_cachestat(int handle) {
-  CachestatRange range{0, 0};
-  Cachestat answer{};
-  if (::syscall(kCachestatCall, handle, &range, &answer, 0U) != 0) return std::nullopt;
-  return static_cast<double>(answer.cached);
-}
-
-std::optional<double> by_mincore(int handle, Bytes bytes) {
-  const auto size = static_cast<std::size_t>(bytes.count());
-  if (size == 0) return 0;
-  void* map = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, handle, 0);
-  if (map == MAP_FAILED) return std::nullopt;
-  std::vector<unsigned char> flags((size + page_size() - 1) / page_size());
-  std::optional<double> resident;
-  if (::mincore(map, size, flags.data()) == 0) {
-    resident = 0;
-    for (const unsigned char flag : flags) *resident += flag & 1U;
-  }
-  ::munmap(map, size);
-  return resident;
-}
 
 Residency ask(std::span<const DataFile> files, Nanos deadline, bool cachestat) {
   Residency out;
@@ -61,8 +16,8 @@ Residency ask(std::span<const DataFile> files, Nanos deadline, bool cachestat) {
     if (out.files > 0 && wall_time() > deadline) break;
     const OpenedFile opened(file.path);
     if (!opened.good()) continue;
-    const auto pages =
-        cachestat ? by_cachestat(opened.handle()) : by_mincore(opened.handle(), file.size);
+    const auto pages = cachestat ? cached_pages_by_cachestat(opened.handle())
+                                 : cached_pages_by_mincore(opened.handle(), file.size);
     if (!pages) {
       if (cachestat) return ask(files, deadline, false);
       continue;

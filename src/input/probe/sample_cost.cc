@@ -98,7 +98,7 @@ SampleCost sample_cost_from_probe(const Probe& probe, const LoaderProfile& profi
   // Twice the profile's error on pictures that it has not seen, for a 90 % band; a disturbed probe
   // measured caches that others were using too.
   const double error = std::max(kProbeError, 2 * profile.held_out_mape / 100) +
-                       (probe.foreign.disturbed ? kDisturbedProbe : 0) + (text ? kTextError : 0);
+                       (probe.contention.disturbed ? kDisturbedProbe : 0) + (text ? kTextError : 0);
   cost.band = {error, error};
   cost.basis = "probe of " + probe.dataset.name + " (" + std::to_string(probe.samples.size()) +
                " " + std::string(sample_word(probe.kind)) + "s), " +

@@ -11,6 +11,8 @@
 #include "base/opened_file.h"
 #include "input/data/image_pipeline.h"
 #include "input/loader/random.h"
+#include "system/clocks.h"
+#include "system/page_cache.h"
 
 namespace stoker {
 namespace {
@@ -45,8 +47,6 @@ Buffer aligned_buffer() {
 
 int flags_of(ColdMethod method) { return method == ColdMethod::kDirect ? O_DIRECT : 0; }
 
-void forget(int handle) { ::posix_fadvise(handle, 0, 0, POSIX_FADV_DONTNEED); }
-
 /// O_DIRECT works here: opening may be refused, and on some file systems only reading is.
 bool direct_works(const DataFile& file) {
   const OpenedFile opened(file.path, O_DIRECT);
@@ -59,7 +59,7 @@ bool direct_works(const DataFile& file) {
 bool forgets(const DataFile& file) {
   const OpenedFile opened(file.path);
   if (!opened.good()) return false;
-  forget(opened.handle());
+  drop_cached_pages(opened.handle());
   return residency_by_mincore({&file, 1}).share <= kForgotten;
 }
 
@@ -168,7 +168,7 @@ void StorageMeter::random_reads(int thread, int depth, Reads& reads) {
     if (out_.method == ColdMethod::kForget) {
       // Read-ahead would fetch more than is asked for.
       ::posix_fadvise(opened[at]->handle(), 0, 0, POSIX_FADV_RANDOM);
-      forget(opened[at]->handle());
+      drop_cached_pages(opened[at]->handle());
     }
     const Nanos start = wall_time();
     const ssize_t got = ::pread(opened[at]->handle(), buffer.get(),
@@ -200,7 +200,7 @@ void StorageMeter::whole_file_reads(int, int, Reads& reads) {
     const DataFile& file = files_[next_file_++ % files_.size()];
     if (out_.method == ColdMethod::kForget) {
       const OpenedFile opened(file.path);
-      if (opened.good()) forget(opened.handle());
+      if (opened.good()) drop_cached_pages(opened.handle());
     }
     const Nanos start = wall_time();
     const std::int64_t got = read_whole(file, buffer.get(), flags_of(out_.method));
@@ -222,7 +222,7 @@ void StorageMeter::sequential() {
     if (file.size.count() < kLargeFile) continue;
     const OpenedFile opened(file.path, flags_of(out_.method));
     if (!opened.good()) continue;
-    if (out_.method == ColdMethod::kForget) forget(opened.handle());
+    if (out_.method == ColdMethod::kForget) drop_cached_pages(opened.handle());
     const Nanos start = wall_time();
     while (cell_open()) {
       const ssize_t got = ::read(opened.handle(), buffer.get(), static_cast<std::size_t>(kBuffer));

@@ -11,7 +11,7 @@
 #include "input/data/file_system.h"
 #include "input/data/folder_scan.h"
 #include "input/probe/residency.h"
-#include "system/host_facts.h"
+#include "system/system_files.h"
 
 namespace stoker {
 

@@ -6,8 +6,8 @@
 #include <numeric>
 
 #include "base/text.h"
-#include "input/probe/foreign_load.h"
 #include "report/text/layout.h"
+#include "system/contention.h"
 
 namespace stoker {
 namespace {
@@ -163,7 +163,7 @@ std::string pipeline_probe_text(const PipelineProbe& probe, const LoaderProfile&
   const SampleCost cost = sample_cost_from_pipeline(probe, profile);
   std::string text = head(probe) + answer(probe, cost) + stage_table(probe, cost) +
                      batch_table(probe) + process_lines(probe);
-  if (const std::string warning = foreign_load_warning(probe.foreign); !warning.empty())
+  if (const std::string warning = contention_warning(probe.contention); !warning.empty())
     text += "\nwarning: " + warning + "\n";
   if (!probe.findings.empty()) text += "\n" + diagnostics(probe.findings);
   text += next_steps(probe, cost);

@@ -119,7 +119,7 @@ std::string probe_text(const Probe& probe, const LoaderProfile& profile,
   text += cache_text(probe, caches);
   text += "\n";
   for (const std::string& advice : storage_advice(probe, caches)) text += "next: " + advice + "\n";
-  if (const std::string warning = foreign_load_warning(probe.foreign); !warning.empty())
+  if (const std::string warning = contention_warning(probe.contention); !warning.empty())
     text += "warning: " + warning + "\n";
   text += labelled("Rests on", {cost.basis, probe.provenance.cpu_model});
   // What else lies there is no fault of the data, but must not be missed.
