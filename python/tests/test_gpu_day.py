@@ -28,8 +28,12 @@ def run(*arguments):
 
 
 def test_the_short_form_runs_through_on_a_cpu(tmp_path):
-    folder = tmp_path / "day"
-    done = run("--device", "cpu", "--minutes", "1.25", "-o", folder)
+    for minutes in ("1.25", "5"):  # on a busy machine the first may come to no training at all
+        folder = tmp_path / f"day-{minutes}"
+        done = run("--device", "cpu", "--minutes", minutes, "-o", folder)
+        training = folder / plan.TRAINING
+        if done.returncode == 0 and training.exists() and json.loads(training.read_text())["runs"]:
+            break
     assert done.returncode == 0, done.stdout + done.stderr
     about = json.loads((folder / "gpu-day.json").read_text())
     steps = {step["name"]: step for step in about["steps"]}
@@ -85,7 +89,7 @@ def test_ctrl_c_is_recorded(tmp_path):
                                text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                                preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
     try:
-        deadline = time.monotonic() + 40
+        deadline = time.monotonic() + 120
         while not (folder / "gpu-day.log").exists() and time.monotonic() < deadline:
             time.sleep(0.05)
         process.send_signal(signal.SIGINT)
