@@ -4,12 +4,13 @@
 // A developer's tool, not installed: scripts/fit-timing drives it, so that there is one
 // implementation of the cost rules. ROWS has one kernel a line, blank-separated:
 //   GPU CLASS UNIT DTYPE PHASE FLOPS READ WRITTEN ELEMENTS SHAPE...
-// with CLASS, UNIT, DTYPE, PHASE as the numbers of their enums, READ and WRITTEN in bytes, and
-// SHAPE one of
+// with CLASS ("gemm"), UNIT ("fp32"), DTYPE ("f32") and PHASE ("forward") by their names, READ and
+// WRITTEN in bytes, and SHAPE one of
 //   none
 //   gemm BATCH M N K TRANSPOSE_A TRANSPOSE_B
 //   rows ROWS WIDTH
 //   conv BATCH IN_CHANNELS OUT_CHANNELS GROUPS IN_H IN_W OUT_H OUT_W KERNEL STRIDE CHANNELS_LAST PASS
+// with PASS forward, backward_input or backward_weight.
 // Each line of standard input is a patch ("gemm.compute=0.9 kernel.floor_us=3", or empty); the
 // answer is the time of every row in nanoseconds, as native doubles.
 //
@@ -43,6 +44,17 @@ struct Rows {
   std::vector<Row> rows;
 };
 
+/// Reads the name of one of `count` values of an enumeration; the stream fails on any other word.
+template <class Value>
+void read_name(std::istream& in, std::size_t count, Value& into) {
+  std::string word;
+  in >> word;
+  for (std::size_t i = 0; i < count; ++i) {
+    if (name_of(static_cast<Value>(i)) == word) return void(into = static_cast<Value>(i));
+  }
+  in.setstate(std::ios::failbit);
+}
+
 KernelShape read_shape(std::istream& in) {
   std::string kind;
   in >> kind;
@@ -58,12 +70,14 @@ KernelShape read_shape(std::istream& in) {
   }
   if (kind == "conv") {
     ConvolutionShape s;
-    int pass = 0;
+    std::string pass;
     in >> s.batch >> s.in_channels >> s.out_channels >> s.groups >> s.in[0] >> s.in[1] >>
         s.out[0] >> s.out[1] >> s.kernel[0] >> s.stride[0] >> s.channels_last >> pass;
     s.kernel[1] = s.kernel[0];
     s.stride[1] = s.stride[0];
-    s.pass = static_cast<Pass>(pass);
+    if (pass == "backward_input") s.pass = Pass::kBackwardInput;
+    else if (pass == "backward_weight") s.pass = Pass::kBackwardWeight;
+    else if (pass != "forward") in.setstate(std::ios::failbit);
     return s;
   }
   return std::monostate{};
@@ -79,11 +93,14 @@ Result<Rows> read_rows(const std::string& path) {
   while (std::getline(file, line)) {
     std::istringstream in(line);
     std::string gpu;
-    int kernel_class = 0, unit = 0, dtype = 0, phase = 0;
     double flops = 0, read = 0, written = 0;
     Row row;
-    in >> gpu >> kernel_class >> unit >> dtype >> phase >> flops >> read >> written >>
-        row.kernel.elements;
+    in >> gpu;
+    read_name(in, kKernelClasses, row.kernel.kernel_class);
+    read_name(in, kMathUnits, row.kernel.unit);
+    read_name(in, kDTypes, row.kernel.dtype);
+    read_name(in, kStepPhases, row.kernel.phase);
+    in >> flops >> read >> written >> row.kernel.elements;
     row.kernel.shape = read_shape(in);
     if (!in) {
       return fail(ErrorCode::kBadInput, "not a row of kernels",
@@ -95,10 +112,6 @@ Result<Rows> read_rows(const std::string& path) {
       out.gpus.push_back(found);
     }
     row.gpu = known[gpu];
-    row.kernel.kernel_class = static_cast<KernelClass>(kernel_class);
-    row.kernel.unit = static_cast<MathUnit>(unit);
-    row.kernel.dtype = static_cast<DType>(dtype);
-    row.kernel.phase = static_cast<StepPhase>(phase);
     row.kernel.flops = Flops(flops);
     row.kernel.read = Bytes(static_cast<std::int64_t>(read));
     row.kernel.written = Bytes(static_cast<std::int64_t>(written));

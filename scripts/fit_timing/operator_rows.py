@@ -19,7 +19,8 @@ GAP = 0.55  # of the floor
 SMALL = 1500  # ns by the plain rules: below it a row shows the floor alone
 CHIPS = {"A100-PCIe-40GB": "GA100", "A100-PCIe-80GB": "GA100", "V100-PCIe-32GB": "GV100", "P100-PCIe-16GB": "GP100",
          "H100-SXM5-80GB": "GH100", "P4": "GP104", "L4": "AD104", "MI100": "gfx908"}
-CLASS = {"gemm": 0, "conv": 1, "ln": 4, "softmax": 5, "elementwise": 7}
+CLASS = {"ln": "normalization", "softmax": "softmax"}  # others by the names of timing_rows
+KERNEL = "fp32 f32 forward"  # unit, dtype and phase of all these rows
 POW_FLOPS = 16  # per element, as the lowering has it
 
 
@@ -40,7 +41,7 @@ def gemm_rows(data):
         else:
             read, shape = b * m * n + n * k + k, f"gemm 1 {b * m} {k} {n} 0 1"
         written = b * m * k
-        yield Row(r["gpu"], r["op"], f"{r['gpu']} {CLASS['gemm']} 0 1 1 {2 * b * m * n * k} {4 * read} {4 * written} "
+        yield Row(r["gpu"], r["op"], f"{r['gpu']} gemm {KERNEL} {2 * b * m * n * k} {4 * read} {4 * written} "
                   f"{written} {shape}", float(r["time_ms"]) * 1e6)
 
 
@@ -55,7 +56,7 @@ def vector_rows(data, reductions):
         inputs = 2 if op in ("add", "mul", "div", "pow") else 1
         flops = n * (POW_FLOPS if op.startswith("pow") else 1)
         shape = f"rows {rows} {width}" if reductions else "none"
-        yield Row(r["gpu"], op, f"{r['gpu']} {CLASS[op if reductions else 'elementwise']} 0 1 1 {flops} "
+        yield Row(r["gpu"], op, f"{r['gpu']} {CLASS.get(op, 'elementwise')} {KERNEL} {flops} "
                   f"{4 * n * inputs} {4 * n} {n} {shape}", float(r["time_ms"]) * 1e6)
 
 
@@ -66,9 +67,9 @@ def convolution_rows(data):
         b, ci, co, k, side, stride, pad = (int(r[x]) for x in
                                            ("B", "Cin", "Cout", "ksize", "in_size", "stride", "pad"))
         out = (side + 2 * pad - k) // stride + 1
-        yield Row(r["gpu"], r["op"], f"{r['gpu']} {CLASS['conv']} 0 1 1 {2 * b * out * out * ci * co * k * k} "
+        yield Row(r["gpu"], r["op"], f"{r['gpu']} convolution {KERNEL} {2 * b * out * out * ci * co * k * k} "
                   f"{4 * (b * ci * side * side + ci * co * k * k)} {4 * b * co * out * out} {b * co * out * out} "
-                  f"conv {b} {ci} {co} 1 {side} {side} {out} {out} {k} {stride} 0 0", float(r["time_ms"]) * 1e6)
+                  f"conv {b} {ci} {co} 1 {side} {side} {out} {out} {k} {stride} 0 forward", float(r["time_ms"]) * 1e6)
 
 
 FAMILIES = {"gemm": gemm_rows, "elementwise": lambda data: vector_rows(data, False),

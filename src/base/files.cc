@@ -129,6 +129,9 @@ class TemporaryFile {
 
 }  // namespace
 
+/// Bytes of a file that are made room for at once; what a file says of its size need not be true.
+constexpr std::uintmax_t kMostReserved = 16 << 20;
+
 Result<std::string> read_file(const fs::path& path, Bytes limit) {
   std::error_code ignored;
   if (fs::is_directory(path, ignored)) {
@@ -137,6 +140,8 @@ Result<std::string> read_file(const fs::path& path, Bytes limit) {
   const File file(std::fopen(path.c_str(), "rb"));
   if (!file) return fail(ErrorCode::kIo, "cannot be read: " + system_reason(), path.string());
   std::string content;
+  if (const auto size = fs::file_size(path, ignored); !ignored && size <= kMostReserved)
+    content.reserve(size);
   std::array<char, 1 << 16> block{};
   while (const std::size_t n = std::fread(block.data(), 1, block.size(), file.get())) {
     content.append(block.data(), n);

@@ -7,8 +7,8 @@
 
 #include "cli/job_flags.h"
 #include "cli/model_source.h"
-#include "operators/operator_totals.h"
 #include "report/text/layout.h"
+#include "work/operator_totals.h"
 
 namespace stoker::cli {
 namespace {

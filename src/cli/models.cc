@@ -8,10 +8,10 @@
 #include "cli/model_operators.h"
 #include "cli/model_source.h"
 #include "cli/verbs.h"
-#include "operators/work.h"
 #include "report/text/layout.h"
 #include "step/sizes.h"
 #include "step/step_reader.h"
+#include "work/work.h"
 
 namespace stoker::cli {
 namespace {

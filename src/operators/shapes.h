@@ -7,30 +7,6 @@
 
 namespace stoker {
 
-/// The class of a piece of work decides which cost rule applies (src/timing) and how reports group.
-enum class KernelClass : std::uint8_t {
-  kGemm,
-  kConvolution,
-  kDepthwiseConvolution,
-  kAttention,
-  kNormalization,
-  kSoftmax,
-  kReduction,
-  kElementwise,
-  kGather,
-  kPooling,
-  kResample,
-  kRnn,
-  kCopy,
-  kOptimizer,
-  kHostToDevice,
-  kFill,
-  kCollective,
-  kUncosted
-};
-inline constexpr std::size_t kKernelClasses = 18;
-[[nodiscard]] std::string_view name_of(KernelClass kernel_class);
-
 enum class Pass : std::uint8_t { kForward, kBackwardInput, kBackwardWeight };
 
 /// C[m, n] += A[m, k] B[k, n], `batch` times.

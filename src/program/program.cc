@@ -28,6 +28,26 @@ std::string_view name_of(BufferRole role) {
   return "";
 }
 
+std::string_view name_of(MathUnit unit) {
+  switch (unit) {
+    case MathUnit::kFp32:
+      return "fp32";
+    case MathUnit::kTf32Tensor:
+      return "tf32_tensor";
+    case MathUnit::kFp16Tensor:
+      return "fp16_tensor";
+    case MathUnit::kBf16Tensor:
+      return "bf16_tensor";
+    case MathUnit::kFp16:
+      return "fp16";
+    case MathUnit::kFp64:
+      return "fp64";
+    case MathUnit::kInteger:
+      return "integer";
+  }
+  return "";
+}
+
 std::string_view name_of(StepPhase phase) {
   switch (phase) {
     case StepPhase::kLoad:

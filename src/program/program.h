@@ -7,6 +7,7 @@
 
 #include "base/diagnostics.h"
 #include "base/units.h"
+#include "operators/kernel_class.h"
 #include "operators/shapes.h"
 #include "step/step.h"
 
@@ -60,6 +61,9 @@ enum class MathUnit : std::uint8_t {
   kFp64,
   kInteger
 };
+
+inline constexpr std::size_t kMathUnits = 7;
+[[nodiscard]] std::string_view name_of(MathUnit unit);
 
 enum class StepPhase : std::uint8_t { kLoad, kForward, kLoss, kBackward, kOptimizer };
 inline constexpr std::size_t kStepPhases = 5;

@@ -7,9 +7,9 @@
 #include <utility>
 #include <vector>
 
-#include "operators/work.h"
 #include "rewrite/checkpoint.h"
 #include "rewrite/step_edit.h"
+#include "work/work.h"
 
 namespace stoker {
 namespace {
@@ -24,8 +24,7 @@ struct Module {
 
 using Modules = std::map<std::string, Module>;
 
-bool is_product(std::string_view name) {
-  const KernelClass kernel = class_of(name);
+bool is_product(KernelClass kernel) {
   return kernel == KernelClass::kGemm || kernel == KernelClass::kConvolution ||
          kernel == KernelClass::kAttention || kernel == KernelClass::kRnn;
 }
@@ -47,7 +46,9 @@ Modules forward_modules(const Step& step) {
     std::string name = step.module_names[index(op.module)];
     ++modules[name].own;
     const int product =
-        is_product(step.operator_name(op)) && counted.emplace(op.module, op.name).second ? 1 : 0;
+        is_product(step.family_of(op).kernel_class) && counted.emplace(op.module, op.name).second
+            ? 1
+            : 0;
     while (true) {
       Module& module = modules[name];
       module.first = std::min(module.first, e);

@@ -26,7 +26,7 @@ class Sizes {
     return {sides_.data() + begin, length};
   }
   [[nodiscard]] std::int64_t elements(TypeId type) const { return elements_[index(type)]; }
-  /// Of a dense tensor of this type.
+  /// Bytes of a dense tensor of this type.
   [[nodiscard]] Bytes tensor(const Step& step, TypeId type) const {
     return Bytes(elements(type) * size_of(step.types[index(type)].dtype));
   }

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "operators/operator_name.h"
 #include "step/polynomial.h"
 
 namespace stoker {
@@ -36,6 +37,7 @@ enum class DType : std::uint8_t {
   kBool,
   kC64
 };
+inline constexpr std::size_t kDTypes = 13;
 [[nodiscard]] int size_of(DType dtype);  ///< bytes per element
 [[nodiscard]] std::string_view name_of(DType dtype);
 
@@ -165,7 +167,7 @@ struct Step {
   Provenance provenance;
   std::vector<Dimension> dimensions;  ///< batch first
   std::string sample_what = "sample";
-  std::vector<std::string> operator_names;
+  std::vector<OperatorName> operator_names;
   std::vector<std::string> module_names;
   std::vector<TensorType> types;
   std::vector<Storage> storages;
@@ -183,7 +185,13 @@ struct Step {
   std::vector<std::string> unfaithful;
 
   [[nodiscard]] std::string_view operator_name(const Operator& op) const {
+    return name_of(op).text();
+  }
+  [[nodiscard]] const OperatorName& name_of(const Operator& op) const {
     return operator_names[index(op.name)];
+  }
+  [[nodiscard]] const OperatorFamily& family_of(const Operator& op) const {
+    return name_of(op).family();
   }
   [[nodiscard]] const Attributes& attributes_of(const Operator& op) const {
     return attributes[op.attributes];

@@ -4,9 +4,9 @@
 #include <string_view>
 #include <vector>
 
-#include "operators/work.h"
 #include "step/sizes.h"
 #include "step/step_reader.h"
+#include "work/work.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const auto step = stoker::parse_step({reinterpret_cast<const char*>(data), size}, "fuzz");

@@ -14,19 +14,20 @@ namespace {
 constexpr std::int64_t kMaxEvents = 4'000'000;
 constexpr Bytes kMaxJson{512LL << 20};
 
-constexpr std::array<std::pair<std::string_view, DType>, 13> kDTypes{{{"f64", DType::kF64},
-                                                                      {"f32", DType::kF32},
-                                                                      {"tf32", DType::kTf32},
-                                                                      {"f16", DType::kF16},
-                                                                      {"bf16", DType::kBf16},
-                                                                      {"f8", DType::kF8},
-                                                                      {"i64", DType::kI64},
-                                                                      {"i32", DType::kI32},
-                                                                      {"i16", DType::kI16},
-                                                                      {"i8", DType::kI8},
-                                                                      {"u8", DType::kU8},
-                                                                      {"b8", DType::kBool},
-                                                                      {"c64", DType::kC64}}};
+constexpr std::array<std::pair<std::string_view, DType>, kDTypes> kDTypeNames{
+    {{"f64", DType::kF64},
+     {"f32", DType::kF32},
+     {"tf32", DType::kTf32},
+     {"f16", DType::kF16},
+     {"bf16", DType::kBf16},
+     {"f8", DType::kF8},
+     {"i64", DType::kI64},
+     {"i32", DType::kI32},
+     {"i16", DType::kI16},
+     {"i8", DType::kI8},
+     {"u8", DType::kU8},
+     {"b8", DType::kBool},
+     {"c64", DType::kC64}}};
 
 constexpr std::array<std::pair<std::string_view, StorageKind>, 7> kKinds{
     {{"parameter", StorageKind::kParameter},
@@ -151,15 +152,18 @@ class Builder {
 
   void read_strings() {
     const Json& strings = member(root_, "strings", "");
-    for (const auto& [key, into] : {std::pair{"operators", &step_.operator_names},
-                                    std::pair{"modules", &step_.module_names}}) {
-      const Json& list = array(member(strings, key, "strings"), std::string("strings.") + key);
-      for (const Json& name : list) {
-        if (!name.is_string()) refuse(std::string("strings.") + key, "must be strings");
-        into->push_back(name.get<std::string>());
-      }
-    }
+    read_names(strings, "operators", step_.operator_names);
+    read_names(strings, "modules", step_.module_names);
     if (step_.module_names.empty()) step_.module_names.emplace_back();
+  }
+
+  template <class Name>
+  static void read_names(const Json& strings, const char* key, std::vector<Name>& into) {
+    const std::string field = std::string("strings.") + key;
+    for (const Json& name : array(member(strings, key, "strings"), field)) {
+      if (!name.is_string()) refuse(field, "must be strings");
+      into.emplace_back(name.get<std::string>());
+    }
   }
 
   void read_types() {
@@ -171,7 +175,7 @@ class Builder {
       if (from.size() < 2 || from.size() > 3)
         refuse(field, "must be [dtype, shape] or [dtype, shape, order]");
       TensorType type;
-      type.dtype = lookup(kDTypes, from[0], field);
+      type.dtype = lookup(kDTypeNames, from[0], field);
       for (const Json& side : array(from[1], field)) type.shape.push_back(polynomial(side, field));
       if (from.size() == 3) read_order(from[2], field, type);
       step_.types.push_back(std::move(type));

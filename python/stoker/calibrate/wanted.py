@@ -6,6 +6,7 @@ import math
 import os
 
 from . import general
+from .kinds import KINDS
 from .operators import ELEMENTWISE, flops_of
 from .spec import BACKWARD, Spec, spec
 
@@ -16,13 +17,9 @@ _DTYPES = {"f32": "fp32", "bf16": "bf16"}
 # Operators of one tensor in the step of SGD with momentum and of AdamW (torch/optim, single-tensor forms).
 _OPTIMIZER = ("add_", "mul_", "lerp_", "addcmul_", "sqrt", "div", "div_", "addcdiv_")
 _MOST_PARAMETERS = 8            # sizes of parameters whose optimizer operators are measured
-_MATRICES = ("mm", "addmm", "bmm", "baddbmm")
-_POOLS = ("max_pool2d_with_indices", "max_pool2d_with_indices_backward", "avg_pool2d", "avg_pool2d_backward")
-_NORMS = {"native_batch_norm": "forward", "native_batch_norm_backward": BACKWARD}
-_ROWS = {"native_layer_norm": "forward", "native_layer_norm_backward": BACKWARD}
-_SOFTMAXES = {"_softmax": "forward", "_log_softmax": "forward", "_softmax_backward_data": BACKWARD,
-              "_log_softmax_backward_data": BACKWARD}
-_FLASH = "_scaled_dot_product_flash_attention_for_cpu"
+_PASSES = {kind: {name: BACKWARD if "_backward" in name else "forward" for name in names} for kind, names in KINDS.items()}
+_NORMS, _ROWS, _SOFTMAXES = _PASSES["batch_norm"], _PASSES["layer_norm"], _PASSES["softmax"]
+_FLASH = KINDS["attention"][0]
 # As captures for the CPU have it, and those for GPUs that stand for one (docs/reference/step-file.md).
 _ATTENTION = {name: name for name in (_FLASH, f"{_FLASH}_backward")}
 _ATTENTION |= {"stoker::attention": _FLASH, "stoker::attention_backward": f"{_FLASH}_backward"}
@@ -102,9 +99,9 @@ def spec_of(name: str, inputs: list, outputs: list, attributes: dict):
     common = {"precision": precision}
     if elements == 0:
         return
-    if name in _MATRICES:
+    if name in KINDS["gemm"]:
         yield from _product(name, inputs, common)
-    elif name in ("convolution", "convolution_backward"):
+    elif name in KINDS["convolution"]:
         yield from _convolution(name, inputs, attributes, common)
     elif name in _ATTENTION:
         yield from _attention(_ATTENTION[name], inputs, attributes, common)
@@ -127,11 +124,11 @@ def spec_of(name: str, inputs: list, outputs: list, attributes: dict):
         vocabulary, width = shape
         moved = math.prod(inputs[0][1])
         yield spec("gather", name, elements=moved, table=elements, dims=(vocabulary, width, moved // width), **common)
-    elif name in ("copy_", "zero_", "fill_", "bernoulli_"):
-        yield spec("copy" if name == "copy_" else "fill", name, elements=elements, **common)
-    elif name in _POOLS:
+    elif name in KINDS["copy"] or name in KINDS["fill"]:
+        yield spec("copy" if name in KINDS["copy"] else "fill", name, elements=elements, **common)
+    elif name in KINDS["pooling"]:
         yield from _pooling(name, inputs, shape, attributes, common)
-    elif name in ("sum", "mean", "nll_loss_forward", "nll_loss_backward"):
+    elif name in KINDS["reduction"]:
         yield from _reduction(name, inputs, outputs, common)
 
 

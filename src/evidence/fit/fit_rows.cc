@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "device/calibration_data.h"
 #include "lower/common/lower.h"
+#include "operators/measured_kind.h"
 #include "timing/learned/measured_operator.h"
 
 namespace stoker {
@@ -28,8 +29,8 @@ const std::vector<std::string>& own_columns() {
 
 std::set<std::string> size_columns() {
   std::set<std::string> names;
-  for (const OperatorKind& kind : operator_kinds()) {
-    for (const OperatorSize& size : kind.sizes) names.emplace(size.name);
+  for (const MeasuredKind& kind : measured_kinds()) {
+    for (const MeasuredSize& size : kind.sizes) names.emplace(size.name);
   }
   return names;
 }

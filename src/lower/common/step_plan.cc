@@ -2,7 +2,7 @@
 
 #include <unordered_map>
 
-#include "operators/work.h"
+#include "work/work.h"
 
 namespace stoker {
 namespace {
@@ -72,6 +72,7 @@ void pair_attention(const Step& step, StepPlan& plan) {
   for (const Event& event : step.events) {
     if (event.kind != EventKind::kOperator) continue;
     const Operator& op = step.operators[event.value];
+    if (step.family_of(op).kernel_class != KernelClass::kAttention) continue;
     const std::string_view name = step.operator_name(op);
     if (name == "stoker::attention") {
       by_output[attention_output(op, false)] = event.value;

@@ -5,7 +5,7 @@
 #include <variant>
 
 #include "lower/gpu/workspace.h"
-#include "operators/work.h"
+#include "work/work.h"
 
 namespace stoker {
 
@@ -39,9 +39,8 @@ StorageBuffers::StorageBuffers(const Lowering& lowering, const StorageBuffers& t
 void StorageBuffers::size_rnn_reserves() {
   std::vector<Work> work;
   for (const Operator& op : l_.step.operators) {
-    const std::string_view name = l_.step.operator_name(op);
-    if (class_of(name) != KernelClass::kRnn || name.find("backward") != std::string_view::npos)
-      continue;
+    const OperatorName& name = l_.step.name_of(op);
+    if (name.family().kernel_class != KernelClass::kRnn || name.backward()) continue;
     work.clear();
     append_work(l_.step, op, l_.sizes, work);
     if (op.outputs.empty() || work.empty()) continue;

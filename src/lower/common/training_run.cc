@@ -1,5 +1,7 @@
 #include "lower/common/training_run.h"
 
+#include <algorithm>
+#include <cstddef>
 #include <string>
 #include <utility>
 
@@ -7,6 +9,12 @@
 #include "lower/optimizer/parameter_update.h"
 
 namespace stoker {
+namespace {
+
+/// Kernels and instructions that are made room for at once; steps beyond grow as they go.
+constexpr std::size_t kMostReserved = 1 << 16;
+
+}  // namespace
 
 TrainingRun::TrainingRun(const Step& step, const Sizes& sizes, const Job& job,
                          const Machine& machine)
@@ -17,6 +25,11 @@ TrainingRun::TrainingRun(const Step& step, const Sizes& sizes, const Job& job,
       storages_(l_),
       batch_(l_, storages_),
       gradients_(l_, storages_) {
+  // Kernels are large: most operators have one, some two.
+  const std::size_t operators = step.operators.size() * static_cast<std::size_t>(job.accumulate);
+  program_.kernels.reserve(std::min(kMostReserved, operators + operators / 4));
+  program_.iteration.reserve(
+      std::min(kMostReserved, 2 * step.events.size() * static_cast<std::size_t>(job.accumulate)));
   program_.batch = job.batch;
   program_.micro_batches = job.accumulate;
   program_.input_bytes = batch_.copied_bytes();

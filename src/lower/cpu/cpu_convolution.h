@@ -3,7 +3,7 @@
 #include <functional>
 
 #include "lower/common/emitter.h"
-#include "operators/work.h"
+#include "work/work.h"
 
 namespace stoker {
 

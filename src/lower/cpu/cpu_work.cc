@@ -75,23 +75,17 @@ Work recurrent_work(const Step& step, const Operator& op, const Sizes& sizes, Wo
 
 }  // namespace
 
-std::string_view function_name(std::string_view name) {
-  if (const auto colons = name.find("::"); colons != std::string_view::npos)
-    name.remove_prefix(colons + 2);
-  return name.substr(0, name.find('.'));
-}
-
 void join_for_cpu(const Step& step, const Operator& op, const Sizes& sizes,
                   std::vector<Work>& work) {
   if (work.empty()) return;
-  const std::string_view name = function_name(step.operator_name(op));
-  const bool backward = name.find("_backward") != std::string_view::npos;
+  const OperatorFamily& family = step.family_of(op);
+  const bool backward = step.name_of(op).backward();
   for (Work& w : work) w.launches = 1;
-  if (name.starts_with("mkldnn_rnn_layer") && op.inputs.size() > 2) {
+  if (family.rule == WorkRule::kOneDnnRecurrent && op.inputs.size() > 2) {
     work = {recurrent_work(step, op, sizes, work.front(), backward)};
     return;
   }
-  if (class_of(step.operator_name(op)) == KernelClass::kPooling) {
+  if (family.kernel_class == KernelClass::kPooling) {
     join_all(work);
     work[0].flops = Flops(static_cast<double>(sum_of_windows(step, op, sizes, backward)));
     return;
@@ -101,7 +95,7 @@ void join_for_cpu(const Step& step, const Operator& op, const Sizes& sizes,
     return join_convolution(work);
   }
   // Both passes over a row happen while it is in the cache (native/cpu/SoftMaxKernel.cpp).
-  if (name == "_softmax_backward_data" && work.size() == 2) {
+  if (family.rule == WorkRule::kSoftmaxBackward && work.size() == 2) {
     work.erase(work.begin());
     return;
   }
@@ -110,7 +104,7 @@ void join_for_cpu(const Step& step, const Operator& op, const Sizes& sizes,
 
 bool crosses_rows(const Step& step, const Operator& op, const Sizes& sizes) {
   if (op.inputs.empty() || op.outputs.empty()) return false;
-  const KernelClass kernel_class = class_of(step.operator_name(op));
+  const KernelClass kernel_class = step.family_of(op).kernel_class;
   if (kernel_class == KernelClass::kReduction || kernel_class == KernelClass::kSoftmax) {
     const auto shape = sizes.shape(op.inputs[0].type);
     const auto inner = innermost(step.types[index(op.inputs[0].type)]);

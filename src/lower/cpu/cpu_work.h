@@ -1,11 +1,10 @@
 #pragma once
 
-#include <string_view>
 #include <vector>
 
-#include "operators/work.h"
 #include "step/sizes.h"
 #include "step/step.h"
+#include "work/work.h"
 
 namespace stoker {
 
@@ -16,8 +15,5 @@ void join_for_cpu(const Step& step, const Operator& op, const Sizes& sizes,
 
 /// Reads along another dimension than it writes (the copy of a transpose), or reduces across rows.
 [[nodiscard]] bool crosses_rows(const Step& step, const Operator& op, const Sizes& sizes);
-
-/// "gelu_backward" of "aten::gelu_backward.grad_input"; in-place forms keep their underscore.
-[[nodiscard]] std::string_view function_name(std::string_view operator_name);
 
 }  // namespace stoker

@@ -117,11 +117,5 @@ TEST_F(CpuWork, KernelsOfACpuNameTheirFunction) {
   }
 }
 
-TEST(FunctionName, DropsNamespaceAndOverload) {
-  EXPECT_EQ(function_name("aten::add_.Tensor"), "add_");
-  EXPECT_EQ(function_name("aten::gelu_backward"), "gelu_backward");
-  EXPECT_EQ(function_name("plain"), "plain");
-}
-
 }  // namespace
 }  // namespace stoker

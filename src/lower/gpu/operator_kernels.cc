@@ -63,12 +63,12 @@ bool CallChain::follows(bool backward, std::uint32_t op_index, const Operator& o
 }
 
 bool OperatorKernels::allocates(std::uint32_t op_index) const {
-  return l_.cpu() && is_convolution(class_of(l_.step.operator_name(l_.step.operators[op_index])));
+  return l_.cpu() && is_convolution(l_.step.family_of(l_.step.operators[op_index]).kernel_class);
 }
 
 void OperatorKernels::run(std::uint32_t op_index, const Allocate& allocate) {
   const Operator& op = l_.step.operators[op_index];
-  allocate_ = &allocate;
+  const Call call{op_index, op, allocate};
   work_.clear();
   append_work(l_.step, op, l_.sizes, work_);
   if (l_.cpu()) join_for_cpu(l_.step, op, l_.sizes, work_);
@@ -79,7 +79,7 @@ void OperatorKernels::run(std::uint32_t op_index, const Allocate& allocate) {
           "uncosted_operator", Severity::kWarning,
           std::string(l_.step.operator_name(op)) + " has no cost rule; costed by its bytes");
     }
-    launch(op_index, op, work, views);
+    launch(call, work, views);
     views = 0;
   }
 }
@@ -101,7 +101,7 @@ Kernel OperatorKernels::kernel_of(std::uint32_t op_index, const Work& work, std:
   if (l_.machine.gpu.is_cpu()) {
     const Operator& op = l_.step.operators[op_index];
     const bool backward = l_.emit.phase() == StepPhase::kBackward;
-    std::string_view function = function_name(l_.step.operator_name(op));
+    std::string_view function = l_.step.name_of(op).function();
     if (backward && adds_in_place(l_.step, l_.sizes, op)) function = "add_";
     kernel.function = l_.emit.function(function);
     kernel.strided = crosses_rows(l_.step, op, l_.sizes);
@@ -110,14 +110,13 @@ Kernel OperatorKernels::kernel_of(std::uint32_t op_index, const Work& work, std:
   return kernel;
 }
 
-void OperatorKernels::launch(std::uint32_t op_index, const Operator& op, const Work& work,
-                             std::uint16_t views) {
-  Kernel kernel = kernel_of(op_index, work, views);
-  if (std::holds_alternative<AttentionShape>(work.shape)) return attention(op_index, op, kernel);
-  if (work.kernel_class == KernelClass::kGemm) return product(op, kernel);
+void OperatorKernels::launch(const Call& call, const Work& work, std::uint16_t views) {
+  Kernel kernel = kernel_of(call.index, work, views);
+  if (std::holds_alternative<AttentionShape>(work.shape)) return attention(call.index, call.op, kernel);
+  if (work.kernel_class == KernelClass::kGemm) return product(call.op, kernel);
   if (auto* shape = std::get_if<ConvolutionShape>(&kernel.shape)) {
     shape->channels_last = shape->channels_last || l_.job.channels_last;
-    return convolution(op, kernel, *shape);
+    return convolution(call, kernel, *shape);
   }
   l_.emit.launch(kernel);
 }
@@ -152,9 +151,10 @@ void OperatorKernels::product(const Operator& op, const Kernel& kernel) {
   l_.emit.launch(kernel);
 }
 
-void OperatorKernels::convolution(const Operator& op, const Kernel& kernel,
+void OperatorKernels::convolution(const Call& call, const Kernel& kernel,
                                   const ConvolutionShape& shape) {
-  if (l_.cpu()) return cpu_convolution(op, kernel, shape);
+  if (l_.cpu()) return cpu_convolution(call, kernel, shape);
+  const Operator& op = call.op;
   const std::size_t first =
       shape.pass == Pass::kForward ? 0 : 1;  // backward: gradient, input, weight
   const Bytes input = l_.sizes.touched(l_.step, op.inputs[first]);
@@ -173,15 +173,16 @@ void OperatorKernels::convolution(const Operator& op, const Kernel& kernel,
     l_.emit.empty_cache(When::kFirst);
 }
 
-void OperatorKernels::cpu_convolution(const Operator& op, const Kernel& kernel,
+void OperatorKernels::cpu_convolution(const Call& call, const Kernel& kernel,
                                       const ConvolutionShape& shape) {
+  const Operator& op = call.op;
   // Outputs of the backward are those that are wanted, in the order input, weight, bias.
   const auto& wanted = l_.step.attributes_of(op).gradients;
   const bool first = shape.pass != Pass::kBackwardWeight || (!wanted.empty() && !wanted[0]);
   const std::size_t output = first ? 0 : 1;
   const auto allocate = [&] {
     if (output < op.outputs.size())
-      (*allocate_)(static_cast<std::uint32_t>(index(op.outputs[output].storage)));
+      call.allocate(static_cast<std::uint32_t>(index(op.outputs[output].storage)));
   };
   emit_cpu_convolution(l_.emit, {shape, kernel.dtype, l_.threads(), op.module}, kernel, allocate);
 }

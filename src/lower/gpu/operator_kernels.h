@@ -9,7 +9,7 @@
 #include "lower/common/batch_buffers.h"
 #include "lower/common/lowering.h"
 #include "lower/gpu/attention.h"
-#include "operators/work.h"
+#include "work/work.h"
 
 namespace stoker {
 
@@ -53,13 +53,19 @@ class OperatorKernels {
 
  private:
   [[nodiscard]] Kernel kernel_of(std::uint32_t op_index, const Work& work, std::uint16_t views);
-  void launch(std::uint32_t op_index, const Operator& op, const Work& work, std::uint16_t views);
+  /// One operator as it runs: `allocate` as for `run`.
+  struct Call {
+    std::uint32_t index;
+    const Operator& op;
+    const Allocate& allocate;
+  };
+  void launch(const Call& call, const Work& work, std::uint16_t views);
   void keep_workspace(Handles& handles, Bytes bytes, ModuleId module);
   void cublas_handle(ModuleId module);
   void launch_with_workspace(const Kernel& kernel, Buffer workspace);
   void product(const Operator& op, const Kernel& kernel);
-  void convolution(const Operator& op, const Kernel& kernel, const ConvolutionShape& shape);
-  void cpu_convolution(const Operator& op, const Kernel& kernel, const ConvolutionShape& shape);
+  void convolution(const Call& call, const Kernel& kernel, const ConvolutionShape& shape);
+  void cpu_convolution(const Call& call, const Kernel& kernel, const ConvolutionShape& shape);
   void attention(std::uint32_t op_index, const Operator& op, Kernel& kernel);
   [[nodiscard]] SavedBuffers attention_forward(const AttentionShape& shape, const Kernel& kernel,
                                                const Attributes& attributes, ModuleId module);
@@ -72,7 +78,6 @@ class OperatorKernels {
   std::unordered_map<std::uint32_t, SavedBuffers> saved_attention_;  ///< by forward operator
   std::vector<Work> work_;
   CallChain chain_;
-  const Allocate* allocate_ = nullptr;  ///< of the operator that runs
 };
 
 }  // namespace stoker

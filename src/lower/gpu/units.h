@@ -1,9 +1,9 @@
 #pragma once
 
 #include "device/machine.h"
-#include "operators/work.h"
 #include "program/job.h"
 #include "program/program.h"
+#include "work/work.h"
 
 namespace stoker {
 

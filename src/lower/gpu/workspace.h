@@ -6,8 +6,8 @@
 #include "base/result.h"
 #include "base/units.h"
 #include "device/machine.h"
-#include "operators/work.h"
 #include "program/job.h"
+#include "work/work.h"
 
 namespace stoker {
 

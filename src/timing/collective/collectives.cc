@@ -15,7 +15,7 @@ using Curve = std::vector<AllReduceModel::Point>;
 constexpr double kSmallest = 64 << 10;
 constexpr double kLargest = 16.0 * (1 << 30);
 
-/// Of all bytes that each link of a ring carries: reduce-scatter and all-gather.
+/// Share of all bytes that each link of a ring carries: reduce-scatter and all-gather.
 double ring_factor(int ranks) { return 2.0 * (ranks - 1) / ranks; }
 
 double at(const Curve& curve, double bytes) {

@@ -30,7 +30,7 @@ struct AllReduceModel {
   std::string basis;  ///< "NVLink 3, 8 GPUs, measured" or "link data sheet"
 
   [[nodiscard]] Nanos time_of(Bytes bytes) const;
-  /// Of another collective over the whole tensor's `bytes`, on the same ring: a ring all-reduce is a
+  /// Time of another collective over a tensor's `bytes` on the same ring: a ring all-reduce is a
   /// reduce-scatter and an all-gather, so each is half of it; to or from one GPU all bytes (broadcast,
   /// reduce) or the others' share of them (scatter, gather) pass that GPU's link once.
   [[nodiscard]] Nanos time_of(const CollectiveShape& shape, Bytes bytes) const;

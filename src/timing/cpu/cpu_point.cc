@@ -135,49 +135,6 @@ void correct_words(const MeasuredOperator& measured, Kernel& kernel) {
 
 }  // namespace
 
-CpuGroup group_of(KernelClass kernel_class) {
-  switch (kernel_class) {
-    case KernelClass::kGemm:
-      return CpuGroup::kProduct;
-    case KernelClass::kConvolution:
-      return CpuGroup::kConvolution;
-    case KernelClass::kDepthwiseConvolution:
-      return CpuGroup::kDepthwise;
-    case KernelClass::kAttention:
-      return CpuGroup::kAttention;
-    case KernelClass::kNormalization:
-      return CpuGroup::kNormalization;
-    case KernelClass::kSoftmax:
-      return CpuGroup::kSoftmax;
-    case KernelClass::kReduction:
-      return CpuGroup::kReduction;
-    case KernelClass::kElementwise:
-    case KernelClass::kOptimizer:
-    case KernelClass::kCopy:
-    case KernelClass::kFill:
-      return CpuGroup::kElementwise;
-    case KernelClass::kGather:
-      return CpuGroup::kGather;
-    case KernelClass::kPooling:
-    case KernelClass::kResample:
-      return CpuGroup::kPooling;
-    case KernelClass::kRnn:
-    case KernelClass::kHostToDevice:
-    case KernelClass::kCollective:
-    case KernelClass::kUncosted:
-      break;
-  }
-  return CpuGroup::kOther;
-}
-
-std::string_view name_of(CpuGroup group) {
-  constexpr std::array<std::string_view, kCpuGroups> kNames{
-      "products", "convolutions", "depthwise convolutions", "attention", "norms",
-      "softmax",  "reductions",   "element-wise",           "gathers",   "pooling",
-      "others"};
-  return kNames[static_cast<std::size_t>(group)];
-}
-
 std::uint32_t NameNumbers::of(std::string_view name) {
   const auto known = numbers_.find(name);
   if (known != numbers_.end()) return known->second;

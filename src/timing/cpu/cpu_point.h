@@ -16,23 +16,9 @@
 /// What is alike about two operators of a processor. Internal to src/timing.
 namespace stoker {
 
-/// Classes whose operators err alike; each has a process of its own.
-enum class CpuGroup : std::uint8_t {
-  kProduct,
-  kConvolution,
-  kDepthwise,
-  kAttention,
-  kNormalization,
-  kSoftmax,
-  kReduction,
-  kElementwise,  ///< with copies, fills and the optimizer's
-  kGather,
-  kPooling,
-  kOther
-};
-inline constexpr std::size_t kCpuGroups = 11;
-[[nodiscard]] CpuGroup group_of(KernelClass kernel_class);
-[[nodiscard]] std::string_view name_of(CpuGroup group);
+[[nodiscard]] inline CpuGroup group_of(KernelClass kernel_class) {
+  return row_of(kernel_class).cpu_group;
+}
 
 /// Numbers for names, the same for as long as it lives.
 class NameNumbers {

@@ -23,7 +23,7 @@ constexpr double kL2BytesPerCycle = 20, kL3BytesPerCycle = 7;
 constexpr double kProductShare = 0.85;
 /// Opening and closing a parallel region of OpenMP whose threads still spin.
 constexpr double kRegion = 1.5e-6, kRegionThread = 0.1e-6;
-/// Of what neither threads nor figures tell: share of an operator's time that more threads shorten.
+/// Share of an operator's time that more threads shorten, where neither threads nor figures tell it.
 constexpr double kParallel = 0.9;
 
 // Microseconds on a core of relative speed 1, PyTorch 2.13 on a server CPU (docs/models/time.md, "A step").

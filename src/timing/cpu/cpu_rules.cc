@@ -6,13 +6,14 @@
 #include <variant>
 
 #include "lower/cpu/cpu_convolution.h"
+#include "operators/cpu_functions.h"
 #include "timing/gpu/kernel_cost.h"
 
 namespace stoker {
 namespace {
 
 constexpr std::int64_t kGrain = 32768;  ///< at::internal::GRAIN_SIZE (ATen/TensorIterator.h)
-/// Of a core's second-level cache what one operator's data can count on: a prior.
+/// Share of a core's second-level cache that one operator's data can count on: a prior.
 constexpr double kL2Share = 0.7;
 /// What of an operator's data a step leaves in that cache where it is smaller than kSmall bytes, and what comes
 /// from memory at least of the rest. By operators of five networks, timed alone with emptied caches and in loops,
@@ -21,7 +22,7 @@ constexpr double kStepNear = 0.5, kSmall = 256 * 1024, kStepFar = 0.5;
 constexpr double kUpdateNear = 0.5;
 /// Memory that is written where it was read is not fetched for the writing: two passes instead of three.
 constexpr double kInPlace = 1.5;
-/// Of the last-level cache: others share it. By the optimizers of networks of 3 to 15 MiB of weights on a
+/// The same of the last-level cache, which others share. By the optimizers of networks of 3 to 15 MiB of weights on a
 /// virtual machine with two cores of a processor that has 260 MiB.
 constexpr double kL3Share = 0.18;
 /// An optimizer comes back to the same tensors with a few operators in a row.
@@ -48,7 +49,7 @@ constexpr std::array<double, 3> kConvolutionCall{70e-6, 75e-6, 85e-6};
 /// Depthwise, of the rate of products: forward, input, weight; filters of 3x3, larger ones.
 constexpr std::array<double, 3> kDepthwise3{0.22, 0.16, 0.11}, kDepthwise5{0.34, 0.2, 0.018};
 constexpr double kDepthwiseStride = 0.65, kDepthwiseStrideInput = 0.5;
-/// ATen's own loops over pictures, each a product of columns (native/ConvolutionMM2d.cpp).
+/// ATen's own loops over images, each a product of columns (native/ConvolutionMM2d.cpp).
 constexpr double kOwn = 1, kOwnHalfPixels = 8, kOwnHalfIn = 16, kOwnHalfOut = 8;
 /// Attention's exponentials: instructions for a vector of scores.
 constexpr double kScoreVectors = 50;
@@ -223,7 +224,7 @@ CpuCost recurrent_cost(const Kernel& kernel, const RnnShape& shape, const CpuPro
 
 CpuCost element_cost(const Kernel& kernel, std::string_view name, const CpuProcessor& cpu,
                      const CpuSurroundings& where) {
-  const CpuFunction function = cpu_function(name, kernel.kernel_class);
+  const CpuUse function = cpu_use(name, kernel.kernel_class);
   const std::int64_t grain = function.grain > 0 ? function.grain : kGrain;
   const int threads = threads_for(kernel.elements, grain, cpu.threads());
   const CpuRates& r = cpu.rates(threads);

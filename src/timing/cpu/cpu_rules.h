@@ -29,7 +29,7 @@ struct CpuSurroundings {
 struct CpuCost {
   double compute = 0, memory = 0;  ///< beside each other
   double rest = 0;                 ///< parallel regions, changes of layout
-  /// Of the bytes that it moves, those that come from the second-level cache and from memory.
+  /// Bytes that it moves, and those of them that come from the second-level cache and from memory.
   double bytes = 0, near = 0, far = 0;
   bool has_rule = true;
 
@@ -37,18 +37,6 @@ struct CpuCost {
   [[nodiscard]] double far_share() const { return bytes > 0 ? far / bytes : 0; }
   [[nodiscard]] double total() const { return rest + (compute > memory ? compute : memory); }
 };
-
-/// How a function uses the processor.
-struct CpuFunction {
-  std::string_view name;   ///< without the underscore of in-place forms
-  double vectors = 2;      ///< instructions for each vector of elements
-  double scalars = 0;      ///< cycles for each element that no vector unit takes
-  std::int64_t grain = 0;  ///< elements of one thread at least; 0: ATen's 32,768
-  double call_us = 0;      ///< a library's own, whatever the size
-};
-/// By name, else by what its class usually does.
-[[nodiscard]] CpuFunction cpu_function(std::string_view name, KernelClass kernel_class);
-[[nodiscard]] bool has_cpu_function(std::string_view name);
 
 /// Threads that at::parallel_for gives `elements` (ATen/ParallelOpenMP.h: as many as there are grains).
 [[nodiscard]] int threads_for(std::int64_t elements, std::int64_t grain, int threads);

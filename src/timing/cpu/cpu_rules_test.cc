@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "operators/cpu_functions.h"
 #include "timing/gpu/testing.h"
 
 namespace stoker {
@@ -104,10 +105,10 @@ TEST(CpuCost, AcrossRowsIsSlower) {
 }
 
 TEST(CpuFunction, InPlaceFormsAndUnknownNames) {
-  EXPECT_EQ(cpu_function("add_", KernelClass::kElementwise).vectors,
-            cpu_function("add", KernelClass::kElementwise).vectors);
-  EXPECT_GT(cpu_function("gelu", KernelClass::kElementwise).vectors,
-            cpu_function("add", KernelClass::kElementwise).vectors);
+  EXPECT_EQ(cpu_use("add_", KernelClass::kElementwise).vectors,
+            cpu_use("add", KernelClass::kElementwise).vectors);
+  EXPECT_GT(cpu_use("gelu", KernelClass::kElementwise).vectors,
+            cpu_use("add", KernelClass::kElementwise).vectors);
   EXPECT_TRUE(has_cpu_function("addcdiv_"));
   EXPECT_FALSE(has_cpu_function("no_such_operator"));
   const CpuProcessor cpu(round_cpu(), 1);

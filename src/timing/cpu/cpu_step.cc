@@ -25,11 +25,11 @@ constexpr double kPage = 4096;
 /// Optimizers that end a parameter's update with a quotient count its steps in a tensor, which they raise and
 /// read (torch/optim/adam.py, _single_tensor_adam): two more operators.
 constexpr double kCountsSteps = 2;
-/// Of an optimizer's dispatch measured over and over: a step pushes the interpreter's data out of the caches. By
-/// nine networks on one machine.
+/// An optimizer's dispatch in a step over one measured over and over: the step pushes the interpreter's data out
+/// of the caches. By nine networks on one machine.
 constexpr double kColdOptimizer = 1.4;
-/// Of a dispatch from Python or by the engine's queue, where C++ calls the next operator itself: by a
-/// GRU of 30 steps.
+/// Share of a dispatch from Python or by the engine's queue that is left where C++ calls the next operator
+/// itself: by a GRU of 30 steps.
 constexpr double kChained = 0.45;
 /// MKL's vector square root takes so long for each zero, forty times what another number takes: seconds. An
 /// embedding's rows without tokens have no second moment.

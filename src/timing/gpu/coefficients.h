@@ -11,58 +11,13 @@
 
 #include "base/result.h"
 #include "device/machine.h"
+#include "operators/cost_class.h"
 #include "timing/learned/session_coefficients.h"
 
 namespace stoker {
 
 class CpuModel;
 class Residual;
-
-/// What efficiencies are fitted for: finer than KernelClass, because the library runs different
-/// kernels for them (docs/models/time.md, "Cost classes").
-enum class CostClass : std::uint8_t {
-  kGemm,
-  kGemmWeight,
-  kTensorGemm,
-  kTensorGemmWeight,
-  kTensorGemmBatched,  ///< torch.bmm: attention in separate operators
-  kConvolution,
-  kConvolutionInput,
-  kConvolutionWeight,
-  kWinograd,
-  kTensorConvolution,
-  kTensorConvolutionInput,
-  kTensorConvolutionWeight,
-  kLayoutTranspose,
-  kGroupedConvolution,
-  kGroupedConvolutionNhwc,
-  kDepthwise,
-  kDepthwiseNhwc,
-  kDepthwiseWeight,
-  kDepthwiseWeightNhwc,
-  kFlashAttention,
-  kMemoryEfficientAttention,
-  kMathAttention,
-  kNormalization,
-  kNormalizationBackward,
-  kLayerNorm,  ///< along rows; the two above are batch norm and its like
-  kLayerNormBackward,
-  kSoftmax,
-  kReduction,
-  kElementwise,
-  kGather,
-  kPooling,
-  kResample,
-  kRnn,
-  kCopy,
-  kOptimizer,
-  kFill,
-  kHostToDevice,
-  kCollective,
-  kUncosted
-};
-inline constexpr std::size_t kCostClasses = 39;
-[[nodiscard]] std::string_view name_of(CostClass cost_class);
 
 /// Fractions of what the data sheet promises that kernels of one class reach.
 struct ClassCoefficients {
@@ -189,7 +144,7 @@ struct Coefficients {
   /// Learned times of kernels; null: none, the analytic rules alone.
   std::shared_ptr<const Residual> residual;
   std::shared_ptr<const Residual> layer_residual;  ///< the same of one-layer networks
-  /// Of a CPU: rules and measured operators; null: the rules alone.
+  /// Rules and measured operators of a CPU; null: the rules alone.
   std::shared_ptr<const CpuModel> cpu;
   std::string residual_problem;  ///< why the learned times that ship cannot be used; empty: nothing
 

@@ -125,7 +125,7 @@ double lanes_of(const Kernel& kernel) { return 16.0 / static_cast<double>(size_o
 
 bool is_multiple(double value, double of) { return std::fmod(value, of) == 0; }
 
-/// cuDNN's tensor-core kernels work on whole 16-byte accesses of channels; pictures of up to four channels
+/// cuDNN's tensor-core kernels work on whole 16-byte accesses of channels; images of up to four channels
 /// have kernels of their own in channels-last.
 double padded(double width, double lanes, bool channels_last) {
   if (channels_last && width <= kPictureChannels) return kPictureChannels;

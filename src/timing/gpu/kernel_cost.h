@@ -41,8 +41,6 @@ struct Device {
   bool guessed = false;  ///< a figure was missing from the GPU's data and a stand-in was used
 };
 
-inline constexpr std::size_t kMathUnits = 7;
-
 /// Applies power cap, tensor discount and stand-ins for what the data sheet lacks.
 [[nodiscard]] Device device_of(const Gpu& gpu, const Coefficients& coefficients);
 

@@ -6,76 +6,12 @@
 namespace stoker {
 namespace {
 
-CostClass cost_class_of(const Kernel& kernel, bool& has_rule) {
-  switch (kernel.kernel_class) {
-    case KernelClass::kNormalization:
-      if (std::holds_alternative<RowShape>(kernel.shape)) {
-        return kernel.phase == StepPhase::kBackward ? CostClass::kLayerNormBackward
-                                                    : CostClass::kLayerNorm;
-      }
-      return kernel.phase == StepPhase::kBackward ? CostClass::kNormalizationBackward
-                                                  : CostClass::kNormalization;
-    case KernelClass::kSoftmax:
-      return CostClass::kSoftmax;
-    case KernelClass::kReduction:
-      return CostClass::kReduction;
-    case KernelClass::kElementwise:
-      return CostClass::kElementwise;
-    case KernelClass::kGather:
-      return CostClass::kGather;
-    case KernelClass::kPooling:
-      return CostClass::kPooling;
-    case KernelClass::kResample:
-      return CostClass::kResample;
-    case KernelClass::kCopy:
-      return CostClass::kCopy;
-    case KernelClass::kOptimizer:
-      return CostClass::kOptimizer;
-    case KernelClass::kFill:
-      return CostClass::kFill;
-    case KernelClass::kCollective:
-      return CostClass::kCollective;
-    case KernelClass::kHostToDevice:
-      return CostClass::kHostToDevice;
-    // Classes with rules of their own arrive here only without a shape.
-    case KernelClass::kGemm:
-      has_rule = false;
-      return CostClass::kGemm;
-    case KernelClass::kConvolution:
-      has_rule = false;
-      return CostClass::kConvolution;
-    case KernelClass::kDepthwiseConvolution:
-      has_rule = false;
-      return CostClass::kDepthwise;
-    case KernelClass::kAttention:
-      has_rule = false;
-      return CostClass::kMathAttention;
-    case KernelClass::kRnn:
-      has_rule = false;
-      return CostClass::kRnn;
-    case KernelClass::kUncosted:
-      break;
-  }
-  has_rule = false;
-  return CostClass::kUncosted;
-}
-
-/// Whether a class falls short of wide memories. The others read and write in order; measured single
-/// operators say that they keep up.
-bool saturates(CostClass cost_class) {
-  switch (cost_class) {
-    case CostClass::kTensorConvolution:
-    case CostClass::kTensorConvolutionInput:
-    case CostClass::kTensorConvolutionWeight:
-    case CostClass::kLayoutTranspose:
-    case CostClass::kNormalization:
-    case CostClass::kNormalizationBackward:
-    case CostClass::kReduction:
-    case CostClass::kPooling:
-      return true;
-    default:
-      return false;
-  }
+CostClass cost_class_of(const Kernel& kernel) {
+  const KernelClassRow& row = row_of(kernel.kernel_class);
+  const bool backward = kernel.phase == StepPhase::kBackward;
+  if (std::holds_alternative<RowShape>(kernel.shape))
+    return backward ? row.cost_rows_backward : row.cost_rows;
+  return backward ? row.cost_backward : row.cost;
 }
 
 }  // namespace
@@ -89,7 +25,7 @@ double memory_seconds(double bytes, CostClass cost_class, const Device& device,
                       const Coefficients& coefficients) {
   if (!(bytes > 0)) return 0;
   double sustained = device.bandwidth * coefficients.of(cost_class).memory;
-  if (saturates(cost_class)) {
+  if (row_of(cost_class).saturates) {
     sustained *= std::pow(device.bandwidth / coefficients.kernel.bandwidth_reference,
                           coefficients.kernel.bandwidth_exponent - 1);
   }
@@ -104,7 +40,9 @@ double memory_seconds(double bytes, CostClass cost_class, const Device& device,
 RawCost memory_bound_cost(const Kernel& kernel, const Device& device,
                           const Coefficients& coefficients, bool pinned) {
   RawCost cost;
-  cost.cost_class = cost_class_of(kernel, cost.has_rule);
+  cost.cost_class = cost_class_of(kernel);
+  // Classes with rules of their own arrive here only without a shape.
+  cost.has_rule = !row_of(kernel.kernel_class).needs_shape;
   if (cost.cost_class == CostClass::kHostToDevice) {
     const double share = pinned ? coefficients.copy.pinned : coefficients.copy.pageable;
     // The bytes cross once, whichever side lists them.

@@ -124,7 +124,7 @@ class Replay {
     }
   }
 
-  /// Of the operator behind a kernel; its further kernels cost launches only.
+  /// Dispatch of the operator behind a kernel; its further kernels cost launches only.
   [[nodiscard]] double operator_us(const Kernel& kernel) const {
     const HostCoefficients& host = settings_.host;
     if (kernel.source != Kernel::kSynthesized && kernel.source == last_source_)

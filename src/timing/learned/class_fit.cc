@@ -30,36 +30,7 @@ constexpr double kShapesInStep = 3;
 constexpr double kLargestScale = 4;
 constexpr std::size_t kTensorRows = 4;  ///< from which they narrow the tensor cores' own spread
 
-/// Classes of a group share more than those of different ones: what limits them is the same unit.
-enum class Limit : std::uint8_t { kVector, kTensor, kMemory };
-constexpr std::size_t kLimits = 3;
-
-Limit limit_of(CostClass c) {
-  switch (c) {
-    case CostClass::kGemm:
-    case CostClass::kGemmWeight:
-    case CostClass::kConvolution:
-    case CostClass::kConvolutionInput:
-    case CostClass::kConvolutionWeight:
-    case CostClass::kWinograd:
-    case CostClass::kGroupedConvolution:
-    case CostClass::kGroupedConvolutionNhwc:
-      return Limit::kVector;
-    case CostClass::kTensorGemm:
-    case CostClass::kTensorGemmWeight:
-    case CostClass::kTensorGemmBatched:
-    case CostClass::kTensorConvolution:
-    case CostClass::kTensorConvolutionInput:
-    case CostClass::kTensorConvolutionWeight:
-    case CostClass::kFlashAttention:
-    case CostClass::kMemoryEfficientAttention:
-    case CostClass::kMathAttention:
-    case CostClass::kRnn:
-      return Limit::kTensor;
-    default:
-      return Limit::kMemory;
-  }
-}
+CostLimit limit_of(CostClass c) { return row_of(c).limit; }
 
 class ClassFit {
  public:
@@ -72,11 +43,11 @@ class ClassFit {
     }
     std::vector<std::size_t> group_of;
     for (const CostClass c : parts_) group_of.push_back(static_cast<std::size_t>(limit_of(c)));
-    fit_ = fit_shrinkage(ratios, group_of, kLimits, {});
+    fit_ = fit_shrinkage(ratios, group_of, kCostLimits, {});
   }
 
   Result<CoefficientPatch> patch() {
-    std::set<Limit> seen;
+    std::set<CostLimit> seen;
     for (const CostClass c : parts_) seen.insert(limit_of(c));
     for (std::size_t i = 0; i < kCostClasses; ++i) {
       const auto c = static_cast<CostClass>(i);
@@ -112,7 +83,7 @@ class ClassFit {
   [[nodiscard]] std::size_t tensor_rows() const {
     std::size_t rows = 0;
     for (std::size_t p = 0; p < parts_.size(); ++p) {
-      if (limit_of(parts_[p]) == Limit::kTensor) rows += fit_.parts[p].rows;
+      if (limit_of(parts_[p]) == CostLimit::kTensor) rows += fit_.parts[p].rows;
     }
     return rows;
   }

@@ -19,7 +19,7 @@ namespace stoker {
 [[nodiscard]] ResidualInput layer_input(const LayerNetwork& network, const LayerCost& cost,
                                         const std::array<double, kLayerParts>& columns);
 
-/// Of the features of a few fixed networks on a fixed GPU with the built-in weights: trees made for
+/// Hash of the features of a few fixed networks on a fixed GPU with built-in weights: trees made for
 /// other features are told by it.
 [[nodiscard]] std::uint64_t layer_fingerprint();
 

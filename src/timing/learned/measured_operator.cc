@@ -5,6 +5,8 @@
 #include <cstdio>
 
 #include "base/text.h"
+#include "lower/gpu/attention.h"
+#include "operators/measured_kind.h"
 
 namespace stoker {
 namespace {
@@ -21,25 +23,25 @@ constexpr double kFastConvolution = 4;
 /// Timed again and again, operands of up to twice the L2 are served by it in part.
 constexpr double kWarmShare = 2;
 
-/// Reads sizes by name; remembers the first thing wrong.
-class Sizes {
+/// Reads sizes by name.
+class GivenSizes {
  public:
-  explicit Sizes(const MeasuredOperator& measured) : measured_(measured) {}
+  GivenSizes(const MeasuredOperator& measured, const MeasuredKind& kind)
+      : measured_(measured), kind_(kind) {}
 
-  std::int64_t operator[](const char* name) const {
-    const auto found = measured_.sizes.find(name);
-    if (found != measured_.sizes.end()) return found->second;
-    for (const OperatorKind& kind : operator_kinds()) {
-      if (kind.name != measured_.kind) continue;
-      for (const OperatorSize& size : kind.sizes) {
-        if (size.name == name) return size.when_absent;
-      }
-    }
-    return 1;
+  std::int64_t operator[](std::string_view name) const {
+    const auto given = measured_.sizes.find(std::string(name));
+    if (given != measured_.sizes.end()) return given->second;
+    const auto known = std::ranges::find(kind_.sizes, name, &MeasuredSize::name);
+    return known == kind_.sizes.end() ? 1 : known->when_absent;
+  }
+  [[nodiscard]] double number(std::string_view name) const {
+    return static_cast<double>((*this)[name]);
   }
 
  private:
   const MeasuredOperator& measured_;
+  const MeasuredKind& kind_;
 };
 
 struct Precisions {
@@ -64,7 +66,7 @@ void set_bytes(Kernel& kernel, double read_elements, double written_elements) {
   kernel.written = Bytes(static_cast<std::int64_t>(written_elements * size));
 }
 
-void fill_gemm(const Sizes& s, Kernel& kernel) {
+void fill_gemm(const GivenSizes& s, Kernel& kernel) {
   GemmShape shape{s["batch"], s["m"], s["n"], s["k"], s["transpose_a"] > 0, s["transpose_b"] > 0};
   const double b = static_cast<double>(shape.batch), m = static_cast<double>(shape.m),
                n = static_cast<double>(shape.n), k = static_cast<double>(shape.k);
@@ -75,7 +77,7 @@ void fill_gemm(const Sizes& s, Kernel& kernel) {
   kernel.shape = shape;
 }
 
-Status fill_convolution(const Sizes& s, const MeasuredOperator& measured, Kernel& kernel) {
+Status fill_convolution(const GivenSizes& s, const MeasuredOperator& measured, Kernel& kernel) {
   ConvolutionShape c;
   c.batch = s["batch"], c.in_channels = s["in_channels"], c.out_channels = s["out_channels"];
   c.groups = s["groups"];
@@ -87,7 +89,7 @@ Status fill_convolution(const Sizes& s, const MeasuredOperator& measured, Kernel
     const std::int64_t reach = c.dilation[i] * (c.kernel[i] - 1) + 1;
     c.out[i] = (c.in[i] + 2 * s["padding"] - reach) / c.stride[i] + 1;
     if (c.in[i] + 2 * s["padding"] < reach) {
-      return fail(ErrorCode::kBadInput, "its filter is larger than the padded picture",
+      return fail(ErrorCode::kBadInput, "its filter is larger than the padded image",
                   measured.where);
     }
   }
@@ -116,14 +118,12 @@ Status fill_convolution(const Sizes& s, const MeasuredOperator& measured, Kernel
   return {};
 }
 
-void fill_attention(const Sizes& s, bool backward, const Gpu& gpu, Kernel& kernel) {
+void fill_attention(const GivenSizes& s, bool backward, const Gpu& gpu, Kernel& kernel) {
   AttentionShape a;
   a.batch = s["batch"], a.heads = s["heads"], a.head_dim = s["head_dim"];
   a.query_length = s["query_length"], a.key_length = s["key_length"];
   a.causal = s["causal"] > 0, a.backward = backward;
-  const bool half = kernel.dtype != DType::kF32;
-  a.backend = half && gpu.compute_capability >= 80 ? AttentionBackend::kFlash
-                                                   : AttentionBackend::kMemoryEfficient;
+  a.backend = choose_attention(a, kernel.dtype, Attributes(), Job(), gpu);
   const double heads = static_cast<double>(a.batch * a.heads), d = static_cast<double>(a.head_dim);
   const double q = static_cast<double>(a.query_length), k = static_cast<double>(a.key_length);
   kernel.kernel_class = KernelClass::kAttention;
@@ -135,72 +135,57 @@ void fill_attention(const Sizes& s, bool backward, const Gpu& gpu, Kernel& kerne
   kernel.shape = a;
 }
 
-/// Rows and element-wise operators: `reads` and `writes` words for each element.
-void fill_words(KernelClass kernel_class, double elements, double reads, double writes,
-                double flops, Kernel& kernel) {
-  kernel.kernel_class = kernel_class;
+/// Rows and element-wise operators: so many words for each element.
+void fill_words(const MeasuredKind& kind, const GivenSizes& s, bool backward, Kernel& kernel) {
+  const MeasuredWords& words = kind.words;
+  const bool rows = kind.rule == MeasuredRule::kRows;
+  const double elements = rows ? s.number("rows") * s.number("width") : s.number("elements");
+  double read = backward ? words.read_backward : words.read;
+  double written = backward ? words.written_backward : words.written;
+  double flops = words.flops;
+  if (!words.read_size.empty()) read = s.number(words.read_size);
+  if (!words.written_size.empty()) written = s.number(words.written_size);
+  if (kind.rule == MeasuredRule::kWindows) {
+    // Elements of the result; windows that overlap are read from caches.
+    read = s.number("stride") * s.number("stride");
+    flops = s.number("kernel") * s.number("kernel");
+  }
+  kernel.kernel_class = kind.kernel_class;
   kernel.elements = static_cast<std::int64_t>(elements);
   kernel.flops = Flops(flops * elements);
-  set_bytes(kernel, reads * elements, writes * elements);
+  set_bytes(kernel, read * elements, written * elements);
+  if (backward) kernel.launches = words.launches_backward;
+  if (rows) kernel.shape = RowShape{s["rows"], s["width"]};
 }
 
-void fill_rows(const MeasuredOperator& measured, const Sizes& s, Kernel& kernel) {
-  const double elements = static_cast<double>(s["rows"]) * static_cast<double>(s["width"]);
-  const bool backward = measured.pass == "backward";
-  if (measured.kind == "softmax") {
-    // Two kernels, see operator_kernels.cc; here as one of twice the bytes.
-    fill_words(KernelClass::kSoftmax, elements, backward ? 4 : 1, backward ? 2 : 1, 5, kernel);
-    if (backward) kernel.launches = 2;
-  } else {
-    fill_words(KernelClass::kNormalization, elements, backward ? 2 : 1, 1, 8, kernel);
-  }
-  kernel.shape = RowShape{s["rows"], s["width"]};
-}
-
-void fill_memory_bound(const MeasuredOperator& measured, const Sizes& s, Kernel& kernel) {
-  const std::string& kind = measured.kind;
-  const double n = static_cast<double>(s["elements"]);
-  const bool backward = measured.pass == "backward";
-  if (kind == "elementwise") {
-    fill_words(KernelClass::kElementwise, n, static_cast<double>(s["inputs"]), 1, 1, kernel);
-  } else if (kind == "batch_norm") {
-    // Statistics first, then the result: the input is read twice, backward also the gradient.
-    fill_words(KernelClass::kNormalization, n, backward ? 2 : 1, 1, 8, kernel);
-  } else if (kind == "reduction") {
-    fill_words(KernelClass::kReduction, n, 1, 0, 1, kernel);
-  } else if (kind == "copy") {
-    fill_words(KernelClass::kCopy, n, 1, 1, 0, kernel);
-  } else if (kind == "gather") {
-    fill_words(KernelClass::kGather, n, 1, 1, 0, kernel);
-  } else if (kind == "fill") {
-    fill_words(KernelClass::kFill, n, 0, 1, 0, kernel);
-  } else if (kind == "pooling") {
-    // Elements of the result; windows that overlap are read from caches.
-    const double whole = static_cast<double>(s["stride"]) * static_cast<double>(s["stride"]);
-    fill_words(KernelClass::kPooling, n, whole, 1,
-               static_cast<double>(s["kernel"]) * static_cast<double>(s["kernel"]), kernel);
-  } else {  // optimizer
-    fill_words(KernelClass::kOptimizer, n, static_cast<double>(s["reads"]),
-               static_cast<double>(s["writes"]), 10, kernel);
-  }
-}
-
-Status check_names(const MeasuredOperator& measured) {
+/// The kind of the row; refuses one that there is not.
+Result<const MeasuredKind*> kind_of(const MeasuredOperator& measured) {
+  if (const MeasuredKind* kind = measured_kind(measured.kind)) return kind;
   std::vector<std::string> kinds;
-  const OperatorKind* found = nullptr;
-  for (const OperatorKind& kind : operator_kinds()) {
-    kinds.emplace_back(kind.name);
-    if (kind.name == measured.kind) found = &kind;
+  for (const MeasuredKind& kind : measured_kinds()) kinds.emplace_back(kind.name);
+  return fail(
+      ErrorCode::kBadInput,
+      "no kind of operator is called \"" + measured.kind + "\"" + suggestion(measured.kind, kinds),
+      measured.where);
+}
+
+bool is_acceptable(const MeasuredSize& size, std::optional<std::int64_t> given) {
+  switch (size.use) {
+    case SizeUse::kNeeded:
+      return given.value_or(0) > 0;
+    case SizeUse::kCount:
+      return given.value_or(1) > 0;
+    case SizeUse::kAmount:
+    case SizeUse::kFlag:
+      break;
   }
-  if (found == nullptr) {
-    return fail(ErrorCode::kBadInput,
-                "no kind of operator is called \"" + measured.kind + "\"" +
-                    suggestion(measured.kind, kinds),
-                measured.where);
-  }
+  return true;
+}
+
+Status check_sizes(const MeasuredOperator& measured, const MeasuredKind& kind) {
   for (const auto& [name, value] : measured.sizes) {
     std::vector<std::string> names;
-    for (const OperatorSize& size : found->sizes) names.emplace_back(size.name);
+    for (const MeasuredSize& size : kind.sizes) names.emplace_back(size.name);
     if (std::ranges::find(names, name) == names.end()) {
       return fail(ErrorCode::kBadInput,
                   "a " + measured.kind + " has no size \"" + name + "\"" + suggestion(name, names),
@@ -211,13 +196,10 @@ Status check_names(const MeasuredOperator& measured) {
                   measured.where);
     }
   }
-  for (const OperatorSize& size : found->sizes) {
-    const auto given = measured.sizes.find(std::string(size.name));
-    const bool flag = size.when_absent == -1;
-    if (flag || (given != measured.sizes.end() && (given->second > 0 || size.name == "padding")))
-      continue;
-    if (given == measured.sizes.end() && size.when_absent > 0) continue;
-    if (given == measured.sizes.end() && size.name == "padding") continue;
+  for (const MeasuredSize& size : kind.sizes) {
+    const auto found = measured.sizes.find(std::string(size.name));
+    const auto given = found == measured.sizes.end() ? std::nullopt : std::optional(found->second);
+    if (is_acceptable(size, given)) continue;
     return fail(ErrorCode::kBadInput,
                 measured.kind + " needs " + std::string(size.name) + " of at least 1",
                 measured.where);
@@ -225,14 +207,14 @@ Status check_names(const MeasuredOperator& measured) {
   return {};
 }
 
-Status check_words(const MeasuredOperator& measured) {
+Status check_words(const MeasuredOperator& measured, const MeasuredKind& kind) {
   const auto known = std::ranges::find(kPrecisions, measured.precision, &Precisions::name);
   if (known == kPrecisions.end()) {
     return fail(ErrorCode::kBadInput,
                 "\"" + measured.precision + "\" is no precision: use fp32, tf32, fp16 or bf16",
                 measured.where);
   }
-  const bool convolution = measured.kind == "convolution";
+  const bool convolution = kind.rule == MeasuredRule::kConvolution;
   const std::vector<std::string> passes =
       convolution ? std::vector<std::string>{"forward", "backward_input", "backward_weight"}
                   : std::vector<std::string>{"forward", "backward"};
@@ -270,58 +252,33 @@ std::string figures(const char* format, double a, double b, double c) {
 
 }  // namespace
 
-const std::vector<OperatorKind>& operator_kinds() {
-  // -1: a flag, 0 or 1, that may be left out.
-  static const std::vector<OperatorKind> kKinds{
-      {"gemm",
-       {{"batch", 1}, {"m"}, {"n"}, {"k"}, {"transpose_a", -1}, {"transpose_b", -1}, {"bias", -1}}},
-      {"convolution",
-       {{"batch"},
-        {"in_channels"},
-        {"out_channels"},
-        {"groups", 1},
-        {"height"},
-        {"width"},
-        {"kernel"},
-        {"stride", 1},
-        {"padding"},
-        {"dilation", 1},
-        {"channels_last", -1}}},
-      {"attention",
-       {{"batch"}, {"heads"}, {"query_length"}, {"key_length"}, {"head_dim"}, {"causal", -1}}},
-      {"softmax", {{"rows"}, {"width"}}},
-      {"layer_norm", {{"rows"}, {"width"}}},
-      {"batch_norm", {{"elements"}, {"channels", 1}}},
-      {"elementwise", {{"elements"}, {"inputs", 1}}},
-      {"reduction", {{"elements"}}},
-      {"copy", {{"elements"}}},
-      {"gather", {{"elements"}, {"table", 1}}},
-      {"fill", {{"elements"}}},
-      {"pooling", {{"elements"}, {"kernel"}, {"stride", 1}}},
-      {"optimizer", {{"elements"}, {"reads", 4}, {"writes", 3}}}};
-  return kKinds;
-}
-
 Result<Kernel> kernel_of(const MeasuredOperator& measured, const Gpu& gpu) {
-  TRY(check_names(measured));
-  TRY(check_words(measured));
-  const Sizes sizes(measured);
+  const MeasuredKind& kind = *TRY(kind_of(measured));
+  TRY(check_sizes(measured, kind));
+  TRY(check_words(measured, kind));
+  const GivenSizes sizes(measured, kind);
   Kernel kernel;
-  const bool product =
-      measured.kind == "gemm" || measured.kind == "convolution" || measured.kind == "attention";
+  const bool words = kind.rule == MeasuredRule::kRows || kind.rule == MeasuredRule::kWords ||
+                     kind.rule == MeasuredRule::kWindows;
   kernel.dtype = std::ranges::find(kPrecisions, measured.precision, &Precisions::name)->dtype;
-  kernel.unit = unit_of(measured.precision, product);
+  kernel.unit = unit_of(measured.precision, !words);
   kernel.phase = measured.pass == "forward" ? StepPhase::kForward : StepPhase::kBackward;
-  if (measured.kind == "gemm") {
-    fill_gemm(sizes, kernel);
-  } else if (measured.kind == "convolution") {
-    TRY(fill_convolution(sizes, measured, kernel));
-  } else if (measured.kind == "attention") {
-    fill_attention(sizes, measured.pass == "backward", gpu, kernel);
-  } else if (measured.kind == "softmax" || measured.kind == "layer_norm") {
-    fill_rows(measured, sizes, kernel);
-  } else {
-    fill_memory_bound(measured, sizes, kernel);
+  const bool backward = measured.pass == "backward";
+  switch (kind.rule) {
+    case MeasuredRule::kProduct:
+      fill_gemm(sizes, kernel);
+      break;
+    case MeasuredRule::kConvolution:
+      TRY(fill_convolution(sizes, measured, kernel));
+      break;
+    case MeasuredRule::kAttention:
+      fill_attention(sizes, backward, gpu, kernel);
+      break;
+    case MeasuredRule::kRows:
+    case MeasuredRule::kWords:
+    case MeasuredRule::kWindows:
+      fill_words(kind, sizes, backward, kernel);
+      break;
   }
   return kernel;
 }

@@ -12,19 +12,6 @@
 
 namespace stoker {
 
-/// Sizes that a kind of operator has, by name.
-struct OperatorSize {
-  std::string_view name;
-  std::int64_t when_absent = 0;  ///< 0: it must be given
-};
-
-/// "gemm", "convolution", ...: what rows of measured operators may be called.
-struct OperatorKind {
-  std::string_view name;
-  std::vector<OperatorSize> sizes;
-};
-[[nodiscard]] const std::vector<OperatorKind>& operator_kinds();
-
 /// The kernel that a measured operator runs, as lowering would make it for this GPU. Refuses unknown
 /// kinds, sizes, precisions and passes, and sizes that cannot be; errors stand at the row's `where`.
 [[nodiscard]] Result<Kernel> kernel_of(const MeasuredOperator& measured, const Gpu& gpu);

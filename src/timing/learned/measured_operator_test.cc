@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "operators/measured_kind.h"
 #include "timing/gpu/testing.h"
 
 namespace stoker {
@@ -77,15 +78,15 @@ TEST(MeasuredOperator, WorkByHand) {
 }
 
 TEST(MeasuredOperator, EveryKindHasAKernelOfItsClass) {
-  for (const OperatorKind& kind : operator_kinds()) {
+  for (const MeasuredKind& kind : measured_kinds()) {
     std::map<std::string, std::int64_t> sizes;
-    for (const OperatorSize& size : kind.sizes) {
-      if (size.when_absent == 0 && size.name != "padding") sizes[std::string(size.name)] = 64;
+    for (const MeasuredSize& size : kind.sizes) {
+      if (size.use == SizeUse::kNeeded) sizes[std::string(size.name)] = 64;
       if (size.name == "kernel") sizes["kernel"] = 3;
     }
     const auto kernel = kernel_of(row(std::string(kind.name), sizes), gpu());
     ASSERT_TRUE(kernel) << kind.name << ": " << kernel.error().text();
-    EXPECT_NE(kernel->kernel_class, KernelClass::kUncosted) << kind.name;
+    EXPECT_EQ(kernel->kernel_class, kind.kernel_class) << kind.name;
     EXPECT_GT((kernel->read + kernel->written).count(), 0) << kind.name;
   }
 }

@@ -346,12 +346,6 @@ bool is_single(const Kernel& kernel) {
 
 }  // namespace
 
-std::string_view name_of(ResidualFamily family) {
-  constexpr std::array<std::string_view, kResidualFamilies> kNames{
-      "gemm", "elementwise", "rows", "convolution", "convolution_network", "dense_network"};
-  return kNames[static_cast<std::size_t>(family)];
-}
-
 std::span<const std::string_view> feature_names(ResidualFamily family) {
   switch (family) {
     case ResidualFamily::kGemm:
@@ -388,25 +382,28 @@ ResidualFeatures::ResidualFeatures(const Gpu& gpu) : device_(device_of(gpu, plai
 
 std::optional<ResidualInput> ResidualFeatures::of(const Kernel& kernel) const {
   if (!is_single(kernel)) return std::nullopt;
+  const auto family = row_of(kernel.kernel_class).learned;
+  if (!family) return std::nullopt;
   ResidualInput out;
-  if (const auto* gemm = std::get_if<GemmShape>(&kernel.shape)) {
-    if (gemm->m <= 0 || gemm->n <= 0 || gemm->k <= 0 || gemm->batch <= 0) return std::nullopt;
-    out.family = ResidualFamily::kGemm;
-    gemm_features(kernel, *gemm, device_, out);
-  } else if (const auto* convolution = std::get_if<ConvolutionShape>(&kernel.shape)) {
-    if (!is_learned_convolution(*convolution)) return std::nullopt;
-    out.family = ResidualFamily::kConvolution;
-    convolution_features(kernel, *convolution, device_, out);
-  } else if (const auto* rows = std::get_if<RowShape>(&kernel.shape)) {
-    if (kernel.phase == StepPhase::kBackward || rows->rows <= 0 || rows->width <= 0)
+  out.family = *family;
+  if (*family == ResidualFamily::kGemm) {
+    const auto* gemm = std::get_if<GemmShape>(&kernel.shape);
+    if (gemm == nullptr || gemm->m <= 0 || gemm->n <= 0 || gemm->k <= 0 || gemm->batch <= 0)
       return std::nullopt;
-    out.family = ResidualFamily::kRows;
+    gemm_features(kernel, *gemm, device_, out);
+  } else if (*family == ResidualFamily::kConvolution) {
+    const auto* convolution = std::get_if<ConvolutionShape>(&kernel.shape);
+    if (convolution == nullptr || !is_learned_convolution(*convolution)) return std::nullopt;
+    convolution_features(kernel, *convolution, device_, out);
+  } else if (*family == ResidualFamily::kRows) {
+    const auto* rows = std::get_if<RowShape>(&kernel.shape);
+    if (rows == nullptr || kernel.phase == StepPhase::kBackward || rows->rows <= 0 ||
+        rows->width <= 0)
+      return std::nullopt;
     row_features(kernel, *rows, device_, out);
-  } else if (kernel.kernel_class == KernelClass::kElementwise && bytes_of(kernel) > 0) {
-    out.family = ResidualFamily::kElementwise;
-    elementwise_features(kernel, device_, out);
   } else {
-    return std::nullopt;
+    if (!(bytes_of(kernel) > 0)) return std::nullopt;
+    elementwise_features(kernel, device_, out);
   }
   std::copy(gpu_.begin(), gpu_.end(),
             out.features.begin() + static_cast<std::ptrdiff_t>(shape_features(out.family)));

@@ -59,9 +59,9 @@ Matrix inverse(Matrix a) {
 }
 
 /// The textbook's formulas, with the whole inverse.
-class Twin {
+class Reference {
  public:
-  Twin(std::vector<ProcessRow> rows, double mean) : rows_(std::move(rows)), mean_(mean) {
+  Reference(std::vector<ProcessRow> rows, double mean) : rows_(std::move(rows)), mean_(mean) {
     Matrix k(rows_.size(), std::vector<double>(rows_.size()));
     for (std::size_t i = 0; i < rows_.size(); ++i) {
       for (std::size_t j = 0; j < rows_.size(); ++j)
@@ -101,20 +101,20 @@ class Twin {
 TEST(ResidualProcess, AgreesWithTheTextbook) {
   const auto rows = some_rows(30);
   const ResidualProcess process(rows, {}, 0.1);
-  const Twin twin(rows, 0.1);
+  const Reference reference(rows, 0.1);
   std::vector<ProcessPoint> points;
   std::vector<double> weights;
   for (int i = 0; i < 12; ++i) {
     points.push_back(point(static_cast<std::uint32_t>(i % 5), 0.4 * i, i, i % 3));
     weights.push_back(1 + i % 4);
     const auto value = process.at(points.back());
-    EXPECT_NEAR(value.mean, twin.mean(points.back()), 1e-6);
-    EXPECT_NEAR(value.variance, twin.covariance(points.back(), points.back()), 1e-6);
+    EXPECT_NEAR(value.mean, reference.mean(points.back()), 1e-6);
+    EXPECT_NEAR(value.variance, reference.covariance(points.back(), points.back()), 1e-6);
   }
   double variance = 0;
   for (std::size_t i = 0; i < points.size(); ++i) {
     for (std::size_t j = 0; j < points.size(); ++j)
-      variance += weights[i] * weights[j] * twin.covariance(points[i], points[j]);
+      variance += weights[i] * weights[j] * reference.covariance(points[i], points[j]);
   }
   EXPECT_NEAR(process.variance_of_sum(points, weights), variance, 1e-5);
 }

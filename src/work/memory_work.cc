@@ -1,17 +1,11 @@
 #include <algorithm>
-#include <array>
 #include <cmath>
 
-#include "operators/describer.h"
+#include "work/describer.h"
 
 namespace stoker {
 namespace {
 
-/// Arithmetic per element of a memory-bound operator; only orders of magnitude matter, bytes
-/// decide.
-constexpr double kElementwiseFlops = 1;
-constexpr double kNormalizationFlops = 8;  // two moments, scale and shift
-constexpr double kSoftmaxFlops = 5;        // max, subtract, exp, sum, divide
 /// A radix-2 butterfly of complex numbers: one product, two sums, for n/2 log2 n of them.
 constexpr double kFourierFlops = 5;
 /// Radix sort works off 8 bits of the key in a pass (CUB, DeviceRadixSort); rows up to this length
@@ -24,58 +18,13 @@ constexpr std::uint16_t kSortLaunches = 8;
 constexpr std::int64_t kUnsortedEmbedding = 3072;
 constexpr std::int64_t kIndexBytes = 8;
 
-template <std::size_t N>
-bool has(const std::array<std::string_view, N>& list, std::string_view name) {
-  return std::find(list.begin(), list.end(), name) != list.end();
-}
-
-/// Backward operators that first fill the whole gradient with zeros and then copy or add a part.
-constexpr auto kPartOfZeros = std::to_array<std::string_view>(
-    {"as_strided_backward", "diagonal_backward", "select_backward", "slice_backward",
-     "unfold_backward", "value_selecting_reduction_backward"});
-/// The same for operators that then add to every element.
-constexpr auto kAllOfZeros = std::to_array<std::string_view>(
-    {"_upsample_bicubic2d_aa_backward", "_upsample_bilinear2d_aa_backward",
-     "grid_sampler_2d_backward", "grid_sampler_3d_backward", "max_pool2d_with_indices_backward",
-     "max_pool3d_with_indices_backward", "upsample_bicubic2d_backward",
-     "upsample_bilinear2d_backward", "upsample_linear1d_backward",
-     "upsample_trilinear3d_backward"});
-/// Operators that write where indices say, and leave the rest of their first input as it is.
-constexpr auto kScatters = std::to_array<std::string_view>(
-    {"_index_put_impl", "_unsafe_index_put", "index_add", "index_copy", "index_fill", "index_put",
-     "index_reduce", "masked_scatter", "put", "scatter", "scatter_add", "scatter_reduce"});
-/// Operators that read where indices say.
-constexpr auto kGathers =
-    std::to_array<std::string_view>({"_unsafe_index", "embedding", "gather", "index",
-                                     "index_select", "masked_select", "take", "take_along_dim"});
-constexpr auto kSorts = std::to_array<std::string_view>(
-    {"_unique2", "argsort", "msort", "sort", "unique_consecutive", "unique_dim"});
-constexpr auto kFourier = std::to_array<std::string_view>({"_fft_c2c", "_fft_c2r", "_fft_r2c"});
-
-double flops_per_element(KernelClass kernel_class) {
-  switch (kernel_class) {
-    case KernelClass::kNormalization:
-      return kNormalizationFlops;
-    case KernelClass::kSoftmax:
-      return kSoftmaxFlops;
-    case KernelClass::kCopy:
-    case KernelClass::kFill:
-    case KernelClass::kGather:
-      return 0;
-    default:
-      return kElementwiseFlops;
-  }
-}
-
 Bytes least(Bytes a, Bytes b) { return std::min(a, b); }
 
-/// Rows of a softmax (over the last dimension, where nearly all are) or of a layer norm; nothing for
-/// norms over other dimensions.
+double element_flops(KernelClass kernel_class) { return row_of(kernel_class).element_flops; }
+
+/// Rows of a softmax (over the last dimension, where nearly all are) or of a layer norm.
 KernelShape row_shape(const Describer& d) {
-  const std::string_view name = d.stem();
-  const bool layer_norm = name.find("layer_norm") != std::string_view::npos ||
-                          name.find("rms_norm") != std::string_view::npos;
-  if (!layer_norm && name.find("softmax") == std::string_view::npos) return {};
+  const bool layer_norm = d.family().kernel_class == KernelClass::kNormalization;
   if (d.inputs().empty()) return {};
   const std::int64_t elements = d.elements(d.inputs()[0]);
   const auto shape = d.shape(d.inputs()[0]);
@@ -154,8 +103,8 @@ void append_scatter(const Describer& d, std::vector<Work>& into) {
   work.written = least(moved, d.bytes(self));
   // Sums read what they add to. An index_put of the backward adds, and sorts its indices to do so
   // (aten/src/ATen/native/cuda/Indexing.cu, index_put_with_sort_kernel).
-  const bool put = d.stem().find("index_put") != std::string_view::npos;
-  const bool adds = put || d.stem().ends_with("_add") || d.stem().ends_with("_reduce");
+  const bool put = d.rule() == WorkRule::kSortedScatter;
+  const bool adds = put || d.rule() == WorkRule::kScatterAdd;
   if (adds) work.read += work.written;
   if (put) work.launches = kSortLaunches;
   into.push_back(work);
@@ -189,7 +138,8 @@ void append_embedding_backward(const Describer& d, std::vector<Work>& into) {
 void append_two_pass_norm(const Describer& d, std::vector<Work>& into) {
   Work apply = d.base(KernelClass::kNormalization);
   if (apply.elements == 0) return;
-  apply.flops = Flops(kNormalizationFlops / 2 * static_cast<double>(apply.elements));
+  apply.flops =
+      Flops(element_flops(KernelClass::kNormalization) / 2 * static_cast<double>(apply.elements));
   apply.launches = d.is_backward() ? 3 : 2;
   Work moments = apply;
   moments.written = Bytes(0);
@@ -251,25 +201,26 @@ void append_softmax_backward(const Describer& d, std::vector<Work>& into) {
   Work product = rows;
   product.kernel_class = KernelClass::kElementwise;
   product.flops = Flops(static_cast<double>(rows.elements));
-  rows.flops = Flops((kSoftmaxFlops - 1) * static_cast<double>(rows.elements));
+  rows.flops =
+      Flops((element_flops(KernelClass::kSoftmax) - 1) * static_cast<double>(rows.elements));
   rows.shape = row_shape(d);
   into.push_back(product);
   into.push_back(rows);
 }
 
-void append_plain(const Describer& d, KernelClass kernel_class, std::vector<Work>& into) {
-  Work work = d.base(kernel_class);
+void append_plain(const Describer& d, std::vector<Work>& into) {
+  const OperatorFamily& family = d.family();
+  Work work = d.base(family.kernel_class);
   if (work.elements == 0) return;  // nothing to do on an empty tensor
-  work.flops = Flops(flops_per_element(kernel_class) * static_cast<double>(work.elements));
-  work.shape = row_shape(d);
-  // The gradient of the input in one kernel, those of weight and bias in another.
-  if (d.stem() == "native_layer_norm_backward") work.launches = 2;
+  work.flops = Flops(element_flops(family.kernel_class) * static_cast<double>(work.elements));
+  if (family.rule == WorkRule::kRows) work.shape = row_shape(d);
+  work.launches = family.launches;
   if (!d.outputs().empty()) {
     const TensorRef& out = d.outputs()[0];
-    if (has(kPartOfZeros, d.stem())) {
+    if (family.rule == WorkRule::kPartOfZeros) {
       into.push_back(zeros_of(d, out));
       work.written = least(work.read, d.bytes(out));
-    } else if (has(kAllOfZeros, d.stem())) {
+    } else if (family.rule == WorkRule::kAllOfZeros) {
       into.push_back(zeros_of(d, out));
     }
   }
@@ -278,38 +229,40 @@ void append_plain(const Describer& d, KernelClass kernel_class, std::vector<Work
 
 }  // namespace
 
-void append_memory_bound(const Describer& d, KernelClass kernel_class, std::vector<Work>& into) {
-  const std::string_view name = d.stem();
-  if (name.starts_with("nll_loss")) return append_nll(d, into);
-  if (has(kScatters, name)) return append_scatter(d, into);
-  if (has(kGathers, name)) return append_gather(d, into);
-  if (has(kSorts, name)) return append_sort(d, into);
-  if (has(kFourier, name)) return append_fourier(d, into);
-  if (name == "embedding_dense_backward" || name == "_embedding_bag_dense_backward")
-    return append_embedding_backward(d, into);
-  if (name == "native_group_norm" || name == "native_group_norm_backward" ||
-      (name == "native_batch_norm" && d.attributes().train)) {
-    return append_two_pass_norm(d, into);
+void append_memory_bound(const Describer& d, std::vector<Work>& into) {
+  switch (d.rule()) {
+    case WorkRule::kPickedRows:
+      return append_nll(d, into);
+    case WorkRule::kScatter:
+    case WorkRule::kScatterAdd:
+    case WorkRule::kSortedScatter:
+      return append_scatter(d, into);
+    case WorkRule::kGather:
+      return append_gather(d, into);
+    case WorkRule::kSort:
+      return append_sort(d, into);
+    case WorkRule::kFourier:
+      return append_fourier(d, into);
+    case WorkRule::kEmbeddingBackward:
+      return append_embedding_backward(d, into);
+    case WorkRule::kMoments:
+      return append_two_pass_norm(d, into);
+    case WorkRule::kTrainedMoments:
+      return d.attributes().train ? append_two_pass_norm(d, into) : append_plain(d, into);
+    case WorkRule::kDistances:
+      return append_distances(d, into);
+    case WorkRule::kSoftmaxBackward:
+      return append_softmax_backward(d, into);
+    default:
+      return append_plain(d, into);
   }
-  if (name.starts_with("_cdist")) return append_distances(d, into);
-  if (name == "_softmax_backward_data") return append_softmax_backward(d, into);
-  append_plain(d, kernel_class, into);
 }
 
 /// `groups` of a collective's attributes is the number of ranks.
-void append_collective(const Describer& d, std::string_view name, std::vector<Work>& into) {
+void append_collective(const Describer& d, std::vector<Work>& into) {
   Work work = d.base(KernelClass::kCollective);
   if (work.elements == 0) return;
-  const auto is = [&](std::string_view kind) { return name.find(kind) != std::string_view::npos; };
-  CollectiveShape shape;
-  shape.ranks = d.attributes().groups;
-  shape.kind = is("all_gather")       ? CollectiveKind::kAllGather
-               : is("reduce_scatter") ? CollectiveKind::kReduceScatter
-               : is("broadcast")      ? CollectiveKind::kBroadcast
-               : is("reduce")         ? CollectiveKind::kReduce
-               : is("scatter")        ? CollectiveKind::kScatter
-                                      : CollectiveKind::kGather;
-  work.shape = shape;
+  work.shape = CollectiveShape{.kind = d.family().collective, .ranks = d.attributes().groups};
   into.push_back(work);
 }
 

@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "operators/describer.h"
+#include "work/describer.h"
 
 namespace stoker {
 namespace {
@@ -33,9 +33,10 @@ double layer_flops(const RnnShape& r, double inputs) {
 void append_gemm(const Describer& d, std::vector<Work>& into) {
   Work work = d.base(KernelClass::kGemm);
   const auto& in = d.inputs();
-  const bool linear = d.stem() == "linear";
+  const bool linear = d.rule() == WorkRule::kLinear;
   // addmm, baddbmm, addmv carry the addend first; the factors are the next two.
-  const bool adds = d.stem().find("add") != std::string_view::npos && in.size() >= 3;
+  const bool summed_batch = d.rule() == WorkRule::kSummedBatch;
+  const bool adds = (d.rule() == WorkRule::kProductAndSum || summed_batch) && in.size() >= 3;
   const std::size_t first = adds ? 1 : 0;
   if (in.size() < first + 2) {
     work.kernel_class = KernelClass::kUncosted;
@@ -50,7 +51,7 @@ void append_gemm(const Describer& d, std::vector<Work>& into) {
   g.transpose_a = d.transposed(a);
   g.transpose_b = d.transposed(b);
   g.k = sa.empty() ? 1 : sa.back();
-  if (d.stem() == "addbmm") {  // sums over the batch: one product with a long k
+  if (summed_batch) {  // sums over the batch: one product with a long k
     if (sa.size() == 3 && sb.size() == 3) g.m = sa[1], g.n = sb[2], g.k = sa[0] * sa[2];
   } else if (sa.size() == 3 && sb.size() == 3 && !linear) {
     g.batch = sa[0];
@@ -81,7 +82,7 @@ void append_attention(const Describer& d, std::vector<Work>& into) {
   const auto query = d.shape(in[q]);
   const auto key = d.shape(in[q + 1]);
   // The kernels behind the dispatcher take [batch, length, heads, width].
-  const bool inner = d.stem().starts_with("_flash") || d.stem().starts_with("_efficient");
+  const bool inner = d.rule() == WorkRule::kAttentionInside;
   const std::size_t heads = inner ? 2 : 1, length = inner ? 1 : 2;
   AttentionShape s;
   s.batch = query[0];

@@ -1,4 +1,4 @@
-#include "operators/operator_totals.h"
+#include "work/operator_totals.h"
 
 #include <algorithm>
 #include <map>

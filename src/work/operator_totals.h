@@ -3,9 +3,9 @@
 #include <string_view>
 #include <vector>
 
-#include "operators/work.h"
 #include "step/sizes.h"
 #include "step/step.h"
+#include "work/work.h"
 
 namespace stoker {
 

@@ -1,10 +1,10 @@
-#include "operators/work.h"
+#include "work/work.h"
 
 #include <gtest/gtest.h>
 
-#include "operators/operator_totals.h"
 #include "step/step_reader.h"
 #include "step/test_step.h"
+#include "work/operator_totals.h"
 
 namespace stoker {
 namespace {
@@ -387,19 +387,6 @@ TEST(Work, NegativeLogLikelihoodPicksOneElementARow) {
                             .work();
   EXPECT_EQ(backward[0].read, Bytes(10 * 8));
   EXPECT_EQ(backward[0].written, Bytes(10 * 50000 * 4));
-}
-
-TEST(Work, NamesFindTheirClass) {
-  EXPECT_EQ(class_of("aten::relu_"), KernelClass::kElementwise);
-  EXPECT_EQ(class_of("aten::native_layer_norm_backward"), KernelClass::kNormalization);
-  EXPECT_EQ(class_of("aten::add.Tensor"), KernelClass::kElementwise);
-  EXPECT_EQ(class_of("aten::_log_softmax_backward_data"), KernelClass::kSoftmax);
-  EXPECT_EQ(class_of("aten::mse_loss"), KernelClass::kReduction);
-  EXPECT_EQ(class_of("aten::mse_loss_backward"), KernelClass::kElementwise);
-  EXPECT_EQ(class_of("my::own_operator"), KernelClass::kUncosted);
-  EXPECT_EQ(class_of("my::add"), KernelClass::kUncosted);  // whatever that is
-  EXPECT_TRUE(launches_nothing("aten::empty_strided"));
-  EXPECT_FALSE(launches_nothing("aten::zeros"));
 }
 
 TEST(OperatorTotals, AreByOperatorPassAndClassMostFlopsFirst) {

@@ -7,23 +7,23 @@
 
 #include "program/program.h"
 
-/// A second implementation of the launch queue, for tests: it knows no formula, only what happens in
+/// A reference implementation of the launch queue, for tests: it knows no formula, only what happens in
 /// each tick of a clock. Slow, and nothing is shared with launch_queue.cc.
 namespace stoker::timing_test {
 
-struct TwinAction {
+struct ReferenceAction {
   enum Kind { kWork, kLaunch, kFollow, kSynchronize, kAwait } kind = kWork;
   long time = 0;  ///< ticks of work, or of the kernel
   Stream stream = Stream::kCompute;
   int after = -1;  ///< kernel (number of the launch) that must have ended; kAwait: for the host
 };
 
-class LaunchTwin {
+class ReferenceQueue {
  public:
-  LaunchTwin(std::vector<TwinAction> actions, std::size_t depth)
+  ReferenceQueue(std::vector<ReferenceAction> actions, std::size_t depth)
       : actions_(std::move(actions)), depth_(depth) {
-    for (const TwinAction& a : actions_) {
-      if (a.kind != TwinAction::kLaunch && a.kind != TwinAction::kFollow) continue;
+    for (const ReferenceAction& a : actions_) {
+      if (a.kind != ReferenceAction::kLaunch && a.kind != ReferenceAction::kFollow) continue;
       queues_[static_cast<std::size_t>(a.stream)].push_back(kernels_.size());
       kernels_.push_back({a, false, false, false, 0, 0});
     }
@@ -40,7 +40,7 @@ class LaunchTwin {
 
  private:
   struct Running {
-    TwinAction action;
+    ReferenceAction action;
     bool issued, started, ended;
     long begin, end;
   };
@@ -58,24 +58,24 @@ class LaunchTwin {
   /// The host does what it can do at this instant; true when it did something.
   bool step_host() {
     if (next_ == actions_.size() || now_ < busy_until_) return false;
-    const TwinAction& a = actions_[next_];
+    const ReferenceAction& a = actions_[next_];
     switch (a.kind) {
-      case TwinAction::kWork:
+      case ReferenceAction::kWork:
         busy_until_ = now_ + a.time;
         break;
-      case TwinAction::kLaunch:
+      case ReferenceAction::kLaunch:
         if (launches_.size() >= depth_ && !kernels_[launches_[launches_.size() - depth_]].ended)
           return false;
         launches_.push_back(issued_);
         kernels_[issued_++].issued = true;
         break;
-      case TwinAction::kFollow:
+      case ReferenceAction::kFollow:
         kernels_[issued_++].issued = true;
         break;
-      case TwinAction::kSynchronize:
+      case ReferenceAction::kSynchronize:
         if (!all_ended()) return false;
         break;
-      case TwinAction::kAwait:
+      case ReferenceAction::kAwait:
         if (!over(a.after)) return false;
         break;
     }
@@ -129,7 +129,7 @@ class LaunchTwin {
     }
   }
 
-  std::vector<TwinAction> actions_;
+  std::vector<ReferenceAction> actions_;
   std::size_t depth_;
   std::vector<Running> kernels_;
   std::array<std::vector<std::size_t>, 4> queues_;

@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "operators/describer.h"
+#include "work/describer.h"
 
 namespace stoker {
 namespace {
@@ -19,7 +19,7 @@ ConvolutionShape convolution_shape(const Describer& d, const TensorRef& input,
   const auto out = d.shape(output);
   const Attributes& a = d.attributes();
   c.groups = a.groups;
-  c.transposed = a.transposed || d.stem().find("transpose") != std::string_view::npos;
+  c.transposed = a.transposed || d.rule() == WorkRule::kTransposedConvolution;
   c.channels_last = d.channels_last(input) || d.channels_last(weight);
   c.spatial = static_cast<int>(std::min<std::size_t>(3, w.size() > 2 ? w.size() - 2 : 1));
   if (in.size() < 2 || out.size() < 2 || w.size() < 2) return c;

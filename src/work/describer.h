@@ -1,11 +1,10 @@
 #pragma once
 
 #include <span>
-#include <string_view>
 
-#include "operators/work.h"
+#include "work/work.h"
 
-/// What the rules that turn an operator into work share. Internal to src/step.
+/// What the rules that turn an operator into work share. Internal to src/work.
 namespace stoker {
 
 /// One operator with the sizes of its tensors.
@@ -20,9 +19,9 @@ class Describer {
   [[nodiscard]] const std::vector<TensorRef>& inputs() const { return op_.inputs; }
   [[nodiscard]] const std::vector<TensorRef>& outputs() const { return op_.outputs; }
   [[nodiscard]] const Attributes& attributes() const { return attributes_; }
-  /// Name without namespace, overload and the underscore of in-place forms.
-  [[nodiscard]] std::string_view stem() const { return stem_; }
-  [[nodiscard]] bool is_backward() const;
+  [[nodiscard]] const OperatorFamily& family() const { return name_.family(); }
+  [[nodiscard]] WorkRule rule() const { return family().rule; }
+  [[nodiscard]] bool is_backward() const { return name_.backward(); }
 
   [[nodiscard]] DType dtype(const TensorRef& t) const { return step_.types[index(t.type)].dtype; }
   [[nodiscard]] std::span<const std::int64_t> shape(const TensorRef& t) const {
@@ -45,10 +44,8 @@ class Describer {
   const Operator& op_;
   const Sizes& sizes_;
   const Attributes& attributes_;
-  std::string_view stem_;
+  const OperatorName& name_;
 };
-
-[[nodiscard]] std::string_view stem_of(std::string_view operator_name);
 
 /// Rules of operators with shapes of their own; each appends one Work for each device kernel (or
 /// group of kernels of one library call).
@@ -57,8 +54,8 @@ void append_attention(const Describer& d, std::vector<Work>& into);
 void append_rnn(const Describer& d, std::vector<Work>& into);
 void append_convolution(const Describer& d, std::vector<Work>& into);
 void append_convolution_backward(const Describer& d, std::vector<Work>& into);
-void append_collective(const Describer& d, std::string_view name, std::vector<Work>& into);
+void append_collective(const Describer& d, std::vector<Work>& into);
 /// Everything that is bound by the bytes it moves.
-void append_memory_bound(const Describer& d, KernelClass kernel_class, std::vector<Work>& into);
+void append_memory_bound(const Describer& d, std::vector<Work>& into);
 
 }  // namespace stoker

@@ -1,28 +1,32 @@
-#include "operators/work.h"
+#include "work/work.h"
 
-#include "operators/describer.h"
+#include "work/describer.h"
 
 namespace stoker {
 
 void append_work(const Step& step, const Operator& op, const Sizes& sizes,
                  std::vector<Work>& into) {
-  const std::string_view name = step.operator_name(op);
-  if (launches_nothing(name)) return;
   const Describer d(step, op, sizes);
-  switch (const KernelClass kernel_class = class_of(name)) {
-    case KernelClass::kGemm:
+  switch (d.rule()) {
+    case WorkRule::kNothing:
+      return;
+    case WorkRule::kProduct:
+    case WorkRule::kProductAndSum:
+    case WorkRule::kLinear:
+    case WorkRule::kSummedBatch:
       return append_gemm(d, into);
-    case KernelClass::kConvolution:
-    case KernelClass::kDepthwiseConvolution:
+    case WorkRule::kConvolution:
+    case WorkRule::kTransposedConvolution:
       return d.is_backward() ? append_convolution_backward(d, into) : append_convolution(d, into);
-    case KernelClass::kRnn:
+    case WorkRule::kRecurrent:
       return append_rnn(d, into);
-    case KernelClass::kAttention:
+    case WorkRule::kAttention:
+    case WorkRule::kAttentionInside:
       return append_attention(d, into);
-    case KernelClass::kCollective:
-      return append_collective(d, name, into);
+    case WorkRule::kCollective:
+      return append_collective(d, into);
     default:
-      return append_memory_bound(d, kernel_class, into);
+      return append_memory_bound(d, into);
   }
 }
 

@@ -1,57 +1,27 @@
-#include "operators/describer.h"
+#include "work/describer.h"
 
 #include <algorithm>
-#include <array>
 
 namespace stoker {
 namespace {
 
-/// Kernels whose first argument is only written: the destination of a copy, what a random number
-/// generator fills.
-constexpr auto kWritesFirst = std::to_array<std::string_view>(
-    {"bernoulli", "cauchy", "copy", "exponential", "geometric", "log_normal", "random"});
-
-/// Backward operators whose second argument, the input of the forward, gives sizes only
-/// (aten/src/ATen/native/cuda: AveragePool2d.cu, AveragePool3d.cu, AdaptiveAveragePooling*.cu,
-/// DilatedMaxPool*.cu, AdaptiveMaxPooling*.cu, ReflectionPad.cu, ReplicationPadding.cu).
-constexpr auto kSizesOfSecond = std::to_array<std::string_view>(
-    {"_adaptive_avg_pool2d_backward", "_adaptive_avg_pool3d_backward",
-     "adaptive_max_pool2d_backward", "adaptive_max_pool3d_backward", "avg_pool2d_backward",
-     "avg_pool3d_backward", "max_pool2d_with_indices_backward", "max_pool3d_with_indices_backward",
-     "reflection_pad1d_backward", "reflection_pad2d_backward", "reflection_pad3d_backward",
-     "replication_pad1d_backward", "replication_pad2d_backward", "replication_pad3d_backward"});
-
-template <std::size_t N>
-bool has(const std::array<std::string_view, N>& list, std::string_view name) {
-  return std::find(list.begin(), list.end(), name) != list.end();
-}
-
 bool is_floating(DType dtype) { return dtype <= DType::kF8 || dtype == DType::kC64; }
 
 }  // namespace
-
-std::string_view stem_of(std::string_view name) {
-  if (const auto colons = name.find("::"); colons != std::string_view::npos)
-    name.remove_prefix(colons + 2);
-  name = name.substr(0, name.find('.'));
-  if (name.ends_with('_')) name.remove_suffix(1);
-  return name;
-}
 
 Describer::Describer(const Step& step, const Operator& op, const Sizes& sizes)
     : step_(step),
       op_(op),
       sizes_(sizes),
       attributes_(step.attributes_of(op)),
-      stem_(stem_of(step.operator_name(op))) {}
-
-bool Describer::is_backward() const { return stem_.find("_backward") != std::string_view::npos; }
+      name_(step.name_of(op)) {}
 
 bool Describer::reads(std::size_t input, KernelClass kernel_class) const {
   if (kernel_class == KernelClass::kFill) return false;
+  const Operands operands = family().operands;
   // Out of place, `bernoulli` reads its probabilities.
-  if (input == 0 && has(kWritesFirst, stem_)) return !in_place();
-  if (input == 1 && has(kSizesOfSecond, stem_)) return false;
+  if (input == 0 && operands == Operands::kFirstIsWritten) return !in_place();
+  if (input == 1 && operands == Operands::kSecondIsSizes) return false;
   const TensorRef& t = op_.inputs[input];
   return std::none_of(
       op_.inputs.begin(), op_.inputs.begin() + static_cast<std::ptrdiff_t>(input),

@@ -1,10 +1,10 @@
 #pragma once
 
 #include <cstdint>
-#include <string_view>
 #include <vector>
 
 #include "base/units.h"
+#include "operators/kernel_class.h"
 #include "operators/shapes.h"
 #include "step/sizes.h"
 #include "step/step.h"
@@ -21,12 +21,6 @@ struct Work {
   std::uint16_t launches = 1;  ///< device kernels behind it
   KernelShape shape;
 };
-
-/// The class that an operator name belongs to; kUncosted for a name without a rule.
-[[nodiscard]] KernelClass class_of(std::string_view operator_name);
-
-/// True for operators that launch nothing (`empty`, aliases).
-[[nodiscard]] bool launches_nothing(std::string_view operator_name);
 
 /// Appends the work of one operator: none for allocation alone, two or three for a convolution's
 /// backward.
