@@ -12,7 +12,7 @@ from .processes import cpu_seconds
 
 MAX_OTHERS = 0.03  # busy time of other processes, share of all cores' time, above which a measurement does not count
 MAX_STEAL = 0.02    # time that the hypervisor gave to others, likewise
-# The limits of src/input/probe/foreign_load.h, above which others were on a thread's core.
+# The limits of src/system/contention.h, above which others were on a thread's core.
 DISTURBED_WALL_PER_CPU = 1.10
 DISTURBED_SHARE = 0.05
 _TICK = os.sysconf("SC_CLK_TCK")
