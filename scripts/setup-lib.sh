@@ -10,7 +10,7 @@ die() { printf 'stoker setup: %s\n' "$*" >&2; exit 1; }
 build_packages=(g++ cmake ninja-build ccache pkg-config libcli11-dev libfmt-dev nlohmann-json3-dev
   libexpected-dev libtomlplusplus-dev libturbojpeg0-dev libjpeg62-turbo-dev libpng-dev
   libarchive-dev zlib1g-dev libsqlite3-dev)
-test_packages=(libgtest-dev libbenchmark-dev python3 python3-venv)
+test_packages=(libgtest-dev libbenchmark-dev python3 python3-jsonschema python3-venv)
 
 as_root() {
   if [ "$(id -u)" -eq 0 ]; then

@@ -7,18 +7,18 @@
 #include <cstdio>
 #include <cstdlib>
 #include <iostream>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "input/loader/loader_simulation.h"
 #include "input/probe/probe_io.h"
+#include "json/text.h"
 
 namespace stoker {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using Json = json::Value;
 
 int complain(const std::string& text) {
   std::fprintf(stderr, "stoker-loader-tool: %s\n", text.c_str());
@@ -43,8 +43,8 @@ Json simulate(const Json& line, const LoaderProfile& profile) {
   SampleCost cost = sample_cost_given(
       {}, {Bytes(line.value("output_bytes", std::int64_t{0})), line.value("tensors", 2)}, profile);
   cost.cpu.clear();
-  for (const double ms : line.value("sample_ms", std::vector<double>{0}))
-    cost.cpu.push_back(ms * kMillisecond);
+  for (const Json& ms : line["sample_ms"]) cost.cpu.push_back(ms.as_double() * kMillisecond);
+  if (cost.cpu.empty()) cost.cpu.emplace_back();
   cost.slowdown_per_core = line.value("slowdown_per_core", 0.0);
   const LoaderSettings settings{.batch = line.value("batch", std::int64_t{1}),
                                 .workers = line.value("workers", 0),
@@ -75,7 +75,7 @@ int run_simulate(const std::vector<std::string>& args) {
   const Result<LoaderProfile> profile = read_loader_profile(args[0]);
   if (!profile) return complain(profile.error().text());
   for (std::string line; std::getline(std::cin, line);) {
-    const Json json = Json::parse(line, nullptr, /*allow_exceptions=*/false);
+    const Json json = json::parse(line).value_or(Json());
     if (!json.is_object()) return complain("not a JSON object: " + line);
     std::printf("%s\n", simulate(json, *profile).dump().c_str());
   }

@@ -8,9 +8,10 @@
 #include <cstdlib>
 #include <fstream>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <string>
 
+#include "base/files.h"
+#include "json/text.h"
 #include "lower/common/lower.h"
 #include "step/step_reader.h"
 #include "timing/cpu/cpu_model.h"
@@ -19,11 +20,10 @@
 namespace stoker {
 namespace {
 
-Gpu gpu_of(const nlohmann::json& file) {
-  const auto& device = file.at("device");
+Gpu gpu_of(const json::Value& file) {
+  const auto& device = file["device"];
   const auto number = [&](const char* name) {
-    return device.contains(name) && device.at(name).is_number() ? device.at(name).get<double>()
-                                                                : 0.0;
+    return device.contains(name) && device[name].is_number() ? device[name].as_double() : 0.0;
   };
   Gpu cpu;
   cpu.name = "cpu";
@@ -38,23 +38,23 @@ Gpu gpu_of(const nlohmann::json& file) {
   cpu.boost_mhz = number("clock_mhz");
   cpu.peak.fp32 = cpu.sm_count * cpu.boost_mhz * 1e6 * cpu.cpu.simd_bits / 32 * 4;
   auto calibration = std::make_shared<Calibration>();
-  for (const auto& f : file.at("figures")) {
-    calibration->figures.push_back(
-        {f.at("name"), f.value("threads", 0), f.at("value"), f.value("spread", 0.0), "figure"});
-    if (f.at("name") == "copy_gbs")
-      cpu.bandwidth = std::max(cpu.bandwidth, 1e9 * f.at("value").get<double>());
+  for (const auto& f : file["figures"]) {
+    calibration->figures.push_back({f["name"].as_string(), f.value("threads", 0),
+                                    f["value"].as_double(), f.value("spread", 0.0), "figure"});
+    if (f["name"] == "copy_gbs")
+      cpu.bandwidth = std::max(cpu.bandwidth, 1e9 * f["value"].as_double());
   }
-  for (const auto& o : file.at("operators")) {
+  for (const auto& o : file["operators"]) {
     MeasuredOperator row;
-    row.kind = o.at("kind");
-    row.function = o.at("function");
-    row.threads = o.at("threads");
-    for (const auto& [name, value] : o.at("sizes").items()) row.sizes[name] = value;
-    row.precision = o.at("precision");
-    row.pass = o.at("pass");
-    row.time_us = o.at("time_us");
-    row.spread = o.at("spread");
-    row.warm = o.at("warm");
+    row.kind = o["kind"].as_string();
+    row.function = o["function"].as_string();
+    row.threads = o.value("threads", 0);
+    for (const auto& [name, value] : o["sizes"].items()) row.sizes[name] = value.as_integer();
+    row.precision = o["precision"].as_string();
+    row.pass = o["pass"].as_string();
+    row.time_us = o["time_us"].as_double();
+    row.spread = o["spread"].as_double();
+    row.warm = o["warm"].as_bool();
     row.where = "row";
     calibration->operators.push_back(row);
   }
@@ -121,9 +121,9 @@ int print_step(const Gpu& cpu, const char* path, int batch, int threads) {
 }
 
 int run(int argc, char** argv) {
-  std::ifstream in(argv[1]);
-  const auto file = nlohmann::json::parse(in, nullptr, false);
-  if (file.is_discarded()) return std::fprintf(stderr, "%s: no JSON\n", argv[1]), 3;
+  const auto text = read_file(argv[1], kGiB);
+  const auto file = json::parse(text.value_or(std::string())).value_or(json::Value());
+  if (file.is_null()) return std::fprintf(stderr, "%s: no JSON\n", argv[1]), 3;
   const Gpu cpu = gpu_of(file);
   if (argc == 3) return print_rows(cpu);
   return print_step(cpu, argv[3], std::atoi(argv[4]), std::atoi(argv[5]));

@@ -5,18 +5,18 @@
 #include <cctype>
 #include <cstdio>
 #include <cstdlib>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <utility>
 
 #include "base/files.h"
+#include "json/text.h"
 #include "statistics.h"
 #include "step/step_reader.h"
 
 namespace stoker::accuracy {
 namespace {
 
-using Json = nlohmann::json;
+using Json = json::Value;
 namespace fs = std::filesystem;
 
 constexpr std::size_t kLongestStem = 120;  // file names end at 255 bytes
@@ -148,7 +148,7 @@ Status CaptureStore::prepare(const std::vector<CaptureRequest>& requests) {
              {"fused_attention", request.fused_attention}};
     if (request.image_size) job["image_size"] = *request.image_size;
     for (const auto& [name, value] : request.options)
-      job["options"][name] = Json::parse(value, nullptr, false);
+      job["options"][name] = json::parse(value).value_or(Json());
     list += job.dump() + "\n";
   }
   if (missing.empty()) return {};
@@ -161,9 +161,9 @@ Status CaptureStore::prepare(const std::vector<CaptureRequest>& requests) {
       shell_quoted(std::string(STOKER_SOURCE_DIR) + "/bench/accuracy/capture_many.py") + " " +
       shell_quoted(jobs.string()) + " --jobs " + std::to_string(jobs_);
   const bool ran = run_lines(command, [&](const std::string& line) {
-    const Json result = Json::parse(line, nullptr, false);
+    const Json result = json::parse(line).value_or(Json());
     if (result.is_object() && result.contains("error") && result["error"].is_string()) {
-      failures_[result.value("out", "")] = result["error"].get<std::string>();
+      failures_[result.value("out", "")] = result["error"].as_string();
     }
   });
   if (!ran)

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 
 #include "bench.h"
 #include "device_peaks.h"
 #include "forecast/memory/memory_forecast.h"
+#include "json/text.h"
 #include "lower/common/lower.h"
 #include "measures.h"
 #include "memory/replay/replay.h"
@@ -14,7 +14,7 @@
 namespace stoker::accuracy {
 namespace {
 
-using Json = nlohmann::json;
+using Json = json::Value;
 
 constexpr std::string_view kGpu = "A100-SXM4-40GB";  // DGX Station A100
 constexpr std::string_view kConfiguration = "Filename";
@@ -25,7 +25,7 @@ constexpr double kBytesPerParameter = 16, kBytesPerActivation = 8;
 Json layers_of(const CsvRow& row) {
   std::string text(row["Activations-Params"]);
   for (char& c : text) c = c == '(' ? '[' : c == ')' ? ']' : c == '\'' ? '"' : c;
-  return Json::parse(text, nullptr, false);
+  return json::parse(text).value_or(Json());
 }
 
 /// Empty spec: the row states no layers that can be built.
@@ -33,14 +33,13 @@ CaptureRequest request_for(const CsvRow& row) {
   const Json stated = layers_of(row);
   Json layers = Json::array();
   for (const Json& layer : stated.is_array() ? stated : Json::array()) {
-    if (layer.is_array() && layer.size() == 3 && layer[0].is_string() &&
-        layer[1].is_number_integer() && layer[2].is_number_integer())
+    if (layer.is_array() && layer.size() == 3 && layer[0].is_string() && layer[1].is_integer() &&
+        layer[2].is_integer())
       layers.push_back({layer[0], layer[1]});
   }
-  if (layers.empty() || layers.size() != stated.size() || layers[0][1].get<std::int64_t>() < 1)
-    return {};
+  if (layers.empty() || layers.size() != stated.size() || layers[0][1].as_integer() < 1) return {};
   // A linear layer has (features + 1) x width parameters.
-  const auto features = stated[0][2].get<std::int64_t>() / stated[0][1].get<std::int64_t>() - 1;
+  const auto features = stated[0][2].as_integer() / stated[0][1].as_integer() - 1;
   CaptureRequest request;
   request.spec = "mlp_models.py:mlp";
   request.precision = "fp32";

@@ -2,19 +2,19 @@
 // A100 with 40 GB, with the figures of three rivals, and of CARMA's workloads.
 
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "base/files.h"
 #include "bench.h"
 #include "conditions.h"
 #include "device_peaks.h"
+#include "json/text.h"
 #include "measures.h"
 
 namespace stoker::accuracy {
 namespace {
 
-using Json = nlohmann::json;
+using Json = json::Value;
 
 constexpr std::string_view kGpu = "A100-SXM4-40GB";  // DGX Station A100
 constexpr Bytes kMaxNames{1 << 20};
@@ -26,14 +26,13 @@ Result<CaptureRequest> meant_by(std::string_view name) {
   const auto text =
       read_file(std::string(STOKER_SOURCE_DIR) + "/bench/accuracy/table_models.json", kMaxNames);
   if (!text) return tl::unexpected(text.error());
-  const Json names = Json::parse(*text, nullptr, false);
-  const Json known = names.is_object() ? names.value(std::string(name), Json()) : Json();
+  const Json names = json::parse(*text).value_or(Json());
+  const Json& known = names[name];
   if (!known.is_object())
     return fail(ErrorCode::kUnsupported, "table_models.json does not say what the name means");
-  if (known.contains("unclear"))
-    return fail(ErrorCode::kUnsupported, known["unclear"].get<std::string>());
+  if (known.contains("unclear")) return fail(ErrorCode::kUnsupported, known["unclear"].as_string());
   CaptureRequest request;
-  request.spec = known["spec"].get<std::string>();
+  request.spec = known["spec"].as_string();
   request.precision = "fp32";
   return request;
 }

@@ -6,13 +6,14 @@
 #include <cmath>
 #include <iterator>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <set>
+
+#include "json/value.h"
 
 namespace stoker::accuracy {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using Json = json::Value;
 
 constexpr double kListedError = 0.10;  ///< rows that are further off are listed
 constexpr std::size_t kListedRows = 25;

@@ -3,17 +3,17 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <nlohmann/json.hpp>
 
 #include "base/files.h"
 #include "base/text.h"
+#include "json/text.h"
 #include "lower/common/buckets.h"
 #include "timing/collective/data_parallel.h"
 
 namespace stoker::accuracy {
 namespace {
 
-using Json = nlohmann::json;
+using Json = json::Value;
 
 /// Where on the clock of a step the backward begins and ends: forward to backward as 1 to 2, and a few
 /// percent of optimizer.
@@ -21,7 +21,7 @@ constexpr double kBackwardBegin = 0.32, kBackwardEnd = 0.95;
 
 Workload workload_from(const Json& node) {
   Workload w;
-  w.models = node.value("models", w.models);
+  for (const Json& name : node["models"]) w.models.push_back(name.as_string());
   w.parameters = node.value("parameters", 0.0);
   w.half_gradients = node.value("half_gradients", false);
   w.after_backward = node.value("after_backward", false);
@@ -124,15 +124,12 @@ Result<ScalingTables> load_scaling_tables() {
   const std::string path =
       std::string(STOKER_SOURCE_DIR) + "/bench/accuracy/scaling_workloads.json";
   const auto text = TRY(read_file(path, kMiB));
-  const Json root = Json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (root.is_discarded() || !root.is_object())
-    return fail(ErrorCode::kBadInput, "is not valid JSON", path);
+  const Json root = json::parse(text).value_or(Json());
+  if (!root.is_object()) return fail(ErrorCode::kBadInput, "is not valid JSON", path);
   ScalingTables tables;
-  for (const Json& node : root.value("workloads", Json::array()))
-    tables.workloads.push_back(workload_from(node));
-  for (const Json& node : root.value("systems", Json::array()))
-    tables.systems.push_back(system_from(node));
-  const Json constants = root.value("constants", Json::object());
+  for (const Json& node : root["workloads"]) tables.workloads.push_back(workload_from(node));
+  for (const Json& node : root["systems"]) tables.systems.push_back(system_from(node));
+  const Json& constants = root["constants"];
   tables.constants = {0, 0, constants.value("uneven", 0.0), constants.value("epoch_start_s", 0.0),
                       constants.value("own_cost", 0.0)};
   return tables;

@@ -4,12 +4,12 @@
 #include <array>
 #include <cmath>
 #include <map>
-#include <nlohmann/json.hpp>
 
 #include "base/files.h"
 #include "base/text.h"
 #include "bench.h"
 #include "calibrating_rows.h"
+#include "json/value.h"
 #include "lower/common/lower.h"
 #include "measures.h"
 
@@ -23,7 +23,7 @@ constexpr std::array<std::string_view, 4> kTools{"neusight", "habitat", "li", "r
 constexpr std::string_view kDataParallel = "dp4";
 
 /// Adds "name=5" of the list's remarks to a model's shape.
-void add_remarks(std::string_view extra, nlohmann::json& shape) {
+void add_remarks(std::string_view extra, json::Value& shape) {
   for (const std::string& part : split(std::string(extra), ',')) {
     const auto equals = part.find('=');
     if (equals == std::string::npos) continue;
@@ -42,13 +42,14 @@ std::string shape_of(const Bench& bench, std::string_view model) {
   if (!models) return {};
   for (const CsvRow& row : *models) {
     if (row["model"] != model) continue;
-    nlohmann::json shape{{"model_type", std::string(row["hf_model_type"])},
-                         {"act", std::string(row["act"])}};
+    json::Value shape{{"model_type", std::string(row["hf_model_type"])},
+                      {"act", std::string(row["act"])}};
     for (const char* key : {"layers", "hidden", "heads", "ffn", "vocab", "max_pos"}) {
       const double value = number(row, key);
       if (std::isfinite(value)) shape[key] = static_cast<std::int64_t>(value);
     }
     add_remarks(row["extra"], shape);
+    shape.sort_keys();  // the text names the capture in the cache
     return shape.dump();
   }
   return {};

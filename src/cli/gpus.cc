@@ -2,10 +2,10 @@
 
 #include <cstdio>
 #include <memory>
-#include <nlohmann/json.hpp>
 
 #include "cli/verbs.h"
 #include "device/gpu_catalogue.h"
+#include "report/json/answer.h"
 #include "report/text/layout.h"
 
 namespace stoker::cli {
@@ -20,7 +20,7 @@ std::string tera(double rate) { return rate > 0 ? fmt::format("{:.1f}", rate * 1
 
 Result<int> run(const Options& o) {
   const auto catalogue = TRY(GpuCatalogue::load());
-  nlohmann::ordered_json json = nlohmann::ordered_json::array();
+  json::Value list = json::Value::array();
   std::vector<std::vector<std::string>> table{
       {"GPU", "also", "architecture", "GiB", "GB/s", "FP32", "TF32", "FP16", "BF16", "TDP W"}};
   for (std::size_t i = 0; i < catalogue.all().size(); ++i) {
@@ -31,7 +31,7 @@ Result<int> run(const Options& o) {
                      whole(g.bandwidth * 1e-9), tera(g.peak.fp32), tera(g.peak.tf32_tensor),
                      tera(g.peak.fp16_tensor), tera(g.peak.bf16_tensor),
                      g.tdp_watts > 0 ? fmt::format("{:.0f}", g.tdp_watts) : "-"});
-    json.push_back({{"name", g.name},
+    list.push_back({{"name", g.name},
                     {"aliases", aliases},
                     {"vendor", name_of(g.vendor)},
                     {"architecture", name_of(g.architecture)},
@@ -48,7 +48,9 @@ Result<int> run(const Options& o) {
                     {"notes", g.notes}});
   }
   if (o.json) {
-    std::puts(json.dump(2).c_str());
+    json::Value json = answer("stoker-gpus-1", STOKER_VERSION);
+    json["gpus"] = std::move(list);
+    std::fputs(answer_text(json).c_str(), stdout);
     return 0;
   }
   std::fputs(layout::table(table, {0, 1, 2}, "").c_str(), stdout);

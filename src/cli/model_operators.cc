@@ -3,10 +3,10 @@
 #include <fmt/core.h>
 
 #include <cstdio>
-#include <nlohmann/json.hpp>
 
 #include "cli/job_flags.h"
 #include "cli/model_source.h"
+#include "report/json/answer.h"
 #include "report/text/layout.h"
 #include "work/operator_totals.h"
 
@@ -43,7 +43,7 @@ void print_table(const Step& step, const std::vector<OperatorTotal>& totals,
 }
 
 void print_json(const Step& step, const Job& job, const std::vector<OperatorTotal>& totals) {
-  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  json::Value list = json::Value::array();
   double flops[2] = {0, 0};
   for (const OperatorTotal& t : totals) {
     flops[t.backward] += t.flops.count();
@@ -55,10 +55,14 @@ void print_json(const Step& step, const Job& job, const std::vector<OperatorTota
                     {"read_bytes", t.read.count()},
                     {"written_bytes", t.written.count()}});
   }
-  const nlohmann::ordered_json json{{"model", step.name},           {"precision", step.precision},
-                                    {"dimensions", job.dimensions}, {"forward_flops", flops[0]},
-                                    {"backward_flops", flops[1]},   {"operators", list}};
-  std::puts(json.dump(2).c_str());
+  json::Value json = answer("stoker-operators-1", STOKER_VERSION);
+  json["model"] = step.name;
+  json["precision"] = step.precision;
+  json["dimensions"] = job.dimensions;
+  json["forward_flops"] = flops[0];
+  json["backward_flops"] = flops[1];
+  json["operators"] = std::move(list);
+  std::fputs(answer_text(json).c_str(), stdout);
 }
 
 }  // namespace

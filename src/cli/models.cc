@@ -2,12 +2,12 @@
 
 #include <cstdio>
 #include <memory>
-#include <nlohmann/json.hpp>
 
 #include "base/text.h"
 #include "cli/model_operators.h"
 #include "cli/model_source.h"
 #include "cli/verbs.h"
+#include "report/json/answer.h"
 #include "report/text/layout.h"
 #include "step/sizes.h"
 #include "step/step_reader.h"
@@ -55,7 +55,7 @@ Result<int> run(const ModelOperatorsOptions& o) {
   if (o.batch || !o.dimensions.empty())
     return fail(ErrorCode::kUsage, "sizes go with one model: name it", "models");
   const auto names = TRY(zoo_names());
-  nlohmann::ordered_json json = nlohmann::ordered_json::array();
+  json::Value list = json::Value::array();
   std::vector<std::vector<std::string>> table{
       {"model", "input", "parameters", "GFLOP fwd", "GFLOP bwd", "activations/sample"}};
   for (const std::string& name : names) {
@@ -64,7 +64,7 @@ Result<int> run(const ModelOperatorsOptions& o) {
         {name, row.input, fmt::format("{:.1f} M", static_cast<double>(row.parameters) * 1e-6),
          layout::number(row.totals.forward.count() * 1e-9),
          layout::number(row.totals.backward.count() * 1e-9), human_bytes(row.totals.activations)});
-    json.push_back({{"name", name},
+    list.push_back({{"name", name},
                     {"input", row.input},
                     {"parameters", row.parameters},
                     {"forward_flops_per_sample", row.totals.forward.count()},
@@ -72,7 +72,9 @@ Result<int> run(const ModelOperatorsOptions& o) {
                     {"activation_bytes_per_sample", row.totals.activations.count()}});
   }
   if (o.json) {
-    std::puts(json.dump(2).c_str());
+    json::Value json = answer("stoker-models-1", STOKER_VERSION);
+    json["models"] = std::move(list);
+    std::fputs(answer_text(json).c_str(), stdout);
     return 0;
   }
   std::fputs(layout::table(table, {0, 1}, "").c_str(), stdout);

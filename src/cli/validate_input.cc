@@ -30,8 +30,8 @@ Result<int> report(const ValidateOptions& o, const fs::path& rows) {
   const auto knowledge = TRY(load_knowledge());
   const auto runs = TRY(read_loader_runs(rows));
   const auto validation = TRY(validate_input(runs, knowledge.loader));
-  const std::string text =
-      o.json ? validation_json(validation, runs) : validation_text(validation, runs);
+  const std::string text = o.json ? validation_json(validation, runs, STOKER_VERSION)
+                                  : validation_text(validation, runs);
   std::fputs(text.c_str(), stdout);
   return validation.failures.empty() ? 0 : 1;
 }

@@ -1,15 +1,15 @@
 #include "forecast/knowledge.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "base/files.h"
+#include "json/text.h"
 
 namespace stoker {
 namespace {
 
-using Json = nlohmann::json;
+using Json = json::Value;
 
 constexpr Bytes kMaxCoefficientFile{16LL << 20};
 /// Where no measured error applies. Wide on purpose.
@@ -24,10 +24,9 @@ std::optional<Reach> read_reach(const Json& from) {
   for (const char* key : {"share", "bytes", "least_bytes"}) {
     if (!from.contains(key) || !from[key].is_number()) return std::nullopt;
   }
-  if (!from["bytes"].is_number_integer() || !from["least_bytes"].is_number_integer())
-    return std::nullopt;
-  const Reach reach{from["share"].get<double>(), Bytes(from["bytes"].get<std::int64_t>()),
-                    Bytes(from["least_bytes"].get<std::int64_t>())};
+  if (!from["bytes"].is_integer() || !from["least_bytes"].is_integer()) return std::nullopt;
+  const Reach reach{from["share"].as_double(), Bytes(from["bytes"].as_integer()),
+                    Bytes(from["least_bytes"].as_integer())};
   const bool sane = reach.share >= 0 && reach.share < kLargestShare &&
                     reach.fixed > Bytes(-kLargestReach.count()) && reach.fixed < kLargestReach &&
                     reach.least >= Bytes(0) && reach.least < kLargestReach;
@@ -48,7 +47,7 @@ Band MemoryErrorCase::band_at(Bytes peak) const {
 
 Result<std::vector<MemoryErrorCase>> parse_memory_cases(const std::string& text,
                                                         const std::string& name) {
-  const Json root = Json::parse(text, nullptr, false);
+  const Json root = json::parse(text).value_or(Json());
   const auto damaged = [&](const char* what) {
     return fail(ErrorCode::kBadInput, std::string(what) + "; install stoker's data again", name);
   };
@@ -59,17 +58,16 @@ Result<std::vector<MemoryErrorCase>> parse_memory_cases(const std::string& text,
   std::vector<MemoryErrorCase> cases;
   for (const Json& from : root["bands"]) {
     const auto text_of = [&](const char* key) {
-      return from.is_object() && from.contains(key) && from[key].is_string()
-                 ? from[key].get<std::string>()
-                 : std::string();
+      return from.is_object() && from.contains(key) && from[key].is_string() ? from[key].as_string()
+                                                                             : std::string();
     };
     const std::string kind = text_of("case");
-    const auto below = kind.empty() ? std::nullopt : read_reach(from.value("below", Json()));
-    const auto above = kind.empty() ? std::nullopt : read_reach(from.value("above", Json()));
-    const bool counted = !kind.empty() && from.contains("rows") && from["rows"].is_number_integer();
+    const auto below = kind.empty() ? std::nullopt : read_reach(from["below"]);
+    const auto above = kind.empty() ? std::nullopt : read_reach(from["above"]);
+    const bool counted = !kind.empty() && from.contains("rows") && from["rows"].is_integer();
     if (!below || !above || !counted)
       return damaged("has a band without name or with impossible numbers");
-    cases.push_back({kind, *below, *above, from["rows"].get<std::int64_t>(), text_of("basis")});
+    cases.push_back({kind, *below, *above, from["rows"].as_integer(), text_of("basis")});
   }
   return cases;
 }

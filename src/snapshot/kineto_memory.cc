@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <map>
-#include <nlohmann/json.hpp>
 
 #include "base/files.h"
+#include "json/text.h"
 
 namespace stoker {
 namespace {
@@ -16,7 +16,7 @@ constexpr std::int64_t kMaxBytes = std::int64_t{1} << 50;
 constexpr std::int64_t kMaxTotal = std::int64_t{1} << 60;
 
 /// Reads the trace event by event, keeping only those of memory.
-class TraceHandler : public nlohmann::json_sax<nlohmann::json> {
+class TraceHandler final : public json::Events {
  public:
   struct Fields {
     std::string name;
@@ -26,24 +26,21 @@ class TraceHandler : public nlohmann::json_sax<nlohmann::json> {
 
   bool null() override { return value_done(); }
   bool boolean(bool) override { return value_done(); }
-  bool number_integer(std::int64_t value) override {
-    return number(static_cast<double>(value), value);
-  }
-  bool number_unsigned(std::uint64_t value) override {
+  bool integer(std::int64_t value) override { return number(static_cast<double>(value), value); }
+  bool large_integer(std::uint64_t value) override {
     return number(static_cast<double>(value), static_cast<std::int64_t>(value));
   }
-  bool number_float(double value, const std::string&) override { return number(value, 0); }
+  bool real(double value) override { return number(value, 0); }
   bool string(std::string& value) override {
     if (depth_ == event_depth_ && key_ == "name") event_.name = value;
     return true;
   }
-  bool binary(nlohmann::json::binary_t&) override { return true; }
   bool key(std::string& value) override {
     if (depth_ == event_depth_ || depth_ == event_depth_ + 1 || depth_ == 1) key_ = value;
     if (depth_ == event_depth_) in_args_ = value == "args";
     return true;
   }
-  bool start_object(std::size_t) override {
+  bool begin_object() override {
     ++depth_;
     if (in_events_ && depth_ == event_depth_) event_ = {};
     return true;
@@ -53,7 +50,7 @@ class TraceHandler : public nlohmann::json_sax<nlohmann::json> {
     --depth_;
     return true;
   }
-  bool start_array(std::size_t) override {
+  bool begin_array() override {
     ++depth_;
     // {"traceEvents": [...]} or the bare list.
     if (!in_events_ && (depth_ == 1 || (depth_ == 2 && key_ == "traceEvents"))) {
@@ -70,14 +67,8 @@ class TraceHandler : public nlohmann::json_sax<nlohmann::json> {
     --depth_;
     return true;
   }
-  bool parse_error(std::size_t position, const std::string&,
-                   const nlohmann::json::exception&) override {
-    error_at = position;
-    return false;
-  }
 
   [[nodiscard]] bool found() const { return found_; }
-  std::optional<std::size_t> error_at;
   std::map<std::int64_t, std::vector<KinetoMemoryEvent>> by_device;
   std::int64_t host_events = 0, trace_events = 0, broken = 0;
 
@@ -128,12 +119,11 @@ Result<KinetoMemory> parse_kineto_memory(std::string_view content, const std::st
                                          std::optional<std::int64_t> device) {
   TraceHandler handler;
   // Some profilers write bytes that are no UTF-8 into names; only numbers are wanted here.
-  const bool whole = nlohmann::json::sax_parse(content, &handler);
-  if (!whole) {
-    return fail(ErrorCode::kBadInput,
-                "is not whole JSON (at byte " + std::to_string(handler.error_at.value_or(0)) +
-                    "); export the trace again",
-                where);
+  if (const auto damage = json::read_events(content, handler)) {
+    return fail(
+        ErrorCode::kBadInput,
+        "is not whole JSON (at byte " + std::to_string(*damage) + "); export the trace again",
+        where);
   }
   if (!handler.found()) {
     return fail(ErrorCode::kBadInput,

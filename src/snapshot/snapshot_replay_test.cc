@@ -5,9 +5,9 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
 #include "base/files.h"
+#include "json/text.h"
 
 namespace stoker {
 namespace {
@@ -27,15 +27,15 @@ std::vector<std::string> scenarios() {
 
 struct Recording {
   Snapshot snapshot;
-  nlohmann::json summary;
+  json::Value summary;
   SnapshotReplayOptions options;
 };
 
 Recording open(const std::string& name) {
   Recording result{read_snapshot(recorded() / (name + ".pickle.gz")).value(), {}, {}};
-  result.summary = nlohmann::json::parse(read_file(recorded() / (name + ".json"), kMiB).value());
-  result.options.device.total = Bytes{result.summary["device_bytes"].get<std::int64_t>()};
-  if (const double fraction = result.summary["fraction"]; fraction > 0)
+  result.summary = json::parse(read_file(recorded() / (name + ".json"), kMiB).value()).value();
+  result.options.device.total = Bytes{result.summary["device_bytes"].as_integer()};
+  if (const double fraction = result.summary["fraction"].as_double(); fraction > 0)
     result.options.memory_fraction = fraction;
   return result;
 }
@@ -71,7 +71,7 @@ TEST_P(RealAllocator, FailsWithTheSameNumbers) {
   // "... Tried to allocate A. GPU 0 has a total capacity of B of which C is free. [D allowed; ]Of
   // the allocated memory E is allocated by PyTorch, [with F allocated in private pools ...,] and G
   // is reserved by PyTorch but unallocated."
-  const std::string theirs = recording.summary["first_failure"][0];
+  const std::string theirs = recording.summary["first_failure"][0].as_string();
   const auto between = [&](const std::string& before, const std::string& after) {
     const std::size_t from = theirs.find(before) + before.size();
     return theirs.substr(from, theirs.find(after, from) - from);

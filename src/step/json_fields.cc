@@ -1,14 +1,15 @@
 #include "step/json_fields.h"
 
-#include <nlohmann/json.hpp>
 #include <utility>
+
+#include "json/value.h"
 
 namespace stoker {
 namespace {
 
 std::vector<std::int32_t> integers(const Json& value, const std::string& field) {
   std::vector<std::int32_t> result;
-  if (value.is_number_integer()) {
+  if (value.is_integer()) {
     result.push_back(static_cast<std::int32_t>(integer(value, field, -(1 << 30), 1 << 30)));
     return result;
   }
@@ -25,18 +26,18 @@ std::vector<std::int32_t> integers(const Json& value, const std::string& field) 
 }
 
 const Json& member(const Json& object, const char* key, const std::string& field) {
-  const auto it = object.find(key);
-  if (it == object.end()) refuse((field.empty() ? "" : field + ".") + key, "is missing");
+  const Json* it = object.find(key);
+  if (it == nullptr) refuse((field.empty() ? "" : field + ".") + key, "is missing");
   return *it;
 }
 
 std::int64_t integer(const Json& value, const std::string& field, std::int64_t low,
                      std::int64_t high) {
-  if (!value.is_number_integer()) refuse(field, "must be an integer");
-  if (value.is_number_unsigned() && value.get<std::uint64_t>() > static_cast<std::uint64_t>(high)) {
+  if (!value.is_integer()) refuse(field, "must be an integer");
+  if (value.kind() == Json::Kind::kUnsigned) {
     refuse(field, "is out of range");
   }
-  const auto number = value.get<std::int64_t>();
+  const auto number = value.as_integer();
   if (number < low || number > high) {
     refuse(field, std::to_string(number) + " is out of range [" + std::to_string(low) + ", " +
                       std::to_string(high) + "]");
@@ -45,10 +46,10 @@ std::int64_t integer(const Json& value, const std::string& field, std::int64_t l
 }
 
 std::string text(const Json& object, const char* key, const std::string& otherwise) {
-  const auto it = object.find(key);
-  if (it == object.end() || it->is_null()) return otherwise;
+  const Json* it = object.find(key);
+  if (it == nullptr || it->is_null()) return otherwise;
   if (!it->is_string()) refuse(key, "must be a string");
-  return it->get<std::string>();
+  return it->as_string();
 }
 
 const Json& array(const Json& value, const std::string& field) {
@@ -61,13 +62,13 @@ std::string at(const char* field, std::size_t i) {
 }
 
 bool flag(const Json& value, const std::string& field) {
-  if (value.is_boolean()) return value.get<bool>();
+  if (value.is_bool()) return value.as_bool();
   return integer(value, field, 0, 1) == 1;
 }
 
 double real(const Json& value, const std::string& field) {
   if (!value.is_number()) refuse(field, "must be a number");
-  return value.get<double>();
+  return value.as_double();
 }
 
 namespace {
@@ -107,7 +108,7 @@ Monomial monomial(std::string_view key, std::int64_t coefficient,
 
 Polynomial read_polynomial(const Json& value, const std::vector<Dimension>& dimensions,
                            const std::string& field) {
-  if (value.is_number_integer()) return Polynomial(integer(value, field, 0, kMaxCoefficient));
+  if (value.is_integer()) return Polynomial(integer(value, field, 0, kMaxCoefficient));
   if (!value.is_object()) refuse(field, "must be an integer or a polynomial");
   std::vector<Monomial> terms;
   for (const auto& [key, coefficient] : value.items()) {
@@ -142,8 +143,8 @@ Attributes read_attributes(const Json& from, const std::string& field) {
     else if (key == "train") a.train = flag(v, field);
     else if (key == "dropout") a.dropout = real(v, field);
     else if (key == "scale") a.scale = v.is_null() ? 0 : real(v, field);
-    else if (key == "mask_kind") a.mask_kind = v.is_string() ? v.get<std::string>() : "none";
-    else if (key == "mode") a.rnn_mode = v.is_string() ? v.get<std::string>() : "";
+    else if (key == "mask_kind") a.mask_kind = v.is_string() ? v.as_string() : "none";
+    else if (key == "mode") a.rnn_mode = v.is_string() ? v.as_string() : "";
     else if (key == "layers") a.layers = static_cast<std::int32_t>(integer(v, field, 1, 1 << 16));
     else if (key == "hidden") a.hidden = static_cast<std::int32_t>(integer(v, field, 1, 1 << 24));
     else if (key == "bidirectional") a.bidirectional = flag(v, field);

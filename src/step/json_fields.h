@@ -1,16 +1,16 @@
 #pragma once
 
 #include <cstdint>
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
+#include "json/value.h"
 #include "step/step.h"
 
 /// Internal to src/step: fields of a step file, each checked as it is read.
 namespace stoker {
 
-using Json = nlohmann::json;
+using Json = json::Value;
 
 /// Carries an error up through the builders of the step reader; never leaves src/step.
 struct Refusal {

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <array>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "base/files.h"
+#include "json/text.h"
 #include "step/json_fields.h"
 
 namespace stoker {
@@ -53,7 +53,7 @@ template <class Value, std::size_t N>
 Value lookup(const std::array<std::pair<std::string_view, Value>, N>& table, const Json& value,
              const std::string& field) {
   if (value.is_string()) {
-    const auto& name = value.get_ref<const std::string&>();
+    const auto& name = value.as_string();
     for (const auto& [key, result] : table) {
       if (key == name) return result;
     }
@@ -109,12 +109,12 @@ class Builder {
     p.date = text(from, "date");
     p.event_hash = text(from, "event_hash");
     p.capture = lookup(kCaptures, member(from, "capture", "provenance"), "provenance.capture");
-    if (const auto it = from.find("libraries"); it != from.end() && it->is_object()) {
+    if (const Json* it = from.find("libraries"); it != nullptr && it->is_object()) {
       for (const auto& [name, value] : it->items()) {
-        if (value.is_string()) p.libraries[name] = value.get<std::string>();
+        if (value.is_string()) p.libraries[name] = value.as_string();
       }
     }
-    if (const auto it = root_.find("sample"); it != root_.end() && it->is_object()) {
+    if (const Json* it = root_.find("sample"); it != nullptr && it->is_object()) {
       step_.sample_what = text(*it, "what", "sample");
     }
   }
@@ -131,9 +131,9 @@ class Builder {
       Dimension d;
       d.name = text(from, "name");
       const auto number = [&](const char* key, std::int64_t otherwise, std::int64_t low) {
-        const auto it = from.find(key);
-        return it == from.end() || it->is_null() ? otherwise
-                                                 : integer(*it, field + "." + key, low, 1LL << 40);
+        const Json* it = from.find(key);
+        return it == nullptr || it->is_null() ? otherwise
+                                              : integer(*it, field + "." + key, low, 1LL << 40);
       };
       d.unit = number("unit", 1, 1);
       d.minimum = number("min", 1, 0);
@@ -162,7 +162,7 @@ class Builder {
     const std::string field = std::string("strings.") + key;
     for (const Json& name : array(member(strings, key, "strings"), field)) {
       if (!name.is_string()) refuse(field, "must be strings");
-      into.emplace_back(name.get<std::string>());
+      into.emplace_back(name.as_string());
     }
   }
 
@@ -183,7 +183,7 @@ class Builder {
   }
 
   static void read_order(const Json& order, const std::string& field, TensorType& type) {
-    if (order.is_string() && order.get<std::string>() == "strided") {
+    if (order.is_string() && order.as_string() == "strided") {
       type.layout = Layout::kStrided;
       return;
     }
@@ -229,15 +229,14 @@ class Builder {
       p.name = text(from, "name");
       p.type = type_id(member(from, "type", field), field + ".type");
       p.storage = storage_id(member(from, "storage", field), field + ".storage");
-      p.requires_grad = from.value("requires_grad", Json(true)) != Json(false);
-      if (const auto it = from.find("gradient"); it != from.end() && !it->is_null()) {
+      p.requires_grad = from["requires_grad"] != Json(false);
+      if (const Json* it = from.find("gradient"); it != nullptr && !it->is_null()) {
         p.gradient = static_cast<std::int64_t>(index(storage_id(*it, field + ".gradient")));
       }
-      if (const auto it = from.find("group"); it != from.end()) {
+      if (const Json* it = from.find("group"); it != nullptr) {
         p.group = static_cast<std::int32_t>(integer(*it, field + ".group", 0, 1'000'000));
       }
-      if (const auto it = from.find("updated");
-          it != from.end() && !flag(*it, field + ".updated")) {
+      if (const Json* it = from.find("updated"); it != nullptr && !flag(*it, field + ".updated")) {
         p.group = -1;
       }
       step_.parameters.push_back(std::move(p));
@@ -256,54 +255,53 @@ class Builder {
   }
 
   void read_optimizer() {
-    const auto it = root_.find("optimizer");
-    if (it == root_.end() || !it->is_object()) return;
+    const Json* it = root_.find("optimizer");
+    if (it == nullptr || !it->is_object()) return;
     step_.optimizer.name = text(*it, "name");
     step_.optimizer.class_name = text(*it, "class");
-    const auto groups = it->find("groups");
-    if (groups == it->end() || !groups->is_array()) return;
+    const Json* groups = it->find("groups");
+    if (groups == nullptr || !groups->is_array()) return;
     for (const Json& from : *groups) {
       CapturedOptimizer::Group group;
       for (const auto& [key, value] : from.items()) {
-        if (value.is_number()) group.numbers[key] = value.get<double>();
-        if (value.is_boolean()) group.numbers[key] = value.get<bool>() ? 1 : 0;
+        if (value.is_number()) group.numbers[key] = value.as_double();
+        if (value.is_bool()) group.numbers[key] = value.as_bool() ? 1 : 0;
       }
       step_.optimizer.groups.push_back(std::move(group));
     }
   }
 
   void read_training() {
-    const auto it = root_.find("training");
-    if (it == root_.end()) return;
+    const Json* it = root_.find("training");
+    if (it == nullptr) return;
     if (!it->is_object()) refuse("training", "must be an object");
     CapturedTraining& training = step_.training;
     for (const auto& [key, into] :
          {std::pair{"clip", &training.clip}, std::pair{"ema", &training.ema},
           std::pair{"grad_scaler", &training.grad_scaler}}) {
-      if (const auto said = it->find(key); said != it->end()) {
+      if (const Json* said = it->find(key); said != nullptr) {
         *into = flag(*said, std::string("training.") + key);
       }
     }
   }
 
   void read_diagnostics() {
-    const auto it = root_.find("diagnostics");
-    if (it == root_.end() || !it->is_object()) return;
+    const Json* it = root_.find("diagnostics");
+    if (it == nullptr || !it->is_object()) return;
     const auto number = [&](const char* key) {
-      const auto found = it->find(key);
-      return found == it->end() ? 0
-                                : integer(*found, std::string("diagnostics.") + key, 0, 1 << 30);
+      const Json* found = it->find(key);
+      return found == nullptr ? 0 : integer(*found, std::string("diagnostics.") + key, 0, 1 << 30);
     };
     step_.item_calls = number("item_calls");
     step_.math_attention = number("math_attention");
-    if (const auto list = it->find("decomposed"); list != it->end() && list->is_object()) {
+    if (const Json* list = it->find("decomposed"); list != nullptr && list->is_object()) {
       for (const auto& [name, count] : list->items()) {
         step_.decomposed[name] = integer(count, "diagnostics.decomposed", 0, 1 << 30);
       }
     }
-    if (const auto list = it->find("unfaithful"); list != it->end() && list->is_array()) {
+    if (const Json* list = it->find("unfaithful"); list != nullptr && list->is_array()) {
       for (const Json& sentence : *list) {
-        if (sentence.is_string()) step_.unfaithful.push_back(sentence.get<std::string>());
+        if (sentence.is_string()) step_.unfaithful.push_back(sentence.as_string());
       }
     }
   }
@@ -351,7 +349,7 @@ class Builder {
       const Json& from = list[i];
       if (!from.is_array() || from.empty() || !from[0].is_string())
         refuse(at("events", i), "is no event");
-      const auto& kind = from[0].get_ref<const std::string&>();
+      const auto& kind = from[0].as_string();
       if (kind == "o") {
         read_operator(from, at("events", i));
       } else if ((kind == "a" || kind == "f") && from.size() == 2) {
@@ -376,13 +374,13 @@ class Builder {
 }  // namespace
 
 Result<Step> parse_step(std::string_view json, const std::string& where) {
-  const Json root = Json::parse(json, nullptr, /*allow_exceptions=*/false);
-  if (root.is_discarded()) {
+  const auto root = json::parse(json);
+  if (!root) {
     return fail(ErrorCode::kBadInput,
                 "is not valid JSON (cut short?); write it again with `stoker capture`", where);
   }
   try {
-    Step step = Builder(root).build();
+    Step step = Builder(*root).build();
     TRY(check_lifetimes(step, where));
     return step;
   } catch (const Refusal& refusal) {
@@ -398,8 +396,6 @@ Result<Step> parse_step(std::string_view json, const std::string& where) {
                     ", this stoker reads version " + std::to_string(versions.second) +
                     (newer ? "; update stoker" : "; capture the model again"),
                 where);
-  } catch (const Json::exception& error) {
-    return fail(ErrorCode::kBadInput, std::string("is damaged: ") + error.what(), where);
   }
 }
 

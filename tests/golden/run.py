@@ -13,6 +13,8 @@ import subprocess
 import sys
 import tempfile
 
+import answers
+
 HERE = pathlib.Path(__file__).resolve().parent
 REPOSITORY = HERE.parent.parent
 TIME_LIMIT_S = 300
@@ -109,14 +111,24 @@ def same(expected: list, actual: list, folder: pathlib.Path) -> bool:
     return len(expected) == len(actual) and all(matches(e, a, folder) for e, a in zip(expected, actual))
 
 
-def run_case(case: Case, environment: dict, update: bool) -> bool:
+def keeps_to_schemas(case: Case, command: Command, kept: answers.Answers) -> bool:
+    """Whether what the command answered for machines is as docs/schema says."""
+    wrong = [line for text in kept.take() for line in answers.faults(text)]
+    if wrong:
+        print(f"{case.name}: $ {command.text}")
+        print("\n".join(f"  not by docs/schema: {line}" for line in wrong))
+    return not wrong
+
+
+def run_case(case: Case, environment: dict, kept: answers.Answers | None, update: bool) -> bool:
     """Whether it passed; with `update`, whether it was already right."""
-    right = True
+    right = lawful = True
     with tempfile.TemporaryDirectory(prefix="golden-") as name:
         folder = pathlib.Path(name).resolve()
         surroundings = {**environment, "HOME": str(folder), "XDG_CACHE_HOME": str(folder / ".cache")}
         for command in case.commands:
             actual = execute(command.text, folder, surroundings)
+            lawful = (kept is None or keeps_to_schemas(case, command, kept)) and lawful
             if same(command.expected, actual, folder):
                 continue
             right = False
@@ -126,7 +138,7 @@ def run_case(case: Case, environment: dict, update: bool) -> bool:
             command.expected = shown
     if update and not right:
         case.path.write_text(unparse(case), encoding="utf-8")
-    return right
+    return right and lawful
 
 
 def environment_for(binary: pathlib.Path) -> dict:
@@ -155,8 +167,14 @@ def main() -> int:
     if not paths:
         raise SystemExit(f"{given.cases} holds no case (*.golden)")
     environment = environment_for(binary)
-    wrong = [case.name for case in (parse(path, path.read_text(encoding="utf-8")) for path in paths)
-             if not run_case(case, environment, given.update)]
+    with tempfile.TemporaryDirectory(prefix="golden-answers-") as folder:
+        kept = answers.Answers(binary, pathlib.Path(folder)) if answers.available() else None
+        if kept:
+            environment["PATH"] = f"{kept.path}:{environment['PATH']}"
+        else:
+            print("answers of --json are not checked against docs/schema: install python3-jsonschema")
+        wrong = [case.name for case in (parse(path, path.read_text(encoding="utf-8")) for path in paths)
+                 if not run_case(case, environment, kept, given.update)]
     print(f"{len(paths) - len(wrong)} passed, {len(wrong)} {'updated' if given.update else 'failed'}")
     return 1 if wrong and not given.update else 0
 

@@ -6,6 +6,8 @@ import sys
 import tempfile
 import unittest
 
+import answers
+
 RUNNER = pathlib.Path(__file__).with_name("run.py")
 
 STUB = """#!/bin/sh
@@ -55,6 +57,17 @@ class Runner(unittest.TestCase):
         self.assertEqual(self.run_on(good).returncode, 0)
         self.assertEqual(self.run_on("$ stoker say 'took long'\n| took {NUMBER}\n").returncode, 1)
         self.assertEqual(self.run_on("$ stoker say axb\n| a.b\n").returncode, 1)
+
+    @unittest.skipUnless(answers.available(), "needs jsonschema")
+    def test_answers_are_checked_against_their_schemas(self):
+        answer = '{"schema": "stoker-models-1", "stoker": "0.1.0", "models": []}'
+        self.assertEqual(answers.faults(answer), [])
+        self.assertEqual(answers.faults(answer.replace('"0.1.0"', "1")), ["stoker: 1 is not of type 'string'"])
+        self.assertEqual(answers.faults(answer.replace(', "models": []', "")),
+                         ["the answer: 'models' is a required property"])
+        self.assertEqual(answers.faults('{"schema": "x"}'), ["schema 'x' is no file of docs/schema"])
+        self.assertEqual(answers.faults('{"format": "stoker-probe"}'), [])
+        self.assertEqual(len(answers.faults("{")), 1)
 
     def test_missing_line_break_is_seen(self):
         self.assertEqual(self.run_on("$ stoker open\n|> no line break\n").returncode, 0)

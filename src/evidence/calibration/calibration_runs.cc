@@ -2,20 +2,21 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "base/files.h"
 #include "device/figure_kinds.h"
-#include "evidence/training/json_fields.h"
-#include "json/json_document.h"
+#include "json/fields.h"
+#include "json/text.h"
 
 namespace stoker {
 namespace {
 
-using Json = JsonFields::Json;
+using Json = json::Value;
 
 constexpr Bytes kLargestFile{64LL << 20};
 constexpr std::size_t kMostRows = 100'000, kMostFigures = 4096;
-constexpr int kMajor = 1;
+constexpr json::Format kFormat{"stoker-calibration", 1, "format"};
 constexpr double kMostThreads = 4096, kMostSpread = 10;
 
 /// Figures of GPUs that are keys of [calibration] itself; bounds as there.
@@ -33,19 +34,18 @@ constexpr std::array<Scalar, 4> kScalars{
 std::map<std::string, std::string> texts_of(const Json& json) {
   std::map<std::string, std::string> texts;
   for (const auto& [key, value] : json.items()) {
-    if (value.is_string() && !value.get<std::string>().empty())
-      texts[key] = value.get<std::string>();
+    if (value.is_string() && !value.as_string().empty()) texts[key] = value.as_string();
     else if (value.is_number()) texts[key] = value.dump();
   }
   return texts;
 }
 
 /// Readings of a machine that was busy can scatter without bounds; a machine file keeps at most so much.
-double spread_of(JsonFields& fields, const Json& json, const std::string& path) {
+double spread_of(json::Fields& fields, const Json& json, const std::string& path) {
   return std::min(kMostSpread, fields.otherwise(json, "spread", path, 0, 1e9, 0));
 }
 
-MeasuredLoad read_load(JsonFields& fields, const Json& root) {
+MeasuredLoad read_load(json::Fields& fields, const Json& root) {
   const std::string path = "load.";
   const Json& json = fields.object(root, "load", "");
   MeasuredLoad load;
@@ -60,7 +60,7 @@ MeasuredLoad read_load(JsonFields& fields, const Json& root) {
   return load;
 }
 
-void read_figure(JsonFields& fields, const Json& json, const std::string& path,
+void read_figure(json::Fields& fields, const Json& json, const std::string& path,
                  CalibrationRuns& runs) {
   MeasuredFigure figure;
   figure.name = fields.text(json, "name", path);
@@ -86,7 +86,7 @@ void read_figure(JsonFields& fields, const Json& json, const std::string& path,
   set_figure(c, std::move(figure));
 }
 
-MeasuredOperator read_operator(JsonFields& fields, const Json& json, const std::string& path,
+MeasuredOperator read_operator(json::Fields& fields, const Json& json, const std::string& path,
                                const std::string& where) {
   MeasuredOperator row;
   row.kind = fields.text(json, "kind", path);
@@ -94,7 +94,7 @@ MeasuredOperator read_operator(JsonFields& fields, const Json& json, const std::
   row.threads = static_cast<int>(fields.otherwise(json, "threads", path, 0, kMostThreads, 0));
   const Json& sizes = fields.object(json, "sizes", path);
   for (const auto& [name, value] : sizes.items()) {
-    const double size = fields.checked(value, path + "sizes." + name, 0, kMaxCount);
+    const double size = fields.checked(value, path + "sizes." + name, 0, json::kMaxCount);
     if (size != std::floor(size)) fields.refuse(path + "sizes." + name, "is not a whole number");
     row.sizes[name] = static_cast<std::int64_t>(size);
   }
@@ -113,12 +113,11 @@ MeasuredOperator read_operator(JsonFields& fields, const Json& json, const std::
 }  // namespace
 
 Result<CalibrationRuns> parse_calibration_runs(std::string_view text, const std::string& where) {
-  const auto root =
-      json_document(text, where, {"a calibration's rows", "measure again with `stoker calibrate`"});
+  const auto root = json::parse_document(
+      text, where, {"a calibration's rows", "measure again with `stoker calibrate`"});
   if (!root) return tl::unexpected(root.error());
-  JsonFields fields(where, "measure again with `stoker calibrate`");
-  fields.check_format(*root, "stoker-calibration", kMajor);
-  if (!fields.good()) return tl::unexpected(fields.error());
+  json::Fields fields(where, "measure again with `stoker calibrate`");
+  TRY(fields.check_format(*root, kFormat));
   CalibrationRuns runs;
   runs.provenance = texts_of(fields.object(*root, "provenance", ""));
   runs.device = read_measured_device(fields, *root);
@@ -127,11 +126,11 @@ Result<CalibrationRuns> parse_calibration_runs(std::string_view text, const std:
   runs.complete = fields.flag(*root, "complete", "", false);
   const Json& figures = fields.list(*root, "figures", "", kMostFigures);
   for (std::size_t i = 0; fields.good() && i < figures.size(); ++i)
-    read_figure(fields, figures[i], indexed("", "figures", i), runs);
+    read_figure(fields, figures[i], json::indexed("", "figures", i), runs);
   const Json& operators = fields.list(*root, "operators", "", kMostRows);
   for (std::size_t i = 0; fields.good() && i < operators.size(); ++i) {
     runs.calibration.operators.push_back(
-        read_operator(fields, operators[i], indexed("", "operators", i), where));
+        read_operator(fields, operators[i], json::indexed("", "operators", i), where));
   }
   if (!fields.good()) return tl::unexpected(fields.error());
   return runs;

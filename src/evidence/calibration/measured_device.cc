@@ -2,26 +2,28 @@
 
 #include <cmath>
 
-#include "evidence/training/json_fields.h"
+#include "json/fields.h"
 
 namespace stoker {
 namespace {
 
+using Json = json::Value;
+
 /// "8.0", 8.0 or [8, 0].
-int capability_of(const nlohmann::ordered_json& device) {
-  const auto found = device.find("compute_capability");
-  if (found == device.end()) return 0;
+int capability_of(const json::Value& device) {
+  const Json* found = device.find("compute_capability");
+  if (found == nullptr) return 0;
   double value = 0;
-  if (found->is_number()) value = found->get<double>();
-  if (found->is_string()) value = std::atof(found->get<std::string>().c_str());
+  if (found->is_number()) value = found->as_double();
+  if (found->is_string()) value = std::atof(found->as_string().c_str());
   if (found->is_array() && found->size() == 2 && (*found)[0].is_number() && (*found)[1].is_number())
-    value = (*found)[0].get<double>() + (*found)[1].get<double>() / 10;
+    value = (*found)[0].as_double() + (*found)[1].as_double() / 10;
   return value >= 1 && value < 100 ? static_cast<int>(std::lround(value * 10)) : 0;
 }
 
 }  // namespace
 
-MeasuredDevice read_measured_device(JsonFields& fields, const nlohmann::ordered_json& root) {
+MeasuredDevice read_measured_device(json::Fields& fields, const json::Value& root) {
   const std::string path = "device.";
   const auto& json = fields.object(root, "device", "");
   MeasuredDevice device;
@@ -47,8 +49,8 @@ MeasuredDevice read_measured_device(JsonFields& fields, const nlohmann::ordered_
   device.context = size("context_bytes");
   if (json.is_object()) {
     device.compute_capability = capability_of(json);
-    const auto mig = json.find("mig");
-    device.mig = mig != json.end() && mig->is_boolean() && mig->get<bool>();
+    const Json* mig = json.find("mig");
+    device.mig = mig != nullptr && mig->is_bool() && mig->as_bool();
   }
   return device;
 }

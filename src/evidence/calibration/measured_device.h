@@ -1,13 +1,11 @@
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 
 #include "base/units.h"
+#include "json/fields.h"
 
 namespace stoker {
-
-class JsonFields;
 
 /// The device that something was measured on, as the measuring process saw it. Zero: not told.
 struct MeasuredDevice {
@@ -25,7 +23,6 @@ struct MeasuredDevice {
 };
 
 /// Reads the object "device" of a rows file.
-[[nodiscard]] MeasuredDevice read_measured_device(JsonFields& fields,
-                                                  const nlohmann::ordered_json& root);
+[[nodiscard]] MeasuredDevice read_measured_device(json::Fields& fields, const json::Value& root);
 
 }  // namespace stoker

@@ -1,14 +1,14 @@
 #include <fmt/core.h>
 
 #include <cmath>
-#include <nlohmann/json.hpp>
 
 #include "evidence/fit/fit.h"
+#include "json/value.h"
 
 namespace stoker {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using Json = json::Value;
 
 double rounded(double value, double digits) {
   const double scale = std::pow(10, digits);

@@ -2,28 +2,27 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 
 #include "base/files.h"
-#include "evidence/training/json_fields.h"
-#include "json/json_document.h"
+#include "json/fields.h"
+#include "json/text.h"
 
 namespace stoker {
 namespace {
 
-using Json = JsonFields::Json;
+using Json = json::Value;
 
 constexpr Bytes kLargestFile{512LL << 20};
 constexpr const char* kCure = "record the loop again (docs/guide/observing.md)";
-constexpr int kMajor = 1;
+constexpr json::Format kFormat{"stoker-observation", 1, "format"};
 constexpr std::size_t kFewSteps = 50, kWarmUp = 10;
 constexpr double kWarmUpShare = 0.2;
 constexpr int kMaxDepth = 8;
 
-/// One line; discarded when it is none of JSON's or nests like an attack.
+/// One line; null when it is none of JSON's or nests like an attack.
 Json line_of(std::string_view text) {
-  auto json = json_document(text, {}, {"a line of an observation", {}, kMaxDepth});
-  return json ? std::move(*json) : Json(Json::value_t::discarded);
+  auto json = json::parse_document(text, {}, {"a line of an observation", {}, kMaxDepth});
+  return json ? std::move(*json) : Json();
 }
 
 /// Values of the columns of interest in the steps that count.
@@ -31,7 +30,7 @@ class Steps {
  public:
   explicit Steps(const Json& columns) {
     for (const Json& name : columns) {
-      names_.push_back(name.is_string() ? name.get<std::string>() : std::string());
+      names_.push_back(name.is_string() ? name.as_string() : std::string());
     }
   }
 
@@ -44,19 +43,19 @@ class Steps {
       const std::string& name = names_[i];
       if (name == "kind") {
         if (!value.is_string()) return false;
-        found.train = value.get<std::string>() == "train";
+        found.train = value.as_string() == "train";
       } else if (name == "end") {
         if (!value.is_string()) return false;
-        const std::string end = value.get<std::string>();
+        const std::string end = value.as_string();
         found.ended = end == "ok" || end == "skipped";
       } else if (value.is_number()) {
-        found.numbers[name] = value.get<double>();
+        found.numbers[name] = value.as_double();
       }
     }
     if (!found.numbers.contains("gap_ns") || !found.numbers.contains("total_ns")) return false;
     if (found.ended) {
       for (const auto& [name, number] : found.numbers)
-        if (!(number >= 0 && number <= kMaxCount)) return false;
+        if (!(number >= 0 && number <= json::kMaxCount)) return false;
     }
     rows_.push_back(std::move(found));
     return true;
@@ -121,33 +120,32 @@ MeasuredPhases phases_of(const Steps& steps, const std::string& clock) {
 }
 
 void take_peak(const Json& memory, const char* key, std::optional<Bytes>& peak) {
-  const auto found = memory.find(key);
-  if (found == memory.end() || !found->is_number()) return;
-  const double value = found->get<double>();
-  if (!(value >= 0 && value <= kMaxCount)) return;
+  const Json* found = memory.find(key);
+  if (found == nullptr || !found->is_number()) return;
+  const double value = found->as_double();
+  if (!(value >= 0 && value <= json::kMaxCount)) return;
   const Bytes bytes(static_cast<std::int64_t>(value));
   if (!peak || *peak < bytes) peak = bytes;
 }
 
 MeasuredDevice device_of(const Json& provenance) {
   const auto text = [&](const char* key) {
-    const auto found = provenance.find(key);
-    return found != provenance.end() && found->is_string() ? found->get<std::string>()
-                                                           : std::string();
+    const Json* found = provenance.find(key);
+    return found != nullptr && found->is_string() ? found->as_string() : std::string();
   };
   MeasuredDevice device;
   device.cpu = text("device") == "cpu";
   device.name = device.cpu ? text("cpu_model") : text("device_name");
-  if (const auto cores = provenance.find("cores");
-      device.cpu && cores != provenance.end() && cores->is_number()) {
-    const double value = cores->get<double>();
+  if (const Json* cores = provenance.find("cores");
+      device.cpu && cores != nullptr && cores->is_number()) {
+    const double value = cores->as_double();
     if (value >= 1 && value <= 65536) device.cores = static_cast<int>(value);
   }
   return device;
 }
 
 /// Batch, precision and threads as the header has them; the batch else as the steps saw it.
-Status fill_run(JsonFields& fields, const Json& header, const Steps& steps,
+Status fill_run(json::Fields& fields, const Json& header, const Steps& steps,
                 const std::string& where, MeasuredRun& run) {
   const Json& provenance = fields.object(header, "provenance", "");
   run.threads =
@@ -174,9 +172,8 @@ Result<Observation> parse_observation(std::string_view text, const std::string& 
     return line;
   };
   const Json header = line_of(next_line());
-  JsonFields fields(where, kCure);
-  fields.check_format(header, "stoker-observation", kMajor);
-  if (!fields.good()) return tl::unexpected(fields.error());
+  json::Fields fields(where, kCure);
+  TRY(fields.check_format(header, kFormat));
   Observation observation;
   Steps steps(fields.list(header, "columns", "", 1000));
   if (!fields.good()) return tl::unexpected(fields.error());
@@ -187,8 +184,8 @@ Result<Observation> parse_observation(std::string_view text, const std::string& 
     if (line.is_array()) {
       damaged += steps.add(line) ? 0 : 1;
     } else if (line.is_object()) {
-      const auto memory = line.find("memory");
-      if (memory == line.end() || !memory->is_object()) continue;
+      const Json* memory = line.find("memory");
+      if (memory == nullptr || !memory->is_object()) continue;
       take_peak(*memory, "rss_peak", repetition.peaks.resident);
       take_peak(*memory, "allocated_peak", repetition.peaks.allocated);
       take_peak(*memory, "reserved_peak", repetition.peaks.reserved);
@@ -220,9 +217,9 @@ Result<Observation> parse_observation(std::string_view text, const std::string& 
   const Json& provenance = fields.object(header, "provenance", "");
   observation.runs.device = device_of(provenance);
   for (const auto& [key, value] : provenance.items()) {
-    if (value.is_string()) observation.runs.provenance[key] = value.get<std::string>();
+    if (value.is_string()) observation.runs.provenance[key] = value.as_string();
   }
-  if (const auto model = header.find("model"); model != header.end() && model->is_object())
+  if (const Json* model = header.find("model"); model != nullptr && model->is_object())
     observation.model_class = fields.maybe_text(*model, "class", "model.");
   observation.runs.rule = "an observation: medians over " + std::to_string(observation.steps) +
                           " steps, waiting for data left out";

@@ -3,31 +3,33 @@
 #include <algorithm>
 
 #include "base/files.h"
-#include "evidence/training/json_fields.h"
-#include "json/json_document.h"
+#include "json/fields.h"
+#include "json/text.h"
 
 namespace stoker {
 namespace {
 
-using Json = JsonFields::Json;
+using Json = json::Value;
 
 constexpr const char* kCure = "measure again with `stoker validate MODEL`";
 constexpr Bytes kLargestFile{64LL << 20};
 constexpr std::size_t kMostRuns = 10'000, kMostRepetitions = 1'000;
-constexpr int kMajor = 1;
+constexpr json::Format kFormat{"stoker-training-runs", 1, "format"};
 constexpr double kMostBatch = 1 << 24, kMostThreads = 4096;
 /// A step below that is no training step: a nanosecond's slip of the unit.
 constexpr double kLeastStepMs = 1e-4;
 
 Nanos millis(double value) { return kMillisecond * value; }
 
-MeasuredPhases read_phases(JsonFields& fields, const Json& json, const std::string& path) {
+MeasuredPhases read_phases(json::Fields& fields, const Json& json, const std::string& path) {
   MeasuredPhases phases;
-  const auto found = json.find("phases");
-  if (found == json.end() || found->is_null()) return phases;
+  const Json* found = json.find("phases");
+  if (found == nullptr || found->is_null()) return phases;
   const Json& given = fields.object(json, "phases", path);
   const std::string inner = path + "phases.";
-  const auto phase = [&](const char* key) { return fields.maybe(given, key, inner, 0, kMaxMs); };
+  const auto phase = [&](const char* key) {
+    return fields.maybe(given, key, inner, 0, json::kMaxMs);
+  };
   const auto sum = [&](const char* first, const char* second) -> std::optional<Nanos> {
     const auto a = phase(first), b = phase(second);
     if (!a && !b) return std::nullopt;
@@ -41,9 +43,10 @@ MeasuredPhases read_phases(JsonFields& fields, const Json& json, const std::stri
   return phases;
 }
 
-TrainingRepetition read_repetition(JsonFields& fields, const Json& json, const std::string& path) {
+TrainingRepetition read_repetition(json::Fields& fields, const Json& json,
+                                   const std::string& path) {
   TrainingRepetition repetition;
-  repetition.step = millis(fields.number(json, "step_ms", path, kLeastStepMs, kMaxMs));
+  repetition.step = millis(fields.number(json, "step_ms", path, kLeastStepMs, json::kMaxMs));
   if (!fields.good()) return repetition;
   repetition.phases = read_phases(fields, json, path);
   MeasuredPeaks& peaks = repetition.peaks;
@@ -57,7 +60,7 @@ TrainingRepetition read_repetition(JsonFields& fields, const Json& json, const s
   return repetition;
 }
 
-RunStatus status_of(JsonFields& fields, const Json& json, const std::string& path) {
+RunStatus status_of(json::Fields& fields, const Json& json, const std::string& path) {
   const std::string word = fields.text(json, "status", path);
   if (word == "ok") return RunStatus::kOk;
   if (word == "oom") return RunStatus::kOutOfMemory;
@@ -65,12 +68,12 @@ RunStatus status_of(JsonFields& fields, const Json& json, const std::string& pat
   return RunStatus::kFailed;
 }
 
-void read_optimizer(JsonFields& fields, const Json& json, const std::string& path,
+void read_optimizer(json::Fields& fields, const Json& json, const std::string& path,
                     MeasuredRun& run) {
-  const auto found = json.find("optimizer");
-  if (found == json.end() || found->is_null()) return;
+  const Json* found = json.find("optimizer");
+  if (found == nullptr || found->is_null()) return;
   if (found->is_string()) {
-    run.optimizer = found->get<std::string>();
+    run.optimizer = found->as_string();
     return;
   }
   const Json& given = fields.object(json, "optimizer", path);
@@ -80,7 +83,7 @@ void read_optimizer(JsonFields& fields, const Json& json, const std::string& pat
   run.weight_decay = fields.maybe(given, "weight_decay", inner, 0, 1);
 }
 
-MeasuredRun read_run(JsonFields& fields, const Json& json, const std::string& path) {
+MeasuredRun read_run(json::Fields& fields, const Json& json, const std::string& path) {
   MeasuredRun run;
   run.model = fields.text(json, "model", path);
   run.batch = static_cast<std::int64_t>(fields.number(json, "batch", path, 1, kMostBatch));
@@ -93,16 +96,16 @@ MeasuredRun read_run(JsonFields& fields, const Json& json, const std::string& pa
   if (!precision.empty()) run.precision = precision;
   run.note = fields.maybe_text(json, "note", path);
   read_optimizer(fields, json, path, run);
-  if (const auto dimensions = json.find("dimensions");
-      dimensions != json.end() && dimensions->is_object()) {
+  if (const Json* dimensions = json.find("dimensions");
+      dimensions != nullptr && dimensions->is_object()) {
     for (const auto& [name, value] : dimensions->items())
       run.dimensions[name] = static_cast<std::int64_t>(
-          fields.checked(value, path + "dimensions." + name, 0, kMaxCount));
+          fields.checked(value, path + "dimensions." + name, 0, json::kMaxCount));
   }
   const Json& repetitions = fields.list(json, "repetitions", path, kMostRepetitions);
   for (std::size_t i = 0; fields.good() && i < repetitions.size(); ++i) {
     run.repetitions.push_back(
-        read_repetition(fields, repetitions[i], indexed(path, "repetitions", i)));
+        read_repetition(fields, repetitions[i], json::indexed(path, "repetitions", i)));
   }
   if (fields.good() && run.status == RunStatus::kOk && run.repetitions.empty())
     fields.refuse(path + "repetitions", "is empty, though the run is said to be ok");
@@ -175,13 +178,12 @@ std::optional<TrainingFact> fact_of(const MeasuredRun& run) {
 }
 
 Result<TrainingRuns> parse_training_runs(std::string_view text, const std::string& where) {
-  const auto root = TRY(json_document(text, where, {"a rows file", kCure}));
-  JsonFields fields(where, kCure);
-  fields.check_format(root, "stoker-training-runs", kMajor);
-  if (!fields.good()) return tl::unexpected(fields.error());
+  const auto root = TRY(json::parse_document(text, where, {"a rows file", kCure}));
+  json::Fields fields(where, kCure);
+  TRY(fields.check_format(root, kFormat));
   TrainingRuns rows;
   for (const auto& [key, value] : fields.object(root, "provenance", "").items()) {
-    if (value.is_string()) rows.provenance[key] = value.get<std::string>();
+    if (value.is_string()) rows.provenance[key] = value.as_string();
   }
   rows.device = read_measured_device(fields, root);
   rows.rule = fields.maybe_text(root, "rule", "");
@@ -191,7 +193,7 @@ Result<TrainingRuns> parse_training_runs(std::string_view text, const std::strin
       fields.otherwise(root, "needed", "", 1, static_cast<double>(kMostRepetitions), 1));
   const double agreement = fields.otherwise(root, "agreement", "", 0, 1, 1);
   for (std::size_t i = 0; fields.good() && i < runs.size(); ++i) {
-    rows.runs.push_back(read_run(fields, runs[i], indexed("", "runs", i)));
+    rows.runs.push_back(read_run(fields, runs[i], json::indexed("", "runs", i)));
     rows.runs.back().needed = needed;
     rows.runs.back().agreement = agreement;
   }

@@ -1,6 +1,7 @@
 #include "input/loader/loader_simulation.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <vector>
 
@@ -172,6 +173,12 @@ std::optional<StartMethod> start_method_named(std::string_view name) {
     if (name == start_method_name(method)) return method;
   }
   return std::nullopt;
+}
+
+std::string_view name_of(InputLimit limit) {
+  constexpr std::array<std::string_view, 8> kNames{
+      "step", "cores", "workers", "main_thread", "pin_thread", "disk", "in_process", "jitter"};
+  return kNames.at(static_cast<std::size_t>(limit));
 }
 
 std::string_view input_limit_text(InputLimit limit) {

@@ -83,6 +83,9 @@ enum class InputLimit : std::uint8_t {
   kInProcess,
   kJitter
 };
+/// "main_thread", as machines read it.
+[[nodiscard]] std::string_view name_of(InputLimit limit);
+/// In words.
 [[nodiscard]] std::string_view input_limit_text(InputLimit limit);
 
 /// Batches that lie ready when the loop asks for one, in the steady state: 0 means that it waits.

@@ -1,40 +1,41 @@
 #include "input/probe/loader_profile.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <string_view>
 
 #include "base/files.h"
+#include "json/fields.h"
+#include "json/text.h"
 
 namespace stoker {
 namespace {
 
-using Json = nlohmann::json;
+using Json = json::Value;
 
 constexpr Bytes kFileLimit = 1 * kMiB;
+constexpr const char* kCure = "restore it or fit it anew with scripts/measure-loader";
+constexpr json::Format kFormat{
+    "stoker-loader-profile", 1, "loader profile format", kCure,
+    "is not a loader profile; restore it or fit it anew with scripts/measure-loader"};
+constexpr double kMaxCoefficient = 1e6;
 /// Cores in use today differ by less; more is a mistake of the measurement.
 constexpr double kMaxSlowness = 5;
 
-/// A coefficient that must be there and be neither negative nor absurd; sets `bad` otherwise.
-double coefficient(const Json& parent, const char* key, std::string& bad) {
-  const auto found = parent.find(key);
-  if (found == parent.end() || !found->is_number()) {
-    bad = std::string("\"") + key + "\" is missing or not a number";
-    return 0;
-  }
-  const auto value = found->get<double>();
-  if (!(value >= 0 && value < 1e6)) bad = std::string("\"") + key + "\" is negative or absurd";
-  return value;
+/// A coefficient that must be there and be neither negative nor absurd.
+double coefficient(json::Fields& fields, const Json& parent, const char* key,
+                   const std::string& path) {
+  return fields.number(parent, key, path, 0, kMaxCoefficient);
 }
 
-void read_stages(const Json& root, LoaderProfile& profile, std::string& bad) {
-  const Json stages = root.value("stages", Json::object());
+void read_stages(json::Fields& fields, const Json& root, LoaderProfile& profile) {
+  const Json& stages = fields.object(root, "stages", "");
   for (std::size_t s = 0; s < kStageCount; ++s) {
     const std::string name(stage_name(static_cast<Stage>(s)));
-    const Json stage = stages.is_object() ? stages.value(name, Json::object()) : Json::object();
-    profile.stage[s].constant_ms = coefficient(stage, "constant_ms", bad);
-    profile.stage[s].ratio = coefficient(stage, "ratio", bad);
-    profile.stage[s].per_megapixel_ms = coefficient(stage, "ms_per_megapixel", bad);
+    const Json& stage = fields.object(stages, name.c_str(), "stages.");
+    const std::string path = "stages." + name + ".";
+    profile.stage[s].constant_ms = coefficient(fields, stage, "constant_ms", path);
+    profile.stage[s].ratio = coefficient(fields, stage, "ratio", path);
+    profile.stage[s].per_megapixel_ms = coefficient(fields, stage, "ms_per_megapixel", path);
   }
 }
 
@@ -67,12 +68,12 @@ constexpr TransportKey kTransportKeys[] = {
     {.key = "pickle_main_ns_per_byte", .plain = &T::pickle_main_ns, .required = false},
 };
 
-void read_transport(const Json& root, TransportCoefficients& out, std::string& bad) {
-  const Json json = root.value("transport", Json::object());
+void read_transport(json::Fields& fields, const Json& root, TransportCoefficients& out) {
+  const Json& json = fields.object(root, "transport", "");
   for (const TransportKey& known : kTransportKeys) {
     const std::string key(known.key);
     if (!known.required && !json.contains(key)) continue;
-    (void)set_transport(out, key, coefficient(json, key.c_str(), bad));
+    (void)set_transport(out, key, coefficient(fields, json, key.c_str(), "transport."));
   }
 }
 
@@ -134,24 +135,16 @@ TransportCoefficients scaled(TransportCoefficients t, double factor) {
 Result<LoaderProfile> read_loader_profile(const std::filesystem::path& path) {
   const Result<std::string> text = read_file(path, kFileLimit);
   if (!text) return tl::unexpected(text.error());
-  const Json root = Json::parse(*text, nullptr, /*allow_exceptions=*/false);
-  const auto refuse = [&](const std::string& why) {
-    return fail(ErrorCode::kBadInput,
-                why + "; restore it or fit it anew with scripts/measure-loader", path.string());
-  };
-  if (!root.is_object() || !root.contains("format") || root["format"] != "stoker-loader-profile") {
-    return refuse("is not a loader profile");
-  }
+  const Json root = json::parse(*text).value_or(Json());
+  json::Fields fields(path.string(), kCure);
+  TRY(fields.check_format(root, kFormat));
   LoaderProfile profile;
-  std::string bad;
-  read_stages(root, profile, bad);
-  read_transport(root, profile.transport, bad);
-  profile.native_ns_per_pixel = coefficient(root, "native_ns_per_output_pixel", bad);
-  profile.held_out_mape = coefficient(root, "held_out_mape_percent", bad);
-  const auto basis = root.find("basis");
-  if (basis == root.end() || !basis->is_string()) bad = "\"basis\" is missing";
-  if (!bad.empty()) return refuse(bad);
-  profile.basis = basis->get<std::string>();
+  read_stages(fields, root, profile);
+  read_transport(fields, root, profile.transport);
+  profile.native_ns_per_pixel = coefficient(fields, root, "native_ns_per_output_pixel", "");
+  profile.held_out_mape = coefficient(fields, root, "held_out_mape_percent", "");
+  profile.basis = fields.text(root, "basis", "");
+  TRY(fields.status());
   return profile;
 }
 

@@ -107,7 +107,7 @@ TEST(LoaderProfile, DamageIsNamed) {
   EXPECT_NE(text_of(whole.str().substr(0, 300)).find("is not a loader profile"), std::string::npos);
   EXPECT_NE(text_of("{}").find("is not a loader profile"), std::string::npos);
   EXPECT_NE(text_of(replaced("\"fork_per_worker_ms\"", "\"fork\""))
-                .find("\"fork_per_worker_ms\" is missing"),
+                .find("\"transport.fork_per_worker_ms\" is missing"),
             std::string::npos);
   EXPECT_NE(
       text_of(replaced("\"collate_shared_ns_per_byte\": ", "\"collate_shared_ns_per_byte\": -"))

@@ -1,16 +1,16 @@
 #include "input/probe/probe_io.h"
 
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <string>
 
 #include "base/files.h"
 #include "input/probe/storage_json.h"
+#include "json/value.h"
 
 namespace stoker {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using Json = json::Value;
 
 constexpr int kMajor = 1, kMinor = 1;
 /// A probe file of 100,000 samples stays below this; more is no probe file.
@@ -116,7 +116,7 @@ std::string probe_to_json(const Probe& probe, const std::vector<CacheWhatIf>& wh
   root["samples"] = Json::array();
   for (const SampleRecord& sample : probe.samples)
     root["samples"].push_back(to_json(sample, probe.kind));
-  return root.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+  return root.dump() + "\n";
 }
 
 Status write_probe(const std::filesystem::path& path, const Probe& probe) {

@@ -1,12 +1,12 @@
 #pragma once
 
 #include "input/probe/storage.h"
-#include "json/json_reader.h"
+#include "json/fields.h"
 
 namespace stoker::probe_json {
 
 /// The probe file's "storage" (docs/reference/probe-file.md).
-[[nodiscard]] Json to_json(const StorageFacts& storage);
-void read_storage(Reader& reader, const Json& json, StorageFacts& out);
+[[nodiscard]] json::Value to_json(const StorageFacts& storage);
+void read_storage(json::Fields& fields, const json::Value& storage, StorageFacts& out);
 
 }  // namespace stoker::probe_json

@@ -1,5 +1,5 @@
-#include <nlohmann/json.hpp>
 
+#include "json/value.h"
 #include "plan/comparison.h"
 #include "report/json/json_parts.h"
 #include "report/model/report.h"
@@ -29,7 +29,7 @@ std::string contenders_json(const std::vector<Contender>& contenders, Objective 
     list.push_back(std::move(one));
   }
   json["gpus"] = std::move(list);
-  return json_text(json);
+  return answer_text(json);
 }
 
 std::string comparison_json(const std::vector<std::pair<std::string, Plan>>& plans,
@@ -47,7 +47,7 @@ std::string comparison_json(const std::vector<std::pair<std::string, Plan>>& pla
     list.push_back(std::move(one));
   }
   json["gpus"] = std::move(list);
-  return json_text(json);
+  return answer_text(json);
 }
 
 }  // namespace stoker

@@ -1,5 +1,5 @@
-#include <nlohmann/json.hpp>
 
+#include "json/value.h"
 #include "report/json/json_parts.h"
 #include "report/model/input_plan_report.h"
 
@@ -32,7 +32,7 @@ Json forecast_part(const LoaderForecast& f) {
           {"pinned_memory_bytes", f.pinned_memory.count()},
           {"worker_memory_bytes", f.worker_memory.count()},
           {"file_descriptors", f.file_descriptors},
-          {"limit", input_limit_text(f.limit)}};
+          {"limit", name_of(f.limit)}};
 }
 
 Json knob_object(const Knob& k) {
@@ -105,7 +105,7 @@ Json input_plan_object(const InputPlan& p) {
 std::string input_plan_json(const InputPlan& plan, const ReportContext& context) {
   Json json = envelope(context);
   json["input_plan"] = input_plan_object(plan);
-  return json_text(json);
+  return answer_text(json);
 }
 
 }  // namespace stoker

@@ -1,7 +1,6 @@
 #include <fmt/core.h>
 
-#include <nlohmann/json.hpp>
-
+#include "forecast/input_figures.h"
 #include "report/json/json_parts.h"
 #include "report/model/report.h"
 #include "report/text/layout.h"
@@ -11,13 +10,6 @@ namespace {
 
 /// Of docs/reference/json.md; a reader may rely on everything that page names.
 constexpr const char* kSchema = "stoker-report-1";
-
-/// A worker's private memory depends on what the user's data set holds.
-constexpr Band kWorkerMemoryBand{0.5, 1.0};
-
-Json certain(double value, const std::string& basis) {
-  return figure_object({value, value, value, basis});
-}
 
 const char* copy_name(const Job& job) {
   if (job.overlapped_copy || job.prefetching_loader) return "overlapped";
@@ -62,29 +54,20 @@ Json settings_object(const Forecast& f) {
 
 Json input(const Forecast& f) {
   if (!f.input.known) return {{"known", false}};
-  const LoaderForecast& l = f.input.loader;
-  const auto scaled = [&](double value) {
-    const Figure& rate = f.input.samples_per_s;
-    return figure_object(
-        {value, value * rate.low / rate.value, value * rate.high / rate.value, rate.basis});
-  };
+  const InputFigures figures = input_figures(f.input);
   return {{"known", true},
           {"ceiling_samples_per_s", figure_object(f.input.samples_per_s)},
-          {"wait_ms", scaled(milliseconds(l.wait))},
-          {"first_batch_ms", scaled(milliseconds(l.first_batch))},
-          {"epoch_start_ms", scaled(milliseconds(l.epoch_start))},
-          {"worker_utilization", scaled(l.worker_utilization)},
-          {"cores_used", scaled(l.cores_used)},
-          {"cached_share", certain(l.cached_share, l.basis)},
-          {"shared_memory_bytes",
-           certain(static_cast<double>(l.shared_memory.count()), "exact by the loader's rules")},
-          {"pinned_memory_bytes",
-           certain(static_cast<double>(l.pinned_memory.count()), "exact by the loader's rules")},
-          {"worker_memory_bytes",
-           figure_object(with_band(static_cast<double>(l.worker_memory.count()), kWorkerMemoryBand,
-                                   "estimate from one measured worker"))},
-          {"file_descriptors", l.file_descriptors},
-          {"limit", input_limit_text(l.limit)}};
+          {"wait_ms", figure_object(figures.wait_ms)},
+          {"first_batch_ms", figure_object(figures.first_batch_ms)},
+          {"epoch_start_ms", figure_object(figures.epoch_start_ms)},
+          {"worker_utilization", figure_object(figures.worker_utilization)},
+          {"cores_used", figure_object(figures.cores_used)},
+          {"cached_share", figure_object(figures.cached_share)},
+          {"shared_memory_bytes", figure_object(figures.shared_memory)},
+          {"pinned_memory_bytes", figure_object(figures.pinned_memory)},
+          {"worker_memory_bytes", figure_object(figures.worker_memory)},
+          {"file_descriptors", f.input.loader.file_descriptors},
+          {"limit", name_of(f.input.loader.limit)}};
 }
 
 const char* limiter_name(Limiter limiter) {
@@ -160,16 +143,16 @@ Json forecast_object(const Forecast& f, const std::optional<BatchLimits>& limits
 }
 
 Json envelope(const ReportContext& context) {
-  return {{"schema", kSchema},
-          {"stoker", context.tool_version},
-          {"model", context.model},
-          {"step_hash", context.step_hash},
-          {"host", {{"name", context.host_name}, {"cores", context.host_cores}}},
-          {"dataset_samples", context.dataset_samples},
-          {"rests_on", context.rests_on},
-          {"assumed", context.assumed},
-          {"excluded", context.excluded},
-          {"data_diagnostics", diagnostics(context.data)}};
+  Json json = answer(kSchema, context.tool_version);
+  merge_into(json, {{"model", context.model},
+                    {"step_hash", context.step_hash},
+                    {"host", {{"name", context.host_name}, {"cores", context.host_cores}}},
+                    {"dataset_samples", context.dataset_samples},
+                    {"rests_on", context.rests_on},
+                    {"assumed", context.assumed},
+                    {"excluded", context.excluded},
+                    {"data_diagnostics", diagnostics(context.data)}});
+  return json;
 }
 
 Json plan_object(const Plan& plan) {
@@ -198,10 +181,6 @@ Json plan_object(const Plan& plan) {
   return json;
 }
 
-std::string json_text(const Json& json) {
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
-}
-
 std::string forecast_json(const Prediction& prediction, const ReportContext& context,
                           bool explain) {
   Json json = envelope(context);
@@ -211,20 +190,20 @@ std::string forecast_json(const Prediction& prediction, const ReportContext& con
   if (prediction.two_point) json["two_point"] = two_point_object(*prediction.two_point);
   if (explain && context.step != nullptr)
     json["explain"] = explanation_object(prediction, *context.step);
-  return json_text(json);
+  return answer_text(json);
 }
 
 std::string two_point_json(const TwoPointAnswer& answer, const ReportContext& context) {
   Json json = envelope(context);
   json["two_point"] = two_point_object(answer);
-  return json_text(json);
+  return answer_text(json);
 }
 
 std::string plan_json(const Plan& plan, const ReportContext& context) {
   Json json = envelope(context);
   merge_into(json, forecast_object(plan.best.forecast, plan.best.batch_limits));
   json["plan"] = plan_object(plan);
-  return json_text(json);
+  return answer_text(json);
 }
 
 }  // namespace stoker

@@ -1,5 +1,5 @@
-#include <nlohmann/json.hpp>
 
+#include "json/value.h"
 #include "report/json/json_parts.h"
 
 namespace stoker {

@@ -1,18 +1,18 @@
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 
+#include "json/value.h"
+#include "report/json/answer.h"
 #include "report/model/report.h"
 
 /// Internal to src/report: objects of docs/reference/json.md.
 namespace stoker {
 
-using Json = nlohmann::ordered_json;
+using Json = json::Value;
 
 /// Indented, with a line end. Bytes that are no UTF-8 (names of files) are replaced, never thrown on.
-[[nodiscard]] std::string json_text(const Json& json);
 /// What every report begins with: schema, versions, model, host, what the figures rest on.
 [[nodiscard]] Json envelope(const ReportContext& context);
 [[nodiscard]] Json forecast_object(const Forecast& forecast,

@@ -1,6 +1,6 @@
 #include <array>
-#include <nlohmann/json.hpp>
 
+#include "json/value.h"
 #include "report/json/json_parts.h"
 
 namespace stoker {

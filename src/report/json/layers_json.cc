@@ -1,5 +1,5 @@
-#include <nlohmann/json.hpp>
 
+#include "json/value.h"
 #include "report/json/json_parts.h"
 #include "report/model/layers_report.h"
 
@@ -36,7 +36,7 @@ std::string layers_json(const LayerSum& layers, const ReportContext& context) {
                       {"step_ms", figure_object(with_band(milliseconds(layers.step.total),
                                                           layers.step.band, layers.step.basis))},
                       {"factor", layers.factor()}};
-  return json_text(json);
+  return answer_text(json);
 }
 
 }  // namespace stoker

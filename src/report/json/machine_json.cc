@@ -1,5 +1,3 @@
-#include <nlohmann/json.hpp>
-
 #include "report/json/json_parts.h"
 #include "report/model/machine_report.h"
 
@@ -41,7 +39,7 @@ std::string machine_json(const MachineReport& report) {
   const Processor& p = f.processor;
   const HostLimits& l = f.limits;
   const std::string folder = f.cpu_cgroup.folders.empty() ? "" : f.cpu_cgroup.folders.front();
-  return json_text(
+  return answer_text(
       {{"schema", kSchema},
        {"stoker", report.tool_version},
        {"kernel", text_or_null(f.kernel)},

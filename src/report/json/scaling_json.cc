@@ -1,5 +1,5 @@
-#include <nlohmann/json.hpp>
 
+#include "json/value.h"
 #include "report/json/json_parts.h"
 #include "report/model/scaling_report.h"
 
@@ -50,7 +50,7 @@ std::string scaling_json(const Scaling& s, const ReportContext& context) {
                        {"throughput_samples_per_s", figure_object(s.one_gpu_samples_per_s)}}},
                      {"points", std::move(points)},
                      {"alternatives", std::move(alternatives)}};
-  return json_text(json);
+  return answer_text(json);
 }
 
 }  // namespace stoker

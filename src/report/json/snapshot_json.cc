@@ -1,22 +1,19 @@
-#include <nlohmann/json.hpp>
-
+#include "report/json/answer.h"
 #include "report/model/recording_report.h"
 
 namespace stoker {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using Json = json::Value;
 
 /// Of docs/guide/snapshots.md; a reader may rely on everything that page names.
 constexpr const char* kSchema = "stoker-explain-1";
 
 Json envelope(const char* kind, const std::string& file, const std::string& tool_version) {
-  return {{"schema", kSchema}, {"stoker", tool_version}, {"kind", kind}, {"file", file}};
-}
-
-/// Names in files may be in any encoding; what is no UTF-8 is replaced.
-std::string dumped(const Json& json) {
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  Json json = answer(kSchema, tool_version);
+  json["kind"] = kind;
+  json["file"] = file;
+  return json;
 }
 
 Json idle_object(const IdleMemory& idle) {
@@ -105,7 +102,7 @@ std::string snapshot_json(const SnapshotExplanation& e, const Snapshot& snapshot
                         {"count", d.count},
                         {"advice", d.advice}});
   json["diagnostics"] = std::move(findings);
-  return dumped(json);
+  return answer_text(json);
 }
 
 std::string kineto_json(const KinetoMemory& memory, const KinetoSummary& s,
@@ -132,7 +129,7 @@ std::string kineto_json(const KinetoMemory& memory, const KinetoSummary& s,
       {"allocations", c.allocations},    {"same_size", c.same_size}, {"with_total", c.with_total},
       {"same_total", c.same_total},      {"reuses", c.reuses},       {"same_reuse", c.same_reuse},
       {"late_segments", c.late_segments}};
-  return dumped(json);
+  return answer_text(json);
 }
 
 }  // namespace stoker

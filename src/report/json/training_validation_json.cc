@@ -1,5 +1,5 @@
-#include <nlohmann/json.hpp>
 
+#include "json/value.h"
 #include "report/json/json_parts.h"
 #include "report/model/training_report.h"
 
@@ -72,9 +72,8 @@ Json json_of(const Learning& l, const std::string& into) {
 }  // namespace
 
 std::string training_validation_json(const TrainingValidation& v, const TrainingSaid& said) {
-  Json root;
+  Json root = answer("stoker-validate-1", said.version);
   root["schema_version"] = {kSchemaMajor, kSchemaMinor};
-  root["stoker"] = said.version;
   root["held"] = v.judged == 0 && v.failures.empty() ? Json() : Json(v.failures.empty());
   root["failures"] = v.failures;
   root["device"] = said.device;
@@ -110,14 +109,13 @@ std::string training_validation_json(const TrainingValidation& v, const Training
   root["learning"] = said.learning ? json_of(*said.learning, said.learned_into) : Json(nullptr);
   root["rule"] = said.rule;
   root["measured_with"] = said.measured_with;
-  return json_text(root);
+  return answer_text(root);
 }
 
 std::string accuracy_json(const std::vector<AccuracyEntry>& entries,
                           const std::filesystem::path& log, const std::string& version) {
-  Json root;
+  Json root = answer("stoker-accuracy-log-1", version);
   root["schema_version"] = {kSchemaMajor, kSchemaMinor};
-  root["stoker"] = version;
   root["log"] = log.string();
   root["entries"] = Json::array();
   for (const AccuracyEntry& e : entries) {
@@ -130,7 +128,7 @@ std::string accuracy_json(const std::vector<AccuracyEntry>& entries,
          {"high", e.high},           {"error", e.error()},      {"within_band", e.within()},
          {"basis", e.basis},         {"disturbed", e.disturbed}});
   }
-  return json_text(root);
+  return answer_text(root);
 }
 
 }  // namespace stoker

@@ -1,5 +1,5 @@
-#include <nlohmann/json.hpp>
 
+#include "json/value.h"
 #include "report/json/json_parts.h"
 #include "report/text/validation_text.h"
 
@@ -46,14 +46,14 @@ Json json_of(const ComparedPoint& p) {
           {"shm_at_most_bytes", p.forecast.shared_memory.count()},
           {"shm_error", p.shared_memory_error ? Json(*p.shared_memory_error) : Json(nullptr)},
           {"window_fills", p.window_fills},
-          {"limit", input_limit_text(p.forecast.limit)}};
+          {"limit", name_of(p.forecast.limit)}};
 }
 
 }  // namespace
 
 std::string validation_json(const InputValidation& v, const LoaderRuns& runs,
-                            const InputBars& bars) {
-  Json root;
+                            const std::string& tool_version, const InputBars& bars) {
+  Json root = answer("stoker-validate-input-1", tool_version);
   root["schema_version"] = {kSchemaMajor, kSchemaMinor};
   root["reached"] = v.failures.empty();
   root["failures"] = v.failures;
@@ -92,7 +92,7 @@ std::string validation_json(const InputValidation& v, const LoaderRuns& runs,
                       {"cores", runs.cores},
                       {"python", runs.python},
                       {"torch", runs.torch}};
-  return json_text(root);
+  return answer_text(root);
 }
 
 }  // namespace stoker

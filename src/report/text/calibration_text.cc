@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <nlohmann/json.hpp>
 
 #include "base/text.h"
+#include "json/value.h"
 #include "report/json/json_parts.h"
 #include "report/model/calibration_report.h"
 #include "report/text/cpu_text.h"
@@ -164,9 +164,8 @@ std::string calibration_text(const CalibratedMachine& m, const CalibrationRuns& 
 
 std::string calibration_json(const CalibratedMachine& m, const CalibrationRuns& runs,
                              const CalibrationSaid& said) {
-  Json root;
+  Json root = answer("stoker-calibrate-1", said.version);
   root["schema_version"] = {kSchemaMajor, kSchemaMinor};
-  root["stoker"] = said.version;
   root["device"] = {{"kind", runs.device.cpu ? "cpu" : "gpu"},
                     {"name", runs.device.name},
                     {"cores", runs.device.cores},
@@ -206,7 +205,7 @@ std::string calibration_json(const CalibratedMachine& m, const CalibrationRuns& 
   root["provenance"] = Json::object();
   for (const auto& [key, value] : m.file.provenance) root["provenance"][key] = value;
   root["notes"] = m.notes;
-  return json_text(root);
+  return answer_text(root);
 }
 
 }  // namespace stoker

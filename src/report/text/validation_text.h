@@ -12,6 +12,7 @@ namespace stoker {
                                           const InputBars& bars = {});
 /// The same as JSON (docs/guide/validating-input.md).
 [[nodiscard]] std::string validation_json(const InputValidation& validation, const LoaderRuns& runs,
+                                          const std::string& tool_version,
                                           const InputBars& bars = {});
 
 }  // namespace stoker

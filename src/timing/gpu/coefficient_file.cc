@@ -1,8 +1,9 @@
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "base/files.h"
 #include "base/text.h"
+#include "json/fields.h"
+#include "json/text.h"
 #include "timing/cpu/cpu_model.h"
 #include "timing/gpu/coefficients.h"
 #include "timing/learned/calibration.h"
@@ -11,10 +12,12 @@
 namespace stoker {
 namespace {
 
-using Json = nlohmann::json;
+using Json = json::Value;
 
 constexpr Bytes kLargestFile = 4 * kMiB;
-constexpr int kMajor = 1;
+constexpr const char* kCure = "install stoker anew";
+constexpr json::Format kFormat{"stoker-timing-coefficients", 1, "time coefficient format", kCure,
+                               "this is not a file of time coefficients"};
 
 /// Nested objects of numbers become dotted names; "classes" only groups and leaves no trace. Texts
 /// other than `basis` are remarks for people.
@@ -28,9 +31,9 @@ Status flatten(const Json& node, const std::string& prefix, const std::string& w
         return s;
       }
     } else if (value.is_number()) {
-      patch.values.emplace_back(name, value.get<double>());
+      patch.values.emplace_back(name, value.as_double());
     } else if (value.is_string()) {
-      if (name == "basis") patch.basis = value.get<std::string>();
+      if (name == "basis") patch.basis = value.as_string();
     } else {
       return fail(ErrorCode::kBadInput, "\"" + name + "\" must be a number, a text or an object",
                   where);
@@ -58,8 +61,8 @@ std::vector<std::pair<double, double>> curve_from(const Json& node) {
   for (const Json& point : node) {
     if (!point.is_array() || point.size() != 2 || !point[0].is_number() || !point[1].is_number())
       return {};
-    const double bytes = point[0].get<double>() * kMebi;
-    const double us = point[1].get<double>();
+    const double bytes = point[0].as_double() * kMebi;
+    const double us = point[1].as_double();
     if (!(bytes > (curve.empty() ? 0 : curve.back().first)) || !(us > 0)) return {};
     curve.emplace_back(bytes, us);
   }
@@ -78,13 +81,13 @@ Result<std::vector<FabricFit>> fits_from(const Json& node, const std::string& wh
     if (!entry.is_object() || !entry.contains("fabric") || !entry["fabric"].is_string()) {
       return fail(ErrorCode::kBadInput, "needs a \"fabric\"", here);
     }
-    fit.fabric = entry["fabric"].get<std::string>();
+    fit.fabric = entry["fabric"].as_string();
     const auto number = [&](const char* key) {
-      return entry.contains(key) && entry[key].is_number() ? entry[key].get<double>() : -1.0;
+      return entry.contains(key) && entry[key].is_number() ? entry[key].as_double() : -1.0;
     };
     const double ranks = number("ranks");
     fit.spread = number("spread");
-    fit.curve = curve_from(entry.value("curve", Json()));
+    fit.curve = curve_from(entry["curve"]);
     if (!(ranks >= 2 && ranks <= 1e6) || fit.curve.empty() || !(fit.spread >= 0)) {
       return fail(ErrorCode::kBadInput,
                   "needs \"ranks\" of at least 2, \"spread\", and a \"curve\" of [MiB, us] with "
@@ -113,21 +116,6 @@ Result<NamedPatches> named_patches(const Json& root, const char* section,
   return patches;
 }
 
-Status check_version(const Json& root, const std::string& where) {
-  if (!root.is_object() || root.value("format", Json()) != "stoker-timing-coefficients") {
-    return fail(ErrorCode::kBadInput, "this is not a file of time coefficients", where);
-  }
-  const Json version = root.value("schema_version", Json());
-  if (!version.is_array() || version.empty() || !version[0].is_number_integer()) {
-    return fail(ErrorCode::kBadInput, "\"schema_version\" must be a list of two integers", where);
-  }
-  if (version[0].get<std::int64_t>() != kMajor) {
-    return fail(ErrorCode::kTooNew,
-                "this file of time coefficients has another major version; update stoker", where);
-  }
-  return {};
-}
-
 /// Whether all of it is about one-layer networks of another framework: it says nothing of a step.
 bool is_of_sessions(const CoefficientPatch& patch) {
   return !patch.values.empty() &&
@@ -151,12 +139,14 @@ Status overlay(const NamedPatches& patches, std::string_view name, CoefficientLe
 }  // namespace
 
 Status CoefficientFile::add(std::string_view text, const std::string& where) {
-  const Json root = Json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (root.is_discarded()) {
+  auto parsed = json::parse(text);
+  if (!parsed) {
     return fail(ErrorCode::kBadInput, "not valid JSON: cut short or damaged; install stoker anew",
                 where);
   }
-  if (auto s = check_version(root, where); !s) return s;
+  Json& root = *parsed;
+  TRY(json::Fields(where, kCure).check_format(root, kFormat));
+  root.sort_keys();  // a figure does not depend on the order of a file
   if (root.contains("base")) {
     auto patch = patch_from(root["base"], where + ": base");
     if (!patch) return tl::unexpected(patch.error());
@@ -175,12 +165,12 @@ Status CoefficientFile::add(std::string_view text, const std::string& where) {
   }
   for (const auto& [key, target] : {std::pair{"residual", &residual_file_},
                                     std::pair{"layer_residual", &layer_residual_file_}}) {
-    const auto named = root.find(key);
-    if (named == root.end()) continue;
-    if (!named->is_string() || named->get_ref<const std::string&>().find('/') != std::string::npos)
+    const Json* named = root.find(key);
+    if (named == nullptr) continue;
+    if (!named->is_string() || named->as_string().find('/') != std::string::npos)
       return fail(ErrorCode::kBadInput,
                   "\"" + std::string(key) + "\" must name a file of the same folder", where);
-    *target = named->get<std::string>();
+    *target = named->as_string();
   }
   struct Section {
     const char* name;

@@ -5,16 +5,16 @@
 #include <charconv>
 #include <cmath>
 #include <cstring>
-#include <nlohmann/json.hpp>
 
 #include "base/files.h"
 #include "base/text.h"
+#include "json/text.h"
 #include "timing/learned/layer_features.h"
 
 namespace stoker {
 namespace {
 
-using Json = nlohmann::json;
+using Json = json::Value;
 
 static_assert(std::endian::native == std::endian::little, "the file is little-endian");
 
@@ -60,14 +60,14 @@ Result<Parts> split_file(std::string_view data, const std::string& where) {
 std::optional<ResidualFamily> family_named(const Json& name) {
   for (std::size_t i = 0; i < kResidualFamilies; ++i) {
     const auto family = static_cast<ResidualFamily>(i);
-    if (name.is_string() && name.get_ref<const std::string&>() == name_of(family)) return family;
+    if (name.is_string() && name.as_string() == name_of(family)) return family;
   }
   return std::nullopt;
 }
 
 double number(const Json& node, const char* key, double otherwise) {
-  const auto found = node.find(key);
-  return found != node.end() && found->is_number() ? found->get<double>() : otherwise;
+  const Json* found = node.find(key);
+  return found != nullptr && found->is_number() ? found->as_double() : otherwise;
 }
 
 /// Every walk ends at a leaf inside its tree.
@@ -109,13 +109,13 @@ bool read_trees(std::size_t count, std::string_view& trees, Forest& forest) {
 bool passes_check(const Json& checks, const Forest& forest) {
   if (!checks.is_array() || checks.empty()) return false;
   for (const Json& check : checks) {
-    const auto inputs = check.find("features");
-    if (inputs == check.end() || !inputs->is_array() ||
+    const Json* inputs = check.find("features");
+    if (inputs == nullptr || !inputs->is_array() ||
         inputs->size() != feature_names(forest.family).size())
       return false;
     std::array<float, kMostFeatures> features{};
     for (std::size_t i = 0; i < inputs->size(); ++i)
-      features[i] = (*inputs)[i].is_number() ? (*inputs)[i].get<float>() : HUGE_VALF;
+      features[i] = (*inputs)[i].is_number() ? (*inputs)[i].as_double() : HUGE_VALF;
     if (!(std::abs(forest.value_of(features) - number(check, "value", HUGE_VAL)) <=
           kCheckTolerance))
       return false;
@@ -125,12 +125,11 @@ bool passes_check(const Json& checks, const Forest& forest) {
 
 Result<Forest> forest_from(const Json& entry, std::string_view& trees, const std::string& where) {
   Forest forest;
-  const auto family =
-      entry.is_object() ? family_named(entry.value("family", Json())) : std::nullopt;
+  const auto family = entry.is_object() ? family_named(entry["family"]) : std::nullopt;
   if (!family) return damaged("names a family that is not known", where);
   forest.family = *family;
-  for (const Json& chip : entry.value("chips", Json::array())) {
-    if (chip.is_string()) forest.chips.push_back(chip.get<std::string>());
+  for (const Json& chip : entry["chips"]) {
+    if (chip.is_string()) forest.chips.push_back(chip.as_string());
   }
   forest.fold = static_cast<int>(number(entry, "fold", -1));
   forest.base = number(entry, "base", 0);
@@ -141,7 +140,7 @@ Result<Forest> forest_from(const Json& entry, std::string_view& trees, const std
   if (!(count >= 1 && count <= kMostTrees) ||
       !read_trees(static_cast<std::size_t>(count), trees, forest))
     return damaged("its trees are damaged", here);
-  if (!passes_check(entry.value("check", Json()), forest))
+  if (!passes_check(entry["check"], forest))
     return damaged("its trees do not give the values that are stored with them", here);
   return forest;
 }
@@ -244,13 +243,13 @@ Result<std::shared_ptr<const Residual>> Residual::parse(std::string_view data,
                                                         const std::string& where) {
   auto parts = split_file(data, where);
   if (!parts) return tl::unexpected(parts.error());
-  const Json header = Json::parse(parts->header, nullptr, /*allow_exceptions=*/false);
+  const Json header = json::parse(parts->header).value_or(Json());
   if (!header.is_object()) return damaged("its header is not JSON", where);
-  const Json fingerprint = header.value("fingerprint", Json());
+  const Json& fingerprint = header["fingerprint"];
   if (fingerprint != hexadecimal(feature_fingerprint()) &&
       fingerprint != hexadecimal(layer_fingerprint()))
     return damaged("made for other features than this build has", where);
-  const Json forests = header.value("forests", Json());
+  const Json& forests = header["forests"];
   if (!forests.is_array()) return damaged("lists no forests", where);
   const auto residual = std::make_shared<Residual>();
   for (const Json& entry : forests) {

@@ -1,0 +1,11 @@
+#include "report/json/answer.h"
+
+namespace stoker {
+
+json::Value answer(std::string_view schema, std::string_view tool_version) {
+  return {{"schema", schema}, {"stoker", tool_version}};
+}
+
+std::string answer_text(const json::Value& answer) { return answer.dump(2) + "\n"; }
+
+}  // namespace stoker
