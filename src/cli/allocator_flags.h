@@ -4,15 +4,13 @@
 #include <string>
 #include <vector>
 
-#include "base/result.h"
 #include "cli/arguments.h"
-#include "memory/cuda/allocator_config.h"
-#include "program/job.h"
+#include "scenario/request.h"
 
 namespace stoker::cli {
 
 /// What the user typed about PyTorch's allocator and cuBLAS's workspaces. PyTorch reads the same
-/// from the environment; so do we, where a flag says nothing.
+/// from the environment.
 struct AllocatorOptions {
   std::string alloc_conf, cublas_workspace;
   std::optional<double> memory_fraction;
@@ -20,10 +18,7 @@ struct AllocatorOptions {
 
 [[nodiscard]] std::vector<Flag> allocator_flags(AllocatorOptions& o);
 
-/// What was set, each with the flag or variable that it came from: for the report.
-[[nodiscard]] std::vector<std::string> allocator_words(const AllocatorOptions& o);
-[[nodiscard]] Result<AllocatorConfig> allocator_of(const AllocatorOptions& o);
-/// cuBLAS's and cuBLASLt's workspaces.
-[[nodiscard]] Status fill_workspaces(const AllocatorOptions& o, Job& job);
+/// The flags, and where they say nothing the environment that PyTorch reads, too.
+[[nodiscard]] AllocatorRequest allocator_request(const AllocatorOptions& o);
 
 }  // namespace stoker::cli

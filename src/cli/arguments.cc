@@ -5,11 +5,13 @@
 #include <array>
 #include <cstdio>
 
+#include "base/setting.h"
 #include "base/text.h"
 #include "cli/help.h"
 #include "cli/python.h"
 #include "cli/typed_names.h"
 #include "cli/version.h"
+#include "scenario/tools.h"
 
 namespace stoker::cli {
 namespace {
@@ -108,10 +110,9 @@ Error explain(const CLI::ParseError& error, const Command& command,
   return {ErrorCode::kUsage, message + " (stoker " + command.name + " --help)", {}};
 }
 
-/// An error without words was already explained by a child process.
 int report(const Error& error, const TypedWords& words) {
-  if (!error.text().empty())
-    std::fprintf(stderr, "stoker: %s\n", words.as_typed(error.text()).c_str());
+  if (!is_already_explained(error))
+    std::fprintf(stderr, "stoker: %s\n", words.as_typed(with_flags(error.text())).c_str());
   return exit_code_of(error.code);
 }
 

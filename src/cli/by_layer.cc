@@ -7,11 +7,10 @@
 
 namespace stoker::cli {
 
-Result<int> answer_by_layer(const RunOptions& o, Resolved& r) {
+Result<int> answer_by_layer(const RunOptions& o, const Resolved& r) {
   const auto layers = TRY(layer_sum(r.base, r.knowledge));
-  ReportContext& context = r.context;
-  context.model_line = model_line(r, r.base.job);
-  context.step = r.base.step;
+  ReportContext context = context_of(r.facts);
+  context.model_line = r.line(r.base.job).text();
   const std::string text = o.json ? layers_json(layers, context) : layers_text(layers, context);
   std::fputs(text.c_str(), stdout);
   return 0;

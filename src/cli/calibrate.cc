@@ -6,13 +6,13 @@
 
 #include "base/text.h"
 #include "cli/measuring.h"
-#include "cli/model_source.h"
 #include "cli/python.h"
 #include "cli/verbs.h"
 #include "cli/version.h"
 #include "device/resolve.h"
 #include "device/this_host.h"
 #include "report/model/calibration_report.h"
+#include "scenario/model_source.h"
 #include "system/this_cpu.h"
 #include "timing/gpu/coefficients.h"
 
@@ -60,7 +60,7 @@ Result<std::string> specs_of(const std::string& models) {
   for (const std::string& model : split(models, ',')) {
     if (model.empty())
       return fail(ErrorCode::kUsage, "has an empty name; write resnet18,train.py:model", "--for");
-    const auto spec = TRY(spec_of(model));
+    const auto spec = TRY(spec_of(model, python_package()));
     specs += (specs.empty() ? "" : ",") + spec;
   }
   return specs;

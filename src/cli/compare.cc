@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "base/text.h"
-#include "cli/exact_settings.h"
+#include "base/setting.h"
 #include "cli/report_context.h"
+#include "cli/run_request.h"
+#include "cli/scenario_tools.h"
 #include "forecast/memory/verdicts.h"
 #include "plan/comparison.h"
+#include "scenario/resolve.h"
 
 namespace stoker::cli {
 namespace {
@@ -36,10 +38,12 @@ std::string rows_words(CoefficientLevel level) {
   return "";
 }
 
-Result<Compared> compared(const RunOptions& o, const std::string& gpu, std::size_t position) {
-  RunOptions once = o;
-  once.reprobe = o.reprobe && position == 0;  // the folder is the same for all
-  auto resolved = TRY(resolve_exactly(once, gpu, position));
+Result<Compared> compared(const RunOptions& o, const std::optional<BatchRequest>& batch,
+                          const NamedGpu& gpu) {
+  RunRequest request = TRY(exact_request(o, gpu));
+  request.batch = batch;
+  request.data.reprobe = o.reprobe && gpu.position == 0;  // the folder is the same for all
+  auto resolved = TRY(resolve_exactly(request, scenario_tools()));
   Contender c;
   auto f = TRY(forecast(resolved.base, resolved.knowledge));
   const auto limits = TRY(batch_limits_of(resolved));
@@ -56,48 +60,46 @@ void add_once(std::vector<std::string>& list, const std::string& phrase) {
 }
 
 /// Each phrase once; what differs by GPU carries its name.
-ReportContext joined_context(const RunOptions& o, std::vector<Compared>& all) {
-  ReportContext joined = all.front().resolved.context;
+ReportContext joined_context(bool largest_batch, const std::vector<Compared>& all) {
+  const Resolved& first = all.front().resolved;
+  Facts joined = first.facts;
   joined.rests_on.clear();
   joined.assumed.clear();
   joined.excluded.clear();
   for (const Compared& c : all) {
     const Forecast& f = c.contender.forecast;
     add_once(joined.rests_on, f.gpu_name + ": " + f.time.basis);
-    for (const std::string& phrase : c.resolved.context.assumed) add_once(joined.assumed, phrase);
-    for (const std::string& phrase : c.resolved.context.excluded) add_once(joined.excluded, phrase);
+    for (const std::string& phrase : c.resolved.facts.assumed) add_once(joined.assumed, phrase);
+    for (const std::string& phrase : c.resolved.facts.excluded) add_once(joined.excluded, phrase);
   }
   add_once(joined.rests_on, "memory: " + all.front().contender.forecast.memory.device_peak.basis);
   for (const Compared& c : all) {
     if (c.contender.forecast.energy)
       add_once(joined.rests_on, "energy: " + c.contender.forecast.energy->watts.basis);
   }
-  if (o.largest_batch) joined.assumed.emplace_back("the largest safe batch of each GPU (--batch)");
-  const std::string line = model_line(all.front().resolved, all.front().resolved.base.job);
-  const std::string gpu = " | " + all.front().resolved.base.machine.gpu.name;
-  joined.model_line = line;
-  if (const auto at = line.find(gpu); at != std::string::npos)
-    joined.model_line.erase(at, gpu.size());
-  joined.settings = unusual_settings(all.front().resolved.base.job);
-  return joined;
+  if (largest_batch) {
+    joined.assumed.push_back("the largest safe batch of each GPU (" + mark(Setting::kBatch) + ")");
+  }
+  ReportContext context = context_of(joined);
+  context.model_line = first.line(first.base.job).text_without_gpu();
+  context.settings = unusual_settings(first.base.job);
+  return context;
 }
 
 }  // namespace
 
-Result<int> compare(const RunOptions& o, const std::string& objective_name) {
+Result<int> compare(const RunOptions& o, const std::optional<BatchRequest>& batch,
+                    const std::string& objective_name) {
   const auto objective =
       parse_objective(objective_name.empty() ? std::string_view("throughput") : objective_name);
   if (!objective) return tl::unexpected(objective.error());
   std::vector<Compared> all;
-  const auto gpus = split(o.gpu, ',');
-  for (std::size_t i = 0; i < gpus.size(); ++i) {
-    auto one = TRY(compared(o, gpus[i], i));
-    all.push_back(std::move(one));
-  }
+  for (const NamedGpu& gpu : named_gpus(o)) all.push_back(TRY(compared(o, batch, gpu)));
   std::vector<const Forecast*> forecasts;
   for (const Compared& c : all) forecasts.push_back(&c.contender.forecast);
   TRY(check_objective(*objective, forecasts));
-  const ReportContext context = joined_context(o, all);
+  const ReportContext context =
+      joined_context(batch && std::holds_alternative<LargestSafeBatch>(*batch), all);
   std::vector<Contender> contenders;
   for (Compared& c : all) contenders.push_back(std::move(c.contender));
   const std::string text = o.json ? contenders_json(contenders, *objective, context)

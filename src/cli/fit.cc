@@ -7,10 +7,11 @@
 #include <utility>
 
 #include "base/files.h"
-#include "cli/model_source.h"
+#include "cli/scenario_tools.h"
 #include "cli/verbs.h"
 #include "device/resolve.h"
 #include "device/this_host.h"
+#include "scenario/model_source.h"
 
 namespace stoker::cli {
 namespace {
@@ -35,7 +36,7 @@ StepLoader loader() {
                  Precision precision) -> Result<std::shared_ptr<const Step>> {
     auto& step = (*known)[{model, precision}];
     if (step != nullptr) return step;
-    const auto loaded = TRY(load_model(model, {precision}));
+    const auto loaded = TRY(load_model(model, {precision}, ModelDevice::kGpu, scenario_tools()));
     step = loaded.variants.front().step;
     return step;
   };

@@ -1,12 +1,13 @@
 #include "cli/input_plan.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cstdio>
 
+#include "base/setting.h"
 #include "base/text.h"
-#include "cli/data_source.h"
 #include "cli/report_context.h"
+#include "cli/run_request.h"
+#include "cli/scenario_tools.h"
 #include "cli/unused_flags.h"
 #include "device/resolve.h"
 #include "device/this_host.h"
@@ -14,6 +15,9 @@
 #include "input/probe/loader_profile.h"
 #include "plan/input_plan.h"
 #include "report/model/input_plan_report.h"
+#include "scenario/data_source.h"
+#include "scenario/facts.h"
+#include "scenario/ranges.h"
 #include "system/host_limits.h"
 
 namespace stoker::cli {
@@ -24,16 +28,6 @@ constexpr const char* kSimulation = "simulation";
 /// Taken where nobody says; the picture size of most image classifiers, the batch of most examples.
 constexpr std::int64_t kUsualSide = 224, kUsualBatch = 32;
 constexpr double kLongestStep = 1e7;  // milliseconds: nearly three hours
-constexpr std::int64_t kMostBatch = 1LL << 24, kMostWorkers = 1024, kMostSide = 8192;
-
-Status in_range(const char* flag, const std::optional<std::int64_t>& value, std::int64_t low,
-                std::int64_t high) {
-  if (!value || (*value >= low && *value <= high)) return {};
-  return fail(ErrorCode::kBadInput,
-              "must be between " + with_commas(low) + " and " + with_commas(high) + ", not " +
-                  std::to_string(*value),
-              flag);
-}
 
 Status check(const RunOptions& run, const InputPlanOptions& own, const std::vector<Flag>& flags) {
   if (!own.step_ms) {
@@ -63,13 +57,6 @@ Status check(const RunOptions& run, const InputPlanOptions& own, const std::vect
   constexpr double kMostCores = 4096;
   if (own.cores && !(*own.cores > 0 && *own.cores <= kMostCores))
     return fail(ErrorCode::kBadInput, "must be above 0 and at most 4,096", "--cores");
-  for (const Status& s : {in_range("--batch", run.batch, 1, kMostBatch),
-                          in_range("--workers", run.workers, 0, kMostWorkers),
-                          in_range("--prefetch", run.prefetch, 1, kMostWorkers),
-                          in_range("--image-size", run.image_size, 1, kMostSide),
-                          in_range("--samples", run.samples, 1, 1LL << 50)}) {
-    if (!s) return s;
-  }
   return {};
 }
 
@@ -80,19 +67,6 @@ Result<int> processes(const RunOptions& run) {
     return fail(ErrorCode::kUsage, "give the one number of GPUs that the step was measured with",
                 "--gpus");
   return counts.front();
-}
-
-Result<double> price(const RunOptions& run) {
-  if (run.price.empty()) return 0.0;
-  double value = 0;
-  const char* end = run.price.data() + run.price.size();
-  const auto [stop, error] = std::from_chars(run.price.data(), end, value);
-  constexpr double kDearest = 1e6;
-  if (error != std::errc() || stop != end || !(value > 0 && value < kDearest)) {
-    return fail(ErrorCode::kBadInput, "must be a positive price per GPU and hour, not " + run.price,
-                "--price");
-  }
-  return value;
 }
 
 Result<Host> host_of(const RunOptions& run, const InputPlanOptions& own) {
@@ -122,55 +96,55 @@ std::string over_a_network(const FileSystemFacts& facts) {
   return network ? facts.name : std::string();
 }
 
-std::string number_text(double value) {
-  char buffer[32];
-  std::snprintf(buffer, sizeof buffer, "%g", value);
-  return buffer;
+/// What the figures rest on and assume.
+Facts facts_of_input(const RunOptions& run, const InputPlanOptions& own, const LoadedData& data,
+                     const Host& host) {
+  Machine machine;
+  machine.host = host;
+  Facts facts = facts_of_machine(machine);
+  const bool text = data.probe && data.probe->kind == DataKind::kText;
+  facts.sample_word = data.probe && !text ? "img" : "sample";
+  facts.dataset_samples = data.samples;
+  facts.rests_on = {"the step as given", data.sample.basis};
+  if (data.probe) facts.rests_on.push_back(data.probe->provenance.cpu_model);
+  if (data.pipeline && !data.pipeline->cpu_model.empty())
+    facts.rests_on.push_back(data.pipeline->cpu_model);
+  std::vector<std::string>& assumed = facts.assumed;
+  assumed.push_back(host_words(host, mark(Setting::kHost) + ", " + mark(Setting::kCores)));
+  if (!host.assumption.empty()) assumed.push_back(host.assumption);
+  const std::string batch = " (" + mark(Setting::kBatch) + ")";
+  if (!run.batch && !(data.pipeline && data.pipeline->loader))
+    assumed.push_back("the step was measured at batch " + std::to_string(kUsualBatch) + batch);
+  if (!run.batch)
+    assumed.push_back("the step grows in proportion to the batch, which was searched" + batch);
+  if (!own.blocking) {
+    assumed.push_back("the loop runs a step ahead of the GPU (" + mark(Setting::kBlocking) +
+                      ": it waits for each)");
+  }
+  if (!run.no_pin)
+    assumed.emplace_back("the step holds no copy of the batch: pinned ones run beside it");
+  if (data.probe) {
+    if (text) assumed.emplace_back("512 tokens of 64 bits a sample in a batch");
+    else if (!run.image_size)
+      assumed.push_back("crops of " + std::to_string(kUsualSide) + " px (" +
+                        mark(Setting::kImageSize) + ")");
+  }
+  add_data_notes({data.probe ? &*data.probe : nullptr, data.pipeline ? &*data.pipeline : nullptr},
+                 facts.data);
+  if (data.samples == 0)
+    facts.excluded.push_back("length of an epoch (" + mark(Setting::kSamples) + ")");
+  if (run.price.empty()) facts.excluded.push_back("cost (" + mark(Setting::kPrice) + ")");
+  return facts;
 }
 
-void fill_context(const RunOptions& run, const InputPlanOptions& own, const LoadedData& data,
-                  const Host& host, const InputPlan& plan, ReportContext& c) {
+std::string line_of(const RunOptions& run, const InputPlanOptions& own, const LoadedData& data,
+                    const InputPlan& plan) {
   const std::string name = data.probe      ? data.probe->dataset.name
                            : data.pipeline ? data.pipeline->name
                                            : "samples of " + run.sample_cost;
-  c.model_line = "input of " + name + " | batch " + std::to_string(plan.best.batch) + ", step " +
-                 human_time(plan.step) + (own.blocking ? ", waited for" : "") +
-                 (plan.gpus > 1 ? " | " + std::to_string(plan.gpus) + " processes" : "");
-  const bool text = data.probe && data.probe->kind == DataKind::kText;
-  c.sample_word = data.probe && !text ? "img" : "sample";
-  c.dataset_samples = data.samples;
-  c.rests_on.push_back("the step as given");
-  c.rests_on.push_back(data.sample.basis);
-  if (data.probe) c.rests_on.push_back(data.probe->provenance.cpu_model);
-  if (data.pipeline && !data.pipeline->cpu_model.empty())
-    c.rests_on.push_back(data.pipeline->cpu_model);
-  c.assumed.push_back("host = " + host.name + ", " + number_text(host.cores) + " cores" +
-                      (host.is_this_machine ? " (--host, --cores)" : ""));
-  if (!host.assumption.empty()) c.assumed.push_back(host.assumption);
-  if (!run.batch && !(data.pipeline && data.pipeline->loader))
-    c.assumed.push_back("the step was measured at batch " + std::to_string(kUsualBatch) +
-                        " (--batch)");
-  if (!run.batch)
-    c.assumed.push_back("the step grows in proportion to the batch, which was searched (--batch)");
-  if (!own.blocking)
-    c.assumed.push_back("the loop runs a step ahead of the GPU (--blocking: it waits for each)");
-  if (!run.no_pin)
-    c.assumed.push_back("the step holds no copy of the batch: pinned ones run beside it");
-  if (data.probe) {
-    if (text) c.assumed.push_back("512 tokens of 64 bits a sample in a batch");
-    else if (!run.image_size)
-      c.assumed.push_back("crops of " + std::to_string(kUsualSide) + " px (--image-size)");
-    c.data.merge(data.probe->diagnostics);
-    if (const std::string warning = contention_warning(data.probe->contention); !warning.empty())
-      c.data.add("disturbed_probe", Severity::kWarning, warning);
-  }
-  if (data.pipeline) {
-    c.data.merge(data.pipeline->findings);
-    if (const std::string warning = contention_warning(data.pipeline->contention); !warning.empty())
-      c.data.add("disturbed_probe", Severity::kWarning, warning);
-  }
-  if (data.samples == 0) c.excluded.push_back("length of an epoch (--samples)");
-  if (run.price.empty()) c.excluded.push_back("cost (--price)");
+  return "input of " + name + " | batch " + std::to_string(plan.best.batch) + ", step " +
+         human_time(plan.step) + (own.blocking ? ", waited for" : "") +
+         (plan.gpus > 1 ? " | " + std::to_string(plan.gpus) + " processes" : "");
 }
 
 }  // namespace
@@ -221,16 +195,16 @@ Result<int> answer_input_plan(const RunOptions& run, const InputPlanOptions& own
                 "--method");
   }
   const auto gpus = TRY(processes(run));
-  const auto money = TRY(price(run));
+  const RunRequest asked = TRY(run_request(run, {}));
+  TRY(check_ranges(asked));
   const auto host = TRY(host_of(run, own));
   const auto profile = shipped_loader_profile();
   if (!profile) return tl::unexpected(profile.error());
   const std::int64_t side = run.image_size.value_or(kUsualSide);
   constexpr std::int64_t kChannels = 3, kFloat = 4, kLabel = 8;
   const OutputShape shape{Bytes(kChannels * side * side * kFloat + kLabel), 2};
-  const auto data =
-      load_data_for({run.data, run.sample_cost, run.samples, run.image_size, run.reprobe}, shape,
-                    side, "", *profile);
+  const auto data = load_data_for(asked.data, {.shape = shape, .side = side, .who = {}}, *profile,
+                                  scenario_tools());
   if (!data) return tl::unexpected(data.error());
 
   InputPlanRequest request;
@@ -257,7 +231,7 @@ Result<int> answer_input_plan(const RunOptions& run, const InputPlanOptions& own
   request.gpu = !run.no_pin;
   request.room = host;
   request.profile = &*profile;
-  request.price_per_gpu_hour = money;
+  request.price_per_gpu_hour = asked.price_per_gpu_hour.value_or(0);
   request.gpus = gpus;
   if (*thesis) {
     request.thesis = ThesisLimits{.dram = host.memory,
@@ -267,10 +241,8 @@ Result<int> answer_input_plan(const RunOptions& run, const InputPlanOptions& own
                                   .most_workers = std::max(1, static_cast<int>(host.cores))};
   }
   const auto plan = TRY(make_input_plan(request));
-  Machine machine;
-  machine.host = host;
-  ReportContext context = bare_context(machine);
-  fill_context(run, own, *data, host, plan, context);
+  ReportContext context = context_of(facts_of_input(run, own, *data, host));
+  context.model_line = line_of(run, own, *data, plan);
   const std::string text =
       run.json ? input_plan_json(plan, context) : input_plan_text(plan, context);
   std::fputs(text.c_str(), stdout);

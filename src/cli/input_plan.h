@@ -7,6 +7,8 @@
 #include "base/result.h"
 #include "cli/arguments.h"
 #include "cli/run_options.h"
+#include "input/loader/loader_simulation.h"
+#include "input/probe/pipeline_probe.h"
 
 namespace stoker::cli {
 

@@ -4,10 +4,11 @@
 
 #include <cstdio>
 
-#include "cli/job_flags.h"
-#include "cli/model_source.h"
+#include "cli/run_request.h"
+#include "cli/scenario_tools.h"
 #include "report/json/answer.h"
 #include "report/text/layout.h"
+#include "scenario/model_source.h"
 #include "work/operator_totals.h"
 
 namespace stoker::cli {
@@ -69,12 +70,11 @@ void print_json(const Step& step, const Job& job, const std::vector<OperatorTota
 
 Result<int> print_model_operators(const ModelOperatorsOptions& options) {
   const auto precision = TRY(parse_precision(options.precision));
-  const auto model = TRY(load_model(options.model, {precision}));
+  const auto model =
+      TRY(load_model(options.model, {precision}, ModelDevice::kGpu, scenario_tools()));
   const Step& step = *model.variants.front().step;
-  JobOptions flags;
-  flags.dimensions = options.dimensions;
   Job job;
-  TRY(fill_dimensions(flags, job));
+  job.dimensions = TRY(parse_dimensions({}, options.dimensions));
   for (const Dimension& d : step.dimensions) job.dimensions.try_emplace(d.name, d.default_value);
   if (options.batch) job.dimensions["batch"] = *options.batch;
   const auto sizes = TRY(Sizes::at(step, job.dimensions));

@@ -5,10 +5,10 @@
 
 #include "base/text.h"
 #include "cli/model_operators.h"
-#include "cli/model_source.h"
 #include "cli/verbs.h"
 #include "report/json/answer.h"
 #include "report/text/layout.h"
+#include "scenario/model_source.h"
 #include "step/sizes.h"
 #include "step/step_reader.h"
 #include "work/work.h"

@@ -5,13 +5,18 @@
 #include <map>
 #include <memory>
 
+#include "base/setting.h"
 #include "base/text.h"
 #include "cli/input_plan.h"
 #include "cli/report_context.h"
 #include "cli/run_options.h"
+#include "cli/run_request.h"
+#include "cli/scenario_tools.h"
 #include "cli/unused_flags.h"
 #include "cli/verbs.h"
 #include "plan/comparison.h"
+#include "scenario/fill_job.h"
+#include "scenario/resolve.h"
 #include "system/host_limits.h"
 
 namespace stoker::cli {
@@ -30,6 +35,7 @@ struct Options {
 
 struct Planned {
   Resolved resolved;
+  ReportContext context;
   Plan plan;
 };
 
@@ -41,7 +47,7 @@ PlanRequest request_of(const Options& o, const Resolved& r, const std::vector<in
   request.base = r.base;
   request.gpu_counts = counts;
   request.objective = objective;
-  request.sample_word = r.context.sample_word;
+  request.sample_word = r.facts.sample_word;
   request.limits.max_global_batch = o.max_global_batch.value_or(0);
   request.limits.max_epoch_cost = o.budget.value_or(0);
   request.limits.max_run_cost = o.run_budget.value_or(0);
@@ -60,53 +66,60 @@ PlanRequest request_of(const Options& o, const Resolved& r, const std::vector<in
   return request;
 }
 
-Result<Planned> plan_for(const Options& o, const std::string& gpu,
-                         const std::vector<Precision>& precisions, Objective objective,
-                         std::size_t position) {
-  auto resolved = TRY(resolve(o.run, gpu, precisions, position));
-  const int most = resolved.base.machine.gpu_count;
-  const bool cpu = resolved.base.machine.gpu.is_cpu();
-  const std::string given = cpu                   ? "1"
-                            : !o.run.gpus.empty() ? o.run.gpus
-                            : most > 1            ? "1.." + std::to_string(most)
-                                                  : kDefaultCounts;
-  auto counts = TRY(parse_counts(given));
-  if (resolved.base.job.parallel != Parallel::kDdp) {
+/// The numbers of GPUs to consider: as typed, else all of the machine, else kDefaultCounts.
+Result<std::vector<int>> counts_for(const std::string& typed, const Resolved& r) {
+  if (r.base.machine.gpu.is_cpu()) return std::vector<int>{1};
+  auto counts = TRY(parse_counts(!typed.empty()          ? typed
+                                 : r.gpus_of_machine > 1 ? "1.." + std::to_string(r.gpus_of_machine)
+                                                         : kDefaultCounts));
+  if (r.base.job.parallel != Parallel::kDdp) {
     // Nothing is shared on one GPU: the count is left out, and it alone is refused as predict does.
-    Scenario most_gpus = resolved.base;
+    Scenario most_gpus = r.base;
     most_gpus.job.gpus = counts.back();
     TRY(check_gpus_of(most_gpus));
     std::erase(counts, 1);
   }
-  TRY(check_bucket_view(resolved.base.job, counts.back()));
-  if (o.run.batch) {
-    TRY(check_last_batch(resolved.base, *o.run.batch));
+  TRY(check_bucket_view(r.base.job, counts.back()));
+  return counts;
+}
+
+void add_assumed(const Options& o, int most_gpus, Resolved& r) {
+  std::vector<std::string>& assumed = r.facts.assumed;
+  if (o.run.gpus.empty() && !r.facts.cpu) {
+    assumed.push_back("up to " + std::to_string(most_gpus) + " GPUs (" + mark(Setting::kGpus) +
+                      ")");
   }
-  if (o.run.gpus.empty() && !cpu)
-    resolved.context.assumed.push_back("up to " + std::to_string(counts.back()) + " GPUs (--gpus)");
   constexpr int kGpusInOneComputer = 16;
-  if (resolved.base.job.nodes == 1 && counts.back() > kGpusInOneComputer) {
-    resolved.context.assumed.push_back("all GPUs in one computer (--nodes)");
+  if (r.base.job.nodes == 1 && most_gpus > kGpusInOneComputer)
+    assumed.push_back("all GPUs in one computer (" + mark(Setting::kNodes) + ")");
+  if (!o.max_global_batch) {
+    assumed.push_back("the global batch may grow (" + mark(Setting::kMaxGlobalBatch) + ")");
   }
-  if (!o.max_global_batch)
-    resolved.context.assumed.push_back("the global batch may grow (--max-global-batch)");
-  const PlanRequest request = request_of(o, resolved, counts, objective);
-  auto plan = TRY(make_plan(request, resolved.knowledge));
-  ReportContext& context = resolved.context;
+}
+
+Result<Planned> plan_for(const Options& o, const NamedGpu& gpu,
+                         const std::vector<Precision>& precisions, Objective objective) {
+  RunRequest asked = TRY(run_request(o.run, gpu));
+  asked.precisions = precisions;
+  if (!o.run.gpus.empty()) asked.gpus = TRY(parse_counts(o.run.gpus)).back();
+  Resolved resolved = TRY(resolve(asked, scenario_tools()));
+  const std::vector<int> counts = TRY(counts_for(o.run.gpus, resolved));
+  if (o.run.batch) TRY(check_last_batch(resolved.base, *o.run.batch));
+  add_assumed(o, counts.back(), resolved);
+  auto plan = TRY(make_plan(request_of(o, resolved, counts, objective), resolved.knowledge));
+  ReportContext context = context_of(resolved, plan.best.forecast.job);
   context.rests_on.insert(context.rests_on.begin(), plan.best.forecast.time.basis);
   context.rests_on.push_back("memory: " + plan.best.forecast.memory.device_peak.basis);
   const auto& energy = plan.best.forecast.energy;
   if (energy && energy->epoch_kwh.value > 0)
     context.rests_on.push_back("energy: " + energy->watts.basis);
-  context.model_line = model_line(resolved, plan.best.forecast.job);
-  context.settings = unusual_settings(plan.best.forecast.job);
-  return Planned{std::move(resolved), std::move(plan)};
+  return Planned{std::move(resolved), std::move(context), std::move(plan)};
 }
 
 /// What several GPUs' plans rest on and assume, each phrase once; what differs by GPU carries its
 /// name.
 ReportContext joined_context(const std::vector<Planned>& planned) {
-  ReportContext joined = planned.front().resolved.context;
+  ReportContext joined = planned.front().context;
   const auto add = [](std::vector<std::string>& list, const std::string& phrase) {
     if (std::find(list.begin(), list.end(), phrase) == list.end()) list.push_back(phrase);
   };
@@ -114,7 +127,7 @@ ReportContext joined_context(const std::vector<Planned>& planned) {
   for (const Planned& p : planned) {
     const Forecast& f = p.plan.best.forecast;
     add(joined.rests_on, f.gpu_name + ": " + f.time.basis);
-    for (const std::string& phrase : p.resolved.context.assumed) add(joined.assumed, phrase);
+    for (const std::string& phrase : p.context.assumed) add(joined.assumed, phrase);
   }
   add(joined.rests_on, "memory: " + planned.front().plan.best.forecast.memory.device_peak.basis);
   for (const Planned& p : planned) {
@@ -152,15 +165,15 @@ Result<int> run(const Options& o, const std::vector<Flag>& flags) {
       precisions.push_back(precision);
     }
   }
-  const auto gpus = split(o.run.gpu, ',');
+  const std::vector<NamedGpu> gpus = named_gpus(o.run);
   std::vector<Planned> planned;
   std::vector<std::string> left_out;
-  for (std::size_t i = 0; i < gpus.size(); ++i) {
-    auto one = plan_for(o, gpus[i], precisions, objective, i);
+  for (const NamedGpu& gpu : gpus) {
+    auto one = plan_for(o, gpu, precisions, objective);
     if (one) {
       planned.push_back(std::move(*one));
     } else if (one.error().code == ErrorCode::kAnswerIsNo && gpus.size() > 1) {
-      left_out.push_back(gpus[i] + ": " + one.error().message);  // the others may still serve
+      left_out.push_back(gpu.name + ": " + one.error().message);  // the others may still serve
     } else {
       return tl::unexpected(one.error());
     }
@@ -169,7 +182,7 @@ Result<int> run(const Options& o, const std::vector<Flag>& flags) {
   if (gpus.size() == 1) {
     const Planned& p = planned.front();
     const std::string text =
-        o.run.json ? plan_json(p.plan, p.resolved.context) : plan_text(p.plan, p.resolved.context);
+        o.run.json ? plan_json(p.plan, p.context) : plan_text(p.plan, p.context);
     std::fputs(text.c_str(), stdout);
     return 0;
   }

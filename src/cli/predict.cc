@@ -5,10 +5,11 @@
 #include "base/text.h"
 #include "cli/by_layer.h"
 #include "cli/compare.h"
-#include "cli/exact_settings.h"
 #include "cli/report_context.h"
 #include "cli/run_options.h"
+#include "cli/run_request.h"
 #include "cli/scaling.h"
+#include "cli/scenario_tools.h"
 #include "cli/two_point.h"
 #include "cli/unused_flags.h"
 #include "cli/verbs.h"
@@ -16,6 +17,7 @@
 #include "device/this_host.h"
 #include "forecast/memory/remedies.h"
 #include "forecast/memory/verdicts.h"
+#include "scenario/resolve.h"
 
 namespace stoker::cli {
 namespace {
@@ -52,8 +54,8 @@ Result<MemoryAdvice> advice_for(const Options& o, const Resolved& r, const Forec
   return advice;
 }
 
-Result<int> answer(const Options& o, Resolved& r) {
-  Scenario& s = r.base;
+Result<int> answer(const Options& o, const Resolved& r) {
+  const Scenario& s = r.base;
   Prediction prediction;
   auto f = forecast(s, r.knowledge);
   if (!f) return tl::unexpected(f.error());
@@ -76,9 +78,7 @@ Result<int> answer(const Options& o, Resolved& r) {
     auto two_point = TRY(answer_simulated(requests, s, limits));
     prediction.two_point = std::move(two_point);
   }
-  ReportContext& context = r.context;
-  context.model_line = model_line(r, s.job);
-  context.settings = unusual_settings(s.job);
+  ReportContext context = context_of(r, s.job);
   context.rests_on.insert(context.rests_on.begin(), f->time.basis);
   context.rests_on.push_back("memory: " + f->memory.device_peak.basis);
   const bool good = f->memory.fits && shortage.empty();
@@ -108,7 +108,7 @@ Result<int> answer_without_model(const Options& o, const std::vector<Flag>& flag
     return fail(ErrorCode::kUsage, "the two-reading method is of one GPU", "--gpu");
   const auto machine = TRY(resolve_machine(o.run.gpu, o.run.host, this_host()));
   const auto two_point = TRY(answer_measured(requests, machine.gpu, gpus));
-  const ReportContext context = bare_context(machine);
+  const ReportContext context = context_of(facts_of_machine(machine));
   const std::string text =
       o.run.json ? two_point_json(two_point, context) : two_point_text(two_point);
   std::fputs(text.c_str(), stdout);
@@ -153,22 +153,23 @@ Result<int> run(const Options& o, const std::vector<Flag>& flags) {
     if (o.method == kTwoPoint) return answer_without_model(o, flags);
     return fail(ErrorCode::kUsage, "model is required (stoker predict --help)");
   }
-  RunOptions exact = o.run;
-  TRY(parse_batch(o.batch, exact));
+  const auto batch = TRY(parse_batch(o.batch));
   if (o.run.gpu.find(',') != std::string::npos) {
     TRY(check_several(flags));
-    return compare(exact, o.objective);
+    return compare(o.run, batch, o.objective);
   }
   if (!o.objective.empty())
     return fail(ErrorCode::kUsage, "sorts several GPUs; give --gpu a,b, or leave it out",
                 "--objective");
-  if (wants_scaling(exact, o.scaling)) {
+  if (wants_scaling(o.run, o.scaling)) {
     TRY(check_scaling(flags));
-    return answer_scaling(exact, o.scaling);
+    return answer_scaling(o.run, batch, o.scaling);
   }
-  const auto network = TRY(network_of_one(exact, o.scaling));
-  auto resolved = TRY(resolve_exactly(exact, exact.gpu));
-  if (network > 0) resolved.base.machine.network_bandwidth = network;
+  const auto network = TRY(network_of_one(o.run, o.scaling));
+  RunRequest request = TRY(exact_request(o.run, {o.run.gpu}));
+  request.batch = batch;
+  if (network > 0) request.network_bandwidth = network;
+  const Resolved resolved = TRY(resolve_exactly(request, scenario_tools()));
   if (o.by_layer) {
     TRY(check_by_layer(flags));
     return answer_by_layer(o.run, resolved);

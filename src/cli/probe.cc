@@ -4,8 +4,9 @@
 
 #include "base/files.h"
 #include "base/text.h"
-#include "cli/data_source.h"
 #include "cli/python.h"
+#include "cli/run_request.h"
+#include "cli/scenario_tools.h"
 #include "cli/verbs.h"
 #include "forecast/knowledge.h"
 #include "input/findings/cache_what_if.h"
@@ -13,6 +14,7 @@
 #include "input/probe/probe_io.h"
 #include "report/model/report.h"
 #include "report/text/pipeline_probe_text.h"
+#include "scenario/data_source.h"
 
 namespace stoker::cli {
 namespace {

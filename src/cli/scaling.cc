@@ -7,18 +7,20 @@
 #include <cstdio>
 
 #include "base/text.h"
-#include "cli/exact_settings.h"
 #include "cli/report_context.h"
-#include "device/resolve.h"
-#include "device/this_host.h"
+#include "cli/run_request.h"
+#include "cli/scenario_tools.h"
+#include "forecast/node_share.h"
 #include "forecast/time/scaling.h"
 #include "report/model/scaling_report.h"
+#include "scenario/fill_job.h"
+#include "scenario/ranges.h"
+#include "scenario/resolve.h"
 
 namespace stoker::cli {
 namespace {
 
 constexpr int kGpusPerNode = 8;  // of most servers with several GPUs
-constexpr int kMostGpus = 1024;
 
 Result<double> refuse_network(const std::string& text) {
   return fail(ErrorCode::kBadInput,
@@ -40,7 +42,7 @@ Result<int> node_size(const RunOptions& run, const ScalingOptions& o, int most, 
                       " GPUs leave nodes without one; give at most as many nodes as GPUs",
                   "--nodes");
     }
-    const int size = (most + nodes - 1) / nodes;
+    const int size = gpus_per_node(most, nodes);
     if (o.gpus_per_node && *o.gpus_per_node != size) {
       return fail(ErrorCode::kUsage,
                   "contradicts --gpus-per-node: " + std::to_string(most) + " GPUs on " +
@@ -155,32 +157,34 @@ Result<std::vector<int>> scaling_counts(const std::string& text) {
   return doubled;
 }
 
-Result<int> answer_scaling(const RunOptions& run, const ScalingOptions& o) {
+Result<int> answer_scaling(const RunOptions& run, const std::optional<BatchRequest>& batch,
+                           const ScalingOptions& o) {
   TRY(check_step(o));
   const auto counts = TRY(scaling_counts(run.gpus));
   RunOptions one = run;
   one.gpus = "1";
-  one.job.nodes.reset();
-  one.job.parallel.clear();
-  one.job.bucket_view = false;
-  auto resolved = TRY(resolve_exactly(one, one.gpu));
+  RunRequest asked = TRY(exact_request(one, {run.gpu}));
+  asked.batch = batch;
+  if (!o.network.empty()) asked.network_bandwidth = TRY(parse_network(o.network));
+  // The job of one GPU, which knows of no others.
+  RunRequest alone = asked;
+  alone.job.nodes.reset();
+  alone.job.parallel.reset();
+  alone.job.bucket_view = false;
+  Resolved resolved = TRY(resolve_exactly(alone, scenario_tools()));
   Scenario& s = resolved.base;
-  TRY(fill_parallel(run.job, s.job));
+  TRY(fill_parallel(asked.job, s.job));
   TRY(check_bucket_view(s.job, counts.back()));
-  if (!o.network.empty()) {
-    const auto network = TRY(parse_network(o.network));
-    s.machine.network_bandwidth = network;
-  }
-  ReportContext& context = resolved.context;
-  const auto machine = TRY(resolve_machine(run.gpu, run.host, this_host()));
-  const auto size = TRY(node_size(run, o, counts.back(), machine.gpu_count, context.assumed));
+  std::vector<std::string>& assumed = resolved.facts.assumed;
+  const auto size = TRY(node_size(run, o, counts.back(), resolved.gpus_of_machine, assumed));
   ScalingRequest request{counts, size, o.strong, o.step_ms.value_or(0), run.workers.has_value()};
   const auto scaling = TRY(forecast_scaling(s, request, resolved.knowledge));
-  context.model_line = model_line(resolved, s.job);
+  for (const std::string& words : scaling.assumed) assumed.push_back(words);
+  ReportContext context = context_of(resolved.facts);
+  context.model_line = resolved.line(s.job).text();
   context.rests_on.insert(context.rests_on.begin(), scaling.basis);
   if (o.step_ms)
     context.rests_on.insert(context.rests_on.begin(), "a measured step of one GPU (--step-ms)");
-  for (const std::string& words : scaling.assumed) context.assumed.push_back(words);
   const std::string text =
       run.json ? scaling_json(scaling, context) : scaling_text(scaling, context);
   std::fputs(text.c_str(), stdout);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "cli/run_options.h"
+#include "scenario/request.h"
 
 namespace stoker::cli {
 
@@ -20,7 +21,9 @@ struct ScalingOptions {
 /// Refuses what would have no effect on one number of GPUs, and returns the network's bytes/s (0: not given).
 [[nodiscard]] Result<double> network_of_one(const RunOptions& run, const ScalingOptions& o);
 
-[[nodiscard]] Result<int> answer_scaling(const RunOptions& run, const ScalingOptions& o);
+[[nodiscard]] Result<int> answer_scaling(const RunOptions& run,
+                                         const std::optional<BatchRequest>& batch,
+                                         const ScalingOptions& o);
 
 /// "100G" (gigabits a second), "4x100G" (cards of a node), "hdr", "2xndr" -> bytes/s of a node.
 [[nodiscard]] Result<double> parse_network(const std::string& text);

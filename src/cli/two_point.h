@@ -1,10 +1,13 @@
 #pragma once
 
+#include <array>
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/result.h"
-#include "cli/run_options.h"
+#include "forecast/forecast.h"
 #include "report/model/two_point_report.h"
 
 namespace stoker::cli {

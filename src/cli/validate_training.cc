@@ -2,11 +2,11 @@
 #include <cstdio>
 #include <filesystem>
 
+#include "base/setting.h"
 #include "base/text.h"
 #include "cli/measuring.h"
-#include "cli/model_source.h"
 #include "cli/python.h"
-#include "cli/training_forecasts.h"
+#include "cli/scenario_tools.h"
 #include "cli/validate.h"
 #include "cli/version.h"
 #include "device/resolve.h"
@@ -14,7 +14,9 @@
 #include "evidence/calibration/calibrated_machine.h"
 #include "evidence/training/learned_machine.h"
 #include "evidence/training/observation.h"
+#include "evidence/training/run_forecaster.h"
 #include "report/model/training_report.h"
+#include "scenario/model_source.h"
 #include "system/this_cpu.h"
 
 namespace stoker::cli {
@@ -92,7 +94,7 @@ Result<std::string> device_for(const ValidateOptions& o) {
 Result<int> measure(const ValidateOptions& o, const fs::path& rows) {
   std::vector<std::string> arguments{"training-runs", "--end-with-parent", "--out", rows.string()};
   for (const std::string& model : split(o.what, ',')) {
-    const auto spec = TRY(spec_of(model));
+    const auto spec = TRY(spec_of(model, python_package()));
     arguments.push_back(spec);
   }
   const auto device = TRY(device_for(o));
@@ -196,7 +198,9 @@ Status learn(const ValidateOptions& o, const TrainingValidation& v, TrainingSaid
 
 Result<int> report(const ValidateOptions& o, Measured measured) {
   const auto machine = TRY(machine_for(o, measured.rows));
-  const auto validation = TRY(validate_training(measured.rows.runs, forecaster_on(machine)));
+  auto validation =
+      TRY(validate_training(measured.rows.runs, forecaster_on(machine, scenario_tools())));
+  for (ComparedRun& run : validation.runs) run.not_forecast = with_flags(run.not_forecast);
   TrainingSaid said;
   said.version = kVersion;
   said.device = measured.rows.device ? measured.rows.device->name : "";

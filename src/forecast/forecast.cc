@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "forecast/node_share.h"
 #include "forecast/time/cost.h"
 #include "lower/common/lower.h"
-#include "lower/common/step_rewrites.h"
 #include "lower/cpu/cpu.h"
 #include "timing/learned/learned_pace.h"
 
@@ -16,17 +16,30 @@ Figure exact(double value, std::string basis) { return {value, value, value, std
 
 Nanos scaled(Nanos time, double factor) { return Nanos(time.count() * factor); }
 
-int ranks_per_node(const Job& job) { return std::max(1, (job.gpus + job.nodes - 1) / job.nodes); }
-
 StepTimeOptions step_options(const Job& job, const Program& program, const Machine& machine) {
   StepTimeOptions options;
   options.pinned_copy = job.pinned_copy;
   options.non_blocking_copy = job.non_blocking_copy;
-  options.gpus = ranks_per_node(job);
+  options.gpus = gpus_per_node(job.gpus, job.nodes);
   options.nodes = job.nodes;
   options.threads = job.threads;
   if (machine.gpu.is_cpu()) options.fresh = fresh_bytes(program, machine);
   return options;
+}
+
+StepTime timed(const Scenario& s, const Program& program, const Coefficients& coefficients) {
+  StepTimeOptions options = step_options(s.job, program, s.machine);
+  options.pace = s.pace;
+  const bool cpu = s.machine.gpu.is_cpu();
+  const int threads = cpu && s.job.threads == 0 ? s.machine.gpu.sm_count : s.job.threads;
+  const LearnedPace learned = learned_pace(s.machine.gpu.calibration.get(), threads);
+  if (!cpu) {
+    options.pace *= learned.step;
+    return predict_step(program, s.machine, coefficients, options);
+  }
+  StepTime time = predict_step(program, s.machine, coefficients, options);
+  apply_pace(learned, program, time);
+  return time;
 }
 
 /// One optimizer step takes `accumulate` batches from the loader.
@@ -181,7 +194,7 @@ void add_epoch(const Scenario& s, Forecast& f) {
                epoch(f.samples_per_s.low), f.samples_per_s.basis};
 }
 
-/// Of the kernels that an iteration launches; `step` is the one that the program was lowered from.
+/// Sums the kernels that an iteration launches; `step` is the one that the program was lowered from.
 void add_module_times(const Step& step, const Program& program, Forecast& f) {
   std::vector<Nanos> by_module(step.module_names.size());
   for (const Instruction& i : program.iteration) {
@@ -225,7 +238,7 @@ HostShare host_share(const Host& host, int ranks) {
 }
 
 HostShare host_share(const Scenario& s) {
-  HostShare share = host_share(s.machine.host, ranks_per_node(s.job));
+  HostShare share = host_share(s.machine.host, gpus_per_node(s.job.gpus, s.job.nodes));
   share.all_ranks = s.job.gpus;
   return share;
 }
@@ -237,19 +250,8 @@ LoaderForecast input_ceiling(const Scenario& s) {
 
 Result<StepTime> step_time_of(const Scenario& s, const Program& program,
                               const Knowledge& knowledge) {
-  const auto coefficients = TRY(knowledge.timing.for_gpu(s.machine.gpu));
-  StepTimeOptions options = step_options(s.job, program, s.machine);
-  options.pace = s.pace;
-  const bool cpu = s.machine.gpu.is_cpu();
-  const int threads = cpu && s.job.threads == 0 ? s.machine.gpu.sm_count : s.job.threads;
-  const LearnedPace learned = learned_pace(s.machine.gpu.calibration.get(), threads);
-  if (!cpu) {
-    options.pace *= learned.step;
-    return predict_step(program, s.machine, coefficients, options);
-  }
-  StepTime time = predict_step(program, s.machine, coefficients, options);
-  apply_pace(learned, program, time);
-  return time;
+  const Coefficients coefficients = TRY(knowledge.timing.for_gpu(s.machine.gpu));
+  return timed(s, program, coefficients);
 }
 
 Result<StepTime> step_time_of(const Scenario& s, const Knowledge& knowledge) {
@@ -266,21 +268,20 @@ Throughput throughput_of(const Scenario& s, const StepTime& time) {
 }
 
 Result<Forecast> forecast(const Scenario& s, const Knowledge& knowledge) {
-  const auto program = lower(*s.step, s.job, s.machine);
-  if (!program) return tl::unexpected(program.error());
-  auto time = TRY(step_time_of(s, *program, knowledge));
+  const PreparedStep prepared = TRY(prepare(*s.step, s.job));
+  const Program program = TRY(lower(prepared, s.job, s.machine));
+  const Coefficients coefficients = TRY(knowledge.timing.for_gpu(s.machine.gpu));
   Forecast f;
+  f.time = timed(s, program, coefficients);
   f.job = s.machine.gpu.is_cpu() ? job_on_cpu(s.job) : s.job;  // as it really runs
   f.loader = loader_of(s);
   f.gpu_name = s.machine.gpu.name;
-  f.memory = forecast_memory(*program, s.machine, s.allocator, knowledge,
-                             memory_error_case(*program, s.job, s.machine));
-  f.time = std::move(time);
+  f.memory = forecast_memory(program, s.machine, s.allocator, knowledge,
+                             memory_error_case(program, s.job, s.machine));
   add_time_figures(f);
-  if (!program->passes.empty()) {
-    const auto coefficients = TRY(knowledge.timing.for_gpu(s.machine.gpu));
-    f.passes = predict_passes(*program, f.time, s.machine, coefficients,
-                              step_options(s.job, *program, s.machine));
+  if (!program.passes.empty()) {
+    f.passes = predict_passes(program, f.time, s.machine, coefficients,
+                              step_options(s.job, program, s.machine));
   }
   const Throughput rate = throughput_of(s, f.time);
   f.input.loader = rate.loader;
@@ -297,13 +298,12 @@ Result<Forecast> forecast(const Scenario& s, const Knowledge& knowledge) {
   add_epoch(s, f);
   f.price_per_gpu_hour = s.price_per_gpu_hour;
   add_limiters(s, f);
-  f.run = run_time_of(s, *program, f);
+  f.run = run_time_of(s, program, f);
   add_cost(f);
   f.energy = estimate_energy(s.machine.gpu, {s.job.gpus, f.gpu_busy, f.samples_per_s, f.epoch_s,
                                              f.run.seconds_total, f.run.seconds_start_up});
-  const auto rewritten = TRY(rewritten_step(*s.step, s.job));
-  add_module_times(rewritten.has_value() ? *rewritten : *s.step, *program, f);
-  f.diagnostics.merge(program->diagnostics);
+  add_module_times(prepared.runs(), program, f);
+  f.diagnostics.merge(program.diagnostics);
   f.diagnostics.merge(f.time.diagnostics);
   return f;
 }

@@ -11,6 +11,14 @@ void set_precision(Scenario& s, const Step& step, Precision precision) {
   s.job.grad_scaler = s.grad_scaler.value_or(captured);
 }
 
+void set_pinning(Scenario& s, bool pin) {
+  s.loader.pin = pin;
+  s.job.pinned_copy = pin;
+  // A copy out of pageable memory holds the host, whatever non_blocking says.
+  s.job.overlapped_copy = pin && s.copy == CopyWay::kOverlapped;
+  s.job.non_blocking_copy = pin && s.copy == CopyWay::kNonBlocking;
+}
+
 void set_batch(Scenario& s, std::int64_t batch) {
   s.job.batch = batch;
   s.job.last_batch = last_batch_at(s.last_batch, batch, s.job.gpus);

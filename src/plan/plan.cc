@@ -4,6 +4,7 @@
 #include <array>
 
 #include "base/text.h"
+#include "forecast/settings.h"
 #include "plan/advice.h"
 #include "plan/search.h"
 

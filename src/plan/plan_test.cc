@@ -1,5 +1,6 @@
 #include "plan/plan.h"
 
+#include "forecast/settings.h"
 #include "forecast/test_scenario.h"
 #include "plan/search.h"
 

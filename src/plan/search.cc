@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "forecast/memory/verdicts.h"
+#include "forecast/node_share.h"
 #include "forecast/settings.h"
 #include "lower/common/lower.h"
 
@@ -32,14 +33,6 @@ LoaderCase loader_case(const Scenario& s, const StepTime& time) {
   loader.consumer = consumer_of(s, time);
   loader.limits.shared_memory = s.machine.host.shared_memory;
   return loader;
-}
-
-void set_pinning(Scenario& scenario, bool pin) {
-  scenario.loader.pin = pin;
-  scenario.job.pinned_copy = pin;
-  // A copy out of pageable memory holds the host, whatever non_blocking says.
-  scenario.job.overlapped_copy = pin && scenario.copy == CopyWay::kOverlapped;
-  scenario.job.non_blocking_copy = pin && scenario.copy == CopyWay::kNonBlocking;
 }
 
 double score(Objective objective, const Setting& setting) {
@@ -115,7 +108,7 @@ Result<bool> SettingSearch::choose_batch(Setting& setting,
     const auto program = TRY(lower(prepared, s.job, s.machine));
     auto time = TRY(step_time_of(s, program, knowledge_));
     ++considered_;
-    s.loader.workers = workers_of_all_cores(request_, std::max(1, s.job.gpus / s.job.nodes));
+    s.loader.workers = workers_of_all_cores(request_, gpus_per_node(s.job.gpus, s.job.nodes));
     const double rate = throughput_of(s, time).samples_per_s;
     tried.push_back({batch, std::move(time), rate});
   }
@@ -182,7 +175,7 @@ Result<std::optional<Setting>> SettingSearch::best(const PrecisionChoice& choice
   Scenario& s = setting.scenario;
   set_precision(s, *choice.step, choice.precision);
   s.job.gpus = gpus;
-  s.machine.gpu_count = std::max(1, gpus / std::max(1, s.job.nodes));
+  s.machine.gpu_count = gpus_per_node(gpus, s.job.nodes);
   s.loader.persistent = true;
   set_pinning(s, request_.pin.value_or(true));
   set_batch(s, std::max<std::int64_t>(1, choice.step->dimensions[0].minimum));

@@ -72,7 +72,4 @@ class SettingSearch {
 /// Higher is better.
 [[nodiscard]] double score(Objective objective, const Setting& setting);
 
-/// Applies pinning to both the loader and the copies of the job.
-void set_pinning(Scenario& scenario, bool pin);
-
 }  // namespace stoker

@@ -4,6 +4,7 @@
 #include <functional>
 #include <set>
 
+#include "forecast/node_share.h"
 #include "forecast/settings.h"
 #include "lower/common/lower.h"
 #include "lower/optimizer/optimizer_recipes.h"
@@ -275,7 +276,7 @@ int gpus_for_fsdp(const Scenario& scenario) {
   s.job.parallel = Parallel::kFsdpZero3;
   s.job.gradient_as_bucket_view = false;
   for (s.job.gpus = std::max(2, 2 * s.job.gpus); s.job.gpus <= kMostGpus; s.job.gpus *= 2) {
-    s.machine.gpu_count = std::max(1, s.job.gpus / s.job.nodes);
+    s.machine.gpu_count = gpus_per_node(s.job.gpus, s.job.nodes);
     const auto program = lower(*s.step, s.job, s.machine);
     if (!program) return 0;
     if (judge_memory(*program, s.machine, s.allocator).fits) return s.job.gpus;

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/text.h"
+#include "forecast/node_share.h"
 #include "forecast/settings.h"
 #include "timing/collective/collectives.h"
 
@@ -59,7 +60,7 @@ Scenario Scaler::scenario_for(int gpus) const {
   s.job.gpus = gpus;
   s.job.nodes = nodes_for(gpus, request_.gpus_per_node);
   s.machine.nodes = s.job.nodes;
-  s.machine.gpu_count = gpus / s.job.nodes;
+  s.machine.gpu_count = gpus_per_node(gpus, s.job.nodes);
   if (gpus == 1) s.job.parallel = Parallel::kDdp;
   std::int64_t batch = base_.job.batch;
   if (request_.strong) {
@@ -69,7 +70,7 @@ Scenario Scaler::scenario_for(int gpus) const {
   }
   set_batch(s, batch);
   if (!request_.loader_given)
-    s.loader.workers = std::max(1, static_cast<int>(s.machine.host.cores) / s.machine.gpu_count);
+    s.loader.workers = workers_of_cores(s.machine.host.cores, s.machine.gpu_count);
   return s;
 }
 
@@ -226,7 +227,8 @@ Result<Scaling> Scaler::run() {
     scaling.basis = before->step_ms.basis;
     const auto coefficients = TRY(knowledge_.timing.for_gpu(base_.machine.gpu));
     const std::string fabric = fabric_assumption(
-        base_.machine, {before->gpus / before->nodes, before->nodes}, coefficients.collective);
+        base_.machine, {gpus_per_node(before->gpus, before->nodes), before->nodes},
+        coefficients.collective);
     if (!fabric.empty()) scaling.assumed.push_back(fabric);
   }
   return scaling;

@@ -1,15 +1,13 @@
-#include "cli/model_source.h"
+#include "scenario/model_source.h"
 
 #include <algorithm>
 #include <filesystem>
-#include <functional>
 
 #include "base/files.h"
 #include "base/text.h"
-#include "cli/python.h"
 #include "step/step_reader.h"
 
-namespace stoker::cli {
+namespace stoker {
 namespace fs = std::filesystem;
 namespace {
 
@@ -61,8 +59,8 @@ Result<LoadedModel> from_zoo(const std::string& name, const std::vector<Precisio
   return model;
 }
 
-/// A name for what the capture depends on: the spec, the precision, and of a .py file its content's
-/// time.
+/// A name for what the capture depends on: the spec, the precision, and the time of the last change
+/// of a .py file.
 std::string cache_key(const std::string& spec, std::string_view precision) {
   std::string text = spec + "|" + std::string(precision);
   const fs::path file = spec.substr(0, spec.rfind(':'));
@@ -84,17 +82,8 @@ fs::path remembered_step(const std::string& spec, Precision precision, ModelDevi
           (device == ModelDevice::kCpu ? "-cpu" : "") + std::string(kStepSuffix));
 }
 
-Result<int> capture_step(const std::string& spec, Precision precision, ModelDevice device,
-                         const fs::path& path) {
-  std::vector<std::string> arguments{"capture",     spec,
-                                     "-o",          path.string(),
-                                     "--precision", std::string(capture_precision(precision))};
-  if (device == ModelDevice::kCpu) arguments.insert(arguments.end(), {"--device", "cpu"});
-  return run_python_stoker(arguments, true);
-}
-
 Result<LoadedModel> from_spec(const std::string& spec, const std::vector<Precision>& wanted,
-                              ModelDevice device) {
+                              ModelDevice device, const ScenarioTools& tools) {
   LoadedModel model{spec.substr(spec.rfind(':') + 1), {}};
   const fs::path folder = cache_folder() / "steps";
   std::error_code error;
@@ -106,10 +95,8 @@ Result<LoadedModel> from_spec(const std::string& spec, const std::vector<Precisi
   for (const Precision p : wanted) {
     if (!last || last->precision != capture_precision(p)) {
       const fs::path path = remembered_step(spec, p, device);
-      if (!fs::exists(path)) {
-        const auto code = TRY(capture_step(spec, p, device, path));
-        if (code != 0) return fail(ErrorCode::kBadInput, "");  // the capture has said why
-      }
+      if (!fs::exists(path))
+        TRY(tools.capture({.spec = spec, .precision = p, .device = device, .into = path}));
       auto step = TRY(read_shared(path));
       last = step;
     }
@@ -164,7 +151,7 @@ Result<std::string> zoo_path(const std::string& name, std::string_view precision
   return (data / "zoo" / (name + "." + std::string(precision) + std::string(kStepSuffix))).string();
 }
 
-Result<std::string> spec_of(const std::string& model) {
+Result<std::string> spec_of(const std::string& model, const fs::path& python_package) {
   const auto names = TRY(zoo_names());
   const std::string known = zoo_spelling(model, names);
   if (known.empty()) return model;
@@ -173,24 +160,24 @@ Result<std::string> spec_of(const std::string& model) {
   const std::string& spec = step.provenance.spec;
   if (spec.find(".py:") == std::string::npos) return spec;
   // The zoo's own models lie in the package.
-  return (python_package() / fs::path(spec).filename()).string();
+  return (python_package / fs::path(spec).filename()).string();
 }
 
 Result<LoadedModel> load_model(const std::string& model, const std::vector<Precision>& wanted,
-                               ModelDevice device) {
+                               ModelDevice device, const ScenarioTools& tools) {
   const auto names = TRY(zoo_names());
   if (const std::string known = zoo_spelling(model, names); !known.empty()) {
     if (device == ModelDevice::kGpu) return from_zoo(known, wanted);
-    const auto spec = TRY(spec_of(known));
-    auto loaded = from_spec(spec, wanted, device);
+    const auto spec = TRY(spec_of(known, tools.python_package));
+    auto loaded = from_spec(spec, wanted, device, tools);
     if (loaded) loaded->name = known;
     return loaded;
   }
   if (names_a_step_file(model)) return from_file(model, wanted);
-  if (model.find(':') != std::string::npos) return from_spec(model, wanted, device);
+  if (model.find(':') != std::string::npos) return from_spec(model, wanted, device, tools);
   return fail(ErrorCode::kNotFound, "unknown model \"" + model + "\"" + suggestion(model, names) +
                                         " (`stoker models` lists the zoo; torchvision:NAME, "
                                         "timm:NAME, FILE.py:FUNCTION or a step file work too)");
 }
 
-}  // namespace stoker::cli
+}  // namespace stoker

@@ -1,0 +1,19 @@
+#pragma once
+
+#include <algorithm>
+
+namespace stoker {
+
+/// GPUs of the fullest node when a job's are spread over `nodes`: its host shares cores and memory
+/// among most processes, and all others wait for it. A number of nodes below 1 counts as one.
+[[nodiscard]] constexpr int gpus_per_node(int gpus, int nodes) {
+  const int computers = std::max(1, nodes);
+  return std::max(1, (gpus + computers - 1) / computers);
+}
+
+/// DataLoader workers for each of `processes` on a host: one a core, at least one.
+[[nodiscard]] constexpr int workers_of_cores(double cores, int processes) {
+  return std::max(1, static_cast<int>(cores) / processes);
+}
+
+}  // namespace stoker

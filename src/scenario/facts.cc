@@ -1,0 +1,110 @@
+#include "scenario/facts.h"
+
+#include <cstdio>
+
+#include "base/setting.h"
+#include "device/calibration_data.h"
+#include "scenario/allocator.h"
+#include "scenario/sample_facts.h"
+
+namespace stoker {
+namespace {
+
+void add_device(const Gpu& gpu, Facts& facts) {
+  if (gpu.calibrated) {
+    facts.rests_on.push_back(std::string("measurements of this ") + (facts.cpu ? "CPU" : "GPU") +
+                             " (machine file)");
+    if (gpu.calibration && gpu.calibration->disturbed) {
+      facts.data.add("disturbed_calibration", Severity::kWarning,
+                     "others used the machine while it was calibrated: bands are wider; calibrate "
+                     "it again when it is idle");
+    }
+  }
+}
+
+void add_excluded(const Scenario& s, Facts& facts) {
+  if (facts.cpu && s.sample.known)
+    facts.excluded.emplace_back("what loader workers take of the training's cores");
+  if (!s.job.validation_batch) {
+    facts.excluded.push_back("validation pass (" + mark(Setting::kValidation) + ")");
+  } else if (s.validation_samples == 0) {
+    facts.excluded.push_back("validation's share of an epoch (" +
+                             mark(Setting::kValidationSamples) + ")");
+  }
+  if (s.price_per_gpu_hour <= 0) facts.excluded.push_back("cost (" + mark(Setting::kPrice) + ")");
+}
+
+void add_assumed(const RunRequest& r, const Scenario& s, const ProbesOfData& probes, Facts& facts) {
+  std::vector<std::string>& assumed = facts.assumed;
+  const Machine& m = s.machine;
+  if (m.gpu.peak.tf32_tensor > 0)
+    assumed.emplace_back("fp32 runs convolutions in TF32 (PyTorch's default)");
+  if (!m.gpu.assumption.empty()) assumed.push_back(m.gpu.assumption);
+  assumed.push_back(host_words(m.host, mark(Setting::kHost)));
+  if (!m.host.assumption.empty()) assumed.push_back(m.host.assumption);
+  if (probes.folder != nullptr) assumed.emplace_back("random crop, flip, normalise");
+  if (!facts.cpu) {
+    for (std::string& words : allocator_words(r.allocator)) assumed.push_back(std::move(words));
+  }
+  if (!s.sample.known) {
+    assumed.push_back("input is fast enough (" + mark(Setting::kData) + ", " +
+                      mark(Setting::kSampleCost) + ")");
+  }
+  if (!facts.cpu && !r.job.copy && r.pin && !s.job.prefetching_loader)
+    assumed.push_back("the next batch is copied beside the step (" + mark(Setting::kCopy) + ")");
+}
+
+}  // namespace
+
+std::string host_words(const Host& host, const std::string& settings) {
+  char cores[32];
+  std::snprintf(cores, sizeof cores, "%g", host.cores);
+  return "host = " + host.name + ", " + cores + " cores" +
+         (host.is_this_machine ? " (" + settings + ")" : "");
+}
+
+void add_data_notes(const ProbesOfData& probes, Diagnostics& data) {
+  const auto add = [&](const Diagnostics& found, const std::string& warning) {
+    data.merge(found);
+    if (!warning.empty()) data.add("disturbed_probe", Severity::kWarning, warning);
+  };
+  if (probes.folder != nullptr)
+    add(probes.folder->diagnostics, contention_warning(probes.folder->contention));
+  if (probes.pipeline != nullptr)
+    add(probes.pipeline->findings, contention_warning(probes.pipeline->contention));
+}
+
+Facts facts_of_machine(const Machine& machine) {
+  Facts facts;
+  facts.host_name = machine.host.name;
+  facts.host_cores = machine.host.cores;
+  if (!machine.gpu.assumption.empty()) facts.assumed.push_back(machine.gpu.assumption);
+  return facts;
+}
+
+Facts facts_of(const RunRequest& r, const Scenario& s, const ProbesOfData& probes) {
+  Facts facts;
+  facts.model = r.model;
+  facts.step = s.step;
+  facts.step_hash = s.step->provenance.event_hash;
+  facts.sample_word = sample_word(*s.step);
+  facts.host_name = s.machine.host.name;
+  facts.host_cores = s.machine.host.cores;
+  facts.dataset_samples = s.dataset_samples;
+  facts.cpu = s.machine.gpu.is_cpu();
+  add_device(s.machine.gpu, facts);
+  if (probes.folder != nullptr) {
+    facts.rests_on.push_back("a probe of " + probes.folder->dataset.name + " on " +
+                             probes.folder->provenance.cpu_model);
+  }
+  if (probes.pipeline != nullptr) {
+    facts.rests_on.push_back("a probe of " + probes.pipeline->name + " on " +
+                             probes.pipeline->cpu_model);
+  }
+  add_assumed(r, s, probes, facts);
+  add_data_notes(probes, facts.data);
+  add_excluded(s, facts);
+  return facts;
+}
+
+}  // namespace stoker

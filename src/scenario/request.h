@@ -1,0 +1,99 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/units.h"
+#include "forecast/forecast.h"
+#include "program/job.h"
+
+namespace stoker {
+
+/// What is known of the data.
+struct DataRequest {
+  std::string path;  ///< folder or file of data, or a probe file of one or of a pipeline; "": none
+  std::optional<Nanos> sample_cost = {};        ///< CPU time of one sample, instead of `path`
+  std::optional<std::int64_t> samples = {};     ///< of an epoch; default: those of `path`
+  std::optional<std::int64_t> image_size = {};  ///< side of crops; default: the model's
+  bool reprobe = false;                         ///< measure again what a probe is remembered of
+};
+
+struct OptimizerRequest {
+  std::optional<OptimizerKind> kind;  ///< default: the captured one, else SGD
+  std::optional<OptimizerLoop> loop;
+  std::optional<double> momentum, weight_decay;
+  bool nesterov = false;
+};
+
+/// A smaller batch at the end of an epoch: of this many samples, or of what the data set leaves.
+struct RestOfDataSet {};
+using LastBatchRequest = std::variant<std::int64_t, RestOfDataSet>;
+
+/// The training loop and how several GPUs share it. What is absent is as captured, or PyTorch's default.
+struct JobRequest {
+  OptimizerRequest optimizer;
+  std::optional<bool> clip, ema, grad_scaler;
+  bool clip_checks = false, zero_grad_after = false, zero_grad_fills = false;
+  std::optional<std::int64_t> accumulate, threads, epochs;
+  std::vector<std::string> checkpoint;             ///< Job::checkpoint
+  std::map<std::string, std::int64_t> dimensions;  ///< besides the batch
+  bool channels_last = false, cudnn_benchmark = false, cuda_graphs = false,
+       prefetching_loader = false;
+  std::optional<CopyWay> copy;  ///< from page-locked memory; default: overlapped
+  std::optional<std::int64_t> validation_batch, validation_samples;
+  bool validation_with_grad = false;
+  std::optional<LastBatchRequest> last_batch;
+  std::optional<std::int64_t> nodes;
+  std::optional<Parallel> parallel;
+  bool bucket_view = false;
+};
+
+/// A text in PyTorch's own syntax, and where it stood: a setting's mark or a variable's name.
+struct GivenText {
+  std::string text, where;
+};
+
+/// PyTorch's allocator and cuBLAS's workspaces. An empty text is PyTorch's default.
+struct AllocatorRequest {
+  GivenText config;              ///< as PYTORCH_ALLOC_CONF
+  GivenText cublas_workspace;    ///< as CUBLAS_WORKSPACE_CONFIG
+  GivenText cublaslt_workspace;  ///< as CUBLASLT_WORKSPACE_SIZE
+  std::optional<double> memory_fraction;
+};
+
+/// The largest batch that is safe on the GPU.
+struct LargestSafeBatch {};
+using BatchRequest = std::variant<std::int64_t, LargestSafeBatch>;
+
+/// Model, machine, data and settings of a training run. An absent value means its default.
+struct RunRequest {
+  std::string model;         ///< zoo name, step file, torchvision:NAME, timm:NAME, FILE.py:FUNCTION
+  std::string machine;       ///< a GPU's name, "cpu" or a machine file
+  std::string host;          ///< "cores=16,ram=64G" or a machine file; "": this machine
+  std::string coefficients;  ///< time coefficients to lay over those that ship; "": none
+  std::vector<Precision> precisions;  ///< in order of preference; none: see resolve() and exactly()
+  std::optional<double> price_per_gpu_hour;  ///< default: the machine file's
+  std::optional<BatchRequest> batch;
+  std::optional<std::int64_t> gpus;  ///< exactly these; of a search, the most that it considers
+  std::optional<double> network_bandwidth;  ///< bytes/s of a node; default: the machine file's
+  std::optional<std::int64_t> workers, prefetch;
+  bool pin = true;  ///< batches in page-locked memory; a CPU has no use for it
+  DataRequest data;
+  JobRequest job;
+  AllocatorRequest allocator;
+
+  /// The number of samples that was asked for; nullopt: none, or the largest.
+  [[nodiscard]] std::optional<std::int64_t> given_batch() const {
+    const auto* samples = batch ? std::get_if<std::int64_t>(&*batch) : nullptr;
+    return samples != nullptr ? std::optional(*samples) : std::nullopt;
+  }
+  [[nodiscard]] bool wants_largest_batch() const {
+    return batch && std::holds_alternative<LargestSafeBatch>(*batch);
+  }
+};
+
+}  // namespace stoker

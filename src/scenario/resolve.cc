@@ -1,0 +1,89 @@
+#include "scenario/resolve.h"
+
+#include <utility>
+
+#include "base/setting.h"
+#include "device/resolve.h"
+#include "device/this_host.h"
+#include "scenario/allocator.h"
+#include "scenario/data_source.h"
+#include "scenario/device_checks.h"
+#include "scenario/fill_job.h"
+#include "scenario/ranges.h"
+
+namespace stoker {
+namespace {
+
+Result<Knowledge> knowledge_with(const std::string& coefficients) {
+  Knowledge knowledge = TRY(load_knowledge());
+  if (!coefficients.empty()) TRY(knowledge.timing.lay_over(coefficients));
+  return knowledge;
+}
+
+Result<Machine> machine_of(const RunRequest& r) {
+  Machine machine = TRY(resolve_machine(r.machine, r.host, this_host()));
+  TRY(check_device_settings(r, machine.gpu));
+  if (r.network_bandwidth) machine.network_bandwidth = *r.network_bandwidth;
+  return machine;
+}
+
+Status take_data(const RunRequest& r, const ScenarioTools& tools, Resolved& out) {
+  Scenario& s = out.base;
+  LoadedData data = TRY(load_data(r.data, *s.step, s.job.dimensions, out.knowledge.loader, tools));
+  s.sample = std::move(data.sample);
+  s.dataset_samples = data.samples;
+  out.probe = std::move(data.probe);
+  out.pipeline = std::move(data.pipeline);
+  return {};
+}
+
+}  // namespace
+
+std::vector<Precision> default_precisions(const Gpu& gpu) {
+  std::vector<Precision> list{Precision::kFp32};
+  if (gpu.peak.tf32_tensor > 0) list.push_back(Precision::kTf32);
+  if (gpu.peak.bf16_tensor > 0) list.push_back(Precision::kAmpBf16);
+  if (gpu.peak.fp16_tensor > 0) list.push_back(Precision::kAmpFp16);
+  return list;
+}
+
+ModelLine Resolved::line(const Job& job) const {
+  return model_line(model.name, *base.step, base.machine.gpu, job);
+}
+
+Result<Resolved> resolve(const RunRequest& r, const ScenarioTools& tools) {
+  TRY(check_ranges(r));
+  Knowledge knowledge = TRY(knowledge_with(r.coefficients));
+  Machine machine = TRY(machine_of(r));
+  const Gpu& device = machine.gpu;
+  const bool cpu = device.is_cpu();
+  const AllocatorConfig allocator = cpu ? AllocatorConfig{} : TRY(allocator_of(r.allocator));
+  LoadedModel model =
+      TRY(load_model(r.model, r.precisions.empty() ? default_precisions(device) : r.precisions,
+                     cpu ? ModelDevice::kCpu : ModelDevice::kGpu, tools));
+  Resolved out{std::move(model), {}, {}, {}, std::move(knowledge), {}};
+  out.gpus_of_machine = machine.gpu_count;
+  Scenario& s = out.base;
+  s.step = out.model.variants.front().step.get();
+  s.price_per_gpu_hour = r.price_per_gpu_hour.value_or(device.price_per_hour);
+  s.machine = std::move(machine);
+  s.allocator = allocator;
+  TRY(check_capture(*s.step, s.machine.gpu, r.model));
+  TRY(check_image_size(r.data, *s.step));
+  s.job.dimensions = r.job.dimensions;
+  TRY(take_data(r, tools, out));
+  TRY(fill_job(r.job, *s.step, s));
+  s.job.threads = TRY(threads_of(r.job, s.machine.gpu));
+  if (!r.pin && r.job.copy && *r.job.copy != CopyWay::kBlocking) {
+    return fail(ErrorCode::kUsage,
+                "copies from pageable memory (" + mark_off(Setting::kPin) +
+                    ") hold the host; leave one of the two out",
+                mark(Setting::kCopy));
+  }
+  if (!cpu) TRY(fill_workspaces(r.allocator, s.job));
+  out.facts =
+      facts_of(r, s, {out.probe ? &*out.probe : nullptr, out.pipeline ? &*out.pipeline : nullptr});
+  return out;
+}
+
+}  // namespace stoker

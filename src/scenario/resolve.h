@@ -1,0 +1,52 @@
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "base/result.h"
+#include "forecast/forecast.h"
+#include "forecast/knowledge.h"
+#include "forecast/memory/memory_forecast.h"
+#include "input/probe/pipeline_probe.h"
+#include "input/probe/probe.h"
+#include "scenario/facts.h"
+#include "scenario/job_words.h"
+#include "scenario/model_source.h"
+#include "scenario/request.h"
+#include "scenario/tools.h"
+
+namespace stoker {
+
+/// What a request means: everything that a forecast needs, and what it must be judged in.
+struct Resolved {
+  LoadedModel model;
+  Scenario base;                          ///< its step is one of `model`
+  std::optional<Probe> probe;             ///< of a folder
+  std::optional<PipelineProbe> pipeline;  ///< of the user's own Dataset or DataLoader
+  Knowledge knowledge;
+  Facts facts;
+  int gpus_of_machine = 1;  ///< that it has, whatever the job takes
+
+  /// The first line of a report about `job`.
+  [[nodiscard]] ModelLine line(const Job& job) const;
+};
+
+/// Resolves everything but the number of GPUs, the batch, the precision and the loader, which a
+/// search decides: the base scenario is the first variant's step at batch 1 on one GPU. Without
+/// precisions in the request, those that the device has units for.
+[[nodiscard]] Result<Resolved> resolve(const RunRequest& request, const ScenarioTools& tools);
+
+/// The scenario of exactly this request. What was not asked for has its documented default (fp32, the
+/// captured batch, one GPU, a worker for each core that a GPU has); nothing is searched but the
+/// largest safe batch, when it was asked for.
+[[nodiscard]] Result<Resolved> resolve_exactly(const RunRequest& request,
+                                               const ScenarioTools& tools);
+
+/// How far the batch of this job could grow.
+[[nodiscard]] Result<BatchLimits> batch_limits_of(const Resolved& resolved);
+
+/// The precisions to consider on a GPU when none was named: the plainest first, since a later one
+/// must be faster to be chosen.
+[[nodiscard]] std::vector<Precision> default_precisions(const Gpu& gpu);
+
+}  // namespace stoker
