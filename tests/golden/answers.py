@@ -14,11 +14,14 @@ except ImportError:  # the cases run without; run.py says so
 
 SCHEMAS = pathlib.Path(__file__).resolve().parents[2] / "docs" / "schema"
 
-# Answers go through pipes in most cases, so a copy is taken where they are made.
+# Answers go through pipes in most cases, so a copy is taken where they are made; whole, whatever reads on.
 WRAPPER = """#!/bin/bash
 case " $* " in *" --json "*) ;; *) exec {binary} "$@" ;; esac
-set -o pipefail
-{binary} "$@" | tee "$(mktemp {folder}/answer.XXXXXX)"
+copy=$(mktemp {folder}/answer.XXXXXX)
+{binary} "$@" > "$copy"
+code=$?
+cat "$copy"
+exit "$code"
 """
 
 
