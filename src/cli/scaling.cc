@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdio>
 
+#include "base/setting.h"
 #include "base/text.h"
 #include "cli/report_context.h"
 #include "cli/run_request.h"
@@ -178,8 +179,10 @@ Result<int> answer_scaling(const RunOptions& run, const std::optional<BatchReque
   std::vector<std::string>& assumed = resolved.facts.assumed;
   const auto size = TRY(node_size(run, o, counts.back(), resolved.gpus_of_machine, assumed));
   ScalingRequest request{counts, size, o.strong, o.step_ms.value_or(0), run.workers.has_value()};
-  const auto scaling = TRY(forecast_scaling(s, request, resolved.knowledge));
+  auto scaling = TRY(forecast_scaling(s, request, resolved.knowledge));
   for (const std::string& words : scaling.assumed) assumed.push_back(words);
+  scaling.why = with_flags(scaling.why);
+  for (ScalingPoint& point : scaling.points) point.impossible = with_flags(point.impossible);
   ReportContext context = context_of(resolved.facts);
   context.model_line = resolved.line(s.job).text();
   context.rests_on.insert(context.rests_on.begin(), scaling.basis);

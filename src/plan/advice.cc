@@ -26,15 +26,15 @@ std::string rate_text(double rate, const std::string& what) {
 
 class Adviser {
  public:
-  Adviser(const PlanRequest& request, const Knowledge& knowledge, const Setting& best)
+  Adviser(const PlanRequest& request, const Knowledge& knowledge, const TriedSetting& best)
       : request_(request),
         knowledge_(knowledge),
         best_(best),
         rate_(best.throughput.samples_per_s),
         unit_(request.sample_word) {}
 
-  void fewer_gpus(const std::vector<Setting>& by_gpus) {
-    for (const Setting& s : by_gpus) {
+  void fewer_gpus(const std::vector<TriedSetting>& by_gpus) {
+    for (const TriedSetting& s : by_gpus) {
       if (s.scenario.job.gpus >= best_.scenario.job.gpus) break;
       const double share = s.throughput.samples_per_s / rate_;
       if (share < kMostOfTheSpeed) continue;
@@ -48,8 +48,8 @@ class Adviser {
     }
   }
 
-  void more_gpus(const std::vector<Setting>& by_gpus) {
-    for (const Setting& s : by_gpus) {
+  void more_gpus(const std::vector<TriedSetting>& by_gpus) {
+    for (const TriedSetting& s : by_gpus) {
       if (s.scenario.job.gpus <= best_.scenario.job.gpus) continue;
       const double gain = s.throughput.samples_per_s / rate_ - 1;
       if (gain < kGpuMustBring) {
@@ -63,8 +63,8 @@ class Adviser {
     }
   }
 
-  Status other_precision(const std::vector<Setting>& by_precision) {
-    for (const Setting& s : by_precision) {
+  Status other_precision(const std::vector<TriedSetting>& by_precision) {
+    for (const TriedSetting& s : by_precision) {
       const double gain = s.throughput.samples_per_s / rate_ - 1;
       if (gain > kWorthSaying) {
         add(std::string(name_of(s.scenario.job.precision)) + ": " +
@@ -157,7 +157,7 @@ class Adviser {
 
   const PlanRequest& request_;
   const Knowledge& knowledge_;
-  const Setting& best_;
+  const TriedSetting& best_;
   double rate_;
   std::string unit_;
   std::vector<Advice> advice_;
@@ -166,8 +166,9 @@ class Adviser {
 }  // namespace
 
 Result<std::vector<Advice>> advise(const PlanRequest& request, const Knowledge& knowledge,
-                                   const Setting& best, const std::vector<Setting>& by_gpus,
-                                   const std::vector<Setting>& by_precision,
+                                   const TriedSetting& best,
+                                   const std::vector<TriedSetting>& by_gpus,
+                                   const std::vector<TriedSetting>& by_precision,
                                    const std::optional<InputPlan>& input) {
   Adviser adviser(request, knowledge, best);
   adviser.fewer_gpus(by_gpus);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/setting.h"
 #include "base/units.h"
 
 namespace stoker {
@@ -89,12 +90,13 @@ Status check_objective(Objective objective, const std::vector<const Forecast*>& 
     return fail(ErrorCode::kUsage,
                 "energy needs the TDP of " + without +
                     "; give tdp_watts in a machine file (docs/reference/machine-file.md)",
-                "--objective");
+                mark(Setting::kObjective));
   }
   if (objective == Objective::kCost && missing > 0 && missing < forecasts.size()) {
     return fail(ErrorCode::kUsage,
-                "there is no price of " + without + "; give one for each GPU: --price 1.3,2.5",
-                "--objective");
+                "there is no price of " + without +
+                    "; give one for each GPU: " + mark(Setting::kPrice) + " 1.3,2.5",
+                mark(Setting::kObjective));
   }
   return {};
 }

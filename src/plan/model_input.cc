@@ -12,7 +12,7 @@ namespace {
 
 /// Steps by batch and pinning, each computed once. A batch that cannot be computed keeps the step of
 /// the setting in proportion.
-StepOf steps_of(const Knowledge& knowledge, const Setting& setting) {
+StepOf steps_of(const Knowledge& knowledge, const TriedSetting& setting) {
   auto known = std::make_shared<std::map<std::pair<std::int64_t, bool>, Consumer>>();
   return [known, &knowledge, &setting](const LoaderSettings& loader) {
     const auto key = std::pair(loader.batch, loader.pin);
@@ -36,7 +36,8 @@ StepOf steps_of(const Knowledge& knowledge, const Setting& setting) {
 }  // namespace
 
 Result<std::optional<InputPlan>> plan_of_input(const PlanRequest& request,
-                                               const Knowledge& knowledge, const Setting& setting) {
+                                               const Knowledge& knowledge,
+                                               const TriedSetting& setting) {
   const Scenario& s = setting.scenario;
   if (!s.sample.known) return std::optional<InputPlan>{};
   InputPlanRequest input;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/setting.h"
 #include "base/text.h"
 #include "forecast/settings.h"
 #include "plan/advice.h"
@@ -18,16 +19,16 @@ constexpr std::array<std::pair<std::string_view, Objective>, 4> kObjectives{
      {"energy", Objective::kEnergy}}};
 
 /// More GPUs must bring something: among counts that are equal within kGpuMustBring the fewest win.
-const Setting& best_count(Objective objective, const std::vector<Setting>& by_gpus) {
+const TriedSetting& best_count(Objective objective, const std::vector<TriedSetting>& by_gpus) {
   double best = 0;
-  for (const Setting& s : by_gpus) best = std::max(best, score(objective, s));
-  const auto chosen = std::find_if(by_gpus.begin(), by_gpus.end(), [&](const Setting& s) {
+  for (const TriedSetting& s : by_gpus) best = std::max(best, score(objective, s));
+  const auto chosen = std::find_if(by_gpus.begin(), by_gpus.end(), [&](const TriedSetting& s) {
     return score(objective, s) >= (1 - kGpuMustBring) * best;
   });
   return *chosen;
 }
 
-double epoch_cost(const Setting& s) {
+double epoch_cost(const TriedSetting& s) {
   const double samples = static_cast<double>(s.scenario.dataset_samples);
   const double hours = samples / s.throughput.samples_per_s / kSecondsAnHour;
   return hours * s.scenario.job.gpus * s.scenario.price_per_gpu_hour;
@@ -35,9 +36,9 @@ double epoch_cost(const Setting& s) {
 
 /// The fastest precision; a later choice must be faster by more than kSameSpeed to displace an
 /// earlier one.
-const Setting& fastest(const std::vector<Setting>& settings) {
-  const Setting* best = &settings.front();
-  for (const Setting& s : settings) {
+const TriedSetting& fastest(const std::vector<TriedSetting>& settings) {
+  const TriedSetting* best = &settings.front();
+  for (const TriedSetting& s : settings) {
     if (s.throughput.samples_per_s > (1 + kSameSpeed) * best->throughput.samples_per_s) best = &s;
   }
   return *best;
@@ -50,11 +51,11 @@ class Planner {
       : request_(request), knowledge_(knowledge), search_(request, knowledge) {}
 
   Result<Plan> run() {
-    std::vector<Setting> by_gpus;
+    std::vector<TriedSetting> by_gpus;
     for (const int gpus : request_.gpu_counts) {
       auto settings = TRY(all_precisions(gpus));
       if (settings.empty()) continue;
-      Setting best = fastest(settings);
+      TriedSetting best = fastest(settings);
       const auto within = TRY(affordable(best));
       if (within) by_gpus.push_back(std::move(best));
       all_[gpus] = std::move(settings);
@@ -63,13 +64,13 @@ class Planner {
       return fail(ErrorCode::kAnswerIsNo,
                   reason_.empty() ? "no number of GPUs stays within the budget" : reason_);
     }
-    const Setting& best = best_count(request_.objective, by_gpus);
+    const TriedSetting& best = best_count(request_.objective, by_gpus);
     return assemble(best, by_gpus);
   }
 
  private:
-  Result<std::vector<Setting>> all_precisions(int gpus) {
-    std::vector<Setting> settings;
+  Result<std::vector<TriedSetting>> all_precisions(int gpus) {
+    std::vector<TriedSetting> settings;
     for (const PrecisionChoice& choice : request_.choices) {
       auto setting = TRY(search_.best(choice, gpus));
       if (setting) settings.push_back(std::move(*setting));
@@ -78,7 +79,7 @@ class Planner {
     return settings;
   }
 
-  Result<bool> affordable(const Setting& s) {
+  Result<bool> affordable(const TriedSetting& s) {
     const double limit = request_.limits.max_epoch_cost;
     if (s.scenario.price_per_gpu_hour <= 0 || s.scenario.dataset_samples <= 0) return true;
     if (limit > 0 && epoch_cost(s) > limit) return false;
@@ -87,20 +88,20 @@ class Planner {
     return f.run_cost.value <= request_.limits.max_run_cost;
   }
 
-  Result<PlanRow> row(const Setting& s) {
+  Result<PlanRow> row(const TriedSetting& s) {
     auto f = TRY(forecast(s.scenario, knowledge_));
     return PlanRow{std::move(f), s.limits};
   }
 
-  Result<Plan> assemble(const Setting& best, const std::vector<Setting>& by_gpus) {
+  Result<Plan> assemble(const TriedSetting& best, const std::vector<TriedSetting>& by_gpus) {
     Plan plan;
-    for (const Setting& s : by_gpus) {
+    for (const TriedSetting& s : by_gpus) {
       auto r = TRY(row(s));
       if (&s == &best) plan.best = r;
       plan.by_gpus.push_back(std::move(r));
     }
-    std::vector<Setting> others;
-    for (const Setting& s : all_[best.scenario.job.gpus]) {
+    std::vector<TriedSetting> others;
+    for (const TriedSetting& s : all_[best.scenario.job.gpus]) {
       if (s.scenario.job.precision == best.scenario.job.precision) continue;
       auto r = TRY(row(s));
       plan.by_precision.push_back(std::move(r));
@@ -116,7 +117,7 @@ class Planner {
     return plan;
   }
 
-  Status measure_pinning(const Setting& best, Plan& plan) {
+  Status measure_pinning(const TriedSetting& best, Plan& plan) {
     Scenario other = best.scenario;
     set_pinning(other, !best.scenario.loader.pin);
     const auto time = TRY(step_time_of(other, knowledge_));
@@ -128,7 +129,7 @@ class Planner {
   const PlanRequest& request_;
   const Knowledge& knowledge_;
   SettingSearch search_;
-  std::map<int, std::vector<Setting>> all_;
+  std::map<int, std::vector<TriedSetting>> all_;
   std::string reason_;
 };
 
@@ -160,15 +161,17 @@ Result<Plan> make_plan(const PlanRequest& request, const Knowledge& knowledge) {
   if (request.limits.max_epoch_cost > 0 &&
       (request.base.price_per_gpu_hour <= 0 || request.base.dataset_samples <= 0)) {
     return fail(ErrorCode::kUsage,
-                "a budget needs --price and the size of the data set (--data or --samples)",
-                "--budget");
+                "a budget needs " + mark(Setting::kPrice) + " and the size of the data set (" +
+                    mark(Setting::kData) + " or " + mark(Setting::kSamples) + ")",
+                mark(Setting::kBudget));
   }
   if (request.limits.max_run_cost > 0 &&
       (request.base.price_per_gpu_hour <= 0 || request.base.epochs <= 0)) {
     return fail(ErrorCode::kUsage,
-                "the budget of a run needs --price, --epochs and the size of the data set (--data "
-                "or --samples)",
-                "--run-budget");
+                "the budget of a run needs " + mark(Setting::kPrice) + ", " +
+                    mark(Setting::kEpochs) + " and the size of the data set (" +
+                    mark(Setting::kData) + " or " + mark(Setting::kSamples) + ")",
+                mark(Setting::kRunBudget));
   }
   if (request.objective == Objective::kEnergy && !(request.base.machine.gpu.tdp_watts > 0)) {
     return fail(ErrorCode::kUsage,

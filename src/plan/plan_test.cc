@@ -130,7 +130,7 @@ TEST_F(PlanTest, ABudgetOfTheRunCountsItsStartUp) {
   ASSERT_FALSE(none);
   EXPECT_EQ(none.error().code, ErrorCode::kAnswerIsNo);
   r.base.epochs = 0;
-  EXPECT_EQ(make_plan(r, *knowledge_).error().where, "--run-budget");
+  EXPECT_EQ(make_plan(r, *knowledge_).error().where, "{run-budget}");
 }
 
 TEST_F(PlanTest, EnergyNeedsATdp) {

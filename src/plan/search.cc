@@ -35,7 +35,7 @@ LoaderCase loader_case(const Scenario& s, const StepTime& time) {
   return loader;
 }
 
-double score(Objective objective, const Setting& setting) {
+double score(Objective objective, const TriedSetting& setting) {
   const double rate = setting.throughput.samples_per_s;
   switch (objective) {
     case Objective::kThroughput:
@@ -93,7 +93,7 @@ std::vector<std::int64_t> SettingSearch::batch_ladder(const BatchLimits& limits,
   return ladder;
 }
 
-Result<bool> SettingSearch::choose_batch(Setting& setting,
+Result<bool> SettingSearch::choose_batch(TriedSetting& setting,
                                          const std::vector<std::int64_t>& ladder) {
   struct Tried {
     std::int64_t batch;
@@ -125,7 +125,7 @@ Result<bool> SettingSearch::choose_batch(Setting& setting,
   return true;
 }
 
-bool SettingSearch::choose_loader(Setting& setting) {
+bool SettingSearch::choose_loader(TriedSetting& setting) {
   Scenario& s = setting.scenario;
   if (!s.sample.known) {
     s.loader.workers = request_.workers.value_or(0);
@@ -156,9 +156,9 @@ bool SettingSearch::choose_loader(Setting& setting) {
 
 /// Pinning is the rule; on a host without cores to spare its thread can cost more than the copies
 /// gain.
-Status SettingSearch::choose_pinning(Setting& setting) {
+Status SettingSearch::choose_pinning(TriedSetting& setting) {
   if (!setting.scenario.sample.known) return {};
-  Setting pageable = setting;
+  TriedSetting pageable = setting;
   set_pinning(pageable.scenario, false);
   auto time = TRY(step_time_of(pageable.scenario, knowledge_));
   pageable.time = std::move(time);
@@ -169,8 +169,8 @@ Status SettingSearch::choose_pinning(Setting& setting) {
   return {};
 }
 
-Result<std::optional<Setting>> SettingSearch::best(const PrecisionChoice& choice, int gpus) {
-  Setting setting;
+Result<std::optional<TriedSetting>> SettingSearch::best(const PrecisionChoice& choice, int gpus) {
+  TriedSetting setting;
   setting.scenario = request_.base;
   Scenario& s = setting.scenario;
   set_precision(s, *choice.step, choice.precision);
@@ -184,14 +184,14 @@ Result<std::optional<Setting>> SettingSearch::best(const PrecisionChoice& choice
   setting.limits = limits;
   if (limits.value == 0) {
     why_not_ = gpu_shortage(s, limits);
-    return std::optional<Setting>{};
+    return std::optional<TriedSetting>{};
   }
   if (request_.batch && *request_.batch > limits.value) {
     why_not_ = "batch " + std::to_string(*request_.batch) + " does not fit on " +
                s.machine.gpu.name + " in " + std::string(name_of(choice.precision)) + ": up to " +
                std::to_string(limits.low) + " is safe, " + std::to_string(limits.value) +
                " may run";
-    return std::optional<Setting>{};
+    return std::optional<TriedSetting>{};
   }
   const auto ladder = batch_ladder(limits, *choice.step, gpus);
   setting.reason.largest_safe = limits.low;
@@ -204,15 +204,15 @@ Result<std::optional<Setting>> SettingSearch::best(const PrecisionChoice& choice
     why_not_ = "a global batch of at most " +
                std::to_string(ceiling > 0 ? ceiling : s.dataset_samples) +
                " leaves less than one sample for each of " + std::to_string(gpus) + " GPUs";
-    return std::optional<Setting>{};
+    return std::optional<TriedSetting>{};
   }
   const auto found = choose_batch(setting, ladder);
   if (!found) return tl::unexpected(found.error());
-  if (!*found || !choose_loader(setting)) return std::optional<Setting>{};
+  if (!*found || !choose_loader(setting)) return std::optional<TriedSetting>{};
   if (!request_.pin) {
     TRY(choose_pinning(setting));
   }
-  return std::optional<Setting>(std::move(setting));
+  return std::optional<TriedSetting>(std::move(setting));
 }
 
 }  // namespace stoker

@@ -20,7 +20,7 @@ inline constexpr double kSameSpeed = 0.02;
 inline constexpr double kGpuMustBring = 0.10;
 
 /// One fully decided setting and its throughput.
-struct Setting {
+struct TriedSetting {
   Scenario scenario;
   StepTime time;
   Throughput throughput;
@@ -41,7 +41,7 @@ class SettingSearch {
       : request_(request), knowledge_(knowledge) {}
 
   /// nullopt inside the result when nothing fits; `why_not` then says why.
-  [[nodiscard]] Result<std::optional<Setting>> best(const PrecisionChoice& choice, int gpus);
+  [[nodiscard]] Result<std::optional<TriedSetting>> best(const PrecisionChoice& choice, int gpus);
 
   [[nodiscard]] const std::string& why_not() const { return why_not_; }
   [[nodiscard]] std::int64_t considered() const { return considered_; }
@@ -50,9 +50,9 @@ class SettingSearch {
   Result<BatchLimits> limits_for(const PrecisionChoice& choice, int gpus, const Scenario& scenario);
   std::vector<std::int64_t> batch_ladder(const BatchLimits& limits, const Step& step,
                                          int gpus) const;
-  Result<bool> choose_batch(Setting& setting, const std::vector<std::int64_t>& ladder);
-  bool choose_loader(Setting& setting);
-  Status choose_pinning(Setting& setting);
+  Result<bool> choose_batch(TriedSetting& setting, const std::vector<std::int64_t>& ladder);
+  bool choose_loader(TriedSetting& setting);
+  Status choose_pinning(TriedSetting& setting);
 
   const PlanRequest& request_;
   const Knowledge& knowledge_;
@@ -67,9 +67,9 @@ class SettingSearch {
 /// What the plan of the input says of a setting's loader; nothing when nothing is known of the data.
 [[nodiscard]] Result<std::optional<InputPlan>> plan_of_input(const PlanRequest& request,
                                                              const Knowledge& knowledge,
-                                                             const Setting& setting);
+                                                             const TriedSetting& setting);
 
 /// Higher is better.
-[[nodiscard]] double score(Objective objective, const Setting& setting);
+[[nodiscard]] double score(Objective objective, const TriedSetting& setting);
 
 }  // namespace stoker

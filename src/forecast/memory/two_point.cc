@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/setting.h"
 #include "base/text.h"
 
 namespace stoker {
@@ -16,24 +17,24 @@ std::string text_of(const MemoryReading& reading) {
 }
 
 Status check(const MemoryReading& small, const MemoryReading& large) {
-  constexpr const char* kWhere = "--reading";
+  const std::string where = mark(Setting::kReading);
   for (const MemoryReading& reading : {small, large}) {
     if (reading.batch < 1 || reading.bytes.count() < 1)
       return fail(ErrorCode::kBadInput, "a reading needs a batch of at least 1 and some memory",
-                  kWhere);
+                  where);
   }
   if (small.batch == large.batch) {
     return fail(ErrorCode::kBadInput,
                 "both readings are of batch " + std::to_string(small.batch) +
                     "; read at two batches far apart, such as 10 and 50",
-                kWhere);
+                where);
   }
   if (large.bytes <= small.bytes) {
     return fail(ErrorCode::kBadInput,
                 "the readings contradict each other: " + text_of(large) + " is no more than " +
                     text_of(small) +
                     "; read both in fresh processes on the same GPU, at batches further apart",
-                kWhere);
+                where);
   }
   return {};
 }
@@ -61,7 +62,7 @@ Result<TwoPointEstimate> two_point_estimate(std::array<MemoryReading, 2> reading
     return fail(ErrorCode::kBadInput,
                 "the readings are too close to tell what a sample takes: " + text_of(small) +
                     " and " + text_of(large) + "; read at batches whose memory differs clearly",
-                "--reading");
+                mark(Setting::kReading));
   }
   estimate.batch = filling(kKeptBackMost);
   estimate.batch_at_least_kept = filling(kKeptBackLeast);

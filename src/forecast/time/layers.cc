@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 
+#include "base/setting.h"
 #include "base/text.h"
 #include "lower/common/lower.h"
 #include "lower/common/step_rewrites.h"
@@ -255,10 +256,14 @@ void add_terms(const Network& network, const Stopwatch& watch, LayerSum& out) {
 
 Status check(const Scenario& s) {
   if (s.job.gpus > 1 || s.job.nodes > 1)
-    return fail(ErrorCode::kUsage, "is about one GPU; leave --gpus and --nodes out", "--by-layer");
+    return fail(ErrorCode::kUsage,
+                "is about one GPU; leave " + mark(Setting::kGpus) + " and " +
+                    mark(Setting::kNodes) + " out",
+                mark(Setting::kByLayer));
   if (s.job.accumulate > 1) {
-    return fail(ErrorCode::kUsage, "is about steps of one batch; leave --accumulate out",
-                "--by-layer");
+    return fail(ErrorCode::kUsage,
+                "is about steps of one batch; leave " + mark(Setting::kAccumulate) + " out",
+                mark(Setting::kByLayer));
   }
   return {};
 }

@@ -98,12 +98,12 @@ TEST_F(LayersTest, RefusesWhatHasNoMeaningForALayerAlone) {
   scenario_.job.gpus = 2;
   auto layers = layer_sum(scenario_, *knowledge_);
   ASSERT_FALSE(layers);
-  EXPECT_NE(layers.error().text().find("--gpus"), std::string::npos);
+  EXPECT_NE(layers.error().text().find("{gpus}"), std::string::npos);
   scenario_.job.gpus = 1;
   scenario_.job.accumulate = 4;
   layers = layer_sum(scenario_, *knowledge_);
   ASSERT_FALSE(layers);
-  EXPECT_NE(layers.error().text().find("--accumulate"), std::string::npos);
+  EXPECT_NE(layers.error().text().find("{accumulate}"), std::string::npos);
 }
 
 }  // namespace

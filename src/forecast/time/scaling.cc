@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/setting.h"
 #include "base/text.h"
 #include "forecast/node_share.h"
 #include "forecast/settings.h"
@@ -249,9 +250,9 @@ Share share_of(std::int64_t batch, int accumulate, int gpus) {
 Result<Scaling> forecast_scaling(const Scenario& scenario, const ScalingRequest& request,
                                  const Knowledge& knowledge) {
   if (request.counts.empty() || request.counts.front() < 1)
-    return fail(ErrorCode::kUsage, "needs numbers of GPUs from 1 up", "--gpus");
+    return fail(ErrorCode::kUsage, "needs numbers of GPUs from 1 up", mark(Setting::kGpus));
   if (request.gpus_per_node < 1)
-    return fail(ErrorCode::kUsage, "must be at least 1", "--gpus-per-node");
+    return fail(ErrorCode::kUsage, "must be at least 1", mark(Setting::kGpusPerNode));
   return Scaler(scenario, request, knowledge).run();
 }
 

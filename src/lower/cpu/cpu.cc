@@ -3,11 +3,13 @@
 #include <string>
 #include <utility>
 
+#include "base/setting.h"
+
 namespace stoker {
 namespace {
 
-Status refuse(std::string message, const char* flag) {
-  return fail(ErrorCode::kBadInput, std::move(message), flag);
+Status refuse(std::string message, Setting setting) {
+  return fail(ErrorCode::kBadInput, std::move(message), mark(setting));
 }
 
 }  // namespace
@@ -17,26 +19,27 @@ Status check_cpu(const Job& job) {
     return refuse(
         "a CPU trains as one device; training on several of them is not modelled: leave it out, "
         "or name a GPU",
-        job.nodes > 1 ? "--nodes" : "--gpus");
+        job.nodes > 1 ? Setting::kNodes : Setting::kGpus);
   }
   if (job.precision == Precision::kTf32) {
-    return refuse(
-        "tf32 is a mode of NVIDIA's tensor cores, a CPU computes fp32: take --precision fp32",
-        "--precision");
+    return refuse("tf32 is a mode of NVIDIA's tensor cores, a CPU computes fp32: take " +
+                      mark(Setting::kPrecision) + " fp32",
+                  Setting::kPrecision);
   }
   if (job.cudnn == CudnnProfile::kBenchmark)
-    return refuse("cuDNN runs on GPUs only; leave it out on a CPU", "--cudnn-benchmark");
+    return refuse("cuDNN runs on GPUs only; leave it out on a CPU", Setting::kCudnnBenchmark);
   if (job.cuda_graphs)
-    return refuse("CUDA graphs need a GPU; leave it out on a CPU", "--cuda-graphs");
+    return refuse("CUDA graphs need a GPU; leave it out on a CPU", Setting::kCudaGraphs);
   if (job.prefetching_loader) {
     return refuse(
         "copies batches to a GPU beside the step; on a CPU there is nothing to copy: leave it out",
-        "--prefetching-loader");
+        Setting::kPrefetchingLoader);
   }
   if (job.attention == AttentionBackend::kMemoryEfficient) {
-    return refuse(
+    return fail(
+        ErrorCode::kBadInput,
         "PyTorch has no memory-efficient attention on CPUs: take flash or math, or leave it out",
-        "--attention");
+        "attention");
   }
   return {};
 }

@@ -113,12 +113,12 @@ TEST(LowerForCpu, WhatOnlyGpusHaveIsRefusedByItsFlag) {
   const auto expect = [](const std::string& text, const char* flag) {
     EXPECT_NE(text.find(flag), std::string::npos) << text;
   };
-  expect(refused([](Job& j) { j.gpus = 2; }), "--gpus");
-  expect(refused([](Job& j) { j.precision = Precision::kTf32; }), "--precision");
-  expect(refused([](Job& j) { j.cudnn = CudnnProfile::kBenchmark; }), "--cudnn-benchmark");
-  expect(refused([](Job& j) { j.cuda_graphs = true; }), "--cuda-graphs");
-  expect(refused([](Job& j) { j.prefetching_loader = true; }), "--prefetching-loader");
-  expect(refused([](Job& j) { j.attention = AttentionBackend::kMemoryEfficient; }), "--attention");
+  expect(refused([](Job& j) { j.gpus = 2; }), "{gpus}");
+  expect(refused([](Job& j) { j.precision = Precision::kTf32; }), "{precision}");
+  expect(refused([](Job& j) { j.cudnn = CudnnProfile::kBenchmark; }), "{cudnn-benchmark}");
+  expect(refused([](Job& j) { j.cuda_graphs = true; }), "{cuda-graphs}");
+  expect(refused([](Job& j) { j.prefetching_loader = true; }), "{prefetching-loader}");
+  expect(refused([](Job& j) { j.attention = AttentionBackend::kMemoryEfficient; }), "attention");
 }
 
 TEST(LowerForCpu, AStepOfAGpuRunsWithANote) {

@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <string>
 
+#include "base/setting.h"
+
 // What may be captured: docs.pytorch.org, "CUDA semantics", CUDA Graphs, constraints.
 namespace stoker {
 namespace {
 
-constexpr const char* kFlag = "--cuda-graphs";
+std::string where() { return mark(Setting::kCudaGraphs); }
 
 }  // namespace
 
@@ -23,14 +25,13 @@ Status check_cuda_graphs(const Step& step, const Job& job) {
                     " a step (.item(), nonzero, a mask as index, a copy to or from the host), over "
                     "which no graph can be captured; take that out of the model, or leave the flag "
                     "out",
-                kFlag);
+                where());
   }
   if (step.mode == "train" && job.gpus > 1 && job.parallel != Parallel::kDdp) {
-    return fail(
-        ErrorCode::kUnsupported,
-        std::string(name_of(job.parallel)) +
-            " under CUDA graphs is not modelled; take --parallel ddp, or leave the flag out",
-        kFlag);
+    return fail(ErrorCode::kUnsupported,
+                std::string(name_of(job.parallel)) + " under CUDA graphs is not modelled; take " +
+                    mark(Setting::kParallel) + " ddp, or leave the flag out",
+                where());
   }
   return {};
 }

@@ -40,7 +40,7 @@ TEST(CudaGraphs, RefusedOverASynchronisation) {
   step.events.push_back({EventKind::kSynchronize, 0});
   const auto refused = lower(step, graphs_job(), ampere());
   ASSERT_FALSE(refused);
-  EXPECT_EQ(refused.error().where, "--cuda-graphs");
+  EXPECT_EQ(refused.error().where, "{cuda-graphs}");
   EXPECT_NE(refused.error().message.find("1 time a step"), std::string::npos)
       << refused.error().message;
   EXPECT_TRUE(lower(step, plain_job(), ampere()));
