@@ -6,6 +6,8 @@
 #include <numeric>
 #include <tuple>
 
+#include "evidence/error_statistics.h"
+
 namespace stoker {
 namespace {
 
@@ -20,20 +22,11 @@ constexpr Bytes kNoCache{1};
 /// plan's search does.
 constexpr double kSameSpeedWorkers = 0.01;
 
-double relative_error(double forecast, double truth) { return forecast / truth - 1; }
-
 /// What a rows file measures: an epoch without the end of its workers, and the first one of a
 /// process unless the workers are persistent.
 Nanos measured_epoch_of(const LoaderPoint& point, const LoaderForecast& forecast) {
   const Nanos later = forecast.epoch - forecast.shutdown;
   return point.settings.persistent ? later : later + forecast.first_batch - forecast.epoch_start;
-}
-
-Nanos median_of(std::vector<Nanos> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  if (values.size() % 2 == 1) return *middle;
-  return (*middle + *std::max_element(values.begin(), middle)) * 0.5;
 }
 
 ComparedPoint compare(const LoaderScenario& scenario, const LoaderPoint& point,
@@ -47,15 +40,15 @@ ComparedPoint compare(const LoaderScenario& scenario, const LoaderPoint& point,
       good.begin(), good.end(), [](const auto* a, const auto* b) { return a->epoch < b->epoch; });
   out.epoch = best.epoch;
   out.interval = best.interval;
-  std::vector<Nanos> first;
+  std::vector<double> first;
   std::vector<Bytes> memory;
   for (const LoaderRepetition* r : good) {
-    first.push_back(r->first_batch);
+    first.push_back(r->first_batch.count());
     memory.push_back(r->shared_memory);
   }
   std::sort(memory.begin(), memory.end());
   out.shared_memory = memory[(memory.size() - 1) / 2];
-  out.first_batch = median_of(first);
+  out.first_batch = Nanos(median_of(first));
   out.forecast = forecast_of(scenario, point, cost);
   const auto epoch_at = [&](double factor) {
     return measured_epoch_of(point, forecast_of(scenario, point, with_cpu_times(cost, factor)));
@@ -154,23 +147,12 @@ std::vector<RecommendationCheck> check_recommendations(const std::vector<Compare
 
 template <class ErrorOf>
 ErrorSummary summarize(const std::vector<const ComparedPoint*>& points, ErrorOf&& error_of) {
-  ErrorSummary out;
+  ErrorStatistics errors;
   for (const ComparedPoint* p : points) {
     const std::optional<double> error = error_of(*p);
-    if (!error) continue;
-    ++out.count;
-    out.mean += std::abs(*error);
-    out.bias += *error;
-    if (out.count == 1 || std::abs(*error) > out.worst) {
-      out.worst = std::abs(*error);
-      out.worst_label = p->label();
-    }
+    if (error) errors.add(*error, p->label(), p->within_band);
   }
-  if (out.count > 0) {
-    out.mean /= static_cast<double>(out.count);
-    out.bias /= static_cast<double>(out.count);
-  }
-  return out;
+  return {errors.count(), errors.mean(), errors.worst(), errors.bias(), errors.worst_label()};
 }
 
 void judge(InputValidation& v, const InputBars& bars) {

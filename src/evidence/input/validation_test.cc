@@ -193,6 +193,28 @@ TEST(InputValidation, ALosingRecommendationIsFound) {
   EXPECT_TRUE(said);
 }
 
+TEST(InputValidation, ColdFilesNeedColdReads) {
+  Json points = measured({point(1), point(2)}, {0, 0});
+  points[1]["cold"] = true;
+  const auto v = validated(file(points));
+  ASSERT_TRUE(v) << v.error().text();
+  ASSERT_EQ(v->dropped.size(), 1U);
+  EXPECT_EQ(v->dropped[0].label, "made: batch 32, 2 workers, cold files");
+  EXPECT_EQ(v->dropped[0].why, "cold reads were not measured at calibration");
+}
+
+TEST(InputValidation, ErrorsByScenarioAreThoseOfItsPoints) {
+  const auto v = validated(file(measured({point(1), point(2)}, {0.1, -0.1})));
+  ASSERT_TRUE(v) << v.error().text();
+  ASSERT_EQ(v->by_scenario.size(), 1U);
+  const auto& [name, summary] = v->by_scenario.front();
+  EXPECT_EQ(name, "made");
+  EXPECT_EQ(summary.count, 2U);
+  EXPECT_NEAR(summary.mean, (1 - 1 / 1.1 + 1 / 0.9 - 1) / 2, 1e-6);
+  EXPECT_NEAR(summary.bias, (1 / 1.1 - 1 + 1 / 0.9 - 1) / 2, 1e-6);
+  EXPECT_EQ(summary.worst_label, "made: batch 32, 2 workers");
+}
+
 TEST(InputValidation, NothingToCompareIsAnError) {
   const auto v = validated(file(Json::array({point(1)})));
   ASSERT_FALSE(v);

@@ -67,6 +67,36 @@ TEST_F(AccuracyLog, KeepsWhatWasAdded) {
             1);
 }
 
+TEST_F(AccuracyLog, GivesBackEveryField) {
+  AccuracyEntry e = entry(95);
+  e.device = "gpu";
+  e.driver = "550.54";
+  e.batch = std::int64_t{1} << 40;
+  e.precision = "amp-bf16";
+  e.figure = "peak memory";
+  e.unit = "bytes";
+  e.disturbed = true;
+  ASSERT_TRUE(append_accuracy(path_, {e}).has_value());
+  const AccuracyEntry back = read_accuracy(path_, 1)->front();
+  for (const auto member : {&AccuracyEntry::date, &AccuracyEntry::model, &AccuracyEntry::machine,
+                            &AccuracyEntry::device, &AccuracyEntry::stoker, &AccuracyEntry::torch,
+                            &AccuracyEntry::driver, &AccuracyEntry::precision,
+                            &AccuracyEntry::figure, &AccuracyEntry::unit, &AccuracyEntry::basis})
+    EXPECT_EQ(back.*member, e.*member);
+  EXPECT_EQ(back.batch, e.batch);
+  EXPECT_DOUBLE_EQ(back.forecast, 100);
+  EXPECT_DOUBLE_EQ(back.low, 90);
+  EXPECT_DOUBLE_EQ(back.high, 115);
+  EXPECT_TRUE(back.disturbed);
+}
+
+TEST_F(AccuracyLog, NothingToAddMakesAnEmptyLog) {
+  ASSERT_TRUE(append_accuracy(path_, {}).has_value());
+  EXPECT_TRUE(fs::exists(path_));
+  EXPECT_TRUE(read_accuracy(path_, 10)->empty());
+  EXPECT_TRUE(read_accuracy(path_, 0)->empty());
+}
+
 TEST_F(AccuracyLog, ADamagedLogIsSaidAndNotTouched) {
   fs::create_directories(path_.parent_path());
   const std::string junk(5000, 'x');

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "device/figure_kinds.h"
+#include "evidence/error_statistics.h"
 #include "evidence/training/error_classes.h"
 #include "timing/learned/learned_pace.h"
 
@@ -59,11 +60,8 @@ double error_with(const ComparedRun& run, double factor) {
   return std::fabs(step.forecast.value * factor / step.fact - 1);
 }
 
-HeldOutErrors summary(std::vector<double> errors) {
-  std::ranges::sort(errors);
-  const std::size_t half = errors.size() / 2;
-  return {errors.size() % 2 == 1 ? errors[half] : (errors[half - 1] + errors[half]) / 2,
-          errors.back()};
+HeldOutErrors summary(const std::vector<double>& errors) {
+  return {median_of(errors), *std::ranges::max_element(errors)};
 }
 
 /// Settled runs with the same threads, each of which the others can teach.
@@ -93,8 +91,8 @@ void hold_out(const std::map<int, Runs>& groups, const Learner& learner, Learnin
   }
   learning.held_out = before.size();
   if (before.empty()) return;
-  learning.before = summary(std::move(before));
-  learning.after = summary(std::move(after));
+  learning.before = summary(before);
+  learning.after = summary(after);
 }
 
 void fold(int threads, const ClassFactors& factors, const Calibration& known, bool cpu,

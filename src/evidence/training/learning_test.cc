@@ -85,6 +85,31 @@ TEST(Learning, AGpuHasOneFactor) {
   EXPECT_LT(l.figures[0].value, 1.2);
 }
 
+/// Runs with other threads are another group: each learns for itself.
+TEST(Learning, ThreadsAreLearnedApart) {
+  std::vector<ComparedRun> runs = slow_convolutions(1.3);
+  for (ComparedRun run : slow_convolutions(1.6)) {
+    run.run.threads = 1;
+    runs.push_back(std::move(run));
+  }
+  const Learning l = learn_from(runs, {}, true);
+  ASSERT_TRUE(l.helps) << l.why_not;
+  EXPECT_EQ(l.held_out, 8u);
+  double of_one = 0, of_two = 0;
+  for (const MeasuredFigure& f : l.figures) {
+    if (f.name == "convolution_pace") (f.threads == 1 ? of_one : of_two) = f.value;
+  }
+  EXPECT_NEAR(of_one, 1.6, 0.06);
+  EXPECT_NEAR(of_two, 1.3, 0.04);
+}
+
+TEST(Learning, SaysWhyNothingIsKept) {
+  EXPECT_EQ(learn_from(slow_convolutions(1), {}, true).why_not,
+            "what was left out of the learning would be forecast no better with it");
+  EXPECT_EQ(learn_from({}, {}, true).why_not,
+            "one run cannot show whether a correction helps others; measure two batches or more");
+}
+
 TEST(Learning, DisturbedRunsTeachNothing) {
   auto runs = slow_convolutions(1.3);
   for (ComparedRun& run : runs) run.fact->good = 0;

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/files.h"
+#include "evidence/error_statistics.h"
 #include "json/fields.h"
 #include "json/text.h"
 
@@ -88,9 +89,7 @@ class Steps {
       if (all) values.push_back(sum);
     }
     if (values.empty()) return std::nullopt;
-    std::ranges::sort(values);
-    const std::size_t n = values.size();
-    return n % 2 == 1 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
+    return median_of(std::move(values));
   }
 
  private:

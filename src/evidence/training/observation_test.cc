@@ -76,6 +76,45 @@ TEST(Observation, RefusesWhatIsNone) {
   EXPECT_EQ(says(blind), "read");  // the steps saw it
 }
 
+TEST(Observation, NamesAreThoseOfLines) {
+  EXPECT_TRUE(names_an_observation("run.obs.jsonl"));
+  EXPECT_FALSE(names_an_observation("rows.json"));
+  EXPECT_FALSE(names_an_observation(".jsonl.gz"));
+}
+
+TEST(Observation, OfManyStepsTheFirstTenWarmUp) {
+  const auto o = parse_observation(kHeader + rows(60), "x.obs.jsonl");
+  ASSERT_TRUE(o.has_value()) << o.error().text();
+  EXPECT_EQ(o->steps, 50u);
+  // Steps 10 to 59 take 1010 to 1059.
+  EXPECT_DOUBLE_EQ(fact_of(o->runs.runs.front())->step.count(), 1034.5);
+}
+
+TEST(Observation, WithoutABackwardNoPhasesAreTold) {
+  std::string text = kHeader + rows(10);
+  for (std::size_t at = 0; (at = text.find("600, 80", at)) != std::string::npos;)
+    text.replace(at, 7, "0, 80");
+  const auto o = parse_observation(text, "x.obs.jsonl");
+  ASSERT_TRUE(o.has_value()) << o.error().text();
+  const MeasuredRun& run = o->runs.runs.front();
+  EXPECT_FALSE(run.repetitions.front().phases.forward);
+  EXPECT_FALSE(run.repetitions.front().phases.optimizer);
+  EXPECT_EQ(o->runs.rule, "an observation: medians over 8 steps, waiting for data left out");
+}
+
+TEST(Observation, KeepsTheHighestOfEachPeak) {
+  const auto o = parse_observation(
+      kHeader + rows(10) +
+          "{\"memory\": {\"rss_peak\": 9, \"allocated_peak\": 5, \"reserved_peak\": -1}}\n"
+          "{\"memory\": {\"rss_peak\": 7, \"allocated_peak\": 6, \"reserved_peak\": \"x\"}}\n",
+      "x.obs.jsonl");
+  ASSERT_TRUE(o.has_value());
+  const MeasuredPeaks& peaks = o->runs.runs.front().repetitions.front().peaks;
+  EXPECT_EQ(*peaks.resident, Bytes(9));
+  EXPECT_EQ(*peaks.allocated, Bytes(6));
+  EXPECT_FALSE(peaks.reserved) << "neither a negative size nor a text is one";
+}
+
 TEST(Observation, TakesTheDevicesClock) {
   std::string header = kHeader;
   const std::string last = "\"samples\"]";

@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "base/text.h"
+#include "evidence/error_statistics.h"
 #include "evidence/training/error_classes.h"
 
 namespace stoker {
@@ -54,29 +55,18 @@ void add_memory(const Forecast& f, const TrainingFact& fact, ComparedRun& compar
 }
 
 FigureSummary summary_of(const std::string& name, const std::vector<ComparedRun>& runs) {
-  FigureSummary summary{.name = name};
-  std::vector<double> errors;
-  std::size_t within = 0;
+  ErrorStatistics errors;
   for (const ComparedRun& run : runs) {
     const ComparedFigure* figure = run.counts() ? run.figure(name) : nullptr;
-    if (figure == nullptr) continue;
-    const double error = figure->error();
-    errors.push_back(std::fabs(error));
-    summary.bias += error;
-    within += figure->within() ? 1 : 0;
-    if (std::fabs(error) < summary.worst && !summary.worst_label.empty()) continue;
-    summary.worst = std::fabs(error);
-    summary.worst_label = run.run.label();
+    if (figure != nullptr) errors.add(figure->error(), run.run.label(), figure->within());
   }
-  summary.count = errors.size();
-  if (errors.empty()) return summary;
-  const double n = static_cast<double>(errors.size());
-  summary.bias /= n;
-  summary.coverage = static_cast<double>(within) / n;
-  std::ranges::sort(errors);
-  const std::size_t half = errors.size() / 2;
-  summary.median = errors.size() % 2 == 1 ? errors[half] : (errors[half - 1] + errors[half]) / 2;
-  return summary;
+  return {.name = name,
+          .count = errors.count(),
+          .median = errors.median(),
+          .worst = errors.worst(),
+          .bias = errors.bias(),
+          .coverage = errors.coverage(),
+          .worst_label = errors.worst_label()};
 }
 
 using Setting = std::tuple<std::string, int, std::string, std::string>;
@@ -103,8 +93,8 @@ BatchRanking ranking_of(const std::vector<const ComparedRun*>& group) {
       const double measured = std::log(fact(group[i]) / fact(group[j]));
       if (std::fabs(measured) <= noise) continue;
       ++ranking.pairs;
-      const double said = std::log(forecast(group[i]) / forecast(group[j]));
-      ranking.right += (said > 0) == (measured > 0) ? 1 : 0;
+      const double predicted = std::log(forecast(group[i]) / forecast(group[j]));
+      ranking.right += (predicted > 0) == (measured > 0) ? 1 : 0;
     }
   }
   const auto* best = *std::ranges::max_element(group, {}, fact);
@@ -141,7 +131,7 @@ std::string outside_words(const ComparedFigure& f) {
          in_unit(f.forecast.low, f.unit) + " to " + in_unit(f.forecast.high, f.unit);
 }
 
-/// Of a run that ran out of memory only that is a fact.
+/// Whether a run came to the end that was forecast: out of memory or not.
 void judge_end(const ComparedRun& run, std::vector<std::string>& failures) {
   if (!run.forecast) return;
   const bool fits = run.forecast->forecast.memory.fits;
