@@ -61,7 +61,7 @@ class Builder final : public Events {
     return !too_deep_;
   }
 
-  /// Of members of one name the last value stays, in the place of the first.
+  /// Where members share a name, the last value stays, in the place of the first.
   static void keep_last(Value::Object& members) {
     const auto by_key = [&](std::size_t a, std::size_t b) {
       return std::pair(std::string_view(members[a].key), a) <

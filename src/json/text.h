@@ -21,7 +21,7 @@ enum class Damage {
   kTooDeep   ///< nested deeper than allowed
 };
 
-/// Of members of one name the last counts.
+/// Where members of one object share a name, the last counts.
 [[nodiscard]] tl::expected<Value, Damage> parse(std::string_view text, int max_depth = kMostDepth);
 
 /// How a file is called in errors, and how deep it may nest.

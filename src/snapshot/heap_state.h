@@ -37,7 +37,7 @@ class HeapState {
   bool undo(const TraceEvent& event);
 
   [[nodiscard]] std::int64_t reserved() const { return reserved_; }
-  /// Of blocks in use and not pending, rounded to whole blocks but without slack.
+  /// Bytes of blocks in use and not pending, rounded to whole blocks but without slack.
   [[nodiscard]] std::int64_t allocated() const { return allocated_; }
   [[nodiscard]] const std::unordered_map<std::int64_t, LiveBlock>& blocks() const {
     return blocks_;

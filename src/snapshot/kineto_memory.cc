@@ -12,7 +12,8 @@ namespace {
 /// Profiles of a few steps; larger ones are cut by the profiler's schedule.
 constexpr Bytes kMaxTrace{4LL << 30};
 constexpr std::int64_t kMaxBytes = std::int64_t{1} << 50;
-/// Of all events together, so that no sum can overflow; what goes beyond is left out and counted.
+/// Most bytes of all events together, so that no sum can overflow; what goes beyond is left out and
+/// counted.
 constexpr std::int64_t kMaxTotal = std::int64_t{1} << 60;
 
 /// Reads the trace event by event, keeping only those of memory.

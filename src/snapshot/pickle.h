@@ -46,7 +46,7 @@ class PickleValue {
   [[nodiscard]] std::optional<double> as_number() const;
   [[nodiscard]] std::optional<std::string_view> as_string() const;
 
-  /// Of a list, tuple, set (elements) or dict (entries), else 0.
+  /// Elements of a list, tuple or set, entries of a dict, else 0.
   [[nodiscard]] std::size_t size() const;
   /// Element of a list, tuple or set.
   [[nodiscard]] PickleValue operator[](std::size_t i) const;

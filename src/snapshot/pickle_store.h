@@ -93,7 +93,7 @@ class Store {
   Cell root = 0;
 
  private:
-  /// Of one interned string in its two tables, about.
+  /// About the bytes of one interned string in its two tables.
   static constexpr std::size_t kStringBytes = 64;
   static constexpr std::size_t kBlockCells = 1 << 16;
   std::vector<std::unique_ptr<Cell[]>> blocks_;

@@ -19,14 +19,14 @@ constexpr std::size_t kMaxLanes = 60'000;
 constexpr std::int64_t kMaxDevices = 1024;
 /// No device has more; keeps sums of sizes far from overflow.
 constexpr std::int64_t kMaxSize = std::int64_t{1} << 50;
-/// Of all sizes of a file together: no sum of some of them can overflow. A trace of ten million
-/// allocations of 100 GiB stays below.
+/// Most bytes of all sizes of a file together: no sum of some of them can overflow. A trace of ten
+/// million allocations of 100 GiB stays below.
 constexpr std::int64_t kMaxTotal = std::int64_t{1} << 60;
 /// CUDA's addresses have 57 bits at most.
 constexpr std::int64_t kMaxAddress = std::int64_t{1} << 60;
 
-/// Of a file for each segment, block or event. No dict of two keys takes fewer (3 bytes, at least 2
-/// for each key and 1 for each value); PyTorch writes one of more keys for each, none twice.
+/// Bytes of a file for each segment, block or event. No dict of two keys takes fewer (3 bytes, at
+/// least 2 for each key and 1 for each value); PyTorch writes one of more keys for each, none twice.
 constexpr std::size_t kMinEntryBytes = 8;
 
 /// Thrown inside this file only.
@@ -191,7 +191,7 @@ class Reader {
       throw Refusal{ErrorCode::kBadInput, "holds sizes that no run can add up to"};
   }
 
-  /// Of `list`. A shared value is in the pickle once, but an entry of its own at every reference.
+  /// Entries of a list. A shared value is in the pickle once, but an entry at every reference.
   std::size_t count_entries(const PickleValue& list) {
     if (list.size() > entries_left_) {
       throw Refusal{

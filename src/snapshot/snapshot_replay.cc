@@ -136,7 +136,7 @@ class Attempt {
       const std::string why = tell(allocator_, Story::kPlain, 0, false, event);
       return why.empty() ? accept() : differ(why);
     }
-    // Of the frees that waited for another stream some were noticed before the request, the others
+    // Some of the frees that waited for another stream were noticed before the request, the others
     // when the allocator had to wait for all streams: a request that fails looks only at the first.
     std::vector<std::size_t> noticed{held_.size()};
     if (releases || event.action == TraceAction::kOutOfMemory) {

@@ -16,7 +16,7 @@ Json settings_object(const LoaderSettings& s) {
           {"start_method", start_method_name(s.start_method)}};
 }
 
-/// Of one process; memory of all.
+/// The forecast of one process; its sizes of memory are those of all processes.
 Json forecast_part(const LoaderForecast& f) {
   return {{"samples_per_s", f.samples_per_s},
           {"interval_ms", milliseconds(f.interval)},

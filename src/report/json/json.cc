@@ -8,7 +8,7 @@
 namespace stoker {
 namespace {
 
-/// Of docs/reference/json.md; a reader may rely on everything that page names.
+/// A reader may rely on every key that docs/reference/json.md names for this schema.
 constexpr const char* kSchema = "stoker-report-1";
 
 const char* copy_name(const Job& job) {

@@ -6,7 +6,7 @@ namespace {
 
 using Json = json::Value;
 
-/// Of docs/guide/snapshots.md; a reader may rely on everything that page names.
+/// A reader may rely on every key that docs/reference/json.md names for this schema.
 constexpr const char* kSchema = "stoker-explain-1";
 
 Json envelope(const char* kind, const std::string& file, const std::string& tool_version) {
