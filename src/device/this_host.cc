@@ -16,6 +16,8 @@ Host host_from(const HostLimits& limits, const MemoryFacts& memory) {
   if (limits.affinity == 0) assume("1 core (the affinity of this process cannot be read)");
   if (limits.quota) host.cores = std::min(host.cores, *limits.quota);
   host.memory = memory.usable();
+  // Pages of /dev/shm count against the cgroup's limit, however large the file system says it is.
+  if (host.memory.count() > 0) host.shared_memory = std::min(host.shared_memory, host.memory);
   if (host.memory.count() == 0) assume("unknown memory (/proc/meminfo cannot be read)");
   return host;
 }
