@@ -28,7 +28,7 @@ struct ContentionClocks {
   double ticks = 0, stolen_ticks = 0;
 };
 
-/// Of the calling thread at present.
+/// The clocks of the calling thread at present.
 [[nodiscard]] ContentionClocks contention_clocks(const SystemFiles& files);
 
 /// What passed between two readings; undisturbed where no time did.

@@ -33,7 +33,7 @@ struct Processor {
 
 [[nodiscard]] Processor processor_from(const SystemFiles& files);
 
-/// Of this computer. Where the kernel tells no name, it has the architecture's ("aarch64").
+/// The processor of this computer. Where the kernel tells no name, it has the architecture's ("aarch64").
 [[nodiscard]] Processor this_processor();
 
 /// Whether two descriptions can be of one processor: by name, and by vector width and caches of a core

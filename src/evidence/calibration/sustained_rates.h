@@ -5,7 +5,7 @@
 #include "device/machine.h"
 #include "evidence/calibration/calibrated_machine.h"
 
-/// Internal to src/validate.
+/// Internal to src/evidence.
 namespace stoker {
 
 /// FLOP/s that clock and vector units of a measured CPU allow `cores` of its cores; 0: not known.

@@ -18,7 +18,7 @@ constexpr double kGranted = 2.33;  // one in a hundred
 constexpr double kLeastBand = 0.05;
 /// Room in the page cache where files were dropped before: none is read twice.
 constexpr Bytes kNoCache{1};
-/// Of settings whose forecasts differ by less the one with the fewest workers is recommended, as the
+/// Among settings whose forecasts differ by less, the one with the fewest workers is recommended, as the
 /// plan's search does.
 constexpr double kSameSpeedWorkers = 0.01;
 

@@ -11,7 +11,7 @@ namespace stoker {
 namespace fs = std::filesystem;
 namespace {
 
-/// Of the table; a newer one is left alone.
+/// Version of the log's table; a newer log is left alone.
 constexpr int kSchema = 1;
 constexpr int kPatienceMs = 2000;
 constexpr const char* kTable =

@@ -8,7 +8,7 @@ namespace {
 
 /// Forecasts of single classes miss by this before anything is measured (docs/models/time.md, "Bands").
 constexpr double kPriorDeviation = 0.25;
-/// Of a phase's time: what repetitions do not show, as the loop's own marks.
+/// Share of a phase's time that repetitions do not show, such as the loop's own marks.
 constexpr double kLeastNoise = 0.02;
 constexpr double kWorthSaying = 1e-3;
 

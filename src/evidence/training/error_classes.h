@@ -4,7 +4,7 @@
 
 #include "evidence/training/training_validation.h"
 
-/// Internal to src/validate.
+/// Internal to src/evidence.
 namespace stoker {
 
 /// Place of the host's work behind the operator classes.

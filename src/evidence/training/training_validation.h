@@ -102,7 +102,7 @@ using Forecaster = std::function<Result<RunForecast>(const MeasuredRun&)>;
 /// The same for forecasts that are at hand.
 [[nodiscard]] TrainingValidation judge(std::vector<ComparedRun> runs);
 
-/// Of a lowered program: which class of operator takes how long in which phase.
+/// How long each class of operator of a lowered program takes in each phase.
 [[nodiscard]] ClassTimes class_times(const Program& program, const StepTime& time);
 
 }  // namespace stoker
