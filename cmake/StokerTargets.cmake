@@ -28,6 +28,25 @@ get_target_property(STOKER_FMT_INCLUDE fmt::fmt-header-only INTERFACE_INCLUDE_DI
 add_library(stoker_fmt INTERFACE)
 target_include_directories(stoker_fmt SYSTEM INTERFACE ${STOKER_FMT_INCLUDE})
 
+# Tests are compiled for the debugger, not for speed: what they test is in the libraries. They share one precompiled
+# header, since reading GoogleTest's takes as long as compiling the rest. What the compiler cache must overlook for that
+# (the time of the precompiled header) does not decide what is compiled.
+if(STOKER_TESTS)
+  if(STOKER_CCACHE)
+    set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros ${STOKER_CCACHE})
+  endif()
+  add_library(stoker_test_options INTERFACE)
+  target_link_libraries(stoker_test_options INTERFACE stoker_options stoker_fmt tl::expected GTest::gtest_main)
+  target_compile_options(stoker_test_options INTERFACE $<$<CONFIG:Release>:-O0>)
+  if(NOT EXISTS ${CMAKE_BINARY_DIR}/precompiled.cc)
+    file(WRITE ${CMAKE_BINARY_DIR}/precompiled.cc "")
+  endif()
+  add_library(stoker_test_headers OBJECT ${CMAKE_BINARY_DIR}/precompiled.cc)
+  target_link_libraries(stoker_test_headers PRIVATE stoker_test_options)
+  target_precompile_headers(stoker_test_headers PRIVATE <gtest/gtest.h> <algorithm> <cmath> <filesystem> <fstream>
+    <functional> <map> <memory> <optional> <sstream> <string> <tl/expected.hpp> <variant> <vector>)
+endif()
+
 # stoker_source_dir(FILE...): defines STOKER_SOURCE_DIR for those of the files that use it. The others compile to
 # the same object in every checkout, and a compiler cache knows them again.
 function(stoker_source_dir)
@@ -60,8 +79,9 @@ function(stoker_library name)
     add_executable(${name}_test ${tests})
     list(TRANSFORM ARG_TEST_DEPENDS PREPEND stoker_)
     target_link_libraries(${name}_test PRIVATE
-      stoker_${name} ${ARG_TEST_DEPENDS} GTest::gtest_main ${ARG_LIBRARIES})
+      stoker_${name} ${ARG_TEST_DEPENDS} stoker_test_options ${ARG_LIBRARIES})
     stoker_source_dir(${tests})
+    target_precompile_headers(${name}_test REUSE_FROM stoker_test_headers)
     add_test(NAME ${name} COMMAND ${name}_test)
     set_tests_properties(${name} PROPERTIES
       ENVIRONMENT "STOKER_DATA=${PROJECT_SOURCE_DIR}/data")

@@ -1,3 +1,4 @@
+# shellcheck shell=bash disable=SC2034  # sourced; its variables are for those who source it
 # Shared by scripts/quickstart and scripts/test: installs what is missing, builds, fetches sample pictures. Made to
 # be sourced by bash; each step says what it does and does nothing the second time.
 
@@ -9,8 +10,9 @@ die() { printf 'stoker setup: %s\n' "$*" >&2; exit 1; }
 
 build_packages=(g++ cmake ninja-build ccache pkg-config libcli11-dev libfmt-dev nlohmann-json3-dev
   libexpected-dev libtomlplusplus-dev libturbojpeg0-dev libjpeg62-turbo-dev libpng-dev
-  libarchive-dev zlib1g-dev libsqlite3-dev)
-test_packages=(libgtest-dev libbenchmark-dev python3 python3-jsonschema python3-venv)
+  libarchive-dev zlib1g-dev libsqlite3-dev libgtest-dev libbenchmark-dev)
+test_packages=(python3 python3-jsonschema python3-venv)
+lint_packages=(clang-format shellcheck)
 
 as_root() {
   if [ "$(id -u)" -eq 0 ]; then
@@ -47,16 +49,18 @@ need_packages() {
     { tail -15 "$repository/.cache/apt.log" >&2; die "apt-get install failed; its last lines stand above"; }
 }
 
-# build PRESET: configures once and builds what changed. The compiler's output is shown when it fails.
+# build PRESET [TARGET...]: configures once and builds what changed, by default everything. The compiler's output is
+# shown when it fails.
 build() {
   local preset=$1 log="$repository/.cache/build-$1.log"
+  shift
   if [ ! -f "$repository/build/$preset/build.ninja" ]; then
     say "configuring build/$preset"
     (cd "$repository" && cmake --preset "$preset") >"$log" 2>&1 ||
       { tail -30 "$log" >&2; die "cmake found something missing; its last lines stand above"; }
   fi
-  say "building build/$preset (minutes the first time, seconds after)"
-  (cd "$repository" && cmake --build --preset "$preset") >"$log" 2>&1 ||
+  say "building ${*:-all of it} in build/$preset (minutes the first time, seconds after)"
+  (cd "$repository" && cmake --build --preset "$preset" ${1:+--target "$@"}) >"$log" 2>&1 ||
     { grep -E -A12 'error|FAILED' "$log" | head -60 >&2; die "the build failed; all of it is in $log"; }
 }
 

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <utility>
 
-#include "forecast/memory/memory_forecast.h"
+#include "forecast/memory_forecast.h"
 #include "lower/common/lower.h"
 #include "memory/replay/replay.h"
 

@@ -4,7 +4,7 @@
 
 #include "base/text.h"
 #include "bench.h"
-#include "forecast/memory/memory_forecast.h"
+#include "forecast/memory_forecast.h"
 #include "measures.h"
 
 namespace stoker::accuracy {

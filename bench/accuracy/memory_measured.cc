@@ -8,7 +8,7 @@
 
 #include "base/text.h"
 #include "bench.h"
-#include "forecast/memory/memory_forecast.h"
+#include "forecast/memory_forecast.h"
 #include "lower/common/lower.h"
 #include "measures.h"
 

@@ -5,7 +5,7 @@
 
 #include "bench.h"
 #include "device_peaks.h"
-#include "forecast/memory/memory_forecast.h"
+#include "forecast/memory_forecast.h"
 #include "json/text.h"
 #include "lower/common/lower.h"
 #include "measures.h"

@@ -16,7 +16,7 @@
 #include "bench.h"
 #include "conditions.h"
 #include "device_peaks.h"
-#include "forecast/memory/memory_forecast.h"
+#include "forecast/memory_forecast.h"
 #include "lower/common/lower.h"
 #include "measures.h"
 #include "memory/replay/replay.h"

@@ -8,7 +8,7 @@
 
 #include "bench.h"
 #include "conditions.h"
-#include "forecast/memory/memory_forecast.h"
+#include "forecast/memory_forecast.h"
 #include "lower/common/lower.h"
 #include "lower/gpu/outside.h"
 #include "measures.h"

@@ -6,7 +6,7 @@
 
 #include "base/files.h"
 #include "bench.h"
-#include "forecast/memory/memory_forecast.h"
+#include "forecast/memory_forecast.h"
 #include "lower/common/lower.h"
 #include "measures.h"
 #include "memory/replay/replay.h"

@@ -8,7 +8,7 @@
 #include "cli/arguments.h"
 #include "cli/run_options.h"
 #include "input/loader/loader_simulation.h"
-#include "input/probe/pipeline_probe.h"
+#include "input/pipeline/pipeline_probe.h"
 
 namespace stoker::cli {
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "forecast/cost.h"
 #include "forecast/node_share.h"
-#include "forecast/time/cost.h"
 #include "lower/common/lower.h"
 #include "lower/cpu/cpu.h"
 #include "timing/learned/learned_pace.h"

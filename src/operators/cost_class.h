@@ -8,7 +8,7 @@
 namespace stoker {
 
 /// What efficiencies are fitted for: finer than KernelClass, because the library runs different
-/// kernels for them (docs/time-model.md, "Cost classes").
+/// kernels for them (docs/models/time.md, "Cost classes").
 enum class CostClass : std::uint8_t {
   kGemm,
   kGemmWeight,

@@ -32,7 +32,7 @@ enum class KernelClass : std::uint8_t {
 };
 inline constexpr std::size_t kKernelClasses = 18;
 
-/// Classes whose operators err alike on a processor; each has a process of its own (docs/cpu-model.md).
+/// Classes whose operators err alike on a processor; each has a process of its own (docs/models/cpu-time.md).
 enum class CpuGroup : std::uint8_t {
   kProduct,
   kConvolution,

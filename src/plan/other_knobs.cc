@@ -3,7 +3,7 @@
 
 #include "base/text.h"
 #include "input/findings/what_if.h"
-#include "input/loader/page_cache.h"
+#include "input/probe/page_cache.h"
 #include "plan/knob_value.h"
 
 namespace stoker {

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "base/result.h"
-#include "input/probe/pipeline_probe.h"
+#include "input/pipeline/pipeline_probe.h"
 #include "input/probe/probe.h"
 #include "input/probe/sample_cost.h"
 #include "scenario/request.h"

@@ -6,7 +6,7 @@
 
 #include "base/diagnostics.h"
 #include "forecast/forecast.h"
-#include "input/probe/pipeline_probe.h"
+#include "input/pipeline/pipeline_probe.h"
 #include "input/probe/probe.h"
 #include "scenario/request.h"
 #include "step/step.h"

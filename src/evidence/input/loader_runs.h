@@ -9,7 +9,7 @@
 #include "base/result.h"
 #include "base/units.h"
 #include "input/loader/loader_simulation.h"
-#include "input/probe/pipeline_probe.h"
+#include "input/pipeline/pipeline_probe.h"
 
 namespace stoker {
 

@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "forecast/memory/memory_forecast.h"
+#include "forecast/memory_forecast.h"
 #include "forecast/test_scenario.h"
 #include "lower/common/lower.h"
 

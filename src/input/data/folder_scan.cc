@@ -11,9 +11,9 @@
 #include <string_view>
 #include <utility>
 
+#include "base/random.h"
 #include "base/text.h"
 #include "input/data/image_pipeline.h"
-#include "input/loader/random.h"
 #include "system/clocks.h"
 
 namespace stoker {

@@ -9,10 +9,10 @@
 #include <string_view>
 #include <vector>
 
+#include "base/random.h"
 #include "base/units.h"
 #include "input/data/picture_decoder.h"
 #include "input/data/picture_fault.h"
-#include "input/loader/random.h"
 
 namespace stoker {
 

@@ -6,7 +6,7 @@
 
 #include "base/diagnostics.h"
 #include "input/loader/loader_simulation.h"
-#include "input/probe/pipeline_probe.h"
+#include "input/pipeline/pipeline_probe.h"
 #include "input/probe/probe.h"
 #include "input/probe/sample_cost.h"
 #include "system/host_limits.h"

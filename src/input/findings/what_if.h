@@ -2,7 +2,7 @@
 
 #include <optional>
 
-#include "input/probe/pipeline_probe.h"
+#include "input/pipeline/pipeline_probe.h"
 #include "input/probe/sample_cost.h"
 
 namespace stoker {

@@ -5,7 +5,7 @@
 #include <functional>
 #include <numeric>
 
-#include "input/loader/random.h"
+#include "base/random.h"
 
 namespace stoker {
 namespace {

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "input/loader/loader_constants.h"
-#include "input/loader/page_cache.h"
+#include "input/probe/page_cache.h"
 
 namespace stoker {
 namespace {

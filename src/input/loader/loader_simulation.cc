@@ -8,7 +8,7 @@
 #include "input/loader/loader_events.h"
 #include "input/loader/loader_memory.h"
 #include "input/loader/loader_model.h"
-#include "input/loader/page_cache.h"
+#include "input/probe/page_cache.h"
 
 namespace stoker {
 namespace {

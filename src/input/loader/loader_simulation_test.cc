@@ -6,8 +6,8 @@
 
 #include "input/loader/loader_events.h"
 #include "input/loader/loader_twin.h"
-#include "input/loader/page_cache.h"
 #include "input/loader/shared_resource.h"
+#include "input/probe/page_cache.h"
 
 namespace stoker {
 namespace {

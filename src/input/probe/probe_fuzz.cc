@@ -3,7 +3,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "input/findings/cache_what_if.h"
+#include "input/probe/cache_what_if.h"
 #include "input/probe/probe_io.h"
 #include "input/probe/sample_cost.h"
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "input/findings/cache_what_if.h"
+#include "input/probe/cache_what_if.h"
 #include "input/probe/probe.h"
 
 namespace stoker {

@@ -9,8 +9,8 @@
 #include <thread>
 
 #include "base/opened_file.h"
+#include "base/random.h"
 #include "input/data/image_pipeline.h"
-#include "input/loader/random.h"
 #include "system/clocks.h"
 #include "system/page_cache.h"
 

@@ -7,7 +7,7 @@
 
 #include "input/data/image_pipeline.h"
 #include "input/data/test_pictures.h"
-#include "input/findings/cache_what_if.h"
+#include "input/probe/cache_what_if.h"
 #include "system/clocks.h"
 
 namespace stoker {

@@ -112,7 +112,8 @@ Kernel OperatorKernels::kernel_of(std::uint32_t op_index, const Work& work, std:
 
 void OperatorKernels::launch(const Call& call, const Work& work, std::uint16_t views) {
   Kernel kernel = kernel_of(call.index, work, views);
-  if (std::holds_alternative<AttentionShape>(work.shape)) return attention(call.index, call.op, kernel);
+  if (std::holds_alternative<AttentionShape>(work.shape))
+    return attention(call.index, call.op, kernel);
   if (work.kernel_class == KernelClass::kGemm) return product(call.op, kernel);
   if (auto* shape = std::get_if<ConvolutionShape>(&kernel.shape)) {
     shape->channels_last = shape->channels_last || l_.job.channels_last;

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "forecast/memory/memory_forecast.h"
+#include "forecast/memory_forecast.h"
 
 /// Internal to src/report: what a memory forecast consists of, in words.
 namespace stoker {

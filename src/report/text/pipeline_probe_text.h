@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "input/probe/pipeline_probe.h"
+#include "input/pipeline/pipeline_probe.h"
 
 namespace stoker {
 

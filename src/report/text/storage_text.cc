@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "base/text.h"
-#include "input/loader/page_cache.h"
+#include "input/probe/page_cache.h"
 #include "report/text/layout.h"
 
 namespace stoker {

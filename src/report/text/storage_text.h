@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "input/findings/cache_what_if.h"
+#include "input/probe/cache_what_if.h"
 #include "input/probe/probe.h"
 
 namespace stoker {

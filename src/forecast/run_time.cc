@@ -1,11 +1,11 @@
-#include "forecast/time/run_time.h"
+#include "forecast/run_time.h"
 
 #include <algorithm>
 #include <cmath>
 #include <utility>
 
 #include "forecast/forecast.h"
-#include "forecast/time/start_up.h"
+#include "forecast/start_up.h"
 
 namespace stoker {
 namespace {

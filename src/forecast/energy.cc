@@ -1,4 +1,4 @@
-#include "forecast/time/energy.h"
+#include "forecast/energy.h"
 
 #include <algorithm>
 #include <cmath>

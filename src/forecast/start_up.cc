@@ -1,4 +1,4 @@
-#include "forecast/time/start_up.h"
+#include "forecast/start_up.h"
 
 #include <algorithm>
 #include <cmath>

@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "forecast/time/run_time.h"
+#include "forecast/run_time.h"
 
 /// Internal to src/forecast.
 namespace stoker {

@@ -1,4 +1,4 @@
-#include "input/probe/pipeline_probe.h"
+#include "input/pipeline/pipeline_probe.h"
 
 #include <algorithm>
 

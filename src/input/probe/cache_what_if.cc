@@ -1,8 +1,8 @@
-#include "input/findings/cache_what_if.h"
+#include "input/probe/cache_what_if.h"
 
 #include <algorithm>
 
-#include "input/loader/page_cache.h"
+#include "input/probe/page_cache.h"
 
 namespace stoker {
 namespace {

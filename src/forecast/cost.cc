@@ -1,4 +1,4 @@
-#include "forecast/time/cost.h"
+#include "forecast/cost.h"
 
 #include "base/units.h"
 #include "forecast/forecast.h"

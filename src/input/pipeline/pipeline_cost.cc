@@ -4,7 +4,7 @@
 
 #include "input/loader/batch_draws.h"
 #include "input/loader/loader_constants.h"
-#include "input/probe/pipeline_probe.h"
+#include "input/pipeline/pipeline_probe.h"
 
 namespace stoker {
 namespace {

@@ -1,4 +1,4 @@
-#include "forecast/memory/memory_forecast.h"
+#include "forecast/memory_forecast.h"
 
 #include <algorithm>
 #include <cmath>

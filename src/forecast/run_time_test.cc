@@ -1,4 +1,4 @@
-#include "forecast/time/run_time.h"
+#include "forecast/run_time.h"
 
 #include "forecast/test_scenario.h"
 
