@@ -95,11 +95,25 @@ TEST(Residency, LooksAtASampleAndLeavesOutWhatIsGone) {
   EXPECT_EQ(residency_of({}, 5, {}).files, 0);
 }
 
-StorageFacts measured(const std::vector<DataFile>& files, Bytes max_read, Diagnostics& odd) {
+StorageFacts measured(const std::vector<DataFile>& files, Bytes max_read, Diagnostics& odd,
+                      double seconds = 0.6) {
   StorageFacts facts;
   facts.file_system = file_system_of(files.front().path);
-  measure_storage(files, {.deadline = wall_time() + 0.6 * kSecond, .max_read = max_read}, facts,
+  measure_storage(files, {.deadline = wall_time() + seconds * kSecond, .max_read = max_read}, facts,
                   odd);
+  return facts;
+}
+
+/// A cell with too few reads is left out, which on a busy machine happens within a short budget: then
+/// a longer one is given.
+StorageFacts measured_at_every_depth(const std::vector<DataFile>& files, Bytes max_read) {
+  StorageFacts facts;
+  for (const double seconds : {0.6, 3.0, 12.0}) {
+    Diagnostics odd;
+    facts = measured(files, max_read, odd, seconds);
+    if (facts.method == ColdMethod::kNone) break;
+    if (!facts.random_4k.empty() && facts.random_4k[0].depth == 1) break;
+  }
   return facts;
 }
 
@@ -107,8 +121,7 @@ TEST(Storage, ReadsEveryDepthWithinItsBytes) {
   const ScratchFolder folder;
   std::vector<DataFile> files = some_files(folder, 200, 20'000);
   files.push_back({folder.write("large.bin", std::string(17'000'000, 'y')), Bytes(17'000'000)});
-  Diagnostics odd;
-  const StorageFacts facts = measured(files, 200 * kMiB, odd);
+  const StorageFacts facts = measured_at_every_depth(files, 200 * kMiB);
   EXPECT_LE(facts.read.count(), 201 * kMiB.count());
   EXPECT_GT(facts.small_file_warm_us, 0);
   if (facts.method == ColdMethod::kNone) GTEST_SKIP() << "no cold reads in " << folder.path();
