@@ -19,19 +19,30 @@ CaptureRequest timm_benchmark_request(const CsvRow& row) {
   return request;
 }
 
-Result<StepTime> time_of(const Bench& bench, const Step& step, const Job& job,
-                         const Machine& machine, Unseen unseen) {
+namespace {
+
+/// The step's time by these coefficients; nullptr: by those that ship.
+Result<StepTime> time_with(const Bench& bench, const Step& step, const Job& job,
+                           const Machine& machine, const CoefficientFile* timing) {
   Scenario scenario;
   scenario.step = &step;
   scenario.job = job;
   scenario.machine = machine;
   scenario.loader.batch = job.batch;
-  if (unseen == Unseen::kNothing) return step_time_of(scenario, bench.knowledge);
+  if (timing == nullptr) return step_time_of(scenario, bench.knowledge);
+  Knowledge knowledge = bench.knowledge;
+  knowledge.timing = *timing;
+  return step_time_of(scenario, knowledge);
+}
+
+}  // namespace
+
+Result<StepTime> time_of(const Bench& bench, const Step& step, const Job& job,
+                         const Machine& machine, Unseen unseen) {
+  if (unseen == Unseen::kNothing) return time_with(bench, step, job, machine, nullptr);
   if (unseen == Unseen::kGpu && bench.folds.without(machine.gpu.name) == nullptr)
     return fail(ErrorCode::kNotFound, "no fold left this GPU out");
-  Knowledge knowledge = bench.knowledge;
-  knowledge.timing = bench.timing_for(unseen, machine.gpu.name);
-  return step_time_of(scenario, knowledge);
+  return time_with(bench, step, job, machine, &bench.timing_for(unseen, machine.gpu.name));
 }
 
 namespace {
@@ -56,21 +67,17 @@ Result<TimmRow> timm_row(Bench& bench, const CsvRow& row, const std::string& lab
   const auto gpu = TRY(bench.gpus.find(card.substr(0, card.find('_'))));
   const auto captured = TRY(bench.captures.get(timm_benchmark_request(row)));
   TRY(check_parameters(*captured, number(row, "param_count_m")));
-  Scenario scenario;
-  scenario.step = captured.get();
-  scenario.machine.gpu = gpu;
-  scenario.job = timm_benchmark_job(row["layout"] == "nhwc");
-  scenario.job.batch = static_cast<std::int64_t>(number(row, "batch_fits"));
-  scenario.job.pinned_copy = true;
-  scenario.job.overlapped_copy = true;  // the batch is on the device already: nothing to wait for
-  scenario.loader.batch = scenario.job.batch;
-  Knowledge knowledge = bench.knowledge;
+  Job job = timm_benchmark_job(row["layout"] == "nhwc");
+  job.batch = static_cast<std::int64_t>(number(row, "batch_fits"));
+  job.pinned_copy = true;
+  job.overlapped_copy = true;  // the batch is on the device already: nothing to wait for
+  Machine machine;
+  machine.gpu = gpu;
   const CoefficientFile* fold = nullptr;
   if (unseen == Unseen::kShape) fold = bench.folds.without_model(std::string(row["model"]));
   if (unseen == Unseen::kGpu) fold = bench.folds.without(gpu.name);
-  if (fold != nullptr) knowledge.timing = *fold;
-  const auto time = TRY(step_time_of(scenario, knowledge));
-  const auto program = TRY(lower(*captured, scenario.job, scenario.machine));
+  const StepTime time = TRY(time_with(bench, *captured, job, machine, fold));
+  const Program program = TRY(lower(*captured, job, machine));
   return TimmRow{{family_of(row["model"]), label, number(row, "step_time_ms"),
                   milliseconds(time.total), time.band},
                  has_grouped_convolution(program)};
