@@ -5,7 +5,10 @@ import os
 import pathlib
 import shlex
 import subprocess
+import sys
 import time
+
+from stoker.measure import processes
 
 from . import plan
 
@@ -89,10 +92,9 @@ def make(binary, device, folder, root, end, record):
 
 
 def _forecast(binary, command, root, timeout_s):
-    from .main import _environment
-
+    environment = processes.environment(STOKER_PYTHON=sys.executable)
     try:
-        done = subprocess.run([str(binary), *command], cwd=root, env=_environment(), capture_output=True, text=True,
+        done = subprocess.run([str(binary), *command], cwd=root, env=environment, capture_output=True, text=True,
                               timeout=timeout_s)
         return {"forecast": json.loads(done.stdout)}
     except subprocess.TimeoutExpired:
