@@ -237,7 +237,7 @@ void register_step(const std::filesystem::path& path, const Machine& machine) {
   });
   const auto largest = [=](benchmark::State& state) {
     for (auto _ : state) {
-      const auto answer = find_largest_batch(lower_at, machine.gpu.usable_memory);
+      const auto answer = find_largest_batch(lower_at, machine.device->usable_memory);
       if (!answer) return state.SkipWithError(answer.error().text().c_str());
       state.counters["batch"] = static_cast<double>(answer->batch);
       state.counters["simulations"] = answer->simulations;
@@ -252,7 +252,7 @@ void register_steps() {
   const auto gpu = find_gpu("a100-40gb");
   if (!folder || !gpu) return;
   Machine machine;
-  machine.gpu = *gpu;
+  machine.device = *gpu;
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator(folder, error))
     register_step(entry.path(), machine);

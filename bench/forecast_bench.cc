@@ -42,7 +42,7 @@ struct Subject {
     step = std::move(*read);
     knowledge = std::move(*known);
     scenario.step = &step;
-    scenario.machine.gpu = *gpu;
+    scenario.machine.device = *gpu;
     scenario.job.batch = scenario.loader.batch = kBatch;
     ready = true;
   }

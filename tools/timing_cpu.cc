@@ -20,23 +20,22 @@
 namespace stoker {
 namespace {
 
-Gpu gpu_of(const json::Value& file) {
+Cpu cpu_of(const json::Value& file) {
   const auto& device = file["device"];
   const auto number = [&](const char* name) {
     return device.contains(name) && device[name].is_number() ? device[name].as_double() : 0.0;
   };
-  Gpu cpu;
+  Cpu cpu;
   cpu.name = "cpu";
-  cpu.vendor = Vendor::kCpu;
-  cpu.sm_count = static_cast<int>(number("cores"));
-  cpu.cpu.simd_bits = static_cast<int>(number("simd_bits"));
+  cpu.cores = static_cast<int>(number("cores"));
+  cpu.simd_bits = static_cast<int>(number("simd_bits"));
   const auto bytes = [&](const char* name) {
     return Bytes(static_cast<std::int64_t>(number(name)));
   };
-  cpu.cpu.l1 = bytes("l1_bytes"), cpu.cpu.l2 = bytes("l2_bytes"), cpu.cpu.l3 = bytes("l3_bytes");
+  cpu.l1 = bytes("l1_bytes"), cpu.l2 = bytes("l2_bytes"), cpu.l3 = bytes("l3_bytes");
   cpu.memory = cpu.usable_memory = bytes("memory_bytes");
-  cpu.boost_mhz = number("clock_mhz");
-  cpu.peak.fp32 = cpu.sm_count * cpu.boost_mhz * 1e6 * cpu.cpu.simd_bits / 32 * 4;
+  cpu.clock_mhz = number("clock_mhz");
+  cpu.peak.fp32 = cpu.cores * cpu.clock_mhz * 1e6 * cpu.simd_bits / 32 * 4;
   auto calibration = std::make_shared<Calibration>();
   for (const auto& f : file["figures"]) {
     calibration->figures.push_back({f["name"].as_string(), f.value("threads", 0),
@@ -62,7 +61,7 @@ Gpu gpu_of(const json::Value& file) {
   return cpu;
 }
 
-int print_rows(const Gpu& cpu) {
+int print_rows(const Cpu& cpu) {
   const auto model = CpuModel::make(cpu);
   if (!model) return std::fprintf(stderr, "%s\n", model.error().text().c_str()), 3;
   for (const CpuModel::LeftOut& row : (*model)->left_out()) {
@@ -75,14 +74,14 @@ int print_rows(const Gpu& cpu) {
   return 0;
 }
 
-int print_step(const Gpu& cpu, const char* path, int batch, int threads) {
+int print_step(const Cpu& cpu, const char* path, int batch, int threads) {
   const auto complain = [](const Error& e) {
     return std::fprintf(stderr, "%s\n", e.text().c_str()), 3;
   };
   const auto step = read_step_file(path);
   if (!step) return complain(step.error());
   Machine machine;
-  machine.gpu = cpu;
+  machine.device = cpu;
   Job job;
   job.batch = batch;
   job.optimizer = captured_optimizer(*step);
@@ -124,7 +123,7 @@ int run(int argc, char** argv) {
   const auto text = read_file(argv[1], kGiB);
   const auto file = json::parse(text.value_or(std::string())).value_or(json::Value());
   if (file.is_null()) return std::fprintf(stderr, "%s: no JSON\n", argv[1]), 3;
-  const Gpu cpu = gpu_of(file);
+  const Cpu cpu = cpu_of(file);
   if (argc == 3) return print_rows(cpu);
   return print_step(cpu, argv[3], std::atoi(argv[4]), std::atoi(argv[5]));
 }

@@ -36,7 +36,7 @@ Status answer(const std::string& line, const GpuCatalogue& catalogue, const Coef
   auto found = models.find(name);
   if (found == models.end()) {
     auto gpu = TRY(catalogue.find(name));
-    auto coefficients = TRY(file.for_gpu(gpu));
+    auto coefficients = TRY(file.for_device(gpu));
     found = models.emplace(name, LayerModel(gpu, coefficients)).first;
   }
   const auto columns = found->second.columns(net);

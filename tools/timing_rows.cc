@@ -135,7 +135,7 @@ Result<CoefficientPatch> read_patch(const std::string& line) {
 Status answer(const Rows& rows, const CoefficientFile& file, const CoefficientPatch& patch) {
   std::vector<CostModel> models;
   for (const Gpu& gpu : rows.gpus) {
-    auto coefficients = TRY(file.for_gpu(gpu, &patch));
+    auto coefficients = TRY(file.for_device(gpu, &patch));
     models.emplace_back(gpu, coefficients);
   }
   std::vector<double> times;

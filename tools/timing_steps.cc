@@ -86,7 +86,7 @@ Result<Row> read_row(const std::string& line, const GpuCatalogue& catalogue,
   job.tf32_matmul = job.precision == Precision::kTf32;
   const auto found = TRY(catalogue.find(gpu));
   Row row;
-  row.machine.gpu = found;
+  row.machine.device = found;
   row.machine.gpu_count = job.gpus;
   auto program = TRY(lower(steps.at(file), job, row.machine));
   row.program = std::move(program);
@@ -113,7 +113,7 @@ Result<std::vector<Row>> read_rows(const std::string& path) {
 void answer_kernels(const Row& row, Coefficients coefficients, std::vector<double>& out) {
   coefficients.residual = nullptr;
   const StepTime time = predict_step(row.program, row.machine, coefficients);
-  const CostModel model(row.machine.gpu, coefficients);
+  const CostModel model(*row.machine.device.gpu(), coefficients);
   std::vector<double> records;
   for (const Instruction& in : row.program.iteration) {
     if (in.kind != InstructionKind::kLaunch || in.when == When::kFirst) continue;
@@ -143,7 +143,7 @@ Status answer(const std::vector<Row>& rows, const CoefficientFile& file, std::is
   }
   std::vector<double> out;
   for (const Row& row : rows) {
-    auto coefficients = TRY(file.for_gpu(row.machine.gpu, &patch));
+    auto coefficients = TRY(file.for_device(row.machine.device, &patch));
     if (what == "kernels") {
       answer_kernels(row, coefficients, out);
       continue;

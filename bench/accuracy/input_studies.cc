@@ -83,7 +83,7 @@ Result<Scenario> scenario_of(const Bench& bench, Zoo& zoo, const CsvRow& row, st
   const auto gpu = TRY(gpu_of(bench, row["machine"]));
   Scenario s;
   s.step = step;
-  s.machine.gpu = gpu;
+  s.machine.device = gpu;
   s.job.batch = batch;
   s.job.pinned_copy = s.job.overlapped_copy = true;
   s.sample = sample_cost_given(kPictureCost, {Bytes(kPictureBytes), 2}, bench.knowledge.loader);

@@ -65,7 +65,7 @@ std::vector<Measure> run_batch_bounds(Bench& bench, const Table& table) {
       continue;
     }
     Machine machine;
-    machine.gpu = *gpu;
+    machine.device = *gpu;
     const auto limits = forecast_batch_limits(**step, job_for(*row), machine, {}, bench.knowledge);
     if (!limits) {
       measure.unserved.push_back({label, limits.error().text()});

@@ -83,7 +83,7 @@ Result<std::pair<MemoryForecast, std::string>> forecast_of(Bench& bench, const C
   const auto step = TRY(bench.captures.get(measured_request(row)));
   const auto gpu = TRY(bench.gpus.find(row["gpu"]));
   Machine machine;
-  machine.gpu = gpu;
+  machine.device = gpu;
   const auto job = TRY(measured_job(row));
   const auto program = TRY(lower(*step, job, machine));
   const std::string kind = memory_error_case(program, job, machine);

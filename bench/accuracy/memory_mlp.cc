@@ -100,7 +100,7 @@ std::vector<Measure> run_mlp(Bench& bench, const Table& table) {
   auto gpu = bench.gpus.find(kGpu);
   if (!gpu) return or_note(tl::unexpected(gpu.error()), "memory/mlp-a100");
   Machine machine;
-  machine.gpu = *gpu;
+  machine.device = *gpu;
   DevicePeaks peaks(bench, "memory/mlp-a100",
                     "device peak, perceptrons, fp32 training with Adam, A100 40 GB");
   std::vector<double> sums;

@@ -54,7 +54,7 @@ std::vector<const CsvRow*> serve(Bench& bench, const Table& table, const Job& pl
   const auto gpu = bench.gpus.find(kGpu);
   if (!gpu) return served;
   Machine machine;
-  machine.gpu = *gpu;
+  machine.device = *gpu;
   for (const CsvRow& row : table) {
     const std::string workload(row["workload"].substr(0, row["workload"].find(' ')));
     const std::string label = std::string(row["model"]) + (workload.empty() ? "" : " ") + workload +

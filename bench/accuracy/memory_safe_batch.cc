@@ -123,7 +123,7 @@ std::vector<Measure> run_safe_batch(Bench& bench, const Table& table) {
   const auto gpu = bench.gpus.find(kGpu);
   if (!gpu) return or_note(tl::unexpected(gpu.error()), measure.name);
   Machine machine;
-  machine.gpu = *gpu;
+  machine.device = *gpu;
   std::map<std::string, std::map<std::int64_t, double>> ran;
   for (const CsvRow* row : sampled(bench, table)) {
     if ((*row)["status"] == "ok")

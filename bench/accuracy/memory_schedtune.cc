@@ -75,7 +75,7 @@ std::vector<Measure> run_schedtune(Bench& bench, const Table& table) {
       continue;
     }
     Machine machine;
-    machine.gpu = *gpu;
+    machine.device = *gpu;
     Job job;
     job.batch = static_cast<std::int64_t>(number(*row, "batch_size"));
     job.pinned_copy = false;

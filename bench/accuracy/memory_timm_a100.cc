@@ -101,7 +101,7 @@ class TimmA100 {
 
   Result<std::vector<Measure>> run() {
     auto gpu = TRY(bench_.gpus.find(kGpu));
-    machine_.gpu = gpu;
+    machine_.device = gpu;
     for (const CsvRow* row : rows_) one(*row);
     finish();
     return std::vector<Measure>{std::move(measure_), verdict_measure()};
@@ -144,7 +144,8 @@ class TimmA100 {
     }
     const bool other_reason = ran_.count(model) > 0 && ran_.at(model) > number(row, "batch_size");
     if (row["status"] == "near_cap" || other_reason) return void(++verdicts_.unclear);
-    const double used = number(row, "max_gpu_memory_mib") / mebibytes(machine_.gpu.usable_memory);
+    const double used =
+        number(row, "max_gpu_memory_mib") / mebibytes(machine_.device->usable_memory);
     if (used >= kUsedByDeaths) full_.add(false, fits);
     if (fits) {
       wrong_fits_.push_back("said to fit: " + model + " batch " + std::string(row["batch_size"]) +
@@ -161,7 +162,7 @@ class TimmA100 {
       const CsvRow& row = *scored_[i];
       Pair& pair = measure_.pairs[i];
       pair.cause = cause_of(row, models[std::string(row["model"])],
-                            mebibytes(machine_.gpu.usable_memory), pair.predicted < pair.truth);
+                            mebibytes(machine_.device->usable_memory), pair.predicted < pair.truth);
     }
   }
 

@@ -50,7 +50,7 @@ class Ladder {
     if (program == nullptr) return false;
     ReplayOptions options;
     options.capacity = capacity;
-    options.total = machine_.gpu.usable_memory;
+    options.total = machine_.device->usable_memory;
     options.detail = ReplayDetail::kVerdict;
     return replay(*program, options).fits();
   }
@@ -128,7 +128,7 @@ class TimmMaxBatch {
     const std::string card(row["gpu"]);
     auto gpu = bench_.gpus.find(card.substr(0, card.find('_')));  // "rtx3090_24gb"
     if (!gpu) return tl::unexpected(gpu.error());
-    machine.gpu = *gpu;
+    machine.device = *gpu;
     const std::size_t truth = place_of(number(row, "batch_fits"));
     if (truth >= kTried.size() - 1)
       return measure_.unserved.push_back({label, "its batch is none of those tried"}), Status{};
@@ -145,7 +145,7 @@ class TimmMaxBatch {
   void answer(const CsvRow& row, const Step& step, const Machine& machine, Answer a) {
     const Job job = timm_benchmark_job(row["layout"] == "nhwc");
     Ladder ladder(step, job, machine);
-    const Bytes usable = machine.gpu.usable_memory;
+    const Bytes usable = machine.device->usable_memory;
     const Program* smallest = ladder.at(kTried.size() - 2);
     if (smallest == nullptr)
       return measure_.unserved.push_back({a.label, "cannot be lowered at batch 1"});

@@ -83,8 +83,8 @@ void add_rival(Measure& measure, const std::vector<const CsvRow*>& rows, const s
 /// have liked.
 double peak_on_card(const Program& program, const Machine& machine, double unconstrained) {
   ReplayOptions options;
-  options.capacity = machine.gpu.usable_memory - kBareContext;
-  options.total = machine.gpu.usable_memory;
+  options.capacity = machine.device->usable_memory - kBareContext;
+  options.total = machine.device->usable_memory;
   options.detail = ReplayDetail::kVerdict;
   if (unconstrained <= static_cast<double>(options.capacity->count())) return unconstrained;
   const MemoryOutcome outcome = replay(program, options);
@@ -103,8 +103,8 @@ void one(Bench& bench, const CsvRow& row, Measure& measure, std::vector<const Cs
   const auto gpu = bench.gpus.find(row["gpu"]);
   if (!gpu) return fail_row(gpu.error());
   Machine machine;
-  machine.gpu = *gpu;
-  machine.gpu.context_memory =
+  machine.device = *gpu;
+  machine.device->context_memory =
       Bytes(0);  // the truth is what NVML showed above what it showed at the start
   const auto step = bench.captures.get(request_for(row));
   if (!step) return fail_row(step.error());

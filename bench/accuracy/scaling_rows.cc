@@ -15,7 +15,7 @@ double median(std::vector<double> values) {
 /// Fills in what follows from machine and coefficients.
 void prepare(const Bench& bench, ScalingRows& rows) {
   for (ScalingRow& row : rows.rows) {
-    row.collective = collective_of(bench, row.machine.gpu);
+    row.collective = collective_of(bench, *row.machine.device.gpu());
     row.step = by_collectives(row.setting, row.machine, row.collective);
   }
 }
@@ -173,7 +173,7 @@ struct LambdaTable {
 
 /// The coefficients as they ship, with the fabric's rates of one GPU.
 CollectiveCoefficients collective_of(const Bench& bench, const Gpu& gpu) {
-  const auto coefficients = bench.knowledge.timing.for_gpu(gpu);
+  const auto coefficients = bench.knowledge.timing.for_device(gpu);
   return coefficients ? coefficients->collective : CollectiveCoefficients();
 }
 

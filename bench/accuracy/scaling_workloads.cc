@@ -112,9 +112,9 @@ Result<Machine> ScalingTables::machine(std::string_view words, const GpuCatalogu
   }
   auto gpu = TRY(gpus.find(best != nullptr ? best->gpu : std::string(words)));
   Machine machine;
-  machine.gpu = std::move(gpu);
+  machine.device = std::move(gpu);
   machine.gpu_count = best != nullptr ? best->gpus_per_node : 8;
-  if (best != nullptr && !best->link.empty()) machine.gpu.link = best->link;
+  if (best != nullptr && !best->link.empty()) machine.device.gpu()->link = best->link;
   machine.network_bandwidth = network_in(words);
   if (machine.network_bandwidth == 0 && best != nullptr) machine.network_bandwidth = best->network;
   return machine;

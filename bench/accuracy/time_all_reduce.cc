@@ -35,8 +35,8 @@ enum class Without { kNothing, kCount, kFabric };
 
 AllReduceModel model_of(const Bench& bench, const Gpu& gpu, int count, Without without) {
   Machine machine;
-  machine.gpu = gpu;
-  const auto coefficients = bench.knowledge.timing.for_gpu(gpu);
+  machine.device = gpu;
+  const auto coefficients = bench.knowledge.timing.for_device(gpu);
   CollectiveCoefficients c = coefficients ? coefficients->collective : CollectiveCoefficients();
   std::erase_if(c.fits, [&](const FabricFit& fit) {
     return without == Without::kFabric || (without == Without::kCount && fit.ranks == count);

@@ -57,7 +57,7 @@ Result<StepTime> step_of(Bench& bench, const CsvRow& row, const Gpu& gpu, const 
   const auto step = TRY(bench.captures.get(request_for(row)));
   const auto precision = TRY(parse_precision(setting.precision));
   Machine machine;
-  machine.gpu = gpu;
+  machine.device = gpu;
   machine.gpu_count = std::min(setting.gpus, kGpusPerNode);
   machine.nodes = (setting.gpus + kGpusPerNode - 1) / kGpusPerNode;
   machine.network_bandwidth = setting.network;

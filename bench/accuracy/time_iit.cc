@@ -136,7 +136,7 @@ std::vector<Measure> run_iit(Bench& bench, const Table& table) {
     }
     const auto gpu = bench.gpus.find(row["gpu"]);
     if (!gpu || optimizer == LayerOptimizer::kNone || !std::isfinite(truth)) continue;
-    const auto coefficients = bench.knowledge.timing.for_gpu(*gpu);
+    const auto coefficients = bench.knowledge.timing.for_device(*gpu);
     if (!coefficients) continue;
     const auto batch = static_cast<std::int64_t>(number(row, "batch_per_gpu"));
     const KerasRow keras{label, truth, batch_of(LayerModel(*gpu, *coefficients), batch, optimizer),

@@ -119,7 +119,7 @@ Result<StepTime> forecast(Bench& bench, const Setting& setting, Unseen unseen) {
   const auto step = TRY(bench.captures.get(request_for(setting.model, setting.precision)));
   const bool half = setting.precision == "fp16";
   Machine machine;
-  machine.gpu = setting.gpu;
+  machine.device = setting.gpu;
   Job job;
   job.batch = setting.batch;
   job.cudnn = CudnnProfile::kBenchmark;

@@ -99,7 +99,7 @@ Measure measured(const Bench& bench, const Layers& layers, const Variant& varian
   std::map<std::string_view, std::vector<Pair>> by_kind;
   for (const auto& [name, rows] : by_gpu) {
     const auto gpu = bench.gpus.find(name);
-    const auto coefficients = bench.timing_for(variant.unseen, name).for_gpu(*gpu);
+    const auto coefficients = bench.timing_for(variant.unseen, name).for_device(*gpu);
     if (!coefficients) {
       measure.unserved.push_back({name, coefficients.error().text()});
       continue;

@@ -16,7 +16,7 @@ Result<Pair> measured_step(Bench& bench, const CsvRow& row, const std::string& l
   auto job = TRY(measured_job(row));
   job.pinned_copy = job.overlapped_copy = true;
   Machine machine;
-  machine.gpu = gpu;
+  machine.device = gpu;
   const auto time = TRY(time_of(bench, *step, job, machine, unseen));
   return Pair{std::string(row["model"]), label, number(row, "step_ms"), milliseconds(time.total),
               time.band};

@@ -93,7 +93,7 @@ Result<StepTime> forecast_row(Bench& bench, const CsvRow& row, Unseen unseen,
     gpu.calibration = std::make_shared<const Calibration>(calibration_from(*operators, gpu.name));
   }
   Machine machine;
-  machine.gpu = gpu;
+  machine.device = gpu;
   machine.gpu_count = static_cast<int>(number(row, "n_gpus"));
   Job job;
   job.gpus = machine.gpu_count;
@@ -103,7 +103,7 @@ Result<StepTime> forecast_row(Bench& bench, const CsvRow& row, Unseen unseen,
   job.zero_grad_fills = row["mode"] == "train";
   auto program = TRY(lower(*step, job, machine));
   drop_gradient_fills(program);
-  const auto coefficients = TRY(bench.timing_for(unseen, gpu.name).for_gpu(gpu));
+  const auto coefficients = TRY(bench.timing_for(unseen, gpu.name).for_device(gpu));
   return predict_step(program, machine, coefficients);
 }
 

@@ -146,7 +146,7 @@ Measure measured(const Bench& bench, const Subject& subject, Unseen unseen) {
     auto model = models.find(row.gpu);
     if (model == models.end()) {
       const auto gpu = bench.gpus.find(row.gpu);
-      const auto coefficients = bench.timing_for(unseen, row.gpu).for_gpu(*gpu);
+      const auto coefficients = bench.timing_for(unseen, row.gpu).for_device(*gpu);
       if (!coefficients) {
         measure.unserved.push_back({row.gpu, coefficients.error().text()});
         continue;

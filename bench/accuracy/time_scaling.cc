@@ -154,8 +154,8 @@ double median(std::vector<double> values) {
 
 /// The same row, were the bus of its machine so fast, and its backward so much slower beside a collective.
 Row with_bus(Row row, double bandwidth, double contention) {
-  row.machine.gpu.link.clear();
-  row.machine.gpu.pcie_bandwidth = bandwidth;
+  row.machine.device.gpu()->link.clear();
+  row.machine.device.gpu()->pcie_bandwidth = bandwidth;
   row.collective.pcie_share = 1;
   row.collective.contention = contention;
   row.step = by_collectives(row.setting, row.machine, row.collective);
@@ -253,7 +253,7 @@ void by_model(const std::vector<Pair>& pairs, const std::vector<Row>& rows, Meas
   std::map<std::string, std::vector<Pair>> groups;
   for (std::size_t i = 0; i < rows.size(); ++i) {
     groups[rows[i].setting.workload->models.front()].push_back(pairs[i]);
-    groups["on " + rows[i].machine.gpu.name].push_back(pairs[i]);
+    groups["on " + rows[i].machine.device->name].push_back(pairs[i]);
   }
   for (const auto& [name, of] : groups) {
     const Score s = score(of);

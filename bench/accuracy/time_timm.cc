@@ -40,9 +40,9 @@ Result<StepTime> time_with(const Bench& bench, const Step& step, const Job& job,
 Result<StepTime> time_of(const Bench& bench, const Step& step, const Job& job,
                          const Machine& machine, Unseen unseen) {
   if (unseen == Unseen::kNothing) return time_with(bench, step, job, machine, nullptr);
-  if (unseen == Unseen::kGpu && bench.folds.without(machine.gpu.name) == nullptr)
+  if (unseen == Unseen::kGpu && bench.folds.without(machine.device->name) == nullptr)
     return fail(ErrorCode::kNotFound, "no fold left this GPU out");
-  return time_with(bench, step, job, machine, &bench.timing_for(unseen, machine.gpu.name));
+  return time_with(bench, step, job, machine, &bench.timing_for(unseen, machine.device->name));
 }
 
 namespace {
@@ -72,7 +72,7 @@ Result<TimmRow> timm_row(Bench& bench, const CsvRow& row, const std::string& lab
   job.pinned_copy = true;
   job.overlapped_copy = true;  // the batch is on the device already: nothing to wait for
   Machine machine;
-  machine.gpu = gpu;
+  machine.device = gpu;
   const CoefficientFile* fold = nullptr;
   if (unseen == Unseen::kShape) fold = bench.folds.without_model(std::string(row["model"]));
   if (unseen == Unseen::kGpu) fold = bench.folds.without(gpu.name);

@@ -30,7 +30,7 @@ Result<Pair> vgg_row(const Bench& bench, const Step& step, const CsvRow& row,
                      const std::string& label) {
   const auto gpu = TRY(bench.gpus.find(row["gpu"]));
   Machine machine;
-  machine.gpu = gpu;
+  machine.device = gpu;
   Job job;
   job.batch = static_cast<std::int64_t>(number(row, "batch"));
   job.cudnn = CudnnProfile::kBenchmark;  // TensorFlow tries all algorithms

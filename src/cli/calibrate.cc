@@ -43,9 +43,9 @@ Result<std::optional<MachineFile>> earlier_file(const Options& o, const Host& he
   auto file = TRY(read_machine_file(o.output));
   if (o.device == "cpu" && o.rows_file.empty()) {
     if (const auto cpu = this_cpu(here)) {
-      MeasuredDevice device{.cpu = true, .name = cpu->name, .cores = cpu->sm_count};
-      device.l1 = cpu->cpu.l1;
-      device.l2 = cpu->cpu.l2;
+      MeasuredDevice device{.cpu = true, .name = cpu->name, .cores = cpu->cores};
+      device.l1 = cpu->l1;
+      device.l2 = cpu->l2;
       device.memory = cpu->memory;
       TRY(check_same_device(file, o.output, device, catalogue));
     }
@@ -93,9 +93,9 @@ Status check_given_rows(const Options& o) {
 
 /// Refuses measurements that every forecast would refuse: one operator faster than physics allows.
 Status check_for_forecasts(const MachineFile& file, const fs::path& rows) {
-  if (!file.gpu) return {};
+  if (!file.device) return {};
   const auto shipped = TRY(CoefficientFile::load_shipped());
-  const auto coefficients = shipped.for_gpu(*file.gpu);
+  const auto coefficients = shipped.for_device(*file.device);
   if (coefficients) return {};
   return fail(ErrorCode::kBadInput,
               "what was measured cannot be (" + coefficients.error().text() +

@@ -47,7 +47,7 @@ Result<Compared> compared(const RunOptions& o, const std::optional<BatchRequest>
   Contender c;
   auto f = TRY(forecast(resolved.base, resolved.knowledge));
   const auto limits = TRY(batch_limits_of(resolved));
-  const auto coefficients = TRY(resolved.knowledge.timing.for_gpu(resolved.base.machine.gpu));
+  const auto coefficients = TRY(resolved.knowledge.timing.for_device(resolved.base.machine.device));
   c.forecast = std::move(f);
   c.limits = limits;
   c.rows = rows_words(coefficients.level);

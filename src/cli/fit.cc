@@ -24,8 +24,11 @@ struct Options {
 };
 
 Result<Gpu> find(const std::string& typed) {
-  auto machine = TRY(resolve_machine(typed, "", Host{}));
-  return std::move(machine.gpu);
+  const auto machine = TRY(resolve_machine(typed, "", Host{}));
+  if (const Gpu* gpu = machine.device.gpu()) return *gpu;
+  return fail(ErrorCode::kUsage,
+              "is a CPU, and fits are of GPUs: `stoker calibrate --device cpu` measures a CPU",
+              typed);
 }
 
 /// Each model is read once.

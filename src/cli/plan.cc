@@ -54,7 +54,7 @@ PlanRequest request_of(const Options& o, const Resolved& r, const std::vector<in
   request.batch = o.run.batch;
   if (o.run.workers) request.workers = static_cast<int>(*o.run.workers);
   if (o.run.prefetch) request.prefetch = static_cast<int>(*o.run.prefetch);
-  if (o.run.no_pin || r.base.machine.gpu.is_cpu()) request.pin = false;
+  if (o.run.no_pin || r.base.machine.device.cpu() != nullptr) request.pin = false;
   if (r.probe) request.folder = &*r.probe;
   if (r.pipeline) request.pipeline = &*r.pipeline;
   const LoaderAsItIs now = loader_as_it_is(r.pipeline);
@@ -68,7 +68,7 @@ PlanRequest request_of(const Options& o, const Resolved& r, const std::vector<in
 
 /// The numbers of GPUs to consider: as typed, else all of the machine, else kDefaultCounts.
 Result<std::vector<int>> counts_for(const std::string& typed, const Resolved& r) {
-  if (r.base.machine.gpu.is_cpu()) return std::vector<int>{1};
+  if (r.base.machine.device.cpu() != nullptr) return std::vector<int>{1};
   auto counts = TRY(parse_counts(!typed.empty()          ? typed
                                  : r.gpus_of_machine > 1 ? "1.." + std::to_string(r.gpus_of_machine)
                                                          : kDefaultCounts));

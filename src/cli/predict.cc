@@ -33,16 +33,16 @@ struct Options {
 constexpr const char* kSimulation = "simulation";
 constexpr const char* kTwoPoint = "two-point";
 
-/// Which mixed precision a GPU has units for, if any.
-std::vector<Precision> mixed_precisions(const Gpu& gpu) {
-  if (gpu.peak.bf16_tensor > 0) return {Precision::kAmpBf16};
-  if (gpu.peak.fp16_tensor > 0) return {Precision::kAmpFp16};
+/// Which mixed precision a device has units for, if any.
+std::vector<Precision> mixed_precisions(const PeakRates& peak) {
+  if (peak.bf16_tensor > 0) return {Precision::kAmpBf16};
+  if (peak.fp16_tensor > 0) return {Precision::kAmpFp16};
   return {};
 }
 
 Result<MemoryAdvice> advice_for(const Options& o, const Resolved& r, const Forecast& f) {
   const Scenario& s = r.base;
-  const auto at_hand = variants_at_hand(o.run.model, mixed_precisions(s.machine.gpu));
+  const auto at_hand = variants_at_hand(o.run.model, mixed_precisions(s.machine.device->peak));
   std::vector<OtherPrecision> others;
   for (const auto& variant : at_hand) others.push_back({variant.precision, variant.step.get()});
   auto remedies = TRY(find_remedies(s, f, others, r.knowledge));
@@ -107,7 +107,7 @@ Result<int> answer_without_model(const Options& o, const std::vector<Flag>& flag
   if (o.run.gpu.find(',') != std::string::npos)
     return fail(ErrorCode::kUsage, "the two-reading method is of one GPU", "--gpu");
   const auto machine = TRY(resolve_machine(o.run.gpu, o.run.host, this_host()));
-  const auto two_point = TRY(answer_measured(requests, machine.gpu, gpus));
+  const auto two_point = TRY(answer_measured(requests, machine.device.facts(), gpus));
   const ReportContext context = context_of(facts_of_machine(machine));
   const std::string text =
       o.run.json ? two_point_json(two_point, context) : two_point_text(two_point);

@@ -44,7 +44,7 @@ Result<MemoryReading> simulated(std::int64_t batch, const Scenario& scenario) {
 }
 
 /// What the straight line leaves out, as far as these numbers show it.
-std::vector<std::string> reasons_for(const TwoPointAnswer& a, const Gpu& gpu) {
+std::vector<std::string> reasons_for(const TwoPointAnswer& a, const DeviceFacts& gpu) {
   std::vector<std::string> reasons;
   reasons.push_back("it keeps back " + human_bytes(kKeptBackMost) +
                     " of the card's nameplate beside the context that is already in X; the " +
@@ -80,7 +80,7 @@ Result<std::array<ReadingRequest, 2>> parse_readings(const std::vector<std::stri
 }
 
 Result<TwoPointAnswer> answer_measured(const std::array<ReadingRequest, 2>& requests,
-                                       const Gpu& gpu, int gpus) {
+                                       const DeviceFacts& gpu, int gpus) {
   TwoPointAnswer answer;
   answer.gpu_name = gpu.name;
   answer.gpu_memory = gpu.memory;
@@ -99,12 +99,12 @@ Result<TwoPointAnswer> answer_simulated(const std::array<ReadingRequest, 2>& req
     const auto reading = TRY(simulated(request.batch, scenario));
     request.bytes = reading.bytes;
   }
-  auto answer = answer_measured(filled, scenario.machine.gpu, scenario.job.gpus);
+  auto answer = answer_measured(filled, scenario.machine.device.facts(), scenario.job.gpus);
   if (!answer) return answer;
   for (std::size_t i = 0; i < requests.size(); ++i) answer->simulated[i] = !requests[i].bytes;
   answer->simulated_largest = limits.value;
   answer->simulated_safe = limits.low;
-  answer->reasons = reasons_for(*answer, scenario.machine.gpu);
+  answer->reasons = reasons_for(*answer, scenario.machine.device.facts());
   return answer;
 }
 

@@ -29,7 +29,7 @@ struct ReadingRequest {
 
 /// The answer from two readings that were both measured: nothing is simulated, no model is needed.
 [[nodiscard]] Result<TwoPointAnswer> answer_measured(const std::array<ReadingRequest, 2>& requests,
-                                                     const Gpu& gpu, int gpus);
+                                                     const DeviceFacts& gpu, int gpus);
 /// Simulates what is missing, and sets our own largest batch beside it.
 [[nodiscard]] Result<TwoPointAnswer> answer_simulated(const std::array<ReadingRequest, 2>& requests,
                                                       const Scenario& scenario,

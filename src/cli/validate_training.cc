@@ -87,7 +87,7 @@ Result<Measured> read_given(const ValidateOptions& o) {
 Result<std::string> device_for(const ValidateOptions& o) {
   if (!o.device.empty() || o.machine.empty()) return o.device;
   const auto machine = TRY(resolve_machine(o.machine, "", this_host()));
-  return std::string(machine.gpu.is_cpu() ? "cpu" : "cuda");
+  return std::string(machine.device.cpu() != nullptr ? "cpu" : "cuda");
 }
 
 /// Trains the model for some steps into `rows`; 0, or the exit code to leave with.
@@ -131,7 +131,7 @@ Result<std::string> machine_for(const ValidateOptions& o, const TrainingRuns& ro
   if (!device || device->name.empty()) return o.machine;
   const auto catalogue = TRY(GpuCatalogue::load());
   MachineFile described;
-  described.gpu = machine.gpu;
+  described.device = machine.device;
   if (auto s = check_same_device(described, o.machine, *device, catalogue); !s) {
     return fail(ErrorCode::kBadInput,
                 "is not the machine that was measured, " + device->name +
@@ -207,7 +207,7 @@ Result<int> report(const ValidateOptions& o, Measured measured) {
   said.machine = o.machine;
   said.machine_file = names_a_file(machine);
   if (const auto resolved = resolve_machine(machine, "", this_host()))
-    said.calibrated = resolved->gpu.calibrated;
+    said.calibrated = resolved->device->calibrated;
   said.complete = measured.rows.complete;
   said.rows_given = !measured.now;
   said.rule = measured.rows.rule;

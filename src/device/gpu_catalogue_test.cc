@@ -45,6 +45,9 @@ TEST(GpuCatalogue, NamesLineAndColumnOfABadCell) {
   const auto vendor = catalogue_of("X1,x,Matrox,Volta,7.0,80,64,1530,15.7,16,16160,9,3.0 x16\n");
   ASSERT_FALSE(vendor.has_value());
   EXPECT_EQ(vendor.error().where, "gpus.csv:2, vendor");
+  const auto cpu = catalogue_of("X1,x,CPU,Volta,7.0,80,64,1530,15.7,16,16160,9,3.0 x16\n");
+  ASSERT_FALSE(cpu.has_value());  // a CPU is no row: machine files have [cpu]
+  EXPECT_EQ(cpu.error().where, "gpus.csv:2, vendor");
 }
 
 TEST(GpuCatalogue, RefusesUsableAboveNameplateAndDoubles) {

@@ -11,8 +11,8 @@ namespace {
 template <class T>
 using Word = std::pair<std::string_view, T>;
 
-constexpr std::array<Word<Vendor>, 3> kVendors{
-    {{"NVIDIA", Vendor::kNvidia}, {"AMD", Vendor::kAmd}, {"CPU", Vendor::kCpu}}};
+constexpr std::array<Word<Vendor>, 2> kVendors{
+    {{"NVIDIA", Vendor::kNvidia}, {"AMD", Vendor::kAmd}}};
 
 constexpr std::array<Word<Architecture>, 11> kArchitectures{
     {{"Kepler", Architecture::kKepler},

@@ -56,16 +56,15 @@ time_us = 412
 TEST(MachineCpu, IsADevice) {
   const auto file = parsed(kWhole);
   ASSERT_TRUE(file.has_value()) << file.error().text();
-  ASSERT_TRUE(file->gpu.has_value());
-  const Gpu& cpu = *file->gpu;
-  EXPECT_TRUE(cpu.is_cpu());
+  ASSERT_TRUE(file->device.has_value());
+  const Cpu& cpu = *file->device->cpu();
   EXPECT_EQ(cpu.name, "Xeon");
-  EXPECT_EQ(cpu.sm_count, 8);
-  EXPECT_EQ(cpu.cpu.simd_bits, 512);
-  EXPECT_EQ(cpu.cpu.l1, kKiB * 32);
-  EXPECT_EQ(cpu.cpu.l2, kMiB);
-  EXPECT_EQ(cpu.cpu.l3, kMiB * 35);
-  EXPECT_DOUBLE_EQ(cpu.boost_mhz, 2100);
+  EXPECT_EQ(cpu.cores, 8);
+  EXPECT_EQ(cpu.simd_bits, 512);
+  EXPECT_EQ(cpu.l1, kKiB * 32);
+  EXPECT_EQ(cpu.l2, kMiB);
+  EXPECT_EQ(cpu.l3, kMiB * 35);
+  EXPECT_DOUBLE_EQ(cpu.clock_mhz, 2100);
   EXPECT_DOUBLE_EQ(cpu.peak.fp32, 1.5e12);
   EXPECT_DOUBLE_EQ(cpu.bandwidth, 62.5e9);
   EXPECT_EQ(cpu.memory, kGiB * 64);
@@ -88,7 +87,7 @@ TEST(MachineCpu, IsWrittenAsItIsRead) {
   const auto file = parsed(kWhole);
   ASSERT_TRUE(file.has_value());
   MachineFile own = *file;
-  own.calibration = calibration_toml(*file->gpu->calibration);
+  own.calibration = calibration_toml(*file->device->facts().calibration);
   const std::string text = machine_file_text(own);
   const auto again = parsed(text);
   ASSERT_TRUE(again.has_value()) << again.error().text() << "\n" << text;
@@ -96,9 +95,9 @@ TEST(MachineCpu, IsWrittenAsItIsRead) {
   const auto third = parsed(second);
   ASSERT_TRUE(third.has_value()) << third.error().text();
   EXPECT_EQ(machine_file_text(*third), second);
-  EXPECT_EQ(calibration_toml(*again->gpu->calibration), own.calibration);
-  EXPECT_EQ(again->gpu->cpu.l3, kMiB * 35);
-  EXPECT_DOUBLE_EQ(again->gpu->peak.fp32, 1.5e12);
+  EXPECT_EQ(calibration_toml(*again->device->facts().calibration), own.calibration);
+  EXPECT_EQ(again->device->cpu()->l3, kMiB * 35);
+  EXPECT_DOUBLE_EQ(again->device->facts().peak.fp32, 1.5e12);
   EXPECT_EQ(text.find("[gpu]"), std::string::npos);
   EXPECT_EQ(text.find("[link]"), std::string::npos);
 }
@@ -109,9 +108,9 @@ TEST(MachineCpu, PeakFollowsFromClockAndWidth) {
       "memory = \"8G\"\n");
   ASSERT_TRUE(file.has_value()) << file.error().text();
   // 4 cores, 8 lanes, 2 units of 2 FLOP.
-  EXPECT_DOUBLE_EQ(file->gpu->peak.fp32, 4 * 3e9 * 8 * 2 * 2);
-  EXPECT_FALSE(file->gpu->calibrated);
-  EXPECT_FALSE(file->gpu->context_memory.has_value());
+  EXPECT_DOUBLE_EQ(file->device->facts().peak.fp32, 4 * 3e9 * 8 * 2 * 2);
+  EXPECT_FALSE(file->device->facts().calibrated);
+  EXPECT_FALSE(file->device->facts().context_memory.has_value());
 }
 
 TEST(MachineCpu, AFigureIsReplacedByItsNameAndThreads) {

@@ -39,7 +39,7 @@ Gpu base_gpu(TomlTable& table, const GpuCatalogue& catalogue) {
 void read_words(TomlTable& table, Gpu& gpu) {
   if (const auto word = table.word("vendor")) {
     const auto vendor = parse_vendor(*word);
-    if (vendor && *vendor == Vendor::kCpu)
+    if (simplified(*word) == "cpu")
       table.reject("vendor", "is no GPU's: describe a CPU by [cpu] in place of [gpu]");
     else if (vendor) gpu.vendor = *vendor;
     else table.reject("vendor", vendor.error().message);
@@ -134,14 +134,14 @@ Host read_host(TomlTable& table) {
 
 void read_link(TomlTable& table, MachineFile& file) {
   Gpu unused;
-  Gpu& gpu = file.gpu ? *file.gpu : unused;
+  Gpu* const described = file.device ? file.device->gpu() : nullptr;
+  Gpu& gpu = described != nullptr ? *described : unused;
   table.number("pcie_gbs", range::kLinkGbs, kGiga, gpu.pcie_bandwidth);
   table.text("name", gpu.link);
   table.number("gbs", range::kLinkGbs, kGiga, gpu.link_bandwidth);
   table.number("network_gbs", range::kLinkGbs, kGiga, file.network_bandwidth);
-  const bool has_gpu = file.gpu && !file.gpu->is_cpu();
   for (const char* key : {"pcie_gbs", "name", "gbs"}) {
-    if (table.has(key) && !has_gpu)
+    if (table.has(key) && described == nullptr)
       table.reject(key, "belongs to a GPU, but the file has no [gpu]; add it");
   }
 }
@@ -178,18 +178,18 @@ Status read_device(TomlTable& top, TomlTable& gpu, TomlTable& cpu, TomlTable& ca
   }
   if (gpu.present()) {
     gpu.integer("count", range::kCount, file.gpu_count);
-    file.gpu = read_gpu(gpu, catalogue);
+    file.device = read_gpu(gpu, catalogue);
   } else if (cpu.present()) {
-    file.gpu = read_cpu(cpu);
+    file.device = read_cpu(cpu);
     if (file.nodes > 1)
       top.reject("nodes", "goes with [gpu]: training on CPUs of several computers is not modelled");
   } else if (calibration.present()) {
     top.reject("calibration", "belongs to a device, but the file has no [gpu] or [cpu]; add it");
   }
-  if (!file.gpu || calibration.empty()) return {};
+  if (!file.device || calibration.empty()) return {};
   auto measured = TRY(read_calibration(calibration));
-  file.gpu->calibrated = true;
-  file.gpu->calibration = std::make_shared<const Calibration>(std::move(measured));
+  file.device->facts().calibrated = true;
+  file.device->facts().calibration = std::make_shared<const Calibration>(std::move(measured));
   return {};
 }
 
@@ -216,7 +216,7 @@ Result<MachineFile> read_tables(const TomlDocument& document, const std::string&
   for (TomlTable* table : {&top, &gpu, &cpu, &host, &disk, &link, &provenance}) {
     if (auto error = table->finish()) return tl::unexpected(std::move(*error));
   }
-  if (!file.gpu && !file.host) {
+  if (!file.device && !file.host) {
     return fail(ErrorCode::kBadInput,
                 "describes neither a device ([gpu] or [cpu]) nor a [host]; see "
                 "docs/reference/machine-file.md",

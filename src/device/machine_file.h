@@ -13,17 +13,17 @@
 namespace stoker {
 
 /// What a machine file says (docs/reference/machine-file.md). Either part may be absent: a file can
-/// describe a GPU, a host, or both.
+/// describe a device, a host, or both.
 struct MachineFile {
   std::string name;
-  std::optional<Gpu> gpu;
+  std::optional<Device> device;
   int gpu_count = 1;
   std::optional<Host> host;
   int nodes = 1;
   double network_bandwidth = 0;  ///< bytes/s per node, 0 = unknown
   /// Who measured what, when and with what; free text by key.
   std::map<std::string, std::string> provenance;
-  /// The [calibration] table as TOML text, kept as it is; what it says is in `gpu`.
+  /// The [calibration] table as TOML text, kept as it is; what it says is in `device`.
   std::string calibration;
 };
 

@@ -68,14 +68,14 @@ TEST(MachineFile, OverridesTheCatalogue) {
   const auto file = parsed(kWhole);
   ASSERT_TRUE(file.has_value()) << file.error().text();
   const Gpu base = *catalogue().find("rtx-3090");
-  EXPECT_EQ(file->gpu->name, "RTX3090");
-  EXPECT_DOUBLE_EQ(file->gpu->boost_mhz, 1800);
-  EXPECT_DOUBLE_EQ(file->gpu->bandwidth, base.bandwidth);
-  EXPECT_EQ(file->gpu->usable_memory, kMiB * 24000);
-  EXPECT_EQ(*file->gpu->context_memory, kMiB * 500);
-  EXPECT_DOUBLE_EQ(file->gpu->price_per_hour, 0.4);
-  EXPECT_DOUBLE_EQ(file->gpu->pcie_bandwidth, 12.5e9);
-  EXPECT_TRUE(file->gpu->calibrated);
+  EXPECT_EQ(file->device->facts().name, "RTX3090");
+  EXPECT_DOUBLE_EQ(file->device->gpu()->boost_mhz, 1800);
+  EXPECT_DOUBLE_EQ(file->device->facts().bandwidth, base.bandwidth);
+  EXPECT_EQ(file->device->facts().usable_memory, kMiB * 24000);
+  EXPECT_EQ(*file->device->facts().context_memory, kMiB * 500);
+  EXPECT_DOUBLE_EQ(file->device->facts().price_per_hour, 0.4);
+  EXPECT_DOUBLE_EQ(file->device->gpu()->pcie_bandwidth, 12.5e9);
+  EXPECT_TRUE(file->device->facts().calibrated);
   EXPECT_EQ(file->gpu_count, 4);
   EXPECT_EQ(file->nodes, 2);
   EXPECT_DOUBLE_EQ(file->network_bandwidth, 1.25e9);
@@ -91,7 +91,7 @@ TEST(MachineFile, OverridesTheCatalogue) {
 TEST(MachineFile, ReadsMeasuredOperators) {
   const auto file = parsed(kWhole);
   ASSERT_TRUE(file.has_value()) << file.error().text();
-  const Calibration& c = *file->gpu->calibration;
+  const Calibration& c = *file->device->facts().calibration;
   EXPECT_DOUBLE_EQ(c.launch_floor_us, 7.5);
   EXPECT_DOUBLE_EQ(c.host_dispatch_us, 6);
   EXPECT_DOUBLE_EQ(c.pinned_gbs, 0);
@@ -109,11 +109,11 @@ TEST(MachineFile, ReadsMeasuredOperators) {
 TEST(MachineFile, MeasuredOperatorsAreWrittenAsTheyAreRead) {
   const auto file = parsed(kWhole);
   ASSERT_TRUE(file.has_value());
-  const std::string text = calibration_toml(*file->gpu->calibration);
+  const std::string text = calibration_toml(*file->device->facts().calibration);
   const auto again = parsed("[gpu]\nbase = \"rtx-3090\"\n" + text);
   ASSERT_TRUE(again.has_value()) << again.error().text() << "\n" << text;
-  EXPECT_EQ(calibration_toml(*again->gpu->calibration), text);
-  EXPECT_EQ(again->gpu->calibration->operators.size(), 2u);
+  EXPECT_EQ(calibration_toml(*again->device->facts().calibration), text);
+  EXPECT_EQ(again->device->facts().calibration->operators.size(), 2u);
 }
 
 TEST(MachineFile, RefusesMeasurementsByLine) {
@@ -154,17 +154,17 @@ TEST(MachineFile, WrittenFilesReadBackTheSame) {
   MachineFile odd = *file;
   odd.provenance["a \"quoted\" key"] = "tab\tand \\ and\nline";
   odd.name = "caf\u00e9 \uFEFF \u20ac \U0001F600 # no comment";
-  odd.gpu->usable_memory = Bytes(12622168064);
+  odd.device->facts().usable_memory = Bytes(12622168064);
   const std::string text = machine_file_text(odd);
   const auto again = parsed(text);
   ASSERT_TRUE(again.has_value()) << again.error().text() << "\n" << text;
   EXPECT_EQ(machine_file_text(*again), text);
-  EXPECT_EQ(again->gpu->usable_memory, Bytes(12622168064));
+  EXPECT_EQ(again->device->facts().usable_memory, Bytes(12622168064));
   EXPECT_EQ(again->name, odd.name);
   EXPECT_EQ(again->provenance, odd.provenance);
   EXPECT_EQ(again->calibration, odd.calibration);
-  EXPECT_DOUBLE_EQ(again->gpu->peak.bf16_tensor, odd.gpu->peak.bf16_tensor);
-  EXPECT_EQ(again->gpu->compute_capability, 86);
+  EXPECT_DOUBLE_EQ(again->device->facts().peak.bf16_tensor, odd.device->facts().peak.bf16_tensor);
+  EXPECT_EQ(again->device->gpu()->compute_capability, 86);
   EXPECT_EQ(again->host->shared_memory, odd.host->shared_memory);
 }
 
@@ -173,10 +173,10 @@ TEST(MachineFile, DescribesAGpuFromNothing) {
       "[gpu]\nname = \"Own\"\nvendor = \"amd\"\narchitecture = \"CDNA3\"\nsm_count = 100\n"
       "fp32_cores_per_sm = 128\nfp32_tflops = 50\nmemory = \"32G\"\nbandwidth_gbs = 1000\n");
   ASSERT_TRUE(file.has_value()) << file.error().text();
-  EXPECT_EQ(file->gpu->vendor, Vendor::kAmd);
-  EXPECT_NEAR(file->gpu->boost_mhz, 50e12 / (2e6 * 100 * 128), 1e-9);
-  EXPECT_EQ(file->gpu->usable_memory, kGiB * 32 - kMiB * 256);
-  EXPECT_FALSE(file->gpu->calibrated);
+  EXPECT_EQ(file->device->gpu()->vendor, Vendor::kAmd);
+  EXPECT_NEAR(file->device->gpu()->boost_mhz, 50e12 / (2e6 * 100 * 128), 1e-9);
+  EXPECT_EQ(file->device->facts().usable_memory, kGiB * 32 - kMiB * 256);
+  EXPECT_FALSE(file->device->facts().calibrated);
   EXPECT_FALSE(file->host.has_value());
 }
 
@@ -186,7 +186,7 @@ TEST(MachineFile, CompletesACatalogueRowThatLacksFigures) {
       "[gpu]\nbase = \"GTX850M\"\nboost_mhz = 936\nfp32_tflops = 1.2\nmemory = "
       "\"2G\"\nbandwidth_gbs = 32\n");
   ASSERT_TRUE(file.has_value()) << file.error().text();
-  EXPECT_EQ(file->gpu->chip, "GM107");
+  EXPECT_EQ(file->device->gpu()->chip, "GM107");
 }
 
 struct Refusal {

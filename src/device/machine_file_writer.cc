@@ -65,16 +65,15 @@ void write_gpu(Lines& out, const Gpu& gpu, int count) {
   out.text("notes", gpu.notes);
 }
 
-void write_cpu(Lines& out, const Gpu& cpu) {
+void write_cpu(Lines& out, const Cpu& cpu) {
   out.table("cpu");
   out.text("name", cpu.name);
-  out.integer("cores", cpu.sm_count);
-  out.integer("simd_bits", cpu.cpu.simd_bits);
-  out.number("clock_mhz", cpu.boost_mhz);
+  out.integer("cores", cpu.cores);
+  out.integer("simd_bits", cpu.simd_bits);
+  out.number("clock_mhz", cpu.clock_mhz);
   out.number("fp32_tflops", cpu.peak.fp32 / kTera);
   out.number("bandwidth_gbs", cpu.bandwidth / kGiga);
-  for (const auto& [key, size] :
-       {std::pair("l1", cpu.cpu.l1), {"l2", cpu.cpu.l2}, {"l3", cpu.cpu.l3}}) {
+  for (const auto& [key, size] : {std::pair("l1", cpu.l1), {"l2", cpu.l2}, {"l3", cpu.l3}}) {
     if (size.count() > 0) out.size(key, size);
   }
   out.size("memory", cpu.memory);
@@ -106,16 +105,17 @@ std::string machine_file_text(const MachineFile& file) {
   out.line("format_version", std::to_string(kMachineFormatVersion));
   out.text("name", file.name);
   out.line("nodes", std::to_string(file.nodes));
-  const bool cpu = file.gpu && file.gpu->is_cpu();
-  if (cpu) write_cpu(out, *file.gpu);
-  else if (file.gpu) write_gpu(out, *file.gpu, file.gpu_count);
+  const Gpu* gpu = file.device ? file.device->gpu() : nullptr;
+  const Cpu* cpu = file.device ? file.device->cpu() : nullptr;
+  if (gpu != nullptr) write_gpu(out, *gpu, file.gpu_count);
+  if (cpu != nullptr) write_cpu(out, *cpu);
   if (file.host) write_host(out, *file.host);
-  if ((file.gpu && !cpu) || file.network_bandwidth > 0) {
+  if (gpu != nullptr || file.network_bandwidth > 0) {
     out.table("link");
-    if (file.gpu && !cpu) {
-      out.number("pcie_gbs", file.gpu->pcie_bandwidth / kGiga);
-      out.text("name", file.gpu->link);
-      out.number("gbs", file.gpu->link_bandwidth / kGiga);
+    if (gpu != nullptr) {
+      out.number("pcie_gbs", gpu->pcie_bandwidth / kGiga);
+      out.text("name", gpu->link);
+      out.number("gbs", gpu->link_bandwidth / kGiga);
     }
     out.number("network_gbs", file.network_bandwidth / kGiga);
   }

@@ -12,8 +12,14 @@ namespace {
 /// A machine file's host, or that of its CPU.
 std::optional<Host> host_in(const MachineFile& file) {
   if (file.host) return file.host;
-  if (file.gpu && file.gpu->is_cpu()) return host_of_cpu(*file.gpu);
+  const Cpu* cpu = file.device ? file.device->cpu() : nullptr;
+  if (cpu != nullptr) return host_of_cpu(*cpu);
   return std::nullopt;
+}
+
+Result<Device> find_device(std::string_view typed, const Host& here) {
+  if (names_this_cpu(typed)) return TRY(this_cpu(here));
+  return TRY(find_gpu(typed));
 }
 
 }  // namespace
@@ -41,19 +47,18 @@ Result<Machine> resolve_machine(std::string_view gpu, std::string_view host, con
   if (names_a_file(gpu)) {
     auto file = read_machine_file(std::string(gpu));
     if (!file) return tl::unexpected(file.error());
-    if (!file->gpu) {
+    if (!file->device) {
       return fail(ErrorCode::kBadInput,
                   "describes no GPU or CPU to train on; add a [gpu] or [cpu] table",
                   std::string(gpu));
     }
-    machine.gpu = *file->gpu;
+    machine.device = *file->device;
     machine.gpu_count = file->gpu_count;
     machine.nodes = file->nodes;
     machine.network_bandwidth = file->network_bandwidth;
     if (const auto own = host_in(*file)) machine.host = *own;
   } else {
-    auto found = TRY(names_this_cpu(gpu) ? this_cpu(here) : find_gpu(gpu));
-    machine.gpu = std::move(found);
+    machine.device = TRY(find_device(gpu, here));
   }
   if (!host.empty()) {
     auto given = TRY(resolve_host(host, here));

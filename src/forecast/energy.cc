@@ -48,13 +48,13 @@ Figure inverse(const Figure& f) { return {1 / f.value, 1 / f.high, 1 / f.low, f.
 
 }  // namespace
 
-double mean_watts(const Gpu& gpu, double busy) {
-  return draw(std::max(0.0, gpu.tdp_watts), kWaiting.value, kRunning.value, busy);
+double mean_watts(const DeviceFacts& device, double busy) {
+  return draw(std::max(0.0, device.tdp_watts), kWaiting.value, kRunning.value, busy);
 }
 
-std::optional<EnergyForecast> estimate_energy(const Gpu& gpu, const EnergyInput& input) {
-  if (!(gpu.tdp_watts > 0) || !(input.samples_per_s.low > 0)) return std::nullopt;
-  const double boards = gpu.tdp_watts * input.gpus;
+std::optional<EnergyForecast> estimate_energy(const DeviceFacts& device, const EnergyInput& input) {
+  if (!(device.tdp_watts > 0) || !(input.samples_per_s.low > 0)) return std::nullopt;
+  const double boards = device.tdp_watts * input.gpus;
   EnergyForecast energy;
   energy.watts = {draw(boards, kWaiting.value, kRunning.value, input.busy.value),
                   draw(boards, kWaiting.low, kRunning.low, input.busy.low),

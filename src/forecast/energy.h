@@ -27,10 +27,10 @@ struct EnergyInput {
 };
 
 /// nullopt for a GPU whose TDP is unknown: there is nothing to estimate from.
-[[nodiscard]] std::optional<EnergyForecast> estimate_energy(const Gpu& gpu,
+[[nodiscard]] std::optional<EnergyForecast> estimate_energy(const DeviceFacts& device,
                                                             const EnergyInput& input);
 
 /// Mean draw of one board that runs kernels for this share of the time; 0 when its TDP is unknown.
-[[nodiscard]] double mean_watts(const Gpu& gpu, double busy);
+[[nodiscard]] double mean_watts(const DeviceFacts& device, double busy);
 
 }  // namespace stoker

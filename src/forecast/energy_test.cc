@@ -62,7 +62,7 @@ TEST_F(EnergyOfForecastTest, AForecastCarriesIt) {
   const Forecast f = forecast_now();
   ASSERT_TRUE(f.energy);
   EXPECT_NEAR(f.energy->epoch_kwh.value, f.energy->watts.value * f.epoch_s.value / 3.6e6, 1e-12);
-  scenario_.machine.gpu.tdp_watts = 0;
+  scenario_.machine.device->tdp_watts = 0;
   EXPECT_FALSE(forecast_now().energy);
 }
 

@@ -4,9 +4,10 @@
 #include <cmath>
 
 #include "forecast/cost.h"
+#include "forecast/memory_model.h"
 #include "forecast/node_share.h"
+#include "lower/common/device_backend.h"
 #include "lower/common/lower.h"
-#include "lower/cpu/cpu.h"
 #include "timing/learned/learned_pace.h"
 
 namespace stoker {
@@ -23,17 +24,17 @@ StepTimeOptions step_options(const Job& job, const Program& program, const Machi
   options.gpus = gpus_per_node(job.gpus, job.nodes);
   options.nodes = job.nodes;
   options.threads = job.threads;
-  if (machine.gpu.is_cpu()) options.fresh = fresh_bytes(program, machine);
+  if (memory_model_of(machine.device).heap) options.fresh = fresh_bytes(program, machine);
   return options;
 }
 
 StepTime timed(const Scenario& s, const Program& program, const Coefficients& coefficients) {
   StepTimeOptions options = step_options(s.job, program, s.machine);
   options.pace = s.pace;
-  const bool cpu = s.machine.gpu.is_cpu();
-  const int threads = cpu && s.job.threads == 0 ? s.machine.gpu.sm_count : s.job.threads;
-  const LearnedPace learned = learned_pace(s.machine.gpu.calibration.get(), threads);
-  if (!cpu) {
+  const Cpu* cpu = s.machine.device.cpu();
+  const int threads = cpu != nullptr && s.job.threads == 0 ? cpu->cores : s.job.threads;
+  const LearnedPace learned = learned_pace(s.machine.device->calibration.get(), threads);
+  if (cpu == nullptr) {
     options.pace *= learned.step;
     return predict_step(program, s.machine, coefficients, options);
   }
@@ -100,12 +101,13 @@ std::string communication_words(Parallel parallel) {
   return "communication";
 }
 
-LimiterFact device_limiter(const Scenario& s, const StepTime& t) {
-  const double rate = job_rate(s.job, scaled(t.total, 1.0 / s.job.accumulate));
-  if (s.machine.gpu.is_cpu()) {  // operators and what stands around them follow one another
-    if (t.host > t.device) return {Limiter::kGpuLaunch, "PyTorch around operators (CPU)", rate};
-    return {Limiter::kGpuCompute, "operators (CPU)", rate};
-  }
+/// On a CPU operators and what stands around them follow one another.
+LimiterFact cpu_limiter(const StepTime& t, double rate) {
+  if (t.host > t.device) return {Limiter::kGpuLaunch, "PyTorch around operators (CPU)", rate};
+  return {Limiter::kGpuCompute, "operators (CPU)", rate};
+}
+
+LimiterFact gpu_limiter(const Scenario& s, const StepTime& t, double rate) {
   const std::vector<StepBound> bounds = step_bounds(t);
   const bool host_first = !bounds.empty() && std::string_view(bounds[0].name) == "host";
   if (host_first || t.exposed_host.count() > kNamedWait * t.total.count()) {
@@ -117,6 +119,12 @@ LimiterFact device_limiter(const Scenario& s, const StepTime& t) {
   if (t.exposed_copy.count() > kNamedWait * t.total.count())
     return {Limiter::kCopy, "host-to-device copies", rate};
   return {Limiter::kGpuCompute, "GPU compute", rate};
+}
+
+LimiterFact device_limiter(const Scenario& s, const StepTime& t) {
+  const double rate = job_rate(s.job, scaled(t.total, 1.0 / s.job.accumulate));
+  return s.machine.device.visit([&](const Gpu&) { return gpu_limiter(s, t, rate); },
+                                [&](const Cpu&) { return cpu_limiter(t, rate); });
 }
 
 void add_limiters(const Scenario& s, Forecast& f) {
@@ -250,7 +258,7 @@ LoaderForecast input_ceiling(const Scenario& s) {
 
 Result<StepTime> step_time_of(const Scenario& s, const Program& program,
                               const Knowledge& knowledge) {
-  const Coefficients coefficients = TRY(knowledge.timing.for_gpu(s.machine.gpu));
+  const Coefficients coefficients = TRY(knowledge.timing.for_device(s.machine.device));
   return timed(s, program, coefficients);
 }
 
@@ -270,12 +278,12 @@ Throughput throughput_of(const Scenario& s, const StepTime& time) {
 Result<Forecast> forecast(const Scenario& s, const Knowledge& knowledge) {
   const PreparedStep prepared = TRY(prepare(*s.step, s.job));
   const Program program = TRY(lower(prepared, s.job, s.machine));
-  const Coefficients coefficients = TRY(knowledge.timing.for_gpu(s.machine.gpu));
+  const Coefficients coefficients = TRY(knowledge.timing.for_device(s.machine.device));
   Forecast f;
   f.time = timed(s, program, coefficients);
-  f.job = s.machine.gpu.is_cpu() ? job_on_cpu(s.job) : s.job;  // as it really runs
+  f.job = backend_of(s.machine.device)->as_run(s.job);  // as it really runs
   f.loader = loader_of(s);
-  f.gpu_name = s.machine.gpu.name;
+  f.gpu_name = s.machine.device->name;
   f.memory = forecast_memory(program, s.machine, s.allocator, knowledge,
                              memory_error_case(program, s.job, s.machine));
   add_time_figures(f);
@@ -300,8 +308,9 @@ Result<Forecast> forecast(const Scenario& s, const Knowledge& knowledge) {
   add_limiters(s, f);
   f.run = run_time_of(s, program, f);
   add_cost(f);
-  f.energy = estimate_energy(s.machine.gpu, {s.job.gpus, f.gpu_busy, f.samples_per_s, f.epoch_s,
-                                             f.run.seconds_total, f.run.seconds_start_up});
+  f.energy =
+      estimate_energy(s.machine.device.facts(), {s.job.gpus, f.gpu_busy, f.samples_per_s, f.epoch_s,
+                                                 f.run.seconds_total, f.run.seconds_start_up});
   add_module_times(prepared.runs(), program, f);
   f.diagnostics.merge(program.diagnostics);
   f.diagnostics.merge(f.time.diagnostics);

@@ -73,7 +73,7 @@ TEST_F(ForecastTest, AccumulationKeepsTheSamplesRight) {
 }
 
 TEST_F(ForecastTest, TheLargestBatchFitsAndTheNextDoesNot) {
-  scenario_.machine.gpu.usable_memory = 2 * kGiB;
+  scenario_.machine.device->usable_memory = 2 * kGiB;
   const auto limits = forecast_batch_limits(step_, scenario_.job, scenario_.machine,
                                             scenario_.allocator, *knowledge_);
   ASSERT_TRUE(limits) << limits.error().text();
@@ -94,7 +94,7 @@ TEST_F(ForecastTest, TheLargestBatchFitsAndTheNextDoesNot) {
 }
 
 TEST_F(ForecastTest, WhatDoesNotFitSaysSoInPyTorchsWords) {
-  scenario_.machine.gpu.usable_memory = 2 * kGiB;
+  scenario_.machine.device->usable_memory = 2 * kGiB;
   scenario_.job.batch = 1 << 26;
   const Forecast f = forecast_now();
   EXPECT_FALSE(f.memory.fits);
@@ -104,7 +104,7 @@ TEST_F(ForecastTest, WhatDoesNotFitSaysSoInPyTorchsWords) {
 }
 
 TEST_F(ForecastTest, ADeviceSmallerThanTheContextSaysSo) {
-  scenario_.machine.gpu.usable_memory = 1 * kGiB;
+  scenario_.machine.device->usable_memory = 1 * kGiB;
   const Forecast f = forecast_now();
   EXPECT_FALSE(f.memory.fits);
   EXPECT_NE(f.memory.out_of_memory.find("context"), std::string::npos) << f.memory.out_of_memory;

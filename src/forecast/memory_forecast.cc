@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/text.h"
+#include "forecast/memory_model.h"
 #include "lower/common/lower.h"
 
 namespace stoker {
@@ -14,11 +15,7 @@ constexpr std::int64_t kLargestBatch = 1 << 20;
 
 /// A heap settles later than a caching allocator: thresholds move with what is freed, holes fill.
 constexpr int kHeapIterations = 5;
-/// One fragment in thirty: fitted to the resident peaks of eight runs of six models of five steps
-/// (docs/models/cpu-memory.md); those of the proof and the rows of the band are others.
-constexpr double kKeptFragments = 1.0 / 30;
-
-/// What "too much" means on a CPU: nothing refuses, the system swaps or ends the process.
+/// What "too much" means where nothing refuses: the system swaps or ends the process.
 std::string out_of_memory_words(Bytes needed, Bytes usable) {
   return "the process would need more than " + human_bytes(usable) + " (" + human_bytes(needed) +
          " where nothing limits it): the system swaps, or ends it";
@@ -47,9 +44,10 @@ Bytes forecast_that_fills(Bytes capacity, const MemoryErrorCase& error, bool upp
 ReplayOptions replay_options(const Machine& machine, const AllocatorConfig& allocator,
                              ReplayDetail detail) {
   ReplayOptions options{.allocator = allocator, .detail = detail};
-  if (!machine.gpu.is_cpu()) return options;
+  const MemoryModel& model = memory_model_of(machine.device);
+  if (!model.heap) return options;
   options.allocator = {};
-  options.heap = HeapRules{.kept_fragments = kKeptFragments};
+  options.heap = model.heap;
   options.iterations = kHeapIterations;
   return options;
 }
@@ -61,7 +59,8 @@ Bytes fresh_bytes(const Program& program, const Machine& machine) {
 }
 
 std::string memory_error_case(const Program& program, const Job& job, const Machine& machine) {
-  if (machine.gpu.is_cpu()) return "cpu";
+  const MemoryModel& model = memory_model_of(machine.device);
+  if (!model.error_case.empty()) return std::string(model.error_case);
   double convolution = 0;
   double total = 0;
   bool attention = false;
@@ -87,14 +86,13 @@ std::int64_t last_batch_at(const LastBatch& rule, std::int64_t batch, int gpus) 
 
 MemoryVerdict judge_memory(const Program& program, const Machine& machine,
                            const AllocatorConfig& allocator, const MemoryOutcome& unconstrained) {
+  const MemoryModel& model = memory_model_of(machine.device);
   MemoryVerdict verdict;
-  const Bytes usable = machine.gpu.usable_memory;
+  const Bytes usable = machine.device->usable_memory;
   const Bytes outside = outside_bytes(program);
   verdict.device_peak = unconstrained.reserved_peak + outside;
   if (outside > usable) {
-    verdict.out_of_memory =
-        std::string(machine.gpu.is_cpu() ? "Python and PyTorch" : "CUDA context and libraries") +
-        " alone take " + human_bytes(outside);
+    verdict.out_of_memory = std::string(model.outside) + " alone take " + human_bytes(outside);
     verdict.failure_words = "before the first iteration";
     return verdict;
   }
@@ -111,8 +109,8 @@ MemoryVerdict judge_memory(const Program& program, const Machine& machine,
   verdict.fits = constrained.fits();
   verdict.only_by_flushing = constrained.fits() && constrained.retries > 0;
   if (constrained.failure) {
-    verdict.out_of_memory = machine.gpu.is_cpu() ? out_of_memory_words(verdict.device_peak, usable)
-                                                 : constrained.failure->numbers.text();
+    verdict.out_of_memory = model.refuses ? constrained.failure->numbers.text()
+                                          : out_of_memory_words(verdict.device_peak, usable);
     verdict.failure_words = words_of(program, constrained.failure->moment);
   }
   return verdict;
@@ -131,8 +129,8 @@ MemoryForecast forecast_memory(const Program& program, const Machine& machine,
   forecast.outcome = replay(program, replay_options(machine, allocator));
   forecast.peak_words = peak_words(program, forecast.outcome);
   forecast.outside = program.outside;
-  forecast.usable = machine.gpu.usable_memory;
-  forecast.nameplate = machine.gpu.memory;
+  forecast.usable = machine.device->usable_memory;
+  forecast.nameplate = machine.device->memory;
   const MemoryVerdict verdict = judge_memory(program, machine, allocator, forecast.outcome);
   forecast.fits = verdict.fits;
   forecast.only_by_flushing = verdict.only_by_flushing;
@@ -140,7 +138,7 @@ MemoryForecast forecast_memory(const Program& program, const Machine& machine,
   forecast.failure_words = verdict.failure_words;
   const MemoryErrorCase error = knowledge.memory_case(error_case);
   const std::string basis =
-      (machine.gpu.is_cpu() ? "heap simulation; " : "allocator simulation; ") + error.basis;
+      std::string(memory_model_of(machine.device).simulation) + "; " + error.basis;
   const Bytes device_peak = forecast.outcome.reserved_peak + outside_bytes(program);
   const Band band = error.band_at(device_peak);
   forecast.device_peak = bytes_figure(device_peak, band, basis);
@@ -170,7 +168,7 @@ Result<BatchLimits> forecast_batch_limits(const Step& step, const Job& job, cons
     options.replay = replay_options(machine, allocator, ReplayDetail::kVerdict);
     return find_largest_batch(lower_at, usable, options);
   };
-  const Bytes usable = machine.gpu.usable_memory;
+  const Bytes usable = machine.device->usable_memory;
   auto nominal = TRY(search(usable, 0));
   BatchLimits limits;
   limits.value = limits.low = limits.high = nominal.batch;
@@ -183,9 +181,8 @@ Result<BatchLimits> forecast_batch_limits(const Step& step, const Job& job, cons
       limits.failing_pass = program.passes[static_cast<std::size_t>(pass)].name;
   }
   const MemoryErrorCase error = knowledge.memory_case(error_case);
-  limits.basis = (machine.gpu.is_cpu() ? "heap simulation under capacity; "
-                                       : "allocator simulation under capacity; ") +
-                 error.basis;
+  limits.basis =
+      std::string(memory_model_of(machine.device).simulation) + " under capacity; " + error.basis;
   if (nominal.batch == 0) return limits;
   // A truth at the upper end of the band still fits when the forecast is no more than this.
   const auto safe = search(forecast_that_fills(usable, error, true), nominal.batch);

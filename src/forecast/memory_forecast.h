@@ -46,7 +46,7 @@ struct BatchLimits {
 };
 
 /// How a program's memory is replayed on this machine: PyTorch's caching allocator on a GPU, malloc's
-/// heap (memory/heap.h) on a CPU.
+/// heap (memory/glibc/heap.h) on a CPU.
 [[nodiscard]] ReplayOptions replay_options(const Machine& machine, const AllocatorConfig& allocator,
                                            ReplayDetail detail = ReplayDetail::kBreakdown);
 

@@ -77,8 +77,9 @@ Figure model_on_device(const Scenario& s, const Program& program) {
   const double made = (bytes / kBytesOfANumber * kDrawnNumber +
                        static_cast<double>(s.step->module_names.size()) * kModule) /
                       speed;
-  const double rate = kPageable * std::max(1e9, s.machine.gpu.pcie_bandwidth);
-  const double copied = s.machine.gpu.is_cpu() ? 0 : bytes / rate;
+  const Gpu* gpu = s.machine.device.gpu();
+  const double copied =
+      gpu == nullptr ? 0 : bytes / (kPageable * std::max(1e9, gpu->pcie_bandwidth));
   return with_band(made + copied, kModelBand, "drawing the weights on one core, measured");
 }
 
@@ -112,7 +113,7 @@ std::vector<RunPart> start_up_parts(const Scenario& s, const Program& program, c
   if (s.job.gpus > 1) {
     add("process group", sum_scaled(kProcessGroup, kProcessGroupRank * s.job.gpus, "prior"));
   }
-  const bool cpu = s.machine.gpu.is_cpu();
+  const bool cpu = s.machine.device.cpu() != nullptr;
   add(cpu ? "making the model" : "model onto the GPU", model_on_device(s, program));
   if (!cpu) {
     add("CUDA context, libraries, first kernels",

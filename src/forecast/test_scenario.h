@@ -18,7 +18,7 @@ class ScenarioTest : public testing::Test {
     ASSERT_TRUE(knowledge) << knowledge.error().text();
     knowledge_.emplace(std::move(*knowledge));
     scenario_.step = &step_;
-    scenario_.machine.gpu = find_gpu("V100-SXM2-16GB").value();
+    scenario_.machine.device = find_gpu("V100-SXM2-16GB").value();
     scenario_.machine.host.cores = 8;
     scenario_.machine.host.memory = 64 * kGiB;
     scenario_.machine.host.shared_memory = 32 * kGiB;

@@ -95,7 +95,7 @@ class Adviser {
   }
 
   Status channels_last() {
-    if (best_.scenario.machine.gpu.is_cpu()) return {};  // not measured there
+    if (best_.scenario.machine.device.cpu() != nullptr) return {};  // not measured there
     if (input_limited() || best_.scenario.job.channels_last || !mostly_convolution()) return {};
     Scenario s = best_.scenario;
     s.job.channels_last = true;
@@ -110,7 +110,7 @@ class Adviser {
   }
 
   Status fused_optimizer() {
-    if (best_.scenario.machine.gpu.is_cpu()) return {};
+    if (best_.scenario.machine.device.cpu() != nullptr) return {};
     if (input_limited() || best_.scenario.job.optimizer.loop == OptimizerLoop::kFused ||
         best_.scenario.step->mode != "train") {
       return {};

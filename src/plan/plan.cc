@@ -173,9 +173,9 @@ Result<Plan> make_plan(const PlanRequest& request, const Knowledge& knowledge) {
                     mark(Setting::kData) + " or " + mark(Setting::kSamples) + ")",
                 mark(Setting::kRunBudget));
   }
-  if (request.objective == Objective::kEnergy && !(request.base.machine.gpu.tdp_watts > 0)) {
+  if (request.objective == Objective::kEnergy && !(request.base.machine.device->tdp_watts > 0)) {
     return fail(ErrorCode::kUsage,
-                "energy needs the TDP of " + request.base.machine.gpu.name +
+                "energy needs the TDP of " + request.base.machine.device->name +
                     "; give tdp_watts in a machine file (docs/reference/machine-file.md)",
                 "--objective");
   }

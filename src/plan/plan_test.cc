@@ -14,8 +14,8 @@ class PlanTest : public testing_support::ScenarioTest {
     r.choices = {{Precision::kFp32, &step_}};
     r.base = scenario_;
     // A small card, so that the ladder of batches stays short.
-    r.base.machine.gpu.context_memory = Bytes(0);
-    r.base.machine.gpu.usable_memory = 400 * kMiB;
+    r.base.machine.device->context_memory = Bytes(0);
+    r.base.machine.device->usable_memory = 400 * kMiB;
     return r;
   }
 };
@@ -137,13 +137,13 @@ TEST_F(PlanTest, EnergyNeedsATdp) {
   PlanRequest r = request();
   r.objective = Objective::kEnergy;
   EXPECT_TRUE(make_plan(r, *knowledge_));
-  r.base.machine.gpu.tdp_watts = 0;
+  r.base.machine.device->tdp_watts = 0;
   EXPECT_EQ(make_plan(r, *knowledge_).error().where, "--objective");
 }
 
 TEST_F(PlanTest, ATooSmallGpuSaysByHowMuch) {
   PlanRequest r = request();
-  r.base.machine.gpu.usable_memory = 10 * kMiB;
+  r.base.machine.device->usable_memory = 10 * kMiB;
   const auto plan = make_plan(r, *knowledge_);
   ASSERT_FALSE(plan);
   EXPECT_EQ(plan.error().code, ErrorCode::kAnswerIsNo);

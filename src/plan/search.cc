@@ -52,7 +52,7 @@ double score(Objective objective, const TriedSetting& setting) {
       const double alone = static_cast<double>(s.job.batch) * s.job.accumulate * s.job.gpus /
                            seconds(setting.time.total);
       const double busy = setting.time.busy * std::min(1.0, rate / alone);
-      return rate / (s.job.gpus * mean_watts(s.machine.gpu, busy));
+      return rate / (s.job.gpus * mean_watts(s.machine.device.facts(), busy));
     }
   }
   return rate;
@@ -188,9 +188,9 @@ Result<std::optional<TriedSetting>> SettingSearch::best(const PrecisionChoice& c
   }
   if (request_.batch && *request_.batch > limits.value) {
     why_not_ = "batch " + std::to_string(*request_.batch) + " does not fit on " +
-               s.machine.gpu.name + " in " + std::string(name_of(choice.precision)) + ": up to " +
-               std::to_string(limits.low) + " is safe, " + std::to_string(limits.value) +
-               " may run";
+               s.machine.device->name + " in " + std::string(name_of(choice.precision)) +
+               ": up to " + std::to_string(limits.low) + " is safe, " +
+               std::to_string(limits.value) + " may run";
     return std::optional<TriedSetting>{};
   }
   const auto ladder = batch_ladder(limits, *choice.step, gpus);

@@ -43,18 +43,18 @@ std::string names_of(const std::vector<Precision>& precisions) {
 
 }  // namespace
 
-Status check_device_settings(const RunRequest& r, const Gpu& device) {
-  if (!device.is_cpu()) {
+Status check_device_settings(const RunRequest& r, const Device& device) {
+  if (device.cpu() == nullptr) {
     if (!r.job.threads) return {};
     return fail(ErrorCode::kUsage,
-                "is of CPUs, and " + device.name +
+                "is of CPUs, and " + device->name +
                     " is a GPU; leave it out (cores around the GPU: " + mark(Setting::kHost) +
                     " cores=16)",
                 mark(Setting::kThreads));
   }
   for (const Given& g : settings_of_gpus(r)) {
     if (g.given)
-      return fail(ErrorCode::kUsage, "is of GPUs, and " + device.name + " is a CPU; leave it out",
+      return fail(ErrorCode::kUsage, "is of GPUs, and " + device->name + " is a CPU; leave it out",
                   g.where);
   }
   const auto& wanted = r.precisions;
@@ -67,20 +67,21 @@ Status check_device_settings(const RunRequest& r, const Gpu& device) {
               mark(Setting::kPrecision));
 }
 
-Result<int> threads_of(const JobRequest& r, const Gpu& device) {
-  if (!device.is_cpu()) return 0;
-  if (r.threads && (*r.threads < 1 || *r.threads > device.sm_count)) {
+Result<int> threads_of(const JobRequest& r, const Device& device) {
+  const Cpu* cpu = device.cpu();
+  if (cpu == nullptr) return 0;
+  if (r.threads && (*r.threads < 1 || *r.threads > cpu->cores)) {
     return fail(ErrorCode::kBadInput,
-                "must be between 1 and the " + std::to_string(device.sm_count) + " cores of " +
-                    device.name + ", not " + std::to_string(*r.threads),
+                "must be between 1 and the " + std::to_string(cpu->cores) + " cores of " +
+                    device->name + ", not " + std::to_string(*r.threads),
                 mark(Setting::kThreads));
   }
-  return static_cast<int>(r.threads.value_or(device.sm_count));
+  return static_cast<int>(r.threads.value_or(cpu->cores));
 }
 
-Status check_capture(const Step& step, const Gpu& device, const std::string& model) {
+Status check_capture(const Step& step, const Device& device, const std::string& model) {
   const bool of_cpu = step.provenance.capture == CaptureKind::kFakeCpu;
-  if (!device.is_cpu() || of_cpu) return {};
+  if (device.cpu() == nullptr || of_cpu) return {};
   return fail(ErrorCode::kBadInput,
               step.name +
                   " was captured for a GPU, and PyTorch runs other operators on a CPU; capture it "

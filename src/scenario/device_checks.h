@@ -11,13 +11,14 @@ namespace stoker {
 
 /// Refuses what the device has no use for: threads on a GPU; on a CPU whatever is said of CUDA, of
 /// several GPUs or of copies between two memories.
-[[nodiscard]] Status check_device_settings(const RunRequest& request, const Gpu& device);
+[[nodiscard]] Status check_device_settings(const RunRequest& request, const Device& device);
 
 /// The threads of a CPU's operators, all cores when nothing was said; 0 on a GPU.
-[[nodiscard]] Result<int> threads_of(const JobRequest& request, const Gpu& device);
+[[nodiscard]] Result<int> threads_of(const JobRequest& request, const Device& device);
 
 /// Refuses a step that was captured for the other kind of device: PyTorch dispatches other operators.
-[[nodiscard]] Status check_capture(const Step& step, const Gpu& device, const std::string& model);
+[[nodiscard]] Status check_capture(const Step& step, const Device& device,
+                                   const std::string& model);
 
 /// A step was captured at one size of images; another needs another capture.
 [[nodiscard]] Status check_image_size(const DataRequest& request, const Step& step);

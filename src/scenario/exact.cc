@@ -37,7 +37,7 @@ void choose_loader(const RunRequest& request, Scenario& s) {
       request.workers.value_or(workers_of_cores(s.machine.host.cores, s.machine.gpu_count)));
   if (request.prefetch) s.loader.prefetch = static_cast<int>(*request.prefetch);
   s.loader.persistent = true;
-  set_pinning(s, request.pin && !s.machine.gpu.is_cpu());
+  set_pinning(s, request.pin && s.machine.device.cpu() == nullptr);
 }
 
 void add_facts(const RunRequest& request, const Scenario& s, Facts& facts) {

@@ -25,7 +25,7 @@ TEST_F(RequestTest, WhatIsNotAskedForHasItsDocumentedDefault) {
   EXPECT_TRUE(s.loader.persistent);
   EXPECT_EQ(s.loader.workers, 16);
   EXPECT_EQ(s.loader.prefetch, 2);
-  EXPECT_EQ(s.machine.gpu.name, "V100-SXM2-16GB");
+  EXPECT_EQ(s.machine.device->name, "V100-SXM2-16GB");
   EXPECT_EQ(s.machine.host.cores, 16);
   EXPECT_FALSE(s.sample.known);
 }
@@ -126,7 +126,7 @@ TEST_F(RequestTest, AMachineFileSaysGpusPriceAndHost) {
   request_.machine = path;
   request_.host = "";
   const Scenario s = exactly().base;
-  EXPECT_TRUE(s.machine.gpu.name.starts_with("A100")) << s.machine.gpu.name;
+  EXPECT_TRUE(s.machine.device->name.starts_with("A100")) << s.machine.device->name;
   EXPECT_EQ(s.machine.host.cores, 24);
   EXPECT_EQ(s.price_per_gpu_hour, 1.25);
   EXPECT_EQ(s.machine.gpu_count, 1);  // of one GPU's job

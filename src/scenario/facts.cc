@@ -10,11 +10,11 @@
 namespace stoker {
 namespace {
 
-void add_device(const Gpu& gpu, Facts& facts) {
-  if (gpu.calibrated) {
+void add_device(const DeviceFacts& device, Facts& facts) {
+  if (device.calibrated) {
     facts.rests_on.push_back(std::string("measurements of this ") + (facts.cpu ? "CPU" : "GPU") +
                              " (machine file)");
-    if (gpu.calibration && gpu.calibration->disturbed) {
+    if (device.calibration && device.calibration->disturbed) {
       facts.data.add("disturbed_calibration", Severity::kWarning,
                      "others used the machine while it was calibrated: bands are wider; calibrate "
                      "it again when it is idle");
@@ -37,9 +37,9 @@ void add_excluded(const Scenario& s, Facts& facts) {
 void add_assumed(const RunRequest& r, const Scenario& s, const ProbesOfData& probes, Facts& facts) {
   std::vector<std::string>& assumed = facts.assumed;
   const Machine& m = s.machine;
-  if (m.gpu.peak.tf32_tensor > 0)
+  if (m.device->peak.tf32_tensor > 0)
     assumed.emplace_back("fp32 runs convolutions in TF32 (PyTorch's default)");
-  if (!m.gpu.assumption.empty()) assumed.push_back(m.gpu.assumption);
+  if (!m.device->assumption.empty()) assumed.push_back(m.device->assumption);
   assumed.push_back(host_words(m.host, mark(Setting::kHost)));
   if (!m.host.assumption.empty()) assumed.push_back(m.host.assumption);
   if (probes.folder != nullptr) assumed.emplace_back("random crop, flip, normalise");
@@ -78,7 +78,7 @@ Facts facts_of_machine(const Machine& machine) {
   Facts facts;
   facts.host_name = machine.host.name;
   facts.host_cores = machine.host.cores;
-  if (!machine.gpu.assumption.empty()) facts.assumed.push_back(machine.gpu.assumption);
+  if (!machine.device->assumption.empty()) facts.assumed.push_back(machine.device->assumption);
   return facts;
 }
 
@@ -91,8 +91,8 @@ Facts facts_of(const RunRequest& r, const Scenario& s, const ProbesOfData& probe
   facts.host_name = s.machine.host.name;
   facts.host_cores = s.machine.host.cores;
   facts.dataset_samples = s.dataset_samples;
-  facts.cpu = s.machine.gpu.is_cpu();
-  add_device(s.machine.gpu, facts);
+  facts.cpu = s.machine.device.cpu() != nullptr;
+  add_device(s.machine.device.facts(), facts);
   if (probes.folder != nullptr) {
     facts.rests_on.push_back("a probe of " + probes.folder->dataset.name + " on " +
                              probes.folder->provenance.cpu_model);

@@ -58,11 +58,12 @@ std::string ModelLine::text() const { return model + " | " + step + " | " + gpu 
 
 std::string ModelLine::text_without_gpu() const { return model + " | " + step + " | " + job; }
 
-ModelLine model_line(const std::string& model, const Step& step, const Gpu& gpu, const Job& job) {
+ModelLine model_line(const std::string& model, const Step& step, const Device& device,
+                     const Job& job) {
   std::string threads;
-  if (gpu.is_cpu())
+  if (device.cpu() != nullptr)
     threads = std::to_string(job.threads) + (job.threads == 1 ? " thread, " : " threads, ");
-  return {model, step_words(step, job), gpu.name,
+  return {model, step_words(step, job), device->name,
           threads + parallel_words(job) + "eager, " + std::string(name_of(job.precision))};
 }
 

@@ -18,7 +18,7 @@ struct ModelLine {
   [[nodiscard]] std::string text_without_gpu() const;
 };
 
-[[nodiscard]] ModelLine model_line(const std::string& model, const Step& step, const Gpu& gpu,
+[[nodiscard]] ModelLine model_line(const std::string& model, const Step& step, const Device& device,
                                    const Job& job);
 
 /// What of the job differs from the plainest loop and is not in the model line, a phrase each.

@@ -22,7 +22,7 @@ Result<Knowledge> knowledge_with(const std::string& coefficients) {
 
 Result<Machine> machine_of(const RunRequest& r) {
   Machine machine = TRY(resolve_machine(r.machine, r.host, this_host()));
-  TRY(check_device_settings(r, machine.gpu));
+  TRY(check_device_settings(r, machine.device));
   if (r.network_bandwidth) machine.network_bandwidth = *r.network_bandwidth;
   return machine;
 }
@@ -39,41 +39,40 @@ Status take_data(const RunRequest& r, const ScenarioTools& tools, Resolved& out)
 
 }  // namespace
 
-std::vector<Precision> default_precisions(const Gpu& gpu) {
+std::vector<Precision> default_precisions(const PeakRates& peak) {
   std::vector<Precision> list{Precision::kFp32};
-  if (gpu.peak.tf32_tensor > 0) list.push_back(Precision::kTf32);
-  if (gpu.peak.bf16_tensor > 0) list.push_back(Precision::kAmpBf16);
-  if (gpu.peak.fp16_tensor > 0) list.push_back(Precision::kAmpFp16);
+  if (peak.tf32_tensor > 0) list.push_back(Precision::kTf32);
+  if (peak.bf16_tensor > 0) list.push_back(Precision::kAmpBf16);
+  if (peak.fp16_tensor > 0) list.push_back(Precision::kAmpFp16);
   return list;
 }
 
 ModelLine Resolved::line(const Job& job) const {
-  return model_line(model.name, *base.step, base.machine.gpu, job);
+  return model_line(model.name, *base.step, base.machine.device, job);
 }
 
 Result<Resolved> resolve(const RunRequest& r, const ScenarioTools& tools) {
   TRY(check_ranges(r));
   Knowledge knowledge = TRY(knowledge_with(r.coefficients));
   Machine machine = TRY(machine_of(r));
-  const Gpu& device = machine.gpu;
-  const bool cpu = device.is_cpu();
+  const bool cpu = machine.device.cpu() != nullptr;
   const AllocatorConfig allocator = cpu ? AllocatorConfig{} : TRY(allocator_of(r.allocator));
-  LoadedModel model =
-      TRY(load_model(r.model, r.precisions.empty() ? default_precisions(device) : r.precisions,
-                     cpu ? ModelDevice::kCpu : ModelDevice::kGpu, tools));
+  LoadedModel model = TRY(load_model(
+      r.model, r.precisions.empty() ? default_precisions(machine.device->peak) : r.precisions,
+      cpu ? ModelDevice::kCpu : ModelDevice::kGpu, tools));
   Resolved out{std::move(model), {}, {}, {}, std::move(knowledge), {}};
   out.gpus_of_machine = machine.gpu_count;
   Scenario& s = out.base;
   s.step = out.model.variants.front().step.get();
-  s.price_per_gpu_hour = r.price_per_gpu_hour.value_or(device.price_per_hour);
+  s.price_per_gpu_hour = r.price_per_gpu_hour.value_or(machine.device->price_per_hour);
   s.machine = std::move(machine);
   s.allocator = allocator;
-  TRY(check_capture(*s.step, s.machine.gpu, r.model));
+  TRY(check_capture(*s.step, s.machine.device, r.model));
   TRY(check_image_size(r.data, *s.step));
   s.job.dimensions = r.job.dimensions;
   TRY(take_data(r, tools, out));
   TRY(fill_job(r.job, *s.step, s));
-  s.job.threads = TRY(threads_of(r.job, s.machine.gpu));
+  s.job.threads = TRY(threads_of(r.job, s.machine.device));
   if (!r.pin && r.job.copy && *r.job.copy != CopyWay::kBlocking) {
     return fail(ErrorCode::kUsage,
                 "copies from pageable memory (" + mark_off(Setting::kPin) +

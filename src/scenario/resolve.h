@@ -47,6 +47,6 @@ struct Resolved {
 
 /// The precisions to consider on a GPU when none was named: the plainest first, since a later one
 /// must be faster to be chosen.
-[[nodiscard]] std::vector<Precision> default_precisions(const Gpu& gpu);
+[[nodiscard]] std::vector<Precision> default_precisions(const PeakRates& peak);
 
 }  // namespace stoker

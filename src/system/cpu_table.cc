@@ -11,19 +11,17 @@ namespace {
 constexpr double kTera = 1e12;
 constexpr double kGiga = 1e9;
 
-void read_caches(TomlTable& table, Gpu& cpu) {
-  table.size("l1", range::kCacheBytes, cpu.cpu.l1);
-  table.size("l2", range::kCacheBytes, cpu.cpu.l2);
-  table.size("l3", range::kCacheBytes, cpu.cpu.l3);
-  if (cpu.cpu.l1 > cpu.cpu.l2 && cpu.cpu.l2.count() > 0) {
-    table.reject("l1", human_bytes(cpu.cpu.l1) + " exceeds the second level's " +
-                           human_bytes(cpu.cpu.l2) + "; both are of one core");
+void read_caches(TomlTable& table, Cpu& cpu) {
+  table.size("l1", range::kCacheBytes, cpu.l1);
+  table.size("l2", range::kCacheBytes, cpu.l2);
+  table.size("l3", range::kCacheBytes, cpu.l3);
+  if (cpu.l1 > cpu.l2 && cpu.l2.count() > 0) {
+    table.reject("l1", human_bytes(cpu.l1) + " exceeds the second level's " + human_bytes(cpu.l2) +
+                           "; both are of one core");
   }
-  // What data of all cores can stay in: the rules for operands that are warm use it.
-  cpu.l2 = cpu.cpu.l3.count() > 0 ? cpu.cpu.l3 : cpu.cpu.l2 * cpu.sm_count;
 }
 
-void read_memory(TomlTable& table, Gpu& cpu) {
+void read_memory(TomlTable& table, Cpu& cpu) {
   table.size("memory", range::kMemoryBytes, cpu.memory);
   cpu.usable_memory = cpu.memory;
   Bytes context;
@@ -38,17 +36,16 @@ void read_memory(TomlTable& table, Gpu& cpu) {
 
 }  // namespace
 
-Gpu read_cpu(TomlTable& table) {
-  Gpu cpu;
-  cpu.vendor = Vendor::kCpu;
+Cpu read_cpu(TomlTable& table) {
+  Cpu cpu;
   table.text("name", cpu.name);
   table.text("source", cpu.source);
   table.text("notes", cpu.notes);
-  table.integer("cores", range::kCpuCores, cpu.sm_count);
-  table.integer("simd_bits", range::kSimdBits, cpu.cpu.simd_bits);
-  if (!std::has_single_bit(static_cast<unsigned>(cpu.cpu.simd_bits)) && cpu.cpu.simd_bits != 0)
+  table.integer("cores", range::kCpuCores, cpu.cores);
+  table.integer("simd_bits", range::kSimdBits, cpu.simd_bits);
+  if (!std::has_single_bit(static_cast<unsigned>(cpu.simd_bits)) && cpu.simd_bits != 0)
     table.reject("simd_bits", "must be a power of two: 128, 256 or 512");
-  table.number("clock_mhz", range::kClockMhz, 1, cpu.boost_mhz);
+  table.number("clock_mhz", range::kClockMhz, 1, cpu.clock_mhz);
   table.number("fp32_tflops", range::kTeraflops, kTera, cpu.peak.fp32);
   table.number("bandwidth_gbs", range::kBandwidthGbs, kGiga, cpu.bandwidth);
   table.number("tdp_watts", range::kWatts, 1, cpu.tdp_watts);
@@ -60,7 +57,7 @@ Gpu read_cpu(TomlTable& table) {
     if (!table.has(needed)) table.reject("", std::string("lacks ") + needed + "; add it");
   }
   if (!table.has("fp32_tflops")) {
-    cpu.peak.fp32 = vector_peak(cpu.sm_count, cpu.boost_mhz, cpu.cpu.simd_bits);
+    cpu.peak.fp32 = vector_peak(cpu.cores, cpu.clock_mhz, cpu.simd_bits);
     if (cpu.peak.fp32 == 0) {
       table.reject("", "lacks fp32_tflops; add it, or clock_mhz and simd_bits, which tell it");
     } else if (const auto good = within(cpu.peak.fp32 / kTera, range::kTeraflops); !good) {

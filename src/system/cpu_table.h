@@ -1,12 +1,12 @@
 #pragma once
 
 #include "base/toml_table.h"
-#include "device/machine.h"
+#include "device/cpu.h"
 
-/// Internal to src/machine: the [cpu] table of a machine file.
+/// The [cpu] table of a machine file; internal to src/device.
 namespace stoker {
 
-/// The processor as a device: `vendor` is kCpu. What cannot be is recorded in the table.
-[[nodiscard]] Gpu read_cpu(TomlTable& table);
+/// What cannot be is recorded in the table.
+[[nodiscard]] Cpu read_cpu(TomlTable& table);
 
 }  // namespace stoker

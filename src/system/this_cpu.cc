@@ -78,7 +78,7 @@ Bytes cache_size(std::string_view text) {
   return parsed ? *parsed : Bytes{};
 }
 
-void read_caches(const SystemFiles& files, Gpu& cpu) {
+void read_caches(const SystemFiles& files, Cpu& cpu) {
   constexpr int kMostCaches = 8;
   for (int i = 0; i < kMostCaches; ++i) {
     const std::string folder = "/sys/devices/system/cpu/cpu0/cache/index" + std::to_string(i) + "/";
@@ -88,9 +88,9 @@ void read_caches(const SystemFiles& files, Gpu& cpu) {
     const Bytes size = cache_size(files(folder + "size").value_or(""));
     const int sharing = std::max(1, count_cpu_list(files(folder + "shared_cpu_list").value_or("")));
     const std::string_view which = trimmed(*level);
-    if (which == "1") cpu.cpu.l1 = size;
-    if (which == "2") cpu.cpu.l2 = size;
-    if (which == "3") cpu.cpu.l3 = size * std::max(1, cpu.sm_count / sharing);
+    if (which == "1") cpu.l1 = size;
+    if (which == "2") cpu.l2 = size;
+    if (which == "3") cpu.l3 = size * std::max(1, cpu.cores / sharing);
   }
 }
 
@@ -108,7 +108,7 @@ double vector_peak(double cores, double clock_mhz, int simd_bits) {
   return cores * clock_mhz * 1e6 * lanes * 2 * kVectorUnits;
 }
 
-Result<Gpu> cpu_from(const SystemFiles& files, const Host& host) {
+Result<Cpu> cpu_from(const SystemFiles& files, const Host& host) {
   if (host.memory.count() <= 0) {
     return fail(ErrorCode::kIo,
                 "the memory of this machine cannot be read; describe its CPU in a machine file "
@@ -116,26 +116,24 @@ Result<Gpu> cpu_from(const SystemFiles& files, const Host& host) {
                 "--gpu cpu");
   }
   const std::string cpuinfo = files("/proc/cpuinfo").value_or("");
-  Gpu cpu;
-  cpu.vendor = Vendor::kCpu;
+  Cpu cpu;
   std::string_view name = fact(cpuinfo, "model name");
   if (name.empty()) name = fact(cpuinfo, "Hardware");
   cpu.name = name.empty() ? "CPU" : std::string(name);
-  cpu.sm_count = std::max(1, static_cast<int>(std::lround(host.cores)));
-  cpu.cpu.simd_bits = simd_bits_of(cpuinfo);
-  cpu.boost_mhz = clock_of(files, cpuinfo);
+  cpu.cores = std::max(1, static_cast<int>(std::lround(host.cores)));
+  cpu.simd_bits = simd_bits_of(cpuinfo);
+  cpu.clock_mhz = clock_of(files, cpuinfo);
   std::string guessed;
-  if (cpu.boost_mhz <= 0) {
-    cpu.boost_mhz = kUsualClockMhz;
+  if (cpu.clock_mhz <= 0) {
+    cpu.clock_mhz = kUsualClockMhz;
     guessed += "clock 2.5 GHz, ";
   }
-  const int width = cpu.cpu.simd_bits > 0 ? cpu.cpu.simd_bits : 128;
-  const double cores = std::max(1.0, cpu.sm_count / threads_per_core(cpuinfo));
-  cpu.peak.fp32 = vector_peak(cores, cpu.boost_mhz, width);
+  const int width = cpu.simd_bits > 0 ? cpu.simd_bits : 128;
+  const double cores = std::max(1.0, cpu.cores / threads_per_core(cpuinfo));
+  cpu.peak.fp32 = vector_peak(cores, cpu.clock_mhz, width);
   read_caches(files, cpu);
-  cpu.l2 = cpu.cpu.l3.count() > 0 ? cpu.cpu.l3 : cpu.cpu.l2 * cpu.sm_count;
   cpu.memory = cpu.usable_memory = host.memory;
-  cpu.bandwidth = std::min(kMostBandwidth, kBandwidthPerCore * cpu.sm_count);
+  cpu.bandwidth = std::min(kMostBandwidth, kBandwidthPerCore * cpu.cores);
   char bandwidth[48];
   std::snprintf(bandwidth, sizeof bandwidth, "memory bandwidth %.0f GB/s", cpu.bandwidth * 1e-9);
   guessed += bandwidth;
@@ -145,12 +143,12 @@ Result<Gpu> cpu_from(const SystemFiles& files, const Host& host) {
   return cpu;
 }
 
-Result<Gpu> this_cpu(const Host& host) { return cpu_from(system_files(), host); }
+Result<Cpu> this_cpu(const Host& host) { return cpu_from(system_files(), host); }
 
-Host host_of_cpu(const Gpu& cpu) {
+Host host_of_cpu(const Cpu& cpu) {
   Host host;
   host.name = "the machine file's CPU";
-  host.cores = cpu.sm_count;
+  host.cores = cpu.cores;
   host.memory = cpu.memory;
   host.shared_memory = cpu.memory / 2;  // tmpfs(5), as for a [host] without shm
   host.assumption = "/dev/shm is half of the memory";

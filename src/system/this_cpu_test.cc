@@ -43,14 +43,13 @@ TEST(ThisCpu, ReadsAnX86Server) {
             {kCache + "3/shared_cpu_list", "0-3\n"}}),
       host(8));
   ASSERT_TRUE(cpu.has_value()) << cpu.error().text();
-  EXPECT_TRUE(cpu->is_cpu());
   EXPECT_EQ(cpu->name, "Intel(R) Xeon(R) Processor @ 2.10GHz");
-  EXPECT_EQ(cpu->sm_count, 8);
-  EXPECT_EQ(cpu->cpu.simd_bits, 512);
-  EXPECT_DOUBLE_EQ(cpu->boost_mhz, 2100);
-  EXPECT_EQ(cpu->cpu.l1, kKiB * 32);
-  EXPECT_EQ(cpu->cpu.l2, kMiB);
-  EXPECT_EQ(cpu->cpu.l3, kMiB * 60);  // two of them
+  EXPECT_EQ(cpu->cores, 8);
+  EXPECT_EQ(cpu->simd_bits, 512);
+  EXPECT_DOUBLE_EQ(cpu->clock_mhz, 2100);
+  EXPECT_EQ(cpu->l1, kKiB * 32);
+  EXPECT_EQ(cpu->l2, kMiB);
+  EXPECT_EQ(cpu->l3, kMiB * 60);  // two of them
   // Four cores' units of 16 lanes; their second threads have none of their own.
   EXPECT_DOUBLE_EQ(cpu->peak.fp32, 4 * 2.1e9 * 16 * 2 * 2);
   EXPECT_EQ(cpu->memory, kGiB * 16);
@@ -65,15 +64,15 @@ TEST(ThisCpu, ReadsAnArmServer) {
       host(2));
   ASSERT_TRUE(cpu.has_value());
   EXPECT_EQ(cpu->name, "CPU");
-  EXPECT_EQ(cpu->cpu.simd_bits, 128);
-  EXPECT_DOUBLE_EQ(cpu->boost_mhz, 2600);
+  EXPECT_EQ(cpu->simd_bits, 128);
+  EXPECT_DOUBLE_EQ(cpu->clock_mhz, 2600);
 }
 
 /// Containers hide files: what is left is guessed and said, and unknown memory is refused.
 TEST(ThisCpu, SaysWhatItGuesses) {
   const auto cpu = cpu_from(from({}), host(0.5));
   ASSERT_TRUE(cpu.has_value());
-  EXPECT_EQ(cpu->sm_count, 1);
+  EXPECT_EQ(cpu->cores, 1);
   EXPECT_GT(cpu->peak.fp32, 0);
   EXPECT_NE(cpu->assumption.find("clock 2.5 GHz"), std::string::npos) << cpu->assumption;
   Host blind = host(4);
@@ -85,7 +84,7 @@ TEST(ThisCpu, SaysWhatItGuesses) {
                                   {kCache + "1/size", "-5K"}}),
                             host(1));
   ASSERT_TRUE(odd.has_value());
-  EXPECT_EQ(odd->cpu.l1, Bytes{});
+  EXPECT_EQ(odd->l1, Bytes{});
 }
 
 TEST(ThisCpu, HostOfACpuIsItself) {

@@ -31,20 +31,24 @@ std::string catalogue_name(const std::string& name, const GpuCatalogue& catalogu
   return found ? found->name : name;
 }
 
-std::string described(const Gpu& gpu) {
-  return gpu.is_cpu() ? gpu.name + " with " + std::to_string(gpu.sm_count) + " cores" : gpu.name;
+std::string with_cores(const std::string& name, int cores) {
+  return name + " with " + std::to_string(cores) + " cores";
+}
+
+std::string described(const Device& device) {
+  return device.visit([](const Gpu& gpu) { return gpu.name; },
+                      [](const Cpu& cpu) { return with_cores(cpu.name, cpu.cores); });
 }
 
 std::string described(const MeasuredDevice& device) {
-  return device.cpu ? device.name + " with " + std::to_string(device.cores) + " cores"
-                    : device.name;
+  return device.cpu ? with_cores(device.name, device.cores) : device.name;
 }
 
 /// Without the vector width: a calibration's is the one that PyTorch was told to use.
-Processor processor_of(const Gpu& cpu) {
+Processor processor_of(const Cpu& cpu) {
   Processor processor{.name = cpu.name};
-  processor.caches.l1 = cpu.cpu.l1;
-  processor.caches.l2 = cpu.cpu.l2;
+  processor.caches.l1 = cpu.l1;
+  processor.caches.l2 = cpu.l2;
   return processor;
 }
 
@@ -57,8 +61,8 @@ Processor processor_of(const MeasuredDevice& cpu) {
 
 /// Cores and memory of a file are those of its last calibration: a quota, an affinity or a limit that
 /// changed since makes them others, not the machine.
-std::string changed_share(const Gpu& before, const Gpu& now) {
-  if (before.sm_count == now.sm_count && like(before.memory, now.memory)) return {};
+std::string changed_share(const Cpu& before, const Cpu& now) {
+  if (before.cores == now.cores && like(before.memory, now.memory)) return {};
   return "the file was of " + described(before) + " and " + human_bytes(before.memory) +
          ", and is of " + described(now) + " and " + human_bytes(now.memory) +
          ": this process's share of the machine changed";
@@ -72,20 +76,20 @@ double figure_of_most_threads(const Calibration& calibration, std::string_view n
   return best == nullptr ? 0 : best->value;
 }
 
-/// By what the measuring saw. `kept`: of the file before, its prices and notes.
-Gpu cpu_of(const CalibrationRuns& runs, const Host& here, const Gpu* kept) {
+/// A CPU by what the measuring saw of it. `kept`: the file before, for its prices and notes.
+Cpu cpu_of(const CalibrationRuns& runs, const Host& here, const Cpu* kept) {
   const MeasuredDevice& d = runs.device;
-  Gpu cpu = kept != nullptr ? *kept : Gpu{};
-  cpu.vendor = Vendor::kCpu;
+  Cpu cpu = kept != nullptr ? *kept : Cpu{};
   cpu.name = d.name;
-  cpu.sm_count = std::max(1, d.cores);
-  cpu.cpu = {d.simd_bits, d.l1, d.l2, d.l3};
-  cpu.boost_mhz = d.clock_mhz;
+  cpu.cores = std::max(1, d.cores);
+  cpu.simd_bits = d.simd_bits;
+  cpu.l1 = d.l1, cpu.l2 = d.l2, cpu.l3 = d.l3;
+  cpu.clock_mhz = d.clock_mhz;
   cpu.memory = cpu.usable_memory = d.memory.count() > 0 ? d.memory : here.memory;
   if (d.context.count() > 0 && d.context < cpu.memory) cpu.context_memory = d.context;
   constexpr double kGiga = 1e9;
   // A clock above the one that was read shows in products that are faster than it allows.
-  cpu.peak.fp32 = std::max(sheet_peak(d, cpu.sm_count),
+  cpu.peak.fp32 = std::max(sheet_peak(d, cpu.cores),
                            kGiga * figure_of_most_threads(runs.calibration, "fma_gflops"));
   const double copied = kGiga * figure_of_most_threads(runs.calibration, "copy_gbs");
   if (copied > 0) cpu.bandwidth = copied;
@@ -93,9 +97,24 @@ Gpu cpu_of(const CalibrationRuns& runs, const Host& here, const Gpu* kept) {
     const auto guess = this_cpu(here);
     cpu.bandwidth = guess ? guess->bandwidth : kGiga;
   }
-  cpu.l2 = d.l3.count() > 0 ? d.l3 : d.l2 * cpu.sm_count;
   if (cpu.source.empty()) cpu.source = "stoker calibrate";
   return cpu;
+}
+
+/// The figure of the data sheet that a rate stands beside.
+double& figure_of(Gpu& gpu, RateKind kind) {
+  switch (kind) {
+    case RateKind::kFp32:
+      return gpu.peak.fp32;
+    case RateKind::kTf32:
+      return gpu.peak.tf32_tensor;
+    case RateKind::kFp16:
+      return gpu.peak.fp16_tensor;
+    case RateKind::kBf16:
+      return gpu.peak.bf16_tensor;
+    default:
+      return gpu.bandwidth;
+  }
 }
 
 /// A card that the catalogue does not know: by what was read and measured of it.
@@ -110,11 +129,7 @@ Gpu unknown_gpu(const CalibrationRuns& runs) {
   gpu.usable_memory = d.usable.count() > 0 ? d.usable : d.memory;
   gpu.l2 = d.l2;
   for (const SustainedRate& rate : sustained_rates(runs, nullptr)) {
-    double& figure = rate.bytes                    ? gpu.bandwidth
-                     : rate.what.ends_with("tf32") ? gpu.peak.tf32_tensor
-                     : rate.what.ends_with("bf16") ? gpu.peak.bf16_tensor
-                     : rate.what.ends_with("fp16") ? gpu.peak.fp16_tensor
-                                                   : gpu.peak.fp32;
+    double& figure = figure_of(gpu, rate.kind);
     figure = std::max(figure, rate.measured);
   }
   gpu.source =
@@ -150,6 +165,13 @@ Gpu gpu_of(const CalibrationRuns& runs, const GpuCatalogue& catalogue, const Gpu
   if (d.usable.count() > 0 && d.usable <= gpu.memory) gpu.usable_memory = d.usable;
   if (d.context.count() > 0 && d.context < gpu.usable_memory) gpu.context_memory = d.context;
   return gpu;
+}
+
+/// The device as the measuring saw it. `kept`: of the file before, of the same kind.
+Device device_of(const CalibrationRuns& runs, const CalibrationContext& context,
+                 const Device* kept) {
+  if (runs.device.cpu) return cpu_of(runs, context.here, kept == nullptr ? nullptr : kept->cpu());
+  return gpu_of(runs, *context.catalogue, kept == nullptr ? nullptr : kept->gpu());
 }
 
 bool same_row(const MeasuredOperator& a, const MeasuredOperator& b) {
@@ -236,18 +258,23 @@ std::map<std::string, std::string> provenance_of(const CalibrationRuns& runs,
 
 Status check_same_device(const MachineFile& file, const std::string& name,
                          const MeasuredDevice& device, const GpuCatalogue& catalogue) {
-  if (!file.gpu) return {};  // a host alone: the device is added to it
-  const Gpu& gpu = *file.gpu;
-  const bool same = device.cpu
-                        ? gpu.is_cpu() && same_processor(processor_of(gpu), processor_of(device))
-                        : !gpu.is_cpu() &&
-                              simplified(catalogue_name(gpu.name, catalogue)) ==
-                                  simplified(catalogue_name(device.name, catalogue)) &&
-                              like(gpu.memory, device.memory);
+  if (!file.device) return {};  // a host alone: the device is added to it
+  const Device& before = *file.device;
+  const bool same = before.visit(
+      [&](const Gpu& gpu) {
+        return !device.cpu &&
+               simplified(catalogue_name(gpu.name, catalogue)) ==
+                   simplified(catalogue_name(device.name, catalogue)) &&
+               like(gpu.memory, device.memory);
+      },
+      [&](const Cpu& cpu) {
+        return device.cpu && same_processor(processor_of(cpu), processor_of(device));
+      });
   if (same) return {};
   return fail(ErrorCode::kBadInput,
-              "describes another machine (" + described(gpu) + ", " + human_bytes(gpu.memory) +
-                  ") than this (" + described(device) + ", " + human_bytes(device.memory) +
+              "describes another machine (" + described(before) + ", " +
+                  human_bytes(before->memory) + ") than this (" + described(device) + ", " +
+                  human_bytes(device.memory) +
                   "): it serves forecasts as it is; give another file with -o",
               name);
 }
@@ -258,16 +285,15 @@ CalibratedMachine calibrated_machine(const CalibrationRuns& runs,
   CalibratedMachine made;
   made.calibration = runs.calibration;
   made.measured_operators = runs.calibration.operators.size();
-  made.updated = before && before->gpu;
+  made.updated = before && before->device;
   if (before) made.file = *before;
   if (!made.file.host) {
     made.file.host = context.here;
     made.file.host->name = "host of " + runs.device.name;
   }
-  const Gpu* kept = made.updated ? &*before->gpu : nullptr;
-  made.file.gpu =
-      runs.device.cpu ? cpu_of(runs, context.here, kept) : gpu_of(runs, *context.catalogue, kept);
-  const Calibration* earlier = kept == nullptr ? nullptr : kept->calibration.get();
+  const Device* kept = made.updated ? &*before->device : nullptr;
+  made.file.device = device_of(runs, context, kept);
+  const Calibration* earlier = kept == nullptr ? nullptr : (*kept)->calibration.get();
   if (earlier != nullptr) {
     compare(*earlier, made);
     if (std::ranges::any_of(earlier->figures,
@@ -280,16 +306,17 @@ CalibratedMachine calibrated_machine(const CalibrationRuns& runs,
       made.notes.emplace_back(
           "PyTorch, its libraries or the driver changed: earlier rows are gone");
   }
-  if (kept != nullptr && kept->is_cpu()) {
-    if (std::string note = changed_share(*kept, *made.file.gpu); !note.empty())
+  const Cpu* cpu = kept == nullptr ? nullptr : kept->cpu();
+  if (cpu != nullptr && runs.device.cpu) {
+    if (std::string note = changed_share(*cpu, *made.file.device->cpu()); !note.empty())
       made.notes.push_back(std::move(note));
   }
   add_spread(runs, made);
-  made.rates = sustained_rates(runs, &*made.file.gpu);
+  made.rates = sustained_rates(runs, made.file.device->gpu());
   made.file.provenance = provenance_of(runs, context.version);
   made.file.calibration = calibration_toml(made.calibration);
-  made.file.gpu->calibrated = true;
-  made.file.gpu->calibration = std::make_shared<const Calibration>(made.calibration);
+  made.file.device->facts().calibrated = true;
+  made.file.device->facts().calibration = std::make_shared<const Calibration>(made.calibration);
   return made;
 }
 

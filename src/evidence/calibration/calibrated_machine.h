@@ -1,7 +1,9 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -11,13 +13,29 @@
 
 namespace stoker {
 
+/// What a device can sustain: arithmetic of large matrix products by precision, and transfers.
+enum class RateKind : std::uint8_t {
+  kFp32,
+  kTf32,
+  kFp16,
+  kBf16,
+  kMemory,
+  kThirdLevelCache,
+  kSecondLevelCache,
+  kPinnedCopy,    ///< host to device, page-locked
+  kPageableCopy,  ///< host to device
+};
+/// Whether it counts bytes/s; else FLOP/s.
+[[nodiscard]] constexpr bool counts_bytes(RateKind kind) { return kind >= RateKind::kMemory; }
+/// "matrix products, fp32", "memory".
+[[nodiscard]] std::string_view name_of(RateKind kind);
+
 /// What a device was seen to sustain, beside its data sheet.
 struct SustainedRate {
-  std::string what;     ///< "matrix products, fp32", "memory"
-  int threads = 0;      ///< of a CPU
+  RateKind kind = RateKind::kMemory;
+  int threads = 0;      ///< that a CPU was measured with; 0 on a GPU
   double measured = 0;  ///< FLOP/s or bytes/s
   double sheet = 0;     ///< the same by the data sheet; 0: none is known
-  bool bytes = false;   ///< else FLOP/s
   double spread = 0;
 };
 

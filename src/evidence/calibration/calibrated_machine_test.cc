@@ -32,9 +32,8 @@ TEST(CalibratedMachine, AFileIsMadeThatForecastsRead) {
   EXPECT_EQ(made.measured_operators, 2u);
   const auto file = parse_machine_file(machine_file_text(made.file), "m.toml", catalogue());
   ASSERT_TRUE(file.has_value()) << file.error().text();
-  const Gpu& cpu = *file->gpu;
-  EXPECT_TRUE(cpu.is_cpu());
-  EXPECT_EQ(cpu.sm_count, 2);
+  const Cpu& cpu = *file->device->cpu();
+  EXPECT_EQ(cpu.cores, 2);
   EXPECT_DOUBLE_EQ(cpu.bandwidth, 25.3e9);
   // 2 cores x 2.3 GHz x 16 lanes x 2 FLOP x 2 units: more than was sustained.
   EXPECT_DOUBLE_EQ(cpu.peak.fp32, 2 * 2.3e9 * 16 * 2 * 2);
@@ -49,7 +48,8 @@ TEST(CalibratedMachine, AFileIsMadeThatForecastsRead) {
 TEST(CalibratedMachine, SaysWhatIsSustained) {
   const CalibratedMachine made = calibrated_machine(cpu_runs(), std::nullopt, context());
   ASSERT_EQ(made.rates.size(), 4u);
-  EXPECT_EQ(made.rates[1].what, "matrix products, fp32");
+  EXPECT_EQ(made.rates[1].kind, RateKind::kFp32);
+  EXPECT_EQ(name_of(made.rates[1].kind), "matrix products, fp32");
   EXPECT_EQ(made.rates[1].threads, 2);
   EXPECT_DOUBLE_EQ(made.rates[1].measured, 186e9);
   EXPECT_DOUBLE_EQ(made.rates[1].sheet, 2 * 2.3e9 * 16 * 2 * 2);
@@ -61,8 +61,8 @@ TEST(CalibratedMachine, SaysWhatIsSustained) {
 
 TEST(CalibratedMachine, WhatAPersonWroteStays) {
   CalibratedMachine made = calibrated_machine(cpu_runs(), std::nullopt, context());
-  made.file.gpu->price_per_hour = 0.4;
-  made.file.gpu->notes = "under the desk";
+  made.file.device->facts().price_per_hour = 0.4;
+  made.file.device->facts().notes = "under the desk";
   made.file.host->shared_memory = kGiB;
   made.file.name = "mine";
   const auto before = parse_machine_file(machine_file_text(made.file), "m.toml", catalogue());
@@ -75,8 +75,8 @@ TEST(CalibratedMachine, WhatAPersonWroteStays) {
   }
   const CalibratedMachine updated = calibrated_machine(later, *before, context());
   EXPECT_TRUE(updated.updated);
-  EXPECT_DOUBLE_EQ(updated.file.gpu->price_per_hour, 0.4);
-  EXPECT_EQ(updated.file.gpu->notes, "under the desk");
+  EXPECT_DOUBLE_EQ(updated.file.device->facts().price_per_hour, 0.4);
+  EXPECT_EQ(updated.file.device->facts().notes, "under the desk");
   EXPECT_EQ(updated.file.host->shared_memory, kGiB);
   EXPECT_EQ(updated.file.name, "mine");
   EXPECT_EQ(updated.kept_operators, 1u);
@@ -103,7 +103,7 @@ TEST(CalibratedMachine, WhatWasLearnedGoesWithTheRows) {
   CalibratedMachine made = calibrated_machine(cpu_runs(), std::nullopt, context());
   Calibration learned = made.calibration;
   set_figure(learned, {.name = "gemm_pace", .threads = 2, .value = 1.1});
-  made.file.gpu->calibration = std::make_shared<const Calibration>(learned);
+  made.file.device->facts().calibration = std::make_shared<const Calibration>(learned);
   const CalibratedMachine updated = calibrated_machine(cpu_runs(), made.file, context());
   EXPECT_EQ(find_figure(updated.calibration, "gemm_pace", 2), nullptr);
   ASSERT_EQ(updated.notes.size(), 1u);
@@ -126,7 +126,7 @@ TEST(CalibratedMachine, AnotherMachineIsRefused) {
   for (const MachineFile& limited : {cpu("Xeon", 4, "24G"), cpu("Xeon", 2, "64G")})
     EXPECT_TRUE(check_same_device(limited, "m.toml", here, catalogue()).has_value());
   MachineFile other_cache = cpu("Xeon", 2, "24G");
-  other_cache.gpu->cpu.l2 = here.l2 * 2;
+  other_cache.device->cpu()->l2 = here.l2 * 2;
   for (const MachineFile& other :
        {cpu("Epyc", 2, "24G"), other_cache, file("[gpu]\nbase = \"t4\"\n")}) {
     const auto same = check_same_device(other, "m.toml", here, catalogue());
@@ -151,8 +151,8 @@ TEST(CalibratedMachine, AnotherShareOfTheMachineIsToldAndTaken) {
   limited.device.cores = 1;
   limited.device.memory = kGiB * 8;
   const CalibratedMachine updated = calibrated_machine(limited, made.file, context());
-  EXPECT_EQ(updated.file.gpu->sm_count, 1);
-  EXPECT_EQ(updated.file.gpu->memory, kGiB * 8);
+  EXPECT_EQ(updated.file.device->cpu()->cores, 1);
+  EXPECT_EQ(updated.file.device->facts().memory, kGiB * 8);
   ASSERT_EQ(updated.notes.size(), 1u);
   EXPECT_EQ(updated.notes[0],
             "the file was of Xeon with 2 cores and 23.5 GiB, and is of Xeon with 1 cores and 8.0 "
@@ -175,10 +175,10 @@ TEST(CalibratedMachine, AGpuStartsFromTheCatalogue) {
   const auto file = parse_machine_file(machine_file_text(made.file), "m.toml", catalogue());
   ASSERT_TRUE(file.has_value()) << file.error().text();
   const Gpu sheet = *catalogue().find("t4");
-  EXPECT_EQ(file->gpu->name, sheet.name);
-  EXPECT_DOUBLE_EQ(file->gpu->peak.fp32, sheet.peak.fp32);
-  EXPECT_EQ(file->gpu->usable_memory, kMiB * 15000);
-  EXPECT_EQ(*file->gpu->context_memory, kMiB * 300);
+  EXPECT_EQ(file->device->facts().name, sheet.name);
+  EXPECT_DOUBLE_EQ(file->device->facts().peak.fp32, sheet.peak.fp32);
+  EXPECT_EQ(file->device->facts().usable_memory, kMiB * 15000);
+  EXPECT_EQ(*file->device->facts().context_memory, kMiB * 300);
   ASSERT_FALSE(made.rates.empty());
   EXPECT_NEAR(made.rates[0].measured, 4e12, 1e6);
   EXPECT_DOUBLE_EQ(made.rates[0].sheet, sheet.peak.fp32);
@@ -193,9 +193,9 @@ TEST(CalibratedMachine, ASliceOfAGpuHasItsShare) {
   runs.device.cores = whole.sm_count / 2;
   runs.device.memory = Bytes(whole.memory.count() / 2);
   const CalibratedMachine made = calibrated_machine(runs, std::nullopt, context());
-  EXPECT_NEAR(made.file.gpu->peak.fp32, whole.peak.fp32 / 2, 0.01 * whole.peak.fp32);
-  EXPECT_NEAR(made.file.gpu->bandwidth, whole.bandwidth / 2, 1e6);
-  EXPECT_EQ(made.file.gpu->memory, runs.device.memory);
+  EXPECT_NEAR(made.file.device->facts().peak.fp32, whole.peak.fp32 / 2, 0.01 * whole.peak.fp32);
+  EXPECT_NEAR(made.file.device->facts().bandwidth, whole.bandwidth / 2, 1e6);
+  EXPECT_EQ(made.file.device->facts().memory, runs.device.memory);
 }
 
 }  // namespace

@@ -15,17 +15,32 @@ std::int64_t size_of(const MeasuredOperator& row, const char* name, std::int64_t
   return found == row.sizes.end() ? otherwise : found->second;
 }
 
-double peak_of(const Gpu& gpu, const std::string& precision) {
-  if (precision == "tf32") return gpu.peak.tf32_tensor;
-  if (precision == "fp16") return gpu.peak.fp16_tensor;
-  if (precision == "bf16") return gpu.peak.bf16_tensor;
-  return gpu.peak.fp32;
+/// Matrix products of a precision, as a rows file names it.
+std::optional<RateKind> kind_of(std::string_view precision) {
+  if (precision == "fp32") return RateKind::kFp32;
+  if (precision == "tf32") return RateKind::kTf32;
+  if (precision == "fp16") return RateKind::kFp16;
+  if (precision == "bf16") return RateKind::kBf16;
+  return std::nullopt;
+}
+
+double peak_of(const Gpu& gpu, RateKind kind) {
+  switch (kind) {
+    case RateKind::kTf32:
+      return gpu.peak.tf32_tensor;
+    case RateKind::kFp16:
+      return gpu.peak.fp16_tensor;
+    case RateKind::kBf16:
+      return gpu.peak.bf16_tensor;
+    default:
+      return gpu.peak.fp32;
+  }
 }
 
 /// A GPU's best matrix product of each precision, and its fastest copy of data beyond the caches.
 std::vector<SustainedRate> of_gpu(const CalibrationRuns& runs, const Gpu* sheet) {
-  std::map<std::string, SustainedRate> products;
-  SustainedRate memory{.what = "memory", .bytes = true};
+  std::map<RateKind, SustainedRate> products;  // in the order of the kinds
+  SustainedRate memory{.kind = RateKind::kMemory};
   for (const MeasuredOperator& row : runs.calibration.operators) {
     const double seconds = 1e-6 * row.time_us;
     if (row.kind == "gemm") {
@@ -33,11 +48,13 @@ std::vector<SustainedRate> of_gpu(const CalibrationRuns& runs, const Gpu* sheet)
                            static_cast<double>(size_of(row, "m", 0)) *
                            static_cast<double>(size_of(row, "n", 0)) *
                            static_cast<double>(size_of(row, "k", 0));
-      SustainedRate& best = products[row.precision];
+      const auto kind = kind_of(row.precision);
+      if (!kind) continue;
+      SustainedRate& best = products[*kind];
       if (flops / seconds > best.measured)
-        best = {.what = "matrix products, " + row.precision,
+        best = {.kind = *kind,
                 .measured = flops / seconds,
-                .sheet = sheet != nullptr ? peak_of(*sheet, row.precision) : 0,
+                .sheet = sheet != nullptr ? peak_of(*sheet, *kind) : 0,
                 .spread = row.spread};
     } else if (row.kind == "copy" && !row.warm) {
       const double width = row.precision == "fp16" || row.precision == "bf16" ? 2 : 4;
@@ -49,19 +66,16 @@ std::vector<SustainedRate> of_gpu(const CalibrationRuns& runs, const Gpu* sheet)
     }
   }
   std::vector<SustainedRate> rates;
-  for (const char* precision : {"fp32", "tf32", "fp16", "bf16"}) {
-    if (products.contains(precision)) rates.push_back(products[precision]);
-  }
+  for (const auto& [kind, rate] : products) rates.push_back(rate);
   if (sheet != nullptr) memory.sheet = sheet->bandwidth;
   if (memory.measured > 0) rates.push_back(memory);
   const Calibration& c = runs.calibration;
-  for (const auto& [what, gbs] : {std::pair("host to device, page-locked", c.pinned_gbs),
-                                  {"host to device, pageable", c.pageable_gbs}}) {
+  for (const auto& [kind, gbs] : {std::pair(RateKind::kPinnedCopy, c.pinned_gbs),
+                                  {RateKind::kPageableCopy, c.pageable_gbs}}) {
     if (gbs > 0)
-      rates.push_back({.what = what,
+      rates.push_back({.kind = kind,
                        .measured = kGiga * gbs,
-                       .sheet = sheet != nullptr ? sheet->pcie_bandwidth : 0,
-                       .bytes = true});
+                       .sheet = sheet != nullptr ? sheet->pcie_bandwidth : 0});
   }
   return rates;
 }
@@ -69,25 +83,49 @@ std::vector<SustainedRate> of_gpu(const CalibrationRuns& runs, const Gpu* sheet)
 /// A CPU's figures, by threads.
 std::vector<SustainedRate> of_cpu(const CalibrationRuns& runs) {
   std::vector<SustainedRate> rates;
-  const auto add = [&](const char* figure, const char* what, bool bytes) {
+  const auto add = [&](const char* figure, RateKind kind) {
     for (const MeasuredFigure& f : runs.calibration.figures) {
       if (f.name != figure) continue;
-      rates.push_back({.what = what,
+      const int threads = std::max(1, f.threads);
+      rates.push_back({.kind = kind,
                        .threads = f.threads,
                        .measured = kGiga * f.value,
-                       .sheet = bytes ? 0 : sheet_peak(runs.device, std::max(1, f.threads)),
-                       .bytes = bytes,
+                       .sheet = counts_bytes(kind) ? 0 : sheet_peak(runs.device, threads),
                        .spread = f.spread});
     }
   };
-  add("fma_gflops", "matrix products, fp32", false);
-  add("copy_gbs", "memory", true);
-  add("l3_gbs", "third-level cache", true);
-  add("l2_gbs", "second-level cache", true);
+  add("fma_gflops", RateKind::kFp32);
+  add("copy_gbs", RateKind::kMemory);
+  add("l3_gbs", RateKind::kThirdLevelCache);
+  add("l2_gbs", RateKind::kSecondLevelCache);
   return rates;
 }
 
 }  // namespace
+
+std::string_view name_of(RateKind kind) {
+  switch (kind) {
+    case RateKind::kFp32:
+      return "matrix products, fp32";
+    case RateKind::kTf32:
+      return "matrix products, tf32";
+    case RateKind::kFp16:
+      return "matrix products, fp16";
+    case RateKind::kBf16:
+      return "matrix products, bf16";
+    case RateKind::kMemory:
+      return "memory";
+    case RateKind::kThirdLevelCache:
+      return "third-level cache";
+    case RateKind::kSecondLevelCache:
+      return "second-level cache";
+    case RateKind::kPinnedCopy:
+      return "host to device, page-locked";
+    case RateKind::kPageableCopy:
+      return "host to device, pageable";
+  }
+  return "";
+}
 
 double sheet_peak(const MeasuredDevice& device, int cores) {
   return vector_peak(cores, device.clock_mhz, device.simd_bits);

@@ -260,7 +260,7 @@ Result<FitResult> fit_coefficients(const FitTable& table, const CoefficientFile&
   for (const FitRow& row : table.rows) by_gpu[row.gpu.name].push_back(&row);
   FitResult result;
   for (auto& [gpu, rows] : by_gpu) {
-    const auto before = TRY(shipped.for_gpu(rows.front()->gpu));
+    const auto before = TRY(shipped.for_device(rows.front()->gpu));
     const auto floor = table.launch_floor_us.find(gpu);
     GpuFitter fitter(rows, before, floor == table.launch_floor_us.end() ? 0 : floor->second);
     auto fit = TRY(fitter.run());

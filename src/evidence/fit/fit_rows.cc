@@ -181,7 +181,7 @@ class Reader {
     const auto step = load_step_(model, job.precision);
     if (!step) return fail(step.error().code, step.error().text(), out.where);
     job.optimizer = captured_optimizer(**step);
-    out.machine.gpu = out.gpu;
+    out.machine.device = out.gpu;
     auto program = lower(**step, job, out.machine);
     if (!program) return fail(program.error().code, program.error().text(), out.where);
     out.subject = model;

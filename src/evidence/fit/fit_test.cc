@@ -51,7 +51,7 @@ constexpr const char* kHeader = "kind,m,n,k,elements,rows,width,time_us,spread\n
 std::string operators(double gemm, double elementwise, double noise, std::uint32_t seed = 1) {
   std::mt19937 random(seed);
   std::normal_distribution<> normal(0, noise);
-  const auto coefficients = *shipped().for_gpu(gpu());
+  const auto coefficients = *shipped().for_device(gpu());
   std::ostringstream out;
   out << kHeader << "launch,,,,,,,20,\n";
   const auto line = [&](const MeasuredOperator& m, double factor, const std::string& sizes) {
@@ -107,13 +107,13 @@ TEST(Fit, TheFileItWritesIsUsedAndReproducible) {
   ASSERT_TRUE(write_file(path, text));
   CoefficientFile file = shipped();
   ASSERT_TRUE(file.lay_over(path));
-  const auto after = file.for_gpu(gpu());
+  const auto after = file.for_device(gpu());
   ASSERT_TRUE(after) << after.error().text();
   EXPECT_NEAR(after->of(CostClass::kGemm).scale, 1.4, 0.06);
   EXPECT_EQ(after->basis, "16 rows of this GPU's user; the rest: priors");
   Gpu other = gpu();
   other.name = "another";
-  EXPECT_DOUBLE_EQ(file.for_gpu(other)->of(CostClass::kGemm).scale, 1);
+  EXPECT_DOUBLE_EQ(file.for_device(other)->of(CostClass::kGemm).scale, 1);
 }
 
 TEST(Fit, WhatDoesNotImproveIsNotWritten) {
@@ -128,7 +128,7 @@ TEST(Fit, WhatDoesNotImproveIsNotWritten) {
   EXPECT_TRUE(std::isnan(scale(half->gpus[0].patch, "gemm.scale")));
   EXPECT_NEAR(scale(half->gpus[0].patch, "elementwise.scale"), 1.3, 0.03);
   EXPECT_NE(fit_text(*half).find("no better: not used"), std::string::npos) << fit_text(*half);
-  const Coefficients before = *shipped().for_gpu(gpu());
+  const Coefficients before = *shipped().for_device(gpu());
   EXPECT_DOUBLE_EQ(scale(half->gpus[0].patch, "gemm.spread"),
                    std::hypot(before.of(CostClass::kGemm).spread, before.common_spread));
 }
@@ -157,7 +157,7 @@ TEST(Fit, WholeStepsTellTheirClasses) {
                   {"convolution_weight.scale", 1.5},    {"winograd.scale", 1.5},
                   {"normalization.scale", 1.2},         {"elementwise.scale", 1.2},
                   {"normalization_backward.scale", 1.2}};
-  const auto slow = shipped().for_gpu(gpu(), &truth);
+  const auto slow = shipped().for_device(gpu(), &truth);
   std::string text = "kind,model,batch,precision,time_ms\n";
   for (const std::string model : {"resnet18", "resnet50", "mobilenet_v3_large"}) {
     for (const int batch : {32, 64}) {

@@ -8,13 +8,14 @@ namespace stoker {
 LearnedMachine learned_machine(MachineFile file, const std::vector<ComparedRun>& runs,
                                const std::string& date) {
   LearnedMachine learned{std::move(file), {}};
-  if (!learned.file.gpu) {
+  if (!learned.file.device) {
     learned.learning.why_not = "the file describes no device";
     return learned;
   }
-  Gpu& device = *learned.file.gpu;
+  Device& described = *learned.file.device;
+  DeviceFacts& device = described.facts();
   Calibration calibration = device.calibration != nullptr ? *device.calibration : Calibration{};
-  learned.learning = learn_from(runs, calibration, device.is_cpu());
+  learned.learning = learn_from(runs, calibration, described.cpu() != nullptr);
   if (!learned.learning.helps) return learned;
   for (const MeasuredFigure& figure : learned.learning.figures) set_figure(calibration, figure);
   const auto counted = std::ranges::count_if(runs, [](const ComparedRun& r) { return r.counts(); });

@@ -128,12 +128,12 @@ TEST(Learning, FoldsIntoTheMachineFile) {
   ASSERT_TRUE(learned.learning.helps);
   const auto again = parse_machine_file(machine_file_text(learned.file), "m.toml", catalogue);
   ASSERT_TRUE(again.has_value()) << again.error().text();
-  const Calibration& c = *again->gpu->calibration;
+  const Calibration& c = *again->device->facts().calibration;
   EXPECT_NE(find_figure(c, "convolution_pace", 2), nullptr);
   EXPECT_NE(find_figure(c, "fault_us", 0), nullptr);
   EXPECT_EQ(again->provenance.at("by"), "me");
   EXPECT_NE(again->provenance.at("learned").find("4 training runs"), std::string::npos);
-  EXPECT_DOUBLE_EQ(again->gpu->price_per_hour, 0.2);
+  EXPECT_DOUBLE_EQ(again->device->facts().price_per_hour, 0.2);
   const LearnedMachine not_learned = learned_machine(*file, slow_convolutions(1), "today");
   EXPECT_EQ(machine_file_text(not_learned.file), machine_file_text(*file));
 }

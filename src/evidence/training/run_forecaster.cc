@@ -40,7 +40,7 @@ Forecaster forecaster_on(std::string machine, ScenarioTools tools) {
   return [machine = std::move(machine),
           tools = std::move(tools)](const MeasuredRun& run) -> Result<RunForecast> {
     const Machine device = TRY(resolve_machine(machine, "", this_host()));
-    const RunRequest request = TRY(request_of(run, machine, device.gpu.is_cpu()));
+    const RunRequest request = TRY(request_of(run, machine, device.device.cpu() != nullptr));
     const Resolved resolved = TRY(resolve_exactly(request, tools));
     const Scenario& s = resolved.base;
     RunForecast result{TRY(forecast(s, resolved.knowledge)), {}};

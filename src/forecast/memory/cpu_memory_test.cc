@@ -11,16 +11,14 @@ class CpuMemory : public testing_support::ScenarioTest {
  protected:
   void SetUp() override {
     ScenarioTest::SetUp();
-    Gpu cpu;
+    Cpu cpu;
     cpu.name = "test CPU";
-    cpu.vendor = Vendor::kCpu;
-    cpu.architecture = Architecture::kOther;
-    cpu.sm_count = 2;
+    cpu.cores = 2;
     cpu.peak.fp32 = 100e9;
     cpu.bandwidth = 20e9;
     cpu.memory = cpu.usable_memory = 16 * kGiB;
     cpu.context_memory = 256 * kMiB;
-    scenario_.machine.gpu = cpu;
+    scenario_.machine.device = cpu;
     step_.provenance.capture = CaptureKind::kFakeCpu;
   }
 
@@ -60,7 +58,7 @@ TEST_F(CpuMemory, TheAllocatorOfAGpuHasNoSay) {
 }
 
 TEST_F(CpuMemory, TheLargestBatchFillsTheMachine) {
-  scenario_.machine.gpu.usable_memory = 280 * kMiB;
+  scenario_.machine.device->usable_memory = 280 * kMiB;
   const auto limits =
       forecast_batch_limits(step_, scenario_.job, scenario_.machine, {}, *knowledge_);
   ASSERT_TRUE(limits) << limits.error().text();
@@ -74,7 +72,7 @@ TEST_F(CpuMemory, TheLargestBatchFillsTheMachine) {
 }
 
 TEST_F(CpuMemory, AMachineSmallerThanPythonRunsNothing) {
-  scenario_.machine.gpu.usable_memory = 128 * kMiB;
+  scenario_.machine.device->usable_memory = 128 * kMiB;
   const MemoryForecast memory = memory_at(1);
   EXPECT_FALSE(memory.fits);
   EXPECT_NE(memory.out_of_memory.find("Python"), std::string::npos) << memory.out_of_memory;

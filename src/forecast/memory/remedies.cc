@@ -116,7 +116,7 @@ class Search {
       try_one({"the fused optimizer, which needs no temporaries", "--optimizer-loop fused",
                [](Scenario& s) { s.job.optimizer.loop = OptimizerLoop::kFused; }});
     }
-    if (!scenario_.machine.gpu.is_cpu() && settings.kind != OptimizerKind::kNone &&
+    if (scenario_.machine.device.cpu() == nullptr && settings.kind != OptimizerKind::kNone &&
         settings.kind != OptimizerKind::kAdafactor) {
       try_one({"8-bit optimizer states (bitsandbytes)", "", [](Scenario&) {},
                [step = scenario_.step](Program& program) { quantize_states(*step, program); }});

@@ -61,7 +61,7 @@ TEST_F(RemediesTest, WhatMakesItFitComesFirst) {
   half = with_flags(fitting, "--batch 8388608 --accumulate 2");
   ASSERT_NE(half, nullptr);
   // A card between the two needs.
-  scenario_.machine.gpu.usable_memory = half->device_peak + 2 * kMiB;
+  scenario_.machine.device->usable_memory = half->device_peak + 2 * kMiB;
   ASSERT_FALSE(forecast_now().memory.fits);
   const Remedies remedies = remedies_now();
   ASSERT_FALSE(remedies.list.empty());
@@ -78,9 +78,9 @@ TEST_F(RemediesTest, TheSmallestDeviceRunsIt) {
   set_batch(scenario_, 1 << 22);
   const auto device = smallest_device(scenario_);
   ASSERT_TRUE(device);
-  scenario_.machine.gpu.usable_memory = *device;
+  scenario_.machine.device->usable_memory = *device;
   EXPECT_TRUE(forecast_now().memory.fits);
-  scenario_.machine.gpu.usable_memory = *device - 2 * kMiB;
+  scenario_.machine.device->usable_memory = *device - 2 * kMiB;
   EXPECT_FALSE(forecast_now().memory.fits);
 }
 

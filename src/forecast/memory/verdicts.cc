@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/text.h"
+#include "forecast/memory_model.h"
 #include "forecast/settings.h"
 #include "lower/common/lower.h"
 #include "lower/optimizer/optimizer_recipes.h"
@@ -63,7 +64,7 @@ std::string host_shortage(const Host& host, const LoaderForecast& loader) {
 
 std::string gpu_shortage(const Scenario& s, const BatchLimits& limits) {
   const std::int64_t smallest = std::max<std::int64_t>(1, s.step->dimensions[0].minimum);
-  const Gpu& gpu = s.machine.gpu;
+  const DeviceFacts& gpu = s.machine.device.facts();
   const std::string batch = "batch " + std::to_string(smallest);
   const std::string where = gpu.name + " in " + std::string(name_of(s.job.precision));
   if (fraction_forbids(s, smallest)) {
@@ -83,9 +84,8 @@ std::string gpu_shortage(const Scenario& s, const BatchLimits& limits) {
            ", not even with " + batch + " in training: " + numbers +
            "; take a smaller --validation, or a GPU with more memory (`stoker gpus`)";
   }
-  std::string text = "not even " + batch + " fits on " + where + ": " + numbers +
-                     (gpu.is_cpu() ? "; take a machine with more memory"
-                                   : "; take a GPU with more memory (`stoker gpus`)");
+  std::string text = "not even " + batch + " fits on " + where + ": " + numbers + "; " +
+                     std::string(memory_model_of(s.machine.device).cure);
   for (std::size_t i = 1; i < s.step->dimensions.size(); ++i) {
     text += (i == 1 ? ", or a smaller " : " or ") + s.step->dimensions[i].name;
   }

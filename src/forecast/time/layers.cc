@@ -280,7 +280,7 @@ Result<LayerSum> layer_sum(const Scenario& s, const Knowledge& knowledge) {
   TRY(check(s));
   const auto program = TRY(lower(*s.step, s.job, s.machine));
   auto step_time = TRY(step_time_of(s, program, knowledge));
-  auto coefficients = TRY(knowledge.timing.for_gpu(s.machine.gpu));
+  auto coefficients = TRY(knowledge.timing.for_device(s.machine.device));
   const auto rewritten = TRY(rewritten_step(*s.step, s.job));
   const Network network = network_of(rewritten.has_value() ? *rewritten : *s.step, program);
   if (network.layers.empty()) {

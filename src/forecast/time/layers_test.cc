@@ -52,7 +52,7 @@ TEST_F(LayersTest, EachLayerPaysItsLaunchAndWait) {
   use("resnet18");
   const LayerSum layers = layers_now();
   const auto term = [&](LayerTerm t) { return layers.terms[static_cast<std::size_t>(t)]; };
-  const HostCoefficients host = knowledge_->timing.for_gpu(scenario_.machine.gpu)->host;
+  const HostCoefficients host = knowledge_->timing.for_device(scenario_.machine.device)->host;
   // At least what surrounds a step and the noticing of its end, for all layers but one.
   EXPECT_GT(term(LayerTerm::kLaunchAndWait).count(),
             1e3 * (host.step_us + host.synchronize_us) * static_cast<double>(layers.layers - 1));

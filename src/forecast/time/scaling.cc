@@ -226,7 +226,7 @@ Result<Scaling> Scaler::run() {
   scaling.basis = one_.forecast.time.basis;
   if (before != nullptr) {
     scaling.basis = before->step_ms.basis;
-    const auto coefficients = TRY(knowledge_.timing.for_gpu(base_.machine.gpu));
+    const auto coefficients = TRY(knowledge_.timing.for_device(base_.machine.device));
     const std::string fabric = fabric_assumption(
         base_.machine, {gpus_per_node(before->gpus, before->nodes), before->nodes},
         coefficients.collective);

@@ -47,7 +47,7 @@ void BatchBuffers::keep_inputs() {
 }
 
 void BatchBuffers::load(MicroBatch micro) {
-  if (l_.cpu()) return;
+  if (!l_.device.is_apart()) return;
   if (l_.job.prefetching_loader) load_prefetched(micro);
   else load_plain(micro);
   if (micro.first()) inputs_replaced_at_ = l_.emit.instructions().size();
@@ -136,7 +136,7 @@ void BatchBuffers::normalise(Bytes raw, Bytes floats) {
 
 Bytes BatchBuffers::copied_bytes() const {
   Bytes sum;
-  if (l_.cpu()) return sum;
+  if (!l_.device.is_apart()) return sum;
   for (const NamedTensor& input : l_.step.inputs) {
     const bool raw =
         l_.job.prefetching_loader && is_floating(l_.step.types[index(input.type)].dtype);

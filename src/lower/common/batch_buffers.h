@@ -18,7 +18,7 @@ class BatchBuffers {
   /// iteration, or in an extra pass from its begin to its end.
   void keep_loader_buffers();
 
-  /// On a CPU the batch is the loader's own tensor: there before the first iteration, or in an extra
+  /// Where the device shares the host's memory, the batch is the loader's own tensor: there before the first iteration, or in an extra
   /// pass from its begin to its end. Nothing is copied.
   void keep_inputs();
 

@@ -2,18 +2,10 @@
 
 #include <string>
 
-#include "lower/cpu/cpu.h"
-
 namespace stoker {
 
-void note_capture(const Step& step, const Gpu& gpu, Diagnostics& d) {
-  if (gpu.is_cpu()) {
-    note_cpu(step, d);
-  } else if (step.provenance.capture == CaptureKind::kFakeCpu) {
-    d.add("captured_on_cpu", Severity::kWarning,
-          "the model was captured with the CPU's dispatch (no compiler for the CUDA shim); bands "
-          "are wider");
-  }
+void note_capture(const Step& step, const DeviceBackend& device, Diagnostics& d) {
+  device.note(step, d);
   for (const auto& [name, count] : step.decomposed) {
     d.add("decomposed_operator", Severity::kWarning,
           name + " was captured in pieces; memory may read high", count);
@@ -23,7 +15,7 @@ void note_capture(const Step& step, const Gpu& gpu, Diagnostics& d) {
           "attention was captured as plain products; flash attention would need less memory",
           step.math_attention);
   }
-  if (step.item_calls > 0 && !gpu.is_cpu()) {
+  if (step.item_calls > 0 && device.is_apart()) {
     d.add("host_synchronisation", Severity::kWarning,
           "the model reads values on the host (.item()): each one waits for the GPU",
           step.item_calls);

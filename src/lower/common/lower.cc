@@ -4,11 +4,10 @@
 #include <utility>
 
 #include "lower/common/capture_notes.h"
+#include "lower/common/device_backend.h"
 #include "lower/common/step_rewrites.h"
 #include "lower/common/training_run.h"
-#include "lower/cpu/cpu.h"
 #include "lower/gpu/cuda_graphs.h"
-#include "lower/gpu/outside.h"
 #include "lower/gpu/units.h"
 #include "rewrite/evaluation.h"
 
@@ -75,18 +74,18 @@ Result<PreparedStep> prepare(const Step& captured, const Job& job) {
 
 Result<Program> lower(const PreparedStep& prepared, const Job& asked, const Machine& machine) {
   TRY(check_job(asked));
-  const bool cpu = machine.gpu.is_cpu();
-  TRY(cpu ? check_cpu(asked) : Status{});
-  const Job job = cpu ? job_on_cpu(asked) : asked;
+  const auto device = backend_of(machine.device);
+  TRY(device->check(asked));
+  const Job job = device->as_run(asked);
   const Step& step = prepared.runs();
   const auto sizes = TRY(sizes_at(step, job, job.batch));
-  TrainingRun run(step, sizes, job, machine);
+  TrainingRun run(step, sizes, job, *device);
   TRY(add_passes(run, step, job));
   Program program = run.take();
   program.cuda_graphs = job.cuda_graphs;
-  program.outside = outside_memory(job, machine, program);
-  note_capture(step, machine.gpu, program.diagnostics);
-  note_units(job, machine.gpu, program.diagnostics);
+  program.outside = device->outside(job, program);
+  note_capture(step, *device, program.diagnostics);
+  note_units(job, machine.device.facts(), program.diagnostics);
   note_cuda_graphs(job, program.diagnostics);
   return program;
 }

@@ -36,7 +36,7 @@ TEST(Lower, TheSmallStepByHand) {
     EXPECT_EQ(live.live(BufferRole::kInput), Bytes(160)) << i;
     EXPECT_EQ(live.live(BufferRole::kOutput), Bytes(4)) << i;
     EXPECT_EQ(live.live(BufferRole::kActivation), Bytes(0)) << i;
-    EXPECT_EQ(live.live(BufferRole::kWorkspace), 2 * cublas_workspace(ampere().gpu)) << i;
+    EXPECT_EQ(live.live(BufferRole::kWorkspace), 2 * cublas_workspace(*ampere().device.gpu())) << i;
   }
 }
 
@@ -137,7 +137,7 @@ TEST(Lower, Tf32IsTakenWhereSwitchesAllowIt) {
   Work convolution;
   convolution.kernel_class = KernelClass::kConvolution;
   Job job;
-  const Gpu gpu = ampere().gpu;
+  const Gpu gpu = *ampere().device.gpu();
   Gpu volta = gpu;
   volta.peak.tf32_tensor = volta.peak.bf16_tensor = 0;
   const auto unit = [&](const Work& w, const Gpu& g) {
@@ -161,36 +161,27 @@ TEST(Attention, BackendByGpuAndPrecision) {
   Attributes plain;
   Attributes masked;
   masked.mask_kind = "float";
-  Job job;
-  const Gpu gpu = ampere().gpu;
+  const Gpu gpu = *ampere().device.gpu();
   Gpu volta = gpu;
   volta.compute_capability = 70;
-  EXPECT_EQ(choose_attention(shape, DType::kF16, plain, job, gpu), AttentionBackend::kFlash);
-  EXPECT_EQ(choose_attention(shape, DType::kF16, masked, job, gpu),
-            AttentionBackend::kMemoryEfficient);
-  EXPECT_EQ(choose_attention(shape, DType::kF32, plain, job, gpu),
-            AttentionBackend::kMemoryEfficient);
-  EXPECT_EQ(choose_attention(shape, DType::kF16, plain, job, volta),
-            AttentionBackend::kMemoryEfficient);
-  EXPECT_EQ(choose_attention(shape, DType::kBf16, plain, job, volta), AttentionBackend::kMath);
+  EXPECT_EQ(choose_attention(shape, DType::kF16, plain, gpu), AttentionBackend::kFlash);
+  EXPECT_EQ(choose_attention(shape, DType::kF16, masked, gpu), AttentionBackend::kMemoryEfficient);
+  EXPECT_EQ(choose_attention(shape, DType::kF32, plain, gpu), AttentionBackend::kMemoryEfficient);
+  EXPECT_EQ(choose_attention(shape, DType::kF16, plain, volta), AttentionBackend::kMemoryEfficient);
+  EXPECT_EQ(choose_attention(shape, DType::kBf16, plain, volta), AttentionBackend::kMath);
   shape.head_dim = 33;
-  EXPECT_EQ(choose_attention(shape, DType::kF32, plain, job, gpu), AttentionBackend::kMath);
+  EXPECT_EQ(choose_attention(shape, DType::kF32, plain, gpu), AttentionBackend::kMath);
   // Without tensor cores for the type, nothing has to be aligned.
-  EXPECT_EQ(choose_attention(shape, DType::kF32, plain, job, volta),
-            AttentionBackend::kMemoryEfficient);
-  EXPECT_EQ(choose_attention(shape, DType::kF16, plain, job, volta), AttentionBackend::kMath);
+  EXPECT_EQ(choose_attention(shape, DType::kF32, plain, volta), AttentionBackend::kMemoryEfficient);
+  EXPECT_EQ(choose_attention(shape, DType::kF16, plain, volta), AttentionBackend::kMath);
   // FlashAttention-2 aligns a causal mask at the lower right, PyTorch at the upper left.
   AttentionShape oblong{1, 8, 128, 256, 64};
-  EXPECT_EQ(choose_attention(oblong, DType::kF16, plain, job, gpu), AttentionBackend::kFlash);
+  EXPECT_EQ(choose_attention(oblong, DType::kF16, plain, gpu), AttentionBackend::kFlash);
   oblong.causal = true;
-  EXPECT_EQ(choose_attention(oblong, DType::kF16, plain, job, gpu),
-            AttentionBackend::kMemoryEfficient);
+  EXPECT_EQ(choose_attention(oblong, DType::kF16, plain, gpu), AttentionBackend::kMemoryEfficient);
   oblong.causal = false;
   oblong.value_dim = 32;
-  EXPECT_EQ(choose_attention(oblong, DType::kF16, plain, job, gpu),
-            AttentionBackend::kMemoryEfficient);
-  job.attention = AttentionBackend::kMath;
-  EXPECT_EQ(choose_attention(shape, DType::kF16, plain, job, gpu), AttentionBackend::kMath);
+  EXPECT_EQ(choose_attention(oblong, DType::kF16, plain, gpu), AttentionBackend::kMemoryEfficient);
 }
 
 TEST(Buckets, CloseWhenTheyHaveReachedTheirCap) {

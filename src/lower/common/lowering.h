@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "device/machine.h"
+#include "lower/common/device_backend.h"
 #include "lower/common/emitter.h"
 #include "lower/common/step_plan.h"
 #include "program/job.h"
@@ -19,7 +19,7 @@ struct Lowering {
   const Sizes& sizes;
   const StepPlan& plan;
   const Job& job;
-  const Machine& machine;
+  const DeviceBackend& device;
   Emitter& emit;
   /// An extra pass: what is born once is there already.
   bool extra = false;
@@ -27,9 +27,6 @@ struct Lowering {
   bool graph_kept = false;
 
   [[nodiscard]] bool training() const { return step.mode == "train"; }
-  [[nodiscard]] bool cpu() const { return machine.gpu.is_cpu(); }
-  /// Of a CPU's operators.
-  [[nodiscard]] int threads() const { return job.threads > 0 ? job.threads : machine.gpu.sm_count; }
   /// Gradients are reduced in buckets, by DistributedDataParallel.
   [[nodiscard]] bool buckets() const {
     return training() && job.gpus > 1 && job.parallel == Parallel::kDdp;

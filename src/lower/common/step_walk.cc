@@ -88,12 +88,11 @@ void StepWalk::allocate(std::uint32_t storage) {
 }
 
 bool StepWalk::is_left_to_operator(std::uint32_t e) const {
-  if (!l_.cpu()) return false;
   const auto& events = l_.step.events;
   const std::uint32_t storage = events[e].value;
   while (e < events.size() && events[e].kind == EventKind::kAllocate) ++e;
   if (e == events.size() || events[e].kind != EventKind::kOperator) return false;
-  if (!kernels_.allocates(events[e].value)) return false;
+  if (!kernels_->allocates(events[e].value)) return false;
   const auto& outputs = l_.step.operators[events[e].value].outputs;
   return std::any_of(outputs.begin(), outputs.end(),
                      [&](const TensorRef& out) { return index(out.storage) == storage; });
@@ -109,7 +108,7 @@ void StepWalk::allocate_left(std::uint32_t storage) {
 void StepWalk::run_operator(std::uint32_t e, std::uint32_t op_index) {
   if (const std::uint32_t awaited = l_.plan.awaits[op_index]; awaited != StepPlan::kNone)
     l_.emit.await_communication(awaited);
-  kernels_.run(op_index, [this](std::uint32_t storage) { allocate_left(storage); });
+  kernels_->run(op_index, [this](std::uint32_t storage) { allocate_left(storage); });
   while (!left_.empty()) allocate_left(left_.front());
   const Stream stream = l_.plan.launched_on[op_index];
   if (stream == Stream::kCommunication) last_collective_ = op_index;

@@ -1,13 +1,14 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <vector>
 
 #include "lower/common/batch_buffers.h"
 #include "lower/common/gradients.h"
+#include "lower/common/operator_kernels.h"
 #include "lower/common/storage_buffers.h"
-#include "lower/gpu/operator_kernels.h"
 
 namespace stoker {
 
@@ -20,7 +21,7 @@ class StepWalk {
         storages_(storages),
         batch_(batch),
         gradients_(gradients),
-        kernels_(lowering, libraries, batch) {}
+        kernels_(lowering.device.kernels(lowering, libraries, batch)) {}
 
   void micro_batch(MicroBatch micro);
   /// After the last micro-batch: waits for the gradients that collectives bring.
@@ -40,7 +41,7 @@ class StepWalk {
   StorageBuffers& storages_;
   BatchBuffers& batch_;
   Gradients& gradients_;
-  OperatorKernels kernels_;
+  std::unique_ptr<OperatorKernels> kernels_;
   MicroBatch micro_;
   std::optional<BufferId> scaled_loss_;
   std::vector<std::uint32_t> left_;                  ///< storages that the next operator allocates

@@ -9,10 +9,10 @@ namespace stoker::testing_support {
 
 inline Machine ampere() {
   Machine machine;
-  machine.gpu.name = "test";
-  machine.gpu.architecture = Architecture::kAmpere;
-  machine.gpu.compute_capability = 80;
-  machine.gpu.peak = {19.5e12, 78e12, 156e12, 312e12, 312e12};
+  machine.device->name = "test";
+  machine.device.gpu()->architecture = Architecture::kAmpere;
+  machine.device.gpu()->compute_capability = 80;
+  machine.device->peak = {19.5e12, 78e12, 156e12, 312e12, 312e12};
   return machine;
 }
 

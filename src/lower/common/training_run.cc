@@ -17,11 +17,11 @@ constexpr std::size_t kMostReserved = 1 << 16;
 }  // namespace
 
 TrainingRun::TrainingRun(const Step& step, const Sizes& sizes, const Job& job,
-                         const Machine& machine)
+                         const DeviceBackend& device)
     : job_(job),
       emit_(program_),
       plan_(plan_step(step)),
-      l_{step, sizes, plan_, job, machine, emit_},
+      l_{step, sizes, plan_, job, device, emit_},
       storages_(l_),
       batch_(l_, storages_),
       gradients_(l_, storages_) {
@@ -34,7 +34,7 @@ TrainingRun::TrainingRun(const Step& step, const Sizes& sizes, const Job& job,
   program_.micro_batches = job.accumulate;
   program_.input_bytes = batch_.copied_bytes();
   storages_.keep_model();
-  if (l_.cpu()) batch_.keep_inputs();
+  if (!l_.device.is_apart()) batch_.keep_inputs();
   batch_.keep_loader_buffers();
   gradients_.keep_buckets();
   iteration();
@@ -59,10 +59,10 @@ void TrainingRun::iteration() {
 void TrainingRun::add_last_batch(std::int64_t batch, const Sizes& sizes) {
   ExtraPass pass{"last batch, " + std::to_string(batch), 1, {}, {}};
   Emitter emit(program_, pass.instructions), end(program_, pass.end);
-  const Lowering l{l_.step, sizes, plan_, job_, l_.machine, emit, true};
+  const Lowering l{l_.step, sizes, plan_, job_, l_.device, emit, true};
   StorageBuffers storages(l, storages_);
   BatchBuffers names(l, storages);
-  if (l.cpu()) names.keep_inputs();
+  if (!l.device.is_apart()) names.keep_inputs();
   Gradients gradients(l, storages);
   gradients.share_buckets(gradients_);
   StepWalk walk(l, storages, names, gradients, libraries_);
@@ -85,11 +85,11 @@ void TrainingRun::add_validation(const Step& evaluation, const Sizes& sizes) {
       "validation" + forgotten + ", batch " + std::to_string(*job.validation_batch), 2, {}, {}};
   Emitter emit(program_, pass.instructions), end(program_, pass.end);
   const StepPlan plan = plan_step(evaluation);
-  const Lowering l{evaluation, sizes, plan, job, l_.machine, emit, true, !job.validation_no_grad};
+  const Lowering l{evaluation, sizes, plan, job, l_.device, emit, true, !job.validation_no_grad};
   StorageBuffers storages(l, storages_);
   BatchBuffers names(l, storages);
   Gradients gradients(l, storages);
-  if (l.cpu()) names.keep_inputs();
+  if (!l.device.is_apart()) names.keep_inputs();
   names.keep_loader_buffers();
   StepWalk walk(l, storages, names, gradients, libraries_);
   walk.micro_batch({});

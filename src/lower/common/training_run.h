@@ -5,8 +5,8 @@
 #include "lower/common/batch_buffers.h"
 #include "lower/common/gradients.h"
 #include "lower/common/lowering.h"
+#include "lower/common/operator_kernels.h"
 #include "lower/common/storage_buffers.h"
-#include "lower/gpu/operator_kernels.h"
 
 namespace stoker {
 
@@ -14,7 +14,7 @@ namespace stoker {
 /// over the same parameters, gradients and optimizer state.
 class TrainingRun {
  public:
-  TrainingRun(const Step& step, const Sizes& sizes, const Job& job, const Machine& machine);
+  TrainingRun(const Step& step, const Sizes& sizes, const Job& job, const DeviceBackend& device);
   TrainingRun(const TrainingRun&) = delete;
   TrainingRun& operator=(const TrainingRun&) = delete;
 

@@ -101,7 +101,7 @@ TEST_F(CpuWork, KernelsOfACpuNameTheirFunction) {
   Machine machine = testing_support::ampere();
   const auto on_gpu = lower(step_, testing_support::plain_job(), machine);
   ASSERT_TRUE(on_gpu) << on_gpu.error().text();
-  machine.gpu.vendor = Vendor::kCpu;
+  machine.device = Cpu();
   const auto on_cpu = lower(step_, testing_support::plain_job(), machine);
   ASSERT_TRUE(on_cpu) << on_cpu.error().text();
   EXPECT_GT(on_gpu->kernels.size(), on_cpu->kernels.size());

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "lower/cpu/cpu_attention.h"
-
 namespace stoker {
 namespace {
 
@@ -173,9 +171,7 @@ class AttentionEmitter {
 }  // namespace
 
 AttentionBackend choose_attention(const AttentionShape& shape, DType dtype,
-                                  const Attributes& attributes, const Job& job, const Gpu& gpu) {
-  if (job.attention) return *job.attention;
-  if (gpu.is_cpu()) return choose_cpu_attention(shape, attributes);
+                                  const Attributes& attributes, const Gpu& gpu) {
   const bool half = dtype == DType::kF16 || dtype == DType::kBf16;
   const bool masked = attributes.mask_kind != "none";
   const bool modern = gpu.vendor == Vendor::kAmd || gpu.compute_capability >= 80;

@@ -15,8 +15,7 @@ namespace stoker {
 /// 256, no mask, from Ampere on; memory-efficient when head sizes are aligned (4 elements in fp32,
 /// 8 in half); otherwise the plain products ("math").
 [[nodiscard]] AttentionBackend choose_attention(const AttentionShape& shape, DType dtype,
-                                                const Attributes& attributes, const Job& job,
-                                                const Gpu& gpu);
+                                                const Attributes& attributes, const Gpu& gpu);
 
 /// What the forward leaves for its backward, to be freed after it.
 using SavedBuffers = std::vector<BufferId>;

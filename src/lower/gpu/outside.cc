@@ -52,23 +52,7 @@ Bytes less_than_reference(const Gpu& gpu) {
   return kPerMultiprocessor * std::max<std::int64_t>(0, kReferenceMultiprocessors - gpu.sm_count);
 }
 
-/// A process with Python and PyTorch's CPU build before its first model: resident, with the parts of
-/// the libraries that a first step touches. PyTorch 2.13 on Debian 12 (docs/models/cpu-memory.md).
-constexpr Bytes kPythonAndPytorch{300LL << 20};
-/// Pages of the libraries that a model's own operators touch for the first time, and the kernels that
-/// oneDNN writes for them: 3 to 10 MiB in eight runs of seven models.
-constexpr Bytes kCodeOfStep{8LL << 20};
-
-std::vector<OutsideMemory> process_of_cpu(const Gpu& cpu) {
-  return {{"Python and PyTorch", cpu.context_memory.value_or(kPythonAndPytorch),
-           cpu.context_memory ? "machine file" : "default; PyTorch 2.13, measured once"},
-          {"code of the step's operators", kCodeOfStep, "default; measured, 3 to 10 MiB"}};
-}
-
-/// The libraries that a program loads.
-struct Libraries {
-  bool cublas = false, cudnn = false;
-};
+}  // namespace
 
 Libraries libraries_of(const Program& program) {
   Libraries used;
@@ -90,14 +74,13 @@ Libraries libraries_of(const Program& program) {
   return used;
 }
 
-std::vector<OutsideMemory> terms(const Job& job, const Machine& machine, Libraries used) {
-  if (machine.gpu.is_cpu()) return process_of_cpu(machine.gpu);
+std::vector<OutsideMemory> outside_of_gpu(const Job& job, const Gpu& gpu, Libraries used) {
   std::vector<OutsideMemory> outside;
-  if (machine.gpu.context_memory) {
-    outside.push_back({"context and libraries", *machine.gpu.context_memory, "machine file"});
+  if (gpu.context_memory) {
+    outside.push_back({"context and libraries", *gpu.context_memory, "machine file"});
   } else {
     outside.push_back({"CUDA context", kContext, "default; an RTX 6000 Ada before any kernel"});
-    const Bytes less = less_than_reference(machine.gpu);
+    const Bytes less = less_than_reference(gpu);
     if (used.cublas) {
       outside.push_back({"kernels and cuBLAS", kWithCublas - kContext - less,
                          less > Bytes(0) ? "default; small runs on an A100, less by what this "
@@ -111,17 +94,6 @@ std::vector<OutsideMemory> terms(const Job& job, const Machine& machine, Librari
   }
   if (job.gpus > 1) outside.push_back({"NCCL buffers", kNccl, "assumed"});
   return outside;
-}
-
-}  // namespace
-
-std::vector<OutsideMemory> outside_memory(const Job& job, const Machine& machine,
-                                          const Program& program) {
-  return terms(job, machine, libraries_of(program));
-}
-
-std::vector<OutsideMemory> outside_memory(const Job& job, const Machine& machine) {
-  return terms(job, machine, {true, true});
 }
 
 }  // namespace stoker

@@ -2,19 +2,21 @@
 
 #include <vector>
 
-#include "device/machine.h"
+#include "device/gpu.h"
 #include "program/job.h"
 #include "program/program.h"
 
 namespace stoker {
 
-/// What lies on the device outside PyTorch's allocator (on a CPU: in the process before its model): named terms, each with its basis. A library
-/// that nothing in `program` calls is not loaded. gpu.context_memory of a machine file stands for
-/// context and libraries together.
-[[nodiscard]] std::vector<OutsideMemory> outside_memory(const Job& job, const Machine& machine,
-                                                        const Program& program);
+/// The libraries that a program loads.
+struct Libraries {
+  bool cublas = false, cudnn = false;
+};
+[[nodiscard]] Libraries libraries_of(const Program& program);
 
-/// As above, for a program that uses all libraries.
-[[nodiscard]] std::vector<OutsideMemory> outside_memory(const Job& job, const Machine& machine);
+/// What lies on a GPU outside PyTorch's allocator: named terms, each with its basis. A machine file's
+/// context_memory stands for context and libraries together.
+[[nodiscard]] std::vector<OutsideMemory> outside_of_gpu(const Job& job, const Gpu& gpu,
+                                                        Libraries used);
 
 }  // namespace stoker

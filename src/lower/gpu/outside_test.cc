@@ -7,11 +7,11 @@
 namespace stoker {
 namespace {
 
-Machine machine_with(Architecture architecture, int multiprocessors) {
-  Machine machine;
-  machine.gpu.architecture = architecture;
-  machine.gpu.sm_count = multiprocessors;
-  return machine;
+Gpu gpu_with(Architecture architecture, int multiprocessors) {
+  Gpu gpu;
+  gpu.architecture = architecture;
+  gpu.sm_count = multiprocessors;
+  return gpu;
 }
 
 Program program_with(std::initializer_list<KernelClass> classes) {
@@ -35,24 +35,26 @@ std::int64_t mebibytes_of(const std::vector<OutsideMemory>& outside) {
 }
 
 TEST(Outside, OnlyTheLibrariesThatAreCalled) {
-  const Machine a100 = machine_with(Architecture::kAmpere, 108);
-  const auto at = [&](const Program& p) { return mebibytes_of(outside_memory({}, a100, p)); };
+  const Gpu a100 = gpu_with(Architecture::kAmpere, 108);
+  const auto at = [&](const Program& p) {
+    return mebibytes_of(outside_of_gpu({}, a100, libraries_of(p)));
+  };
   EXPECT_EQ(at(program_with({KernelClass::kElementwise, KernelClass::kOptimizer})), 426);
   EXPECT_EQ(at(program_with({KernelClass::kElementwise, KernelClass::kGemm})), 1430);
   EXPECT_EQ(at(program_with({KernelClass::kAttention})), 1430);
   EXPECT_EQ(at(program_with({KernelClass::kConvolution})), 1720);
   EXPECT_EQ(at(program_with({KernelClass::kGemm, KernelClass::kRnn})), 1720);
-  EXPECT_EQ(mebibytes_of(outside_memory({}, a100)), 1720);
+  EXPECT_EQ(mebibytes_of(outside_of_gpu({}, a100, {true, true})), 1720);
 }
 
 /// SchedTune's ResNet-50 at batch 16 on K80, T4, V100, RTX 3070 and RTX 3090: the differences of the
 /// whole device peaks, which the terms must give to within the spread of the six networks.
 TEST(Outside, DiffersByGpuAsMeasured) {
   const std::int64_t reference =
-      mebibytes_of(outside_memory({}, machine_with(Architecture::kAmpere, 82)));
+      mebibytes_of(outside_of_gpu({}, gpu_with(Architecture::kAmpere, 82), {true, true}));
   const auto less = [&](Architecture architecture, int multiprocessors) {
     return reference -
-           mebibytes_of(outside_memory({}, machine_with(architecture, multiprocessors)));
+           mebibytes_of(outside_of_gpu({}, gpu_with(architecture, multiprocessors), {true, true}));
   };
   constexpr int kSpreadMiB = 50;
   EXPECT_NEAR(static_cast<double>(less(Architecture::kKepler, 13)), 3121 - 2216, kSpreadMiB);
@@ -64,11 +66,12 @@ TEST(Outside, DiffersByGpuAsMeasured) {
 }
 
 TEST(Outside, AMachineFileStandsForContextAndLibraries) {
-  Machine machine = machine_with(Architecture::kKepler, 13);
-  machine.gpu.context_memory = 999 * kMiB;
+  Gpu gpu = gpu_with(Architecture::kKepler, 13);
+  gpu.context_memory = 999 * kMiB;
   Job job;
   job.gpus = 2;
-  const auto outside = outside_memory(job, machine, program_with({KernelClass::kConvolution}));
+  const auto outside =
+      outside_of_gpu(job, gpu, libraries_of(program_with({KernelClass::kConvolution})));
   ASSERT_EQ(outside.size(), 2U);
   EXPECT_EQ(outside[0].bytes, 999 * kMiB);
   EXPECT_EQ(outside[1].name, "NCCL buffers");

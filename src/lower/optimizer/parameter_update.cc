@@ -41,8 +41,7 @@ void emit_parameter_update(const Lowering& l) {
   const bool scaled = l.job.grad_scaler && !trained.empty();
   std::optional<BufferId> found_inf;
   if (scaled) found_inf = emit_unscale(l.emit, trained);
-  const OptimizerLoop clip_loop = l.cpu() ? OptimizerLoop::kForLoop : OptimizerLoop::kForeach;
-  if (l.job.clip) emit_clip(l.emit, trained, l.job.clip_checks, clip_loop);
+  if (l.job.clip) emit_clip(l.emit, trained, l.job.clip_checks, l.device.default_loop());
   if (scaled) emit_overflow_check(l.emit, l.job.optimizer.loop);
   emit_optimizer_step(l.emit, l.job.optimizer, optimizer_groups(l.step, l.job.optimizer), trained);
   if (found_inf) emit_scale_update(l.emit, *found_inf);

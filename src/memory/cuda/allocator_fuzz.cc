@@ -1,5 +1,5 @@
 // Drives the allocator with arbitrary operations under arbitrary settings: no invariant may break,
-// and the brute-force twin must choose the same addresses.
+// and the brute-force reference implementation must choose the same addresses.
 
 #include <cstddef>
 #include <cstdint>
@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "memory/cuda/allocator_invariants.h"
-#include "memory/cuda/allocator_twin.h"
+#include "memory/cuda/reference_allocator.h"
 
 namespace {
 
@@ -68,7 +68,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   CachingAllocator allocator(config, {Bytes{capacity}, {}});
   while (allocator.add_lane() < Lane{4}) {
   }
-  AllocatorTwin twin(config, capacity);
+  ReferenceAllocator reference(config, capacity);
   struct Live {
     BlockId block;
     std::int64_t address;
@@ -78,39 +78,41 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const std::int64_t operation = input.byte();
     if (operation % 64 == 63) {
       allocator.empty_cache();
-      twin.release_all();
+      reference.release_all();
     } else if (operation % 16 == 14 && !pending.empty()) {
       allocator.finish_free(pending.back().block);
-      twin.free(pending.back().address);
-      std::erase(twin.pending, pending.back().address);
+      reference.free(pending.back().address);
+      std::erase(reference.pending, pending.back().address);
       pending.pop_back();
     } else if (operation % 2 == 0 || live.empty()) {
       const std::int64_t bytes = request(input);
       const int stream = static_cast<int>(operation / 2 % 5);
       const auto block = allocator.allocate(Bytes{bytes}, Lane{static_cast<std::uint16_t>(stream)});
-      const auto expected = twin.allocate(bytes, stream);
-      if (block.has_value() != expected.has_value()) report("the twin decided otherwise");
+      const auto expected = reference.allocate(bytes, stream);
+      if (block.has_value() != expected.has_value()) report("the reference decided otherwise");
       if (allocator.pending_frees() == 0) pending.clear();
       if (!block) continue;
-      if (allocator.address_of(*block).count() != *expected) report("the twin chose another block");
+      if (allocator.address_of(*block).count() != *expected)
+        report("the reference chose another block");
       live.push_back({*block, *expected});
     } else {
       const auto victim = static_cast<std::size_t>(operation / 2) % live.size();
       if (operation % 16 == 15) {  // another stream still uses it
         allocator.begin_free(live[victim].block);
         pending.push_back(live[victim]);
-        twin.pending.push_back(live[victim].address);
+        reference.pending.push_back(live[victim].address);
       } else {
         allocator.free(live[victim].block);
-        twin.free(live[victim].address);
+        reference.free(live[victim].address);
       }
       live[victim] = live.back();
       live.pop_back();
     }
-    if (allocator.pending_frees() != twin.pending.size()) report("the twin waited otherwise");
-    if (twin.pending.empty()) pending.clear();
-    if (allocator.stats().reserved.count() != twin.reserved())
-      report("the twin reserved another amount");
+    if (allocator.pending_frees() != reference.pending.size())
+      report("the reference waited otherwise");
+    if (reference.pending.empty()) pending.clear();
+    if (allocator.stats().reserved.count() != reference.reserved())
+      report("the reference reserved another amount");
     if (const std::string broken = broken_invariant(allocator, capacity); !broken.empty())
       report(broken);
   }

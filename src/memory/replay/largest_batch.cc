@@ -110,7 +110,7 @@ class Search {
     const Bytes needed = smallest_capacity(program, replay_options);
     Bytes missing = needed + outside_bytes(program) - usable_;
     if (const auto fraction = replay_options.allocator.memory_fraction) {
-      // Of what the allocator reserves alone, as PyTorch counts it.
+      // PyTorch counts the fraction of what the allocator reserves alone.
       const double allowed = *fraction * static_cast<double>(replay_options.total->count());
       missing = std::max(missing, needed - Bytes(static_cast<std::int64_t>(allowed)));
     }

@@ -41,7 +41,7 @@ struct LargestBatch {
   bool only_by_flushing = false;
   /// When batch 1 does not run: how much more memory it needs.
   std::optional<Bytes> missing;
-  /// Of `batch`, or of batch 1 when that fails; under the capacity.
+  /// The replay of `batch`, or of batch 1 when that fails, under the capacity.
   MemoryOutcome outcome;
   int simulations = 0;
 };

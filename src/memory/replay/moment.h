@@ -17,7 +17,7 @@ struct Moment {
   int iteration = kSetup;
   int pass = kTraining;           ///< index into Program::passes
   std::uint32_t instruction = 0;  ///< index into the setup, the iteration or the pass
-  /// Of the kernel that follows; absent in the setup and where no kernel follows.
+  /// The phase of the kernel that follows; absent in the setup and where none follows.
   std::optional<StepPhase> phase;
 
   [[nodiscard]] bool in_setup() const { return iteration == kSetup && pass == kTraining; }

@@ -61,7 +61,7 @@ class Replayer {
     const auto& done = outcome_.iterations;
     outcome_.steady =
         !outcome_.failure && done.size() > 1 && repeats(done[done.size() - 2], done.back());
-    // Of a heap the headers of chunks may lie in pages that nothing has touched.
+    // Headers of a heap's chunks may lie in pages that nothing has touched.
     outcome_.fragmentation = std::max(Bytes(0), outcome_.reserved_peak - outcome_.allocated_peak);
     outcome_.peak = with_phase(program_, peak_.moment());
     outcome_.reserved_most = with_phase(program_, reserved_most_.moment());

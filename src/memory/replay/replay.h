@@ -64,10 +64,10 @@ struct LiveBytes {
   RoleBytes by_role{};
   std::vector<ModuleBytes> by_module;    ///< largest first
   std::vector<ModuleBytes> activations;  ///< those alone, largest first
-  /// Of the workspaces, those that the library could do without (cuDNN's); the rest are kept for
+  /// Workspaces that the library could do without (cuDNN's); the rest are kept for
   /// ever (cuBLAS's).
   Bytes optional_workspaces;
-  Bytes slack;  ///< of the blocks: more than was requested
+  Bytes slack;  ///< bytes of blocks beyond what was requested
 };
 
 /// What a replay found. Without capacity `reserved_peak` (plus what lies outside the allocator) is

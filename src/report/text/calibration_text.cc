@@ -25,7 +25,7 @@ constexpr double kPerCent = 100;
 /// "186 GFLOP/s", "25.3 GB/s", "312 TFLOP/s"
 std::string rate_text(const SustainedRate& rate) {
   const double giga = rate.measured * 1e-9;
-  if (rate.bytes) return number(giga) + " GB/s";
+  if (counts_bytes(rate.kind)) return number(giga) + " GB/s";
   return giga < 1e4 ? number(giga) + " GFLOP/s" : number(giga * 1e-3) + " TFLOP/s";
 }
 
@@ -35,8 +35,8 @@ std::string rates_table(const CalibratedMachine& m) {
   const bool threads =
       std::ranges::any_of(m.rates, [](const SustainedRate& r) { return r.threads > 0; });
   for (const SustainedRate& r : m.rates) {
-    rows.push_back({r.what, r.threads > 0 ? std::to_string(r.threads) : "-", rate_text(r),
-                    r.sheet > 0 ? percent(r.measured / r.sheet) : "-",
+    rows.push_back({std::string(name_of(r.kind)), r.threads > 0 ? std::to_string(r.threads) : "-",
+                    rate_text(r), r.sheet > 0 ? percent(r.measured / r.sheet) : "-",
                     r.spread > 0 ? fmt::format("{:.1f} %", kPerCent * r.spread) : "-"});
   }
   if (!threads) {
@@ -104,12 +104,12 @@ std::string change_words(const CalibratedMachine& m) {
 }
 
 std::string headline(const CalibratedMachine& m, const CalibrationRuns& runs) {
-  const Gpu& g = *m.file.gpu;
+  const Device& device = *m.file.device;
   std::string text = runs.load.disturbed ? "DISTURBED: " : "CALIBRATED: ";
-  text += g.name;
-  if (g.is_cpu()) {
-    text += fmt::format(", {} core{}", g.sm_count, g.sm_count == 1 ? "" : "s");
-    if (g.cpu.simd_bits > 0) text += fmt::format(", {}-bit vectors", g.cpu.simd_bits);
+  text += device->name;
+  if (const Cpu* cpu = device.cpu()) {
+    text += fmt::format(", {} core{}", cpu->cores, cpu->cores == 1 ? "" : "s");
+    if (cpu->simd_bits > 0) text += fmt::format(", {}-bit vectors", cpu->simd_bits);
   }
   text += fmt::format(": {} operators and {} figures measured", m.measured_operators,
                       runs.calibration.figures.size());
@@ -180,9 +180,9 @@ std::string calibration_json(const CalibratedMachine& m, const CalibrationRuns& 
       {"disturbed", runs.load.disturbed},         {"why", runs.load.why}};
   root["sustained"] = Json::array();
   for (const SustainedRate& r : m.rates) {
-    root["sustained"].push_back({{"what", r.what},
+    root["sustained"].push_back({{"what", name_of(r.kind)},
                                  {"threads", r.threads},
-                                 {"unit", r.bytes ? "B/s" : "FLOP/s"},
+                                 {"unit", counts_bytes(r.kind) ? "B/s" : "FLOP/s"},
                                  {"measured", r.measured},
                                  {"data_sheet", r.sheet > 0 ? Json(r.sheet) : Json(nullptr)},
                                  {"spread", r.spread}});

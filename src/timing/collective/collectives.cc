@@ -183,7 +183,8 @@ NodeFabric fabric_of(const Machine& machine, RankLayout layout, const Collective
   layout.nodes = std::max(1, layout.nodes);
   if (layout.ranks() < 2) return {{}, 0, "one GPU"};
   NodeFabric node;
-  if (layout.gpus_per_node > 1) node = within_node(machine.gpu, layout.gpus_per_node, c);
+  const Gpu* gpu = machine.device.gpu();
+  if (layout.gpus_per_node > 1 && gpu != nullptr) node = within_node(*gpu, layout.gpus_per_node, c);
   return layout.nodes > 1 ? across_nodes(machine, layout, node, c) : node;
 }
 

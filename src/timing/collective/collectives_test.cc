@@ -9,9 +9,9 @@ namespace {
 
 Machine linked(const std::string& link, double bandwidth) {
   Machine machine;
-  machine.gpu.link = link;
-  machine.gpu.link_bandwidth = bandwidth;
-  machine.gpu.pcie_bandwidth = 16e9;
+  machine.device.gpu()->link = link;
+  machine.device.gpu()->link_bandwidth = bandwidth;
+  machine.device.gpu()->pcie_bandwidth = 16e9;
   return machine;
 }
 

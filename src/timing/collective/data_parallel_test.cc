@@ -21,8 +21,8 @@ double us(Nanos t) { return t.count() * 1e-3; }
 
 Machine two_wired() {
   Machine machine;
-  machine.gpu = round_gpu();
-  machine.gpu.link = "wire";
+  machine.device = round_gpu();
+  machine.device.gpu()->link = "wire";
   machine.gpu_count = 2;
   return machine;
 }
@@ -148,8 +148,8 @@ TEST(DataParallel, SmallBucketsOverlapWellButPayLatency) {
   c.alpha_us = 200;
   c.alpha_rank_us = 0;
   Machine machine = two_wired();
-  machine.gpu.link = "NVLink 9";
-  machine.gpu.link_bandwidth = 20e9;
+  machine.device.gpu()->link = "NVLink 9";
+  machine.device.gpu()->link_bandwidth = 20e9;
   const AllReduceModel slow = all_reduce_model(machine, {8, 1}, c);
   const auto total = [&](Bytes cap) {
     const Nanos end = 90 * kMillisecond;

@@ -22,8 +22,8 @@ struct Pair {
   Program program;
 
   Pair() {
-    machine.gpu = round_gpu();
-    machine.gpu.link = "wire";
+    machine.device = round_gpu();
+    machine.device.gpu()->link = "wire";
     machine.gpu_count = 2;
     coefficients.collective.fits = {wire()};
   }

@@ -47,22 +47,22 @@ std::vector<double> key_of(const Kernel& kernel, const ProcessPoint& point) {
 
 }  // namespace
 
-Result<std::shared_ptr<const CpuModel>> CpuModel::make(const Gpu& gpu) {
+Result<std::shared_ptr<const CpuModel>> CpuModel::make(const Cpu& cpu) {
   std::shared_ptr<CpuModel> model(new CpuModel());
-  model->gpu_ = gpu;
-  const Calibration* measured = gpu.calibration.get();
+  model->cpu_ = cpu;
+  const Calibration* measured = cpu.calibration.get();
   if (measured == nullptr) return std::shared_ptr<const CpuModel>(std::move(model));
   model->disturbed_ = measured->disturbed;
   std::map<int, std::pair<std::unique_ptr<const CpuProcessor>, double>> processors;
   for (std::size_t i = 0; i < measured->operators.size(); ++i) {
     const MeasuredOperator& row = measured->operators[i];
-    const auto kernel = TRY(cpu_kernel_of(row, gpu));
-    TRY(check_physics(row, kernel, gpu, 0));
-    const int threads = threads_of(gpu, row.threads);
+    const auto kernel = TRY(cpu_kernel_of(row, cpu));
+    TRY(check_physics(row, kernel, cpu));
+    const int threads = threads_of(cpu, row.threads);
     auto& [processor, call] = processors[threads];
     if (processor == nullptr) {
-      processor = std::make_unique<const CpuProcessor>(gpu, threads);
-      call = cpu_host(gpu, threads, 1).call;
+      processor = std::make_unique<const CpuProcessor>(cpu, threads);
+      call = cpu_host(cpu, threads, 1).call;
     }
     const CpuCost rule =
         cpu_cost(kernel, row.function, *processor, {row.warm ? CpuData::kWarm : CpuData::kCold});
@@ -127,8 +127,8 @@ std::vector<CpuModel::LeftOut> CpuModel::left_out() const {
 
 CpuEstimator::CpuEstimator(const CpuModel& model, int threads, double step_bytes)
     : model_(model),
-      processor_(model.gpu_, threads),
-      call_(cpu_host(model.gpu_, threads, 1).call),
+      processor_(model.cpu_, threads),
+      call_(cpu_host(model.cpu_, threads, 1).call),
       step_bytes_(step_bytes),
       names_(model.names_) {}
 

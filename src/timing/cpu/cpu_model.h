@@ -34,9 +34,9 @@ struct CpuEstimate {
 class CpuModel {
  public:
   /// Refuses rows that are unknown or contradict physics, naming them.
-  [[nodiscard]] static Result<std::shared_ptr<const CpuModel>> make(const Gpu& gpu);
+  [[nodiscard]] static Result<std::shared_ptr<const CpuModel>> make(const Cpu& cpu);
 
-  [[nodiscard]] const Gpu& gpu() const { return gpu_; }
+  [[nodiscard]] const Cpu& cpu() const { return cpu_; }
   /// Operators that the calibration measured with success.
   [[nodiscard]] std::size_t rows() const { return rows_; }
   [[nodiscard]] bool disturbed() const { return disturbed_; }
@@ -56,7 +56,7 @@ class CpuModel {
   /// The process of a group at a number of threads: by the rows with so many, by all where there are none.
   [[nodiscard]] ResidualProcess process_of(CpuGroup group, int threads) const;
 
-  Gpu gpu_;
+  Cpu cpu_;
   std::size_t rows_ = 0;
   bool disturbed_ = false;
   NameNumbers names_;

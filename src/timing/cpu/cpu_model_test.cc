@@ -29,8 +29,8 @@ MeasuredOperator row(const std::string& function, std::int64_t elements, double 
   return r;
 }
 
-Gpu with_rows(std::vector<MeasuredOperator> rows, bool disturbed = false) {
-  Gpu cpu = round_cpu();
+Cpu with_rows(std::vector<MeasuredOperator> rows, bool disturbed = false) {
+  Cpu cpu = round_cpu();
   auto calibration = std::make_shared<Calibration>();
   calibration->operators = std::move(rows);
   calibration->disturbed = disturbed;
@@ -53,7 +53,7 @@ double rule_us(std::int64_t n, const std::string& function, int threads = 1) {
                 cpu_host(round_cpu(), threads, 1).call);
 }
 
-double told_us(const Gpu& cpu, std::int64_t n, const std::string& function, int threads = 1) {
+double told_us(const Cpu& cpu, std::int64_t n, const std::string& function, int threads = 1) {
   const auto model = CpuModel::make(cpu);
   EXPECT_TRUE(model) << model.error().text();
   CpuEstimator estimator(**model, threads);
@@ -93,7 +93,7 @@ TEST(CpuModel, RowsCorrectTheirFunctionMost) {
 }
 
 TEST(CpuModel, InPlaceIsKin) {
-  const Gpu cpu = with_rows({row("mul", 1 << 16, 2 * rule_us(1 << 16, "mul"))});
+  const Cpu cpu = with_rows({row("mul", 1 << 16, 2 * rule_us(1 << 16, "mul"))});
   const auto model = CpuModel::make(cpu);
   ASSERT_TRUE(model);
   CpuEstimator estimator(**model, 1);
@@ -107,7 +107,7 @@ TEST(CpuModel, ThreadsBetweenMeasuredOnes) {
     rows.push_back(row("add", n, 1.5 * rule_us(n, "add", 1), 1));
     rows.push_back(row("add", n, 1.5 * rule_us(n, "add", 4), 4));
   }
-  const Gpu cpu = with_rows(rows);
+  const Cpu cpu = with_rows(rows);
   const double one = told_us(cpu, 1 << 19, "add", 1), two = told_us(cpu, 1 << 19, "add", 2),
                four = told_us(cpu, 1 << 19, "add", 4);
   EXPECT_GT(one, two);

@@ -167,8 +167,8 @@ ProcessPoint point_of(const Kernel& kernel, std::string_view function, int threa
   return point;
 }
 
-Result<Kernel> cpu_kernel_of(const MeasuredOperator& measured, const Gpu& gpu) {
-  auto kernel = kernel_of(measured, gpu);
+Result<Kernel> cpu_kernel_of(const MeasuredOperator& measured, const Cpu& cpu) {
+  auto kernel = kernel_of(measured, cpu);
   if (!kernel) return kernel;
   if (kernel->shape.index() == 0 || std::holds_alternative<RowShape>(kernel->shape))
     correct_words(measured, *kernel);

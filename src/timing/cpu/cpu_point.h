@@ -33,6 +33,6 @@ class NameNumbers {
                                     const CpuCost& cost, NameNumbers& names);
 
 /// The kernel that a measured row of a processor runs, as lowering makes it there.
-[[nodiscard]] Result<Kernel> cpu_kernel_of(const MeasuredOperator& measured, const Gpu& gpu);
+[[nodiscard]] Result<Kernel> cpu_kernel_of(const MeasuredOperator& measured, const Cpu& cpu);
 
 }  // namespace stoker

@@ -79,22 +79,22 @@ double figure_at(const Calibration* calibration, std::string_view name, int thre
   return nearest->second;
 }
 
-int threads_of(const Gpu& gpu, int asked) { return std::max(1, asked > 0 ? asked : gpu.sm_count); }
+int threads_of(const Cpu& cpu, int asked) { return std::max(1, asked > 0 ? asked : cpu.cores); }
 
-CpuRates cpu_rates(const Gpu& gpu, int threads) {
-  const Calibration* measured = gpu.calibration.get();
-  const int cores = std::max(1, gpu.sm_count);
+CpuRates cpu_rates(const Cpu& cpu, int threads) {
+  const Calibration* measured = cpu.calibration.get();
+  const int cores = std::max(1, cpu.cores);
   const double used = std::min(threads, cores);  // more threads than cores take turns
   CpuRates r;
   r.threads = threads;
-  r.lanes = or_else(gpu.cpu.simd_bits, kSimdBits) / 32;
-  double clock = or_else(gpu.boost_mhz * 1e6, 0);
-  if (clock <= 0) clock = or_else(gpu.peak.fp32 / (cores * r.lanes * kFlopsPerLaneCycle), kClock);
+  r.lanes = or_else(cpu.simd_bits, kSimdBits) / 32;
+  double clock = or_else(cpu.clock_mhz * 1e6, 0);
+  if (clock <= 0) clock = or_else(cpu.peak.fp32 / (cores * r.lanes * kFlopsPerLaneCycle), kClock);
   r.cycles = clock * used;
-  const double peak = or_else(gpu.peak.fp32 / cores, clock * r.lanes * kFlopsPerLaneCycle);
+  const double peak = or_else(cpu.peak.fp32 / cores, clock * r.lanes * kFlopsPerLaneCycle);
   r.products =
       or_else(1e9 * figure_at(measured, "fma_gflops", threads, true), kProductShare * peak * used);
-  const double all = or_else(gpu.bandwidth, kMemory);
+  const double all = or_else(cpu.bandwidth, kMemory);
   const double core = std::min(all, std::max(kCoreMemory, all / cores));
   r.memory =
       or_else(1e9 * figure_at(measured, "copy_gbs", threads, true), std::min(all, core * used));
@@ -102,8 +102,8 @@ CpuRates cpu_rates(const Gpu& gpu, int threads) {
                  std::max(r.memory, kL2BytesPerCycle * r.cycles));
   r.l3 = or_else(1e9 * figure_at(measured, "l3_gbs", threads, true),
                  std::max(r.memory, std::min(r.l2, kL3BytesPerCycle * r.cycles)));
-  r.l2_bytes = or_else(static_cast<double>(gpu.cpu.l2.count()), kL2Bytes) * used;
-  r.l3_bytes = or_else(static_cast<double>(gpu.cpu.l3.count()), kL3Bytes * cores);
+  r.l2_bytes = or_else(static_cast<double>(cpu.l2.count()), kL2Bytes) * used;
+  r.l3_bytes = or_else(static_cast<double>(cpu.l3.count()), kL3Bytes * cores);
   if (threads > 1) {
     r.region = or_else(1e-6 * figure_at(measured, "region_us", threads, false),
                        kRegion + kRegionThread * threads);
@@ -111,8 +111,8 @@ CpuRates cpu_rates(const Gpu& gpu, int threads) {
   return r;
 }
 
-CpuHost cpu_host(const Gpu& gpu, int threads, double core_speed) {
-  const Calibration* measured = gpu.calibration.get();
+CpuHost cpu_host(const Cpu& cpu, int threads, double core_speed) {
+  const Calibration* measured = cpu.calibration.get();
   const double speed = or_else(core_speed, 1);
   const auto of = [&](const char* name, double prior) {
     return 1e-6 * or_else(figure_at(measured, name, threads, false), prior / speed);

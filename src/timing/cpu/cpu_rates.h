@@ -41,9 +41,9 @@ struct CpuHost {
                                bool rate);
 
 /// Threads that PyTorch runs operators with: `asked`, or all cores.
-[[nodiscard]] int threads_of(const Gpu& gpu, int asked);
+[[nodiscard]] int threads_of(const Cpu& cpu, int asked);
 
-[[nodiscard]] CpuRates cpu_rates(const Gpu& gpu, int threads);
-[[nodiscard]] CpuHost cpu_host(const Gpu& gpu, int threads, double core_speed);
+[[nodiscard]] CpuRates cpu_rates(const Cpu& cpu, int threads);
+[[nodiscard]] CpuHost cpu_host(const Cpu& cpu, int threads, double core_speed);
 
 }  // namespace stoker

@@ -9,8 +9,8 @@
 namespace stoker {
 namespace {
 
-Gpu with_figures(std::vector<MeasuredFigure> figures) {
-  Gpu cpu = timing_test::round_cpu();
+Cpu with_figures(std::vector<MeasuredFigure> figures) {
+  Cpu cpu = timing_test::round_cpu();
   auto calibration = std::make_shared<Calibration>();
   calibration->figures = std::move(figures);
   cpu.calibration = calibration;
@@ -18,7 +18,7 @@ Gpu with_figures(std::vector<MeasuredFigure> figures) {
 }
 
 TEST(CpuRates, TheDataSheetWhereNothingIsMeasured) {
-  const Gpu cpu = timing_test::round_cpu();
+  const Cpu cpu = timing_test::round_cpu();
   const CpuRates one = cpu_rates(cpu, 1), four = cpu_rates(cpu, 4), many = cpu_rates(cpu, 16);
   EXPECT_DOUBLE_EQ(one.lanes, 16);
   EXPECT_DOUBLE_EQ(one.cycles, 2e9);
@@ -34,14 +34,14 @@ TEST(CpuRates, TheDataSheetWhereNothingIsMeasured) {
 }
 
 TEST(CpuRates, NothingKnownIsNotNothing) {
-  const CpuRates r = cpu_rates(Gpu{}, 1);
+  const CpuRates r = cpu_rates(Cpu{}, 1);
   for (const double x :
        {r.products, r.cycles, r.lanes, r.l2, r.l3, r.memory, r.l2_bytes, r.l3_bytes})
     EXPECT_GT(x, 0);
 }
 
 TEST(CpuRates, FiguresReplaceTheDataSheet) {
-  const Gpu cpu = with_figures({{"copy_gbs", 1, 8, 0, ""},
+  const Cpu cpu = with_figures({{"copy_gbs", 1, 8, 0, ""},
                                 {"copy_gbs", 2, 12, 0, ""},
                                 {"fma_gflops", 1, 100, 0, ""},
                                 {"region_us", 2, 3, 0, ""}});

@@ -253,9 +253,9 @@ int threads_for(std::int64_t elements, std::int64_t grain, int threads) {
   return static_cast<int>(std::clamp<std::int64_t>(grains, 1, std::max(1, threads)));
 }
 
-CpuProcessor::CpuProcessor(const Gpu& gpu, int threads) {
-  for (int t = 1; t <= std::max(1, threads); ++t) rates_.push_back(cpu_rates(gpu, t));
-  if (gpu.peak.bf16_tensor > 0 && gpu.peak.fp32 > 0) tensor_ = gpu.peak.bf16_tensor / gpu.peak.fp32;
+CpuProcessor::CpuProcessor(const Cpu& cpu, int threads) {
+  for (int t = 1; t <= std::max(1, threads); ++t) rates_.push_back(cpu_rates(cpu, t));
+  if (cpu.peak.bf16_tensor > 0 && cpu.peak.fp32 > 0) tensor_ = cpu.peak.bf16_tensor / cpu.peak.fp32;
 }
 
 const CpuRates& CpuProcessor::rates(int threads) const {

@@ -44,7 +44,7 @@ struct CpuCost {
 /// Rates by threads, made once.
 class CpuProcessor {
  public:
-  CpuProcessor(const Gpu& gpu, int threads);
+  CpuProcessor(const Cpu& cpu, int threads);
 
   [[nodiscard]] int threads() const { return static_cast<int>(rates_.size()); }
   [[nodiscard]] const CpuRates& rates(int threads) const;

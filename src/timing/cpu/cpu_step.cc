@@ -102,14 +102,14 @@ std::string percent(double share) {
 
 class CpuStep {
  public:
-  CpuStep(const Program& program, const Machine& machine, const StepTimeOptions& options,
+  CpuStep(const Program& program, const Cpu& cpu, const Host& host, const StepTimeOptions& options,
           std::shared_ptr<const CpuModel> model)
       : program_(program),
-        machine_(machine),
+        cpu_(cpu),
         options_(options),
         model_(std::move(model)),
-        threads_(threads_of(machine.gpu, options.threads)),
-        host_(cpu_host(machine.gpu, threads_, machine.host.relative_core_speed)),
+        threads_(threads_of(cpu, options.threads)),
+        host_(cpu_host(cpu, threads_, host.relative_core_speed)),
         estimator_(*model_, threads_, touched_bytes(program)) {}
 
   StepTime run() {
@@ -212,8 +212,7 @@ class CpuStep {
       if (runs(program_, in)) flops += program_.kernels[in.value].flops.count();
     }
     out_.busy = 1;
-    if (out_.total.count() > 0)
-      out_.mfu = flops / (seconds(out_.total) * nominal_peak(machine_.gpu, MathUnit::kFp32));
+    if (out_.total.count() > 0) out_.mfu = flops / (seconds(out_.total) * nominal_peak(cpu_));
   }
 
   void add_band() {
@@ -251,7 +250,7 @@ class CpuStep {
                            "kernels without a cost rule were costed by the bytes they move",
                            uncosted_);
     }
-    if (threads_ > machine_.gpu.sm_count && machine_.gpu.sm_count > 0) {
+    if (threads_ > cpu_.cores && cpu_.cores > 0) {
       out_.diagnostics.add(
           "more_threads_than_cores", Severity::kWarning,
           "operators run with more threads than the CPU has cores; they take turns");
@@ -261,7 +260,7 @@ class CpuStep {
   }
 
   const Program& program_;
-  const Machine& machine_;
+  const Cpu& cpu_;
   const StepTimeOptions& options_;
   const std::shared_ptr<const CpuModel> model_;
   const int threads_;
@@ -275,25 +274,26 @@ class CpuStep {
 
 }  // namespace
 
-StepTime predict_cpu_step(const Program& program, const Machine& machine,
+StepTime predict_cpu_step(const Program& program, const Cpu& cpu, const Host& host,
                           const Coefficients& coefficients, const StepTimeOptions& options) {
   std::shared_ptr<const CpuModel> model = coefficients.cpu;
   if (model == nullptr) {
-    Gpu bare = machine.gpu;  // without rows there is nothing to refuse
+    Cpu bare = cpu;  // without rows there is nothing to refuse
     bare.calibration = nullptr;
     model = CpuModel::make(bare).value();
   }
-  return CpuStep(program, machine, options, std::move(model)).run();
+  return CpuStep(program, cpu, host, options, std::move(model)).run();
 }
 
 std::vector<PassTime> predict_cpu_passes(const Program& program, const StepTime& step_time,
-                                         const Machine& machine, const StepTimeOptions& options) {
-  const int threads = threads_of(machine.gpu, options.threads);
-  const CpuHost host = cpu_host(machine.gpu, threads, machine.host.relative_core_speed);
+                                         const Cpu& cpu, const Host& host,
+                                         const StepTimeOptions& options) {
+  const int threads = threads_of(cpu, options.threads);
+  const CpuHost around = cpu_host(cpu, threads, host.relative_core_speed);
   std::vector<PassTime> times;
   for (const ExtraPass& pass : program.passes) {
-    Dispatch dispatch(host);
-    double device = 0, issued = 1e9 * host.step;
+    Dispatch dispatch(around);
+    double device = 0, issued = 1e9 * around.step;
     for (const Instruction& in : pass.instructions) {
       if (!runs(program, in)) continue;
       issued +=

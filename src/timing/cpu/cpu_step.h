@@ -8,13 +8,13 @@
 /// Internal to src/timing.
 namespace stoker {
 
-[[nodiscard]] StepTime predict_cpu_step(const Program& program, const Machine& machine,
+[[nodiscard]] StepTime predict_cpu_step(const Program& program, const Cpu& cpu, const Host& host,
                                         const Coefficients& coefficients,
                                         const StepTimeOptions& options);
 
 [[nodiscard]] std::vector<PassTime> predict_cpu_passes(const Program& program,
-                                                       const StepTime& step_time,
-                                                       const Machine& machine,
+                                                       const StepTime& step_time, const Cpu& cpu,
+                                                       const Host& host,
                                                        const StepTimeOptions& options);
 
 }  // namespace stoker

@@ -16,7 +16,7 @@ using timing_test::round_cpu;
 
 Machine machine() {
   Machine m;
-  m.gpu = round_cpu();
+  m.device = round_cpu();
   return m;
 }
 
@@ -119,16 +119,16 @@ TEST(CpuStep, BandsAreWideWithoutRowsAndNarrowWithThem) {
         2 + 1e6 * cpu_cost(elements(n, StepPhase::kForward), "add", cpu, {CpuData::kWarm}).total();
     calibration->operators.push_back(row);
   }
-  m.gpu.calibration = calibration;
+  m.device->calibration = calibration;
   Coefficients coefficients;
-  coefficients.cpu = CpuModel::make(m.gpu).value();
+  coefficients.cpu = CpuModel::make(*m.device.cpu()).value();
   const StepTime told = predict_step(small_program(), m, coefficients, {.threads = 1});
   EXPECT_LT(told.band.above, 0.3);
   EXPECT_NE(told.basis.find("7 operators measured"), std::string::npos) << told.basis;
   calibration = std::make_shared<Calibration>(*calibration);
   calibration->disturbed = true;
-  m.gpu.calibration = calibration;
-  coefficients.cpu = CpuModel::make(m.gpu).value();
+  m.device->calibration = calibration;
+  coefficients.cpu = CpuModel::make(*m.device.cpu()).value();
   const StepTime disturbed = predict_step(small_program(), m, coefficients, {.threads = 1});
   EXPECT_GT(disturbed.band.above, told.band.above);
   EXPECT_NE(disturbed.basis.find("while others"), std::string::npos) << disturbed.basis;

@@ -58,7 +58,7 @@ double tiles(double queries, double keys, double tile_q, double tile_k, bool cau
 }
 
 /// FLOP/s of the whole device for one backend.
-double rate_of(const Kernel& kernel, AttentionBackend backend, const Device& device) {
+double rate_of(const Kernel& kernel, AttentionBackend backend, const GpuRates& device) {
   const double plain = device.rate[static_cast<std::size_t>(kernel.unit)];
   const auto tf32 = static_cast<std::size_t>(MathUnit::kTf32Tensor);
   const bool single = kernel.dtype == DType::kF32 && backend == AttentionBackend::kMemoryEfficient;
@@ -70,7 +70,7 @@ double rate_of(const Kernel& kernel, AttentionBackend backend, const Device& dev
 /// The math path as one piece; lowering normally takes it apart. Masked by -inf, not skipped: causal
 /// saves nothing here.
 RawCost math_cost(const Kernel& kernel, const AttentionShape& s, double products, double scores,
-                  const Device& device, const Coefficients& coefficients) {
+                  const GpuRates& device, const Coefficients& coefficients) {
   RawCost cost;
   cost.cost_class = CostClass::kMathAttention;
   const double passes = s.backward ? kMathBackwardPasses : kMathForwardPasses;
@@ -94,7 +94,7 @@ double side_bytes(const Kernel& kernel, const AttentionShape& s, double width) {
 
 }  // namespace
 
-RawCost attention_cost(const Kernel& kernel, const AttentionShape& shape, const Device& device,
+RawCost attention_cost(const Kernel& kernel, const AttentionShape& shape, const GpuRates& device,
                        const Coefficients& coefficients) {
   AttentionShape s = shape;
   if (s.value_dim <= 0) s.value_dim = s.head_dim;

@@ -235,16 +235,23 @@ Result<CoefficientFile> CoefficientFile::load_shipped() {
   return load(folder / "coefficients" / "timing");
 }
 
+Result<Coefficients> CoefficientFile::for_device(const Device& device,
+                                                 const CoefficientPatch* calibration) const {
+  return device.visit([&](const Gpu& gpu) { return for_gpu(gpu, calibration); },
+                      [&](const Cpu& cpu) { return for_cpu(cpu); });
+}
+
+Result<Coefficients> CoefficientFile::for_cpu(const Cpu& cpu) const {
+  Coefficients out = base_;
+  out.cpu = TRY(CpuModel::make(cpu));
+  out.level = out.cpu->rows() > 0 ? CoefficientLevel::kCalibrated : CoefficientLevel::kPrior;
+  out.basis = out.cpu->rows() > 0 ? "operators measured on this CPU" : "rules by the data sheet";
+  return out;
+}
+
 Result<Coefficients> CoefficientFile::for_gpu(const Gpu& gpu,
                                               const CoefficientPatch* calibration) const {
   Coefficients out = base_;
-  if (gpu.is_cpu()) {
-    auto model = TRY(CpuModel::make(gpu));
-    out.cpu = std::move(model);
-    out.level = out.cpu->rows() > 0 ? CoefficientLevel::kCalibrated : CoefficientLevel::kPrior;
-    out.basis = out.cpu->rows() > 0 ? "operators measured on this CPU" : "rules by the data sheet";
-    return out;
-  }
   struct Layer {
     const NamedPatches& patches;
     std::string_view name;

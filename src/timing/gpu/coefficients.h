@@ -183,13 +183,16 @@ class CoefficientFile {
   [[nodiscard]] static Result<CoefficientFile> load_shipped();
 
   /// base <- architecture <- chip <- GPU <- calibration: `calibration`, else what a machine file
-  /// measured on this very GPU (gpu.calibration), if anything. Errors name the row of such a file that
+  /// measured on this very GPU, if anything. A CPU has no layers, only what was measured on it. Errors name the row of such a file that
   /// cannot be.
-  [[nodiscard]] Result<Coefficients> for_gpu(const Gpu& gpu,
-                                             const CoefficientPatch* calibration = nullptr) const;
+  [[nodiscard]] Result<Coefficients> for_device(
+      const Device& device, const CoefficientPatch* calibration = nullptr) const;
 
  private:
   [[nodiscard]] Status add(std::string_view text, const std::string& where);
+  [[nodiscard]] Result<Coefficients> for_gpu(const Gpu& gpu,
+                                             const CoefficientPatch* calibration) const;
+  [[nodiscard]] Result<Coefficients> for_cpu(const Cpu& cpu) const;
 
   Coefficients base_;
   std::vector<std::pair<std::string, CoefficientPatch>> architectures_;  ///< by name, "volta"

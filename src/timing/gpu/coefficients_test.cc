@@ -33,7 +33,7 @@ TEST(Coefficients, LayersOverrideInOrder) {
     "gpus": {"V100-SXM2-16GB": {"basis": "V100 rows", "classes": {"gemm": {"compute": 0.7}}}})");
   ASSERT_TRUE(file) << file.error().text();
 
-  const auto v100 = file->for_gpu(gpu_of("V100-SXM2-16GB", Architecture::kVolta, "GV100"));
+  const auto v100 = file->for_device(gpu_of("V100-SXM2-16GB", Architecture::kVolta, "GV100"));
   ASSERT_TRUE(v100);
   EXPECT_EQ(v100->of(CostClass::kGemm).compute, 0.7);
   EXPECT_EQ(v100->of(CostClass::kGemm).memory, 0.5);
@@ -41,14 +41,14 @@ TEST(Coefficients, LayersOverrideInOrder) {
   EXPECT_EQ(v100->basis, "V100 rows");
   EXPECT_EQ(v100->level, CoefficientLevel::kGpu);
 
-  const auto other = file->for_gpu(gpu_of("X", Architecture::kHopper, "GH100"));
+  const auto other = file->for_device(gpu_of("X", Architecture::kHopper, "GH100"));
   ASSERT_TRUE(other);
   EXPECT_EQ(other->of(CostClass::kGemm).compute, 0.5);
   EXPECT_EQ(other->level, CoefficientLevel::kBase);
 
   const CoefficientPatch measured{{{"gemm.compute", 0.9}}, ""};
   const auto calibrated =
-      file->for_gpu(gpu_of("V100-SXM2-16GB", Architecture::kVolta, "GV100"), &measured);
+      file->for_device(gpu_of("V100-SXM2-16GB", Architecture::kVolta, "GV100"), &measured);
   ASSERT_TRUE(calibrated);
   EXPECT_EQ(calibrated->of(CostClass::kGemm).compute, 0.9);
   EXPECT_EQ(calibrated->level, CoefficientLevel::kCalibrated);
@@ -103,7 +103,7 @@ TEST(Coefficients, AllReducesOfALaterFileComeFirst) {
   const std::filesystem::path later = std::filesystem::path(testing::TempDir()) / "later.json";
   ASSERT_TRUE(write_file(later, row("200")));
   ASSERT_TRUE(file->lay_over(later));
-  const auto c = file->for_gpu(gpu_of("none", Architecture::kAmpere, ""));
+  const auto c = file->for_device(gpu_of("none", Architecture::kAmpere, ""));
   ASSERT_TRUE(c);
   ASSERT_EQ(c->collective.fits.size(), 2U);
   EXPECT_EQ(c->collective.fits[0].curve[0].second, 200);
@@ -113,7 +113,7 @@ TEST(Coefficients, TheShippedFileIsWhole) {
   const auto file = CoefficientFile::load_shipped();
   ASSERT_TRUE(file) << file.error().text();
   for (int a = 0; a <= static_cast<int>(Architecture::kOther); ++a) {
-    const auto c = file->for_gpu(gpu_of("none", static_cast<Architecture>(a), ""));
+    const auto c = file->for_device(gpu_of("none", static_cast<Architecture>(a), ""));
     ASSERT_TRUE(c) << c.error().text();
     for (const ClassCoefficients& entry : c->classes) {
       EXPECT_GT(entry.compute, 0);

@@ -105,7 +105,7 @@ Tiling implicit_gemm(const Geometry& g, bool tensor) {
 struct Winograd {
   double compute, activations, filter;
 };
-Winograd winograd(const Geometry& g, double tile, double rate, const Device& device,
+Winograd winograd(const Geometry& g, double tile, double rate, const GpuRates& device,
                   const KernelCoefficients& coefficients) {
   const double points = (tile + 2) * (tile + 2);
   const double side = std::sqrt(g.out_pixels);
@@ -153,7 +153,7 @@ CostClass dense_class(Pass pass, bool tensor) {
   return tensor ? CostClass::kTensorConvolutionWeight : CostClass::kConvolutionWeight;
 }
 
-RawCost dense_cost(const Kernel& kernel, const Geometry& g, const Device& device,
+RawCost dense_cost(const Kernel& kernel, const Geometry& g, const GpuRates& device,
                    const Coefficients& coefficients) {
   const auto unit = static_cast<std::size_t>(kernel.unit);
   const bool tensor = device.tensor[unit];
@@ -215,7 +215,7 @@ double half_group_rate(const Geometry& g, double width) {
   return rate;
 }
 
-RawCost grouped_cost(const Kernel& kernel, const Geometry& g, const Device& device,
+RawCost grouped_cost(const Kernel& kernel, const Geometry& g, const GpuRates& device,
                      const Coefficients& coefficients) {
   RawCost cost;
   cost.cost_class =
@@ -233,7 +233,7 @@ RawCost grouped_cost(const Kernel& kernel, const Geometry& g, const Device& devi
   return cost;
 }
 
-RawCost depthwise_cost(const Kernel& kernel, const Geometry& g, const Device& device,
+RawCost depthwise_cost(const Kernel& kernel, const Geometry& g, const GpuRates& device,
                        const Coefficients& coefficients) {
   RawCost cost;
   const bool weight = g.pass == Pass::kBackwardWeight;
@@ -257,8 +257,8 @@ RawCost depthwise_cost(const Kernel& kernel, const Geometry& g, const Device& de
 
 }  // namespace
 
-RawCost convolution_cost(const Kernel& kernel, const ConvolutionShape& shape, const Device& device,
-                         const Coefficients& coefficients) {
+RawCost convolution_cost(const Kernel& kernel, const ConvolutionShape& shape,
+                         const GpuRates& device, const Coefficients& coefficients) {
   const Geometry g = geometry_of(shape);
   if (g.groups <= 1) return dense_cost(kernel, g, device, coefficients);
   if (g.in_width <= 1) return depthwise_cost(kernel, g, device, coefficients);

@@ -6,7 +6,7 @@
 namespace stoker {
 
 /// Seconds to move `bytes`, at the class's share of bandwidth; faster while they stay in the L2.
-[[nodiscard]] double memory_seconds(double bytes, CostClass cost_class, const Device& device,
+[[nodiscard]] double memory_seconds(double bytes, CostClass cost_class, const GpuRates& device,
                                     const Coefficients& coefficients);
 [[nodiscard]] double bytes_of(const Kernel& kernel);
 
@@ -27,18 +27,18 @@ struct TileChoice {
 };
 
 /// Least time over tile shapes and splits at `rate` FLOP/s of the whole device; flops = 2 b m n k.
-[[nodiscard]] TileChoice best_tile(const Tiling& tiling, double rate, const Device& device,
+[[nodiscard]] TileChoice best_tile(const Tiling& tiling, double rate, const GpuRates& device,
                                    const KernelCoefficients& coefficients);
 
-[[nodiscard]] RawCost gemm_cost(const Kernel& kernel, const GemmShape& shape, const Device& device,
-                                const Coefficients& coefficients);
+[[nodiscard]] RawCost gemm_cost(const Kernel& kernel, const GemmShape& shape,
+                                const GpuRates& device, const Coefficients& coefficients);
 [[nodiscard]] RawCost convolution_cost(const Kernel& kernel, const ConvolutionShape& shape,
-                                       const Device& device, const Coefficients& coefficients);
+                                       const GpuRates& device, const Coefficients& coefficients);
 [[nodiscard]] RawCost attention_cost(const Kernel& kernel, const AttentionShape& shape,
-                                     const Device& device, const Coefficients& coefficients);
-[[nodiscard]] RawCost rnn_cost(const Kernel& kernel, const RnnShape& shape, const Device& device,
+                                     const GpuRates& device, const Coefficients& coefficients);
+[[nodiscard]] RawCost rnn_cost(const Kernel& kernel, const RnnShape& shape, const GpuRates& device,
                                const Coefficients& coefficients);
-[[nodiscard]] RawCost memory_bound_cost(const Kernel& kernel, const Device& device,
+[[nodiscard]] RawCost memory_bound_cost(const Kernel& kernel, const GpuRates& device,
                                         const Coefficients& coefficients, bool pinned);
 
 }  // namespace stoker

@@ -44,7 +44,7 @@ double blocks(double size, int tile) { return std::ceil(size / tile); }
 
 template <std::size_t N>
 TileChoice choose(const std::array<Tile, N>& tiles, const Tiling& t, double rate,
-                  const Device& device, const KernelCoefficients& coefficients) {
+                  const GpuRates& device, const KernelCoefficients& coefficients) {
   const double sms = device.sms;
   const double rate_of_sm = rate / sms;
   TileChoice best;
@@ -94,7 +94,7 @@ CostClass class_of(bool tensor, bool weight, bool batched) {
 
 }  // namespace
 
-TileChoice best_tile(const Tiling& tiling, double rate, const Device& device,
+TileChoice best_tile(const Tiling& tiling, double rate, const GpuRates& device,
                      const KernelCoefficients& coefficients) {
   if (!(tiling.m > 0) || !(tiling.n > 0) || !(tiling.k > 0) || !(tiling.batch > 0)) return {};
   if (tiling.untransposed && !tiling.tensor) {
@@ -105,7 +105,7 @@ TileChoice best_tile(const Tiling& tiling, double rate, const Device& device,
                        : choose(kTiles, tiling, rate, device, coefficients);
 }
 
-RawCost gemm_cost(const Kernel& kernel, const GemmShape& shape, const Device& device,
+RawCost gemm_cost(const Kernel& kernel, const GemmShape& shape, const GpuRates& device,
                   const Coefficients& coefficients) {
   const auto unit = static_cast<std::size_t>(kernel.unit);
   const bool tensor = device.tensor[unit];

@@ -16,7 +16,7 @@ double finite(double seconds) {
   return std::isfinite(seconds) ? std::clamp(seconds, 0.0, kLongestKernel) : kLongestKernel;
 }
 
-RawCost raw_cost(const Kernel& kernel, const Device& device, const Coefficients& coefficients,
+RawCost raw_cost(const Kernel& kernel, const GpuRates& device, const Coefficients& coefficients,
                  bool pinned) {
   if (const auto* gemm = std::get_if<GemmShape>(&kernel.shape)) {
     return gemm_cost(kernel, *gemm, device, coefficients);
@@ -48,7 +48,7 @@ std::string_view name_of(Bound bound) {
 }
 
 CostModel::CostModel(const Gpu& gpu, const Coefficients& coefficients)
-    : coefficients_(coefficients), device_(device_of(gpu, coefficients)) {
+    : coefficients_(coefficients), device_(gpu_rates(gpu, coefficients)) {
   if (coefficients.residual == nullptr) return;
   learned_ = std::make_shared<const GpuForests>(coefficients.residual->for_gpu(gpu));
 }

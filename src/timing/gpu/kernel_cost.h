@@ -28,7 +28,7 @@ struct KernelCost {
 
 /// A GPU as the cost rules see it: sustained rates instead of data-sheet peaks. Made once for many
 /// kernels.
-struct Device {
+struct GpuRates {
   /// Sustained FLOP/s by MathUnit; never zero. A unit that the GPU lacks has the rate of what
   /// stands in.
   std::array<double, 7> rate{};
@@ -42,10 +42,12 @@ struct Device {
 };
 
 /// Applies power cap, tensor discount and stand-ins for what the data sheet lacks.
-[[nodiscard]] Device device_of(const Gpu& gpu, const Coefficients& coefficients);
+[[nodiscard]] GpuRates gpu_rates(const Gpu& gpu, const Coefficients& coefficients);
 
 /// Data-sheet FLOP/s of a unit, uncapped; what MFU is measured against. Never zero.
 [[nodiscard]] double nominal_peak(const Gpu& gpu, MathUnit unit);
+/// A CPU's vectors, in FP32. Never zero.
+[[nodiscard]] double nominal_peak(const Cpu& cpu);
 
 /// Cost of kernels on one device. Pure: same kernel, same answer. Where trees have learned the times
 /// of a family of kernels on the chip, their word replaces the efficiencies of the rules; `scale` of
@@ -57,12 +59,12 @@ class CostModel {
   [[nodiscard]] KernelCost cost_of(const Kernel& kernel) const;
   /// Host-to-device copies differ by the host's memory.
   void set_pinned(bool pinned) { pinned_ = pinned; }
-  [[nodiscard]] const Device& device() const { return device_; }
+  [[nodiscard]] const GpuRates& device() const { return device_; }
   [[nodiscard]] const Coefficients& coefficients() const { return coefficients_; }
 
  private:
   Coefficients coefficients_;
-  Device device_;
+  GpuRates device_;
   std::shared_ptr<const GpuForests> learned_;  ///< null where no tree speaks
   bool pinned_ = true;
 };

@@ -48,7 +48,7 @@ TEST(BestTile, IsTheOneWorkedByHand) {
   // 256 x 256 x 100 on 10 SMs of 1e11 FLOP/s. 128x128: 4 tiles, 1 wave, 32.8 us. 128x64 (rate
   // 0.92): 8 tiles, 1 wave, 2*128*64*100 / 0.92e11 = 17.8 us. 64x64 (0.80): 16 tiles, 2 waves, 20.5
   // us. 32x128 (0.75): 16 tiles, 2 waves, 21.8 us. 32x32 (0.5): 64 tiles, 7 waves, 28.7 us.
-  const Device device = device_of(round_gpu(), ideal());
+  const GpuRates device = gpu_rates(round_gpu(), ideal());
   const TileChoice choice = best_tile({.m = 256, .n = 256, .k = 100}, 1e12, device, ideal().kernel);
   EXPECT_NEAR(choice.seconds, 17.809e-6, 1e-9);
   EXPECT_EQ(choice.waves, 1);
@@ -59,7 +59,7 @@ TEST(BestTile, IsTheOneWorkedByHand) {
 TEST(BestTile, SplitsALongReductionOverIdleSms) {
   Gpu gpu = round_gpu();
   gpu.bandwidth = 1e12;  // partial sums cost little
-  const Device device = device_of(gpu, ideal());
+  const GpuRates device = gpu_rates(gpu, ideal());
   const Tiling narrow{.m = 64, .n = 64, .k = 100000};
   Tiling whole = narrow;
   whole.split_k = false;
@@ -70,7 +70,7 @@ TEST(BestTile, SplitsALongReductionOverIdleSms) {
 
 TEST(BestTile, ALoneBlockCannotFillItsSm) {
   KernelCoefficients coefficients = ideal().kernel;
-  const Device device = device_of(round_gpu(), ideal());
+  const GpuRates device = gpu_rates(round_gpu(), ideal());
   const Tiling one_wave{.m = 128, .n = 640, .k = 64}, many{.m = 1280, .n = 1280, .k = 64};
   const double alone = best_tile(one_wave, 1e12, device, coefficients).seconds;
   const double crowd = best_tile(many, 1e12, device, coefficients).seconds;
@@ -226,10 +226,10 @@ TEST(KernelCost, TransposedConvolutionMirrorsTheOrdinaryOne) {
             cost_of(convolution(mirrored), round_gpu(), ideal()).time);
 }
 
-TEST(Device, UnitsThatAGpuLacksHaveAStandIn) {
+TEST(GpuRates, UnitsThatAGpuLacksHaveAStandIn) {
   Gpu gpu = round_gpu();
   const auto rate = [&](MathUnit unit) {
-    return device_of(gpu, ideal()).rate[static_cast<std::size_t>(unit)];
+    return gpu_rates(gpu, ideal()).rate[static_cast<std::size_t>(unit)];
   };
   EXPECT_DOUBLE_EQ(rate(MathUnit::kBf16Tensor), 1e12);
   EXPECT_DOUBLE_EQ(rate(MathUnit::kTf32Tensor), 1e12);
@@ -240,12 +240,12 @@ TEST(Device, UnitsThatAGpuLacksHaveAStandIn) {
   EXPECT_DOUBLE_EQ(rate(MathUnit::kFp16Tensor), 8e12);  // below the reference: no discount
 }
 
-TEST(Device, PowerCapsTheRate) {
+TEST(GpuRates, PowerCapsTheRate) {
   Gpu gpu = round_gpu();
   gpu.architecture = Architecture::kTuring;
   gpu.peak.fp32 = 8.14e12;
   gpu.tdp_watts = 70;  // T4: 0.85 * 70 W / 14 pJ
-  EXPECT_DOUBLE_EQ(device_of(gpu, Coefficients()).rate[0], 4.25e12);
+  EXPECT_DOUBLE_EQ(gpu_rates(gpu, Coefficients()).rate[0], 4.25e12);
 }
 
 TEST(KernelCost, BatchNormsFallShortOfWideMemories) {
@@ -310,13 +310,13 @@ TEST(KernelCost, FewWideGroupsAreSlowInChannelsLast) {
   EXPECT_LT(rate(32, 24, false), 0.7 * rate(32, 32, false));  // no power of two
 }
 
-TEST(Device, WideTensorCoresAreDiscountedButManyAreNot) {
+TEST(GpuRates, WideTensorCoresAreDiscountedButManyAreNot) {
   Gpu gpu = round_gpu();
   gpu.boost_mhz = 1000;
   Coefficients c;
   c.kernel.tensor_exponent = 0.5;
   const auto rate = [&] {
-    return device_of(gpu, c).rate[static_cast<std::size_t>(MathUnit::kFp16Tensor)];
+    return gpu_rates(gpu, c).rate[static_cast<std::size_t>(MathUnit::kFp16Tensor)];
   };
   const double reference = c.kernel.tensor_reference * 1e9 * gpu.sm_count;
   gpu.peak.fp16_tensor = 4 * reference;
@@ -331,7 +331,7 @@ TEST(Device, WideTensorCoresAreDiscountedButManyAreNot) {
   EXPECT_NEAR(rate(), 4 * reference, 1e-6 * reference);
 }
 
-TEST(Device, NothingKnownIsStillFinite) {
+TEST(GpuRates, NothingKnownIsStillFinite) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   for (const double bad : {0.0, -1.0, nan, HUGE_VAL}) {
     Gpu gpu;

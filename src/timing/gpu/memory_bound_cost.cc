@@ -21,7 +21,7 @@ double bytes_of(const Kernel& kernel) {
          std::max(0.0, static_cast<double>(kernel.written.count()));
 }
 
-double memory_seconds(double bytes, CostClass cost_class, const Device& device,
+double memory_seconds(double bytes, CostClass cost_class, const GpuRates& device,
                       const Coefficients& coefficients) {
   if (!(bytes > 0)) return 0;
   double sustained = device.bandwidth * coefficients.of(cost_class).memory;
@@ -37,7 +37,7 @@ double memory_seconds(double bytes, CostClass cost_class, const Device& device,
   return plain * (1 - (1 - 1 / coefficients.kernel.l2_speedup) * reach * reach);
 }
 
-RawCost memory_bound_cost(const Kernel& kernel, const Device& device,
+RawCost memory_bound_cost(const Kernel& kernel, const GpuRates& device,
                           const Coefficients& coefficients, bool pinned) {
   RawCost cost;
   cost.cost_class = cost_class_of(kernel);

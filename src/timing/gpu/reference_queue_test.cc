@@ -155,7 +155,7 @@ std::vector<long> reference_ends(const RandomStep& step, int iterations, std::si
 TEST(ReferenceQueue, WholeStepsAgree) {
   std::mt19937 random(6);
   Machine machine;
-  machine.gpu = round_gpu();
+  machine.device = round_gpu();
   Coefficients c = ideal();
   c.host.forward_us = kForward;
   c.host.backward_us = kBackward;

@@ -19,7 +19,7 @@ constexpr int kPersistentSms = 98;
 
 /// Whether cuDNN keeps the weights on the chip. The finer conditions on batch and length of Volta
 /// are left out.
-bool is_persistent(const RnnShape& s, DType dtype, const Device& device) {
+bool is_persistent(const RnnShape& s, DType dtype, const GpuRates& device) {
   if (s.projection > 0 || dtype == DType::kF64) return false;
   const bool old = device.architecture == Architecture::kKepler ||
                    device.architecture == Architecture::kMaxwell ||
@@ -45,7 +45,7 @@ double real(std::int64_t n) { return static_cast<double>(n); }
 /// input of all time steps at once, then one small product for each time step, serially. Layers of
 /// one direction run as a wavefront, layer l a step behind layer l - 1; two directions run beside
 /// each other, and then each layer waits for the whole one before it.
-RawCost rnn_cost(const Kernel& kernel, const RnnShape& s, const Device& device,
+RawCost rnn_cost(const Kernel& kernel, const RnnShape& s, const GpuRates& device,
                  const Coefficients& coefficients) {
   RawCost cost;
   cost.cost_class = CostClass::kRnn;

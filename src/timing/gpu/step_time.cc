@@ -75,7 +75,7 @@ ReplaySettings replay_settings(const Machine& machine, const Coefficients& coeff
 }
 
 /// Times the arithmetic of one steady iteration against the data sheet.
-void add_utilization(const Program& program, const Machine& machine, StepTime& out) {
+void add_utilization(const Program& program, const Gpu& gpu, StepTime& out) {
   std::array<double, kMathUnits> flops{};
   double all = 0;
   for (const Instruction& in : program.iteration) {
@@ -89,17 +89,14 @@ void add_utilization(const Program& program, const Machine& machine, StepTime& o
   const auto most = std::max_element(flops.begin(), flops.end()) - flops.begin();
   out.main_unit = kUnits[static_cast<std::size_t>(most)];
   if (out.total.count() > 0) {
-    out.mfu = all / (seconds(out.total) * nominal_peak(machine.gpu, out.main_unit));
+    out.mfu = all / (seconds(out.total) * nominal_peak(gpu, out.main_unit));
     out.busy = std::min(1.0, (out.device + out.exposed_communication) / out.total);
   }
 }
 
-}  // namespace
-
-StepTime predict_step(const Program& program, const Machine& machine,
-                      const Coefficients& coefficients, const StepTimeOptions& options) {
-  if (machine.gpu.is_cpu()) return predict_cpu_step(program, machine, coefficients, options);
-  CostModel model(machine.gpu, coefficients);
+StepTime predict_gpu_step(const Program& program, const Gpu& gpu, const Machine& machine,
+                          const Coefficients& coefficients, const StepTimeOptions& options) {
+  CostModel model(gpu, coefficients);
   model.set_pinned(options.pinned_copy);
   std::vector<KernelCost> costs;
   costs.reserve(program.kernels.size());
@@ -134,16 +131,15 @@ StepTime predict_step(const Program& program, const Machine& machine,
     out.phase_host[p] = Nanos(steady.phase_host[p]);
   }
   add_straggling(all_reduce.ranks, coefficients.collective, out);
-  add_utilization(program, machine, out);
+  add_utilization(program, gpu, out);
   count_oddities(program, costs, model, out.diagnostics);
   add_band(program, costs, model, all_reduce, out);
   return out;
 }
 
-std::vector<PassTime> predict_passes(const Program& program, const StepTime& step_time,
-                                     const Machine& machine, const Coefficients& coefficients,
-                                     const StepTimeOptions& options) {
-  if (machine.gpu.is_cpu()) return predict_cpu_passes(program, step_time, machine, options);
+std::vector<PassTime> predict_gpu_passes(const Program& program, const StepTime& step_time,
+                                         const Machine& machine, const Coefficients& coefficients,
+                                         const StepTimeOptions& options) {
   const AllReduceModel all_reduce =
       all_reduce_model(machine, layout_of(machine, options), coefficients.collective);
   const ReplaySettings settings = replay_settings(machine, coefficients, all_reduce, options);
@@ -158,6 +154,31 @@ std::vector<PassTime> predict_passes(const Program& program, const StepTime& ste
     times.push_back({pass.name, total + straggling, Nanos(steady.host)});
   }
   return times;
+}
+
+}  // namespace
+
+StepTime predict_step(const Program& program, const Machine& machine,
+                      const Coefficients& coefficients, const StepTimeOptions& options) {
+  return machine.device.visit(
+      [&](const Gpu& gpu) {
+        return predict_gpu_step(program, gpu, machine, coefficients, options);
+      },
+      [&](const Cpu& cpu) {
+        return predict_cpu_step(program, cpu, machine.host, coefficients, options);
+      });
+}
+
+std::vector<PassTime> predict_passes(const Program& program, const StepTime& step_time,
+                                     const Machine& machine, const Coefficients& coefficients,
+                                     const StepTimeOptions& options) {
+  return machine.device.visit(
+      [&](const Gpu&) {
+        return predict_gpu_passes(program, step_time, machine, coefficients, options);
+      },
+      [&](const Cpu& cpu) {
+        return predict_cpu_passes(program, step_time, cpu, machine.host, options);
+      });
 }
 
 std::vector<StepBound> step_bounds(const StepTime& t) {

@@ -23,7 +23,7 @@ struct StepTimeOptions {
   /// do not.
   double pace = 1;
   /// On a CPU: operators' threads, 0 for all cores; and memory that each step gets from the operating
-  /// system anew, page by page (memory/heap.h).
+  /// system anew, page by page (memory/glibc/heap.h).
   int threads = 0;
   Bytes fresh{};
 };

@@ -19,7 +19,7 @@ using timing_test::wire;
 
 Machine machine_of(int gpus = 1) {
   Machine machine;
-  machine.gpu = round_gpu();
+  machine.device = round_gpu();
   machine.gpu_count = gpus;
   return machine;
 }
@@ -127,7 +127,7 @@ Program with_buckets() {
 
 Machine two_linked() {
   Machine machine = machine_of(2);
-  machine.gpu.link = "wire";
+  machine.device.gpu()->link = "wire";
   return machine;
 }
 

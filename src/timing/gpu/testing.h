@@ -34,16 +34,16 @@ inline Gpu ampere_gpu() {
 }
 
 /// Four cores with vectors of 512 bits at 2 GHz (128 FLOP/s x 10^9 each), caches of 1 MiB and 16 MiB.
-inline Gpu round_cpu() {
-  Gpu cpu;
+inline Cpu round_cpu() {
+  Cpu cpu;
   cpu.name = "round-cpu";
-  cpu.vendor = Vendor::kCpu;
-  cpu.sm_count = 4;
-  cpu.boost_mhz = 2000;
+  cpu.cores = 4;
+  cpu.clock_mhz = 2000;
   cpu.peak.fp32 = 4 * 128e9;
   cpu.bandwidth = 20e9;
   cpu.memory = cpu.usable_memory = kGiB * 8;
-  cpu.cpu = {512, kKiB * 32, kMiB, kMiB * 16};
+  cpu.simd_bits = 512;
+  cpu.l1 = kKiB * 32, cpu.l2 = kMiB, cpu.l3 = kMiB * 16;
   return cpu;
 }
 

@@ -68,7 +68,7 @@ class Calibrator {
   }
 
   void set_copies() {
-    const double pcie = device_of(gpu_, before_).pcie;
+    const double pcie = gpu_rates(gpu_, before_).pcie;
     if (calibration_.pinned_gbs > 0) set("pcie.pinned", calibration_.pinned_gbs * 1e9 / pcie);
     if (calibration_.pageable_gbs > 0) set("pcie.pageable", calibration_.pageable_gbs * 1e9 / pcie);
   }

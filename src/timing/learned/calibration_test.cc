@@ -144,10 +144,10 @@ TEST(Calibration, AMachinesMeasurementsAreUsedByItself) {
       "test");
   ASSERT_TRUE(file);
   Gpu mine = gpu();
-  const auto plain = file->for_gpu(mine);
+  const auto plain = file->for_device(mine);
   mine.calibration =
       std::make_shared<const Calibration>(measured(*plain, 20, [](CostClass) { return 1.25; }));
-  const auto calibrated = file->for_gpu(mine);
+  const auto calibrated = file->for_device(mine);
   ASSERT_TRUE(calibrated) << calibrated.error().text();
   EXPECT_EQ(calibrated->level, CoefficientLevel::kCalibrated);
   EXPECT_EQ(calibrated->basis, "18 operators measured on this GPU; the rest: all");

@@ -149,7 +149,7 @@ TEST(SessionCoefficients, SayNothingOfSteps) {
       "gpus": {"round": {"basis": "rows of round", "session": {"bias": 3}}}})",
                                            "test");
   ASSERT_TRUE(file) << file.error().text();
-  const Coefficients c = file->for_gpu(timing_test::round_gpu()).value();
+  const Coefficients c = file->for_device(timing_test::round_gpu()).value();
   EXPECT_EQ(c.session.part[static_cast<std::size_t>(LayerPart::kBias)], 3);
   EXPECT_EQ(c.level, CoefficientLevel::kBase);
   EXPECT_EQ(c.basis, "rows of all");

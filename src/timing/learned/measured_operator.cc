@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "base/text.h"
+#include "lower/cpu/cpu_attention.h"
 #include "lower/gpu/attention.h"
 #include "operators/measured_kind.h"
 
@@ -118,12 +119,15 @@ Status fill_convolution(const GivenSizes& s, const MeasuredOperator& measured, K
   return {};
 }
 
-void fill_attention(const GivenSizes& s, bool backward, const Gpu& gpu, Kernel& kernel) {
+/// `choose_backend`: how the device runs an attention of this shape and type.
+template <class ChooseBackend>
+void fill_attention(const GivenSizes& s, bool backward, const ChooseBackend& choose_backend,
+                    Kernel& kernel) {
   AttentionShape a;
   a.batch = s["batch"], a.heads = s["heads"], a.head_dim = s["head_dim"];
   a.query_length = s["query_length"], a.key_length = s["key_length"];
   a.causal = s["causal"] > 0, a.backward = backward;
-  a.backend = choose_attention(a, kernel.dtype, Attributes(), Job(), gpu);
+  a.backend = choose_backend(a, kernel.dtype);
   const double heads = static_cast<double>(a.batch * a.heads), d = static_cast<double>(a.head_dim);
   const double q = static_cast<double>(a.query_length), k = static_cast<double>(a.key_length);
   kernel.kernel_class = KernelClass::kAttention;
@@ -228,31 +232,14 @@ Status check_words(const MeasuredOperator& measured, const MeasuredKind& kind) {
   return {};
 }
 
-/// Data may lie in the last-level cache, warm or not: bytes beyond it come from memory. The threads share the
-/// cores' peak, and one core may boost to twice the clock that all sustain. The bandwidth is that of copies, whose
-/// stores fetch each line before they fill it: operators that only read, or write in place, move up to half as
-/// much again, and are granted twice.
-double least_on_cpu_us(const MeasuredOperator& measured, const Kernel& kernel, const Gpu& gpu,
-                       double saving) {
-  const double cores = std::max(1, gpu.sm_count);
-  const double used = measured.threads > 0 ? std::min<double>(measured.threads, cores) : cores;
-  const double rate = nominal_peak(gpu, kernel.unit) / cores * used * saving * (1 + kCpuHeadroom);
-  const double bytes = static_cast<double>((kernel.read + kernel.written).count()) -
-                       static_cast<double>(gpu.cpu.l3.count());
-  const bool known = gpu.cpu.l3.count() > 0 && gpu.bandwidth > 0;
-  const double memory = known ? std::max(0.0, bytes) / (gpu.bandwidth * (1 + kCpuHeadroom)) : 0;
-  return 1e6 * std::max(kernel.flops.count() / rate, memory);
+/// What a convolution's fast algorithms save of its arithmetic.
+double saving_of(const Kernel& kernel) {
+  const auto* c = std::get_if<ConvolutionShape>(&kernel.shape);
+  return c != nullptr && c->kernel[0] > 1 && c->groups == 1 ? kFastConvolution : 1;
 }
 
-std::string figures(const char* format, double a, double b, double c) {
-  char text[160];
-  std::snprintf(text, sizeof text, format, a, b, c);
-  return text;
-}
-
-}  // namespace
-
-Result<Kernel> kernel_of(const MeasuredOperator& measured, const Gpu& gpu) {
+template <class ChooseBackend>
+Result<Kernel> kernel_with(const MeasuredOperator& measured, const ChooseBackend& choose_backend) {
   const MeasuredKind& kind = *TRY(kind_of(measured));
   TRY(check_sizes(measured, kind));
   TRY(check_words(measured, kind));
@@ -272,7 +259,7 @@ Result<Kernel> kernel_of(const MeasuredOperator& measured, const Gpu& gpu) {
       TRY(fill_convolution(sizes, measured, kernel));
       break;
     case MeasuredRule::kAttention:
-      fill_attention(sizes, backward, gpu, kernel);
+      fill_attention(sizes, backward, choose_backend, kernel);
       break;
     case MeasuredRule::kRows:
     case MeasuredRule::kWords:
@@ -283,35 +270,18 @@ Result<Kernel> kernel_of(const MeasuredOperator& measured, const Gpu& gpu) {
   return kernel;
 }
 
-double beyond_floor_us(const KernelCost& cost, const Kernel& kernel,
-                       const Coefficients& coefficients) {
-  constexpr double kLeast = 1e-3;
-  const double launches = std::max(0, static_cast<int>(kernel.launches) - 1);
-  const double floor = coefficients.kernel.floor_us + coefficients.kernel.launch_us * launches;
-  return std::max(kLeast, 1e-3 * cost.time.count() - floor);
+std::string figures(const char* format, double a, double b, double c) {
+  char text[160];
+  std::snprintf(text, sizeof text, format, a, b, c);
+  return text;
 }
 
-double least_us(const MeasuredOperator& measured, const Kernel& kernel, const Gpu& gpu) {
-  double saving = 1;
-  if (const auto* c = std::get_if<ConvolutionShape>(&kernel.shape)) {
-    if (c->kernel[0] > 1 && c->groups == 1) saving = kFastConvolution;
-  }
-  if (gpu.is_cpu()) return least_on_cpu_us(measured, kernel, gpu, saving);
-  const double matrix = gpu.vendor == Vendor::kAmd ? 2 : 1;  // matrix units double the FP32 rate
-  const double arithmetic = kernel.flops.count() / (nominal_peak(gpu, kernel.unit) * saving *
-                                                    matrix * (1 + kClockHeadroom));
-  const double bytes = static_cast<double>((kernel.read + kernel.written).count());
-  const bool cached = measured.warm && bytes < kWarmShare * static_cast<double>(gpu.l2.count());
-  const double bandwidth = gpu.bandwidth > 0 ? gpu.bandwidth * (1 + kMemoryHeadroom) : HUGE_VAL;
-  return 1e6 * std::max(arithmetic, cached ? 0 : bytes / bandwidth);
-}
-
-Status check_physics(const MeasuredOperator& measured, const Kernel& kernel, const Gpu& gpu,
-                     double launch_floor_us) {
+/// `least`: what the device's data sheet allows, in microseconds.
+Status check_time(const MeasuredOperator& measured, const Kernel& kernel, const DeviceFacts& device,
+                  double least, double launch_floor_us) {
   if (!std::isfinite(measured.time_us) || measured.time_us <= 0) {
     return fail(ErrorCode::kBadInput, "its time must be above 0 us", measured.where);
   }
-  const double least = least_us(measured, kernel, gpu);
   // Two standard deviations of one timing.
   const double noise = 1 + 2 * measured.spread;
   if (measured.time_us * noise < least) {
@@ -319,7 +289,7 @@ Status check_physics(const MeasuredOperator& measured, const Kernel& kernel, con
         label_of(measured) + " took " +
         figures("%.4g us, but the data sheet allows no less than %.4g us (%.0f times)",
                 measured.time_us, least, least / measured.time_us);
-    if (measured.precision == "fp32" && gpu.peak.tf32_tensor > 0 &&
+    if (measured.precision == "fp32" && device.peak.tf32_tensor > 0 &&
         kernel.unit == MathUnit::kFp32 && kernel.flops.count() > 0) {
       message += "; was it TF32? then say precision = \"tf32\"";
     } else {
@@ -335,6 +305,63 @@ Status check_physics(const MeasuredOperator& measured, const Kernel& kernel, con
                 measured.where);
   }
   return {};
+}
+
+}  // namespace
+
+Result<Kernel> kernel_of(const MeasuredOperator& measured, const Gpu& gpu) {
+  return kernel_with(measured, [&](const AttentionShape& shape, DType dtype) {
+    return choose_attention(shape, dtype, Attributes(), gpu);
+  });
+}
+
+Result<Kernel> kernel_of(const MeasuredOperator& measured, const Cpu&) {
+  return kernel_with(measured, [](const AttentionShape& shape, DType) {
+    return choose_cpu_attention(shape, Attributes());
+  });
+}
+
+double beyond_floor_us(const KernelCost& cost, const Kernel& kernel,
+                       const Coefficients& coefficients) {
+  constexpr double kLeast = 1e-3;
+  const double launches = std::max(0, static_cast<int>(kernel.launches) - 1);
+  const double floor = coefficients.kernel.floor_us + coefficients.kernel.launch_us * launches;
+  return std::max(kLeast, 1e-3 * cost.time.count() - floor);
+}
+
+/// Data may lie in the last-level cache, warm or not: bytes beyond it come from memory. The threads share the
+/// cores' peak, and one core may boost to twice the clock that all sustain. The bandwidth is that of copies, whose
+/// stores fetch each line before they fill it: operators that only read, or write in place, move up to half as
+/// much again, and are granted twice.
+double least_us(const MeasuredOperator& measured, const Kernel& kernel, const Cpu& cpu) {
+  const double cores = std::max(1, cpu.cores);
+  const double used = measured.threads > 0 ? std::min<double>(measured.threads, cores) : cores;
+  const double rate = nominal_peak(cpu) / cores * used * saving_of(kernel) * (1 + kCpuHeadroom);
+  const double bytes = static_cast<double>((kernel.read + kernel.written).count()) -
+                       static_cast<double>(cpu.l3.count());
+  const bool known = cpu.l3.count() > 0 && cpu.bandwidth > 0;
+  const double memory = known ? std::max(0.0, bytes) / (cpu.bandwidth * (1 + kCpuHeadroom)) : 0;
+  return 1e6 * std::max(kernel.flops.count() / rate, memory);
+}
+
+double least_us(const MeasuredOperator& measured, const Kernel& kernel, const Gpu& gpu) {
+  const double matrix = gpu.vendor == Vendor::kAmd ? 2 : 1;  // matrix units double the FP32 rate
+  const double arithmetic =
+      kernel.flops.count() /
+      (nominal_peak(gpu, kernel.unit) * saving_of(kernel) * matrix * (1 + kClockHeadroom));
+  const double bytes = static_cast<double>((kernel.read + kernel.written).count());
+  const bool cached = measured.warm && bytes < kWarmShare * static_cast<double>(gpu.l2.count());
+  const double bandwidth = gpu.bandwidth > 0 ? gpu.bandwidth * (1 + kMemoryHeadroom) : HUGE_VAL;
+  return 1e6 * std::max(arithmetic, cached ? 0 : bytes / bandwidth);
+}
+
+Status check_physics(const MeasuredOperator& measured, const Kernel& kernel, const Gpu& gpu,
+                     double launch_floor_us) {
+  return check_time(measured, kernel, gpu, least_us(measured, kernel, gpu), launch_floor_us);
+}
+
+Status check_physics(const MeasuredOperator& measured, const Kernel& kernel, const Cpu& cpu) {
+  return check_time(measured, kernel, cpu, least_us(measured, kernel, cpu), 0);
 }
 
 }  // namespace stoker

@@ -12,9 +12,11 @@
 
 namespace stoker {
 
-/// The kernel that a measured operator runs, as lowering would make it for this GPU. Refuses unknown
-/// kinds, sizes, precisions and passes, and sizes that cannot be; errors stand at the row's `where`.
+/// The kernel that a measured operator runs, as lowering would make it for this device. Refuses
+/// unknown kinds, sizes, precisions and passes, and sizes that cannot be; errors stand at the row's
+/// `where`.
 [[nodiscard]] Result<Kernel> kernel_of(const MeasuredOperator& measured, const Gpu& gpu);
+[[nodiscard]] Result<Kernel> kernel_of(const MeasuredOperator& measured, const Cpu& cpu);
 
 /// What a cost says beyond the launch, in microseconds; above zero.
 [[nodiscard]] double beyond_floor_us(const KernelCost& cost, const Kernel& kernel,
@@ -24,9 +26,14 @@ namespace stoker {
 /// counted. Operands that fit in the L2 cost no memory time when they may lie there already.
 [[nodiscard]] double least_us(const MeasuredOperator& measured, const Kernel& kernel,
                               const Gpu& gpu);
+[[nodiscard]] double least_us(const MeasuredOperator& measured, const Kernel& kernel,
+                              const Cpu& cpu);
 
 /// Refuses a time that is below what physics allows by more than its spread and the clock's headroom.
 [[nodiscard]] Status check_physics(const MeasuredOperator& measured, const Kernel& kernel,
                                    const Gpu& gpu, double launch_floor_us);
+/// A CPU launches nothing.
+[[nodiscard]] Status check_physics(const MeasuredOperator& measured, const Kernel& kernel,
+                                   const Cpu& cpu);
 
 }  // namespace stoker

@@ -181,7 +181,7 @@ Cover cover(double m, double n, double batch, const FeatureTile& tile, double sm
   return {waves, rows * tile.m * columns * tile.n / (m * n), std::ceil(waves) / waves};
 }
 
-double l2_of(const Device& device) { return std::max(device.l2_bytes, 1024.0); }
+double l2_of(const GpuRates& device) { return std::max(device.l2_bytes, 1024.0); }
 
 std::uint64_t shape_hash(std::initializer_list<std::int64_t> sizes) {
   std::string text;
@@ -194,7 +194,7 @@ std::uint64_t shape_hash(std::initializer_list<std::int64_t> sizes) {
   return hash ^ (hash >> 31);
 }
 
-void gemm_features(const Kernel& kernel, const GemmShape& s, const Device& device,
+void gemm_features(const Kernel& kernel, const GemmShape& s, const GpuRates& device,
                    ResidualInput& out) {
   const double m = static_cast<double>(s.m), n = static_cast<double>(s.n),
                k = static_cast<double>(s.k), batch = static_cast<double>(s.batch);
@@ -236,7 +236,7 @@ void gemm_features(const Kernel& kernel, const GemmShape& s, const Device& devic
 /// Elements that one block of PyTorch's element-wise kernels handles.
 constexpr double kElementsOfBlock = 512;
 
-void elementwise_features(const Kernel& kernel, const Device& device, ResidualInput& out) {
+void elementwise_features(const Kernel& kernel, const GpuRates& device, ResidualInput& out) {
   const double bytes = bytes_of(kernel);
   const auto elements = static_cast<double>(std::max<std::int64_t>(1, kernel.elements));
   out.plain = memory_seconds(bytes, CostClass::kElementwise, device, plain());
@@ -252,7 +252,7 @@ void elementwise_features(const Kernel& kernel, const Device& device, ResidualIn
   w.add_log(std::ceil(waves) / waves);
 }
 
-void row_features(const Kernel& kernel, const RowShape& s, const Device& device,
+void row_features(const Kernel& kernel, const RowShape& s, const GpuRates& device,
                   ResidualInput& out) {
   const double bytes = bytes_of(kernel), rows = static_cast<double>(s.rows),
                width = static_cast<double>(s.width);
@@ -273,14 +273,14 @@ void row_features(const Kernel& kernel, const RowShape& s, const Device& device,
 
 /// Arithmetic of the transforms of cuDNN's FFT convolutions is small beside the complex products.
 double fft_seconds(double batch, double side, double in, double out, double tile, double rate,
-                   const Device& device) {
+                   const GpuRates& device) {
   const double patches = batch * std::ceil(side / (tile - 2)) * std::ceil(side / (tile - 2));
   const double points = tile * (tile / 2 + 1);
   const double bytes = 16 * points * (patches * (in + out) + in * out);
   return 8 * points * patches * in * out / rate + bytes / device.bandwidth;
 }
 
-void convolution_features(const Kernel& kernel, const ConvolutionShape& s, const Device& device,
+void convolution_features(const Kernel& kernel, const ConvolutionShape& s, const GpuRates& device,
                           ResidualInput& out) {
   const double batch = static_cast<double>(s.batch), in = static_cast<double>(s.in_channels),
                channels = static_cast<double>(s.out_channels);
@@ -367,7 +367,7 @@ std::size_t shape_features(ResidualFamily family) {
   return feature_names(family).size() - kGpuNames.size();
 }
 
-ResidualFeatures::ResidualFeatures(const Gpu& gpu) : device_(device_of(gpu, plain())) {
+ResidualFeatures::ResidualFeatures(const Gpu& gpu) : device_(gpu_rates(gpu, plain())) {
   const double rate = device_.rate[0];
   const auto log = [](double x) { return static_cast<float>(std::log2(std::max(x, 1e-30))); };
   gpu_ = {log(rate),

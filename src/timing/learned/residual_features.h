@@ -42,7 +42,7 @@ class ResidualFeatures {
   [[nodiscard]] std::optional<ResidualInput> of(const Kernel& kernel) const;
 
  private:
-  Device device_;
+  GpuRates device_;
   std::array<float, 8> gpu_{};
 };
 

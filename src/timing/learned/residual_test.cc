@@ -194,10 +194,10 @@ TEST(Residual, DamagedTreesLeaveTheRulesAndItIsSaid) {
   const auto diagnostics_of = [&] {
     const auto file = CoefficientFile::load(folder);
     Machine machine;
-    machine.gpu = gpu_of("XX100");
+    machine.device = gpu_of("XX100");
     Program program;
     timing_test::launch(program, elementwise(1000));
-    const auto step = predict_step(program, machine, *file->for_gpu(machine.gpu));
+    const auto step = predict_step(program, machine, *file->for_device(machine.device));
     EXPECT_GT(step.total.count(), 0);
     return step.diagnostics.count("residual_damaged");
   };
@@ -232,7 +232,7 @@ TEST(Residual, MoreWorkIsHardlyEverFasterWithWhatShips) {
   ASSERT_TRUE(coefficients) << coefficients.error().text();
   auto gpu = find_gpu("a100-40gb");
   ASSERT_TRUE(gpu) << gpu.error().text();
-  const CostModel model(*gpu, *coefficients->for_gpu(*gpu));
+  const CostModel model(*gpu, *coefficients->for_device(*gpu));
   ASSERT_NE(model.coefficients().residual, nullptr);
   double before = 0;
   for (std::int64_t size = 64; size <= 8192; size *= 2) {

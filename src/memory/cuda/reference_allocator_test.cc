@@ -1,4 +1,4 @@
-#include "memory/cuda/allocator_twin.h"
+#include "memory/cuda/reference_allocator.h"
 
 #include <gtest/gtest.h>
 
@@ -63,15 +63,15 @@ std::int64_t random_size(std::mt19937_64& random, std::int64_t largest) {
   }
 }
 
-class Twins : public testing::TestWithParam<Scenario> {
+class WithReference : public testing::TestWithParam<Scenario> {
  protected:
   struct Live {
     BlockId block;
     std::int64_t address, bytes;
   };
 
-  void compare_structure(const CachingAllocator& allocator, const AllocatorTwin& twin) {
-    const auto gaps = twin.gaps();
+  void compare_structure(const CachingAllocator& allocator, const ReferenceAllocator& reference) {
+    const auto gaps = reference.gaps();
     std::size_t gap = 0;
     std::int64_t taken = 0;
     for (const auto& segment : allocator.segments()) {
@@ -85,52 +85,52 @@ class Twins : public testing::TestWithParam<Scenario> {
       }
     }
     ASSERT_EQ(gap, gaps.size());
-    std::int64_t twin_taken = 0;
-    for (const auto& segment : twin.segments)
-      twin_taken += static_cast<std::int64_t>(segment.taken.size());
-    ASSERT_EQ(taken, twin_taken);
+    std::int64_t reference_taken = 0;
+    for (const auto& segment : reference.segments)
+      reference_taken += static_cast<std::int64_t>(segment.taken.size());
+    ASSERT_EQ(taken, reference_taken);
   }
 };
 
-TEST_P(Twins, AgreeAddressByAddress) {
+TEST_P(WithReference, AgreeAddressByAddress) {
   const Scenario& scenario = GetParam();
   const std::int64_t capacity = scenario.capacity << 20;
   std::int64_t failures = 0, retries = 0;
   for (std::uint64_t seed = 1; seed <= 6; ++seed) {
     std::mt19937_64 random(seed);
     CachingAllocator allocator(scenario.config, {Bytes{capacity}, {}});
-    AllocatorTwin twin(scenario.config, capacity);
+    ReferenceAllocator reference(scenario.config, capacity);
     std::vector<Live> live, pending;
     std::size_t most = 20;  // how full: changes now and then, so that caches fill and empty
     for (int step = 0; step < 4000; ++step) {
       if (step % 200 == 0) most = 1 + random() % 120;
       if (random() % 997 == 0) {
         allocator.empty_cache();
-        twin.release_all();
+        reference.release_all();
         pending.clear();
       }
       if (!pending.empty() && random() % 4 == 0) {
         allocator.finish_free(pending.back().block);
-        twin.free(pending.back().address);
-        std::erase(twin.pending, pending.back().address);
+        reference.free(pending.back().address);
+        std::erase(reference.pending, pending.back().address);
         pending.pop_back();
       }
       if (live.size() > most || (!live.empty() && random() % 5 < 2)) {
         const std::size_t victim = random() % 3 == 0 ? random() % live.size() : live.size() - 1;
         if (random() % 8 == 0) {  // another stream still uses it
           allocator.begin_free(live[victim].block);
-          twin.pending.push_back(live[victim].address);
+          reference.pending.push_back(live[victim].address);
           pending.push_back(live[victim]);
         } else {
           allocator.free(live[victim].block);
-          twin.free(live[victim].address);
+          reference.free(live[victim].address);
         }
         live.erase(live.begin() + static_cast<std::ptrdiff_t>(victim));
       } else {
         const std::int64_t bytes = random_size(random, capacity / 6);
         const int stream = random() % 6 == 0 ? 1 : 0;
         const auto block = allocator.allocate(Bytes{bytes}, static_cast<Stream>(stream));
-        const auto expected = twin.allocate(bytes, stream);
+        const auto expected = reference.allocate(bytes, stream);
         ASSERT_EQ(block.has_value(), expected.has_value()) << "seed " << seed << " step " << step;
         if (block) {
           ASSERT_EQ(allocator.address_of(*block).count(), *expected)
@@ -138,32 +138,33 @@ TEST_P(Twins, AgreeAddressByAddress) {
           live.push_back({*block, *expected, bytes});
         } else {
           ++failures;
-          ASSERT_EQ(block.error().tried.count(), twin.tried);
-          ASSERT_EQ(block.error().free.count(), capacity - twin.reserved());
-          ASSERT_EQ(block.error().reserved_unallocated.count(), twin.reserved() - twin.allocated());
+          ASSERT_EQ(block.error().tried.count(), reference.tried);
+          ASSERT_EQ(block.error().free.count(), capacity - reference.reserved());
+          ASSERT_EQ(block.error().reserved_unallocated.count(),
+                    reference.reserved() - reference.allocated());
         }
       }
       if (allocator.pending_frees() == 0) pending.clear();  // it has waited for all streams
-      ASSERT_EQ(allocator.pending_frees(), twin.pending.size());
-      ASSERT_EQ(allocator.stats().allocated.count(), twin.allocated());
-      ASSERT_EQ(allocator.stats().reserved.count(), twin.reserved());
-      ASSERT_EQ(allocator.stats().retries, twin.retries);
+      ASSERT_EQ(allocator.pending_frees(), reference.pending.size());
+      ASSERT_EQ(allocator.stats().allocated.count(), reference.allocated());
+      ASSERT_EQ(allocator.stats().reserved.count(), reference.reserved());
+      ASSERT_EQ(allocator.stats().retries, reference.retries);
       if (step % 50 == 0) {
         ASSERT_EQ(broken_invariant(allocator, capacity), "") << "seed " << seed << " step " << step;
-        compare_structure(allocator, twin);
+        compare_structure(allocator, reference);
         if (HasFatalFailure()) return;
       }
     }
-    retries += twin.retries;
+    retries += reference.retries;
     for (const Live& one : pending) {
       allocator.finish_free(one.block);
-      twin.free(one.address);
+      reference.free(one.address);
     }
     for (const Live& one : live) {
       allocator.free(one.block);
-      twin.free(one.address);
+      reference.free(one.address);
     }
-    compare_structure(allocator, twin);
+    compare_structure(allocator, reference);
     allocator.empty_cache();
     ASSERT_EQ(allocator.stats().allocated.count(), 0);
     ASSERT_EQ(allocator.stats().requested.count(), 0);
@@ -177,7 +178,7 @@ TEST_P(Twins, AgreeAddressByAddress) {
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    Allocator, Twins,
+    Allocator, WithReference,
     testing::Values(
         Scenario{"unconstrained", {}, 100'000}, Scenario{"tight", {}, 300},
         Scenario{"roomy", {}, 1500}, Scenario{"max_split", settings("max_split_size_mb:24"), 400},

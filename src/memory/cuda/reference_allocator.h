@@ -16,7 +16,7 @@
 
 namespace stoker {
 
-class AllocatorTwin {
+class ReferenceAllocator {
  public:
   struct Segment {
     std::int64_t base, bytes, page;  ///< page: of an expandable segment, else 0
@@ -32,7 +32,7 @@ class AllocatorTwin {
     std::int64_t reach;  ///< with the unmapped addresses right behind it
   };
 
-  AllocatorTwin(const AllocatorConfig& config, std::int64_t capacity)
+  ReferenceAllocator(const AllocatorConfig& config, std::int64_t capacity)
       : config_(config), capacity_(capacity) {
     if (config.memory_fraction) {
       allowed_ = static_cast<std::int64_t>(*config.memory_fraction * static_cast<double>(capacity));
@@ -274,7 +274,7 @@ class AllocatorTwin {
     while (released < wanted) {
       const std::vector<Gap> all = gaps_of(small, stream);
       if (all.empty() || all.back().size < config_.max_split_size.count()) return false;
-      // Of equal sizes the one at the highest address, which the stable sort has left last.
+      // Among equal sizes the highest address goes first: the stable sort has left it last.
       released += all.back().size;
       release(all.back().segment);
     }

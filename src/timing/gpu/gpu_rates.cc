@@ -105,8 +105,13 @@ double nominal_peak(const Gpu& gpu, MathUnit unit) {
   return peak_of(gpu, unit, usable(gpu.peak.fp32, kStandInFlops, kHighestFlops, guessed)).rate;
 }
 
-Device device_of(const Gpu& gpu, const Coefficients& coefficients) {
-  Device device;
+double nominal_peak(const Cpu& cpu) {
+  bool guessed = false;
+  return usable(cpu.peak.fp32, kStandInFlops, kHighestFlops, guessed);
+}
+
+GpuRates gpu_rates(const Gpu& gpu, const Coefficients& coefficients) {
+  GpuRates device;
   device.architecture = gpu.architecture;
   double fp32 = usable(gpu.peak.fp32, kStandInFlops, kHighestFlops, device.guessed);
   if (gpu.architecture == Architecture::kCdna) fp32 *= kCdnaMatrix;

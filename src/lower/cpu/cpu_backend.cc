@@ -1,12 +1,20 @@
-#include "lower/cpu/cpu.h"
+#include "lower/cpu/cpu_backend.h"
 
 #include <string>
 #include <utility>
 
 #include "base/setting.h"
+#include "lower/cpu/cpu_kernels.h"
 
 namespace stoker {
 namespace {
+
+/// A process with Python and PyTorch's CPU build before its first model: resident, with the parts of
+/// the libraries that a first step touches. PyTorch 2.13 on Debian 12 (docs/models/cpu-memory.md).
+constexpr Bytes kPythonAndPytorch{300LL << 20};
+/// Pages of the libraries that a model's own operators touch for the first time, and the kernels that
+/// oneDNN writes for them: 3 to 10 MiB in eight runs of seven models.
+constexpr Bytes kCodeOfStep{8LL << 20};
 
 Status refuse(std::string message, Setting setting) {
   return fail(ErrorCode::kBadInput, std::move(message), mark(setting));
@@ -14,7 +22,7 @@ Status refuse(std::string message, Setting setting) {
 
 }  // namespace
 
-Status check_cpu(const Job& job) {
+Status CpuBackend::check(const Job& job) const {
   if (job.gpus > 1 || job.nodes > 1) {
     return refuse(
         "a CPU trains as one device; training on several of them is not modelled: leave it out, "
@@ -44,7 +52,10 @@ Status check_cpu(const Job& job) {
   return {};
 }
 
-Job job_on_cpu(Job job) {
+/// An optimizer whose loop nobody chose goes tensor by tensor (torch/optim/optimizer.py,
+/// _default_to_fused_or_foreach: foreach is no CPU's default), and no library keeps a workspace in
+/// PyTorch's allocator.
+Job CpuBackend::as_run(Job job) const {
   if (job.optimizer.loop == OptimizerLoop::kForeach && !job.optimizer.loop_asked)
     job.optimizer.loop = OptimizerLoop::kForLoop;
   job.cublas_workspaces_in_allocator = false;
@@ -53,7 +64,18 @@ Job job_on_cpu(Job job) {
   return job;
 }
 
-void note_cpu(const Step& step, Diagnostics& diagnostics) {
+std::unique_ptr<OperatorKernels> CpuBackend::kernels(const Lowering& lowering, LibraryState&,
+                                                     BatchBuffers& batch) const {
+  return std::make_unique<CpuKernels>(cpu_, lowering, batch);
+}
+
+std::vector<OutsideMemory> CpuBackend::outside(const Job&, const Program&) const {
+  return {{"Python and PyTorch", cpu_.context_memory.value_or(kPythonAndPytorch),
+           cpu_.context_memory ? "machine file" : "default; PyTorch 2.13, measured once"},
+          {"code of the step's operators", kCodeOfStep, "default; measured, 3 to 10 MiB"}};
+}
+
+void CpuBackend::note(const Step& step, Diagnostics& diagnostics) const {
   if (step.provenance.capture == CaptureKind::kFakeCpu) return;
   diagnostics.add("captured_for_cuda", Severity::kWarning,
                   "the step was captured as a GPU runs it; on a CPU PyTorch takes other operators "

@@ -1,4 +1,4 @@
-#include "lower/cpu/cpu.h"
+#include "lower/cpu/cpu_backend.h"
 
 #include <gtest/gtest.h>
 
@@ -17,14 +17,14 @@ using testing_support::Live;
 using testing_support::plain_job;
 
 Machine two_cores() {
+  Cpu cpu;
+  cpu.name = "test CPU";
+  cpu.cores = 2;
+  cpu.peak.fp32 = 100e9;
+  cpu.bandwidth = 20e9;
+  cpu.memory = cpu.usable_memory = kGiB * 16;
   Machine machine;
-  machine.gpu.name = "test CPU";
-  machine.gpu.vendor = Vendor::kCpu;
-  machine.gpu.architecture = Architecture::kOther;
-  machine.gpu.sm_count = 2;
-  machine.gpu.peak.fp32 = 100e9;
-  machine.gpu.bandwidth = 20e9;
-  machine.gpu.memory = machine.gpu.usable_memory = kGiB * 16;
+  machine.device = cpu;
   return machine;
 }
 
@@ -63,7 +63,7 @@ TEST(LowerForCpu, NeitherWorkspacesNorCopiesNorContext) {
 
 TEST(LowerForCpu, TheMachineFileSaysWhatTheProcessTakesBefore) {
   Machine machine = two_cores();
-  machine.gpu.context_memory = kMiB * 300;
+  machine.device->context_memory = kMiB * 300;
   const auto program = lower(step_for_cpu(), plain_job(), machine);
   ASSERT_TRUE(program);
   EXPECT_EQ(program->outside[0].bytes, kMiB * 300);
