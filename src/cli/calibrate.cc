@@ -10,10 +10,10 @@
 #include "cli/verbs.h"
 #include "cli/version.h"
 #include "device/resolve.h"
+#include "device/this_cpu.h"
 #include "device/this_host.h"
 #include "report/model/calibration_report.h"
 #include "scenario/model_source.h"
-#include "system/this_cpu.h"
 #include "timing/gpu/coefficients.h"
 
 namespace stoker::cli {

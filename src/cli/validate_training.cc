@@ -10,6 +10,7 @@
 #include "cli/validate.h"
 #include "cli/version.h"
 #include "device/resolve.h"
+#include "device/this_cpu.h"
 #include "device/this_host.h"
 #include "evidence/calibration/calibrated_machine.h"
 #include "evidence/training/learned_machine.h"
@@ -17,7 +18,6 @@
 #include "evidence/training/run_forecaster.h"
 #include "report/model/training_report.h"
 #include "scenario/model_source.h"
-#include "system/this_cpu.h"
 
 namespace stoker::cli {
 namespace fs = std::filesystem;

@@ -7,8 +7,8 @@
 #include "base/files.h"
 #include "base/text.h"
 #include "base/toml_table.h"
+#include "device/cpu_table.h"
 #include "device/machine_calibration.h"
-#include "system/cpu_table.h"
 
 namespace stoker {
 namespace {

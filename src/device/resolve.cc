@@ -4,7 +4,7 @@
 #include "device/gpu_catalogue.h"
 #include "device/host_option.h"
 #include "device/machine_file.h"
-#include "system/this_cpu.h"
+#include "device/this_cpu.h"
 
 namespace stoker {
 namespace {

@@ -9,9 +9,9 @@
 
 #include "base/text.h"
 #include "device/figure_kinds.h"
+#include "device/this_cpu.h"
 #include "evidence/calibration/sustained_rates.h"
 #include "system/processor.h"
-#include "system/this_cpu.h"
 
 namespace stoker {
 namespace {

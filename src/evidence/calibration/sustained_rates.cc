@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 
-#include "system/this_cpu.h"
+#include "device/this_cpu.h"
 
 namespace stoker {
 namespace {

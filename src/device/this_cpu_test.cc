@@ -1,4 +1,4 @@
-#include "system/this_cpu.h"
+#include "device/this_cpu.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "system/this_cpu.h"
+#include "device/this_cpu.h"
 
 #include <algorithm>
 #include <charconv>

@@ -1,9 +1,9 @@
-#include "system/cpu_table.h"
+#include "device/cpu_table.h"
 
 #include <bit>
 
 #include "base/text.h"
-#include "system/this_cpu.h"
+#include "device/this_cpu.h"
 
 namespace stoker {
 namespace {
