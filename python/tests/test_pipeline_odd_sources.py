@@ -207,8 +207,11 @@ def dataset():
 
 def test_what_a_function_prints_does_not_spoil_the_json(tmp_path):
     (tmp_path / "talks.py").write_text(textwrap.dedent(PRINTING))
-    done = subprocess.run([sys.executable, "-m", "stoker", "probe", "talks.py:dataset", "--budget", "1s", "--quiet", "--json"],
-                          env=dict(os.environ, PYTHONPATH=str(PYTHON)), cwd=tmp_path, capture_output=True, text=True)
+    for budget in ("1s", "8s"):  # a busy machine may need more than a second for its first sample
+        done = subprocess.run([sys.executable, "-m", "stoker", "probe", "talks.py:dataset", "--budget", budget, "--quiet", "--json"],
+                              env=dict(os.environ, PYTHONPATH=str(PYTHON)), cwd=tmp_path, capture_output=True, text=True)
+        if done.returncode == 0:
+            break
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["samples"] == 8
     assert all(line in done.stderr for line in ("loading", "from a program", "made", "asked for its length"))
