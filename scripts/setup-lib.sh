@@ -84,8 +84,9 @@ python_environment() {
 sample_pictures() {
   pictures="$repository/.cache/opencv-doc"
   [ ! -f "$stamps/opencv-doc" ] || return 0
-  command -v apt-get >/dev/null && command -v dpkg-deb >/dev/null ||
-    die "the sample pictures come from a Debian package, and there is no apt here; give a folder of your own with --data"
+  if ! command -v apt-get >/dev/null || ! command -v dpkg-deb >/dev/null; then
+    die "the sample images come from a Debian package, and there is no apt here; give a folder of your own with --data"
+  fi
   rm -rf "$pictures" "$pictures.new" "$pictures.deb"
   mkdir -p "$pictures.new" "$pictures.deb" "$stamps"
   chmod 755 "$pictures.deb"
