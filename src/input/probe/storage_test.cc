@@ -112,7 +112,9 @@ StorageFacts measured_at_every_depth(const std::vector<DataFile>& files, Bytes m
     Diagnostics odd;
     facts = measured(files, max_read, odd, seconds);
     if (facts.method == ColdMethod::kNone) break;
-    if (!facts.random_4k.empty() && facts.random_4k[0].depth == 1) break;
+    if (!facts.random_4k.empty() && facts.random_4k[0].depth == 1 && !facts.whole_files.empty() &&
+        facts.sequential_bytes_per_s > 0 && facts.small_file_warm_us > 0)
+      break;
   }
   return facts;
 }
