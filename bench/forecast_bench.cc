@@ -168,8 +168,8 @@ void fsdp_plan(benchmark::State& state, const std::string& name) {
   for (auto _ : state) benchmark::DoNotOptimize(make_plan(request, subject.knowledge));
 }
 
-/// The plan of an input that cores limit: search over workers, depth, batch, order and pinning, and every
-/// knob, finding and trap. `processes` share the host.
+/// The plan of an input that cores limit: search over workers, depth, batch, order and pinning, and
+/// every knob, finding and trap. `processes` share the host.
 void input_plan(benchmark::State& state, double cores, int processes) {
   const auto profile = shipped_loader_profile();
   if (!profile) return state.SkipWithError(profile.error().text().c_str());

@@ -1,5 +1,6 @@
-// timing_cpu ROWS.json rows | timing_cpu ROWS.json step STEP_FILE BATCH THREADS: what measured operators of a CPU
-// (docs/guide/calibrating.md) say, for scoring and for looking at errors. A developer's tool, not installed.
+// timing_cpu ROWS.json rows | timing_cpu ROWS.json step STEP_FILE BATCH THREADS: what measured
+// operators of a CPU (docs/guide/calibrating.md) say, for scoring and for looking at errors. A
+// developer's tool, not installed.
 //
 //   rows  each row with the rule's time and what the others say of it when it is left out
 //   step  phases and, by phase and function, calls and time; then each operator of the capture

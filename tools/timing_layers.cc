@@ -4,9 +4,9 @@
 // kernels and one set of features. NETWORKS has one network a line, blank-separated:
 //   GPU KIND BATCH IN OUT SIDE KERNEL STRIDE SAME BIAS ACTIVATION OPTIMIZER
 // with KIND, ACTIVATION and OPTIMIZER as the numbers of their enums. Standard output gets, for each
-// line, native doubles: the columns of LayerModel, the analytic milliseconds, the predicted ones, the
-// remainder of the shape by Residual::kFolds, then the features of the trees. --fingerprint prints that
-// of the features.
+// line, native doubles: the columns of LayerModel, the analytic milliseconds, the predicted ones,
+// the remainder of the shape by Residual::kFolds, then the features of the trees. --fingerprint
+// prints that of the features.
 #include <cstdio>
 #include <cstring>
 #include <fstream>

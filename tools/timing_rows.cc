@@ -1,5 +1,5 @@
-// timing_rows ROWS [--coefficients FILE | --features]: the cost model on a list of kernels, for fitting and
-// scoring.
+// timing_rows ROWS [--coefficients FILE | --features]: the cost model on a list of kernels, for
+// fitting and scoring.
 //
 // A developer's tool, not installed: scripts/fit-timing drives it, so that there is one
 // implementation of the cost rules. ROWS has one kernel a line, blank-separated:
@@ -9,13 +9,14 @@
 //   none
 //   gemm BATCH M N K TRANSPOSE_A TRANSPOSE_B
 //   rows ROWS WIDTH
-//   conv BATCH IN_CHANNELS OUT_CHANNELS GROUPS IN_H IN_W OUT_H OUT_W KERNEL STRIDE CHANNELS_LAST PASS
+//   conv BATCH IN_CHANNELS OUT_CHANNELS GROUPS IN_H IN_W OUT_H OUT_W KERNEL STRIDE CHANNELS_LAST
+//   PASS
 // with PASS forward, backward_input or backward_weight.
 // Each line of standard input is a patch ("gemm.compute=0.9 kernel.floor_us=3", or empty); the
 // answer is the time of every row in nanoseconds, as native doubles.
 //
-// With --features: instead, once, for each row the fold of its shape, its time by the plain rules in
-// nanoseconds and its features, as native doubles; rows of one family only. The first line of
+// With --features: instead, once, for each row the fold of its shape, its time by the plain rules
+// in nanoseconds and its features, as native doubles; rows of one family only. The first line of
 // standard output is then the family, the fingerprint of features and their names.
 #include <cstdio>
 #include <cstdlib>

@@ -1,16 +1,17 @@
-// timing_steps ROWS [--coefficients FILE] | --classes: whole steps through lowering and the step model, for
-// fitting and scoring. A developer's tool, not installed; scripts/fit-timing drives it.
+// timing_steps ROWS [--coefficients FILE] | --classes: whole steps through lowering and the step
+// model, for fitting and scoring. A developer's tool, not installed; scripts/fit-timing drives it.
 //
 // ROWS has one step a line, blank-separated:
 //   STEP_FILE GPU BATCH PRECISION CHANNELS_LAST GPUS COPY [JOB]
 // COPY 0: the input is on the device already (synthetic benchmarks), 1: it is copied there each
 // step. JOB "torch1.12": as timm's benchmark.py ran under PyTorch 1.12 (SGD with a loop over the
 // parameters, gradients zeroed in place, no fused attention); "benchmark": cuDNN chooses by timing.
-// Each line of standard input is a patch ("gemm.compute=0.9 kernel.floor_us=3", or empty); the answer
-// is the time of every step in nanoseconds, as native doubles. One word before the patch asks for
-// more:
+// Each line of standard input is a patch ("gemm.compute=0.9 kernel.floor_us=3", or empty); the
+// answer is the time of every step in nanoseconds, as native doubles. One word before the patch
+// asks for more:
 //   bands    each row's band (below, above)
-//   kernels  each row's number of records, its time, what of it the device waited for the host (ns),
+//   kernels  each row's number of records, its time, what of it the device waited for the host
+//   (ns),
 //            its parameters, then a record for each kernel: see answer_kernels
 #include <array>
 #include <cstdio>

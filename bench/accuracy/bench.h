@@ -30,8 +30,8 @@ struct Bench {
       parameters{};  ///< model -> millions, where any table of the data states them
   Folds folds{};
 
-  /// What coefficients score a row of `gpu` (catalogue key). Falls back to those that ship when there is
-  /// no such fold: right for rows and GPUs that no fit has seen.
+  /// What coefficients score a row of `gpu` (catalogue key). Falls back to those that ship when
+  /// there is no such fold: right for rows and GPUs that no fit has seen.
   [[nodiscard]] const CoefficientFile& timing_for(Unseen unseen, const std::string& gpu) const;
 };
 
@@ -39,8 +39,8 @@ struct Bench {
 struct MeasureKind {
   std::string_view group;  ///< memory, time, input
   std::string_view name;
-  /// Below the data folder; "measured/*/x.csv" is x.csv of every folder there, "x/*.json" every such
-  /// file, both in the data that ships. JSON is no table: the measure reads the files itself.
+  /// Below the data folder; "measured/*/x.csv" is x.csv of every folder there, "x/*.json" every
+  /// such file, both in the data that ships. JSON is no table: the measure reads the files itself.
   std::string_view table;
   std::vector<CaptureRequest> (*wanted)(const Bench&, const Table&);
   std::vector<Measure> (*run)(Bench&, const Table&);

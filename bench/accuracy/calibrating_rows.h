@@ -22,9 +22,9 @@ struct TableOperator {
 /// All FP32 operators of the tables below `data`.
 [[nodiscard]] Result<std::vector<TableOperator>> table_operators(const std::filesystem::path& data);
 
-/// What somebody with this GPU might have measured: of its operators that take five launch floors or
-/// more, `count` of them, families in turn, within a family in the order of a hash of the shape. The
-/// launch floor is the shortest time of all of the GPU's operators.
+/// What somebody with this GPU might have measured: of its operators that take five launch floors
+/// or more, `count` of them, families in turn, within a family in the order of a hash of the shape.
+/// The launch floor is the shortest time of all of the GPU's operators.
 [[nodiscard]] Calibration calibration_from(const std::vector<TableOperator>& operators,
                                            const std::string& gpu,
                                            std::size_t count = kCalibratingOperators);

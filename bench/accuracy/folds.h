@@ -14,7 +14,8 @@ namespace stoker::accuracy {
 
 /// What the coefficients that score a row have not seen.
 enum class Unseen : std::uint8_t {
-  kNothing,  ///< what ships: fitted on these rows too, where the tables are the ones it was fitted on
+  kNothing,  ///< what ships: fitted on these rows too, where the tables are the ones it was fitted
+             ///< on
   kShape,    ///< no row with the operator's shape (or, for whole steps, with the model)
   kGpu       ///< no row of the GPU
 };

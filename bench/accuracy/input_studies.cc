@@ -1,7 +1,7 @@
-// The input rows of the studies that Stoker starts from (studies.csv): epochs and settings of a thesis
-// on storage bottlenecks, pinned memory of a study on HPC systems, thread scaling of a study of system
-// resources. Hardly any of their loaders is described, so each measure says what it assumes;
-// docs/models/recommendations.md tells what follows.
+// The input rows of the studies that Stoker starts from (studies.csv): epochs and settings of a
+// thesis on storage bottlenecks, pinned memory of a study on HPC systems, thread scaling of a study
+// of system resources. Hardly any of their loaders is described, so each measure says what it
+// assumes; docs/models/recommendations.md tells what follows.
 
 #include "input_studies.h"
 

@@ -26,7 +26,7 @@ inline constexpr std::int64_t kPictureBytes = 3 * 224 * 224 * 4 + 8;
 /// The captured fp32 steps that ship, read once each.
 class Zoo {
  public:
-  /// Of that name, or the only one whose name begins with it.
+  /// The study of that name, or the only one whose name begins with it.
   [[nodiscard]] Result<const Step*> step(const std::string& name);
 
  private:
@@ -34,7 +34,8 @@ class Zoo {
   std::map<std::string, Step> steps_;
 };
 
-/// One GPU of the row's machine, its model in fp32, ImageNet's pictures, a host with cores to spare.
+/// One GPU of the row's machine, its model in fp32, ImageNet's pictures, a host with cores to
+/// spare.
 [[nodiscard]] Result<Scenario> scenario_of(const Bench& bench, Zoo& zoo, const CsvRow& row,
                                            std::int64_t batch);
 

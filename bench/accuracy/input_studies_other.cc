@@ -21,7 +21,8 @@ constexpr std::int64_t kUnstatedBatch = 64;
 
 /// How a loop without pinned batches brings them to the GPU.
 enum class Unpinned {
-  kPageable,  ///< .to(device): waits for the step before, after the next batch was loaded, and copies
+  kPageable,  ///< .to(device): waits for the step before, after the next batch was loaded, and
+              ///< copies
   kInLoop,    ///< .pin_memory().to(device, non_blocking=True) in the loop
   kSerial     ///< a loop that loads only when the step is over: all overlap lost
 };
@@ -56,8 +57,8 @@ struct Extras {
   std::vector<std::string> words;
 };
 
-/// Loading that explains the epochs of a table: all its models take about the same time, so what they
-/// share is the loader; the fastest epoch bounds it.
+/// Loading that explains the epochs of a table: all its models take about the same time, so what
+/// they share is the loader; the fastest epoch bounds it.
 Extras extras_of(Bench& bench, Zoo& zoo, const Table& table, Measure& measure) {
   Extras extras;
   std::vector<const CsvRow*> epochs;
@@ -198,7 +199,8 @@ std::vector<Measure> thread_scaling(Bench& bench, Zoo& zoo, const Table& table) 
     (by_threads ? ratios : saturated).push_back({row, time->total});
   }
   if (ratios.empty()) return {std::move(measure)};
-  // One unknown, the cost of a sample, from the row with the largest ratio; the others are forecast.
+  // One unknown, the cost of a sample, from the row with the largest ratio; the others are
+  // forecast.
   const auto steepest =
       std::max_element(ratios.begin(), ratios.end(), [](const auto& a, const auto& b) {
         return number(*a.row, "value") < number(*b.row, "value");

@@ -66,7 +66,7 @@ std::vector<Measure> run_operator_convolution(Bench& bench, const Table& table);
 std::vector<CaptureRequest> wanted_scaling(const Bench& bench, const Table& table);
 std::vector<Measure> run_scaling(Bench& bench, const Table& table);
 
-/// Of measures that need no captured step.
+/// The requests of a measure that needs no captured step: none.
 std::vector<CaptureRequest> wanted_nothing(const Bench& bench, const Table& table);
 std::vector<Measure> run_all_reduce(Bench& bench, const Table& table);
 std::vector<Measure> run_published_scaling(Bench& bench, const Table& table);

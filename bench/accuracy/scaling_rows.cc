@@ -32,7 +32,8 @@ struct PublishedTable {
     return text(row, "source") + "|" + text(row, "machine") + "|" + text(row, "model") + "|" +
            text(row, "precision") + "|" + text(row, "scaling");
   }
-  /// Steps a second of a fleet whose step is that of the base: a time stays, a throughput is shared.
+  /// Steps a second of a fleet whose step is that of the base: a time stays, a throughput is
+  /// shared.
   static double step_seconds(const CsvRow& row, double samples) {
     const double value = number(row, "value");
     return row["unit"].find("s_per_iter") == 0 ? value : samples / value;
@@ -116,7 +117,8 @@ struct LambdaTable {
       const double total = number(row, "batch_total");
       if (std::isfinite(total)) batch.emplace(job_of(row), total / number(row, "gpus"));
     }
-    // A batch follows the memory: where a GPU's is not stated, that of the most memory up to its own.
+    // A batch follows the memory: where a GPU's is not stated, that of the most memory up to its
+    // own.
     for (const CsvRow& row : table) {
       if (batch.count(job_of(row)) > 0) continue;
       if (const double found = batch_of_smaller(row, table); found > 0)

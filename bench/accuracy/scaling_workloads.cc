@@ -15,8 +15,8 @@ namespace {
 
 using Json = json::Value;
 
-/// Where on the clock of a step the backward begins and ends: forward to backward as 1 to 2, and a few
-/// percent of optimizer.
+/// Where on the clock of a step the backward begins and ends: forward to backward as 1 to 2, and a
+/// few percent of optimizer.
 constexpr double kBackwardBegin = 0.32, kBackwardEnd = 0.95;
 
 Workload workload_from(const Json& node) {
@@ -49,7 +49,8 @@ double network_in(std::string_view words) {
   return 0;
 }
 
-/// The step without other GPUs, `micro_batches` of it in a row; of the last the gradients are reduced.
+/// The step without other GPUs, `micro_batches` of it in a row; of the last the gradients are
+/// reduced.
 LonelyStep lonely(const ScalingCase& row, double seconds, int micro_batches) {
   const double last = seconds / micro_batches;
   const double begin = seconds - last * (1 - kBackwardBegin);
@@ -65,7 +66,7 @@ LonelyStep lonely(const ScalingCase& row, double seconds, int micro_batches) {
   return step;
 }
 
-/// Of a step of `seconds` on one GPU, on n: with collectives, without waits.
+/// What a step of `seconds` on one GPU takes on n: with collectives, without waits.
 double on_many(const ScalingCase& row, double seconds, int micro_batches, int gpus,
                const Machine& machine, CollectiveCoefficients c) {
   if (gpus < 2) return seconds;
@@ -80,7 +81,8 @@ int micro_batches_of(const ScalingCase& row) {
   return std::max(1, static_cast<int>(std::lround(row.accumulate * share)));
 }
 
-/// What n GPUs wait besides: for the slowest rank, for ranks whose samples are more work, and for the loader.
+/// What n GPUs wait besides: for the slowest rank, for ranks whose samples are more work, and for
+/// the loader.
 double waits(const ScalingCase& row, double alone_s, int micro_batches, int gpus,
              const FleetConstants& constants, CollectiveCoefficients c) {
   if (gpus < 2) return 0;

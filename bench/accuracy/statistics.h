@@ -32,13 +32,13 @@ struct Score {
   double mdape = 0;  ///< median of the same
   double p90 = 0;
   double bias = 0;  ///< median of (predicted - truth) / truth
-  /// Of the pairs with a band; absent when none has one.
+  /// Coverage, width and score are over the pairs that have a band; absent when none has one.
   std::optional<double> coverage;  ///< share of truths within
   std::optional<double> width;     ///< mean of (high - low) / truth
   std::optional<double>
       interval_score;  ///< width plus 2 / 0.1 times what lies outside (Gneiting, Raftery 2007)
-  /// The interval score of the best band that is equally wide for all pairs, as a ratio: chosen with
-  /// these truths in sight, so it is what a band has to beat to be worth its differences.
+  /// The interval score of the best band that is equally wide for all pairs, as a ratio: chosen
+  /// with these truths in sight, so it is what a band has to beat to be worth its differences.
   std::optional<double> constant_width_score;
 };
 

@@ -11,7 +11,8 @@
 namespace stoker::accuracy {
 namespace {
 
-/// The layers of "mnist_cnn" by layers-iit-models.csv; its pooling is not timed there and left out here.
+/// The layers of "mnist_cnn" by layers-iit-models.csv; its pooling is not timed there and left out
+/// here.
 std::vector<LayerNetwork> mnist_layers(std::int64_t batch, LayerOptimizer optimizer) {
   struct Sides {
     std::int64_t in_channels, out_channels, side, kernel;
@@ -36,7 +37,8 @@ struct Batch {
   double device = 0, fixed = 0;
 };
 
-/// A network trains its filters, not its layers' inputs and targets as the one-layer benchmark does.
+/// A network trains its filters, not its layers' inputs and targets as the one-layer benchmark
+/// does.
 Batch batch_of(const LayerModel& model, std::int64_t batch, LayerOptimizer optimizer) {
   Batch sum;
   for (const LayerNetwork& net : mnist_layers(batch, optimizer)) {
@@ -55,12 +57,12 @@ Batch batch_of(const LayerModel& model, std::int64_t batch, LayerOptimizer optim
   return sum;
 }
 
-/// Milliseconds of Keras's own work a batch, and the share of the one-layer calls' fixed time that their
-/// operators cost the host of a network, beside which the device runs.
+/// Milliseconds of Keras's own work a batch, and the share of the one-layer calls' fixed time that
+/// their operators cost the host of a network, beside which the device runs.
 struct HostConstants {
   double keras = 0, share = 0;
-  /// Under MirroredStrategy one process does the host's work of every replica; their devices run side by
-  /// side. The gradients' all-reduce hides behind the host.
+  /// Under MirroredStrategy one process does the host's work of every replica; their devices run
+  /// side by side. The gradients' all-reduce hides behind the host.
   [[nodiscard]] double time_of(const Batch& batch, int replicas = 1) const {
     return replicas * keras + std::max(replicas * share * batch.fixed, batch.device);
   }

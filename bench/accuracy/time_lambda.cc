@@ -1,5 +1,5 @@
-// Published training throughput on one GPU: ResNet-50 and BERT in FP32 (TF32 where the GPU has it) and
-// half precision, V100 to B200.
+// Published training throughput on one GPU: ResNet-50 and BERT in FP32 (TF32 where the GPU has it)
+// and half precision, V100 to B200.
 
 #include <algorithm>
 #include <cmath>
@@ -181,7 +181,8 @@ void add_parts(Measure& measure, const std::map<std::string, std::vector<Pair>>&
     measure.shares.emplace_back("mape " + name, score(pairs).mape);
 }
 
-/// The measure by settings and the one by rows, with coefficients that have not seen what `unseen` says.
+/// The measure by settings and the one by rows, with coefficients that have not seen what `unseen`
+/// says.
 std::pair<Measure, Measure> measured(Bench& bench, const std::vector<Setting>& settings,
                                      Unseen unseen) {
   Measure medians, rows;

@@ -84,7 +84,8 @@ std::string_view kind_of(const LayerNetwork& network) {
   return network.trained() ? "training" : "forward";
 }
 
-/// What scores a table: which coefficients, and whether some rows of the GPU set its fixed time and rate.
+/// What scores a table: which coefficients, and whether some rows of the GPU set its fixed time and
+/// rate.
 struct Variant {
   Unseen unseen;
   bool calibrated;

@@ -1,4 +1,5 @@
-// Single operators in FP32, each called alone on an idle GPU: GEMM, element-wise and norms, 3x3 convolution.
+// Single operators in FP32, each called alone on an idle GPU: GEMM, element-wise and norms, 3x3
+// convolution.
 
 #include <algorithm>
 #include <cmath>
@@ -17,8 +18,8 @@ namespace {
 /// An operator's time on an idle GPU never falls below what the host needs to issue it (the floor);
 /// beyond, it is a gap, this share of the floor, and the kernel: T = max(floor, gap + kernel).
 constexpr double kGap = 0.55;
-/// Floors in microseconds where the table has no small rows of the host: median of the hosts, and what
-/// operators take relative to `add`. Both from the rows of NeuSight's tables.
+/// Floors in microseconds where the table has no small rows of the host: median of the hosts, and
+/// what operators take relative to `add`. Both from the rows of NeuSight's tables.
 constexpr double kHostFloor = 26.4;
 const std::map<std::string_view, double> kOperatorFloor{
     {"pow", 1.02},  {"tanh", 0.98},  {"addu", 1.17}, {"mulu", 1.17}, {"divu", 1.17},
@@ -27,7 +28,7 @@ const std::map<std::string_view, double> kOperatorFloor{
 /// Rows whose kernels take less than this by the plain rules show the floor alone.
 constexpr double kSmallKernel = 1.5e-6;
 constexpr std::size_t kRowsOfFloor = 10;
-/// Of the two large tables every so many shapes, by hash, are scored: some 20,000 rows tell enough.
+/// The two large tables are scored at every so many shapes, by hash: some 20,000 rows tell enough.
 constexpr std::uint64_t kEvery = 4;
 /// Arithmetic of `pow` for an element; others 1.
 constexpr double kPowFlops = 16;

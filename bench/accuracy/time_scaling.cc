@@ -46,8 +46,8 @@ double mean_error(const Selected& rows, const FleetConstants& constants) {
   return rows.empty() ? 0 : sum / static_cast<double>(rows.size());
 }
 
-/// Coordinate descent on the logarithms of the constants. Of two sets the first, which has twelve times the
-/// rows, weighs three times.
+/// Coordinate descent on the logarithms of the constants. Of two sets the first, which has twelve
+/// times the rows, weighs three times.
 FleetConstants fitted(const std::vector<Selected>& sets, FleetConstants constants) {
   const auto loss = [&](const FleetConstants& trial) {
     double sum = 2 * mean_error(sets.front(), trial);
@@ -111,7 +111,7 @@ Rival linear_scaling(const std::vector<Row>& rows) {
   return {"linear scaling", all.rows, all.mape, all.mdape, all.p90};
 }
 
-/// Of two counts of a job whose throughput per GPU differs by 2 %: is the better one told?
+/// Whether the better of two counts of a job is told, where throughput per GPU differs by 2 %.
 double order_right(const std::vector<Row>& rows, const std::vector<Pair>& pairs) {
   constexpr double kDiffers = 1.02;
   std::map<std::string, std::vector<std::size_t>> families;
@@ -152,7 +152,8 @@ double median(std::vector<double> values) {
   return quantile(values, 0.5);
 }
 
-/// The same row, were the bus of its machine so fast, and its backward so much slower beside a collective.
+/// The same row, were the bus of its machine so fast, and its backward so much slower beside a
+/// collective.
 Row with_bus(Row row, double bandwidth, double contention) {
   row.machine.device.gpu()->link.clear();
   row.machine.device.gpu()->pcie_bandwidth = bandwidth;
@@ -176,8 +177,8 @@ double median_error(const Selected& rows, const FleetConstants& constants, const
   return median(std::move(errors));
 }
 
-/// What serves these rows of one kind of machine clearly better than the catalogue's fabric; else nothing. Median,
-/// since single jobs are off for reasons of their own.
+/// What serves these rows of one kind of machine clearly better than the catalogue's fabric; else
+/// nothing. Median, since single jobs are off for reasons of their own.
 Bus best_bus(const Selected& rows, const FleetConstants& constants) {
   constexpr double kClearly = 0.7;
   constexpr std::array<double, 3> kContentions{0.04, 1,
@@ -193,8 +194,8 @@ Bus best_bus(const Selected& rows, const FleetConstants& constants) {
   return best;
 }
 
-/// The same when the machine's own all-reduce is known, as a run of nccl-tests or of other jobs on it would tell:
-/// of each kind of machine one bus, from its rows of the other models.
+/// The same when the machine's own all-reduce is known, as a run of nccl-tests or of other jobs on
+/// it would tell: of each kind of machine one bus, from its rows of the other models.
 Measure with_known_fabric(const Rows& from, const FleetConstants& constants) {
   Measure m;
   m.name = "time/scaling-lambda/fabric-known";

@@ -57,9 +57,10 @@ double constant_of(const std::vector<Pair>& pairs) {
   return best;
 }
 
-/// The same rows with a constant for each pass, fitted on every other batch size and scored on those
-/// between, both ways: the table's times go to 20 ms (forward) and 60 ms (training) at batch 0, which no
-/// arithmetic and no traffic on the GPU explains, since the parameters are read in half a millisecond.
+/// The same rows with a constant for each pass, fitted on every other batch size and scored on
+/// those between, both ways: the table's times go to 20 ms (forward) and 60 ms (training) at batch
+/// 0, which no arithmetic and no traffic on the GPU explains, since the parameters are read in half
+/// a millisecond.
 Measure with_constants(const std::map<std::string, std::vector<Pair>>& by_pass) {
   Measure measure;
   measure.name = "time/vgg16-v100/constant-from-other-batches";

@@ -32,8 +32,8 @@ std::string too_large(Bytes limit) {
          " MiB; this cannot be the file that is meant";
 }
 
-/// Signals that would end the program between writing and renaming are held back, and what RLIMIT_FSIZE
-/// sends becomes the error EFBIG.
+/// Signals that would end the program between writing and renaming are held back, and what
+/// RLIMIT_FSIZE sends becomes the error EFBIG.
 class SignalsHeld {
  public:
   SignalsHeld() {
@@ -79,8 +79,8 @@ Status write_into(const fs::path& path, std::string_view content) {
   return fail(ErrorCode::kIo, "cannot be written: " + reason, path.string());
 }
 
-/// A file in the folder of `target` that has no name until it is whole (O_TMPFILE), so that not even
-/// SIGKILL leaves it behind; named `name` from the beginning where the file system has no such
+/// A file in the folder of `target` that has no name until it is whole (O_TMPFILE), so that not
+/// even SIGKILL leaves it behind; named `name` from the beginning where the file system has no such
 /// files.
 class TemporaryFile {
  public:

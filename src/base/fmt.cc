@@ -1,5 +1,5 @@
-// fmt's implementation, compiled once (cmake/StokerTargets.cmake says why). What is instantiated here is what
-// fmt's headers declare `extern`, as in src/format.cc of its distribution.
+// fmt's implementation, compiled once (cmake/StokerTargets.cmake says why). What is instantiated
+// here is what fmt's headers declare `extern`, as in src/format.cc of its distribution.
 #include <fmt/format-inl.h>
 
 FMT_BEGIN_NAMESPACE

@@ -56,7 +56,8 @@ const SettingRow* setting_of(std::string_view verb, std::string_view bound) {
   return find_setting(verb, bound.substr(3));
 }
 
-/// "--no-json" leaves out what is left out without it, so that programs can say so; a pair's usual half may be said, too.
+/// "--no-json" leaves out what is left out without it, so that programs can say so; a pair's usual
+/// half may be said, too.
 void accept_the_rest(CLI::App& app, const Command& command) {
   for (const SettingRow* setting : settings_of(command.name)) {
     if (setting->positional) continue;

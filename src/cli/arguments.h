@@ -13,7 +13,8 @@
 
 namespace stoker::cli {
 
-/// A setting by name ("--gpu", "-o,--output", or "model" for what is given by its place), and where its value goes.
+/// A setting by name ("--gpu", "-o,--output", or "model" for what is given by its place), and where
+/// its value goes.
 struct Flag {
   Flag(std::string name, SettingTarget to) : names(std::move(name)), target(to) {}
   Flag(std::string name, std::string /*help*/, SettingTarget to, bool needed = false)
@@ -36,7 +37,8 @@ struct Command {
   std::function<Result<int>()> run;  ///< the exit code, or an error
 };
 
-/// A verb whose work is Python's: its words go to `python -m stoker VERB`, which has its own --help. No `run`.
+/// A verb whose work is Python's: its words go to `python -m stoker VERB`, which has its own
+/// --help. No `run`.
 [[nodiscard]] Command python_command(std::string name, std::string summary);
 
 /// Verbs that serve one want of a user.
@@ -45,14 +47,15 @@ struct Section {
   std::vector<Command> commands;
 };
 
-/// Parses the command line and runs the verb that it names; prints errors as one sentence on stderr. Returns the exit code:
-/// 0 fine, 1 the answer is no, 2 usage, 3 bad input.
+/// Parses the command line and runs the verb that it names; prints errors as one sentence on
+/// stderr. Returns the exit code: 0 fine, 1 the answer is no, 2 usage, 3 bad input.
 int run_command_line(std::span<const Section> sections, const std::vector<std::string>& words);
 
 /// The settings that a verb's flags stand for; they live as long as the flags.
 [[nodiscard]] std::vector<Binding> bindings_of(const std::vector<Flag>& flags);
 
-/// Fills the settings of a verb from its words, which are in our names. Ranges and names are checked.
+/// Fills the settings of a verb from its words, which are in our names. Ranges and names are
+/// checked.
 [[nodiscard]] Status parse_words(const Command& command, const std::vector<std::string>& words);
 
 [[nodiscard]] int exit_code_of(ErrorCode code);

@@ -5,7 +5,8 @@
 
 namespace stoker::cli {
 
-/// `predict --by-layer`: prints the sum of the layers beside the step; `resolved` holds the settings.
+/// `predict --by-layer`: prints the sum of the layers beside the step; `resolved` holds the
+/// settings.
 [[nodiscard]] Result<int> answer_by_layer(const RunOptions& o, const Resolved& resolved);
 
 }  // namespace stoker::cli

@@ -25,8 +25,8 @@ struct Options {
   bool json = false;
 };
 
-/// The file that is to be updated, if there is one. What would be refused after a minute of measuring
-/// is refused before it.
+/// The file that is to be updated, if there is one. What would be refused after a minute of
+/// measuring is refused before it.
 Result<std::optional<MachineFile>> earlier_file(const Options& o, const Host& here,
                                                 const GpuCatalogue& catalogue) {
   if (o.output.empty())

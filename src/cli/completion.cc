@@ -26,7 +26,8 @@ void each_command(std::span<const Section> sections, const Visit& visit) {
   }
 }
 
-/// The flags by our names and those of the ecosystem, with the negative of pairs alone: "--no-json" says nothing.
+/// The flags by our names and those of the ecosystem, with the negative of pairs alone: "--no-json"
+/// says nothing.
 std::string offered_flags(const std::string& verb) {
   std::string text = "--help --help-all";
   for (const SettingRow* s : settings_of(verb)) {

@@ -25,8 +25,8 @@ struct InputPlanOptions {
 /// Whether `--method` asks for the thesis's rule; refuses a name that is none.
 [[nodiscard]] Result<bool> wants_thesis(const std::string& method);
 
-/// The loader as it is: the user's own where the function of a pipeline probe returned a DataLoader,
-/// else PyTorch's defaults. Says which.
+/// The loader as it is: the user's own where the function of a pipeline probe returned a
+/// DataLoader, else PyTorch's defaults. Says which.
 struct LoaderAsItIs {
   LoaderSettings settings;
   bool known = false;

@@ -19,7 +19,7 @@
 namespace stoker::cli {
 namespace {
 
-/// Of a folder and of a pipeline.
+/// What was typed for a probe, be it of a folder or of a pipeline.
 constexpr std::string_view kFolderBudget = "10s", kPipelineBudget = "20s";
 /// Probe files of a hundred thousand samples stay below this.
 constexpr Bytes kProbeFileLimit = 64 * kMiB;

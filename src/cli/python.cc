@@ -25,7 +25,8 @@ bool holds_package(const fs::path& folder) {
   return fs::exists(folder / "stoker" / "__main__.py", ignored);
 }
 
-/// The folder of packages beside an installed binary: PREFIX/bin/stoker has PREFIX/lib/python3.11/site-packages/stoker.
+/// The folder of packages beside an installed binary: PREFIX/bin/stoker has
+/// PREFIX/lib/python3.11/site-packages/stoker.
 fs::path installed_packages() {
   const fs::path prefix = binary_folder().parent_path();
   std::error_code error;
@@ -56,8 +57,8 @@ std::string variable(const char* name) {
   return value == nullptr ? std::string() : value;
 }
 
-/// The interpreter of the environment that this binary was installed into, which finds the package by itself; empty
-/// without one.
+/// The interpreter of the environment that this binary was installed into, which finds the package
+/// by itself; empty without one.
 std::string own_interpreter() {
   const fs::path beside = binary_folder() / "python3";
   if (installed_packages().empty() || access(beside.c_str(), X_OK) != 0) return {};

@@ -13,7 +13,8 @@ namespace stoker::cli {
 /// package, else python3. The exit code of the child; an error when no interpreter can be started.
 [[nodiscard]] Result<int> run_python_stoker(const std::vector<std::string>& arguments, bool quiet);
 
-/// Folder of the Python package `stoker` that those runs use; empty when none is found beside the binary.
+/// Folder of the Python package `stoker` that those runs use; empty when none is found beside the
+/// binary.
 [[nodiscard]] std::filesystem::path python_package();
 
 /// Becomes `python -m stoker ARGUMENTS`: signals reach it, and nothing waits behind it. It finds

@@ -20,7 +20,8 @@ struct NamedGpu {
 /// The GPUs that --gpu names.
 [[nodiscard]] std::vector<NamedGpu> named_gpus(const RunOptions& o);
 
-/// What the flags ask for on one GPU, without --gpus, --batch and --precision, whose forms differ by verb.
+/// What the flags ask for on one GPU, without --gpus, --batch and --precision, whose forms differ
+/// by verb.
 [[nodiscard]] Result<RunRequest> run_request(const RunOptions& o, const NamedGpu& gpu);
 
 /// The same of exactly these settings: with one number of GPUs and one precision.

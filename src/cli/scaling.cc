@@ -30,7 +30,8 @@ Result<double> refuse_network(const std::string& text) {
               "--network");
 }
 
-/// The GPUs of a node: as said, else as --nodes spreads the most of them, else the machine file's, else 8.
+/// The GPUs of a node: as said, else as --nodes spreads the most of them, else the machine file's,
+/// else 8.
 Result<int> node_size(const RunOptions& run, const ScalingOptions& o, int most, int of_machine,
                       std::vector<std::string>& assumed) {
   if (o.gpus_per_node && (*o.gpus_per_node < 1 || *o.gpus_per_node > kMostGpus))

@@ -5,7 +5,8 @@
 
 namespace stoker::cli {
 
-/// Flags of `predict` that ask for one job on several numbers of GPUs, or say how these are connected.
+/// Flags of `predict` that ask for one job on several numbers of GPUs, or say how these are
+/// connected.
 struct ScalingOptions {
   std::optional<std::int64_t> gpus_per_node;
   std::optional<double> step_ms;
@@ -18,7 +19,8 @@ struct ScalingOptions {
 /// Whether the answer is a table over numbers of GPUs: --gpus names several, or --strong.
 [[nodiscard]] bool wants_scaling(const RunOptions& run, const ScalingOptions& o);
 
-/// Refuses what would have no effect on one number of GPUs, and returns the network's bytes/s (0: not given).
+/// Refuses what would have no effect on one number of GPUs, and returns the network's bytes/s (0:
+/// not given).
 [[nodiscard]] Result<double> network_of_one(const RunOptions& run, const ScalingOptions& o);
 
 [[nodiscard]] Result<int> answer_scaling(const RunOptions& run,

@@ -12,7 +12,8 @@ bool is_name_letter(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-' || c == '_';
 }
 
-/// "--workers" for "--num_workers"; "--no-pin" for "--no-pin-memory"; empty for what is none of the verb's settings.
+/// "--workers" for "--num_workers"; "--no-pin" for "--no-pin-memory"; empty for what is none of the
+/// verb's settings.
 std::string our_name(const std::vector<const SettingRow*>& settings, const std::string& typed) {
   for (const SettingRow* setting : settings) {
     if (!answers_to(*setting, typed)) continue;

@@ -19,7 +19,8 @@ struct TypedWords {
   [[nodiscard]] std::string as_typed(const std::string& sentence) const;
 };
 
-/// Words after "--" stay as they are. Refuses a setting that was given by two names, or together with its opposite.
+/// Words after "--" stay as they are. Refuses a setting that was given by two names, or together
+/// with its opposite.
 [[nodiscard]] Result<TypedWords> in_our_names(std::string_view verb,
                                               const std::vector<std::string>& words);
 

@@ -8,8 +8,8 @@
 
 namespace stoker {
 
-/// One operator that was timed on a device. What kinds and sizes there are, and which kernel they stand
-/// for, is said in timing/learned/measured_operator.h; here they are names and numbers.
+/// One operator that was timed on a device. What kinds and sizes there are, and which kernel they
+/// stand for, is said in timing/learned/measured_operator.h; here they are names and numbers.
 struct MeasuredOperator {
   std::string kind;      ///< "gemm"
   std::string function;  ///< of CPUs: the ATen operator, "gelu_backward"; else empty

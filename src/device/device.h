@@ -9,9 +9,9 @@
 
 namespace stoker {
 
-/// What trains: a GPU or a CPU. What both have is read through `->`. What only one has is reached by
-/// `visit`, which asks for an answer for each kind, or by gpu() and cpu(), which are null for the other:
-/// the cores of a GPU or the links of a CPU cannot be written.
+/// What trains: a GPU or a CPU. What both have is read through `->`. What only one has is reached
+/// by `visit`, which asks for an answer for each kind, or by gpu() and cpu(), which are null for
+/// the other: the cores of a GPU or the links of a CPU cannot be written.
 class Device {
  public:
   Device() = default;  ///< a GPU of which nothing is known

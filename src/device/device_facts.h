@@ -15,7 +15,8 @@ struct PeakRates {
   double fp32 = 0, fp16 = 0, tf32_tensor = 0, fp16_tensor = 0, bf16_tensor = 0;
 };
 
-/// What is known of any device, a GPU or a CPU: by its data sheet, or as a machine file corrects it.
+/// What is known of any device, a GPU or a CPU: by its data sheet, or as a machine file corrects
+/// it.
 struct DeviceFacts {
   std::string name;  ///< "V100-SXM2-16GB", a key of the catalogue; "Intel(R) Xeon(R) Processor"
   PeakRates peak;

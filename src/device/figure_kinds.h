@@ -7,8 +7,8 @@
 
 namespace stoker {
 
-/// What a [[calibration.figure]] may be called, and what its value may be (docs/reference/machine-file.md says
-/// what each means).
+/// What a [[calibration.figure]] may be called, and what its value may be
+/// (docs/reference/machine-file.md says what each means).
 struct FigureKind {
   std::string_view name;
   Range range;
@@ -18,8 +18,8 @@ struct FigureKind {
 
 [[nodiscard]] std::span<const FigureKind> figure_kinds();
 
-/// Whether it was learned from training runs (`stoker validate --learn`): a correction of the forecasts
-/// from the other figures and rows.
+/// Whether it was learned from training runs (`stoker validate --learn`): a correction of the
+/// forecasts from the other figures and rows.
 [[nodiscard]] bool is_learned(std::string_view name);
 
 /// Null when no figure is called so.

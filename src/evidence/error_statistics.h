@@ -13,8 +13,8 @@ namespace stoker {
 /// The middle value; of an even number the mean of the two in the middle. 0 of none.
 [[nodiscard]] double median_of(std::vector<double> values);
 
-/// Relative errors of one figure over the measurements that it was compared with: what the validation
-/// of training steps and that of input pipelines say of a forecast.
+/// Relative errors of one figure over the measurements that it was compared with: what the
+/// validation of training steps and that of input pipelines say of a forecast.
 class ErrorStatistics {
  public:
   /// `label` names the measurement; `within`: it lies in the forecast's band.

@@ -6,8 +6,8 @@ namespace stoker {
 
 struct Forecast;
 
-/// GPU-hours of a job that keeps `gpus` (those of all nodes) for so many seconds. A rented GPU costs
-/// whether it computes or waits, so waiting and start-up count.
+/// GPU-hours of a job that keeps `gpus` (those of all nodes) for so many seconds. A rented GPU
+/// costs whether it computes or waits, so waiting and start-up count.
 [[nodiscard]] Figure gpu_hours(const Figure& seconds, int gpus);
 
 /// GPU-hours and, where the price of one is known, money: of an epoch and of a run. What is unknown

@@ -202,7 +202,8 @@ void add_epoch(const Scenario& s, Forecast& f) {
                epoch(f.samples_per_s.low), f.samples_per_s.basis};
 }
 
-/// Sums the kernels that an iteration launches; `step` is the one that the program was lowered from.
+/// Sums the kernels that an iteration launches; `step` is the one that the program was lowered
+/// from.
 void add_module_times(const Step& step, const Program& program, Forecast& f) {
   std::vector<Nanos> by_module(step.module_names.size());
   for (const Instruction& i : program.iteration) {

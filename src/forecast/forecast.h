@@ -57,8 +57,8 @@ struct LimiterFact {
 /// The input side, per host.
 struct InputForecast {
   LoaderForecast loader;  ///< of one rank
-  Figure
-      samples_per_s;  ///< the host could deliver this with these workers, were the GPUs infinitely fast
+  Figure samples_per_s;   ///< the host could deliver this with these workers, were the GPUs
+                          ///< infinitely fast
   InputLimit limit = InputLimit::kStep;  ///< what holds that rate back
   bool known = false;                    ///< false: nothing is known about the data
 };
@@ -71,8 +71,8 @@ struct Forecast {
   MemoryForecast memory;
   StepTime time;
   Figure step_ms;  ///< GPU's step alone, input not counted
-  /// Of the step, on the device's clock: load_ms is what copies of the batch and the turn of the loop
-  /// add; the four add up to step_ms.
+  /// The parts of the step, on the device's clock: load_ms is what copies of the batch and the turn
+  /// of the loop add; the four add up to step_ms.
   Figure load_ms, forward_ms, backward_ms, optimizer_ms;
   Figure host_ms;                ///< what the host needs to issue it
   std::vector<PassTime> passes;  ///< of the epoch's last batch and the validation, if any
@@ -117,8 +117,8 @@ struct Throughput {
 /// The training loop that takes its batches.
 [[nodiscard]] Consumer consumer_of(const Scenario& scenario, const StepTime& step_time);
 
-/// What `ranks` processes of a host may use: whole cores, and a fraction of them as the quota of a control
-/// group.
+/// What `ranks` processes of a host may use: whole cores, and a fraction of them as the quota of a
+/// control group.
 [[nodiscard]] HostShare host_share(const Host& host, int ranks);
 /// The HostShare that a scenario's loaders have.
 [[nodiscard]] HostShare host_share(const Scenario& scenario);

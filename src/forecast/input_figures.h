@@ -12,7 +12,7 @@ struct InputFigures {
   Figure shared_memory, pinned_memory, worker_memory;
 };
 
-/// Of an input about which something is known.
+/// The figures of an input about which something is known.
 [[nodiscard]] InputFigures input_figures(const InputForecast& input);
 
 }  // namespace stoker

@@ -96,8 +96,8 @@ MemoryVerdict judge_memory(const Program& program, const Machine& machine,
     verdict.failure_words = "before the first iteration";
     return verdict;
   }
-  // With a memory fraction, less than what is usable may be allowed. A run that failed without limits
-  // asked for more than any device has, and its peak is that of its beginning only.
+  // With a memory fraction, less than what is usable may be allowed. A run that failed without
+  // limits asked for more than any device has, and its peak is that of its beginning only.
   if (!unconstrained.failure && verdict.device_peak <= usable && !allocator.memory_fraction) {
     verdict.fits = true;
     return verdict;

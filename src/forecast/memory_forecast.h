@@ -15,11 +15,10 @@
 
 namespace stoker {
 
-/// Device memory of one job, per GPU; on a CPU the resident memory of its process, where `device_peak`
-/// is the resident set's peak, `reserved_peak` its heap's, `allocated_peak` that of what lives in it.
-/// Two questions, never mixed: what nvidia-smi would show on a
-/// device without limit (the peaks), and whether and how far it runs on this one (fits, largest
-/// batch).
+/// Device memory of one job, per GPU; on a CPU the resident memory of its process, where
+/// `device_peak` is the resident set's peak, `reserved_peak` its heap's, `allocated_peak` that of
+/// what lives in it. Two questions, never mixed: what nvidia-smi would show on a device without
+/// limit (the peaks), and whether and how far it runs on this one (fits, largest batch).
 struct MemoryForecast {
   Figure device_peak;     ///< bytes: reserved_peak and what lies outside the allocator
   Figure reserved_peak;   ///< bytes, torch.cuda.max_memory_reserved
@@ -45,8 +44,8 @@ struct BatchLimits {
   std::string basis;
 };
 
-/// How a program's memory is replayed on this machine: PyTorch's caching allocator on a GPU, malloc's
-/// heap (memory/glibc/heap.h) on a CPU.
+/// How a program's memory is replayed on this machine: PyTorch's caching allocator on a GPU,
+/// malloc's heap (memory/glibc/heap.h) on a CPU.
 [[nodiscard]] ReplayOptions replay_options(const Machine& machine, const AllocatorConfig& allocator,
                                            ReplayDetail detail = ReplayDetail::kBreakdown);
 

@@ -12,8 +12,8 @@ namespace stoker {
 /// GPU, malloc's heap on a CPU.
 struct MemoryModel {
   std::optional<HeapRules> heap;  ///< nullopt: the caching allocator
-  /// Whether an allocation beyond the device's memory fails with a message of PyTorch's; else nothing
-  /// refuses, and the system swaps or ends the process.
+  /// Whether an allocation beyond the device's memory fails with a message of PyTorch's; else
+  /// nothing refuses, and the system swaps or ends the process.
   bool refuses = true;
   std::string_view simulation;  ///< "allocator simulation", in a figure's basis
   std::string_view outside;     ///< what lies outside: "CUDA context and libraries"

@@ -1,5 +1,5 @@
-// A device that nobody has heard of is described in one place, a row of the catalogue or a machine file:
-// nothing else names it, and every part of a forecast works with it.
+// A device that nobody has heard of is described in one place, a row of the catalogue or a machine
+// file: nothing else names it, and every part of a forecast works with it.
 
 #include <gtest/gtest.h>
 

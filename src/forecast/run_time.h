@@ -19,8 +19,8 @@ struct RunPart {
 /// the number of GPUs.
 struct RunTime {
   std::int64_t epochs = 0;
-  /// From the start of Python to the first training step, and what the first epoch pays more than the
-  /// others: imports, CUDA, algorithm trials, cold files. In order.
+  /// From the start of Python to the first training step, and what the first epoch pays more than
+  /// the others: imports, CUDA, algorithm trials, cold files. In order.
   std::vector<RunPart> start_up;
   Figure seconds_start_up;     ///< their sum
   Figure seconds_validation;   ///< the validation of one epoch; 0: none, or of unknown size

@@ -97,7 +97,8 @@ TEST_F(RunTimeTest, EveryNewConvolutionIsTriedOnce) {
   f.epoch_s = {1, 1, 1, ""};
   f.time.kernel_times = {Nanos(1e6), Nanos(1e6), Nanos(2e6)};
   const RunTime run = run_time_of(scenario_, program, f);
-  // Two shapes of 1 and 2 ms: 20 plans built in 5 ms each, 10 plans run twice at a third of the speed.
+  // Two shapes of 1 and 2 ms: 20 plans built in 5 ms each, 10 plans run twice at a third of the
+  // speed.
   EXPECT_NEAR(part(run, "cuDNN's algorithm trials"), 20 * 5e-3 + 10 * 2 * 3 * 3e-3, 1e-9);
 }
 

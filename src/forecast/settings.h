@@ -13,8 +13,8 @@ namespace stoker {
 /// in amp-fp16 scales its gradients (torch.amp.GradScaler), and nothing else does.
 void set_precision(Scenario& scenario, const Step& step, Precision precision);
 
-/// Page-locked batches or not, of the loader and of the job's copies: out of pageable memory they hold
-/// the host, whatever else was asked for.
+/// Page-locked batches or not, of the loader and of the job's copies: out of pageable memory they
+/// hold the host, whatever else was asked for.
 void set_pinning(Scenario& scenario, bool pin);
 
 /// The batch of each GPU, and what an epoch's last batch then holds.

@@ -11,8 +11,8 @@
 namespace stoker {
 namespace {
 
-/// `import torch` takes 2 s on a warm page cache (PyTorch 2.13, measured); libraries of the training
-/// script come on top, a cold disk multiplies it.
+/// `import torch` takes 2 s on a warm page cache (PyTorch 2.13, measured); libraries of the
+/// training script come on top, a cold disk multiplies it.
 constexpr Figure kImports{3, 1.5, 15, ""};
 /// First epoch less the median of the others, 118 runs of small convolutional networks on one P100
 /// in TensorFlow: 0.96 s, 5 to 95 % within 0.56-3.25 s; and 0.4 s for a CUDA context (prior).
@@ -31,7 +31,8 @@ constexpr double kMalloc = 0.3e-3;
 /// torch.backends.cudnn.benchmark_limit, and the runs of each plan: one to warm up, one timed
 /// (ATen/native/cudnn/Conv_v8.cpp; cudnn_frontend_find_plan.h).
 constexpr int kPlans = 10, kRunsOfAPlan = 2;
-/// Priors: how much slower than the best a plan is on average, and what building one costs the host.
+/// Priors: how much slower than the best a plan is on average, and what building one costs the
+/// host.
 constexpr double kPlanSlowdown = 3, kPlanBuild = 5e-3;
 /// Eager steps before a capture that PyTorch asks for: without and with DDP ("CUDA semantics").
 constexpr int kWarmUps = 3, kWarmUpsDdp = 11;

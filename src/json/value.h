@@ -141,7 +141,8 @@ class Value {
   }
   /// A null value becomes an array.
   void push_back(Value value);
-  /// Adds a member without looking whether there is one of that name; a null value becomes an object.
+  /// Adds a member without looking whether there is one of that name; a null value becomes an
+  /// object.
   void append(std::string key, Value value);
   void erase(std::string_view key);
   [[nodiscard]] Value& back();

@@ -9,9 +9,10 @@ constexpr bool kSaturates = true;
 using C = CostClass;
 using L = CostLimit;
 
-/// Priors serve as they stand only where the shipped file says nothing. Those of element-wise kernels,
-/// norms, transposes and dense convolution are the reciprocals of typical multiples of the ideal measured
-/// on an RTX 3090 (docs/models/time.md, "Priors"); the rest is judgement, which is why their spread is wide.
+/// Priors serve as they stand only where the shipped file says nothing. Those of element-wise
+/// kernels, norms, transposes and dense convolution are the reciprocals of typical multiples of the
+/// ideal measured on an RTX 3090 (docs/models/time.md, "Priors"); the rest is judgement, which is
+/// why their spread is wide.
 // clang-format off
 constexpr auto kRows = std::to_array<CostClassRow>({
     {C::kGemm, "gemm", {0.85, 0.80, 0.25}, L::kVector},
@@ -24,8 +25,10 @@ constexpr auto kRows = std::to_array<CostClassRow>({
     {C::kConvolutionWeight, "convolution_weight", {0.60, 0.75, 0.45}, L::kVector},
     {C::kWinograd, "winograd", {0.75, 0.75, 0.40}, L::kVector},
     {C::kTensorConvolution, "tensor_convolution", {0.75, 0.75, 0.35}, L::kTensor, kSaturates},
-    {C::kTensorConvolutionInput, "tensor_convolution_input", {0.70, 0.75, 0.35}, L::kTensor, kSaturates},
-    {C::kTensorConvolutionWeight, "tensor_convolution_weight", {0.65, 0.75, 0.40}, L::kTensor, kSaturates},
+    {C::kTensorConvolutionInput, "tensor_convolution_input", {0.70, 0.75, 0.35},
+     L::kTensor, kSaturates},
+    {C::kTensorConvolutionWeight, "tensor_convolution_weight", {0.65, 0.75, 0.40},
+     L::kTensor, kSaturates},
     {C::kLayoutTranspose, "layout_transpose", {0.50, 0.74, 0.30}, L::kMemory, kSaturates},
     {C::kGroupedConvolution, "grouped_convolution", {0.25, 0.70, 0.60}, L::kVector},
     {C::kGroupedConvolutionNhwc, "grouped_convolution_nhwc", {0.25, 0.70, 0.80}, L::kVector},
@@ -37,7 +40,8 @@ constexpr auto kRows = std::to_array<CostClassRow>({
     {C::kMemoryEfficientAttention, "memory_efficient_attention", {0.50, 0.80, 0.40}, L::kTensor},
     {C::kMathAttention, "math_attention", {0.60, 0.75, 0.40}, L::kTensor},
     {C::kNormalization, "normalization", {0.50, 0.80, 0.30}, L::kMemory, kSaturates},
-    {C::kNormalizationBackward, "normalization_backward", {0.50, 0.75, 0.30}, L::kMemory, kSaturates},
+    {C::kNormalizationBackward, "normalization_backward", {0.50, 0.75, 0.30}, L::kMemory,
+     kSaturates},
     {C::kLayerNorm, "layer_norm", {0.50, 0.70, 0.30}, L::kMemory},
     {C::kLayerNormBackward, "layer_norm_backward", {0.50, 0.60, 0.40}, L::kMemory},
     {C::kSoftmax, "softmax", {0.50, 0.80, 0.30}, L::kMemory},

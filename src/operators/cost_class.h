@@ -63,15 +63,16 @@ struct CostPrior {
   double spread = 0.5;   ///< 90 % relative half-width of the class's time
 };
 
-/// Everything that holds for a cost class: its row of the table. Adding a class takes a value of the
-/// enumeration and a row; which kernels are of it, the class of kernels (kernel_class.h) or its rule says.
+/// Everything that holds for a cost class: its row of the table. Adding a class takes a value of
+/// the enumeration and a row; which kernels are of it, the class of kernels (kernel_class.h) or its
+/// rule says.
 struct CostClassRow {
   CostClass cost_class;
   std::string_view name;  ///< in files of coefficients and in answers: "tensor_gemm"
   CostPrior prior;
   CostLimit limit;
-  /// Falls short of wide memories. The others read and write in order; measured single operators say
-  /// that they keep up.
+  /// Falls short of wide memories. The others read and write in order; measured single operators
+  /// say that they keep up.
   bool saturates = false;
 };
 [[nodiscard]] const CostClassRow& row_of(CostClass cost_class);

@@ -6,9 +6,10 @@
 namespace stoker {
 namespace {
 
-/// Instructions for a vector, cycles for an element and, of what oneDNN does, microseconds for a call: rounded from
-/// rows on one processor with vectors of 512 bits, at its nominal clock, one thread. Functions without rows there
-/// are judgement. Orders of magnitude: a machine's own rows correct them.
+/// Instructions for a vector, cycles for an element and, of what oneDNN does, microseconds for a
+/// call: rounded from rows on one processor with vectors of 512 bits, at its nominal clock, one
+/// thread. Functions without rows there are judgement. Orders of magnitude: a machine's own rows
+/// correct them.
 // clang-format off
 constexpr auto kFunctions = std::to_array<CpuFunction>({
     {"_adaptive_avg_pool2d", {1, 1, kAlwaysShared}},

@@ -46,9 +46,9 @@ enum class WorkRule : std::uint8_t {
 enum class Operands : std::uint8_t {
   kAll,
   kFirstIsWritten,  ///< in place, the first is a destination only: copies, random numbers
-  /// The second, the input of the forward, gives sizes only (aten/src/ATen/native/cuda: AveragePool2d.cu,
-  /// AveragePool3d.cu, AdaptiveAveragePooling*.cu, DilatedMaxPool*.cu, AdaptiveMaxPooling*.cu,
-  /// ReflectionPad.cu, ReplicationPadding.cu).
+  /// The second, the input of the forward, gives sizes only (aten/src/ATen/native/cuda:
+  /// AveragePool2d.cu, AveragePool3d.cu, AdaptiveAveragePooling*.cu, DilatedMaxPool*.cu,
+  /// AdaptiveMaxPooling*.cu, ReflectionPad.cu, ReplicationPadding.cu).
   kSecondIsSizes
 };
 
@@ -58,20 +58,20 @@ struct OperatorFamily {
   KernelClass kernel_class;
   WorkRule rule;
   /// Blank-separated names without namespace, overload and the underscore of in-place forms, as in
-  /// PyTorch's aten/src/ATen/native/native_functions.yaml; `x*` and `*x` match what begins and ends so.
-  /// Stoker's own keep their namespace: "stoker::attention".
+  /// PyTorch's aten/src/ATen/native/native_functions.yaml; `x*` and `*x` match what begins and ends
+  /// so. Stoker's own keep their namespace: "stoker::attention".
   std::string_view operators;
   Operands operands = Operands::kAll;
   std::uint16_t launches = 1;  ///< kernels behind one call
   CollectiveKind collective = CollectiveKind::kGather;
 };
 
-/// All rows. The first of a class is its plain one, to which `_backward` and `_copy` forms of names belong
-/// whose own row is about the names alone.
+/// All rows. The first of a class is its plain one, to which `_backward` and `_copy` forms of names
+/// belong whose own row is about the names alone.
 [[nodiscard]] std::span<const OperatorFamily> operator_families();
 
-/// The row that a name of a step file belongs to, "aten::add_.Tensor"; the family "uncosted" for a name without
-/// one and for those of other libraries, whose `add` need not be PyTorch's.
+/// The row that a name of a step file belongs to, "aten::add_.Tensor"; the family "uncosted" for a
+/// name without one and for those of other libraries, whose `add` need not be PyTorch's.
 [[nodiscard]] const OperatorFamily& family_of(std::string_view operator_name);
 
 /// Without namespace, overload and the underscore of in-place forms.

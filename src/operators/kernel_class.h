@@ -32,7 +32,8 @@ enum class KernelClass : std::uint8_t {
 };
 inline constexpr std::size_t kKernelClasses = 18;
 
-/// Classes whose operators err alike on a processor; each has a process of its own (docs/models/cpu-time.md).
+/// Classes whose operators err alike on a processor; each has a process of its own
+/// (docs/models/cpu-time.md).
 enum class CpuGroup : std::uint8_t {
   kProduct,
   kConvolution,
@@ -49,8 +50,8 @@ enum class CpuGroup : std::uint8_t {
 inline constexpr std::size_t kCpuGroups = 11;
 [[nodiscard]] std::string_view name_of(CpuGroup group);
 
-/// Kernels, and networks of one layer, whose times trees have learned, FP32 only: one set of features
-/// and of forests each.
+/// Kernels, and networks of one layer, whose times trees have learned, FP32 only: one set of
+/// features and of forests each.
 enum class ResidualFamily : std::uint8_t {
   kGemm,                ///< matrix products, batched or not
   kElementwise,         ///< one pass over tensors
@@ -70,8 +71,8 @@ struct CpuUse {
   double call_us = 0;      ///< a library's own, whatever the size
 };
 
-/// Everything that holds for all kernels of a class: its row of the table. Adding a class takes a value of
-/// the enumeration and a row, nothing else.
+/// Everything that holds for all kernels of a class: its row of the table. Adding a class takes a
+/// value of the enumeration and a row, nothing else.
 struct KernelClassRow {
   KernelClass kernel_class;
   std::string_view name;

@@ -58,8 +58,8 @@ enum class CollectiveKind : std::uint8_t {
   kGather,     ///< of each GPU its share, to GPU 0
 };
 
-/// A collective that is an operator of the step (FSDP, DataParallel); DDP's all-reduces are buckets.
-/// The kernel's `read` or `written`, whichever is larger, is the whole tensor.
+/// A collective that is an operator of the step (FSDP, DataParallel); DDP's all-reduces are
+/// buckets. The kernel's `read` or `written`, whichever is larger, is the whole tensor.
 struct CollectiveShape {
   CollectiveKind kind = CollectiveKind::kAllGather;
   std::int64_t ranks = 1;

@@ -9,9 +9,9 @@
 
 namespace stoker {
 
-/// What an objective judges a forecast by. Cost and energy of the run, if one was asked for; else of
-/// the epoch where the data set's size is known,
-/// else of one sample; 0 when the forecast lacks what it takes (a price, a TDP).
+/// What an objective judges a forecast by. Cost and energy of the run, if one was asked for; else
+/// of the epoch where the data set's size is known, else of one sample; 0 when the forecast lacks
+/// what it takes (a price, a TDP).
 [[nodiscard]] Figure objective_figure(Objective objective, const Forecast& forecast);
 
 /// Throughput is to be large; cost, time and energy are to be small.
@@ -24,8 +24,8 @@ struct Standing {
   std::size_t first = 0, last = 0;
 };
 
-/// Best first by value; a standing of more than one place says that bands overlap. Forecasts that do
-/// not fit their GPU come last in their order, with `first` = 0.
+/// Best first by value; a standing of more than one place says that bands overlap. Forecasts that
+/// do not fit their GPU come last in their order, with `first` = 0.
 [[nodiscard]] std::vector<Standing> rank(Objective objective,
                                          const std::vector<const Forecast*>& forecasts);
 

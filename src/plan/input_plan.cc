@@ -10,7 +10,8 @@ namespace stoker {
 namespace {
 
 /// What a host copies out of pageable memory, through the driver's staging buffers: between 3 GB/s
-/// (PCIe 3) and 10 GB/s (PCIe 4 and 5) in vendors' and users' tables; a guess where none is measured.
+/// (PCIe 3) and 10 GB/s (PCIe 4 and 5) in vendors' and users' tables; a guess where none is
+/// measured.
 constexpr double kPageableBandwidth = 5e9;
 /// Below this share of a step the GPU's waiting is not worth a change.
 constexpr double kNoWait = 0.02;

@@ -14,8 +14,8 @@ namespace stoker {
 
 /// The loader of a training loop whose step is known, with or without a model behind it.
 struct InputPlanRequest {
-  /// The loader as it is (`now_known`) or PyTorch's defaults, its data and its host, before a step at
-  /// its batch.
+  /// The loader as it is (`now_known`) or PyTorch's defaults, its data and its host, before a step
+  /// at its batch.
   LoaderCase now;
   bool now_known = false;
   LoaderFreedom freedom;

@@ -7,8 +7,8 @@
 /// Internal to src/plan: how a change is valued.
 namespace stoker::knobs {
 
-/// Rates of one process, samples a second over an epoch: as expected, and with samples as costly and
-/// as cheap as their band allows.
+/// Rates of one process, samples a second over an epoch: as expected, and with samples as costly
+/// and as cheap as their band allows.
 struct Value {
   double expected = 0, costly = 0, cheap = 0;
   LoaderForecast forecast;  ///< as expected

@@ -20,8 +20,8 @@ enum class KnobKind : std::uint8_t {
 };
 [[nodiscard]] std::string_view name_of(KnobKind kind);
 
-/// One thing to change and what it is worth. Settings count one on top of the other, in the order of
-/// the list; everything else counts alone, on top of the recommended settings.
+/// One thing to change and what it is worth. Settings count one on top of the other, in the order
+/// of the list; everything else counts alone, on top of the recommended settings.
 struct Knob {
   std::string name;  ///< "workers", "prefetch", "smaller_files", ...
   KnobKind kind = KnobKind::kSetting;

@@ -103,8 +103,8 @@ class LoaderSearch {
     return slowest > kUneven * (sample.mean_cpu() + sample.mean_wait());
   }
 
-  /// Whether another batch gains anything with the settings found so far or with all the workers that
-  /// may be: only then are its own settings searched.
+  /// Whether another batch gains anything with the settings found so far or with all the workers
+  /// that may be: only then are its own settings searched.
   bool may_be_faster(const Tried& found, std::int64_t batch) {
     const Consumer consumer = at_batch(loader_, batch);
     for (const int workers :

@@ -14,7 +14,8 @@ namespace stoker {
 /// Two settings whose rates are this near count as equal, and the smaller one wins: differences
 /// between two settings of one loader share their errors.
 inline constexpr double kSameSpeedWorkers = 0.01;
-/// What changes the meaning of a run (another batch, the order of batches) must bring at least this.
+/// What changes the meaning of a run (another batch, the order of batches) must bring at least
+/// this.
 inline constexpr double kMustBring = 0.03;
 
 /// What a loader is judged by.
@@ -40,8 +41,8 @@ struct LoaderChoice {
 
 struct LoaderSearchResult {
   std::optional<LoaderChoice> best;  ///< absent: nothing stays within the host's room
-  /// The fastest setting that the host's memory forbade, if it would bring kMustBring more, and what it
-  /// overruns; rate 0: none.
+  /// The fastest setting that the host's memory forbade, if it would bring kMustBring more, and
+  /// what it overruns; rate 0: none.
   LoaderChoice beyond_room;
   std::string shortage;
   std::int64_t considered = 0;

@@ -46,8 +46,8 @@ TEST(LoaderSearch, WithinThreePercentOfExhaustiveSearch) {
 }
 
 TEST(LoaderSearch, NoMoreWorkersThanNeeded) {
-  // 32 x 4 ms = 128 ms a batch before a step of 100 ms: two workers keep up, also if samples cost an
-  // eighth more; a third brings nothing.
+  // 32 x 4 ms = 128 ms a batch before a step of 100 ms: two workers keep up, also if samples cost
+  // an eighth more; a third brings nothing.
   const auto found = search_loader(case_of(4, 100, 8), {}, {});
   ASSERT_TRUE(found.best);
   EXPECT_EQ(found.best->settings.workers, 2);

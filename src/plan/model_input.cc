@@ -10,8 +10,8 @@
 namespace stoker {
 namespace {
 
-/// Steps by batch and pinning, each computed once. A batch that cannot be computed keeps the step of
-/// the setting in proportion.
+/// Steps by batch and pinning, each computed once. A batch that cannot be computed keeps the step
+/// of the setting in proportion.
 StepOf steps_of(const Knowledge& knowledge, const TriedSetting& setting) {
   auto known = std::make_shared<std::map<std::pair<std::int64_t, bool>, Consumer>>();
   return [known, &knowledge, &setting](const LoaderSettings& loader) {

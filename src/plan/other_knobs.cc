@@ -16,7 +16,8 @@ constexpr double kSideOverCrop = 256.0 / 224;
 /// How much faster torchvision.io or torchcodec decode and resize than Pillow: 1.3 to 1.55 by size
 /// (pytorch/torchcodec, pull request 1620, one laptop).
 constexpr double kFasterDecoder = 1.4, kFasterDecoderLow = 1.3, kFasterDecoderHigh = 1.55;
-/// A data-centre NVMe drive by its data sheets (PCIe 4, read): bytes a second, random reads a second.
+/// A data-centre NVMe drive by its data sheets (PCIe 4, read): bytes a second, random reads a
+/// second.
 constexpr double kNvmeBandwidth = 6e9, kNvmeIops = 8e5;
 /// More cores are sought up to so many times as many, each half as many again.
 constexpr double kMostCores = 16, kMoreCores = 1.5;
@@ -51,7 +52,8 @@ class WhatIfs {
   Knob weighed(LoaderCase changed, const Host& room) const {
     changed.settings = request_.best;
     changed.consumer = request_.step(changed.settings);
-    // Workers alone are searched anew, as if the cost of a sample were certain: a what-if is no plan.
+    // Workers alone are searched anew, as if the cost of a sample were certain: a what-if is no
+    // plan.
     LoaderFreedom freedom = request_.freedom;
     if (!freedom.prefetch) freedom.prefetch = request_.best.prefetch;
     LoaderCase certain = changed;

@@ -64,7 +64,8 @@ class SettingSearch {
 /// The loader of one process of a scenario, for searches and findings.
 [[nodiscard]] LoaderCase loader_case(const Scenario& scenario, const StepTime& time);
 
-/// What the plan of the input says of a setting's loader; nothing when nothing is known of the data.
+/// What the plan of the input says of a setting's loader; nothing when nothing is known of the
+/// data.
 [[nodiscard]] Result<std::optional<InputPlan>> plan_of_input(const PlanRequest& request,
                                                              const Knowledge& knowledge,
                                                              const TriedSetting& setting);

@@ -9,7 +9,8 @@
 
 namespace stoker {
 
-/// What the rule of the thesis on storage bottlenecks of CNNs takes (docs/models/recommendations.md).
+/// What the rule of the thesis on storage bottlenecks of CNNs takes
+/// (docs/models/recommendations.md).
 struct ThesisLimits {
   Bytes dram;                      ///< of the host
   Bytes sample;                    ///< I: bytes of one sample in memory

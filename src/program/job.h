@@ -28,8 +28,8 @@ enum class OptimizerKind : std::uint8_t {
 /// How the optimizer walks the parameters.
 enum class OptimizerLoop : std::uint8_t { kForeach, kFused, kForLoop };
 /// How several GPUs share a job. kDataParallel is nn.DataParallel (one process, GPU 0 gathers); the
-/// FSDP kinds are torch.distributed.fsdp.fully_shard: ZeRO-2 keeps the gathered parameters until the
-/// backward (reshard_after_forward=False), ZeRO-3 drops them after each unit's forward.
+/// FSDP kinds are torch.distributed.fsdp.fully_shard: ZeRO-2 keeps the gathered parameters until
+/// the backward (reshard_after_forward=False), ZeRO-3 drops them after each unit's forward.
 enum class Parallel : std::uint8_t { kDdp, kDataParallel, kFsdpZero2, kFsdpZero3 };
 /// Which convolution algorithms cuDNN may take: torch.backends.cudnn.benchmark off or on.
 enum class CudnnProfile : std::uint8_t { kDefault, kBenchmark };
@@ -42,7 +42,8 @@ struct OptimizerSettings {
   double weight_decay = 0;
   bool centered = false;  ///< RMSprop: the gradient's average is kept too
   bool amsgrad = false;   ///< Adam, AdamW: so is the largest second moment
-  /// `loop` was chosen: foreach= or fused= was said. Else a CPU takes its own default (lower/cpu.h).
+  /// `loop` was chosen: foreach= or fused= was said. Else a CPU takes its own default
+  /// (lower/cpu.h).
   bool loop_asked = false;
 };
 
@@ -82,7 +83,8 @@ struct Job {
   /// Otherwise it is one more operation of the compute stream; the host goes on at once
   /// (non_blocking=True from page-locked memory) or waits for it.
   bool non_blocking_copy = false;
-  /// Forward, backward and, where it can, the optimizer are captured once and replayed as CUDA graphs.
+  /// Forward, backward and, where it can, the optimizer are captured once and replayed as CUDA
+  /// graphs.
   bool cuda_graphs = false;
   /// A loader that copies the next batch as bytes and normalises it on the device, on a side stream
   /// (timm's PrefetchLoader): its buffers come from that stream's blocks.

@@ -83,11 +83,13 @@ struct Kernel {
   Flops flops;
   Bytes read, written;        ///< unique bytes moved to and from device memory
   std::int64_t elements = 0;  ///< of the largest output: parallelism of memory-bound kernels
-  /// Of CPUs, where the function decides the time: its number in Program::functions, from 1; 0: unknown.
+  /// On CPUs, where the function decides the time: its number in Program::functions, from 1; 0:
+  /// unknown.
   std::uint16_t function = 0;
-  /// Of CPUs: reads in another order than it writes (a transpose), or reduces across rows.
+  /// On CPUs: reads in another order than it writes (a transpose), or reduces across rows.
   bool strided = false;
-  /// Of CPUs: another operator of the same call or autograd node came just before, without Python between.
+  /// On CPUs: another operator of the same call or autograd node came just before, without Python
+  /// between.
   bool chained = false;
   KernelShape shape;
   std::uint32_t source = kSynthesized;  ///< index into Step::operators
@@ -109,9 +111,9 @@ enum class InstructionKind : std::uint8_t {
 enum class When : std::uint8_t { kAlways, kFirst, kLater };
 
 /// `value` is a BufferId (kAllocate, kFree), a KernelId (kLaunch), an index into buckets
-/// (kBucketReady) or the operator that is awaited, as in Kernel::source (kAwaitCommunication). kFree frees the buffer that this iteration allocated, kFreePrevious the one of
-/// the iteration before (nothing in the first): the loss of the last step dies when the new one
-/// takes its name.
+/// (kBucketReady) or the operator that is awaited, as in Kernel::source (kAwaitCommunication).
+/// kFree frees the buffer that this iteration allocated, kFreePrevious the one of the iteration
+/// before (nothing in the first): the loss of the last step dies when the new one takes its name.
 struct Instruction {
   InstructionKind kind;
   When when = When::kAlways;
@@ -133,9 +135,9 @@ struct OutsideMemory {
 
 /// A part of a run that is no ordinary iteration and may have its own peak: the last, smaller batch
 /// of an epoch, the validation. Its instructions run `repeats` times after the training iterations;
-/// then `end` runs once and training goes on. kFirst means its first repetition; kFreePrevious frees
-/// what the repetition before it allocated, or for a buffer of the iteration what the last iteration
-/// did. The first iteration after the passes finds dead what a pass has freed of it.
+/// then `end` runs once and training goes on. kFirst means its first repetition; kFreePrevious
+/// frees what the repetition before it allocated, or for a buffer of the iteration what the last
+/// iteration did. The first iteration after the passes finds dead what a pass has freed of it.
 struct ExtraPass {
   std::string name;  ///< "validation, batch 64"
   int repeats = 2;
@@ -161,8 +163,8 @@ struct Program {
   /// Gradient accumulation. `iteration` is already unrolled over the micro-batches; this only says
   /// how many.
   std::int64_t micro_batches = 1;
-  /// The iteration is captured once and replayed as CUDA graphs: all but the copies of the batch and,
-  /// where the host waits for the device in it, the optimizer's part.
+  /// The iteration is captured once and replayed as CUDA graphs: all but the copies of the batch
+  /// and, where the host waits for the device in it, the optimizer's part.
   bool cuda_graphs = false;
   Diagnostics diagnostics;
 

@@ -120,8 +120,8 @@ class Checkpointing {
       if (c.trigger == kNowhere) c.trigger = begin_of_operator(step_, first);
       c.end = std::max(c.end, last);
     }
-    // A model that checkpoints by itself, or a layer that saves its input alone, has nothing to make
-    // again.
+    // A model that checkpoints by itself, or a layer that saves its input alone, has nothing to
+    // make again.
     const bool needed = std::any_of(c.saved.begin(), c.saved.end(), [&](std::uint32_t s) {
       return made_in(c, s) || lifetimes_.cached_cast(s);
     });
@@ -169,8 +169,8 @@ class Checkpointing {
     return stop;
   }
 
-  /// Hugging Face's models return the keys and values of each block (use_cache), and switch that off
-  /// where they checkpoint (transformers/modeling_layers.py, GradientCheckpointingLayer). Their
+  /// Hugging Face's models return the keys and values of each block (use_cache), and switch that
+  /// off where they checkpoint (transformers/modeling_layers.py, GradientCheckpointingLayer). Their
   /// copies stay in the step, but die as the tensors of any other operator.
   void leave_out_cache() {
     std::vector<bool> read_elsewhere(step_.storages.size());

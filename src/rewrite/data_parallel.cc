@@ -150,8 +150,8 @@ class DataParallel {
     edit_.insert_before(at, {kind, value});
   }
 
-  /// The tensors of a chunk in one new buffer at the begin of the forward; none for a single tensor,
-  /// which is its own flat buffer.
+  /// The tensors of a chunk in one new buffer at the begin of the forward; none for a single
+  /// tensor, which is its own flat buffer.
   std::optional<std::uint32_t> flattened(const TensorChunk& chunk,
                                          const std::vector<ChunkedTensor>& list) {
     return chunk.tensors.size() < 2 ? std::nullopt : std::optional(flatten(begin(), chunk, list));
@@ -270,8 +270,8 @@ class DataParallel {
     }
   }
 
-  /// When all replicas are done, their gradients are added in chunks of 10 MiB; `.grad` is a view of
-  /// the sum, and GPU 0's own gradients die with the backward (comm.py, reduce_add_coalesced).
+  /// When all replicas are done, their gradients are added in chunks of 10 MiB; `.grad` is a view
+  /// of the sum, and GPU 0's own gradients die with the backward (comm.py, reduce_add_coalesced).
   void reduce_gradients() {
     Step& step = edit_.step();
     std::vector<ChunkedTensor> own;

@@ -96,8 +96,8 @@ std::vector<Piece> contiguous_pieces(const std::vector<ForwardOperator>& operato
   return pieces;
 }
 
-/// Whether a piece is a part of its module only, and where in the module's code that stands: a layer
-/// that other modules share (an activation, registered in the first block and used in all).
+/// Whether a piece is a part of its module only, and where in the module's code that stands: a
+/// layer that other modules share (an activation, registered in the first block and used in all).
 enum class Fragment : std::uint8_t { kNone, kOfTheBeginning, kOfTheRest };
 
 Fragment fragment_of(const Signature& part, const Signature& whole) {

@@ -12,8 +12,8 @@ namespace stoker {
 struct ShardSettings {
   std::int64_t ranks = 2;
   bool reshard_after_forward = true;  ///< ZeRO-3; false: ZeRO-2
-  /// Where a parameter's number of rows is a dimension of the step (a vocabulary), it is cut at this
-  /// value (in the user's terms, as in Sizes::at); unnamed ones have their default.
+  /// Where a parameter's number of rows is a dimension of the step (a vocabulary), it is cut at
+  /// this value (in the user's terms, as in Sizes::at); unnamed ones have their default.
   std::map<std::string, std::int64_t> dimensions{};
 };
 

@@ -30,8 +30,8 @@ struct ShardUnit {
 /// operator belongs to a unit by its module, by a parameter that it reads, or by a gradient that it
 /// writes. A unit that runs several times counts as running from its first to its last operator.
 ///
-/// Of the root `forward` spans the model's forward, and `backward` begins when the gradient of the
-/// model's output is there.
+/// For the root unit, `forward` spans the model's forward, and `backward` begins when the gradient
+/// of the model's output is there.
 [[nodiscard]] std::vector<ShardUnit> shard_units(const Step& step,
                                                  const std::vector<std::string>& blocks);
 

@@ -4,8 +4,8 @@
 
 #include "step/polynomial.h"
 
-/// Arithmetic on symbolic sizes, for what rewrites a step. Coefficients that would leave 64 bits stay
-/// at the limit, where Sizes::at then refuses them.
+/// Arithmetic on symbolic sizes, for what rewrites a step. Coefficients that would leave 64 bits
+/// stay at the limit, where Sizes::at then refuses them.
 namespace stoker {
 
 [[nodiscard]] Polynomial operator+(const Polynomial& a, const Polynomial& b);

@@ -16,7 +16,8 @@ namespace stoker {
 /// The threads of a CPU's operators, all cores when nothing was said; 0 on a GPU.
 [[nodiscard]] Result<int> threads_of(const JobRequest& request, const Device& device);
 
-/// Refuses a step that was captured for the other kind of device: PyTorch dispatches other operators.
+/// Refuses a step that was captured for the other kind of device: PyTorch dispatches other
+/// operators.
 [[nodiscard]] Status check_capture(const Step& step, const Device& device,
                                    const std::string& model);
 

@@ -13,8 +13,8 @@
 
 namespace stoker {
 
-/// What an answer must be judged in: what it rests on, what was assumed and left out. Sentences name
-/// settings by their marks (base/setting.h).
+/// What an answer must be judged in: what it rests on, what was assumed and left out. Sentences
+/// name settings by their marks (base/setting.h).
 struct Facts {
   std::string model;        ///< as the user named it
   std::string step_hash;    ///< of the captured events

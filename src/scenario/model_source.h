@@ -25,7 +25,8 @@ struct LoadedModel {
 /// Finds what a model's name means: a step file (one precision), a zoo name, or a spec for `stoker
 /// capture` (torchvision:NAME, timm:NAME, FILE.py:FUNCTION) that is captured on the fly and cached.
 /// `wanted`: precisions in order of preference; those that a step file does not hold are left out,
-/// unless none remains. The zoo is captured for GPUs: for a CPU its models are captured on the fly, too.
+/// unless none remains. The zoo is captured for GPUs: for a CPU its models are captured on the fly,
+/// too.
 [[nodiscard]] Result<LoadedModel> load_model(const std::string& model,
                                              const std::vector<Precision>& wanted,
                                              ModelDevice device, const ScenarioTools& tools);

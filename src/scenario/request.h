@@ -33,7 +33,8 @@ struct OptimizerRequest {
 struct RestOfDataSet {};
 using LastBatchRequest = std::variant<std::int64_t, RestOfDataSet>;
 
-/// The training loop and how several GPUs share it. What is absent is as captured, or PyTorch's default.
+/// The training loop and how several GPUs share it. What is absent is as captured, or PyTorch's
+/// default.
 struct JobRequest {
   OptimizerRequest optimizer;
   std::optional<bool> clip, ema, grad_scaler;

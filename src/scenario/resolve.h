@@ -36,8 +36,8 @@ struct Resolved {
 /// precisions in the request, those that the device has units for.
 [[nodiscard]] Result<Resolved> resolve(const RunRequest& request, const ScenarioTools& tools);
 
-/// The scenario of exactly this request. What was not asked for has its documented default (fp32, the
-/// captured batch, one GPU, a worker for each core that a GPU has); nothing is searched but the
+/// The scenario of exactly this request. What was not asked for has its documented default (fp32,
+/// the captured batch, one GPU, a worker for each core that a GPU has); nothing is searched but the
 /// largest safe batch, when it was asked for.
 [[nodiscard]] Result<Resolved> resolve_exactly(const RunRequest& request,
                                                const ScenarioTools& tools);

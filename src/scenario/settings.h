@@ -33,8 +33,9 @@ struct SettingRange {
   bool above_low = false;  ///< `low` itself is refused
 };
 
-/// One setting of some verbs. Flags, --help, refusals, completion, Python's keywords and docs/reference/settings.md
-/// come from this description. A name whose meaning differs between verbs has a row for each meaning.
+/// One setting of some verbs. Flags, --help, refusals, completion, Python's keywords and
+/// docs/reference/settings.md come from this description. A name whose meaning differs between
+/// verbs has a row for each meaning.
 struct SettingRow {
   std::string_view
       name;  ///< "max-global-batch": the flag without dashes; Python's keyword with "_" for "-"
@@ -54,9 +55,9 @@ struct SettingRow {
   char letter = 0;              ///< 'o': -o is another name for it
   bool positional = false;      ///< given by its place, without dashes
   bool required = false;
-  bool training = false;  ///< means nothing for a step without a backward pass
-  bool measuring =
-      false;  ///< says how something is measured: means nothing where a file of measurements is given
+  bool training = false;   ///< means nothing for a step without a backward pass
+  bool measuring = false;  ///< says how something is measured: means nothing where a file of
+                           ///< measurements is given
 };
 
 /// All settings, in the order of --help-all.
@@ -76,8 +77,8 @@ struct SettingRow {
 /// "--batch", or "model" where it is given by its place.
 [[nodiscard]] std::string flag_of(const SettingRow& setting);
 
-/// Whether `typed` ("--pin-memory") stands for it: its name, an alias, "-o", or "--no-" before a name, which switches off
-/// a pair and leaves out anything else; "_" counts as "-".
+/// Whether `typed` ("--pin-memory") stands for it: its name, an alias, "-o", or "--no-" before a
+/// name, which switches off a pair and leaves out anything else; "_" counts as "-".
 [[nodiscard]] bool answers_to(const SettingRow& setting, std::string_view typed);
 
 /// All flags that stand for it, the plainest first: --pin, --pin-memory, --no-pin ...
@@ -88,7 +89,8 @@ using SettingTarget =
     std::variant<bool*, std::optional<bool>*, std::string*, std::optional<std::int64_t>*,
                  std::optional<double>*, std::vector<std::string>*>;
 
-/// A setting by name, and where its value is kept: what a request offers, so that flags and checks reach all of it.
+/// A setting by name, and where its value is kept: what a request offers, so that flags and checks
+/// reach all of it.
 struct Binding {
   std::string_view name;
   SettingTarget target;
@@ -97,15 +99,16 @@ struct Binding {
 /// Whether it holds anything but its default, nothing.
 [[nodiscard]] bool was_given(const Binding& binding);
 
-/// Refuses the first number out of its range and the first name that is none of its setting's values.
+/// Refuses the first number out of its range and the first name that is none of its setting's
+/// values.
 [[nodiscard]] Status check_values(std::string_view verb, std::span<const Binding> bindings);
 
 /// Refuses what has no meaning on this device; `device` is its name.
 [[nodiscard]] Status check_devices(std::string_view verb, std::span<const Binding> bindings,
                                    bool cpu, std::string_view device);
 
-/// Refuses the first of `names` that was given: a setting that changes nothing would be taken for one that was obeyed.
-/// `why` continues "--explain: ...".
+/// Refuses the first of `names` that was given: a setting that changes nothing would be taken for
+/// one that was obeyed. `why` continues "--explain: ...".
 [[nodiscard]] Status refuse_given(std::span<const Binding> bindings,
                                   std::span<const std::string_view> names, std::string_view why);
 

@@ -10,8 +10,8 @@
 
 namespace stoker::testing_support {
 
-/// Requests of a zoo model on a host of 16 cores. Nothing is captured or probed: whoever asks for it
-/// is counted and refused.
+/// Requests of a zoo model on a host of 16 cores. Nothing is captured or probed: whoever asks for
+/// it is counted and refused.
 class RequestTest : public testing::Test {
  protected:
   RequestTest() {

@@ -21,7 +21,8 @@ struct CaptureOrder {
   std::filesystem::path into;  ///< step file to write
 };
 
-/// The error of a child process that has said on the terminal what was wrong: nothing is to be added.
+/// The error of a child process that has said on the terminal what was wrong: nothing is to be
+/// added.
 [[nodiscard]] inline Error already_explained() { return {ErrorCode::kBadInput, {}, {}}; }
 [[nodiscard]] inline bool is_already_explained(const Error& error) { return error.text().empty(); }
 

@@ -71,8 +71,8 @@ struct KinetoComparison {
   /// Events after which the simulator's allocated bytes have moved as the trace's total has; of
   /// those events that have a total.
   std::int64_t same_total = 0, with_total = 0;
-  /// Allocations that reuse, in the trace, an address freed within it; of these, those for which the
-  /// simulator reuses the address freed by the same event.
+  /// Allocations that reuse, in the trace, an address freed within it; of these, those for which
+  /// the simulator reuses the address freed by the same event.
   std::int64_t reuses = 0, same_reuse = 0;
   /// cudaMalloc calls of the last pass: none, when the simulator has come to rest.
   std::int64_t late_segments = 0;

@@ -23,8 +23,8 @@ const std::vector<P> kForward{frame("/site-packages/torch/nn/modules/linear.py",
                               frame("/home/me/train.py", 40, "step")};
 const std::vector<P> kOptimizer{frame("/home/me/train.py", 44, "step")};
 
-/// A 40 MiB segment: 24 MiB of the forward pass come and go beside 10 MiB of optimizer state, then a
-/// request for 30 MiB fails.
+/// A 40 MiB segment: 24 MiB of the forward pass come and go beside 10 MiB of optimizer state, then
+/// a request for 30 MiB fails.
 std::vector<P> small_run() {
   return {event("segment_alloc", kBase, 40 * kMi),
           event("alloc", kBase, 24 * kMi, kForward),
@@ -143,7 +143,8 @@ TEST(LiveMemory, RealTracesAddUp) {
     EXPECT_TRUE(history.coverage().from_start()) << name;
     EXPECT_EQ(history.coverage().contradictions, 0) << name;
     EXPECT_EQ(history.reserved_peak().count(), summary["reserved_peak"]) << name;
-    // The first moment of the largest sum of rounded requests; slack may put the true peak elsewhere.
+    // The first moment of the largest sum of rounded requests; slack may put the true peak
+    // elsewhere.
     const LiveMemory peak = history.at(MemoryMoment::kPeak);
     EXPECT_LE(peak.allocated.count(), summary["allocated_peak"].as_integer()) << name;
     EXPECT_GE(static_cast<double>(peak.allocated.count()),

@@ -34,8 +34,8 @@ class Builder;
 using Cell = std::uint64_t;  ///< a kind in the low bits and, above them, the value or its place
 }  // namespace pickle_detail
 
-/// One value of a Pickle, which it borrows from. Cheap to copy. What holds itself (a list in its own
-/// list) is legal in a pickle: descend to a depth that you know.
+/// One value of a Pickle, which it borrows from. Cheap to copy. What holds itself (a list in its
+/// own list) is legal in a pickle: descend to a depth that you know.
 class PickleValue {
  public:
   [[nodiscard]] PickleKind kind() const;

@@ -91,7 +91,8 @@ struct Snapshot {
   [[nodiscard]] std::vector<std::size_t> devices() const;
 };
 
-/// `content` is the pickle; `where` names it in errors, which name the key that is missing or wrong.
+/// `content` is the pickle; `where` names it in errors, which name the key that is missing or
+/// wrong.
 [[nodiscard]] Result<Snapshot> parse_snapshot(std::string content, const std::string& where);
 /// The file, unpacked when its name ends in .gz.
 [[nodiscard]] Result<Snapshot> read_snapshot(const std::filesystem::path& path);

@@ -26,7 +26,8 @@ constexpr std::int64_t kMaxTotal = std::int64_t{1} << 60;
 constexpr std::int64_t kMaxAddress = std::int64_t{1} << 60;
 
 /// Bytes of a file for each segment, block or event. No dict of two keys takes fewer (3 bytes, at
-/// least 2 for each key and 1 for each value); PyTorch writes one of more keys for each, none twice.
+/// least 2 for each key and 1 for each value); PyTorch writes one of more keys for each, none
+/// twice.
 constexpr std::size_t kMinEntryBytes = 8;
 
 /// Thrown inside this file only.

@@ -170,8 +170,8 @@ class Attempt {
   }
 
   /// Acts the story out and says what differs from the trace; nothing when it is the same. Leaves
-  /// the block in `block_` and what was asked of the device in `done_`. `noticed` is how many of the
-  /// held frees are finished before the request; `full` when it found the device full.
+  /// the block in `block_` and what was asked of the device in `done_`. `noticed` is how many of
+  /// the held frees are finished before the request; `full` when it found the device full.
   std::string tell(CachingAllocator& allocator, Story story, std::size_t noticed, bool full,
                    const TraceEvent& event) {
     place_segment(allocator);
@@ -254,9 +254,9 @@ class Attempt {
     live_.erase(found);
   }
 
-  /// Right after its request the free is done at once, unless memory is given back or runs out next:
-  /// then, as later, it may have waited for another stream, and whether the next request saw the
-  /// block shows only in what that one did.
+  /// Right after its request the free is done at once, unless memory is given back or runs out
+  /// next: then, as later, it may have waited for another stream, and whether the next request saw
+  /// the block shows only in what that one did.
   void complete_free(const TraceEvent& event) {
     const bool adjacent = at_ > 0 && trace_[at_ - 1].action == TraceAction::kFreeRequested &&
                           trace_[at_ - 1].address == event.address;

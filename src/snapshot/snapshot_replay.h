@@ -47,10 +47,11 @@ struct SnapshotReplay {
   }
 };
 
-/// Feeds the requests of a recorded trace through CachingAllocator under the snapshot's settings and
-/// compares what it does with what PyTorch did: the segments asked of the device, in order, with
-/// their sizes; each block's place in its segment; failures; and the segments and blocks at the end.
-/// When the trace was recorded from an empty allocator on, this is an exact test of the simulator.
+/// Feeds the requests of a recorded trace through CachingAllocator under the snapshot's settings
+/// and compares what it does with what PyTorch did: the segments asked of the device, in order,
+/// with their sizes; each block's place in its segment; failures; and the segments and blocks at
+/// the end. When the trace was recorded from an empty allocator on, this is an exact test of the
+/// simulator.
 [[nodiscard]] SnapshotReplay replay_snapshot(const Snapshot& snapshot, std::size_t device,
                                              const SnapshotReplayOptions& options = {});
 

@@ -30,8 +30,8 @@ double real(const Json& value, const std::string& field);
 /// "events[12]"
 std::string at(const char* field, std::size_t i);
 
-/// An integer, or an object from monomials in the names of `dimensions` to coefficients. Refused when
-/// it is negative or overflows at their defaults.
+/// An integer, or an object from monomials in the names of `dimensions` to coefficients. Refused
+/// when it is negative or overflows at their defaults.
 Polynomial read_polynomial(const Json& value, const std::vector<Dimension>& dimensions,
                            const std::string& field);
 

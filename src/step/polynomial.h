@@ -20,7 +20,8 @@ struct Monomial {
   std::array<std::uint8_t, kMaxDimensions> exponents{};
 };
 
-/// An integer polynomial in a step's named dimensions (docs/reference/step-file.md). The empty one is zero.
+/// An integer polynomial in a step's named dimensions (docs/reference/step-file.md). The empty one
+/// is zero.
 class Polynomial {
  public:
   Polynomial() = default;

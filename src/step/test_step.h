@@ -9,16 +9,19 @@ namespace stoker::testing_support {
 /// the weight.
 inline std::string linear_step_json() {
   return R"({
-  "format": "stoker-step", "schema_version": [1, 0], "name": "linear", "mode": "train", "precision": "fp32",
+  "format": "stoker-step", "schema_version": [1, 0], "name": "linear", "mode": "train",
+    "precision": "fp32",
   "provenance": {"spec": "test", "capture": "fake-cuda", "torch": "2.13.0"},
   "dimensions": [{"name": "batch", "default": 8, "min": 1}],
   "diagnostics": {},
   "strings": {"operators": ["aten::mm", "aten::sum", "aten::expand_copy"], "modules": ["", "fc"]},
   "types": [["f32", [4, 3]], ["f32", [{"batch": 1}, 4]], ["f32", [{"batch": 1}, 3]], ["f32", []],
             ["f32", [4, {"batch": 1}], [1, 0]]],
-  "storages": [[48, "parameter"], [{"batch": 16}, "input"], [{"batch": 12}, "transient"], [4, "output"],
+  "storages": [[48, "parameter"], [{"batch": 16}, "input"], [{"batch": 12}, "transient"],
+    [4, "output"],
                [{"batch": 12}, "transient"], [48, "gradient"]],
-  "parameters": [{"name": "fc.weight", "type": 0, "storage": 0, "requires_grad": true, "gradient": 5}],
+  "parameters": [{"name": "fc.weight", "type": 0, "storage": 0, "requires_grad": true,
+    "gradient": 5}],
   "buffers": [], "inputs": [{"name": "x", "type": 1, "storage": 1}],
   "events": [
     ["p", "forward"], ["a", 2], ["o", 0, 1, 7, [1, 1, 0, 0], [2, 2]],

@@ -20,8 +20,9 @@ struct GpuDevices {
   std::string nvidia_driver{};       ///< "550.54.15"; empty: no such driver is loaded
 };
 
-/// The GPUs that NVIDIA's driver lists under /proc/driver/nvidia and those on the PCI bus that it does
-/// not list (no driver, another vendor's). Memory, clocks and load are the driver library's to tell.
+/// The GPUs that NVIDIA's driver lists under /proc/driver/nvidia and those on the PCI bus that it
+/// does not list (no driver, another vendor's). Memory, clocks and load are the driver library's to
+/// tell.
 [[nodiscard]] GpuDevices gpu_devices_from(const SystemFiles& files, const SystemFolders& folders);
 
 }  // namespace stoker

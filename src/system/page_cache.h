@@ -17,8 +17,8 @@ namespace stoker {
 /// The same by mincore(2) on a mapping of so many bytes: for older kernels.
 [[nodiscard]] std::optional<double> cached_pages_by_mincore(int handle, Bytes size);
 
-/// Asks the kernel to drop an open file's clean pages from the page cache (POSIX_FADV_DONTNEED): needs
-/// no right and touches this file alone. Pages that others map stay.
+/// Asks the kernel to drop an open file's clean pages from the page cache (POSIX_FADV_DONTNEED):
+/// needs no right and touches this file alone. Pages that others map stay.
 void drop_cached_pages(int handle);
 
 }  // namespace stoker

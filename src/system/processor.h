@@ -15,8 +15,8 @@ struct ProcessorCaches {
   int l3_sharing = 0;  ///< processors (as the kernel numbers them) in such a group
 };
 
-/// The processor of a computer by /proc/cpuinfo and /sys/devices/system/cpu. Nothing is measured; what
-/// no file tells is empty or 0.
+/// The processor of a computer by /proc/cpuinfo and /sys/devices/system/cpu. Nothing is measured;
+/// what no file tells is empty or 0.
 struct Processor {
   std::string name{};      ///< "AMD EPYC 7B13"; of many Arm machines the kernel tells none
   std::string vendor{};    ///< "GenuineIntel"; of Arm the implementer's number, "0x41"
@@ -33,12 +33,13 @@ struct Processor {
 
 [[nodiscard]] Processor processor_from(const SystemFiles& files);
 
-/// The processor of this computer. Where the kernel tells no name, it has the architecture's ("aarch64").
+/// The processor of this computer. Where the kernel tells no name, it has the architecture's
+/// ("aarch64").
 [[nodiscard]] Processor this_processor();
 
-/// Whether two descriptions can be of one processor: by name, and by vector width and caches of a core
-/// where both tell them. Cores and memory do not count: a quota, an affinity or a container's limit
-/// changes them, and the processor stays the same.
+/// Whether two descriptions can be of one processor: by name, and by vector width and caches of a
+/// core where both tell them. Cores and memory do not count: a quota, an affinity or a container's
+/// limit changes them, and the processor stays the same.
 [[nodiscard]] bool same_processor(const Processor& a, const Processor& b);
 
 }  // namespace stoker

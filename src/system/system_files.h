@@ -18,8 +18,8 @@ using SystemFolders = std::function<std::vector<std::string>(const std::string& 
 [[nodiscard]] SystemFiles system_files();
 [[nodiscard]] SystemFolders system_folders();
 
-/// The value of the first line "key: value" ("Cpus_allowed_list:\t0-3", "model name\t: Xeon"), without
-/// blanks around it; empty when there is none.
+/// The value of the first line "key: value" ("Cpus_allowed_list:\t0-3", "model name\t: Xeon"),
+/// without blanks around it; empty when there is none.
 [[nodiscard]] std::string_view value_of(std::string_view text, std::string_view key);
 
 /// Without blanks and line ends at either end.

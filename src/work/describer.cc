@@ -28,7 +28,8 @@ bool Describer::reads(std::size_t input, KernelClass kernel_class) const {
       [&](const TensorRef& o) { return o.storage == t.storage && o.type == t.type; });
 }
 
-/// The first floating operand decides; a `where` begins with a mask, an embedding ends with indices.
+/// The first floating operand decides; a `where` begins with a mask, an embedding ends with
+/// indices.
 DType Describer::arithmetic() const {
   for (const auto* list : {&op_.inputs, &op_.outputs}) {
     for (const TensorRef& t : *list) {

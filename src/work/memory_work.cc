@@ -76,8 +76,8 @@ void append_gather(const Describer& d, std::vector<Work>& into) {
   into.push_back(work);
 }
 
-/// Writes `source` (or one value for each index) into a tensor that stays as it is elsewhere; out of
-/// place, that is copied first.
+/// Writes `source` (or one value for each index) into a tensor that stays as it is elsewhere; out
+/// of place, that is copied first.
 void append_scatter(const Describer& d, std::vector<Work>& into) {
   const auto& in = d.inputs();
   const auto& out = d.outputs();
@@ -192,9 +192,9 @@ void append_sort(const Describer& d, std::vector<Work>& into) {
   into.push_back(work);
 }
 
-/// The gradient of a softmax is multiplied by its output into a temporary before the rows are summed
-/// (aten/src/ATen/native/cuda/SoftMax.cu, softmax_backward_cuda_out): two kernels that move as many
-/// bytes each. Operators measured on six GPUs take twice the time of one.
+/// The gradient of a softmax is multiplied by its output into a temporary before the rows are
+/// summed (aten/src/ATen/native/cuda/SoftMax.cu, softmax_backward_cuda_out): two kernels that move
+/// as many bytes each. Operators measured on six GPUs take twice the time of one.
 void append_softmax_backward(const Describer& d, std::vector<Work>& into) {
   Work rows = d.base(KernelClass::kSoftmax);
   if (rows.elements == 0) return;

@@ -59,8 +59,8 @@ Processor processor_of(const MeasuredDevice& cpu) {
   return processor;
 }
 
-/// Cores and memory of a file are those of its last calibration: a quota, an affinity or a limit that
-/// changed since makes them others, not the machine.
+/// Cores and memory of a file are those of its last calibration: a quota, an affinity or a limit
+/// that changed since makes them others, not the machine.
 std::string changed_share(const Cpu& before, const Cpu& now) {
   if (before.cores == now.cores && like(before.memory, now.memory)) return {};
   return "the file was of " + described(before) + " and " + human_bytes(before.memory) +

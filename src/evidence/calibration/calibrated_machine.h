@@ -72,9 +72,9 @@ struct CalibrationContext {
                                        const MeasuredDevice& device, const GpuCatalogue& catalogue);
 
 /// A new machine file, or `before` with what was measured in place of the same rows. Rows that were
-/// not measured this time stay while PyTorch and driver are the same; what was learned from training
-/// runs corrected the old rows, and goes. Everything else that a person may have written stays:
-/// prices, host, disk, link, names.
+/// not measured this time stay while PyTorch and driver are the same; what was learned from
+/// training runs corrected the old rows, and goes. Everything else that a person may have written
+/// stays: prices, host, disk, link, names.
 [[nodiscard]] CalibratedMachine calibrated_machine(const CalibrationRuns& runs,
                                                    const std::optional<MachineFile>& before,
                                                    const CalibrationContext& context);

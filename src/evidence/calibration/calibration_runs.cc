@@ -40,7 +40,8 @@ std::map<std::string, std::string> texts_of(const Json& json) {
   return texts;
 }
 
-/// Readings of a machine that was busy can scatter without bounds; a machine file keeps at most so much.
+/// Readings of a machine that was busy can scatter without bounds; a machine file keeps at most so
+/// much.
 double spread_of(json::Fields& fields, const Json& json, const std::string& path) {
   return std::min(kMostSpread, fields.otherwise(json, "spread", path, 0, 1e9, 0));
 }

@@ -11,8 +11,8 @@ namespace stoker {
 /// FLOP/s that clock and vector units of a measured CPU allow `cores` of its cores; 0: not known.
 [[nodiscard]] double sheet_peak(const MeasuredDevice& device, int cores);
 
-/// The best that the rows show of matrix products by precision and of memory, by threads. `sheet`: the
-/// device by its data sheet; null: not known.
+/// The best that the rows show of matrix products by precision and of memory, by threads. `sheet`:
+/// the device by its data sheet; null: not known.
 [[nodiscard]] std::vector<SustainedRate> sustained_rates(const CalibrationRuns& runs,
                                                          const Gpu* sheet);
 

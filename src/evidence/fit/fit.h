@@ -9,8 +9,8 @@
 
 namespace stoker {
 
-/// Relative errors in percent of a set of rows, before the fit and after: each row by a fit that saw
-/// neither its shape nor its model.
+/// Relative errors in percent of a set of rows, before the fit and after: each row by a fit that
+/// saw neither its shape nor its model.
 struct FitError {
   std::string group;  ///< "" for all rows of the GPU
   std::size_t rows = 0;
@@ -32,9 +32,10 @@ struct FitResult {
   [[nodiscard]] bool improved() const;
 };
 
-/// Scales of cost classes for each GPU of the table, drawn towards `shipped`. Groups of rows (one kind
-/// of operator, layers, steps) whose error in cross-validation does not fall are left out, and the
-/// classes that they alone tell of keep what ships. Refuses a GPU with fewer than two shapes or models.
+/// Scales of cost classes for each GPU of the table, drawn towards `shipped`. Groups of rows (one
+/// kind of operator, layers, steps) whose error in cross-validation does not fall are left out, and
+/// the classes that they alone tell of keep what ships. Refuses a GPU with fewer than two shapes or
+/// models.
 [[nodiscard]] Result<FitResult> fit_coefficients(const FitTable& table,
                                                  const CoefficientFile& shipped);
 

@@ -17,8 +17,8 @@
 
 namespace stoker {
 
-/// A measured time of the user's: an operator called alone, one layer inside a step (kernels alone), or
-/// a whole step. docs/guide/fit.md describes the columns.
+/// A measured time of the user's: an operator called alone, one layer inside a step (kernels
+/// alone), or a whole step. docs/guide/fit.md describes the columns.
 struct FitRow {
   Gpu gpu;
   std::string group;    ///< what errors are told by: "gemm", "layers", "steps"
@@ -45,9 +45,9 @@ using StepLoader =
 /// What GPU a row's cell means.
 using GpuFinder = std::function<Result<Gpu>(const std::string& name)>;
 
-/// Parses and lowers. `gpu`: of rows whose own cell is empty; may be empty too. `name` is the file that
-/// errors point at. Refuses columns and kinds that are unknown, figures that cannot be, and operators
-/// that contradict physics, each with its line.
+/// Parses and lowers. `gpu`: of rows whose own cell is empty; may be empty too. `name` is the file
+/// that errors point at. Refuses columns and kinds that are unknown, figures that cannot be, and
+/// operators that contradict physics, each with its line.
 [[nodiscard]] Result<FitTable> read_fit_rows(std::string_view text, const std::string& name,
                                              const std::string& gpu, const GpuFinder& find_gpu,
                                              const StepLoader& load_step);

@@ -47,7 +47,8 @@ std::string refusal(const std::string& text) {
 
 constexpr const char* kHeader = "kind,m,n,k,elements,rows,width,time_us,spread\n";
 
-/// Operators of a GPU whose classes take these factors of the predicted times; `noise` is lognormal.
+/// Operators of a GPU whose classes take these factors of the predicted times; `noise` is
+/// lognormal.
 std::string operators(double gemm, double elementwise, double noise, std::uint32_t seed = 1) {
   std::mt19937 random(seed);
   std::normal_distribution<> normal(0, noise);

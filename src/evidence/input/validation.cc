@@ -18,8 +18,8 @@ constexpr double kGranted = 2.33;  // one in a hundred
 constexpr double kLeastBand = 0.05;
 /// Room in the page cache where files were dropped before: none is read twice.
 constexpr Bytes kNoCache{1};
-/// Among settings whose forecasts differ by less, the one with the fewest workers is recommended, as the
-/// plan's search does.
+/// Among settings whose forecasts differ by less, the one with the fewest workers is recommended,
+/// as the plan's search does.
 constexpr double kSameSpeedWorkers = 0.01;
 
 /// What a rows file measures: an epoch without the end of its workers, and the first one of a

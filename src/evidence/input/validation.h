@@ -14,7 +14,8 @@ namespace stoker {
 struct InputBars {
   double epoch_mean = 0.04, epoch_worst = 0.10;
   double first_batch_mean = 0.15;
-  /// Where the window of batches fills; elsewhere the most that can be is not to be exceeded by more.
+  /// Where the window of batches fills; elsewhere the most that can be is not to be exceeded by
+  /// more.
   double shared_memory_worst = 0.01;
   double recommendation = 0.03;  ///< loss of the forecast's best setting against the measured best
   /// Share of the measured epochs that lie within the 90 % band. Less is a failure only where
@@ -35,8 +36,8 @@ struct ComparedPoint {
   int good = 0;
   double epoch_error = 0, first_batch_error = 0;  ///< (forecast - measured) / measured
   std::optional<double> shared_memory_error;      ///< absent without workers
-  /// The forecast says that the loader's whole window fills, of batches that are all alike: then its
-  /// memory is a matter of counting. Elsewhere it is the most of a random process.
+  /// The forecast says that the loader's whole window fills, of batches that are all alike: then
+  /// its memory is a matter of counting. Elsewhere it is the most of a random process.
   bool window_fills = false;
   bool exceeds_window = false;  ///< more was in use than the whole window, of batches all alike
   bool within_band = false;

@@ -27,12 +27,12 @@ struct AccuracyEntry {
   [[nodiscard]] double error() const { return forecast / fact - 1; }
 };
 
-/// $XDG_STATE_HOME/stoker/accuracy.db, or ~/.local/state/stoker/accuracy.db. Empty: no such folder is
-/// known.
+/// $XDG_STATE_HOME/stoker/accuracy.db, or ~/.local/state/stoker/accuracy.db. Empty: no such folder
+/// is known.
 [[nodiscard]] std::filesystem::path accuracy_log_path();
 
-/// Adds entries to the log at `path`, all or none; it and its folder are made when they are missing. Another
-/// process that writes is waited for, two seconds at most.
+/// Adds entries to the log at `path`, all or none; it and its folder are made when they are
+/// missing. Another process that writes is waited for, two seconds at most.
 [[nodiscard]] Status append_accuracy(const std::filesystem::path& path,
                                      const std::vector<AccuracyEntry>& entries);
 

@@ -6,7 +6,8 @@
 namespace stoker {
 namespace {
 
-/// Forecasts of single classes miss by this before anything is measured (docs/models/time.md, "Bands").
+/// Forecasts of single classes miss by this before anything is measured (docs/models/time.md,
+/// "Bands").
 constexpr double kPriorDeviation = 0.25;
 /// Share of a phase's time that repetitions do not show, such as the loop's own marks.
 constexpr double kLeastNoise = 0.02;
@@ -25,7 +26,8 @@ Row times_of(const ClassTimes& classes, std::initializer_list<StepPhase> phases)
   return row;
 }
 
-/// Times further than this from their forecast are no error of a class: a slip of the unit, or a damaged file.
+/// Times further than this from their forecast are no error of a class: a slip of the unit, or a
+/// damaged file.
 constexpr double kMostOff = 1e3;
 
 /// Normal equations of the factors' deviations from 1.
@@ -52,8 +54,8 @@ class Regression {
     }
   }
 
-  /// Gauss-Jordan with the matrix's inverse beside it; it is symmetric and positive definite, so that
-  /// no pivoting is needed.
+  /// Gauss-Jordan with the matrix's inverse beside it; it is symmetric and positive definite, so
+  /// that no pivoting is needed.
   [[nodiscard]] ClassFactors solve() const {
     Matrix a = precision_, inverse{};
     for (std::size_t i = 0; i < kErrorClasses; ++i) inverse[i][i] = 1;

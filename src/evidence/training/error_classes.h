@@ -20,14 +20,14 @@ struct ClassFactors {
   std::array<double, kErrorClasses> deviation{};
 };
 
-/// Bayesian linear regression: each measured phase (where phases were not told apart, each step) is the sum
-/// of its classes' forecast times, each times a factor that is 1 +- kPriorDeviation before anything was
-/// measured, with a relative noise of the repetitions' spread and kLeastNoise. A class that the
-/// measured phases say nothing of keeps its prior.
+/// Bayesian linear regression: each measured phase (where phases were not told apart, each step) is
+/// the sum of its classes' forecast times, each times a factor that is 1 +- kPriorDeviation before
+/// anything was measured, with a relative noise of the repetitions' spread and kLeastNoise. A class
+/// that the measured phases say nothing of keeps its prior.
 [[nodiscard]] ClassFactors class_factors(const std::vector<const ComparedRun*>& runs);
 
-/// What each class adds to the errors of the runs that count, largest first; those below a thousandth of
-/// the time are left out.
+/// What each class adds to the errors of the runs that count, largest first; those below a
+/// thousandth of the time are left out.
 [[nodiscard]] std::vector<ClassError> error_classes(const std::vector<ComparedRun>& runs);
 
 }  // namespace stoker

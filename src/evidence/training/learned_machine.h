@@ -13,8 +13,8 @@ struct LearnedMachine {
   Learning learning;
 };
 
-/// A machine file with what the runs taught folded in. Rows, figures and everything written by hand stay;
-/// of the learned corrections those of the same threads and classes are replaced.
+/// A machine file with what the runs taught folded in. Rows, figures and everything written by hand
+/// stay; of the learned corrections those of the same threads and classes are replaced.
 [[nodiscard]] LearnedMachine learned_machine(MachineFile file, const std::vector<ComparedRun>& runs,
                                              const std::string& date);
 

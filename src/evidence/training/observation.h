@@ -10,8 +10,8 @@
 
 namespace stoker {
 
-/// A recording of the user's own loop (docs/reference/observation-file.md) as one measured run, of a model that
-/// the caller names: the file knows it by its class alone.
+/// A recording of the user's own loop (docs/reference/observation-file.md) as one measured run, of
+/// a model that the caller names: the file knows it by its class alone.
 struct Observation {
   TrainingRuns runs;        ///< of one run and one repetition
   std::string model_class;  ///< "ResNet"; empty: no model was attached
@@ -19,9 +19,9 @@ struct Observation {
   Diagnostics data;         ///< damaged lines, steps left out
 };
 
-/// Steps of training that ended well, without the first ten (of fewer than 50 the first fifth); medians
-/// over them, by the device's clock where the file has it; what the loop waited for data is left out.
-/// `where` names the file in errors.
+/// Steps of training that ended well, without the first ten (of fewer than 50 the first fifth);
+/// medians over them, by the device's clock where the file has it; what the loop waited for data is
+/// left out. `where` names the file in errors.
 [[nodiscard]] Result<Observation> parse_observation(std::string_view text,
                                                     const std::string& where);
 [[nodiscard]] Result<Observation> read_observation(const std::filesystem::path& path);

@@ -6,9 +6,12 @@ namespace stoker {
 namespace {
 
 const std::string kHeader =
-    R"({"format": "stoker-observation", "schema_version": [1, 0], "provenance": {"torch": "2.13.0", )"
-    R"("device": "cpu", "cpu_model": "Xeon", "cores": 2, "threads": 2}, "model": {"class": "Net"}, )"
-    R"("precision": "fp32", "batch": 16, "hooks": true, "timing": "host", "columns": ["step", "kind", )"
+    R"({"format": "stoker-observation", "schema_version": [1, 0], )"
+    R"("provenance": {"torch": "2.13.0", )"
+    R"("device": "cpu", "cpu_model": "Xeon", "cores": 2, "threads": 2}, )"
+    R"("model": {"class": "Net"}, )"
+    R"("precision": "fp32", "batch": 16, "hooks": true, "timing": "host", )"
+    R"("columns": ["step", "kind", )"
     R"("end", "gap_ns", "total_ns", "wait_ns", "h2d_ns", "forward_ns", "loss_ns", "backward_ns", )"
     R"("optimizer_ns", "samples"]})"
     "\n";

@@ -8,8 +8,8 @@
 
 namespace stoker {
 
-/// The request that repeats a measured run on `machine`. `cpu`: that machine is one. Made-up samples
-/// and the user's loader alike: the input is not part of a step.
+/// The request that repeats a measured run on `machine`. `cpu`: that machine is one. Made-up
+/// samples and the user's loader alike: the input is not part of a step.
 [[nodiscard]] Result<RunRequest> request_of(const MeasuredRun& run, const std::string& machine,
                                             bool cpu);
 

@@ -51,7 +51,8 @@ struct MeasuredRun {
   std::map<std::string, std::int64_t> dimensions;
   RunStatus status = RunStatus::kOk;
   std::string note;  ///< why it failed
-  /// Good repetitions that the measuring's rule asks for, and how close the two best must be, relative.
+  /// Good repetitions that the measuring's rule asks for, and how close the two best must be,
+  /// relative.
   std::size_t needed = 1;
   double agreement = 1;
   std::vector<TrainingRepetition> repetitions;

@@ -14,8 +14,8 @@
 
 namespace stoker {
 
-/// Time of a forecast step by phase and operator class, in milliseconds; what no operator explains is
-/// the host's.
+/// Time of a forecast step by phase and operator class, in milliseconds; what no operator explains
+/// is the host's.
 struct ClassTimes {
   std::array<std::array<double, kKernelClasses>, kStepPhases> by_phase{};
   std::array<double, kStepPhases> host{};
@@ -94,8 +94,8 @@ struct TrainingValidation {
 /// Forecasts a measured run on the machine that it ran on.
 using Forecaster = std::function<Result<RunForecast>(const MeasuredRun&)>;
 
-/// Sets each run beside its forecast. A run that cannot be forecast is kept with the reason; an error
-/// only when none can.
+/// Sets each run beside its forecast. A run that cannot be forecast is kept with the reason; an
+/// error only when none can.
 [[nodiscard]] Result<TrainingValidation> validate_training(const std::vector<MeasuredRun>& runs,
                                                            const Forecaster& forecaster);
 

@@ -24,7 +24,7 @@ constexpr std::size_t kMostStages = 2;
 struct Candidate {
   std::string what, flags;
   std::function<void(Scenario&)> change;
-  /// Of the lowered program, for what no setting expresses.
+  /// A change of the lowered program, for what no setting expresses.
   std::function<void(Program&)> rewrite = {};
 };
 

@@ -12,7 +12,7 @@
 namespace stoker {
 namespace {
 
-/// Of /dev/shm and DRAM, what a job may fill: the rest belongs to others on the host.
+/// The share of /dev/shm and DRAM that a job may fill: the rest belongs to others on the host.
 constexpr double kShareOfSharedMemory = 0.9;
 constexpr double kShareOfHostMemory = 0.9;
 

@@ -100,8 +100,8 @@ Kernels update_of(const Network& network, const LayerWork& layer) {
   return update;
 }
 
-/// Mean squared error of the layer's output against a target, and its gradient, as PyTorch runs them:
-/// an operator each way, and a gradient of one to start from.
+/// Mean squared error of the layer's output against a target, and its gradient, as PyTorch runs
+/// them: an operator each way, and a gradient of one to start from.
 Kernels loss_of(const LayerWork& layer) {
   constexpr double kOperationsForward = 3, kOperationsBackward = 2;
   if (layer.forward.empty() || layer.backward.empty()) return {};

@@ -40,8 +40,8 @@ struct LayerSum {
   [[nodiscard]] double factor() const { return sum / step.total; }
 };
 
-/// Layers are the modules that hold no others. Refuses jobs of several GPUs or several micro-batches,
-/// for which a layer alone has no meaning.
+/// Layers are the modules that hold no others. Refuses jobs of several GPUs or several
+/// micro-batches, for which a layer alone has no meaning.
 [[nodiscard]] Result<LayerSum> layer_sum(const Scenario& scenario, const Knowledge& knowledge);
 
 /// "h.*.attn.c_attn": the modules' common name, `*` where they differ.

@@ -24,7 +24,7 @@ int nodes_for(int gpus, int gpus_per_node) {
   return nodes;
 }
 
-/// Of one job, with what scaling reads of it.
+/// The forecast of one job, as far as scaling reads it.
 struct Run {
   Scenario scenario;
   Forecast forecast;

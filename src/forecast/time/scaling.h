@@ -12,8 +12,9 @@ namespace stoker {
 struct ScalingRequest {
   std::vector<int> counts;  ///< of GPUs, rising
   int gpus_per_node = 8;    ///< a node that is full begins the next
-  /// false: every GPU keeps its batch, so that the global batch grows (weak scaling). true: the global batch
-  /// of one GPU, batch x accumulate, is shared out: first its micro-batches, then the batch.
+  /// false: every GPU keeps its batch, so that the global batch grows (weak scaling). true: the
+  /// global batch of one GPU, batch x accumulate, is shared out: first its micro-batches, then the
+  /// batch.
   bool strong = false;
   double step_ms = 0;         ///< measured step of one GPU; 0: the forecast's
   bool loader_given = false;  ///< the loader's workers are the user's, not cores / GPUs
@@ -65,8 +66,8 @@ struct Scaling {
                                                const ScalingRequest& request,
                                                const Knowledge& knowledge);
 
-/// How a global batch is shared out: micro-batches first, then the batch. `batch` x `accumulate` x gpus may
-/// exceed it where it does not divide; the slowest GPU then has that much.
+/// How a global batch is shared out: micro-batches first, then the batch. `batch` x `accumulate` x
+/// gpus may exceed it where it does not divide; the slowest GPU then has that much.
 struct Share {
   std::int64_t batch = 1;
   int accumulate = 1;

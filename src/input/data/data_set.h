@@ -75,8 +75,8 @@ struct DataSetOptions {
 };
 
 /// Finds out what lies in a folder or file; reads no more than the first bytes of files whose name
-/// says nothing. Fails when nothing can be used; the message says what was found instead and what to
-/// do.
+/// says nothing. Fails when nothing can be used; the message says what was found instead and what
+/// to do.
 [[nodiscard]] Result<DataSet> list_data_set(const std::filesystem::path& path,
                                             const DataSetOptions& options);
 

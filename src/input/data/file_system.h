@@ -37,7 +37,7 @@ struct FileSystemFacts {
 [[nodiscard]] FileSystemFacts file_system_from(std::string_view mountinfo, std::string_view path,
                                                std::int64_t magic);
 
-/// Of a file or folder of this machine.
+/// The file system that a file or folder of this machine lies on.
 [[nodiscard]] FileSystemFacts file_system_of(const std::filesystem::path& path);
 
 }  // namespace stoker

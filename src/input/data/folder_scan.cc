@@ -148,7 +148,7 @@ void measure_sizes(std::vector<std::filesystem::path>& paths, FileKind kind,
   double sum = 0;
   for (std::filesystem::path& path : paths) {
     struct stat info {};
-    // Of files that are no data, nobody wants to hear that they are empty or gone.
+    // Nobody wants to hear that files which are no data are empty or gone.
     const auto complain = [&](PictureFault fault) {
       if (kind != FileKind::kOther)
         listing.diagnostics.add(fault_name(fault), Severity::kWarning, fault_advice(fault));

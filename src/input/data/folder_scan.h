@@ -33,7 +33,8 @@ struct DataFile {
 /// What a file seems to hold, by its name alone.
 enum class FileKind : std::uint8_t { kPicture, kTar, kRecords, kText, kOther };
 inline constexpr std::size_t kFileKinds = 5;
-/// `name` without folders: "n01440764_tench.JPEG", "data_batch_1.bin", "train-images-idx3-ubyte.gz".
+/// `name` without folders: "n01440764_tench.JPEG", "data_batch_1.bin",
+/// "train-images-idx3-ubyte.gz".
 [[nodiscard]] FileKind file_kind(std::string_view name);
 /// Lower-case ending without its dot; empty when there is none.
 [[nodiscard]] std::string file_ending(std::string_view name);

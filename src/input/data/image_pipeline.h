@@ -49,9 +49,9 @@ struct RawPicture {
   int channels = 3;  ///< planes, one after the other; 1 (grey) or 3
 };
 
-/// The usual training transform in C++: read, decode JPEG or PNG to RGB, RandomResizedCrop (area 8-100 %,
-/// aspect 3:4 to 4:3, bilinear with antialiasing as Pillow computes it), horizontal flip with
-/// probability 1/2, planar float in [0, 1], normalise. Not thread-safe: one pipeline a thread;
+/// The usual training transform in C++: read, decode JPEG or PNG to RGB, RandomResizedCrop (area
+/// 8-100 %, aspect 3:4 to 4:3, bilinear with antialiasing as Pillow computes it), horizontal flip
+/// with probability 1/2, planar float in [0, 1], normalise. Not thread-safe: one pipeline a thread;
 /// buffers are reused.
 class ImagePipeline {
  public:

@@ -230,7 +230,7 @@ Status open_records(const DataSetOptions& options, DataSet& set) {
                       "none of its records could be read; fetch the files again");
   DatasetFacts& facts = set.facts;
   const bool all = facts.files_exact && static_cast<std::int64_t>(set.files.size()) >= facts.files;
-  // Of many files a sample was listed.
+  // Where there are many files, only a sample of them was listed.
   const double factor = all ? 1
                             : std::max(1.0, static_cast<double>(facts.files_estimate) /
                                                 static_cast<double>(set.files.size()));

@@ -126,7 +126,7 @@ class Survey {
   std::int64_t shards_left_;
   std::int64_t read_ = 0;  ///< bytes of all shards; what was sought over is not read
   std::int64_t kept_ = 0;
-  // Of the shard that is being read:
+  // Where the reader stands in the shard that is being read:
   std::string key_;
   bool key_has_picture_ = false;
   std::size_t loaded_ = 0;

@@ -88,8 +88,8 @@ void cut_blocks(std::string& rest, bool at_end, double read_ns_per_byte, double 
   rest.erase(0, begin);
 }
 
-/// Where reading ends within a file: the whole lines that are left become a block, a part of a line counts as
-/// one only where nothing else was seen. Returns the bytes that stay unused.
+/// Where reading ends within a file: the whole lines that are left become a block, a part of a line
+/// counts as one only where nothing else was seen. Returns the bytes that stay unused.
 std::int64_t cut_short(std::string& rest, bool nothing_yet, double read_ns_per_byte,
                        double packed_per_byte, Survey& survey, BlockKeeper& keeper) {
   std::size_t end = rest.rfind('\n') == std::string::npos ? 0 : rest.rfind('\n') + 1;

@@ -9,7 +9,8 @@
 namespace stoker::rules {
 namespace {
 
-/// Of /dev/shm and DRAM, what a job may fill: the rest belongs to others (forecast/verdicts.cc).
+/// The share of /dev/shm and DRAM that a job may fill: the rest belongs to others
+/// (forecast/verdicts.cc).
 constexpr double kMayFill = 0.9;
 /// /dev/shm of a Docker container when nobody says otherwise (docker run --shm-size).
 constexpr Bytes kDockerSharedMemory = 64 * kMiB;

@@ -30,7 +30,8 @@ SampleRecord shrunk(const SampleRecord& from, int short_side) {
 
 std::size_t index(Stage stage) { return static_cast<std::size_t>(stage); }
 
-/// Largest reduction of a side that leaves `short_side` pixels, of those that libjpeg can decode at.
+/// Largest reduction of a side that leaves `short_side` pixels, of those that libjpeg can decode
+/// at.
 double draft_scale(const SampleRecord& record, int short_side) {
   constexpr std::array<double, 3> kScales{1.0 / 8, 1.0 / 4, 1.0 / 2};
   if (record.png || record.raw) return 1;

@@ -24,8 +24,8 @@ namespace stoker {
                                                        const SampleCost& like,
                                                        const LoaderProfile& profile);
 
-/// The cost when pictures are handed over as bytes, and flipped, converted and normalised on the GPU
-/// as a batch.
+/// The cost when pictures are handed over as bytes, and flipped, converted and normalised on the
+/// GPU as a batch.
 [[nodiscard]] SampleCost bytes_to_gpu(const Probe& probe, const SampleCost& like,
                                       const LoaderProfile& profile);
 

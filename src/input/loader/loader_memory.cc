@@ -14,7 +14,8 @@ namespace {
 /// ends of the result queue.
 constexpr std::int64_t kDescriptorsPerWorker = 4, kDescriptorsOfQueue = 2;
 
-/// Beyond any computer's memory, so that absurd settings are said not to fit instead of overflowing.
+/// Beyond any computer's memory, so that absurd settings are said not to fit instead of
+/// overflowing.
 constexpr double kMostBytes = 1LL << 60;
 
 Bytes bytes_of(double bytes) { return Bytes(std::llround(std::clamp(bytes, 0.0, kMostBytes))); }

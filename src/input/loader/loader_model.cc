@@ -146,8 +146,8 @@ EpochShape epoch_shape(const LoaderSettings& settings, const SampleCost& cost, i
   return epoch;
 }
 
-/// Batches ahead that are simulated; a deeper window is never less full than the consumer needs, and its
-/// memory is computed from the settings (loader_memory.h).
+/// Batches ahead that are simulated; a deeper window is never less full than the consumer needs,
+/// and its memory is computed from the settings (loader_memory.h).
 constexpr int kDeepest = 4096;
 
 LoaderModel loader_model(const LoaderSettings& settings, const SampleCost& cost,

@@ -125,8 +125,8 @@ struct LoaderForecast {
 [[nodiscard]] LoaderForecast simulate_loader(const LoaderSettings& settings, const SampleCost& cost,
                                              const HostShare& host, const Consumer& consumer);
 
-/// Samples a second of one rank over an epoch, its start included; the steady rate where the size of an epoch
-/// is unknown.
+/// Samples a second of one rank over an epoch, its start included; the steady rate where the size
+/// of an epoch is unknown.
 [[nodiscard]] inline double epoch_rate(const LoaderForecast& forecast) {
   if (forecast.epoch.count() <= 0 || forecast.epoch_samples <= 0) return forecast.samples_per_s;
   return static_cast<double>(forecast.epoch_samples) / seconds(forecast.epoch);

@@ -97,7 +97,7 @@ double SharedResource::next_end(double now) const {
 
 std::uint32_t SharedResource::finish(double now) {
   advance(now);
-  // Of the two classes the one whose job is the most finished: rounding may leave a trace of work.
+  // The class whose job is the most finished, of the two: rounding may leave a trace of work.
   const auto remains = [](const Queue& queue) {
     return queue.jobs.empty() ? kNever : queue.jobs.top().first - queue.served;
   };

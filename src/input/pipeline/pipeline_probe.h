@@ -75,8 +75,8 @@ struct PipelineProbe {
   Diagnostics findings;
 };
 
-/// Samples of the loader's batches: its batch_size or, with a batch sampler, which has none, the size that
-/// was measured as its own. nullopt: neither is known.
+/// Samples of the loader's batches: its batch_size or, with a batch sampler, which has none, the
+/// size that was measured as its own. nullopt: neither is known.
 [[nodiscard]] std::optional<std::int64_t> probed_batch(const PipelineProbe& probe);
 
 [[nodiscard]] bool is_pipeline_probe(std::string_view text);

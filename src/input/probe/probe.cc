@@ -121,7 +121,7 @@ class Prober {
   Probe probe_;
 };
 
-/// Of files that hold one sample each; shards and records are read in one piece.
+/// For files that hold one sample each; shards and records are read in one piece.
 void Prober::cold_reads() {
   if (set_.kind != DataKind::kPictures) return;
   std::vector<DataFile> files;

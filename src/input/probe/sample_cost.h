@@ -11,7 +11,8 @@
 
 namespace stoker {
 
-/// What collating a batch of some size costs, and what comes out (docs/reference/pipeline-probe-file.md).
+/// What collating a batch of some size costs, and what comes out
+/// (docs/reference/pipeline-probe-file.md).
 struct BatchFacts {
   std::int64_t batch = 1;  ///< asked for
   double samples = 1;      ///< mean found
@@ -27,9 +28,10 @@ struct BatchFacts {
 /// ascending size.
 [[nodiscard]] BatchFacts batch_facts_at(const std::vector<BatchFacts>& facts, double batch);
 
-/// Half-width of the 90 % band of the CPU time of samples from a probe, relative. Set by the rows of
-/// data/measured/input (docs/models/input.md, section 4): 93 % of the epochs of final.json lie within, 82 % of
-/// second.json's. Most of it is the machine: cores that a neighbour slows without any clock showing it.
+/// Half-width of the 90 % band of the CPU time of samples from a probe, relative. Set by the rows
+/// of data/measured/input (docs/models/input.md, section 4): 93 % of the epochs of final.json lie
+/// within, 82 % of second.json's. Most of it is the machine: cores that a neighbour slows without
+/// any clock showing it.
 inline constexpr double kProbeError = 0.225;
 /// What a probe adds to it that measured caches which others were using too: an assumption.
 inline constexpr double kDisturbedProbe = 0.05;

@@ -104,8 +104,8 @@ StorageFacts measured(const std::vector<DataFile>& files, Bytes max_read, Diagno
   return facts;
 }
 
-/// A cell with too few reads is left out, which on a busy machine happens within a short budget: then
-/// a longer one is given.
+/// A cell with too few reads is left out, which on a busy machine happens within a short budget:
+/// then a longer one is given.
 StorageFacts measured_at_every_depth(const std::vector<DataFile>& files, Bytes max_read) {
   StorageFacts facts;
   for (const double seconds : {0.6, 3.0, 12.0}) {

@@ -18,8 +18,8 @@ class BatchBuffers {
   /// iteration, or in an extra pass from its begin to its end.
   void keep_loader_buffers();
 
-  /// Where the device shares the host's memory, the batch is the loader's own tensor: there before the first iteration, or in an extra
-  /// pass from its begin to its end. Nothing is copied.
+  /// Where the device shares the host's memory, the batch is the loader's own tensor: there before
+  /// the first iteration, or in an extra pass from its begin to its end. Nothing is copied.
   void keep_inputs();
 
   /// `x = x.to(device)`: the new batch is there before the name lets the old one go.

@@ -17,8 +17,8 @@ class OperatorKernels;
 struct LibraryState;
 struct Lowering;
 
-/// What the kind of device decides about the program of a step. The parts of this library ask it and
-/// never what the device is.
+/// What the kind of device decides about the program of a step. The parts of this library ask it
+/// and never what the device is.
 class DeviceBackend {
  public:
   virtual ~DeviceBackend() = default;
@@ -35,9 +35,9 @@ class DeviceBackend {
   [[nodiscard]] virtual std::unique_ptr<OperatorKernels> kernels(const Lowering& lowering,
                                                                  LibraryState& libraries,
                                                                  BatchBuffers& batch) const = 0;
-  /// What lies on the device outside PyTorch's allocator: named terms, each with its basis. A library
-  /// that nothing in `program` calls is not loaded. A machine file's context_memory stands for context
-  /// and libraries together.
+  /// What lies on the device outside PyTorch's allocator: named terms, each with its basis. A
+  /// library that nothing in `program` calls is not loaded. A machine file's context_memory stands
+  /// for context and libraries together.
   [[nodiscard]] virtual std::vector<OutsideMemory> outside(const Job& job,
                                                            const Program& program) const = 0;
   /// Says where the step was captured for another kind of device.

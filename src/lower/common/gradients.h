@@ -12,8 +12,9 @@ namespace stoker {
 /// Lifetimes of gradients, and what happens to them until the optimizer's step: accumulation over
 /// micro-batches, DDP's buckets, zero_grad().
 ///
-/// The backward's first gradient of a parameter becomes its `.grad`; while there is a `.grad`, a new
-/// gradient is a temporary that is added to it (torch/csrc/autograd/functions/accumulate_grad.h).
+/// The backward's first gradient of a parameter becomes its `.grad`; while there is a `.grad`, a
+/// new gradient is a temporary that is added to it
+/// (torch/csrc/autograd/functions/accumulate_grad.h).
 class Gradients {
  public:
   Gradients(const Lowering& lowering, StorageBuffers& storages);

@@ -16,8 +16,8 @@ namespace stoker {
 /// copies. Refuses jobs that the step cannot serve (another precision, a dimension out of range).
 [[nodiscard]] Result<Program> lower(const Step& step, const Job& job, const Machine& machine);
 
-/// What of a lowering is the same at every batch: the step that the job runs instead of the captured
-/// one. A search over batches prepares once.
+/// What of a lowering is the same at every batch: the step that the job runs instead of the
+/// captured one. A search over batches prepares once.
 struct PreparedStep {
   const Step* captured = nullptr;  ///< not owned
   std::optional<Step> rewritten;   ///< checkpointed, sharded; absent: the captured one runs

@@ -24,8 +24,8 @@ struct LibraryState {
   std::set<std::vector<std::int64_t>> tried;  ///< convolutions whose algorithms were tried
 };
 
-/// Launches the kernels of the step's operators, with the workspaces that their libraries want. What
-/// kinds of device do differently is in lower/gpu/gpu_kernels.h and lower/cpu/cpu_kernels.h.
+/// Launches the kernels of the step's operators, with the workspaces that their libraries want.
+/// What kinds of device do differently is in lower/gpu/gpu_kernels.h and lower/cpu/cpu_kernels.h.
 class OperatorKernels {
  public:
   virtual ~OperatorKernels() = default;

@@ -18,8 +18,8 @@ class TrainingRun {
   TrainingRun(const TrainingRun&) = delete;
   TrainingRun& operator=(const TrainingRun&) = delete;
 
-  /// The epoch's last, smaller batch: a whole training iteration of `batch` samples, whose sizes are
-  /// `sizes`. With accumulation each of its micro-batches is as small.
+  /// The epoch's last, smaller batch: a whole training iteration of `batch` samples, whose sizes
+  /// are `sizes`. With accumulation each of its micro-batches is as small.
   void add_last_batch(std::int64_t batch, const Sizes& sizes);
 
   /// Forward and loss alone, between epochs. The gradients of the last iteration are alive unless

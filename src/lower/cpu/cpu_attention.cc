@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstdint>
 
-// ATen/native/cpu/FlashAttentionKernel.cpp: cpu_flash_attention works on blocks of queries and keys,
-// each thread in a buffer of its own.
+// ATen/native/cpu/FlashAttentionKernel.cpp: cpu_flash_attention works on blocks of queries and
+// keys, each thread in a buffer of its own.
 namespace stoker {
 namespace {
 

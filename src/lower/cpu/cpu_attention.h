@@ -4,9 +4,9 @@
 
 namespace stoker {
 
-/// The backend that PyTorch takes on a CPU (ATen/native/transformers/sdp_utils_cpp.cpp): flash, with or
-/// without a mask, in every precision; the plain products where there is dropout or the values are
-/// of another width.
+/// The backend that PyTorch takes on a CPU (ATen/native/transformers/sdp_utils_cpp.cpp): flash,
+/// with or without a mask, in every precision; the plain products where there is dropout or the
+/// values are of another width.
 [[nodiscard]] AttentionBackend choose_cpu_attention(const AttentionShape& shape,
                                                     const Attributes& attributes);
 

@@ -9,11 +9,12 @@
 namespace stoker {
 namespace {
 
-/// A process with Python and PyTorch's CPU build before its first model: resident, with the parts of
-/// the libraries that a first step touches. PyTorch 2.13 on Debian 12 (docs/models/cpu-memory.md).
+/// A process with Python and PyTorch's CPU build before its first model: resident, with the parts
+/// of the libraries that a first step touches. PyTorch 2.13 on Debian 12
+/// (docs/models/cpu-memory.md).
 constexpr Bytes kPythonAndPytorch{300LL << 20};
-/// Pages of the libraries that a model's own operators touch for the first time, and the kernels that
-/// oneDNN writes for them: 3 to 10 MiB in eight runs of seven models.
+/// Pages of the libraries that a model's own operators touch for the first time, and the kernels
+/// that oneDNN writes for them: 3 to 10 MiB in eight runs of seven models.
 constexpr Bytes kCodeOfStep{8LL << 20};
 
 Status refuse(std::string message, Setting setting) {

@@ -7,7 +7,8 @@
 namespace stoker {
 namespace {
 
-/// Channels of a block of oneDNN's layouts for AVX-512 (nChw16c). AVX2 blocks by 8, which pads less.
+/// Channels of a block of oneDNN's layouts for AVX-512 (nChw16c). AVX2 blocks by 8, which pads
+/// less.
 constexpr std::int64_t kBlock = 16;
 /// The first layer of a network reads its input as it is.
 constexpr std::int64_t kFewChannels = 4;

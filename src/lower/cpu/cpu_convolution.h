@@ -19,9 +19,10 @@ struct CpuConvolution {
   ModuleId module{};
 };
 
-/// Launches the kernel between the allocations of its call: copies of the operands in oneDNN's blocked
-/// layouts, scratch, and (by `output`, called once) the tensor that comes out. The sequence is that of
-/// ATen/native/mkldnn/Conv.cpp, checked against recorded calls (docs/models/cpu-memory.md).
+/// Launches the kernel between the allocations of its call: copies of the operands in oneDNN's
+/// blocked layouts, scratch, and (by `output`, called once) the tensor that comes out. The sequence
+/// is that of ATen/native/mkldnn/Conv.cpp, checked against recorded calls
+/// (docs/models/cpu-memory.md).
 void emit_cpu_convolution(Emitter& emit, const CpuConvolution& convolution, const Kernel& kernel,
                           const std::function<void()>& output);
 

@@ -389,7 +389,8 @@ TEST(CpuConvolution, AllocatesWhatPyTorchWasSeenToAllocate) {
     const std::string name = call.name + ", pass " + std::to_string(static_cast<int>(call.pass));
     ASSERT_EQ(model.size(), call.recorded.size()) << name;
     for (std::size_t i = 0; i < model.size(); ++i) {
-      // Tensors and copies of them but for an alignment; scratch, freed as soon as it was used, nearly.
+      // Tensors and copies of them but for an alignment; scratch, freed as soon as it was used,
+      // nearly.
       constexpr double kAlignment = 128;
       const std::int64_t truth = call.recorded[i];
       const bool scratch = (i + 1 < model.size() && call.recorded[i + 1] == -truth) ||

@@ -16,8 +16,8 @@ bool is_convolution(KernelClass kernel_class) {
 }
 
 /// Gradients that meet (no node: link 0) are added where the first lies, unless that is part of
-/// another tensor (torch/csrc/autograd/input_buffer.cpp, can_accumulate_inplace). A capture sees the
-/// sum out of place, since its tensors are a subclass.
+/// another tensor (torch/csrc/autograd/input_buffer.cpp, can_accumulate_inplace). A capture sees
+/// the sum out of place, since its tensors are a subclass.
 bool adds_in_place(const Step& step, const Sizes& sizes, const Operator& op) {
   if (op.link != 0 || op.inputs.empty() || step.operator_name(op) != "aten::add.Tensor")
     return false;

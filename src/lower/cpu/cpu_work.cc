@@ -9,15 +9,16 @@
 namespace stoker {
 namespace {
 
-/// The fastest dimension in memory; none for scalars and for views with gaps, whose order is not known.
+/// The fastest dimension in memory; none for scalars and for views with gaps, whose order is not
+/// known.
 std::optional<std::size_t> innermost(const TensorType& type) {
   if (type.shape.empty() || type.layout == Layout::kStrided) return std::nullopt;
   if (type.layout == Layout::kPermuted && !type.order.empty()) return type.order.back();
   return type.shape.size() - 1;
 }
 
-/// Sums up to one call. The bytes that kernels of a GPU hand to each other through memory stay in caches or
-/// registers, or are read twice here too; which, is for the time model to know.
+/// Sums up to one call. The bytes that kernels of a GPU hand to each other through memory stay in
+/// caches or registers, or are read twice here too; which, is for the time model to know.
 void join_all(std::vector<Work>& work) {
   Work& first = work.front();
   for (std::size_t i = 1; i < work.size(); ++i) {

@@ -8,8 +8,9 @@
 
 namespace stoker {
 
-/// What a CPU executes of an operator's device kernels: one call, but for a convolution's backward, which is
-/// one for the input and one for the weight. Biases come with the call that they belong to.
+/// What a CPU executes of an operator's device kernels: one call, but for a convolution's backward,
+/// which is one for the input and one for the weight. Biases come with the call that they belong
+/// to.
 void join_for_cpu(const Step& step, const Operator& op, const Sizes& sizes,
                   std::vector<Work>& work);
 

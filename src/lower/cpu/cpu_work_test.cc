@@ -14,23 +14,31 @@
 namespace stoker {
 namespace {
 
-/// A convolution with bias, a batch norm, pooling, the copy of a transpose, a softmax, and some of their
-/// gradients, at batch 2.
+/// A convolution with bias, a batch norm, pooling, the copy of a transpose, a softmax, and some of
+/// their gradients, at batch 2.
 std::string step_json() {
   return R"({
-  "format": "stoker-step", "schema_version": [1, 0], "name": "small", "mode": "train", "precision": "fp32",
+  "format": "stoker-step", "schema_version": [1, 0], "name": "small", "mode": "train",
+    "precision": "fp32",
   "provenance": {"spec": "test", "capture": "fake-cpu", "torch": "2.13.0"},
   "dimensions": [{"name": "batch", "default": 8, "min": 1}],
   "diagnostics": {},
-  "strings": {"operators": ["aten::convolution", "aten::native_batch_norm", "aten::max_pool2d_with_indices",
-                            "aten::clone", "aten::_softmax_backward_data", "aten::convolution_backward",
+  "strings": {"operators": ["aten::convolution", "aten::native_batch_norm",
+    "aten::max_pool2d_with_indices",
+                            "aten::clone", "aten::_softmax_backward_data",
+                              "aten::convolution_backward",
                             "aten::add_.Tensor", "aten::sum.dim_IntList"], "modules": ["", "body"]},
-  "types": [["f32", [{"batch": 1}, 8, 4, 4]], ["f32", [16, 8, 3, 3]], ["f32", [{"batch": 1}, 16, 4, 4]],
+  "types": [["f32", [{"batch": 1}, 8, 4, 4]], ["f32", [16, 8, 3, 3]], ["f32",
+    [{"batch": 1}, 16, 4, 4]],
             ["f32", [16]], ["f32", [{"batch": 1}, 16, 2, 2]], ["i64", [{"batch": 1}, 16, 2, 2]],
-            ["f32", [{"batch": 1}, 64]], ["f32", [64, {"batch": 1}], [1, 0]], ["f32", [64, {"batch": 1}]]],
-  "storages": [[4608, "parameter"], [64, "parameter"], [{"batch": 512}, "input"], [{"batch": 1024}, "transient"],
-               [{"batch": 1024}, "transient"], [64, "transient"], [64, "transient"], [{"batch": 256}, "transient"],
-               [{"batch": 512}, "transient"], [{"batch": 256}, "output"], [4608, "gradient"], [64, "gradient"],
+            ["f32", [{"batch": 1}, 64]], ["f32", [64, {"batch": 1}], [1, 0]], ["f32", [64,
+              {"batch": 1}]]],
+  "storages": [[4608, "parameter"], [64, "parameter"], [{"batch": 512}, "input"],
+    [{"batch": 1024}, "transient"],
+               [{"batch": 1024}, "transient"], [64, "transient"], [64, "transient"],
+                 [{"batch": 256}, "transient"],
+               [{"batch": 512}, "transient"], [{"batch": 256}, "output"], [4608,
+                 "gradient"], [64, "gradient"],
                [{"batch": 512}, "transient"], [64, "transient"]],
   "parameters": [{"name": "w", "type": 1, "storage": 0, "requires_grad": true, "gradient": 10},
                  {"name": "b", "type": 3, "storage": 1, "requires_grad": true, "gradient": 11}],

@@ -7,8 +7,8 @@
 
 namespace stoker {
 
-/// Refuses a job that asks for CUDA graphs of a step that cannot be captured: one that the host waits
-/// in, or that DataParallel or FSDP runs.
+/// Refuses a job that asks for CUDA graphs of a step that cannot be captured: one that the host
+/// waits in, or that DataParallel or FSDP runs.
 [[nodiscard]] Status check_cuda_graphs(const Step& step, const Job& job);
 
 /// What the forecast of a captured step leaves out.

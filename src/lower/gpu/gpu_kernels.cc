@@ -18,8 +18,8 @@ std::vector<std::int64_t> key_of(const ConvolutionShape& c) {
   return key;
 }
 
-/// A linear layer with a bias: one call of cuBLASLt (ATen/native/cuda/Blas.cpp, addmm with a bias of
-/// one dimension).
+/// A linear layer with a bias: one call of cuBLASLt (ATen/native/cuda/Blas.cpp, addmm with a bias
+/// of one dimension).
 bool adds_bias(const Step& step, const Operator& op) {
   return step.operator_name(op) == "aten::addmm" && !op.inputs.empty() &&
          step.types[index(op.inputs[0].type)].shape.size() == 1;
@@ -29,7 +29,8 @@ bool adds_bias(const Step& step, const Operator& op) {
 
 MathUnit GpuKernels::unit_of(const Work& work) const { return unit_for(work, l_.job, gpu_); }
 
-/// The forward thread and the autograd thread have a handle each, with a workspace each that is kept.
+/// The forward thread and the autograd thread have a handle each, with a workspace each that is
+/// kept.
 void GpuKernels::keep_workspace(Handles& handles, Bytes bytes, ModuleId module) {
   bool& made = l_.emit.phase() == StepPhase::kBackward ? handles.backward : handles.forward;
   if (made || !l_.job.cublas_workspaces_in_allocator) return;

@@ -47,8 +47,8 @@ TEST(Outside, OnlyTheLibrariesThatAreCalled) {
   EXPECT_EQ(mebibytes_of(outside_of_gpu({}, a100, {true, true})), 1720);
 }
 
-/// SchedTune's ResNet-50 at batch 16 on K80, T4, V100, RTX 3070 and RTX 3090: the differences of the
-/// whole device peaks, which the terms must give to within the spread of the six networks.
+/// SchedTune's ResNet-50 at batch 16 on K80, T4, V100, RTX 3070 and RTX 3090: the differences of
+/// the whole device peaks, which the terms must give to within the spread of the six networks.
 TEST(Outside, DiffersByGpuAsMeasured) {
   const std::int64_t reference =
       mebibytes_of(outside_of_gpu({}, gpu_with(Architecture::kAmpere, 82), {true, true}));

@@ -12,15 +12,16 @@
 namespace stoker {
 
 /// Workspace of the cuBLAS handle of one thread, allocated by its first matrix product and kept for
-/// ever (PyTorch, ATen/cuda/CublasHandlePool.cpp): :4096:2:16:8, 32 MiB on Hopper and (since PyTorch
-/// 2.12) on Blackwell, 32 MiB under ROCm and 128 on an MI300. Versions: docs/models/memory.md.
+/// ever (PyTorch, ATen/cuda/CublasHandlePool.cpp): :4096:2:16:8, 32 MiB on Hopper and (since
+/// PyTorch 2.12) on Blackwell, 32 MiB under ROCm and 128 on an MI300. Versions:
+/// docs/models/memory.md.
 [[nodiscard]] Bytes cublas_workspace(const Gpu& gpu);
 /// As above, unless the job names another size.
 [[nodiscard]] Bytes cublas_workspace(const Gpu& gpu, const Job& job);
 
 /// Workspace of cuBLASLt (linear layers with a bias), one a thread like cuBLAS's and kept like it.
-/// nullopt: it uses cuBLAS's, as PyTorch does since 2.12 where nothing else is set. A job that names
-/// a size gets one of its own, as with TORCH_CUBLASLT_UNIFIED_WORKSPACE=0.
+/// nullopt: it uses cuBLAS's, as PyTorch does since 2.12 where nothing else is set. A job that
+/// names a size gets one of its own, as with TORCH_CUBLASLT_UNIFIED_WORKSPACE=0.
 [[nodiscard]] std::optional<Bytes> cublaslt_workspace(const Gpu& gpu, const Job& job);
 
 /// CUBLAS_WORKSPACE_CONFIG: ":4096:2:16:8" is 4096 KiB twice and 16 KiB eight times.

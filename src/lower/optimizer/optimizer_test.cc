@@ -146,8 +146,8 @@ TEST(OptimizerRecording, EveryOptimizerAndLoopAllocatesAsPyTorchDoes) {
   EXPECT_GE(loops["fused"], 16);
 }
 
-/// _foreach_norm's partial sums: tensors of one dtype x chunks of the largest x 4 bytes. The largest
-/// has 360,000 elements, which is six chunks; the largest of the three bf16 tensors one.
+/// _foreach_norm's partial sums: tensors of one dtype x chunks of the largest x 4 bytes. The
+/// largest has 360,000 elements, which is six chunks; the largest of the three bf16 tensors one.
 std::set<std::int64_t> partial_sums(const Json& test) {
   if (test["dtype"] != "mixed") return {8 * 6 * 4};
   return {5 * 6 * 4, 3 * 1 * 4};

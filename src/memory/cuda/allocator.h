@@ -76,9 +76,9 @@ struct AllocatorStats {
 /// Rules and sources: docs/models/memory.md.
 ///
 /// Deterministic. Simulated addresses only ever grow: each cudaMalloc (or reserved range) lies
-/// above all earlier ones, also when memory was given back. So among blocks of equal size the one of
-/// the oldest segment comes first, which is PyTorch's own rule since its blocks count the segments
-/// (registration_counter); before, the address decided. One thread; copying is a snapshot.
+/// above all earlier ones, also when memory was given back. So among blocks of equal size the one
+/// of the oldest segment comes first, which is PyTorch's own rule since its blocks count the
+/// segments (registration_counter); before, the address decided. One thread; copying is a snapshot.
 class CachingAllocator {
  public:
   explicit CachingAllocator(const AllocatorConfig& config = {}, const DeviceMemory& device = {});
@@ -91,8 +91,8 @@ class CachingAllocator {
   /// Returns a block that is in use to its pool.
   void free(BlockId block);
   /// The free of a block that another stream has used (record_stream): it stops counting as
-  /// allocated now and can be had again after `finish_free`, when that stream is done with it. Before
-  /// the cache is given back all streams are waited for, which finishes every such free.
+  /// allocated now and can be had again after `finish_free`, when that stream is done with it.
+  /// Before the cache is given back all streams are waited for, which finishes every such free.
   void begin_free(BlockId block);
   void finish_free(BlockId block);
   /// Frees begun and not finished.
@@ -107,7 +107,8 @@ class CachingAllocator {
 
   // For replaying what a real allocator did.
 
-  /// From now on `take_device_events` returns what was asked of the device since it was last called.
+  /// From now on `take_device_events` returns what was asked of the device since it was last
+  /// called.
   void record_device_events() { records_ = true; }
   [[nodiscard]] std::vector<DeviceEvent> take_device_events();
   /// Where the next segment (or reserved range) begins, in place of the next growing address.

@@ -38,8 +38,8 @@ Heap::Heap(const HeapRules& rules, const DeviceMemory& memory)
 }
 
 tl::expected<BlockId, OutOfMemory> Heap::allocate(Bytes requested, Stream) {
-  // "_int_memalign" asks for room to move the chunk to an aligned place, and frees what is left over
-  // in front and behind.
+  // "_int_memalign" asks for room to move the chunk to an aligned place, and frees what is left
+  // over in front and behind.
   const std::int64_t size = chunk_size(requested.count());
   const std::int64_t with_room = chunk_size(size + kTensorAlignment + kSmallestChunk);
   Slot slot = take(with_room);
@@ -75,7 +75,8 @@ void Heap::reset_peaks() {
   stats_.requested_peak = stats_.requested;
 }
 
-// -- taking ("_int_malloc") ------------------------------------------------------------------------
+// -- taking ("_int_malloc")
+// ------------------------------------------------------------------------
 
 Heap::Slot Heap::take(std::int64_t size) {
   if (size >= kSmallestLarge) consolidate();
@@ -167,10 +168,11 @@ Heap::Slot Heap::align(Slot slot, std::int64_t size) {
   return slot;
 }
 
-// -- giving back ("_int_free") ----------------------------------------------------------------------
+// -- giving back ("_int_free")
+// ----------------------------------------------------------------------
 
-/// What memalign leaves over: free, unless a small object takes it. Which ones is left to a sequence
-/// of numbers without pattern, the same in every run (Numerical Recipes' generator).
+/// What memalign leaves over: free, unless a small object takes it. Which ones is left to a
+/// sequence of numbers without pattern, the same in every run (Numerical Recipes' generator).
 void Heap::release_fragment(Slot slot) {
   random_ = random_ * 1664525U + 1013904223U;
   constexpr double kRange = 4294967296.0;
@@ -190,7 +192,8 @@ void Heap::release(Slot slot) {
   if (chunks_[top_].size >= trim_threshold_) trim();
 }
 
-/// Joins a free chunk with free neighbours; it becomes unsorted, or part of the top. Returns its size.
+/// Joins a free chunk with free neighbours; it becomes unsorted, or part of the top. Returns its
+/// size.
 std::int64_t Heap::coalesce(Slot slot) {
   const auto is_free = [&](Slot s) {
     return s != kNone &&
@@ -247,7 +250,8 @@ void Heap::unmap(Slot slot) {
   drop_slot(slot);
 }
 
-// -- bookkeeping -------------------------------------------------------------------------------------
+// -- bookkeeping
+// -------------------------------------------------------------------------------------
 
 void Heap::bin(Slot slot) {
   chunks_[slot].state = State::kBinned;

@@ -16,27 +16,28 @@ namespace stoker {
 /// What malloc goes by: the defaults of glibc on a 64-bit machine (malloc/malloc.c).
 struct HeapRules {
   /// From here on a request that no free chunk serves gets pages of its own (mmap). Freeing such a
-  /// chunk raises the threshold to its size, which makes the next one of that size come from the heap.
+  /// chunk raises the threshold to its size, which makes the next one of that size come from the
+  /// heap.
   Bytes mmap_threshold{128 << 10};
   Bytes largest_mmap_threshold{32 << 20};
   /// Asked from the system beyond what is needed, and left at the top when the top is given back.
   Bytes top_pad{128 << 10};
   Bytes page{4096};
   /// Share of the fragments beside tensors that a small object of the process takes and keeps. Then
-  /// neighbouring tensors never join again when they are free, nor does a hole serve a tensor of its
-  /// old size: what fragments the heap of a real process. 0: none, malloc alone.
+  /// neighbouring tensors never join again when they are free, nor does a hole serve a tensor of
+  /// its old size: what fragments the heap of a real process. 0: none, malloc alone.
   double kept_fragments = 0;
 };
 
 /// The heap that PyTorch's CPU tensors come from: glibc's malloc (2.26 to 2.37) as
-/// c10::alloc_cpu calls it, posix_memalign(64, bytes). Says which pages are resident: those that were
-/// written once stay until the top of the heap is trimmed or a mapping is given back. Rules, sources
-/// and what is simplified: docs/models/cpu-memory.md.
+/// c10::alloc_cpu calls it, posix_memalign(64, bytes). Says which pages are resident: those that
+/// were written once stay until the top of the heap is trimmed or a mapping is given back. Rules,
+/// sources and what is simplified: docs/models/cpu-memory.md.
 ///
-/// One arena, which is what tensors of the training thread use (PyTorch's backward of CPU tensors runs
-/// on the calling thread). The small objects of the process between the tensors are there as a share
-/// of fragments (HeapRules::kept_fragments) only, and the thread's cache of small chunks is full, as it
-/// is in a process that has run for a while.
+/// One arena, which is what tensors of the training thread use (PyTorch's backward of CPU tensors
+/// runs on the calling thread). The small objects of the process between the tensors are there as a
+/// share of fragments (HeapRules::kept_fragments) only, and the thread's cache of small chunks is
+/// full, as it is in a process that has run for a while.
 ///
 /// AllocatorStats read as for a GPU: `allocated` bytes of chunks in use, `reserved` resident bytes,
 /// `requested` bytes of tensors. Deterministic; one thread; copying is a snapshot.
@@ -44,8 +45,8 @@ class Heap {
  public:
   explicit Heap(const HeapRules& rules = {}, const DeviceMemory& memory = {});
 
-  /// A chunk for `requested` > 0 bytes, all of them written at once. Fails when more than the capacity
-  /// would be resident.
+  /// A chunk for `requested` > 0 bytes, all of them written at once. Fails when more than the
+  /// capacity would be resident.
   [[nodiscard]] tl::expected<BlockId, OutOfMemory> allocate(Bytes requested, Stream = {});
   void free(BlockId chunk);
   void reset_peaks();
@@ -56,8 +57,8 @@ class Heap {
   [[nodiscard]] Bytes size_of(BlockId chunk) const {
     return Bytes{chunks_[static_cast<std::size_t>(chunk)].size};
   }
-  /// Bytes of pages that were resident for the first time, or again after they were given back; each
-  /// was a page fault. Only grows.
+  /// Bytes of pages that were resident for the first time, or again after they were given back;
+  /// each was a page fault. Only grows.
   [[nodiscard]] Bytes fresh() const { return Bytes{fresh_}; }
   [[nodiscard]] Bytes mmap_threshold() const { return Bytes{mmap_threshold_}; }
 

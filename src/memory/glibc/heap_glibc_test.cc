@@ -1,5 +1,5 @@
-// The heap's oracle is the machine's own malloc: a child process runs the same requests for real, writes
-// every byte, and reports its resident pages and page faults.
+// The heap's oracle is the machine's own malloc: a child process runs the same requests for real,
+// writes every byte, and reports its resident pages and page faults.
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -70,7 +70,8 @@ Reading read_process() {
   return now;
 }
 
-/// What the tests before have freed is taken, so that the heap begins at its top, as the model's does.
+/// What the tests before have freed is taken, so that the heap begins at its top, as the model's
+/// does.
 void fill_holes() {
 #if defined(__GLIBC__) && __GLIBC_PREREQ(2, 33)
   constexpr std::size_t kLargest = 1 << 16, kSmallest = 16;
@@ -146,7 +147,8 @@ bool read_all(int from, void* into, std::size_t bytes) {
   _exit(write_all(pipe_end, readings.data(), readings.size() * sizeof(Reading)) ? 0 : 3);
 }
 
-/// Forks the children from a process that was begun before any test, so that no test has used its heap.
+/// Forks the children from a process that was begun before any test, so that no test has used its
+/// heap.
 class Forker {
  public:
   static Forker& instance() {

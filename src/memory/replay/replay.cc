@@ -278,8 +278,8 @@ class Replayer {
     live.born = std::exchange(live.older_born, Live::kNothing);
   }
 
-  /// kFree means the block of this round; one of an earlier round (or the setup) only if there is no
-  /// other.
+  /// kFree means the block of this round; one of an earlier round (or the setup) only if there is
+  /// no other.
   void free_current(std::uint32_t id) {
     if (id >= live_.size()) return void(++outcome_.malformed);
     if (live_[id].born == Live::kNothing) return note_missing(id);

@@ -12,8 +12,8 @@ namespace stoker {
 
 using Json = json::Value;
 
-/// Indented, with a line end. Bytes that are no UTF-8 (names of files) are replaced, never thrown on.
-/// What every report begins with: schema, versions, model, host, what the figures rest on.
+/// Indented, with a line end. Bytes that are no UTF-8 (names of files) are replaced, never thrown
+/// on. What every report begins with: schema, versions, model, host, what the figures rest on.
 [[nodiscard]] Json envelope(const ReportContext& context);
 [[nodiscard]] Json forecast_object(const Forecast& forecast,
                                    const std::optional<BatchLimits>& limits);

@@ -13,7 +13,8 @@ struct CalibrationSaid {
   bool rows_given = false;  ///< nothing was measured now: a rows file was read
 };
 
-/// What the device sustains, against its data sheet and the calibration before; spread, load, what next.
+/// What the device sustains, against its data sheet and the calibration before; spread, load, what
+/// next.
 [[nodiscard]] std::string calibration_text(const CalibratedMachine& machine,
                                            const CalibrationRuns& runs,
                                            const CalibrationSaid& said);

@@ -17,10 +17,11 @@ namespace stoker {
 /// formatters only lay it out.
 struct ReportContext {
   std::string tool_version;
-  std::string model;  ///< as the user named it
-  std::string
-      model_line;  ///< "resnet50 | train, SGD momentum, 224 px | V100-SXM2-16GB | DDP, eager, amp-fp16"
-  /// Of the job, where they differ from the plainest loop: "accumulates 4 batches", "channels-last".
+  std::string model;       ///< as the user named it
+  std::string model_line;  ///< "resnet50 | train, SGD momentum, 224 px | V100-SXM2-16GB | DDP,
+                           ///< eager, amp-fp16"
+  /// Settings of the job that differ from the plainest loop: "accumulates 4 batches",
+  /// "channels-last".
   std::vector<std::string> settings;
   std::string step_hash;    ///< of the captured events
   std::string sample_word;  ///< "img", "seq", "sample"

@@ -21,7 +21,7 @@ std::string effect(const Remedy& r) {
   return text + (r.estimate ? ", an estimate" : "");
 }
 
-/// Of a job that does not fit: what would make it fit.
+/// What would make a job fit that does not.
 std::string cures(const MemoryAdvice& advice) {
   constexpr std::size_t kMostCures = 3;
   std::string text;
@@ -97,7 +97,8 @@ std::string continued(const std::string& text) {
   return labelled("", {text}, kWidth, kBlockIndent);
 }
 
-/// "bound by kernels, 41.2 ms (arithmetic 61 %, memory 35 %, latency 4 %); next: launching them ..."
+/// "bound by kernels, 41.2 ms (arithmetic 61 %, memory 35 %, latency 4 %); next: launching them
+/// ..."
 std::string bound_words(const StepTime& t) {
   const std::vector<StepBound> bounds = step_bounds(t);
   if (bounds.empty()) return {};

@@ -113,7 +113,8 @@ std::string gpu_table(const Plan& plan, const ReportContext& context) {
   return table(rows, {8});
 }
 
-/// A model of convolutions is as fast in tf32 as in fp32, which runs them in TF32 by PyTorch's default.
+/// A model of convolutions is as fast in tf32 as in fp32, which runs them in TF32 by PyTorch's
+/// default.
 bool says_nothing_new(const Plan& plan, const Forecast& other) {
   constexpr double kSame = 0.005;
   if (other.job.precision != Precision::kTf32) return false;

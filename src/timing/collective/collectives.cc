@@ -10,8 +10,8 @@ namespace {
 
 using Curve = std::vector<AllReduceModel::Point>;
 
-/// Sizes at which a curve that no table gives is written down; straight in between. A gradient bucket is
-/// 1 to 25 MiB and more, a whole model some GiB.
+/// Sizes at which a curve that no table gives is written down; straight in between. A gradient
+/// bucket is 1 to 25 MiB and more, a whole model some GiB.
 constexpr double kSmallest = 64 << 10;
 constexpr double kLargest = 16.0 * (1 << 30);
 
@@ -33,8 +33,8 @@ Curve line(double alpha_seconds, double seconds_per_byte) {
           {kLargest, (alpha_seconds + seconds_per_byte * kLargest) * 1e9}};
 }
 
-/// A fit starts at 1 MiB. Below that only latency counts: its first piece goes on down, but no further
-/// than to a third of what the smallest measured size takes.
+/// A fit starts at 1 MiB. Below that only latency counts: its first piece goes on down, but no
+/// further than to a third of what the smallest measured size takes.
 Curve from_fit(const FabricFit& fit) {
   Curve curve{{0, 0}};
   for (const auto& [bytes, us] : fit.curve) curve.push_back({bytes, us * 1e3});
@@ -94,8 +94,8 @@ NodeFabric between(const FabricFit& low, const FabricFit& high, int ranks) {
           low.fabric + ", " + std::to_string(ranks) + " GPUs, between measured counts"};
 }
 
-/// Beyond the measured counts: each link carries as much more as a longer ring asks for, and each rank
-/// adds its latency.
+/// Beyond the measured counts: each link carries as much more as a longer ring asks for, and each
+/// rank adds its latency.
 NodeFabric beyond(const FabricFit& last, int ranks, const CollectiveCoefficients& c) {
   const Curve measured = from_fit(last);
   const double factor = ring_factor(ranks) / ring_factor(last.ranks);
@@ -147,9 +147,9 @@ NodeFabric within_node(const Gpu& gpu, int ranks, const CollectiveCoefficients& 
   return beyond(low != nullptr ? *low : *high, ranks, c);
 }
 
-/// One ring through all GPUs of all nodes: no faster than the node's links at that length, nor than the
-/// network, whose whole bandwidth carries it (the library runs one ring a network card). Latency grows
-/// with the depth of a tree over the nodes.
+/// One ring through all GPUs of all nodes: no faster than the node's links at that length, nor than
+/// the network, whose whole bandwidth carries it (the library runs one ring a network card).
+/// Latency grows with the depth of a tree over the nodes.
 NodeFabric across_nodes(const Machine& machine, RankLayout layout, const NodeFabric& node,
                         const CollectiveCoefficients& c) {
   double network = machine.network_bandwidth * c.network_share;

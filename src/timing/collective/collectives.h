@@ -17,8 +17,8 @@ struct RankLayout {
   [[nodiscard]] int ranks() const { return gpus_per_node * nodes; }
 };
 
-/// Cost of the all-reduce of one fabric and count by size: straight pieces between measured sizes, since
-/// the library changes protocol and algorithm with the size.
+/// Cost of the all-reduce of one fabric and count by size: straight pieces between measured sizes,
+/// since the library changes protocol and algorithm with the size.
 struct AllReduceModel {
   struct Point {
     double bytes, nanoseconds;
@@ -31,17 +31,17 @@ struct AllReduceModel {
 
   [[nodiscard]] Nanos time_of(Bytes bytes) const;
   /// Time of another collective over a tensor's `bytes` on the same ring: a ring all-reduce is a
-  /// reduce-scatter and an all-gather, so each is half of it; to or from one GPU all bytes (broadcast,
-  /// reduce) or the others' share of them (scatter, gather) pass that GPU's link once.
+  /// reduce-scatter and an all-gather, so each is half of it; to or from one GPU all bytes
+  /// (broadcast, reduce) or the others' share of them (scatter, gather) pass that GPU's link once.
   [[nodiscard]] Nanos time_of(const CollectiveShape& shape, Bytes bytes) const;
 
   [[nodiscard]] double alpha_seconds() const;  ///< of no bytes
   [[nodiscard]] double bandwidth() const;      ///< bus bandwidth of the largest sizes, bytes/s
 };
 
-/// The fabric between the GPUs of `machine`: a measured curve where one exists for the link, interpolated
-/// between counts; otherwise the data sheet's figure and a wide spread. Between nodes the slower of link
-/// and network decides.
+/// The fabric between the GPUs of `machine`: a measured curve where one exists for the link,
+/// interpolated between counts; otherwise the data sheet's figure and a wide spread. Between nodes
+/// the slower of link and network decides.
 [[nodiscard]] AllReduceModel all_reduce_model(const Machine& machine, RankLayout layout,
                                               const CollectiveCoefficients& coefficients);
 

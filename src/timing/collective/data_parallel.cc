@@ -7,8 +7,8 @@
 namespace stoker {
 namespace {
 
-/// The backward's clock, which runs slower while a collective is on: `work` is its position on the clock
-/// of the one-GPU step.
+/// The backward's clock, which runs slower while a collective is on: `work` is its position on the
+/// clock of the one-GPU step.
 class Backward {
  public:
   explicit Backward(double contention) : contention_(contention) {}

@@ -41,8 +41,8 @@ CollectiveCoefficients losing(double contention, double straggler) {
   return c;
 }
 
-/// The same by moving a clock in small ticks: a backward that runs slower while the wire is busy, and a
-/// queue of buckets that it fills.
+/// The same by moving a clock in small ticks: a backward that runs slower while the wire is busy,
+/// and a queue of buckets that it fills.
 double by_ticks(const LonelyStep& step, double contention) {
   constexpr double kTick = 5;  // ns
   double time = 0, work = 0, left = 0;
@@ -142,8 +142,8 @@ TEST(DataParallel, LaterGradientsAndMoreOfThemNeverHelp) {
 }
 
 TEST(DataParallel, SmallBucketsOverlapWellButPayLatency) {
-  // 100 MB in a backward of 30 ms on eight GPUs whose all-reduce has a latency of 200 us: buckets of
-  // 1 MiB take 96 x 0.2 ms more than four of 25 MiB, of which a part shows.
+  // 100 MB in a backward of 30 ms on eight GPUs whose all-reduce has a latency of 200 us: buckets
+  // of 1 MiB take 96 x 0.2 ms more than four of 25 MiB, of which a part shows.
   CollectiveCoefficients c;
   c.alpha_us = 200;
   c.alpha_rank_us = 0;

@@ -5,7 +5,8 @@
 #include "timing/gpu/step_time.h"
 #include "timing/gpu/testing.h"
 
-/// Steps with collectives that are operators: FSDP's beside the compute stream, DataParallel's in it.
+/// Steps with collectives that are operators: FSDP's beside the compute stream, DataParallel's in
+/// it.
 namespace stoker {
 namespace {
 
@@ -15,7 +16,8 @@ using timing_test::moving;
 using timing_test::round_gpu;
 using timing_test::wire;
 
-/// Two GPUs whose link carries a byte in a nanosecond: gathering or reducing 20,000 bytes takes 10 us.
+/// Two GPUs whose link carries a byte in a nanosecond: gathering or reducing 20,000 bytes takes 10
+/// us.
 struct Pair {
   Machine machine;
   Coefficients coefficients = ideal();

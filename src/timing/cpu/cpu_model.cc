@@ -10,8 +10,8 @@
 namespace stoker {
 namespace {
 
-/// Rows of a group whose left-out error is so many standard deviations are believed less: an operator that
-/// something else disturbed, or that takes another algorithm at this one size.
+/// Rows of a group whose left-out error is so many standard deviations are believed less: an
+/// operator that something else disturbed, or that takes another algorithm at this one size.
 constexpr double kFar = 4, kFarNoise = 4;
 /// Added to every row's noise where others used the machine meanwhile.
 constexpr double kDisturbedNoise = 0.05;

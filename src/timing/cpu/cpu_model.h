@@ -29,8 +29,9 @@ struct CpuEstimate {
   ProcessPoint point;
 };
 
-/// How long ATen's operators take on one processor: rules by the data sheet and the measured figures, times
-/// what measured operators say of the rules (docs/models/cpu-time.md). Immutable; made once for many steps.
+/// How long ATen's operators take on one processor: rules by the data sheet and the measured
+/// figures, times what measured operators say of the rules (docs/models/cpu-time.md). Immutable;
+/// made once for many steps.
 class CpuModel {
  public:
   /// Refuses rows that are unknown or contradict physics, naming them.
@@ -53,7 +54,8 @@ class CpuModel {
   friend class CpuEstimator;
   CpuModel() = default;
 
-  /// The process of a group at a number of threads: by the rows with so many, by all where there are none.
+  /// The process of a group at a number of threads: by the rows with so many, by all where there
+  /// are none.
   [[nodiscard]] ResidualProcess process_of(CpuGroup group, int threads) const;
 
   Cpu cpu_;
@@ -72,7 +74,8 @@ class CpuModel {
   std::map<std::uint32_t, std::size_t> rows_of_;  ///< by number of the function
 };
 
-/// The model at one number of threads, for the kernels of one program. Repeated kernels are looked up.
+/// The model at one number of threads, for the kernels of one program. Repeated kernels are looked
+/// up.
 class CpuEstimator {
  public:
   /// `step_bytes`: what a whole step touches.

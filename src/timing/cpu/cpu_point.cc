@@ -10,8 +10,8 @@
 namespace stoker {
 namespace {
 
-/// Doublings of a size within which residuals resemble each other, by what the size is of. Chosen by leaving
-/// rows out (docs/models/cpu-time.md).
+/// Doublings of a size within which residuals resemble each other, by what the size is of. Chosen
+/// by leaving rows out (docs/models/cpu-time.md).
 constexpr double kSide = 3, kChannels = 2.5, kPixels = 3, kWindow = 1.5, kElements = 3,
                  kRatio = 1.5, kWidth = 3, kLength = 2.5;
 constexpr double kPlace = 1;   ///< what it counts for where the bytes come from
@@ -59,8 +59,8 @@ Features features_of_bytes(const Kernel& kernel) {
   return f;
 }
 
-/// What functions of a family do alike. Products are one family whatever their name, and attention's
-/// functions are told by their pass.
+/// What functions of a family do alike. Products are one family whatever their name, and
+/// attention's functions are told by their pass.
 std::string_view family_of(std::string_view function, const Kernel& kernel) {
   if (std::holds_alternative<GemmShape>(kernel.shape)) return "product";
   if (const auto* a = std::get_if<AttentionShape>(&kernel.shape))
@@ -92,8 +92,8 @@ void set_words(Kernel& kernel, double read, double written) {
   kernel.written = Bytes(static_cast<std::int64_t>(written * size));
 }
 
-/// A window's result has `elements`; its input stride^2 times as many. The maximum's index takes 8 bytes, two
-/// words.
+/// A window's result has `elements`; its input stride^2 times as many. The maximum's index takes 8
+/// bytes, two words.
 void fill_pooling(const MeasuredOperator& measured, Kernel& kernel) {
   const auto elements = static_cast<double>(size_or(measured, "elements", 1));
   const auto side = static_cast<double>(size_or(measured, "kernel", 1));

@@ -13,20 +13,23 @@ constexpr double kFlopsPerLaneCycle = 4;  ///< two fused multiply-adds in a cycl
 constexpr int kSimdBits = 256;
 constexpr double kL2Bytes = 1 << 20;          ///< of a core
 constexpr double kL3Bytes = 1.5 * (1 << 20);  ///< a core's share
-/// One core does not fill the memory's channels: its outstanding misses allow some 10 to 14 GB/s (64 bytes, 12
-/// to 16 of them, 80 to 100 ns).
+/// One core does not fill the memory's channels: its outstanding misses allow some 10 to 14 GB/s
+/// (64 bytes, 12 to 16 of them, 80 to 100 ns).
 constexpr double kCoreMemory = 12e9;
 constexpr double kMemory = 40e9;  ///< bytes/s
-/// Bytes of a core in a cycle that copies reach from its second-level cache and from the last-level one.
+/// Bytes of a core in a cycle that copies reach from its second-level cache and from the last-level
+/// one.
 constexpr double kL2BytesPerCycle = 20, kL3BytesPerCycle = 7;
 /// Share of the data sheet's rate that large products reach.
 constexpr double kProductShare = 0.85;
 /// Opening and closing a parallel region of OpenMP whose threads still spin.
 constexpr double kRegion = 1.5e-6, kRegionThread = 0.1e-6;
-/// Share of an operator's time that more threads shorten, where neither threads nor figures tell it.
+/// Share of an operator's time that more threads shorten, where neither threads nor figures tell
+/// it.
 constexpr double kParallel = 0.9;
 
-// Microseconds on a core of relative speed 1, PyTorch 2.13 on a server CPU (docs/models/time.md, "A step").
+// Microseconds on a core of relative speed 1, PyTorch 2.13 on a server CPU (docs/models/time.md, "A
+// step").
 constexpr double kForwardUs = 6.5, kBackwardUs = 5.5, kOptimizerUs = 2.5, kViewUs = 1.1,
                  kStepUs = 60, kCallUs = 1.2;
 constexpr double kFaultUs = 0.25;  ///< a fault that clears 4 KiB, kernel 5 or 6 on a server CPU

@@ -6,7 +6,8 @@
 #include "device/calibration_data.h"
 #include "device/machine.h"
 
-/// A processor by its data sheet and by what was measured on it (docs/models/cpu-time.md). Internal to src/timing.
+/// A processor by its data sheet and by what was measured on it (docs/models/cpu-time.md). Internal
+/// to src/timing.
 namespace stoker {
 
 /// What so many threads of a processor do together. Nothing is zero or infinite.
@@ -15,7 +16,8 @@ struct CpuRates {
   double products = 0;  ///< FLOP/s of large FP32 matrix products
   double cycles = 0;    ///< clock cycles/s of all threads together
   double lanes = 16;    ///< FP32 numbers in a vector
-  /// Bytes/s from the second-level cache, the last-level cache, memory; and how much the caches hold.
+  /// Bytes/s from the second-level cache, the last-level cache, memory; and how much the caches
+  /// hold.
   double l2 = 0, l3 = 0, memory = 0;
   double l2_bytes = 0, l3_bytes = 0;
   double region = 0;  ///< seconds to open and close a parallel region; 0 with one thread
@@ -34,9 +36,9 @@ struct CpuHost {
   bool measured = false;
 };
 
-/// The value of a figure at `threads`: as measured there (or whatever the threads, where it was measured so);
-/// else between and beyond the measured ones by Amdahl's law, the time of one unit being a + b/threads.
-/// `rate`: more is faster. 0 where it was not measured.
+/// The value of a figure at `threads`: as measured there (or whatever the threads, where it was
+/// measured so); else between and beyond the measured ones by Amdahl's law, the time of one unit
+/// being a + b/threads. `rate`: more is faster. 0 where it was not measured.
 [[nodiscard]] double figure_at(const Calibration* calibration, std::string_view name, int threads,
                                bool rate);
 

@@ -15,27 +15,31 @@ namespace {
 constexpr std::int64_t kGrain = 32768;  ///< at::internal::GRAIN_SIZE (ATen/TensorIterator.h)
 /// Share of a core's second-level cache that one operator's data can count on: a prior.
 constexpr double kL2Share = 0.7;
-/// What of an operator's data a step leaves in that cache where it is smaller than kSmall bytes, and what comes
-/// from memory at least of the rest. By operators of five networks, timed alone with emptied caches and in loops,
-/// against their steps: the former add up to 0.9-1.1 of the step, the latter to 0.75-0.9.
+/// What of an operator's data a step leaves in that cache where it is smaller than kSmall bytes,
+/// and what comes from memory at least of the rest. By operators of five networks, timed alone with
+/// emptied caches and in loops, against their steps: the former add up to 0.9-1.1 of the step, the
+/// latter to 0.75-0.9.
 constexpr double kStepNear = 0.5, kSmall = 256 * 1024, kStepFar = 0.5;
 constexpr double kUpdateNear = 0.5;
-/// Memory that is written where it was read is not fetched for the writing: two passes instead of three.
+/// Memory that is written where it was read is not fetched for the writing: two passes instead of
+/// three.
 constexpr double kInPlace = 1.5;
-/// The same of the last-level cache, which others share. By the optimizers of networks of 3 to 15 MiB of weights on a
-/// virtual machine with two cores of a processor that has 260 MiB.
+/// The same of the last-level cache, which others share. By the optimizers of networks of 3 to 15
+/// MiB of weights on a virtual machine with two cores of a processor that has 260 MiB.
 constexpr double kL3Share = 0.18;
 /// An optimizer comes back to the same tensors with a few operators in a row.
 constexpr double kUpdateSet = 2;
-/// Copies across rows take so many cycles an element where vectors cannot serve (heads of attention).
+/// Copies across rows take so many cycles an element where vectors cannot serve (heads of
+/// attention).
 constexpr double kStridedCycles = 0.6;
 /// Sides of a product at which half of the rate is reached: priors.
 constexpr double kHalfRows = 4, kHalfColumns = 16, kHalfDepth = 16;
 /// A thread of a product is worth opening for so many FLOPs: a prior.
 constexpr double kProductGrain = 1e5;
 
-// Convolutions, by 400 rows on one core with vectors of 512 bits. oneDNN pads channels to whole vectors and
-// then reaches what products reach; the first layer's few channels stay as they are and are fed worse.
+// Convolutions, by 400 rows on one core with vectors of 512 bits. oneDNN pads channels to whole
+// vectors and then reaches what products reach; the first layer's few channels stay as they are and
+// are fed worse.
 constexpr double kDense = 0.97, kFewChannels = 0.75, kGrouped = 0.75;
 constexpr std::int64_t kFew = 4;
 constexpr double kWeightPass = 0.93;    ///< gradients of weights
@@ -53,7 +57,8 @@ constexpr double kDepthwiseStride = 0.65, kDepthwiseStrideInput = 0.5;
 constexpr double kOwn = 1, kOwnHalfPixels = 8, kOwnHalfIn = 16, kOwnHalfOut = 8;
 /// Attention's exponentials: instructions for a vector of scores.
 constexpr double kScoreVectors = 50;
-/// Recurrent layers as one call reach so much of the rate, half of that at so many rows (an LSTM of 192).
+/// Recurrent layers as one call reach so much of the rate, half of that at so many rows (an LSTM of
+/// 192).
 constexpr double kRecurrent = 0.8, kRecurrentRows = 4;
 constexpr double kLongest = 86400;  ///< seconds; keeps absurd shapes finite
 
@@ -64,13 +69,15 @@ double hits(double holds, double bytes) {
   return bytes <= holds ? 1.0 : (holds / bytes) * (holds / bytes);
 }
 
-/// Where bytes come from: shares of the second-level cache and of memory; the rest is the last-level cache's.
+/// Where bytes come from: shares of the second-level cache and of memory; the rest is the
+/// last-level cache's.
 struct Shares {
   double near = 0, far = 0;
 };
 
-/// A level serves what it holds; beyond, hits fall off with the square of the size, as in kernels that pass
-/// over their data once or twice. `kept`: how much else is touched until the same bytes come again.
+/// A level serves what it holds; beyond, hits fall off with the square of the size, as in kernels
+/// that pass over their data once or twice. `kept`: how much else is touched until the same bytes
+/// come again.
 Shares shares_of(double footprint, double kept, const CpuRates& r) {
   return {hits(kL2Share * r.l2_bytes, footprint),
           1 - hits(kL3Share * r.l3_bytes, std::max(footprint, kept))};
@@ -86,8 +93,9 @@ void add_traffic(double bytes, const Shares& shares, double gain, const CpuRates
   cost.bytes += bytes;
 }
 
-/// In a step what an operator reads and writes was touched long ago, or is new: its data lies in the second-level
-/// cache only where it is small, and of what is beyond at least half comes from memory.
+/// In a step what an operator reads and writes was touched long ago, or is new: its data lies in
+/// the second-level cache only where it is small, and of what is beyond at least half comes from
+/// memory.
 Shares step_shares(double footprint, const CpuRates& r, const CpuSurroundings& where) {
   const double kept = shares_of(footprint, where.step_bytes, r).far;
   return {kStepNear * hits(kSmall, footprint), std::max(kStepFar, kept)};
@@ -104,8 +112,8 @@ void add_operands(double bytes, const CpuRates& r, const CpuSurroundings& where,
   add_traffic(bytes, shares_at(bytes, r, where), 1, r, cost);
 }
 
-/// What moves bytes. The optimizer comes back to a tensor with the next operators, and finds of it what a whole
-/// step has left.
+/// What moves bytes. The optimizer comes back to a tensor with the next operators, and finds of it
+/// what a whole step has left.
 void add_streams(const Kernel& kernel, bool in_place, const CpuRates& r,
                  const CpuSurroundings& where, CpuCost& cost) {
   const auto read = static_cast<double>(kernel.read.count());

@@ -7,8 +7,8 @@
 #include "program/program.h"
 #include "timing/cpu/cpu_rates.h"
 
-/// What ATen's operators cost on a processor before anything is measured: docs/models/cpu-time.md. Internal to
-/// src/timing.
+/// What ATen's operators cost on a processor before anything is measured: docs/models/cpu-time.md.
+/// Internal to src/timing.
 namespace stoker {
 
 /// Where an operator's data lies when it starts.
@@ -38,7 +38,8 @@ struct CpuCost {
   [[nodiscard]] double total() const { return rest + (compute > memory ? compute : memory); }
 };
 
-/// Threads that at::parallel_for gives `elements` (ATen/ParallelOpenMP.h: as many as there are grains).
+/// Threads that at::parallel_for gives `elements` (ATen/ParallelOpenMP.h: as many as there are
+/// grains).
 [[nodiscard]] int threads_for(std::int64_t elements, std::int64_t grain, int threads);
 
 /// Rates by threads, made once.

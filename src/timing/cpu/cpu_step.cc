@@ -13,8 +13,8 @@
 namespace stoker {
 namespace {
 
-// Standard deviations of logarithms. What rows do not know: an operator in a step against the same alone, the
-// clock over minutes.
+// Standard deviations of logarithms. What rows do not know: an operator in a step against the same
+// alone, the clock over minutes.
 constexpr double kCommon = 0.06;
 constexpr double kDisturbed = 0.1;  ///< added where others used the machine during the calibration
 constexpr double kNoRows = 0.3;     ///< instead, where nothing was measured
@@ -22,17 +22,17 @@ constexpr double kHostMeasured = 0.12, kHostPrior = 0.35;
 constexpr double kFaults = 0.3;
 constexpr double k90 = 1.645;  ///< standard deviations of a normal distribution's 90 %
 constexpr double kPage = 4096;
-/// Optimizers that end a parameter's update with a quotient count its steps in a tensor, which they raise and
-/// read (torch/optim/adam.py, _single_tensor_adam): two more operators.
+/// Optimizers that end a parameter's update with a quotient count its steps in a tensor, which they
+/// raise and read (torch/optim/adam.py, _single_tensor_adam): two more operators.
 constexpr double kCountsSteps = 2;
-/// An optimizer's dispatch in a step over one measured over and over: the step pushes the interpreter's data out
-/// of the caches. By nine networks on one machine.
+/// An optimizer's dispatch in a step over one measured over and over: the step pushes the
+/// interpreter's data out of the caches. By nine networks on one machine.
 constexpr double kColdOptimizer = 1.4;
-/// Share of a dispatch from Python or by the engine's queue that is left where C++ calls the next operator
-/// itself: by a GRU of 30 steps.
+/// Share of a dispatch from Python or by the engine's queue that is left where C++ calls the next
+/// operator itself: by a GRU of 30 steps.
 constexpr double kChained = 0.45;
-/// MKL's vector square root takes so long for each zero, forty times what another number takes: seconds. An
-/// embedding's rows without tokens have no second moment.
+/// MKL's vector square root takes so long for each zero, forty times what another number takes:
+/// seconds. An embedding's rows without tokens have no second moment.
 constexpr double kZeroRoot = 6e-9;
 constexpr std::int64_t kRootGrain = 32768;  ///< elements to a thread at least
 
@@ -71,8 +71,8 @@ bool runs(const Program& program, const Instruction& in) {
          program.kernels[in.value].kernel_class != KernelClass::kHostToDevice;
 }
 
-/// Pages are touched first where results are written that have memory of their own; small ones lie on
-/// pages that others have touched (glibc's least mmap threshold is 128 KiB).
+/// Pages are touched first where results are written that have memory of their own; small ones lie
+/// on pages that others have touched (glibc's least mmap threshold is 128 KiB).
 double fresh_writes(const Kernel& kernel, std::string_view function) {
   constexpr double kSmall = 128 * 1024;
   const auto written = static_cast<double>(kernel.written.count());

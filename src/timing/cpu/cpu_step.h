@@ -4,8 +4,8 @@
 
 #include "timing/gpu/step_time.h"
 
-/// A step on the processor itself: operators one after another, each issued and executed by the same threads.
-/// Internal to src/timing.
+/// A step on the processor itself: operators one after another, each issued and executed by the
+/// same threads. Internal to src/timing.
 namespace stoker {
 
 [[nodiscard]] StepTime predict_cpu_step(const Program& program, const Cpu& cpu, const Host& host,

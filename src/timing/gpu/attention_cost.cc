@@ -67,8 +67,8 @@ double rate_of(const Kernel& kernel, AttentionBackend backend, const GpuRates& d
   return device.rate[tf32] / kTf32Products;
 }
 
-/// The math path as one piece; lowering normally takes it apart. Masked by -inf, not skipped: causal
-/// saves nothing here.
+/// The math path as one piece; lowering normally takes it apart. Masked by -inf, not skipped:
+/// causal saves nothing here.
 RawCost math_cost(const Kernel& kernel, const AttentionShape& s, double products, double scores,
                   const GpuRates& device, const Coefficients& coefficients) {
   RawCost cost;

@@ -22,8 +22,8 @@ struct Name {
   }
 };
 
-/// Calls `visit(name, member, zero)` for every number of a Coefficients. One list serves reading and
-/// overriding.
+/// Calls `visit(name, member, zero)` for every number of a Coefficients. One list serves reading
+/// and overriding.
 template <class C, class Visit>
 void visit_all(C& c, Visit&& visit) {
   constexpr Zero kAllowed = Zero::kAllowed, kDivides = Zero::kDivides;

@@ -24,8 +24,8 @@ struct ClassCoefficients {
   double compute = 0.8;  ///< of the capped peak rate; below 1 unless an algorithm saves arithmetic
   double memory = 0.8;   ///< of the nameplate bandwidth
   double spread = 0.5;   ///< 90 % relative half-width of the class's time, from measured residuals
-  /// Multiplies the time of the class beyond the floor, whether rules or learned trees gave it: what
-  /// a calibration sets.
+  /// Multiplies the time of the class beyond the floor, whether rules or learned trees gave it:
+  /// what a calibration sets.
   double scale = 1;
 };
 
@@ -34,8 +34,9 @@ struct KernelCoefficients {
   double launch_us = 1.5;   ///< each further device kernel of the same library call
   double l2_speedup = 2.0;  ///< bandwidth while a kernel's bytes stay in the L2 cache
   double l2_share = 0.6;    ///< of the L2 that one kernel's operands can count on
-  /// Batch norms, reductions, pooling, transposes and the operands of convolutions do not keep up with
-  /// wide memories: their share of the bandwidth goes with (bandwidth / reference)^(exponent - 1).
+  /// Batch norms, reductions, pooling, transposes and the operands of convolutions do not keep up
+  /// with wide memories: their share of the bandwidth goes with (bandwidth / reference)^(exponent -
+  /// 1).
   double bandwidth_exponent = 1;
   double bandwidth_reference = 936e9;  ///< bytes/s (RTX 3090)
   double tile_prologue = 16;  ///< elements of k that filling and draining a tile's pipeline costs
@@ -45,8 +46,8 @@ struct KernelCoefficients {
   double recurrence_us = 4.0;  ///< latency of one time step of a recurrent layer
   double graph_gain_us = 0.4;  ///< what a kernel of a CUDA graph saves of the gap before it
   double graph_spread = 0.15;  ///< 90 % relative half-width of the time spent in CUDA graphs
-  /// Tensor cores of width w (FLOPs of an SM in one clock) sustain peak (w / reference)^(exponent - 1):
-  /// wide ones are fed worse than narrow ones; more SMs or a higher clock cost nothing.
+  /// Tensor cores of width w (FLOPs of an SM in one clock) sustain peak (w / reference)^(exponent -
+  /// 1): wide ones are fed worse than narrow ones; more SMs or a higher clock cost nothing.
   double tensor_exponent = 0.65;
   double tensor_reference = 512;  ///< FP16 FLOPs of an SM in one clock (GA102); half for TF32
   /// Rate of tensor-core convolutions in channels-last whose channels are no multiple of 16 bytes.
@@ -99,9 +100,10 @@ struct FabricFit {
 struct CollectiveCoefficients {
   std::vector<FabricFit> fits;
   double contention = 0.04;  ///< slow-down of kernels while a collective runs beside them
-  /// Ranks that step together wait for the slowest: so long between two of them, longer by `straggler_growth`
-  /// for each doubling, never more than `straggler_most` of the step; and `straggler` of the step besides.
-  /// Published throughput on 2-16 V100, A100 and H100 loses 3-8 ms a step whether it takes 50 or 1000.
+  /// Ranks that step together wait for the slowest: so long between two of them, longer by
+  /// `straggler_growth` for each doubling, never more than `straggler_most` of the step; and
+  /// `straggler` of the step besides. Published throughput on 2-16 V100, A100 and H100 loses 3-8 ms
+  /// a step whether it takes 50 or 1000.
   double straggler_us = 3700;
   double straggler_growth = 0.8;
   double straggler_most = 0.1;
@@ -183,8 +185,8 @@ class CoefficientFile {
   [[nodiscard]] static Result<CoefficientFile> load_shipped();
 
   /// base <- architecture <- chip <- GPU <- calibration: `calibration`, else what a machine file
-  /// measured on this very GPU, if anything. A CPU has no layers, only what was measured on it. Errors name the row of such a file that
-  /// cannot be.
+  /// measured on this very GPU, if anything. A CPU has no layers, only what was measured on it.
+  /// Errors name the row of such a file that cannot be.
   [[nodiscard]] Result<Coefficients> for_device(
       const Device& device, const CoefficientPatch* calibration = nullptr) const;
 

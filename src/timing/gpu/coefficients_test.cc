@@ -27,7 +27,8 @@ Gpu gpu_of(const std::string& name, Architecture architecture, const std::string
 
 TEST(Coefficients, LayersOverrideInOrder) {
   const auto file = parsed(R"(,
-    "base": {"basis": "base rows", "classes": {"gemm": {"compute": 0.5, "memory": 0.5}, "softmax": {"memory": 0.5}}},
+    "base": {"basis": "base rows", "classes": {"gemm": {"compute": 0.5, "memory": 0.5},
+      "softmax": {"memory": 0.5}}},
     "architectures": {"volta": {"classes": {"gemm": {"compute": 0.6}, "softmax": {"memory": 0.6}}}},
     "chips": {"GV100": {"classes": {"softmax": {"memory": 0.65}}}},
     "gpus": {"V100-SXM2-16GB": {"basis": "V100 rows", "classes": {"gemm": {"compute": 0.7}}}})");

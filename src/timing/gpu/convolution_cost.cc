@@ -8,12 +8,12 @@ namespace {
 
 /// Lanes of a tile that a group narrower than this leaves idle.
 constexpr double kFullGroupWidth = 32;
-/// Grouped convolution in half precision: its rate goes with this power of a group's width, fitted to
-/// RTX 3090 rows of widths 2 to 232 like the factors below (docs/models/time.md).
+/// Grouped convolution in half precision: its rate goes with this power of a group's width, fitted
+/// to RTX 3090 rows of widths 2 to 232 like the factors below (docs/models/time.md).
 constexpr double kGroupWidthPower = 0.75, kNhwcGroupWidthPower = 0.6;
 constexpr double kOddGroupWidth = 1.3;  ///< slower where the width is no power of two
-/// In channels-last few groups fall to a slow path, and so do other kernels than 3x3. Means again; single
-/// values range over 1.5-3.5, hence the class's wide spread.
+/// In channels-last few groups fall to a slow path, and so do other kernels than 3x3. Means again;
+/// single values range over 1.5-3.5, hence the class's wide spread.
 constexpr double kNhwcFewGroups = 6, kNhwcOtherTaps = 3;
 constexpr double kManyGroups = 16;
 /// PyTorch's own depthwise weight gradient in nchw: 55-70 times its FP32 arithmetic, and channels x
@@ -125,8 +125,8 @@ double lanes_of(const Kernel& kernel) { return 16.0 / static_cast<double>(size_o
 
 bool is_multiple(double value, double of) { return std::fmod(value, of) == 0; }
 
-/// cuDNN's tensor-core kernels work on whole 16-byte accesses of channels; images of up to four channels
-/// have kernels of their own in channels-last.
+/// cuDNN's tensor-core kernels work on whole 16-byte accesses of channels; images of up to four
+/// channels have kernels of their own in channels-last.
 double padded(double width, double lanes, bool channels_last) {
   if (channels_last && width <= kPictureChannels) return kPictureChannels;
   return std::ceil(width / lanes) * lanes;

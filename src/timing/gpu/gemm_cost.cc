@@ -25,8 +25,9 @@ constexpr std::array kSplits{1, 2, 4, 8, 16, 32};
 /// No library splits k into pieces shorter than this: the pipeline of a tile would never fill.
 constexpr double kShortestPiece = 128;
 
-/// cuBLAS takes one tile for nearly all products of untransposed operands on some architectures, whatever
-/// their size (kernel names of 40,000 products on P100, P4, A100, L4); no tile: it chooses.
+/// cuBLAS takes one tile for nearly all products of untransposed operands on some architectures,
+/// whatever their size (kernel names of 40,000 products on P100, P4, A100, L4); no tile: it
+/// chooses.
 std::optional<Tile> fixed_tile(Architecture architecture) {
   switch (architecture) {
     case Architecture::kMaxwell:

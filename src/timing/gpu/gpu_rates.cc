@@ -48,7 +48,8 @@ double energy_pj(const Gpu& gpu, const PowerCoefficients& power) {
   }
 }
 
-/// FLOPs of one SM in one clock at `rate`. Where the clock is unknown it follows from the FP32 rate.
+/// FLOPs of one SM in one clock at `rate`. Where the clock is unknown it follows from the FP32
+/// rate.
 double width_of(const Gpu& gpu, double rate, double fp32, int sms) {
   double clock = gpu.boost_mhz * 1e6;
   if (!(std::isfinite(clock) && clock > 0)) {

@@ -49,9 +49,9 @@ struct GpuRates {
 /// A CPU's vectors, in FP32. Never zero.
 [[nodiscard]] double nominal_peak(const Cpu& cpu);
 
-/// Cost of kernels on one device. Pure: same kernel, same answer. Where trees have learned the times
-/// of a family of kernels on the chip, their word replaces the efficiencies of the rules; `scale` of
-/// the class multiplies either.
+/// Cost of kernels on one device. Pure: same kernel, same answer. Where trees have learned the
+/// times of a family of kernels on the chip, their word replaces the efficiencies of the rules;
+/// `scale` of the class multiplies either.
 class CostModel {
  public:
   CostModel(const Gpu& gpu, const Coefficients& coefficients);

@@ -7,8 +7,8 @@
 
 #include "program/program.h"
 
-/// A reference implementation of the launch queue, for tests: it knows no formula, only what happens in
-/// each tick of a clock. Slow, and nothing is shared with launch_queue.cc.
+/// A reference implementation of the launch queue, for tests: it knows no formula, only what
+/// happens in each tick of a clock. Slow, and nothing is shared with launch_queue.cc.
 namespace stoker::timing_test {
 
 struct ReferenceAction {

@@ -65,7 +65,8 @@ TEST(AttentionCost, SinglePrecisionAttentionSplitsItsNumbersOnTensorCores) {
   EXPECT_NEAR(attention_time(s, DType::kF32, gpu), plain / 2, 1e-6 * plain);  // 6 / 3
 }
 
-/// Nanoseconds of a recurrent layer whose time step is above any product, unless it stays on the chip.
+/// Nanoseconds of a recurrent layer whose time step is above any product, unless it stays on the
+/// chip.
 double recurrent_time(const RnnShape& s, double recurrence_us) {
   Kernel kernel;
   kernel.kernel_class = KernelClass::kRnn;

@@ -10,13 +10,13 @@
 namespace stoker {
 namespace {
 
-/// 90 % half-width that all kernels share where the learned times are damaged: what those without any
-/// have (Coefficients::common_spread). A prior.
+/// 90 % half-width that all kernels share where the learned times are damaged: what those without
+/// any have (Coefficients::common_spread). A prior.
 constexpr double kUnlearnedSpread = 0.3;
 /// PCIe copies vary with chipset and NUMA node.
 constexpr double kCopySpread = 0.3;
-/// nn.DataParallel's replicas run in threads of one process under one lock and are built anew in each step.
-/// The lock is in the replay, the rest is not. A prior; no row identifies it.
+/// nn.DataParallel's replicas run in threads of one process under one lock and are built anew in
+/// each step. The lock is in the replay, the rest is not. A prior; no row identifies it.
 constexpr double kReplicaThreadsSpread = 0.5;
 
 std::string percent(double share) {

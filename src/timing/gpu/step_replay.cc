@@ -134,8 +134,9 @@ class Replay {
     return kernel.phase == StepPhase::kBackward ? host.backward_us : host.forward_us;
   }
 
-  /// nn.DataParallel's replicas run their forwards in threads of one process under one lock: between
-  /// two operators of GPU 0 those of the others are issued. The backward's threads need no lock.
+  /// nn.DataParallel's replicas run their forwards in threads of one process under one lock:
+  /// between two operators of GPU 0 those of the others are issued. The backward's threads need no
+  /// lock.
   [[nodiscard]] bool replicated(const Kernel& kernel) const {
     return replicas_ > 1 && kernel.phase == StepPhase::kForward &&
            kernel.kernel_class != KernelClass::kCollective;
@@ -198,8 +199,8 @@ class Replay {
     end_ = end;
   }
 
-  /// A copy that is not asynchronous and from page-locked memory holds the host until it is done; on
-  /// the compute stream it runs after what is there already, beside nothing.
+  /// A copy that is not asynchronous and from page-locked memory holds the host until it is done;
+  /// on the compute stream it runs after what is there already, beside nothing.
   void copy_in(const Kernel& kernel, double time) {
     now_.copy += time;
     const double end = queue_.launch(kernel.stream, time, barrier_);

@@ -31,12 +31,12 @@ struct ReplayedIteration {
   std::array<double, kStepPhases> phase_device{}, phase_elapsed{}, phase_host{};
 };
 
-/// Replicas that nn.DataParallel runs in threads of one process, as its broadcasts of parameters tell; 1
-/// otherwise.
+/// Replicas that nn.DataParallel runs in threads of one process, as its broadcasts of parameters
+/// tell; 1 otherwise.
 [[nodiscard]] int replica_threads(const Program& program);
 
-/// Replays `instructions` (the program's iteration, or one of its passes) until two in a row take the
-/// same time: the host's lead over the device builds up over several steps. `kernel_times` is
+/// Replays `instructions` (the program's iteration, or one of its passes) until two in a row take
+/// the same time: the host's lead over the device builds up over several steps. `kernel_times` is
 /// parallel to the program's kernels.
 [[nodiscard]] ReplayedIteration replay_until_steady(const Program& program,
                                                     const std::vector<Instruction>& instructions,

@@ -19,11 +19,11 @@ struct StepTimeOptions {
   int gpus = 0;
   int nodes = 0;                   ///< 0: machine.nodes
   std::size_t queue_depth = 1024;  ///< launches that the host may run ahead of the device
-  /// A measured step over the forecast one: kernels and host work take so many times as long, collectives
-  /// do not.
+  /// A measured step over the forecast one: kernels and host work take so many times as long,
+  /// collectives do not.
   double pace = 1;
-  /// On a CPU: operators' threads, 0 for all cores; and memory that each step gets from the operating
-  /// system anew, page by page (memory/glibc/heap.h).
+  /// On a CPU: operators' threads, 0 for all cores; and memory that each step gets from the
+  /// operating system anew, page by page (memory/glibc/heap.h).
   int threads = 0;
   Bytes fresh{};
 };
@@ -37,10 +37,10 @@ struct StepTime {
   Nanos exposed_host;  ///< the compute stream idle because the host was late
   Nanos copy;          ///< host-to-device copies, hidden or not
   Nanos exposed_copy;  ///< of those, what the compute stream waited for or executed itself
-  Nanos communication;  ///< sum of collectives
-  Nanos
-      exposed_communication;  ///< what the optimizer step waited for: collectives, and the slowest rank
-  Nanos straggling;           ///< of that, the wait for the slowest rank
+  Nanos communication;          ///< sum of collectives
+  Nanos exposed_communication;  ///< what the optimizer step waited for: collectives, and the
+                                ///< slowest rank
+  Nanos straggling;             ///< of that, the wait for the slowest rank
   std::array<Nanos, kStepPhases> phase_device{};  ///< kernel time by phase
   std::array<Nanos, kStepPhases>
       phase_elapsed{};  ///< device clock by phase, idle time included; sums to total
@@ -76,8 +76,8 @@ struct PassTime {
   Nanos host;        ///< what the host needs to issue it
 };
 
-/// The steady time of each of the program's passes, in their order. `step_time` is predict_step's for
-/// the same arguments; its band holds for the passes too.
+/// The steady time of each of the program's passes, in their order. `step_time` is predict_step's
+/// for the same arguments; its band holds for the passes too.
 [[nodiscard]] std::vector<PassTime> predict_passes(const Program& program,
                                                    const StepTime& step_time,
                                                    const Machine& machine,

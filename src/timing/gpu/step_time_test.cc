@@ -252,7 +252,8 @@ TEST(StepTime, GraphsEndWhereTheHostWaits) {
   c.kernel.graph_gain_us = 0;
   const StepTime step = predict_step(program, machine_of(), c);
   EXPECT_NEAR(us(step.host), 5 + 2 + 7, 1e-6);
-  // The graph's launch hides behind the optimizer's kernel; then 30, noticed 2 later, 7 of host, 10.
+  // The graph's launch hides behind the optimizer's kernel; then 30, noticed 2 later, 7 of
+  // host, 10.
   EXPECT_NEAR(us(step.total), 30 + 2 + 7 + 10, 1e-6);
   EXPECT_NEAR(us(step.graphs), 30, 1e-6);
 }

@@ -33,7 +33,8 @@ inline Gpu ampere_gpu() {
   return gpu;
 }
 
-/// Four cores with vectors of 512 bits at 2 GHz (128 FLOP/s x 10^9 each), caches of 1 MiB and 16 MiB.
+/// Four cores with vectors of 512 bits at 2 GHz (128 FLOP/s x 10^9 each), caches of 1 MiB and 16
+/// MiB.
 inline Cpu round_cpu() {
   Cpu cpu;
   cpu.name = "round-cpu";

@@ -7,10 +7,10 @@
 
 namespace stoker {
 
-/// What a machine file's measurements change about the coefficients of its GPU: a scale and a spread
-/// for each cost class, host and copy figures where they were measured. `before` are the coefficients
-/// without them. Bands only narrow. Refuses operators that are unknown or contradict physics, naming
-/// the row.
+/// What a machine file's measurements change about the coefficients of its GPU: a scale and a
+/// spread for each cost class, host and copy figures where they were measured. `before` are the
+/// coefficients without them. Bands only narrow. Refuses operators that are unknown or contradict
+/// physics, naming the row.
 [[nodiscard]] Result<CoefficientPatch> calibrate(const Calibration& calibration, const Gpu& gpu,
                                                  const Coefficients& before);
 

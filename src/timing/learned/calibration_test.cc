@@ -140,7 +140,8 @@ TEST(Calibration, HostAndCopiesAreTakenAsMeasured) {
 
 TEST(Calibration, AMachinesMeasurementsAreUsedByItself) {
   const auto file = CoefficientFile::parse(
-      R"({"format": "stoker-timing-coefficients", "schema_version": [1, 0], "base": {"basis": "all"}})",
+      R"({"format": "stoker-timing-coefficients", "schema_version": [1, 0], )"
+      R"("base": {"basis": "all"}})",
       "test");
   ASSERT_TRUE(file);
   Gpu mine = gpu();

@@ -21,8 +21,9 @@ constexpr double kGapJitter = 0.2;
 constexpr double kShortestBeyondGap = 0.5;
 constexpr double kLeastNoise = 0.02;  ///< no timing is better; also guards against zero spreads
 constexpr double kNormal90 = 1.645;   ///< half-width of 90 % in standard deviations
-/// Operators that were timed one by one do not tell what a step adds to them: gaps, clocks under load.
-/// 90 % half-width; summed measured operators give measured steps to 4.0 % mean, 2.9 % median.
+/// Operators that were timed one by one do not tell what a step adds to them: gaps, clocks under
+/// load. 90 % half-width; summed measured operators give measured steps to 4.0 % mean, 2.9 %
+/// median.
 constexpr double kStepSpread = 0.08;
 /// A class's time in a step is the sum over so many different shapes, each with its own error.
 constexpr double kShapesInStep = 3;
@@ -88,8 +89,8 @@ class ClassFit {
     return rows;
   }
 
-  /// Where rows are: what is left of their scatter and of the doubt about their mean. Elsewhere: what
-  /// the class had, and the part of the GPU's own doubt that the rows did not remove.
+  /// Where rows are: what is left of their scatter and of the doubt about their mean. Elsewhere:
+  /// what the class had, and the part of the GPU's own doubt that the rows did not remove.
   [[nodiscard]] double spread_of(CostClass c, const PartEstimate& e, bool measured) const {
     const double old = before_.of(c).spread;
     const double doubt = kNormal90 * std::sqrt(e.variance);

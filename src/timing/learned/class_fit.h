@@ -36,9 +36,9 @@ struct TimedKernel {
 /// Variance of the logarithm of a time, from its spread; no timing is perfect.
 [[nodiscard]] double timing_variance(double spread);
 
-/// Scales and spreads of all cost classes that the rows support, on top of `before`: classes with rows
-/// by their own, others as far as they share a limit with those. Bands only narrow. Refuses factors
-/// that no GPU of one name differs by.
+/// Scales and spreads of all cost classes that the rows support, on top of `before`: classes with
+/// rows by their own, others as far as they share a limit with those. Bands only narrow. Refuses
+/// factors that no GPU of one name differs by.
 [[nodiscard]] Result<CoefficientPatch> fit_classes(const std::vector<ClassRow>& rows,
                                                    const Coefficients& before);
 

@@ -44,8 +44,8 @@ class LayerModel {
   /// What parts take at data-sheet rates with weight 1, in milliseconds: the columns of a fit.
   [[nodiscard]] std::array<double, kLayerParts> columns(const LayerNetwork& network) const;
 
-  /// Sets two multiples by some rows of this very GPU and host: of the fixed time and of the rest, for
-  /// the least mean error of the logarithm. With fewer than `kFewestRows` rows nothing changes.
+  /// Sets two multiples by some rows of this very GPU and host: of the fixed time and of the rest,
+  /// for the least mean error of the logarithm. With fewer than `kFewestRows` rows nothing changes.
   void calibrate(const std::vector<MeasuredLayer>& rows);
   static constexpr std::size_t kFewestRows = 5;
 

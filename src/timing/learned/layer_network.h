@@ -13,9 +13,9 @@ enum class LayerKind : std::uint8_t { kConvolution, kDense };
 enum class LayerActivation : std::uint8_t { kNone, kRelu, kTanh, kSigmoid, kSoftmax };
 
 /// A network of one layer as a benchmark runs it in TensorFlow's graph mode: one call of
-/// `session.run`, FP32, channels last, operands that are variables on the GPU. With an optimizer the
-/// call is forward, mean squared error, backward and update, and input and target are trained too.
-/// Dense: in_channels and out_channels are its sides, the spatial members stay 1.
+/// `session.run`, FP32, channels last, operands that are variables on the GPU. With an optimizer
+/// the call is forward, mean squared error, backward and update, and input and target are trained
+/// too. Dense: in_channels and out_channels are its sides, the spatial members stay 1.
 struct LayerNetwork {
   LayerKind kind = LayerKind::kConvolution;
   std::int64_t batch = 1, in_channels = 1, out_channels = 1;
@@ -34,7 +34,8 @@ struct LayerNetwork {
   [[nodiscard]] bool is_product() const;
 };
 
-/// One device kernel of a one-layer network and which weight of SessionCoefficients it is timed with.
+/// One device kernel of a one-layer network and which weight of SessionCoefficients it is timed
+/// with.
 struct LayerKernel {
   LayerPart part = LayerPart::kConvolution;
   Kernel kernel;

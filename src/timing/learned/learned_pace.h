@@ -21,8 +21,8 @@ struct LearnedPace {
 /// nothing was measured.
 [[nodiscard]] LearnedPace learned_pace(const Calibration* calibration, int threads);
 
-/// Makes operators of a CPU, which run one after another, so many times as long. The band's relative
-/// width stays: a learned pace corrects the middle, it does not know the rest better.
+/// Makes operators of a CPU, which run one after another, so many times as long. The band's
+/// relative width stays: a learned pace corrects the middle, it does not know the rest better.
 void apply_pace(const LearnedPace& pace, const Program& program, StepTime& time);
 
 }  // namespace stoker

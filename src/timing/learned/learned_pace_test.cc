@@ -5,8 +5,8 @@
 namespace stoker {
 namespace {
 
-/// A forward of one product (2 ms) and 1 ms of the host's, a backward of two launches of a convolution
-/// (3 ms each), an optimizer of the host's alone (1 ms).
+/// A forward of one product (2 ms) and 1 ms of the host's, a backward of two launches of a
+/// convolution (3 ms each), an optimizer of the host's alone (1 ms).
 struct Case {
   Program program;
   StepTime time;

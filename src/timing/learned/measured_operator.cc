@@ -329,10 +329,10 @@ double beyond_floor_us(const KernelCost& cost, const Kernel& kernel,
   return std::max(kLeast, 1e-3 * cost.time.count() - floor);
 }
 
-/// Data may lie in the last-level cache, warm or not: bytes beyond it come from memory. The threads share the
-/// cores' peak, and one core may boost to twice the clock that all sustain. The bandwidth is that of copies, whose
-/// stores fetch each line before they fill it: operators that only read, or write in place, move up to half as
-/// much again, and are granted twice.
+/// Data may lie in the last-level cache, warm or not: bytes beyond it come from memory. The threads
+/// share the cores' peak, and one core may boost to twice the clock that all sustain. The bandwidth
+/// is that of copies, whose stores fetch each line before they fill it: operators that only read,
+/// or write in place, move up to half as much again, and are granted twice.
 double least_us(const MeasuredOperator& measured, const Kernel& kernel, const Cpu& cpu) {
   const double cores = std::max(1, cpu.cores);
   const double used = measured.threads > 0 ? std::min<double>(measured.threads, cores) : cores;

@@ -22,14 +22,15 @@ namespace stoker {
 [[nodiscard]] double beyond_floor_us(const KernelCost& cost, const Kernel& kernel,
                                      const Coefficients& coefficients);
 
-/// The least time in microseconds that arithmetic and memory allow by the data sheet, the launch not
-/// counted. Operands that fit in the L2 cost no memory time when they may lie there already.
+/// The least time in microseconds that arithmetic and memory allow by the data sheet, the launch
+/// not counted. Operands that fit in the L2 cost no memory time when they may lie there already.
 [[nodiscard]] double least_us(const MeasuredOperator& measured, const Kernel& kernel,
                               const Gpu& gpu);
 [[nodiscard]] double least_us(const MeasuredOperator& measured, const Kernel& kernel,
                               const Cpu& cpu);
 
-/// Refuses a time that is below what physics allows by more than its spread and the clock's headroom.
+/// Refuses a time that is below what physics allows by more than its spread and the clock's
+/// headroom.
 [[nodiscard]] Status check_physics(const MeasuredOperator& measured, const Kernel& kernel,
                                    const Gpu& gpu, double launch_floor_us);
 /// A CPU launches nothing.

@@ -17,8 +17,8 @@
 
 namespace stoker {
 
-/// One node of a regression tree, in the order of a walk that takes left first: the left child is the
-/// next node.
+/// One node of a regression tree, in the order of a walk that takes left first: the left child is
+/// the next node.
 struct TreeNode {
   float value = 0;            ///< threshold: left when the feature is below; at a leaf what it adds
   std::uint16_t feature = 0;  ///< kLeaf: a leaf
@@ -85,8 +85,8 @@ class Residual {
   /// Remainders of shape hashes by which cross-fitted forests are chosen.
   static constexpr int kFolds = 5;
 
-  /// Refuses a file whose checksum, structure or stored answers are wrong, or whose features are not
-  /// those of this build. `where` names it in errors.
+  /// Refuses a file whose checksum, structure or stored answers are wrong, or whose features are
+  /// not those of this build. `where` names it in errors.
   [[nodiscard]] static Result<std::shared_ptr<const Residual>> parse(std::string_view data,
                                                                      const std::string& where);
   [[nodiscard]] static Result<std::shared_ptr<const Residual>> load(

@@ -16,8 +16,8 @@ constexpr std::array<std::string_view, 8> kGpuNames{"gpu_rate", "gpu_bandwidth",
                                                     "gpu_sms",  "gpu_lanes",     "gpu_l2",
                                                     "gpu_cap",  "gpu_capability"};
 
-/// Output tiles of FP32 kernels that libraries have; what a tile pads and how its waves come out tells
-/// which of them was taken.
+/// Output tiles of FP32 kernels that libraries have; what a tile pads and how its waves come out
+/// tells which of them was taken.
 struct FeatureTile {
   int m, n;
 };

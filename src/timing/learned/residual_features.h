@@ -21,8 +21,8 @@ struct ResidualInput {
   /// Seconds beyond the floor by the plain rules below, with no fitted number in them. What trees
   /// learn is the logarithm of measured over this.
   double plain = 0;
-  /// Hash of the shape alone, not of the GPU, the operator's name or how operands are stored. Decides
-  /// which cross-fitted forest did not see it.
+  /// Hash of the shape alone, not of the GPU, the operator's name or how operands are stored.
+  /// Decides which cross-fitted forest did not see it.
   std::uint64_t shape = 0;
   std::array<float, kMostFeatures> features{};
 };

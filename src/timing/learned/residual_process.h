@@ -39,8 +39,9 @@ struct ProcessPrior {
   double least_noise = 0.02;  ///< rows never count as more exact
 };
 
-/// A Gaussian process with a constant mean, conditioned on rows in closed form: mean and covariance at any
-/// points. Without rows it answers the prior. Pure and deterministic; O(n^3) once, O(n^2) a point.
+/// A Gaussian process with a constant mean, conditioned on rows in closed form: mean and covariance
+/// at any points. Without rows it answers the prior. Pure and deterministic; O(n^3) once, O(n^2) a
+/// point.
 class ResidualProcess {
  public:
   struct Value {

@@ -28,8 +28,8 @@ std::string hexadecimal(std::uint64_t value) {
   return text;
 }
 
-/// A file of one elementwise forest with one tree: below 2^20 elements (feature 0) the first value, else
-/// the second.
+/// A file of one elementwise forest with one tree: below 2^20 elements (feature 0) the first value,
+/// else the second.
 struct File {
   std::vector<TreeNode> nodes{{20, 0, 2}, {0.5F, kLeaf, 0}, {1.0F, kLeaf, 0}};
   std::string chips = R"(["XX100"])", fingerprint = hexadecimal(feature_fingerprint());
@@ -188,8 +188,8 @@ TEST(Residual, DamagedTreesLeaveTheRulesAndItIsSaid) {
   namespace fs = std::filesystem;
   const fs::path folder = fs::path(testing::TempDir()) / "stoker-residual-test";
   fs::create_directories(folder);
-  const std::string json =
-      R"({"format":"stoker-timing-coefficients","schema_version":[1,0],"residual":"learned.trees"})";
+  const std::string json = R"({"format":"stoker-timing-coefficients","schema_version":[1,0],)"
+                           R"("residual":"learned.trees"})";
   ASSERT_TRUE(write_file(folder / "a.json", json));
   const auto diagnostics_of = [&] {
     const auto file = CoefficientFile::load(folder);

@@ -43,8 +43,8 @@ std::string_view name_of(LayerOptimizer optimizer) {
 
 std::string_view name_of(LayerPart part) { return kPartNames[static_cast<std::size_t>(part)]; }
 
-/// Priors: kernels at 70-80 % of the data sheet, passes as an optimizer's arithmetic needs them, and
-/// the fixed times of a call on hosts of 2018.
+/// Priors: kernels at 70-80 % of the data sheet, passes as an optimizer's arithmetic needs them,
+/// and the fixed times of a call on hosts of 2018.
 SessionCoefficients::SessionCoefficients()
     : part{1.4, 1.4, 1.4, 1.3, 1.3, 1.3, 1.3, 1.3, 2, 1.3, 1.3, 1.3, 1.5, 1.5,
            1,   1,   8,   2,   3,   5,   5,   7,   7, 7,   0,   0,   0,   0},

@@ -56,11 +56,13 @@ inline constexpr std::size_t kLayerParts = 28;
 [[nodiscard]] std::string_view name_of(LayerPart part);
 
 /// One call of a framework that runs a whole small graph at once (TensorFlow's session.run), on one
-/// GPU and its host. Built-in values are priors; data/coefficients/timing/layers.json replaces them.
+/// GPU and its host. Built-in values are priors; data/coefficients/timing/layers.json replaces
+/// them.
 struct SessionCoefficients {
   /// Time of a part over what the cost rules say at data-sheet rates.
   std::array<double, kLayerParts> part;
-  /// Fixed time of a call by what it runs, microseconds: the host's work and the wait for the result.
+  /// Fixed time of a call by what it runs, microseconds: the host's work and the wait for the
+  /// result.
   std::array<double, kLayerOptimizers> convolution_us, dense_us;
   double spread = 0.5;        ///< 90 % relative half-width of device time
   double floor_spread = 0.6;  ///< the same of the fixed time

@@ -17,8 +17,8 @@ struct LogRatio {
 };
 
 /// How much devices differ from their forecast before anything was measured on them: standard
-/// deviations of logarithms. `within` is of single shapes around their part, `freedom` how many rows
-/// that guess is worth.
+/// deviations of logarithms. `within` is of single shapes around their part, `freedom` how many
+/// rows that guess is worth.
 struct ShrinkagePriors {
   double device = 0.12, group = 0.10, part = 0.10, within = 0.12, freedom = 6;
 };
@@ -37,9 +37,10 @@ struct ShrinkageFit {
   PartEstimate device;               ///< what a part of a group without rows gets
 };
 
-/// value = device + group + part + noise, by shares where a row has several parts; each normal with its prior: the posterior by least squares,
-/// with rows that lie far off weighted down (Huber). Few or noisy rows stay near zero, the prior.
-/// `group_of`: the group of each part, dense from 0; what parts share (arithmetic in one unit, memory).
+/// value = device + group + part + noise, by shares where a row has several parts; each normal with
+/// its prior: the posterior by least squares, with rows that lie far off weighted down (Huber). Few
+/// or noisy rows stay near zero, the prior. `group_of`: the group of each part, dense from 0; what
+/// parts share (arithmetic in one unit, memory).
 [[nodiscard]] ShrinkageFit fit_shrinkage(const std::vector<LogRatio>& rows,
                                          const std::vector<std::size_t>& group_of,
                                          std::size_t groups, const ShrinkagePriors& priors);

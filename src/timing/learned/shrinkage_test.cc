@@ -86,8 +86,8 @@ TEST(Shrinkage, SumsAreTakenApart) {
   EXPECT_NEAR(fit.parts[1].mean, b, 0.01);
 }
 
-/// The least of the penalised squares over a grid, for two parts of one group: what the solver claims
-/// to find.
+/// The least of the penalised squares over a grid, for two parts of one group: what the solver
+/// claims to find.
 TEST(Shrinkage, AgreesWithABruteForceSearch) {
   const ShrinkagePriors priors{0.2, 0.1, 0.15, 0.1, 1e9};
   const std::vector<LogRatio> rows{
