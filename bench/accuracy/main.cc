@@ -9,10 +9,11 @@
 #include <set>
 #include <string>
 
+#include "accuracy/common/bench.h"
+#include "accuracy/common/report.h"
+#include "accuracy/measure_kinds.h"
 #include "base/files.h"
 #include "base/text.h"
-#include "bench.h"
-#include "report.h"
 
 namespace stoker::accuracy {
 namespace {

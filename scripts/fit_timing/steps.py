@@ -36,7 +36,7 @@ class StepRows:
             table[group] = [table[group][i] for i in indices]
 
 
-# The bench's captures of SQuAD fine-tuning (bench/accuracy/time_lambda.cc).
+# The bench's captures of SQuAD fine-tuning (bench/accuracy/time/lambda.cc).
 BERT_STEMS = {half: f"hf_models.py_question_answering-{'fp16' if half else 'fp32'}-native-seq_len384-attention__eager_-shape_"
               for half in (False, True)}
 INPUT_BOUND = 1.1  # half precision that is not this much faster than full shows something else than the GPU
@@ -106,7 +106,7 @@ def fold_of(model):
 
 
 def hash_of(text, seed):
-    """As bench/accuracy/statistics.cc: FNV-1a of "seed:text" and the finaliser of splitmix64."""
+    """As bench/accuracy/common/statistics.cc: FNV-1a of "seed:text" and the finaliser of splitmix64."""
     mask, h = (1 << 64) - 1, 0xcbf29ce484222325
     for c in f"{seed}:{text}".encode():
         h = (h ^ c) * 0x100000001b3 & mask
