@@ -1,0 +1,252 @@
+#include "cli/answers/input_plan.h"
+
+#include <algorithm>
+#include <cstdio>
+
+#include "base/setting.h"
+#include "base/text.h"
+#include "cli/arguments/unused_flags.h"
+#include "cli/outside/scenario_tools.h"
+#include "cli/request/report_context.h"
+#include "cli/request/run_request.h"
+#include "device/resolve.h"
+#include "device/this_host.h"
+#include "forecast/forecast.h"
+#include "input/probe/loader_profile.h"
+#include "plan/input_plan.h"
+#include "report/model/input_plan_report.h"
+#include "scenario/data_source.h"
+#include "scenario/facts.h"
+#include "scenario/ranges.h"
+#include "system/host_limits.h"
+
+namespace stoker::cli {
+namespace {
+
+constexpr const char* kThesis = "thesis";
+constexpr const char* kSimulation = "simulation";
+/// Taken where nobody says; the picture size of most image classifiers, the batch of most examples.
+constexpr std::int64_t kUsualSide = 224, kUsualBatch = 32;
+constexpr double kLongestStep = 1e7;  // milliseconds: nearly three hours
+
+Status check(const RunOptions& run, const InputPlanOptions& own, const std::vector<Flag>& flags) {
+  if (!own.step_ms) {
+    return fail(ErrorCode::kUsage,
+                "model is required, or --step-ms with --data for a plan of the input alone (stoker "
+                "plan --help)");
+  }
+  if (auto s = refuse_all_but(
+          flags,
+          {"--step-ms", "--blocking", "--cores", "--method", "--host", "--gpus", "--price",
+           "--data", "--reprobe", "--samples", "--sample-cost", "--image-size", "--workers",
+           "--prefetch", "--no-pin", "--batch", "--json"},
+          "is of a plan with a MODEL; a plan of the input alone takes the step as it was measured "
+          "(--step-ms). Leave it out, or give a MODEL");
+      !s)
+    return s;
+  if (!(*own.step_ms > 0 && *own.step_ms <= kLongestStep))
+    return fail(ErrorCode::kBadInput, "must be above 0 and at most 10,000,000", "--step-ms");
+  if (run.data.empty() && run.sample_cost.empty()) {
+    return fail(ErrorCode::kUsage,
+                "a plan of the input needs to know the data: a folder, a probe file of `stoker "
+                "probe`, or --sample-cost 2.5ms",
+                "--data");
+  }
+  if (own.cores && !run.host.empty())
+    return fail(ErrorCode::kUsage, "give either --cores or cores= within --host", "--cores");
+  constexpr double kMostCores = 4096;
+  if (own.cores && !(*own.cores > 0 && *own.cores <= kMostCores))
+    return fail(ErrorCode::kBadInput, "must be above 0 and at most 4,096", "--cores");
+  return {};
+}
+
+Result<int> processes(const RunOptions& run) {
+  if (run.gpus.empty()) return 1;
+  const auto counts = TRY(parse_counts(run.gpus));
+  if (counts.size() != 1)
+    return fail(ErrorCode::kUsage, "give the one number of GPUs that the step was measured with",
+                "--gpus");
+  return counts.front();
+}
+
+Result<Host> host_of(const RunOptions& run, const InputPlanOptions& own) {
+  Host host = this_host();
+  if (!run.host.empty()) return resolve_host(run.host, host);
+  if (own.cores) {
+    host.cores = *own.cores;
+    host.name = "this machine with other cores";
+    host.is_this_machine = false;
+  }
+  return host;
+}
+
+/// What this computer grants; of another host, what is known of it.
+HostLimits limits_of(const Host& host, const RunOptions& run, const InputPlanOptions& own) {
+  if (run.host.empty() && !own.cores) return this_host_limits();
+  HostLimits limits;
+  limits.shared_memory = host.shared_memory;
+  if (run.host.empty()) limits.open_files = this_host_limits().open_files;
+  return limits;
+}
+
+/// The name of a file system whose reads leave this machine; "" for others.
+std::string over_a_network(const FileSystemFacts& facts) {
+  const bool network =
+      facts.kind == FileSystemKind::kNetwork || facts.kind == FileSystemKind::kFuse;
+  return network ? facts.name : std::string();
+}
+
+/// What the figures rest on and assume.
+Facts facts_of_input(const RunOptions& run, const InputPlanOptions& own, const LoadedData& data,
+                     const Host& host) {
+  Machine machine;
+  machine.host = host;
+  Facts facts = facts_of_machine(machine);
+  const bool text = data.probe && data.probe->kind == DataKind::kText;
+  facts.sample_word = data.probe && !text ? "img" : "sample";
+  facts.dataset_samples = data.samples;
+  facts.rests_on = {"the step as given", data.sample.basis};
+  if (data.probe) facts.rests_on.push_back(data.probe->provenance.cpu_model);
+  if (data.pipeline && !data.pipeline->cpu_model.empty())
+    facts.rests_on.push_back(data.pipeline->cpu_model);
+  std::vector<std::string>& assumed = facts.assumed;
+  assumed.push_back(host_words(host, mark(Setting::kHost) + ", " + mark(Setting::kCores)));
+  if (!host.assumption.empty()) assumed.push_back(host.assumption);
+  const std::string batch = " (" + mark(Setting::kBatch) + ")";
+  if (!run.batch && !(data.pipeline && data.pipeline->loader))
+    assumed.push_back("the step was measured at batch " + std::to_string(kUsualBatch) + batch);
+  if (!run.batch)
+    assumed.push_back("the step grows in proportion to the batch, which was searched" + batch);
+  if (!own.blocking) {
+    assumed.push_back("the loop runs a step ahead of the GPU (" + mark(Setting::kBlocking) +
+                      ": it waits for each)");
+  }
+  if (!run.no_pin)
+    assumed.emplace_back("the step holds no copy of the batch: pinned ones run beside it");
+  if (data.probe) {
+    if (text) assumed.emplace_back("512 tokens of 64 bits a sample in a batch");
+    else if (!run.image_size)
+      assumed.push_back("crops of " + std::to_string(kUsualSide) + " px (" +
+                        mark(Setting::kImageSize) + ")");
+  }
+  add_data_notes({data.probe ? &*data.probe : nullptr, data.pipeline ? &*data.pipeline : nullptr},
+                 facts.data);
+  if (data.samples == 0)
+    facts.excluded.push_back("length of an epoch (" + mark(Setting::kSamples) + ")");
+  if (run.price.empty()) facts.excluded.push_back("cost (" + mark(Setting::kPrice) + ")");
+  return facts;
+}
+
+std::string line_of(const RunOptions& run, const InputPlanOptions& own, const LoadedData& data,
+                    const InputPlan& plan) {
+  const std::string name = data.probe      ? data.probe->dataset.name
+                           : data.pipeline ? data.pipeline->name
+                                           : "samples of " + run.sample_cost;
+  return "input of " + name + " | batch " + std::to_string(plan.best.batch) + ", step " +
+         human_time(plan.step) + (own.blocking ? ", waited for" : "") +
+         (plan.gpus > 1 ? " | " + std::to_string(plan.gpus) + " processes" : "");
+}
+
+}  // namespace
+
+std::vector<Flag> input_plan_flags(InputPlanOptions& o) {
+  std::vector<Flag> flags = grouped(
+      "Input alone, without a model",
+      {{"--step-ms", "measured time of a training step without waiting for data", &o.step_ms},
+       {"--blocking", "the loop waits for every step (loss.item() each step, a step on the CPU)",
+        &o.blocking},
+       {"--cores", "cores that the loaders may use; default: this machine's", &o.cores}});
+  for (Flag& flag : grouped("Search", {{"--method",
+                                        "simulation (default), or thesis: also the settings by the "
+                                        "rule of docs/models/recommendations.md",
+                                        &o.method}}))
+    flags.push_back(std::move(flag));
+  return flags;
+}
+
+Result<bool> wants_thesis(const std::string& method) {
+  if (method == kThesis) return true;
+  if (method.empty() || method == kSimulation) return false;
+  const std::vector<std::string> known{kSimulation, kThesis};
+  return fail(ErrorCode::kUsage,
+              "unknown method \"" + method + "\"" + suggestion(method, known) +
+                  " (known: simulation, thesis)",
+              "--method");
+}
+
+LoaderAsItIs loader_as_it_is(const std::optional<PipelineProbe>& pipeline) {
+  LoaderAsItIs now;
+  now.settings.pin = false;  // of torch.utils.data.DataLoader, as the others of LoaderSettings
+  if (!pipeline) return now;
+  now.settings.start_method = default_start_method(pipeline->python);
+  if (!pipeline->loader) return now;
+  return {*pipeline->loader, true};
+}
+
+Result<int> answer_input_plan(const RunOptions& run, const InputPlanOptions& own,
+                              const std::vector<Flag>& flags) {
+  TRY(check(run, own, flags));
+  const auto thesis = wants_thesis(own.method);
+  if (!thesis) return tl::unexpected(thesis.error());
+  if (*thesis && !run.batch) {
+    return fail(ErrorCode::kUsage,
+                "the thesis's rule needs B_m: give the largest batch that the GPU takes as "
+                "--batch, or a MODEL",
+                "--method");
+  }
+  const auto gpus = TRY(processes(run));
+  const RunRequest asked = TRY(run_request(run, {}));
+  TRY(check_ranges(asked));
+  const auto host = TRY(host_of(run, own));
+  const auto profile = shipped_loader_profile();
+  if (!profile) return tl::unexpected(profile.error());
+  const std::int64_t side = run.image_size.value_or(kUsualSide);
+  constexpr std::int64_t kChannels = 3, kFloat = 4, kLabel = 8;
+  const OutputShape shape{Bytes(kChannels * side * side * kFloat + kLabel), 2};
+  const auto data = load_data_for(asked.data, {.shape = shape, .side = side, .who = {}}, *profile,
+                                  scenario_tools());
+  if (!data) return tl::unexpected(data.error());
+
+  InputPlanRequest request;
+  const LoaderAsItIs now = loader_as_it_is(data->pipeline);
+  request.now.settings = now.settings;
+  request.now_known = now.known;
+  const auto probed = now.known ? probed_batch(*data->pipeline) : std::nullopt;
+  request.now.settings.batch = run.batch.value_or(probed.value_or(kUsualBatch));
+  request.now.settings.dataset_samples = data->samples;
+  request.now.sample = data->sample;
+  request.now.host = host_share(host, gpus);
+  request.now.consumer = {
+      .step = *own.step_ms * kMillisecond,
+      .consumption = own.blocking ? Consumption::kBlocking : Consumption::kOverlapped};
+  request.now.limits = limits_of(host, run, own);
+  if (data->probe) request.now.folder = &*data->probe;
+  if (data->probe && data->probe->storage)
+    request.now.network_storage = over_a_network(data->probe->storage->file_system);
+  if (data->pipeline) request.now.pipeline = &*data->pipeline;
+  if (run.workers) request.freedom.workers = static_cast<int>(*run.workers);
+  if (run.prefetch) request.freedom.prefetch = static_cast<int>(*run.prefetch);
+  if (!run.batch) request.freedom.batches = batches_around(request.now.settings.batch);
+  if (run.no_pin) request.pin = false;
+  request.gpu = !run.no_pin;
+  request.room = host;
+  request.profile = &*profile;
+  request.price_per_gpu_hour = asked.price_per_gpu_hour.value_or(0);
+  request.gpus = gpus;
+  if (*thesis) {
+    request.thesis = ThesisLimits{.dram = host.memory,
+                                  .sample = data->sample.output,
+                                  .largest_batch = *run.batch,
+                                  .gpus = gpus,
+                                  .most_workers = std::max(1, static_cast<int>(host.cores))};
+  }
+  const auto plan = TRY(make_input_plan(request));
+  ReportContext context = context_of(facts_of_input(run, own, *data, host));
+  context.model_line = line_of(run, own, *data, plan);
+  const std::string text =
+      run.json ? input_plan_json(plan, context) : input_plan_text(plan, context);
+  std::fputs(text.c_str(), stdout);
+  return 0;
+}
+
+}  // namespace stoker::cli

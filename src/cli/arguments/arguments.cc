@@ -1,0 +1,238 @@
+#include "cli/arguments/arguments.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <array>
+#include <cstdio>
+
+#include "base/setting.h"
+#include "base/text.h"
+#include "cli/arguments/help.h"
+#include "cli/arguments/typed_names.h"
+#include "cli/arguments/version.h"
+#include "cli/outside/python.h"
+#include "scenario/tools.h"
+
+namespace stoker::cli {
+namespace {
+
+constexpr int kUsage = 2;
+constexpr int kBadInput = 3;
+
+/// Adds a setting to CLI11's parser.
+struct Binder {
+  CLI::App& app;
+  const SettingRow& setting;
+  std::string name;  ///< "--clip", "--no-clip", "-o,--output", "model"
+
+  void operator()(bool* target) const { app.add_flag(name, *target); }
+  void operator()(std::optional<bool>* target) const {
+    app.add_flag_function(name, [target](std::int64_t count) { *target = count > 0; });
+    app.add_flag_function("--no-" + std::string(setting.name),
+                          [target](std::int64_t count) { *target = count <= 0; });
+  }
+  template <class Value>
+  void operator()(Value* target) const {
+    CLI::Option* option = app.add_option(name, *target);
+    if (setting.required) option->required();
+    if constexpr (std::is_same_v<Value, std::vector<std::string>>) {
+      // "--dim a=1 MODEL" must not swallow the model.
+      option->allow_extra_args(false);
+      option->delimiter(',');
+    }
+  }
+};
+
+/// Names for CLI11. Some requests keep a pair as two switches, the second bound by "no-clip".
+std::string parser_name(const SettingRow& setting, std::string_view bound) {
+  if (setting.positional) return std::string(setting.name);
+  const std::string flag = "--" + std::string(bound);
+  return setting.letter == 0 ? flag : std::string("-") + setting.letter + "," + flag;
+}
+
+const SettingRow* setting_of(std::string_view verb, std::string_view bound) {
+  const SettingRow* setting = find_setting(verb, bound);
+  if (setting != nullptr || !bound.starts_with("no-")) return setting;
+  return find_setting(verb, bound.substr(3));
+}
+
+/// "--no-json" leaves out what is left out without it, so that programs can say so; a pair's usual
+/// half may be said, too.
+void accept_the_rest(CLI::App& app, const Command& command) {
+  for (const SettingRow* setting : settings_of(command.name)) {
+    if (setting->positional) continue;
+    for (const std::string prefix : {"--", "--no-"}) {
+      const std::string flag = prefix + std::string(setting->name);
+      if (app.get_option_no_throw(flag) == nullptr) app.add_flag(flag);
+    }
+  }
+}
+
+/// What is understood but not modelled: refused by name, never ignored.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kNotModelled{
+    {{"--compile", "torch.compile is not modelled yet; leave the flag out for the eager step"},
+     {"--tensor-parallel", "tensor parallelism is not modelled yet"},
+     {"--pipeline-parallel", "pipeline parallelism is not modelled yet"},
+     {"--html", "HTML reports are not there yet; use --json"}}};
+
+std::vector<std::string> all_flags(const Command& command) {
+  std::vector<std::string> names{"--help", "--help-all"};
+  for (const SettingRow* setting : settings_of(command.name)) {
+    const std::vector<std::string> flags = flags_of(*setting);
+    names.insert(names.end(), flags.begin(), flags.end());
+  }
+  return names;
+}
+
+std::optional<Error> unknown_flag(const Command& command, const std::vector<std::string>& words) {
+  const std::vector<std::string> names = all_flags(command);
+  for (const std::string& word : words) {
+    if (!word.starts_with("--") || word == "--") continue;
+    const std::string name = word.substr(0, word.find('='));
+    if (std::find(names.begin(), names.end(), name) != names.end()) continue;
+    const auto missing = std::find_if(kNotModelled.begin(), kNotModelled.end(),
+                                      [&](const auto& m) { return m.first == name; });
+    if (missing != kNotModelled.end())
+      return Error{ErrorCode::kUnsupported, std::string(missing->second), name};
+    return Error{ErrorCode::kUsage,
+                 "unknown flag " + name + suggestion(name, names) + " (stoker " + command.name +
+                     " --help-all lists all)",
+                 {}};
+  }
+  return std::nullopt;
+}
+
+Error explain(const CLI::ParseError& error, const Command& command,
+              const std::vector<std::string>& words) {
+  if (auto unknown = unknown_flag(command, words)) return *unknown;
+  std::string message = error.what();
+  if (const auto newline = message.find('\n'); newline != std::string::npos)
+    message.resize(newline);
+  return {ErrorCode::kUsage, message + " (stoker " + command.name + " --help)", {}};
+}
+
+int report(const Error& error, const TypedWords& words) {
+  if (!is_already_explained(error))
+    std::fprintf(stderr, "stoker: %s\n", words.as_typed(with_flags(error.text())).c_str());
+  return exit_code_of(error.code);
+}
+
+const Command* find_command(std::span<const Section> sections, std::string_view name) {
+  for (const Section& section : sections) {
+    for (const Command& command : section.commands) {
+      if (command.name == name) return &command;
+    }
+  }
+  return nullptr;
+}
+
+int unknown_verb(std::span<const Section> sections, const std::string& word) {
+  std::vector<std::string> names;
+  for (const Section& section : sections) {
+    for (const Command& command : section.commands) names.push_back(command.name);
+  }
+  const std::string what = word.starts_with("-")
+                               ? "unknown flag " + word
+                               : "unknown verb \"" + word + "\"" + suggestion(word, names);
+  std::fprintf(stderr, "stoker: %s (stoker --help lists all)\n", what.c_str());
+  return kUsage;
+}
+
+std::optional<HelpPart> wanted_help(const std::vector<std::string>& words) {
+  for (const std::string& word : words) {
+    if (word == "--") break;
+    if (word == "--help" || word == "-h") return HelpPart::kFirst;
+    if (word == "--help-all") return HelpPart::kAll;
+  }
+  return std::nullopt;
+}
+
+int run_verb(const Command& command, const std::vector<std::string>& given) {
+  const auto typed = in_our_names(command.name, given);
+  if (!typed) return report(typed.error(), {});
+  if (!command.run) {
+    std::vector<std::string> words{command.name};
+    words.insert(words.end(), typed->words.begin(), typed->words.end());
+    const auto code = run_python_stoker(words, false);
+    return code ? *code : report(code.error(), *typed);
+  }
+  if (const auto part = wanted_help(given)) {
+    std::fputs(verb_help(command, *part).c_str(), stdout);
+    return 0;
+  }
+  if (const Status parsed = parse_words(command, typed->words); !parsed)
+    return report(parsed.error(), *typed);
+  const Result<int> code = command.run();
+  return code ? *code : report(code.error(), *typed);
+}
+
+}  // namespace
+
+Command python_command(std::string name, std::string summary) {
+  return {std::move(name), std::move(summary), {}, {}, {}};
+}
+
+std::vector<Flag> grouped(std::string group, std::vector<Flag> flags) {
+  for (Flag& flag : flags) flag.group = group;
+  return flags;
+}
+
+std::vector<Binding> bindings_of(const std::vector<Flag>& flags) {
+  std::vector<Binding> bindings;
+  for (const Flag& flag : flags) {
+    std::string_view name = flag.names;
+    if (const auto comma = name.find(','); comma != std::string_view::npos)
+      name.remove_prefix(comma + 1);
+    while (name.starts_with('-')) name.remove_prefix(1);
+    bindings.push_back({name, flag.target});
+  }
+  return bindings;
+}
+
+int exit_code_of(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::kAnswerIsNo:
+      return 1;
+    case ErrorCode::kUsage:
+      return kUsage;
+    default:
+      return kBadInput;
+  }
+}
+
+Status parse_words(const Command& command, const std::vector<std::string>& words) {
+  CLI::App app("", command.name);
+  app.set_help_flag();
+  const std::vector<Binding> bindings = bindings_of(command.flags);
+  for (const Binding& binding : bindings) {
+    const SettingRow* setting = setting_of(command.name, binding.name);
+    if (setting == nullptr)
+      return fail(ErrorCode::kUsage, "has no row in the table of settings: a bug in stoker",
+                  std::string(binding.name));
+    std::visit(Binder{app, *setting, parser_name(*setting, binding.name)}, binding.target);
+  }
+  accept_the_rest(app, command);
+  try {
+    app.parse(
+        std::vector<std::string>(words.rbegin(), words.rend()));  // CLI11 takes them from the end
+  } catch (const CLI::ParseError& error) {
+    return tl::unexpected(explain(error, command, words));
+  }
+  return check_values(command.name, bindings);
+}
+
+int run_command_line(std::span<const Section> sections, const std::vector<std::string>& words) {
+  if (words.empty() || words[0] == "--help" || words[0] == "-h" || words[0] == "--help-all") {
+    std::fputs(main_help(sections).c_str(), stdout);
+    return words.empty() ? kUsage : 0;
+  }
+  if (words[0] == "--version") {
+    std::printf("stoker %s\n", kVersion);
+    return 0;
+  }
+  const Command* command = find_command(sections, words[0]);
+  if (command == nullptr) return unknown_verb(sections, words[0]);
+  return run_verb(*command, {words.begin() + 1, words.end()});
+}
+
+}  // namespace stoker::cli

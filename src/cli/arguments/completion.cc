@@ -1,0 +1,230 @@
+#include "cli/arguments/completion.h"
+
+#include <array>
+
+namespace stoker::cli {
+namespace {
+
+/// What may stand behind a flag, or in a place.
+enum class Completes { kNothing, kNames, kFiles, kFree };
+
+Completes completes(const SettingRow& s) {
+  if (s.type == SettingType::kSwitch || s.type == SettingType::kPair) return Completes::kNothing;
+  if (!s.values.empty()) return Completes::kNames;
+  constexpr std::array<std::string_view, 9> kFileValues{"FILE",  "PATH", "MACHINE", "GPU", "HOST",
+                                                        "MODEL", "SPEC", "WHAT",    "ROWS"};
+  for (const std::string_view part : kFileValues) {
+    if (s.value.starts_with(part)) return Completes::kFiles;
+  }
+  return Completes::kFree;
+}
+
+template <class Visit>
+void each_command(std::span<const Section> sections, const Visit& visit) {
+  for (const Section& section : sections) {
+    for (const Command& command : section.commands) visit(command);
+  }
+}
+
+/// The flags by our names and those of the ecosystem, with the negative of pairs alone: "--no-json"
+/// says nothing.
+std::string offered_flags(const std::string& verb) {
+  std::string text = "--help --help-all";
+  for (const SettingRow* s : settings_of(verb)) {
+    for (const std::string& flag : flags_of(*s)) {
+      if (s->type != SettingType::kSwitch || !flag.starts_with("--no-")) text += " " + flag;
+    }
+  }
+  return text;
+}
+
+std::string all_verbs(std::span<const Section> sections) {
+  std::string text;
+  each_command(sections, [&](const Command& c) { text += (text.empty() ? "" : " ") + c.name; });
+  return text;
+}
+
+/// "plan --gpu|plan --data" of the settings whose value is completed in this way.
+std::string bash_pattern(std::span<const Section> sections, Completes way) {
+  std::string text;
+  each_command(sections, [&](const Command& c) {
+    for (const SettingRow* s : settings_of(c.name)) {
+      if (completes(*s) != way) continue;
+      for (const std::string& flag : flags_of(*s))
+        text += (text.empty() ? "\"" : "|\"") + c.name + " " + flag + "\"";
+    }
+  });
+  return text;
+}
+
+std::string bash_names(std::span<const Section> sections) {
+  std::string text;
+  each_command(sections, [&](const Command& c) {
+    for (const SettingRow* s : settings_of(c.name)) {
+      if (completes(*s) != Completes::kNames || s->positional) continue;
+      std::string pattern;
+      for (const std::string& flag : flags_of(*s))
+        pattern += (pattern.empty() ? "\"" : "|\"") + c.name + " " + flag + "\"";
+      text += "    " + pattern + ") words=\"" + std::string(s->values) + "\" ;;\n";
+    }
+  });
+  return text;
+}
+
+/// Text within single quotes of zsh and fish.
+std::string quoted(std::string_view text, std::string_view escaped) {
+  std::string result = "'";
+  for (const char c : text) {
+    if (c == '\'') {
+      result += "'\\''";
+      continue;
+    }
+    if (escaped.find(c) != std::string_view::npos) result += '\\';
+    result += c;
+  }
+  return result + "'";
+}
+
+std::string zsh_action(const SettingRow& s) {
+  switch (completes(s)) {
+    case Completes::kNames:
+      return ":" + std::string(s.value) + ":(" + std::string(s.values) + ")";
+    case Completes::kFiles:
+      return ":" + std::string(s.value) + ":_files";
+    case Completes::kFree:
+      return ":" + std::string(s.value) + ": ";
+    case Completes::kNothing:
+      break;
+  }
+  return "";
+}
+
+std::string zsh_words(std::string_view words) {
+  std::string text;
+  for (const char c : words) text += c == '[' ? '(' : c == ']' ? ')' : c;
+  return text;
+}
+
+}  // namespace
+
+std::string bash_completion(std::span<const Section> sections) {
+  std::string text =
+      "# Completion of stoker for bash: source <(stoker completion bash)\n"
+      "_stoker() {\n"
+      "  local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} "
+      "verb=${COMP_WORDS[1]}\n"
+      "  local words=\n"
+      "  COMPREPLY=()\n"
+      "  if [ \"$COMP_CWORD\" -eq 1 ]; then\n"
+      "    COMPREPLY=($(compgen -W \"" +
+      all_verbs(sections) +
+      " --help --version\" -- \"$cur\"))\n"
+      "    return\n"
+      "  fi\n"
+      "  case \"$verb $prev\" in\n" +
+      bash_names(sections) + "    " + bash_pattern(sections, Completes::kFiles) +
+      ") COMPREPLY=($(compgen -f -- \"$cur\")); return ;;\n"
+      "    " +
+      bash_pattern(sections, Completes::kFree) +
+      ") return ;;\n"
+      "  esac\n"
+      "  if [ -z \"$words\" ]; then\n"
+      "    case \"$verb\" in\n";
+  each_command(sections, [&](const Command& c) {
+    std::string words = offered_flags(c.name);
+    for (const SettingRow* s : settings_of(c.name)) {
+      if (s->positional && !s->values.empty()) words += " " + std::string(s->values);
+    }
+    text += "      " + c.name + ") words=\"" + words + "\" ;;\n";
+  });
+  return text +
+         "    esac\n"
+         "  fi\n"
+         "  COMPREPLY=($(compgen -W \"$words\" -- \"$cur\"))\n"
+         "  case \"$cur\" in\n"
+         "    -*) ;;\n"
+         "    *) [ ${#COMPREPLY[@]} -gt 0 ] || COMPREPLY=($(compgen -f -- \"$cur\")) ;;\n"
+         "  esac\n"
+         "}\n"
+         "complete -o filenames -F _stoker stoker\n";
+}
+
+std::string zsh_completion(std::span<const Section> sections) {
+  std::string text =
+      "#compdef stoker\n"
+      "# Completion of stoker for zsh: stoker completion zsh > a folder of $fpath/_stoker\n"
+      "_stoker() {\n"
+      "  local -a verbs\n"
+      "  verbs=(\n";
+  each_command(sections, [&](const Command& c) {
+    text += "    " + quoted(c.name + ":" + c.summary, "") + "\n";
+  });
+  text +=
+      "  )\n"
+      "  if (( CURRENT == 2 )); then\n"
+      "    _describe verb verbs\n"
+      "    return\n"
+      "  fi\n"
+      "  local verb=$words[2]\n"
+      "  shift words\n"
+      "  (( CURRENT-- ))\n"
+      "  case $verb in\n";
+  each_command(sections, [&](const Command& c) {
+    text += "    " + c.name + ")\n      _arguments \\\n";
+    for (const SettingRow* s : settings_of(c.name)) {
+      if (s->positional) {
+        const bool names = completes(*s) == Completes::kNames;
+        text += "        " +
+                quoted((s->type == SettingType::kList ? "*:" : ":") + std::string(s->value) +
+                           (names ? ":(" + std::string(s->values) + ")" : ":_files"),
+                       "") +
+                " \\\n";
+        continue;
+      }
+      for (const std::string& flag : flags_of(*s)) {
+        if (s->type == SettingType::kSwitch && flag.starts_with("--no-")) continue;
+        text += "        " +
+                quoted((s->type == SettingType::kList ? "*" : "") + flag + "[" +
+                           zsh_words(s->words) + "]" + zsh_action(*s),
+                       "") +
+                " \\\n";
+      }
+    }
+    text += "        '--help[what matters first]' '--help-all[all flags]' ;;\n";
+  });
+  return text + "  esac\n}\n_stoker \"$@\"\n";
+}
+
+std::string fish_completion(std::span<const Section> sections) {
+  std::string text =
+      "# Completion of stoker for fish: stoker completion fish > "
+      "~/.config/fish/completions/stoker.fish\n";
+  each_command(sections, [&](const Command& c) {
+    text += "complete -c stoker -n __fish_use_subcommand -f -a " + c.name + " -d " +
+            quoted(c.summary, "\\") + "\n";
+  });
+  each_command(sections, [&](const Command& c) {
+    const std::string head = "complete -c stoker -n '__fish_seen_subcommand_from " + c.name + "'";
+    for (const SettingRow* s : settings_of(c.name)) {
+      const Completes way = completes(*s);
+      const std::string names =
+          way == Completes::kNames ? " -a " + quoted(s->values, "\\") : std::string();
+      if (s->positional) {
+        if (!names.empty()) text += head + " -f" + names + "\n";
+        continue;
+      }
+      const std::string needs = way == Completes::kNothing ? ""
+                                : way == Completes::kFiles ? " -r"
+                                                           : " -x";
+      for (const std::string& flag : flags_of(*s)) {
+        if (s->type == SettingType::kSwitch && flag.starts_with("--no-")) continue;
+        const bool letter = !flag.starts_with("--");
+        text += head + (letter ? " -s " + flag.substr(1) : " -l " + flag.substr(2)) + needs +
+                names + " -d " + quoted(s->words, "\\") + "\n";
+      }
+    }
+  });
+  return text;
+}
+
+}  // namespace stoker::cli

@@ -1,0 +1,134 @@
+#include "cli/arguments/help.h"
+
+#include <algorithm>
+#include <sstream>
+
+#include "base/text.h"
+
+namespace stoker::cli {
+namespace {
+
+constexpr std::size_t kWordsAt = 28, kColumns = 100;
+
+bool takes_a_value(const SettingRow& s) {
+  return s.type != SettingType::kSwitch && s.type != SettingType::kPair;
+}
+
+std::string words_of(const SettingRow& s, HelpPart part) {
+  std::string text(s.words);
+  if (s.devices == SettingDevices::kCpu) text = "of a CPU: " + text;
+  if (!s.fallback.empty()) text += "; default: " + std::string(s.fallback);
+  if (part == HelpPart::kAll && !s.aliases.empty()) {
+    text += "; also";
+    for (const std::string& alias : names_in(s.aliases)) text += " --" + alias;
+  }
+  return text;
+}
+
+std::string usage_line(const Command& command, const std::vector<const SettingRow*>& settings) {
+  std::string line = "Usage: stoker " + command.name;
+  for (const SettingRow* s : settings) {
+    if (s->positional) line += s->required ? " " + usage_of(*s) : " [" + usage_of(*s) + "]";
+  }
+  for (const SettingRow* s : settings) {
+    if (s->required && !s->positional) line += " " + usage_of(*s);
+  }
+  return line + " [FLAGS]\n";
+}
+
+std::string lines_of(const std::vector<const SettingRow*>& settings, HelpPart part) {
+  std::string text;
+  for (const SettingRow* s : settings) text += help_line(usage_of(*s), words_of(*s, part));
+  return text;
+}
+
+/// Under their headings, in the order in which headings come first.
+std::string grouped_lines(const std::vector<const SettingRow*>& settings) {
+  std::vector<std::string_view> groups;
+  for (const SettingRow* s : settings) {
+    if (std::find(groups.begin(), groups.end(), s->group) == groups.end())
+      groups.push_back(s->group);
+  }
+  std::string text;
+  for (const std::string_view group : groups) {
+    std::vector<const SettingRow*> members;
+    std::copy_if(settings.begin(), settings.end(), std::back_inserter(members),
+                 [&](const SettingRow* s) { return s->group == group; });
+    text += "\n" + (group.empty() ? std::string("Flags") : std::string(group)) + ":\n" +
+            lines_of(members, HelpPart::kAll);
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string usage_of(const SettingRow& s) {
+  if (s.positional) return std::string(s.value);
+  std::string text = s.letter != 0 ? std::string("-") + s.letter + ", " : "";
+  text += (s.type == SettingType::kPair ? "--[no-]" : "--") + std::string(s.name);
+  return takes_a_value(s) ? text + " " + std::string(s.value) : text;
+}
+
+std::string help_line(const std::string& left, const std::string& words) {
+  std::string text = "  " + left, line = text;
+  if (line.size() + 1 > kWordsAt) {
+    text += "\n";
+    line.clear();
+  } else {
+    text.clear();
+  }
+  line.resize(kWordsAt, ' ');
+  bool first = true;
+  std::istringstream stream(words);
+  for (std::string word; stream >> word; first = false) {
+    if (!first && line.size() + 1 + word.size() > kColumns) {
+      text += line + "\n";
+      line.assign(kWordsAt, ' ');
+      first = true;
+    }
+    line += (first ? "" : " ") + word;
+  }
+  return text + line + "\n";
+}
+
+std::string main_help(std::span<const Section> sections) {
+  std::string text =
+      "Keeps GPUs fed: says before a GPU is rented how a training job will run, and why.\n"
+      "Usage: stoker VERB ...\n";
+  for (const Section& section : sections) {
+    text += "\n" + section.heading + ":\n";
+    for (const Command& command : section.commands) {
+      std::string left = "  " + command.name;
+      left.resize(std::max<std::size_t>(left.size() + 1, 15), ' ');
+      text += left + command.summary + "\n";
+    }
+  }
+  return text +
+         "\nstoker VERB --help shows the flags that matter first, --help-all all of them; stoker\n"
+         "--version the version. Exit codes: 0 fine, 1 the answer is no, 2 usage, 3 bad input.\n";
+}
+
+std::string verb_help(const Command& command, HelpPart part) {
+  const std::vector<const SettingRow*> settings = settings_of(command.name);
+  std::vector<const SettingRow*> placed, first, all;
+  for (const SettingRow* s : settings) {
+    if (s->positional) placed.push_back(s);
+    else all.push_back(s);
+    if (!s->positional && matters_first(*s, command.name)) first.push_back(s);
+  }
+  std::string text = command.summary + "\n" + usage_line(command, settings);
+  if (!placed.empty()) text += "\n" + lines_of(placed, part);
+  if (part == HelpPart::kAll) {
+    text += grouped_lines(all);
+  } else {
+    text += "\n" + lines_of(first, part);
+    if (first.size() < all.size())
+      text += "\n" + std::to_string(all.size() - first.size()) + " more flags: stoker " +
+              command.name + " --help-all\n";
+  }
+  return command.examples.empty()
+             ? text
+             : text + "\n" + command.examples + (command.examples.ends_with("\n") ? "" : "\n");
+}
+
+}  // namespace stoker::cli

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "cli/arguments/arguments.h"
+
+namespace stoker::cli {
+
+/// `stoker --help`: all verbs, under what a user wants.
+[[nodiscard]] std::string main_help(std::span<const Section> sections);
+
+enum class HelpPart {
+  kFirst,  ///< what matters first
+  kAll
+};
+
+/// `stoker VERB --help` and `--help-all`.
+[[nodiscard]] std::string verb_help(const Command& command, HelpPart part);
+
+/// "--workers N", "--[no-]pin", "-o, --output FILE", "MODEL".
+[[nodiscard]] std::string usage_of(const SettingRow& setting);
+
+/// `words` behind `left`, in lines of at most 100 columns.
+[[nodiscard]] std::string help_line(const std::string& left, const std::string& words);
+
+}  // namespace stoker::cli

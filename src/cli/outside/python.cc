@@ -1,0 +1,157 @@
+#include "cli/outside/python.h"
+
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+
+extern char** environ;
+
+namespace stoker::cli {
+namespace fs = std::filesystem;
+namespace {
+
+fs::path binary_folder() {
+  std::error_code error;
+  return fs::read_symlink("/proc/self/exe", error).parent_path();
+}
+
+bool holds_package(const fs::path& folder) {
+  std::error_code ignored;
+  return fs::exists(folder / "stoker" / "__main__.py", ignored);
+}
+
+/// The folder of packages beside an installed binary: PREFIX/bin/stoker has
+/// PREFIX/lib/python3.11/site-packages/stoker.
+fs::path installed_packages() {
+  const fs::path prefix = binary_folder().parent_path();
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(prefix / "lib", error)) {
+    if (!entry.path().filename().string().starts_with("python3")) continue;
+    for (const char* packages : {"site-packages", "dist-packages"}) {
+      if (holds_package(entry.path() / packages)) return entry.path() / packages;
+    }
+  }
+  return holds_package(prefix) ? prefix : fs::path();  // pip install --target
+}
+
+/// The folder of packages of the source tree that holds this binary: build/PRESET/stoker.
+fs::path source_packages() {
+  for (const char* up : {"../../python", "../../../python"}) {
+    std::error_code ignored;
+    const fs::path candidate = fs::weakly_canonical(binary_folder() / up, ignored);
+    if (holds_package(candidate)) return candidate;
+  }
+#ifdef STOKER_SOURCE_PYTHON
+  if (holds_package(STOKER_SOURCE_PYTHON)) return STOKER_SOURCE_PYTHON;
+#endif
+  return {};
+}
+
+std::string variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? std::string() : value;
+}
+
+/// The interpreter of the environment that this binary was installed into, which finds the package
+/// by itself; empty without one.
+std::string own_interpreter() {
+  const fs::path beside = binary_folder() / "python3";
+  if (installed_packages().empty() || access(beside.c_str(), X_OK) != 0) return {};
+  return beside.string();
+}
+
+std::string interpreter() {
+  if (const std::string given = variable("STOKER_PYTHON"); !given.empty()) return given;
+  const std::string own = own_interpreter();
+  return own.empty() ? "python3" : own;
+}
+
+/// PYTHONPATH for the interpreter: where the package lies, unless it is the environment's own.
+std::string python_path() {
+  const std::string before = variable("PYTHONPATH");
+  if (interpreter() == own_interpreter()) return before;
+  const fs::path installed = installed_packages();
+  const std::string path = (installed.empty() ? source_packages() : installed).string();
+  return path.empty() || before.empty() ? path + before : path + ":" + before;
+}
+
+/// Words and environment of `python -m stoker ARGUMENTS`, as execve takes them.
+class PythonCommand {
+ public:
+  explicit PythonCommand(const std::vector<std::string>& arguments)
+      : words_{interpreter(), "-m", "stoker"} {
+    words_.insert(words_.end(), arguments.begin(), arguments.end());
+    for (char** e = environ; *e != nullptr; ++e) {
+      if (std::strncmp(*e, "PYTHONPATH=", 11) != 0) variables_.emplace_back(*e);
+    }
+    if (const std::string path = python_path(); !path.empty())
+      variables_.push_back("PYTHONPATH=" + path);
+  }
+
+  void set(const std::string& name, const std::string& value) {
+    std::erase_if(variables_, [&](const std::string& v) { return v.starts_with(name + "="); });
+    variables_.push_back(name + "=" + value);
+  }
+  [[nodiscard]] const std::string& program() const { return words_[0]; }
+  [[nodiscard]] std::vector<char*> argv() { return pointers(words_); }
+  [[nodiscard]] std::vector<char*> envp() { return pointers(variables_); }
+
+ private:
+  static std::vector<char*> pointers(std::vector<std::string>& texts) {
+    std::vector<char*> result;
+    for (std::string& text : texts) result.push_back(text.data());
+    result.push_back(nullptr);
+    return result;
+  }
+
+  std::vector<std::string> words_, variables_;
+};
+
+Error no_interpreter(const std::string& what, const std::string& program, int reason) {
+  return Error{ErrorCode::kNotFound,
+               what + " needs Python with PyTorch, and \"" + program + "\" could not be started (" +
+                   std::strerror(reason) + "); set STOKER_PYTHON to your interpreter",
+               ""};
+}
+
+}  // namespace
+
+fs::path python_package() {
+  const fs::path installed = installed_packages();
+  const fs::path folder = installed.empty() ? source_packages() : installed;
+  return folder.empty() ? folder : folder / "stoker";
+}
+
+Result<int> run_python_stoker(const std::vector<std::string>& arguments, bool quiet) {
+  PythonCommand command(arguments);
+  const std::vector<char*> argv = command.argv(), envp = command.envp();
+
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  if (quiet) posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO, STDOUT_FILENO);
+  pid_t child = 0;
+  const int failed = posix_spawnp(&child, argv[0], &actions, nullptr, argv.data(), envp.data());
+  posix_spawn_file_actions_destroy(&actions);
+  if (failed != 0) return tl::unexpected(no_interpreter("this verb", command.program(), failed));
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0) {
+    if (errno != EINTR) return fail(ErrorCode::kIo, "lost the Python process");
+  }
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+Error become_python_stoker(const std::vector<std::string>& arguments) {
+  PythonCommand command(arguments);
+  std::error_code error;
+  const fs::path self = fs::read_symlink("/proc/self/exe", error);
+  if (!error) command.set("STOKER_BINARY", self.string());
+  execvpe(command.program().c_str(), command.argv().data(), command.envp().data());
+  return no_interpreter("a probe of a Dataset or DataLoader", command.program(), errno);
+}
+
+}  // namespace stoker::cli

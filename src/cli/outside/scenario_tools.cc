@@ -1,0 +1,59 @@
+#include "cli/outside/scenario_tools.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+
+#include "cli/outside/python.h"
+#include "device/this_host.h"
+
+namespace stoker::cli {
+namespace {
+
+Status capture_by_python(const CaptureOrder& order) {
+  std::vector<std::string> arguments{
+      "capture",           order.spec,    "-o",
+      order.into.string(), "--precision", std::string(capture_precision(order.precision))};
+  if (order.device == ModelDevice::kCpu) arguments.insert(arguments.end(), {"--device", "cpu"});
+  const int code = TRY(run_python_stoker(arguments, true));
+  if (code != 0) return tl::unexpected(already_explained());
+  return {};
+}
+
+}  // namespace
+
+ScenarioTools scenario_tools() {
+  return {.capture = capture_by_python,
+          .probe_folder = probe_with_progress,
+          .python_package = python_package()};
+}
+
+Result<Probe> probe_with_progress(const std::string& folder, const ProbeOptions& options) {
+  const auto start = std::chrono::steady_clock::now();
+  const bool terminal = ::isatty(STDERR_FILENO) != 0;
+  bool shown = false;
+  std::string last_phase;
+  const ProbeProgress progress = [&](std::string_view phase, double share) {
+    const double waited =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    if (waited < 1.5 && !shown) return;
+    if (terminal) {
+      std::fprintf(stderr, "\rprobing %s: %-12.*s %3.0f %%", folder.c_str(),
+                   static_cast<int>(phase.size()), phase.data(), 100 * share);
+    } else if (phase != last_phase) {
+      std::fprintf(stderr, "probing %s: %.*s\n", folder.c_str(), static_cast<int>(phase.size()),
+                   phase.data());
+      last_phase = phase;
+    }
+    shown = true;
+  };
+  ProbeOptions with_quota = options;
+  if (options.threads == 0) with_quota.threads = std::max(1, static_cast<int>(this_host().cores));
+  auto probe = probe_folder(folder, with_quota, progress);
+  if (shown && terminal) std::fputs("\r\033[K", stderr);
+  return probe;
+}
+
+}  // namespace stoker::cli

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/arguments/arguments.h"
+#include "scenario/request.h"
+
+namespace stoker::cli {
+
+/// What the user typed about PyTorch's allocator and cuBLAS's workspaces. PyTorch reads the same
+/// from the environment.
+struct AllocatorOptions {
+  std::string alloc_conf, cublas_workspace;
+  std::optional<double> memory_fraction;
+};
+
+[[nodiscard]] std::vector<Flag> allocator_flags(AllocatorOptions& o);
+
+/// The flags, and where they say nothing the environment that PyTorch reads, too.
+[[nodiscard]] AllocatorRequest allocator_request(const AllocatorOptions& o);
+
+}  // namespace stoker::cli

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/arguments/arguments.h"
+
+namespace stoker::cli {
+
+/// What the user typed about the training step itself.
+struct JobOptions {
+  std::string optimizer, optimizer_loop, parallel, checkpoint, last_batch, copy;
+  std::optional<std::int64_t> accumulate, nodes, seq_len, validation, validation_samples, epochs,
+      threads;
+  std::optional<double> momentum, weight_decay;
+  std::vector<std::string> dimensions;
+  bool nesterov = false, channels_last = false, cudnn_benchmark = false, bucket_view = false,
+       zero_grad_after = false, zero_grad_fills = false, clip = false, no_clip = false, ema = false,
+       no_ema = false, grad_scaler = false, no_grad_scaler = false, prefetching_loader = false,
+       validation_with_grad = false, clip_checks = false, cuda_graphs = false;
+};
+
+/// Under their headings.
+[[nodiscard]] std::vector<Flag> job_flags(JobOptions& o);
+
+}  // namespace stoker::cli

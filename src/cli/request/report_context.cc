@@ -1,0 +1,56 @@
+#include "cli/request/report_context.h"
+
+#include <cstdlib>
+
+#include "base/setting.h"
+#include "base/text.h"
+#include "cli/arguments/version.h"
+
+namespace stoker::cli {
+namespace {
+
+/// The terminal's own word for its character set, as C libraries read it.
+bool shows_utf8() {
+  for (const char* variable : {"LC_ALL", "LC_CTYPE", "LANG"}) {
+    const char* value = std::getenv(variable);
+    if (value == nullptr || *value == '\0') continue;
+    return simplified(value).find("utf8") != std::string::npos;
+  }
+  return false;
+}
+
+std::vector<std::string> spelled(const std::vector<std::string>& sentences) {
+  std::vector<std::string> flags;
+  for (const std::string& sentence : sentences) flags.push_back(with_flags(sentence));
+  return flags;
+}
+
+}  // namespace
+
+ReportContext context_of(const Facts& facts) {
+  ReportContext context;
+  context.tool_version = kVersion;
+  context.unicode = facts.step != nullptr && shows_utf8();
+  context.model = facts.model;
+  context.step_hash = facts.step_hash;
+  context.sample_word = facts.sample_word;
+  context.host_name = facts.host_name;
+  context.host_cores = facts.host_cores;
+  context.dataset_samples = facts.dataset_samples;
+  context.rests_on = spelled(facts.rests_on);
+  context.assumed = spelled(facts.assumed);
+  context.excluded = spelled(facts.excluded);
+  context.data = facts.data;
+  context.step = facts.step;
+  context.cpu = facts.cpu;
+  return context;
+}
+
+ReportContext context_of(const Resolved& resolved, const Job& job) {
+  ReportContext context = context_of(resolved.facts);
+  context.model_line = resolved.line(job).text();
+  context.settings = unusual_settings(job);
+  return context;
+}
+
+}  // namespace stoker::cli

@@ -1,0 +1,230 @@
+#include "cli/request/run_request.h"
+
+#include <algorithm>
+#include <charconv>
+#include <tuple>
+
+#include "base/setting.h"
+#include "base/text.h"
+#include "scenario/ranges.h"
+
+namespace stoker::cli {
+namespace {
+
+/// The number that is all of `text`; nullopt: there is none.
+template <class Number>
+std::optional<Number> whole_number(std::string_view text) {
+  Number value = 0;
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, value);
+  return error == std::errc() && stop == end ? std::optional(value) : std::nullopt;
+}
+
+/// The price of one GPU of --gpu: one price for all, or one each.
+Result<std::optional<double>> price_of(const RunOptions& o, const NamedGpu& gpu) {
+  if (o.price.empty()) return std::nullopt;
+  const auto prices = split(o.price, ',');
+  const std::size_t gpus = split(o.gpu, ',').size();
+  if (prices.size() != 1 && prices.size() != gpus) {
+    return fail(ErrorCode::kUsage,
+                std::to_string(prices.size()) + " prices for " + std::to_string(gpus) +
+                    " GPUs; give one, or one for each",
+                "--price");
+  }
+  return std::optional(TRY(parse_price(prices[prices.size() == 1 ? 0 : gpu.position])));
+}
+
+Result<DataRequest> data_request(const RunOptions& o) {
+  DataRequest data{.path = o.data};
+  if (!o.sample_cost.empty()) data.sample_cost = TRY(parse_time(o.sample_cost, "--sample-cost"));
+  data.samples = o.samples;
+  data.image_size = o.image_size;
+  data.reprobe = o.reprobe;
+  return data;
+}
+
+/// --FLAG and --no-FLAG: true, false, or nothing was said.
+Result<std::optional<bool>> either(Setting setting, bool on, bool off) {
+  if (on && off) {
+    return fail(ErrorCode::kUsage, "contradicts " + mark_off(setting) + "; give one of them",
+                mark(setting));
+  }
+  return on || off ? std::optional(on) : std::nullopt;
+}
+
+Result<LastBatchRequest> parse_last_batch(const std::string& text) {
+  if (text == "auto") return RestOfDataSet{};
+  const auto samples = whole_number<std::int64_t>(text);
+  if (samples && *samples >= 1) return *samples;
+  return fail(ErrorCode::kUsage,
+              "\"" + text + "\" is neither auto nor a number of samples from 1 up", "--last-batch");
+}
+
+Result<CopyWay> parse_copy(const std::string& text) {
+  for (const auto& [name, way] : {std::pair("overlapped", CopyWay::kOverlapped),
+                                  {"non-blocking", CopyWay::kNonBlocking},
+                                  {"blocking", CopyWay::kBlocking}}) {
+    if (simplified(text) == simplified(name)) return way;
+  }
+  return fail(ErrorCode::kUsage, "\"" + text + "\" is none of overlapped, non-blocking, blocking",
+              "--copy");
+}
+
+Result<OptimizerRequest> optimizer_request(const JobOptions& o) {
+  OptimizerRequest optimizer;
+  if (!o.optimizer.empty()) optimizer.kind = TRY(parse_optimizer(o.optimizer));
+  if (!o.optimizer_loop.empty()) optimizer.loop = TRY(parse_optimizer_loop(o.optimizer_loop));
+  optimizer.momentum = o.momentum;
+  optimizer.weight_decay = o.weight_decay;
+  optimizer.nesterov = o.nesterov;
+  return optimizer;
+}
+
+}  // namespace
+
+std::vector<NamedGpu> named_gpus(const RunOptions& o) {
+  std::vector<NamedGpu> gpus;
+  for (std::string& name : split(o.gpu, ',')) gpus.push_back({std::move(name), gpus.size()});
+  return gpus;
+}
+
+Result<RunRequest> run_request(const RunOptions& o, const NamedGpu& gpu) {
+  RunRequest request;
+  request.model = o.model;
+  request.machine = gpu.name;
+  request.host = o.host;
+  request.coefficients = o.coefficients;
+  request.price_per_gpu_hour = TRY(price_of(o, gpu));
+  if (o.batch) request.batch = *o.batch;
+  request.workers = o.workers;
+  request.prefetch = o.prefetch;
+  request.pin = !o.no_pin;
+  request.data = TRY(data_request(o));
+  request.job = TRY(job_request(o.job));
+  request.allocator = allocator_request(o.allocator);
+  return request;
+}
+
+Result<RunRequest> exact_request(const RunOptions& o, const NamedGpu& gpu) {
+  RunRequest request = TRY(run_request(o, gpu));
+  if (!o.precision.empty()) request.precisions = {TRY(parse_precision(o.precision))};
+  request.gpus = TRY(gpus_of(o));
+  return request;
+}
+
+Result<JobRequest> job_request(const JobOptions& o) {
+  JobRequest job;
+  job.optimizer = TRY(optimizer_request(o));
+  job.clip = TRY(either(Setting::kClip, o.clip, o.no_clip));
+  job.ema = TRY(either(Setting::kEma, o.ema, o.no_ema));
+  job.grad_scaler = TRY(either(Setting::kGradScaler, o.grad_scaler, o.no_grad_scaler));
+  job.clip_checks = o.clip_checks;
+  job.zero_grad_after = o.zero_grad_after;
+  job.zero_grad_fills = o.zero_grad_fills;
+  job.accumulate = o.accumulate;
+  job.threads = o.threads;
+  job.epochs = o.epochs;
+  if (!o.checkpoint.empty()) job.checkpoint = split(o.checkpoint, ',');
+  job.dimensions = TRY(parse_dimensions(o.seq_len, o.dimensions));
+  job.channels_last = o.channels_last;
+  job.cudnn_benchmark = o.cudnn_benchmark;
+  job.cuda_graphs = o.cuda_graphs;
+  job.prefetching_loader = o.prefetching_loader;
+  if (!o.copy.empty()) job.copy = TRY(parse_copy(o.copy));
+  job.validation_batch = o.validation;
+  job.validation_samples = o.validation_samples;
+  job.validation_with_grad = o.validation_with_grad;
+  if (!o.last_batch.empty()) job.last_batch = TRY(parse_last_batch(o.last_batch));
+  job.nodes = o.nodes;
+  if (!o.parallel.empty()) {
+    const auto parallel = parse_parallel(o.parallel);
+    if (!parallel) return fail(parallel.error().code, parallel.error().message, "--parallel");
+    job.parallel = *parallel;
+  }
+  job.bucket_view = o.bucket_view;
+  return job;
+}
+
+Result<std::map<std::string, std::int64_t>> parse_dimensions(
+    const std::optional<std::int64_t>& seq_len, const std::vector<std::string>& texts) {
+  std::map<std::string, std::int64_t> dimensions;
+  if (seq_len) dimensions["seq_len"] = *seq_len;
+  for (const std::string& text : texts) {
+    const auto malformed = [&] {
+      return fail(ErrorCode::kUsage, "\"" + text + "\" is not NAME=NUMBER", "--dim");
+    };
+    const auto at = text.find('=');
+    if (at == std::string::npos || at == 0) return malformed();
+    std::int64_t value = 0;
+    const char* end = text.data() + text.size();
+    const auto [stop, error] = std::from_chars(text.data() + at + 1, end, value);
+    if (error == std::errc::result_out_of_range)
+      return fail(ErrorCode::kUsage, "the number of \"" + text + "\" is too large", "--dim");
+    if (error != std::errc() || stop != end) return malformed();
+    dimensions[text.substr(0, at)] = value;
+  }
+  return dimensions;
+}
+
+Result<std::optional<BatchRequest>> parse_batch(const std::string& text) {
+  if (text.empty()) return std::nullopt;
+  if (text == "max") return BatchRequest(LargestSafeBatch{});
+  if (const auto samples = whole_number<std::int64_t>(text)) return BatchRequest(*samples);
+  return fail(ErrorCode::kUsage,
+              "\"" + text + "\" is no batch; write a number of samples per GPU, or max for the " +
+                  "largest that is safe",
+              "--batch");
+}
+
+Result<int> gpus_of(const RunOptions& o) {
+  const auto counts = TRY(parse_counts(o.gpus.empty() ? "1" : o.gpus));
+  if (counts.size() == 1) return counts.front();
+  return fail(ErrorCode::kUsage,
+              "takes one number of GPUs here; a range goes with one --gpu and a MODEL, or with "
+              "`stoker plan`",
+              "--gpus");
+}
+
+Result<std::vector<int>> parse_counts(const std::string& text) {
+  const auto number = [](std::string_view word) {
+    const auto value = whole_number<int>(word);
+    return value && *value >= 1 && *value <= kMostGpus ? *value : 0;
+  };
+  std::vector<int> counts;
+  for (const std::string& part : split(text, ',')) {
+    const auto dots = part.find("..");
+    const int first = number(std::string_view(part).substr(0, dots));
+    const int last =
+        dots == std::string::npos ? first : number(std::string_view(part).substr(dots + 2));
+    if (first == 0 || last == 0 || last < first) {
+      return fail(ErrorCode::kUsage,
+                  "\"" + text + "\" is no number of GPUs; write 4, 1,2,4 or 1..8", "--gpus");
+    }
+    // From 16 on every count in between says nothing new.
+    for (int n = first; n <= last; n += n < 16 ? 1 : 8) counts.push_back(n);
+  }
+  std::sort(counts.begin(), counts.end());
+  counts.erase(std::unique(counts.begin(), counts.end()), counts.end());
+  return counts;
+}
+
+Result<double> parse_price(const std::string& text) {
+  if (const auto price = whole_number<double>(text)) return *price;
+  return fail(ErrorCode::kBadInput, "must be a positive price per GPU and hour, not " + text,
+              "--price");
+}
+
+Result<Nanos> parse_time(const std::string& text, const std::string& flag) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const std::string unit =
+      simplified(std::string_view(end, static_cast<std::size_t>(text.data() + text.size() - end)));
+  const double factor = unit == "us" ? 1e3 : unit == "ms" ? 1e6 : unit == "s" ? 1e9 : 0;
+  constexpr double kLongest = 1e13;  // nanoseconds: nobody waits three hours for one sample
+  if (error != std::errc() || factor == 0 || !(value > 0) || value * factor > kLongest) {
+    return fail(ErrorCode::kUsage, "\"" + text + "\" is no time; write 2.5ms, 300us or 0.1s", flag);
+  }
+  return Nanos(value * factor);
+}
+
+}  // namespace stoker::cli

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "base/units.h"
+#include "cli/request/run_options.h"
+#include "scenario/request.h"
+
+namespace stoker::cli {
+
+/// One GPU of several in --gpu, and where in that list it stands.
+struct NamedGpu {
+  std::string name;
+  std::size_t position = 0;
+};
+/// The GPUs that --gpu names.
+[[nodiscard]] std::vector<NamedGpu> named_gpus(const RunOptions& o);
+
+/// What the flags ask for on one GPU, without --gpus, --batch and --precision, whose forms differ
+/// by verb.
+[[nodiscard]] Result<RunRequest> run_request(const RunOptions& o, const NamedGpu& gpu);
+
+/// The same of exactly these settings: with one number of GPUs and one precision.
+[[nodiscard]] Result<RunRequest> exact_request(const RunOptions& o, const NamedGpu& gpu);
+
+/// What the flags say of the training loop and of how GPUs share it.
+[[nodiscard]] Result<JobRequest> job_request(const JobOptions& o);
+
+/// "seq_len=128" of --dim, and --seq-len.
+[[nodiscard]] Result<std::map<std::string, std::int64_t>> parse_dimensions(
+    const std::optional<std::int64_t>& seq_len, const std::vector<std::string>& texts);
+
+/// "64", or "max" for the largest safe batch; "": nothing was said.
+[[nodiscard]] Result<std::optional<BatchRequest>> parse_batch(const std::string& text);
+
+/// The one number of GPUs that --gpus names; 1 when it was left out.
+[[nodiscard]] Result<int> gpus_of(const RunOptions& o);
+/// "1", "1,2,4" or "1..8" -> counts in rising order.
+[[nodiscard]] Result<std::vector<int>> parse_counts(const std::string& text);
+
+/// A price per GPU and hour; any number, whose range is the scenario's to check.
+[[nodiscard]] Result<double> parse_price(const std::string& text);
+
+/// "2.5ms", "300us", "0.1 s".
+[[nodiscard]] Result<Nanos> parse_time(const std::string& text, const std::string& flag);
+
+}  // namespace stoker::cli

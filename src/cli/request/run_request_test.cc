@@ -1,0 +1,123 @@
+#include "cli/request/run_request.h"
+
+#include <gtest/gtest.h>
+
+namespace stoker::cli {
+namespace {
+
+RunOptions options() {
+  RunOptions o;
+  o.model = "resnet18";
+  o.gpu = "v100-16gb,t4";
+  return o;
+}
+
+TEST(RunRequest, NumbersOfGpusAreListsAndRanges) {
+  EXPECT_EQ(parse_counts("4").value(), (std::vector<int>{4}));
+  EXPECT_EQ(parse_counts("4,1,2,4").value(), (std::vector<int>{1, 2, 4}));
+  EXPECT_EQ(parse_counts("1..4").value(), (std::vector<int>{1, 2, 3, 4}));
+  EXPECT_EQ(parse_counts("14..40").value(), (std::vector<int>{14, 15, 16, 24, 32, 40}));
+  for (const char* text : {"0", "4..2", "1,,2", "many", "1025", "1.."})
+    EXPECT_EQ(parse_counts(text).error().where, "--gpus") << text;
+}
+
+TEST(RunRequest, EachGpuHasItsOwnPriceOrAllHaveOne) {
+  RunOptions o = options();
+  const auto gpus = named_gpus(o);
+  ASSERT_EQ(gpus.size(), 2U);
+  EXPECT_EQ(gpus[1].name, "t4");
+  EXPECT_EQ(gpus[1].position, 1U);
+  EXPECT_FALSE(run_request(o, gpus[1])->price_per_gpu_hour);
+  o.price = "2.5,0.4";
+  EXPECT_EQ(run_request(o, gpus[0])->price_per_gpu_hour, 2.5);
+  EXPECT_EQ(run_request(o, gpus[1])->price_per_gpu_hour, 0.4);
+  o.price = "3";
+  EXPECT_EQ(run_request(o, gpus[1])->price_per_gpu_hour, 3.0);
+  o.price = "1,2,3";
+  EXPECT_EQ(run_request(o, gpus[0]).error().message,
+            "3 prices for 2 GPUs; give one, or one for each");
+}
+
+TEST(RunRequest, PairsAreYesNoOrNothing) {
+  JobOptions o;
+  EXPECT_FALSE(job_request(o)->clip);
+  o.clip = true;
+  o.no_ema = true;
+  EXPECT_EQ(job_request(o)->clip, true);
+  EXPECT_EQ(job_request(o)->ema, false);
+  o.no_clip = true;
+  EXPECT_EQ(job_request(o).error().text(), "{clip}: contradicts {no-clip}; give one of them");
+}
+
+TEST(RunRequest, TextsBecomeValues) {
+  JobOptions o;
+  o.optimizer = "adamw";
+  o.optimizer_loop = "fused";
+  o.copy = "non_blocking";
+  o.parallel = "fsdp";
+  o.checkpoint = "layer1,layer2.*";
+  o.last_batch = "auto";
+  o.seq_len = 128;
+  o.dimensions = {"frames=16"};
+  const auto job = job_request(o);
+  ASSERT_TRUE(job) << job.error().text();
+  EXPECT_EQ(job->optimizer.kind, OptimizerKind::kAdamW);
+  EXPECT_EQ(job->optimizer.loop, OptimizerLoop::kFused);
+  EXPECT_EQ(job->copy, CopyWay::kNonBlocking);
+  EXPECT_EQ(job->parallel, Parallel::kFsdpZero3);
+  EXPECT_EQ(job->checkpoint, (std::vector<std::string>{"layer1", "layer2.*"}));
+  EXPECT_TRUE(std::holds_alternative<RestOfDataSet>(*job->last_batch));
+  EXPECT_EQ(job->dimensions,
+            (std::map<std::string, std::int64_t>{{"frames", 16}, {"seq_len", 128}}));
+  o.last_batch = "7";
+  EXPECT_EQ(std::get<std::int64_t>(*job_request(o)->last_batch), 7);
+}
+
+TEST(RunRequest, WhatIsNoValueIsRefusedByItsFlag) {
+  JobOptions o;
+  o.copy = "pageable";
+  EXPECT_EQ(job_request(o).error().where, "--copy");
+  o = {};
+  o.last_batch = "0";
+  EXPECT_EQ(job_request(o).error().where, "--last-batch");
+  o = {};
+  o.parallel = "horizontally";
+  EXPECT_EQ(job_request(o).error().where, "--parallel");
+  EXPECT_EQ(parse_dimensions({}, {"=4"}).error().where, "--dim");
+  EXPECT_EQ(parse_dimensions({}, {"a=99999999999999999999"}).error().message,
+            "the number of \"a=99999999999999999999\" is too large");
+}
+
+TEST(RunRequest, ABatchIsANumberOrTheLargestSafeOne) {
+  EXPECT_FALSE(*parse_batch(""));
+  EXPECT_TRUE(std::holds_alternative<LargestSafeBatch>(**parse_batch("max")));
+  EXPECT_EQ(std::get<std::int64_t>(**parse_batch("64")), 64);
+  EXPECT_EQ(parse_batch("64x").error().where, "--batch");
+}
+
+TEST(RunRequest, ExactlyTakesOnePrecisionAndOneNumberOfGpus) {
+  RunOptions o = options();
+  o.precision = "amp-fp16";
+  o.gpus = "4";
+  const auto request = exact_request(o, {"t4"});
+  ASSERT_TRUE(request);
+  EXPECT_EQ(request->machine, "t4");
+  EXPECT_EQ(request->precisions, std::vector{Precision::kAmpFp16});
+  EXPECT_EQ(request->gpus, 4);
+  o.gpus = "1..4";
+  EXPECT_EQ(exact_request(o, {"t4"}).error().where, "--gpus");
+  o.gpus = "4";
+  o.precision = "fp32,amp-fp16";
+  EXPECT_FALSE(exact_request(o, {"t4"}));
+}
+
+TEST(RunRequest, TimesCarryAUnit) {
+  EXPECT_EQ(parse_time("2.5ms", "--sample-cost")->count(), 2.5e6);
+  EXPECT_EQ(parse_time("300 us", "--sample-cost")->count(), 3e5);
+  EXPECT_EQ(parse_time("0.1s", "--sample-cost")->count(), 1e8);
+  for (const char* text : {"2.5", "ms", "-1ms", "0s", "1e9s"})
+    EXPECT_EQ(parse_time(text, "--budget").error().where, "--budget") << text;
+}
+
+}  // namespace
+}  // namespace stoker::cli

@@ -1,0 +1,109 @@
+#include <array>
+#include <cstdio>
+#include <fstream>
+#include <memory>
+#include <new>
+
+#include "base/text.h"
+#include "cli/verbs/verbs.h"
+#include "device/gpu_catalogue.h"
+#include "report/model/recording_report.h"
+
+namespace stoker::cli {
+namespace {
+
+struct Options {
+  std::string file, at, gpu;
+  std::optional<std::int64_t> device;
+  bool json = false;
+};
+
+enum class Recording { kSnapshot, kProfile };
+
+/// By the name, else by the first byte: a pickle begins with 0x80, JSON with a bracket.
+Result<Recording> kind_of(const std::string& file) {
+  const std::string name = file.ends_with(".gz") ? file.substr(0, file.size() - 3) : file;
+  if (name.ends_with(".pickle") || name.ends_with(".pkl")) return Recording::kSnapshot;
+  if (name.ends_with(".json")) return Recording::kProfile;
+  std::ifstream stream(file, std::ios::binary);
+  const int first = stream ? stream.get() : -1;
+  if (first == '{' || first == '[') return Recording::kProfile;
+  // Whatever else it is, the reader of snapshots names it.
+  if (name == file) return Recording::kSnapshot;
+  return fail(ErrorCode::kBadInput,
+              "its name tells neither a snapshot (.pickle.gz) nor a profile (.json.gz); rename it",
+              file);
+}
+
+Result<std::optional<MemoryMoment>> moment_of(const std::string& at) {
+  if (at.empty()) return std::nullopt;
+  for (const MemoryMoment moment :
+       {MemoryMoment::kPeak, MemoryMoment::kOutOfMemory, MemoryMoment::kEnd}) {
+    if (name_of(moment) == at) return moment;
+  }
+  return fail(ErrorCode::kUsage, "is peak, oom or end, not \"" + at + "\"", "--at");
+}
+
+Result<int> explain_snapshot_file(const Options& o) {
+  ExplainOptions options;
+  const auto moment = TRY(moment_of(o.at));
+  options.moment = moment;
+  if (o.device) options.device = static_cast<std::size_t>(*o.device);
+  if (!o.gpu.empty()) {
+    const auto gpu = TRY(find_gpu(o.gpu));
+    options.device_memory = gpu.usable_memory;
+  }
+  const auto snapshot = TRY(read_snapshot(o.file));
+  const auto explanation = TRY(explain_snapshot(snapshot, options, o.file));
+  const std::string text = o.json ? snapshot_json(explanation, snapshot, o.file, STOKER_VERSION)
+                                  : snapshot_text(explanation, snapshot, o.file);
+  std::fputs(text.c_str(), stdout);
+  return 0;
+}
+
+Result<int> explain_profile(const Options& o) {
+  if (!o.at.empty())
+    return fail(ErrorCode::kUsage, "belongs to snapshots; a profile is told at its peak", "--at");
+  if (!o.gpu.empty()) {
+    return fail(ErrorCode::kUsage,
+                "belongs to snapshots; a profile is not replayed for a GPU; leave it out", "--gpu");
+  }
+  const auto memory = TRY(read_kineto_memory(o.file, o.device));
+  const KinetoSummary summary = summarize(memory);
+  const KinetoComparison comparison = compare_with_kineto(memory);
+  const std::string text = o.json ? kineto_json(memory, summary, comparison, o.file, STOKER_VERSION)
+                                  : kineto_text(memory, summary, comparison, o.file);
+  std::fputs(text.c_str(), stdout);
+  return 0;
+}
+
+Result<int> run(const Options& o) {
+  if (o.device && *o.device < 0) return fail(ErrorCode::kBadInput, "must be 0 or more", "--device");
+  const auto kind = TRY(kind_of(o.file));
+  try {
+    return kind == Recording::kSnapshot ? explain_snapshot_file(o) : explain_profile(o);
+  } catch (const std::bad_alloc&) {
+    return fail(ErrorCode::kIo, "does not fit into this machine's memory; use a larger one",
+                o.file);
+  }
+}
+
+}  // namespace
+
+Command explain_command() {
+  auto o = std::make_shared<Options>();
+  return {"explain",
+          "what held the GPU's memory in a real run: a memory snapshot or a profile",
+          "Example: stoker explain snapshot.pickle --at peak\n"
+          "Record one: torch.cuda.memory._record_memory_history() at the start, then\n"
+          "torch.cuda.memory._dump_snapshot(\"snapshot.pickle\"). Nothing in the file is executed.",
+          {{"file", "snapshot (.pickle) or torch.profiler trace (.json); .gz is unpacked", &o->file,
+            true},
+           {"--at", "moment of a snapshot: peak, oom or end; default oom, else peak", &o->at},
+           {"--device", "number of the GPU; default the one that holds most", &o->device},
+           {"--gpu", "model of the GPU: its memory, for comparing expandable segments", &o->gpu},
+           {"--json", "for machines", &o->json}},
+          [o] { return run(*o); }};
+}
+
+}  // namespace stoker::cli

@@ -1,0 +1,74 @@
+#include <fmt/core.h>
+
+#include <cstdio>
+#include <memory>
+
+#include "cli/verbs/verbs.h"
+#include "device/gpu_catalogue.h"
+#include "report/json/answer.h"
+#include "report/text/layout.h"
+
+namespace stoker::cli {
+namespace {
+
+struct Options {
+  bool json = false;
+};
+
+std::string whole(double value) { return value > 0 ? fmt::format("{:.0f}", value) : "-"; }
+std::string tera(double rate) { return rate > 0 ? fmt::format("{:.1f}", rate * 1e-12) : "-"; }
+
+Result<int> run(const Options& o) {
+  const auto catalogue = TRY(GpuCatalogue::load());
+  json::Value list = json::Value::array();
+  std::vector<std::vector<std::string>> table{
+      {"GPU", "also", "architecture", "GiB", "GB/s", "FP32", "TF32", "FP16", "BF16", "TDP W"}};
+  for (std::size_t i = 0; i < catalogue.all().size(); ++i) {
+    const Gpu& g = catalogue.all()[i];
+    const auto& aliases = catalogue.aliases(i);
+    table.push_back({g.name, aliases.empty() ? "" : aliases.front(),
+                     std::string(name_of(g.architecture)), whole(gibibytes(g.memory)),
+                     whole(g.bandwidth * 1e-9), tera(g.peak.fp32), tera(g.peak.tf32_tensor),
+                     tera(g.peak.fp16_tensor), tera(g.peak.bf16_tensor),
+                     g.tdp_watts > 0 ? fmt::format("{:.0f}", g.tdp_watts) : "-"});
+    list.push_back({{"name", g.name},
+                    {"aliases", aliases},
+                    {"vendor", name_of(g.vendor)},
+                    {"architecture", name_of(g.architecture)},
+                    {"memory_bytes", g.memory.count()},
+                    {"usable_bytes", g.usable_memory.count()},
+                    {"bandwidth_bytes_per_s", g.bandwidth},
+                    {"fp32_flops", g.peak.fp32},
+                    {"tf32_tensor_flops", g.peak.tf32_tensor},
+                    {"fp16_tensor_flops", g.peak.fp16_tensor},
+                    {"bf16_tensor_flops", g.peak.bf16_tensor},
+                    {"sm_count", g.sm_count},
+                    {"tdp_watts", g.tdp_watts},
+                    {"source", g.source},
+                    {"notes", g.notes}});
+  }
+  if (o.json) {
+    json::Value json = answer("stoker-gpus-1", STOKER_VERSION);
+    json["gpus"] = std::move(list);
+    std::fputs(answer_text(json).c_str(), stdout);
+    return 0;
+  }
+  std::fputs(layout::table(table, {0, 1, 2}, "").c_str(), stdout);
+  std::puts(
+      "\nRates in TFLOP/s by data sheet, dense. Yours is not here, or differs: write a machine "
+      "file (docs/reference/machine-file.md).");
+  return 0;
+}
+
+}  // namespace
+
+Command gpus_command() {
+  auto o = std::make_shared<Options>();
+  return {"gpus",
+          "the GPUs that the catalogue knows",
+          "",
+          {{"--json", "for machines, with sources", &o->json}},
+          [o] { return run(*o); }};
+}
+
+}  // namespace stoker::cli

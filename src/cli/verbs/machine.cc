@@ -1,0 +1,36 @@
+#include <cstdio>
+#include <memory>
+
+#include "cli/arguments/version.h"
+#include "cli/verbs/verbs.h"
+#include "report/model/machine_report.h"
+
+namespace stoker::cli {
+namespace {
+
+struct Options {
+  std::optional<double> seconds;
+  bool json = false;
+};
+
+Result<int> run(const Options& o) {
+  // Twenty ticks of the kernel's clock: enough to tell a busy core from an idle one.
+  constexpr double kUsualSeconds = 0.2;
+  const MachineReport report{kVersion, this_machine_facts(),
+                             machine_load(o.seconds.value_or(kUsualSeconds))};
+  std::fputs((o.json ? machine_json(report) : machine_text(report)).c_str(), stdout);
+  return 0;
+}
+
+}  // namespace
+
+Command machine_command() {
+  auto o = std::make_shared<Options>();
+  return {"machine",
+          "this machine: processor, cores and memory that a job may use, GPUs, present load",
+          "",
+          {{"--seconds", &o->seconds}, {"--json", &o->json}},
+          [o] { return run(*o); }};
+}
+
+}  // namespace stoker::cli

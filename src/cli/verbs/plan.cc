@@ -1,0 +1,243 @@
+#include "plan/plan.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <map>
+#include <memory>
+
+#include "base/setting.h"
+#include "base/text.h"
+#include "cli/answers/input_plan.h"
+#include "cli/arguments/unused_flags.h"
+#include "cli/outside/scenario_tools.h"
+#include "cli/request/report_context.h"
+#include "cli/request/run_options.h"
+#include "cli/request/run_request.h"
+#include "cli/verbs/verbs.h"
+#include "plan/comparison.h"
+#include "scenario/fill_job.h"
+#include "scenario/resolve.h"
+#include "system/host_limits.h"
+
+namespace stoker::cli {
+namespace {
+
+/// People rent machines of up to four, mostly; said in the "assumed" line.
+constexpr const char* kDefaultCounts = "1..4";
+
+struct Options {
+  RunOptions run;
+  InputPlanOptions input;
+  std::string objective;  ///< "": throughput
+  std::optional<std::int64_t> max_global_batch;
+  std::optional<double> budget, run_budget;
+};
+
+struct Planned {
+  Resolved resolved;
+  ReportContext context;
+  Plan plan;
+};
+
+PlanRequest request_of(const Options& o, const Resolved& r, const std::vector<int>& counts,
+                       Objective objective) {
+  PlanRequest request;
+  for (const auto& variant : r.model.variants)
+    request.choices.push_back({variant.precision, variant.step.get()});
+  request.base = r.base;
+  request.gpu_counts = counts;
+  request.objective = objective;
+  request.sample_word = r.facts.sample_word;
+  request.limits.max_global_batch = o.max_global_batch.value_or(0);
+  request.limits.max_epoch_cost = o.budget.value_or(0);
+  request.limits.max_run_cost = o.run_budget.value_or(0);
+  request.batch = o.run.batch;
+  if (o.run.workers) request.workers = static_cast<int>(*o.run.workers);
+  if (o.run.prefetch) request.prefetch = static_cast<int>(*o.run.prefetch);
+  if (o.run.no_pin || r.base.machine.device.cpu() != nullptr) request.pin = false;
+  if (r.probe) request.folder = &*r.probe;
+  if (r.pipeline) request.pipeline = &*r.pipeline;
+  const LoaderAsItIs now = loader_as_it_is(r.pipeline);
+  request.loader_now = now.settings;
+  request.loader_known = now.known;
+  if (r.base.machine.host.is_this_machine) request.limits_here = this_host_limits();
+  else request.limits_here.shared_memory = r.base.machine.host.shared_memory;
+  request.thesis = o.input.method == "thesis";
+  return request;
+}
+
+/// The numbers of GPUs to consider: as typed, else all of the machine, else kDefaultCounts.
+Result<std::vector<int>> counts_for(const std::string& typed, const Resolved& r) {
+  if (r.base.machine.device.cpu() != nullptr) return std::vector<int>{1};
+  auto counts = TRY(parse_counts(!typed.empty()          ? typed
+                                 : r.gpus_of_machine > 1 ? "1.." + std::to_string(r.gpus_of_machine)
+                                                         : kDefaultCounts));
+  if (r.base.job.parallel != Parallel::kDdp) {
+    // Nothing is shared on one GPU: the count is left out, and it alone is refused as predict does.
+    Scenario most_gpus = r.base;
+    most_gpus.job.gpus = counts.back();
+    TRY(check_gpus_of(most_gpus));
+    std::erase(counts, 1);
+  }
+  TRY(check_bucket_view(r.base.job, counts.back()));
+  return counts;
+}
+
+void add_assumed(const Options& o, int most_gpus, Resolved& r) {
+  std::vector<std::string>& assumed = r.facts.assumed;
+  if (o.run.gpus.empty() && !r.facts.cpu) {
+    assumed.push_back("up to " + std::to_string(most_gpus) + " GPUs (" + mark(Setting::kGpus) +
+                      ")");
+  }
+  constexpr int kGpusInOneComputer = 16;
+  if (r.base.job.nodes == 1 && most_gpus > kGpusInOneComputer)
+    assumed.push_back("all GPUs in one computer (" + mark(Setting::kNodes) + ")");
+  if (!o.max_global_batch) {
+    assumed.push_back("the global batch may grow (" + mark(Setting::kMaxGlobalBatch) + ")");
+  }
+}
+
+Result<Planned> plan_for(const Options& o, const NamedGpu& gpu,
+                         const std::vector<Precision>& precisions, Objective objective) {
+  RunRequest asked = TRY(run_request(o.run, gpu));
+  asked.precisions = precisions;
+  if (!o.run.gpus.empty()) asked.gpus = TRY(parse_counts(o.run.gpus)).back();
+  Resolved resolved = TRY(resolve(asked, scenario_tools()));
+  const std::vector<int> counts = TRY(counts_for(o.run.gpus, resolved));
+  if (o.run.batch) TRY(check_last_batch(resolved.base, *o.run.batch));
+  add_assumed(o, counts.back(), resolved);
+  auto plan = TRY(make_plan(request_of(o, resolved, counts, objective), resolved.knowledge));
+  ReportContext context = context_of(resolved, plan.best.forecast.job);
+  context.rests_on.insert(context.rests_on.begin(), plan.best.forecast.time.basis);
+  context.rests_on.push_back("memory: " + plan.best.forecast.memory.device_peak.basis);
+  const auto& energy = plan.best.forecast.energy;
+  if (energy && energy->epoch_kwh.value > 0)
+    context.rests_on.push_back("energy: " + energy->watts.basis);
+  return Planned{std::move(resolved), std::move(context), std::move(plan)};
+}
+
+/// What several GPUs' plans rest on and assume, each phrase once; what differs by GPU carries its
+/// name.
+ReportContext joined_context(const std::vector<Planned>& planned) {
+  ReportContext joined = planned.front().context;
+  const auto add = [](std::vector<std::string>& list, const std::string& phrase) {
+    if (std::find(list.begin(), list.end(), phrase) == list.end()) list.push_back(phrase);
+  };
+  joined.rests_on.clear();
+  for (const Planned& p : planned) {
+    const Forecast& f = p.plan.best.forecast;
+    add(joined.rests_on, f.gpu_name + ": " + f.time.basis);
+    for (const std::string& phrase : p.context.assumed) add(joined.assumed, phrase);
+  }
+  add(joined.rests_on, "memory: " + planned.front().plan.best.forecast.memory.device_peak.basis);
+  for (const Planned& p : planned) {
+    const Forecast& f = p.plan.best.forecast;
+    if (f.energy && f.energy->epoch_kwh.value > 0)
+      add(joined.rests_on, "energy: " + f.energy->watts.basis);
+  }
+  return joined;
+}
+
+std::string joined(const std::vector<std::string>& sentences) {
+  std::string text;
+  for (const std::string& sentence : sentences) text += (text.empty() ? "" : "; ") + sentence;
+  return text;
+}
+
+Result<int> run(const Options& o, const std::vector<Flag>& flags) {
+  if (o.run.model.empty()) return answer_input_plan(o.run, o.input, flags);
+  if (o.run.gpu.empty()) return fail(ErrorCode::kUsage, "--gpu is required (stoker plan --help)");
+  TRY(refuse_given(flags, {"--step-ms", "--blocking", "--cores"},
+                   "is of a plan of the input alone; leave it out, or leave out the MODEL "
+                   "(cores: --host cores=16)"));
+  TRY(wants_thesis(o.input.method));
+  const auto objective = TRY(parse_objective(o.objective.empty() ? "throughput" : o.objective));
+  if (o.max_global_batch && *o.max_global_batch < 1)
+    return fail(ErrorCode::kBadInput, "must be at least 1", "--max-global-batch");
+  if (o.budget && !(*o.budget > 0))
+    return fail(ErrorCode::kBadInput, "must be positive", "--budget");
+  if (o.run_budget && !(*o.run_budget > 0))
+    return fail(ErrorCode::kBadInput, "must be positive", "--run-budget");
+  std::vector<Precision> precisions;
+  if (!o.run.precision.empty()) {
+    for (const std::string& name : split(o.run.precision, ',')) {
+      const auto precision = TRY(parse_precision(name));
+      precisions.push_back(precision);
+    }
+  }
+  const std::vector<NamedGpu> gpus = named_gpus(o.run);
+  std::vector<Planned> planned;
+  std::vector<std::string> left_out;
+  for (const NamedGpu& gpu : gpus) {
+    auto one = plan_for(o, gpu, precisions, objective);
+    if (one) {
+      planned.push_back(std::move(*one));
+    } else if (one.error().code == ErrorCode::kAnswerIsNo && gpus.size() > 1) {
+      left_out.push_back(gpu.name + ": " + one.error().message);  // the others may still serve
+    } else {
+      return tl::unexpected(one.error());
+    }
+  }
+  if (planned.empty()) return fail(ErrorCode::kAnswerIsNo, joined(left_out));
+  if (gpus.size() == 1) {
+    const Planned& p = planned.front();
+    const std::string text =
+        o.run.json ? plan_json(p.plan, p.context) : plan_text(p.plan, p.context);
+    std::fputs(text.c_str(), stdout);
+    return 0;
+  }
+  std::vector<std::pair<std::string, Plan>> plans;
+  for (const Planned& p : planned) plans.emplace_back(p.plan.best.forecast.gpu_name, p.plan);
+  std::vector<const Forecast*> forecasts;
+  for (const auto& [name, plan] : plans) forecasts.push_back(&plan.best.forecast);
+  TRY(check_objective(objective, forecasts));
+  ReportContext context = joined_context(planned);
+  for (const std::string& reason : left_out) {
+    context.data.add("gpu_left_out", Severity::kWarning, reason);
+  }
+  const std::string text = o.run.json ? comparison_json(plans, objective, context)
+                                      : comparison_text(plans, objective, context);
+  std::fputs(text.c_str(), stdout);
+  return 0;
+}
+
+}  // namespace
+
+Command plan_command() {
+  auto o = std::make_shared<Options>();
+  Command command{
+      "plan",
+      "the best settings for a model, a data set and a machine; what limits them, what comes next",
+      "Example: stoker plan resnet50 --gpu v100-16gb --data ./images\n"
+      "         stoker plan bert_base --gpu a100-40gb,h100 --gpus 1..8 --objective cost --price "
+      "2.5 --samples 100000\n"
+      "         stoker plan --step-ms 50 --batch 64 --data ./images   (no model: the input alone)\n"
+      "Exit code 1: nothing satisfies the limits.",
+      run_flags(o->run),
+      {}};
+  const std::map<std::string, const char*> own_words{
+      {"--gpu", "GPUs side by side: a100-40gb,h100 (see `stoker gpus`), or machine files"},
+      {"--gpus", "numbers of GPUs to consider: 4, 1,2,4 or 1..8; default 1..4"},
+      {"--precision", "one or several: fp32,tf32,amp-fp16,amp-bf16; default: all the GPU has"},
+      {"--batch", "fix the batch per GPU"},
+      {"--workers", "fix the DataLoader workers per GPU"},
+      {"--prefetch", "fix the batches ahead per worker"}};
+  for (Flag& flag : command.flags) {
+    const auto words = own_words.find(flag.names);
+    if (words != own_words.end()) flag.help = words->second;
+    if (flag.names == "model" || flag.names == "--gpu") flag.required = false;  // the input alone
+  }
+  const std::vector<Flag> own = grouped(
+      "Search",
+      {{"--objective", "throughput (default), cost, epoch or energy", &o->objective},
+       {"--max-global-batch", "ceiling of batch x GPUs x accumulate, for convergence",
+        &o->max_global_batch},
+       {"--budget", "money that an epoch may cost; needs --price", &o->budget},
+       {"--run-budget", "money that a run may cost; needs --price and --epochs", &o->run_budget}});
+  command.flags.insert(command.flags.end(), own.begin(), own.end());
+  for (Flag& flag : input_plan_flags(o->input)) command.flags.push_back(std::move(flag));
+  command.run = [o, flags = command.flags] { return run(*o, flags); };
+  return command;
+}
+
+}  // namespace stoker::cli

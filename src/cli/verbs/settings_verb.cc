@@ -1,0 +1,22 @@
+#include <cstdio>
+#include <memory>
+
+#include "cli/arguments/settings_page.h"
+#include "cli/verbs/verbs.h"
+
+namespace stoker::cli {
+
+Command settings_command() {
+  auto markdown = std::make_shared<bool>(false);
+  return {"settings",
+          "every setting of every verb, with PyTorch's names for it",
+          "",
+          {{"markdown", markdown.get()}},
+          [markdown] {
+            const std::string text = *markdown ? settings_page(all_verbs()) : settings_list();
+            std::fputs(text.c_str(), stdout);
+            return Result<int>(0);
+          }};
+}
+
+}  // namespace stoker::cli

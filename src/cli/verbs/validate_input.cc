@@ -1,0 +1,59 @@
+#include <cstdio>
+#include <filesystem>
+
+#include "cli/outside/measuring.h"
+#include "cli/outside/python.h"
+#include "cli/verbs/validate.h"
+#include "evidence/input/validation.h"
+#include "forecast/knowledge.h"
+#include "report/text/validation_text.h"
+
+namespace stoker::cli {
+namespace fs = std::filesystem;
+namespace {
+
+bool is_pipeline(const std::string& what) {
+  return what.find(".py:") != std::string::npos || what.ends_with(".py");
+}
+
+/// Runs real DataLoaders into `rows`; 0, or the exit code to leave with.
+Result<int> measure(const ValidateOptions& o, const fs::path& rows) {
+  std::vector<std::string> arguments{"loader-runs", "--end-with-parent", "--out", rows.string()};
+  if (!o.what.empty()) arguments.insert(arguments.end(), {"--pipeline", o.what});
+  if (o.quick) arguments.emplace_back("--quick");
+  if (!o.budget.empty()) arguments.insert(arguments.end(), {"--budget", o.budget});
+  const InterruptsForChild waits;
+  return run_python_stoker(arguments, true);
+}
+
+Result<int> report(const ValidateOptions& o, const fs::path& rows) {
+  const auto knowledge = TRY(load_knowledge());
+  const auto runs = TRY(read_loader_runs(rows));
+  const auto validation = TRY(validate_input(runs, knowledge.loader));
+  const std::string text = o.json ? validation_json(validation, runs, STOKER_VERSION)
+                                  : validation_text(validation, runs);
+  std::fputs(text.c_str(), stdout);
+  return validation.failures.empty() ? 0 : 1;
+}
+
+}  // namespace
+
+Result<int> validate_input_pipeline(const ValidateOptions& o) {
+  const bool measures = o.what.empty() || is_pipeline(o.what);
+  if (!measures) {
+    if (o.quick || !o.budget.empty() || !o.output.empty()) {
+      return fail(ErrorCode::kUsage,
+                  "nothing is measured where a rows file is given: leave out --quick, --budget and "
+                  "-o",
+                  o.what);
+    }
+    return report(o, o.what);
+  }
+  UnnamedRows unnamed;
+  const auto rows = TRY(rows_path(o.output, "-o", unnamed));
+  const auto code = TRY(measure(o, rows));
+  if (code != 0) return code;  // the child has said why
+  return report(o, rows);
+}
+
+}  // namespace stoker::cli

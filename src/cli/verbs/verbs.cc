@@ -1,0 +1,22 @@
+#include "cli/verbs/verbs.h"
+
+namespace stoker::cli {
+
+std::vector<Section> all_verbs() {
+  return {
+      {"Before you rent", {plan_command(), predict_command()}},
+      {"Measure on a machine",
+       {probe_command(), calibrate_command(), validate_command(), fit_command()}},
+      {"After a run",
+       {explain_command(),
+        python_command("observation",
+                       "where the time of a training loop went that stoker.Observer recorded")}},
+      {"Your own model",
+       {python_command("capture",
+                       "one step of a model, without a GPU, into a step file (Python, PyTorch)")}},
+      {"Look it up",
+       {models_command(), gpus_command(), machine_command(), settings_command(),
+        completion_command()}}};
+}
+
+}  // namespace stoker::cli
