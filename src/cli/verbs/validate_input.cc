@@ -6,7 +6,7 @@
 #include "cli/verbs/validate.h"
 #include "evidence/input/validation.h"
 #include "forecast/knowledge.h"
-#include "report/text/validation_text.h"
+#include "report/model/input_validation_report.h"
 
 namespace stoker::cli {
 namespace fs = std::filesystem;

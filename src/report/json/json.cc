@@ -3,7 +3,6 @@
 #include "forecast/input_figures.h"
 #include "report/json/json_parts.h"
 #include "report/model/report.h"
-#include "report/text/layout.h"
 
 namespace stoker {
 namespace {

@@ -1,7 +1,6 @@
-
 #include "json/value.h"
 #include "report/json/json_parts.h"
-#include "report/text/validation_text.h"
+#include "report/model/input_validation_report.h"
 
 namespace stoker {
 namespace {

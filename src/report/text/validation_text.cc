@@ -1,11 +1,10 @@
-#include "report/text/validation_text.h"
-
 #include <fmt/core.h>
 
 #include <algorithm>
 #include <cmath>
 
 #include "base/text.h"
+#include "report/model/input_validation_report.h"
 #include "report/text/layout.h"
 
 namespace stoker {
