@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "device/gpu_catalogue.h"
-#include "lower/common/lower.h"
+#include "lower/loop/lower.h"
 #include "memory/replay/largest_batch.h"
 #include "memory/replay/replay.h"
 #include "step/step_reader.h"

@@ -10,7 +10,7 @@
 #include "base/files.h"
 #include "device/gpu_catalogue.h"
 #include "forecast/forecast.h"
-#include "lower/common/lower.h"
+#include "lower/loop/lower.h"
 #include "memory/replay/replay.h"
 #include "plan/plan.h"
 #include "step/step_reader.h"

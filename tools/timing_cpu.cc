@@ -13,7 +13,7 @@
 
 #include "base/files.h"
 #include "json/text.h"
-#include "lower/common/lower.h"
+#include "lower/loop/lower.h"
 #include "step/step_reader.h"
 #include "timing/cpu/cpu_model.h"
 #include "timing/gpu/step_time.h"

@@ -25,7 +25,7 @@
 #include <vector>
 
 #include "device/gpu_catalogue.h"
-#include "lower/common/lower.h"
+#include "lower/loop/lower.h"
 #include "step/step_reader.h"
 #include "timing/gpu/step_time.h"
 

@@ -6,8 +6,8 @@
 #include "forecast/cost.h"
 #include "forecast/memory_model.h"
 #include "forecast/node_share.h"
-#include "lower/common/device_backend.h"
-#include "lower/common/lower.h"
+#include "lower/loop/backend_of.h"
+#include "lower/loop/lower.h"
 #include "timing/learned/learned_pace.h"
 
 namespace stoker {

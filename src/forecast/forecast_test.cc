@@ -3,7 +3,7 @@
 #include "base/files.h"
 #include "forecast/memory/verdicts.h"
 #include "forecast/test_scenario.h"
-#include "lower/common/lower.h"
+#include "lower/loop/lower.h"
 
 namespace stoker {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "base/text.h"
 #include "forecast/memory_model.h"
-#include "lower/common/lower.h"
+#include "lower/loop/lower.h"
 
 namespace stoker {
 namespace {

@@ -8,7 +8,7 @@
 #include "forecast/memory/verdicts.h"
 #include "forecast/node_share.h"
 #include "forecast/settings.h"
-#include "lower/common/lower.h"
+#include "lower/loop/lower.h"
 
 namespace stoker {
 namespace {

@@ -166,8 +166,8 @@ Status check_job(const Job& job) {
   constexpr int kMaxAccumulate = 4096;
   for (const auto& status :
        {at_least("batch", job.batch, 1), at_least("gpus", job.gpus, 1),
-        at_least("nodes", job.nodes, 1), at_least("accumulate", job.accumulate, 1),
-        at_least("loader_buffers", job.loader_buffers, 0), check_gpus(job), check_passes(job)}) {
+        at_least("nodes", job.nodes, 1), at_least("accumulate", job.accumulate, 1), check_gpus(job),
+        check_passes(job)}) {
     if (!status) return status;
   }
   if (job.accumulate > kMaxAccumulate)

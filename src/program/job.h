@@ -72,12 +72,9 @@ struct Job {
   std::vector<std::string> checkpoint;
   bool gradient_as_bucket_view = false;
   bool tf32_matmul = false;                    ///< torch.backends.cuda.matmul.allow_tf32
-  bool tf32_convolution = true;                ///< torch.backends.cudnn.allow_tf32
   bool cublas_workspaces_in_allocator = true;  ///< PyTorch >= 1.11 or so; off for older software
   std::map<std::string, std::int64_t>
       dimensions;  ///< seq_len=128 ...; unnamed ones take their default
-  int loader_buffers =
-      0;  ///< float batches that a prefetching loader holds on the device besides the current
   /// The copy of the next batch runs on a side stream (pinned and non_blocking).
   bool overlapped_copy = false;
   /// Otherwise it is one more operation of the compute stream; the host goes on at once

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "forecast/memory_forecast.h"
-#include "lower/common/lower.h"
+#include "lower/loop/lower.h"
 #include "memory/replay/replay.h"
 
 namespace stoker::accuracy {

@@ -8,7 +8,7 @@
 #include "accuracy/common/measured_rows.h"
 #include "accuracy/memory/measures.h"
 #include "forecast/memory_forecast.h"
-#include "lower/common/lower.h"
+#include "lower/loop/lower.h"
 
 namespace stoker::accuracy {
 namespace {

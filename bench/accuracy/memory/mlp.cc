@@ -8,7 +8,7 @@
 #include "accuracy/memory/measures.h"
 #include "forecast/memory_forecast.h"
 #include "json/text.h"
-#include "lower/common/lower.h"
+#include "lower/loop/lower.h"
 #include "memory/replay/replay.h"
 
 namespace stoker::accuracy {

@@ -18,7 +18,7 @@
 #include "accuracy/memory/device_peaks.h"
 #include "accuracy/memory/measures.h"
 #include "forecast/memory_forecast.h"
-#include "lower/common/lower.h"
+#include "lower/loop/lower.h"
 #include "memory/replay/replay.h"
 
 namespace stoker::accuracy {

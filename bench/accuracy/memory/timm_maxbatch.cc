@@ -10,8 +10,8 @@
 #include "accuracy/common/conditions.h"
 #include "accuracy/memory/measures.h"
 #include "forecast/memory_forecast.h"
-#include "lower/common/lower.h"
 #include "lower/gpu/outside.h"
+#include "lower/loop/lower.h"
 #include "memory/replay/replay.h"
 
 namespace stoker::accuracy {

@@ -7,7 +7,7 @@
 #include "base/files.h"
 #include "base/text.h"
 #include "json/text.h"
-#include "lower/common/buckets.h"
+#include "lower/loop/buckets.h"
 #include "timing/collective/data_parallel.h"
 
 namespace stoker::accuracy {

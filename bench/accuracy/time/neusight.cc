@@ -11,7 +11,7 @@
 #include "base/files.h"
 #include "base/text.h"
 #include "json/value.h"
-#include "lower/common/lower.h"
+#include "lower/loop/lower.h"
 #include "timing/gpu/step_time.h"
 
 namespace stoker::accuracy {

@@ -7,7 +7,7 @@
 #include "accuracy/common/conditions.h"
 #include "accuracy/common/step_times.h"
 #include "accuracy/time/measures.h"
-#include "lower/common/lower.h"
+#include "lower/loop/lower.h"
 
 namespace stoker::accuracy {
 

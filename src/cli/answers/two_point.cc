@@ -5,7 +5,7 @@
 
 #include "base/text.h"
 #include "forecast/settings.h"
-#include "lower/common/lower.h"
+#include "lower/loop/lower.h"
 
 namespace stoker::cli {
 namespace {

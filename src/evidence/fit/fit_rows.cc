@@ -9,7 +9,7 @@
 #include "base/csv.h"
 #include "base/text.h"
 #include "device/calibration_data.h"
-#include "lower/common/lower.h"
+#include "lower/loop/lower.h"
 #include "operators/measured_kind.h"
 #include "timing/learned/measured_operator.h"
 

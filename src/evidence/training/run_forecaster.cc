@@ -4,7 +4,7 @@
 
 #include "device/resolve.h"
 #include "device/this_host.h"
-#include "lower/common/lower.h"
+#include "lower/loop/lower.h"
 #include "scenario/resolve.h"
 
 namespace stoker {

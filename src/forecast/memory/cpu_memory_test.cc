@@ -2,7 +2,7 @@
 
 #include "forecast/memory_forecast.h"
 #include "forecast/test_scenario.h"
-#include "lower/common/lower.h"
+#include "lower/loop/lower.h"
 
 namespace stoker {
 namespace {

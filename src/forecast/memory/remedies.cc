@@ -6,7 +6,7 @@
 
 #include "forecast/node_share.h"
 #include "forecast/settings.h"
-#include "lower/common/lower.h"
+#include "lower/loop/lower.h"
 #include "lower/optimizer/optimizer_recipes.h"
 #include "rewrite/checkpoint.h"
 

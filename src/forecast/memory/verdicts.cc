@@ -6,7 +6,7 @@
 #include "base/text.h"
 #include "forecast/memory_model.h"
 #include "forecast/settings.h"
-#include "lower/common/lower.h"
+#include "lower/loop/lower.h"
 #include "lower/optimizer/optimizer_recipes.h"
 
 namespace stoker {

@@ -7,8 +7,8 @@
 
 #include "base/setting.h"
 #include "base/text.h"
-#include "lower/common/lower.h"
-#include "lower/common/step_rewrites.h"
+#include "lower/loop/lower.h"
+#include "lower/loop/step_rewrites.h"
 
 namespace stoker {
 namespace {

@@ -1,6 +1,5 @@
 #include "lower/common/batch_buffers.h"
 
-#include <algorithm>
 #include <utility>
 
 namespace stoker {
@@ -14,19 +13,17 @@ bool is_floating(DType dtype) {
 }  // namespace
 
 void BatchBuffers::keep_loader_buffers() {
-  // PrefetchLoader's generator holds the next batch while the loop works on the current one.
-  const int copies = std::max(l_.job.loader_buffers, l_.job.prefetching_loader ? 1 : 0);
+  if (!l_.job.prefetching_loader) return;
   for (const NamedTensor& input : l_.step.inputs) {
     const auto s = static_cast<std::uint32_t>(index(input.storage));
-    for (int copy = 0; copy < copies && !storages_.empty(s); ++copy) {
-      Buffer b = storages_.description(s, BufferRole::kInput);
-      b.stream = Stream::kCopy;
-      if (l_.extra) {
-        loader_.push_back(l_.emit.buffer(b));
-        l_.emit.allocate(loader_.back(), When::kFirst);
-      } else {
-        l_.emit.keep(b);
-      }
+    if (storages_.empty(s)) continue;
+    Buffer b = storages_.description(s, BufferRole::kInput);
+    b.stream = Stream::kCopy;
+    if (l_.extra) {
+      loader_.push_back(l_.emit.buffer(b));
+      l_.emit.allocate(loader_.back(), When::kFirst);
+    } else {
+      l_.emit.keep(b);
     }
   }
 }

@@ -14,8 +14,8 @@ class BatchBuffers {
   BatchBuffers(const Lowering& lowering, StorageBuffers& storages)
       : l_(lowering), storages_(storages) {}
 
-  /// Batches that a loader holds on the device besides the current one: there before the first
-  /// iteration, or in an extra pass from its begin to its end.
+  /// The next batch, which timm's PrefetchLoader holds on the device while the loop works on the
+  /// current one: there before the first iteration, or in an extra pass from its begin to its end.
   void keep_loader_buffers();
 
   /// Where the device shares the host's memory, the batch is the loader's own tensor: there before

@@ -5,7 +5,6 @@
 
 #include "base/diagnostics.h"
 #include "base/result.h"
-#include "device/device.h"
 #include "program/job.h"
 #include "program/program.h"
 #include "step/step.h"
@@ -43,8 +42,5 @@ class DeviceBackend {
   /// Says where the step was captured for another kind of device.
   virtual void note(const Step& step, Diagnostics& diagnostics) const = 0;
 };
-
-/// The back end of a device, which it borrows.
-[[nodiscard]] std::unique_ptr<const DeviceBackend> backend_of(const Device& device);
 
 }  // namespace stoker

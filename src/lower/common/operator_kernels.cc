@@ -59,7 +59,6 @@ void OperatorKernels::attention(const Launch& launch) {
   shape.backend = l_.job.attention ? *l_.job.attention
                                    : attention_backend(shape, launch.kernel.dtype, attributes);
   const AttentionShape chosen = shape;
-  if (chosen.backend == AttentionBackend::kMath) open_product_library(launch.op.module);
   if (!chosen.backward) {
     SavedBuffers saved = attention_forward(launch, chosen);
     if (l_.graph_kept) {
@@ -75,6 +74,20 @@ void OperatorKernels::attention(const Launch& launch) {
   const std::uint32_t forward = l_.plan.attention_forward[launch.op_index];
   for (const BufferId id : saved_attention_[forward]) l_.emit.free(id);
   saved_attention_.erase(forward);
+}
+
+SavedBuffers OperatorKernels::attention_forward(const Launch& launch, const AttentionShape& shape) {
+  if (shape.backend != AttentionBackend::kMath) return fused_attention_forward(launch, shape);
+  open_product_library(launch.op.module);
+  return emit_math_attention_forward(l_.emit, shape, launch.kernel,
+                                     l_.step.attributes_of(launch.op), launch.op.module);
+}
+
+void OperatorKernels::attention_backward(const Launch& launch, const AttentionShape& shape) {
+  if (shape.backend != AttentionBackend::kMath) return fused_attention_backward(launch, shape);
+  open_product_library(launch.op.module);
+  emit_math_attention_backward(l_.emit, shape, launch.kernel, l_.step.attributes_of(launch.op),
+                               launch.op.module);
 }
 
 }  // namespace stoker

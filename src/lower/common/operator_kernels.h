@@ -8,7 +8,7 @@
 
 #include "lower/common/batch_buffers.h"
 #include "lower/common/lowering.h"
-#include "lower/gpu/attention.h"
+#include "lower/common/math_attention.h"
 #include "work/work.h"
 
 namespace stoker {
@@ -62,9 +62,10 @@ class OperatorKernels {
                                                            const Attributes& attributes) const = 0;
   /// The library's handle for plain products within an attention.
   virtual void open_product_library(ModuleId module) = 0;
-  [[nodiscard]] virtual SavedBuffers attention_forward(const Launch& launch,
-                                                       const AttentionShape& shape) = 0;
-  virtual void attention_backward(const Launch& launch, const AttentionShape& shape) = 0;
+  /// An attention that the device runs as one kernel.
+  [[nodiscard]] virtual SavedBuffers fused_attention_forward(const Launch& launch,
+                                                             const AttentionShape& shape) = 0;
+  virtual void fused_attention_backward(const Launch& launch, const AttentionShape& shape) = 0;
 
   const Lowering& l_;
 
@@ -72,6 +73,8 @@ class OperatorKernels {
   [[nodiscard]] Kernel kernel_of(std::uint32_t op_index, const Work& work, std::uint16_t views);
   void launch(std::uint32_t op_index, Kernel kernel, const Allocate& allocate);
   void attention(const Launch& launch);
+  [[nodiscard]] SavedBuffers attention_forward(const Launch& launch, const AttentionShape& shape);
+  void attention_backward(const Launch& launch, const AttentionShape& shape);
 
   BatchBuffers& batch_;
   std::unordered_map<std::uint32_t, SavedBuffers> saved_attention_;  ///< by forward operator

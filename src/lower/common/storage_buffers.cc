@@ -4,7 +4,7 @@
 #include <string_view>
 #include <variant>
 
-#include "lower/gpu/workspace.h"
+#include "lower/common/rnn_reserve.h"
 #include "work/work.h"
 
 namespace stoker {

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "lower/gpu/attention.h"
+#include "lower/common/math_attention.h"
 
 namespace stoker {
 

@@ -21,9 +21,7 @@ Status refuse(std::string message, Setting setting) {
   return fail(ErrorCode::kBadInput, std::move(message), mark(setting));
 }
 
-}  // namespace
-
-Status CpuBackend::check(const Job& job) const {
+Status check_cpu_job(const Job& job) {
   if (job.gpus > 1 || job.nodes > 1) {
     return refuse(
         "a CPU trains as one device; training on several of them is not modelled: leave it out, "
@@ -56,32 +54,58 @@ Status CpuBackend::check(const Job& job) const {
 /// An optimizer whose loop nobody chose goes tensor by tensor (torch/optim/optimizer.py,
 /// _default_to_fused_or_foreach: foreach is no CPU's default), and no library keeps a workspace in
 /// PyTorch's allocator.
-Job CpuBackend::as_run(Job job) const {
+Job run_on_cpu(Job job) {
   if (job.optimizer.loop == OptimizerLoop::kForeach && !job.optimizer.loop_asked)
     job.optimizer.loop = OptimizerLoop::kForLoop;
   job.cublas_workspaces_in_allocator = false;
-  job.loader_buffers = 0;
   job.overlapped_copy = job.non_blocking_copy = false;
   return job;
 }
 
-std::unique_ptr<OperatorKernels> CpuBackend::kernels(const Lowering& lowering, LibraryState&,
-                                                     BatchBuffers& batch) const {
-  return std::make_unique<CpuKernels>(cpu_, lowering, batch);
-}
-
-std::vector<OutsideMemory> CpuBackend::outside(const Job&, const Program&) const {
-  return {{"Python and PyTorch", cpu_.context_memory.value_or(kPythonAndPytorch),
-           cpu_.context_memory ? "machine file" : "default; PyTorch 2.13, measured once"},
+std::vector<OutsideMemory> outside_of_cpu(const Cpu& cpu) {
+  return {{"Python and PyTorch", cpu.context_memory.value_or(kPythonAndPytorch),
+           cpu.context_memory ? "machine file" : "default; PyTorch 2.13, measured once"},
           {"code of the step's operators", kCodeOfStep, "default; measured, 3 to 10 MiB"}};
 }
 
-void CpuBackend::note(const Step& step, Diagnostics& diagnostics) const {
+void note_cpu_capture(const Step& step, Diagnostics& diagnostics) {
   if (step.provenance.capture == CaptureKind::kFakeCpu) return;
   diagnostics.add("captured_for_cuda", Severity::kWarning,
                   "the step was captured as a GPU runs it; on a CPU PyTorch takes other operators "
                   "for recurrent "
                   "layers, attention and fused kernels: capture it again with --device cpu");
+}
+
+class CpuBackend final : public DeviceBackend {
+ public:
+  explicit CpuBackend(const Cpu& cpu) : cpu_(cpu) {}
+
+  [[nodiscard]] Status check(const Job& job) const override { return check_cpu_job(job); }
+  [[nodiscard]] Job as_run(Job job) const override { return run_on_cpu(std::move(job)); }
+  [[nodiscard]] bool is_apart() const override { return false; }
+  [[nodiscard]] OptimizerLoop default_loop() const override { return OptimizerLoop::kForLoop; }
+
+  [[nodiscard]] std::unique_ptr<OperatorKernels> kernels(const Lowering& lowering, LibraryState&,
+                                                         BatchBuffers& batch) const override {
+    return std::make_unique<CpuKernels>(cpu_, lowering, batch);
+  }
+
+  [[nodiscard]] std::vector<OutsideMemory> outside(const Job&, const Program&) const override {
+    return outside_of_cpu(cpu_);
+  }
+
+  void note(const Step& step, Diagnostics& diagnostics) const override {
+    note_cpu_capture(step, diagnostics);
+  }
+
+ private:
+  const Cpu& cpu_;
+};
+
+}  // namespace
+
+std::unique_ptr<const DeviceBackend> cpu_backend(const Cpu& cpu) {
+  return std::make_unique<CpuBackend>(cpu);
 }
 
 }  // namespace stoker

@@ -4,10 +4,10 @@
 
 #include <algorithm>
 
-#include "lower/common/lower.h"
 #include "lower/common/test_jobs.h"
 #include "lower/common/test_live.h"
 #include "lower/cpu/cpu_attention.h"
+#include "lower/loop/lower.h"
 
 namespace stoker {
 namespace {

@@ -2,10 +2,10 @@
 
 #include <string_view>
 
+#include "lower/common/math_units.h"
 #include "lower/cpu/cpu_attention.h"
 #include "lower/cpu/cpu_convolution.h"
 #include "lower/cpu/cpu_work.h"
-#include "lower/gpu/units.h"
 
 namespace stoker {
 namespace {
@@ -79,19 +79,13 @@ AttentionBackend CpuKernels::attention_backend(const AttentionShape& shape, DTyp
   return choose_cpu_attention(shape, attributes);
 }
 
-SavedBuffers CpuKernels::attention_forward(const Launch& launch, const AttentionShape& shape) {
-  if (shape.backend != AttentionBackend::kMath)
-    return emit_cpu_attention_forward(l_.emit, shape, launch.kernel, threads(), launch.op.module);
-  return emit_attention_forward(l_.emit, shape, launch.kernel, l_.step.attributes_of(launch.op),
-                                launch.op.module);
+SavedBuffers CpuKernels::fused_attention_forward(const Launch& launch,
+                                                 const AttentionShape& shape) {
+  return emit_cpu_attention_forward(l_.emit, shape, launch.kernel, threads(), launch.op.module);
 }
 
-void CpuKernels::attention_backward(const Launch& launch, const AttentionShape& shape) {
-  if (shape.backend != AttentionBackend::kMath)
-    emit_cpu_attention_backward(l_.emit, shape, launch.kernel, threads(), launch.op.module);
-  else
-    emit_attention_backward(l_.emit, shape, launch.kernel, l_.step.attributes_of(launch.op),
-                            launch.op.module);
+void CpuKernels::fused_attention_backward(const Launch& launch, const AttentionShape& shape) {
+  emit_cpu_attention_backward(l_.emit, shape, launch.kernel, threads(), launch.op.module);
 }
 
 }  // namespace stoker

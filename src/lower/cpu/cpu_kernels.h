@@ -1,5 +1,6 @@
 #pragma once
 
+#include "device/cpu.h"
 #include "lower/common/operator_kernels.h"
 
 namespace stoker {
@@ -35,9 +36,9 @@ class CpuKernels final : public OperatorKernels {
   [[nodiscard]] AttentionBackend attention_backend(const AttentionShape& shape, DType dtype,
                                                    const Attributes& attributes) const override;
   void open_product_library(ModuleId) override {}
-  [[nodiscard]] SavedBuffers attention_forward(const Launch& launch,
-                                               const AttentionShape& shape) override;
-  void attention_backward(const Launch& launch, const AttentionShape& shape) override;
+  [[nodiscard]] SavedBuffers fused_attention_forward(const Launch& launch,
+                                                     const AttentionShape& shape) override;
+  void fused_attention_backward(const Launch& launch, const AttentionShape& shape) override;
 
   [[nodiscard]] int threads() const { return l_.job.threads > 0 ? l_.job.threads : cpu_.cores; }
 

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "lower/common/lower.h"
 #include "lower/common/test_jobs.h"
+#include "lower/loop/lower.h"
 #include "step/sizes.h"
 #include "step/step_reader.h"
 

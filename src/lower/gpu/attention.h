@@ -1,12 +1,7 @@
 #pragma once
 
-#include <vector>
-
-#include "device/machine.h"
-#include "lower/common/emitter.h"
-#include "program/job.h"
-#include "step/sizes.h"
-#include "step/step.h"
+#include "device/gpu.h"
+#include "lower/common/math_attention.h"
 
 namespace stoker {
 
@@ -17,16 +12,15 @@ namespace stoker {
 [[nodiscard]] AttentionBackend choose_attention(const AttentionShape& shape, DType dtype,
                                                 const Attributes& attributes, const Gpu& gpu);
 
-/// What the forward leaves for its backward, to be freed after it.
-using SavedBuffers = std::vector<BufferId>;
+/// Emits the forward of one fused attention (flash or memory-efficient): its saved buffers and its
+/// kernel.
+[[nodiscard]] SavedBuffers emit_fused_attention_forward(Emitter& emit, const AttentionShape& shape,
+                                                        const Kernel& base,
+                                                        const Attributes& attributes,
+                                                        ModuleId module);
 
-/// Emits the forward of one attention operator: its saved buffers, temporaries and kernels.
-[[nodiscard]] SavedBuffers emit_attention_forward(Emitter& emit, const AttentionShape& shape,
-                                                  const Kernel& base, const Attributes& attributes,
-                                                  ModuleId module);
-
-/// Emits the backward: temporaries and kernels; the saved buffers are freed by the caller.
-void emit_attention_backward(Emitter& emit, const AttentionShape& shape, const Kernel& base,
-                             const Attributes& attributes, ModuleId module);
+/// Emits its backward: temporaries and kernel; the saved buffers are freed by the caller.
+void emit_fused_attention_backward(Emitter& emit, const AttentionShape& shape, const Kernel& base,
+                                   ModuleId module);
 
 }  // namespace stoker

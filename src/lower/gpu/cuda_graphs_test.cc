@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include "lower/common/lower.h"
 #include "lower/common/test_jobs.h"
+#include "lower/loop/lower.h"
 
 namespace stoker {
 namespace {

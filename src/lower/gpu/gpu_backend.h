@@ -1,27 +1,13 @@
 #pragma once
 
+#include <memory>
+
+#include "device/gpu.h"
 #include "lower/common/device_backend.h"
 
 namespace stoker {
 
-/// How PyTorch trains on a GPU.
-class GpuBackend final : public DeviceBackend {
- public:
-  explicit GpuBackend(const Gpu& gpu) : gpu_(gpu) {}
-
-  [[nodiscard]] Status check(const Job& job) const override;
-  [[nodiscard]] Job as_run(Job job) const override;
-  [[nodiscard]] bool is_apart() const override { return true; }
-  [[nodiscard]] OptimizerLoop default_loop() const override { return OptimizerLoop::kForeach; }
-  [[nodiscard]] std::unique_ptr<OperatorKernels> kernels(const Lowering& lowering,
-                                                         LibraryState& libraries,
-                                                         BatchBuffers& batch) const override;
-  [[nodiscard]] std::vector<OutsideMemory> outside(const Job& job,
-                                                   const Program& program) const override;
-  void note(const Step& step, Diagnostics& diagnostics) const override;
-
- private:
-  const Gpu& gpu_;
-};
+/// How PyTorch trains on a GPU, which it borrows.
+[[nodiscard]] std::unique_ptr<const DeviceBackend> gpu_backend(const Gpu& gpu);
 
 }  // namespace stoker

@@ -2,7 +2,8 @@
 
 #include <vector>
 
-#include "lower/gpu/units.h"
+#include "lower/common/math_units.h"
+#include "lower/gpu/attention.h"
 #include "lower/gpu/workspace.h"
 
 namespace stoker {
@@ -85,14 +86,14 @@ AttentionBackend GpuKernels::attention_backend(const AttentionShape& shape, DTyp
   return choose_attention(shape, dtype, attributes, gpu_);
 }
 
-SavedBuffers GpuKernels::attention_forward(const Launch& launch, const AttentionShape& shape) {
-  return emit_attention_forward(l_.emit, shape, launch.kernel, l_.step.attributes_of(launch.op),
-                                launch.op.module);
+SavedBuffers GpuKernels::fused_attention_forward(const Launch& launch,
+                                                 const AttentionShape& shape) {
+  return emit_fused_attention_forward(l_.emit, shape, launch.kernel,
+                                      l_.step.attributes_of(launch.op), launch.op.module);
 }
 
-void GpuKernels::attention_backward(const Launch& launch, const AttentionShape& shape) {
-  emit_attention_backward(l_.emit, shape, launch.kernel, l_.step.attributes_of(launch.op),
-                          launch.op.module);
+void GpuKernels::fused_attention_backward(const Launch& launch, const AttentionShape& shape) {
+  emit_fused_attention_backward(l_.emit, shape, launch.kernel, launch.op.module);
 }
 
 }  // namespace stoker

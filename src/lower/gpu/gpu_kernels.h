@@ -1,5 +1,6 @@
 #pragma once
 
+#include "device/gpu.h"
 #include "lower/common/operator_kernels.h"
 
 namespace stoker {
@@ -21,9 +22,9 @@ class GpuKernels final : public OperatorKernels {
   [[nodiscard]] AttentionBackend attention_backend(const AttentionShape& shape, DType dtype,
                                                    const Attributes& attributes) const override;
   void open_product_library(ModuleId module) override;
-  [[nodiscard]] SavedBuffers attention_forward(const Launch& launch,
-                                               const AttentionShape& shape) override;
-  void attention_backward(const Launch& launch, const AttentionShape& shape) override;
+  [[nodiscard]] SavedBuffers fused_attention_forward(const Launch& launch,
+                                                     const AttentionShape& shape) override;
+  void fused_attention_backward(const Launch& launch, const AttentionShape& shape) override;
 
   void keep_workspace(Handles& handles, Bytes bytes, ModuleId module);
   void launch_with_workspace(const Kernel& kernel, Buffer workspace);

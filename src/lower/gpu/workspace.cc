@@ -93,10 +93,4 @@ std::optional<Bytes> convolution_workspace(const ConvolutionShape& shape, Bytes 
   return input + output + weight;
 }
 
-Bytes rnn_reserve(const RnnShape& shape, DType dtype) {
-  const std::int64_t cell_and_output = 2;
-  return Bytes(shape.layers * shape.directions * shape.length * shape.batch * shape.hidden *
-               (shape.gates + cell_and_output) * size_of(dtype));
-}
-
 }  // namespace stoker

@@ -59,16 +59,22 @@ TEST(Workspace, ReadsCublasLtWorkspaceSize) {
   }
 }
 
-TEST(Workspace, RnnReserveIsGatesCellAndOutputOfEachStep) {
-  RnnShape lstm;
-  lstm.batch = 2;
-  lstm.length = 3;
-  lstm.hidden = 5;
-  lstm.layers = 2;
-  lstm.directions = 2;
-  lstm.gates = 4;
-  EXPECT_EQ(rnn_reserve(lstm, DType::kF32), Bytes(2 * 2 * 3 * 2 * 5 * (4 + 2) * 4));
-  EXPECT_EQ(rnn_reserve(lstm, DType::kF16), Bytes(2 * 2 * 3 * 2 * 5 * (4 + 2) * 2));
+TEST(Workspace, RulesOfTheTwoProfiles) {
+  ConvolutionShape dense{8, 64, 64, 1};
+  dense.kernel = {3, 3, 1};
+  const auto at = [&](const ConvolutionShape& c, CudnnProfile p) {
+    return convolution_workspace(c, kMiB, 2 * kMiB, Bytes(7), p);
+  };
+  const Bytes copies = 3 * kMiB + Bytes(7);
+  EXPECT_EQ(at(dense, CudnnProfile::kDefault), copies);
+  EXPECT_FALSE(at(dense, CudnnProfile::kBenchmark));
+  dense.pass = Pass::kBackwardInput;
+  EXPECT_EQ(at(dense, CudnnProfile::kBenchmark), copies);
+  dense.groups = 4;
+  EXPECT_EQ(at(dense, CudnnProfile::kBenchmark), copies);
+  EXPECT_FALSE(at(dense, CudnnProfile::kDefault));
+  dense.groups = 64;
+  EXPECT_FALSE(at(dense, CudnnProfile::kBenchmark));
 }
 
 }  // namespace

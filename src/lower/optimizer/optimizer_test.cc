@@ -9,6 +9,7 @@
 
 #include "base/files.h"
 #include "json/text.h"
+#include "lower/common/test_live.h"
 #include "lower/optimizer/gradient_steps.h"
 #include "step/step_reader.h"
 #include "step/test_step.h"
@@ -316,6 +317,29 @@ TEST(Optimizer, ACapturedOneBringsItsLoopAndItsState) {
   step.optimizer.groups[0].numbers = {{"centered", 1}, {"foreach", 0}};
   EXPECT_EQ(captured_optimizer(step).loop, OptimizerLoop::kForLoop);
   EXPECT_TRUE(captured_optimizer(step).centered);
+}
+
+TEST(Optimizer, StateAndTemporariesInParameterBytes) {
+  struct Case {
+    OptimizerSettings settings;
+    int state, temporaries;
+  };
+  const std::vector<Case> cases{
+      {{OptimizerKind::kSgd, OptimizerLoop::kForeach, 0.0}, 0, 0},
+      {{OptimizerKind::kSgd, OptimizerLoop::kForeach, 0.9}, 1, 0},
+      {{OptimizerKind::kSgd, OptimizerLoop::kForeach, 0.9, false, 1e-4}, 1, 1},
+      {{OptimizerKind::kAdamW, OptimizerLoop::kForeach}, 2, 1},
+      {{OptimizerKind::kAdagrad, OptimizerLoop::kForeach}, 1, 2}};
+  for (const Case& c : cases) {
+    Program program;
+    Emitter emit(program);
+    emit_optimizer_step(emit, c.settings,
+                        {{kMiB, DType::kF32, ModuleId{}}, {kMiB, DType::kF32, ModuleId{}}});
+    testing_support::Live live(program);
+    live.iterate();
+    EXPECT_EQ(live.live(BufferRole::kOptimizerState), 2 * c.state * kMiB);
+    EXPECT_EQ(live.peak(), 2 * (c.state + c.temporaries) * kMiB);
+  }
 }
 
 }  // namespace

@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "lower/common/lower.h"
 #include "lower/common/test_jobs.h"
 #include "lower/common/test_live.h"
+#include "lower/loop/lower.h"
 #include "rewrite/checkpoint.h"
 #include "step/step_reader.h"
 

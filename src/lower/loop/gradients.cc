@@ -1,8 +1,8 @@
-#include "lower/common/gradients.h"
+#include "lower/loop/gradients.h"
 
 #include <utility>
 
-#include "lower/common/buckets.h"
+#include "lower/loop/buckets.h"
 
 namespace stoker {
 

@@ -1,4 +1,4 @@
-#include "lower/common/capture_notes.h"
+#include "lower/loop/capture_notes.h"
 
 #include <string>
 

@@ -1,4 +1,4 @@
-#include "lower/common/step_rewrites.h"
+#include "lower/loop/step_rewrites.h"
 
 #include <gtest/gtest.h>
 

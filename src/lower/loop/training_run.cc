@@ -1,11 +1,11 @@
-#include "lower/common/training_run.h"
+#include "lower/loop/training_run.h"
 
 #include <algorithm>
 #include <cstddef>
 #include <string>
 #include <utility>
 
-#include "lower/common/step_walk.h"
+#include "lower/loop/step_walk.h"
 #include "lower/optimizer/parameter_update.h"
 
 namespace stoker {

@@ -1,14 +1,14 @@
-#include "lower/common/lower.h"
+#include "lower/loop/lower.h"
 
 #include <string>
 #include <utility>
 
-#include "lower/common/capture_notes.h"
-#include "lower/common/device_backend.h"
-#include "lower/common/step_rewrites.h"
-#include "lower/common/training_run.h"
+#include "lower/common/math_units.h"
 #include "lower/gpu/cuda_graphs.h"
-#include "lower/gpu/units.h"
+#include "lower/loop/backend_of.h"
+#include "lower/loop/capture_notes.h"
+#include "lower/loop/step_rewrites.h"
+#include "lower/loop/training_run.h"
 #include "rewrite/evaluation.h"
 
 namespace stoker {

@@ -1,4 +1,4 @@
-#include "lower/common/step_walk.h"
+#include "lower/loop/step_walk.h"
 
 #include <algorithm>
 

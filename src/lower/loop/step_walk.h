@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "lower/common/batch_buffers.h"
-#include "lower/common/gradients.h"
 #include "lower/common/operator_kernels.h"
 #include "lower/common/storage_buffers.h"
+#include "lower/loop/gradients.h"
 
 namespace stoker {
 

@@ -2,9 +2,9 @@
 
 #include <gtest/gtest.h>
 
-#include "lower/common/lower.h"
 #include "lower/common/test_jobs.h"
 #include "lower/common/test_live.h"
+#include "lower/loop/lower.h"
 
 namespace stoker {
 namespace {

@@ -1,4 +1,4 @@
-#include "lower/common/buckets.h"
+#include "lower/loop/buckets.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "lower/common/device_backend.h"
+#include "lower/loop/backend_of.h"
 
 #include <gtest/gtest.h>
 

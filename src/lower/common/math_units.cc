@@ -1,4 +1,4 @@
-#include "lower/gpu/units.h"
+#include "lower/common/math_units.h"
 
 namespace stoker {
 
@@ -29,10 +29,10 @@ MathUnit unit_for(const Work& work, const Job& job, const DeviceFacts& device) {
     default:
       break;
   }
-  // torch.backends.cudnn.allow_tf32, on by default, is of convolutions and of recurrent layers.
+  // torch.backends.cudnn.allow_tf32 is on by default and holds for convolutions and recurrent
+  // layers.
   const bool cudnn = convolution || work.kernel_class == KernelClass::kRnn;
-  const bool allowed = job.precision == Precision::kTf32 || (cudnn && job.tf32_convolution) ||
-                       (product && !cudnn && job.tf32_matmul);
+  const bool allowed = job.precision == Precision::kTf32 || cudnn || (product && job.tf32_matmul);
   return allowed && (product || convolution) && device.peak.tf32_tensor > 0 ? MathUnit::kTf32Tensor
                                                                             : MathUnit::kFp32;
 }

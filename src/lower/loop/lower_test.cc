@@ -1,17 +1,13 @@
-#include "lower/common/lower.h"
+#include "lower/loop/lower.h"
 
 #include <gtest/gtest.h>
 
 #include <filesystem>
 #include <map>
 
-#include "lower/common/buckets.h"
 #include "lower/common/test_jobs.h"
 #include "lower/common/test_live.h"
-#include "lower/gpu/attention.h"
-#include "lower/gpu/units.h"
 #include "lower/gpu/workspace.h"
-#include "lower/optimizer/optimizer.h"
 #include "step/sizes.h"
 #include "step/step_reader.h"
 
@@ -129,108 +125,6 @@ TEST(Lower, RefusesWhatItCannotServe) {
   job = plain_job();
   job.dimensions["seq_len"] = 3;
   EXPECT_NE(lower(step, job, ampere()).error().message.find("no dimension"), std::string::npos);
-}
-
-TEST(Lower, Tf32IsTakenWhereSwitchesAllowIt) {
-  Work product;
-  product.kernel_class = KernelClass::kGemm;
-  Work convolution;
-  convolution.kernel_class = KernelClass::kConvolution;
-  Job job;
-  const Gpu gpu = *ampere().device.gpu();
-  Gpu volta = gpu;
-  volta.peak.tf32_tensor = volta.peak.bf16_tensor = 0;
-  const auto unit = [&](const Work& w, const Gpu& g) {
-    return static_cast<int>(unit_for(w, job, g));
-  };
-  EXPECT_EQ(unit(product, gpu), static_cast<int>(MathUnit::kFp32));
-  EXPECT_EQ(unit(convolution, gpu), static_cast<int>(MathUnit::kTf32Tensor));
-  EXPECT_EQ(unit(convolution, volta), static_cast<int>(MathUnit::kFp32));
-  Work recurrent;
-  recurrent.kernel_class = KernelClass::kRnn;  // cuDNN's flag covers it too
-  EXPECT_EQ(unit(recurrent, gpu), static_cast<int>(MathUnit::kTf32Tensor));
-  job.precision = Precision::kTf32;
-  EXPECT_EQ(unit(product, gpu), static_cast<int>(MathUnit::kTf32Tensor));
-  product.dtype = DType::kBf16;
-  EXPECT_EQ(unit(product, volta), static_cast<int>(MathUnit::kFp32));
-  EXPECT_EQ(unit(product, gpu), static_cast<int>(MathUnit::kBf16Tensor));
-}
-
-TEST(Attention, BackendByGpuAndPrecision) {
-  AttentionShape shape{1, 8, 128, 128, 64};
-  Attributes plain;
-  Attributes masked;
-  masked.mask_kind = "float";
-  const Gpu gpu = *ampere().device.gpu();
-  Gpu volta = gpu;
-  volta.compute_capability = 70;
-  EXPECT_EQ(choose_attention(shape, DType::kF16, plain, gpu), AttentionBackend::kFlash);
-  EXPECT_EQ(choose_attention(shape, DType::kF16, masked, gpu), AttentionBackend::kMemoryEfficient);
-  EXPECT_EQ(choose_attention(shape, DType::kF32, plain, gpu), AttentionBackend::kMemoryEfficient);
-  EXPECT_EQ(choose_attention(shape, DType::kF16, plain, volta), AttentionBackend::kMemoryEfficient);
-  EXPECT_EQ(choose_attention(shape, DType::kBf16, plain, volta), AttentionBackend::kMath);
-  shape.head_dim = 33;
-  EXPECT_EQ(choose_attention(shape, DType::kF32, plain, gpu), AttentionBackend::kMath);
-  // Without tensor cores for the type, nothing has to be aligned.
-  EXPECT_EQ(choose_attention(shape, DType::kF32, plain, volta), AttentionBackend::kMemoryEfficient);
-  EXPECT_EQ(choose_attention(shape, DType::kF16, plain, volta), AttentionBackend::kMath);
-  // FlashAttention-2 aligns a causal mask at the lower right, PyTorch at the upper left.
-  AttentionShape oblong{1, 8, 128, 256, 64};
-  EXPECT_EQ(choose_attention(oblong, DType::kF16, plain, gpu), AttentionBackend::kFlash);
-  oblong.causal = true;
-  EXPECT_EQ(choose_attention(oblong, DType::kF16, plain, gpu), AttentionBackend::kMemoryEfficient);
-  oblong.causal = false;
-  oblong.value_dim = 32;
-  EXPECT_EQ(choose_attention(oblong, DType::kF16, plain, gpu), AttentionBackend::kMemoryEfficient);
-}
-
-TEST(Buckets, CloseWhenTheyHaveReachedTheirCap) {
-  std::vector<ReadyGradient> gradients;
-  for (const int mib : {1, 20, 4, 1, 30, 2}) gradients.push_back({mib * kMiB, 0});
-  // 1 MiB fills the first; 20 + 4 + 1 fill the second exactly; 30 overfills the third; 2 is left
-  // over.
-  EXPECT_EQ(assign_buckets(gradients), (std::vector<std::uint32_t>{0, 1, 1, 1, 2, 3}));
-}
-
-TEST(Optimizer, StateAndTemporariesInParameterBytes) {
-  struct Case {
-    OptimizerSettings settings;
-    int state, temporaries;
-  };
-  const std::vector<Case> cases{
-      {{OptimizerKind::kSgd, OptimizerLoop::kForeach, 0.0}, 0, 0},
-      {{OptimizerKind::kSgd, OptimizerLoop::kForeach, 0.9}, 1, 0},
-      {{OptimizerKind::kSgd, OptimizerLoop::kForeach, 0.9, false, 1e-4}, 1, 1},
-      {{OptimizerKind::kAdamW, OptimizerLoop::kForeach}, 2, 1},
-      {{OptimizerKind::kAdagrad, OptimizerLoop::kForeach}, 1, 2}};
-  for (const Case& c : cases) {
-    Program program;
-    Emitter emit(program);
-    emit_optimizer_step(emit, c.settings,
-                        {{kMiB, DType::kF32, ModuleId{}}, {kMiB, DType::kF32, ModuleId{}}});
-    Live live(program);
-    live.iterate();
-    EXPECT_EQ(live.live(BufferRole::kOptimizerState), 2 * c.state * kMiB);
-    EXPECT_EQ(live.peak(), 2 * (c.state + c.temporaries) * kMiB);
-  }
-}
-
-TEST(Workspace, RulesOfTheTwoProfiles) {
-  ConvolutionShape dense{8, 64, 64, 1};
-  dense.kernel = {3, 3, 1};
-  const auto at = [&](const ConvolutionShape& c, CudnnProfile p) {
-    return convolution_workspace(c, kMiB, 2 * kMiB, Bytes(7), p);
-  };
-  const Bytes copies = 3 * kMiB + Bytes(7);
-  EXPECT_EQ(at(dense, CudnnProfile::kDefault), copies);
-  EXPECT_FALSE(at(dense, CudnnProfile::kBenchmark));
-  dense.pass = Pass::kBackwardInput;
-  EXPECT_EQ(at(dense, CudnnProfile::kBenchmark), copies);
-  dense.groups = 4;
-  EXPECT_EQ(at(dense, CudnnProfile::kBenchmark), copies);
-  EXPECT_FALSE(at(dense, CudnnProfile::kDefault));
-  dense.groups = 64;
-  EXPECT_FALSE(at(dense, CudnnProfile::kBenchmark));
 }
 
 /// What must hold for every captured model that ships.
