@@ -3,7 +3,6 @@
 import gzip
 import json
 import os
-import pathlib
 import re
 import subprocess
 import sys
@@ -11,10 +10,10 @@ import sys
 import pytest
 
 import stoker
+from places import PYTHON, SUPPORT
 from stoker import cli
 
-PYTHON = pathlib.Path(__file__).resolve().parents[1]
-GOOD = pathlib.Path(__file__).with_name("good_models.py")
+GOOD = SUPPORT / "good_models.py"
 
 
 def run(*arguments, **environment):

@@ -2,25 +2,25 @@
 
 import json
 import os
-import pathlib
 import subprocess
 import sys
 
 import pytest
 
+from places import PYTHON, REPOSITORY
+
 pytest.importorskip("torch")
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
 BINARY = os.environ.get("STOKER_BINARY")
 
 
 @pytest.mark.skipif(not BINARY, reason="STOKER_BINARY names no binary")
 def test_forecasts_of_six_models_that_the_calibration_does_not_know(tmp_path):
     env = {**os.environ, "STOKER_PYTHON": sys.executable, "XDG_STATE_HOME": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path),
-           "PYTHONPATH": str(ROOT / "python")}
-    measured = ROOT / "data" / "measured" / "cpu"
-    done = subprocess.run([BINARY, "validate", measured / "training.json", "--machine", measured / "machine.toml", "--json"], cwd=ROOT,
-                          env=env, capture_output=True, text=True)
+           "PYTHONPATH": str(PYTHON)}
+    measured = REPOSITORY / "data" / "measured" / "cpu"
+    done = subprocess.run([BINARY, "validate", measured / "training.json", "--machine", measured / "machine.toml", "--json"],
+                          cwd=REPOSITORY, env=env, capture_output=True, text=True)
     assert done.returncode in (0, 1), done.stderr
     found = json.loads(done.stdout)
     step, peak = found["summaries"]["step"], found["summaries"]["peak memory"]

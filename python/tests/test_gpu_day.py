@@ -13,8 +13,9 @@ import pytest
 
 pytest.importorskip("torch")
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "scripts"))
+from places import REPOSITORY  # noqa: E402
+
+sys.path.insert(0, str(REPOSITORY / "scripts"))
 
 from gpu_day import forecasts, main, plan  # noqa: E402
 
@@ -24,7 +25,7 @@ STARVED = {"small batches": "was over before the models were loaded", "memory": 
 
 
 def run(*arguments):
-    return subprocess.run([sys.executable, str(ROOT / "scripts" / "gpu-day"), *map(str, arguments)], capture_output=True, text=True)
+    return subprocess.run([sys.executable, str(REPOSITORY / "scripts" / "gpu-day"), *map(str, arguments)], capture_output=True, text=True)
 
 
 def test_the_short_form_runs_through_on_a_cpu(tmp_path):
@@ -59,9 +60,9 @@ def test_every_step_of_a_gpus_day_is_there():
         assert sum(min(step.share, step.most / 720) for step in steps[:-1]) < 0.9, "the last one has something left"
         for step in steps:
             program = step.command[1] if step.command[1] != "-m" else f"python/stoker/{step.command[3].replace('-', '_')}"
-            assert (ROOT / program).exists() or (ROOT / "python/stoker" / program.split("/")[-1].replace("_runs", "")).exists()
+            assert (REPOSITORY / program).exists() or (REPOSITORY / "python/stoker" / program.split("/")[-1].replace("_runs", "")).exists()
         for name, path, large, small in plan.zoo(device):
-            assert re.search(rf"^def {name}\(batch=", (ROOT / path).read_text(), re.MULTILINE) and large > small
+            assert re.search(rf"^def {name}\(batch=", (REPOSITORY / path).read_text(), re.MULTILINE) and large > small
     assert len(plan.ZOO) == 8
 
 
@@ -85,7 +86,8 @@ def _state(pid):
 
 def test_ctrl_c_is_recorded(tmp_path):
     folder = tmp_path / "day"
-    process = subprocess.Popen([sys.executable, str(ROOT / "scripts" / "gpu-day"), "--device", "cpu", "--minutes", "1", "-o", str(folder)],
+    process = subprocess.Popen([sys.executable, str(REPOSITORY / "scripts" / "gpu-day"), "--device", "cpu", "--minutes", "1",
+                                "-o", str(folder)],
                                text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                                preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
     try:
@@ -101,11 +103,11 @@ def test_ctrl_c_is_recorded(tmp_path):
 
 
 def test_forecasts_are_left_for_later_where_no_binary_runs(tmp_path):
-    assert forecasts.find("/bin/false", ROOT) is None and forecasts.find(None, tmp_path) is None
+    assert forecasts.find("/bin/false", REPOSITORY) is None and forecasts.find(None, tmp_path) is None
     asked = {"model": "train.py:net", "batch": 8, "threads": 2, "precision": "tf32", "optimizer": {"name": "adamw"}}
     failed = {**asked, "optimizer": None, "precision": "fp32"}
     (tmp_path / plan.TRAINING).write_text(json.dumps({"device": {"name": "NVIDIA H100"}, "runs": [asked, failed]}))
-    first, second = forecasts.commands(tmp_path, "cuda", ROOT)
+    first, second = forecasts.commands(tmp_path, "cuda", REPOSITORY)
     assert first == ["predict", "train.py:net", "--gpu", "NVIDIA H100", "--batch", "8", "--precision", "tf32", "--optimizer", "adamw",
                      "--weight-decay", "0.01", "--json"]
     assert second[-3:] == ["--optimizer", "sgd", "--json"]
@@ -114,7 +116,7 @@ def test_forecasts_are_left_for_later_where_no_binary_runs(tmp_path):
         add = list.append
 
     steps = Steps()
-    forecasts.make(None, "cuda", tmp_path, ROOT, 0, steps)
+    forecasts.make(None, "cuda", tmp_path, REPOSITORY, 0, steps)
     assert steps[0]["status"] == "left for later" and os.path.exists(tmp_path / forecasts.COMMANDS)
 
 

@@ -3,7 +3,6 @@
 import csv
 import json
 import os
-import pathlib
 import signal
 import subprocess
 import sys
@@ -11,6 +10,7 @@ import sys
 import pytest
 import torch
 
+from places import REPOSITORY
 from steps import capture, check
 from stoker.calibrate.gpu import child as gpu_child
 from stoker.calibrate.gpu import operators, stopwatch, watch
@@ -18,7 +18,7 @@ from stoker.calibrate.gpu import worker as workers
 from stoker.surveys import models
 from stoker.surveys.times import cases, fit_rows, main
 
-SCRIPTS = pathlib.Path(__file__).resolve().parents[2] / "scripts"
+SCRIPTS = REPOSITORY / "scripts"
 
 OWN = ("bert", "convnext", "deep_narrow", "grouped_net", "mobilenet", "small_cnn", "unet", "vgg16")
 

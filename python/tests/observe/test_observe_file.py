@@ -2,7 +2,6 @@
 
 import errno
 import os
-import pathlib
 import subprocess
 import sys
 import textwrap
@@ -13,9 +12,8 @@ import torch
 
 import stoker
 from observing import Clock, lines, observer, read
+from places import PYTHON
 from stoker.observe import recorder as recording
-
-PYTHON = pathlib.Path(stoker.__file__).resolve().parents[1]
 
 
 def run(tmp_path, script, **environment):

@@ -2,17 +2,17 @@
 
 import csv
 import json
-import pathlib
 import subprocess
 import sys
 
 import pytest
 
+from places import REPOSITORY
 from steps import capture, check, value
 from stoker.measure import nvidia
 from stoker.surveys.memory import cases, main, pool, search, training
 
-SCRIPTS = pathlib.Path(__file__).resolve().parents[2] / "scripts"
+SCRIPTS = REPOSITORY / "scripts"
 
 # Parameters as torchvision, timm (vit_small_patch16_224) and transformers count them.
 KNOWN = {"resnet18": 11_689_512, "resnet50": 25_557_032, "vit_small": 22_050_664, "gpt2": 124_439_808}

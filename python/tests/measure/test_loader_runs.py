@@ -13,11 +13,10 @@ import pytest
 pytest.importorskip("torch")
 np = pytest.importorskip("numpy")
 
+from places import PYTHON, SUPPORT  # noqa: E402
 from stoker.errors import CaptureError  # noqa: E402
 from stoker.loader_runs import calibration, datasets, grid, judge, rows, runner, scenarios  # noqa: E402
 from stoker.measure import contention, forked, page_cache, signals  # noqa: E402
-
-PYTHON = pathlib.Path(__file__).resolve().parents[1]
 
 
 def small(name, tmp_path):
@@ -221,7 +220,7 @@ def run_loader_runs(*arguments):
                             stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
 
-OWN = f"{PYTHON / 'tests' / 'loaders.py'}:loader"
+OWN = f"{SUPPORT / 'loaders.py'}:loader"
 BRIEF = ("--quick", "--probe-budget", "1s", "--budget", "60s")
 
 
@@ -248,7 +247,7 @@ def test_a_users_data_set_is_measured_and_the_file_can_be_continued(tmp_path):
 @pytest.mark.parametrize("function, says", [("stream", "IterableDataset"), ("sampled", "sampler of its own"),
                                             ("nothing", "has no function 'nothing'")])
 def test_data_that_cannot_be_measured_is_refused(tmp_path, function, says):
-    process = run_loader_runs("--pipeline", f"{PYTHON / 'tests' / 'loaders.py'}:{function}", "--out", tmp_path / "r.json")
+    process = run_loader_runs("--pipeline", f"{SUPPORT / 'loaders.py'}:{function}", "--out", tmp_path / "r.json")
     _, error = process.communicate(timeout=60)
     assert process.returncode == 3 and says in error and "Traceback" not in error
     assert os.listdir(tmp_path) == []

@@ -10,8 +10,9 @@ import uuid
 
 import pytest
 
-HERE = pathlib.Path(__file__).with_name("pipelines.py")
-PYTHON = HERE.parents[1]
+from places import PYTHON, SUPPORT
+
+HERE = SUPPORT / "pipelines.py"
 MARK = "STOKER_TEST_MARK"
 PATIENCE_S = 20  # until what must come has come; nothing is measured with it
 

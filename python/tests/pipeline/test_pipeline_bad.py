@@ -12,13 +12,13 @@ import pytest
 from torch.utils.data import DataLoader
 
 import pipelines
+from places import PYTHON, SUPPORT
 from stoker import cli
 from stoker.errors import ProbeError, UserCodeError
 from stoker.measure import cgroup, machine
 from stoker.pipeline import probe_file, probe_pipeline
 
-HERE = pathlib.Path(__file__).with_name("pipelines.py")
-PYTHON = HERE.parents[1]
+HERE = SUPPORT / "pipelines.py"
 
 
 def probe(thing, budget_s=1.5):
@@ -147,7 +147,7 @@ def test_shared_memory_too_small(monkeypatch):
 def test_real_shared_memory_of_64_mb(tmp_path, size, filled):
     """As in a container: /dev/shm is a small file system, empty or nearly full."""
     code = textwrap.dedent(f"""
-        import sys; sys.path[:0] = [{str(PYTHON)!r}, {str(HERE.parent)!r}]
+        import sys; sys.path[:0] = [{str(PYTHON)!r}, {str(SUPPORT)!r}]
         import pipelines; from stoker.pipeline import probe_pipeline
         doc = probe_pipeline(pipelines.Spins(length=64, ms=0.1, floats=250_000), name="x", budget_s=2)
         print([row["name"] for row in doc["findings"]], [row["batch"] for row in doc["batch"]])
@@ -231,7 +231,7 @@ def test_budgets(budget, capsys):
 def test_a_parent_whose_parallel_loops_cannot_be_forked():
     """OpenMP's threads stay behind in a fork; the probe must not wait for them."""
     code = textwrap.dedent(f"""
-        import sys; sys.path[:0] = [{str(PYTHON)!r}, {str(HERE.parent)!r}]
+        import sys; sys.path[:0] = [{str(PYTHON)!r}, {str(SUPPORT)!r}]
         import pipelines, torch; from stoker.pipeline import probe_pipeline
         torch.ones(1 << 22).sqrt().sum()
         doc = probe_pipeline(pipelines.Wide(), name="x", budget_s=3)

@@ -2,7 +2,6 @@
 
 import json
 import os
-import pathlib
 import statistics
 import sys
 
@@ -11,10 +10,11 @@ import torch
 from torch.utils.data import DataLoader
 
 import pipelines
+from places import REPOSITORY, SUPPORT
 from stoker import cli
 from stoker.pipeline import probe_pipeline
 
-HERE = pathlib.Path(__file__).with_name("pipelines.py")
+HERE = SUPPORT / "pipelines.py"
 
 
 def probe(thing, budget_s=1.5):
@@ -134,7 +134,7 @@ def test_moving_batches_and_starting_workers():
     moving, start = doc["transport"], doc["start"]
     assert "per_batch_main_ms" in moving, "a machine too busy to move five batches in 72 s"
     assert moving["per_batch_main_ms"] > 0 and moving["fork_per_worker_ms"] >= 0
-    assert set(moving) <= set(json.loads((HERE.parents[2] / "data/coefficients/input.json").read_text())["transport"]) | {
+    assert set(moving) <= set(json.loads((REPOSITORY / "data/coefficients/input.json").read_text())["transport"]) | {
         "pickle_main_ns_per_byte", "pickle_worker_ns_per_byte"}
     assert start["fork_ms"] > 0 and start["picklable"] and start["pickled_bytes"] > 100
     assert doc["memory"]["objects"] > 0 and not doc["memory"]["copied_on_read"]

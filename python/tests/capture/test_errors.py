@@ -1,13 +1,12 @@
 """Each bad input: exit 3, one sentence with the cure, nothing written."""
 
-import pathlib
-
 import pytest
 
+from places import SUPPORT
 from stoker import cli, device, shim
 from stoker.errors import CaptureError
 
-BAD = pathlib.Path(__file__).with_name("bad_models.py")
+BAD = SUPPORT / "bad_models.py"
 
 
 def fail(capsys, tmp_path, *arguments):

@@ -9,13 +9,12 @@ import pytest
 
 pytest.importorskip("torch")
 
+from places import SUPPORT  # noqa: E402
 from stoker.measure import budget, contention, forked, fresh, leftovers, reference, signals  # noqa: E402
-
-TESTS = pathlib.Path(__file__).resolve().parent
 
 
 def child(kind, **more):
-    return fresh.Child("measured_child", kind, folder=TESTS, **more)
+    return fresh.Child("measured_child", kind, folder=SUPPORT, **more)
 
 
 def soon(seconds=60.0):

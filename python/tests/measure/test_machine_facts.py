@@ -2,15 +2,12 @@
 
 import json
 import os
-import pathlib
-import subprocess
 import sys
 
 import pytest
 
+from limits import limited_to
 from stoker.measure import cgroup, machine
-
-PYTHON = pathlib.Path(__file__).resolve().parents[1]
 
 CPUINFO = ("processor\t: 0\nmodel name\t: Some CPU @ 2.00GHz\ncpu MHz\t\t: 2000.5\n\n"
            "processor\t: 1\nmodel name\t: Other\ncpu MHz\t\t: 2100.0\n")
@@ -152,38 +149,15 @@ def test_the_built_binary_and_python_agree(with_binary):
 
 
 @pytest.fixture
-def limited(tmp_path):
-    """Runs a script in control groups of version 1 that grant 1.5 cores and 4 GiB, on the cores that are given; its JSON."""
-    groups = [pathlib.Path(f"/sys/fs/cgroup/{controller}/stoker-test-{os.getpid()}") for controller in ("cpu", "memory")]
-    try:
-        for group, limits in zip(groups, ({"cpu.cfs_period_us": 100000, "cpu.cfs_quota_us": 150000},
-                                          {"memory.limit_in_bytes": 4 << 30})):
-            group.mkdir()
-            for name, value in limits.items():
-                (group / name).write_text(str(value))
-    except OSError as error:
-        _remove(groups)
-        pytest.skip(f"no control groups of version 1 can be made here ({error.strerror})")
+def limited():
+    """Runs a script under limits of 1.5 cores and 4 GiB, on the cores that are given; its JSON."""
+    with limited_to(1.5, 4 << 30) as run:
+        def told(script, cores):
+            done = run([sys.executable, "-c", script], cores)
+            assert done.returncode == 0, done.stderr
+            return json.loads(done.stdout)
 
-    def run(script, cores):
-        def enter():
-            for group in groups:
-                (group / "cgroup.procs").write_text(str(os.getpid()))
-            os.sched_setaffinity(0, cores)
-
-        done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, preexec_fn=enter,
-                              env={**os.environ, "PYTHONPATH": str(PYTHON)})
-        assert done.returncode == 0, done.stderr
-        return json.loads(done.stdout)
-
-    yield run
-    _remove(groups)
-
-
-def _remove(groups):
-    for group in groups:
-        if group.exists():
-            group.rmdir()
+        yield told
 
 
 def test_real_limits_are_seen_and_a_calibration_goes_on_under_them(limited, tmp_path):

@@ -11,10 +11,9 @@ import time
 import pytest
 import torch
 
+from places import PYTHON
 from stoker.calibrate import rounds, rows, spec
 from stoker.errors import CaptureError
-
-PYTHON = pathlib.Path(__file__).resolve().parents[1]
 
 
 def start(*arguments, **more):

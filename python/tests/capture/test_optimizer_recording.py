@@ -7,10 +7,11 @@ import sys
 
 import pytest
 
+from places import REPOSITORY
+
 torch = pytest.importorskip("torch")
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-RECORDED = ROOT / "src/lower/testdata/optimizers.json"
+RECORDED = REPOSITORY / "src/lower/testdata/optimizers.json"
 KNOWN_SINCE = (2, 13)  # older versions order a few temporaries otherwise, or lack Adafactor
 
 
@@ -23,7 +24,7 @@ def test_this_pytorch_allocates_as_recorded(tmp_path):
     if version < KNOWN_SINCE:
         pytest.skip(f"recorded with PyTorch {KNOWN_SINCE[0]}.{KNOWN_SINCE[1]} and newer, this is {torch.__version__}")
     output = tmp_path / "optimizers.json"
-    subprocess.run([sys.executable, str(ROOT / "scripts/record-optimizers"), "--output", str(output)],
+    subprocess.run([sys.executable, str(REPOSITORY / "scripts/record-optimizers"), "--output", str(output)],
                    check=True, capture_output=True, timeout=300)
     recorded, now = cases(RECORDED), cases(output)
     missing = {name for name in set(recorded) - set(now) if not name.startswith("lion")}

@@ -5,6 +5,7 @@ import torch
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 
+from places import REPOSITORY
 from steps import capture, check, operators, peak_bytes, shape, value
 from stoker import Capture
 
@@ -113,9 +114,7 @@ def test_checkpointed_blocks_run_twice_and_keep_their_inputs(on_cuda, use_reentr
 
 def test_lora_on_a_language_model_leaves_the_frozen_weights_alone(on_cuda):
     pytest.importorskip("transformers")
-    import pathlib
-
-    example = pathlib.Path(__file__).resolve().parents[2] / "examples" / "lora.py"
+    example = REPOSITORY / "examples" / "lora.py"
     small = {"layers": 2, "width": 64, "heads": 4}
     lora = check(capture(f"{example}:lora", options={**small, "rank": 4}))
     full = check(capture(f"{example}:full", options=small))

@@ -14,13 +14,13 @@ torch = pytest.importorskip("torch")
 
 import training_models  # noqa: E402
 from observing import Clock  # noqa: E402
+from places import PYTHON, SUPPORT  # noqa: E402
 from stoker import Observer, cli  # noqa: E402
 from stoker.errors import CaptureError  # noqa: E402
 from stoker.measure import nvidia, reference  # noqa: E402
 from stoker.training_runs import child, facts, figures, job, judge, rows, runner, values  # noqa: E402
 
-TESTS = pathlib.Path(__file__).resolve().parent
-MODELS = TESTS / "training_models.py"
+MODELS = SUPPORT / "training_models.py"
 
 
 def case(function, **more):
@@ -40,7 +40,7 @@ def trained(function, tmp_path, steps=2, **more):
 def run(*arguments, **environment):
     """`training-runs` in a process of its own."""
     return subprocess.Popen([sys.executable, "-m", "stoker", "training-runs", *specs_of(arguments)], text=True, stdout=subprocess.PIPE,
-                            stderr=subprocess.PIPE, env={**os.environ, "PYTHONPATH": str(TESTS.parent), **environment},
+                            stderr=subprocess.PIPE, env={**os.environ, "PYTHONPATH": str(PYTHON), **environment},
                             preexec_fn=_interruptible)
 
 
@@ -356,7 +356,7 @@ def test_a_disk_that_fills_leaves_the_old_file_whole(tmp_path, monkeypatch):
 def test_without_pytorch_it_is_said(tmp_path):
     (tmp_path / "torch.py").write_text("raise ImportError('no torch here')")
     done = subprocess.run([sys.executable, "-m", "stoker", "training-runs", "a.py:f", "--out", str(tmp_path / "rows.json")], text=True,
-                          capture_output=True, env={**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), str(TESTS.parent)])})
+                          capture_output=True, env={**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), str(PYTHON)])})
     assert done.returncode == 3 and "need PyTorch" in done.stderr and "Traceback" not in done.stderr
 
 

@@ -2,14 +2,15 @@
 
 import json
 import os
-import pathlib
 import shutil
 import subprocess
 import sys
 
 import pytest
 
-REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
+from limits import limited_to
+from places import REPOSITORY
+
 GOLDEN = REPOSITORY / "tests" / "golden" / "files"
 QUOTA_CORES, MEMORY = 0.5, 4 << 30
 FACTS = """
@@ -24,34 +25,9 @@ print(json.dumps({"cores": here.usable_cores, "calibrate": cpu_device.describe()
 
 @pytest.fixture
 def limited():
-    """Runs a command in control groups of version 1 that grant half a core and 4 GiB, on the processors that are given."""
-    groups = {pathlib.Path(f"/sys/fs/cgroup/cpu/stoker-facts-{os.getpid()}"):
-              {"cpu.cfs_period_us": 100000, "cpu.cfs_quota_us": int(QUOTA_CORES * 100000)},
-              pathlib.Path(f"/sys/fs/cgroup/memory/stoker-facts-{os.getpid()}"): {"memory.limit_in_bytes": MEMORY}}
-    made = []
-    try:
-        for group, limits in groups.items():
-            group.mkdir()
-            made.append(group)
-            for name, value in limits.items():
-                (group / name).write_text(str(value))
-    except OSError as error:
-        for group in made:
-            group.rmdir()
-        pytest.skip(f"no control groups of version 1 can be made here ({error.strerror})")
-
-    def run(command, processors):
-        def enter():
-            for group in groups:
-                (group / "cgroup.procs").write_text(str(os.getpid()))
-            os.sched_setaffinity(0, processors)
-
-        return subprocess.run([str(word) for word in command], capture_output=True, text=True, preexec_fn=enter,
-                              env={**os.environ, "PYTHONPATH": str(REPOSITORY / "python")})
-
-    yield run
-    for group in groups:
-        group.rmdir()
+    """Runs a command under limits of half a core and 4 GiB, on the processors that are given."""
+    with limited_to(QUOTA_CORES, MEMORY) as run:
+        yield run
 
 
 def calibration(path, device):

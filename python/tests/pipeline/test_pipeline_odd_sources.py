@@ -2,7 +2,6 @@
 
 import json
 import os
-import pathlib
 import signal
 import subprocess
 import sys
@@ -16,13 +15,12 @@ from torch.utils.data import BatchSampler, DataLoader, SequentialSampler, StackD
 
 import pipelines
 import stoker
+from places import PYTHON
 from stoker import cli
 from stoker.errors import ProbeError
 from stoker.measure import forked, leftovers, machine
 from stoker.pipeline import command, interleaved, maker, passes, probe_pipeline
 from stoker.pipeline import source as sources
-
-PYTHON = pathlib.Path(__file__).parents[1]
 
 
 def probe(thing, budget_s=1.5):
