@@ -124,7 +124,7 @@ TEST_F(ForecastTest, AFractionThatAllowsTooLittleIsWhatIsNamed) {
   ASSERT_TRUE(limits) << limits.error().text();
   ASSERT_EQ(limits->value, 0);
   const std::string words = gpu_shortage(scenario_, *limits);
-  EXPECT_NE(words.find("raise --memory-fraction"), std::string::npos) << words;
+  EXPECT_NE(words.find("raise {memory-fraction}"), std::string::npos) << words;
   EXPECT_EQ(words.find("take a GPU"), std::string::npos) << words;
 }
 
@@ -135,7 +135,7 @@ TEST_F(ForecastTest, AValidationThatDoesNotFitIsNamed) {
   ASSERT_TRUE(limits) << limits.error().text();
   ASSERT_EQ(limits->value, 0);
   const std::string words = gpu_shortage(scenario_, *limits);
-  EXPECT_NE(words.find("smaller --validation"), std::string::npos) << words;
+  EXPECT_NE(words.find("smaller {validation}"), std::string::npos) << words;
 }
 
 TEST_F(ForecastTest, OperatorsWithoutARuleAreNamedCountedAndWidenTheBand) {

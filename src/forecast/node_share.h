@@ -4,6 +4,9 @@
 
 namespace stoker {
 
+/// Nobody can try an answer beyond.
+inline constexpr int kMostGpus = 1024;
+
 /// GPUs of the fullest node when a job's are spread over `nodes`: its host shares cores and memory
 /// among most processes, and all others wait for it. A number of nodes below 1 counts as one.
 [[nodiscard]] constexpr int gpus_per_node(int gpus, int nodes) {

@@ -151,7 +151,7 @@ Result<Objective> parse_objective(std::string_view name) {
   return fail(ErrorCode::kUsage,
               "unknown objective \"" + std::string(name) + "\"" + suggestion(name, names) +
                   " (known: throughput, cost, epoch, energy)",
-              "--objective");
+              mark(Setting::kObjective));
 }
 
 Result<Plan> make_plan(const PlanRequest& request, const Knowledge& knowledge) {
@@ -177,7 +177,7 @@ Result<Plan> make_plan(const PlanRequest& request, const Knowledge& knowledge) {
     return fail(ErrorCode::kUsage,
                 "energy needs the TDP of " + request.base.machine.device->name +
                     "; give tdp_watts in a machine file (docs/reference/machine-file.md)",
-                "--objective");
+                mark(Setting::kObjective));
   }
   return Planner(request, knowledge).run();
 }

@@ -138,7 +138,7 @@ TEST_F(PlanTest, EnergyNeedsATdp) {
   r.objective = Objective::kEnergy;
   EXPECT_TRUE(make_plan(r, *knowledge_));
   r.base.machine.device->tdp_watts = 0;
-  EXPECT_EQ(make_plan(r, *knowledge_).error().where, "--objective");
+  EXPECT_EQ(make_plan(r, *knowledge_).error().where, "{objective}");
 }
 
 TEST_F(PlanTest, ATooSmallGpuSaysByHowMuch) {

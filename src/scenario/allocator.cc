@@ -1,6 +1,5 @@
 #include "scenario/allocator.h"
 
-#include "base/setting.h"
 #include "lower/gpu/workspace.h"
 
 namespace stoker {
@@ -8,13 +7,7 @@ namespace stoker {
 Result<AllocatorConfig> allocator_of(const AllocatorRequest& r) {
   auto config = parse_allocator_config(r.config.text);
   if (!config) return fail(config.error().code, config.error().text(), r.config.where);
-  if (r.memory_fraction) {
-    if (!(*r.memory_fraction > 0 && *r.memory_fraction <= 1)) {
-      return fail(ErrorCode::kBadInput, "must be above 0 and at most 1",
-                  mark(Setting::kMemoryFraction));
-    }
-    config->memory_fraction = r.memory_fraction;
-  }
+  if (r.memory_fraction) config->memory_fraction = r.memory_fraction;
   return config;
 }
 

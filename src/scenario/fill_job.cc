@@ -12,44 +12,6 @@ Status refuse(std::string message, Setting setting) {
   return fail(ErrorCode::kUsage, std::move(message), mark(setting));
 }
 
-std::string switched(Setting setting, std::optional<bool> value) {
-  return value.value_or(true) ? mark(setting) : mark_off(setting);
-}
-
-/// What belongs to training, asked of a step that was captured for inference.
-Status check_mode(const JobRequest& r, const Step& step) {
-  if (step.mode == "train") return {};
-  struct Given {
-    bool given;
-    std::string where;
-  };
-  for (const Given& g : {Given{r.optimizer.kind.has_value(), mark(Setting::kOptimizer)},
-                         {r.optimizer.loop.has_value(), mark(Setting::kOptimizerLoop)},
-                         {r.optimizer.momentum.has_value(), mark(Setting::kMomentum)},
-                         {r.optimizer.weight_decay.has_value(), mark(Setting::kWeightDecay)},
-                         {r.optimizer.nesterov, mark(Setting::kNesterov)},
-                         {r.clip.has_value(), switched(Setting::kClip, r.clip)},
-                         {r.clip_checks, mark(Setting::kClipChecks)},
-                         {r.ema.has_value(), switched(Setting::kEma, r.ema)},
-                         {r.grad_scaler.has_value(), switched(Setting::kGradScaler, r.grad_scaler)},
-                         {r.zero_grad_after, mark(Setting::kZeroGradAfter)},
-                         {r.zero_grad_fills, mark(Setting::kZeroGradFills)},
-                         {r.accumulate.has_value(), mark(Setting::kAccumulate)},
-                         {!r.checkpoint.empty(), mark(Setting::kCheckpoint)},
-                         {r.validation_batch.has_value(), mark(Setting::kValidation)},
-                         {r.validation_with_grad, mark(Setting::kValidationWithGrad)},
-                         {r.validation_samples.has_value(), mark(Setting::kValidationSamples)},
-                         {r.bucket_view, mark(Setting::kBucketView)}}) {
-    if (g.given) {
-      return fail(ErrorCode::kUsage,
-                  step.name + " was captured for " + step.mode +
-                      ", which has no backward; leave the flag out, or capture it for training",
-                  g.where);
-    }
-  }
-  return {};
-}
-
 Status fill_last_batch(const LastBatchRequest& request, Scenario& s) {
   if (std::holds_alternative<RestOfDataSet>(request)) {
     if (s.dataset_samples <= 0) {
@@ -115,7 +77,6 @@ Status fill_training(const JobRequest& r, const Step& step, Scenario& s) {
 
 Status fill_job(const JobRequest& r, const Step& step, Scenario& s) {
   Job& job = s.job;
-  TRY(check_mode(r, step));
   job.optimizer = TRY(optimizer_of(r.optimizer, step));
   TRY(fill_passes(r, s));
   TRY(fill_copy(r, s));

@@ -12,12 +12,6 @@ Status refuse(std::string message, Setting setting) {
   return fail(ErrorCode::kUsage, std::move(message), mark(setting));
 }
 
-Status check_share(Setting setting, std::optional<double> value) {
-  if (value && !(*value >= 0 && *value <= 1))
-    return fail(ErrorCode::kBadInput, "must lie between 0 and 1", mark(setting));
-  return {};
-}
-
 /// A capture whose optimizer we do not know cannot be taken as it is.
 Status check_captured(const OptimizerRequest& o, const Step& step) {
   const CapturedOptimizer& captured = step.optimizer;
@@ -52,8 +46,6 @@ Result<OptimizerSettings> optimizer_of(const OptimizerRequest& o, const Step& st
     if (*o.kind != OptimizerKind::kSgd) settings.momentum = 0;
   }
   TRY(choose_loop(o, settings));
-  TRY(check_share(Setting::kMomentum, o.momentum));
-  TRY(check_share(Setting::kWeightDecay, o.weight_decay));
   const bool sgd = settings.kind == OptimizerKind::kSgd;
   const std::string leave_out = "; leave it out with " + std::string(name_of(settings.kind));
   if (o.momentum && !sgd && settings.kind != OptimizerKind::kRmsprop)

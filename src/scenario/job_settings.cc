@@ -16,6 +16,7 @@ constexpr std::string_view kMachine = "Machine", kData = "Data", kStep = "Step",
 constexpr double kMostBatch = 1 << 24;
 constexpr double kMostSamples = 1LL << 50;
 constexpr double kMostProcesses = 1024;
+constexpr double kLongestStep = 1e7;  // milliseconds: nearly three hours
 
 const SettingRow kRows[] = {
     {.name = "model",
@@ -415,7 +416,8 @@ const SettingRow kRows[] = {
      .value = "N",
      .words = "of --gpus 1..64: how many a computer has",
      .fallback = "the machine file's, else 8",
-     .aliases = "nproc-per-node"},
+     .aliases = "nproc-per-node",
+     .range = SettingRange{1, kMostProcesses}},
     {.name = "network",
      .verbs = kPredict,
      .group = kSeveral,
@@ -433,7 +435,8 @@ const SettingRow kRows[] = {
      .type = Type::kNumber,
      .value = "X",
      .words = "of --gpus 1..64: measured step of one GPU in milliseconds",
-     .fallback = "its forecast"},
+     .fallback = "its forecast",
+     .range = SettingRange{0, kLongestStep, true}},
 
     {.name = "alloc-conf",
      .verbs = kBoth,
@@ -500,7 +503,7 @@ const SettingRow kRows[] = {
      .type = Type::kNumber,
      .value = "X",
      .words = "measured milliseconds of a training step without waiting for data",
-     .range = SettingRange{0, 1e7, true}},
+     .range = SettingRange{0, kLongestStep, true}},
     {.name = "blocking",
      .verbs = kPlan,
      .group = kInputAlone,

@@ -7,9 +7,8 @@
 #include "device/this_host.h"
 #include "scenario/allocator.h"
 #include "scenario/data_source.h"
-#include "scenario/device_checks.h"
 #include "scenario/fill_job.h"
-#include "scenario/ranges.h"
+#include "scenario/request_checks.h"
 
 namespace stoker {
 namespace {
@@ -71,6 +70,7 @@ Result<Resolved> resolve(const RunRequest& r, const ScenarioTools& tools) {
   TRY(check_image_size(r.data, *s.step));
   s.job.dimensions = r.job.dimensions;
   TRY(take_data(r, tools, out));
+  TRY(check_training_settings(r, *s.step));
   TRY(fill_job(r.job, *s.step, s));
   s.job.threads = TRY(threads_of(r.job, s.machine.device));
   if (!r.pin && r.job.copy && *r.job.copy != CopyWay::kBlocking) {

@@ -25,14 +25,6 @@ bool can_be_negated(const SettingRow& s) {
   return s.type == SettingType::kSwitch || s.type == SettingType::kPair;
 }
 
-/// "1" of --gpus and --nodes: what a CPU has too.
-bool says_one(const Binding& binding) {
-  if (binding.name != "gpus" && binding.name != "nodes") return false;
-  if (const auto* text = std::get_if<std::string*>(&binding.target)) return **text == "1";
-  const auto* number = std::get_if<std::optional<std::int64_t>*>(&binding.target);
-  return number != nullptr && (*number)->value_or(1) <= 1;
-}
-
 std::string bound_text(double bound) { return with_commas(static_cast<std::int64_t>(bound)); }
 
 /// "must be between 1 and 1,024"; of numbers that are not whole the ends are said in their own way.
@@ -50,19 +42,11 @@ bool in_range(const SettingRange& r, double value) {
   return (r.above_low ? value > r.low : value >= r.low) && value <= r.high;
 }
 
-Status check_range(const SettingRow& setting, const Binding& binding) {
-  if (!setting.range) return {};
-  const SettingRange& range = *setting.range;
-  if (const auto* whole = std::get_if<std::optional<std::int64_t>*>(&binding.target)) {
-    const std::optional<std::int64_t>& value = **whole;
-    if (!value || in_range(range, static_cast<double>(*value))) return {};
-    const std::string what = std::isinf(range.high) ? "" : ", not " + std::to_string(*value);
-    return fail(ErrorCode::kBadInput, range_words(range, true) + what, flag(setting.name));
-  }
-  if (const auto* number = std::get_if<std::optional<double>*>(&binding.target)) {
-    if (!**number || in_range(range, ***number)) return {};
-    return fail(ErrorCode::kBadInput, range_words(range, false), flag(setting.name));
-  }
+Status check_number(const SettingRow& setting, const Binding& binding) {
+  if (const auto* whole = std::get_if<std::optional<std::int64_t>*>(&binding.target))
+    return **whole ? check_range(setting, ***whole, flag(setting.name)) : Status{};
+  if (const auto* number = std::get_if<std::optional<double>*>(&binding.target))
+    return **number ? check_range(setting, ***number, flag(setting.name)) : Status{};
   return {};
 }
 
@@ -87,7 +71,26 @@ Status check_names(const SettingRow& setting, const Binding& binding) {
   return {};
 }
 
-bool contains(std::span<const std::string_view> names, std::string_view name) {
+/// How the command line names what was given: "--no-pin" for a pair that was switched off.
+std::string given_flag(std::string_view verb, const Binding& binding) {
+  const auto* pair = std::get_if<std::optional<bool>*>(&binding.target);
+  if (pair != nullptr && **pair == false) return flag("no-" + std::string(binding.name));
+  const SettingRow* setting = find_setting(verb, binding.name);
+  return setting != nullptr ? flag_of(*setting) : flag(binding.name);
+}
+
+/// Refuses the first that was given and that `unwanted` holds for.
+template <class Unwanted>
+Status refuse_if(std::string_view verb, std::span<const Binding> bindings, const Unwanted& unwanted,
+                 std::string_view why) {
+  for (const Binding& binding : bindings) {
+    if (was_given(binding) && unwanted(binding.name))
+      return fail(ErrorCode::kUsage, std::string(why), given_flag(verb, binding));
+  }
+  return {};
+}
+
+bool contains(std::initializer_list<std::string_view> names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
@@ -155,52 +158,52 @@ bool was_given(const Binding& binding) {
   return std::visit(Holds{}, binding.target);
 }
 
+std::vector<Binding> joined(std::initializer_list<std::vector<Binding>> parts) {
+  std::vector<Binding> all;
+  for (const std::vector<Binding>& part : parts) all.insert(all.end(), part.begin(), part.end());
+  return all;
+}
+
+Status check_range(const SettingRow& setting, std::int64_t value, std::string where) {
+  if (!setting.range || in_range(*setting.range, static_cast<double>(value))) return {};
+  const std::string what = std::isinf(setting.range->high) ? "" : ", not " + std::to_string(value);
+  return fail(ErrorCode::kBadInput, range_words(*setting.range, true) + what, std::move(where));
+}
+
+Status check_range(const SettingRow& setting, double value, std::string where) {
+  if (!setting.range || in_range(*setting.range, value)) return {};
+  return fail(ErrorCode::kBadInput, range_words(*setting.range, false), std::move(where));
+}
+
 Status check_values(std::string_view verb, std::span<const Binding> bindings) {
   for (const Binding& binding : bindings) {
     const SettingRow* setting = find_setting(verb, binding.name);
     if (setting == nullptr) continue;
-    if (auto s = check_range(*setting, binding); !s) return s;
-    if (auto s = check_names(*setting, binding); !s) return s;
+    TRY(check_number(*setting, binding));
+    TRY(check_names(*setting, binding));
   }
   return {};
 }
 
-Status check_devices(std::string_view verb, std::span<const Binding> bindings, bool cpu,
-                     std::string_view device) {
-  for (const Binding& binding : bindings) {
-    const SettingRow* setting = find_setting(verb, binding.name);
-    if (setting == nullptr || !was_given(binding) || says_one(binding)) continue;
-    if (cpu && setting->devices == SettingDevices::kGpu) {
-      return fail(ErrorCode::kUsage,
-                  "is of GPUs, and " + std::string(device) + " is a CPU; leave it out",
-                  flag(setting->name));
-    }
-    if (!cpu && setting->devices == SettingDevices::kCpu) {
-      return fail(ErrorCode::kUsage,
-                  "is of CPUs, and " + std::string(device) +
-                      " is a GPU; leave it out (cores around the GPU: --host cores=16)",
-                  flag(setting->name));
-    }
-  }
-  return {};
+Status refuse_given(std::string_view verb, std::span<const Binding> bindings,
+                    std::initializer_list<std::string_view> names, std::string_view why) {
+  return refuse_if(
+      verb, bindings, [&](std::string_view name) { return contains(names, name); }, why);
 }
 
-Status refuse_given(std::span<const Binding> bindings, std::span<const std::string_view> names,
-                    std::string_view why) {
-  for (const Binding& binding : bindings) {
-    if (contains(names, binding.name) && was_given(binding))
-      return fail(ErrorCode::kUsage, std::string(why), flag(binding.name));
-  }
-  return {};
+Status refuse_all_but(std::string_view verb, std::span<const Binding> bindings,
+                      std::initializer_list<std::string_view> used, std::string_view why) {
+  return refuse_if(
+      verb, bindings, [&](std::string_view name) { return !contains(used, name); }, why);
 }
 
-Status refuse_all_but(std::span<const Binding> bindings, std::span<const std::string_view> used,
-                      std::string_view why) {
-  for (const Binding& binding : bindings) {
-    if (!contains(used, binding.name) && was_given(binding))
-      return fail(ErrorCode::kUsage, std::string(why), flag(binding.name));
-  }
-  return {};
+Status refuse_measuring(std::string_view verb, std::span<const Binding> bindings,
+                        std::string_view why) {
+  const auto measures = [&](std::string_view name) {
+    const SettingRow* setting = find_setting(verb, name);
+    return setting != nullptr && setting->measuring;
+  };
+  return refuse_if(verb, bindings, measures, why);
 }
 
 }  // namespace stoker

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <limits>
 #include <optional>
 #include <span>
@@ -96,24 +97,33 @@ struct Binding {
   SettingTarget target;
 };
 
+/// The bindings of several parts of a request, one part after another.
+[[nodiscard]] std::vector<Binding> joined(std::initializer_list<std::vector<Binding>> parts);
+
 /// Whether it holds anything but its default, nothing.
 [[nodiscard]] bool was_given(const Binding& binding);
+
+/// Refuses a number out of the setting's range; `where` is how the error names the setting.
+[[nodiscard]] Status check_range(const SettingRow& setting, std::int64_t value, std::string where);
+[[nodiscard]] Status check_range(const SettingRow& setting, double value, std::string where);
 
 /// Refuses the first number out of its range and the first name that is none of its setting's
 /// values.
 [[nodiscard]] Status check_values(std::string_view verb, std::span<const Binding> bindings);
 
-/// Refuses what has no meaning on this device; `device` is its name.
-[[nodiscard]] Status check_devices(std::string_view verb, std::span<const Binding> bindings,
-                                   bool cpu, std::string_view device);
-
 /// Refuses the first of `names` that was given: a setting that changes nothing would be taken for
 /// one that was obeyed. `why` continues "--explain: ...".
-[[nodiscard]] Status refuse_given(std::span<const Binding> bindings,
-                                  std::span<const std::string_view> names, std::string_view why);
+[[nodiscard]] Status refuse_given(std::string_view verb, std::span<const Binding> bindings,
+                                  std::initializer_list<std::string_view> names,
+                                  std::string_view why);
 
 /// Refuses whatever was given besides `used`.
-[[nodiscard]] Status refuse_all_but(std::span<const Binding> bindings,
-                                    std::span<const std::string_view> used, std::string_view why);
+[[nodiscard]] Status refuse_all_but(std::string_view verb, std::span<const Binding> bindings,
+                                    std::initializer_list<std::string_view> used,
+                                    std::string_view why);
+
+/// Refuses the first that was given of those that say how something is measured.
+[[nodiscard]] Status refuse_measuring(std::string_view verb, std::span<const Binding> bindings,
+                                      std::string_view why);
 
 }  // namespace stoker

@@ -86,24 +86,23 @@ TEST(SettingsTest, UnknownNamesAreRefusedWithTheNearest) {
       "fsdp-zero2, fsdp-zero3, fsdp, zero2, zero3)");
 }
 
-TEST(SettingsTest, WhatADeviceHasNotIsRefused) {
-  std::string gpus = "1", copy = "blocking";
-  std::optional<std::int64_t> threads = 4;
-  const auto refusal = [](const Binding& binding, bool cpu) {
-    const Status status = check_devices("predict", std::span(&binding, 1), cpu, "The Device");
-    return status ? "" : status.error().text();
-  };
-  EXPECT_EQ(refusal({"gpus", &gpus}, true), "") << "one is what a CPU has";
-  gpus = "2";
-  EXPECT_EQ(refusal({"gpus", &gpus}, true),
-            "--gpus: is of GPUs, and The Device is a CPU; leave it out");
-  EXPECT_EQ(refusal({"copy", &copy}, true),
-            "--copy: is of GPUs, and The Device is a CPU; leave it out");
-  EXPECT_EQ(refusal({"copy", &copy}, false), "");
-  EXPECT_EQ(refusal({"threads", &threads}, false),
-            "--threads: is of CPUs, and The Device is a GPU; leave it out (cores around the GPU: "
-            "--host cores=16)");
-  EXPECT_EQ(refusal({"threads", &threads}, true), "");
+TEST(SettingsTest, WhatHasNoUseIsRefusedAsItWasGiven) {
+  std::string what = "rows.json", budget, output;
+  std::optional<bool> learn;
+  bool quick = false, json = true;
+  const std::vector<Binding> validate{{"what", &what},   {"budget", &budget}, {"output", &output},
+                                      {"learn", &learn}, {"quick", &quick},   {"json", &json}};
+  const auto text = [](const Status& status) { return status ? "" : status.error().text(); };
+  EXPECT_EQ(text(refuse_given("validate", validate, {"budget", "quick"}, "no")), "");
+  EXPECT_EQ(text(refuse_all_but("validate", validate, {"json"}, "no")), "what: no");
+  EXPECT_EQ(text(refuse_measuring("validate", validate, "no")), "");
+  learn = false;
+  EXPECT_EQ(text(refuse_given("validate", validate, {"learn"}, "no")), "--no-learn: no");
+  learn = true;
+  EXPECT_EQ(text(refuse_all_but("validate", validate, {"what", "json"}, "no")), "--learn: no");
+  EXPECT_EQ(text(refuse_measuring("validate", validate, "no")), "");
+  output = "mine.json";
+  EXPECT_EQ(text(refuse_measuring("validate", validate, "no")), "--output: no");
 }
 
 }  // namespace

@@ -51,7 +51,8 @@ Result<Compared> compared(const RunOptions& o, const std::optional<BatchRequest>
   c.forecast = std::move(f);
   c.limits = limits;
   c.rows = rows_words(coefficients.level);
-  if (limits.value == 0) c.forecast.memory.out_of_memory = gpu_shortage(resolved.base, limits);
+  if (limits.value == 0)
+    c.forecast.memory.out_of_memory = with_flags(gpu_shortage(resolved.base, limits));
   return Compared{std::move(resolved), std::move(c)};
 }
 

@@ -5,7 +5,6 @@
 
 #include "base/setting.h"
 #include "base/text.h"
-#include "cli/arguments/unused_flags.h"
 #include "cli/outside/scenario_tools.h"
 #include "cli/request/report_context.h"
 #include "cli/request/run_request.h"
@@ -17,35 +16,29 @@
 #include "report/model/input_plan_report.h"
 #include "scenario/data_source.h"
 #include "scenario/facts.h"
-#include "scenario/ranges.h"
+#include "scenario/request_checks.h"
 #include "system/host_limits.h"
 
 namespace stoker::cli {
 namespace {
 
 constexpr const char* kThesis = "thesis";
-constexpr const char* kSimulation = "simulation";
 /// Taken where nobody says; the picture size of most image classifiers, the batch of most examples.
 constexpr std::int64_t kUsualSide = 224, kUsualBatch = 32;
-constexpr double kLongestStep = 1e7;  // milliseconds: nearly three hours
 
-Status check(const RunOptions& run, const InputPlanOptions& own, const std::vector<Flag>& flags) {
+Status check(const RunOptions& run, const InputPlanOptions& own,
+             std::span<const Binding> bindings) {
   if (!own.step_ms) {
     return fail(ErrorCode::kUsage,
                 "model is required, or --step-ms with --data for a plan of the input alone (stoker "
                 "plan --help)");
   }
-  if (auto s = refuse_all_but(
-          flags,
-          {"--step-ms", "--blocking", "--cores", "--method", "--host", "--gpus", "--price",
-           "--data", "--reprobe", "--samples", "--sample-cost", "--image-size", "--workers",
-           "--prefetch", "--no-pin", "--batch", "--json"},
-          "is of a plan with a MODEL; a plan of the input alone takes the step as it was measured "
-          "(--step-ms). Leave it out, or give a MODEL");
-      !s)
-    return s;
-  if (!(*own.step_ms > 0 && *own.step_ms <= kLongestStep))
-    return fail(ErrorCode::kBadInput, "must be above 0 and at most 10,000,000", "--step-ms");
+  TRY(refuse_all_but(
+      "plan", bindings,
+      {"step-ms", "blocking", "cores", "method", "host", "gpus", "price", "data", "reprobe",
+       "samples", "sample-cost", "image-size", "workers", "prefetch", "pin", "batch", "json"},
+      "is of a plan with a MODEL; a plan of the input alone takes the step as it was measured "
+      "(--step-ms). Leave it out, or give a MODEL"));
   if (run.data.empty() && run.sample_cost.empty()) {
     return fail(ErrorCode::kUsage,
                 "a plan of the input needs to know the data: a folder, a probe file of `stoker "
@@ -54,9 +47,6 @@ Status check(const RunOptions& run, const InputPlanOptions& own, const std::vect
   }
   if (own.cores && !run.host.empty())
     return fail(ErrorCode::kUsage, "give either --cores or cores= within --host", "--cores");
-  constexpr double kMostCores = 4096;
-  if (own.cores && !(*own.cores > 0 && *own.cores <= kMostCores))
-    return fail(ErrorCode::kBadInput, "must be above 0 and at most 4,096", "--cores");
   return {};
 }
 
@@ -121,7 +111,7 @@ Facts facts_of_input(const RunOptions& run, const InputPlanOptions& own, const L
     assumed.push_back("the loop runs a step ahead of the GPU (" + mark(Setting::kBlocking) +
                       ": it waits for each)");
   }
-  if (!run.no_pin)
+  if (run.pins())
     assumed.emplace_back("the step holds no copy of the batch: pinned ones run beside it");
   if (data.probe) {
     if (text) assumed.emplace_back("512 tokens of 64 bits a sample in a batch");
@@ -149,30 +139,14 @@ std::string line_of(const RunOptions& run, const InputPlanOptions& own, const Lo
 
 }  // namespace
 
-std::vector<Flag> input_plan_flags(InputPlanOptions& o) {
-  std::vector<Flag> flags = grouped(
-      "Input alone, without a model",
-      {{"--step-ms", "measured time of a training step without waiting for data", &o.step_ms},
-       {"--blocking", "the loop waits for every step (loss.item() each step, a step on the CPU)",
-        &o.blocking},
-       {"--cores", "cores that the loaders may use; default: this machine's", &o.cores}});
-  for (Flag& flag : grouped("Search", {{"--method",
-                                        "simulation (default), or thesis: also the settings by the "
-                                        "rule of docs/models/recommendations.md",
-                                        &o.method}}))
-    flags.push_back(std::move(flag));
-  return flags;
+std::vector<Binding> input_plan_bindings(InputPlanOptions& o) {
+  return {{"step-ms", &o.step_ms},
+          {"blocking", &o.blocking},
+          {"cores", &o.cores},
+          {"method", &o.method}};
 }
 
-Result<bool> wants_thesis(const std::string& method) {
-  if (method == kThesis) return true;
-  if (method.empty() || method == kSimulation) return false;
-  const std::vector<std::string> known{kSimulation, kThesis};
-  return fail(ErrorCode::kUsage,
-              "unknown method \"" + method + "\"" + suggestion(method, known) +
-                  " (known: simulation, thesis)",
-              "--method");
-}
+bool wants_thesis(const InputPlanOptions& o) { return simplified(o.method) == kThesis; }
 
 LoaderAsItIs loader_as_it_is(const std::optional<PipelineProbe>& pipeline) {
   LoaderAsItIs now;
@@ -184,11 +158,10 @@ LoaderAsItIs loader_as_it_is(const std::optional<PipelineProbe>& pipeline) {
 }
 
 Result<int> answer_input_plan(const RunOptions& run, const InputPlanOptions& own,
-                              const std::vector<Flag>& flags) {
-  TRY(check(run, own, flags));
-  const auto thesis = wants_thesis(own.method);
-  if (!thesis) return tl::unexpected(thesis.error());
-  if (*thesis && !run.batch) {
+                              std::span<const Binding> bindings) {
+  TRY(check(run, own, bindings));
+  const bool thesis = wants_thesis(own);
+  if (thesis && !run.batch) {
     return fail(ErrorCode::kUsage,
                 "the thesis's rule needs B_m: give the largest batch that the GPU takes as "
                 "--batch, or a MODEL",
@@ -227,13 +200,13 @@ Result<int> answer_input_plan(const RunOptions& run, const InputPlanOptions& own
   if (run.workers) request.freedom.workers = static_cast<int>(*run.workers);
   if (run.prefetch) request.freedom.prefetch = static_cast<int>(*run.prefetch);
   if (!run.batch) request.freedom.batches = batches_around(request.now.settings.batch);
-  if (run.no_pin) request.pin = false;
-  request.gpu = !run.no_pin;
+  if (!run.pins()) request.pin = false;
+  request.gpu = run.pins();
   request.room = host;
   request.profile = &*profile;
   request.price_per_gpu_hour = asked.price_per_gpu_hour.value_or(0);
   request.gpus = gpus;
-  if (*thesis) {
+  if (thesis) {
     request.thesis = ThesisLimits{.dram = host.memory,
                                   .sample = data->sample.output,
                                   .largest_batch = *run.batch,

@@ -1,11 +1,11 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "base/result.h"
-#include "cli/arguments/arguments.h"
 #include "cli/request/run_options.h"
 #include "input/loader/loader_simulation.h"
 #include "input/pipeline/pipeline_probe.h"
@@ -19,11 +19,10 @@ struct InputPlanOptions {
   std::string method;
 };
 
-/// Under their headings.
-[[nodiscard]] std::vector<Flag> input_plan_flags(InputPlanOptions& o);
+[[nodiscard]] std::vector<Binding> input_plan_bindings(InputPlanOptions& o);
 
-/// Whether `--method` asks for the thesis's rule; refuses a name that is none.
-[[nodiscard]] Result<bool> wants_thesis(const std::string& method);
+/// Whether the thesis's rule is asked for, too.
+[[nodiscard]] bool wants_thesis(const InputPlanOptions& o);
 
 /// The loader as it is: the user's own where the function of a pipeline probe returned a
 /// DataLoader, else PyTorch's defaults. Says which.
@@ -35,6 +34,6 @@ struct LoaderAsItIs {
 
 /// The plan of the input beside a step that was measured: `stoker plan --step-ms 50 --data X`.
 [[nodiscard]] Result<int> answer_input_plan(const RunOptions& run, const InputPlanOptions& own,
-                                            const std::vector<Flag>& flags);
+                                            std::span<const Binding> bindings);
 
 }  // namespace stoker::cli

@@ -15,7 +15,6 @@
 #include "forecast/time/scaling.h"
 #include "report/model/scaling_report.h"
 #include "scenario/fill_job.h"
-#include "scenario/ranges.h"
 #include "scenario/resolve.h"
 
 namespace stoker::cli {
@@ -34,8 +33,6 @@ Result<double> refuse_network(const std::string& text) {
 /// else 8.
 Result<int> node_size(const RunOptions& run, const ScalingOptions& o, int most, int of_machine,
                       std::vector<std::string>& assumed) {
-  if (o.gpus_per_node && (*o.gpus_per_node < 1 || *o.gpus_per_node > kMostGpus))
-    return fail(ErrorCode::kBadInput, "must be between 1 and 1,024", "--gpus-per-node");
   if (run.job.nodes) {
     const auto nodes = static_cast<int>(*run.job.nodes);
     if (nodes > most) {
@@ -60,28 +57,13 @@ Result<int> node_size(const RunOptions& run, const ScalingOptions& o, int most, 
   return kGpusPerNode;
 }
 
-Status check_step(const ScalingOptions& o) {
-  constexpr double kLongest = 1e7;  // almost three hours
-  if (o.step_ms && !(*o.step_ms > 0 && *o.step_ms <= kLongest))
-    return fail(ErrorCode::kBadInput, "must be a time above 0 and up to 10,000,000 ms",
-                "--step-ms");
-  return {};
-}
-
 }  // namespace
 
-std::vector<Flag> scaling_flags(ScalingOptions& o) {
-  return grouped(
-      "Several GPUs",
-      {{"--gpus-per-node",
-        "of --gpus 1..64: how many a computer has; default: machine file, else 8",
-        &o.gpus_per_node},
-       {"--network", "between nodes: 100G, 4x100G (gigabit/s of a node), edr, hdr, ndr, xdr",
-        &o.network},
-       {"--strong", "of --gpus 1..64: share the batch of one GPU out, instead of a batch each",
-        &o.strong},
-       {"--step-ms", "of --gpus 1..64: measured step of one GPU, instead of its forecast",
-        &o.step_ms}});
+std::vector<Binding> scaling_bindings(ScalingOptions& o) {
+  return {{"gpus-per-node", &o.gpus_per_node},
+          {"network", &o.network},
+          {"strong", &o.strong},
+          {"step-ms", &o.step_ms}};
 }
 
 bool wants_scaling(const RunOptions& run, const ScalingOptions& o) {
@@ -161,7 +143,6 @@ Result<std::vector<int>> scaling_counts(const std::string& text) {
 
 Result<int> answer_scaling(const RunOptions& run, const std::optional<BatchRequest>& batch,
                            const ScalingOptions& o) {
-  TRY(check_step(o));
   const auto counts = TRY(scaling_counts(run.gpus));
   RunOptions one = run;
   one.gpus = "1";

@@ -5,7 +5,7 @@
 
 namespace stoker::cli {
 
-/// Flags of `predict` that ask for one job on several numbers of GPUs, or say how these are
+/// Settings of `predict` that ask for one job on several numbers of GPUs, or say how these are
 /// connected.
 struct ScalingOptions {
   std::optional<std::int64_t> gpus_per_node;
@@ -14,7 +14,7 @@ struct ScalingOptions {
   bool strong = false;
 };
 
-[[nodiscard]] std::vector<Flag> scaling_flags(ScalingOptions& o);
+[[nodiscard]] std::vector<Binding> scaling_bindings(ScalingOptions& o);
 
 /// Whether the answer is a table over numbers of GPUs: --gpus names several, or --strong.
 [[nodiscard]] bool wants_scaling(const RunOptions& run, const ScalingOptions& o);

@@ -23,7 +23,7 @@ constexpr int kBadInput = 3;
 struct Binder {
   CLI::App& app;
   const SettingRow& setting;
-  std::string name;  ///< "--clip", "--no-clip", "-o,--output", "model"
+  std::string name;  ///< "--clip", "-o,--output", "model"
 
   void operator()(bool* target) const { app.add_flag(name, *target); }
   void operator()(std::optional<bool>* target) const {
@@ -43,17 +43,10 @@ struct Binder {
   }
 };
 
-/// Names for CLI11. Some requests keep a pair as two switches, the second bound by "no-clip".
-std::string parser_name(const SettingRow& setting, std::string_view bound) {
+std::string parser_name(const SettingRow& setting) {
   if (setting.positional) return std::string(setting.name);
-  const std::string flag = "--" + std::string(bound);
+  const std::string flag = "--" + std::string(setting.name);
   return setting.letter == 0 ? flag : std::string("-") + setting.letter + "," + flag;
-}
-
-const SettingRow* setting_of(std::string_view verb, std::string_view bound) {
-  const SettingRow* setting = find_setting(verb, bound);
-  if (setting != nullptr || !bound.starts_with("no-")) return setting;
-  return find_setting(verb, bound.substr(3));
 }
 
 /// "--no-json" leaves out what is left out without it, so that programs can say so; a pair's usual
@@ -172,23 +165,6 @@ Command python_command(std::string name, std::string summary) {
   return {std::move(name), std::move(summary), {}, {}, {}};
 }
 
-std::vector<Flag> grouped(std::string group, std::vector<Flag> flags) {
-  for (Flag& flag : flags) flag.group = group;
-  return flags;
-}
-
-std::vector<Binding> bindings_of(const std::vector<Flag>& flags) {
-  std::vector<Binding> bindings;
-  for (const Flag& flag : flags) {
-    std::string_view name = flag.names;
-    if (const auto comma = name.find(','); comma != std::string_view::npos)
-      name.remove_prefix(comma + 1);
-    while (name.starts_with('-')) name.remove_prefix(1);
-    bindings.push_back({name, flag.target});
-  }
-  return bindings;
-}
-
 int exit_code_of(ErrorCode code) {
   switch (code) {
     case ErrorCode::kAnswerIsNo:
@@ -203,13 +179,12 @@ int exit_code_of(ErrorCode code) {
 Status parse_words(const Command& command, const std::vector<std::string>& words) {
   CLI::App app("", command.name);
   app.set_help_flag();
-  const std::vector<Binding> bindings = bindings_of(command.flags);
-  for (const Binding& binding : bindings) {
-    const SettingRow* setting = setting_of(command.name, binding.name);
+  for (const Binding& binding : command.bindings) {
+    const SettingRow* setting = find_setting(command.name, binding.name);
     if (setting == nullptr)
       return fail(ErrorCode::kUsage, "has no row in the table of settings: a bug in stoker",
                   std::string(binding.name));
-    std::visit(Binder{app, *setting, parser_name(*setting, binding.name)}, binding.target);
+    std::visit(Binder{app, *setting, parser_name(*setting)}, binding.target);
   }
   accept_the_rest(app, command);
   try {
@@ -218,7 +193,7 @@ Status parse_words(const Command& command, const std::vector<std::string>& words
   } catch (const CLI::ParseError& error) {
     return tl::unexpected(explain(error, command, words));
   }
-  return check_values(command.name, bindings);
+  return check_values(command.name, command.bindings);
 }
 
 int run_command_line(std::span<const Section> sections, const std::vector<std::string>& words) {

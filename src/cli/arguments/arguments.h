@@ -1,8 +1,6 @@
 #pragma once
 
-#include <cstdint>
 #include <functional>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -13,27 +11,12 @@
 
 namespace stoker::cli {
 
-/// A setting by name ("--gpu", "-o,--output", or "model" for what is given by its place), and where
-/// its value goes.
-struct Flag {
-  Flag(std::string name, SettingTarget to) : names(std::move(name)), target(to) {}
-  Flag(std::string name, std::string /*help*/, SettingTarget to, bool needed = false)
-      : names(std::move(name)), target(to), required(needed) {}
-
-  std::string names, help;
-  SettingTarget target;
-  bool required = false;
-  std::string group = {};
-};
-
-[[nodiscard]] std::vector<Flag> grouped(std::string group, std::vector<Flag> flags);
-
-/// One verb. Its settings are those of settings_of(name); `flags` says where their values go.
+/// One verb. Its settings are those of settings_of(name); `bindings` say where their values go.
 struct Command {
   std::string name;
   std::string summary;   ///< one line of `stoker --help`
   std::string examples;  ///< shown below its own help
-  std::vector<Flag> flags;
+  std::vector<Binding> bindings;
   std::function<Result<int>()> run;  ///< the exit code, or an error
 };
 
@@ -50,9 +33,6 @@ struct Section {
 /// Parses the command line and runs the verb that it names; prints errors as one sentence on
 /// stderr. Returns the exit code: 0 fine, 1 the answer is no, 2 usage, 3 bad input.
 int run_command_line(std::span<const Section> sections, const std::vector<std::string>& words);
-
-/// The settings that a verb's flags stand for; they live as long as the flags.
-[[nodiscard]] std::vector<Binding> bindings_of(const std::vector<Flag>& flags);
 
 /// Fills the settings of a verb from its words, which are in our names. Ranges and names are
 /// checked.

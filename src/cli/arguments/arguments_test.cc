@@ -100,12 +100,9 @@ TEST(ArgumentsTest, VerbsAndTheTableAgree) {
       EXPECT_FALSE(settings_of(command.name).empty()) << command.name;
       if (!command.run) continue;  // Python's
       std::map<std::string_view, int> bound;
-      for (const Binding& binding : bindings_of(command.flags)) {
-        const bool half = binding.name.starts_with("no-");
-        ++bound[half ? binding.name.substr(3) : binding.name];
-      }
+      for (const Binding& binding : command.bindings) ++bound[binding.name];
       for (const SettingRow* setting : settings_of(command.name)) {
-        EXPECT_GE(bound[setting->name], 1) << command.name << " " << setting->name;
+        EXPECT_EQ(bound[setting->name], 1) << command.name << " " << setting->name;
         bound.erase(setting->name);
       }
       for (const auto& [name, times] : bound) ADD_FAILURE() << command.name << " binds " << name;

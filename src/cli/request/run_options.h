@@ -5,9 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "cli/arguments/arguments.h"
-#include "cli/request/allocator_flags.h"
-#include "cli/request/job_flags.h"
+#include "cli/request/allocator_options.h"
+#include "cli/request/job_options.h"
 
 namespace stoker::cli {
 
@@ -17,12 +16,16 @@ struct RunOptions {
   std::string model, gpu, gpus, host, data, precision, sample_cost, coefficients;
   std::string price;  ///< one, or one a GPU: "1.3,2.5"
   std::optional<std::int64_t> batch, samples, workers, prefetch, image_size;
-  bool no_pin = false, reprobe = false, json = false;
+  std::optional<bool> pin;
+  bool reprobe = false, json = false;
   JobOptions job;
   AllocatorOptions allocator;
+
+  /// Batches in pinned memory, unless it was said otherwise.
+  [[nodiscard]] bool pins() const { return pin.value_or(true); }
 };
 
-/// Under headings. A verb may change the words of some.
-[[nodiscard]] std::vector<Flag> run_flags(RunOptions& o);
+/// `batch` keeps what was said of the batch, whose forms differ by verb.
+[[nodiscard]] std::vector<Binding> run_bindings(RunOptions& o, SettingTarget batch);
 
 }  // namespace stoker::cli

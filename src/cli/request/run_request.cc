@@ -6,7 +6,7 @@
 
 #include "base/setting.h"
 #include "base/text.h"
-#include "scenario/ranges.h"
+#include "forecast/node_share.h"
 
 namespace stoker::cli {
 namespace {
@@ -41,15 +41,6 @@ Result<DataRequest> data_request(const RunOptions& o) {
   data.image_size = o.image_size;
   data.reprobe = o.reprobe;
   return data;
-}
-
-/// --FLAG and --no-FLAG: true, false, or nothing was said.
-Result<std::optional<bool>> either(Setting setting, bool on, bool off) {
-  if (on && off) {
-    return fail(ErrorCode::kUsage, "contradicts " + mark_off(setting) + "; give one of them",
-                mark(setting));
-  }
-  return on || off ? std::optional(on) : std::nullopt;
 }
 
 Result<LastBatchRequest> parse_last_batch(const std::string& text) {
@@ -98,7 +89,7 @@ Result<RunRequest> run_request(const RunOptions& o, const NamedGpu& gpu) {
   if (o.batch) request.batch = *o.batch;
   request.workers = o.workers;
   request.prefetch = o.prefetch;
-  request.pin = !o.no_pin;
+  request.pin = o.pins();
   request.data = TRY(data_request(o));
   request.job = TRY(job_request(o.job));
   request.allocator = allocator_request(o.allocator);
@@ -115,9 +106,9 @@ Result<RunRequest> exact_request(const RunOptions& o, const NamedGpu& gpu) {
 Result<JobRequest> job_request(const JobOptions& o) {
   JobRequest job;
   job.optimizer = TRY(optimizer_request(o));
-  job.clip = TRY(either(Setting::kClip, o.clip, o.no_clip));
-  job.ema = TRY(either(Setting::kEma, o.ema, o.no_ema));
-  job.grad_scaler = TRY(either(Setting::kGradScaler, o.grad_scaler, o.no_grad_scaler));
+  job.clip = o.clip;
+  job.ema = o.ema;
+  job.grad_scaler = o.grad_scaler;
   job.clip_checks = o.clip_checks;
   job.zero_grad_after = o.zero_grad_after;
   job.zero_grad_fills = o.zero_grad_fills;

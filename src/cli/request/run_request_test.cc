@@ -39,14 +39,14 @@ TEST(RunRequest, EachGpuHasItsOwnPriceOrAllHaveOne) {
 }
 
 TEST(RunRequest, PairsAreYesNoOrNothing) {
-  JobOptions o;
-  EXPECT_FALSE(job_request(o)->clip);
-  o.clip = true;
-  o.no_ema = true;
-  EXPECT_EQ(job_request(o)->clip, true);
-  EXPECT_EQ(job_request(o)->ema, false);
-  o.no_clip = true;
-  EXPECT_EQ(job_request(o).error().text(), "{clip}: contradicts {no-clip}; give one of them");
+  RunOptions o;
+  EXPECT_TRUE(run_request(o, {})->pin);
+  EXPECT_FALSE(run_request(o, {})->job.clip);
+  o.pin = o.job.ema = false;
+  o.job.clip = true;
+  EXPECT_FALSE(run_request(o, {})->pin);
+  EXPECT_EQ(run_request(o, {})->job.clip, true);
+  EXPECT_EQ(run_request(o, {})->job.ema, false);
 }
 
 TEST(RunRequest, TextsBecomeValues) {

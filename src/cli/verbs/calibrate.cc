@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <memory>
+#include <span>
 
 #include "base/text.h"
 #include "cli/arguments/version.h"
@@ -80,10 +81,8 @@ Result<int> measure(const Options& o, const fs::path& rows) {
   return run_python_stoker(arguments, true);
 }
 
-Status check_given_rows(const Options& o) {
-  if (o.device.empty() && o.budget.empty() && o.models.empty() && o.threads.empty() &&
-      o.rows.empty())
-    return {};
+Status check_given_rows(const Options& o, std::span<const Binding> bindings) {
+  if (refuse_measuring("calibrate", bindings, "")) return {};
   return fail(
       ErrorCode::kUsage,
       "nothing is measured where a rows file is given: leave out --device, --budget, --for, "
@@ -127,11 +126,11 @@ Result<int> finish(const Options& o, const fs::path& rows, const std::optional<M
   return 0;
 }
 
-Result<int> run(const Options& o) {
+Result<int> run(const Options& o, std::span<const Binding> bindings) {
   const auto catalogue = TRY(GpuCatalogue::load());
   CalibrationContext context{&catalogue, this_host(), kVersion};
   if (!o.rows_file.empty()) {
-    TRY(check_given_rows(o));
+    TRY(check_given_rows(o, bindings));
   }
   const auto before = TRY(earlier_file(o, context.here, catalogue));
   if (!o.rows_file.empty()) return finish(o, o.rows_file, before, context);
@@ -146,20 +145,22 @@ Result<int> run(const Options& o) {
 
 Command calibrate_command() {
   auto o = std::make_shared<Options>();
-  return {"calibrate",
-          "measure this machine's GPU or CPU into the machine file that forecasts use",
-          "Examples: stoker calibrate -o cpu.toml --device cpu --for resnet18\n"
-          "          stoker calibrate -o gpu.toml --device cuda:0 --budget 3m\n"
-          "          stoker predict resnet18 --gpu cpu.toml",
-          {{"rows-file", "rows file of an earlier run: nothing is measured", &o->rows_file},
-           {"-o,--output", "machine file; one of this machine is brought up to date", &o->output},
-           {"--device", "cpu (default), cuda or cuda:N", &o->device},
-           {"--budget", "time for everything; default 60s", &o->budget},
-           {"--for", "models whose operators come first: resnet18,train.py:model", &o->models},
-           {"--threads", "of a CPU: 1,2; default: 1 and all cores", &o->threads},
-           {"--rows", "keep what was measured in this file, and go on where it stops", &o->rows},
-           {"--json", "the result as JSON on stdout: docs/reference/json.md", &o->json}},
-          [o] { return run(*o); }};
+  Command command{"calibrate",
+                  "measure this machine's GPU or CPU into the machine file that forecasts use",
+                  "Examples: stoker calibrate -o cpu.toml --device cpu --for resnet18\n"
+                  "          stoker calibrate -o gpu.toml --device cuda:0 --budget 3m\n"
+                  "          stoker predict resnet18 --gpu cpu.toml",
+                  {{"rows-file", &o->rows_file},
+                   {"output", &o->output},
+                   {"device", &o->device},
+                   {"budget", &o->budget},
+                   {"for", &o->models},
+                   {"threads", &o->threads},
+                   {"rows", &o->rows},
+                   {"json", &o->json}},
+                  {}};
+  command.run = [o, bindings = command.bindings] { return run(*o, bindings); };
+  return command;
 }
 
 }  // namespace stoker::cli

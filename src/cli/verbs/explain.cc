@@ -78,7 +78,6 @@ Result<int> explain_profile(const Options& o) {
 }
 
 Result<int> run(const Options& o) {
-  if (o.device && *o.device < 0) return fail(ErrorCode::kBadInput, "must be 0 or more", "--device");
   const auto kind = TRY(kind_of(o.file));
   try {
     return kind == Recording::kSnapshot ? explain_snapshot_file(o) : explain_profile(o);
@@ -97,12 +96,11 @@ Command explain_command() {
           "Example: stoker explain snapshot.pickle --at peak\n"
           "Record one: torch.cuda.memory._record_memory_history() at the start, then\n"
           "torch.cuda.memory._dump_snapshot(\"snapshot.pickle\"). Nothing in the file is executed.",
-          {{"file", "snapshot (.pickle) or torch.profiler trace (.json); .gz is unpacked", &o->file,
-            true},
-           {"--at", "moment of a snapshot: peak, oom or end; default oom, else peak", &o->at},
-           {"--device", "number of the GPU; default the one that holds most", &o->device},
-           {"--gpu", "model of the GPU: its memory, for comparing expandable segments", &o->gpu},
-           {"--json", "for machines", &o->json}},
+          {{"file", &o->file},
+           {"at", &o->at},
+           {"device", &o->device},
+           {"gpu", &o->gpu},
+           {"json", &o->json}},
           [o] { return run(*o); }};
 }
 

@@ -81,10 +81,7 @@ Command fit_command() {
           "fit time coefficients to measured rows of yours",
           "Example: stoker fit rows.csv --gpu rtx-3090 -o mine.json\n"
           "         stoker predict resnet50 --gpu rtx-3090 --coefficients mine.json",
-          {{"rows", "CSV of operators, layers or whole steps: docs/guide/fit.md", &o->rows, true},
-           {"-o,--output", "write the coefficients that --coefficients takes", &o->output},
-           {"--gpu", "of rows that name none: GPU or machine file", &o->gpu},
-           {"--json", "the coefficient file on stdout instead of the table", &o->json}},
+          {{"rows", &o->rows}, {"output", &o->output}, {"gpu", &o->gpu}, {"json", &o->json}},
           [o] { return run(*o); }};
 }
 

@@ -64,11 +64,9 @@ Result<int> run(const Options& o) {
 
 Command gpus_command() {
   auto o = std::make_shared<Options>();
-  return {"gpus",
-          "the GPUs that the catalogue knows",
-          "",
-          {{"--json", "for machines, with sources", &o->json}},
-          [o] { return run(*o); }};
+  return {"gpus", "the GPUs that the catalogue knows", "", {{"json", &o->json}}, [o] {
+            return run(*o);
+          }};
 }
 
 }  // namespace stoker::cli

@@ -29,7 +29,7 @@ Command machine_command() {
   return {"machine",
           "this machine: processor, cores and memory that a job may use, GPUs, present load",
           "",
-          {{"--seconds", &o->seconds}, {"--json", &o->json}},
+          {{"seconds", &o->seconds}, {"json", &o->json}},
           [o] { return run(*o); }};
 }
 

@@ -91,11 +91,11 @@ Command models_command() {
   return {"models",
           "the models that ship captured; of one model, FLOPs and bytes of its operators",
           "  stoker models\n  stoker models gpt2 --batch 8 --dim seq_len=512\n",
-          {{"model", "one model, as in `stoker predict`", &o->model},
-           {"--batch", "samples of the step; default: the model's own", &o->batch},
-           {"--dim", "NAME=NUMBER, another dimension of the model; may repeat", &o->dimensions},
-           {"--precision", "as captured, default fp32", &o->precision},
-           {"--json", "for machines", &o->json}},
+          {{"model", &o->model},
+           {"batch", &o->batch},
+           {"dim", &o->dimensions},
+           {"precision", &o->precision},
+           {"json", &o->json}},
           [o] { return run(*o); }};
 }
 

@@ -2,13 +2,12 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <map>
 #include <memory>
+#include <span>
 
 #include "base/setting.h"
 #include "base/text.h"
 #include "cli/answers/input_plan.h"
-#include "cli/arguments/unused_flags.h"
 #include "cli/outside/scenario_tools.h"
 #include "cli/request/report_context.h"
 #include "cli/request/run_options.h"
@@ -54,7 +53,7 @@ PlanRequest request_of(const Options& o, const Resolved& r, const std::vector<in
   request.batch = o.run.batch;
   if (o.run.workers) request.workers = static_cast<int>(*o.run.workers);
   if (o.run.prefetch) request.prefetch = static_cast<int>(*o.run.prefetch);
-  if (o.run.no_pin || r.base.machine.device.cpu() != nullptr) request.pin = false;
+  if (!o.run.pins() || r.base.machine.device.cpu() != nullptr) request.pin = false;
   if (r.probe) request.folder = &*r.probe;
   if (r.pipeline) request.pipeline = &*r.pipeline;
   const LoaderAsItIs now = loader_as_it_is(r.pipeline);
@@ -62,7 +61,7 @@ PlanRequest request_of(const Options& o, const Resolved& r, const std::vector<in
   request.loader_known = now.known;
   if (r.base.machine.host.is_this_machine) request.limits_here = this_host_limits();
   else request.limits_here.shared_memory = r.base.machine.host.shared_memory;
-  request.thesis = o.input.method == "thesis";
+  request.thesis = wants_thesis(o.input);
   return request;
 }
 
@@ -138,26 +137,19 @@ ReportContext joined_context(const std::vector<Planned>& planned) {
   return joined;
 }
 
-std::string joined(const std::vector<std::string>& sentences) {
+std::string in_one_line(const std::vector<std::string>& sentences) {
   std::string text;
   for (const std::string& sentence : sentences) text += (text.empty() ? "" : "; ") + sentence;
   return text;
 }
 
-Result<int> run(const Options& o, const std::vector<Flag>& flags) {
-  if (o.run.model.empty()) return answer_input_plan(o.run, o.input, flags);
+Result<int> run(const Options& o, std::span<const Binding> bindings) {
+  if (o.run.model.empty()) return answer_input_plan(o.run, o.input, bindings);
   if (o.run.gpu.empty()) return fail(ErrorCode::kUsage, "--gpu is required (stoker plan --help)");
-  TRY(refuse_given(flags, {"--step-ms", "--blocking", "--cores"},
+  TRY(refuse_given("plan", bindings, {"step-ms", "blocking", "cores"},
                    "is of a plan of the input alone; leave it out, or leave out the MODEL "
                    "(cores: --host cores=16)"));
-  TRY(wants_thesis(o.input.method));
   const auto objective = TRY(parse_objective(o.objective.empty() ? "throughput" : o.objective));
-  if (o.max_global_batch && *o.max_global_batch < 1)
-    return fail(ErrorCode::kBadInput, "must be at least 1", "--max-global-batch");
-  if (o.budget && !(*o.budget > 0))
-    return fail(ErrorCode::kBadInput, "must be positive", "--budget");
-  if (o.run_budget && !(*o.run_budget > 0))
-    return fail(ErrorCode::kBadInput, "must be positive", "--run-budget");
   std::vector<Precision> precisions;
   if (!o.run.precision.empty()) {
     for (const std::string& name : split(o.run.precision, ',')) {
@@ -173,12 +165,13 @@ Result<int> run(const Options& o, const std::vector<Flag>& flags) {
     if (one) {
       planned.push_back(std::move(*one));
     } else if (one.error().code == ErrorCode::kAnswerIsNo && gpus.size() > 1) {
-      left_out.push_back(gpu.name + ": " + one.error().message);  // the others may still serve
+      left_out.push_back(gpu.name + ": " +
+                         with_flags(one.error().message));  // the others may still serve
     } else {
       return tl::unexpected(one.error());
     }
   }
-  if (planned.empty()) return fail(ErrorCode::kAnswerIsNo, joined(left_out));
+  if (planned.empty()) return fail(ErrorCode::kAnswerIsNo, in_one_line(left_out));
   if (gpus.size() == 1) {
     const Planned& p = planned.front();
     const std::string text =
@@ -213,30 +206,14 @@ Command plan_command() {
       "2.5 --samples 100000\n"
       "         stoker plan --step-ms 50 --batch 64 --data ./images   (no model: the input alone)\n"
       "Exit code 1: nothing satisfies the limits.",
-      run_flags(o->run),
+      joined({run_bindings(o->run, &o->run.batch),
+              {{"objective", &o->objective},
+               {"max-global-batch", &o->max_global_batch},
+               {"budget", &o->budget},
+               {"run-budget", &o->run_budget}},
+              input_plan_bindings(o->input)}),
       {}};
-  const std::map<std::string, const char*> own_words{
-      {"--gpu", "GPUs side by side: a100-40gb,h100 (see `stoker gpus`), or machine files"},
-      {"--gpus", "numbers of GPUs to consider: 4, 1,2,4 or 1..8; default 1..4"},
-      {"--precision", "one or several: fp32,tf32,amp-fp16,amp-bf16; default: all the GPU has"},
-      {"--batch", "fix the batch per GPU"},
-      {"--workers", "fix the DataLoader workers per GPU"},
-      {"--prefetch", "fix the batches ahead per worker"}};
-  for (Flag& flag : command.flags) {
-    const auto words = own_words.find(flag.names);
-    if (words != own_words.end()) flag.help = words->second;
-    if (flag.names == "model" || flag.names == "--gpu") flag.required = false;  // the input alone
-  }
-  const std::vector<Flag> own = grouped(
-      "Search",
-      {{"--objective", "throughput (default), cost, epoch or energy", &o->objective},
-       {"--max-global-batch", "ceiling of batch x GPUs x accumulate, for convergence",
-        &o->max_global_batch},
-       {"--budget", "money that an epoch may cost; needs --price", &o->budget},
-       {"--run-budget", "money that a run may cost; needs --price and --epochs", &o->run_budget}});
-  command.flags.insert(command.flags.end(), own.begin(), own.end());
-  for (Flag& flag : input_plan_flags(o->input)) command.flags.push_back(std::move(flag));
-  command.run = [o, flags = command.flags] { return run(*o, flags); };
+  command.run = [o, bindings = command.bindings] { return run(*o, bindings); };
   return command;
 }
 

@@ -1,13 +1,14 @@
 #include <cstdio>
 #include <memory>
+#include <span>
 #include <string_view>
 
+#include "base/setting.h"
 #include "base/text.h"
 #include "cli/answers/by_layer.h"
 #include "cli/answers/compare.h"
 #include "cli/answers/scaling.h"
 #include "cli/answers/two_point.h"
-#include "cli/arguments/unused_flags.h"
 #include "cli/outside/scenario_tools.h"
 #include "cli/request/report_context.h"
 #include "cli/request/run_options.h"
@@ -30,8 +31,7 @@ struct Options {
   bool explain = false, by_layer = false;
 };
 
-constexpr const char* kSimulation = "simulation";
-constexpr const char* kTwoPoint = "two-point";
+bool wants_two_points(const Options& o) { return simplified(o.method) == "twopoint"; }
 
 /// Which mixed precision a device has units for, if any.
 std::vector<Precision> mixed_precisions(const PeakRates& peak) {
@@ -46,6 +46,8 @@ Result<MemoryAdvice> advice_for(const Options& o, const Resolved& r, const Forec
   std::vector<OtherPrecision> others;
   for (const auto& variant : at_hand) others.push_back({variant.precision, variant.step.get()});
   auto remedies = TRY(find_remedies(s, f, others, r.knowledge));
+  for (Remedy& remedy : remedies.list) remedy.settings = with_flags(remedy.settings);
+  if (remedies.together) remedies.together->settings = with_flags(remedies.together->settings);
   MemoryAdvice advice{std::move(remedies), {}};
   if (o.explain) {
     const auto device = TRY(smallest_device(s));
@@ -66,14 +68,14 @@ Result<int> answer(const Options& o, const Resolved& r) {
     f->diagnostics.add("host_too_small", Severity::kWarning, "the host is too small: " + shortage);
   }
   if (limits.value == 0) {
-    f->memory.out_of_memory = gpu_shortage(s, limits);
+    f->memory.out_of_memory = with_flags(gpu_shortage(s, limits));
     f->memory.failure_words.clear();
   }
   if (o.explain || !f->memory.fits) {
     auto advice = TRY(advice_for(o, r, *f));
     prediction.advice = std::move(advice);
   }
-  if (o.method == kTwoPoint) {
+  if (wants_two_points(o)) {
     const auto requests = TRY(parse_readings(o.two_point.readings));
     auto two_point = TRY(answer_simulated(requests, s, limits));
     prediction.two_point = std::move(two_point);
@@ -92,17 +94,13 @@ Result<int> answer(const Options& o, const Resolved& r) {
 }
 
 /// Two measured readings and no model: the method alone.
-Result<int> answer_without_model(const Options& o, const std::vector<Flag>& flags) {
+Result<int> answer_without_model(const Options& o, std::span<const Binding> bindings) {
   const auto requests = TRY(parse_readings(o.two_point.readings));
   if (!requests[0].bytes || !requests[1].bytes)
     return fail(ErrorCode::kUsage, "a reading that is to be simulated needs a MODEL", "--reading");
-  if (auto status =
-          refuse_all_but(flags, {"--gpu", "--gpus", "--host", "--json", "--method", "--reading"},
-                         "is not used where two readings stand for the model; leave it out, or "
-                         "give a MODEL");
-      !status) {
-    return tl::unexpected(status.error());
-  }
+  TRY(refuse_all_but("predict", bindings, {"gpu", "gpus", "host", "json", "method", "reading"},
+                     "is not used where two readings stand for the model; leave it out, or "
+                     "give a MODEL"));
   const auto gpus = TRY(gpus_of(o.run));
   if (o.run.gpu.find(',') != std::string::npos)
     return fail(ErrorCode::kUsage, "the two-reading method is of one GPU", "--gpu");
@@ -116,53 +114,43 @@ Result<int> answer_without_model(const Options& o, const std::vector<Flag>& flag
 }
 
 /// What the other answers of this verb have no use for.
-Status check_several(const std::vector<Flag>& flags) {
-  if (auto s = refuse_given(flags, {"--explain", "--by-layer", "--method", "--reading"},
-                            "is about one GPU; give --gpu a single name");
-      !s) {
-    return s;
-  }
-  return refuse_given(flags, {"--gpus-per-node", "--network", "--strong", "--step-ms"},
+Status check_several(std::span<const Binding> bindings) {
+  TRY(refuse_given("predict", bindings, {"explain", "by-layer", "method", "reading"},
+                   "is about one GPU; give --gpu a single name"));
+  return refuse_given("predict", bindings, {"gpus-per-node", "network", "strong", "step-ms"},
                       "belongs to a table over several numbers of one GPU; give --gpu a single "
                       "name and --gpus 1..64, or leave it out");
 }
 
-Status check_scaling(const std::vector<Flag>& flags) {
+Status check_scaling(std::span<const Binding> bindings) {
   return refuse_given(
-      flags, {"--explain", "--by-layer", "--method", "--reading", "--epochs", "--price"},
+      "predict", bindings, {"explain", "by-layer", "method", "reading", "epochs", "price"},
       "is not part of a table over numbers of GPUs; give --gpus one number, or leave it out");
 }
 
-Status check_by_layer(const std::vector<Flag>& flags) {
-  return refuse_given(flags, {"--explain", "--method", "--reading", "--epochs", "--price"},
+Status check_by_layer(std::span<const Binding> bindings) {
+  return refuse_given("predict", bindings, {"explain", "method", "reading", "epochs", "price"},
                       "is not part of --by-layer; leave one of them out");
 }
 
-Result<int> run(const Options& o, const std::vector<Flag>& flags) {
-  if (!o.method.empty() && o.method != kTwoPoint && o.method != kSimulation) {
-    const std::vector<std::string> known{kSimulation, kTwoPoint};
-    return fail(ErrorCode::kUsage,
-                "unknown method \"" + o.method + "\"" + suggestion(o.method, known) +
-                    " (known: simulation, two-point)",
-                "--method");
-  }
-  if (!o.two_point.readings.empty() && o.method != kTwoPoint)
+Result<int> run(const Options& o, std::span<const Binding> bindings) {
+  if (!o.two_point.readings.empty() && !wants_two_points(o))
     return fail(ErrorCode::kUsage, "is of the two-reading method; add --method two-point",
                 "--reading");
   if (o.run.model.empty()) {
-    if (o.method == kTwoPoint) return answer_without_model(o, flags);
+    if (wants_two_points(o)) return answer_without_model(o, bindings);
     return fail(ErrorCode::kUsage, "model is required (stoker predict --help)");
   }
   const auto batch = TRY(parse_batch(o.batch));
   if (o.run.gpu.find(',') != std::string::npos) {
-    TRY(check_several(flags));
+    TRY(check_several(bindings));
     return compare(o.run, batch, o.objective);
   }
   if (!o.objective.empty())
     return fail(ErrorCode::kUsage, "sorts several GPUs; give --gpu a,b, or leave it out",
                 "--objective");
   if (wants_scaling(o.run, o.scaling)) {
-    TRY(check_scaling(flags));
+    TRY(check_scaling(bindings));
     return answer_scaling(o.run, batch, o.scaling);
   }
   const auto network = TRY(network_of_one(o.run, o.scaling));
@@ -171,7 +159,7 @@ Result<int> run(const Options& o, const std::vector<Flag>& flags) {
   if (network > 0) request.network_bandwidth = network;
   const Resolved resolved = TRY(resolve_exactly(request, scenario_tools()));
   if (o.by_layer) {
-    TRY(check_by_layer(flags));
+    TRY(check_by_layer(bindings));
     return answer_by_layer(o.run, resolved);
   }
   return answer(o, resolved);
@@ -187,32 +175,15 @@ Command predict_command() {
       "Example: stoker predict gpt2 --gpu a100-40gb --batch 16 --seq-len 1024 "
       "--precision amp-bf16 --optimizer adamw\n"
       "Exit code 1: it does not fit the GPU (of several: none), or its loader the host.",
-      run_flags(o->run),
+      joined({run_bindings(o->run, &o->batch),
+              scaling_bindings(o->scaling),
+              {{"explain", &o->explain},
+               {"by-layer", &o->by_layer},
+               {"method", &o->method},
+               {"reading", &o->two_point.readings},
+               {"objective", &o->objective}}}),
       {}};
-  for (Flag& flag : command.flags) {
-    if (flag.names == "model") flag.required = false;  // two measured readings need none
-    if (flag.names == "--gpu")
-      flag.help = "GPU (see `stoker gpus`) or machine file; several side by side: a,b,c";
-    if (flag.names == "--batch") {
-      flag.target = &o->batch;
-      flag.help = "per GPU, or max: the largest that is safe; default: the captured one";
-    }
-  }
-  for (Flag& flag : scaling_flags(o->scaling)) command.flags.push_back(std::move(flag));
-  const std::vector<Flag> own = grouped(
-      "Answer",
-      {{"--explain", "memory by part, over a step and by module; time; what to change",
-        &o->explain},
-       {"--by-layer", "instead: each layer as a network of its own, their sum, and the step",
-        &o->by_layer},
-       {"--method", "simulation (default), or two-point: also the largest batch by two readings",
-        &o->method},
-       {"--reading", "of two-point, twice: BATCH:MEMORY or BATCH:auto; default 10:auto, 50:auto",
-        &o->two_point.readings},
-       {"--objective", "what sorts several GPUs: throughput (default), cost, epoch, energy",
-        &o->objective}});
-  command.flags.insert(command.flags.end(), own.begin(), own.end());
-  command.run = [o, flags = command.flags] { return run(*o, flags); };
+  command.run = [o, bindings = command.bindings] { return run(*o, bindings); };
   return command;
 }
 

@@ -1,8 +1,10 @@
 #pragma once
 
+#include <span>
 #include <string>
 
 #include "base/result.h"
+#include "scenario/settings.h"
 
 namespace stoker::cli {
 
@@ -15,9 +17,11 @@ struct ValidateOptions {
 };
 
 /// Forecasts of the input pipeline beside real DataLoaders.
-[[nodiscard]] Result<int> validate_input_pipeline(const ValidateOptions& o);
+[[nodiscard]] Result<int> validate_input_pipeline(const ValidateOptions& o,
+                                                  std::span<const Binding> bindings);
 /// Forecasts of training steps beside real ones.
-[[nodiscard]] Result<int> validate_training_steps(const ValidateOptions& o);
+[[nodiscard]] Result<int> validate_training_steps(const ValidateOptions& o,
+                                                  std::span<const Binding> bindings);
 /// What was forecast and measured before.
 [[nodiscard]] Result<int> show_accuracy_log(const ValidateOptions& o);
 

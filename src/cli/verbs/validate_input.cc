@@ -38,10 +38,10 @@ Result<int> report(const ValidateOptions& o, const fs::path& rows) {
 
 }  // namespace
 
-Result<int> validate_input_pipeline(const ValidateOptions& o) {
+Result<int> validate_input_pipeline(const ValidateOptions& o, std::span<const Binding> bindings) {
   const bool measures = o.what.empty() || is_pipeline(o.what);
   if (!measures) {
-    if (o.quick || !o.budget.empty() || !o.output.empty()) {
+    if (!refuse_measuring("validate", bindings, "")) {
       return fail(ErrorCode::kUsage,
                   "nothing is measured where a rows file is given: leave out --quick, --budget and "
                   "-o",

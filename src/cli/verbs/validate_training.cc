@@ -40,22 +40,6 @@ bool names_rows(const std::string& what) {
   return names_an_observation(what) || what.ends_with(".json");
 }
 
-Status check_given_rows(const ValidateOptions& o) {
-  for (const auto& [flag, value] : {std::pair("--budget", o.budget),
-                                    {"-o", o.output},
-                                    {"--device", o.device},
-                                    {"--batches", o.batches},
-                                    {"--threads", o.threads},
-                                    {"--precision", o.precision},
-                                    {"--optimizer", o.optimizer},
-                                    {"--data", o.data}}) {
-    if (!value.empty())
-      return fail(ErrorCode::kUsage, "nothing is measured where a file is given; leave it out",
-                  flag);
-  }
-  return {};
-}
-
 /// The loop's own recording knows its model by the class alone.
 Result<Measured> read_loop(const ValidateOptions& o) {
   auto observation = TRY(read_observation(o.what));
@@ -73,8 +57,9 @@ Result<Measured> read_loop(const ValidateOptions& o) {
   return Measured{std::move(observation.runs), std::move(observation.data), true};
 }
 
-Result<Measured> read_given(const ValidateOptions& o) {
-  TRY(check_given_rows(o));
+Result<Measured> read_given(const ValidateOptions& o, std::span<const Binding> bindings) {
+  TRY(refuse_measuring("validate", bindings,
+                       "nothing is measured where a file is given; leave it out"));
   if (names_an_observation(o.what)) return read_loop(o);
   if (!o.model.empty())
     return fail(ErrorCode::kUsage, "is of an observation (*.obs.jsonl); rows name their models",
@@ -239,10 +224,10 @@ Status check_learn(const ValidateOptions& o) {
 
 }  // namespace
 
-Result<int> validate_training_steps(const ValidateOptions& o) {
+Result<int> validate_training_steps(const ValidateOptions& o, std::span<const Binding> bindings) {
   TRY(check_learn(o));
   if (names_rows(o.what)) {
-    auto given = TRY(read_given(o));
+    auto given = TRY(read_given(o, bindings));
     return report(o, std::move(given));
   }
   if (!o.model.empty())

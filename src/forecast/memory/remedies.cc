@@ -4,6 +4,7 @@
 #include <functional>
 #include <set>
 
+#include "base/setting.h"
 #include "forecast/node_share.h"
 #include "forecast/settings.h"
 #include "lower/loop/lower.h"
@@ -13,8 +14,6 @@
 namespace stoker {
 namespace {
 
-/// As many as --gpus takes (cli/run_options.cc): nobody can try an answer beyond.
-constexpr int kMostGpus = 1024;
 /// Remedies taken together.
 constexpr std::size_t kMostTogether = 4;
 /// Single stages that are named beside the checkpointing of all blocks.
@@ -22,11 +21,13 @@ constexpr std::size_t kMostStages = 2;
 
 /// A change of settings that has not been tried yet.
 struct Candidate {
-  std::string what, flags;
+  std::string what, settings;
   std::function<void(Scenario&)> change;
   /// A change of the lowered program, for what no setting expresses.
   std::function<void(Program&)> rewrite = {};
 };
+
+std::string without(Setting setting) { return "without " + mark(setting); }
 
 /// 8-bit states as bitsandbytes keeps them: a byte an element, whose size was the parameter's,
 /// and a 4-byte scale for each block of 256; tensors of fewer than 4,096 elements stay as they are
@@ -60,20 +61,20 @@ class Search {
     const std::int64_t least = std::max<std::int64_t>(1, scenario_.step->dimensions[0].minimum);
     if (job.batch % 2 == 0 && job.batch / 2 >= least) {
       try_one({"half the batch, twice the accumulation",
-               "--batch " + std::to_string(job.batch / 2) + " --accumulate " +
-                   std::to_string(2 * job.accumulate),
+               mark(Setting::kBatch) + " " + std::to_string(job.batch / 2) + " " +
+                   mark(Setting::kAccumulate) + " " + std::to_string(2 * job.accumulate),
                [](Scenario& s) {
                  set_batch(s, s.job.batch / 2);
                  s.job.accumulate *= 2;
                }});
     }
     if (job.validation_batch && !job.validation_no_grad) {
-      try_one({"the validation under torch.no_grad()", "without --validation-with-grad",
+      try_one({"the validation under torch.no_grad()", without(Setting::kValidationWithGrad),
                [](Scenario& s) { s.job.validation_no_grad = true; }});
     }
     if (job.validation_batch && *job.validation_batch > 1) {
       try_one({"half the batch in the validation",
-               "--validation " + std::to_string(*job.validation_batch / 2),
+               mark(Setting::kValidation) + " " + std::to_string(*job.validation_batch / 2),
                [](Scenario& s) { *s.job.validation_batch /= 2; }});
     }
   }
@@ -82,7 +83,8 @@ class Search {
     if (scenario_.job.precision != Precision::kFp32 && scenario_.job.precision != Precision::kTf32)
       return;
     for (const OtherPrecision& other : others) {
-      try_one({"mixed precision", "--precision " + std::string(name_of(other.precision)),
+      try_one({"mixed precision",
+               mark(Setting::kPrecision) + " " + std::string(name_of(other.precision)),
                [other](Scenario& s) { set_precision(s, *other.step, other.precision); }});
     }
   }
@@ -91,7 +93,8 @@ class Search {
     if (!scenario_.job.checkpoint.empty()) return;
     const auto blocks = repeated_blocks(*scenario_.step);
     if (blocks.empty()) return;
-    try_one({"recompute the repeated blocks in the backward", "--checkpoint blocks",
+    try_one({"recompute the repeated blocks in the backward",
+             mark(Setting::kCheckpoint) + " blocks",
              [](Scenario& s) { s.job.checkpoint = {"blocks"}; }});
     std::set<std::string> stages;
     for (const std::string& block : blocks) {
@@ -101,7 +104,7 @@ class Search {
     if (stages.size() < 2) return;
     std::vector<Tried> tried;
     for (const std::string& stage : stages) {
-      auto one = attempt({"recompute " + stage, "--checkpoint '" + stage + "'",
+      auto one = attempt({"recompute " + stage, mark(Setting::kCheckpoint) + " '" + stage + "'",
                           [stage](Scenario& s) { s.job.checkpoint = {stage}; }});
       if (one) tried.push_back(std::move(*one));
     }
@@ -113,7 +116,8 @@ class Search {
   void optimizer() {
     const OptimizerSettings& settings = scenario_.job.optimizer;
     if (has_fused(settings.kind) && settings.loop != OptimizerLoop::kFused) {
-      try_one({"the fused optimizer, which needs no temporaries", "--optimizer-loop fused",
+      try_one({"the fused optimizer, which needs no temporaries",
+               mark(Setting::kOptimizerLoop) + " fused",
                [](Scenario& s) { s.job.optimizer.loop = OptimizerLoop::kFused; }});
     }
     if (scenario_.machine.device.cpu() == nullptr && settings.kind != OptimizerKind::kNone &&
@@ -126,21 +130,21 @@ class Search {
   void gradients() {
     const Job& job = scenario_.job;
     if (!job.zero_grad_before_forward) {
-      try_one({"zero_grad before the forward", "without --zero-grad-after",
+      try_one({"zero_grad before the forward", without(Setting::kZeroGradAfter),
                [](Scenario& s) { s.job.zero_grad_before_forward = true; }});
     }
     if (job.zero_grad_fills) {
-      try_one({"zero_grad(set_to_none=True)", "without --zero-grad-fills",
+      try_one({"zero_grad(set_to_none=True)", without(Setting::kZeroGradFills),
                [](Scenario& s) { s.job.zero_grad_fills = false; }});
     }
     if (job.gpus < 2) return;
     if (job.parallel == Parallel::kDdp && !job.gradient_as_bucket_view) {
-      try_one({"gradients as views of DDP's buckets", "--bucket-view",
+      try_one({"gradients as views of DDP's buckets", mark(Setting::kBucketView),
                [](Scenario& s) { s.job.gradient_as_bucket_view = true; }});
     }
     if (job.parallel != Parallel::kFsdpZero3) {
-      try_one({"FSDP (ZeRO-3) on the same " + std::to_string(job.gpus) + " GPUs", "--parallel fsdp",
-               [](Scenario& s) {
+      try_one({"FSDP (ZeRO-3) on the same " + std::to_string(job.gpus) + " GPUs",
+               mark(Setting::kParallel) + " fsdp", [](Scenario& s) {
                  s.job.parallel = Parallel::kFsdpZero3;
                  s.job.gradient_as_bucket_view = false;
                }});
@@ -150,11 +154,11 @@ class Search {
   void libraries() {
     if (!scenario_.allocator.expandable_segments &&
         scenario_.allocator.max_split_size == kNoSplitLimit) {
-      try_one({"expandable segments", "--alloc-conf expandable_segments:True",
+      try_one({"expandable segments", mark(Setting::kAllocConf) + " expandable_segments:True",
                [](Scenario& s) { s.allocator.expandable_segments = true; }});
     }
     if (scenario_.job.cudnn == CudnnProfile::kBenchmark) {
-      try_one({"cuDNN's own choice of algorithms", "without --cudnn-benchmark",
+      try_one({"cuDNN's own choice of algorithms", without(Setting::kCudnnBenchmark),
                [](Scenario& s) { s.job.cudnn = CudnnProfile::kDefault; }});
     }
   }
@@ -206,7 +210,7 @@ class Search {
     if (candidate.rewrite) candidate.rewrite(*program);
     const MemoryVerdict verdict = judge_memory(*program, s.machine, s.allocator);
     Remedy remedy{.what = candidate.what,
-                  .flags = candidate.flags,
+                  .settings = candidate.settings,
                   .device_peak = verdict.device_peak,
                   .saving = peak_ - verdict.device_peak,
                   .time_change = {},
@@ -249,7 +253,7 @@ class Search {
       Scenario with = s;
       t.candidate.change(with);
       Candidate extended{all.what + (all.what.empty() ? "" : ", ") + t.candidate.what,
-                         all.flags + (all.flags.empty() ? "" : " ") + t.candidate.flags,
+                         all.settings + (all.settings.empty() ? "" : " ") + t.candidate.settings,
                          {},
                          {}};
       auto remedy = judge(with, extended);

@@ -18,10 +18,10 @@ struct OtherPrecision {
 
 /// One change of settings and what it brings, both by simulation.
 struct Remedy {
-  std::string what;   ///< "recompute the repeated blocks in the backward"
-  std::string flags;  ///< "--checkpoint blocks"; empty: no flag does it
-  Bytes device_peak;  ///< after it, unconstrained
-  Bytes saving;       ///< of the device peak; negative: it costs memory
+  std::string what;      ///< "recompute the repeated blocks in the backward"
+  std::string settings;  ///< "{checkpoint} blocks"; empty: no setting does it
+  Bytes device_peak;     ///< after it, unconstrained
+  Bytes saving;          ///< of the device peak; negative: it costs memory
   /// Relative change of the time per sample, the data taken as fast enough; absent: not modelled.
   std::optional<double> time_change;
   bool fits = false;  ///< on this GPU

@@ -15,9 +15,9 @@ class RemediesTest : public testing_support::ScenarioTest {
     EXPECT_TRUE(remedies) << remedies.error().text();
     return *remedies;
   }
-  static const Remedy* with_flags(const Remedies& remedies, const std::string& flags) {
+  static const Remedy* by(const Remedies& remedies, const std::string& settings) {
     const auto it = std::find_if(remedies.list.begin(), remedies.list.end(),
-                                 [&](const Remedy& r) { return r.flags == flags; });
+                                 [&](const Remedy& r) { return r.settings == settings; });
     return it == remedies.list.end() ? nullptr : &*it;
   }
 };
@@ -26,7 +26,7 @@ TEST_F(RemediesTest, HalfTheBatchSavesMemoryOfTheSameSamples) {
   set_batch(scenario_, 1 << 24);  // 16 B of input and 12 of output a sample
   const Forecast now = forecast_now();
   const Remedies remedies = remedies_now();
-  const Remedy* half = with_flags(remedies, "--batch 8388608 --accumulate 2");
+  const Remedy* half = by(remedies, "{batch} 8388608 {accumulate} 2");
   ASSERT_NE(half, nullptr);
   Scenario by_hand = scenario_;
   by_hand.job.batch /= 2;
@@ -58,7 +58,7 @@ TEST_F(RemediesTest, WhatMakesItFitComesFirst) {
   set_batch(scenario_, 1 << 24);
   const Remedy* half = nullptr;
   const Remedies fitting = remedies_now();
-  half = with_flags(fitting, "--batch 8388608 --accumulate 2");
+  half = by(fitting, "{batch} 8388608 {accumulate} 2");
   ASSERT_NE(half, nullptr);
   // A card between the two needs.
   scenario_.machine.device->usable_memory = half->device_peak + 2 * kMiB;
@@ -88,8 +88,8 @@ TEST_F(RemediesTest, NoTrainingRemediesForInference) {
   step_.mode = "inference";
   set_batch(scenario_, 1 << 22);
   for (const Remedy& r : remedies_now().list) {
-    EXPECT_EQ(r.flags.find("--optimizer"), std::string::npos);
-    EXPECT_EQ(r.flags.find("--checkpoint"), std::string::npos);
+    EXPECT_EQ(r.settings.find("{optimizer"), std::string::npos);
+    EXPECT_EQ(r.settings.find("{checkpoint"), std::string::npos);
   }
 }
 

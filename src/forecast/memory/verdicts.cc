@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/setting.h"
 #include "base/text.h"
 #include "forecast/memory_model.h"
 #include "forecast/settings.h"
@@ -71,25 +72,26 @@ std::string gpu_shortage(const Scenario& s, const BatchLimits& limits) {
     const double fraction = *s.allocator.memory_fraction;
     const Bytes allowed(
         static_cast<std::int64_t>(fraction * static_cast<double>(gpu.usable_memory.count())));
-    return "not even " + batch + " fits on " + where +
-           " within --memory-fraction: " + human_bytes(limits.missing) + " short of " +
+    return "not even " + batch + " fits on " + where + " within " + mark(Setting::kMemoryFraction) +
+           ": " + human_bytes(limits.missing) + " short of " +
            human_bytes(allowed + limits.missing) + ", where it allows PyTorch " +
-           human_bytes(allowed) + " of " + human_bytes(gpu.usable_memory) +
-           "; raise --memory-fraction";
+           human_bytes(allowed) + " of " + human_bytes(gpu.usable_memory) + "; raise " +
+           mark(Setting::kMemoryFraction);
   }
   const std::string numbers =
       human_bytes(limits.missing) + " short of " + human_bytes(gpu.usable_memory + limits.missing);
   if (!limits.failing_pass.empty()) {
     return "the pass \"" + limits.failing_pass + "\" does not fit on " + where +
-           ", not even with " + batch + " in training: " + numbers +
-           "; take a smaller --validation, or a GPU with more memory (`stoker gpus`)";
+           ", not even with " + batch + " in training: " + numbers + "; take a smaller " +
+           mark(Setting::kValidation) + ", or a GPU with more memory (`stoker gpus`)";
   }
   std::string text = "not even " + batch + " fits on " + where + ": " + numbers + "; " +
                      std::string(memory_model_of(s.machine.device).cure);
   for (std::size_t i = 1; i < s.step->dimensions.size(); ++i) {
     text += (i == 1 ? ", or a smaller " : " or ") + s.step->dimensions[i].name;
   }
-  if (fits_fused(s, smallest)) text += ", or --optimizer-loop fused, with which it fits";
+  if (fits_fused(s, smallest))
+    text += ", or " + mark(Setting::kOptimizerLoop) + " fused, with which it fits";
   return text;
 }
 

@@ -34,7 +34,7 @@ Json timeline_object(const Timeline& timeline) {
 
 Json remedy_object(const Remedy& r) {
   Json json{{"what", r.what},
-            {"flags", r.flags},
+            {"flags", r.settings},
             {"device_peak_bytes", r.device_peak.count()},
             {"saving_bytes", r.saving.count()},
             {"fits", r.fits},

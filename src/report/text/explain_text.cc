@@ -123,8 +123,9 @@ std::string changes(const MemoryAdvice& advice, const MemoryForecast& m) {
   std::vector<std::vector<std::string>> rows{
       {"what", "flags", "device", "saves", "time", m.fits ? "" : "fits"}};
   for (const Remedy& r : remedies.list) {
-    rows.push_back({r.what + (r.estimate ? " (estimate)" : ""), r.flags.empty() ? "-" : r.flags,
-                    human_bytes(r.device_peak), r.saving.count() > 0 ? human_bytes(r.saving) : "-",
+    rows.push_back({r.what + (r.estimate ? " (estimate)" : ""),
+                    r.settings.empty() ? "-" : r.settings, human_bytes(r.device_peak),
+                    r.saving.count() > 0 ? human_bytes(r.saving) : "-",
                     r.time_change ? fmt::format("{:+.0f} %", 100 * *r.time_change) : "-",
                     m.fits               ? ""
                     : r.only_by_flushing ? "by flushing"

@@ -28,11 +28,12 @@ std::string cures(const MemoryAdvice& advice) {
   std::size_t shown = 0;
   for (const Remedy& r : advice.remedies.list) {
     if (!r.fits || shown++ == kMostCures) break;
-    text += fmt::format("  Fits with {}: {}\n", r.flags.empty() ? r.what : r.flags, effect(r));
+    text +=
+        fmt::format("  Fits with {}: {}\n", r.settings.empty() ? r.what : r.settings, effect(r));
   }
   if (advice.remedies.together) {
     const Remedy& all = *advice.remedies.together;
-    text += fmt::format("  Fits with {}: {}\n", all.flags, effect(all));
+    text += fmt::format("  Fits with {}: {}\n", all.settings, effect(all));
   }
   if (advice.remedies.fsdp_gpus > 0) {
     text += fmt::format("  Fits with --parallel fsdp --gpus {} (the number doubled until it did)\n",

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/arguments/arguments.h"
+#include "scenario/settings.h"
 
 namespace stoker::cli {
 
@@ -17,12 +17,11 @@ struct JobOptions {
   std::optional<double> momentum, weight_decay;
   std::vector<std::string> dimensions;
   bool nesterov = false, channels_last = false, cudnn_benchmark = false, bucket_view = false,
-       zero_grad_after = false, zero_grad_fills = false, clip = false, no_clip = false, ema = false,
-       no_ema = false, grad_scaler = false, no_grad_scaler = false, prefetching_loader = false,
+       zero_grad_after = false, zero_grad_fills = false, prefetching_loader = false,
        validation_with_grad = false, clip_checks = false, cuda_graphs = false;
+  std::optional<bool> clip, ema, grad_scaler;
 };
 
-/// Under their headings.
-[[nodiscard]] std::vector<Flag> job_flags(JobOptions& o);
+[[nodiscard]] std::vector<Binding> job_bindings(JobOptions& o);
 
 }  // namespace stoker::cli

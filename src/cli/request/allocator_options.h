@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "cli/arguments/arguments.h"
 #include "scenario/request.h"
+#include "scenario/settings.h"
 
 namespace stoker::cli {
 
@@ -16,7 +16,7 @@ struct AllocatorOptions {
   std::optional<double> memory_fraction;
 };
 
-[[nodiscard]] std::vector<Flag> allocator_flags(AllocatorOptions& o);
+[[nodiscard]] std::vector<Binding> allocator_bindings(AllocatorOptions& o);
 
 /// The flags, and where they say nothing the environment that PyTorch reads, too.
 [[nodiscard]] AllocatorRequest allocator_request(const AllocatorOptions& o);

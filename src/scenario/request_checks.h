@@ -9,9 +9,15 @@
 
 namespace stoker {
 
+/// Every number of a request within what the table of settings allows, and a price that is one.
+[[nodiscard]] Status check_ranges(const RunRequest& request);
+
 /// Refuses what the device has no use for: threads on a GPU; on a CPU whatever is said of CUDA, of
 /// several GPUs or of copies between two memories.
 [[nodiscard]] Status check_device_settings(const RunRequest& request, const Device& device);
+
+/// Refuses what belongs to training where the step was captured for inference.
+[[nodiscard]] Status check_training_settings(const RunRequest& request, const Step& step);
 
 /// The threads of a CPU's operators, all cores when nothing was said; 0 on a GPU.
 [[nodiscard]] Result<int> threads_of(const JobRequest& request, const Device& device);

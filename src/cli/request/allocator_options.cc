@@ -1,4 +1,4 @@
-#include "cli/request/allocator_flags.h"
+#include "cli/request/allocator_options.h"
 
 #include <cstdlib>
 #include <span>
@@ -29,13 +29,10 @@ GivenText given(const std::string& flag, Setting setting,
 
 }  // namespace
 
-std::vector<Flag> allocator_flags(AllocatorOptions& o) {
-  return grouped(
-      "Memory",
-      {{"--alloc-conf", "as PYTORCH_ALLOC_CONF, which is read too", &o.alloc_conf},
-       {"--memory-fraction", "as torch.cuda.set_per_process_memory_fraction", &o.memory_fraction},
-       {"--cublas-workspace", "as CUBLAS_WORKSPACE_CONFIG (:4096:2:16:8), which is read too",
-        &o.cublas_workspace}});
+std::vector<Binding> allocator_bindings(AllocatorOptions& o) {
+  return {{"alloc-conf", &o.alloc_conf},
+          {"memory-fraction", &o.memory_fraction},
+          {"cublas-workspace", &o.cublas_workspace}};
 }
 
 AllocatorRequest allocator_request(const AllocatorOptions& o) {

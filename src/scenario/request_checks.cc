@@ -1,37 +1,32 @@
-#include "scenario/device_checks.h"
+#include "scenario/request_checks.h"
 
 #include <algorithm>
-#include <array>
+#include <cstdio>
 
 #include "base/setting.h"
+#include "scenario/given_settings.h"
 #include "scenario/sample_facts.h"
 
 namespace stoker {
 namespace {
 
-/// A setting that only a GPU has, and whether it was given.
-struct Given {
-  std::string where;
-  bool given;
-};
+/// Money per GPU and hour: beyond it somebody mistyped.
+constexpr double kDearestGpu = 1e6;
 
-std::array<Given, 12> settings_of_gpus(const RunRequest& r) {
-  const JobRequest& j = r.job;
-  const auto typed = [](const GivenText& text, Setting setting) {
-    return Given{mark(setting), !text.text.empty() && text.where == mark(setting)};
-  };
-  return {{{mark(Setting::kGpus), r.gpus.value_or(1) > 1},
-           {mark(Setting::kNodes), j.nodes.value_or(1) > 1},
-           {mark(Setting::kParallel), j.parallel.has_value()},
-           {mark(Setting::kBucketView), j.bucket_view},
-           {mark(Setting::kCudaGraphs), j.cuda_graphs},
-           {mark(Setting::kCudnnBenchmark), j.cudnn_benchmark},
-           {mark(Setting::kCopy), j.copy.has_value()},
-           {mark_off(Setting::kPin), !r.pin},
-           {mark(Setting::kPrefetchingLoader), j.prefetching_loader},
-           typed(r.allocator.config, Setting::kAllocConf),
-           {mark(Setting::kMemoryFraction), r.allocator.memory_fraction.has_value()},
-           typed(r.allocator.cublas_workspace, Setting::kCublasWorkspace)}};
+Status check_price(double price) {
+  if (price > 0 && price < kDearestGpu) return {};
+  char number[32];
+  std::snprintf(number, sizeof number, "%g", price);
+  return fail(ErrorCode::kBadInput,
+              std::string("must be a positive price per GPU and hour, not ") + number,
+              mark(Setting::kPrice));
+}
+
+/// One GPU and one node are what a CPU has, too.
+bool says_one(const GivenSetting& given) {
+  const auto* number = std::get_if<std::int64_t>(&given.number);
+  const bool counts = given.setting == Setting::kGpus || given.setting == Setting::kNodes;
+  return counts && number != nullptr && *number <= 1;
 }
 
 std::string names_of(const std::vector<Precision>& precisions) {
@@ -43,20 +38,45 @@ std::string names_of(const std::vector<Precision>& precisions) {
 
 }  // namespace
 
-Status check_device_settings(const RunRequest& r, const Device& device) {
-  if (device.cpu() == nullptr) {
-    if (!r.job.threads) return {};
+Status check_ranges(const RunRequest& r) {
+  for (const GivenSetting& given : given_settings(r)) {
+    if (const auto* whole = std::get_if<std::int64_t>(&given.number))
+      TRY(check_range(given.row(), *whole, given.where()));
+    if (const auto* number = std::get_if<double>(&given.number))
+      TRY(check_range(given.row(), *number, given.where()));
+  }
+  return r.price_per_gpu_hour ? check_price(*r.price_per_gpu_hour) : Status{};
+}
+
+Status check_training_settings(const RunRequest& r, const Step& step) {
+  if (step.mode == "train") return {};
+  for (const GivenSetting& given : given_settings(r)) {
+    if (!given.row().training) continue;
     return fail(ErrorCode::kUsage,
-                "is of CPUs, and " + device->name +
-                    " is a GPU; leave it out (cores around the GPU: " + mark(Setting::kHost) +
-                    " cores=16)",
-                mark(Setting::kThreads));
+                step.name + " was captured for " + step.mode +
+                    ", which has no backward; leave the flag out, or capture it for training",
+                given.where());
   }
-  for (const Given& g : settings_of_gpus(r)) {
-    if (g.given)
+  return {};
+}
+
+Status check_device_settings(const RunRequest& r, const Device& device) {
+  const bool cpu = device.cpu() != nullptr;
+  for (const GivenSetting& given : given_settings(r)) {
+    const SettingDevices devices = given.row().devices;
+    if (cpu && devices == SettingDevices::kGpu && !says_one(given)) {
       return fail(ErrorCode::kUsage, "is of GPUs, and " + device->name + " is a CPU; leave it out",
-                  g.where);
+                  given.where());
+    }
+    if (!cpu && devices == SettingDevices::kCpu) {
+      return fail(ErrorCode::kUsage,
+                  "is of CPUs, and " + device->name +
+                      " is a GPU; leave it out (cores around the GPU: " + mark(Setting::kHost) +
+                      " cores=16)",
+                  given.where());
+    }
   }
+  if (!cpu) return {};
   const auto& wanted = r.precisions;
   if (std::all_of(wanted.begin(), wanted.end(),
                   [](Precision p) { return p == Precision::kFp32; })) {
