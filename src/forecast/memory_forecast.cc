@@ -151,42 +151,43 @@ Result<BatchLimits> forecast_batch_limits(const Step& step, const Job& job, cons
                                           const AllocatorConfig& allocator,
                                           const Knowledge& knowledge, const LastBatch& last_batch) {
   const auto prepared = TRY(prepare(step, job));
-  std::string error_case = "default";
-  std::int64_t minimum = std::max<std::int64_t>(1, step.dimensions[0].minimum);
+  const std::int64_t minimum = std::max<std::int64_t>(1, step.dimensions[0].minimum);
   const LowerAt lower_at = [&](std::int64_t batch) -> Result<Program> {
     Job at = job;
     at.batch = std::max(batch, minimum);
     at.last_batch = last_batch_at(last_batch, at.batch, at.gpus);
-    auto program = lower(prepared, at, machine);
-    if (program) error_case = memory_error_case(*program, at, machine);
-    return program;
+    return lower(prepared, at, machine);
   };
-  const auto search = [&](Bytes usable, std::int64_t hint) {
+  const auto search = [&](const LowerAt& programs, Bytes usable, std::int64_t hint) {
     LargestBatchOptions options;
+    options.detail = LargestBatchDetail::kBatch;
     options.limit = step.dimensions[0].maximum > 0 ? step.dimensions[0].maximum : kLargestBatch;
     options.hint = hint;
     options.replay = replay_options(machine, allocator, ReplayDetail::kVerdict);
-    return find_largest_batch(lower_at, usable, options);
+    return find_largest_batch(programs, usable, options);
   };
   const Bytes usable = machine.device->usable_memory;
-  auto nominal = TRY(search(usable, 0));
+  const auto nominal = TRY(search(lower_at, usable, 0));
+  const auto program = TRY(lower_at(std::max<std::int64_t>(nominal.batch, 1)));
   BatchLimits limits;
   limits.value = limits.low = limits.high = nominal.batch;
   limits.first_failing = nominal.first_failing.value_or(0);
   limits.missing = nominal.missing.value_or(Bytes(0));
   if (const auto& failure = nominal.outcome.failure; nominal.batch == 0 && failure) {
-    const auto program = TRY(lower_at(minimum));
     const int pass = failure->moment.pass;
     if (pass >= 0 && static_cast<std::size_t>(pass) < program.passes.size())
       limits.failing_pass = program.passes[static_cast<std::size_t>(pass)].name;
   }
-  const MemoryErrorCase error = knowledge.memory_case(error_case);
+  const MemoryErrorCase error = knowledge.memory_case(memory_error_case(program, job, machine));
   limits.basis =
       std::string(memory_model_of(machine.device).simulation) + " under capacity; " + error.basis;
   if (nominal.batch == 0) return limits;
   // A truth at the upper end of the band still fits when the forecast is no more than this.
-  const auto safe = search(forecast_that_fills(usable, error, true), nominal.batch);
-  const auto lucky = search(forecast_that_fills(usable, error, false), nominal.batch);
+  const LowerAt near = [&](std::int64_t batch) {  // both begin where the first search ended
+    return batch == nominal.batch ? Result<Program>(program) : lower_at(batch);
+  };
+  const auto safe = search(near, forecast_that_fills(usable, error, true), nominal.batch);
+  const auto lucky = search(near, forecast_that_fills(usable, error, false), nominal.batch);
   if (!safe) return tl::unexpected(safe.error());
   if (!lucky) return tl::unexpected(lucky.error());
   limits.low = std::min(safe->batch, limits.value);

@@ -5,6 +5,7 @@
 namespace stoker {
 
 void FreeList::insert(const FreeEntry& entry) {
+  if (bins_.empty()) bins_.resize(kBins);
   const std::uint32_t bin = bin_of(entry.size);
   auto& entries = bins_[bin];
   occupied_[bin / 64] |= std::uint64_t{1} << (bin % 64);
@@ -26,8 +27,9 @@ void FreeList::erase(Cursor cursor) {
 
 FreeList::Cursor FreeList::at_least(std::int64_t size) const {
   const std::uint32_t bin = bin_of(size);
-  const auto& entries = bins_[bin];
-  if (!entries.empty() && entries.back().size >= size) {
+  const bool occupied = ((occupied_[bin / 64] >> (bin % 64)) & 1) != 0;
+  if (occupied && bins_[bin].back().size >= size) {
+    const auto& entries = bins_[bin];
     const auto found = std::lower_bound(
         entries.begin(), entries.end(), size,
         [](const FreeEntry& entry, std::int64_t wanted) { return entry.size < wanted; });

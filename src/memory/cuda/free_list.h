@@ -62,7 +62,8 @@ class FreeList {
   }
   [[nodiscard]] std::uint32_t first_bin_from(std::uint32_t bin) const;
 
-  std::vector<std::vector<FreeEntry>> bins_{kBins};
+  std::vector<std::vector<FreeEntry>>
+      bins_;  ///< none before the first insertion: most lists stay empty
   std::array<std::uint64_t, kWords> occupied_{};
 };
 

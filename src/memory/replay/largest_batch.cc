@@ -17,14 +17,14 @@ class Search {
     if (error_) return tl::unexpected(*error_);
     LargestBatch answer;
     answer.batch = best;
-    for (std::int64_t b = best - 1; b >= std::max<std::int64_t>(1, best - options_.neighbours);
-         --b) {
-      if (!fits(b)) answer.holes.push_back(b);
-    }
+    const bool described = options_.detail == LargestBatchDetail::kDescribed;
+    if (described) answer.holes = holes_below(best);
     for (const auto& [batch, verdict] : seen_) {
       if (batch > best && !verdict && !answer.first_failing) answer.first_failing = batch;
     }
-    TRY(describe(std::max<std::int64_t>(best, 1), answer));
+    if (described || best == 0) {
+      TRY(describe(std::max<std::int64_t>(best, 1), answer));
+    }
     answer.simulations = simulations_;
     if (error_) return tl::unexpected(*error_);
     return answer;
@@ -33,6 +33,15 @@ class Search {
  private:
   /// A batch that fits (or 0) and a larger one that does not (or limit + 1).
   using Bracket = std::pair<std::int64_t, std::int64_t>;
+
+  std::vector<std::int64_t> holes_below(std::int64_t best) {
+    std::vector<std::int64_t> holes;
+    for (std::int64_t b = best - 1; b >= std::max<std::int64_t>(1, best - options_.neighbours);
+         --b) {
+      if (!fits(b)) holes.push_back(b);
+    }
+    return holes;
+  }
 
   bool fits(std::int64_t batch) {
     if (batch <= 0) return true;
@@ -44,7 +53,8 @@ class Search {
     ReplayOptions replay_options = constrained(*program);
     replay_options.detail = ReplayDetail::kVerdict;
     ++simulations_;
-    const bool verdict = room(*program) && replay(*program, replay_options).fits();
+    const bool verdict = room(*program) && (surely_fits(*program, replay_options) ||
+                                            replay(*program, replay_options).fits());
     seen_[batch] = verdict;
     return verdict;
   }

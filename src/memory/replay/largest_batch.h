@@ -14,6 +14,12 @@ namespace stoker {
 /// Lowers the job at a batch size.
 using LowerAt = std::function<Result<Program>(std::int64_t batch)>;
 
+/// How much a search finds out about its answer.
+enum class LargestBatchDetail : std::uint8_t {
+  kBatch,     ///< batch, first_failing and, when not even batch 1 runs, why
+  kDescribed  ///< also the holes below the answer, and its replay
+};
+
 struct LargestBatchOptions {
   /// The search goes no further.
   std::int64_t limit = 1 << 20;
@@ -22,8 +28,10 @@ struct LargestBatchOptions {
   std::int64_t hint = 0;
   /// "Fits" is not monotone: a larger tensor may reuse a segment that a smaller one left too small.
   /// After the bisection this many batches above the answer are tried too, and the search goes on
-  /// from any that fits; as many below are tried, and those that fail are reported.
+  /// from any that fits; for a description as many below are tried, and those that fail are
+  /// reported.
   std::int64_t neighbours = 4;
+  LargestBatchDetail detail = LargestBatchDetail::kDescribed;
   /// Capacity is set by the search; `detail` applies to the final replay.
   ReplayOptions replay{};
 };
@@ -34,14 +42,15 @@ struct LargestBatch {
   std::int64_t batch = 0;
   /// The smallest batch above it that was seen to fail; absent when the limit ended the search.
   std::optional<std::int64_t> first_failing;
-  /// Batches below, within `neighbours`, that do not run although `batch` does.
+  /// Batches below, within `neighbours`, that do not run although `batch` does; empty with kBatch.
   std::vector<std::int64_t> holes;
   /// Runs only by giving the cache back and asking again (num_alloc_retries > 0): close to the
-  /// edge, slower.
+  /// edge, slower. Not known with kBatch.
   bool only_by_flushing = false;
   /// When batch 1 does not run: how much more memory it needs.
   std::optional<Bytes> missing;
-  /// The replay of `batch`, or of batch 1 when that fails, under the capacity.
+  /// The replay of `batch`, or of batch 1 when that fails, under the capacity; with kBatch only the
+  /// latter.
   MemoryOutcome outcome;
   int simulations = 0;
 };

@@ -129,6 +129,25 @@ TEST(LargestBatch, SaysWhenOnlyFlushingMakesItFit) {
   EXPECT_TRUE(answer->only_by_flushing);
 }
 
+TEST(LargestBatch, TheBatchAloneIsTheSameWithFewerSimulations) {
+  LargestBatchOptions alone;
+  alone.detail = LargestBatchDetail::kBatch;
+  for (const LowerAt& lower_at : {linear(2 * kMiB, 30 * kMiB), ragged({36}, {43, 44})}) {
+    const auto described = find_largest_batch(lower_at, 100 * kMiB);
+    const auto batch = find_largest_batch(lower_at, 100 * kMiB, alone);
+    ASSERT_TRUE(described && batch);
+    EXPECT_EQ(batch->batch, described->batch);
+    EXPECT_EQ(batch->first_failing, described->first_failing);
+    EXPECT_LT(batch->simulations, described->simulations);
+    EXPECT_EQ(batch->outcome.allocated_peak, Bytes{0});
+  }
+  const auto none = find_largest_batch(linear(50 * kMiB, 30 * kMiB), 60 * kMiB, alone);
+  ASSERT_TRUE(none);
+  EXPECT_EQ(none->batch, 0);
+  EXPECT_EQ(none->missing, 20 * kMiB);
+  EXPECT_FALSE(none->outcome.fits());
+}
+
 TEST(LargestBatch, AnErrorOfTheLoweringIsPassedOn) {
   const LowerAt broken = [](std::int64_t batch) -> Result<Program> {
     if (batch > 4) return fail(ErrorCode::kUnsupported, "no such kernel");

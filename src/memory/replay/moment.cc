@@ -1,5 +1,9 @@
 #include "memory/replay/moment.h"
 
+#include <algorithm>
+#include <cstddef>
+#include <iterator>
+
 namespace stoker {
 
 const std::vector<Instruction>& instructions_of(const Program& program, const Moment& moment) {
@@ -33,8 +37,19 @@ std::vector<StepPhase> phases_of(const Program& program,
 Moment with_phase(const Program& program, Moment moment) {
   moment.phase.reset();
   if (moment.in_setup()) return moment;
-  const auto phases = phases_of(program, instructions_of(program, moment));
-  if (moment.instruction < phases.size()) moment.phase = phases[moment.instruction];
+  const std::vector<Instruction>& instructions = instructions_of(program, moment);
+  if (moment.instruction >= instructions.size()) return moment;
+  const auto launches = [&](const Instruction& i) {
+    return i.kind == InstructionKind::kLaunch && i.value < program.kernels.size();
+  };
+  const auto here = instructions.begin() + static_cast<std::ptrdiff_t>(moment.instruction);
+  auto kernel = std::find_if(here, instructions.end(), launches);
+  if (kernel == instructions.end()) {  // behind the last one
+    const auto last = std::find_if(std::make_reverse_iterator(here), instructions.rend(), launches);
+    if (last == instructions.rend()) return moment;
+    kernel = std::prev(last.base());
+  }
+  moment.phase = program.kernels[kernel->value].phase;
   return moment;
 }
 

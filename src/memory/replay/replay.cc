@@ -334,13 +334,14 @@ std::string peak_words(const Program& program, const MemoryOutcome& outcome) {
 
 namespace {
 
-template <class Allocator>
+/// `make` makes an allocator that nothing was asked of.
+template <class MakeAllocator>
 MemoryOutcome replay_with(const Program& program, const ReplayOptions& options,
-                          const Allocator& allocator) {
-  Replayer<Allocator> replayer(program, options, allocator);
+                          const MakeAllocator& make) {
+  Replayer replayer(program, options, make());
   MemoryOutcome outcome = replayer.run();
   if (options.detail == ReplayDetail::kBreakdown && outcome.allocated_peak.count() > 0) {
-    Replayer<Allocator> again(program, options, allocator);
+    Replayer again(program, options, make());
     (void)again.run(&replayer.peak());
     outcome.live = again.live_bytes();
   }
@@ -351,8 +352,36 @@ MemoryOutcome replay_with(const Program& program, const ReplayOptions& options,
 
 MemoryOutcome replay(const Program& program, const ReplayOptions& options) {
   const DeviceMemory memory{options.capacity, options.total};
-  if (options.heap) return replay_with(program, options, Heap(*options.heap, memory));
-  return replay_with(program, options, CachingAllocator(options.allocator, memory));
+  if (options.heap)
+    return replay_with(program, options, [&] { return Heap(*options.heap, memory); });
+  return replay_with(program, options, [&] { return CachingAllocator(options.allocator, memory); });
+}
+
+bool surely_fits(const Program& program, const ReplayOptions& options) {
+  const AllocatorConfig& config = options.allocator;
+  if (!options.capacity || options.heap || config.expandable_segments || config.memory_fraction)
+    return false;
+  std::int64_t room = options.capacity->count();
+  const auto all_fit = [&](const std::vector<Instruction>& instructions, int times) {
+    for (const Instruction& instruction : instructions) {
+      if (instruction.kind != InstructionKind::kAllocate) continue;
+      if (instruction.value >= program.buffers.size()) continue;
+      const Bytes requested = program.buffers[instruction.value].bytes;
+      if (requested.count() <= 0) continue;
+      if (requested > *options.capacity) return false;
+      const int often = instruction.when == When::kFirst ? 1 : times;
+      room -= often * segment_size(block_size(requested, config), config).count();
+      if (room < 0) return false;
+    }
+    return true;
+  };
+  // The iterations, and one more after the passes.
+  const bool training =
+      all_fit(program.setup, 1) && all_fit(program.iteration, options.iterations + 1);
+  return training &&
+         std::all_of(program.passes.begin(), program.passes.end(), [&](const ExtraPass& pass) {
+           return all_fit(pass.instructions, pass.repeats) && all_fit(pass.end, 1);
+         });
 }
 
 Bytes smallest_capacity(const Program& program, const ReplayOptions& options) {

@@ -116,6 +116,11 @@ struct MemoryOutcome {
 /// back by then, and counts as a retry. Buffers of zero bytes take nothing.
 [[nodiscard]] MemoryOutcome replay(const Program& program, const ReplayOptions& options = {});
 
+/// Whether the program runs under `options.capacity` by its sizes alone, without a replay: even if
+/// the caching allocator never used a block again, the segments of all allocations of the run would
+/// fit. False says nothing; it is that of a heap, of expandable segments and of a memory fraction.
+[[nodiscard]] bool surely_fits(const Program& program, const ReplayOptions& options);
+
 /// The smallest capacity, in steps of 2 MiB, at which the program runs; just below it it does not.
 /// Bisects the simulation between nothing and the unconstrained peak. `options.capacity` and
 /// the memory fraction are ignored: what is needed does not depend on what is allowed.

@@ -223,6 +223,50 @@ TEST(Replay, TheSmallestCapacityIsLessThanThePeakWhenFlushingHelps) {
   EXPECT_FALSE(replay(b.program, options).fits());
 }
 
+TEST(Replay, SegmentsThatNeverServeTwiceAreEnough) {
+  ProgramBuilder b;
+  b.setup(b.buffer(Bytes{100}, BufferRole::kParameter));                   // a segment of 2 MiB
+  b.allocate(b.buffer(5_MiB, BufferRole::kOptimizerState), When::kFirst);  // of 20 MiB
+  const auto activation = b.buffer(11_MiB);  // of 12 MiB, in each of 3 + 1 rounds
+  b.allocate(activation);
+  b.free(activation);
+  ReplayOptions options;
+  options.capacity = 70_MiB;
+  EXPECT_TRUE(surely_fits(b.program, options));
+  EXPECT_TRUE(replay(b.program, options).fits());
+  options.capacity = 69_MiB;  // it runs all the same, by using segments again
+  EXPECT_FALSE(surely_fits(b.program, options));
+  EXPECT_TRUE(replay(b.program, options).fits());
+  options.capacity = 70_MiB;
+  options.allocator.memory_fraction = 1;
+  EXPECT_FALSE(surely_fits(b.program, options));
+  options.allocator = {};
+  options.allocator.expandable_segments = true;
+  EXPECT_FALSE(surely_fits(b.program, options));
+  options.allocator = {};
+  options.capacity.reset();
+  EXPECT_FALSE(surely_fits(b.program, options));
+}
+
+TEST(Moment, ThePhaseIsThatOfTheKernelThatFollowsElseOfTheLast) {
+  ProgramBuilder b;
+  const auto buffer = b.buffer(1_MiB);
+  b.allocate(buffer);
+  b.launch(StepPhase::kForward);
+  b.free(buffer);
+  b.launch(StepPhase::kBackward);
+  b.allocate(buffer);
+  const auto phases = phases_of(b.program, b.program.iteration);
+  ASSERT_EQ(phases.size(), 5u);
+  EXPECT_EQ(phases[2], StepPhase::kBackward);
+  EXPECT_EQ(phases[4], StepPhase::kBackward);
+  for (std::uint32_t i = 0; i < 5; ++i)
+    EXPECT_EQ(with_phase(b.program, {0, Moment::kTraining, i, {}}).phase, phases[i]) << i;
+  EXPECT_FALSE(with_phase(b.program, {0, Moment::kTraining, 5, {}}).phase);
+  b.program.kernels.clear();
+  EXPECT_FALSE(with_phase(b.program, {0, Moment::kTraining, 0, {}}).phase);
+}
+
 /// 40 MiB of weight; 30 of activation in the forward; a validation that holds 70 at once.
 ProgramBuilder validated() {
   ProgramBuilder b;
