@@ -16,7 +16,7 @@
 #include "lower/loop/lower.h"
 #include "step/step_reader.h"
 #include "timing/cpu/cpu_model.h"
-#include "timing/gpu/step_time.h"
+#include "timing/step/predict_step.h"
 
 namespace stoker {
 namespace {

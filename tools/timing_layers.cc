@@ -17,6 +17,7 @@
 #include "device/gpu_catalogue.h"
 #include "timing/learned/layer_cost.h"
 #include "timing/learned/layer_features.h"
+#include "timing/step/coefficient_file.h"
 
 namespace stoker {
 namespace {

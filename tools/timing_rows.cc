@@ -31,6 +31,7 @@
 #include "device/gpu_catalogue.h"
 #include "timing/gpu/kernel_cost.h"
 #include "timing/learned/residual.h"
+#include "timing/step/coefficient_file.h"
 
 namespace stoker {
 namespace {

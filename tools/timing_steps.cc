@@ -27,7 +27,9 @@
 #include "device/gpu_catalogue.h"
 #include "lower/loop/lower.h"
 #include "step/step_reader.h"
-#include "timing/gpu/step_time.h"
+#include "timing/gpu/kernel_cost.h"
+#include "timing/step/coefficient_file.h"
+#include "timing/step/predict_step.h"
 
 namespace stoker {
 namespace {

@@ -199,7 +199,7 @@ def fit_across_gpus(context, path, rows):
     return patch, predicted
 
 
-# Starts of what only whole steps identify; the built-in priors again (src/timing/gpu/coefficients.cc).
+# Starts of what only whole steps identify; the built-in priors again (src/timing/common/coefficients.h).
 PRIORS = {"tensor_convolution.compute": 0.75, "tensor_convolution_input.compute": 0.7,
           "tensor_convolution_weight.compute": 0.65, "layout_transpose.memory": 0.74, "tensor_gemm.compute": 0.8,
           "tensor_gemm_weight.compute": 0.75, "normalization.memory": 0.8, "normalization_backward.memory": 0.75,

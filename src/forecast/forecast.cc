@@ -9,6 +9,7 @@
 #include "lower/loop/backend_of.h"
 #include "lower/loop/lower.h"
 #include "timing/learned/learned_pace.h"
+#include "timing/step/predict_step.h"
 
 namespace stoker {
 namespace {

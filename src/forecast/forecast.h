@@ -16,7 +16,7 @@
 #include "input/loader/loader_simulation.h"
 #include "program/job.h"
 #include "step/step.h"
-#include "timing/gpu/step_time.h"
+#include "timing/common/step_time.h"
 
 namespace stoker {
 

@@ -7,7 +7,7 @@
 #include "base/result.h"
 #include "base/units.h"
 #include "input/probe/loader_profile.h"
-#include "timing/gpu/coefficients.h"
+#include "timing/step/coefficient_file.h"
 
 namespace stoker {
 

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "base/result.h"
-#include "timing/gpu/coefficients.h"
+#include "timing/step/coefficient_file.h"
 
 namespace stoker::accuracy {
 

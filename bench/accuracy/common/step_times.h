@@ -4,7 +4,8 @@
 #include "base/result.h"
 #include "device/machine.h"
 #include "program/job.h"
-#include "timing/gpu/step_time.h"
+#include "timing/common/step_time.h"
+#include "timing/step/coefficient_file.h"
 
 /// Step time by the forecast's own road.
 namespace stoker::accuracy {

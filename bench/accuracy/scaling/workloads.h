@@ -7,7 +7,7 @@
 #include "base/result.h"
 #include "device/gpu_catalogue.h"
 #include "device/machine.h"
-#include "timing/gpu/coefficients.h"
+#include "timing/common/coefficients.h"
 
 /// Published training jobs of which only throughput is known, and what their scaling follows from:
 /// scaling_workloads.json in the folder above.

@@ -12,7 +12,7 @@
 #include "base/text.h"
 #include "json/value.h"
 #include "lower/loop/lower.h"
-#include "timing/gpu/step_time.h"
+#include "timing/step/predict_step.h"
 
 namespace stoker::accuracy {
 namespace {

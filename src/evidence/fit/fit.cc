@@ -8,9 +8,10 @@
 #include <set>
 
 #include "base/text.h"
-#include "timing/gpu/step_time.h"
 #include "timing/learned/class_fit.h"
 #include "timing/learned/measured_operator.h"
+#include "timing/step/coefficient_file.h"
+#include "timing/step/predict_step.h"
 
 namespace stoker {
 namespace {

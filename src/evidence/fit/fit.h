@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "evidence/fit/fit_rows.h"
-#include "timing/gpu/coefficients.h"
+#include "timing/step/coefficient_file.h"
 
 namespace stoker {
 

@@ -8,9 +8,10 @@
 
 #include "base/files.h"
 #include "step/step_reader.h"
-#include "timing/gpu/step_time.h"
-#include "timing/gpu/testing.h"
+#include "timing/common/testing.h"
 #include "timing/learned/measured_operator.h"
+#include "timing/step/coefficient_file.h"
+#include "timing/step/predict_step.h"
 
 namespace stoker {
 namespace {

@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "lower/loop/lower.h"
 #include "lower/loop/step_rewrites.h"
+#include "timing/step/predict_step.h"
 
 namespace stoker {
 namespace {

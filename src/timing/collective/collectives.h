@@ -6,7 +6,7 @@
 #include "base/units.h"
 #include "device/machine.h"
 #include "operators/shapes.h"
-#include "timing/gpu/coefficients.h"
+#include "timing/common/coefficients.h"
 
 namespace stoker {
 

@@ -5,8 +5,8 @@
 #include <deque>
 #include <random>
 
-#include "timing/gpu/step_time.h"
-#include "timing/gpu/testing.h"
+#include "timing/common/testing.h"
+#include "timing/step/predict_step.h"
 
 namespace stoker {
 namespace {

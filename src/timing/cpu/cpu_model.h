@@ -15,7 +15,7 @@
 #include "program/program.h"
 #include "timing/cpu/cpu_point.h"
 #include "timing/cpu/cpu_rules.h"
-#include "timing/learned/residual_process.h"
+#include "timing/cpu/residual_process.h"
 
 namespace stoker {
 

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "timing/gpu/testing.h"
+#include "timing/common/testing.h"
 
 namespace stoker {
 namespace {

@@ -11,7 +11,7 @@
 #include "device/machine.h"
 #include "program/program.h"
 #include "timing/cpu/cpu_rules.h"
-#include "timing/learned/residual_process.h"
+#include "timing/cpu/residual_process.h"
 
 /// What is alike about two operators of a processor. Internal to src/timing.
 namespace stoker {

@@ -4,7 +4,7 @@
 
 #include <memory>
 
-#include "timing/gpu/testing.h"
+#include "timing/common/testing.h"
 
 namespace stoker {
 namespace {

@@ -7,7 +7,6 @@
 
 #include "lower/cpu/cpu_convolution.h"
 #include "operators/cpu_functions.h"
-#include "timing/gpu/kernel_cost.h"
 
 namespace stoker {
 namespace {

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "operators/cpu_functions.h"
-#include "timing/gpu/testing.h"
+#include "timing/common/testing.h"
 
 namespace stoker {
 namespace {

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <utility>
 
+#include "timing/common/data_sheet.h"
 #include "timing/cpu/cpu_model.h"
 
 namespace stoker {

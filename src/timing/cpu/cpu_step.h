@@ -2,7 +2,10 @@
 
 #include <vector>
 
-#include "timing/gpu/step_time.h"
+#include "device/machine.h"
+#include "program/program.h"
+#include "timing/common/coefficients.h"
+#include "timing/common/step_time.h"
 
 /// A step on the processor itself: operators one after another, each issued and executed by the
 /// same threads. Internal to src/timing.

@@ -3,10 +3,10 @@
 #include <cmath>
 #include <memory>
 
+#include "timing/common/testing.h"
 #include "timing/cpu/cpu_model.h"
 #include "timing/cpu/cpu_rates.h"
-#include "timing/gpu/step_time.h"
-#include "timing/gpu/testing.h"
+#include "timing/step/predict_step.h"
 
 namespace stoker {
 namespace {

@@ -1,9 +1,19 @@
 #pragma once
 
-#include "timing/gpu/kernel_cost.h"
+#include "timing/gpu/gpu_rates.h"
 
 /// The rules of one class group each. Internal to src/timing.
 namespace stoker {
+
+/// What the rules of one class group return to cost_of: seconds of arithmetic and of memory
+/// traffic, each already divided by its efficiency, and which class the efficiencies came from.
+struct RawCost {
+  double compute = 0;  ///< seconds
+  double memory = 0;   ///< seconds
+  double latency = 0;  ///< seconds that neither hides: serial time steps, extra launches
+  CostClass cost_class = CostClass::kUncosted;
+  bool has_rule = true;
+};
 
 /// Seconds to move `bytes`, at the class's share of bandwidth; faster while they stay in the L2.
 [[nodiscard]] double memory_seconds(double bytes, CostClass cost_class, const GpuRates& device,

@@ -1,31 +1,22 @@
+#include "timing/gpu/gpu_rates.h"
+
 #include <algorithm>
 #include <cmath>
 
-#include "timing/gpu/kernel_cost.h"
+#include "timing/common/data_sheet.h"
 
 namespace stoker {
 namespace {
 
 /// Stand-ins for figures that a GPU's data lack, so that every answer stays finite; `guessed`
 /// tells.
-constexpr double kStandInFlops = 1e13;      ///< FP32, a mid-range GPU of 2018
 constexpr double kStandInBandwidth = 4e11;  ///< bytes/s
 constexpr double kStandInClock = 1.5e9;     ///< Hz
 constexpr double kStandInPcie = 1.6e10;     ///< bytes/s, 3.0 x16
-constexpr double kHighestFlops = 1e18;      ///< nothing real is near; keeps absurd files finite
 constexpr double kHighestBandwidth = 1e15;
 /// Matrix units double the FP32 rate of CDNA GPUs in GEMMs (data sheets of MI100 to MI300X: 46.1
 /// against 23.1).
 constexpr double kCdnaMatrix = 2;
-/// FP64 to FP32 on data-centre chips 1:2; elsewhere 1:32 (CUDA C++ Programming Guide, arithmetic
-/// throughput).
-constexpr double kDoubleRateServer = 0.5, kDoubleRateConsumer = 1.0 / 32;
-
-double usable(double value, double stand_in, double highest, bool& guessed) {
-  if (std::isfinite(value) && value > 0) return std::min(value, highest);
-  guessed = true;
-  return stand_in;
-}
 
 double energy_pj(const Gpu& gpu, const PowerCoefficients& power) {
   switch (gpu.architecture) {
@@ -58,67 +49,17 @@ double width_of(const Gpu& gpu, double rate, double fp32, int sms) {
   return rate / (sms * clock);
 }
 
-bool has_fast_double(const Gpu& gpu) {
-  const int cc = gpu.compute_capability;
-  return gpu.architecture == Architecture::kCdna || cc == 60 || cc == 70 || cc == 80 || cc == 90 ||
-         cc == 100;
-}
-
-/// Data-sheet rate, and whether a tensor core delivers it.
-struct Peak {
-  double rate;
-  bool tensor;
-};
-
-/// What executes a unit's arithmetic on this GPU: itself, or the nearest that it has.
-Peak peak_of(const Gpu& gpu, MathUnit unit, double fp32) {
-  const PeakRates& p = gpu.peak;
-  const auto ok = [](double x) { return std::isfinite(x) && x > 0; };
-  const auto clip = [](double x) { return std::min(x, kHighestFlops); };
-  switch (unit) {
-    case MathUnit::kTf32Tensor:
-      if (ok(p.tf32_tensor)) return {clip(p.tf32_tensor), true};
-      return {fp32, false};
-    case MathUnit::kFp16Tensor:
-      if (ok(p.fp16_tensor)) return {clip(p.fp16_tensor), true};
-      if (ok(p.fp16)) return {clip(p.fp16), false};
-      // P100 doubles FP16; other GPUs without tensor cores compute half precision in FP32.
-      return {gpu.compute_capability == 60 ? 2 * fp32 : fp32, false};
-    case MathUnit::kBf16Tensor:
-      if (ok(p.bf16_tensor)) return {clip(p.bf16_tensor), true};
-      return {fp32, false};  // emulated: converted to FP32
-    case MathUnit::kFp16:
-      if (ok(p.fp16)) return {clip(p.fp16), false};
-      return {gpu.compute_capability == 60 ? 2 * fp32 : fp32, false};
-    case MathUnit::kFp64:
-      return {fp32 * (has_fast_double(gpu) ? kDoubleRateServer : kDoubleRateConsumer), false};
-    case MathUnit::kInteger:
-    case MathUnit::kFp32:
-      break;
-  }
-  return {fp32, false};
-}
-
 }  // namespace
-
-double nominal_peak(const Gpu& gpu, MathUnit unit) {
-  bool guessed = false;
-  return peak_of(gpu, unit, usable(gpu.peak.fp32, kStandInFlops, kHighestFlops, guessed)).rate;
-}
-
-double nominal_peak(const Cpu& cpu) {
-  bool guessed = false;
-  return usable(cpu.peak.fp32, kStandInFlops, kHighestFlops, guessed);
-}
 
 GpuRates gpu_rates(const Gpu& gpu, const Coefficients& coefficients) {
   GpuRates device;
   device.architecture = gpu.architecture;
-  double fp32 = usable(gpu.peak.fp32, kStandInFlops, kHighestFlops, device.guessed);
+  double fp32 = usable_figure(gpu.peak.fp32, kStandInFlops, kHighestFlops, device.guessed);
   if (gpu.architecture == Architecture::kCdna) fp32 *= kCdnaMatrix;
-  device.bandwidth = usable(gpu.bandwidth, kStandInBandwidth, kHighestBandwidth, device.guessed);
+  device.bandwidth =
+      usable_figure(gpu.bandwidth, kStandInBandwidth, kHighestBandwidth, device.guessed);
   bool no_pcie = false;  // too small a part of a step to widen a band for
-  device.pcie = usable(gpu.pcie_bandwidth, kStandInPcie, kHighestBandwidth, no_pcie);
+  device.pcie = usable_figure(gpu.pcie_bandwidth, kStandInPcie, kHighestBandwidth, no_pcie);
   device.l2_bytes = static_cast<double>(std::max<std::int64_t>(0, gpu.l2.count()));
   device.sms = std::clamp(gpu.sm_count, 1, 1 << 16);
 

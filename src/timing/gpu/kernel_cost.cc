@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "timing/gpu/cost_rules.h"
-#include "timing/learned/residual.h"
 
 namespace stoker {
 namespace {
@@ -35,22 +34,9 @@ RawCost raw_cost(const Kernel& kernel, const GpuRates& device, const Coefficient
 
 }  // namespace
 
-std::string_view name_of(Bound bound) {
-  switch (bound) {
-    case Bound::kCompute:
-      return "compute";
-    case Bound::kMemory:
-      return "memory";
-    case Bound::kLatency:
-      break;
-  }
-  return "latency";
-}
-
 CostModel::CostModel(const Gpu& gpu, const Coefficients& coefficients)
     : coefficients_(coefficients), device_(gpu_rates(gpu, coefficients)) {
-  if (coefficients.residual == nullptr) return;
-  learned_ = std::make_shared<const GpuForests>(coefficients.residual->for_gpu(gpu));
+  if (coefficients.residual != nullptr) learned_ = coefficients.residual->of_gpu(gpu);
 }
 
 KernelCost CostModel::cost_of(const Kernel& kernel) const {

@@ -6,8 +6,8 @@
 #include <limits>
 #include <random>
 
+#include "timing/common/testing.h"
 #include "timing/gpu/cost_rules.h"
-#include "timing/gpu/testing.h"
 
 namespace stoker {
 namespace {

@@ -6,9 +6,9 @@
 
 #include <random>
 
+#include "timing/common/testing.h"
 #include "timing/gpu/launch_queue.h"
-#include "timing/gpu/step_time.h"
-#include "timing/gpu/testing.h"
+#include "timing/step/predict_step.h"
 
 namespace stoker {
 namespace {

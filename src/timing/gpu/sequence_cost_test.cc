@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
+#include "timing/common/testing.h"
 #include "timing/gpu/kernel_cost.h"
-#include "timing/gpu/testing.h"
 
 namespace stoker {
 namespace {

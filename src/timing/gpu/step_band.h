@@ -3,8 +3,8 @@
 #include <vector>
 
 #include "timing/collective/collectives.h"
+#include "timing/common/step_time.h"
 #include "timing/gpu/kernel_cost.h"
-#include "timing/gpu/step_time.h"
 
 /// Internal to src/timing.
 namespace stoker {

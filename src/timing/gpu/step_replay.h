@@ -5,7 +5,7 @@
 
 #include "program/program.h"
 #include "timing/collective/collectives.h"
-#include "timing/gpu/coefficients.h"
+#include "timing/common/coefficients.h"
 
 /// The launch queue fed with a Program's iterations. Internal to src/timing.
 namespace stoker {

@@ -3,7 +3,7 @@
 #include "base/result.h"
 #include "device/calibration_data.h"
 #include "device/machine.h"
-#include "timing/gpu/coefficients.h"
+#include "timing/common/coefficients.h"
 
 namespace stoker {
 

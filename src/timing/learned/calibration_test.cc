@@ -7,9 +7,10 @@
 #include <memory>
 #include <random>
 
+#include "timing/common/testing.h"
 #include "timing/gpu/kernel_cost.h"
-#include "timing/gpu/testing.h"
 #include "timing/learned/measured_operator.h"
+#include "timing/step/coefficient_file.h"
 
 namespace stoker {
 namespace {

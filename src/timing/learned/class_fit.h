@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "timing/gpu/coefficients.h"
+#include "timing/common/coefficients.h"
 
 namespace stoker {
 

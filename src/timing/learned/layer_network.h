@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "program/program.h"
-#include "timing/learned/session_coefficients.h"
+#include "timing/common/session_coefficients.h"
 
 namespace stoker {
 

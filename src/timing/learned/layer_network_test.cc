@@ -5,9 +5,10 @@
 #include <algorithm>
 #include <cmath>
 
-#include "timing/gpu/testing.h"
+#include "timing/common/testing.h"
 #include "timing/learned/layer_cost.h"
 #include "timing/learned/layer_features.h"
+#include "timing/step/coefficient_file.h"
 
 namespace stoker {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "device/calibration_data.h"
 #include "program/program.h"
-#include "timing/gpu/step_time.h"
+#include "timing/common/step_time.h"
 
 namespace stoker {
 

@@ -8,6 +8,7 @@
 #include "lower/cpu/cpu_attention.h"
 #include "lower/gpu/attention.h"
 #include "operators/measured_kind.h"
+#include "timing/common/data_sheet.h"
 
 namespace stoker {
 namespace {

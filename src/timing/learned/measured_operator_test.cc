@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "operators/measured_kind.h"
-#include "timing/gpu/testing.h"
+#include "timing/common/testing.h"
 
 namespace stoker {
 namespace {

@@ -265,6 +265,10 @@ Result<std::shared_ptr<const Residual>> Residual::load(const std::filesystem::pa
   return parse(data, path.string());
 }
 
+std::shared_ptr<const LearnedKernels> Residual::of_gpu(const Gpu& gpu) const {
+  return std::make_shared<const GpuForests>(for_gpu(gpu));
+}
+
 GpuForests Residual::for_gpu(const Gpu& gpu) const {
   GpuForests result(gpu);
   result.memo_ = memo_of(gpu);

@@ -12,7 +12,8 @@
 #include <vector>
 
 #include "base/result.h"
-#include "device/machine.h"
+#include "device/gpu.h"
+#include "timing/common/learned_times.h"
 #include "timing/learned/residual_features.h"
 
 namespace stoker {
@@ -60,12 +61,12 @@ class ResidualMemo {
 };
 
 /// The forests that speak for one GPU, by family: none, one for all shapes, or one a fold.
-class GpuForests {
+class GpuForests final : public LearnedKernels {
  public:
   explicit GpuForests(const Gpu& gpu) : features_(gpu) {}
 
   /// Seconds beyond the floor; negative where no forest speaks for the kernel.
-  [[nodiscard]] double seconds_of(const Kernel& kernel) const;
+  [[nodiscard]] double seconds_of(const Kernel& kernel) const override;
   /// The same of what is no kernel, or of features made elsewhere; nothing is remembered.
   [[nodiscard]] double seconds_of(const ResidualInput& input) const;
 
@@ -80,7 +81,7 @@ class GpuForests {
 
 /// Learned times of kernels: trees that were fitted offline (scripts/fit-timing) and are evaluated
 /// here. docs/models/time.md, "The learned residual", describes the file.
-class Residual {
+class Residual final : public LearnedTimes {
  public:
   /// Remainders of shape hashes by which cross-fitted forests are chosen.
   static constexpr int kFolds = 5;
@@ -94,6 +95,7 @@ class Residual {
 
   /// Valid while the residual lives.
   [[nodiscard]] GpuForests for_gpu(const Gpu& gpu) const;
+  [[nodiscard]] std::shared_ptr<const LearnedKernels> of_gpu(const Gpu& gpu) const override;
   [[nodiscard]] const std::vector<Forest>& forests() const { return forests_; }
 
  private:

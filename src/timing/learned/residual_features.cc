@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/text.h"
+#include "timing/common/data_sheet.h"
 #include "timing/gpu/cost_rules.h"
 #include "timing/learned/layer_features.h"
 

@@ -9,7 +9,7 @@
 #include "device/machine.h"
 #include "operators/kernel_class.h"
 #include "program/program.h"
-#include "timing/gpu/kernel_cost.h"
+#include "timing/gpu/gpu_rates.h"
 
 namespace stoker {
 

@@ -10,9 +10,10 @@
 #include "base/files.h"
 #include "base/text.h"
 #include "device/gpu_catalogue.h"
+#include "timing/common/testing.h"
 #include "timing/gpu/kernel_cost.h"
-#include "timing/gpu/step_time.h"
-#include "timing/gpu/testing.h"
+#include "timing/step/coefficient_file.h"
+#include "timing/step/predict_step.h"
 
 namespace stoker {
 namespace {

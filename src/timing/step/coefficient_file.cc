@@ -1,3 +1,5 @@
+#include "timing/step/coefficient_file.h"
+
 #include <algorithm>
 
 #include "base/files.h"
@@ -5,7 +7,6 @@
 #include "json/fields.h"
 #include "json/text.h"
 #include "timing/cpu/cpu_model.h"
-#include "timing/gpu/coefficients.h"
 #include "timing/learned/calibration.h"
 #include "timing/learned/residual.h"
 
@@ -210,17 +211,16 @@ Result<CoefficientFile> CoefficientFile::load(const std::filesystem::path& path)
     const auto text = TRY(read_file(part, kLargestFile));
     TRY(file.add(text, part.string()));
   }
-  for (const auto& [name, target] :
-       {std::pair{&file.residual_file_, &file.base_.residual},
-        std::pair{&file.layer_residual_file_, &file.base_.layer_residual}}) {
-    if (name->empty()) continue;
+  const fs::path folder = parts.front().parent_path();
+  if (!file.residual_file_.empty()) {
     // Damaged trees are no reason to refuse a forecast: the rules alone serve, and it is said.
-    auto residual = Residual::load(parts.front().parent_path() / *name);
-    if (residual) {
-      *target = std::move(*residual);
-    } else if (target == &file.base_.residual) {
-      file.base_.residual_problem = residual.error().text();
-    }
+    auto residual = Residual::load(folder / file.residual_file_);
+    if (residual) file.base_.residual = std::move(*residual);
+    else file.base_.residual_problem = residual.error().text();
+  }
+  if (!file.layer_residual_file_.empty()) {
+    if (auto residual = Residual::load(folder / file.layer_residual_file_))
+      file.base_.layer_residual = std::move(*residual);
   }
   return file;
 }

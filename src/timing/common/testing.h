@@ -1,7 +1,7 @@
 #pragma once
 
 #include "program/program.h"
-#include "timing/gpu/coefficients.h"
+#include "timing/common/coefficients.h"
 
 /// Round-numbered machines and kernels for the tests of this folder.
 namespace stoker::timing_test {

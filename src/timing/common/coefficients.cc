@@ -1,4 +1,4 @@
-#include "timing/gpu/coefficients.h"
+#include "timing/common/coefficients.h"
 
 #include <cmath>
 #include <unordered_map>

@@ -6,8 +6,9 @@
 
 #include "base/diagnostics.h"
 #include "base/figure.h"
+#include "base/units.h"
 #include "program/program.h"
-#include "timing/gpu/kernel_cost.h"
+#include "timing/common/bound.h"
 
 namespace stoker {
 
@@ -65,24 +66,12 @@ struct StepTime {
   [[nodiscard]] bool host_bound() const { return exposed_host.count() > 0.1 * total.count(); }
 };
 
-[[nodiscard]] StepTime predict_step(const Program& program, const Machine& machine,
-                                    const Coefficients& coefficients,
-                                    const StepTimeOptions& options = {});
-
 /// One repetition of a pass that is no training iteration: a validation batch, the last batch.
 struct PassTime {
   std::string name;  ///< of the ExtraPass
   Nanos total;       ///< from batch to batch, on the same clock as StepTime::total
   Nanos host;        ///< what the host needs to issue it
 };
-
-/// The steady time of each of the program's passes, in their order. `step_time` is predict_step's
-/// for the same arguments; its band holds for the passes too.
-[[nodiscard]] std::vector<PassTime> predict_passes(const Program& program,
-                                                   const StepTime& step_time,
-                                                   const Machine& machine,
-                                                   const Coefficients& coefficients,
-                                                   const StepTimeOptions& options = {});
 
 /// What a step would take, were this its only limit.
 struct StepBound {

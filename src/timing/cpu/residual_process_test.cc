@@ -1,4 +1,4 @@
-#include "timing/learned/residual_process.h"
+#include "timing/cpu/residual_process.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "timing/gpu/step_time.h"
+#include "timing/step/predict_step.h"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,7 @@
 #include <numeric>
 #include <random>
 
-#include "timing/gpu/testing.h"
+#include "timing/common/testing.h"
 
 namespace stoker {
 namespace {

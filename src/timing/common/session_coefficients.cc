@@ -1,4 +1,4 @@
-#include "timing/learned/session_coefficients.h"
+#include "timing/common/session_coefficients.h"
 
 namespace stoker {
 namespace {

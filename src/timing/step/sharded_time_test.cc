@@ -2,8 +2,8 @@
 
 #include <numeric>
 
-#include "timing/gpu/step_time.h"
-#include "timing/gpu/testing.h"
+#include "timing/common/testing.h"
+#include "timing/step/predict_step.h"
 
 /// Steps with collectives that are operators: FSDP's beside the compute stream, DataParallel's in
 /// it.

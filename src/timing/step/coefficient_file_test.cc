@@ -1,4 +1,4 @@
-#include "timing/gpu/coefficients.h"
+#include "timing/step/coefficient_file.h"
 
 #include <gtest/gtest.h>
 

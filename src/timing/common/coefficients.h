@@ -2,7 +2,6 @@
 
 #include <array>
 #include <cstdint>
-#include <filesystem>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -12,11 +11,12 @@
 #include "base/result.h"
 #include "device/machine.h"
 #include "operators/cost_class.h"
-#include "timing/learned/session_coefficients.h"
+#include "timing/common/session_coefficients.h"
 
 namespace stoker {
 
 class CpuModel;
+class LearnedTimes;
 class Residual;
 
 /// Fractions of what the data sheet promises that kernels of one class reach.
@@ -144,7 +144,7 @@ struct Coefficients {
   CoefficientLevel level = CoefficientLevel::kPrior;
   std::string basis = "built-in priors";
   /// Learned times of kernels; null: none, the analytic rules alone.
-  std::shared_ptr<const Residual> residual;
+  std::shared_ptr<const LearnedTimes> residual;
   std::shared_ptr<const Residual> layer_residual;  ///< the same of one-layer networks
   /// Rules and measured operators of a CPU; null: the rules alone.
   std::shared_ptr<const CpuModel> cpu;
@@ -168,41 +168,6 @@ struct CoefficientPatch {
 
 /// The value that a name stands for; error for unknown names.
 [[nodiscard]] Result<double> value_of(const Coefficients& coefficients, std::string_view name);
-
-/// What ships: a base for all GPUs, and what architectures, chips and single GPUs change about it.
-class CoefficientFile {
- public:
-  /// `text` is JSON (docs/models/time.md, "The coefficient file"); `where` names it in errors.
-  [[nodiscard]] static Result<CoefficientFile> parse(std::string_view text,
-                                                     const std::string& where);
-  /// A file, or a folder of files, each fitted by one module of scripts/fit_timing. They are laid
-  /// over each other in the order of their names: the later one wins where two name the same value
-  /// of the same base, architecture, chip or GPU.
-  [[nodiscard]] static Result<CoefficientFile> load(const std::filesystem::path& path);
-  /// Lays another file over this one, as a later one of a folder.
-  [[nodiscard]] Status lay_over(const std::filesystem::path& path);
-  /// data/coefficients/timing/ of the data folder.
-  [[nodiscard]] static Result<CoefficientFile> load_shipped();
-
-  /// base <- architecture <- chip <- GPU <- calibration: `calibration`, else what a machine file
-  /// measured on this very GPU, if anything. A CPU has no layers, only what was measured on it.
-  /// Errors name the row of such a file that cannot be.
-  [[nodiscard]] Result<Coefficients> for_device(
-      const Device& device, const CoefficientPatch* calibration = nullptr) const;
-
- private:
-  [[nodiscard]] Status add(std::string_view text, const std::string& where);
-  [[nodiscard]] Result<Coefficients> for_gpu(const Gpu& gpu,
-                                             const CoefficientPatch* calibration) const;
-  [[nodiscard]] Result<Coefficients> for_cpu(const Cpu& cpu) const;
-
-  Coefficients base_;
-  std::vector<std::pair<std::string, CoefficientPatch>> architectures_;  ///< by name, "volta"
-  std::vector<std::pair<std::string, CoefficientPatch>>
-      chips_;                                                   ///< "GV100": same chip, other board
-  std::vector<std::pair<std::string, CoefficientPatch>> gpus_;  ///< by catalogue key
-  std::string residual_file_, layer_residual_file_;             ///< beside the file that names them
-};
 
 /// "volta"; how the coefficient file names architectures.
 [[nodiscard]] std::string_view architecture_name(Architecture architecture);
