@@ -5,6 +5,7 @@
     stoker.predict("resnet50", gpu="a100-40gb", batch=256, precision="amp-fp16")
     stoker.fits("resnet50", 192, "v100-16gb")                    # True or False
     stoker.probe(loader)                                         # what your Dataset or DataLoader costs
+    stoker.report(step=step, loss=loss)                          # in a trial of `stoker sweep`: what it has reached
     with stoker.observe_step():                                  # around a real step: records where its time goes
 
 plan, predict and fits take the flags of the command as keywords: max_global_batch=512, checkpoint="blocks", clip=True.
@@ -17,6 +18,7 @@ python/tests/test_imports.py), and no module imports itself by way of others.
     capture        the modules of this folder: from a PyTorch model to a step file
     measure        how anything is measured: machine, contention, children, the reference kernel
     observe        stoker.Observer: what a real loop's steps spend their time on
+    study          stoker.report: what a trial tells the study that runs it
     pipeline       the probe of a Dataset or DataLoader
     calibrate      what operators take on this CPU or GPU
     loader_runs    epochs of real DataLoaders, for comparison with forecasts
@@ -32,10 +34,11 @@ from .errors import CaptureError, ProbeError
 from .observe import Observation, ObservationError, Observer, observe_step, read_observation
 from .polynomial import Dimension
 from .protocol import Capture
+from .study import report
 from .version import VERSION as __version__
 
 __all__ = ["Capture", "CaptureError", "Dimension", "Observation", "ObservationError", "Observer", "ProbeError", "StokerError",
-           "capture", "fits", "observe_step", "plan", "predict", "probe", "read_observation", "__version__"]
+           "capture", "fits", "observe_step", "plan", "predict", "probe", "read_observation", "report", "__version__"]
 
 
 def capture(what, out=None, *, precision="fp32", mode=None, batch=None, name=None, image_size=None, options=None,

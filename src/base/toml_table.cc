@@ -80,9 +80,20 @@ std::string away(std::string_view text) {
 }
 std::string home(std::string_view text) { return moved(text, kPrivatePlane, 0); }
 
+/// A text, number or switch as it is written; numbers in the shortest form that reads back the
+/// same.
+std::optional<std::string> scalar_text(const toml::node& node) {
+  if (node.is_string()) return home(*node.value<std::string>());
+  if (node.is_boolean()) return *node.value<bool>() ? "true" : "false";
+  if (node.is_integer()) return std::to_string(*node.value<std::int64_t>());
+  if (node.is_floating_point()) return shortest(*node.value<double>());
+  return std::nullopt;
+}
+
 }  // namespace
 
-Result<TomlDocument> TomlDocument::parse(std::string_view text, const std::string& file) {
+Result<TomlDocument> TomlDocument::parse(std::string_view text, const std::string& file,
+                                         std::string page) {
   auto parsed = std::make_shared<const toml::parse_result>(toml::parse(away(text), file));
   if (!*parsed) {
     const toml::parse_error& error = parsed->error();
@@ -92,12 +103,13 @@ Result<TomlDocument> TomlDocument::parse(std::string_view text, const std::strin
   TomlDocument document;
   document.parsed_ = std::move(parsed);
   document.file_ = file;
+  document.page_ = std::move(page);
   return document;
 }
 
 TomlTable TomlDocument::root() const {
   const toml::table& table = static_cast<const toml::parse_result*>(parsed_.get())->table();
-  return {&table, "", file_};
+  return {&table, "", file_, page_};
 }
 
 bool TomlTable::empty() const { return !present() || as_table(table_).empty(); }
@@ -196,14 +208,82 @@ std::optional<std::string> TomlTable::word(const char* key) {
   return std::nullopt;
 }
 
-TomlTable TomlTable::table(const char* key) {
-  asked_.emplace_back(key);
+std::optional<std::vector<std::string>> TomlTable::words(const std::string& key) {
+  asked_.push_back(away(key));
+  const toml::node* node = node_at(table_, asked_.back());
+  if (node == nullptr) return std::nullopt;
+  std::vector<std::string> all;
+  if (!node->is_array()) {
+    if (auto one = scalar_text(*node)) return std::vector<std::string>{std::move(*one)};
+    reject(asked_.back(), "must be a list of texts, numbers or switches, or one of them");
+    return std::nullopt;
+  }
+  for (const toml::node& entry : *node->as_array()) {
+    auto one = scalar_text(entry);
+    if (!one) {
+      reject(asked_.back(), "must be a list of texts, numbers or switches");
+      return std::nullopt;
+    }
+    all.push_back(std::move(*one));
+  }
+  return all;
+}
+
+std::optional<std::vector<std::vector<std::string>>> TomlTable::rows(const std::string& key) {
+  asked_.push_back(away(key));
+  const toml::node* node = node_at(table_, asked_.back());
+  if (node == nullptr) return std::nullopt;
+  std::vector<std::vector<std::string>> all;
+  bool good = node->is_array();
+  for (std::size_t i = 0; good && i < node->as_array()->size(); ++i) {
+    const toml::array* row = (*node->as_array())[i].as_array();
+    good = row != nullptr;
+    if (!good) break;
+    all.emplace_back();
+    for (const toml::node& entry : *row) {
+      auto one = scalar_text(entry);
+      good = good && one.has_value();
+      if (one) all.back().push_back(std::move(*one));
+    }
+  }
+  if (good) return all;
+  reject(asked_.back(), "must be a list of lists: [[1, \"a\"], [2, \"b\"]]");
+  return std::nullopt;
+}
+
+bool TomlTable::is_table(std::string_view key) const {
+  const toml::node* node = node_at(table_, away(key));
+  return node != nullptr && node->is_table();
+}
+
+bool TomlTable::is_text(std::string_view key) const {
+  const toml::node* node = node_at(table_, away(key));
+  return node != nullptr && node->is_string();
+}
+
+std::vector<std::string> TomlTable::keys() const {
+  std::vector<std::pair<toml::source_position, std::string>> found;
+  if (!present()) return {};
+  for (const auto& [key, node] : as_table(table_)) {
+    const toml::source_position at = node.source().begin;
+    found.emplace_back(at, home(std::string(key.str())));
+  }
+  std::ranges::stable_sort(found, [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::vector<std::string> names;
+  for (auto& [at, name] : found) names.push_back(std::move(name));
+  return names;
+}
+
+TomlTable TomlTable::table(const std::string& typed) {
+  const std::string key = away(typed);
+  asked_.push_back(key);
   const toml::node* node = node_at(table_, key);
   if (node != nullptr && !node->is_table()) {
-    reject(key, std::string("must be a table: write [") + key + "] on a line of its own");
+    reject(key, "must be a table: write [" + typed + "] on a line of its own");
     node = nullptr;
   }
-  return {node == nullptr ? nullptr : node->as_table(), key, file_};
+  return {node == nullptr ? nullptr : node->as_table(), key_.empty() ? typed : key_ + "." + typed,
+          file_, page_};
 }
 
 std::vector<TomlTable> TomlTable::tables(const char* key) {
@@ -216,7 +296,7 @@ std::vector<TomlTable> TomlTable::tables(const char* key) {
     return all;
   }
   for (const auto& entry : *node->as_array())
-    all.push_back({entry.as_table(), key_ + "." + key, file_});
+    all.push_back({entry.as_table(), key_.empty() ? key : key_ + "." + key, file_, page_});
   return all;
 }
 
@@ -263,8 +343,7 @@ std::optional<Error> TomlTable::finish() {
     const std::string name(key.str());
     if (std::ranges::find(asked_, name) != asked_.end()) continue;
     const std::string near = suggestion(name, asked_);
-    reject(name, "is not known here" +
-                     (near.empty() ? "; docs/reference/machine-file.md lists what is" : near));
+    reject(name, "is not known here" + (near.empty() ? "; " + page_ + " lists what is" : near));
   }
   return error_;
 }

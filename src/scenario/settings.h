@@ -56,9 +56,10 @@ struct SettingRow {
   char letter = 0;              ///< 'o': -o is another name for it
   bool positional = false;      ///< given by its place, without dashes
   bool required = false;
-  bool training = false;   ///< means nothing for a step without a backward pass
-  bool measuring = false;  ///< says how something is measured: means nothing where a file of
-                           ///< measurements is given
+  bool keeps_commas = false;  ///< of a list: a comma belongs to the value, which is given again
+  bool training = false;      ///< means nothing for a step without a backward pass
+  bool measuring = false;     ///< says how something is measured: means nothing where a file of
+                              ///< measurements is given
 };
 
 /// All settings, in the order of --help-all.

@@ -13,7 +13,10 @@ namespace stoker {
 /// Settings of the other verbs.
 [[nodiscard]] std::span<const SettingRow> measuring_settings();
 
-/// Both.
+/// Settings of the verbs that run and show studies.
+[[nodiscard]] std::span<const SettingRow> study_settings();
+
+/// All of them.
 [[nodiscard]] std::span<const SettingRow> settings_table();
 
 }  // namespace stoker

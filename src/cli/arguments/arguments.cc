@@ -38,7 +38,7 @@ struct Binder {
     if constexpr (std::is_same_v<Value, std::vector<std::string>>) {
       // "--dim a=1 MODEL" must not swallow the model.
       option->allow_extra_args(false);
-      option->delimiter(',');
+      if (!setting.keeps_commas) option->delimiter(',');
     }
   }
 };
@@ -176,7 +176,10 @@ int exit_code_of(ErrorCode code) {
   }
 }
 
-Status parse_words(const Command& command, const std::vector<std::string>& words) {
+Status parse_words(const Command& command, const std::vector<std::string>& all) {
+  const auto end = command.rest == nullptr ? all.end() : std::find(all.begin(), all.end(), "--");
+  const std::vector<std::string> words(all.begin(), end);
+  if (end != all.end()) command.rest->assign(end + 1, all.end());
   CLI::App app("", command.name);
   app.set_help_flag();
   for (const Binding& binding : command.bindings) {

@@ -18,6 +18,9 @@ struct Command {
   std::string examples;  ///< shown below its own help
   std::vector<Binding> bindings;
   std::function<Result<int>()> run;  ///< the exit code, or an error
+  /// Where words behind "--" go, as they are: a command of the user's. Without it they count as
+  /// this verb's own.
+  std::vector<std::string>* rest = nullptr;
 };
 
 /// A verb whose work is Python's: its words go to `python -m stoker VERB`, which has its own

@@ -7,6 +7,7 @@ std::vector<Section> all_verbs() {
       {"Before you rent", {plan_command(), predict_command()}},
       {"Measure on a machine",
        {probe_command(), calibrate_command(), validate_command(), fit_command()}},
+      {"Run the matrix", {sweep_command(), study_command(), run_trial_command()}},
       {"After a run",
        {explain_command(),
         python_command("observation",

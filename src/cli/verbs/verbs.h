@@ -16,6 +16,9 @@ namespace stoker::cli {
 [[nodiscard]] Command fit_command();
 [[nodiscard]] Command validate_command();
 [[nodiscard]] Command calibrate_command();
+[[nodiscard]] Command sweep_command();
+[[nodiscard]] Command study_command();
+[[nodiscard]] Command run_trial_command();
 [[nodiscard]] Command settings_command();
 [[nodiscard]] Command completion_command();
 

@@ -1,11 +1,10 @@
 #include "evidence/training/accuracy_log.h"
 
-#include <sqlite3.h>
-
 #include <algorithm>
 #include <cstdlib>
 #include <ctime>
-#include <memory>
+
+#include "base/sqlite.h"
 
 namespace stoker {
 namespace fs = std::filesystem;
@@ -13,7 +12,6 @@ namespace {
 
 /// Version of the log's table; a newer log is left alone.
 constexpr int kSchema = 1;
-constexpr int kPatienceMs = 2000;
 constexpr const char* kTable =
     "CREATE TABLE IF NOT EXISTS accuracy ("
     "id INTEGER PRIMARY KEY, date TEXT NOT NULL, model TEXT NOT NULL, machine TEXT NOT NULL, "
@@ -26,113 +24,40 @@ constexpr const char* kColumns =
     "date, model, machine, device, stoker, torch, driver, batch, threads, precision, figure, unit, "
     "forecast, low, high, fact, basis, disturbed";
 
-struct Close {
-  void operator()(sqlite3* database) const { sqlite3_close(database); }
-  void operator()(sqlite3_stmt* statement) const { sqlite3_finalize(statement); }
-};
-using Database = std::unique_ptr<sqlite3, Close>;
-using Statement = std::unique_ptr<sqlite3_stmt, Close>;
+constexpr DatabaseKind kKind{"an accuracy log", "move it away, and a new log is begun"};
 
-tl::unexpected<Error> refused(sqlite3* database, const fs::path& path) {
-  const int code = database == nullptr ? SQLITE_NOMEM : sqlite3_errcode(database);
-  std::string why = database == nullptr ? "out of memory" : sqlite3_errmsg(database);
-  if (code == SQLITE_BUSY || code == SQLITE_LOCKED)
-    return fail(ErrorCode::kIo, "is in use by another process (" + why + "); run again later",
-                path.string());
-  if (code == SQLITE_NOTADB || code == SQLITE_CORRUPT)
-    return fail(ErrorCode::kBadInput,
-                "is damaged (" + why + "); move it away, and a new log is begun", path.string());
-  return fail(ErrorCode::kIo, "cannot be used as an accuracy log (" + why + ")", path.string());
-}
-
-Result<Database> opened(const fs::path& path, int flags) {
-  sqlite3* raw = nullptr;
-  const int code = sqlite3_open_v2(path.c_str(), &raw, flags, nullptr);
-  Database database(raw);
-  if (code != SQLITE_OK) return refused(database.get(), path);
-  sqlite3_busy_timeout(database.get(), kPatienceMs);
-  return database;
-}
-
-Status execute(sqlite3* database, const std::string& sql, const fs::path& path) {
-  if (sqlite3_exec(database, sql.c_str(), nullptr, nullptr, nullptr) == SQLITE_OK) return {};
-  return refused(database, path);
-}
-
-Result<Statement> prepared(sqlite3* database, const std::string& sql, const fs::path& path) {
-  sqlite3_stmt* raw = nullptr;
-  if (sqlite3_prepare_v2(database, sql.c_str(), -1, &raw, nullptr) != SQLITE_OK)
-    return refused(database, path);
-  return Statement(raw);
-}
-
-/// 0: a new file.
-Result<int> schema_of(sqlite3* database, const fs::path& path) {
-  const auto statement = TRY(prepared(database, "PRAGMA user_version", path));
-  if (sqlite3_step(statement.get()) != SQLITE_ROW) return refused(database, path);
-  const int version = sqlite3_column_int(statement.get(), 0);
-  if (version <= kSchema) return version;
-  return fail(ErrorCode::kTooNew,
-              "is of schema " + std::to_string(version) + ", newer than this stoker knows (" +
-                  std::to_string(kSchema) + "); update stoker",
-              path.string());
-}
-
-void bind(sqlite3_stmt* s, const AccuracyEntry& e) {
-  int at = 0;
-  const auto text = [&](const std::string& value) {
-    sqlite3_bind_text(s, ++at, value.data(), static_cast<int>(value.size()), SQLITE_TRANSIENT);
-  };
-  const auto integer = [&](std::int64_t value) { sqlite3_bind_int64(s, ++at, value); };
-  const auto number = [&](double value) { sqlite3_bind_double(s, ++at, value); };
+void bind(Statement& s, const AccuracyEntry& e) {
   for (const std::string* value :
        {&e.date, &e.model, &e.machine, &e.device, &e.stoker, &e.torch, &e.driver})
-    text(*value);
-  integer(e.batch);
-  integer(e.threads);
-  text(e.precision);
-  text(e.figure);
-  text(e.unit);
-  for (const double value : {e.forecast, e.low, e.high, e.fact}) number(value);
-  text(e.basis);
-  integer(e.disturbed ? 1 : 0);
-  integer(e.within() ? 1 : 0);
+    s.bind(*value);
+  s.bind(e.batch).bind(e.threads).bind(e.precision).bind(e.figure).bind(e.unit);
+  for (const double value : {e.forecast, e.low, e.high, e.fact}) s.bind(value);
+  s.bind(e.basis).bind(e.disturbed ? 1 : 0).bind(e.within() ? 1 : 0);
 }
 
-AccuracyEntry entry_of(sqlite3_stmt* s) {
-  int at = 0;
-  const auto text = [&]() -> std::string {
-    const auto* value = reinterpret_cast<const char*>(sqlite3_column_text(s, at++));
-    return value == nullptr ? std::string() : std::string(value);
-  };
-  const auto number = [&] { return sqlite3_column_double(s, at++); };
-  const auto integer = [&] { return sqlite3_column_int64(s, at++); };
+AccuracyEntry entry_of(Statement& s) {
   AccuracyEntry e;
   for (std::string* value :
        {&e.date, &e.model, &e.machine, &e.device, &e.stoker, &e.torch, &e.driver})
-    *value = text();
-  e.batch = integer();
-  e.threads = static_cast<int>(integer());
-  e.precision = text();
-  e.figure = text();
-  e.unit = text();
-  for (double* value : {&e.forecast, &e.low, &e.high, &e.fact}) *value = number();
-  e.basis = text();
-  e.disturbed = integer() != 0;
+    *value = s.text();
+  e.batch = s.integer();
+  e.threads = static_cast<int>(s.integer());
+  e.precision = s.text();
+  e.figure = s.text();
+  e.unit = s.text();
+  for (double* value : {&e.forecast, &e.low, &e.high, &e.fact}) *value = s.number();
+  e.basis = s.text();
+  e.disturbed = s.integer() != 0;
   return e;
 }
 
-Status insert_all(sqlite3* database, const std::vector<AccuracyEntry>& entries,
-                  const fs::path& path) {
-  const auto statement =
-      TRY(prepared(database,
-                   "INSERT INTO accuracy (" + std::string(kColumns) +
-                       ", within) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
-                   path));
+Status insert_all(const Database& database, const std::vector<AccuracyEntry>& entries) {
+  auto statement =
+      TRY(database.prepare("INSERT INTO accuracy (" + std::string(kColumns) +
+                           ", within) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"));
   for (const AccuracyEntry& entry : entries) {
-    bind(statement.get(), entry);
-    if (sqlite3_step(statement.get()) != SQLITE_DONE) return refused(database, path);
-    sqlite3_reset(statement.get());
+    bind(statement, entry);
+    TRY(statement.run());
   }
   return {};
 }
@@ -154,16 +79,14 @@ Status append_accuracy(const fs::path& path, const std::vector<AccuracyEntry>& e
     return fail(ErrorCode::kIo, "cannot be made: " + error.message() + "; set XDG_STATE_HOME",
                 path.parent_path().string());
   }
-  const auto database = TRY(opened(path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE));
-  sqlite3* db = database.get();
-  const auto schema = TRY(schema_of(db, path));
-  if (auto s = execute(db, "BEGIN IMMEDIATE", path); !s) return s;
-  Status done = execute(db, kTable, path);
-  if (done && schema < kSchema)
-    done = execute(db, "PRAGMA user_version = " + std::to_string(kSchema), path);
-  if (done) done = insert_all(db, entries, path);
-  if (done) done = execute(db, "COMMIT", path);
-  if (!done) sqlite3_exec(db, "ROLLBACK", nullptr, nullptr, nullptr);
+  const auto database = TRY(Database::open(path, Database::Access::kCreate, kKind));
+  const auto schema = TRY(database->schema(kSchema));
+  TRY(database->execute("BEGIN IMMEDIATE"));
+  Status done = database->execute(kTable);
+  if (done && schema < kSchema) done = database->set_schema(kSchema);
+  if (done) done = insert_all(*database, entries);
+  if (done) done = database->execute("COMMIT");
+  if (!done) database->rollback();
   return done;
 }
 
@@ -171,19 +94,13 @@ Result<std::vector<AccuracyEntry>> read_accuracy(const fs::path& path, std::size
   std::vector<AccuracyEntry> entries;
   std::error_code error;
   if (!fs::exists(path, error)) return entries;
-  const auto database = TRY(opened(path, SQLITE_OPEN_READONLY));
-  const auto schema = TRY(schema_of(database.get(), path));
+  const auto database = TRY(Database::open(path, Database::Access::kRead, kKind));
+  const auto schema = TRY(database->schema(kSchema));
   if (schema == 0) return entries;
-  const auto statement =
-      prepared(database.get(),
-               "SELECT " + std::string(kColumns) + " FROM accuracy ORDER BY id DESC LIMIT " +
-                   std::to_string(at_most),
-               path);
-  if (!statement) return tl::unexpected(statement.error());
-  int code = SQLITE_OK;
-  while ((code = sqlite3_step(statement->get())) == SQLITE_ROW)
-    entries.push_back(entry_of(statement->get()));
-  if (code != SQLITE_DONE) return refused(database.get(), path);
+  auto statement =
+      TRY(database->prepare("SELECT " + std::string(kColumns) +
+                            " FROM accuracy ORDER BY id DESC LIMIT " + std::to_string(at_most)));
+  while (TRY(statement.step())) entries.push_back(entry_of(statement));
   std::ranges::reverse(entries);
   return entries;
 }

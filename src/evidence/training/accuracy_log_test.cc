@@ -1,12 +1,12 @@
 #include "evidence/training/accuracy_log.h"
 
 #include <gtest/gtest.h>
-#include <sqlite3.h>
 #include <unistd.h>
 
 #include <cstdlib>
 
 #include "base/files.h"
+#include "base/sqlite.h"
 
 namespace stoker {
 namespace {
@@ -110,12 +110,10 @@ TEST_F(AccuracyLog, ADamagedLogIsSaidAndNotTouched) {
 
 TEST_F(AccuracyLog, ALockedLogIsSaid) {
   ASSERT_TRUE(append_accuracy(path_, {entry(95)}).has_value());
-  sqlite3* other = nullptr;
-  ASSERT_EQ(sqlite3_open(path_.c_str(), &other), SQLITE_OK);
-  ASSERT_EQ(sqlite3_exec(other, "BEGIN EXCLUSIVE", nullptr, nullptr, nullptr), SQLITE_OK);
+  const auto other = Database::open(path_, Database::Access::kWrite, {"a log", ""}).value();
+  ASSERT_TRUE(other->execute("BEGIN EXCLUSIVE").has_value());
   const auto added = append_accuracy(path_, {entry(96)});
-  sqlite3_exec(other, "ROLLBACK", nullptr, nullptr, nullptr);
-  sqlite3_close(other);
+  other->rollback();
   ASSERT_FALSE(added.has_value());
   EXPECT_NE(added.error().text().find("in use by another process"), std::string::npos)
       << added.error().text();
@@ -124,10 +122,8 @@ TEST_F(AccuracyLog, ALockedLogIsSaid) {
 
 TEST_F(AccuracyLog, ANewerLogIsLeftAlone) {
   ASSERT_TRUE(append_accuracy(path_, {entry(95)}).has_value());
-  sqlite3* other = nullptr;
-  ASSERT_EQ(sqlite3_open(path_.c_str(), &other), SQLITE_OK);
-  sqlite3_exec(other, "PRAGMA user_version = 7", nullptr, nullptr, nullptr);
-  sqlite3_close(other);
+  const auto other = Database::open(path_, Database::Access::kWrite, {"a log", ""}).value();
+  ASSERT_TRUE(other->set_schema(7).has_value());
   EXPECT_EQ(append_accuracy(path_, {entry(96)}).error().code, ErrorCode::kTooNew);
   EXPECT_EQ(read_accuracy(path_, 10).error().code, ErrorCode::kTooNew);
 }

@@ -1,0 +1,105 @@
+"""`stoker sweep` and `stoker study` as a user runs them."""
+
+import csv
+import io
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from stoker.binary import StokerError, find_binary
+
+try:
+    STOKER = find_binary()
+except StokerError:
+    pytest.skip("the stoker binary is not built", allow_module_level=True)
+
+PACKAGE = str(pathlib.Path(__file__).resolve().parents[2])
+SCRIPT = """
+import sys, stoker
+batch, lr = int(sys.argv[1]), float(sys.argv[2])
+if batch > 64:
+    raise RuntimeError("CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 4.00 GiB")
+for step in range(20):
+    stoker.report(step=step, samples=batch, loss=1 / (1 + step * lr))
+"""
+
+
+def stoker_run(*words, cwd, **options):
+    env = dict(os.environ, PYTHONPATH=PACKAGE)
+    return subprocess.run([STOKER, *map(str, words)], cwd=cwd, capture_output=True, text=True, env=env, **options)
+
+
+def rows(cwd, *words):
+    done = stoker_run("study", "study.db", "--csv", *words, cwd=cwd)
+    assert done.returncode == 0, done.stderr
+    return list(csv.DictReader(io.StringIO(done.stdout)))
+
+
+def test_a_matrix_of_a_script(tmp_path):
+    (tmp_path / "train.py").write_text(SCRIPT)
+    done = stoker_run("sweep", "--vary", "batch=32,64,128", "--vary", "lr=0.1,1", "--metric", "loss", "--at-most", 2, "--",
+                      sys.executable, "train.py", "{batch}", "{lr}", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "6 trials: 4 done, 2 out of memory" in done.stdout
+    found = rows(tmp_path)
+    assert [row["batch"] for row in found] == ["32", "32", "64", "64", "128", "128"]
+    assert float(found[1]["loss"]) == pytest.approx(1 / 20)
+    assert float(found[0]["samples_per_s"]) > 0
+    assert found[4]["cause"] == "cuda_out_of_memory"
+    assert float(found[4]["gpu_total_bytes"]) == 4 * 2**30
+    answer = json.loads(stoker_run("study", "study.db", "--json", "--by", "lr", "--where", "batch < 100", cwd=tmp_path).stdout)
+    assert [group["values"]["lr"] for group in answer["groups"]] == [0.1, 1]
+    assert answer["groups"][1]["metrics"]["loss"]["mean"] == pytest.approx(1 / 20)
+
+
+def test_a_changed_study_is_refused_with_the_difference(tmp_path):
+    study = tmp_path / "study.toml"
+    study.write_text("command = 'true {n}'\n[axes]\nn = [1, 2]\n")
+    assert stoker_run("sweep", "study.toml", cwd=tmp_path).returncode == 0
+    assert stoker_run("sweep", "study.toml", cwd=tmp_path).returncode == 0  # nothing left to do
+    study.write_text("command = 'true {n}'\nrepeat = 2\n[axes]\nn = [1, 2]\n")
+    done = stoker_run("sweep", "study.toml", cwd=tmp_path)
+    assert done.returncode == 3
+    assert "repeat: 1 there, 2 asked for" in done.stderr
+
+
+def test_two_controllers_refuse_each_other(tmp_path):
+    command = [STOKER, "sweep", "--vary", "n=1", "--", "sleep", "1000"]
+    with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, stdout=subprocess.PIPE) as first:
+        while not (tmp_path / "study.db.trials" / "000001" / "claim").exists():
+            time.sleep(0.01)
+        second = stoker_run("sweep", "--vary", "n=1", "--", "sleep", "1000", cwd=tmp_path)
+        assert second.returncode == 3
+        assert f"is being run by process {first.pid}" in second.stderr
+        assert "run by process" in stoker_run("study", "study.db", cwd=tmp_path).stdout
+        first.send_signal(signal.SIGINT)
+        while b"no more trials are started" not in first.stderr.readline():
+            pass
+        first.send_signal(signal.SIGINT)
+        assert first.wait() == 1
+    assert rows(tmp_path)[0]["state"] == "cancelled"
+
+
+def test_what_failed_runs_again_when_asked(tmp_path):
+    command = "test -e now && echo fine || exit 1"
+    words = ("--vary", "n=1,2", "--shell", "--", command)
+    assert stoker_run("sweep", *words, cwd=tmp_path).returncode == 0
+    assert [row["state"] for row in rows(tmp_path)] == ["failed", "failed"]
+    (tmp_path / "now").touch()
+    done = stoker_run("sweep", "study.db", "--retry", "failed", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert [(row["trial"], row["state"], row["retry_of"]) for row in rows(tmp_path)] == [("3", "done", "1"), ("4", "done", "2")]
+
+
+def test_a_dry_run_starts_nothing(tmp_path):
+    done = stoker_run("sweep", "--vary", "n=1,100000", "--cores", "{n}", "--dry-run", "--", "touch", "x{n}", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "1  touch x1\n" in done.stdout
+    assert "2  not run: needs 100000 cores" in done.stdout
+    assert list(tmp_path.iterdir()) == []

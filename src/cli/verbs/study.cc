@@ -1,0 +1,73 @@
+#include <cstdio>
+#include <memory>
+
+#include "cli/verbs/study_arguments.h"
+#include "cli/verbs/verbs.h"
+#include "report/study/study_report.h"
+#include "study/definition/template.h"
+#include "study/executor/outcome.h"
+#include "study/findings/selection.h"
+
+namespace stoker::cli {
+namespace {
+
+struct Options {
+  std::string store, where;
+  std::vector<std::string> by, metric;
+  std::optional<std::int64_t> trial;
+  bool csv = false, json = false;
+};
+
+Result<int> show_trial(const study::Store& store, const study::StudyView& view, std::int64_t id) {
+  for (const study::TrialRow& row : view.rows) {
+    if (row.id != id) continue;
+    const auto files = study::latest_files(store.path(), id);
+    const auto command = study::command_of(view.study, row.trial, id, files.folder.string());
+    std::fputs(trial_text(view, row, command ? study::shell_line(command->words) : "",
+                          files.folder.string())
+                   .c_str(),
+               stdout);
+    return 0;
+  }
+  return fail(ErrorCode::kNotFound, "has no trial " + std::to_string(id), store.path().string());
+}
+
+Result<int> run(const Options& o) {
+  const auto store = TRY(study::Store::open(store_of(o.store), study::Store::Access::kRead));
+  auto view = TRY(study::select(store, {o.where, o.metric}));
+  if (o.trial && !o.json && !o.csv) return show_trial(store, view, *o.trial);
+  if (o.trial) std::erase_if(view.rows, [&](const auto& row) { return row.id != *o.trial; });
+  if (!o.by.empty()) {
+    const auto groups = TRY(study::grouped(view, o.by));
+    std::fputs(
+        (o.json ? groups_json(view, o.by, groups, STOKER_VERSION) : groups_text(view, o.by, groups))
+            .c_str(),
+        stdout);
+    return 0;
+  }
+  std::fputs((o.json  ? study_json(view, STOKER_VERSION)
+              : o.csv ? study_csv(view)
+                      : study_text(view))
+                 .c_str(),
+             stdout);
+  return 0;
+}
+
+}  // namespace
+
+Command study_command() {
+  auto o = std::make_shared<Options>();
+  return {"study",
+          "what the trials of a study measured, also while it runs",
+          "Example: stoker study study.db --where 'batch > 32' --by workers --metric samples_per_s",
+          {{"store", &o->store},
+           {"where", &o->where},
+           {"by", &o->by},
+           {"metric", &o->metric},
+           {"trial", &o->trial},
+           {"csv", &o->csv},
+           {"json", &o->json}},
+          [o] { return run(*o); }};
+}
+
+}  // namespace stoker::cli

@@ -1,0 +1,211 @@
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+#include <ctime>
+#include <memory>
+
+#include "base/text.h"
+#include "cli/verbs/study_arguments.h"
+#include "cli/verbs/verbs.h"
+#include "report/study/study_report.h"
+#include "study/controller/controller.h"
+#include "study/definition/study_json.h"
+#include "study/definition/template.h"
+#include "study/executor/local.h"
+#include "study/findings/selection.h"
+#include "study/store/controller_lock.h"
+
+namespace stoker::cli {
+namespace fs = std::filesystem;
+namespace {
+
+struct Options {
+  SweepRequest request;
+  std::optional<std::int64_t> at_most, share_gpu;
+  std::vector<std::string> retry;
+  bool dry_run = false, json = false, quiet = false;
+};
+
+/// Blocks the signals that end a sweep and tells what the user wants by those that came: Ctrl-C
+/// lets running trials end, twice ends them; SIGTERM leaves them running.
+class Wishes {
+ public:
+  Wishes() {
+    sigset_t set;
+    sigemptyset(&set);
+    for (const int number : {SIGCHLD, SIGINT, SIGTERM}) sigaddset(&set, number);
+    sigprocmask(SIG_BLOCK, &set, nullptr);
+  }
+
+  study::Wish operator()() {
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGTERM);
+    const timespec at_once{};
+    for (int number = 0; (number = sigtimedwait(&set, nullptr, &at_once)) > 0;) take(number);
+    return wish_;
+  }
+
+ private:
+  void take(int number) {
+    if (number == SIGTERM) {
+      wish_ = study::Wish::kLeave;
+    } else if (wish_ == study::Wish::kFinish) {
+      wish_ = study::Wish::kCancel;
+      std::fputs("\nending the trials that run\n", stderr);
+    } else if (wish_ == study::Wish::kGoOn) {
+      wish_ = study::Wish::kFinish;
+      std::fputs("\nno more trials are started; waiting for those that run (Ctrl-C ends them)\n",
+                 stderr);
+    }
+  }
+
+  study::Wish wish_ = study::Wish::kGoOn;
+};
+
+study::Capacity capacity_of(const Options& o) {
+  study::Capacity capacity = study::this_capacity();
+  capacity.at_most = static_cast<int>(o.at_most.value_or(0));
+  capacity.share_gpu = static_cast<int>(o.share_gpu.value_or(1));
+  return capacity;
+}
+
+/// Lines of --dry-run: each trial with its command, or why it cannot run.
+Result<int> dry_run(const study::Study& study, const Options& o) {
+  const auto trials = TRY(study::trials_of(study));
+  const study::Slots slots(capacity_of(o));
+  std::int64_t possible = 0;
+  std::string lines;
+  for (std::size_t i = 0; i < trials.size(); ++i) {
+    const auto number = static_cast<std::int64_t>(i) + 1;
+    const auto command = TRY(study::command_of(study, trials[i], number, "FOLDER"));
+    const auto never = slots.impossible(command.needs);
+    possible += never ? 0 : 1;
+    lines += std::to_string(number) + "  " +
+             (never ? "not run: " + *never : study::shell_line(command.words)) + "\n";
+  }
+  std::fputs(lines.c_str(), stdout);
+  std::printf("\n%s of %s trials can run here; nothing was started\n",
+              with_commas(possible).c_str(),
+              with_commas(static_cast<std::int64_t>(trials.size())).c_str());
+  return 0;
+}
+
+Result<study::Store> opened(const SweepStudy& asked) {
+  if (!TRY(study::Store::exists(asked.store))) {
+    if (!asked.study)
+      return fail(ErrorCode::kNotFound, "there is no such study", asked.store.string());
+    return study::Store::create(asked.store, *asked.study, TRY(study::trials_of(*asked.study)));
+  }
+  auto store = TRY(study::Store::open(asked.store, study::Store::Access::kWrite));
+  if (!asked.study || *asked.study == store.study()) return store;
+  std::string message = "holds another study, and a study does not change under its trials";
+  for (const std::string& line : study::differences(store.study(), *asked.study))
+    message += "\n  " + line;
+  return fail(ErrorCode::kBadInput, message + "\ngive the new one a file of its own with --store",
+              asked.store.string());
+}
+
+Status retry(study::Store& store, const std::vector<std::string>& states) {
+  if (states.empty()) return {};
+  for (const std::string& state : states) {
+    const auto found = study::state_named(state);
+    if (state != "lost" && (!found || !study::is_final(*found)))
+      return fail(ErrorCode::kUsage,
+                  "\"" + state +
+                      "\" is no state in which a trial ends; use "
+                      "failed, timed_out, out_of_memory, cancelled, not_run or lost",
+                  "--retry");
+  }
+  const auto rows = TRY(store.trials());
+  std::vector<bool> retried(rows.size() + 1);
+  for (const study::TrialRow& row : rows) {
+    if (row.retry_of) retried[static_cast<std::size_t>(*row.retry_of)] = true;
+  }
+  for (const study::TrialRow& row : rows) {
+    if (!study::is_final(row.state) || retried[static_cast<std::size_t>(row.id)]) continue;
+    for (const std::string& state : states) {
+      if (state != name_of(row.state) && state != row.cause) continue;
+      TRY(store.retry(row.id));
+      break;
+    }
+  }
+  return {};
+}
+
+std::int64_t final_trials(const std::map<study::TrialState, std::int64_t>& counts) {
+  std::int64_t sum = 0;
+  for (const auto& [state, count] : counts) sum += study::is_final(state) ? count : 0;
+  return sum;
+}
+
+Result<int> finish(const study::Store& store, const study::RunSummary& summary, const Options& o) {
+  auto view = TRY(study::select(store, {}));
+  view.running_by.clear();  // this process, which is about to end
+  if (o.json) {
+    std::fputs(study_json(view, STOKER_VERSION).c_str(), stdout);
+  } else {
+    std::fputs(study_text(view).c_str(), stdout);
+    if (!summary.complete)
+      std::printf("\nStopped: %s. `stoker sweep %s` goes on.\n", summary.stopped.c_str(),
+                  store.path().c_str());
+  }
+  return summary.complete ? 0 : 1;
+}
+
+Result<int> run(const Options& o) {
+  SweepStudy asked = TRY(sweep_study(o.request));
+  if (o.dry_run) {
+    if (!asked.study)
+      asked.study = TRY(study::Store::open(asked.store, study::Store::Access::kRead)).study();
+    return dry_run(*asked.study, o);
+  }
+  asked.store = fs::absolute(asked.store).lexically_normal();
+  const auto lock = TRY(study::ControllerLock::take(asked.store));
+  auto store = TRY(opened(asked));
+  TRY(retry(store, o.retry));
+  const auto counts = TRY(store.counts());
+  std::int64_t all = 0, ended = final_trials(counts);
+  for (const auto& [state, count] : counts) all += count;
+  if (!o.quiet) std::fprintf(stderr, "%s\n", counts_text(counts).c_str());
+  Wishes wishes;
+  study::ControllerOptions options;
+  options.at_most = static_cast<int>(o.at_most.value_or(0));
+  options.wish = [&] { return wishes(); };
+  options.progress = [&](const study::TrialRow& row) {
+    if (study::is_final(row.state)) ++ended;
+    if (!o.quiet)
+      std::fprintf(stderr, "%s\n", progress_line(store.study(), row, ended, all).c_str());
+  };
+  const auto executor = study::local_executor(capacity_of(o), study::own_runner());
+  const auto summary = TRY(study::run_study(store, *executor, options));
+  return finish(store, summary, o);
+}
+
+}  // namespace
+
+Command sweep_command() {
+  auto o = std::make_shared<Options>();
+  SweepRequest& r = o->request;
+  Command command{
+      "sweep",
+      "run a command for every value of some settings, resumably, and keep what it measured",
+      "Example: stoker sweep --vary batch=32,64,128 --vary workers=0..4 --metric accuracy -- "
+      "python train.py --batch {batch} --workers {workers}\n"
+      "         stoker sweep study.toml",
+      {{"study-file", &r.file},  {"vary", &r.vary},        {"condition", &r.condition},
+       {"exclude", &r.exclude},  {"repeat", &r.repeat},    {"seed", &r.seed},
+       {"order", &r.order},      {"metric", &r.metric},    {"env", &r.env},
+       {"shell", &r.shell},      {"cores", &r.cores},      {"gpus", &r.gpus},
+       {"memory", &r.memory},    {"time", &r.time},        {"grace", &r.grace},
+       {"store", &r.store},      {"at-most", &o->at_most}, {"share-gpu", &o->share_gpu},
+       {"dry-run", &o->dry_run}, {"retry", &o->retry},     {"quiet", &o->quiet},
+       {"json", &o->json}},
+      [o] { return run(*o); }};
+  command.rest = &r.command;
+  return command;
+}
+
+}  // namespace stoker::cli

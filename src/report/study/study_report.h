@@ -1,0 +1,35 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "study/findings/selection.h"
+
+namespace stoker {
+
+/// "12 trials: 9 done, 1 failed, 2 waiting".
+[[nodiscard]] std::string counts_text(const std::map<study::TrialState, std::int64_t>& counts);
+/// One line a trial, failed ones with the reason, and how far the study is.
+[[nodiscard]] std::string study_text(const study::StudyView& view);
+/// One line a group.
+[[nodiscard]] std::string groups_text(const study::StudyView& view,
+                                      const std::vector<std::string>& by,
+                                      const std::vector<study::Group>& groups);
+/// Everything about one trial; `command` is its command as a shell would take it.
+[[nodiscard]] std::string trial_text(const study::StudyView& view, const study::TrialRow& row,
+                                     const std::string& command, const std::string& folder);
+/// A line while a study runs: "12/40 done batch=64: accuracy 0.75 (12.3 s)".
+[[nodiscard]] std::string progress_line(const study::Study& study, const study::TrialRow& row,
+                                        std::int64_t ended, std::int64_t all);
+
+[[nodiscard]] std::string study_json(const study::StudyView& view, std::string_view version);
+[[nodiscard]] std::string groups_json(const study::StudyView& view,
+                                      const std::vector<std::string>& by,
+                                      const std::vector<study::Group>& groups,
+                                      std::string_view version);
+/// A heading line, then one line a trial: trial, axes, repeat, seed, state, cause, metrics,
+/// resources. Empty cells: not measured.
+[[nodiscard]] std::string study_csv(const study::StudyView& view);
+
+}  // namespace stoker

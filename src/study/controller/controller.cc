@@ -1,0 +1,224 @@
+#include "study/controller/controller.h"
+
+#include <deque>
+#include <map>
+
+#include "base/text.h"
+#include "base/units.h"
+#include "study/definition/trials.h"
+#include "study/executor/outcome.h"
+
+namespace stoker::study {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr double kWaitSeconds = 0.25;  // a wish is heard so soon
+
+/// One run of a controller over a study.
+class Controller {
+ public:
+  Controller(Store& store, Executor& executor, const ControllerOptions& options)
+      : store_(store), executor_(executor), options_(options) {}
+
+  Result<RunSummary> run() {
+    TRY(recover());
+    for (const TrialRow& row : TRY(store_.trials(TrialState::kWaiting))) waiting_.push_back(row);
+    TRY(begun());
+    bool cancelled = false;
+    for (;;) {
+      const Wish wish = options_.wish();
+      if (wish == Wish::kLeave) return stopped("left; trials that run go on");
+      if (wish == Wish::kCancel && !cancelled) executor_.cancel_all();
+      cancelled = cancelled || wish == Wish::kCancel;
+      if (wish != Wish::kGoOn && summary_.stopped.empty()) summary_.stopped = "interrupted";
+      if (summary_.stopped.empty()) summary_.stopped = TRY(over_budget());
+      if (summary_.stopped.empty()) TRY(start_some());
+      if (active_.empty() && (waiting_.empty() || !summary_.stopped.empty())) break;
+      for (const TrialNews& news : TRY(executor_.news(kWaitSeconds))) TRY(take(news));
+    }
+    summary_.complete = waiting_.empty() && !cancelled;
+    return summary_;
+  }
+
+ private:
+  Result<RunSummary> stopped(std::string why) {
+    summary_.stopped = std::move(why);
+    return summary_;
+  }
+
+  /// Trials that an earlier controller handed over.
+  Status recover() {
+    for (const TrialState state :
+         {TrialState::kSubmitted, TrialState::kRunning, TrialState::kPaused}) {
+      for (const TrialRow& row : TRY(store_.trials(state))) {
+        const TrialFiles files = latest_files(store_.path(), row.id);
+        const auto command = command_of(store_.study(), row.trial, row.id, files.folder.string());
+        executor_.adopt(row, files, command ? command->needs : Needs{});
+        active_[row.id] = row;
+        if (command) active_gpus_[row.id] = command->needs.gpus;
+      }
+    }
+    return {};
+  }
+
+  Status begun() {
+    if (const auto before = TRY(store_.noted("begun"))) {
+      begun_ = std::strtod(before->c_str(), nullptr);
+      return {};
+    }
+    begun_ = now_seconds();
+    return store_.note("begun", std::to_string(begun_));
+  }
+
+  Status start_some() {
+    const auto most = static_cast<std::size_t>(options_.at_most);
+    std::size_t passed_over = 0;
+    while (passed_over < waiting_.size() && (most == 0 || active_.size() < most)) {
+      if (options_.wish() != Wish::kGoOn) break;
+      TrialRow row = waiting_.front();
+      waiting_.pop_front();
+      const TrialFiles files = latest_files(store_.path(), row.id);
+      const auto command = command_of(store_.study(), row.trial, row.id, files.folder.string());
+      if (!command) {
+        TRY(refuse(row, command.error().text()));
+        continue;
+      }
+      if (const auto never = executor_.impossible(command->needs)) {
+        TRY(refuse(row, *never));
+        continue;
+      }
+      if (!executor_.has_room(command->needs)) {
+        // A smaller one behind it may fit; the order among equals stays.
+        later_.push_back(std::move(row));
+        if (++passed_over > kLookAhead) break;
+        continue;
+      }
+      TRY(start(std::move(row), files, *command));
+    }
+    waiting_.insert(waiting_.begin(), later_.begin(), later_.end());
+    later_.clear();
+    return executor_.flush();
+  }
+
+  Status refuse(TrialRow& row, const std::string& why) {
+    TRY(store_.not_run(row.id, why));
+    row.state = TrialState::kNotRun;
+    row.reason = why;
+    options_.progress(row);
+    return {};
+  }
+
+  Status start(TrialRow row, const TrialFiles& files, const TrialCommand& command) {
+    std::error_code error;
+    fs::create_directories(files.folder, error);
+    if (error)
+      return fail(ErrorCode::kIo, "cannot be made: " + error.message(), files.folder.string());
+    const Study& study = store_.study();
+    TrialSpec spec;
+    spec.trial = row.id;
+    spec.words = command.words;
+    spec.environment = command.environment;
+    spec.folder = command.folder;
+    spec.needs = command.needs;
+    spec.metrics = study.metrics;
+    spec.output_bytes = study.output_bytes;
+    // Written down before it is done: what dies in between is found again by its claim.
+    TRY(store_.submitted(row.id, ""));
+    auto job = executor_.start(row.id, files, spec);
+    if (!job) {
+      // Nothing was started, and nothing may start later.
+      TRY(Claim::withdraw(files));
+      TRY(store_.withdrawn(row.id, job.error().text()));
+      return tl::unexpected(job.error());
+    }
+    row.state = TrialState::kSubmitted;
+    row.job = *job;
+    active_gpus_[row.id] = command.needs.gpus;
+    active_[row.id] = std::move(row);
+    return {};
+  }
+
+  Status take(const TrialNews& news) {
+    const auto found = active_.find(news.trial);
+    if (found == active_.end()) return {};
+    TrialRow& row = found->second;
+    switch (news.kind) {
+      case TrialNews::Kind::kRunning:
+        TRY(store_.running(news.trial, news.host));
+        row.state = TrialState::kRunning;
+        options_.progress(row);
+        return {};
+      case TrialNews::Kind::kRequeued:
+        return {};
+      case TrialNews::Kind::kWithdrawn:
+        TRY(store_.withdrawn(news.trial, news.why));
+        row.state = TrialState::kWaiting;
+        waiting_.push_front(std::move(row));
+        active_.erase(found);
+        return {};
+      case TrialNews::Kind::kEnded:
+        break;
+    }
+    TRY(store_.ended(news.trial, news.result));
+    row.state = news.result.state;
+    row.cause = news.result.cause;
+    row.reason = news.result.reason;
+    row.wall_s = news.result.wall_s;
+    row.metrics = news.result.metrics;
+    options_.progress(row);
+    ++summary_.ended;
+    failures_ = row.state == TrialState::kFailed ? failures_ + 1 : 0;
+    gpu_seconds_ += news.result.wall_s * active_gpus_[news.trial];
+    active_.erase(found);
+    return {};
+  }
+
+  Result<std::string> over_budget() {
+    const Budget& budget = store_.study().budget;
+    if (budget.failures > 0 && failures_ >= budget.failures)
+      return std::to_string(failures_) + " trials in a row failed";
+    if (budget.seconds > 0 && now_seconds() - begun_ > budget.seconds)
+      return "the time of " + human_time(Nanos(budget.seconds * 1e9)) + " is used up";
+    if (budget.gpu_hours == 0 && budget.money == 0) return std::string();
+    const double hours = TRY(gpu_hours());
+    if (budget.gpu_hours > 0 && hours >= budget.gpu_hours)
+      return std::string("GPU-hours are used up");
+    if (budget.money > 0 && hours * budget.price_of_gpu_hour >= budget.money)
+      return std::string("the money is used up");
+    return std::string();
+  }
+
+  /// GPU-hours of all trials that ended, in this run and before.
+  Result<double> gpu_hours() {
+    if (!counted_) {
+      counted_ = true;
+      for (const TrialRow& row : TRY(store_.trials())) {
+        if (!is_final(row.state) || !row.wall_s) continue;
+        const auto command = command_of(store_.study(), row.trial, row.id, "");
+        if (command) gpu_seconds_ += *row.wall_s * command->needs.gpus;
+      }
+    }
+    return gpu_seconds_ / kSecondsAnHour;
+  }
+
+  static constexpr std::size_t kLookAhead = 64;
+
+  Store& store_;
+  Executor& executor_;
+  const ControllerOptions& options_;
+  std::deque<TrialRow> waiting_, later_;
+  std::map<std::int64_t, TrialRow> active_;
+  std::map<std::int64_t, int> active_gpus_;
+  RunSummary summary_;
+  double begun_ = 0, gpu_seconds_ = 0;
+  std::int64_t failures_ = 0;
+  bool counted_ = false;
+};
+
+}  // namespace
+
+Result<RunSummary> run_study(Store& store, Executor& executor, const ControllerOptions& options) {
+  return Controller(store, executor, options).run();
+}
+
+}  // namespace stoker::study

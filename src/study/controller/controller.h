@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "base/result.h"
+#include "study/executor/executor.h"
+#include "study/store/store.h"
+
+namespace stoker::study {
+
+/// What the user wants while a study runs.
+enum class Wish : std::uint8_t {
+  kGoOn,
+  kFinish,  ///< start no more, wait for those that run
+  kCancel,  ///< end those that run, too
+  kLeave    ///< stop following; what runs goes on
+};
+
+struct ControllerOptions {
+  /// Trials that were handed over and have not ended, at most; 0: as many as there is room for.
+  int at_most = 0;
+  /// Asked between any two steps.
+  std::function<Wish()> wish = [] { return Wish::kGoOn; };
+  /// Told of each trial that changed.
+  std::function<void(const TrialRow& row)> progress = [](const TrialRow&) {};
+};
+
+struct RunSummary {
+  bool complete = false;   ///< all trials are final
+  std::string stopped;     ///< why not: a budget, failures in a row, a wish
+  std::int64_t ended = 0;  ///< trials that ended in this run
+};
+
+/// Runs the trials of a study that wait, and follows those that an earlier controller started. It
+/// may die at any instant and be started again: a trial's command is never started twice, and each
+/// trial comes to a final state. The caller holds the study's lock and has blocked SIGCHLD.
+[[nodiscard]] Result<RunSummary> run_study(Store& store, Executor& executor,
+                                           const ControllerOptions& options);
+
+}  // namespace stoker::study

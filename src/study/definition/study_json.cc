@@ -1,0 +1,149 @@
+#include "study/definition/study_json.h"
+
+#include "json/fields.h"
+#include "study/definition/study_words.h"
+
+namespace stoker::study {
+namespace {
+
+using json::Value;
+
+constexpr std::size_t kMostEntries = 1'000'000;
+
+Value axis_json(const Axis& axis) {
+  Value rows = Value::array();
+  for (const auto& row : axis.rows) rows.push_back(Value(row));
+  return {{"names", axis.names},
+          {"rows", std::move(rows)},
+          {"when", axis.when},
+          {"otherwise", axis.otherwise}};
+}
+
+Value metric_json(const Metric& metric) {
+  return {{"name", metric.name},
+          {"pattern", metric.pattern},
+          {"goal", name_of(metric.goal)},
+          {"take", name_of(metric.take)},
+          {"needed", metric.needed}};
+}
+
+template <class T, class Write>
+Value list_of(const std::vector<T>& all, const Write& write) {
+  Value list = Value::array();
+  for (const T& one : all) list.push_back(write(one));
+  return list;
+}
+
+std::vector<std::string> texts(const Value& list) {
+  std::vector<std::string> all;
+  for (const Value& one : list) all.push_back(one.as_string());
+  return all;
+}
+
+Axis axis_from(const Value& value) {
+  Axis axis;
+  axis.names = texts(value["names"]);
+  for (const Value& row : value["rows"]) axis.rows.push_back(texts(row));
+  axis.when = value["when"].as_string();
+  axis.otherwise = texts(value["otherwise"]);
+  if (!axis.names.empty()) axis.place = "axis " + axis.names[0];
+  return axis;
+}
+
+Metric metric_from(const Value& value) {
+  Metric metric{value["name"].as_string(), value["pattern"].as_string()};
+  metric.goal = goal_named(value["goal"].as_string()).value_or(Goal::kUnknown);
+  metric.take = take_named(value["take"].as_string()).value_or(Take::kLast);
+  metric.needed = value.value("needed", true);
+  return metric;
+}
+
+std::string shortened(std::string text) {
+  constexpr std::size_t kMost = 160;
+  if (text.size() > kMost) text = text.substr(0, kMost) + "...";
+  return text;
+}
+
+}  // namespace
+
+Value study_json(const Study& s) {
+  const Resources& r = s.resources;
+  const Budget& b = s.budget;
+  return {{"name", s.name},
+          {"command", s.command},
+          {"shell", s.shell},
+          {"environment", s.environment},
+          {"folder", s.folder},
+          {"axes", list_of(s.axes, axis_json)},
+          {"conditions", s.conditions},
+          {"exclude", s.exclude},
+          {"repeat", s.repeat},
+          {"seed", s.seed},
+          {"metrics", list_of(s.metrics, metric_json)},
+          {"resources",
+           {{"cores", r.cores},
+            {"gpus", r.gpus},
+            {"memory", r.memory},
+            {"time", r.time},
+            {"grace", r.grace}}},
+          {"order", name_of(s.order)},
+          {"budget",
+           {{"failures", b.failures},
+            {"seconds", b.seconds},
+            {"gpu_hours", b.gpu_hours},
+            {"money", b.money},
+            {"price_of_gpu_hour", b.price_of_gpu_hour}}},
+          {"slurm",
+           {{"partition", s.slurm.partition},
+            {"account", s.slurm.account},
+            {"constraint", s.slurm.constraint},
+            {"qos", s.slurm.qos},
+            {"options", s.slurm.options},
+            {"prologue", s.slurm.prologue}}},
+          {"output_bytes", s.output_bytes}};
+}
+
+Result<Study> study_from_json(const Value& root, const std::string& where) {
+  json::Fields fields(where, "the study's file is damaged");
+  Study s;
+  s.name = fields.maybe_text(root, "name", "");
+  s.command = texts(fields.list(root, "command", "", kMostEntries));
+  s.shell = fields.flag(root, "shell", "");
+  for (const auto& [name, value] : fields.object(root, "environment", "").items())
+    s.environment[name] = value.as_string();
+  s.folder = fields.maybe_text(root, "folder", "");
+  for (const Value& axis : fields.list(root, "axes", "", kMostEntries))
+    s.axes.push_back(axis_from(axis));
+  s.conditions = texts(fields.list(root, "conditions", "", kMostEntries));
+  s.exclude = texts(fields.list(root, "exclude", "", kMostEntries));
+  s.repeat = fields.whole(root, "repeat", "", 1, 1e9);
+  s.seed = fields.whole(root, "seed", "", -9e15, 9e15);
+  for (const Value& metric : fields.list(root, "metrics", "", kMostEntries))
+    s.metrics.push_back(metric_from(metric));
+  const Value& r = fields.object(root, "resources", "");
+  s.resources = {r["cores"].as_string(), r["gpus"].as_string(), r["memory"].as_string(),
+                 r["time"].as_string(), r["grace"].as_string()};
+  s.order = order_named(fields.text(root, "order", "")).value_or(Order::kAsWritten);
+  const Value& b = fields.object(root, "budget", "");
+  s.budget = {b["failures"].as_integer(), b["seconds"].as_double(), b["gpu_hours"].as_double(),
+              b["money"].as_double(), b["price_of_gpu_hour"].as_double()};
+  const Value& l = fields.object(root, "slurm", "");
+  s.slurm = {l["partition"].as_string(), l["account"].as_string(), l["constraint"].as_string(),
+             l["qos"].as_string(),       texts(l["options"]),      l["prologue"].as_string()};
+  s.output_bytes = fields.whole(root, "output_bytes", "", 0, 9e15);
+  TRY(fields.status());
+  return s;
+}
+
+std::vector<std::string> differences(const Study& stored, const Study& asked) {
+  const Value before = study_json(stored), after = study_json(asked);
+  std::vector<std::string> lines;
+  for (const auto& [key, value] : before.items()) {
+    if (value == after[key]) continue;
+    lines.push_back(key + ": " + shortened(value.dump()) + " there, " +
+                    shortened(after[key].dump()) + " asked for");
+  }
+  return lines;
+}
+
+}  // namespace stoker::study

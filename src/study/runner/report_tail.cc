@@ -1,0 +1,36 @@
+#include "study/runner/report_tail.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+namespace stoker::study {
+namespace {
+
+constexpr std::size_t kLongestLine = 64 << 10;
+
+}  // namespace
+
+ReportTail::~ReportTail() {
+  if (descriptor_ >= 0) close(descriptor_);
+}
+
+void ReportTail::read(const std::function<void(std::string_view line)>& sink) {
+  if (descriptor_ < 0) descriptor_ = open(path_.c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor_ < 0) return;
+  char block[16384];
+  for (;;) {
+    const ssize_t count = ::read(descriptor_, block, sizeof block);
+    if (count <= 0) return;
+    std::string_view bytes(block, static_cast<std::size_t>(count));
+    while (!bytes.empty()) {
+      const std::size_t end = bytes.find('\n');
+      if (line_.size() < kLongestLine) line_ += bytes.substr(0, end);
+      if (end == std::string_view::npos) break;
+      sink(line_);
+      line_.clear();
+      bytes.remove_prefix(end + 1);
+    }
+  }
+}
+
+}  // namespace stoker::study

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <filesystem>
+
+#include "base/result.h"
+#include "study/trial/trial_files.h"
+
+namespace stoker::study {
+
+enum class TrialRun : std::uint8_t {
+  kEnded,   ///< result.json says how
+  kClaimed  ///< somebody else runs it, ran it or withdrew it: nothing was done
+};
+
+/// Runs the trial of this folder, in a process that does nothing else: takes the claim, starts the
+/// command in its own process group, keeps its output, collects its metrics, holds it to its
+/// limits, passes signals on, and writes result.json by rename. SIGTERM and SIGINT cancel the
+/// trial; after SIGUSR1, with which a batch system says that time is nearly up, they count as its
+/// time limit.
+[[nodiscard]] Result<TrialRun> run_trial(const TrialFiles& files);
+
+}  // namespace stoker::study

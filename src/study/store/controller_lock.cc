@@ -1,0 +1,78 @@
+#include "study/store/controller_lock.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+#include "study/trial/trial_files.h"
+#include "system/system_files.h"
+
+namespace stoker::study {
+namespace fs = std::filesystem;
+namespace {
+
+/// A byte far behind the text, so that others can read who holds it.
+struct flock byte(int type) {
+  struct flock lock {};
+  lock.l_type = static_cast<short>(type);
+  lock.l_whence = SEEK_SET;
+  lock.l_start = 1 << 20;
+  lock.l_len = 1;
+  return lock;
+}
+
+fs::path lock_path(const fs::path& store) { return store.string() + ".lock"; }
+
+std::string text_of(int descriptor) {
+  std::array<char, 256> text{};
+  const ssize_t count = pread(descriptor, text.data(), text.size(), 0);
+  return std::string(trimmed({text.data(), count > 0 ? static_cast<std::size_t>(count) : 0}));
+}
+
+}  // namespace
+
+Result<ControllerLock> ControllerLock::take(const fs::path& store) {
+  const fs::path path = lock_path(store);
+  const int descriptor = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, S_IRUSR | S_IWUSR);
+  if (descriptor < 0)
+    return fail(ErrorCode::kIo, std::string("cannot be made: ") + std::strerror(errno),
+                path.string());
+  ControllerLock lock(descriptor);
+  struct flock wanted = byte(F_WRLCK);
+  if (fcntl(descriptor, F_OFD_SETLK, &wanted) != 0) {
+    if (errno != EAGAIN && errno != EACCES)
+      return fail(ErrorCode::kIo, std::string("cannot be locked: ") + std::strerror(errno),
+                  path.string());
+    const std::string holder = text_of(descriptor);
+    return fail(ErrorCode::kIo,
+                "is being run by " + (holder.empty() ? "another process" : holder) +
+                    "; `stoker study` shows how far it is",
+                store.string());
+  }
+  const std::string text = "process " + std::to_string(getpid()) + " on " + host_name() + "\n";
+  if (ftruncate(descriptor, 0) != 0 ||
+      pwrite(descriptor, text.data(), text.size(), 0) != static_cast<ssize_t>(text.size()))
+    return fail(ErrorCode::kIo, std::string("cannot be written: ") + std::strerror(errno),
+                path.string());
+  return lock;
+}
+
+std::string ControllerLock::holder(const fs::path& store) {
+  const int descriptor = open(lock_path(store).c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor < 0) return {};
+  struct flock asked = byte(F_RDLCK);
+  std::string text;
+  if (fcntl(descriptor, F_OFD_GETLK, &asked) == 0 && asked.l_type != F_UNLCK)
+    text = text_of(descriptor);
+  close(descriptor);
+  return text;
+}
+
+ControllerLock::~ControllerLock() {
+  if (descriptor_ >= 0) close(descriptor_);
+}
+
+}  // namespace stoker::study

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+#include "study/definition/study.h"
+#include "study/definition/trials.h"
+
+namespace stoker::study {
+
+/// What `stoker run-trial FOLDER` reads from the folder: the command and its limits.
+struct TrialSpec {
+  std::int64_t trial = 0;
+  std::vector<std::string> words;
+  std::vector<std::pair<std::string, std::string>> environment{};
+  std::string folder{};  ///< in which the command starts; empty: that of the runner
+  Needs needs{};
+  std::vector<int> cores{};  ///< processors that it may use; empty: any
+  std::vector<Metric> metrics{};
+  std::int64_t output_bytes = 64LL << 20;  ///< kept of each stream
+  double heartbeat_seconds = 5;
+};
+
+[[nodiscard]] std::string spec_text(const TrialSpec& spec);
+[[nodiscard]] Result<TrialSpec> parse_spec(std::string_view text, const std::string& where);
+
+}  // namespace stoker::study
