@@ -14,6 +14,12 @@ inline constexpr int kMostGpus = 1024;
   return std::max(1, (gpus + computers - 1) / computers);
 }
 
+/// Whether each of `nodes` gets as many GPUs: a job that is started on several nodes has the same
+/// number of processes on each.
+[[nodiscard]] constexpr bool spreads_evenly(int gpus, int nodes) {
+  return gpus % std::max(1, nodes) == 0;
+}
+
 /// DataLoader workers for each of `processes` on a host: one a core, at least one.
 [[nodiscard]] constexpr int workers_of_cores(double cores, int processes) {
   return std::max(1, static_cast<int>(cores) / processes);

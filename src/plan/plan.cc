@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 
 #include "base/setting.h"
 #include "base/text.h"
+#include "forecast/node_share.h"
 #include "forecast/settings.h"
 #include "plan/advice.h"
 #include "plan/search.h"
@@ -44,6 +46,21 @@ const TriedSetting& fastest(const std::vector<TriedSetting>& settings) {
   return *best;
 }
 
+/// Some count must give each node as many GPUs.
+Status check_nodes(const PlanRequest& request) {
+  const int nodes = request.base.job.nodes;
+  const auto& counts = request.gpu_counts;
+  if (std::any_of(counts.begin(), counts.end(), [&](int n) { return spreads_evenly(n, nodes); }))
+    return {};
+  std::string list;
+  for (const int gpus : counts) list += (list.empty() ? "" : ", ") + std::to_string(gpus);
+  return fail(ErrorCode::kBadInput,
+              list + " GPUs cannot be spread evenly over " + std::to_string(nodes) +
+                  " nodes; give " + mark(Setting::kGpus) + " a multiple of " +
+                  std::to_string(nodes),
+              mark(Setting::kNodes));
+}
+
 /// Input and precision together decide; for the search each count is tried in each precision.
 class Planner {
  public:
@@ -53,6 +70,7 @@ class Planner {
   Result<Plan> run() {
     std::vector<TriedSetting> by_gpus;
     for (const int gpus : request_.gpu_counts) {
+      if (!spreads_evenly(gpus, request_.base.job.nodes)) continue;
       auto settings = TRY(all_precisions(gpus));
       if (settings.empty()) continue;
       TriedSetting best = fastest(settings);
@@ -95,6 +113,9 @@ class Planner {
 
   Result<Plan> assemble(const TriedSetting& best, const std::vector<TriedSetting>& by_gpus) {
     Plan plan;
+    std::copy_if(request_.gpu_counts.begin(), request_.gpu_counts.end(),
+                 std::back_inserter(plan.uneven_counts),
+                 [&](int gpus) { return !spreads_evenly(gpus, request_.base.job.nodes); });
     for (const TriedSetting& s : by_gpus) {
       auto r = TRY(row(s));
       if (&s == &best) plan.best = r;
@@ -179,6 +200,7 @@ Result<Plan> make_plan(const PlanRequest& request, const Knowledge& knowledge) {
                     "; give tdp_watts in a machine file (docs/reference/machine-file.md)",
                 mark(Setting::kObjective));
   }
+  TRY(check_nodes(request));
   return Planner(request, knowledge).run();
 }
 

@@ -80,6 +80,7 @@ struct BatchReason {
 struct Plan {
   PlanRow best;
   std::vector<PlanRow> by_gpus;       ///< best settings for each count, in order
+  std::vector<int> uneven_counts;     ///< GPUs that the nodes cannot share evenly: left out
   std::vector<PlanRow> by_precision;  ///< the chosen count in the other precisions
   BatchReason batch_reason;
   std::vector<Advice> next;

@@ -133,6 +133,23 @@ TEST_F(PlanTest, ABudgetOfTheRunCountsItsStartUp) {
   EXPECT_EQ(make_plan(r, *knowledge_).error().where, "{run-budget}");
 }
 
+TEST_F(PlanTest, CountsThatNodesCannotShareAreLeftOut) {
+  PlanRequest r = request();
+  r.base.job.nodes = 2;
+  r.gpu_counts = {1, 2, 3, 4};
+  const auto plan = make_plan(r, *knowledge_);
+  ASSERT_TRUE(plan) << plan.error().text();
+  EXPECT_EQ(plan->uneven_counts, (std::vector<int>{1, 3}));
+  ASSERT_EQ(plan->by_gpus.size(), 2U);
+  EXPECT_EQ(plan->by_gpus[0].forecast.job.gpus, 2);
+  EXPECT_EQ(plan->by_gpus[1].forecast.job.gpus, 4);
+  r.gpu_counts = {1, 3};
+  EXPECT_EQ(make_plan(r, *knowledge_).error().text(),
+            "{nodes}: 1, 3 GPUs cannot be spread evenly over 2 nodes; give {gpus} a multiple of 2");
+  r.base.job.nodes = 1;
+  EXPECT_TRUE(make_plan(r, *knowledge_)->uneven_counts.empty());
+}
+
 TEST_F(PlanTest, EnergyNeedsATdp) {
   PlanRequest r = request();
   r.objective = Objective::kEnergy;

@@ -176,6 +176,7 @@ Json plan_object(const Plan& plan) {
             {"pin_gain", plan.pin_gain},
             {"next", std::move(next)},
             {"settings_considered", plan.settings_considered}};
+  if (!plan.uneven_counts.empty()) json["uneven_counts"] = plan.uneven_counts;
   if (plan.input) json["input"] = input_plan_object(*plan.input);
   return json;
 }

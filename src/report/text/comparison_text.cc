@@ -1,6 +1,7 @@
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "base/text.h"
 #include "plan/comparison.h"
@@ -183,8 +184,13 @@ std::string comparison_text(const std::vector<std::pair<std::string, Plan>>& pla
          f.energy && f.energy->epoch_kwh.value > 0 ? two_digits(f.energy->epoch_kwh.value) : "-",
          std::string(limit_word(f.limiter))});
   }
-  return title(context.model, plans.size(), objective) + table(rows, {1, 3, 11}) + "\n" +
-         doubts(objective, ranked, forecasts) + footer(context) + diagnostics(context.data);
+  // The numbers of GPUs are the same for all kinds, unless a machine file says how many it has.
+  std::set<std::string> left_out;
+  for (const auto& [name, plan] : plans)
+    left_out.insert(left_out_counts(plan.uneven_counts, plan.best.forecast.job.nodes));
+  return title(context.model, plans.size(), objective) + table(rows, {1, 3, 11}) +
+         fmt::format("{}", fmt::join(left_out, "")) + "\n" + doubts(objective, ranked, forecasts) +
+         footer(context) + diagnostics(context.data);
 }
 
 }  // namespace stoker

@@ -93,6 +93,18 @@ std::string table(const std::vector<std::vector<std::string>>& rows,
   return text;
 }
 
+std::string left_out_counts(const std::vector<int>& counts, int nodes) {
+  if (counts.empty()) return {};
+  std::string list;
+  for (std::size_t i = 0; i < counts.size(); ++i) {
+    if (i > 0) list += i + 1 == counts.size() ? " and " : ", ";
+    list += std::to_string(counts[i]);
+  }
+  const bool one = counts == std::vector{1};
+  return fmt::format("  {} GPU{} left out: {} nodes cannot share {} evenly\n", list,
+                     one ? " is" : "s are", nodes, one ? "it" : "them");
+}
+
 std::string labelled(std::string_view label, const std::vector<std::string>& items,
                      std::size_t width, std::size_t indent) {
   if (items.empty()) return {};

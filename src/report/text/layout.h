@@ -40,6 +40,10 @@ namespace stoker::layout {
                                 const std::vector<std::size_t>& left = {},
                                 std::string_view indent = "  ");
 
+/// "  1 and 3 GPUs are left out: 2 nodes cannot share them evenly", or nothing: the line below a
+/// table of numbers of GPUs.
+[[nodiscard]] std::string left_out_counts(const std::vector<int>& counts, int nodes);
+
 /// "Assumed    a; b; c" wrapped at `width` with a hanging indent of `indent` columns.
 [[nodiscard]] std::string labelled(std::string_view label, const std::vector<std::string>& items,
                                    std::size_t width = 110, std::size_t indent = 11);

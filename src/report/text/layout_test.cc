@@ -5,6 +5,14 @@
 namespace stoker::layout {
 namespace {
 
+TEST(Layout, LeftOutCountsSayWhy) {
+  EXPECT_EQ(left_out_counts({}, 2), "");
+  EXPECT_EQ(left_out_counts({1}, 2), "  1 GPU is left out: 2 nodes cannot share it evenly\n");
+  EXPECT_EQ(left_out_counts({3}, 2), "  3 GPUs are left out: 2 nodes cannot share them evenly\n");
+  EXPECT_EQ(left_out_counts({1, 2, 4}, 3),
+            "  1, 2 and 4 GPUs are left out: 3 nodes cannot share them evenly\n");
+}
+
 TEST(Layout, NumbersKeepThreeDigits) {
   EXPECT_EQ(number(2483), "2,480");
   EXPECT_EQ(number(999.4), "999");

@@ -110,7 +110,7 @@ std::string gpu_table(const Plan& plan, const ReportContext& context) {
                      gibibytes(f.memory.usable)),
          host.count() > 0 ? human_bytes(host) : "-", std::string(limit_word(f.limiter))});
   }
-  return table(rows, {8});
+  return table(rows, {8}) + left_out_counts(plan.uneven_counts, plan.best.forecast.job.nodes);
 }
 
 /// A model of convolutions is as fast in tf32 as in fp32, which runs them in TF32 by PyTorch's
