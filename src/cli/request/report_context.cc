@@ -29,20 +29,12 @@ std::vector<std::string> spelled(const std::vector<std::string>& sentences) {
 
 ReportContext context_of(const Facts& facts) {
   ReportContext context;
+  static_cast<Facts&>(context) = facts;
   context.tool_version = kVersion;
   context.unicode = facts.step != nullptr && shows_utf8();
-  context.model = facts.model;
-  context.step_hash = facts.step_hash;
-  context.sample_word = facts.sample_word;
-  context.host_name = facts.host_name;
-  context.host_cores = facts.host_cores;
-  context.dataset_samples = facts.dataset_samples;
   context.rests_on = spelled(facts.rests_on);
   context.assumed = spelled(facts.assumed);
   context.excluded = spelled(facts.excluded);
-  context.data = facts.data;
-  context.step = facts.step;
-  context.cpu = facts.cpu;
   return context;
 }
 

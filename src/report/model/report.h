@@ -10,31 +10,22 @@
 #include "plan/comparison.h"
 #include "plan/plan.h"
 #include "report/model/two_point_report.h"
+#include "scenario/facts.h"
 
 namespace stoker {
 
-/// What a figure must be judged in, the same for text and JSON. Filled once by the verb; the
-/// formatters only lay it out.
-struct ReportContext {
+/// The facts that a figure must be judged in, their settings spelled as the user knows them, and
+/// how they are shown; the same for text and JSON. Filled once by the verb; the formatters only lay
+/// it out.
+struct ReportContext : Facts {
   std::string tool_version;
-  std::string model;       ///< as the user named it
   std::string model_line;  ///< "resnet50 | train, SGD momentum, 224 px | V100-SXM2-16GB | DDP,
                            ///< eager, amp-fp16"
   /// Settings of the job that differ from the plainest loop: "accumulates 4 batches",
   /// "channels-last".
   std::vector<std::string> settings;
-  std::string step_hash;    ///< of the captured events
-  std::string sample_word;  ///< "img", "seq", "sample"
-  std::string host_name;
-  double host_cores = 0;
-  std::int64_t dataset_samples = 0;
-  std::vector<std::string> rests_on, assumed, excluded;
   std::string currency = "$";
-  Diagnostics data;  ///< what was odd about the data set, printed after the forecast's own
-  /// Module names of the step, for --explain.
-  const Step* step = nullptr;
   bool unicode = false;  ///< the terminal shows UTF-8
-  bool cpu = false;      ///< the device is a CPU: no word of GPUs
 };
 
 /// What `--explain` adds about memory, and what a verdict of "does not fit" advises.
