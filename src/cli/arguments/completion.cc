@@ -1,6 +1,8 @@
 #include "cli/arguments/completion.h"
 
 #include <array>
+#include <string>
+#include <vector>
 
 namespace stoker::cli {
 namespace {
@@ -26,14 +28,27 @@ void each_command(std::span<const Section> sections, const Visit& visit) {
   }
 }
 
+/// Calls with every setting of every verb.
+template <class Visit>
+void each_setting(std::span<const Section> sections, const Visit& visit) {
+  each_command(sections, [&](const Command& c) {
+    for (const SettingRow* s : settings_of(c.name)) visit(c, *s);
+  });
+}
+
 /// The flags by our names and those of the ecosystem, with the negative of pairs alone: "--no-json"
 /// says nothing.
-std::string offered_flags(const std::string& verb) {
+std::vector<std::string> offered_flags(const SettingRow& s) {
+  std::vector<std::string> flags = flags_of(s);
+  if (s.type == SettingType::kSwitch)
+    std::erase_if(flags, [](const std::string& flag) { return flag.starts_with("--no-"); });
+  return flags;
+}
+
+std::string offered_words(const std::string& verb) {
   std::string text = "--help --help-all";
   for (const SettingRow* s : settings_of(verb)) {
-    for (const std::string& flag : flags_of(*s)) {
-      if (s->type != SettingType::kSwitch || !flag.starts_with("--no-")) text += " " + flag;
-    }
+    for (const std::string& flag : offered_flags(*s)) text += " " + flag;
   }
   return text;
 }
@@ -44,29 +59,28 @@ std::string all_verbs(std::span<const Section> sections) {
   return text;
 }
 
-/// "plan --gpu|plan --data" of the settings whose value is completed in this way.
+/// Adds "plan --gpu"|"plan -g" to a pattern of bash's case.
+void add_pattern(const Command& command, const SettingRow& s, std::string& pattern) {
+  for (const std::string& flag : flags_of(s))
+    pattern += (pattern.empty() ? "\"" : "|\"") + command.name + " " + flag + "\"";
+}
+
+/// The pattern of the settings whose value is completed in this way.
 std::string bash_pattern(std::span<const Section> sections, Completes way) {
-  std::string text;
-  each_command(sections, [&](const Command& c) {
-    for (const SettingRow* s : settings_of(c.name)) {
-      if (completes(*s) != way) continue;
-      for (const std::string& flag : flags_of(*s))
-        text += (text.empty() ? "\"" : "|\"") + c.name + " " + flag + "\"";
-    }
+  std::string pattern;
+  each_setting(sections, [&](const Command& c, const SettingRow& s) {
+    if (completes(s) == way) add_pattern(c, s, pattern);
   });
-  return text;
+  return pattern;
 }
 
 std::string bash_names(std::span<const Section> sections) {
   std::string text;
-  each_command(sections, [&](const Command& c) {
-    for (const SettingRow* s : settings_of(c.name)) {
-      if (completes(*s) != Completes::kNames || s->positional) continue;
-      std::string pattern;
-      for (const std::string& flag : flags_of(*s))
-        pattern += (pattern.empty() ? "\"" : "|\"") + c.name + " " + flag + "\"";
-      text += "    " + pattern + ") words=\"" + std::string(s->values) + "\" ;;\n";
-    }
+  each_setting(sections, [&](const Command& c, const SettingRow& s) {
+    if (completes(s) != Completes::kNames || s.positional) return;
+    std::string pattern;
+    add_pattern(c, s, pattern);
+    text += "    " + pattern + ") words=\"" + std::string(s.values) + "\" ;;\n";
   });
   return text;
 }
@@ -131,7 +145,7 @@ std::string bash_completion(std::span<const Section> sections) {
       "  if [ -z \"$words\" ]; then\n"
       "    case \"$verb\" in\n";
   each_command(sections, [&](const Command& c) {
-    std::string words = offered_flags(c.name);
+    std::string words = offered_words(c.name);
     for (const SettingRow* s : settings_of(c.name)) {
       if (s->positional && !s->values.empty()) words += " " + std::string(s->values);
     }
@@ -181,8 +195,7 @@ std::string zsh_completion(std::span<const Section> sections) {
                 " \\\n";
         continue;
       }
-      for (const std::string& flag : flags_of(*s)) {
-        if (s->type == SettingType::kSwitch && flag.starts_with("--no-")) continue;
+      for (const std::string& flag : offered_flags(*s)) {
         text += "        " +
                 quoted((s->type == SettingType::kList ? "*" : "") + flag + "[" +
                            zsh_words(s->words) + "]" + zsh_action(*s),
@@ -216,8 +229,7 @@ std::string fish_completion(std::span<const Section> sections) {
       const std::string needs = way == Completes::kNothing ? ""
                                 : way == Completes::kFiles ? " -r"
                                                            : " -x";
-      for (const std::string& flag : flags_of(*s)) {
-        if (s->type == SettingType::kSwitch && flag.starts_with("--no-")) continue;
+      for (const std::string& flag : offered_flags(*s)) {
         const bool letter = !flag.starts_with("--");
         text += head + (letter ? " -s " + flag.substr(1) : " -l " + flag.substr(2)) + needs +
                 names + " -d " + quoted(s->words, "\\") + "\n";
