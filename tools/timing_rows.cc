@@ -19,10 +19,8 @@
 // in nanoseconds and its features, as native doubles; rows of one family only. The first line of
 // standard output is then the family, the fingerprint of features and their names.
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <fstream>
-#include <iostream>
 #include <map>
 #include <sstream>
 #include <string>
@@ -32,9 +30,12 @@
 #include "timing/gpu/kernel_cost.h"
 #include "timing/learned/residual.h"
 #include "timing/step/coefficient_file.h"
+#include "timing_tool.h"
 
 namespace stoker {
 namespace {
+
+constexpr const char* kTool = "timing_rows";
 
 struct Row {
   std::size_t gpu;
@@ -122,19 +123,9 @@ Result<Rows> read_rows(const std::string& path) {
   return out;
 }
 
-Result<CoefficientPatch> read_patch(const std::string& line) {
+Status answer(const Rows& rows, const CoefficientFile& file, std::istringstream& line) {
   CoefficientPatch patch;
-  std::istringstream in(line);
-  for (std::string item; in >> item;) {
-    const auto equals = item.find('=');
-    if (equals == std::string::npos) return fail(ErrorCode::kBadInput, "must be name=value", item);
-    patch.values.emplace_back(item.substr(0, equals),
-                              std::strtod(item.c_str() + equals + 1, nullptr));
-  }
-  return patch;
-}
-
-Status answer(const Rows& rows, const CoefficientFile& file, const CoefficientPatch& patch) {
+  for (std::string item; line >> item;) TRY(timing_tool::add_item(item, patch));
   std::vector<CostModel> models;
   for (const Gpu& gpu : rows.gpus) {
     auto coefficients = TRY(file.for_device(gpu, &patch));
@@ -177,36 +168,18 @@ Status print_features(const Rows& rows) {
 int run_features(const std::string& rows_path) {
   auto rows = read_rows(rows_path);
   const Status status = rows ? print_features(*rows) : tl::unexpected(rows.error());
-  if (status) return 0;
-  std::fprintf(stderr, "timing_rows: %s\n", status.error().text().c_str());
-  return 3;
-}
-
-int run(const std::string& rows_path, const std::string& coefficients_path) {
-  const auto complain = [](const Error& error) {
-    std::fprintf(stderr, "timing_rows: %s\n", error.text().c_str());
-    return 3;
-  };
-  auto file = coefficients_path.empty() ? CoefficientFile::load_shipped()
-                                        : CoefficientFile::load(coefficients_path);
-  if (!file) return complain(file.error());
-  auto rows = read_rows(rows_path);
-  if (!rows) return complain(rows.error());
-  for (std::string line; std::getline(std::cin, line);) {
-    auto patch = read_patch(line);
-    if (!patch) return complain(patch.error());
-    if (auto s = answer(*rows, *file, *patch); !s) return complain(s.error());
-  }
-  return 0;
+  return status ? 0 : timing_tool::complain(kTool, status.error());
 }
 
 }  // namespace
 }  // namespace stoker
 
 int main(int argc, char** argv) {
-  if (argc == 2) return stoker::run(argv[1], "");
-  if (argc == 4 && std::strcmp(argv[2], "--coefficients") == 0)
-    return stoker::run(argv[1], argv[3]);
+  const bool names_coefficients = argc == 4 && std::strcmp(argv[2], "--coefficients") == 0;
+  if (argc == 2 || names_coefficients) {
+    return stoker::timing_tool::answer_lines(stoker::kTool, names_coefficients ? argv[3] : "",
+                                             stoker::read_rows(argv[1]), stoker::answer);
+  }
   if (argc == 3 && std::strcmp(argv[2], "--features") == 0) return stoker::run_features(argv[1]);
   std::fprintf(stderr, "usage: timing_rows ROWS [--coefficients FILE | --features]\n");
   return 2;

@@ -15,10 +15,8 @@
 //            its parameters, then a record for each kernel: see answer_kernels
 #include <array>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <fstream>
-#include <iostream>
 #include <map>
 #include <sstream>
 #include <string>
@@ -30,6 +28,7 @@
 #include "timing/gpu/kernel_cost.h"
 #include "timing/step/coefficient_file.h"
 #include "timing/step/predict_step.h"
+#include "timing_tool.h"
 
 namespace stoker {
 namespace {
@@ -139,10 +138,7 @@ Status answer(const std::vector<Row>& rows, const CoefficientFile& file, std::is
       what = item;
       continue;
     }
-    const auto equals = item.find('=');
-    if (equals == std::string::npos) return fail(ErrorCode::kBadInput, "must be name=value", item);
-    patch.values.emplace_back(item.substr(0, equals),
-                              std::strtod(item.c_str() + equals + 1, nullptr));
+    TRY(timing_tool::add_item(item, patch));
   }
   std::vector<double> out;
   for (const Row& row : rows) {
@@ -169,31 +165,16 @@ int print_classes() {
   return 0;
 }
 
-int run(const std::string& rows_path, const std::string& coefficients_path) {
-  const auto complain = [](const Error& error) {
-    std::fprintf(stderr, "timing_steps: %s\n", error.text().c_str());
-    return 3;
-  };
-  auto file = coefficients_path.empty() ? CoefficientFile::load_shipped()
-                                        : CoefficientFile::load(coefficients_path);
-  if (!file) return complain(file.error());
-  auto rows = read_rows(rows_path);
-  if (!rows) return complain(rows.error());
-  for (std::string line; std::getline(std::cin, line);) {
-    std::istringstream in(line);
-    if (auto s = answer(*rows, *file, in); !s) return complain(s.error());
-  }
-  return 0;
-}
-
 }  // namespace
 }  // namespace stoker
 
 int main(int argc, char** argv) {
   if (argc == 2 && std::strcmp(argv[1], "--classes") == 0) return stoker::print_classes();
-  if (argc == 2) return stoker::run(argv[1], "");
-  if (argc == 4 && std::strcmp(argv[2], "--coefficients") == 0)
-    return stoker::run(argv[1], argv[3]);
+  const bool names_coefficients = argc == 4 && std::strcmp(argv[2], "--coefficients") == 0;
+  if (argc == 2 || names_coefficients) {
+    return stoker::timing_tool::answer_lines("timing_steps", names_coefficients ? argv[3] : "",
+                                             stoker::read_rows(argv[1]), stoker::answer);
+  }
   std::fprintf(stderr, "usage: timing_steps ROWS [--coefficients FILE] | --classes\n");
   return 2;
 }
