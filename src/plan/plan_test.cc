@@ -93,6 +93,29 @@ TEST_F(PlanTest, MoreGpusMustBringSomething) {
   EXPECT_EQ(plan->by_gpus.size(), 4U);
 }
 
+// Numbers of GPUs that run one program are timed together.
+TEST_F(PlanTest, EachNumberOfGpusIsForecastAsIfAskedAlone) {
+  give_samples(1);
+  PlanRequest r = request();
+  r.choices.push_back({Precision::kTf32, &step_});
+  r.limits.max_global_batch = 200;  // each number has a ladder of its own
+  r.gpu_counts = {1, 2, 3, 4};
+  const auto together = make_plan(r, *knowledge_);
+  ASSERT_TRUE(together);
+  ASSERT_EQ(together->by_gpus.size(), 4u);
+  for (const PlanRow& row : together->by_gpus) {
+    r.gpu_counts = {row.forecast.job.gpus};
+    const auto alone = make_plan(r, *knowledge_);
+    ASSERT_TRUE(alone);
+    const Forecast& f = alone->best.forecast;
+    EXPECT_EQ(f.job.batch, row.forecast.job.batch) << f.job.gpus;
+    EXPECT_EQ(f.job.precision, row.forecast.job.precision) << f.job.gpus;
+    EXPECT_EQ(f.loader.workers, row.forecast.loader.workers) << f.job.gpus;
+    EXPECT_EQ(f.samples_per_s.value, row.forecast.samples_per_s.value) << f.job.gpus;
+    EXPECT_EQ(alone->best.batch_limits.low, row.batch_limits.low) << f.job.gpus;
+  }
+}
+
 TEST_F(PlanTest, SharedMemoryIsALimit) {
   give_samples(1);
   PlanRequest r = request();

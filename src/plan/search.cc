@@ -23,6 +23,17 @@ int workers_of_all_cores(const PlanRequest& request, int ranks) {
   return request.limits.max_workers > 0 ? std::min(most, request.limits.max_workers) : most;
 }
 
+/// DDP's program is the same on two GPUs and on more; a shard's and that of DataParallel's GPU 0
+/// are not, nor what the data set leaves for a GPU's last batch.
+bool same_for_all_counts(const Scenario& s) {
+  return s.job.parallel == Parallel::kDdp && s.last_batch.samples <= 0;
+}
+
+void set_gpus(Scenario& s, int gpus) {
+  s.job.gpus = gpus;
+  s.machine.gpu_count = gpus_per_node(gpus, s.job.nodes);
+}
+
 }  // namespace
 
 LoaderCase loader_case(const Scenario& s, const StepTime& time) {
@@ -60,10 +71,8 @@ double score(Objective objective, const TriedSetting& setting) {
 
 Result<BatchLimits> SettingSearch::limits_for(const PrecisionChoice& choice, int gpus,
                                               const Scenario& scenario) {
-  // DDP's memory does not change with the number of GPUs; a shard's and GPU 0's share do, and so
-  // does what the data set leaves for a GPU's last batch.
-  const bool alike = scenario.job.parallel == Parallel::kDdp && scenario.last_batch.samples <= 0;
-  const auto key = std::pair(choice.precision, alike ? std::min(gpus, 2) : gpus);
+  // Precisions of one captured step (fp32 and tf32) compute with other units in the same memory.
+  const auto key = std::pair(choice.step, same_for_all_counts(scenario) ? std::min(gpus, 2) : gpus);
   if (const auto it = limits_.find(key); it != limits_.end()) return it->second;
   auto limits = forecast_batch_limits(*choice.step, scenario.job, scenario.machine,
                                       scenario.allocator, knowledge_, scenario.last_batch);
@@ -93,6 +102,32 @@ std::vector<std::int64_t> SettingSearch::batch_ladder(const BatchLimits& limits,
   return ladder;
 }
 
+/// Lowers the batch and times it: where the program is the same, for all numbers of GPUs that will
+/// be asked about it.
+Result<StepTime> SettingSearch::time_at(const PreparedStep& prepared, const TriedSetting& setting,
+                                        std::int64_t batch) {
+  Scenario s = setting.scenario;
+  set_batch(s, batch);
+  const auto key_of = [&](int gpus) { return std::tuple(s.job.precision, gpus, batch); };
+  const int asked = s.job.gpus;
+  if (const auto known = times_.find(key_of(asked)); known != times_.end()) {
+    StepTime time = std::move(known->second);
+    times_.erase(known);
+    return time;
+  }
+  const auto program = TRY(lower(prepared, s.job, s.machine));
+  auto time = TRY(step_time_of(s, program, knowledge_));
+  if (asked == 1 || !same_for_all_counts(s)) return time;
+  for (const int gpus : request_.gpu_counts) {
+    if (gpus < 2 || gpus == asked) continue;
+    const auto ladder = batch_ladder(setting.limits, *s.step, gpus);
+    if (std::find(ladder.begin(), ladder.end(), batch) == ladder.end()) continue;
+    set_gpus(s, gpus);
+    times_[key_of(gpus)] = TRY(step_time_of(s, program, knowledge_));
+  }
+  return time;
+}
+
 Result<bool> SettingSearch::choose_batch(TriedSetting& setting,
                                          const std::vector<std::int64_t>& ladder) {
   struct Tried {
@@ -103,10 +138,9 @@ Result<bool> SettingSearch::choose_batch(TriedSetting& setting,
   std::vector<Tried> tried;
   const auto prepared = TRY(prepare(*setting.scenario.step, setting.scenario.job));
   for (const std::int64_t batch : ladder) {
+    auto time = TRY(time_at(prepared, setting, batch));
     Scenario s = setting.scenario;
     set_batch(s, batch);
-    const auto program = TRY(lower(prepared, s.job, s.machine));
-    auto time = TRY(step_time_of(s, program, knowledge_));
     ++considered_;
     s.loader.workers = workers_of_all_cores(request_, gpus_per_node(s.job.gpus, s.job.nodes));
     const double rate = throughput_of(s, time).samples_per_s;
@@ -174,8 +208,7 @@ Result<std::optional<TriedSetting>> SettingSearch::best(const PrecisionChoice& c
   setting.scenario = request_.base;
   Scenario& s = setting.scenario;
   set_precision(s, *choice.step, choice.precision);
-  s.job.gpus = gpus;
-  s.machine.gpu_count = gpus_per_node(gpus, s.job.nodes);
+  set_gpus(s, gpus);
   s.loader.persistent = true;
   set_pinning(s, request_.pin.value_or(true));
   set_batch(s, std::max<std::int64_t>(1, choice.step->dimensions[0].minimum));

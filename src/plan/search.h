@@ -3,9 +3,11 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
+#include "lower/loop/lower.h"
 #include "plan/loader_search.h"
 #include "plan/plan.h"
 
@@ -51,12 +53,17 @@ class SettingSearch {
   std::vector<std::int64_t> batch_ladder(const BatchLimits& limits, const Step& step,
                                          int gpus) const;
   Result<bool> choose_batch(TriedSetting& setting, const std::vector<std::int64_t>& ladder);
+  Result<StepTime> time_at(const PreparedStep& prepared, const TriedSetting& setting,
+                           std::int64_t batch);
   bool choose_loader(TriedSetting& setting);
   Status choose_pinning(TriedSetting& setting);
 
   const PlanRequest& request_;
   const Knowledge& knowledge_;
-  std::map<std::pair<Precision, int>, BatchLimits> limits_;  ///< by number of GPUs
+  /// By captured step and number of GPUs.
+  std::map<std::pair<const Step*, int>, BatchLimits> limits_;
+  /// What was timed ahead, by precision, number of GPUs and batch.
+  std::map<std::tuple<Precision, int, std::int64_t>, StepTime> times_;
   std::string why_not_;
   std::int64_t considered_ = 0;
 };

@@ -17,7 +17,10 @@ std::optional<std::int64_t> Polynomial::evaluate(const DimensionValues& at) cons
   std::int64_t sum = 0;
   for (const Monomial& term : terms_) {
     std::int64_t product = term.coefficient;
-    for (std::size_t d = 0; d < kMaxDimensions; ++d) {
+    unsigned powers = 0;
+    for (const std::uint8_t exponent : term.exponents) powers |= exponent;
+    // Most sizes are the model's own.
+    for (std::size_t d = 0; powers != 0 && d < kMaxDimensions; ++d) {
       for (int power = 0; power < term.exponents[d]; ++power) {
         if (__builtin_mul_overflow(product, at[d], &product)) return std::nullopt;
       }

@@ -56,6 +56,7 @@ Result<Sizes> Sizes::at(const Step& step, const std::map<std::string, std::int64
   Sizes sizes;
   sizes.shape_spans_.reserve(step.types.size());
   sizes.elements_.reserve(step.types.size());
+  sizes.element_bytes_.reserve(step.types.size());
   for (std::size_t t = 0; t < step.types.size(); ++t) {
     const auto begin = static_cast<std::uint32_t>(sizes.sides_.size());
     std::int64_t elements = 1;
@@ -68,6 +69,7 @@ Result<Sizes> Sizes::at(const Step& step, const std::map<std::string, std::int64
     }
     sizes.shape_spans_.emplace_back(begin, static_cast<std::uint32_t>(step.types[t].shape.size()));
     sizes.elements_.push_back(elements);
+    sizes.element_bytes_.push_back(size_of(step.types[t].dtype));
   }
   sizes.storages_.reserve(step.storages.size());
   for (std::size_t s = 0; s < step.storages.size(); ++s) {
@@ -76,13 +78,6 @@ Result<Sizes> Sizes::at(const Step& step, const std::map<std::string, std::int64
     sizes.storages_.emplace_back(*value);
   }
   return sizes;
-}
-
-Bytes Sizes::touched(const Step& step, const TensorRef& ref) const {
-  const Bytes bytes = tensor(step, ref.type);
-  const Bytes held = storage(ref.storage);
-  // Storages whose size is a library's secret are written with 0 bytes; the type is all we have.
-  return held.count() == 0 ? bytes : std::min(bytes, held);
 }
 
 }  // namespace stoker

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <span>
@@ -33,12 +34,19 @@ class Sizes {
   [[nodiscard]] Bytes storage(StorageId id) const { return storages_[index(id)]; }
   /// What reading this tensor once moves: its elements, but never more than its storage holds (a
   /// broadcast view has many elements and few bytes).
-  [[nodiscard]] Bytes touched(const Step& step, const TensorRef& ref) const;
+  [[nodiscard]] Bytes touched(const TensorRef& ref) const {
+    const std::size_t type = index(ref.type);
+    const Bytes bytes(elements_[type] * element_bytes_[type]);
+    const Bytes held = storage(ref.storage);
+    // Storages whose size is a library's secret are written with 0 bytes; the type is all we have.
+    return held.count() == 0 ? bytes : std::min(bytes, held);
+  }
 
  private:
   std::vector<std::int64_t> sides_;
   std::vector<std::pair<std::uint32_t, std::uint32_t>> shape_spans_;
   std::vector<std::int64_t> elements_;
+  std::vector<int> element_bytes_;
   std::vector<Bytes> storages_;
 };
 

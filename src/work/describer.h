@@ -28,7 +28,7 @@ class Describer {
     return sizes_.shape(t.type);
   }
   /// What reading or writing it once moves: a broadcast view no more than its storage holds.
-  [[nodiscard]] Bytes bytes(const TensorRef& t) const { return sizes_.touched(step_, t); }
+  [[nodiscard]] Bytes bytes(const TensorRef& t) const { return sizes_.touched(t); }
   [[nodiscard]] std::int64_t elements(const TensorRef& t) const { return sizes_.elements(t.type); }
   /// True for a matrix (the last two dimensions) that lies column-major in memory.
   [[nodiscard]] bool transposed(const TensorRef& t) const;

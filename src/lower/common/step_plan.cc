@@ -1,6 +1,7 @@
 #include "lower/common/step_plan.h"
 
 #include <unordered_map>
+#include <utility>
 
 #include "work/work.h"
 
@@ -25,6 +26,20 @@ BufferRole role_of(StorageKind kind) {
       return BufferRole::kTemporary;
   }
   return BufferRole::kTemporary;
+}
+
+void list_gradients(const Step& step, StepPlan& plan) {
+  plan.gradient_of.assign(step.storages.size(), StepPlan::kNone);
+  std::vector<std::vector<std::uint32_t>> parameters(step.storages.size());
+  for (std::uint32_t i = 0; i < step.parameters.size(); ++i) {
+    const std::int64_t gradient = step.parameters[i].gradient;
+    if (gradient >= 0) parameters[static_cast<std::size_t>(gradient)].push_back(i);
+  }
+  for (std::uint32_t s = 0; s < parameters.size(); ++s) {
+    if (parameters[s].empty()) continue;
+    plan.gradient_of[s] = static_cast<std::uint32_t>(plan.gradients.size());
+    plan.gradients.push_back({s, std::move(parameters[s])});
+  }
 }
 
 /// Transient storages that are alive when the backward begins are activations.
@@ -160,6 +175,7 @@ StepPlan plan_step(const Step& step) {
   plan.streams.assign(step.storages.size(), Stream::kCompute);
   plan.launched_on.assign(step.operators.size(), Stream::kCompute);
   plan.awaits.assign(step.operators.size(), StepPlan::kNone);
+  list_gradients(step, plan);
   mark_activations(step, plan);
   assign_modules(step, plan);
   pair_attention(step, plan);

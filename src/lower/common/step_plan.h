@@ -27,6 +27,14 @@ struct StepPlan {
   /// By operator: the operator on kCommunication whose end the compute stream awaits before this
   /// one starts (kAwaitCommunication).
   std::vector<std::uint32_t> awaits;
+
+  /// A storage of a gradient and its parameters; recurrent layers have one for many.
+  struct Gradient {
+    std::uint32_t storage = 0;
+    std::vector<std::uint32_t> parameters;
+  };
+  std::vector<Gradient> gradients;         ///< by storage, rising
+  std::vector<std::uint32_t> gradient_of;  ///< by storage: index into `gradients`, or kNone
 };
 
 [[nodiscard]] StepPlan plan_step(const Step& step);

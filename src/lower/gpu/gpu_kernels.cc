@@ -65,9 +65,9 @@ void GpuKernels::convolution(const Launch& launch, const ConvolutionShape& shape
   const Operator& op = launch.op;
   const std::size_t first =
       shape.pass == Pass::kForward ? 0 : 1;  // backward: gradient, input, weight
-  const Bytes input = l_.sizes.touched(l_.step, op.inputs[first]);
-  const Bytes weight = l_.sizes.touched(l_.step, op.inputs[first + 1]);
-  const Bytes output = l_.sizes.touched(l_.step, first == 0 ? op.outputs[0] : op.inputs[0]);
+  const Bytes input = l_.sizes.touched(op.inputs[first]);
+  const Bytes weight = l_.sizes.touched(op.inputs[first + 1]);
+  const Bytes output = l_.sizes.touched(first == 0 ? op.outputs[0] : op.inputs[0]);
   const auto workspace = convolution_workspace(shape, input, output, weight, l_.job.cudnn);
   if (workspace) {
     launch_with_workspace(launch.kernel,

@@ -6,14 +6,6 @@
 
 namespace stoker {
 
-Gradients::Gradients(const Lowering& lowering, StorageBuffers& storages)
-    : l_(lowering), storages_(storages) {
-  for (std::uint32_t i = 0; i < l_.step.parameters.size(); ++i) {
-    const std::int64_t gradient = l_.step.parameters[i].gradient;
-    if (gradient >= 0) parameters_of_[static_cast<std::uint32_t>(gradient)].push_back(i);
-  }
-}
-
 void Gradients::keep_buckets() {
   if (!l_.buckets()) return;
   BucketPlan plan = plan_buckets(l_.step, l_.sizes, l_.plan.last_write);
@@ -54,8 +46,8 @@ void Gradients::allocate(std::uint32_t storage, MicroBatch micro) {
 
 void Gradients::written(std::uint32_t storage, std::uint32_t e, MicroBatch micro, Stream stream) {
   if (l_.plan.last_write[storage] != e) return;
-  const auto parameters = parameters_of_.find(storage);
-  if (parameters == parameters_of_.end()) return;
+  const std::uint32_t gradient = l_.plan.gradient_of[storage];
+  if (gradient == StepPlan::kNone) return;
   if (const Birth now = birth(micro); now.temporary && !storages_.empty(storage)) {
     const bool added = !micro.first() || l_.job.zero_grad_fills;  // else copied into its bucket
     Kernel kernel =
@@ -64,7 +56,7 @@ void Gradients::written(std::uint32_t storage, std::uint32_t e, MicroBatch micro
     l_.emit.launch(kernel, now.when);
     l_.emit.free(ensure_temporary(storage), now.when);
   }
-  if (l_.buckets() && micro.last()) tell_buckets(parameters->second);
+  if (l_.buckets() && micro.last()) tell_buckets(l_.plan.gradients[gradient].parameters);
 }
 
 void Gradients::tell_buckets(const std::vector<std::uint32_t>& parameters) {
@@ -103,7 +95,7 @@ void Gradients::fill(When when) {
   constexpr std::uint32_t kTensorsOfOneLaunch = 110;  // MultiTensorApply.cuh, one list
   Bytes bytes;
   std::uint32_t tensors = 0;
-  for (const auto& [storage, parameters] : parameters_of_) {
+  for (const auto& [storage, parameters] : l_.plan.gradients) {
     bytes += storages_.bytes(storage);
     tensors += static_cast<std::uint32_t>(parameters.size());
   }
@@ -116,7 +108,7 @@ void Gradients::fill(When when) {
 
 void Gradients::release(InstructionKind kind) {
   if (l_.bucket_views()) return;
-  for (const auto& [storage, parameters] : parameters_of_) {
+  for (const auto& [storage, parameters] : l_.plan.gradients) {
     if (storages_.empty(storage)) continue;
     const BufferId id = storages_.ensure(storage, BufferRole::kGradient);
     l_.emit.instructions().push_back({kind, When::kAlways, static_cast<std::uint32_t>(id)});

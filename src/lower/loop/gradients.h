@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <unordered_map>
 #include <vector>
 
@@ -17,7 +16,8 @@ namespace stoker {
 /// (torch/csrc/autograd/functions/accumulate_grad.h).
 class Gradients {
  public:
-  Gradients(const Lowering& lowering, StorageBuffers& storages);
+  Gradients(const Lowering& lowering, StorageBuffers& storages)
+      : l_(lowering), storages_(storages) {}
 
   /// Before the first iteration.
   void keep_buckets();
@@ -52,8 +52,6 @@ class Gradients {
 
   const Lowering& l_;
   StorageBuffers& storages_;
-  /// Gradient storage -> parameters; recurrent layers have one for many.
-  std::map<std::uint32_t, std::vector<std::uint32_t>> parameters_of_;
   std::unordered_map<std::uint32_t, BufferId> temporaries_;
   std::vector<std::uint32_t> bucket_of_;  ///< by parameter
   std::vector<std::uint32_t> missing_;    ///< by bucket: gradients not ready yet

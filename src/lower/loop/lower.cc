@@ -69,7 +69,8 @@ Result<PreparedStep> prepare(const Step& captured, const Job& job) {
     if (!status) return tl::unexpected(status.error());
   }
   auto rewritten = TRY(rewritten_step(captured, job));
-  return PreparedStep{&captured, std::move(rewritten)};
+  StepPlan plan = plan_step(rewritten ? *rewritten : captured);
+  return PreparedStep{&captured, std::move(rewritten), std::move(plan)};
 }
 
 Result<Program> lower(const PreparedStep& prepared, const Job& asked, const Machine& machine) {
@@ -79,7 +80,7 @@ Result<Program> lower(const PreparedStep& prepared, const Job& asked, const Mach
   const Job job = device->as_run(asked);
   const Step& step = prepared.runs();
   const auto sizes = TRY(sizes_at(step, job, job.batch));
-  TrainingRun run(step, sizes, job, *device);
+  TrainingRun run(step, prepared.plan, sizes, job, *device);
   TRY(add_passes(run, step, job));
   Program program = run.take();
   program.cuda_graphs = job.cuda_graphs;

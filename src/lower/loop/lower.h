@@ -4,6 +4,7 @@
 
 #include "base/result.h"
 #include "device/machine.h"
+#include "lower/common/step_plan.h"
 #include "program/job.h"
 #include "program/program.h"
 #include "step/step.h"
@@ -21,6 +22,7 @@ namespace stoker {
 struct PreparedStep {
   const Step* captured = nullptr;  ///< not owned
   std::optional<Step> rewritten;   ///< checkpointed, sharded; absent: the captured one runs
+  StepPlan plan;                   ///< of the step that runs
 
   [[nodiscard]] const Step& runs() const { return rewritten ? *rewritten : *captured; }
 };

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <map>
 
@@ -51,6 +52,61 @@ TEST(Lower, AccumulationKeepsGradientsAndAddsTemporaries) {
   int products = 0;
   for (const Kernel& k : program->kernels) products += k.kernel_class == KernelClass::kGemm ? 1 : 0;
   EXPECT_EQ(products, 6);
+}
+
+void expect_same_memory(const Program& a, const Program& b) {
+  ASSERT_EQ(a.buffers.size(), b.buffers.size());
+  for (std::size_t i = 0; i < a.buffers.size(); ++i) {
+    EXPECT_EQ(a.buffers[i].bytes, b.buffers[i].bytes) << i;
+    EXPECT_EQ(a.buffers[i].stream, b.buffers[i].stream) << i;
+    EXPECT_EQ(a.buffers[i].optional, b.buffers[i].optional) << i;
+  }
+  ASSERT_EQ(a.iteration.size(), b.iteration.size());
+  for (std::size_t i = 0; i < a.iteration.size(); ++i) {
+    EXPECT_EQ(a.iteration[i].kind, b.iteration[i].kind) << i;
+    EXPECT_EQ(a.iteration[i].when, b.iteration[i].when) << i;
+    EXPECT_EQ(a.iteration[i].value, b.iteration[i].value) << i;
+  }
+  ASSERT_EQ(a.outside.size(), b.outside.size());
+  for (std::size_t i = 0; i < a.outside.size(); ++i)
+    EXPECT_EQ(a.outside[i].bytes, b.outside[i].bytes) << i;
+}
+
+// A plan lowers such a job once for all numbers of GPUs.
+TEST(Lower, DdpRunsTheSameProgramOnTwoGpusAndOnMore) {
+  Job job = plain_job();
+  job.gpus = 2;
+  const auto two = lower(linear_step(), job, ampere());
+  job.gpus = 8;
+  job.nodes = 2;
+  const auto more = lower(linear_step(), job, ampere());
+  ASSERT_TRUE(two && more);
+  expect_same_memory(*two, *more);
+  ASSERT_EQ(two->buckets.size(), 1u);
+  ASSERT_EQ(more->buckets.size(), 1u);
+  EXPECT_EQ(two->buckets[0].bytes, more->buckets[0].bytes);
+  ASSERT_EQ(two->kernels.size(), more->kernels.size());
+  for (std::size_t k = 0; k < two->kernels.size(); ++k) {
+    EXPECT_EQ(two->kernels[k].kernel_class, more->kernels[k].kernel_class) << k;
+    EXPECT_EQ(two->kernels[k].read, more->kernels[k].read) << k;
+    EXPECT_EQ(two->kernels[k].unit, more->kernels[k].unit) << k;
+  }
+}
+
+// Their batch limits are searched once.
+TEST(Lower, Tf32ComputesWithOtherUnitsInTheMemoryOfFp32) {
+  Job job = plain_job();
+  const auto fp32 = lower(linear_step(), job, ampere());
+  job.precision = Precision::kTf32;
+  const auto tf32 = lower(linear_step(), job, ampere());
+  ASSERT_TRUE(fp32 && tf32);
+  expect_same_memory(*fp32, *tf32);
+  const auto uses_tf32 = [](const Program& program) {
+    return std::any_of(program.kernels.begin(), program.kernels.end(),
+                       [](const Kernel& k) { return k.unit == MathUnit::kTf32Tensor; });
+  };
+  EXPECT_FALSE(uses_tf32(*fp32));
+  EXPECT_TRUE(uses_tf32(*tf32));
 }
 
 TEST(Lower, OperatorsWithoutARuleAreNamedEachAndCounted) {

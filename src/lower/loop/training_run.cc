@@ -16,11 +16,11 @@ constexpr std::size_t kMostReserved = 1 << 16;
 
 }  // namespace
 
-TrainingRun::TrainingRun(const Step& step, const Sizes& sizes, const Job& job,
+TrainingRun::TrainingRun(const Step& step, const StepPlan& plan, const Sizes& sizes, const Job& job,
                          const DeviceBackend& device)
     : job_(job),
       emit_(program_),
-      plan_(plan_step(step)),
+      plan_(plan),
       l_{step, sizes, plan_, job, device, emit_},
       storages_(l_),
       batch_(l_, storages_),

@@ -14,7 +14,8 @@ namespace stoker {
 /// over the same parameters, gradients and optimizer state.
 class TrainingRun {
  public:
-  TrainingRun(const Step& step, const Sizes& sizes, const Job& job, const DeviceBackend& device);
+  TrainingRun(const Step& step, const StepPlan& plan, const Sizes& sizes, const Job& job,
+              const DeviceBackend& device);
   TrainingRun(const TrainingRun&) = delete;
   TrainingRun& operator=(const TrainingRun&) = delete;
 
@@ -35,7 +36,7 @@ class TrainingRun {
   const Job& job_;
   Program program_;
   Emitter emit_;
-  const StepPlan plan_;
+  const StepPlan& plan_;
   const Lowering l_;
   StorageBuffers storages_;
   BatchBuffers batch_;
