@@ -166,10 +166,11 @@ def forest_of(family, booster, chips, fold, base=0.0, share=1.0):
                       for row, value in zip(checks, values)]}, data
 
 
-def fnv1a(data):
+def checksum(data):
+    """FNV-1a over words of eight bytes, the last filled up with zeros."""
     value = 0xCBF29CE484222325
-    for byte in data:
-        value = ((value ^ byte) * 0x100000001B3) & 0xFFFFFFFFFFFFFFFF
+    for (word,) in struct.iter_unpack("<Q", data + bytes(-len(data) % 8)):
+        value = ((value ^ word) * 0x100000001B3) & 0xFFFFFFFFFFFFFFFF
     return value
 
 
@@ -178,7 +179,7 @@ def write(path, fingerprint, forests, report, provenance=None):
                          "measured_error": report, "forests": [entry for entry, _ in forests]}).encode() + b"\n"
     body = header + b"".join(data for _, data in forests)
     with open(path, "wb") as out:
-        out.write(f"stoker-residual 1 {fnv1a(body):016x} {len(header)}\n".encode() + body)
+        out.write(f"stoker-residual 2 {checksum(body):016x} {len(header)}\n".encode() + body)
 
 
 def chips_of(family):

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "forecast/cost.h"
 #include "forecast/memory_model.h"
@@ -29,19 +30,28 @@ StepTimeOptions step_options(const Job& job, const Program& program, const Machi
   return options;
 }
 
-StepTime timed(const Scenario& s, const Program& program, const Coefficients& coefficients) {
-  StepTimeOptions options = step_options(s.job, program, s.machine);
-  options.pace = s.pace;
+/// On each of `gpus`, which run the same program.
+std::vector<StepTime> timed(const Scenario& s, std::span<const int> gpus, const Program& program,
+                            const Coefficients& coefficients) {
+  StepTimeOptions common = step_options(s.job, program, s.machine);
+  common.pace = s.pace;
   const Cpu* cpu = s.machine.device.cpu();
   const int threads = cpu != nullptr && s.job.threads == 0 ? cpu->cores : s.job.threads;
   const LearnedPace learned = learned_pace(s.machine.device->calibration.get(), threads);
-  if (cpu == nullptr) {
-    options.pace *= learned.step;
-    return predict_step(program, s.machine, coefficients, options);
+  if (cpu == nullptr) common.pace *= learned.step;
+  std::vector<StepTimeOptions> options;
+  for (const int count : gpus) {
+    options.push_back(common);
+    options.back().gpus = gpus_per_node(count, s.job.nodes);
   }
-  StepTime time = predict_step(program, s.machine, coefficients, options);
-  apply_pace(learned, program, time);
-  return time;
+  std::vector<StepTime> times = predict_steps(program, s.machine, coefficients, options);
+  if (cpu == nullptr) return times;
+  for (StepTime& time : times) apply_pace(learned, program, time);
+  return times;
+}
+
+StepTime timed(const Scenario& s, const Program& program, const Coefficients& coefficients) {
+  return std::move(timed(s, std::span(&s.job.gpus, 1), program, coefficients).front());
 }
 
 /// One optimizer step takes `accumulate` batches from the loader.
@@ -262,6 +272,12 @@ Result<StepTime> step_time_of(const Scenario& s, const Program& program,
                               const Knowledge& knowledge) {
   const Coefficients coefficients = TRY(knowledge.timing.for_device(s.machine.device));
   return timed(s, program, coefficients);
+}
+
+Result<std::vector<StepTime>> step_times_of(const Scenario& s, std::span<const int> gpus,
+                                            const Program& program, const Knowledge& knowledge) {
+  const Coefficients coefficients = TRY(knowledge.timing.for_device(s.machine.device));
+  return timed(s, gpus, program, coefficients);
 }
 
 Result<StepTime> step_time_of(const Scenario& s, const Knowledge& knowledge) {

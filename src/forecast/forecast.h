@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -110,6 +111,12 @@ struct Throughput {
 /// The same when the job is lowered already.
 [[nodiscard]] Result<StepTime> step_time_of(const Scenario& scenario, const Program& program,
                                             const Knowledge& knowledge);
+
+/// The same on several numbers of GPUs that run this one program, in place of the job's own.
+[[nodiscard]] Result<std::vector<StepTime>> step_times_of(const Scenario& scenario,
+                                                          std::span<const int> gpus,
+                                                          const Program& program,
+                                                          const Knowledge& knowledge);
 
 /// The loader of one rank: the scenario's, with the job's batch and data set.
 [[nodiscard]] LoaderSettings loader_of(const Scenario& scenario);

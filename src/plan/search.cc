@@ -29,11 +29,6 @@ bool same_for_all_counts(const Scenario& s) {
   return s.job.parallel == Parallel::kDdp && s.last_batch.samples <= 0;
 }
 
-void set_gpus(Scenario& s, int gpus) {
-  s.job.gpus = gpus;
-  s.machine.gpu_count = gpus_per_node(gpus, s.job.nodes);
-}
-
 }  // namespace
 
 LoaderCase loader_case(const Scenario& s, const StepTime& time) {
@@ -115,17 +110,17 @@ Result<StepTime> SettingSearch::time_at(const PreparedStep& prepared, const Trie
     times_.erase(known);
     return time;
   }
-  const auto program = TRY(lower(prepared, s.job, s.machine));
-  auto time = TRY(step_time_of(s, program, knowledge_));
-  if (asked == 1 || !same_for_all_counts(s)) return time;
+  std::vector<int> counts{asked};
   for (const int gpus : request_.gpu_counts) {
-    if (gpus < 2 || gpus == asked) continue;
+    if (asked < 2 || gpus < 2 || gpus == asked || !spreads_evenly(gpus, s.job.nodes)) continue;
+    if (!same_for_all_counts(s)) continue;
     const auto ladder = batch_ladder(setting.limits, *s.step, gpus);
-    if (std::find(ladder.begin(), ladder.end(), batch) == ladder.end()) continue;
-    set_gpus(s, gpus);
-    times_[key_of(gpus)] = TRY(step_time_of(s, program, knowledge_));
+    if (std::find(ladder.begin(), ladder.end(), batch) != ladder.end()) counts.push_back(gpus);
   }
-  return time;
+  const auto program = TRY(lower(prepared, s.job, s.machine));
+  auto times = TRY(step_times_of(s, counts, program, knowledge_));
+  for (std::size_t i = 1; i < counts.size(); ++i) times_[key_of(counts[i])] = std::move(times[i]);
+  return std::move(times.front());
 }
 
 Result<bool> SettingSearch::choose_batch(TriedSetting& setting,
@@ -208,7 +203,8 @@ Result<std::optional<TriedSetting>> SettingSearch::best(const PrecisionChoice& c
   setting.scenario = request_.base;
   Scenario& s = setting.scenario;
   set_precision(s, *choice.step, choice.precision);
-  set_gpus(s, gpus);
+  s.job.gpus = gpus;
+  s.machine.gpu_count = gpus_per_node(gpus, s.job.nodes);
   s.loader.persistent = true;
   set_pinning(s, request_.pin.value_or(true));
   set_batch(s, std::max<std::int64_t>(1, choice.step->dimensions[0].minimum));

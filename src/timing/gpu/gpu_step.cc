@@ -95,19 +95,22 @@ void add_utilization(const Program& program, const Gpu& gpu, StepTime& out) {
 
 }  // namespace
 
-StepTime predict_gpu_step(const Program& program, const Gpu& gpu, const Machine& machine,
-                          const Coefficients& coefficients, const StepTimeOptions& options) {
-  CostModel model(gpu, coefficients);
-  model.set_pinned(options.pinned_copy);
-  std::vector<KernelCost> costs;
-  costs.reserve(program.kernels.size());
-  for (const Kernel& kernel : program.kernels) costs.push_back(model.cost_of(kernel));
+GpuStepModel::GpuStepModel(const Program& program, const Gpu& gpu, const Coefficients& coefficients,
+                           const StepTimeOptions& options)
+    : program_(program), gpu_(gpu), model_(gpu, coefficients) {
+  model_.set_pinned(options.pinned_copy);
+  costs_.reserve(program.kernels.size());
+  for (const Kernel& kernel : program.kernels) costs_.push_back(model_.cost_of(kernel));
+  if (options.pace == 1) return;
+  for (KernelCost& cost : costs_) cost.time = options.pace * cost.time;
+}
 
+StepTime GpuStepModel::predict(const Machine& machine, const StepTimeOptions& options) const {
+  const Program& program = program_;
+  const Coefficients& coefficients = model_.coefficients();
   const AllReduceModel all_reduce =
       all_reduce_model(machine, layout_of(machine, options), coefficients.collective);
-  if (options.pace != 1) {
-    for (KernelCost& cost : costs) cost.time = options.pace * cost.time;
-  }
+  std::vector<KernelCost> costs = costs_;
   cost_collectives(program, all_reduce, costs);
 
   StepTime out;
@@ -132,9 +135,9 @@ StepTime predict_gpu_step(const Program& program, const Gpu& gpu, const Machine&
     out.phase_host[p] = Nanos(steady.phase_host[p]);
   }
   add_straggling(all_reduce.ranks, coefficients.collective, out);
-  add_utilization(program, gpu, out);
-  count_oddities(program, costs, model, out.diagnostics);
-  add_band(program, costs, model, all_reduce, out);
+  add_utilization(program, gpu_, out);
+  count_oddities(program, costs, model_, out.diagnostics);
+  add_band(program, costs, model_, all_reduce, out);
   return out;
 }
 

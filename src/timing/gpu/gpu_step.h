@@ -6,14 +6,27 @@
 #include "program/program.h"
 #include "timing/common/coefficients.h"
 #include "timing/common/step_time.h"
+#include "timing/gpu/kernel_cost.h"
 
 /// A step on GPUs: kernels costed, collectives timed, launched by a host that runs ahead. Internal
 /// to src/timing.
 namespace stoker {
 
-[[nodiscard]] StepTime predict_gpu_step(const Program& program, const Gpu& gpu,
-                                        const Machine& machine, const Coefficients& coefficients,
-                                        const StepTimeOptions& options);
+/// A program's kernels on one GPU, for steps that differ in the ranks around it.
+class GpuStepModel {
+ public:
+  /// `options`: how the batch is copied, and the pace.
+  GpuStepModel(const Program& program, const Gpu& gpu, const Coefficients& coefficients,
+               const StepTimeOptions& options);
+
+  [[nodiscard]] StepTime predict(const Machine& machine, const StepTimeOptions& options) const;
+
+ private:
+  const Program& program_;
+  const Gpu& gpu_;
+  CostModel model_;
+  std::vector<KernelCost> costs_;
+};
 
 [[nodiscard]] std::vector<PassTime> predict_gpu_passes(const Program& program,
                                                        const StepTime& step_time,

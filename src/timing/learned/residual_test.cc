@@ -54,6 +54,18 @@ struct File {
   }
 };
 
+/// As version 2 of the format sums a file up.
+std::uint64_t sum_of_words(std::string body) {
+  body.resize((body.size() + 7) / 8 * 8, '\0');
+  std::uint64_t sum = 0xcbf29ce484222325;
+  for (std::size_t at = 0; at < body.size(); at += 8) {
+    std::uint64_t word = 0;
+    for (std::size_t i = 8; i-- > 0;) word = word << 8 | static_cast<unsigned char>(body[at + i]);
+    sum = (sum ^ word) * 0x100000001b3;
+  }
+  return sum;
+}
+
 std::string text_of(const std::vector<File>& files) {
   std::string entries, trees;
   for (const File& file : files) {
@@ -95,6 +107,24 @@ TEST(Residual, TreesMultiplyThePlainTimeOfTheirChip) {
   EXPECT_NEAR(time_of(text, "xx-100", 1000), small * std::exp(0.5), 1e-3 * small);
   EXPECT_NEAR(time_of(text, "XX100", 1 << 21), large * std::exp(1.0), 1e-3 * large);
   EXPECT_NEAR(time_of(text, "YY100", 1000), small, 1e-9);
+}
+
+TEST(Residual, TheSecondVersionSumsWords) {
+  const std::string first = text_of({File{}});
+  const std::string body = first.substr(first.find('\n') + 1);
+  const std::string length = first.substr(first.rfind(' ', first.find('\n')));
+  const std::string head = length.substr(0, length.find('\n') + 1);
+  const std::string second = "stoker-residual 2 " + hexadecimal(sum_of_words(body)) + head + body;
+  EXPECT_EQ(time_of(second, "XX100", 1000), time_of(first, "XX100", 1000));
+  EXPECT_GT(time_of(second, "XX100", 1000), 0);
+  for (const std::size_t from_end : {1, 2, 9, 60}) {
+    std::string damaged = second;
+    damaged[damaged.size() - from_end] ^= 1;
+    const auto refused = Residual::parse(damaged, "test");
+    ASSERT_FALSE(refused) << from_end;
+    EXPECT_NE(refused.error().message.find("checksum"), std::string::npos);
+  }
+  EXPECT_FALSE(Residual::parse("stoker-residual 3" + second.substr(17), "test"));
 }
 
 TEST(Residual, ForestsForAnyChipSpeakWhereNoOtherDoes) {

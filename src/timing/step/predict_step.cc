@@ -1,5 +1,7 @@
 #include "timing/step/predict_step.h"
 
+#include <utility>
+
 #include "timing/cpu/cpu_step.h"
 #include "timing/gpu/gpu_step.h"
 
@@ -7,13 +9,24 @@ namespace stoker {
 
 StepTime predict_step(const Program& program, const Machine& machine,
                       const Coefficients& coefficients, const StepTimeOptions& options) {
-  return machine.device.visit(
+  return std::move(predict_steps(program, machine, coefficients, std::span(&options, 1)).front());
+}
+
+std::vector<StepTime> predict_steps(const Program& program, const Machine& machine,
+                                    const Coefficients& coefficients,
+                                    std::span<const StepTimeOptions> options) {
+  std::vector<StepTime> times;
+  if (options.empty()) return times;
+  machine.device.visit(
       [&](const Gpu& gpu) {
-        return predict_gpu_step(program, gpu, machine, coefficients, options);
+        const GpuStepModel model(program, gpu, coefficients, options.front());
+        for (const StepTimeOptions& o : options) times.push_back(model.predict(machine, o));
       },
       [&](const Cpu& cpu) {
-        return predict_cpu_step(program, cpu, machine.host, coefficients, options);
+        for (const StepTimeOptions& o : options)
+          times.push_back(predict_cpu_step(program, cpu, machine.host, coefficients, o));
       });
+  return times;
 }
 
 std::vector<PassTime> predict_passes(const Program& program, const StepTime& step_time,
