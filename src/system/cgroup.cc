@@ -149,7 +149,12 @@ Throttling throttling(const CgroupFolders& groups, const SystemFiles& files) {
   for (const std::string& folder : groups.folders) {
     const std::string stat = files(folder + "/cpu.stat").value_or("");
     const std::int64_t throttled = counter(stat, "nr_throttled");
-    if (throttled > most.throttled) most = {counter(stat, "nr_periods"), throttled};
+    if (throttled <= most.throttled) continue;
+    // Version 1 counts nanoseconds, version 2 microseconds.
+    const Nanos time = groups.version == 2
+                           ? static_cast<double>(counter(stat, "throttled_usec")) * kMicrosecond
+                           : Nanos(static_cast<double>(counter(stat, "throttled_time")));
+    most = {counter(stat, "nr_periods"), throttled, time};
   }
   return most;
 }

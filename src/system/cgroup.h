@@ -44,6 +44,7 @@ struct MemoryLimit {
 /// that was held back most.
 struct Throttling {
   std::int64_t periods = 0, throttled = 0;
+  Nanos time{};  ///< that processes were ready and stood still, all of them together
 };
 [[nodiscard]] Throttling throttling(const CgroupFolders& groups, const SystemFiles& files);
 

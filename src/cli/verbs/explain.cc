@@ -7,7 +7,9 @@
 #include "base/text.h"
 #include "cli/verbs/verbs.h"
 #include "device/gpu_catalogue.h"
+#include "observe/record/recording.h"
 #include "report/model/recording_report.h"
+#include "report/model/watch_report.h"
 
 namespace stoker::cli {
 namespace {
@@ -15,13 +17,23 @@ namespace {
 struct Options {
   std::string file, at, gpu;
   std::optional<std::int64_t> device;
-  bool json = false;
+  bool json = false, all_findings = false;
 };
 
-enum class Recording { kSnapshot, kProfile };
+enum class Recording { kSnapshot, kProfile, kWatch };
 
-/// By the name, else by the first byte: a pickle begins with 0x80, JSON with a bracket.
+bool begins_as_watch(const std::string& file) {
+  std::ifstream stream(file, std::ios::binary);
+  std::string first(32, '\0');
+  stream.read(first.data(), static_cast<std::streamsize>(first.size()));
+  first.resize(static_cast<std::size_t>(stream.gcount()));
+  return is_recording(first);
+}
+
+/// By a mark that only we write, else by the name, else by the first byte: a pickle begins with
+/// 0x80, JSON with a bracket.
 Result<Recording> kind_of(const std::string& file) {
+  if (begins_as_watch(file)) return Recording::kWatch;
   const std::string name = file.ends_with(".gz") ? file.substr(0, file.size() - 3) : file;
   if (name.ends_with(".pickle") || name.ends_with(".pkl")) return Recording::kSnapshot;
   if (name.ends_with(".json")) return Recording::kProfile;
@@ -77,9 +89,39 @@ Result<int> explain_profile(const Options& o) {
   return 0;
 }
 
+Result<int> explain_watch(const Options& o) {
+  if (!o.at.empty() || !o.gpu.empty() || o.device)
+    return fail(ErrorCode::kUsage, "belongs to memory snapshots; leave it out",
+                !o.at.empty() ? "--at"
+                : o.device    ? "--device"
+                              : "--gpu");
+  JobTimeline timeline;
+  RecordingEvents events;
+  events.facts = [&](const WatchFacts& facts) { timeline.set_facts(facts); };
+  events.processes = [&](const std::vector<ProcessFacts>& p) { timeline.learn(p); };
+  events.sample = [&](const Sample& sample) { timeline.add(sample); };
+  const RecordingSummary summary = TRY(read_recording(o.file, events));
+  WatchReport report;
+  report.tool_version = STOKER_VERSION;
+  report.source = o.file;
+  report.timeline = &timeline;
+  report.diagnosis = diagnose_job(timeline);
+  report.hidden = summary.facts.hidden;
+  if (summary.end.empty())
+    report.diagnosis.notes.emplace_back(
+        "the recording has no end: the watch was killed, or goes on");
+  if (summary.damaged_bytes > 0)
+    report.diagnosis.notes.push_back(std::to_string(summary.damaged_bytes) +
+                                     " bytes of the recording are damaged and were passed over");
+  if (o.all_findings) report.most_findings = report.diagnosis.findings.size();
+  std::fputs((o.json ? watch_json(report) : watch_text(report)).c_str(), stdout);
+  return 0;
+}
+
 Result<int> run(const Options& o) {
   const auto kind = TRY(kind_of(o.file));
   try {
+    if (kind == Recording::kWatch) return explain_watch(o);
     return kind == Recording::kSnapshot ? explain_snapshot_file(o) : explain_profile(o);
   } catch (const std::bad_alloc&) {
     return fail(ErrorCode::kIo, "does not fit into this machine's memory; use a larger one",
@@ -92,7 +134,7 @@ Result<int> run(const Options& o) {
 Command explain_command() {
   auto o = std::make_shared<Options>();
   return {"explain",
-          "what held the GPU's memory in a real run: a memory snapshot or a profile",
+          "what a recording holds: who waited in a watched run, or what held the GPU's memory",
           "Example: stoker explain snapshot.pickle --at peak\n"
           "Record one: torch.cuda.memory._record_memory_history() at the start, then\n"
           "torch.cuda.memory._dump_snapshot(\"snapshot.pickle\"). Nothing in the file is executed.",
@@ -100,6 +142,7 @@ Command explain_command() {
            {"at", &o->at},
            {"device", &o->device},
            {"gpu", &o->gpu},
+           {"all-findings", &o->all_findings},
            {"json", &o->json}},
           [o] { return run(*o); }};
 }

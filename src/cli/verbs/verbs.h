@@ -10,6 +10,7 @@ namespace stoker::cli {
 [[nodiscard]] Command predict_command();
 [[nodiscard]] Command probe_command();
 [[nodiscard]] Command explain_command();
+[[nodiscard]] Command watch_command();
 [[nodiscard]] Command models_command();
 [[nodiscard]] Command gpus_command();
 [[nodiscard]] Command machine_command();

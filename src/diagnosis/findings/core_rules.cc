@@ -1,0 +1,143 @@
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "diagnosis/findings/job_case.h"
+
+namespace stoker::findings {
+namespace {
+
+std::string per_cent(double share) { return fmt::format("{:.0f} %", 100 * share); }
+
+/// Share of the time in the run queue, of those who make samples.
+double queued_share(const WorkerSeconds& w) {
+  const double making = w.making();
+  return making > 0 ? w.queued / making : 0;
+}
+
+void add_throttled(const JobCase& c, std::vector<JobFinding>& out) {
+  const HostSample& first = c.timeline.first_host();
+  const HostSample& last = c.timeline.last_host();
+  const auto periods = static_cast<double>(last.periods - first.periods);
+  const auto throttled = static_cast<double>(last.throttled_periods - first.throttled_periods);
+  if (periods <= 0 || throttled / periods < 0.05) return;
+  JobFinding f;
+  f.name = "cpu_quota";
+  const double waiting = c.share(JobState::kWaitsForData) * queued_share(c.while_waiting);
+  f.lost = c.share(JobState::kThrottled) + waiting;
+  // A quota that is used up while the loop waits for data holds its workers back, whether or not
+  // the kernel counts that as waiting for a core.
+  if (c.own > 0.8 * c.cores)
+    f.lost = std::max(f.lost, c.share(JobState::kWaitsForData) * throttled / periods);
+  f.evidence = fmt::format(
+      "The control group's quota of {:g} cores was used up in {} of its periods; the job used "
+      "{:.2g} "
+      "cores, of {} that it can see.",
+      c.timeline.facts().quota, per_cent(throttled / periods), c.own,
+      c.timeline.facts().processors);
+  f.cure =
+      "raise the CPU limit (Kubernetes resources.limits.cpu, docker --cpus), or ask for no "
+      "more workers and threads than it grants.";
+  f.confidence = Confidence::kHigh;
+  out.push_back(std::move(f));
+}
+
+void add_foreign(const JobCase& c, std::vector<JobFinding>& out) {
+  if (c.foreign < 0.1 || !c.pressed) return;
+  JobFinding f;
+  f.name = "other_jobs_on_the_cores";
+  const double part = c.foreign_part();
+  // A batch that nobody makes is on its way: both sides need a core to hand it over.
+  const double idle = c.while_waiting.alive > 0 ? c.while_waiting.idle / c.while_waiting.alive : 0;
+  f.lost = c.share(JobState::kWaitsForCore) * part +
+           c.share(JobState::kWaitsForData) * std::max(queued_share(c.while_waiting), idle) * part;
+  f.evidence = fmt::format(
+      "Other processes used {:.1f} of {} cores; the loop waited for a core {} of its time, its "
+      "workers {} of theirs.",
+      c.foreign, c.timeline.facts().processors, per_cent(c.share(JobState::kWaitsForCore)),
+      per_cent(queued_share(c.workers)));
+  f.cure = "a machine, or cores, of its own (exclusive nodes, cpusets); see who it is with top.";
+  f.confidence = Confidence::kHigh;
+  out.push_back(std::move(f));
+}
+
+/// More workers than cores, where fewer would do as well or better.
+void add_too_many(const JobCase& c, std::vector<JobFinding>& out) {
+  if (c.all_workers() <= c.cores + 0.5) return;
+  const double queued = queued_share(c.workers) * (1 - c.foreign_part());
+  if (queued < 0.25) return;
+  JobFinding f;
+  f.name = "too_many_workers";
+  const double own = c.share(JobState::kWaitsForCore) * (1 - c.foreign_part());
+  const int enough = std::max(
+      1, static_cast<int>(
+             std::floor(c.cores / static_cast<double>(std::max<std::size_t>(1, c.ranks.size())))));
+  f.lost = own;
+  f.evidence = fmt::format(
+      "{} workers share {:g} cores: they wait for one {} of the time that batches take them, and "
+      "the loop itself {} of its time.",
+      c.all_workers(), c.cores, per_cent(queued_share(c.workers)),
+      per_cent(c.share(JobState::kWaitsForCore)));
+  f.cure = fmt::format("num_workers={} instead of {}.", enough, c.workers_each);
+  f.setting = fmt::format("num_workers={}", enough);
+  if (c.loader) {
+    LoaderSettings fewer = c.loader->settings;
+    fewer.workers = enough;
+    f.gain = gain_of(*c.loader, fewer);
+  }
+  f.confidence = Confidence::kMedium;
+  out.push_back(std::move(f));
+}
+
+/// Threads of libraries beside those that are meant to run: in workers, or more than cores.
+void add_oversubscribed(const JobCase& c, std::vector<JobFinding>& out) {
+  double leader = 0, others = 0, queued = 0, busy = 0;
+  for (const RankTimeline& rank : c.ranks) {
+    leader += rank.leader.cpu;
+    others += rank.others_cpu;
+    queued += rank.others_queued;
+    busy += rank.busy_threads;
+  }
+  const double threads = busy / static_cast<double>(std::max<std::size_t>(1, c.ranks.size()));
+  const bool crowd =
+      c.workers.cpu > 0 && c.workers.helpers_cpu > 0.5 * c.workers.cpu && c.workers.helpers_cpu > 1;
+  const double wait = others + queued > 0 ? queued / (others + queued) : 0;
+  const bool own_threads = busy + static_cast<double>(c.ranks.size()) > c.cores + 0.5 &&
+                           wait > 0.2 && others > leader * 0.3;
+  if (!crowd && !own_threads) return;
+  JobFinding f;
+  f.name = "threads_oversubscribed";
+  const double part = 1 - c.foreign_part();
+  f.lost = (c.share(JobState::kWaitsForCore) + c.share(JobState::kComputes) * wait) * part;
+  if (crowd && !own_threads) {
+    f.lost = c.share(JobState::kWaitsForCore) * part +
+             c.share(JobState::kWaitsForData) * queued_share(c.while_waiting) * part;
+    f.evidence = fmt::format(
+        "Threads that workers did not ask for take {} of the CPU time of their main threads; "
+        "workers wait for a core {} of the time.",
+        per_cent(c.workers.helpers_cpu / c.workers.cpu), per_cent(queued_share(c.workers)));
+    f.cure = "one thread a worker: OMP_NUM_THREADS=1, cv2.setNumThreads(0) in worker_init_fn.";
+    f.setting = "OMP_NUM_THREADS=1";
+  } else {
+    f.evidence = fmt::format(
+        "{:.0f} threads compute beside the main one on {:g} cores, and wait for a core {} of their "
+        "time.",
+        threads, c.cores, per_cent(wait));
+    const int fit = std::max(1, static_cast<int>(c.cores / static_cast<double>(c.ranks.size())));
+    f.cure = fmt::format("torch.set_num_threads({}) or OMP_NUM_THREADS={}.", fit, fit);
+    f.setting = fmt::format("OMP_NUM_THREADS={}", fit);
+  }
+  f.confidence = Confidence::kMedium;
+  out.push_back(std::move(f));
+}
+
+}  // namespace
+
+void core_rules(const JobCase& c, std::vector<JobFinding>& out) {
+  add_throttled(c, out);
+  add_foreign(c, out);
+  add_too_many(c, out);
+  add_oversubscribed(c, out);
+}
+
+}  // namespace stoker::findings

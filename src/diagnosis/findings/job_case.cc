@@ -1,0 +1,152 @@
+#include "diagnosis/findings/job_case.h"
+
+#include <cmath>
+
+namespace stoker::findings {
+namespace {
+
+constexpr double kNanosASecond = 1e9;
+/// Batches from which a loader's costs are taken for known.
+constexpr double kEnoughBatches = 10;
+constexpr std::size_t kEnoughCosts = 4;
+/// Half-width of what the observed CPU time of a batch may be off by when the settings change: more
+/// workers share caches and memory. An assumption, held against runs in docs/guide/watching.md.
+constexpr double kCostError = 0.15;
+/// No more of the disagreement between simulation and run than this goes into a band.
+constexpr double kMostDisagreement = 0.5;
+/// Cores in use from which they count as full.
+constexpr double kFull = 0.85;
+
+SampleCost cost_of(const RankTimeline& rank) {
+  SampleCost cost;
+  cost.known = true;
+  cost.tensors = 1;
+  for (const BatchCost& batch : rank.costs) {
+    cost.cpu.emplace_back(batch.cpu * kNanosASecond);
+    cost.wait.emplace_back(batch.wait * kNanosASecond);
+  }
+  // What moving a batch costs is within what was observed of either side.
+  cost.transport = {};
+  cost.transport.oversubscription = 0.1;  // data/coefficients/input.json, as measured there
+  cost.basis = "observed";
+  return cost;
+}
+
+/// The rank whose loader is best known stands for all.
+const RankTimeline* typical(const std::vector<RankTimeline>& ranks) {
+  const RankTimeline* best = nullptr;
+  for (const RankTimeline& rank : ranks) {
+    if (best == nullptr || rank.costs.size() > best->costs.size()) best = &rank;
+  }
+  return best;
+}
+
+std::optional<WatchedLoader> loader_of(const JobCase& c) {
+  const RankTimeline* rank = typical(c.ranks);
+  if (rank == nullptr || rank->batches < kEnoughBatches || rank->costs.size() < kEnoughCosts ||
+      rank->workers_most == 0)
+    return std::nullopt;
+  WatchedLoader loader;
+  loader.settings.batch = 1;
+  loader.settings.workers = rank->workers_most;
+  loader.settings.pin = false;
+  loader.settings.persistent = true;
+  const double window = std::round(rank->window / rank->workers_most);
+  loader.settings.prefetch = window >= 1 ? static_cast<int>(window) : 2;
+  loader.cost = cost_of(*rank);
+  loader.host.cores = std::max(1.0, c.cores);
+  const WatchFacts& facts = c.timeline.facts();
+  if (facts.quota > 0) loader.host.quota.cores = facts.quota;
+  // Threads of the step beside the loop's own are busy as others are.
+  double threads = 0;
+  for (const RankTimeline& one : c.ranks)
+    threads += one.job.all() > 0 ? one.others_cpu / one.job.all() : 0;
+  loader.host.foreign_cores = std::min(loader.host.cores * 0.9, c.foreign + threads);
+  loader.host.ranks = static_cast<int>(c.ranks.size());
+  const JobSeconds& job = rank->job;
+  const double waits =
+      job[JobState::kWaitsForData] + job[JobState::kStartsWorkers] + job[JobState::kWaitsForCore];
+  const double loop = std::max(0.0, job.all() - waits - job[JobState::kThrottled]);
+  const double cpu = std::min(loop, job[JobState::kComputes] + job[JobState::kSaves]);
+  loader.consumer.step = Nanos(loop / rank->batches * kNanosASecond);
+  loader.consumer.host_cpu = Nanos(cpu / rank->batches * kNanosASecond);
+  loader.consumer.consumption = Consumption::kBlocking;
+  const double watched = job.all() - job[JobState::kStartsWorkers];
+  loader.observed = watched > 0 ? rank->batches / watched : 0;
+  loader.simulated =
+      simulate_loader(loader.settings, loader.cost, loader.host, loader.consumer).samples_per_s;
+  if (loader.simulated <= 0 || loader.observed <= 0) return std::nullopt;
+  return loader;
+}
+
+double rate_of(const LoaderSettings& settings, const SampleCost& cost, const WatchedLoader& l) {
+  return simulate_loader(settings, cost, l.host, l.consumer).samples_per_s;
+}
+
+/// `rate(factor)` is the speed after the change with CPU times multiplied, over that before.
+template <class Ratio>
+Figure banded(const WatchedLoader& loader, Ratio ratio) {
+  Figure gain;
+  const double middle = ratio(1.0);
+  const double slow = ratio(1 + kCostError), fast = ratio(1 - kCostError);
+  const double disagreement =
+      std::min(kMostDisagreement, std::abs(std::log(loader.observed / loader.simulated)));
+  // Half of it, since the same simulation stands above and below the line.
+  const double widen = std::exp(disagreement / 2);
+  gain.value = middle - 1;
+  gain.low = std::min({middle, slow, fast}) / widen - 1;
+  gain.high = std::max({middle, slow, fast}) * widen - 1;
+  gain.basis = "input simulation with observed costs";
+  return gain;
+}
+
+}  // namespace
+
+Figure gain_of(const WatchedLoader& loader, const LoaderSettings& other) {
+  return banded(loader, [&](double factor) {
+    const SampleCost cost = with_cpu_times(loader.cost, factor);
+    const double now = rate_of(loader.settings, cost, loader);
+    return now > 0 ? rate_of(other, cost, loader) / now : 1.0;
+  });
+}
+
+Figure gain_of_costs(const WatchedLoader& loader, double cpu_factor, double wait_factor) {
+  return banded(loader, [&](double factor) {
+    const SampleCost cost = with_cpu_times(loader.cost, factor);
+    SampleCost cheaper = with_cpu_times(cost, cpu_factor);
+    for (Nanos& wait : cheaper.wait) wait = wait * wait_factor;
+    const double now = rate_of(loader.settings, cost, loader);
+    return now > 0 ? rate_of(loader.settings, cheaper, loader) / now : 1.0;
+  });
+}
+
+JobCase job_case(const JobTimeline& timeline) {
+  JobCase c(timeline);
+  double waiting = 0, for_one = 0;
+  for (const RankTimeline& rank : c.ranks) {
+    c.job += rank.job;
+    c.workers += rank.workers;
+    c.while_waiting += rank.while_waiting;
+    c.workers_each = std::max(c.workers_each, rank.workers_most);
+    waiting += rank.waiting_with_workers;
+    for_one += rank.waits_for_one;
+  }
+  c.waits_for_one = waiting > 0 ? for_one / waiting : 0;
+  c.cores = timeline.facts().cores > 0
+                ? timeline.facts().cores
+                : static_cast<double>(std::max<std::int64_t>(1, timeline.facts().processors));
+  const double seconds = timeline.host_seconds();
+  if (seconds > 0) {
+    const double all =
+        static_cast<double>(timeline.last_host().busy_ns - timeline.first_host().busy_ns) /
+        kNanosASecond;
+    c.own = timeline.job_cpu() / seconds;
+    c.foreign = std::max(0.0, all / seconds - c.own);
+    const double here = static_cast<double>(timeline.facts().processors);
+    c.pressed = c.own + c.foreign > kFull * std::max(c.cores, here) || c.own > kFull * c.cores;
+  }
+  c.loader = loader_of(c);
+  return c;
+}
+
+}  // namespace stoker::findings

@@ -1,0 +1,71 @@
+#pragma once
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "diagnosis/findings/job_diagnosis.h"
+#include "input/loader/loader_simulation.h"
+
+/// Internal to src/diagnosis: what the rules share.
+namespace stoker::findings {
+
+/// The loader of a watched job as the input simulation takes it: one "sample" is one batch, whose
+/// costs were observed.
+struct WatchedLoader {
+  LoaderSettings settings;
+  SampleCost cost;
+  HostShare host;
+  Consumer consumer;
+  double observed = 0;   ///< batches a second of one rank
+  double simulated = 0;  ///< likewise, of these settings
+};
+
+/// A run with the sums that several rules ask for. Shares are of the loop's time.
+struct JobCase {
+  explicit JobCase(const JobTimeline& watched) : timeline(watched), ranks(watched.ranks()) {}
+
+  const JobTimeline& timeline;
+  std::vector<RankTimeline> ranks;
+  JobSeconds job;                 ///< of all ranks
+  WorkerSeconds workers;          ///< of all ranks
+  WorkerSeconds while_waiting{};  ///< of workers, weighted by their loop's waiting
+  double waits_for_one = 0;       ///< share of the waiting with at most one of several at work
+  int workers_each = 0;           ///< workers of a rank, at most
+  double cores = 1;
+  double foreign = 0;    ///< cores that others used, mean
+  double own = 0;        ///< cores that the job used, mean
+  bool pressed = false;  ///< job and others together used nearly all cores
+  std::optional<WatchedLoader> loader{};
+
+  [[nodiscard]] double share(JobState state) const {
+    return job.all() > 0 ? job[state] / job.all() : 0;
+  }
+  [[nodiscard]] int all_workers() const {
+    return workers_each * static_cast<int>(std::max<std::size_t>(1, ranks.size()));
+  }
+  /// Of those who want a core beside the loop itself, the part that belongs to others.
+  [[nodiscard]] double foreign_part() const {
+    const double loop = job.all() > 0 ? share(JobState::kComputes) : 0;
+    const double rest = std::max(0.0, own - loop * static_cast<double>(ranks.size()));
+    return foreign + rest > 0 ? foreign / (foreign + rest) : 0;
+  }
+};
+
+[[nodiscard]] JobCase job_case(const JobTimeline& timeline);
+
+/// Batches a second with other settings over those with the present ones, minus one, with a band:
+/// costs observed in a run are off by what the machine did to them, and the simulation by what it
+/// fails to tell of the present.
+[[nodiscard]] Figure gain_of(const WatchedLoader& loader, const LoaderSettings& other);
+[[nodiscard]] Figure gain_of_costs(const WatchedLoader& loader, double cpu_factor,
+                                   double wait_factor);
+
+using Rule = void (*)(const JobCase&, std::vector<JobFinding>&);
+void loader_rules(const JobCase& c, std::vector<JobFinding>& out);
+void core_rules(const JobCase& c, std::vector<JobFinding>& out);
+void loop_rules(const JobCase& c, std::vector<JobFinding>& out);
+void memory_rules(const JobCase& c, std::vector<JobFinding>& out);
+
+}  // namespace stoker::findings

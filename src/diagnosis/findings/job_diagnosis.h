@@ -1,0 +1,47 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/figure.h"
+#include "diagnosis/timeline/job_timeline.h"
+
+namespace stoker {
+
+enum class Confidence : std::uint8_t { kLow, kMedium, kHigh };
+[[nodiscard]] std::string_view name_of(Confidence confidence);
+
+/// One cause of lost time in a run, with what it rests on and what to turn.
+struct JobFinding {
+  std::string name;      ///< stable identifier, snake_case: "too_few_workers"
+  double lost = 0;       ///< share of the job's time that it takes, 0 to 1
+  std::string evidence;  ///< one sentence with the figures
+  std::string cure;      ///< one sentence that names the setting
+  std::string setting;   ///< "num_workers=4"; empty: no single setting cures it
+  /// Gain in throughput by the cure, relative (0.55 = +55 %), with its band; nothing where it
+  /// cannot be told.
+  std::optional<Figure> gain;
+  std::string price;  ///< what the cure costs; empty: nothing worth saying
+  Confidence confidence = Confidence::kMedium;
+};
+
+/// What a run did with its time, and why.
+struct JobDiagnosis {
+  double seconds = 0;                ///< that were watched
+  JobSeconds job;                    ///< of all training processes
+  double waits = 0;                  ///< share of the time that the loop waited for data
+  double useful = 1;                 ///< share in which it computed, saved, or used a device
+  double batches_per_s = 0;          ///< of all training processes; 0: not known
+  std::vector<JobFinding> findings;  ///< by the time that they cost, largest first
+  bool healthy = false;              ///< nothing worth turning was found
+  std::string verdict;               ///< the sentence that matters first
+  std::vector<std::string> notes;    ///< what limits this answer
+};
+
+/// The least time that a diagnosis is made from.
+inline constexpr double kLeastSeconds = 3;
+
+[[nodiscard]] JobDiagnosis diagnose_job(const JobTimeline& timeline);
+
+}  // namespace stoker

@@ -1,0 +1,190 @@
+#include "diagnosis/findings/job_diagnosis.h"
+
+#include <gtest/gtest.h>
+
+#include "diagnosis/test_job.h"
+
+namespace stoker {
+namespace {
+
+using test_job::Doing;
+using test_job::MadeJob;
+
+std::string first(const JobDiagnosis& d) {
+  return d.findings.empty() ? "" : d.findings.front().name;
+}
+
+const JobFinding* find(const JobDiagnosis& d, std::string_view name) {
+  for (const JobFinding& f : d.findings) {
+    if (f.name == name) return &f;
+  }
+  return nullptr;
+}
+
+MadeJob fed() {
+  MadeJob job;
+  job.loop = {0.97, 0, WaitKind::kPoll};
+  job.workers = {{0.4, 0, WaitKind::kPoll}, {0.4, 0, WaitKind::kPoll}};
+  return job;
+}
+
+TEST(JobDiagnosis, ALoopThatComputesIsHealthy) {
+  const JobDiagnosis d = diagnose_job(fed().play());
+  EXPECT_TRUE(d.healthy);
+  EXPECT_TRUE(d.findings.empty()) << first(d);
+  EXPECT_NEAR(d.waits, 0.03, 0.01);
+  EXPECT_NEAR(d.useful, 0.97, 0.01);
+  EXPECT_NEAR(d.batches_per_s, 10, 0.2);
+  EXPECT_EQ(d.verdict.substr(0, 8), "Healthy:");
+}
+
+TEST(JobDiagnosis, OneBusyWorkerOnManyCoresWantsCompany) {
+  MadeJob job;
+  job.loop = {0.3, 0, WaitKind::kPoll};
+  job.workers = {{1.0, 0, WaitKind::kPoll}};
+  const JobDiagnosis d = diagnose_job(job.play());
+  ASSERT_EQ(first(d), "too_few_workers");
+  const JobFinding& f = d.findings.front();
+  EXPECT_NEAR(f.lost, 0.7, 0.02);
+  ASSERT_TRUE(f.gain);
+  // 100 ms of making against 30 ms of computing a batch: four workers feed the loop fully.
+  EXPECT_EQ(f.setting, "num_workers=4");
+  EXPECT_NEAR(f.gain->value, 10.0 / 3 - 1, 0.1);
+  EXPECT_LE(f.gain->low, f.gain->value);
+  EXPECT_GE(f.gain->high, f.gain->value);
+}
+
+TEST(JobDiagnosis, FullCoresWantCheaperSamples) {
+  MadeJob job;
+  job.cores = 2;
+  job.loop = {0.2, 0, WaitKind::kPoll};
+  job.workers = {{0.9, 0.1, WaitKind::kPoll}, {0.9, 0.1, WaitKind::kPoll}};
+  const JobDiagnosis d = diagnose_job(job.play());
+  EXPECT_EQ(first(d), "preparation_bound");
+  EXPECT_EQ(find(d, "too_few_workers"), nullptr);
+  EXPECT_EQ(find(d, "other_jobs_on_the_cores"), nullptr);
+}
+
+TEST(JobDiagnosis, WorkersAsleepInSamplesAreReading) {
+  for (const WaitKind kind : {WaitKind::kDisk, WaitKind::kNetworkStorage, WaitKind::kTimer}) {
+    MadeJob job;
+    job.loop = {0.3, 0, WaitKind::kPoll};
+    job.workers = {{0.1, 0, kind}, {0.1, 0, kind}};
+    const JobDiagnosis d = diagnose_job(job.play());
+    EXPECT_EQ(first(d), "reading_bound") << name_of(kind);
+    EXPECT_NEAR(d.findings.front().lost, 0.7, 0.15);
+  }
+}
+
+TEST(JobDiagnosis, IdleWorkersBesideOneThatIsBusyWaitForTheirTurn) {
+  MadeJob job;
+  job.loop = {0.3, 0, WaitKind::kPoll};
+  job.workers = {{1.0, 0, WaitKind::kPoll}, {0.05, 0, WaitKind::kPoll}, {0.05, 0, WaitKind::kPoll}};
+  const JobDiagnosis d = diagnose_job(job.play());
+  EXPECT_TRUE(first(d) == "window_too_small" || first(d) == "slow_samples") << first(d);
+}
+
+TEST(JobDiagnosis, IdleWorkersOnlyMeanThatBatchesAreOnTheirWay) {
+  MadeJob job;
+  job.loop = {0.3, 0, WaitKind::kPoll};
+  job.workers = {{0.05, 0, WaitKind::kPoll}, {0.05, 0, WaitKind::kPoll}};
+  EXPECT_EQ(first(diagnose_job(job.play())), "transport_bound");
+}
+
+TEST(JobDiagnosis, OthersOnTheCoresAreNamed) {
+  MadeJob job = fed();
+  job.cores = 2;
+  job.foreign = 1.0;
+  job.loop = {0.6, 0.4, WaitKind::kPoll};
+  job.workers = {{0.2, 0.2, WaitKind::kPoll}};
+  EXPECT_EQ(first(diagnose_job(job.play())), "other_jobs_on_the_cores");
+}
+
+TEST(JobDiagnosis, AQuotaThatIsUsedUp) {
+  MadeJob job;
+  job.loop = {0.4, 0.3, WaitKind::kPoll};
+  job.workers = {{0.8, 0.2, WaitKind::kPoll}};
+  job.quota = 1.2;
+  job.throttled_share = 0.9;
+  const JobDiagnosis d = diagnose_job(job.play());
+  EXPECT_EQ(first(d), "cpu_quota");
+  EXPECT_GT(d.job[JobState::kThrottled], 0);
+}
+
+TEST(JobDiagnosis, WorkersThatAreStartedEveryEpoch) {
+  MadeJob job = fed();
+  job.loop = {0.6, 0, WaitKind::kPoll};
+  job.workers = {{0.9, 0, WaitKind::kPoll}, {0.9, 0, WaitKind::kPoll}};
+  job.seconds = 40;
+  job.epoch = 8;
+  job.first_batch = 7;
+  const JobDiagnosis d = diagnose_job(job.play());
+  const JobFinding* f = find(d, "workers_restarted");
+  ASSERT_NE(f, nullptr);
+  EXPECT_EQ(f->setting, "persistent_workers=True");
+}
+
+TEST(JobDiagnosis, CheckpointsThatTheLoopWaitsFor) {
+  MadeJob job = fed();
+  job.loop = {0.2, 0, WaitKind::kDisk};
+  job.written_per_s = 100e6;
+  EXPECT_EQ(first(diagnose_job(job.play())), "checkpoint_stalls");
+}
+
+TEST(JobDiagnosis, MemoryThatGrowsAndWhenItIsGone) {
+  MadeJob job = fed();
+  job.memory_per_s = 20e6;
+  const JobDiagnosis d = diagnose_job(job.play());
+  ASSERT_EQ(first(d), "memory_grows");
+  // 8 GB are left.
+  EXPECT_NE(d.findings.front().evidence.find("gone in 6 min 40 s"), std::string::npos)
+      << d.findings.front().evidence;
+  EXPECT_FALSE(d.healthy);
+}
+
+TEST(JobDiagnosis, SharedMemoryThatIsNearlyFull) {
+  MadeJob job = fed();
+  job.shm_full = 0.95;
+  EXPECT_EQ(first(diagnose_job(job.play())), "shared_memory_nearly_full");
+}
+
+TEST(JobDiagnosis, WithoutWorkersReadingIsTheLoopsOwn) {
+  MadeJob job;
+  job.loop = {0.6, 0, WaitKind::kDisk};
+  job.read_per_s = 3e6;
+  const JobDiagnosis d = diagnose_job(job.play());
+  ASSERT_EQ(first(d), "loads_in_main_process");
+  EXPECT_EQ(d.findings.front().setting, "num_workers=2");
+}
+
+TEST(JobDiagnosis, AShortWatchSaysNothing) {
+  MadeJob job = fed();
+  job.loop = {0.1, 0, WaitKind::kPoll};
+  job.seconds = 2;
+  const JobDiagnosis d = diagnose_job(job.play());
+  EXPECT_TRUE(d.findings.empty());
+  EXPECT_FALSE(d.healthy);
+  EXPECT_NE(d.verdict.find("too short"), std::string::npos);
+}
+
+TEST(JobDiagnosis, AJobThatIsNotPythonIsSaidSo) {
+  MadeJob job;
+  job.python = false;
+  const JobDiagnosis d = diagnose_job(job.play());
+  ASSERT_FALSE(d.notes.empty());
+  EXPECT_EQ(d.notes[0], "no process of the job is Python: workers and batches are not known");
+}
+
+TEST(JobDiagnosis, LargestLossesComeFirst) {
+  MadeJob job;
+  job.cores = 4;
+  job.foreign = 3;
+  job.loop = {0.2, 0.2, WaitKind::kPoll};
+  job.workers = {{0.6, 0.3, WaitKind::kPoll}, {0.6, 0.3, WaitKind::kPoll}};
+  const JobDiagnosis d = diagnose_job(job.play());
+  for (std::size_t i = 1; i < d.findings.size(); ++i)
+    EXPECT_GE(d.findings[i - 1].lost, d.findings[i].lost);
+}
+
+}  // namespace
+}  // namespace stoker

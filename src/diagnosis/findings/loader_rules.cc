@@ -1,0 +1,269 @@
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "diagnosis/findings/job_case.h"
+
+namespace stoker::findings {
+namespace {
+
+constexpr double kPerCent = 100;
+/// A cure that brings less is none.
+constexpr double kWorthTurning = 0.04;
+/// Two settings this near are equally fast; the smaller one is named.
+constexpr double kSame = 0.02;
+/// More of the waiting than this with one worker at work: the others have nothing to do.
+constexpr double kMostlyOne = 0.5;
+/// A share of all batches' time, taken by the dearest twentieth of them, that makes them the
+/// matter.
+constexpr double kDearTail = 0.30;
+
+std::string per_cent(double share) { return fmt::format("{:.0f} %", kPerCent * share); }
+
+/// What the workers did while the loop waited, as shares of the time that they spent on batches.
+struct Making {
+  double cpu = 0, queued = 0, storage = 0, sleeps = 0, locked = 0;
+};
+
+Making making_of(const JobCase& c) {
+  const WorkerSeconds& w = c.while_waiting;
+  const double all = w.cpu + w.queued + w.storage + w.sleeps + w.locked;
+  if (all <= 0) return {1, 0, 0, 0, 0};
+  return {w.cpu / all, w.queued / all, w.storage / all, w.sleeps / all, w.locked / all};
+}
+
+std::string workers_words(const JobCase& c) {
+  return fmt::format("{} worker{}", c.workers_each, c.workers_each == 1 ? "" : "s");
+}
+
+/// Setting with its gain.
+struct Better {
+  LoaderSettings settings;
+  Figure gain;
+};
+
+/// The fewest workers that bring nearly the most.
+std::optional<Better> best_workers(const JobCase& c) {
+  if (!c.loader) return std::nullopt;
+  const int now = c.loader->settings.workers;
+  const int most = std::max(8, std::min(64, 4 * now + static_cast<int>(2 * c.cores)));
+  std::optional<Better> best;
+  for (int workers = now + 1; workers <= most; workers += std::max(1, workers / 8)) {
+    Better one{c.loader->settings, {}};
+    one.settings.workers = workers;
+    one.gain = gain_of(*c.loader, one.settings);
+    if (!best || one.gain.value > best->gain.value + kSame) best = one;
+  }
+  if (!best || best->gain.value < kWorthTurning) return std::nullopt;
+  return best;
+}
+
+std::string memory_price(const JobCase& c, int more) {
+  double one = 0;
+  int counted = 0;
+  for (const ProcessSample& p : c.timeline.last().processes) {
+    const auto& all = c.timeline.processes();
+    if (p.serial == 0 || p.serial > all.size()) continue;
+    if (all[p.serial - 1].role != ProcessRole::kWorker || p.anonymous <= 0) continue;
+    one += static_cast<double>(p.anonymous);
+    ++counted;
+  }
+  if (counted == 0 || more <= 0) return {};
+  constexpr double kMegabyte = 1e6;
+  return fmt::format(
+      "about {:.0f} MB of memory for each further worker, and its batches in "
+      "/dev/shm",
+      one / counted / kMegabyte);
+}
+
+/// Batches of very different cost: which part of all time the dearest twentieth takes.
+double dear_tail(const WatchedLoader& loader) {
+  std::vector<double> all;
+  double sum = 0;
+  for (std::size_t i = 0; i < loader.cost.cpu.size(); ++i) {
+    all.push_back(loader.cost.cpu[i].count() + loader.cost.wait[i].count());
+    sum += all.back();
+  }
+  std::ranges::sort(all, std::greater<>());
+  const auto dear = std::max<std::size_t>(1, all.size() / 20);
+  double tail = 0;
+  for (std::size_t i = 0; i < dear; ++i) tail += all[i];
+  return sum > 0 ? tail / sum : 0;
+}
+
+/// A few batches, or workers that have nothing to do beside one, hold the line.
+void add_uneven(const JobCase& c, double lost, std::vector<JobFinding>& out) {
+  JobFinding f;
+  f.lost = lost;
+  const double tail = c.loader ? dear_tail(*c.loader) : 0;
+  std::optional<Better> deeper, unordered;
+  if (c.loader) {
+    Better d{c.loader->settings, {}};
+    d.settings.prefetch = std::min(16, 4 * d.settings.prefetch);
+    d.gain = gain_of(*c.loader, d.settings);
+    deeper = d;
+    Better u{c.loader->settings, {}};
+    u.settings.in_order = false;
+    u.gain = gain_of(*c.loader, u.settings);
+    unordered = u;
+  }
+  const bool rare = tail > kDearTail;
+  f.name = rare ? "slow_samples" : "window_too_small";
+  f.evidence = fmt::format(
+      "While the loop waited, at most one of {} was making a batch {} of the time; the others had "
+      "filled their window",
+      workers_words(c), per_cent(c.waits_for_one));
+  if (c.loader)
+    f.evidence += fmt::format(". The dearest twentieth of the batches takes {} of all their time",
+                              per_cent(tail));
+  f.evidence += ".";
+  if (rare) {
+    f.cure =
+        "find the slow samples (their size, their file), or let later batches overtake: "
+        "DataLoader(in_order=False), PyTorch 2.6 and later.";
+    f.setting = "in_order=False";
+    if (unordered) f.gain = unordered->gain;
+    f.price = "the order of the samples depends on timing";
+  } else if (deeper) {
+    f.cure = fmt::format("a larger window: prefetch_factor={} instead of {}.",
+                         deeper->settings.prefetch, c.loader->settings.prefetch);
+    f.setting = fmt::format("prefetch_factor={}", deeper->settings.prefetch);
+    f.gain = deeper->gain;
+    f.price = "/dev/shm for that many more batches";
+  } else {
+    f.cure = "a larger prefetch_factor.";
+    f.setting = "prefetch_factor";
+  }
+  f.confidence = rare ? Confidence::kHigh : Confidence::kMedium;
+  out.push_back(std::move(f));
+}
+
+/// Workers spend their time on a core.
+void add_preparing(const JobCase& c, double lost, const Making& made,
+                   std::vector<JobFinding>& out) {
+  JobFinding f;
+  f.lost = lost;
+  const auto better = best_workers(c);
+  f.evidence = fmt::format(
+      "The loop waits for data {} of its time; of the time that {} {} to make batches then, {} is "
+      "on "
+      "a core",
+      per_cent(c.share(JobState::kWaitsForData)), workers_words(c),
+      c.workers_each == 1 ? "takes" : "take", per_cent(made.cpu));
+  if (made.queued > 0.05)
+    f.evidence += fmt::format(" and {} waiting for one", per_cent(made.queued));
+  f.evidence += fmt::format("; {:.1f} of {:g} usable cores are busy.", c.own + c.foreign, c.cores);
+  if (better) {
+    f.name = "too_few_workers";
+    f.setting = fmt::format("num_workers={}", better->settings.workers);
+    f.cure = fmt::format("num_workers={} instead of {}.", better->settings.workers,
+                         c.loader->settings.workers);
+    f.gain = better->gain;
+    f.price = memory_price(c, better->settings.workers - c.loader->settings.workers);
+    f.confidence = Confidence::kHigh;
+  } else {
+    f.name = "preparation_bound";
+    f.cure =
+        "cheaper samples: smaller files, a faster decoder, fewer or batched transforms, or "
+        "some of them on the GPU; or more cores. More workers bring nothing.";
+    if (c.loader) {
+      f.gain = gain_of_costs(*c.loader, 0.5, 1);
+      f.cure += " The gain is that of halving a sample's CPU time.";
+    }
+    f.confidence = c.loader ? Confidence::kHigh : Confidence::kMedium;
+  }
+  out.push_back(std::move(f));
+}
+
+/// Workers spend their time asleep: storage, network, whatever a sample waits for.
+void add_reading(const JobCase& c, double lost, const Making& made, std::vector<JobFinding>& out) {
+  JobFinding f;
+  f.name = "reading_bound";
+  f.lost = lost;
+  const auto better = best_workers(c);
+  const HostSample& first = c.timeline.first_host();
+  const HostSample& last = c.timeline.last_host();
+  const double seconds = std::max(1e-9, c.timeline.host_seconds());
+  const double disk = static_cast<double>(last.disk_read_bytes - first.disk_read_bytes) / seconds;
+  f.evidence = fmt::format(
+      "The loop waits for data {} of its time; of the time that workers take for a batch then, {} "
+      "is waiting for storage and {} other sleep (network, timers); the disks deliver {:.1f} MB/s.",
+      per_cent(c.share(JobState::kWaitsForData)), per_cent(made.storage), per_cent(made.sleeps),
+      disk * 1e-6);
+  f.cure = "data nearer to the job: a local disk, memory (page cache), fewer and larger files.";
+  if (better) {
+    f.setting = fmt::format("num_workers={}", better->settings.workers);
+    f.cure = fmt::format("num_workers={} instead of {}, since waiting needs no core; or ",
+                         better->settings.workers, c.loader->settings.workers) +
+             f.cure;
+    f.gain = better->gain;
+    f.price = memory_price(c, better->settings.workers - c.loader->settings.workers);
+  }
+  // Whether the storage has more to give is not seen from outside.
+  f.confidence = made.storage > made.sleeps ? Confidence::kMedium : Confidence::kHigh;
+  if (f.gain && made.storage > made.sleeps) f.gain->low = std::min(f.gain->low, 0.0);
+  out.push_back(std::move(f));
+}
+
+/// Workers that made batches while the loop waited, mean.
+double at_work(const JobCase& c) {
+  double waiting = 0;
+  for (const RankTimeline& rank : c.ranks) waiting += rank.waiting_with_workers;
+  return waiting > 0 ? c.while_waiting.making() / waiting : 1;
+}
+
+/// The loop waits although nobody makes a batch: what it waits for is on its way.
+void add_transport(const JobCase& c, double lost, std::vector<JobFinding>& out) {
+  JobFinding f;
+  f.name = "transport_bound";
+  f.lost = lost;
+  f.evidence = fmt::format(
+      "The loop waits for data {} of its time, and meanwhile {:.1f} of {} on average make a batch: "
+      "batches are finished and on their way (queues, file descriptors, the pin thread).",
+      per_cent(c.share(JobState::kWaitsForData)), at_work(c), workers_words(c));
+  f.cure =
+      "fewer and larger messages: a larger batch_size, tensors instead of lists and arrays, "
+      "one tensor instead of many.";
+  f.confidence = Confidence::kLow;
+  out.push_back(std::move(f));
+}
+
+/// A cure that brings nothing does not cure what was lost.
+void drop_if_useless(std::vector<JobFinding>& out, std::size_t from) {
+  for (std::size_t i = out.size(); i-- > from;) {
+    if (out[i].gain && out[i].gain->value < kSame) out.erase(out.begin() + static_cast<long>(i));
+  }
+}
+
+}  // namespace
+
+void loader_rules(const JobCase& c, std::vector<JobFinding>& out) {
+  const double waits = c.share(JobState::kWaitsForData);
+  if (waits <= 0 || c.workers_each == 0) return;
+  const Making made = making_of(c);
+  const double foreign = made.queued * c.foreign_part();
+  double rest = waits * (1 - foreign);
+  const std::size_t before = out.size();
+  const double busy = std::min(1.0, at_work(c));
+  if (busy < 0.7) {
+    add_transport(c, waits * (1 - busy) * (1 - c.foreign_part()), out);
+    rest *= busy;
+  }
+  if (c.workers_each > 1 && c.waits_for_one > kMostlyOne) {
+    add_uneven(c, rest * c.waits_for_one, out);
+    rest *= 1 - c.waits_for_one;
+  }
+  const double asleep = made.storage + made.sleeps;
+  const double awake = made.cpu + made.queued * (1 - c.foreign_part()) + made.locked;
+  const double both = std::max(1e-9, asleep + awake);
+  if (asleep > awake) {
+    add_reading(c, rest * asleep / both, made, out);
+    if (awake / both > 0.3) add_preparing(c, rest * awake / both, made, out);
+  } else {
+    add_preparing(c, rest * awake / both, made, out);
+    if (asleep / both > 0.3) add_reading(c, rest * asleep / both, made, out);
+  }
+  drop_if_useless(out, before);
+}
+
+}  // namespace stoker::findings

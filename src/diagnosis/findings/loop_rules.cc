@@ -1,0 +1,154 @@
+#include <fmt/format.h>
+
+#include "base/text.h"
+#include "diagnosis/findings/job_case.h"
+
+namespace stoker::findings {
+namespace {
+
+std::string per_cent(double share) { return fmt::format("{:.0f} %", 100 * share); }
+
+/// Speed without a part of the time, over that with it, minus one: `low` and `high` are how much of
+/// the part the cure may leave.
+Figure without(double part, double least_left, double most_left) {
+  const auto gain = [&](double left) { return 1 / (1 - part * (1 - left)) - 1; };
+  return {gain((least_left + most_left) / 2), gain(most_left), gain(least_left),
+          "the time that it took"};
+}
+
+/// Workers are started anew for each epoch.
+void add_epoch_edges(const JobCase& c, std::vector<JobFinding>& out) {
+  std::size_t starts = 0;
+  double first = 0;
+  int counted = 0;
+  for (const RankTimeline& rank : c.ranks) {
+    starts = std::max(starts, rank.generations.size());
+    for (const Generation& g : rank.generations) {
+      if (!g.seen_from_start || g.first_batch < 0) continue;
+      first += g.first_batch;
+      ++counted;
+    }
+  }
+  if (starts < 2 || counted == 0) return;
+  JobFinding f;
+  f.name = "workers_restarted";
+  f.lost = c.share(JobState::kStartsWorkers);
+  f.evidence = fmt::format(
+      "The workers were started {} times; each time the first batch came {:.2g} s later, together "
+      "{} of the time.",
+      starts, first / counted, per_cent(f.lost));
+  f.cure = "persistent_workers=True: they live on between epochs.";
+  f.setting = "persistent_workers=True";
+  // The window drains at an epoch's end all the same: the time of a first batch stays.
+  constexpr double kLeastLeft = 0.05, kMostLeft = 0.6;
+  f.gain = without(f.lost, kLeastLeft, kMostLeft);
+  f.price = "the workers' memory between epochs";
+  f.confidence = Confidence::kHigh;
+  out.push_back(std::move(f));
+}
+
+void add_saves(const JobCase& c, std::vector<JobFinding>& out) {
+  double written = 0, times = 0;
+  for (const RankTimeline& rank : c.ranks) written += rank.written, times += rank.saves;
+  if (times <= 0) return;
+  JobFinding f;
+  f.name = "checkpoint_stalls";
+  f.lost = c.share(JobState::kSaves);
+  f.evidence = fmt::format(
+      "The training loop stood still for writing {:.0f} times, {:.2g} s each, {} in all.", times,
+      c.job[JobState::kSaves] / times, human_bytes(Bytes(static_cast<std::int64_t>(written))));
+  f.cure =
+      "save less often, less (weights only), or in the background "
+      "(torch.distributed.checkpoint.async_save).";
+  constexpr double kHalfLeft = 0.5;
+  f.gain = without(f.lost, 0.0, kHalfLeft);
+  f.confidence = Confidence::kHigh;
+  out.push_back(std::move(f));
+}
+
+/// No workers: the training process loads its data itself.
+void add_no_workers(const JobCase& c, std::vector<JobFinding>& out) {
+  if (c.workers_each > 0) return;
+  double reads = 0, chars = 0, seconds = 0;
+  for (const RankTimeline& rank : c.ranks) {
+    reads += rank.read_calls;
+    chars += rank.read_chars;
+    seconds += rank.job.all();
+  }
+  const double waits = c.share(JobState::kReads);
+  const double rate = seconds > 0 ? chars / seconds : 0;
+  constexpr double kReadsData = 2e5;  // bytes a second; a loop that only computes reads nothing
+  if (waits < 0.05 && rate < kReadsData) return;
+  JobFinding f;
+  f.name = "loads_in_main_process";
+  f.lost = std::max(waits, 0.0);
+  f.evidence = fmt::format(
+      "There are no workers, and the training process reads {:.1f} MB/s itself; it waits for "
+      "storage {} of its time. What it computes for samples is not told apart from the step from "
+      "outside.",
+      rate * 1e-6, per_cent(waits));
+  f.cure =
+      "num_workers=2 or more, so that loading runs beside the step; stoker.observe_step tells "
+      "how much of the loop it is.";
+  f.setting = "num_workers=2";
+  f.confidence = waits > 0.1 ? Confidence::kHigh : Confidence::kLow;
+  out.push_back(std::move(f));
+}
+
+/// The main thread waits for storage although workers load.
+void add_main_reads(const JobCase& c, std::vector<JobFinding>& out) {
+  const double waits = c.share(JobState::kReads);
+  if (c.workers_each == 0 || waits < 0.05) return;
+  JobFinding f;
+  f.name = "main_process_waits_for_storage";
+  f.lost = waits;
+  f.evidence =
+      fmt::format("The training loop itself waits for storage {} of its time.", per_cent(waits));
+  f.cure = "move reading (labels, logs, caches) into the Dataset, or into memory.";
+  out.push_back(std::move(f));
+}
+
+/// Blocked on its own threads or at sockets, with neither workers nor a device to wait for.
+void add_stalls(const JobCase& c, std::vector<JobFinding>& out) {
+  const double locked = c.share(JobState::kWaitsForThread);
+  if (locked >= 0.1) {
+    JobFinding f;
+    f.name = "waits_for_threads";
+    f.lost = locked;
+    f.evidence = fmt::format(
+        "The loop waits for locks or other threads of its process {} of its "
+        "time, while none of them computes.",
+        per_cent(locked));
+    f.cure = "see which with `py-spy dump`: queues of its own, logging, the interpreter's lock.";
+    f.confidence = Confidence::kLow;
+    out.push_back(std::move(f));
+  }
+  const double talks = c.share(JobState::kTalks);
+  if (talks >= 0.1) {
+    JobFinding f;
+    f.name = "waits_for_other_processes";
+    f.lost = talks;
+    f.evidence = fmt::format(
+        "The loop waits at sockets, pipes or for children {} of its time, "
+        "outside of the loader.",
+        per_cent(talks));
+    f.cure = c.ranks.size() > 1
+                 ? "the ranks wait for each other: compare them, the slowest sets "
+                   "the pace."
+                 : "look for requests (logging services, downloads) within the loop.";
+    f.confidence = Confidence::kLow;
+    out.push_back(std::move(f));
+  }
+}
+
+}  // namespace
+
+void loop_rules(const JobCase& c, std::vector<JobFinding>& out) {
+  add_epoch_edges(c, out);
+  add_saves(c, out);
+  add_no_workers(c, out);
+  add_main_reads(c, out);
+  add_stalls(c, out);
+}
+
+}  // namespace stoker::findings

@@ -1,0 +1,136 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "diagnosis/timeline/job_timeline.h"
+
+/// A made-up job, for tests.
+namespace stoker::test_job {
+
+/// What a thread does of its time; the rest it sleeps in `asleep`.
+struct Doing {
+  double cpu = 0, queued = 0;
+  WaitKind asleep = WaitKind::kPoll;
+};
+
+/// A training process with workers that do the same all the time, sampled ten times a second.
+struct MadeJob {
+  Doing loop{0.3, 0, WaitKind::kPoll};
+  std::vector<Doing> workers;
+  double batches_per_s = 10;
+  double seconds = 20;
+  double cores = 8, foreign = 0;
+  double quota = 0, throttled_share = 0;  ///< of periods
+  double written_per_s = 0;               ///< by the loop's thread
+  double memory_per_s = 0;                ///< growth of the training process
+  double read_per_s = 0;                  ///< by the training process
+  double shm_full = 0;                    ///< share of /dev/shm
+  double helpers_cpu = 0;                 ///< of a worker's other threads
+  double epoch = 0;                       ///< seconds until workers are started anew; 0: never
+  double first_batch = 0;                 ///< seconds from then until one has a batch
+  bool python = true;
+
+  [[nodiscard]] JobTimeline play() const {
+    JobTimeline timeline;
+    WatchFacts facts;
+    facts.cores = quota > 0 ? quota : cores;
+    facts.processors = static_cast<std::int64_t>(cores);
+    facts.quota = quota;
+    timeline.set_facts(facts);
+    ProcessFacts main;
+    main.serial = 1;
+    main.pid = 100;
+    main.role = ProcessRole::kTraining;
+    main.python = python;
+    main.started_ns = -1;
+    timeline.learn({main});
+    State s;
+    for (s.tick = 0; s.tick <= static_cast<int>(seconds * kRate); ++s.tick)
+      timeline.add(next(s, timeline));
+    return timeline;
+  }
+
+ private:
+  static constexpr int kRate = 10;
+  static constexpr std::int64_t kStep = 1'000'000'000 / kRate;
+
+  struct State {
+    int tick = 0;
+    ProcessSample main;
+    std::vector<ProcessSample> crew;
+    std::vector<double> owed;
+    HostSample host;
+    double asked = 0, born = 0;
+    std::uint32_t serial = 1;
+  };
+
+  static void pass(const Doing& doing, ProcessSample& p) {
+    p.leader.cpu_ns += static_cast<std::int64_t>(doing.cpu * kStep);
+    p.leader.queued_ns += static_cast<std::int64_t>(doing.queued * kStep);
+    const double awake = doing.cpu + doing.queued;
+    for (int look = 0; look < 5; ++look)
+      p.looks.add(look < static_cast<int>(awake * 5 + 1e-9) ? WaitKind::kRunning : doing.asleep);
+  }
+
+  void start_workers(State& s, JobTimeline& timeline) const {
+    s.crew.clear();
+    s.born = s.tick / double{kRate};
+    std::vector<ProcessFacts> facts;
+    for (std::size_t i = 0; i < workers.size(); ++i) {
+      ProcessFacts f;
+      f.serial = ++s.serial;
+      f.pid = 100 + f.serial;
+      f.owner = 1;
+      f.role = ProcessRole::kWorker;
+      f.python = python;
+      f.started_ns = s.tick == 0 ? -1 : s.tick * kStep;
+      facts.push_back(f);
+      ProcessSample p;
+      p.serial = f.serial;
+      s.crew.push_back(p);
+    }
+    s.owed.assign(workers.size(), 0);
+    timeline.learn(facts);
+  }
+
+  [[nodiscard]] Sample next(State& s, JobTimeline& timeline) const {
+    const double at = s.tick / double{kRate};
+    const bool edge = epoch > 0 && s.tick % static_cast<int>(epoch * kRate) == 0;
+    if (s.tick == 0 || edge) start_workers(s, timeline);
+    const bool starting = at - s.born < first_batch;
+    s.main.serial = 1;
+    pass(loop, s.main);
+    s.asked += batches_per_s / kRate;
+    s.main.messages = static_cast<std::int64_t>(s.asked);
+    s.main.leader_written_chars += static_cast<std::int64_t>(written_per_s / kRate);
+    s.main.read_chars += static_cast<std::int64_t>(read_per_s / kRate);
+    s.main.anonymous = 500'000'000 + static_cast<std::int64_t>(memory_per_s * at);
+    Sample sample;
+    sample.at_ns = s.tick * kStep;
+    sample.processes.push_back(s.main);
+    for (std::size_t i = 0; i < s.crew.size(); ++i) {
+      pass(workers[i], s.crew[i]);
+      s.crew[i].others.cpu_ns += static_cast<std::int64_t>(helpers_cpu * kStep);
+      if (!starting) s.owed[i] += batches_per_s / kRate / static_cast<double>(workers.size());
+      s.crew[i].messages = static_cast<std::int64_t>(s.owed[i]);
+      sample.processes.push_back(s.crew[i]);
+    }
+    sample.has_host = s.tick % kRate == 0;
+    if (sample.has_host) {
+      double own = loop.cpu;
+      for (const Doing& worker : workers) own += worker.cpu + helpers_cpu;
+      HostSample& h = s.host;
+      h.busy_ns = static_cast<std::int64_t>((own + foreign) * at * 1e9);
+      h.periods = static_cast<std::int64_t>(at * 10);
+      h.throttled_periods = static_cast<std::int64_t>(at * 10 * throttled_share);
+      h.memory_available = 8'000'000'000;
+      h.shared_memory_most = 64 << 20;
+      h.shared_memory = static_cast<std::int64_t>(shm_full * (64 << 20));
+      sample.host = h;
+    }
+    return sample;
+  }
+};
+
+}  // namespace stoker::test_job

@@ -1,0 +1,91 @@
+#include "diagnosis/timeline/job_timeline.h"
+
+#include <gtest/gtest.h>
+
+#include "diagnosis/test_job.h"
+
+namespace stoker {
+namespace {
+
+using test_job::MadeJob;
+
+TEST(JobTimeline, JoinsTheLoopWithItsWorkers) {
+  MadeJob job;
+  job.loop = {0.4, 0.1, WaitKind::kPoll};
+  job.workers = {{0.8, 0.1, WaitKind::kPoll}, {0.6, 0, WaitKind::kDisk}};
+  const JobTimeline t = job.play();
+  ASSERT_EQ(t.ranks().size(), 1U);
+  const RankTimeline r = t.ranks()[0];
+  EXPECT_NEAR(r.job.all(), 20, 0.01);
+  EXPECT_NEAR(r.job[JobState::kComputes], 8, 0.1);
+  EXPECT_NEAR(r.job[JobState::kWaitsForCore], 2, 0.1);
+  EXPECT_NEAR(r.job[JobState::kWaitsForData], 10, 0.1);
+  EXPECT_NEAR(r.workers.cpu, 28, 0.3);
+  EXPECT_NEAR(r.workers.idle, 2, 0.1);
+  EXPECT_NEAR(r.workers.storage, 8, 0.1);
+  EXPECT_EQ(r.workers_now, 2);
+  EXPECT_NEAR(r.batches, 200, 2);
+  EXPECT_EQ(r.messages_a_batch, 1);
+}
+
+TEST(JobTimeline, WithoutWorkersAPollIsNoWaitForData) {
+  MadeJob job;
+  const RankTimeline r = job.play().ranks().at(0);
+  EXPECT_EQ(r.job[JobState::kWaitsForData], 0);
+  EXPECT_NEAR(r.job[JobState::kTalks], 14, 0.1);
+}
+
+TEST(JobTimeline, EpochsStartWorkersAnew) {
+  MadeJob job;
+  job.workers = {{0.5, 0, WaitKind::kPoll}, {0.5, 0, WaitKind::kPoll}};
+  job.seconds = 60;
+  job.epoch = 15;
+  job.first_batch = 2;
+  const RankTimeline r = job.play().ranks().at(0);
+  ASSERT_GE(r.generations.size(), 4U);
+  EXPECT_EQ(r.generations[1].workers, 2);
+  EXPECT_TRUE(r.generations[1].seen_from_start);
+  EXPECT_NEAR(r.generations[1].first_batch, 2, 0.5);
+  EXPECT_GT(r.job[JobState::kStartsWorkers], 3);
+}
+
+TEST(JobTimeline, KeepsABoundedNumberOfStretches) {
+  MadeJob job;
+  job.workers = {{0.5, 0, WaitKind::kPoll}};
+  job.seconds = 5000;
+  const JobTimeline t = job.play();
+  EXPECT_LE(t.stretches().size(), 2048U);
+  double seconds = 0, batches = 0;
+  for (const Stretch& s : t.stretches()) seconds += s.seconds, batches += s.batches;
+  EXPECT_NEAR(seconds, 5000, 3);
+  EXPECT_NEAR(batches, 50000, 60);
+}
+
+TEST(JobTimeline, ASampleThatIsNotLaterIsNoInterval) {
+  JobTimeline t;
+  ProcessFacts p;
+  p.serial = 1;
+  p.role = ProcessRole::kTraining;
+  t.learn({p});
+  Sample s;
+  s.at_ns = 5'000'000'000;
+  s.processes.emplace_back().serial = 1;
+  t.add(s);
+  s.at_ns = 4'000'000'000;
+  t.add(s);
+  EXPECT_DOUBLE_EQ(t.seconds(), 5);
+  EXPECT_TRUE(t.ranks().empty());
+}
+
+TEST(JobTimeline, ProcessesThatNobodyIntroducedAreLeftOut) {
+  JobTimeline t;
+  Sample s;
+  s.processes.emplace_back().serial = 99;
+  t.add(s);
+  s.at_ns = 1'000'000'000;
+  t.add(s);
+  EXPECT_TRUE(t.ranks().empty());
+}
+
+}  // namespace
+}  // namespace stoker

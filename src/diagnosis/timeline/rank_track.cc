@@ -1,0 +1,247 @@
+#include "diagnosis/timeline/rank_track.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace stoker {
+namespace {
+
+constexpr double kNanosASecond = 1e9;
+/// Workers that start within so many seconds of each other belong to one epoch's loader: spawned
+/// ones start one after the other.
+constexpr double kSameGeneration = 3;
+/// The main thread writes a checkpoint when it writes so many bytes a second: logs stay far below.
+constexpr double kSavingRate = 8e6;
+/// With no more than this many workers making batches, the loop waits for one of them.
+constexpr double kOneAtWork = 1.3;
+/// Messages of both sides from which their ratio is trusted.
+constexpr double kEnoughMessages = 8;
+
+double at_seconds(std::int64_t ns) { return static_cast<double>(ns) / kNanosASecond; }
+
+double grown(std::int64_t before, std::int64_t after) {
+  return static_cast<double>(std::max<std::int64_t>(0, after - before));
+}
+
+WorkerSeconds scaled(WorkerSeconds w, double factor) {
+  for (double* part :
+       {&w.cpu, &w.helpers_cpu, &w.queued, &w.idle, &w.storage, &w.sleeps, &w.locked, &w.alive})
+    *part *= factor;
+  return w;
+}
+
+}  // namespace
+
+RankTrack::RankTrack(const ProcessFacts& facts) {
+  out_.serial = facts.serial;
+  out_.pid = facts.pid;
+  out_.rank = facts.rank;
+}
+
+/// Importing and building the model is no part of the loop.
+void RankTrack::begin_loop() {
+  out_.start_up = out_.job.all();
+  out_.job = {};
+  out_.leader = {};
+  out_.others_cpu = out_.others_queued = 0;
+  busy_weight_ = computing_ = 0;
+}
+
+void RankTrack::forget_ended(const std::vector<const ProcessSample*>& workers) {
+  const auto ended = [&](const auto& entry) {
+    return std::ranges::none_of(
+        workers, [&](const ProcessSample* worker) { return worker->serial == entry.first; });
+  };
+  std::erase_if(tracks_, ended);
+  std::erase_if(generation_of_, ended);
+}
+
+void RankTrack::meet(const std::vector<const ProcessSample*>& workers,
+                     const std::vector<ProcessFacts>& facts) {
+  for (const ProcessSample* worker : workers) {
+    if (tracks_.contains(worker->serial)) continue;
+    const double started = at_seconds(facts[worker->serial - 1].started_ns);
+    const bool born_here = started > 0;
+    const bool joins = !out_.generations.empty() &&
+                       started - out_.generations.back().to < kSameGeneration &&
+                       started - out_.generations.back().from <
+                           kSameGeneration * (1 + out_.generations.back().workers);
+    if (!joins && out_.generations.empty() && born_here) begin_loop();
+    if (!joins) {
+      Generation fresh;
+      fresh.from = std::max(0.0, started);
+      fresh.seen_from_start = born_here;
+      fresh.first_batch = -1;
+      out_.generations.push_back(fresh);
+      forget_ended(workers);
+      asked_before_generation_ = first_ || !born_here ? 0 : static_cast<double>(before_.messages);
+      made_by_generation_ = 0;
+    }
+    // Until it is known when the workers end, `to` is when the last of them began.
+    out_.generations.back().to = std::max(out_.generations.back().to, started);
+    ++out_.generations.back().workers;
+    tracks_.emplace(worker->serial, WorkerTrack(*worker, born_here));
+    generation_of_[worker->serial] = out_.generations.size() - 1;
+  }
+  out_.workers_now = static_cast<int>(workers.size());
+  out_.workers_most = std::max(out_.workers_most, out_.workers_now);
+}
+
+WorkerSeconds RankTrack::pass_workers(const std::vector<const ProcessSample*>& workers,
+                                      double seconds) {
+  WorkerSeconds all;
+  for (const ProcessSample* worker : workers) {
+    WorkerTrack& track = tracks_.at(worker->serial);
+    all += track.add(*worker, seconds, costs_);
+    written_ += track.grown();
+    if (generation_of_.at(worker->serial) + 1 == out_.generations.size())
+      made_by_generation_ += track.grown();
+  }
+  return all;
+}
+
+double RankTrack::waits_in(const ThreadSeconds& passed, const ProcessSample& sample) const {
+  if (out_.workers_now == 0) return 0;
+  double waits =
+      passed.in(WaitKind::kPoll) + passed.in(WaitKind::kPipe) + passed.in(WaitKind::kSocket);
+  // Behind a pin thread the loop sleeps on that thread's queue, which is a lock.
+  const bool pin = sample.pin_looks.all() > 0;
+  if (pin) waits += passed.in(WaitKind::kFutex);
+  return waits;
+}
+
+JobSeconds RankTrack::states(const ProcessSample& sample, const ThreadSeconds& passed,
+                             double seconds, const Surroundings& around) {
+  JobSeconds job;
+  const double waits = waits_in(passed, sample);
+  const bool starting = !out_.generations.empty() && out_.generations.back().first_batch < 0 &&
+                        out_.generations.back().seen_from_start;
+  job[starting ? JobState::kStartsWorkers : JobState::kWaitsForData] += waits;
+
+  const double written = grown(before_.leader_written_chars, sample.leader_written_chars);
+  const bool saves = written > kSavingRate * seconds;
+  if (saves && !saving_) ++out_.saves;
+  saving_ = saves;
+  out_.written += written;
+  job[saves ? JobState::kSaves : JobState::kComputes] += passed.cpu;
+  job[saves ? JobState::kSaves : JobState::kReads] +=
+      passed.in(WaitKind::kDisk) + passed.in(WaitKind::kNetworkStorage);
+  job[around.throttled ? JobState::kThrottled : JobState::kWaitsForCore] += passed.queued;
+
+  const bool pin = sample.pin_looks.all() > 0;
+  const bool with_workers = out_.workers_now > 0;
+  if (!with_workers) {
+    job[JobState::kTalks] +=
+        passed.in(WaitKind::kPoll) + passed.in(WaitKind::kPipe) + passed.in(WaitKind::kSocket);
+  }
+  if (!with_workers || !pin) {
+    // A lock is held by threads of its own that compute, by the GPU, or by neither.
+    const JobState lock = sample.busy_threads > 0 ? JobState::kComputes
+                          : around.gpu            ? JobState::kWaitsForDevice
+                                                  : JobState::kWaitsForThread;
+    job[lock] += passed.in(WaitKind::kFutex);
+  }
+  job[JobState::kWaitsForDevice] += passed.in(WaitKind::kDevice);
+  job[JobState::kSleeps] += passed.in(WaitKind::kTimer);
+  job[JobState::kTalks] += passed.in(WaitKind::kChild);
+  double elsewhere =
+      passed.in(WaitKind::kStopped) + passed.in(WaitKind::kOther) + passed.in(WaitKind::kUnknown);
+  if (around.throttled) {
+    // Newer kernels take a throttled thread out of the run queue: it is found ready, and its time
+    // is neither on a core nor waiting for one.
+    const double ready = static_cast<double>(sample.looks.of(WaitKind::kRunning)) -
+                         static_cast<double>(before_.looks.of(WaitKind::kRunning));
+    const double looks =
+        static_cast<double>(sample.looks.all()) - static_cast<double>(before_.looks.all());
+    const double unseen =
+        looks > 0 ? std::max(0.0, ready / looks * seconds - passed.cpu - passed.queued) : 0;
+    for (JobState from : {JobState::kWaitsForData, JobState::kTalks, JobState::kSleeps,
+                          JobState::kWaitsForThread}) {
+      const double part = passed.all_asleep() > 0 ? job[from] / passed.all_asleep() : 0;
+      const double moved = std::min(job[from], unseen * part);
+      job[from] -= moved;
+      job[JobState::kThrottled] += moved;
+    }
+  }
+  job[JobState::kElsewhere] += elsewhere;
+  return job;
+}
+
+void RankTrack::count_batches(const ProcessSample& sample, double at, Passed& passed) {
+  const double asked = grown(before_.messages, sample.messages);
+  asked_ += asked;
+  passed.batches = asked;
+  out_.batches += asked;
+  if (asked_ >= kEnoughMessages && written_ >= kEnoughMessages)
+    out_.messages_a_batch = std::max(1.0, std::round(written_ / asked_));
+  if (out_.generations.empty()) return;
+  Generation& now = out_.generations.back();
+  now.batches += asked;
+  if (now.first_batch < 0 && made_by_generation_ > 0) now.first_batch = at - now.from;
+  if (out_.workers_now == 0 || static_cast<double>(sample.messages) <= 0) return;
+  const double made = made_by_generation_ / out_.messages_a_batch;
+  const double in_flight = static_cast<double>(sample.messages) - asked_before_generation_ - made;
+  // Of workers that ran before the watch began, what they made before is not known.
+  if (!now.seen_from_start) return;
+  out_.window = std::max(out_.window, in_flight);
+  passed.ready = std::max(0.0, out_.window - in_flight);
+}
+
+void RankTrack::relate(const Passed& passed, double waiting) {
+  const double seconds = passed.job.all();
+  if (seconds <= 0 || waiting <= 0 || out_.workers_now == 0) return;
+  out_.while_waiting += scaled(passed.workers, waiting / seconds);
+  out_.waiting_with_workers += waiting;
+  if (out_.workers_now > 1 && passed.workers.making() / seconds <= kOneAtWork)
+    out_.waits_for_one += waiting;
+}
+
+RankTrack::Passed RankTrack::add(std::int64_t at_ns, const ProcessSample& sample,
+                                 const std::vector<const ProcessSample*>& workers,
+                                 const std::vector<ProcessFacts>& facts,
+                                 const Surroundings& around) {
+  meet(workers, facts);
+  Passed passed;
+  const double seconds = at_seconds(at_ns - last_ns_);
+  if (!first_ && seconds > 0) {
+    const ThreadSeconds leader =
+        split_.between(before_.leader, sample.leader, before_.looks, sample.looks, seconds);
+    out_.leader += leader;
+    out_.pin_thread = out_.pin_thread || sample.pin_looks.all() > 0;
+    passed.workers = pass_workers(workers, seconds);
+    out_.workers += passed.workers;
+    passed.job = states(sample, leader, seconds, around);
+    out_.job += passed.job;
+    out_.others_cpu += grown(before_.others.cpu_ns, sample.others.cpu_ns) / kNanosASecond;
+    out_.others_queued += grown(before_.others.queued_ns, sample.others.queued_ns) / kNanosASecond;
+    busy_weight_ += leader.cpu * static_cast<double>(sample.busy_threads);
+    computing_ += leader.cpu;
+    count_batches(sample, at_seconds(at_ns), passed);
+    relate(passed, passed.job[JobState::kWaitsForData]);
+    if (workers.empty()) {
+      out_.read_chars += grown(before_.read_chars, sample.read_chars);
+      out_.read_calls += grown(before_.read_calls, sample.read_calls);
+      out_.read_bytes += grown(before_.read_bytes, sample.read_bytes);
+    }
+  }
+  before_ = sample;
+  last_ns_ = at_ns;
+  first_ = false;
+  return passed;
+}
+
+RankTimeline RankTrack::result() const {
+  RankTimeline out = out_;
+  out.busy_threads = computing_ > 0 ? busy_weight_ / computing_ : 0;
+  for (const auto& [serial, track] : tracks_) {
+    if (generation_of_.at(serial) + 1 == out_.generations.size())
+      out.each_worker.push_back(track.total());
+  }
+  for (const MessageCost& cost : costs_.all()) {
+    const double batches = std::max(1.0, std::round(cost.messages / out_.messages_a_batch));
+    out.costs.push_back({cost.cpu / batches, cost.wait / batches});
+  }
+  return out;
+}
+
+}  // namespace stoker

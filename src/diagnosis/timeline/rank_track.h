@@ -1,0 +1,63 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "diagnosis/timeline/job_timeline.h"
+#include "diagnosis/timeline/worker_track.h"
+
+namespace stoker {
+
+/// What of the machine decides how an interval is read.
+struct Surroundings {
+  bool throttled = false;  ///< the control group's quota was used up lately
+  bool gpu = false;        ///< the job has one
+};
+
+/// One training process with its workers, from sample to sample.
+class RankTrack {
+ public:
+  explicit RankTrack(const ProcessFacts& facts);
+
+  /// What passed until `sample`; `workers` are the samples of its living workers, `facts` those of
+  /// all processes by serial.
+  struct Passed {
+    JobSeconds job;
+    WorkerSeconds workers;
+    double batches = 0, ready = -1;
+  };
+  Passed add(std::int64_t at_ns, const ProcessSample& sample,
+             const std::vector<const ProcessSample*>& workers,
+             const std::vector<ProcessFacts>& facts, const Surroundings& around);
+
+  [[nodiscard]] RankTimeline result() const;
+
+ private:
+  void begin_loop();
+  void forget_ended(const std::vector<const ProcessSample*>& workers);
+  void meet(const std::vector<const ProcessSample*>& workers,
+            const std::vector<ProcessFacts>& facts);
+  [[nodiscard]] WorkerSeconds pass_workers(const std::vector<const ProcessSample*>& workers,
+                                           double seconds);
+  [[nodiscard]] JobSeconds states(const ProcessSample& sample, const ThreadSeconds& passed,
+                                  double seconds, const Surroundings& around);
+  [[nodiscard]] double waits_in(const ThreadSeconds& passed, const ProcessSample& sample) const;
+  void count_batches(const ProcessSample& sample, double at, Passed& passed);
+  void relate(const Passed& passed, double waiting);
+
+  RankTimeline out_;
+  SleepSplit split_;
+  ProcessSample before_;
+  bool first_ = true, saving_ = false;
+  std::int64_t last_ns_ = 0;
+  std::map<std::uint32_t, WorkerTrack> tracks_;
+  std::map<std::uint32_t, std::size_t> generation_of_;
+  CostSample costs_;
+  double asked_ = 0, written_ = 0;      ///< messages, of it and of its workers, while watched
+  double asked_before_generation_ = 0;  ///< its messages when the present workers began
+  double made_by_generation_ = 0;       ///< messages of the present workers
+  double busy_weight_ = 0, computing_ = 0;
+};
+
+}  // namespace stoker

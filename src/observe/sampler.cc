@@ -1,0 +1,232 @@
+#include "observe/sampler.h"
+
+#include <sys/utsname.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <functional>
+
+#include "observe/proc/kept_file.h"
+#include "observe/proc/proc_text.h"
+#include "observe/proc/roles.h"
+#include "system/machine_facts.h"
+
+namespace stoker {
+namespace {
+
+constexpr std::int64_t kNanosASecond = 1'000'000'000;
+/// Seconds between two readings of what changes slowly: the machine, memory, open files.
+constexpr std::int64_t kSlowEvery = kNanosASecond;
+/// New processes are looked for this often.
+constexpr std::int64_t kScanEvery = kNanosASecond / 2;
+/// A process's name and command line are looked at again while it is this young: a fork gets its
+/// name, or becomes another program, shortly after it began.
+constexpr std::int64_t kYoung = 3 * kNanosASecond;
+/// ... and for longer where its name decides what it is and has not come.
+constexpr std::int64_t kUnnamed = 60 * kNanosASecond;
+/// Time between two readings of the processes' memory.
+constexpr std::int64_t kMemoryEvery = 2 * kNanosASecond;
+
+std::int64_t clock_now() {
+  timespec now{};
+  ::clock_gettime(CLOCK_BOOTTIME, &now);
+  return now.tv_sec * kNanosASecond + now.tv_nsec;
+}
+
+std::int64_t unix_now() {
+  timespec now{};
+  ::clock_gettime(CLOCK_REALTIME, &now);
+  return now.tv_sec * kNanosASecond + now.tv_nsec;
+}
+
+bool is_python(const std::string& folder, std::string_view name, std::string_view command) {
+  char target[512];
+  const ssize_t size = ::readlink((folder + "/exe").c_str(), target, sizeof target);
+  const std::string_view exe(target, size > 0 ? static_cast<std::size_t>(size) : 0);
+  const auto last = [](std::string_view path) { return path.substr(path.rfind('/') + 1); };
+  return last(exe).starts_with("python") || name.starts_with("python") || name.starts_with("pt_") ||
+         last(command.substr(0, command.find(' '))).starts_with("python");
+}
+
+}  // namespace
+
+Sampler::Sampler(SamplerOptions options) : options_(std::move(options)), tree_(options_.proc) {
+  began_ = clock_now();
+  facts_.unix_ns = unix_now();
+  facts_.sample_ns = static_cast<std::int64_t>(kNanosASecond / options_.rate);
+  facts_.started_here = options_.started_here;
+  const MachineFacts machine = this_machine_facts();
+  facts_.processors = machine.processor.logical_cores;
+  facts_.processor = machine.processor.name;
+  facts_.memory = machine.memory.usable().count();
+  facts_.kernel = machine.kernel;
+}
+
+Result<Sampler> Sampler::attach(const std::vector<std::int64_t>& roots, SamplerOptions options) {
+  raise_open_file_limit();
+  Sampler sampler(std::move(options));
+  for (const std::int64_t pid : roots) {
+    TRY(check_watchable(sampler.options_.proc, pid));
+    sampler.tree_.add_root(pid);
+  }
+  const std::int64_t first = roots.front();
+  sampler.host_ = std::make_unique<HostWatch>(system_files(), sampler.options_.proc, first);
+  const auto status =
+      system_files()(sampler.options_.proc + "/" + std::to_string(first) + "/status");
+  HostLimits limits;
+  limits.affinity = count_cpu_list(value_of(status.value_or(""), "Cpus_allowed_list"));
+  if (sampler.host_->quota() > 0) limits.quota = sampler.host_->quota();
+  sampler.facts_.quota = sampler.host_->quota();
+  sampler.facts_.cores = limits.usable_cores();
+  sampler.find_processes();
+  return sampler;
+}
+
+std::int64_t Sampler::now() const { return clock_now() - began_; }
+
+ProcessFacts* Sampler::facts_of(std::uint32_t serial) {
+  return serial == 0 || serial > processes_.size() ? nullptr : &processes_[serial - 1];
+}
+
+void Sampler::learn(const TreeEntry& entry) {
+  const std::string folder = options_.proc + "/" + std::to_string(entry.pid);
+  const SystemFiles files = system_files();
+  ProcessFacts facts;
+  facts.serial = static_cast<std::uint32_t>(processes_.size() + 1);
+  facts.pid = entry.pid;
+  const auto parent = serial_of_.find(entry.parent);
+  facts.parent = parent == serial_of_.end() ? 0 : parent->second;
+  const double ticks = static_cast<double>(::sysconf(_SC_CLK_TCK));
+  facts.started_ns =
+      static_cast<std::int64_t>(static_cast<double>(entry.start_ticks) / ticks * kNanosASecond) -
+      began_;
+  facts.rank =
+      proc::number_in_environment(files(folder + "/environ").value_or(""), "RANK").value_or(-1);
+  processes_.push_back(std::move(facts));
+  const std::uint32_t serial = processes_.back().serial;
+  serial_of_[entry.pid] = serial;
+  watches_.emplace(serial, ProcessWatch(folder, entry.pid, serial));
+}
+
+bool Sampler::is_young(const ProcessFacts& facts) const {
+  const std::int64_t age = now() - facts.started_ns;
+  const bool unnamed = facts.role == ProcessRole::kHelper && facts.python;
+  return facts.name.empty() || age < kYoung || (unnamed && age < kUnnamed);
+}
+
+void Sampler::refresh_roles() {
+  std::vector<ProcessFacts> alive;
+  for (const auto& [serial, watch] : watches_) {
+    ProcessFacts facts = *facts_of(serial);
+    if (is_young(facts)) {
+      const std::string folder = options_.proc + "/" + std::to_string(facts.pid);
+      const SystemFiles files = system_files();
+      facts.name = proc::command_of(trimmed(files(folder + "/comm").value_or("")));
+      facts.command = proc::command_of(files(folder + "/cmdline").value_or(""));
+      facts.python = is_python(folder, facts.name, facts.command);
+    }
+    alive.push_back(std::move(facts));
+  }
+  assign_roles(alive, now());
+  for (ProcessFacts& facts : alive) {
+    ProcessFacts& known = *facts_of(facts.serial);
+    const bool same = known.name == facts.name && known.role == facts.role &&
+                      known.owner == facts.owner && known.command == facts.command;
+    if (same) continue;
+    known = facts;
+    changed_.push_back(std::move(facts));
+  }
+}
+
+void Sampler::find_processes() {
+  bool changed = false;
+  for (const TreeEntry& entry : tree_.scan()) learn(entry), changed = true;
+  const bool young = std::ranges::any_of(
+      watches_, [&](const auto& entry) { return is_young(*facts_of(entry.first)); });
+  if (changed || young) refresh_roles();
+}
+
+void Sampler::look_at_training() {
+  for (auto& [serial, watch] : watches_) {
+    if (facts_of(serial)->role == ProcessRole::kTraining) watch.look();
+  }
+}
+
+bool Sampler::sleep_until(std::int64_t due) {
+  if (stop_ && stop_()) return false;
+  const std::int64_t at = due + began_;
+  const timespec until{at / kNanosASecond, at % kNanosASecond};
+  while (::clock_nanosleep(CLOCK_BOOTTIME, TIMER_ABSTIME, &until, nullptr) == EINTR) {
+    if (stop_ && stop_()) return false;
+  }
+  return true;
+}
+
+std::optional<Sample> Sampler::next() {
+  const std::int64_t step = facts_.sample_ns;
+  if (samples_ > 0) {
+    for (int i = 1; i < options_.looks; ++i) {
+      if (!sleep_until(due_ - step + step * i / options_.looks)) return std::nullopt;
+      look_at_training();
+    }
+    if (!sleep_until(due_)) return std::nullopt;
+  }
+  const std::int64_t at = now();
+  // Where this process was kept from its core, the samples that were missed are not made up for.
+  due_ = std::max(due_ + step, at + step / 2);
+  const auto passed = [&](std::int64_t every) {
+    return samples_ == 0 || at / every != last_ / every;
+  };
+  const bool slow = passed(kSlowEvery);
+  const bool memory = passed(kMemoryEvery);
+  if (passed(kScanEvery)) find_processes();
+  Sample sample;
+  sample.at_ns = at;
+  sample.has_host = slow;
+  if (slow) sample.host = host_->sample();
+  for (auto entry = watches_.begin(); entry != watches_.end();) {
+    ProcessWatch& watch = entry->second;
+    sample.processes.push_back(watch.sample(
+        at - last_, memory ? ProcessWatch::Depth::kSlow : ProcessWatch::Depth::kUsual));
+    if (sample.processes.back().alive) {
+      ++entry;
+      continue;
+    }
+    tree_.remove(watch.pid());
+    // A long run starts thousands of workers: what they were called is known.
+    facts_of(watch.serial())->command.clear();
+    serial_of_.erase(watch.pid());
+    entry = watches_.erase(entry);
+  }
+  last_ = at;
+  ++samples_;
+  const bool any = std::ranges::any_of(watches_, [&](const auto& entry_of) {
+    const ProcessFacts& facts = *facts_of(entry_of.first);
+    return facts.role != ProcessRole::kHelper;
+  });
+  if (!any && samples_ > 1) return std::nullopt;
+  return sample;
+}
+
+std::vector<ProcessFacts> Sampler::take_changed() { return std::exchange(changed_, {}); }
+
+std::vector<std::string> Sampler::hidden() const {
+  bool io = false, waits = false;
+  for (const auto& [serial, watch] : watches_) {
+    io = io || watch.io_hidden();
+    waits = waits || watch.waits_hidden();
+  }
+  std::vector<std::string> words;
+  if (io)
+    words.emplace_back(
+        "what the job reads and writes, and its batches (/proc/PID/io: watch as the "
+        "job's owner or as root)");
+  if (waits)
+    words.emplace_back(
+        "where its threads sleep (/proc/PID/wchan: watch as the job's owner or as "
+        "root)");
+  return words;
+}
+
+}  // namespace stoker

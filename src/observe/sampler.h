@@ -1,0 +1,78 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "observe/proc/host_watch.h"
+#include "observe/proc/process_tree.h"
+#include "observe/proc/process_watch.h"
+#include "observe/sample/sample.h"
+
+namespace stoker {
+
+struct SamplerOptions {
+  double rate = 10;            ///< samples a second
+  int looks = 4;               ///< at the main threads of training processes, a sample
+  std::string proc = "/proc";  ///< tests give a made-up one
+  bool started_here = false;   ///< the caller started the root process
+};
+
+/// Watches a process and what it starts. Needs no right beyond reading /proc, stops nothing, and
+/// is to be used by one thread. Typical use:
+///
+///     Sampler sampler = TRY(Sampler::attach({4242}, {}));
+///     while (auto sample = sampler.next()) use(*sample);
+class Sampler {
+ public:
+  /// Refuses a process that is not there, is a thread, or has ended. Several roots are one job:
+  /// the ranks that a launcher on another node started here.
+  static Result<Sampler> attach(const std::vector<std::int64_t>& roots, SamplerOptions options);
+
+  /// Sleeps until the next sample is due, and takes it; nullopt when every root has ended or
+  /// stop_when() said so. A sample that is late is not made up for.
+  std::optional<Sample> next();
+
+  /// Called between looks, some times a sample; true ends the watch.
+  void stop_when(std::function<bool()> stop) { stop_ = std::move(stop); }
+
+  [[nodiscard]] const WatchFacts& facts() const { return facts_; }
+  /// All processes of the job so far, those that ended among them, by serial.
+  [[nodiscard]] const std::vector<ProcessFacts>& processes() const { return processes_; }
+  /// Facts of processes that are new or whose role changed since the last call.
+  std::vector<ProcessFacts> take_changed();
+  /// What this user may not see, in words; known after the first samples.
+  [[nodiscard]] std::vector<std::string> hidden() const;
+  /// Now, on the clock of samples.
+  [[nodiscard]] std::int64_t now() const;
+
+ private:
+  explicit Sampler(SamplerOptions options);
+  void find_processes();
+  void learn(const TreeEntry& entry);
+  [[nodiscard]] bool is_young(const ProcessFacts& facts) const;
+  void refresh_roles();
+  void look_at_training();
+  [[nodiscard]] bool sleep_until(std::int64_t due);
+  [[nodiscard]] ProcessFacts* facts_of(std::uint32_t serial);
+
+  SamplerOptions options_;
+  ProcessTree tree_;
+  std::unique_ptr<HostWatch> host_;
+  WatchFacts facts_;
+  std::vector<ProcessFacts> processes_;
+  std::vector<ProcessFacts> changed_;
+  std::map<std::uint32_t, ProcessWatch> watches_;
+  std::map<std::int64_t, std::uint32_t> serial_of_;  ///< of living members, by process id
+  std::function<bool()> stop_;
+  std::int64_t began_ = 0;  ///< CLOCK_BOOTTIME, which process start times are told on
+  std::int64_t due_ = 0, last_ = 0;
+  std::int64_t samples_ = 0;
+};
+
+}  // namespace stoker

@@ -1,0 +1,94 @@
+#include <algorithm>
+
+#include "report/json/json_parts.h"
+#include "report/model/watch_report.h"
+
+namespace stoker {
+namespace {
+
+constexpr const char* kSchema = "stoker-watch-1";
+
+Json states_of(const JobSeconds& job) {
+  Json shares = Json::object();
+  for (std::size_t i = 0; i < kJobStates; ++i) {
+    const double share = job.all() > 0 ? job.in[i] / job.all() : 0;
+    shares.append(std::string(name_of(static_cast<JobState>(i))), share);
+  }
+  return shares;
+}
+
+Json workers_of(const WorkerSeconds& w) {
+  const double alive = w.alive > 0 ? w.alive : 1;
+  return {{"running", w.cpu / alive},     {"waits_for_core", w.queued / alive},
+          {"storage", w.storage / alive}, {"sleeps", w.sleeps / alive},
+          {"locked", w.locked / alive},   {"idle", w.idle / alive}};
+}
+
+Json finding_of(const JobFinding& f) {
+  return {{"name", f.name},         {"lost_share", f.lost},
+          {"evidence", f.evidence}, {"cure", f.cure},
+          {"setting", f.setting},   {"gain", f.gain ? figure_object(*f.gain) : Json()},
+          {"price", f.price},       {"confidence", name_of(f.confidence)}};
+}
+
+Json rank_of(const RankTimeline& r) {
+  return {{"pid", r.pid},
+          {"rank", r.rank >= 0 ? Json(r.rank) : Json()},
+          {"states", states_of(r.job)},
+          {"workers", r.workers_most},
+          {"worker_states", r.workers_most > 0 ? workers_of(r.workers) : Json()},
+          {"worker_starts", static_cast<std::int64_t>(r.generations.size())},
+          {"pin_thread", r.pin_thread},
+          {"batches", r.batches}};
+}
+
+}  // namespace
+
+std::string watch_line_json(const WatchLine& line, const std::string& tool_version) {
+  const Stretch& s = line.stretch;
+  const double seconds = s.seconds > 0 ? s.seconds : 1;
+  const Json value{{"schema", kSchema},
+                   {"stoker", tool_version},
+                   {"kind", "interval"},
+                   {"from_s", s.from},
+                   {"seconds", s.seconds},
+                   {"states", states_of(s.job)},
+                   {"workers", line.workers},
+                   {"worker_states", line.workers > 0 ? workers_of(s.workers) : Json()},
+                   {"batches", s.batches},
+                   {"ready_batches", s.ready >= 0 ? Json(s.ready) : Json()},
+                   {"gpu_busy", s.gpu_busy >= 0 ? Json(s.gpu_busy) : Json()},
+                   {"cores_used", s.cores_used / seconds},
+                   {"cores_foreign", s.cores_foreign / seconds},
+                   {"memory_bytes", static_cast<std::int64_t>(s.memory)},
+                   {"processes", line.processes}};
+  return value.dump() + "\n";
+}
+
+std::string watch_json(const WatchReport& r) {
+  const JobDiagnosis& d = r.diagnosis;
+  Json findings = Json::array();
+  for (const JobFinding& f : d.findings) findings.push_back(finding_of(f));
+  Json ranks = Json::array();
+  for (const RankTimeline& rank : r.timeline->ranks()) ranks.push_back(rank_of(rank));
+  const Json value{{"schema", kSchema},
+                   {"stoker", r.tool_version},
+                   {"kind", "report"},
+                   {"source", r.source},
+                   {"seconds", d.seconds},
+                   {"verdict", d.verdict},
+                   {"healthy", d.healthy},
+                   {"waits_for_data", d.waits},
+                   {"useful", d.useful},
+                   {"batches_per_s", d.batches_per_s > 0 ? Json(d.batches_per_s) : Json()},
+                   {"states", states_of(d.job)},
+                   {"findings", findings},
+                   {"ranks", ranks},
+                   {"cores", r.timeline->facts().cores},
+                   {"notes", d.notes},
+                   {"hidden", r.hidden},
+                   {"recording", r.recording.empty() ? Json() : Json(r.recording)}};
+  return value.dump() + "\n";
+}
+
+}  // namespace stoker

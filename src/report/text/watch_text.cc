@@ -1,0 +1,189 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "base/text.h"
+#include "report/model/watch_report.h"
+#include "report/text/layout.h"
+
+namespace stoker {
+namespace {
+
+constexpr double kPerCent = 100;
+constexpr std::size_t kWidth = 100;
+
+std::string share(double part, double whole) {
+  return fmt::format("{:.0f} %", whole > 0 ? kPerCent * part / whole : 0.0);
+}
+
+/// States by time, those below half a per cent left out.
+std::vector<std::pair<JobState, double>> by_time(const JobSeconds& job) {
+  constexpr double kWorthSaying = 0.005;
+  std::vector<std::pair<JobState, double>> states;
+  for (std::size_t i = 0; i < kJobStates; ++i) {
+    const double part = job.all() > 0 ? job.in[i] / job.all() : 0;
+    if (part >= kWorthSaying) states.emplace_back(static_cast<JobState>(i), part);
+  }
+  std::ranges::stable_sort(states, [](auto& a, auto& b) { return a.second > b.second; });
+  return states;
+}
+
+std::string states_text(const JobSeconds& job) {
+  std::string text;
+  for (const auto& [state, part] : by_time(job)) {
+    text += text.empty() ? "" : ", ";
+    text += fmt::format("{} {:.0f} %", words_of(state), kPerCent * part);
+  }
+  return text.empty() ? "nothing seen yet" : text;
+}
+
+std::string workers_text(const WorkerSeconds& w) {
+  const double alive = std::max(1e-9, w.alive);
+  std::string text = fmt::format("on a core {}", share(w.cpu, alive));
+  const auto add = [&](const char* words, double seconds) {
+    if (seconds / alive >= 0.01) text += fmt::format(", {} {}", words, share(seconds, alive));
+  };
+  add("waiting for a core", w.queued);
+  add("for storage", w.storage);
+  add("asleep in samples", w.sleeps);
+  add("for locks", w.locked);
+  add("idle", w.idle);
+  return text;
+}
+
+std::string gain_text(const Figure& gain) {
+  return fmt::format("{:+.0f} % [{:.0f} to {:.0f}]", kPerCent * gain.value, kPerCent * gain.low,
+                     kPerCent * gain.high);
+}
+
+/// `text` in lines of kWidth columns, those behind the first indented by `indent`.
+std::string wrapped(const std::string& text, std::size_t indent) {
+  std::string out;
+  std::size_t column = indent;
+  for (const std::string& word : split(text, ' ')) {
+    if (column + word.size() + 1 > kWidth && column > indent) {
+      out += "\n" + std::string(indent, ' ');
+      column = indent;
+    } else if (column > indent) {
+      out += ' ';
+      ++column;
+    }
+    out += word;
+    column += word.size();
+  }
+  return out;
+}
+
+std::string finding_text(const JobFinding& f, std::size_t number) {
+  constexpr std::size_t kIndent = 4;
+  std::string text = fmt::format(" {}. {} ({:.0f} % of the time, confidence {})\n", number, f.name,
+                                 kPerCent * f.lost, name_of(f.confidence));
+  text += "    " + wrapped(f.evidence, kIndent) + "\n";
+  std::string cure = "Cure: " + f.cure;
+  if (f.gain) cure += " Brings " + gain_text(*f.gain) + ".";
+  if (!f.price.empty()) cure += " Costs: " + f.price + ".";
+  return text + "    " + wrapped(cure, kIndent) + "\n";
+}
+
+void add_rank(const RankTimeline& rank, bool many, std::string& text) {
+  if (many) {
+    const std::string name =
+        rank.rank >= 0 ? fmt::format("rank {}", rank.rank) : fmt::format("process {}", rank.pid);
+    text += fmt::format("  {}: {}\n", name, states_text(rank.job));
+  }
+  if (rank.workers_most > 0) {
+    text += fmt::format("  {}workers {}{}: {}\n", many ? "  " : "", rank.workers_most,
+                        rank.generations.size() > 1
+                            ? fmt::format(" (started {} times)", rank.generations.size())
+                            : std::string(),
+                        workers_text(rank.workers));
+  }
+}
+
+}  // namespace
+
+WatchLine last_of(const JobTimeline& timeline, double seconds) {
+  WatchLine line;
+  line.cores = timeline.facts().cores;
+  const auto& all = timeline.stretches();
+  if (all.empty()) return line;
+  line.stretch.from = all.back().from + all.back().seconds;
+  line.stretch.gpu_busy = line.stretch.ready = -1;
+  double known_gpu = 0, known_ready = 0;
+  for (std::size_t i = all.size(); i-- > 0 && line.stretch.seconds < seconds - 0.5;) {
+    const Stretch& s = all[i];
+    line.stretch.from = s.from;
+    line.stretch.seconds += s.seconds;
+    line.stretch.job += s.job;
+    line.stretch.workers += s.workers;
+    line.stretch.batches += s.batches;
+    line.stretch.cores_used += s.cores_used;
+    line.stretch.cores_foreign += s.cores_foreign;
+    if (line.stretch.memory <= 0) line.stretch.memory = s.memory;
+    const auto mean = [&](double& sum, double& known, double value) {
+      if (value < 0) return;
+      sum = (std::max(0.0, sum) * known + value * s.seconds) / (known + s.seconds);
+      known += s.seconds;
+    };
+    mean(line.stretch.gpu_busy, known_gpu, s.gpu_busy);
+    mean(line.stretch.ready, known_ready, s.ready);
+  }
+  for (const RankTimeline& rank : timeline.ranks()) line.workers += rank.workers_now;
+  line.processes = static_cast<int>(timeline.last().processes.size());
+  return line;
+}
+
+std::string watch_line_text(const WatchLine& line) {
+  const Stretch& s = line.stretch;
+  std::string text =
+      fmt::format("{:>8}  {}", human_time((s.from + s.seconds) * kSecond), states_text(s.job));
+  if (line.workers > 0)
+    text += fmt::format(" | {} worker{} {} busy", line.workers, line.workers == 1 ? "" : "s",
+                        share(s.workers.making(), s.workers.alive));
+  if (s.batches > 0 && s.seconds > 0)
+    text += fmt::format(" | {} batches/s", layout::number(s.batches / s.seconds));
+  if (s.gpu_busy >= 0) text += fmt::format(" | GPU {:.0f} %", kPerCent * s.gpu_busy);
+  if (s.seconds > 0) {
+    text += fmt::format(" | cores {:.1f} of {:g}", s.cores_used / s.seconds, line.cores);
+    const double foreign = s.cores_foreign / s.seconds;
+    if (foreign >= 0.05) text += fmt::format(", others {:.1f}", foreign);
+  }
+  return text + "\n";
+}
+
+std::string watch_text(const WatchReport& r) {
+  const JobDiagnosis& d = r.diagnosis;
+  const std::vector<RankTimeline> ranks = r.timeline->ranks();
+  std::string text =
+      fmt::format("{}, watched for {}\n\n", r.source, human_time(d.seconds * kSecond));
+  text += wrapped(d.verdict, 0) + "\n\n";
+  text += fmt::format("  {}{}\n", wrapped("the loop: " + states_text(d.job), 2),
+                      d.batches_per_s > 0
+                          ? fmt::format("; {} batches/s", layout::number(d.batches_per_s))
+                          : std::string());
+  for (const RankTimeline& rank : ranks) add_rank(rank, ranks.size() > 1, text);
+  const double host = r.timeline->host_seconds();
+  if (host > 0) {
+    const double all =
+        static_cast<double>(r.timeline->last_host().busy_ns - r.timeline->first_host().busy_ns) /
+        kSecond.count();
+    text += fmt::format("  cores: {:.2g} of {:g} by the job, {:.2g} by others\n",
+                        r.timeline->job_cpu() / host, r.timeline->facts().cores,
+                        std::max(0.0, all - r.timeline->job_cpu()) / host);
+  }
+  if (!d.findings.empty()) text += "\n";
+  const std::size_t shown = std::min(r.most_findings, d.findings.size());
+  for (std::size_t i = 0; i < shown; ++i) text += finding_text(d.findings[i], i + 1);
+  if (shown < d.findings.size())
+    text += fmt::format(" {} more with --all-findings\n", d.findings.size() - shown);
+  std::string end;
+  for (const std::string& note : d.notes) end += wrapped("Note: " + note, 6) + "\n";
+  for (const std::string& words : r.hidden) end += wrapped("Not seen: " + words, 10) + "\n";
+  if (!r.recording.empty())
+    end += "Recorded in " + r.recording + "; stoker explain " + r.recording + " says this again\n";
+  return end.empty() ? text : text + "\n" + end;
+}
+
+}  // namespace stoker
