@@ -201,6 +201,14 @@ const SettingRow kRows[] = {
      .words = "everything about one trial",
      .range = SettingRange{1, 1e9},
      .first = kStudy},
+    {.name = "findings",
+     .verbs = kStudy,
+     .group = "",
+     .type = Type::kSwitch,
+     .words =
+         "the best settings, what each axis does with an interval, noise, scaling and the next "
+         "bottleneck, settings that no other beats",
+     .first = kStudy},
     {.name = "csv",
      .verbs = kStudy,
      .group = "",

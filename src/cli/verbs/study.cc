@@ -15,7 +15,7 @@ struct Options {
   std::string store, where;
   std::vector<std::string> by, metric;
   std::optional<std::int64_t> trial;
-  bool csv = false, json = false;
+  bool csv = false, json = false, findings = false;
 };
 
 Result<int> show_trial(const study::Store& store, const study::StudyView& view, std::int64_t id) {
@@ -45,7 +45,12 @@ Result<int> run(const Options& o) {
         stdout);
     return 0;
   }
-  std::fputs((o.json  ? study_json(view, STOKER_VERSION)
+  const study::Findings found = o.findings ? study::findings(view) : study::Findings{};
+  if (o.findings && !o.json && !o.csv) {
+    std::fputs(findings_text(view, found).c_str(), stdout);
+    return 0;
+  }
+  std::fputs((o.json  ? study_json(view, STOKER_VERSION, o.findings ? &found : nullptr)
               : o.csv ? study_csv(view)
                       : study_text(view))
                  .c_str(),
@@ -65,6 +70,7 @@ Command study_command() {
            {"by", &o->by},
            {"metric", &o->metric},
            {"trial", &o->trial},
+           {"findings", &o->findings},
            {"csv", &o->csv},
            {"json", &o->json}},
           [o] { return run(*o); }};

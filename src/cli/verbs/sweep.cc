@@ -145,9 +145,12 @@ Result<int> finish(const study::Store& store, const study::RunSummary& summary, 
   auto view = TRY(study::select(store, {}));
   view.running_by.clear();  // this process, which is about to end
   if (o.json) {
-    std::fputs(study_json(view, STOKER_VERSION).c_str(), stdout);
+    const study::Findings found = study::findings(view);
+    std::fputs(study_json(view, STOKER_VERSION, &found).c_str(), stdout);
   } else {
     std::fputs(study_text(view).c_str(), stdout);
+    if (summary.complete)
+      std::printf("\n`stoker study %s --findings` says what they teach.\n", store.path().c_str());
     if (!summary.complete)
       std::printf("\nStopped: %s. `stoker sweep %s` goes on.\n", summary.stopped.c_str(),
                   store.path().c_str());

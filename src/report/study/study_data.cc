@@ -3,6 +3,7 @@
 #include "base/ranges.h"
 #include "json/value.h"
 #include "report/json/answer.h"
+#include "report/study/findings_data.h"
 #include "report/study/study_report.h"
 #include "study/definition/values.h"
 
@@ -80,11 +81,13 @@ std::string cell(const std::optional<std::int64_t>& value) {
 
 }  // namespace
 
-std::string study_json(const StudyView& view, std::string_view version) {
+std::string study_json(const StudyView& view, std::string_view version,
+                       const study::Findings* findings) {
   Value root = head(view, version);
   Value trials = Value::array();
   for (const TrialRow& row : view.rows) trials.push_back(trial_json(view, row));
   root["trials"] = std::move(trials);
+  if (findings != nullptr) root["findings"] = findings_object(view, *findings);
   return answer_text(root);
 }
 

@@ -4,6 +4,7 @@
 #include <string_view>
 #include <vector>
 
+#include "study/findings/findings.h"
 #include "study/findings/selection.h"
 
 namespace stoker {
@@ -23,7 +24,13 @@ namespace stoker {
 [[nodiscard]] std::string progress_line(const study::Study& study, const study::TrialRow& row,
                                         std::int64_t ended, std::int64_t all);
 
-[[nodiscard]] std::string study_json(const study::StudyView& view, std::string_view version);
+/// Best settings, what each axis does, noise, scaling, the Pareto front.
+[[nodiscard]] std::string findings_text(const study::StudyView& view,
+                                        const study::Findings& findings);
+
+/// `findings` may be null.
+[[nodiscard]] std::string study_json(const study::StudyView& view, std::string_view version,
+                                     const study::Findings* findings = nullptr);
 [[nodiscard]] std::string groups_json(const study::StudyView& view,
                                       const std::vector<std::string>& by,
                                       const std::vector<study::Group>& groups,

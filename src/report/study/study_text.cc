@@ -1,10 +1,10 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <cmath>
 #include <set>
 
 #include "base/text.h"
+#include "report/study/figures.h"
 #include "report/study/study_report.h"
 #include "report/text/layout.h"
 
@@ -16,35 +16,6 @@ using study::TrialRow;
 using study::TrialState;
 
 constexpr std::size_t kMostRows = 60, kMostReasons = 10, kLongestReason = 160;
-
-std::string printable(std::string_view text, std::size_t at_most = std::string_view::npos) {
-  std::string result;
-  for (const char c : text.substr(0, at_most)) {
-    const auto byte = static_cast<unsigned char>(c);
-    result += byte < 0x20 || byte == 0x7f ? ' ' : c;
-  }
-  return text.size() > at_most ? result + "..." : result;
-}
-
-std::string figure(const std::optional<double>& value) {
-  if (!value) return "-";
-  const double magnitude = std::fabs(*value);
-  if (magnitude != 0 && (magnitude < 1e-3 || magnitude >= 1e7))
-    return fmt::format("{:.3g}", *value);
-  if (*value == std::floor(*value)) return fmt::format("{:.0f}", *value);
-  return fmt::format("{:.4g}", *value);
-}
-
-std::string seconds_text(const std::optional<double>& seconds) {
-  return seconds ? human_time(Nanos(*seconds * 1e9)) : "-";
-}
-
-bool is_bytes(const std::string& name) { return name.ends_with("_bytes"); }
-
-std::string named_figure(const std::string& name, const std::optional<double>& value) {
-  if (value && is_bytes(name)) return human_bytes(Bytes(static_cast<std::int64_t>(*value)));
-  return figure(value);
-}
 
 bool repeated(const StudyView& view) { return view.study.repeat > 1; }
 
@@ -65,7 +36,7 @@ std::vector<std::string> cells_of(const StudyView& view, const TrialRow& row) {
   cells.emplace_back(name_of(row.state));
   for (const std::string& metric : view.metrics)
     cells.push_back(named_figure(metric, study::figure_of(row, metric)));
-  cells.push_back(figure(study::figure_of(row, "cpu_cores")));
+  cells.push_back(named_figure("cpu_cores", study::figure_of(row, "cpu_cores")));
   cells.push_back(named_figure("peak_bytes", study::figure_of(row, "peak_bytes")));
   cells.push_back(seconds_text(row.wall_s));
   return cells;

@@ -50,7 +50,7 @@ class LocalExecutor final : public Executor {
       for (const std::string& gpu : slot->gpus) visible += (visible.empty() ? "" : ",") + gpu;
       full.environment.emplace_back("CUDA_VISIBLE_DEVICES", visible);
     }
-    auto written = write_file(files.spec(), spec_text(full));
+    auto written = write_spec(files, full);
     auto process = written ? launch_(files) : Result<pid_t>(tl::unexpected(written.error()));
     if (!process) {
       slots_.give_back(*slot);

@@ -238,6 +238,8 @@ class Runner {
   /// What the command left behind ends with it: workers, and what forked away.
   void end_descendants() {
     kill(-child_.process, SIGKILL);
+    // Orphans of the command are children of this process, which usually has none.
+    if (waitpid(-1, nullptr, WNOHANG) < 0 && errno == ECHILD) return;
     for (int round = 0; round < 20; ++round) {
       const auto left = descendants(getpid());
       if (left.empty()) break;

@@ -214,6 +214,7 @@ TEST(RunTrial, ARunnerThatIsKilledTakesItsCommandAlong) {
   trial.until("pid");
   while (trial.content("pid").empty()) usleep(1000);
   const int command = std::stoi(trial.content("pid"));
+  while (Claim::owner(trial.files).group == 0) usleep(1000);
   kill(runner, SIGKILL);
   EXPECT_EQ(Trial::wait(runner), -SIGKILL);
   EXPECT_EQ(Claim::look(trial.files), Claim::Found::kLeft);

@@ -1,5 +1,9 @@
 #include "study/trial/trial_spec.h"
 
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+
 #include "json/fields.h"
 #include "json/text.h"
 #include "study/definition/study_words.h"
@@ -43,6 +47,15 @@ std::string spec_text(const TrialSpec& s) {
                    {"output_bytes", s.output_bytes},
                    {"heartbeat_seconds", s.heartbeat_seconds}};
   return root.dump() + "\n";
+}
+
+Status write_spec(const TrialFiles& files, const TrialSpec& spec) {
+  std::ofstream file(files.spec(), std::ios::binary | std::ios::trunc);
+  file << spec_text(spec);
+  file.close();
+  if (file) return {};
+  return fail(ErrorCode::kIo, std::string("cannot be written: ") + std::strerror(errno),
+              files.spec().string());
 }
 
 Result<TrialSpec> parse_spec(std::string_view text, const std::string& where) {

@@ -9,6 +9,7 @@
 #include "base/result.h"
 #include "study/definition/study.h"
 #include "study/definition/trials.h"
+#include "study/trial/trial_files.h"
 
 namespace stoker::study {
 
@@ -26,6 +27,9 @@ struct TrialSpec {
 };
 
 [[nodiscard]] std::string spec_text(const TrialSpec& spec);
+/// Into the trial's folder, without waiting for the disk: a spec that a power cut takes belongs to
+/// a trial that nobody has begun.
+[[nodiscard]] Status write_spec(const TrialFiles& files, const TrialSpec& spec);
 [[nodiscard]] Result<TrialSpec> parse_spec(std::string_view text, const std::string& where);
 
 }  // namespace stoker::study

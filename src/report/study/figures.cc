@@ -1,0 +1,42 @@
+#include "report/study/figures.h"
+
+#include <fmt/core.h>
+
+#include <cmath>
+
+#include "base/text.h"
+
+namespace stoker {
+namespace {
+
+std::string figure(double value) {
+  const double magnitude = std::fabs(value);
+  if (magnitude != 0 && (magnitude < 1e-3 || magnitude >= 1e7)) return fmt::format("{:.3g}", value);
+  if (value == std::floor(value)) return fmt::format("{:.0f}", value);
+  if (magnitude >= 1000) return with_commas(std::llround(value));
+  return fmt::format("{:.4g}", value);
+}
+
+}  // namespace
+
+std::string printable(std::string_view text, std::size_t at_most) {
+  std::string result;
+  for (const char c : text.substr(0, at_most)) {
+    const auto byte = static_cast<unsigned char>(c);
+    result += byte < 0x20 || byte == 0x7f ? ' ' : c;
+  }
+  return text.size() > at_most ? result + "..." : result;
+}
+
+std::string seconds_text(const std::optional<double>& seconds) {
+  return seconds ? human_time(Nanos(*seconds * 1e9)) : "-";
+}
+
+std::string named_figure(const std::string& name, const std::optional<double>& value) {
+  if (!value) return "-";
+  if (name.ends_with("_bytes")) return human_bytes(Bytes(static_cast<std::int64_t>(*value)));
+  if (name == "wall_s" || name == "cpu_s") return seconds_text(value);
+  return figure(*value);
+}
+
+}  // namespace stoker

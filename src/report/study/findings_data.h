@@ -1,0 +1,12 @@
+#pragma once
+
+#include "json/value.h"
+#include "study/findings/findings.h"
+
+/// Internal to src/report/study.
+namespace stoker {
+
+[[nodiscard]] json::Value findings_object(const study::StudyView& view,
+                                          const study::Findings& findings);
+
+}  // namespace stoker
