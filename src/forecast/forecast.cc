@@ -68,7 +68,7 @@ double job_rate(const Job& job, Nanos per_micro_batch) {
 double simulated_rate(const Scenario& s, const StepTime& time, double step_factor,
                       double cpu_factor) {
   const auto loader =
-      simulate_loader(loader_of(s), with_cpu_times(s.sample, cpu_factor), host_share(s),
+      simulate_loader(loader_of(s), at_band_end(s.sample, cpu_factor), host_share(s),
                       slower_consumer(time, s.job.accumulate, step_factor));
   return loader.samples_per_s * s.job.gpus;
 }

@@ -110,7 +110,7 @@ class InputPlanner {
     Consumer consumer = loader.consumer;
     consumer.step = step;
     return plan_.gpus *
-           simulate_loader(plan_.best, with_cpu_times(loader.sample, factor), loader.host, consumer)
+           simulate_loader(plan_.best, at_band_end(loader.sample, factor), loader.host, consumer)
                .samples_per_s;
   }
 

@@ -54,7 +54,7 @@ class LoaderSearch {
       : loader_(loader),
         freedom_(freedom),
         room_(room),
-        costlier_(with_cpu_times(loader.sample, 1 + loader.sample.band.above)) {}
+        costlier_(at_band_end(loader.sample, 1 + loader.sample.band.above)) {}
 
   LoaderSearchResult run() {
     std::vector<std::int64_t> batches = freedom_.batches;

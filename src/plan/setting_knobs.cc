@@ -85,8 +85,8 @@ namespace knobs {
 Value value_with(const LoaderCase& loader, const StepOf& step) {
   const Consumer consumer = step(loader.settings);
   const auto rate = [&](double factor) {
-    const LoaderForecast f = simulate_loader(loader.settings, with_cpu_times(loader.sample, factor),
-                                             loader.host, consumer);
+    const LoaderForecast f =
+        simulate_loader(loader.settings, at_band_end(loader.sample, factor), loader.host, consumer);
     return value_of(LoaderValue::kEpoch, f);
   };
   Value value;

@@ -20,10 +20,11 @@ MAX_RESIDENT = 0.02   # share of files that should have left the page cache
 class _Played:
     """One pass of the training loop over a loader, and what could be read when its last step had ended."""
 
-    def __init__(self, loader, step_s: float):
+    def __init__(self, loader, step_s: float, batches: int | None = None):
+        """batches: after which the loop leaves the epoch; None: at its end."""
         self.yields, self.ends = [], []  # seconds from before iter() until a batch arrived, until its step ended
         self.shm_peak = 0
-        batch, expected = None, len(loader)
+        batch, expected = None, batches or len(loader)
         start = time.perf_counter()
         iterator = iter(loader)
         for batch in iterator:
@@ -38,6 +39,9 @@ class _Played:
                 del batch
                 gc.collect()
                 self.shm_floor = machine.shared_memory_used()  # queues, and whatever others hold
+                break
+        if len(self.ends) < expected:
+            raise RuntimeError(f"the epoch ended after {len(self.ends)} of {expected} batches")
 
 
 def timed(scenario, point: dict, samples: int, seed: int) -> dict:
@@ -48,12 +52,13 @@ def timed(scenario, point: dict, samples: int, seed: int) -> dict:
     torch.set_num_threads(1)
     warnings.filterwarnings("ignore", message="This DataLoader will create")  # more workers than cores are meant
     loader = scenario.loader(point, samples, seed)
+    batches = samples // point["batch"] if scenario.cut else None
     workers_before = 0.0
     if point["persistent"]:  # the second epoch counts: its workers are there already
-        workers_before = _Played(loader, 0).workers_cpu
+        workers_before = _Played(loader, 0, batches).workers_cpu
     gc.collect()
     main_before = time.process_time()
-    played = _Played(loader, point["step_ms"] * 1e-3)
+    played = _Played(loader, point["step_ms"] * 1e-3, batches)
     del loader
     _stop_helpers(point["start_method"])
     return {"epoch_ms": round(played.ends[-1] * 1e3, 3), "first_batch_ms": round(played.yields[0] * 1e3, 3),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+import statistics
 
 DEFAULTS = {"workers": 2, "prefetch": 2, "in_order": True, "step_ms": 0.0, "cores": 2, "persistent": False,
             "start_method": "fork", "cold": False, "drop_last": False}
@@ -46,6 +47,9 @@ def full(scenario) -> list:
 
 def own(scenario) -> list:
     """For a user's data set: workers, a smaller and a larger batch, a step, deeper prefetching, one core."""
+    if scenario.cut:  # its own order, in which who waits for whom is the question
+        some = [point(scenario, workers=workers) for workers in SEARCHED_WORKERS[:5]]
+        return some + [point(scenario, in_order=False), point(scenario, prefetch=4), point(scenario, step_ms=50.0)]
     return [point(scenario, workers=workers) for workers in SEARCHED_WORKERS[:5]] + [
         point(scenario, batch=max(1, scenario.batch // 4)), point(scenario, batch=2 * scenario.batch),
         point(scenario, step_ms=50.0), point(scenario, step_ms=50.0, prefetch=4), point(scenario, cores=1)]
@@ -65,6 +69,31 @@ def drawn(scenario, count: int, seed: int) -> list:
                            prefetch=chance.choice((1, 2, 3, 4, 8)) if workers else 2,
                            step_ms=chance.choice((0.0, 0.0, 5.0, 20.0, 80.0, 200.0)), cores=chance.choice((1, 2, 2))))
     return found
+
+
+def sample_ms(probe: dict, workers: int) -> float:
+    """About what a sample takes with so many workers, on the clock; of streams that differ the slowest."""
+    def mean(row: dict) -> float:
+        times = [sum(both) for both in zip(row["cpu_ms"], row.get("wait_ms") or [0.0] * len(row["cpu_ms"]))]
+        return statistics.fmean(times) if times else 0.0
+
+    streams = [mean(row) for found in probe.get("streams") or [] for row in found["workers"]] if workers > 1 else []
+    return max([mean(probe["sample"]), *streams])
+
+
+def cut_samples(point: dict, sample_ms: float, most: int | None, scale: float) -> int:
+    """Samples after which a loop leaves an epoch that cannot be cut to length: whole batches, a few rounds of the workers
+    at least where that does not take long."""
+    busy = max(1, min(point["workers"], 2))
+    each_s = 1e-3 * max((sample_ms + _BATCH_MS / point["batch"]) / busy, point["step_ms"] / point["batch"])
+    if point["workers"] == 0:
+        each_s = 1e-3 * (sample_ms + point["step_ms"] / point["batch"])
+    window = point["batch"] * (point["workers"] * point["prefetch"] + 2)
+    wanted = max(scale * TARGET_S / each_s, min(window, LONGEST_S / each_s), 3 * point["batch"])
+    batches = math.ceil(wanted / point["batch"])
+    if most:
+        batches = min(batches, max(1, most // point["batch"] - 1))
+    return batches * point["batch"]
 
 
 def samples_of(scenario, point: dict, sample_ms: float, scale: float = 1.0) -> int:

@@ -123,7 +123,7 @@ class Run:
             probe, speed = self._probe(scenario, budget)
             if entry is None:
                 entry = {"name": name, "what": scenario.what, "batches_differ": scenario.batches_differ,
-                         "pool": scenario.pool, "points": []}
+                         "cut": scenario.cut, "pool": scenario.pool, "points": []}
                 self.file["scenarios"].append(entry)
             entry.update(speed_at_probe=round(speed, 4), probe=probe)
             if any(point["cold"] for point in grid.full(scenario)):
@@ -175,9 +175,11 @@ class Run:
     def _entry_of(self, scenario, entry: dict, wanted: dict) -> dict:
         known = rows.point_of(entry, wanted)
         if known is None:
-            sample = entry["probe"]["sample"]
-            each = statistics.mean(sample["cpu_ms"]) + statistics.mean(sample.get("wait_ms") or [0])
-            samples = grid.samples_of(scenario, wanted, each, 0.25 if self.options.quick else 1.0)
+            each, scale = grid.sample_ms(entry["probe"], wanted["workers"]), 0.25 if self.options.quick else 1.0
+            if scenario.cut:
+                samples = grid.cut_samples(wanted, each, entry["probe"]["samples"], scale)
+            else:
+                samples = grid.samples_of(scenario, wanted, each, scale)
             known = {**wanted, "samples": samples, "repetitions": []}
             entry["points"].append(known)
         return known

@@ -8,7 +8,6 @@ import os
 import random
 from typing import Callable
 
-from ..errors import CaptureError
 from . import datasets
 
 OPENCV_DOC = "/usr/share/doc/opencv-doc"  # Debian's opencv-doc: free pictures
@@ -33,6 +32,7 @@ class Scenario:
     batches_differ: bool = False                 # output bytes vary from batch to batch
     own: object = None                           # what the user's function returned
     worker_init: Callable | None = None
+    cut: bool = False                            # the loop leaves an epoch after so many batches; else the data set is cut
 
     def loader(self, point: dict, samples: int, seed: int):
         """The DataLoader of a point; the order of its samples follows from the seed."""
@@ -51,6 +51,31 @@ class Scenario:
             return DataLoader(data, batch_sampler=self.sampler(data, samples, point["batch"], seed), **arguments)
         return DataLoader(data, batch_size=point["batch"], shuffle=True, drop_last=point["drop_last"],
                           generator=torch.Generator().manual_seed(seed), **arguments)
+
+
+@dataclasses.dataclass
+class AsItIs(Scenario):
+    """A loader of the user's whose order belongs to it: a stream, a sampler, one sample after the other. Only the settings of
+    a point are its own; nothing is shuffled."""
+
+    known: object = None  # the pipeline's Source
+
+    def loader(self, point: dict, samples: int, seed: int):
+        from torch.utils.data import DataLoader
+
+        source, workers = self.known, point["workers"]
+        arguments = {"num_workers": workers, "collate_fn": source.collate, "worker_init_fn": source.worker_init}
+        if workers > 0:
+            arguments.update(prefetch_factor=point["prefetch"], persistent_workers=point["persistent"],
+                             multiprocessing_context=point["start_method"])
+        if not point["in_order"]:
+            arguments["in_order"] = False
+        if source.own_batches:
+            return DataLoader(source.dataset, batch_sampler=source.sampler, **arguments)
+        arguments["batch_size"] = point["batch"] if source.auto_collation else None
+        if source.kind != "iterable":
+            arguments["sampler"] = source.sampler  # None: one after the other
+        return DataLoader(source.dataset, **arguments)
 
 
 def _need_pillow() -> None:
@@ -144,7 +169,7 @@ MAKERS = {"pictures": pictures, "imagenet": imagenet, "small-records": small_rec
 
 def own(spec: str) -> Scenario:
     """The user's data set, from FILE.py:FUNCTION. Of a DataLoader its batch size and collate are kept."""
-    from torch.utils.data import DataLoader, IterableDataset
+    from torch.utils.data import DataLoader
 
     from ..pipeline import source
 
@@ -152,12 +177,10 @@ def own(spec: str) -> Scenario:
     name = f"{os.path.basename(spec.rpartition(':')[0])}:{spec.rpartition(':')[2]}"
     known = source.of(made, name)  # refuses what is no data set, and empty ones
     loader = made if isinstance(made, DataLoader) else None
-    if isinstance(known.dataset, IterableDataset) or not known.auto_collation:
-        raise CaptureError(f"{name} is an IterableDataset or makes its own batches, whose epochs cannot be cut to length: "
-                           "give a map-style Dataset")
-    if known.sampler is not None:
-        raise CaptureError(f"{name} has a sampler of its own, whose epochs cannot be cut to length: return the Dataset, "
-                           "or a DataLoader with batch_size and shuffle")
+    if known.kind == "iterable" or known.sampler is not None or known.sequential or not known.auto_collation:
+        what = "a stream" if known.kind == "iterable" else f"{known.samples} samples"
+        return AsItIs(name, f"{what} of {name}, in its own order", known.batch, 1, lambda samples: known.dataset, own=made,
+                      cut=True, batches_differ=known.own_batches, known=known)
     return Scenario(name, f"{known.samples} samples of {name}", known.batch, 1,
                     lambda samples: datasets.part_of(known.dataset, samples),
                     collate=loader.collate_fn if loader is not None else None, own=made,

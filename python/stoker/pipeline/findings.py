@@ -4,6 +4,8 @@ from __future__ import annotations
 
 _SLOW_FIRST = 10  # times the others
 _SLOW_FIRST_MS = 200
+_UNLIKE = 1.5  # times another worker's, from which on two streams differ
+_UNLIKE_MS = 0.1  # below, the time of a sample is that of its clocks
 
 
 def human_bytes(count: float) -> str:
@@ -119,6 +121,29 @@ class Findings:
         if outcome.end == "error":
             self.add("worker_failed", f"Making samples ended early: {outcome.error['message']}. The figures are of what "
                      "came before.")
+
+    def streams(self, found: dict, source) -> None:
+        """What is odd about how an IterableDataset shares its samples out to workers."""
+        rows, workers = found["workers"], found["num_workers"]
+        if found["same"]:
+            self.add("streams_repeat", f"Each of {workers} workers gives the same samples: an epoch holds every sample "
+                     f"{workers} times. Share them out in __iter__ by torch.utils.data.get_worker_info() (id, num_workers).",
+                     severity="warning" if source.loader is not None and source.loader.num_workers > 1 else "note")
+        empty = sum(1 for row in rows if row["samples"] == 0)
+        if empty:
+            self.add("workers_without_samples", f"{empty} of {workers} workers get no sample: the data set has fewer parts "
+                     f"(shards, files, row groups) than workers, and {workers - empty} "
+                     f"worker{'s' if workers - empty > 1 else ''} make{'' if workers - empty > 1 else 's'} all. Cut the data "
+                     "into a multiple of the workers' number of parts, or share single samples out.", count=empty)
+        means = [sum(row["cpu_ms"] + row["wait_ms"]) / len(row["cpu_ms"]) for row in rows if row["cpu_ms"]]
+        if len(means) > 1 and max(means) > _UNLIKE * min(means) and max(means) > _UNLIKE_MS:
+            self.add("streams_differ", f"A sample of the slowest worker takes {human_ms(max(means))}, one of the fastest "
+                     f"{human_ms(min(means))}: batches are handed out in turn, so that all workers keep the pace of the "
+                     "slowest. Share samples out so that each worker gets the same mixture.")
+        lengths = [row["samples"] for row in rows if row["samples"] is not None]
+        if not empty and len(lengths) == len(rows) and max(lengths) > _UNLIKE * min(lengths):
+            self.add("streams_unequal", f"Workers get between {min(lengths):,} and {max(lengths):,} samples: at the end of an "
+                     "epoch few workers make all batches. Cut the data into a multiple of the workers' number of parts.")
 
     def hung(self) -> None:
         self.add("sample_hangs", "Making samples did not come to an end in many times the time that they usually take: "

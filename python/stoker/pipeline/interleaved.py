@@ -29,10 +29,14 @@ _FIRST_CYCLE = 0.5  # share of the time that the first cycle may take beyond it,
 class Interleaved:
     """The children and what they answered."""
 
-    def __init__(self, source, warden, *, plan, sizes, seconds, wall_ms, tick, limit=None):
-        """limit: time.monotonic() by which every slice must be over; a slice begun later has _PATIENCE_S."""
+    def __init__(self, source, warden, *, plan, sizes, seconds, wall_ms, tick, limit=None, in_order=False):
+        """limit: time.monotonic() by which every slice must be over; a slice begun later has _PATIENCE_S.
+
+        in_order: the plan's batches stay as they are, since neighbours belong together.
+        """
         self._source, self._warden, self._plan, self._sizes = source, warden, plan, sizes
         self._start, self._seconds, self._wall_ms, self._tick = time.monotonic(), seconds, wall_ms, tick
+        self._in_order = in_order
         self._until, self._limit = self._start + seconds, limit or math.inf
         self.hung = False  # the worker of the main samples did not answer in time
         self._first, self._queue = True, []
@@ -157,6 +161,8 @@ class Interleaved:
         if self._plan is None:
             return [size] * max(1, passes.MOST_SAMPLES // size)
         batches = list(self._plan)
+        if self._in_order:
+            return batches
         if source.sampler is None:
             indices = [index for batch in batches for index in batch]
             if shuffled:

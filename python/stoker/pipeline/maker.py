@@ -212,18 +212,18 @@ def _descriptor(storage) -> int:
         return -1
 
 
-def become_worker(source) -> None:
-    """Sets this process up as torch.utils.data._utils.worker sets up a DataLoader's worker 0 of 1."""
+def become_worker(source, number: int = 0, workers: int = 1) -> None:
+    """Sets this process up as torch.utils.data._utils.worker sets up worker `number` of a DataLoader's `workers`."""
     from torch.utils.data._utils import signal_handling, worker
 
     with contextlib.suppress(Exception):
         signal_handling._set_worker_signal_handlers()
     torch.set_num_threads(1)
-    seed_all(_SEED)
-    worker._worker_info = worker.WorkerInfo(id=0, num_workers=1, seed=_SEED, dataset=source.dataset)
+    seed_all(_SEED + number)
+    worker._worker_info = worker.WorkerInfo(id=number, num_workers=workers, seed=_SEED + number, dataset=source.dataset)
     _idle_thread()
     if source.worker_init is not None:
-        source.worker_init(0)
+        source.worker_init(number)
 
 
 def seed_all(seed: int) -> None:

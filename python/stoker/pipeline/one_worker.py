@@ -151,4 +151,7 @@ def joined(runs: list) -> dict | None:
         return None
     result = {key: statistics.fmean(run[key] for run in runs) for key in runs[0]}
     result["batches"] = sum(run["batches"] for run in runs)
+    if len(runs) > 1:  # how far two epochs lie apart
+        intervals = [run["interval_ms"] for run in runs]
+        result["interval_spread"] = (max(intervals) - min(intervals)) / max(1e-9, sum(intervals))
     return {key: round(value, 4) for key, value in result.items()}

@@ -37,10 +37,12 @@ def _first_look(source, send) -> None:
     become_worker(source)
     maker = Maker(source)
     rng = random.Random(SEED)
-    plan = source.plan(MOST_SAMPLES, rng) if source.kind == "map" else None
+    plan, fixed = source.plan(MOST_SAMPLES, rng) if source.kind == "map" else (None, None)
     send("plan", plan)  # the user's sampler runs here, not in the parent
+    send("order", None if fixed is None else {"places": fixed.places, "whole": fixed.whole})
     if plan is not None:
         indices = [index for batch in plan for index in batch]
+        rng.shuffle(indices)  # neighbours may cost the same, and others something else
         if not indices:
             send("no batches", None)
             return

@@ -15,14 +15,15 @@ from ..measure import contention, forked, machine
 from ..measure.leftovers import Warden
 from ..version import VERSION
 from . import findings as finding
-from . import interleaved, objects, one_worker, passes, speed, stages, starting, statistics_of, transport
+from . import interleaved, objects, one_worker, order, passes, speed, stages, starting, statistics_of, streams, transport
 from . import source as sources
 from .budget import DEFAULT_BUDGET_S, SHORTEST_BUDGET_S
 
-FORMAT, SCHEMA_VERSION = "stoker-pipeline-probe", [1, 0]
+FORMAT, SCHEMA_VERSION = "stoker-pipeline-probe", [1, 1]
 
 # Shares of the budget. What a pass leaves over goes to the next ones.
 _SAMPLES, _GIL, _STAGES, _TRANSPORT, _ONE_WORKER = .45, .03, .06, .13, .12
+_SAMPLES_BESIDE_STREAMS, _STREAMS, _MORE_STREAMS = .3, .15, .07  # of an IterableDataset
 _ONE_WORKER_BATCHES, _ONE_WORKER_MOST = 11, 0.25  # so many slow batches, up to this share of the budget
 _STARTING_S = 1.0  # for pickling and forking in any case
 _KEEP_S = 0.3  # for putting it all together
@@ -93,6 +94,7 @@ class _Probe:
         self._findings.cores(machine.usable_cores())
         self._first_look()
         self._samples()
+        self._streams()
         self._one_worker()
         self._lock()
         self._stages()
@@ -102,9 +104,9 @@ class _Probe:
         doc["findings"] = self._findings.rows()
         doc["provenance"] = _provenance()
         self._tell("done")
-        order = ("format", "schema_version", "name", "kind", "samples", "loader", "sample", "batch", "output",
-                 "transport", "one_worker", "start", "memory", "parallel", "foreign", "provenance", "findings")
-        return {key: doc[key] for key in order if key in doc}
+        keys = ("format", "schema_version", "name", "kind", "samples", "loader", "sample", "order", "streams", "batch",
+                "output", "transport", "one_worker", "start", "memory", "parallel", "foreign", "provenance", "findings")
+        return {key: doc[key] for key in keys if key in doc}
 
     def _first_look(self) -> None:
         source = self._source
@@ -118,7 +120,7 @@ class _Probe:
             raise ProbeError(f"{source.name}: its sampler gives no index: check the sampler of the DataLoader")
         if speed is None:
             self._refuse(outcome, failures)
-        self._plan = outcome.last("plan")
+        self._plan, self._order = outcome.last("plan"), outcome.last("order")
         if source.own_batches and not isinstance(getattr(source.sampler, "batch_size", None), int):
             source.batch = max(1, round(statistics.fmean(len(batch) for batch in self._plan)))
         self._findings.effects(outcome, source)
@@ -146,7 +148,7 @@ class _Probe:
 
     def _samples(self) -> None:
         source, wall = self._source, max(1e-4, self._wall_ms)
-        seconds = self._share(_SAMPLES)
+        seconds = self._share(_SAMPLES_BESIDE_STREAMS if source.kind == "iterable" else _SAMPLES)
         room = machine.available_memory() * _SHARE_OF_MEMORY
         fits = int(room / max(1, 2 * self._sample_bytes))  # samples and their batch
         by_time = max(1, int(seconds * 1e3 / 3 / wall))
@@ -155,7 +157,8 @@ class _Probe:
         self._check_shared_memory()
         self._tell("samples")
         measured = interleaved.Interleaved(source, self._warden, plan=self._planned(), sizes=self._other_sizes(),
-                               seconds=seconds, wall_ms=wall, tick=lambda: self._tell("samples"), limit=self._deadline)
+                               seconds=seconds, wall_ms=wall, tick=lambda: self._tell("samples"), limit=self._deadline,
+                               in_order=self._order is not None)
         measured.run()
         worker = measured.outcome
         if not any(batch["rows"] for batch in measured.batches):
@@ -188,12 +191,51 @@ class _Probe:
         self._measured = times.kept()
         self._cpu_by_index = times.by_index()
         correlated = source.sampler is not None or source.kind == "iterable"
+        spread = times.repeat_spread()
+        self._doc["order"] = self._order_section(times.all_costs(), whole)
         self._doc["sample"] = {
             "cpu_ms": _rounded(cpu, 6), "wait_ms": _rounded(wait, 6), "file_bytes": read,
             "in_process_ratio": None, "stages": [], "stages_how": None,
             "size_correlation": statistics_of.correlation(read, cpu), "gil_wait_ms": None,
+            "repeat_spread": None if spread is None else round(spread, 4),
             "within_batch_correlation":
                 round(statistics_of.within_batch(cpu, times.batch_numbers()), 4) if correlated else 0}
+
+    def _order_section(self, costs: dict, whole: float):
+        """What neighbours cost, where the loader asks for samples in the same order in every epoch."""
+        if self._order is None:
+            return None
+        source = self._source
+        # Neighbours that only the warming pass saw count too: a sequence has no gaps.
+        costs = {index: (whole * cpu, wait) for index, (cpu, wait) in costs.items()}
+        # A sampler of batches may give them any size; the simulation's all have the same.
+        return order.section(self._plan, self._order["places"], self._order["whole"], costs, source.batch,
+                             cut=source.own_batches)
+
+    def _streams(self) -> None:
+        """What each worker of an IterableDataset gets."""
+        source = self._source
+        self._doc["streams"] = []
+        if source.kind != "iterable":
+            return
+        sample = self._doc["sample"]
+        cpu, wait = sum(sample["cpu_ms"]), sum(sample["wait_ms"])
+        for number, workers in enumerate(streams.counts_to_see(source.loader)):
+            seconds = self._share(_STREAMS if number == 0 else _MORE_STREAMS)
+            if seconds < 0.1:
+                return
+            found = streams.measured(source, workers, seconds, self._at_once, waits=wait / max(1e-9, cpu + wait))
+            if found is not None:
+                self._doc["streams"].append(found)
+                if number == 0:
+                    self._findings.streams(found, source)
+
+    def _at_once(self, works: list, seconds: float) -> list:
+        """Runs each work(send) in a child, all at the same time; how they ended."""
+        self._tell("streams of the workers")
+        children = [forked.Child(work, self._warden, daemon=True) for work in works]
+        until = time.monotonic() + seconds + 0.5
+        return [child.collect(until, tick=lambda: self._tell("streams of the workers")) for child in children]
 
     def _compared(self, measured) -> None:
         """Everything that slices beside each other show: batches, the training process, several workers at once."""

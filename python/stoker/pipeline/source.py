@@ -15,6 +15,7 @@ import time
 
 from ..errors import ProbeError
 from ..user_code import user_code
+from . import order
 
 DEFAULT_BATCH = 32  # where the user named none
 _SAMPLER_TIME_S = 1.0  # to walk a sampler of the user's own
@@ -53,18 +54,31 @@ class Source:
     sampler: object = None  # the user's: yields indices, or lists of them (batch_sampler)
     own_batches: bool = False
     cap: int | None = None  # samples of a batch that are made at most, where one takes long
+    sequential: bool = False  # the loader asks for 0, 1, 2, ...
 
-    def plan(self, most: int, rng: random.Random) -> list:
-        """Batches of indices, `most` samples or fewer, in random order; a map-style data set's only."""
+    def plan(self, most: int, rng: random.Random) -> tuple:
+        """(batches of indices, order.Stretches or None); a map-style data set's only.
+
+        `most` samples or fewer: in random order, or where the loader's order is fixed in stretches of neighbours.
+        """
+        workers = self.loader.num_workers if self.loader is not None else 0
+        if self.sequential:
+            batches = [range(at, min(at + self.batch, self.samples)) for at in range(0, self.samples, self.batch)]
+            found = order.stretches(batches, most, workers, rng)
+            found.batches = [list(batch) for batch in found.batches]
+            return found.batches, found
         if self.sampler is not None:
-            return self._from_sampler(most, rng)
+            return self._from_sampler(most, workers, rng)
+        return self._at_random(most, rng), None
+
+    def _at_random(self, most: int, rng: random.Random) -> list:
         count = min(most, self.samples)
         chosen = rng.sample(range(self.samples), count)
         size = min(self.batch, self.cap or self.batch)
         return [chosen[i:i + size] for i in range(0, count, size)]
 
-    def _from_sampler(self, most: int, rng: random.Random) -> list:
-        """The user's own order: batches of one epoch, chosen at random among those that it gave in a second."""
+    def _walk_sampler(self) -> list:
+        """Batches of one epoch, as many as the user's sampler gives in a second."""
         until = time.monotonic() + _SAMPLER_TIME_S
         found = []
         indices = iter(self.sampler)
@@ -73,6 +87,19 @@ class Source:
             found.append([plain_index(index) for index in batch][:self.cap])
             if len(found) >= _SAMPLER_BATCHES or time.monotonic() > until:
                 break
+        return found
+
+    def _from_sampler(self, most: int, workers: int, rng: random.Random) -> tuple:
+        """The user's own order: stretches of it where it is the same twice, else batches chosen at random."""
+        found, again = self._walk_sampler(), self._walk_sampler()
+        both = min(len(found), len(again))
+        if both > 1 and found[:both] == again[:both]:
+            fixed = order.stretches(found, most, workers, rng)
+            return fixed.batches, fixed
+        return self._some(found, most, rng), None
+
+    @staticmethod
+    def _some(found: list, most: int, rng: random.Random) -> list:
         rng.shuffle(found)
         kept, count = [], 0
         for batch in found:
@@ -183,6 +210,7 @@ def _read_loader(source: Source, loader) -> None:
         return
     if loader.batch_size is not None:
         source.batch = loader.batch_size
+        source.sequential = type(loader.sampler) is SequentialSampler
         if type(loader.sampler) not in (RandomSampler, SequentialSampler):
             source.sampler = loader.sampler
     elif loader.batch_sampler is not None:
@@ -191,6 +219,7 @@ def _read_loader(source: Source, loader) -> None:
         source.batch = size if isinstance(size, int) and size > 0 else DEFAULT_BATCH
     else:  # what the sampler gives goes to the data set as it is, often a list of indices
         source.batch = 1
+        source.sequential = type(loader.sampler) is SequentialSampler
         if type(loader.sampler) not in (RandomSampler, SequentialSampler):
             source.sampler = loader.sampler
             with contextlib.suppress(Exception):  # a length that is not known, or wrong code of the user's

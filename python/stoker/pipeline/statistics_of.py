@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 import statistics
 
+_PASSES_FOR_DEVIATION = 4  # with fewer the widest counts
+_NORMAL_90 = 1.645  # standard deviations that hold 90 % of a normal distribution
 _TRIM = 0.1  # share of the batches left out at either end
 
 
@@ -72,6 +74,29 @@ class SampleTimes:
 
     def by_index(self) -> dict:
         return dict(zip(self.kept(), self.cpu_ms()))
+
+    def all_costs(self) -> dict:
+        """{index: (ms of CPU time, ms of waiting)} of every sample that was made."""
+        return {key: tuple(1e-6 * statistics.fmean(r[at] for r in self._of(key)) for at in (1, 2)) for key in self._order}
+
+    def repeat_spread(self):
+        """How far passes over the same samples lie apart, as the half-width of a 90 % band; None without two passes.
+
+        A pass counts that saw half of the samples. Each is set beside the mean of the same samples over all passes.
+        """
+        passes, means = {}, {}
+        for key in self.kept():
+            readings = self._of(key)
+            means[key] = statistics.fmean(cpu + wait for _, cpu, wait in readings)
+            for number, cpu, wait in readings:
+                passes.setdefault(number, []).append((cpu + wait, means[key]))
+        ratios = [sum(t for t, _ in rows) / max(1e-9, sum(mean for _, mean in rows)) for rows in passes.values()
+                  if 2 * len(rows) >= len(means)]
+        if len(ratios) < 2:
+            return None
+        if len(ratios) < _PASSES_FOR_DEVIATION:
+            return max(abs(ratio - 1) for ratio in ratios)
+        return _NORMAL_90 * statistics.stdev(ratios)
 
     def batch_numbers(self) -> list:
         return [self._batch_of[key] for key in self.kept()]

@@ -15,7 +15,7 @@ np = pytest.importorskip("numpy")
 
 from places import PYTHON, SUPPORT  # noqa: E402
 from stoker.errors import CaptureError  # noqa: E402
-from stoker.loader_runs import calibration, datasets, grid, judge, rows, runner, scenarios  # noqa: E402
+from stoker.loader_runs import calibration, datasets, epoch, grid, judge, rows, runner, scenarios  # noqa: E402
 from stoker.measure import contention, forked, page_cache, signals  # noqa: E402
 
 
@@ -244,12 +244,28 @@ def test_a_users_data_set_is_measured_and_the_file_can_be_continued(tmp_path):
             assert len(rows.good(point)) == len(before), "and not measured again"
 
 
-@pytest.mark.parametrize("function, says", [("stream", "IterableDataset"), ("sampled", "sampler of its own"),
-                                            ("nothing", "has no function 'nothing'")])
-def test_data_that_cannot_be_measured_is_refused(tmp_path, function, says):
-    process = run_loader_runs("--pipeline", f"{SUPPORT / 'loaders.py'}:{function}", "--out", tmp_path / "r.json")
+@pytest.mark.parametrize("function", ["stream", "sampled"])
+def test_an_order_of_its_own_is_kept_and_epochs_are_left_early(tmp_path, function):
+    scenario = scenarios.own(f"{SUPPORT / 'loaders.py'}:{function}")
+    assert scenario.cut
+    point = {**grid.point(scenario, workers=2), "batch": scenario.batch, "cores": 1}
+    first = next(iter(scenario.loader(point, 0, 1)))
+    assert (first[0] if function == "stream" else first[1][0]) == (0 if function == "stream" else 1)
+    samples = grid.cut_samples(point, 1.0, 100, .25)
+    assert samples % point["batch"] == 0 and 0 < samples <= 100
+
+
+def test_an_epoch_that_ends_too_early_is_an_error(tmp_path):
+    scenario = scenarios.own(f"{SUPPORT / 'loaders.py'}:sampled")
+    point = {**grid.point(scenario), "workers": 0, "batch": 2, "cores": 1}
+    assert forked.in_child(lambda: epoch.timed(scenario, point, 4, 1), 30)["epoch_ms"] > 0
+    assert "ended after 2 of 3 batches" in forked.in_child(lambda: epoch.timed(scenario, point, 6, 1), 30)["error"]
+
+
+def test_a_function_that_is_not_there_is_refused(tmp_path):
+    process = run_loader_runs("--pipeline", f"{SUPPORT / 'loaders.py'}:nothing", "--out", tmp_path / "r.json")
     _, error = process.communicate(timeout=60)
-    assert process.returncode == 3 and says in error and "Traceback" not in error
+    assert process.returncode == 3 and "has no function 'nothing'" in error and "Traceback" not in error
     assert os.listdir(tmp_path) == []
 
 

@@ -9,7 +9,7 @@ import pytest
 import pipelines
 from stoker.errors import ProbeError
 from stoker.measure import contention
-from stoker.pipeline import command, findings, objects, one_worker, source, speed, stages, statistics_of, transport
+from stoker.pipeline import command, findings, objects, one_worker, order, source, speed, stages, statistics_of, streams, transport
 
 
 def rows(round_, *samples, queued=0):
@@ -41,6 +41,38 @@ def test_the_run_queue_is_no_waiting():
 def test_samples_of_a_stream_are_each_their_own():
     times = statistics_of.SampleTimes([rows(0, (-1, 9, 9, 0)), rows(1, (-1, 2e6, 2e6, 0), (-1, 3e6, 3e6, 0))])
     assert times.cpu_ms() == [2, 3]
+
+
+def test_passes_that_disagree_are_a_spread():
+    slow = [rows(1, (1, 2e6, 2e6, 0), (2, 4e6, 4e6, 0)), rows(2, (1, 3e6, 3e6, 0), (2, 6e6, 6e6, 0))]
+    assert statistics_of.SampleTimes(slow).repeat_spread() == pytest.approx(.2)
+    assert statistics_of.SampleTimes(slow[:1]).repeat_spread() is None
+
+
+def test_stretches_of_a_fixed_order():
+    batches = [list(range(at, at + 4)) for at in range(0, 4000, 4)]
+    found = order.stretches(batches, 400, 2, random.Random(1))
+    assert not found.whole and 96 <= len(found.batches) <= 108
+    assert all(batch[0] == place for batch, place in zip(found.batches, found.places))
+    begins = [place for place in found.places if place - 4 not in found.places]
+    assert len(begins) == 12 and all(begin % 8 == 0 for begin in begins), "worker 0's turn"
+    assert min(begins) == 0 and max(begins) > 3800, "from the beginning to the end"
+    whole = order.stretches(batches, 4000, 2, random.Random(1))
+    assert whole.whole and sorted(whole.batches) == batches and whole.batches != batches
+
+
+def test_costs_in_the_order_of_asking():
+    costs = {index: (1.0, float(index % 2)) for index in (0, 1, 2, 3, 8, 9)}
+    found = order.section([[8, 9], [0, 1], [2, 3]], [8, 0, 2], False, costs, 2, cut=False)
+    assert [stretch["first"] for stretch in found["stretches"]] == [0, 8]
+    assert found["stretches"][0]["wait_ms"] == [0, 1, 0, 1] and not found["whole"]
+    part = order.section([[0, 1, 4]], [0], True, costs, 3, cut=False)
+    assert part["stretches"][0]["wait_ms"] == [.5, .5, .5] and not part["whole"], "measured in part"
+
+
+def test_a_slow_first_sample_is_the_start_of_a_stream():
+    row = streams._row({"cpu_ms": [900.0, 1, 1, 1], "wait_ms": [100.0, 0, 0, 0], "ended": False, "digests": []})
+    assert row["start_ms"] == 999 and row["cpu_ms"] == [1, 1, 1, 1] and row["samples"] is None
 
 
 def test_correlations():
@@ -150,12 +182,14 @@ def test_an_object_that_contains_itself():
 def test_runs_of_one_worker_are_averaged():
     assert one_worker.joined([]) is None
     run = {"batches": 4, "interval_ms": 10.0}
-    assert one_worker.joined([run, {"batches": 6, "interval_ms": 20.0}]) == {"batches": 10, "interval_ms": 15.0}
+    assert one_worker.joined([run, {"batches": 6, "interval_ms": 20.0}]) == {
+        "batches": 10, "interval_ms": 15.0, "interval_spread": 0.3333}, "how far the two lie apart"
 
 
 def test_plans_cover_a_data_set_at_random():
     made = source.of(pipelines.Spins(length=1000), "x")
-    plan = made.plan(500, random.Random(1))
+    plan, fixed = made.plan(500, random.Random(1))
+    assert fixed is None
     indices = [index for batch in plan for index in batch]
     assert len(indices) == len(set(indices)) == 500 and max(indices) > 900
     assert {len(batch) for batch in plan[:-1]} == {32}

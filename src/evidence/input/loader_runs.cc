@@ -81,6 +81,7 @@ Result<LoaderScenario> read_scenario(Fields& fields, const Json& json, const std
   out.name = fields.text(json, "name", path);
   out.what = fields.text(json, "what", path);
   out.batches_differ = fields.flag(json, "batches_differ", path);
+  out.cut = json::given(json, "cut") != nullptr && fields.flag(json, "cut", path);
   const Json& points = fields.list(json, "points", path, kMostRows);
   for (std::size_t i = 0; i < points.size(); ++i)
     out.points.push_back(read_point(fields, points[i], json::indexed(path, "points", i)));

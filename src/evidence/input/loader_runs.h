@@ -50,6 +50,7 @@ struct ColdReads {
 struct LoaderScenario {
   std::string name, what;
   bool batches_differ = false;
+  bool cut = false;  ///< the loop left epochs after a point's samples; the data set is longer
   PipelineProbe probe;
   ColdReads cold;
   std::vector<LoaderPoint> points;

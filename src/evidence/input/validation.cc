@@ -29,6 +29,13 @@ Nanos measured_epoch_of(const LoaderPoint& point, const LoaderForecast& forecast
   return point.settings.persistent ? later : later + forecast.first_batch - forecast.epoch_start;
 }
 
+/// How far repetitions of one epoch lie apart, relative to the best: no forecast can know better.
+double spread_of(const std::vector<const LoaderRepetition*>& good) {
+  const auto [best, worst] = std::minmax_element(
+      good.begin(), good.end(), [](const auto* a, const auto* b) { return a->epoch < b->epoch; });
+  return (*worst)->epoch / (*best)->epoch - 1;
+}
+
 ComparedPoint compare(const LoaderScenario& scenario, const LoaderPoint& point,
                       const SampleCost& cost, const std::vector<const LoaderRepetition*>& good,
                       double shared_memory_bar) {
@@ -51,13 +58,14 @@ ComparedPoint compare(const LoaderScenario& scenario, const LoaderPoint& point,
   out.first_batch = Nanos(median_of(first));
   out.forecast = forecast_of(scenario, point, cost);
   const auto epoch_at = [&](double factor) {
-    return measured_epoch_of(point, forecast_of(scenario, point, with_cpu_times(cost, factor)));
+    return measured_epoch_of(point, forecast_of(scenario, point, at_band_end(cost, factor)));
   };
   const Nanos quick = epoch_at(1 - cost.band.below), slow = epoch_at(1 + cost.band.above);
   const double middle = out.forecast_epoch().count();
-  out.band = {std::max(kLeastBand, 1 - quick.count() / middle),
-              std::max(kLeastBand, slow.count() / middle - 1)};
   const double truth = out.epoch.count();
+  const double least = std::max(kLeastBand, spread_of(good));
+  out.band = {std::max(least, 1 - quick.count() / middle),
+              std::max(least, slow.count() / middle - 1)};
   out.within_band =
       truth >= middle * (1 - out.band.below) && truth <= middle * (1 + out.band.above);
   out.epoch_error = relative_error(middle, truth);
@@ -202,7 +210,12 @@ LoaderForecast forecast_of(const LoaderScenario& scenario, const LoaderPoint& po
     cost.cold_speedup = scenario.cold.speedup;
     cost.dataset_samples = point.settings.dataset_samples;
   }
-  return simulate_loader(point.settings, cost, host,
+  LoaderSettings settings = point.settings;
+  if (scenario.cut) {  // the epoch itself is as long as the data set
+    settings.stop_after = std::max<std::int64_t>(1, settings.dataset_samples / settings.batch);
+    settings.dataset_samples = 0;
+  }
+  return simulate_loader(settings, cost, host,
                          {.step = point.step, .consumption = Consumption::kBlocking});
 }
 

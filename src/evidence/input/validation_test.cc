@@ -29,7 +29,7 @@ Json probe() {
           {"name", "made"},
           {"kind", "map"},
           {"samples", 640},
-          {"sample", {{"cpu_ms", Json::array({2.0})}}},
+          {"sample", {{"cpu_ms", Json::array({2.0, 2.0})}}},
           {"batch", Json::array({batch(8), batch(32)})},
           {"transport", {{"per_batch_main_ms", 0.4}}}};
 }

@@ -105,6 +105,19 @@ SampleDeck::SampleDeck(const std::vector<double>& cpu, const std::vector<double>
   }
 }
 
+SampleDeck SampleDeck::in_order(const std::vector<double>& cpu, const std::vector<double>& wait) {
+  SampleDeck deck;
+  deck.ordered_ = true;
+  SampleWork sum;
+  deck.before_.push_back(sum);
+  for (std::size_t i = 0; i < cpu.size(); ++i) {
+    sum.cpu += cpu[i];
+    sum.wait += i < wait.size() ? wait[i] : 0;
+    deck.before_.push_back(sum);
+  }
+  return deck;
+}
+
 SampleDeck SampleDeck::shuffled(std::int64_t keep, std::uint64_t seed) const {
   Random random(seed);
   const auto size = static_cast<std::size_t>(std::max<std::int64_t>(1, keep));

@@ -27,15 +27,21 @@ class SampleDeck {
   explicit SampleDeck(const std::vector<double>& cpu, const std::vector<double>& wait = {},
                       double likeness = 0, std::int64_t batch = 1, std::uint64_t seed = 1);
 
+  /// The cards as they are, for samples that are asked for in the same order in every epoch.
+  [[nodiscard]] static SampleDeck in_order(const std::vector<double>& cpu,
+                                           const std::vector<double>& wait);
+
   /// The same cards in another order; stretches of `keep` cards stay together.
   [[nodiscard]] SampleDeck shuffled(std::int64_t keep, std::uint64_t seed) const;
 
+  [[nodiscard]] bool ordered() const { return ordered_; }
   [[nodiscard]] std::size_t cards() const { return before_.empty() ? 0 : before_.size() - 1; }
   /// Sums of the cards before card i; of all at i = cards().
   [[nodiscard]] const SampleWork& before(std::size_t i) const { return before_[i]; }
 
  private:
   std::vector<SampleWork> before_;
+  bool ordered_ = false;
 };
 
 /// Deals a deck out to batches, each card once before any comes twice, as an epoch reads its data

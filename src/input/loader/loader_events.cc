@@ -132,6 +132,7 @@ LoaderTrace Player::play() {
                                          : std::max(now_, timers_.top().at);
     const double next = std::min({cpu_end, disk_end, timer, step_ends_});
     if (!std::isfinite(next)) break;
+    if (model_.stop_after > 0 && steps_done_ >= model_.stop_after) break;
     now_ = next;
     if (next == step_ends_) {
       end_step();

@@ -20,11 +20,16 @@ struct PerBatch {
 /// policy.
 struct LoaderModel {
   std::int64_t batches = 0;     ///< a rank loads this many, then stops
+  std::int64_t stop_after = 0;  ///< batches, where the loop leaves an epoch early; 0: at its end
   std::int64_t batch = 1;       ///< samples
   std::int64_t last_batch = 1;  ///< samples of the last one
   /// Iterable data sets: samples in the stream of each worker of a rank; each ends with its own
   /// short batch. Empty: a sampler deals out `batches`.
   std::vector<std::int64_t> streams;
+  /// Likewise what each worker's samples cost, in order, and what its first one costs beyond
+  /// that. Empty: all draw from `samples`.
+  std::vector<SampleDeck> worker_samples;
+  std::vector<double> stream_start;
   int workers = 0, prefetch = 2, ranks = 1;
   bool pin = false, in_order = true, drop_last = false;
   int run_ahead = 1;  ///< steps the loop may be ahead of the GPU; 0: it waits for each

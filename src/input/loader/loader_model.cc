@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "input/loader/loader_constants.h"
+#include "input/loader/loader_streams.h"
 #include "input/probe/page_cache.h"
 
 namespace stoker {
@@ -122,6 +123,25 @@ void fill_step(const Consumer& consumer, double batch_bytes, double speed, Loade
   if (!copy.pinned) model.host_cpu += time;
 }
 
+/// Stretches of neighbours end where worker 0's turn would come again, so that each begins with its
+/// turn as it was measured: which worker meets which batch is what matters.
+SampleDeck deck_in_order(const std::vector<double>& cpu, const std::vector<double>& wait,
+                         const SampleCost& cost, const LoaderSettings& settings) {
+  if (cost.whole_epoch) return SampleDeck::in_order(cpu, wait);
+  const std::int64_t round = settings.batch * std::max(1, settings.workers);
+  std::vector<double> kept_cpu, kept_wait;
+  std::int64_t at = 0;
+  for (const std::int64_t length : cost.stretches) {
+    const std::int64_t kept = length < round ? length : length / round * round;
+    for (std::int64_t i = at; i < at + kept; ++i) {
+      kept_cpu.push_back(cpu[static_cast<std::size_t>(i)]);
+      if (!wait.empty()) kept_wait.push_back(wait[static_cast<std::size_t>(i)]);
+    }
+    at += length;
+  }
+  return SampleDeck::in_order(kept_cpu, kept_wait);
+}
+
 }  // namespace
 
 EpochShape epoch_shape(const LoaderSettings& settings, const SampleCost& cost, int ranks) {
@@ -136,12 +156,12 @@ EpochShape epoch_shape(const LoaderSettings& settings, const SampleCost& cost, i
   const std::int64_t rest = epoch.samples % settings.batch;
   epoch.last = rest > 0 && !settings.drop_last ? rest : settings.batch;
   epoch.batches = batches_of(epoch.samples);
-  if (!cost.iterable || settings.workers == 0) return epoch;
-  epoch.batches = 0;
-  for (int w = 0; w < settings.workers; ++w) {
-    epoch.streams.push_back(epoch.samples / settings.workers +
-                            (w < epoch.samples % settings.workers ? 1 : 0));
-    epoch.batches += batches_of(epoch.streams.back());
+  if (!reads_streams(cost, settings.workers)) return epoch;
+  epoch.streams = stream_lengths(cost, settings.workers, epoch.samples);
+  epoch.batches = epoch.samples = 0;
+  for (const std::int64_t length : epoch.streams) {
+    epoch.batches += batches_of(length);
+    epoch.samples += length;
   }
   return epoch;
 }
@@ -174,8 +194,13 @@ LoaderModel loader_model(const LoaderSettings& settings, const SampleCost& cost,
   cpu.reserve(cost.cpu.size());
   for (const Nanos time : cost.cpu) cpu.push_back(where * seconds(time));
   for (const Nanos time : cost.wait) wait.push_back(seconds(time));
-  model.samples = SampleDeck(cpu, wait, cost.within_batch, settings.batch, settings.seed);
-  if (cost.within_batch > 0) model.alike = settings.batch;
+  if (!cost.stretches.empty()) {
+    model.samples = deck_in_order(cpu, wait, cost, settings);
+  } else {
+    model.samples = SampleDeck(cpu, wait, cost.within_batch, settings.batch, settings.seed);
+    if (cost.within_batch > 0) model.alike = settings.batch;
+  }
+  fill_streams(settings, cost, where, model);
   fill_batches(settings, cost, host, speed, model);
   fill_start(settings, cost, speed, model);
   fill_step(consumer, cost.batch_bytes(settings.batch), speed, model);
@@ -184,6 +209,7 @@ LoaderModel loader_model(const LoaderSettings& settings, const SampleCost& cost,
 
 double unevenness(const LoaderModel& model) {
   constexpr int kBatches = 64;
+  if (!model.worker_samples.empty()) return 1;
   if (model.samples.cards() <= 1) return 0;
   Dealer dealer(model.samples, 0);
   double sum = 0, squares = 0;
@@ -199,6 +225,8 @@ double unevenness(const LoaderModel& model) {
 LoaderModel median_batches(LoaderModel model) {
   constexpr std::size_t kBatches = 33;
   if (model.samples.cards() <= 1) return model;
+  // In a fixed order the first batch is known.
+  if (model.samples.ordered() || !model.worker_samples.empty()) return model;
   Dealer dealer(model.samples, 0);
   std::vector<SampleWork> batches;
   for (std::size_t i = 0; i < kBatches; ++i) batches.push_back(dealer.deal(model.batch));

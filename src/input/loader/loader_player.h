@@ -49,11 +49,12 @@ struct Task {
 struct Worker {
   std::deque<std::int64_t> indices;  ///< tasks asked of it, not begun
   std::int64_t current = -1;
-  int outstanding = 0;    ///< asked of it and not yet yielded
-  bool ready = false;     ///< its process has started
-  bool active = true;     ///< main has not heard that its stream ended
-  bool fresh = true;      ///< has made no batch yet
-  std::int64_t left = 0;  ///< samples of its stream
+  int outstanding = 0;     ///< asked of it and not yet yielded
+  bool ready = false;      ///< its process has started
+  bool active = true;      ///< main has not heard that its stream ended
+  bool fresh = true;       ///< has made no batch yet
+  std::int64_t left = 0;   ///< samples of its stream
+  bool streaming = false;  ///< has begun its stream
   bool ended = false;
   bool tells_end = false;    ///< has yet to send word of it
   std::deque<Parcel> sends;  ///< finished, the feeder thread has not yet had its turns
@@ -66,9 +67,12 @@ enum class MainState { kStarting, kWaiting, kReceiving, kInStep, kDone };
 struct Rank {
   Rank(const LoaderModel& model, int number)
       : dealer(model.samples, model.first_card + number * model.samples.cards() / model.ranks),
-        workers(model.workers) {}
+        workers(model.workers) {
+    for (const SampleDeck& deck : model.worker_samples) own_dealers.emplace_back(deck, 0);
+  }
 
   Dealer dealer;
+  std::vector<Dealer> own_dealers;  ///< of the workers, where their streams differ
   std::vector<Worker> workers;
   std::vector<Task> tasks;       ///< asked for, in that order
   std::deque<Parcel> results;    ///< finished by workers (and the pin thread), not received

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <utility>
 #include <vector>
 
 #include "input/loader/loader_events.h"
@@ -20,6 +21,8 @@ constexpr std::int64_t kWarmUp = 4, kWindow = 64;
 /// and more orders are played.
 constexpr double kUneven = 0.25;
 constexpr std::int64_t kUnevenWindow = 512;
+/// Samples in a fixed order are played through once, if that takes no more batches than this.
+constexpr std::int64_t kLongestRound = 4096;
 /// A wait below this share of the interval is the step's doing, not the input's.
 constexpr double kNoWait = 0.02;
 /// A resource used above this share of its capacity is the limit.
@@ -112,21 +115,48 @@ struct Played {
   double most_held = 0;  ///< samples in shared memory, a rank
 };
 
+/// A long epoch of streams that end at different times: the same with all of them shorter in
+/// proportion.
+double shortened_epoch(LoaderModel model, const EpochShape& epoch) {
+  const double part = static_cast<double>(model.batches) / static_cast<double>(epoch.batches);
+  model.streams.clear();
+  for (const std::int64_t length : epoch.streams) {
+    const double batches = part * static_cast<double>(length) / static_cast<double>(model.batch);
+    model.streams.push_back(std::llround(batches) * model.batch);
+  }
+  model.stop_after = 0;
+  const LoaderTrace trace = play_loader(model);
+  if (trace.step_end.empty()) return 0;
+  return trace.yielded.front() + (trace.step_end.back() - trace.yielded.front()) / part;
+}
+
+bool ends_unevenly(const EpochShape& epoch, std::int64_t batch) {
+  if (epoch.streams.empty()) return false;
+  const auto [least, most] = std::minmax_element(epoch.streams.begin(), epoch.streams.end());
+  return *most - *least > batch;
+}
+
 /// Long epochs go on at the steady pace after the simulated part; short ones are played out, with
 /// several orders of the samples.
 Played play_epoch(LoaderModel model, const EpochShape& epoch, const LoaderTrace& endless,
-                  double interval, bool uneven) {
+                  double interval, bool uneven, std::int64_t stop_after) {
   Played out;
   out.most_held = static_cast<double>(endless.peak_samples);
   if (epoch.batches > model.batches) {
+    if (stop_after == 0 && (ends_unevenly(epoch, model.batch) || !model.worker_samples.empty())) {
+      out.epoch = shortened_epoch(model, epoch);
+      return out;
+    }
     out.epoch =
         endless.step_end.back() + static_cast<double>(epoch.batches - model.batches) * interval;
     return out;
   }
   model.batches = epoch.batches;
   model.last_batch = epoch.last;
-  model.streams = epoch.streams;
-  const int orders = model.samples.cards() <= 1 ? 1 : uneven ? kUnevenOrders : kOrders;
+  if (stop_after == 0) model.streams = epoch.streams;
+  model.stop_after = stop_after;
+  const bool fixed = model.samples.ordered() || !model.worker_samples.empty();
+  const int orders = fixed || model.samples.cards() <= 1 ? 1 : uneven ? kUnevenOrders : kOrders;
   out.most_held = 0;
   for (int i = 0; i < orders; ++i) {
     if (uneven && i > 0)
@@ -139,6 +169,38 @@ Played play_epoch(LoaderModel model, const EpochShape& epoch, const LoaderTrace&
   return out;
 }
 
+/// Batches until samples in a fixed order begin again; 0 where there is no such order.
+std::int64_t whole_round(const LoaderModel& model) {
+  std::size_t cards = model.samples.ordered() ? model.samples.cards() : 0;
+  for (const SampleDeck& deck : model.worker_samples)
+    cards = std::max(cards, deck.cards() * model.worker_samples.size());
+  return std::min(kLongestRound, static_cast<std::int64_t>(cards) / model.batch);
+}
+
+/// The part of the epoch that the loop goes through.
+EpochShape epoch_to_play(const LoaderSettings& settings, EpochShape epoch) {
+  if (settings.stop_after <= 0) return epoch;
+  epoch.batches = std::min(epoch.batches, settings.stop_after);
+  epoch.last = settings.batch;
+  epoch.samples = epoch.batches * settings.batch;
+  return epoch;
+}
+
+/// Workers that wait for nobody end their streams early, and the slowest goes on alone: no pace is
+/// steady, and the whole epoch counts. Streams of unknown length are taken as equal.
+void end_streams(LoaderModel& model, const EpochShape& epoch) {
+  std::int64_t all = 0;
+  for (const std::int64_t length : epoch.streams) all += length;
+  const std::vector<std::int64_t> endless = std::exchange(model.streams, {});
+  for (std::size_t w = 0; w < endless.size(); ++w) {
+    const double share = all > 0 ? static_cast<double>(epoch.streams[w]) / static_cast<double>(all)
+                                 : 1 / static_cast<double>(endless.size());
+    const auto batches = std::llround(share * static_cast<double>(model.batches));
+    model.streams.push_back(endless[w] == 0 ? 0 : batches * model.batch);
+  }
+  model.stop_after = 0;
+}
+
 /// Until batch 0 of an epoch, for batches of median cost.
 double first_batch_of(const LoaderModel& endless, const EpochShape& epoch) {
   LoaderModel model = median_batches(endless);
@@ -149,6 +211,7 @@ double first_batch_of(const LoaderModel& endless, const EpochShape& epoch) {
   } else {
     model.batches = window;
   }
+  model.stop_after = 1;
   const LoaderTrace trace = play_loader(model);
   return trace.yielded.empty() ? 0 : trace.yielded.front();
 }
@@ -210,20 +273,27 @@ LoaderForecast simulate_loader(const LoaderSettings& given, const SampleCost& co
   settings.workers = std::clamp(settings.workers, 0, 1024);
   if (!cost.known) return unlimited(settings, cost, host, consumer);
   LoaderModel model = loader_model(settings, cost, host, consumer);
-  const EpochShape epoch = epoch_shape(settings, cost, all_ranks(host));
+  const EpochShape epoch = epoch_to_play(settings, epoch_shape(settings, cost, all_ranks(host)));
   const std::int64_t window = std::int64_t{model.workers} * model.prefetch;
   const std::int64_t warm = kWarmUp + 2 * window + model.workers;
   // Workers keep step with each other, so batches come in rounds: whole rounds are measured, and
   // the last window of batches, whose workers find nothing more to do, is left out.
   const std::int64_t round = std::max(1, model.workers);
   const bool uneven = unevenness(model) > kUneven;
-  const std::int64_t least = uneven ? kUnevenWindow : kWindow;
+  const std::int64_t least = std::max(uneven ? kUnevenWindow : kWindow, whole_round(model));
   const std::int64_t measured = round * ((least + round - 1) / round + 3);
   model.batches = warm + measured + window + 1;
+  model.stop_after = model.streams.empty() ? 0 : model.batches;
   model.last_batch = model.batch;
+  if (!model.worker_samples.empty() && !model.in_order && settings.stop_after == 0)
+    end_streams(model, epoch);
   const LoaderTrace trace = play_loader(model);
+  const std::int64_t last =
+      std::min<std::int64_t>(warm + measured, static_cast<std::int64_t>(trace.yielded.size()) - 1);
+  const std::int64_t first =
+      model.stop_after == 0 && !model.streams.empty() ? 0 : std::min(warm, last);
   const Steady steady =
-      steady_of(trace, static_cast<std::size_t>(warm), static_cast<std::size_t>(warm + measured));
+      steady_of(trace, static_cast<std::size_t>(first), static_cast<std::size_t>(last));
 
   LoaderForecast out;
   auto used = static_cast<double>(trace.peak_samples);
@@ -244,7 +314,8 @@ LoaderForecast simulate_loader(const LoaderSettings& given, const SampleCost& co
   if (epoch.samples > 0 && epoch.batches > 0) {
     out.batches = epoch.batches;
     out.epoch_samples = delivered_samples(epoch, settings);
-    const Played played = play_epoch(model, epoch, trace, steady.interval, uneven);
+    const Played played =
+        play_epoch(model, epoch, trace, steady.interval, uneven, settings.stop_after);
     out.epoch = played.epoch * kSecond - out.first_batch + out.epoch_start;
     if (!settings.persistent && model.workers > 0)
       out.shutdown = static_cast<double>(model.workers) * cost.transport.shutdown_per_worker;

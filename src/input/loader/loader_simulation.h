@@ -30,6 +30,8 @@ struct LoaderSettings {
   bool in_order = true;
   StartMethod start_method = StartMethod::kFork;
   std::int64_t dataset_samples = 0;  ///< of the whole job; 0: as SampleCost says, else long
+  /// Batches after which the loop leaves the epoch; 0: it goes to the end.
+  std::int64_t stop_after = 0;
   std::uint64_t seed = 1;
 };
 

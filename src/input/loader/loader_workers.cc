@@ -98,7 +98,12 @@ void Player::begin_next(int r, int w) {
       worker.ended = worker.tells_end = true;
       return;
     }
-    task.work = rank.dealer.deal(task.samples);
+    const auto own = static_cast<std::size_t>(w);
+    Dealer& dealer = own < rank.own_dealers.size() ? rank.own_dealers[own] : rank.dealer;
+    task.work = dealer.deal(task.samples);
+    if (!worker.streaming && own < model_.stream_start.size())
+      task.work.wait += model_.stream_start[own];
+    worker.streaming = true;
   }
   count_workers(+1);
   const Owner owner{Actor::kWorker, r, w};

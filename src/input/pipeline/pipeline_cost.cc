@@ -9,6 +9,12 @@
 namespace stoker {
 namespace {
 
+/// Timers and wake-ups move a wait by so much from run to run.
+constexpr double kLeastWaitError = 0.03;
+
+/// One stretch of a fixed order says little of the rest: an assumption.
+constexpr double kElsewhere = 0.5;
+
 double mean_of(const std::vector<double>& values) {
   return values.empty() ? 0
                         : std::accumulate(values.begin(), values.end(), 0.0) /
@@ -96,11 +102,21 @@ void match_one_worker(const PipelineProbe& probe, SampleCost& cost) {
   match_start(one, fork_alone, simulate(), cost);
 }
 
-}  // namespace
+/// Samples in the order in which the loader asks for them.
+void take_order(const PipelineProbe& probe, SampleCost& cost) {
+  bool waits = false;
+  for (const PipelineProbe::Stretch& stretch : probe.order) {
+    cost.stretches.push_back(static_cast<std::int64_t>(stretch.cpu.size()));
+    cost.cpu.insert(cost.cpu.end(), stretch.cpu.begin(), stretch.cpu.end());
+    cost.wait.insert(cost.wait.end(), stretch.wait.begin(), stretch.wait.end());
+    for (const Nanos wait : stretch.wait) waits = waits || wait.count() > 0;
+  }
+  if (!waits) cost.wait.clear();
+  cost.whole_epoch = probe.whole_epoch;
+}
 
-SampleCost sample_cost_from_pipeline(const PipelineProbe& probe, const LoaderProfile& profile) {
-  SampleCost cost;
-  cost.known = true;
+/// Samples in no order that matters.
+void take_shuffled(const PipelineProbe& probe, SampleCost& cost) {
   std::vector<SampleWork> samples;
   for (std::size_t i = 0; i < probe.cpu.size(); ++i)
     samples.push_back({seconds(probe.cpu[i]), i < probe.wait.size() ? seconds(probe.wait[i]) : 0});
@@ -111,14 +127,94 @@ SampleCost sample_cost_from_pipeline(const PipelineProbe& probe, const LoaderPro
     waits = waits || sample.wait > 0;
   }
   if (!waits) cost.wait.clear();
+}
+
+/// Samples of an epoch; of streams that were read to their ends without a length that the data set
+/// told, what these held together.
+std::int64_t samples_of_epoch(const PipelineProbe& probe) {
+  if (probe.samples > 0) return probe.samples;
+  for (const StreamSet& set : probe.streams) {
+    std::int64_t all = 0;
+    for (const StreamCost& stream : set.workers) {
+      if (stream.samples < 0) return 0;
+      all += stream.samples;
+    }
+    return set.same ? all / static_cast<std::int64_t>(set.workers.size()) : all;
+  }
+  return 0;
+}
+
+std::vector<double> times_of(const std::vector<Nanos>& cpu, const std::vector<Nanos>& wait) {
+  std::vector<double> times;
+  for (std::size_t i = 0; i < cpu.size(); ++i)
+    times.push_back(seconds(cpu[i]) + (i < wait.size() ? seconds(wait[i]) : 0));
+  return times;
+}
+
+/// Half of a 90 % band of the mean of values of which `left` (a share) were not seen, relative.
+/// Student's t instead of the normal distribution's 1.645, about.
+double error_of_mean(const std::vector<double>& values, double left) {
+  const auto n = static_cast<double>(values.size());
+  if (n < 2) return 1;
+  const double mean = mean_of(values);
+  if (!(mean > 0)) return 0;
+  double squares = 0;
+  for (const double value : values) squares += (value - mean) * (value - mean);
+  constexpr double kNormal = 1.645, kStudent = 1.2;
+  return kNormal * (1 + kStudent / (n - 1)) * std::sqrt(squares / (n - 1)) / mean *
+         std::sqrt(left / n);
+}
+
+/// What other samples than the measured ones would have shown. Neighbours may be alike, so in a
+/// fixed order stretches count, not samples.
+double sampling_error(const PipelineProbe& probe) {
+  if (probe.whole_epoch) return 0;
+  const auto measured = static_cast<double>(probe.cpu.size());
+  const auto all = static_cast<double>(probe.samples);
+  const double left = all > 0 ? std::max(0.0, 1 - measured / all) : 1;
+  const double samples = left > 0 ? error_of_mean(times_of(probe.cpu, probe.wait), left) : 0;
+  std::vector<double> means;
+  for (const PipelineProbe::Stretch& stretch : probe.order)
+    means.push_back(mean_of(times_of(stretch.cpu, stretch.wait)));
+  if (means.size() == 1) return std::max(samples, kElsewhere * left);
+  return means.empty() ? samples : std::max(samples, error_of_mean(means, left));
+}
+
+/// From +x, a band whose ends are 1 + x and 1 / (1 + x).
+Band factor_band(double above) { return {above / (1 + above), above}; }
+
+/// What measuring again would show, what other samples would, and what the machine does to CPU
+/// times.
+void fill_bands(const PipelineProbe& probe, SampleCost& cost) {
+  const double known = kProbeError + (probe.contention.disturbed ? kDisturbedProbe : 0);
+  const double sampling = sampling_error(probe);
+  const double repeats =
+      std::max(probe.repeat_spread.value_or(0), probe.one_worker.interval_spread);
+  const double cpu = std::max(std::hypot(known, sampling), repeats);
+  cost.band = factor_band(std::max(cpu, known));
+  cost.band.below = std::max(cost.band.below, known);
+  cost.wait_band = factor_band(std::max(std::hypot(kLeastWaitError, sampling), repeats));
+}
+
+}  // namespace
+
+SampleCost sample_cost_from_pipeline(const PipelineProbe& probe, const LoaderProfile& profile) {
+  SampleCost cost;
+  cost.known = true;
+  if (probe.order.empty()) {
+    take_shuffled(probe, cost);
+  } else {
+    take_order(probe, cost);
+  }
+  cost.streams = probe.streams;
   cost.in_process_ratio = probe.in_process_ratio;
   cost.within_batch = probe.within_batch_correlation;
   cost.batches = probe.batch;
   cost.iterable = probe.iterable;
-  cost.dataset_samples = probe.samples;
+  cost.dataset_samples = samples_of_epoch(probe);
   cost.read_bytes = mean_of(probe.file_bytes);
   cost.dataset_bytes =
-      Bytes(static_cast<std::int64_t>(cost.read_bytes * static_cast<double>(probe.samples)));
+      Bytes(std::llround(cost.read_bytes * static_cast<double>(cost.dataset_samples)));
   if (!probe.batch.empty()) {
     const BatchFacts& first = probe.batch.front();
     cost.output = Bytes(static_cast<std::int64_t>(static_cast<double>(first.bytes.count()) /
@@ -147,8 +243,7 @@ SampleCost sample_cost_from_pipeline(const PipelineProbe& probe, const LoaderPro
   if (cost.start.fork.count() > 0) cost.start.fork += kFirstBatchSetUp;
   if (probe.crowded_efficiency) cost.transport.oversubscription = 1 / *probe.crowded_efficiency - 1;
   match_one_worker(probe, cost);
-  const double error = kProbeError + (probe.contention.disturbed ? kDisturbedProbe : 0);
-  cost.band = {error, error};
+  fill_bands(probe, cost);
   cost.basis = "probe of " + probe.name + " (" + std::to_string(probe.cpu.size()) + " samples)";
   if (const std::string lacks = missing_from(probe); !lacks.empty())
     cost.basis += "; not in it: " + lacks;

@@ -99,6 +99,65 @@ void read_sample(Fields& fields, const Json& root, PipelineProbe& out) {
     out.gil_wait = wait;
   }
   fields.take(sample, "within_batch_correlation", path, 0, 1, out.within_batch_correlation);
+  if (given(sample, "repeat_spread") != nullptr) {
+    double spread = 0;
+    fields.take(sample, "repeat_spread", path, 0, kMaxCount, spread);
+    out.repeat_spread = spread;
+  }
+}
+
+/// Times of samples in the order in which they are asked for.
+void read_sequence(Fields& fields, const Json& json, const std::string& path,
+                   std::vector<Nanos>& cpu, std::vector<Nanos>& wait) {
+  const auto times = [&](const char* key, std::vector<Nanos>& into) {
+    for (const Json& value : fields.maybe_list(json, key, path, kMaxSamples)) {
+      into.push_back(fields.checked(value, path + key, 0, kMaxMs) * kMillisecond);
+      if (!fields.good()) return;
+    }
+  };
+  times("cpu_ms", cpu);
+  times("wait_ms", wait);
+  if (cpu.size() != wait.size())
+    fields.refuse(path + "wait_ms", "has not as many elements as cpu_ms");
+}
+
+void read_order(Fields& fields, const Json& root, PipelineProbe& out) {
+  if (given(root, "order") == nullptr) return;
+  const Json& order = fields.maybe_object(root, "order", "");
+  fields.take(order, "whole", "order.", out.whole_epoch);
+  const Json& list = fields.maybe_list(order, "stretches", "order.", kMaxRows);
+  for (std::size_t i = 0; i < list.size() && fields.good(); ++i) {
+    const std::string path = json::indexed("order.", "stretches", i);
+    PipelineProbe::Stretch stretch;
+    fields.take(list[i], "first", path, 0, kMaxCount, stretch.first);
+    read_sequence(fields, list[i], path, stretch.cpu, stretch.wait);
+    if (stretch.cpu.empty()) fields.refuse(path + "cpu_ms", "is empty");
+    out.order.push_back(std::move(stretch));
+  }
+}
+
+StreamSet read_stream_set(Fields& fields, const Json& json, const std::string& path) {
+  StreamSet set;
+  fields.take(json, "same", path, set.same);
+  const Json& list =
+      fields.maybe_list(json, "workers", path, static_cast<std::size_t>(kMostWorkers));
+  for (std::size_t i = 0; i < list.size() && fields.good(); ++i) {
+    const std::string here = json::indexed(path, "workers", i);
+    StreamCost stream;
+    if (given(list[i], "samples") != nullptr)
+      fields.take(list[i], "samples", here, 0, kMaxCount, stream.samples);
+    fields.take(list[i], "start_ms", here, stream.start);
+    read_sequence(fields, list[i], here, stream.cpu, stream.wait);
+    set.workers.push_back(std::move(stream));
+  }
+  if (set.workers.empty()) fields.refuse(path + "workers", "is empty");
+  return set;
+}
+
+void read_streams(Fields& fields, const Json& root, PipelineProbe& out) {
+  const Json& list = fields.maybe_list(root, "streams", "", kMaxRows);
+  for (std::size_t i = 0; i < list.size() && fields.good(); ++i)
+    out.streams.push_back(read_stream_set(fields, list[i], json::indexed("", "streams", i)));
 }
 
 void read_batches(Fields& fields, const Json& root, PipelineProbe& out) {
@@ -149,6 +208,7 @@ void read_one_worker(Fields& fields, const Json& root, PipelineProbe& out) {
   fields.take(run, "first_batch_ms", path, one.first_batch);
   fields.take(run, "first_make_cpu_ms", path, one.first_make_cpu);
   fields.take(run, "batches", path, 0, 1e9, one.batches);
+  fields.take(run, "interval_spread", path, 0, 1, one.interval_spread);
 }
 
 void read_process(Fields& fields, const Json& root, PipelineProbe& out) {
@@ -239,6 +299,8 @@ Result<PipelineProbe> parse_pipeline_probe(std::string_view text, const std::str
   fields.take(*root, "output", "", probe.output);
   read_loader(fields, *root, probe);
   read_sample(fields, *root, probe);
+  read_order(fields, *root, probe);
+  read_streams(fields, *root, probe);
   read_batches(fields, *root, probe);
   read_transport(fields, *root, probe);
   read_one_worker(fields, *root, probe);

@@ -38,9 +38,18 @@ struct PipelineProbe {
   std::string stages_how;  ///< "transforms" or "sampling"
   std::optional<double> size_correlation;
   double within_batch_correlation = 0;
-  std::optional<Nanos> gil_wait;  ///< of another thread while samples are made, mean
-  std::vector<BatchFacts> batch;  ///< by ascending size
-  std::string output;             ///< for people
+  std::optional<double> repeat_spread;  ///< of passes over the same samples, half of a 90 % band
+  /// What neighbours cost where the loader's order is the same in every epoch.
+  struct Stretch {
+    std::int64_t first = 0;  ///< place in the epoch
+    std::vector<Nanos> cpu, wait;
+  };
+  std::vector<Stretch> order;
+  bool whole_epoch = false;        ///< the stretches are all of it
+  std::vector<StreamSet> streams;  ///< of an IterableDataset, by number of workers
+  std::optional<Nanos> gil_wait;   ///< of another thread while samples are made, mean
+  std::vector<BatchFacts> batch;   ///< by ascending size
+  std::string output;              ///< for people
   /// Measured keys of "transport" of data/coefficients/input.json, each with its value.
   std::vector<std::pair<std::string, double>> transport;
   struct Start {
@@ -65,6 +74,7 @@ struct PipelineProbe {
     Nanos first_batch;           ///< from before iter(), wall
     Nanos first_make_cpu;        ///< make_cpu of the first batch
     std::int64_t batches = 0;    ///< of the means
+    double interval_spread = 0;  ///< of two runs about their mean
   } one_worker;
   ParallelFacts parallel;
   /// CPU a sample with a process a core / with twice as many.

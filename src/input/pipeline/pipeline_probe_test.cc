@@ -158,6 +158,54 @@ TEST(BatchFactsAt, FollowTheMeasuredSizes) {
   EXPECT_EQ(batch_facts_at(one, 16).bytes.count(), 800);
 }
 
+const char* const kInOrder = R"({"format": "stoker-pipeline-probe", "schema_version": [1, 1],
+    "samples": 4000, "sample": {"cpu_ms": [1, 1, 1, 1], "wait_ms": [0, 500, 0, 500],
+                                "repeat_spread": 0.4},
+    "order": {"whole": false, "stretches": [
+      {"first": 0, "cpu_ms": [1, 1], "wait_ms": [0, 500]},
+      {"first": 64, "cpu_ms": [1, 1], "wait_ms": [0, 500]}]},
+    "streams": [{"num_workers": 2, "same": false, "workers": [
+      {"samples": 30, "start_ms": 0, "cpu_ms": [1], "wait_ms": [0]},
+      {"samples": null, "start_ms": 7, "cpu_ms": [1, 2], "wait_ms": [0, 3]}]}]})";
+
+TEST(PipelineProbe, KeepsOrderAndStreams) {
+  const auto probe = parse_pipeline_probe(kInOrder);
+  ASSERT_TRUE(probe) << probe.error().text();
+  const SampleCost cost = sample_cost_from_pipeline(*probe, {});
+  EXPECT_EQ(cost.stretches, (std::vector<std::int64_t>{2, 2}));
+  ASSERT_EQ(cost.wait.size(), 4U);
+  EXPECT_DOUBLE_EQ(milliseconds(cost.wait[1]), 500) << "not sorted";
+  ASSERT_EQ(cost.streams.size(), 1U);
+  const std::vector<StreamCost>& workers = cost.streams[0].workers;
+  EXPECT_EQ(workers[0].samples, 30);
+  EXPECT_LT(workers[1].samples, 0) << "it did not end";
+  EXPECT_DOUBLE_EQ(milliseconds(workers[1].start), 7);
+  EXPECT_DOUBLE_EQ(milliseconds(workers[1].wait[1]), 3);
+  std::string uneven = kInOrder;
+  uneven.replace(uneven.find("\"wait_ms\": [0, 3]"), 17, "\"wait_ms\": [0]");
+  EXPECT_NE(error_of(uneven).find("streams[0].workers[1].wait_ms"), std::string::npos)
+      << error_of(uneven);
+}
+
+TEST(PipelineProbe, BandsHoldWhatRepeatsAndOtherSamplesShow) {
+  const auto probe = parse_pipeline_probe(kInOrder);
+  ASSERT_TRUE(probe);
+  // Four samples of 1 to 501 ms out of 4,000: their mean is hardly known.
+  const SampleCost cost = sample_cost_from_pipeline(*probe, {});
+  EXPECT_GT(cost.wait_band.above, 0.9);
+  EXPECT_LT(cost.wait_band.below, 1) << "no time below nothing";
+  EXPECT_GE(cost.band.above, kProbeError);
+  PipelineProbe all = *probe;
+  all.samples = 4;  // all of them
+  EXPECT_NEAR(sample_cost_from_pipeline(all, {}).wait_band.above, 0.4, 1e-12) << "the repeats'";
+  all.repeat_spread.reset();
+  EXPECT_NEAR(sample_cost_from_pipeline(all, {}).wait_band.above, 0.03, 1e-12);
+  const SampleCost slow = at_band_end(cost, 1 + cost.band.above);
+  EXPECT_NEAR(slow.wait[1] / cost.wait[1], 1 + cost.wait_band.above, 1e-12);
+  EXPECT_NEAR(slow.cpu[0] / cost.cpu[0], 1 + cost.band.above, 1e-12);
+  EXPECT_NEAR(at_band_end(cost, 0.5).wait[1] / cost.wait[1], 1 - cost.wait_band.below, 1e-12);
+}
+
 /// A real loader of one worker beside the parts that were measured one by one.
 TEST(PipelineProbe, OneWorkerSaysWhatThePartsMiss) {
   LoaderProfile profile;

@@ -120,6 +120,25 @@ SampleCost sample_cost_given(Nanos cpu, OutputShape output, const LoaderProfile&
 
 SampleCost with_cpu_times(SampleCost cost, double factor) {
   for (Nanos& time : cost.cpu) time = time * factor;
+  for (StreamSet& set : cost.streams) {
+    for (StreamCost& stream : set.workers) {
+      for (Nanos& time : stream.cpu) time = time * factor;
+    }
+  }
+  return cost;
+}
+
+SampleCost at_band_end(SampleCost cost, double factor) {
+  cost = with_cpu_times(std::move(cost), factor);
+  const double waiting = factor > 1   ? 1 + cost.wait_band.above
+                         : factor < 1 ? 1 - cost.wait_band.below
+                                      : 1;
+  for (Nanos& time : cost.wait) time = time * waiting;
+  for (StreamSet& set : cost.streams) {
+    for (StreamCost& stream : set.workers) {
+      for (Nanos& time : stream.wait) time = time * waiting;
+    }
+  }
   return cost;
 }
 

@@ -36,6 +36,19 @@ inline constexpr double kProbeError = 0.225;
 /// What a probe adds to it that measured caches which others were using too: an assumption.
 inline constexpr double kDisturbedProbe = 0.05;
 
+/// What one worker of an IterableDataset gets: its own stream, in the order in which it reads it.
+struct StreamCost {
+  std::vector<Nanos> cpu, wait;  ///< of a sample, element by element
+  std::int64_t samples = -1;     ///< until it ends; < 0: unknown
+  Nanos start;                   ///< its first sample beyond the others: a buffer that fills
+};
+
+/// The streams of all workers, as many as `workers` read beside each other.
+struct StreamSet {
+  bool same = false;  ///< every worker gives all samples: nothing shares them out
+  std::vector<StreamCost> workers;
+};
+
 /// What one sample of the data set costs the user's loader, wherever that knowledge comes from.
 struct SampleCost {
   /// False: nothing is known about the data; the simulation then reports that input does not limit
@@ -65,6 +78,14 @@ struct SampleCost {
   /// coefficients of collating. Empty: every sample the same size.
   std::vector<BatchFacts> batches;
   bool iterable = false;  ///< an IterableDataset: each worker reads its own stream
+  /// `cpu` and `wait` are in the order in which the loader asks for them in every epoch: stretches
+  /// of neighbours of these lengths. Empty: any order.
+  std::vector<std::int64_t> stretches;
+  bool whole_epoch = false;  ///< the stretches are all of the epoch
+  /// Streams by number of workers, as they were measured. Empty: all workers' are alike.
+  std::vector<StreamSet> streams;
+  /// Shards or files, each of which one worker reads alone; 0: samples are handed out singly.
+  std::int64_t work_units = 0;
   /// From Process.start() until the worker takes its first index, wall, on an idle machine; 0: not
   /// measured.
   struct Start {
@@ -81,7 +102,8 @@ struct SampleCost {
   /// Python objects of the data set that every worker copies by touching their reference counts.
   Bytes copied_on_read;
   TransportCoefficients transport;
-  Band band;  ///< relative error of the CPU time a sample
+  Band band;       ///< relative error of the CPU time a sample
+  Band wait_band;  ///< likewise of the time that a sample waits
   std::string basis;
 
   [[nodiscard]] Nanos mean_cpu() const;
@@ -103,8 +125,12 @@ struct OutputShape {
 [[nodiscard]] SampleCost sample_cost_given(Nanos cpu, OutputShape output,
                                            const LoaderProfile& profile);
 
-/// The same samples with CPU times `factor` times as long: one end of a band.
+/// The same samples with CPU times `factor` times as long.
 [[nodiscard]] SampleCost with_cpu_times(SampleCost cost, double factor);
+
+/// One end of the band: CPU times `factor` times as long, and waiting at the same end of its own
+/// band.
+[[nodiscard]] SampleCost at_band_end(SampleCost cost, double factor);
 
 /// Nothing known: never limits.
 [[nodiscard]] SampleCost sample_cost_unknown(OutputShape output);

@@ -61,14 +61,35 @@ WorkerTime worker_time(const PipelineProbe& probe, const SampleCost& cost, std::
   return t;
 }
 
+/// What the user's own loader delivers to a loop that does nothing: order, streams and transport
+/// are in it.
+std::string as_it_is(const PipelineProbe& probe, const SampleCost& cost) {
+  if (!probe.loader) return {};
+  LoaderSettings settings = *probe.loader;
+  settings.batch = batch_of(probe);
+  const auto rate = [&](double factor) {
+    return simulate_loader(settings, at_band_end(cost, factor), {.cores = probe.cores},
+                           Consumer{.consumption = Consumption::kBlocking})
+        .samples_per_s;
+  };
+  const double value = rate(1);
+  return fmt::format(
+      "The loader as it is ({} worker{}{}) delivers {} samples/s [{}-{}] to a loop that does "
+      "nothing\n",
+      settings.workers, settings.workers == 1 ? "" : "s",
+      settings.workers > 1 && !settings.in_order ? ", in any order" : "", number(value),
+      number(std::min(value, rate(1 + cost.band.above))),
+      number(std::max(value, rate(1 - cost.band.below))));
+}
+
 std::string answer(const PipelineProbe& probe, const SampleCost& cost) {
   const std::int64_t batch = batch_of(probe);
   const WorkerTime t = worker_time(probe, cost, batch);
   const double rate = 1e3 / t.all();
-  std::string text =
-      fmt::format("One worker prepares {} samples/s [{}-{}] in batches of {}: {} ms each\n",
-                  number(rate), number(rate / (1 + cost.band.above)),
-                  number(rate / (1 - cost.band.below)), batch, ms(t.all()));
+  std::string text = as_it_is(probe, cost);
+  text += fmt::format("One worker prepares {} samples/s [{}-{}] in batches of {}: {} ms each\n",
+                      number(rate), number(rate / (1 + cost.band.above)),
+                      number(rate / (1 - cost.band.below)), batch, ms(t.all()));
   if (probe.cpu.size() > 1) {
     text += fmt::format(
         "A sample takes {} ms of CPU time (median {}, 95th percentile {}, largest {}; {} "
