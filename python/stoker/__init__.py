@@ -16,6 +16,7 @@ python/tests/test_imports.py), and no module imports itself by way of others.
 
     base           errors, times, the command line's common parts, the binary
     capture        the modules of this folder: from a PyTorch model to a step file
+    shadow         from a training script as it is to a step file
     measure        how anything is measured: machine, contention, children, the reference kernel
     observe        stoker.Observer: what a real loop's steps spend their time on
     study          stoker.report: what a trial tells the study that runs it

@@ -15,6 +15,10 @@ INTERRUPTED = 130  # 128 + SIGINT
 
 
 def _capture(arguments: list) -> int:
+    from .shadow import command as script
+
+    if script.is_script(arguments):
+        return script.run(arguments)
     from . import capture_command
 
     return capture_command.run(arguments)

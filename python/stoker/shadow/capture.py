@@ -1,0 +1,216 @@
+"""From the runs of a script to a step file's document."""
+
+from __future__ import annotations
+
+import pathlib
+import platform
+from dataclasses import dataclass, replace
+
+from .. import protocol, step_file
+from ..errors import CaptureError, NotAffineError, UserCodeError
+from ..polynomial import Dimension, Fitter
+from ..version import VERSION
+from .runs import Runs
+from .world import Fact, Gpu, Outcome, Request
+
+
+@dataclass
+class Asked:
+    """A capture of a script."""
+
+    script: str
+    arguments: list
+    gpu: Gpu | None
+    precision: str | None = None  # None: as the script has it
+    batch_argument: str | None = None
+    name: str | None = None
+    time_limit_s: float | None = None
+    host_memory: int | None = None
+
+
+def capture(asked: Asked, say=None) -> dict:
+    """The document of the script's step."""
+    _check(asked.script)
+    with Runs(say, **({"limit_s": asked.time_limit_s} if asked.time_limit_s else {})) as runs:
+        return _Capture(asked, runs, say or (lambda text: None)).document()
+
+
+def _check(script: str) -> None:
+    path = pathlib.Path(script)
+    if not path.is_file():
+        raise CaptureError(f"there is no file {script}: check the path")
+    try:
+        compile(path.read_bytes(), script, "exec")
+    except (SyntaxError, ValueError) as error:
+        line = f" line {error.lineno}" if getattr(error, "lineno", None) else ""
+        raise CaptureError(f"{script}{line} is not Python ({getattr(error, 'msg', error)}): give the script that Python runs") from None
+
+
+class _Capture:
+    def __init__(self, asked: Asked, runs: Runs, say):
+        self.asked, self.runs, self.say = asked, runs, say
+        self.label = pathlib.Path(asked.script).name
+        self.notes: list = []
+        self.default: int | None = None  # the script's own batch, where it is no DataLoader's
+        self.gpu = asked.gpu
+        self.ranks = bool(asked.gpu and asked.gpu.count > 1)
+
+    def _request(self, batch: int | None, by: str = "loader") -> Request:
+        return Request(script=self.asked.script, arguments=list(self.asked.arguments), gpu=self.gpu, batch=batch, batch_by=by,
+                       precision=self.asked.precision, ranks=self.ranks,
+                       host_memory=self.asked.host_memory)
+
+    def _run(self, *requests) -> list:
+        pids = [self.runs.start(r) for r in requests]
+        return [self._good(self.runs.wait(pid, self.label)) for pid in pids]
+
+    def _good(self, outcome: Outcome) -> Outcome:
+        if outcome.kind == "done":
+            return outcome
+        if outcome.kind == "on_cpu":
+            raise _OnCpu
+        if outcome.wants_ranks and not self.ranks:
+            raise _WantsRanks
+        if outcome.traceback:
+            raise UserCodeError(f"{self.label} failed before a whole step was seen ({outcome.error}); correct what the traceback "
+                                "above names" + _hint(outcome), outcome.traceback)
+        if outcome.kind == "no_step":
+            words = f"; its last words: {outcome.last_words.strip()}" if outcome.last_words.strip() else ""
+            raise CaptureError(f"{self.label} made no training step: {outcome.error}. A step ends with the step() of an optimizer of "
+                               f"torch.optim{words}")
+        raise CaptureError(f"{self.label}: {outcome.error}")
+
+    def document(self) -> dict:
+        try:
+            return self._document()
+        except _WantsRanks:
+            self.ranks = True
+            return self.document()
+        except _OnCpu:
+            self.gpu = None
+            self.notes.append(f"{self.label} trains on the CPU: its step was captured there, with what PyTorch does on a CPU")
+            return self._document()
+
+    def _document(self) -> dict:
+        if self.asked.batch_argument:
+            return self._by(self._named_way(self.asked.batch_argument))
+        low, high, check = (*protocol.BATCH_POINTS[:2], protocol.BATCH_VERIFIED)
+        first = self._first(low)
+        if first is not None and any(f.setting == "batch" for f in first.facts):
+            try:
+                return self._at(first, *self._run(self._request(high), self._request(check)), sizes=(low, high, check))
+            except (NotAffineError, CaptureError) as error:
+                self.say(f"other batches by its DataLoader did not work out ({_short(error)})")
+        return self._without_loader()
+
+    def _first(self, batch) -> Outcome | None:
+        try:
+            return self._run(self._request(batch))[0]
+        except CaptureError:
+            return None  # it may run with its own batch
+
+    def _without_loader(self) -> dict:
+        """The script's own batch is known from a run as it is; others by the name that carries it."""
+        own = self._run(self._request(None))[0]
+        named = [way for way, value in dict(own.batch_names).items() if value in own.sizes]
+        for way in named:
+            try:
+                return self._by(way, own)
+            except CaptureError as error:
+                self.say(f"other batches by {way.partition(':')[2]} did not work out ({_short(error)})")
+        batch = own.batch or 1
+        self.notes.append(f"other batches than {batch} could not be made: this answer is for that one; name what carries it with "
+                          "--batch-arg NAME")
+        dimension = protocol.fixed(Dimension("batch", batch), batch)
+        return self._write([own, own], dimension, own)
+
+    def _named_way(self, name: str) -> str:
+        return f"word:{name}" if name.startswith("-") or "." in name else f"any:{name}"
+
+    def _by(self, way: str, own: Outcome | None = None) -> dict:
+        low, high, check = (*protocol.BATCH_POINTS[:2], protocol.BATCH_VERIFIED)
+        own = own or self._run(self._request(None))[0]
+        if way.startswith("any:"):
+            name = way[4:]
+            ways = [w for w, _ in own.batch_names if w.partition(":")[2] == name.replace("-", "_")] + [f"word:{name}", f"variable:{name}"]
+        else:
+            ways = [way]
+        error: CaptureError = CaptureError(f"nothing of the name {way} was found in {self.label}")
+        for one in dict.fromkeys(ways):
+            try:
+                outcomes = self._run(*(self._request(b, one) for b in (low, high))) + self._run(self._request(check, one))
+                if len({str(o.sizes) for o in outcomes}) == 1:
+                    raise CaptureError(f"the batch stayed as it was whatever {one.partition(':')[2]} was")
+                self.default = dict(own.batch_names).get(one, own.batch)
+                if not any(f.setting == "batch" for f in own.facts):
+                    own.facts.append(Fact("batch", self.default, f"batch {self.default} ({one.partition(':')[2]})"))
+                return self._at(*outcomes, sizes=(low, high, check), own=own)
+            except CaptureError as failed:
+                error = failed
+        raise error
+
+    def _at(self, *outcomes, sizes, own: Outcome | None = None) -> dict:
+        own = own or outcomes[0]
+        default = self.default or own.batch or protocol.BATCH_DEFAULT
+        dimension = replace(Dimension("batch", default), captured=tuple(sizes[:-1]), verified=sizes[-1])
+        return self._write(list(outcomes), dimension, own)
+
+    def _write(self, outcomes: list, dimension: Dimension, own: Outcome) -> dict:
+        raws = [o.raw for o in outcomes]
+        sizes = [*dimension.captured, dimension.verified]
+        if dimension.degree and _hold_data_sets(raws, sizes):
+            self.notes.append("a tensor that holds data of many batches has no size that follows from the batch: the largest was taken")
+        notes = list(dict.fromkeys([*self.notes, *own.notes]))
+        if notes:
+            raws[0].notes.setdefault("unfaithful", []).extend(notes)
+        head = {"name": self.asked.name or pathlib.Path(self.asked.script).stem, "mode": "train",
+                "precision": self.asked.precision or own.precision, "script": self._script(own)}
+        about = {"sample": None, "optimizer": own.optimizer, "training": own.training}
+        return step_file.document(Fitter([dimension]), raws, head, self._provenance(own), about)
+
+    def _script(self, own: Outcome) -> dict:
+        found = [{"setting": f.setting, "value": f.value, "words": f.words, "file": f.site.file, "line": f.site.line} for f in own.facts]
+        reads = [{"operator": o, "dtype": d, "answer": a, "file": f, "line": line, "count": n} for o, d, a, f, line, n in own.reads]
+        return {"file": self.asked.script, "arguments": list(self.asked.arguments), "found": found, "reads": reads,
+                "steps": own.steps}
+
+    def _provenance(self, own: Outcome) -> dict:
+        import torch
+
+        return {"spec": self.asked.script, "capture": own.device.capture, "torch": str(torch.__version__),
+                "python": platform.python_version(),
+                "stoker": VERSION, "libraries": own.libraries}
+
+
+def _hold_data_sets(raws: list, sizes: list) -> bool:
+    """Storages that come from outside of the step and whose bytes are no straight line in the batch become constants."""
+    if len({len(raw.storages) for raw in raws}) > 1:
+        return False
+    low, high, check = sizes
+    found = False
+    for rows in zip(*(raw.storages for raw in raws)):
+        a, b, c = (row[0] for row in rows)
+        if rows[0][1] in ("input", "buffer") and (b - a) * (check - low) != (c - a) * (high - low):
+            found = True
+            for row in rows:
+                row[0] = max(a, b, c)
+    return found
+
+
+class _WantsRanks(Exception):
+    """The script wants the variables that torchrun sets."""
+
+
+class _OnCpu(Exception):
+    """The script trains on the CPU."""
+
+
+def _short(error) -> str:
+    return str(error).splitlines()[0][:160]
+
+
+def _hint(outcome: Outcome) -> str:
+    if outcome.error.startswith(("FileNotFoundError", "RuntimeError: Dataset not found", "ConnectionRefusedError", "URLError",
+                                 "gaierror")) or "network" in outcome.error:
+        return "; data that it wants must be there, since nothing is downloaded for it"
+    return ""

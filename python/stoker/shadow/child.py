@@ -1,0 +1,168 @@
+"""One run of the script, in a forked process of its own."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import sys
+import types
+
+import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
+
+from .. import device as devices
+from ..functions import AbstractFunctions
+from ..user_code import trimmed
+from . import (
+    batches,
+    dispatch,
+    facade_cuda,
+    facade_distributed,
+    facade_files,
+    facade_loaders,
+    facade_modules,
+    facade_training,
+    manners,
+    sites,
+)
+from .watcher import Watcher
+from .world import Request, World
+
+
+class _Attention(AbstractFunctions):
+    """Routes attention and recurrent layers of fake tensors alone to operators that a capture can hold."""
+
+    class _Counter:
+        """Where the stand-ins count: the recorder of the step that is recorded, if any."""
+
+        def __init__(self, world):
+            object.__setattr__(self, "_world", world)
+
+        @property
+        def math_attention(self):
+            recorder = self._world.watcher.recorder
+            return recorder.math_attention if recorder is not None else 0
+
+        @math_attention.setter
+        def math_attention(self, value):
+            recorder = self._world.watcher.recorder
+            if recorder is not None:
+                recorder.math_attention = value
+
+    def __init__(self, world):
+        super().__init__(self._Counter(world))
+
+    def _attention(self, query, *args, **kwargs):
+        if not isinstance(query, dispatch.FakeTensor):
+            with torch._C.DisableTorchFunction():
+                return self._original(query, *args, **kwargs)
+        return super()._attention(query, *args, **kwargs)
+
+
+def run(request: Request, result_file: str, scratch: str, log: str, progress) -> None:
+    """Runs the script to its end or to the end of its capture. Never returns: the process ends."""
+    manners.die_with_parent()
+    os.setsid()
+    _redirect(log)
+    world = World(request, result_file)
+    _prepare_device(world)
+    world.progress = progress
+    world.watcher = Watcher(world)
+    main = _prepare_main(request)
+    batches.install(world)
+    if world.on_gpu:
+        world.fake_mode = FakeTensorMode(allow_non_fake_inputs=True, allow_fallback_kernels=False)
+    facade_cuda.install(world)
+    facade_modules.install(world)
+    facade_training.install(world)
+    facade_loaders.install(world)
+    facade_files.install(world)
+    facade_distributed.install(world)
+    manners.install(scratch, request.host_memory)
+    _run_main(world, main)
+
+
+def _prepare_device(world) -> None:
+    """Where fake tensors are to live. Without CUDA's dispatch the script is run for the CPU, which is said."""
+    device = devices.prepare(wanted="cuda" if world.on_gpu else "cpu")
+    world.outcome.device = device
+    if world.on_gpu and device.type != "cuda":
+        world.request.gpu = None
+        world.note(f"captured on the CPU: {device.note}")
+
+
+def _redirect(log: str) -> None:
+    """What the script prints goes into a file; it reads nothing."""
+    target = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    nothing = os.open("/dev/null", os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.dup2(target, 1)
+    os.dup2(target, 2)
+    sys.stdin = open(0, closefd=False)
+    sys.stdout = open(1, "w", buffering=1, closefd=False)
+    sys.stderr = open(2, "w", buffering=1, closefd=False)
+
+
+def _prepare_main(request: Request) -> types.ModuleType:
+    """`__main__`, arguments and search path as `python train.py ARGUMENTS` would have them."""
+    path = pathlib.Path(request.script)
+    sys.argv = [request.script, *batches.arguments(request)]
+    sys.path.insert(0, str(path.resolve().parent))
+    main = types.ModuleType("__main__")
+    main.__file__ = request.script
+    main.__builtins__ = __builtins__
+    sys.modules["__main__"] = main
+    return main
+
+
+def _run_main(world, main) -> None:
+    """Executes the script; says how it ended."""
+    outcome = world.outcome
+    code = batches.code(world)
+    names = batches.names(world, main)
+    try:
+        with torch.autograd.set_multithreading_enabled(False), dispatch.Shadow(world):
+            if world.on_gpu:
+                with _Attention(world):
+                    exec(code, main.__dict__, names)
+            else:
+                exec(code, main.__dict__, names)
+    except SystemExit as end:
+        if not world.watcher.script_ended():
+            outcome.kind = "no_step"
+            outcome.error = f"it ended by sys.exit({'' if end.code is None else end.code!r}) before it trained"
+    except BaseException as error:
+        outcome.kind = "failed"
+        outcome.wants_ranks = isinstance(error, KeyError) and error.args[:1] in (("RANK",), ("LOCAL_RANK",), ("WORLD_SIZE",),
+                                                                               ("MASTER_ADDR",), ("LOCAL_WORLD_SIZE",))
+        outcome.traceback = trimmed(error)
+        first = (str(error).strip().splitlines() or [""])[0]
+        outcome.error = f"{type(error).__name__}: {first}" if first else type(error).__name__
+        if world.watcher.records and world.watcher.records[-1].is_whole():
+            world.note(f"after its step the script failed ({outcome.error}): what later steps show is unknown")
+            outcome.kind, outcome.error, outcome.traceback = "done", "", ""
+            world.watcher.finish(world.watcher.records[-1])
+    else:
+        if not world.watcher.script_ended():
+            outcome.kind = "no_step"
+            outcome.error = _what_was_seen(world)
+    world.end()
+
+
+def _what_was_seen(world) -> str:
+    watcher = world.watcher
+    if not watcher.optimizers:
+        return "it ended without an optimizer and without a backward"
+    if not watcher.calls:
+        return "it ended before its optimizer's step was called"
+    return "it ended before a whole step was seen"
+
+
+def own_files(script: str) -> list:
+    """Files of the user's own that were read to run the script."""
+    files = {str(pathlib.Path(script).resolve())}
+    for module in list(sys.modules.values()):
+        file = getattr(module, "__file__", None)
+        if isinstance(file, str) and sites.is_users(file) and os.path.isfile(file):
+            files.add(os.path.realpath(file))
+    return sorted(files)

@@ -1,0 +1,125 @@
+"""stoker capture train.py -o FILE -- ARGUMENTS: captures the step of a script as it is."""
+
+from __future__ import annotations
+
+import json
+
+from .. import capture_command, front
+from ..arguments import Parser
+from ..errors import CaptureError
+from .world import Gpu
+
+
+def is_script(arguments: list) -> bool:
+    """Whether what is to be captured is a script: a .py file without a function's name."""
+    words = arguments[:arguments.index("--")] if "--" in arguments else arguments
+    return "--" in arguments or any(w.endswith((".py", ".sh")) and not w.startswith("-") for w in words[:1])
+
+
+def parser() -> Parser:
+    p = Parser(prog="stoker capture", description="Captures the training step of a script as it is, without a GPU, into a step file.",
+               epilog="What follows -- are the script's own arguments.")
+    p.add_argument("spec", metavar="SCRIPT.py")
+    p.add_argument("-o", "--output", metavar="FILE", help="default: NAME.step.gz")
+    p.add_argument("--precision", metavar="P", help="fp32, amp-fp16 or amp-bf16 instead of the script's own")
+    p.add_argument("--device", default="cuda", metavar="D", help="what the step is for: cuda (default) or cpu")
+    p.add_argument("--batch-arg", metavar="NAME", help="the script's argument or variable that carries the batch, where no DataLoader does")
+    p.add_argument("--name", help="what the model is called in reports")
+    p.add_argument("--time-limit", type=float, metavar="S", help="seconds that one run of the script may take (default 600)")
+    p.add_argument("--max-host-memory", metavar="SIZE", help="memory that the script may allocate on the host: 8G")
+    p.add_argument("--gpu", rare=True, metavar="FACTS", help="the GPU that the script sees: NAME;BYTES;8.0;COUNT")
+    p.add_argument("--json-progress", rare=True, action="store_true", help="progress as JSON lines on stderr")
+    p.add_argument("--quiet", action="store_true", help="say nothing but errors")
+    p.add_argument("--json", action="store_true", help="what was written, as JSON on standard output")
+    return p
+
+
+def gpu_of(text: str | None) -> Gpu:
+    if not text:
+        return Gpu()
+    try:
+        name, memory, capability, count = text.split(";")
+        major, minor = capability.split(".")
+        return Gpu(name=name, memory=int(memory), capability=(int(major), int(minor)), count=int(count))
+    except ValueError:
+        raise CaptureError(f"--gpu {text}: write NAME;BYTES;8.0;COUNT") from None
+
+
+def bytes_of(text: str | None) -> int | None:
+    if text is None:
+        return None
+    units = {"k": 10, "m": 20, "g": 30, "t": 40}
+    number, unit = text.rstrip("iIbB"), 0
+    if number and number[-1].lower() in units:
+        number, unit = number[:-1], units[number[-1].lower()]
+    try:
+        value = float(number)
+    except ValueError:
+        value = 0
+    if not value > 0:
+        raise CaptureError(f"--max-host-memory {text}: write a size such as 8G")
+    return int(value * 2**unit)
+
+
+def run(arguments: list) -> int:
+    at = arguments.index("--") if "--" in arguments else len(arguments)
+    options = parser().parse_args(arguments[:at])
+    if not options.spec.endswith(".py"):
+        raise CaptureError(_no_python(options.spec))
+    front.check(options.precision or "fp32", None, None, None, options.device)
+    if options.precision not in (None, "fp32", "tf32", "amp-fp16", "amp-bf16"):
+        raise CaptureError(f"a script is captured in its own precision, or in fp32, amp-fp16 or amp-bf16, not in {options.precision}")
+    say, _ = capture_command._reporting(options, options.spec)
+    doc = here(options.spec, arguments[at + 1:], options, say)
+    from .. import step_file
+
+    path = options.output or f"{doc['name']}.step.gz"
+    step_file.write(doc, path)
+    if options.json:
+        print(json.dumps({"file": path, "name": doc["name"], "mode": doc["mode"], "precision": doc["precision"],
+                          "events": len(doc["events"]), "dimensions": doc["dimensions"], "provenance": doc["provenance"],
+                          "diagnostics": doc["diagnostics"], "script": doc["script"]}, indent=2))
+    elif not options.quiet:
+        print(capture_command.summary(doc, path))
+        print("\n".join(found_lines(doc["script"])))
+    return 0
+
+
+def here(script: str, words: list, options, say) -> dict:
+    """Captures a script in children of this process."""
+    from . import runs
+
+    runs.warm_up(say)
+    from . import capture
+
+    asked = capture.Asked(script=script, arguments=words, gpu=gpu_of(options.gpu) if options.device == "cuda" else None,
+                          precision="fp32" if options.precision == "tf32" else options.precision, batch_argument=options.batch_arg,
+                          name=options.name, time_limit_s=options.time_limit, host_memory=bytes_of(options.max_host_memory))
+    return capture.capture(asked, say)
+
+
+def found_lines(script: dict) -> list:
+    """What people read of the findings."""
+    lines = ["  found in the script:"]
+    for row in script["found"]:
+        where = f" (line {row['line']})" if row["line"] else ""
+        lines.append(f"    {row['words']}{where}")
+    if script["reads"]:
+        lines.append("  values that it read, and what it got:")
+    for row in script["reads"]:
+        lines.append(f"    {row['operator']} of {row['dtype']}: {row['answer']}, {row['count']} times (line {row['line']})")
+    return lines
+
+
+def _no_python(path: str) -> str:
+    """A shell script: the line that starts Python, where there is one."""
+    try:
+        lines = open(path, encoding="utf-8", errors="replace").read().splitlines()
+    except OSError:
+        return f"there is no file {path}: check the path"
+    for number, line in enumerate(lines, 1):
+        if ("python" in line or "torchrun" in line or "accelerate launch" in line) and ".py" in line:
+            return f"{path} is not Python; line {number} starts it: {line.strip()}: give that script, and its arguments after --"
+    return f"{path} is not Python, and no line of it starts Python: give the script that it runs"
+
+

@@ -1,0 +1,140 @@
+"""Decides for each operator that the script runs: real on the CPU, fake on the GPU, or a crossing between them."""
+
+from __future__ import annotations
+
+import torch
+from torch._subclasses import fake_tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from .. import operators
+from ..errors import CaptureError
+from . import shapes, sites, values
+
+FakeTensor = fake_tensor.FakeTensor
+aten = torch.ops.aten
+_GPU = torch.device("cuda", 0)
+_UNIMPORTANT = ("generator", "pin_memory")
+
+
+class Shadow(TorchDispatchMode):
+    """Stands around the whole script, in every thread that runs its code."""
+
+    def __init__(self, world):
+        super().__init__()
+        self._world = world
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        if not self._world.on_gpu:
+            return self._on_cpu(func, types, args, kwargs)
+        device = kwargs.get("device")
+        if FakeTensor not in types and (device is None or device.type != "cuda"):
+            return func(*args, **kwargs)
+        try:
+            return self._fake(func, types, args, kwargs)
+        except CaptureError as error:
+            self._world.refuse(f"{sites.here()}: {error}")
+
+    # -- for a CPU -------------------------------------------------------------------------------------------------
+
+    def _on_cpu(self, func, types, args, kwargs):
+        recorder = self._world.watcher.recorder
+        if recorder is None or func.namespace == "prim":
+            return func(*args, **kwargs)
+        if func is aten._local_scalar_dense.default:
+            recorder.item_calls += 0  # a read costs nothing on a CPU
+            return func(*args, **kwargs)
+        return recorder.__torch_dispatch__(func, types, args, kwargs)
+
+    # -- for a GPU -------------------------------------------------------------------------------------------------
+
+    def _fake(self, func, types, args, kwargs):
+        if func.namespace == "prim":
+            return func(*args, **kwargs)
+        if func is aten._local_scalar_dense.default:
+            return self._item(args[0])
+        if func is aten._to_copy.default:
+            crossed = self._crossing(func, args, kwargs)
+            if crossed is not None:
+                return crossed
+        if func is aten.copy_.default and not isinstance(args[0], FakeTensor):
+            self._read("copy_", args[1], "nothing")
+            return args[0]
+        if func in (aten.equal.default, aten.allclose.default):
+            self._read(func._opname, args[0], True)
+            return True
+        bounded = shapes.BOUNDED.get(func)
+        if bounded is not None:
+            args, out = bounded(self, args, kwargs)
+            if out is not None:
+                return out
+        out = self.run(func, types, args, self._plain(kwargs))
+        values.follow(func, args, out)
+        if func is aten._amp_foreach_non_finite_check_and_unscale_.default:
+            values.remember(args[1], 0.0)
+        return out
+
+    @staticmethod
+    def _plain(kwargs: dict) -> dict:
+        """Without what only a real device knows: its index, its generators, page-locked memory."""
+        if not kwargs:
+            return kwargs
+        kept = {k: v for k, v in kwargs.items() if k not in _UNIMPORTANT}
+        if getattr(kept.get("device"), "type", None) == "cuda":
+            kept["device"] = _GPU
+        return kept
+
+    def run(self, func, types, args, kwargs):
+        """One operator on fake tensors, recorded where a step is."""
+        recorder = self._world.watcher.recorder
+        with self._world.fake_mode:
+            if recorder is not None:
+                return recorder.__torch_dispatch__(func, types, args, kwargs)
+            handler = operators.HANDLERS.get(func)
+            if handler is not None:
+                return handler(*args)
+            return func(*args, **kwargs)
+
+    def note_bounded(self, func, tensor) -> None:
+        """Says that the size of a result was taken to be the largest possible."""
+        where = sites.here()
+        self._world.note(f"{where}: the size of what {func._opname} gives depends on values: the largest possible was taken")
+
+    def _read(self, name: str, tensor, answer) -> None:
+        dtype = str(getattr(tensor, "dtype", "")).removeprefix("torch.")
+        self._world.read(name, dtype, answer, sites.here())
+
+    def _item(self, tensor):
+        answer = values.scalar(tensor)
+        self._read("item", tensor, answer)
+        recorder = self._world.watcher.recorder
+        if recorder is not None and tensor.device.type == "cuda":
+            self._world.watcher.synchronises("item")
+        return answer
+
+    def _crossing(self, func, args, kwargs):
+        """What a copy between host and device gives; None where it stays on one side."""
+        tensor, device = args[0], kwargs.get("device")
+        fake = isinstance(tensor, FakeTensor) and tensor.device.type == "cuda"
+        if device is None:
+            return None
+        dtype = kwargs.get("dtype") or tensor.dtype
+        if fake and device.type == "cpu":
+            self._read("cpu", tensor, "ones" if dtype.is_floating_point else "zeros")
+            if not kwargs.get("non_blocking"):
+                self._world.watcher.synchronises("copy")
+            return values.on_host(tensor.shape, dtype, tensor)
+        if not fake and device.type == "cuda" and not isinstance(tensor, FakeTensor):
+            return self._to_gpu(func, args, kwargs, dtype)
+        return None
+
+    def _to_gpu(self, func, args, kwargs, dtype):
+        tensor = args[0]
+        wanted = {"memory_format": kwargs["memory_format"]} if kwargs.get("memory_format") is not None else {}
+        like = torch.empty_like(tensor, device="meta", dtype=dtype, **wanted)
+        with self._world.fake_mode:
+            out = torch.empty_strided(tuple(like.shape), like.stride(), dtype=dtype, device=_GPU)
+        if tensor.numel() == 1 and tensor.device.type == "cpu":
+            values.remember(out, tensor.item())
+        self._world.watcher.copied_in(func, args, kwargs, out)
+        return out

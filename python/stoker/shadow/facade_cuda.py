@@ -1,0 +1,167 @@
+"""torch.cuda and torch.accelerator as the script finds them: the GPU that was asked for, and nothing behind it."""
+
+from __future__ import annotations
+
+import types
+
+import torch
+
+from . import sites
+
+
+class Stream:
+    """A stream on which nothing runs."""
+
+    def __init__(self, device=None, priority=0, **_):
+        self.device = torch.device("cuda", 0)
+        self.stream_id = self.cuda_stream = 0
+        self.priority = priority
+
+    def query(self):
+        return True
+
+    def synchronize(self):
+        return None
+
+    wait_stream = wait_event = record_event = lambda self, *_: Event()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        return None
+
+
+class Event:
+    """An event that has happened already."""
+
+    def __init__(self, *_, **__):
+        self.device = torch.device("cuda", 0)
+
+    def record(self, *_):
+        return None
+
+    wait = synchronize = record
+
+    def query(self):
+        return True
+
+    def elapsed_time(self, other) -> float:
+        return 1.0  # milliseconds
+
+
+class StreamContext(Stream):
+    def __init__(self, stream=None):
+        super().__init__()
+
+
+class Generator(torch._C.Generator):
+    """A generator of any device; random numbers of a fake device come from nowhere."""
+
+    def __new__(cls, device="cpu"):
+        return super().__new__(cls, "cpu")
+
+
+def _nothing(*_, **__):
+    return None
+
+
+def _zero(*_, **__):
+    return 0
+
+
+def install(world) -> None:
+    """Puts the GPU of the request in place; for a CPU says that there is none."""
+    if not world.on_gpu:
+        torch.cuda.is_available = lambda: False
+        torch.cuda.device_count = lambda: 0
+        torch.accelerator.is_available = lambda *_, **__: False
+        torch.accelerator.current_accelerator = lambda *_, **__: None
+        return
+    gpu, cuda = world.request.gpu, torch.cuda
+    properties = types.SimpleNamespace(
+        name=gpu.name, major=gpu.capability[0], minor=gpu.capability[1], total_memory=gpu.memory,
+        multi_processor_count=gpu.processors, warp_size=32, is_integrated=False, is_multi_gpu_board=False,
+        max_threads_per_multi_processor=2048, regs_per_multiprocessor=65536, gcnArchName="", L2_cache_size=40 << 20,
+        shared_memory_per_block=49152, uuid="GPU-0", clock_rate=1_410_000, memory_clock_rate=1_215_000, memory_bus_width=5120)
+    answers = {
+        "is_available": lambda: True, "device_count": lambda: gpu.count, "current_device": lambda: 0, "is_initialized": lambda: True,
+        "get_device_name": lambda *_: gpu.name, "get_device_properties": lambda *_: properties,
+        "get_device_capability": lambda *_: gpu.capability, "get_arch_list": lambda: [f"sm_{gpu.capability[0]}{gpu.capability[1]}"],
+        "is_bf16_supported": lambda *_, **__: gpu.capability >= (8, 0), "mem_get_info": lambda *_: (gpu.memory, gpu.memory),
+        "is_current_stream_capturing": lambda: False, "utilization": _zero, "memory_stats": lambda *_: {},
+        "memory_summary": lambda *_, **__: "", "memory_snapshot": lambda *_: [], "get_rng_state": lambda *_: torch.get_rng_state(),
+        "get_rng_state_all": lambda: [torch.get_rng_state()], "initial_seed": lambda: 0, "can_device_access_peer": lambda *_: True,
+        "current_stream": lambda *_: Stream(), "default_stream": lambda *_: Stream(), "stream": StreamContext,
+        "Stream": Stream, "Event": Event, "StreamContext": StreamContext, "current_blas_handle": _zero}
+    for name in ("set_device", "synchronize", "manual_seed", "manual_seed_all", "seed", "seed_all", "empty_cache", "init", "set_stream",
+                 "_lazy_init", "reset_peak_memory_stats", "reset_max_memory_allocated", "reset_max_memory_cached", "ipc_collect",
+                 "set_rng_state", "set_rng_state_all", "set_per_process_memory_fraction", "set_sync_debug_mode", "_lazy_call",
+                 "reset_accumulated_memory_stats"):
+        answers[name] = _nothing
+    for name in ("memory_allocated", "max_memory_allocated", "memory_reserved", "max_memory_reserved", "memory_cached",
+                 "max_memory_cached", "temperature", "power_draw", "clock_rate"):
+        answers[name] = _zero
+    for module in (cuda, cuda.memory, cuda.random, cuda.streams):
+        for name, answer in answers.items():
+            if hasattr(module, name) or module is cuda:
+                setattr(module, name, answer)
+    torch.Stream, torch.Event, torch.Generator = Stream, Event, Generator
+    cuda.amp.common.amp_definitely_not_available = lambda: False
+    _accelerator(gpu)
+    _bindings()
+    _flags(world)
+
+
+def _accelerator(gpu) -> None:
+    accelerator = getattr(torch, "accelerator", None)
+    if accelerator is None:
+        return
+    for name, answer in {"is_available": lambda *_, **__: True, "current_accelerator": lambda *_, **__: torch.device("cuda"),
+                         "device_count": lambda: gpu.count, "current_device_index": _zero, "current_device_idx": _zero,
+                         "set_device_index": _nothing, "set_device_idx": _nothing, "synchronize": _nothing,
+                         "current_stream": lambda *_: Stream(), "set_stream": _nothing, "empty_cache": _nothing,
+                         "memory_allocated": _zero, "max_memory_allocated": _zero, "memory_reserved": _zero,
+                         "max_memory_reserved": _zero, "reset_peak_memory_stats": _nothing}.items():
+        setattr(accelerator, name, answer)
+
+
+def _bindings() -> None:
+    """Functions of torch._C that only a CUDA build has, or that ask the driver."""
+    for name in ("_cuda_clearCublasWorkspaces", "_cuda_setDevice", "_cuda_synchronize", "_cuda_emptyCache", "_cuda_init"):
+        setattr(torch._C, name, _nothing)
+    torch._C._cuda_getDevice = _zero
+    torch._C._cuda_getDeviceCount = lambda: 1
+    torch._C._cuda_isCurrentStreamCapturing = lambda: False
+    torch._C._cuda_getCurrentRawStream = _zero
+    torch.backends.cudnn.is_available = lambda: True
+    torch.Tensor.pin_memory = lambda self, *_, **__: self
+    torch.Tensor.is_pinned = lambda self, *_, **__: True
+    torch.Tensor.record_stream = _nothing
+
+
+def _flags(world) -> None:
+    """Notes the flags of torch.backends that change what a GPU does."""
+    def watch(module, flag, setting, words):
+        kind = type(module)
+
+        class Watching(kind):
+            def __setattr__(self, name, value):
+                if name == flag and sites.here(2).line:
+                    world.found(setting, bool(value), words if value else f"no {words}", sites.here(2))
+                super().__setattr__(name, value)
+
+        try:
+            object.__setattr__(module, "__class__", Watching)
+        except TypeError:
+            pass
+
+    watch(torch.backends.cudnn, "benchmark", "cudnn-benchmark", "cudnn.benchmark")
+    watch(torch.backends.cuda.matmul, "allow_tf32", "tf32", "TF32 for matrix products")
+    original = torch.set_float32_matmul_precision
+
+    def set_float32_matmul_precision(precision):
+        world.found("tf32", precision != "highest", f"matrix products in fp32 of precision \"{precision}\"", sites.here(2))
+        return original(precision)
+
+    torch.set_float32_matmul_precision = set_float32_matmul_precision

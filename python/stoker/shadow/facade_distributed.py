@@ -1,0 +1,218 @@
+"""torch.distributed as the script finds it: it is rank 0 of as many processes as there are GPUs, and the others agree with it.
+
+Wrappers for several GPUs pass calls on to the model; which one it was is a finding, and what it costs is forecast later.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import types
+
+import torch
+
+from . import names, sites
+
+_SHARDED: set = set()  # ids of modules that fully_shard was called on
+
+
+def install(world) -> None:
+    if not torch.distributed.is_available():
+        return
+    gpus = world.request.gpu.count if world.on_gpu else 1
+    if world.request.ranks:
+        for name, value in (("RANK", 0), ("LOCAL_RANK", 0), ("WORLD_SIZE", gpus), ("LOCAL_WORLD_SIZE", gpus), ("GROUP_RANK", 0),
+                            ("MASTER_ADDR", "127.0.0.1"), ("MASTER_PORT", 29500)):
+            os.environ.setdefault(name, str(value))
+    _process_group(world, gpus)
+    _wrappers(world)
+    _spawning()
+
+
+class _Work:
+    """A collective that is over."""
+
+    def wait(self, *_):
+        return True
+
+    def is_completed(self):
+        return True
+
+
+def _process_group(world, gpus: int) -> None:
+    dist = torch.distributed
+    state = types.SimpleNamespace(ready=False, size=gpus)
+
+    def init_process_group(*args, world_size=-1, **kwargs):
+        state.ready = True
+        if "WORLD_SIZE" in os.environ:
+            state.size = int(os.environ["WORLD_SIZE"])
+        elif world_size and world_size > 0:
+            state.size = world_size
+        if state.size > 1:
+            world.found("gpus", state.size, f"{state.size} processes", sites.here(2))
+
+    def over(*args, async_op=False, **kwargs):
+        return _Work() if async_op else None
+
+    def gather_all(parts, tensor, group=None, async_op=False):
+        for part in parts:
+            if isinstance(part, torch.Tensor):
+                part.copy_(tensor)
+        return over(async_op=async_op)
+
+    def gather_objects(objects, thing, group=None):
+        objects[:] = [thing] * len(objects)
+
+    def into_tensor(out, tensor, group=None, async_op=False):
+        return over(async_op=async_op)
+
+    answers = {
+        "init_process_group": init_process_group, "destroy_process_group": lambda *_: None, "is_initialized": lambda: state.ready,
+        "get_rank": lambda *_: 0, "get_world_size": lambda *_: state.size, "get_local_rank": lambda *_: 0,
+        "get_node_local_rank": lambda *_: 0, "get_backend": lambda *_: "nccl", "new_group": lambda *_, **__: None,
+        "barrier": over, "monitored_barrier": over, "all_reduce": over, "broadcast": over, "reduce": over, "send": over, "recv": over,
+        "all_gather": gather_all, "gather": over, "scatter": over, "reduce_scatter": into_tensor, "all_to_all": over,
+        "all_gather_into_tensor": into_tensor, "reduce_scatter_tensor": into_tensor, "broadcast_object_list": lambda *_, **__: None,
+        "all_gather_object": gather_objects, "gather_object": lambda *_, **__: None,
+        "is_torchelastic_launched": lambda: world.request.ranks,
+        "is_nccl_available": lambda: True, "get_process_group_ranks": lambda *_: list(range(state.size))}
+    modules = [dist, dist.distributed_c10d]
+    for name, answer in answers.items():
+        for module in modules:
+            if hasattr(module, name):
+                setattr(module, name, answer)
+    dist.init_device_mesh = dist.device_mesh.init_device_mesh = lambda *_, **__: _Mesh(state)
+
+
+class _Mesh:
+    """A device mesh of which this is the first device."""
+
+    def __init__(self, state):
+        self._state, self.ndim, self.mesh_dim_names = state, 1, None
+
+    def size(self, *_):
+        return self._state.size
+
+    def get_rank(self):
+        return 0
+
+    def get_local_rank(self, *_):
+        return 0
+
+    def get_group(self, *_):
+        return None
+
+    def __getitem__(self, _):
+        return self
+
+
+class _Wrapper(torch.nn.Module):
+    """Passes everything on to the model inside."""
+
+    def __init__(self, module, *args, **kwargs):
+        super().__init__()
+        self.module = module
+        self.require_backward_grad_sync = True
+        self.device_ids = kwargs.get("device_ids")
+
+    def forward(self, *args, **kwargs):
+        return self.module(*args, **kwargs)
+
+    @contextlib.contextmanager
+    def no_sync(self):
+        yield
+
+    join = no_sync
+
+    def register_comm_hook(self, *_):
+        return None
+
+    _set_static_graph = register_comm_hook
+
+
+def _wrappers(world) -> None:
+    from torch.nn import parallel
+    from torch.nn.parallel import data_parallel, distributed
+
+    class DistributedDataParallel(_Wrapper):
+        def __init__(self, module, *args, gradient_as_bucket_view=False, **kwargs):
+            super().__init__(module)
+            world.found("parallel", "ddp", "DistributedDataParallel", sites.here(2))
+            if gradient_as_bucket_view:
+                world.found("bucket-view", True, "gradients are views of DDP's buckets", sites.here(2))
+
+    class DataParallel(_Wrapper):
+        def __init__(self, module, device_ids=None, *args, **kwargs):
+            super().__init__(module)
+            gpus = len(device_ids) if device_ids else world.request.gpu.count if world.on_gpu else 1
+            if gpus > 1:
+                world.found("parallel", "dp", "DataParallel", sites.here(2))
+                world.found("gpus", gpus, f"{gpus} GPUs", sites.here(2))
+
+    class FullyShardedDataParallel(_Wrapper):
+        def __init__(self, module, *args, **kwargs):
+            super().__init__(module)
+            world.found("parallel", "fsdp", "FullyShardedDataParallel", sites.here(2))
+            world.note(f"{sites.here(2)}: FSDP's flat parameters are forecast as those of fully_shard")
+
+        @classmethod
+        @contextlib.contextmanager
+        def state_dict_type(cls, *_, **__):
+            yield
+
+        def clip_grad_norm_(self, max_norm, *_, **__):
+            return torch.nn.utils.clip_grad_norm_(self.parameters(), max_norm)
+
+    for cls in (DistributedDataParallel, DataParallel, FullyShardedDataParallel):
+        names.TRANSPARENT.add(cls)
+    parallel.DistributedDataParallel = distributed.DistributedDataParallel = DistributedDataParallel
+    parallel.DataParallel = data_parallel.DataParallel = torch.nn.DataParallel = DataParallel
+    try:
+        from torch.distributed import fsdp
+    except ImportError:
+        return
+    fsdp.FullyShardedDataParallel = FullyShardedDataParallel
+    if hasattr(fsdp, "fully_shard"):
+        _fully_shard(world, fsdp)
+
+
+def _fully_shard(world, fsdp) -> None:
+    class Sharded(type):
+        def __instancecheck__(cls, instance):
+            return id(instance) in _SHARDED
+
+    class FSDPModule(metaclass=Sharded):
+        """What a module is once fully_shard was called on it."""
+
+    def nothing(*_, **__):
+        return None
+
+    def fully_shard(module, *args, reshard_after_forward=True, mp_policy=None, **kwargs):
+        for one in module if isinstance(module, (list, tuple)) else [module]:
+            _SHARDED.add(id(one))
+            for name in ("set_modules_to_forward_prefetch", "set_modules_to_backward_prefetch", "set_requires_gradient_sync",
+                         "set_is_last_backward", "set_reshard_after_backward", "unshard", "reshard", "set_reduce_scatter_divide_factor"):
+                object.__setattr__(one, name, nothing)
+        world.found("parallel", "fsdp" if reshard_after_forward is not False else "fsdp-zero2", "fully_shard", sites.here(2))
+        dtype = getattr(mp_policy, "param_dtype", None)
+        if dtype is not None:
+            world.note(f"{sites.here(2)}: fully_shard computes in {str(dtype).removeprefix('torch.')}; the step is that of the "
+                       "parameters' own type")
+        return module
+
+    fsdp.fully_shard, fsdp.FSDPModule = fully_shard, FSDPModule
+    import torch.distributed.fsdp._fully_shard as inner
+
+    inner.fully_shard, inner.FSDPModule = fully_shard, FSDPModule
+
+
+def _spawning() -> None:
+    """Processes of a job that starts its own ranks: this one is the first of them."""
+    multiprocessing = torch.multiprocessing
+
+    def spawn(fn, args=(), nprocs=1, join=True, daemon=False, start_method="spawn"):
+        return fn(0, *args)
+
+    multiprocessing.spawn = spawn
+    multiprocessing.start_processes = lambda fn, args=(), nprocs=1, **_: fn(0, *args)

@@ -1,0 +1,229 @@
+"""torch.nn.Module as the script finds it: it moves to the fake device, tells who is called, and needs no weights."""
+
+from __future__ import annotations
+
+import torch
+from torch._subclasses.fake_tensor import FakeTensor
+from torch.utils import _pytree as pytree
+
+from .. import rnn
+from . import names, sites
+
+_RANDOM_METHODS = ("normal_", "uniform_", "random_", "exponential_", "log_normal_", "cauchy_", "trunc_normal_")
+
+
+def swap(old, new) -> None:
+    """Gives one Python object the other's tensor: whoever holds the parameter holds the new one. PyTorch's own
+    torch.utils.swap_tensors refuses fake tensors for the weak references that they have."""
+    for name in ("__class__", "__dict__"):
+        a, b = getattr(old, name), getattr(new, name)
+        setattr(old, name, b)
+        setattr(new, name, a)
+    torch._C._swap_tensor_impl(old, new)
+
+
+def install(world) -> None:
+    Module = torch.nn.Module
+    original_init, original_call, original_apply = Module.__init__, Module.__call__, Module._apply
+    original_load = Module.load_state_dict
+
+    def __init__(self, *args, **kwargs):
+        original_init(self, *args, **kwargs)
+        names.made(self)
+
+    def __call__(self, *args, **kwargs):
+        if type(self) in names.TRANSPARENT or isinstance(self, torch.jit.ScriptModule):
+            return original_call(self, *args, **kwargs)
+        watcher = world.watcher
+        watcher.enters(self, args, kwargs)
+        out = None
+        try:
+            stand_in = shortcuts.stand_in(self, args, kwargs)
+            if stand_in is not None:
+                out = stand_in()
+            else:
+                out = original_call(self, *args, **kwargs)
+                shortcuts.remember(self, args, kwargs, out)
+            return out
+        finally:
+            watcher.leaves(self, out)
+
+    shortcuts = Shortcuts(world)
+    Module.__init__, Module.__call__ = __init__, __call__
+    if not world.on_gpu:
+        return
+
+    def _apply(self, function, recurse=True):
+        if any(isinstance(t, FakeTensor) for t in (*self.parameters(), *self.buffers())) or _goes_to_gpu(self, function):
+            _move(self, function, recurse)
+            return self
+        return original_apply(self, function, recurse)
+
+    def load_state_dict(self, state_dict, *args, **kwargs):
+        if any(isinstance(t, FakeTensor) for t in self.state_dict().values()) or isinstance(state_dict, AnyWeights):
+            return torch.nn.modules.module._IncompatibleKeys([], [])  # shapes are what they are
+        return original_load(self, state_dict, *args, **kwargs)
+
+    def flatten_parameters(self):
+        """cuDNN's weights lie in one buffer."""
+        if not any(isinstance(p, FakeTensor) for p in self.parameters()):
+            return
+        with torch.no_grad():
+            flat = rnn.flatten_weights(self, lambda count, dtype: torch.empty(count, dtype=dtype, device="cuda"))
+            for parameter in list(self.parameters()):
+                view = flat.get(id(parameter))
+                if view is not None:
+                    swap(parameter, torch.nn.Parameter(view, requires_grad=parameter.requires_grad))
+
+    Module._apply, Module.load_state_dict = _apply, load_state_dict
+    torch.nn.RNNBase.flatten_parameters = flatten_parameters
+    torch.nn.RNNBase._apply = _rnn_apply
+    _without_weights()
+    _pretrained(world)
+    torch.backends.mha.set_fastpath_enabled(False)  # its fused layer has no fake implementation
+
+
+def _rnn_apply(self, function, recurse=True):
+    out = torch.nn.Module._apply(self, function, recurse)
+    self._flat_weights = [getattr(self, n, None) for n in self._flat_weights_names]
+    self._flat_weight_refs = [None] * len(self._flat_weights)
+    self.flatten_parameters()
+    return out
+
+
+def _goes_to_gpu(module, function) -> bool:
+    """Whether `function` brings tensors to the GPU: asked of an empty tensor of each kind that the module has."""
+    for tensor in (*module.parameters(), *module.buffers()):
+        if tensor.is_meta:
+            return False
+        with torch.no_grad():
+            return isinstance(function(torch.empty(0, dtype=tensor.dtype)), FakeTensor)
+    return False
+
+
+def _move(module, function, recurse) -> None:
+    if recurse:
+        for child in module.children():
+            child._apply(function)
+    with torch.no_grad():
+        for old in module._parameters.values():
+            if old is None or isinstance(old, torch.nn.parameter.UninitializedTensorMixin):
+                continue
+            new = function(old.detach())
+            if new is not old and not _same_place(old, new):
+                made = torch.nn.Parameter(new, requires_grad=old.requires_grad)
+                for key, value in old.__dict__.items():
+                    if not key.startswith("_"):
+                        made.__dict__.setdefault(key, value)
+                swap(old, made)
+                old.grad = None
+        for name, old in module._buffers.items():
+            if old is not None:
+                module._buffers[name] = function(old)
+
+
+def _same_place(old, new) -> bool:
+    return new.device == old.device and new.dtype == old.dtype and isinstance(new, FakeTensor) == isinstance(old, FakeTensor) \
+        and new.stride() == old.stride()
+
+
+def _without_weights() -> None:
+    """Weights need no values: what nobody writes is never paged in. Tensors that are no parameters are filled as ever."""
+    init = torch.nn.init
+
+    def unless_parameter(original):
+        def fill(tensor, *args, **kwargs):
+            if isinstance(tensor, torch.nn.Parameter):
+                return tensor
+            return original(tensor, *args, **kwargs)
+
+        return fill
+
+    for name in dir(init):
+        if name.endswith("_") and not name.startswith("_") and callable(getattr(init, name)) \
+                and name not in ("constant_", "ones_", "zeros_"):
+            setattr(init, name, unless_parameter(getattr(init, name)))
+    for name in _RANDOM_METHODS:
+        if hasattr(torch.Tensor, name):
+            setattr(torch.Tensor, name, unless_parameter(getattr(torch.Tensor, name)))
+
+
+class AnyWeights(dict):
+    """Weights of a model that nobody fetched: they have whatever shape is asked for."""
+
+
+def _pretrained(world) -> None:
+    def load_state_dict_from_url(url, *args, **kwargs):
+        world.note(f"{sites.here()}: weights of {url} were not fetched; they change no figure")
+        return AnyWeights()
+
+    import torch.hub
+
+    torch.hub.load_state_dict_from_url = load_state_dict_from_url
+
+
+class Shortcuts:
+    """Calls of a model whose answer is known: passes without gradient, and parts of accumulation that are only counted."""
+
+    def __init__(self, world):
+        self._world = world
+        self._known: dict = {}
+
+    def _key(self, module, args, kwargs):
+        def plain(leaf):
+            if isinstance(leaf, torch.Tensor):
+                return tuple(leaf.shape), leaf.dtype
+            return leaf if isinstance(leaf, (int, float, bool, str, type(None))) else id(leaf)
+
+        leaves, form = pytree.tree_flatten((args, kwargs))
+        return id(module), module.training, torch.is_grad_enabled(), tuple(plain(leaf) for leaf in leaves), str(form)
+
+    def _applies(self, module) -> bool:
+        watcher = self._world.watcher
+        if not self._world.on_gpu or watcher.depth != 1 or id(module) not in watcher.roots:
+            return False
+        return not torch.is_grad_enabled() or watcher.only_counts()
+
+    def stand_in(self, module, args, kwargs):
+        if not self._applies(module):
+            return None
+        known = self._known.get(self._key(module, args, kwargs))
+        if known is None:
+            return None
+        return lambda: self._fresh(module, *known)
+
+    def remember(self, module, args, kwargs, out) -> None:
+        watcher = self._world.watcher
+        if not self._world.on_gpu or watcher.depth != 1 or id(module) not in watcher.roots:
+            return
+        leaves, form = pytree.tree_flatten(out)
+        if not any(isinstance(leaf, torch.Tensor) for leaf in leaves):
+            return
+        if not all(isinstance(leaf, (FakeTensor, int, float, bool, str, type(None))) for leaf in leaves):
+            return
+        described = [(tuple(t.shape), t.stride(), t.dtype, t.requires_grad) if isinstance(t, FakeTensor) else t for t in leaves]
+        self._known[self._key(module, args, kwargs)] = (described, form)
+
+    def _fresh(self, module, described, form):
+        anchor = next((p for p in module.parameters() if p.requires_grad), None)
+        made = []
+        for item in described:
+            if not isinstance(item, tuple):
+                made.append(item)
+                continue
+            shape, stride, dtype, wants = item
+            tensor = torch.empty_strided(shape, stride, dtype=dtype, device="cuda")
+            made.append(_Stub.apply(anchor, tensor) if wants and torch.is_grad_enabled() and anchor is not None else tensor)
+        return pytree.tree_unflatten(made, form)
+
+
+class _Stub(torch.autograd.Function):
+    """A result with a graph of one node, whose backward gives nothing."""
+
+    @staticmethod
+    def forward(ctx, anchor, tensor):
+        return tensor.view_as(tensor)
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return None, None

@@ -1,0 +1,230 @@
+"""Optimizers, backward, loss scaling, clipping, autocast and compilation as the script finds them."""
+
+from __future__ import annotations
+
+import functools
+
+import torch
+from torch._subclasses.fake_tensor import FakeTensor
+
+from . import sites
+
+
+def install(world) -> None:
+    _optimizers(world)
+    _backward(world)
+    _scaler(world)
+    _clipping(world)
+    _autocast(world)
+    _compile(world)
+    _printing(world)
+
+
+def _optimizers(world) -> None:
+    Optimizer = torch.optim.Optimizer
+    original_init, original_zero, module_zero = Optimizer.__init__, Optimizer.zero_grad, torch.nn.Module.zero_grad
+    wrapped: set = set()
+
+    def wrap(cls):
+        """PyTorch's own step does nothing but call its closure; a class of the script's own runs."""
+        step = cls.__dict__.get("step")
+        if step is None or cls in wrapped:
+            return
+        wrapped.add(cls)
+        own = not cls.__module__.startswith("torch.optim")
+
+        @functools.wraps(step)
+        def watched(self, *args, **kwargs):
+            watcher = world.watcher
+            if watcher.stepping:
+                return step(self, *args, **kwargs) if own else None
+            closure = args[0] if args and callable(args[0]) else kwargs.get("closure")
+            loss = None
+            if closure is not None:
+                with torch.enable_grad():
+                    loss = closure()
+                if cls.__name__ == "LBFGS":
+                    most = self.param_groups[0].get("max_iter")
+                    world.note(f"{sites.here()}: LBFGS evaluates the loss up to {most} times in a step; one of them is the step here")
+            watcher.before_step(self)
+            if own and world.on_gpu:
+                try:
+                    step(self)
+                except Exception:  # its own arithmetic on values that are not there: the step is over all the same
+                    world.note(f"{sites.here()}: the step of {cls.__name__} could not be followed and was passed over")
+            watcher.after_step(self)
+            return loss
+
+        cls.step = watched
+
+    def __init__(self, *args, **kwargs):
+        for cls in type(self).__mro__:
+            if issubclass(cls, Optimizer) and cls is not Optimizer:
+                wrap(cls)
+        original_init(self, *args, **kwargs)
+        if not any(o is self for o in world.watcher.optimizers):
+            world.watcher.optimizers.append(self)
+            name = type(self).__name__
+            world.watcher.made_at[id(self)] = (name, sites.here())
+
+    def zero_grad(self, set_to_none=True):
+        _zeroed(world, set_to_none)
+        original_zero(self, True)
+
+    def zero_of_module(self, set_to_none=True):
+        _zeroed(world, set_to_none)
+        module_zero(self, True)
+
+    Optimizer.__init__, Optimizer.zero_grad, torch.nn.Module.zero_grad = __init__, zero_grad, zero_of_module
+
+
+def _zeroed(world, set_to_none) -> None:
+    watcher = world.watcher
+    if not set_to_none:
+        world.found("zero-grad-fills", True, "gradients are filled with zeros", sites.here(2))
+    if watcher.record is not None and watcher.steps:
+        after = watcher.record.batch is not None and not watcher.record.parts
+        if after:
+            world.found("zero-grad-after", True, "gradients are dropped after the forward", sites.here(2))
+
+
+def _backward(world) -> None:
+    original = torch.autograd.backward
+
+    def backward(*args, **kwargs):
+        with torch.autograd.set_multithreading_enabled(False):
+            world.watcher.backward(lambda: original(*args, **kwargs))
+
+    torch.autograd.backward = backward
+    original_grad = torch.autograd.grad
+
+    def grad(*args, **kwargs):
+        with torch.autograd.set_multithreading_enabled(False):
+            return original_grad(*args, **kwargs)
+
+    torch.autograd.grad = grad
+
+
+class _Scaler:
+    """torch.amp.GradScaler: what it does to loss and gradients is added when the job is known."""
+
+    world = None
+
+    def __init__(self, device="cuda", init_scale=65536.0, growth_factor=2.0, backoff_factor=0.5, growth_interval=2000, enabled=True,
+                 **_):
+        if isinstance(device, (int, float)) and not isinstance(device, bool):  # torch.cuda.amp.GradScaler(init_scale, ...)
+            device, init_scale = "cuda", device
+        self._enabled, self._scale_value = bool(enabled), float(init_scale)
+        if self._enabled:
+            self.world.found("grad-scaler", True, "GradScaler", sites.here(2))
+
+    def is_enabled(self):
+        return self._enabled
+
+    def scale(self, outputs):
+        return outputs
+
+    def unscale_(self, optimizer):
+        return None
+
+    def step(self, optimizer, *args, **kwargs):
+        return optimizer.step(*args, **kwargs)
+
+    def update(self, new_scale=None):
+        return None
+
+    def get_scale(self):
+        return self._scale_value if self._enabled else 1.0
+
+    def state_dict(self):
+        return {"scale": self._scale_value, "growth_factor": 2.0, "backoff_factor": 0.5, "growth_interval": 2000, "_growth_tracker": 0}
+
+    def load_state_dict(self, state):
+        return None
+
+    def get_growth_factor(self):
+        return 2.0
+
+    def get_backoff_factor(self):
+        return 0.5
+
+    def get_growth_interval(self):
+        return 2000
+
+
+def _scaler(world) -> None:
+    if not world.on_gpu:
+        return
+    _Scaler.world = world
+    grad_scaler = torch.amp.grad_scaler
+    torch.amp.GradScaler = grad_scaler.GradScaler = _Scaler
+    torch.cuda.amp.GradScaler = torch.cuda.amp.grad_scaler.GradScaler = _Scaler
+
+
+def _clipping(world) -> None:
+    utilities = torch.nn.utils
+
+    def norm_of(parameters):
+        first = parameters if isinstance(parameters, torch.Tensor) else next(iter(parameters), None)
+        return torch.ones((), device=first.device) if first is not None else torch.ones(())
+
+    def clip_grad_norm_(parameters, max_norm, *args, **kwargs):
+        world.found("clip", True, f"gradients clipped to a norm of {max_norm}", sites.here(2))
+        if kwargs.get("error_if_nonfinite"):
+            world.found("clip-checks", True, "clipping checks for values that are not finite", sites.here(2))
+        world.watcher.before_step(None)
+        norm = norm_of(parameters)
+        world.watcher.resume()
+        return norm
+
+    def clip_grad_value_(parameters, clip_value, *args, **kwargs):
+        world.note(f"{sites.here(2)}: clip_grad_value_ is not modelled; its few kernels are left out")
+
+    for module in (utilities, utilities.clip_grad):
+        module.clip_grad_norm_, module.clip_grad_value_ = clip_grad_norm_, clip_grad_value_
+
+
+def _autocast(world) -> None:
+    autocast = torch.amp.autocast_mode.autocast
+    enter, leave = autocast.__enter__, autocast.__exit__
+    forced = world.request.precision
+
+    def __enter__(self):
+        if self._enabled and not forced:
+            world.autocast_site = sites.here(2)
+        if forced:
+            return self
+        return enter(self)
+
+    def __exit__(self, *exception):
+        return None if forced else leave(self, *exception)
+
+    autocast.__enter__, autocast.__exit__ = __enter__, __exit__
+
+
+def _compile(world) -> None:
+    def compile_nothing(model=None, *args, **kwargs):
+        world.note(f"{sites.here(2)}: torch.compile is not modelled: the step is the eager one")
+        if model is None:
+            return lambda function: function
+        return model
+
+    torch.compile = compile_nothing
+    torch.nn.Module.compile = lambda self, *_, **__: compile_nothing(self)
+
+
+def _printing(world) -> None:
+    """Texts of fake tensors: `f"{loss:.3f}"` wants a number."""
+    if not world.on_gpu:
+        return
+    original = FakeTensor.__format__
+
+    def __format__(self, spec):
+        if self.dim() == 0:
+            return format(self.item(), spec)
+        return original(self, "") if not spec else format(1.0, spec)
+
+    def tolist(self):
+        return self.cpu().tolist() if self.dim() else self.item()
+
+    FakeTensor.__format__, FakeTensor.tolist = __format__, tolist

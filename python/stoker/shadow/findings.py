@@ -1,0 +1,87 @@
+"""Settings that a run found in the script, each with the line that says so."""
+
+from __future__ import annotations
+
+import sys
+import types
+
+from .. import operators, training
+from . import sites
+
+LIBRARIES = ("torchvision", "timm", "transformers", "peft", "lightning", "pytorch_lightning", "accelerate", "torchtext", "torchaudio")
+
+
+# Optimizers that are not modelled, and the modelled one that keeps as much beside each parameter.
+_ALIKE = {"adadelta": "adam", "adamax": "adam", "nadam": "adam", "radam": "adam", "rprop": "adam", "sparseadam": "adam",
+          "asgd": "adagrad", "lbfgs": "adam"}
+
+
+def collect(world, watcher, record) -> None:
+    """Fills the outcome with what this step and its loop have shown."""
+    outcome = world.outcome
+    outcome.batch, outcome.sizes = record.batch, record.sizes
+    variables = vars(sys.modules["__main__"])
+    outcome.batch_names = [(way, variables.get(way[len("variable:"):], value) if way.startswith("variable:") else value)
+                           for way, value in outcome.batch_names]
+    outcome.libraries = {n: getattr(sys.modules[n], "__version__", "unknown") for n in LIBRARIES if n in sys.modules}
+    if record.loader is not None:
+        _loader(world, record.loader)
+    parts = record.backwards
+    if parts > 1 and record.equal_parts():
+        world.found("accumulate", parts, f"gradients of {parts} batches accumulated", watcher.backward_at)
+    _precision(world, outcome.precision)
+    _optimizer(world, watcher, outcome)
+    _layout(world, record)
+    outcome.training = {key: True for key, setting in (("clip", "clip"), ("grad_scaler", "grad-scaler"), ("ema", "ema"))
+                        if setting in world.facts} or None
+
+
+def _loader(world, loader) -> None:
+    site = loader.site
+    if loader.batch:
+        world.outcome.batch = loader.batch
+        world.found("batch", loader.batch, f"batch {loader.batch}", site)
+    world.found("workers", loader.workers, f"{loader.workers} workers", site)
+    if loader.prefetch:
+        world.found("prefetch", loader.prefetch, f"{loader.prefetch} batches ahead", site)
+    world.found("pin", loader.pin, "page-locked memory" if loader.pin else "no page-locked memory", site)
+    if loader.samples:
+        world.found("samples", loader.samples, f"{loader.samples:,} samples", site)
+
+
+def _precision(world, precision: str) -> None:
+    if precision != "fp32":
+        world.found("precision", precision, precision, getattr(world, "autocast_site", None) or sites.Site())
+
+
+def _optimizer(world, watcher, outcome) -> None:
+    used = watcher.used_optimizers()
+    if not used:
+        world.note("the script has no optimizer of torch.optim: no update and no state of one is counted")
+        return
+    described = []
+    for optimizer in used:
+        everything = types.SimpleNamespace(parameters=lambda o=optimizer: (p for g in o.param_groups for p in g["params"]))
+        row, note = training.optimizer(types.SimpleNamespace(optimizer=optimizer, module=everything))
+        alike = _ALIKE.get(row["name"])
+        if alike:
+            world.note(f"{row['name']} is not modelled: taken for {alike}" + (
+                ", and the vectors of its history are left out" if row["name"] == "lbfgs" else ", which keeps as much for a parameter"))
+            row = dict(row, name=alike, **{"class": f"torch.optim.{type(optimizer).__name__}"})
+        described.append(row)
+        if note:
+            world.note(note)
+    outcome.optimizer = dict(described[0], groups=[group for row in described for group in row["groups"]])
+    if len({row["name"] for row in described}) > 1:
+        names = ", ".join(row["name"] for row in described)
+        world.note(f"the script's optimizers are of several kinds ({names}): all are taken for the first")
+    name, site = watcher.made_at[id(used[0])]
+    words = name if len(used) == 1 else f"{len(used)} optimizers ({', '.join(watcher.made_at[id(o)][0] for o in used)})"
+    world.found("optimizer", described[0]["name"], words, site)
+
+
+def _layout(world, record) -> None:
+    """Channels-last, where the weights of convolutions lie so."""
+    weights = [p for root in record.roots for p in root.parameters() if p.dim() == 4 and p.shape[1] > 1 and p.shape[2] > 1]
+    if weights and all(operators.memory_order(tuple(p.shape), p.stride()) == (0, 2, 3, 1) for p in weights):
+        world.found("channels-last", True, "channels-last")

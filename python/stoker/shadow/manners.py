@@ -1,0 +1,175 @@
+"""Keeps what is outside of the run as it is: files are written to a scratch folder, and no network is reached.
+
+A file that the script writes lies in the scratch folder, where the script finds it again; the folder goes with the run.
+"""
+
+from __future__ import annotations
+
+import builtins
+import io
+import os
+import pathlib
+import resource
+import signal
+import socket
+
+_QUIET = {"WANDB_MODE": "disabled", "WANDB_SILENT": "true", "COMET_MODE": "disabled", "NEPTUNE_MODE": "debug", "CLEARML_OFFLINE_MODE": "1",
+          "HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false",
+          "TQDM_DISABLE": "1", "MLFLOW_TRACKING_URI": "file:///dev/null", "PYTORCH_NVML_BASED_CUDA_CHECK": "0", "MPLBACKEND": "Agg"}
+_WRITING = set("wax+")
+
+
+class Overlay:
+    """Paths that the script writes, and where they lie instead."""
+
+    def __init__(self, scratch: str):
+        self.scratch = scratch
+        self.written: set[str] = set()
+        self.removed: set[str] = set()
+        self._passes = tuple(os.path.realpath(p) for p in (scratch, "/dev", "/proc", "/sys"))
+
+    def _full(self, path) -> str | None:
+        if isinstance(path, int) or path is None:
+            return None
+        full = os.path.abspath(os.fsdecode(path))
+        return None if full.startswith(self._passes) else full
+
+    def inside(self, path) -> str:
+        return os.path.join(self.scratch, "written", os.fsdecode(path).lstrip("/"))
+
+    def to_write(self, path):
+        """Where `path` is to be written."""
+        full = self._full(path)
+        if full is None:
+            return path
+        inside = self.inside(full)
+        _real_makedirs(os.path.dirname(inside), exist_ok=True)
+        self.written.add(full)
+        return inside
+
+    def to_read(self, path):
+        """Where `path` lies: in the scratch folder if the script wrote it."""
+        full = self._full(path)
+        if full is None:
+            return path
+        inside = self.inside(full)
+        return inside if _real_lexists(inside) else path
+
+
+_real_makedirs, _real_lexists = os.makedirs, os.path.lexists
+
+
+def install(scratch: str, host_memory: int | None) -> Overlay:
+    """From here on this process keeps its manners."""
+    for name, value in _QUIET.items():
+        os.environ[name] = value
+    overlay = Overlay(scratch)
+    _files(overlay)
+    _network()
+    if host_memory is not None:
+        resource.setrlimit(resource.RLIMIT_DATA, (host_memory, host_memory))
+    return overlay
+
+
+def _files(overlay: Overlay) -> None:
+    real_open, real_os_open = builtins.open, os.open
+
+    def open_(file, mode="r", *args, **kwargs):
+        writes = _WRITING & set(mode)
+        if writes and not isinstance(file, int):
+            target = overlay.to_write(file)
+            if target is not file and ("a" in mode or "+" in mode) and "w" not in mode and not _real_lexists(target) \
+                    and os.path.exists(file):
+                pathlib.Path(target).write_bytes(pathlib.Path(file).read_bytes())
+            return real_open(target, mode, *args, **kwargs)
+        return real_open(overlay.to_read(file), mode, *args, **kwargs)
+
+    def os_open(path, flags, mode=0o777, *, dir_fd=None):
+        if dir_fd is not None:
+            return real_os_open(path, flags, mode, dir_fd=dir_fd)
+        writes = flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT)
+        return real_os_open(overlay.to_write(path) if writes else overlay.to_read(path), flags, mode)
+
+    builtins.open = io.open = open_
+    os.open = os_open
+    _changes(overlay)
+    for name in ("stat", "lstat", "listdir", "scandir", "access"):
+        setattr(os, name, _reading(overlay, getattr(os, name)))
+    for name in ("exists", "isfile", "isdir", "lexists", "getsize"):
+        setattr(os.path, name, _reading(overlay, getattr(os.path, name)))
+
+
+def _reading(overlay, original):
+    def read(path=".", *args, **kwargs):
+        if kwargs.get("dir_fd") is not None:
+            return original(path, *args, **kwargs)
+        return original(overlay.to_read(path), *args, **kwargs)
+
+    return read
+
+
+def _changes(overlay: Overlay) -> None:
+    """Functions of os that change folders: in the scratch folder they do, elsewhere nothing."""
+    real = {name: getattr(os, name) for name in ("mkdir", "remove", "unlink", "rmdir", "rename", "replace", "symlink", "link", "chmod",
+                                                 "chown", "truncate", "utime")}
+
+    def mkdir(path, mode=0o777, *, dir_fd=None):
+        target = overlay.to_write(path)
+        if target is not path and os.path.isdir(path):
+            raise FileExistsError(17, "File exists", os.fsdecode(path))
+        return real["mkdir"](target, mode)
+
+    def one(name):
+        def change(path, *args, **kwargs):
+            target = overlay.to_read(path)
+            if target is path and overlay._full(path) is not None:
+                return None
+            return real[name](target, *args, **kwargs)
+
+        return change
+
+    def two(name):
+        def change(source, target, *args, **kwargs):
+            found = overlay.to_read(source)
+            if found is source and overlay._full(source) is not None:
+                return None
+            return real[name](found, overlay.to_write(target))
+
+        return change
+
+    os.mkdir = mkdir
+    for name in ("remove", "unlink", "rmdir", "chmod", "chown", "truncate", "utime"):
+        setattr(os, name, one(name))
+    for name in ("rename", "replace"):
+        setattr(os, name, two(name))
+    for name in ("symlink", "link"):
+        setattr(os, name, lambda source, target, *a, _real=real[name], **k: _real(source, overlay.to_write(target)))
+
+
+def _network() -> None:
+    real = socket.socket.connect
+
+    def connect(self, address):
+        host = address[0] if isinstance(address, tuple) else ""
+        if self.family in (socket.AF_INET, socket.AF_INET6) and host not in ("127.0.0.1", "::1", "localhost"):
+            raise ConnectionRefusedError(111, "stoker lets a script reach no network while it is captured")
+        return real(self, address)
+
+    def getaddrinfo(host, *args, **kwargs):
+        if host in (None, "", "localhost", "127.0.0.1", "::1", "0.0.0.0"):
+            return original(host, *args, **kwargs)
+        raise socket.gaierror(-2, "stoker lets a script reach no network while it is captured")
+
+    original = socket.getaddrinfo
+    socket.socket.connect = connect
+    socket.getaddrinfo = getaddrinfo
+
+
+def die_with_parent() -> None:
+    """This process ends when the one that started it does."""
+    import ctypes
+
+    try:
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+    except (OSError, AttributeError):
+        pass

@@ -1,0 +1,151 @@
+"""The runs of one capture: forked children that run the script, one after another or two at a time."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pathlib
+import pickle
+import signal
+import sys
+import tempfile
+import time
+
+from .. import device, shim
+from ..errors import CaptureError, UserCodeError
+from .world import Outcome, Request
+
+TIME_LIMIT_S = 600.0
+_TAIL_LINES = 12
+
+
+def warm_up(say) -> None:
+    """Imports PyTorch once for all runs. No backward may run here: autograd's threads do not survive a fork."""
+    with contextlib.suppress(shim.ShimError):  # each run says what it does instead
+        if not os.environ.get("STOKER_FAKE_CPU"):
+            device._keep.append(shim.load(say))
+    device._import_torch()
+    import torch.utils.data  # noqa: F401
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    FakeTensorMode()  # imports what takes seconds
+
+
+class Runs:
+    """Starts runs and waits for their outcomes; use it in a `with`, which leaves no process and no file behind."""
+
+    def __init__(self, say=None, limit_s: float = TIME_LIMIT_S):
+        self._say = say or (lambda text: None)
+        self._limit_s = limit_s
+        self._children: dict[int, pathlib.Path] = {}
+
+    def __enter__(self):
+        self._folder = tempfile.TemporaryDirectory(prefix="stoker-script-")
+        return self
+
+    def __exit__(self, *exception):
+        for pid in list(self._children):
+            self._kill(pid)
+        self._folder.cleanup()
+
+    def start(self, request: Request) -> int:
+        """The process that runs the script."""
+        place = pathlib.Path(tempfile.mkdtemp(dir=self._folder.name))
+        progress = place / "progress"
+        sys.stdout.flush()
+        sys.stderr.flush()
+        pid = os.fork()
+        if pid == 0:
+            self._in_child(request, place, progress)
+        self._children[pid] = place
+        return pid
+
+    @staticmethod
+    def _in_child(request, place, progress) -> None:
+        status = 70
+        try:
+            from . import child
+
+            def tell(text):
+                with open(progress, "w") as out:
+                    out.write(text)
+
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
+            child.run(request, str(place / "outcome"), str(place), str(place / "log"), tell)
+        except BaseException:
+            import traceback
+
+            traceback.print_exc()
+        finally:
+            os._exit(status)
+
+    def wait(self, pid: int, label: str) -> Outcome:
+        """What the run hands back. A run that takes too long is ended, and said to be."""
+        place = self._children[pid]
+        start, told = time.monotonic(), ""
+        try:
+            while True:
+                done, status = os.waitpid(pid, os.WNOHANG)
+                if done:
+                    break
+                waited = time.monotonic() - start
+                if waited > self._limit_s:
+                    self._kill(pid)
+                    raise CaptureError(f"{label} took more than {self._limit_s:.0f} s and was ended {self._seen(place)}: "
+                                       "give it less to do before it trains, or more time with --time-limit")
+                if waited > 2:
+                    told = self._tell(place, label, told)
+                time.sleep(0.02)
+        except BaseException:
+            self._kill(pid)
+            raise
+        self._end_group(pid)
+        self._children.pop(pid, None)
+        return self._outcome(place, status, label)
+
+    def _seen(self, place) -> str:
+        try:
+            return f"after {(place / 'progress').read_text()}"
+        except OSError:
+            return "before its first step"
+
+    def _tell(self, place, label, told) -> str:
+        try:
+            text = (place / "progress").read_text()
+        except OSError:
+            text = "waiting for its first step"
+        if text != told:
+            self._say(f"running {label}: {text}")
+        return text
+
+    @staticmethod
+    def _tail(place) -> str:
+        try:
+            return "\n".join((place / "log").read_text(errors="replace").splitlines()[-_TAIL_LINES:])
+        except OSError:
+            return ""
+
+    def _outcome(self, place, status, label) -> Outcome:
+        try:
+            outcome = pickle.loads((place / "outcome").read_bytes())
+        except OSError:
+            how = f"signal {os.WTERMSIG(status)}" if os.WIFSIGNALED(status) else f"exit code {os.WEXITSTATUS(status)}"
+            tail = self._tail(place)
+            raise UserCodeError(f"{label} ended its process by itself ({how}, as os._exit does) before a whole step was seen",
+                                tail) from None
+        outcome.last_words = self._tail(place)
+        return outcome
+
+    def _kill(self, pid: int) -> None:
+        self._end_group(pid)
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(pid, 0)
+        self._children.pop(pid, None)
+
+    @staticmethod
+    def _end_group(pid: int) -> None:
+        """Ends whatever the script started and left behind: all of the child's session."""
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(pid, signal.SIGKILL)

@@ -1,0 +1,317 @@
+"""A recorded step of a script as a one_step.RawStep: which storages live when, and what every tensor is called."""
+
+from __future__ import annotations
+
+import inspect
+
+import torch
+from torch.utils import _pytree as pytree
+
+from ..one_step import RawStep
+from . import names
+
+_HOST_KINDS = ("parameter", "buffer", "input")
+
+
+class Record:
+    """One step while it is recorded, and until the next one has shown what outlives it."""
+
+    def __init__(self, recorder, world, partial: bool = False):
+        self.recorder = recorder
+        self.partial = partial  # it began within its step
+        self._world = world
+        self.backwards = 0
+        self.parts: list[int] = []  # positions in the recorder's events at which a backward ended
+        self.modules: dict[int, int] = {}  # id of a module -> its position in recorder.modules
+        self.roots: list = []  # modules that the loop called, with their arguments' names
+        self.inputs: dict[int, str] = {}  # storage -> name of forward's argument
+        self.batch: int | None = None
+        self.sizes: list = []  # of arguments of the models
+        self.gradients: dict[int, int] = {}  # id of a parameter -> storage
+        self.loader = None
+
+    def is_empty(self) -> bool:
+        return not any(event[0] == "o" for event in self.recorder.events)
+
+    def is_whole(self) -> bool:
+        return bool(self.parts) and not self.is_empty()
+
+    # -- while it is recorded ----------------------------------------------------------------------------------------
+
+    def index_of(self, module, otherwise: int) -> int:
+        return self.modules.get(id(module), otherwise)
+
+    def _add_root(self, module) -> None:
+        root = names.top_of(module)
+        if any(r is root for r in self.roots):
+            return
+        self.roots.append(root)
+        for name, part in root.named_modules():
+            if id(part) not in self.modules:
+                self.modules[id(part)] = len(self.recorder.modules)
+                self.recorder.modules.append((len(self.roots) - 1, name))
+
+    def forward_begins(self, module, args, kwargs, loader) -> None:
+        """A module of the loop's own is called."""
+        self._add_root(module)
+        recorder = self.recorder
+        recorder.phase("forward")
+        if not self.parts:
+            recorder._views = 0 if self.batch is None else recorder._views
+        known = [n for n in inspect.signature(module.forward).parameters] if callable(getattr(module, "forward", None)) else []
+        named = [(known[i] if i < len(known) else f"input{i}", value) for i, value in enumerate(args)] + list(kwargs.items())
+        for name, value in named:
+            flat = [t for t in pytree.tree_leaves(value) if isinstance(t, torch.Tensor)]
+            for i, tensor in enumerate(flat):
+                if not recorder._on_device(tensor):
+                    continue
+                storage = recorder.storage_id(tensor)
+                if storage is None:
+                    storage = recorder.add_storage(tensor, "input")
+                self.inputs.setdefault(storage, (name if len(flat) == 1 else f"{name}.{i}", recorder.describe(tensor)))
+                if self.batch is None and tensor.dim():
+                    self.batch = tensor.shape[0]
+                self.sizes += [int(n) for n in tensor.shape if int(n) not in self.sizes]
+        if self.loader is None:
+            self.loader = loader
+
+    def forward_ends(self) -> None:
+        self.recorder.phase("loss")
+
+    def backward_begins(self) -> None:
+        self.recorder.phase("backward")
+
+    def end_part(self) -> None:
+        recorder = self.recorder
+        recorder.phase("end")
+        recorder._phase = "forward"
+        self._keep_gradients()
+        self.parts.append(len(recorder.events))
+
+    def _keep_gradients(self) -> None:
+        for root in self.roots:
+            for parameter in root.parameters():
+                if parameter.grad is not None:
+                    number = self.recorder.storage_id(parameter.grad)
+                    if number is not None:
+                        self.gradients.setdefault(id(parameter), number)
+
+    def prepares(self) -> bool:
+        """Whether something is computed on the device before the forward, and used in it."""
+        return any(e[0] == "o" for e in without_preparation(self.recorder.events[:self.end()], self.recorder.kinds, self.inputs)[1])
+
+    # -- afterwards ---------------------------------------------------------------------------------------------------
+
+    def equal_parts(self) -> bool:
+        """Whether this step is one part, repeated."""
+        signatures = []
+        start = 0
+        for end in self.parts:
+            events = self.recorder.events[start:end]
+            first = next((i for i, e in enumerate(events) if e == ("p", "forward")), 0)
+            signatures.append([(e[1], tuple(t[:3] for t in e[6])) for e in events[first:] if e[0] == "o" and not _adds_up(e)])
+            start = end
+        return all(s == signatures[0] for s in signatures)
+
+    def end(self) -> int:
+        """Where the part to keep ends among the events."""
+        if not self.parts:
+            return len(self.recorder.events)
+        return self.parts[0] if len(self.parts) > 1 and self.equal_parts() else self.parts[-1]
+
+
+def _adds_up(event) -> bool:
+    """The addition of a gradient to the one that is there already: of all parts but the first."""
+    return event[4] and event[3] < 0 and event[1] in ("aten::add_.Tensor", "aten::add.Tensor")
+
+
+def same(one: Record, other: Record) -> bool:
+    """Whether two steps in a row were the same."""
+    if not (one.is_whole() and other.is_whole()) or one.backwards != other.backwards:
+        return False
+    return _kept_operators(one) == _kept_operators(other)
+
+
+def _kept_operators(record: Record) -> list:
+    events = record.recorder.events[:record.end()]
+    first = next((i for i, e in enumerate(events) if e == ("p", "forward")), 0)
+    return [(e[1], tuple(t[:3] for t in e[5]), tuple(t[:3] for t in e[6])) for e in events[first:] if e[0] == "o"]
+
+
+def without_preparation(events: list, kinds: list, inputs) -> tuple:
+    """(events, those of them that come before the forward): without what serves nothing in the step, such as metrics of the
+    step before and moving averages."""
+    first = next((i for i, e in enumerate(events) if e == ("p", "forward")), None)
+    if first is None:
+        return events, []
+    before, after = events[:first], events[first:]
+    wanted = {t[3] for e in after if e[0] == "o" for t in (*e[5], *e[6])} | set(inputs)
+    kept: list = []
+    for event in reversed(before):
+        if event[0] == "o":
+            made = {t[3] for t in event[6]}
+            lasting = any(kinds[s] in ("parameter", "buffer") for s in made)
+            if lasting or not made & wanted:
+                continue
+            wanted |= {t[3] for t in event[5]}
+        kept.append(event)
+    used = {t[3] for e in kept if e[0] == "o" for t in (*e[5], *e[6])} | wanted
+    kept = [e for e in reversed(kept) if not (e[0] in "af" and e[1] not in used) and e[0] != "s"]
+    return kept + after, kept
+
+
+class _Builder:
+    """From a record's events and storages to those of a RawStep, with canonical numbers."""
+
+    def __init__(self, record: Record, watcher):
+        self.record, self.recorder, self.watcher = record, record.recorder, watcher
+        self.events = list(record.recorder.events[:record.end()])
+        self.late = list(record.recorder.events[record.end():])
+        self.kinds = list(record.recorder.kinds)
+        self.prefixes = names.prefixes(record.roots)
+
+    def build(self) -> RawStep:
+        raw = RawStep()
+        parameters, buffers = self._named()
+        self._drop_preparation()
+        used = self._used()
+        inputs = [s for s in sorted(used) if self.kinds[s] == "input"]
+        self._kinds_of_made()
+        order = self._order(parameters, buffers, inputs, used)
+        self.number = {old: new for new, old in enumerate(order)}
+        raw.storages = [[self.recorder.bytes[s], self.kinds[s]] for s in order]
+        raw.parameters = [self._parameter(*row) for row in parameters]
+        raw.buffers = [(name, (*self.recorder.describe(t), self.number[s])) for name, t, s in buffers]
+        raw.inputs = self._inputs(inputs)
+        raw.events = [self._renumbered(e) for e in self.events]
+        raw.modules = [self._module_name(m) for m in self.recorder.modules]
+        return raw
+
+    def _module_name(self, module) -> str:
+        if isinstance(module, str):
+            return module
+        root, name = module
+        return ".".join(filter(None, (self.prefixes[root], name)))
+
+    def _named(self):
+        """Parameters and buffers of the models: (name, tensor, storage)."""
+        parameters, buffers, seen = [], [], set()
+        for prefix, root in zip(self.prefixes, self.record.roots):
+            for name, parameter in root.named_parameters():
+                if id(parameter) in seen or not self.recorder._on_device(parameter):
+                    continue
+                seen.add(id(parameter))
+                parameters.append((".".join(filter(None, (prefix, name))), parameter, self._storage(parameter, "parameter")))
+            for name, buffer in root.named_buffers():
+                if id(buffer) in seen or not self.recorder._on_device(buffer) or not buffer.untyped_storage().nbytes():
+                    continue
+                seen.add(id(buffer))
+                buffers.append((".".join(filter(None, (prefix, name))), buffer, self._storage(buffer, "buffer")))
+        return parameters, buffers
+
+    def _storage(self, tensor, kind: str) -> int:
+        number = self.recorder.add_storage(tensor, kind)
+        while len(self.kinds) <= number:
+            self.kinds.append(kind)
+        self.kinds[number] = kind
+        return number
+
+    def _drop_preparation(self) -> None:
+        self.events, _ = without_preparation(self.events, self.kinds, self.record.inputs)
+
+    def _used(self) -> set:
+        return {t[3] for e in self.events if e[0] == "o" for t in (*e[5], *e[6])} | \
+            {s for s in self.record.inputs if self.kinds[s] == "input"}
+
+    def _kinds_of_made(self) -> None:
+        """Tells gradients, results and what stays from what is temporary; marks phases in order."""
+        made = {e[1] for e in self.events if e[0] == "a"}
+        freed = {e[1] for e in self.events if e[0] == "f"}
+        later = {e[1] for e in self.late if e[0] == "f"}
+        gradients = set(self.record.gradients.values())
+        alive_for_long = len(self.watcher.records) >= 2
+        for s in made - freed:
+            if self.kinds[s] == "transient":
+                lasts = alive_for_long and s not in later and s not in gradients
+                self.kinds[s] = "gradient" if s in gradients else "persistent" if lasts else "output"
+        used = self._used()
+        self.events = [e for e in self._phases() if not (e[0] == "a" and self.kinds[e[1]] in _HOST_KINDS) and not (
+            e[0] == "f" and (e[1] not in made or self.kinds[e[1]] in _HOST_KINDS)) and not (e[0] in "af" and e[1] not in made | used)]
+
+    def _phases(self) -> list:
+        """Each phase once and in order: forward at the first model, loss after the last one before a backward."""
+        marks = [(i, e[1]) for i, e in enumerate(self.events) if e[0] == "p"]
+        backward = next((i for i, m in marks if m == "backward"), len(self.events))
+        keep = {}
+        for i, mark in marks:
+            if mark in ("load", "forward", "backward"):
+                keep.setdefault(mark, i)
+            elif mark == "loss" and i < backward or mark == "end":
+                keep[mark] = i
+        places = set(keep.values())
+        events = [e for i, e in enumerate(self.events) if e[0] != "p" or i in places]
+        if not any(e == ("p", "end") for e in events):
+            events.append(("p", "end"))
+        return events
+
+    def _order(self, parameters, buffers, inputs, used) -> list:
+        """Storages as a capture through a function numbers them."""
+        order = list(dict.fromkeys([s for _, _, s in parameters] + [s for _, _, s in buffers]))
+        order += [s for s in self.record.inputs if s in inputs and s not in order]
+        known = set(order)
+        targets = dict.fromkeys(t[3] for e in self.events if e[0] == "o" for t in e[5] if t[3] in inputs)
+        for event in self.events:
+            if event == ("p", "loss"):
+                numbers = list(targets)
+            else:
+                numbers = [event[1]] if event[0] in "af" else [t[3] for t in (*event[5], *event[6])] if event[0] == "o" else []
+            for s in numbers:
+                if s not in known:
+                    known.add(s)
+                    order.append(s)
+        return order
+
+    def _parameter(self, name, tensor, storage) -> list:
+        gradient = self.record.gradients.get(id(tensor))
+        groups = names.groups(self.watcher.used_optimizers())
+        return [name, (*self.recorder.describe(tensor), self.number[storage]), tensor.requires_grad,
+                None if gradient is None or gradient not in self.number else self.number[gradient],
+                0 if groups is None else groups.get(id(tensor))]
+
+    def _inputs(self, inputs) -> list:
+        """Rows of inputs: forward's arguments by their names, all others as targets."""
+        types: dict = {}
+        for event in self.events:
+            for t in (*event[5], *event[6]) if event[0] == "o" else ():
+                types.setdefault(t[3], t[:3])
+        rows, targets = [], 0
+        for s in sorted(inputs, key=lambda s: self.number[s]):
+            if s in self.record.inputs:
+                name, described = self.record.inputs[s]
+            else:
+                name, described = f"target{targets or ''}", types[s]
+                targets += 1
+            rows.append((name, (*described, self.number[s])))
+        return rows
+
+    def _renumbered(self, event) -> tuple:
+        if event[0] in "af":
+            return event[0], self.number[event[1]]
+        if event[0] != "o":
+            return event
+        inputs, outputs = (tuple((*t[:3], self.number[t[3]]) for t in part) for part in (event[5], event[6]))
+        return (*event[:5], inputs, outputs, event[7])
+
+
+def raw_step(record: Record, watcher) -> RawStep:
+    raw = _Builder(record, watcher).build()
+    recorder = record.recorder
+    if recorder.item_calls:
+        raw.notes["item_calls"] = sum(e == ("s", "item") for e in raw.events)
+    if not raw.notes.get("item_calls"):
+        raw.notes.pop("item_calls", None)
+    if recorder.math_attention:
+        raw.notes["math_attention"] = recorder.math_attention
+    if recorder.decomposed and recorder.device_type == "cuda":
+        raw.notes["decomposed"] = dict(sorted(recorder.decomposed.items()))
+    return raw

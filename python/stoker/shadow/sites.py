@@ -1,0 +1,38 @@
+"""Where in the user's own files something happened."""
+
+from __future__ import annotations
+
+import pathlib
+import sys
+import sysconfig
+from dataclasses import dataclass
+
+_OURS = str(pathlib.Path(__file__).resolve().parents[1])
+_PATHS = sysconfig.get_paths()
+_LIBRARIES = (_OURS, _PATHS["stdlib"], _PATHS["platstdlib"], "<")
+
+
+@dataclass(frozen=True)
+class Site:
+    """A line of a file; line 0 where it is not known."""
+
+    file: str = ""
+    line: int = 0
+
+    def __str__(self) -> str:
+        return f"{pathlib.Path(self.file).name} line {self.line}" if self.line else pathlib.Path(self.file).name
+
+
+def is_users(filename: str) -> bool:
+    """Whether code of this file is the user's own: neither ours nor a library's."""
+    return not (filename.startswith(_LIBRARIES) or "site-packages" in filename or "dist-packages" in filename)
+
+
+def here(skip: int = 1) -> Site:
+    """The nearest line of the user's code among the frames that are running."""
+    frame = sys._getframe(skip)
+    while frame is not None:
+        if is_users(frame.f_code.co_filename):
+            return Site(frame.f_code.co_filename, frame.f_lineno)
+        frame = frame.f_back
+    return Site()

@@ -1,0 +1,254 @@
+"""Tells the script's training steps apart, and records them.
+
+A step lasts from one call of an optimizer's `step` to the next; with several optimizers, until the one that came last in
+the first round has been called again. Within it each backward ends a part: equal parts are gradient accumulation, and one
+of them is the step of the step file.
+"""
+
+from __future__ import annotations
+
+import gc
+import weakref
+
+import torch
+
+from ..recorder import Recorder
+from . import segment, sites
+
+_ROUND = 12  # calls of optimizers in which each that is in use has been called
+_ENOUGH_PARTS = 2  # equal parts, after which further ones are only counted
+
+
+class ScriptRecorder(Recorder):
+    """A recorder that knows batches which were copied to the device before it began."""
+
+    def __init__(self, device_type: str, copied: dict):
+        super().__init__(device_type)
+        self._copied = copied
+
+    def add_storage(self, tensor, kind: str, byte_count: int | None = None) -> int:
+        if kind == "buffer":
+            reference = self._copied.get(tensor.untyped_storage()._cdata)
+            if reference is not None and reference() is not None:
+                kind = "input"
+        return super().add_storage(tensor, kind, byte_count)
+
+
+class Watcher:
+    """Follows modules, backwards and optimizers of one run."""
+
+    def __init__(self, world):
+        self._world = world
+        self.recorder: Recorder | None = None  # while a step is recorded
+        self.depth = 0  # of modules that are running
+        self.in_backward = False
+        self.optimizers: list = []  # all that were made
+        self.calls: list[int] = []  # ids of optimizers, in the order of their steps
+        self.last_of_round: int | None = None
+        self.records: list = []  # segment.Record, one a step
+        self.record: segment.Record | None = None
+        self.backwards = 0  # in this step
+        self.roots: dict[int, torch.nn.Module] = {}  # modules that the loop calls itself
+        self.loader = None  # the last one that gave a batch
+        self.steps = 0
+        self.stepping = False  # an optimizer is at work
+        self.made_at: dict[int, tuple] = {}  # id of an optimizer -> (class, site)
+        self._kept: Recorder | None = None
+        self.backward_at = sites.Site()
+        self.copied: dict[int, weakref.ref] = {}  # address of a storage that came from the host -> it
+        self._collector_off = False
+
+    # -- recording -------------------------------------------------------------------------------------------------
+
+    def begin_record(self) -> None:
+        """From here on a step is recorded; gradients of the one before are gone, as after zero_grad()."""
+        for optimizer in self.optimizers:
+            for group in optimizer.param_groups:
+                for parameter in group["params"]:
+                    parameter.grad = None
+        for module in self.roots.values():
+            for parameter in module.parameters():
+                parameter.grad = None
+        if not self._collector_off:
+            gc.collect()
+            gc.freeze()
+            gc.disable()  # frees would come at times that mean nothing
+            self._collector_off = True
+        self.recorder = ScriptRecorder("cuda" if self._world.on_gpu else "cpu", self.copied)
+        self.record = segment.Record(self.recorder, self._world, partial=not self.steps)
+        self.recorder.phase("load")
+        self.backwards = 0
+
+    def _end_part(self) -> None:
+        """A backward is over: the first part of this step is whole."""
+        gc.collect()  # what only cycles held goes now
+        self.record.end_part()
+
+    # -- what the script does --------------------------------------------------------------------------------------
+
+    def enters(self, module, args, kwargs) -> None:
+        self.depth += 1
+        if self.depth == 1 and self.only_counts():
+            self.recorder = None
+        if self.depth == 1 and self._is_root(module):
+            self.roots[id(module)] = module
+            if self.record is not None and self.record.parts and torch.is_grad_enabled() and not self._in_use():
+                self.boundary()  # without an optimizer a forward after a backward begins the next step
+            if torch.is_grad_enabled() and module.training:
+                if self.record is None:
+                    self.begin_record()
+                if self.recorder is not None:
+                    self._world.outcome.precision = self._precision(module)
+                    self.record.forward_begins(module, args, kwargs, self.loader)
+        if self.recorder is not None:
+            self.recorder.enter_module(self.record.index_of(module, self.recorder.module_stack[-1]))
+
+    def leaves(self, module, out) -> None:
+        if self.recorder is not None:
+            self.recorder.leave_module()
+        self.depth -= 1
+        if self.depth == 0 and self.recorder is not None and id(module) in self.roots and torch.is_grad_enabled():
+            self.record.forward_ends()
+
+    def _is_root(self, module) -> bool:
+        return next(module.parameters(), None) is not None
+
+    def _precision(self, module) -> str:
+        kind = "cuda" if self._world.on_gpu else "cpu"
+        if torch.is_autocast_enabled(kind):
+            return "amp-bf16" if torch.get_autocast_dtype(kind) is torch.bfloat16 else "amp-fp16"
+        dtypes = {p.dtype for p in module.parameters()}
+        if len(dtypes) == 1:
+            return {torch.float16: "fp16", torch.bfloat16: "bf16"}.get(dtypes.pop(), "fp32")
+        return "fp32"
+
+    def backward(self, run) -> None:
+        """`run()` is the script's backward."""
+        if self.in_backward or self.stepping and self.record is None:
+            return run()
+        if self.record is None:
+            self.begin_record()
+        self.in_backward = True
+        self.backward_at = sites.here(2)
+        if self.only_counts():
+            self.recorder = None
+        recorded = self.recorder is not None
+        if recorded:
+            self.record.backward_begins()
+        try:
+            run()
+        finally:
+            self.in_backward = False
+        self.backwards += 1
+        self.record.backwards = self.backwards
+        if recorded:
+            self._end_part()
+        return None
+
+    def before_step(self, optimizer) -> None:
+        """An optimizer's step begins: what it computes belongs to no record."""
+        self._kept, self.recorder = self.recorder, None
+        self.stepping = True
+
+    def resume(self) -> None:
+        self.stepping = False
+        self.recorder, self._kept = self._kept, None
+
+    def after_step(self, optimizer) -> None:
+        self.resume()
+        self.calls.append(id(optimizer))
+        if self.is_boundary(optimizer):
+            self.boundary()
+
+    def _in_use(self) -> list:
+        return [o for o in self.optimizers if any(p.requires_grad for g in o.param_groups for p in g["params"])]
+
+    def used_optimizers(self) -> list:
+        """Those whose step was called."""
+        return [o for o in self.optimizers if id(o) in self.calls]
+
+    def only_counts(self) -> bool:
+        """Whether this step has shown that it accumulates: further parts are only counted."""
+        record = self.record
+        return (record is not None and self.backwards >= _ENOUGH_PARTS and len(self._in_use()) == 1
+                and len(record.parts) >= _ENOUGH_PARTS and record.equal_parts())
+
+    def is_boundary(self, optimizer) -> bool:
+        """Whether this optimizer's step ends the step of all."""
+        if self.last_of_round is None:
+            used = self._in_use()
+            seen = dict.fromkeys(self.calls)
+            if len(seen) < len(used) and len(self.calls) < _ROUND:
+                return False
+            self.last_of_round = id(optimizer) if len(seen) >= len(used) else list(seen)[-1]
+        return id(optimizer) == self.last_of_round
+
+    def boundary(self) -> None:
+        """One step of the script is over."""
+        self.steps += 1
+        self.recorder = None
+        record, self.record = self.record, None
+        if record is None or record.is_empty():
+            if self._world.on_gpu and self.steps >= 2:
+                self._world.outcome.kind = "on_cpu"
+                self._world.end()
+        else:
+            self.records.append(record)
+        self._world.progress(f"step {self.steps}")
+        if len(self.records) >= 2 and segment.same(self.records[-2], self.records[-1]) and not (
+                self.records[-2].partial and self.records[-1].prepares()):
+            self.finish(self.records[-2])
+        if self.steps >= self._world.request.most_steps:
+            self.finish(self.records[-1] if self.records else None)
+        self.begin_record()
+
+    def finish(self, record) -> None:
+        """Ends the run with this record; None: there was no step to record."""
+        from . import findings
+
+        if record is None:
+            self._world.outcome.kind = "no_step"
+            self._world.end()
+        self._world.outcome.steps = self.steps
+        findings.collect(self._world, self, record)
+        self._world.outcome.raw = segment.raw_step(record, self)
+        self._world.end()
+
+    def script_ended(self) -> bool:
+        """The script is over before two steps were equal: whether there is a record to take."""
+        usable = [r for r in (*self.records, *([self.record] if self.record else [])) if r.is_whole()]
+        if not usable:
+            return False
+        if self.steps < 2:
+            self._world.note(f"the script made {self.steps or 'no'} step{'s' if self.steps != 1 else ''} before it ended: "
+                             "what only later steps show is unknown")
+        self.finish(usable[-1])
+        return True
+
+    # -- operators that the dispatch answers by itself ---------------------------------------------------------------
+
+    def synchronises(self, reason: str) -> None:
+        """The host waits for the device."""
+        if self.recorder is None:
+            return
+        if reason == "item":
+            self.recorder.item_calls += 1
+        self.recorder.events.append(("s", reason))
+
+    def copied_in(self, func, args, kwargs, out) -> None:
+        """A tensor of the host was copied to the device: within a module an operator, else an input of the step."""
+        if not self.depth:
+            storage = out.untyped_storage()
+            self.copied[storage._cdata] = weakref.ref(storage)
+        if self.recorder is None:
+            return
+        if self.depth:
+            self.recorder._record(func, args, kwargs, out)
+        else:
+            self.recorder.add_storage(out, "input")
+
+    def made(self, func, args, kwargs, out):
+        """Records an operator that was answered; hands its result on."""
+        if self.recorder is not None:
+            self.recorder._record(func, args, kwargs, out)
+        return out

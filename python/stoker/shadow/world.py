@@ -1,0 +1,120 @@
+"""What one run of a script knows: what was asked for, what was found, and how it ends."""
+
+from __future__ import annotations
+
+import os
+import pickle
+from dataclasses import dataclass, field
+from typing import Any
+
+from .sites import Site
+
+
+@dataclass
+class Gpu:
+    """The device that the script believes to have, as the catalogue of GPUs describes it."""
+
+    name: str = "NVIDIA A100-SXM4-40GB"
+    memory: int = 40 * 2**30
+    capability: tuple = (8, 0)
+    processors: int = 108
+    count: int = 1
+
+
+@dataclass
+class Request:
+    """One run. `batch` replaces the script's own batch where it is given, by way of `batch_by`."""
+
+    script: str
+    arguments: list
+    gpu: Gpu | None  # None: the script is run for a CPU
+    batch: int | None = None
+    batch_by: str = "loader"  # loader, or argument:NAME, variable:NAME
+    precision: str | None = None  # None: as the script has it
+    ranks: bool = False  # the variables of torchrun are set
+    most_steps: int = 6
+    host_memory: int | None = None  # bytes that the script may allocate
+
+
+@dataclass
+class Fact:
+    """Something found in the script: a setting of Stoker's, its value, and the words that tell of it."""
+
+    setting: str
+    value: Any
+    words: str
+    site: Site = field(default_factory=Site)
+
+
+@dataclass
+class Outcome:
+    """What a run hands back. `error` is a sentence; `traceback` the script's own, with its frames alone."""
+
+    raw: Any = None
+    facts: list = field(default_factory=list)
+    notes: list = field(default_factory=list)
+    reads: list = field(default_factory=list)
+    optimizer: dict | None = None
+    training: dict | None = None
+    libraries: dict = field(default_factory=dict)
+    files: list = field(default_factory=list)  # the script's own, for the cache
+    precision: str = "fp32"
+    batch: int | None = None  # the script's own
+    batch_names: list = field(default_factory=list)  # other ways to replace it
+    sizes: list = field(default_factory=list)  # of the first model's arguments
+    wants_ranks: bool = False  # it asked for a variable of torchrun that is not there
+    steps: int = 0
+    kind: str = "done"  # done, failed, no_step, on_cpu
+    error: str = ""
+    traceback: str = ""
+    last_words: str = ""
+    device: Any = None  # the device.Device of the run
+
+
+class World:
+    """The one of this process."""
+
+    def __init__(self, request: Request, result_file: str):
+        self.request = request
+        self.result_file = result_file
+        self.facts: dict[str, Fact] = {}
+        self.notes: list[str] = []
+        self.reads: dict[tuple, int] = {}
+        self.outcome = Outcome()
+        self.watcher: Any = None
+        self.fake_mode: Any = None
+        self.progress = lambda text: None
+
+    @property
+    def on_gpu(self) -> bool:
+        return self.request.gpu is not None
+
+    def found(self, setting: str, value, words: str, site: Site | None = None) -> None:
+        """Remembers a fact; what is found later replaces what was found before."""
+        self.facts[setting] = Fact(setting, value, words, site or Site())
+
+    def note(self, sentence: str) -> None:
+        if sentence not in self.notes:
+            self.notes.append(sentence)
+
+    def read(self, operator: str, dtype: str, answer, site: Site) -> None:
+        """Counts a value that the script read where there is none."""
+        key = (operator, dtype, str(answer), site.file, site.line)
+        self.reads[key] = self.reads.get(key, 0) + 1
+
+    def refuse(self, sentence: str) -> None:
+        """Ends the run with a sentence; does not return."""
+        self.outcome.kind, self.outcome.error = "failed", sentence
+        self.end()
+
+    def end(self) -> None:
+        """Hands the outcome over and ends this process at once: nothing of the script gets to run any more."""
+        outcome = self.outcome
+        outcome.facts = list(self.facts.values())
+        outcome.notes = self.notes
+        outcome.reads = [(*key, count) for key, count in self.reads.items()]
+        part = self.result_file + ".part"
+        with open(part, "wb") as out:
+            pickle.dump(outcome, out)
+        os.replace(part, self.result_file)
+        os._exit(0)

@@ -1,0 +1,150 @@
+"""Scripts as they are: what is captured of them, and what is found in them."""
+
+import copy
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+import training_scripts as scripts
+from places import PYTHON
+from stoker import step_file
+
+
+def run(folder, text, *words, flags=()):
+    """(exit code, document or None, what was said)."""
+    script = folder / "train.py"
+    script.write_text(text)
+    out = folder / "out.step.gz"
+    done = subprocess.run([sys.executable, "-m", "stoker", "capture", "train.py", "-o", str(out), *flags, "--", *words], cwd=folder,
+                          capture_output=True, text=True, env=dict(os.environ, PYTHONPATH=str(PYTHON)))
+    return done.returncode, step_file.read(str(out)) if out.exists() else None, done.stderr + done.stdout
+
+
+def captured(folder, text, *words, flags=()):
+    code, doc, said = run(folder, text, *words, flags=flags)
+    assert code == 0, said
+    return doc
+
+
+def found(doc) -> dict:
+    return {row["setting"]: row["value"] for row in doc["script"]["found"]}
+
+
+def line_of(text: str, part: str) -> int:
+    return next(i for i, line in enumerate(text.splitlines(), 1) if part in line)
+
+
+def comparable(doc) -> dict:
+    """What a step file says of the step itself."""
+    kept = copy.deepcopy(doc)
+    for key in ("provenance", "name", "script"):
+        kept.pop(key, None)
+    return kept
+
+
+def test_a_script_gives_the_step_that_a_capture_function_gives(tmp_path, on_cuda):
+    doc = captured(tmp_path, scripts.CLASSIFIER, "--epochs", "2")
+    out = tmp_path / "function.step.gz"
+    subprocess.run([sys.executable, "-m", "stoker", "capture", "train.py:capture", "--batch", "16", "-o", str(out), "--quiet"], check=True,
+                   cwd=tmp_path, env=dict(os.environ, PYTHONPATH=str(PYTHON)))
+    through_function = step_file.read(str(out))
+    assert json.dumps(comparable(doc), sort_keys=True) == json.dumps(comparable(through_function), sort_keys=True)
+    assert doc["provenance"]["event_hash"] == through_function["provenance"]["event_hash"]
+
+
+def test_settings_are_found_with_their_lines_and_nothing_is_left_behind(tmp_path, on_cuda):
+    doc = captured(tmp_path, scripts.CLASSIFIER, "--epochs", "2", "--batch-size", "24")
+    rows = {row["setting"]: row for row in doc["script"]["found"]}
+    loader = line_of(scripts.CLASSIFIER, "loader = DataLoader")
+    assert (rows["batch"]["value"], rows["batch"]["line"]) == (24, loader)
+    assert (rows["workers"]["value"], rows["prefetch"]["value"], rows["pin"]["value"], rows["samples"]["value"]) == (2, 4, True, 200)
+    assert (rows["optimizer"]["value"], rows["optimizer"]["line"]) == ("adamw", line_of(scripts.CLASSIFIER, "optimizer = torch"))
+    reads = {(row["line"], row["answer"]) for row in doc["script"]["reads"]}
+    assert (line_of(scripts.CLASSIFIER, "torch.isnan"), "False") in reads
+    assert (line_of(scripts.CLASSIFIER, "loss.item()"), "1.0") in reads
+    assert doc["dimensions"][0]["default"] == 24
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out.step.gz", "train.py"]
+
+
+def test_accumulation_loss_scaling_clipping_and_precision(tmp_path, on_cuda):
+    doc = captured(tmp_path, scripts.ACCUMULATING)
+    facts = found(doc)
+    assert (facts["accumulate"], facts["precision"], facts["grad-scaler"], facts["clip"]) == (4, "amp-fp16", True, True)
+    assert doc["precision"] == "amp-fp16"
+    assert doc["training"] == {"clip": True, "grad_scaler": True}
+    operators = doc["strings"]["operators"]
+    assert sum(event[0] == "o" and operators[event[1]] == "aten::convolution" for event in doc["events"]) == 1
+
+
+def test_several_models_and_optimizers_are_one_step(tmp_path, on_cuda):
+    doc = captured(tmp_path, scripts.GAN)
+    names = [row["name"] for row in doc["parameters"]]
+    assert "netD.0.weight" in names and "netG.2.bias" in names
+    assert all("gradient" in row for row in doc["parameters"])
+    assert [len(doc["optimizer"]["groups"]), doc["optimizer"]["name"]] == [2, "adam"]
+    assert [row["group"] for row in doc["parameters"] if row["name"].startswith("netG")] == [0] * 4
+    phases = [event[1] for event in doc["events"] if event[0] == "p"]
+    assert phases == ["load", "forward", "loss", "backward", "end"]
+
+
+def test_a_batch_that_no_loader_makes_is_found_among_the_arguments(tmp_path, on_cuda):
+    doc = captured(tmp_path, scripts.BY_ARGUMENT)
+    assert doc["dimensions"][0]["default"] == 12
+    assert doc["dimensions"][0]["degree"] == 1
+    assert doc["inputs"][0]["name"] == "input"
+    assert doc["types"][doc["inputs"][0]["type"]] == ["f32", [{"batch": 1}, 6, 20]]
+    assert "aten::_cudnn_rnn" in doc["strings"]["operators"]
+
+
+def test_a_batch_by_its_name(tmp_path, on_cuda):
+    text = scripts.BY_ARGUMENT.replace("args.batch_size", "many").replace("args = parser", "many = 9\nargs = parser")
+    doc = captured(tmp_path, text, flags=("--batch-arg", "many"))
+    assert doc["types"][doc["inputs"][0]["type"]] == ["f32", [{"batch": 1}, 6, 20]]
+
+
+def test_without_an_optimizer_the_next_forward_ends_the_step(tmp_path, on_cuda):
+    doc = captured(tmp_path, scripts.WITHOUT_OPTIMIZER)
+    assert "optimizer" not in doc
+    assert any("no optimizer" in note for note in doc["diagnostics"]["unfaithful"])
+    assert all("gradient" in row for row in doc["parameters"])
+
+
+def test_a_script_of_the_cpu_is_captured_there_and_said_to_be(tmp_path, on_cuda):
+    doc = captured(tmp_path, scripts.ON_CPU)
+    assert doc["provenance"]["capture"] == "fake-cpu"
+    assert any("trains on the CPU" in note for note in doc["diagnostics"]["unfaithful"])
+    assert doc["types"][doc["inputs"][0]["type"]] == ["f32", [{"batch": 1}, 3, 16, 16]]
+
+
+def test_a_script_of_torchrun_gets_its_variables(tmp_path, on_cuda):
+    doc = captured(tmp_path, scripts.RANKS, flags=("--gpu", "A GPU;17179869184;8.0;2"))
+    facts = found(doc)
+    assert (facts["parallel"], facts["gpus"]) == ("ddp", 2)
+    assert [row["name"] for row in doc["parameters"]][0] == "conv.weight"
+
+
+@pytest.mark.parametrize("text, flags, code, words", [
+    (scripts.NEVER_TRAINS, (), 3, "made no training step"), (scripts.FAILS, (), 3, "FileNotFoundError"),
+    (scripts.ENDS_ITSELF, (), 3, "os._exit"), (scripts.SWALLOWS, ("--time-limit", "6"), 3, "took more than 6 s"),
+    ("def broken(:\n", (), 3, "line 1 is not Python")])
+def test_scripts_that_cannot_be_captured_say_why(tmp_path, text, flags, code, words):
+    ended, doc, said = run(tmp_path, text, flags=flags)
+    assert (ended, doc) == (code, None)
+    assert words in said
+
+
+def test_the_traceback_of_a_failing_script_is_its_own(tmp_path):
+    _, _, said = run(tmp_path, scripts.FAILS)
+    assert f'"train.py", line {line_of(scripts.FAILS, "return open")}, in load' in said
+    assert "shadow" not in said
+
+
+def test_a_shell_script_is_refused_with_the_line_that_starts_python(tmp_path):
+    (tmp_path / "run.sh").write_text("#!/bin/bash\nset -e\ntorchrun --nproc_per_node 2 train.py --epochs 3\n")
+    done = subprocess.run([sys.executable, "-m", "stoker", "capture", "run.sh"], cwd=tmp_path, capture_output=True, text=True,
+                          env=dict(os.environ, PYTHONPATH=str(PYTHON)))
+    assert done.returncode == 3
+    assert "line 3 starts it: torchrun" in done.stderr

@@ -1,0 +1,172 @@
+"""Scripts as people write them, for tests: each trains something small."""
+
+HEAD = """
+import argparse, os, sys
+import torch
+from torch import nn
+from torch.nn import functional as F
+from torch.utils.data import DataLoader, TensorDataset
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv, self.bn = nn.Conv2d(3, 8, 3, padding=1), nn.BatchNorm2d(8)
+        self.drop, self.fc = nn.Dropout(0.1), nn.Linear(8, 10)
+    def forward(self, x):
+        x = F.relu(self.bn(self.conv(x))).mean((2, 3))
+        return self.fc(self.drop(x))
+
+device = torch.device('cuda' if torch.cuda.is_available() else 'cpu')
+data = TensorDataset(torch.randn(200, 3, 16, 16), torch.randint(10, (200,)))
+"""
+
+CLASSIFIER = HEAD + """
+def capture():
+    import stoker
+    model = Net()
+    return stoker.Capture(model, torch.empty(16, 3, 16, 16), nn.CrossEntropyLoss(),
+                          optimizer=torch.optim.AdamW(model.parameters(), lr=0.01))
+
+if __name__ == '__main__':
+    parser = argparse.ArgumentParser()
+    parser.add_argument('--batch-size', type=int, default=16)
+    parser.add_argument('--epochs', type=int, required=True)
+    args = parser.parse_args()
+    loader = DataLoader(data, batch_size=args.batch_size, shuffle=True, num_workers=2, pin_memory=True, prefetch_factor=4)
+    model = Net().to(device)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
+    criterion = nn.CrossEntropyLoss()
+    best = 0
+    for epoch in range(args.epochs):
+        model.train()
+        for x, y in loader:
+            x, y = x.to(device, non_blocking=True), y.to(device, non_blocking=True)
+            optimizer.zero_grad()
+            out = model(x)
+            loss = criterion(out, y)
+            loss.backward()
+            optimizer.step()
+            if torch.isnan(loss):
+                raise ValueError('diverged')
+            print(f'{epoch} {loss.item():.3f} {(out.argmax(1) == y).float().mean().cpu().numpy()}')
+        torch.save(model.state_dict(), 'model.pt')
+        open('log.txt', 'a').write('epoch\\n')
+"""
+
+ACCUMULATING = HEAD + """
+loader = DataLoader(data, batch_size=4, drop_last=True)
+model = Net().cuda()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+scaler = torch.amp.GradScaler('cuda')
+@torch.no_grad()
+def evaluate():
+    model.eval()
+    total = sum(F.cross_entropy(model(x.cuda()), y.cuda()).item() for x, y in loader)
+    model.train()
+    return total
+print(evaluate())
+for epoch in range(2):
+    for i, (x, y) in enumerate(loader):
+        with torch.autocast('cuda', dtype=torch.float16):
+            loss = F.cross_entropy(model(x.cuda()), y.cuda()) / 4
+        scaler.scale(loss).backward()
+        if (i + 1) % 4 == 0:
+            scaler.unscale_(optimizer)
+            torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            scaler.step(optimizer)
+            scaler.update()
+            optimizer.zero_grad(set_to_none=True)
+"""
+
+GAN = HEAD + """
+netG = nn.Sequential(nn.Linear(8, 32), nn.ReLU(), nn.Linear(32, 64)).to(device)
+netD = nn.Sequential(nn.Linear(64, 32), nn.LeakyReLU(0.2), nn.Linear(32, 1)).to(device)
+optG = torch.optim.Adam(netG.parameters(), lr=1e-3)
+optD = torch.optim.Adam(netD.parameters(), lr=1e-3)
+loader = DataLoader(TensorDataset(torch.randn(100, 64)), batch_size=10)
+for epoch in range(3):
+    for (real,) in loader:
+        real = real.to(device)
+        ones = torch.full((real.size(0), 1), 1., device=device)
+        netD.zero_grad()
+        lossD = F.binary_cross_entropy_with_logits(netD(real), ones)
+        lossD.backward()
+        fake = netG(torch.randn(real.size(0), 8, device=device))
+        F.binary_cross_entropy_with_logits(netD(fake.detach()), ones * 0).backward()
+        optD.step()
+        netG.zero_grad()
+        F.binary_cross_entropy_with_logits(netD(fake), ones).backward()
+        optG.step()
+"""
+
+BY_ARGUMENT = HEAD + """
+parser = argparse.ArgumentParser()
+parser.add_argument('--batch_size', type=int, default=12)
+parser.add_argument('--eval_batch_size', type=int, default=7)
+args = parser.parse_args()
+model = nn.LSTM(20, 30, batch_first=True).to(device)
+head = nn.Linear(30, 5).to(device)
+tokens = torch.randn(1000, 6, 20)
+optimizer = torch.optim.Adam([*model.parameters(), *head.parameters()])
+for i in range(10):
+    x = tokens[torch.randint(1000, (args.batch_size,))].pin_memory().to(device, non_blocking=True)
+    out, (h, c) = model(x)
+    loss = head(out[:, -1]).pow(2).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+WITHOUT_OPTIMIZER = HEAD + """
+model = Net().to(device)
+for i in range(5):
+    for x, y in DataLoader(data, batch_size=8):
+        model.zero_grad()
+        loss = F.cross_entropy(model(x.to(device)), y.to(device))
+        loss.backward()
+        with torch.no_grad():
+            for p in model.parameters():
+                p -= 0.1 * p.grad
+        if loss < 1e-3:
+            sys.exit('done')
+"""
+
+ON_CPU = HEAD.replace("'cuda' if torch.cuda.is_available() else 'cpu'", "'cpu'") + """
+model = Net()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for x, y in DataLoader(data, batch_size=8):
+    optimizer.zero_grad()
+    F.cross_entropy(model(x), y).backward()
+    optimizer.step()
+"""
+
+RANKS = HEAD + """
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel as DDP
+from torch.utils.data.distributed import DistributedSampler
+rank = int(os.environ['LOCAL_RANK'])
+dist.init_process_group('nccl')
+torch.cuda.set_device(rank)
+model = DDP(Net().to(rank), device_ids=[rank])
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+loader = DataLoader(data, batch_size=8, sampler=DistributedSampler(data))
+for epoch in range(2):
+    for x, y in loader:
+        loss = F.cross_entropy(model(x.to(rank)), y.to(f'cuda:{rank}'))
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        dist.all_reduce(loss)
+dist.destroy_process_group()
+"""
+
+NEVER_TRAINS = HEAD + "print('nothing to do')\n"
+FAILS = HEAD + "def load():\n    return open('/nowhere/data.bin')\nload()\n"
+ENDS_ITSELF = HEAD + "os._exit(9)\n"
+SWALLOWS = HEAD + """
+while True:
+    try:
+        raise ValueError('x')
+    except:
+        pass
+"""
