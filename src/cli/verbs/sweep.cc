@@ -1,7 +1,9 @@
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <ctime>
 #include <memory>
 
@@ -13,6 +15,7 @@
 #include "study/definition/study_json.h"
 #include "study/definition/template.h"
 #include "study/executor/local.h"
+#include "study/executor/slurm.h"
 #include "study/findings/selection.h"
 #include "study/store/controller_lock.h"
 
@@ -20,10 +23,15 @@ namespace stoker::cli {
 namespace fs = std::filesystem;
 namespace {
 
+/// Causes that --retry takes beside states: what befell a trial rather than what it did.
+constexpr std::string_view kCauses[] = {"lost", "node_failure", "preempted"};
+constexpr std::int64_t kAtMostOnSlurm = 20;  // the queue is everybody's
+
 struct Options {
   SweepRequest request;
   std::optional<std::int64_t> at_most, share_gpu;
   std::vector<std::string> retry;
+  std::string on;
   bool dry_run = false, json = false, quiet = false;
 };
 
@@ -112,11 +120,13 @@ Status retry(study::Store& store, const std::vector<std::string>& states) {
   if (states.empty()) return {};
   for (const std::string& state : states) {
     const auto found = study::state_named(state);
-    if (state != "lost" && (!found || !study::is_final(*found)))
+    const bool cause = std::ranges::find(kCauses, state) != std::end(kCauses);
+    if (!cause && (!found || !study::is_final(*found)))
       return fail(ErrorCode::kUsage,
                   "\"" + state +
                       "\" is no state in which a trial ends; use "
-                      "failed, timed_out, out_of_memory, cancelled, not_run or lost",
+                      "failed, timed_out, out_of_memory, cancelled, not_run, lost, node_failure "
+                      "or preempted",
                   "--retry");
   }
   const auto rows = TRY(store.trials());
@@ -158,6 +168,19 @@ Result<int> finish(const study::Store& store, const study::RunSummary& summary, 
   return summary.complete ? 0 : 1;
 }
 
+Result<std::unique_ptr<study::Executor>> executor_for(const study::Store& store, const Options& o) {
+  if (o.on != "slurm") return study::local_executor(capacity_of(o), study::own_runner());
+  study::SlurmSettings settings;
+  settings.options = store.study().slurm;
+  settings.folder = store.path().string() + ".trials";
+  if (!store.study().name.empty()) settings.name = store.study().name;
+  std::error_code error;
+  settings.program = fs::read_symlink("/proc/self/exe", error).string();
+  if (const char* seconds = std::getenv("STOKER_SLURM_POLL"); seconds != nullptr)
+    settings.poll_seconds = std::max(std::strtod(seconds, nullptr), 0.1);
+  return study::slurm_executor(std::move(settings));
+}
+
 Result<int> run(const Options& o) {
   SweepStudy asked = TRY(sweep_study(o.request));
   if (o.dry_run) {
@@ -175,14 +198,14 @@ Result<int> run(const Options& o) {
   if (!o.quiet) std::fprintf(stderr, "%s\n", counts_text(counts).c_str());
   Wishes wishes;
   study::ControllerOptions options;
-  options.at_most = static_cast<int>(o.at_most.value_or(0));
+  options.at_most = static_cast<int>(o.at_most.value_or(o.on == "slurm" ? kAtMostOnSlurm : 0));
   options.wish = [&] { return wishes(); };
   options.progress = [&](const study::TrialRow& row) {
     if (study::is_final(row.state)) ++ended;
     if (!o.quiet)
       std::fprintf(stderr, "%s\n", progress_line(store.study(), row, ended, all).c_str());
   };
-  const auto executor = study::local_executor(capacity_of(o), study::own_runner());
+  const auto executor = TRY(executor_for(store, o));
   const auto summary = TRY(study::run_study(store, *executor, options));
   return finish(store, summary, o);
 }
@@ -198,14 +221,14 @@ Command sweep_command() {
       "Example: stoker sweep --vary batch=32,64,128 --vary workers=0..4 --metric accuracy -- "
       "python train.py --batch {batch} --workers {workers}\n"
       "         stoker sweep study.toml",
-      {{"study-file", &r.file},  {"vary", &r.vary},        {"condition", &r.condition},
-       {"exclude", &r.exclude},  {"repeat", &r.repeat},    {"seed", &r.seed},
-       {"order", &r.order},      {"metric", &r.metric},    {"env", &r.env},
-       {"shell", &r.shell},      {"cores", &r.cores},      {"gpus", &r.gpus},
-       {"memory", &r.memory},    {"time", &r.time},        {"grace", &r.grace},
-       {"store", &r.store},      {"at-most", &o->at_most}, {"share-gpu", &o->share_gpu},
-       {"dry-run", &o->dry_run}, {"retry", &o->retry},     {"quiet", &o->quiet},
-       {"json", &o->json}},
+      {{"study-file", &r.file}, {"vary", &r.vary},        {"condition", &r.condition},
+       {"exclude", &r.exclude}, {"repeat", &r.repeat},    {"seed", &r.seed},
+       {"order", &r.order},     {"metric", &r.metric},    {"env", &r.env},
+       {"shell", &r.shell},     {"cores", &r.cores},      {"gpus", &r.gpus},
+       {"memory", &r.memory},   {"time", &r.time},        {"grace", &r.grace},
+       {"store", &r.store},     {"at-most", &o->at_most}, {"share-gpu", &o->share_gpu},
+       {"on", &o->on},          {"dry-run", &o->dry_run}, {"retry", &o->retry},
+       {"quiet", &o->quiet},    {"json", &o->json}},
       [o] { return run(*o); }};
   command.rest = &r.command;
   return command;

@@ -97,7 +97,24 @@ class Controller {
     }
     waiting_.insert(waiting_.begin(), later_.begin(), later_.end());
     later_.clear();
-    return executor_.flush();
+    return hand_over();
+  }
+
+  /// What was gathered goes to the executor. What it refuses waits again.
+  Status hand_over() {
+    const Status flushed = executor_.flush();
+    for (const auto& [id, job] : executor_.take_names()) {
+      TRY(store_.named(id, job));
+      std::erase(gathered_, id);
+    }
+    const std::vector<std::int64_t> refused = flushed ? std::vector<std::int64_t>() : gathered_;
+    gathered_.clear();
+    for (const std::int64_t id : refused) {
+      TRY(Claim::withdraw(latest_files(store_.path(), id)));
+      TRY(store_.withdrawn(id, flushed.error().text()));
+      active_.erase(id);
+    }
+    return flushed;
   }
 
   Status refuse(TrialRow& row, const std::string& why) {
@@ -133,6 +150,7 @@ class Controller {
     }
     row.state = TrialState::kSubmitted;
     row.job = *job;
+    if (job->empty()) gathered_.push_back(row.id);
     active_gpus_[row.id] = command.needs.gpus;
     active_[row.id] = std::move(row);
     return {};
@@ -209,6 +227,7 @@ class Controller {
   std::deque<TrialRow> waiting_, later_;
   std::map<std::int64_t, TrialRow> active_;
   std::map<std::int64_t, int> active_gpus_;
+  std::vector<std::int64_t> gathered_;  ///< started, and not named by the executor yet
   RunSummary summary_;
   double begun_ = 0, gpu_seconds_ = 0;
   std::int64_t failures_ = 0;

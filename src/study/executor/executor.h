@@ -4,6 +4,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -56,6 +57,10 @@ class Executor {
   virtual void cancel_all() = 0;
   /// Several starts are over: what was gathered is handed over now.
   [[nodiscard]] virtual Status flush() { return {}; }
+  /// What the executor calls trials that it named only when they were handed over together.
+  [[nodiscard]] virtual std::vector<std::pair<std::int64_t, std::string>> take_names() {
+    return {};
+  }
 };
 
 }  // namespace stoker::study

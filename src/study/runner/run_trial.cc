@@ -152,11 +152,12 @@ class Runner {
       const int number = static_cast<int>(info.ssi_signo);
       if (number == SIGCHLD) continue;
       if (number == SIGTERM || number == SIGINT || number == SIGQUIT || number == SIGHUP) {
-        begin_end(warned_ ? "time_limit" : "cancelled", number);
-        continue;
+        begin_end("cancelled", number);
+      } else if (number == SIGUSR1) {
+        begin_end("time_limit", SIGTERM);
+      } else {
+        kill(-child_.process, number);
       }
-      warned_ = warned_ || number == SIGUSR1;
-      kill(-child_.process, number);
     }
   }
 
@@ -355,7 +356,7 @@ class Runner {
   Child child_;
   double started_ = 0, kill_at_ = 0;
   int signals_ = -1, status_ = 0;
-  bool ended_ = false, warned_ = false;
+  bool ended_ = false;
   std::string ending_;
   std::int64_t resident_ = 0, peak_ = 0, over_by_ = 0, kills_before_ = 0;
   std::size_t left_behind_ = 0;

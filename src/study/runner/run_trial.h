@@ -15,8 +15,8 @@ enum class TrialRun : std::uint8_t {
 /// Runs the trial of this folder, in a process that does nothing else: takes the claim, starts the
 /// command in its own process group, keeps its output, collects its metrics, holds it to its
 /// limits, passes signals on, and writes result.json by rename. SIGTERM and SIGINT cancel the
-/// trial; after SIGUSR1, with which a batch system says that time is nearly up, they count as its
-/// time limit.
+/// trial; SIGUSR1, with which a batch system says that time is nearly up, ends it as its time limit
+/// does. SIGUSR2 is passed on.
 [[nodiscard]] Result<TrialRun> run_trial(const TrialFiles& files);
 
 }  // namespace stoker::study

@@ -1,0 +1,279 @@
+#include "study/executor/slurm.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <ctime>
+#include <fstream>
+#include <set>
+
+#include "base/files.h"
+#include "base/text.h"
+#include "study/definition/duration.h"
+#include "study/definition/template.h"
+#include "study/executor/outcome.h"
+#include "study/executor/program.h"
+#include "system/system_files.h"
+
+namespace stoker::study {
+namespace fs = std::filesystem;
+namespace {
+
+/// Looks at a trial whose job is gone before it is given up: shared folders show files late.
+constexpr int kLooksBeforeLost = 3;
+constexpr double kSlurmMargin = 60;  // beyond the runner's own limit, in seconds
+
+double clock_now() {
+  timespec time{};
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
+}
+
+/// How a job's end by Slurm reads as a trial's; nothing of a job that simply ended.
+struct SlurmEnd {
+  std::string_view state;
+  TrialState trial;
+  std::string_view cause, words;
+};
+constexpr SlurmEnd kEnds[] = {
+    {"TIMEOUT", TrialState::kTimedOut, "time_limit", "reached Slurm's time limit"},
+    {"DEADLINE", TrialState::kTimedOut, "time_limit", "reached its deadline in Slurm"},
+    {"OUT_OF_MEMORY", TrialState::kOutOfMemory, "host_out_of_memory",
+     "Slurm ended it: it used more memory than it had asked for"},
+    {"NODE_FAIL", TrialState::kFailed, "node_failure", "its node failed"},
+    {"BOOT_FAIL", TrialState::kFailed, "node_failure", "its node did not start"},
+    {"PREEMPTED", TrialState::kFailed, "preempted", "Slurm gave its place to another job"},
+    {"CANCELLED", TrialState::kCancelled, "cancelled", "its job was cancelled"},
+};
+
+class SlurmExecutor final : public Executor {
+ public:
+  explicit SlurmExecutor(SlurmSettings settings) : settings_(std::move(settings)) {}
+
+  [[nodiscard]] std::optional<std::string> impossible(const Needs& /*needs*/) const override {
+    return std::nullopt;  // Slurm knows, and says so when it is asked
+  }
+  [[nodiscard]] bool has_room(const Needs& /*needs*/) const override { return true; }
+
+  Result<std::string> start(std::int64_t trial, const TrialFiles& files,
+                            const TrialSpec& spec) override {
+    TRY(write_spec(files, spec));
+    gathered_.push_back({trial, files, spec.needs});
+    return std::string();
+  }
+
+  Status flush() override {
+    while (!gathered_.empty()) {
+      const Needs needs = gathered_.front().needs;
+      const auto same = std::ranges::stable_partition(
+          gathered_, [&](const Gathered& g) { return !(g.needs == needs); });
+      const std::vector<Gathered> group(same.begin(), same.end());
+      gathered_.erase(same.begin(), gathered_.end());
+      TRY(submit(group));
+    }
+    return {};
+  }
+
+  std::vector<std::pair<std::int64_t, std::string>> take_names() override {
+    return std::move(names_);
+  }
+
+  void adopt(const TrialRow& row, const TrialFiles& files, const Needs& /*needs*/) override {
+    trials_[row.id] = {files, row.job, row.state == TrialState::kRunning, 0};
+  }
+
+  Result<std::vector<TrialNews>> news(double wait_seconds) override {
+    const double until = clock_now() + wait_seconds;
+    if (next_look_ > until) {
+      usleep(static_cast<useconds_t>(wait_seconds * 1e6));
+      return std::vector<TrialNews>();
+    }
+    if (const double wait = next_look_ - clock_now(); wait > 0)
+      usleep(static_cast<useconds_t>(wait * 1e6));
+    next_look_ = clock_now() + settings_.poll_seconds;
+    const auto answer = run_program({"squeue", "-h", "-r", "--me", "-o", "%i|%T|%r|%N"});
+    // A controller of Slurm's that restarts says nothing for a while; trials go on meanwhile.
+    const bool told = answer && answer->code == 0;
+    const auto jobs = told ? parse_squeue(answer->output) : std::map<std::string, SlurmJob>();
+    std::vector<TrialNews> all;
+    std::vector<std::int64_t> ids;
+    for (const auto& [id, trial] : trials_) ids.push_back(id);
+    for (const std::int64_t id : ids) look(id, jobs, told, all);
+    return all;
+  }
+
+  void cancel_all() override {
+    std::vector<std::string> pending{"scancel", "--state=PENDING"};
+    std::vector<std::string> running{"scancel", "--batch", "--signal=TERM"};
+    for (const auto& [id, trial] : trials_) {
+      if (trial.job.empty()) continue;
+      pending.push_back(trial.job);
+      running.push_back(trial.job);
+    }
+    if (pending.size() == 2) return;
+    [[maybe_unused]] const auto first = run_program(pending);
+    [[maybe_unused]] const auto second = run_program(running);
+    next_look_ = 0;
+  }
+
+ private:
+  struct Gathered {
+    std::int64_t trial;
+    TrialFiles files;
+    Needs needs;
+  };
+  struct Trial {
+    TrialFiles files;
+    std::string job;
+    bool running = false;
+    int looks_without_job = 0;
+  };
+
+  /// A list of folders and a script that runs the one of its task.
+  Status submit(const std::vector<Gathered>& group) {
+    const std::string base = "array-" + std::to_string(group.front().trial) + "-" +
+                             std::to_string(group.back().trial) + "-" + std::to_string(getpid());
+    const fs::path list = settings_.folder / (base + ".list");
+    const fs::path script = settings_.folder / (base + ".sh");
+    std::string folders;
+    for (const Gathered& one : group) folders += one.files.folder.string() + "\n";
+    TRY(write_file(list, folders));
+    TRY(write_file(script, "#!/bin/sh\n" + settings_.options.prologue + "\nexec " +
+                               shell_quoted(settings_.program) +
+                               " run-trial \"$(sed -n \"${SLURM_ARRAY_TASK_ID}p\" " +
+                               shell_quoted(list.string()) + ")\"\n"));
+    const auto answer = TRY(run_program(sbatch_words(settings_.options, group.front().needs,
+                                                     settings_.name, script, group.size())));
+    if (answer.code != 0) {
+      const std::string said(trimmed(answer.errors));
+      return fail(ErrorCode::kBadInput, "Slurm refused the trials: " + said, "sbatch");
+    }
+    const std::string job(trimmed(answer.output.substr(0, answer.output.find(';'))));
+    for (std::size_t i = 0; i < group.size(); ++i) {
+      const std::string task = job + "_" + std::to_string(i + 1);
+      trials_[group[i].trial] = {group[i].files, task, false, 0};
+      names_.emplace_back(group[i].trial, task);
+    }
+    return {};
+  }
+
+  void look(std::int64_t id, const std::map<std::string, SlurmJob>& jobs, bool told,
+            std::vector<TrialNews>& all) {
+    Trial& trial = trials_.at(id);
+    std::error_code error;
+    if (fs::exists(trial.files.result(), error)) return settle(id, all);
+    if (!told) return;
+    const auto found = jobs.find(trial.job);
+    if (found != jobs.end()) {
+      trial.looks_without_job = 0;
+      if (found->second.state != "RUNNING" || trial.running) return;
+      trial.running = true;
+      all.push_back({id, TrialNews::Kind::kRunning, {}, found->second.nodes, {}});
+      return;
+    }
+    // Submitted by a controller that died before it wrote the job down: whoever runs it holds the
+    // claim, and if nobody has it yet, nobody will.
+    if (trial.job.empty() && Claim::look(trial.files) == Claim::Found::kHeld) return;
+    if (++trial.looks_without_job >= kLooksBeforeLost) settle(id, all);
+  }
+
+  void settle(std::int64_t id, std::vector<TrialNews>& all) {
+    Trial& trial = trials_.at(id);
+    auto news = settle_trial(id, trial.files, !trial.job.empty());
+    if (!news) return;
+    if (news->kind == TrialNews::Kind::kEnded && news->result.cause == "lost")
+      explain(trial, *news);
+    all.push_back(std::move(*news));
+    trials_.erase(id);
+  }
+
+  /// Slurm knows why a job left no result.
+  static void explain(const Trial& trial, TrialNews& news) {
+    std::string state;
+    if (const auto shown = run_program({"scontrol", "show", "job", "-o", trial.job});
+        shown && shown->code == 0)
+      state = parse_job_state(shown->output);
+    if (state.empty()) {
+      const auto counted = run_program({"sacct", "-n", "-X", "-P", "-j", trial.job, "-o", "State"});
+      if (counted && counted->code == 0) state = parse_job_state(counted->output);
+    }
+    if (state.empty()) return;
+    for (const SlurmEnd& end : kEnds) {
+      if (end.state != state) continue;
+      news.result.state = end.trial;
+      news.result.cause = end.cause;
+      news.result.reason = end.words;
+      return;
+    }
+    news.result.reason += " (Slurm's state of job " + trial.job + ": " + state + ")";
+  }
+
+  SlurmSettings settings_;
+  std::vector<Gathered> gathered_;
+  std::map<std::int64_t, Trial> trials_;
+  std::vector<std::pair<std::int64_t, std::string>> names_;
+  double next_look_ = 0;
+};
+
+}  // namespace
+
+std::map<std::string, SlurmJob> parse_squeue(std::string_view text) {
+  std::map<std::string, SlurmJob> jobs;
+  for (const std::string& line : split(text, '\n')) {
+    const auto cells = split(line, '|');
+    if (cells.size() == 4) jobs[std::string(trimmed(cells[0]))] = {cells[1], cells[3], cells[2]};
+  }
+  return jobs;
+}
+
+std::string parse_job_state(std::string_view text) {
+  std::string_view word = trimmed(text.substr(0, text.find('\n')));
+  if (const auto at = word.find("JobState="); at != std::string_view::npos)
+    word.remove_prefix(at + 9);
+  // "CANCELLED by 0", "CANCELLED+"
+  return std::string(word.substr(0, word.find_first_of(" +")));
+}
+
+std::vector<std::string> sbatch_words(const SlurmOptions& options, const Needs& needs,
+                                      const std::string& name, const fs::path& script,
+                                      std::size_t count) {
+  std::vector<std::string> words{"sbatch",
+                                 "--parsable",
+                                 "--no-requeue",
+                                 "--job-name=" + name,
+                                 "--array=1-" + std::to_string(count),
+                                 "--output=" + (script.parent_path() / "slurm-%A_%a.out").string()};
+  const auto add = [&](const char* flag, const std::string& value) {
+    if (!value.empty()) words.push_back(flag + value);
+  };
+  add("--partition=", options.partition);
+  add("--account=", options.account);
+  add("--constraint=", options.constraint);
+  add("--qos=", options.qos);
+  if (needs.cores > 0) words.push_back("--cpus-per-task=" + std::to_string(needs.cores));
+  if (needs.gpus > 0) words.push_back("--gres=gpu:" + std::to_string(needs.gpus));
+  if (needs.memory_bytes > 0)
+    words.push_back("--mem=" + std::to_string((needs.memory_bytes + (1 << 20) - 1) >> 20) + "M");
+  if (needs.seconds > 0)
+    words.push_back("--time=" + clock_text(needs.seconds + needs.grace_seconds + kSlurmMargin));
+  // To the runner alone, in time for it to end the command and to write the result.
+  words.push_back("--signal=B:USR1@" + std::to_string(static_cast<int>(needs.grace_seconds) + 30));
+  words.insert(words.end(), options.options.begin(), options.options.end());
+  words.push_back(script.string());
+  return words;
+}
+
+Result<std::unique_ptr<Executor>> slurm_executor(SlurmSettings settings) {
+  const auto there = run_program({"sbatch", "--version"});
+  if (!there || there->code != 0)
+    return fail(ErrorCode::kNotFound,
+                "there is no sbatch here; log in to a machine of the cluster, or load its module",
+                "--on slurm");
+  std::error_code error;
+  fs::create_directories(settings.folder, error);
+  if (error)
+    return fail(ErrorCode::kIo, "cannot be made: " + error.message(), settings.folder.string());
+  return std::unique_ptr<Executor>(std::make_unique<SlurmExecutor>(std::move(settings)));
+}
+
+}  // namespace stoker::study

@@ -1,0 +1,46 @@
+#include "study/executor/slurm.h"
+
+#include <gtest/gtest.h>
+
+#include "study/executor/program.h"
+
+namespace stoker::study {
+namespace {
+
+TEST(Slurm, ItsAnswersAreRead) {
+  const auto jobs = parse_squeue("12_1|RUNNING|None|node[1-2]\n12_2|PENDING|Resources|\nodd\n");
+  ASSERT_EQ(jobs.size(), 2u);
+  EXPECT_EQ(jobs.at("12_1").state, "RUNNING");
+  EXPECT_EQ(jobs.at("12_1").nodes, "node[1-2]");
+  EXPECT_EQ(jobs.at("12_2").reason, "Resources");
+  EXPECT_EQ(parse_job_state("JobId=12 ArrayJobId=12 JobState=NODE_FAIL Reason=None\n"),
+            "NODE_FAIL");
+  EXPECT_EQ(parse_job_state("CANCELLED by 1000\n"), "CANCELLED");
+  EXPECT_EQ(parse_job_state("CANCELLED+\n"), "CANCELLED");
+  EXPECT_EQ(parse_job_state(""), "");
+}
+
+TEST(Slurm, NeedsBecomeItsWords) {
+  SlurmOptions options;
+  options.partition = "gpu";
+  options.options = {"--exclusive"};
+  Needs needs{4, 2, (8LL << 30) + 1, 3600, 30};
+  EXPECT_EQ(
+      sbatch_words(options, needs, "vgg", "/s/a.sh", 12),
+      (std::vector<std::string>{"sbatch", "--parsable", "--no-requeue", "--job-name=vgg",
+                                "--array=1-12", "--output=/s/slurm-%A_%a.out", "--partition=gpu",
+                                "--cpus-per-task=4", "--gres=gpu:2", "--mem=8193M",
+                                "--time=1:01:30", "--signal=B:USR1@60", "--exclusive", "/s/a.sh"}));
+}
+
+TEST(Program, AnswersAreTakenWhole) {
+  const auto answer =
+      run_program({"/bin/sh", "-c", "head -c 300000 /dev/zero; echo no >&2; exit 3"}).value();
+  EXPECT_EQ(answer.code, 3);
+  EXPECT_EQ(answer.output.size(), 300000u);
+  EXPECT_EQ(answer.errors, "no\n");
+  EXPECT_FALSE(run_program({"/no/such/program"}).has_value());
+}
+
+}  // namespace
+}  // namespace stoker::study
