@@ -30,6 +30,7 @@ struct MadeJob {
   double epoch = 0;                       ///< seconds until workers are started anew; 0: never
   double first_batch = 0;                 ///< seconds from then until one has a batch
   bool python = true;
+  GpuSample gpu{};  ///< with busy_percent: the job has this one all the time
 
   [[nodiscard]] JobTimeline play() const {
     JobTimeline timeline;
@@ -116,6 +117,7 @@ struct MadeJob {
       s.crew[i].messages = static_cast<std::int64_t>(s.owed[i]);
       sample.processes.push_back(s.crew[i]);
     }
+    if (gpu.busy_percent >= 0) sample.gpus.push_back(gpu);
     sample.has_host = s.tick % kRate == 0;
     if (sample.has_host) {
       double own = loop.cpu;

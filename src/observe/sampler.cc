@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <set>
 
 #include "observe/proc/kept_file.h"
 #include "observe/proc/proc_text.h"
@@ -18,8 +19,13 @@ namespace {
 constexpr std::int64_t kNanosASecond = 1'000'000'000;
 /// Seconds between two readings of what changes slowly: the machine, memory, open files.
 constexpr std::int64_t kSlowEvery = kNanosASecond;
+/// GPUs are read this often, and what takes the driver long this often.
+constexpr std::int64_t kGpuEvery = kNanosASecond / 4;
+constexpr std::int64_t kRareEvery = 5 * kNanosASecond;
 /// New processes are looked for this often.
 constexpr std::int64_t kScanEvery = kNanosASecond / 2;
+/// ... and with each sample so long after one ended.
+constexpr std::int64_t kExpect = 2 * kNanosASecond;
 /// A process's name and command line are looked at again while it is this young: a fork gets its
 /// name, or becomes another program, shortly after it began.
 constexpr std::int64_t kYoung = 3 * kNanosASecond;
@@ -61,6 +67,8 @@ Sampler::Sampler(SamplerOptions options) : options_(std::move(options)), tree_(o
   facts_.processor = machine.processor.name;
   facts_.memory = machine.memory.usable().count();
   facts_.kernel = machine.kernel;
+  gpus_ = std::make_unique<GpuWatch>(Nvml::open(nullptr, options_.nvml));
+  facts_.gpus = gpus_->names();
 }
 
 Result<Sampler> Sampler::attach(const std::vector<std::int64_t>& roots, SamplerOptions options) {
@@ -153,6 +161,12 @@ void Sampler::look_at_training() {
   }
 }
 
+std::vector<GpuSample> Sampler::sample_gpus(bool rare) {
+  std::set<std::int64_t> pids;
+  for (const auto& [pid, serial] : serial_of_) pids.insert(pid);
+  return gpus_->sample(pids, rare ? Nvml::Depth::kRare : Nvml::Depth::kUsual);
+}
+
 bool Sampler::sleep_until(std::int64_t due) {
   if (stop_ && stop_()) return false;
   const std::int64_t at = due + began_;
@@ -180,11 +194,14 @@ std::optional<Sample> Sampler::next() {
   };
   const bool slow = passed(kSlowEvery);
   const bool memory = passed(kMemoryEvery);
-  if (passed(kScanEvery)) find_processes();
+  // Where workers ended, others are about to begin.
+  if (passed(kScanEvery) || at < expect_until_) find_processes();
   Sample sample;
   sample.at_ns = at;
   sample.has_host = slow;
   if (slow) sample.host = host_->sample();
+  // The driver's own figures are means of a sixth of a second or more.
+  if (passed(kGpuEvery)) sample.gpus = sample_gpus(passed(kRareEvery));
   for (auto entry = watches_.begin(); entry != watches_.end();) {
     ProcessWatch& watch = entry->second;
     sample.processes.push_back(watch.sample(
@@ -194,6 +211,7 @@ std::optional<Sample> Sampler::next() {
       continue;
     }
     tree_.remove(watch.pid());
+    expect_until_ = at + kExpect;
     // A long run starts thousands of workers: what they were called is known.
     facts_of(watch.serial())->command.clear();
     serial_of_.erase(watch.pid());

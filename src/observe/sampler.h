@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "observe/gpu_watch.h"
 #include "observe/proc/host_watch.h"
 #include "observe/proc/process_tree.h"
 #include "observe/proc/process_watch.h"
@@ -17,10 +18,11 @@
 namespace stoker {
 
 struct SamplerOptions {
-  double rate = 10;            ///< samples a second
-  int looks = 4;               ///< at the main threads of training processes, a sample
-  std::string proc = "/proc";  ///< tests give a made-up one
-  bool started_here = false;   ///< the caller started the root process
+  double rate = 10;                        ///< samples a second
+  int looks = 4;                           ///< at the main threads of training processes, a sample
+  std::string proc = "/proc";              ///< tests give a made-up one
+  bool started_here = false;               ///< the caller started the root process
+  std::string nvml = "libnvidia-ml.so.1";  ///< NVIDIA's library; tests give a stand-in
 };
 
 /// Watches a process and what it starts. Needs no right beyond reading /proc, stops nothing, and
@@ -58,12 +60,14 @@ class Sampler {
   [[nodiscard]] bool is_young(const ProcessFacts& facts) const;
   void refresh_roles();
   void look_at_training();
+  [[nodiscard]] std::vector<GpuSample> sample_gpus(bool rare);
   [[nodiscard]] bool sleep_until(std::int64_t due);
   [[nodiscard]] ProcessFacts* facts_of(std::uint32_t serial);
 
   SamplerOptions options_;
   ProcessTree tree_;
   std::unique_ptr<HostWatch> host_;
+  std::unique_ptr<GpuWatch> gpus_;
   WatchFacts facts_;
   std::vector<ProcessFacts> processes_;
   std::vector<ProcessFacts> changed_;
@@ -73,6 +77,7 @@ class Sampler {
   std::int64_t began_ = 0;  ///< CLOCK_BOOTTIME, which process start times are told on
   std::int64_t due_ = 0, last_ = 0;
   std::int64_t samples_ = 0;
+  std::int64_t expect_until_ = 0;  ///< new processes are likely until then
 };
 
 }  // namespace stoker

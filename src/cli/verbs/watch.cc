@@ -4,14 +4,19 @@
 #include <cstdio>
 #include <filesystem>
 #include <memory>
+#include <mutex>
+#include <thread>
 
 #include "base/text.h"
 #include "cli/arguments/version.h"
 #include "cli/outside/launched.h"
+#include "cli/outside/live_screen.h"
 #include "cli/verbs/verbs.h"
+#include "observe/proc/node_jobs.h"
 #include "observe/record/recording.h"
 #include "observe/sampler.h"
 #include "report/model/watch_report.h"
+#include "report/model/watch_screen.h"
 #include "system/system_files.h"
 
 namespace stoker::cli {
@@ -21,10 +26,10 @@ constexpr double kUsualRate = 10, kUsualEvery = 5;
 constexpr double kNanosASecond = 1e9;
 
 struct Options {
-  std::string pid, output, fail_below;
+  std::string pid, output, fail_below, job;
   std::vector<std::string> command;
   std::optional<double> seconds, every, rate;
-  bool json = false, all_findings = false;
+  bool json = false, all_findings = false, all = false, plain = false;
 };
 
 /// "80%", "80" or "0.8".
@@ -50,21 +55,21 @@ class Watch {
     timeline_.set_facts(sampler.facts());
   }
 
-  void run() {
-    const double every = o_.every.value_or(kUsualEvery);
-    double next_line = every;
+  /// `source` is what the screen calls the job.
+  void run(const std::string& source) {
+    const bool live = !o_.json && !o_.plain && o_.command.empty() && !o_.all && is_terminal(stdout);
+    const double every = live ? 1 : o_.every.value_or(kUsualEvery);
+    double next = every;
     while (const auto sample = sampler_.next()) {
       const auto changed = sampler_.take_changed();
       timeline_.learn(changed);
       timeline_.add(*sample);
       if (recording_) record(changed, *sample);
       const double at = static_cast<double>(sample->at_ns) / kNanosASecond;
-      if (at < next_line) continue;
-      next_line = std::max(next_line + every, at);
-      const WatchLine line = last_of(timeline_, every);
-      std::fputs((o_.json ? watch_line_json(line, kVersion) : watch_line_text(line)).c_str(),
-                 lines_of(o_));
-      std::fflush(lines_of(o_));
+      if (at < next || o_.all) continue;
+      next = std::max(next + every, at);
+      if (live) show(source, at);
+      else print(every);
     }
   }
   [[nodiscard]] const JobTimeline& timeline() const { return timeline_; }
@@ -79,30 +84,56 @@ class Watch {
                  o_.output.c_str(), recording_->failure().c_str());
   }
 
+  void print(double every) {
+    const WatchLine line = last_of(timeline_, every);
+    std::fputs((o_.json ? watch_line_json(line, kVersion) : watch_line_text(line)).c_str(),
+               lines_of(o_));
+    std::fflush(lines_of(o_));
+  }
+
+  void show(const std::string& source, double at) {
+    // The answer takes simulations, and changes slowly.
+    if (at >= next_verdict_) {
+      verdict_ = diagnose_job(timeline_).verdict;
+      next_verdict_ = at + std::max(kVerdictEvery, at / 10);
+    }
+    const TerminalSize size = terminal_size(stdout);
+    screen_.draw(screen_lines({&timeline_, source, verdict_, size.columns, size.rows - 1}));
+  }
+
+  static constexpr double kVerdictEvery = 10;
   const Options& o_;
   Sampler& sampler_;
   std::optional<RecordingWriter>& recording_;
   JobTimeline timeline_;
+  LiveScreen screen_{stdout};
+  std::string verdict_;
+  double next_verdict_ = kLeastSeconds;
   bool told_ = false;
 };
 
-std::string source_of(const Options& o, const Sampler& sampler) {
+std::string source_of(const Options& o, std::int64_t pid, const Sampler& sampler) {
   if (!o.command.empty()) {
     std::string words;
     for (const std::string& word : o.command) words += (words.empty() ? "" : " ") + word;
     return words;
   }
   const std::string command = sampler.processes().front().command;
-  return "process " + o.pid + (command.empty() ? "" : " (" + command + ")");
+  if (!o.job.empty()) return "Slurm job " + o.job + ", its processes on this node";
+  return "process " + std::to_string(pid) + (command.empty() ? "" : " (" + command + ")");
 }
 
-Result<int> watch_process(const Options& o, std::int64_t pid, Launched* launched) {
+/// Reports of several jobs do not interrupt each other.
+std::mutex printing;
+
+Result<int> watch_processes(const Options& o, const std::vector<std::int64_t>& roots,
+                            Launched* launched) {
   std::optional<double> least;
   if (!o.fail_below.empty()) least = TRY(share_of(o.fail_below));
   SamplerOptions options;
   options.rate = o.rate.value_or(kUsualRate);
   options.started_here = launched != nullptr;
-  Sampler sampler = TRY(Sampler::attach({pid}, options));
+  Sampler sampler = TRY(Sampler::attach(roots, options));
   std::optional<RecordingWriter> recording;
   if (!o.output.empty()) recording.emplace(TRY(RecordingWriter::create(o.output, sampler.facts())));
   const int before = interrupts();
@@ -114,17 +145,19 @@ Result<int> watch_process(const Options& o, std::int64_t pid, Launched* launched
                                : interrupts() > before;
   });
   Watch watch(o, sampler, recording);
-  watch.run();
+  const std::string source = source_of(o, roots.front(), sampler);
+  watch.run(source);
   if (recording) recording->end("ended");
 
   WatchReport report;
   report.tool_version = kVersion;
-  report.source = source_of(o, sampler);
+  report.source = source;
   report.timeline = &watch.timeline();
   report.diagnosis = diagnose_job(watch.timeline());
   report.hidden = sampler.hidden();
   if (recording && recording->failure().empty()) report.recording = o.output;
   if (o.all_findings) report.most_findings = report.diagnosis.findings.size();
+  const std::scoped_lock lock(printing);
   std::fputs((o.json ? watch_json(report) : "\n" + watch_text(report)).c_str(), lines_of(o));
   std::fflush(lines_of(o));
   const bool enough = !least || report.diagnosis.useful >= *least;
@@ -134,17 +167,60 @@ Result<int> watch_process(const Options& o, std::int64_t pid, Launched* launched
   return enough ? 0 : 1;
 }
 
+/// Every job of the node at the same time, each by a thread of its own; a report for each.
+Result<int> watch_all(const Options& given) {
+  const std::vector<std::int64_t> jobs = training_jobs("/proc");
+  if (jobs.empty())
+    return fail(ErrorCode::kAnswerIsNo,
+                "no training job that this user can see runs on this node (Python with PyTorch in "
+                "its memory, or DataLoader workers)",
+                "--all");
+  constexpr double kUsualAll = 15;
+  Options o = given;
+  if (!o.seconds) o.seconds = kUsualAll;
+  std::vector<Result<int>> results(jobs.size(), 0);
+  std::vector<std::thread> threads;
+  for (std::size_t i = 0; i < jobs.size(); ++i)
+    threads.emplace_back([&, i] { results[i] = watch_processes(o, {jobs[i]}, nullptr); });
+  for (std::thread& thread : threads) thread.join();
+  int code = 0;
+  for (const Result<int>& result : results) {
+    // A job that ended meanwhile is no failure of the watch.
+    if (result) code = std::max(code, *result);
+    else std::fprintf(stderr, "stoker: %s\n", result.error().text().c_str());
+  }
+  return code;
+}
+
+Result<int> watch_slurm_job(const Options& o) {
+  const std::vector<std::int64_t> roots = slurm_job_roots("/proc", o.job);
+  if (roots.empty())
+    return fail(ErrorCode::kNotFound,
+                "no process of this Slurm job that this user can see runs on this node; "
+                "scontrol show job names its nodes",
+                o.job);
+  return watch_processes(o, roots, nullptr);
+}
+
 Result<int> run(const Options& o) {
-  if (o.pid.empty() == o.command.empty())
-    return fail(ErrorCode::kUsage,
-                "needs a process id, or -- and a command: stoker watch 4242, or stoker watch -- "
-                "python train.py",
-                "watch");
+  const int ways = static_cast<int>(!o.pid.empty()) + static_cast<int>(!o.command.empty()) +
+                   static_cast<int>(!o.job.empty()) + static_cast<int>(o.all);
+  if (ways != 1)
+    return fail(
+        ErrorCode::kUsage,
+        "needs a process id, or -- and a command, or --job, or --all: stoker watch 4242, or "
+        "stoker watch -- python train.py",
+        "watch");
+  if (o.all && !o.output.empty())
+    return fail(ErrorCode::kUsage, "records one job; give its process id instead of --all",
+                "--output");
   if (!o.fail_below.empty()) TRY(share_of(o.fail_below));
   // Before a command is started that takes hours.
   if (std::error_code ignored; !o.output.empty() && std::filesystem::exists(o.output, ignored))
     return fail(ErrorCode::kIo, std::string(kNeverOver), o.output);
   catch_interrupts();
+  if (o.all) return watch_all(o);
+  if (!o.job.empty()) return watch_slurm_job(o);
   if (o.command.empty()) {
     const auto pid = whole_number(o.pid);
     if (!pid || *pid <= 0)
@@ -152,11 +228,11 @@ Result<int> run(const Options& o) {
           ErrorCode::kUsage,
           "is no process id; to start a command write -- before it: stoker watch -- " + o.pid,
           "\"" + o.pid + "\"");
-    return watch_process(o, *pid, nullptr);
+    return watch_processes(o, {*pid}, nullptr);
   }
   Launched launched = TRY(
       Launched::start(o.command, o.json ? CommandOutput::kToErrors : CommandOutput::kInherited));
-  const Result<int> watched = watch_process(o, launched.pid(), &launched);
+  const Result<int> watched = watch_processes(o, {launched.pid()}, &launched);
   const int code = launched.wait();
   if (!watched && watched.error().code == ErrorCode::kIo) return watched;
   if (!watched) {
@@ -181,6 +257,9 @@ Command watch_command() {
            {"seconds", &o->seconds},
            {"every", &o->every},
            {"rate", &o->rate},
+           {"all", &o->all},
+           {"job", &o->job},
+           {"plain", &o->plain},
            {"fail-below", &o->fail_below},
            {"all-findings", &o->all_findings},
            {"json", &o->json}},

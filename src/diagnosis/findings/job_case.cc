@@ -41,6 +41,8 @@ const RankTimeline* typical(const std::vector<RankTimeline>& ranks) {
   return best;
 }
 
+double rate_of(const LoaderSettings& settings, const SampleCost& cost, const WatchedLoader& l);
+
 std::optional<WatchedLoader> loader_of(const JobCase& c) {
   const RankTimeline* rank = typical(c.ranks);
   if (rank == nullptr || rank->batches < kEnoughBatches || rank->costs.size() < kEnoughCosts ||
@@ -73,14 +75,24 @@ std::optional<WatchedLoader> loader_of(const JobCase& c) {
   loader.consumer.consumption = Consumption::kBlocking;
   const double watched = job.all() - job[JobState::kStartsWorkers];
   loader.observed = watched > 0 ? rank->batches / watched : 0;
-  loader.simulated =
-      simulate_loader(loader.settings, loader.cost, loader.host, loader.consumer).samples_per_s;
+  loader.simulated = rate_of(loader.settings, loader.cost, loader);
   if (loader.simulated <= 0 || loader.observed <= 0) return std::nullopt;
   return loader;
 }
 
+/// What others keep of the cores when the job asks for more: the scheduler divides them by who is
+/// ready, so that a job which adds workers takes from others too.
+HostShare shared_host(const LoaderSettings& settings, const WatchedLoader& l) {
+  HostShare host = l.host;
+  const double others = l.host.foreign_cores;
+  const double loop = l.consumer.step.count() > 0 ? l.consumer.host_cpu / l.consumer.step : 0;
+  const double wanted = (settings.workers + loop) * l.host.ranks;
+  if (others > 0) host.foreign_cores = std::min(others, host.cores * others / (others + wanted));
+  return host;
+}
+
 double rate_of(const LoaderSettings& settings, const SampleCost& cost, const WatchedLoader& l) {
-  return simulate_loader(settings, cost, l.host, l.consumer).samples_per_s;
+  return simulate_loader(settings, cost, shared_host(settings, l), l.consumer).samples_per_s;
 }
 
 /// `rate(factor)` is the speed after the change with CPU times multiplied, over that before.
@@ -145,6 +157,10 @@ JobCase job_case(const JobTimeline& timeline) {
     const double here = static_cast<double>(timeline.facts().processors);
     c.pressed = c.own + c.foreign > kFull * std::max(c.cores, here) || c.own > kFull * c.cores;
   }
+  double known = 0, busy = 0;
+  for (const GpuTimeline& gpu : timeline.gpus())
+    known += gpu.seconds, busy += gpu.busy * gpu.seconds;
+  if (known > 0) c.gpu_busy = busy / known;
   c.loader = loader_of(c);
   return c;
 }

@@ -36,6 +36,7 @@ struct JobCase {
   double cores = 1;
   double foreign = 0;    ///< cores that others used, mean
   double own = 0;        ///< cores that the job used, mean
+  double gpu_busy = -1;  ///< share, mean of the job's GPUs; -1: no GPU, or not told
   bool pressed = false;  ///< job and others together used nearly all cores
   std::optional<WatchedLoader> loader{};
 
@@ -44,6 +45,10 @@ struct JobCase {
   }
   [[nodiscard]] int all_workers() const {
     return workers_each * static_cast<int>(std::max<std::size_t>(1, ranks.size()));
+  }
+  /// What the GPU stands idle, where that is known: waiting that leaves it busy loses nothing.
+  [[nodiscard]] double at_most_idle(double lost) const {
+    return gpu_busy < 0 ? lost : std::min(lost, 1 - gpu_busy);
   }
   /// Of those who want a core beside the loop itself, the part that belongs to others.
   [[nodiscard]] double foreign_part() const {
@@ -67,5 +72,6 @@ void loader_rules(const JobCase& c, std::vector<JobFinding>& out);
 void core_rules(const JobCase& c, std::vector<JobFinding>& out);
 void loop_rules(const JobCase& c, std::vector<JobFinding>& out);
 void memory_rules(const JobCase& c, std::vector<JobFinding>& out);
+void gpu_rules(const JobCase& c, std::vector<JobFinding>& out);
 
 }  // namespace stoker::findings

@@ -14,7 +14,7 @@ constexpr double kWorthSaying = 0.05;
 
 bool is_risk(const JobFinding& f) {
   return f.name == "memory_grows" || f.name == "shared_memory_nearly_full" ||
-         f.name == "open_files_nearly_used_up";
+         f.name == "open_files_nearly_used_up" || f.name == "gpu_shared";
 }
 
 std::string gain_words(const Figure& gain) {
@@ -32,7 +32,9 @@ std::string verdict_of(const JobDiagnosis& d, const findings::JobCase& c) {
   if (d.seconds < kLeastSeconds)
     return fmt::format("Watched for {:.1f} s only, which is too short to say anything.", d.seconds);
   if (d.findings.empty()) {
-    const std::string limit = c.timeline.gpus().empty() ? "the step itself" : "the GPU's work";
+    const std::string limit =
+        c.gpu_busy < 0 ? "the step itself"
+                       : fmt::format("the GPU, busy {:.0f} % of the time,", 100 * c.gpu_busy);
     return fmt::format("Healthy: the loop waits for data {:.0f} % of the time; {} is the limit.",
                        100 * d.waits, limit);
   }
@@ -101,6 +103,7 @@ JobDiagnosis diagnose_job(const JobTimeline& timeline) {
     findings::core_rules(c, d.findings);
     findings::loop_rules(c, d.findings);
     findings::memory_rules(c, d.findings);
+    findings::gpu_rules(c, d.findings);
     std::erase_if(d.findings,
                   [](const JobFinding& f) { return f.lost < kWorthSaying && !is_risk(f); });
     std::ranges::stable_sort(d.findings, std::greater<>(), &JobFinding::lost);

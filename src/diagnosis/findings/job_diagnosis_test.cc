@@ -175,6 +175,97 @@ TEST(JobDiagnosis, AJobThatIsNotPythonIsSaidSo) {
   EXPECT_EQ(d.notes[0], "no process of the job is Python: workers and batches are not known");
 }
 
+GpuSample gpu(std::int64_t busy, std::int64_t power_mw = 250'000) {
+  GpuSample g;
+  g.busy_percent = busy;
+  g.power_mw = power_mw;
+  g.power_limit_mw = 300'000;
+  g.clock_mhz = 1700;
+  g.clock_most_mhz = 1750;
+  g.memory_used = 1 << 30;
+  g.job_processes = 1;
+  return g;
+}
+
+TEST(JobDiagnosis, AGpuThatIsBusyIsTheLimit) {
+  MadeJob job;
+  job.loop = {0.3, 0, WaitKind::kDevice};
+  job.workers = {{0.4, 0, WaitKind::kPoll}};
+  job.gpu = gpu(98);
+  const JobDiagnosis d = diagnose_job(job.play());
+  EXPECT_TRUE(d.healthy) << first(d);
+  EXPECT_NE(d.verdict.find("the GPU, busy 98 %"), std::string::npos) << d.verdict;
+}
+
+TEST(JobDiagnosis, WaitingForDataThatLeavesTheGpuBusyLosesNothing) {
+  MadeJob job;
+  job.loop = {0.3, 0, WaitKind::kPoll};
+  job.workers = {{1, 0, WaitKind::kPoll}};
+  job.gpu = gpu(97);
+  EXPECT_TRUE(diagnose_job(job.play()).healthy);
+  job.gpu = gpu(40);
+  EXPECT_EQ(first(diagnose_job(job.play())), "too_few_workers");
+}
+
+TEST(JobDiagnosis, ABusyThreadBesideAnIdleGpuLaunchesTooMuch) {
+  MadeJob job = fed();
+  job.gpu = gpu(45, 90'000);
+  const JobDiagnosis d = diagnose_job(job.play());
+  ASSERT_EQ(first(d), "host_bound_launching");
+  EXPECT_NEAR(d.findings.front().lost, 0.55, 0.03);
+  EXPECT_EQ(d.findings.front().gain->low, 0);
+}
+
+TEST(JobDiagnosis, ABusyGpuAtLowPowerRunsSmallKernels) {
+  MadeJob job = fed();
+  job.gpu = gpu(99, 45'000);
+  EXPECT_EQ(first(diagnose_job(job.play())), "host_bound_launching");
+}
+
+TEST(JobDiagnosis, LoopAndDeviceThatWaitForEachOther) {
+  MadeJob job;
+  job.loop = {0.4, 0, WaitKind::kDevice};
+  job.workers = {{0.3, 0, WaitKind::kPoll}};
+  job.gpu = gpu(55);
+  EXPECT_EQ(first(diagnose_job(job.play())), "synchronisations");
+}
+
+TEST(JobDiagnosis, AGpuHeldByHeatOrByItsPowerLimit) {
+  MadeJob job;
+  job.loop = {0.3, 0, WaitKind::kDevice};
+  job.workers = {{0.3, 0, WaitKind::kPoll}};
+  job.gpu = gpu(99);
+  job.gpu.clock_mhz = 1000;
+  job.gpu.throttle_reasons = 0x40;
+  EXPECT_EQ(first(diagnose_job(job.play())), "gpu_throttled_by_heat");
+  job.gpu.throttle_reasons = 0x4;
+  EXPECT_EQ(first(diagnose_job(job.play())), "gpu_throttled_by_power");
+  job.gpu.clock_mhz = 1740;  // the usual state of a card at work
+  EXPECT_TRUE(diagnose_job(job.play()).healthy);
+}
+
+TEST(JobDiagnosis, SomebodyElseOnTheGpu) {
+  MadeJob job;
+  job.loop = {0.3, 0, WaitKind::kDevice};
+  job.workers = {{0.3, 0, WaitKind::kPoll}};
+  job.gpu = gpu(99);
+  job.gpu.foreign_processes = 1;
+  job.gpu.foreign_memory = 3LL << 30;
+  const JobDiagnosis d = diagnose_job(job.play());
+  ASSERT_EQ(first(d), "gpu_shared");
+  EXPECT_NE(d.findings.front().evidence.find("3.0 GiB"), std::string::npos);
+}
+
+TEST(JobDiagnosis, AGpuThatIsHeldAndNotUsed) {
+  MadeJob job;
+  job.loop = {0, 0, WaitKind::kFutex};
+  job.batches_per_s = 0;
+  job.gpu = gpu(0, 40'000);
+  const JobDiagnosis d = diagnose_job(job.play());
+  ASSERT_EQ(first(d), "gpu_forgotten");
+  EXPECT_EQ(d.findings.front().lost, 1);
+}
+
 TEST(JobDiagnosis, LargestLossesComeFirst) {
   MadeJob job;
   job.cores = 4;

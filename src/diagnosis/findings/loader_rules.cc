@@ -46,7 +46,13 @@ struct Better {
 std::optional<Better> best_workers(const JobCase& c) {
   if (!c.loader) return std::nullopt;
   const int now = c.loader->settings.workers;
-  const int most = std::max(8, std::min(64, 4 * now + static_cast<int>(2 * c.cores)));
+  // Workers beyond those that fill the cores would only take turns, or other jobs' cores.
+  double cpu = 0, wait = 0;
+  for (std::size_t i = 0; i < c.loader->cost.cpu.size(); ++i)
+    cpu += c.loader->cost.cpu[i].count(), wait += c.loader->cost.wait[i].count();
+  const double on_core = cpu + wait > 0 ? std::max(0.02, cpu / (cpu + wait)) : 1;
+  const double fill = std::ceil(c.cores / c.loader->host.ranks / on_core);
+  const int most = static_cast<int>(std::min(64.0, fill));
   std::optional<Better> best;
   for (int workers = now + 1; workers <= most; workers += std::max(1, workers / 8)) {
     Better one{c.loader->settings, {}};
@@ -238,7 +244,7 @@ void drop_if_useless(std::vector<JobFinding>& out, std::size_t from) {
 }  // namespace
 
 void loader_rules(const JobCase& c, std::vector<JobFinding>& out) {
-  const double waits = c.share(JobState::kWaitsForData);
+  const double waits = c.at_most_idle(c.share(JobState::kWaitsForData));
   if (waits <= 0 || c.workers_each == 0) return;
   const Making made = making_of(c);
   const double foreign = made.queued * c.foreign_part();

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <numeric>
+#include <set>
 
 #include "diagnosis/timeline/rank_track.h"
+#include "system/nvml.h"
 
 namespace stoker {
 namespace {
@@ -50,6 +52,61 @@ void join(Stretch& a, const Stretch& b) {
   a.memory = b.memory > 0 ? b.memory : a.memory;
 }
 
+/// For whom a process will load that multiprocessing spawned and that has not told its name yet; 0:
+/// it is something else.
+std::uint32_t owner_to_be(const ProcessFacts& f, const std::vector<ProcessFacts>& all) {
+  if (f.role != ProcessRole::kHelper || f.parent == 0 || f.parent > all.size()) return 0;
+  const auto is = [](const ProcessFacts& p, std::string_view what) {
+    return p.command.find(what) != std::string::npos;
+  };
+  constexpr std::string_view kSpawn = "multiprocessing.spawn",
+                             kServer = "multiprocessing.forkserver";
+  const ProcessFacts& parent = all[f.parent - 1];
+  if (is(f, kSpawn) && parent.role == ProcessRole::kTraining) return parent.serial;
+  return is(f, kServer) && is(parent, kServer) ? parent.parent : 0;
+}
+
+/// Adds `value` to a mean that stands for `total` seconds so far.
+void add_mean(double& mean, double total, double value, double seconds) {
+  if (total + seconds > 0) mean = (mean * total + value * seconds) / (total + seconds);
+}
+
+void add_gpu(const GpuSample& s, double seconds, GpuTimeline& g) {
+  const auto ratio = [](std::int64_t part, std::int64_t whole) {
+    return whole > 0 ? static_cast<double>(part) / static_cast<double>(whole) : 0.0;
+  };
+  const double before = g.seconds;
+  if (s.busy_percent >= 0) {
+    add_mean(g.busy, before, static_cast<double>(s.busy_percent) / 100, seconds);
+    const auto held = [&](std::int64_t bits) {
+      return s.throttle_reasons > 0 && (s.throttle_reasons & bits) != 0 ? 1.0 : 0.0;
+    };
+    add_mean(g.capped, before, held(kPowerCap), seconds);
+    add_mean(g.hot, before,
+             held(kHardwareSlowdown | kSoftwareThermal | kHardwareThermal | kPowerBrake), seconds);
+    add_mean(g.shared, before, s.foreign_processes > 0 && s.job_processes > 0 ? 1.0 : 0.0, seconds);
+    g.seconds += seconds;
+  }
+  if (s.power_mw >= 0 && s.power_limit_mw > 0) {
+    add_mean(g.power, g.power_seconds, ratio(s.power_mw, s.power_limit_mw), seconds);
+    g.power_seconds += seconds;
+  }
+  if (s.clock_mhz >= 0 && s.clock_most_mhz > 0) {
+    add_mean(g.clock, g.clock_seconds, ratio(s.clock_mhz, s.clock_most_mhz), seconds);
+    g.clock_seconds += seconds;
+  }
+  if (s.sm_permille >= 0) {
+    constexpr double kPermille = 1000;
+    add_mean(g.sm, g.sm_seconds, static_cast<double>(s.sm_permille) / kPermille, seconds);
+    add_mean(g.tensor, g.sm_seconds, static_cast<double>(s.tensor_permille) / kPermille, seconds);
+    add_mean(g.dram, g.sm_seconds, static_cast<double>(s.dram_permille) / kPermille, seconds);
+    g.sm_seconds += seconds;
+  }
+  g.foreign_memory = std::max(g.foreign_memory, static_cast<double>(s.foreign_memory));
+  g.job_memory = static_cast<double>(std::max<std::int64_t>(0, s.memory_used));
+  g.job_seen = g.job_seen || s.job_processes > 0;
+}
+
 std::int64_t cpu_of(const ProcessSample& p) { return p.leader.cpu_ns + p.others.cpu_ns; }
 
 }  // namespace
@@ -85,6 +142,7 @@ class JobTimeline::Parts {
   double host_cpu_from = 0, host_cpu_to = 0;
   Sample last;
   bool any = false;
+  std::vector<GpuTimeline> gpus;
   double stretch = 1;  ///< seconds of one
   Surroundings around;
 
@@ -92,6 +150,9 @@ class JobTimeline::Parts {
 
  private:
   void take_host(const Sample& sample);
+  void take_gpus(const Sample& sample, Stretch& now);
+  std::int64_t gpus_at_ = -1;
+  double gpu_busy_ = -1;
   void learn_cpu(const Sample& sample);
   void pass_ranks(const Sample& sample, Stretch& now);
   Stretch& open_stretch(double at);
@@ -132,6 +193,30 @@ void JobTimeline::Parts::take_host(const Sample& sample) {
   host_cpu_to = job_cpu;
 }
 
+void JobTimeline::Parts::take_gpus(const Sample& sample, Stretch& now) {
+  now.gpu_busy = gpu_busy_;
+  if (sample.gpus.empty()) return;
+  const double seconds = gpus_at_ < 0 ? 0 : at_seconds(sample.at_ns - gpus_at_);
+  gpus_at_ = sample.at_ns;
+  double busy = 0;
+  int known = 0;
+  for (const GpuSample& gpu : sample.gpus) {
+    auto found = std::ranges::find(gpus, gpu.index, &GpuTimeline::index);
+    if (found == gpus.end()) {
+      gpus.emplace_back().index = gpu.index;
+      found = gpus.end() - 1;
+      if (gpu.index >= 0 && gpu.index < std::ssize(facts.gpus))
+        found->name = facts.gpus[static_cast<std::size_t>(gpu.index)];
+    }
+    add_gpu(gpu, seconds, *found);
+    if (gpu.busy_percent < 0) continue;
+    busy += static_cast<double>(gpu.busy_percent) / 100;
+    ++known;
+  }
+  gpu_busy_ = known > 0 ? busy / known : -1;
+  now.gpu_busy = gpu_busy_;
+}
+
 Stretch& JobTimeline::Parts::open_stretch(double at) {
   if (stretches.empty() || at - stretches.back().from >= stretch) {
     if (stretches.size() >= kMostStretches) {
@@ -153,10 +238,12 @@ Stretch& JobTimeline::Parts::open_stretch(double at) {
 
 void JobTimeline::Parts::pass_ranks(const Sample& sample, Stretch& now) {
   std::map<std::uint32_t, std::vector<const ProcessSample*>> workers;
+  std::set<std::uint32_t> starting;
   for (const ProcessSample& p : sample.processes) {
     if (p.serial == 0 || p.serial > processes.size() || !p.alive) continue;
     const ProcessFacts& f = processes[p.serial - 1];
     if (f.role == ProcessRole::kWorker) workers[f.owner].push_back(&p);
+    if (const std::uint32_t owner = owner_to_be(f, processes); owner != 0) starting.insert(owner);
     now.memory += static_cast<double>(p.anonymous);
   }
   for (const ProcessSample& p : sample.processes) {
@@ -164,6 +251,7 @@ void JobTimeline::Parts::pass_ranks(const Sample& sample, Stretch& now) {
     const ProcessFacts& f = processes[p.serial - 1];
     if (f.role != ProcessRole::kTraining) continue;
     const auto found = ranks.try_emplace(p.serial, f).first;
+    around.starting = starting.contains(p.serial);
     const RankTrack::Passed passed =
         found->second.add(sample.at_ns, p, workers[p.serial], processes, around);
     now.job += passed.job;
@@ -184,14 +272,7 @@ void JobTimeline::Parts::add(const Sample& sample) {
   step.gpu_busy = step.ready = -1;
   step.cores_used = any ? step_cpu_ : 0;
   pass_ranks(sample, step);
-  double busy = 0;
-  int known = 0;
-  for (const GpuSample& gpu : sample.gpus) {
-    if (gpu.busy_percent < 0) continue;
-    busy += static_cast<double>(gpu.busy_percent) / 100;
-    ++known;
-  }
-  if (known > 0) step.gpu_busy = busy / known;
+  take_gpus(sample, step);
   join(open_stretch(step.from), step);
   take_host(sample);
   any = true;
@@ -223,7 +304,7 @@ const HostSample& JobTimeline::last_host() const { return parts_->last_host; }
 double JobTimeline::host_seconds() const { return parts_->host_to - parts_->host_from; }
 double JobTimeline::job_cpu() const { return parts_->host_cpu_to - parts_->host_cpu_from; }
 const Sample& JobTimeline::last() const { return parts_->last; }
-const std::vector<GpuSample>& JobTimeline::gpus() const { return parts_->last.gpus; }
+const std::vector<GpuTimeline>& JobTimeline::gpus() const { return parts_->gpus; }
 
 std::vector<RankTimeline> JobTimeline::ranks() const {
   std::vector<RankTimeline> all;

@@ -83,6 +83,23 @@ struct Generation {
   bool seen_from_start = false;
 };
 
+/// One GPU over the run, as far as its driver tells; means over the time that was told.
+struct GpuTimeline {
+  std::int64_t index = 0;
+  std::string name;
+  double seconds = 0;                   ///< with a known utilisation
+  double busy = 0;                      ///< share of the time with some kernel running
+  double power_seconds = 0, power = 0;  ///< of the limit
+  double clock_seconds = 0, clock = 0;  ///< of the highest
+  double capped = 0;                    ///< share of the time held by its power limit
+  double hot = 0;                       ///< share of the time held by heat or the hardware
+  double sm_seconds = 0, sm = 0, tensor = 0, dram = 0;  ///< performance counters, shares
+  double shared = 0;          ///< share of the time with a process of somebody else
+  double foreign_memory = 0;  ///< bytes, at most
+  double job_memory = 0;      ///< bytes in use, at the end
+  bool job_seen = false;      ///< a process of the job holds it
+};
+
 /// A training process and its workers.
 struct RankTimeline {
   std::uint32_t serial = 0;
@@ -137,7 +154,7 @@ class JobTimeline {
   [[nodiscard]] double job_cpu() const;
   /// The last sample, with what processes hold.
   [[nodiscard]] const Sample& last() const;
-  [[nodiscard]] const std::vector<GpuSample>& gpus() const;
+  [[nodiscard]] const std::vector<GpuTimeline>& gpus() const;
 
  private:
   class Parts;

@@ -49,6 +49,17 @@ TEST(JobTimeline, EpochsStartWorkersAnew) {
   EXPECT_GT(r.job[JobState::kStartsWorkers], 3);
 }
 
+TEST(JobTimeline, ShortEpochsAreEpochsToo) {
+  MadeJob job;
+  job.workers = {{0.5, 0, WaitKind::kPoll}, {0.5, 0, WaitKind::kPoll}};
+  job.seconds = 10;
+  job.epoch = 1;
+  job.first_batch = 0.2;
+  const RankTimeline r = job.play().ranks().at(0);
+  EXPECT_NEAR(static_cast<double>(r.generations.size()), 11, 1);
+  EXPECT_EQ(r.generations[3].workers, 2);
+}
+
 TEST(JobTimeline, KeepsABoundedNumberOfStretches) {
   MadeJob job;
   job.workers = {{0.5, 0, WaitKind::kPoll}};

@@ -12,6 +12,8 @@ constexpr double kNanosASecond = 1e9;
 constexpr double kSameGeneration = 3;
 /// The main thread writes a checkpoint when it writes so many bytes a second: logs stay far below.
 constexpr double kSavingRate = 8e6;
+/// ... and goes on saving while it waits for storage for more than this share of an interval.
+constexpr double kStillSaving = 0.3;
 /// With no more than this many workers making batches, the loop waits for one of them.
 constexpr double kOneAtWork = 1.3;
 /// Messages of both sides from which their ratio is trusted.
@@ -58,11 +60,17 @@ void RankTrack::forget_ended(const std::vector<const ProcessSample*>& workers) {
 
 void RankTrack::meet(const std::vector<const ProcessSample*>& workers,
                      const std::vector<ProcessFacts>& facts) {
+  // Where one of the present workers has ended, those that begin are the next epoch's.
+  const auto alive = std::ranges::count_if(workers, [&](const ProcessSample* worker) {
+    const auto found = generation_of_.find(worker->serial);
+    return found != generation_of_.end() && found->second + 1 == out_.generations.size();
+  });
+  bool whole = !out_.generations.empty() && alive == out_.generations.back().workers;
   for (const ProcessSample* worker : workers) {
     if (tracks_.contains(worker->serial)) continue;
     const double started = at_seconds(facts[worker->serial - 1].started_ns);
     const bool born_here = started > 0;
-    const bool joins = !out_.generations.empty() &&
+    const bool joins = whole && !out_.generations.empty() &&
                        started - out_.generations.back().to < kSameGeneration &&
                        started - out_.generations.back().from <
                            kSameGeneration * (1 + out_.generations.back().workers);
@@ -76,6 +84,7 @@ void RankTrack::meet(const std::vector<const ProcessSample*>& workers,
       forget_ended(workers);
       asked_before_generation_ = first_ || !born_here ? 0 : static_cast<double>(before_.messages);
       made_by_generation_ = 0;
+      whole = true;
     }
     // Until it is known when the workers end, `to` is when the last of them began.
     out_.generations.back().to = std::max(out_.generations.back().to, started);
@@ -119,19 +128,23 @@ JobSeconds RankTrack::states(const ProcessSample& sample, const ThreadSeconds& p
   job[starting ? JobState::kStartsWorkers : JobState::kWaitsForData] += waits;
 
   const double written = grown(before_.leader_written_chars, sample.leader_written_chars);
-  const bool saves = written > kSavingRate * seconds;
+  // A checkpoint that was written to the page cache is waited for until the disk has it.
+  const double storage = passed.in(WaitKind::kDisk) + passed.in(WaitKind::kNetworkStorage);
+  const bool saves =
+      written > kSavingRate * seconds || (saving_ && storage > kStillSaving * seconds);
   if (saves && !saving_) ++out_.saves;
   saving_ = saves;
   out_.written += written;
   job[saves ? JobState::kSaves : JobState::kComputes] += passed.cpu;
-  job[saves ? JobState::kSaves : JobState::kReads] +=
-      passed.in(WaitKind::kDisk) + passed.in(WaitKind::kNetworkStorage);
+  job[saves ? JobState::kSaves : JobState::kReads] += storage;
   job[around.throttled ? JobState::kThrottled : JobState::kWaitsForCore] += passed.queued;
 
   const bool pin = sample.pin_looks.all() > 0;
   const bool with_workers = out_.workers_now > 0;
   if (!with_workers) {
-    job[JobState::kTalks] +=
+    // Between two epochs the workers of the last are gone, and those of the next on their way.
+    const bool between = around.starting || out_.workers_most > 0;
+    job[between ? JobState::kStartsWorkers : JobState::kTalks] +=
         passed.in(WaitKind::kPoll) + passed.in(WaitKind::kPipe) + passed.in(WaitKind::kSocket);
   }
   if (!with_workers || !pin) {

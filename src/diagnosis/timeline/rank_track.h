@@ -13,6 +13,7 @@ namespace stoker {
 struct Surroundings {
   bool throttled = false;  ///< the control group's quota was used up lately
   bool gpu = false;        ///< the job has one
+  bool starting = false;   ///< processes that will be workers have not told their names yet
 };
 
 /// One training process with its workers, from sample to sample.

@@ -11,6 +11,9 @@ constexpr auto kRunningIndex = static_cast<std::size_t>(WaitKind::kRunning);
 constexpr auto kUnknownIndex = static_cast<std::size_t>(WaitKind::kUnknown);
 /// Looks that the run so far stands for in an interval: a prior that a few looks outweigh.
 constexpr double kPriorLooks = 0.5;
+/// Seconds in the run queue that may be taken for granted before the kernel tells of them: a
+/// throttled thread's are never told by newer kernels.
+constexpr double kMostAhead = 2;
 /// Share of what was seen before that is kept from interval to interval, so that a job's phases are
 /// followed: half is forgotten after 34 intervals.
 constexpr double kMemory = 0.98;
@@ -37,8 +40,18 @@ ThreadSeconds SleepSplit::between(const ThreadTimes& before, const ThreadTimes& 
   // The kernel counts a thread's turn when it ends: a sum above the interval belongs to the one
   // before, and is cut here.
   out.cpu = std::min(seconds, grown(before.cpu_ns, after.cpu_ns));
-  out.queued = std::min(seconds - out.cpu, grown(before.queued_ns, after.queued_ns));
-  const double asleep = std::max(0.0, seconds - out.cpu - out.queued);
+  const double told = grown(before.queued_ns, after.queued_ns);
+  const double foreseen = std::min(ahead_, told);
+  ahead_ -= foreseen;
+  out.queued = std::min(seconds - out.cpu, told - foreseen);
+  double asleep = std::max(0.0, seconds - out.cpu - out.queued);
+  // The kernel tells of the run queue when a thread leaves it. One that was ready at every look was
+  // in it all along, and is told so later.
+  if (later.all() > earlier.all() && later.asleep() == earlier.asleep()) {
+    out.queued += asleep;
+    ahead_ = std::min(kMostAhead, ahead_ + asleep);
+    asleep = 0;
+  }
 
   std::array<double, kWaitKinds> seen{};
   for (std::size_t i = 0; i < kWaitKinds; ++i) {

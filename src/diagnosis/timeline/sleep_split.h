@@ -30,6 +30,7 @@ class SleepSplit {
  private:
   /// Sleeping looks so far: what an interval without any is divided by.
   std::array<double, kWaitKinds> usual_{};
+  double ahead_ = 0;  ///< seconds in the run queue that the kernel has not told of yet
 };
 
 }  // namespace stoker

@@ -24,11 +24,22 @@ TEST(SleepSplit, DividesWhatTheKernelDoesNotCountByLooks) {
   EXPECT_NEAR(s.all(), 1.0, 1e-9);
 }
 
-TEST(SleepSplit, AnIntervalWithoutSleepingLooksIsDividedAsUsual) {
+TEST(SleepSplit, AThreadThatIsReadyAtEveryLookIsInTheRunQueue) {
+  SleepSplit split;
+  ThreadSeconds s = split.between({}, {200'000'000, 0}, {}, looks(5, 0, 0, 0), 1.0);
+  EXPECT_DOUBLE_EQ(s.queued, 0.8);
+  // The kernel tells of it when the thread gets a core: it is not counted twice.
+  s = split.between({200'000'000, 0}, {400'000'000, 1'100'000'000}, looks(5, 0, 0, 0),
+                    looks(9, 1, 0, 0), 1.0);
+  EXPECT_NEAR(s.queued, 0.3, 1e-9);
+  EXPECT_NEAR(s.in(WaitKind::kPoll), 0.5, 1e-9);
+}
+
+TEST(SleepSplit, AnIntervalWithoutLooksIsDividedAsUsual) {
   SleepSplit split;
   split.between({}, {}, {}, looks(0, 4, 0, 0), 1.0);
   const ThreadSeconds s =
-      split.between({}, {500'000'000, 0}, looks(0, 4, 0, 0), looks(5, 4, 0, 0), 1.0);
+      split.between({}, {500'000'000, 0}, looks(0, 4, 0, 0), looks(0, 4, 0, 0), 1.0);
   EXPECT_NEAR(s.in(WaitKind::kPoll), 0.5, 1e-9);
 }
 

@@ -1,0 +1,61 @@
+"""Planted faults, each at two strengths, and healthy jobs: arguments of job.py and what has to be said first."""
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Case:
+    name: str
+    arguments: str
+    expected: tuple  # names of findings, any of which is right first; () is healthy
+    cure: str = ""  # arguments that the first finding's setting stands for, in place of those above
+    around: dict = field(default_factory=dict)  # what the runner sets up: quota, burners, shared memory
+
+
+DEVICE = "--device --step 0.05 "
+
+CASES = [
+    Case("healthy, device, 1 worker", DEVICE + "--workers 1 --decode 2", ()),
+    Case("healthy, device, 2 workers", DEVICE + "--workers 2 --decode 4 --persistent", ()),
+    Case("healthy, computes on the CPU", "--workers 1 --step 0.06 --decode 2", ()),
+    Case("healthy, no workers, little data", "--workers 0 --step 0.08 --decode 1 --batch 2", ()),
+    Case("healthy, long epochs", DEVICE + "--workers 1 --decode 1 --samples 2000 --persistent", ()),
+    Case("too few workers, weak", DEVICE + "--step 0.03 --workers 1 --decode 32", ("too_few_workers",), "--workers 2"),
+    Case("too few workers, strong", "--device --step 0.02 --workers 1 --decode 50", ("too_few_workers",),
+         "--workers 2"),
+    Case("slow decode, weak", DEVICE + "--workers 2 --decode 90", ("preparation_bound",)),
+    Case("slow decode, strong", "--device --step 0.02 --workers 2 --decode 90", ("preparation_bound",)),
+    Case("one slow sample, weak", DEVICE + "--workers 2 --decode 2 --slow-every 150 --slow 0.8",
+         ("slow_samples", "window_too_small"), "--out-of-order"),
+    Case("one slow sample, strong", DEVICE + "--workers 2 --decode 2 --slow-every 150 --slow 2.5",
+         ("slow_samples",), "--out-of-order"),
+    Case("far storage, weak", DEVICE + "--workers 1 --wait 0.012 --decode 2", ("reading_bound",), "--workers 3"),
+    Case("far storage, strong", DEVICE + "--workers 1 --wait 0.04 --decode 2", ("reading_bound",), "--workers 6"),
+    Case("slow disk, weak", DEVICE + "--workers 2 --read 262144 --decode 1", ("reading_bound",),
+         around={"disk": 10 << 20}),
+    Case("slow disk, strong", DEVICE + "--workers 2 --read 262144 --decode 1", ("reading_bound",),
+         around={"disk": 4 << 20}),
+    Case("too many workers, weak", "--step 0.04 --workers 6 --decode 60", ("too_many_workers", "preparation_bound")),
+    Case("too many workers, strong", "--step 0.04 --workers 12 --decode 60",
+         ("too_many_workers", "preparation_bound")),
+    Case("workers restarted, weak", DEVICE + "--workers 2 --decode 2 --samples 240", ("workers_restarted",),
+         "--persistent"),
+    Case("workers restarted, strong", DEVICE + "--workers 1 --decode 2 --samples 160 --context spawn",
+         ("workers_restarted",), "--persistent"),
+    Case("checkpoints, weak", DEVICE + "--workers 1 --save-every 30 --save-bytes 150000000", ("checkpoint_stalls",)),
+    Case("checkpoints, strong", DEVICE + "--workers 1 --save-every 12 --save-bytes 250000000",
+         ("checkpoint_stalls",)),
+    Case("memory grows, weak", DEVICE + "--workers 1 --leak 400000 --seconds 25", ("memory_grows",)),
+    Case("memory grows, strong", DEVICE + "--workers 1 --leak 2500000 --seconds 25", ("memory_grows",)),
+    Case("shared memory nearly full", DEVICE + "--workers 1 --batch 16 --decode 1 --prefetch 4",
+         ("shared_memory_nearly_full",), around={"shm": 4}),
+    Case("CPU quota, weak", "--step 0.05 --workers 1 --decode 20", ("cpu_quota",), around={"quota": 0.9}),
+    Case("CPU quota, strong", "--step 0.05 --workers 2 --decode 20", ("cpu_quota",), around={"quota": 0.5}),
+    Case("other jobs, weak", "--step 0.05 --workers 1 --decode 8", ("other_jobs_on_the_cores",),
+         around={"burners": 2}),
+    Case("other jobs, strong", "--step 0.05 --workers 1 --decode 8", ("other_jobs_on_the_cores",),
+         around={"burners": 5}),
+    Case("threads in workers", "--step 0.03 --workers 2 --decode 1 --worker-threads 4 --batch 4",
+         ("threads_oversubscribed", "preparation_bound")),
+    Case("threads beside the loop", "--step 0.06 --workers 1 --decode 1 --threads 8", ("threads_oversubscribed",)),
+]

@@ -1,0 +1,159 @@
+#!/usr/bin/env python3
+"""Runs jobs with planted faults under `stoker watch` and says whether the planted cause is named first.
+
+    tests/jobs/run.py --stoker build/release/stoker [--runs 3] [--only PART ...] [--cures] [--out table.md]
+
+Needs PyTorch and Pillow. Faults that need root (a CPU quota, a slow disk, a small /dev/shm) are skipped aloud without.
+Nothing here asserts on time: what is compared is the cause that is named, and shares.
+"""
+
+import argparse
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from cases import CASES
+
+HERE = Path(__file__).resolve().parent
+PACKAGE = HERE.parents[1] / "python"
+GROUP = "stoker-jobs"
+
+
+@contextlib.contextmanager
+def group_of(controller, settings):
+    """A control group of version 1 with these settings; yields what puts a process into it."""
+    folder = Path("/sys/fs/cgroup") / controller / f"{GROUP}-{os.getpid()}"
+    folder.mkdir()
+    try:
+        for name, value in settings.items():
+            (folder / name).write_text(value)
+        yield f"echo $$ > {folder}/cgroup.procs; "
+    finally:
+        with contextlib.suppress(OSError):
+            folder.rmdir()
+
+
+def disk_number(folder):
+    """Major and minor number of the disk that holds a folder."""
+    device = os.stat(folder).st_dev
+    return f"{os.major(device)}:{os.minor(device)}"
+
+
+@contextlib.contextmanager
+def surroundings(around, folder):
+    """Sets up what a case asks for; yields shell text that goes before the command."""
+    with contextlib.ExitStack() as stack:
+        before = ""
+        if "quota" in around:
+            quota = str(int(around["quota"] * 100_000))
+            before += stack.enter_context(group_of("cpu", {"cpu.cfs_period_us": "100000", "cpu.cfs_quota_us": quota}))
+        if "disk" in around:
+            limit = f"{disk_number(folder)} {around['disk']}"
+            before += stack.enter_context(group_of("blkio", {"blkio.throttle.read_bps_device": limit}))
+        if "shm" in around:
+            before += f"mount -t tmpfs -o size={around['shm']}m tmpfs /dev/shm; "
+        for _ in range(around.get("burners", 0)):
+            burner = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+            stack.callback(burner.wait)
+            stack.callback(burner.kill)
+        yield before
+
+
+def run_job(a, case, arguments, seconds):
+    """The report of one run, and what the loop itself says of its waiting."""
+    with tempfile.TemporaryDirectory(dir=a.folder) as folder, surroundings(case.around, folder) as before:
+        observation = Path(folder) / "job.obs.jsonl"
+        job = f"exec {sys.executable} {HERE}/job.py --observation {observation} --seconds {seconds} {arguments}"
+        shell = ["unshare", "-m", "bash", "-c"] if "shm" in case.around else ["bash", "-c"]
+        command = [a.stoker, "watch", "--json", "--"] + shell + [before + job]
+        nice = ["nice", "-n", str(a.nice)] if a.nice and "burners" not in case.around else []
+        done = subprocess.run(nice + command, capture_output=True, text=True, check=False, timeout=600,
+                              env={**os.environ, "PYTHONPATH": str(PACKAGE)})
+        lines = [line for line in done.stdout.splitlines() if '"kind":"report"' in line]
+        if not lines:
+            raise RuntimeError(f"{case.name}: no report: {done.stderr[-400:]}")
+        told = subprocess.run([sys.executable, "-m", "stoker", "observation", "--json", str(observation)],
+                              capture_output=True, text=True, check=False,
+                              env={**os.environ, "PYTHONPATH": str(PACKAGE)})
+        return json.loads(lines[-1]), json.loads(told.stdout) if told.returncode == 0 else {}
+
+
+def wait_share(observation):
+    """Share of waiting that stoker.Observer saw, in per cent; None: unknown."""
+    for phase in observation.get("phases", []):
+        if phase["name"] == "wait":
+            return 100 * phase["share"]
+    return None
+
+
+def needs_root(case):
+    return any(key in case.around for key in ("quota", "disk", "shm"))
+
+
+def one(a, case):
+    report, observation = run_job(a, case, case.arguments, a.seconds)
+    first = report["findings"][0]["name"] if report["findings"] else ""
+    right = first in case.expected if case.expected else not report["findings"]
+    row = {"case": case.name, "right": right, "first": first or "healthy", "lost": 0, "setting": "", "gain": None,
+           "waits": 100 * report["waits_for_data"], "loop": wait_share(observation), "rate": report["batches_per_s"]}
+    if report["findings"]:
+        row.update(lost=100 * report["findings"][0]["lost_share"], setting=report["findings"][0]["setting"],
+                   gain=report["findings"][0]["gain"])
+    if a.cures and right and case.cure:
+        # argparse takes the last of several, so that the cure stands behind what it replaces.
+        cured, _ = run_job(a, case, case.arguments + " " + case.cure, a.seconds)
+        row["cured"] = cured["batches_per_s"] / report["batches_per_s"] - 1
+    return row
+
+
+def text_of(row):
+    gain = row["gain"]
+    band = f"{100 * gain['value']:+.0f} [{100 * gain['low']:.0f}, {100 * gain['high']:.0f}]" if gain else ""
+    loop = f"{row['loop']:.0f}" if row["loop"] is not None else ""
+    cured = f"{100 * row['cured']:+.0f}" if "cured" in row else ""
+    return (f"| {row['case']} | {row['first']} | {'yes' if row['right'] else '**no**'} | {row['waits']:.0f} | {loop} | "
+            f"{row['setting']} | {band} | {cured} |")
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("--stoker", required=True)
+    p.add_argument("--runs", type=int, default=1)
+    p.add_argument("--seconds", type=float, default=15)
+    p.add_argument("--only", nargs="*", default=[])
+    p.add_argument("--cures", action="store_true", help="run the cured job too")
+    p.add_argument("--nice", type=int, default=0, help="priority of the job and its watch, on a shared machine")
+    p.add_argument("--folder", default=tempfile.gettempdir())
+    p.add_argument("--out", help="also write the table here")
+    a = p.parse_args()
+    rows = []
+    head = ("| planted | named first | right | waits for data, % | the loop says | setting | gain, % | cured, % |\n"
+            "| --- | --- | --- | --- | --- | --- | --- | --- |")
+    print(head, flush=True)
+    for case in CASES:
+        if a.only and not any(part in case.name for part in a.only):
+            continue
+        if needs_root(case) and os.geteuid() != 0:
+            print(f"| {case.name} | skipped: needs root | | | | | | |", flush=True)
+            continue
+        for _ in range(a.runs):
+            try:
+                row = one(a, case)
+            except (RuntimeError, OSError) as error:
+                print(f"| {case.name} | skipped: {error} | | | | | | |", flush=True)
+                continue
+            rows.append(row)
+            print(text_of(row), flush=True)
+    right = sum(row["right"] for row in rows)
+    print(f"\n{right} of {len(rows)} right")
+    if a.out:
+        Path(a.out).write_text(head + "\n" + "\n".join(text_of(row) for row in rows) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
