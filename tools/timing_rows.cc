@@ -150,7 +150,7 @@ Status print_features(const Rows& rows) {
     if (!input || (family && *family != input->family))
       return fail(ErrorCode::kBadInput, "rows must be kernels of one family of learned times");
     family = input->family;
-    values.push_back(static_cast<double>(input->shape % Residual::kFolds));
+    values.push_back(static_cast<double>(input->shape % kForestFolds));
     values.push_back(input->plain * 1e9);
     for (std::size_t i = 0; i < feature_names(*family).size(); ++i)
       values.push_back(static_cast<double>(input->features[i]));

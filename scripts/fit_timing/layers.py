@@ -1,4 +1,4 @@
-"""One-layer networks of TensorFlow 1 in FP32 -> layers.json and layers.trees.
+"""One-layer networks of TensorFlow 1 in FP32 -> layers.json and layers.trees of the accuracy bench.
 
 What a part of a network takes at data-sheet rates, its features and the analytic time come from timing_layers. Weights of
 the parts are fitted by least squares without negative ones, of relative errors with large ones weighted down: for each
@@ -18,6 +18,9 @@ from scipy.optimize import nnls
 from . import residual
 from .common import header, read_csv, write_tree
 
+# Where the files stand that were fitted on all rows, and their folder in those of folds: no forecast reads them.
+HOME = os.path.join(os.path.dirname(__file__), "..", "..", "bench", "accuracy", "layers", "fitted")
+ROOM = "layers"
 FOLDS = 5
 PARTS = ("convolution convolution_input convolution_weight product product_input product_weight layout layout_backward "
          "padding activation activation_gradient bias bias_gradient filter input output loss gradient update_sgd "
@@ -128,7 +131,7 @@ def write_weights(context, networks, folder):
               "gpus": {g: [g] for g in gpus}}
     for g in gpus:
         groups["architectures"].setdefault(architecture[g], []).append(g)
-    tree = {**header(PROVENANCE, []), "layer_residual": "layers.trees"}
+    tree = {**header(PROVENANCE, []), "format": "stoker-layer-coefficients", "trees": "layers.trees"}
     for section, members in groups.items():
         patches = {name: patch_of(networks, weights(networks, chosen)) for name, chosen in members.items()}
         tree[section] = patches[""] if section == "base" else patches
@@ -140,7 +143,7 @@ def prepare(context, folder):
         os.unlink(os.path.join(folder, "layers.trees"))
     networks = {kind: Networks(context, kind) for kind in TABLES}
     for n in networks.values():
-        n.ask(context.tools, os.path.join(os.path.dirname(__file__), "..", "..", "data", "coefficients", "timing"))
+        n.ask(context.tools, HOME)
     write_weights(context, networks, folder)
     for n in networks.values():
         n.ask(context.tools, os.path.join(folder, "layers.json"))

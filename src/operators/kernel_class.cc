@@ -99,8 +99,8 @@ std::string_view name_of(CpuGroup group) {
 }
 
 std::string_view name_of(ResidualFamily family) {
-  constexpr std::array<std::string_view, kResidualFamilies> kNames{
-      "gemm", "elementwise", "rows", "convolution", "convolution_network", "dense_network"};
+  constexpr std::array<std::string_view, kResidualFamilies> kNames{"gemm", "elementwise", "rows",
+                                                                   "convolution"};
   return kNames[static_cast<std::size_t>(family)];
 }
 

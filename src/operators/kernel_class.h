@@ -50,17 +50,14 @@ enum class CpuGroup : std::uint8_t {
 inline constexpr std::size_t kCpuGroups = 11;
 [[nodiscard]] std::string_view name_of(CpuGroup group);
 
-/// Kernels, and networks of one layer, whose times trees have learned, FP32 only: one set of
-/// features and of forests each.
+/// Kernels whose times trees have learned, FP32 only: one set of features and of forests each.
 enum class ResidualFamily : std::uint8_t {
-  kGemm,                ///< matrix products, batched or not
-  kElementwise,         ///< one pass over tensors
-  kRows,                ///< softmax and layer norm, forward
-  kConvolution,         ///< 3x3, stride 1, one group, forward
-  kConvolutionNetwork,  ///< a whole network of one layer (layer_network.h)
-  kDenseNetwork
+  kGemm,         ///< matrix products, batched or not
+  kElementwise,  ///< one pass over tensors
+  kRows,         ///< softmax and layer norm, forward
+  kConvolution   ///< 3x3, stride 1, one group, forward
 };
-inline constexpr std::size_t kResidualFamilies = 6;
+inline constexpr std::size_t kResidualFamilies = 4;
 [[nodiscard]] std::string_view name_of(ResidualFamily family);
 
 /// How a function uses a processor.

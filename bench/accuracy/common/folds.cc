@@ -10,6 +10,7 @@ Result<Folds> Folds::open(const std::filesystem::path& folder) {
   namespace fs = std::filesystem;
   Folds folds;
   if (folder.empty()) return folds;
+  folds.folder_ = folder;
   std::error_code error;
   if (fs::is_directory(folder / "shapes", error)) {
     auto file = TRY(CoefficientFile::load(folder / "shapes"));

@@ -36,11 +36,14 @@ class Folds {
   /// For steps of `model`: the fit that saw no step of the model's half (half_of).
   [[nodiscard]] const CoefficientFile* without_model(const std::string& model) const;
   [[nodiscard]] const CoefficientFile* without(const std::string& gpu) const;
+  /// Where the folds were made; empty: there are none.
+  [[nodiscard]] const std::filesystem::path& folder() const { return folder_; }
   [[nodiscard]] bool empty() const {
     return !shapes_ && !models_[0] && !models_[1] && without_.empty();
   }
 
  private:
+  std::filesystem::path folder_;
   std::optional<CoefficientFile> shapes_;
   std::array<std::optional<CoefficientFile>, 2> models_;  ///< by the half that was left out
   std::map<std::string, CoefficientFile> without_;        ///< by catalogue key

@@ -5,8 +5,8 @@
 #include <string>
 
 #include "accuracy/common/bench.h"
+#include "accuracy/layers/layer_cost.h"
 #include "accuracy/time/measures.h"
-#include "timing/learned/layer_cost.h"
 
 namespace stoker::accuracy {
 namespace {
@@ -125,6 +125,11 @@ std::vector<Measure> run_iit(Bench& bench, const Table& table) {
       "a batch of Keras training of a CNN on MNIST, one P100; two host constants fitted on one "
       "half "
       "of the batch sizes, scored on the other, both ways";
+  const auto fitted = LayerCoefficients::load_fitted();
+  if (!fitted) {
+    measure.unserved.push_back({"", fitted.error().text()});
+    return {measure};
+  }
   std::vector<KerasRow> halves[2], several;
   std::vector<Pair> practicum;
   for (const CsvRow& row : table) {
@@ -138,10 +143,9 @@ std::vector<Measure> run_iit(Bench& bench, const Table& table) {
     }
     const auto gpu = bench.gpus.find(row["gpu"]);
     if (!gpu || optimizer == LayerOptimizer::kNone || !std::isfinite(truth)) continue;
-    const auto coefficients = bench.knowledge.timing.for_device(*gpu);
-    if (!coefficients) continue;
     const auto batch = static_cast<std::int64_t>(number(row, "batch_per_gpu"));
-    const KerasRow keras{label, truth, batch_of(LayerModel(*gpu, *coefficients), batch, optimizer),
+    const KerasRow keras{label, truth,
+                         batch_of(LayerModel(*gpu, fitted->for_gpu(*gpu)), batch, optimizer),
                          static_cast<int>(number(row, "n_gpus"))};
     if (keras.replicas > 1) {
       several.push_back(keras);

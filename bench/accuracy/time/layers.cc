@@ -1,14 +1,15 @@
 // One-layer networks in TensorFlow's graph mode: what the practicum's model was trained on.
 
 #include <cmath>
+#include <filesystem>
 #include <functional>
 #include <map>
 #include <string>
 #include <vector>
 
 #include "accuracy/common/bench.h"
+#include "accuracy/layers/layer_cost.h"
 #include "accuracy/time/measures.h"
-#include "timing/learned/layer_cost.h"
 
 namespace stoker::accuracy {
 namespace {
@@ -92,6 +93,18 @@ struct Variant {
   std::string suffix, what;
 };
 
+/// The fit that did not see `unseen`; that of all rows where there is no such fold.
+Result<LayerCoefficients> fit_for(const Bench& bench, Unseen unseen, const std::string& gpu) {
+  namespace fs = std::filesystem;
+  const fs::path& folds = bench.folds.folder();
+  const fs::path fold =
+      (unseen == Unseen::kShape ? folds / "shapes" : folds / "without" / gpu) / "layers";
+  std::error_code error;
+  if (unseen != Unseen::kNothing && !folds.empty() && fs::is_directory(fold, error))
+    return LayerCoefficients::load(fold);
+  return LayerCoefficients::load_fitted();
+}
+
 Measure measured(const Bench& bench, const Layers& layers, const Variant& variant) {
   Measure measure;
   measure.unserved = layers.unserved;
@@ -100,12 +113,12 @@ Measure measured(const Bench& bench, const Layers& layers, const Variant& varian
   std::map<std::string_view, std::vector<Pair>> by_kind;
   for (const auto& [name, rows] : by_gpu) {
     const auto gpu = bench.gpus.find(name);
-    const auto coefficients = bench.timing_for(variant.unseen, name).for_device(*gpu);
-    if (!coefficients) {
-      measure.unserved.push_back({name, coefficients.error().text()});
+    const auto fit = fit_for(bench, variant.unseen, name);
+    if (!fit) {
+      measure.unserved.push_back({name, fit.error().text()});
       continue;
     }
-    LayerModel model(*gpu, *coefficients);
+    LayerModel model(*gpu, fit->for_gpu(*gpu));
     std::size_t every = rows.size() + 1;
     if (variant.calibrated) {
       every = std::max<std::size_t>(2, rows.size() / kCalibrationRows);

@@ -11,13 +11,13 @@ namespace {
 /// Whether a coefficient may be 0.
 enum class Zero : std::uint8_t { kAllowed, kDivides };
 
-/// A coefficient's name in its parts: "gemm", "compute"; "session", "dense_us_", "adam".
+/// A coefficient's name in its parts: "gemm", "compute".
 struct Name {
-  std::string_view group, key, end = {};
+  std::string_view group, key;
 
   [[nodiscard]] std::string text() const {
     std::string text(group);
-    text.append(1, '.').append(key).append(end);
+    text.append(1, '.').append(key);
     return text;
   }
 };
@@ -85,15 +85,6 @@ void visit_all(C& c, Visit&& visit) {
   visit(Name{"collective", "alpha_rank_us"}, c.collective.alpha_rank_us, kAllowed);
   visit(Name{"collective", "network_alpha_us"}, c.collective.network_alpha_us, kAllowed);
   visit(Name{"collective", "unfitted_spread"}, c.collective.unfitted_spread, kAllowed);
-  for (std::size_t i = 0; i < kLayerParts; ++i)
-    visit(Name{"session", name_of(static_cast<LayerPart>(i))}, c.session.part[i], kAllowed);
-  for (std::size_t i = 0; i < kLayerOptimizers; ++i) {
-    const std::string_view optimizer = name_of(static_cast<LayerOptimizer>(i));
-    visit(Name{"session", "convolution_us_", optimizer}, c.session.convolution_us[i], kAllowed);
-    visit(Name{"session", "dense_us_", optimizer}, c.session.dense_us[i], kAllowed);
-  }
-  visit(Name{"session", "spread"}, c.session.spread, kAllowed);
-  visit(Name{"session", "floor_spread"}, c.session.floor_spread, kAllowed);
   visit(Name{"spread", "common"}, c.common_spread, kAllowed);
   visit(Name{"spread", "tensor"}, c.tensor_spread, kAllowed);
 }

@@ -11,13 +11,11 @@
 #include "base/result.h"
 #include "device/machine.h"
 #include "operators/cost_class.h"
-#include "timing/common/session_coefficients.h"
 
 namespace stoker {
 
 class CpuModel;
 class LearnedTimes;
-class Residual;
 
 /// Fractions of what the data sheet promises that kernels of one class reach.
 struct ClassCoefficients {
@@ -137,7 +135,6 @@ struct Coefficients {
   HostCoefficients host;
   CopyCoefficients copy;
   CollectiveCoefficients collective;
-  SessionCoefficients session;
   double common_spread =
       0.3;  ///< 90 % relative half-width that all kernels of a GPU share (clocks)
   double tensor_spread = 0.5;  ///< further half-width of time spent on tensor cores
@@ -145,7 +142,6 @@ struct Coefficients {
   std::string basis = "built-in priors";
   /// Learned times of kernels; null: none, the analytic rules alone.
   std::shared_ptr<const LearnedTimes> residual;
-  std::shared_ptr<const Residual> layer_residual;  ///< the same of one-layer networks
   /// Rules and measured operators of a CPU; null: the rules alone.
   std::shared_ptr<const CpuModel> cpu;
   std::string residual_problem;  ///< why the learned times that ship cannot be used; empty: nothing

@@ -14,32 +14,10 @@
 #include "base/result.h"
 #include "device/gpu.h"
 #include "timing/common/learned_times.h"
+#include "timing/learned/forest.h"
 #include "timing/learned/residual_features.h"
 
 namespace stoker {
-
-/// One node of a regression tree, in the order of a walk that takes left first: the left child is
-/// the next node.
-struct TreeNode {
-  float value = 0;            ///< threshold: left when the feature is below; at a leaf what it adds
-  std::uint16_t feature = 0;  ///< kLeaf: a leaf
-  std::uint16_t right = 0;    ///< nodes from this one to its right child
-  static constexpr std::uint16_t kLeaf = 0xffff;
-};
-
-/// Boosted trees of one family, for some chips.
-struct Forest {
-  ResidualFamily family = ResidualFamily::kGemm;
-  std::vector<std::string> chips;  ///< as Gpu::chip; "*": GPUs of no other forest
-  /// Cross-fitted: trained without the shapes whose hash has this remainder; -1: all shapes.
-  int fold = -1;
-  double base = 0;
-  std::vector<std::uint32_t> roots;  ///< first node of each tree
-  std::vector<TreeNode> nodes;
-
-  /// What all trees say: the logarithm of measured over plain time.
-  [[nodiscard]] double value_of(const std::array<float, kMostFeatures>& features) const;
-};
 
 /// Answers that were given before, by what was asked; for all forecasts of one process, so locked.
 /// Trees cost ten microseconds a kernel, and searches ask for the same kernels again and again.
@@ -67,8 +45,6 @@ class GpuForests final : public LearnedKernels {
 
   /// Seconds beyond the floor; negative where no forest speaks for the kernel.
   [[nodiscard]] double seconds_of(const Kernel& kernel) const override;
-  /// The same of what is no kernel, or of features made elsewhere; nothing is remembered.
-  [[nodiscard]] double seconds_of(const ResidualInput& input) const;
 
  private:
   friend class Residual;
@@ -80,12 +56,9 @@ class GpuForests final : public LearnedKernels {
 };
 
 /// Learned times of kernels: trees that were fitted offline (scripts/fit-timing) and are evaluated
-/// here. docs/models/time.md, "The learned residual", describes the file.
+/// here (forest.h).
 class Residual final : public LearnedTimes {
  public:
-  /// Remainders of shape hashes by which cross-fitted forests are chosen.
-  static constexpr int kFolds = 5;
-
   /// Refuses a file whose checksum, structure or stored answers are wrong, or whose features are
   /// not those of this build. `where` names it in errors.
   [[nodiscard]] static Result<std::shared_ptr<const Residual>> parse(std::string_view data,

@@ -8,7 +8,6 @@
 #include "base/text.h"
 #include "timing/common/data_sheet.h"
 #include "timing/gpu/cost_rules.h"
-#include "timing/learned/layer_features.h"
 
 namespace stoker {
 namespace {
@@ -355,9 +354,6 @@ std::span<const std::string_view> feature_names(ResidualFamily family) {
       return kElementwiseAll;
     case ResidualFamily::kRows:
       return kRowAll;
-    case ResidualFamily::kConvolutionNetwork:
-    case ResidualFamily::kDenseNetwork:
-      return layer_feature_names();
     case ResidualFamily::kConvolution:
       break;
   }

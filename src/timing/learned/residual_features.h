@@ -6,25 +6,17 @@
 #include <span>
 #include <string_view>
 
-#include "device/machine.h"
+#include "device/gpu.h"
 #include "operators/kernel_class.h"
 #include "program/program.h"
 #include "timing/gpu/gpu_rates.h"
+#include "timing/learned/forest.h"
 
 namespace stoker {
 
-inline constexpr std::size_t kMostFeatures = 64;
-
-/// One kernel on one GPU, as trees see it.
-struct ResidualInput {
+/// One kernel on one GPU, as trees see it; its plain time is that beyond the floor.
+struct ResidualInput : ForestInput {
   ResidualFamily family = ResidualFamily::kGemm;
-  /// Seconds beyond the floor by the plain rules below, with no fitted number in them. What trees
-  /// learn is the logarithm of measured over this.
-  double plain = 0;
-  /// Hash of the shape alone, not of the GPU, the operator's name or how operands are stored.
-  /// Decides which cross-fitted forest did not see it.
-  std::uint64_t shape = 0;
-  std::array<float, kMostFeatures> features{};
 };
 
 /// Names of a family's features in order: its own first, then those of the GPU.

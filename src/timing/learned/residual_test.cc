@@ -137,17 +137,17 @@ TEST(Residual, ForestsForAnyChipSpeakWhereNoOtherDoes) {
 }
 
 TEST(Residual, EachShapeIsServedByTheForestThatDidNotSeeIt) {
-  std::vector<File> files(Residual::kFolds);
-  for (int fold = 0; fold < Residual::kFolds; ++fold) {
+  std::vector<File> files(kForestFolds);
+  for (int fold = 0; fold < kForestFolds; ++fold) {
     auto& file = files[static_cast<std::size_t>(fold)];
     file.fold = fold, file.checked = 0.125 * fold;
     file.nodes[1].value = 0.125F * static_cast<float>(fold);
   }
   const std::string text = text_of(files);
   const ResidualFeatures features(gpu_of("XX100"));
-  std::array<int, Residual::kFolds> served{};
+  std::array<int, kForestFolds> served{};
   for (std::int64_t elements = 1000; elements < 1100; ++elements) {
-    const auto fold = features.of(elementwise(elements))->shape % Residual::kFolds;
+    const auto fold = features.of(elementwise(elements))->shape % kForestFolds;
     ++served[fold];
     const double plain = 8.0 * static_cast<double>(elements);
     EXPECT_NEAR(time_of(text, "XX100", elements),
@@ -246,14 +246,12 @@ TEST(Residual, WhatShipsIsSound) {
   const auto folder = data_folder();
   ASSERT_TRUE(folder) << folder.error().text();
   std::array<bool, kResidualFamilies> served{};
-  for (const char* name : {"residual.trees", "layers.trees"}) {
-    const auto residual = Residual::load(*folder / "coefficients" / "timing" / name);
-    ASSERT_TRUE(residual) << residual.error().text();
-    for (const Forest& forest : (*residual)->forests()) {
-      served[static_cast<std::size_t>(forest.family)] = true;
-      EXPECT_EQ(forest.fold, -1);
-      EXPECT_GT(forest.roots.size(), 50U);
-    }
+  const auto residual = Residual::load(*folder / "coefficients" / "timing" / "residual.trees");
+  ASSERT_TRUE(residual) << residual.error().text();
+  for (const Forest& forest : (*residual)->forests()) {
+    served[forest.family] = true;
+    EXPECT_EQ(forest.fold, -1);
+    EXPECT_GT(forest.roots.size(), 50U);
   }
   for (const bool each : served) EXPECT_TRUE(each);
 }

@@ -117,21 +117,12 @@ Result<NamedPatches> named_patches(const Json& root, const char* section,
   return patches;
 }
 
-/// Whether all of it is about one-layer networks of another framework: it says nothing of a step.
-bool is_of_sessions(const CoefficientPatch& patch) {
-  return !patch.values.empty() &&
-         std::all_of(patch.values.begin(), patch.values.end(),
-                     [](const auto& value) { return value.first.starts_with("session."); });
-}
-
 Status overlay(const NamedPatches& patches, std::string_view name, CoefficientLevel level,
                Coefficients& out) {
   for (const auto& [key, patch] : patches) {
     if (simplified(key) != simplified(name)) continue;
-    if (!is_of_sessions(patch)) {
-      out.level = level;
-      if (!patch.basis.empty()) out.basis = patch.basis;
-    }
+    out.level = level;
+    if (!patch.basis.empty()) out.basis = patch.basis;
     if (auto s = apply(patch, out); !s) return s;
   }
   return {};
@@ -152,10 +143,8 @@ Status CoefficientFile::add(std::string_view text, const std::string& where) {
     auto patch = patch_from(root["base"], where + ": base");
     if (!patch) return tl::unexpected(patch.error());
     if (auto s = apply(*patch, base_); !s) return s;
-    if (!is_of_sessions(*patch)) {
-      base_.level = CoefficientLevel::kBase;
-      if (!patch->basis.empty()) base_.basis = patch->basis;
-    }
+    base_.level = CoefficientLevel::kBase;
+    if (!patch->basis.empty()) base_.basis = patch->basis;
   }
   if (root.contains("all_reduce")) {
     auto fits = TRY(fits_from(root["all_reduce"], where));
@@ -164,14 +153,10 @@ Status CoefficientFile::add(std::string_view text, const std::string& where) {
     known.insert(known.begin(), std::make_move_iterator(fits.begin()),
                  std::make_move_iterator(fits.end()));
   }
-  for (const auto& [key, target] : {std::pair{"residual", &residual_file_},
-                                    std::pair{"layer_residual", &layer_residual_file_}}) {
-    const Json* named = root.find(key);
-    if (named == nullptr) continue;
+  if (const Json* named = root.find("residual"); named != nullptr) {
     if (!named->is_string() || named->as_string().find('/') != std::string::npos)
-      return fail(ErrorCode::kBadInput,
-                  "\"" + std::string(key) + "\" must name a file of the same folder", where);
-    *target = named->as_string();
+      return fail(ErrorCode::kBadInput, "\"residual\" must name a file of the same folder", where);
+    residual_file_ = named->as_string();
   }
   struct Section {
     const char* name;
@@ -211,16 +196,11 @@ Result<CoefficientFile> CoefficientFile::load(const std::filesystem::path& path)
     const auto text = TRY(read_file(part, kLargestFile));
     TRY(file.add(text, part.string()));
   }
-  const fs::path folder = parts.front().parent_path();
   if (!file.residual_file_.empty()) {
     // Damaged trees are no reason to refuse a forecast: the rules alone serve, and it is said.
-    auto residual = Residual::load(folder / file.residual_file_);
+    auto residual = Residual::load(parts.front().parent_path() / file.residual_file_);
     if (residual) file.base_.residual = std::move(*residual);
     else file.base_.residual_problem = residual.error().text();
-  }
-  if (!file.layer_residual_file_.empty()) {
-    if (auto residual = Residual::load(folder / file.layer_residual_file_))
-      file.base_.layer_residual = std::move(*residual);
   }
   return file;
 }

@@ -45,7 +45,7 @@ class CoefficientFile {
   std::vector<std::pair<std::string, CoefficientPatch>>
       chips_;                                                   ///< "GV100": same chip, other board
   std::vector<std::pair<std::string, CoefficientPatch>> gpus_;  ///< by catalogue key
-  std::string residual_file_, layer_residual_file_;             ///< beside the file that names them
+  std::string residual_file_;                                   ///< beside the file that names it
 };
 
 }  // namespace stoker

@@ -5,7 +5,7 @@
 //   GPU KIND BATCH IN OUT SIDE KERNEL STRIDE SAME BIAS ACTIVATION OPTIMIZER
 // with KIND, ACTIVATION and OPTIMIZER as the numbers of their enums. Standard output gets, for each
 // line, native doubles: the columns of LayerModel, the analytic milliseconds, the predicted ones,
-// the remainder of the shape by Residual::kFolds, then the features of the trees. --fingerprint
+// the remainder of the shape by kForestFolds, then the features of the trees. --fingerprint
 // prints that of the features.
 #include <cstdio>
 #include <cstring>
@@ -14,16 +14,15 @@
 #include <sstream>
 #include <string>
 
+#include "accuracy/layers/layer_cost.h"
+#include "accuracy/layers/layer_features.h"
 #include "device/gpu_catalogue.h"
-#include "timing/learned/layer_cost.h"
-#include "timing/learned/layer_features.h"
-#include "timing/step/coefficient_file.h"
 
-namespace stoker {
+namespace stoker::accuracy {
 namespace {
 
-Status answer(const std::string& line, const GpuCatalogue& catalogue, const CoefficientFile& file,
-              std::map<std::string, LayerModel>& models) {
+Status answer(const std::string& line, const GpuCatalogue& catalogue,
+              const LayerCoefficients& fitted, std::map<std::string, LayerModel>& models) {
   std::istringstream in(line);
   std::string name;
   LayerNetwork net;
@@ -37,15 +36,14 @@ Status answer(const std::string& line, const GpuCatalogue& catalogue, const Coef
   auto found = models.find(name);
   if (found == models.end()) {
     auto gpu = TRY(catalogue.find(name));
-    auto coefficients = TRY(file.for_device(gpu));
-    found = models.emplace(name, LayerModel(gpu, coefficients)).first;
+    found = models.emplace(name, LayerModel(gpu, fitted.for_gpu(gpu))).first;
   }
   const auto columns = found->second.columns(net);
   std::fwrite(columns.data(), sizeof(double), columns.size(), stdout);
   const LayerCost cost = found->second.cost_of(net);
-  const ResidualInput input = layer_input(net, cost, columns);
+  const ForestInput input = layer_input(net, cost, columns);
   std::vector<double> rest{milliseconds(cost.analytic), milliseconds(cost.total),
-                           static_cast<double>(input.shape % Residual::kFolds)};
+                           static_cast<double>(input.shape % kForestFolds)};
   rest.insert(rest.end(), input.features.begin(),
               input.features.begin() + static_cast<std::ptrdiff_t>(layer_feature_names().size()));
   std::fwrite(rest.data(), sizeof(double), rest.size(), stdout);
@@ -57,30 +55,31 @@ int run(const char* path, const char* folder) {
     std::fprintf(stderr, "timing_layers: %s\n", error.text().c_str());
     return 3;
   };
-  const auto file =
-      folder == nullptr ? CoefficientFile::load_shipped() : CoefficientFile::load(folder);
-  if (!file) return complain(file.error());
+  const auto fitted =
+      folder == nullptr ? LayerCoefficients::load_fitted() : LayerCoefficients::load(folder);
+  if (!fitted) return complain(fitted.error());
   const auto catalogue = GpuCatalogue::load();
   if (!catalogue) return complain(catalogue.error());
   std::ifstream in(path);
   std::map<std::string, LayerModel> models;
   for (std::string line; std::getline(in, line);) {
-    if (auto s = answer(line, *catalogue, *file, models); !s) return complain(s.error());
+    if (auto s = answer(line, *catalogue, *fitted, models); !s) return complain(s.error());
   }
   return 0;
 }
 
 }  // namespace
-}  // namespace stoker
+}  // namespace stoker::accuracy
 
 int main(int argc, char** argv) {
   if (argc == 2 && std::strcmp(argv[1], "--fingerprint") == 0) {
-    std::printf("%016llx\n", static_cast<unsigned long long>(stoker::layer_fingerprint()));
+    std::printf("%016llx\n",
+                static_cast<unsigned long long>(stoker::accuracy::layer_fingerprint()));
     return 0;
   }
-  if (argc == 2) return stoker::run(argv[1], nullptr);
+  if (argc == 2) return stoker::accuracy::run(argv[1], nullptr);
   if (argc == 4 && std::strcmp(argv[2], "--coefficients") == 0)
-    return stoker::run(argv[1], argv[3]);
+    return stoker::accuracy::run(argv[1], argv[3]);
   std::fprintf(stderr, "usage: timing_layers NETWORKS [--coefficients FOLDER]\n");
   return 2;
 }

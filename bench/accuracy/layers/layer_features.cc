@@ -1,4 +1,4 @@
-#include "timing/learned/layer_features.h"
+#include "accuracy/layers/layer_features.h"
 
 #include <algorithm>
 #include <cmath>
@@ -6,7 +6,7 @@
 
 #include "base/text.h"
 
-namespace stoker {
+namespace stoker::accuracy {
 namespace {
 
 constexpr std::array<std::string_view, 46> kNames{"log_analytic",
@@ -147,11 +147,13 @@ std::uint64_t hash_of(const LayerNetwork& net) {
 
 std::span<const std::string_view> layer_feature_names() { return kNames; }
 
-ResidualInput layer_input(const LayerNetwork& network, const LayerCost& cost,
-                          const std::array<double, kLayerParts>& columns) {
-  ResidualInput input;
-  input.family = network.kind == LayerKind::kDense ? ResidualFamily::kDenseNetwork
-                                                   : ResidualFamily::kConvolutionNetwork;
+LayerFamily family_of(const LayerNetwork& network) {
+  return network.kind == LayerKind::kDense ? LayerFamily::kDense : LayerFamily::kConvolution;
+}
+
+ForestInput layer_input(const LayerNetwork& network, const LayerCost& cost,
+                        const std::array<double, kLayerParts>& columns) {
+  ForestInput input;
   input.plain = seconds(cost.analytic);
   input.shape = hash_of(network);
   FeatureWriter out(input.features);
@@ -166,7 +168,7 @@ std::uint64_t layer_fingerprint() {
   gpu.architecture = Architecture::kPascal;
   gpu.sm_count = 28;
   gpu.peak.fp32 = 11e12, gpu.bandwidth = 484e9, gpu.tdp_watts = 250;
-  const LayerModel model(gpu, Coefficients{});
+  const LayerModel model(gpu, LayerKnowledge{});
   LayerNetwork convolution{.batch = 5, .in_channels = 20, .out_channels = 33, .in_side = 57};
   convolution.kernel = 4, convolution.stride = 2, convolution.same_padding = true;
   convolution.optimizer = LayerOptimizer::kAdam;
@@ -185,4 +187,4 @@ std::uint64_t layer_fingerprint() {
   return fnv1a(text);
 }
 
-}  // namespace stoker
+}  // namespace stoker::accuracy

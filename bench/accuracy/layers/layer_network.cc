@@ -1,8 +1,8 @@
-#include "timing/learned/layer_network.h"
+#include "accuracy/layers/layer_network.h"
 
 #include <algorithm>
 
-namespace stoker {
+namespace stoker::accuracy {
 namespace {
 
 constexpr std::int64_t kFloat = 4;  ///< bytes
@@ -170,4 +170,4 @@ std::vector<LayerKernel> layer_kernels(const LayerNetwork& network) {
   return LayerWriter(network).write();
 }
 
-}  // namespace stoker
+}  // namespace stoker::accuracy

@@ -4,10 +4,10 @@
 #include <string_view>
 #include <vector>
 
+#include "accuracy/layers/session_coefficients.h"
 #include "program/program.h"
-#include "timing/common/session_coefficients.h"
 
-namespace stoker {
+namespace stoker::accuracy {
 
 enum class LayerKind : std::uint8_t { kConvolution, kDense };
 enum class LayerActivation : std::uint8_t { kNone, kRelu, kTanh, kSigmoid, kSoftmax };
@@ -45,4 +45,4 @@ struct LayerKernel {
 /// padded input.
 [[nodiscard]] std::vector<LayerKernel> layer_kernels(const LayerNetwork& network);
 
-}  // namespace stoker
+}  // namespace stoker::accuracy

@@ -1,11 +1,11 @@
-#include "timing/learned/layer_cost.h"
+#include "accuracy/layers/layer_cost.h"
 
 #include <algorithm>
 #include <cmath>
 
-#include "timing/learned/layer_features.h"
+#include "accuracy/layers/layer_features.h"
 
-namespace stoker {
+namespace stoker::accuracy {
 namespace {
 
 /// Efficiencies of 1 and no fixed costs: what is left is the data sheet and the rules.
@@ -20,11 +20,11 @@ Coefficients data_sheet_only() {
 
 }  // namespace
 
-LayerModel::LayerModel(const Gpu& gpu, const Coefficients& coefficients)
-    : rules_(gpu, data_sheet_only()),
-      session_(coefficients.session),
-      residual_(coefficients.layer_residual) {
-  if (residual_ != nullptr) forests_ = residual_->for_gpu(gpu);
+LayerModel::LayerModel(const Gpu& gpu, const LayerKnowledge& knowledge)
+    : rules_(gpu, data_sheet_only()), session_(knowledge.session), all_forests_(knowledge.forests) {
+  if (all_forests_ == nullptr) return;
+  for (std::size_t family = 0; family < forests_.size(); ++family)
+    forests_[family] = forests_of(*all_forests_, family, gpu.chip);
 }
 
 std::array<double, kLayerParts> LayerModel::columns(const LayerNetwork& network) const {
@@ -54,8 +54,9 @@ LayerCost LayerModel::analytic_of(const LayerNetwork& network) const {
 
 LayerCost LayerModel::cost_of(const LayerNetwork& network) const {
   LayerCost cost = analytic_of(network);
+  const auto& forests = forests_[static_cast<std::size_t>(family_of(network))];
   const double learned =
-      forests_ ? forests_->seconds_of(layer_input(network, cost, columns(network))) : -1;
+      forests.empty() ? -1 : seconds_by(forests, layer_input(network, cost, columns(network)));
   if (learned > 0) {
     cost.total = Nanos(1e9 * learned);
     cost.factor = cost.total / cost.analytic;
@@ -90,4 +91,4 @@ void LayerModel::calibrate(const std::vector<MeasuredLayer>& rows) {
   device_multiple_ *= best_device;
 }
 
-}  // namespace stoker
+}  // namespace stoker::accuracy

@@ -1,6 +1,6 @@
-#include "timing/common/session_coefficients.h"
+#include "accuracy/layers/session_coefficients.h"
 
-namespace stoker {
+namespace stoker::accuracy {
 namespace {
 
 constexpr std::array<std::string_view, kLayerOptimizers> kOptimizerNames{
@@ -51,4 +51,4 @@ SessionCoefficients::SessionCoefficients()
       convolution_us{250, 350, 380, 390, 420, 420, 430},
       dense_us{200, 300, 320, 330, 360, 370, 380} {}
 
-}  // namespace stoker
+}  // namespace stoker::accuracy

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string_view>
 
-namespace stoker {
+namespace stoker::accuracy {
 
 /// Updates of one tensor that TensorFlow 1 has kernels for. kNone: forward only.
 enum class LayerOptimizer : std::uint8_t {
@@ -56,8 +56,7 @@ inline constexpr std::size_t kLayerParts = 28;
 [[nodiscard]] std::string_view name_of(LayerPart part);
 
 /// One call of a framework that runs a whole small graph at once (TensorFlow's session.run), on one
-/// GPU and its host. Built-in values are priors; data/coefficients/timing/layers.json replaces
-/// them.
+/// GPU and its host. Built-in values are priors; fitted/layers.json replaces them.
 struct SessionCoefficients {
   /// Time of a part over what the cost rules say at data-sheet rates.
   std::array<double, kLayerParts> part;
@@ -69,4 +68,4 @@ struct SessionCoefficients {
   SessionCoefficients();
 };
 
-}  // namespace stoker
+}  // namespace stoker::accuracy

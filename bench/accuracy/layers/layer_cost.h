@@ -7,13 +7,13 @@
 #include <string_view>
 #include <vector>
 
+#include "accuracy/layers/layer_coefficients.h"
+#include "accuracy/layers/layer_network.h"
 #include "base/figure.h"
 #include "base/units.h"
 #include "timing/gpu/kernel_cost.h"
-#include "timing/learned/layer_network.h"
-#include "timing/learned/residual.h"
 
-namespace stoker {
+namespace stoker::accuracy {
 
 /// What one call of a one-layer network takes on one GPU.
 struct LayerCost {
@@ -35,7 +35,7 @@ struct MeasuredLayer {
 /// One-layer networks on one GPU. Pure: same network, same answer.
 class LayerModel {
  public:
-  LayerModel(const Gpu& gpu, const Coefficients& coefficients);
+  LayerModel(const Gpu& gpu, const LayerKnowledge& knowledge);
 
   [[nodiscard]] LayerCost cost_of(const LayerNetwork& network) const;
   /// The same without the learned factor and the band.
@@ -52,9 +52,10 @@ class LayerModel {
  private:
   CostModel rules_;  ///< efficiencies of 1, nothing that costs time by itself
   SessionCoefficients session_;
-  std::shared_ptr<const Residual> residual_;  ///< keeps forests_ alive
-  std::optional<GpuForests> forests_;         ///< none: no factor is learned
+  std::shared_ptr<const std::vector<Forest>> all_forests_;  ///< keeps forests_ alive
+  /// By LayerFamily; none: no factor is learned.
+  std::array<std::vector<const Forest*>, 2> forests_;
   double fixed_multiple_ = 1, device_multiple_ = 1;
 };
 
-}  // namespace stoker
+}  // namespace stoker::accuracy

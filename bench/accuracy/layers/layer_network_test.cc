@@ -1,16 +1,16 @@
-#include "timing/learned/layer_network.h"
+#include "accuracy/layers/layer_network.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
 
+#include "accuracy/layers/layer_cost.h"
+#include "accuracy/layers/layer_features.h"
 #include "timing/common/testing.h"
-#include "timing/learned/layer_cost.h"
-#include "timing/learned/layer_features.h"
 #include "timing/step/coefficient_file.h"
 
-namespace stoker {
+namespace stoker::accuracy {
 namespace {
 
 const LayerKernel* find(const std::vector<LayerKernel>& kernels, LayerPart part) {
@@ -87,14 +87,14 @@ TEST(LayerNetwork, DenseIsThreeProducts) {
 TEST(LayerModel, PartsAndTheFixedTimeAddUp) {
   LayerNetwork net = convolution();
   net.optimizer = LayerOptimizer::kMomentum;
-  const Coefficients coefficients;
-  const LayerModel model(timing_test::round_gpu(), coefficients);
+  const LayerKnowledge knowledge;
+  const LayerModel model(timing_test::round_gpu(), knowledge);
   const LayerCost cost = model.cost_of(net);
   Nanos sum = cost.fixed;
   for (const Nanos part : cost.parts) sum += part;
   EXPECT_NEAR(sum.count(), cost.analytic.count(), 1e-6);
   EXPECT_EQ(cost.fixed.count(),
-            1e3 * coefficients.session.convolution_us[static_cast<int>(LayerOptimizer::kMomentum)]);
+            1e3 * knowledge.session.convolution_us[static_cast<int>(LayerOptimizer::kMomentum)]);
   EXPECT_GT(cost.band.above, 0);
   // A byte a nanosecond: the output of 160 words is read and written once.
   const auto columns = model.columns(net);
@@ -116,7 +116,7 @@ std::vector<LayerNetwork> various() {
 }
 
 TEST(LayerModel, RowsOfTheGpuSetItsFixedTimeAndItsRate) {
-  LayerModel model(timing_test::round_gpu(), Coefficients{});
+  LayerModel model(timing_test::round_gpu(), LayerKnowledge{});
   std::vector<MeasuredLayer> rows;
   for (const LayerNetwork& net : various()) {
     const LayerCost cost = model.cost_of(net);
@@ -132,9 +132,9 @@ TEST(LayerModel, RowsOfTheGpuSetItsFixedTimeAndItsRate) {
 }
 
 TEST(LayerFeatures, NameNoGpuAndAreFinite) {
-  const LayerModel model(timing_test::round_gpu(), Coefficients{});
+  const LayerModel model(timing_test::round_gpu(), LayerKnowledge{});
   for (const LayerNetwork& net : various()) {
-    const ResidualInput input = layer_input(net, model.analytic_of(net), model.columns(net));
+    const ForestInput input = layer_input(net, model.analytic_of(net), model.columns(net));
     for (std::size_t i = 0; i < layer_feature_names().size(); ++i)
       EXPECT_TRUE(std::isfinite(input.features[i])) << layer_feature_names()[i];
     LayerNetwork other = net;
@@ -144,17 +144,5 @@ TEST(LayerFeatures, NameNoGpuAndAreFinite) {
   }
 }
 
-TEST(SessionCoefficients, SayNothingOfSteps) {
-  const auto file = CoefficientFile::parse(R"({"format": "stoker-timing-coefficients",
-      "schema_version": [1, 0], "base": {"basis": "rows of all"},
-      "gpus": {"round": {"basis": "rows of round", "session": {"bias": 3}}}})",
-                                           "test");
-  ASSERT_TRUE(file) << file.error().text();
-  const Coefficients c = file->for_device(timing_test::round_gpu()).value();
-  EXPECT_EQ(c.session.part[static_cast<std::size_t>(LayerPart::kBias)], 3);
-  EXPECT_EQ(c.level, CoefficientLevel::kBase);
-  EXPECT_EQ(c.basis, "rows of all");
-}
-
 }  // namespace
-}  // namespace stoker
+}  // namespace stoker::accuracy
