@@ -21,8 +21,7 @@ Nanos scaled(Nanos time, double factor) { return Nanos(time.count() * factor); }
 
 StepTimeOptions step_options(const Job& job, const Program& program, const Machine& machine) {
   StepTimeOptions options;
-  options.pinned_copy = job.pinned_copy;
-  options.non_blocking_copy = job.non_blocking_copy;
+  options.copy = job.copy;
   options.gpus = gpus_per_node(job.gpus, job.nodes);
   options.nodes = job.nodes;
   options.threads = job.threads;

@@ -21,13 +21,6 @@
 
 namespace stoker {
 
-/// How a training loop brings its batch to the device from page-locked memory.
-enum class CopyWay : std::uint8_t {
-  kOverlapped,   ///< the next batch's on a stream of its own, beside the step
-  kNonBlocking,  ///< .to(device, non_blocking=True): in line with the step, the host goes on
-  kBlocking      ///< .to(device): in line, the host waits
-};
-
 /// Exactly given settings of a training run.
 struct Scenario {
   const Step* step = nullptr;  ///< not owned
@@ -39,8 +32,9 @@ struct Scenario {
   std::int64_t dataset_samples = 0;     ///< of an epoch; 0: unknown
   std::int64_t epochs = 0;              ///< of a run; 0: nobody asked
   std::int64_t validation_samples = 0;  ///< of one validation; 0: unknown
-  CopyWay copy = CopyWay::kOverlapped;  ///< set_pinning (plan/search.h) makes the job's of it
-  double price_per_gpu_hour = 0;        ///< 0: unknown
+  /// From page-locked memory; set_pinning (settings.h) makes the job's of it.
+  CopyWay copy = CopyWay::kOverlapped;
+  double price_per_gpu_hour = 0;  ///< 0: unknown
   double pace = 1;  ///< a measured step of one GPU over the forecast one; StepTimeOptions::pace
   std::optional<bool> grad_scaler;  ///< as the user said; set_precision (settings.h) decides else
   LastBatch last_batch;             ///< set_batch (settings.h) makes the job's of it

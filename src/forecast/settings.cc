@@ -13,10 +13,7 @@ void set_precision(Scenario& s, const Step& step, Precision precision) {
 
 void set_pinning(Scenario& s, bool pin) {
   s.loader.pin = pin;
-  s.job.pinned_copy = pin;
-  // A copy out of pageable memory holds the host, whatever non_blocking says.
-  s.job.overlapped_copy = pin && s.copy == CopyWay::kOverlapped;
-  s.job.non_blocking_copy = pin && s.copy == CopyWay::kNonBlocking;
+  s.job.copy = pin ? s.copy : CopyWay::kPageable;
 }
 
 void set_batch(Scenario& s, std::int64_t batch) {

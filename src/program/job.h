@@ -10,6 +10,7 @@
 #include "base/result.h"
 #include "base/units.h"
 #include "operators/shapes.h"
+#include "program/copy_way.h"
 #include "step/step.h"
 
 namespace stoker {
@@ -75,11 +76,7 @@ struct Job {
   bool cublas_workspaces_in_allocator = true;  ///< PyTorch >= 1.11 or so; off for older software
   std::map<std::string, std::int64_t>
       dimensions;  ///< seq_len=128 ...; unnamed ones take their default
-  /// The copy of the next batch runs on a side stream (pinned and non_blocking).
-  bool overlapped_copy = false;
-  /// Otherwise it is one more operation of the compute stream; the host goes on at once
-  /// (non_blocking=True from page-locked memory) or waits for it.
-  bool non_blocking_copy = false;
+  CopyWay copy = CopyWay::kBlocking;
   /// Forward, backward and, where it can, the optimizer are captured once and replayed as CUDA
   /// graphs.
   bool cuda_graphs = false;
@@ -95,7 +92,6 @@ struct Job {
   std::optional<Bytes> cublas_workspace;
   /// CUBLASLT_WORKSPACE_SIZE; nullopt: PyTorch's default.
   std::optional<Bytes> cublaslt_workspace;
-  bool pinned_copy = true;
   /// Forces one attention backend; nullopt: as PyTorch's dispatcher chooses on this GPU.
   std::optional<AttentionBackend> attention;
 };

@@ -16,7 +16,7 @@ TEST_F(RequestTest, WhatIsNotAskedForHasItsDocumentedDefault) {
   EXPECT_EQ(s.job.gpus, 1);
   EXPECT_EQ(s.job.nodes, 1);
   EXPECT_EQ(s.job.accumulate, 1);
-  EXPECT_TRUE(s.job.overlapped_copy);
+  EXPECT_EQ(s.job.copy, CopyWay::kOverlapped);
   EXPECT_EQ(s.job.parallel, Parallel::kDdp);
   EXPECT_EQ(s.job.optimizer.kind, OptimizerKind::kSgd);
   EXPECT_TRUE(s.job.zero_grad_before_forward);
@@ -64,9 +64,7 @@ TEST_F(RequestTest, WhatIsAskedForIsTaken) {
   EXPECT_EQ(s.job.optimizer.momentum, 0);
   EXPECT_EQ(s.job.optimizer.weight_decay, 0.01);
   EXPECT_EQ(s.job.checkpoint, (std::vector<std::string>{"layer1", "layer2.*"}));
-  EXPECT_FALSE(s.job.overlapped_copy);
-  EXPECT_FALSE(s.job.non_blocking_copy);
-  EXPECT_TRUE(s.job.pinned_copy);
+  EXPECT_EQ(s.job.copy, CopyWay::kBlocking);
   EXPECT_TRUE(s.sample.known);
   EXPECT_EQ(s.dataset_samples, 100'000);
   EXPECT_EQ(s.epochs, 90);
@@ -98,12 +96,10 @@ TEST_F(RequestTest, TheLargestBatchIsTheSafeOneOfTheMemoryForecast) {
 
 TEST_F(RequestTest, PageableMemoryHoldsTheHostWhateverIsAsked) {
   request_.pin = false;
-  EXPECT_FALSE(exactly().base.job.pinned_copy);
-  EXPECT_FALSE(exactly().base.job.overlapped_copy);
+  EXPECT_EQ(exactly().base.job.copy, CopyWay::kPageable);
   EXPECT_FALSE(exactly().base.loader.pin);
   request_.job.copy = CopyWay::kBlocking;  // no contradiction
-  EXPECT_FALSE(exactly().base.job.pinned_copy);
-  EXPECT_FALSE(exactly().base.job.overlapped_copy);
+  EXPECT_EQ(exactly().base.job.copy, CopyWay::kPageable);
   request_.job.copy = CopyWay::kNonBlocking;
   EXPECT_TRUE(refusal().starts_with("{copy}: copies from pageable memory ({no-pin})"));
 }

@@ -85,7 +85,7 @@ Result<Scenario> scenario_of(const Bench& bench, Zoo& zoo, const CsvRow& row, st
   s.step = step;
   s.machine.device = gpu;
   s.job.batch = batch;
-  s.job.pinned_copy = s.job.overlapped_copy = true;
+  s.job.copy = CopyWay::kOverlapped;
   s.sample = sample_cost_given(kPictureCost, {Bytes(kPictureBytes), 2}, bench.knowledge.loader);
   s.loader.batch = batch;
   return s;

@@ -37,7 +37,7 @@ Job job_for(const CsvRow& row) {
   Job job;
   job.precision = row["precision"] == "fp16" ? Precision::kAmpFp16 : Precision::kFp32;
   job.cudnn = CudnnProfile::kBenchmark;
-  job.overlapped_copy = true;
+  job.copy = CopyWay::kOverlapped;
   return job;
 }
 

@@ -52,7 +52,7 @@ Job job_for(const CsvRow& row) {
   Job job;
   job.optimizer.kind = OptimizerKind::kAdam;
   job.batch = static_cast<std::int64_t>(number(row, "Batch Size"));
-  job.pinned_copy = false;
+  job.copy = CopyWay::kPageable;
   return job;
 }
 

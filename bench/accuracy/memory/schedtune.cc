@@ -78,7 +78,7 @@ std::vector<Measure> run_schedtune(Bench& bench, const Table& table) {
     machine.device = *gpu;
     Job job;
     job.batch = static_cast<std::int64_t>(number(*row, "batch_size"));
-    job.pinned_copy = false;
+    job.copy = CopyWay::kPageable;
     job.cublas_workspaces_in_allocator = false;
     if (!step) {
       peaks.refuse(label, step.error().text());

@@ -60,7 +60,7 @@ Result<Job> job_for(const CsvRow& row) {
   job.optimizer.momentum = 0;
   job.optimizer.weight_decay = kind == OptimizerKind::kAdamW ? 1e-2 : 0;
   job.batch = static_cast<std::int64_t>(number(row, "batch_size"));
-  job.pinned_copy = false;
+  job.copy = CopyWay::kPageable;
   return job;
 }
 

@@ -69,7 +69,7 @@ Result<StepTime> step_of(Bench& bench, const CsvRow& row, const Gpu& gpu, const 
   job.gpus = setting.gpus;
   job.nodes = machine.nodes;
   job.cudnn = CudnnProfile::kBenchmark;
-  job.overlapped_copy = true;
+  job.copy = CopyWay::kOverlapped;
   if (job.batch < 1) return fail(ErrorCode::kBadInput, "the row states no batch");
   return time_of(bench, *step, job, machine);
 }

@@ -124,7 +124,7 @@ Result<StepTime> forecast(Bench& bench, const Setting& setting, Unseen unseen) {
   Job job;
   job.batch = setting.batch;
   job.cudnn = CudnnProfile::kBenchmark;
-  job.overlapped_copy = true;
+  job.copy = CopyWay::kOverlapped;
   if (is_bert(setting.model)) {
     // FusedAdam of Apex in half precision, BertAdam's loop in full.
     job.optimizer.kind = OptimizerKind::kAdam;

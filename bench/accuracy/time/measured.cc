@@ -16,7 +16,7 @@ Result<Pair> measured_step(Bench& bench, const CsvRow& row, const std::string& l
   const auto step = TRY(bench.captures.get(measured_request(row)));
   const auto gpu = TRY(bench.gpus.find(row["gpu"]));
   auto job = TRY(measured_job(row));
-  job.pinned_copy = job.overlapped_copy = true;
+  job.copy = CopyWay::kOverlapped;
   Machine machine;
   machine.device = gpu;
   const auto time = TRY(time_of(bench, *step, job, machine, unseen));

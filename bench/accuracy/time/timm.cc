@@ -35,8 +35,7 @@ Result<TimmRow> timm_row(Bench& bench, const CsvRow& row, const std::string& lab
   TRY(check_parameters(*captured, number(row, "param_count_m")));
   Job job = timm_benchmark_job(row["layout"] == "nhwc");
   job.batch = static_cast<std::int64_t>(number(row, "batch_fits"));
-  job.pinned_copy = true;
-  job.overlapped_copy = true;  // the batch is on the device already: nothing to wait for
+  job.copy = CopyWay::kOverlapped;  // the batch is on the device already: nothing to wait for
   Machine machine;
   machine.device = gpu;
   const CoefficientFile* fold = nullptr;

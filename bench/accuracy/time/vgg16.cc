@@ -35,7 +35,7 @@ Result<Pair> vgg_row(const Bench& bench, const Step& step, const CsvRow& row,
   Job job;
   job.batch = static_cast<std::int64_t>(number(row, "batch"));
   job.cudnn = CudnnProfile::kBenchmark;  // TensorFlow tries all algorithms
-  job.overlapped_copy = true;            // the batch is on the GPU
+  job.copy = CopyWay::kOverlapped;       // the batch is on the GPU
   TRY(set_optimizer(row["optimizer"], job));
   const auto time = TRY(time_of(bench, step, job, machine));
   Nanos predicted = time.total;

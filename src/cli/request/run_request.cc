@@ -52,10 +52,8 @@ Result<LastBatchRequest> parse_last_batch(const std::string& text) {
 }
 
 Result<CopyWay> parse_copy(const std::string& text) {
-  for (const auto& [name, way] : {std::pair("overlapped", CopyWay::kOverlapped),
-                                  {"non-blocking", CopyWay::kNonBlocking},
-                                  {"blocking", CopyWay::kBlocking}}) {
-    if (simplified(text) == simplified(name)) return way;
+  for (const CopyWay way : {CopyWay::kOverlapped, CopyWay::kNonBlocking, CopyWay::kBlocking}) {
+    if (simplified(text) == simplified(name_of(way))) return way;
   }
   return fail(ErrorCode::kUsage, "\"" + text + "\" is none of overlapped, non-blocking, blocking",
               "--copy");

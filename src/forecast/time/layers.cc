@@ -178,9 +178,10 @@ Nanos sum_of(const StepTime& time, std::size_t first, std::size_t count) {
 /// Times steps of chosen kernels on the scenario's machine.
 class Stopwatch {
  public:
-  Stopwatch(const Machine& machine, Coefficients coefficients, bool pinned)
+  Stopwatch(const Machine& machine, Coefficients coefficients, CopyWay copy)
       : machine_(machine), coefficients_(std::move(coefficients)) {
-    options_.pinned_copy = pinned;
+    // What counts is the memory that a batch comes from; a layer alone is timed in line.
+    options_.copy = is_pinned(copy) ? CopyWay::kBlocking : copy;
     options_.gpus = options_.nodes = 1;
   }
 
@@ -288,7 +289,7 @@ Result<LayerSum> layer_sum(const Scenario& s, const Knowledge& knowledge) {
     return fail(ErrorCode::kBadInput, "this step names no layers; capture it from an nn.Module",
                 s.step->name);
   }
-  const Stopwatch watch(s.machine, std::move(coefficients), s.job.pinned_copy);
+  const Stopwatch watch(s.machine, std::move(coefficients), s.job.copy);
   LayerSum out;
   out.step = std::move(step_time);
   for (const LayerWork& layer : network.layers) add_group(timed(network, layer, watch), out);

@@ -117,10 +117,9 @@ void fill_step(const Consumer& consumer, double batch_bytes, double speed, Loade
   const DeviceCopy& copy = consumer.copy;
   if (copy.bandwidth <= 0) return;
   const double time = batch_bytes / copy.bandwidth;
-  const bool beside = copy.pinned && copy.non_blocking && copy.own_stream;
-  model.step = beside ? std::max(model.step, time) : model.step + time;
+  model.step = copy.way == CopyWay::kOverlapped ? std::max(model.step, time) : model.step + time;
   // The driver copies pageable memory into a pinned buffer of its own with the calling thread.
-  if (!copy.pinned) model.host_cpu += time;
+  if (!is_pinned(copy.way)) model.host_cpu += time;
 }
 
 /// Stretches of neighbours end where worker 0's turn would come again, so that each begins with its

@@ -204,10 +204,9 @@ TEST(Copy, PageableCostsTheLoopPinnedOverlaps) {
   const HostShare host{.cores = 16};
   Consumer consumer = {.step = 20.0 * kMillisecond};
   const double bytes = 10.0 * kPicture;
-  consumer.copy = {.bandwidth = bytes / 5e-3, .pinned = false};
+  consumer.copy = {.bandwidth = bytes / 5e-3, .way = CopyWay::kPageable};
   EXPECT_NEAR(milliseconds(simulate_loader(settings, cost, host, consumer).interval), 25, 0.1);
-  consumer.copy = {
-      .bandwidth = bytes / 5e-3, .pinned = true, .non_blocking = true, .own_stream = true};
+  consumer.copy = {.bandwidth = bytes / 5e-3, .way = CopyWay::kOverlapped};
   EXPECT_NEAR(milliseconds(simulate_loader(settings, cost, host, consumer).interval), 20, 0.1);
   consumer.copy.bandwidth = bytes / 30e-3;
   EXPECT_NEAR(milliseconds(simulate_loader(settings, cost, host, consumer).interval), 30, 0.1);

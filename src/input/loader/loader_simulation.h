@@ -8,6 +8,7 @@
 #include "base/units.h"
 #include "input/loader/shared_resource.h"
 #include "input/probe/sample_cost.h"
+#include "program/copy_way.h"
 
 namespace stoker {
 
@@ -63,8 +64,7 @@ enum class Consumption : std::uint8_t {
 /// Copying batches to the device, where the step's time does not hold it already.
 struct DeviceCopy {
   double bandwidth = 0;  ///< bytes/s from such memory; 0: within the step
-  bool pinned = true, non_blocking = false;
-  bool own_stream = false;  ///< beside the step's kernels; needs both of the above
+  CopyWay way = CopyWay::kBlocking;
 };
 
 struct Consumer {

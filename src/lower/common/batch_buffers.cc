@@ -59,7 +59,7 @@ void BatchBuffers::take_input(std::uint32_t storage, MicroBatch micro) {
 }
 
 void BatchBuffers::copy_in(DType dtype, Bytes bytes, std::int64_t elements) {
-  const bool side_stream = l_.job.overlapped_copy || l_.job.prefetching_loader;
+  const bool side_stream = l_.job.copy == CopyWay::kOverlapped || l_.job.prefetching_loader;
   Kernel copy;
   copy.kernel_class = KernelClass::kHostToDevice;
   copy.dtype = dtype;

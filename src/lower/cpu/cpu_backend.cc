@@ -58,7 +58,7 @@ Job run_on_cpu(Job job) {
   if (job.optimizer.loop == OptimizerLoop::kForeach && !job.optimizer.loop_asked)
     job.optimizer.loop = OptimizerLoop::kForLoop;
   job.cublas_workspaces_in_allocator = false;
-  job.overlapped_copy = job.non_blocking_copy = false;
+  if (is_pinned(job.copy)) job.copy = CopyWay::kBlocking;
   return job;
 }
 

@@ -10,9 +10,10 @@ namespace {
 /// A reader may rely on every key that docs/reference/json.md names for this schema.
 constexpr const char* kSchema = "stoker-report-1";
 
-const char* copy_name(const Job& job) {
-  if (job.overlapped_copy || job.prefetching_loader) return "overlapped";
-  return job.non_blocking_copy ? "non-blocking" : "blocking";
+/// From which memory the batch comes is said of the loader.
+std::string_view copy_name(const Job& job) {
+  if (job.prefetching_loader) return name_of(CopyWay::kOverlapped);
+  return name_of(is_pinned(job.copy) ? job.copy : CopyWay::kBlocking);
 }
 
 Json settings_object(const Forecast& f) {

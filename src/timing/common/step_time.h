@@ -7,6 +7,7 @@
 #include "base/diagnostics.h"
 #include "base/figure.h"
 #include "base/units.h"
+#include "program/copy_way.h"
 #include "program/program.h"
 #include "timing/common/bound.h"
 
@@ -14,8 +15,7 @@ namespace stoker {
 
 /// What a Program does not say about the run around it.
 struct StepTimeOptions {
-  bool pinned_copy = true;         ///< host memory of the batch; Job::pinned_copy
-  bool non_blocking_copy = false;  ///< Job::non_blocking_copy
+  CopyWay copy = CopyWay::kBlocking;  ///< Job::copy
   /// GPUs of a node that take part; 0: all of machine.gpu_count.
   int gpus = 0;
   int nodes = 0;                   ///< 0: machine.nodes

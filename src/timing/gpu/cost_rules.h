@@ -1,5 +1,6 @@
 #pragma once
 
+#include "program/copy_way.h"
 #include "timing/gpu/gpu_rates.h"
 
 /// The rules of one class group each. Internal to src/timing.
@@ -49,6 +50,6 @@ struct TileChoice {
 [[nodiscard]] RawCost rnn_cost(const Kernel& kernel, const RnnShape& shape, const GpuRates& device,
                                const Coefficients& coefficients);
 [[nodiscard]] RawCost memory_bound_cost(const Kernel& kernel, const GpuRates& device,
-                                        const Coefficients& coefficients, bool pinned);
+                                        const Coefficients& coefficients, CopyWay copy);
 
 }  // namespace stoker

@@ -67,8 +67,7 @@ ReplaySettings replay_settings(const Machine& machine, const Coefficients& coeff
           .core_speed = (std::isfinite(speed) && speed > 0 ? speed : 1) / options.pace,
           .contention = coefficients.collective.contention,
           .all_reduce = all_reduce,
-          .pinned = options.pinned_copy,
-          .non_blocking = options.non_blocking_copy,
+          .copy = options.copy,
           .queue_depth = options.queue_depth,
           .graph_gain_us = coefficients.kernel.graph_gain_us};
 }
@@ -98,7 +97,7 @@ void add_utilization(const Program& program, const Gpu& gpu, StepTime& out) {
 GpuStepModel::GpuStepModel(const Program& program, const Gpu& gpu, const Coefficients& coefficients,
                            const StepTimeOptions& options)
     : program_(program), gpu_(gpu), model_(gpu, coefficients) {
-  model_.set_pinned(options.pinned_copy);
+  model_.set_copy(options.copy);
   costs_.reserve(program.kernels.size());
   for (const Kernel& kernel : program.kernels) costs_.push_back(model_.cost_of(kernel));
   if (options.pace == 1) return;

@@ -16,7 +16,7 @@ double finite(double seconds) {
 }
 
 RawCost raw_cost(const Kernel& kernel, const GpuRates& device, const Coefficients& coefficients,
-                 bool pinned) {
+                 CopyWay copy) {
   if (const auto* gemm = std::get_if<GemmShape>(&kernel.shape)) {
     return gemm_cost(kernel, *gemm, device, coefficients);
   }
@@ -29,7 +29,7 @@ RawCost raw_cost(const Kernel& kernel, const GpuRates& device, const Coefficient
   if (const auto* rnn = std::get_if<RnnShape>(&kernel.shape)) {
     return rnn_cost(kernel, *rnn, device, coefficients);
   }
-  return memory_bound_cost(kernel, device, coefficients, pinned);
+  return memory_bound_cost(kernel, device, coefficients, copy);
 }
 
 }  // namespace
@@ -40,7 +40,7 @@ CostModel::CostModel(const Gpu& gpu, const Coefficients& coefficients)
 }
 
 KernelCost CostModel::cost_of(const Kernel& kernel) const {
-  const RawCost raw = raw_cost(kernel, device_, coefficients_, pinned_);
+  const RawCost raw = raw_cost(kernel, device_, coefficients_, copy_);
   const KernelCoefficients& k = coefficients_.kernel;
   const double floor =
       1e-6 * (k.floor_us + k.launch_us * std::max(0, static_cast<int>(kernel.launches) - 1));

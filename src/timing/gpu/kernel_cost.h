@@ -4,6 +4,7 @@
 
 #include "base/units.h"
 #include "device/gpu.h"
+#include "program/copy_way.h"
 #include "program/program.h"
 #include "timing/common/bound.h"
 #include "timing/common/coefficients.h"
@@ -30,7 +31,7 @@ class CostModel {
 
   [[nodiscard]] KernelCost cost_of(const Kernel& kernel) const;
   /// Host-to-device copies differ by the host's memory.
-  void set_pinned(bool pinned) { pinned_ = pinned; }
+  void set_copy(CopyWay copy) { copy_ = copy; }
   [[nodiscard]] const GpuRates& device() const { return device_; }
   [[nodiscard]] const Coefficients& coefficients() const { return coefficients_; }
 
@@ -38,7 +39,7 @@ class CostModel {
   Coefficients coefficients_;
   GpuRates device_;
   std::shared_ptr<const LearnedKernels> learned_;  ///< null where nothing was learned
-  bool pinned_ = true;
+  CopyWay copy_ = CopyWay::kBlocking;
 };
 
 [[nodiscard]] KernelCost cost_of(const Kernel& kernel, const Gpu& gpu,

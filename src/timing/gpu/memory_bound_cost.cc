@@ -38,13 +38,13 @@ double memory_seconds(double bytes, CostClass cost_class, const GpuRates& device
 }
 
 RawCost memory_bound_cost(const Kernel& kernel, const GpuRates& device,
-                          const Coefficients& coefficients, bool pinned) {
+                          const Coefficients& coefficients, CopyWay copy) {
   RawCost cost;
   cost.cost_class = cost_class_of(kernel);
   // Classes with rules of their own arrive here only without a shape.
   cost.has_rule = !row_of(kernel.kernel_class).needs_shape;
   if (cost.cost_class == CostClass::kHostToDevice) {
-    const double share = pinned ? coefficients.copy.pinned : coefficients.copy.pageable;
+    const double share = is_pinned(copy) ? coefficients.copy.pinned : coefficients.copy.pageable;
     // The bytes cross once, whichever side lists them.
     const double bytes = std::max(static_cast<double>(kernel.read.count()),
                                   static_cast<double>(kernel.written.count()));

@@ -168,8 +168,9 @@ TEST(ReferenceQueue, WholeStepsAgree) {
     const std::size_t depth = 1 + random() % 40;
     constexpr int kIterations = 40;
     const auto ends = reference_ends(step, kIterations, depth);
-    const StepTime time = predict_step(step.program, machine, c,
-                                       {.non_blocking_copy = !blocking, .queue_depth = depth});
+    const StepTime time = predict_step(
+        step.program, machine, c,
+        {.copy = blocking ? CopyWay::kBlocking : CopyWay::kNonBlocking, .queue_depth = depth});
     const double last = static_cast<double>(ends[kIterations - 1] - ends[kIterations - 2]);
     EXPECT_NEAR(time.total.count() * 1e-3, last, 1e-6) << "trial " << trial;
   }

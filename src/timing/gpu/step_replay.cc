@@ -209,10 +209,10 @@ class Replay {
       now_.phase_device[static_cast<std::size_t>(kernel.phase)] += time;
       now_.phase_elapsed[static_cast<std::size_t>(kernel.phase)] += end - end_;
       end_ = end;
-      if (!settings_.pinned || !settings_.non_blocking) queue_.wait_until(end);
+      if (settings_.copy != CopyWay::kNonBlocking) queue_.wait_until(end);
     } else {
       next_batch_ready_ = end;  // of the next step: this one's came during the last
-      if (!settings_.pinned) queue_.wait_until(end);
+      if (!is_pinned(settings_.copy)) queue_.wait_until(end);
     }
   }
 

@@ -3,6 +3,7 @@
 #include <array>
 #include <vector>
 
+#include "program/copy_way.h"
 #include "program/program.h"
 #include "timing/collective/collectives.h"
 #include "timing/common/coefficients.h"
@@ -15,10 +16,7 @@ struct ReplaySettings {
   double core_speed = 1;  ///< of the host, relative to the one that `host` speaks of; above 0
   double contention = 0;  ///< slow-down of kernels beside a collective
   const AllReduceModel& all_reduce;
-  bool pinned = true;
-  /// Copies on the compute stream let the host go on (non_blocking=True); from page-locked memory
-  /// only.
-  bool non_blocking = false;
+  CopyWay copy = CopyWay::kBlocking;
   std::size_t queue_depth = 1024;
   double graph_gain_us = 0;  ///< KernelCoefficients
 };

@@ -186,7 +186,8 @@ TEST(StepTime, CopiesHideOnlyBesideCompute) {
   EXPECT_NEAR(us(beside.exposed_copy), 0, 1e-6);
   EXPECT_NEAR(us(beside.copy), 30, 1e-6);
 
-  const StepTime pageable = predict_step(program, machine_of(), ideal(), {.pinned_copy = false});
+  const StepTime pageable =
+      predict_step(program, machine_of(), ideal(), {.copy = CopyWay::kPageable});
   EXPECT_NEAR(us(pageable.copy), 60, 1e-6);  // half the rate by ideal()
   EXPECT_GE(us(pageable.total), 60 - 1e-6);
 }
@@ -201,17 +202,15 @@ TEST(StepTime, CopiesInLineAddToTheStepAndHoldTheHostOnlyWhenBlocking) {
   Coefficients c = ideal();
   c.host.forward_us = 40;
   // The host goes on: 40 us for each of two operators, as long as the device's 80.
-  const StepTime ahead = predict_step(program, machine_of(), c, {.non_blocking_copy = true});
+  const StepTime ahead = predict_step(program, machine_of(), c, {.copy = CopyWay::kNonBlocking});
   EXPECT_NEAR(us(ahead.total), 80, 1e-6);
   EXPECT_NEAR(us(ahead.exposed_copy), 30, 1e-6);
   // It waits for kernel and copy: 40 hidden behind the kernel, copy ends at 80; then 40, then 50.
   const StepTime waiting = predict_step(program, machine_of(), c);
   EXPECT_NEAR(us(waiting.total), 120, 1e-6);
-  // Pageable memory: non_blocking changes nothing.
-  const StepTime pageable =
-      predict_step(program, machine_of(), c, {.pinned_copy = false, .non_blocking_copy = true});
-  EXPECT_NEAR(us(pageable.total),
-              us(predict_step(program, machine_of(), c, {.pinned_copy = false}).total), 1e-6);
+  // From pageable memory it waits too, and the copy takes twice as long.
+  const StepTime pageable = predict_step(program, machine_of(), c, {.copy = CopyWay::kPageable});
+  EXPECT_NEAR(us(pageable.total), 150, 1e-6);
 }
 
 TEST(StepTime, GraphsTakeTheHostOutOfTheStep) {
