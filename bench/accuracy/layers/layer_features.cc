@@ -177,7 +177,7 @@ std::uint64_t layer_fingerprint() {
       .kind = LayerKind::kDense, .batch = 7, .in_channels = 500, .out_channels = 1000};
   std::string text;
   for (const LayerNetwork& network : {convolution, small, dense}) {
-    const ResidualInput input =
+    const ForestInput input =
         layer_input(network, model.analytic_of(network), model.columns(network));
     for (std::size_t i = 0; i < kNames.size(); ++i) {
       text +=

@@ -125,9 +125,9 @@ std::vector<Measure> run_iit(Bench& bench, const Table& table) {
       "a batch of Keras training of a CNN on MNIST, one P100; two host constants fitted on one "
       "half "
       "of the batch sizes, scored on the other, both ways";
-  const auto fitted = LayerCoefficients::load_fitted();
-  if (!fitted) {
-    measure.unserved.push_back({"", fitted.error().text()});
+  const auto coefficients = LayerCoefficients::load_fitted();
+  if (!coefficients) {
+    measure.unserved.push_back({"", coefficients.error().text()});
     return {measure};
   }
   std::vector<KerasRow> halves[2], several;
@@ -145,7 +145,7 @@ std::vector<Measure> run_iit(Bench& bench, const Table& table) {
     if (!gpu || optimizer == LayerOptimizer::kNone || !std::isfinite(truth)) continue;
     const auto batch = static_cast<std::int64_t>(number(row, "batch_per_gpu"));
     const KerasRow keras{label, truth,
-                         batch_of(LayerModel(*gpu, fitted->for_gpu(*gpu)), batch, optimizer),
+                         batch_of(LayerModel(*gpu, coefficients->for_gpu(*gpu)), batch, optimizer),
                          static_cast<int>(number(row, "n_gpus"))};
     if (keras.replicas > 1) {
       several.push_back(keras);

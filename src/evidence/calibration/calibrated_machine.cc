@@ -44,15 +44,10 @@ std::string described(const MeasuredDevice& device) {
   return device.cpu ? with_cores(device.name, device.cores) : device.name;
 }
 
-/// Without the vector width: a calibration's is the one that PyTorch was told to use.
-Processor processor_of(const Cpu& cpu) {
-  Processor processor{.name = cpu.name};
-  processor.caches.l1 = cpu.l1;
-  processor.caches.l2 = cpu.l2;
-  return processor;
-}
-
-Processor processor_of(const MeasuredDevice& cpu) {
+/// A Cpu or a MeasuredDevice. Without the vector width: a calibration's is the one that PyTorch was
+/// told to use.
+template <class Described>
+Processor processor_of(const Described& cpu) {
   Processor processor{.name = cpu.name};
   processor.caches.l1 = cpu.l1;
   processor.caches.l2 = cpu.l2;
@@ -101,22 +96,6 @@ Cpu cpu_of(const CalibrationRuns& runs, const Host& here, const Cpu* kept) {
   return cpu;
 }
 
-/// The figure of the data sheet that a rate stands beside.
-double& figure_of(Gpu& gpu, RateKind kind) {
-  switch (kind) {
-    case RateKind::kFp32:
-      return gpu.peak.fp32;
-    case RateKind::kTf32:
-      return gpu.peak.tf32_tensor;
-    case RateKind::kFp16:
-      return gpu.peak.fp16_tensor;
-    case RateKind::kBf16:
-      return gpu.peak.bf16_tensor;
-    default:
-      return gpu.bandwidth;
-  }
-}
-
 /// A card that the catalogue does not know: by what was read and measured of it.
 Gpu unknown_gpu(const CalibrationRuns& runs) {
   const MeasuredDevice& d = runs.device;
@@ -129,7 +108,7 @@ Gpu unknown_gpu(const CalibrationRuns& runs) {
   gpu.usable_memory = d.usable.count() > 0 ? d.usable : d.memory;
   gpu.l2 = d.l2;
   for (const SustainedRate& rate : sustained_rates(runs, nullptr)) {
-    double& figure = figure_of(gpu, rate.kind);
+    double& figure = sheet_figure(gpu, rate.kind);
     figure = std::max(figure, rate.measured);
   }
   gpu.source =

@@ -24,8 +24,11 @@ std::optional<RateKind> kind_of(std::string_view precision) {
   return std::nullopt;
 }
 
-double peak_of(const Gpu& gpu, RateKind kind) {
+template <class AnyGpu>
+auto& figure_of(AnyGpu& gpu, RateKind kind) {
   switch (kind) {
+    case RateKind::kFp32:
+      return gpu.peak.fp32;
     case RateKind::kTf32:
       return gpu.peak.tf32_tensor;
     case RateKind::kFp16:
@@ -33,7 +36,7 @@ double peak_of(const Gpu& gpu, RateKind kind) {
     case RateKind::kBf16:
       return gpu.peak.bf16_tensor;
     default:
-      return gpu.peak.fp32;
+      return gpu.bandwidth;
   }
 }
 
@@ -54,7 +57,7 @@ std::vector<SustainedRate> of_gpu(const CalibrationRuns& runs, const Gpu* sheet)
       if (flops / seconds > best.measured)
         best = {.kind = *kind,
                 .measured = flops / seconds,
-                .sheet = sheet != nullptr ? peak_of(*sheet, *kind) : 0,
+                .sheet = sheet != nullptr ? sheet_figure(*sheet, *kind) : 0,
                 .spread = row.spread};
     } else if (row.kind == "copy" && !row.warm) {
       const double width = row.precision == "fp16" || row.precision == "bf16" ? 2 : 4;
@@ -126,6 +129,9 @@ std::string_view name_of(RateKind kind) {
   }
   return "";
 }
+
+double& sheet_figure(Gpu& gpu, RateKind kind) { return figure_of(gpu, kind); }
+double sheet_figure(const Gpu& gpu, RateKind kind) { return figure_of(gpu, kind); }
 
 double sheet_peak(const MeasuredDevice& device, int cores) {
   return vector_peak(cores, device.clock_mhz, device.simd_bits);

@@ -8,6 +8,10 @@
 /// Internal to src/evidence.
 namespace stoker {
 
+/// The figure of a GPU's data sheet that a rate of its arithmetic or of its memory stands beside.
+[[nodiscard]] double& sheet_figure(Gpu& gpu, RateKind kind);
+[[nodiscard]] double sheet_figure(const Gpu& gpu, RateKind kind);
+
 /// FLOP/s that clock and vector units of a measured CPU allow `cores` of its cores; 0: not known.
 [[nodiscard]] double sheet_peak(const MeasuredDevice& device, int cores);
 

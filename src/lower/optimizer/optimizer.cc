@@ -44,9 +44,7 @@ bool has_fused(OptimizerKind kind) {
 }
 
 void step_fused(StepWriter& step, const OptimizerSettings& o, const ParameterList& group) {
-  int copies = o.momentum != 0 ? 1 : 0;  // SGD
-  if (o.kind == OptimizerKind::kAdam || o.kind == OptimizerKind::kAdamW) copies = o.amsgrad ? 3 : 2;
-  if (o.kind == OptimizerKind::kAdagrad) copies = 1;
+  const int copies = state_tensors(o);
   for (const TrainedParameter& p : group) {
     if (o.kind == OptimizerKind::kAdagrad) {
       step.constructed(p, kStepNumber);

@@ -37,11 +37,7 @@ void sgd(StepWriter& step, const OptimizerSettings& o, const ParameterList& grou
 }
 
 void adam(StepWriter& step, const OptimizerSettings& o, const ParameterList& group) {
-  for (const TrainedParameter& p : group) {
-    step.state(p, p.bytes);
-    step.state(p, p.bytes);
-    if (o.amsgrad) step.state(p, p.bytes);
-  }
+  step.states(group, state_tensors(o));
   Held grad;
   Held denominator;
   for (const TrainedParameter& p : group) {
@@ -65,11 +61,7 @@ void adam(StepWriter& step, const OptimizerSettings& o, const ParameterList& gro
 }
 
 void rmsprop(StepWriter& step, const OptimizerSettings& o, const ParameterList& group) {
-  for (const TrainedParameter& p : group) {
-    step.state(p, p.bytes);
-    if (o.momentum != 0) step.state(p, p.bytes);
-    if (o.centered) step.state(p, p.bytes);
-  }
+  step.states(group, state_tensors(o));
   Held grad;
   Held average;
   for (const TrainedParameter& p : group) {

@@ -28,11 +28,7 @@ void sgd(StepWriter& step, const OptimizerSettings& o, const ParameterList& grou
 }
 
 void adam(StepWriter& step, const OptimizerSettings& o, const ParameterList& group) {
-  for (const TrainedParameter& p : group) {
-    step.state(p, p.bytes);
-    step.state(p, p.bytes);
-    if (o.amsgrad) step.state(p, p.bytes);
-  }
+  step.states(group, state_tensors(o));
   Held root;
   for (const ParameterList& list : by_dtype(group)) {
     Held grads;
@@ -59,11 +55,7 @@ void adam(StepWriter& step, const OptimizerSettings& o, const ParameterList& gro
 }
 
 void rmsprop(StepWriter& step, const OptimizerSettings& o, const ParameterList& group) {
-  for (const TrainedParameter& p : group) {
-    step.state(p, p.bytes);
-    if (o.momentum != 0) step.state(p, p.bytes);
-    if (o.centered) step.state(p, p.bytes);
-  }
+  step.states(group, state_tensors(o));
   Held average;
   for (const ParameterList& list : by_dtype(group)) {
     Held grads;
@@ -114,7 +106,7 @@ void adagrad(StepWriter& step, const OptimizerSettings& o, const ParameterList& 
 }
 
 void lion(StepWriter& step, const ParameterList& group) {
-  for (const TrainedParameter& p : group) step.state(p, p.bytes);
+  step.states(group, 1);
   step.run(group, {1, 1});  // mul_, by 1 without decay
   Held updates = step.like(group);
   step.run(group, {2, 1});                                      // lerp

@@ -38,6 +38,8 @@ class StepWriter {
 
   /// State that the first step makes.
   void state(const TrainedParameter& p, Bytes bytes);
+  /// `count` tensors of its size for each parameter, made before the step looks at any.
+  void states(const ParameterList& group, int count);
   /// State that the optimizer's constructor makes.
   void constructed(const TrainedParameter& p, Bytes bytes);
 
@@ -61,6 +63,9 @@ class StepWriter {
 [[nodiscard]] std::vector<ParameterList> by_dtype(const ParameterList& group);
 
 [[nodiscard]] std::int64_t elements_of(const TrainedParameter& p);
+
+/// Tensors of a parameter's size that an optimizer keeps for it. Adafactor keeps smaller ones.
+[[nodiscard]] int state_tensors(const OptimizerSettings& o);
 
 /// Elements that one block of a multi-tensor kernel takes (ATen/native/cuda/MultiTensorApply.cuh).
 inline constexpr std::int64_t kChunkElements = 65536;

@@ -35,6 +35,25 @@ Kernel optimizer_kernel(DType dtype, std::int64_t elements, std::int64_t bytes, 
 
 std::int64_t elements_of(const TrainedParameter& p) { return p.bytes.count() / size_of(p.dtype); }
 
+int state_tensors(const OptimizerSettings& o) {
+  switch (o.kind) {
+    case OptimizerKind::kSgd:
+      return o.momentum != 0 ? 1 : 0;
+    case OptimizerKind::kAdam:
+    case OptimizerKind::kAdamW:
+      return o.amsgrad ? 3 : 2;
+    case OptimizerKind::kRmsprop:
+      return 1 + (o.momentum != 0 ? 1 : 0) + (o.centered ? 1 : 0);
+    case OptimizerKind::kAdagrad:
+    case OptimizerKind::kLion:
+      return 1;
+    case OptimizerKind::kAdafactor:
+    case OptimizerKind::kNone:
+      break;
+  }
+  return 0;
+}
+
 std::vector<ParameterList> by_dtype(const ParameterList& group) {
   std::vector<ParameterList> lists;
   for (const TrainedParameter& p : group) {
@@ -74,6 +93,12 @@ void StepWriter::state(const TrainedParameter& p, Bytes bytes) {
   emit_.allocate(
       emit_.buffer({bytes, BufferRole::kOptimizerState, Stream::kCompute, false, p.module}),
       When::kFirst);
+}
+
+void StepWriter::states(const ParameterList& group, int count) {
+  for (const TrainedParameter& p : group) {
+    for (int copy = 0; copy < count; ++copy) state(p, p.bytes);
+  }
 }
 
 void StepWriter::constructed(const TrainedParameter& p, Bytes bytes) {
