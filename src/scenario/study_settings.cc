@@ -6,7 +6,8 @@ namespace {
 using Type = SettingType;
 
 constexpr std::string_view kSweep = "sweep", kStudy = "study", kBoth = "sweep study";
-constexpr std::string_view kWhat = "What varies", kNeeds = "What a trial takes", kRun = "The run";
+constexpr std::string_view kWhat = "What varies", kNeeds = "What a trial takes", kRun = "The run",
+                           kForecast = "Forecast";
 
 const SettingRow kRows[] = {
     {.name = "study-file",
@@ -86,6 +87,29 @@ const SettingRow kRows[] = {
      .group = kWhat,
      .type = Type::kSwitch,
      .words = "hand the command, joined by blanks, to /bin/sh; values stay quoted"},
+    {.name = "model",
+     .verbs = kSweep,
+     .group = kForecast,
+     .value = "MODEL",
+     .words = "the model that the command trains, as `stoker predict` takes it: each trial is "
+              "forecast, and one that cannot fit is not run",
+     .first = kSweep},
+    {.name = "gpu",
+     .verbs = kSweep,
+     .group = kForecast,
+     .value = "GPU",
+     .words = "the GPU that trials run on, for the forecast; cpu for this processor",
+     .fallback = "cpu",
+     .first = kSweep},
+    {.name = "forecast",
+     .verbs = kSweep,
+     .group = kForecast,
+     .type = Type::kList,
+     .value = "NAME=VALUE",
+     .words =
+         "another setting of `stoker predict`: precision=amp-fp16, batch={batch*2}; axes whose "
+         "names are settings are taken without",
+     .keeps_commas = true},
     {.name = "cores",
      .verbs = kSweep,
      .group = kNeeds,

@@ -23,6 +23,17 @@ Status add_flags(const SweepRequest& request, study::Study& study) {
       return fail(ErrorCode::kUsage, "write NAME=VALUE", "--env " + typed);
     study.environment[typed.substr(0, equals)] = typed.substr(equals + 1);
   }
+  if (!request.model.empty()) study.forecast["model"] = request.model;
+  if (!request.gpu.empty()) study.forecast["gpu"] = request.gpu;
+  for (const std::string& typed : request.forecast) {
+    const auto equals = typed.find('=');
+    if (equals == std::string::npos || equals == 0)
+      return fail(ErrorCode::kUsage, "write NAME=VALUE: --forecast epochs=3",
+                  "--forecast " + typed);
+    study.forecast[typed.substr(0, equals)] = typed.substr(equals + 1);
+  }
+  if (!study.forecast.empty() && !study.forecast.contains("model"))
+    return fail(ErrorCode::kUsage, "a forecast needs --model MODEL", "--forecast");
   if (request.repeat) study.repeat = *request.repeat;
   if (request.seed) study.seed = *request.seed;
   if (!request.order.empty())
@@ -53,7 +64,7 @@ bool describes(const SweepRequest& r) {
   return !r.vary.empty() || !r.condition.empty() || !r.exclude.empty() || !r.metric.empty() ||
          !r.env.empty() || !r.command.empty() || r.repeat || r.seed || !r.order.empty() ||
          !r.cores.empty() || !r.gpus.empty() || !r.memory.empty() || !r.time.empty() ||
-         !r.grace.empty() || r.shell;
+         !r.grace.empty() || r.shell || !r.model.empty() || !r.gpu.empty() || !r.forecast.empty();
 }
 
 }  // namespace

@@ -14,9 +14,9 @@ namespace stoker::cli {
 /// What the words of `stoker sweep` say of the study itself.
 struct SweepRequest {
   std::string file;  ///< a study file, a store, or empty
-  std::vector<std::string> vary, condition, exclude, metric, env, command;
+  std::vector<std::string> vary, condition, exclude, metric, env, forecast, command;
   std::optional<std::int64_t> repeat, seed;
-  std::string order, cores, gpus, memory, time, grace, store;
+  std::string model, gpu, order, cores, gpus, memory, time, grace, store;
   bool shell = false;
 };
 

@@ -9,6 +9,7 @@
 
 #include "base/text.h"
 #include "cli/verbs/study_arguments.h"
+#include "cli/verbs/trial_forecast.h"
 #include "cli/verbs/verbs.h"
 #include "report/study/study_report.h"
 #include "study/controller/controller.h"
@@ -85,20 +86,48 @@ Result<int> dry_run(const study::Study& study, const Options& o) {
   const auto trials = TRY(study::trials_of(study));
   const study::Slots slots(capacity_of(o));
   std::int64_t possible = 0;
+  TrialForecaster forecaster(study);
+  ForecastTotal total;
   std::string lines;
   for (std::size_t i = 0; i < trials.size(); ++i) {
     const auto number = static_cast<std::int64_t>(i) + 1;
     const auto command = TRY(study::command_of(study, trials[i], number, "FOLDER"));
-    const auto never = slots.impossible(command.needs);
+    auto never = slots.impossible(command.needs);
+    std::string expected;
+    if (!study.forecast.empty()) {
+      const TrialForecast forecast = TRY(forecaster.of(trials[i]));
+      total.add(forecast);
+      if (!never && !forecast.fits) never = forecast.reason;
+      expected = "  # " + forecast.text();
+    }
     possible += never ? 0 : 1;
     lines += std::to_string(number) + "  " +
-             (never ? "not run: " + *never : study::shell_line(command.words)) + "\n";
+             (never ? "not run: " + *never : study::shell_line(command.words) + expected) + "\n";
   }
   std::fputs(lines.c_str(), stdout);
+  if (!study.forecast.empty()) std::fputs(("\n" + total.text()).c_str(), stdout);
   std::printf("\n%s of %s trials can run here; nothing was started\n",
               with_commas(possible).c_str(),
               with_commas(static_cast<std::int64_t>(trials.size())).c_str());
   return 0;
+}
+
+/// Forecasts of trials that wait; those that cannot fit are not run. What the others will take is
+/// said before the first begins.
+Status forecast_all(study::Store& store, const Options& o) {
+  if (store.study().forecast.empty()) return {};
+  TrialForecaster forecaster(store.study());
+  ForecastTotal total;
+  const auto rows = TRY(store.full_trials());
+  for (const study::TrialRow& row : rows) {
+    if (row.state != study::TrialState::kWaiting) continue;
+    const TrialForecast forecast = TRY(forecaster.of(row.trial));
+    total.add(forecast);
+    if (row.forecast.empty()) TRY(store.forecast(row.id, forecast.figures));
+    if (!forecast.fits) TRY(store.not_run(row.id, forecast.reason));
+  }
+  if (!o.quiet) std::fputs(total.text().c_str(), stderr);
+  return {};
 }
 
 Result<study::Store> opened(const SweepStudy& asked) {
@@ -192,6 +221,7 @@ Result<int> run(const Options& o) {
   const auto lock = TRY(study::ControllerLock::take(asked.store));
   auto store = TRY(opened(asked));
   TRY(retry(store, o.retry));
+  TRY(forecast_all(store, o));
   const auto counts = TRY(store.counts());
   std::int64_t all = 0, ended = final_trials(counts);
   for (const auto& [state, count] : counts) all += count;
@@ -221,13 +251,14 @@ Command sweep_command() {
       "Example: stoker sweep --vary batch=32,64,128 --vary workers=0..4 --metric accuracy -- "
       "python train.py --batch {batch} --workers {workers}\n"
       "         stoker sweep study.toml",
-      {{"study-file", &r.file}, {"vary", &r.vary},        {"condition", &r.condition},
-       {"exclude", &r.exclude}, {"repeat", &r.repeat},    {"seed", &r.seed},
-       {"order", &r.order},     {"metric", &r.metric},    {"env", &r.env},
-       {"shell", &r.shell},     {"cores", &r.cores},      {"gpus", &r.gpus},
-       {"memory", &r.memory},   {"time", &r.time},        {"grace", &r.grace},
-       {"store", &r.store},     {"at-most", &o->at_most}, {"share-gpu", &o->share_gpu},
-       {"on", &o->on},          {"dry-run", &o->dry_run}, {"retry", &o->retry},
+      {{"study-file", &r.file}, {"vary", &r.vary},         {"condition", &r.condition},
+       {"exclude", &r.exclude}, {"repeat", &r.repeat},     {"seed", &r.seed},
+       {"order", &r.order},     {"metric", &r.metric},     {"model", &r.model},
+       {"gpu", &r.gpu},         {"forecast", &r.forecast}, {"env", &r.env},
+       {"shell", &r.shell},     {"cores", &r.cores},       {"gpus", &r.gpus},
+       {"memory", &r.memory},   {"time", &r.time},         {"grace", &r.grace},
+       {"store", &r.store},     {"at-most", &o->at_most},  {"share-gpu", &o->share_gpu},
+       {"on", &o->on},          {"dry-run", &o->dry_run},  {"retry", &o->retry},
        {"quiet", &o->quiet},    {"json", &o->json}},
       [o] { return run(*o); }};
   command.rest = &r.command;

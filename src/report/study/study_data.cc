@@ -52,6 +52,7 @@ Value trial_json(const StudyView& view, const TrialRow& row) {
           {"job", row.job},
           {"metrics", row.metrics},
           {"resources", row.resources},
+          {"forecast", row.forecast},
           {"tail", row.tail}};
 }
 
@@ -115,15 +116,17 @@ std::string groups_json(const StudyView& view, const std::vector<std::string>& b
 }
 
 std::string study_csv(const StudyView& view) {
-  std::set<std::string> resources;
+  std::set<std::string> resources, forecasts;
   for (const TrialRow& row : view.rows) {
     for (const auto& [name, value] : row.resources) resources.insert(name);
+    for (const auto& [name, value] : row.forecast) forecasts.insert(name);
   }
   std::string text = "trial";
   for (const std::string& axis : view.axes) text += "," + cell(axis);
   text += ",repeat,seed,state,cause,exit_code,signal,retry_of,started,ended,wall_s,host";
   for (const std::string& metric : view.metrics) text += "," + cell(metric);
   for (const std::string& resource : resources) text += "," + cell(resource);
+  for (const std::string& name : forecasts) text += ",forecast_" + cell(name);
   text += ",reason\n";
   for (const TrialRow& row : view.rows) {
     text += std::to_string(row.id);
@@ -136,6 +139,10 @@ std::string study_csv(const StudyView& view) {
       text += "," + cell(study::figure_of(row, metric));
     for (const std::string& resource : resources)
       text += "," + cell(study::figure_of(row, resource));
+    for (const std::string& name : forecasts) {
+      const auto found = row.forecast.find(name);
+      text += "," + (found == row.forecast.end() ? "" : shortest(found->second));
+    }
     text += "," + cell(row.reason) + "\n";
   }
   return text;

@@ -19,12 +19,34 @@ constexpr std::size_t kMostRows = 60, kMostReasons = 10, kLongestReason = 160;
 
 bool repeated(const StudyView& view) { return view.study.repeat > 1; }
 
+/// What was forecast of any trial, of what is shown beside it.
+std::vector<std::string> forecast_names(const StudyView& view) {
+  std::vector<std::string> names;
+  for (const char* name : {"samples_per_s", "wall_s"}) {
+    const bool any = std::ranges::any_of(
+        view.rows, [&](const TrialRow& row) { return row.forecast.contains(name); });
+    if (any) names.emplace_back(name);
+  }
+  return names;
+}
+
+std::string banded(const TrialRow& row, const std::string& name) {
+  const auto end = [&](const char* suffix) -> std::optional<double> {
+    const auto found = row.forecast.find(name + suffix);
+    return found == row.forecast.end() ? std::nullopt : std::optional(found->second);
+  };
+  return named_figure(name, end("")) + " [" + named_figure(name, end("_low")) + "-" +
+         named_figure(name, end("_high")) + "]";
+}
+
 std::vector<std::string> heading(const StudyView& view) {
   std::vector<std::string> cells{"trial"};
   for (const std::string& axis : view.axes) cells.push_back(printable(axis));
   if (repeated(view)) cells.emplace_back("seed");
   cells.emplace_back("state");
   for (const std::string& metric : view.metrics) cells.push_back(printable(metric));
+  for (const std::string& name : forecast_names(view))
+    cells.push_back("forecast " + printable(name));
   cells.insert(cells.end(), {"cores", "memory", "time"});
   return cells;
 }
@@ -36,6 +58,10 @@ std::vector<std::string> cells_of(const StudyView& view, const TrialRow& row) {
   cells.emplace_back(name_of(row.state));
   for (const std::string& metric : view.metrics)
     cells.push_back(named_figure(metric, study::figure_of(row, metric)));
+  for (const std::string& name : forecast_names(view)) {
+    const auto figure = row.forecast.find(name);
+    cells.push_back(figure == row.forecast.end() ? "-" : banded(row, name));
+  }
   cells.push_back(named_figure("cpu_cores", study::figure_of(row, "cpu_cores")));
   cells.push_back(named_figure("peak_bytes", study::figure_of(row, "peak_bytes")));
   cells.push_back(seconds_text(row.wall_s));
@@ -143,8 +169,9 @@ std::string trial_text(const StudyView& view, const TrialRow& row, const std::st
   text += fmt::format("  command  {}\n  folder   {}\n", printable(command), printable(folder));
   if (!row.host.empty())
     text += fmt::format("  ran      {} on {}\n", seconds_text(row.wall_s), printable(row.host));
-  for (const auto& [what, figures] :
-       {std::pair{"metric", &row.metrics}, {"resource", &row.resources}}) {
+  for (const auto& [what, figures] : {std::pair{"metric", &row.metrics},
+                                      {"resource", &row.resources},
+                                      {"forecast", &row.forecast}}) {
     for (const auto& [name, value] : *figures)
       text += fmt::format("  {:8} {} = {}\n", what, printable(name), named_figure(name, value));
   }

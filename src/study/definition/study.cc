@@ -124,6 +124,8 @@ Status check_study(const Study& study) {
                                    {"time", &r.time},
                                    {"grace", &r.grace}})
     TRY(check_template(*text, names, std::string("resources ") + what));
+  for (const auto& [name, value] : study.forecast)
+    TRY(check_template(value, names, "forecast " + name));
   if (study.repeat < 1) return fail(ErrorCode::kBadInput, "must be 1 or more", "repeat");
   return check_metrics(study.metrics);
 }

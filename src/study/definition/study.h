@@ -89,6 +89,8 @@ struct Study {
   Order order = Order::kAsWritten;
   Budget budget{};
   SlurmOptions slurm{};
+  /// Settings of `stoker predict` by name, "model" among them: what forecasts of trials are of.
+  std::map<std::string, std::string> forecast{};
   std::int64_t output_bytes = 64LL << 20;  ///< of each stream of a trial that are kept
 
   bool operator==(const Study&) const = default;

@@ -57,6 +57,7 @@ class Reader {
     metrics();
     budget();
     slurm();
+    forecast();
     Bytes output(study_.output_bytes);
     root_.size("output", Range{0, 1e15, "bytes"}, output);
     study_.output_bytes = output.count();
@@ -99,6 +100,17 @@ class Reader {
       if (auto value = table.words(key); value && value->size() == 1)
         study_.environment[key] = (*value)[0];
     }
+    keep(table.finish());
+  }
+
+  void forecast() {
+    TomlTable table = root_.table("forecast");
+    for (const std::string& key : table.keys()) {
+      if (auto value = table.words(key); value && value->size() == 1)
+        study_.forecast[key] = (*value)[0];
+    }
+    if (!study_.forecast.empty() && !study_.forecast.contains("model"))
+      table.reject("", "needs model = the model that is trained");
     keep(table.finish());
   }
 

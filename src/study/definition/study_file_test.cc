@@ -52,6 +52,11 @@ gpu_hours = 10
 money = 20
 price = 2.5
 
+[forecast]
+model = "{model}"
+gpu = "a100-40gb"
+epochs = 2
+
 [slurm]
 partition = "gpu"
 options = ["--exclusive"]
@@ -86,6 +91,8 @@ TEST(StudyFile, EveryPartIsRead) {
   EXPECT_EQ(s.metrics[1], (Metric{"loss", "", Goal::kLeast, Take::kBest, false}));
   EXPECT_EQ(s.budget, (Budget{5, 7200, 10, 20, 2.5}));
   EXPECT_EQ(s.slurm.partition, "gpu");
+  EXPECT_EQ(s.forecast, (std::map<std::string, std::string>{
+                            {"model", "{model}"}, {"gpu", "a100-40gb"}, {"epochs", "2"}}));
   EXPECT_EQ(s.order, Order::kInformative);
   EXPECT_EQ(s.repeat, 3);
   EXPECT_EQ(s.seed, 5);

@@ -100,6 +100,7 @@ Value study_json(const Study& s) {
             {"qos", s.slurm.qos},
             {"options", s.slurm.options},
             {"prologue", s.slurm.prologue}}},
+          {"forecast", s.forecast},
           {"output_bytes", s.output_bytes}};
 }
 
@@ -130,6 +131,8 @@ Result<Study> study_from_json(const Value& root, const std::string& where) {
   const Value& l = fields.object(root, "slurm", "");
   s.slurm = {l["partition"].as_string(), l["account"].as_string(), l["constraint"].as_string(),
              l["qos"].as_string(),       texts(l["options"]),      l["prologue"].as_string()};
+  for (const auto& [name, value] : fields.maybe_object(root, "forecast", "").items())
+    s.forecast[name] = value.as_string();
   s.output_bytes = fields.whole(root, "output_bytes", "", 0, 9e15);
   TRY(fields.status());
   return s;

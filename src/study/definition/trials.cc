@@ -200,6 +200,19 @@ Result<std::vector<TrialValues>> trials_of(const Study& study) {
   return trials;
 }
 
+Result<std::map<std::string, std::string>> forecast_settings(const Study& study,
+                                                             const TrialValues& trial) {
+  std::vector<std::string> names = axis_names(study);
+  Values values = trial.values;
+  names.insert(names.end(), {"seed", "repeat", "trial", "folder"});
+  values.insert(values.end(),
+                {std::to_string(trial.seed), std::to_string(trial.repetition), "", ""});
+  std::map<std::string, std::string> settings;
+  for (const auto& [name, text] : study.forecast)
+    settings[name] = TRY(filled(text, lookup_in(names, values)));
+  return settings;
+}
+
 Result<TrialCommand> command_of(const Study& study, const TrialValues& trial, std::int64_t number,
                                 const std::string& trial_folder) {
   std::vector<std::string> names = axis_names(study);

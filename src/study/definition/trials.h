@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -31,6 +32,10 @@ struct Needs {
 
   bool operator==(const Needs&) const = default;
 };
+
+/// The settings of `stoker predict` that a trial's forecast is of, filled.
+[[nodiscard]] Result<std::map<std::string, std::string>> forecast_settings(
+    const Study& study, const TrialValues& trial);
 
 /// A trial as it is run.
 struct TrialCommand {

@@ -205,6 +205,10 @@ Status Store::not_run(std::int64_t id, const std::string& reason) {
                 with_reason("not_run", reason));
 }
 
+Status Store::forecast(std::int64_t id, const std::map<std::string, double>& figures) {
+  return transaction([&] { return insert_figures(*database_, id, "forecast", figures); });
+}
+
 Status Store::ended(std::int64_t id, const TrialResult& r) {
   return transaction([&]() -> Status {
     auto statement = TRY(database_->prepare(
@@ -290,7 +294,10 @@ Result<std::vector<TrialRow>> Store::full_trials() const {
     const std::string kind = statement.text(), name = statement.text();
     if (id < 1 || id > all.size()) continue;
     TrialRow& row = all[id - 1];  // ids go from 1 without gaps: trials are never deleted
-    (kind == "metric" ? row.metrics : row.resources)[name] = statement.number();
+    auto& figures = kind == "metric"     ? row.metrics
+                    : kind == "forecast" ? row.forecast
+                                         : row.resources;
+    figures[name] = statement.number();
   }
   return all;
 }

@@ -32,6 +32,9 @@ struct TrialRow {
   std::optional<double> submitted{}, started{}, ended{}, wall_s{};
   std::string host{}, tail{};
   std::map<std::string, double> metrics{}, resources{};
+  /// What was forecast before it ran, by the names of metrics and resources; NAME_low and NAME_high
+  /// are the ends of its 90 % band.
+  std::map<std::string, double> forecast{};
 };
 
 /// A change that the store wrote down: a state with why, or that a trial was lost or is run again.
@@ -75,6 +78,8 @@ class Store {
   /// Back to waiting: it is certain that nobody ran it.
   [[nodiscard]] Status withdrawn(std::int64_t id, const std::string& why);
   [[nodiscard]] Status ended(std::int64_t id, const TrialResult& result);
+  /// Once, before it is handed over.
+  [[nodiscard]] Status forecast(std::int64_t id, const std::map<std::string, double>& figures);
   [[nodiscard]] Status not_run(std::int64_t id, const std::string& reason);
   /// A new trial with the values of a final one, which stays as it is. Its id.
   [[nodiscard]] Result<std::int64_t> retry(std::int64_t id);

@@ -61,6 +61,10 @@ TEST(Store, ATrialGoesThroughItsStates) {
   EXPECT_EQ(row.metrics.at("accuracy"), 0.5);
   EXPECT_EQ(row.resources.at("peak_bytes"), 1e6);
   EXPECT_EQ(store.points(2).value()[1].value, 0.5);
+  ASSERT_TRUE(store.forecast(1, {{"samples_per_s", 100}}).has_value());
+  EXPECT_FALSE(store.forecast(1, {{"samples_per_s", 200}}).has_value());
+  const auto rows = store.full_trials().value();
+  EXPECT_EQ(rows[0].forecast.at("samples_per_s"), 100);
   EXPECT_EQ(store.events().value()[2].what, "done");
 }
 

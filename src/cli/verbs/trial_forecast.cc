@@ -1,0 +1,141 @@
+#include "cli/verbs/trial_forecast.h"
+
+#include "base/setting.h"
+#include "base/text.h"
+#include "base/units.h"
+#include "cli/arguments/arguments.h"
+#include "cli/arguments/typed_names.h"
+#include "cli/outside/scenario_tools.h"
+#include "cli/request/run_options.h"
+#include "cli/request/run_request.h"
+#include "report/text/layout.h"
+#include "scenario/resolve.h"
+#include "scenario/settings.h"
+#include "scenario/tools.h"
+
+namespace stoker::cli {
+namespace {
+
+std::string flag_for(std::string name) {
+  for (char& c : name) c = c == '_' ? '-' : c;
+  return "--" + name;
+}
+
+bool is_setting(const std::string& name) {
+  for (const SettingRow* setting : settings_of("predict")) {
+    if (!setting->positional && answers_to(*setting, flag_for(name))) return true;
+  }
+  return false;
+}
+
+void keep(std::map<std::string, double>& figures, const std::string& name, const Figure& figure) {
+  figures[name] = figure.value;
+  figures[name + "_low"] = figure.low;
+  figures[name + "_high"] = figure.high;
+}
+
+Result<TrialForecast> forecast_of(const std::vector<std::string>& words) {
+  RunOptions options;
+  std::string batch;
+  Command predict{"predict", {}, {}, run_bindings(options, &batch), {}};
+  const TypedWords typed = TRY(in_our_names("predict", words));
+  TRY(parse_words(predict, typed.words));
+  RunRequest request = TRY(exact_request(options, {options.gpu}));
+  request.batch = TRY(parse_batch(batch));
+  const Resolved resolved = TRY(resolve_exactly(request, scenario_tools()));
+  const Forecast f = TRY(forecast(resolved.base, resolved.knowledge));
+  TrialForecast result;
+  result.fits = f.memory.fits;
+  if (!f.memory.fits)
+    result.reason = "by forecast it does not fit: " + with_flags(f.memory.out_of_memory.empty()
+                                                                     ? f.memory.failure_words
+                                                                     : f.memory.out_of_memory);
+  result.samples_per_s = f.samples_per_s;
+  result.peak_bytes = f.memory.device_peak;
+  keep(result.figures, "samples_per_s", f.samples_per_s);
+  keep(result.figures, "device_peak_bytes", f.memory.device_peak);
+  if (f.run.epochs == 0) return result;
+  result.wall_s = f.run.seconds_total;
+  result.cost = f.run_cost;
+  keep(result.figures, "wall_s", f.run.seconds_total);
+  if (f.run_cost.value > 0) keep(result.figures, "cost", f.run_cost);
+  return result;
+}
+
+void add(Figure& sum, const Figure& one) {
+  sum.value += one.value;
+  sum.low += one.low;
+  sum.high += one.high;
+}
+
+std::string time_text(double seconds) { return human_time(Nanos(seconds * 1e9)); }
+
+}  // namespace
+
+std::string TrialForecast::text() const {
+  std::string text = "forecast " + layout::rate(samples_per_s) + " samples/s, " +
+                     human_bytes(Bytes(static_cast<std::int64_t>(peak_bytes.value)));
+  if (wall_s.value > 0) text += ", " + time_text(wall_s.value);
+  return text;
+}
+
+Result<std::vector<std::string>> TrialForecaster::words(const study::TrialValues& trial) const {
+  auto settings = TRY(study::forecast_settings(study_, trial));
+  const auto axes = study::axis_names(study_);
+  for (std::size_t i = 0; i < axes.size(); ++i) {
+    // "batch_size" beside a given "batch" is the same setting: the given one counts.
+    bool given = false;
+    for (const auto& [name, value] : settings) {
+      const auto ours = in_our_names("predict", {flag_for(name), flag_for(axes[i])});
+      given = given || name == axes[i] || (ours && ours->words[0] == ours->words[1]) || !ours;
+    }
+    if (!given && is_setting(axes[i])) settings[axes[i]] = trial.values[i];
+  }
+  if (!settings.contains("gpu") && !settings.contains("device")) settings["gpu"] = "cpu";
+  std::vector<std::string> words{settings.at("model")};
+  for (const auto& [name, value] : settings) {
+    if (name == "model") continue;
+    // Switches of scripts are true and false; those of predict stand or do not.
+    const std::string flag = flag_for(name);
+    if (value == "true" || value == "True") words.push_back(flag);
+    else if (value == "false" || value == "False") words.push_back("--no-" + flag.substr(2));
+    else words.insert(words.end(), {flag, value});
+  }
+  return words;
+}
+
+Result<TrialForecast> TrialForecaster::of(const study::TrialValues& trial) {
+  const auto asked = TRY(words(trial));
+  if (const auto found = known_.find(asked); found != known_.end()) return found->second;
+  auto forecast = forecast_of(asked);
+  if (!forecast && is_already_explained(forecast.error())) return forecast;
+  if (!forecast) {
+    std::string line = "stoker predict";
+    for (const std::string& word : asked) line += " " + word;
+    return fail(forecast.error().code, forecast.error().text() + " (" + line + ")", "the forecast");
+  }
+  known_[asked] = *forecast;
+  return forecast;
+}
+
+void ForecastTotal::add(const TrialForecast& forecast) {
+  ++trials_;
+  if (!forecast.fits) return;
+  ++fit_;
+  if (forecast.wall_s.value == 0) return;
+  ++timed_;
+  cli::add(seconds_, forecast.wall_s);
+  cli::add(cost_, forecast.cost);
+}
+
+std::string ForecastTotal::text() const {
+  std::string text =
+      "forecast: " + with_commas(fit_) + " of " + with_commas(trials_) + " trials fit";
+  if (timed_ == fit_ && fit_ > 0)
+    text += "; one after the other they take " + time_text(seconds_.value) + " [" +
+            time_text(seconds_.low) + "-" + time_text(seconds_.high) + "]";
+  if (cost_.value > 0) text += " and cost " + layout::two_digits(cost_);
+  return text + "\n";
+}
+
+}  // namespace stoker::cli

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/figure.h"
+#include "base/result.h"
+#include "study/definition/study.h"
+#include "study/definition/trials.h"
+
+namespace stoker::cli {
+
+/// What a trial is expected to do.
+struct TrialForecast {
+  bool fits = true;
+  std::string reason;                              ///< why it does not
+  Figure samples_per_s, peak_bytes, wall_s, cost;  ///< of the last two 0: not known
+  /// By names of metrics and resources, with the ends of bands: as a store keeps them.
+  std::map<std::string, double> figures;
+
+  /// "forecast 354 samples/s [298-435], 6.5 GiB"
+  [[nodiscard]] std::string text() const;
+};
+
+/// Forecasts trials of a study; trials whose settings agree are computed once.
+class TrialForecaster {
+ public:
+  explicit TrialForecaster(const study::Study& study) : study_(study) {}
+  /// Refused where the settings are none of `stoker predict`, with its sentence.
+  [[nodiscard]] Result<TrialForecast> of(const study::TrialValues& trial);
+
+ private:
+  /// Words of `stoker predict` for this trial.
+  [[nodiscard]] Result<std::vector<std::string>> words(const study::TrialValues& trial) const;
+
+  const study::Study& study_;
+  std::map<std::vector<std::string>, TrialForecast> known_;
+};
+
+/// A study's forecast: sums over its trials.
+class ForecastTotal {
+ public:
+  void add(const TrialForecast& forecast);
+  /// One line; bands are added as if all errors had one sign, which forecasts of one model nearly
+  /// have.
+  [[nodiscard]] std::string text() const;
+
+ private:
+  std::int64_t trials_ = 0, fit_ = 0, timed_ = 0;
+  Figure seconds_, cost_;
+};
+
+}  // namespace stoker::cli
