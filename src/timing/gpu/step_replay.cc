@@ -54,17 +54,27 @@ class GraphPlan {
   std::vector<std::size_t> launched_;
 };
 
+/// The allocator's own time is part of a dispatch.
+bool takes_time(InstructionKind kind) {
+  return kind == InstructionKind::kLaunch || kind == InstructionKind::kSynchronize ||
+         kind == InstructionKind::kBucketReady || kind == InstructionKind::kAwaitCommunication;
+}
+
 class Replay {
  public:
   Replay(const Program& program, const std::vector<Instruction>& instructions,
          const std::vector<Nanos>& times, const ReplaySettings& settings)
       : program_(program),
-        instructions_(instructions),
         times_(times),
         settings_(settings),
         graphs_(program, instructions),
         queue_(settings.queue_depth),
-        replicas_(replica_threads(program)) {}
+        replicas_(replica_threads(program)) {
+    for (std::size_t i = 0; i < instructions.size(); ++i) {
+      if (takes_time(instructions[i].kind))
+        instructions_.push_back({instructions[i], graphs_.launched_at(i)});
+    }
+  }
 
   ReplayedIteration run(bool first) {
     now_ = {};
@@ -73,12 +83,10 @@ class Replay {
     batch_ready_ = next_batch_ready_;
     last_source_ = Kernel::kSynthesized;
     copied_out_ = copied_out_before_ = queue_.end_of(Stream::kCompute);
-    for (std::size_t i = 0; i < instructions_.size(); ++i) {
-      const Instruction& in = instructions_[i];
+    for (const auto& [in, graph_kernels] : instructions_) {
       if (in.when == When::kFirst && !first) continue;
       if (in.when == When::kLater && first) continue;
-      if (const std::size_t kernels = graphs_.launched_at(i); kernels > 0)
-        launch_graph(kernels, in);
+      if (graph_kernels > 0) launch_graph(graph_kernels, in);
       execute(in);
     }
     work(settings_.host.step_us, StepPhase::kLoad);
@@ -120,7 +128,7 @@ class Replay {
       case InstructionKind::kFree:
       case InstructionKind::kEmptyCache:
       case InstructionKind::kFreePrevious:
-        break;  // the allocator's own time is part of a dispatch
+        break;
     }
   }
 
@@ -280,7 +288,11 @@ class Replay {
   }
 
   const Program& program_;
-  const std::vector<Instruction>& instructions_;
+  struct Timed {
+    Instruction instruction;
+    std::size_t graph_kernels;  ///< of the graph that is launched there; 0: none is
+  };
+  std::vector<Timed> instructions_;  ///< those that take time, most of a program's do not
   const std::vector<Nanos>& times_;
   const ReplaySettings& settings_;
   const GraphPlan graphs_;
