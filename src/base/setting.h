@@ -21,6 +21,7 @@ enum class Setting : std::uint8_t {
   kReprobe,
   kSamples,
   kSampleCost,
+  kStorage,
   kImageSize,
   kWorkers,
   kPrefetch,

@@ -31,6 +31,7 @@ Result<double> size_in(std::string_view text, const Range& range) {
 struct HostKey {
   const char* name;
   const char* means;  ///< for the assumption line, when it is not given
+  const char* words;  ///< for a refusal
   Range range;
   bool is_size;
   void (*set)(Host&, double);
@@ -39,22 +40,28 @@ struct HostKey {
 Bytes bytes_of(double value) { return Bytes(static_cast<std::int64_t>(value)); }
 
 constexpr std::array<HostKey, 6> kKeys{{
-    {"cores", "cores", range::kHostCores, false, [](Host& h, double v) { h.cores = v; }},
-    {"ram", "memory", range::kMemoryBytes, true, [](Host& h, double v) { h.memory = bytes_of(v); }},
-    {"shm", "/dev/shm", range::kPartBytes, true,
+    {"cores", "cores", "cores", range::kHostCores, false, [](Host& h, double v) { h.cores = v; }},
+    {"ram", "memory", "ram or memory, a size", range::kMemoryBytes, true,
+     [](Host& h, double v) { h.memory = bytes_of(v); }},
+    {"shm", "/dev/shm", "shm, the size of /dev/shm", range::kPartBytes, true,
      [](Host& h, double v) { h.shared_memory = bytes_of(v); }},
-    {"disk", "", range::kMemoryBytes, true, [](Host& h, double v) { h.disk_bandwidth = v; }},
-    {"iops", "", range::kDiskIops, false, [](Host& h, double v) { h.disk_iops = v; }},
-    {"speed", "", range::kCoreSpeed, false, [](Host& h, double v) { h.relative_core_speed = v; }},
+    {"disk", "", "disk, bytes/s read in sequence: 500M", range::kMemoryBytes, true,
+     [](Host& h, double v) { h.disk_bandwidth = v; }},
+    {"iops", "", "iops, random reads/s", range::kDiskIops, false,
+     [](Host& h, double v) { h.disk_iops = v; }},
+    {"speed", "", "speed of a core against the probed machine's: 1.2", range::kCoreSpeed, false,
+     [](Host& h, double v) { h.relative_core_speed = v; }},
 }};
 
 tl::unexpected<Error> unknown_key(const std::string& key) {
   std::vector<std::string> names{"memory"};
   for (const HostKey& known : kKeys) names.emplace_back(known.name);
   const std::string near = suggestion(key, names);
+  std::string known;
+  for (const HostKey& one : kKeys) known += (known.empty() ? "" : "; ") + std::string(one.words);
   return fail(
       ErrorCode::kUsage,
-      "\"" + key + "\" is not a part of a host" + (near.empty() ? "; " : near + " ") + kExample,
+      "\"" + key + "\" is not a part of a host" + near + " (known: " + known + "); " + kExample,
       kFlag);
 }
 

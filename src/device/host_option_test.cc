@@ -29,6 +29,13 @@ TEST(HostOption, ReadsAllItsParts) {
   EXPECT_EQ(host->assumption, "");
 }
 
+TEST(HostOption, RefusalsNameEveryPart) {
+  const auto host = parse_host("cores=4,dsk=2G", here());
+  ASSERT_FALSE(host);
+  for (const char* part : {"cores", "ram or memory", "shm", "disk, bytes/s", "iops", "speed"})
+    EXPECT_NE(host.error().message.find(part), std::string::npos) << host.error().message;
+}
+
 TEST(HostOption, TakesTheRestFromTheBaseAndSaysSo) {
   const auto host = parse_host("cores=2.5", here());
   ASSERT_TRUE(host.has_value());

@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "base/text.h"
+#include "forecast/memory/verdicts.h"
 
 namespace stoker {
 namespace {
@@ -95,6 +96,7 @@ class InputPlanner {
       best_value = value;
       best = std::move(found.best);
     }
+    keep_if_no_better(best);
     if (!best) {
       return fail(ErrorCode::kAnswerIsNo, plan_.shortage.empty()
                                               ? "no setting of the loader was left to try"
@@ -102,6 +104,26 @@ class InputPlanner {
     }
     plan_.best = best->settings;
     return {};
+  }
+
+  /// The loader as it is, where nothing that was searched beats it: another batch may gain in one
+  /// measure (the epoch) and lose in another (the steady rate), and a change has to pay in both.
+  void keep_if_no_better(std::optional<LoaderChoice>& best) {
+    const LoaderFreedom& freedom = request_.freedom;
+    const LoaderSettings& now = request_.now.settings;
+    if (!best || !request_.now_known || (request_.pin && now.pin != *request_.pin) ||
+        (freedom.workers && now.workers != *freedom.workers) ||
+        (freedom.prefetch && now.workers > 0 && now.prefetch != *freedom.prefetch) ||
+        (freedom.in_order && now.in_order != *freedom.in_order))
+      return;
+    LoaderSettings kept = now;
+    kept.persistent = kept.workers > 0;
+    const LoaderForecast stays = forecast_with(kept), moves = forecast_with(best->settings);
+    if (!host_shortage(request_.room, stays).empty()) return;
+    const auto worse = [&](LoaderValue value) {
+      return value_of(value, moves) < (1 - kSameSpeedWorkers) * value_of(value, stays);
+    };
+    if (worse(LoaderValue::kSteadyRate) || worse(LoaderValue::kEpoch)) best->settings = kept;
   }
 
   /// Rate of the whole job, at one end of the band.
@@ -131,7 +153,11 @@ class InputPlanner {
     plan_.ceiling = rate_figure(kInstant);
     plan_.gpu_waits = f.interval.count() > 0 ? f.wait / f.interval : 0;
     plan_.stop = f.limit == InputLimit::kStep || plan_.gpu_waits < kNoWait;
+    plan_.cached = f.cached_share;
+    if (!request_.step && request_.gpu && !plan_.best.pin)
+      plan_.copy = pageable_copy(request_.now.sample.batch_bytes(plan_.best.batch));
     if (f.epoch.count() <= 0) return;
+    add_first_epoch();
     const Figure& rate = plan_.samples_per_s;
     const double steady = seconds(f.epoch);
     plan_.epoch_s = {steady, steady * rate.value / rate.high, steady * rate.value / rate.low,
@@ -140,6 +166,23 @@ class InputPlanner {
       plan_.epoch_cost =
           scaled(plan_.epoch_s, plan_.gpus * request_.price_per_gpu_hour / kSecondsAnHour);
     }
+  }
+
+  /// The epoch that reads every file from storage, where that is known to take longer.
+  void add_first_epoch() {
+    const LoaderCase loader = case_with(plan_.best);
+    if (loader.sample.read_bytes <= 0 || !knows_storage(loader.sample, loader.host)) return;
+    const HostShare cold = with_nothing_cached(loader.host);
+    const auto epoch = [&](double factor) {
+      return seconds(
+          simulate_loader(plan_.best, at_band_end(loader.sample, factor), cold, loader.consumer)
+              .epoch);
+    };
+    const Band& band = loader.sample.band;
+    const double value = epoch(1);
+    if (value <= (1 + kNoWait) * seconds(plan_.forecast.epoch)) return;
+    plan_.first_epoch_s = {value, std::min(value, epoch(1 - band.below)),
+                           std::max(value, epoch(1 + band.above)), loader.sample.basis};
   }
 
   KnobRequest knob_request() const {

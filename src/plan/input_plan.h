@@ -43,13 +43,16 @@ struct InputPlan {
   LoaderForecast forecast, now_forecast;  ///< of one process
   Figure samples_per_s;                   ///< of the whole job, steady
   Figure ceiling;                         ///< likewise, were a step to take no time
-  Figure epoch_s;                         ///< 0: the data set's size is unknown
-  Figure epoch_cost;                      ///< 0: no price
-  double gpu_waits = 0;                   ///< share of the time
-  Nanos step;                             ///< at the recommended batch
-  std::vector<Knob> knobs;                ///< settings first, then the rest by value
-  std::vector<std::string> traps;         ///< what not to do here, with its numbers
-  std::vector<Finding> findings;          ///< of the recommended settings
+  Figure epoch_s;                         ///< a later one; 0: the data set's size is unknown
+  Figure first_epoch_s;               ///< 0: as the later ones, or nothing is known of the storage
+  double cached = 1;                  ///< share of a later epoch's reads that memory serves
+  Figure epoch_cost;                  ///< 0: no price
+  double gpu_waits = 0;               ///< share of the time
+  Nanos step;                         ///< at the recommended batch, copy included
+  Nanos copy;                         ///< of it: pageable memory to the GPU before each step
+  std::vector<Knob> knobs;            ///< settings first, then the rest by value
+  std::vector<std::string> traps;     ///< what not to do here, with its numbers
+  std::vector<Finding> findings;      ///< of the recommended settings
   std::vector<Finding> findings_now;  ///< of the loader as it is, where known: those that go away
   std::optional<ThesisComparison> thesis;
   std::string thesis_has_none;  ///< why its rule has no answer, where it was asked for

@@ -179,6 +179,60 @@ TEST(InputPlan, NothingFitsIsANo) {
   EXPECT_TRUE(says(plan.error().message, "/dev/shm")) << plan.error().message;
 }
 
+TEST(InputPlan, TheFirstEpochReadsFromStorage) {
+  InputPlanRequest r = request_of(4, 100);
+  r.now.sample.read_bytes = 1e5;
+  r.now.sample.dataset_samples = r.now.settings.dataset_samples;
+  r.now.sample.dataset_bytes = Bytes(10'000'000'000);
+  r.now.host.disk_bandwidth = 16e6;
+  const auto plan = make_input_plan(r);
+  ASSERT_TRUE(plan);
+  EXPECT_EQ(plan->cached, 1) << "10 GB in 64 GiB";
+  EXPECT_GT(plan->first_epoch_s.value, 624) << "10 GB at 16 MB/s";
+  EXPECT_LT(plan->first_epoch_s.value, 900) << "with readers in each other's way";
+  EXPECT_LT(plan->epoch_s.value, 330);
+  r.now.host.disk_bandwidth = 0;
+  EXPECT_EQ(make_input_plan(r)->first_epoch_s.value, 0) << "nothing is known of the storage";
+}
+
+TEST(InputPlan, NeverRecommendsWhatIsSlowerThanNow) {
+  InputPlanRequest r = request_of(4, 1);
+  r.now_known = true;
+  r.now.settings.workers = 8;
+  r.now.settings.dataset_samples = 640;
+  r.freedom.batches = batches_around(r.now.settings.batch);
+  const auto plan = make_input_plan(r);
+  ASSERT_TRUE(plan);
+  EXPECT_GE(plan->forecast.samples_per_s, 0.99 * plan->now_forecast.samples_per_s);
+  EXPECT_GE(value_of(LoaderValue::kEpoch, plan->forecast),
+            0.99 * value_of(LoaderValue::kEpoch, plan->now_forecast));
+}
+
+TEST(InputPlan, SaysHowMuchOfAStepIsCopying) {
+  InputPlanRequest r = request_of(4, 0.1);
+  r.pin = false;
+  const auto plan = make_input_plan(r);
+  ASSERT_TRUE(plan);
+  EXPECT_NEAR(milliseconds(plan->step - plan->copy), 0.1, 1e-9);
+  EXPECT_NEAR(milliseconds(plan->copy), 32 * kPicture / 5e9 * 1e3, 1e-6);
+}
+
+TEST(InputPlan, CollatingIsNotCuredByCores) {
+  InputPlanRequest r = request_of(0.003, 1);
+  PipelineProbe probe;
+  r.now.pipeline = &probe;
+  BatchFacts slow{};
+  slow.batch = 32;
+  slow.samples = 32;
+  slow.bytes = Bytes(32 * 1024);
+  slow.collate_shared = slow.collate_private = 60.0 * kMillisecond;
+  r.now.sample.batches = {slow};
+  const auto plan = make_input_plan(r);
+  ASSERT_TRUE(plan);
+  EXPECT_NE(find(*plan, "batched_indexing"), nullptr);
+  EXPECT_EQ(find(*plan, "more_cores"), nullptr);
+}
+
 TEST(InputPlan, TheThesissRuleStandsBeside) {
   InputPlanRequest r = request_of(4, 100);
   r.thesis = ThesisLimits{.dram = 64 * kGiB,

@@ -136,8 +136,25 @@ class WhatIfs {
           "hand over bytes, and convert, normalise and augment the batch on the GPU",
           "a little of the GPU's time and memory", with_sample(std::move(*bytes)));
     }
+    batched_indexing();
     if (faster_decoder(probe, kFasterDecoder, best_.sample))
       add_decoder([&](double f) { return *faster_decoder(probe, f, best_.sample); });
+  }
+
+  /// One indexing operation a batch in the place of samples that are put together.
+  void batched_indexing() {
+    if (!collates_longer(best_.sample, best_.settings.batch)) return;
+    SampleCost whole = best_.sample;
+    for (BatchFacts& facts : whole.batches) {
+      const Nanos copy(whole.transport.collate_shared_ns *
+                       static_cast<double>(facts.bytes.count()));
+      facts.collate_shared = std::min(facts.collate_shared, copy);
+      facts.collate_private = std::min(facts.collate_private, copy);
+    }
+    add("batched_indexing", KnobKind::kCode,
+        "index whole batches (Dataset.__getitems__, or a BatchSampler as sampler= with "
+        "batch_size=None) instead of collating samples one by one",
+        "the data have to lie in one tensor or array", with_sample(std::move(whole)));
   }
 
   template <class Faster>
@@ -198,6 +215,8 @@ class WhatIfs {
     if (limit != InputLimit::kCores && limit != InputLimit::kWorkers &&
         limit != InputLimit::kInProcess)
       return;
+    // Cores are no cure for work that need not be done.
+    if (collates_longer(best_.sample, best_.settings.batch)) return;
     std::optional<Knob> best;
     for (double factor = kMoreCores; factor <= kMostCores; factor *= kMoreCores) {
       LoaderCase more = best_;

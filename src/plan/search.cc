@@ -80,10 +80,14 @@ std::vector<std::int64_t> SettingSearch::batch_ladder(const BatchLimits& limits,
   const std::int64_t low = std::max<std::int64_t>(1, step.dimensions[0].minimum);
   std::int64_t high = limits.low > 0 ? limits.low : limits.value;
   const std::int64_t processes = static_cast<std::int64_t>(gpus) * request_.base.job.accumulate;
-  // A step cannot take more samples than the ceiling allows, nor than there are in the data set.
-  for (const std::int64_t most :
-       {request_.limits.max_global_batch, request_.base.dataset_samples}) {
-    if (most > 0) high = std::min(high, most / processes);
+  if (request_.limits.max_global_batch > 0)
+    high = std::min(high, request_.limits.max_global_batch / processes);
+  // A step cannot take more samples than there are in the data set. Their number is no batch that
+  // anyone means.
+  bool by_data = false;
+  if (const std::int64_t samples = request_.base.dataset_samples; samples > 0) {
+    by_data = samples / processes < high;
+    high = std::min(high, samples / processes);
   }
   if (request_.batch) return {*request_.batch};
   std::vector<std::int64_t> ladder;
@@ -93,7 +97,8 @@ std::vector<std::int64_t> SettingSearch::batch_ladder(const BatchLimits& limits,
     if (b >= low) ladder.push_back(b);
     if (b > 1 && b + b / 2 <= high && b + b / 2 >= low) ladder.push_back(b + b / 2);
   }
-  if (high >= low && (ladder.empty() || ladder.back() != high)) ladder.push_back(high);
+  if (high >= low && (ladder.empty() || (!by_data && ladder.back() != high)))
+    ladder.push_back(high);
   return ladder;
 }
 

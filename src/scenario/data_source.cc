@@ -3,11 +3,13 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 
 #include "base/files.h"
 #include "base/setting.h"
 #include "base/text.h"
+#include "device/storage_kind.h"
 #include "device/this_host.h"
 #include "input/probe/probe_io.h"
 #include "scenario/sample_facts.h"
@@ -59,6 +61,23 @@ Result<Probe> folder_probe(const DataRequest& request, std::int64_t side,
   return probe;
 }
 
+/// An epoch of another size than the data set that was probed: a sample of it, probed, stands for
+/// all. Its bytes, and its shards, grow with the samples.
+void scale_to_epoch(std::int64_t samples, SampleCost& sample) {
+  const double factor = sample.dataset_samples > 0 ? static_cast<double>(samples) /
+                                                         static_cast<double>(sample.dataset_samples)
+                                                   : 0;
+  if (factor > 0 && sample.work_units > 0)
+    sample.work_units = std::max<std::int64_t>(
+        sample.work_units, std::llround(factor * static_cast<double>(sample.work_units)));
+  sample.dataset_samples = samples;
+  if (sample.read_bytes <= 0) return;
+  sample.dataset_bytes = Bytes(std::llround(sample.read_bytes * static_cast<double>(samples)));
+  if (factor != 1)
+    sample.basis += "; taken for " + with_commas(samples) + " samples of that mean size, " +
+                    human_bytes(sample.dataset_bytes);
+}
+
 /// The probe file of either kind.
 Status read_probe_file(const std::string& path, LoadedData& out) {
   const auto text = TRY(read_file(path, kProbeFileLimit));
@@ -73,6 +92,16 @@ Status read_probe_file(const std::string& path, LoadedData& out) {
 }
 
 }  // namespace
+
+Status take_storage(const DataRequest& request, Host& host, SampleCost& sample) {
+  if (request.storage.empty()) return {};
+  const StorageFigures& kind = *TRY(storage_kind_named(request.storage));
+  fill_storage(kind, host);
+  sample.cold_seek_ms = kind.open_ms;
+  sample.cold_bandwidth = kind.one_reader;
+  sample.cold_speedup = 0;  // bandwidth and reads of the host say how many readers pay
+  return {};
+}
 
 bool is_data_file(const std::string& path) {
   std::error_code ignored;
@@ -114,7 +143,8 @@ Result<LoadedData> load_data_for(const DataRequest& request, const SampleTaker& 
   if (file) TRY(read_probe_file(request.path, data));
   if (data.pipeline) {
     data.sample = sample_cost_from_pipeline(*data.pipeline, profile);
-    if (data.samples == 0) data.samples = data.pipeline->samples;
+    if (data.samples == 0) data.samples = data.sample.dataset_samples;
+    if (request.samples) scale_to_epoch(*request.samples, data.sample);
     return data;
   }
   const DataKind kind = data.probe ? data.probe->kind : TRY(kind_of_data(request.path));
@@ -131,6 +161,7 @@ Result<LoadedData> load_data_for(const DataRequest& request, const SampleTaker& 
   data.sample = sample_cost_from_probe(*data.probe, profile,
                                        text && taker.who.empty() ? of_text : taker.shape);
   if (data.samples == 0) data.samples = data.probe->dataset.samples;
+  if (request.samples) scale_to_epoch(*request.samples, data.sample);
   return data;
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/result.h"
+#include "device/machine.h"
 #include "input/pipeline/pipeline_probe.h"
 #include "input/probe/probe.h"
 #include "input/probe/sample_cost.h"
@@ -43,6 +44,10 @@ struct SampleTaker {
 [[nodiscard]] Result<LoadedData> load_data_for(const DataRequest& request, const SampleTaker& taker,
                                                const LoaderProfile& profile,
                                                const ScenarioTools& tools);
+
+/// Where the data will lie, if it was said: the kind's figures on the host, and what one reader
+/// sees in the sample.
+[[nodiscard]] Status take_storage(const DataRequest& request, Host& host, SampleCost& sample);
 
 /// A file that is data itself (a tar shard, a text), not a probe file.
 [[nodiscard]] bool is_data_file(const std::string& path);

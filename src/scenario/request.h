@@ -20,6 +20,7 @@ struct DataRequest {
   std::optional<std::int64_t> samples = {};     ///< of an epoch; default: those of `path`
   std::optional<std::int64_t> image_size = {};  ///< side of crops; default: the model's
   bool reprobe = false;                         ///< measure again what a probe is remembered of
+  std::string storage = {};  ///< where the data will lie: "nfs"; "": as probed or as the host says
 };
 
 struct OptimizerRequest {

@@ -30,6 +30,7 @@ Status take_data(const RunRequest& r, const ScenarioTools& tools, Resolved& out)
   Scenario& s = out.base;
   LoadedData data = TRY(load_data(r.data, *s.step, s.job.dimensions, out.knowledge.loader, tools));
   s.sample = std::move(data.sample);
+  TRY(take_storage(r.data, s.machine.host, s.sample));
   s.dataset_samples = data.samples;
   out.probe = std::move(data.probe);
   out.pipeline = std::move(data.pipeline);

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import statistics
 import sys
@@ -75,12 +76,23 @@ def _listed(path: str) -> list:
         raise CaptureError(f"--points {path} cannot be used ({error})") from None
 
 
+def _seconds_lived() -> float:
+    """Since this process was started; 0 where Linux does not say."""
+    try:
+        with open("/proc/self/stat") as file:
+            ticks = int(file.read().rpartition(")")[2].split()[19])
+        return max(0.0, time.clock_gettime(time.CLOCK_BOOTTIME) - ticks / os.sysconf("SC_CLK_TCK"))
+    except (OSError, ValueError, IndexError):
+        return 0.0
+
+
 class Run:
     """The state of one call."""
 
     def __init__(self, options, say, warden: Warden | None = None):
         self.options, self.say, self.warden = options, say, warden
-        self.end = time.monotonic() + seconds(
+        # The budget holds for all of the command: what starting Python and importing took is spent already.
+        self.end = time.monotonic() - _seconds_lived() + seconds(
             options.budget or ("2m" if options.quick else "3m" if options.pipeline else "20m"), "--budget")
         self.file = rows.read(options.out) if rows_file.begun(options.out) else rows.empty()
         self.chosen = _listed(options.points) if options.points else None
@@ -199,7 +211,8 @@ class Run:
                 scenario, _, point = todo[at]
                 if rows.settled(point, needed):
                     continue
-                expected = longest.get(at, 2 * grid.TARGET_S)
+                # Of a point that was not tried yet: as long as the longest that was.
+                expected = longest.get(at, max([2 * grid.TARGET_S, *longest.values()]))
                 if self.left() < expected + _OVERHEAD_S:
                     continue
                 mark = time.monotonic()
@@ -222,7 +235,7 @@ class Run:
             all_ += len(point["repetitions"])
             bad += len(point["repetitions"]) - len(rows.good(point))
         return (f"{settled} of {len(todo)} points are settled; {all_} repetitions, {bad} thrown away; "
-                f"{self.left():.0f} s left")
+                f"{max(0.0, self.left()):.0f} s left")
 
 
 def main(arguments: list) -> int:

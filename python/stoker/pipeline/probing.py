@@ -104,7 +104,7 @@ class _Probe:
         doc["findings"] = self._findings.rows()
         doc["provenance"] = _provenance()
         self._tell("done")
-        keys = ("format", "schema_version", "name", "kind", "samples", "loader", "sample", "order", "streams", "batch",
+        keys = ("format", "schema_version", "name", "kind", "samples", "loader", "sample", "order", "streams", "work_units", "batch",
                 "output", "transport", "one_worker", "start", "memory", "parallel", "foreign", "provenance", "findings")
         return {key: doc[key] for key in keys if key in doc}
 
@@ -215,9 +215,10 @@ class _Probe:
     def _streams(self) -> None:
         """What each worker of an IterableDataset gets."""
         source = self._source
-        self._doc["streams"] = []
+        self._doc["streams"], self._doc["work_units"] = [], None
         if source.kind != "iterable":
             return
+        self._doc["work_units"] = streams.work_units(source.dataset)
         sample = self._doc["sample"]
         cpu, wait = sum(sample["cpu_ms"]), sum(sample["wait_ms"])
         for number, workers in enumerate(streams.counts_to_see(source.loader)):
@@ -390,9 +391,9 @@ class _Probe:
     def _starting(self) -> None:
         source, until = self._source, max(self._deadline - 0.1, time.monotonic() + _STARTING_S)
         facts = {"fork_ms": None, "spawn_ms": None, "forkserver_ms": None, "picklable": True, "why_not": None,
-                 "pickled_bytes": None,
+                 "pickled_bytes": None, "pickled_whole": True, "pickle_ms": None, "unpickle_ms": None,
                  "warm_up_ms": round(max(0.0, statistics.median(self._warm_ups)), 4) if self._warm_ups else None}
-        outcome = self._run("starting workers", lambda send: starting.start_pass(source, send, until=until),
+        outcome = self._run("starting workers", lambda send: starting.start_pass(source, send, until=until, own=_own_method(self._doc)),
                             until - time.monotonic(), daemon=False, grace=_STARTING_S)
         for part in outcome.all("start"):
             facts.update({key: round(v, 3) if isinstance(v, float) else v for key, v in part.items()})
@@ -411,6 +412,11 @@ class _Probe:
             self._findings.objects(found, self._doc)
 
 
+def _own_method(doc: dict) -> str:
+    """The start method of the loader that was given, else the one that is measured in any case."""
+    return (doc["loader"] or {}).get("start_method", "fork")
+
+
 def _batch_row(size: int, batches: list) -> dict:
     facts = [batch["facts"] for batch in batches]
     mean = statistics.fmean
@@ -418,7 +424,9 @@ def _batch_row(size: int, batches: list) -> dict:
     return {"batch": size, "samples": round(mean(f["samples"] for f in facts), 3),
             "bytes": round(mean(f["bytes"] for f in facts)), "tensors": round(mean(f["tensors"] for f in facts), 3),
             "collate_shared_ms": round(collate * 1e-6, 6), "collate_private_ms": None,
-            "pickled_bytes": round(mean(f["pickled"] for f in facts))}
+            "pickled_bytes": round(mean(f["pickled"] for f in facts)),
+            "pickle_ms": round(1e-6 * statistics.median(f["dump_ns"] for f in facts), 6),
+            "unpickle_ms": round(1e-6 * statistics.median(f["load_ns"] for f in facts), 6)}
 
 
 def _rounded(values: list, digits: int) -> list:

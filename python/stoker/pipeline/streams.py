@@ -30,6 +30,19 @@ def counts_to_see(loader) -> list:
     return [first, *(count for count in (_USUAL_WORKERS, 2 * _USUAL_WORKERS) if count != first)]
 
 
+def work_units(dataset) -> int | None:
+    """Shards of a data set that says how many it has: Hugging Face's num_shards (n_shards before), WebDataset's urls."""
+    for name in ("num_shards", "n_shards"):
+        count = getattr(dataset, name, None)
+        if isinstance(count, int) and count > 0:
+            return count
+    for part in (dataset, *(getattr(dataset, "pipeline", None) or [])):
+        urls = getattr(part, "urls", None)
+        if isinstance(urls, (list, tuple)) and urls:
+            return len(urls)
+    return None
+
+
 def stream_pass(source, send, *, worker: int, workers: int, seconds: float) -> None:
     """Reads the stream of one worker: send("stream", {...}) as it goes."""
     become_worker(source, worker, workers)

@@ -29,16 +29,18 @@ class Ready(Dataset):
 
     def __init__(self, batch: int, tensors: int, floats: int, text: int):
         self.batch = batch
-        self.sample = (*(torch.zeros(floats) for _ in range(tensors)), *(["x" * text] if text else []))
+        parts = [torch.zeros(floats) for _ in range(tensors)]
+        # A text of its own for each: pickle sends an object that it meets again as a reference.
+        self.samples = [(*parts, *([chr(ord("a") + number % 26) * text] if text else [])) for number in range(batch)]
 
     def __len__(self):
         return 1 << 30
 
     def __getitem__(self, index):
-        return self.sample
+        return self.samples[index % self.batch]
 
     def __getitems__(self, indices):
-        return [self.sample] * len(indices)
+        return [self.samples[index % self.batch] for index in indices]
 
 
 class Case:

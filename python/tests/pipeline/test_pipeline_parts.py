@@ -5,11 +5,26 @@ import random
 import time
 
 import pytest
+import torch
 
 import pipelines
 from stoker.errors import ProbeError
 from stoker.measure import contention
-from stoker.pipeline import command, findings, objects, one_worker, order, source, speed, stages, statistics_of, streams, transport
+from stoker.pipeline import (
+    batch_facts,
+    command,
+    findings,
+    objects,
+    one_worker,
+    order,
+    source,
+    speed,
+    stages,
+    starting,
+    statistics_of,
+    streams,
+    transport,
+)
 
 
 def rows(round_, *samples, queued=0):
@@ -95,6 +110,29 @@ def test_non_negative_least_squares():
     y = [0.3 + 0.2 * t + 1e-7 * b for t, b in zip(tensors, size)]
     assert transport.non_negative([one, tensors, size], y) == pytest.approx([0.3, 0.2, 1e-7])
     assert transport.non_negative([one, tensors], [5.0 - 0.1 * t for t in tensors])[1] == 0
+
+
+def test_every_text_of_a_batch_is_pickled():
+    ready = transport.Ready(8, 1, 4, 1000)
+    batch = torch.utils.data.default_collate(ready.__getitems__(range(8)))
+    assert batch_facts.crossing_of(batch).pickled > 8000, "one object would be sent once and referred to"
+
+
+def test_what_is_no_tensor_is_timed():
+    crossing = batch_facts.crossing_of({"tensor": torch.zeros(1000), "boxes": [[float(n)] * 4 for n in range(5000)]})
+    assert len(crossing.storages) == 1 and crossing.pickled > 40_000
+    assert crossing.dump_ns > 0 and crossing.load_ns > 0
+    assert batch_facts.crossing_of([torch.zeros(4)]).load_ns == 0
+
+
+def test_a_large_data_set_is_pickled_in_time():
+    facts, text = starting.pickled_size([[n] for n in range(20_000)])
+    assert facts["picklable"] and facts["pickled_whole"] and facts["pickle_ms"] > 0
+    assert len(text) == facts["pickled_bytes"] and starting._unpickle_ms(text) > 0
+    part, text = starting.pickled_size([b"x" * 100_000 for _ in range(1000)], seconds=0)
+    assert not part["pickled_whole"] and text is None and part["pickled_bytes"] < 100_000_000
+    bad, text = starting.pickled_size(lambda: 1)
+    assert not bad["picklable"] and text is None
 
 
 def test_coefficients_need_enough_cases():

@@ -36,7 +36,8 @@ Status check(const RunOptions& run, const InputPlanOptions& own,
   TRY(refuse_all_but(
       "plan", bindings,
       {"step-ms", "blocking", "cores", "method", "host", "gpus", "price", "data", "reprobe",
-       "samples", "sample-cost", "image-size", "workers", "prefetch", "pin", "batch", "json"},
+       "samples", "sample-cost", "storage", "image-size", "workers", "prefetch", "pin", "batch",
+       "json"},
       "is of a plan with a MODEL; a plan of the input alone takes the step as it was measured "
       "(--step-ms). Leave it out, or give a MODEL"));
   if (run.data.empty() && run.sample_cost.empty()) {
@@ -121,6 +122,9 @@ Facts facts_of_input(const RunOptions& run, const InputPlanOptions& own, const L
   }
   add_data_notes({data.probe ? &*data.probe : nullptr, data.pipeline ? &*data.pipeline : nullptr},
                  facts.data);
+  if (data.sample.read_bytes > 0 && !knows_storage(data.sample, host_share(host, 1)))
+    facts.excluded.push_back("reading in the first epoch (" + mark(Setting::kStorage) +
+                             ", or disk= in " + mark(Setting::kHost) + ")");
   if (data.samples == 0)
     facts.excluded.push_back("length of an epoch (" + mark(Setting::kSamples) + ")");
   if (run.price.empty()) facts.excluded.push_back("cost (" + mark(Setting::kPrice) + ")");
@@ -170,15 +174,16 @@ Result<int> answer_input_plan(const RunOptions& run, const InputPlanOptions& own
   const auto gpus = TRY(processes(run));
   const RunRequest asked = TRY(run_request(run, {}));
   TRY(check_ranges(asked));
-  const auto host = TRY(host_of(run, own));
+  auto host = TRY(host_of(run, own));
   const auto profile = shipped_loader_profile();
   if (!profile) return tl::unexpected(profile.error());
   const std::int64_t side = run.image_size.value_or(kUsualSide);
   constexpr std::int64_t kChannels = 3, kFloat = 4, kLabel = 8;
   const OutputShape shape{Bytes(kChannels * side * side * kFloat + kLabel), 2};
-  const auto data = load_data_for(asked.data, {.shape = shape, .side = side, .who = {}}, *profile,
-                                  scenario_tools());
+  auto data = load_data_for(asked.data, {.shape = shape, .side = side, .who = {}}, *profile,
+                            scenario_tools());
   if (!data) return tl::unexpected(data.error());
+  TRY(take_storage(asked.data, host, data->sample));
 
   InputPlanRequest request;
   const LoaderAsItIs now = loader_as_it_is(data->pipeline);
@@ -194,7 +199,7 @@ Result<int> answer_input_plan(const RunOptions& run, const InputPlanOptions& own
       .consumption = own.blocking ? Consumption::kBlocking : Consumption::kOverlapped};
   request.now.limits = limits_of(host, run, own);
   if (data->probe) request.now.folder = &*data->probe;
-  if (data->probe && data->probe->storage)
+  if (data->probe && data->probe->storage && run.storage.empty())
     request.now.network_storage = over_a_network(data->probe->storage->file_system);
   if (data->pipeline) request.now.pipeline = &*data->pipeline;
   if (run.workers) request.freedom.workers = static_cast<int>(*run.workers);

@@ -13,6 +13,7 @@ std::vector<Binding> run_bindings(RunOptions& o, SettingTarget batch) {
                   {"reprobe", &o.reprobe},
                   {"samples", &o.samples},
                   {"sample-cost", &o.sample_cost},
+                  {"storage", &o.storage},
                   {"image-size", &o.image_size},
                   {"workers", &o.workers},
                   {"prefetch", &o.prefetch},

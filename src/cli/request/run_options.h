@@ -13,7 +13,7 @@ namespace stoker::cli {
 /// What the user typed about model, machine, data and settings: the flags that `plan` and `predict`
 /// share.
 struct RunOptions {
-  std::string model, gpu, gpus, host, data, precision, sample_cost, coefficients;
+  std::string model, gpu, gpus, host, data, precision, sample_cost, storage, coefficients;
   std::string price;  ///< one, or one a GPU: "1.3,2.5"
   std::optional<std::int64_t> batch, samples, workers, prefetch, image_size;
   std::optional<bool> pin;

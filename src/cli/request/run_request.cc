@@ -40,6 +40,7 @@ Result<DataRequest> data_request(const RunOptions& o) {
   data.samples = o.samples;
   data.image_size = o.image_size;
   data.reprobe = o.reprobe;
+  data.storage = o.storage;
   return data;
 }
 

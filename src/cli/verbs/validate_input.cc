@@ -1,6 +1,7 @@
 #include <cstdio>
 #include <filesystem>
 
+#include "base/files.h"
 #include "cli/outside/measuring.h"
 #include "cli/outside/python.h"
 #include "cli/verbs/validate.h"
@@ -11,6 +12,8 @@
 namespace stoker::cli {
 namespace fs = std::filesystem;
 namespace {
+
+constexpr Bytes kMostKept = 256 * kMiB;
 
 bool is_pipeline(const std::string& what) {
   return what.find(".py:") != std::string::npos || what.ends_with(".py");
@@ -36,6 +39,18 @@ Result<int> report(const ValidateOptions& o, const fs::path& rows) {
   return validation.failures.empty() ? 0 : 1;
 }
 
+/// What was measured into a file without a name, where it is not enough for an answer: put where it
+/// can be gone on with. Says where; "" when that fails.
+std::string kept_rows(const fs::path& rows) {
+  std::error_code error;
+  fs::create_directories(cache_folder(), error);
+  const fs::path kept = cache_folder() / "input-runs.json";
+  const auto text = read_file(rows, kMostKept);
+  if (error || !text || text->empty() || !write_file(kept, *text)) return {};
+  return "; what was measured is kept in " + kept.string() +
+         ": copy it and go on with -o, which continues a file that is there";
+}
+
 }  // namespace
 
 Result<int> validate_input_pipeline(const ValidateOptions& o, std::span<const Binding> bindings) {
@@ -53,7 +68,9 @@ Result<int> validate_input_pipeline(const ValidateOptions& o, std::span<const Bi
   const auto rows = TRY(rows_path(o.output, "-o", unnamed));
   const auto code = TRY(measure(o, rows));
   if (code != 0) return code;  // the child has said why
-  return report(o, rows);
+  auto answer = report(o, rows);
+  if (!answer && o.output.empty()) answer.error().message += kept_rows(rows);
+  return answer;
 }
 
 }  // namespace stoker::cli

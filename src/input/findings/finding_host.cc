@@ -25,15 +25,15 @@ constexpr double kNoticedMemory = 0.05;
 /// A quota is felt when this share of its periods was used up.
 constexpr double kThrottled = 0.1;
 
-/// "2 workers x 2 ahead x batch of 64 MB"
+/// "(2 workers x 2 ahead + 1 in the loop's hands) x a batch of 64 MB"
 std::string window_text(const Diagnosis& d) {
   const LoaderSettings& s = d.given.settings;
   std::string text;
   if (d.given.host.ranks > 1) text = std::to_string(d.given.host.ranks) + " processes x ";
   const double bytes = d.given.sample.batch_bytes(s.batch);
-  return text + counted(s.workers, "worker") + " x " + std::to_string(s.prefetch) +
-         " ahead x a batch of " + human_bytes(Bytes(std::llround(bytes))) + " = " +
-         human_bytes(d.now.shared_memory);
+  return text + "(" + counted(s.workers, "worker") + " x " + std::to_string(s.prefetch) +
+         " ahead + 1 in the loop's hands) x a batch of " + human_bytes(Bytes(std::llround(bytes))) +
+         " = " + human_bytes(d.now.shared_memory);
 }
 
 std::optional<Finding> shared_memory(const Diagnosis& d) {

@@ -5,6 +5,7 @@
 
 #include "base/text.h"
 #include "input/findings/finding_rules.h"
+#include "input/loader/loader_streams.h"
 
 namespace stoker::rules {
 namespace {
@@ -89,6 +90,41 @@ std::optional<Finding> slow_sample(const Diagnosis& d) {
                  "DataLoader(in_order=False) of PyTorch 2.6 on: " + percent(gain) +
                      " more samples/s, the order of batches then varies from run to run; or make "
                      "that sample cheaper"};
+}
+
+/// Shards, files or row groups: each is read by one worker.
+std::optional<Finding> few_units(const Diagnosis& d) {
+  const std::int64_t units = work_units(d.given.sample);
+  const int workers = d.given.settings.workers;
+  if (units <= 0 || workers == 0 || units > workers) return std::nullopt;
+  const bool idle = units < workers;
+  if (!idle && !d.prep_bound()) return std::nullopt;
+  const std::string parts = counted(units, "part");
+  return Finding{
+      "too_few_shards", Severity::kWarning,
+      "the data lie in " + parts + " (shards, files or row groups), each read by one worker: " +
+          (idle ? counted(workers - units, "worker") + " of " + std::to_string(workers) +
+                      " have nothing to do"
+                : "more workers would have nothing to do"),
+      "cut the data into more parts, a multiple of the number of workers; or hand single samples "
+      "out (a map-style Dataset with an index into the shards)"};
+}
+
+/// Putting samples together one by one takes longer than making them.
+std::optional<Finding> collate_bound(const Diagnosis& d) {
+  if (!d.prep_bound() || !collates_longer(d.given.sample, d.given.settings.batch))
+    return std::nullopt;
+  const auto samples = static_cast<double>(d.given.settings.batch);
+  const BatchFacts facts = batch_facts_at(d.given.sample.batches, samples);
+  return Finding{"collate_bound", Severity::kWarning,
+                 "collating a batch of " + std::to_string(d.given.settings.batch) + " takes " +
+                     human_time(facts.collate_shared) + ", making its samples " +
+                     human_time(samples * (d.given.sample.mean_cpu() + d.given.sample.mean_wait())),
+                 "index whole batches: keep the data as one tensor or array and let "
+                 "Dataset.__getitems__(indices) "
+                 "return data[indices] (with collate_fn=lambda batch: batch), or give a "
+                 "BatchSampler as sampler= "
+                 "with batch_size=None; more cores only repeat the same work"};
 }
 
 std::optional<Finding> small_files(const Diagnosis& d) {
@@ -206,9 +242,9 @@ std::optional<Finding> jitter(const Diagnosis& d) {
 }  // namespace
 
 const std::vector<Rule>& speed_rules() {
-  static const std::vector<Rule> kRules{periodic_stalls, slower_than_none, slow_sample,
-                                        small_files,     cache_too_small,  pin_thread,
-                                        receiving,       decode_bound,     jitter};
+  static const std::vector<Rule> kRules{
+      periodic_stalls, slower_than_none, slow_sample, few_units,    collate_bound, small_files,
+      cache_too_small, pin_thread,       receiving,   decode_bound, jitter};
   return kRules;
 }
 

@@ -220,13 +220,44 @@ TEST(Findings, OneSlowSampleStallsAll) {
   EXPECT_FALSE(fires(c, "slow_sample_stalls_all"));
 }
 
+TEST(Findings, TooFewShards) {
+  LoaderCase c = ordinary(0);
+  c.settings.workers = 4;
+  c.sample.work_units = 1;
+  const Finding few = found(c, "too_few_shards");
+  EXPECT_EQ(few.severity, Severity::kWarning);
+  EXPECT_TRUE(says(few.evidence, "1 part")) << few.evidence;
+  EXPECT_TRUE(says(few.evidence, "3 workers of 4 have nothing to do")) << few.evidence;
+  c.sample.work_units = 4;
+  EXPECT_TRUE(says(found(c, "too_few_shards").evidence, "more workers would have nothing to do"));
+  c.sample.work_units = 64;
+  EXPECT_FALSE(fires(c, "too_few_shards"));
+}
+
+TEST(Findings, CollateBound) {
+  LoaderCase c = ordinary(0);
+  c.sample.cpu = {Nanos(3e3)};
+  BatchFacts slow{};
+  slow.batch = 32;
+  slow.samples = 32;
+  slow.collate_shared = 60.0 * kMillisecond;
+  c.sample.batches = {slow};
+  const Finding bound = found(c, "collate_bound");
+  EXPECT_TRUE(says(bound.evidence, "60.0 ms")) << bound.evidence;
+  EXPECT_TRUE(says(bound.cure, "__getitems__")) << bound.cure;
+  c.sample.cpu = {4.0 * kMillisecond};
+  EXPECT_FALSE(fires(c, "collate_bound"));
+}
+
 TEST(Findings, SlowWorkerStart) {
   LoaderCase c = ordinary(kGpuBound);
   c.settings.start_method = StartMethod::kSpawn;
   c.sample.start = {.fork = 10 * kMillisecond,
                     .spawn = 20 * kSecond,
                     .forkserver = 20 * kSecond,
-                    .pickled = 2 * kGiB};
+                    .pickled = 2 * kGiB,
+                    .pickle = {},
+                    .unpickle = {}};
   const Finding slow = found(c, "slow_worker_start");
   EXPECT_TRUE(says(slow.evidence, "by spawn")) << slow.evidence;
   EXPECT_TRUE(says(slow.evidence, "2.0 GiB")) << slow.evidence;

@@ -48,6 +48,7 @@ Disk disk_of(const SampleCost& cost, const HostShare& host, double cached) {
 /// One batch in bytes and CPU seconds of collating, from measured batches or from coefficients.
 struct BatchSize {
   double bytes = 0, tensors = 0, pickled = 0, collate = 0;
+  double pickle = 0, unpickle = 0;  ///< CPU seconds on either side, beside the pipe
 };
 
 BatchSize batch_size_of(const SampleCost& cost, std::int64_t batch, bool in_worker) {
@@ -55,9 +56,12 @@ BatchSize batch_size_of(const SampleCost& cost, std::int64_t batch, bool in_work
   const auto samples = static_cast<double>(batch);
   if (!cost.batches.empty()) {
     const BatchFacts facts = batch_facts_at(cost.batches, samples);
-    return {static_cast<double>(facts.bytes.count()), facts.tensors,
+    return {static_cast<double>(facts.bytes.count()),
+            facts.tensors,
             static_cast<double>(facts.pickled.count()),
-            seconds(in_worker ? facts.collate_shared : facts.collate_private)};
+            seconds(in_worker ? facts.collate_shared : facts.collate_private),
+            seconds(facts.pickle),
+            seconds(facts.unpickle)};
   }
   const double bytes = samples * static_cast<double>(cost.output.count());
   const double faults = in_worker || bytes > kHeapKept ? t.sample_fault_ns : 0;
@@ -79,15 +83,28 @@ void fill_batches(const LoaderSettings& settings, const SampleCost& cost, const 
   model.collate.fixed =
       std::max(0.0, cpu(t.per_batch_worker) + size.tensors * cpu(t.per_tensor_worker) +
                         cpu(cost.worker_extra));
-  model.collate.per_sample += 1e-9 * t.pickle_worker_ns * size.pickled / speed / samples;
-  model.receive.fixed = cpu(t.per_batch_main) + size.tensors * cpu(t.per_tensor_main);
+  model.collate.per_sample +=
+      (1e-9 * t.pickle_worker_ns * size.pickled + size.pickle) / speed / samples;
+  model.receive.fixed =
+      cpu(t.per_batch_main) + size.tensors * cpu(t.per_tensor_main) + cpu(cost.main_extra);
   model.receive.per_sample =
-      1e-9 * (t.per_byte_main_ns * size.bytes + t.pickle_main_ns * size.pickled) / speed / samples;
+      (1e-9 * (t.per_byte_main_ns * size.bytes + t.pickle_main_ns * size.pickled) + size.unpickle) /
+      speed / samples;
   model.take = cpu(t.per_batch_main);
   model.lock_wait = seconds(cost.lock_wait);
   model.send_turns = kSendTurns;
   model.handover_turns =
       static_cast<int>(std::lround(size.tensors * static_cast<double>(kHandoverTurns)));
+}
+
+/// What the data set's own part of a start takes where no whole start was measured: pickling it,
+/// the pipe, unpickling it.
+Nanos sent_to_worker(const SampleCost::Start& start) {
+  const auto bytes = static_cast<double>(start.pickled.count());
+  const Nanos pipe(kPipeNs * bytes);
+  if (start.pickle.count() <= 0) return pipe + Nanos(kPickledBothNs * bytes);
+  const Nanos unpickle = start.unpickle.count() > 0 ? start.unpickle : start.pickle;
+  return start.pickle + pipe + unpickle;
 }
 
 void fill_start(const LoaderSettings& settings, const SampleCost& cost, double speed,
@@ -103,7 +120,7 @@ void fill_start(const LoaderSettings& settings, const SampleCost& cost, double s
                                                                : cost.start.forkserver;
   if (!forks) {
     model.fork = cpu(kSpawnCall);
-    if (whole.count() <= 0) whole = kUnknownSpawn;
+    if (whole.count() <= 0) whole = kUnknownSpawn + sent_to_worker(cost.start);
     if (cost.start.pickled > kPipe) model.start = LoaderModel::Start::kSerial;
   }
   model.startup =

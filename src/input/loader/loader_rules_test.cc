@@ -94,7 +94,9 @@ TEST(Batches, MeasuredOnesReplaceCoefficients) {
                    .tensors = 3,
                    .collate_shared = 5.0 * kMillisecond,
                    .collate_private = 2.0 * kMillisecond,
-                   .pickled = Bytes(1'000'000)}};
+                   .pickled = Bytes(1'000'000),
+                   .pickle = {},
+                   .unpickle = {}}};
   cost.transport.pickle_worker_ns = 1;  // 1 ms a batch
   cost.transport.pickle_main_ns = 20;   // 20 ms
   const LoaderSettings one{.batch = 10, .workers = 1, .pin = false};

@@ -127,6 +127,18 @@ struct LoaderForecast {
 [[nodiscard]] LoaderForecast simulate_loader(const LoaderSettings& settings, const SampleCost& cost,
                                              const HostShare& host, const Consumer& consumer);
 
+/// Whether anything is known of what reading from storage takes: of the host or of the probe.
+[[nodiscard]] inline bool knows_storage(const SampleCost& cost, const HostShare& host) {
+  return host.disk_bandwidth > 0 || (host.disk_iops > 0 && !cost.sequential) ||
+         cost.cold_seek_ms > 0 || cost.cold_bandwidth > 0;
+}
+
+/// The host before it has read any file: what the first epoch meets.
+[[nodiscard]] inline HostShare with_nothing_cached(HostShare host) {
+  host.memory = Bytes(1);
+  return host;
+}
+
 /// Samples a second of one rank over an epoch, its start included; the steady rate where the size
 /// of an epoch is unknown.
 [[nodiscard]] inline double epoch_rate(const LoaderForecast& forecast) {

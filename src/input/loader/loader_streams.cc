@@ -39,17 +39,6 @@ bool all_lengths_known(const StreamSet& set) {
                      [](const StreamCost& stream) { return stream.samples >= 0; });
 }
 
-/// Parts of the data, each read by one worker, where the streams show their number: some workers
-/// got none. 0: unknown.
-std::int64_t units_seen(const SampleCost& cost) {
-  for (const StreamSet& set : cost.streams) {
-    const auto idle = std::count_if(set.workers.begin(), set.workers.end(),
-                                    [](const StreamCost& stream) { return stream.samples == 0; });
-    if (idle > 0) return static_cast<std::int64_t>(set.workers.size()) - idle;
-  }
-  return 0;
-}
-
 /// `samples` in whole units, as evenly as these allow.
 std::vector<std::int64_t> by_units(std::int64_t samples, std::int64_t units, int workers) {
   std::vector<std::int64_t> lengths;
@@ -66,6 +55,16 @@ std::vector<std::int64_t> by_units(std::int64_t samples, std::int64_t units, int
 }
 
 }  // namespace
+
+std::int64_t work_units(const SampleCost& cost) {
+  if (cost.work_units > 0) return cost.work_units;
+  for (const StreamSet& set : cost.streams) {
+    const auto idle = std::count_if(set.workers.begin(), set.workers.end(),
+                                    [](const StreamCost& stream) { return stream.samples == 0; });
+    if (idle > 0) return static_cast<std::int64_t>(set.workers.size()) - idle;
+  }
+  return 0;
+}
 
 const StreamSet* streams_of(const SampleCost& cost, int workers) {
   if (workers < 2 || cost.streams.empty()) return nullptr;
@@ -95,14 +94,14 @@ std::vector<std::int64_t> stream_lengths(const SampleCost& cost, int workers,
       return lengths;
     }
   }
-  const std::int64_t units = cost.work_units > 0 ? cost.work_units : units_seen(cost);
+  const std::int64_t units = work_units(cost);
   return by_units(samples, units > 0 ? units : samples, workers);
 }
 
 void fill_streams(const LoaderSettings& settings, const SampleCost& cost, double cpu_scale,
                   LoaderModel& model) {
   if (!reads_streams(cost, settings.workers)) return;
-  const std::int64_t units = cost.work_units > 0 ? cost.work_units : units_seen(cost);
+  const std::int64_t units = work_units(cost);
   const StreamSet* set = streams_of(cost, settings.workers);
   const bool own = set != nullptr && (costs_differ(*set) || starts_slowly(*set));
   const bool idle = units > 0 && units < settings.workers;

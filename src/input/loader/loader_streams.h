@@ -20,6 +20,11 @@ inline constexpr std::int64_t kEndlessStream = std::int64_t{1} << 60;
   return workers > 0 && (cost.iterable || cost.work_units > 0);
 }
 
+/// Parts of the data (shards, files, row groups) of which one worker reads each: as the data say,
+/// or as the streams show where some workers got none. 0: unknown, or samples are handed out
+/// singly.
+[[nodiscard]] std::int64_t work_units(const SampleCost& cost);
+
 /// Samples of each worker's stream when an epoch of one rank holds `samples`: as measured, else by
 /// whole work units, else equal.
 [[nodiscard]] std::vector<std::int64_t> stream_lengths(const SampleCost& cost, int workers,

@@ -115,6 +115,19 @@ TEST(Streams, ASlowBeginningCountsOnce) {
   EXPECT_NEAR(seconds(out.epoch), 4, 0.1);
 }
 
+TEST(Start, ADataSetThroughThePipeOneWorkerAfterTheOther) {
+  SampleCost cost = instant();
+  cost.start.pickled = Bytes(100'000'000);
+  cost.start.pickle = 2 * kSecond;
+  cost.start.unpickle = 3 * kSecond;
+  const LoaderSettings two{
+      .batch = 4, .workers = 2, .pin = false, .start_method = StartMethod::kSpawn};
+  // Interpreter 1.2 s, pickling, 0.1 s of pipe, unpickling; the second begins when the first is up.
+  EXPECT_NEAR(seconds(simulate_loader(two, cost, kHost, kLoop).first_batch), 2 * 6.3, 0.05);
+  cost.start.spawn = 4 * kSecond;  // measured as a whole
+  EXPECT_NEAR(seconds(simulate_loader(two, cost, kHost, kLoop).first_batch), 8, 0.05);
+}
+
 /// Every second block of `block` samples waits.
 SampleCost alternating(int block, double wait_ms) {
   SampleCost cost = instant();

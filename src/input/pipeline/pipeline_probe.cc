@@ -155,6 +155,8 @@ StreamSet read_stream_set(Fields& fields, const Json& json, const std::string& p
 }
 
 void read_streams(Fields& fields, const Json& root, PipelineProbe& out) {
+  if (given(root, "work_units") != nullptr)
+    fields.take(root, "work_units", "", 1, kMaxCount, out.work_units);
   const Json& list = fields.maybe_list(root, "streams", "", kMaxRows);
   for (std::size_t i = 0; i < list.size() && fields.good(); ++i)
     out.streams.push_back(read_stream_set(fields, list[i], json::indexed("", "streams", i)));
@@ -174,6 +176,8 @@ void read_batches(Fields& fields, const Json& root, PipelineProbe& out) {
     fields.take(row, "collate_shared_ms", path, facts.collate_shared);
     fields.take(row, "collate_private_ms", path, facts.collate_private);
     fields.take(row, "pickled_bytes", path, facts.pickled);
+    fields.take(row, "pickle_ms", path, facts.pickle);
+    fields.take(row, "unpickle_ms", path, facts.unpickle);
     out.batch.push_back(facts);
   }
   std::sort(out.batch.begin(), out.batch.end(),
@@ -220,6 +224,9 @@ void read_process(Fields& fields, const Json& root, PipelineProbe& out) {
   fields.take(start, "picklable", "start.", out.start.picklable);
   fields.take(start, "why_not", "start.", out.start.why_not);
   fields.take(start, "pickled_bytes", "start.", out.start.pickled);
+  fields.take(start, "pickled_whole", "start.", out.start.pickled_whole);
+  fields.take(start, "pickle_ms", "start.", out.start.pickle);
+  fields.take(start, "unpickle_ms", "start.", out.start.unpickle);
   const Json& memory = fields.maybe_object(root, "memory", "");
   fields.take(memory, "worker_private_bytes", "memory.", out.memory.worker_private);
   fields.take(memory, "worker_peak_bytes", "memory.", out.memory.worker_peak);

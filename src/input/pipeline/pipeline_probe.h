@@ -47,6 +47,7 @@ struct PipelineProbe {
   std::vector<Stretch> order;
   bool whole_epoch = false;        ///< the stretches are all of it
   std::vector<StreamSet> streams;  ///< of an IterableDataset, by number of workers
+  std::int64_t work_units = 0;     ///< its shards, where it says how many; 0: it does not
   std::optional<Nanos> gil_wait;   ///< of another thread while samples are made, mean
   std::vector<BatchFacts> batch;   ///< by ascending size
   std::string output;              ///< for people
@@ -58,6 +59,8 @@ struct PipelineProbe {
     bool picklable = true;
     std::string why_not;
     Bytes pickled;
+    bool pickled_whole = true;  ///< false: pickling was broken off, all is at least so much
+    Nanos pickle, unpickle;     ///< CPU of it; 0: not measured
   } start;
   struct Memory {
     Bytes worker_private, worker_peak, object_bytes;

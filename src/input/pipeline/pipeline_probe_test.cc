@@ -187,6 +187,24 @@ TEST(PipelineProbe, KeepsOrderAndStreams) {
       << error_of(uneven);
 }
 
+TEST(PipelineProbe, ObjectsCostWhatPicklingThemTook) {
+  const auto cost_with = [&](const std::string& row) {
+    return sample_cost_from_pipeline(
+        *parse_pipeline_probe(R"({"format": "stoker-pipeline-probe", "schema_version": [1, 1],
+            "sample": {"cpu_ms": [0.01, 0.01]}, "transport": {"pickle_main_ns_per_byte": 2,
+            "pickle_worker_ns_per_byte": 1}, "batch": [{"batch": 8, "samples": 8, "tensors": 0,
+            "pickled_bytes": 8000000)" + row + "}]}"), {});
+  };
+  const LoaderSettings two{.batch = 8, .workers = 2, .pin = false};
+  const auto interval = [&](const SampleCost& cost) {
+    return milliseconds(
+        simulate_loader(two, cost, {.cores = 8}, {.consumption = Consumption::kBlocking}).interval);
+  };
+  const double bare = interval(cost_with("")), with = interval(cost_with(", \"unpickle_ms\": 9"));
+  EXPECT_NEAR(bare, 16, 1.5) << "8 MB at 2 ns, one receiver for both workers";
+  EXPECT_NEAR(with - bare, 9, 1e-6);
+}
+
 TEST(PipelineProbe, BandsHoldWhatRepeatsAndOtherSamplesShow) {
   const auto probe = parse_pipeline_probe(kInOrder);
   ASSERT_TRUE(probe);

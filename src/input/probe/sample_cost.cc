@@ -36,6 +36,8 @@ BatchFacts batch_facts_at(const std::vector<BatchFacts>& facts, double batch) {
   out.pickled = scaled(out.pickled, factor);
   out.collate_shared = out.collate_shared * factor;
   out.collate_private = out.collate_private * factor;
+  out.pickle = out.pickle * factor;
+  out.unpickle = out.unpickle * factor;
   if (facts.size() == 1 || factor <= 1) return out;
   std::size_t next = 1;
   while (next + 1 < facts.size() && static_cast<double>(facts[next].batch) < batch) ++next;
@@ -53,7 +55,17 @@ BatchFacts batch_facts_at(const std::vector<BatchFacts>& facts, double batch) {
   out.pickled = bytes(a.pickled, b.pickled);
   out.collate_shared = Nanos(line(a.collate_shared.count(), b.collate_shared.count()));
   out.collate_private = Nanos(line(a.collate_private.count(), b.collate_private.count()));
+  out.pickle = Nanos(line(a.pickle.count(), b.pickle.count()));
+  out.unpickle = Nanos(line(a.unpickle.count(), b.unpickle.count()));
   return out;
+}
+
+bool collates_longer(const SampleCost& cost, std::int64_t batch) {
+  constexpr double kByFar = 3;
+  if (cost.batches.empty()) return false;
+  const auto samples = static_cast<double>(batch);
+  return batch_facts_at(cost.batches, samples).collate_shared >
+         kByFar * samples * (cost.mean_cpu() + cost.mean_wait());
 }
 
 Nanos SampleCost::mean_cpu() const { return mean_of(cpu); }
@@ -84,6 +96,9 @@ SampleCost sample_cost_from_probe(const Probe& probe, const LoaderProfile& profi
                               static_cast<double>(std::max<std::int64_t>(1, probe.dataset.samples));
   if (probe.kind == DataKind::kPictures) cost.read_bytes = probe.dataset.mean_bytes;
   cost.sequential = probe.kind == DataKind::kTarShards || text;
+  // A shard is read from front to back by one worker, as WebDataset splits them.
+  if (probe.kind == DataKind::kTarShards)
+    cost.work_units = std::max(probe.dataset.files, probe.dataset.files_estimate);
   cost.dataset_samples = probe.dataset.samples > 0 ? probe.dataset.samples : probe.dataset.files;
   cost.dataset_bytes = probe.dataset.total_bytes;
   if (probe.parallel.threads > 1) {
@@ -130,6 +145,12 @@ SampleCost with_cpu_times(SampleCost cost, double factor) {
 
 SampleCost at_band_end(SampleCost cost, double factor) {
   cost = with_cpu_times(std::move(cost), factor);
+  for (BatchFacts& facts : cost.batches) {
+    facts.pickle = facts.pickle * factor;
+    facts.unpickle = facts.unpickle * factor;
+  }
+  cost.transport.pickle_main_ns *= factor;
+  cost.transport.pickle_worker_ns *= factor;
   const double waiting = factor > 1   ? 1 + cost.wait_band.above
                          : factor < 1 ? 1 - cost.wait_band.below
                                       : 1;

@@ -21,12 +21,18 @@ struct BatchFacts {
   Nanos collate_shared;    ///< CPU, as a worker does
   Nanos collate_private;   ///< CPU, as the training process does
   Bytes pickled;           ///< through the pipe: numpy arrays, strings, lists
+  Nanos pickle, unpickle;  ///< CPU of it on either side, beside the pipe; 0: not measured
 };
 
 /// The facts of a batch of `batch` samples: along the line through the two nearest measured sizes,
 /// in proportion below the smallest and when only one is known. `facts` holds at least one, by
 /// ascending size.
 [[nodiscard]] BatchFacts batch_facts_at(const std::vector<BatchFacts>& facts, double batch);
+
+struct SampleCost;
+/// Whether collating a batch takes longer than making its samples, by far: more of either is a
+/// question of how samples are put together.
+[[nodiscard]] bool collates_longer(const SampleCost& cost, std::int64_t batch);
 
 /// Half-width of the 90 % band of the CPU time of samples from a probe, relative. Set by the rows
 /// of data/measured/input (docs/models/input.md, section 4): 93 % of the epochs of final.json lie
@@ -90,13 +96,16 @@ struct SampleCost {
   /// measured.
   struct Start {
     Nanos fork, spawn, forkserver;
-    Bytes pickled;  ///< of the data set, for spawn and forkserver
+    Bytes pickled;           ///< of the data set, for spawn and forkserver; at least
+    Nanos pickle, unpickle;  ///< CPU of it; 0: not measured
   } start;
   /// How long another thread of a worker waits for the interpreter's lock while samples are made.
   Nanos lock_wait;
   /// What a busy worker loses a batch to its other threads, beyond the transport's coefficients;
   /// negative where those say too much.
   Nanos worker_extra;
+  /// What receiving a batch takes in the training process beyond the transport's coefficients.
+  Nanos main_extra;
   /// CPU time that the first batch of a new worker costs beyond its later ones.
   Nanos warm_up;
   /// Python objects of the data set that every worker copies by touching their reference counts.

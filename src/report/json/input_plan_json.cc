@@ -89,6 +89,7 @@ Json input_plan_object(const InputPlan& p) {
               {"settings", settings_object(p.now)},
               {"forecast", forecast_part(p.now_forecast)}}}};
   if (p.epoch_s.value > 0) json["epoch_s"] = figure_object(p.epoch_s);
+  if (p.first_epoch_s.value > 0) json["first_epoch_s"] = figure_object(p.first_epoch_s);
   if (p.epoch_cost.value > 0) json["epoch_cost"] = figure_object(p.epoch_cost);
   if (!p.shortage.empty()) json["host_shortage"] = p.shortage;
   Json knobs = Json::array();

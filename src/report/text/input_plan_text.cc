@@ -39,13 +39,22 @@ std::string signed_bytes(Bytes bytes) {
 std::string headline(const InputPlan& p, const ReportContext& c) {
   const LoaderForecast& f = p.forecast;
   std::string text = "BEST: " + settings_text(p.best) + "\n";
-  text += fmt::format("  {} {}/s; a step of {} waits {} for input ({:.1f} % of the time)\n",
-                      rate(p.samples_per_s), c.sample_word, human_time(p.step), human_time(f.wait),
-                      100 * p.gpu_waits);
+  const std::string copy =
+      p.copy.count() > 0
+          ? fmt::format(" ({} of it copying out of pageable memory)", human_time(p.copy))
+          : "";
+  text += fmt::format("  {} {}/s; a step of {}{} waits {} for input ({:.1f} % of the time)\n",
+                      rate(p.samples_per_s), c.sample_word, human_time(p.step), copy,
+                      human_time(f.wait), 100 * p.gpu_waits);
   text += fmt::format("  first batch after {}", human_time(f.first_batch));
   if (p.epoch_s.value > 0) {
     text += fmt::format("; {} samples: {} an epoch", with_commas(c.dataset_samples),
                         human_time(kSecond * p.epoch_s.value));
+    if (p.first_epoch_s.value > 0) {
+      text +=
+          fmt::format(", the first {} (all is read from storage; later {:.0f} % comes from memory)",
+                      human_time(kSecond * p.first_epoch_s.value), 100 * p.cached);
+    }
     if (p.epoch_cost.value > 0) text += fmt::format(", {}{:.2f}", c.currency, p.epoch_cost.value);
   }
   text +=

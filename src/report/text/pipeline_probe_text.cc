@@ -96,6 +96,8 @@ std::string answer(const PipelineProbe& probe, const SampleCost& cost) {
         "measured)\n",
         ms(t.cpu), ms(quantile(probe.cpu, 0.5)), ms(quantile(probe.cpu, 0.95)),
         ms(quantile(probe.cpu, 1)), with_commas(static_cast<std::int64_t>(probe.cpu.size())));
+    if (t.collate > t.cpu + t.wait)
+      text += fmt::format("Putting it into a batch takes {} ms more\n", ms(t.collate));
   }
   if (probe.parallel.threads > 1) {
     text += fmt::format("{} workers at once keep {} of that each\n", probe.parallel.threads,
@@ -166,12 +168,26 @@ std::string process_lines(const PipelineProbe& probe) {
   return text.empty() ? text : "\n" + text;
 }
 
+/// Whether samples in threads of the training process would stand in each other's way, and workers
+/// are worth their while: a probe that others disturbed cannot tell.
+bool holds_lock(const PipelineProbe& probe, const SampleCost& cost) {
+  if (!probe.gil_wait || milliseconds(*probe.gil_wait) <= kHoldsLockMs) return false;
+  if (probe.contention.disturbed) return false;
+  const auto rate = [&](int workers) {
+    return simulate_loader({.batch = batch_of(probe), .workers = workers, .pin = false}, cost,
+                           {.cores = std::max(2.0, probe.cores)},
+                           Consumer{.consumption = Consumption::kBlocking})
+        .samples_per_s;
+  };
+  return rate(2) > rate(0);
+}
+
 std::string next_steps(const PipelineProbe& probe, const SampleCost& cost) {
   std::vector<std::string> next;
   const WorkerTime t = worker_time(probe, cost, batch_of(probe));
   if (t.wait > kWaitsShare * t.all())
     next.emplace_back("samples wait for storage or sleep: more workers than cores pay off");
-  if (probe.gil_wait && milliseconds(*probe.gil_wait) > kHoldsLockMs)
+  if (holds_lock(probe, cost))
     next.emplace_back("samples hold the interpreter's lock: make them in workers, not in threads");
   next.emplace_back(
       "how many workers and what else for a model: stoker plan MODEL --gpu GPU --data PROBE-FILE");

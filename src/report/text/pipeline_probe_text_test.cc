@@ -21,7 +21,9 @@ PipelineProbe probe_of_pictures() {
                   .tensors = 2,
                   .collate_shared = Nanos(50e6),
                   .collate_private = Nanos(20e6),
-                  .pickled = Bytes(43)}};
+                  .pickled = Bytes(43),
+                  .pickle = {},
+                  .unpickle = {}}};
   probe.parallel = {.threads = 2, .efficiency = 0.95};
   probe.cpu_model = "Xeon";
   return probe;
