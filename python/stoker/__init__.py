@@ -43,7 +43,7 @@ __all__ = ["Capture", "CaptureError", "Dimension", "Observation", "ObservationEr
 
 
 def capture(what, out=None, *, precision="fp32", mode=None, batch=None, name=None, image_size=None, options=None,
-            fixed=None, device="cuda"):
+            fixed=None, device="cuda", assume=()):
     """Captures one training (or inference) step and returns the step file's content as a dict.
 
     what        "torchvision:NAME", "timm:NAME", "FILE.py:FUNCTION", a capture function, or a stoker.Capture
@@ -54,6 +54,7 @@ def capture(what, out=None, *, precision="fp32", mode=None, batch=None, name=Non
     options     arguments for the capture function or the model's constructor
     fixed       dimensions to hold at one size, {"seq_len": 128}
     device      what the step is for: "cuda" (any GPU) or "cpu"
+    assume      what the model reads where that depends on data: ["net.py:12=false", "net.py:30=all"]
 
     A spec (a string) is captured in a process of its own. An object is captured in this one, with CUDA's dispatch if
     stoker.device.prepare() ran before torch was imported, else on fake CPU tensors (reported, and marked in the result).
@@ -62,7 +63,7 @@ def capture(what, out=None, *, precision="fp32", mode=None, batch=None, name=Non
     from . import front
 
     return front.capture(what, out, precision=precision, mode=mode, batch=batch, name=name, image_size=image_size,
-                         options=options or {}, fixed=fixed or {}, device=device)
+                         options=options or {}, fixed=fixed or {}, device=device, assume=list(assume))
 
 
 def probe(dataset_or_loader, out=None, *, name=None, budget_s=20.0, progress=None):

@@ -6,7 +6,7 @@ import argparse
 import json
 import sys
 
-from . import front
+from . import front, sources
 from .arguments import Parser, pairs
 from .errors import CaptureError
 
@@ -18,7 +18,7 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("spec", metavar="SPEC")
     p.add_argument("-o", "--output", metavar="FILE", help="default: NAME.step.gz")
     p.add_argument("--precision", default="fp32", metavar="P", help=", ".join(front.PRECISIONS) + " (default fp32)")
-    p.add_argument("--mode", default=None, metavar="M", help="train or inference (default train)")
+    p.add_argument("--mode", default=None, metavar="M", help="train, forward (the graph is kept, no backward) or inference (default train)")
     p.add_argument("--device", default="cuda", metavar="D", help="what the step is for: cuda (default; any GPU) or cpu")
     p.add_argument("--batch", type=int, metavar="N", help="the default batch that the file records")
     p.add_argument("--image-size", type=int, metavar="N", help="side of the images (torchvision, timm)")
@@ -27,6 +27,10 @@ def parser() -> argparse.ArgumentParser:
                    help="an argument of the capture function or the model's constructor; may repeat")
     p.add_argument("--fixed", action="append", default=[], metavar="DIMENSION=SIZE",
                    help="hold a dimension at one size; may repeat")
+    p.add_argument("--assume", action="append", default=[], metavar="FILE:LINE=VALUE",
+                   help="what the model reads at a line of its code, where that depends on data: true, false, a number, "
+                        "or all rows of a mask; may repeat")
+    p.add_argument("--sources", rare=True, action="store_true", help="write down, by path, the files that the capture depends on")
     p.add_argument("--json-progress", rare=True, action="store_true", help="progress as JSON lines on stderr")
     p.add_argument("--quiet", action="store_true", help="say nothing but errors")
     p.add_argument("--json", action="store_true", help="what was written, as JSON on standard output")
@@ -87,10 +91,13 @@ def summary(doc: dict, path: str) -> str:
     notes = doc["diagnostics"]
     for name, count in notes.get("decomposed", {}).items():
         lines.append(f"  note: {name} was taken apart {count} times; CUDA runs one kernel")
+    for place, value in notes.get("reads", {}).items():
+        lines.append(f"  note: {place} reads what depends on data, taken as {json.dumps(value)} (--assume {place}=VALUE)")
     if notes.get("item_calls"):
         lines.append(f"  note: the host reads {notes['item_calls']} values back from the device in each step (.item())")
     if notes.get("math_attention"):
         lines.append(f"  note: {notes['math_attention']} attentions with unusual shapes were captured as products")
+    lines += [f"  WARNING: {sentence}" for sentence in notes.get("warnings", [])]
     lines += [f"  note: {sentence}" for sentence in notes.get("unfaithful", [])]
     return "\n".join(lines)
 
@@ -99,9 +106,12 @@ def run(arguments: list) -> int:
     options = parser().parse_args(arguments)
     front.check(options.precision, options.mode, options.batch, options.image_size, options.device)
     say, progress = _reporting(options, options.spec)
+    if options.sources:
+        sources.watch()
     doc = front.here(options.spec, None, precision=options.precision, mode=options.mode, name=options.name,
                      batch=options.batch, options=pairs(options.set, "--set"), fixed=_sizes(options.fixed),
-                     image_size=options.image_size, progress=progress, say=say, device=options.device)
+                     image_size=options.image_size, progress=progress, say=say, device=options.device,
+                     with_sources=options.sources, assume=options.assume)
     from . import step_file
 
     path = options.output or f"{doc['name']}.step.gz"

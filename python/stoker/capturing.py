@@ -9,25 +9,31 @@ from dataclasses import dataclass, field
 
 import torch
 
-from . import one_step, protocol, step_file, training
+from . import one_step, places, protocol, sources, step_file, training
 from .device import Device
 from .errors import CaptureError
 from .polynomial import Fitter
 from .user_code import user_code
 from .version import VERSION
 
-LIBRARIES = ("torchvision", "timm", "transformers", "peft", "bitsandbytes")
-
 
 @dataclass
 class Settings:
-    """How to capture. `fixed` holds dimensions at one size; `progress(done, of, what)` is called before each run."""
+    """How to capture.
+
+    fixed         dimensions at one size
+    progress      called before each run as progress(done, of, what)
+    assume        FILE:LINE=VALUE, for what the model reads
+    with_sources  the file says which files it depends on, by their paths on this computer
+    """
 
     mode: str | None = None
     precision: str = "fp32"
     name: str | None = None
     fixed: dict = field(default_factory=dict)
     progress: object = None
+    with_sources: bool = False
+    assume: list = field(default_factory=list)
 
 
 def capture(source, device: Device, settings: Settings) -> dict:
@@ -39,6 +45,7 @@ def capture(source, device: Device, settings: Settings) -> dict:
     fitter = Fitter(dimensions)
     grid = fitter.grid()
     points = [p for i, p in enumerate(grid) if p not in grid[:i]]
+    assumptions = places.Assumptions(settings.assume)
     steps = {}
     for done, point in enumerate(points):
         sizes = ", ".join(f"{k} {v}" for k, v in point.items())
@@ -46,18 +53,21 @@ def capture(source, device: Device, settings: Settings) -> dict:
             settings.progress(done, len(points), sizes)
         built = source.build(point)
         with user_code(f"{source.spec} raised in its step at {sizes}"):
-            steps[tuple(point.values())] = one_step.run(built, mode, settings.precision, device)
+            steps[tuple(point.values())] = one_step.run(built, mode, settings.precision, device, assumptions)
         del built
     if settings.progress:
         settings.progress(len(points), len(points), "done")
+    assumptions.check_used()
     raws = [steps[tuple(point.values())] for point in grid]
     if device.note:
         raws[0].notes.setdefault("unfaithful", []).append(f"captured on fake CPU tensors: {device.note}")
     if note:
         raws[0].notes.setdefault("unfaithful", []).append(note)
     head = {"name": settings.name or source.first.name or source.name, "mode": mode, "precision": settings.precision}
+    if raws[0].in_backward:
+        optimizer = {"name": "none", "in_backward": raws[0].in_backward, "groups": []}
     about = {"sample": _sample(source, dimensions), "optimizer": optimizer, "training": declared}
-    return step_file.document(fitter, raws, head, _provenance(source, device), about)
+    return step_file.document(fitter, raws, head, _provenance(source, device, settings.with_sources), about)
 
 
 def _dimensions(source, fixed: dict) -> list:
@@ -69,11 +79,14 @@ def _dimensions(source, fixed: dict) -> list:
             for d in source.dimensions]
 
 
-def _provenance(source, device: Device) -> dict:
-    libraries = {n: getattr(sys.modules[n], "__version__", "unknown") for n in LIBRARIES
-                 if n in sys.modules and source.uses(n)}
-    return {"spec": source.spec, "capture": device.capture, "torch": str(torch.__version__),
-            "python": platform.python_version(), "stoker": VERSION, "libraries": libraries}
+def _provenance(source, device: Device, with_sources: bool) -> dict:
+    model = source.first.module
+    found = {"spec": source.spec, "capture": device.capture, "torch": str(torch.__version__), "python": platform.python_version(),
+             "stoker": VERSION, "libraries": {n: sources.version_of(n) for n in sources.libraries_of(model)[1:]}}
+    if with_sources:
+        found["sources"] = sources.rows(model)
+        found["environment"] = sources.environment()
+    return found
 
 
 def _sample(source, dimensions) -> dict | None:

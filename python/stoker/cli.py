@@ -7,10 +7,9 @@ import signal
 import sys
 import traceback
 
-from .errors import CaptureError, UserCodeError
+from .errors import EXIT_BUG, CaptureError, InternalError, UserCodeError
 
 EXIT_BAD_INPUT = 3
-EXIT_BUG = 70  # EX_SOFTWARE of sysexits.h
 INTERRUPTED = 130  # 128 + SIGINT
 
 
@@ -70,6 +69,9 @@ def main(arguments: list | None = None) -> int:
         if verb in MEASURING:
             signal.signal(signal.SIGINT, signal.SIG_DFL)
         return VERBS[verb](arguments[1:]) if verb in VERBS else _binary(arguments)
+    except InternalError as error:
+        sys.stderr.write(f"{error.traceback_text.rstrip()}\nstoker: {error}\n")
+        return EXIT_BUG
     except UserCodeError as error:
         sys.stderr.write(f"{error.traceback_text.rstrip()}\nstoker: {error}\n")
     except CaptureError as error:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+EXIT_BUG = 70  # exit code, EX_SOFTWARE of sysexits.h
+
 
 class CaptureError(Exception):
     """Bad input. The message is one sentence (or two: what is wrong, and the cure) and is all that people see."""
@@ -9,6 +11,14 @@ class CaptureError(Exception):
 
 class UserCodeError(CaptureError):
     """The user's own code raised; `traceback_text` holds its frames and none of ours."""
+
+    def __init__(self, message: str, traceback_text: str):
+        super().__init__(message)
+        self.traceback_text = traceback_text
+
+
+class InternalError(CaptureError):
+    """A fault of this package; `traceback_text` has all frames."""
 
     def __init__(self, message: str, traceback_text: str):
         super().__init__(message)

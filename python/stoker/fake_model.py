@@ -7,8 +7,8 @@ import copy
 
 import torch
 
+from . import grad_hooks, rnn
 from . import precision as precisions
-from . import rnn
 from .errors import CaptureError
 
 
@@ -49,6 +49,11 @@ class Mover:
         self._one_buffer = one_buffer
         self._done: dict[int, torch.Tensor] = {}
         self._keep = []  # ids stay unique while the originals live
+        self._hooked: list[grad_hooks.Exchanged] = []
+
+    @property
+    def has_hooks(self) -> bool:
+        return bool(self._hooked)
 
     def fake(self, tensor: torch.Tensor, device: str | None = None) -> torch.Tensor:
         known = self._done.get(id(tensor))
@@ -68,14 +73,22 @@ class Mover:
 
     def _parameter(self, old: torch.nn.Parameter) -> torch.nn.Parameter:
         known = self._done.get(id(old))
-        if isinstance(known, torch.nn.Parameter):
+        if known is old or isinstance(known, torch.nn.Parameter):
             return known
         if isinstance(old, torch.nn.parameter.UninitializedTensorMixin):
             raise CaptureError("the model has lazy modules whose parameters have no shape yet: "
                                "run it once on an example, or give the sizes")
         new = torch.nn.Parameter(self.fake(old) if known is None else known, requires_grad=old.requires_grad)
+        if grad_hooks.has_hooks(old):
+            self._hooked.append(grad_hooks.Exchanged(old, new))
+            new = old  # the same object, so that the hooks' dictionaries of parameters hold
         self.remember(old, new)
         return new
+
+    def put_back(self) -> None:
+        """Parameters with hooks are what they were."""
+        while self._hooked:
+            self._hooked.pop().undo()
 
     def move(self, module: torch.nn.Module) -> None:
         def make(count, dtype):

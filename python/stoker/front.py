@@ -10,10 +10,10 @@ import sys
 import tempfile
 
 from . import protocol
-from .errors import CaptureError, UserCodeError
+from .errors import EXIT_BUG, CaptureError, InternalError, UserCodeError
 
 PRECISIONS = ("fp32", "tf32", "amp-fp16", "amp-bf16", "bf16", "fp16")
-MODES = ("train", "inference")
+MODES = ("train", "forward", "inference")
 DEVICES = ("cuda", "cpu")
 
 
@@ -21,7 +21,7 @@ def check(precision: str, mode, batch, image_size, device: str = "cuda") -> None
     if precision not in PRECISIONS:
         raise CaptureError(f"'{precision}' is no precision: use one of {', '.join(PRECISIONS)}")
     if mode not in (None, *MODES):
-        raise CaptureError(f"'{mode}' is no mode: use train or inference")
+        raise CaptureError(f"'{mode}' is no mode: use train, forward (the graph is kept, no backward) or inference")
     if device not in DEVICES:
         raise CaptureError(f"'{device}' is no device that steps are captured for: use cuda (any GPU) or cpu")
     for what, value in (("batch", batch), ("image size", image_size)):
@@ -29,9 +29,9 @@ def check(precision: str, mode, batch, image_size, device: str = "cuda") -> None
             raise CaptureError(f"{what} {value} is not possible: use 1 or more")
 
 
-def capture(what, out, *, precision, mode, batch, name, image_size, options, fixed, device="cuda") -> dict:
+def capture(what, out, *, precision, mode, batch, name, image_size, options, fixed, device="cuda", assume=()) -> dict:
     check(precision, mode, batch, image_size, device)
-    common = {"precision": precision, "mode": mode, "name": name, "fixed": fixed, "device": device}
+    common = {"precision": precision, "mode": mode, "name": name, "fixed": fixed, "device": device, "assume": assume}
     if isinstance(what, (str, os.PathLike)):
         return _in_child(str(what), out, batch=batch, image_size=image_size, options=options, **common)
     spec = _spec_of(what)
@@ -51,7 +51,7 @@ def _spec_of(what) -> str | None:
     return f"{file}:{what.__name__}" if file and file.endswith(".py") and os.path.exists(file) else None
 
 
-def _in_child(spec, out, *, precision, mode, name, batch, image_size, options, fixed, device) -> dict:
+def _in_child(spec, out, *, precision, mode, name, batch, image_size, options, fixed, device, assume) -> dict:
     from . import step_file
 
     with tempfile.TemporaryDirectory() as folder:
@@ -61,6 +61,8 @@ def _in_child(spec, out, *, precision, mode, name, batch, image_size, options, f
         for flag, value in (("--mode", mode), ("--batch", batch), ("--name", name), ("--image-size", image_size)):
             if value is not None:
                 command += [flag, str(value)]
+        for item in assume:
+            command += ["--assume", item]
         for key, value in options.items():
             command += ["--set", f"{key}={value}"]
         for key, value in fixed.items():
@@ -68,22 +70,24 @@ def _in_child(spec, out, *, precision, mode, name, batch, image_size, options, f
         path = os.pathsep.join([str(pathlib.Path(__file__).resolve().parents[1]), os.environ.get("PYTHONPATH", "")])
         done = subprocess.run(command, stderr=subprocess.PIPE, text=True, env=dict(os.environ, PYTHONPATH=path))
         if done.returncode:
-            raise _error(done.stderr)
+            raise _error(done.stderr, done.returncode)
         return step_file.read(str(target))
 
 
-def _error(stderr: str) -> CaptureError:
+def _error(stderr: str, code: int) -> CaptureError:
     lines = stderr.strip().splitlines()
     at = max((i for i, line in enumerate(lines) if line.startswith("stoker: ")), default=None)
     if at is None:
         return CaptureError("the capture process died: " + (lines[-1] if lines else "no message"))
     message = "\n".join(lines[at:]).removeprefix("stoker: ")
     before = "\n".join(lines[:at])
+    if code == EXIT_BUG:
+        return InternalError(message, before)
     return UserCodeError(message, before) if "Traceback" in before else CaptureError(message)
 
 
 def here(what, out, *, precision, mode, name, batch, options, fixed, image_size=None, progress=None, say=None,
-         device="cuda") -> dict:
+         device="cuda", with_sources=False, assume=()) -> dict:
     """Captures a spec, function or Capture in this process and writes it to `out` if that is given."""
     from . import device as devices
     prepared = devices.prepare(say or (lambda text: print(f"stoker: {text}", file=sys.stderr)), device)
@@ -95,7 +99,7 @@ def here(what, out, *, precision, mode, name, batch, options, fixed, image_size=
         spec, label, function = _named(what)
         source = specs.Source(spec, label, function, options, batch)
     precision = "fp32" if precision == "tf32" else precision  # the same step; kernels are chosen later
-    doc = capturing.capture(source, prepared, capturing.Settings(mode, precision, name, fixed, progress))
+    doc = capturing.capture(source, prepared, capturing.Settings(mode, precision, name, fixed, progress, with_sources, list(assume)))
     if out is not None:
         step_file.write(doc, str(out))
     return doc

@@ -11,10 +11,11 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils import _pytree as pytree
 
-from . import fake_model, losses, training
+from . import fake_model, grad_hooks, losses, training, warnings_of
 from . import precision as precisions
 from .functions import AbstractFunctions
 from .recorder import ModuleNames, Recorder, quiet_collector
+from .values import seeded
 
 
 @dataclass
@@ -29,43 +30,59 @@ class RawStep:
     events: list = field(default_factory=list)
     modules: list = field(default_factory=list)
     notes: dict = field(default_factory=dict)  # diagnostics
+    in_backward: str = ""  # optimizers that stepped in hooks of gradients
 
 
-def run(built, mode: str, precision: str, device) -> RawStep:
-    """Runs one step of `built` (a specs.Built, left as it was) on a device.Device and returns its record."""
+def run(built, mode: str, precision: str, device, assumptions=None) -> RawStep:
+    """Runs one step of `built` (a specs.Built, left as it was) on a device.Device and returns its record.
+
+    `assumptions` (places.Assumptions) say what the model reads where it reads what depends on data.
+    """
     fake_mode = FakeTensorMode(allow_non_fake_inputs=True, allow_fallback_kernels=False)
     left_alone = fake_model.restored(built.module, built.optimizer)
-    with quiet_collector(), torch.autograd.set_multithreading_enabled(False), left_alone, fake_mode:
-        return _Step(built, mode, precision, device).run()
+    with quiet_collector(), torch.autograd.set_multithreading_enabled(False), left_alone, seeded(), fake_mode:
+        return _Step(built, mode, precision, device, assumptions).run()
 
 
 class _Step:
-    def __init__(self, built, mode, precision, device):
+    def __init__(self, built, mode, precision, device, assumptions):
         self.built, self.mode, self.precision, self.device_type = built, mode, precision, device.type
         self.model = built.module
-        self.recorder = Recorder(device.type)
+        self.recorder = Recorder(device.type, assumptions)
         self.for_cuda = device.wanted == "cuda"  # on a CPU layers are what PyTorch makes of them there
         self.stand_ins = AbstractFunctions(self.recorder) if self.for_cuda else contextlib.nullcontext()
+        self.steps = grad_hooks.Steps()
         self.raw = RawStep()
 
     def run(self) -> RawStep:
         torch.backends.mha.set_fastpath_enabled(False)  # its fused layer has no fake implementation
         mover = fake_model.Mover(self.device_type, self.precision, one_buffer=self.for_cuda)
+        try:
+            return self._run(mover)
+        finally:
+            mover.put_back()
+            self.steps.forget()
+
+    def _run(self, mover) -> RawStep:
         mover.move(self.model)
         training.follow(self.built.optimizer, mover.replacement)
         self.model.train(self.mode == "train")
         self._describe_model(training.group_of(self.built.optimizer))
         args, kwargs = self._inputs(mover)
         names = ModuleNames(self.recorder, self.model)
-        with self.stand_ins, self.recorder, names:
-            results = self._train(args, kwargs) if self.mode == "train" else self._infer(args, kwargs)
+        self.warnings = warnings_of.Training(self.recorder, self.model)
+        with self.stand_ins, self.recorder, names, self.warnings, self.steps:
+            run = {"train": self._train, "forward": self._forward, "inference": self._infer}[self.mode]
+            results = run(args, kwargs)
+        self.raw.in_backward = "+".join(sorted(self.steps.names))
         self._finish(results, args, kwargs)
         return self.raw
 
     # -- the model and its inputs --------------------------------------------------------------------------------
 
     def _describe_model(self, groups) -> None:
-        for name, parameter in self.model.named_parameters():
+        self.parameters = list(self.model.named_parameters())  # the forward may put others in their places
+        for name, parameter in self.parameters:
             storage = self.recorder.add_storage(parameter, "parameter")
             self.raw.parameters.append([name, (*self.recorder.describe(parameter), storage), parameter.requires_grad,
                                         None, 0 if groups is None else groups.get(id(parameter))])
@@ -125,6 +142,15 @@ class _Step:
                 made.append(tensor)
         return made
 
+    def _forward(self, args, kwargs):
+        """Features with their graph: what autograd saved lives as long as the output."""
+        self.recorder.phase("load")
+        self.recorder.phase("forward")
+        with precisions.autocast(self.precision, self.device_type):
+            output = self.model(*args, **kwargs)
+        self.recorder.phase("end")
+        return [output, None, None]
+
     def _infer(self, args, kwargs):
         self.recorder.phase("load")
         self.recorder.phase("forward")
@@ -138,16 +164,18 @@ class _Step:
     def _finish(self, results, args, kwargs) -> None:
         recorder = self.recorder
         gc.collect()  # what only cycles held: its frees come after the end
-        for row, parameter in zip(self.raw.parameters, (p for _, p in self.model.named_parameters())):
+        for row, (_, parameter) in zip(self.raw.parameters, self.parameters):
             if parameter.grad is not None:
                 row[3] = recorder.storage_id(parameter.grad)
         gradients = {row[3] for row in self.raw.parameters if row[3] is not None}
         of_inputs = {recorder.storage_id(t.grad) for t in pytree.tree_leaves((args, kwargs))
                      if isinstance(t, torch.Tensor) and t.grad is not None}
-        recorder.released = []
+        recorder.released = released = []
         results.clear()
         gc.collect()
-        outputs = set(recorder.released) | of_inputs  # both go when the next step brings others
+        recorder.released = []  # what dies from now on is no part of the step
+        outputs = set(released) | of_inputs  # both go when the next step brings others
+        outputs |= self._replaced(outputs | gradients, args, kwargs)
         freed = {event[1] for event in recorder.events if event[0] == "f"}
         for number, kind in enumerate(recorder.kinds):
             if kind == "transient" and number not in freed:
@@ -157,10 +185,33 @@ class _Step:
         self.raw.modules = recorder.modules
         self._notes()
 
+    def _replaced(self, known: set, args, kwargs) -> set:
+        """Of what the model's attributes still hold, that which its next forward puts something else in the place of."""
+        recorder = self.recorder
+        freed = {event[1] for event in recorder.events if event[0] == "f"}
+        left = {n for n, kind in enumerate(recorder.kinds) if kind == "transient" and n not in freed and n not in known}
+        if not left or self.mode != "train":
+            return set()
+        recorder.released = released = []
+        try:
+            with self.stand_ins, recorder, recorder.paused(), precisions.autocast(self.precision, self.device_type):
+                self.model(*args, **kwargs)
+        except Exception:  # a model that runs once only: then nothing is known to be replaced
+            return set()
+        finally:
+            gc.collect()
+            recorder.released = []
+        return left & set(released)
+
     def _notes(self) -> None:
         recorder, notes = self.recorder, self.raw.notes
         if recorder.item_calls:
             notes["item_calls"] = recorder.item_calls
+        found = self.warnings.sentences() if self.mode == "train" else []
+        if found:
+            notes["warnings"] = found
+        if recorder.reads:
+            notes["reads"] = {place: recorder.reads[place] for place in sorted(recorder.reads)}
         if recorder.math_attention:
             notes["math_attention"] = recorder.math_attention
         if recorder.decomposed and self.for_cuda:

@@ -14,8 +14,9 @@ import torch
 from torch._subclasses import fake_tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from . import operators, rnn
+from . import operators, places, rnn, rows
 from .errors import DataDependentError, UnsupportedOperatorError
+from .values import Values
 
 FakeTensor = fake_tensor.FakeTensor
 _current_node = getattr(torch._C, "_current_autograd_node", lambda: None)
@@ -35,8 +36,11 @@ for _name in ("float8_e4m3fn", "float8_e5m2"):
 class Recorder(TorchDispatchMode):
     """Records one step. Enter it inside a FakeTensorMode and a ModuleNames of the same recorder."""
 
-    def __init__(self, device_type: str):
+    def __init__(self, device_type: str, assumptions: places.Assumptions | None = None):
         super().__init__()
+        self.assumptions = assumptions or places.Assumptions([])
+        self.values = Values()
+        self.reads: dict[str, object] = {}  # "net.py:12" -> what the model was told there, where it depends on data
         self.device_type = device_type
         self.events: list = []  # ("p", phase) ("a", id) ("f", id) ("s", reason) ("o", Operator)
         self.bytes: list[int] = []
@@ -129,17 +133,22 @@ class Recorder(TorchDispatchMode):
         kwargs = kwargs or {}
         if self._paused or func.namespace == "prim":  # prim: questions about a tensor, no operators
             return func(*args, **kwargs)
-        answer = self._answer(func, args)
+        answer = self._answer(func, args, kwargs)
         if answer is not NotImplemented:
             return answer
         out = self._call(func, args, kwargs)
         self._record(func, args, kwargs, out)
+        self.values.follow(func, args, kwargs, out)
         return out
 
-    def _answer(self, func, args):
+    def _answer(self, func, args, kwargs):
         """What fake tensors cannot do and we can."""
         if func is torch.ops.aten._local_scalar_dense.default:
             return self._answer_item(args[0])
+        if func is torch.ops.aten.equal.default:
+            return self._answer_equal(args[0], args[1])
+        if func.name() in rows.OPERATORS:
+            return self._answer_rows(func, args, kwargs)
         handler = operators.HANDLERS.get(func)
         if handler is not None:
             out = handler(*args)
@@ -151,16 +160,66 @@ class Recorder(TorchDispatchMode):
         constant = getattr(tensor, "constant", None)
         if constant is not None:
             return constant.item()
-        if not (tensor.dtype.is_floating_point or tensor.dtype is torch.bool):
-            raise DataDependentError(
-                f"the model reads an integer out of a tensor (.item()) in {self.where()}, and a capture has no values: "
-                "pass it as a Python number, or pad to a fixed size")
-        if tensor.fake_device.type == self.device_type:
-            self.item_calls += 1
-            self.events.append(("s", "item"))
+        if isinstance(tensor, FakeTensor) and tensor.fake_device.type == self.device_type:
+            self._host_read()
+        value, known = self.values.read(tensor)
+        if known:
+            return value
+        place = places.here()
+        assumed = self.assumptions.at(place)
+        if assumed is None or assumed == "all":
+            assumed = self._plausible(tensor, value, place)
+        kind = bool if tensor.dtype is torch.bool else float if tensor.dtype.is_floating_point else int
+        if place is not None:
+            self.reads[place] = kind(assumed)
+        return kind(assumed)
+
+    def _plausible(self, tensor, guess, place):
+        """What a read of unknown data is answered with."""
+        if guess is not None:
+            return guess
         if tensor.dtype is torch.bool:
             return self._last_name.startswith("aten::all")  # all(...) holds, any(...) does not: checks pass
-        return 1.0
+        if tensor.dtype.is_floating_point:
+            return 1.0
+        raise DataDependentError(
+            f"the model reads an integer out of a tensor (.item()) {self.at()}, and a capture has no values: "
+            f"pass it as a Python number, or say what it is with --assume {place or 'FILE:LINE'}=NUMBER")
+
+    def _answer_equal(self, one, other):
+        real = [self.values.real(t) for t in (one, other)]
+        self._host_read()
+        if all(value is not None for value in real):
+            return bool(self.values.on_host(torch.equal, *real))
+        place = places.here()
+        assumed = bool(self.assumptions.at(place) or False)
+        if place is not None:
+            self.reads[place] = assumed
+        return assumed
+
+    def _host_read(self) -> None:
+        self.item_calls += 1
+        self.events.append(("s", "item"))
+
+    def _answer_rows(self, func, args, kwargs):
+        """An operator whose output has as many rows as there are of something in the data."""
+        place = places.here()
+        out = rows.answer(func, args, kwargs, self.values, lambda: self.assumptions.at(place))
+        if out is NotImplemented:
+            return out
+        if out is None:
+            raise DataDependentError(
+                f"{func.name()} {self.at()} makes a tensor whose size depends on the data, and a capture has no values: "
+                f"use a mask of fixed size instead, or say how many rows it has with --assume {place or 'FILE:LINE'}=all (or a number)")
+        if rows.waits(func):
+            self.events.append(("s", "nonzero"))
+        self._record(func, args, kwargs, out)
+        return out
+
+    def at(self) -> str:
+        """"at net.py:12 in module 'head'": for sentences."""
+        place = places.here()
+        return (f"at {place} " if place else "") + f"in {self.where()}"
 
     def where(self) -> str:
         name = self.modules[self.module_stack[-1]]
@@ -178,7 +237,7 @@ class Recorder(TorchDispatchMode):
             return func(*args, **kwargs)
         except (fake_tensor.DataDependentOutputException, fake_tensor.DynamicOutputShapeException):
             raise DataDependentError(
-                f"{func.name()} in {self.where()} makes a tensor whose size depends on the data, and a capture has no "
+                f"{func.name()} {self.at()} makes a tensor whose size depends on the data, and a capture has no "
                 "values: use a mask of fixed size instead") from None
         except fake_tensor.UnsupportedOperatorException:
             raise self._unsupported(func) from None
@@ -189,12 +248,13 @@ class Recorder(TorchDispatchMode):
 
     def _unsupported(self, func):
         return UnsupportedOperatorError(
-            f"{func.name()} in {self.where()} has no fake implementation in PyTorch {torch.__version__}: "
-            "register one with torch.library.register_fake, or leave that part out")
+            f"{func.name()} {self.at()} has no fake implementation in PyTorch {torch.__version__}: "
+            + ("pad to one length and use a mask in place of nested tensors" if "nested" in func.name() else
+               "register one with torch.library.register_fake, or leave that part out"))
 
     def _on_device(self, tensor) -> bool:
         if tensor.layout is not torch.strided:
-            raise UnsupportedOperatorError(f"{self.where()} makes a sparse tensor, whose size depends on the data: "
+            raise UnsupportedOperatorError(f"the model makes a sparse tensor {self.at()}, whose size depends on the data: "
                                            "use dense ones (sparse=False)")
         device = tensor.fake_device if isinstance(tensor, FakeTensor) else tensor.device
         return device.type == self.device_type
@@ -284,7 +344,7 @@ class Recorder(TorchDispatchMode):
     def describe(self, tensor) -> tuple:
         dtype = DTYPES.get(tensor.dtype)
         if dtype is None:
-            raise UnsupportedOperatorError(f"tensors of {tensor.dtype} in {self.where()} are not supported: cast them")
+            raise UnsupportedOperatorError(f"tensors of {tensor.dtype} {self.at()} are not supported: cast them")
         shape = tuple(tensor.shape)
         return dtype, shape, operators.memory_order(shape, tensor.stride())
 

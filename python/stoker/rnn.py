@@ -26,9 +26,9 @@ def flatten_weights(module: torch.nn.Module, make) -> dict:
     for layer in module.modules():
         if not isinstance(layer, torch.nn.RNNBase):
             continue
-        weights = [w for w in layer._flat_weights if isinstance(w, torch.nn.Parameter)]
-        if not weights or any(id(w) in views for w in weights):
-            continue
+        weights = [layer._parameters.get(name) for name in layer._flat_weights_names]
+        if any(w is None for w in weights) or any(id(w) in views for w in weights):
+            continue  # no parameters of the layer's own: the code makes them in each forward, and cuDNN copies them
         buffer = make(sum(w.numel() for w in weights), weights[0].dtype)
         offset = 0
         for weight in weights:

@@ -37,10 +37,6 @@ class Source:
         self._example_batch = self._first_size(self.first.inputs)
         self.dimensions = self._dimensions(batch)
 
-    def uses(self, library: str) -> bool:
-        """Whether a module of the model is defined in this library."""
-        return any(type(m).__module__.split(".")[0] == library for m in self.first.module.modules())
-
     def _check_options(self) -> None:
         if any(p.kind is p.VAR_KEYWORD for p in self._parameters.values()):
             return

@@ -7,7 +7,7 @@ import pathlib
 import sysconfig
 import traceback
 
-from .errors import CaptureError, UserCodeError
+from .errors import CaptureError, InternalError, UserCodeError
 
 _OURS = str(pathlib.Path(__file__).resolve().parent)
 
@@ -33,6 +33,24 @@ def trimmed(error: BaseException) -> str:
     return f"Traceback (your frames):\n{text}{message}" if wanted else message
 
 
+# Functions of ours that hand a call of the model's on to PyTorch as it is: what it raises there is an answer to the model's code.
+_HAND_ON = {"_call", "__torch_function__", "_attention", "run", "_train", "_infer", "_forward", "_call_model", "loss", "<lambda>"}
+
+
+def is_ours(error: BaseException) -> bool:
+    """Whether a frame of this package raised, and no frame of the user's or call of the model's after it."""
+    frames = traceback.extract_tb(error.__traceback__)
+    ours = [i for i, f in enumerate(frames) if str(pathlib.Path(f.filename).resolve()).startswith(_OURS)]
+    if not ours:
+        return False
+    last = ours[-1]
+    if any(not _is_library(f.filename) for f in frames[last + 1:]):
+        return False
+    if last == len(frames) - 1:  # raised by Python in our own line, unless that is a call into PyTorch
+        return frames[last].name not in _HAND_ON or isinstance(error, (KeyError, AttributeError, IndexError, NameError))
+    return frames[last].name not in _HAND_ON
+
+
 @contextlib.contextmanager
 def user_code(what: str):
     """Turns an exception of the user's code into a UserCodeError; ours pass through."""
@@ -49,6 +67,10 @@ def user_code(what: str):
             raise cause from None
         first = (str(error).strip().splitlines() or [""])[0]
         detail = f"{type(error).__name__}: {first}" if first else type(error).__name__
+        if is_ours(error):
+            full = "".join(traceback.format_exception(type(error), error, error.__traceback__))
+            raise InternalError(f"{what.partition(' raised ')[0]} cannot be captured ({detail}): this is a fault of stoker's and not "
+                                "of your code; please report it with the lines above", full) from None
         raise UserCodeError(f"{what} ({detail}); correct the code named in the traceback above",
                             trimmed(error)) from None
 

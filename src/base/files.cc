@@ -155,6 +155,11 @@ Result<std::string> read_file(const fs::path& path, Bytes limit) {
   return content;
 }
 
+std::uint32_t crc32_of(std::string_view text) {
+  return static_cast<std::uint32_t>(
+      crc32_z(0, reinterpret_cast<const Bytef*>(text.data()), text.size()));
+}
+
 Result<std::string> read_gzip_file(const fs::path& path, Bytes limit) {
   auto packed = read_file(path, limit);
   if (!packed) return packed;

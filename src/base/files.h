@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <string_view>
@@ -15,6 +16,9 @@ namespace stoker {
 /// The decompressed content of a gzip file. `limit` bounds what it may decompress to, whatever it
 /// claims.
 [[nodiscard]] Result<std::string> read_gzip_file(const std::filesystem::path& path, Bytes limit);
+
+/// CRC-32 as zlib has it: tells whether a file is another by now.
+[[nodiscard]] std::uint32_t crc32_of(std::string_view text);
 
 /// Writes through a temporary file in the same folder and renames, so that the old file stays whole
 /// when the disk fills or the process dies, and nothing else is left behind. A device or a pipe is

@@ -63,6 +63,7 @@ struct Job {
   bool channels_last = false;
   bool zero_grad_before_forward = true;  ///< set_to_none, PyTorch's default since 2.0
   bool zero_grad_fills = false;  ///< zero_grad(set_to_none=False): gradients stay and are added to
+  bool drop_output = false;      ///< output and loss die with the iteration: `del output, loss`
   bool clip = false;             ///< torch.nn.utils.clip_grad_norm_ before the optimizer's step
   bool clip_checks = false;      ///< its error_if_nonfinite=True: the host reads the norm
   bool ema = false;              ///< a moving average of parameters and buffers beside the model

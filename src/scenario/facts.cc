@@ -1,10 +1,12 @@
 #include "scenario/facts.h"
 
 #include <cstdio>
+#include <ctime>
 
 #include "base/setting.h"
 #include "device/calibration_data.h"
 #include "scenario/allocator.h"
+#include "scenario/capture_words.h"
 #include "scenario/sample_facts.h"
 
 namespace stoker {
@@ -34,6 +36,22 @@ void add_excluded(const Scenario& s, Facts& facts) {
   if (s.price_per_gpu_hour <= 0) facts.excluded.push_back("cost (" + mark(Setting::kPrice) + ")");
 }
 
+/// What the model reads on the host and no capture knows, with the words that say otherwise.
+void add_reads(const Step& step, std::vector<std::string>& assumed) {
+  constexpr std::size_t kMostShown = 6;
+  std::size_t shown = 0;
+  for (const auto& [place, value] : step.reads) {
+    if (shown++ == kMostShown) {
+      assumed.push_back(std::to_string(step.reads.size() - kMostShown) +
+                        " more reads of what depends on data");
+      return;
+    }
+    const std::string other = value == "true" ? "false" : value == "false" ? "true" : "VALUE";
+    assumed.push_back(place + " reads " + value + " (" + mark(Setting::kAssume) + " " + place +
+                      "=" + other + ")");
+  }
+}
+
 void add_assumed(const RunRequest& r, const Scenario& s, const ProbesOfData& probes, Facts& facts) {
   std::vector<std::string>& assumed = facts.assumed;
   const Machine& m = s.machine;
@@ -45,6 +63,11 @@ void add_assumed(const RunRequest& r, const Scenario& s, const ProbesOfData& pro
   if (probes.folder != nullptr) assumed.emplace_back("random crop, flip, normalise");
   if (!facts.cpu) {
     for (std::string& words : allocator_words(r.allocator)) assumed.push_back(std::move(words));
+  }
+  add_reads(*s.step, assumed);
+  if (!r.job.drop_output) {
+    assumed.push_back("the loop's names hold the last output and loss during the next forward (" +
+                      mark(Setting::kDropOutput) + ")");
   }
   if (!s.sample.known) {
     assumed.push_back("input is fast enough (" + mark(Setting::kData) + ", " +
@@ -92,6 +115,7 @@ Facts facts_of(const RunRequest& r, const Scenario& s, const ProbesOfData& probe
   facts.host_cores = s.machine.host.cores;
   facts.dataset_samples = s.dataset_samples;
   facts.cpu = s.machine.device.cpu() != nullptr;
+  facts.rests_on.push_back(capture_words(s.step->provenance, std::time(nullptr)));
   add_device(s.machine.device.facts(), facts);
   if (probes.folder != nullptr) {
     facts.rests_on.push_back("a probe of " + probes.folder->dataset.name + " on " +

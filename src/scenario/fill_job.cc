@@ -85,6 +85,7 @@ Status fill_job(const JobRequest& r, const Step& step, Scenario& s) {
   job.accumulate = static_cast<int>(r.accumulate.value_or(1));
   job.nodes = static_cast<int>(r.nodes.value_or(1));
   job.channels_last = r.channels_last;
+  job.drop_output = r.drop_output;
   job.cudnn = r.cudnn_benchmark ? CudnnProfile::kBenchmark : CudnnProfile::kDefault;
   job.prefetching_loader = r.prefetching_loader;
   job.cuda_graphs = r.cuda_graphs;

@@ -15,6 +15,12 @@ Status refuse(std::string message, Setting setting) {
 /// A capture whose optimizer we do not know cannot be taken as it is.
 Status check_captured(const OptimizerRequest& o, const Step& step) {
   const CapturedOptimizer& captured = step.optimizer;
+  if (o.kind && !captured.in_backward.empty() && *o.kind != OptimizerKind::kNone) {
+    return refuse("the capture holds " + captured.in_backward +
+                      ", which steps in a hook of each gradient; leave the flag out, or capture "
+                      "the model without the hooks",
+                  Setting::kOptimizer);
+  }
   if (o.kind || step.mode != "train" || captured.name.empty()) return {};
   const auto known = parse_optimizer(captured.name);
   if (known) return {};

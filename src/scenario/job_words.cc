@@ -36,9 +36,12 @@ std::string step_words(const Step& step, const Job& job) {
   std::string words = step.mode;
   if (step.mode == "train") {
     const bool sgd = job.optimizer.kind == OptimizerKind::kSgd;
-    words += ", " + (!sgd                         ? std::string(name_of(job.optimizer.kind))
-                     : job.optimizer.momentum > 0 ? "SGD momentum"
-                                                  : "SGD");
+    if (!step.optimizer.in_backward.empty())
+      words += ", " + step.optimizer.in_backward + " in the backward";
+    else
+      words += ", " + (!sgd                         ? std::string(name_of(job.optimizer.kind))
+                       : job.optimizer.momentum > 0 ? "SGD momentum"
+                                                    : "SGD");
   }
   words += training_words(job);
   const std::int64_t side = image_side(step);
@@ -90,6 +93,7 @@ std::vector<std::string> unusual_settings(const Job& job) {
   add(!job.zero_grad_before_forward, "zero_grad() after the step");
   add(job.zero_grad_fills, "zero_grad(set_to_none=False)");
   add(job.channels_last, "channels-last");
+  add(job.drop_output, "drops its output");
   add(job.cudnn == CudnnProfile::kBenchmark, "cudnn.benchmark");
   add(job.cuda_graphs, "CUDA graphs");
   add(job.gpus > 1 && job.nodes > 1, std::to_string(job.nodes) + " nodes");

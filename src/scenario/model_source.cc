@@ -1,10 +1,15 @@
 #include "scenario/model_source.h"
 
 #include <algorithm>
+#include <ctime>
 #include <filesystem>
+#include <utility>
 
 #include "base/files.h"
+#include "base/setting.h"
 #include "base/text.h"
+#include "rewrite/evaluation.h"
+#include "scenario/remembered_captures.h"
 #include "step/step_reader.h"
 
 namespace stoker {
@@ -59,50 +64,66 @@ Result<LoadedModel> from_zoo(const std::string& name, const std::vector<Precisio
   return model;
 }
 
-/// A name for what the capture depends on: the spec, the precision, and the time of the last change
-/// of a .py file.
-std::string cache_key(const std::string& spec, std::string_view precision) {
-  std::string text = spec + "|" + std::string(precision);
-  const fs::path file = spec.substr(0, spec.rfind(':'));
-  std::error_code error;
-  if (file.extension() == ".py") {
-    text += "|" + fs::absolute(file, error).string() + "|" +
-            std::to_string(fs::last_write_time(file, error).time_since_epoch().count());
+/// The remembered capture where it is still good and was not asked for anew; else a new one.
+Result<Step> capture_of(CaptureOrder order, bool again, const ScenarioTools& tools) {
+  order.into = remembered_capture(order, tools.interpreter);
+  if (!again) {
+    if (auto step = recall_capture(order.into)) return std::move(*step);
   }
-  std::string name;
-  for (const char c : spec.substr(spec.rfind(':') + 1))
-    name += std::isalnum(static_cast<unsigned char>(c)) != 0 ? c : '_';
-  return name + "-" + std::string(precision) + "-" + std::to_string(fnv1a(text));
-}
-
-/// Where the capture of a spec is remembered.
-fs::path remembered_step(const std::string& spec, Precision precision, ModelDevice device) {
-  return cache_folder() / "steps" /
-         (cache_key(spec, capture_precision(precision)) +
-          (device == ModelDevice::kCpu ? "-cpu" : "") + std::string(kStepSuffix));
+  TRY(tools.capture(order));
+  auto step = TRY(read_step_file(order.into));
+  step.provenance.captured_at = static_cast<std::int64_t>(std::time(nullptr));
+  return step;
 }
 
 Result<LoadedModel> from_spec(const std::string& spec, const std::vector<Precision>& wanted,
-                              ModelDevice device, const ScenarioTools& tools) {
+                              ModelDevice device, const CaptureWishes& wishes,
+                              const ScenarioTools& tools) {
   LoadedModel model{spec.substr(spec.rfind(':') + 1), {}};
-  const fs::path folder = cache_folder() / "steps";
-  std::error_code error;
-  fs::create_directories(folder, error);
-  if (error)
-    return fail(ErrorCode::kIo, "cannot be made: " + error.message() + "; set XDG_CACHE_HOME",
-                folder.string());
+  TRY(captures_folder());
   std::shared_ptr<const Step> last;
   for (const Precision p : wanted) {
     if (!last || last->precision != capture_precision(p)) {
-      const fs::path path = remembered_step(spec, p, device);
-      if (!fs::exists(path))
-        TRY(tools.capture({.spec = spec, .precision = p, .device = device, .into = path}));
-      auto step = TRY(read_shared(path));
-      last = step;
+      auto step = TRY(capture_of({.spec = spec,
+                                  .precision = p,
+                                  .device = device,
+                                  .mode = wishes.mode,
+                                  .assumptions = wishes.assumptions,
+                                  .into = {}},
+                                 wishes.again, tools));
+      last = std::make_shared<const Step>(std::move(step));
     }
     model.variants.push_back({p, last});
   }
   return model;
+}
+
+/// Captures of the zoo and step files are as they are.
+Status check_wishes(const CaptureWishes& wishes, const std::string& model) {
+  if (!wishes.again && wishes.assumptions.empty()) return {};
+  return fail(ErrorCode::kUsage,
+              model + " is captured already; give torchvision:NAME, timm:NAME or FILE.py:FUNCTION" +
+                  ", or write the step file again with `stoker capture`",
+              mark(wishes.again ? Setting::kRecapture : Setting::kAssume));
+}
+
+/// A training step's forward alone, with its loss; as it is where that was captured or not asked.
+Result<LoadedModel> in_mode(Result<LoadedModel> loaded, const std::string& mode) {
+  if (!loaded || mode.empty()) return loaded;
+  for (LoadedModel::Variant& variant : loaded->variants) {
+    const Step& step = *variant.step;
+    if (step.mode == mode) continue;
+    if (step.mode != "train") {
+      return fail(
+          ErrorCode::kUsage,
+          loaded->name + " was captured for " + step.mode + "; capture it with --mode " + mode,
+          mark(Setting::kMode));
+    }
+    Step forward = evaluation_step(step, mode == "inference");
+    forward.mode = mode;
+    variant.step = std::make_shared<const Step>(std::move(forward));
+  }
+  return loaded;
 }
 
 /// The zoo's own spelling of a name; empty when it holds none such.
@@ -116,19 +137,29 @@ std::string zoo_spelling(const std::string& model, const std::vector<std::string
 }  // namespace
 
 std::vector<LoadedModel::Variant> variants_at_hand(const std::string& model,
-                                                   const std::vector<Precision>& wanted) {
+                                                   const std::vector<Precision>& wanted,
+                                                   const CaptureWishes& wishes,
+                                                   const ScenarioTools& tools) {
   std::vector<LoadedModel::Variant> found;
   const auto names = zoo_names();
   const std::string in_zoo = names ? zoo_spelling(model, *names) : std::string();
   if (in_zoo.empty() && (names_a_step_file(model) || model.find(':') == std::string::npos))
     return found;
   for (const Precision p : wanted) {
-    const auto zoo = zoo_path(in_zoo, capture_precision(p));
-    const fs::path path =
-        in_zoo.empty() ? remembered_step(model, p, ModelDevice::kGpu) : fs::path(zoo.value_or(""));
+    if (in_zoo.empty()) {
+      const CaptureOrder order{.spec = model,
+                               .precision = p,
+                               .mode = wishes.mode,
+                               .assumptions = wishes.assumptions,
+                               .into = {}};
+      if (auto step = recall_capture(remembered_capture(order, tools.interpreter)))
+        found.push_back({p, std::make_shared<const Step>(std::move(*step))});
+      continue;
+    }
+    const auto path = zoo_path(in_zoo, capture_precision(p));
     std::error_code ignored;
-    if (!fs::is_regular_file(path, ignored)) continue;
-    if (auto step = read_shared(path)) found.push_back({p, *step});
+    if (!path || !fs::is_regular_file(*path, ignored)) continue;
+    if (auto step = read_shared(*path)) found.push_back({p, *step});
   }
   return found;
 }
@@ -164,17 +195,24 @@ Result<std::string> spec_of(const std::string& model, const fs::path& python_pac
 }
 
 Result<LoadedModel> load_model(const std::string& model, const std::vector<Precision>& wanted,
-                               ModelDevice device, const ScenarioTools& tools) {
+                               ModelDevice device, const CaptureWishes& wishes,
+                               const ScenarioTools& tools) {
   const auto names = TRY(zoo_names());
   if (const std::string known = zoo_spelling(model, names); !known.empty()) {
-    if (device == ModelDevice::kGpu) return from_zoo(known, wanted);
+    if (device == ModelDevice::kGpu) {
+      TRY(check_wishes(wishes, known));
+      return in_mode(from_zoo(known, wanted), wishes.mode);
+    }
     const auto spec = TRY(spec_of(known, tools.python_package));
-    auto loaded = from_spec(spec, wanted, device, tools);
+    auto loaded = from_spec(spec, wanted, device, wishes, tools);
     if (loaded) loaded->name = known;
     return loaded;
   }
-  if (names_a_step_file(model)) return from_file(model, wanted);
-  if (model.find(':') != std::string::npos) return from_spec(model, wanted, device, tools);
+  if (names_a_step_file(model)) {
+    TRY(check_wishes(wishes, model));
+    return in_mode(from_file(model, wanted), wishes.mode);
+  }
+  if (model.find(':') != std::string::npos) return from_spec(model, wanted, device, wishes, tools);
   return fail(ErrorCode::kNotFound, "unknown model \"" + model + "\"" + suggestion(model, names) +
                                         " (`stoker models` lists the zoo; torchvision:NAME, "
                                         "timm:NAME, FILE.py:FUNCTION or a step file work too)");

@@ -7,6 +7,7 @@
 
 #include "base/result.h"
 #include "program/job.h"
+#include "scenario/request.h"
 #include "scenario/tools.h"
 #include "step/step.h"
 
@@ -26,10 +27,11 @@ struct LoadedModel {
 /// capture` (torchvision:NAME, timm:NAME, FILE.py:FUNCTION) that is captured on the fly and cached.
 /// `wanted`: precisions in order of preference; those that a step file does not hold are left out,
 /// unless none remains. The zoo is captured for GPUs: for a CPU its models are captured on the fly,
-/// too.
+/// too. A remembered capture is used only while all that it was made from is as it was.
 [[nodiscard]] Result<LoadedModel> load_model(const std::string& model,
                                              const std::vector<Precision>& wanted,
-                                             ModelDevice device, const ScenarioTools& tools);
+                                             ModelDevice device, const CaptureWishes& wishes,
+                                             const ScenarioTools& tools);
 
 /// The spec that a zoo model was captured from, as `stoker capture` and the measuring of training
 /// steps take it; any other model as it was named. `python_package`: ScenarioTools::python_package.
@@ -39,7 +41,8 @@ struct LoadedModel {
 /// The model in those of `wanted` that are captured already: in the zoo, or remembered from an
 /// earlier call. Empty for a step file. Captures nothing.
 [[nodiscard]] std::vector<LoadedModel::Variant> variants_at_hand(
-    const std::string& model, const std::vector<Precision>& wanted);
+    const std::string& model, const std::vector<Precision>& wanted, const CaptureWishes& wishes,
+    const ScenarioTools& tools);
 
 /// Names of the zoo, sorted.
 [[nodiscard]] Result<std::vector<std::string>> zoo_names();

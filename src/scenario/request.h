@@ -39,7 +39,7 @@ using LastBatchRequest = std::variant<std::int64_t, RestOfDataSet>;
 struct JobRequest {
   OptimizerRequest optimizer;
   std::optional<bool> clip, ema, grad_scaler;
-  bool clip_checks = false, zero_grad_after = false, zero_grad_fills = false;
+  bool clip_checks = false, zero_grad_after = false, zero_grad_fills = false, drop_output = false;
   std::optional<std::int64_t> accumulate, threads, epochs;
   std::vector<std::string> checkpoint;             ///< Job::checkpoint
   std::map<std::string, std::int64_t> dimensions;  ///< besides the batch
@@ -71,12 +71,21 @@ struct AllocatorRequest {
 struct LargestSafeBatch {};
 using BatchRequest = std::variant<std::int64_t, LargestSafeBatch>;
 
+/// How a model that is captured on the fly is captured.
+struct CaptureWishes {
+  std::string mode;  ///< train, forward, inference; "": the captured one
+  /// "net.py:12=false": what a value is that the model reads at this line of its code.
+  std::vector<std::string> assumptions;
+  bool again = false;  ///< also where a capture is remembered
+};
+
 /// Model, machine, data and settings of a training run. An absent value means its default.
 struct RunRequest {
-  std::string model;         ///< zoo name, step file, torchvision:NAME, timm:NAME, FILE.py:FUNCTION
-  std::string machine;       ///< a GPU's name, "cpu" or a machine file
-  std::string host;          ///< "cores=16,ram=64G" or a machine file; "": this machine
-  std::string coefficients;  ///< time coefficients to lay over those that ship; "": none
+  std::string model;  ///< zoo name, step file, torchvision:NAME, timm:NAME, FILE.py:FUNCTION
+  CaptureWishes capture;
+  std::string machine;                ///< a GPU's name, "cpu" or a machine file
+  std::string host;                   ///< "cores=16,ram=64G" or a machine file; "": this machine
+  std::string coefficients;           ///< time coefficients to lay over those that ship; "": none
   std::vector<Precision> precisions;  ///< in order of preference; none: see resolve() and exactly()
   std::optional<double> price_per_gpu_hour;  ///< default: the machine file's
   std::optional<BatchRequest> batch;

@@ -59,7 +59,7 @@ Result<Resolved> resolve(const RunRequest& r, const ScenarioTools& tools) {
   const AllocatorConfig allocator = cpu ? AllocatorConfig{} : TRY(allocator_of(r.allocator));
   LoadedModel model = TRY(load_model(
       r.model, r.precisions.empty() ? default_precisions(machine.device->peak) : r.precisions,
-      cpu ? ModelDevice::kCpu : ModelDevice::kGpu, tools));
+      cpu ? ModelDevice::kCpu : ModelDevice::kGpu, r.capture, tools));
   Resolved out{std::move(model), {}, {}, {}, std::move(knowledge), {}};
   out.gpus_of_machine = machine.gpu_count;
   Scenario& s = out.base;

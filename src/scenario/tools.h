@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 #include "input/probe/probe.h"
@@ -18,7 +19,9 @@ struct CaptureOrder {
   std::string spec;  ///< torchvision:NAME, timm:NAME or FILE.py:FUNCTION
   Precision precision = Precision::kFp32;
   ModelDevice device = ModelDevice::kGpu;
-  std::filesystem::path into;  ///< step file to write
+  std::string mode;                      ///< train, forward, inference; "": as the function says
+  std::vector<std::string> assumptions;  ///< FILE:LINE=VALUE, CaptureWishes::assumptions
+  std::filesystem::path into;            ///< step file to write
 };
 
 /// The error of a child process that has said on the terminal what was wrong: nothing is to be
@@ -31,6 +34,7 @@ struct CaptureOrder {
 struct ScenarioTools {
   std::function<Status(const CaptureOrder&)> capture;
   std::function<Result<Probe>(const std::string& folder, const ProbeOptions&)> probe_folder;
+  std::string interpreter;               ///< tells one Python and its search path from another
   std::filesystem::path python_package;  ///< holds the code of the zoo's own models; "": unknown
 };
 

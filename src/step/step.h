@@ -135,7 +135,9 @@ struct Dimension {
 
 /// Optimizer as the capture function returned it; `name` empty when it returned none.
 struct CapturedOptimizer {
-  std::string name;        ///< "adamw"
+  std::string name;  ///< "adamw"
+  /// What steps in a hook of each gradient, within the captured backward; then `name` is "none".
+  std::string in_backward;
   std::string class_name;  ///< in Python, where it is not PyTorch's own: "lion_pytorch.Lion"
   struct Group {
     std::map<std::string, double> numbers;  ///< lr, weight_decay, momentum, nesterov (0/1) ...
@@ -152,17 +154,28 @@ struct CapturedTraining {
 
 enum class CaptureKind : std::uint8_t { kCuda, kFakeCuda, kFakeCpu };
 
+/// A file that a capture was made from, on the computer that made it.
+struct CaptureSource {
+  std::string path;
+  std::int64_t bytes = 0;
+  std::optional<std::uint32_t> crc32;  ///< of its content; nullopt: too large to be read each time
+};
+
 struct Provenance {
   std::string spec, torch, python, stoker, date, event_hash;
   CaptureKind capture = CaptureKind::kFakeCuda;
   std::map<std::string, std::string> libraries;
+  std::int64_t captured_at = 0;        ///< seconds since 1970, of a remembered capture; else 0
+  std::vector<CaptureSource> sources;  ///< of a remembered capture alone
+  /// Variables that the user's code read: crc32 of the value, nullopt: it was not set.
+  std::map<std::string, std::optional<std::uint32_t>> environment;
 };
 
 /// One captured training or inference step. Immutable after reading; all ids are in range and
 /// lifetimes are checked (step_reader.h), so that users of a Step need not check again.
 struct Step {
   std::string name;
-  std::string mode;       ///< train, inference
+  std::string mode;       ///< train, forward (with a graph, no backward), inference
   std::string precision;  ///< fp32, amp-fp16, amp-bf16, bf16, fp16
   Provenance provenance;
   std::vector<Dimension> dimensions;  ///< batch first
@@ -183,6 +196,8 @@ struct Step {
   std::int64_t item_calls = 0;
   std::int64_t math_attention = 0;
   std::vector<std::string> unfaithful;
+  std::vector<std::string> warnings;         ///< what is wrong with the training that was captured
+  std::map<std::string, std::string> reads;  ///< "net.py:12" -> "true": what depends on data
 
   [[nodiscard]] std::string_view operator_name(const Operator& op) const {
     return name_of(op).text();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdio>
 #include <utility>
 
 #include "base/files.h"
@@ -96,8 +97,8 @@ class Builder {
     }
     step_.name = text(root_, "name", "unnamed");
     step_.mode = text(root_, "mode", "train");
-    if (step_.mode != "train" && step_.mode != "inference")
-      refuse("mode", "must be train or inference");
+    if (step_.mode != "train" && step_.mode != "forward" && step_.mode != "inference")
+      refuse("mode", "must be train, forward or inference");
     step_.precision = text(root_, "precision", "fp32");
     const Json& from = member(root_, "provenance", "");
     if (!from.is_object()) refuse("provenance", "must be an object");
@@ -114,8 +115,32 @@ class Builder {
         if (value.is_string()) p.libraries[name] = value.as_string();
       }
     }
+    read_sources(from);
     if (const Json* it = root_.find("sample"); it != nullptr && it->is_object()) {
       step_.sample_what = text(*it, "what", "sample");
+    }
+  }
+
+  void read_sources(const Json& provenance) {
+    const auto crc32 = [](const Json* value, const std::string& field) {
+      return value == nullptr || value->is_null() ? std::nullopt
+                                                  : std::optional(static_cast<std::uint32_t>(
+                                                        integer(*value, field, 0, 0xffff'ffffLL)));
+    };
+    if (const Json* list = provenance.find("sources"); list != nullptr && list->is_array()) {
+      const std::string field = "provenance.sources";
+      for (const Json& row : *list) {
+        if (!row.is_object()) refuse(field, "must be objects");
+        const Json* bytes = row.find("bytes");
+        step_.provenance.sources.push_back(
+            {text(row, "file"),
+             bytes == nullptr ? 0 : integer(*bytes, field + ".bytes", 0, 1LL << 60),
+             crc32(row.find("crc32"), field + ".crc32")});
+      }
+    }
+    if (const Json* read = provenance.find("environment"); read != nullptr && read->is_object()) {
+      for (const auto& [name, value] : read->items())
+        step_.provenance.environment[name] = crc32(&value, "provenance.environment");
     }
   }
 
@@ -259,6 +284,7 @@ class Builder {
     if (it == nullptr || !it->is_object()) return;
     step_.optimizer.name = text(*it, "name");
     step_.optimizer.class_name = text(*it, "class");
+    step_.optimizer.in_backward = text(*it, "in_backward");
     const Json* groups = it->find("groups");
     if (groups == nullptr || !groups->is_array()) return;
     for (const Json& from : *groups) {
@@ -299,11 +325,27 @@ class Builder {
         step_.decomposed[name] = integer(count, "diagnostics.decomposed", 0, 1 << 30);
       }
     }
-    if (const Json* list = it->find("unfaithful"); list != nullptr && list->is_array()) {
-      for (const Json& sentence : *list) {
-        if (sentence.is_string()) step_.unfaithful.push_back(sentence.as_string());
+    read_sentences(it->find("unfaithful"), step_.unfaithful);
+    read_sentences(it->find("warnings"), step_.warnings);
+    if (const Json* reads = it->find("reads"); reads != nullptr && reads->is_object()) {
+      for (const auto& [place, value] : reads->items()) {
+        if (value.is_bool()) step_.reads[place] = value.as_bool() ? "true" : "false";
+        if (value.is_number()) step_.reads[place] = number_text(value.as_double());
       }
     }
+  }
+
+  static void read_sentences(const Json* list, std::vector<std::string>& into) {
+    if (list == nullptr || !list->is_array()) return;
+    for (const Json& sentence : *list) {
+      if (sentence.is_string()) into.push_back(sentence.as_string());
+    }
+  }
+
+  static std::string number_text(double value) {
+    std::array<char, 32> text{};
+    std::snprintf(text.data(), text.size(), "%g", value);
+    return text.data();
   }
 
   std::vector<TensorRef> tensors(const Json& from, const std::string& field) const {

@@ -71,7 +71,7 @@ void print_json(const Step& step, const Job& job, const std::vector<OperatorTota
 Result<int> print_model_operators(const ModelOperatorsOptions& options) {
   const auto precision = TRY(parse_precision(options.precision));
   const auto model =
-      TRY(load_model(options.model, {precision}, ModelDevice::kGpu, scenario_tools()));
+      TRY(load_model(options.model, {precision}, ModelDevice::kGpu, {}, scenario_tools()));
   const Step& step = *model.variants.front().step;
   Job job;
   job.dimensions = TRY(parse_dimensions({}, options.dimensions));

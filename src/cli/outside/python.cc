@@ -9,6 +9,8 @@
 #include <cstring>
 #include <filesystem>
 
+#include "base/text.h"
+
 extern char** environ;
 
 namespace stoker::cli {
@@ -125,6 +127,19 @@ fs::path python_package() {
   const fs::path installed = installed_packages();
   const fs::path folder = installed.empty() ? source_packages() : installed;
   return folder.empty() ? folder : folder / "stoker";
+}
+
+std::string python_identity() {
+  fs::path program = interpreter();
+  if (!program.has_parent_path()) {
+    for (const std::string& folder : split(variable("PATH"), ':')) {
+      if (access((fs::path(folder) / program).c_str(), X_OK) != 0) continue;
+      program = fs::path(folder) / program;
+      break;
+    }
+  }
+  std::error_code ignored;
+  return fs::absolute(program, ignored).string() + "|" + variable("PYTHONPATH");
 }
 
 Result<int> run_python_stoker(const std::vector<std::string>& arguments, bool quiet) {

@@ -17,6 +17,9 @@ namespace stoker::cli {
 /// binary.
 [[nodiscard]] std::filesystem::path python_package();
 
+/// Tells one interpreter and its search path from another: what each captures may differ.
+[[nodiscard]] std::string python_identity();
+
 /// Becomes `python -m stoker ARGUMENTS`: signals reach it, and nothing waits behind it. It finds
 /// this binary in $STOKER_BINARY. Returns only when no interpreter can be started.
 [[nodiscard]] Error become_python_stoker(const std::vector<std::string>& arguments);

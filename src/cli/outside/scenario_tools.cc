@@ -13,10 +13,14 @@ namespace stoker::cli {
 namespace {
 
 Status capture_by_python(const CaptureOrder& order) {
-  std::vector<std::string> arguments{
-      "capture",           order.spec,    "-o",
-      order.into.string(), "--precision", std::string(capture_precision(order.precision))};
+  std::vector<std::string> arguments{"capture",     order.spec,
+                                     "-o",          order.into.string(),
+                                     "--precision", std::string(capture_precision(order.precision)),
+                                     "--sources"};
   if (order.device == ModelDevice::kCpu) arguments.insert(arguments.end(), {"--device", "cpu"});
+  if (!order.mode.empty()) arguments.insert(arguments.end(), {"--mode", order.mode});
+  for (const std::string& assumption : order.assumptions)
+    arguments.insert(arguments.end(), {"--assume", assumption});
   const int code = TRY(run_python_stoker(arguments, true));
   if (code != 0) return tl::unexpected(already_explained());
   return {};
@@ -27,6 +31,7 @@ Status capture_by_python(const CaptureOrder& order) {
 ScenarioTools scenario_tools() {
   return {.capture = capture_by_python,
           .probe_folder = probe_with_progress,
+          .interpreter = python_identity(),
           .python_package = python_package()};
 }
 

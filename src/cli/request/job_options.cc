@@ -20,6 +20,7 @@ std::vector<Binding> job_bindings(JobOptions& o) {
           {"dim", &o.dimensions},
           {"threads", &o.threads},
           {"channels-last", &o.channels_last},
+          {"drop-output", &o.drop_output},
           {"cudnn-benchmark", &o.cudnn_benchmark},
           {"cuda-graphs", &o.cuda_graphs},
           {"copy", &o.copy},

@@ -17,7 +17,9 @@ struct RunOptions {
   std::string price;  ///< one, or one a GPU: "1.3,2.5"
   std::optional<std::int64_t> batch, samples, workers, prefetch, image_size;
   std::optional<bool> pin;
-  bool reprobe = false, json = false;
+  bool reprobe = false, recapture = false, json = false;
+  std::string mode;
+  std::vector<std::string> assumptions;
   JobOptions job;
   AllocatorOptions allocator;
 

@@ -78,9 +78,14 @@ std::vector<NamedGpu> named_gpus(const RunOptions& o) {
   return gpus;
 }
 
+CaptureWishes capture_wishes(const RunOptions& o) {
+  return {.mode = o.mode, .assumptions = o.assumptions, .again = o.recapture};
+}
+
 Result<RunRequest> run_request(const RunOptions& o, const NamedGpu& gpu) {
   RunRequest request;
   request.model = o.model;
+  request.capture = capture_wishes(o);
   request.machine = gpu.name;
   request.host = o.host;
   request.coefficients = o.coefficients;
@@ -117,6 +122,7 @@ Result<JobRequest> job_request(const JobOptions& o) {
   if (!o.checkpoint.empty()) job.checkpoint = split(o.checkpoint, ',');
   job.dimensions = TRY(parse_dimensions(o.seq_len, o.dimensions));
   job.channels_last = o.channels_last;
+  job.drop_output = o.drop_output;
   job.cudnn_benchmark = o.cudnn_benchmark;
   job.cuda_graphs = o.cuda_graphs;
   job.prefetching_loader = o.prefetching_loader;

@@ -22,6 +22,9 @@ struct NamedGpu {
 
 /// What the flags ask for on one GPU, without --gpus, --batch and --precision, whose forms differ
 /// by verb.
+/// How a model that is captured on the fly is captured.
+[[nodiscard]] CaptureWishes capture_wishes(const RunOptions& o);
+
 [[nodiscard]] Result<RunRequest> run_request(const RunOptions& o, const NamedGpu& gpu);
 
 /// The same of exactly these settings: with one number of GPUs and one precision.

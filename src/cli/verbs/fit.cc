@@ -39,7 +39,8 @@ StepLoader loader() {
                  Precision precision) -> Result<std::shared_ptr<const Step>> {
     auto& step = (*known)[{model, precision}];
     if (step != nullptr) return step;
-    const auto loaded = TRY(load_model(model, {precision}, ModelDevice::kGpu, scenario_tools()));
+    const auto loaded =
+        TRY(load_model(model, {precision}, ModelDevice::kGpu, {}, scenario_tools()));
     step = loaded.variants.front().step;
     return step;
   };

@@ -42,7 +42,8 @@ std::vector<Precision> mixed_precisions(const PeakRates& peak) {
 
 Result<MemoryAdvice> advice_for(const Options& o, const Resolved& r, const Forecast& f) {
   const Scenario& s = r.base;
-  const auto at_hand = variants_at_hand(o.run.model, mixed_precisions(s.machine.device->peak));
+  const auto at_hand = variants_at_hand(o.run.model, mixed_precisions(s.machine.device->peak),
+                                        capture_wishes(o.run), scenario_tools());
   std::vector<OtherPrecision> others;
   for (const auto& variant : at_hand) others.push_back({variant.precision, variant.step.get()});
   auto remedies = TRY(find_remedies(s, f, others, r.knowledge));

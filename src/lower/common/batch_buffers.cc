@@ -144,8 +144,14 @@ Bytes BatchBuffers::copied_bytes() const {
 }
 
 void BatchBuffers::begin_outputs() {
+  if (l_.job.drop_output) drop_outputs();
   old_outputs_ = std::exchange(outputs_, {});
   outputs_replaced_ = false;
+}
+
+void BatchBuffers::drop_outputs() {
+  for (const BufferId id : outputs_) l_.emit.free(id);
+  outputs_.clear();
 }
 
 void BatchBuffers::allocate_output(std::uint32_t storage) {

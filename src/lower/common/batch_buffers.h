@@ -29,6 +29,8 @@ class BatchBuffers {
 
   /// A micro-batch begins: what the one before returned is now old.
   void begin_outputs();
+  /// `del output, loss`: what the step returned dies here.
+  void drop_outputs();
   /// Allocates a storage that the step returns.
   void allocate_output(std::uint32_t storage);
   /// These live as long as what the step returned.

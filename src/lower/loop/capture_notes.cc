@@ -20,6 +20,8 @@ void note_capture(const Step& step, const DeviceBackend& device, Diagnostics& d)
           "the model reads values on the host (.item()): each one waits for the GPU",
           step.item_calls);
   }
+  for (const std::string& sentence : step.warnings)
+    d.add("captured_training", Severity::kWarning, sentence);
   for (const std::string& sentence : step.unfaithful)
     d.add("unfaithful_capture", Severity::kWarning, sentence);
 }

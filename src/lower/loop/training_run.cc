@@ -21,7 +21,7 @@ TrainingRun::TrainingRun(const Step& step, const StepPlan& plan, const Sizes& si
     : job_(job),
       emit_(program_),
       plan_(plan),
-      l_{step, sizes, plan_, job, device, emit_},
+      l_{step, sizes, plan_, job, device, emit_, false, step.mode == "forward"},
       storages_(l_),
       batch_(l_, storages_),
       gradients_(l_, storages_) {
@@ -53,6 +53,7 @@ void TrainingRun::iteration() {
     drop_births(update_, 0);
   }
   if (!job_.zero_grad_before_forward) gradients_.zero_after_step();
+  if (job_.drop_output) batch_.drop_outputs();
   batch_.insert_frees_of(batch_);
 }
 

@@ -142,6 +142,16 @@ Json forecast_object(const Forecast& f, const std::optional<BatchLimits>& limits
   return json;
 }
 
+/// The software that an answer rests on; cuDNN's version decides kernels and is not captured.
+Json capture_object(const Provenance& p) {
+  Json libraries = Json::object();
+  for (const auto& [library, version] : p.libraries) libraries[library] = version;
+  Json json{{"spec", p.spec},     {"torch", p.torch}, {"python", p.python},
+            {"stoker", p.stoker}, {"date", p.date},   {"libraries", std::move(libraries)}};
+  if (p.captured_at > 0) json["captured_at"] = p.captured_at;
+  return json;
+}
+
 Json envelope(const ReportContext& context) {
   Json json = answer(kSchema, context.tool_version);
   merge_into(json, {{"model", context.model},
@@ -152,6 +162,7 @@ Json envelope(const ReportContext& context) {
                     {"assumed", context.assumed},
                     {"excluded", context.excluded},
                     {"data_diagnostics", diagnostics(context.data)}});
+  if (context.step != nullptr) json["capture"] = capture_object(context.step->provenance);
   return json;
 }
 

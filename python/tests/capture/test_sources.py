@@ -1,0 +1,61 @@
+"""What a capture depends on: files of the user's, configurations, variables, versions of libraries."""
+
+import json
+import os
+import subprocess
+import sys
+import zlib
+
+import torch
+
+from places import PYTHON
+from stoker import sources, step_file
+
+MODEL = """
+import json, os, pathlib
+import torch
+import net
+
+def build(batch=4):
+    width = json.loads(pathlib.Path(__file__).with_name("settings.json").read_text())["width"]
+    return net.make(width * int(os.environ.get("SCALE", "1"))), torch.empty(batch, 4)
+"""
+NET = "from torch import nn\n\ndef make(width):\n    return nn.Sequential(nn.Linear(4, width), nn.Linear(width, 2))\n"
+
+
+def capture(folder, *flags, **variables):
+    env = {**os.environ, "PYTHONPATH": str(PYTHON), "SECRET": "hidden", **variables}
+    out = folder / "build.step.gz"
+    done = subprocess.run([sys.executable, "-m", "stoker", "capture", "train.py:build", "-o", out, "--quiet", *flags], cwd=folder, env=env,
+                          capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return step_file.read(str(out))["provenance"]
+
+
+def project(folder):
+    (folder / "train.py").write_text(MODEL)
+    (folder / "net.py").write_text(NET)
+    (folder / "settings.json").write_text(json.dumps({"width": 8}))
+
+
+def test_every_file_and_variable_that_decides_is_named_on_request(tmp_path):
+    project(tmp_path)
+    found = capture(tmp_path, "--sources", SCALE="2")
+    named = {os.path.basename(row["file"]): row for row in found["sources"]}
+    assert {"train.py", "net.py", "settings.json", "version.py"} == set(named), "and PyTorch's version, which lies in version.py"
+    assert named["net.py"] == sources.described(str(tmp_path / "net.py"))
+    assert found["environment"] == {"SCALE": zlib.crc32(b"2")}
+    assert "hidden" not in json.dumps(found)
+    assert "sources" not in capture(tmp_path), "paths of this computer are written where they are asked for"
+
+
+def test_libraries_that_define_a_module_are_named(monkeypatch):
+    class Ours(torch.nn.Module):
+        pass
+
+    assert sources.libraries_of(torch.nn.Sequential(Ours())) == ["torch"]
+    assert sources.version_of("torch") == torch.__version__ and sources.version_of("no_such_library") == "unknown"
+
+
+def test_what_is_gone_or_no_file_has_no_description(tmp_path):
+    assert sources.described(str(tmp_path)) is None and sources.described(str(tmp_path / "gone")) is None
