@@ -27,7 +27,7 @@ def _raise(x):
 
 
 picks_rows = _model(lambda x: x[x.sum(1) > 0])
-integer_item = _model(lambda x: x[:, :(x > 0).sum().item()])
+integer_item = _model(lambda x: x[:, :x.long()[0, 0].item()])
 to_numpy = _model(lambda x: x * x.detach().cpu().numpy().max())
 raises = _model(_raise)
 grows = _model(lambda x: x + x.new_zeros(2 ** x.shape[0]).sum())
