@@ -63,7 +63,8 @@ def arguments(settings: dict) -> list:
 
 
 def _run(verb: str, model, settings: dict) -> tuple:
-    command = [find_binary(), verb, str(model), *arguments(settings), "--json"]
+    own = settings.pop("script_arguments", None)  # of a training script
+    command = [find_binary(), verb, str(model), *arguments(settings), "--json", *(["--", *map(str, own)] if own else [])]
     environment = dict(os.environ, STOKER_PYTHON=os.environ.get("STOKER_PYTHON", sys.executable))
     done = subprocess.run(command, capture_output=True, text=True, env=environment)
     if done.returncode not in (0, EXIT_NO):
@@ -82,7 +83,11 @@ def predict(model, gpu, **settings) -> dict:
 
 
 def plan(model, gpu, **settings) -> dict:
-    """The best settings, what limits them and what comes next: `stoker plan MODEL --gpu G ... --json`."""
+    """The best settings, what limits them and what comes next: `stoker plan MODEL --gpu G ... --json`.
+
+    Of a training script (`model="train.py"`) its own arguments are script_arguments=["--epochs", "90"]; predict and fits
+    take them, too.
+    """
     return _run("plan", model, {"gpu": gpu, **settings})[1]
 
 

@@ -5,6 +5,7 @@
 #include "forecast/settings.h"
 #include "scenario/fill_job.h"
 #include "scenario/resolve.h"
+#include "scenario/script_model.h"
 
 namespace stoker {
 namespace {
@@ -68,18 +69,18 @@ Result<BatchLimits> batch_limits_of(const Resolved& r) {
 
 Result<Resolved> resolve_exactly(const RunRequest& request, const ScenarioTools& tools) {
   RunRequest exact = request;
-  if (exact.precisions.empty()) exact.precisions = {Precision::kFp32};
+  if (exact.precisions.empty() && !is_script(exact.model)) exact.precisions = {Precision::kFp32};
   Resolved resolved = TRY(resolve(exact, tools));
   TRY(choose_precision(request, resolved));
   Scenario& s = resolved.base;
   s.job.gpus = static_cast<int>(request.gpus.value_or(1));
   s.machine.gpu_count = gpus_per_node(s.job.gpus, s.job.nodes);
   TRY(check_gpus_of(s));
-  choose_loader(request, s);
+  choose_loader(resolved.request, s);
   if (request.wants_largest_batch()) TRY(set_largest_batch(resolved));
   else set_batch(s, request.given_batch().value_or(s.step->dimensions[0].default_value));
   TRY(check_last_batch(s, s.job.batch));
-  add_facts(request, s, resolved.facts);
+  add_facts(resolved.request, s, resolved.facts);
   return resolved;
 }
 

@@ -79,10 +79,17 @@ struct CaptureWishes {
   bool again = false;  ///< also where a capture is remembered
 };
 
+/// How a training script is run that stands in place of a model.
+struct ScriptRequest {
+  std::vector<std::string> arguments;  ///< its own
+  std::string batch_argument;          ///< what of it carries the batch; "": its DataLoader
+};
+
 /// Model, machine, data and settings of a training run. An absent value means its default.
 struct RunRequest {
   std::string model;  ///< zoo name, step file, torchvision:NAME, timm:NAME, FILE.py:FUNCTION
   CaptureWishes capture;
+  ScriptRequest script;               ///< where `model` is FILE.py
   std::string machine;                ///< a GPU's name, "cpu" or a machine file
   std::string host;                   ///< "cores=16,ram=64G" or a machine file; "": this machine
   std::string coefficients;           ///< time coefficients to lay over those that ship; "": none
@@ -92,7 +99,8 @@ struct RunRequest {
   std::optional<std::int64_t> gpus;  ///< exactly these; of a search, the most that it considers
   std::optional<double> network_bandwidth;  ///< bytes/s of a node; default: the machine file's
   std::optional<std::int64_t> workers, prefetch;
-  bool pin = true;  ///< batches in page-locked memory; a CPU has no use for it
+  bool pin_given = false;  ///< `pin` was said
+  bool pin = true;         ///< batches in page-locked memory; a CPU has no use for it
   DataRequest data;
   JobRequest job;
   AllocatorRequest allocator;

@@ -9,6 +9,8 @@
 #include "scenario/data_source.h"
 #include "scenario/fill_job.h"
 #include "scenario/request_checks.h"
+#include "scenario/script_findings.h"
+#include "scenario/script_model.h"
 
 namespace stoker {
 namespace {
@@ -37,6 +39,22 @@ Status take_data(const RunRequest& r, const ScenarioTools& tools, Resolved& out)
   return {};
 }
 
+/// The model, and what was found in it where it is a script.
+Result<ScriptModel> model_of(const RunRequest& r, const Machine& machine,
+                             const ScenarioTools& tools) {
+  if (is_script(r.model)) return load_script(r, machine, tools);
+  if (!r.script.arguments.empty() || !r.script.batch_argument.empty()) {
+    return fail(ErrorCode::kUsage,
+                "only a training script (FILE.py) takes arguments of its own; leave out what "
+                "follows --, and --batch-arg",
+                r.model);
+  }
+  LoadedModel model = TRY(load_model(
+      r.model, r.precisions.empty() ? default_precisions(machine.device->peak) : r.precisions,
+      machine.device.cpu() != nullptr ? ModelDevice::kCpu : ModelDevice::kGpu, r.capture, tools));
+  return ScriptModel{std::move(model), {}};
+}
+
 }  // namespace
 
 std::vector<Precision> default_precisions(const PeakRates& peak) {
@@ -51,16 +69,15 @@ ModelLine Resolved::line(const Job& job) const {
   return model_line(model.name, *base.step, base.machine.device, job);
 }
 
-Result<Resolved> resolve(const RunRequest& r, const ScenarioTools& tools) {
-  TRY(check_ranges(r));
-  Knowledge knowledge = TRY(knowledge_with(r.coefficients));
-  Machine machine = TRY(machine_of(r));
+Result<Resolved> resolve(const RunRequest& asked, const ScenarioTools& tools) {
+  TRY(check_ranges(asked));
+  Knowledge knowledge = TRY(knowledge_with(asked.coefficients));
+  Machine machine = TRY(machine_of(asked));
   const bool cpu = machine.device.cpu() != nullptr;
-  const AllocatorConfig allocator = cpu ? AllocatorConfig{} : TRY(allocator_of(r.allocator));
-  LoadedModel model = TRY(load_model(
-      r.model, r.precisions.empty() ? default_precisions(machine.device->peak) : r.precisions,
-      cpu ? ModelDevice::kCpu : ModelDevice::kGpu, r.capture, tools));
-  Resolved out{std::move(model), {}, {}, {}, std::move(knowledge), {}};
+  const AllocatorConfig allocator = cpu ? AllocatorConfig{} : TRY(allocator_of(asked.allocator));
+  ScriptModel found = TRY(model_of(asked, machine, tools));
+  const RunRequest r = with_findings(asked, found.findings, cpu);
+  Resolved out{std::move(found.model), {}, {}, {}, std::move(knowledge), {}, r};
   out.gpus_of_machine = machine.gpu_count;
   Scenario& s = out.base;
   s.step = out.model.variants.front().step.get();
@@ -83,6 +100,9 @@ Result<Resolved> resolve(const RunRequest& r, const ScenarioTools& tools) {
   if (!cpu) TRY(fill_workspaces(r.allocator, s.job));
   out.facts =
       facts_of(r, s, {out.probe ? &*out.probe : nullptr, out.pipeline ? &*out.pipeline : nullptr});
+  if (std::string words = findings_words(asked, found.findings); !words.empty())
+    out.facts.assumed.push_back(std::move(words));
+  note_reads(found.findings, out.facts.data);
   return out;
 }
 

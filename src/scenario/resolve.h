@@ -25,6 +25,7 @@ struct Resolved {
   std::optional<PipelineProbe> pipeline;  ///< of the user's own Dataset or DataLoader
   Knowledge knowledge;
   Facts facts;
+  RunRequest request;       ///< with what was found in a script filled in
   int gpus_of_machine = 1;  ///< that it has, whatever the job takes
 
   /// The first line of a report about `job`.

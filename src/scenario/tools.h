@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,8 @@ struct CaptureOrder {
   std::string mode;                      ///< train, forward, inference; "": as the function says
   std::vector<std::string> assumptions;  ///< FILE:LINE=VALUE, CaptureWishes::assumptions
   std::filesystem::path into;            ///< step file to write
+  /// Of a training script as it is: further words for `stoker capture`, its arguments last.
+  std::optional<std::vector<std::string>> script = {};
 };
 
 /// The error of a child process that has said on the terminal what was wrong: nothing is to be

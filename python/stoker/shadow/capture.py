@@ -172,7 +172,7 @@ class _Capture:
         found = [{"setting": f.setting, "value": f.value, "words": f.words, "file": f.site.file, "line": f.site.line} for f in own.facts]
         reads = [{"operator": o, "dtype": d, "answer": a, "file": f, "line": line, "count": n} for o, d, a, f, line, n in own.reads]
         return {"file": self.asked.script, "arguments": list(self.asked.arguments), "found": found, "reads": reads,
-                "steps": own.steps}
+                "steps": own.steps, "sources": own.files}
 
     def _provenance(self, own: Outcome) -> dict:
         import torch

@@ -23,7 +23,6 @@ from . import (
     facade_modules,
     facade_training,
     manners,
-    sites,
 )
 from .watcher import Watcher
 from .world import Request, World
@@ -157,12 +156,3 @@ def _what_was_seen(world) -> str:
         return "it ended before its optimizer's step was called"
     return "it ended before a whole step was seen"
 
-
-def own_files(script: str) -> list:
-    """Files of the user's own that were read to run the script."""
-    files = {str(pathlib.Path(script).resolve())}
-    for module in list(sys.modules.values()):
-        file = getattr(module, "__file__", None)
-        if isinstance(file, str) and sites.is_users(file) and os.path.isfile(file):
-            files.add(os.path.realpath(file))
-    return sorted(files)

@@ -63,7 +63,7 @@ class _Batches:
             return next(self._inner)
         finally:
             watcher.recorder = kept
-            watcher.loader = self._facts
+            watcher.loader, watcher.last = self._facts, "load"
 
     def __len__(self):
         return len(self._inner)

@@ -79,13 +79,12 @@ def _optimizers(world) -> None:
 
 
 def _zeroed(world, set_to_none) -> None:
-    watcher = world.watcher
     if not set_to_none:
         world.found("zero-grad-fills", True, "gradients are filled with zeros", sites.here(2))
-    if watcher.record is not None and watcher.steps:
-        after = watcher.record.batch is not None and not watcher.record.parts
-        if after:
-            world.found("zero-grad-after", True, "gradients are dropped after the forward", sites.here(2))
+    if world.watcher.last == "step":
+        world.found("zero-grad-after", True, "gradients dropped after the step", sites.here(2))
+    elif world.watcher.last == "forward":
+        world.note(f"{sites.here(2)}: gradients of the step before live through the forward, which is not counted")
 
 
 def _backward(world) -> None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import types
 
 from .. import operators, training
-from . import sites
+from . import manners, sites
 
 LIBRARIES = ("torchvision", "timm", "transformers", "peft", "lightning", "pytorch_lightning", "accelerate", "torchtext", "torchaudio")
 
@@ -19,6 +20,7 @@ _ALIKE = {"adadelta": "adam", "adamax": "adam", "nadam": "adam", "radam": "adam"
 def collect(world, watcher, record) -> None:
     """Fills the outcome with what this step and its loop have shown."""
     outcome = world.outcome
+    outcome.files = own_files(world.request.script)
     outcome.batch, outcome.sizes = record.batch, record.sizes
     variables = vars(sys.modules["__main__"])
     outcome.batch_names = [(way, variables.get(way[len("variable:"):], value) if way.startswith("variable:") else value)
@@ -34,6 +36,23 @@ def collect(world, watcher, record) -> None:
     _layout(world, record)
     outcome.training = {key: True for key, setting in (("clip", "clip"), ("grad_scaler", "grad-scaler"), ("ema", "ema"))
                         if setting in world.facts} or None
+
+
+def own_files(script: str) -> list:
+    """Files of the user's own that were read to run the script: [path, bytes, time of the last change in ns]."""
+    files = {os.path.realpath(script)} | {os.path.realpath(path) for path in manners.READ}
+    for module in list(sys.modules.values()):
+        file = getattr(module, "__file__", None)
+        if isinstance(file, str) and sites.is_users(os.path.abspath(file)):
+            files.add(os.path.realpath(file))
+    found = []
+    for path in sorted(files):
+        try:
+            status = os.stat(path)
+        except OSError:
+            continue
+        found.append([path, status.st_size, status.st_mtime_ns])
+    return found
 
 
 def _loader(world, loader) -> None:

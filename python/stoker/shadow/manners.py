@@ -17,6 +17,8 @@ _QUIET = {"WANDB_MODE": "disabled", "WANDB_SILENT": "true", "COMET_MODE": "disab
           "HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false",
           "TQDM_DISABLE": "1", "MLFLOW_TRACKING_URI": "file:///dev/null", "PYTORCH_NVML_BASED_CUDA_CHECK": "0", "MPLBACKEND": "Agg"}
 _WRITING = set("wax+")
+_CONFIGURATIONS = (".py", ".json", ".yaml", ".yml", ".toml", ".cfg", ".ini")
+READ: set = set()  # configurations that the script opened: they decide as much as code does
 
 
 class Overlay:
@@ -82,6 +84,8 @@ def _files(overlay: Overlay) -> None:
                     and os.path.exists(file):
                 pathlib.Path(target).write_bytes(pathlib.Path(file).read_bytes())
             return real_open(target, mode, *args, **kwargs)
+        if isinstance(file, (str, os.PathLike)) and os.fsdecode(file).endswith(_CONFIGURATIONS):
+            READ.add(os.path.abspath(os.fsdecode(file)))
         return real_open(overlay.to_read(file), mode, *args, **kwargs)
 
     def os_open(path, flags, mode=0o777, *, dir_fd=None):

@@ -52,6 +52,7 @@ class Watcher:
         self.loader = None  # the last one that gave a batch
         self.steps = 0
         self.stepping = False  # an optimizer is at work
+        self.last = ""  # what the loop did last: load, forward or step
         self.made_at: dict[int, tuple] = {}  # id of an optimizer -> (class, site)
         self._kept: Recorder | None = None
         self.backward_at = sites.Site()
@@ -92,6 +93,7 @@ class Watcher:
             self.recorder = None
         if self.depth == 1 and self._is_root(module):
             self.roots[id(module)] = module
+            self.last = "forward"
             if self.record is not None and self.record.parts and torch.is_grad_enabled() and not self._in_use():
                 self.boundary()  # without an optimizer a forward after a backward begins the next step
             if torch.is_grad_enabled() and module.training:
@@ -157,6 +159,7 @@ class Watcher:
     def after_step(self, optimizer) -> None:
         self.resume()
         self.calls.append(id(optimizer))
+        self.last = "step"
         if self.is_boundary(optimizer):
             self.boundary()
 
@@ -238,6 +241,7 @@ class Watcher:
     def copied_in(self, func, args, kwargs, out) -> None:
         """A tensor of the host was copied to the device: within a module an operator, else an input of the step."""
         if not self.depth:
+            self.last = "load"
             storage = out.untyped_storage()
             self.copied[storage._cdata] = weakref.ref(storage)
         if self.recorder is None:

@@ -13,10 +13,15 @@ namespace stoker::cli {
 namespace {
 
 Status capture_by_python(const CaptureOrder& order) {
-  std::vector<std::string> arguments{"capture",     order.spec,
-                                     "-o",          order.into.string(),
-                                     "--precision", std::string(capture_precision(order.precision)),
-                                     "--sources"};
+  std::vector<std::string> arguments{"capture", order.spec, "-o", order.into.string()};
+  if (order.script) {
+    arguments.insert(arguments.end(), order.script->begin(), order.script->end());
+    const int code = TRY(run_python_stoker(arguments, true));
+    if (code != 0) return tl::unexpected(already_explained());
+    return {};
+  }
+  arguments.insert(arguments.end(),
+                   {"--precision", std::string(capture_precision(order.precision)), "--sources"});
   if (order.device == ModelDevice::kCpu) arguments.insert(arguments.end(), {"--device", "cpu"});
   if (!order.mode.empty()) arguments.insert(arguments.end(), {"--mode", order.mode});
   for (const std::string& assumption : order.assumptions)

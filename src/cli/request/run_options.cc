@@ -22,6 +22,7 @@ std::vector<Binding> run_bindings(RunOptions& o, SettingTarget batch) {
                   {"prefetch", &o.prefetch},
                   {"pin", &o.pin},
                   {"batch", batch},
+                  {"batch-arg", &o.batch_argument},
                   {"precision", &o.precision}},
                  job_bindings(o.job),
                  allocator_bindings(o.allocator),

@@ -14,7 +14,9 @@ namespace stoker::cli {
 /// share.
 struct RunOptions {
   std::string model, gpu, gpus, host, data, precision, sample_cost, storage, coefficients;
-  std::string price;  ///< one, or one a GPU: "1.3,2.5"
+  std::string price;                          ///< one, or one a GPU: "1.3,2.5"
+  std::vector<std::string> script_arguments;  ///< what follows --
+  std::string batch_argument;
   std::optional<std::int64_t> batch, samples, workers, prefetch, image_size;
   std::optional<bool> pin;
   bool reprobe = false, recapture = false, json = false;

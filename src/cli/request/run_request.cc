@@ -94,6 +94,8 @@ Result<RunRequest> run_request(const RunOptions& o, const NamedGpu& gpu) {
   request.workers = o.workers;
   request.prefetch = o.prefetch;
   request.pin = o.pins();
+  request.pin_given = o.pin.has_value();
+  request.script = {o.script_arguments, o.batch_argument};
   request.data = TRY(data_request(o));
   request.job = TRY(job_request(o.job));
   request.allocator = allocator_request(o.allocator);

@@ -213,6 +213,7 @@ Command plan_command() {
                {"run-budget", &o->run_budget}},
               input_plan_bindings(o->input)}),
       {}};
+  command.rest = &o->run.script_arguments;
   command.run = [o, bindings = command.bindings] { return run(*o, bindings); };
   return command;
 }

@@ -184,6 +184,7 @@ Command predict_command() {
                {"reading", &o->two_point.readings},
                {"objective", &o->objective}}}),
       {}};
+  command.rest = &o->run.script_arguments;
   command.run = [o, bindings = command.bindings] { return run(*o, bindings); };
   return command;
 }
