@@ -51,6 +51,14 @@ class _Attention(AbstractFunctions):
     def __init__(self, world):
         super().__init__(self._Counter(world))
 
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        if func in facade_cuda.FROM_DATA:
+            made = facade_cuda.from_data(func, args, kwargs)
+            if made is not None:
+                return made
+        return super().__torch_function__(func, types, args, kwargs)
+
     def _attention(self, query, *args, **kwargs):
         if not isinstance(query, dispatch.FakeTensor):
             with torch._C.DisableTorchFunction():

@@ -8,6 +8,8 @@ import torch
 
 from . import sites
 
+_DEVICE = torch.device("cuda", 0)
+
 
 class Stream:
     """A stream on which nothing runs."""
@@ -70,6 +72,32 @@ def _zero(*_, **__):
     return 0
 
 
+# Functions that make a tensor of Python's numbers: they copy to the device beneath all modes.
+FROM_DATA = (torch.tensor, torch.as_tensor, torch.asarray, torch.Tensor.new_tensor)
+
+
+def from_data(func, args, kwargs):
+    """The same by way of the host, where the tensor is to be on the GPU; None where it is not."""
+    device = kwargs.get("device")
+    if func is torch.Tensor.new_tensor:
+        device = args[0].device if device is None else device
+    if device is None or torch.device(device).type != "cuda" or isinstance(args[0] if args else None, torch.Tensor) \
+            and func is not torch.Tensor.new_tensor:
+        return None
+    plain = {k: v for k, v in kwargs.items() if k not in ("device", "requires_grad", "pin_memory")}
+    if func is torch.Tensor.new_tensor:
+        plain.setdefault("dtype", args[0].dtype)
+        made = torch.tensor(args[1], **plain).to(_DEVICE)
+    else:
+        made = func(*args, **plain).to(_DEVICE)
+    return made.requires_grad_() if kwargs.get("requires_grad") else made
+
+
+def _typed(name: str):
+    """torch.cuda.FloatTensor and its like."""
+    return lambda *args: getattr(torch, name)(*args).to(_DEVICE)
+
+
 def install(world) -> None:
     """Puts the GPU of the request in place; for a CPU says that there is none."""
     if not world.on_gpu:
@@ -106,6 +134,8 @@ def install(world) -> None:
         for name, answer in answers.items():
             if hasattr(module, name) or module is cuda:
                 setattr(module, name, answer)
+    for name in ("FloatTensor", "HalfTensor", "DoubleTensor", "LongTensor", "IntTensor", "ByteTensor", "BoolTensor"):
+        setattr(cuda, name, _typed(name))
     torch.Stream, torch.Event, torch.Generator = Stream, Event, Generator
     cuda.amp.common.amp_definitely_not_available = lambda: False
     _accelerator(gpu)

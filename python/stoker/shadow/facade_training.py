@@ -191,6 +191,7 @@ def _autocast(world) -> None:
     def __enter__(self):
         if self._enabled and not forced:
             world.autocast_site = sites.here(2)
+            world.watcher.autocasts(self.device, self.fast_dtype)
         if forced:
             return self
         return enter(self)

@@ -31,6 +31,7 @@ def collect(world, watcher, record) -> None:
     parts = record.backwards
     if parts > 1 and record.equal_parts():
         world.found("accumulate", parts, f"gradients of {parts} batches accumulated", watcher.backward_at)
+    outcome.precision = record.precision or "fp32"
     _precision(world, outcome.precision)
     _optimizer(world, watcher, outcome)
     _layout(world, record)

@@ -29,6 +29,7 @@ class Record:
         self.sizes: list = []  # of arguments of the models
         self.gradients: dict[int, int] = {}  # id of a parameter -> storage
         self.loader = None
+        self.precision: str | None = None
 
     def is_empty(self) -> bool:
         return not any(event[0] == "o" for event in self.recorder.events)

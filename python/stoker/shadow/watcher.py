@@ -100,7 +100,9 @@ class Watcher:
                 if self.record is None:
                     self.begin_record()
                 if self.recorder is not None:
-                    self._world.outcome.precision = self._precision(module)
+                    found = self._precision(module)
+                    if self.record.precision is None or found != "fp32":
+                        self.record.precision = found
                     self.record.forward_begins(module, args, kwargs, self.loader)
         if self.recorder is not None:
             self.recorder.enter_module(self.record.index_of(module, self.recorder.module_stack[-1]))
@@ -111,6 +113,11 @@ class Watcher:
         self.depth -= 1
         if self.depth == 0 and self.recorder is not None and id(module) in self.roots and torch.is_grad_enabled():
             self.record.forward_ends()
+
+    def autocasts(self, device: str, dtype) -> None:
+        """The script enters autocast, which a wrapper may do within a model's call."""
+        if self.recorder is not None and torch.is_grad_enabled() and device == self.recorder.device_type:
+            self.record.precision = "amp-bf16" if dtype is torch.bfloat16 else "amp-fp16"
 
     def _is_root(self, module) -> bool:
         return next(module.parameters(), None) is not None
