@@ -60,6 +60,7 @@ enum class Setting : std::uint8_t {
   kNodes,
   kGpusPerNode,
   kNetwork,
+  kLink,
   kStrong,
   kParallel,
   kBucketView,

@@ -1,6 +1,7 @@
 #include "base/text.h"
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <charconv>
 #include <cmath>
@@ -30,7 +31,65 @@ std::string formatted(const char* format, double number) {
   return buffer;
 }
 
+/// Bytes of the character at the beginning of `text`; 0: it is no UTF-8.
+std::size_t character_length(std::string_view text, char32_t& code) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  const std::size_t length = byte(0) < 0x80             ? 1
+                             : (byte(0) & 0xE0) == 0xC0 ? 2
+                             : (byte(0) & 0xF0) == 0xE0 ? 3
+                             : (byte(0) & 0xF8) == 0xF0 ? 4
+                                                        : 0;
+  if (length == 0 || length > text.size()) return 0;
+  code = length == 1 ? byte(0) : byte(0) & (0xFFU >> (length + 1));
+  for (std::size_t i = 1; i < length; ++i) {
+    if ((byte(i) & 0xC0) != 0x80) return 0;
+    code = (code << 6) | (byte(i) & 0x3FU);
+  }
+  constexpr std::array<char32_t, 5> kLeast{0, 0, 0x80, 0x800, 0x10000};
+  return code < kLeast[length] || code > 0x10FFFF ? 0 : length;
+}
+
+/// Control characters (C0, delete, C1) and those that turn the direction of writing (Unicode
+/// Standard Annex #9).
+bool steers(char32_t code) {
+  return code < 0x20 || (code >= 0x7F && code < 0xA0) || code == 0x061C || code == 0x200E ||
+         code == 0x200F || (code >= 0x202A && code <= 0x202E) ||
+         (code >= 0x2066 && code <= 0x2069) || code == 0x2028 || code == 0x2029;
+}
+
+std::string cleaned(std::string_view text, std::string_view kept) {
+  std::string clean;
+  clean.reserve(text.size());
+  while (!text.empty()) {
+    char32_t code = 0;
+    const std::size_t length = character_length(text, code);
+    const bool shown = length > 0 && (!steers(code) || kept.find(text[0]) != kept.npos);
+    if (shown) clean += text.substr(0, length);
+    else clean += '?';
+    text.remove_prefix(std::max<std::size_t>(1, length));
+  }
+  return clean;
+}
+
 }  // namespace
+
+std::string printable(std::string_view text) { return cleaned(text, {}); }
+std::string escaped(std::string_view json) {
+  std::string text;
+  text.reserve(json.size());
+  while (!json.empty()) {
+    char32_t code = 0;
+    const std::size_t length = character_length(json, code);
+    char buffer[16];
+    std::snprintf(buffer, sizeof buffer, "\\u%04x", static_cast<unsigned>(code));
+    if (length > 0 && code >= 0x7F && steers(code)) text += buffer;
+    else text += json.substr(0, std::max<std::size_t>(1, length));
+    json.remove_prefix(std::max<std::size_t>(1, length));
+  }
+  return text;
+}
+
+std::string printable_lines(std::string_view text) { return cleaned(text, "\n\t"); }
 
 std::string simplified(std::string_view name) {
   std::string out;

@@ -31,6 +31,15 @@ namespace stoker {
 [[nodiscard]] std::string human_time(Nanos time);
 /// "1,234,567"
 [[nodiscard]] std::string with_commas(std::int64_t number);
+/// One line that a terminal shows as it is: what would move its cursor, change its colours or turn
+/// its direction is a question mark, line breaks and bytes that are no UTF-8 too. For all text that
+/// comes from files.
+[[nodiscard]] std::string printable(std::string_view text);
+/// The same, with line breaks and tabulators kept.
+[[nodiscard]] std::string printable_lines(std::string_view text);
+/// JSON whose strings show a terminal nothing that steers it: what JSON lets stand plain is
+/// escaped, so that readers get the same text.
+[[nodiscard]] std::string escaped(std::string_view json);
 /// FNV-1a, 64 bits: the same on every machine and version, unlike std::hash; not for secrets.
 [[nodiscard]] std::uint64_t fnv1a(std::string_view text);
 [[nodiscard]] std::vector<std::string> split(std::string_view text, char separator);

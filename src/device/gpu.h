@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <string>
 
+#include "base/result.h"
 #include "device/device_facts.h"
 
 namespace stoker {
@@ -24,6 +25,9 @@ enum class Architecture : std::uint8_t {
   kOther
 };
 
+/// What the GPUs of a computer talk over, where the user says it.
+enum class GpuLink : std::uint8_t { kPcie, kNvlink };
+
 /// One GPU: one die, one device index.
 struct Gpu : DeviceFacts {
   Vendor vendor = Vendor::kNvidia;
@@ -33,10 +37,16 @@ struct Gpu : DeviceFacts {
   int sm_count = 0;
   int fp32_cores_per_sm = 0;
   double boost_mhz = 0;
-  Bytes l2;                   ///< 0 = unknown
-  double pcie_bandwidth = 0;  ///< bytes/s, one direction, x16 nominal
-  std::string link;           ///< "NVLink 2", "" = PCIe only
-  double link_bandwidth = 0;  ///< bytes/s, per GPU, both directions together as data sheets say
+  Bytes l2;                     ///< 0 = unknown
+  double pcie_bandwidth = 0;    ///< bytes/s, one direction, x16 nominal
+  std::string link;             ///< "NVLink 2", "" = PCIe only
+  double link_bandwidth = 0;    ///< bytes/s, per GPU, both directions together as data sheets say
+  bool link_stated = false;     ///< the user's word, so that nothing of it is assumed
+  std::string bridge;           ///< "NVLink bridge", sold apart and not assumed; "": none exists
+  double bridge_bandwidth = 0;  ///< as link_bandwidth
 };
+
+/// Lets the GPUs talk over what the user says. Fails where the GPU knows no such link.
+[[nodiscard]] Status choose_link(Gpu& gpu, GpuLink link);
 
 }  // namespace stoker

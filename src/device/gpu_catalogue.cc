@@ -70,6 +70,14 @@ Bytes mebibytes_of(double mib) {
   return Bytes(std::llround(mib * static_cast<double>(kMiB.count())));
 }
 
+/// A bridge between two cards is sold apart and most computers have none: PCIe until the user says
+/// otherwise.
+void take_bridge_apart(Gpu& gpu) {
+  if (gpu.link.find("bridge") == std::string::npos) return;
+  gpu.bridge = std::exchange(gpu.link, {});
+  gpu.bridge_bandwidth = std::exchange(gpu.link_bandwidth, 0);
+}
+
 Result<Gpu> gpu_of(const CsvRow& row, const std::string& file) {
   Cells cells(row, file);
   Gpu gpu;
@@ -94,6 +102,7 @@ Result<Gpu> gpu_of(const CsvRow& row, const std::string& file) {
   gpu.pcie_bandwidth = cells.parsed("pcie", parse_pcie(row["pcie"]));
   gpu.link = cells.text("link");
   gpu.link_bandwidth = cells.number("link_gbs") * kGiga;
+  take_bridge_apart(gpu);
   gpu.tdp_watts = cells.number("tdp_w");
   gpu.source = cells.text("source");
   gpu.notes = cells.text("notes");

@@ -54,6 +54,7 @@ void read_words(TomlTable& table, Gpu& gpu) {
     else table.reject("compute_capability", capability.error().message);
   }
   table.text("name", gpu.name);
+  gpu.name = printable(gpu.name);  // it stands in the middle of lines
   table.text("chip", gpu.chip);
   table.text("source", gpu.source);
   table.text("notes", gpu.notes);
@@ -132,13 +133,38 @@ Host read_host(TomlTable& table) {
   return host;
 }
 
+/// The link that the file names takes the place of the base's, and so does its figure; a figure
+/// alone is of the link that the GPU has, or could have.
+void read_gpu_link(TomlTable& table, Gpu& gpu) {
+  std::string name = gpu.link;
+  double stated = 0;
+  table.text("name", name);
+  table.number("gbs", range::kLinkGbs, kGiga, stated);
+  const bool figure = table.has("gbs");
+  if (!table.has("name") && !figure) return;
+  gpu.link_stated = true;
+  if (table.has("name")) {
+    const std::string word = simplified(name);
+    if (word == "pcie" || word == "none" || word == "no") name.clear();
+    if (figure && stated > 0 && name.empty()) {
+      table.reject("gbs", "is of a link between GPUs, but name says PCIe; give pcie_gbs instead");
+    }
+    if (word == "bridge" || word == simplified(gpu.bridge)) name = gpu.bridge;
+    if (simplified(name) != simplified(gpu.link))
+      gpu.link_bandwidth = !name.empty() && name == gpu.bridge ? gpu.bridge_bandwidth : 0;
+    gpu.link = name;
+  } else if (gpu.link.empty()) {
+    gpu.link = gpu.bridge.empty() ? "GPU link" : gpu.bridge;
+  }
+  if (figure) gpu.link_bandwidth = stated;
+}
+
 void read_link(TomlTable& table, MachineFile& file) {
   Gpu unused;
   Gpu* const described = file.device ? file.device->gpu() : nullptr;
   Gpu& gpu = described != nullptr ? *described : unused;
   table.number("pcie_gbs", range::kLinkGbs, kGiga, gpu.pcie_bandwidth);
-  table.text("name", gpu.link);
-  table.number("gbs", range::kLinkGbs, kGiga, gpu.link_bandwidth);
+  read_gpu_link(table, gpu);
   table.number("network_gbs", range::kLinkGbs, kGiga, file.network_bandwidth);
   for (const char* key : {"pcie_gbs", "name", "gbs"}) {
     if (table.has(key) && described == nullptr)

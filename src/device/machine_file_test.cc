@@ -248,6 +248,56 @@ TEST(MachineFile, ReportsTheErrorThatStandsFirst) {
   EXPECT_EQ(file.error().where, "m.toml:3, [gpu] unknown_key");
 }
 
+Gpu linked_gpu(const std::string& base, const std::string& link) {
+  const auto file = parsed("[gpu]\nbase = \"" + base + "\"\ncount = 2\n[link]\n" + link);
+  EXPECT_TRUE(file.has_value()) << (file ? "" : file.error().text());
+  return file ? *file->device->gpu() : Gpu();
+}
+
+TEST(MachineFile, ABridgeIsNotAssumedAndWhatIsStatedOfALinkWins) {
+  const Gpu plain = linked_gpu("rtx-3090", "pcie_gbs = 12.5\n");
+  EXPECT_EQ(plain.link, "");
+  EXPECT_DOUBLE_EQ(plain.pcie_bandwidth, 12.5e9);
+  EXPECT_EQ(plain.bridge, "NVLink bridge");
+  EXPECT_FALSE(plain.link_stated);
+  const Gpu bridged = linked_gpu("rtx-3090", "name = \"NVLink bridge\"\n");
+  EXPECT_EQ(bridged.link, "NVLink bridge");
+  EXPECT_DOUBLE_EQ(bridged.link_bandwidth, 112.5e9);
+  EXPECT_TRUE(bridged.link_stated);
+  EXPECT_DOUBLE_EQ(linked_gpu("rtx-3090", "name = \"bridge\"\ngbs = 50\n").link_bandwidth, 50e9);
+  const Gpu figure = linked_gpu("rtx-2080-ti", "gbs = 90\n");
+  EXPECT_EQ(figure.link, "NVLink bridge");
+  EXPECT_DOUBLE_EQ(figure.link_bandwidth, 90e9);
+  const Gpu own = linked_gpu("t4", "gbs = 90\n");
+  EXPECT_EQ(own.link, "GPU link");
+  const Gpu other = linked_gpu("rtx-3090", "name = \"NVLink 2\"\ngbs = 10\n");
+  EXPECT_EQ(other.link, "NVLink 2");
+  EXPECT_DOUBLE_EQ(other.link_bandwidth, 10e9);
+  EXPECT_DOUBLE_EQ(linked_gpu("a100", "name = \"Odd\"\n").link_bandwidth, 0)
+      << "another link's figure is not the base's";
+  for (const char* none : {"name = \"\"\n", "name = \"PCIe\"\n", "name = \"none\"\n"})
+    EXPECT_EQ(linked_gpu("a100", none).link, "") << none;
+  EXPECT_EQ(linked_gpu("a100", "pcie_gbs = 20\n").link, "NVLink 3");
+  EXPECT_NE(parsed("[gpu]\nbase = \"a100\"\n[link]\nname = \"PCIe\"\ngbs = 20\n")
+                .error()
+                .message.find("pcie_gbs"),
+            std::string::npos);
+}
+
+TEST(ChooseLink, TakesTheBridgeOnRequestAndRefusesWhatTheGpuLacks) {
+  Gpu gpu = *catalogue().find("rtx-3090");
+  ASSERT_TRUE(choose_link(gpu, GpuLink::kNvlink));
+  EXPECT_EQ(gpu.link, "NVLink bridge");
+  EXPECT_DOUBLE_EQ(gpu.link_bandwidth, 112.5e9);
+  ASSERT_TRUE(choose_link(gpu, GpuLink::kPcie));
+  EXPECT_EQ(gpu.link, "");
+  Gpu sxm = *catalogue().find("a100-40gb");
+  ASSERT_TRUE(choose_link(sxm, GpuLink::kNvlink));
+  EXPECT_EQ(sxm.link, "NVLink 3");
+  Gpu t4 = *catalogue().find("t4");
+  EXPECT_EQ(choose_link(t4, GpuLink::kNvlink).error().where, "{link}");
+}
+
 class MachineFileOnDisk : public testing::Test {
  protected:
   void SetUp() override {

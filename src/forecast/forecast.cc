@@ -267,6 +267,26 @@ LoaderForecast input_ceiling(const Scenario& s) {
   return simulate_loader(loader_of(s), s.sample, host_share(s), kInstant);
 }
 
+double arithmetic(const Program& program) {
+  double flops = 0;
+  for (const Instruction& in : program.iteration) {
+    if (in.kind == InstructionKind::kLaunch && in.when != When::kFirst)
+      flops += program.kernels[in.value].flops.count();
+  }
+  return flops;
+}
+
+/// The share of a step's arithmetic that the model asks for: what checkpointing computes a second
+/// time is work of the device, but none of the model's FLOPs.
+Result<double> useful_share(const Scenario& s, const Program& program) {
+  if (s.job.checkpoint.empty()) return 1.0;
+  Job once = s.job;
+  once.checkpoint.clear();
+  const Program plain = TRY(lower(*s.step, once, s.machine));
+  const double all = arithmetic(program);
+  return all > 0 ? std::min(1.0, arithmetic(plain) / all) : 1.0;
+}
+
 Result<StepTime> step_time_of(const Scenario& s, const Program& program,
                               const Knowledge& knowledge) {
   const Coefficients coefficients = TRY(knowledge.timing.for_device(s.machine.device));
@@ -303,6 +323,7 @@ Result<Forecast> forecast(const Scenario& s, const Knowledge& knowledge) {
   f.gpu_name = s.machine.device->name;
   f.memory = forecast_memory(program, s.machine, s.allocator, knowledge,
                              memory_error_case(program, s.job, s.machine));
+  f.time.mfu *= TRY(useful_share(s, program));
   add_time_figures(f);
   if (!program.passes.empty()) {
     f.passes = predict_passes(program, f.time, s.machine, coefficients,

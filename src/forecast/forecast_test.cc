@@ -1,5 +1,7 @@
 #include "forecast/forecast.h"
 
+#include <set>
+
 #include "base/files.h"
 #include "forecast/memory/verdicts.h"
 #include "forecast/test_scenario.h"
@@ -187,6 +189,31 @@ TEST_F(ForecastTest, CheckpointingTakesTheTimeOfASecondForward) {
   EXPECT_LT(more, forward);
   EXPECT_NEAR(time_of(again, StepPhase::kForward), forward, 1e-6 * forward);
   EXPECT_GT(again.step_ms.value, plain.step_ms.value + 0.9 * more);
+  // The model's arithmetic is the same, the step longer: what is computed again does not count.
+  EXPECT_NEAR(again.time.mfu * again.step_ms.value, plain.time.mfu * plain.step_ms.value,
+              1e-6 * plain.time.mfu * plain.step_ms.value);
+}
+
+TEST_F(ForecastTest, TheVerdictIsRiskyWhereTheBandCrossesTheMemory) {
+  scenario_.job.batch = 1 << 24;
+  const Figure peak = forecast_now().memory.device_peak;
+  std::set<std::string_view> words;
+  for (double share = 0.7; share < 1.6; share += 0.02) {
+    const auto usable = static_cast<std::int64_t>(share * peak.value);
+    scenario_.machine.device->usable_memory = Bytes(usable);
+    const MemoryForecast m = forecast_now().memory;
+    const double have = static_cast<double>(usable);
+    const bool crosses = m.device_peak.low <= have && have < m.device_peak.high;
+    words.insert(name_of(m.verdict));
+    if (m.verdict == MemoryVerdictWord::kFits) {
+      EXPECT_TRUE(m.fits && !crosses && !m.only_by_flushing) << share;
+    } else if (m.verdict == MemoryVerdictWord::kDoesNotFit) {
+      EXPECT_TRUE(!m.fits && !crosses) << share;
+    } else {
+      EXPECT_TRUE(crosses || m.only_by_flushing) << share;
+    }
+  }
+  EXPECT_EQ(words, (std::set<std::string_view>{"FITS", "RISKY", "DOES NOT FIT"}));
 }
 
 }  // namespace

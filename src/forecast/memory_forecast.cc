@@ -39,7 +39,38 @@ Bytes forecast_that_fills(Bytes capacity, const MemoryErrorCase& error, bool upp
   return Bytes(static_cast<std::int64_t>(forecast));
 }
 
+/// What the device's memory may hold when a share of it is all that PyTorch may take.
+double capacity_of(const MemoryForecast& forecast, const AllocatorConfig& allocator,
+                   Bytes outside) {
+  const auto usable = static_cast<double>(forecast.usable.count());
+  if (!allocator.memory_fraction) return usable;
+  return std::min(usable,
+                  *allocator.memory_fraction * usable + static_cast<double>(outside.count()));
+}
+
+MemoryVerdictWord verdict_of(const MemoryForecast& forecast, double capacity) {
+  const Figure& peak = forecast.device_peak;
+  if (forecast.fits) {
+    const bool crosses = peak.high > capacity || forecast.only_by_flushing;
+    return crosses ? MemoryVerdictWord::kRisky : MemoryVerdictWord::kFits;
+  }
+  const bool crosses = peak.value > capacity && peak.low <= capacity;
+  return crosses ? MemoryVerdictWord::kRisky : MemoryVerdictWord::kDoesNotFit;
+}
+
 }  // namespace
+
+std::string_view name_of(MemoryVerdictWord verdict) {
+  switch (verdict) {
+    case MemoryVerdictWord::kFits:
+      return "FITS";
+    case MemoryVerdictWord::kRisky:
+      return "RISKY";
+    case MemoryVerdictWord::kDoesNotFit:
+      break;
+  }
+  return "DOES NOT FIT";
+}
 
 ReplayOptions replay_options(const Machine& machine, const AllocatorConfig& allocator,
                              ReplayDetail detail) {
@@ -144,6 +175,7 @@ MemoryForecast forecast_memory(const Program& program, const Machine& machine,
   forecast.device_peak = bytes_figure(device_peak, band, basis);
   forecast.reserved_peak = bytes_figure(forecast.outcome.reserved_peak, band, basis);
   forecast.allocated_peak = bytes_figure(forecast.outcome.allocated_peak, band, basis);
+  forecast.verdict = verdict_of(forecast, capacity_of(forecast, allocator, outside_bytes(program)));
   return forecast;
 }
 

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/figure.h"
@@ -15,6 +17,15 @@
 
 namespace stoker {
 
+/// Whether a job runs in a device's memory, its forecast's error considered.
+enum class MemoryVerdictWord : std::uint8_t {
+  kFits,       ///< all of the band lies within what there is
+  kRisky,      ///< the band crosses what there is, or it runs only by giving the cache back
+  kDoesNotFit  ///< all of the band lies beyond, or the allocator fails within it
+};
+/// "FITS", "RISKY", "DOES NOT FIT".
+[[nodiscard]] std::string_view name_of(MemoryVerdictWord verdict);
+
 /// Device memory of one job, per GPU; on a CPU the resident memory of its process, where
 /// `device_peak` is the resident set's peak, `reserved_peak` its heap's, `allocated_peak` that of
 /// what lives in it. Two questions, never mixed: what nvidia-smi would show on a device without
@@ -25,8 +36,9 @@ struct MemoryForecast {
   Figure allocated_peak;  ///< bytes, torch.cuda.max_memory_allocated
   Bytes usable;           ///< of the device
   Bytes nameplate;        ///< of the device, by its data sheet
-  bool fits = false;
+  bool fits = false;      ///< by the forecast itself, its error left aside
   bool only_by_flushing = false;
+  MemoryVerdictWord verdict = MemoryVerdictWord::kDoesNotFit;
   std::string out_of_memory;  ///< PyTorch's message when it does not fit
   std::string peak_words;     ///< where the allocated peak lies: "optimizer step", "validation"
   std::string failure_words;  ///< where it runs out, when it does not fit

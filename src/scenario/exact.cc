@@ -6,6 +6,7 @@
 #include "scenario/fill_job.h"
 #include "scenario/resolve.h"
 #include "scenario/script_model.h"
+#include "timing/collective/collectives.h"
 
 namespace stoker {
 namespace {
@@ -67,6 +68,17 @@ Result<BatchLimits> batch_limits_of(const Resolved& r) {
   return forecast_batch_limits(*s.step, s.job, s.machine, s.allocator, r.knowledge, s.last_batch);
 }
 
+Status add_link(Resolved& r, int gpus) {
+  const Scenario& s = r.base;
+  if (gpus < 2) return {};
+  const auto coefficients = TRY(r.knowledge.timing.for_device(s.machine.device));
+  std::string words =
+      link_assumption(s.machine, {gpus_per_node(gpus, s.job.nodes), std::max(1, s.job.nodes)},
+                      coefficients.collective);
+  if (!words.empty()) r.facts.assumed.push_back(std::move(words));
+  return {};
+}
+
 Result<Resolved> resolve_exactly(const RunRequest& request, const ScenarioTools& tools) {
   RunRequest exact = request;
   if (exact.precisions.empty() && !is_script(exact.model)) exact.precisions = {Precision::kFp32};
@@ -81,6 +93,7 @@ Result<Resolved> resolve_exactly(const RunRequest& request, const ScenarioTools&
   else set_batch(s, request.given_batch().value_or(s.step->dimensions[0].default_value));
   TRY(check_last_batch(s, s.job.batch));
   add_facts(resolved.request, s, resolved.facts);
+  TRY(add_link(resolved, s.job.gpus));
   return resolved;
 }
 

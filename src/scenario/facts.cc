@@ -1,16 +1,24 @@
 #include "scenario/facts.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <ctime>
 
 #include "base/setting.h"
 #include "device/calibration_data.h"
+#include "operators/family.h"
 #include "scenario/allocator.h"
 #include "scenario/capture_words.h"
 #include "scenario/sample_facts.h"
 
 namespace stoker {
 namespace {
+
+bool has_convolutions(const Step& step) {
+  return std::any_of(step.operators.begin(), step.operators.end(), [&](const Operator& op) {
+    return step.operator_names[index(op.name)].family().kernel_class == KernelClass::kConvolution;
+  });
+}
 
 void add_device(const DeviceFacts& device, Facts& facts) {
   if (device.calibrated) {
@@ -55,7 +63,7 @@ void add_reads(const Step& step, std::vector<std::string>& assumed) {
 void add_assumed(const RunRequest& r, const Scenario& s, const ProbesOfData& probes, Facts& facts) {
   std::vector<std::string>& assumed = facts.assumed;
   const Machine& m = s.machine;
-  if (m.device->peak.tf32_tensor > 0)
+  if (m.device->peak.tf32_tensor > 0 && has_convolutions(*s.step))
     assumed.emplace_back("fp32 runs convolutions in TF32 (PyTorch's default)");
   if (!m.device->assumption.empty()) assumed.push_back(m.device->assumption);
   assumed.push_back(host_words(m.host, mark(Setting::kHost)));

@@ -59,6 +59,7 @@ void collect_of_gpus(const RunRequest& r, Collector& given) {
   const JobRequest& j = r.job;
   given.that(Setting::kParallel, j.parallel.has_value());
   given.that(Setting::kBucketView, j.bucket_view);
+  given.that(Setting::kLink, r.link.has_value());
   given.that(Setting::kCudaGraphs, j.cuda_graphs);
   given.that(Setting::kCudnnBenchmark, j.cudnn_benchmark);
   given.that(Setting::kCopy, j.copy.has_value());

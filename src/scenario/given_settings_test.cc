@@ -18,6 +18,7 @@ RunRequest everything() {
   r.workers = 4;
   r.prefetch = 2;
   r.pin = false;
+  r.link = GpuLink::kPcie;
   r.data = {.path = {}, .samples = 1000, .image_size = 224};
   r.allocator = {.config = {"expandable_segments:True", mark(Setting::kAllocConf)},
                  .cublas_workspace = {":4096:8", mark(Setting::kCublasWorkspace)},

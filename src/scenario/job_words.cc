@@ -1,5 +1,6 @@
 #include "scenario/job_words.h"
 
+#include "base/text.h"
 #include "scenario/sample_facts.h"
 
 namespace stoker {
@@ -66,7 +67,7 @@ ModelLine model_line(const std::string& model, const Step& step, const Device& d
   std::string threads;
   if (device.cpu() != nullptr)
     threads = std::to_string(job.threads) + (job.threads == 1 ? " thread, " : " threads, ");
-  return {model, step_words(step, job), device->name,
+  return {printable(model), printable(step_words(step, job)), printable(device->name),
           threads + parallel_words(job) + "eager, " + std::string(name_of(job.precision))};
 }
 

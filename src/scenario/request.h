@@ -98,6 +98,7 @@ struct RunRequest {
   std::optional<BatchRequest> batch;
   std::optional<std::int64_t> gpus;  ///< exactly these; of a search, the most that it considers
   std::optional<double> network_bandwidth;  ///< bytes/s of a node; default: the machine file's
+  std::optional<GpuLink> link;  ///< between the GPUs of a computer; default: the machine's
   std::optional<std::int64_t> workers, prefetch;
   bool pin_given = false;  ///< `pin` was said
   bool pin = true;         ///< batches in page-locked memory; a CPU has no use for it

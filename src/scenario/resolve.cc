@@ -24,6 +24,7 @@ Result<Knowledge> knowledge_with(const std::string& coefficients) {
 Result<Machine> machine_of(const RunRequest& r) {
   Machine machine = TRY(resolve_machine(r.machine, r.host, this_host()));
   TRY(check_device_settings(r, machine.device));
+  if (Gpu* gpu = machine.device.gpu(); gpu != nullptr && r.link) TRY(choose_link(*gpu, *r.link));
   if (r.network_bandwidth) machine.network_bandwidth = *r.network_bandwidth;
   return machine;
 }

@@ -43,6 +43,9 @@ struct Resolved {
 [[nodiscard]] Result<Resolved> resolve_exactly(const RunRequest& request,
                                                const ScenarioTools& tools);
 
+/// Adds to the facts what the job assumes of the links between so many GPUs.
+[[nodiscard]] Status add_link(Resolved& resolved, int gpus);
+
 /// How far the batch of this job could grow.
 [[nodiscard]] Result<BatchLimits> batch_limits_of(const Resolved& resolved);
 

@@ -86,7 +86,7 @@ Result<CapturedScript> captured(const RunRequest& r, const Machine& machine,
   if (error)
     return fail(ErrorCode::kIo, "cannot be made: " + error.message() + "; set XDG_CACHE_HOME",
                 path.parent_path().string());
-  json::Value document = recalled(path);
+  json::Value document = r.capture.again ? json::Value{} : recalled(path);
   if (!document.is_object()) {
     CaptureOrder order{.spec = r.model, .into = path};
     order.script.emplace();

@@ -1,6 +1,8 @@
 #include "snapshot/explanation.h"
 
 #include <algorithm>
+#include <array>
+#include <cstdio>
 #include <map>
 
 #include "base/text.h"
@@ -57,13 +59,82 @@ Bytes reserved_peak_with(const Snapshot& snapshot, std::size_t device,
   return allocator.stats().reserved_peak;
 }
 
+/// max_split_size_mb that people set: beyond 20 MiB, which PyTorch refuses to go below.
+constexpr std::array<std::int64_t, 5> kSplitLimits{32, 64, 128, 256, 512};
+
+/// Of the settings against fragmentation those under which the replay reserves less.
+void try_settings(const Snapshot& snapshot, const ExplainOptions& options, SnapshotExplanation& e) {
+  if (!e.replay.identical()) return;
+  const auto peak_with = [&](const AllocatorConfig& config) {
+    return reserved_peak_with(snapshot, e.device, config, options.device_memory);
+  };
+  AllocatorConfig config = snapshot.config;
+  if (!config.expandable_segments) {
+    config.expandable_segments = true;
+    e.reserved_peak_expandable = peak_with(config);
+  }
+  if (snapshot.config.expandable_segments || snapshot.config.max_split_size != kNoSplitLimit)
+    return;
+  for (const std::int64_t mebibytes : kSplitLimits) {
+    config = snapshot.config;
+    config.max_split_size = Bytes(mebibytes * kMiB.count());
+    const Bytes peak = peak_with(config);
+    if (!e.split_limit || peak < e.split_limit->reserved_peak)
+      e.split_limit = SplitLimit{mebibytes, peak};
+  }
+}
+
+/// The segment in which most lies idle beside blocks in use, at the end of the file.
+void name_split_segment(const Snapshot& snapshot, SnapshotExplanation& e) {
+  const SnapshotSegment* worst = nullptr;
+  std::int64_t most = 0;
+  const auto held = [](const SnapshotSegment& segment) {
+    std::int64_t bytes = 0;
+    for (const SnapshotBlock& block : segment.blocks)
+      bytes += block.state == SnapshotBlockState::kInactive ? 0 : block.size;
+    return bytes;
+  };
+  for (const SnapshotSegment& segment : snapshot.segments) {
+    if (static_cast<std::size_t>(segment.device) != e.device || held(segment) == 0) continue;
+    const std::int64_t idle = segment.size - held(segment);
+    if (idle > most) worst = &segment, most = idle;
+  }
+  const bool much = e.live.failure ? most >= e.live.failure->requested.count()
+                                   : static_cast<double>(most) >
+                                         kMuchIdle * static_cast<double>(e.live.reserved.count());
+  if (worst == nullptr || !much) return;
+  const SnapshotBlock* largest = nullptr;
+  std::int64_t blocks = 0, pieces = 0;
+  bool before = false;
+  for (const SnapshotBlock& block : worst->blocks) {
+    const bool free = block.state == SnapshotBlockState::kInactive;
+    pieces += free && !before ? 1 : 0;
+    before = free;
+    if (free) continue;
+    ++blocks;
+    if (largest == nullptr || block.size > largest->size) largest = &block;
+  }
+  char address[32];
+  std::snprintf(address, sizeof address, "0x%llx", static_cast<unsigned long long>(worst->address));
+  e.why.push_back(
+      "fragmentation: of the segment of " + human_bytes(Bytes(worst->size)) + " at " + address +
+      ", " + human_bytes(Bytes(most)) + " lie idle in " + with_commas(pieces) +
+      (pieces == 1 ? " piece" : " pieces") + " and cannot be given back, held by " +
+      with_commas(blocks) + (blocks == 1 ? " block" : " blocks") + " of " +
+      human_bytes(Bytes(worst->size - most)) +
+      (largest->stack == kNoStack ? std::string()
+                                  : ", the largest from " + user_line(snapshot, largest->stack)));
+}
+
 void say_why(SnapshotExplanation& e) {
   const LiveMemory& live = e.live;
   if (live.failure) {
     e.why.push_back("a request for " + human_bytes(live.failure->requested) + " (" +
                     live.failure->where + ") asked the device for " +
                     human_bytes(live.failure->asked) + ", " +
-                    human_bytes(live.failure->device_free) + " were free there");
+                    (live.failure->device_free.count() < 0
+                         ? "and what was free there was not recorded"
+                         : human_bytes(live.failure->device_free) + " were free there"));
     e.why.push_back(live.failure->why);
   }
   const bool said = live.failure && live.failure->usable.pieces == live.idle.pieces;
@@ -99,7 +170,14 @@ void advise(const Snapshot& snapshot, SnapshotExplanation& e) {
         "reserved " +
         human_bytes(*e.reserved_peak_expandable) + " at most instead of " +
         human_bytes(e.reserved_peak) + " (simulated)");
-  } else if (fragmented && !snapshot.config.expandable_segments && !e.reserved_peak_expandable) {
+  }
+  if (e.split_limit && e.split_limit->reserved_peak / e.reserved_peak < 1 - kGain) {
+    e.advice.push_back(
+        "PYTORCH_ALLOC_CONF=max_split_size_mb:" + std::to_string(e.split_limit->mebibytes) +
+        ": the same requests would have reserved " + human_bytes(e.split_limit->reserved_peak) +
+        " at most instead of " + human_bytes(e.reserved_peak) + " (simulated)");
+  }
+  if (fragmented && !snapshot.config.expandable_segments && !e.reserved_peak_expandable) {
     e.advice.push_back(
         "PYTORCH_ALLOC_CONF=expandable_segments:True may join the idle pieces; a "
         "trace from the start of the process would tell how far");
@@ -179,13 +257,9 @@ Result<SnapshotExplanation> explain_snapshot(const Snapshot& snapshot,
   e.reserved_peak = history.reserved_peak();
   e.live = history.at(moment);
   e.replay = replay_snapshot(snapshot, device, {{std::nullopt, options.device_memory}, {}});
-  if (e.replay.identical() && !snapshot.config.expandable_segments) {
-    AllocatorConfig config = snapshot.config;
-    config.expandable_segments = true;
-    e.reserved_peak_expandable =
-        reserved_peak_with(snapshot, device, config, options.device_memory);
-  }
+  try_settings(snapshot, options, e);
   say_why(e);
+  name_split_segment(snapshot, e);
   advise(snapshot, e);
   name_missing(snapshot, e);
   return e;

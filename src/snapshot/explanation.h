@@ -18,6 +18,12 @@ struct ExplainOptions {
   std::optional<Bytes> device_memory;
 };
 
+/// The best max_split_size_mb of those that were tried.
+struct SplitLimit {
+  std::int64_t mebibytes = 0;
+  Bytes reserved_peak;
+};
+
 /// What a snapshot says about one device, ready to be written down.
 struct SnapshotExplanation {
   std::size_t device = 0;
@@ -29,6 +35,8 @@ struct SnapshotExplanation {
   /// Reserved peak had expandable_segments been on, by simulation; only of traces from the start
   /// that did without and that the simulator repeats.
   std::optional<Bytes> reserved_peak_expandable;
+  /// Likewise with a limit to what may be split; absent where one was set.
+  std::optional<SplitLimit> split_limit;
   std::vector<std::string> why;      ///< sentences
   std::vector<std::string> advice;   ///< what to do, sentences
   std::vector<std::string> missing;  ///< what the file does not tell, with the cure

@@ -82,5 +82,61 @@ TEST(Explanation, BlocksWithoutASegmentSpoilTheFigures) {
   EXPECT_TRUE(e->advice.empty());
 }
 
+TEST(Explanation, ASplitSegmentIsNamedAsFragmentation) {
+  const Snapshot split =
+      parse_snapshot(
+          pickle(snapshot(
+              {segment(1 << 30, 100 * kMi, "large", 2 * kMi,
+                       {block(40 * kMi, "inactive", 0),
+                        block(2 * kMi, "active_allocated", 2 * kMi, {frame("train.py", 7, "step")}),
+                        block(58 * kMi, "inactive", 0)})},
+              {})),
+          "f")
+          .value();
+  const auto e = explain_snapshot(split, {}, "f");
+  ASSERT_TRUE(e) << e.error().text();
+  EXPECT_TRUE(any_has(e->why,
+                      "fragmentation: of the segment of 100.0 MiB at 0x40000000, 98.0 MiB "
+                      "lie idle in 2 pieces and cannot be given back, held by 1 block of "
+                      "2.0 MiB, the largest from train.py:7 step"));
+  EXPECT_TRUE(any_has(e->advice, "expandable_segments:True may join"));
+}
+
+TEST(Explanation, OnlySettingsThatTheReplayShowsToHelpAreSaidToHelp) {
+  const auto e = explain_snapshot(training(), {}, "f");
+  ASSERT_TRUE(e && e->split_limit);
+  EXPECT_EQ(any_has(e->advice, "max_split_size_mb"),
+            e->split_limit->reserved_peak / e->reserved_peak < 0.98);
+}
+
+TEST(Explanation, AFailureThatDoesNotSayWhatWasFreeIsReadAllTheSame) {
+  P oom = dict({{"action", text("oom")}, {"size", integer(200 * kMi)}, {"frames", list({})}});
+  const auto old = parse_snapshot(
+      pickle(snapshot({segment(0, 20 * kMi, "large", 0, {block(20 * kMi, "inactive", 0)})}, {oom})),
+      "f");
+  ASSERT_TRUE(old) << old.error().text();
+  EXPECT_EQ(old->findings.count("no_device_free"), 1);
+  const auto e = explain_snapshot(*old, {}, "f");
+  ASSERT_TRUE(e && e->live.failure);
+  EXPECT_LT(e->live.failure->device_free, Bytes{});
+  EXPECT_TRUE(any_has(e->why, "what was free there was not recorded"));
+}
+
+TEST(Explanation, AListIsTheSegmentsOrTheTrace) {
+  const P one = segment(0, 20 * kMi, "large", 0, {block(20 * kMi, "inactive", 0)});
+  const auto segments = parse_snapshot(pickle(list({one})), "f");
+  ASSERT_TRUE(segments) << segments.error().text();
+  EXPECT_EQ(segments->segments.size(), 1U);
+  const P alloc = event("alloc", 1 << 30, kMi);
+  const auto trace = parse_snapshot(pickle(list({alloc})), "f");
+  ASSERT_TRUE(trace) << trace.error().text();
+  EXPECT_EQ(trace->traces.at(0).size(), 1U);
+  const auto traces = parse_snapshot(pickle(list({list({}), list({alloc, alloc})})), "f");
+  ASSERT_TRUE(traces) << traces.error().text();
+  EXPECT_EQ(traces->traces.at(1).size(), 2U);
+  EXPECT_NE(parse_snapshot(pickle(list({})), "f").error().message.find("no segments"),
+            std::string::npos);
+}
+
 }  // namespace
 }  // namespace stoker

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "base/files.h"
+#include "json/repair.h"
 #include "json/text.h"
 
 namespace stoker {
@@ -119,12 +120,18 @@ class TraceHandler final : public json::Events {
 Result<KinetoMemory> parse_kineto_memory(std::string_view content, const std::string& where,
                                          std::optional<std::int64_t> device) {
   TraceHandler handler;
-  // Some profilers write bytes that are no UTF-8 into names; only numbers are wanted here.
+  std::int64_t repaired = 0;
   if (const auto damage = json::read_events(content, handler)) {
-    return fail(
-        ErrorCode::kBadInput,
-        "is not whole JSON (at byte " + std::to_string(*damage) + "); export the trace again",
-        where);
+    // Profilers write inf, NaN, paths with single backslashes and bytes that are no UTF-8.
+    const json::Repaired again = json::repaired(content);
+    handler = {};
+    repaired = again.count();
+    if (repaired == 0 || json::read_events(again.text, handler)) {
+      return fail(
+          ErrorCode::kBadInput,
+          "is not whole JSON (at byte " + std::to_string(*damage) + "); export the trace again",
+          where);
+    }
   }
   if (!handler.found()) {
     return fail(ErrorCode::kBadInput,
@@ -134,6 +141,7 @@ Result<KinetoMemory> parse_kineto_memory(std::string_view content, const std::st
   memory.host_events = handler.host_events;
   memory.trace_events = handler.trace_events;
   memory.broken_events = handler.broken;
+  memory.repaired = repaired;
   const std::vector<KinetoMemoryEvent>* most = nullptr;
   for (const auto& [id, events] : handler.by_device) {
     const bool better = device ? id == *device : !most || events.size() > most->size();

@@ -31,6 +31,7 @@ struct KinetoMemory {
   std::int64_t host_events = 0;    ///< of the host's allocator, left out
   std::int64_t broken_events = 0;  ///< of no or absurd bytes, left out
   std::int64_t trace_events = 0;   ///< of any kind in the file
+  std::int64_t repaired = 0;       ///< places that were no JSON: inf, NaN, escapes that it has not
 };
 
 /// `content` is the trace as JSON; `where` names it in errors. The device with the most events when

@@ -38,7 +38,7 @@ struct IdleMemory {
 struct MemoryFailure {
   Bytes requested;    ///< rounded to the size of a block
   Bytes asked;        ///< what was asked of the device: a segment
-  Bytes device_free;  ///< by CUDA
+  Bytes device_free;  ///< by CUDA; negative: not recorded
   IdleMemory usable;  ///< idle in the stream and pool of the request
   std::string where;  ///< line of the user's code
   std::string why;    ///< one sentence

@@ -41,8 +41,11 @@ enum class TraceAction : std::uint8_t {
 using PoolNumber = std::pair<std::int64_t, std::int64_t>;
 inline constexpr PoolNumber kDefaultPool{0, 0};
 
+/// The address of an OOM of which nobody recorded what the device had free.
+inline constexpr std::int64_t kUnknownFree = -1;
+
 struct TraceEvent {
-  std::int64_t address = 0;  ///< of an OOM: bytes that the device had free
+  std::int64_t address = 0;  ///< of an OOM: bytes that the device had free, or kUnknownFree
   std::int64_t size =
       0;  ///< bytes: requested ones of alloc and free; of an OOM the rounded request
   std::int64_t time_us = 0;

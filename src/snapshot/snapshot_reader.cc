@@ -144,17 +144,9 @@ class Reader {
 
   Snapshot read() {
     const PickleValue root = pickle_.root();
-    if (!root.is(PickleKind::kDict)) {
-      throw Refusal{ErrorCode::kBadInput,
-                    "holds " + std::string(name_of(root.kind())) + " where a snapshot is a dict"};
-    }
     (void)pools_(kDefaultPool);
-    read_settings(root);
-    const Fields fields{root, ""};
-    read_segments(expect(fields.need("segments"), PickleKind::kList, "segments"));
-    if (const auto traces = root.find("device_traces")) {
-      read_traces(expect(*traces, PickleKind::kList, "device_traces"));
-    }
+    if (root.is(PickleKind::kList)) read_list(root);
+    else read_dict(root);
     if (snapshot_.segments.empty() && snapshot_.devices().empty()) {
       throw Refusal{ErrorCode::kUnsupported,
                     "holds no segments and no traces: either nothing was allocated on a GPU, or "
@@ -168,6 +160,31 @@ class Reader {
   }
 
  private:
+  void read_dict(const PickleValue& root) {
+    if (!root.is(PickleKind::kDict)) {
+      throw Refusal{ErrorCode::kBadInput,
+                    "holds " + std::string(name_of(root.kind())) + " where a snapshot is a dict"};
+    }
+    read_settings(root);
+    const Fields fields{root, ""};
+    read_segments(expect(fields.need("segments"), PickleKind::kList, "segments"));
+    if (const auto traces = root.find("device_traces")) {
+      read_traces(expect(*traces, PickleKind::kList, "device_traces"));
+    }
+  }
+
+  /// torch.cuda.memory_snapshot() is the list of segments alone, and so are snapshots of PyTorch
+  /// before 2.0; a list of events is one device's trace, a list of such lists those of all devices.
+  void read_list(const PickleValue& root) {
+    const PickleValue first = root.size() > 0 ? root[0] : root;
+    if (first.is(PickleKind::kList) && root.size() > 0) return read_traces(root);
+    if (first.is(PickleKind::kDict) && first.find("action")) {
+      snapshot_.traces.resize(1);
+      return read_trace(root, 0);
+    }
+    read_segments(root);
+  }
+
   void read_settings(const PickleValue& root);
   void read_divisions(const PickleValue& dict);
   void read_segments(const PickleValue& list);
@@ -175,7 +192,9 @@ class Reader {
   void read_blocks(const PickleValue& list, const Fields& owner, SnapshotSegment& segment);
   void check_blocks(const SnapshotSegment& segment);
   void read_traces(const PickleValue& list);
+  void read_trace(const PickleValue& trace, std::size_t device);
   TraceEvent read_event(const PickleValue& entry, std::size_t device, std::size_t i);
+  std::int64_t device_free(const PickleValue& event);
   TraceAction action_of(const PickleValue& value, const Fields& fields);
 
   std::uint16_t pool_of(const std::optional<PickleValue>& value) {
@@ -378,11 +397,14 @@ void Reader::read_traces(const PickleValue& list) {
   snapshot_.traces.resize(list.size());
   for (std::size_t d = 0; d < list.size(); ++d) {
     const std::string place = "device_traces[" + std::to_string(d) + "]";
-    const PickleValue trace = expect(list[d], PickleKind::kList, place);
-    snapshot_.traces[d].reserve(count_entries(trace));
-    for (std::size_t i = 0; i < trace.size(); ++i)
-      snapshot_.traces[d].push_back(read_event(trace[i], d, i));
+    read_trace(expect(list[d], PickleKind::kList, place), d);
   }
+}
+
+void Reader::read_trace(const PickleValue& trace, std::size_t device) {
+  snapshot_.traces[device].reserve(count_entries(trace));
+  for (std::size_t i = 0; i < trace.size(); ++i)
+    snapshot_.traces[device].push_back(read_event(trace[i], device, i));
 }
 
 TraceEvent Reader::read_event(const PickleValue& entry, std::size_t device, std::size_t i) {
@@ -407,8 +429,8 @@ TraceEvent Reader::read_event(const PickleValue& entry, std::size_t device, std:
   if (event.action != TraceAction::kOther) {
     const bool oom = event.action == TraceAction::kOutOfMemory;
     event.size = need(keys_.size, "size");
-    event.address = oom ? need(keys_.device_free, "device_free") : need(keys_.addr, "addr");
-    if (event.address < 0 || event.address > kMaxAddress)
+    event.address = oom ? device_free(entry) : need(keys_.addr, "addr");
+    if ((event.address < 0 && !oom) || event.address > kMaxAddress)
       fields().check_address(oom ? "device_free" : "addr", event.address);
     if (event.size < 0 || event.size > kMaxSize)
       refuse(fields().name("size"), "is " + std::to_string(event.size) + " bytes, which cannot be");
@@ -420,6 +442,16 @@ TraceEvent Reader::read_event(const PickleValue& entry, std::size_t device, std:
   event.pool = pool_of(pool ? pool : entry.find(keys_.segment_pool));
   event.stack = stacks_.of(entry.find(keys_.frames));
   return event;
+}
+
+/// Older PyTorch does not say what the device had free when a request failed.
+std::int64_t Reader::device_free(const PickleValue& event) {
+  const auto value = event.find(keys_.device_free);
+  const auto bytes = value ? value->as_int() : std::nullopt;
+  if (bytes && *bytes >= 0) return *bytes;
+  snapshot_.findings.add("no_device_free", Severity::kNote,
+                         "a failed request does not say what the device had free (device_free)");
+  return kUnknownFree;
 }
 
 TraceAction Reader::action_of(const PickleValue& value, const Fields& fields) {

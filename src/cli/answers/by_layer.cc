@@ -2,6 +2,7 @@
 
 #include <cstdio>
 
+#include "cli/outside/output.h"
 #include "cli/request/report_context.h"
 #include "report/model/layers_report.h"
 
@@ -12,7 +13,7 @@ Result<int> answer_by_layer(const RunOptions& o, const Resolved& r) {
   ReportContext context = context_of(r.facts);
   context.model_line = r.line(r.base.job).text();
   const std::string text = o.json ? layers_json(layers, context) : layers_text(layers, context);
-  std::fputs(text.c_str(), stdout);
+  print(text);
   return 0;
 }
 

@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "base/setting.h"
+#include "cli/outside/output.h"
 #include "cli/outside/scenario_tools.h"
 #include "cli/request/report_context.h"
 #include "cli/request/run_request.h"
@@ -105,9 +106,11 @@ Result<int> compare(const RunOptions& o, const std::optional<BatchRequest>& batc
   for (Compared& c : all) contenders.push_back(std::move(c.contender));
   const std::string text = o.json ? contenders_json(contenders, *objective, context)
                                   : contenders_text(contenders, *objective, context);
-  std::fputs(text.c_str(), stdout);
-  const bool any = std::any_of(contenders.begin(), contenders.end(),
-                               [](const Contender& c) { return c.forecast.memory.fits; });
+  print(text);
+  const bool any = std::any_of(contenders.begin(), contenders.end(), [&](const Contender& c) {
+    const MemoryForecast& m = c.forecast.memory;
+    return is_good(m.fits, m.verdict, o);
+  });
   return any ? 0 : 1;
 }
 

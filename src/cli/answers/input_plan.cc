@@ -5,6 +5,7 @@
 
 #include "base/setting.h"
 #include "base/text.h"
+#include "cli/outside/output.h"
 #include "cli/outside/scenario_tools.h"
 #include "cli/request/report_context.h"
 #include "cli/request/run_request.h"
@@ -223,7 +224,7 @@ Result<int> answer_input_plan(const RunOptions& run, const InputPlanOptions& own
   context.model_line = line_of(run, own, *data, plan);
   const std::string text =
       run.json ? input_plan_json(plan, context) : input_plan_text(plan, context);
-  std::fputs(text.c_str(), stdout);
+  print(text);
   return 0;
 }
 

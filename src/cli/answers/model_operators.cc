@@ -4,6 +4,7 @@
 
 #include <cstdio>
 
+#include "cli/outside/output.h"
 #include "cli/outside/scenario_tools.h"
 #include "cli/request/run_request.h"
 #include "report/json/answer.h"
@@ -37,8 +38,8 @@ void print_table(const Step& step, const std::vector<OperatorTotal>& totals,
                      layout::number(flops[backward] * kGiga),
                      layout::number(bytes[backward] * kGiga)});
   }
-  std::fputs(fmt::format("{}, {}, {}\n", step.name, step.precision, at).c_str(), stdout);
-  std::fputs(layout::table(table, {0, 1, 2}, "").c_str(), stdout);
+  print(fmt::format("{}, {}, {}\n", step.name, step.precision, at));
+  print(layout::table(table, {0, 1, 2}, ""));
   std::puts(
       "\nBy shapes alone, the optimizer apart; docs/models/operators.md says how each is counted.");
 }
@@ -63,7 +64,7 @@ void print_json(const Step& step, const Job& job, const std::vector<OperatorTota
   json["forward_flops"] = flops[0];
   json["backward_flops"] = flops[1];
   json["operators"] = std::move(list);
-  std::fputs(answer_text(json).c_str(), stdout);
+  print(answer_text(json));
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 
 #include "base/setting.h"
 #include "base/text.h"
+#include "cli/outside/output.h"
 #include "cli/outside/scenario_tools.h"
 #include "cli/request/report_context.h"
 #include "cli/request/run_request.h"
@@ -172,10 +173,11 @@ Result<int> answer_scaling(const RunOptions& run, const std::optional<BatchReque
     context.rests_on.insert(context.rests_on.begin(), "a measured step of one GPU (--step-ms)");
   const std::string text =
       run.json ? scaling_json(scaling, context) : scaling_text(scaling, context);
-  std::fputs(text.c_str(), stdout);
+  print(text);
   const bool runs =
-      std::all_of(scaling.points.begin(), scaling.points.end(),
-                  [](const ScalingPoint& p) { return p.impossible.empty() && p.fits; });
+      std::all_of(scaling.points.begin(), scaling.points.end(), [&](const ScalingPoint& p) {
+        return p.impossible.empty() && is_good(p.fits, p.verdict, run);
+      });
   return runs ? 0 : 1;
 }
 

@@ -10,7 +10,9 @@
 #include "cli/arguments/help.h"
 #include "cli/arguments/typed_names.h"
 #include "cli/arguments/version.h"
+#include "cli/outside/output.h"
 #include "cli/outside/python.h"
+#include "report/json/answer.h"
 #include "scenario/tools.h"
 
 namespace stoker::cli {
@@ -106,7 +108,8 @@ Error explain(const CLI::ParseError& error, const Command& command,
 
 int report(const Error& error, const TypedWords& words) {
   if (!is_already_explained(error))
-    std::fprintf(stderr, "stoker: %s\n", words.as_typed(with_flags(error.text())).c_str());
+    std::fprintf(stderr, "stoker: %s\n",
+                 printable_lines(words.as_typed(with_flags(error.text()))).c_str());
   return exit_code_of(error.code);
 }
 
@@ -127,7 +130,7 @@ int unknown_verb(std::span<const Section> sections, const std::string& word) {
   const std::string what = word.starts_with("-")
                                ? "unknown flag " + word
                                : "unknown verb \"" + word + "\"" + suggestion(word, names);
-  std::fprintf(stderr, "stoker: %s (stoker --help lists all)\n", what.c_str());
+  std::fprintf(stderr, "stoker: %s (stoker --help lists all)\n", printable(what).c_str());
   return kUsage;
 }
 
@@ -140,6 +143,20 @@ std::optional<HelpPart> wanted_help(const std::vector<std::string>& words) {
   return std::nullopt;
 }
 
+bool asks_for_json(const std::vector<std::string>& words) {
+  const auto end = std::find(words.begin(), words.end(), "--");
+  return std::find(words.begin(), end, "--json") != end;
+}
+
+/// What a program reads where a verb's answer is no: why, in the envelope of all answers.
+std::string no_answer(const Command& command, const Error& error) {
+  json::Value json = answer("stoker-no-answer-1", kVersion);
+  json["verb"] = command.name;
+  json["answer"] = json::Value();
+  json["reason"] = with_flags(error.text());
+  return answer_text(json);
+}
+
 int run_verb(const Command& command, const std::vector<std::string>& given) {
   const auto typed = in_our_names(command.name, given);
   if (!typed) return report(typed.error(), {});
@@ -150,13 +167,30 @@ int run_verb(const Command& command, const std::vector<std::string>& given) {
     return code ? *code : report(code.error(), *typed);
   }
   if (const auto part = wanted_help(given)) {
-    std::fputs(verb_help(command, *part).c_str(), stdout);
+    print(verb_help(command, *part));
     return 0;
   }
   if (const Status parsed = parse_words(command, typed->words); !parsed)
     return report(parsed.error(), *typed);
   const Result<int> code = command.run();
-  return code ? *code : report(code.error(), *typed);
+  if (code) return *code;
+  if (code.error().code == ErrorCode::kAnswerIsNo && asks_for_json(typed->words))
+    print(no_answer(command, code.error()));
+  return report(code.error(), *typed);
+}
+
+int run_words(std::span<const Section> sections, const std::vector<std::string>& words) {
+  if (words.empty() || words[0] == "--help" || words[0] == "-h" || words[0] == "--help-all") {
+    print(main_help(sections));
+    return words.empty() ? kUsage : 0;
+  }
+  if (words[0] == "--version") {
+    std::printf("stoker %s\n", kVersion);
+    return 0;
+  }
+  const Command* command = find_command(sections, words[0]);
+  if (command == nullptr) return unknown_verb(sections, words[0]);
+  return run_verb(*command, {words.begin() + 1, words.end()});
 }
 
 }  // namespace
@@ -200,17 +234,9 @@ Status parse_words(const Command& command, const std::vector<std::string>& all) 
 }
 
 int run_command_line(std::span<const Section> sections, const std::vector<std::string>& words) {
-  if (words.empty() || words[0] == "--help" || words[0] == "-h" || words[0] == "--help-all") {
-    std::fputs(main_help(sections).c_str(), stdout);
-    return words.empty() ? kUsage : 0;
-  }
-  if (words[0] == "--version") {
-    std::printf("stoker %s\n", kVersion);
-    return 0;
-  }
-  const Command* command = find_command(sections, words[0]);
-  if (command == nullptr) return unknown_verb(sections, words[0]);
-  return run_verb(*command, {words.begin() + 1, words.end()});
+  const int code = run_words(sections, words);
+  if (const Status written = finish_output(); !written) return report(written.error(), {});
+  return code;
 }
 
 }  // namespace stoker::cli

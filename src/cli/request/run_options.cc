@@ -21,12 +21,13 @@ std::vector<Binding> run_bindings(RunOptions& o, SettingTarget batch) {
                   {"workers", &o.workers},
                   {"prefetch", &o.prefetch},
                   {"pin", &o.pin},
+                  {"link", &o.link},
                   {"batch", batch},
                   {"batch-arg", &o.batch_argument},
                   {"precision", &o.precision}},
                  job_bindings(o.job),
                  allocator_bindings(o.allocator),
-                 {{"json", &o.json}}});
+                 {{"strict", &o.strict}, {"json", &o.json}}});
 }
 
 }  // namespace stoker::cli

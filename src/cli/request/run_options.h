@@ -7,6 +7,7 @@
 
 #include "cli/request/allocator_options.h"
 #include "cli/request/job_options.h"
+#include "forecast/memory_forecast.h"
 
 namespace stoker::cli {
 
@@ -14,12 +15,14 @@ namespace stoker::cli {
 /// share.
 struct RunOptions {
   std::string model, gpu, gpus, host, data, precision, sample_cost, storage, coefficients;
+  std::string link;                           ///< between the GPUs of a computer
   std::string price;                          ///< one, or one a GPU: "1.3,2.5"
   std::vector<std::string> script_arguments;  ///< what follows --
   std::string batch_argument;
   std::optional<std::int64_t> batch, samples, workers, prefetch, image_size;
   std::optional<bool> pin;
   bool reprobe = false, recapture = false, json = false;
+  bool strict = false;  ///< RISKY is no, too
   std::string mode;
   std::vector<std::string> assumptions;
   JobOptions job;
@@ -28,6 +31,11 @@ struct RunOptions {
   /// Batches in pinned memory, unless it was said otherwise.
   [[nodiscard]] bool pins() const { return pin.value_or(true); }
 };
+
+/// Whether what was asked runs: with --strict not where it is RISKY.
+[[nodiscard]] inline bool is_good(bool fits, MemoryVerdictWord verdict, const RunOptions& o) {
+  return fits && (!o.strict || verdict == MemoryVerdictWord::kFits);
+}
 
 /// `batch` keeps what was said of the batch, whose forms differ by verb.
 [[nodiscard]] std::vector<Binding> run_bindings(RunOptions& o, SettingTarget batch);

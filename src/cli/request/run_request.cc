@@ -60,6 +60,13 @@ Result<CopyWay> parse_copy(const std::string& text) {
               "--copy");
 }
 
+Result<GpuLink> parse_link(const std::string& text) {
+  const std::string word = simplified(text);
+  if (word == "pcie") return GpuLink::kPcie;
+  if (word == "nvlink") return GpuLink::kNvlink;
+  return fail(ErrorCode::kUsage, "\"" + text + "\" is neither pcie nor nvlink", "--link");
+}
+
 Result<OptimizerRequest> optimizer_request(const JobOptions& o) {
   OptimizerRequest optimizer;
   if (!o.optimizer.empty()) optimizer.kind = TRY(parse_optimizer(o.optimizer));
@@ -96,6 +103,7 @@ Result<RunRequest> run_request(const RunOptions& o, const NamedGpu& gpu) {
   request.pin = o.pins();
   request.pin_given = o.pin.has_value();
   request.script = {o.script_arguments, o.batch_argument};
+  if (!o.link.empty()) request.link = TRY(parse_link(o.link));
   request.data = TRY(data_request(o));
   request.job = TRY(job_request(o.job));
   request.allocator = allocator_request(o.allocator);

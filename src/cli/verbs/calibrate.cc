@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "cli/arguments/version.h"
 #include "cli/outside/measuring.h"
+#include "cli/outside/output.h"
 #include "cli/outside/python.h"
 #include "cli/verbs/verbs.h"
 #include "device/resolve.h"
@@ -122,7 +123,7 @@ Result<int> finish(const Options& o, const fs::path& rows, const std::optional<M
   const CalibrationSaid said{o.output, kVersion, !o.rows_file.empty()};
   const std::string text =
       o.json ? calibration_json(machine, runs, said) : calibration_text(machine, runs, said);
-  std::fputs(text.c_str(), stdout);
+  print(text);
   return 0;
 }
 

@@ -5,6 +5,7 @@
 #include <new>
 
 #include "base/text.h"
+#include "cli/outside/output.h"
 #include "cli/verbs/verbs.h"
 #include "device/gpu_catalogue.h"
 #include "observe/record/recording.h"
@@ -69,7 +70,7 @@ Result<int> explain_snapshot_file(const Options& o) {
   const auto explanation = TRY(explain_snapshot(snapshot, options, o.file));
   const std::string text = o.json ? snapshot_json(explanation, snapshot, o.file, STOKER_VERSION)
                                   : snapshot_text(explanation, snapshot, o.file);
-  std::fputs(text.c_str(), stdout);
+  print(text);
   return 0;
 }
 
@@ -85,7 +86,7 @@ Result<int> explain_profile(const Options& o) {
   const KinetoComparison comparison = compare_with_kineto(memory);
   const std::string text = o.json ? kineto_json(memory, summary, comparison, o.file, STOKER_VERSION)
                                   : kineto_text(memory, summary, comparison, o.file);
-  std::fputs(text.c_str(), stdout);
+  print(text);
   return 0;
 }
 
@@ -114,7 +115,7 @@ Result<int> explain_watch(const Options& o) {
     report.diagnosis.notes.push_back(std::to_string(summary.damaged_bytes) +
                                      " bytes of the recording are damaged and were passed over");
   if (o.all_findings) report.most_findings = report.diagnosis.findings.size();
-  std::fputs((o.json ? watch_json(report) : watch_text(report)).c_str(), stdout);
+  print((o.json ? watch_json(report) : watch_text(report)));
   return 0;
 }
 

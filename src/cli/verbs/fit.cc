@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/files.h"
+#include "cli/outside/output.h"
 #include "cli/outside/scenario_tools.h"
 #include "cli/verbs/verbs.h"
 #include "device/resolve.h"
@@ -55,7 +56,7 @@ Result<int> run(const Options& o) {
   const std::string file =
       fit_json(*result, std::filesystem::path(o.rows).filename().string() + ", " +
                             std::to_string(table.rows.size()) + " rows");
-  std::fputs((o.json ? file : fit_text(*result)).c_str(), stdout);
+  print((o.json ? file : fit_text(*result)));
   if (!result->improved()) {
     return fail(
         ErrorCode::kAnswerIsNo,

@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <memory>
 
+#include "cli/outside/output.h"
 #include "cli/verbs/verbs.h"
 #include "device/gpu_catalogue.h"
 #include "report/json/answer.h"
@@ -50,10 +51,10 @@ Result<int> run(const Options& o) {
   if (o.json) {
     json::Value json = answer("stoker-gpus-1", STOKER_VERSION);
     json["gpus"] = std::move(list);
-    std::fputs(answer_text(json).c_str(), stdout);
+    print(answer_text(json));
     return 0;
   }
-  std::fputs(layout::table(table, {0, 1, 2}, "").c_str(), stdout);
+  print(layout::table(table, {0, 1, 2}, ""));
   std::puts(
       "\nRates in TFLOP/s by data sheet, dense. Yours is not here, or differs: write a machine "
       "file (docs/reference/machine-file.md).");

@@ -2,6 +2,7 @@
 #include <memory>
 
 #include "cli/arguments/version.h"
+#include "cli/outside/output.h"
 #include "cli/verbs/verbs.h"
 #include "report/model/machine_report.h"
 
@@ -18,7 +19,7 @@ Result<int> run(const Options& o) {
   constexpr double kUsualSeconds = 0.2;
   const MachineReport report{kVersion, this_machine_facts(),
                              machine_load(o.seconds.value_or(kUsualSeconds))};
-  std::fputs((o.json ? machine_json(report) : machine_text(report)).c_str(), stdout);
+  print((o.json ? machine_json(report) : machine_text(report)));
   return 0;
 }
 

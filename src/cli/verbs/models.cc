@@ -5,6 +5,7 @@
 
 #include "base/text.h"
 #include "cli/answers/model_operators.h"
+#include "cli/outside/output.h"
 #include "cli/verbs/verbs.h"
 #include "report/json/answer.h"
 #include "report/text/layout.h"
@@ -74,10 +75,10 @@ Result<int> run(const ModelOperatorsOptions& o) {
   if (o.json) {
     json::Value json = answer("stoker-models-1", STOKER_VERSION);
     json["models"] = std::move(list);
-    std::fputs(answer_text(json).c_str(), stdout);
+    print(answer_text(json));
     return 0;
   }
-  std::fputs(layout::table(table, {0, 1}, "").c_str(), stdout);
+  print(layout::table(table, {0, 1}, ""));
   std::puts(
       "\nEach in fp32, amp-fp16 and amp-bf16; figures of one sample in fp32.\n"
       "Your own: torchvision:NAME, timm:NAME, FILE.py:FUNCTION (stoker capture --help).");

@@ -8,6 +8,7 @@
 #include "base/setting.h"
 #include "base/text.h"
 #include "cli/answers/input_plan.h"
+#include "cli/outside/output.h"
 #include "cli/outside/scenario_tools.h"
 #include "cli/request/report_context.h"
 #include "cli/request/run_options.h"
@@ -105,6 +106,7 @@ Result<Planned> plan_for(const Options& o, const NamedGpu& gpu,
   const std::vector<int> counts = TRY(counts_for(o.run.gpus, resolved));
   if (o.run.batch) TRY(check_last_batch(resolved.base, *o.run.batch));
   add_assumed(o, counts.back(), resolved);
+  TRY(add_link(resolved, counts.back()));
   auto plan = TRY(make_plan(request_of(o, resolved, counts, objective), resolved.knowledge));
   ReportContext context = context_of(resolved, plan.best.forecast.job);
   context.rests_on.insert(context.rests_on.begin(), plan.best.forecast.time.basis);
@@ -143,6 +145,11 @@ std::string in_one_line(const std::vector<std::string>& sentences) {
   return text;
 }
 
+bool runs(const Planned& p, const Options& o) {
+  const MemoryForecast& m = p.plan.best.forecast.memory;
+  return is_good(m.fits, m.verdict, o.run);
+}
+
 Result<int> run(const Options& o, std::span<const Binding> bindings) {
   if (o.run.model.empty()) return answer_input_plan(o.run, o.input, bindings);
   if (o.run.gpu.empty()) return fail(ErrorCode::kUsage, "--gpu is required (stoker plan --help)");
@@ -176,8 +183,8 @@ Result<int> run(const Options& o, std::span<const Binding> bindings) {
     const Planned& p = planned.front();
     const std::string text =
         o.run.json ? plan_json(p.plan, p.context) : plan_text(p.plan, p.context);
-    std::fputs(text.c_str(), stdout);
-    return 0;
+    print(text);
+    return runs(p, o) ? 0 : 1;
   }
   std::vector<std::pair<std::string, Plan>> plans;
   for (const Planned& p : planned) plans.emplace_back(p.plan.best.forecast.gpu_name, p.plan);
@@ -190,8 +197,10 @@ Result<int> run(const Options& o, std::span<const Binding> bindings) {
   }
   const std::string text = o.run.json ? comparison_json(plans, objective, context)
                                       : comparison_text(plans, objective, context);
-  std::fputs(text.c_str(), stdout);
-  return 0;
+  print(text);
+  const bool any =
+      std::any_of(planned.begin(), planned.end(), [&](const Planned& p) { return runs(p, o); });
+  return any ? 0 : 1;
 }
 
 }  // namespace

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstdio>
 #include <memory>
 #include <span>
@@ -9,6 +10,7 @@
 #include "cli/answers/compare.h"
 #include "cli/answers/scaling.h"
 #include "cli/answers/two_point.h"
+#include "cli/outside/output.h"
 #include "cli/outside/scenario_tools.h"
 #include "cli/request/report_context.h"
 #include "cli/request/run_options.h"
@@ -18,6 +20,7 @@
 #include "device/this_host.h"
 #include "forecast/memory/remedies.h"
 #include "forecast/memory/verdicts.h"
+#include "scenario/model_source.h"
 #include "scenario/resolve.h"
 
 namespace stoker::cli {
@@ -33,17 +36,37 @@ struct Options {
 
 bool wants_two_points(const Options& o) { return simplified(o.method) == "twopoint"; }
 
-/// Which mixed precision a device has units for, if any.
-std::vector<Precision> mixed_precisions(const PeakRates& peak) {
-  if (peak.bf16_tensor > 0) return {Precision::kAmpBf16};
+/// Which precisions a device has units for that need less memory than fp32.
+std::vector<Precision> smaller_precisions(const PeakRates& peak) {
+  if (peak.bf16_tensor > 0) return {Precision::kAmpBf16, Precision::kBf16};
   if (peak.fp16_tensor > 0) return {Precision::kAmpFp16};
   return {};
 }
 
+/// The model in those precisions: captures that are there, and of the user's own model, where
+/// fp32 does not fit, a capture that is made for it.
+std::vector<LoadedModel::Variant> other_variants(const Options& o, const Resolved& r,
+                                                 const Forecast& f) {
+  const std::vector<Precision> wanted = smaller_precisions(r.base.machine.device->peak);
+  auto variants = variants_at_hand(o.run.model, wanted, capture_wishes(o.run), scenario_tools());
+  const bool full = f.job.precision == Precision::kFp32 || f.job.precision == Precision::kTf32;
+  if (f.memory.fits || !full || o.run.model.find(':') == std::string::npos ||
+      r.base.machine.device.cpu() != nullptr)
+    return variants;
+  for (const Precision precision : wanted) {
+    const bool there = std::any_of(variants.begin(), variants.end(),
+                                   [&](const auto& v) { return v.precision == precision; });
+    if (there) continue;
+    auto loaded = load_model(o.run.model, {precision}, ModelDevice::kGpu, capture_wishes(o.run),
+                             scenario_tools());
+    if (loaded) variants.push_back(std::move(loaded->variants.front()));
+  }
+  return variants;
+}
+
 Result<MemoryAdvice> advice_for(const Options& o, const Resolved& r, const Forecast& f) {
   const Scenario& s = r.base;
-  const auto at_hand = variants_at_hand(o.run.model, mixed_precisions(s.machine.device->peak),
-                                        capture_wishes(o.run), scenario_tools());
+  const auto at_hand = other_variants(o, r, f);
   std::vector<OtherPrecision> others;
   for (const auto& variant : at_hand) others.push_back({variant.precision, variant.step.get()});
   auto remedies = TRY(find_remedies(s, f, others, r.knowledge));
@@ -84,13 +107,13 @@ Result<int> answer(const Options& o, const Resolved& r) {
   ReportContext context = context_of(r, s.job);
   context.rests_on.insert(context.rests_on.begin(), f->time.basis);
   context.rests_on.push_back("memory: " + f->memory.device_peak.basis);
-  const bool good = f->memory.fits && shortage.empty();
+  const bool good = is_good(f->memory.fits, f->memory.verdict, o.run) && shortage.empty();
   prediction.forecast = std::move(*f);
   prediction.limits = limits;
   std::string text = o.run.json ? forecast_json(prediction, context, o.explain)
                                 : forecast_text(prediction, context);
   if (o.explain && !o.run.json) text += explain_text(prediction, context);
-  std::fputs(text.c_str(), stdout);
+  print(text);
   return good ? 0 : 1;
 }
 
@@ -110,7 +133,7 @@ Result<int> answer_without_model(const Options& o, std::span<const Binding> bind
   const ReportContext context = context_of(facts_of_machine(machine));
   const std::string text =
       o.run.json ? two_point_json(two_point, context) : two_point_text(two_point);
-  std::fputs(text.c_str(), stdout);
+  print(text);
   return two_point.estimate.batch > 0 ? 0 : 1;
 }
 
@@ -175,7 +198,8 @@ Command predict_command() {
       "the forecast of exactly these settings: memory, time, input, epoch, cost",
       "Example: stoker predict gpt2 --gpu a100-40gb --batch 16 --seq-len 1024 "
       "--precision amp-bf16 --optimizer adamw\n"
-      "Exit code 1: it does not fit the GPU (of several: none), or its loader the host.",
+      "Exit code 1: it does not fit the GPU (of several: none), or its loader the host; with\n"
+      "--strict also where the memory is RISKY.",
       joined({run_bindings(o->run, &o->batch),
               scaling_bindings(o->scaling),
               {{"explain", &o->explain},

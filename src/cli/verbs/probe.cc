@@ -4,6 +4,7 @@
 
 #include "base/files.h"
 #include "base/text.h"
+#include "cli/outside/output.h"
 #include "cli/outside/python.h"
 #include "cli/outside/scenario_tools.h"
 #include "cli/request/run_request.h"
@@ -92,14 +93,14 @@ Result<int> show(const Options& o, const LoaderProfile& profile) {
   const auto text = TRY(text_of(o.folder));
   if (is_pipeline_probe(text)) {
     const auto probe = TRY(parse_pipeline_probe(text, where));
-    std::fputs(pipeline_probe_text(probe, profile).c_str(), stdout);
+    print(pipeline_probe_text(probe, profile));
     return 0;
   }
   const auto probe = TRY(parse_probe(text, where));
   const auto memories = TRY(memories_of(o.dram));
   const std::string out =
       o.json ? json_of(probe, profile, memories) : probe_text(probe, profile, memories);
-  std::fputs(out.c_str(), stdout);
+  print(out);
   return 0;
 }
 
@@ -136,7 +137,7 @@ Result<int> run(const Options& o) {
   }
   const std::string text = o.json ? json_of(probe, knowledge.loader, memories)
                                   : probe_text(probe, knowledge.loader, memories);
-  std::fputs(text.c_str(), stdout);
+  print(text);
   if (!o.output.empty() && !o.json)
     std::printf("Written to %s; use it with --data %s\n", o.output.c_str(), o.output.c_str());
   return 0;

@@ -2,6 +2,7 @@
 #include <memory>
 
 #include "cli/arguments/settings_page.h"
+#include "cli/outside/output.h"
 #include "cli/verbs/verbs.h"
 
 namespace stoker::cli {
@@ -14,7 +15,7 @@ Command settings_command() {
           {{"markdown", markdown.get()}},
           [markdown] {
             const std::string text = *markdown ? settings_page(all_verbs()) : settings_list();
-            std::fputs(text.c_str(), stdout);
+            print(text);
             return Result<int>(0);
           }};
 }

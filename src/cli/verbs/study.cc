@@ -1,6 +1,7 @@
 #include <cstdio>
 #include <memory>
 
+#include "cli/outside/output.h"
 #include "cli/verbs/study_arguments.h"
 #include "cli/verbs/verbs.h"
 #include "report/study/study_report.h"
@@ -23,10 +24,8 @@ Result<int> show_trial(const study::Store& store, const study::StudyView& view, 
     if (row.id != id) continue;
     const auto files = study::latest_files(store.path(), id);
     const auto command = study::command_of(view.study, row.trial, id, files.folder.string());
-    std::fputs(trial_text(view, row, command ? study::shell_line(command->words) : "",
-                          files.folder.string())
-                   .c_str(),
-               stdout);
+    print(trial_text(view, row, command ? study::shell_line(command->words) : "",
+                     files.folder.string()));
     return 0;
   }
   return fail(ErrorCode::kNotFound, "has no trial " + std::to_string(id), store.path().string());
@@ -39,22 +38,18 @@ Result<int> run(const Options& o) {
   if (o.trial) std::erase_if(view.rows, [&](const auto& row) { return row.id != *o.trial; });
   if (!o.by.empty()) {
     const auto groups = TRY(study::grouped(view, o.by));
-    std::fputs(
-        (o.json ? groups_json(view, o.by, groups, STOKER_VERSION) : groups_text(view, o.by, groups))
-            .c_str(),
-        stdout);
+    print((o.json ? groups_json(view, o.by, groups, STOKER_VERSION)
+                  : groups_text(view, o.by, groups)));
     return 0;
   }
   const study::Findings found = o.findings ? study::findings(view) : study::Findings{};
   if (o.findings && !o.json && !o.csv) {
-    std::fputs(findings_text(view, found).c_str(), stdout);
+    print(findings_text(view, found));
     return 0;
   }
-  std::fputs((o.json  ? study_json(view, STOKER_VERSION, o.findings ? &found : nullptr)
-              : o.csv ? study_csv(view)
-                      : study_text(view))
-                 .c_str(),
-             stdout);
+  print((o.json  ? study_json(view, STOKER_VERSION, o.findings ? &found : nullptr)
+         : o.csv ? study_csv(view)
+                 : study_text(view)));
   return 0;
 }
 

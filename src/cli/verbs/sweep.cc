@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "base/text.h"
+#include "cli/outside/output.h"
 #include "cli/verbs/study_arguments.h"
 #include "cli/verbs/trial_forecast.h"
 #include "cli/verbs/verbs.h"
@@ -104,8 +105,8 @@ Result<int> dry_run(const study::Study& study, const Options& o) {
     lines += std::to_string(number) + "  " +
              (never ? "not run: " + *never : study::shell_line(command.words) + expected) + "\n";
   }
-  std::fputs(lines.c_str(), stdout);
-  if (!study.forecast.empty()) std::fputs(("\n" + total.text()).c_str(), stdout);
+  print(lines);
+  if (!study.forecast.empty()) print("\n" + total.text());
   std::printf("\n%s of %s trials can run here; nothing was started\n",
               with_commas(possible).c_str(),
               with_commas(static_cast<std::int64_t>(trials.size())).c_str());
@@ -185,9 +186,9 @@ Result<int> finish(const study::Store& store, const study::RunSummary& summary, 
   view.running_by.clear();  // this process, which is about to end
   if (o.json) {
     const study::Findings found = study::findings(view);
-    std::fputs(study_json(view, STOKER_VERSION, &found).c_str(), stdout);
+    print(study_json(view, STOKER_VERSION, &found));
   } else {
-    std::fputs(study_text(view).c_str(), stdout);
+    print(study_text(view));
     if (summary.complete)
       std::printf("\n`stoker study %s --findings` says what they teach.\n", store.path().c_str());
     if (!summary.complete)

@@ -3,6 +3,7 @@
 
 #include "base/files.h"
 #include "cli/outside/measuring.h"
+#include "cli/outside/output.h"
 #include "cli/outside/python.h"
 #include "cli/verbs/validate.h"
 #include "evidence/input/validation.h"
@@ -35,7 +36,7 @@ Result<int> report(const ValidateOptions& o, const fs::path& rows) {
   const auto validation = TRY(validate_input(runs, knowledge.loader));
   const std::string text = o.json ? validation_json(validation, runs, STOKER_VERSION)
                                   : validation_text(validation, runs);
-  std::fputs(text.c_str(), stdout);
+  print(text);
   return validation.failures.empty() ? 0 : 1;
 }
 

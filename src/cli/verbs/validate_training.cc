@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "cli/arguments/version.h"
 #include "cli/outside/measuring.h"
+#include "cli/outside/output.h"
 #include "cli/outside/python.h"
 #include "cli/outside/scenario_tools.h"
 #include "cli/verbs/validate.h"
@@ -209,7 +210,7 @@ Result<int> report(const ValidateOptions& o, Measured measured) {
   }
   const std::string text = o.json ? training_validation_json(validation, said)
                                   : training_validation_text(validation, said);
-  std::fputs(text.c_str(), stdout);
+  print(text);
   return validation.failures.empty() ? 0 : 1;
 }
 
@@ -255,7 +256,7 @@ Result<int> show_accuracy_log(const ValidateOptions& o) {
   const auto entries = TRY(read_accuracy(log, kNewest));
   const std::string text =
       o.json ? accuracy_json(entries, log, kVersion) : accuracy_text(entries, log);
-  std::fputs(text.c_str(), stdout);
+  print(text);
   return 0;
 }
 

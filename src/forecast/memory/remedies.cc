@@ -83,7 +83,9 @@ class Search {
     if (scenario_.job.precision != Precision::kFp32 && scenario_.job.precision != Precision::kTf32)
       return;
     for (const OtherPrecision& other : others) {
-      try_one({"mixed precision",
+      const bool mixed =
+          other.precision == Precision::kAmpBf16 || other.precision == Precision::kAmpFp16;
+      try_one({mixed ? "mixed precision" : "weights, gradients and arithmetic in half precision",
                mark(Setting::kPrecision) + " " + std::string(name_of(other.precision)),
                [other](Scenario& s) { set_precision(s, *other.step, other.precision); }});
     }
@@ -119,6 +121,11 @@ class Search {
       try_one({"the fused optimizer, which needs no temporaries",
                mark(Setting::kOptimizerLoop) + " fused",
                [](Scenario& s) { s.job.optimizer.loop = OptimizerLoop::kFused; }});
+    }
+    if (settings.loop == OptimizerLoop::kForeach && settings.kind != OptimizerKind::kNone) {
+      try_one({"the optimizer one tensor after the other, with small temporaries",
+               mark(Setting::kOptimizerLoop) + " for-loop",
+               [](Scenario& s) { s.job.optimizer.loop = OptimizerLoop::kForLoop; }});
     }
     if (scenario_.machine.device.cpu() == nullptr && settings.kind != OptimizerKind::kNone &&
         settings.kind != OptimizerKind::kAdafactor) {
@@ -169,6 +176,11 @@ class Search {
     if (!now_.memory.fits) {
       std::stable_partition(tried_.begin(), tried_.end(),
                             [](const Tried& t) { return t.remedy.fits; });
+      const auto fitting = std::find_if_not(tried_.begin(), tried_.end(),
+                                            [](const Tried& t) { return t.remedy.fits; });
+      std::stable_sort(tried_.begin(), fitting, [](const Tried& a, const Tried& b) {
+        return time_of(a.remedy) < time_of(b.remedy);
+      });
       result.together = together();
     }
     for (const Tried& t : tried_) {
@@ -195,6 +207,13 @@ class Search {
   static double time_per_sample(const Job& job, const StepTime& time) {
     return time.total.count() /
            (static_cast<double>(job.batch) * job.accumulate * static_cast<double>(job.gpus));
+  }
+
+  /// What a remedy that makes the job fit is chosen by: what runs by flushing, and what the time
+  /// model does not know, comes after the others.
+  static double time_of(const Remedy& r) {
+    constexpr double kUnknown = 1e6;
+    return r.time_change.value_or(kUnknown) + (r.only_by_flushing ? kUnknown : 0);
   }
 
   static void sort_by_saving(std::vector<Tried>& list) {

@@ -67,6 +67,12 @@ TEST_F(RemediesTest, WhatMakesItFitComesFirst) {
   ASSERT_FALSE(remedies.list.empty());
   EXPECT_TRUE(remedies.list.front().fits);
   EXPECT_FALSE(remedies.together);  // one alone is enough
+  double before = -1;
+  for (const Remedy& r : remedies.list) {
+    if (!r.fits || !r.time_change || r.only_by_flushing) continue;
+    EXPECT_GE(*r.time_change, before) << "least time first: " << r.what;
+    before = *r.time_change;
+  }
   bool still_fits = true;
   for (const Remedy& r : remedies.list) {
     EXPECT_TRUE(still_fits || !r.fits) << r.what;

@@ -157,6 +157,7 @@ ScalingPoint Scaler::point_for(int gpus, const ScalingPoint* before) const {
   }
   const StepTime& time = run->forecast.time;
   point.fits = run->forecast.memory.fits;
+  point.verdict = run->forecast.memory.verdict;
   point.step_ms = banded(milliseconds(time.total), *run, true);
   point.samples_per_s = banded(run->rate, *run, false);
   point.efficiency = run->rate / gpus / one_.rate;
@@ -227,9 +228,9 @@ Result<Scaling> Scaler::run() {
   if (before != nullptr) {
     scaling.basis = before->step_ms.basis;
     const auto coefficients = TRY(knowledge_.timing.for_device(base_.machine.device));
-    const std::string fabric = fabric_assumption(
-        base_.machine, {gpus_per_node(before->gpus, before->nodes), before->nodes},
-        coefficients.collective);
+    const std::string fabric =
+        link_assumption(base_.machine, {gpus_per_node(before->gpus, before->nodes), before->nodes},
+                        coefficients.collective);
     if (!fabric.empty()) scaling.assumed.push_back(fabric);
   }
   return scaling;

@@ -27,9 +27,10 @@ struct ScalingPoint {
   int accumulate = 1;
   std::string impossible;  ///< why this count cannot run the job; empty: it can
   bool fits = true;        ///< in the GPU's memory
-  Figure step_ms;          ///< of one optimizer step, input not counted
-  Figure samples_per_s;    ///< of the whole job
-  double efficiency = 0;   ///< samples/s a GPU, over those of one GPU alone
+  MemoryVerdictWord verdict = MemoryVerdictWord::kFits;
+  Figure step_ms;         ///< of one optimizer step, input not counted
+  Figure samples_per_s;   ///< of the whole job
+  double efficiency = 0;  ///< samples/s a GPU, over those of one GPU alone
   double marginal =
       0;  ///< samples/s that each GPU beyond the count before adds, over those of one alone
   double communication_ms = 0;          ///< sum of the collectives

@@ -56,7 +56,8 @@ Json figure_object(const Figure& f) {
 
 Json memory_object(const Forecast& f, const std::optional<BatchLimits>& limits) {
   const MemoryForecast& m = f.memory;
-  Json json{{"fits", m.fits},
+  Json json{{"verdict", name_of(m.verdict)},
+            {"fits", m.fits},
             {"only_by_flushing", m.only_by_flushing},
             {"usable_bytes", m.usable.count()},
             {"device_peak_bytes", figure_object(m.device_peak)},

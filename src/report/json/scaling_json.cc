@@ -16,6 +16,7 @@ Json point_object(const ScalingPoint& p) {
     json["impossible"] = p.impossible;
     return json;
   }
+  json["verdict"] = name_of(p.verdict);
   json["fits"] = p.fits;
   json["step_ms"] = figure_object(p.step_ms);
   json["throughput_samples_per_s"] = figure_object(p.samples_per_s);

@@ -55,7 +55,9 @@ Json live_object(const LiveMemory& live, const Snapshot& snapshot) {
   if (live.failure) {
     json["failure"] = {{"requested_bytes", live.failure->requested.count()},
                        {"asked_bytes", live.failure->asked.count()},
-                       {"device_free_bytes", live.failure->device_free.count()},
+                       {"device_free_bytes", live.failure->device_free.count() < 0
+                                                 ? Json(nullptr)
+                                                 : Json(live.failure->device_free.count())},
                        {"usable_idle", idle_object(live.failure->usable)},
                        {"where", live.failure->where},
                        {"why", live.failure->why}};
@@ -80,6 +82,7 @@ std::string snapshot_json(const SnapshotExplanation& e, const Snapshot& snapshot
   json["other_devices"] = e.other_devices;
   json["live"] = live_object(e.live, snapshot);
   json["reserved_peak_bytes"] = e.reserved_peak.count();
+  json["peak_is_lower_bound"] = e.coverage.events > 0 && !e.coverage.from_start();
   json["trace"] = {{"events", e.coverage.events},
                    {"allocations", e.coverage.allocations},
                    {"frees", e.coverage.frees},
@@ -91,6 +94,10 @@ std::string snapshot_json(const SnapshotExplanation& e, const Snapshot& snapshot
   json["replay"] = replay_object(e.replay);
   if (e.reserved_peak_expandable)
     json["reserved_peak_expandable_bytes"] = e.reserved_peak_expandable->count();
+  if (e.split_limit) {
+    json["split_limit"] = {{"max_split_size_mb", e.split_limit->mebibytes},
+                           {"reserved_peak_bytes", e.split_limit->reserved_peak.count()}};
+  }
   json["settings"] = snapshot.settings_text;
   json["why"] = e.why;
   json["advice"] = e.advice;
@@ -116,6 +123,7 @@ std::string kineto_json(const KinetoMemory& memory, const KinetoSummary& s,
   json["memory_events"] = memory.events.size();
   json["trace_events"] = memory.trace_events;
   json["broken_events"] = memory.broken_events;
+  json["repaired_places"] = memory.repaired;
   json["allocations"] = s.allocations;
   json["frees"] = s.frees;
   json["freed_from_before"] = s.freed_from_before;

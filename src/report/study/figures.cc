@@ -20,11 +20,7 @@ std::string figure(double value) {
 }  // namespace
 
 std::string printable(std::string_view text, std::size_t at_most) {
-  std::string result;
-  for (const char c : text.substr(0, at_most)) {
-    const auto byte = static_cast<unsigned char>(c);
-    result += byte < 0x20 || byte == 0x7f ? ' ' : c;
-  }
+  const std::string result = printable(text.substr(0, at_most));
   return text.size() > at_most ? result + "..." : result;
 }
 

@@ -39,9 +39,10 @@ std::string kilowatt_hours(const Forecast& f) {
 std::string memory(const Forecast& f) {
   return fmt::format("{:.1f} of {:.1f}{}", f.memory.device_peak.value / kGiB.count(),
                      gibibytes(f.memory.usable),
-                     !f.memory.fits              ? ": NO"
-                     : f.memory.only_by_flushing ? ", flushes"
-                                                 : "");
+                     !f.memory.fits                                  ? ": NO"
+                     : f.memory.only_by_flushing                     ? ", flushes"
+                     : f.memory.verdict == MemoryVerdictWord::kRisky ? ", risky"
+                                                                     : "");
 }
 
 /// Which places the bands leave open, in words.

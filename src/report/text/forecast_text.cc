@@ -48,21 +48,27 @@ std::string verdict(const Prediction& prediction, bool cpu) {
   const std::optional<BatchLimits>& limits = prediction.limits;
   const MemoryForecast& m = f.memory;
   if (!m.fits) {
-    text = fmt::format("DOES NOT FIT: batch {} needs {} of {} ({})\n  {}{}\n", f.job.batch,
-                       gib(m.device_peak), human_bytes(m.usable), f.gpu_name, m.out_of_memory,
-                       m.failure_words.empty() ? "" : fmt::format(" ({})", m.failure_words));
+    text =
+        fmt::format("{}: batch {} needs {} of {} ({})\n  {}{}\n", name_of(m.verdict), f.job.batch,
+                    gib(m.device_peak), human_bytes(m.usable), f.gpu_name, m.out_of_memory,
+                    m.failure_words.empty() ? "" : fmt::format(" ({})", m.failure_words));
+    if (m.verdict == MemoryVerdictWord::kRisky)
+      text += "  By the forecast it does not run; at the low end of its band it would.\n";
     if (limits && limits->value > 0) {
       text += fmt::format("  Batch up to {} is safe, {} may run.\n", limits->low, limits->value);
     }
     if (prediction.advice) text += cures(*prediction.advice);
     return text;
   }
-  text = fmt::format("FITS: {} of {}{}", gib(m.device_peak), human_bytes(m.usable),
-                     cpu ? "" : " per GPU");
+  text = fmt::format("{}: {} of {}{}", name_of(m.verdict), gib(m.device_peak),
+                     human_bytes(m.usable), cpu ? "" : " per GPU");
   if (m.only_by_flushing) text += "; only by flushing the cache, expect slower steps";
+  else if (m.verdict == MemoryVerdictWord::kRisky) text += "; the band reaches beyond it";
   if (limits) {
+    const bool by_flushing = m.verdict == MemoryVerdictWord::kRisky && f.job.batch <= limits->low;
     text += fmt::format(
-        "; batch up to {} is safe{}", limits->low,
+        "; batch up to {} {}{}", limits->low,
+        by_flushing ? "runs at the end of the band too, by flushing the cache there" : "is safe",
         limits->first_failing > 0 ? fmt::format(", {} may fail", limits->first_failing) : "");
   }
   return text + "\n";

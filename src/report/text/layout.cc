@@ -71,9 +71,13 @@ std::string gib(const Figure& f) {
 
 std::string percent(double share) { return fmt::format("{:.0f} %", 100 * share); }
 
-std::string table(const std::vector<std::vector<std::string>>& rows,
+std::string table(const std::vector<std::vector<std::string>>& cells,
                   const std::vector<std::size_t>& left, std::string_view indent) {
   std::vector<std::size_t> widths;
+  std::vector<std::vector<std::string>> rows = cells;
+  for (auto& row : rows) {
+    for (std::string& cell : row) cell = printable(cell);
+  }
   for (const auto& row : rows) {
     widths.resize(std::max(widths.size(), row.size()));
     for (std::size_t c = 0; c < row.size(); ++c) widths[c] = std::max(widths[c], row[c].size());
@@ -112,7 +116,7 @@ std::string labelled(std::string_view label, const std::vector<std::string>& ite
   std::string line = fmt::format("{:<{}}", label, indent);
   bool fresh = true;
   for (std::size_t i = 0; i < items.size(); ++i) {
-    const std::string item = items[i] + (i + 1 < items.size() ? ";" : "");
+    const std::string item = printable(items[i]) + (i + 1 < items.size() ? ";" : "");
     for (const std::string& word : split(item, ' ')) {
       if (!fresh && line.size() + 1 + word.size() > width) {
         text += line + "\n";
@@ -130,8 +134,8 @@ std::string diagnostics(const Diagnostics& diagnostics) {
   std::string text;
   for (const Diagnostic& d : diagnostics.all()) {
     if (d.severity != Severity::kWarning) continue;
-    text +=
-        "warning: " + d.advice + (d.count > 1 ? fmt::format(" ({} times)", d.count) : "") + "\n";
+    text += "warning: " + printable(d.advice) +
+            (d.count > 1 ? fmt::format(" ({} times)", d.count) : "") + "\n";
   }
   return text;
 }

@@ -14,6 +14,11 @@ using namespace layout;
 
 std::string gpus_words(int gpus) { return gpus == 1 ? "1 GPU" : fmt::format("{} GPUs", gpus); }
 
+std::string verdict_words(const ScalingPoint& p) {
+  if (!p.fits) return "DOES NOT FIT; ";
+  return p.verdict == MemoryVerdictWord::kRisky ? "RISKY; " : "";
+}
+
 std::string headline(const Scaling& s) {
   if (s.stops_at == 0) {
     const std::string cost = s.why.empty() ? "" : fmt::format("\n  Costs most there: {}", s.why);
@@ -52,7 +57,7 @@ std::string points_table(const Scaling& s, const ReportContext& context) {
     rows.push_back({std::to_string(p.gpus), std::to_string(p.nodes), std::to_string(p.batch),
                     std::to_string(p.accumulate), number(p.step_ms.value), rate(p.samples_per_s),
                     percent(p.efficiency), p.gpus > 1 ? percent(p.marginal) : "",
-                    number(p.exposed_communication_ms), (p.fits ? "" : "DOES NOT FIT; ") + p.loss});
+                    number(p.exposed_communication_ms), verdict_words(p) + p.loss});
   }
   return table(rows, {9});
 }

@@ -24,8 +24,10 @@ std::string share_of(Bytes part, Bytes whole) {
 std::string moment_of(const SnapshotExplanation& e) {
   const LiveMemory& live = e.live;
   if (live.moment == MemoryMoment::kEnd) return "when the snapshot was taken";
-  const std::string what =
-      live.moment == MemoryMoment::kPeak ? "at the peak" : "when a request failed";
+  const bool cut = !e.coverage.from_start();
+  const std::string what = live.moment != MemoryMoment::kPeak ? "when a request failed"
+                           : cut ? "at the peak of what was traced, a lower bound of the run's"
+                                 : "at the peak";
   if (live.event < 0) return what + " (at the beginning of the trace)";
   return what + fmt::format(" (event {} of {})", with_commas(live.event + 1),
                             with_commas(e.coverage.events));
@@ -87,7 +89,12 @@ std::string snapshot_text(const SnapshotExplanation& e, const Snapshot& snapshot
   text += labelled("Why", e.why);
   text += labelled("Do", e.advice);
   text += labelled("Missing", e.missing);
-  text += labelled("Trace", {trace_line(e), "reserved at most " + human_bytes(e.reserved_peak)});
+  const bool cut = e.coverage.events > 0 && !e.coverage.from_start();
+  text +=
+      labelled("Trace", {trace_line(e), cut ? "reserved " + human_bytes(e.reserved_peak) +
+                                                  " or more: a lower bound, since the trace "
+                                                  "lacks the beginning"
+                                            : "reserved at most " + human_bytes(e.reserved_peak)});
   text += labelled("Simulator", {replay_line(e.replay)});
   if (!snapshot.settings_text.empty()) text += labelled("Settings", {snapshot.settings_text});
   if (!e.other_devices.empty()) {
@@ -136,6 +143,13 @@ std::string kineto_text(const KinetoMemory& memory, const KinetoSummary& s,
       "who held it: a profile's memory events carry no stacks; take a snapshot with "
       "torch.cuda.memory._dump_snapshot");
   missing.push_back("operators, kernels and steps of the trace: not read yet");
+  if (memory.repaired > 0)
+    missing.push_back(
+        fmt::format("what stood in {} places that were no JSON (inf, NaN, bad escapes)",
+                    with_commas(memory.repaired)));
+  if (memory.broken_events > 0)
+    missing.push_back(
+        fmt::format("{} memory events of no or absurd bytes", with_commas(memory.broken_events)));
   if (memory.other_devices > 0)
     missing.push_back(
         fmt::format("{} memory events of other GPUs: --device", with_commas(memory.other_devices)));

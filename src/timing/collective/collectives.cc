@@ -1,8 +1,11 @@
 #include "timing/collective/collectives.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <optional>
 
+#include "base/setting.h"
 #include "base/text.h"
 
 namespace stoker {
@@ -109,42 +112,129 @@ NodeFabric beyond(const FabricFit& last, int ranks, const CollectiveCoefficients
   return fabric;
 }
 
-NodeFabric by_data_sheet(const Gpu& gpu, int ranks, const CollectiveCoefficients& c) {
-  // A bridge joins two GPUs only; beyond that the ring crosses PCIe.
-  const bool bridge = gpu.link.find("bridge") != std::string::npos;
-  const bool linked = !gpu.link.empty() && gpu.link_bandwidth > 0 && !(bridge && ranks > 2);
-  // Data sheets count both directions of a link together; a ring sends one way.
-  double bandwidth =
-      linked ? gpu.link_bandwidth / 2 * c.link_share : gpu.pcie_bandwidth * c.pcie_share;
+/// The figures of the links whose measured curves ship, per GPU and both directions together: of
+/// V100-SXM2 and A100-SXM4, by their data sheets.
+constexpr std::array<std::pair<std::string_view, double>, 2> kMeasuredLinks{
+    {{"NVLink 2", 300e9}, {"NVLink 3", 600e9}}};
+
+double measured_at(std::string_view link) {
+  for (const auto& [name, bandwidth] : kMeasuredLinks) {
+    if (simplified(name) == simplified(link)) return bandwidth;
+  }
+  return 0;
+}
+
+std::string gigabytes(double bandwidth) {
+  return std::to_string(std::lround(bandwidth / 1e9)) + " GB/s";
+}
+
+/// What no table gives: a line by the bandwidth that a ring reaches.
+Curve by_rule(int ranks, double bandwidth, const CollectiveCoefficients& c) {
+  return line(1e-6 * (c.alpha_us + c.alpha_rank_us * ranks), ring_factor(ranks) / bandwidth);
+}
+
+/// Data sheets count both directions of a link together; a ring sends one way.
+double ring_bandwidth(double link_bandwidth, const CollectiveCoefficients& c) {
+  return link_bandwidth / 2 * c.link_share;
+}
+
+std::optional<NodeFabric> measured(const std::string& fabric, int ranks,
+                                   const CollectiveCoefficients& c) {
+  const FabricFit* low = nearest(c.fits, fabric, ranks, true);
+  const FabricFit* high = nearest(c.fits, fabric, ranks, false);
+  if (low == nullptr && high == nullptr) return std::nullopt;
+  if (low != nullptr && high != nullptr) return between(*low, *high, ranks);
+  return beyond(low != nullptr ? *low : *high, ranks, c);
+}
+
+/// A measured curve holds for the figure of the link that it was measured on. A slower link takes
+/// at least what its own figure allows, to the same share; a faster one carries as much more.
+NodeFabric at_its_figure(NodeFabric fabric, const Gpu& gpu, int ranks,
+                         const CollectiveCoefficients& c) {
+  const double known = measured_at(gpu.link);
+  const double given = gpu.link_bandwidth;
+  if (known <= 0 || given <= 0 || given == known) return fabric;
+  const Curve curve = fabric.curve;
+  const double start = at(curve, 0);
+  const double reached = (at(curve, kLargest) - start) / kLargest;
+  const double allowed = 1e9 * ring_factor(ranks) / ring_bandwidth(known, c);
+  const double slope = std::min(allowed, reached) * known / given;
+  fabric.curve = sampled(curve, curve, [&](double size) {
+    const double time = at(curve, size);
+    if (given > known) return start + (time - start) * known / given;
+    return std::max(time, start + slope * size);
+  });
+  fabric.spread = std::max(fabric.spread, c.unfitted_spread);
+  fabric.basis =
+      gpu.link + " at " + gigabytes(given) + " both ways, from one measured at " + gigabytes(known);
+  fabric.assumption = "all-reduce over " + gpu.link + " at " + gigabytes(given) +
+                      " both ways, as stated; measured was one of " + gigabytes(known);
+  return fabric;
+}
+
+/// No ring over PCIe begins sooner than the measured ones over faster links.
+double latest_start(int ranks, const CollectiveCoefficients& c) {
+  double start = 0;
+  for (const FabricFit& fit : c.fits) {
+    for (const bool below : {true, false}) {
+      const FabricFit* near = nearest(c.fits, fit.fabric, ranks, below);
+      if (near != nullptr) start = std::max(start, at(from_fit(*near), 0));
+    }
+  }
+  return start;
+}
+
+NodeFabric over_pcie(const Gpu& gpu, int ranks, const CollectiveCoefficients& c) {
+  if (auto fabric = measured("PCIe", ranks, c)) return *fabric;
   constexpr double kStandIn = 6e9;  // staged through host memory over PCIe 3.0 x16
-  NodeFabric fabric{
-      {}, c.unfitted_spread, (linked ? gpu.link : std::string("PCIe")) + ", data sheet only"};
-  const std::string who = "all-reduce over ";
+  double bandwidth = gpu.pcie_bandwidth * c.pcie_share;
+  NodeFabric fabric{{}, c.unfitted_spread, "PCIe, data sheet only"};
   if (!std::isfinite(bandwidth) || bandwidth <= 0) {
     bandwidth = kStandIn;
     fabric.basis = "PCIe, stand-in of 6 GB/s";
     fabric.assumption =
-        who + "PCIe at 6 GB/s, since the GPU's links have no figures ([link] of a machine file)";
-  } else if (!gpu.link.empty() && !linked && !bridge) {
+        "all-reduce over PCIe at 6 GB/s, since the GPU's links have no figures ([link] of a "
+        "machine file)";
+  } else if (!gpu.link.empty() && gpu.link_bandwidth <= 0) {
     fabric.assumption =
-        gpu.link + " has no figure, so " + who + "PCIe ([link] gbs of a machine file)";
+        gpu.link + " has no figure, so all-reduce over PCIe ([link] gbs of a machine file)";
   } else {
-    fabric.assumption = who + (linked ? gpu.link : "PCIe") + " at " +
-                        std::to_string(std::lround(bandwidth / 1e9)) +
-                        " GB/s, by the data sheet, not measured";
+    fabric.assumption =
+        "all-reduce over PCIe at " + gigabytes(bandwidth) + ", by the data sheet, not measured";
+    if (gpu.link.empty() && !gpu.bridge.empty() && ranks == 2 && !gpu.link_stated)
+      fabric.assumption +=
+          "; the " + gpu.bridge + " is sold apart (" + mark(Setting::kLink) + " nvlink)";
   }
-  fabric.curve =
-      line(1e-6 * (c.alpha_us + c.alpha_rank_us * ranks), ring_factor(ranks) / bandwidth);
+  fabric.curve = by_rule(ranks, bandwidth, c);
+  const double later = std::max(0.0, latest_start(ranks, c) - at(fabric.curve, 0));
+  for (auto& point : fabric.curve) point.nanoseconds += later;
   return fabric;
 }
 
+std::optional<NodeFabric> over_link(const Gpu& gpu, int ranks, const CollectiveCoefficients& c) {
+  // A bridge joins two GPUs only; beyond that the ring crosses PCIe.
+  const bool bridge = gpu.link.find("bridge") != std::string::npos;
+  if (gpu.link.empty() || (bridge && ranks > 2)) return std::nullopt;
+  if (auto fabric = measured(gpu.link, ranks, c))
+    return at_its_figure(std::move(*fabric), gpu, ranks, c);
+  if (gpu.link_bandwidth <= 0) return std::nullopt;
+  const double bandwidth = ring_bandwidth(gpu.link_bandwidth, c);
+  return NodeFabric{by_rule(ranks, bandwidth, c), c.unfitted_spread, gpu.link + ", data sheet only",
+                    "all-reduce over " + gpu.link + " at " + gigabytes(bandwidth) +
+                        ", by the data sheet, not measured"};
+}
+
+double slope_of(const Curve& curve) { return (at(curve, kLargest) - at(curve, 0)) / kLargest; }
+
+/// The library takes the faster way, so that a link never slows what would go without it; a link
+/// that the user says is slower than PCIe is taken at its word.
 NodeFabric within_node(const Gpu& gpu, int ranks, const CollectiveCoefficients& c) {
-  const std::string fabric = gpu.link.empty() ? "PCIe" : gpu.link;
-  const FabricFit* low = nearest(c.fits, fabric, ranks, true);
-  const FabricFit* high = nearest(c.fits, fabric, ranks, false);
-  if (low == nullptr && high == nullptr) return by_data_sheet(gpu, ranks, c);
-  if (low != nullptr && high != nullptr) return between(*low, *high, ranks);
-  return beyond(low != nullptr ? *low : *high, ranks, c);
+  auto link = over_link(gpu, ranks, c);
+  if (!link) return over_pcie(gpu, ranks, c);
+  const bool slow = gpu.link_bandwidth > 0 && gpu.link_bandwidth / 2 < gpu.pcie_bandwidth;
+  if (gpu.pcie_bandwidth <= 0 || slow) return *link;
+  NodeFabric pcie = over_pcie(gpu, ranks, c);
+  return slope_of(pcie.curve) < slope_of(link->curve) ? pcie : *link;
 }
 
 /// One ring through all GPUs of all nodes: no faster than the node's links at that length, nor than
@@ -233,6 +323,16 @@ AllReduceModel all_reduce_model(const Machine& machine, RankLayout layout,
 std::string fabric_assumption(const Machine& machine, RankLayout layout,
                               const CollectiveCoefficients& coefficients) {
   return fabric_of(machine, layout, coefficients).assumption;
+}
+
+std::string link_assumption(const Machine& machine, RankLayout layout,
+                            const CollectiveCoefficients& coefficients) {
+  std::string words = fabric_assumption(machine, layout, coefficients);
+  const Gpu* gpu = machine.device.gpu();
+  if (!words.empty() || layout.gpus_per_node < 2 || gpu == nullptr || gpu->link_stated)
+    return words;
+  return "the GPUs of a computer are joined by " + (gpu->link.empty() ? "PCIe" : gpu->link) + " (" +
+         mark(Setting::kLink) + ")";
 }
 
 Nanos wait_for_slowest(int ranks, Nanos total, const CollectiveCoefficients& c) {

@@ -50,6 +50,10 @@ struct AllReduceModel {
 [[nodiscard]] std::string fabric_assumption(const Machine& machine, RankLayout layout,
                                             const CollectiveCoefficients& coefficients);
 
+/// The same, and the link itself where nobody stated it: what an answer for several GPUs assumes.
+[[nodiscard]] std::string link_assumption(const Machine& machine, RankLayout layout,
+                                          const CollectiveCoefficients& coefficients);
+
 /// How long a step of `total` on so many ranks waits for the slowest of them; 0 for one.
 [[nodiscard]] Nanos wait_for_slowest(int ranks, Nanos total,
                                      const CollectiveCoefficients& coefficients);

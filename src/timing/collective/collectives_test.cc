@@ -102,7 +102,9 @@ TEST(AllReduce, ACurveGoesThroughItsPointsAndOnBeyondTheLast) {
 TEST(AllReduce, LatencyIsAtLeastAThirdOfTheSmallestMeasuredSize) {
   CollectiveCoefficients c;
   c.fits = {{"NVLink 3", 2, {{1 * kMebi, 90}, {2 * kMebi, 180}}, 0.05}};
-  const AllReduceModel model = all_reduce_model(linked("NVLink 3", 600e9), {2, 1}, c);
+  Machine machine = linked("NVLink 3", 600e9);
+  machine.device.gpu()->pcie_bandwidth = 0;  // which would be as fast
+  const AllReduceModel model = all_reduce_model(machine, {2, 1}, c);
   EXPECT_NEAR(model.time_of(Bytes(0)).count(), 30e3, 1e-6);
 }
 
@@ -197,6 +199,74 @@ TEST(AllReduce, MissingFiguresStayFinite) {
   const std::string said = fabric_assumption(machine, {4, 2}, {});
   EXPECT_NE(said.find("no figures"), std::string::npos) << said;
   EXPECT_NE(said.find("--network"), std::string::npos) << said;
+}
+
+/// A curve as V100-SXM2 has it between few GPUs: no faster than PCIe 4.0.
+CollectiveCoefficients slow_nvlink_2() {
+  CollectiveCoefficients c;
+  c.fits = {{"NVLink 2", 2, {{1 * kMebi, 70}, {1024 * kMebi, 47606}}, 0.05},
+            {"NVLink 2", 8, {{1 * kMebi, 79}, {1024 * kMebi, 13982}}, 0.05}};
+  return c;
+}
+
+TEST(AllReduce, AStatedFigureOfAMeasuredLinkDecides) {
+  const CollectiveCoefficients c = slow_nvlink_2();
+  const auto time = [&](double figure, int gpus) {
+    return all_reduce_model(linked("NVLink 2", figure), {gpus, 1}, c)
+        .time_of(Bytes(256 << 20))
+        .count();
+  };
+  for (const int gpus : {2, 4, 8}) {
+    EXPECT_DOUBLE_EQ(time(300e9, gpus), time(0, gpus)) << "as it was measured";
+    double before = HUGE_VAL;
+    for (const double figure : {10e9, 20e9, 40e9, 100e9, 300e9, 600e9, 1200e9}) {
+      EXPECT_LE(time(figure, gpus), before * (1 + 1e-9)) << figure;
+      before = time(figure, gpus);
+    }
+    EXPECT_GT(time(10e9, gpus), 1.5 * time(300e9, gpus));
+    EXPECT_GT(time(10e9, gpus) * 1e-9, 256 * kMebi / 5e9) << "no more than the link's own figure";
+  }
+  const AllReduceModel slow = all_reduce_model(linked("NVLink 2", 10e9), {2, 1}, c);
+  EXPECT_NE(slow.basis.find("10 GB/s"), std::string::npos) << slow.basis;
+  EXPECT_DOUBLE_EQ(slow.spread, c.unfitted_spread);
+}
+
+TEST(AllReduce, WithoutALinkNothingIsFasterThanWithIt) {
+  for (const CollectiveCoefficients& c : {CollectiveCoefficients(), fitted(), slow_nvlink_2()}) {
+    for (const std::string link : {"NVLink 2", "NVLink 3", "NVLink bridge", "Odd Fabric"}) {
+      for (const double figure : {0.0, 100e9, 300e9, 600e9}) {
+        for (const double pcie : {0.0, 16e9, 32e9}) {
+          for (const int gpus : {2, 3, 8}) {
+            Machine with = linked(link, figure);
+            with.device.gpu()->pcie_bandwidth = pcie;
+            Machine without = with;
+            ASSERT_TRUE(choose_link(*without.device.gpu(), GpuLink::kPcie));
+            const AllReduceModel fast = all_reduce_model(with, {gpus, 1}, c);
+            const AllReduceModel slow = all_reduce_model(without, {gpus, 1}, c);
+            for (const std::int64_t size : {0, 1 << 16, 1 << 20, 1 << 25, 1 << 30}) {
+              EXPECT_LE(fast.time_of(Bytes(size)).count(),
+                        slow.time_of(Bytes(size)).count() * (1 + 1e-9))
+                  << link << " " << figure << " pcie " << pcie << " x" << gpus << ", " << size;
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(AllReduce, TheAssumptionNamesTheLinkUnlessTheUserStatedIt) {
+  Machine machine = linked("NVLink 3", 600e9);
+  EXPECT_EQ(link_assumption(machine, {8, 1}, fitted()),
+            "the GPUs of a computer are joined by NVLink 3 ({link})");
+  machine.device.gpu()->link_stated = true;
+  EXPECT_EQ(link_assumption(machine, {8, 1}, fitted()), "");
+  machine = linked("", 0);
+  machine.device.gpu()->bridge = "NVLink bridge";
+  EXPECT_EQ(
+      link_assumption(machine, {2, 1}, fitted()),
+      "all-reduce over PCIe at 12 GB/s, by the data sheet, not measured; the NVLink bridge is "
+      "sold apart ({link} nvlink)");
 }
 
 }  // namespace

@@ -54,6 +54,7 @@ double width_of(const Gpu& gpu, double rate, double fp32, int sms) {
 GpuRates gpu_rates(const Gpu& gpu, const Coefficients& coefficients) {
   GpuRates device;
   device.architecture = gpu.architecture;
+  device.has_bf16 = gpu.vendor != Vendor::kNvidia || gpu.peak.bf16_tensor > 0;
   double fp32 = usable_figure(gpu.peak.fp32, kStandInFlops, kHighestFlops, device.guessed);
   if (gpu.architecture == Architecture::kCdna) fp32 *= kCdnaMatrix;
   device.bandwidth =

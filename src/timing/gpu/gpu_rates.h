@@ -20,6 +20,7 @@ struct GpuRates {
   double pcie = 0;  ///< bytes/s
   int sms = 1;
   Architecture architecture = Architecture::kOther;
+  bool has_bf16 = true;  ///< arithmetic of its own for bf16
   bool guessed = false;  ///< a figure was missing from the GPU's data and a stand-in was used
 };
 

@@ -39,7 +39,21 @@ CostModel::CostModel(const Gpu& gpu, const Coefficients& coefficients)
   if (coefficients.residual != nullptr) learned_ = coefficients.residual->of_gpu(gpu);
 }
 
-KernelCost CostModel::cost_of(const Kernel& kernel) const {
+/// Without bf16 units each number is widened before and rounded after the arithmetic, which costs
+/// what the smaller tensors save: the kernel of fp32 tensors stands for it. Reports of such GPUs
+/// range from fp32's speed to half of it (T4: github.com/openxla/xla/issues/12429,
+/// github.com/jax-ml/jax/issues/21212).
+Kernel emulated(Kernel kernel) {
+  kernel.dtype = DType::kF32;
+  kernel.read += kernel.read;
+  kernel.written += kernel.written;
+  return kernel;
+}
+
+KernelCost CostModel::cost_of(const Kernel& given) const {
+  const bool emulates = given.dtype == DType::kBf16 && !device_.has_bf16;
+  const Kernel widened = emulates ? emulated(given) : Kernel();
+  const Kernel& kernel = emulates ? widened : given;
   const RawCost raw = raw_cost(kernel, device_, coefficients_, copy_);
   const KernelCoefficients& k = coefficients_.kernel;
   const double floor =

@@ -351,5 +351,22 @@ TEST(GpuRates, NothingKnownIsStillFinite) {
   }
 }
 
+TEST(KernelCost, Bf16WithoutItsUnitsIsNoFasterThanFp32) {
+  Gpu gpu = round_gpu();
+  gpu.peak.fp16_tensor = 8 * gpu.peak.fp32;
+  for (Kernel wide : {gemm(512, 512, 512), gemm(64, 4096, 1024), convolution(conv3x3(8, 64, 56)),
+                      moving(1 << 26)}) {
+    wide.dtype = DType::kF32;
+    wide.read = Bytes(2 << 20);
+    wide.written = Bytes(1 << 20);
+    Kernel narrow = wide;
+    narrow.dtype = DType::kBf16;
+    narrow.read = Bytes(1 << 20);
+    narrow.written = Bytes(1 << 19);
+    gpu.peak.bf16_tensor = 0;
+    EXPECT_GE(cost_of(narrow, gpu, ideal()).time, cost_of(wide, gpu, ideal()).time);
+  }
+}
+
 }  // namespace
 }  // namespace stoker

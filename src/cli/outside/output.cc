@@ -1,0 +1,24 @@
+#include "cli/outside/output.h"
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+#include "base/text.h"
+
+namespace stoker::cli {
+
+void print(std::string_view text) {
+  const std::string clean = printable_lines(text);
+  std::fwrite(clean.data(), 1, clean.size(), stdout);
+}
+
+Status finish_output() {
+  errno = 0;
+  const bool flushed = std::fflush(stdout) == 0;
+  if (flushed && std::ferror(stdout) == 0) return {};
+  const std::string reason = errno != 0 ? std::string(": ") + std::strerror(errno) : std::string();
+  return fail(ErrorCode::kIo, "cannot be written whole" + reason, "standard output");
+}
+
+}  // namespace stoker::cli
