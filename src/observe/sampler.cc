@@ -221,7 +221,8 @@ std::optional<Sample> Sampler::next() {
   ++samples_;
   const bool any = std::ranges::any_of(watches_, [&](const auto& entry_of) {
     const ProcessFacts& facts = *facts_of(entry_of.first);
-    return facts.role != ProcessRole::kHelper;
+    // A root may be a shell whose real work has not begun; what it leaves behind may be helpers.
+    return facts.role != ProcessRole::kHelper || facts.parent == 0;
   });
   if (!any && samples_ > 1) return std::nullopt;
   return sample;

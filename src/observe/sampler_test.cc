@@ -76,6 +76,27 @@ TEST(Sampler, EndsWhenTheProcessDoes) {
   EXPECT_LT(more, 300);
 }
 
+TEST(Sampler, GoesOnWhenAChildOfAShellEnds) {
+  const pid_t shell = ::fork();
+  if (shell == 0) {
+    for (;;) {
+      const pid_t child = ::fork();
+      if (child == 0) {
+        ::usleep(20'000);
+        ::_exit(0);
+      }
+      ::waitpid(child, nullptr, 0);
+    }
+  }
+  auto sampler = Sampler::attach({shell}, fast());
+  int samples = 0;
+  while (sampler && samples < 60 && sampler->next()) ++samples;
+  ::kill(shell, SIGKILL);
+  ::waitpid(shell, nullptr, 0);
+  ASSERT_TRUE(sampler);
+  EXPECT_EQ(samples, 60);
+}
+
 TEST(Sampler, EndsWhenItIsTold) {
   Child child;
   auto sampler = Sampler::attach({child.pid()}, fast());

@@ -48,7 +48,7 @@ CASES = [
     Case("memory grows, weak", DEVICE + "--workers 1 --leak 400000 --seconds 25", ("memory_grows",)),
     Case("memory grows, strong", DEVICE + "--workers 1 --leak 2500000 --seconds 25", ("memory_grows",)),
     Case("shared memory nearly full", DEVICE + "--workers 1 --batch 16 --decode 1 --prefetch 4",
-         ("shared_memory_nearly_full",), around={"shm": 4}),
+         ("shared_memory_nearly_full",), around={"shm": 5}),
     Case("CPU quota, weak", "--step 0.05 --workers 1 --decode 20", ("cpu_quota",), around={"quota": 0.9}),
     Case("CPU quota, strong", "--step 0.05 --workers 2 --decode 20", ("cpu_quota",), around={"quota": 0.5}),
     Case("other jobs, weak", "--step 0.05 --workers 1 --decode 8", ("other_jobs_on_the_cores",),
