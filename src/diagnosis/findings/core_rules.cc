@@ -84,6 +84,8 @@ void add_too_many(const JobCase& c, std::vector<JobFinding>& out) {
     LoaderSettings fewer = c.loader->settings;
     fewer.workers = enough;
     f.gain = gain_of(*c.loader, fewer);
+    // Where fewer would be slower, the many are not the matter.
+    if (f.gain->value < 0) return;
   }
   f.confidence = Confidence::kMedium;
   out.push_back(std::move(f));

@@ -12,6 +12,9 @@ constexpr std::size_t kEnoughCosts = 4;
 /// Half-width of what the observed CPU time of a batch may be off by when the settings change: more
 /// workers share caches and memory. An assumption, held against runs in docs/guide/watching.md.
 constexpr double kCostError = 0.15;
+/// What a speed after a change was off by at least, either way, where cures were tried on real jobs
+/// (docs/guide/watching.md): relative.
+constexpr double kLeastError = 0.2;
 /// No more of the disagreement between simulation and run than this goes into a band.
 constexpr double kMostDisagreement = 0.5;
 /// Cores in use from which they count as full.
@@ -104,7 +107,7 @@ Figure banded(const WatchedLoader& loader, Ratio ratio) {
   const double disagreement =
       std::min(kMostDisagreement, std::abs(std::log(loader.observed / loader.simulated)));
   // Half of it, since the same simulation stands above and below the line.
-  const double widen = std::exp(disagreement / 2);
+  const double widen = std::exp(disagreement / 2) * (1 + kLeastError);
   gain.value = middle - 1;
   gain.low = std::min({middle, slow, fast}) / widen - 1;
   gain.high = std::max({middle, slow, fast}) * widen - 1;

@@ -18,6 +18,9 @@ constexpr double kMostlyOne = 0.5;
 /// matter.
 constexpr double kDearTail = 0.30;
 
+/// A batch so many times as dear as the usual one is a matter of its own.
+constexpr double kFarDearer = 8;
+
 std::string per_cent(double share) { return fmt::format("{:.0f} %", kPerCent * share); }
 
 /// What the workers did while the loop waited, as shares of the time that they spent on batches.
@@ -51,7 +54,8 @@ std::optional<Better> best_workers(const JobCase& c) {
   for (std::size_t i = 0; i < c.loader->cost.cpu.size(); ++i)
     cpu += c.loader->cost.cpu[i].count(), wait += c.loader->cost.wait[i].count();
   const double on_core = cpu + wait > 0 ? std::max(0.02, cpu / (cpu + wait)) : 1;
-  const double fill = std::ceil(c.cores / c.loader->host.ranks / on_core);
+  constexpr double kNearlyWhole = 0.2;  // of a worker, which another one would not be worth
+  const double fill = std::ceil(c.cores / c.loader->host.ranks / on_core - kNearlyWhole);
   const int most = static_cast<int>(std::min(64.0, fill));
   std::optional<Better> best;
   for (int workers = now + 1; workers <= most; workers += std::max(1, workers / 8)) {
@@ -97,6 +101,16 @@ double dear_tail(const WatchedLoader& loader) {
   return sum > 0 ? tail / sum : 0;
 }
 
+/// The dearest batch over the usual one.
+double dearest_over_usual(const WatchedLoader& loader) {
+  std::vector<double> all;
+  for (std::size_t i = 0; i < loader.cost.cpu.size(); ++i)
+    all.push_back(loader.cost.cpu[i].count() + loader.cost.wait[i].count());
+  std::ranges::sort(all);
+  const double usual = all.empty() ? 0 : all[all.size() / 2];
+  return usual > 0 ? all.back() / usual : 1;
+}
+
 /// A few batches, or workers that have nothing to do beside one, hold the line.
 void add_uneven(const JobCase& c, double lost, std::vector<JobFinding>& out) {
   JobFinding f;
@@ -113,7 +127,7 @@ void add_uneven(const JobCase& c, double lost, std::vector<JobFinding>& out) {
     u.gain = gain_of(*c.loader, u.settings);
     unordered = u;
   }
-  const bool rare = tail > kDearTail;
+  const bool rare = tail > kDearTail || (c.loader && dearest_over_usual(*c.loader) > kFarDearer);
   f.name = rare ? "slow_samples" : "window_too_small";
   f.evidence = fmt::format(
       "While the loop waited, at most one of {} was making a batch {} of the time; the others had "
