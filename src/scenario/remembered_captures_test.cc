@@ -63,7 +63,7 @@ TEST_F(ChangedSince, VariablesThatTheCodeReadCountToo) {
 }
 
 TEST(RememberedCapture, OrdersThatDifferHaveFilesOfTheirOwn) {
-  const CaptureOrder order{.spec = "train.py:net", .into = {}};
+  const CaptureOrder order{.spec = "train.py:net", .mode = {}, .assumptions = {}, .into = {}};
   CaptureOrder assuming = order, half = order;
   assuming.assumptions = {"net.py:3=false"};
   half.precision = Precision::kAmpFp16;

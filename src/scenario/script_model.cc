@@ -88,7 +88,9 @@ Result<CapturedScript> captured(const RunRequest& r, const Machine& machine,
                 path.parent_path().string());
   json::Value document = r.capture.again ? json::Value{} : recalled(path);
   if (!document.is_object()) {
-    CaptureOrder order{.spec = r.model, .into = path};
+    CaptureOrder order;
+    order.spec = r.model;
+    order.into = path;
     order.script.emplace();
     if (!precision.empty()) order.script->insert(order.script->end(), {"--precision", precision});
     if (gpu.empty()) order.script->insert(order.script->end(), {"--device", "cpu"});

@@ -77,7 +77,7 @@ class _Capture:
         if outcome.kind == "no_step":
             words = f"; its last words: {outcome.last_words.strip()}" if outcome.last_words.strip() else ""
             raise CaptureError(f"{self.label} made no training step: {outcome.error}. A step ends with the step() of an optimizer of "
-                               f"torch.optim{words}")
+                               f"torch.optim; a function that returns a model is named FILE.py:FUNCTION{words}")
         raise CaptureError(f"{self.label}: {outcome.error}")
 
     def document(self) -> dict:

@@ -54,7 +54,7 @@ def test_the_users_traceback_is_shown_and_ours_is_not(on_cuda, capsys, tmp_path)
     (["nonsense"], ["is no model", "torchvision:NAME", "FILE.py:FUNCTION"]),
     (["missing.py:f"], ["no file missing.py"]),
     ([f"{BAD}:frozzen"], ["no function 'frozzen'", "frozen"]),
-    ([str(BAD)], ["names no function"]),
+    ([str(BAD)], ["made no training step", "FILE.py:FUNCTION"]),
     ([f"{BAD}:frozen", "--precision", "fp17"], ["'fp17' is no precision", "amp-fp16"]),
     ([f"{BAD}:frozen", "--mode", "test"], ["'test' is no mode"]),
     ([f"{BAD}:frozen", "--batch", "0"], ["batch 0"]),

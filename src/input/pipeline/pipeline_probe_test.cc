@@ -193,7 +193,9 @@ TEST(PipelineProbe, ObjectsCostWhatPicklingThemTook) {
         *parse_pipeline_probe(R"({"format": "stoker-pipeline-probe", "schema_version": [1, 1],
             "sample": {"cpu_ms": [0.01, 0.01]}, "transport": {"pickle_main_ns_per_byte": 2,
             "pickle_worker_ns_per_byte": 1}, "batch": [{"batch": 8, "samples": 8, "tensors": 0,
-            "pickled_bytes": 8000000)" + row + "}]}"), {});
+            "pickled_bytes": 8000000)" +
+                              row + "}]}"),
+        {});
   };
   const LoaderSettings two{.batch = 8, .workers = 2, .pin = false};
   const auto interval = [&](const SampleCost& cost) {
