@@ -193,17 +193,22 @@ Band factor_band(double above) { return {above / (1 + above), above}; }
 /// Objects go through a pipe whose cost the probe found no time for: what it took where it was
 /// measured (two workers, batches of 8 MB on two cores: 3.3 to 4.4 ns a byte, unpickling included),
 /// with a band as wide as machines differ.
-void guess_pipe(const PipelineProbe& probe, SampleCost& cost) {
-  constexpr double kMainNs = 2.5, kWorkerNs = 1.5, kPipeBand = 1.0;
+bool guess_pipe(const PipelineProbe& probe, SampleCost& cost) {
+  constexpr double kMainNs = 2.5, kWorkerNs = 1.5;
   const bool known =
       std::any_of(probe.transport.begin(), probe.transport.end(),
                   [](const auto& row) { return row.first == "pickle_main_ns_per_byte"; });
   const bool objects =
       std::any_of(probe.batch.begin(), probe.batch.end(),
                   [](const BatchFacts& facts) { return facts.pickled > Bytes(65536); });
-  if (known || !objects) return;
+  if (known || !objects) return false;
   cost.transport.pickle_main_ns = std::max(kMainNs, cost.transport.pickle_main_ns);
   cost.transport.pickle_worker_ns = std::max(kWorkerNs, cost.transport.pickle_worker_ns);
+  return true;
+}
+
+void widen_for_pipe(SampleCost& cost) {
+  constexpr double kPipeBand = 1.0;
   cost.band.above = std::max(cost.band.above, kPipeBand);
   cost.band.below = std::max(cost.band.below, kPipeBand / (1 + kPipeBand));
   cost.basis += "; the pipe's cost for objects is a guess";
@@ -270,13 +275,14 @@ SampleCost sample_cost_from_pipeline(const PipelineProbe& probe, const LoaderPro
   if (probe.memory.copied_on_read) cost.copied_on_read = probe.memory.object_bytes;
   if (cost.start.fork.count() > 0) cost.start.fork += kFirstBatchSetUp;
   if (probe.crowded_efficiency) cost.transport.oversubscription = 1 / *probe.crowded_efficiency - 1;
+  const bool guessed = guess_pipe(probe, cost);
   match_one_worker(probe, cost);
   fill_bands(probe, cost);
   cost.basis = "probe of " + probe.name + " (" + std::to_string(probe.cpu.size()) + " samples)";
   if (const std::string lacks = missing_from(probe); !lacks.empty())
     cost.basis += "; not in it: " + lacks;
   if (probe.transport.empty()) cost.basis += "; transport: " + profile.basis;
-  guess_pipe(probe, cost);
+  if (guessed && probe.one_worker.batch <= 0) widen_for_pipe(cost);
   return cost;
 }
 

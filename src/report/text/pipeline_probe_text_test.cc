@@ -56,10 +56,18 @@ TEST(PipelineProbeText, SaysWhatIsOdd) {
   PipelineProbe probe = probe_of_pictures();
   probe.findings.add("sample_raised", Severity::kWarning, "3 of 60 samples raised.", 3);
   probe.gil_wait = Nanos(4.5e6);
-  probe.contention.disturbed = true;
   const std::string text = pipeline_probe_text(probe, free_transport());
   EXPECT_NE(text.find("3 of 60 samples raised."), std::string::npos) << text;
   EXPECT_NE(text.find("hold the interpreter's lock"), std::string::npos) << text;
+  EXPECT_EQ(text.find("repeat the probe"), std::string::npos) << text;
+}
+
+TEST(PipelineProbeText, AProbeThatOthersDisturbedBlamesNoLock) {
+  PipelineProbe probe = probe_of_pictures();
+  probe.gil_wait = Nanos(4.5e6);
+  probe.contention.disturbed = true;
+  const std::string text = pipeline_probe_text(probe, free_transport());
+  EXPECT_EQ(text.find("hold the interpreter's lock"), std::string::npos) << text;
   EXPECT_NE(text.find("repeat the probe on a quiet machine"), std::string::npos) << text;
 }
 
