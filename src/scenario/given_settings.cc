@@ -73,8 +73,10 @@ void collect_of_gpus(const RunRequest& r, Collector& given) {
 }  // namespace
 
 const SettingRow& GivenSetting::row() const {
-  for (const SettingRow& row : job_settings()) {
-    if (row.name == name_of(setting)) return row;
+  for (const std::span<const SettingRow> part : {job_settings(), search_settings()}) {
+    for (const SettingRow& row : part) {
+      if (row.name == name_of(setting)) return row;
+    }
   }
   std::abort();  // a setting of given_settings() without a row: a test looks for each
 }

@@ -48,11 +48,13 @@ TEST(GivenSettings, KnowsEachSettingThatTheTableRestricts) {
   std::set<std::string_view> given;
   for (const GivenSetting& g : given_settings(everything())) given.insert(g.row().name);
   const std::set<std::string_view> of_an_answer{"step-ms", "gpus-per-node"};  // not of the run
-  for (const SettingRow& row : job_settings()) {
-    const bool of_the_run =
-        find_setting("predict", row.name) != nullptr && !of_an_answer.contains(row.name);
-    const bool restricted = row.range || row.training || row.devices != SettingDevices::kAny;
-    EXPECT_TRUE(!of_the_run || !restricted || given.contains(row.name)) << row.name;
+  for (const std::span<const SettingRow> part : {job_settings(), search_settings()}) {
+    for (const SettingRow& row : part) {
+      const bool of_the_run =
+          find_setting("predict", row.name) != nullptr && !of_an_answer.contains(row.name);
+      const bool restricted = row.range || row.training || row.devices != SettingDevices::kAny;
+      EXPECT_TRUE(!of_the_run || !restricted || given.contains(row.name)) << row.name;
+    }
   }
 }
 

@@ -6,7 +6,8 @@ std::span<const SettingRow> settings_table() {
   static const std::vector<SettingRow> table = [] {
     std::vector<SettingRow> rows;
     for (const std::span<const SettingRow> part :
-         {job_settings(), measuring_settings(), study_settings()})
+         {job_settings(), search_settings(), measuring_settings(), lookup_settings(),
+          study_settings()})
       rows.insert(rows.end(), part.begin(), part.end());
     return rows;
   }();

@@ -21,6 +21,7 @@ struct Command {
   /// Where words behind "--" go, as they are: a command of the user's. Without it they count as
   /// this verb's own.
   std::vector<std::string>* rest = nullptr;
+  std::string rest_words = "COMMAND";  ///< what the help calls it
 };
 
 /// A verb whose work is Python's: its words go to `python -m stoker VERB`, which has its own

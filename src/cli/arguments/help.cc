@@ -33,7 +33,9 @@ std::string usage_line(const Command& command, const std::vector<const SettingRo
   for (const SettingRow* s : settings) {
     if (s->required && !s->positional) line += " " + usage_of(*s);
   }
-  return line + " [FLAGS]" + (command.rest == nullptr ? "\n" : " [-- COMMAND ...]\n");
+  line += " [FLAGS]";
+  if (command.rest != nullptr) line += " [-- " + command.rest_words + " ...]";
+  return line + "\n";
 }
 
 std::string lines_of(const std::vector<const SettingRow*>& settings, HelpPart part) {

@@ -223,6 +223,7 @@ Command plan_command() {
               input_plan_bindings(o->input)}),
       {}};
   command.rest = &o->run.script_arguments;
+  command.rest_words = "ARGUMENTS";
   command.run = [o, bindings = command.bindings] { return run(*o, bindings); };
   return command;
 }

@@ -209,6 +209,7 @@ Command predict_command() {
                {"objective", &o->objective}}}),
       {}};
   command.rest = &o->run.script_arguments;
+  command.rest_words = "ARGUMENTS";
   command.run = [o, bindings = command.bindings] { return run(*o, bindings); };
   return command;
 }
