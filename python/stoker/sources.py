@@ -118,7 +118,7 @@ def _installed_version(package: str) -> str | None:
         return None
 
 
-def _version_file(package: str) -> str | None:
+def version_file(package: str) -> str | None:
     """A file that is another one, or gone, once another version of the package is installed."""
     folder = os.path.dirname(_file_of(package))
     for candidate in (os.path.join(folder, "version.py"), os.path.join(folder, "_version.py"), _file_of(package)):
@@ -129,5 +129,5 @@ def _version_file(package: str) -> str | None:
 
 def rows(model) -> list:
     """What the capture of this model depends on, by path: the user's files, and one file of each library's version."""
-    paths = _users_files() | {path for path in map(_version_file, libraries_of(model)) if path}
+    paths = _users_files() | {path for path in map(version_file, libraries_of(model)) if path}
     return [row for row in map(described, sorted(paths)) if row]

@@ -33,11 +33,11 @@ std::string gpu_words(const RunRequest& r, const Machine& machine) {
 /// Where the capture is remembered: under all that was asked of it, and the folder that relative
 /// paths among the arguments start from.
 fs::path remembered_script(const RunRequest& r, const std::string& gpu,
-                           const std::string& precision) {
+                           const std::string& precision, const std::string& interpreter) {
   std::error_code ignored;
   const fs::path folder = fs::current_path(ignored);
   std::string text = (folder / r.model).lexically_normal().string() + "|" + folder.string() + "|" +
-                     gpu + "|" + precision + "|" + r.script.batch_argument;
+                     gpu + "|" + precision + "|" + r.script.batch_argument + "|" + interpreter;
   for (const std::string& word : r.script.arguments) text += "|" + word;
   std::string name;
   for (const char c : fs::path(r.model).stem().string())
@@ -80,7 +80,7 @@ struct CapturedScript {
 Result<CapturedScript> captured(const RunRequest& r, const Machine& machine,
                                 const std::string& precision, const ScenarioTools& tools) {
   const std::string gpu = gpu_words(r, machine);
-  const fs::path path = remembered_script(r, gpu, precision);
+  const fs::path path = remembered_script(r, gpu, precision, tools.interpreter);
   std::error_code error;
   fs::create_directories(path.parent_path(), error);
   if (error)

@@ -7,6 +7,7 @@ import sys
 import types
 
 from .. import operators, training
+from ..sources import version_file
 from . import manners, sites
 
 LIBRARIES = ("torchvision", "timm", "transformers", "peft", "lightning", "pytorch_lightning", "accelerate", "torchtext", "torchaudio")
@@ -40,8 +41,10 @@ def collect(world, watcher, record) -> None:
 
 
 def own_files(script: str) -> list:
-    """Files of the user's own that were read to run the script: [path, bytes, time of the last change in ns]."""
+    """Files of the user's own that were read to run the script, and one of each library that changes with its version:
+    [path, bytes, time of the last change in ns]."""
     files = {os.path.realpath(script)} | {os.path.realpath(path) for path in manners.READ}
+    files |= {path for path in (version_file(name) for name in ("torch", *LIBRARIES) if name in sys.modules) if path}
     for module in list(sys.modules.values()):
         file = getattr(module, "__file__", None)
         if isinstance(file, str) and sites.is_users(os.path.abspath(file)):

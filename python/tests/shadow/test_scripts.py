@@ -55,6 +55,13 @@ def test_a_script_gives_the_step_that_a_capture_function_gives(tmp_path, on_cuda
     assert doc["provenance"]["event_hash"] == through_function["provenance"]["event_hash"]
 
 
+def test_a_capture_is_outdated_by_a_file_of_the_script_or_another_pytorch(tmp_path, on_cuda):
+    doc = captured(tmp_path, scripts.CLASSIFIER, "--epochs", "2")
+    paths = [path for path, _, _ in doc["script"]["sources"]]
+    assert str(tmp_path / "train.py") in paths
+    assert [path for path in paths if path.endswith(os.path.join("torch", "version.py"))]
+
+
 def test_settings_are_found_with_their_lines_and_nothing_is_left_behind(tmp_path, on_cuda):
     doc = captured(tmp_path, scripts.CLASSIFIER, "--epochs", "2", "--batch-size", "24")
     rows = {row["setting"]: row for row in doc["script"]["found"]}
