@@ -32,7 +32,7 @@ def parser() -> argparse.ArgumentParser:
                         "or all rows of a mask; may repeat")
     p.add_argument("--sources", rare=True, action="store_true", help="write down, by path, the files that the capture depends on")
     p.add_argument("--json-progress", rare=True, action="store_true", help="progress as JSON lines on stderr")
-    p.add_argument("--quiet", action="store_true", help="say nothing but errors")
+    p.add_argument("--quiet", rare=True, action="store_true", help="say nothing but errors")
     p.add_argument("--json", action="store_true", help="what was written, as JSON on standard output")
     return p
 

@@ -35,10 +35,14 @@ def trimmed(error: BaseException) -> str:
 
 # Functions of ours that hand a call of the model's on to PyTorch as it is: what it raises there is an answer to the model's code.
 _HAND_ON = {"_call", "__torch_function__", "_attention", "run", "_train", "_infer", "_forward", "_call_model", "loss", "<lambda>"}
+# Modules of ours that run files, data sets and loaders of the user's through Python's and PyTorch's own functions.
+_HAND_ON_FILES = tuple(str(pathlib.Path(_OURS) / name) for name in ("pipeline", "loader_runs", "specs.py"))
 
 
 def is_ours(error: BaseException) -> bool:
     """Whether a frame of this package raised, and no frame of the user's or call of the model's after it."""
+    if isinstance(error, SyntaxError) and error.filename and not str(pathlib.Path(error.filename).resolve()).startswith(_OURS):
+        return False  # Python reads the file of the user's for us: no frame of it is there yet
     frames = traceback.extract_tb(error.__traceback__)
     ours = [i for i, f in enumerate(frames) if str(pathlib.Path(f.filename).resolve()).startswith(_OURS)]
     if not ours:
@@ -48,7 +52,7 @@ def is_ours(error: BaseException) -> bool:
         return False
     if last == len(frames) - 1:  # raised by Python in our own line, unless that is a call into PyTorch
         return frames[last].name not in _HAND_ON or isinstance(error, (KeyError, AttributeError, IndexError, NameError))
-    return frames[last].name not in _HAND_ON
+    return frames[last].name not in _HAND_ON and not str(pathlib.Path(frames[last].filename).resolve()).startswith(_HAND_ON_FILES)
 
 
 @contextlib.contextmanager

@@ -78,12 +78,14 @@ def test_python_function_captures_in_a_child():
 
 def test_what_a_child_said_becomes_the_error():
     from stoker import front
-    from stoker.errors import UserCodeError
+    from stoker.errors import InternalError, UserCodeError
 
-    assert str(front._error("note\nstoker: no such thing; write another\n")) == "no such thing; write another"
-    users = front._error("Traceback (your frames):\n  File x\nstoker: it raised\n")
+    assert str(front._error("note\nstoker: no such thing; write another\n", 3)) == "no such thing; write another"
+    users = front._error("Traceback (your frames):\n  File x\nstoker: it raised\n", 3)
     assert isinstance(users, UserCodeError) and "File x" in users.traceback_text
-    assert "died" in str(front._error("Segmentation fault"))
+    assert "died" in str(front._error("Segmentation fault", -11))
+    ours = front._error("Traceback (most recent call last):\n  File y\nstoker: a fault of stoker's\n", 70)
+    assert isinstance(ours, InternalError) and "File y" in ours.traceback_text
 
 
 @pytest.mark.parametrize("function", ["named_gpu", "computes_in_its_constructor"])

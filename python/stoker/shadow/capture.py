@@ -57,7 +57,7 @@ class _Capture:
 
     def _request(self, batch: int | None, by: str = "loader") -> Request:
         return Request(script=self.asked.script, arguments=list(self.asked.arguments), gpu=self.gpu, batch=batch, batch_by=by,
-                       precision=self.asked.precision, ranks=self.ranks,
+                       without_autocast=self.asked.precision == "fp32", ranks=self.ranks,
                        host_memory=self.asked.host_memory)
 
     def _run(self, *requests) -> list:
@@ -81,11 +81,20 @@ class _Capture:
         raise CaptureError(f"{self.label}: {outcome.error}")
 
     def document(self) -> dict:
+        """The step file. CaptureError where the script does not train in the precision that was asked for."""
+        doc = self._captured()
+        asked = self.asked.precision
+        if asked and doc["precision"] != asked:
+            raise CaptureError(f"{self.label} trains in {doc['precision']}, not in {asked}: switch it on by the script's own arguments "
+                               "behind --, or leave --precision out")
+        return doc
+
+    def _captured(self) -> dict:
         try:
             return self._document()
         except _WantsRanks:
             self.ranks = True
-            return self.document()
+            return self._captured()
         except _OnCpu:
             self.gpu = None
             self.notes.append(f"{self.label} trains on the CPU: its step was captured there, with what PyTorch does on a CPU")
@@ -164,7 +173,7 @@ class _Capture:
         if notes:
             raws[0].notes.setdefault("unfaithful", []).extend(notes)
         head = {"name": self.asked.name or pathlib.Path(self.asked.script).stem, "mode": "train",
-                "precision": self.asked.precision or own.precision, "script": self._script(own)}
+                "precision": own.precision, "script": self._script(own)}
         about = {"sample": None, "optimizer": own.optimizer, "training": own.training}
         return step_file.document(Fitter([dimension]), raws, head, self._provenance(own), about)
 

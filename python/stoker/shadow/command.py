@@ -21,7 +21,7 @@ def parser() -> Parser:
                epilog="What follows -- are the script's own arguments.")
     p.add_argument("spec", metavar="SCRIPT.py")
     p.add_argument("-o", "--output", metavar="FILE", help="default: NAME.step.gz")
-    p.add_argument("--precision", metavar="P", help="fp32, amp-fp16 or amp-bf16 instead of the script's own")
+    p.add_argument("--precision", metavar="P", help="fp32 instead of the script's own; another one is refused if it is not the script's")
     p.add_argument("--device", default="cuda", metavar="D", help="what the step is for: cuda (default) or cpu")
     p.add_argument("--batch-arg", metavar="NAME", help="the script's argument or variable that carries the batch, where no DataLoader does")
     p.add_argument("--name", help="what the model is called in reports")
@@ -67,8 +67,6 @@ def run(arguments: list) -> int:
     if not options.spec.endswith(".py"):
         raise CaptureError(_no_python(options.spec))
     front.check(options.precision or "fp32", None, None, None, options.device)
-    if options.precision not in (None, "fp32", "tf32", "amp-fp16", "amp-bf16"):
-        raise CaptureError(f"a script is captured in its own precision, or in fp32, amp-fp16 or amp-bf16, not in {options.precision}")
     say, _ = capture_command._reporting(options, options.spec)
     doc = here(options.spec, arguments[at + 1:], options, say)
     from .. import step_file

@@ -186,18 +186,18 @@ def _clipping(world) -> None:
 def _autocast(world) -> None:
     autocast = torch.amp.autocast_mode.autocast
     enter, leave = autocast.__enter__, autocast.__exit__
-    forced = world.request.precision
+    passed_over = world.request.without_autocast
 
     def __enter__(self):
-        if self._enabled and not forced:
+        if self._enabled and not passed_over:
             world.autocast_site = sites.here(2)
             world.watcher.autocasts(self.device, self.fast_dtype)
-        if forced:
+        if passed_over:
             return self
         return enter(self)
 
     def __exit__(self, *exception):
-        return None if forced else leave(self, *exception)
+        return None if passed_over else leave(self, *exception)
 
     autocast.__enter__, autocast.__exit__ = __enter__, __exit__
 

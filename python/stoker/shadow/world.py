@@ -30,7 +30,7 @@ class Request:
     gpu: Gpu | None  # None: the script is run for a CPU
     batch: int | None = None
     batch_by: str = "loader"  # loader, or argument:NAME, variable:NAME
-    precision: str | None = None  # None: as the script has it
+    without_autocast: bool = False  # what the script casts stays as it is
     ranks: bool = False  # the variables of torchrun are set
     most_steps: int = 6
     host_memory: int | None = None  # bytes that the script may allocate

@@ -86,6 +86,12 @@ def test_accumulation_loss_scaling_clipping_and_precision(tmp_path, on_cuda):
     assert sum(event[0] == "o" and operators[event[1]] == "aten::convolution" for event in doc["events"]) == 1
 
 
+def test_autocast_can_be_passed_over_and_is_never_made_up(tmp_path, on_cuda):
+    assert captured(tmp_path, scripts.ACCUMULATING, flags=("--precision", "fp32"))["precision"] == "fp32"
+    code, _, said = run(tmp_path, scripts.ACCUMULATING, flags=("--precision", "amp-bf16"))
+    assert code == 3 and "trains in amp-fp16, not in amp-bf16" in said and "behind --" in said
+
+
 def test_several_models_and_optimizers_are_one_step(tmp_path, on_cuda):
     doc = captured(tmp_path, scripts.GAN)
     names = [row["name"] for row in doc["parameters"]]
