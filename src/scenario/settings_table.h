@@ -6,8 +6,8 @@
 
 namespace stoker {
 
-/// Settings of plan and predict: model, machine, data and step. A new setting of a job is one row here, a member of the request
-/// with its binding, and the place that reads it.
+/// Settings of plan and predict: model, machine, data and step. A new setting of a job is one row
+/// here, a member of the request with its binding, and the place that reads it.
 [[nodiscard]] std::span<const SettingRow> job_settings();
 
 /// Settings of plan and predict: optimizer, several GPUs, memory, what is searched and answered.
