@@ -62,7 +62,7 @@ Bytes reserved_peak_with(const Snapshot& snapshot, std::size_t device,
 /// max_split_size_mb that people set: beyond 20 MiB, which PyTorch refuses to go below.
 constexpr std::array<std::int64_t, 5> kSplitLimits{32, 64, 128, 256, 512};
 
-/// Of the settings against fragmentation those under which the replay reserves less.
+/// Keeps those settings against fragmentation under which the replay reserves less.
 void try_settings(const Snapshot& snapshot, const ExplainOptions& options, SnapshotExplanation& e) {
   if (!e.replay.identical()) return;
   const auto peak_with = [&](const AllocatorConfig& config) {

@@ -9,6 +9,7 @@
 
 #include "snapshot/pickle.h"
 #include "snapshot/snapshot.h"
+#include "snapshot/snapshot_fields.h"
 #include "snapshot/stack_table.h"
 
 namespace stoker {
@@ -17,74 +18,21 @@ namespace {
 /// Streams and pools are numbered with 16 bits.
 constexpr std::size_t kMaxLanes = 60'000;
 constexpr std::int64_t kMaxDevices = 1024;
-/// No device has more; keeps sums of sizes far from overflow.
-constexpr std::int64_t kMaxSize = std::int64_t{1} << 50;
 /// Most bytes of all sizes of a file together: no sum of some of them can overflow. A trace of ten
 /// million allocations of 100 GiB stays below.
 constexpr std::int64_t kMaxTotal = std::int64_t{1} << 60;
-/// CUDA's addresses have 57 bits at most.
-constexpr std::int64_t kMaxAddress = std::int64_t{1} << 60;
 
 /// Bytes of a file for each segment, block or event. No dict of two keys takes fewer (3 bytes, at
 /// least 2 for each key and 1 for each value); PyTorch writes one of more keys for each, none
 /// twice.
 constexpr std::size_t kMinEntryBytes = 8;
 
-/// Thrown inside this file only.
-struct Refusal {
-  ErrorCode code;
-  std::string message;
-};
-
-[[noreturn]] void refuse(const std::string& field, const std::string& why,
-                         ErrorCode code = ErrorCode::kBadInput) {
-  throw Refusal{code, "key " + field + " " + why};
-}
-
-/// A dict of the pickle with its place in the file, for errors.
-struct Fields {
-  PickleValue dict;
-  std::string place;  ///< "segments[3]"
-
-  [[nodiscard]] std::string name(std::string_view key) const {
-    return place.empty() ? std::string(key) : place + "." + std::string(key);
-  }
-  [[nodiscard]] PickleValue need(std::string_view key) const {
-    const auto value = dict.find(key);
-    if (!value) refuse(name(key), "is missing; is it a snapshot of torch.cuda.memory?");
-    return *value;
-  }
-  [[nodiscard]] std::int64_t integer(std::string_view key, const PickleValue& value) const {
-    const auto number = value.as_int();
-    if (!number) refuse(name(key), "is " + std::string(name_of(value.kind())) + ", not an int");
-    return *number;
-  }
-  [[nodiscard]] std::int64_t need_int(std::string_view key) const {
-    return integer(key, need(key));
-  }
-  [[nodiscard]] std::int64_t get_int(std::string_view key, std::int64_t otherwise) const {
-    const auto value = dict.find(key);
-    return value && !value->is(PickleKind::kNone) ? integer(key, *value) : otherwise;
-  }
-  [[nodiscard]] std::int64_t need_size(std::string_view key) const {
-    const std::int64_t bytes = need_int(key);
-    if (bytes < 0 || bytes > kMaxSize)
-      refuse(name(key), "is " + std::to_string(bytes) + " bytes, which cannot be");
-    return bytes;
-  }
-  void check_address(std::string_view key, std::int64_t address) const {
-    if (address < 0 || address > kMaxAddress)
-      refuse(name(key), "is " + std::to_string(address) + ", which is no address");
-  }
-};
-
-PickleValue expect(const PickleValue& value, PickleKind kind, const std::string& field) {
-  if (!value.is(kind)) {
-    refuse(field,
-           "is " + std::string(name_of(value.kind())) + ", not " + std::string(name_of(kind)));
-  }
-  return value;
-}
+using snapshot_fields::expect;
+using snapshot_fields::Fields;
+using snapshot_fields::kMaxAddress;
+using snapshot_fields::kMaxSize;
+using snapshot_fields::Refusal;
+using snapshot_fields::refuse;
 
 constexpr std::pair<std::string_view, TraceAction> kActions[] = {
     {"alloc", TraceAction::kAlloc},

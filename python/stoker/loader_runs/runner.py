@@ -211,7 +211,7 @@ class Run:
                 scenario, _, point = todo[at]
                 if rows.settled(point, needed):
                     continue
-                # Of a point that was not tried yet: as long as the longest that was.
+                # A point that was not tried yet may take as long as the longest that was.
                 expected = longest.get(at, max([2 * grid.TARGET_S, *longest.values()]))
                 if self.left() < expected + _OVERHEAD_S:
                     continue

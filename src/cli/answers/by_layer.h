@@ -1,7 +1,7 @@
 #pragma once
 
 #include "cli/request/run_options.h"
-#include "scenario/resolve.h"
+#include "scenario/resolve/resolve.h"
 
 namespace stoker::cli {
 

@@ -10,7 +10,7 @@
 #include "cli/request/run_request.h"
 #include "forecast/memory/verdicts.h"
 #include "plan/comparison.h"
-#include "scenario/resolve.h"
+#include "scenario/resolve/resolve.h"
 
 namespace stoker::cli {
 namespace {

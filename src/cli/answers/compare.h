@@ -3,7 +3,7 @@
 #include <string>
 
 #include "cli/request/run_options.h"
-#include "scenario/request.h"
+#include "scenario/request/request.h"
 
 namespace stoker::cli {
 

@@ -15,9 +15,9 @@
 #include "input/probe/loader_profile.h"
 #include "plan/input_plan.h"
 #include "report/model/input_plan_report.h"
-#include "scenario/data_source.h"
-#include "scenario/facts.h"
-#include "scenario/request_checks.h"
+#include "scenario/request/request_checks.h"
+#include "scenario/resolve/facts.h"
+#include "scenario/sources/data_source.h"
 #include "system/host_limits.h"
 
 namespace stoker::cli {

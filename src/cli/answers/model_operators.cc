@@ -9,7 +9,7 @@
 #include "cli/request/run_request.h"
 #include "report/json/answer.h"
 #include "report/text/layout.h"
-#include "scenario/model_source.h"
+#include "scenario/sources/model_source.h"
 #include "work/operator_totals.h"
 
 namespace stoker::cli {

@@ -15,8 +15,8 @@
 #include "forecast/node_share.h"
 #include "forecast/time/scaling.h"
 #include "report/model/scaling_report.h"
-#include "scenario/fill_job.h"
-#include "scenario/resolve.h"
+#include "scenario/request/fill_job.h"
+#include "scenario/resolve/resolve.h"
 
 namespace stoker::cli {
 namespace {

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "cli/request/run_options.h"
-#include "scenario/request.h"
+#include "scenario/request/request.h"
 
 namespace stoker::cli {
 

@@ -13,7 +13,7 @@
 #include "cli/outside/output.h"
 #include "cli/outside/python.h"
 #include "report/json/answer.h"
-#include "scenario/tools.h"
+#include "scenario/sources/tools.h"
 
 namespace stoker::cli {
 namespace {

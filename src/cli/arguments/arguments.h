@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "scenario/settings.h"
+#include "scenario/settings/settings.h"
 
 namespace stoker::cli {
 

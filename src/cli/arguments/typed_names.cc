@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cctype>
 
-#include "scenario/settings.h"
+#include "scenario/settings/settings.h"
 
 namespace stoker::cli {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "base/result.h"
 #include "input/probe/probe.h"
-#include "scenario/tools.h"
+#include "scenario/sources/tools.h"
 
 namespace stoker::cli {
 

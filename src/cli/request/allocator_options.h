@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "scenario/request.h"
-#include "scenario/settings.h"
+#include "scenario/request/request.h"
+#include "scenario/settings/settings.h"
 
 namespace stoker::cli {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "scenario/settings.h"
+#include "scenario/settings/settings.h"
 
 namespace stoker::cli {
 

@@ -1,8 +1,8 @@
 #pragma once
 
 #include "report/model/report.h"
-#include "scenario/facts.h"
-#include "scenario/resolve.h"
+#include "scenario/resolve/facts.h"
+#include "scenario/resolve/resolve.h"
 
 namespace stoker::cli {
 

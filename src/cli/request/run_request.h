@@ -8,7 +8,7 @@
 #include "base/result.h"
 #include "base/units.h"
 #include "cli/request/run_options.h"
-#include "scenario/request.h"
+#include "scenario/request/request.h"
 
 namespace stoker::cli {
 

@@ -15,7 +15,7 @@
 #include "device/this_cpu.h"
 #include "device/this_host.h"
 #include "report/model/calibration_report.h"
-#include "scenario/model_source.h"
+#include "scenario/sources/model_source.h"
 #include "timing/step/coefficient_file.h"
 
 namespace stoker::cli {

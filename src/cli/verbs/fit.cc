@@ -12,7 +12,7 @@
 #include "cli/verbs/verbs.h"
 #include "device/resolve.h"
 #include "device/this_host.h"
-#include "scenario/model_source.h"
+#include "scenario/sources/model_source.h"
 
 namespace stoker::cli {
 namespace {

@@ -9,7 +9,7 @@
 #include "cli/verbs/verbs.h"
 #include "report/json/answer.h"
 #include "report/text/layout.h"
-#include "scenario/model_source.h"
+#include "scenario/sources/model_source.h"
 #include "step/sizes.h"
 #include "step/step_reader.h"
 #include "work/work.h"

@@ -15,8 +15,8 @@
 #include "cli/request/run_request.h"
 #include "cli/verbs/verbs.h"
 #include "plan/comparison.h"
-#include "scenario/fill_job.h"
-#include "scenario/resolve.h"
+#include "scenario/request/fill_job.h"
+#include "scenario/resolve/resolve.h"
 #include "system/host_limits.h"
 
 namespace stoker::cli {

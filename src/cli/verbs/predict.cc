@@ -20,8 +20,8 @@
 #include "device/this_host.h"
 #include "forecast/memory/remedies.h"
 #include "forecast/memory/verdicts.h"
-#include "scenario/model_source.h"
-#include "scenario/resolve.h"
+#include "scenario/resolve/resolve.h"
+#include "scenario/sources/model_source.h"
 
 namespace stoker::cli {
 namespace {

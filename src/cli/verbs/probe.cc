@@ -15,7 +15,7 @@
 #include "input/probe/probe_io.h"
 #include "report/model/report.h"
 #include "report/text/pipeline_probe_text.h"
-#include "scenario/data_source.h"
+#include "scenario/sources/data_source.h"
 
 namespace stoker::cli {
 namespace {

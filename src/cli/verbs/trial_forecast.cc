@@ -9,9 +9,9 @@
 #include "cli/request/run_options.h"
 #include "cli/request/run_request.h"
 #include "report/text/layout.h"
-#include "scenario/resolve.h"
-#include "scenario/settings.h"
-#include "scenario/tools.h"
+#include "scenario/resolve/resolve.h"
+#include "scenario/settings/settings.h"
+#include "scenario/sources/tools.h"
 
 namespace stoker::cli {
 namespace {

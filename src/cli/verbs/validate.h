@@ -4,7 +4,7 @@
 #include <string>
 
 #include "base/result.h"
-#include "scenario/settings.h"
+#include "scenario/settings/settings.h"
 
 namespace stoker::cli {
 

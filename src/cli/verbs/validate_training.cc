@@ -18,7 +18,7 @@
 #include "evidence/training/observation.h"
 #include "evidence/training/run_forecaster.h"
 #include "report/model/training_report.h"
-#include "scenario/model_source.h"
+#include "scenario/sources/model_source.h"
 
 namespace stoker::cli {
 namespace fs = std::filesystem;

@@ -50,7 +50,7 @@ struct JobCase {
   [[nodiscard]] double at_most_idle(double lost) const {
     return gpu_busy < 0 ? lost : std::min(lost, 1 - gpu_busy);
   }
-  /// Of those who want a core beside the loop itself, the part that belongs to others.
+  /// The part of other jobs in what wants a core beside the loop itself.
   [[nodiscard]] double foreign_part() const {
     const double loop = job.all() > 0 ? share(JobState::kComputes) : 0;
     const double rest = std::max(0.0, own - loop * static_cast<double>(ranks.size()));

@@ -194,7 +194,7 @@ void RankTrack::count_batches(const ProcessSample& sample, double at, Passed& pa
   if (out_.workers_now == 0 || static_cast<double>(sample.messages) <= 0) return;
   const double made = made_by_generation_ / out_.messages_a_batch;
   const double in_flight = static_cast<double>(sample.messages) - asked_before_generation_ - made;
-  // Of workers that ran before the watch began, what they made before is not known.
+  // What workers made before the watch began is not known.
   if (!now.seen_from_start) return;
   out_.window = std::max(out_.window, in_flight);
   passed.ready = std::max(0.0, out_.window - in_flight);

@@ -5,7 +5,7 @@
 #include "device/resolve.h"
 #include "device/this_host.h"
 #include "lower/loop/lower.h"
-#include "scenario/resolve.h"
+#include "scenario/resolve/resolve.h"
 
 namespace stoker {
 namespace {

@@ -3,8 +3,8 @@
 #include <string>
 
 #include "evidence/training/training_validation.h"
-#include "scenario/request.h"
-#include "scenario/tools.h"
+#include "scenario/request/request.h"
+#include "scenario/sources/tools.h"
 
 namespace stoker {
 

@@ -10,7 +10,7 @@
 #include "plan/comparison.h"
 #include "plan/plan.h"
 #include "report/model/two_point_report.h"
-#include "scenario/facts.h"
+#include "scenario/resolve/facts.h"
 
 namespace stoker {
 

@@ -1,0 +1,102 @@
+#include "scenario/resolve/resolve.h"
+
+#include <utility>
+
+#include "base/setting.h"
+#include "device/resolve.h"
+#include "device/this_host.h"
+#include "scenario/request/allocator.h"
+#include "scenario/request/fill_job.h"
+#include "scenario/request/request_checks.h"
+#include "scenario/sources/data_source.h"
+#include "scenario/sources/script_findings.h"
+#include "scenario/sources/script_model.h"
+
+namespace stoker {
+namespace {
+
+Result<Knowledge> knowledge_with(const std::string& coefficients) {
+  Knowledge knowledge = TRY(load_knowledge());
+  if (!coefficients.empty()) TRY(knowledge.timing.lay_over(coefficients));
+  return knowledge;
+}
+
+Result<Machine> machine_of(const RunRequest& r) {
+  Machine machine = TRY(resolve_machine(r.machine, r.host, this_host()));
+  TRY(check_device_settings(r, machine.device));
+  if (Gpu* gpu = machine.device.gpu(); gpu != nullptr && r.link) TRY(choose_link(*gpu, *r.link));
+  if (r.network_bandwidth) machine.network_bandwidth = *r.network_bandwidth;
+  return machine;
+}
+
+Status take_data(const RunRequest& r, const ScenarioTools& tools, Resolved& out) {
+  Scenario& s = out.base;
+  LoadedData data = TRY(load_data(r.data, *s.step, s.job.dimensions, out.knowledge.loader, tools));
+  s.sample = std::move(data.sample);
+  TRY(take_storage(r.data, s.machine.host, s.sample));
+  s.dataset_samples = data.samples;
+  out.probe = std::move(data.probe);
+  out.pipeline = std::move(data.pipeline);
+  return {};
+}
+
+/// The model, and what was found in it where it is a script.
+Result<ScriptModel> model_of(const RunRequest& r, const Machine& machine,
+                             const ScenarioTools& tools) {
+  if (is_script(r.model)) return load_script(r, machine, tools);
+  if (!r.script.arguments.empty() || !r.script.batch_argument.empty()) {
+    return fail(ErrorCode::kUsage,
+                "only a training script (FILE.py) takes arguments of its own; leave out what "
+                "follows --, and --batch-arg",
+                r.model);
+  }
+  LoadedModel model = TRY(load_model(
+      r.model, r.precisions.empty() ? default_precisions(machine.device->peak) : r.precisions,
+      machine.device.cpu() != nullptr ? ModelDevice::kCpu : ModelDevice::kGpu, r.capture, tools));
+  return ScriptModel{std::move(model), {}};
+}
+
+}  // namespace
+
+ModelLine Resolved::line(const Job& job) const {
+  return model_line(model.name, *base.step, base.machine.device, job);
+}
+
+Result<Resolved> resolve(const RunRequest& asked, const ScenarioTools& tools) {
+  TRY(check_ranges(asked));
+  Knowledge knowledge = TRY(knowledge_with(asked.coefficients));
+  Machine machine = TRY(machine_of(asked));
+  const bool cpu = machine.device.cpu() != nullptr;
+  const AllocatorConfig allocator = cpu ? AllocatorConfig{} : TRY(allocator_of(asked.allocator));
+  ScriptModel found = TRY(model_of(asked, machine, tools));
+  const RunRequest r = with_findings(asked, found.findings, cpu);
+  Resolved out{std::move(found.model), {}, {}, {}, std::move(knowledge), {}, r};
+  out.gpus_of_machine = machine.gpu_count;
+  Scenario& s = out.base;
+  s.step = out.model.variants.front().step.get();
+  s.price_per_gpu_hour = r.price_per_gpu_hour.value_or(machine.device->price_per_hour);
+  s.machine = std::move(machine);
+  s.allocator = allocator;
+  TRY(check_capture(*s.step, s.machine.device, r.model));
+  TRY(check_image_size(r.data, *s.step));
+  s.job.dimensions = r.job.dimensions;
+  TRY(take_data(r, tools, out));
+  TRY(check_training_settings(r, *s.step));
+  TRY(fill_job(r.job, *s.step, s));
+  s.job.threads = TRY(threads_of(r.job, s.machine.device));
+  if (!r.pin && r.job.copy && *r.job.copy != CopyWay::kBlocking) {
+    return fail(ErrorCode::kUsage,
+                "copies from pageable memory (" + mark_off(Setting::kPin) +
+                    ") hold the host; leave one of the two out",
+                mark(Setting::kCopy));
+  }
+  if (!cpu) TRY(fill_workspaces(r.allocator, s.job));
+  out.facts =
+      facts_of(r, s, {out.probe ? &*out.probe : nullptr, out.pipeline ? &*out.pipeline : nullptr});
+  if (std::string words = findings_words(asked, found.findings); !words.empty())
+    out.facts.assumed.push_back(std::move(words));
+  note_reads(found.findings, out.facts.data);
+  return out;
+}
+
+}  // namespace stoker

@@ -1,0 +1,229 @@
+#include "scenario/sources/model_source.h"
+
+#include <algorithm>
+#include <ctime>
+#include <filesystem>
+#include <utility>
+
+#include "base/files.h"
+#include "base/setting.h"
+#include "base/text.h"
+#include "rewrite/evaluation.h"
+#include "scenario/sources/remembered_captures.h"
+#include "step/step_reader.h"
+
+namespace stoker {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr std::string_view kStepSuffix = ".step.gz";
+
+bool names_a_step_file(const std::string& model) {
+  std::error_code ignored;
+  return model.ends_with(kStepSuffix) || model.ends_with(".gz") || model.ends_with(".json") ||
+         (model.find('/') != std::string::npos && model.find(':') == std::string::npos) ||
+         fs::is_regular_file(model, ignored);
+}
+
+Result<std::shared_ptr<const Step>> read_shared(const fs::path& path) {
+  auto step = TRY(read_step_file(path));
+  return std::make_shared<const Step>(std::move(step));
+}
+
+Precision precision_of(const Step& step) {
+  return parse_precision(step.precision).value_or(Precision::kFp32);
+}
+
+Result<LoadedModel> from_file(const std::string& path, const std::vector<Precision>& wanted) {
+  auto step = TRY(read_shared(path));
+  LoadedModel model{step->name, {}};
+  for (const Precision p : wanted) {
+    if (capture_precision(p) == step->precision) model.variants.push_back({p, step});
+  }
+  if (model.variants.empty()) model.variants.push_back({precision_of(*step), step});
+  return model;
+}
+
+Result<LoadedModel> from_zoo(const std::string& name, const std::vector<Precision>& wanted) {
+  LoadedModel model{name, {}};
+  std::shared_ptr<const Step> last;
+  for (const Precision p : wanted) {
+    if (!last || last->precision != capture_precision(p)) {
+      const auto path = TRY(zoo_path(name, capture_precision(p)));
+      if (!fs::exists(path)) continue;
+      auto step = TRY(read_shared(path));
+      last = step;
+    }
+    model.variants.push_back({p, last});
+  }
+  if (model.variants.empty()) {
+    return fail(ErrorCode::kNotFound,
+                "the zoo holds " + name +
+                    " in fp32, amp-fp16 and amp-bf16 only; capture it yourself: stoker capture");
+  }
+  return model;
+}
+
+/// The remembered capture where it is still good and was not asked for anew; else a new one.
+Result<Step> capture_of(CaptureOrder order, bool again, const ScenarioTools& tools) {
+  order.into = remembered_capture(order, tools.interpreter);
+  if (!again) {
+    if (auto step = recall_capture(order.into)) return std::move(*step);
+  }
+  TRY(tools.capture(order));
+  auto step = TRY(read_step_file(order.into));
+  step.provenance.captured_at = static_cast<std::int64_t>(std::time(nullptr));
+  return step;
+}
+
+Result<LoadedModel> from_spec(const std::string& spec, const std::vector<Precision>& wanted,
+                              ModelDevice device, const CaptureWishes& wishes,
+                              const ScenarioTools& tools) {
+  LoadedModel model{spec.substr(spec.rfind(':') + 1), {}};
+  TRY(captures_folder());
+  std::shared_ptr<const Step> last;
+  for (const Precision p : wanted) {
+    if (!last || last->precision != capture_precision(p)) {
+      auto step = TRY(capture_of({.spec = spec,
+                                  .precision = p,
+                                  .device = device,
+                                  .mode = wishes.mode,
+                                  .assumptions = wishes.assumptions,
+                                  .into = {}},
+                                 wishes.again, tools));
+      last = std::make_shared<const Step>(std::move(step));
+    }
+    model.variants.push_back({p, last});
+  }
+  return model;
+}
+
+/// Captures of the zoo and step files are as they are.
+Status check_wishes(const CaptureWishes& wishes, const std::string& model) {
+  if (!wishes.again && wishes.assumptions.empty()) return {};
+  return fail(ErrorCode::kUsage,
+              model + " is captured already; give torchvision:NAME, timm:NAME or FILE.py:FUNCTION" +
+                  ", or write the step file again with `stoker capture`",
+              mark(wishes.again ? Setting::kRecapture : Setting::kAssume));
+}
+
+/// A training step's forward alone, with its loss; as it is where that was captured or not asked.
+Result<LoadedModel> in_mode(Result<LoadedModel> loaded, const std::string& mode) {
+  if (!loaded || mode.empty()) return loaded;
+  for (LoadedModel::Variant& variant : loaded->variants) {
+    const Step& step = *variant.step;
+    if (step.mode == mode) continue;
+    if (step.mode != "train") {
+      return fail(
+          ErrorCode::kUsage,
+          loaded->name + " was captured for " + step.mode + "; capture it with --mode " + mode,
+          mark(Setting::kMode));
+    }
+    Step forward = evaluation_step(step, mode == "inference");
+    forward.mode = mode;
+    variant.step = std::make_shared<const Step>(std::move(forward));
+  }
+  return loaded;
+}
+
+/// The zoo's own spelling of a name; empty when it holds none such.
+std::string zoo_spelling(const std::string& model, const std::vector<std::string>& names) {
+  const auto known = std::find_if(names.begin(), names.end(), [&](const std::string& n) {
+    return simplified(n) == simplified(model);
+  });
+  return known == names.end() ? std::string() : *known;
+}
+
+}  // namespace
+
+std::vector<LoadedModel::Variant> variants_at_hand(const std::string& model,
+                                                   const std::vector<Precision>& wanted,
+                                                   const CaptureWishes& wishes,
+                                                   const ScenarioTools& tools) {
+  std::vector<LoadedModel::Variant> found;
+  const auto names = zoo_names();
+  const std::string in_zoo = names ? zoo_spelling(model, *names) : std::string();
+  if (in_zoo.empty() && (names_a_step_file(model) || model.find(':') == std::string::npos))
+    return found;
+  for (const Precision p : wanted) {
+    if (in_zoo.empty()) {
+      const CaptureOrder order{.spec = model,
+                               .precision = p,
+                               .mode = wishes.mode,
+                               .assumptions = wishes.assumptions,
+                               .into = {}};
+      if (auto step = recall_capture(remembered_capture(order, tools.interpreter)))
+        found.push_back({p, std::make_shared<const Step>(std::move(*step))});
+      continue;
+    }
+    const auto path = zoo_path(in_zoo, capture_precision(p));
+    std::error_code ignored;
+    if (!path || !fs::is_regular_file(*path, ignored)) continue;
+    if (auto step = read_shared(*path)) found.push_back({p, *step});
+  }
+  return found;
+}
+
+Result<std::vector<std::string>> zoo_names() {
+  const auto data = TRY(data_folder());
+  std::vector<std::string> names;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(data / "zoo", error)) {
+    const std::string file = entry.path().filename().string();
+    if (file.ends_with(kStepSuffix)) names.push_back(file.substr(0, file.find('.')));
+  }
+  std::sort(names.begin(), names.end());
+  names.erase(std::unique(names.begin(), names.end()), names.end());
+  return names;
+}
+
+Result<std::string> zoo_path(const std::string& name, std::string_view precision) {
+  const auto data = TRY(data_folder());
+  return (data / "zoo" / (name + "." + std::string(precision) + std::string(kStepSuffix))).string();
+}
+
+Result<std::string> spec_of(const std::string& model, const fs::path& python_package) {
+  const auto names = TRY(zoo_names());
+  const std::string known = zoo_spelling(model, names);
+  if (known.empty()) return model;
+  const auto path = TRY(zoo_path(known, "fp32"));
+  const auto step = TRY(read_step_file(path));
+  const std::string& spec = step.provenance.spec;
+  if (spec.find(".py:") == std::string::npos) return spec;
+  // The zoo's own models lie in the package.
+  return (python_package / fs::path(spec).filename()).string();
+}
+
+Result<LoadedModel> load_model(const std::string& model, const std::vector<Precision>& wanted,
+                               ModelDevice device, const CaptureWishes& wishes,
+                               const ScenarioTools& tools) {
+  const auto names = TRY(zoo_names());
+  if (const std::string known = zoo_spelling(model, names); !known.empty()) {
+    if (device == ModelDevice::kGpu) {
+      TRY(check_wishes(wishes, known));
+      return in_mode(from_zoo(known, wanted), wishes.mode);
+    }
+    const auto spec = TRY(spec_of(known, tools.python_package));
+    auto loaded = from_spec(spec, wanted, device, wishes, tools);
+    if (loaded) loaded->name = known;
+    return loaded;
+  }
+  if (names_a_step_file(model)) {
+    TRY(check_wishes(wishes, model));
+    return in_mode(from_file(model, wanted), wishes.mode);
+  }
+  if (model.find(':') != std::string::npos) return from_spec(model, wanted, device, wishes, tools);
+  return fail(ErrorCode::kNotFound, "unknown model \"" + model + "\"" + suggestion(model, names) +
+                                        " (`stoker models` lists the zoo; torchvision:NAME, "
+                                        "timm:NAME, FILE.py:FUNCTION or a step file work too)");
+}
+
+std::vector<Precision> default_precisions(const PeakRates& peak) {
+  std::vector<Precision> list{Precision::kFp32};
+  if (peak.tf32_tensor > 0) list.push_back(Precision::kTf32);
+  if (peak.bf16_tensor > 0) list.push_back(Precision::kAmpBf16);
+  if (peak.fp16_tensor > 0) list.push_back(Precision::kAmpFp16);
+  return list;
+}
+
+}  // namespace stoker

@@ -1,0 +1,159 @@
+#include "scenario/sources/script_findings.h"
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <functional>
+#include <string_view>
+#include <utility>
+
+#include "scenario/request/job_words.h"
+
+namespace stoker {
+namespace {
+
+constexpr std::size_t kLinesShown = 6;
+
+std::string text_of(const json::Value& row, const char* key) {
+  const json::Value* value = row.find(key);
+  return value != nullptr && value->is_string() ? value->as_string() : std::string();
+}
+
+std::int64_t whole_of(const json::Value& row, const char* key) {
+  const json::Value* value = row.find(key);
+  return value != nullptr && value->is_number() ? static_cast<std::int64_t>(value->as_double()) : 0;
+}
+
+ScriptFinding finding_of(const json::Value& row) {
+  ScriptFinding finding{.setting = text_of(row, "setting"),
+                        .number = {},
+                        .text = text_of(row, "value"),
+                        .words = text_of(row, "words"),
+                        .line = whole_of(row, "line")};
+  if (const json::Value* value = row.find("value"); value != nullptr) {
+    if (value->is_number()) finding.number = value->as_double();
+    if (value->is_bool()) finding.number = value->as_bool() ? 1 : 0;
+  }
+  return finding;
+}
+
+/// One setting: whether the request says it, and how it is taken over from the script.
+struct Taker {
+  std::string_view setting;
+  std::function<bool(const RunRequest&)> said;
+  std::function<void(RunRequest&, const ScriptFinding&)> take;
+};
+
+void take_whole(std::optional<std::int64_t>& into, const ScriptFinding& finding) {
+  if (finding.number && *finding.number >= 0) into = static_cast<std::int64_t>(*finding.number);
+}
+
+void take_parallel(RunRequest& r, const ScriptFinding& finding) {
+  if (r.gpus.value_or(1) < 2) return;
+  if (const auto parallel = parse_parallel(finding.text)) r.job.parallel = *parallel;
+}
+
+const std::array<Taker, 9>& takers() {
+  static const std::array<Taker, 9> kTakers{
+      {{"batch", [](const RunRequest& r) { return r.batch.has_value(); },
+        [](RunRequest&, const ScriptFinding&) {}},  // the step's own default
+       {"workers", [](const RunRequest& r) { return r.workers.has_value(); },
+        [](RunRequest& r, const ScriptFinding& f) { take_whole(r.workers, f); }},
+       {"prefetch", [](const RunRequest& r) { return r.prefetch.has_value(); },
+        [](RunRequest& r, const ScriptFinding& f) { take_whole(r.prefetch, f); }},
+       {"pin", [](const RunRequest& r) { return r.pin_given; },
+        [](RunRequest& r, const ScriptFinding& f) { r.pin = f.number.value_or(1) != 0; }},
+       {"samples",
+        [](const RunRequest& r) { return r.data.samples.has_value() || !r.data.path.empty(); },
+        [](RunRequest& r, const ScriptFinding& f) { take_whole(r.data.samples, f); }},
+       {"accumulate", [](const RunRequest& r) { return r.job.accumulate.has_value(); },
+        [](RunRequest& r, const ScriptFinding& f) { take_whole(r.job.accumulate, f); }},
+       {"optimizer", [](const RunRequest& r) { return r.job.optimizer.kind.has_value(); },
+        [](RunRequest&, const ScriptFinding&) {}},  // the step's own
+       {"parallel", [](const RunRequest& r) { return r.job.parallel.has_value(); }, take_parallel},
+       {"precision", [](const RunRequest& r) { return !r.precisions.empty(); },
+        [](RunRequest&, const ScriptFinding&) {}}}};
+  return kTakers;
+}
+
+const Taker* taker_of(const ScriptFinding& finding) {
+  const auto it = std::find_if(takers().begin(), takers().end(),
+                               [&](const Taker& t) { return t.setting == finding.setting; });
+  return it == takers().end() ? nullptr : &*it;
+}
+
+/// Switches that a request can only set.
+void take_switch(RunRequest& r, const ScriptFinding& finding, bool cpu) {
+  const bool on = finding.number.value_or(0) != 0;
+  const std::string& name = finding.setting;
+  if (name == "clip-checks") r.job.clip_checks |= on && r.job.clip.value_or(true);
+  if (name == "zero-grad-after") r.job.zero_grad_after |= on;
+  if (name == "zero-grad-fills") r.job.zero_grad_fills |= on;
+  if (name == "channels-last") r.job.channels_last |= on;
+  if (cpu) return;
+  if (name == "cudnn-benchmark") r.job.cudnn_benchmark |= on;
+  if (name == "bucket-view") r.job.bucket_view |= on && r.gpus.value_or(1) > 1;
+}
+
+}  // namespace
+
+ScriptFindings read_findings(const json::Value& step_file) {
+  ScriptFindings findings;
+  const json::Value* script = step_file.find("script");
+  if (script == nullptr || !script->is_object()) return findings;
+  findings.file = std::filesystem::path(text_of(*script, "file")).filename().string();
+  if (const json::Value* found = script->find("found"); found != nullptr && found->is_array()) {
+    for (const json::Value& row : *found) findings.found.push_back(finding_of(row));
+  }
+  if (const json::Value* reads = script->find("reads"); reads != nullptr && reads->is_array()) {
+    for (const json::Value& row : *reads)
+      findings.reads.push_back({text_of(row, "operator"), text_of(row, "answer"),
+                                whole_of(row, "line"), whole_of(row, "count")});
+  }
+  return findings;
+}
+
+RunRequest with_findings(RunRequest request, const ScriptFindings& findings, bool cpu) {
+  const RunRequest asked = request;
+  for (const ScriptFinding& finding : findings.found) {
+    const Taker* taker = taker_of(finding);
+    if (taker == nullptr) take_switch(request, finding, cpu);
+    else if (!taker->said(asked) && !(cpu && finding.setting == "pin"))
+      taker->take(request, finding);
+  }
+  return request;
+}
+
+std::string findings_words(const RunRequest& asked, const ScriptFindings& findings) {
+  std::string words;
+  for (const ScriptFinding& finding : findings.found) {
+    words += (words.empty() ? "" : ", ") + finding.words;
+    const Taker* taker = taker_of(finding);
+    const bool overruled = taker != nullptr && taker->said(asked);
+    if (finding.line > 0 || overruled) {
+      words += " (" + (finding.line > 0 ? "line " + std::to_string(finding.line) : "");
+      words +=
+          (finding.line > 0 && overruled ? ", " : "") + std::string(overruled ? "overruled" : "");
+      words += ")";
+    }
+  }
+  return words.empty() ? words : "found in " + findings.file + ": " + words;
+}
+
+void note_reads(const ScriptFindings& findings, Diagnostics& data) {
+  if (findings.reads.empty()) return;
+  std::string places;
+  std::int64_t count = 0;
+  for (std::size_t i = 0; i < findings.reads.size(); ++i) {
+    const ScriptRead& read = findings.reads[i];
+    count += read.count;
+    if (i < kLinesShown)
+      places += (places.empty() ? "" : ", ") + std::string("line ") + std::to_string(read.line) +
+                " got " + read.answer;
+  }
+  if (findings.reads.size() > kLinesShown) places += ", ...";
+  data.add("script_reads", Severity::kNote,
+           findings.file + " read values that a capture does not have: " + places, count);
+}
+
+}  // namespace stoker

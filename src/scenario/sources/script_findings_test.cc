@@ -1,0 +1,77 @@
+#include "scenario/sources/script_findings.h"
+
+#include <gtest/gtest.h>
+
+#include "json/text.h"
+#include "scenario/sources/script_model.h"
+
+namespace stoker {
+namespace {
+
+ScriptFindings findings() {
+  const auto file = json::parse(R"({"script": {"file": "/home/me/train.py", "found": [
+      {"setting": "batch", "value": 64, "words": "batch 64", "line": 21},
+      {"setting": "workers", "value": 3, "words": "3 workers", "line": 21},
+      {"setting": "pin", "value": false, "words": "no page-locked memory", "line": 21},
+      {"setting": "accumulate", "value": 4, "words": "4 batches accumulated", "line": 30},
+      {"setting": "cudnn-benchmark", "value": true, "words": "cudnn.benchmark", "line": 2},
+      {"setting": "parallel", "value": "fsdp", "words": "fully_shard", "line": 9}],
+    "reads": [{"operator": "item", "answer": "1.0", "line": 33, "count": 2}]}})");
+  return read_findings(*file);
+}
+
+TEST(ScriptFindings, FillWhatARequestLeavesOpen) {
+  const RunRequest filled = with_findings({}, findings(), false);
+  EXPECT_EQ(filled.workers, 3);
+  EXPECT_EQ(filled.job.accumulate, 4);
+  EXPECT_FALSE(filled.pin);
+  EXPECT_TRUE(filled.job.cudnn_benchmark);
+  EXPECT_FALSE(filled.batch.has_value()) << "the step file's own default stands for it";
+  EXPECT_FALSE(filled.job.parallel.has_value()) << "one GPU shares nothing";
+}
+
+TEST(ScriptFindings, AreOverruledByWhatIsAsked) {
+  RunRequest asked;
+  asked.workers = 8;
+  asked.pin_given = true;
+  asked.gpus = 2;
+  const RunRequest filled = with_findings(asked, findings(), false);
+  EXPECT_EQ(filled.workers, 8);
+  EXPECT_TRUE(filled.pin);
+  EXPECT_EQ(filled.job.parallel, Parallel::kFsdpZero3);
+  EXPECT_EQ(findings_words(asked, findings()),
+            "found in train.py: batch 64 (line 21), 3 workers (line 21, overruled), no page-locked "
+            "memory (line 21, overruled), 4 batches accumulated (line 30), cudnn.benchmark (line "
+            "2), fully_shard (line 9)");
+}
+
+TEST(ScriptFindings, OfAGpuMeanNothingForACpu) {
+  const RunRequest filled = with_findings({}, findings(), true);
+  EXPECT_TRUE(filled.pin);
+  EXPECT_FALSE(filled.job.cudnn_benchmark);
+  EXPECT_EQ(filled.workers, 3);
+}
+
+TEST(ScriptFindings, CountsTheValuesThatWereRead) {
+  Diagnostics data;
+  note_reads(findings(), data);
+  EXPECT_EQ(data.count("script_reads"), 2);
+  EXPECT_EQ(data.all().front().advice,
+            "train.py read values that a capture does not have: line 33 got 1.0");
+}
+
+TEST(ScriptFindings, AStepFileOfAModelHasNone) {
+  const ScriptFindings none = read_findings(*json::parse(R"({"name": "resnet50"})"));
+  EXPECT_TRUE(none.found.empty());
+  EXPECT_EQ(findings_words({}, none), "");
+}
+
+TEST(ScriptModel, IsAFileOfPythonWithoutAFunction) {
+  EXPECT_TRUE(is_script("train.py"));
+  EXPECT_TRUE(is_script("jobs/run.sh"));
+  EXPECT_FALSE(is_script("train.py:model"));
+  EXPECT_FALSE(is_script("resnet50.step.gz"));
+}
+
+}  // namespace
+}  // namespace stoker
