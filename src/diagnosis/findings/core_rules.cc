@@ -7,6 +7,18 @@
 namespace stoker::findings {
 namespace {
 
+/// A job that uses more than this part of its cores is held by how many there are.
+constexpr double kMostCores = 0.8;
+/// So much of a core beside whole ones is noise of counting.
+constexpr double kPartOfACore = 0.5;
+/// Workers that wait for a core for more than this share of their batches are in each other's way.
+constexpr double kCrowdedWorkers = 0.25;
+/// Threads of libraries in workers that use more than this part of what their workers do.
+constexpr double kBusyHelpers = 0.5;
+/// Threads beside the loop wait for a core for more than this share, and use more than that part of
+/// the loop's own time: they slow it down.
+constexpr double kCrowdedThreads = 0.2, kBusyThreads = 0.3;
+
 std::string per_cent(double share) { return fmt::format("{:.0f} %", 100 * share); }
 
 /// Share of the time in the run queue, of those who make samples.
@@ -20,14 +32,14 @@ void add_throttled(const JobCase& c, std::vector<JobFinding>& out) {
   const HostSample& last = c.timeline.last_host();
   const auto periods = static_cast<double>(last.periods - first.periods);
   const auto throttled = static_cast<double>(last.throttled_periods - first.throttled_periods);
-  if (periods <= 0 || throttled / periods < 0.05) return;
+  if (periods <= 0 || throttled / periods < kLeastShare) return;
   JobFinding f;
   f.name = "cpu_quota";
   const double waiting = c.share(JobState::kWaitsForData) * queued_share(c.while_waiting);
   f.lost = c.share(JobState::kThrottled) + waiting;
   // A quota that is used up while the loop waits for data holds its workers back, whether or not
   // the kernel counts that as waiting for a core.
-  if (c.own > 0.8 * c.cores)
+  if (c.own > kMostCores * c.cores)
     f.lost = std::max(f.lost, c.share(JobState::kWaitsForData) * throttled / periods);
   f.evidence = fmt::format(
       "The control group's quota of {:g} cores was used up in {} of its periods; the job used "
@@ -43,7 +55,7 @@ void add_throttled(const JobCase& c, std::vector<JobFinding>& out) {
 }
 
 void add_foreign(const JobCase& c, std::vector<JobFinding>& out) {
-  if (c.foreign < 0.1 || !c.pressed) return;
+  if (c.foreign < kClearShare || !c.pressed) return;
   JobFinding f;
   f.name = "other_jobs_on_the_cores";
   const double part = c.foreign_part();
@@ -63,9 +75,9 @@ void add_foreign(const JobCase& c, std::vector<JobFinding>& out) {
 
 /// More workers than cores, where fewer would do as well or better.
 void add_too_many(const JobCase& c, std::vector<JobFinding>& out) {
-  if (c.all_workers() <= c.cores + 0.5) return;
+  if (c.all_workers() <= c.cores + kPartOfACore) return;
   const double queued = queued_share(c.workers) * (1 - c.foreign_part());
-  if (queued < 0.25) return;
+  if (queued < kCrowdedWorkers) return;
   JobFinding f;
   f.name = "too_many_workers";
   const double own = c.share(JobState::kWaitsForCore) * (1 - c.foreign_part());
@@ -101,11 +113,11 @@ void add_oversubscribed(const JobCase& c, std::vector<JobFinding>& out) {
     busy += rank.busy_threads;
   }
   const double threads = busy / static_cast<double>(std::max<std::size_t>(1, c.ranks.size()));
-  const bool crowd =
-      c.workers.cpu > 0 && c.workers.helpers_cpu > 0.5 * c.workers.cpu && c.workers.helpers_cpu > 1;
+  const bool crowd = c.workers.cpu > 0 && c.workers.helpers_cpu > kBusyHelpers * c.workers.cpu &&
+                     c.workers.helpers_cpu > 1;
   const double wait = others + queued > 0 ? queued / (others + queued) : 0;
-  const bool own_threads = busy + static_cast<double>(c.ranks.size()) > c.cores + 0.5 &&
-                           wait > 0.2 && others > leader * 0.3;
+  const bool own_threads = busy + static_cast<double>(c.ranks.size()) > c.cores + kPartOfACore &&
+                           wait > kCrowdedThreads && others > leader * kBusyThreads;
   if (!crowd && !own_threads) return;
   JobFinding f;
   f.name = "threads_oversubscribed";

@@ -79,7 +79,7 @@ void add_host_bound(const JobCase& c, std::vector<JobFinding>& out) {
 /// The loop waits for the device, and the device for the loop, in turn.
 void add_synchronisations(const JobCase& c, std::vector<JobFinding>& out) {
   const double waits = c.share(JobState::kWaitsForDevice);
-  if (waits < 0.1 || c.gpu_busy >= kBusy || c.share(JobState::kComputes) >= kOnCore) return;
+  if (waits < kClearShare || c.gpu_busy >= kBusy || c.share(JobState::kComputes) >= kOnCore) return;
   JobFinding f;
   f.name = "synchronisations";
   f.lost = std::max(
@@ -99,8 +99,8 @@ void add_synchronisations(const JobCase& c, std::vector<JobFinding>& out) {
 void add_throttled(const JobCase& c, std::vector<JobFinding>& out) {
   for (const GpuTimeline& g : c.timeline.gpus()) {
     const double held = std::max(g.hot, g.capped);
-    constexpr double kOften = 0.2, kSlower = 0.9;
-    if (held < kOften || g.clock_seconds <= 0 || g.clock > kSlower || g.busy < 0.5) continue;
+    constexpr double kOften = 0.2, kSlower = 0.9, kInUse = 0.5;
+    if (held < kOften || g.clock_seconds <= 0 || g.clock > kSlower || g.busy < kInUse) continue;
     JobFinding f;
     const bool heat = g.hot >= kOften;
     f.name = heat ? "gpu_throttled_by_heat" : "gpu_throttled_by_power";

@@ -22,6 +22,13 @@ struct WatchedLoader {
   double simulated = 0;  ///< likewise, of these settings
 };
 
+// Thresholds of the rules are judgement: nothing was fitted to them.
+
+/// A cause below this share of the time is not worth a finding.
+inline constexpr double kLeastShare = 0.05;
+/// Where a share rests on what was sampled rather than counted, or others add to it, twice that.
+inline constexpr double kClearShare = 0.1;
+
 /// A run with the sums that several rules ask for. Shares are of the loop's time.
 struct JobCase {
   explicit JobCase(const JobTimeline& watched) : timeline(watched), ranks(watched.ranks()) {}

@@ -52,10 +52,10 @@ std::string verdict_of(const JobDiagnosis& d, const findings::JobCase& c) {
 }
 
 void add_notes(const findings::JobCase& c, JobDiagnosis& d) {
-  if (c.foreign >= 0.1 && c.pressed)
+  if (c.foreign >= findings::kClearShare && c.pressed)
     d.notes.push_back(fmt::format(
         "other processes used {:.1f} cores meanwhile: costs were observed beside them", c.foreign));
-  if (d.job[JobState::kElsewhere] > 0.1 * d.job.all())
+  if (d.job[JobState::kElsewhere] > findings::kClearShare * d.job.all())
     d.notes.emplace_back(
         "where the loop slept could not be seen for a part of the time, so causes "
         "may be missing");
@@ -65,7 +65,8 @@ void add_notes(const findings::JobCase& c, JobDiagnosis& d) {
     d.notes.emplace_back("no process of the job is Python: workers and batches are not known");
   if (c.loader) {
     const double ratio = c.loader->observed / c.loader->simulated;
-    if (ratio > 1.25 || ratio < 0.8)
+    constexpr double kAboveSeen = 1.25, kBelowSeen = 0.8;
+    if (ratio > kAboveSeen || ratio < kBelowSeen)
       d.notes.push_back(fmt::format(
           "the input simulation gives {:.3g} batches/s for the present settings where {:.3g} were "
           "seen: gains are less certain than usual",

@@ -7,6 +7,11 @@
 namespace stoker::findings {
 namespace {
 
+/// Workers at work for less than this share of the loop's waiting have made what it waits for.
+constexpr double kAtWork = 0.7;
+/// The lesser of computing and reading is named too from this share of both.
+constexpr double kAlsoCounts = 0.3;
+
 constexpr double kPerCent = 100;
 /// A cure that brings less is none.
 constexpr double kWorthTurning = 0.04;
@@ -170,7 +175,7 @@ void add_preparing(const JobCase& c, double lost, const Making& made,
       "a core",
       per_cent(c.share(JobState::kWaitsForData)), workers_words(c),
       c.workers_each == 1 ? "takes" : "take", per_cent(made.cpu));
-  if (made.queued > 0.05)
+  if (made.queued > kLeastShare)
     f.evidence += fmt::format(" and {} waiting for one", per_cent(made.queued));
   f.evidence += fmt::format("; {:.1f} of {:g} usable cores are busy.", c.own + c.foreign, c.cores);
   if (better) {
@@ -265,7 +270,7 @@ void loader_rules(const JobCase& c, std::vector<JobFinding>& out) {
   double rest = waits * (1 - foreign);
   const std::size_t before = out.size();
   const double busy = std::min(1.0, at_work(c));
-  if (busy < 0.7) {
+  if (busy < kAtWork) {
     add_transport(c, waits * (1 - busy) * (1 - c.foreign_part()), out);
     rest *= busy;
   }
@@ -278,10 +283,10 @@ void loader_rules(const JobCase& c, std::vector<JobFinding>& out) {
   const double both = std::max(1e-9, asleep + awake);
   if (asleep > awake) {
     add_reading(c, rest * asleep / both, made, out);
-    if (awake / both > 0.3) add_preparing(c, rest * awake / both, made, out);
+    if (awake / both > kAlsoCounts) add_preparing(c, rest * awake / both, made, out);
   } else {
     add_preparing(c, rest * awake / both, made, out);
-    if (asleep / both > 0.3) add_reading(c, rest * asleep / both, made, out);
+    if (asleep / both > kAlsoCounts) add_reading(c, rest * asleep / both, made, out);
   }
   drop_if_useless(out, before);
 }

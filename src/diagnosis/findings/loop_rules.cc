@@ -78,7 +78,7 @@ void add_no_workers(const JobCase& c, std::vector<JobFinding>& out) {
   const double waits = c.share(JobState::kReads);
   const double rate = seconds > 0 ? chars / seconds : 0;
   constexpr double kReadsData = 2e5;  // bytes a second; a loop that only computes reads nothing
-  if (waits < 0.05 && rate < kReadsData) return;
+  if (waits < kLeastShare && rate < kReadsData) return;
   JobFinding f;
   f.name = "loads_in_main_process";
   f.lost = std::max(waits, 0.0);
@@ -91,14 +91,14 @@ void add_no_workers(const JobCase& c, std::vector<JobFinding>& out) {
       "num_workers=2 or more, so that loading runs beside the step; stoker.observe_step tells "
       "how much of the loop it is.";
   f.setting = "num_workers=2";
-  f.confidence = waits > 0.1 ? Confidence::kHigh : Confidence::kLow;
+  f.confidence = waits > kClearShare ? Confidence::kHigh : Confidence::kLow;
   out.push_back(std::move(f));
 }
 
 /// The main thread waits for storage although workers load.
 void add_main_reads(const JobCase& c, std::vector<JobFinding>& out) {
   const double waits = c.share(JobState::kReads);
-  if (c.workers_each == 0 || waits < 0.05) return;
+  if (c.workers_each == 0 || waits < kLeastShare) return;
   JobFinding f;
   f.name = "main_process_waits_for_storage";
   f.lost = waits;
@@ -111,7 +111,7 @@ void add_main_reads(const JobCase& c, std::vector<JobFinding>& out) {
 /// Blocked on its own threads or at sockets, with neither workers nor a device to wait for.
 void add_stalls(const JobCase& c, std::vector<JobFinding>& out) {
   const double locked = c.share(JobState::kWaitsForThread);
-  if (locked >= 0.1) {
+  if (locked >= kClearShare) {
     JobFinding f;
     f.name = "waits_for_threads";
     f.lost = locked;
@@ -124,7 +124,7 @@ void add_stalls(const JobCase& c, std::vector<JobFinding>& out) {
     out.push_back(std::move(f));
   }
   const double talks = c.share(JobState::kTalks);
-  if (talks >= 0.1) {
+  if (talks >= kClearShare) {
     JobFinding f;
     f.name = "waits_for_other_processes";
     f.lost = talks;

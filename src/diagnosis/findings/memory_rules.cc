@@ -9,6 +9,8 @@ namespace stoker::findings {
 namespace {
 
 constexpr double kNanosASecond = 1e9;
+/// Seconds; a shorter stretch is the rest at the end of a watch.
+constexpr double kLeastStretch = 0.5;
 /// Nearly full, as a share.
 constexpr double kNearlyFull = 0.85;
 
@@ -25,7 +27,7 @@ struct Growth {
 Growth growth_of(const std::vector<Stretch>& all) {
   std::vector<std::pair<double, double>> points;
   for (std::size_t i = all.size() / 3; i < all.size(); ++i) {
-    if (all[i].memory > 0 && all[i].seconds > 0.5)
+    if (all[i].memory > 0 && all[i].seconds > kLeastStretch)
       points.emplace_back(all[i].from + all[i].seconds, all[i].memory);
   }
   Growth g;
@@ -53,9 +55,9 @@ void add_growth(const JobCase& c, std::vector<JobFinding>& out) {
   double left = static_cast<double>(host.memory_available);
   if (host.group_memory_most > 0)
     left = std::min(left, static_cast<double>(host.group_memory_most - host.group_memory));
-  constexpr double kLeastGrowth = 40e6, kStraight = 0.8, kLeastSeconds10 = 10;
+  constexpr double kLeastGrowth = 40e6, kStraight = 0.8, kLeastSeconds = 10;
   constexpr double kSoon = 14 * 24 * 3600.0;
-  if (g.grown < kLeastGrowth || g.straight < kStraight || g.seconds < kLeastSeconds10 || left <= 0)
+  if (g.grown < kLeastGrowth || g.straight < kStraight || g.seconds < kLeastSeconds || left <= 0)
     return;
   const double until = left / g.a_second;
   if (until > kSoon) return;
