@@ -47,6 +47,8 @@ const std::vector<MeasureKind>& measure_kinds() {
       {"time", "vgg16-v100", "e2e-mlpredict-vgg16.csv", wanted_nothing, run_vgg16},
       {"time", "timm-rtx3090", "memory/timm_train_maxbatch_rtx3090.csv", wanted_timm_benchmark,
        run_timm_time},
+      {"time", "inference-latency", "inference_latency.csv", wanted_inference_latency,
+       run_inference_latency},
       {"time", "neusight", "e2e-neusight.csv", wanted_neusight, run_neusight},
       {"time", "all-reduce", "allreduce.csv", wanted_nothing, run_all_reduce},
       {"time", "ddp-scaling", "ddp-scaling.csv", wanted_nothing, run_published_scaling},

@@ -26,6 +26,9 @@ std::vector<Measure> run_neusight(Bench& bench, const Table& table);
 
 std::vector<Measure> run_measured_steps(Bench& bench, const Table& table);
 
+std::vector<CaptureRequest> wanted_inference_latency(const Bench& bench, const Table& table);
+std::vector<Measure> run_inference_latency(Bench& bench, const Table& table);
+
 std::vector<CaptureRequest> wanted_lambda(const Bench& bench, const Table& table);
 std::vector<Measure> run_lambda(Bench& bench, const Table& table);
 
