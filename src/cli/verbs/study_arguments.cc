@@ -42,7 +42,8 @@ Status add_flags(const SweepRequest& request, study::Study& study) {
                                       {&request.gpus, &study.resources.gpus},
                                       {&request.memory, &study.resources.memory},
                                       {&request.time, &study.resources.time},
-                                      {&request.grace, &study.resources.grace}}) {
+                                      {&request.grace, &study.resources.grace},
+                                      {&request.image, &study.resources.image}}) {
     if (!given->empty()) *target = *given;
   }
   if (request.shell) study.shell = true;
@@ -64,7 +65,8 @@ bool describes(const SweepRequest& r) {
   return !r.vary.empty() || !r.condition.empty() || !r.exclude.empty() || !r.metric.empty() ||
          !r.env.empty() || !r.command.empty() || r.repeat || r.seed || !r.order.empty() ||
          !r.cores.empty() || !r.gpus.empty() || !r.memory.empty() || !r.time.empty() ||
-         !r.grace.empty() || r.shell || !r.model.empty() || !r.gpu.empty() || !r.forecast.empty();
+         !r.grace.empty() || !r.image.empty() || r.shell || !r.model.empty() || !r.gpu.empty() ||
+         !r.forecast.empty();
 }
 
 }  // namespace

@@ -16,7 +16,7 @@ struct SweepRequest {
   std::string file;  ///< a study file, a store, or empty
   std::vector<std::string> vary, condition, exclude, metric, env, forecast, command;
   std::optional<std::int64_t> repeat, seed;
-  std::string model, gpu, order, cores, gpus, memory, time, grace, store;
+  std::string model, gpu, order, cores, gpus, memory, time, grace, image, store;
   bool shell = false;
 };
 

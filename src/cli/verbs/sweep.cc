@@ -7,6 +7,7 @@
 #include <ctime>
 #include <memory>
 
+#include "base/random.h"
 #include "base/text.h"
 #include "cli/outside/output.h"
 #include "cli/verbs/study_arguments.h"
@@ -16,6 +17,7 @@
 #include "study/controller/controller.h"
 #include "study/definition/study_json.h"
 #include "study/definition/template.h"
+#include "study/executor/kubernetes.h"
 #include "study/executor/local.h"
 #include "study/executor/slurm.h"
 #include "study/findings/selection.h"
@@ -26,8 +28,8 @@ namespace fs = std::filesystem;
 namespace {
 
 /// Causes that --retry takes beside states: what befell a trial rather than what it did.
-constexpr std::string_view kCauses[] = {"lost", "node_failure", "preempted"};
-constexpr std::int64_t kAtMostOnSlurm = 20;  // the queue is everybody's
+constexpr std::string_view kCauses[] = {"lost", "node_failure", "preempted", "evicted"};
+constexpr std::int64_t kAtMostInQueue = 20;  // the queue is everybody's
 
 struct Options {
   SweepRequest request;
@@ -155,8 +157,8 @@ Status retry(study::Store& store, const std::vector<std::string>& states) {
       return fail(ErrorCode::kUsage,
                   "\"" + state +
                       "\" is no state in which a trial ends; use "
-                      "failed, timed_out, out_of_memory, cancelled, not_run, lost, node_failure "
-                      "or preempted",
+                      "failed, timed_out, out_of_memory, cancelled, not_run, lost, node_failure, "
+                      "preempted or evicted",
                   "--retry");
   }
   const auto rows = TRY(store.trials());
@@ -198,7 +200,40 @@ Result<int> finish(const study::Store& store, const study::RunSummary& summary, 
   return summary.complete ? 0 : 1;
 }
 
-Result<std::unique_ptr<study::Executor>> executor_for(const study::Store& store, const Options& o) {
+/// What the variable says in seconds: tests do not wait as long as a cluster may.
+double seconds_in(const char* variable, double otherwise) {
+  const char* seconds = std::getenv(variable);
+  return seconds == nullptr ? otherwise : std::max(std::strtod(seconds, nullptr), 0.1);
+}
+
+/// A name for a study that no other has on the same cluster.
+Result<std::string> study_id(study::Store& store) {
+  if (const auto known = TRY(store.noted("kubernetes_study"))) return *known;
+  const auto now = static_cast<std::uint64_t>(study::now_seconds() * 1e6);
+  char name[17];
+  std::snprintf(name, sizeof name, "%08llx",
+                static_cast<unsigned long long>(
+                    Random(now ^ (static_cast<std::uint64_t>(getpid()) << 40U)).next() >> 32U));
+  TRY(store.note("kubernetes_study", name));
+  return std::string(name);
+}
+
+Result<std::unique_ptr<study::Executor>> on_kubernetes(study::Store& store) {
+  study::KubernetesSettings settings;
+  settings.options = store.study().kubernetes;
+  settings.study_id = TRY(study_id(store));
+  settings.folder = store.path().string() + ".trials";
+  std::error_code error;
+  settings.program = fs::read_symlink("/proc/self/exe", error);
+  settings.poll_seconds = seconds_in("STOKER_KUBERNETES_POLL", settings.poll_seconds);
+  settings.image_patience_seconds =
+      seconds_in("STOKER_IMAGE_PATIENCE", settings.image_patience_seconds);
+  settings.say = [](const std::string& text) { std::fprintf(stderr, "%s\n", text.c_str()); };
+  return study::kubernetes_executor(std::move(settings));
+}
+
+Result<std::unique_ptr<study::Executor>> executor_for(study::Store& store, const Options& o) {
+  if (o.on == "kubernetes") return on_kubernetes(store);
   if (o.on != "slurm") return study::local_executor(capacity_of(o), study::own_runner());
   study::SlurmSettings settings;
   settings.options = store.study().slurm;
@@ -206,8 +241,7 @@ Result<std::unique_ptr<study::Executor>> executor_for(const study::Store& store,
   if (!store.study().name.empty()) settings.name = store.study().name;
   std::error_code error;
   settings.program = fs::read_symlink("/proc/self/exe", error).string();
-  if (const char* seconds = std::getenv("STOKER_SLURM_POLL"); seconds != nullptr)
-    settings.poll_seconds = std::max(std::strtod(seconds, nullptr), 0.1);
+  settings.poll_seconds = seconds_in("STOKER_SLURM_POLL", settings.poll_seconds);
   return study::slurm_executor(std::move(settings));
 }
 
@@ -229,7 +263,8 @@ Result<int> run(const Options& o) {
   if (!o.quiet) std::fprintf(stderr, "%s\n", counts_text(counts).c_str());
   Wishes wishes;
   study::ControllerOptions options;
-  options.at_most = static_cast<int>(o.at_most.value_or(o.on == "slurm" ? kAtMostOnSlurm : 0));
+  options.at_most =
+      static_cast<int>(o.at_most.value_or(o.on == "local" || o.on.empty() ? 0 : kAtMostInQueue));
   options.wish = [&] { return wishes(); };
   options.progress = [&](const study::TrialRow& row) {
     if (study::is_final(row.state)) ++ended;
@@ -252,15 +287,33 @@ Command sweep_command() {
       "Example: stoker sweep --vary batch=32,64,128 --vary workers=0..4 --metric accuracy -- "
       "python train.py --batch {batch} --workers {workers}\n"
       "         stoker sweep study.toml",
-      {{"study-file", &r.file}, {"vary", &r.vary},         {"condition", &r.condition},
-       {"exclude", &r.exclude}, {"repeat", &r.repeat},     {"seed", &r.seed},
-       {"order", &r.order},     {"metric", &r.metric},     {"model", &r.model},
-       {"gpu", &r.gpu},         {"forecast", &r.forecast}, {"env", &r.env},
-       {"shell", &r.shell},     {"cores", &r.cores},       {"gpus", &r.gpus},
-       {"memory", &r.memory},   {"time", &r.time},         {"grace", &r.grace},
-       {"store", &r.store},     {"at-most", &o->at_most},  {"share-gpu", &o->share_gpu},
-       {"on", &o->on},          {"dry-run", &o->dry_run},  {"retry", &o->retry},
-       {"quiet", &o->quiet},    {"json", &o->json}},
+      {{"study-file", &r.file},
+       {"vary", &r.vary},
+       {"condition", &r.condition},
+       {"exclude", &r.exclude},
+       {"repeat", &r.repeat},
+       {"seed", &r.seed},
+       {"order", &r.order},
+       {"metric", &r.metric},
+       {"model", &r.model},
+       {"gpu", &r.gpu},
+       {"forecast", &r.forecast},
+       {"env", &r.env},
+       {"shell", &r.shell},
+       {"cores", &r.cores},
+       {"gpus", &r.gpus},
+       {"memory", &r.memory},
+       {"time", &r.time},
+       {"grace", &r.grace},
+       {"image", &r.image},
+       {"store", &r.store},
+       {"at-most", &o->at_most},
+       {"share-gpu", &o->share_gpu},
+       {"on", &o->on},
+       {"dry-run", &o->dry_run},
+       {"retry", &o->retry},
+       {"quiet", &o->quiet},
+       {"json", &o->json}},
       [o] { return run(*o); }};
   command.rest = &r.command;
   return command;

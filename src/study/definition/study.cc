@@ -122,8 +122,14 @@ Status check_study(const Study& study) {
                                    {"gpus", &r.gpus},
                                    {"memory", &r.memory},
                                    {"time", &r.time},
-                                   {"grace", &r.grace}})
+                                   {"grace", &r.grace},
+                                   {"constraint", &r.constraint},
+                                   {"image", &r.image}})
     TRY(check_template(*text, names, std::string("resources ") + what));
+  TRY(check_template(study.slurm.constraint, names, "slurm constraint"));
+  TRY(check_template(study.kubernetes.image, names, "kubernetes image"));
+  for (const auto& [label, value] : study.kubernetes.node_selector)
+    TRY(check_template(value, names, "kubernetes node_selector " + label));
   for (const auto& [name, value] : study.forecast)
     TRY(check_template(value, names, "forecast " + name));
   if (study.repeat < 1) return fail(ErrorCode::kBadInput, "must be 1 or more", "repeat");

@@ -48,6 +48,8 @@ struct Resources {
   std::string cores{}, gpus{}, memory{}, time{};
   /// Between the request to end and the end by force.
   std::string grace = "10s";
+  /// Slurm's constraint and Kubernetes' image, where they depend on values.
+  std::string constraint{}, image{};
 
   bool operator==(const Resources&) const = default;
 };
@@ -59,6 +61,24 @@ struct SlurmOptions {
   std::string prologue{};              ///< lines of shell before the trial: modules, containers
 
   bool operator==(const SlurmOptions&) const = default;
+};
+
+/// How trials are handed to Kubernetes, each as a Job of one pod. Empty: as the user's context and
+/// the cluster have it.
+struct KubernetesOptions {
+  std::string context{}, name_space{}, image{}, service_account{}, pull_secret{};
+  /// A volume claim in which the store lies: mounted at `mount` in pods, and at `here` on this
+  /// machine (empty: at the same path). Without one, results are collected from pods' logs.
+  std::string claim{}, mount{}, here{};
+  std::string folder{};   ///< in which commands start, as pods see it
+  std::string program{};  ///< stoker, as pods see it
+  std::string gpu_resource = "nvidia.com/gpu";
+  std::map<std::string, std::string> node_selector{};  ///< values may hold axes
+  std::vector<std::string> tolerate{};                 ///< keys of taints
+  std::string prologue{};                              ///< lines of shell before the trial
+  double keep_seconds = 86400;                         ///< of a Job that has ended
+
+  bool operator==(const KubernetesOptions&) const = default;
 };
 
 /// When to stop before all trials have run; 0: never.
@@ -89,6 +109,7 @@ struct Study {
   Order order = Order::kAsWritten;
   Budget budget{};
   SlurmOptions slurm{};
+  KubernetesOptions kubernetes{};
   /// Settings of `stoker predict` by name, "model" among them: what forecasts of trials are of.
   std::map<std::string, std::string> forecast{};
   std::int64_t output_bytes = 64LL << 20;  ///< of each stream of a trial that are kept

@@ -57,6 +57,7 @@ class Reader {
     metrics();
     budget();
     slurm();
+    kubernetes();
     forecast();
     Bytes output(study_.output_bytes);
     root_.size("output", Range{0, 1e15, "bytes"}, output);
@@ -172,7 +173,9 @@ class Reader {
                                       {"gpus", &study_.resources.gpus},
                                       {"memory", &study_.resources.memory},
                                       {"time", &study_.resources.time},
-                                      {"grace", &study_.resources.grace}}) {
+                                      {"grace", &study_.resources.grace},
+                                      {"constraint", &study_.resources.constraint},
+                                      {"image", &study_.resources.image}}) {
       if (auto word = table.word(key)) *target = std::move(*word);
     }
     keep(table.finish());
@@ -232,6 +235,35 @@ class Reader {
     table.text("qos", slurm.qos);
     table.text("prologue", slurm.prologue);
     if (auto options = table.words("options")) slurm.options = std::move(*options);
+    keep(table.finish());
+  }
+
+  void kubernetes() {
+    TomlTable table = root_.table("kubernetes");
+    KubernetesOptions& k = study_.kubernetes;
+    for (const auto& [key, target] : {std::pair{"context", &k.context},
+                                      {"namespace", &k.name_space},
+                                      {"image", &k.image},
+                                      {"service_account", &k.service_account},
+                                      {"pull_secret", &k.pull_secret},
+                                      {"claim", &k.claim},
+                                      {"mount", &k.mount},
+                                      {"here", &k.here},
+                                      {"folder", &k.folder},
+                                      {"program", &k.program},
+                                      {"gpu_resource", &k.gpu_resource},
+                                      {"prologue", &k.prologue}})
+      table.text(key, *target);
+    if (auto tolerate = table.words("tolerate")) k.tolerate = std::move(*tolerate);
+    if (auto keep = table.word("keep")) {
+      if (const auto seconds = parse_seconds(*keep)) k.keep_seconds = *seconds;
+      else table.reject("keep", "is no time; write 90s, 10min, 1h30min");
+    }
+    TomlTable selector = table.table("node_selector");
+    k.node_selector = selector.texts();
+    keep(selector.finish());
+    if (!k.claim.empty() && k.mount.empty())
+      table.reject("claim", "needs mount = where pods have it");
     keep(table.finish());
   }
 

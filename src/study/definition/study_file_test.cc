@@ -61,6 +61,14 @@ epochs = 2
 partition = "gpu"
 options = ["--exclusive"]
 prologue = "module load cuda"
+
+[kubernetes]
+image = "lab/torch"
+claim = "nfs"
+mount = "/data"
+tolerate = ["gpu"]
+keep = "2h"
+node_selector = { gpu = "{model}" }
 )";
 
 Study parsed(const std::string& text) {
@@ -91,12 +99,22 @@ TEST(StudyFile, EveryPartIsRead) {
   EXPECT_EQ(s.metrics[1], (Metric{"loss", "", Goal::kLeast, Take::kBest, false}));
   EXPECT_EQ(s.budget, (Budget{5, 7200, 10, 20, 2.5}));
   EXPECT_EQ(s.slurm.partition, "gpu");
+  EXPECT_EQ(s.kubernetes.claim, "nfs");
+  EXPECT_EQ(s.kubernetes.node_selector.at("gpu"), "{model}");
+  EXPECT_EQ(s.kubernetes.keep_seconds, 7200);
   EXPECT_EQ(s.forecast, (std::map<std::string, std::string>{
                             {"model", "{model}"}, {"gpu", "a100-40gb"}, {"epochs", "2"}}));
   EXPECT_EQ(s.order, Order::kInformative);
   EXPECT_EQ(s.repeat, 3);
   EXPECT_EQ(s.seed, 5);
   EXPECT_EQ(s.output_bytes, 1 << 20);
+}
+
+TEST(StudyFile, AClaimNeedsItsPlaceInPods) {
+  const auto study = parse_study(
+      "command = 'x'\n[axes]\na = [1]\n[kubernetes]\nimage = 'i'\nclaim = 'c'\n", "study.toml");
+  ASSERT_FALSE(study.has_value());
+  EXPECT_NE(study.error().text().find("needs mount"), std::string::npos) << study.error().text();
 }
 
 TEST(StudyFile, AStoreKeepsAllOfIt) {

@@ -1,5 +1,7 @@
 #include "study/definition/study_json.h"
 
+#include <array>
+
 #include "json/fields.h"
 #include "study/definition/study_words.h"
 
@@ -58,6 +60,44 @@ Metric metric_from(const Value& value) {
   return metric;
 }
 
+/// Texts of the options by their keys in files.
+template <class Options>
+auto kubernetes_texts(Options& k) {
+  return std::array{std::pair{"context", &k.context},
+                    std::pair{"namespace", &k.name_space},
+                    std::pair{"image", &k.image},
+                    std::pair{"service_account", &k.service_account},
+                    std::pair{"pull_secret", &k.pull_secret},
+                    std::pair{"claim", &k.claim},
+                    std::pair{"mount", &k.mount},
+                    std::pair{"here", &k.here},
+                    std::pair{"folder", &k.folder},
+                    std::pair{"program", &k.program},
+                    std::pair{"gpu_resource", &k.gpu_resource},
+                    std::pair{"prologue", &k.prologue}};
+}
+
+Value kubernetes_json(const KubernetesOptions& k) {
+  Value root = Value::object();
+  for (const auto& [key, text] : kubernetes_texts(k)) root.append(key, *text);
+  root.append("node_selector", k.node_selector);
+  root.append("tolerate", k.tolerate);
+  root.append("keep_seconds", k.keep_seconds);
+  return root;
+}
+
+/// A store that was written before there was any has the defaults.
+KubernetesOptions kubernetes_from(const Value& root) {
+  KubernetesOptions k;
+  if (!root.is_object()) return k;
+  for (const auto& [key, text] : kubernetes_texts(k)) *text = root[key].as_string();
+  for (const auto& [label, value] : root["node_selector"].items())
+    k.node_selector[label] = value.as_string();
+  k.tolerate = texts(root["tolerate"]);
+  k.keep_seconds = root["keep_seconds"].as_double();
+  return k;
+}
+
 std::string shortened(std::string text) {
   constexpr std::size_t kMost = 160;
   if (text.size() > kMost) text = text.substr(0, kMost) + "...";
@@ -85,7 +125,9 @@ Value study_json(const Study& s) {
             {"gpus", r.gpus},
             {"memory", r.memory},
             {"time", r.time},
-            {"grace", r.grace}}},
+            {"grace", r.grace},
+            {"constraint", r.constraint},
+            {"image", r.image}}},
           {"order", name_of(s.order)},
           {"budget",
            {{"failures", b.failures},
@@ -100,6 +142,7 @@ Value study_json(const Study& s) {
             {"qos", s.slurm.qos},
             {"options", s.slurm.options},
             {"prologue", s.slurm.prologue}}},
+          {"kubernetes", kubernetes_json(s.kubernetes)},
           {"forecast", s.forecast},
           {"output_bytes", s.output_bytes}};
 }
@@ -122,8 +165,9 @@ Result<Study> study_from_json(const Value& root, const std::string& where) {
   for (const Value& metric : fields.list(root, "metrics", "", kMostEntries))
     s.metrics.push_back(metric_from(metric));
   const Value& r = fields.object(root, "resources", "");
-  s.resources = {r["cores"].as_string(), r["gpus"].as_string(), r["memory"].as_string(),
-                 r["time"].as_string(), r["grace"].as_string()};
+  s.resources = {r["cores"].as_string(), r["gpus"].as_string(),  r["memory"].as_string(),
+                 r["time"].as_string(),  r["grace"].as_string(), r["constraint"].as_string(),
+                 r["image"].as_string()};
   s.order = order_named(fields.text(root, "order", "")).value_or(Order::kAsWritten);
   const Value& b = fields.object(root, "budget", "");
   s.budget = {b["failures"].as_integer(), b["seconds"].as_double(), b["gpu_hours"].as_double(),
@@ -131,6 +175,7 @@ Result<Study> study_from_json(const Value& root, const std::string& where) {
   const Value& l = fields.object(root, "slurm", "");
   s.slurm = {l["partition"].as_string(), l["account"].as_string(), l["constraint"].as_string(),
              l["qos"].as_string(),       texts(l["options"]),      l["prologue"].as_string()};
+  s.kubernetes = kubernetes_from(root["kubernetes"]);
   for (const auto& [name, value] : fields.maybe_object(root, "forecast", "").items())
     s.forecast[name] = value.as_string();
   s.output_bytes = fields.whole(root, "output_bytes", "", 0, 9e15);

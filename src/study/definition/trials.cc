@@ -156,7 +156,8 @@ Result<double> seconds_of(const std::string& text, const char* what, const Looku
   return *parsed_time;
 }
 
-Result<Needs> needs_of(const Resources& resources, const Lookup& lookup) {
+Result<Needs> needs_of(const Study& study, const Lookup& lookup) {
+  const Resources& resources = study.resources;
   Needs needs;
   needs.cores = TRY(whole_of(resources.cores, "cores", lookup));
   needs.gpus = TRY(whole_of(resources.gpus, "gpus", lookup));
@@ -167,6 +168,13 @@ Result<Needs> needs_of(const Resources& resources, const Lookup& lookup) {
   }
   needs.seconds = TRY(seconds_of(resources.time, "time", lookup));
   needs.grace_seconds = TRY(seconds_of(resources.grace, "grace", lookup));
+  const auto either = [](const std::string& first, const std::string& second) {
+    return first.empty() ? second : first;
+  };
+  needs.constraint = TRY(filled(either(resources.constraint, study.slurm.constraint), lookup));
+  needs.image = TRY(filled(either(resources.image, study.kubernetes.image), lookup));
+  for (const auto& [label, text] : study.kubernetes.node_selector)
+    needs.node_selector[label] = TRY(filled(text, lookup));
   return needs;
 }
 
@@ -233,7 +241,7 @@ Result<TrialCommand> command_of(const Study& study, const TrialValues& trial, st
   for (const auto& [name, text] : study.environment)
     command.environment.emplace_back(name, TRY(filled(text, lookup)));
   command.folder = TRY(filled(study.folder, lookup));
-  command.needs = TRY(needs_of(study.resources, lookup));
+  command.needs = TRY(needs_of(study, lookup));
   return command;
 }
 

@@ -29,6 +29,8 @@ struct Needs {
   std::int64_t memory_bytes = 0;
   double seconds = 0;
   double grace_seconds = 10;
+  std::string constraint{}, image{};                   ///< of batch systems
+  std::map<std::string, std::string> node_selector{};  ///< of Kubernetes
 
   bool operator==(const Needs&) const = default;
 };

@@ -248,7 +248,7 @@ std::vector<std::string> sbatch_words(const SlurmOptions& options, const Needs& 
   };
   add("--partition=", options.partition);
   add("--account=", options.account);
-  add("--constraint=", options.constraint);
+  add("--constraint=", needs.constraint);
   add("--qos=", options.qos);
   if (needs.cores > 0) words.push_back("--cpus-per-task=" + std::to_string(needs.cores));
   if (needs.gpus > 0) words.push_back("--gres=gpu:" + std::to_string(needs.gpus));

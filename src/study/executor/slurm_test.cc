@@ -25,12 +25,13 @@ TEST(Slurm, NeedsBecomeItsWords) {
   options.partition = "gpu";
   options.options = {"--exclusive"};
   Needs needs{4, 2, (8LL << 30) + 1, 3600, 30};
-  EXPECT_EQ(
-      sbatch_words(options, needs, "vgg", "/s/a.sh", 12),
-      (std::vector<std::string>{"sbatch", "--parsable", "--no-requeue", "--job-name=vgg",
-                                "--array=1-12", "--output=/s/slurm-%A_%a.out", "--partition=gpu",
-                                "--cpus-per-task=4", "--gres=gpu:2", "--mem=8193M",
-                                "--time=1:01:30", "--signal=B:USR1@60", "--exclusive", "/s/a.sh"}));
+  needs.constraint = "a100";
+  EXPECT_EQ(sbatch_words(options, needs, "vgg", "/s/a.sh", 12),
+            (std::vector<std::string>{"sbatch", "--parsable", "--no-requeue", "--job-name=vgg",
+                                      "--array=1-12", "--output=/s/slurm-%A_%a.out",
+                                      "--partition=gpu", "--constraint=a100", "--cpus-per-task=4",
+                                      "--gres=gpu:2", "--mem=8193M", "--time=1:01:30",
+                                      "--signal=B:USR1@60", "--exclusive", "/s/a.sh"}));
 }
 
 TEST(Program, AnswersAreTakenWhole) {

@@ -14,11 +14,12 @@ constexpr std::size_t kLongestLine = 8 << 10;
 
 }  // namespace
 
-BoundedOutput::BoundedOutput(std::filesystem::path path, std::int64_t most_bytes)
+BoundedOutput::BoundedOutput(std::filesystem::path path, std::int64_t most_bytes, int echo)
     : path_(std::move(path)),
       head_left_(std::max<std::int64_t>(most_bytes - kTail, most_bytes / 2)),
       tail_size_(static_cast<std::size_t>(
-          std::min(kTail, std::max<std::int64_t>(most_bytes - head_left_, 1024)))) {}
+          std::min(kTail, std::max<std::int64_t>(most_bytes - head_left_, 1024)))),
+      echo_(echo) {}
 
 BoundedOutput::~BoundedOutput() {
   if (descriptor_ >= 0) close(descriptor_);
@@ -40,6 +41,9 @@ void BoundedOutput::to_file(std::string_view bytes) {
 }
 
 void BoundedOutput::write(std::string_view bytes) {
+  if (echo_ >= 0) {
+    [[maybe_unused]] const ssize_t ignored = ::write(echo_, bytes.data(), bytes.size());
+  }
   const auto head = static_cast<std::size_t>(
       std::min<std::int64_t>(head_left_, static_cast<std::int64_t>(bytes.size())));
   if (head > 0) {

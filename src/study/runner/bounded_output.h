@@ -13,7 +13,8 @@ namespace stoker::study {
 /// first byte. A disk that is full costs output, never the trial.
 class BoundedOutput {
  public:
-  BoundedOutput(std::filesystem::path path, std::int64_t most_bytes);
+  /// What comes is also written to `echo`, a descriptor, if that is one.
+  BoundedOutput(std::filesystem::path path, std::int64_t most_bytes, int echo = -1);
   BoundedOutput(const BoundedOutput&) = delete;
   BoundedOutput& operator=(const BoundedOutput&) = delete;
   BoundedOutput(BoundedOutput&&) = delete;
@@ -38,7 +39,7 @@ class BoundedOutput {
   std::size_t tail_size_;
   std::string tail_;  ///< the last bytes, whether or not they are in the file
   std::int64_t behind_head_ = 0, left_out_ = 0, lost_ = 0;
-  int descriptor_ = -1;
+  int descriptor_ = -1, echo_ = -1;
 };
 
 /// Parts a stream into lines at line feeds and at carriage returns, which progress bars use; a line

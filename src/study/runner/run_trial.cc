@@ -61,13 +61,13 @@ std::int64_t kernel_kills() {
 /// One trial from its start to its result.
 class Runner {
  public:
-  Runner(const TrialFiles& files, TrialSpec spec, const Claim& claim)
+  Runner(const TrialFiles& files, TrialSpec spec, const Claim& claim, Echo echo)
       : files_(files),
         spec_(std::move(spec)),
         claim_(claim),
         result_file_(files.result()),
-        output_(files.output(), spec_.output_bytes),
-        errors_(files.errors(), spec_.output_bytes),
+        output_(files.output(), spec_.output_bytes, echo.output),
+        errors_(files.errors(), spec_.output_bytes, echo.errors),
         reports_(files.reports()),
         metrics_(spec_.metrics) {}
 
@@ -364,12 +364,12 @@ class Runner {
 
 }  // namespace
 
-Result<TrialRun> run_trial(const TrialFiles& files) {
+Result<TrialRun> run_trial(const TrialFiles& files, Echo echo) {
   const std::string text = TRY(read_file(files.spec(), kLargestSpec));
   TrialSpec spec = TRY(parse_spec(text, files.spec().string()));
   const auto claim = TRY(Claim::take(files));
   if (!claim) return TrialRun::kClaimed;
-  Runner runner(files, std::move(spec), *claim);
+  Runner runner(files, std::move(spec), *claim, echo);
   TRY(runner.run());
   return TrialRun::kEnded;
 }
