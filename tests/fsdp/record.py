@@ -4,8 +4,9 @@
     PYTHONPATH=python python3 tests/fsdp/record.py [--ranks 4]
 
 writes transformer.step.gz (the plain step), zero2.txt, zero3.txt and zero3-checkpoint.txt (each block under
-torch.utils.checkpoint) beside this file; src/rewrite/shard_test.cc compares the rewritten step with them. Fake CUDA tensors stand for the device, PyTorch's fake process group for the other ranks,
-and `Handle` below for torch.cuda: it only remembers which stream is current.
+torch.utils.checkpoint) beside this file; src/rewrite/shard_test.cc compares the rewritten step with
+them. Fake CUDA tensors stand for the device, PyTorch's fake process group for the other ranks, and `Handle` below for
+torch.cuda: it only remembers which stream is current.
 
 Lines of the text files: `p PHASE`, `a ID BYTES STREAM`, `f ID`; the ids below the first `p` are the sharded parameters
 and the inputs. STREAM is compute, gather (all_gather_copy_in_stream) or reduce (reduce_scatter_stream).
@@ -159,12 +160,13 @@ def record(ranks, reshard, recompute=False):
     import torch
     import torch.distributed as dist
     import torch.distributed.fsdp._fully_shard as fsdp
-    from stoker import fake_model
-    from stoker.recorder import ModuleNames, quiet_collector
     from torch._subclasses.fake_tensor import FakeTensorMode
     from torch.distributed.device_mesh import DeviceMesh
     from torch.distributed.fsdp import fully_shard
     from torch.testing._internal.distributed.fake_pg import FakeStore
+
+    from stoker import fake_model
+    from stoker.recorder import ModuleNames, quiet_collector
 
     dist.init_process_group("fake", rank=0, world_size=ranks, store=FakeStore())
     install(fsdp)

@@ -83,7 +83,7 @@ def notation(mark: str, output: str) -> list:
 
 def execute(command: str, folder: pathlib.Path, environment: dict) -> list:
     done = subprocess.run(["bash", "-c", command], cwd=folder, env=environment, stdin=subprocess.DEVNULL,
-                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=TIME_LIMIT_S)
+                          capture_output=True, timeout=TIME_LIMIT_S)
     actual = notation("|", done.stdout.decode("utf-8", "backslashreplace"))
     # Progress appears when a probe takes longer than a moment: how busy the machine is belongs to no case.
     errors = re.sub(r"^probing .*\n", "", done.stderr.decode("utf-8", "backslashreplace"), flags=re.MULTILINE)
