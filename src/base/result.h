@@ -15,6 +15,7 @@ enum class ErrorCode {
   kTooNew,       ///< a file of a newer format (exit 3)
   kIo,           ///< the system refused to read or write (exit 3)
   kUnsupported,  ///< understood, but not modelled yet; said by name (exit 3)
+  kToldByChild,  ///< a child process has said on the terminal what was wrong (exit 3)
   kAnswerIsNo    ///< nothing was wrong: it does not fit, or nothing satisfies the limits (exit 1)
 };
 

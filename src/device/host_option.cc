@@ -6,12 +6,13 @@
 #include <set>
 
 #include "base/ranges.h"
+#include "base/setting.h"
 #include "base/text.h"
 
 namespace stoker {
 namespace {
 
-constexpr const char* kFlag = "--host";
+std::string where_host() { return mark(Setting::kHost); }
 constexpr const char* kExample = "write it like cores=16,ram=64G,shm=8G";
 
 Result<double> number_in(std::string_view text, const Range& range) {
@@ -62,7 +63,7 @@ tl::unexpected<Error> unknown_key(const std::string& key) {
   return fail(
       ErrorCode::kUsage,
       "\"" + key + "\" is not a part of a host" + near + " (known: " + known + "); " + kExample,
-      kFlag);
+      where_host());
 }
 
 /// What Linux and `base` decide when the text does not.
@@ -87,7 +88,7 @@ void fill_in(Host& host, const std::set<std::string>& given, const Host& base) {
 
 Result<Host> parse_host(std::string_view text, const Host& base) {
   if (simplified(text).empty())
-    return fail(ErrorCode::kUsage, std::string("is empty; ") + kExample, kFlag);
+    return fail(ErrorCode::kUsage, std::string("is empty; ") + kExample, where_host());
   Host host = base;
   host.name = "given host";
   host.is_this_machine = false;
@@ -96,7 +97,7 @@ Result<Host> parse_host(std::string_view text, const Host& base) {
   for (const std::string& part : split(text, ',')) {
     const std::size_t equals = part.find('=');
     if (equals == std::string::npos) {
-      return fail(ErrorCode::kUsage, "\"" + part + "\" has no value; " + kExample, kFlag);
+      return fail(ErrorCode::kUsage, "\"" + part + "\" has no value; " + kExample, where_host());
     }
     std::string name = simplified(part.substr(0, equals));
     if (name == "memory") name = "ram";
@@ -104,12 +105,12 @@ Result<Host> parse_host(std::string_view text, const Host& base) {
         std::ranges::find(kKeys, name, [](const HostKey& k) { return std::string(k.name); });
     if (key == kKeys.end()) return unknown_key(part.substr(0, equals));
     if (!given.insert(name).second) {
-      return fail(ErrorCode::kUsage, name + " is given twice; give it once", kFlag);
+      return fail(ErrorCode::kUsage, name + " is given twice; give it once", where_host());
     }
     const std::string_view value = std::string_view(part).substr(equals + 1);
     const auto number = key->is_size ? size_in(value, key->range) : number_in(value, key->range);
     if (!number) {
-      return fail(ErrorCode::kUsage, number.error().message, std::string(kFlag) + " " + name);
+      return fail(ErrorCode::kUsage, number.error().message, where_host() + " " + name);
     }
     key->set(host, *number);
   }
@@ -119,7 +120,7 @@ Result<Host> parse_host(std::string_view text, const Host& base) {
       return fail(ErrorCode::kUsage,
                   "shm=" + human_bytes(host.shared_memory) +
                       " exceeds ram=" + human_bytes(host.memory) + "; /dev/shm lies in memory",
-                  kFlag);
+                  where_host());
     }
     host.shared_memory = host.memory;
   }

@@ -58,7 +58,7 @@ TEST(HostOption, RefusesWhatCannotBe) {
     const auto host = parse_host(bad, here());
     ASSERT_FALSE(host.has_value()) << bad;
     EXPECT_EQ(host.error().code, ErrorCode::kUsage) << bad;
-    EXPECT_TRUE(host.error().where.starts_with("--host")) << bad;
+    EXPECT_TRUE(host.error().where.starts_with("{host}")) << bad;
   }
 }
 

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdio>
 
+#include "base/setting.h"
 #include "base/text.h"
 
 namespace stoker {
@@ -113,7 +114,7 @@ Result<Cpu> cpu_from(const SystemFiles& files, const Host& host) {
     return fail(ErrorCode::kIo,
                 "the memory of this machine cannot be read; describe its CPU in a machine file "
                 "([cpu], docs/reference/machine-file.md)",
-                "--gpu cpu");
+                mark(Setting::kGpu) + " cpu");
   }
   const std::string cpuinfo = files("/proc/cpuinfo").value_or("");
   Cpu cpu;
@@ -138,8 +139,8 @@ Result<Cpu> cpu_from(const SystemFiles& files, const Host& host) {
   std::snprintf(bandwidth, sizeof bandwidth, "memory bandwidth %.0f GB/s", cpu.bandwidth * 1e-9);
   guessed += bandwidth;
   cpu.source = "/proc/cpuinfo, /sys/devices/system/cpu";
-  cpu.assumption = "this CPU by its own facts, " + guessed +
-                   " a guess: `stoker calibrate --device cpu -o cpu.toml` measures it";
+  cpu.assumption =
+      "this CPU by its own facts, " + guessed + " a guess: a calibration of this CPU measures it";
   return cpu;
 }
 

@@ -245,12 +245,12 @@ Result<SnapshotExplanation> explain_snapshot(const Snapshot& snapshot,
     moment = *options.moment;
     if (!history.has(moment)) {
       const bool traced = history.has(MemoryMoment::kPeak);
-      return fail(ErrorCode::kNotFound,
-                  std::string(traced ? "no request failed in its trace; --at peak and --at end are "
-                                       "there"
-                                     : "holds no trace, so only --at end can be told; record one "
-                                       "with torch.cuda.memory._record_memory_history()"),
-                  where);
+      return fail(
+          ErrorCode::kNotFound,
+          std::string(traced ? "no request failed in its trace; its peak and its end are there"
+                             : "holds no trace, so only its end can be told; record one "
+                               "with torch.cuda.memory._record_memory_history()"),
+          where);
     }
   }
   e.coverage = history.coverage();

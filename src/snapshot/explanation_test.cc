@@ -61,7 +61,7 @@ TEST(Explanation, WhatIsNotThereIsSaid) {
   EXPECT_TRUE(any_has(e->advice, "empty_cache() would give 20.0 MiB back"));
   const auto peak = explain_snapshot(plain, {MemoryMoment::kPeak, {}, {}}, "f");
   ASSERT_FALSE(peak);
-  EXPECT_NE(peak.error().text().find("f: holds no trace, so only --at end"), std::string::npos);
+  EXPECT_NE(peak.error().text().find("f: holds no trace, so only its end"), std::string::npos);
   const auto device = explain_snapshot(plain, {{}, 3, {}}, "f");
   ASSERT_FALSE(device);
   EXPECT_NE(device.error().text().find("nothing of device 3, only of 0"), std::string::npos);

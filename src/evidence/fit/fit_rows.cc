@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/csv.h"
+#include "base/setting.h"
 #include "base/text.h"
 #include "device/calibration_data.h"
 #include "lower/loop/lower.h"
@@ -94,8 +95,8 @@ class Reader {
     if (auto s = read_time(row, out); !s) return s;
     const std::string gpu = row["gpu"].empty() ? gpu_ : std::string(row["gpu"]);
     if (gpu.empty()) {
-      return fail(ErrorCode::kBadInput, "names no GPU; fill the column gpu or give --gpu",
-                  out.where);
+      return fail(ErrorCode::kBadInput,
+                  "names no GPU; fill the column gpu or give " + mark(Setting::kGpu), out.where);
     }
     auto found = gpus_.find(gpu);
     if (found == gpus_.end()) {

@@ -213,7 +213,7 @@ TEST(Fit, RefusesBadRowsByTheirNumber) {
   EXPECT_NE(refusal("kind,model,time_ms\nstep,resnet18,50\n").find("batch"), std::string::npos);
   const auto nameless = read_fit_rows(h + "gemm,8,8,8,,,,5,\n", "rows.csv", "", find, zoo);
   ASSERT_FALSE(nameless);
-  EXPECT_NE(nameless.error().text().find("--gpu"), std::string::npos);
+  EXPECT_NE(nameless.error().text().find("{gpu}"), std::string::npos);
 }
 
 TEST(Fit, OneShapeCannotBeValidated) {

@@ -6,6 +6,7 @@
 #include <numeric>
 #include <tuple>
 
+#include "base/setting.h"
 #include "evidence/error_statistics.h"
 
 namespace stoker {
@@ -251,7 +252,8 @@ Result<InputValidation> validate_input(const LoaderRuns& runs, const LoaderProfi
   if (out.points.empty()) {
     return fail(ErrorCode::kBadInput,
                 "no measured point is left to compare with (" + std::to_string(out.dropped.size()) +
-                    " dropped); measure on a quieter machine or with a larger --budget");
+                    " dropped); measure on a quieter machine or with a larger " +
+                    mark(Setting::kBudget));
   }
   std::vector<const ComparedPoint*> all;
   std::vector<std::pair<std::string, std::vector<const ComparedPoint*>>> groups;

@@ -75,7 +75,7 @@ TEST_F(ScalingTest, ASlowNetworkStopsItAndIsNamed) {
   scenario_.machine.network_bandwidth = 0;
   const Scaling s = scaled({{1, 2, 4, 8, 16, 32}, 2});
   ASSERT_FALSE(s.assumed.empty());
-  EXPECT_NE(s.assumed[0].find("--network"), std::string::npos) << s.assumed[0];
+  EXPECT_NE(s.assumed[0].find("{network}"), std::string::npos) << s.assumed[0];
   scenario_.machine.network_bandwidth = 1e3;
   const Scaling slow = scaled({{1, 2, 4, 8, 16, 32}, 2});
   EXPECT_EQ(slow.pays_up_to, 2);

@@ -123,7 +123,7 @@ Result<DataSet> list_data_set(const std::filesystem::path& path, const DataSetOp
   if (files.count == 0) {
     return fail(ErrorCode::kBadInput,
                 "holds no files of the kind " + std::string(data_kind_name(*kind)) + " (found " +
-                    what_was_found(listing) + "); leave --kind out to take what is there",
+                    what_was_found(listing) + "); name no kind to take what is there",
                 path.string());
   }
   if (files.sample.empty()) {

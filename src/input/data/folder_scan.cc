@@ -70,7 +70,7 @@ class Walk {
     listing_.diagnostics.add(
         "listing_cut_off", Severity::kWarning,
         "The folder holds more entries than were listed: counts are lower bounds, totals are "
-        "estimates. Listing goes on for longer with a larger --budget.");
+        "estimates. Listing goes on for longer with a larger budget of time.");
     // Folders that are known but not listed hold as much as those that were, on average. A single
     // folder says nothing about what is left of it.
     const auto known = static_cast<double>(seen_.size());

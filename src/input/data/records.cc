@@ -4,6 +4,7 @@
 #include <cmath>
 #include <set>
 
+#include "base/setting.h"
 #include "base/text.h"
 #include "input/data/unpacked_file.h"
 #include "system/clocks.h"
@@ -225,7 +226,8 @@ Status open_records(const DataSetOptions& options, DataSet& set) {
   }
   if (set.samples.empty())
     return wall_time() > options.deadline
-               ? fail(ErrorCode::kBadInput, "no record was read in the time given", "--budget")
+               ? fail(ErrorCode::kBadInput, "no record was read in the time given",
+                      mark(Setting::kBudget))
                : fail(ErrorCode::kBadInput,
                       "none of its records could be read; fetch the files again");
   DatasetFacts& facts = set.facts;

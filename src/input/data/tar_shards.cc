@@ -9,6 +9,7 @@
 #include <cmath>
 #include <map>
 
+#include "base/setting.h"
 #include "base/text.h"
 #include "system/clocks.h"
 
@@ -250,7 +251,7 @@ Status open_tar_shards(const DataSetOptions& options, DataSet& set) {
   }
   if (set.samples.empty() && wall_time() > options.deadline && survey.samples == 0)
     return fail(ErrorCode::kBadInput, "no picture of its tar archives was read in the time given",
-                "--budget");
+                mark(Setting::kBudget));
   if (set.samples.empty()) {
     const bool members = survey.samples > 0;
     return fail(ErrorCode::kBadInput,

@@ -73,7 +73,7 @@ void note_cpu_capture(const Step& step, Diagnostics& diagnostics) {
   diagnostics.add("captured_for_cuda", Severity::kWarning,
                   "the step was captured as a GPU runs it; on a CPU PyTorch takes other operators "
                   "for recurrent "
-                  "layers, attention and fused kernels: capture it again with --device cpu");
+                  "layers, attention and fused kernels: capture it again for the CPU");
 }
 
 class CpuBackend final : public DeviceBackend {

@@ -46,7 +46,7 @@ void note_cuda_graphs(const Job& job, Diagnostics& diagnostics) {
     diagnostics.add(
         "optimizer_outside_graphs", Severity::kNote,
         "GradScaler reads found_inf on the host, so the optimizer's step stays outside the "
-        "graphs (--optimizer-loop fused reads nothing)");
+        "graphs (a fused optimizer reads nothing)");
   }
 }
 

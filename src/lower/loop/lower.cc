@@ -3,6 +3,7 @@
 #include <string>
 #include <utility>
 
+#include "base/setting.h"
 #include "lower/common/math_units.h"
 #include "lower/gpu/cuda_graphs.h"
 #include "lower/loop/backend_of.h"
@@ -18,8 +19,8 @@ Status check_precision(const Step& step, const Job& job) {
   if (capture_precision(job.precision) == step.precision) return {};
   return fail(ErrorCode::kBadInput,
               step.name + " was captured in " + step.precision + ", which cannot serve " +
-                  std::string(name_of(job.precision)) + "; capture it with --precision " +
-                  std::string(capture_precision(job.precision)));
+                  std::string(name_of(job.precision)) + "; capture it with " +
+                  mark(Setting::kPrecision) + " " + std::string(capture_precision(job.precision)));
 }
 
 /// What only a training loop has.
@@ -37,7 +38,7 @@ Status check_mode(const Step& step, const Job& job) {
     if (!wanted) continue;
     return fail(ErrorCode::kBadInput, step.name + " was captured for " + step.mode + ": there is " +
                                           "no backward and no epoch, so " + what +
-                                          " makes no sense; capture it with --mode train");
+                                          " makes no sense; capture it for training");
   }
   return {};
 }

@@ -172,7 +172,7 @@ TEST(Lower, RefusesWhatItCannotServe) {
   const Step step = linear_step();
   Job job = plain_job();
   job.precision = Precision::kAmpFp16;
-  EXPECT_NE(lower(step, job, ampere()).error().message.find("--precision amp-fp16"),
+  EXPECT_NE(lower(step, job, ampere()).error().message.find("{precision} amp-fp16"),
             std::string::npos);
   job = plain_job();
   job.batch = 0;

@@ -29,8 +29,12 @@ struct CaptureOrder {
 
 /// The error of a child process that has said on the terminal what was wrong: nothing is to be
 /// added.
-[[nodiscard]] inline Error already_explained() { return {ErrorCode::kBadInput, {}, {}}; }
-[[nodiscard]] inline bool is_already_explained(const Error& error) { return error.text().empty(); }
+[[nodiscard]] inline Error already_explained() {
+  return {ErrorCode::kToldByChild, "a child process failed", {}};
+}
+[[nodiscard]] inline bool is_already_explained(const Error& error) {
+  return error.code == ErrorCode::kToldByChild;
+}
 
 /// What resolving a request needs of the world outside of this process's own files: Python, and
 /// somebody who sees the progress of a probe. Tests hand in their own.

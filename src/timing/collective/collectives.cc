@@ -258,12 +258,13 @@ NodeFabric across_nodes(const Machine& machine, RankLayout layout, const NodeFab
   if (alone) fabric.curve = line(1e-9 * (alpha + hops), factor / network);
   else fabric.curve = sampled(node.curve, node.curve, time);
   fabric.basis += fabric.basis.empty() ? "" : "; ";
-  fabric.basis += known ? "network by its nominal bandwidth"
-                        : "10 Gbit/s between nodes, a stand-in (--network)";
+  fabric.basis +=
+      known ? "network by its nominal bandwidth" : "10 Gbit/s between nodes, a stand-in";
   if (!known) {
     fabric.assumption +=
         (fabric.assumption.empty() ? "" : "; ") +
-        std::string("10 Gbit/s between nodes, since nothing is said of the network (--network)");
+        std::string("10 Gbit/s between nodes, since nothing is said of the network (") +
+        mark(Setting::kNetwork) + ")";
   }
   return fabric;
 }
