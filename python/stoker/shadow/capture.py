@@ -13,6 +13,9 @@ from ..version import VERSION
 from .runs import Runs
 from .world import Fact, Gpu, Outcome, Request
 
+_POINTS = (*protocol.BATCH_POINTS[:2], protocol.BATCH_VERIFIED)
+_POWERS = (4, 8, 16)  # for scripts that take no odd batch; the last one verifies
+
 
 @dataclass
 class Asked:
@@ -54,10 +57,12 @@ class _Capture:
         self.default: int | None = None  # the script's own batch, where it is no DataLoader's
         self.gpu = asked.gpu
         self.ranks = bool(asked.gpu and asked.gpu.count > 1)
+        self.bounded = False
+        self._has_loader = self._odd_failed = False
 
     def _request(self, batch: int | None, by: str = "loader") -> Request:
         return Request(script=self.asked.script, arguments=list(self.asked.arguments), gpu=self.gpu, batch=batch, batch_by=by,
-                       without_autocast=self.asked.precision == "fp32", ranks=self.ranks,
+                       without_autocast=self.asked.precision == "fp32", ranks=self.ranks, bounded=self.bounded,
                        host_memory=self.asked.host_memory)
 
     def _run(self, *requests) -> list:
@@ -103,14 +108,29 @@ class _Capture:
     def _document(self) -> dict:
         if self.asked.batch_argument:
             return self._by(self._named_way(self.asked.batch_argument))
-        low, high, check = (*protocol.BATCH_POINTS[:2], protocol.BATCH_VERIFIED)
-        first = self._first(low)
-        if first is not None and any(f.setting == "batch" for f in first.facts):
-            try:
-                return self._at(first, *self._run(self._request(high), self._request(check)), sizes=(low, high, check))
-            except (NotAffineError, CaptureError) as error:
-                self.say(f"other batches by its DataLoader did not work out ({_short(error)})")
+        # Powers of two where a script takes no odd batch; one sample for all where lengths differ from sample to sample.
+        for points, self.bounded in ((_POINTS, False), (_POWERS, False), (_POWERS, True)):
+            if points is _POWERS and not (self._odd_failed or self._has_loader and self.bounded):
+                continue
+            made = self._by_loader(points)
+            if made is not None:
+                return made
+        self.bounded = False
         return self._without_loader()
+
+    def _by_loader(self, points) -> dict | None:
+        """The document by way of the script's DataLoader; None: it has none, or its batch cannot be replaced."""
+        low, high, check = points
+        first = self._first(low)
+        self._odd_failed = first is None
+        if first is None or not any(f.setting == "batch" for f in first.facts):
+            return None
+        self._has_loader = True
+        try:
+            return self._at(first, *self._run(self._request(high), self._request(check)), sizes=(low, high, check))
+        except (NotAffineError, CaptureError) as error:
+            self.say(f"other batches by its DataLoader did not work out ({_short(error)})")
+        return None
 
     def _first(self, batch) -> Outcome | None:
         try:

@@ -11,6 +11,7 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from .. import device as devices
+from .. import rnn
 from ..functions import AbstractFunctions
 from ..user_code import trimmed
 from . import (
@@ -21,8 +22,10 @@ from . import (
     facade_files,
     facade_loaders,
     facade_modules,
+    facade_packed,
     facade_training,
     manners,
+    shapes,
 )
 from .watcher import Watcher
 from .world import Request, World
@@ -57,6 +60,12 @@ class _Attention(AbstractFunctions):
             made = facade_cuda.from_data(func, args, kwargs)
             if made is not None:
                 return made
+        if func in (torch.ctc_loss, torch.nn.functional.ctc_loss) and len(args) > 3 and isinstance(args[0], dispatch.FakeTensor):
+            args = (*args[:2], *shapes.ctc_lengths(*args[:4]), *args[4:])
+        if func in rnn.FUNCTIONS:
+            made = facade_packed.run(func, args)
+            if made is not None:
+                return made
         return super().__torch_function__(func, types, args, kwargs)
 
     def _attention(self, query, *args, **kwargs):
@@ -81,6 +90,7 @@ def run(request: Request, result_file: str, scratch: str, log: str, progress) ->
         world.fake_mode = FakeTensorMode(allow_non_fake_inputs=True, allow_fallback_kernels=False)
     facade_cuda.install(world)
     facade_modules.install(world)
+    facade_packed.install(world)
     facade_training.install(world)
     facade_loaders.install(world)
     facade_files.install(world)

@@ -93,9 +93,41 @@ def from_data(func, args, kwargs):
     return made.requires_grad_() if kwargs.get("requires_grad") else made
 
 
-def _typed(name: str):
-    """torch.cuda.FloatTensor and its like."""
-    return lambda *args: getattr(torch, name)(*args).to(_DEVICE)
+class _Typed(type):
+    """The class of torch.cuda.FloatTensor and its like: calling one makes a tensor on the device."""
+
+    def __call__(cls, *args, **kwargs):
+        return getattr(torch, cls.__name__)(*args).to(_DEVICE)
+
+    def __instancecheck__(cls, instance):
+        return isinstance(instance, torch.Tensor) and instance.device.type == "cuda" and instance.dtype is cls.dtype
+
+
+def _typed(name: str, dtype):
+    return _Typed(name, (), {"dtype": dtype, "__module__": "torch.cuda"})
+
+
+_TYPES = {"FloatTensor": torch.float32, "HalfTensor": torch.float16, "BFloat16Tensor": torch.bfloat16, "DoubleTensor": torch.float64,
+          "LongTensor": torch.int64, "IntTensor": torch.int32, "ShortTensor": torch.int16, "CharTensor": torch.int8,
+          "ByteTensor": torch.uint8, "BoolTensor": torch.bool}
+
+
+def _old_types() -> None:
+    """torch.cuda.FloatTensor, and `tensor.type(torch.cuda.FloatTensor)` or its name."""
+    for name, dtype in _TYPES.items():
+        setattr(torch.cuda, name, _typed(name, dtype))
+    original = torch.Tensor.type
+
+    def type_(self, dtype=None, *args, **kwargs):
+        if isinstance(dtype, str) and dtype.startswith("torch.cuda."):
+            dtype = getattr(torch.cuda, dtype.rpartition(".")[2], dtype)
+        if isinstance(dtype, _Typed):
+            return self.to(_DEVICE, dtype.dtype)
+        if dtype is None and self.device.type == "cuda":
+            return "torch.cuda." + next((name for name, one in _TYPES.items() if one is self.dtype), "Tensor")
+        return original(self, *(() if dtype is None else (dtype,)), *args, **kwargs)
+
+    torch.Tensor.type = type_
 
 
 def install(world) -> None:
@@ -112,16 +144,21 @@ def install(world) -> None:
         multi_processor_count=gpu.processors, warp_size=32, is_integrated=False, is_multi_gpu_board=False,
         max_threads_per_multi_processor=2048, regs_per_multiprocessor=65536, gcnArchName="", L2_cache_size=40 << 20,
         shared_memory_per_block=49152, uuid="GPU-0", clock_rate=1_410_000, memory_clock_rate=1_215_000, memory_bus_width=5120)
+    def always(value):
+        return lambda *_, **__: value
+
     answers = {
-        "is_available": lambda: True, "device_count": lambda: gpu.count, "current_device": lambda: 0, "is_initialized": lambda: True,
-        "get_device_name": lambda *_: gpu.name, "get_device_properties": lambda *_: properties,
-        "get_device_capability": lambda *_: gpu.capability, "get_arch_list": lambda: [f"sm_{gpu.capability[0]}{gpu.capability[1]}"],
-        "is_bf16_supported": lambda *_, **__: gpu.capability >= (8, 0), "mem_get_info": lambda *_: (gpu.memory, gpu.memory),
-        "is_current_stream_capturing": lambda: False, "utilization": _zero, "memory_stats": lambda *_: {},
-        "memory_summary": lambda *_, **__: "", "memory_snapshot": lambda *_: [], "get_rng_state": lambda *_: torch.get_rng_state(),
-        "get_rng_state_all": lambda: [torch.get_rng_state()], "initial_seed": lambda: 0, "can_device_access_peer": lambda *_: True,
-        "current_stream": lambda *_: Stream(), "default_stream": lambda *_: Stream(), "stream": StreamContext,
-        "Stream": Stream, "Event": Event, "StreamContext": StreamContext, "current_blas_handle": _zero}
+        "is_available": always(True), "device_count": always(gpu.count), "current_device": always(0), "is_initialized": always(True),
+        "get_device_name": always(gpu.name), "get_device_properties": always(properties),
+        "get_device_capability": always(gpu.capability), "get_arch_list": always([f"sm_{gpu.capability[0]}{gpu.capability[1]}"]),
+        "is_bf16_supported": lambda including_emulation=True: including_emulation or gpu.capability >= (8, 0),
+        "mem_get_info": always((gpu.memory, gpu.memory)), "is_current_stream_capturing": always(False), "utilization": _zero,
+        "memory_stats": lambda *_, **__: {}, "memory_summary": always(""), "memory_snapshot": lambda *_, **__: [],
+        "get_rng_state": lambda *_, **__: torch.get_rng_state(), "get_rng_state_all": lambda: [torch.get_rng_state()],
+        "initial_seed": always(0), "can_device_access_peer": always(True), "current_stream": lambda *_, **__: Stream(),
+        "default_stream": lambda *_, **__: Stream(), "stream": StreamContext, "Stream": Stream, "Event": Event,
+        "StreamContext": StreamContext,
+        "current_blas_handle": _zero}
     for name in ("set_device", "synchronize", "manual_seed", "manual_seed_all", "seed", "seed_all", "empty_cache", "init", "set_stream",
                  "_lazy_init", "reset_peak_memory_stats", "reset_max_memory_allocated", "reset_max_memory_cached", "ipc_collect",
                  "set_rng_state", "set_rng_state_all", "set_per_process_memory_fraction", "set_sync_debug_mode", "_lazy_call",
@@ -134,8 +171,7 @@ def install(world) -> None:
         for name, answer in answers.items():
             if hasattr(module, name) or module is cuda:
                 setattr(module, name, answer)
-    for name in ("FloatTensor", "HalfTensor", "DoubleTensor", "LongTensor", "IntTensor", "ByteTensor", "BoolTensor"):
-        setattr(cuda, name, _typed(name))
+    _old_types()
     torch.Stream, torch.Event, torch.Generator = Stream, Event, Generator
     cuda.amp.common.amp_definitely_not_available = lambda: False
     _accelerator(gpu)
@@ -150,7 +186,7 @@ def _accelerator(gpu) -> None:
     for name, answer in {"is_available": lambda *_, **__: True, "current_accelerator": lambda *_, **__: torch.device("cuda"),
                          "device_count": lambda: gpu.count, "current_device_index": _zero, "current_device_idx": _zero,
                          "set_device_index": _nothing, "set_device_idx": _nothing, "synchronize": _nothing,
-                         "current_stream": lambda *_: Stream(), "set_stream": _nothing, "empty_cache": _nothing,
+                         "current_stream": lambda *_, **__: Stream(), "set_stream": _nothing, "empty_cache": _nothing,
                          "memory_allocated": _zero, "max_memory_allocated": _zero, "memory_reserved": _zero,
                          "max_memory_reserved": _zero, "reset_peak_memory_stats": _nothing}.items():
         setattr(accelerator, name, answer)

@@ -26,6 +26,7 @@ def install(world) -> None:
             os.environ.setdefault(name, str(value))
     _process_group(world, gpus)
     _wrappers(world)
+    _synchronised_norm(world)
     _spawning()
 
 
@@ -113,8 +114,12 @@ class _Wrapper(torch.nn.Module):
     def __init__(self, module, *args, **kwargs):
         super().__init__()
         self.module = module
-        self.require_backward_grad_sync = True
-        self.device_ids = kwargs.get("device_ids")
+        self.device_ids, self.output_device, self.dim = kwargs.get("device_ids"), None, 0
+        self.require_backward_grad_sync = self.require_forward_param_sync = self.broadcast_buffers = True
+        self.find_unused_parameters, self.static_graph = kwargs.get("find_unused_parameters", False), kwargs.get("static_graph", False)
+        self.process_group = self.reducer = self.logger = None
+        self.device = next((p.device for p in module.parameters()), torch.device("cpu"))
+        self.device_type = self.device.type
 
     def forward(self, *args, **kwargs):
         return self.module(*args, **kwargs)
@@ -128,7 +133,10 @@ class _Wrapper(torch.nn.Module):
     def register_comm_hook(self, *_):
         return None
 
-    _set_static_graph = register_comm_hook
+    _set_static_graph = _register_comm_hook = register_comm_hook
+
+    def _get_ddp_logging_data(self):
+        return {}
 
 
 def _wrappers(world) -> None:
@@ -137,7 +145,7 @@ def _wrappers(world) -> None:
 
     class DistributedDataParallel(_Wrapper):
         def __init__(self, module, *args, gradient_as_bucket_view=False, **kwargs):
-            super().__init__(module)
+            super().__init__(module, **kwargs)
             world.found("parallel", "ddp", "DistributedDataParallel", sites.here(2))
             if gradient_as_bucket_view:
                 world.found("bucket-view", True, "gradients are views of DDP's buckets", sites.here(2))
@@ -205,6 +213,18 @@ def _fully_shard(world, fsdp) -> None:
     import torch.distributed.fsdp._fully_shard as inner
 
     inner.fully_shard, inner.FSDPModule = fully_shard, FSDPModule
+
+
+def _synchronised_norm(world) -> None:
+    """SyncBatchNorm exchanges a few sums of each channel; the step has the normalisation alone."""
+    norm = torch.nn.SyncBatchNorm
+
+    def forward(self, input):
+        if self.training:
+            world.note("SyncBatchNorm is taken for BatchNorm: what it sends between GPUs is not counted")
+        return torch.nn.modules.batchnorm._BatchNorm.forward(self, input)
+
+    norm.forward = forward
 
 
 def _spawning() -> None:

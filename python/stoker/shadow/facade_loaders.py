@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import inspect
+import time
 from dataclasses import dataclass
 
 import torch
+from torch.utils import _pytree as pytree
 from torch.utils.data import DataLoader
 
 from . import sites
@@ -96,6 +98,8 @@ def _facts(given) -> LoaderFacts:
 
 def _replace(world, given, facts) -> None:
     batch = world.request.batch if world.request.batch_by == "loader" else None
+    if world.request.bounded:
+        _one_sample(world, given, facts)
     given["num_workers"], given["timeout"], given["pin_memory"] = 0, 0, False
     given["multiprocessing_context"] = None
     for name, value in (("prefetch_factor", None), ("persistent_workers", False), ("worker_init_fn", None)):
@@ -107,3 +111,63 @@ def _replace(world, given, facts) -> None:
         given["batch_size"] = batch
     elif hasattr(given["batch_sampler"], "batch_size"):
         given["batch_sampler"].batch_size = batch
+
+
+_SAMPLES_SEEN, _SECONDS = 32, 2.0  # how much of a data set is looked at for its largest sample
+
+
+class _Same:
+    """A sampler that gives one sample always, or batches of it; all else is the sampler's in whose place it stands."""
+
+    def __init__(self, sampler, index, count: int, batch_size: int | None = None):
+        self._sampler, self._index, self._count, self.batch_size = sampler, index, count, batch_size
+
+    def __iter__(self):
+        for _ in range(self._count):
+            yield self._index if self.batch_size is None else [self._index] * self.batch_size
+
+    def __len__(self):
+        return self._count
+
+    def set_epoch(self, epoch):
+        return None
+
+    def __getattr__(self, name):
+        return getattr(self._sampler, name)
+
+
+def _one_sample(world, given, facts) -> None:
+    """Every batch is made of one sample, so that its sizes follow from their number: the largest of the first ones."""
+    data, samples = given["dataset"], facts.samples
+    if isinstance(data, torch.utils.data.IterableDataset) or not samples or facts.batch is None:
+        return
+    index = _largest(data, samples)
+    if given["batch_sampler"] is not None:
+        given["batch_sampler"] = _Same(given["batch_sampler"], index, max(1, samples // facts.batch), facts.batch)
+    else:
+        given["sampler"], given["shuffle"] = _Same(given["sampler"], index, samples), None
+    world.note(f"{facts.site}: samples are taken to be as large as the largest of the first {min(samples, _SAMPLES_SEEN)}")
+
+
+def _largest(data, samples: int) -> int:
+    start, sizes = time.monotonic(), []
+    for index in range(min(samples, _SAMPLES_SEEN)):
+        sizes.append(_elements(data[index]))
+        if time.monotonic() - start > _SECONDS:
+            break
+    return max(range(len(sizes)), key=sizes.__getitem__)
+
+
+def _elements(sample) -> int:
+    """How much a sample holds: elements of tensors and arrays, characters of text."""
+    total = 0
+    for leaf in pytree.tree_leaves(sample):
+        count = getattr(leaf, "numel", None)
+        size = getattr(leaf, "size", None)
+        if callable(count):
+            total += count()
+        elif isinstance(leaf, (str, bytes)):
+            total += len(leaf)
+        else:
+            total += size if isinstance(size, int) else 1
+    return total

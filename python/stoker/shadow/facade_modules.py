@@ -7,7 +7,7 @@ from torch._subclasses.fake_tensor import FakeTensor
 from torch.utils import _pytree as pytree
 
 from .. import rnn
-from . import names, sites
+from . import names, sites, values
 
 _RANDOM_METHODS = ("normal_", "uniform_", "random_", "exponential_", "log_normal_", "cauchy_", "trunc_normal_")
 
@@ -55,7 +55,11 @@ def install(world) -> None:
 
     def _apply(self, function, recurse=True):
         if any(isinstance(t, FakeTensor) for t in (*self.parameters(), *self.buffers())) or _goes_to_gpu(self, function):
-            _move(self, function, recurse)
+            values.moving_parameters = True
+            try:
+                _move(self, function, recurse)
+            finally:
+                values.moving_parameters = False
             return self
         return original_apply(self, function, recurse)
 
@@ -117,9 +121,11 @@ def _move(module, function, recurse) -> None:
                         made.__dict__.setdefault(key, value)
                 swap(old, made)
                 old.grad = None
+        values.moving_parameters = False
         for name, old in module._buffers.items():
             if old is not None:
                 module._buffers[name] = function(old)
+        values.moving_parameters = True
 
 
 def _same_place(old, new) -> bool:

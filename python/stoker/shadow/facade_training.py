@@ -7,7 +7,7 @@ import functools
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
 
-from . import sites
+from . import facade_keras, sites
 
 
 def install(world) -> None:
@@ -91,6 +91,7 @@ def _backward(world) -> None:
     original = torch.autograd.backward
 
     def backward(*args, **kwargs):
+        facade_keras.install(world)
         with torch.autograd.set_multithreading_enabled(False):
             world.watcher.backward(lambda: original(*args, **kwargs))
 

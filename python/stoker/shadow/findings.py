@@ -6,6 +6,8 @@ import os
 import sys
 import types
 
+import torch
+
 from .. import operators, training
 from ..sources import version_file
 from . import manners, sites
@@ -13,6 +15,7 @@ from . import manners, sites
 LIBRARIES = ("torchvision", "timm", "transformers", "peft", "lightning", "pytorch_lightning", "accelerate", "torchtext", "torchaudio")
 
 
+_MODELLED = {"sgd", "adam", "adamw", "rmsprop", "adagrad", "adafactor", "lion"}
 # Optimizers that are not modelled, and the modelled one that keeps as much beside each parameter.
 _ALIKE = {"adadelta": "adam", "adamax": "adam", "nadam": "adam", "radam": "adam", "rprop": "adam", "sparseadam": "adam",
           "asgd": "adagrad", "lbfgs": "adam"}
@@ -81,12 +84,13 @@ def _optimizer(world, watcher, outcome) -> None:
     used = watcher.used_optimizers()
     if not used:
         world.note("the script has no optimizer of torch.optim: no update and no state of one is counted")
+        outcome.optimizer = {"name": "none", "groups": []}
         return
     described = []
     for optimizer in used:
         everything = types.SimpleNamespace(parameters=lambda o=optimizer: (p for g in o.param_groups for p in g["params"]))
         row, note = training.optimizer(types.SimpleNamespace(optimizer=optimizer, module=everything))
-        alike = _ALIKE.get(row["name"])
+        alike = _ALIKE.get(row["name"]) or _by_state(optimizer, row)
         if alike:
             world.note(f"{row['name']} is not modelled: taken for {alike}" + (
                 ", and the vectors of its history are left out" if row["name"] == "lbfgs" else ", which keeps as much for a parameter"))
@@ -101,6 +105,16 @@ def _optimizer(world, watcher, outcome) -> None:
     name, site = watcher.made_at[id(used[0])]
     words = name if len(used) == 1 else f"{len(used)} optimizers ({', '.join(watcher.made_at[id(o)][0] for o in used)})"
     world.found("optimizer", described[0]["name"], words, site)
+
+
+def _by_state(optimizer, row: dict) -> str | None:
+    """The modelled optimizer that keeps as many tensors beside a parameter as one of the script's own, which has run."""
+    if "class" not in row or row["name"] in _MODELLED or row["name"].endswith("8bit"):
+        return None
+    kept = [sum(isinstance(t, torch.Tensor) and t.shape == p.shape for t in state.values()) for p, state in optimizer.state.items()
+            if isinstance(p, torch.Tensor) and isinstance(state, dict)]
+    most = max(kept, default=0)
+    return "adam" if most > 1 else "lion" if most else "sgd"
 
 
 def _layout(world, record) -> None:

@@ -114,7 +114,7 @@ class Runs:
             text = (place / "progress").read_text()
         except OSError:
             text = "waiting for its first step"
-        if text != told:
+        if text and text != told:
             self._say(f"running {label}: {text}")
         return text
 

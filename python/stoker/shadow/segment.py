@@ -27,7 +27,7 @@ class Record:
         self.inputs: dict[int, str] = {}  # storage -> name of forward's argument
         self.batch: int | None = None
         self.sizes: list = []  # of arguments of the models
-        self.gradients: dict[int, int] = {}  # id of a parameter -> storage
+        self._gradients: list[dict] = []  # for each part: id of a parameter -> storage
         self.loader = None
         self.precision: str | None = None
 
@@ -90,12 +90,19 @@ class Record:
         self.parts.append(len(recorder.events))
 
     def _keep_gradients(self) -> None:
+        found = {}
         for root in self.roots:
             for parameter in root.parameters():
                 if parameter.grad is not None:
                     number = self.recorder.storage_id(parameter.grad)
                     if number is not None:
-                        self.gradients.setdefault(id(parameter), number)
+                        found[id(parameter)] = number
+        self._gradients.append(found)
+
+    @property
+    def gradients(self) -> dict:
+        """id of a parameter -> the storage of its gradient, at the end of the part that is kept."""
+        return self._gradients[self.parts.index(self.end())] if self.parts else {}
 
     def prepares(self) -> bool:
         """Whether something is computed on the device before the forward, and used in it."""
@@ -170,6 +177,7 @@ class _Builder:
         self.late = list(record.recorder.events[record.end():])
         self.kinds = list(record.recorder.kinds)
         self.prefixes = names.prefixes(record.roots)
+        self.gradients = record.gradients
 
     def build(self) -> RawStep:
         raw = RawStep()
@@ -229,7 +237,7 @@ class _Builder:
         made = {e[1] for e in self.events if e[0] == "a"}
         freed = {e[1] for e in self.events if e[0] == "f"}
         later = {e[1] for e in self.late if e[0] == "f"}
-        gradients = set(self.record.gradients.values())
+        gradients = set(self.gradients.values())
         alive_for_long = len(self.watcher.records) >= 2
         for s in made - freed:
             if self.kinds[s] == "transient":
@@ -273,7 +281,7 @@ class _Builder:
         return order
 
     def _parameter(self, name, tensor, storage) -> list:
-        gradient = self.record.gradients.get(id(tensor))
+        gradient = self.gradients.get(id(tensor))
         groups = names.groups(self.watcher.used_optimizers())
         return [name, (*self.recorder.describe(tensor), self.number[storage]), tensor.requires_grad,
                 None if gradient is None or gradient not in self.number else self.number[gradient],

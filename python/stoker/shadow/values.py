@@ -2,7 +2,8 @@
 
 A number is 1, a tensor that is copied to the host holds ones (numbers with a point) or zeros (all others). A comparison is
 made with these numbers, so that `loss > 1e6` does not hold and `loss > 1e-3` does; what asks for NaN finds none. Tensors that
-were filled with a number keep it until something is written into them.
+were filled with a number keep it until something is written into them. Small tensors whose values follow from the host's data
+alone (labels, boxes, lengths, masks) are computed for real beside the fake ones, by the table of a capture (stoker.values).
 """
 
 from __future__ import annotations
@@ -12,12 +13,21 @@ import operator
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
 
+from ..values import MOST_ELEMENTS, Values
+
 aten = torch.ops.aten
+
+table = Values()  # what is known of the tensors of this run
+moving_parameters = False  # parameters are on their way to the device: their values mean nothing
+_MOST_FLOATS = 1024  # of a tensor with points that is kept when it is copied to the device: no images
 
 _COMPARISONS = {"eq": operator.eq, "ne": operator.ne, "gt": operator.gt, "lt": operator.lt, "ge": operator.ge,
                 "le": operator.le}
+_TRUTH = {"logical_and": operator.and_, "bitwise_and": operator.and_, "__and__": operator.and_, "logical_or": operator.or_,
+          "bitwise_or": operator.or_, "__or__": operator.or_, "logical_xor": operator.xor, "bitwise_xor": operator.xor}
 _SAME = {"detach", "alias", "view", "_unsafe_view", "reshape", "_reshape_alias", "squeeze", "unsqueeze", "expand", "clone", "select",
-         "any", "all", "_to_copy", "lift_fresh", "mean", "max", "min", "amax", "amin", "permute", "t", "slice"}
+         "any", "all", "_is_all_true", "_is_any_true", "_to_copy", "lift_fresh", "mean", "max", "min", "amax", "amin", "permute", "t",
+         "slice"}
 _FIXED = {"isnan": False, "isinf": False, "isneginf": False, "isposinf": False, "isfinite": True}
 _FILLED = {"zeros": 0, "zeros_like": 0, "new_zeros": 0, "zero_": 0, "ones": 1, "ones_like": 1, "new_ones": 1}
 _FILL_POSITION = {"full": 1, "full_like": 1, "new_full": 2, "fill_": 1, "scalar_tensor": 0}
@@ -30,10 +40,28 @@ def default(dtype: torch.dtype):
     return 1.0 if dtype.is_floating_point else 1
 
 
+def real(tensor):
+    """The tensor with its values where they are known, or None."""
+    return table.real(tensor) if tensor.layout is torch.strided and tensor.numel() <= MOST_ELEMENTS else None
+
+
+def keep(fake, tensor) -> None:
+    """Remembers what a small tensor of the host held when it was copied to the device."""
+    if moving_parameters:
+        return
+    most = MOST_ELEMENTS if not tensor.is_floating_point() else _MOST_FLOATS
+    if tensor.numel() <= most and tensor.layout is torch.strided and not tensor.is_complex() and not tensor.requires_grad:
+        table.set_real(fake, tensor.to(fake.dtype))
+
+
 def known(tensor):
     """The number that all elements of a tensor are taken for, or None."""
     if not isinstance(tensor, FakeTensor):
         return None
+    if tensor.numel() == 1 and (found := real(tensor)) is not None:
+        return table.on_host(found.item)
+    if (guess := table.guess(tensor)) is not None:
+        return guess
     kept = tensor.__dict__.get("_stoker_value")
     return kept[0] if kept is not None and kept[1] == tensor._version else None
 
@@ -50,9 +78,11 @@ def remember(tensor, value) -> None:
     tensor.__dict__["_stoker_value"] = (value, tensor._version)
 
 
-def follow(func, args, out) -> None:
-    """Keeps the number of `out`, where the operator that made it says one."""
-    if type(out) is not FakeTensor:
+def follow(func, args, kwargs, out, followed: bool) -> None:
+    """Keeps what is known of `out`, where the operator that made it says something; `followed`: the table was told."""
+    if not followed:
+        table.follow(func, args, kwargs, out)
+    if type(out) is not FakeTensor or real(out) is not None or table.guess(out) is not None:
         return
     name = func._opname
     if name in _FIXED:
@@ -67,10 +97,29 @@ def follow(func, args, out) -> None:
             remember(out, number)
     elif name == "logical_not" or name == "bitwise_not" and out.dtype is torch.bool:
         remember(out, not assumed(args[0]))
-    elif name in _SAME and args and isinstance(args[0], torch.Tensor):
-        found = known(args[0])
+    elif name in _TRUTH and out.dtype is torch.bool and len(args) > 1:
+        remember(out, bool(_TRUTH[name](bool(assumed(args[0])), bool(assumed(args[1])))))
+    elif torch.Tag.pointwise in func.tags and not out.dtype.is_floating_point and not out.dtype.is_complex:
+        found = _of_one(func, args)
         if found is not None:
             remember(out, found)
+    elif name in _SAME and args and isinstance(args[0], torch.Tensor):
+        found = known(args[0])
+        if found is None and name in ("all", "_is_all_true"):
+            found = True  # checks pass
+        if found is not None:
+            remember(out, found)
+
+
+def _of_one(func, args):
+    """A pointwise operator of whole numbers on the one that each operand is taken for."""
+    def one(value):
+        return torch.tensor(assumed(value), dtype=value.dtype) if isinstance(value, torch.Tensor) else value
+
+    try:
+        return table.on_host(lambda: func(*map(one, args)).item())
+    except (RuntimeError, TypeError, ZeroDivisionError):
+        return None
 
 
 def scalar(tensor):
@@ -83,6 +132,8 @@ def scalar(tensor):
 
 def on_host(shape, dtype: torch.dtype, tensor) -> torch.Tensor:
     """The tensor that a copy to the host gives."""
+    if (values := real(tensor)) is not None:
+        return table.on_host(lambda: values.to(dtype).clone())
     found = known(tensor)
     if found is None:
         found = 1 if dtype.is_floating_point else 0

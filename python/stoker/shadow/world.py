@@ -32,6 +32,7 @@ class Request:
     batch_by: str = "loader"  # loader, or argument:NAME, variable:NAME
     without_autocast: bool = False  # what the script casts stays as it is
     ranks: bool = False  # the variables of torchrun are set
+    bounded: bool = False  # one sample for all of a batch, and sizes that follow from values as large as they can be
     most_steps: int = 6
     host_memory: int | None = None  # bytes that the script may allocate
 

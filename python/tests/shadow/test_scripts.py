@@ -120,7 +120,7 @@ def test_a_batch_by_its_name(tmp_path, on_cuda):
 
 def test_without_an_optimizer_the_next_forward_ends_the_step(tmp_path, on_cuda):
     doc = captured(tmp_path, scripts.WITHOUT_OPTIMIZER)
-    assert "optimizer" not in doc
+    assert doc["optimizer"]["name"] == "none"
     assert any("no optimizer" in note for note in doc["diagnostics"]["unfaithful"])
     assert all("gradient" in row for row in doc["parameters"])
 
@@ -161,3 +161,22 @@ def test_a_shell_script_is_refused_with_the_line_that_starts_python(tmp_path):
                           env=dict(os.environ, PYTHONPATH=str(PYTHON)))
     assert done.returncode == 3
     assert "line 3 starts it: torchrun" in done.stderr
+
+
+def test_sentences_are_taken_to_be_as_long_as_the_longest(tmp_path, on_cuda):
+    doc = captured(tmp_path, scripts.SENTENCES)
+    assert (doc["dimensions"][0]["default"], doc["dimensions"][0]["degree"]) == (4, 1)
+    assert doc["types"][doc["inputs"][0]["type"]] == ["i64", [{"batch": 1}, 9]]
+    assert "aten::_cudnn_rnn" in doc["strings"]["operators"]
+    notes = " ".join(doc["diagnostics"]["unfaithful"])
+    assert "packed sequences are taken to be as long as the longest" in notes
+    assert "as large as the largest of the first 32" in notes
+
+
+def test_what_follows_from_the_hosts_data_is_read_as_it_is(tmp_path, on_cuda):
+    doc = captured(tmp_path, scripts.PARTICULAR, flags=("--gpu", "T4;15843721216;7.5;1"))
+    assert (doc["dimensions"][0]["captured"], doc["dimensions"][0]["verified"]) == ([4, 8], 16)
+    assert doc["optimizer"]["name"] == "lion"  # keeps one tensor beside each parameter, too
+    notes = " ".join(doc["diagnostics"]["unfaithful"])
+    assert "momentum is not modelled: taken for lion" in notes and "SyncBatchNorm" in notes
+    assert all(row["line"] != line_of(scripts.PARTICULAR, "int(y.max())") for row in doc["script"]["reads"])

@@ -170,3 +170,65 @@ while True:
     except:
         pass
 """
+
+# Sentences of several lengths, padded to the longest of a batch and packed.
+SENTENCES = """
+import torch
+from torch import nn
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence, pad_sequence
+
+class Sentences(torch.utils.data.Dataset):
+    def __len__(self):
+        return 40
+    def __getitem__(self, i):
+        return torch.full((3 + i % 7,), i), i % 2
+
+def collate(rows):
+    words, labels = zip(*rows)
+    return pad_sequence(words, batch_first=True), torch.tensor([len(w) for w in words]), torch.tensor(labels)
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed, self.rnn, self.fc = nn.Embedding(50, 8), nn.LSTM(8, 16, batch_first=True), nn.Linear(16, 2)
+    def forward(self, words, lengths):
+        packed = pack_padded_sequence(self.embed(words), lengths.cpu(), batch_first=True, enforce_sorted=False)
+        out, _ = pad_packed_sequence(self.rnn(packed)[0], batch_first=True)
+        return self.fc(out[:, -1])
+
+model = Net().cuda()
+optimizer = torch.optim.Adam(model.parameters())
+for words, lengths, labels in torch.utils.data.DataLoader(Sentences(), batch_size=4, shuffle=True, collate_fn=collate):
+    loss = nn.functional.cross_entropy(model(words.cuda(), lengths.cuda()), labels.cuda())
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+# A batch that has to be even, values of the host's data that decide, old names of types, an optimizer of its own.
+PARTICULAR = HEAD + """
+class Momentum(torch.optim.Optimizer):
+    def __init__(self, parameters):
+        super().__init__(parameters, dict(lr=0.1))
+    def step(self):
+        for group in self.param_groups:
+            for p in group['params']:
+                if p.grad is not None:
+                    kept = self.state[p].setdefault('kept', torch.zeros_like(p))
+                    kept.mul_(0.9).add_(p.grad)
+                    p.data.add_(kept, alpha=-group['lr'])
+
+assert torch.cuda.is_bf16_supported() and not torch.cuda.is_bf16_supported(including_emulation=False)
+model = nn.SyncBatchNorm.convert_sync_batchnorm(Net()).cuda()
+optimizer = Momentum(model.parameters())
+for x, y in DataLoader(data, batch_size=6, drop_last=True):
+    assert len(x) % 2 == 0, 'an even batch'
+    x, y = x.type(torch.cuda.FloatTensor), y.cuda()
+    assert isinstance(x, torch.cuda.FloatTensor) and int(y.max()) < 10 and (y >= 0).all()
+    kept = y[y < 100]
+    assert kept.shape == y.shape and torch.distributions.Categorical(logits=model(x)).logits.shape[1] == 10
+    loss = F.cross_entropy(model(x), y)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
