@@ -78,6 +78,17 @@ TEST(ShippedGpus, AnswerToTheNamesPeopleType) {
       {"b200", "B200-SXM"},
       {"rtx-3090", "RTX3090"},
       {"NVIDIA GeForce RTX 3090", "RTX3090"},
+      {"NVIDIA A10G", "A10G"},
+      {"a6000", "RTXA6000"},
+      {"NVIDIA RTX A6000", "RTXA6000"},
+      {"NVIDIA RTX 6000 Ada Generation", "RTX6000Ada"},
+      {"Quadro RTX 6000", "RTX6000-Turing"},
+      {"NVIDIA GeForce RTX 4070 Ti SUPER", "RTX4070TiSuper"},
+      {"rtx 5090", "RTX5090"},
+      {"NVIDIA H100 NVL", "H100-NVL-94GB"},
+      {"NVIDIA GH200 480GB", "GH200-96GB"},
+      {"jetson orin", "JetsonAGXOrin-64GB"},
+      {"mi325x", "MI325X"},
       {"3090", "RTX3090"},
       {"NVIDIA GeForce RTX 2080 Ti", "RTX2080Ti"},
       {"GTX 1080 Ti", "GTX1080Ti"},
@@ -182,6 +193,32 @@ TEST(GpuWords, ParseCapabilityAndArchitecture) {
   EXPECT_FALSE(parse_compute_capability("0.1").has_value());
   EXPECT_EQ(*parse_architecture("CDNA3"), Architecture::kCdna);
   EXPECT_FALSE(parse_architecture("Voltaa").has_value());
+}
+
+TEST(ShippedGpus, WhatIsNoGpuOfTheCatalogueIsRefusedByName) {
+  const auto catalogue = GpuCatalogue::load();
+  ASSERT_TRUE(catalogue.has_value());
+  for (const auto& [typed, words] :
+       std::vector<std::pair<const char*, const char*>>{{"tpu-v4", "a Google TPU"},
+                                                        {"TPU v3-8", "a Google TPU"},
+                                                        {"m2-max", "an Apple GPU"},
+                                                        {"mps", "an Apple GPU"},
+                                                        {"gaudi2", "an Intel Gaudi (Habana)"},
+                                                        {"trn1", "an AWS Trainium"}}) {
+    const auto gpu = catalogue->find(typed);
+    ASSERT_FALSE(gpu.has_value()) << typed;
+    EXPECT_EQ(gpu.error().code, ErrorCode::kUnsupported);
+    EXPECT_NE(gpu.error().message.find(words), std::string::npos) << gpu.error().message;
+  }
+  EXPECT_EQ(catalogue->find("m40")->name, "M40");  // Maxwell, not an Apple M4
+}
+
+TEST(ShippedGpus, AnotherFamilyWithAnotherNumberIsNotSuggested) {
+  const auto catalogue = GpuCatalogue::load();
+  ASSERT_TRUE(catalogue.has_value());
+  EXPECT_EQ(catalogue->find("a7000").error().message.find("P4000"), std::string::npos);
+  EXPECT_NE(catalogue->find("rtx-3091").error().message.find("did you mean"), std::string::npos);
+  EXPECT_NE(catalogue->find("v10").error().message.find("v100"), std::string::npos);
 }
 
 }  // namespace

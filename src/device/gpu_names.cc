@@ -10,9 +10,9 @@ namespace stoker {
 namespace {
 
 /// Words that drivers and shops put around the model's name and that decide nothing.
-constexpr std::array<std::string_view, 16> kDecoration{
-    "nvidia", "tesla", "geforce", "quadro", "amd",   "instinct", "radeon", "gpu",
-    "hbm2",   "hbm2e", "hbm3",    "hbm3e",  "gddr6", "tensor",   "core",   "graphics"};
+constexpr std::array<std::string_view, 17> kDecoration{
+    "nvidia", "tesla", "geforce", "quadro", "amd",    "instinct", "radeon",   "gpu",       "hbm2",
+    "hbm2e",  "hbm3",  "hbm3e",   "gddr6",  "tensor", "core",     "graphics", "generation"};
 
 bool all_digits(std::string_view text) {
   return !text.empty() &&
@@ -84,13 +84,80 @@ std::string list_of(std::span<const GpuNames> names, const std::vector<std::size
   return text;
 }
 
+/// Accelerators that people name in the place of a GPU and that no model here covers.
+struct Foreign {
+  std::string_view words;   ///< for the refusal
+  std::string_view begins;  ///< of a name without blanks and dashes
+};
+
+constexpr std::array<Foreign, 19> kForeign{{{"a Google TPU", "tpu"},
+                                            {"a Google TPU", "googletpu"},
+                                            {"an Apple GPU", "apple"},
+                                            {"an Apple GPU", "mps"},
+                                            {"an Apple GPU", "m1"},
+                                            {"an Apple GPU", "m2"},
+                                            {"an Apple GPU", "m3"},
+                                            {"an Apple GPU", "m4"},
+                                            {"an Intel Gaudi (Habana)", "gaudi"},
+                                            {"an Intel Gaudi (Habana)", "habana"},
+                                            {"an Intel Gaudi (Habana)", "hpu"},
+                                            {"an Intel GPU", "intel"},
+                                            {"an Intel GPU", "xpu"},
+                                            {"an Intel GPU", "arca"},
+                                            {"an AWS Trainium", "trainium"},
+                                            {"an AWS Trainium", "trn"},
+                                            {"an AWS Inferentia", "inf"},
+                                            {"a Huawei Ascend", "ascend"},
+                                            {"a Graphcore IPU", "ipu"}}};
+
+/// The words of the first entry that `typed` begins with: "m2-max", "TPU v3-8". A letter and a
+/// digit alone ("m1") must end there or go on in letters, since M10 and M40 are NVIDIA's.
+const Foreign* foreign(std::string_view typed) {
+  const std::string name = simplified(typed);
+  for (const Foreign& one : kForeign) {
+    if (!name.starts_with(one.begins)) continue;
+    const bool digit_follows =
+        name.size() > one.begins.size() &&
+        std::isdigit(static_cast<unsigned char>(name[one.begins.size()])) != 0;
+    if (one.begins.size() == 2 && digit_follows) continue;
+    return &one;
+  }
+  return nullptr;
+}
+
+std::pair<std::string, std::string> letters_and_digits(std::string_view name) {
+  std::pair<std::string, std::string> parts;
+  for (const char c : simplified(name))
+    (std::isdigit(static_cast<unsigned char>(c)) != 0 ? parts.second : parts.first) += c;
+  return parts;
+}
+
+/// Two cards of other families with other numbers (A6000, P4000) are no slip of the keyboard, so
+/// that of the known names those are offered which share the letters or the digits of what was
+/// typed.
+std::vector<std::string> relatives(std::string_view typed, const std::vector<std::string>& known) {
+  const auto wanted = letters_and_digits(typed);
+  std::vector<std::string> near;
+  for (const std::string& name : known) {
+    const auto has = letters_and_digits(name);
+    if (has.first == wanted.first || has.second == wanted.second) near.push_back(name);
+  }
+  return near;
+}
+
 tl::unexpected<Error> unknown(std::string_view typed, std::span<const GpuNames> names) {
   std::vector<std::string> known;
   for (const GpuNames& one : names) {
     known.push_back(one.name);
     known.insert(known.end(), one.aliases.begin(), one.aliases.end());
   }
-  const std::string near = suggestion(typed, known);
+  if (const Foreign* other = foreign(typed)) {
+    return fail(
+        ErrorCode::kUnsupported,
+        "\"" + std::string(typed) + "\" is " + std::string(other->words) +
+            ", which is not modelled; NVIDIA GPUs, AMD Instinct and CPUs are (`stoker gpus`)");
+  }
+  const std::string near = suggestion(typed, relatives(typed, known));
   return fail(ErrorCode::kNotFound,
               "no GPU is called \"" + std::string(typed) + "\"" + (near.empty() ? ";" : near) +
                   " `stoker gpus` lists all, a machine file describes others");

@@ -3,6 +3,7 @@
 #include "base/text.h"
 #include "device/gpu_catalogue.h"
 #include "device/host_option.h"
+#include "device/instances.h"
 #include "device/machine_file.h"
 #include "device/this_cpu.h"
 
@@ -57,6 +58,8 @@ Result<Machine> resolve_machine(std::string_view gpu, std::string_view host, con
     machine.nodes = file->nodes;
     machine.network_bandwidth = file->network_bandwidth;
     if (const auto own = host_in(*file)) machine.host = *own;
+  } else if (names_an_instance(gpu)) {
+    machine = TRY(machine_of(TRY(TRY(InstanceTable::load()).find(gpu))));
   } else {
     machine.device = TRY(find_device(gpu, here));
   }

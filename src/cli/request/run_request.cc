@@ -20,9 +20,11 @@ std::optional<Number> whole_number(std::string_view text) {
   return error == std::errc() && stop == end ? std::optional(value) : std::nullopt;
 }
 
+bool is_price_file(const std::string& price) { return price.ends_with(".csv"); }
+
 /// The price of one GPU of --gpu: one price for all, or one each.
 Result<std::optional<double>> price_of(const RunOptions& o, const NamedGpu& gpu) {
-  if (o.price.empty()) return std::nullopt;
+  if (o.price.empty() || is_price_file(o.price)) return std::nullopt;
   const auto prices = split(o.price, ',');
   const std::size_t gpus = split(o.gpu, ',').size();
   if (prices.size() != 1 && prices.size() != gpus) {
@@ -97,6 +99,7 @@ Result<RunRequest> run_request(const RunOptions& o, const NamedGpu& gpu) {
   request.host = o.host;
   request.coefficients = o.coefficients;
   request.price_per_gpu_hour = TRY(price_of(o, gpu));
+  if (is_price_file(o.price)) request.price_file = o.price;
   if (o.batch) request.batch = *o.batch;
   request.workers = o.workers;
   request.prefetch = o.prefetch;

@@ -6,6 +6,7 @@
 #include "cli/outside/output.h"
 #include "cli/verbs/verbs.h"
 #include "device/gpu_catalogue.h"
+#include "device/instances.h"
 #include "report/json/answer.h"
 #include "report/text/layout.h"
 
@@ -14,12 +15,54 @@ namespace {
 
 struct Options {
   bool json = false;
+  bool instances = false;
 };
 
 std::string whole(double value) { return value > 0 ? fmt::format("{:.0f}", value) : "-"; }
 std::string tera(double rate) { return rate > 0 ? fmt::format("{:.1f}", rate * 1e-12) : "-"; }
 
+int show(const Options& o, const char* field, json::Value list,
+         const std::vector<std::vector<std::string>>& table, const std::vector<std::size_t>& words,
+         const char* footer) {
+  if (o.json) {
+    json::Value json = answer("stoker-gpus-1", STOKER_VERSION);
+    json[field] = std::move(list);
+    print(answer_text(json));
+    return 0;
+  }
+  print(layout::table(table, words, ""));
+  std::puts(footer);
+  return 0;
+}
+
+Result<int> list_instances(const Options& o) {
+  const auto instances = TRY(InstanceTable::load());
+  json::Value list = json::Value::array();
+  std::vector<std::vector<std::string>> table{
+      {"machine", "GPUs", "", "vCPUs", "GiB", "NVMe GB", "Gbit/s", "as of"}};
+  for (const Instance& one : instances.all()) {
+    const std::string name = one.provider + ":" + one.name;
+    const double gbit = one.network_bandwidth * 8e-9;
+    table.push_back({name, std::to_string(one.gpus), one.gpu, whole(one.vcpus),
+                     whole(gibibytes(one.memory)), whole(one.nvme_gb),
+                     gbit > 0 ? fmt::format("{:g}", gbit) : "-", one.as_of});
+    list.push_back({{"name", name},
+                    {"gpu", one.gpu},
+                    {"gpus", one.gpus},
+                    {"vcpus", one.vcpus},
+                    {"memory_bytes", one.memory.count()},
+                    {"nvme_gb", one.nvme_gb},
+                    {"network_bytes_per_s", one.network_bandwidth},
+                    {"as_of", one.as_of}});
+  }
+  return show(
+      o, "instances", std::move(list), table, {0, 2, 7},
+      "\nAs the providers' pages list them, recalled; check them before you rent. Prices age and "
+      "are not\nshipped: --price FILE.csv of your own (instance,price_per_hour,as_of).");
+}
+
 Result<int> run(const Options& o) {
+  if (o.instances) return list_instances(o);
   const auto catalogue = TRY(GpuCatalogue::load());
   json::Value list = json::Value::array();
   std::vector<std::vector<std::string>> table{
@@ -48,26 +91,21 @@ Result<int> run(const Options& o) {
                     {"source", g.source},
                     {"notes", g.notes}});
   }
-  if (o.json) {
-    json::Value json = answer("stoker-gpus-1", STOKER_VERSION);
-    json["gpus"] = std::move(list);
-    print(answer_text(json));
-    return 0;
-  }
-  print(layout::table(table, {0, 1, 2}, ""));
-  std::puts(
+  return show(
+      o, "gpus", std::move(list), table, {0, 1, 2},
       "\nRates in TFLOP/s by data sheet, dense. Yours is not here, or differs: write a machine "
-      "file (docs/reference/machine-file.md).");
-  return 0;
+      "file (docs/reference/machine-file.md).\nMachines to rent: --instances.");
 }
 
 }  // namespace
 
 Command gpus_command() {
   auto o = std::make_shared<Options>();
-  return {"gpus", "the GPUs that the catalogue knows", "", {{"json", &o->json}}, [o] {
-            return run(*o);
-          }};
+  return {"gpus",
+          "the GPUs that the catalogue knows",
+          "",
+          {{"instances", &o->instances}, {"json", &o->json}},
+          [o] { return run(*o); }};
 }
 
 }  // namespace stoker::cli

@@ -14,6 +14,7 @@
 #include "cli/request/run_options.h"
 #include "cli/request/run_request.h"
 #include "cli/verbs/verbs.h"
+#include "device/instances.h"
 #include "plan/comparison.h"
 #include "scenario/request/fill_job.h"
 #include "scenario/resolve/resolve.h"
@@ -66,12 +67,16 @@ PlanRequest request_of(const Options& o, const Resolved& r, const std::vector<in
   return request;
 }
 
-/// The numbers of GPUs to consider: as typed, else all of the machine, else kDefaultCounts.
+/// As many GPUs as the machine has; a catalogue's name says nothing of how many there are.
+std::string default_counts(const Resolved& r) {
+  if (r.gpus_of_machine > 1) return "1.." + std::to_string(r.gpus_of_machine);
+  return names_an_instance(r.request.machine) ? "1" : kDefaultCounts;
+}
+
+/// The numbers of GPUs to consider: as typed, else those of the machine.
 Result<std::vector<int>> counts_for(const std::string& typed, const Resolved& r) {
   if (r.base.machine.device.cpu() != nullptr) return std::vector<int>{1};
-  auto counts = TRY(parse_counts(!typed.empty()          ? typed
-                                 : r.gpus_of_machine > 1 ? "1.." + std::to_string(r.gpus_of_machine)
-                                                         : kDefaultCounts));
+  auto counts = TRY(parse_counts(typed.empty() ? default_counts(r) : typed));
   if (r.base.job.parallel != Parallel::kDdp) {
     // Nothing is shared on one GPU: the count is left out, and it alone is refused as predict does.
     Scenario most_gpus = r.base;

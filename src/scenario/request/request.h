@@ -95,6 +95,7 @@ struct RunRequest {
   std::string coefficients;           ///< time coefficients to lay over those that ship; "": none
   std::vector<Precision> precisions;  ///< in order of preference; none: see resolve() and exactly()
   std::optional<double> price_per_gpu_hour;  ///< default: the machine file's
+  std::string price_file;                    ///< prices of rented machines (device/instances.h), ""
   std::optional<BatchRequest> batch;
   std::optional<std::int64_t> gpus;  ///< exactly these; of a search, the most that it considers
   std::optional<double> network_bandwidth;  ///< bytes/s of a node; default: the machine file's

@@ -1,8 +1,11 @@
 #include "scenario/resolve/resolve.h"
 
+#include <cstdio>
 #include <utility>
 
+#include "base/files.h"
 #include "base/setting.h"
+#include "device/instances.h"
 #include "device/resolve.h"
 #include "device/this_host.h"
 #include "scenario/request/allocator.h"
@@ -21,11 +24,34 @@ Result<Knowledge> knowledge_with(const std::string& coefficients) {
   return knowledge;
 }
 
+constexpr Bytes kLargestPriceFile{4 * 1024 * 1024};
+
+/// The price of one GPU of a rented machine by the user's own file; what it rests on is said with
+/// the host.
+Status take_price(const RunRequest& r, Machine& machine) {
+  if (!names_an_instance(r.machine)) {
+    return fail(ErrorCode::kUsage,
+                "a price file serves rented machines (" + mark(Setting::kGpu) +
+                    " aws:g5.2xlarge); give the price of a GPU and hour as a number",
+                mark(Setting::kPrice));
+  }
+  const Instance instance = TRY(TRY(InstanceTable::load()).find(r.machine));
+  const std::string csv = TRY(read_file(r.price_file, kLargestPriceFile));
+  const InstancePrice price = TRY(price_of(instance, csv, r.price_file));
+  machine.device->price_per_hour = price.per_hour / instance.gpus;
+  char text[64];
+  std::snprintf(text, sizeof text, "%g an hour", price.per_hour);
+  machine.host.assumption += std::string("; it costs ") + text + " (" + r.price_file +
+                             (price.as_of.empty() ? ", undated)" : ", as of " + price.as_of + ")");
+  return {};
+}
+
 Result<Machine> machine_of(const RunRequest& r) {
   Machine machine = TRY(resolve_machine(r.machine, r.host, this_host()));
   TRY(check_device_settings(r, machine.device));
   if (Gpu* gpu = machine.device.gpu(); gpu != nullptr && r.link) TRY(choose_link(*gpu, *r.link));
   if (r.network_bandwidth) machine.network_bandwidth = *r.network_bandwidth;
+  if (!r.price_file.empty()) TRY(take_price(r, machine));
   return machine;
 }
 
