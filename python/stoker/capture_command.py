@@ -29,7 +29,8 @@ def parser() -> argparse.ArgumentParser:
                    help="hold a dimension at one size; may repeat")
     p.add_argument("--assume", action="append", default=[], metavar="FILE:LINE=VALUE",
                    help="what the model reads at a line of its code, where that depends on data: true, false, a number, "
-                        "or all rows of a mask; may repeat")
+                        "all rows of a mask or a share of them (25%%); rows=VALUE for all numbers of rows that the data decides; "
+                        "may repeat")
     p.add_argument("--sources", rare=True, action="store_true", help="write down, by path, the files that the capture depends on")
     p.add_argument("--json-progress", rare=True, action="store_true", help="progress as JSON lines on stderr")
     p.add_argument("--quiet", rare=True, action="store_true", help="say nothing but errors")
@@ -92,7 +93,8 @@ def summary(doc: dict, path: str) -> str:
     for name, count in notes.get("decomposed", {}).items():
         lines.append(f"  note: {name} was taken apart {count} times; CUDA runs one kernel")
     for place, value in notes.get("reads", {}).items():
-        lines.append(f"  note: {place} reads what depends on data, taken as {json.dumps(value)} (--assume {place}=VALUE)")
+        taken = value if isinstance(value, str) else json.dumps(value)
+        lines.append(f"  note: {place} reads what depends on data, taken as {taken} (--assume {place}=VALUE)")
     if notes.get("item_calls"):
         lines.append(f"  note: the host reads {notes['item_calls']} values back from the device in each step (.item())")
     if notes.get("math_attention"):

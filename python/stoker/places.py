@@ -1,4 +1,4 @@
-"""Where in the user's code a capture stands, and what the user said of such places: --assume FILE:LINE=VALUE."""
+"""Where in the user's code a capture stands, and what the user said of such places: --assume FILE:LINE=VALUE, rows=VALUE."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ import os
 import pathlib
 import sys
 import sysconfig
+from dataclasses import dataclass
 
 from .errors import CaptureError
 
+ROWS = "rows"  # in place of FILE:LINE: all places whose number of rows depends on the data
 _OURS = str(pathlib.Path(__file__).resolve().parent)
 _STDLIB = sysconfig.get_paths()["stdlib"]
 _TORCH = f"{os.sep}torch{os.sep}"
@@ -41,16 +43,47 @@ def here() -> str | None:
     return None
 
 
+@dataclass(frozen=True)
+class Share:
+    """A share of the rows that there could be."""
+
+    of_all: float
+
+
+@dataclass(frozen=True)
+class AtMost:
+    """A number of rows, where there could be as many."""
+
+    rows: int
+
+
 def _value(text: str, item: str):
     words = {"true": True, "false": False, "all": "all"}
     if text.lower() in words:
         return words[text.lower()]
+    if text.endswith("%"):
+        try:
+            share = float(text[:-1]) / 100
+        except ValueError:
+            share = -1.0
+        if 0 <= share <= 1:
+            return Share(share)
     for number in (int, float):
         try:
             return number(text)
         except ValueError:
             pass
-    raise CaptureError(f"--assume {item}: '{text}' is no value: write true, false, a number, or all (rows of a mask)")
+    raise CaptureError(f"--assume {item}: '{text}' is no value: write true, false, a number, all (rows of a mask), "
+                       "or a share of them (25%)")
+
+
+def _rows(text: str, item: str):
+    value = _value(text, item)
+    if value == "all" or isinstance(value, Share):
+        return value
+    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+        return AtMost(value)
+    raise CaptureError(f"--assume {item}: '{text}' is no number of rows: write all, a number, or a share (25%)")
 
 
 class Assumptions:
@@ -59,11 +92,16 @@ class Assumptions:
     def __init__(self, items: list):
         self._values: dict[str, object] = {}
         self.used: set[str] = set()
+        self._rows = None
         for item in items:
             place, separator, value = item.rpartition("=")
             file, colon, line = place.rpartition(":")
+            if separator and place == ROWS:
+                self._rows = _rows(value, item)
+                continue
             if not (separator and colon and file and line.isdigit()):
-                raise CaptureError(f"--assume {item}: write --assume FILE:LINE=VALUE, as a capture names the place")
+                raise CaptureError(f"--assume {item}: write --assume FILE:LINE=VALUE, as a capture names the place, "
+                                   "or --assume rows=all (or a number) for all places whose number of rows depends on the data")
             self._values[place] = _value(value, item)
 
     def at(self, place: str | None):
@@ -73,6 +111,14 @@ class Assumptions:
                 self.used.add(named)
                 return value
         return None
+
+    def rows(self, place: str | None):
+        """How many rows the data leaves at a place: what is said of it, else what is said of all."""
+        value = self.at(place)
+        if value is not None or self._rows is None:
+            return value
+        self.used.add(ROWS)
+        return self._rows
 
     def check_used(self) -> None:
         """Refuses a place at which nothing was read: it would be taken for one that was obeyed."""

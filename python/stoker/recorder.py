@@ -167,7 +167,7 @@ class Recorder(TorchDispatchMode):
             return value
         place = places.here()
         assumed = self.assumptions.at(place)
-        if assumed is None or assumed == "all":
+        if assumed is None or assumed == "all" or isinstance(assumed, places.Share):
             assumed = self._plausible(tensor, value, place)
         kind = bool if tensor.dtype is torch.bool else float if tensor.dtype.is_floating_point else int
         if place is not None:
@@ -204,13 +204,21 @@ class Recorder(TorchDispatchMode):
     def _answer_rows(self, func, args, kwargs):
         """An operator whose output has as many rows as there are of something in the data."""
         place = places.here()
-        out = rows.answer(func, args, kwargs, self.values, lambda: self.assumptions.at(place))
+        said = []
+
+        def assumed():
+            said.append((self.assumptions.rows if rows.is_a_choice(func) else self.assumptions.at)(place))
+            return said[-1]
+
+        out = rows.answer(func, args, kwargs, self.values, assumed)
         if out is NotImplemented:
             return out
         if out is None:
             raise DataDependentError(
                 f"{func.name()} {self.at()} makes a tensor whose size depends on the data, and a capture has no values: "
-                f"use a mask of fixed size instead, or say how many rows it has with --assume {place or 'FILE:LINE'}=all (or a number)")
+                + rows.cure(func, place or "FILE:LINE"))
+        if place is not None and said and said[0] is not None:
+            self.reads[place] = rows.words(said[0])
         if rows.waits(func):
             self.events.append(("s", "nonzero"))
         self._record(func, args, kwargs, out)

@@ -48,12 +48,20 @@ class Training:
         modules = _modules(missing, self._parameters)
         shown = ", ".join(modules[:MOST_MODULES]) + (f" and {len(modules) - MOST_MODULES} more" if len(modules) > MOST_MODULES else "")
         share = sum(p.numel() for _, p in missing) / sum(p.numel() for _, p in self._parameters)
-        text = (f"no gradient reaches {len(missing)} of {len(self._parameters)} parameters that require one ({share:.0%} of the weights): "
-                f"{shown}; they are not trained, and memory and time are those of a step without them")
+        text = (f"{len(missing)} of {len(self._parameters)} parameters that require a gradient get none ({_share(share)} of the weights): "
+                f"{shown}; memory and time are those of a step that does not train them")
         if self._cut:
             text += ("; a torch.utils.checkpoint with use_reentrant=True had no input that requires a gradient, which cuts it off: "
                      "use use_reentrant=False")
         return [text]
+
+
+def _share(share: float) -> str:
+    """Never rounded to none or to all."""
+    rounded = round(100 * share)
+    if rounded == 100 and share < 1:
+        return "over 99 %"
+    return f"{rounded} %" if rounded else "under 1 %"
 
 
 def _modules(missing, everything) -> list:

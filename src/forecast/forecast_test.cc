@@ -1,5 +1,6 @@
 #include "forecast/forecast.h"
 
+#include <cmath>
 #include <set>
 
 #include "base/files.h"
@@ -92,6 +93,36 @@ TEST_F(ForecastTest, TheLargestBatchFitsAndTheNextDoesNot) {
   EXPECT_TRUE(fits(limits->value));
   if (limits->first_failing > 0) {
     EXPECT_FALSE(fits(limits->first_failing));
+  }
+}
+
+TEST_F(ForecastTest, TheSafeBatchIsTheLargestWhoseVerdictIsFits) {
+  const auto verdict_at = [&](std::int64_t batch) {
+    Job job = scenario_.job;
+    job.batch = batch;
+    const auto program = lower(step_, job, scenario_.machine);
+    return forecast_memory(*program, scenario_.machine, scenario_.allocator, *knowledge_,
+                           memory_error_case(*program, job, scenario_.machine))
+        .verdict;
+  };
+  scenario_.job.batch = 1;
+  const double smallest = forecast_now().memory.device_peak.value;
+  struct Case {
+    double room;  // over what the smallest batch takes
+    std::optional<double> fraction;
+  };
+  for (const Case& c : {Case{1.065, {}}, Case{1.075, {}}, Case{1.3, 0.07}}) {
+    SCOPED_TRACE(c.room);
+    scenario_.allocator.memory_fraction = c.fraction;
+    scenario_.machine.device->usable_memory = Bytes(std::llround(c.room * smallest));
+    const auto limits = forecast_batch_limits(step_, scenario_.job, scenario_.machine,
+                                              scenario_.allocator, *knowledge_);
+    ASSERT_TRUE(limits) << limits.error().text();
+    ASSERT_GT(limits->low, 0);
+    ASSERT_LT(limits->low, limits->value);
+    EXPECT_EQ(verdict_at(limits->low), MemoryVerdictWord::kFits);
+    EXPECT_EQ(verdict_at(limits->low + 1), MemoryVerdictWord::kRisky);
+    EXPECT_EQ(verdict_at(limits->value), MemoryVerdictWord::kRisky);
   }
 }
 

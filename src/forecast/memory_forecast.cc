@@ -40,9 +40,8 @@ Bytes forecast_that_fills(Bytes capacity, const MemoryErrorCase& error, bool upp
 }
 
 /// What the device's memory may hold when a share of it is all that PyTorch may take.
-double capacity_of(const MemoryForecast& forecast, const AllocatorConfig& allocator,
-                   Bytes outside) {
-  const auto usable = static_cast<double>(forecast.usable.count());
+double capacity_of(Bytes usable_memory, const AllocatorConfig& allocator, Bytes outside) {
+  const auto usable = static_cast<double>(usable_memory.count());
   if (!allocator.memory_fraction) return usable;
   return std::min(usable,
                   *allocator.memory_fraction * usable + static_cast<double>(outside.count()));
@@ -175,7 +174,8 @@ MemoryForecast forecast_memory(const Program& program, const Machine& machine,
   forecast.device_peak = bytes_figure(device_peak, band, basis);
   forecast.reserved_peak = bytes_figure(forecast.outcome.reserved_peak, band, basis);
   forecast.allocated_peak = bytes_figure(forecast.outcome.allocated_peak, band, basis);
-  forecast.verdict = verdict_of(forecast, capacity_of(forecast, allocator, outside_bytes(program)));
+  forecast.verdict =
+      verdict_of(forecast, capacity_of(forecast.usable, allocator, outside_bytes(program)));
   return forecast;
 }
 
@@ -190,8 +190,10 @@ Result<BatchLimits> forecast_batch_limits(const Step& step, const Job& job, cons
     at.last_batch = last_batch_at(last_batch, at.batch, at.gpus);
     return lower(prepared, at, machine);
   };
-  const auto search = [&](const LowerAt& programs, Bytes usable, std::int64_t hint) {
+  const auto search = [&](const LowerAt& programs, Bytes usable, std::int64_t hint,
+                          CacheFlush flush = CacheFlush::kAllowed) {
     LargestBatchOptions options;
+    options.flush = flush;
     options.detail = LargestBatchDetail::kBatch;
     options.limit = step.dimensions[0].maximum > 0 ? step.dimensions[0].maximum : kLargestBatch;
     options.hint = hint;
@@ -214,11 +216,15 @@ Result<BatchLimits> forecast_batch_limits(const Step& step, const Job& job, cons
   limits.basis =
       std::string(memory_model_of(machine.device).simulation) + " under capacity; " + error.basis;
   if (nominal.batch == 0) return limits;
-  // A truth at the upper end of the band still fits when the forecast is no more than this.
+  // A truth at the upper end of the band still fits, without giving the cache back, when the
+  // forecast's own peak is no more than this: what verdict_of() calls FITS.
+  const Bytes sure(
+      static_cast<std::int64_t>(capacity_of(usable, allocator, outside_bytes(program))));
   const LowerAt near = [&](std::int64_t batch) {  // both begin where the first search ended
     return batch == nominal.batch ? Result<Program>(program) : lower_at(batch);
   };
-  const auto safe = search(near, forecast_that_fills(usable, error, true), nominal.batch);
+  const auto safe =
+      search(near, forecast_that_fills(sure, error, true), nominal.batch, CacheFlush::kNever);
   const auto lucky = search(near, forecast_that_fills(usable, error, false), nominal.batch);
   if (!safe) return tl::unexpected(safe.error());
   if (!lucky) return tl::unexpected(lucky.error());

@@ -46,8 +46,9 @@ struct MemoryForecast {
   std::vector<OutsideMemory> outside;
 };
 
-/// How far the batch can grow: `value` by the simulation, `low` what is safe (a forecast that is
-/// too small by its measured error still fits), `high` what may run with luck.
+/// How far the batch can grow: `value` by the simulation, `low` what fits surely (its verdict is
+/// kFits: a forecast that is too small by its measured error still fits; 0: none), `high` what may
+/// run with luck.
 struct BatchLimits {
   std::int64_t value = 0, low = 0, high = 0;
   std::int64_t first_failing = 0;  ///< 0: the search ended at its limit

@@ -68,7 +68,8 @@ struct Advice {
 
 /// Why the recommended batch is not simply the largest.
 struct BatchReason {
-  std::int64_t largest_safe = 0;
+  std::int64_t largest_safe = 0;     ///< 0: none
+  std::int64_t largest_running = 0;  ///< by the forecast, its error left aside
   std::int64_t first_failing = 0;
   double share_of_best = 1;     ///< speed at the chosen batch over the best speed at any batch
   std::int64_t best_batch = 0;  ///< where that best speed is

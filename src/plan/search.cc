@@ -229,6 +229,7 @@ Result<std::optional<TriedSetting>> SettingSearch::best(const PrecisionChoice& c
   }
   const auto ladder = batch_ladder(limits, *choice.step, gpus);
   setting.reason.largest_safe = limits.low;
+  setting.reason.largest_running = limits.value;
   setting.reason.first_failing = limits.first_failing;
   setting.reason.fixed = request_.batch.has_value();
   const std::int64_t ceiling = request_.limits.max_global_batch;

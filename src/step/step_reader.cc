@@ -331,6 +331,7 @@ class Builder {
       for (const auto& [place, value] : reads->items()) {
         if (value.is_bool()) step_.reads[place] = value.as_bool() ? "true" : "false";
         if (value.is_number()) step_.reads[place] = number_text(value.as_double());
+        if (value.is_string()) step_.reads[place] = value.as_string();
       }
     }
   }

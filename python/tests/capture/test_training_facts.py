@@ -60,7 +60,7 @@ class Blocks(nn.Module):
 @pytest.mark.filterwarnings("ignore:None of the inputs have requires_grad")
 def test_parameters_without_a_gradient_are_named_by_module():
     (said,) = steps.capture((Blocks(True), torch.empty(4, 8)))["diagnostics"]["warnings"]
-    assert "6 of 8 parameters" in said and "(92% of the weights): blocks;" in said and "use_reentrant=False" in said
+    assert "6 of 8 parameters" in said and "(92 % of the weights): blocks;" in said and "use_reentrant=False" in said
     assert "warnings" not in steps.capture((Blocks(False), torch.empty(4, 8)))["diagnostics"]
 
 

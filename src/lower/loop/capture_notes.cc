@@ -2,6 +2,8 @@
 
 #include <string>
 
+#include "lower/loop/untrained.h"
+
 namespace stoker {
 
 void note_capture(const Step& step, const DeviceBackend& device, Diagnostics& d) {
@@ -20,8 +22,12 @@ void note_capture(const Step& step, const DeviceBackend& device, Diagnostics& d)
           "the model reads values on the host (.item()): each one waits for the GPU",
           step.item_calls);
   }
+  // A capture's own sentences say why; a script's has none, and a file may lack them.
+  const std::string untrained = untrained_words(step);
   for (const std::string& sentence : step.warnings)
-    d.add("captured_training", Severity::kWarning, sentence);
+    d.add(kNotTrained, Severity::kWarning, sentence);
+  if (step.warnings.empty() && !untrained.empty())
+    d.add(kNotTrained, Severity::kWarning, untrained);
   for (const std::string& sentence : step.unfaithful)
     d.add("unfaithful_capture", Severity::kWarning, sentence);
 }

@@ -54,9 +54,18 @@ class Search {
     replay_options.detail = ReplayDetail::kVerdict;
     ++simulations_;
     const bool verdict = room(*program) && (surely_fits(*program, replay_options) ||
-                                            replay(*program, replay_options).fits());
+                                            runs_within(*program, replay_options));
     seen_[batch] = verdict;
     return verdict;
+  }
+
+  bool runs_within(const Program& program, ReplayOptions options) const {
+    if (options_.flush == CacheFlush::kAllowed) return replay(program, options).fits();
+    const Bytes capacity = *options.capacity;
+    options.capacity.reset();
+    options.allocator.memory_fraction.reset();
+    const MemoryOutcome outcome = replay(program, options);
+    return outcome.fits() && outcome.reserved_peak <= capacity;
   }
 
   /// Nothing but the context may be more than there is.

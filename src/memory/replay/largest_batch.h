@@ -20,6 +20,12 @@ enum class LargestBatchDetail : std::uint8_t {
   kDescribed  ///< also the holes below the answer, and its replay
 };
 
+/// What counts as running within the memory there is.
+enum class CacheFlush : std::uint8_t {
+  kAllowed,  ///< the allocator may give its cache back and ask again
+  kNever     ///< its peak without any limit lies within it; a memory fraction is ignored
+};
+
 struct LargestBatchOptions {
   /// The search goes no further.
   std::int64_t limit = 1 << 20;
@@ -32,6 +38,7 @@ struct LargestBatchOptions {
   /// reported.
   std::int64_t neighbours = 4;
   LargestBatchDetail detail = LargestBatchDetail::kDescribed;
+  CacheFlush flush = CacheFlush::kAllowed;
   /// Capacity is set by the search; `detail` applies to the final replay.
   ReplayOptions replay{};
 };

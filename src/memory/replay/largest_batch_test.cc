@@ -64,6 +64,31 @@ TEST(LargestBatch, TheLimitEndsTheSearch) {
   EXPECT_FALSE(answer->first_failing);
 }
 
+TEST(LargestBatch, WithoutFlushingThePeakOfAnEndlessDeviceCounts) {
+  // A small activation and then a large one: the first one's segment can be given back for the
+  // second, and is kept as long as nothing forces that.
+  const LowerAt lower_at = [](std::int64_t batch) -> Result<Program> {
+    Program program;
+    program.batch = batch;
+    for (const Bytes bytes : {batch * 20 * kMiB, batch * 40 * kMiB})
+      program.buffers.push_back({bytes, BufferRole::kActivation, Stream::kCompute, false, {}});
+    program.iteration = {{InstructionKind::kAllocate, When::kAlways, 0},
+                         {InstructionKind::kFree, When::kAlways, 0},
+                         {InstructionKind::kAllocate, When::kAlways, 1},
+                         {InstructionKind::kFree, When::kAlways, 1}};
+    return program;
+  };
+  LargestBatchOptions options;
+  const auto flushed = find_largest_batch(lower_at, 1200 * kMiB, options);
+  ASSERT_TRUE(flushed);
+  EXPECT_EQ(flushed->batch, 30);
+  EXPECT_TRUE(flushed->only_by_flushing);
+  options.flush = CacheFlush::kNever;
+  const auto kept = find_largest_batch(lower_at, 1200 * kMiB, options);
+  ASSERT_TRUE(kept);
+  EXPECT_EQ(kept->batch, 20);
+}
+
 /// Fits up to 40 except at the `bad`, and above 40 only at the `good`.
 LowerAt ragged(std::set<std::int64_t> bad, std::set<std::int64_t> good) {
   return one_activation([=](std::int64_t batch) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "lower/loop/untrained.h"
 #include "report/model/report.h"
 #include "report/text/cpu_text.h"
 #include "report/text/layout.h"
@@ -42,6 +43,14 @@ std::string cures(const MemoryAdvice& advice) {
   return text;
 }
 
+/// "batch up to 380 is safe, up to 463 may run": by the band, and by the forecast itself.
+std::string batch_limits_text(const BatchLimits& limits) {
+  if (limits.value <= 0) return "no batch is safe";
+  if (limits.low <= 0) return fmt::format("no batch is safe, up to {} may run", limits.value);
+  if (limits.low == limits.value) return fmt::format("batch up to {} is safe", limits.low);
+  return fmt::format("batch up to {} is safe, up to {} may run", limits.low, limits.value);
+}
+
 std::string verdict(const Prediction& prediction, bool cpu) {
   std::string text;
   const Forecast& f = prediction.forecast;
@@ -55,22 +64,19 @@ std::string verdict(const Prediction& prediction, bool cpu) {
     if (m.verdict == MemoryVerdictWord::kRisky)
       text += "  By the forecast it does not run; at the low end of its band it would.\n";
     if (limits && limits->value > 0) {
-      text += fmt::format("  Batch up to {} is safe, {} may run.\n", limits->low, limits->value);
+      std::string limits_text = batch_limits_text(*limits);
+      limits_text.front() = static_cast<char>(std::toupper(limits_text.front()));
+      text += "  " + limits_text + ".\n";
     }
     if (prediction.advice) text += cures(*prediction.advice);
     return text;
   }
-  text = fmt::format("{}: {} of {}{}", name_of(m.verdict), gib(m.device_peak),
-                     human_bytes(m.usable), cpu ? "" : " per GPU");
+  text = fmt::format("{}{}: {} of {}{}", name_of(m.verdict),
+                     f.diagnostics.count(kNotTrained) > 0 ? ", those parameters untrained" : "",
+                     gib(m.device_peak), human_bytes(m.usable), cpu ? "" : " per GPU");
   if (m.only_by_flushing) text += "; only by flushing the cache, expect slower steps";
   else if (m.verdict == MemoryVerdictWord::kRisky) text += "; the band reaches beyond it";
-  if (limits) {
-    const bool by_flushing = m.verdict == MemoryVerdictWord::kRisky && f.job.batch <= limits->low;
-    text += fmt::format(
-        "; batch up to {} {}{}", limits->low,
-        by_flushing ? "runs at the end of the band too, by flushing the cache there" : "is safe",
-        limits->first_failing > 0 ? fmt::format(", {} may fail", limits->first_failing) : "");
-  }
+  if (limits) text += "; " + batch_limits_text(*limits);
   return text + "\n";
 }
 
@@ -217,7 +223,7 @@ std::string forecast_text(const Prediction& prediction, const ReportContext& con
   const Forecast& f = prediction.forecast;
   std::string text = context.model_line + "\n" + settings_line(context.settings) + "\n";
   if (prediction.two_point) text += two_point_text(*prediction.two_point) + "\n";
-  text += verdict(prediction, context.cpu);
+  text += not_trained(f.diagnostics) + verdict(prediction, context.cpu);
   // What does not run has no speed.
   if (f.memory.fits)
     text += speed(f, context) + "\n" + (context.cpu ? cpu_time_block(f) : time_block(f)) +
@@ -228,7 +234,7 @@ std::string forecast_text(const Prediction& prediction, const ReportContext& con
   text += labelled("Rests on", context.rests_on);
   text += labelled("Assumed", context.assumed);
   text += labelled("Excluded", context.excluded);
-  return text + diagnostics(f.diagnostics) + diagnostics(context.data);
+  return text + diagnostics(f.diagnostics, kNotTrained) + diagnostics(context.data);
 }
 
 }  // namespace stoker

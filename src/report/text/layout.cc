@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "base/text.h"
+#include "lower/loop/untrained.h"
 
 namespace stoker::layout {
 
@@ -130,10 +131,18 @@ std::string labelled(std::string_view label, const std::vector<std::string>& ite
   return text + line + "\n";
 }
 
-std::string diagnostics(const Diagnostics& diagnostics) {
+std::string not_trained(const Diagnostics& diagnostics) {
   std::string text;
   for (const Diagnostic& d : diagnostics.all()) {
-    if (d.severity != Severity::kWarning) continue;
+    if (d.name == kNotTrained) text += labelled("NOT TRAINED:", {printable(d.advice)}, 110, 13);
+  }
+  return text;
+}
+
+std::string diagnostics(const Diagnostics& diagnostics, std::string_view but) {
+  std::string text;
+  for (const Diagnostic& d : diagnostics.all()) {
+    if (d.severity != Severity::kWarning || d.name == but) continue;
     text += "warning: " + printable(d.advice) +
             (d.count > 1 ? fmt::format(" ({} times)", d.count) : "") + "\n";
   }

@@ -48,7 +48,10 @@ namespace stoker::layout {
 [[nodiscard]] std::string labelled(std::string_view label, const std::vector<std::string>& items,
                                    std::size_t width = 110, std::size_t indent = 11);
 
-/// The warnings, one a line.
-[[nodiscard]] std::string diagnostics(const Diagnostics& diagnostics);
+/// The warnings, one a line, but those of one name.
+[[nodiscard]] std::string diagnostics(const Diagnostics& diagnostics, std::string_view but = {});
+
+/// What the training leaves untrained, for the first lines of an answer; empty where nothing.
+[[nodiscard]] std::string not_trained(const Diagnostics& diagnostics);
 
 }  // namespace stoker::layout

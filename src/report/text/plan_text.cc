@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/text.h"
+#include "lower/loop/untrained.h"
 #include "report/model/input_plan_report.h"
 #include "report/model/report.h"
 #include "report/text/cpu_text.h"
@@ -127,32 +128,37 @@ bool says_nothing_new(const Plan& plan, const Forecast& other) {
                      [&](const PlanRow& row) { return same_as(row.forecast); });
 }
 
+std::string safe_batch_text(const BatchReason& why) {
+  if (why.largest_safe <= 0)
+    return fmt::format("no batch is safe, up to {} may run", why.largest_running);
+  std::string text = fmt::format("the largest safe batch is {}", why.largest_safe);
+  if (why.largest_running > why.largest_safe)
+    text += fmt::format(" (up to {} may run)", why.largest_running);
+  return text;
+}
+
 std::string why_batch(const Plan& plan, const ReportContext& context) {
   const BatchReason& why = plan.batch_reason;
   const Forecast& f = plan.best.forecast;
-  if (why.fixed) {
-    return fmt::format("Batch {} was given; the largest safe one is {}.\n", f.job.batch,
-                       why.largest_safe);
-  }
+  const std::string safe = safe_batch_text(why);
+  if (why.fixed) return fmt::format("Batch {} was given; {}.\n", f.job.batch, safe);
   std::string text = fmt::format("Why {}: ", f.job.batch);
-  const std::string fails =
-      why.first_failing > 0 ? fmt::format(" ({} may fail)", why.first_failing) : "";
-  if (f.limiter.kind == Limiter::kInput && f.job.batch < why.largest_safe && !why.ceiling) {
-    text += fmt::format(
-        "the input is the limit, a larger batch brings nothing; the largest safe batch is {}{}.",
-        why.largest_safe, fails);
+  if (why.largest_safe <= 0) {
+    text += safe + ".";
+  } else if (f.limiter.kind == Limiter::kInput && f.job.batch < why.largest_safe && !why.ceiling) {
+    text += fmt::format("the input is the limit, a larger batch brings nothing; {}.", safe);
   } else if (f.job.batch == why.largest_safe) {
-    text += fmt::format("it is the largest safe batch{}.", fails);
+    text += "it is the largest safe batch";
+    if (why.largest_running > why.largest_safe)
+      text += fmt::format(" (up to {} may run)", why.largest_running);
+    text += ".";
   } else if (f.job.batch == why.best_batch) {
-    text += fmt::format("no other batch is faster; the largest safe batch is {}{}.",
-                        why.largest_safe, fails);
+    text += fmt::format("no other batch is faster; {}.", safe);
   } else if (why.ceiling) {
-    text += fmt::format(
-        "the ceiling on the global batch allows no more; the largest safe batch is {}{}.",
-        why.largest_safe, fails);
+    text += fmt::format("the ceiling on the global batch allows no more; {}.", safe);
   } else {
-    text += fmt::format("{} of the speed of {}; the largest safe batch is {}{}.",
-                        percent(why.share_of_best), why.best_batch, why.largest_safe, fails);
+    text +=
+        fmt::format("{} of the speed of {}; {}.", percent(why.share_of_best), why.best_batch, safe);
   }
   text += "\n";
   for (const PlanRow& other : plan.by_precision) {
@@ -188,13 +194,15 @@ std::string next_steps(const Plan& plan) {
 
 std::string plan_text(const Plan& plan, const ReportContext& context) {
   std::string text = context.model_line + "\n" + settings_line(context.settings) + "\n" +
-                     headline(plan, context) + "\n" + gpu_table(plan, context) + "\n" +
-                     why_batch(plan, context) + "\n" + next_steps(plan);
+                     not_trained(plan.best.forecast.diagnostics) + headline(plan, context) + "\n" +
+                     gpu_table(plan, context) + "\n" + why_batch(plan, context) + "\n" +
+                     next_steps(plan);
   if (plan.input) text += input_remarks_text(*plan.input, context);
   text += labelled("Rests on", context.rests_on);
   text += labelled("Assumed", context.assumed);
   text += labelled("Excluded", context.excluded);
-  return text + diagnostics(plan.best.forecast.diagnostics) + diagnostics(context.data);
+  return text + diagnostics(plan.best.forecast.diagnostics, kNotTrained) +
+         diagnostics(context.data);
 }
 
 }  // namespace stoker

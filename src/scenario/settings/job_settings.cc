@@ -40,7 +40,8 @@ const SettingRow kRows[] = {
      .group = kModel,
      .type = Type::kList,
      .value = "FILE:LINE=VALUE",
-     .words = "what the model reads at a line of its code: true, false, a number; may repeat"},
+     .words = "what the model reads at a line of its code: true, false, a number; rows=all (or a "
+              "number) for all numbers of rows that the data decides; may repeat"},
 
     {.name = "gpu",
      .verbs = kPlan,
