@@ -6,6 +6,7 @@
     stoker.fits("resnet50", 192, "v100-16gb")                    # True or False
     stoker.probe(loader)                                         # what your Dataset or DataLoader costs
     stoker.report(step=step, loss=loss)                          # in a trial of `stoker sweep`: what it has reached
+    stoker.checkpoint_dir(), stoker.share()                      # in a trial of `stoker tune`: where it pauses, on how much data
     with stoker.observe_step():                                  # around a real step: records where its time goes
 
 plan, predict and fits take the flags of the command as keywords: max_global_batch=512, checkpoint="blocks", clip=True.
@@ -35,11 +36,12 @@ from .errors import CaptureError, ProbeError
 from .observe import Observation, ObservationError, Observer, observe_step, read_observation
 from .polynomial import Dimension
 from .protocol import Capture
-from .study import report
+from .study import checkpoint_dir, report, share
 from .version import VERSION as __version__
 
 __all__ = ["Capture", "CaptureError", "Dimension", "Observation", "ObservationError", "Observer", "ProbeError", "StokerError",
-           "capture", "fits", "observe_step", "plan", "predict", "probe", "read_observation", "report", "__version__"]
+           "capture", "checkpoint_dir", "fits", "observe_step", "plan", "predict", "probe", "read_observation", "report", "share",
+           "__version__"]
 
 
 def capture(what, out=None, *, precision="fp32", mode=None, batch=None, name=None, image_size=None, options=None,

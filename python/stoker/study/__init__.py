@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from .reporting import in_trial, report
+from .reporting import checkpoint_dir, in_trial, report, share
 
-__all__ = ["in_trial", "report"]
+__all__ = ["checkpoint_dir", "in_trial", "report", "share"]

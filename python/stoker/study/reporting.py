@@ -5,9 +5,14 @@ from __future__ import annotations
 import json
 import math
 import os
+import pathlib
 import time
 
 REPORTS = "STOKER_REPORTS"  # set by the runner of a trial: the file that reports are added to
+CHECKPOINTS = "STOKER_CHECKPOINT_DIR"  # set by `stoker tune`, as those below
+SHARE = "STOKER_SHARE"
+LAST_STEP = "STOKER_LAST_STEP"  # 0 or none: to the trial's own end
+METRIC = "STOKER_METRIC"
 
 
 def in_trial() -> bool:
@@ -15,19 +20,21 @@ def in_trial() -> bool:
     return bool(os.environ.get(REPORTS))
 
 
-def report(*, step=None, epoch=None, samples=None, **metrics) -> None:
-    """Reports what a training loop has reached; outside of a trial it does nothing.
+def report(*, step=None, epoch=None, samples=None, **metrics) -> bool:
+    """Reports what a training loop has reached, and says whether the study wants it to end; outside of a trial it does nothing.
 
     step, epoch  where the loop is, both may be left out
     samples      how many samples were processed since the last report: throughput comes from it
     metrics      loss=0.3, accuracy=0.9: numbers, or tensors and arrays of one element
 
-    Of several ranks the first alone reports (RANK, SLURM_PROCID). A report costs some ten microseconds, never raises and never
-    waits for the disk; reading a tensor on a GPU waits for that GPU, so report every few steps.
+    True: enough is known of these settings (`stoker tune`). Save what is to be saved and leave the loop; one that goes on is
+    sent SIGTERM. Of several ranks the first alone reports (RANK, SLURM_PROCID), and the answer to it is what all have to
+    follow: broadcast it. A report costs some ten microseconds, never raises and never waits for the disk; reading a tensor
+    on a GPU waits for that GPU, so report every few steps.
     """
     path = os.environ.get(REPORTS)
     if not path or os.environ.get("RANK", os.environ.get("SLURM_PROCID", "0")) not in ("", "0"):
-        return
+        return False
     line = {"monotonic": time.monotonic()}
     for name, value in (("step", step), ("epoch", epoch), ("samples", samples), *metrics.items()):
         if value is not None:
@@ -42,6 +49,34 @@ def report(*, step=None, epoch=None, samples=None, **metrics) -> None:
             os.close(descriptor)
     except OSError:
         pass  # a full disk must not end the training
+    return _enough(epoch if step is None else step, metrics) or os.path.exists(os.path.join(os.path.dirname(path), "stop"))
+
+
+def checkpoint_dir() -> pathlib.Path | None:
+    """Where a trial may keep what it needs to go on later, or finds what an earlier run of the same settings left; else None."""
+    path = os.environ.get(CHECKPOINTS)
+    if not path:
+        return None
+    folder = pathlib.Path(path)
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def share() -> float:
+    """The part of the data that this trial is to learn from, 1 for all of it."""
+    try:
+        return min(max(float(os.environ.get(SHARE) or 1), 0.0), 1.0) or 1.0
+    except ValueError:
+        return 1.0
+
+
+def _enough(place, metrics: dict) -> bool:
+    """Whether this report is the one that the trial was started for: of the study's metric, at the step where it is to pause."""
+    try:
+        last = float(os.environ.get(LAST_STEP) or 0)
+        return 0 < last <= float(place) and os.environ.get(METRIC, "") in ("", *metrics)
+    except (TypeError, ValueError):
+        return False
 
 
 def _plain(value):

@@ -1,15 +1,14 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <csignal>
 #include <cstdio>
 #include <cstdlib>
-#include <ctime>
 #include <memory>
 
 #include "base/random.h"
 #include "base/text.h"
 #include "cli/outside/output.h"
+#include "cli/outside/wishes.h"
 #include "cli/verbs/study_arguments.h"
 #include "cli/verbs/trial_forecast.h"
 #include "cli/verbs/verbs.h"
@@ -37,44 +36,6 @@ struct Options {
   std::vector<std::string> retry;
   std::string on;
   bool dry_run = false, json = false, quiet = false;
-};
-
-/// Blocks the signals that end a sweep and tells what the user wants by those that came: Ctrl-C
-/// lets running trials end, twice ends them; SIGTERM leaves them running.
-class Wishes {
- public:
-  Wishes() {
-    sigset_t set;
-    sigemptyset(&set);
-    for (const int number : {SIGCHLD, SIGINT, SIGTERM}) sigaddset(&set, number);
-    sigprocmask(SIG_BLOCK, &set, nullptr);
-  }
-
-  study::Wish operator()() {
-    sigset_t set;
-    sigemptyset(&set);
-    sigaddset(&set, SIGINT);
-    sigaddset(&set, SIGTERM);
-    const timespec at_once{};
-    for (int number = 0; (number = sigtimedwait(&set, nullptr, &at_once)) > 0;) take(number);
-    return wish_;
-  }
-
- private:
-  void take(int number) {
-    if (number == SIGTERM) {
-      wish_ = study::Wish::kLeave;
-    } else if (wish_ == study::Wish::kFinish) {
-      wish_ = study::Wish::kCancel;
-      std::fputs("\nending the trials that run\n", stderr);
-    } else if (wish_ == study::Wish::kGoOn) {
-      wish_ = study::Wish::kFinish;
-      std::fputs("\nno more trials are started; waiting for those that run (Ctrl-C ends them)\n",
-                 stderr);
-    }
-  }
-
-  study::Wish wish_ = study::Wish::kGoOn;
 };
 
 study::Capacity capacity_of(const Options& o) {

@@ -52,6 +52,7 @@ Result<TrialForecast> forecast_of(const std::vector<std::string>& words) {
                                                                      : f.memory.out_of_memory);
   result.samples_per_s = f.samples_per_s;
   result.peak_bytes = f.memory.device_peak;
+  result.gpu_busy = f.gpu_busy;
   keep(result.figures, "samples_per_s", f.samples_per_s);
   keep(result.figures, "device_peak_bytes", f.memory.device_peak);
   if (f.run.epochs == 0) return result;

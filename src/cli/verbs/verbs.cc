@@ -7,7 +7,7 @@ std::vector<Section> all_verbs() {
       {"Before you rent", {plan_command(), predict_command()}},
       {"Measure on a machine",
        {probe_command(), calibrate_command(), validate_command(), fit_command()}},
-      {"Run the matrix", {sweep_command(), study_command(), run_trial_command()}},
+      {"Run the matrix", {sweep_command(), tune_command(), study_command(), run_trial_command()}},
       {"While it runs, and after",
        {watch_command(), explain_command(),
         python_command("observation",

@@ -19,6 +19,7 @@ namespace stoker::cli {
 [[nodiscard]] Command calibrate_command();
 [[nodiscard]] Command sweep_command();
 [[nodiscard]] Command study_command();
+[[nodiscard]] Command tune_command();
 [[nodiscard]] Command run_trial_command();
 [[nodiscard]] Command settings_command();
 [[nodiscard]] Command completion_command();

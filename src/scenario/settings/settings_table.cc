@@ -7,7 +7,7 @@ std::span<const SettingRow> settings_table() {
     std::vector<SettingRow> rows;
     for (const std::span<const SettingRow> part :
          {job_settings(), search_settings(), measuring_settings(), lookup_settings(),
-          study_settings()})
+          study_settings(), tune_settings()})
       rows.insert(rows.end(), part.begin(), part.end());
     return rows;
   }();

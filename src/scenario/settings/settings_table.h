@@ -22,6 +22,9 @@ namespace stoker {
 /// Settings of the verbs that run and show studies.
 [[nodiscard]] std::span<const SettingRow> study_settings();
 
+/// Settings of the verb that searches.
+[[nodiscard]] std::span<const SettingRow> tune_settings();
+
 /// All of them.
 [[nodiscard]] std::span<const SettingRow> settings_table();
 

@@ -32,11 +32,13 @@ class Controller {
       cancelled = cancelled || wish == Wish::kCancel;
       if (wish != Wish::kGoOn && summary_.stopped.empty()) summary_.stopped = "interrupted";
       if (summary_.stopped.empty()) summary_.stopped = TRY(over_budget());
+      if (summary_.stopped.empty()) TRY(take_feed());
       if (summary_.stopped.empty()) TRY(start_some());
-      if (active_.empty() && (waiting_.empty() || !summary_.stopped.empty())) break;
+      const bool no_more = waiting_.empty() && fed_;
+      if (active_.empty() && (no_more || !summary_.stopped.empty())) break;
       for (const TrialNews& news : TRY(executor_.news(kWaitSeconds))) TRY(take(news));
     }
-    summary_.complete = waiting_.empty() && !cancelled;
+    summary_.complete = waiting_.empty() && fed_ && !cancelled;
     return summary_;
   }
 
@@ -58,6 +60,13 @@ class Controller {
         if (command) active_gpus_[row.id] = command->needs.gpus;
       }
     }
+    return {};
+  }
+
+  Status take_feed() {
+    const Feed feed = TRY(options_.feed());
+    fed_ = feed.finished;
+    waiting_.insert(waiting_.end(), feed.trials.begin(), feed.trials.end());
     return {};
   }
 
@@ -231,7 +240,7 @@ class Controller {
   RunSummary summary_;
   double begun_ = 0, gpu_seconds_ = 0;
   std::int64_t failures_ = 0;
-  bool counted_ = false;
+  bool counted_ = false, fed_ = true;
 };
 
 }  // namespace

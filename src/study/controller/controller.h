@@ -4,6 +4,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 #include "study/executor/executor.h"
@@ -19,6 +20,12 @@ enum class Wish : std::uint8_t {
   kLeave    ///< stop following; what runs goes on
 };
 
+/// What a search adds to a study that runs.
+struct Feed {
+  std::vector<TrialRow> trials{};  ///< in the store already, waiting
+  bool finished = true;            ///< nothing will follow what there is
+};
+
 struct ControllerOptions {
   /// Trials that were handed over and have not ended, at most; 0: as many as there is room for.
   int at_most = 0;
@@ -26,6 +33,8 @@ struct ControllerOptions {
   std::function<Wish()> wish = [] { return Wish::kGoOn; };
   /// Told of each trial that changed.
   std::function<void(const TrialRow& row)> progress = [](const TrialRow&) {};
+  /// Asked between any two steps while the study goes on.
+  std::function<Result<Feed>()> feed = [] { return Feed{}; };
 };
 
 struct RunSummary {

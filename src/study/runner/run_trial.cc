@@ -31,6 +31,9 @@ namespace {
 
 constexpr Bytes kLargestSpec{16LL << 20};
 constexpr double kTickSeconds = 0.5;
+constexpr Bytes kLargestReason{4096};
+/// Reports after a request to stop: one may have been on its way, a second has not heard of it.
+constexpr std::int64_t kReportsToHear = 2;
 constexpr double kMicro = 1e-6;
 
 double clock_now(clockid_t clock) {
@@ -189,10 +192,30 @@ class Runner {
     resident_ = resident_bytes(descendants(getpid()));
     peak_ = std::max(peak_, resident_);
     read_reports();
+    look_for_stop();
   }
 
   void read_reports() {
-    reports_.read([this](std::string_view line) { metrics_.report(line, started_); });
+    reports_.read([this](std::string_view line) {
+      ++reports_read_;
+      metrics_.report(line, started_);
+    });
+  }
+
+  /// A stop file asks that the command ends. A loop that reads what stoker.report returns saves
+  /// what it wants to save and leaves by itself; one that reports on, or never did, is signalled.
+  void look_for_stop() {
+    if (!stop_asked_at_) {
+      const auto reason = read_file(files_.stop(), kLargestReason);
+      if (!reason) return;
+      stop_reason_ = trimmed(*reason);
+      stop_asked_at_ = elapsed();
+      reports_at_stop_ = reports_read_;
+    }
+    if (!ending_.empty()) return;
+    const bool deaf = reports_read_ == 0 || reports_read_ >= reports_at_stop_ + kReportsToHear;
+    if (deaf || elapsed() - *stop_asked_at_ >= spec_.needs.grace_seconds)
+      begin_end("stopped", SIGTERM);
   }
 
   void heartbeat() {
@@ -294,6 +317,8 @@ class Runner {
 
   void name_cause() {
     const bool well = result_.exit_code == 0;
+    if (ending_ == "stopped" || (well && ending_.empty() && stop_asked_at_))
+      return set(TrialState::kDone, "stopped", stop_reason_);
     if (well && ending_.empty()) return judge_metrics();
     if (ending_ == "time_limit")
       return set(
@@ -359,6 +384,9 @@ class Runner {
   bool ended_ = false;
   std::string ending_;
   std::int64_t resident_ = 0, peak_ = 0, over_by_ = 0, kills_before_ = 0;
+  std::int64_t reports_read_ = 0, reports_at_stop_ = 0;
+  std::optional<double> stop_asked_at_;
+  std::string stop_reason_;
   std::size_t left_behind_ = 0;
 };
 

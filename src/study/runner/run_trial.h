@@ -21,7 +21,8 @@ struct Echo {
 /// command in its own process group, keeps its output, collects its metrics, holds it to its
 /// limits, passes signals on, and writes result.json by rename. SIGTERM and SIGINT cancel the
 /// trial; SIGUSR1, with which a batch system says that time is nearly up, ends it as its time limit
-/// does. SIGUSR2 is passed on.
+/// does. SIGUSR2 is passed on. A file `stop` in the folder ends it as done, with the cause
+/// "stopped".
 [[nodiscard]] Result<TrialRun> run_trial(const TrialFiles& files, Echo echo = {});
 
 }  // namespace stoker::study

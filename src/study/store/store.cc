@@ -179,6 +179,16 @@ Status Store::change(std::int64_t id, TrialState to, const std::string& from,
   });
 }
 
+Result<std::int64_t> Store::add(const TrialValues& trial) {
+  std::int64_t added = 0;
+  TRY(transaction([&]() -> Status {
+    TRY(insert_trials(*database_, {trial}));
+    added = database_->last_id();
+    return {};
+  }));
+  return added;
+}
+
 Status Store::submitted(std::int64_t id, const std::string& job) {
   return change(id, TrialState::kSubmitted, "'waiting'",
                 ", submitted = " + std::to_string(now_seconds()) + ", job = ?", {job}, "submitted");

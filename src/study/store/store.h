@@ -71,6 +71,8 @@ class Store {
   [[nodiscard]] Result<std::vector<MetricPoint>> points(std::int64_t trial) const;
   [[nodiscard]] Result<std::vector<StudyEvent>> events() const;
 
+  /// Another trial behind those that there are, waiting; its id.
+  [[nodiscard]] Result<std::int64_t> add(const TrialValues& trial);
   /// From waiting. `job` is what the executor will call it, where that is known.
   [[nodiscard]] Status submitted(std::int64_t id, const std::string& job);
   [[nodiscard]] Status named(std::int64_t id, const std::string& job);

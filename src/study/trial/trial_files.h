@@ -18,6 +18,8 @@ struct TrialFiles {
   [[nodiscard]] std::filesystem::path result() const { return folder / "result.json"; }
   [[nodiscard]] std::filesystem::path reports() const { return folder / "reports.jsonl"; }
   [[nodiscard]] std::filesystem::path heartbeat() const { return folder / "heartbeat"; }
+  /// Made by whoever wants the trial to end early: the reason is its text.
+  [[nodiscard]] std::filesystem::path stop() const { return folder / "stop"; }
   [[nodiscard]] std::filesystem::path output() const { return folder / "stdout.txt"; }
   [[nodiscard]] std::filesystem::path errors() const { return folder / "stderr.txt"; }
 };

@@ -25,7 +25,8 @@ struct TrialResult {
   TrialState state = TrialState::kFailed;
   /// Why it is not done, in a word: exit_code, signal, time_limit, memory_limit,
   /// cuda_out_of_memory, host_out_of_memory, metric_absent, metric_not_a_number, no_command, lost,
-  /// cancelled. A trial that is done may have one, too: metric_not_finite.
+  /// cancelled. A trial that is done may have one, too: metric_not_finite,
+  /// stopped.
   std::string cause{};
   std::string reason{};  ///< the same as a sentence
   std::optional<std::int64_t> exit_code{}, signal{};

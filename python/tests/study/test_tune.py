@@ -1,0 +1,136 @@
+"""`stoker tune` as a user runs it."""
+
+import json
+import os
+import pathlib
+import random
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from stoker.binary import StokerError, find_binary
+
+try:
+    STOKER = find_binary()
+except StokerError:
+    pytest.skip("the stoker binary is not built", allow_module_level=True)
+
+PACKAGE = str(pathlib.Path(__file__).resolve().parents[2])
+# Reports whose clock is planted, so that throughput does not depend on the machine; accuracy is best at a rate of 0.004.
+SCRIPT = """
+import math, sys, time, stoker
+from stoker.study import reporting
+clock = [0.0]
+reporting.time.monotonic = lambda: clock[0]
+batch, lr, steps = int(sys.argv[1]), float(sys.argv[2]), 300
+if batch > 512:
+    raise RuntimeError("CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 4.00 GiB")
+best = 0.9 - 0.1 * math.log10(lr / 0.004) ** 2
+folder = stoker.checkpoint_dir()
+first = 1
+if folder and (folder / "step").exists():
+    first = int((folder / "step").read_text()) + 1
+for step in range(first, steps + 1):
+    time.sleep(0.001)
+    clock[0] += 1e-3 + batch * 1e-5
+    metrics = {"accuracy": best * (1 - math.exp(-step / 60))} if step % 10 == 0 else {}
+    enough = stoker.report(step=step, samples=batch, loss=1 / step, **metrics)
+    if folder and (enough or step % 50 == 0):
+        (folder / "step").write_text(str(step))
+    if enough:
+        break
+"""
+COMMAND = ["--", sys.executable, "train.py", "{batch}", "{lr}"]
+
+
+def tune(*words, cwd, **options):
+    env = dict(os.environ, PYTHONPATH=PACKAGE)
+    return subprocess.run([STOKER, "tune", *map(str, words)], cwd=cwd, capture_output=True, text=True, env=env, **options)
+
+
+def answer(*words, cwd, code=0):
+    done = tune(*words, cwd=cwd)
+    assert done.returncode == code, done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "train.py").write_text(SCRIPT)
+    return tmp_path
+
+
+def test_batch_then_rate(folder):
+    words = ["--batch", "64..2048x2", "--lr", "1e-4..1e-1", "--metric", "accuracy", "--json", *COMMAND]
+    found = answer(*words, cwd=folder)
+    # 512 has 83,660 samples a second, 256 86 % of it, and 1024 does not fit.
+    assert found["choice"]["values"] == {"batch": "512", "lr": "0.005"}
+    what = [decision["what"] for decision in found["decisions"]]
+    assert "batch 2048 not measured" in what
+    assert found["problem"] == "" and found["stopped"] == ""
+    assert found["spent"]["saved_s"] > 0
+    # The same again runs nothing; the store alone says the same.
+    assert answer(*words, cwd=folder)["choice"] == found["choice"]
+    assert answer("tune.db", "--json", cwd=folder)["decisions"] == found["decisions"]
+
+
+def test_kill_at_any_moment_and_go_on(folder):
+    words = ["--batch", "128,256", "--lr", "1e-4..1e-1", "--metric", "accuracy", "--json", *COMMAND]
+    undisturbed = answer("--store", "whole.db", *words, cwd=folder)
+    env = dict(os.environ, PYTHONPATH=PACKAGE)
+    chance = random.Random(1)
+    for _ in range(12):
+        process = subprocess.Popen([STOKER, "tune", "--quiet", *words], cwd=folder, env=env, stdout=subprocess.DEVNULL)
+        time.sleep(chance.uniform(0.05, 0.8))
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    found = answer(*words, cwd=folder)
+    assert found["choice"]["values"] == undisturbed["choice"]["values"]
+    assert found["choice"]["score"] == undisturbed["choice"]["score"]
+    same = [decision["what"] for decision in found["decisions"]]
+    assert same == [decision["what"] for decision in undisturbed["decisions"]]
+
+
+def test_a_budget_that_ends_in_the_middle_goes_on_with_a_larger_one(folder):
+    words = ["--lr", "1e-4..1e-1", "--metric", "accuracy", "--json"]
+    command = ["--", sys.executable, "train.py", "64", "{lr}"]
+    part = answer(*words, "--budget-steps", 450, *command, cwd=folder, code=1)
+    assert "450 steps are used up" in part["stopped"]
+    assert part["choice"] is not None
+    whole = answer(*words, *command, cwd=folder)
+    assert whole["stopped"] == "" and whole["choice"]["values"] == {"lr": "0.005"}
+
+
+@pytest.mark.parametrize("body, words, said", [
+    ("pass", [], "accuracy"),
+    ("for i in range(30): stoker.report(step=i, accuracy=float('nan'))", [], "diverged"),
+    ("for i in range(30): stoker.report(step=i, accuracy=1 - i / 100)", [], "--direction min"),
+    ("raise RuntimeError('CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 4.00 GiB')", [],
+     "out of memory"),
+    ("raise ValueError('no such file')", [], "no such file"),
+])
+def test_what_cannot_be_decided_is_said(tmp_path, body, words, said):
+    (tmp_path / "train.py").write_text(f"import stoker\n{body}\n")
+    done = tune("--lr", "0.01,0.1", "--metric", "accuracy", *words, "--", sys.executable, "train.py", "{lr}", cwd=tmp_path)
+    assert done.returncode == 1, done.stdout
+    assert said in done.stderr.splitlines()[-1]
+
+
+@pytest.mark.parametrize("words, said", [
+    (["--lr", "0.1", "--metric", "accuracy", "--", "true", "{lr}"], "has one value"),
+    (["--lr", "0.1,0.2", "--metric", "quality_of_life", "--", "true", "{lr}"], "--direction"),
+    (["--lr", "0.1,0.2", "--", "true", "{lr}"], "--metric"),
+    (["--lr", "0.1,0.2", "--metric", "accuracy", "--", "true"], "the command has no {lr}"),
+    (["--metric", "accuracy", "--", "true"], "--batch 512..16384x2"),
+    (["--lr", "0,0.2", "--metric", "accuracy", "--", "true", "{lr}"], "no number above 0"),
+    (["--lr", "0.1,0.2", "--metric", "accuracy", "--budget-money", "3", "--", "true", "{lr}"], "--price"),
+    (["--lr", "0.1,0.2", "--metric", "accuracy", "--budget", "soon", "--", "true", "{lr}"], "is no time"),
+])
+def test_what_cannot_be_meant_is_refused(tmp_path, words, said):
+    done = tune(*words, cwd=tmp_path)
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,182 @@
+#include <cstdio>
+#include <memory>
+
+#include "base/text.h"
+#include "cli/outside/output.h"
+#include "cli/outside/wishes.h"
+#include "cli/verbs/trial_forecast.h"
+#include "cli/verbs/tune_arguments.h"
+#include "cli/verbs/verbs.h"
+#include "json/text.h"
+#include "report/model/tune_report.h"
+#include "report/study/study_report.h"
+#include "study/definition/template.h"
+#include "study/executor/local.h"
+#include "study/executor/slurm.h"
+#include "study/store/controller_lock.h"
+#include "tune/run/trial_jobs.h"
+
+namespace stoker::cli {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr const char* kArgumentsNote = "tune";
+constexpr const char* kForecastNote = "tune_forecast";
+
+/// With a store alone: what it says the search is, besides the budget and the place of this time.
+Status arguments_of_store(TuneArguments& a) {
+  if (!a.command.empty() || !a.batch.empty() || !a.lr.empty())
+    return fail(ErrorCode::kUsage, "is a store, which says already what is tuned", a.file);
+  const auto store = TRY(study::Store::open(a.file, study::Store::Access::kRead));
+  const auto note = TRY(store.noted(kArgumentsNote));
+  const auto stored = json::parse(note.value_or(""));
+  if (!note || !stored)
+    return fail(ErrorCode::kBadInput, "holds no search of stoker tune; `stoker study` shows it",
+                a.file);
+  arguments_from(*stored, a);
+  a.store = a.file;
+  return {};
+}
+
+/// The store of this search: new, or that of an earlier start of the same.
+Result<study::Store> opened(const TuneStudy& asked, TuneArguments& a, bool store_alone) {
+  const std::string words = arguments_json(a).dump();
+  if (!TRY(study::Store::exists(asked.store))) {
+    auto store = TRY(study::Store::create(asked.store, asked.study, {}));
+    TRY(store.note(kArgumentsNote, words));
+    return store;
+  }
+  auto store = TRY(study::Store::open(asked.store, study::Store::Access::kWrite));
+  const auto stored = TRY(store.noted(kArgumentsNote));
+  if (store_alone || stored == words) return store;
+  return fail(ErrorCode::kBadInput,
+              "holds another search, which does not change under its trials\n  " +
+                  stored.value_or("a sweep") + " there\n  " + words +
+                  " asked for\ngive the new one a file of its own with --store, or go on with that "
+                  "one: stoker tune " +
+                  asked.store.string(),
+              asked.store.string());
+}
+
+/// Forecasts of the batches, once: a later stoker may foretell otherwise than the search began
+/// with.
+Status forecast_batches(study::Store& store, tune::GreedyOptions& greedy) {
+  if (store.study().forecast.empty() || greedy.batches.empty()) return {};
+  const auto noted = TRY(store.noted(kForecastNote));
+  if (const auto stored = json::parse(noted.value_or("")); noted && stored) {
+    for (const json::Value& one : *stored)
+      greedy.forecast.push_back({one["batch"].as_string(), one["size"].as_double(),
+                                 one["samples_per_s"].as_double(), one["busy"].as_double(),
+                                 one["fits"].as_bool(), one["why"].as_string()});
+    return {};
+  }
+  TrialForecaster forecaster(store.study());
+  json::Value all = json::Value::array();
+  for (const std::string& batch : greedy.batches) {
+    tune::Request request;
+    request.values = {batch};
+    if (!greedy.rates.empty()) request.values.push_back(greedy.rates.front());
+    const TrialForecast f = TRY(forecaster.of(tune::trial_of(request, 1)));
+    tune::BatchFigure figure{batch, std::stod(batch), f.samples_per_s.value, {}, f.fits, f.reason};
+    if (f.gpu_busy.value > 0) figure.utilisation = f.gpu_busy.value;
+    all.push_back({{"batch", batch},
+                   {"size", figure.batch},
+                   {"samples_per_s", f.samples_per_s.value},
+                   {"busy", figure.utilisation.value_or(0)},
+                   {"fits", f.fits},
+                   {"why", f.reason}});
+    greedy.forecast.push_back(std::move(figure));
+  }
+  return store.note(kForecastNote, all.dump());
+}
+
+Result<std::unique_ptr<study::Executor>> executor_for(const study::Store& store,
+                                                      const TuneArguments& a) {
+  if (a.on != "slurm") {
+    study::Capacity capacity = study::this_capacity();
+    capacity.at_most = static_cast<int>(a.at_most.value_or(0));
+    capacity.share_gpu = static_cast<int>(a.share_gpu.value_or(1));
+    return study::local_executor(std::move(capacity), study::own_runner());
+  }
+  study::SlurmSettings settings;
+  settings.options = store.study().slurm;
+  settings.folder = store.path().string() + ".trials";
+  std::error_code error;
+  settings.program = fs::read_symlink("/proc/self/exe", error).string();
+  return study::slurm_executor(std::move(settings));
+}
+
+/// The user's command with what was chosen: all data, and to its own end.
+std::string command_with(const study::Study& study, const tune::Choice& choice) {
+  tune::Request request;
+  request.values = choice.values;
+  request.stage = "final";
+  const auto command = study::command_of(study, tune::trial_of(request, 1), 1, "FOLDER");
+  return command ? study::shell_line(command->words) : "";
+}
+
+TuneReport report_of(const study::Store& store, const TuneStudy& asked, const tune::Tuner& tuner) {
+  TuneReport report;
+  tune::Walk walk = tuner.walk();
+  report.method = "greedy";
+  report.objective = asked.options.objective;
+  report.axes = study::axis_names(store.study());
+  report.decisions = std::move(walk.decisions);
+  report.choice = std::move(walk.choice);
+  report.spent = tuner.spent();
+  report.problem = std::move(walk.problem);
+  report.over = tuner.over();
+  report.store = store.path().string();
+  if (report.choice) report.command = command_with(store.study(), *report.choice);
+  return report;
+}
+
+Result<int> run(TuneArguments& a) {
+  const bool store_alone = !a.file.empty();
+  if (store_alone) TRY(arguments_of_store(a));
+  TuneStudy asked = TRY(tune_study(a));
+  const auto lock = TRY(study::ControllerLock::take(asked.store));
+  auto store = TRY(opened(asked, a, store_alone));
+  TRY(forecast_batches(store, asked.greedy));
+  const tune::Greedy method(asked.greedy);
+  asked.options.decided = [&](const tune::Decision& decision) {
+    if (!a.quiet) std::fputs(decision_line(decision).c_str(), stderr);
+  };
+  tune::Tuner tuner(store, method, asked.options);
+  TRY(tuner.load());
+  Wishes wishes;
+  study::ControllerOptions options;
+  options.wish = [&] { return wishes(); };
+  options.feed = [&] { return tuner.feed(); };
+  options.progress = [&](const study::TrialRow& row) { tuner.changed(row); };
+  const auto executor = TRY(executor_for(store, a));
+  const auto summary = TRY(study::run_study(store, *executor, options));
+  TRY(tuner.feed());  // what ended last
+  TuneReport report = report_of(store, asked, tuner);
+  if (report.over.empty() && !summary.stopped.empty()) report.over = summary.stopped;
+  if (report.over.empty() && report.problem.empty() && report.choice)
+    tuner.clean(report.choice->trial);
+  print(a.json ? tune_json(report, STOKER_VERSION) : tune_text(report));
+  if (!report.problem.empty()) {
+    std::fprintf(stderr, "stoker: %s\n", printable(report.problem).c_str());
+    return 1;
+  }
+  return report.over.empty() && report.choice ? 0 : 1;
+}
+
+}  // namespace
+
+Command tune_command() {
+  auto a = std::make_shared<TuneArguments>();
+  Command command{
+      "tune",
+      "the batch and the learning rate of a command, stopping early, with the reason of each step",
+      "Example: stoker tune --batch 512..16384x2 --lr 1e-5..1e-1 --metric accuracy -- "
+      "python train.py --batch {batch} --lr {lr}\n"
+      "         stoker tune tune.db",
+      joined({tune_identity(*a), tune_other(*a)}), [a] { return run(*a); }};
+  command.rest = &a->command;
+  return command;
+}
+
+}  // namespace stoker::cli

@@ -1,0 +1,246 @@
+#include "cli/verbs/tune_arguments.h"
+
+#include <algorithm>
+#include <variant>
+
+#include "base/text.h"
+#include "study/definition/duration.h"
+#include "study/definition/study_file.h"
+#include "study/definition/study_words.h"
+#include "study/definition/template.h"
+#include "study/definition/values.h"
+#include "tune/run/trial_jobs.h"
+
+namespace stoker::cli {
+namespace {
+
+/// Values from small to large. Refused: one alone, none that are numbers, none above 0.
+Result<std::vector<std::string>> numbers(const std::string& typed, const std::string& flag) {
+  auto values = study::parse_values(typed);
+  if (!values) return fail(ErrorCode::kUsage, values.error().message, flag);
+  for (const std::string& value : *values) {
+    const auto number = study::as_number(value);
+    if (!number || !(*number > 0))
+      return fail(ErrorCode::kUsage, "\"" + value + "\" is no number above 0", flag);
+  }
+  std::ranges::sort(*values, {}, [](const std::string& v) { return *study::as_number(v); });
+  values->erase(std::unique(values->begin(), values->end()), values->end());
+  if (values->size() < 2)
+    return fail(ErrorCode::kUsage,
+                "has one value, and there is nothing to choose; give two or more, or write it into "
+                "the command",
+                flag + " " + typed);
+  return values;
+}
+
+bool uses(const TuneArguments& a, const std::string& name) {
+  std::vector<std::string> texts = a.command;
+  texts.insert(texts.end(), a.env.begin(), a.env.end());
+  return std::ranges::any_of(texts, [&](const std::string& text) {
+    const auto parsed = study::Template::parse(text);
+    if (!parsed) return false;
+    const auto names = parsed->names();
+    return std::ranges::find(names, name) != names.end();
+  });
+}
+
+Result<tune::Objective> objective_of(const TuneArguments& a) {
+  if (a.metric.empty())
+    return fail(ErrorCode::kUsage,
+                "say what is to be as good as it can: --metric accuracy, told by "
+                "stoker.report(accuracy=...)",
+                "--metric");
+  const study::Metric metric = TRY(study::parse_metric(a.metric));
+  study::Goal goal =
+      metric.goal == study::Goal::kUnknown ? study::usual_goal(metric.name) : metric.goal;
+  if (!a.direction.empty()) goal = a.direction == "max" ? study::Goal::kMost : study::Goal::kLeast;
+  if (goal == study::Goal::kUnknown)
+    return fail(ErrorCode::kUsage,
+                "whether more of \"" + metric.name +
+                    "\" is better is not known; say --direction max or --direction min",
+                "--metric " + a.metric);
+  return tune::Objective{metric.name, goal == study::Goal::kMost};
+}
+
+Result<tune::TuneBudget> budget_of(const TuneArguments& a) {
+  tune::TuneBudget budget;
+  if (!a.budget.empty()) {
+    const auto seconds = study::parse_seconds(a.budget);
+    if (!seconds || *seconds <= 0)
+      return fail(ErrorCode::kUsage, "\"" + a.budget + "\" is no time; write 90s, 10min, 1h30min",
+                  "--budget");
+    budget.seconds = *seconds;
+  }
+  budget.steps = a.budget_steps.value_or(0);
+  budget.money = a.budget_money.value_or(0);
+  budget.price_of_gpu_hour = a.price.value_or(0);
+  if (budget.money > 0 && (budget.price_of_gpu_hour == 0 || a.gpus.empty()))
+    return fail(ErrorCode::kUsage, "needs --price MONEY of a GPU-hour and --gpus N of a trial",
+                "--budget-money");
+  return budget;
+}
+
+Result<study::Study> study_of(const TuneArguments& a, const tune::Objective& objective) {
+  SweepRequest request;
+  for (const auto& [name, values] : {std::pair{"batch", &a.batch}, {"lr", &a.lr}}) {
+    if (!values->empty()) request.vary.push_back(std::string(name) + "=" + *values);
+  }
+  for (const study::Axis& own : tune::own_axes())
+    request.vary.push_back(own.names[0] + "=" + own.rows[0][0]);
+  request.metric = {a.metric};
+  request.env = a.env;
+  request.forecast = a.forecast;
+  request.command = a.command;
+  request.seed = a.seed;
+  request.model = a.model;
+  request.gpu = a.gpu;
+  request.cores = a.cores;
+  request.gpus = a.gpus;
+  request.memory = a.memory;
+  request.time = a.time;
+  request.grace = a.grace;
+  request.shell = a.shell;
+  request.store = a.store.empty() ? "tune.db" : a.store;
+  SweepStudy made = TRY(sweep_study(request));
+  made.study->metrics[0].goal = objective.most ? study::Goal::kMost : study::Goal::kLeast;
+  // The best of a trial counts for the search, and so in tables.
+  made.study->metrics[0].take = study::Take::kBest;
+  return std::move(*made.study);
+}
+
+Result<tune::GreedyOptions> greedy_of(const TuneArguments& a, const tune::Objective& objective) {
+  tune::GreedyOptions g;
+  g.objective = objective;
+  if (!a.batch.empty()) g.batches = TRY(numbers(a.batch, "--batch"));
+  if (!a.lr.empty()) g.rates = TRY(numbers(a.lr, "--lr"));
+  if (g.batches.empty() && g.rates.empty())
+    return fail(ErrorCode::kUsage,
+                "say what is to be chosen: --batch 512..16384x2, --lr 1e-5..1e-1, or both");
+  for (const auto& [name, values] : {std::pair{"batch", &g.batches}, {"lr", &g.rates}}) {
+    if (!values->empty() && !uses(a, name))
+      return fail(ErrorCode::kUsage,
+                  std::string("the command has no {") + name + "}: python train.py --" + name +
+                      " {" + name + "}",
+                  std::string("--") + name);
+  }
+  g.threshold = a.threshold.value_or(g.threshold);
+  g.by = a.by == "utilisation" ? tune::BatchBy::kUtilisation : tune::BatchBy::kThroughput;
+  constexpr double kUsualShare = 0.25;
+  g.share = a.share.value_or(uses(a, "share") ? kUsualShare : 1.0);
+  constexpr int kUsualPatience = 5;
+  g.rules.patience = static_cast<int>(a.patience.value_or(kUsualPatience));
+  g.rules.min_delta = a.min_delta.value_or(0);
+  g.rules.min_share = a.min_share.value_or(g.rules.min_share);
+  g.refine = static_cast<int>(a.refine.value_or(g.refine));
+  g.repeat = static_cast<int>(a.repeat.value_or(1));
+  g.seed = a.seed.value_or(0);
+  g.probe_steps = a.probe_steps.value_or(g.probe_steps);
+  g.final_run = a.final_run.value_or(true);
+  return g;
+}
+
+}  // namespace
+
+std::vector<Binding> tune_identity(TuneArguments& a) {
+  return {{"batch", &a.batch},
+          {"lr", &a.lr},
+          {"metric", &a.metric},
+          {"direction", &a.direction},
+          {"method", &a.method},
+          {"threshold", &a.threshold},
+          {"by", &a.by},
+          {"probe-steps", &a.probe_steps},
+          {"share", &a.share},
+          {"repeat", &a.repeat},
+          {"refine", &a.refine},
+          {"final", &a.final_run},
+          {"patience", &a.patience},
+          {"min-delta", &a.min_delta},
+          {"min-share", &a.min_share},
+          {"seed", &a.seed},
+          {"width", &a.width},
+          {"env", &a.env},
+          {"shell", &a.shell},
+          {"model", &a.model},
+          {"gpu", &a.gpu},
+          {"forecast", &a.forecast},
+          {"cores", &a.cores},
+          {"gpus", &a.gpus},
+          {"memory", &a.memory},
+          {"time", &a.time},
+          {"grace", &a.grace}};
+}
+
+std::vector<Binding> tune_other(TuneArguments& a) {
+  return {{"tune-store", &a.file},
+          {"store", &a.store},
+          {"budget", &a.budget},
+          {"budget-steps", &a.budget_steps},
+          {"budget-money", &a.budget_money},
+          {"price", &a.price},
+          {"checkpoint-space", &a.checkpoint_space},
+          {"on", &a.on},
+          {"at-most", &a.at_most},
+          {"share-gpu", &a.share_gpu},
+          {"quiet", &a.quiet},
+          {"json", &a.json}};
+}
+
+json::Value arguments_json(TuneArguments& a) {
+  json::Value all = json::Value::object();
+  for (const Binding& binding : tune_identity(a)) {
+    if (!was_given(binding)) continue;
+    std::visit(
+        [&](const auto* target) {
+          if constexpr (requires { target->value(); })
+            all.append(std::string(binding.name), target->value());
+          else all.append(std::string(binding.name), *target);
+        },
+        binding.target);
+  }
+  all.append("command", a.command);
+  return all;
+}
+
+void arguments_from(const json::Value& stored, TuneArguments& a) {
+  const auto texts = [](const json::Value& list) {
+    std::vector<std::string> all;
+    for (const json::Value& one : list) all.push_back(one.as_string());
+    return all;
+  };
+  for (const Binding& binding : tune_identity(a)) {
+    const json::Value* value = stored.find(binding.name);
+    if (value == nullptr) continue;
+    if (auto* const* text = std::get_if<std::string*>(&binding.target)) **text = value->as_string();
+    if (auto* const* list = std::get_if<std::vector<std::string>*>(&binding.target))
+      **list = texts(*value);
+    if (auto* const* whole = std::get_if<std::optional<std::int64_t>*>(&binding.target))
+      **whole = value->as_integer();
+    if (auto* const* number = std::get_if<std::optional<double>*>(&binding.target))
+      **number = value->as_double();
+    if (auto* const* pair = std::get_if<std::optional<bool>*>(&binding.target))
+      **pair = value->as_bool();
+    if (auto* const* flag = std::get_if<bool*>(&binding.target)) **flag = value->as_bool();
+  }
+  a.command = texts(stored["command"]);
+}
+
+Result<TuneStudy> tune_study(const TuneArguments& a) {
+  TuneStudy made;
+  made.options.objective = TRY(objective_of(a));
+  made.greedy = TRY(greedy_of(a, made.options.objective));
+  made.study = TRY(study_of(a, made.options.objective));
+  made.store = std::filesystem::absolute(a.store.empty() ? "tune.db" : a.store).lexically_normal();
+  tune::add_environment(made.study, tune::checkpoint_folder(made.store).string(),
+                        made.options.objective.metric);
+  made.options.budget = TRY(budget_of(a));
+  made.options.width = static_cast<std::size_t>(a.width.value_or(a.at_most.value_or(1)));
+  if (!a.checkpoint_space.empty()) {
+    const auto bytes = parse_bytes(a.checkpoint_space);
+    if (!bytes) return fail(ErrorCode::kUsage, bytes.error().message, "--checkpoint-space");
+    made.options.checkpoint_bytes = bytes->count();
+  }
+  return made;
+}
+
+}  // namespace stoker::cli

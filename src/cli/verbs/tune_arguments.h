@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "cli/verbs/study_arguments.h"
+#include "json/value.h"
+#include "scenario/settings/settings.h"
+#include "tune/method/greedy.h"
+#include "tune/run/tuner.h"
+
+namespace stoker::cli {
+
+/// What the words of `stoker tune` say.
+struct TuneArguments {
+  std::string file;  ///< the store of a search
+  std::string batch, lr, metric, direction, method, by, budget, checkpoint_space, on;
+  std::optional<double> threshold, share, probe_steps, min_delta, min_share, budget_steps,
+      budget_money, price;
+  std::optional<std::int64_t> repeat, refine, patience, seed, at_most, share_gpu, width;
+  std::optional<bool> final_run;
+  std::vector<std::string> env, forecast, command;
+  std::string model, gpu, cores, gpus, memory, time, grace, store;
+  bool shell = false, quiet = false, json = false;
+};
+
+/// Where its words go: those that say what the search is, which do not change while it goes on, and
+/// all others.
+[[nodiscard]] std::vector<Binding> tune_identity(TuneArguments& a);
+[[nodiscard]] std::vector<Binding> tune_other(TuneArguments& a);
+
+/// What says what the search is, as it is kept in the store, and back.
+[[nodiscard]] json::Value arguments_json(TuneArguments& a);
+void arguments_from(const json::Value& stored, TuneArguments& a);
+
+/// The search that is asked for.
+struct TuneStudy {
+  std::filesystem::path store;
+  study::Study study;
+  tune::GreedyOptions greedy;  ///< without forecasts
+  tune::TunerOptions options;
+};
+[[nodiscard]] Result<TuneStudy> tune_study(const TuneArguments& a);
+
+}  // namespace stoker::cli

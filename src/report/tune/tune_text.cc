@@ -1,0 +1,61 @@
+#include <fmt/core.h>
+
+#include "base/text.h"
+#include "base/units.h"
+#include "report/model/tune_report.h"
+
+namespace stoker {
+namespace {
+
+std::string time_text(double seconds) { return human_time(Nanos(seconds * 1e9)); }
+
+std::string values_text(const TuneReport& report) {
+  std::string text;
+  for (std::size_t i = 0; i < report.choice->values.size(); ++i)
+    text += fmt::format("{}{} {}", i == 0 ? "" : ", ", printable(report.axes[i]),
+                        printable(report.choice->values[i]));
+  return text;
+}
+
+std::string spent_text(const tune::Spent& spent) {
+  std::string text = fmt::format("Spent {} in {} trials", time_text(spent.seconds), spent.trials);
+  if (spent.restarted > 0)
+    text += fmt::format(", {} of which began anew because there was no checkpoint to go on from",
+                        spent.restarted);
+  if (spent.saved_s > 0)
+    text +=
+        fmt::format("; stopping early and not running saved about {}", time_text(spent.saved_s));
+  return text + "\n";
+}
+
+}  // namespace
+
+std::string decision_line(const tune::Decision& decision) {
+  std::string line = printable(decision.what);
+  if (!decision.why.empty()) line += ": " + printable(decision.why);
+  if (decision.saved_s > 0) line += fmt::format(" (saved about {})", time_text(decision.saved_s));
+  return line + "\n";
+}
+
+std::string tune_text(const TuneReport& report) {
+  std::string text = "Decisions\n";
+  for (const tune::Decision& decision : report.decisions) text += "  " + decision_line(decision);
+  if (report.decisions.empty()) text += "  none yet\n";
+  text += "\n" + spent_text(report.spent);
+  if (report.choice) {
+    const bool open = !report.over.empty() || !report.problem.empty();
+    text += fmt::format("{} {}", open ? "Best so far" : "Take", values_text(report));
+    if (report.choice->score)
+      text += fmt::format(": {} {}", printable(report.objective.metric),
+                          report.objective.text(*report.choice->score));
+    if (report.choice->trial > 0) text += fmt::format(" (trial {})", report.choice->trial);
+    text += "\n";
+    if (!report.command.empty()) text += "  " + printable(report.command) + "\n";
+  }
+  if (!report.over.empty())
+    text += fmt::format("\nStopped: {}. `stoker tune {}` goes on.\n", printable(report.over),
+                        printable(report.store));
+  return text;
+}
+
+}  // namespace stoker

@@ -1,0 +1,168 @@
+#include "tune/method/greedy.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdlib>
+
+#include "tune/method/simulated_trials.h"
+
+namespace stoker::tune {
+namespace {
+
+GreedyOptions options() {
+  GreedyOptions o;
+  o.batches = {"64", "128", "256", "512"};
+  o.rates = {"1e-05", "1e-04", "0.001", "0.01", "0.1"};
+  o.rules.patience = 5;
+  return o;
+}
+
+/// Throughput with a fixed cost of a step; accuracy best at a learning rate of `optimum`.
+Outcome planted(const Request& request, double optimum, double noise = 0) {
+  Outcome outcome;
+  const double batch = std::atof(request.values[0].c_str()),
+               rate = std::atof(request.values[1].c_str());
+  outcome.samples_per_s = batch / (1e-3 + batch * 1e-5);
+  const double off = std::log10(rate / optimum), best = 0.9 - 0.1 * off * off;
+  int count = 0;
+  outcome.curve = curve_of(
+      [&](double step) {
+        return best * (1 - std::exp(-step / 80)) + noise * (++count % 2 == 0 ? 1 : -1);
+      },
+      20, 400);
+  outcome.wall_s = 4;
+  return outcome;
+}
+
+TEST(GreedyTest, FindsAPlantedOptimum) {
+  SimulatedTrials trials{[](const Request& r) { return planted(r, 0.004); }};
+  const Walk walk = trials.search(Greedy(options()));
+  ASSERT_EQ(walk.next, Walk::Next::kDone) << walk.problem;
+  ASSERT_TRUE(walk.choice);
+  // 512 has 83,660 samples/s, 256 has 71,900: 86 % of it.
+  EXPECT_EQ(walk.choice->values, (std::vector<std::string>{"512", "0.005"}));
+  double saved = 0;
+  for (const Decision& d : walk.decisions) saved += d.saved_s;
+  EXPECT_GT(saved, 0);
+}
+
+TEST(GreedyTest, TheSameTrialsWhateverIsUnderWay) {
+  // Decisions on what a wider search sees may differ; those of one width may not, and all widths
+  // here come to the same choice.
+  for (const std::size_t width : {1, 2, 3, 8}) {
+    SimulatedTrials a{[](const Request& r) { return planted(r, 0.004); }};
+    SimulatedTrials b{[](const Request& r) { return planted(r, 0.004); }};
+    const Walk first = a.search(Greedy(options()), width),
+               second = b.search(Greedy(options()), width);
+    ASSERT_TRUE(first.choice);
+    EXPECT_EQ(first.choice->values, (std::vector<std::string>{"512", "0.005"})) << width;
+    ASSERT_EQ(a.jobs.size(), b.jobs.size());
+    for (std::size_t i = 0; i < a.jobs.size(); ++i) EXPECT_EQ(a.jobs[i].request, b.jobs[i].request);
+  }
+}
+
+TEST(GreedyTest, AWinnerAtTheEdgeWidensTheGrid) {
+  GreedyOptions o = options();
+  o.rates = {"1e-05", "1e-04"};
+  SimulatedTrials trials{[](const Request& r) { return planted(r, 0.001); }};
+  const Walk walk = trials.search(Greedy(o));
+  ASSERT_TRUE(walk.choice);
+  EXPECT_EQ(walk.choice->values[1], "0.001");
+}
+
+TEST(GreedyTest, ASmallerBatchWhereTrainingRunsOutOfMemory) {
+  SimulatedTrials trials{[](const Request& r) {
+    Outcome outcome = planted(r, 0.004);
+    if (r.values[0] == "512" && r.stage != "batch") {
+      outcome = Outcome{};
+      outcome.end = End::kOutOfMemory;
+    }
+    return outcome;
+  }};
+  for (const std::size_t width : {1, 3}) {
+    trials.jobs.clear();
+    const Walk walk = trials.search(Greedy(options()), width);
+    ASSERT_TRUE(walk.choice) << walk.problem;
+    EXPECT_EQ(walk.choice->values, (std::vector<std::string>{"256", "0.005"}));
+  }
+}
+
+TEST(GreedyTest, AllOutOfMemoryIsSaid) {
+  SimulatedTrials trials{[](const Request&) {
+    Outcome outcome;
+    outcome.end = End::kOutOfMemory;
+    return outcome;
+  }};
+  const Walk walk = trials.search(Greedy(options()));
+  EXPECT_EQ(walk.next, Walk::Next::kStuck);
+  EXPECT_NE(walk.problem.find("every batch ran out of memory"), std::string::npos) << walk.problem;
+  EXPECT_EQ(trials.jobs.size(), 1) << "larger batches need more";
+}
+
+TEST(GreedyTest, AMetricThatNeverComesEndsTheSearch) {
+  SimulatedTrials trials{[](const Request& r) {
+    Outcome outcome = planted(r, 0.004);
+    outcome.curve.points.clear();
+    return outcome;
+  }};
+  const Walk walk = trials.search(Greedy(options()));
+  EXPECT_EQ(walk.next, Walk::Next::kStuck);
+  EXPECT_NE(walk.problem.find("accuracy"), std::string::npos);
+}
+
+TEST(GreedyTest, AMetricThatOnlyGetsWorseAsksForTheDirection) {
+  SimulatedTrials trials{[](const Request& r) {
+    Outcome outcome = planted(r, 0.004);
+    for (Point& point : outcome.curve.points) point.score = 1 - point.score;
+    return outcome;
+  }};
+  const Walk walk = trials.search(Greedy(options()));
+  EXPECT_EQ(walk.next, Walk::Next::kStuck);
+  EXPECT_NE(walk.problem.find("--direction min"), std::string::npos) << walk.problem;
+}
+
+TEST(GreedyTest, AllDivergedAsksForSmallerRates) {
+  SimulatedTrials trials{[](const Request& r) {
+    Outcome outcome = planted(r, 0.004);
+    if (r.stage != "batch") outcome.curve.diverged_at = 10;
+    return outcome;
+  }};
+  const Walk walk = trials.search(Greedy(options()));
+  EXPECT_EQ(walk.next, Walk::Next::kStuck);
+  EXPECT_NE(walk.problem.find("all 5 learning rates diverged"), std::string::npos) << walk.problem;
+}
+
+TEST(GreedyTest, NoiseAboveAllDifferencesIsSaidWithRepetitions) {
+  GreedyOptions o = options();
+  o.rules.patience = 0;
+  o.rules.min_share = 1;
+  SimulatedTrials trials{[](const Request& r) {
+    Outcome outcome = planted(r, 0.004, 0.2);
+    return outcome;
+  }};
+  o.rates = {"0.003", "0.004", "0.005"};
+  const Walk walk = trials.search(Greedy(o));
+  ASSERT_EQ(walk.next, Walk::Next::kDone);
+  bool said = false;
+  for (const Decision& d : walk.decisions)
+    said = said || (d.what == "the learning rates cannot be told apart" &&
+                    d.why.find("repetitions") != std::string::npos);
+  EXPECT_TRUE(said);
+}
+
+TEST(GreedyTest, AForecastNeedsNoTrialsOfBatches) {
+  GreedyOptions o = options();
+  o.forecast = {{"64", 64, 100.0, 0.5},
+                {"128", 128, 180.0, 0.8},
+                {"256", 256, 195.0, 0.9},
+                {"512", 512, {}, {}, false, "out of memory"}};
+  SimulatedTrials trials{[](const Request& r) { return planted(r, 0.004); }};
+  const Walk walk = trials.search(Greedy(o));
+  ASSERT_TRUE(walk.choice);
+  EXPECT_EQ(walk.choice->values[0], "128");
+  for (const Job& job : trials.jobs) EXPECT_NE(job.request.stage, "batch");
+}
+
+}  // namespace
+}  // namespace stoker::tune

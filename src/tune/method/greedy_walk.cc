@@ -1,0 +1,413 @@
+#include "tune/method/greedy_walk.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/ranges.h"
+#include "study/definition/values.h"
+#include "tune/method/noise.h"
+
+namespace stoker::tune {
+namespace {
+
+double number(const std::string& value) { return study::as_number(value).value_or(0); }
+
+std::string rate_text(double rate) { return fmt::format("{:.4g}", rate); }
+
+/// The grid from its middle outwards: a good one early is what the others are compared with.
+std::vector<std::size_t> from_the_middle(std::size_t count) {
+  std::vector<std::size_t> order;
+  const std::size_t middle = count / 2;
+  order.push_back(middle);
+  for (std::size_t d = 1; order.size() < count; ++d) {
+    if (middle + d < count) order.push_back(middle + d);
+    if (d <= middle) order.push_back(middle - d);
+  }
+  return order;
+}
+
+}  // namespace
+
+Walk GreedyWalk::run() {
+  for (const Job& job : history_.jobs) {
+    const bool of_rates = job.request.stage == "rates" || job.request.stage == "refine";
+    if (of_rates && job.outcome && job.outcome->end == End::kFinished)
+      longest_ = std::max(longest_, job.outcome->curve.last_step());
+  }
+  if (!options_.batches.empty()) {
+    if (!choose_batches()) return walk_;
+  } else {
+    batches_ = {""};
+  }
+  for (std::size_t i = 0; i < batches_.size(); ++i) {
+    out_of_memory_ = false;
+    if (choose_rate(batches_[i])) break;
+    if (!out_of_memory_) return walk_;
+    walk_.next = Walk::Next::kDone;
+    if (i + 1 < batches_.size()) {
+      walk_.decisions.push_back(
+          {fmt::format("batch {} instead of {}", batches_[i + 1], batches_[i]),
+           fmt::format("training ran out of memory at {}", batches_[i])});
+      continue;
+    }
+    stuck(
+        options_.batches.empty()
+            ? "every trial ran out of memory: give the command a smaller batch"
+            : fmt::format("even batch {} runs out of memory: give smaller ones, --batch {:.0f},...",
+                          batches_[i], number(batches_[i]) / 2));
+    return walk_;
+  }
+  return walk_;
+}
+
+bool GreedyWalk::stuck(std::string problem) {
+  walk_.next = Walk::Next::kStuck;
+  walk_.problem = std::move(problem);
+  return false;
+}
+
+bool GreedyWalk::requested(const Request& request) {
+  if (history_.find(request)) return true;
+  walk_.next = Walk::Next::kRun;
+  walk_.request = request;
+  return false;
+}
+
+const Outcome* GreedyWalk::result(const Request& request) {
+  if (!requested(request)) return nullptr;
+  const Outcome* outcome = history_.outcome(*history_.find(request));
+  if (outcome == nullptr) walk_.next = Walk::Next::kWait;
+  return outcome;
+}
+
+Request GreedyWalk::request(const std::string& batch, const std::string& rate,
+                            const std::string& stage, int repetition) const {
+  Request r;
+  const std::string first = options_.batch_first ? batch : rate,
+                    second = options_.batch_first ? rate : batch;
+  if (!options_.batches.empty() && !options_.rates.empty()) r.values = {first, second};
+  else r.values = {options_.batches.empty() ? rate : batch};
+  r.stage = stage;
+  r.share = stage == "rates" || stage == "refine" ? options_.share : 1;
+  r.seed = options_.seed + repetition;
+  return r;
+}
+
+bool GreedyWalk::choose_batches() {
+  if (options_.batches.size() == 1) {
+    batches_ = options_.batches;
+    return true;
+  }
+  return options_.forecast.empty() ? by_measuring() : by_forecast();
+}
+
+bool GreedyWalk::by_forecast() {
+  const auto choice = choose_batch(options_.forecast, options_.threshold, options_.by);
+  std::string cannot;
+  for (const BatchFigure& f : options_.forecast) {
+    if (!f.fits) cannot += (cannot.empty() ? "" : ", ") + f.value;
+  }
+  if (!choice)
+    return stuck("by forecast none of the batches fits: " +
+                 (options_.forecast.empty() ? "" : options_.forecast.front().why_not));
+  if (!cannot.empty())
+    walk_.decisions.push_back({"left out batch " + cannot, "by forecast out of memory"});
+  walk_.decisions.push_back({"batch " + options_.forecast[choice->index].value,
+                             "by forecast, without a run; it " + choice->reason});
+  for (std::size_t i = choice->index + 1; i-- > 0;) {
+    if (options_.forecast[i].fits) batches_.push_back(options_.forecast[i].value);
+  }
+  return true;
+}
+
+bool GreedyWalk::by_measuring() {
+  std::vector<BatchFigure> figures;
+  const std::string rate = options_.rates.empty() ? "" : options_.rates[options_.rates.size() / 2];
+  std::string left_out, why;
+  double seconds = 0;
+  for (std::size_t i = 0; i < options_.batches.size(); ++i) {
+    const std::string& batch = options_.batches[i];
+    if (!why.empty()) {
+      left_out += (left_out.empty() ? "" : ", ") + batch;
+      continue;
+    }
+    const Outcome* outcome = result(request(batch, rate, "batch", 0));
+    if (outcome == nullptr) return false;
+    seconds += outcome->wall_s;
+    BatchFigure figure{batch, number(batch), outcome->samples_per_s, outcome->utilisation};
+    if (outcome->end == End::kOutOfMemory) {
+      figure.fits = false;
+      why = batch + " ran out of memory, and a larger one needs more";
+    } else if (!outcome->samples_per_s) {
+      return stuck(fmt::format(
+          "trial {} at batch {} told no throughput{}: call stoker.report(step=step, "
+          "samples=len(batch)) in its loop, or name --model and --gpu for a forecast",
+          outcome->trial, batch, outcome->reason.empty() ? "" : " (" + outcome->reason + ")"));
+    }
+    if (figure.fits)
+      walk_.decisions.push_back(
+          {fmt::format("batch {}: {:.4g} samples/s", batch, *figure.samples_per_s),
+           fmt::format("measured by trial {} in {:.3g} s", outcome->trial, outcome->wall_s)});
+    figures.push_back(figure);
+    std::vector<double> rest;
+    for (std::size_t r = i + 1; r < options_.batches.size(); ++r)
+      rest.push_back(number(options_.batches[r]));
+    if (why.empty() && options_.by == BatchBy::kThroughput)
+      why = rest_is_flat(figures, rest, options_.threshold).value_or("");
+  }
+  const auto choice = choose_batch(figures, options_.threshold, options_.by);
+  if (!choice)
+    return stuck(
+        fmt::format("every batch ran out of memory, the smallest, {}, too: give smaller "
+                    "ones, --batch {:.0f},...",
+                    options_.batches.front(), number(options_.batches.front()) / 2));
+  if (!left_out.empty())
+    walk_.decisions.push_back({"batch " + left_out + " not measured", why,
+                               seconds / static_cast<double>(figures.size()) *
+                                   static_cast<double>(options_.batches.size() - figures.size())});
+  walk_.decisions.push_back({"batch " + figures[choice->index].value, "it " + choice->reason});
+  for (std::size_t i = choice->index + 1; i-- > 0;) {
+    if (figures[i].fits) batches_.push_back(figures[i].value);
+  }
+  return true;
+}
+
+bool GreedyWalk::choose_rate(const std::string& batch) {
+  if (options_.rates.empty()) {
+    if (!options_.final_run) {
+      walk_.choice = Choice{request(batch, "", "final", 0).values, {}, 0};
+      return true;
+    }
+    return final_run(batch, Rate{"", 0, {}, {}});
+  }
+  std::vector<Rate> rates;
+  for (const std::string& value : options_.rates) rates.push_back({value, number(value)});
+  if (!grid(batch, rates) || !judge_grid(rates)) return false;
+  if (!undecided_ && (!widen(batch, rates) || !refine(batch, rates))) return false;
+  const Rate& winner = rates[*best(rates)];
+  const auto seed = std::ranges::max_element(
+      winner.outcomes, {}, [](const Outcome* o) { return o->best().value_or(-INFINITY); });
+  walk_.choice =
+      Choice{request(batch, winner.value, "rates", 0).values, winner.score, (*seed)->trial};
+  walk_.decisions.push_back(
+      {"lr " + winner.value,
+       fmt::format("best {} of {} learning rates: {}", options_.objective.metric, rates.size(),
+                   options_.objective.text(*winner.score))});
+  return !options_.final_run || final_run(batch, winner);
+}
+
+bool GreedyWalk::run_rate(const std::string& batch, Rate& rate, const std::string& stage) {
+  return run_rates(batch, {&rate}, stage);
+}
+
+bool GreedyWalk::run_rates(const std::string& batch, std::vector<Rate*> rates,
+                           const std::string& stage) {
+  for (const Rate* rate : rates) {
+    for (int r = 0; r < options_.repeat; ++r) {
+      const Request wanted = request(batch, rate->value, stage, r);
+      if (!requested(wanted)) {
+        // Memory does not depend on the learning rate: what is known of one holds for all.
+        for (const Rate* other : rates) {
+          const auto job = history_.find(request(batch, other->value, stage, 0));
+          const Outcome* known = job ? history_.outcome(*job) : nullptr;
+          if (known != nullptr && known->end == End::kOutOfMemory) return !(out_of_memory_ = true);
+        }
+        return false;
+      }
+    }
+  }
+  for (Rate* rate : rates) {
+    double sum = 0;
+    bool all = true;
+    rate->outcomes.clear();
+    for (int r = 0; r < options_.repeat; ++r) {
+      const Outcome* outcome = result(request(batch, rate->value, stage, r));
+      if (outcome == nullptr) return false;
+      if (outcome->end == End::kOutOfMemory) return !(out_of_memory_ = true);
+      rate->outcomes.push_back(outcome);
+      all = all && outcome->best();
+      sum += outcome->best().value_or(0);
+    }
+    if (all) rate->score = sum / options_.repeat;
+    tell(*rate, stage);
+  }
+  return true;
+}
+
+double GreedyWalk::saved(const Outcome& outcome) const {
+  const double steps = outcome.curve.last_step();
+  if (outcome.end != End::kStopped && outcome.end != End::kDiverged) return 0;
+  return steps > 0 && longest_ > steps ? outcome.wall_s * (longest_ / steps - 1) : 0;
+}
+
+void GreedyWalk::tell(const Rate& rate, const std::string& stage) {
+  std::string why;
+  double not_spent = 0;
+  for (const Outcome* outcome : rate.outcomes) {
+    not_spent += saved(*outcome);
+    if (outcome->end == End::kFinished) continue;
+    why += fmt::format("{}trial {} {} at step {:.6g}: {}", why.empty() ? "" : "; ", outcome->trial,
+                       name_of(outcome->end), outcome->curve.last_step(), outcome->reason);
+  }
+  if (why.empty()) why = fmt::format("trial {} ran to its end", rate.outcomes.front()->trial);
+  walk_.decisions.push_back(
+      {fmt::format("lr {}: {}{}", rate.value, options_.objective.metric,
+                   rate.score ? " " + options_.objective.text(*rate.score) : " none") +
+           (stage == "refine" ? ", beside the best" : ""),
+       why, not_spent});
+}
+
+std::optional<std::size_t> GreedyWalk::best(const std::vector<Rate>& rates) const {
+  std::optional<std::size_t> best;
+  for (std::size_t i = 0; i < rates.size(); ++i) {
+    if (rates[i].score && (!best || *rates[i].score > *rates[*best].score)) best = i;
+  }
+  return best;
+}
+
+bool GreedyWalk::grid(const std::string& batch, std::vector<Rate>& rates) {
+  std::vector<Rate*> order;
+  for (const std::size_t i : from_the_middle(rates.size())) order.push_back(&rates[i]);
+  return run_rates(batch, order, "rates");
+}
+
+bool GreedyWalk::judge_grid(const std::vector<Rate>& rates) {
+  std::size_t diverged = 0, silent = 0, worse = 0, known = 0;
+  const Outcome* an_end = nullptr;
+  for (const Rate& rate : rates) {
+    for (const Outcome* o : rate.outcomes) {
+      an_end = o;
+      diverged += o->end == End::kDiverged ? 1 : 0;
+      const auto& points = o->curve.points;
+      silent += points.empty() && o->end != End::kDiverged ? 1 : 0;
+      if (!o->best() || points.size() < 3) continue;
+      ++known;
+      const double noise = noise_of(points).value_or(0);
+      worse += points.back().score < points.front().score - 2 * noise &&
+                       best_of(points, points.size()) == 0
+                   ? 1
+                   : 0;
+    }
+  }
+  const std::string& metric = options_.objective.metric;
+  if (!best(rates)) {
+    if (diverged > 0 && silent == 0)
+      return stuck(
+          fmt::format("all {} learning rates diverged, the smallest, {}, too: give smaller "
+                      "ones, --lr {}..{}",
+                      rates.size(), rates.front().value, rate_text(rates.front().rate / 1e4),
+                      rates.front().value));
+    return stuck(fmt::format("no trial told {}: trial {} {}: {}", metric, an_end->trial,
+                             name_of(an_end->end),
+                             an_end->reason.empty() ? "stoker.report(" + metric +
+                                                          "=...) was never "
+                                                          "called"
+                                                    : an_end->reason));
+  }
+  if (known >= 2 && worse == known)
+    return stuck(fmt::format(
+        "{} got worse from first to last in all {} trials, if {} is better: if it is the other way "
+        "round, say --direction {}; else give smaller learning rates",
+        metric, known, options_.objective.most ? "more" : "less",
+        options_.objective.most ? "min" : "max"));
+  std::vector<RateScores> scores;
+  for (const Rate& rate : rates) {
+    RateScores one{rate.value, {}, 0};
+    for (const Outcome* o : rate.outcomes) {
+      if (!o->best()) continue;
+      one.scores.push_back(*o->best());
+      one.noise = std::max(one.noise, noise_of(o->curve.points).value_or(0));
+    }
+    if (rate.score) scores.push_back(std::move(one));
+  }
+  const NoiseVerdict verdict = judge_noise(scores, options_.objective);
+  undecided_ = verdict.nothing_decided;
+  if (!verdict.text.empty())
+    walk_.decisions.push_back({verdict.nothing_decided ? "the learning rates cannot be told apart"
+                                                       : "the two best cannot be told apart",
+                               verdict.text});
+  return true;
+}
+
+bool GreedyWalk::widen(const std::string& batch, std::vector<Rate>& rates) {
+  constexpr int kMostWider = 2;
+  if (rates.size() < 2) return true;
+  for (int i = 0; i < kMostWider; ++i) {
+    const auto winner = best(rates);
+    if (!winner || (*winner != 0 && *winner + 1 != rates.size())) return true;
+    const bool low = *winner == 0;
+    const double ratio =
+        low ? rates[0].rate / rates[1].rate : rates.back().rate / rates[rates.size() - 2].rate;
+    const double rate = (low ? rates[0].rate : rates.back().rate) * ratio;
+    if (!(rate > 0) || !std::isfinite(rate) || rate > 1e3) return true;
+    Rate wider{shortest(number(rate_text(rate))), rate};
+    walk_.decisions.push_back(
+        {"lr " + wider.value + " as well",
+         fmt::format("the best, {}, is at the end of the grid", rates[*winner].value)});
+    rates.insert(low ? rates.begin() : rates.end(), wider);
+    if (!run_rate(batch, low ? rates.front() : rates.back(), "rates")) return false;
+  }
+  return true;
+}
+
+bool GreedyWalk::refine(const std::string& batch, std::vector<Rate>& rates) {
+  if (options_.refine <= 0) return true;
+  std::size_t winner = *best(rates);
+  const double width = rates[winner].rate / 2;
+  for (int trials = 0; trials < options_.refine;) {
+    // The neighbours of the best at half of the grid's winner, where they are not known yet.
+    const double at = rates[winner].rate;
+    bool asked = false;
+    for (const double rate : {at + width, at - width}) {
+      const bool known = std::ranges::any_of(
+          rates, [&](const Rate& r) { return std::fabs(r.rate - rate) <= 1e-6 * rate; });
+      if (rate <= width * 1e-3 || known || trials >= options_.refine) continue;
+      Rate beside{rate_text(rate), rate};
+      if (!run_rate(batch, beside, "refine")) return false;
+      rates.push_back(std::move(beside));
+      asked = true;
+      ++trials;
+      if (*best(rates) != winner) break;  // better on this side: the other need not be looked at
+    }
+    const std::size_t now = *best(rates);
+    if (now == winner && !asked) break;
+    if (now == winner) {
+      walk_.decisions.push_back({"lr " + rates[winner].value + " is bracketed",
+                                 fmt::format("{} above and below it are worse", rate_text(width))});
+      return true;
+    }
+    winner = now;
+  }
+  return true;
+}
+
+bool GreedyWalk::final_run(const std::string& batch, const Rate& winner) {
+  for (const Outcome* outcome : winner.outcomes) {
+    if (options_.share != 1 || outcome->end != End::kFinished) continue;
+    walk_.decisions.push_back({fmt::format("trial {} is the whole run", outcome->trial),
+                               "it ran on all data to its end", outcome->wall_s});
+    return true;
+  }
+  const Outcome* outcome = result(request(batch, winner.value, "final", 0));
+  if (outcome == nullptr) return false;
+  if (outcome->end == End::kOutOfMemory) return !(out_of_memory_ = true);
+  const auto score = outcome->best();
+  walk_.choice = Choice{request(batch, winner.value, "final", 0).values, score, outcome->trial};
+  if (outcome->end != End::kFinished) {
+    walk_.decisions.push_back(
+        {fmt::format("the whole run, trial {}, {}", outcome->trial, name_of(outcome->end)),
+         outcome->reason});
+    return true;
+  }
+  if (!score)
+    return stuck(fmt::format("the whole run, trial {}, never told {}", outcome->trial,
+                             options_.objective.metric));
+  walk_.decisions.push_back({fmt::format("the whole run: {} {}", options_.objective.metric,
+                                         options_.objective.text(*score)),
+                             fmt::format("trial {} in {:.3g} s", outcome->trial, outcome->wall_s)});
+  return true;
+}
+
+}  // namespace stoker::tune
