@@ -21,6 +21,7 @@ python/tests/test_imports.py), and no module imports itself by way of others.
     measure        how anything is measured: machine, contention, children, the reference kernel
     observe        stoker.Observer: what a real loop's steps spend their time on
     study          stoker.report: what a trial tells the study that runs it
+    tune           what touches PyTorch and text in choosing settings: range test, gradient noise, vocabularies
     pipeline       the probe of a Dataset or DataLoader
     calibrate      what operators take on this CPU or GPU
     loader_runs    epochs of real DataLoaders, for comparison with forecasts

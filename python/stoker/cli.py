@@ -55,8 +55,14 @@ def _training_runs(arguments: list) -> int:
     return training_runs.run(arguments)
 
 
+def _tune_sample(arguments: list) -> int:
+    from .tune import sampling
+
+    return sampling.run(arguments)
+
+
 VERBS = {"capture": _capture, "probe": _probe, "observation": _observation, "calibrate-runs": _calibrate_runs,
-         "loader-runs": _loader_runs, "training-runs": _training_runs}
+         "loader-runs": _loader_runs, "training-runs": _training_runs, "tune-sample": _tune_sample}
 # Until they have imported PyTorch and catch Ctrl-C themselves it ends them: an exception within that import may be lost.
 MEASURING = ("calibrate-runs", "loader-runs", "training-runs")
 

@@ -134,3 +134,49 @@ def test_what_cannot_be_meant_is_refused(tmp_path, words, said):
     assert done.returncode == 2
     assert said in done.stderr
     assert list(tmp_path.iterdir()) == []
+
+
+ASHA = ["--method", "asha", "--lr", "1e-4..1e-1", "--trials", 9, "--min-steps", 30, "--max-steps", 270, "--metric", "accuracy", "--json"]
+
+
+def test_promotion_pauses_and_goes_on_from_the_scripts_own_checkpoints(folder):
+    found = answer(*ASHA, "--", sys.executable, "train.py", 64, "{lr}", cwd=folder)
+    assert found["problem"] == "" and found["spent"]["restarted"] == 0
+    assert any("cut-off" in decision["why"] for decision in found["decisions"])
+    # Nine at 30 steps, three of them to 90, one to 270: pauses are within some steps of the rung.
+    assert found["spent"]["steps"] == pytest.approx(9 * 30 + 3 * 60 + 180)
+    assert len(list((folder / "tune.db.checkpoints").iterdir())) == 1, "the best one's are kept"
+    again = answer(*ASHA, "--width", 3, "--store", "wide.db", "--", sys.executable, "train.py", 64, "{lr}", cwd=folder)
+    parallel = answer(*ASHA, "--width", 3, "--at-most", 3, "--store", "parallel.db", "--", sys.executable, "train.py", 64, "{lr}",
+                      cwd=folder)
+    assert again["choice"]["values"] == parallel["choice"]["values"]
+    assert [d["what"] for d in again["decisions"]] == [d["what"] for d in parallel["decisions"]]
+
+
+def test_a_script_that_cannot_resume_begins_anew_and_is_counted(tmp_path):
+    (tmp_path / "train.py").write_text(SCRIPT.replace("stoker.checkpoint_dir()", "None"))
+    found = answer(*ASHA, "--", sys.executable, "train.py", 64, "{lr}", cwd=tmp_path)
+    assert found["spent"]["restarted"] == 4
+    assert any("began anew" in decision["why"] for decision in found["decisions"])
+
+
+@pytest.mark.parametrize("words, said", [
+    (["--method", "asha", "--trials", 9], "--min-steps 100 --max-steps 2700"),
+    (["--method", "asha", "--min-steps", 10, "--max-steps", 90], "--trials 27"),
+    (["--method", "grid", "--trials", 9], "follows from the method"),
+    (["--vary", "depth=1,2"], "greedy chooses batch and learning rate alone"),
+    (["--method", "random", "--trials", 9, "--vary", "depth=1,2"], "the command has no {depth}"),
+])
+def test_a_search_that_cannot_be_meant_is_refused(tmp_path, words, said):
+    done = tune(*words, "--lr", "1e-4..1e-1", "--metric", "accuracy", "--", "true", "{lr}", cwd=tmp_path)
+    assert done.returncode == 2, done.stderr
+    assert said in done.stderr
+
+
+@pytest.mark.parametrize("method", ["tpe", "random --sampler sobol"])
+def test_optuna_draws_where_it_is_installed(folder, method):
+    pytest.importorskip("optuna")
+    words = ["--method", *method.split(), "--lr", "1e-4..1e-1", "--trials", 5, "--metric", "accuracy", "--json"]
+    found = answer(*words, "--", sys.executable, "train.py", 64, "{lr}", cwd=folder)
+    again = answer(*words, "--store", "again.db", "--", sys.executable, "train.py", 64, "{lr}", cwd=folder)
+    assert found["choice"]["values"] == again["choice"]["values"]

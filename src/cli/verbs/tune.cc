@@ -6,6 +6,7 @@
 #include "cli/outside/wishes.h"
 #include "cli/verbs/trial_forecast.h"
 #include "cli/verbs/tune_arguments.h"
+#include "cli/verbs/tune_sampler.h"
 #include "cli/verbs/verbs.h"
 #include "json/text.h"
 #include "report/model/tune_report.h"
@@ -115,10 +116,11 @@ std::string command_with(const study::Study& study, const tune::Choice& choice) 
   return command ? study::shell_line(command->words) : "";
 }
 
-TuneReport report_of(const study::Store& store, const TuneStudy& asked, const tune::Tuner& tuner) {
+TuneReport report_of(const study::Store& store, const TuneStudy& asked, const tune::Tuner& tuner,
+                     const std::string& method) {
   TuneReport report;
   tune::Walk walk = tuner.walk();
-  report.method = "greedy";
+  report.method = method;
   report.objective = asked.options.objective;
   report.axes = study::axis_names(store.study());
   report.decisions = std::move(walk.decisions);
@@ -137,12 +139,16 @@ Result<int> run(TuneArguments& a) {
   TuneStudy asked = TRY(tune_study(a));
   const auto lock = TRY(study::ControllerLock::take(asked.store));
   auto store = TRY(opened(asked, a, store_alone));
-  TRY(forecast_batches(store, asked.greedy));
-  const tune::Greedy method(asked.greedy);
+  if (asked.is_greedy) TRY(forecast_batches(store, asked.greedy));
+  std::unique_ptr<tune::Method> method;
+  if (asked.is_greedy) method = std::make_unique<tune::Greedy>(asked.greedy);
+  else method = std::make_unique<tune::Search>(asked.search);
+  if (!asked.sampler.empty())
+    asked.options.sample = python_sampler(asked.search, asked.sampler, store.path());
   asked.options.decided = [&](const tune::Decision& decision) {
     if (!a.quiet) std::fputs(decision_line(decision).c_str(), stderr);
   };
-  tune::Tuner tuner(store, method, asked.options);
+  tune::Tuner tuner(store, *method, asked.options);
   TRY(tuner.load());
   Wishes wishes;
   study::ControllerOptions options;
@@ -152,7 +158,7 @@ Result<int> run(TuneArguments& a) {
   const auto executor = TRY(executor_for(store, a));
   const auto summary = TRY(study::run_study(store, *executor, options));
   TRY(tuner.feed());  // what ended last
-  TuneReport report = report_of(store, asked, tuner);
+  TuneReport report = report_of(store, asked, tuner, a.method.empty() ? "greedy" : a.method);
   if (report.over.empty() && !summary.stopped.empty()) report.over = summary.stopped;
   if (report.over.empty() && report.problem.empty() && report.choice)
     tuner.clean(report.choice->trial);

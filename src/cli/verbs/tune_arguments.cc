@@ -85,6 +85,7 @@ Result<study::Study> study_of(const TuneArguments& a, const tune::Objective& obj
   for (const auto& [name, values] : {std::pair{"batch", &a.batch}, {"lr", &a.lr}}) {
     if (!values->empty()) request.vary.push_back(std::string(name) + "=" + *values);
   }
+  request.vary.insert(request.vary.end(), a.vary.begin(), a.vary.end());
   for (const study::Axis& own : tune::own_axes())
     request.vary.push_back(own.names[0] + "=" + own.rows[0][0]);
   request.metric = {a.metric};
@@ -108,6 +109,73 @@ Result<study::Study> study_of(const TuneArguments& a, const tune::Objective& obj
   return std::move(*made.study);
 }
 
+Status check_used(const TuneArguments& a, const std::string& name) {
+  if (uses(a, name)) return {};
+  return fail(ErrorCode::kUsage,
+              "the command has no {" + name + "}: python train.py --" + name + " {" + name + "}",
+              "--" + name);
+}
+
+Result<std::vector<tune::Dimension>> space_of(const TuneArguments& a) {
+  std::vector<tune::Dimension> space;
+  if (!a.batch.empty()) space.push_back(TRY(tune::parse_dimension("batch", a.batch)));
+  if (!a.lr.empty()) space.push_back(TRY(tune::parse_dimension("lr", a.lr)));
+  for (const std::string& typed : a.vary) {
+    const auto equals = typed.find('=');
+    if (equals == std::string::npos || equals == 0 || typed.find(',') < equals)
+      return fail(ErrorCode::kUsage, "write NAME=VALUES: --vary optimizer=sgd,adam",
+                  "--vary " + typed);
+    space.push_back(TRY(tune::parse_dimension(typed.substr(0, equals), typed.substr(equals + 1))));
+  }
+  if (space.empty())
+    return fail(ErrorCode::kUsage,
+                "say what is to be chosen: --batch 512..16384x2, --lr 1e-5..1e-1, --vary NAME=...");
+  std::size_t more = 0;
+  for (const tune::Dimension& d : space) {
+    TRY(check_used(a, d.name));
+    more += d.continuous() || d.values.size() > 1 ? 1 : 0;
+  }
+  if (more == 0)
+    return fail(ErrorCode::kUsage, "every setting has one value, and there is nothing to choose");
+  return space;
+}
+
+Status search_of(const TuneArguments& a, TuneStudy& made) {
+  tune::SearchOptions& s = made.search;
+  s.objective = made.options.objective;
+  s.space = TRY(space_of(a));
+  s.kind = a.method == "asha"        ? tune::SearchKind::kAsha
+           : a.method == "hyperband" ? tune::SearchKind::kHyperband
+                                     : tune::SearchKind::kWhole;
+  s.all_combinations = a.method == "grid";
+  made.sampler = a.method == "tpe" && a.sampler.empty() ? "tpe" : a.sampler;
+  if (made.sampler == "random") made.sampler.clear();
+  s.sampled = !made.sampler.empty();
+  s.least_steps = a.min_steps.value_or(0);
+  s.most_steps = a.max_steps.value_or(0);
+  s.eta = static_cast<int>(a.eta.value_or(s.eta));
+  s.median = a.stop != "none";
+  s.rules.patience = static_cast<int>(a.patience.value_or(0));
+  s.rules.min_delta = a.min_delta.value_or(0);
+  s.seed = a.seed.value_or(0);
+  s.configs = a.trials.value_or(0);
+  const bool rungs = s.kind != tune::SearchKind::kWhole;
+  if (rungs && (s.least_steps == 0 || s.most_steps <= s.least_steps))
+    return fail(ErrorCode::kUsage,
+                "needs the steps of its first and its last rung, as the script reports them: "
+                "--min-steps 100 --max-steps 2700",
+                "--method " + a.method);
+  const bool knows = s.all_combinations || s.kind == tune::SearchKind::kHyperband;
+  if (!knows && s.configs == 0)
+    return fail(ErrorCode::kUsage, "needs the number of settings to try: --trials 27",
+                "--method " + a.method);
+  if (knows && s.configs > 0)
+    return fail(ErrorCode::kUsage, "the number follows from the method " + a.method, "--trials");
+  if (s.all_combinations && s.sampled)
+    return fail(ErrorCode::kUsage, "a grid is not sampled", "--sampler");
+  return {};
+}
+
 Result<tune::GreedyOptions> greedy_of(const TuneArguments& a, const tune::Objective& objective) {
   tune::GreedyOptions g;
   g.objective = objective;
@@ -116,13 +184,8 @@ Result<tune::GreedyOptions> greedy_of(const TuneArguments& a, const tune::Object
   if (g.batches.empty() && g.rates.empty())
     return fail(ErrorCode::kUsage,
                 "say what is to be chosen: --batch 512..16384x2, --lr 1e-5..1e-1, or both");
-  for (const auto& [name, values] : {std::pair{"batch", &g.batches}, {"lr", &g.rates}}) {
-    if (!values->empty() && !uses(a, name))
-      return fail(ErrorCode::kUsage,
-                  std::string("the command has no {") + name + "}: python train.py --" + name +
-                      " {" + name + "}",
-                  std::string("--") + name);
-  }
+  if (!g.batches.empty()) TRY(check_used(a, "batch"));
+  if (!g.rates.empty()) TRY(check_used(a, "lr"));
   g.threshold = a.threshold.value_or(g.threshold);
   g.by = a.by == "utilisation" ? tune::BatchBy::kUtilisation : tune::BatchBy::kThroughput;
   constexpr double kUsualShare = 0.25;
@@ -149,6 +212,13 @@ std::vector<Binding> tune_identity(TuneArguments& a) {
           {"method", &a.method},
           {"threshold", &a.threshold},
           {"by", &a.by},
+          {"vary", &a.vary},
+          {"trials", &a.trials},
+          {"sampler", &a.sampler},
+          {"stop", &a.stop},
+          {"min-steps", &a.min_steps},
+          {"max-steps", &a.max_steps},
+          {"eta", &a.eta},
           {"probe-steps", &a.probe_steps},
           {"share", &a.share},
           {"repeat", &a.repeat},
@@ -228,7 +298,13 @@ void arguments_from(const json::Value& stored, TuneArguments& a) {
 Result<TuneStudy> tune_study(const TuneArguments& a) {
   TuneStudy made;
   made.options.objective = TRY(objective_of(a));
-  made.greedy = TRY(greedy_of(a, made.options.objective));
+  made.is_greedy = a.method.empty() || a.method == "greedy";
+  if (made.is_greedy && !a.vary.empty())
+    return fail(ErrorCode::kUsage,
+                "greedy chooses batch and learning rate alone; --method asha takes any settings",
+                "--vary");
+  if (made.is_greedy) made.greedy = TRY(greedy_of(a, made.options.objective));
+  else TRY(search_of(a, made));
   made.study = TRY(study_of(a, made.options.objective));
   made.store = std::filesystem::absolute(a.store.empty() ? "tune.db" : a.store).lexically_normal();
   tune::add_environment(made.study, tune::checkpoint_folder(made.store).string(),

@@ -11,6 +11,7 @@
 #include "json/value.h"
 #include "scenario/settings/settings.h"
 #include "tune/method/greedy.h"
+#include "tune/method/search.h"
 #include "tune/run/tuner.h"
 
 namespace stoker::cli {
@@ -18,12 +19,13 @@ namespace stoker::cli {
 /// What the words of `stoker tune` say.
 struct TuneArguments {
   std::string file;  ///< the store of a search
-  std::string batch, lr, metric, direction, method, by, budget, checkpoint_space, on;
+  std::string batch, lr, metric, direction, method, by, sampler, stop, budget, checkpoint_space, on;
   std::optional<double> threshold, share, probe_steps, min_delta, min_share, budget_steps,
-      budget_money, price;
-  std::optional<std::int64_t> repeat, refine, patience, seed, at_most, share_gpu, width;
+      budget_money, price, min_steps, max_steps;
+  std::optional<std::int64_t> repeat, refine, patience, seed, at_most, share_gpu, width, trials,
+      eta;
   std::optional<bool> final_run;
-  std::vector<std::string> env, forecast, command;
+  std::vector<std::string> vary, env, forecast, command;
   std::string model, gpu, cores, gpus, memory, time, grace, store;
   bool shell = false, quiet = false, json = false;
 };
@@ -41,7 +43,10 @@ void arguments_from(const json::Value& stored, TuneArguments& a);
 struct TuneStudy {
   std::filesystem::path store;
   study::Study study;
+  bool is_greedy = true;
   tune::GreedyOptions greedy;  ///< without forecasts
+  tune::SearchOptions search;  ///< of all other methods
+  std::string sampler{};       ///< "sobol", "tpe", or empty: drawn here
   tune::TunerOptions options;
 };
 [[nodiscard]] Result<TuneStudy> tune_study(const TuneArguments& a);

@@ -26,8 +26,9 @@ struct Choice {
 /// A search, gone through from its beginning as far as its history goes.
 struct Walk {
   enum class Next : std::uint8_t {
-    kRun,   ///< `request` is to be run
-    kWait,  ///< an outcome is needed that is not seen yet
+    kRun,     ///< `request` is to be run
+    kSample,  ///< `request` is to be run with values that a sampler tells
+    kWait,    ///< an outcome is needed that is not seen yet
     kDone,
     kStuck  ///< it cannot go on: `problem` says why and what to do
   };

@@ -9,7 +9,7 @@ namespace stoker::tune {
 namespace {
 
 constexpr std::size_t kOwnCount = std::size(kOwnAxes);
-constexpr std::string_view kBefell[] = {"lost", "node_failure", "preempted"};
+constexpr std::string_view kBefell[] = {"lost", "node_failure", "preempted", "evicted"};
 
 std::string for_template(const std::string& text) {
   std::string escaped;

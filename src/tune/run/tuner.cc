@@ -220,6 +220,10 @@ Result<std::optional<study::TrialRow>> Tuner::next_trial() {
   while (walk.next == Walk::Next::kWait && seen < known_now)
     walk = method_.walk(history(k, ++seen));
   if (walk.next == Walk::Next::kWait) return std::optional<study::TrialRow>();
+  if (walk.next == Walk::Next::kSample) {
+    walk.request.values = TRY(options_.sample(history(k, seen), walk.request.config - 1));
+    walk.next = Walk::Next::kRun;
+  }
   if (walk.next != Walk::Next::kRun) {
     done_ = known_now == k;  // what runs yet may still be better
     return std::optional<study::TrialRow>();

@@ -28,6 +28,9 @@ struct TunerOptions {
   std::size_t width = 1;
   TuneBudget budget{};
   std::int64_t checkpoint_bytes = 0;  ///< that all checkpoints may take; 0: no limit
+  /// The values of configuration `index`, from 0, by what is known; for Walk::Next::kSample.
+  std::function<Result<std::vector<std::string>>(const History& known, std::int64_t index)>
+      sample{};
   /// Told of each decision once, and once more when a search is gone on with.
   std::function<void(const Decision&)> decided = [](const Decision&) {};
 };
