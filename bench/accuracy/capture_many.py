@@ -16,7 +16,7 @@ import sys
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-SECONDS_PER_CAPTURE = 600  # a model that takes longer is counted as failed
+SECONDS_PER_CAPTURE = 1800  # a model that takes longer is counted as failed
 NEAR_ENOUGH = 0.8  # of difflib: "MobeNetV3Large" is mobilenet_v3_large
 
 

@@ -1,6 +1,7 @@
 #include "accuracy/measure_kinds.h"
 
 #include "accuracy/common/conditions.h"
+#include "accuracy/common/llm_rows.h"
 #include "accuracy/common/measured_rows.h"
 #include "accuracy/input/measures.h"
 #include "accuracy/memory/measures.h"
@@ -32,6 +33,7 @@ const std::vector<MeasureKind>& measure_kinds() {
        run_batch_bounds},
       {"memory", "measured", "measured/*/memory.csv", wanted_measured, run_measured_peaks},
       {"memory", "xmem", "memory/xmem_nvml_ground_truth.csv", wanted_xmem, run_xmem},
+      {"memory", "llm-fits", "llm_training.csv", wanted_llm, run_llm_fits},
       {"time", "operators-gemm", "ops-neusight-gemm.csv.gz", wanted_nothing, run_operator_gemm},
       {"time", "operators-elementwise-norm", "ops-neusight-vec.csv.gz", wanted_nothing,
        run_operator_vector},
@@ -58,6 +60,7 @@ const std::vector<MeasureKind>& measure_kinds() {
       {"time", "lambda-one-gpu", "lambda_throughput.csv", wanted_lambda_one_gpu,
        run_lambda_one_gpu},
       {"time", "lambda", "lambda_throughput.csv", wanted_lambda, run_lambda},
+      {"time", "llm-training", "llm_training.csv", wanted_llm, run_llm_training},
       {"input", "loaders", "measured/input/*.json", wanted_nothing, run_input_loaders},
       {"input", "studies", "studies.csv", wanted_nothing, run_input_studies},
   };

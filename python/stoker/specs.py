@@ -102,7 +102,8 @@ class Source:
     def build(self, point: dict) -> model_build.Built:
         capture = self._call(point)
         self._check(capture)
-        inputs, targets = capture.inputs, tuple(capture.targets or ())
+        given = capture.targets
+        inputs, targets = capture.inputs, (given,) if isinstance(given, torch.Tensor) else tuple(given or ())
         if "batch" not in self._parameters:
             inputs, targets = (self._resized(part, point["batch"]) for part in (inputs, targets))
         args, kwargs = model_build.split_inputs(inputs)

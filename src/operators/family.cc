@@ -41,7 +41,8 @@ constexpr auto kFamilies = std::to_array<OperatorFamily>({
     {"layer_norm_backward", K::kNormalization, W::kRows, "native_layer_norm_backward",
      Operands::kAll, 2},
     {"softmax", K::kSoftmax, W::kRows,
-     "_log_softmax _log_softmax_backward_data _masked_softmax _safe_softmax _softmax"},
+     "_log_softmax _log_softmax_backward_data _masked_softmax _safe_softmax _softmax "
+     "stoker::cross_entropy stoker::cross_entropy_backward"},
     {"softmax_backward", K::kSoftmax, W::kSoftmaxBackward, "_softmax_backward_data"},
     {"reduction", K::kReduction, W::kPlain,
      "_cummax_helper _cummin_helper _logcumsumexp _segment_reduce all allclose amax amin "
@@ -148,6 +149,8 @@ constexpr auto kFamilies = std::to_array<OperatorFamily>({
      Operands::kAll, 1, CollectiveKind::kAllGather},
     {"reduce_scatter", K::kCollective, W::kCollective, "stoker::reduce_scatter",
      Operands::kAll, 1, CollectiveKind::kReduceScatter},
+    {"all_reduce", K::kCollective, W::kCollective, "stoker::all_reduce",
+     Operands::kAll, 1, CollectiveKind::kAllReduce},
     {"broadcast", K::kCollective, W::kCollective, "stoker::broadcast",
      Operands::kAll, 1, CollectiveKind::kBroadcast},
     {"reduce", K::kCollective, W::kCollective, "stoker::reduce",

@@ -52,6 +52,7 @@ struct RnnShape {
 enum class CollectiveKind : std::uint8_t {
   kAllGather,
   kReduceScatter,
+  kAllReduce,
   kBroadcast,  ///< from GPU 0 to the others
   kReduce,     ///< from the others to GPU 0
   kScatter,    ///< to each GPU its share, from GPU 0
@@ -59,7 +60,8 @@ enum class CollectiveKind : std::uint8_t {
 };
 
 /// A collective that is an operator of the step (FSDP, DataParallel); DDP's all-reduces are
-/// buckets. The kernel's `read` or `written`, whichever is larger, is the whole tensor.
+/// buckets. The whole tensor is the kernel's `read` where it reduces, else `read` or `written`,
+/// whichever is larger.
 struct CollectiveShape {
   CollectiveKind kind = CollectiveKind::kAllGather;
   std::int64_t ranks = 1;

@@ -42,6 +42,16 @@ constexpr std::array<std::pair<std::string_view, Parallel>, 7> kParallels{
      {"zero2", Parallel::kFsdpZero2},
      {"zero3", Parallel::kFsdpZero3}}};
 
+constexpr std::array<std::pair<std::string_view, FsdpPrecision>, 5> kFsdpPrecisions{
+    {{"none", FsdpPrecision::kNone},
+     {"reduce-fp32", FsdpPrecision::kReduceFp32},
+     {"reduce-half", FsdpPrecision::kReduceHalf},
+     {"default", FsdpPrecision::kReduceFp32},
+     {"pure", FsdpPrecision::kReduceHalf}}};
+
+constexpr std::array<std::pair<std::string_view, LossKernel>, 2> kLossKernels{
+    {{"captured", LossKernel::kCaptured}, {"fused", LossKernel::kFused}}};
+
 template <class Value, std::size_t N>
 std::string_view name_in(const std::array<std::pair<std::string_view, Value>, N>& table,
                          Value value) {
@@ -70,6 +80,8 @@ std::string_view name_of(Precision precision) { return name_in(kPrecisions, prec
 std::string_view name_of(OptimizerKind kind) { return name_in(kOptimizers, kind); }
 std::string_view name_of(OptimizerLoop loop) { return name_in(kLoops, loop); }
 std::string_view name_of(Parallel parallel) { return name_in(kParallels, parallel); }
+std::string_view name_of(FsdpPrecision p) { return name_in(kFsdpPrecisions, p); }
+std::string_view name_of(LossKernel loss) { return name_in(kLossKernels, loss); }
 
 Result<Precision> parse_precision(std::string_view name) {
   return value_in(kPrecisions, name, "precision");
@@ -83,6 +95,12 @@ Result<OptimizerLoop> parse_optimizer_loop(std::string_view name) {
 
 Result<Parallel> parse_parallel(std::string_view name) {
   return value_in(kParallels, name, "kind of parallelism");
+}
+Result<FsdpPrecision> parse_fsdp_precision(std::string_view name) {
+  return value_in(kFsdpPrecisions, name, "mixed precision of FSDP");
+}
+Result<LossKernel> parse_loss_kernel(std::string_view name) {
+  return value_in(kLossKernels, name, "kind of loss");
 }
 
 OptimizerLoop default_loop(OptimizerKind kind) {
@@ -145,6 +163,29 @@ Status check_gpus(const Job& job) {
   return {};
 }
 
+/// What belongs to fully_shard alone.
+Status check_sharding(const Job& job) {
+  const bool fsdp = is_fsdp(job.parallel);
+  if (job.fsdp_precision != FsdpPrecision::kNone) {
+    if (!fsdp)
+      return fail(ErrorCode::kBadInput,
+                  "FSDP's mixed precision needs FSDP, not " + std::string(name_of(job.parallel)));
+    if (job.precision == Precision::kFp32 || job.precision == Precision::kTf32)
+      return fail(ErrorCode::kBadInput,
+                  "FSDP's mixed precision computes in half precision, not in " +
+                      std::string(name_of(job.precision)));
+  }
+  if (job.fsdp_group == 0) return {};
+  if (!fsdp)
+    return fail(ErrorCode::kBadInput,
+                "hybrid sharding needs FSDP, not " + std::string(name_of(job.parallel)));
+  if (job.fsdp_group < 2 || job.gpus % job.fsdp_group != 0)
+    return fail(ErrorCode::kBadInput,
+                std::to_string(job.gpus) + " GPUs cannot be parted into groups of " +
+                    std::to_string(job.fsdp_group) + " that share one copy of the model");
+  return {};
+}
+
 /// The passes beside the ordinary iteration.
 Status check_passes(const Job& job) {
   if (job.validation_batch) {
@@ -167,7 +208,7 @@ Status check_job(const Job& job) {
   for (const auto& status :
        {at_least("batch", job.batch, 1), at_least("gpus", job.gpus, 1),
         at_least("nodes", job.nodes, 1), at_least("accumulate", job.accumulate, 1), check_gpus(job),
-        check_passes(job)}) {
+        check_sharding(job), check_passes(job)}) {
     if (!status) return status;
   }
   if (job.accumulate > kMaxAccumulate)

@@ -32,6 +32,14 @@ enum class OptimizerLoop : std::uint8_t { kForeach, kFused, kForLoop };
 /// FSDP kinds are torch.distributed.fsdp.fully_shard: ZeRO-2 keeps the gathered parameters until
 /// the backward (reshard_after_forward=False), ZeRO-3 drops them after each unit's forward.
 enum class Parallel : std::uint8_t { kDdp, kDataParallel, kFsdpZero2, kFsdpZero3 };
+/// torch.distributed.fsdp.MixedPrecisionPolicy with param_dtype the job's half precision: shards
+/// and optimizer state in FP32, parameters gathered and computed in half precision, gradients
+/// reduced in FP32 (reduce_dtype=torch.float32) or in half precision. kNone: no policy, all as
+/// captured.
+enum class FsdpPrecision : std::uint8_t { kNone, kReduceFp32, kReduceHalf };
+/// How the cross entropy over a model's scores runs. kFused: one kernel on the scores as they are,
+/// whose backward writes over them (rewrite/fused_loss.h).
+enum class LossKernel : std::uint8_t { kCaptured, kFused };
 /// Which convolution algorithms cuDNN may take: torch.backends.cudnn.benchmark off or on.
 enum class CudnnProfile : std::uint8_t { kDefault, kBenchmark };
 
@@ -59,6 +67,11 @@ struct Job {
   Precision precision = Precision::kFp32;
   OptimizerSettings optimizer;
   Parallel parallel = Parallel::kDdp;  ///< with one GPU there is nothing to be parallel about
+  FsdpPrecision fsdp_precision = FsdpPrecision::kNone;
+  /// Hybrid sharding: GPUs that share one copy of the model, each such group holding all of it; 0:
+  /// all GPUs are one group.
+  int fsdp_group = 0;
+  LossKernel loss = LossKernel::kCaptured;
   CudnnProfile cudnn = CudnnProfile::kDefault;
   bool channels_last = false;
   bool zero_grad_before_forward = true;  ///< set_to_none, PyTorch's default since 2.0
@@ -97,16 +110,26 @@ struct Job {
   std::optional<AttentionBackend> attention;
 };
 
-[[nodiscard]] std::string_view name_of(Precision precision);  ///< "amp-fp16"
-[[nodiscard]] std::string_view name_of(OptimizerKind kind);   ///< "adamw"
-[[nodiscard]] std::string_view name_of(OptimizerLoop loop);   ///< "foreach"
-[[nodiscard]] std::string_view name_of(Parallel parallel);    ///< "ddp", "dp", "fsdp-zero3"
+[[nodiscard]] std::string_view name_of(Precision precision);      ///< "amp-fp16"
+[[nodiscard]] std::string_view name_of(OptimizerKind kind);       ///< "adamw"
+[[nodiscard]] std::string_view name_of(OptimizerLoop loop);       ///< "foreach"
+[[nodiscard]] std::string_view name_of(Parallel parallel);        ///< "ddp", "dp", "fsdp-zero3"
+[[nodiscard]] std::string_view name_of(FsdpPrecision precision);  ///< "none", "reduce-fp32"
+[[nodiscard]] std::string_view name_of(LossKernel loss);          ///< "captured", "fused"
 /// By name; an unknown one is refused with the nearest known.
 [[nodiscard]] Result<Precision> parse_precision(std::string_view name);
 [[nodiscard]] Result<OptimizerKind> parse_optimizer(std::string_view name);
 [[nodiscard]] Result<OptimizerLoop> parse_optimizer_loop(std::string_view name);
 /// Also "fsdp" and "zero3" for "fsdp-zero3", and "zero2".
 [[nodiscard]] Result<Parallel> parse_parallel(std::string_view name);
+/// Also llm-foundry's "default" (reduce-fp32) and "pure" (reduce-half).
+[[nodiscard]] Result<FsdpPrecision> parse_fsdp_precision(std::string_view name);
+[[nodiscard]] Result<LossKernel> parse_loss_kernel(std::string_view name);
+
+/// fully_shard, either kind.
+[[nodiscard]] constexpr bool is_fsdp(Parallel parallel) {
+  return parallel == Parallel::kFsdpZero2 || parallel == Parallel::kFsdpZero3;
+}
 
 /// What PyTorch does on CUDA when nothing is said: foreach, and for-loop for Adafactor.
 [[nodiscard]] OptimizerLoop default_loop(OptimizerKind kind);

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "rewrite/checkpoint.h"
+#include "rewrite/parameter_casts.h"
 #include "rewrite/shard_units.h"
 #include "rewrite/step_parts.h"
 #include "rewrite/symbolic.h"
@@ -46,8 +47,9 @@ struct UnitState {
   std::vector<std::uint32_t> storages;   ///< of its parameters, each once
   std::vector<std::uint32_t> gradients;  ///< storages of the unsharded gradients, each once
   Polynomial gathered;                   ///< bytes of all its parameters, padded
-  Polynomial reduced;                    ///< of all its gradients, padded
-  DType dtype = DType::kF32, gradient_dtype = DType::kF32;
+  Polynomial reduced;                    ///< of all its gradients, padded, as they are reduced
+  DType stored = DType::kF32, dtype = DType::kF32;  ///< of the shards, of what is gathered
+  DType gradient_dtype = DType::kF32, reduced_dtype = DType::kF32;
   std::optional<std::uint32_t> sharded_gradient;  ///< storage
   bool done = false;                              ///< the gradients are reduced
   std::optional<std::uint32_t> pending;           ///< gathered buffer that is not copied out yet
@@ -61,6 +63,7 @@ class Sharding {
       : old_(step), step_(step), settings_(settings), values_(values_of(step, settings)) {
     units_ = shard_units(step, repeated_blocks(step));
     end_ = end_of(step);
+    if (settings.precision) casts_ = parameter_casts(step, settings.precision->computed);
   }
 
   Result<Step> run() {
@@ -98,9 +101,16 @@ class Sharding {
     if (!type.shape.empty()) type.shape[0] = Polynomial(piece);
     type.layout = Layout::kRowMajor;
     type.order.clear();
-    const DType dtype = type.dtype;
+    const bool floats =
+        type.dtype == DType::kF32 || type.dtype == DType::kBf16 || type.dtype == DType::kF16;
+    const bool mixed = settings_.precision && floats;
+    const DType dtype = mixed ? settings_.precision->computed : type.dtype;
+    const DType captured = type.dtype;
+    if (mixed) type.dtype = DType::kF32;
+    state.stored = type.dtype;
     const Polynomial shard = bytes_of(type);
-    const Polynomial padded = scaled(shard, settings_.ranks);
+    const Polynomial padded =
+        scaled(scaled(shard, settings_.ranks), size_of(dtype), size_of(type.dtype));
     const auto storage = static_cast<std::uint32_t>(index(p.storage));
     if (!shards_.contains(storage)) state.storages.push_back(storage);
     shards_[storage] = shards_[storage] + shard;
@@ -109,8 +119,9 @@ class Sharding {
     state.dtype = dtype;
     p.type = add_type(step_, std::move(type));
     if (p.gradient < 0) return {};
-    state.reduced = state.reduced + padded;
-    state.gradient_dtype = dtype;
+    state.gradient_dtype = casts_.empty() ? captured : dtype;
+    state.reduced_dtype = mixed ? settings_.precision->reduced : dtype;
+    state.reduced = state.reduced + scaled(padded, size_of(state.reduced_dtype), size_of(dtype));
     const auto gradient = static_cast<std::uint32_t>(p.gradient);
     if (std::find(state.gradients.begin(), state.gradients.end(), gradient) ==
         state.gradients.end())
@@ -123,8 +134,10 @@ class Sharding {
   void make_sharded_gradient(std::size_t u) {
     UnitState& state = states_[u];
     if (state.gradients.empty()) return;
-    state.sharded_gradient =
-        add_storage(step_, scaled(state.reduced, 1, settings_.ranks), StorageKind::kGradient);
+    state.sharded_gradient = add_storage(
+        step_,
+        in_dtype(scaled(state.reduced, 1, settings_.ranks), state.reduced_dtype, state.stored),
+        StorageKind::kGradient);
     for (const std::uint32_t p : units_[u].parameters) {
       if (step_.parameters[p].gradient >= 0) step_.parameters[p].gradient = *state.sharded_gradient;
     }
@@ -160,6 +173,7 @@ class Sharding {
   }
 
   void copy_event(const Event& event) {
+    if (is_cast_away(event)) return;
     if (event.kind == EventKind::kAllocate) alive_[event.value] = true;
     if (event.kind == EventKind::kFree) alive_[event.value] = false;
     if (event.kind != EventKind::kOperator) {
@@ -175,13 +189,15 @@ class Sharding {
 
   /// Where the values of a parameter are now.
   [[nodiscard]] StorageId current(StorageId id) const {
-    const auto storage = static_cast<std::uint32_t>(index(id));
+    auto storage = static_cast<std::uint32_t>(index(id));
+    if (const auto cast = casts_.copies.find(storage); cast != casts_.copies.end())
+      storage = cast->second;
     if (!shards_.contains(storage)) return id;
     for (const UnitState& state : states_) {
       if (const auto it = state.copies.find(storage); it != state.copies.end())
         return StorageId(it->second);
     }
-    return id;
+    return StorageId(storage);
   }
 
   // -- FSDP's hooks (_fsdp_param_group.py) -------------------------------------------------------
@@ -234,14 +250,23 @@ class Sharding {
   void gather(std::size_t u) {
     UnitState& state = states_[u];
     if (state.pending || settings_.ranks == 1) return;
+    const Polynomial share = scaled(state.gathered, 1, settings_.ranks);
+    const TypeId part = add_flat_type(step_, state.dtype, share);
+    std::vector<TensorRef> shards = shards_of(u);
+    // Shards of another precision are cast into one buffer first (_get_param_all_gather_inputs).
+    std::optional<std::uint32_t> cast;
+    if (state.stored != state.dtype) {
+      cast = add_storage(step_, share);
+      allocate(*cast);
+    }
     const std::uint32_t buffer = add_storage(step_, state.gathered);
     allocate(buffer);
-    const TensorRef own{
-        add_flat_type(step_, state.dtype, scaled(state.gathered, 1, settings_.ranks)),
-        StorageId(buffer)};
+    std::vector<TensorRef> written{{part, StorageId(buffer)}};
+    if (cast) written.push_back({part, StorageId(*cast)});
     const TensorRef all{add_flat_type(step_, state.dtype, state.gathered), StorageId(buffer)};
-    add_operator("stoker::all_gather_copy_in", u, shards_of(u), {own});
+    add_operator("stoker::all_gather_copy_in", u, std::move(shards), std::move(written));
     add_operator("stoker::all_gather", u, {all}, {all});
+    if (cast) release(*cast);
     state.pending = buffer;
   }
 
@@ -274,29 +299,52 @@ class Sharding {
     allocate(input);
     reducing_ = input;
     std::vector<TensorRef> gradients;
-    for (const std::uint32_t g : state.gradients) {
+    for (const std::uint32_t captured : state.gradients) {
+      const auto uncast = casts_.gradients.find(captured);
+      const std::uint32_t g = uncast == casts_.gradients.end() ? captured : uncast->second;
       if (alive_[g])
         gradients.push_back(
             {add_flat_type(step_, state.gradient_dtype, old_.storages[g].bytes), StorageId(g)});
     }
-    const TensorRef flat{add_flat_type(step_, state.gradient_dtype, state.reduced),
+    const TensorRef flat{add_flat_type(step_, state.reduced_dtype, state.reduced),
                          StorageId(input)};
     add_operator("stoker::reduce_scatter_copy_in", u, gradients, {flat});
     for (const TensorRef& g : gradients) {
       release(static_cast<std::uint32_t>(index(g.storage)));
       alive_[static_cast<std::uint32_t>(index(g.storage))] = false;
     }
-    allocate(*state.sharded_gradient);
-    const TensorRef shard{
-        add_flat_type(step_, state.gradient_dtype, scaled(state.reduced, 1, settings_.ranks)),
-        StorageId(*state.sharded_gradient)};
-    add_operator("stoker::reduce_scatter", u, {flat}, {shard});
+    reduce_flat(u, flat);
+  }
+
+  /// The reduction itself. What comes out in another precision is copied into the gradient by the
+  /// last collective's operator.
+  void reduce_flat(std::size_t u, const TensorRef& flat) {
+    UnitState& state = states_[u];
+    const Polynomial bytes = scaled(state.reduced, 1, settings_.ranks);
+    const bool casts = state.reduced_dtype != state.stored;
+    const std::uint32_t output = casts ? add_storage(step_, bytes) : *state.sharded_gradient;
+    allocate(output);
+    const TensorRef summed{add_flat_type(step_, state.reduced_dtype, bytes), StorageId(output)};
+    std::vector<TensorRef> written{summed};
+    if (casts) {
+      allocate(*state.sharded_gradient);
+      const Polynomial stored = in_dtype(bytes, state.reduced_dtype, state.stored);
+      written.push_back(
+          {add_flat_type(step_, state.stored, stored), StorageId(*state.sharded_gradient)});
+    }
+    if (settings_.replicas > 1) {
+      add_operator("stoker::reduce_scatter", u, {flat}, {summed});
+      add_operator("stoker::all_reduce", u, {summed}, std::move(written), settings_.replicas);
+    } else {
+      add_operator("stoker::reduce_scatter", u, {flat}, std::move(written));
+    }
+    if (casts) release(output);
   }
 
   std::vector<TensorRef> shards_of(std::size_t u) {
     std::vector<TensorRef> shards;
     for (const std::uint32_t s : states_[u].storages)
-      shards.push_back({add_flat_type(step_, states_[u].dtype, shards_.at(s)), StorageId(s)});
+      shards.push_back({add_flat_type(step_, states_[u].stored, shards_.at(s)), StorageId(s)});
     return shards;
   }
 
@@ -312,10 +360,31 @@ class Sharding {
   }
 
   void add_operator(std::string_view name, std::size_t u, std::vector<TensorRef> inputs,
-                    std::vector<TensorRef> outputs) {
+                    std::vector<TensorRef> outputs, std::int64_t ranks = 0) {
     step_.events.push_back(
-        {EventKind::kOperator, add_collective(step_, name, units_[u].module_id, settings_.ranks,
-                                              std::move(inputs), std::move(outputs))});
+        {EventKind::kOperator,
+         add_collective(step_, name, units_[u].module_id, ranks > 0 ? ranks : settings_.ranks,
+                        std::move(inputs), std::move(outputs))});
+  }
+
+  /// Bytes of as many numbers of another type.
+  static Polynomial in_dtype(const Polynomial& bytes, DType from, DType to) {
+    return scaled(bytes, size_of(to), size_of(from));
+  }
+
+  /// Autocast's casts of parameters and of their gradients, and the storages that these made.
+  [[nodiscard]] bool is_cast_away(const Event& event) const {
+    switch (event.kind) {
+      case EventKind::kOperator:
+        return casts_.operators.contains(event.value);
+      case EventKind::kAllocate:
+        return casts_.copies.contains(event.value) || casts_.gradients.contains(event.value);
+      case EventKind::kFree:
+        return casts_.copies.contains(event.value) || casts_.gradients.contains(event.value) ||
+               casts_.kept.contains(event.value);
+      default:
+        return false;
+    }
   }
 
   void finish() {
@@ -331,6 +400,7 @@ class Sharding {
   const DimensionValues values_;
   std::vector<ShardUnit> units_;
   std::vector<UnitState> states_;
+  ParameterCasts casts_;
   std::size_t end_ = 0;  ///< position at which the backward's final callback runs
   std::map<std::uint32_t, Polynomial> shards_, padded_;  ///< by parameter storage: bytes
   std::map<std::uint32_t, bool> alive_;
@@ -341,7 +411,7 @@ class Sharding {
 }  // namespace
 
 Result<Step> sharded_step(const Step& step, const ShardSettings& settings) {
-  if (settings.ranks < 1 || settings.ranks > 1'000'000) {
+  if (settings.replicas < 1 || settings.ranks < 1 || settings.ranks > 1'000'000) {
     return fail(ErrorCode::kBadInput,
                 "FSDP needs between 1 and 1,000,000 ranks, not " + std::to_string(settings.ranks));
   }

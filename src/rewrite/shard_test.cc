@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <set>
 
 #include "lower/common/step_plan.h"
 #include "rewrite/checkpoint.h"
@@ -113,6 +114,16 @@ Step sharded(const Step& step, std::int64_t ranks, bool reshard = true) {
   return *result;
 }
 
+Step in_half_precision() { return read_step_file(kFolder / "transformer-bf16.step.gz").value(); }
+
+Step sharded_by(const Step& step, const ShardSettings& settings) {
+  auto result = sharded_step(step, settings);
+  EXPECT_TRUE(result) << result.error().text();
+  const Status valid = check_lifetimes(*result, "sharded");
+  EXPECT_TRUE(valid) << valid.error().text();
+  return *result;
+}
+
 /// PyTorch's own fully_shard is the judge.
 void expect_as_recorded(const Step& step, const std::string& file) {
   SCOPED_TRACE(file);
@@ -135,6 +146,46 @@ TEST(Sharded, AndUnderCheckpointing) {
   const auto recomputing = with_checkpointing(transformer(), {"blocks"});
   ASSERT_TRUE(recomputing);
   expect_as_recorded(sharded(*recomputing, 4), "zero3-checkpoint.txt");
+}
+
+TEST(Sharded, KeepsFp32ShardsUnderMixedPrecision) {
+  const Step half = in_half_precision();
+  expect_as_recorded(sharded_by(half, {.ranks = 4, .precision = ShardPrecision{}}),
+                     "zero3-reduce-fp32.txt");
+  expect_as_recorded(
+      sharded_by(half, {.ranks = 4, .precision = ShardPrecision{.reduced = DType::kBf16}}),
+      "zero3-reduce-half.txt");
+}
+
+TEST(Sharded, SumsGradientsOfCopiesInPlace) {
+  const Step hybrid =
+      sharded_by(in_half_precision(), {.ranks = 4, .precision = ShardPrecision{}, .replicas = 2});
+  expect_as_recorded(hybrid, "hybrid.txt");
+  const auto reductions = std::count_if(
+      hybrid.operators.begin(), hybrid.operators.end(),
+      [&](const Operator& op) { return hybrid.operator_name(op) == "stoker::all_reduce"; });
+  EXPECT_EQ(reductions, 5);  // of the four blocks and the root
+}
+
+/// Autocast's copies of the weights are what is gathered, and gradients need no widening.
+TEST(Sharded, NeedsNoCastsOfWeightsThatAreInHalfPrecisionAlready) {
+  const Step plain =
+      read_step_file(kFolder / ".." / ".." / "data" / "zoo" / "llama_1b.amp-bf16.step.gz").value();
+  const auto casts = [](const Step& step) {
+    std::set<std::uint32_t> weights;
+    for (const Parameter& p : step.parameters)
+      weights.insert(static_cast<std::uint32_t>(index(p.storage)));
+    return std::count_if(step.operators.begin(), step.operators.end(), [&](const Operator& op) {
+      return step.operator_name(op) == "aten::_to_copy" &&
+             weights.contains(static_cast<std::uint32_t>(index(op.inputs[0].storage)));
+    });
+  };
+  EXPECT_GT(casts(plain), 100);
+  const Step mixed = sharded_by(plain, {.ranks = 4, .precision = ShardPrecision{}});
+  const Step as_captured = sharded_by(plain, {.ranks = 4});
+  EXPECT_EQ(casts(mixed), 0);
+  EXPECT_LT(mixed.operators.size(), as_captured.operators.size());
+  EXPECT_LT(trace_of(mixed, 1).peak, trace_of(as_captured, 1).peak);
 }
 
 TEST(Sharded, CutsRowsAndPads) {

@@ -6,8 +6,6 @@
 #include "rewrite/symbolic.h"
 
 namespace stoker {
-namespace {
-
 NameId name_id(Step& step, std::string_view name) {
   auto& names = step.operator_names;
   const auto it = std::find(names.begin(), names.end(), name);
@@ -15,8 +13,6 @@ NameId name_id(Step& step, std::string_view name) {
   if (it == names.end()) names.emplace_back(name);
   return NameId(at);
 }
-
-}  // namespace
 
 Polynomial bytes_of(const TensorType& type) {
   Polynomial product(size_of(type.dtype));

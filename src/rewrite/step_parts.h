@@ -9,6 +9,9 @@
 /// What the rewrites for several GPUs add to a step that they are changing.
 namespace stoker {
 
+/// Index of an operator's name, which is added where it is new.
+[[nodiscard]] NameId name_id(Step& step, std::string_view name);
+
 /// Bytes of a dense tensor of this type.
 [[nodiscard]] Polynomial bytes_of(const TensorType& type);
 

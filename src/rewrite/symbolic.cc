@@ -58,6 +58,10 @@ Polynomial operator*(const Polynomial& a, const Polynomial& b) {
   return without_zeros(std::move(terms));
 }
 
+bool is_same(const Polynomial& a, const Polynomial& b) {
+  return (a + scaled(b, -1)).terms().empty();
+}
+
 Polynomial scaled(const Polynomial& p, std::int64_t factor, std::int64_t divisor) {
   std::vector<Monomial> terms(p.terms().begin(), p.terms().end());
   for (Monomial& term : terms) {

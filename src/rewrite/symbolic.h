@@ -14,6 +14,9 @@ namespace stoker {
 /// p * factor / divisor, which must go without remainder in every coefficient.
 [[nodiscard]] Polynomial scaled(const Polynomial& p, std::int64_t factor, std::int64_t divisor = 1);
 
+/// Equal at all values of the dimensions.
+[[nodiscard]] bool is_same(const Polynomial& a, const Polynomial& b);
+
 /// p with `factor` times the dimension's value in its place.
 [[nodiscard]] Polynomial with_dimension_scaled(const Polynomial& p, std::size_t dimension,
                                                std::int64_t factor);

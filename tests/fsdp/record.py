@@ -3,10 +3,11 @@
 
     PYTHONPATH=python python3 tests/fsdp/record.py [--ranks 4]
 
-writes transformer.step.gz (the plain step), zero2.txt, zero3.txt and zero3-checkpoint.txt (each block under
-torch.utils.checkpoint) beside this file; src/rewrite/shard_test.cc compares the rewritten step with
-them. Fake CUDA tensors stand for the device, PyTorch's fake process group for the other ranks, and `Handle` below for
-torch.cuda: it only remembers which stream is current.
+writes transformer.step.gz and transformer-bf16.step.gz (the plain step), zero2.txt, zero3.txt, zero3-checkpoint.txt (each block
+under torch.utils.checkpoint), zero3-reduce-fp32.txt and zero3-reduce-half.txt (MixedPrecisionPolicy with bf16 parameters) and
+hybrid.txt (two copies of the model, with the first of these policies) beside this file; src/rewrite/shard_test.cc compares the
+rewritten step with them. Fake CUDA tensors stand for the device, PyTorch's fake process group for the other ranks,
+and `Handle` below for torch.cuda: it only remembers which stream is current.
 
 Lines of the text files: `p PHASE`, `a ID BYTES STREAM`, `f ID`; the ids below the first `p` are the sharded parameters
 and the inputs. STREAM is compute, gather (all_gather_copy_in_stream) or reduce (reduce_scatter_stream).
@@ -155,29 +156,32 @@ def recorder(fsdp_param):
     return recorder
 
 
-def record(ranks, reshard, recompute=False):
-    """One training step of rank 0 under fully_shard: text lines."""
+def record(ranks, reshard, recompute=False, reduce=None, copies=1):
+    """One training step of rank 0 under fully_shard: text lines. `reduce`: what gradients are reduced in, with parameters in
+    bf16; None: no policy."""
     import torch
     import torch.distributed as dist
     import torch.distributed.fsdp._fully_shard as fsdp
     from torch._subclasses.fake_tensor import FakeTensorMode
     from torch.distributed.device_mesh import DeviceMesh
-    from torch.distributed.fsdp import fully_shard
+    from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
     from torch.testing._internal.distributed.fake_pg import FakeStore
 
     from stoker import fake_model
     from stoker.recorder import ModuleNames, quiet_collector
 
-    dist.init_process_group("fake", rank=0, world_size=ranks, store=FakeStore())
+    dist.init_process_group("fake", rank=0, world_size=ranks * copies, store=FakeStore())
     install(fsdp)
-    mesh = DeviceMesh("cuda", torch.arange(ranks), _init_backend=True)
+    shape, names = ((copies, ranks), ("replicate", "shard")) if copies > 1 else ((ranks,), ("shard",))
+    mesh = DeviceMesh("cuda", torch.arange(ranks * copies).view(shape), mesh_dim_names=names, _init_backend=True)
+    policy = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=reduce) if reduce else MixedPrecisionPolicy()
     fake = FakeTensorMode(allow_non_fake_inputs=True, allow_fallback_kernels=False)
     with quiet_collector(), torch.autograd.set_multithreading_enabled(False), fake:
         model, tokens, _ = transformer(recompute=recompute)
         fake_model.Mover("cuda", "fp32").move(model)
         for block in model.blocks:
-            fully_shard(block, mesh=mesh, reshard_after_forward=reshard)
-        fully_shard(model, mesh=mesh, reshard_after_forward=reshard)
+            fully_shard(block, mesh=mesh, reshard_after_forward=reshard, mp_policy=policy)
+        fully_shard(model, mesh=mesh, reshard_after_forward=reshard, mp_policy=policy)
         tokens = torch.zeros(tokens.shape, dtype=torch.int64, device="cuda")
         noted = recorder(fsdp._fsdp_param)
         for parameter in model.parameters():
@@ -209,12 +213,17 @@ def main():
     found = device.prepare(print)
     if found.capture != "fake-cuda":
         sys.exit(f"record.py needs fake CUDA tensors, this is {found.capture}")
-    for name, reshard, recompute in (("zero3", None, False), ("zero2", False, False), ("zero3-checkpoint", None, True)):
-        lines = record(options.ranks, reshard, recompute)
+    import torch
+    for name, reshard, recompute, reduce, copies in (
+            ("zero3", None, False, None, 1), ("zero2", False, False, None, 1), ("zero3-checkpoint", None, True, None, 1),
+            ("zero3-reduce-fp32", None, False, torch.float32, 1), ("zero3-reduce-half", None, False, torch.bfloat16, 1),
+            ("hybrid", None, False, torch.float32, 2)):
+        lines = record(options.ranks, reshard, recompute, reduce, copies)
         (HERE / f"{name}.txt").write_text("\n".join(lines) + "\n")
         print(f"{name}.txt: {len(lines)} lines")
-    subprocess.run([sys.executable, "-m", "stoker", "capture", f"{__file__}:transformer", "-o",
-                    str(HERE / "transformer.step.gz")], check=True)
+    for precision, out in (("fp32", "transformer.step.gz"), ("bf16", "transformer-bf16.step.gz")):
+        subprocess.run([sys.executable, "-m", "stoker", "capture", f"{__file__}:transformer", "--precision", precision, "-o",
+                        str(HERE / out)], check=True)
 
 
 if __name__ == "__main__":

@@ -32,4 +32,6 @@ std::vector<Measure> run_timm_maxbatch(Bench& bench, const Table& table);
 std::vector<CaptureRequest> wanted_xmem(const Bench& bench, const Table& table);
 std::vector<Measure> run_xmem(Bench& bench, const Table& table);
 
+std::vector<Measure> run_llm_fits(Bench& bench, const Table& table);
+
 }  // namespace stoker::accuracy

@@ -35,4 +35,6 @@ std::vector<Measure> run_lambda(Bench& bench, const Table& table);
 std::vector<CaptureRequest> wanted_lambda_one_gpu(const Bench& bench, const Table& table);
 std::vector<Measure> run_lambda_one_gpu(Bench& bench, const Table& table);
 
+std::vector<Measure> run_llm_training(Bench& bench, const Table& table);
+
 }  // namespace stoker::accuracy

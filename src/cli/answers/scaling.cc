@@ -154,6 +154,8 @@ Result<int> answer_scaling(const RunOptions& run, const std::optional<BatchReque
   RunRequest alone = asked;
   alone.job.nodes.reset();
   alone.job.parallel.reset();
+  alone.job.fsdp_precision.reset();
+  alone.job.fsdp_group.reset();
   alone.job.bucket_view = false;
   Resolved resolved = TRY(resolve_exactly(alone, scenario_tools()));
   Scenario& s = resolved.base;

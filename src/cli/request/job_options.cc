@@ -32,6 +32,9 @@ std::vector<Binding> job_bindings(JobOptions& o) {
           {"prefetching-loader", &o.prefetching_loader},
           {"nodes", &o.nodes},
           {"parallel", &o.parallel},
+          {"fsdp-mixed-precision", &o.fsdp_precision},
+          {"fsdp-group", &o.fsdp_group},
+          {"loss", &o.loss},
           {"bucket-view", &o.bucket_view}};
 }
 

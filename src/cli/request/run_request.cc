@@ -150,6 +150,9 @@ Result<JobRequest> job_request(const JobOptions& o) {
     if (!parallel) return fail(parallel.error().code, parallel.error().message, "--parallel");
     job.parallel = *parallel;
   }
+  if (!o.fsdp_precision.empty()) job.fsdp_precision = TRY(parse_fsdp_precision(o.fsdp_precision));
+  if (!o.loss.empty()) job.loss = TRY(parse_loss_kernel(o.loss));
+  job.fsdp_group = o.fsdp_group;
   job.bucket_view = o.bucket_view;
   return job;
 }

@@ -115,6 +115,17 @@ class Search {
     for (Tried& one : tried) keep(std::move(one));
   }
 
+  /// Only language models have scores that are worth it, so for others it is not even counted.
+  void loss() {
+    if (scenario_.job.loss != LossKernel::kCaptured) return;
+    auto fused = attempt({"a fused cross entropy over the scores (flash-attn, Liger)",
+                          mark(Setting::kLoss) + " fused",
+                          [](Scenario& s) { s.job.loss = LossKernel::kFused; }});
+    if (!fused) return;
+    const auto saving = static_cast<double>(fused->remedy.saving.count());
+    if (saving >= kWorthSaving * static_cast<double>(peak_.count())) keep(std::move(*fused));
+  }
+
   void optimizer() {
     const OptimizerSettings& settings = scenario_.job.optimizer;
     if (has_fused(settings.kind) && settings.loop != OptimizerLoop::kFused) {
@@ -317,6 +328,7 @@ Result<Remedies> find_remedies(const Scenario& scenario, const Forecast& now,
   search.precision(others);
   if (scenario.step->mode == "train") {
     search.checkpointing();
+    search.loss();
     search.optimizer();
     search.gradients();
   }

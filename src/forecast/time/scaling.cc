@@ -55,6 +55,15 @@ class Scaler {
   Run one_;
 };
 
+/// The job shared in this way, without what belongs to others.
+void share_by(Parallel parallel, Job& job) {
+  job.parallel = parallel;
+  if (parallel != Parallel::kDdp) job.gradient_as_bucket_view = false;
+  if (is_fsdp(parallel)) return;
+  job.fsdp_precision = FsdpPrecision::kNone;
+  job.fsdp_group = 0;
+}
+
 Scenario Scaler::scenario_for(int gpus) const {
   Scenario s = base_;
   s.pace = pace_;
@@ -62,7 +71,8 @@ Scenario Scaler::scenario_for(int gpus) const {
   s.job.nodes = nodes_for(gpus, request_.gpus_per_node);
   s.machine.nodes = s.job.nodes;
   s.machine.gpu_count = gpus_per_node(gpus, s.job.nodes);
-  if (gpus == 1) s.job.parallel = Parallel::kDdp;
+  if (gpus == 1) share_by(Parallel::kDdp, s.job);
+  if (gpus < s.job.fsdp_group) s.job.fsdp_group = 0;
   std::int64_t batch = base_.job.batch;
   if (request_.strong) {
     const Share share = share_of(base_.job.batch, base_.job.accumulate, gpus);
@@ -195,8 +205,7 @@ void Scaler::add_alternatives(Scaling& scaling) const {
        {Parallel::kDdp, Parallel::kFsdpZero2, Parallel::kFsdpZero3, Parallel::kDataParallel}) {
     Scenario s = scenario_for(scaling.pays_up_to);
     if (parallel == Parallel::kDataParallel && s.job.nodes > 1) continue;
-    s.job.parallel = parallel;
-    if (parallel != Parallel::kDdp) s.job.gradient_as_bucket_view = false;
+    share_by(parallel, s.job);
     const auto run = forecast_of(std::move(s));
     if (!run) continue;
     scaling.alternatives.push_back({parallel,

@@ -137,7 +137,7 @@ class Communication {
       }
     } else if (name == "reduce_scatter_copy_in") {
       plan_.awaits[o] = reduction_;
-    } else if (name == "reduce_scatter") {
+    } else if (name == "reduce_scatter" || name == "all_reduce") {
       place(o, op, Stream::kReduction);
       reduction_ = o;
     }

@@ -82,6 +82,7 @@ Status fill_job(const JobRequest& r, const Step& step, Scenario& s) {
   TRY(fill_copy(r, s));
   TRY(fill_parallel(r, job));
   TRY(fill_training(r, step, s));
+  job.loss = r.loss.value_or(LossKernel::kCaptured);
   job.accumulate = static_cast<int>(r.accumulate.value_or(1));
   job.nodes = static_cast<int>(r.nodes.value_or(1));
   job.channels_last = r.channels_last;
@@ -106,7 +107,14 @@ Status fill_parallel(const JobRequest& r, Job& job) {
                   Setting::kBucketView);
   }
   job.gradient_as_bucket_view = r.bucket_view;
-  return {};
+  job.fsdp_precision = r.fsdp_precision.value_or(FsdpPrecision::kNone);
+  job.fsdp_group = static_cast<int>(r.fsdp_group.value_or(0));
+  const auto only_fsdp = [&](bool given, Setting setting) -> Status {
+    if (!given || is_fsdp(job.parallel)) return {};
+    return refuse("is a setting of FSDP; add " + mark(Setting::kParallel) + " fsdp", setting);
+  };
+  TRY(only_fsdp(job.fsdp_precision != FsdpPrecision::kNone, Setting::kFsdpMixedPrecision));
+  return only_fsdp(job.fsdp_group > 0, Setting::kFsdpGroup);
 }
 
 Status check_gpus_of(const Scenario& s) {
@@ -114,6 +122,16 @@ Status check_gpus_of(const Scenario& s) {
     return refuse(std::string(name_of(s.job.parallel)) + " shares a job between GPUs; give " +
                       mark(Setting::kGpus) + " 2 or more, or leave it out",
                   Setting::kParallel);
+  }
+  if (s.job.fsdp_precision != FsdpPrecision::kNone &&
+      (s.job.precision == Precision::kFp32 || s.job.precision == Precision::kTf32)) {
+    return refuse("computes in half precision; add " + mark(Setting::kPrecision) + " bf16",
+                  Setting::kFsdpMixedPrecision);
+  }
+  if (s.job.fsdp_group > 0 && s.job.gpus % s.job.fsdp_group != 0) {
+    return refuse(std::to_string(s.job.gpus) + " GPUs cannot be parted into groups of " +
+                      std::to_string(s.job.fsdp_group),
+                  Setting::kFsdpGroup);
   }
   return check_bucket_view(s.job, s.job.gpus);
 }

@@ -47,6 +47,7 @@ void collect_optimizer(const JobRequest& j, Collector& given) {
 void collect_loop(const JobRequest& j, Collector& given) {
   given.number(Setting::kAccumulate, j.accumulate);
   given.that(Setting::kCheckpoint, !j.checkpoint.empty());
+  given.that(Setting::kLoss, j.loss.has_value());
   given.number(Setting::kNodes, j.nodes);
   given.number(Setting::kValidation, j.validation_batch);
   given.that(Setting::kValidationWithGrad, j.validation_with_grad);
@@ -58,6 +59,8 @@ void collect_loop(const JobRequest& j, Collector& given) {
 void collect_of_gpus(const RunRequest& r, Collector& given) {
   const JobRequest& j = r.job;
   given.that(Setting::kParallel, j.parallel.has_value());
+  given.that(Setting::kFsdpMixedPrecision, j.fsdp_precision.has_value());
+  given.number(Setting::kFsdpGroup, j.fsdp_group);
   given.that(Setting::kBucketView, j.bucket_view);
   given.that(Setting::kLink, r.link.has_value());
   given.that(Setting::kCudaGraphs, j.cuda_graphs);

@@ -39,6 +39,9 @@ RunRequest everything() {
   j.validation_batch = j.validation_samples = 16;
   j.validation_with_grad = true;
   j.parallel = Parallel::kDdp;
+  j.fsdp_precision = FsdpPrecision::kReduceFp32;
+  j.fsdp_group = 2;
+  j.loss = LossKernel::kFused;
   return r;
 }
 

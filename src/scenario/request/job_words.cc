@@ -98,6 +98,11 @@ std::vector<std::string> unusual_settings(const Job& job) {
   add(job.cudnn == CudnnProfile::kBenchmark, "cudnn.benchmark");
   add(job.cuda_graphs, "CUDA graphs");
   add(job.gpus > 1 && job.nodes > 1, std::to_string(job.nodes) + " nodes");
+  add(job.fsdp_precision != FsdpPrecision::kNone,
+      "mixed precision of FSDP: " + std::string(name_of(job.fsdp_precision)));
+  add(job.fsdp_group > 0 && job.fsdp_group < job.gpus,
+      "hybrid sharding in groups of " + std::to_string(job.fsdp_group));
+  add(job.loss == LossKernel::kFused, "fused cross entropy");
   add(job.gradient_as_bucket_view, "gradient_as_bucket_view");
   add(job.prefetching_loader, "prefetching loader");
   add(job.last_batch > 0, "last batch of " + std::to_string(job.last_batch));

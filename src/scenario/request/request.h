@@ -51,6 +51,9 @@ struct JobRequest {
   std::optional<LastBatchRequest> last_batch;
   std::optional<std::int64_t> nodes;
   std::optional<Parallel> parallel;
+  std::optional<FsdpPrecision> fsdp_precision;
+  std::optional<LossKernel> loss;
+  std::optional<std::int64_t> fsdp_group;
   bool bucket_view = false;
 };
 

@@ -54,6 +54,21 @@ TEST_F(RequestTest, RefusesToShareAJobOfOneGpu) {
   EXPECT_TRUE(refusal().starts_with("{bucket-view}: is a setting of DDP"));
 }
 
+TEST_F(RequestTest, RefusesSettingsOfFsdpWithoutIt) {
+  request_.gpus = 8;
+  request_.job.fsdp_precision = FsdpPrecision::kReduceFp32;
+  EXPECT_EQ(refusal(), "{fsdp-mixed-precision}: is a setting of FSDP; add {parallel} fsdp");
+  request_.job.parallel = Parallel::kFsdpZero3;
+  EXPECT_EQ(refusal(), "{fsdp-mixed-precision}: computes in half precision; add {precision} bf16");
+  request_.job.fsdp_precision.reset();
+  request_.job.fsdp_group = 3;
+  EXPECT_EQ(refusal(), "{fsdp-group}: 8 GPUs cannot be parted into groups of 3");
+  request_.job.fsdp_group = 4;
+  EXPECT_EQ(refusal(), "");
+  request_.job.parallel.reset();
+  EXPECT_EQ(refusal(), "{fsdp-group}: is a setting of FSDP; add {parallel} fsdp");
+}
+
 TEST_F(RequestTest, RefusesPassesThatNobodyCanLayOut) {
   request_.job.epochs = 3;
   EXPECT_EQ(refusal(), "{epochs}: needs the size of an epoch: give {samples} or {data}");

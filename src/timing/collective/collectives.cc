@@ -321,6 +321,28 @@ AllReduceModel all_reduce_model(const Machine& machine, RankLayout layout,
   return model;
 }
 
+Nanos GroupedReduce::time_of(const CollectiveShape& shape, Bytes bytes) const {
+  if (shape.kind == CollectiveKind::kAllReduce) return between.time_of(side_by_side * bytes);
+  return within.ranks == shape.ranks ? within.time_of(shape, bytes) : all.time_of(shape, bytes);
+}
+
+GroupedReduce grouped_reduce(const Machine& machine, RankLayout layout, int group,
+                             const CollectiveCoefficients& coefficients) {
+  GroupedReduce result{all_reduce_model(machine, layout, coefficients), {}, {}};
+  if (group <= 0 || group >= layout.ranks()) return result;
+  // A group fills a node before it begins the next; copies of one shard lie in as many nodes as
+  // there are, and side by side in a node that holds several groups.
+  const int in_node = std::min(group, std::max(1, layout.gpus_per_node));
+  const int nodes_of_group = std::max(1, group / in_node);
+  const int copies = layout.ranks() / group;
+  const int copies_in_node = std::max(1, layout.gpus_per_node / in_node);
+  const int apart = std::max(1, copies / copies_in_node);
+  result.within = all_reduce_model(machine, {in_node, nodes_of_group}, coefficients);
+  result.between = all_reduce_model(machine, {copies_in_node, apart}, coefficients);
+  if (apart > 1) result.side_by_side = in_node;
+  return result;
+}
+
 std::string fabric_assumption(const Machine& machine, RankLayout layout,
                               const CollectiveCoefficients& coefficients) {
   return fabric_of(machine, layout, coefficients).assumption;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -38,6 +39,17 @@ struct AllReduceModel {
   [[nodiscard]] double alpha_seconds() const;  ///< of no bytes
   [[nodiscard]] double bandwidth() const;      ///< bus bandwidth of the largest sizes, bytes/s
 };
+
+/// All-reduces of a job's collectives: between all GPUs, and where fewer share one copy of the
+/// model (hybrid sharding) within such a group and between its copies.
+struct GroupedReduce {
+  AllReduceModel all, within, between;
+  std::int64_t side_by_side = 1;  ///< groups of copies that reduce at once over one node's network
+
+  [[nodiscard]] Nanos time_of(const CollectiveShape& shape, Bytes bytes) const;
+};
+[[nodiscard]] GroupedReduce grouped_reduce(const Machine& machine, RankLayout layout, int group,
+                                           const CollectiveCoefficients& coefficients);
 
 /// The fabric between the GPUs of `machine`: a measured curve where one exists for the link,
 /// interpolated between counts; otherwise the data sheet's figure and a wide spread. Between nodes

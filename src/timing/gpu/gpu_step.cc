@@ -41,13 +41,27 @@ void count_oddities(const Program& program, const std::vector<KernelCost>& costs
 }
 
 /// Collectives that are kernels of the program take their time from the link, not from the device.
-void cost_collectives(const Program& program, const AllReduceModel& all_reduce,
+void cost_collectives(const Program& program, const GroupedReduce& groups,
                       std::vector<KernelCost>& costs) {
   for (std::size_t k = 0; k < program.kernels.size(); ++k) {
     const Kernel& kernel = program.kernels[k];
-    if (const auto* shape = std::get_if<CollectiveShape>(&kernel.shape))
-      costs[k].time = all_reduce.time_of(*shape, std::max(kernel.read, kernel.written));
+    const auto* shape = std::get_if<CollectiveShape>(&kernel.shape);
+    if (shape == nullptr) continue;
+    const bool reduces =
+        shape->kind == CollectiveKind::kReduceScatter || shape->kind == CollectiveKind::kAllReduce;
+    costs[k].time =
+        groups.time_of(*shape, reduces ? kernel.read : std::max(kernel.read, kernel.written));
   }
+}
+
+/// GPUs that share one copy of the model, by the step's gathers; 0: it gathers nothing.
+int shard_group(const Program& program) {
+  for (const Kernel& kernel : program.kernels) {
+    const auto* shape = std::get_if<CollectiveShape>(&kernel.shape);
+    if (shape != nullptr && shape->kind == CollectiveKind::kAllGather)
+      return static_cast<int>(shape->ranks);
+  }
+  return 0;
 }
 
 /// All ranks wait for the slowest before the optimizer step.
@@ -107,10 +121,11 @@ GpuStepModel::GpuStepModel(const Program& program, const Gpu& gpu, const Coeffic
 StepTime GpuStepModel::predict(const Machine& machine, const StepTimeOptions& options) const {
   const Program& program = program_;
   const Coefficients& coefficients = model_.coefficients();
-  const AllReduceModel all_reduce =
-      all_reduce_model(machine, layout_of(machine, options), coefficients.collective);
+  const GroupedReduce groups = grouped_reduce(machine, layout_of(machine, options),
+                                              shard_group(program), coefficients.collective);
+  const AllReduceModel& all_reduce = groups.all;
   std::vector<KernelCost> costs = costs_;
-  cost_collectives(program, all_reduce, costs);
+  cost_collectives(program, groups, costs);
 
   StepTime out;
   out.kernel_times.reserve(costs.size());

@@ -229,7 +229,8 @@ class Replay {
   /// in the backward for that out of the last (_fsdp_param_group.py, wait_for_unshard).
   void communicate(const Kernel& kernel, double time) {
     const auto* shape = std::get_if<CollectiveShape>(&kernel.shape);
-    const bool reduction = shape != nullptr && shape->kind == CollectiveKind::kReduceScatter;
+    const bool reduction = shape != nullptr && (shape->kind == CollectiveKind::kReduceScatter ||
+                                                shape->kind == CollectiveKind::kAllReduce);
     const double computed = queue_.end_of(Stream::kCompute);
     const bool backward = kernel.phase == StepPhase::kBackward;
     if (!backward && last_phase_ >= StepPhase::kBackward) {
