@@ -103,3 +103,35 @@ def test_a_dry_run_starts_nothing(tmp_path):
     assert "1  touch x1\n" in done.stdout
     assert "2  not run: needs 100000 cores" in done.stdout
     assert list(tmp_path.iterdir()) == []
+
+
+def test_finished_trials_correct_those_that_wait(tmp_path):
+    """A loader that the forecast does not know: trials without workers are left out once that is certain."""
+    command = "workers={workers}; echo rate $((20 + workers * 64))"
+    done = stoker_run("sweep", "--model", "resnet50", "--gpu", "v100-16gb", "--forecast", "host=cores=16,ram=64G",
+                      "--vary", "batch=32,64,128", "--vary", "workers=4,3,2,1,0", "--metric", "samples_per_s=rate ([0-9]+)",
+                      "--prune-by-forecast", "--shell", "--",
+                      command + "; # {batch}", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    found = rows(tmp_path)
+    left_out = [row for row in found if row["cause"] == "dominated"]
+    assert left_out
+    assert {row["workers"] for row in left_out} <= {"0", "1"}  # those that really are the slowest
+    assert all("certain to be slower than trial" in row["reason"] for row in left_out)
+    ran = [row for row in found if row["state"] == "done"]
+    assert max(float(row["samples_per_s"]) for row in ran) == 276  # the best was run
+    later = [row for row in ran if row["corrected_samples_per_s"]][4:]
+
+    def error(kind):
+        return sum(abs(float(row[f"{kind}_samples_per_s"]) / float(row["samples_per_s"]) - 1) for row in later)
+
+    assert error("corrected") < error("forecast")
+    assert f"{len(left_out)} that others are certain to beat" in done.stdout
+    assert "left: " in done.stderr
+
+
+def test_pruning_needs_a_forecast(tmp_path):
+    done = stoker_run("sweep", "--vary", "n=1", "--prune-by-forecast", "--", "true", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "--prune-by-forecast: needs a forecast: --model MODEL" in done.stderr
+    assert list(tmp_path.iterdir()) == []

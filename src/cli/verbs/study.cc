@@ -44,7 +44,7 @@ Result<int> run(const Options& o) {
   }
   const study::Findings found = o.findings ? study::findings(view) : study::Findings{};
   if (o.findings && !o.json && !o.csv) {
-    print(findings_text(view, found));
+    print(findings_text(view, found) + verdict_text(study::verdict_of(view.rows)));
     return 0;
   }
   print((o.json  ? study_json(view, STOKER_VERSION, o.findings ? &found : nullptr)

@@ -19,6 +19,8 @@
 #include "study/executor/kubernetes.h"
 #include "study/executor/local.h"
 #include "study/executor/slurm.h"
+#include "study/expectation/forecast_guide.h"
+#include "study/expectation/verdict.h"
 #include "study/findings/selection.h"
 #include "study/store/controller_lock.h"
 
@@ -27,7 +29,8 @@ namespace fs = std::filesystem;
 namespace {
 
 /// Causes that --retry takes beside states: what befell a trial rather than what it did.
-constexpr std::string_view kCauses[] = {"lost", "node_failure", "preempted", "evicted"};
+constexpr std::string_view kCauses[] = {"lost",    "node_failure",     "preempted",
+                                        "evicted", study::kDoesNotFit, study::kDominated};
 constexpr std::int64_t kAtMostInQueue = 20;  // the queue is everybody's
 
 struct Options {
@@ -35,7 +38,7 @@ struct Options {
   std::optional<std::int64_t> at_most, share_gpu;
   std::vector<std::string> retry;
   std::string on;
-  bool dry_run = false, json = false, quiet = false;
+  bool dry_run = false, json = false, quiet = false, prune = false;
 };
 
 study::Capacity capacity_of(const Options& o) {
@@ -45,6 +48,48 @@ study::Capacity capacity_of(const Options& o) {
   return capacity;
 }
 
+/// How many trials run beside each other.
+int at_a_time(const study::Study& study, const study::TrialValues& first, const Options& o) {
+  if (o.on == "slurm" || o.on == "kubernetes")
+    return static_cast<int>(o.at_most.value_or(kAtMostInQueue));
+  const auto command = study::command_of(study, first, 1, "");
+  return study::Slots(capacity_of(o)).at_a_time(command ? command->needs : study::Needs{});
+}
+
+study::GuideOptions guide_options(const study::Study& study, const study::TrialValues& first,
+                                  const Options& o) {
+  using Prune = study::GuideOptions::Prune;
+  return {study.order, o.prune ? Prune::kBeaten : Prune::kNothing, at_a_time(study, first, o)};
+}
+
+/// What a study will take, as a line; with what to say for its time to be known.
+std::string study_outlook(const study::Study& study, const study::Outlook& outlook) {
+  const std::string text = outlook_text(outlook);
+  if (!text.empty()) return "; they take " + text + "\n";
+  const bool run = study.forecast.contains("epochs");
+  return outlook.trials == 0 || run ? std::string("\n")
+                                    : "; say epochs, and samples of the data set, for their time: "
+                                      "--forecast epochs=3 --forecast samples=50000\n";
+}
+
+/// What is left, with the lines of trials: once a second, so that short ones are not held up by it.
+class Remaining {
+ public:
+  explicit Remaining(const study::ForecastGuide& guide) : guide_(guide) {}
+  std::string text() {
+    timespec now{};
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    if (now.tv_sec == said_) return "";
+    said_ = now.tv_sec;
+    const std::string left = outlook_text(guide_.outlook());
+    return left.empty() ? left : "; left: " + left;
+  }
+
+ private:
+  const study::ForecastGuide& guide_;
+  time_t said_ = 0;
+};
+
 /// Lines of --dry-run: each trial with its command, or why it cannot run.
 Result<int> dry_run(const study::Study& study, const Options& o) {
   const auto trials = TRY(study::trials_of(study));
@@ -53,6 +98,7 @@ Result<int> dry_run(const study::Study& study, const Options& o) {
   TrialForecaster forecaster(study);
   ForecastTotal total;
   std::string lines;
+  std::vector<study::TrialRow> rows;
   for (std::size_t i = 0; i < trials.size(); ++i) {
     const auto number = static_cast<std::int64_t>(i) + 1;
     const auto command = TRY(study::command_of(study, trials[i], number, "FOLDER"));
@@ -62,6 +108,8 @@ Result<int> dry_run(const study::Study& study, const Options& o) {
       const TrialForecast forecast = TRY(forecaster.of(trials[i]));
       total.add(forecast);
       if (!never && !forecast.fits) never = forecast.reason;
+      if (!never) rows.push_back({number, trials[i]});
+      if (!never) rows.back().forecast = forecast.figures;
       expected = "  # " + forecast.text();
     }
     possible += never ? 0 : 1;
@@ -69,17 +117,19 @@ Result<int> dry_run(const study::Study& study, const Options& o) {
              (never ? "not run: " + *never : study::shell_line(command.words) + expected) + "\n";
   }
   print(lines);
-  if (!study.forecast.empty()) print("\n" + total.text());
+  if (!study.forecast.empty()) {
+    const study::ForecastGuide guide(study, rows, guide_options(study, trials.front(), o));
+    print("\n" + total.text() + study_outlook(study, guide.outlook()));
+  }
   std::printf("\n%s of %s trials can run here; nothing was started\n",
               with_commas(possible).c_str(),
               with_commas(static_cast<std::int64_t>(trials.size())).c_str());
   return 0;
 }
 
-/// Forecasts of trials that wait; those that cannot fit are not run. What the others will take is
-/// said before the first begins.
-Status forecast_all(study::Store& store, const Options& o) {
-  if (store.study().forecast.empty()) return {};
+/// Forecasts of trials that wait; those that cannot fit are not run. How many fit, as a line.
+Result<std::string> forecast_all(study::Store& store) {
+  if (store.study().forecast.empty()) return std::string();
   TrialForecaster forecaster(store.study());
   ForecastTotal total;
   const auto rows = TRY(store.full_trials());
@@ -88,17 +138,19 @@ Status forecast_all(study::Store& store, const Options& o) {
     const TrialForecast forecast = TRY(forecaster.of(row.trial));
     total.add(forecast);
     if (row.forecast.empty()) TRY(store.forecast(row.id, forecast.figures));
-    if (!forecast.fits) TRY(store.not_run(row.id, forecast.reason));
+    if (!forecast.fits) TRY(store.not_run(row.id, forecast.reason, study::kDoesNotFit));
   }
-  if (!o.quiet) std::fputs(total.text().c_str(), stderr);
-  return {};
+  return total.text();
 }
 
 Result<study::Store> opened(const SweepStudy& asked) {
   if (!TRY(study::Store::exists(asked.store))) {
     if (!asked.study)
       return fail(ErrorCode::kNotFound, "there is no such study", asked.store.string());
-    return study::Store::create(asked.store, *asked.study, TRY(study::trials_of(*asked.study)));
+    const auto trials = TRY(study::trials_of(*asked.study));
+    // A forecast that cannot be meant is refused before there is a store that holds it.
+    if (!asked.study->forecast.empty()) TRY(TrialForecaster(*asked.study).of(trials.front()));
+    return study::Store::create(asked.store, *asked.study, trials);
   }
   auto store = TRY(study::Store::open(asked.store, study::Store::Access::kWrite));
   if (!asked.study || *asked.study == store.study()) return store;
@@ -119,7 +171,7 @@ Status retry(study::Store& store, const std::vector<std::string>& states) {
                   "\"" + state +
                       "\" is no state in which a trial ends; use "
                       "failed, timed_out, out_of_memory, cancelled, not_run, lost, node_failure, "
-                      "preempted or evicted",
+                      "preempted, evicted or dominated",
                   "--retry");
   }
   const auto rows = TRY(store.trials());
@@ -151,7 +203,7 @@ Result<int> finish(const study::Store& store, const study::RunSummary& summary, 
     const study::Findings found = study::findings(view);
     print(study_json(view, STOKER_VERSION, &found));
   } else {
-    print(study_text(view));
+    print(study_text(view) + verdict_text(study::verdict_of(view.rows)));
     if (summary.complete)
       std::printf("\n`stoker study %s --findings` says what they teach.\n", store.path().c_str());
     if (!summary.complete)
@@ -208,6 +260,8 @@ Result<std::unique_ptr<study::Executor>> executor_for(study::Store& store, const
 
 Result<int> run(const Options& o) {
   SweepStudy asked = TRY(sweep_study(o.request));
+  if (o.prune && asked.study && asked.study->forecast.empty())
+    return fail(ErrorCode::kUsage, "needs a forecast: --model MODEL", "--prune-by-forecast");
   if (o.dry_run) {
     if (!asked.study)
       asked.study = TRY(study::Store::open(asked.store, study::Store::Access::kRead)).study();
@@ -217,11 +271,17 @@ Result<int> run(const Options& o) {
   const auto lock = TRY(study::ControllerLock::take(asked.store));
   auto store = TRY(opened(asked));
   TRY(retry(store, o.retry));
-  TRY(forecast_all(store, o));
+  const std::string forecast = TRY(forecast_all(store));
   const auto counts = TRY(store.counts());
   std::int64_t all = 0, ended = final_trials(counts);
   for (const auto& [state, count] : counts) all += count;
   if (!o.quiet) std::fprintf(stderr, "%s\n", counts_text(counts).c_str());
+  const auto rows = TRY(store.full_trials());
+  study::ForecastGuide guide(store.study(), rows,
+                             guide_options(store.study(), rows.front().trial, o));
+  if (!o.quiet && !store.study().forecast.empty())
+    std::fputs((forecast + study_outlook(store.study(), guide.outlook())).c_str(), stderr);
+  Remaining remaining(guide);
   Wishes wishes;
   study::ControllerOptions options;
   options.at_most =
@@ -230,8 +290,10 @@ Result<int> run(const Options& o) {
   options.progress = [&](const study::TrialRow& row) {
     if (study::is_final(row.state)) ++ended;
     if (!o.quiet)
-      std::fprintf(stderr, "%s\n", progress_line(store.study(), row, ended, all).c_str());
+      std::fprintf(stderr, "%s%s\n", progress_line(store.study(), row, ended, all).c_str(),
+                   study::is_final(row.state) ? remaining.text().c_str() : "");
   };
+  options.guide = &guide;
   const auto executor = TRY(executor_for(store, o));
   const auto summary = TRY(study::run_study(store, *executor, options));
   return finish(store, summary, o);
@@ -274,6 +336,7 @@ Command sweep_command() {
        {"dry-run", &o->dry_run},
        {"retry", &o->retry},
        {"quiet", &o->quiet},
+       {"prune-by-forecast", &o->prune},
        {"json", &o->json}},
       [o] { return run(*o); }};
   command.rest = &r.command;

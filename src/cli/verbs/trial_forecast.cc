@@ -55,18 +55,14 @@ Result<TrialForecast> forecast_of(const std::vector<std::string>& words) {
   result.gpu_busy = f.gpu_busy;
   keep(result.figures, "samples_per_s", f.samples_per_s);
   keep(result.figures, "device_peak_bytes", f.memory.device_peak);
+  result.figures["gpus"] = result.gpus = f.job.gpus;
+  if (f.energy && f.energy->watts.value > 0) keep(result.figures, "gpu_watts", f.energy->watts);
   if (f.run.epochs == 0) return result;
   result.wall_s = f.run.seconds_total;
   result.cost = f.run_cost;
   keep(result.figures, "wall_s", f.run.seconds_total);
   if (f.run_cost.value > 0) keep(result.figures, "cost", f.run_cost);
   return result;
-}
-
-void add(Figure& sum, const Figure& one) {
-  sum.value += one.value;
-  sum.low += one.low;
-  sum.high += one.high;
 }
 
 std::string time_text(double seconds) { return human_time(Nanos(seconds * 1e9)); }
@@ -123,20 +119,10 @@ void ForecastTotal::add(const TrialForecast& forecast) {
   ++trials_;
   if (!forecast.fits) return;
   ++fit_;
-  if (forecast.wall_s.value == 0) return;
-  ++timed_;
-  cli::add(seconds_, forecast.wall_s);
-  cli::add(cost_, forecast.cost);
 }
 
 std::string ForecastTotal::text() const {
-  std::string text =
-      "forecast: " + with_commas(fit_) + " of " + with_commas(trials_) + " trials fit";
-  if (timed_ == fit_ && fit_ > 0)
-    text += "; one after the other they take " + time_text(seconds_.value) + " [" +
-            time_text(seconds_.low) + "-" + time_text(seconds_.high) + "]";
-  if (cost_.value > 0) text += " and cost " + layout::two_digits(cost_);
-  return text + "\n";
+  return "forecast: " + with_commas(fit_) + " of " + with_commas(trials_) + " trials fit";
 }
 
 }  // namespace stoker::cli

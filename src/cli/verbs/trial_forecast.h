@@ -17,6 +17,7 @@ struct TrialForecast {
   std::string reason;                              ///< why it does not
   Figure samples_per_s, peak_bytes, wall_s, cost;  ///< of the last two 0: not known
   Figure gpu_busy;  ///< share of time in which a kernel runs, 0..1
+  int gpus = 0;
   /// By names of metrics and resources, with the ends of bands: as a store keeps them.
   std::map<std::string, double> figures;
 
@@ -39,17 +40,15 @@ class TrialForecaster {
   std::map<std::vector<std::string>, TrialForecast> known_;
 };
 
-/// A study's forecast: sums over its trials.
+/// How many of a study's trials fit.
 class ForecastTotal {
  public:
   void add(const TrialForecast& forecast);
-  /// One line; bands are added as if all errors had one sign, which forecasts of one model nearly
-  /// have.
+  /// "forecast: 5 of 6 trials fit"
   [[nodiscard]] std::string text() const;
 
  private:
-  std::int64_t trials_ = 0, fit_ = 0, timed_ = 0;
-  Figure seconds_, cost_;
+  std::int64_t trials_ = 0, fit_ = 0;
 };
 
 }  // namespace stoker::cli

@@ -53,6 +53,7 @@ Value trial_json(const StudyView& view, const TrialRow& row) {
           {"metrics", row.metrics},
           {"resources", row.resources},
           {"forecast", row.forecast},
+          {"corrected", row.corrected},
           {"tail", row.tail}};
 }
 
@@ -116,10 +117,11 @@ std::string groups_json(const StudyView& view, const std::vector<std::string>& b
 }
 
 std::string study_csv(const StudyView& view) {
-  std::set<std::string> resources, forecasts;
+  std::set<std::string> resources, forecasts, corrections;
   for (const TrialRow& row : view.rows) {
     for (const auto& [name, value] : row.resources) resources.insert(name);
     for (const auto& [name, value] : row.forecast) forecasts.insert(name);
+    for (const auto& [name, value] : row.corrected) corrections.insert(name);
   }
   std::string text = "trial";
   for (const std::string& axis : view.axes) text += "," + cell(axis);
@@ -127,6 +129,7 @@ std::string study_csv(const StudyView& view) {
   for (const std::string& metric : view.metrics) text += "," + cell(metric);
   for (const std::string& resource : resources) text += "," + cell(resource);
   for (const std::string& name : forecasts) text += ",forecast_" + cell(name);
+  for (const std::string& name : corrections) text += ",corrected_" + cell(name);
   text += ",reason\n";
   for (const TrialRow& row : view.rows) {
     text += std::to_string(row.id);
@@ -139,9 +142,12 @@ std::string study_csv(const StudyView& view) {
       text += "," + cell(study::figure_of(row, metric));
     for (const std::string& resource : resources)
       text += "," + cell(study::figure_of(row, resource));
-    for (const std::string& name : forecasts) {
-      const auto found = row.forecast.find(name);
-      text += "," + (found == row.forecast.end() ? "" : shortest(found->second));
+    for (const auto& [names, figures] :
+         {std::pair{&forecasts, &row.forecast}, {&corrections, &row.corrected}}) {
+      for (const std::string& name : *names) {
+        const auto found = figures->find(name);
+        text += "," + (found == figures->end() ? "" : shortest(found->second));
+      }
     }
     text += "," + cell(row.reason) + "\n";
   }

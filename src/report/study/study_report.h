@@ -4,6 +4,8 @@
 #include <string_view>
 #include <vector>
 
+#include "study/expectation/forecast_guide.h"
+#include "study/expectation/verdict.h"
 #include "study/findings/findings.h"
 #include "study/findings/selection.h"
 
@@ -27,6 +29,11 @@ namespace stoker {
 /// Best settings, what each axis does, noise, scaling, the Pareto front.
 [[nodiscard]] std::string findings_text(const study::StudyView& view,
                                         const study::Findings& findings);
+
+/// "12 min [9-15] at 4 a time, 46 min [38-55] together, cost 3.1 [2.5-3.7]"; empty: not known.
+[[nodiscard]] std::string outlook_text(const study::Outlook& outlook);
+/// How forecasts came out and what they saved; empty where there were none.
+[[nodiscard]] std::string verdict_text(const study::ForecastVerdict& verdict);
 
 /// `findings` may be null.
 [[nodiscard]] std::string study_json(const study::StudyView& view, std::string_view version,

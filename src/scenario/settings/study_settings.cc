@@ -63,10 +63,11 @@ const SettingRow kRows[] = {
      .verbs = kSweep,
      .group = kWhat,
      .value = "ORDER",
-     .words = "written, random, or informative (each next trial unlike those before)",
+     .words = "written; random; cheapest, by forecast and by what finished trials took; or "
+              "informative: each next trial unlike those before, or least certain by forecast",
      .fallback = "written",
      .noun = "order",
-     .values = "written random informative"},
+     .values = "written random cheapest informative"},
     {.name = "metric",
      .verbs = kSweep,
      .group = kWhat,
@@ -111,6 +112,12 @@ const SettingRow kRows[] = {
          "another setting of `stoker predict`: precision=amp-fp16, batch={batch*2}; axes whose "
          "names are settings are taken without",
      .keeps_commas = true},
+    {.name = "prune-by-forecast",
+     .verbs = kSweep,
+     .group = kForecast,
+     .type = Type::kSwitch,
+     .words = "leave out trials that are certain (99 %) to be slower than one that is done, by the "
+              "forecast as finished trials corrected it"},
     {.name = "cores",
      .verbs = kTuneToo,
      .group = kNeeds,
@@ -198,7 +205,8 @@ const SettingRow kRows[] = {
      .value = "STATES",
      .words =
          "run trials of these states again, as trials of their own: failed, timed_out, "
-         "out_of_memory, cancelled, not_run; or causes: lost, node_failure, preempted, evicted"},
+         "out_of_memory, cancelled, not_run; or causes: lost, node_failure, preempted, evicted, "
+         "dominated"},
     {.name = "quiet",
      .verbs = kTuneToo,
      .group = kRun,

@@ -24,6 +24,7 @@ class Controller {
     TRY(recover());
     for (const TrialRow& row : TRY(store_.trials(TrialState::kWaiting))) waiting_.push_back(row);
     TRY(begun());
+    if (options_.guide != nullptr) options_.guide->arrange(waiting_);
     bool cancelled = false;
     for (;;) {
       const Wish wish = options_.wish();
@@ -96,6 +97,11 @@ class Controller {
         TRY(refuse(row, *never));
         continue;
       }
+      if (const auto needless = left_out(row)) {
+        TRY(store_.corrected(row.id, options_.guide->expected(row)));
+        TRY(refuse(row, *needless, kDominated));
+        continue;
+      }
       if (!executor_.has_room(command->needs)) {
         // A smaller one behind it may fit; the order among equals stays.
         later_.push_back(std::move(row));
@@ -126,10 +132,16 @@ class Controller {
     return flushed;
   }
 
-  Status refuse(TrialRow& row, const std::string& why) {
-    TRY(store_.not_run(row.id, why));
+  [[nodiscard]] std::optional<std::string> left_out(const TrialRow& row) const {
+    return options_.guide == nullptr ? std::nullopt : options_.guide->leave_out(row);
+  }
+
+  Status refuse(TrialRow& row, const std::string& why, const std::string& cause = "") {
+    TRY(store_.not_run(row.id, why, cause));
     row.state = TrialState::kNotRun;
     row.reason = why;
+    row.cause = cause;
+    if (options_.guide != nullptr) options_.guide->ended(row);
     options_.progress(row);
     return {};
   }
@@ -148,6 +160,7 @@ class Controller {
     spec.needs = command.needs;
     spec.metrics = study.metrics;
     spec.output_bytes = study.output_bytes;
+    if (options_.guide != nullptr) TRY(store_.corrected(row.id, options_.guide->expected(row)));
     // Written down before it is done: what dies in between is found again by its claim.
     TRY(store_.submitted(row.id, ""));
     auto job = executor_.start(row.id, files, spec);
@@ -192,6 +205,10 @@ class Controller {
     row.reason = news.result.reason;
     row.wall_s = news.result.wall_s;
     row.metrics = news.result.metrics;
+    if (options_.guide != nullptr) {
+      options_.guide->ended(row);
+      options_.guide->arrange(waiting_);
+    }
     options_.progress(row);
     ++summary_.ended;
     failures_ = row.state == TrialState::kFailed ? failures_ + 1 : 0;

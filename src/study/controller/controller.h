@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "study/controller/guide.h"
 #include "study/executor/executor.h"
 #include "study/store/store.h"
 
@@ -35,6 +36,8 @@ struct ControllerOptions {
   std::function<void(const TrialRow& row)> progress = [](const TrialRow&) {};
   /// Asked between any two steps while the study goes on.
   std::function<Result<Feed>()> feed = [] { return Feed{}; };
+  /// Chooses among trials that wait; null: all run, as they stand. Not owned.
+  Guide* guide = nullptr;
 };
 
 struct RunSummary {

@@ -106,6 +106,15 @@ std::optional<std::string> Slots::impossible(const Needs& needs) const {
   return std::nullopt;
 }
 
+int Slots::at_a_time(const Needs& needs) const {
+  int most = most_at_a_time(needs);
+  if (needs.cores > 0)
+    most = std::min(most, static_cast<int>(capacity_.cores.size()) / needs.cores);
+  const auto gpus = static_cast<int>(capacity_.gpus.size()) * std::max(capacity_.share_gpu, 1);
+  if (needs.gpus > 0) most = std::min(most, gpus / needs.gpus);
+  return std::max(most, 1);
+}
+
 bool Slots::has_room(const Needs& needs) const {
   if (in_use_ >= most_at_a_time(needs)) return false;
   if (cores_for(needs) > static_cast<int>(free_cores_.size())) return false;

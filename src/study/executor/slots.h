@@ -33,6 +33,8 @@ class Slots {
   explicit Slots(Capacity capacity);
 
   [[nodiscard]] std::optional<std::string> impossible(const Needs& needs) const;
+  /// How many such trials run beside each other, at least one.
+  [[nodiscard]] int at_a_time(const Needs& needs) const;
   [[nodiscard]] bool has_room(const Needs& needs) const;
   [[nodiscard]] std::optional<Slot> take(const Needs& needs);
   void give_back(const Slot& slot);

@@ -210,13 +210,24 @@ Status Store::withdrawn(std::int64_t id, const std::string& why) {
                 with_reason("waiting again", why));
 }
 
-Status Store::not_run(std::int64_t id, const std::string& reason) {
-  return change(id, TrialState::kNotRun, "'waiting'", ", reason = ?", {reason},
+Status Store::not_run(std::int64_t id, const std::string& reason, const std::string& cause) {
+  return change(id, TrialState::kNotRun, "'waiting'", ", reason = ?, cause = ?", {reason, cause},
                 with_reason("not_run", reason));
 }
 
 Status Store::forecast(std::int64_t id, const std::map<std::string, double>& figures) {
   return transaction([&] { return insert_figures(*database_, id, "forecast", figures); });
+}
+
+Status Store::corrected(std::int64_t id, const std::map<std::string, double>& figures) {
+  if (figures.empty()) return {};
+  return transaction([&]() -> Status {
+    // A trial that was withdrawn and begins again is corrected by what is known by then.
+    auto statement =
+        TRY(database_->prepare("DELETE FROM figures WHERE trial = ? AND kind = 'corrected'"));
+    TRY(statement.bind(id).run());
+    return insert_figures(*database_, id, "corrected", figures);
+  });
 }
 
 Status Store::ended(std::int64_t id, const TrialResult& r) {
@@ -304,9 +315,10 @@ Result<std::vector<TrialRow>> Store::full_trials() const {
     const std::string kind = statement.text(), name = statement.text();
     if (id < 1 || id > all.size()) continue;
     TrialRow& row = all[id - 1];  // ids go from 1 without gaps: trials are never deleted
-    auto& figures = kind == "metric"     ? row.metrics
-                    : kind == "forecast" ? row.forecast
-                                         : row.resources;
+    auto& figures = kind == "metric"      ? row.metrics
+                    : kind == "forecast"  ? row.forecast
+                    : kind == "corrected" ? row.corrected
+                                          : row.resources;
     figures[name] = statement.number();
   }
   return all;

@@ -35,6 +35,8 @@ struct TrialRow {
   /// What was forecast before it ran, by the names of metrics and resources; NAME_low and NAME_high
   /// are the ends of its 90 % band.
   std::map<std::string, double> forecast{};
+  /// The same as what finished trials taught had corrected it, when this one began or was left out.
+  std::map<std::string, double> corrected{};
 };
 
 /// A change that the store wrote down: a state with why, or that a trial was lost or is run again.
@@ -82,7 +84,10 @@ class Store {
   [[nodiscard]] Status ended(std::int64_t id, const TrialResult& result);
   /// Once, before it is handed over.
   [[nodiscard]] Status forecast(std::int64_t id, const std::map<std::string, double>& figures);
-  [[nodiscard]] Status not_run(std::int64_t id, const std::string& reason);
+  /// Once, when it begins or is left out.
+  [[nodiscard]] Status corrected(std::int64_t id, const std::map<std::string, double>& figures);
+  [[nodiscard]] Status not_run(std::int64_t id, const std::string& reason,
+                               const std::string& cause = "");
   /// A new trial with the values of a final one, which stays as it is. Its id.
   [[nodiscard]] Result<std::int64_t> retry(std::int64_t id);
   /// Whatever anybody wants to keep with the study.
@@ -109,6 +114,10 @@ class Store {
   std::unique_ptr<Database> database_;
   Study study_;
 };
+
+/// Causes of trials that are not run for what is forecast of them.
+inline constexpr const char* kDoesNotFit = "does_not_fit";
+inline constexpr const char* kDominated = "dominated";
 
 /// Seconds since 1970.
 [[nodiscard]] double now_seconds();

@@ -63,8 +63,11 @@ TEST(Store, ATrialGoesThroughItsStates) {
   EXPECT_EQ(store.points(2).value()[1].value, 0.5);
   ASSERT_TRUE(store.forecast(1, {{"samples_per_s", 100}}).has_value());
   EXPECT_FALSE(store.forecast(1, {{"samples_per_s", 200}}).has_value());
+  ASSERT_TRUE(store.corrected(1, {{"samples_per_s", 80}}).has_value());
+  ASSERT_TRUE(store.corrected(1, {{"samples_per_s", 90}}).has_value());
   const auto rows = store.full_trials().value();
   EXPECT_EQ(rows[0].forecast.at("samples_per_s"), 100);
+  EXPECT_EQ(rows[0].corrected.at("samples_per_s"), 90);
   EXPECT_EQ(store.events().value()[2].what, "done");
 }
 
