@@ -7,6 +7,7 @@ import threading
 import time
 from typing import Literal
 
+from ..study.reporting import in_trial
 from . import facts, layout, lifetime
 from .device_marks import CudaEvents, DeviceMarks
 from .layout import BACKWARD, CLOCK, EXCEPTION, FORWARD, OK, OPTIMIZER, OTHER, OWN, SKIPPED, TRAIN, UNCLOSED, VALIDATION, ObservationError
@@ -330,6 +331,10 @@ class Observer:
         recorder = self._recorder
         recorder.close({"end": {"steps": self._steps, "lost": recorder.lost, "write_ns": recorder.write_ns,
                                 "notes": self.notes}})
+        if in_trial():
+            from ..study.observed import tell
+
+            tell(self.path)
 
     def _collect(self, wait: bool) -> None:
         """Training is over: the only place where the device may be waited for."""

@@ -130,6 +130,28 @@ def test_finished_trials_correct_those_that_wait(tmp_path):
     assert "left: " in done.stderr
 
 
+OBSERVED = """
+import time, stoker
+observer = stoker.Observer(batch=8)
+for _ in observer.batches([list(range(8))] * 30):
+    with observer.step():
+        with observer.phase("forward"):
+            time.sleep(0.004)
+"""
+
+
+def test_observed_steps_are_metrics(tmp_path):
+    (tmp_path / "train.py").write_text(OBSERVED)
+    done = stoker_run("sweep", "--vary", "n=1", "--metric", "step_ms", "--", sys.executable, "train.py", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    row = rows(tmp_path)[0]
+    assert row["state"] == "done"
+    assert float(row["step_ms"]) >= 4
+    assert float(row["samples_per_s"]) <= 8 / 0.004
+    assert float(row["forward_percent"]) > 50
+    assert (tmp_path / "study.db.trials" / "000001" / "steps.obs.jsonl").exists()
+
+
 def test_pruning_needs_a_forecast(tmp_path):
     done = stoker_run("sweep", "--vary", "n=1", "--prune-by-forecast", "--", "true", cwd=tmp_path)
     assert done.returncode == 2

@@ -225,7 +225,13 @@ std::optional<MetricReader::Problem> MetricReader::problem() const {
   return std::nullopt;
 }
 
-std::optional<double> steady_rate(const std::vector<std::pair<double, double>>& samples) {
+std::optional<std::pair<double, double>> MetricReader::steady_window() const {
+  const auto from = steady_from(samples_);
+  if (!from) return std::nullopt;
+  return std::pair{samples_[*from].first, samples_.back().first};
+}
+
+std::optional<std::size_t> steady_from(const std::vector<std::pair<double, double>>& samples) {
   if (samples.size() < 2) return std::nullopt;
   std::vector<double> rates;
   for (std::size_t i = 1; i < samples.size(); ++i) {
@@ -237,9 +243,15 @@ std::optional<double> steady_rate(const std::vector<std::pair<double, double>>& 
   const double median = sorted[sorted.size() / 2];
   std::size_t from = 0;
   while (from + 1 < rates.size() && rates[from] < median / 2) ++from;
+  return from;
+}
+
+std::optional<double> steady_rate(const std::vector<std::pair<double, double>>& samples) {
+  const auto from = steady_from(samples);
+  if (!from) return std::nullopt;
   double total = 0;
-  for (std::size_t i = from + 1; i < samples.size(); ++i) total += samples[i].second;
-  const double seconds = samples.back().first - samples[from].first;
+  for (std::size_t i = *from + 1; i < samples.size(); ++i) total += samples[i].second;
+  const double seconds = samples.back().first - samples[*from].first;
   if (seconds <= 0) return std::nullopt;
   return total / seconds;
 }

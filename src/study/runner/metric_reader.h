@@ -32,6 +32,8 @@ class MetricReader {
   [[nodiscard]] std::vector<MetricPoint> points() const;
   /// Samples a second without the warm-up: of the reports that say `samples`.
   [[nodiscard]] std::optional<double> samples_per_second() const;
+  /// From when to when these samples were processed, in seconds since the start.
+  [[nodiscard]] std::optional<std::pair<double, double>> steady_window() const;
 
   struct Problem {
     std::string cause;   ///< metric_absent, metric_not_a_number, metric_not_finite
@@ -56,6 +58,9 @@ class MetricReader {
 /// The rate of reports (seconds, samples since the one before), from the first report on and
 /// without those at the beginning that are slower than half of the median: they warm up.
 [[nodiscard]] std::optional<double> steady_rate(
+    const std::vector<std::pair<double, double>>& samples);
+/// The first of these reports that counts; nullopt: there are too few.
+[[nodiscard]] std::optional<std::size_t> steady_from(
     const std::vector<std::pair<double, double>>& samples);
 
 }  // namespace stoker::study

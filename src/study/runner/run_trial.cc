@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <ctime>
 
@@ -23,6 +24,7 @@
 #include "study/runner/metric_reader.h"
 #include "study/runner/report_tail.h"
 #include "study/runner/result_file.h"
+#include "study/runner/usage.h"
 #include "study/trial/trial_spec.h"
 #include "system/cgroup.h"
 
@@ -115,6 +117,10 @@ class Runner {
     options.environment.emplace_back("STOKER_TRIAL", std::to_string(spec_.trial));
     options.environment.emplace_back("STOKER_TRIAL_FOLDER", files_.folder.string());
     options.environment.emplace_back("STOKER_REPORTS", files_.reports().string());
+    // Where stoker.observe_step writes, unless the user names another file.
+    if (std::getenv("STOKER_OBSERVATION") == nullptr)
+      options.environment.emplace_back("STOKER_OBSERVATION",
+                                       (files_.folder / "steps.obs.jsonl").string());
     return options;
   }
 
@@ -189,10 +195,21 @@ class Runner {
   }
 
   void tick() {
+    // Not before the first tick: what ends within a moment costs nothing to watch.
+    if (!usage_.runs()) usage_.start(child_.process, started_, given_gpus());
     resident_ = resident_bytes(descendants(getpid()));
     peak_ = std::max(peak_, resident_);
     read_reports();
     look_for_stop();
+  }
+
+  [[nodiscard]] std::set<std::int64_t> given_gpus() const {
+    if (spec_.needs.gpus == 0) return {};
+    for (const auto& [name, value] : spec_.environment) {
+      if (name == "CUDA_VISIBLE_DEVICES") return gpu_numbers(value);
+    }
+    const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");  // of the batch system
+    return visible == nullptr ? std::set<std::int64_t>() : gpu_numbers(visible);
   }
 
   void read_reports() {
@@ -301,6 +318,12 @@ class Runner {
     if (left_behind_ > 0) r["left_behind"] = static_cast<double>(left_behind_);
     if (const auto lost = output_.lost() + errors_.lost(); lost > 0)
       r["output_lost_bytes"] = static_cast<double>(lost);
+    if (const UsageSeries* seen = usage_.stop(); seen != nullptr) {
+      const auto cores = static_cast<double>(
+          spec_.cores.empty() ? spec_.needs.cores : static_cast<int>(spec_.cores.size()));
+      for (const auto& [name, value] : seen->figures(metrics_.steady_window(), cores))
+        r[name] = value;
+    }
     result_.metrics = metrics_.values();
     result_.points = metrics_.points();
     result_.tail = last_lines(errors_.tail().empty() ? output_.tail() : errors_.tail());
@@ -377,6 +400,7 @@ class Runner {
   LineSplitter output_lines_, error_lines_;
   ReportTail reports_;
   MetricReader metrics_;
+  UsageWatch usage_;
   TrialResult result_;
   Child child_;
   double started_ = 0, kill_at_ = 0;
