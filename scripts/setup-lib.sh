@@ -11,7 +11,7 @@ die() { printf 'stoker setup: %s\n' "$*" >&2; exit 1; }
 build_packages=(g++ cmake ninja-build ccache pkg-config libcli11-dev libfmt-dev nlohmann-json3-dev
   libexpected-dev libtomlplusplus-dev libturbojpeg0-dev libjpeg62-turbo-dev libpng-dev
   libarchive-dev zlib1g-dev libsqlite3-dev libgtest-dev libbenchmark-dev)
-test_packages=(python3 python3-jsonschema python3-venv)
+test_packages=(python3 python3-jsonschema python3-venv chromium)
 lint_packages=(clang-format shellcheck)
 
 as_root() {

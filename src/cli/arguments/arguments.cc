@@ -68,7 +68,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kNotModel
     {{"--compile", "torch.compile is not modelled yet; leave the flag out for the eager step"},
      {"--tensor-parallel", "tensor parallelism is not modelled yet"},
      {"--pipeline-parallel", "pipeline parallelism is not modelled yet"},
-     {"--html", "HTML reports are not there yet; use --json"}}};
+     {"--html", "this verb writes no page; use --json (pages: plan, predict, validate)"}}};
 
 std::vector<std::string> all_flags(const Command& command) {
   std::vector<std::string> names{"--help", "--help-all"};

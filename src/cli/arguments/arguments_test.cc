@@ -85,8 +85,8 @@ TEST(ArgumentsTest, UnknownFlagsNameTheNearest) {
   EXPECT_EQ(refusal({"m", "--gpu", "h100", "--num-worker", "3"}),
             "unknown flag --num-worker; did you mean --num-workers? (stoker predict --help-all "
             "lists all)");
-  EXPECT_EQ(refusal({"m", "--gpu", "h100", "--html", "x"}),
-            "--html: HTML reports are not there yet; use --json");
+  EXPECT_EQ(refusal({"m", "--gpu", "h100", "--tensor-parallel", "2"}),
+            "--tensor-parallel: tensor parallelism is not modelled yet");
 }
 
 TEST(ArgumentsTest, WhatIsRequiredIsNamed) {

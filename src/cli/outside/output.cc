@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "base/files.h"
 #include "base/text.h"
 
 namespace stoker::cli {
@@ -11,6 +12,13 @@ namespace stoker::cli {
 void print(std::string_view text) {
   const std::string clean = printable_lines(text);
   std::fwrite(clean.data(), 1, clean.size(), stdout);
+}
+
+Status write_page(const std::string& file, const std::string& page) {
+  TRY(write_file(file, page));
+  std::fprintf(stderr, "stoker: the page is in %s (%s)\n", printable(file).c_str(),
+               human_bytes(Bytes(static_cast<std::int64_t>(page.size()))).c_str());
+  return {};
 }
 
 Status finish_output() {

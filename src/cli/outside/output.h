@@ -1,5 +1,6 @@
 #pragma once
 
+#include <string>
 #include <string_view>
 
 #include "base/result.h"
@@ -9,6 +10,9 @@ namespace stoker::cli {
 /// Writes an answer to standard output. Text of files may be in it, so escape sequences are made
 /// harmless on the way (base/text.h); JSON has none.
 void print(std::string_view text);
+
+/// Writes a page to the file that --html names, and says so on standard error.
+[[nodiscard]] Status write_page(const std::string& file, const std::string& page);
 
 /// Hands on what is still in standard output's buffer. Fails when not all of the answer was
 /// written: a full device, a closed descriptor.

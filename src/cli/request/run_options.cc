@@ -27,7 +27,7 @@ std::vector<Binding> run_bindings(RunOptions& o, SettingTarget batch) {
                   {"precision", &o.precision}},
                  job_bindings(o.job),
                  allocator_bindings(o.allocator),
-                 {{"strict", &o.strict}, {"json", &o.json}}});
+                 {{"strict", &o.strict}, {"html", &o.html}, {"json", &o.json}}});
 }
 
 }  // namespace stoker::cli

@@ -24,6 +24,7 @@ struct RunOptions {
   bool reprobe = false, recapture = false, json = false;
   bool strict = false;  ///< RISKY is no, too
   std::string mode;
+  std::string html;  ///< file for the page; empty: none
   std::vector<std::string> assumptions;
   JobOptions job;
   AllocatorOptions allocator;

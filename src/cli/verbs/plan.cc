@@ -16,6 +16,8 @@
 #include "cli/verbs/verbs.h"
 #include "device/instances.h"
 #include "plan/comparison.h"
+#include "plan/plan_picture.h"
+#include "report/model/page_report.h"
 #include "scenario/request/fill_job.h"
 #include "scenario/resolve/resolve.h"
 #include "system/host_limits.h"
@@ -38,6 +40,7 @@ struct Planned {
   Resolved resolved;
   ReportContext context;
   Plan plan;
+  PlanPicture picture;  ///< where a page is wanted
 };
 
 PlanRequest request_of(const Options& o, const Resolved& r, const std::vector<int>& counts,
@@ -112,14 +115,20 @@ Result<Planned> plan_for(const Options& o, const NamedGpu& gpu,
   if (o.run.batch) TRY(check_last_batch(resolved.base, *o.run.batch));
   add_assumed(o, counts.back(), resolved);
   TRY(add_link(resolved, counts.back()));
-  auto plan = TRY(make_plan(request_of(o, resolved, counts, objective), resolved.knowledge));
+  const PlanRequest request = request_of(o, resolved, counts, objective);
+  auto plan = TRY(make_plan(request, resolved.knowledge));
+  PlanPicture picture;
+  if (!o.run.html.empty()) {
+    auto around = TRY(picture_of(request, resolved.knowledge, plan));
+    picture = std::move(around);
+  }
   ReportContext context = context_of(resolved, plan.best.forecast.job);
   context.rests_on.insert(context.rests_on.begin(), plan.best.forecast.time.basis);
   context.rests_on.push_back("memory: " + plan.best.forecast.memory.device_peak.basis);
   const auto& energy = plan.best.forecast.energy;
   if (energy && energy->epoch_kwh.value > 0)
     context.rests_on.push_back("energy: " + energy->watts.basis);
-  return Planned{std::move(resolved), std::move(context), std::move(plan)};
+  return Planned{std::move(resolved), std::move(context), std::move(plan), std::move(picture)};
 }
 
 /// What several GPUs' plans rest on and assume, each phrase once; what differs by GPU carries its
@@ -170,6 +179,8 @@ Result<int> run(const Options& o, std::span<const Binding> bindings) {
     }
   }
   const std::vector<NamedGpu> gpus = named_gpus(o.run);
+  if (gpus.size() > 1)
+    TRY(refuse_given("plan", bindings, {"html"}, "is about one GPU; give --gpu a single name"));
   std::vector<Planned> planned;
   std::vector<std::string> left_out;
   for (const NamedGpu& gpu : gpus) {
@@ -188,6 +199,7 @@ Result<int> run(const Options& o, std::span<const Binding> bindings) {
     const Planned& p = planned.front();
     const std::string text =
         o.run.json ? plan_json(p.plan, p.context) : plan_text(p.plan, p.context);
+    if (!o.run.html.empty()) TRY(write_page(o.run.html, plan_page(p.plan, p.picture, p.context)));
     print(text);
     return runs(p, o) ? 0 : 1;
   }

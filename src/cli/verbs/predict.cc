@@ -20,11 +20,15 @@
 #include "device/this_host.h"
 #include "forecast/memory/remedies.h"
 #include "forecast/memory/verdicts.h"
+#include "report/model/page_report.h"
 #include "scenario/resolve/resolve.h"
 #include "scenario/sources/model_source.h"
 
 namespace stoker::cli {
 namespace {
+
+/// Operators that a page sets before the device's roof.
+constexpr std::size_t kOperatorsShown = 150;
 
 struct Options {
   RunOptions run;
@@ -95,7 +99,7 @@ Result<int> answer(const Options& o, const Resolved& r) {
     f->memory.out_of_memory = with_flags(gpu_shortage(s, limits));
     f->memory.failure_words.clear();
   }
-  if (o.explain || !f->memory.fits) {
+  if (o.explain || !o.run.html.empty() || !f->memory.fits) {
     auto advice = TRY(advice_for(o, r, *f));
     prediction.advice = std::move(advice);
   }
@@ -110,6 +114,14 @@ Result<int> answer(const Options& o, const Resolved& r) {
   const bool good = is_good(f->memory.fits, f->memory.verdict, o.run) && shortage.empty();
   prediction.forecast = std::move(*f);
   prediction.limits = limits;
+  if (!o.run.html.empty()) {
+    PredictPicture picture;
+    auto roofline = TRY(roofline_of(s, prediction.forecast.time, kOperatorsShown));
+    picture.roofline = std::move(roofline);
+    picture.loader = loader_timeline(loader_of(s), s.sample, host_share(s),
+                                     consumer_of(s, prediction.forecast.time));
+    TRY(write_page(o.run.html, predict_page(prediction, picture, context)));
+  }
   std::string text = o.run.json ? forecast_json(prediction, context, o.explain)
                                 : forecast_text(prediction, context);
   if (o.explain && !o.run.json) text += explain_text(prediction, context);
@@ -139,7 +151,7 @@ Result<int> answer_without_model(const Options& o, std::span<const Binding> bind
 
 /// What the other answers of this verb have no use for.
 Status check_several(std::span<const Binding> bindings) {
-  TRY(refuse_given("predict", bindings, {"explain", "by-layer", "method", "reading"},
+  TRY(refuse_given("predict", bindings, {"explain", "by-layer", "method", "reading", "html"},
                    "is about one GPU; give --gpu a single name"));
   return refuse_given("predict", bindings, {"gpus-per-node", "network", "strong", "step-ms"},
                       "belongs to a table over several numbers of one GPU; give --gpu a single "
@@ -148,12 +160,13 @@ Status check_several(std::span<const Binding> bindings) {
 
 Status check_scaling(std::span<const Binding> bindings) {
   return refuse_given(
-      "predict", bindings, {"explain", "by-layer", "method", "reading", "epochs", "price"},
+      "predict", bindings, {"explain", "by-layer", "method", "reading", "epochs", "price", "html"},
       "is not part of a table over numbers of GPUs; give --gpus one number, or leave it out");
 }
 
 Status check_by_layer(std::span<const Binding> bindings) {
-  return refuse_given("predict", bindings, {"explain", "method", "reading", "epochs", "price"},
+  return refuse_given("predict", bindings,
+                      {"explain", "method", "reading", "epochs", "price", "html"},
                       "is not part of --by-layer; leave one of them out");
 }
 

@@ -52,6 +52,7 @@ Command validate_command() {
                    {"budget", &o->budget},
                    {"output", &o->output},
                    {"log", &o->log},
+                   {"html", &o->html},
                    {"json", &o->json},
                    {"machine", &o->machine},
                    {"device", &o->device},

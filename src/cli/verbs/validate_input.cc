@@ -9,6 +9,7 @@
 #include "evidence/input/validation.h"
 #include "forecast/knowledge.h"
 #include "report/model/input_validation_report.h"
+#include "report/model/page_report.h"
 
 namespace stoker::cli {
 namespace fs = std::filesystem;
@@ -34,6 +35,8 @@ Result<int> report(const ValidateOptions& o, const fs::path& rows) {
   const auto knowledge = TRY(load_knowledge());
   const auto runs = TRY(read_loader_runs(rows));
   const auto validation = TRY(validate_input(runs, knowledge.loader));
+  if (!o.html.empty())
+    TRY(write_page(o.html, input_validation_page(validation, runs, STOKER_VERSION)));
   const std::string text = o.json ? validation_json(validation, runs, STOKER_VERSION)
                                   : validation_text(validation, runs);
   print(text);

@@ -17,6 +17,7 @@
 #include "evidence/training/learned_machine.h"
 #include "evidence/training/observation.h"
 #include "evidence/training/run_forecaster.h"
+#include "report/model/page_report.h"
 #include "report/model/training_report.h"
 #include "scenario/sources/model_source.h"
 
@@ -208,6 +209,7 @@ Result<int> report(const ValidateOptions& o, Measured measured) {
   if (o.learn) {
     TRY(learn(o, validation, said));
   }
+  if (!o.html.empty()) TRY(write_page(o.html, training_validation_page(validation, said)));
   const std::string text = o.json ? training_validation_json(validation, said)
                                   : training_validation_text(validation, said);
   print(text);

@@ -62,6 +62,20 @@ struct LoaderModel {
 
   double step = 0, host_cpu = 0;
   std::uint64_t first_card = 0;  ///< where rank 0 begins in the deck
+  bool keep_spans = false;       ///< for a picture
+};
+
+/// What somebody did without a break, rank 0 alone; seconds since the start of the epoch.
+struct LoaderSpan {
+  enum class Kind : std::uint8_t {
+    kPrepare,  ///< a worker makes a batch
+    kPin,      ///< the pin-memory thread receives and copies one
+    kWait,     ///< the training loop waits for one (without workers: makes it)
+    kStep      ///< the device's step
+  } kind = Kind::kPrepare;
+  int worker = 0;  ///< of kPrepare
+  std::int64_t batch = 0;
+  double from = 0, to = 0;
 };
 
 /// What happened, rank 0's view; times since the start of the epoch.
@@ -78,6 +92,7 @@ struct LoaderTrace {
   std::vector<Totals> totals;
   /// Most samples that lay in shared memory at once, the loop's own batch included.
   std::int64_t peak_samples = 0;
+  std::vector<LoaderSpan> spans;  ///< in the order of their ends, where the model keeps them
 };
 
 /// Plays one epoch. Pure and deterministic.

@@ -12,6 +12,7 @@ void Player::pin_next(int r) {
   rank.pinning = rank.pin_queue.front();
   rank.pin_queue.pop_front();
   if (rank.pinning.ended) return pinned(r);
+  rank.pinning_since = now_;
   const std::int64_t samples = rank.tasks[rank.pinning.task].samples;
   const double python = model_.receive.of(samples);
   rank.pin_busy += python + model_.pin_copy.of(samples);
@@ -42,6 +43,7 @@ void Player::pinned(int r) {
   Rank& rank = ranks_[r];
   rank.results.push_back(rank.pinning);
   if (!rank.pinning.ended) {
+    keep(r, {LoaderSpan::Kind::kPin, 0, rank.pinning.task, rank.pinning_since, now_});
     ++rank.ready;
     rank.shared_samples -= rank.tasks[rank.pinning.task].samples;
   }
@@ -52,6 +54,7 @@ void Player::pinned(int r) {
 /// The main process wants its next batch.
 void Player::fetch(int r) {
   Rank& rank = ranks_[r];
+  if (rank.state == MainState::kInStep) rank.wanting_since = now_;
   if (model_.workers == 0) {
     if (rank.yielded >= model_.batches) {
       rank.state = MainState::kDone;
@@ -129,6 +132,7 @@ void Player::stream_ended(int r, int w) {
 void Player::yield(int r, std::int64_t number) {
   Rank& rank = ranks_[r];
   const auto k = static_cast<std::size_t>(rank.yielded++);
+  keep(r, {LoaderSpan::Kind::kWait, 0, static_cast<std::int64_t>(k), rank.wanting_since, now_});
   if (r == 0) note(0);
   if (model_.workers > 0) {
     Task& task = rank.tasks[number];
@@ -159,16 +163,22 @@ void Player::note(int r) {
                            disk_.busy(now_), rank.main_busy, rank.pin_busy});
 }
 
+void Player::keep(int r, LoaderSpan span) {
+  if (r == 0 && model_.keep_spans && span.to > span.from) trace_.spans.push_back(span);
+}
+
 /// A step runs on all ranks at once: gradients meet, so it starts when the last rank has its batch.
 void Player::begin_step() {
   if (steps_begun_ > steps_done_) return;
   if (steps_begun_ >= static_cast<std::int64_t>(arrived_.size())) return;
   if (arrived_[steps_begun_] < model_.ranks) return;
   ++steps_begun_;
+  step_began_ = now_;
   step_ends_ = now_ + model_.step;
 }
 
 void Player::end_step() {
+  keep(0, {LoaderSpan::Kind::kStep, 0, steps_done_, step_began_, now_});
   ++steps_done_;
   trace_.step_end.push_back(now_);
   step_ends_ = std::numeric_limits<double>::infinity();

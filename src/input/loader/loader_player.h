@@ -60,6 +60,7 @@ struct Worker {
   std::deque<Parcel> sends;  ///< finished, the feeder thread has not yet had its turns
   std::uint32_t send_serial = 0;
   double last_send = 0;
+  double began = 0;  ///< its current task
 };
 
 enum class MainState { kStarting, kWaiting, kReceiving, kInStep, kDone };
@@ -78,6 +79,7 @@ struct Rank {
   std::deque<Parcel> results;    ///< finished by workers (and the pin thread), not received
   std::deque<Parcel> pin_queue;  ///< waiting for the pin thread
   Parcel pinning, receiving;
+  double pinning_since = 0, wanting_since = 0;  ///< for spans
   bool pin_active = false;
   std::int64_t next = 0;     ///< task to be yielded next in order
   std::int64_t yielded = 0;  ///< batches given to the loop
@@ -145,6 +147,7 @@ class Player {
   void stream_ended(int r, int w);
   void yield(int r, std::int64_t task);
   void note(int r);
+  void keep(int r, LoaderSpan span);
   void begin_step();
   void end_step();
   void maybe_continue(int r);
@@ -156,6 +159,7 @@ class Player {
   std::priority_queue<Timer, std::vector<Timer>, std::greater<>> timers_;
   std::vector<int> arrived_;  ///< ranks that have batch k (in order of yielding)
   std::int64_t steps_begun_ = 0, steps_done_ = 0;
+  double step_began_ = 0;
   double step_ends_ = std::numeric_limits<double>::infinity();
   int workers_busy_ = 0;
   double workers_integral_ = 0, workers_since_ = 0;

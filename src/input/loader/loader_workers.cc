@@ -106,6 +106,7 @@ void Player::begin_next(int r, int w) {
     worker.streaming = true;
   }
   count_workers(+1);
+  worker.began = now_;
   const Owner owner{Actor::kWorker, r, w};
   if (task.work.wait > 0) return set_timer(owner, task.work.wait, 0);
   read(owner, task.samples);
@@ -130,6 +131,7 @@ void Player::collate(int r, int w) {
 void Player::worker_done(int r, int w) {
   Rank& rank = ranks_[r];
   const std::int64_t task = rank.workers[w].current;
+  keep(r, {LoaderSpan::Kind::kPrepare, w, task, rank.workers[w].began, now_});
   rank.workers[w].current = -1;
   count_workers(-1);
   begin_next(r, w);

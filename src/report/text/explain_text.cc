@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "report/model/report.h"
 #include "report/text/layout.h"
+#include "report/text/module_words.h"
 #include "report/text/timeline_text.h"
 
 namespace stoker {
@@ -14,39 +15,6 @@ namespace {
 using namespace layout;
 
 constexpr std::size_t kRows = 14;
-
-/// The first parts of a module's name: "layer1.0.conv1" -> "layer1.0", the parts that a person
-/// thinks in.
-std::string shortened(const Step& step, ModuleId id, int parts) {
-  if (index(id) >= step.module_names.size()) return "(other)";
-  const std::string& name = step.module_names[index(id)];
-  std::size_t end = std::string::npos;
-  for (std::size_t from = 0; parts > 0; --parts, from = end + 1) {
-    end = name.find('.', from);
-    if (end == std::string::npos) break;
-  }
-  return name.empty() ? "(model)" : name.substr(0, end);
-}
-
-/// How many parts of a name to show: one more while a single group holds most of the bytes.
-int telling_parts(const Step& step, const std::vector<ModuleBytes>& modules) {
-  constexpr double kMost = 0.6;
-  constexpr int kFewest = 2;
-  constexpr int kLongest = 4;
-  for (int parts = kFewest; parts < kLongest; ++parts) {
-    std::map<std::string, double> groups;
-    double total = 0;
-    for (const ModuleBytes& m : modules) {
-      groups[shortened(step, m.module, parts)] += static_cast<double>(m.bytes.count());
-      total += static_cast<double>(m.bytes.count());
-    }
-    const auto most =
-        std::max_element(groups.begin(), groups.end(),
-                         [](const auto& a, const auto& b) { return a.second < b.second; });
-    if (groups.empty() || most->second <= kMost * total) return parts;
-  }
-  return kLongest;
-}
 
 template <class Value>
 std::vector<std::pair<std::string, Value>> largest(const std::map<std::string, Value>& from,

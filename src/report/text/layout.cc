@@ -37,6 +37,13 @@ std::string energy(const Figure& kilowatt_hours) {
                      two_digits(f.high));
 }
 
+std::string money(double value, std::string_view currency) {
+  constexpr double kNoCents = 1000, kFractions = 0.1;
+  return std::string(currency) + (value >= kNoCents     ? with_commas(std::llround(value))
+                                  : value >= kFractions ? fmt::format("{:.2f}", value)
+                                                        : fmt::format("{:.2g}", value));
+}
+
 std::string_view limit_word(const LimiterFact& limiter) {
   switch (limiter.kind) {
     case Limiter::kGpuCompute:

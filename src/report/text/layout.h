@@ -28,6 +28,8 @@ namespace stoker::layout {
 [[nodiscard]] std::string two_digits(const Figure& f);
 /// "0.21 kWh [0.11-0.31]"; in Wh where that is less than a hundredth.
 [[nodiscard]] std::string energy(const Figure& kilowatt_hours);
+/// "$1,240", "$12.34", "$0.0061": two digits behind the point, more where those say nothing.
+[[nodiscard]] std::string money(double value, std::string_view currency);
 /// What limits a job, in one word for a table's cell.
 [[nodiscard]] std::string_view limit_word(const LimiterFact& limiter);
 

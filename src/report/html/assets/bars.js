@@ -1,0 +1,47 @@
+// A bar a row with its band, and parts of a whole in one bar.
+charts.bars = (host, block, width) => {
+  const labelWidth = Math.min(210, Math.max(90, width * 0.3));
+  const margin = {top: 4, right: 84, bottom: 4, left: labelWidth};
+  const rowHeight = 25;
+  const height = margin.top + margin.bottom + rowHeight * block.rows.length;
+  const inner = width - margin.left - margin.right;
+  const most = d3.max(block.rows, row => row.figure.hi ?? row.figure.v) || 1;
+  const x = d3.scaleLinear().domain([0, most]).range([0, inner]);
+  const g = canvas(host, width, height, margin, block.axis);
+  block.rows.forEach((row, i) => {
+    const line = g.append("g").attr("transform", `translate(0,${i * rowHeight})`).attr("tabindex", 0);
+    line.append("text").attr("x", -8).attr("y", 16).attr("text-anchor", "end").text(cut(row.label, labelWidth - 10));
+    line.append("rect").attr("class", "k0").attr("y", 5).attr("height", 15).attr("rx", 2)
+      .attr("width", Math.max(1, x(row.figure.v)));
+    if (row.figure.band) {
+      line.append("line").attr("class", "whisker").attr("x1", x(row.figure.lo)).attr("x2", x(row.figure.hi))
+        .attr("y1", 12.5).attr("y2", 12.5);
+    }
+    line.append("text").attr("class", "soft").attr("x", x(row.figure.hi ?? row.figure.v) + 7).attr("y", 16)
+      .text(row.figure.text);
+    withTip(line.node(), [`${row.label}: ${row.figure.text}`, ...figureLines(row.figure), row.note]);
+  });
+  host.append(dataTable(["", block.axis], block.rows.map(row => [row.label, row.figure])));
+};
+
+charts.stack = (host, block, width) => {
+  const margin = {top: 2, right: 2, bottom: 4, left: 2};
+  const total = block.rows.reduce((sum, row) => sum + Math.max(0, row.figure.v), 0) || 1;
+  const x = d3.scaleLinear().domain([0, total]).range([0, width - margin.left - margin.right]);
+  const g = canvas(host, width, 44, margin, block.axis);
+  let at = 0;
+  block.rows.forEach((row, i) => {
+    const size = x(Math.max(0, row.figure.v));
+    const part = g.append("g").attr("transform", `translate(${at},0)`).attr("tabindex", 0);
+    part.append("rect").attr("class", colorOf(i)).attr("width", Math.max(0.5, size - 1)).attr("height", 36).attr("rx", 2);
+    if (size > 54) {
+      part.append("text").attr("x", 7).attr("y", 22.5).attr("class", "on").style("fill", "#fff").style("font-weight", "600")
+        .text(cut(`${Math.round(100 * row.figure.v / total)} %`, size - 8));
+    }
+    withTip(part.node(), [`${row.label}: ${row.figure.text}`, `${(100 * row.figure.v / total).toFixed(1)} % of ${block.axis}`,
+      ...figureLines(row.figure), row.note]);
+    at += size;
+  });
+  host.append(legend(block.rows.map((row, i) => [colorOf(i), `${row.label} ${row.figure.text}`])),
+    dataTable(["part", block.axis], block.rows.map(row => [row.label, row.figure])));
+};

@@ -1,0 +1,202 @@
+#include <cmath>
+
+#include "base/text.h"
+#include "report/html/page.h"
+#include "report/text/layout.h"
+
+namespace stoker::page {
+namespace {
+
+bool has_band(const Figure& f) { return f.high > f.low; }
+
+template <class Write>
+Shown shown_as(const Figure& f, const Write& write) {
+  return {write(f.value), has_band(f) ? write(f.low) + " to " + write(f.high) : std::string(),
+          f.value,        f.low,
+          f.high,         f.basis};
+}
+
+Json axis_object(const Axis& axis) { return {{"label", axis.label}, {"log", axis.logarithmic}}; }
+
+Json bar_list(const std::vector<Bar>& rows) {
+  Json list = Json::array();
+  for (const Bar& bar : rows)
+    list.push_back({{"label", bar.label}, {"figure", bar.shown.json()}, {"note", bar.note}});
+  return list;
+}
+
+}  // namespace
+
+Json Shown::json() const {
+  Json object{{"text", text}, {"v", value}};
+  if (!band.empty()) {
+    object["band"] = band;
+    object["lo"] = low;
+    object["hi"] = high;
+  }
+  if (!basis.empty()) object["basis"] = basis;
+  return object;
+}
+
+Shown shown(const Figure& figure, std::string_view unit) {
+  const std::string behind = unit.empty() ? "" : " " + std::string(unit);
+  Shown out = shown_as(figure, [](double v) { return layout::number(v); });
+  out.text += behind;
+  if (!out.band.empty()) out.band += behind;
+  return out;
+}
+
+Shown shown_bytes(const Figure& figure) {
+  return shown_as(figure, [](double v) { return human_bytes(Bytes(std::llround(v))); });
+}
+
+Shown shown_seconds(const Figure& figure) {
+  return shown_as(figure, [](double v) { return human_time(kSecond * v); });
+}
+
+Shown shown_share(const Figure& share) {
+  return shown_as(share, [](double v) { return layout::percent(v); });
+}
+
+Shown shown_money(const Figure& money, std::string_view currency) {
+  return shown_as(money, [&](double v) { return layout::money(v, currency); });
+}
+
+Shown shown_energy(const Figure& kilowatt_hours) {
+  constexpr double kSmall = 0.01, kWattHours = 1000;
+  const bool small = kilowatt_hours.value < kSmall;
+  return shown_as(kilowatt_hours, [&](double kwh) {
+    return layout::two_digits(small ? kwh * kWattHours : kwh) + (small ? " Wh" : " kWh");
+  });
+}
+
+Shown plain(std::string text, double value) {
+  return {std::move(text), "", value, value, value, ""};
+}
+
+Json table(const std::vector<Column>& columns, const std::vector<std::vector<Cell>>& rows) {
+  Json head = Json::array(), body = Json::array();
+  for (const Column& column : columns)
+    head.push_back({{"name", column.name}, {"numeric", column.numeric}});
+  for (const auto& row : rows) {
+    Json cells = Json::array();
+    for (const Cell& cell : row) cells.push_back(cell.shown ? cell.shown->json() : Json(cell.text));
+    body.push_back(std::move(cells));
+  }
+  return {{"kind", "table"}, {"columns", std::move(head)}, {"rows", std::move(body)}};
+}
+
+Json sentences(const std::vector<std::string>& list) {
+  if (list.empty()) return {};
+  return {{"kind", "sentences"}, {"items", list}};
+}
+
+Json bars(const std::vector<Bar>& rows, std::string_view axis) {
+  if (rows.empty()) return {};
+  return {{"kind", "bars"}, {"axis", axis}, {"rows", bar_list(rows)}};
+}
+
+Json stack(const std::vector<Bar>& parts, std::string_view axis) {
+  if (parts.empty()) return {};
+  return {{"kind", "stack"}, {"axis", axis}, {"rows", bar_list(parts)}};
+}
+
+Json heat_map(const HeatMap& map) {
+  Json metrics = Json::array(), panels = Json::array();
+  for (const auto& [name, more] : map.metrics)
+    metrics.push_back({{"name", name}, {"more_is_better", more}});
+  for (const HeatPanel& panel : map.panels) {
+    Json rows = Json::array();
+    for (const HeatRow& row : panel.rows) {
+      Json cells = Json::array();
+      for (const HeatCell& cell : row.cells) {
+        Json figures = Json::array();
+        for (const auto& metric : cell.metrics) figures.push_back(metric ? metric->json() : Json());
+        cells.push_back({{"verdict", name_of(cell.verdict)},
+                         {"figures", std::move(figures)},
+                         {"note", cell.note},
+                         {"chosen", cell.chosen}});
+      }
+      rows.push_back({{"label", row.label}, {"cells", std::move(cells)}});
+    }
+    panels.push_back({{"title", panel.title}, {"rows", std::move(rows)}});
+  }
+  return {{"kind", "heat_map"},
+          {"row_label", map.row_label},
+          {"columns", map.columns},
+          {"column_label", map.column_label},
+          {"metrics", std::move(metrics)},
+          {"panels", std::move(panels)}};
+}
+
+Json scatter(const Scatter& plot) {
+  if (plot.points.empty()) return {};
+  Json points = Json::array(), roofs = Json::array();
+  for (const Point& p : plot.points) {
+    points.push_back({{"label", p.label},
+                      {"group", p.group},
+                      {"x", p.x.json()},
+                      {"y", p.y.json()},
+                      {"verdict", name_of(p.verdict)},
+                      {"front", p.front},
+                      {"chosen", p.chosen},
+                      {"note", p.note}});
+  }
+  for (const Roof& roof : plot.roofs)
+    roofs.push_back({{"label", roof.label}, {"rate", roof.rate}, {"slope", roof.slope}});
+  return {{"kind", "scatter"},
+          {"x", axis_object(plot.x)},
+          {"y", axis_object(plot.y)},
+          {"points", std::move(points)},
+          {"roofs", std::move(roofs)}};
+}
+
+Json lanes(const Lanes& all) {
+  if (all.spans.empty()) return {};
+  Json spans = Json::array();
+  for (const Span& s : all.spans)
+    spans.push_back(Json::array({s.lane, s.kind, s.from, s.to, s.label}));
+  return {{"kind", "lanes"},           {"lanes", all.lanes}, {"kinds", all.kinds},
+          {"spans", std::move(spans)}, {"unit", all.unit},   {"from", all.shown_from},
+          {"to", all.shown_to}};
+}
+
+Json area(const Area& a) {
+  if (a.series.empty()) return {};
+  Json series = Json::array(), marks = Json::array(), levels = Json::array();
+  for (const Series& s : a.series) series.push_back({{"label", s.label}, {"values", s.values}});
+  for (const auto& [label, from] : a.marks) marks.push_back({{"label", label}, {"from", from}});
+  for (const Level& l : a.levels) levels.push_back({{"label", l.label}, {"value", l.value}});
+  Json block{{"kind", "area"},
+             {"x", axis_object(a.x)},
+             {"y", axis_object(a.y)},
+             {"bytes", a.bytes},
+             {"stacked", a.stacked},
+             {"series", std::move(series)},
+             {"marks", std::move(marks)},
+             {"levels", std::move(levels)}};
+  if (!a.at.empty()) block["at"] = a.at;
+  return block;
+}
+
+Json treemap(const std::vector<Leaf>& leaves) {
+  if (leaves.empty()) return {};
+  Json list = Json::array();
+  for (const Leaf& leaf : leaves)
+    list.push_back({{"name", leaf.name}, {"figure", leaf.shown.json()}});
+  return {{"kind", "treemap"}, {"leaves", std::move(list)}};
+}
+
+Json pairs(const std::vector<Pair>& rows, const Axis& axis) {
+  if (rows.empty()) return {};
+  Json list = Json::array();
+  for (const Pair& p : rows) {
+    list.push_back({{"label", p.label},
+                    {"forecast", p.forecast.json()},
+                    {"measured", p.measured ? p.measured->json() : Json()},
+                    {"verdict", name_of(p.verdict)}});
+  }
+  return {{"kind", "pairs"}, {"axis", axis_object(axis)}, {"rows", std::move(list)}};
+}
+
+}  // namespace stoker::page

@@ -1,0 +1,247 @@
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "base/text.h"
+#include "forecast/input_figures.h"
+#include "report/html/page_parts.h"
+#include "report/model/page_report.h"
+#include "report/text/layout.h"
+#include "report/text/plan_words.h"
+
+namespace stoker {
+namespace {
+
+using namespace page;
+
+/// "GPU-hours an epoch" or money, by what is known; an epoch of unknown size has neither.
+enum class Price { kMoney, kGpuHours, kNone };
+
+Price price_of(const PlanPicture& picture) {
+  for (const GridSetting& s : picture.grid) {
+    if (s.epoch_cost.value > 0) return Price::kMoney;
+    if (s.gpu_hours_per_epoch.value > 0) return Price::kGpuHours;
+  }
+  return Price::kNone;
+}
+
+/// What one setting costs; of an epoch where its size is known, else of a million samples.
+Shown cost_of(const GridSetting& s, Price price, const ReportContext& context) {
+  constexpr double kMillion = 1e6, kSecondsAnHour = 3600;
+  if (price == Price::kMoney) return shown_money(s.epoch_cost, context.currency);
+  if (price == Price::kGpuHours) return shown(s.gpu_hours_per_epoch, "GPU-h");
+  const auto hours = [&](double rate) { return s.gpus * kMillion / rate / kSecondsAnHour; };
+  const Figure& r = s.samples_per_s;
+  return shown({hours(r.value), hours(r.high), hours(r.low), r.basis}, "GPU-h");
+}
+
+std::string cost_words(Price price, const ReportContext& context) {
+  if (price == Price::kMoney) return "cost of an epoch (" + context.currency + ")";
+  return price == Price::kGpuHours ? "GPU-hours an epoch"
+                                   : "GPU-hours a million " + context.sample_word;
+}
+
+bool runs(const GridSetting& s) { return s.samples_per_s.value > 0; }
+
+HeatCell heat_cell(const GridSetting& s, Price price, const ReportContext& context) {
+  HeatCell cell;
+  cell.verdict = verdict_of(s.verdict);
+  cell.chosen = s.chosen;
+  if (!runs(s)) {
+    cell.metrics.resize(3);
+    if (s.device_peak.value > 0) cell.metrics[2] = shown_bytes(s.device_peak);
+    return cell;
+  }
+  cell.metrics = {shown(s.samples_per_s, ""), cost_of(s, price, context),
+                  shown_bytes(s.device_peak)};
+  cell.note = "limited by " + s.limiter.what;
+  if (s.input_known) cell.note += fmt::format(", {} workers", s.workers);
+  return cell;
+}
+
+Json settings_map(const PlanPicture& picture, Price price, const ReportContext& context) {
+  HeatMap map;
+  map.row_label = context.cpu ? "" : "GPUs";
+  map.column_label = context.cpu ? "batch" : "batch per GPU";
+  map.metrics = {{context.sample_word + "/s", true},
+                 {cost_words(price, context), false},
+                 {context.cpu ? "memory" : "memory per GPU", false}};
+  std::set<std::int64_t> batches;
+  for (const GridSetting& s : picture.grid) batches.insert(s.batch);
+  for (const std::int64_t batch : batches) map.columns.push_back(with_commas(batch));
+  for (const GridSetting& s : picture.grid) {
+    const std::string title(name_of(s.precision));
+    if (map.panels.empty() || map.panels.back().title != title) map.panels.push_back({title, {}});
+    HeatPanel& panel = map.panels.back();
+    const std::string label = context.cpu ? "" : std::to_string(s.gpus);
+    if (panel.rows.empty() || panel.rows.back().label != label) panel.rows.push_back({label, {}});
+    panel.rows.back().cells.push_back(heat_cell(s, price, context));
+  }
+  return heat_map(map);
+}
+
+/// Settings that no other one beats in speed and in cost.
+std::vector<bool> front_of(const std::vector<Point>& points) {
+  std::vector<bool> front;
+  for (const Point& p : points) {
+    front.push_back(std::none_of(points.begin(), points.end(), [&](const Point& o) {
+      return o.x.value <= p.x.value && o.y.value <= p.y.value &&
+             (o.x.value < p.x.value || o.y.value < p.y.value);
+    }));
+  }
+  return front;
+}
+
+Json time_and_money(const PlanPicture& picture, Price price, const ReportContext& context) {
+  Scatter plot;
+  const bool epochs = price != Price::kNone;
+  constexpr double kThousand = 1000;
+  plot.x = {epochs ? "seconds an epoch" : "seconds a thousand " + context.sample_word, true};
+  plot.y = {cost_words(price, context), true};
+  for (const GridSetting& s : picture.grid) {
+    if (!runs(s)) continue;
+    const Figure& r = s.samples_per_s;
+    Point p;
+    p.label = fmt::format("{}, batch {}, {}", gpus_text(s.gpus), s.batch, name_of(s.precision));
+    p.group = context.cpu ? std::string(name_of(s.precision)) : gpus_text(s.gpus);
+    p.x =
+        epochs
+            ? shown_seconds(s.epoch_s)
+            : shown_seconds({kThousand / r.value, kThousand / r.high, kThousand / r.low, r.basis});
+    p.y = cost_of(s, price, context);
+    p.verdict = verdict_of(s.verdict);
+    p.chosen = s.chosen;
+    p.note = layout::rate(r) + " " + context.sample_word + "/s";
+    plot.points.push_back(std::move(p));
+  }
+  const std::vector<bool> front = front_of(plot.points);
+  for (std::size_t i = 0; i < front.size(); ++i) plot.points[i].front = front[i];
+  return scatter(plot);
+}
+
+Json counts_table(const Plan& plan, const ReportContext& context) {
+  std::vector<Column> columns{
+      {"GPUs"},        {"batch"},    {"workers"},        {context.sample_word + "/s"},
+      {"epoch"},       {"GPU busy"}, {"memory per GPU"}, {"host memory"},
+      {"limit", false}};
+  std::vector<std::vector<Cell>> rows;
+  for (const PlanRow& row : plan.by_gpus) {
+    const Forecast& f = row.forecast;
+    const LoaderForecast& l = f.input.loader;
+    const Bytes host = l.shared_memory + l.pinned_memory + l.worker_memory;
+    const auto number = [](std::int64_t n) {
+      return Cell{"", plain(std::to_string(n), static_cast<double>(n))};
+    };
+    rows.push_back({number(f.job.gpus),
+                    number(f.job.batch),
+                    f.input.known ? number(f.loader.workers) : Cell{"-", {}},
+                    {"", shown(f.samples_per_s, "")},
+                    f.epoch_s.value > 0 ? Cell{"", shown_seconds(f.epoch_s)} : Cell{"-", {}},
+                    {"", shown_share(f.gpu_busy)},
+                    {"", shown_bytes(f.memory.device_peak)},
+                    host.count() > 0
+                        ? Cell{"", plain(human_bytes(host), static_cast<double>(host.count()))}
+                        : Cell{"-", {}},
+                    {f.limiter.what, {}}});
+  }
+  return table(columns, rows);
+}
+
+Json utilisation(const Plan& plan, const ReportContext& context) {
+  const Forecast& f = plan.best.forecast;
+  std::vector<Bar> rows;
+  rows.push_back({context.cpu ? "processor busy" : "GPU busy", shown_share(f.gpu_busy),
+                  "what nvidia-smi would show"});
+  if (!context.cpu) rows.push_back({"MFU", shown_share(f.mfu), "achieved over data-sheet FLOP/s"});
+  rows.push_back(
+      {context.cpu ? "memory" : "GPU memory",
+       shown_share(scaled(f.memory.device_peak, 1 / static_cast<double>(f.memory.usable.count()))),
+       "of " + human_bytes(f.memory.usable)});
+  if (f.input.known) {
+    const InputFigures in = input_figures(f.input);
+    rows.push_back({"workers", shown_share(in.worker_utilization),
+                    "share of the time that they prepare batches"});
+    if (context.host_cores > 0)
+      rows.push_back(
+          {"host cores", shown_share(scaled(in.cores_used, 1 / context.host_cores)),
+           fmt::format("{:.1f} of {:g} by loading", in.cores_used.value, context.host_cores)});
+    rows.push_back({"main or pin thread",
+                    shown_share({f.input.loader.main_utilization, f.input.loader.main_utilization,
+                                 f.input.loader.main_utilization, in.cores_used.basis}),
+                    "by loading"});
+    if (f.input.loader.disk_utilization > 0)
+      rows.push_back({"storage",
+                      shown_share({f.input.loader.disk_utilization, f.input.loader.disk_utilization,
+                                   f.input.loader.disk_utilization, in.cores_used.basis}),
+                      ""});
+  }
+  return bars(rows, "share");
+}
+
+Json advice_table(const Plan& plan) {
+  if (plan.next.empty()) return {};
+  std::vector<std::vector<Cell>> rows;
+  for (const Advice& a : plan.next) {
+    rows.push_back({{a.what, {}},
+                    {"", plain(fmt::format("{:+.0f} %", 100 * a.gain), a.gain)},
+                    {"", plain(fmt::format("{:+.0f} %", 100 * a.price), a.price)}});
+  }
+  return table({{"what", false}, {"speed"}, {"GPU-hours an epoch"}}, rows);
+}
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines = split(text, '\n');
+  std::erase(lines, "");
+  return lines;
+}
+
+std::vector<std::string> input_findings(const Plan& plan) {
+  std::vector<std::string> list;
+  if (!plan.input) return list;
+  for (const Finding& f : plan.input->findings) {
+    if (f.severity == Severity::kWarning)
+      list.push_back(f.name + ": " + f.evidence + ". Cure: " + f.cure + ".");
+  }
+  return list;
+}
+
+}  // namespace
+
+std::string plan_page(const Plan& plan, const PlanPicture& picture, const ReportContext& context) {
+  const Forecast& f = plan.best.forecast;
+  const Price price = price_of(picture);
+  Page page("plan", "Plan: " + context.model, context.model_line);
+  page.headline(verdict_of(f.memory.verdict), best_settings(f, context), {limit_words(f, context)});
+  add_tiles(page, f, context);
+  page.section(
+      "What could be set",
+      "A forecast for each cell, with the loader that suits that number of GPUs. Colour says "
+      "whether it fits, its "
+      "strength how good the number is; the frame is the plan.",
+      {settings_map(picture, price, context), sentences(lines_of(why_batch(plan, context)))});
+  page.section("Time against money",
+               "Every setting above that runs. Those on the line are beaten by none in both; "
+               "whiskers are 90 % bands. Settings "
+               "of one model share their errors: differences are known better than levels.",
+               {time_and_money(picture, price, context)});
+  if (!context.cpu)
+    page.section("Numbers of GPUs", "The best settings of each.", {counts_table(plan, context)});
+  page.section("Where a step's time goes",
+               "From batch to batch in the best settings, and the device's time by operator class.",
+               step_blocks(f));
+  page.section("The loader, batch by batch",
+               "The first batches of a first epoch as they are simulated: who prepares what, and "
+               "when the loop has to wait.",
+               {loader_block(picture.loader)});
+  page.section("How busy everything is", "In the best settings, in the steady state.",
+               {utilisation(plan, context)});
+  page.section("What to do next", "Each alone, on top of the best settings.", {advice_table(plan)});
+  page.section("Input, with these settings", "", {sentences(input_findings(plan))});
+  add_footer(page, context, f.diagnostics);
+  page.text(plan_text(plan, context));
+  return page.html(context.tool_version);
+}
+
+}  // namespace stoker
