@@ -5,7 +5,8 @@
 //   STEP_FILE GPU BATCH PRECISION CHANNELS_LAST GPUS COPY [JOB]
 // COPY 0: the input is on the device already (synthetic benchmarks), 1: it is copied there each
 // step. JOB "torch1.12": as timm's benchmark.py ran under PyTorch 1.12 (SGD with a loop over the
-// parameters, gradients zeroed in place, no fused attention); "benchmark": cuDNN chooses by timing.
+// parameters, gradients zeroed in place, no fused attention); "benchmark": cuDNN chooses by
+// timing; "inference": the same, and no optimizer.
 // Each line of standard input is a patch ("gemm.compute=0.9 kernel.floor_us=3", or empty); the
 // answer is the time of every step in nanoseconds, as native doubles. One word before the patch
 // asks for more:
@@ -23,6 +24,7 @@
 #include <vector>
 
 #include "device/gpu_catalogue.h"
+#include "device/host_speed.h"
 #include "lower/loop/lower.h"
 #include "step/step_reader.h"
 #include "timing/gpu/kernel_cost.h"
@@ -85,6 +87,10 @@ Result<Row> read_row(const std::string& line, const GpuCatalogue& catalogue,
   in >> how;
   if (how == "torch1.12") set_torch_1_12(job);
   if (how == "benchmark") job.cudnn = CudnnProfile::kBenchmark;
+  if (how == "inference") {
+    job.cudnn = CudnnProfile::kBenchmark;
+    job.optimizer.kind = OptimizerKind::kNone;
+  }
   job.tf32_matmul = job.precision == Precision::kTf32;
   const auto found = TRY(catalogue.find(gpu));
   Row row;
@@ -159,6 +165,17 @@ Status answer(const std::vector<Row>& rows, const CoefficientFile& file, std::is
   return {};
 }
 
+/// The speed of a processor by its core and clock alone, without what rows say of it.
+int print_speed(const char* cpu) {
+  const auto known = host_speed(cpu);
+  if (!known) {
+    std::fprintf(stderr, "timing_steps: %s\n", known.error().text().c_str());
+    return 3;
+  }
+  std::printf("%.6g\n", known->speed / known->measured);
+  return 0;
+}
+
 int print_classes() {
   for (std::size_t i = 0; i < kCostClasses; ++i)
     std::printf("%s\n", std::string(name_of(static_cast<CostClass>(i))).c_str());
@@ -170,11 +187,13 @@ int print_classes() {
 
 int main(int argc, char** argv) {
   if (argc == 2 && std::strcmp(argv[1], "--classes") == 0) return stoker::print_classes();
+  if (argc == 3 && std::strcmp(argv[1], "--host-speed") == 0) return stoker::print_speed(argv[2]);
   const bool names_coefficients = argc == 4 && std::strcmp(argv[2], "--coefficients") == 0;
   if (argc == 2 || names_coefficients) {
     return stoker::timing_tool::answer_lines("timing_steps", names_coefficients ? argv[3] : "",
                                              stoker::read_rows(argv[1]), stoker::answer);
   }
-  std::fprintf(stderr, "usage: timing_steps ROWS [--coefficients FILE] | --classes\n");
+  std::fprintf(stderr,
+               "usage: timing_steps ROWS [--coefficients FILE] | --classes | --host-speed CPU\n");
   return 2;
 }

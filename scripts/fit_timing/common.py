@@ -82,7 +82,7 @@ class Tool:
 def most(name):
     """No kernel beats the data sheet. Exempt: multiples that are not shares, and Winograd's staging, which the
     cache serves in part."""
-    exempt = name in ("depthwise_weight.compute", "winograd.memory") or name.startswith(("kernel.", "power."))
+    exempt = name in ("depthwise_weight.compute", "winograd.memory") or name.startswith(("kernel.", "power.", "host.", "speed."))
     return 10.0 if exempt else 1.0
 
 
@@ -133,6 +133,6 @@ def nested(patch):
     tree = {"classes": {}}
     for name, value in sorted(rounded(patch).items()):
         group, key = name.split(".")
-        target = tree if group in ("kernel", "host", "spread", "power", "pcie", "collective") else tree["classes"]
+        target = tree if group in ("kernel", "host", "spread", "power", "pcie", "collective", "band") else tree["classes"]
         target.setdefault(group, {})[key] = value
     return tree

@@ -8,12 +8,14 @@
 #include "base/ranges.h"
 #include "base/setting.h"
 #include "base/text.h"
+#include "device/host_speed.h"
 
 namespace stoker {
 namespace {
 
 std::string where_host() { return mark(Setting::kHost); }
-constexpr const char* kExample = "write it like cores=16,ram=64G,shm=8G";
+constexpr const char* kExample = "write it like cores=16,ram=64G,shm=8G,cpu=EPYC 7742";
+constexpr std::string_view kCpu = "cpu";
 
 Result<double> number_in(std::string_view text, const Range& range) {
   double value = 0;
@@ -55,15 +57,34 @@ constexpr std::array<HostKey, 6> kKeys{{
 }};
 
 tl::unexpected<Error> unknown_key(const std::string& key) {
-  std::vector<std::string> names{"memory"};
+  std::vector<std::string> names{"memory", std::string(kCpu)};
   for (const HostKey& known : kKeys) names.emplace_back(known.name);
   const std::string near = suggestion(key, names);
-  std::string known;
+  std::string known = "cpu, the name of its processor: EPYC 7742";
   for (const HostKey& one : kKeys) known += (known.empty() ? "" : "; ") + std::string(one.words);
   return fail(
       ErrorCode::kUsage,
       "\"" + key + "\" is not a part of a host" + near + " (known: " + known + "); " + kExample,
       where_host());
+}
+
+std::string_view without_blanks(std::string_view text) {
+  while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
+  while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
+  return text;
+}
+
+Status set_cpu(std::string_view name, Host& host) {
+  auto known = host_speed(name);
+  if (!known) {
+    known.error().where = where_host() + " cpu";
+    known.error().code = ErrorCode::kUsage;
+    return tl::unexpected(known.error());
+  }
+  host.cpu = known->cpu;
+  host.dispatch_speed = known->speed, host.dispatch_spread = known->spread;
+  host.dispatch_basis = known->basis;
+  return {};
 }
 
 /// What Linux and `base` decide when the text does not.
@@ -101,6 +122,12 @@ Result<Host> parse_host(std::string_view text, const Host& base) {
     }
     std::string name = simplified(part.substr(0, equals));
     if (name == "memory") name = "ram";
+    if (name == kCpu) {
+      if (!given.insert(name).second)
+        return fail(ErrorCode::kUsage, name + " is given twice; give it once", where_host());
+      TRY(set_cpu(without_blanks(std::string_view(part).substr(equals + 1)), host));
+      continue;
+    }
     const auto key =
         std::ranges::find(kKeys, name, [](const HostKey& k) { return std::string(k.name); });
     if (key == kKeys.end()) return unknown_key(part.substr(0, equals));

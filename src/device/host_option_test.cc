@@ -29,6 +29,15 @@ TEST(HostOption, ReadsAllItsParts) {
   EXPECT_EQ(host->assumption, "");
 }
 
+TEST(HostOption, TakesAProcessorByName) {
+  const auto host = parse_host("cores=8, cpu=AMD EPYC 7742 64-Core Processor ,ram=64G", here());
+  ASSERT_TRUE(host) << host.error().text();
+  EXPECT_EQ(host->cpu, "AMD EPYC 7742 64-Core Processor");
+  EXPECT_NEAR(host->dispatch_speed, 0.59, 0.01);
+  for (const char* bad : {"cpu=", "cpu=fast", "cpu=EPYC 7742,cpu=EPYC 7742"})
+    EXPECT_FALSE(parse_host(bad, here())) << bad;
+}
+
 TEST(HostOption, RefusalsNameEveryPart) {
   const auto host = parse_host("cores=4,dsk=2G", here());
   ASSERT_FALSE(host);

@@ -18,6 +18,12 @@ struct Host {
   bool is_this_machine = false;
   /// CPU speed relative to the machine that a probe ran on (1 = the same).
   double relative_core_speed = 1;
+  /// The processor by name, where somebody said it, and how fast a thread of it issues work to a
+  /// GPU (device/host_speed.h); 0: nobody did, and the GPU's usual host stands in.
+  std::string cpu;
+  double dispatch_speed = 0;
+  double dispatch_spread = 0;  ///< 90 % relative half-width of that figure
+  std::string dispatch_basis;
   /// Which figures were filled in rather than given or read; empty when none were.
   std::string assumption;
 };

@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "base/toml_table.h"
 #include "device/cpu_table.h"
+#include "device/host_speed.h"
 #include "device/machine_calibration.h"
 
 namespace stoker {
@@ -120,6 +121,15 @@ Host read_host(TomlTable& table) {
   table.number("cores", range::kHostCores, 1, host.cores);
   table.size("memory", range::kMemoryBytes, host.memory);
   table.number("core_speed", range::kCoreSpeed, 1, host.relative_core_speed);
+  table.text("cpu", host.cpu);
+  if (table.has("cpu")) {
+    if (const auto known = host_speed(host.cpu)) {
+      host.dispatch_speed = known->speed, host.dispatch_spread = known->spread;
+      host.dispatch_basis = known->basis;
+    } else {
+      table.reject("cpu", known.error().message);
+    }
+  }
   host.shared_memory = host.memory / 2;  // tmpfs(5): size defaults to half of the physical memory
   if (!table.has("shm")) host.assumption = "/dev/shm is half of the memory";
   table.size("shm", range::kPartBytes, host.shared_memory);

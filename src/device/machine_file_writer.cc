@@ -91,6 +91,7 @@ void write_host(Lines& out, const Host& host) {
   out.size("memory", host.memory);
   out.size("shm", host.shared_memory);
   out.number("core_speed", host.relative_core_speed);
+  if (!host.cpu.empty()) out.text("cpu", host.cpu);
   if (host.disk_bandwidth == 0 && host.disk_iops == 0) return;
   out.table("disk");
   out.number("bandwidth_mbs", host.disk_bandwidth / 1e6);

@@ -7,6 +7,8 @@
 
 #include "base/setting.h"
 #include "base/text.h"
+#include "device/calibration_data.h"
+#include "device/host_speed.h"
 
 namespace stoker {
 namespace {
@@ -102,6 +104,25 @@ double threads_per_core(std::string_view cpuinfo) {
   return siblings > 0 && cores > 0 ? std::max(1.0, siblings / cores) : 1;
 }
 
+/// 90 % half-width of how far one kind of operator tells of all.
+constexpr double kDispatchSpread = 0.15;
+
+/// How fast this processor issues work, where a calibration measured it or its name tells.
+void take_dispatch(const Cpu& cpu, Host& host) {
+  const MeasuredFigure* forward =
+      cpu.calibration ? find_figure(*cpu.calibration, "forward_us", 0) : nullptr;
+  if (forward != nullptr && forward->value > 0) {
+    host.cpu = cpu.name;
+    host.dispatch_speed = kReferenceForwardUs / forward->value;
+    host.dispatch_spread = kDispatchSpread;
+    host.dispatch_basis = "dispatch measured on it";
+  } else if (const auto known = host_speed(cpu.name)) {
+    host.cpu = cpu.name;
+    host.dispatch_speed = known->speed, host.dispatch_spread = known->spread;
+    host.dispatch_basis = known->basis;
+  }
+}
+
 }  // namespace
 
 double vector_peak(double cores, double clock_mhz, int simd_bits) {
@@ -148,6 +169,7 @@ Result<Cpu> this_cpu(const Host& host) { return cpu_from(system_files(), host); 
 
 Host host_of_cpu(const Cpu& cpu) {
   Host host;
+  take_dispatch(cpu, host);
   host.name = "the machine file's CPU";
   host.cores = cpu.cores;
   host.memory = cpu.memory;

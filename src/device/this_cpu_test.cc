@@ -4,6 +4,9 @@
 
 #include <map>
 
+#include "device/calibration_data.h"
+#include "device/host_speed.h"
+
 namespace stoker {
 namespace {
 
@@ -92,6 +95,18 @@ TEST(ThisCpu, HostOfACpuIsItself) {
   ASSERT_TRUE(cpu.has_value());
   EXPECT_DOUBLE_EQ(host_of_cpu(*cpu).cores, 6);
   EXPECT_EQ(host_of_cpu(*cpu).memory, kGiB * 16);
+  EXPECT_EQ(host_of_cpu(*cpu).dispatch_speed, 0) << "nobody knows a processor without a name";
+}
+
+TEST(ThisCpu, AHostsDispatchIsWhatItsCalibrationMeasuredElseWhatItsNameSays) {
+  Cpu cpu;
+  cpu.name = "AMD EPYC 7763 64-Core Processor";
+  EXPECT_DOUBLE_EQ(host_of_cpu(cpu).dispatch_speed, host_speed("EPYC 7763")->speed);
+  Calibration calibration;
+  set_figure(calibration, {"forward_us", 0, 2 * kReferenceForwardUs, 0.02});
+  cpu.calibration = std::make_shared<const Calibration>(calibration);
+  EXPECT_DOUBLE_EQ(host_of_cpu(cpu).dispatch_speed, 0.5);
+  EXPECT_LT(host_of_cpu(cpu).dispatch_spread, host_speed("EPYC 7763")->spread);
 }
 
 }  // namespace

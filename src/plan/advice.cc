@@ -124,6 +124,13 @@ class Adviser {
     return {};
   }
 
+  /// What takes work off the host, where the device waits for it.
+  Status relieve_the_host() {
+    if (!best_.time.host_bound() || input_limited()) return {};
+    TRY(cuda_graphs());
+    return larger_batch();
+  }
+
   std::vector<Advice> take() {
     std::stable_sort(advice_.begin(), advice_.end(), [](const Advice& a, const Advice& b) {
       // Money saved at nearly the same speed counts as its saving.
@@ -134,6 +141,47 @@ class Adviser {
   }
 
  private:
+  /// "the host limits: 27 ms to issue what the GPU does in 16 ms".
+  [[nodiscard]] std::string host_words() const {
+    return "the host limits, " + human_time(best_.time.host) + " to issue what the GPU does in " +
+           human_time(best_.time.device);
+  }
+
+  Status cuda_graphs() {
+    if (best_.scenario.machine.device.gpu() == nullptr || best_.scenario.job.cuda_graphs) return {};
+    Scenario s = best_.scenario;
+    s.job.cuda_graphs = true;
+    const auto time = step_time_of(s, knowledge_);
+    if (!time) return {};  // a step that waits for the device cannot be captured
+    const double rate = throughput_of(s, *time).samples_per_s;
+    if (const double gain = rate / rate_ - 1; gain > kWorthSaying) {
+      add("CUDA graphs (" + host_words() + "): " + rate_text(rate, unit_) + " (" +
+              signed_percent(gain) + ")",
+          gain, -gain);
+    }
+    return {};
+  }
+
+  /// The first doubling of the batch, among those that fit, from which the host limits no longer.
+  Status larger_batch() {
+    if (best_.scenario.machine.device.gpu() == nullptr) return {};
+    Scenario s = best_.scenario;
+    while (2 * s.job.batch <= best_.limits.low) {
+      s.job.batch *= 2;
+      s.loader.batch = s.job.batch;
+      const auto time = TRY(step_time_of(s, knowledge_));
+      if (time.host_bound() && 4 * s.job.batch <= best_.limits.low) continue;
+      const double rate = throughput_of(s, time).samples_per_s;
+      if (const double gain = rate / rate_ - 1; gain > kWorthSaying) {
+        add("batch " + std::to_string(s.job.batch) + " (" + host_words() +
+                "): " + rate_text(rate, unit_) + " (" + signed_percent(gain) + ")",
+            gain, -gain);
+      }
+      return {};
+    }
+    return {};
+  }
+
   static std::string signed_percent(double gain) {
     char buffer[32];
     std::snprintf(buffer, sizeof buffer, "%+.0f %%", 100 * gain);
@@ -176,7 +224,7 @@ Result<std::vector<Advice>> advise(const PlanRequest& request, const Knowledge& 
   adviser.more_host_memory();
   if (input) adviser.input_knobs(*input);
   for (const Status& status : {adviser.other_precision(by_precision), adviser.channels_last(),
-                               adviser.fused_optimizer()}) {
+                               adviser.fused_optimizer(), adviser.relieve_the_host()}) {
     if (!status) return tl::unexpected(status.error());
   }
   return adviser.take();

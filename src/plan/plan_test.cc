@@ -68,6 +68,24 @@ TEST_F(PlanTest, RespectsWhatTheUserFixed) {
   EXPECT_FALSE(f.loader.pin);
 }
 
+TEST_F(PlanTest, WhereTheHostLimitsItNamesWhatTakesWorkOffIt) {
+  PlanRequest r = request();
+  r.batch = 4;
+  const auto plan = make_plan(r, *knowledge_);
+  ASSERT_TRUE(plan) << plan.error().text();
+  const auto gain_of = [&](std::string_view what) {
+    for (const Advice& one : plan->next) {
+      if (one.what.starts_with(what)) {
+        EXPECT_NE(one.what.find("the host limits"), std::string::npos) << one.what;
+        return one.gain;
+      }
+    }
+    return 0.0;
+  };
+  EXPECT_GT(gain_of("CUDA graphs"), 0.1);
+  EXPECT_GT(gain_of("batch "), 0.1);
+}
+
 TEST_F(PlanTest, TheCeilingOnTheGlobalBatchHolds) {
   PlanRequest r = request();
   r.limits.max_global_batch = 64;

@@ -78,6 +78,7 @@ struct Kernel {
   Stream stream = Stream::kCompute;
   std::uint16_t launches = 1;  ///< device kernels behind it
   std::uint16_t views = 0;     ///< view operators dispatched on the host just before
+  std::uint16_t modules = 0;   ///< modules called on the host on the way to it
   /// Tensors that one multi-tensor call of the host is given, in all its lists; 0: no such call.
   std::uint32_t listed = 0;
   Flops flops;
@@ -166,6 +167,8 @@ struct Program {
   /// The iteration is captured once and replayed as CUDA graphs: all but the copies of the batch
   /// and, where the host waits for the device in it, the optimizer's part.
   bool cuda_graphs = false;
+  /// Whether the forward's operators record a graph for a backward.
+  bool records_graph = true;
   Diagnostics diagnostics;
 
   /// Empty where it is not known.

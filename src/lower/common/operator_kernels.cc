@@ -13,18 +13,20 @@ void OperatorKernels::run(std::uint32_t op_index, const Allocate& allocate) {
   append_work(l_.step, op, l_.sizes, work_);
   join(op, work_);
   auto views = static_cast<std::uint16_t>(std::min(l_.step.attributes_of(op).views, 0xffff));
+  std::uint16_t modules = l_.plan.calls[op_index];
   for (const Work& work : work_) {
     if (work.kernel_class == KernelClass::kUncosted && !l_.extra) {
       l_.emit.program().diagnostics.add(
           "uncosted_operator", Severity::kWarning,
           std::string(l_.step.operator_name(op)) + " has no cost rule; costed by its bytes");
     }
-    launch(op_index, kernel_of(op_index, work, views), allocate);
-    views = 0;
+    launch(op_index, kernel_of(op_index, work, views, modules), allocate);
+    views = modules = 0;
   }
 }
 
-Kernel OperatorKernels::kernel_of(std::uint32_t op_index, const Work& work, std::uint16_t views) {
+Kernel OperatorKernels::kernel_of(std::uint32_t op_index, const Work& work, std::uint16_t views,
+                                  std::uint16_t modules) {
   Kernel kernel;
   kernel.kernel_class = work.kernel_class;
   kernel.unit = unit_of(work);
@@ -32,6 +34,7 @@ Kernel OperatorKernels::kernel_of(std::uint32_t op_index, const Work& work, std:
   kernel.stream = l_.plan.launched_on[op_index];
   kernel.launches = work.launches;
   kernel.views = views;
+  kernel.modules = modules;
   kernel.flops = work.flops;
   kernel.read = work.read;
   kernel.written = work.written;

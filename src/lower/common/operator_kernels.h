@@ -70,7 +70,8 @@ class OperatorKernels {
   const Lowering& l_;
 
  private:
-  [[nodiscard]] Kernel kernel_of(std::uint32_t op_index, const Work& work, std::uint16_t views);
+  [[nodiscard]] Kernel kernel_of(std::uint32_t op_index, const Work& work, std::uint16_t views,
+                                 std::uint16_t modules);
   void launch(std::uint32_t op_index, Kernel kernel, const Allocate& allocate);
   void attention(const Launch& launch);
   [[nodiscard]] SavedBuffers attention_forward(const Launch& launch, const AttentionShape& shape);

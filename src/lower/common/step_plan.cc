@@ -1,5 +1,7 @@
 #include "lower/common/step_plan.h"
 
+#include <algorithm>
+#include <string_view>
 #include <unordered_map>
 #include <utility>
 
@@ -67,6 +69,31 @@ void assign_modules(const Step& step, StepPlan& plan) {
     waiting.clear();
     for (const TensorRef& out : op.outputs)
       plan.last_write[index(out.storage)] = static_cast<std::uint32_t>(e);
+  }
+}
+
+/// Parts of a module's path that another's does not share from the front: "layer1.0.conv2" after
+/// "layer1.0.conv1" is one, "layer2.0.conv1" three.
+std::uint16_t parts_beyond(std::string_view path, std::string_view before) {
+  std::size_t shared = 0;  // whole parts, with the point behind each
+  for (std::size_t i = 0; i < path.size(); ++i) {
+    if (i >= before.size() || path[i] != before[i]) break;
+    if (path[i] == '.') shared = i + 1;
+    if (i + 1 == path.size() && (before.size() == path.size() || before[i + 1] == '.'))
+      shared = path.size();
+  }
+  const std::string_view rest = path.substr(shared);
+  if (rest.empty()) return 0;
+  return static_cast<std::uint16_t>(1 + std::count(rest.begin(), rest.end(), '.'));
+}
+
+void count_calls(const Step& step, StepPlan& plan) {
+  plan.calls.reserve(step.operators.size());
+  std::string_view before;
+  for (const Operator& op : step.operators) {
+    const std::string_view path = step.module_names[index(op.module)];
+    plan.calls.push_back(parts_beyond(path, before));
+    before = path;
   }
 }
 
@@ -178,6 +205,7 @@ StepPlan plan_step(const Step& step) {
   list_gradients(step, plan);
   mark_activations(step, plan);
   assign_modules(step, plan);
+  count_calls(step, plan);
   pair_attention(step, plan);
   Communication(step, plan).assign();
   return plan;

@@ -18,6 +18,9 @@ struct StepPlan {
   std::vector<ModuleId> modules;  ///< by storage: of the operator that made it
   std::vector<std::uint32_t>
       last_write;  ///< by storage: event index of the last operator that writes it
+  /// By operator: modules whose call led to it since the operator before: parts of its module's
+  /// path that are not the other's.
+  std::vector<std::uint16_t> calls;
   /// By operator: index of the backward operator that will free what this attention forward saves.
   std::vector<std::uint32_t> attention_backward;
   /// By operator: the forward that an attention backward belongs to.

@@ -32,6 +32,7 @@ TrainingRun::TrainingRun(const Step& step, const StepPlan& plan, const Sizes& si
       std::min(kMostReserved, 2 * step.events.size() * static_cast<std::size_t>(job.accumulate)));
   program_.batch = job.batch;
   program_.micro_batches = job.accumulate;
+  program_.records_graph = step.mode != "inference";
   program_.input_bytes = batch_.copied_bytes();
   storages_.keep_model();
   if (!l_.device.is_apart()) batch_.keep_inputs();

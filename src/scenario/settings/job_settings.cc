@@ -81,7 +81,8 @@ const SettingRow kRows[] = {
      .verbs = kBoth,
      .group = kMachine,
      .value = "HOST",
-     .words = "cores=16,ram=64G,shm=8G,disk=2G,iops=90000,speed=1.2 or a machine file",
+     .words =
+         "cores=16,ram=64G,shm=8G,disk=2G,iops=90000,speed=1.2,cpu=EPYC 7742 or a machine file",
      .fallback = "this machine",
      .first = kPlan},
     {.name = "coefficients",

@@ -53,6 +53,7 @@ void visit_all(C& c, Visit&& visit) {
   visit(Name{"power", "share"}, c.power.share, kDivides);
   visit(Name{"power", "pj_28nm"}, c.power.pj_28nm, kDivides);
   visit(Name{"power", "pj_16nm"}, c.power.pj_16nm, kDivides);
+  visit(Name{"power", "pj_12nm"}, c.power.pj_12nm, kDivides);
   visit(Name{"power", "pj_8nm"}, c.power.pj_8nm, kDivides);
   visit(Name{"power", "pj_7nm"}, c.power.pj_7nm, kDivides);
   visit(Name{"power", "pj_5nm"}, c.power.pj_5nm, kDivides);
@@ -60,6 +61,14 @@ void visit_all(C& c, Visit&& visit) {
   visit(Name{"power", "tf32_tensor"}, c.power.tf32_tensor, kDivides);
   visit(Name{"host", "forward_us"}, c.host.forward_us, kAllowed);
   visit(Name{"host", "backward_us"}, c.host.backward_us, kAllowed);
+  visit(Name{"host", "autograd_us"}, c.host.autograd_us, kAllowed);
+  visit(Name{"host", "module_us"}, c.host.module_us, kAllowed);
+  visit(Name{"host", "library_us"}, c.host.library_us, kAllowed);
+  visit(Name{"host", "product_us"}, c.host.product_us, kAllowed);
+  visit(Name{"host", "rows_us"}, c.host.rows_us, kAllowed);
+  visit(Name{"host", "attention_us"}, c.host.attention_us, kAllowed);
+  visit(Name{"host", "conversion_us"}, c.host.conversion_us, kAllowed);
+  visit(Name{"host", "speed"}, c.host.speed, kAllowed);
   visit(Name{"host", "optimizer_us"}, c.host.optimizer_us, kAllowed);
   visit(Name{"host", "list_us"}, c.host.list_us, kAllowed);
   visit(Name{"host", "update_us"}, c.host.update_us, kAllowed);
@@ -85,6 +94,13 @@ void visit_all(C& c, Visit&& visit) {
   visit(Name{"collective", "alpha_rank_us"}, c.collective.alpha_rank_us, kAllowed);
   visit(Name{"collective", "network_alpha_us"}, c.collective.network_alpha_us, kAllowed);
   visit(Name{"collective", "unfitted_spread"}, c.collective.unfitted_spread, kAllowed);
+  visit(Name{"band", "known"}, c.band.known, kDivides);
+  visit(Name{"band", "unseen"}, c.band.unseen, kDivides);
+  visit(Name{"band", "calibrated"}, c.band.calibrated, kDivides);
+  visit(Name{"band", "host"}, c.band.host, kDivides);
+  visit(Name{"band", "capped"}, c.band.capped, kAllowed);
+  visit(Name{"band", "backward"}, c.band.backward, kAllowed);
+  visit(Name{"band", "latency"}, c.band.latency, kAllowed);
   visit(Name{"spread", "common"}, c.common_spread, kAllowed);
   visit(Name{"spread", "tensor"}, c.tensor_spread, kAllowed);
 }

@@ -57,7 +57,8 @@ struct KernelCoefficients {
 struct PowerCoefficients {
   double share = 0.85;     ///< of the TDP that arithmetic may draw
   double pj_28nm = 30;     ///< per FP32 FLOP: Kepler, Maxwell
-  double pj_16nm = 14;     ///< Pascal, Volta, Turing
+  double pj_16nm = 14;     ///< Pascal
+  double pj_12nm = 14;     ///< Volta, Turing
   double pj_8nm = 9;       ///< Ampere of compute capability 8.6 (RTX 3090: FP32 GEMMs at its limit)
   double pj_7nm = 6.5;     ///< A100 and its like, CDNA
   double pj_5nm = 4.2;     ///< Ada, Hopper, Blackwell
@@ -65,26 +66,50 @@ struct PowerCoefficients {
   double tf32_tensor = 2.5;  ///< the same for TF32
 };
 
-/// Microseconds on a core of relative speed 1.
+/// Microseconds on the core that data/measured/host was measured on; device/host_speed.h says how
+/// much longer another takes. An operator is dispatched in `forward_us` or `backward_us`, launch of
+/// its kernel included; what its library does on the host comes on top, for each kernel of it.
 struct HostCoefficients {
-  double forward_us = 15;      ///< one operator from Python: module call, dispatch, autograd graph
-  double backward_us = 12;     ///< one operator from the autograd engine
-  double optimizer_us = 10;    ///< one foreach or fused call over a list of tensors
-  double list_us = 0.35;       ///< each tensor that such a call is given, Python's books included
-  double update_us = 6;        ///< one operator on one tensor without autograd, after the backward
-  double view_us = 1.5;        ///< one view operator
-  double launch_us = 3.5;      ///< each further device kernel of an operator
-  double synchronize_us = 15;  ///< noticing on the host that the device has finished
-  double step_us = 150;        ///< Python between steps: zero_grad, loop, loader hand-over
-  double graph_us = 12;        ///< replay of a captured CUDA graph, whatever it holds
-  double graph_kernel_us = 0.2;  ///< and for each kernel in it
-  double spread = 0.5;           ///< 90 % relative half-width of host time
+  double forward_us = 6;     ///< an operator called from Python, without a graph
+  double autograd_us = 0.6;  ///< recording it for the backward
+  double module_us = 0.75;   ///< a module's call around it
+  double backward_us = 6;    ///< one operator from the autograd engine
+  double library_us = 24;    ///< cuDNN: descriptors, plan, workspace of a convolution or batch norm
+  double product_us = 5;     ///< cuBLAS
+  double rows_us = 2;        ///< layer norm's further outputs
+  double attention_us = 12;  ///< a fused attention's checks, seeds and further outputs
+  double conversion_us = 3;  ///< copies and conversions of data types, autocast's among them
+  double optimizer_us = 10;  ///< one foreach or fused call over a list of tensors
+  double list_us = 0.3;      ///< each tensor that such a call is given, Python's books included
+  double update_us = 5;      ///< one operator on one tensor without autograd, after the backward
+  double view_us = 0.9;      ///< one view operator
+  double launch_us = 3;      ///< each further device kernel of an operator
+  double synchronize_us = 10;     ///< noticing on the host that the device has finished
+  double step_us = 100;           ///< Python between steps: zero_grad, loop, loader hand-over
+  double graph_us = 8;            ///< replay of a captured CUDA graph, whatever it holds
+  double graph_kernel_us = 0.15;  ///< and for each kernel in it
+  double spread = 0.25;           ///< 90 % relative half-width of these times on a known core
+  /// Of the host that runs the step, where these times say it themselves (a calibration's are of
+  /// that very host: 1). 0: its processor decides (device/host_speed.h).
+  double speed = 0;
 };
 
 struct CopyCoefficients {
   double pinned = 0.8;     ///< of the nominal PCIe bandwidth
   double pageable = 0.35;  ///< the same when the driver stages through its own buffer
   double latency_us = 10;
+};
+
+/// What the half-widths of a step's band are multiplied by, by what is known of the GPU, and what is
+/// added to them in squares for time that is further from what was measured.
+struct BandCoefficients {
+  double known = 1;       ///< rows of the GPU, or of its chip, are among those fitted
+  double unseen = 1;      ///< there are none
+  double calibrated = 1;  ///< the GPU was measured by its user
+  double host = 1;        ///< the host's part, whatever the GPU
+  double capped = 0;      ///< times the share of arithmetic whose rate power limits
+  double backward = 0;    ///< times the share of the backward
+  double latency = 0;     ///< times the share that neither arithmetic nor memory explains
 };
 
 /// Measured time of an all-reduce by size, of one fabric and count of GPUs.
@@ -135,6 +160,7 @@ struct Coefficients {
   HostCoefficients host;
   CopyCoefficients copy;
   CollectiveCoefficients collective;
+  BandCoefficients band;
   double common_spread =
       0.3;  ///< 90 % relative half-width that all kernels of a GPU share (clocks)
   double tensor_spread = 0.5;  ///< further half-width of time spent on tensor cores

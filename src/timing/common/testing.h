@@ -57,7 +57,14 @@ inline Coefficients ideal() {
   c.kernel.tile_prologue = 0;
   c.kernel.lone_block = 1;
   c.host = {.forward_us = 0,
+            .autograd_us = 0,
+            .module_us = 0,
             .backward_us = 0,
+            .library_us = 0,
+            .product_us = 0,
+            .rows_us = 0,
+            .attention_us = 0,
+            .conversion_us = 0,
             .optimizer_us = 0,
             .list_us = 0,
             .update_us = 0,
@@ -67,7 +74,8 @@ inline Coefficients ideal() {
             .step_us = 0,
             .graph_us = 0,
             .graph_kernel_us = 0,
-            .spread = 0.5};
+            .spread = 0.5,
+            .speed = 1};
   c.copy = {1, 0.5, 0};
   c.collective.contention = 0;
   c.collective.straggler = 0;

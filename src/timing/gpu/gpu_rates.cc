@@ -24,9 +24,10 @@ double energy_pj(const Gpu& gpu, const PowerCoefficients& power) {
     case Architecture::kMaxwell:
       return power.pj_28nm;
     case Architecture::kPascal:
+      return power.pj_16nm;
     case Architecture::kVolta:
     case Architecture::kTuring:
-      return power.pj_16nm;
+      return power.pj_12nm;
     case Architecture::kAda:
     case Architecture::kHopper:
     case Architecture::kBlackwell:
@@ -85,6 +86,7 @@ GpuRates gpu_rates(const Gpu& gpu, const Coefficients& coefficients) {
     } else if (peak.rate > fp32) {
       unit_cap *= peak.rate / fp32;  // packed FP16: two FLOPs for the energy of one
     }
+    device.capped[i] = unit_cap < rate;
     device.rate[i] = std::min(rate, unit_cap);
     device.tensor[i] = peak.tensor;
   }

@@ -15,6 +15,7 @@ struct GpuRates {
   /// stands in.
   std::array<double, 7> rate{};
   std::array<bool, 7> tensor{};  ///< whether the unit really is a tensor core here
+  std::array<bool, 7> capped{};  ///< whether power limits that rate
   double bandwidth = 0;          ///< bytes/s, nameplate
   double l2_bytes = 0;
   double pcie = 0;  ///< bytes/s

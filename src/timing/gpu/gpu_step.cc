@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "device/host_speed.h"
 #include "timing/common/data_sheet.h"
 #include "timing/gpu/step_band.h"
 #include "timing/gpu/step_replay.h"
@@ -13,6 +14,15 @@ namespace {
 constexpr std::array<MathUnit, kMathUnits> kUnits{
     MathUnit::kFp32, MathUnit::kTf32Tensor, MathUnit::kFp16Tensor, MathUnit::kBf16Tensor,
     MathUnit::kFp16, MathUnit::kFp64,       MathUnit::kInteger};
+
+/// The host as somebody named it, else the one that such a GPU usually has.
+HostSpeed host_of(const Machine& machine) {
+  if (machine.host.dispatch_speed > 0)
+    return {machine.host.dispatch_speed, machine.host.dispatch_spread, machine.host.cpu,
+            machine.host.dispatch_basis};
+  const Gpu* gpu = machine.device.gpu();
+  return gpu != nullptr ? usual_host(*gpu) : HostSpeed{};
+}
 
 RankLayout layout_of(const Machine& machine, const StepTimeOptions& options) {
   return {std::max(1, options.gpus > 0 ? options.gpus : machine.gpu_count),
@@ -76,7 +86,9 @@ void add_straggling(int ranks, const CollectiveCoefficients& collective, StepTim
 
 ReplaySettings replay_settings(const Machine& machine, const Coefficients& coefficients,
                                const AllReduceModel& all_reduce, const StepTimeOptions& options) {
-  const double speed = machine.host.relative_core_speed;
+  const double known = coefficients.host.speed;  // of the times as they are
+  const double speed =
+      machine.host.relative_core_speed * (known > 0 ? known : host_of(machine).speed);
   return {.host = coefficients.host,
           .core_speed = (std::isfinite(speed) && speed > 0 ? speed : 1) / options.pace,
           .contention = coefficients.collective.contention,
@@ -84,6 +96,28 @@ ReplaySettings replay_settings(const Machine& machine, const Coefficients& coeff
           .copy = options.copy,
           .queue_depth = options.queue_depth,
           .graph_gain_us = coefficients.kernel.graph_gain_us};
+}
+
+/// The host's share of a step's time from which another speed of it may change the step.
+constexpr double kHostMayLimit = 0.7;
+/// The share of a step in which the device waits for the host from which the host matters.
+constexpr double kHostLimits = 0.01;
+
+/// How the step would change, were the host faster or slower by the spread of its times.
+void doubt_host(const Program& program, const StepTime& step, double spread,
+                ReplaySettings settings, HostDoubt& doubt) {
+  const double total = std::max(1.0, step.total.count());
+  if (step.host.count() < kHostMayLimit * total && step.exposed_host.count() < kHostLimits * total)
+    return;
+  const double factor = 1 + spread;
+  const double known = settings.core_speed;
+  const auto changed = [&](double speed) {
+    settings.core_speed = speed;
+    return replay_until_steady(program, program.iteration, step.kernel_times, settings).total;
+  };
+  const double now = changed(known);
+  doubt.below = std::clamp((now - changed(known * factor)) / total, 0.0, 1.0);
+  doubt.above = std::max(0.0, (changed(known / factor) - now) / total);
 }
 
 /// Times the arithmetic of one steady iteration against the data sheet.
@@ -151,7 +185,12 @@ StepTime GpuStepModel::predict(const Machine& machine, const StepTimeOptions& op
   add_straggling(all_reduce.ranks, coefficients.collective, out);
   add_utilization(program, gpu_, out);
   count_oddities(program, costs, model_, out.diagnostics);
-  add_band(program, costs, model_, all_reduce, out);
+  const HostSpeed host = host_of(machine);
+  HostDoubt doubt;
+  if (coefficients.host.speed == 0) doubt.speed = &host;
+  doubt_host(program, out, host_spread(coefficients, doubt.speed),
+             replay_settings(machine, coefficients, all_reduce, options), doubt);
+  add_band(program, costs, model_, all_reduce, doubt, out);
   return out;
 }
 

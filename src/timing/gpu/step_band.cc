@@ -25,13 +25,24 @@ std::string percent(double share) {
 
 double squared(double x) { return x * x; }
 
+/// How far the band of what a GPU does has to be stretched, by what is known of the GPU.
+double scale_of(const Coefficients& c) {
+  if (c.level == CoefficientLevel::kCalibrated) return c.band.calibrated;
+  return c.level >= CoefficientLevel::kChip ? c.band.known : c.band.unseen;
+}
+
 }  // namespace
 
+double host_spread(const Coefficients& coefficients, const HostSpeed* speed) {
+  return coefficients.band.host *
+         std::hypot(coefficients.host.spread, speed == nullptr ? 0 : speed->spread);
+}
+
 void add_band(const Program& program, const std::vector<KernelCost>& costs, const CostModel& model,
-              const AllReduceModel& all_reduce, StepTime& out) {
+              const AllReduceModel& all_reduce, const HostDoubt& host, StepTime& out) {
   const Coefficients& c = model.coefficients();
   std::array<double, kCostClasses> by_class{};
-  double all = 0, tensor = 0, without_rule = 0;
+  double all = 0, tensor = 0, without_rule = 0, capped = 0, backward = 0, latency = 0;
   for (const Instruction& in : program.iteration) {
     if (in.kind != InstructionKind::kLaunch || in.when == When::kFirst || in.value >= costs.size())
       continue;
@@ -48,6 +59,10 @@ void add_band(const Program& program, const std::vector<KernelCost>& costs, cons
     out.bound_device[static_cast<std::size_t>(bound)] += hidden;
     out.bound_device[static_cast<std::size_t>(Bound::kLatency)] += cost.time - hidden;
     all += time;
+    if (kernel.phase == StepPhase::kBackward) backward += time;
+    latency += (cost.time - hidden).count();
+    if (bound == Bound::kCompute && model.device().capped[static_cast<std::size_t>(kernel.unit)])
+      capped += time;
     if (!cost.has_rule) without_rule += time;
     if (cost.bound == Bound::kCompute &&
         model.device().tensor[static_cast<std::size_t>(kernel.unit)]) {
@@ -61,6 +76,8 @@ void add_band(const Program& program, const std::vector<KernelCost>& costs, cons
     for (std::size_t i = 0; i < kCostClasses; ++i)
       device += squared(by_class[i] / all * c.classes[i].spread);
     device += squared(tensor / all * c.tensor_spread);
+    device += squared(capped / all * c.band.capped) + squared(backward / all * c.band.backward) +
+              squared(latency / all * c.band.latency);
     device += squared(without_rule / all * c.of(CostClass::kUncosted).spread);
     out.uncosted_share = without_rule / all;
   }
@@ -70,12 +87,12 @@ void add_band(const Program& program, const std::vector<KernelCost>& costs, cons
   const double variance = (threads ? squared(kReplicaThreadsSpread) : 0) +
                           squared(on_device) * device +
                           squared(out.graphs.count() / total * c.kernel.graph_spread) +
-                          squared(out.exposed_host.count() / total * c.host.spread) +
                           squared(out.exposed_copy.count() / total * kCopySpread) +
                           squared(out.exposed_communication.count() / total * all_reduce.spread);
   // Errors of times are ratios: as likely r times too long as r times too short.
-  const double relative = std::sqrt(variance);
-  out.band = {relative / (1 + relative), relative};
+  const double relative = scale_of(c) * std::sqrt(variance);
+  out.band = {std::min(1.0, std::hypot(relative / (1 + relative), host.below)),
+              std::hypot(relative, host.above)};
 
   out.basis = c.basis;
   if (all_reduce.ranks > 1 && out.communication.count() > 0) out.basis += "; " + all_reduce.basis;
@@ -84,7 +101,11 @@ void add_band(const Program& program, const std::vector<KernelCost>& costs, cons
   }
   if (threads) out.basis += "; no row checks nn.DataParallel's threads";
   if (program.cuda_graphs) out.basis += "; CUDA graphs by an approximation that no row tests";
-  if (out.host_bound()) out.basis += "; host dispatch times are priors";
+  if (!out.host_bound()) return;
+  out.basis += host.speed == nullptr
+                   ? "; the host limits, by dispatch measured on it"
+                   : "; the host limits, by dispatch measured on another core, scaled to " +
+                         host.speed->cpu + " (" + host.speed->basis + ")";
 }
 
 }  // namespace stoker

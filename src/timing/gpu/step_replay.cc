@@ -132,14 +132,38 @@ class Replay {
     }
   }
 
+  /// What the library behind a kernel does on the host besides launching it.
+  [[nodiscard]] double library_us(const Kernel& kernel) const {
+    const HostCoefficients& host = settings_.host;
+    switch (kernel.kernel_class) {
+      case KernelClass::kConvolution:
+      case KernelClass::kDepthwiseConvolution:
+      case KernelClass::kRnn:
+        return host.library_us;
+      case KernelClass::kNormalization:
+        return std::holds_alternative<RowShape>(kernel.shape) ? host.rows_us : host.library_us;
+      case KernelClass::kGemm:
+        return host.product_us;
+      case KernelClass::kAttention:
+        return host.attention_us;
+      case KernelClass::kCopy:
+        return host.conversion_us;
+      default:
+        return 0;
+    }
+  }
+
   /// Dispatch of the operator behind a kernel; its further kernels cost launches only.
   [[nodiscard]] double operator_us(const Kernel& kernel) const {
     const HostCoefficients& host = settings_.host;
-    if (kernel.source != Kernel::kSynthesized && kernel.source == last_source_)
-      return host.launch_us;
-    if (kernel.listed > 0) return host.optimizer_us + host.list_us * kernel.listed;
-    if (kernel.phase == StepPhase::kOptimizer) return host.update_us;
-    return kernel.phase == StepPhase::kBackward ? host.backward_us : host.forward_us;
+    const bool further = kernel.source != Kernel::kSynthesized && kernel.source == last_source_;
+    if (!further && kernel.listed > 0) return host.optimizer_us + host.list_us * kernel.listed;
+    if (!further && kernel.phase == StepPhase::kOptimizer) return host.update_us;
+    const double library = library_us(kernel);
+    if (further) return host.launch_us + library;
+    if (kernel.phase == StepPhase::kBackward) return host.backward_us + library;
+    return host.forward_us + (program_.records_graph ? host.autograd_us : 0) +
+           host.module_us * kernel.modules + library;
   }
 
   /// nn.DataParallel's replicas run their forwards in threads of one process under one lock:

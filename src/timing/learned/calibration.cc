@@ -56,14 +56,20 @@ class Calibrator {
 
   void set_host() {
     const double measured = calibration_.host_dispatch_us;
-    if (measured <= 0 || before_.host.forward_us <= 0) return;
-    // The other host times keep their proportion to a forward operator's.
-    const double factor = measured / before_.host.forward_us;
+    const HostCoefficients& host = before_.host;
+    // What was measured: a module's call around one element-wise operator that records its graph.
+    const double same = host.forward_us + host.autograd_us + host.module_us;
+    if (measured <= 0 || same <= 0) return;
+    // The other host times keep their proportion to it.
+    const double factor = measured / same;
     for (const char* name :
-         {"host.forward_us", "host.backward_us", "host.optimizer_us", "host.view_us",
-          "host.launch_us", "host.step_us", "host.list_us", "host.update_us"}) {
+         {"host.forward_us", "host.autograd_us", "host.module_us", "host.backward_us",
+          "host.library_us", "host.product_us", "host.rows_us", "host.attention_us",
+          "host.conversion_us", "host.optimizer_us", "host.view_us", "host.launch_us",
+          "host.step_us", "host.list_us", "host.update_us"}) {
       if (const auto old = value_of(before_, name)) set(name, *old * factor);
     }
+    set("host.speed", 1);
     set("host.spread", std::min(before_.host.spread, kMeasuredHostSpread));
   }
 

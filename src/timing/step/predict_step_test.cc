@@ -6,6 +6,7 @@
 #include <numeric>
 #include <random>
 
+#include "device/host_speed.h"
 #include "timing/common/testing.h"
 
 namespace stoker {
@@ -89,6 +90,84 @@ TEST(StepTime, HostDispatchesByPhaseViewAndKernel) {
   Machine slow = machine_of();
   slow.host.relative_core_speed = 0.5;
   EXPECT_NEAR(us(predict_step(program, slow, c).host), 2 * 255, 1e-6);
+}
+
+double forward_host_us(const Program& program, const Coefficients& c) {
+  const StepTime step = predict_step(program, machine_of(), c);
+  return us(step.phase_host[static_cast<std::size_t>(StepPhase::kForward)]);
+}
+
+TEST(StepTime, ModulesGraphAndLibrariesTakeHostTime) {
+  Program program;
+  Kernel norm = moving(1);
+  norm.kernel_class = KernelClass::kNormalization;
+  norm.modules = 3;
+  launch(program, norm);
+  Kernel rows = moving(1);
+  rows.kernel_class = KernelClass::kNormalization;
+  rows.shape = RowShape{4, 4};
+  launch(program, rows);
+  Coefficients c = ideal();
+  c.host.forward_us = 100;
+  c.host.autograd_us = 10;
+  c.host.module_us = 1;
+  c.host.library_us = 40;
+  c.host.rows_us = 5;
+  EXPECT_NEAR(forward_host_us(program, c), 100 + 10 + 3 + 40 + 100 + 10 + 5, 1e-6);
+  program.records_graph = false;
+  EXPECT_NEAR(forward_host_us(program, c), 100 + 3 + 40 + 100 + 5, 1e-6);
+}
+
+TEST(StepTime, TheHostsProcessorScalesItsTimes) {
+  Program program;
+  launch(program, moving(1));
+  Coefficients c = ideal();
+  c.host.forward_us = 100;
+  c.host.speed = 0;  // of a core that is not this host's
+  Machine machine = machine_of();
+  machine.host.dispatch_speed = 0.5;
+  machine.host.dispatch_spread = 0.2;
+  const StepTime half = predict_step(program, machine, c);
+  EXPECT_NEAR(us(half.host), 200, 1e-6);
+  machine.host.dispatch_speed = 0;  // nobody said: the host that such a GPU usually has
+  const Gpu& gpu = *machine.device.gpu();
+  const StepTime usual = predict_step(program, machine, c);
+  EXPECT_NEAR(us(usual.host), 100 / usual_host(gpu).speed, 1e-6);
+  EXPECT_GT(usual.band.above, half.band.above);
+}
+
+TEST(StepTime, BandsGrowWithTheShareThatIsFarFromWhatWasMeasured) {
+  Program program;
+  launch(program, moving(30));
+  launch(program, moving(10, StepPhase::kBackward));
+  Coefficients c = ideal();
+  c.common_spread = 0.1;
+  for (auto& entry : c.classes) entry.spread = 0;
+  EXPECT_NEAR(predict_step(program, machine_of(), c).band.above, 0.1, 1e-9);
+  c.band.backward = 0.4;  // of a quarter of the time
+  EXPECT_NEAR(predict_step(program, machine_of(), c).band.above, std::hypot(0.1, 0.1), 1e-9);
+  c.band.unseen = 2;
+  c.band.known = 3;
+  EXPECT_NEAR(predict_step(program, machine_of(), c).band.above, 2 * std::hypot(0.1, 0.1), 1e-9);
+  c.level = CoefficientLevel::kChip;
+  EXPECT_NEAR(predict_step(program, machine_of(), c).band.above, 3 * std::hypot(0.1, 0.1), 1e-9);
+}
+
+TEST(StepTime, TheHostsDoubtIsOfTheStepOnlyWhereTheHostMayLimit) {
+  Program program;
+  for (int i = 0; i < 50; ++i) launch(program, moving(10));
+  Coefficients c = ideal();
+  c.common_spread = 0;
+  for (auto& entry : c.classes) entry.spread = 0;
+  c.host.spread = 0.25;
+  c.host.forward_us = 1;
+  EXPECT_NEAR(predict_step(program, machine_of(), c).band.above, 0, 1e-6) << "the device limits";
+  c.host.forward_us = 100;
+  const StepTime limited = predict_step(program, machine_of(), c);
+  EXPECT_NEAR(limited.band.above, 0.25, 0.01) << "all of the step is the host's";
+  EXPECT_NEAR(limited.band.below, 0.2, 0.01);
+  c.host.forward_us = 9.5;  // the device limits, a slower host would
+  EXPECT_NEAR(predict_step(program, machine_of(), c).band.above, 0.1875, 0.01);
 }
 
 TEST(StepTime, SynchronizingForcesTheWait) {
