@@ -78,7 +78,6 @@ void add_band(const Program& program, const std::vector<KernelCost>& costs, cons
     device += squared(tensor / all * c.tensor_spread);
     device += squared(capped / all * c.band.capped) + squared(backward / all * c.band.backward) +
               squared(latency / all * c.band.latency);
-    device += squared(without_rule / all * c.of(CostClass::kUncosted).spread);
     out.uncosted_share = without_rule / all;
   }
   const double total = std::max(1.0, out.total.count());
@@ -89,8 +88,11 @@ void add_band(const Program& program, const std::vector<KernelCost>& costs, cons
                           squared(out.graphs.count() / total * c.kernel.graph_spread) +
                           squared(out.exposed_copy.count() / total * kCopySpread) +
                           squared(out.exposed_communication.count() / total * all_reduce.spread);
+  // An operator without a rule was never measured, so that its doubt is added to the measured ones
+  // in full: a step must not look surer for what is not known of it.
+  const double uncosted = on_device * out.uncosted_share * c.of(CostClass::kUncosted).spread;
   // Errors of times are ratios: as likely r times too long as r times too short.
-  const double relative = scale_of(c) * std::sqrt(variance);
+  const double relative = scale_of(c) * (std::sqrt(variance) + uncosted);
   out.band = {std::min(1.0, std::hypot(relative / (1 + relative), host.below)),
               std::hypot(relative, host.above)};
 
