@@ -61,8 +61,15 @@ def _tune_sample(arguments: list) -> int:
     return sampling.run(arguments)
 
 
+def _validate_script(arguments: list) -> int:
+    from .shadow import validate_command
+
+    return validate_command.run(arguments)
+
+
 VERBS = {"capture": _capture, "probe": _probe, "observation": _observation, "calibrate-runs": _calibrate_runs,
-         "loader-runs": _loader_runs, "training-runs": _training_runs, "tune-sample": _tune_sample}
+         "loader-runs": _loader_runs, "training-runs": _training_runs, "tune-sample": _tune_sample,
+         "validate-script": _validate_script}
 # Until they have imported PyTorch and catch Ctrl-C themselves it ends them: an exception within that import may be lost.
 MEASURING = ("calibrate-runs", "loader-runs", "training-runs")
 

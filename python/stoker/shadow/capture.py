@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import pathlib
 import platform
+import sys
 from dataclasses import dataclass, replace
 
 from .. import protocol, step_file
 from ..errors import CaptureError, NotAffineError, UserCodeError
 from ..polynomial import Dimension, Fitter
 from ..version import VERSION
+from .fake_data import FakeData
 from .runs import Runs
 from .world import Fact, Gpu, Outcome, Request
 
 _POINTS = (*protocol.BATCH_POINTS[:2], protocol.BATCH_VERIFIED)
+_LEAST_OWN_BYTES = 8 << 20  # less is lost among what Python itself takes
 _POWERS = (4, 8, 16)  # for scripts that take no odd batch; the last one verifies
 
 
@@ -29,6 +32,8 @@ class Asked:
     name: str | None = None
     time_limit_s: float | None = None
     host_memory: int | None = None
+    fake_data: FakeData | None = None
+    network: bool = False
 
 
 def capture(asked: Asked, say=None) -> dict:
@@ -62,8 +67,8 @@ class _Capture:
 
     def _request(self, batch: int | None, by: str = "loader") -> Request:
         return Request(script=self.asked.script, arguments=list(self.asked.arguments), gpu=self.gpu, batch=batch, batch_by=by,
-                       without_autocast=self.asked.precision == "fp32", ranks=self.ranks, bounded=self.bounded,
-                       host_memory=self.asked.host_memory)
+                       precision=self.asked.precision, ranks=self.ranks, bounded=self.bounded,
+                       host_memory=self.asked.host_memory, fake_data=self.asked.fake_data, network=self.asked.network)
 
     def _run(self, *requests) -> list:
         pids = [self.runs.start(r) for r in requests]
@@ -189,6 +194,9 @@ class _Capture:
         sizes = [*dimension.captured, dimension.verified]
         if dimension.degree and _hold_data_sets(raws, sizes):
             self.notes.append("a tensor that holds data of many batches has no size that follows from the batch: the largest was taken")
+        if self.gpu is None and own.own_bytes >= _LEAST_OWN_BYTES:
+            _hold(raws, own.own_bytes)
+            own.facts.append(Fact("script-memory", own.own_bytes, f"{own.own_bytes / 2**20:.0f} MiB of the script's own data on the host"))
         notes = list(dict.fromkeys([*self.notes, *own.notes]))
         if notes:
             raws[0].notes.setdefault("unfaithful", []).extend(notes)
@@ -209,6 +217,15 @@ class _Capture:
         return {"spec": self.asked.script, "capture": own.device.capture, "torch": str(torch.__version__),
                 "python": platform.python_version(),
                 "stoker": VERSION, "libraries": own.libraries}
+
+
+def _hold(raws: list, count: int) -> None:
+    """On a CPU the script's data lie in the same memory as its step: a buffer that no operator touches stands for them."""
+    for number, raw in enumerate(raws):
+        if any(raw is other for other in raws[:number]):
+            continue
+        raw.storages.append([count, "buffer"])
+        raw.buffers.append(("the script's own data", ("u8", (count,), None, len(raw.storages) - 1)))
 
 
 def _hold_data_sets(raws: list, sizes: list) -> bool:
@@ -238,8 +255,22 @@ def _short(error) -> str:
     return str(error).splitlines()[0][:160]
 
 
+_HINTS = (
+    (("FileNotFoundError", "NotADirectoryError", "RuntimeError: Dataset not found", "LocalEntryNotFoundError", "OfflineModeIsEnabled"),
+     "; data that it wants must be there, since nothing is downloaded for it: --fake-data 3x224x224 stands in for torchvision's data "
+     "sets"),
+    (("ConnectionRefusedError", "ConnectionError", "URLError", "HTTPError", "gaierror", "MaxRetryError"),
+     "; it is kept from the network: fetch what it wants before, or let it do so with --allow-network"),
+    (("ModuleNotFoundError", "ImportError"), "; install it in the Python that runs Stoker ({python})"),
+    (("UnpicklingError",), "; where you trust the file, TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD=1 lets torch.load read it"),
+    (("MemoryError",), "; --max-host-memory is what the script may allocate"),
+    (("EOFError",), "; it reads its standard input, which is empty here: give what it asks for as an argument"),
+)
+
+
 def _hint(outcome: Outcome) -> str:
-    if outcome.error.startswith(("FileNotFoundError", "RuntimeError: Dataset not found", "ConnectionRefusedError", "URLError",
-                                 "gaierror")) or "network" in outcome.error:
-        return "; data that it wants must be there, since nothing is downloaded for it"
+    """The way out of a failure of the script's own."""
+    for words, hint in _HINTS:
+        if outcome.error.startswith(words) or any(word in outcome.error for word in words[:1]):
+            return hint.format(python=sys.executable)
     return ""

@@ -24,6 +24,7 @@ from . import (
     facade_modules,
     facade_packed,
     facade_training,
+    fake_data,
     manners,
     shapes,
 )
@@ -95,7 +96,8 @@ def run(request: Request, result_file: str, scratch: str, log: str, progress) ->
     facade_loaders.install(world)
     facade_files.install(world)
     facade_distributed.install(world)
-    manners.install(scratch, request.host_memory)
+    fake_data.install(world)
+    manners.install(scratch, request.host_memory, request.network)
     _run_main(world, main)
 
 

@@ -21,12 +21,15 @@ def parser() -> Parser:
                epilog="What follows -- are the script's own arguments.")
     p.add_argument("spec", metavar="SCRIPT.py")
     p.add_argument("-o", "--output", metavar="FILE", help="default: NAME.step.gz")
-    p.add_argument("--precision", metavar="P", help="fp32 instead of the script's own; another one is refused if it is not the script's")
+    p.add_argument("--precision", metavar="P", help="in place of the script's own: fp32, amp-fp16, amp-bf16")
     p.add_argument("--device", default="cuda", metavar="D", help="what the step is for: cuda (default) or cpu")
     p.add_argument("--batch-arg", metavar="NAME", help="the script's argument or variable that carries the batch, where no DataLoader does")
     p.add_argument("--name", help="what the model is called in reports")
     p.add_argument("--time-limit", type=float, metavar="S", help="seconds that one run of the script may take (default 600)")
     p.add_argument("--max-host-memory", metavar="SIZE", help="memory that the script may allocate on the host: 8G")
+    p.add_argument("--fake-data", metavar="SHAPE", help="in place of torchvision's data sets: 3x224x224, 3x224x224:1000:1281167 with "
+                   "classes and samples")
+    p.add_argument("--allow-network", action="store_true", help="let the script reach the network (kept from it otherwise)")
     p.add_argument("--gpu", rare=True, metavar="FACTS", help="the GPU that the script sees: NAME;BYTES;8.0;COUNT")
     p.add_argument("--json-progress", rare=True, action="store_true", help="progress as JSON lines on stderr")
     p.add_argument("--quiet", action="store_true", help="say nothing but errors")
@@ -88,11 +91,12 @@ def here(script: str, words: list, options, say) -> dict:
     from . import runs
 
     runs.warm_up(say)
-    from . import capture
+    from . import capture, fake_data
 
     asked = capture.Asked(script=script, arguments=words, gpu=gpu_of(options.gpu) if options.device == "cuda" else None,
                           precision="fp32" if options.precision == "tf32" else options.precision, batch_argument=options.batch_arg,
-                          name=options.name, time_limit_s=options.time_limit, host_memory=bytes_of(options.max_host_memory))
+                          name=options.name, time_limit_s=options.time_limit, host_memory=bytes_of(options.max_host_memory),
+                          fake_data=fake_data.FakeData.of(options.fake_data), network=options.allow_network)
     return capture.capture(asked, say)
 
 

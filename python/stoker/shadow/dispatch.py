@@ -74,13 +74,22 @@ class Shadow(TorchDispatchMode):
             values.remember(args[1], 0.0)
         return out
 
-    @staticmethod
-    def _plain(kwargs: dict) -> dict:
+    def _ordinal(self, device) -> None:
+        """A GPU of another number than the first: there has to be one, and the forecast counts all on one."""
+        count = self._world.request.gpu.count
+        if device.index >= count:
+            self._world.refuse(f"{sites.here()}: uses cuda:{device.index}, and there {'are' if count > 1 else 'is'} {count} of them: give "
+                               f"--gpus {device.index + 1}")
+        self._world.note(f"{sites.here()}: a model that is spread over GPUs is not modelled: all of it is counted on one")
+
+    def _plain(self, kwargs: dict) -> dict:
         """Without what only a real device knows: its index, its generators, page-locked memory."""
         if not kwargs:
             return kwargs
         kept = {k: None if k in _UNIMPORTANT else v for k, v in kwargs.items()}  # overloads are told apart by them
         if getattr(kept.get("device"), "type", None) == "cuda":
+            if kept["device"].index:
+                self._ordinal(kept["device"])
             kept["device"] = _GPU
         return kept
 
@@ -144,6 +153,8 @@ class Shadow(TorchDispatchMode):
             if not kwargs.get("non_blocking"):
                 self._world.watcher.synchronises("copy")
             return values.on_host(tensor.shape, dtype, tensor)
+        if device.type == "cuda" and device.index:
+            self._ordinal(device)
         if not fake and device.type == "cuda" and not isinstance(tensor, FakeTensor):
             return self._to_gpu(func, args, kwargs, dtype)
         return None

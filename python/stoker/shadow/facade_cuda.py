@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import types
 
 import torch
@@ -147,8 +148,13 @@ def install(world) -> None:
     def always(value):
         return lambda *_, **__: value
 
+    def visible():
+        return os.environ.get("CUDA_VISIBLE_DEVICES") not in ("", "-1")  # as the script may set it before it asks
+
+    os.environ.pop("CUDA_VISIBLE_DEVICES", None)  # of the machine that captures
     answers = {
-        "is_available": always(True), "device_count": always(gpu.count), "current_device": always(0), "is_initialized": always(True),
+        "is_available": visible, "device_count": lambda: gpu.count if visible() else 0, "current_device": always(0),
+        "is_initialized": always(True),
         "get_device_name": always(gpu.name), "get_device_properties": always(properties),
         "get_device_capability": always(gpu.capability), "get_arch_list": always([f"sm_{gpu.capability[0]}{gpu.capability[1]}"]),
         "is_bf16_supported": lambda including_emulation=True: including_emulation or gpu.capability >= (8, 0),

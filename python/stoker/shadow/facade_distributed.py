@@ -6,6 +6,7 @@ Wrappers for several GPUs pass calls on to the model; which one it was is a find
 from __future__ import annotations
 
 import contextlib
+import multiprocessing as standard
 import os
 import types
 
@@ -24,8 +25,7 @@ def install(world) -> None:
         for name, value in (("RANK", 0), ("LOCAL_RANK", 0), ("WORLD_SIZE", gpus), ("LOCAL_WORLD_SIZE", gpus), ("GROUP_RANK", 0),
                             ("MASTER_ADDR", "127.0.0.1"), ("MASTER_PORT", 29500)):
             os.environ.setdefault(name, str(value))
-    _process_group(world, gpus)
-    _wrappers(world)
+    _wrappers(world, _process_group(world, gpus))
     _synchronised_norm(world)
     _spawning()
 
@@ -40,7 +40,7 @@ class _Work:
         return True
 
 
-def _process_group(world, gpus: int) -> None:
+def _process_group(world, gpus: int) -> types.SimpleNamespace:
     dist = torch.distributed
     state = types.SimpleNamespace(ready=False, size=gpus)
 
@@ -84,6 +84,7 @@ def _process_group(world, gpus: int) -> None:
             if hasattr(module, name):
                 setattr(module, name, answer)
     dist.init_device_mesh = dist.device_mesh.init_device_mesh = lambda *_, **__: _Mesh(state)
+    return state
 
 
 class _Mesh:
@@ -139,7 +140,7 @@ class _Wrapper(torch.nn.Module):
         return {}
 
 
-def _wrappers(world) -> None:
+def _wrappers(world, state) -> None:
     from torch.nn import parallel
     from torch.nn.parallel import data_parallel, distributed
 
@@ -182,10 +183,21 @@ def _wrappers(world) -> None:
         return
     fsdp.FullyShardedDataParallel = FullyShardedDataParallel
     if hasattr(fsdp, "fully_shard"):
-        _fully_shard(world, fsdp)
+        _fully_shard(world, fsdp, state)
 
 
-def _fully_shard(world, fsdp) -> None:
+def _as_shards(module, mesh) -> None:
+    """What scripts ask of a parameter that is a DTensor; it is whole here, and the forecast shards it."""
+    from torch.distributed.tensor import Shard
+
+    for parameter in module.parameters():
+        for name, value in (("placements", (Shard(0),)), ("device_mesh", mesh)):
+            setattr(parameter, name, value)
+        for name in ("to_local", "full_tensor", "get_local_tensor"):
+            setattr(parameter, name, lambda *_, parameter=parameter, **__: parameter.detach())
+
+
+def _fully_shard(world, fsdp, state) -> None:
     class Sharded(type):
         def __instancecheck__(cls, instance):
             return id(instance) in _SHARDED
@@ -196,9 +208,10 @@ def _fully_shard(world, fsdp) -> None:
     def nothing(*_, **__):
         return None
 
-    def fully_shard(module, *args, reshard_after_forward=True, mp_policy=None, **kwargs):
+    def fully_shard(module, *args, mesh=None, reshard_after_forward=True, mp_policy=None, **kwargs):
         for one in module if isinstance(module, (list, tuple)) else [module]:
             _SHARDED.add(id(one))
+            _as_shards(one, mesh if mesh is not None else _Mesh(state))
             for name in ("set_modules_to_forward_prefetch", "set_modules_to_backward_prefetch", "set_requires_gradient_sync",
                          "set_is_last_backward", "set_reshard_after_backward", "unshard", "reshard", "set_reduce_scatter_divide_factor"):
                 object.__setattr__(one, name, nothing)
@@ -234,5 +247,10 @@ def _spawning() -> None:
     def spawn(fn, args=(), nprocs=1, join=True, daemon=False, start_method="spawn"):
         return fn(0, *args)
 
+    context = standard.get_context("fork")  # a process that starts afresh would know nothing of all this
+    for module in (standard, multiprocessing):
+        module.set_start_method = lambda *_, **__: None
+        module.get_context = lambda *_, **__: context
+        module.Process = context.Process
     multiprocessing.spawn = spawn
     multiprocessing.start_processes = lambda fn, args=(), nprocs=1, **_: fn(0, *args)

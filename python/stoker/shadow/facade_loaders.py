@@ -27,12 +27,13 @@ class LoaderFacts:
     samples: int | None
     collate: bool
     site: sites.Site
+    data: object = None
 
 
 def install(world) -> None:
     original_init, original_iter = DataLoader.__init__, DataLoader.__iter__
     signature = inspect.signature(original_init)
-    first: dict = {}  # id of a data set -> it, and what its first loader was given
+    first = world.loaders
 
     def __init__(self, *args, **kwargs):
         bound = signature.bind(self, *args, **kwargs)
@@ -67,7 +68,9 @@ class _Batches:
         watcher = self._world.watcher
         kept, watcher.recorder = watcher.recorder, None if not self._world.on_gpu else watcher.recorder
         try:
-            return next(self._inner)
+            batch = next(self._inner)
+            watcher.batches += 1
+            return batch
         finally:
             watcher.recorder = kept
             watcher.loader, watcher.last = self._facts, "load"
@@ -93,7 +96,7 @@ def _facts(given) -> LoaderFacts:
                        pin=bool(given["pin_memory"]), persistent=bool(given.get("persistent_workers")),
                        drop_last=bool(given["drop_last"]),
                        shuffle=bool(given["shuffle"]) or isinstance(given["sampler"], torch.utils.data.RandomSampler),
-                       samples=_size(given["dataset"]), collate=given["collate_fn"] is not None, site=sites.here(3))
+                       samples=_size(given["dataset"]), collate=given["collate_fn"] is not None, site=sites.here(3), data=given["dataset"])
 
 
 def _replace(world, given, facts) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.utils import _pytree as pytree
@@ -42,13 +44,15 @@ def install(world) -> None:
             if stand_in is not None:
                 out = stand_in()
             else:
-                out = original_call(self, *args, **kwargs)
+                with around(watcher):
+                    out = original_call(self, *args, **kwargs)
                 shortcuts.remember(self, args, kwargs, out)
             return out
         finally:
             watcher.leaves(self, out)
 
     shortcuts = Shortcuts(world)
+    around = _autocast_of(world)
     Module.__init__, Module.__call__ = __init__, __call__
     if not world.on_gpu:
         return
@@ -85,6 +89,21 @@ def install(world) -> None:
     _without_weights()
     _pretrained(world)
     torch.backends.mha.set_fastpath_enabled(False)  # its fused layer has no fake implementation
+
+
+def _autocast_of(world):
+    """What is put around a call of the loop's own: autocast, where --precision asks for it."""
+    dtype = {"amp-bf16": torch.bfloat16, "amp-fp16": torch.float16}.get(world.request.precision or "")
+    nothing = contextlib.nullcontext()
+    kind = "cuda" if world.on_gpu else "cpu"
+
+    def around(watcher):
+        if dtype is None or watcher.depth != 1 or torch.is_autocast_enabled(kind):
+            return nothing
+        world.note("autocast is put around the model by --precision; the script itself has none")
+        return torch.autocast(kind, dtype=dtype)
+
+    return around
 
 
 def _rnn_apply(self, function, recurse=True):

@@ -187,11 +187,15 @@ def _clipping(world) -> None:
 def _autocast(world) -> None:
     autocast = torch.amp.autocast_mode.autocast
     enter, leave = autocast.__enter__, autocast.__exit__
-    passed_over = world.request.without_autocast
+    wanted = world.request.precision
+    passed_over = wanted == "fp32"
+    dtype = {"amp-bf16": torch.bfloat16, "amp-fp16": torch.float16}.get(wanted or "")
 
     def __enter__(self):
         if self._enabled and not passed_over:
             world.autocast_site = sites.here(2)
+            if dtype is not None and self.device == "cuda":
+                self.fast_dtype = dtype
             world.watcher.autocasts(self.device, self.fast_dtype)
         if passed_over:
             return self

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 import types
@@ -32,6 +33,7 @@ def collect(world, watcher, record) -> None:
     outcome.libraries = {n: getattr(sys.modules[n], "__version__", "unknown") for n in LIBRARIES if n in sys.modules}
     if record.loader is not None:
         _loader(world, record.loader)
+        _validation(world, record.loader)
     parts = record.backwards
     if parts > 1 and record.equal_parts():
         world.found("accumulate", parts, f"gradients of {parts} batches accumulated", watcher.backward_at)
@@ -39,6 +41,10 @@ def collect(world, watcher, record) -> None:
     _precision(world, outcome.precision)
     _optimizer(world, watcher, outcome)
     _layout(world, record)
+    _average(world, record)
+    if watcher.batches_of_step > max(1, parts if record.equal_parts() else 1):
+        world.note(f"a step of the script takes {watcher.batches_of_step} batches of its DataLoader: samples a second and an epoch's "
+                   "length count one of them")
     outcome.training = {key: True for key, setting in (("clip", "clip"), ("grad_scaler", "grad-scaler"), ("ema", "ema"))
                         if setting in world.facts} or None
 
@@ -73,6 +79,39 @@ def _loader(world, loader) -> None:
     world.found("pin", loader.pin, "page-locked memory" if loader.pin else "no page-locked memory", site)
     if loader.samples:
         world.found("samples", loader.samples, f"{loader.samples:,} samples", site)
+
+
+def _validation(world, training) -> None:
+    """The last DataLoader over other data than the one that is trained with, where its batches are known."""
+    others = [facts for data, facts in world.loaders.values() if facts is not training and facts.batch and not facts.shuffle
+              and data is not training.data]
+    if not others:
+        return
+    facts = others[-1]
+    batch = min(facts.batch, facts.samples or facts.batch)
+    world.found("validation", batch, f"validation of batch {batch}", facts.site)
+    if facts.samples:
+        world.found("validation-samples", facts.samples, f"{facts.samples:,} samples of it", facts.site)
+
+
+def _average(world, record) -> None:
+    """A second model like one that is trained, which nothing calls and no gradient reaches: a moving average."""
+    if "ema" in world.facts:
+        return
+    gc.unfreeze()  # what is frozen is not among the collector's objects
+    called = {id(module) for root in record.roots for module in root.modules()}
+    for root in record.roots:
+        shapes = [(name, tuple(p.shape)) for name, p in root.named_parameters()]
+        if not shapes:
+            continue
+        for other in gc.get_objects():
+            if type(other) is not type(root) or id(other) in called:
+                continue
+            theirs = list(other.named_parameters())
+            if [(name, tuple(p.shape)) for name, p in theirs] == shapes and not any(p.grad is not None for _, p in theirs) and all(
+                    p.device == q.device for (_, p), q in zip(theirs, root.parameters())):
+                world.found("ema", True, "a second copy of the model's weights (a moving average)")
+                return
 
 
 def _precision(world, precision: str) -> None:

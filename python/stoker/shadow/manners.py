@@ -61,13 +61,15 @@ class Overlay:
 _real_makedirs, _real_lexists = os.makedirs, os.path.lexists
 
 
-def install(scratch: str, host_memory: int | None) -> Overlay:
+def install(scratch: str, host_memory: int | None, network: bool) -> Overlay:
     """From here on this process keeps its manners."""
     for name, value in _QUIET.items():
-        os.environ[name] = value
+        if not (network and name.endswith("_OFFLINE")):
+            os.environ[name] = value
     overlay = Overlay(scratch)
     _files(overlay)
-    _network()
+    if not network:
+        _network()
     if host_memory is not None:
         resource.setrlimit(resource.RLIMIT_DATA, (host_memory, host_memory))
     return overlay

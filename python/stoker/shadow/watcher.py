@@ -14,6 +14,7 @@ import torch
 
 from ..recorder import Recorder
 from . import segment, sites
+from .world import anonymous_bytes
 
 _ROUND = 12  # calls of optimizers in which each that is in use has been called
 _ENOUGH_PARTS = 2  # equal parts, after which further ones are only counted
@@ -54,6 +55,7 @@ class Watcher:
         self.stepping = False  # an optimizer is at work
         self.last = ""  # what the loop did last: load, forward or step
         self.made_at: dict[int, tuple] = {}  # id of an optimizer -> (class, site)
+        self.batches = self.batches_of_step = 0  # of DataLoaders: since the last step, and in it
         self._kept: Recorder | None = None
         self.backward_at = sites.Site()
         self.copied: dict[int, weakref.ref] = {}  # address of a storage that came from the host -> it
@@ -98,6 +100,7 @@ class Watcher:
                 self.boundary()  # without an optimizer a forward after a backward begins the next step
             if torch.is_grad_enabled() and module.training:
                 if self.record is None:
+                    self._own_bytes(module)
                     self.begin_record()
                 if self.recorder is not None:
                     found = self._precision(module)
@@ -106,6 +109,11 @@ class Watcher:
                     self.record.forward_begins(module, args, kwargs, self.loader)
         if self.recorder is not None:
             self.recorder.enter_module(self.record.index_of(module, self.recorder.module_stack[-1]))
+
+    def _own_bytes(self, module) -> None:
+        """What the script holds on the host when it begins to train, beside the weights."""
+        weights = sum(t.numel() * t.element_size() for t in (*module.parameters(), *module.buffers()) if t.device.type == "cpu")
+        self._world.outcome.own_bytes = max(0, anonymous_bytes() - self._world.anonymous_at_start - weights)
 
     def leaves(self, module, out) -> None:
         if self.recorder is not None:
@@ -196,6 +204,7 @@ class Watcher:
     def boundary(self) -> None:
         """One step of the script is over."""
         self.steps += 1
+        self.batches_of_step, self.batches = self.batches, 0
         self.recorder = None
         record, self.record = self.record, None
         if record is None or record.is_empty():

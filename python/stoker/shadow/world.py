@@ -30,11 +30,13 @@ class Request:
     gpu: Gpu | None  # None: the script is run for a CPU
     batch: int | None = None
     batch_by: str = "loader"  # loader, or argument:NAME, variable:NAME
-    without_autocast: bool = False  # what the script casts stays as it is
+    precision: str | None = None  # another one than the script's own
     ranks: bool = False  # the variables of torchrun are set
     bounded: bool = False  # one sample for all of a batch, and sizes that follow from values as large as they can be
     most_steps: int = 6
     host_memory: int | None = None  # bytes that the script may allocate
+    fake_data: Any = None  # a fake_data.FakeData in place of torchvision's data sets
+    network: bool = False  # the script may reach the network
 
 
 @dataclass
@@ -63,6 +65,7 @@ class Outcome:
     batch: int | None = None  # the script's own
     batch_names: list = field(default_factory=list)  # other ways to replace it
     sizes: list = field(default_factory=list)  # of the first model's arguments
+    own_bytes: int = 0  # of the host, that the script holds beside its model when it begins to train
     wants_ranks: bool = False  # it asked for a variable of torchrun that is not there
     steps: int = 0
     kind: str = "done"  # done, failed, no_step, on_cpu
@@ -70,6 +73,15 @@ class Outcome:
     traceback: str = ""
     last_words: str = ""
     device: Any = None  # the device.Device of the run
+
+
+def anonymous_bytes() -> int:
+    """Resident bytes of this process that no file backs."""
+    try:
+        with open("/proc/self/status") as status:
+            return next((int(line.split()[1]) * 1024 for line in status if line.startswith("RssAnon:")), 0)
+    except OSError:
+        return 0
 
 
 class World:
@@ -84,6 +96,8 @@ class World:
         self.outcome = Outcome()
         self.watcher: Any = None
         self.fake_mode: Any = None
+        self.loaders: dict[int, tuple] = {}  # id of a data set -> it, and what its first loader was given
+        self.anonymous_at_start = anonymous_bytes()
         self.progress = lambda text: None
 
     @property
@@ -111,10 +125,12 @@ class World:
     def end(self) -> None:
         """Hands the outcome over and ends this process at once: nothing of the script gets to run any more."""
         outcome = self.outcome
+        if outcome.kind != "done" and os.path.exists(self.result_file):
+            os._exit(0)  # a process that the script forked has seen the step
         outcome.facts = list(self.facts.values())
         outcome.notes = self.notes
         outcome.reads = [(*key, count) for key, count in self.reads.items()]
-        part = self.result_file + ".part"
+        part = f"{self.result_file}.{os.getpid()}"
         with open(part, "wb") as out:
             pickle.dump(outcome, out)
         os.replace(part, self.result_file)

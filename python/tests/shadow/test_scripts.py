@@ -3,14 +3,19 @@
 import copy
 import json
 import os
+import pathlib
+import signal
 import subprocess
 import sys
+import time
 
 import pytest
 
 import training_scripts as scripts
 from places import PYTHON
 from stoker import step_file
+
+HUGE = scripts.HEAD + "kept = []\nwhile True:\n    kept.append(bytearray(1 << 26))\n"
 
 
 def run(folder, text, *words, flags=()):
@@ -86,10 +91,19 @@ def test_accumulation_loss_scaling_clipping_and_precision(tmp_path, on_cuda):
     assert sum(event[0] == "o" and operators[event[1]] == "aten::convolution" for event in doc["events"]) == 1
 
 
-def test_autocast_can_be_passed_over_and_is_never_made_up(tmp_path, on_cuda):
+def test_another_precision_than_the_scripts_own(tmp_path, on_cuda):
     assert captured(tmp_path, scripts.ACCUMULATING, flags=("--precision", "fp32"))["precision"] == "fp32"
-    code, _, said = run(tmp_path, scripts.ACCUMULATING, flags=("--precision", "amp-bf16"))
-    assert code == 3 and "trains in amp-fp16, not in amp-bf16" in said and "behind --" in said
+    assert captured(tmp_path, scripts.ACCUMULATING, flags=("--precision", "amp-bf16"))["precision"] == "amp-bf16"
+    code, _, said = run(tmp_path, scripts.ACCUMULATING, flags=("--precision", "bf16"))
+    assert code == 3 and "trains in" in said and "not in bf16" in said and "behind --" in said
+
+
+def test_a_moving_average_a_validation_and_an_autocast_around_the_model(tmp_path, on_cuda):
+    doc = captured(tmp_path, scripts.AVERAGED, flags=("--precision", "amp-bf16"))
+    facts = found(doc)
+    assert (facts["ema"], facts["validation"], facts["validation-samples"], facts["batch"]) == (True, 32, 96, 8)
+    assert doc["training"] == {"ema": True} and doc["precision"] == "amp-bf16"
+    assert any("put around the model" in note for note in doc["diagnostics"]["unfaithful"])
 
 
 def test_several_models_and_optimizers_are_one_step(tmp_path, on_cuda):
@@ -139,9 +153,60 @@ def test_a_script_of_torchrun_gets_its_variables(tmp_path, on_cuda):
     assert [row["name"] for row in doc["parameters"]][0] == "conv.weight"
 
 
+def test_a_process_that_the_script_starts_is_followed(tmp_path, on_cuda):
+    assert found(captured(tmp_path, scripts.FORKING))["batch"] == 8
+
+
+def test_a_script_that_hides_the_gpus_trains_on_the_cpu(tmp_path, on_cuda):
+    assert captured(tmp_path, scripts.HIDES_GPUS, "--epochs", "2")["provenance"]["capture"] == "fake-cpu"
+
+
+def test_data_sets_of_torchvision_are_stood_in_for(tmp_path, on_cuda):
+    pytest.importorskip("torchvision")
+    doc = captured(tmp_path, scripts.MISSING_DATA, flags=("--fake-data", "3x32x32:10:500"))
+    assert (found(doc)["samples"], found(doc)["batch"]) == (500, 8)
+    assert doc["types"][doc["inputs"][0]["type"]] == ["f32", [{"batch": 1}, 3, 32, 32]]
+
+
+@pytest.mark.parametrize("shape", ["3x32", "2x32x32", "3x0x4", "x", "3x32x32:ten"])
+def test_a_shape_that_means_nothing_is_refused(tmp_path, shape):
+    code, _, said = run(tmp_path, scripts.NEVER_TRAINS, flags=("--fake-data", shape))
+    assert code == 3 and f"--fake-data {shape}: " in said
+
+
+def test_ctrl_c_leaves_no_process(tmp_path):
+    (tmp_path / "train.py").write_text(f"import subprocess, time\nsubprocess.Popen(['sleep', '977{os.getpid()}'])\ntime.sleep(600)\n")
+    child = subprocess.Popen([sys.executable, "-m", "stoker", "capture", "train.py"], cwd=tmp_path, stderr=subprocess.PIPE,
+                             env=dict(os.environ, PYTHONPATH=str(PYTHON)), start_new_session=True)
+    mark = f"977{os.getpid()}".encode()
+    deadline = time.monotonic() + 120
+    while not _running(mark) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert _running(mark)
+    child.send_signal(signal.SIGINT)
+    assert child.wait() == 130
+    while _running(mark) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert not _running(mark)
+
+
+def _running(mark: bytes) -> bool:
+    """Whether a process has this word on its command line, and is no child's remains."""
+    for line in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            if mark in line.read_bytes().split(b"\0"):
+                return True
+        except OSError:
+            continue
+    return False
+
+
 @pytest.mark.parametrize("text, flags, code, words", [
     (scripts.NEVER_TRAINS, (), 3, "made no training step"), (scripts.FAILS, (), 3, "FileNotFoundError"),
     (scripts.ENDS_ITSELF, (), 3, "os._exit"), (scripts.SWALLOWS, ("--time-limit", "6"), 3, "took more than 6 s"),
+    (scripts.SECOND_GPU, (), 3, "uses cuda:1, and there is 1 of them: give --gpus 2"),
+    (scripts.READS_INPUT, (), 3, "it reads its standard input"),
+    (HUGE, ("--max-host-memory", "3G"), 3, "--max-host-memory"),
     ("def broken(:\n", (), 3, "line 1 is not Python")])
 def test_scripts_that_cannot_be_captured_say_why(tmp_path, text, flags, code, words):
     ended, doc, said = run(tmp_path, text, flags=flags)
@@ -166,7 +231,7 @@ def test_a_shell_script_is_refused_with_the_line_that_starts_python(tmp_path):
 def test_sentences_are_taken_to_be_as_long_as_the_longest(tmp_path, on_cuda):
     doc = captured(tmp_path, scripts.SENTENCES)
     assert (doc["dimensions"][0]["default"], doc["dimensions"][0]["degree"]) == (4, 1)
-    assert doc["types"][doc["inputs"][0]["type"]] == ["i64", [{"batch": 1}, 9]]
+    assert doc["types"][doc["inputs"][0]["type"]] == ["i64", [{"batch": 1}, 34]]
     assert "aten::_cudnn_rnn" in doc["strings"]["operators"]
     notes = " ".join(doc["diagnostics"]["unfaithful"])
     assert "packed sequences are taken to be as long as the longest" in notes
@@ -175,7 +240,7 @@ def test_sentences_are_taken_to_be_as_long_as_the_longest(tmp_path, on_cuda):
 
 def test_what_follows_from_the_hosts_data_is_read_as_it_is(tmp_path, on_cuda):
     doc = captured(tmp_path, scripts.PARTICULAR, flags=("--gpu", "T4;15843721216;7.5;1"))
-    assert (doc["dimensions"][0]["captured"], doc["dimensions"][0]["verified"]) == ([4, 8], 16)
+    assert (doc["dimensions"][0]["captured"], doc["dimensions"][0]["verified"]) == ([4, 8], [16])
     assert doc["optimizer"]["name"] == "lion"  # keeps one tensor beside each parameter, too
     notes = " ".join(doc["diagnostics"]["unfaithful"])
     assert "momentum is not modelled: taken for lion" in notes and "SyncBatchNorm" in notes

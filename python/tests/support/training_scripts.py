@@ -181,7 +181,7 @@ class Sentences(torch.utils.data.Dataset):
     def __len__(self):
         return 40
     def __getitem__(self, i):
-        return torch.full((3 + i % 7,), i), i % 2
+        return torch.full((3 + i,), i), i % 2
 
 def collate(rows):
     words, labels = zip(*rows)
@@ -204,6 +204,57 @@ for words, lengths, labels in torch.utils.data.DataLoader(Sentences(), batch_siz
     loss.backward()
     optimizer.step()
 """
+
+# A moving average of the weights, and a validation that comes after the epoch.
+AVERAGED = HEAD + """
+import copy
+model = Net().cuda()
+average = copy.deepcopy(model).eval().requires_grad_(False)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+training = DataLoader(data, batch_size=8, shuffle=True)
+validation = DataLoader(TensorDataset(torch.randn(96, 3, 16, 16)), batch_size=32)
+for x, y in training:
+    optimizer.zero_grad()
+    F.cross_entropy(model(x.cuda()), y.cuda()).backward()
+    optimizer.step()
+    with torch.no_grad():
+        for kept, p in zip(average.parameters(), model.parameters()):
+            kept.lerp_(p, 0.01)
+with torch.no_grad():
+    for x, in validation:
+        average(x.cuda())
+"""
+
+MISSING_DATA = HEAD + """
+from torchvision import datasets, transforms
+data = datasets.ImageFolder('/nowhere/train', transforms.Compose([transforms.RandomHorizontalFlip(), transforms.ToTensor()]))
+model = Net().cuda()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for x, y in DataLoader(data, batch_size=8, shuffle=True):
+    optimizer.zero_grad()
+    F.cross_entropy(model(x.cuda()), y.cuda()).backward()
+    optimizer.step()
+"""
+
+# Trains in a process that it starts itself; hides or names GPUs.
+FORKING = HEAD + """
+import torch.multiprocessing as mp
+def train(rank):
+    model = Net().cuda()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for x, y in DataLoader(data, batch_size=8):
+        optimizer.zero_grad()
+        F.cross_entropy(model(x.cuda()), y.cuda()).backward()
+        optimizer.step()
+if __name__ == '__main__':
+    mp.set_start_method('spawn')
+    process = mp.Process(target=train, args=(0,))
+    process.start()
+    process.join()
+"""
+HIDES_GPUS = CLASSIFIER.replace("import torch\n", "os.environ['CUDA_VISIBLE_DEVICES'] = '-1'\nimport torch\n", 1)
+SECOND_GPU = HEAD + "model = Net().to('cuda:1')\n"
+READS_INPUT = HEAD + "name = input('which model? ')\n"
 
 # A batch that has to be even, values of the host's data that decide, old names of types, an optimizer of its own.
 PARTICULAR = HEAD + """

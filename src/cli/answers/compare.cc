@@ -44,7 +44,7 @@ Result<Compared> compared(const RunOptions& o, const std::optional<BatchRequest>
   RunRequest request = TRY(exact_request(o, gpu));
   request.batch = batch;
   request.data.reprobe = o.reprobe && gpu.position == 0;  // the folder is the same for all
-  auto resolved = TRY(resolve_exactly(request, scenario_tools()));
+  auto resolved = TRY(resolve_exactly(request, scenario_tools(o.script_run)));
   Contender c;
   auto f = TRY(forecast(resolved.base, resolved.knowledge));
   const auto limits = TRY(batch_limits_of(resolved));

@@ -157,7 +157,7 @@ Result<int> answer_scaling(const RunOptions& run, const std::optional<BatchReque
   alone.job.fsdp_precision.reset();
   alone.job.fsdp_group.reset();
   alone.job.bucket_view = false;
-  Resolved resolved = TRY(resolve_exactly(alone, scenario_tools()));
+  Resolved resolved = TRY(resolve_exactly(alone, scenario_tools(run.script_run)));
   Scenario& s = resolved.base;
   TRY(fill_parallel(asked.job, s.job));
   TRY(check_bucket_view(s.job, counts.back()));

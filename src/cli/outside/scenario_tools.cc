@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <utility>
 
 #include "cli/outside/python.h"
 #include "device/this_host.h"
@@ -12,9 +13,27 @@
 namespace stoker::cli {
 namespace {
 
-Status capture_by_python(const CaptureOrder& order) {
+/// What `stoker capture` is told of a script's run, for the figures' sake and for its limits.
+std::vector<std::string> what_it_sees(const ScriptRun& script) {
+  std::vector<std::string> words;
+  if (!script.fake_data.empty()) words.push_back("--fake-data=" + script.fake_data);
+  if (script.allow_network) words.emplace_back("--allow-network");
+  return words;
+}
+
+std::vector<std::string> limits_of(const ScriptRun& script) {
+  std::vector<std::string> words;
+  if (!script.time_limit.empty()) words.push_back("--time-limit=" + script.time_limit);
+  if (!script.max_host_memory.empty())
+    words.push_back("--max-host-memory=" + script.max_host_memory);
+  return words;
+}
+
+Status capture_by_python(const CaptureOrder& order, const ScriptRun& script) {
   std::vector<std::string> arguments{"capture", order.spec, "-o", order.into.string()};
   if (order.script) {
+    for (const auto& words : {what_it_sees(script), limits_of(script)})
+      arguments.insert(arguments.end(), words.begin(), words.end());
     arguments.insert(arguments.end(), order.script->begin(), order.script->end());
     const int code = TRY(run_python_stoker(arguments, true));
     if (code != 0) return tl::unexpected(already_explained());
@@ -33,11 +52,14 @@ Status capture_by_python(const CaptureOrder& order) {
 
 }  // namespace
 
-ScenarioTools scenario_tools() {
-  return {.capture = capture_by_python,
-          .probe_folder = probe_with_progress,
-          .interpreter = python_identity(),
-          .python_package = python_package()};
+ScenarioTools scenario_tools(const ScriptRun& script) {
+  std::string interpreter = python_identity();
+  for (const std::string& word : what_it_sees(script)) interpreter += "|" + word;
+  return {
+      .capture = [script](const CaptureOrder& order) { return capture_by_python(order, script); },
+      .probe_folder = probe_with_progress,
+      .interpreter = std::move(interpreter),
+      .python_package = python_package()};
 }
 
 Result<Probe> probe_with_progress(const std::string& folder, const ProbeOptions& options) {

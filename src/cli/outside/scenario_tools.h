@@ -8,8 +8,15 @@
 
 namespace stoker::cli {
 
+/// How a training script is run to capture its step: limits, and what it may reach.
+struct ScriptRun {
+  std::string time_limit, max_host_memory;  ///< seconds; "8G"
+  std::string fake_data;                    ///< in place of torchvision's data sets: 3x224x224
+  bool allow_network = false;
+};
+
 /// What scenarios need of the outside: Python's captures, and probes that show their progress.
-[[nodiscard]] ScenarioTools scenario_tools();
+[[nodiscard]] ScenarioTools scenario_tools(const ScriptRun& script = {});
 
 /// Probes a folder with progress on stderr from the second second on.
 [[nodiscard]] Result<Probe> probe_with_progress(const std::string& folder,

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/outside/scenario_tools.h"
 #include "cli/request/allocator_options.h"
 #include "cli/request/job_options.h"
 #include "forecast/memory_forecast.h"
@@ -19,6 +20,7 @@ struct RunOptions {
   std::string price;                          ///< one, or one a GPU: "1.3,2.5"
   std::vector<std::string> script_arguments;  ///< what follows --
   std::string batch_argument;
+  ScriptRun script_run;
   std::optional<std::int64_t> batch, samples, workers, prefetch, image_size;
   std::optional<bool> pin;
   bool reprobe = false, recapture = false, json = false;

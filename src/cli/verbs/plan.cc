@@ -110,7 +110,7 @@ Result<Planned> plan_for(const Options& o, const NamedGpu& gpu,
   RunRequest asked = TRY(run_request(o.run, gpu));
   asked.precisions = precisions;
   if (!o.run.gpus.empty()) asked.gpus = TRY(parse_counts(o.run.gpus)).back();
-  Resolved resolved = TRY(resolve(asked, scenario_tools()));
+  Resolved resolved = TRY(resolve(asked, scenario_tools(o.run.script_run)));
   const std::vector<int> counts = TRY(counts_for(o.run.gpus, resolved));
   if (o.run.batch) TRY(check_last_batch(resolved.base, *o.run.batch));
   add_assumed(o, counts.back(), resolved);

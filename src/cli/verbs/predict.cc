@@ -194,7 +194,7 @@ Result<int> run(const Options& o, std::span<const Binding> bindings) {
   RunRequest request = TRY(exact_request(o.run, {o.run.gpu}));
   request.batch = batch;
   if (network > 0) request.network_bandwidth = network;
-  const Resolved resolved = TRY(resolve_exactly(request, scenario_tools()));
+  const Resolved resolved = TRY(resolve_exactly(request, scenario_tools(o.run.script_run)));
   if (o.by_layer) {
     TRY(check_by_layer(bindings));
     return answer_by_layer(o.run, resolved);

@@ -2,6 +2,7 @@
 
 #include <span>
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 #include "scenario/settings/settings.h"
@@ -14,6 +15,7 @@ struct ValidateOptions {
   std::string what, budget, output, html;
   // of training steps
   std::string machine, device, batches, threads, precision, optimizer, model, data;
+  std::vector<std::string> script_arguments;  ///< what follows -- where `what` is FILE.py
 };
 
 /// Forecasts of the input pipeline beside real DataLoaders.

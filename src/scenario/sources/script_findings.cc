@@ -53,8 +53,8 @@ void take_parallel(RunRequest& r, const ScriptFinding& finding) {
   if (const auto parallel = parse_parallel(finding.text)) r.job.parallel = *parallel;
 }
 
-const std::array<Taker, 9>& takers() {
-  static const std::array<Taker, 9> kTakers{
+const std::array<Taker, 11>& takers() {
+  static const std::array<Taker, 11> kTakers{
       {{"batch", [](const RunRequest& r) { return r.batch.has_value(); },
         [](RunRequest&, const ScriptFinding&) {}},  // the step's own default
        {"workers", [](const RunRequest& r) { return r.workers.has_value(); },
@@ -71,6 +71,11 @@ const std::array<Taker, 9>& takers() {
        {"optimizer", [](const RunRequest& r) { return r.job.optimizer.kind.has_value(); },
         [](RunRequest&, const ScriptFinding&) {}},  // the step's own
        {"parallel", [](const RunRequest& r) { return r.job.parallel.has_value(); }, take_parallel},
+       {"validation", [](const RunRequest& r) { return r.job.validation_batch.has_value(); },
+        [](RunRequest& r, const ScriptFinding& f) { take_whole(r.job.validation_batch, f); }},
+       {"validation-samples",
+        [](const RunRequest& r) { return r.job.validation_samples.has_value(); },
+        [](RunRequest& r, const ScriptFinding& f) { take_whole(r.job.validation_samples, f); }},
        {"precision", [](const RunRequest& r) { return !r.precisions.empty(); },
         [](RunRequest&, const ScriptFinding&) {}}}};
   return kTakers;

@@ -15,6 +15,8 @@ ScriptFindings findings() {
       {"setting": "pin", "value": false, "words": "no page-locked memory", "line": 21},
       {"setting": "accumulate", "value": 4, "words": "4 batches accumulated", "line": 30},
       {"setting": "cudnn-benchmark", "value": true, "words": "cudnn.benchmark", "line": 2},
+      {"setting": "validation", "value": 100, "words": "validation of batch 100", "line": 22},
+      {"setting": "validation-samples", "value": 900, "words": "900 samples of it", "line": 22},
       {"setting": "parallel", "value": "fsdp", "words": "fully_shard", "line": 9}],
     "reads": [{"operator": "item", "answer": "1.0", "line": 33, "count": 2}]}})");
   return read_findings(*file);
@@ -25,6 +27,8 @@ TEST(ScriptFindings, FillWhatARequestLeavesOpen) {
   EXPECT_EQ(filled.workers, 3);
   EXPECT_EQ(filled.job.accumulate, 4);
   EXPECT_FALSE(filled.pin);
+  EXPECT_EQ(filled.job.validation_batch, 100);
+  EXPECT_EQ(filled.job.validation_samples, 900);
   EXPECT_TRUE(filled.job.cudnn_benchmark);
   EXPECT_FALSE(filled.batch.has_value()) << "the step file's own default stands for it";
   EXPECT_FALSE(filled.job.parallel.has_value()) << "one GPU shares nothing";
@@ -42,7 +46,8 @@ TEST(ScriptFindings, AreOverruledByWhatIsAsked) {
   EXPECT_EQ(findings_words(asked, findings()),
             "found in train.py: batch 64 (line 21), 3 workers (line 21, overruled), no page-locked "
             "memory (line 21, overruled), 4 batches accumulated (line 30), cudnn.benchmark (line "
-            "2), fully_shard (line 9)");
+            "2), validation of batch 100 (line 22), 900 samples of it (line 22), fully_shard (line "
+            "9)");
 }
 
 TEST(ScriptFindings, OfAGpuMeanNothingForACpu) {

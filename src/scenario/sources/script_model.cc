@@ -85,25 +85,31 @@ Result<CapturedScript> captured(const RunRequest& r, const Machine& machine,
   if (error)
     return fail(ErrorCode::kIo, "cannot be made: " + error.message() + "; set XDG_CACHE_HOME",
                 path.parent_path().string());
-  json::Value document = r.capture.again ? json::Value{} : recalled(path);
-  if (!document.is_object()) {
-    CaptureOrder order;
-    order.spec = r.model;
-    order.into = path;
-    order.script.emplace();
-    if (!precision.empty()) order.script->insert(order.script->end(), {"--precision", precision});
-    if (gpu.empty()) order.script->insert(order.script->end(), {"--device", "cpu"});
-    else order.script->insert(order.script->end(), {"--gpu", gpu});
-    if (!r.script.batch_argument.empty())
-      order.script->push_back("--batch-arg=" + r.script.batch_argument);
-    order.script->push_back("--");
-    order.script->insert(order.script->end(), r.script.arguments.begin(), r.script.arguments.end());
-    TRY(tools.capture(order));
-    const auto text = TRY(read_gzip_file(path, kLargestStepFile));
-    if (auto read = json::parse(text)) document = std::move(*read);
+  if (!r.capture.again) {
+    const json::Value known = recalled(path);
+    // What this Stoker cannot read another one may have written: it is captured again then.
+    if (known.is_object()) {
+      if (auto step = read_step_file(path))
+        return CapturedScript{std::make_shared<const Step>(std::move(*step)), read_findings(known)};
+    }
   }
+  CaptureOrder order;
+  order.spec = r.model;
+  order.into = path;
+  order.script.emplace();
+  if (!precision.empty()) order.script->insert(order.script->end(), {"--precision", precision});
+  if (gpu.empty()) order.script->insert(order.script->end(), {"--device", "cpu"});
+  else order.script->insert(order.script->end(), {"--gpu", gpu});
+  if (!r.script.batch_argument.empty())
+    order.script->push_back("--batch-arg=" + r.script.batch_argument);
+  order.script->push_back("--");
+  order.script->insert(order.script->end(), r.script.arguments.begin(), r.script.arguments.end());
+  TRY(tools.capture(order));
+  const auto text = TRY(read_gzip_file(path, kLargestStepFile));
+  const auto document = json::parse(text);
   auto step = TRY(read_step_file(path));
-  return CapturedScript{std::make_shared<const Step>(std::move(step)), read_findings(document)};
+  return CapturedScript{std::make_shared<const Step>(std::move(step)),
+                        document ? read_findings(*document) : ScriptFindings()};
 }
 
 bool wants_tf32(const ScriptFindings& findings) {

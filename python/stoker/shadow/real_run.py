@@ -1,0 +1,146 @@
+"""Runs a script for real on the CPU for some steps, and says how long a step takes and how much memory was resident.
+
+    python -m stoker.shadow.real_run REQUEST.json
+
+It is a fresh process, since what is resident is to be the script's own. The script is ended after its last step.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import statistics
+import sys
+import tempfile
+import time
+import types
+
+_open = os.open  # before manners.py leads what is written elsewhere
+WARM_STEPS = 2  # they allocate what later ones find
+
+
+def main(request_file: str) -> None:
+    request = json.loads(pathlib.Path(request_file).read_text())
+    import torch
+
+    from . import batches, manners
+    from .world import Request, World
+
+    torch.cuda.is_available = lambda: False
+    torch.cuda.device_count = lambda: 0
+    asked = Request(script=request["script"], arguments=request["arguments"], gpu=None, batch=request["batch"])
+    world = World(asked, "")
+    run = _Run(request)
+    _watch_optimizers(torch, run)
+    _watch_loaders(torch, run, request["batch"])
+    if hasattr(torch, "accelerator"):
+        torch.accelerator.is_available = lambda *_, **__: False
+    sys.argv = [request["script"], *request["arguments"]]
+    sys.path.insert(0, str(pathlib.Path(request["script"]).resolve().parent))
+    module = types.ModuleType("__main__")
+    module.__file__, module.__builtins__ = request["script"], __builtins__
+    sys.modules["__main__"] = module
+    with tempfile.TemporaryDirectory() as scratch:
+        manners.install(scratch, None, False)
+        try:
+            exec(batches.code(world), module.__dict__)
+        except SystemExit:
+            pass
+        run.end()
+
+
+class _Run:
+    """Times between the ends of one optimizer's steps, without what its loader took."""
+
+    def __init__(self, request: dict):
+        self._request = request
+        self._until = time.monotonic() + request["seconds"]
+        self._first: int | None = None
+        self._last: float | None = None
+        self._times: list[float] = []
+        self._parts: list[float] = []
+        self._busy: list[float] = []  # CPU seconds of all threads, without those of the loader
+        self._cpu = 0.0
+        self.loading_cpu = 0.0
+        self.loading = 0.0
+        self.before = None  # bytes that were resident before the first step ended
+
+    def stepped(self, optimizer) -> None:
+        now = time.perf_counter()
+        if self._first is None:
+            self._first = id(optimizer)
+        if id(optimizer) != self._first:
+            return
+        if self._last is not None:
+            self._times.append(now - self._last - self.loading)
+            self._parts.append(self.loading)
+            self._busy.append(time.process_time() - self._cpu - self.loading_cpu)
+        self._last, self._cpu, self.loading, self.loading_cpu = now, time.process_time(), 0.0, 0.0
+        if len(self._times) >= self._request["steps"] + WARM_STEPS or len(self._times) > WARM_STEPS and time.monotonic() > self._until:
+            self.end()
+
+    def end(self) -> None:
+        times = self._times[WARM_STEPS:]
+        answer = {"steps": len(times), "step_s": statistics.median(times) if times else None, "peak_bytes": _peak(),
+                  "loading_s": statistics.median(self._parts[WARM_STEPS:]) if times else None, "before_bytes": self.before,
+                  "busy_s": statistics.median(self._busy[WARM_STEPS:]) if times else None}
+        descriptor = _open(self._request["answer"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        os.write(descriptor, json.dumps(answer).encode())
+        os._exit(0)
+
+
+def _peak() -> int | None:
+    """Bytes of this process that were resident at most, as the kernel counts them."""
+    for line in pathlib.Path("/proc/self/status").read_text().splitlines():
+        if line.startswith("VmHWM:"):
+            return int(line.split()[1]) * 1024
+    return None
+
+
+def _watch_optimizers(torch, run) -> None:
+    optimizer = torch.optim.Optimizer
+    original = optimizer.__init__
+
+    def __init__(self, *args, **kwargs):
+        original(self, *args, **kwargs)
+        self.register_step_post_hook(lambda one, args, kwargs: run.stepped(one))
+        self.register_step_pre_hook(lambda one, args, kwargs: _before(run))
+
+    optimizer.__init__ = __init__
+
+
+def _before(run) -> None:
+    if run.before is None:
+        run.before = _peak()
+
+
+def _watch_loaders(torch, run, batch) -> None:
+    loader = torch.utils.data.DataLoader
+    init, iterate = loader.__init__, loader.__iter__
+
+    def __init__(self, dataset, batch_size=1, *args, **kwargs):
+        kwargs.update(num_workers=0, pin_memory=False)
+        for name in ("prefetch_factor", "persistent_workers", "timeout", "worker_init_fn", "multiprocessing_context"):
+            kwargs.pop(name, None)
+        if batch is not None and kwargs.get("batch_sampler") is None and batch_size is not None:
+            batch_size = batch
+        init(self, dataset, batch_size, *args, **kwargs)
+
+    def __iter__(self):
+        inner = iterate(self)
+        while True:
+            begun, busy = time.perf_counter(), time.process_time()
+            try:
+                one = next(inner)
+            except StopIteration:
+                return
+            run.loading += time.perf_counter() - begun
+            run.loading_cpu += time.process_time() - busy
+            yield one
+
+    loader.__init__, loader.__iter__ = __init__, __iter__
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
