@@ -182,7 +182,30 @@ struct Usual {
   const char* words;
 };
 
-Usual usual(Architecture architecture) {
+/// Cards for games sit in desktops, whose few cores run faster.
+bool is_for_desktops(std::string_view gpu) {
+  return gpu.starts_with("RTX") || gpu.starts_with("GTX") || gpu.starts_with("TITAN");
+}
+
+Usual usual_desktop(Architecture architecture) {
+  switch (architecture) {
+    case Architecture::kKepler:
+    case Architecture::kMaxwell:
+      return {Core::kHaswell, 4.0, "a desktop of Haswell's time"};
+    case Architecture::kPascal:
+    case Architecture::kVolta:
+    case Architecture::kTuring:
+      return {Core::kSkylake, 4.5, "a desktop of Skylake's time"};
+    case Architecture::kAmpere:
+      return {Core::kZen3, 4.8, "a desktop of Zen 3's time"};
+    case Architecture::kBlackwell:
+      return {Core::kZen5, 5.5, "a desktop of Zen 5's time"};
+    default:
+      return {Core::kZen4, 5.2, "a desktop of Zen 4's time"};
+  }
+}
+
+Usual usual_server(Architecture architecture) {
   switch (architecture) {
     case Architecture::kKepler:
     case Architecture::kMaxwell:
@@ -221,7 +244,8 @@ Result<HostSpeed> host_speed(std::string_view cpu) {
 }
 
 HostSpeed usual_host(const Gpu& gpu) {
-  const Usual host = usual(gpu.architecture);
+  const Usual host =
+      is_for_desktops(gpu.name) ? usual_desktop(gpu.architecture) : usual_server(gpu.architecture);
   return {per_clock(host.core) * host.turbo_ghz / kReference, kUsualSpread, host.words,
           "nobody named the host's processor"};
 }

@@ -59,6 +59,10 @@ TEST(HostSpeed, UsualHostsAreOfTheGpusYears) {
   };
   EXPECT_LT(of(Architecture::kVolta), of(Architecture::kAmpere));
   EXPECT_LT(of(Architecture::kAmpere), of(Architecture::kHopper));
+  Gpu game;
+  game.name = "RTX3090";
+  game.architecture = Architecture::kAmpere;
+  EXPECT_GT(usual_host(game).speed, 1.3 * of(Architecture::kAmpere)) << "desktops clock higher";
   EXPECT_GT(usual_host(Gpu{}).spread, host_speed("EPYC 7352")->spread);
 }
 
