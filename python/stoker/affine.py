@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from . import places
 from .errors import NotAffineError
 from .polynomial import Fitter, NotPolynomial
 
@@ -25,6 +26,7 @@ class Merger:
     def __init__(self, fitter: Fitter, raws: list):
         self.fitter, self.raws, self.first = fitter, raws, raws[0]
         self._where = "the model"
+        self._operators = 0  # merged so far
         self._shapes: dict = {}
 
     # -- sizes ---------------------------------------------------------------------------------------------------
@@ -65,6 +67,8 @@ class Merger:
         merged = []
         for index, same in enumerate(zip(*lists)):
             merged.append(self._event(index, same))
+            if same[0][0] == "o":
+                self._operators += 1
         lengths = [len(events) for events in lists]
         if len(set(lengths)) > 1:
             self._refuse(f"after {self._where} one capture goes on and another ends")
@@ -77,7 +81,7 @@ class Merger:
                 self._differs(index, same)
             return first
         name, module, backward, attributes = first[1], first[2], first[4], first[7]
-        self._where = self._name_operator(first)
+        self._where = self._name_operator(first, self.first, self._operators)
         for other in same[1:]:
             if other[0] != "o" or other[1] != name or other[2] != module or other[4] != backward \
                     or len(other[5]) != len(first[5]) or len(other[6]) != len(first[6]):
@@ -98,13 +102,16 @@ class Merger:
         events = sort_frees(raw.events)
         for event in events[index:]:
             if event[0] == "o":
-                return self._name_operator(event)
+                return self._name_operator(event, raw, self._operators)
         return "its end"
 
-    def _name_operator(self, event) -> str:
+    def _name_operator(self, event, raw, number: int) -> str:
+        """"aten::mm at net.py:12 in encoder": the operator of that number of one capture."""
         module = self.first.modules[event[2]] if event[2] < len(self.first.modules) else ""
         phase = "the backward of " if event[4] else ""
-        return f"{event[1]} in {phase}{module or 'the model'}"
+        line = raw.lines[number] if number < len(raw.lines) else None
+        at = f" at {places.shown(line[0])}:{line[1]}" if line else ""
+        return f"{event[1]}{at} in {phase}{module or 'the model'}"
 
     def storages(self) -> list:
         result = []
@@ -112,11 +119,25 @@ class Merger:
         if len(counts) > 1:
             self._refuse("the number of allocations differs")
         for same in zip(*(raw.storages for raw in self.raws)):
+            self._where = f"the storage of {self._maker(len(result))}"
             if any(s[1] != same[0][1] for s in same):
-                self._refuse(f"a storage is {same[0][1]} in one capture and something else in another")
-            self._where = f"a storage ({same[0][1]})"
+                self._refuse(f"{self._where} is {same[0][1]} in one capture and something else in another")
             result.append((_freeze(self.size(tuple(s[0] for s in same), "the number of bytes")), same[0][1]))
         return result
+
+    def _maker(self, storage: int) -> str:
+        """The operator that the storage was made for, or the tensor that lies in it."""
+        for part in ("parameters", "buffers", "inputs"):
+            for row in getattr(self.first, part):
+                if row[1][3] == storage:
+                    return f"'{row[0]}'"
+        number = 0
+        for event in self.first.events:
+            if event[0] == "o":
+                if any(t[3] == storage for t in event[6]):
+                    return self._name_operator(event, self.first, number)
+                number += 1
+        return "the model"
 
     def named(self, part: str) -> list:
         """Parameters, buffers or inputs: rows whose second field is a tensor."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch.overrides import TorchFunctionMode
 
-from . import attention, rnn
+from . import attention, ctc, packed, rnn
 
 
 class AbstractFunctions(TorchFunctionMode):
@@ -39,8 +39,18 @@ class AbstractFunctions(TorchFunctionMode):
         kwargs = kwargs or {}
         if func is torch._C._nn.scaled_dot_product_attention:
             return self._attention(*args, **kwargs)
+        if func in ctc.FUNCTIONS:
+            return ctc.loss(*args, **kwargs)
+        if func is packed.PACK:
+            return packed.pack(self._recorder, *args, **kwargs)
+        if func is packed.PAD:
+            return packed.pad(self._recorder, *args, **kwargs)
         if func in rnn.FUNCTIONS:
-            out = rnn.run(rnn.FUNCTIONS[func], *args, **kwargs)
+            sizes = None
+            if packed.is_packed(args):
+                sizes = packed.sizes_of(self._recorder, args[1])
+                args = (args[0], *args[2:])
+            out = rnn.run(rnn.FUNCTIONS[func], *args, batch_sizes=sizes, **kwargs)
             if out is not NotImplemented:
                 return out
         return func(*args, **kwargs)

@@ -28,6 +28,7 @@ class RawStep:
     buffers: list = field(default_factory=list)  # (name, tensor)
     inputs: list = field(default_factory=list)  # (name, tensor)
     events: list = field(default_factory=list)
+    lines: list = field(default_factory=list)  # of each operator of the events: (file name, line) or None
     modules: list = field(default_factory=list)
     notes: dict = field(default_factory=dict)  # diagnostics
     in_backward: str = ""  # optimizers that stepped in hooks of gradients
@@ -182,6 +183,7 @@ class _Step:
                 kind = "gradient" if number in gradients else "output" if number in outputs else "persistent"
             self.raw.storages.append([recorder.bytes[number], kind])
         self.raw.events = recorder.events
+        self.raw.lines = recorder.lines
         self.raw.modules = recorder.modules
         self._notes()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import pathlib
 import sys
@@ -17,6 +18,7 @@ _TORCH = f"{os.sep}torch{os.sep}"
 _PACKAGES = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
 
 
+@functools.lru_cache(maxsize=4096)
 def _is_between(filename: str) -> bool:
     """Whether frames of this file stand between the model's code and the recorder."""
     packaged = any(part.rstrip(os.sep) + _TORCH in filename for part in _PACKAGES)
@@ -33,14 +35,20 @@ def shown(filename: str) -> str:
     return filename if inside.startswith("..") else inside
 
 
-def here() -> str | None:
-    """"net.py:12": the innermost line of the model's code that is running; None in PyTorch's own backward."""
+def line() -> tuple | None:
+    """(file name, line) of the innermost line of the model's code that is running; None in PyTorch's own backward."""
     frame = sys._getframe(1)
     while frame is not None:
         if not _is_between(frame.f_code.co_filename):
-            return f"{shown(frame.f_code.co_filename)}:{frame.f_lineno}"
+            return frame.f_code.co_filename, frame.f_lineno
         frame = frame.f_back
     return None
+
+
+def here() -> str | None:
+    """"net.py:12": `line` as people know it."""
+    found = line()
+    return f"{shown(found[0])}:{found[1]}" if found else None
 
 
 @dataclass(frozen=True)

@@ -14,10 +14,11 @@ import torch
 from torch._subclasses import fake_tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from . import operators, places, rnn, rows
+from . import ctc, operators, places, rnn, rows
 from .errors import DataDependentError, UnsupportedOperatorError
 from .values import Values
 
+ctc.register(operators.HANDLERS)
 FakeTensor = fake_tensor.FakeTensor
 _current_node = getattr(torch._C, "_current_autograd_node", lambda: None)
 _next_sequence = torch.autograd._get_sequence_nr
@@ -43,6 +44,7 @@ class Recorder(TorchDispatchMode):
         self.reads: dict[str, object] = {}  # "net.py:12" -> what the model was told there, where it depends on data
         self.device_type = device_type
         self.events: list = []  # ("p", phase) ("a", id) ("f", id) ("s", reason) ("o", Operator)
+        self.lines: list = []  # of each operator: (file name, line) of the model's code, None in the backward
         self.bytes: list[int] = []
         self.kinds: list[str] = []
         self.modules = [""]  # names; an operator refers to one by position
@@ -245,8 +247,9 @@ class Recorder(TorchDispatchMode):
             return func(*args, **kwargs)
         except (fake_tensor.DataDependentOutputException, fake_tensor.DynamicOutputShapeException):
             raise DataDependentError(
-                f"{func.name()} {self.at()} makes a tensor whose size depends on the data, and a capture has no "
-                "values: use a mask of fixed size instead") from None
+                f"{func.name()} {self.at()} makes a tensor whose size depends on the data, and a capture has no values: "
+                + ("pad to one length and use a mask, or capture with --device cuda" if "packed_sequence" in func.name()
+                   or "pack_padded" in func.name() else "use a mask of fixed size instead")) from None
         except fake_tensor.UnsupportedOperatorException:
             raise self._unsupported(func) from None
         except NotImplementedError as error:
@@ -258,6 +261,7 @@ class Recorder(TorchDispatchMode):
         return UnsupportedOperatorError(
             f"{func.name()} {self.at()} has no fake implementation in PyTorch {torch.__version__}: "
             + ("pad to one length and use a mask in place of nested tensors" if "nested" in func.name() else
+               "use dense tensors" if "sparse" in func.name() else
                "register one with torch.library.register_fake, or leave that part out"))
 
     def _on_device(self, tensor) -> bool:
@@ -338,6 +342,7 @@ class Recorder(TorchDispatchMode):
             sequence = self._forward_sequence(func, args, kwargs)
             module = self._backward_module if node is None and self._phase == "backward" else self.module_stack[-1]
         self.events.append(("o", func.name(), module, sequence, backward, tuple(inputs), tuple(outputs), attributes))
+        self.lines.append(None if backward else places.line())
 
     def _forward_sequence(self, func, args, kwargs) -> int:
         """The sequence number of the autograd node that this operator got, or -1."""

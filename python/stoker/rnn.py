@@ -67,10 +67,13 @@ def _no_autocast():
         torch.set_autocast_enabled("cuda", enabled)
 
 
-def run(mode, input, hx, weights, has_biases, layers, dropout, train, bidirectional, batch_first=None):
-    """Stands in for torch.gru, torch.lstm, torch.rnn_tanh and torch.rnn_relu on tensors that are not packed."""
+def run(mode, input, hx, weights, has_biases, layers, dropout, train, bidirectional, batch_first=False, batch_sizes=None):
+    """Stands in for torch.gru, torch.lstm, torch.rnn_tanh and torch.rnn_relu.
+
+    `batch_sizes` are those of a packed sequence, whose words `input` has one below the other.
+    """
     if not isinstance(has_biases, bool) or input.device.type != "cuda":
-        return NotImplemented  # the packed form has other arguments here; on CPU the plain path works
+        return NotImplemented  # on CPU the plain path works
     state, cell = (hx[0], hx[1]) if mode == LSTM else (hx, None)
     if torch.is_autocast_enabled("cuda"):
         dtype = torch.get_autocast_dtype("cuda")
@@ -84,8 +87,8 @@ def run(mode, input, hx, weights, has_biases, layers, dropout, train, bidirectio
     proj_size = 0 if projected == hidden else projected
     with _no_autocast():  # the casts are done; a CUDA build's own would ask the driver for the GPU's properties
         out = torch._cudnn_rnn(input, list(weights), per_layer, _whole_buffer(weights), state, cell, mode, hidden,
-                               proj_size, layers, batch_first, float(dropout), bool(train), bool(bidirectional), [],
-                               None)
+                               proj_size, layers, batch_first, float(dropout), bool(train), bool(bidirectional),
+                               batch_sizes or [], None)
     return (out[0], out[1], out[2]) if mode == LSTM else (out[0], out[1])
 
 

@@ -7,6 +7,7 @@ import pathlib
 import sysconfig
 import traceback
 
+from . import places
 from .errors import CaptureError, InternalError, UserCodeError
 
 _OURS = str(pathlib.Path(__file__).resolve().parent)
@@ -31,6 +32,13 @@ def trimmed(error: BaseException) -> str:
     text = "".join(traceback.format_list(wanted))
     message = "".join(traceback.format_exception_only(type(error), error))
     return f"Traceback (your frames):\n{text}{message}" if wanted else message
+
+
+def _at(error: BaseException) -> str:
+    """" at net.py:12": the innermost line of the user's that the error came through."""
+    frames = [f for f in traceback.extract_tb(error.__traceback__)
+              if not _is_library(f.filename) and not str(pathlib.Path(f.filename).resolve()).startswith(_OURS)]
+    return f" at {places.shown(frames[-1].filename)}:{frames[-1].lineno}" if frames else ""
 
 
 # Functions of ours that hand a call of the model's on to PyTorch as it is: what it raises there is an answer to the model's code.
@@ -64,8 +72,11 @@ def user_code(what: str):
         raise
     except Exception as error:
         if any(text in str(error) for text in _NEEDS_VALUES):
-            raise UserCodeError("the model needs the values of a tensor, and a capture has none: keep the "
+            raise UserCodeError(f"the model needs the values of a tensor{_at(error)}, and a capture has none: keep the "
                                 "computation in torch, and on the device", trimmed(error)) from None
+        if "shape_env must not be None" in str(error):
+            raise UserCodeError(f"the model makes a nested tensor{_at(error)}, whose sizes depend on the data: pad to one length and use a "
+                                "mask in place of nested tensors", trimmed(error)) from None
         cause = _capture_error_behind(error)
         if cause is not None:
             raise cause from None

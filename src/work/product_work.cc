@@ -123,6 +123,12 @@ void append_rnn(const Describer& d, std::vector<Work>& into) {
     r.length = shape[a.batch_first ? 1 : 0];
     r.batch = shape[a.batch_first ? 0 : 1];
     r.input = shape[2];
+  } else if (in.size() > 2 && d.shape(in[0]).size() == 2 && d.shape(in[2]).size() == 3) {
+    // Packed: all words of all sequences, one below the other; the states tell how many sequences.
+    const auto shape = d.shape(in[0]);
+    r.batch = d.shape(in[2])[1];
+    r.length = r.batch > 0 ? (shape[0] + r.batch - 1) / r.batch : 0;
+    r.input = shape[1];
   }
   // input, weights, state: the width of the state tells whether it is projected.
   if (in.size() > 2 && !d.shape(in[2]).empty() && d.shape(in[2]).back() < r.hidden)

@@ -352,6 +352,19 @@ TEST(Work, RecurrentLayersCountGatesLayersAndProjections) {
   EXPECT_EQ(projected.work()[0].flops.count(), 2.0 * 21 * (4 * 20 * (10 + 5) + 20 * 5));
 }
 
+TEST(Work, PackedSequencesAreAllTheirWords) {
+  OneOperator packed("aten::_cudnn_rnn");  // 21 words of 3 sequences
+  packed.in(DType::kF32, {21, 10}).in(DType::kF32, {1000}).in(DType::kF32, {1, 3, 20});
+  packed.attributes().rnn_mode = "gru";
+  packed.attributes().hidden = 20;
+  const auto work = packed.work();
+  EXPECT_EQ(work[0].flops.count(), 2.0 * 21 * 3 * 20 * (10 + 20));
+  const auto& shape = std::get<RnnShape>(work[0].shape);
+  EXPECT_EQ(shape.batch, 3);
+  EXPECT_EQ(shape.length, 7);
+  EXPECT_EQ(shape.input, 10);
+}
+
 TEST(Work, DistancesCompareEveryPair) {
   const auto work = OneOperator("aten::_cdist_forward")
                         .in(DType::kF32, {10, 16})

@@ -1,0 +1,107 @@
+"""Packed sequences and the CTC loss: the same numbers as PyTorch's own functions on real tensors, and captured for a GPU."""
+
+from types import SimpleNamespace
+
+import pytest
+import torch
+from torch import nn
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+
+from steps import capture, check, operators, shape
+from stoker import packed, places
+from stoker.errors import DataDependentError
+from stoker.values import Values
+
+WORDS, FEATURES, UNITS = 12, 6, 10
+
+
+def recorder():
+    """Of real tensors."""
+    return SimpleNamespace(values=Values(), assumptions=places.Assumptions([]), reads={})
+
+
+@pytest.mark.parametrize("lengths", [[5, 3, 3, 1], [4, 4, 4], [1]])
+@pytest.mark.parametrize("batch_first", [True, False])
+def test_the_stand_ins_compute_what_pytorch_does(lengths, batch_first):
+    batch, longest = len(lengths), max(lengths)
+    sides = (batch, longest) if batch_first else (longest, batch)
+    mine, theirs = (torch.arange(batch * longest * 2.).view(*sides, 2).requires_grad_() for _ in range(2))
+    expected = pack_padded_sequence(theirs, torch.tensor(lengths), batch_first)
+    data, sizes = packed.pack(recorder(), mine, torch.tensor(lengths), batch_first)
+    assert torch.equal(data, expected.data) and torch.equal(sizes, expected.batch_sizes)
+    weights = torch.rand_like(data)
+    (data * weights).sum().backward()
+    (expected.data * weights).sum().backward()
+    assert torch.equal(mine.grad, theirs.grad)
+    for total in (-1, longest + 2):
+        padded, back = packed.pad(recorder(), data.detach(), sizes, batch_first, 0.5, total)
+        wanted = pad_packed_sequence(expected, batch_first, 0.5, None if total < 0 else total)
+        assert torch.equal(padded, wanted[0].detach()) and torch.equal(back, wanted[1])
+
+
+class Tagger(nn.Module):
+    def __init__(self, lengths=None):
+        super().__init__()
+        self.layer, self.out = nn.LSTM(FEATURES, UNITS, batch_first=True, bidirectional=True), nn.Linear(2 * UNITS, 3)
+        self.lengths = lengths
+
+    def forward(self, x, lengths=None):
+        lengths = self.lengths or lengths.cpu()
+        found, _ = self.layer(pack_padded_sequence(x, lengths, batch_first=True, enforce_sorted=False))
+        return self.out(pad_packed_sequence(found, batch_first=True)[0]).sum()
+
+
+def tagger(batch=4, seq_len=WORDS):
+    return Tagger(), (torch.zeros(batch, seq_len, FEATURES), torch.full((batch,), seq_len))
+
+
+def test_unknown_lengths_are_those_of_the_longest(on_cuda):
+    doc = check(capture(tagger))
+    (layer,) = operators(doc, "aten::_cudnn_rnn")
+    assert shape(layer["inputs"][0], batch=4, seq_len=WORDS) == [4 * WORDS, FEATURES]
+    assert shape(layer["outputs"][0], batch=4, seq_len=WORDS) == [4 * WORDS, 2 * UNITS]
+    assert list(doc["diagnostics"]["reads"].values()) == ["sequences as long as the longest"]
+    assert all("gradient" in p for p in doc["parameters"])
+
+
+def test_a_length_or_a_share_is_said_at_its_line(on_cuda):
+    (place,) = capture(tagger)["diagnostics"]["reads"]
+    for said, words in (("5", 5), ("50%", WORDS // 2)):
+        doc = capture(tagger, assume=[f"{place}={said}"], fixed={"seq_len": WORDS})
+        (layer,) = operators(doc, "aten::_cudnn_rnn")
+        assert shape(layer["inputs"][0], batch=4) == [4 * words, FEATURES]
+    with pytest.raises(DataDependentError, match="has 1 to 12 words"):
+        capture(tagger, assume=[f"{place}={WORDS + 1}"], fixed={"seq_len": WORDS})
+
+
+def test_lengths_that_the_code_writes_down_are_real(on_cuda):
+    doc = check(capture((Tagger([9, 4, 4]), torch.zeros(3, WORDS, FEATURES)), fixed={"batch": 3}))
+    (layer,) = operators(doc, "aten::_cudnn_rnn")
+    assert layer["inputs"][0]["shape"] == [9 + 4 + 4, FEATURES] and "reads" not in doc["diagnostics"]
+    (row,) = [t for o in operators(doc, "aten::addmm") for t in o["outputs"]]
+    assert row["shape"] == [3 * 9, 3], "padded to the longest that there is"
+
+
+def test_a_cpu_has_no_packed_sequences():
+    with pytest.raises(DataDependentError, match=r"at .*test_packed.py:\d+ .*pad to one length .*--device cuda"):
+        capture(tagger, device="cpu", fixed={"seq_len": WORDS})
+
+
+@pytest.mark.parametrize("joined", [False, True])
+def test_the_ctc_loss_keeps_two_places_a_letter(joined, on_cuda):
+    class Speech(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.out = nn.Linear(FEATURES, 7)
+
+        def forward(self, x):
+            batch, time = x.shape[:2]
+            targets = torch.ones((batch * 5,) if joined else (batch, 5), dtype=torch.int64, device=x.device)
+            probabilities = self.out(x).log_softmax(-1).transpose(0, 1)
+            return nn.functional.ctc_loss(probabilities, targets, [time] * batch, [5] * batch, zero_infinity=True)
+
+    doc = check(capture((Speech(), torch.empty(3, WORDS, FEATURES))))
+    (forward,), (backward,) = operators(doc, "aten::_ctc_loss"), operators(doc, "aten::_ctc_loss_backward")
+    assert [shape(t, batch=4) for t in forward["outputs"]] == [[4], [4, WORDS, 2 * 5 + 1]]
+    assert shape(backward["outputs"][0], batch=4) == [WORDS, 4, 7]
+    assert all("gradient" in p for p in doc["parameters"])
