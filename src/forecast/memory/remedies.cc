@@ -24,7 +24,7 @@ struct Candidate {
   std::string what, settings;
   std::function<void(Scenario&)> change;
   /// A change of the lowered program, for what no setting expresses.
-  std::function<void(Program&)> rewrite = {};
+  std::function<void(const Scenario&, Program&)> rewrite = {};
 };
 
 std::string without(Setting setting) { return "without " + mark(setting); }
@@ -141,7 +141,7 @@ class Search {
     if (scenario_.machine.device.cpu() == nullptr && settings.kind != OptimizerKind::kNone &&
         settings.kind != OptimizerKind::kAdafactor) {
       try_one({"8-bit optimizer states (bitsandbytes)", "", [](Scenario&) {},
-               [step = scenario_.step](Program& program) { quantize_states(*step, program); }});
+               [](const Scenario& s, Program& program) { quantize_states(*s.step, program); }});
     }
   }
 
@@ -237,7 +237,7 @@ class Search {
   [[nodiscard]] std::optional<Remedy> judge(const Scenario& s, const Candidate& candidate) const {
     auto program = lower(*s.step, s.job, s.machine);
     if (!program) return std::nullopt;
-    if (candidate.rewrite) candidate.rewrite(*program);
+    if (candidate.rewrite) candidate.rewrite(s, *program);
     const MemoryVerdict verdict = judge_memory(*program, s.machine, s.allocator);
     Remedy remedy{.what = candidate.what,
                   .settings = candidate.settings,
@@ -269,30 +269,66 @@ class Search {
     if (auto tried = attempt(std::move(candidate))) keep(std::move(*tried));
   }
 
+  /// Several remedies at once; nothing when they cannot be lowered so.
+  [[nodiscard]] std::optional<Remedy> judge_all(const std::vector<const Tried*>& set) const {
+    Scenario s = scenario_;
+    Candidate all;
+    std::vector<std::function<void(const Scenario&, Program&)>> rewrites;
+    const auto append = [](std::string& list, const std::string& item, const char* separator) {
+      list += (list.empty() || item.empty() ? "" : separator) + item;
+    };
+    std::string unset;  // what no setting does
+    for (const Tried* t : set) {
+      t->candidate.change(s);
+      append(all.what, t->candidate.what, ", ");
+      append(all.settings, t->candidate.settings, " ");
+      if (t->candidate.settings.empty()) append(unset, t->candidate.what, ", ");
+      if (t->candidate.rewrite) rewrites.push_back(t->candidate.rewrite);
+    }
+    append(all.settings, unset, ", ");
+    if (!rewrites.empty()) {
+      all.rewrite = [rewrites](const Scenario& changed, Program& program) {
+        for (const auto& rewrite : rewrites) rewrite(changed, program);
+      };
+    }
+    return judge(s, all);
+  }
+
+  /// Leaves out of a set that fits what it fits without, the slowest first.
+  void prune(std::vector<const Tried*>& set, Remedy& remedy) const {
+    std::vector<const Tried*> slowest = set;
+    std::stable_sort(slowest.begin(), slowest.end(), [](const Tried* a, const Tried* b) {
+      return a->remedy.time_change.value_or(0) > b->remedy.time_change.value_or(0);
+    });
+    for (const Tried* one : slowest) {
+      std::vector<const Tried*> fewer = set;
+      fewer.erase(std::find(fewer.begin(), fewer.end(), one));
+      auto without_it = judge_all(fewer);
+      if (!without_it || !without_it->fits) continue;
+      set = std::move(fewer);
+      remedy = std::move(*without_it);
+    }
+  }
+
   /// The largest savings one upon the other until it fits; nothing when one alone is enough, or all
   /// are not.
   [[nodiscard]] std::optional<Remedy> together() const {
     const auto fits = [](const Tried& t) { return t.remedy.fits; };
     if (std::any_of(tried_.begin(), tried_.end(), fits)) return std::nullopt;
-    Scenario s = scenario_;
-    Candidate all;
+    std::vector<const Tried*> set;
     Bytes least = peak_;
-    std::size_t used = 0;
     for (const Tried& t : tried_) {
-      if (t.remedy.estimate || used == kMostTogether) continue;
-      Scenario with = s;
-      t.candidate.change(with);
-      Candidate extended{all.what + (all.what.empty() ? "" : ", ") + t.candidate.what,
-                         all.settings + (all.settings.empty() ? "" : " ") + t.candidate.settings,
-                         {},
-                         {}};
-      auto remedy = judge(with, extended);
-      if (!remedy || remedy->device_peak >= least) continue;
-      if (remedy->fits) return remedy;
-      s = std::move(with);
-      all = std::move(extended);
+      if (set.size() == kMostTogether) break;
+      set.push_back(&t);
+      auto remedy = judge_all(set);
+      if (!remedy || remedy->device_peak >= least) {
+        set.pop_back();
+        continue;
+      }
       least = remedy->device_peak;
-      ++used;
+      if (!remedy->fits) continue;
+      prune(set, *remedy);
+      return remedy;
     }
     return std::nullopt;
   }

@@ -1,6 +1,8 @@
 #include "forecast/memory/remedies.h"
 
 #include <algorithm>
+#include <cmath>
+#include <filesystem>
 
 #include "forecast/settings.h"
 #include "forecast/test_scenario.h"
@@ -78,6 +80,33 @@ TEST_F(RemediesTest, WhatMakesItFitComesFirst) {
     EXPECT_TRUE(still_fits || !r.fits) << r.what;
     still_fits = r.fits;
   }
+}
+
+TEST_F(RemediesTest, SeveralTogetherAreNoMoreThanItTakesAndMayHoldTheLibrarys) {
+  const auto zoo = std::filesystem::path(STOKER_SOURCE_DIR) / "data/zoo";
+  auto gpt2 = read_step_file(zoo / "gpt2.fp32.step.gz");
+  ASSERT_TRUE(gpt2) << gpt2.error().text();
+  step_ = std::move(*gpt2);
+  scenario_.job.optimizer.kind = OptimizerKind::kAdamW;
+  set_batch(scenario_, 1);
+  const double peak = forecast_now().memory.device_peak.value;
+  bool several = false, eight_bit = false;
+  for (double share = 0.98; share > 0.5; share -= 0.02) {
+    SCOPED_TRACE(share);
+    scenario_.machine.device->usable_memory = Bytes(std::llround(share * peak));
+    const Remedies remedies = remedies_now();
+    if (!remedies.together) continue;
+    several = true;
+    EXPECT_TRUE(remedies.together->fits);
+    EXPECT_TRUE(std::none_of(remedies.list.begin(), remedies.list.end(),
+                             [](const Remedy& r) { return r.fits; }));
+    EXPECT_NE(remedies.together->what.find(", "), std::string::npos) << remedies.together->what;
+    if (remedies.together->settings.find("8-bit") == std::string::npos) continue;
+    eight_bit = true;
+    EXPECT_TRUE(remedies.together->estimate);
+  }
+  EXPECT_TRUE(several);
+  EXPECT_TRUE(eight_bit);
 }
 
 TEST_F(RemediesTest, TheSmallestDeviceRunsIt) {
