@@ -8,6 +8,7 @@
 #include "lower/gpu/cuda_graphs.h"
 #include "lower/loop/backend_of.h"
 #include "lower/loop/capture_notes.h"
+#include "lower/loop/known_cliffs.h"
 #include "lower/loop/step_rewrites.h"
 #include "lower/loop/training_run.h"
 #include "rewrite/evaluation.h"
@@ -87,6 +88,7 @@ Result<Program> lower(const PreparedStep& prepared, const Job& asked, const Mach
   program.cuda_graphs = job.cuda_graphs;
   program.outside = device->outside(job, program);
   note_capture(step, *device, program.diagnostics);
+  note_known_cliffs(step, sizes, *device, program.diagnostics);
   note_units(job, machine.device.facts(), program.diagnostics);
   note_cuda_graphs(job, program.diagnostics);
   return program;
