@@ -26,9 +26,14 @@ _ATTENTION |= {"stoker::attention": _FLASH, "stoker::attention_backward": f"{_FL
 
 
 def capture_here(model: str) -> dict:
-    """The step file's document of a spec, on fake CPU tensors; or of a file that was captured so. Runs in a child."""
+    """The step file's document of a spec or a script, on fake CPU tensors; or of a file that was captured so. Runs in a child."""
     from .. import front, step_file
 
+    if model.endswith(".py") and os.path.isfile(model):
+        from ..shadow import capture, runs
+
+        runs.warm_up(lambda text: None)
+        return capture.capture(capture.Asked(script=model, arguments=[], gpu=None))
     if os.path.isfile(model) and ":" not in model:
         return step_file.read(model)
     return front.here(model, None, precision="fp32", mode="train", name=None, batch=None, options={}, fixed={},

@@ -34,7 +34,7 @@ def parser():
                             "collating and moving batches costs, memory, and what is odd about it.",
                 epilog="FILE.py:FUNCTION: a function without arguments that returns a Dataset, an IterableDataset or a "
                        "DataLoader")
-    p.add_argument("spec", metavar="FILE.py:FUNCTION")
+    p.add_argument("spec", metavar="FILE.py:FUNCTION", help="or a training script, FILE.py -- ITS ARGUMENTS: its first DataLoader")
     p.add_argument("-o", "--output", metavar="FILE", help="write a probe file that --data takes")
     p.add_argument("--budget", default=f"{DEFAULT_BUDGET_S:g}s", metavar="T",
                    help=f"time to spend (default {DEFAULT_BUDGET_S:g}s)")
@@ -112,12 +112,14 @@ def _prints_on_stderr():
 
 
 def probe(arguments: list) -> int:
-    options = parser().parse_args(arguments)
+    at = arguments.index("--") if "--" in arguments else len(arguments)
+    options = parser().parse_args(arguments[:at])
+    own = arguments[at + 1:] if at < len(arguments) else None  # a script's
     start = time.monotonic()
     budget = seconds(options.budget)
     binary = None if options.json else _binary_for_the_report()
     with _ends_cleanly(), _prints_on_stderr() if options.json else contextlib.nullcontext():
-        doc = measure(options.spec, budget, start, quiet=options.quiet)
+        doc = measure(options.spec, budget, start, quiet=options.quiet, script_arguments=own)
     if options.output:
         probe_file.write(doc, options.output)
     if options.json:
@@ -131,20 +133,21 @@ def probe(arguments: list) -> int:
     return 0
 
 
-def measure(spec: str, budget_s: float, start: float, *, quiet: bool = False) -> dict:
-    """Loads FILE.py:FUNCTION and probes what it returns. The budget runs from `start`."""
+def measure(spec: str, budget_s: float, start: float, *, quiet: bool = False, script_arguments: list | None = None) -> dict:
+    """Loads FILE.py:FUNCTION, or the loader of a script that gets arguments, and probes it. The budget runs from `start`."""
     need_pytorch()
+    from ..shadow import script_loader
     from . import source
     from .probing import probe_pipeline
 
     progress = None if quiet else Progress(spec)
-    made = source.load(spec)
+    made = source.load(spec) if script_arguments is None else script_loader.loader_of(spec, script_arguments)
     left = max(budget_s / 2, budget_s - (time.monotonic() - start))
     if budget_s >= SHORTEST_BUDGET_S:  # shorter ones are refused as they were given
         left = max(left, SHORTEST_BUDGET_S)
-    path, _, function = spec.rpartition(":")
+    name = os.path.basename(spec)  # FILE.py:FUNCTION or FILE.py
     try:
-        return probe_pipeline(made, name=f"{os.path.basename(path)}:{function}", budget_s=left,
+        return probe_pipeline(made, name=name, budget_s=left,
                               progress=progress)
     finally:
         if progress is not None:

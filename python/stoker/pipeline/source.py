@@ -115,7 +115,7 @@ def load(spec: str):
     path, separator, function_name = spec.rpartition(":")
     if not separator or not path.endswith(".py") or not function_name:
         raise ProbeError(f"'{spec}' names no function: write FILE.py:FUNCTION, a function that returns a Dataset or a "
-                         "DataLoader")
+                         "DataLoader, or a training script with its arguments: FILE.py -- ARGUMENTS")
     file = pathlib.Path(path)
     if not file.is_file():
         raise ProbeError(f"there is no file {path}: check the path before the colon of '{spec}'")

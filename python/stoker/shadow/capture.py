@@ -12,7 +12,7 @@ from ..errors import CaptureError, NotAffineError, UserCodeError
 from ..polynomial import Dimension, Fitter
 from ..version import VERSION
 from .fake_data import FakeData
-from .runs import Runs
+from .runs import TIME_LIMIT_S, Runs
 from .world import Fact, Gpu, Outcome, Request
 
 _POINTS = (*protocol.BATCH_POINTS[:2], protocol.BATCH_VERIFIED)
@@ -39,7 +39,7 @@ class Asked:
 def capture(asked: Asked, say=None) -> dict:
     """The document of the script's step."""
     _check(asked.script)
-    with Runs(say, **({"limit_s": asked.time_limit_s} if asked.time_limit_s else {})) as runs:
+    with Runs(say, asked.time_limit_s or TIME_LIMIT_S, asked.host_memory) as runs:
         return _Capture(asked, runs, say or (lambda text: None)).document()
 
 
@@ -68,7 +68,7 @@ class _Capture:
     def _request(self, batch: int | None, by: str = "loader") -> Request:
         return Request(script=self.asked.script, arguments=list(self.asked.arguments), gpu=self.gpu, batch=batch, batch_by=by,
                        precision=self.asked.precision, ranks=self.ranks, bounded=self.bounded,
-                       host_memory=self.asked.host_memory, fake_data=self.asked.fake_data, network=self.asked.network)
+                       fake_data=self.asked.fake_data, network=self.asked.network)
 
     def _run(self, *requests) -> list:
         pids = [self.runs.start(r) for r in requests]

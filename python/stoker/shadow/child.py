@@ -97,7 +97,7 @@ def run(request: Request, result_file: str, scratch: str, log: str, progress) ->
     facade_files.install(world)
     facade_distributed.install(world)
     fake_data.install(world)
-    manners.install(scratch, request.host_memory, request.network)
+    manners.install(scratch, request.network)
     _run_main(world, main)
 
 

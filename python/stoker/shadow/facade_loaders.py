@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import time
 from dataclasses import dataclass
@@ -35,6 +36,7 @@ def install(world) -> None:
     signature = inspect.signature(original_init)
     first = world.loaders
 
+    @functools.wraps(original_init)  # Lightning asks for its parameters
     def __init__(self, *args, **kwargs):
         bound = signature.bind(self, *args, **kwargs)
         bound.apply_defaults()
@@ -70,6 +72,8 @@ class _Batches:
         try:
             batch = next(self._inner)
             watcher.batches += 1
+            if watcher.steps:
+                watcher.loaders_of_steps.add(id(self._facts))
             return batch
         finally:
             watcher.recorder = kept

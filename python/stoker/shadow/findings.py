@@ -33,7 +33,7 @@ def collect(world, watcher, record) -> None:
     outcome.libraries = {n: getattr(sys.modules[n], "__version__", "unknown") for n in LIBRARIES if n in sys.modules}
     if record.loader is not None:
         _loader(world, record.loader)
-        _validation(world, record.loader)
+        _validation(world, record.loader, watcher.loaders_of_steps)
     parts = record.backwards
     if parts > 1 and record.equal_parts():
         world.found("accumulate", parts, f"gradients of {parts} batches accumulated", watcher.backward_at)
@@ -81,9 +81,9 @@ def _loader(world, loader) -> None:
         world.found("samples", loader.samples, f"{loader.samples:,} samples", site)
 
 
-def _validation(world, training) -> None:
+def _validation(world, training, used: set) -> None:
     """The last DataLoader over other data than the one that is trained with, where its batches are known."""
-    others = [facts for data, facts in world.loaders.values() if facts is not training and facts.batch and not facts.shuffle
+    others = [facts for data, facts in world.loaders.values() if facts.batch and id(facts) not in used
               and data is not training.data]
     if not others:
         return

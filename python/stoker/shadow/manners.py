@@ -6,10 +6,10 @@ A file that the script writes lies in the scratch folder, where the script finds
 from __future__ import annotations
 
 import builtins
+import contextlib
 import io
 import os
 import pathlib
-import resource
 import signal
 import socket
 
@@ -61,7 +61,7 @@ class Overlay:
 _real_makedirs, _real_lexists = os.makedirs, os.path.lexists
 
 
-def install(scratch: str, host_memory: int | None, network: bool) -> Overlay:
+def install(scratch: str, network: bool) -> Overlay:
     """From here on this process keeps its manners."""
     for name, value in _QUIET.items():
         if not (network and name.endswith("_OFFLINE")):
@@ -70,9 +70,25 @@ def install(scratch: str, host_memory: int | None, network: bool) -> Overlay:
     _files(overlay)
     if not network:
         _network()
-    if host_memory is not None:
-        resource.setrlimit(resource.RLIMIT_DATA, (host_memory, host_memory))
     return overlay
+
+
+@contextlib.contextmanager
+def for_a_while(scratch: str):
+    """The same, until the end of the `with`."""
+    places = [(builtins, "open"), (io, "open"), (socket.socket, "connect"), (socket, "getaddrinfo"), *((os, n) for n in (
+        "open", "stat", "lstat", "listdir", "scandir", "access", "mkdir", "remove", "unlink", "rmdir", "rename", "replace", "symlink",
+        "link", "chmod", "chown", "truncate", "utime")), *((os.path, n) for n in ("exists", "isfile", "isdir", "lexists", "getsize"))]
+    before = [(module, name, getattr(module, name)) for module, name in places]
+    environment = dict(os.environ)
+    install(scratch, False)
+    try:
+        yield
+    finally:
+        for module, name, value in before:
+            setattr(module, name, value)
+        os.environ.clear()
+        os.environ.update(environment)
 
 
 def _files(overlay: Overlay) -> None:

@@ -42,7 +42,7 @@ def main(request_file: str) -> None:
     module.__file__, module.__builtins__ = request["script"], __builtins__
     sys.modules["__main__"] = module
     with tempfile.TemporaryDirectory() as scratch:
-        manners.install(scratch, None, False)
+        manners.install(scratch, False)
         try:
             exec(batches.code(world), module.__dict__)
         except SystemExit:

@@ -13,7 +13,7 @@ import time
 
 from .. import device, shim
 from ..errors import CaptureError, UserCodeError
-from .world import Outcome, Request
+from .world import Outcome, Request, anonymous_bytes
 
 TIME_LIMIT_S = 600.0
 _TAIL_LINES = 12
@@ -31,12 +31,23 @@ def warm_up(say) -> None:
     FakeTensorMode()  # imports what takes seconds
 
 
+def _available() -> int | None:
+    """Bytes that this machine can still give, but for a tenth."""
+    try:
+        lines = pathlib.Path("/proc/meminfo").read_text().splitlines()
+        free = next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:"))
+    except (OSError, StopIteration):
+        return None
+    return free * 9 // 10
+
+
 class Runs:
     """Starts runs and waits for their outcomes; use it in a `with`, which leaves no process and no file behind."""
 
-    def __init__(self, say=None, limit_s: float = TIME_LIMIT_S):
+    def __init__(self, say=None, limit_s: float = TIME_LIMIT_S, host_memory: int | None = None):
         self._say = say or (lambda text: None)
         self._limit_s = limit_s
+        self._host_memory = host_memory if host_memory is not None else _available()
         self._children: dict[int, pathlib.Path] = {}
 
     def __enter__(self):
@@ -93,6 +104,7 @@ class Runs:
                     self._kill(pid)
                     raise CaptureError(f"{label} took more than {self._limit_s:.0f} s and was ended {self._seen(place)}: "
                                        "give it less to do before it trains, or more time with --time-limit")
+                self._check_memory(pid, place, label)
                 if waited > 2:
                     told = self._tell(place, label, told)
                 time.sleep(0.02)
@@ -102,6 +114,16 @@ class Runs:
         self._end_group(pid)
         self._children.pop(pid, None)
         return self._outcome(place, status, label)
+
+    def _check_memory(self, pid: int, place, label: str) -> None:
+        """Memory that is only reserved, as weights without values are, does not count."""
+        used = anonymous_bytes(pid)
+        if self._host_memory is None or used <= self._host_memory:
+            return
+        self._kill(pid)
+        raise CaptureError(f"{label} took {used / 2**30:.1f} GiB of this machine's memory and was ended {self._seen(place)}: give it "
+                           "less to load before it trains, build a large model on the device (with torch.device(\"cuda\")), or allow "
+                           "more with --max-host-memory")
 
     def _seen(self, place) -> str:
         try:

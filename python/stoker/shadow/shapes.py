@@ -169,6 +169,15 @@ def _ctc_loss_backward(overload):
     return answer
 
 
+def _nms(shadow, args, kwargs):
+    """Boxes that no better one covers: all of them at most."""
+    func = torch.ops.torchvision.nms.default
+    shadow._world.watcher.synchronises("nonzero")
+    shadow.note_bounded(func, args[0])
+    return args, shadow._world.watcher.made(func, args, kwargs, _empty(shadow, args[0].shape[0], torch.int64, args[0]))
+
+
+BY_NAME = {"torchvision::nms": _nms}  # of libraries that may not be there
 BOUNDED = {aten._ctc_loss.default: _ctc_loss, aten._ctc_loss.Tensor: _ctc_loss,
            aten._ctc_loss_backward.default: _ctc_loss_backward(aten._ctc_loss_backward.default),
            aten._ctc_loss_backward.Tensor: _ctc_loss_backward(aten._ctc_loss_backward.Tensor),

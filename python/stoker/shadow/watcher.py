@@ -56,6 +56,7 @@ class Watcher:
         self.last = ""  # what the loop did last: load, forward or step
         self.made_at: dict[int, tuple] = {}  # id of an optimizer -> (class, site)
         self.batches = self.batches_of_step = 0  # of DataLoaders: since the last step, and in it
+        self.loaders_of_steps: set[int] = set()  # ids of facts of loaders that gave a batch once a step was over
         self._kept: Recorder | None = None
         self.backward_at = sites.Site()
         self.copied: dict[int, weakref.ref] = {}  # address of a storage that came from the host -> it

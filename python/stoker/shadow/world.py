@@ -34,7 +34,6 @@ class Request:
     ranks: bool = False  # the variables of torchrun are set
     bounded: bool = False  # one sample for all of a batch, and sizes that follow from values as large as they can be
     most_steps: int = 6
-    host_memory: int | None = None  # bytes that the script may allocate
     fake_data: Any = None  # a fake_data.FakeData in place of torchvision's data sets
     network: bool = False  # the script may reach the network
 
@@ -75,10 +74,10 @@ class Outcome:
     device: Any = None  # the device.Device of the run
 
 
-def anonymous_bytes() -> int:
-    """Resident bytes of this process that no file backs."""
+def anonymous_bytes(pid="self") -> int:
+    """Resident bytes of a process that no file backs."""
     try:
-        with open("/proc/self/status") as status:
+        with open(f"/proc/{pid}/status") as status:
             return next((int(line.split()[1]) * 1024 for line in status if line.startswith("RssAnon:")), 0)
     except OSError:
         return 0

@@ -15,7 +15,7 @@ import training_scripts as scripts
 from places import PYTHON
 from stoker import step_file
 
-HUGE = scripts.HEAD + "kept = []\nwhile True:\n    kept.append(bytearray(1 << 26))\n"
+HUGE = scripts.HEAD + "kept = []\nwhile True:\n    kept.append(b'x' * (1 << 26))\n"
 
 
 def run(folder, text, *words, flags=()):
@@ -206,7 +206,7 @@ def _running(mark: bytes) -> bool:
     (scripts.ENDS_ITSELF, (), 3, "os._exit"), (scripts.SWALLOWS, ("--time-limit", "6"), 3, "took more than 6 s"),
     (scripts.SECOND_GPU, (), 3, "uses cuda:1, and there is 1 of them: give --gpus 2"),
     (scripts.READS_INPUT, (), 3, "it reads its standard input"),
-    (HUGE, ("--max-host-memory", "3G"), 3, "--max-host-memory"),
+    (HUGE, ("--max-host-memory", "1G"), 3, "of this machine's memory and was ended before its first step"),
     ("def broken(:\n", (), 3, "line 1 is not Python")])
 def test_scripts_that_cannot_be_captured_say_why(tmp_path, text, flags, code, words):
     ended, doc, said = run(tmp_path, text, flags=flags)

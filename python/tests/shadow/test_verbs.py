@@ -51,3 +51,45 @@ def test_functions_of_python_take_a_script(tmp_path, with_binary, on_cuda, monke
     assert stoker.predict(script, "t4", batch=32, script_arguments=["--epochs", "2"])["memory"]["fits"]
     with pytest.raises(stoker.StokerError, match="required: --epochs"):
         stoker.predict(script, "t4")
+
+
+def _python(folder, *words):
+    done = subprocess.run([sys.executable, "-m", "stoker", *words], cwd=folder, capture_output=True, text=True,
+                          env=dict(os.environ, PYTHONPATH=str(PYTHON), XDG_CACHE_HOME=str(folder / "cache")))
+    return done.returncode, done.stdout, done.stderr
+
+
+def test_the_loader_of_a_script_is_probed(tmp_path):
+    (tmp_path / "train.py").write_text(scripts.CLASSIFIER)
+    code, out, said = _python(tmp_path, "probe", "train.py", "--budget", "5s", "--json", "--", "--epochs", "2", "--batch-size", "24")
+    assert code == 0, said
+    probe = json.loads(out)
+    assert "train.py" in out and probe["samples"] == 200
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["train.py"]
+    code, _, said = _python(tmp_path, "probe", "train.py", "--")
+    assert code == 3 and "before it asked a DataLoader for a batch; its arguments follow --" in said
+
+
+def test_real_steps_of_a_script_stand_beside_its_forecast(tmp_path, with_binary):
+    (tmp_path / "train.py").write_text(scripts.CLASSIFIER)
+    code, out, said = _python(tmp_path, "validate-script", "train.py", "--json", "--batches", "8,12", "--", "--epochs", "9")
+    assert code in (0, 1), said
+    answer = json.loads(out)
+    assert answer["schema"] == "stoker-validate-script-1" and answer["arguments"] == ["--epochs", "9"]
+    assert [(run["batch"], run["steps"]) for run in answer["runs"]] == [(8, 12), (12, 12)]
+    step, peak = answer["runs"][0]["figures"]
+    assert step["measured"] > 0 and peak["measured"] > 100 * 2**20  # Python and PyTorch take more than that
+    assert all(f["held"] in (None, f["low"] <= f["measured"] <= f["high"]) for f in (step, peak))
+    (tmp_path / "train.py").write_text(scripts.FAILS)
+    code, _, said = _python(tmp_path, "validate-script", "train.py")
+    assert code == 3 and "FileNotFoundError" in said
+
+
+def test_a_calibration_measures_the_operators_of_a_script(tmp_path):
+    (tmp_path / "train.py").write_text(scripts.ON_CPU)
+    code = ("from stoker.calibrate import wanted; "
+            "print(sorted({spec.kind for spec in wanted.specs_of(wanted.capture_here('train.py'))}))")
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True,
+                          env=dict(os.environ, PYTHONPATH=str(PYTHON)))
+    assert done.returncode == 0, done.stderr
+    assert "'convolution'" in done.stdout or "'conv" in done.stdout

@@ -29,9 +29,10 @@ struct Options {
   std::string folder, output, budget, max_read = "2G", kind, dram;
   std::optional<std::int64_t> image_size, sample;
   bool json = false;
+  std::vector<std::string> script_arguments;  ///< what follows -- where `folder` is FILE.py
 };
 
-/// Whether the user named FILE.py:FUNCTION (or FILE.py and forgot the function; Python says so).
+/// Whether the user named FILE.py:FUNCTION, or FILE.py: a training script, whose loader is probed.
 bool names_a_pipeline(const std::string& what) {
   const std::string file = what.substr(0, what.rfind(':'));
   std::error_code ignored;
@@ -51,6 +52,10 @@ Result<int> probe_pipeline(const Options& o) {
                                      o.budget.empty() ? std::string(kPipelineBudget) : o.budget};
   if (!o.output.empty()) arguments.insert(arguments.end(), {"-o", o.output});
   if (o.json) arguments.emplace_back("--json");
+  if (o.folder.ends_with(".py")) {
+    arguments.emplace_back("--");
+    arguments.insert(arguments.end(), o.script_arguments.begin(), o.script_arguments.end());
+  }
   return tl::unexpected(become_python_stoker(arguments));
 }
 
@@ -147,20 +152,24 @@ Result<int> run(const Options& o) {
 
 Command probe_command() {
   auto o = std::make_shared<Options>();
-  return {"probe",
-          "measure what data in files, or your own Dataset or DataLoader, costs",
-          "Examples: stoker probe ./images -o images.probe.json\n"
-          "          stoker probe train.py:make_loader -o train.probe.json",
-          {{"what", &o->folder},
-           {"output", &o->output},
-           {"budget", &o->budget},
-           {"max-read", &o->max_read},
-           {"image-size", &o->image_size},
-           {"sample", &o->sample},
-           {"kind", &o->kind},
-           {"dram", &o->dram},
-           {"json", &o->json}},
-          [o] { return run(*o); }};
+  Command command{"probe",
+                  "measure what data in files, or your own Dataset or DataLoader, costs",
+                  "Examples: stoker probe ./images -o images.probe.json\n"
+                  "          stoker probe train.py:make_loader -o train.probe.json\n"
+                  "          stoker probe train.py -o train.probe.json -- --epochs 1",
+                  {{"what", &o->folder},
+                   {"output", &o->output},
+                   {"budget", &o->budget},
+                   {"max-read", &o->max_read},
+                   {"image-size", &o->image_size},
+                   {"sample", &o->sample},
+                   {"kind", &o->kind},
+                   {"dram", &o->dram},
+                   {"json", &o->json}},
+                  [o] { return run(*o); }};
+  command.rest = &o->script_arguments;
+  command.rest_words = "ARGUMENTS";
+  return command;
 }
 
 }  // namespace stoker::cli
