@@ -6,6 +6,10 @@
     stoker.fits("resnet50", 192, "v100-16gb")                    # True or False
     stoker.probe(loader)                                         # what your Dataset or DataLoader costs
     stoker.report(step=step, loss=loss)                          # in a trial of `stoker sweep`: what it has reached
+    stoker.lr_range_test(model, optimizer, loader)               # which learning rates; everything is put back
+    stoker.noise_scale(optimizer, batch=64)                      # from which batch on larger ones are worth less
+    stoker.goodput("resnet50", "a100-40gb", 800, [64, 128])      # which batch reaches a loss soonest, at that noise scale
+    stoker.scale_batch(0.1, old=256, new=1024)                   # what changes with the batch, and where the rule breaks
     stoker.checkpoint_dir(), stoker.share()                      # in a trial of `stoker tune`: where it pauses, on how much data
     with stoker.observe_step():                                  # around a real step: records where its time goes
 
@@ -32,16 +36,28 @@ python/tests/test_imports.py), and no module imports itself by way of others.
 
 from __future__ import annotations
 
-from .binary import StokerError, fits, plan, predict
+from .binary import StokerError, fits, goodput, plan, predict
 from .errors import CaptureError, ProbeError
 from .observe import Observation, ObservationError, Observer, observe_step, read_observation
 from .polynomial import Dimension
 from .protocol import Capture
 from .study import checkpoint_dir, report, share
+from .tune import (
+    Gate,
+    hf_search_space,
+    lightning_batch,
+    lr_ramp,
+    lr_range_test,
+    noise_scale,
+    optuna_gate,
+    ray_stopper,
+    scale_batch,
+)
 from .version import VERSION as __version__
 
-__all__ = ["Capture", "CaptureError", "Dimension", "Observation", "ObservationError", "Observer", "ProbeError", "StokerError",
-           "capture", "checkpoint_dir", "fits", "observe_step", "plan", "predict", "probe", "read_observation", "report", "share",
+__all__ = ["Capture", "CaptureError", "Dimension", "Gate", "Observation", "ObservationError", "Observer", "ProbeError", "StokerError",
+           "capture", "checkpoint_dir", "fits", "goodput", "hf_search_space", "lightning_batch", "lr_ramp", "lr_range_test", "noise_scale",
+           "observe_step", "optuna_gate", "plan", "predict", "probe", "ray_stopper", "read_observation", "report", "scale_batch", "share",
            "__version__"]
 
 

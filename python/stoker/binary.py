@@ -64,7 +64,10 @@ def arguments(settings: dict) -> list:
 
 def _run(verb: str, model, settings: dict) -> tuple:
     own = settings.pop("script_arguments", None)  # of a training script
-    command = [find_binary(), verb, str(model), *arguments(settings), "--json", *(["--", *map(str, own)] if own else [])]
+    return _answer([find_binary(), verb, str(model), *arguments(settings), "--json", *(["--", *map(str, own)] if own else [])], verb)
+
+
+def _answer(command: list, verb: str) -> tuple:
     environment = dict(os.environ, STOKER_PYTHON=os.environ.get("STOKER_PYTHON", sys.executable))
     done = subprocess.run(command, capture_output=True, text=True, env=environment)
     if done.returncode not in (0, EXIT_NO):
@@ -98,3 +101,13 @@ def fits(model, batch, gpu, **settings) -> bool:
     parallel="fsdp", clip=True, alloc_conf="expandable_segments:True" ... Raises StokerError when there is no answer.
     """
     return bool(_run("predict", model, {"gpu": gpu, "batch": batch, **settings})[1]["memory"]["fits"])
+
+
+def goodput(model, gpu, noise_scale, batch, *, gpus=(1,), price=None, forecast=None) -> dict:
+    """Which batches (of each GPU) and numbers of GPUs reach a loss soonest and cheapest: `stoker tune --noise-scale N ... --json`.
+
+    noise_scale  of gradients, as stoker.noise_scale measures it; price: of a GPU and hour; forecast: settings of `stoker predict`
+    """
+    settings = {"noise_scale": noise_scale, "model": model, "gpu": gpu, "batch": batch, "gpus": gpus, "price": price}
+    words = [word for name, value in (forecast or {}).items() for word in ("--forecast", f"{name}={value}")]
+    return _answer([find_binary(), "tune", *arguments(settings), *words, "--json"], "tune")[1]

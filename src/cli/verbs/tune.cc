@@ -5,6 +5,7 @@
 #include "cli/outside/output.h"
 #include "cli/outside/wishes.h"
 #include "cli/verbs/trial_forecast.h"
+#include "cli/verbs/tune_answers.h"
 #include "cli/verbs/tune_arguments.h"
 #include "cli/verbs/tune_sampler.h"
 #include "cli/verbs/verbs.h"
@@ -134,6 +135,8 @@ TuneReport report_of(const study::Store& store, const TuneStudy& asked, const tu
 }
 
 Result<int> run(TuneArguments& a) {
+  if (a.lr_test) return lr_test(a);
+  if (a.noise_scale) return goodput_answer(a);
   const bool store_alone = !a.file.empty();
   if (store_alone) TRY(arguments_of_store(a));
   TuneStudy asked = TRY(tune_study(a));

@@ -243,6 +243,9 @@ std::vector<Binding> tune_identity(TuneArguments& a) {
 
 std::vector<Binding> tune_other(TuneArguments& a) {
   return {{"tune-store", &a.file},
+          {"lr-test", &a.lr_test},
+          {"points", &a.points},
+          {"noise-scale", &a.noise_scale},
           {"store", &a.store},
           {"budget", &a.budget},
           {"budget-steps", &a.budget_steps},

@@ -18,16 +18,17 @@ namespace stoker::cli {
 
 /// What the words of `stoker tune` say.
 struct TuneArguments {
-  std::string file;  ///< the store of a search
+  std::string file;    ///< the store of a search
+  std::string points;  ///< runs of a range test
   std::string batch, lr, metric, direction, method, by, sampler, stop, budget, checkpoint_space, on;
   std::optional<double> threshold, share, probe_steps, min_delta, min_share, budget_steps,
-      budget_money, price, min_steps, max_steps;
+      budget_money, price, min_steps, max_steps, noise_scale;
   std::optional<std::int64_t> repeat, refine, patience, seed, at_most, share_gpu, width, trials,
       eta;
   std::optional<bool> final_run;
   std::vector<std::string> vary, env, forecast, command;
   std::string model, gpu, cores, gpus, memory, time, grace, store;
-  bool shell = false, quiet = false, json = false;
+  bool shell = false, quiet = false, json = false, lr_test = false;
 };
 
 /// Where its words go: those that say what the search is, which do not change while it goes on, and

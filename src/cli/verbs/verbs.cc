@@ -4,7 +4,11 @@ namespace stoker::cli {
 
 std::vector<Section> all_verbs() {
   return {
-      {"Before you rent", {plan_command(), predict_command()}},
+      {"Before you rent",
+       {plan_command(), predict_command(),
+        python_command("vocab",
+                       "how large a vocabulary and how long a sequence a text needs, and what each "
+                       "costs")}},
       {"Measure on a machine",
        {probe_command(), calibrate_command(), validate_command(), fit_command()}},
       {"Run the matrix", {sweep_command(), tune_command(), study_command(), run_trial_command()}},
