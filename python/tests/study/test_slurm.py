@@ -94,3 +94,19 @@ def test_a_cancelled_job_is_a_cancelled_trial(slurm, tmp_path):
         subprocess.run(["scancel", "--me"], env=env, check=True)
         controller.wait()
     assert rows(env, tmp_path)[0]["state"] == "cancelled"
+
+
+def test_a_node_that_fails_is_the_cause(slurm, tmp_path):
+    env, _ = slurm
+    node = subprocess.run(["sinfo", "-h", "-N", "-o", "%N"], env=env, capture_output=True, text=True).stdout.split()[0]
+    words = [STOKER, "sweep", "--on", "slurm", "--quiet", "--grace", "1s", "--vary", "n=1", "--", "sleep", "1000"]
+    with subprocess.Popen(words, cwd=tmp_path, env=env, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL) as controller:
+        while not (tmp_path / "study.db.trials" / "000001" / "claim").exists():
+            time.sleep(0.05)
+        time.sleep(0.3)
+        try:
+            subprocess.run(["scontrol", "update", f"nodename={node}", "state=down", "reason=test"], env=env, check=True)
+            controller.wait()
+        finally:
+            subprocess.run(["scontrol", "update", f"nodename={node}", "state=resume"], env=env, check=True)
+    assert [(row["state"], row["cause"]) for row in rows(env, tmp_path)] == [("failed", "node_failure")]

@@ -1,20 +1,25 @@
+#include <algorithm>
 #include <cstdio>
+#include <map>
 #include <memory>
 
+#include "base/text.h"
 #include "cli/outside/output.h"
 #include "cli/verbs/study_arguments.h"
 #include "cli/verbs/verbs.h"
 #include "report/study/study_report.h"
 #include "study/definition/template.h"
 #include "study/executor/outcome.h"
+#include "study/findings/convergence.h"
 #include "study/findings/selection.h"
+#include "system/system_files.h"
 
 namespace stoker::cli {
 namespace {
 
 struct Options {
   std::string store, where;
-  std::vector<std::string> by, metric;
+  std::vector<std::string> by, metric, target;
   std::optional<std::int64_t> trial;
   bool csv = false, json = false, findings = false;
 };
@@ -31,6 +36,41 @@ Result<int> show_trial(const study::Store& store, const study::StudyView& view, 
   return fail(ErrorCode::kNotFound, "has no trial " + std::to_string(id), store.path().string());
 }
 
+/// Targets by metric.
+Result<std::map<std::string, double>> targets_of(const Options& o, const study::StudyView& view) {
+  std::map<std::string, double> targets;
+  for (const std::string& typed : o.target) {
+    const auto equals = typed.find('=');
+    const auto value =
+        equals == std::string::npos ? std::nullopt : decimal_number(typed.substr(equals + 1));
+    const std::string place = "--target " + typed, metric = typed.substr(0, equals);
+    if (!value || equals == 0)
+      return fail(ErrorCode::kUsage, "write METRIC=VALUE: --target accuracy=0.75", place);
+    if (std::ranges::find(view.metrics, metric) == view.metrics.end())
+      return fail(ErrorCode::kNotFound,
+                  "no trial has \"" + metric + "\"" + suggestion(metric, view.metrics), place);
+    targets[metric] = *value;
+  }
+  return targets;
+}
+
+Result<std::vector<study::Convergence>> convergences_of(const study::Store& store,
+                                                        const study::StudyView& view,
+                                                        const Options& o) {
+  std::vector<study::Convergence> all;
+  const auto targets = TRY(targets_of(o, view));
+  for (const std::string& metric : view.metrics) {
+    const auto most = study::more_is_better(view.study, metric);
+    const auto asked = targets.find(metric);
+    if (!most || metric == "samples_per_s" || metric.ends_with("_s")) continue;
+    const auto target =
+        asked == targets.end() ? std::nullopt : std::optional<double>(asked->second);
+    if (auto found = study::convergence(view, metric, TRY(store.curves(metric)), *most, target))
+      all.push_back(std::move(*found));
+  }
+  return all;
+}
+
 Result<int> run(const Options& o) {
   const auto store = TRY(study::Store::open(store_of(o.store), study::Store::Access::kRead));
   auto view = TRY(study::select(store, {o.where, o.metric}));
@@ -42,14 +82,23 @@ Result<int> run(const Options& o) {
                   : groups_text(view, o.by, groups)));
     return 0;
   }
-  const study::Findings found = o.findings ? study::findings(view) : study::Findings{};
-  if (o.findings && !o.json && !o.csv) {
-    print(findings_text(view, found) + verdict_text(study::verdict_of(view.rows)));
+  if (!o.target.empty() && !o.findings)
+    return fail(ErrorCode::kUsage, "is of --findings, which tells when trials reach it",
+                "--target");
+  if (!o.findings) {
+    print((o.json ? study_json(view, STOKER_VERSION) : o.csv ? study_csv(view) : study_text(view)));
     return 0;
   }
-  print((o.json  ? study_json(view, STOKER_VERSION, o.findings ? &found : nullptr)
-         : o.csv ? study_csv(view)
-                 : study_text(view)));
+  const study::Findings found = study::findings(view);
+  const auto convergences = TRY(convergences_of(store, view, o));
+  if (!o.json && !o.csv) {
+    std::string text = findings_text(view, found);
+    for (const auto& one : convergences) text += convergence_text(view, one);
+    print(text + usage_text(view) + verdict_text(study::verdict_of(view.rows)));
+    return 0;
+  }
+  print(o.json ? study_json(view, STOKER_VERSION, &found, convergences)
+               : findings_csv(view, found, convergences));
   return 0;
 }
 
@@ -66,6 +115,7 @@ Command study_command() {
            {"metric", &o->metric},
            {"trial", &o->trial},
            {"findings", &o->findings},
+           {"target", &o->target},
            {"csv", &o->csv},
            {"json", &o->json}},
           [o] { return run(*o); }};

@@ -80,9 +80,10 @@ class Remaining {
     timespec now{};
     clock_gettime(CLOCK_MONOTONIC, &now);
     if (now.tv_sec == said_) return "";
-    said_ = now.tv_sec;
     const std::string left = outlook_text(guide_.outlook());
-    return left.empty() ? left : "; left: " + left;
+    if (left.empty()) return left;
+    said_ = now.tv_sec;
+    return "; left: " + left;
   }
 
  private:

@@ -24,6 +24,16 @@ std::string printable(std::string_view text, std::size_t at_most) {
   return text.size() > at_most ? result + "..." : result;
 }
 
+std::string csv_cell(const std::string& text) {
+  if (text.find_first_of(",\"\n\r") == std::string::npos && !text.starts_with('#')) return text;
+  std::string quoted = "\"";
+  for (const char c : text) {
+    if (c == '"') quoted += '"';
+    quoted += c;
+  }
+  return quoted + "\"";
+}
+
 std::string seconds_text(const std::optional<double>& seconds) {
   return seconds ? human_time(Nanos(*seconds * 1e9)) : "-";
 }

@@ -13,6 +13,8 @@ namespace stoker {
 [[nodiscard]] std::string printable(std::string_view text, std::size_t at_most);
 /// "-" where there is none; sizes and times by the ends of their names, _bytes and _s.
 [[nodiscard]] std::string named_figure(const std::string& name, const std::optional<double>& value);
+/// A cell of a CSV file, in quotes where it has to be.
+[[nodiscard]] std::string csv_cell(const std::string& text);
 [[nodiscard]] std::string seconds_text(const std::optional<double>& seconds);
 
 }  // namespace stoker

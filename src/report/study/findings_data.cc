@@ -84,6 +84,29 @@ Value scaling_json(const study::AxisScaling& s) {
 
 }  // namespace
 
+Value convergence_object(const StudyView& view, const study::Convergence& c) {
+  Value approaches = Value::array();
+  for (const study::Approach& a : c.approaches) {
+    Value values = Value::object();
+    for (std::size_t i = 0; i < view.axes.size(); ++i) values.append(view.axes[i], a.values[i]);
+    Value at = Value::array();
+    for (const auto& value : a.at) at.push_back(json::or_null(value));
+    approaches.push_back({{"values", std::move(values)},
+                          {"trials", a.trials},
+                          {"reached", a.reached},
+                          {"step", json::or_null(a.step)},
+                          {"seconds", json::or_null(a.seconds)},
+                          {"at", std::move(at)},
+                          {"best", a.best},
+                          {"last", a.last}});
+  }
+  return {{"metric", c.metric},
+          {"target", c.target},
+          {"asked", c.asked},
+          {"times", c.times},
+          {"settings", std::move(approaches)}};
+}
+
 Value findings_object(const StudyView& view, const Findings& findings) {
   Value best = Value::array(), metrics = Value::array(), scalings = Value::array(),
         pareto = Value::array();

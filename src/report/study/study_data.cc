@@ -3,6 +3,7 @@
 #include "base/ranges.h"
 #include "json/value.h"
 #include "report/json/answer.h"
+#include "report/study/figures.h"
 #include "report/study/findings_data.h"
 #include "report/study/study_report.h"
 #include "study/definition/values.h"
@@ -66,15 +67,7 @@ Value head(const StudyView& view, std::string_view version) {
   return root;
 }
 
-std::string cell(const std::string& text) {
-  if (text.find_first_of(",\"\n\r") == std::string::npos && !text.starts_with('#')) return text;
-  std::string quoted = "\"";
-  for (const char c : text) {
-    if (c == '"') quoted += '"';
-    quoted += c;
-  }
-  return quoted + "\"";
-}
+std::string cell(const std::string& text) { return csv_cell(text); }
 
 std::string cell(const std::optional<double>& value) { return value ? shortest(*value) : ""; }
 std::string cell(const std::optional<std::int64_t>& value) {
@@ -84,12 +77,18 @@ std::string cell(const std::optional<std::int64_t>& value) {
 }  // namespace
 
 std::string study_json(const StudyView& view, std::string_view version,
-                       const study::Findings* findings) {
+                       const study::Findings* findings,
+                       const std::vector<study::Convergence>& convergences) {
   Value root = head(view, version);
   Value trials = Value::array();
   for (const TrialRow& row : view.rows) trials.push_back(trial_json(view, row));
   root["trials"] = std::move(trials);
-  if (findings != nullptr) root["findings"] = findings_object(view, *findings);
+  if (findings != nullptr) {
+    Value found = findings_object(view, *findings), curves = Value::array();
+    for (const auto& one : convergences) curves.push_back(convergence_object(view, one));
+    found["convergence"] = std::move(curves);
+    root["findings"] = std::move(found);
+  }
   return answer_text(root);
 }
 

@@ -6,6 +6,7 @@
 
 #include "study/expectation/forecast_guide.h"
 #include "study/expectation/verdict.h"
+#include "study/findings/convergence.h"
 #include "study/findings/findings.h"
 #include "study/findings/selection.h"
 
@@ -35,9 +36,20 @@ namespace stoker {
 /// How forecasts came out and what they saved; empty where there were none.
 [[nodiscard]] std::string verdict_text(const study::ForecastVerdict& verdict);
 
+/// When settings reach a target, and where they stand after equal times.
+[[nodiscard]] std::string convergence_text(const study::StudyView& view,
+                                           const study::Convergence& convergence);
+/// Utilisation and memory by setting, in GB and per cent of the card.
+[[nodiscard]] std::string usage_text(const study::StudyView& view);
+/// One line a figure of a finding.
+[[nodiscard]] std::string findings_csv(const study::StudyView& view,
+                                       const study::Findings& findings,
+                                       const std::vector<study::Convergence>& convergences);
+
 /// `findings` may be null.
 [[nodiscard]] std::string study_json(const study::StudyView& view, std::string_view version,
-                                     const study::Findings* findings = nullptr);
+                                     const study::Findings* findings = nullptr,
+                                     const std::vector<study::Convergence>& convergences = {});
 [[nodiscard]] std::string groups_json(const study::StudyView& view,
                                       const std::vector<std::string>& by,
                                       const std::vector<study::Group>& groups,

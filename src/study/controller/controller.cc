@@ -1,5 +1,7 @@
 #include "study/controller/controller.h"
 
+#include <algorithm>
+#include <ctime>
 #include <deque>
 #include <map>
 
@@ -13,6 +15,12 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr double kWaitSeconds = 0.25;  // a wish is heard so soon
+
+double clock_now() {
+  timespec time{};
+  clock_gettime(CLOCK_BOOTTIME, &time);
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
+}
 
 /// One run of a controller over a study.
 class Controller {
@@ -73,12 +81,14 @@ class Controller {
 
   Status begun() {
     if (const auto before = TRY(store_.noted("begun"))) {
-      begun_ = std::strtod(before->c_str(), nullptr);
+      earlier_ = std::max(0.0, now_seconds() - std::strtod(before->c_str(), nullptr));
       return {};
     }
-    begun_ = now_seconds();
-    return store_.note("begun", std::to_string(begun_));
+    return store_.note("begun", std::to_string(now_seconds()));
   }
+
+  /// Since the study began, by a clock that nobody sets as far as this run goes.
+  [[nodiscard]] double elapsed() const { return earlier_ + clock_now() - started_; }
 
   Status start_some() {
     const auto most = static_cast<std::size_t>(options_.at_most);
@@ -221,7 +231,7 @@ class Controller {
     const Budget& budget = store_.study().budget;
     if (budget.failures > 0 && failures_ >= budget.failures)
       return std::to_string(failures_) + " trials in a row failed";
-    if (budget.seconds > 0 && now_seconds() - begun_ > budget.seconds)
+    if (budget.seconds > 0 && elapsed() > budget.seconds)
       return "the time of " + human_time(Nanos(budget.seconds * 1e9)) + " is used up";
     if (budget.gpu_hours == 0 && budget.money == 0) return std::string();
     const double hours = TRY(gpu_hours());
@@ -255,7 +265,7 @@ class Controller {
   std::map<std::int64_t, int> active_gpus_;
   std::vector<std::int64_t> gathered_;  ///< started, and not named by the executor yet
   RunSummary summary_;
-  double begun_ = 0, gpu_seconds_ = 0;
+  double started_ = clock_now(), earlier_ = 0, gpu_seconds_ = 0;
   std::int64_t failures_ = 0;
   bool counted_ = false, fed_ = true;
 };

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
 #include <ctime>
 #include <fstream>
 #include <set>
@@ -103,6 +104,7 @@ class SlurmExecutor final : public Executor {
   }
 
   void cancel_all() override {
+    cancelling_ = true;
     std::vector<std::string> pending{"scancel", "--state=PENDING"};
     std::vector<std::string> running{"scancel", "--batch", "--signal=TERM"};
     for (const auto& [id, trial] : trials_) {
@@ -181,10 +183,19 @@ class SlurmExecutor final : public Executor {
     Trial& trial = trials_.at(id);
     auto news = settle_trial(id, trial.files, !trial.job.empty());
     if (!news) return;
-    if (news->kind == TrialNews::Kind::kEnded && news->result.cause == "lost")
+    if (news->kind == TrialNews::Kind::kEnded && leaves_open_why(news->result))
       explain(trial, *news);
     all.push_back(std::move(*news));
     trials_.erase(id);
+  }
+
+  /// Where Slurm itself ends a job (preemption, a node that is taken), runner and command are told
+  /// to end and know no more than that.
+  [[nodiscard]] bool leaves_open_why(const TrialResult& result) const {
+    const bool told =
+        result.state == TrialState::kCancelled ||
+        (result.cause == "signal" && (result.signal == SIGTERM || result.signal == SIGKILL));
+    return result.cause == "lost" || (told && !cancelling_);
   }
 
   /// Slurm knows why a job left no result.
@@ -205,7 +216,8 @@ class SlurmExecutor final : public Executor {
       news.result.reason = end.words;
       return;
     }
-    news.result.reason += " (Slurm's state of job " + trial.job + ": " + state + ")";
+    if (news.result.cause == "lost")
+      news.result.reason += " (Slurm's state of job " + trial.job + ": " + state + ")";
   }
 
   SlurmSettings settings_;
@@ -213,6 +225,7 @@ class SlurmExecutor final : public Executor {
   std::map<std::int64_t, Trial> trials_;
   std::vector<std::pair<std::int64_t, std::string>> names_;
   double next_look_ = 0;
+  bool cancelling_ = false;
 };
 
 }  // namespace

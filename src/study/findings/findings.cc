@@ -7,6 +7,7 @@ namespace {
 
 constexpr const char* kThroughput = "samples_per_s";
 constexpr const char* kTime = "wall_s";
+constexpr const char* kCost = "cost";
 
 bool better(double a, double b, bool most) { return most ? a > b : a < b; }
 
@@ -58,8 +59,14 @@ Findings findings(const StudyView& view) {
   Findings result;
   std::vector<std::string> figures{kTime};
   std::vector<bool> most{false};
+  const bool priced = std::ranges::any_of(
+      view.rows, [](const TrialRow& row) { return row.resources.contains(kCost); });
+  if (priced) {
+    figures.emplace_back(kCost);
+    most.push_back(false);
+  }
   for (const std::string& metric : view.metrics) {
-    if (metric == kTime) continue;
+    if (metric == kTime || metric == kCost) continue;
     const auto more = more_is_better(view.study, metric);
     if (!more) {
       result.undecided.push_back(metric);

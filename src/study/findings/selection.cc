@@ -6,7 +6,10 @@
 
 #include "base/ranges.h"
 #include "base/text.h"
+#include "base/units.h"
 #include "study/definition/expression.h"
+#include "study/definition/trials.h"
+#include "study/definition/values.h"
 #include "study/store/controller_lock.h"
 
 namespace stoker::study {
@@ -75,6 +78,20 @@ Status keep_only(StudyView& view, const std::string& where) {
   return {};
 }
 
+/// What trials cost, where a GPU-hour has a price: a figure like any other.
+void add_cost(StudyView& view) {
+  double price = view.study.budget.price_of_gpu_hour;
+  if (const auto found = view.study.forecast.find("price");
+      price == 0 && found != view.study.forecast.end())
+    price = as_number(found->second).value_or(0);
+  if (price <= 0) return;
+  for (TrialRow& row : view.rows) {
+    const auto command = command_of(view.study, row.trial, row.id, "");
+    if (!row.wall_s || !command || command->needs.gpus == 0) continue;
+    row.resources["cost"] = *row.wall_s / kSecondsAnHour * command->needs.gpus * price;
+  }
+}
+
 void leave_out_retried(std::vector<TrialRow>& rows) {
   std::set<std::int64_t> replaced;
   for (const TrialRow& row : rows) {
@@ -128,6 +145,7 @@ Result<StudyView> select(const Store& store, const Selection& selection) {
   view.counts = TRY(store.counts());
   view.running_by = ControllerLock::holder(store.path());
   leave_out_retried(view.rows);
+  add_cost(view);
   TRY(check_known(selection.metrics, view, "--metric"));
   view.metrics = selection.metrics.empty() ? metrics_of(view) : selection.metrics;
   TRY(keep_only(view, selection.where));

@@ -82,5 +82,25 @@ TEST(Selection, AFinishedRetryTakesThePlaceOfWhatFailed) {
   EXPECT_EQ(ids(made, "batch == 64"), (std::vector<std::int64_t>{3, 5}));
 }
 
+TEST(Selection, ATrialWithAPriceHasACost) {
+  const TestFolder folder;
+  Study s;
+  s.command = {"train"};
+  s.axes = {{{"gpus"}, {{"2"}, {"4"}}}};
+  s.resources.gpus = "{gpus}";
+  s.budget.price_of_gpu_hour = 3;
+  auto store = Store::create(folder.path / "study.db", s, trials_of(s).value()).value();
+  TrialResult result;
+  result.state = TrialState::kDone;
+  result.wall_s = 1800;
+  for (const std::int64_t id : {1, 2}) {
+    ASSERT_TRUE(store.submitted(id, "").has_value());
+    ASSERT_TRUE(store.ended(id, result).has_value());
+  }
+  const StudyView view = select(store, {}).value();
+  EXPECT_DOUBLE_EQ(figure_of(view.rows[0], "cost").value(), 3);
+  EXPECT_DOUBLE_EQ(figure_of(view.rows[1], "cost").value(), 6);
+}
+
 }  // namespace
 }  // namespace stoker::study

@@ -340,6 +340,24 @@ Result<std::vector<MetricPoint>> Store::points(std::int64_t trial) const {
   return all;
 }
 
+Result<std::map<std::int64_t, std::vector<MetricPoint>>> Store::curves(
+    const std::string& metric) const {
+  std::map<std::int64_t, std::vector<MetricPoint>> all;
+  auto statement = TRY(database_->prepare(
+      "SELECT trial, step, seconds, value FROM points WHERE metric = ? ORDER BY trial, seconds "
+      "LIMIT 2000000"));
+  statement.bind(metric);
+  while (TRY(statement.step())) {
+    const std::int64_t trial = statement.integer();
+    MetricPoint point{metric};
+    point.step = statement.maybe_number();
+    point.seconds = statement.number();
+    point.value = statement.number();
+    all[trial].push_back(std::move(point));
+  }
+  return all;
+}
+
 Result<std::vector<StudyEvent>> Store::events() const {
   std::vector<StudyEvent> all;
   auto statement = TRY(database_->prepare("SELECT time, trial, what FROM events ORDER BY id"));

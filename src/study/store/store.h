@@ -71,6 +71,10 @@ class Store {
   [[nodiscard]] Result<std::vector<TrialRow>> full_trials() const;
   [[nodiscard]] Result<TrialRow> trial(std::int64_t id) const;
   [[nodiscard]] Result<std::vector<MetricPoint>> points(std::int64_t trial) const;
+  /// What all trials reported of one metric on their way, by trial; of more than two million values
+  /// the first.
+  [[nodiscard]] Result<std::map<std::int64_t, std::vector<MetricPoint>>> curves(
+      const std::string& metric) const;
   [[nodiscard]] Result<std::vector<StudyEvent>> events() const;
 
   /// Another trial behind those that there are, waiting; its id.
