@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 import torch
 
-from . import one_step, places, protocol, sources, step_file, training
+from . import one_step, places, protocol, sources, standins, step_file, training
 from .device import Device
 from .errors import CaptureError
 from .polynomial import Fitter
@@ -83,6 +83,7 @@ def _provenance(source, device: Device, with_sources: bool) -> dict:
     model = source.first.module
     found = {"spec": source.spec, "capture": device.capture, "torch": str(torch.__version__), "python": platform.python_version(),
              "stoker": VERSION, "libraries": {n: sources.version_of(n) for n in sources.libraries_of(model)[1:]}}
+    found["libraries"] |= {name: "a stand-in" for name in standins.used}
     if with_sources:
         found["sources"] = sources.rows(model)
         found["environment"] = sources.environment()

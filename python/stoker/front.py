@@ -91,8 +91,9 @@ def here(what, out, *, precision, mode, name, batch, options, fixed, image_size=
     """Captures a spec, function or Capture in this process and writes it to `out` if that is given."""
     from . import device as devices
     prepared = devices.prepare(say or (lambda text: print(f"stoker: {text}", file=sys.stderr)), device)
-    from . import capturing, specs, step_file
+    from . import capturing, specs, standins, step_file
 
+    standins.install()
     if isinstance(what, str):
         source = specs.resolve(what, options, batch, image_size)
     else:

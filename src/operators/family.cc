@@ -37,12 +37,13 @@ constexpr auto kFamilies = std::to_array<OperatorFamily>({
     {"group_norm", K::kNormalization, W::kMoments,
      "native_group_norm native_group_norm_backward"},
     {"layer_norm", K::kNormalization, W::kRows,
-     "_fused_rms_norm layer_norm native_layer_norm rms_norm"},
+     "_fused_rms_norm layer_norm native_layer_norm rms_norm stoker::rms_norm"},
     {"layer_norm_backward", K::kNormalization, W::kRows, "native_layer_norm_backward",
      Operands::kAll, 2},
     {"softmax", K::kSoftmax, W::kRows,
      "_log_softmax _log_softmax_backward_data _masked_softmax _safe_softmax _softmax "
-     "stoker::cross_entropy stoker::cross_entropy_backward"},
+     "stoker::cross_entropy stoker::cross_entropy_backward "
+     "stoker::cross_entropy_over_backward"},
     {"softmax_backward", K::kSoftmax, W::kSoftmaxBackward, "_softmax_backward_data"},
     {"reduction", K::kReduction, W::kPlain,
      "_cummax_helper _cummin_helper _logcumsumexp _segment_reduce all allclose amax amin "
@@ -75,7 +76,7 @@ constexpr auto kFamilies = std::to_array<OperatorFamily>({
      "reciprocal relu remainder round rrelu_with_noise rsqrt rsub sgn sigmoid sign signbit "
      "silu sin sinc sinh softplus softshrink special_entr special_erfcx special_log_ndtr "
      "special_xlog1py special_zeta sqrt square sub tan tanh threshold tril triu trunc where "
-     "xlogy _thnn_fused* *loss_backward"},
+     "xlogy stoker::gated_activation stoker::rotary _thnn_fused* *loss_backward"},
     {"fourier", K::kElementwise, W::kFourier, "_fft_c2c _fft_c2r _fft_r2c"},
     {"distances", K::kElementwise, W::kDistances, "_cdist _cdist_backward _cdist_forward"},
     {"random_mask", K::kElementwise, W::kPlain, "bernoulli",

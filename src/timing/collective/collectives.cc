@@ -358,11 +358,15 @@ std::string link_assumption(const Machine& machine, RankLayout layout,
          mark(Setting::kLink) + ")";
 }
 
+/// From here on a step loses a share for each doubling: rows of language models on 128 to 512 GPUs.
+constexpr double kManyRanks = 64;
+
 Nanos wait_for_slowest(int ranks, Nanos total, const CollectiveCoefficients& c) {
   if (ranks < 2) return Nanos(0);
   const double doublings = std::log2(ranks / 2.0);
   const Nanos fixed = c.straggler_us * (1 + c.straggler_growth * doublings) * kMicrosecond;
-  return std::min(fixed, c.straggler_most * total) + c.straggler * total;
+  const double beyond = std::max(0.0, std::log2(ranks / kManyRanks));
+  return std::min(fixed, c.straggler_most * total) + c.straggler * beyond * total;
 }
 
 }  // namespace stoker

@@ -185,9 +185,10 @@ TEST(AllReduce, TheWaitForTheSlowestGrowsWithTheRanksAndIsBounded) {
     return milliseconds(wait_for_slowest(ranks, total * kMillisecond, c));
   };
   EXPECT_EQ(ms(1, 100), 0);
-  EXPECT_NEAR(ms(2, 100), 1 + 1, 1e-9);
-  EXPECT_NEAR(ms(8, 100), 2 + 1, 1e-9);
-  EXPECT_NEAR(ms(8, 5), 0.5 + 0.05, 1e-9);
+  EXPECT_NEAR(ms(2, 100), 1, 1e-9);
+  EXPECT_NEAR(ms(8, 100), 2, 1e-9);
+  EXPECT_NEAR(ms(8, 5), 0.5, 1e-9);
+  EXPECT_NEAR(ms(256, 100), 4.5 + 2, 1e-9);  // two doublings beyond 64
 }
 
 TEST(AllReduce, MissingFiguresStayFinite) {

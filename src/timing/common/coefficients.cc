@@ -47,6 +47,7 @@ void visit_all(C& c, Visit&& visit) {
   visit(Name{"kernel", "graph_gain_us"}, c.kernel.graph_gain_us, kAllowed);
   visit(Name{"kernel", "graph_spread"}, c.kernel.graph_spread, kAllowed);
   visit(Name{"kernel", "tensor_exponent"}, c.kernel.tensor_exponent, kAllowed);
+  visit(Name{"kernel", "tensor_gemm_exponent"}, c.kernel.tensor_gemm_exponent, kAllowed);
   visit(Name{"kernel", "tensor_reference"}, c.kernel.tensor_reference, kDivides);
   visit(Name{"kernel", "unaligned_convolution"}, c.kernel.unaligned_convolution, kDivides);
   visit(Name{"kernel", "unaligned_depthwise"}, c.kernel.unaligned_depthwise, kDivides);

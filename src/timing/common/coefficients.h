@@ -47,6 +47,8 @@ struct KernelCoefficients {
   /// Tensor cores of width w (FLOPs of an SM in one clock) sustain peak (w / reference)^(exponent -
   /// 1): wide ones are fed worse than narrow ones; more SMs or a higher clock cost nothing.
   double tensor_exponent = 0.65;
+  /// The same of single matrix products: large ones are fed better than convolutions.
+  double tensor_gemm_exponent = 0.65;
   double tensor_reference = 512;  ///< FP16 FLOPs of an SM in one clock (GA102); half for TF32
   /// Rate of tensor-core convolutions in channels-last whose channels are no multiple of 16 bytes.
   double unaligned_convolution = 0.6;
@@ -125,8 +127,8 @@ struct CollectiveCoefficients {
   double contention = 0.04;  ///< slow-down of kernels while a collective runs beside them
   /// Ranks that step together wait for the slowest: so long between two of them, longer by
   /// `straggler_growth` for each doubling, never more than `straggler_most` of the step; and
-  /// `straggler` of the step besides. Published throughput on 2-16 V100, A100 and H100 loses 3-8 ms
-  /// a step whether it takes 50 or 1000.
+  /// `straggler` of the step for each doubling beyond 64. Published throughput on 2-16 V100, A100
+  /// and H100 loses 3-8 ms a step whether it takes 50 or 1000.
   double straggler_us = 3700;
   double straggler_growth = 0.8;
   double straggler_most = 0.1;

@@ -59,7 +59,10 @@ double tiles(double queries, double keys, double tile_q, double tile_k, bool cau
 
 /// FLOP/s of the whole device for one backend.
 double rate_of(const Kernel& kernel, AttentionBackend backend, const GpuRates& device) {
-  const double plain = device.rate[static_cast<std::size_t>(kernel.unit)];
+  const auto unit = static_cast<std::size_t>(kernel.unit);
+  // FlashAttention-2 is made of Ampere's instructions.
+  if (backend == AttentionBackend::kFlash) return device.warp_level[unit];
+  const double plain = device.rate[unit];
   const auto tf32 = static_cast<std::size_t>(MathUnit::kTf32Tensor);
   const bool single = kernel.dtype == DType::kF32 && backend == AttentionBackend::kMemoryEfficient;
   if (!single || !device.tensor[tf32]) return plain;

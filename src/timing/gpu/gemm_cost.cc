@@ -126,8 +126,9 @@ RawCost gemm_cost(const Kernel& kernel, const GemmShape& shape, const GpuRates& 
   double efficiency = coefficients.of(cost.cost_class).compute;
   if (tensor)
     efficiency *= alignment_factor(shape, kernel.dtype, coefficients.kernel.unaligned_tensor);
-  cost.compute =
-      best_tile(tiling, device.rate[unit], device, coefficients.kernel).seconds / efficiency;
+  const bool single = tensor && shape.batch == 1;
+  const double rate = single ? device.product[unit] : device.rate[unit];
+  cost.compute = best_tile(tiling, rate, device, coefficients.kernel).seconds / efficiency;
   cost.memory = memory_seconds(bytes_of(kernel), cost.cost_class, device, coefficients);
   return cost;
 }

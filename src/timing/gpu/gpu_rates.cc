@@ -17,6 +17,10 @@ constexpr double kHighestBandwidth = 1e15;
 /// Matrix units double the FP32 rate of CDNA GPUs in GEMMs (data sheets of MI100 to MI300X: 46.1
 /// against 23.1).
 constexpr double kCdnaMatrix = 2;
+/// FP16 FLOPs of an SM in one clock that Hopper's tensor cores reach through mma.sync, which is
+/// 62.9 % of what they do through wgmma (Luo et al., arXiv 2402.13499, table VII); taken for what
+/// came after it too. Narrower tensor cores have no other instruction.
+constexpr double kWarpLevelWidth = 0.629 * 4096;
 
 double energy_pj(const Gpu& gpu, const PowerCoefficients& power) {
   switch (gpu.architecture) {
@@ -81,13 +85,21 @@ GpuRates gpu_rates(const Gpu& gpu, const Coefficients& coefficients) {
       const double reference = kernel.tensor_reference * (tf32 ? 0.5 : 1.0);
       const double width =
           width_of(gpu, rate, peak_of(gpu, MathUnit::kFp32, fp32).rate, device.sms);
-      rate *= std::min(1.0, std::pow(width / reference, kernel.tensor_exponent - 1));
+      const double wide = std::max(1.0, width / reference);
+      const double legacy = std::min(width, kWarpLevelWidth * (tf32 ? 0.5 : 1.0));
       unit_cap *= tf32 ? power.tf32_tensor : power.half_tensor;
+      device.product[i] =
+          std::min(unit_cap, rate * std::pow(wide, kernel.tensor_gemm_exponent - 1));
+      device.warp_level[i] = std::min(
+          unit_cap, rate * legacy / width *
+                        std::pow(std::max(1.0, legacy / reference), kernel.tensor_exponent - 1));
+      rate *= std::pow(wide, kernel.tensor_exponent - 1);
     } else if (peak.rate > fp32) {
       unit_cap *= peak.rate / fp32;  // packed FP16: two FLOPs for the energy of one
     }
     device.capped[i] = unit_cap < rate;
     device.rate[i] = std::min(rate, unit_cap);
+    if (!peak.tensor) device.product[i] = device.warp_level[i] = device.rate[i];
     device.tensor[i] = peak.tensor;
   }
   return device;

@@ -14,9 +14,13 @@ struct GpuRates {
   /// Sustained FLOP/s by MathUnit; never zero. A unit that the GPU lacks has the rate of what
   /// stands in.
   std::array<double, 7> rate{};
-  std::array<bool, 7> tensor{};  ///< whether the unit really is a tensor core here
-  std::array<bool, 7> capped{};  ///< whether power limits that rate
-  double bandwidth = 0;          ///< bytes/s, nameplate
+  std::array<bool, 7> tensor{};     ///< whether the unit really is a tensor core here
+  std::array<bool, 7> capped{};     ///< whether power limits that rate
+  std::array<double, 7> product{};  ///< FLOP/s of single matrix products
+  /// FLOP/s of kernels that issue the warp-level instructions of Ampere (mma.sync) on whatever came
+  /// after it.
+  std::array<double, 7> warp_level{};
+  double bandwidth = 0;  ///< bytes/s, nameplate
   double l2_bytes = 0;
   double pcie = 0;  ///< bytes/s
   int sms = 1;

@@ -240,7 +240,7 @@ TEST(StepTime, CollectivesSlowTheKernelsBesideThem) {
 
 TEST(StepTime, RanksWaitForTheSlowest) {
   Coefficients c = wired();
-  c.collective.straggler = 0.1;
+  c.collective.straggler_us = 7;
   const StepTime step = predict_step(with_buckets(), two_linked(), c);
   EXPECT_NEAR(us(step.total), 77, 1e-6);
   EXPECT_NEAR(us(step.exposed_communication), 32, 1e-6);
