@@ -14,6 +14,7 @@
     with stoker.observe_step():                                  # around a real step: records where its time goes
 
 plan, predict and fits take the flags of the command as keywords: max_global_batch=512, checkpoint="blocks", clip=True.
+Answers are dicts whose names are attributes: answer.throughput, answer.memory.fits, answer.to_dict().
 Importing this imports no PyTorch. Functions raise StokerError with one sentence and its cure.
 
 For those who change this package: its modules belong to rooms, which import from left to right in this order (held by
@@ -41,6 +42,7 @@ from .errors import CaptureError, ProbeError
 from .observe import Observation, ObservationError, Observer, observe_step, read_observation
 from .polynomial import Dimension
 from .protocol import Capture
+from .results import Figure, Plan, Prediction
 from .study import checkpoint_dir, report, share
 from .tune import (
     Gate,
@@ -55,10 +57,11 @@ from .tune import (
 )
 from .version import VERSION as __version__
 
-__all__ = ["Capture", "CaptureError", "Dimension", "Gate", "Observation", "ObservationError", "Observer", "ProbeError", "StokerError",
-           "capture", "checkpoint_dir", "fits", "goodput", "hf_search_space", "lightning_batch", "lr_ramp", "lr_range_test", "noise_scale",
-           "observe_step", "optuna_gate", "plan", "predict", "probe", "ray_stopper", "read_observation", "report", "scale_batch", "share",
-           "__version__"]
+__all__ = ["Capture", "CaptureError", "Dimension", "Figure", "Gate", "Observation", "ObservationError", "Observer",
+           "Plan", "Prediction", "ProbeError", "StokerError", "capture", "checkpoint_dir", "fits", "goodput",
+           "hf_search_space", "lightning_batch", "lr_ramp", "lr_range_test", "noise_scale", "observe_step",
+           "optuna_gate", "plan", "predict", "probe", "ray_stopper", "read_observation", "report", "scale_batch",
+           "share", "__version__"]
 
 
 def capture(what, out=None, *, precision="fp32", mode=None, batch=None, name=None, image_size=None, options=None,

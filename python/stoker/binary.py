@@ -8,6 +8,10 @@ import pathlib
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
+from typing import Any, cast
+
+from .results import Plan, Prediction, answer
 
 EXIT_NO = 1  # the answer is no: does not fit, nothing satisfies the limits
 
@@ -80,21 +84,49 @@ def _answer(command: list, verb: str) -> tuple:
         raise StokerError(done.stderr.strip() or f"stoker {verb} printed no JSON", done.returncode) from None
 
 
-def predict(model, gpu, **settings) -> dict:
-    """The forecast for exactly these settings, as `stoker predict MODEL --gpu G ... --json` gives it (docs/reference/json.md)."""
-    return _run("predict", model, {"gpu": gpu, **settings})[1]
+def predict(model: str | os.PathLike, gpu: str | Sequence[str], *, gpus: int | str | None = None, batch: int | str | None = None,
+            precision: str | None = None, optimizer: str | None = None, data: str | os.PathLike | None = None,
+            workers: int | None = None, host: str | None = None, image_size: int | None = None, seq_len: int | None = None,
+            price: float | Sequence[float] | None = None, samples: int | None = None, html: str | os.PathLike | None = None,
+            script_arguments: Sequence | None = None, **settings: Any) -> Prediction:
+    """The forecast for exactly these settings, as `stoker predict MODEL --gpu G ...` gives it.
 
+    gpu         "t4", "a100-40gb" (`stoker gpus`), a machine file or "cpu"; several as a list
+    batch       per GPU, or "max"
+    precision   fp32, tf32, amp-fp16, amp-bf16, bf16, fp16
+    data        a folder, or a file of `stoker probe`
+    html        a file to write the page to that shows it
 
-def plan(model, gpu, **settings) -> dict:
-    """The best settings, what limits them and what comes next: `stoker plan MODEL --gpu G ... --json`.
-
-    Of a training script (`model="train.py"`) its own arguments are script_arguments=["--epochs", "90"]; predict and fits
-    take them, too.
+    `settings` are the other flags of the command by their names: checkpoint="blocks", clip=True, parallel="fsdp". The
+    answer is a dict (docs/reference/json.md) whose names are attributes, too: answer.throughput, answer.memory.fits,
+    answer.time.step_ms.low. Of a list of GPUs it is what the command's --json has.
     """
-    return _run("plan", model, {"gpu": gpu, **settings})[1]
+    given = {"gpu": gpu, "gpus": gpus, "batch": batch, "precision": precision, "optimizer": optimizer, "data": data,
+             "workers": workers, "host": host, "image_size": image_size, "seq_len": seq_len, "price": price, "samples": samples,
+             "html": html, "script_arguments": script_arguments, **settings}
+    return cast(Prediction, answer(Prediction, _run("predict", model, given)[1]))
 
 
-def fits(model, batch, gpu, **settings) -> bool:
+def plan(model: str | os.PathLike, gpu: str | Sequence[str], *, gpus: int | str | None = None, batch: int | None = None,
+         precision: str | Sequence[str] | None = None, objective: str | None = None, data: str | os.PathLike | None = None,
+         workers: int | None = None, host: str | None = None, max_global_batch: int | None = None,
+         price: float | Sequence[float] | None = None, samples: int | None = None, epochs: int | None = None,
+         html: str | os.PathLike | None = None, script_arguments: Sequence | None = None, **settings: Any) -> Plan:
+    """The best settings, what limits them and what comes next, as `stoker plan MODEL --gpu G ...` gives it.
+
+    objective   throughput, cost, epoch or energy
+    gpus        4, or "1..8" to choose among
+    price       of one GPU and hour; of several kinds a list
+    Others as for predict; what is left out is searched. Of a training script (`model="train.py"`) its own arguments are
+    script_arguments=["--epochs", "90"]; predict and fits take them, too.
+    """
+    given = {"gpu": gpu, "gpus": gpus, "batch": batch, "precision": precision, "objective": objective, "data": data,
+             "workers": workers, "host": host, "max_global_batch": max_global_batch, "price": price, "samples": samples,
+             "epochs": epochs, "html": html, "script_arguments": script_arguments, **settings}
+    return cast(Plan, answer(Plan, _run("plan", model, given)[1]))
+
+
+def fits(model: str | os.PathLike, batch: int | str, gpu: str, **settings: Any) -> bool:
     """Whether a job fits the GPU's memory: a gate for scripts, as `stoker predict MODEL --batch N --gpu G` with exit code 1 is.
 
     `settings` are the flags of `stoker predict`: precision="amp-fp16", optimizer="adamw", checkpoint="blocks", gpus=4,

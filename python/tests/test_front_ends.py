@@ -54,3 +54,42 @@ def test_an_optimizer_that_is_not_modelled_is_refused_and_not_guessed_at(with_bi
     with pytest.raises(stoker.StokerError, match=r"Sophia, which is not modelled.*--optimizer|--optimizer.*Sophia"):
         stoker.predict(path, "t4", batch=8)
     assert stoker.fits(path, 8, "t4", optimizer="adamw") is True
+
+
+def test_answers_are_dicts_whose_names_complete(with_binary):
+    import json
+
+    answer = stoker.predict("resnet50", "t4", batch=32, precision="amp-fp16")
+    assert isinstance(answer, stoker.Prediction) and answer.fits and answer.verdict == "FITS"
+    assert answer.throughput.low < float(answer.throughput) < answer.throughput.high
+    assert answer.time.step_ms is answer["time"]["step_ms"] and isinstance(answer.time.step_ms, stoker.Figure)
+    assert {"memory", "throughput", "time", "to_dict"} <= set(dir(answer)) and "low" in dir(answer.throughput)
+    text = repr(answer)
+    assert text.startswith("<stoker.Prediction of resnet50 on T4: 1 GPU, batch 32, amp-fp16: ") and "limited by" in text
+    assert type(answer.to_dict()["memory"]) is dict and json.loads(json.dumps(answer)) == answer.to_dict()
+    with pytest.raises(AttributeError, match="no memroy; it has .*memory"):
+        answer.memroy  # noqa: B018
+
+
+def test_what_does_not_fit_says_so_in_one_line(with_binary):
+    assert "DOES NOT FIT: needs" in repr(stoker.predict("resnet50", "t4", batch=4096))
+
+
+def test_a_notebook_shows_a_table_and_no_markup_of_the_data(with_binary):
+    plan = stoker.plan("resnet50", "v100-16gb", host="cores=8,ram=64G", sample_cost="9ms")
+    assert isinstance(plan, stoker.Plan) and plan.by_gpus[0].settings.gpus == 1 and plan.next[0].what
+    plan["model"] = "<script>alert(1)</script>"
+    shown = plan._repr_html_()
+    assert "<script" not in shown and "&lt;script&gt;" in shown and "<ol>" in shown and "samples/s" in shown
+
+
+def test_a_wrong_keyword_is_one_sentence(with_binary):
+    with pytest.raises(stoker.StokerError) as refused:
+        stoker.predict("resnet50", "t4", bacth=3)
+    assert "--batch" in str(refused.value) and "\n" not in str(refused.value)
+
+
+def test_a_page_is_written_beside_the_answer(with_binary, tmp_path):
+    page = tmp_path / "p.html"
+    assert stoker.predict("resnet50", "t4", html=page).fits
+    assert page.read_text().startswith("<!doctype html>")

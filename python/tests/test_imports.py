@@ -11,7 +11,7 @@ PACKAGE = pathlib.Path(stoker.__file__).resolve().parent
 # What each is for stands in the package's docstring.
 ROOMS = ("base", "capture", "shadow", "measure", "observe", "study", "tune", "pipeline", "calibrate", "loader_runs", "training_runs",
          "surveys", "cli")
-BASE = ("arguments", "binary", "durations", "errors", "user_code", "version")  # modules beside the folders; the others capture
+BASE = ("arguments", "binary", "results", "durations", "errors", "user_code", "version")  # modules beside the folders; the others capture
 
 
 def type_checking_only(node) -> bool:

@@ -40,8 +40,9 @@ void print_table(const Step& step, const std::vector<OperatorTotal>& totals,
   }
   print(fmt::format("{}, {}, {}\n", step.name, step.precision, at));
   print(layout::table(table, {0, 1, 2}, ""));
-  std::puts(
-      "\nBy shapes alone, the optimizer apart; docs/models/operators.md says how each is counted.");
+  print(
+      "\nBy shapes alone, the optimizer apart; docs/models/operators.md says how each is "
+      "counted.\n");
 }
 
 void print_json(const Step& step, const Job& job, const std::vector<OperatorTotal>& totals) {

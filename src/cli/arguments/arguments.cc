@@ -8,6 +8,7 @@
 #include "base/setting.h"
 #include "base/text.h"
 #include "cli/arguments/help.h"
+#include "cli/arguments/screen_words.h"
 #include "cli/arguments/typed_names.h"
 #include "cli/arguments/version.h"
 #include "cli/outside/output.h"
@@ -130,7 +131,7 @@ int unknown_verb(std::span<const Section> sections, const std::string& word) {
   const std::string what = word.starts_with("-")
                                ? "unknown flag " + word
                                : "unknown verb \"" + word + "\"" + suggestion(word, names);
-  std::fprintf(stderr, "stoker: %s (stoker --help lists all)\n", printable(what).c_str());
+  std::fprintf(stderr, "stoker: %s (stoker --help-all lists all)\n", printable(what).c_str());
   return kUsage;
 }
 
@@ -157,7 +158,11 @@ std::string no_answer(const Command& command, const Error& error) {
   return answer_text(json);
 }
 
-int run_verb(const Command& command, const std::vector<std::string>& given) {
+int run_verb(const Command& command, const std::vector<std::string>& all) {
+  const auto screen = take_screen_words(command.name, all);
+  if (!screen) return report(screen.error(), {});
+  prepare_screen(*screen);
+  const std::vector<std::string>& given = command.run ? screen->words : all;
   const auto typed = in_our_names(command.name, given);
   if (!typed) return report(typed.error(), {});
   if (!command.run) {
@@ -179,10 +184,24 @@ int run_verb(const Command& command, const std::vector<std::string>& given) {
   return report(code.error(), *typed);
 }
 
-int run_words(std::span<const Section> sections, const std::vector<std::string>& words) {
-  if (words.empty() || words[0] == "--help" || words[0] == "-h" || words[0] == "--help-all") {
-    print(main_help(sections));
+/// "help", "help VERB" are "--help", "VERB --help".
+std::vector<std::string> without_help(const std::vector<std::string>& words) {
+  if (words.empty() || words[0] != "help") return words;
+  std::vector<std::string> plain(words.begin() + 1, words.end());
+  plain.insert(plain.size() > 0 ? plain.begin() + 1 : plain.begin(), "--help");
+  return plain;
+}
+
+int run_words(std::span<const Section> sections, const std::vector<std::string>& typed) {
+  const std::vector<std::string> words = without_help(typed);
+  prepare_screen({});
+  if (words.empty() || words[0] == "--help" || words[0] == "-h") {
+    print(short_help(sections));
     return words.empty() ? kUsage : 0;
+  }
+  if (words[0] == "--help-all") {
+    print(main_help(sections));
+    return 0;
   }
   if (words[0] == "--version") {
     std::printf("stoker %s\n", kVersion);

@@ -4,6 +4,7 @@
 #include <sstream>
 
 #include "base/text.h"
+#include "report/text/screen.h"
 
 namespace stoker::cli {
 namespace {
@@ -72,6 +73,7 @@ std::string usage_of(const SettingRow& s) {
 }
 
 std::string help_line(const std::string& left, const std::string& words) {
+  const std::size_t columns = layout::columns_within(kColumns);
   std::string text = "  " + left, line = text;
   if (line.size() + 1 > kWordsAt) {
     text += "\n";
@@ -83,7 +85,7 @@ std::string help_line(const std::string& left, const std::string& words) {
   bool first = true;
   std::istringstream stream(words);
   for (std::string word; stream >> word; first = false) {
-    if (!first && line.size() + 1 + word.size() > kColumns) {
+    if (!first && line.size() + 1 + word.size() > columns) {
       text += line + "\n";
       line.assign(kWordsAt, ' ');
       first = true;
@@ -91,6 +93,35 @@ std::string help_line(const std::string& left, const std::string& words) {
     line += (first ? "" : " ") + word;
   }
   return text + line + "\n";
+}
+
+std::string short_help(std::span<const Section> sections) {
+  std::string text =
+      "Keeps GPUs fed: says before a GPU is rented how a training job will run, and why.\n"
+      "\n"
+      "  stoker predict resnet50 --gpu t4 --batch 64         does it fit, how fast is it?\n"
+      "  stoker plan resnet50 --gpu t4 --data ./images       the best settings, and what limits\n"
+      "  stoker plan train.py --gpu a100-40gb -- --epochs 9  the same of a script, unchanged\n"
+      "  stoker probe ./images                               what the data costs\n"
+      "  stoker watch -- python train.py                     why is it slow?\n"
+      "  stoker sweep --vary lr=0.1,0.01 -- python train.py --lr {lr}\n"
+      "\n";
+  std::string line = "Verbs:";
+  for (const Section& section : sections) {
+    for (const Command& command : section.commands) {
+      if (line.size() + 1 + command.name.size() > layout::columns_within(kColumns)) {
+        text += line + "\n";
+        line = "      ";
+      }
+      line += " " + command.name;
+    }
+  }
+  return text + line +
+         "\n\n"
+         "stoker help VERB shows a verb's first flags, VERB --help-all all of them, stoker "
+         "--help-all\n"
+         "every verb in a line. Any verb: -q without what it rests on, --color "
+         "auto|always|never.\n";
 }
 
 std::string main_help(std::span<const Section> sections) {
@@ -107,7 +138,8 @@ std::string main_help(std::span<const Section> sections) {
   }
   return text +
          "\nstoker VERB --help shows the flags that matter first, --help-all all of them; stoker\n"
-         "--version the version. Exit codes: 0 fine, 1 the answer is no, 2 usage, 3 bad input.\n";
+         "--version the version. Any verb: -q leaves out what its answer rests on, --color auto,\n"
+         "always or never. Exit codes: 0 fine, 1 the answer is no, 2 usage, 3 bad input.\n";
 }
 
 std::string verb_help(const Command& command, HelpPart part) {

@@ -7,7 +7,9 @@
 
 namespace stoker::cli {
 
-/// `stoker --help`: all verbs, under what a user wants.
+/// `stoker --help`: what it is for by examples, on part of a screen.
+[[nodiscard]] std::string short_help(std::span<const Section> sections);
+/// `stoker --help-all`: all verbs, under what a user wants.
 [[nodiscard]] std::string main_help(std::span<const Section> sections);
 
 enum class HelpPart {
@@ -21,7 +23,7 @@ enum class HelpPart {
 /// "--workers N", "--[no-]pin", "-o, --output FILE", "MODEL".
 [[nodiscard]] std::string usage_of(const SettingRow& setting);
 
-/// `words` behind `left`, in lines of at most 100 columns.
+/// `words` behind `left`, in lines of at most 100 columns, or the terminal's.
 [[nodiscard]] std::string help_line(const std::string& left, const std::string& words);
 
 }  // namespace stoker::cli

@@ -6,11 +6,27 @@
 
 #include "base/files.h"
 #include "base/text.h"
+#include "cli/outside/painting.h"
 
 namespace stoker::cli {
+namespace {
+
+OutputStyle& output_style() {
+  static OutputStyle style;
+  return style;
+}
+
+}  // namespace
+
+void set_output_style(const OutputStyle& style) { output_style() = style; }
 
 void print(std::string_view text) {
-  const std::string clean = printable_lines(text);
+  std::string clean = printable_lines(text);
+  // JSON, rows and scripts are for programs.
+  const bool prose = !clean.starts_with('{') && !clean.starts_with('[') && !clean.starts_with('#');
+  const OutputStyle& style = output_style();
+  if (prose && style.columns > 0) clean = wrapped(clean, style.columns);
+  if (prose && style.colour) clean = painted(clean);
   std::fwrite(clean.data(), 1, clean.size(), stdout);
 }
 

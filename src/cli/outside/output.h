@@ -11,6 +11,13 @@ namespace stoker::cli {
 /// harmless on the way (base/text.h); JSON has none.
 void print(std::string_view text);
 
+/// How answers look; `columns` 0: as wide as need be.
+struct OutputStyle {
+  bool colour = false;
+  std::size_t columns = 0;
+};
+void set_output_style(const OutputStyle& style);
+
 /// Writes a page to the file that --html names, and says so on standard error.
 [[nodiscard]] Status write_page(const std::string& file, const std::string& page);
 

@@ -31,7 +31,7 @@ int show(const Options& o, const char* field, json::Value list,
     return 0;
   }
   print(layout::table(table, words, ""));
-  std::puts(footer);
+  print(std::string(footer) + "\n");
   return 0;
 }
 

@@ -79,9 +79,9 @@ Result<int> run(const ModelOperatorsOptions& o) {
     return 0;
   }
   print(layout::table(table, {0, 1}, ""));
-  std::puts(
+  print(
       "\nEach in fp32, amp-fp16 and amp-bf16; figures of one sample in fp32.\n"
-      "Your own: torchvision:NAME, timm:NAME, FILE.py:FUNCTION (stoker capture --help).");
+      "Your own: torchvision:NAME, timm:NAME, FILE.py:FUNCTION (stoker capture --help).\n");
   return 0;
 }
 

@@ -85,8 +85,7 @@ std::string warnings_once(const std::vector<Contender>& contenders) {
 }
 
 std::string footer(const ReportContext& context) {
-  return labelled("Rests on", context.rests_on) + labelled("Assumed", context.assumed) +
-         labelled("Excluded", context.excluded);
+  return layout::footer(context.rests_on, context.assumed, context.excluded);
 }
 
 std::string title(const std::string& what, std::size_t gpus, Objective objective) {

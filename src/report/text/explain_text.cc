@@ -7,6 +7,7 @@
 #include "report/model/report.h"
 #include "report/text/layout.h"
 #include "report/text/module_words.h"
+#include "report/text/screen.h"
 #include "report/text/timeline_text.h"
 
 namespace stoker {
@@ -15,6 +16,8 @@ namespace {
 using namespace layout;
 
 constexpr std::size_t kRows = 14;
+/// Of the chart over an iteration, and for the words to its right.
+constexpr std::size_t kChartColumns = 72, kBesideChart = 24;
 
 template <class Value>
 std::vector<std::pair<std::string, Value>> largest(const std::map<std::string, Value>& from,
@@ -117,7 +120,9 @@ std::string memory_explanation(const Prediction& prediction, const ReportContext
         fmt::format("  runs from {} on, by flushing\n", human_bytes(*prediction.advice->runs_from));
   }
   if (context.step != nullptr) text += activations_table(prediction.forecast, *context.step);
-  const std::string chart = timeline_text(m.outcome.timeline, {.unicode = context.unicode});
+  const std::string chart = timeline_text(
+      m.outcome.timeline, {.columns = columns_within(kChartColumns + kBesideChart) - kBesideChart,
+                           .unicode = context.unicode});
   if (!chart.empty()) text += "\nAllocated over one iteration, in order of execution\n" + chart;
   if (prediction.advice) text += changes(*prediction.advice, m);
   return text;

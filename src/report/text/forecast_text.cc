@@ -231,9 +231,7 @@ std::string forecast_text(const Prediction& prediction, const ReportContext& con
   text += context.cpu ? cpu_memory_block(f) : memory_block(f);
   if (f.memory.fits) text += input_block(f, context.cpu);
   text += "\n";
-  text += labelled("Rests on", context.rests_on);
-  text += labelled("Assumed", context.assumed);
-  text += labelled("Excluded", context.excluded);
+  text += footer(context.rests_on, context.assumed, context.excluded);
   return text + diagnostics(f.diagnostics, kNotTrained) + diagnostics(context.data);
 }
 

@@ -164,9 +164,7 @@ std::string input_plan_text(const InputPlan& p, const ReportContext& c) {
   text += list("Findings, with these settings", sentences(p.findings));
   text += list("Findings, with the loader as it is now", sentences(p.findings_now));
   text += thesis_text(p, c) + "\n";
-  text += labelled("Rests on", c.rests_on);
-  text += labelled("Assumed", c.assumed);
-  text += labelled("Excluded", c.excluded);
+  text += footer(c.rests_on, c.assumed, c.excluded);
   return text + diagnostics(c.data);
 }
 

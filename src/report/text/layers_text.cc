@@ -88,8 +88,7 @@ std::string layers_text(const LayerSum& layers, const ReportContext& context) {
                               layers.factor())});
   text += "\n" + table(rows, {0, 2});
   text += diagnostics(layers.step.diagnostics);
-  text += labelled("Rests on", {layers.step.basis});
-  text += labelled("Assumed", context.assumed);
+  text += footer({layers.step.basis}, context.assumed);
   return text;
 }
 

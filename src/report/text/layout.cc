@@ -7,6 +7,8 @@
 
 #include "base/text.h"
 #include "lower/loop/untrained.h"
+#include "report/text/screen.h"
+#include "report/text/table_fit.h"
 
 namespace stoker::layout {
 
@@ -80,28 +82,40 @@ std::string gib(const Figure& f) {
 std::string percent(double share) { return fmt::format("{:.0f} %", 100 * share); }
 
 std::string table(const std::vector<std::vector<std::string>>& cells,
-                  const std::vector<std::size_t>& left, std::string_view indent) {
-  std::vector<std::size_t> widths;
-  std::vector<std::vector<std::string>> rows = cells;
-  for (auto& row : rows) {
+                  const std::vector<std::size_t>& left, std::string_view indent,
+                  const std::vector<std::size_t>& first_to_go) {
+  FittedTable fit{cells, {}};
+  for (auto& row : fit.rows) {
     for (std::string& cell : row) cell = printable(cell);
   }
-  for (const auto& row : rows) {
-    widths.resize(std::max(widths.size(), row.size()));
-    for (std::size_t c = 0; c < row.size(); ++c) widths[c] = std::max(widths[c], row[c].size());
+  const std::size_t unlimited = static_cast<std::size_t>(-1) - indent.size();
+  const std::size_t room =
+      columns_within(unlimited) - std::min(columns_within(unlimited), indent.size());
+  fit = fitted(fit.rows, left, room, first_to_go);
+  std::vector<std::size_t> widths(fit.kept.size(), 0);
+  std::size_t all = 0;
+  for (const auto& row : fit.rows) {
+    all = std::max(all, row.size());
+    for (std::size_t i = 0; i < fit.kept.size(); ++i) {
+      if (fit.kept[i] < row.size()) widths[i] = std::max(widths[i], row[fit.kept[i]].size());
+    }
   }
   std::string text;
-  for (const auto& row : rows) {
+  for (const auto& row : fit.rows) {
     std::string line(indent);
-    for (std::size_t c = 0; c < row.size(); ++c) {
+    for (std::size_t i = 0; i < fit.kept.size(); ++i) {
+      const std::size_t c = fit.kept[i];
+      if (c >= row.size()) continue;
       const bool to_left = std::find(left.begin(), left.end(), c) != left.end();
-      if (c > 0) line += "  ";
-      line += to_left ? fmt::format("{:<{}}", row[c], widths[c])
-                      : fmt::format("{:>{}}", row[c], widths[c]);
+      if (i > 0) line += "  ";
+      line += to_left ? fmt::format("{:<{}}", row[c], widths[i])
+                      : fmt::format("{:>{}}", row[c], widths[i]);
     }
     line.erase(line.find_last_not_of(' ') + 1);
     text += line + "\n";
   }
+  if (const std::size_t gone = all - fit.kept.size(); gone > 0)
+    text += fmt::format("{}({} column{} left out)\n", indent, gone, gone == 1 ? "" : "s");
   return text;
 }
 
@@ -120,6 +134,7 @@ std::string left_out_counts(const std::vector<int>& counts, int nodes) {
 std::string labelled(std::string_view label, const std::vector<std::string>& items,
                      std::size_t width, std::size_t indent) {
   if (items.empty()) return {};
+  width = columns_within(width);
   std::string text;
   std::string line = fmt::format("{:<{}}", label, indent);
   bool fresh = true;
@@ -136,6 +151,14 @@ std::string labelled(std::string_view label, const std::vector<std::string>& ite
     }
   }
   return text + line + "\n";
+}
+
+std::string footer(const std::vector<std::string>& rests_on,
+                   const std::vector<std::string>& assumed,
+                   const std::vector<std::string>& excluded) {
+  if (!screen().footer) return {};
+  return labelled("Rests on", rests_on) + labelled("Assumed", assumed) +
+         labelled("Excluded", excluded);
 }
 
 std::string not_trained(const Diagnostics& diagnostics) {

@@ -37,10 +37,12 @@ namespace stoker::layout {
 [[nodiscard]] std::string settings_line(const std::vector<std::string>& settings);
 
 /// Columns aligned to the right, the header line included; `left` columns (by index) are aligned to
-/// the left.
+/// the left. On a terminal that is narrower, words of the last column are wrapped and columns left
+/// out, `first_to_go` before others.
 [[nodiscard]] std::string table(const std::vector<std::vector<std::string>>& rows,
                                 const std::vector<std::size_t>& left = {},
-                                std::string_view indent = "  ");
+                                std::string_view indent = "  ",
+                                const std::vector<std::size_t>& first_to_go = {});
 
 /// "  1 and 3 GPUs are left out: 2 nodes cannot share them evenly", or nothing: the line below a
 /// table of numbers of GPUs.
@@ -49,6 +51,11 @@ namespace stoker::layout {
 /// "Assumed    a; b; c" wrapped at `width` with a hanging indent of `indent` columns.
 [[nodiscard]] std::string labelled(std::string_view label, const std::vector<std::string>& items,
                                    std::size_t width = 110, std::size_t indent = 11);
+
+/// "Rests on", "Assumed", "Excluded": what stands below an answer, unless it was not wanted.
+[[nodiscard]] std::string footer(const std::vector<std::string>& rests_on,
+                                 const std::vector<std::string>& assumed = {},
+                                 const std::vector<std::string>& excluded = {});
 
 /// The warnings, one a line, but those of one name.
 [[nodiscard]] std::string diagnostics(const Diagnostics& diagnostics, std::string_view but = {});

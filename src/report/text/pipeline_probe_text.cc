@@ -204,7 +204,7 @@ std::string pipeline_probe_text(const PipelineProbe& probe, const LoaderProfile&
     text += "\nwarning: " + warning + "\n";
   if (!probe.findings.empty()) text += "\n" + diagnostics(probe.findings);
   text += next_steps(probe, cost);
-  return text + labelled("Rests on", {cost.basis, probe.cpu_model});
+  return text + footer({cost.basis, probe.cpu_model});
 }
 
 }  // namespace stoker

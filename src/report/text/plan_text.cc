@@ -78,7 +78,9 @@ std::string gpu_table(const Plan& plan, const ReportContext& context) {
                      gibibytes(f.memory.usable)),
          host.count() > 0 ? human_bytes(host) : "-", std::string(limit_word(f.limiter))});
   }
-  return table(rows, {8}) + left_out_counts(plan.uneven_counts, plan.best.forecast.job.nodes);
+  // What the host holds and how busy things are is given up before batch, speed and limit.
+  return table(rows, {8}, "  ", {7, 5, 2, 4, 6}) +
+         left_out_counts(plan.uneven_counts, plan.best.forecast.job.nodes);
 }
 
 std::string next_steps(const Plan& plan) {
@@ -97,9 +99,7 @@ std::string plan_text(const Plan& plan, const ReportContext& context) {
                      gpu_table(plan, context) + "\n" + why_batch(plan, context) + "\n" +
                      next_steps(plan);
   if (plan.input) text += input_remarks_text(*plan.input, context);
-  text += labelled("Rests on", context.rests_on);
-  text += labelled("Assumed", context.assumed);
-  text += labelled("Excluded", context.excluded);
+  text += footer(context.rests_on, context.assumed, context.excluded);
   return text + diagnostics(plan.best.forecast.diagnostics, kNotTrained) +
          diagnostics(context.data);
 }

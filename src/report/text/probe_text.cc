@@ -121,7 +121,7 @@ std::string probe_text(const Probe& probe, const LoaderProfile& profile,
   for (const std::string& advice : storage_advice(probe, caches)) text += "next: " + advice + "\n";
   if (const std::string warning = contention_warning(probe.contention); !warning.empty())
     text += "warning: " + warning + "\n";
-  text += labelled("Rests on", {cost.basis, probe.provenance.cpu_model});
+  text += footer({cost.basis, probe.provenance.cpu_model});
   // What else lies there is no fault of the data, but must not be missed.
   for (const Diagnostic& d : probe.diagnostics.all()) {
     if (d.name == "other_data") text += "note: " + d.advice + "\n";

@@ -59,7 +59,7 @@ std::string points_table(const Scaling& s, const ReportContext& context) {
                     percent(p.efficiency), p.gpus > 1 ? percent(p.marginal) : "",
                     number(p.exposed_communication_ms), verdict_words(p) + p.loss});
   }
-  return table(rows, {9});
+  return table(rows, {9}, "  ", {1, 3, 8, 9, 7});
 }
 
 std::string alternatives(const Scaling& s) {
@@ -85,9 +85,8 @@ std::string scaling_text(const Scaling& s, const ReportContext& context) {
        "more pay from " +
            percent(kLeastMarginal) + " on",
        "exposed: what a GPU waits for communication and for the slowest GPU"});
-  text += labelled("Rests on", context.rests_on);
-  text += labelled("Assumed", context.assumed);
-  return text + labelled("Excluded", context.excluded) + diagnostics(context.data);
+  return text + footer(context.rests_on, context.assumed, context.excluded) +
+         diagnostics(context.data);
 }
 
 }  // namespace stoker

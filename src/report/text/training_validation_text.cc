@@ -212,7 +212,7 @@ std::string training_validation_text(const TrainingValidation& v, const Training
       basis.push_back(step->forecast.basis);
   }
   text += "\n" + learning_text(said);
-  if (!basis.empty()) text += labelled("Rests on", basis);
+  if (!basis.empty()) text += footer(basis);
   if (!said.measured_with.empty()) text += labelled("Measured", said.measured_with);
   if (!said.rule.empty()) text += labelled("Rule", {said.rule});
   return text + next_words(v, said) + diagnostics(said.data);

@@ -1,0 +1,150 @@
+"""Answers as objects: what JSON has under a name is an attribute that completes, and a dict as ever."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterator
+from typing import Any
+
+FIGURE = frozenset(("value", "low", "high", "basis"))
+
+
+def number(value: float) -> str:
+    """Three significant digits, commas from a thousand on: as the command writes figures."""
+    size = abs(value)
+    if size >= 1000:
+        step = 10 ** max(0, len(str(int(size))) - 3)
+        return f"{round(value / step) * step:,.0f}"
+    return f"{value:.0f}" if size >= 100 else f"{value:.1f}" if size >= 10 else f"{value:.2f}"
+
+
+class Part(dict):
+    """An object of the JSON: part["name"] is part.name, too."""
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self[name]
+        except KeyError:
+            known = ", ".join(key for key in self if not key.startswith("_"))
+            raise AttributeError(f"this answer has no {name}; it has {known}") from None
+
+    def __dir__(self) -> Iterator[str]:
+        return iter(sorted({*super().__dir__(), *(key for key in self if key.isidentifier())}))
+
+    def to_dict(self) -> dict:
+        """Plain dicts and lists, as json.loads gives them."""
+        return {key: plain(value) for key, value in self.items()}
+
+
+class Figure(Part):
+    """A forecast number: value, its 90 % band low to high, and what it rests on (basis). float() of it is the value."""
+
+    def __float__(self) -> float:
+        return float(self["value"])
+
+    def __repr__(self) -> str:
+        return f"{number(self['value'])} [{number(self['low'])}-{number(self['high'])}]"
+
+
+class Answer(Part):
+    """What every answer has; `rests_on`, `assumed` and `excluded` say how far it holds."""
+
+    @property
+    def fits(self) -> bool:
+        """Whether the forecast, its error left aside, fits the device's memory."""
+        return bool(self["memory"]["fits"])
+
+    @property
+    def verdict(self) -> str:
+        """"FITS", "RISKY" or "DOES NOT FIT": the band considered."""
+        return str(self["memory"]["verdict"])
+
+    @property
+    def throughput(self) -> Figure:
+        """Samples a second of the whole job."""
+        return self["throughput_samples_per_s"]
+
+    def _settings(self) -> str:
+        s = self["settings"]
+        gpus = f"{s['gpus']} GPU{'s' if s['gpus'] > 1 else ''}, "
+        together = f" ({s['global_batch']} global)" if s["global_batch"] != s["batch"] else ""
+        return f"{gpus}batch {s['batch']}{together}, {s['precision']}"
+
+    def _summary(self) -> str:
+        if not self.fits:
+            return f"{self.verdict}: needs {_gib(self['memory']['device_peak_bytes'])} of {self['memory']['usable_bytes'] / 2**30:.1f} GiB"
+        return f"{self.throughput!r} samples/s, limited by {self['limiter']['what']}"
+
+    def _rows(self) -> list[tuple[str, str, str]]:
+        """(name, figure, what it rests on)"""
+        memory = self["memory"]["device_peak_bytes"]
+        rows = [("memory per GPU", f"{_gib(memory)} of {self['memory']['usable_bytes'] / 2**30:.1f} GiB, {self.verdict}",
+                 memory["basis"])]
+        if self.fits:
+            rows += [("samples/s", repr(self.throughput), self.throughput["basis"]),
+                     ("step", f"{self['time']['step_ms']!r} ms", self["time"]["step_ms"]["basis"]),
+                     ("GPU busy", f"{100 * self['gpu_utilization']['value']:.0f} %", self["gpu_utilization"]["basis"]),
+                     ("limited by", self["limiter"]["what"], "")]
+        for key, name in (("epoch_s", "epoch, s"), ("epoch_cost", "cost of an epoch")):
+            if self.fits and key in self:
+                rows.append((name, repr(self[key]), self[key]["basis"]))
+        return rows
+
+    def __repr__(self) -> str:
+        return f"<stoker.{type(self).__name__} of {self['model']} on {self['gpu']}: {self._settings()}: {self._summary()}>"
+
+    def _repr_html_(self) -> str:
+        """For notebooks. All text is escaped."""
+        lines = "".join(f"<tr><td>{html.escape(name)}</td><td><b>{html.escape(figure)}</b></td>"
+                        f"<td style='opacity:.7'>{html.escape(basis)}</td></tr>" for name, figure, basis in self._rows())
+        title = html.escape(f"{self['model']} on {self['gpu']}: {self._settings()}")
+        return f"<div><b>{title}</b><table>{lines}</table>{self._after_table()}</div>"
+
+    def _after_table(self) -> str:
+        return ""
+
+
+class Prediction(Answer):
+    """The answer of stoker.predict."""
+
+
+class Plan(Answer):
+    """The answer of stoker.plan: the best settings, and under `plan` the others."""
+
+    @property
+    def next(self) -> list[Part]:
+        """What to do next, best first: `what`, `speed_gain`, `price_change`."""
+        return self["plan"]["next"]
+
+    @property
+    def by_gpus(self) -> list[Part]:
+        """The best settings of each number of GPUs."""
+        return self["plan"]["by_gpus"]
+
+    def _after_table(self) -> str:
+        items = "".join(f"<li>{html.escape(advice['what'])}</li>" for advice in self.next[:4])
+        return f"Next:<ol>{items}</ol>" if items else ""
+
+
+def _gib(figure: dict) -> str:
+    return f"{figure['value'] / 2**30:.2f} GiB [{figure['low'] / 2**30:.2f}-{figure['high'] / 2**30:.2f}]"
+
+
+def plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: plain(one) for key, one in value.items()}
+    return [plain(one) for one in value] if isinstance(value, list) else value
+
+
+def parts(value: Any) -> Any:
+    """JSON with its objects as parts, and its figures as figures."""
+    if isinstance(value, dict):
+        kind = Figure if value.keys() == FIGURE else Part
+        return kind({key: parts(one) for key, one in value.items()})
+    return [parts(one) for one in value] if isinstance(value, list) else value
+
+
+def answer(kind: type[Answer], document: dict) -> Answer | Part:
+    """Of one job its answer; of several side by side (a list of GPUs or of numbers of them) the parts."""
+    one = "settings" in document and "memory" in document and "limiter" in document
+    return kind(parts(document)) if one else parts(document)
