@@ -19,7 +19,7 @@ struct GridSetting {
   bool chosen = false;  ///< the plan's own
   MemoryVerdictWord verdict = MemoryVerdictWord::kDoesNotFit;
   Figure device_peak;  ///< bytes
-  /// Of what does not fit, all of these are 0.
+  /// All of these are 0 where the setting does not fit.
   Figure samples_per_s, step_ms, gpu_busy;
   Figure epoch_s, epoch_cost, gpu_hours_per_epoch;  ///< 0: the data's size, or a price, is unknown
   LimiterFact limiter;

@@ -11,8 +11,8 @@
 namespace stoker::accuracy {
 namespace {
 
-/// Of a node where the table does not say it: what clouds join nodes of eight H100 with, 400 Gbit/s
-/// a GPU.
+/// A node's network where the table does not say it: clouds join nodes of eight H100 with 400
+/// Gbit/s a GPU.
 constexpr double kUnstatedNetwork = 8 * 400e9 / 8;
 constexpr double kBytesPerGigabit = 1e9 / 8;
 constexpr Bytes kMaxTable = 16 * kMiB;

@@ -16,7 +16,7 @@ namespace {
 using namespace layout;
 
 constexpr std::size_t kRows = 14;
-/// Of the chart over an iteration, and for the words to its right.
+/// Widths of the chart over an iteration and of the words to its right.
 constexpr std::size_t kChartColumns = 72, kBesideChart = 24;
 
 template <class Value>

@@ -67,7 +67,7 @@ Value pod_of(const KubernetesOptions& options, const KubernetesTrial& trial) {
              static_cast<std::int64_t>(needs.grace_seconds + kGraceMargin)},
             {"containers", std::move(containers)},
             {"volumes", std::move(volumes)}};
-  // Of the pod and not of the Job: the Job's counts the time of waiting for a node, too.
+  // The pod's deadline and not the Job's, which counts the time of waiting for a node, too.
   if (needs.seconds > 0)
     pod["activeDeadlineSeconds"] =
         static_cast<std::int64_t>(needs.seconds + needs.grace_seconds + kDeadlineMargin);

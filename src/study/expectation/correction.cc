@@ -152,7 +152,7 @@ std::optional<Banded> Correction::sum(const std::vector<Prior>& priors) const {
     values.push_back(one->value);
   }
   if (priors.empty() || total <= 0) return Banded{};
-  // Of very many, a part that is evenly spread tells how their errors go together.
+  // Where there are very many, a part that is evenly spread tells how their errors go together.
   const std::size_t stride = priors.size() / kMostPairs + 1;
   double part = 0;
   std::vector<std::size_t> chosen;

@@ -203,7 +203,7 @@ Outlook ForecastGuide::outlook() const {
   Outlook view;
   view.at_a_time = std::max(options_.at_a_time, 1);
   std::vector<Correction::Prior> open;
-  // Of very many trials, some that are evenly spread stand for all.
+  // Where there are very many trials, some that are evenly spread stand for all.
   constexpr std::size_t kMostLookedAt = 200;
   for (const auto& [id, trial] : trials_) view.trials += trial.open ? 1 : 0;
   const std::size_t stride = static_cast<std::size_t>(view.trials) / kMostLookedAt + 1;

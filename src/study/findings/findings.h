@@ -38,8 +38,8 @@ struct Findings {
   std::vector<std::string> undecided;  ///< metrics of which it is not known whether more is better
 };
 
-/// Of the metrics of the view and of the time of a trial; with a price also of its cost (needs
-/// GPUs). `gpus` is how many GPUs each trial has, by id.
+/// Covers the metrics of the view and the time of a trial; with a price also its cost (needs GPUs).
+/// `gpus` is how many GPUs each trial has, by id.
 [[nodiscard]] Findings findings(const StudyView& view);
 
 }  // namespace stoker::study

@@ -24,7 +24,7 @@ struct ScalingLaw {
   /// What it can never exceed.
   [[nodiscard]] double limit() const;
 };
-/// Of at least three numbers; nullopt where they do not decide it. Points: number, throughput.
+/// Needs at least three numbers; nullopt where they do not decide it. Points: number, throughput.
 [[nodiscard]] std::optional<ScalingLaw> fit_scaling(
     const std::vector<std::pair<double, double>>& points);
 

@@ -188,7 +188,7 @@ std::map<std::string, double> MetricReader::values() const {
         all[name] = goal == Goal::kLeast ? *s->smallest : *s->largest;
         break;
       case Take::kLast:
-        // Of a series that ended in NaN the last value would tell of a run that went well.
+        // The last finite value of a series that ended in NaN would tell of a run that went well.
         if (s->not_finite.empty()) all[name] = *s->last;
         break;
     }

@@ -91,8 +91,8 @@ struct HostCoefficients {
   double graph_us = 8;            ///< replay of a captured CUDA graph, whatever it holds
   double graph_kernel_us = 0.15;  ///< and for each kernel in it
   double spread = 0.25;           ///< 90 % relative half-width of these times on a known core
-  /// Of the host that runs the step, where these times say it themselves (a calibration's are of
-  /// that very host: 1). 0: its processor decides (device/host_speed.h).
+  /// Speed of the host that runs the step, where these times say it themselves (a calibration's are
+  /// of that very host: 1). 0: its processor decides (device/host_speed.h).
   double speed = 0;
 };
 
@@ -102,8 +102,8 @@ struct CopyCoefficients {
   double latency_us = 10;
 };
 
-/// What the half-widths of a step's band are multiplied by, by what is known of the GPU, and what is
-/// added to them in squares for time that is further from what was measured.
+/// What the half-widths of a step's band are multiplied by, by what is known of the GPU, and what
+/// is added to them in squares for time that is further from what was measured.
 struct BandCoefficients {
   double known = 1;       ///< rows of the GPU, or of its chip, are among those fitted
   double unseen = 1;      ///< there are none

@@ -8,7 +8,7 @@ function axisScale(axis, values, range) {
   return d3.scaleLinear().domain([low, high + room]).range(range).nice();
 }
 
-// Of a logarithmic axis only some ticks have room.
+// A logarithmic axis has room for some ticks only.
 function tickValues(scale, axis, wanted) {
   if (!axis.log) return scale.ticks(wanted);
   const all = scale.ticks(wanted);
