@@ -62,12 +62,12 @@ class _Capture:
         self.default: int | None = None  # the script's own batch, where it is no DataLoader's
         self.gpu = asked.gpu
         self.ranks = bool(asked.gpu and asked.gpu.count > 1)
-        self.bounded = False
+        self.bounded = self.inline = False
         self._has_loader = self._odd_failed = False
 
     def _request(self, batch: int | None, by: str = "loader") -> Request:
         return Request(script=self.asked.script, arguments=list(self.asked.arguments), gpu=self.gpu, batch=batch, batch_by=by,
-                       precision=self.asked.precision, ranks=self.ranks, bounded=self.bounded,
+                       precision=self.asked.precision, ranks=self.ranks, bounded=self.bounded, inline=self.inline,
                        fake_data=self.asked.fake_data, network=self.asked.network)
 
     def _run(self, *requests) -> list:
@@ -84,6 +84,8 @@ class _Capture:
         if outcome.traceback:
             raise UserCodeError(f"{self.label} failed before a whole step was seen ({outcome.error}); correct what the traceback "
                                 "above names" + _hint(outcome), outcome.traceback)
+        if outcome.kind == "no_step" and outcome.starts_processes and not self.inline:
+            raise _TrainsElsewhere
         if outcome.kind == "no_step":
             words = f"; its last words: {outcome.last_words.strip()}" if outcome.last_words.strip() else ""
             raise CaptureError(f"{self.label} made no training step: {outcome.error}. A step ends with the step() of an optimizer of "
@@ -104,6 +106,10 @@ class _Capture:
             return self._document()
         except _WantsRanks:
             self.ranks = True
+            return self._captured()
+        except _TrainsElsewhere:
+            self.inline = True
+            self.notes.append("the first process that the script starts was followed: its others are taken to do the same")
             return self._captured()
         except _OnCpu:
             self.gpu = None
@@ -245,6 +251,10 @@ def _hold_data_sets(raws: list, sizes: list) -> bool:
 
 class _WantsRanks(Exception):
     """The script wants the variables that torchrun sets."""
+
+
+class _TrainsElsewhere(Exception):
+    """The script trains in a process that it starts itself."""
 
 
 class _OnCpu(Exception):

@@ -27,7 +27,7 @@ def install(world) -> None:
             os.environ.setdefault(name, str(value))
     _wrappers(world, _process_group(world, gpus))
     _synchronised_norm(world)
-    _spawning()
+    _spawning(world)
 
 
 class _Work:
@@ -240,7 +240,34 @@ def _synchronised_norm(world) -> None:
     norm.forward = forward
 
 
-def _spawning() -> None:
+class _Inline:
+    """A process whose function runs at once, in this one: PyTorch lets no backward run behind a fork."""
+
+    started = False
+    pid, exitcode, daemon, name, sentinel = 0, 0, False, "Process-1", 0
+
+    def __init__(self, group=None, target=None, name=None, args=(), kwargs=None, *, daemon=None):
+        self._call = (target, args, kwargs or {})
+
+    def start(self):
+        if not _Inline.started:
+            _Inline.started = True
+            target, args, kwargs = self._call
+            if target is not None:
+                target(*args, **kwargs)
+
+    run = start
+
+    def join(self, timeout=None):
+        return None
+
+    terminate = kill = close = join
+
+    def is_alive(self):
+        return False
+
+
+def _spawning(world) -> None:
     """Processes of a job that starts its own ranks: this one is the first of them."""
     multiprocessing = torch.multiprocessing
 
@@ -248,9 +275,20 @@ def _spawning() -> None:
         return fn(0, *args)
 
     context = standard.get_context("fork")  # a process that starts afresh would know nothing of all this
+    process = context.Process
+    start = process.start
+
+    def noted(self):
+        if sites.here(2).line:
+            world.outcome.starts_processes = True
+        return start(self)
+
+    process.start = noted
     for module in (standard, multiprocessing):
         module.set_start_method = lambda *_, **__: None
         module.get_context = lambda *_, **__: context
-        module.Process = context.Process
+        module.Process = _Inline if world.request.inline else process
+    if world.request.inline:
+        context.Process = _Inline
     multiprocessing.spawn = spawn
     multiprocessing.start_processes = lambda fn, args=(), nprocs=1, **_: fn(0, *args)

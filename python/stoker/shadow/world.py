@@ -32,6 +32,7 @@ class Request:
     batch_by: str = "loader"  # loader, or argument:NAME, variable:NAME
     precision: str | None = None  # another one than the script's own
     ranks: bool = False  # the variables of torchrun are set
+    inline: bool = False  # the first process that it starts is run within it
     bounded: bool = False  # one sample for all of a batch, and sizes that follow from values as large as they can be
     most_steps: int = 6
     fake_data: Any = None  # a fake_data.FakeData in place of torchvision's data sets
@@ -65,6 +66,7 @@ class Outcome:
     batch_names: list = field(default_factory=list)  # other ways to replace it
     sizes: list = field(default_factory=list)  # of the first model's arguments
     own_bytes: int = 0  # of the host, that the script holds beside its model when it begins to train
+    starts_processes: bool = False  # of its own, with multiprocessing
     wants_ranks: bool = False  # it asked for a variable of torchrun that is not there
     steps: int = 0
     kind: str = "done"  # done, failed, no_step, on_cpu
