@@ -151,6 +151,20 @@ TEST(GreedyTest, NoiseAboveAllDifferencesIsSaidWithRepetitions) {
   EXPECT_TRUE(said);
 }
 
+TEST(GreedyTest, AMetricThatDoesNotDependOnTheRateIsSaid) {
+  SimulatedTrials trials{[](const Request& r) {
+    Outcome outcome = planted(r, 0.004);
+    for (Point& point : outcome.curve.points) point.score = 0.5;
+    return outcome;
+  }};
+  const Walk walk = trials.search(Greedy(options()));
+  bool said = false;
+  for (const Decision& d : walk.decisions)
+    said = said || d.why.find("does not depend on the learning rate") != std::string::npos;
+  EXPECT_TRUE(said);
+  for (const Job& job : trials.jobs) EXPECT_NE(job.request.stage, "refine");
+}
+
 TEST(GreedyTest, AForecastNeedsNoTrialsOfBatches) {
   GreedyOptions o = options();
   o.forecast = {{"64", 64, 100.0, 0.5},

@@ -49,6 +49,10 @@ NoiseVerdict judge_noise(std::vector<RateScores> settings, const Objective& obje
   const double chance = kBothEnds * noise * std::sqrt(2 / repeats);
   const double first = mean(settings[0].scores), second = mean(settings[1].scores),
                last = mean(settings.back().scores);
+  if (settings.size() > 2 && first == last)
+    return {true, fmt::format("all {} have {}: the metric does not depend on the learning rate, or "
+                              "the command does not use it",
+                              settings.size(), objective.text(first))};
   if (noise == 0 || first - second > chance) return {};
   const double needed = repetitions_to_tell(first - second, noise);
   NoiseVerdict verdict;
