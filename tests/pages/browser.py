@@ -98,12 +98,18 @@ class Browser:
                  features=[{"name": "prefers-color-scheme", "value": scheme}])
         self.ask("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=width < 600)
         self.ask("Page.navigate", url=page.resolve().as_uri())
-        until = time.monotonic() + 60
         there = "document.querySelector('section svg, section table, section li') !== null"
-        while not self.run(f"document.readyState === 'complete' && {there}"):
+        if not self.comes(f"document.readyState === 'complete' && {there}"):
+            raise TimeoutError(f"{page} draws nothing; complaints: {self.complaints}")
+
+    def comes(self, script: str) -> bool:
+        """Whether script becomes true within a minute: charts are drawn when their place has been laid out."""
+        until = time.monotonic() + 60
+        while not self.run(script):
             if time.monotonic() > until:
-                raise TimeoutError(f"{page} draws nothing; complaints: {self.complaints}")
+                return False
             time.sleep(0.05)
+        return True
 
     def run(self, script: str):
         """The value of a script's expression."""

@@ -62,8 +62,7 @@ def write_page(binary: str, folder: pathlib.Path, name: str, command: list) -> p
 def check_blocks(tab, name: str, kinds: list) -> None:
     for kind in kinds:
         drawn = "table tbody tr" if kind == "table" else "svg *"
-        count = tab.run(f"document.querySelectorAll('.block.{kind} {drawn}').length")
-        assert count > 0, f"{name}: draws no {kind}"
+        assert tab.comes(f"document.querySelectorAll('.block.{kind} {drawn}').length > 0"), f"{name}: draws no {kind}"
     broken = tab.run("[...document.querySelectorAll('svg *')].filter(n => [...n.attributes]"
                      ".some(a => /NaN|undefined|Infinity/.test(a.value))).length")
     assert broken == 0, f"{name}: {broken} marks have no place"
