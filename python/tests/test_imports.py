@@ -9,7 +9,7 @@ import stoker
 
 PACKAGE = pathlib.Path(stoker.__file__).resolve().parent
 # What each is for stands in the package's docstring.
-ROOMS = ("base", "capture", "shadow", "measure", "observe", "study", "tune", "pipeline", "calibrate", "loader_runs", "training_runs",
+ROOMS = ("base", "capture", "shadow", "measure", "study", "observe", "tune", "pipeline", "calibrate", "loader_runs", "training_runs",
          "surveys", "cli")
 BASE = ("arguments", "binary", "results", "durations", "errors", "user_code", "version")  # modules beside the folders; the others capture
 

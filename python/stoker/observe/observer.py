@@ -332,7 +332,7 @@ class Observer:
         recorder.close({"end": {"steps": self._steps, "lost": recorder.lost, "write_ns": recorder.write_ns,
                                 "notes": self.notes}})
         if in_trial():
-            from ..study.observed import tell
+            from .told import tell
 
             tell(self.path)
 

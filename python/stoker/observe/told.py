@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from .reporting import report
+from ..study.reporting import report
 
 
 def tell(path: str) -> None:
     """Reports step time, throughput and the share of each phase, all without the warm-up, from the recording's file.
 
     A recording that cannot be read costs its figures and never the training."""
-    from ..observe.layout import ObservationError
-    from ..observe.reader import read_observation
-    from ..observe.summary import summarise
+    from .layout import ObservationError
+    from .reader import read_observation
+    from .summary import summarise
 
     try:
         summary = summarise(read_observation(path))
