@@ -11,7 +11,8 @@ PACKAGE = pathlib.Path(stoker.__file__).resolve().parent
 # What each is for stands in the package's docstring.
 ROOMS = ("base", "capture", "shadow", "measure", "study", "observe", "tune", "pipeline", "calibrate", "loader_runs", "training_runs",
          "surveys", "cli")
-BASE = ("arguments", "binary", "results", "durations", "errors", "user_code", "version")  # modules beside the folders; the others capture
+# Modules beside the folders; the others belong to capture.
+BASE = ("arguments", "binary", "results", "durations", "errors", "places", "user_code", "version")
 
 
 def type_checking_only(node) -> bool:

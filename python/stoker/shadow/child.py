@@ -11,7 +11,7 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from .. import device as devices
-from .. import rnn
+from .. import rnn, standins
 from ..functions import AbstractFunctions
 from ..user_code import trimmed
 from . import (
@@ -131,6 +131,7 @@ def _prepare_main(request: Request) -> types.ModuleType:
     main.__file__ = request.script
     main.__builtins__ = __builtins__
     sys.modules["__main__"] = main
+    standins.install()
     return main
 
 

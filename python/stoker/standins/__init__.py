@@ -18,6 +18,11 @@ from ..errors import CaptureError
 
 LIBRARIES = ("apex", "flash_attn", "liger_kernel", "transformer_engine", "xformers")
 
+
+class MissingPartError(CaptureError, ImportError):
+    """A part of a library that has no stand-in; code that can do without the library catches it as ImportError."""
+
+
 used: set[str] = set()  # libraries that were stood in for in this process
 
 _LIBRARY_PLACES = ("site-packages", "dist-packages")
@@ -49,8 +54,8 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         if library not in LIBRARIES or not (library in used or _users_import()):
             return None
         if fullname not in _modules(library):
-            raise CaptureError(f"{library} is not installed, and Stoker stands in for parts of it that have no {fullname}: "
-                               "install it, or leave that part out")
+            raise MissingPartError(f"{library} is not installed, and Stoker stands in for parts of it that have no {fullname}: "
+                                   "install it, or leave that part out")
         return importlib.machinery.ModuleSpec(fullname, self, is_package=True)
 
     def create_module(self, spec):
@@ -64,8 +69,8 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         def missing(name):
             if name.startswith("__"):
                 raise AttributeError(name)
-            raise CaptureError(f"{library} is not installed, and Stoker's stand-in has no {module.__name__}.{name}: "
-                               "install it, or leave that part out")
+            raise MissingPartError(f"{library} is not installed, and Stoker's stand-in has no {module.__name__}.{name}: "
+                                   "install it, or leave that part out")
 
         module.__getattr__ = missing
 
