@@ -11,7 +11,7 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from .. import device as devices
-from .. import rnn, standins
+from .. import packed, rnn, standins
 from ..functions import AbstractFunctions
 from ..user_code import trimmed
 from . import (
@@ -67,6 +67,10 @@ class _Attention(AbstractFunctions):
             made = facade_packed.run(func, args)
             if made is not None:
                 return made
+            if packed.is_packed(args):
+                return func(*args, **kwargs)
+        if func in (packed.PACK, packed.PAD):  # facade_packed has made the lengths equal
+            return func(*args, **kwargs)
         return super().__torch_function__(func, types, args, kwargs)
 
     def _attention(self, query, *args, **kwargs):

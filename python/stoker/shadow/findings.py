@@ -9,7 +9,7 @@ import types
 
 import torch
 
-from .. import operators, training
+from .. import operators, standins, training
 from ..sources import version_file
 from . import manners, sites
 
@@ -31,6 +31,7 @@ def collect(world, watcher, record) -> None:
     outcome.batch_names = [(way, variables.get(way[len("variable:"):], value) if way.startswith("variable:") else value)
                            for way, value in outcome.batch_names]
     outcome.libraries = {n: getattr(sys.modules[n], "__version__", "unknown") for n in LIBRARIES if n in sys.modules}
+    outcome.libraries |= {name: "a stand-in" for name in standins.used}
     if record.loader is not None:
         _loader(world, record.loader)
         _validation(world, record.loader, watcher.loaders_of_steps)

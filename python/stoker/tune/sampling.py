@@ -6,19 +6,24 @@ import json
 import pathlib
 import sys
 
+from ..arguments import Parser
+
 NO_OPTUNA = 3
 
 
 def run(arguments: list) -> int:
     """tune-sample QUESTION ANSWER: reads what is known of a search and writes the values to try next."""
-    question, answer = arguments
-    asked = json.loads(pathlib.Path(question).read_text())
+    parser = Parser(prog="stoker tune-sample", description="What `stoker tune` asks Optuna: the values to try next.")
+    parser.add_argument("question", help="file of what is known of the search")
+    parser.add_argument("answer", help="file for the values")
+    files = parser.parse_args(arguments)
+    asked = json.loads(pathlib.Path(files.question).read_text())
     try:
         values = sample(asked)
     except ImportError as error:
         sys.stderr.write(f"stoker: {error}\n")
         return NO_OPTUNA
-    pathlib.Path(answer).write_text(json.dumps(values))
+    pathlib.Path(files.answer).write_text(json.dumps(values))
     return 0
 
 

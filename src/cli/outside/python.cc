@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -129,6 +130,21 @@ fs::path python_package() {
   return folder.empty() ? folder : folder / "stoker";
 }
 
+namespace {
+
+/// When the newest file of the package was written: another version captures other steps.
+std::string age_of(const fs::path& package) {
+  std::error_code ignored;
+  fs::file_time_type newest = fs::file_time_type::min();
+  for (fs::recursive_directory_iterator it(package, ignored), end; it != end;
+       it.increment(ignored)) {
+    if (it->path().extension() == ".py") newest = std::max(newest, it->last_write_time(ignored));
+  }
+  return std::to_string(newest.time_since_epoch().count());
+}
+
+}  // namespace
+
 std::string python_identity() {
   fs::path program = interpreter();
   if (!program.has_parent_path()) {
@@ -139,7 +155,8 @@ std::string python_identity() {
     }
   }
   std::error_code ignored;
-  return fs::absolute(program, ignored).string() + "|" + variable("PYTHONPATH");
+  return fs::absolute(program, ignored).string() + "|" + variable("PYTHONPATH") + "|" +
+         age_of(python_package());
 }
 
 Result<int> run_python_stoker(const std::vector<std::string>& arguments, bool quiet) {

@@ -17,7 +17,8 @@ namespace stoker::cli {
 /// binary.
 [[nodiscard]] std::filesystem::path python_package();
 
-/// Tells one interpreter and its search path from another: what each captures may differ.
+/// Tells one interpreter, its search path and the state of this package from another: what each
+/// captures may differ.
 [[nodiscard]] std::string python_identity();
 
 /// Becomes `python -m stoker ARGUMENTS`: signals reach it, and nothing waits behind it. It finds
