@@ -126,6 +126,41 @@ Result<LoadedModel> in_mode(Result<LoadedModel> loaded, const std::string& mode)
   return loaded;
 }
 
+/// "ResNet-50" -> "resnet".
+std::string leading_letters(std::string_view name) {
+  const std::string plain = simplified(name);
+  const auto digit = std::find_if(plain.begin(), plain.end(), [](char c) { return c < 'a'; });
+  return {plain.begin(), digit};
+}
+
+/// Models of the zoo whose family the name begins with: "bert-large" -> "bert_base".
+std::string kin_in_zoo(const std::string& model, const std::vector<std::string>& names) {
+  constexpr std::size_t kShortestFamily = 3;
+  std::string list;
+  for (const std::string& name : names) {
+    const std::string family = leading_letters(name.substr(0, name.find_first_of("_-")));
+    if (family.size() < kShortestFamily || !leading_letters(model).starts_with(family)) continue;
+    list += (list.empty() ? "" : ", ") + name;
+  }
+  return list;
+}
+
+/// Whether `near` is most likely what was meant: "resnet51", not another size of its family.
+bool is_slip(const std::string& model, const std::string& near) {
+  return leading_letters(model) == leading_letters(near) &&
+         simplified(model).size() == simplified(near).size();
+}
+
+/// What to do about a name that stands for no model: the nearest, or its kin, and other sources.
+std::string unknown_model(const std::string& model, const std::vector<std::string>& names) {
+  const std::string kin = kin_in_zoo(model, names);
+  const bool other_size = !kin.empty() && !is_slip(model, nearest_name(model, names));
+  return "unknown model \"" + model + "\"" +
+         (other_size ? "; of its kind the zoo holds " + kin : suggestion(model, names)) +
+         " (`stoker models` lists the zoo; torchvision:NAME, timm:NAME, FILE.py:FUNCTION or a step "
+         "file work too)";
+}
+
 /// The zoo's own spelling of a name; empty when it holds none such.
 std::string zoo_spelling(const std::string& model, const std::vector<std::string>& names) {
   const auto known = std::find_if(names.begin(), names.end(), [&](const std::string& n) {
@@ -213,9 +248,7 @@ Result<LoadedModel> load_model(const std::string& model, const std::vector<Preci
     return in_mode(from_file(model, wanted), wishes.mode);
   }
   if (model.find(':') != std::string::npos) return from_spec(model, wanted, device, wishes, tools);
-  return fail(ErrorCode::kNotFound, "unknown model \"" + model + "\"" + suggestion(model, names) +
-                                        " (`stoker models` lists the zoo; torchvision:NAME, "
-                                        "timm:NAME, FILE.py:FUNCTION or a step file work too)");
+  return fail(ErrorCode::kNotFound, unknown_model(model, names));
 }
 
 std::vector<Precision> default_precisions(const PeakRates& peak) {
