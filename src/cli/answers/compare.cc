@@ -6,6 +6,7 @@
 #include "base/setting.h"
 #include "cli/outside/output.h"
 #include "cli/outside/scenario_tools.h"
+#include "cli/request/global_batch.h"
 #include "cli/request/report_context.h"
 #include "cli/request/run_request.h"
 #include "forecast/memory/verdicts.h"
@@ -44,7 +45,11 @@ Result<Compared> compared(const RunOptions& o, const std::optional<BatchRequest>
   RunRequest request = TRY(exact_request(o, gpu));
   request.batch = batch;
   request.data.reprobe = o.reprobe && gpu.position == 0;  // the folder is the same for all
+  std::string chosen;
+  if (o.global_batch)
+    chosen = TRY(share_out(*o.global_batch, request, scenario_tools(o.script_run)));
   auto resolved = TRY(resolve_exactly(request, scenario_tools(o.script_run)));
+  if (!chosen.empty()) resolved.facts.assumed.insert(resolved.facts.assumed.begin(), chosen);
   Contender c;
   auto f = TRY(forecast(resolved.base, resolved.knowledge));
   const auto limits = TRY(batch_limits_of(resolved));

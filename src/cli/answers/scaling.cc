@@ -147,7 +147,7 @@ Result<int> answer_scaling(const RunOptions& run, const std::optional<BatchReque
   const auto counts = TRY(scaling_counts(run.gpus));
   RunOptions one = run;
   one.gpus = "1";
-  RunRequest asked = TRY(exact_request(one, {run.gpu}));
+  RunRequest asked = TRY(exact_request(one, named_gpus(run).front()));
   asked.batch = batch;
   if (!o.network.empty()) asked.network_bandwidth = TRY(parse_network(o.network));
   // The job of one GPU, which knows of no others.

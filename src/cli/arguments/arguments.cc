@@ -7,6 +7,8 @@
 
 #include "base/setting.h"
 #include "base/text.h"
+#include "cli/arguments/counts.h"
+#include "cli/arguments/field_words.h"
 #include "cli/arguments/help.h"
 #include "cli/arguments/screen_words.h"
 #include "cli/arguments/typed_names.h"
@@ -21,6 +23,14 @@ namespace {
 
 constexpr int kUsage = 2;
 constexpr int kBadInput = 3;
+
+/// What CLI11 then reads as a number; what it answers with is the refusal.
+std::string count_in_digits(std::string& text) {
+  const auto count = parse_count(text);
+  if (!count) return "\"" + text + "\" is no whole number; write 50000, 50k or 1.28M";
+  text = std::to_string(*count);
+  return {};
+}
 
 /// Adds a setting to CLI11's parser.
 struct Binder {
@@ -38,6 +48,7 @@ struct Binder {
   void operator()(Value* target) const {
     CLI::Option* option = app.add_option(name, *target);
     if (setting.required) option->required();
+    if (setting.counts) option->transform(CLI::Validator(count_in_digits, ""));
     if constexpr (std::is_same_v<Value, std::vector<std::string>>) {
       // "--dim a=1 MODEL" must not swallow the model.
       option->allow_extra_args(false);
@@ -90,9 +101,10 @@ std::optional<Error> unknown_flag(const Command& command, const std::vector<std:
                                       [&](const auto& m) { return m.first == name; });
     if (missing != kNotModelled.end())
       return Error{ErrorCode::kUnsupported, std::string(missing->second), name};
+    const std::string meant = advice_on(command.name, name);
     return Error{ErrorCode::kUsage,
-                 "unknown flag " + name + suggestion(name, names) + " (stoker " + command.name +
-                     " --help-all lists all)",
+                 "unknown flag " + name + (meant.empty() ? suggestion(name, names) : "; " + meant) +
+                     " (stoker " + command.name + " --help-all lists all)",
                  {}};
   }
   return std::nullopt;
@@ -249,6 +261,7 @@ Status parse_words(const Command& command, const std::vector<std::string>& all) 
   } catch (const CLI::ParseError& error) {
     return tl::unexpected(explain(error, command, words));
   }
+  take_value_aliases(command.name, command.bindings);
   return check_values(command.name, command.bindings);
 }
 

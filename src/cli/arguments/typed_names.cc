@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 
+#include "cli/arguments/field_words.h"
 #include "scenario/settings/settings.h"
 
 namespace stoker::cli {
@@ -59,8 +60,16 @@ Result<TypedWords> in_our_names(std::string_view verb, const std::vector<std::st
     flags_ended = flags_ended || word == "--";
     const auto equals = std::min(word.find('='), word.size());
     const std::string typed = word.substr(0, equals);
-    const std::string ours =
+    const std::string own =
         flags_ended || !word.starts_with("-") ? std::string() : our_name(settings, typed);
+    const auto field = own.empty() && !flags_ended && equals == word.size()
+                           ? switch_of_the_field(verb, typed)
+                           : std::nullopt;
+    const std::string ours = field ? "--" + std::string(field->setting) : own;
+    // Programs say no to a switch, too; it leaves the setting as it is.
+    if (ours.empty() && !flags_ended && typed.starts_with("--no-") &&
+        switch_of_the_field(verb, "--" + typed.substr(5)))
+      continue;
     if (ours.empty()) {
       result.words.push_back(word);
       continue;
@@ -70,6 +79,10 @@ Result<TypedWords> in_our_names(std::string_view verb, const std::vector<std::st
       return fail(ErrorCode::kUsage,
                   "names the same setting as " + first->second + "; give one of them", typed);
     if (typed != ours && typed.starts_with("--")) result.typed[ours] = typed;
+    if (field) {
+      result.words.push_back(ours + "=" + std::string(field->value));
+      continue;
+    }
     result.words.push_back((typed.starts_with("--") ? ours : typed) + word.substr(equals));
   }
   for (const auto& [ours, typed] : seen) {

@@ -20,6 +20,14 @@ TEST(TypedNamesTest, TheEcosystemsNamesBecomeOurs) {
   EXPECT_EQ(ours("predict", {"--no-pin-memory", "--no-clip"}), (Words{"--no-pin", "--no-clip"}));
 }
 
+TEST(TypedNamesTest, SwitchesOfTheFieldBecomeSettings) {
+  EXPECT_EQ(ours("predict", {"gpt2", "--gradient_checkpointing", "--bf16", "--batch", "8"}),
+            (Words{"gpt2", "--checkpoint=blocks", "--precision=amp-bf16", "--batch", "8"}));
+  EXPECT_EQ(ours("predict", {"gpt2", "--no-gradient-checkpointing"}), Words{"gpt2"});
+  EXPECT_EQ(ours("predict", {"--bf16", "--precision", "fp32"}),
+            Words{"--precision: names the same setting as --bf16; give one of them"});
+}
+
 TEST(TypedNamesTest, UnderscoresCountAsDashes) {
   EXPECT_EQ(ours("predict", {"--per_device_train_batch_size", "8", "--max_epochs=3"}),
             (Words{"--batch", "8", "--epochs=3"}));

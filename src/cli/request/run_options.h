@@ -24,7 +24,8 @@ struct RunOptions {
   std::optional<std::int64_t> batch, samples, workers, prefetch, image_size;
   std::optional<bool> pin;
   bool reprobe = false, recapture = false, json = false;
-  bool strict = false;  ///< RISKY is no, too
+  std::optional<std::int64_t> global_batch;  ///< of predict: batch x accumulate x GPUs
+  bool strict = false;                       ///< RISKY is no, too
   std::string mode;
   std::string html;  ///< file for the page; empty: none
   std::vector<std::string> assumptions;

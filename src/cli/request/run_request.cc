@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <filesystem>
 #include <tuple>
 
 #include "base/setting.h"
@@ -21,6 +22,26 @@ std::optional<Number> whole_number(std::string_view text) {
 }
 
 bool is_price_file(const std::string& price) { return price.ends_with(".csv"); }
+
+/// "4xa100-80gb", "4 x a100-80gb" -> 4 of a100-80gb. A file may be called so, and an instance has
+/// its own number.
+NamedGpu counted(std::string name, std::size_t position) {
+  std::error_code ignored;
+  const auto cross = name.find('x');
+  if (cross == std::string::npos || name.find(':') != std::string::npos ||
+      std::filesystem::exists(name, ignored))
+    return {std::move(name), position};
+  const auto without_spaces = [](std::string_view text) {
+    while (text.starts_with(' ')) text.remove_prefix(1);
+    while (text.ends_with(' ')) text.remove_suffix(1);
+    return text;
+  };
+  const std::string_view rest = without_spaces(std::string_view(name).substr(cross + 1));
+  const auto count = whole_number<int>(without_spaces(std::string_view(name).substr(0, cross)));
+  if (!count || *count < 1 || *count > kMostGpus || rest.empty())
+    return {std::move(name), position};
+  return {std::string(rest), position, *count};
+}
 
 /// The price of one GPU of --gpu: one price for all, or one each.
 Result<std::optional<double>> price_of(const RunOptions& o, const NamedGpu& gpu) {
@@ -83,7 +104,7 @@ Result<OptimizerRequest> optimizer_request(const JobOptions& o) {
 
 std::vector<NamedGpu> named_gpus(const RunOptions& o) {
   std::vector<NamedGpu> gpus;
-  for (std::string& name : split(o.gpu, ',')) gpus.push_back({std::move(name), gpus.size()});
+  for (std::string& name : split(o.gpu, ',')) gpus.push_back(counted(std::move(name), gpus.size()));
   return gpus;
 }
 
@@ -116,7 +137,7 @@ Result<RunRequest> run_request(const RunOptions& o, const NamedGpu& gpu) {
 Result<RunRequest> exact_request(const RunOptions& o, const NamedGpu& gpu) {
   RunRequest request = TRY(run_request(o, gpu));
   if (!o.precision.empty()) request.precisions = {TRY(parse_precision(o.precision))};
-  request.gpus = TRY(gpus_of(o));
+  request.gpus = TRY(gpus_of(o, gpu));
   return request;
 }
 
@@ -188,7 +209,12 @@ Result<std::optional<BatchRequest>> parse_batch(const std::string& text) {
               "--batch");
 }
 
-Result<int> gpus_of(const RunOptions& o) {
+Result<int> gpus_of(const RunOptions& o, const NamedGpu& gpu) {
+  if (gpu.count > 0 && !o.gpus.empty())
+    return fail(ErrorCode::kUsage,
+                "--gpu " + std::to_string(gpu.count) + "x" + gpu.name + " says how many already",
+                "--gpus");
+  if (gpu.count > 0) return gpu.count;
   const auto counts = TRY(parse_counts(o.gpus.empty() ? "1" : o.gpus));
   if (counts.size() == 1) return counts.front();
   return fail(ErrorCode::kUsage,

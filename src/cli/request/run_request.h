@@ -16,8 +16,9 @@ namespace stoker::cli {
 struct NamedGpu {
   std::string name;
   std::size_t position = 0;
+  int count = 0;  ///< of "4xa100-80gb"; 0: the name says nothing of how many
 };
-/// The GPUs that --gpu names.
+/// The GPUs that --gpu names: "a100-80gb", or "4xa100-80gb" for four of them.
 [[nodiscard]] std::vector<NamedGpu> named_gpus(const RunOptions& o);
 
 /// What the flags ask for on one GPU, without --gpus, --batch and --precision, whose forms differ
@@ -40,8 +41,8 @@ struct NamedGpu {
 /// "64", or "max" for the largest safe batch; "": nothing was said.
 [[nodiscard]] Result<std::optional<BatchRequest>> parse_batch(const std::string& text);
 
-/// The one number of GPUs that --gpus names; 1 when it was left out.
-[[nodiscard]] Result<int> gpus_of(const RunOptions& o);
+/// The one number of GPUs that --gpu or --gpus names; 1 when neither does.
+[[nodiscard]] Result<int> gpus_of(const RunOptions& o, const NamedGpu& gpu);
 /// "1", "1,2,4" or "1..8" -> counts in rising order.
 [[nodiscard]] Result<std::vector<int>> parse_counts(const std::string& text);
 

@@ -21,6 +21,24 @@ TEST(RunRequest, NumbersOfGpusAreListsAndRanges) {
     EXPECT_EQ(parse_counts(text).error().where, "--gpus") << text;
 }
 
+TEST(RunRequest, AGpusNameMaySayHowMany) {
+  RunOptions o = options();
+  o.gpu = "4xa100-80gb,8 x a10g,rtx2080,x4,0xt4,aws:g5.2xlarge";
+  const auto gpus = named_gpus(o);
+  ASSERT_EQ(gpus.size(), 6U);
+  EXPECT_EQ(gpus[0].name, "a100-80gb");
+  EXPECT_EQ(gpus[0].count, 4);
+  EXPECT_EQ(gpus[1].name, "a10g");
+  EXPECT_EQ(gpus[1].count, 8);
+  for (const std::size_t i : {2U, 3U, 4U, 5U}) EXPECT_EQ(gpus[i].count, 0) << gpus[i].name;
+  EXPECT_EQ(exact_request(o, gpus[1])->gpus, 8);
+  EXPECT_EQ(exact_request(o, gpus[2])->gpus, 1);
+  o.gpus = "2";
+  EXPECT_EQ(exact_request(o, gpus[2])->gpus, 2);
+  EXPECT_EQ(exact_request(o, gpus[0]).error().text(),
+            "--gpus: --gpu 4xa100-80gb says how many already");
+}
+
 TEST(RunRequest, EachGpuHasItsOwnPriceOrAllHaveOne) {
   RunOptions o = options();
   const auto gpus = named_gpus(o);

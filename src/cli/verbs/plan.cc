@@ -91,9 +91,9 @@ Result<std::vector<int>> counts_for(const std::string& typed, const Resolved& r)
   return counts;
 }
 
-void add_assumed(const Options& o, int most_gpus, Resolved& r) {
+void add_assumed(const Options& o, bool any_number, int most_gpus, Resolved& r) {
   std::vector<std::string>& assumed = r.facts.assumed;
-  if (o.run.gpus.empty() && !r.facts.cpu) {
+  if (any_number && !r.facts.cpu) {
     assumed.push_back("up to " + std::to_string(most_gpus) + " GPUs (" + mark(Setting::kGpus) +
                       ")");
   }
@@ -109,11 +109,13 @@ Result<Planned> plan_for(const Options& o, const NamedGpu& gpu,
                          const std::vector<Precision>& precisions, Objective objective) {
   RunRequest asked = TRY(run_request(o.run, gpu));
   asked.precisions = precisions;
-  if (!o.run.gpus.empty()) asked.gpus = TRY(parse_counts(o.run.gpus)).back();
+  if (gpu.count > 0) TRY(gpus_of(o.run, gpu));
+  const std::string typed = gpu.count > 0 ? std::to_string(gpu.count) : o.run.gpus;
+  if (!typed.empty()) asked.gpus = TRY(parse_counts(typed)).back();
   Resolved resolved = TRY(resolve(asked, scenario_tools(o.run.script_run)));
-  const std::vector<int> counts = TRY(counts_for(o.run.gpus, resolved));
+  const std::vector<int> counts = TRY(counts_for(typed, resolved));
   if (o.run.batch) TRY(check_last_batch(resolved.base, *o.run.batch));
-  add_assumed(o, counts.back(), resolved);
+  add_assumed(o, typed.empty(), counts.back(), resolved);
   TRY(add_link(resolved, counts.back()));
   const PlanRequest request = request_of(o, resolved, counts, objective);
   auto plan = TRY(make_plan(request, resolved.knowledge));

@@ -12,6 +12,7 @@
 #include "cli/answers/two_point.h"
 #include "cli/outside/output.h"
 #include "cli/outside/scenario_tools.h"
+#include "cli/request/global_batch.h"
 #include "cli/request/report_context.h"
 #include "cli/request/run_options.h"
 #include "cli/request/run_request.h"
@@ -84,6 +85,18 @@ Result<MemoryAdvice> advice_for(const Options& o, const Resolved& r, const Forec
   return advice;
 }
 
+/// What one optimizer step takes: "batch 64 x 4 GPUs x 2 accumulated = 512 a step".
+std::string step_size(const Resolved& r) {
+  const Job& job = r.base.job;
+  const bool cpu = r.base.machine.device.cpu() != nullptr;
+  std::string words = "batch " + with_commas(job.batch);
+  if (r.request.wants_largest_batch()) words += " (largest safe)";
+  if (job.gpus == 1 && job.accumulate == 1) return words + (cpu ? "" : " on 1 GPU");
+  if (!cpu) words += " x " + std::to_string(job.gpus) + (job.gpus == 1 ? " GPU" : " GPUs");
+  if (job.accumulate > 1) words += " x " + with_commas(job.accumulate) + " accumulated";
+  return words + " = " + with_commas(job.batch * job.gpus * job.accumulate) + " a step";
+}
+
 Result<int> answer(const Options& o, const Resolved& r) {
   const Scenario& s = r.base;
   Prediction prediction;
@@ -109,6 +122,7 @@ Result<int> answer(const Options& o, const Resolved& r) {
     prediction.two_point = std::move(two_point);
   }
   ReportContext context = context_of(r, s.job);
+  context.model_line += " | " + step_size(r);
   context.rests_on.insert(context.rests_on.begin(), f->time.basis);
   context.rests_on.push_back("memory: " + f->memory.device_peak.basis);
   const bool good = is_good(f->memory.fits, f->memory.verdict, o.run) && shortage.empty();
@@ -137,10 +151,11 @@ Result<int> answer_without_model(const Options& o, std::span<const Binding> bind
   TRY(refuse_all_but("predict", bindings, {"gpu", "gpus", "host", "json", "method", "reading"},
                      "is not used where two readings stand for the model; leave it out, or "
                      "give a MODEL"));
-  const auto gpus = TRY(gpus_of(o.run));
-  if (o.run.gpu.find(',') != std::string::npos)
+  const std::vector<NamedGpu> named = named_gpus(o.run);
+  const auto gpus = TRY(gpus_of(o.run, named.front()));
+  if (named.size() > 1)
     return fail(ErrorCode::kUsage, "the two-reading method is of one GPU", "--gpu");
-  const auto machine = TRY(resolve_machine(o.run.gpu, o.run.host, this_host()));
+  const auto machine = TRY(resolve_machine(named.front().name, o.run.host, this_host()));
   const auto two_point = TRY(answer_measured(requests, machine.device.facts(), gpus));
   const ReportContext context = context_of(facts_of_machine(machine));
   const std::string text =
@@ -160,7 +175,8 @@ Status check_several(std::span<const Binding> bindings) {
 
 Status check_scaling(std::span<const Binding> bindings) {
   return refuse_given(
-      "predict", bindings, {"explain", "by-layer", "method", "reading", "epochs", "price", "html"},
+      "predict", bindings,
+      {"explain", "by-layer", "method", "reading", "epochs", "price", "html", "global-batch"},
       "is not part of a table over numbers of GPUs; give --gpus one number, or leave it out");
 }
 
@@ -191,10 +207,14 @@ Result<int> run(const Options& o, std::span<const Binding> bindings) {
     return answer_scaling(o.run, batch, o.scaling);
   }
   const auto network = TRY(network_of_one(o.run, o.scaling));
-  RunRequest request = TRY(exact_request(o.run, {o.run.gpu}));
+  RunRequest request = TRY(exact_request(o.run, named_gpus(o.run).front()));
   request.batch = batch;
+  const ScenarioTools tools = scenario_tools(o.run.script_run);
+  std::string chosen;
+  if (o.run.global_batch) chosen = TRY(share_out(*o.run.global_batch, request, tools));
   if (network > 0) request.network_bandwidth = network;
-  const Resolved resolved = TRY(resolve_exactly(request, scenario_tools(o.run.script_run)));
+  Resolved resolved = TRY(resolve_exactly(request, tools));
+  if (!chosen.empty()) resolved.facts.assumed.insert(resolved.facts.assumed.begin(), chosen);
   if (o.by_layer) {
     TRY(check_by_layer(bindings));
     return answer_by_layer(o.run, resolved);
@@ -215,7 +235,8 @@ Command predict_command() {
       "--strict also where the memory is RISKY.",
       joined({run_bindings(o->run, &o->batch),
               scaling_bindings(o->scaling),
-              {{"explain", &o->explain},
+              {{"global-batch", &o->run.global_batch},
+               {"explain", &o->explain},
                {"by-layer", &o->by_layer},
                {"method", &o->method},
                {"reading", &o->two_point.readings},

@@ -45,10 +45,15 @@ std::string memory(const Forecast& f) {
                                                                      : "");
 }
 
+/// "A10", "4 x A10".
+std::string counted_name(const Forecast& f) {
+  return f.job.gpus == 1 ? f.gpu_name : fmt::format("{} x {}", f.job.gpus, f.gpu_name);
+}
+
 /// Which places the bands leave open, in words.
 std::string doubts(Objective objective, const std::vector<Standing>& ranked,
                    const std::vector<const Forecast*>& forecasts) {
-  const auto name = [&](const Standing& s) { return forecasts[s.index]->gpu_name; };
+  const auto name = [&](const Standing& s) { return counted_name(*forecasts[s.index]); };
   std::string text;
   for (std::size_t i = 0; i + 1 < ranked.size(); ++i) {
     // The group of neighbours whose bands overlap that of the first of them.
@@ -102,7 +107,7 @@ std::string speed_table(const std::vector<Contender>& contenders,
     const Contender& c = contenders[s.index];
     const Forecast& f = c.forecast;
     const bool runs = f.memory.fits;
-    rows.push_back({place(s), f.gpu_name, std::to_string(f.job.batch), memory(f),
+    rows.push_back({place(s), counted_name(f), std::to_string(f.job.batch), memory(f),
                     runs ? number(f.step_ms.value) : "-", runs ? rate(f.samples_per_s) : "-",
                     runs ? percent(f.gpu_busy.value) : "-",
                     runs ? std::string(limit_word(f.limiter)) : "memory", c.rows});

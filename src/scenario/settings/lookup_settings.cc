@@ -145,6 +145,7 @@ const SettingRow kRows[] = {
      .words = "fp32, tf32, amp-fp16, amp-bf16, bf16, fp16",
      .fallback = "fp32",
      .values = "fp32 tf32 amp-fp16 amp-bf16 bf16 fp16",
+     .value_aliases = kPrecisionAliases,
      .first = kCapture},
     {.name = "mode",
      .verbs = kCapture,

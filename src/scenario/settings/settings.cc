@@ -50,6 +50,15 @@ Status check_number(const SettingRow& setting, const Binding& binding) {
   return {};
 }
 
+/// What `name` is called here; itself where nobody calls a value so.
+std::string our_value(const SettingRow& setting, const std::string& name) {
+  for (const std::string& pair : names_in(setting.value_aliases)) {
+    const auto equals = pair.find('=');
+    if (simplified(pair.substr(0, equals)) == simplified(name)) return pair.substr(equals + 1);
+  }
+  return name;
+}
+
 /// Spelling is taken as the readers of these names take it: letters and digits alone count.
 Status check_names(const SettingRow& setting, const Binding& binding) {
   const auto* text = std::get_if<std::string*>(&binding.target);
@@ -173,6 +182,19 @@ Status check_range(const SettingRow& setting, std::int64_t value, std::string wh
 Status check_range(const SettingRow& setting, double value, std::string where) {
   if (!setting.range || in_range(*setting.range, value)) return {};
   return fail(ErrorCode::kBadInput, range_words(*setting.range, false), std::move(where));
+}
+
+void take_value_aliases(std::string_view verb, std::span<const Binding> bindings) {
+  for (const Binding& binding : bindings) {
+    const SettingRow* setting = find_setting(verb, binding.name);
+    const auto* text = std::get_if<std::string*>(&binding.target);
+    if (setting == nullptr || setting->value_aliases.empty() || text == nullptr) continue;
+    if ((*text)->empty()) continue;
+    std::string ours;
+    for (const std::string& name : split(**text, ','))
+      ours += (ours.empty() ? "" : ",") + our_value(*setting, name);
+    **text = ours;
+  }
 }
 
 Status check_values(std::string_view verb, std::span<const Binding> bindings) {

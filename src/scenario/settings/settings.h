@@ -50,6 +50,8 @@ struct SettingRow {
       {};                        ///< names that PyTorch's ecosystem has for it, separated by spaces
   std::string_view noun = {};    ///< of one of `values`, when that is not the name
   std::string_view values = {};  ///< all that it can be, separated by spaces; empty: anything
+  /// What others call one of `values`: "bf16-mixed=amp-bf16 32=fp32".
+  std::string_view value_aliases = {};
   std::optional<SettingRange> range = {};
   SettingDevices devices = SettingDevices::kAny;
   std::string_view first = {};  ///< the verbs whose --help shows it; --help-all shows every setting
@@ -57,6 +59,7 @@ struct SettingRow {
   bool positional = false;      ///< given by its place, without dashes
   bool required = false;
   bool keeps_commas = false;  ///< of a list: a comma belongs to the value, which is given again
+  bool counts = false;        ///< of a whole number: 1.28M and 50k are understood
   bool training = false;      ///< means nothing for a step without a backward pass
   bool measuring = false;     ///< says how something is measured: means nothing where a file of
                               ///< measurements is given
@@ -107,6 +110,9 @@ struct Binding {
 /// Refuses a number out of the setting's range; `where` is how the error names the setting.
 [[nodiscard]] Status check_range(const SettingRow& setting, std::int64_t value, std::string where);
 [[nodiscard]] Status check_range(const SettingRow& setting, double value, std::string where);
+
+/// Puts our names of values in place of those that others have: "bf16-mixed" is amp-bf16.
+void take_value_aliases(std::string_view verb, std::span<const Binding> bindings);
 
 /// Refuses the first number out of its range and the first name that is none of its setting's
 /// values.

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
 
 namespace stoker {
@@ -40,6 +41,34 @@ TEST(SettingsTest, FlagsOfAPairHaveBothHalves) {
   EXPECT_TRUE(answers_to(*pin, "--no-pin"));
   EXPECT_FALSE(answers_to(*pin, "--pinned"));
   EXPECT_FALSE(answers_to(*pin, "pin"));
+}
+
+TEST(SettingsTest, ValuesAreTakenByTheNamesThatOthersHave) {
+  std::string precision;
+  const Binding binding{"precision", &precision};
+  const auto ours = [&](std::string typed) {
+    precision = std::move(typed);
+    take_value_aliases("plan", std::span(&binding, 1));
+    return check_values("plan", std::span(&binding, 1)) ? precision : "refused";
+  };
+  EXPECT_EQ(ours("bf16-mixed,32-true"), "amp-bf16,fp32");
+  EXPECT_EQ(ours("16-mixed"), "amp-fp16");
+  EXPECT_EQ(ours("FP16-mixed"), "amp-fp16");
+  EXPECT_EQ(ours("bf16-true"), "bf16");
+  EXPECT_EQ(ours("bfloat16,float16,32"), "bf16,fp16,fp32");
+  EXPECT_EQ(ours("fp16"), "fp16") << "a name of ours stays";
+  EXPECT_EQ(ours("64-true"), "refused");
+  EXPECT_EQ(ours(""), "");
+}
+
+TEST(SettingsTest, EachAliasOfAValueStandsForOne) {
+  for (const SettingRow& setting : all_settings()) {
+    const auto known = names_in(setting.values);
+    for (const std::string& pair : names_in(setting.value_aliases)) {
+      EXPECT_EQ(std::count(known.begin(), known.end(), pair.substr(pair.find('=') + 1)), 1)
+          << setting.name << " " << pair;
+    }
+  }
 }
 
 TEST(SettingsTest, NamesBelongToVerbs) {
