@@ -84,15 +84,16 @@ def _answer(command: list, verb: str) -> tuple:
         raise StokerError(done.stderr.strip() or f"stoker {verb} printed no JSON", done.returncode) from None
 
 
-def predict(model: str | os.PathLike, gpu: str | Sequence[str], *, gpus: int | str | None = None, batch: int | str | None = None,
-            precision: str | None = None, optimizer: str | None = None, data: str | os.PathLike | None = None,
-            workers: int | None = None, host: str | None = None, image_size: int | None = None, seq_len: int | None = None,
-            price: float | Sequence[float] | None = None, samples: int | None = None, html: str | os.PathLike | None = None,
-            script_arguments: Sequence | None = None, **settings: Any) -> Prediction:
+def predict(model: str | os.PathLike, gpu: str | Sequence[str], *, gpus: int | str | None = None,
+            batch: int | str | Sequence[int | str] | None = None, precision: str | Sequence[str] | None = None,
+            optimizer: str | None = None, data: str | os.PathLike | None = None, workers: int | None = None,
+            host: str | None = None, image_size: int | None = None, seq_len: int | Sequence[int] | None = None,
+            price: float | Sequence[float] | None = None, samples: int | str | None = None,
+            html: str | os.PathLike | None = None, script_arguments: Sequence | None = None, **settings: Any) -> Prediction:
     """The forecast for exactly these settings, as `stoker predict MODEL --gpu G ...` gives it.
 
     gpu         "t4", "a100-40gb" (`stoker gpus`), a machine file or "cpu"; several as a list
-    batch       per GPU, or "max"
+    batch       per GPU, or "max"; of batch, seq_len and precision several as a list: a row for each combination under "table"
     precision   fp32, tf32, amp-fp16, amp-bf16, bf16, fp16
     data        a folder, or a file of `stoker probe`
     html        a file to write the page to that shows it

@@ -12,9 +12,9 @@ namespace stoker::cli {
 /// What the user typed about the training step itself.
 struct JobOptions {
   std::string optimizer, optimizer_loop, parallel, fsdp_precision, loss, checkpoint, last_batch,
-      copy;
-  std::optional<std::int64_t> accumulate, nodes, seq_len, validation, validation_samples, epochs,
-      threads, fsdp_group;
+      copy, seq_len;
+  std::optional<std::int64_t> accumulate, nodes, validation, validation_samples, epochs, threads,
+      fsdp_group;
   std::optional<double> momentum, weight_decay;
   std::vector<std::string> dimensions;
   bool nesterov = false, channels_last = false, cudnn_benchmark = false, bucket_view = false,

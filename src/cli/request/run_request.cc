@@ -179,9 +179,19 @@ Result<JobRequest> job_request(const JobOptions& o) {
 }
 
 Result<std::map<std::string, std::int64_t>> parse_dimensions(
-    const std::optional<std::int64_t>& seq_len, const std::vector<std::string>& texts) {
+    const std::string& seq_len, const std::vector<std::string>& texts) {
   std::map<std::string, std::int64_t> dimensions;
-  if (seq_len) dimensions["seq_len"] = *seq_len;
+  if (!seq_len.empty()) {
+    const auto length = whole_number<std::int64_t>(seq_len);
+    if (!length) {
+      const bool several = seq_len.find(',') != std::string::npos;
+      return fail(ErrorCode::kUsage,
+                  "\"" + seq_len + "\" is no length; write one number" +
+                      (several ? " here (`stoker predict` of one GPU takes several)" : ""),
+                  "--seq-len");
+    }
+    dimensions["seq_len"] = *length;
+  }
   for (const std::string& text : texts) {
     const auto malformed = [&] {
       return fail(ErrorCode::kUsage, "\"" + text + "\" is not NAME=NUMBER", "--dim");

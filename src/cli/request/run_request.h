@@ -36,7 +36,7 @@ struct NamedGpu {
 
 /// "seq_len=128" of --dim, and --seq-len.
 [[nodiscard]] Result<std::map<std::string, std::int64_t>> parse_dimensions(
-    const std::optional<std::int64_t>& seq_len, const std::vector<std::string>& texts);
+    const std::string& seq_len, const std::vector<std::string>& texts);
 
 /// "64", or "max" for the largest safe batch; "": nothing was said.
 [[nodiscard]] Result<std::optional<BatchRequest>> parse_batch(const std::string& text);

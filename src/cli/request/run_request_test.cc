@@ -75,7 +75,7 @@ TEST(RunRequest, TextsBecomeValues) {
   o.parallel = "fsdp";
   o.checkpoint = "layer1,layer2.*";
   o.last_batch = "auto";
-  o.seq_len = 128;
+  o.seq_len = "128";
   o.dimensions = {"frames=16"};
   const auto job = job_request(o);
   ASSERT_TRUE(job) << job.error().text();
@@ -101,6 +101,8 @@ TEST(RunRequest, WhatIsNoValueIsRefusedByItsFlag) {
   o = {};
   o.parallel = "horizontally";
   EXPECT_EQ(job_request(o).error().where, "--parallel");
+  EXPECT_EQ(parse_dimensions("long", {}).error().text(),
+            "--seq-len: \"long\" is no length; write one number");
   EXPECT_EQ(parse_dimensions({}, {"=4"}).error().where, "--dim");
   EXPECT_EQ(parse_dimensions({}, {"a=99999999999999999999"}).error().message,
             "the number of \"a=99999999999999999999\" is too large");

@@ -9,6 +9,7 @@
 #include "cli/answers/by_layer.h"
 #include "cli/answers/compare.h"
 #include "cli/answers/scaling.h"
+#include "cli/answers/settings_table.h"
 #include "cli/answers/two_point.h"
 #include "cli/outside/output.h"
 #include "cli/outside/scenario_tools.h"
@@ -180,6 +181,21 @@ Status check_scaling(std::span<const Binding> bindings) {
       "is not part of a table over numbers of GPUs; give --gpus one number, or leave it out");
 }
 
+Status check_table(const Options& o, std::span<const Binding> bindings) {
+  for (const auto& [several, flag] :
+       {std::pair(o.run.gpu.find(',') != std::string::npos, "--gpu"),
+        {o.run.gpus.find_first_of(",.") != std::string::npos, "--gpus"}}) {
+    if (several)
+      return fail(ErrorCode::kUsage,
+                  "takes one value beside several of --batch, --seq-len or --precision", flag);
+  }
+  return refuse_given("predict", bindings,
+                      {"explain", "by-layer", "method", "reading", "html", "objective", "strong",
+                       "gpus-per-node", "step-ms", "network"},
+                      "is not part of a table of settings; give --batch, --seq-len and "
+                      "--precision one value each, or leave it out");
+}
+
 Status check_by_layer(std::span<const Binding> bindings) {
   return refuse_given("predict", bindings,
                       {"explain", "method", "reading", "epochs", "price", "html"},
@@ -193,6 +209,10 @@ Result<int> run(const Options& o, std::span<const Binding> bindings) {
   if (o.run.model.empty()) {
     if (wants_two_points(o)) return answer_without_model(o, bindings);
     return fail(ErrorCode::kUsage, "model is required (stoker predict --help)");
+  }
+  if (wants_settings_table(o.run, o.batch)) {
+    TRY(check_table(o, bindings));
+    return answer_settings_table(o.run, o.batch);
   }
   const auto batch = TRY(parse_batch(o.batch));
   if (o.run.gpu.find(',') != std::string::npos) {
