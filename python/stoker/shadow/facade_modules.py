@@ -152,13 +152,19 @@ def _same_place(old, new) -> bool:
         and new.stride() == old.stride()
 
 
+# From this many elements on (32 MiB in fp32) glibc maps a tensor by itself, and fresh pages are zeros (mallopt(3),
+# M_MMAP_THRESHOLD). A smaller one lies where others were: without values it may hold NaN, which a model that stays on the
+# CPU would compute with.
+_MAPPED_ELEMENTS = 1 << 23
+
+
 def _without_weights() -> None:
-    """Weights need no values: what nobody writes is never paged in. Tensors that are no parameters are filled as ever."""
+    """Large weights need no values: what nobody writes is never paged in. All other tensors are filled as ever."""
     init = torch.nn.init
 
     def unless_parameter(original):
         def fill(tensor, *args, **kwargs):
-            if isinstance(tensor, torch.nn.Parameter):
+            if isinstance(tensor, torch.nn.Parameter) and tensor.numel() >= _MAPPED_ELEMENTS:
                 return tensor
             return original(tensor, *args, **kwargs)
 
