@@ -16,7 +16,7 @@ struct TrialForecast {
   bool fits = true;
   std::string reason;                              ///< why it does not
   Figure samples_per_s, peak_bytes, wall_s, cost;  ///< of the last two 0: not known
-  Figure gpu_busy;  ///< share of time in which a kernel runs, 0..1
+  Figure gpu_busy;                                 ///< share of time in which a kernel runs, 0..1
   int gpus = 0;
   /// By names of metrics and resources, with the ends of bands: as a store keeps them.
   std::map<std::string, double> figures;

@@ -13,7 +13,8 @@ namespace {
 
 /// A script runs for real, and is forecast, in Python's hands (python/stoker/shadow/real_run.py).
 Result<int> validate_script(const ValidateOptions& o, std::span<const Binding> bindings) {
-  TRY(refuse_all_but("validate", bindings, {"what", "batches", "budget", "device", "machine", "json"},
+  TRY(refuse_all_but("validate", bindings,
+                     {"what", "batches", "budget", "device", "machine", "json"},
                      "is not of a script, whose own arguments follow --; leave it out"));
   if (!o.device.empty() && o.device != "cpu")
     return fail(ErrorCode::kUsage, "a script is validated on the CPU: give cpu", "--device");
