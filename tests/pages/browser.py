@@ -28,7 +28,8 @@ class Browser:
         to_read, self.to = os.pipe()
         self.come, to_write = os.pipe()
         keep = ("sh", "-c", f'exec "$0" "$@" 3<&{to_read} 4>&{to_write}')
-        flags = ["--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--remote-debugging-pipe",
+        flags = ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
+                 "--hide-scrollbars", "--remote-debugging-pipe",
                  "--disable-background-networking", "--no-first-run", f"--user-data-dir={self.profile}", "about:blank"]
         self.process = subprocess.Popen([*keep, program, *flags], pass_fds=(to_read, to_write),
                                         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

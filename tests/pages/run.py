@@ -134,7 +134,11 @@ def main() -> int:
         arguments.pictures.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as temporary:
         folder = pathlib.Path(temporary)
-        tab = chromium.Browser(program)
+        try:
+            tab = chromium.Browser(program)
+        except (OSError, RuntimeError, TimeoutError) as error:
+            print(f"SKIPPED: {program} does not start here ({error}), so no page was opened", file=sys.stderr)
+            return SKIPPED
         try:
             for name, (command, kinds) in pages(binary, folder).items():
                 page = write_page(binary, folder, name, command)
