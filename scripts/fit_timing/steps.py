@@ -93,7 +93,7 @@ def step_rows(context):
 
 V100_CLASSES = ["convolution.compute", "convolution_input.compute", "convolution_weight.compute",
                 "winograd.compute", "grouped_convolution.compute"]
-# Of GPUs with whole steps, by hand so that the band of a left-out model covers its time nine times in ten.
+# The band of GPUs with whole steps, by hand so that the band of a left-out model covers its time nine times in ten.
 STEP_SPREADS = {"timm": {"spread.common": 0.1, "spread.tensor": 0.1}, "v100": {"spread.common": 0.08}}
 PULL = 0.0006  # of each fitted logarithm of hundreds of rows towards its start; chosen by models left out
 FEW_ROWS_PULL = 0.03

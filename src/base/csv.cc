@@ -1,6 +1,8 @@
 #include "base/csv.h"
 
 #include <algorithm>
+#include <charconv>
+#include <cmath>
 
 namespace stoker {
 namespace {
@@ -128,6 +130,14 @@ Result<std::vector<CsvRow>> parse_csv(std::string_view text, const std::string& 
   if (headings.empty())
     return fail(ErrorCode::kBadInput, "is empty; a heading line is needed", name);
   return rows;
+}
+
+Result<double> positive_number(std::string_view cell) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(cell.data(), cell.data() + cell.size(), value);
+  const bool whole = error == std::errc() && end == cell.data() + cell.size();
+  if (whole && std::isfinite(value) && value > 0) return value;
+  return fail(ErrorCode::kBadInput, "\"" + std::string(cell) + "\" is not a positive number");
 }
 
 }  // namespace stoker

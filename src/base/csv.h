@@ -24,4 +24,7 @@ struct CsvRow {
 /// headings. `name` is the file that errors point at ("gpus.csv:12").
 [[nodiscard]] Result<std::vector<CsvRow>> parse_csv(std::string_view text, const std::string& name);
 
+/// The finite number above 0 that is all of the cell.
+[[nodiscard]] Result<double> positive_number(std::string_view cell);
+
 }  // namespace stoker

@@ -37,5 +37,14 @@ TEST(Csv, PointsAtTheLineThatIsWrong) {
   EXPECT_FALSE(parse_csv("# nothing\n", "t.csv").has_value());
 }
 
+TEST(Csv, APositiveNumberIsAllOfItsCell) {
+  EXPECT_EQ(*positive_number("1.5e3"), 1500);
+  for (const char* bad : {"", "0", "-1", "nan", "inf", "4x", " 4"}) {
+    const auto number = positive_number(bad);
+    ASSERT_FALSE(number.has_value()) << bad;
+    EXPECT_EQ(number.error().message, "\"" + std::string(bad) + "\" is not a positive number");
+  }
+}
+
 }  // namespace
 }  // namespace stoker

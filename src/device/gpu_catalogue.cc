@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <utility>
 
@@ -30,15 +29,11 @@ class Cells {
   [[nodiscard]] double number(std::string_view column) {
     const std::string_view cell = row_[column];
     if (cell.empty()) return 0;
-    double value = 0;
-    const auto [end, error] = std::from_chars(cell.data(), cell.data() + cell.size(), value);
-    const bool whole = error == std::errc() && end == cell.data() + cell.size();
-    if (!whole || !std::isfinite(value) || value <= 0 || value > kLargestFigure) {
-      note(column, "\"" + std::string(cell) +
-                       "\" is not a positive number; leave the cell blank when unknown");
-      return 0;
-    }
-    return value;
+    const auto value = positive_number(cell);
+    if (value && *value <= kLargestFigure) return *value;
+    note(column, "\"" + std::string(cell) +
+                     "\" is not a positive number; leave the cell blank when unknown");
+    return 0;
   }
 
   template <class T>

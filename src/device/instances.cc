@@ -1,7 +1,6 @@
 #include "device/instances.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <cstdio>
 
@@ -23,13 +22,9 @@ Result<double> number_in(const CsvRow& row, std::string_view column, const std::
                          std::optional<double> blank = std::nullopt) {
   const std::string_view cell = row[column];
   if (cell.empty() && blank) return *blank;
-  double value = 0;
-  const auto [end, error] = std::from_chars(cell.data(), cell.data() + cell.size(), value);
-  if (error != std::errc() || end != cell.data() + cell.size() || !std::isfinite(value) ||
-      value <= 0) {
-    return fail(ErrorCode::kBadInput, "\"" + std::string(cell) + "\" is not a positive number",
-                file + ":" + std::to_string(row.line) + ", " + std::string(column));
-  }
+  auto value = positive_number(cell);
+  if (!value)
+    value.error().where = file + ":" + std::to_string(row.line) + ", " + std::string(column);
   return value;
 }
 

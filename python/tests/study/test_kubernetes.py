@@ -12,12 +12,8 @@ import time
 import pytest
 from api_server import Server
 
-from stoker.binary import StokerError, find_binary
+from stoker_binary import STOKER
 
-try:
-    STOKER = find_binary()
-except StokerError:
-    pytest.skip("the stoker binary is not built", allow_module_level=True)
 if not shutil.which("kubectl"):
     pytest.skip("there is no kubectl (Debian's package kubernetes-client)", allow_module_level=True)
 

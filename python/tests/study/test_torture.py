@@ -5,15 +5,10 @@ import sys
 
 import pytest
 
-from stoker.binary import StokerError, find_binary
+from stoker_binary import STOKER
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 import torture  # noqa: E402
-
-try:
-    STOKER = find_binary()
-except StokerError:
-    pytest.skip("the stoker binary is not built", allow_module_level=True)
 
 
 @pytest.mark.parametrize("what", ["controller", "both"])

@@ -11,12 +11,7 @@ import time
 
 import pytest
 
-from stoker.binary import StokerError, find_binary
-
-try:
-    STOKER = find_binary()
-except StokerError:
-    pytest.skip("the stoker binary is not built", allow_module_level=True)
+from stoker_binary import STOKER
 
 PACKAGE = str(pathlib.Path(__file__).resolve().parents[2])
 # Reports whose clock is planted, so that throughput does not depend on the machine; accuracy is best at a rate of 0.004.

@@ -13,12 +13,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import stoker  # noqa: E402
-from stoker.binary import find_binary  # noqa: E402
-
-try:
-    STOKER = find_binary()
-except stoker.StokerError:
-    pytest.skip("the stoker binary is not built", allow_module_level=True)
+from stoker_binary import STOKER  # noqa: E402
 
 PACKAGE = str(pathlib.Path(__file__).resolve().parents[2])
 

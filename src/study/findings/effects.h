@@ -27,7 +27,7 @@ struct AxisEffect {
   double spread = 0;
 };
 
-/// Of every axis that has pairs, those that matter most first.
+/// The effects of every axis that has pairs, those that matter most first.
 [[nodiscard]] std::vector<AxisEffect> effects(const StudyView& view, const std::string& metric);
 
 /// Which value of one axis is best depends on another's value.

@@ -57,8 +57,8 @@ struct AxisScaling {
   std::optional<Ceiling> ceiling;
   std::optional<BatchLaw> batch;
 };
-/// Of every axis of at least three positive numbers whose name is one of threads, workers, cores,
-/// gpus, nodes, batch or holds it. For the best values of the other axes.
+/// Covers every axis of at least three positive numbers whose name is one of threads, workers,
+/// cores, gpus, nodes, batch or holds it, for the best values of the other axes.
 [[nodiscard]] std::vector<AxisScaling> scalings(const StudyView& view, const std::string& metric);
 
 }  // namespace stoker::study

@@ -78,7 +78,7 @@ std::optional<OutOfMemory> out_of_memory_in(std::string_view output) {
   const Words* found = nullptr;
   for (const Words& words : kWords) {
     const std::size_t at = output.rfind(words.text);
-    // Of several words in one line the first of the table says most.
+    // Where one line holds several words, the first of the table says most.
     if (at == std::string_view::npos) continue;
     if (found != nullptr && line_at(output, at).data() <= line_at(output, last).data()) continue;
     found = &words;

@@ -33,8 +33,8 @@ struct RangeResult {
   std::string reason{};
 };
 
-/// Of several runs (seeds) the geometric means of what each says; runs that say nothing are left
-/// out, and more than half of them leave no suggestion.
+/// Joins several runs (seeds) by the geometric means of what each says; runs that say nothing are
+/// left out, and more than half of them leave no suggestion.
 [[nodiscard]] RangeResult range_test(const std::vector<RangeRun>& runs,
                                      const RangeOptions& options = {});
 
