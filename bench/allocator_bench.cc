@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "device/gpu_catalogue.h"
+#include "device/catalogue/gpu_catalogue.h"
 #include "lower/loop/lower.h"
 #include "memory/replay/largest_batch.h"
 #include "memory/replay/replay.h"

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "base/files.h"
-#include "device/gpu_catalogue.h"
+#include "device/catalogue/gpu_catalogue.h"
 #include "forecast/forecast.h"
 #include "lower/loop/lower.h"
 #include "memory/replay/replay.h"

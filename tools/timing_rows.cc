@@ -26,7 +26,7 @@
 #include <string>
 #include <vector>
 
-#include "device/gpu_catalogue.h"
+#include "device/catalogue/gpu_catalogue.h"
 #include "timing/gpu/kernel_cost.h"
 #include "timing/learned/residual.h"
 #include "timing/step/coefficient_file.h"

@@ -23,8 +23,8 @@
 #include <string>
 #include <vector>
 
-#include "device/gpu_catalogue.h"
-#include "device/host_speed.h"
+#include "device/catalogue/gpu_catalogue.h"
+#include "device/host/host_speed.h"
 #include "lower/loop/lower.h"
 #include "step/step_reader.h"
 #include "timing/gpu/kernel_cost.h"

@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "device/machine_file.h"
+#include "device/resolve/machine_file.h"
 #include "forecast/test_scenario.h"
 
 namespace stoker {

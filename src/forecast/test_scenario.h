@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "device/gpu_catalogue.h"
+#include "device/catalogue/gpu_catalogue.h"
 #include "forecast/forecast.h"
 #include "step/step_reader.h"
 #include "step/test_step.h"

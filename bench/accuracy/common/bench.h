@@ -11,7 +11,7 @@
 #include "accuracy/common/folds.h"
 #include "accuracy/common/measure.h"
 #include "base/csv.h"
-#include "device/gpu_catalogue.h"
+#include "device/catalogue/gpu_catalogue.h"
 #include "forecast/knowledge.h"
 
 namespace stoker::accuracy {

@@ -16,7 +16,7 @@
 
 #include "accuracy/layers/layer_cost.h"
 #include "accuracy/layers/layer_features.h"
-#include "device/gpu_catalogue.h"
+#include "device/catalogue/gpu_catalogue.h"
 
 namespace stoker::accuracy {
 namespace {

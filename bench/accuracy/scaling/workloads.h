@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "device/gpu_catalogue.h"
+#include "device/catalogue/gpu_catalogue.h"
 #include "device/machine.h"
 #include "timing/common/coefficients.h"
 

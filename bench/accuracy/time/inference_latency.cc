@@ -12,7 +12,7 @@
 #include "accuracy/common/bench.h"
 #include "accuracy/common/step_times.h"
 #include "accuracy/time/measures.h"
-#include "device/host_speed.h"
+#include "device/host/host_speed.h"
 #include "lower/loop/lower.h"
 #include "timing/common/data_sheet.h"
 

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "cli/outside/python.h"
-#include "device/this_host.h"
+#include "device/host/this_host.h"
 
 namespace stoker::cli {
 namespace {

@@ -7,7 +7,7 @@
 #include "base/text.h"
 #include "cli/outside/output.h"
 #include "cli/verbs/verbs.h"
-#include "device/gpu_catalogue.h"
+#include "device/catalogue/gpu_catalogue.h"
 #include "observe/record/recording.h"
 #include "report/model/recording_report.h"
 #include "report/model/watch_report.h"

@@ -10,8 +10,8 @@
 #include "cli/outside/output.h"
 #include "cli/outside/scenario_tools.h"
 #include "cli/verbs/verbs.h"
-#include "device/resolve.h"
-#include "device/this_host.h"
+#include "device/host/this_host.h"
+#include "device/resolve/resolve.h"
 #include "scenario/sources/model_source.h"
 
 namespace stoker::cli {

@@ -5,8 +5,8 @@
 
 #include "cli/outside/output.h"
 #include "cli/verbs/verbs.h"
-#include "device/gpu_catalogue.h"
-#include "device/instances.h"
+#include "device/catalogue/gpu_catalogue.h"
+#include "device/catalogue/instances.h"
 #include "report/json/answer.h"
 #include "report/text/layout.h"
 

@@ -14,7 +14,7 @@
 #include "cli/request/run_options.h"
 #include "cli/request/run_request.h"
 #include "cli/verbs/verbs.h"
-#include "device/instances.h"
+#include "device/catalogue/instances.h"
 #include "plan/comparison.h"
 #include "plan/plan_picture.h"
 #include "report/model/page_report.h"

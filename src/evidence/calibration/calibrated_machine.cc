@@ -9,7 +9,7 @@
 
 #include "base/text.h"
 #include "device/figure_kinds.h"
-#include "device/this_cpu.h"
+#include "device/host/this_cpu.h"
 #include "evidence/calibration/sustained_rates.h"
 #include "system/processor.h"
 

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "base/result.h"
-#include "device/gpu_catalogue.h"
-#include "device/machine_file.h"
+#include "device/catalogue/gpu_catalogue.h"
+#include "device/resolve/machine_file.h"
 #include "evidence/calibration/calibration_runs.h"
 
 namespace stoker {

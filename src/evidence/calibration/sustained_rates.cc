@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 
-#include "device/this_cpu.h"
+#include "device/host/this_cpu.h"
 
 namespace stoker {
 namespace {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "device/gpu_catalogue.h"
+#include "device/catalogue/gpu_catalogue.h"
 #include "device/machine.h"
 #include "program/job.h"
 #include "program/program.h"

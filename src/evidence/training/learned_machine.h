@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "device/machine_file.h"
+#include "device/resolve/machine_file.h"
 #include "evidence/training/learning.h"
 
 namespace stoker {

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "device/machine_file.h"
+#include "device/resolve/machine_file.h"
 #include "evidence/training/learned_machine.h"
 #include "evidence/training/test_rows.h"
 

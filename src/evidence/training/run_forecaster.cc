@@ -2,8 +2,8 @@
 
 #include <utility>
 
-#include "device/resolve.h"
-#include "device/this_host.h"
+#include "device/host/this_host.h"
+#include "device/resolve/resolve.h"
 #include "lower/loop/lower.h"
 #include "scenario/resolve/resolve.h"
 

@@ -5,9 +5,9 @@
 
 #include "base/files.h"
 #include "base/setting.h"
-#include "device/instances.h"
-#include "device/resolve.h"
-#include "device/this_host.h"
+#include "device/catalogue/instances.h"
+#include "device/host/this_host.h"
+#include "device/resolve/resolve.h"
 #include "scenario/request/allocator.h"
 #include "scenario/request/fill_job.h"
 #include "scenario/request/request_checks.h"

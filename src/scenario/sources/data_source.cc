@@ -9,8 +9,8 @@
 #include "base/files.h"
 #include "base/setting.h"
 #include "base/text.h"
-#include "device/storage_kind.h"
-#include "device/this_host.h"
+#include "device/host/storage_kind.h"
+#include "device/host/this_host.h"
 #include "input/probe/probe_io.h"
 #include "scenario/request/sample_facts.h"
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "device/host_speed.h"
+#include "device/host/host_speed.h"
 #include "timing/common/data_sheet.h"
 #include "timing/gpu/step_band.h"
 #include "timing/gpu/step_replay.h"

@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "device/host_speed.h"
+#include "device/host/host_speed.h"
 #include "timing/collective/collectives.h"
 #include "timing/common/step_time.h"
 #include "timing/gpu/kernel_cost.h"

@@ -9,7 +9,7 @@
 
 #include "base/files.h"
 #include "base/text.h"
-#include "device/gpu_catalogue.h"
+#include "device/catalogue/gpu_catalogue.h"
 #include "timing/common/testing.h"
 #include "timing/gpu/kernel_cost.h"
 #include "timing/step/coefficient_file.h"

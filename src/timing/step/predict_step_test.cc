@@ -6,7 +6,7 @@
 #include <numeric>
 #include <random>
 
-#include "device/host_speed.h"
+#include "device/host/host_speed.h"
 #include "timing/common/testing.h"
 
 namespace stoker {

@@ -1,4 +1,4 @@
-#include "device/this_host.h"
+#include "device/host/this_host.h"
 
 #include <gtest/gtest.h>
 

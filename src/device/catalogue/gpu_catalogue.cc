@@ -1,4 +1,4 @@
-#include "device/gpu_catalogue.h"
+#include "device/catalogue/gpu_catalogue.h"
 
 #include <algorithm>
 #include <array>
@@ -8,7 +8,7 @@
 #include "base/csv.h"
 #include "base/files.h"
 #include "base/text.h"
-#include "device/gpu_names.h"
+#include "device/catalogue/gpu_names.h"
 
 namespace stoker {
 namespace {

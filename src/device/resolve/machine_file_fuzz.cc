@@ -1,6 +1,6 @@
 #include <cstdlib>
 
-#include "device/machine_file.h"
+#include "device/resolve/machine_file.h"
 
 namespace {
 

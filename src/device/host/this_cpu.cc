@@ -1,4 +1,4 @@
-#include "device/this_cpu.h"
+#include "device/host/this_cpu.h"
 
 #include <algorithm>
 #include <charconv>
@@ -8,7 +8,7 @@
 #include "base/setting.h"
 #include "base/text.h"
 #include "device/calibration_data.h"
-#include "device/host_speed.h"
+#include "device/host/host_speed.h"
 
 namespace stoker {
 namespace {

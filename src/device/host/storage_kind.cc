@@ -1,4 +1,4 @@
-#include "device/storage_kind.h"
+#include "device/host/storage_kind.h"
 
 #include <array>
 #include <cstdio>

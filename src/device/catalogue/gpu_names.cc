@@ -1,4 +1,4 @@
-#include "device/gpu_names.h"
+#include "device/catalogue/gpu_names.h"
 
 #include <algorithm>
 #include <array>

@@ -1,4 +1,4 @@
-#include "device/machine_file.h"
+#include "device/resolve/machine_file.h"
 
 #include <algorithm>
 #include <memory>
@@ -7,8 +7,8 @@
 #include "base/files.h"
 #include "base/text.h"
 #include "base/toml_table.h"
-#include "device/cpu_table.h"
-#include "device/host_speed.h"
+#include "device/host/cpu_table.h"
+#include "device/host/host_speed.h"
 #include "device/machine_calibration.h"
 
 namespace stoker {

@@ -2,7 +2,7 @@
 
 #include "device/calibration_data.h"
 #include "device/figure_kinds.h"
-#include "device/machine_file.h"
+#include "device/resolve/machine_file.h"
 
 namespace stoker {
 namespace {

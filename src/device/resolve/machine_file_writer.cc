@@ -3,7 +3,7 @@
 #include "base/files.h"
 #include "base/ranges.h"
 #include "base/toml_text.h"
-#include "device/machine_file.h"
+#include "device/resolve/machine_file.h"
 
 namespace stoker {
 namespace {

@@ -1,9 +1,9 @@
-#include "device/instances.h"
+#include "device/catalogue/instances.h"
 
 #include <gtest/gtest.h>
 
-#include "device/gpu_catalogue.h"
-#include "device/resolve.h"
+#include "device/catalogue/gpu_catalogue.h"
+#include "device/resolve/resolve.h"
 
 namespace stoker {
 namespace {

@@ -1,9 +1,9 @@
-#include "device/cpu_table.h"
+#include "device/host/cpu_table.h"
 
 #include <bit>
 
 #include "base/text.h"
-#include "device/this_cpu.h"
+#include "device/host/this_cpu.h"
 
 namespace stoker {
 namespace {

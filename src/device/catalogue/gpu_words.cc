@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "base/text.h"
-#include "device/gpu_catalogue.h"
+#include "device/catalogue/gpu_catalogue.h"
 
 namespace stoker {
 namespace {

@@ -1,4 +1,4 @@
-#include "device/host_option.h"
+#include "device/resolve/host_option.h"
 
 #include <algorithm>
 #include <array>
@@ -8,7 +8,7 @@
 #include "base/ranges.h"
 #include "base/setting.h"
 #include "base/text.h"
-#include "device/host_speed.h"
+#include "device/host/host_speed.h"
 
 namespace stoker {
 namespace {

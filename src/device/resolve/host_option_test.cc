@@ -1,4 +1,4 @@
-#include "device/host_option.h"
+#include "device/resolve/host_option.h"
 
 #include <gtest/gtest.h>
 

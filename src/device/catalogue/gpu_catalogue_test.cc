@@ -1,4 +1,4 @@
-#include "device/gpu_catalogue.h"
+#include "device/catalogue/gpu_catalogue.h"
 
 #include <gtest/gtest.h>
 

@@ -1,11 +1,11 @@
-#include "device/this_cpu.h"
+#include "device/host/this_cpu.h"
 
 #include <gtest/gtest.h>
 
 #include <map>
 
 #include "device/calibration_data.h"
-#include "device/host_speed.h"
+#include "device/host/host_speed.h"
 
 namespace stoker {
 namespace {

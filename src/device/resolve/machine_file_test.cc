@@ -1,4 +1,4 @@
-#include "device/machine_file.h"
+#include "device/resolve/machine_file.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -7,7 +7,7 @@
 
 #include "base/files.h"
 #include "device/calibration_data.h"
-#include "device/resolve.h"
+#include "device/resolve/resolve.h"
 
 namespace stoker {
 namespace {

@@ -1,4 +1,4 @@
-#include "device/host_speed.h"
+#include "device/host/host_speed.h"
 
 #include <gtest/gtest.h>
 

@@ -1,11 +1,11 @@
-#include "device/resolve.h"
+#include "device/resolve/resolve.h"
 
 #include "base/text.h"
-#include "device/gpu_catalogue.h"
-#include "device/host_option.h"
-#include "device/instances.h"
-#include "device/machine_file.h"
-#include "device/this_cpu.h"
+#include "device/catalogue/gpu_catalogue.h"
+#include "device/catalogue/instances.h"
+#include "device/host/this_cpu.h"
+#include "device/resolve/host_option.h"
+#include "device/resolve/machine_file.h"
 
 namespace stoker {
 namespace {

@@ -1,4 +1,4 @@
-#include "device/instances.h"
+#include "device/catalogue/instances.h"
 
 #include <algorithm>
 #include <cmath>
@@ -7,7 +7,7 @@
 #include "base/csv.h"
 #include "base/files.h"
 #include "base/text.h"
-#include "device/gpu_catalogue.h"
+#include "device/catalogue/gpu_catalogue.h"
 
 namespace stoker {
 namespace {

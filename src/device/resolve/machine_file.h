@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "base/result.h"
-#include "device/gpu_catalogue.h"
+#include "device/catalogue/gpu_catalogue.h"
 #include "device/machine.h"
 
 namespace stoker {
