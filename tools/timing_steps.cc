@@ -6,7 +6,10 @@
 // COPY 0: the input is on the device already (synthetic benchmarks), 1: it is copied there each
 // step. JOB "torch1.12": as timm's benchmark.py ran under PyTorch 1.12 (SGD with a loop over the
 // parameters, gradients zeroed in place, no fused attention); "benchmark": cuDNN chooses by
-// timing; "inference": the same, and no optimizer.
+// timing; "inference": the same, and no optimizer; "fsdp": AdamW, clipping, the loss in one fused
+// kernel. After it, settings of the job in any order: seq_len=N accumulate=N nodes=N
+// network=BYTES_PER_S parallel=fsdp-zero3 policy=MIXED_PRECISION checkpoint=MODULES
+// cpu=PROCESSOR (blanks as _).
 // Each line of standard input is a patch ("gemm.compute=0.9 kernel.floor_us=3", or empty); the
 // answer is the time of every step in nanoseconds, as native doubles. One word before the patch
 // asks for more:
@@ -14,6 +17,9 @@
 //   kernels  each row's number of records, its time, what of it the device waited for the host
 //   (ns),
 //            its parameters, then a record for each kernel: see answer_kernels
+//   doubt    each row's time, what the host's spread makes it longer by (a share), the level of its
+//            coefficients, then share and spread of each term of its band (names: --terms)
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <cstring>
@@ -27,6 +33,7 @@
 #include "device/host/host_speed.h"
 #include "lower/loop/lower.h"
 #include "step/step_reader.h"
+#include "timing/gpu/gpu_step.h"
 #include "timing/gpu/kernel_cost.h"
 #include "timing/step/coefficient_file.h"
 #include "timing/step/predict_step.h"
@@ -68,6 +75,38 @@ void set_torch_1_12(Job& job) {
   job.attention = AttentionBackend::kMath;
 }
 
+void set_fsdp(Job& job) {
+  job.optimizer = {.kind = OptimizerKind::kAdamW, .weight_decay = 0.1};
+  job.clip = true;
+  job.loss = LossKernel::kFused;
+}
+
+Status set_cpu(std::string name, Host& host) {
+  std::replace(name.begin(), name.end(), '_', ' ');
+  const HostSpeed known = TRY(host_speed(name));
+  host.cpu = known.cpu;
+  host.dispatch_speed = known.speed;
+  host.dispatch_spread = known.spread;
+  host.dispatch_basis = known.basis;
+  return {};
+}
+
+/// One setting of the job, "name=value".
+Status set(const std::string& item, Job& job, Machine& machine) {
+  const std::size_t equals = item.find('=');
+  const std::string name = item.substr(0, equals);
+  const std::string value = equals == std::string::npos ? "" : item.substr(equals + 1);
+  if (name == "cpu") return set_cpu(value, machine.host);
+  if (name == "seq_len") job.dimensions[name] = std::atoll(value.c_str());
+  if (name == "accumulate") job.accumulate = std::atoi(value.c_str());
+  if (name == "nodes") job.nodes = std::max(1, std::atoi(value.c_str()));
+  if (name == "network") machine.network_bandwidth = std::atof(value.c_str());
+  if (name == "checkpoint") job.checkpoint = {value};
+  if (name == "parallel") job.parallel = TRY(parse_parallel(value));
+  if (name == "policy") job.fsdp_precision = TRY(parse_fsdp_precision(value));
+  return {};
+}
+
 Result<Row> read_row(const std::string& line, const GpuCatalogue& catalogue,
                      std::map<std::string, Step>& steps) {
   std::istringstream in(line);
@@ -91,11 +130,14 @@ Result<Row> read_row(const std::string& line, const GpuCatalogue& catalogue,
     job.cudnn = CudnnProfile::kBenchmark;
     job.optimizer.kind = OptimizerKind::kNone;
   }
+  if (how == "fsdp") set_fsdp(job);
+  Row row;
+  for (std::string item; in >> item;) TRY(set(item, job, row.machine));
   job.tf32_matmul = job.precision == Precision::kTf32;
   const auto found = TRY(catalogue.find(gpu));
-  Row row;
   row.machine.device = found;
-  row.machine.gpu_count = job.gpus;
+  row.machine.nodes = job.nodes;
+  row.machine.gpu_count = job.gpus / job.nodes;
   auto program = TRY(lower(steps.at(file), job, row.machine));
   row.program = std::move(program);
   if (!copy) drop_copies(row.program);
@@ -136,11 +178,19 @@ void answer_kernels(const Row& row, Coefficients coefficients, std::vector<doubl
   out.insert(out.end(), records.begin(), records.end());
 }
 
+void answer_doubt(const Row& row, const Coefficients& coefficients, std::vector<double>& out) {
+  const GpuStepModel model(row.program, *row.machine.device.gpu(), coefficients, {});
+  const StepTime time = model.predict(row.machine, {});
+  const GpuStepModel::Doubt doubt = model.doubt(row.machine, {}, time);
+  out.insert(out.end(), {time.total.count(), doubt.host, static_cast<double>(coefficients.level)});
+  for (const BandTerm& term : doubt.terms) out.insert(out.end(), {term.share, term.spread});
+}
+
 Status answer(const std::vector<Row>& rows, const CoefficientFile& file, std::istringstream& line) {
   CoefficientPatch patch;
   std::string what;
   for (std::string item; line >> item;) {
-    if (item == "bands" || item == "kernels") {
+    if (item == "bands" || item == "kernels" || item == "doubt") {
       what = item;
       continue;
     }
@@ -151,6 +201,10 @@ Status answer(const std::vector<Row>& rows, const CoefficientFile& file, std::is
     auto coefficients = TRY(file.for_device(row.machine.device, &patch));
     if (what == "kernels") {
       answer_kernels(row, coefficients, out);
+      continue;
+    }
+    if (what == "doubt") {
+      answer_doubt(row, coefficients, out);
       continue;
     }
     const StepTime time = predict_step(row.program, row.machine, coefficients);
@@ -182,18 +236,25 @@ int print_classes() {
   return 0;
 }
 
+int print_terms() {
+  for (std::size_t i = 0; i < kBandTerms; ++i) std::printf("%s\n", band_term_name(i).c_str());
+  return 0;
+}
+
 }  // namespace
 }  // namespace stoker
 
 int main(int argc, char** argv) {
   if (argc == 2 && std::strcmp(argv[1], "--classes") == 0) return stoker::print_classes();
+  if (argc == 2 && std::strcmp(argv[1], "--terms") == 0) return stoker::print_terms();
   if (argc == 3 && std::strcmp(argv[1], "--host-speed") == 0) return stoker::print_speed(argv[2]);
   const bool names_coefficients = argc == 4 && std::strcmp(argv[2], "--coefficients") == 0;
   if (argc == 2 || names_coefficients) {
     return stoker::timing_tool::answer_lines("timing_steps", names_coefficients ? argv[3] : "",
                                              stoker::read_rows(argv[1]), stoker::answer);
   }
-  std::fprintf(stderr,
-               "usage: timing_steps ROWS [--coefficients FILE] | --classes | --host-speed CPU\n");
+  std::fprintf(
+      stderr,
+      "usage: timing_steps ROWS [--coefficients FILE] | --classes | --terms | --host-speed CPU\n");
   return 2;
 }

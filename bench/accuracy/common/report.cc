@@ -204,14 +204,26 @@ std::string memory_bands_as_json(const std::vector<Measure>& measures,
   return root.dump(2) + "\n";
 }
 
+namespace {
+
+/// Labels hold commas: "mpt-7b 2048 x 6, 8 A100-SXM4-80GB".
+std::string csv_cell(std::string_view text) {
+  if (text.find_first_of(",\"\n") == std::string_view::npos) return std::string(text);
+  std::string quoted = "\"";
+  for (const char c : text) quoted += c == '"' ? "\"\"" : std::string(1, c);
+  return quoted + "\"";
+}
+
+}  // namespace
+
 std::string rows_as_csv(const std::vector<Measure>& measures) {
   std::string text = "measure,row,kind,truth,predicted,low,high\n";
   for (const Measure& m : measures) {
     for (const Pair& p : m.pairs) {
       const Band band = p.band.value_or(Band{});
-      text +=
-          fmt::format("{},{},{},{:.6g},{:.6g},{:.6g},{:.6g}\n", m.name, p.label, p.kind, p.truth,
-                      p.predicted, p.predicted * (1 - band.below), p.predicted * (1 + band.above));
+      text += fmt::format("{},{},{},{:.6g},{:.6g},{:.6g},{:.6g}\n", m.name, csv_cell(p.label),
+                          csv_cell(p.kind), p.truth, p.predicted, p.predicted * (1 - band.below),
+                          p.predicted * (1 + band.above));
     }
   }
   return text;

@@ -17,9 +17,9 @@ constexpr double kHighestBandwidth = 1e15;
 /// Matrix units double the FP32 rate of CDNA GPUs in GEMMs (data sheets of MI100 to MI300X: 46.1
 /// against 23.1).
 constexpr double kCdnaMatrix = 2;
-/// FP16 FLOPs of an SM in one clock that Hopper's tensor cores reach through mma.sync, which is
-/// 62.9 % of what they do through wgmma (Luo et al., arXiv 2402.13499, table VII); taken for what
-/// came after it too. Narrower tensor cores have no other instruction.
+/// FP16 FLOPs of an SM in one clock that Hopper's tensor cores reach through mma.sync: on average
+/// 62.9 % of their peak (Luo et al., arXiv 2501.12084, section 6.2, on an H800; 65.3 % in dense
+/// FP16); taken for what came after it too. Narrower tensor cores have no other instruction.
 constexpr double kWarpLevelWidth = 0.629 * 4096;
 
 double energy_pj(const Gpu& gpu, const PowerCoefficients& power) {

@@ -155,8 +155,7 @@ GpuStepModel::GpuStepModel(const Program& program, const Gpu& gpu, const Coeffic
 StepTime GpuStepModel::predict(const Machine& machine, const StepTimeOptions& options) const {
   const Program& program = program_;
   const Coefficients& coefficients = model_.coefficients();
-  const GroupedReduce groups = grouped_reduce(machine, layout_of(machine, options),
-                                              shard_group(program), coefficients.collective);
+  const GroupedReduce groups = groups_of(machine, options);
   const AllReduceModel& all_reduce = groups.all;
   std::vector<KernelCost> costs = costs_;
   cost_collectives(program, groups, costs);
@@ -186,12 +185,34 @@ StepTime GpuStepModel::predict(const Machine& machine, const StepTimeOptions& op
   add_utilization(program, gpu_, out);
   count_oddities(program, costs, model_, out.diagnostics);
   const HostSpeed host = host_of(machine);
+  add_band(program, costs, model_, all_reduce, host_doubt(machine, host, all_reduce, options, out),
+           out);
+  return out;
+}
+
+GpuStepModel::Doubt GpuStepModel::doubt(const Machine& machine, const StepTimeOptions& options,
+                                        const StepTime& time) const {
+  const GroupedReduce groups = groups_of(machine, options);
+  return {band_terms(program_, costs_, model_, groups.all, time),
+          host_doubt(machine, host_of(machine), groups.all, options, time).above};
+}
+
+GroupedReduce GpuStepModel::groups_of(const Machine& machine,
+                                      const StepTimeOptions& options) const {
+  return grouped_reduce(machine, layout_of(machine, options), shard_group(program_),
+                        model_.coefficients().collective);
+}
+
+/// `host` outlives what is returned.
+HostDoubt GpuStepModel::host_doubt(const Machine& machine, const HostSpeed& host,
+                                   const AllReduceModel& all_reduce, const StepTimeOptions& options,
+                                   const StepTime& time) const {
+  const Coefficients& coefficients = model_.coefficients();
   HostDoubt doubt;
   if (coefficients.host.speed == 0) doubt.speed = &host;
-  doubt_host(program, out, host_spread(coefficients, doubt.speed),
+  doubt_host(program_, time, host_spread(coefficients, doubt.speed),
              replay_settings(machine, coefficients, all_reduce, options), doubt);
-  add_band(program, costs, model_, all_reduce, doubt, out);
-  return out;
+  return doubt;
 }
 
 std::vector<PassTime> predict_gpu_passes(const Program& program, const StepTime& step_time,

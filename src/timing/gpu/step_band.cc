@@ -19,11 +19,83 @@ constexpr double kCopySpread = 0.3;
 /// each step. The lock is in the replay, the rest is not. A prior; no row identifies it.
 constexpr double kReplicaThreadsSpread = 0.5;
 
+/// Memory of the fastest GPU whose operators were measured (H100 SXM), bytes/s.
+constexpr double kFastestMeasured = 3.35e12;
+/// 90 % half-width for each e-fold of bandwidth beyond it, of GPUs without rows of their own.
+/// Fitted with the rest (scripts/fit_timing/bands.py); only GH200 and B200 tell of it.
+constexpr double kBeyondSpread = 0.5;
+/// E-folds from which the basis says so: an eighth beyond.
+constexpr double kNoteworthyDistance = 0.12;
+
 std::string percent(double share) {
   return std::to_string(static_cast<int>(std::lround(share * 100))) + " %";
 }
 
 double squared(double x) { return x * x; }
+
+/// Copies of the batch and collectives, whose doubt is that of the bus.
+bool is_transfer(const Kernel& kernel) {
+  return kernel.kernel_class == KernelClass::kHostToDevice ||
+         kernel.kernel_class == KernelClass::kCollective;
+}
+
+/// What of a kernel's time its arithmetic or its bytes explain.
+Nanos explained(const KernelCost& cost) {
+  return std::min(cost.time, std::max(cost.compute, cost.memory));
+}
+
+template <class Visit>
+void for_each_launch(const Program& program, const std::vector<KernelCost>& costs, Visit&& visit) {
+  for (const Instruction& in : program.iteration) {
+    if (in.kind == InstructionKind::kLaunch && in.when != When::kFirst && in.value < costs.size())
+      visit(program.kernels[in.value], costs[in.value]);
+  }
+}
+
+/// How far a GPU's memory is faster than what was measured: e-folds.
+double distance_of(const GpuRates& device, CoefficientLevel level) {
+  if (level >= CoefficientLevel::kGpu) return 0;
+  return std::max(0.0, std::log(device.bandwidth / kFastestMeasured));
+}
+
+/// What kernels go to, and the share that has no rule.
+void add_shares(const Program& program, const std::vector<KernelCost>& costs, StepTime& out) {
+  double all = 0, without_rule = 0;
+  for_each_launch(program, costs, [&](const Kernel& kernel, const KernelCost& cost) {
+    out.class_device[static_cast<std::size_t>(kernel.kernel_class)] += cost.time;
+    if (is_transfer(kernel)) return;
+    const Nanos hidden = explained(cost);
+    const Bound bound = cost.compute > cost.memory ? Bound::kCompute : Bound::kMemory;
+    out.bound_device[static_cast<std::size_t>(bound)] += hidden;
+    out.bound_device[static_cast<std::size_t>(Bound::kLatency)] += cost.time - hidden;
+    all += cost.time.count();
+    if (!cost.has_rule) without_rule += cost.time.count();
+  });
+  if (all > 0) out.uncosted_share = without_rule / all;
+}
+
+/// Shares of device time by class of cost, and those that hold for some kernels of any class.
+struct DoubtfulTime {
+  std::array<double, kCostClasses> by_class{};
+  double all = 0, tensor = 0, capped = 0, backward = 0, latency = 0;
+};
+
+DoubtfulTime doubtful_time(const Program& program, const std::vector<KernelCost>& costs,
+                           const GpuRates& device) {
+  DoubtfulTime sum;
+  for_each_launch(program, costs, [&](const Kernel& kernel, const KernelCost& cost) {
+    if (is_transfer(kernel)) return;
+    const double time = cost.time.count();
+    const auto unit = static_cast<std::size_t>(kernel.unit);
+    sum.by_class[static_cast<std::size_t>(cost.cost_class)] += time;
+    sum.all += time;
+    if (kernel.phase == StepPhase::kBackward) sum.backward += time;
+    sum.latency += (cost.time - explained(cost)).count();
+    if (cost.compute > cost.memory && device.capped[unit]) sum.capped += time;
+    if (cost.bound == Bound::kCompute && device.tensor[unit]) sum.tensor += time;
+  });
+  return sum;
+}
 
 /// How far the band of what a GPU does has to be stretched, by what is known of the GPU.
 double scale_of(const Coefficients& c) {
@@ -38,56 +110,49 @@ double host_spread(const Coefficients& coefficients, const HostSpeed* speed) {
          std::hypot(coefficients.host.spread, speed == nullptr ? 0 : speed->spread);
 }
 
+std::string band_term_name(std::size_t term) {
+  if (term >= kCostClasses) return kFurtherTerms[term - kCostClasses];
+  return std::string(name_of(static_cast<CostClass>(term))) + ".spread";
+}
+
+BandTerms band_terms(const Program& program, const std::vector<KernelCost>& costs,
+                     const CostModel& model, const AllReduceModel& all_reduce,
+                     const StepTime& time) {
+  const Coefficients& c = model.coefficients();
+  const double total = std::max(1.0, time.total.count());
+  const double on_device = std::min(1.0, time.device.count() / total);
+  const DoubtfulTime sum = doubtful_time(program, costs, model.device());
+  const double share = sum.all > 0 ? on_device / sum.all : 0;
+  BandTerms terms{};
+  for (std::size_t i = 0; i < kCostClasses; ++i)
+    terms[i] = {share * sum.by_class[i], c.classes[i].spread};
+  // Efficiencies were fitted beside the learned times, so without them they are a guess again.
+  const double common =
+      c.residual_problem.empty() ? c.common_spread : std::max(c.common_spread, kUnlearnedSpread);
+  const std::array<BandTerm, kFurtherTerms.size()> further{{
+      {on_device, common},
+      {share * sum.tensor, c.tensor_spread},
+      {share * sum.capped, c.band.capped},
+      {share * sum.backward, c.band.backward},
+      {share * sum.latency, c.band.latency},
+      {on_device * distance_of(model.device(), c.level), kBeyondSpread},
+      {time.graphs.count() / total, c.kernel.graph_spread},
+      {time.exposed_copy.count() / total, kCopySpread},
+      {time.exposed_communication.count() / total, all_reduce.spread},
+      {replica_threads(program) > 1 ? 1.0 : 0.0, kReplicaThreadsSpread},
+  }};
+  std::copy(further.begin(), further.end(), terms.begin() + kCostClasses);
+  return terms;
+}
+
 void add_band(const Program& program, const std::vector<KernelCost>& costs, const CostModel& model,
               const AllReduceModel& all_reduce, const HostDoubt& host, StepTime& out) {
   const Coefficients& c = model.coefficients();
-  std::array<double, kCostClasses> by_class{};
-  double all = 0, tensor = 0, without_rule = 0, capped = 0, backward = 0, latency = 0;
-  for (const Instruction& in : program.iteration) {
-    if (in.kind != InstructionKind::kLaunch || in.when == When::kFirst || in.value >= costs.size())
-      continue;
-    const Kernel& kernel = program.kernels[in.value];
-    const KernelCost& cost = costs[in.value];
-    const double time = cost.time.count();
-    out.class_device[static_cast<std::size_t>(kernel.kernel_class)] += cost.time;
-    if (kernel.kernel_class == KernelClass::kHostToDevice ||
-        kernel.kernel_class == KernelClass::kCollective)
-      continue;
-    by_class[static_cast<std::size_t>(cost.cost_class)] += time;
-    const Nanos hidden = std::min(cost.time, std::max(cost.compute, cost.memory));
-    const Bound bound = cost.compute > cost.memory ? Bound::kCompute : Bound::kMemory;
-    out.bound_device[static_cast<std::size_t>(bound)] += hidden;
-    out.bound_device[static_cast<std::size_t>(Bound::kLatency)] += cost.time - hidden;
-    all += time;
-    if (kernel.phase == StepPhase::kBackward) backward += time;
-    latency += (cost.time - hidden).count();
-    if (bound == Bound::kCompute && model.device().capped[static_cast<std::size_t>(kernel.unit)])
-      capped += time;
-    if (!cost.has_rule) without_rule += time;
-    if (cost.bound == Bound::kCompute &&
-        model.device().tensor[static_cast<std::size_t>(kernel.unit)]) {
-      tensor += time;
-    }
-  }
-  // Efficiencies were fitted beside the learned times, so without them they are a guess again.
-  double device = squared(c.residual_problem.empty() ? c.common_spread
-                                                     : std::max(c.common_spread, kUnlearnedSpread));
-  if (all > 0) {
-    for (std::size_t i = 0; i < kCostClasses; ++i)
-      device += squared(by_class[i] / all * c.classes[i].spread);
-    device += squared(tensor / all * c.tensor_spread);
-    device += squared(capped / all * c.band.capped) + squared(backward / all * c.band.backward) +
-              squared(latency / all * c.band.latency);
-    out.uncosted_share = without_rule / all;
-  }
-  const double total = std::max(1.0, out.total.count());
-  const double on_device = std::min(1.0, out.device.count() / total);
-  const bool threads = replica_threads(program) > 1;
-  const double variance = (threads ? squared(kReplicaThreadsSpread) : 0) +
-                          squared(on_device) * device +
-                          squared(out.graphs.count() / total * c.kernel.graph_spread) +
-                          squared(out.exposed_copy.count() / total * kCopySpread) +
-                          squared(out.exposed_communication.count() / total * all_reduce.spread);
+  add_shares(program, costs, out);
+  double variance = 0;
+  for (const BandTerm& term : band_terms(program, costs, model, all_reduce, out))
+    variance += squared(term.share * term.spread);
+  const double on_device = std::min(1.0, out.device.count() / std::max(1.0, out.total.count()));
   // An operator without a rule was never measured, so that its doubt is added to the measured ones
   // in full: a step must not look surer for what is not known of it.
   const double uncosted = on_device * out.uncosted_share * c.of(CostClass::kUncosted).spread;
@@ -101,7 +166,9 @@ void add_band(const Program& program, const std::vector<KernelCost>& costs, cons
   if (out.uncosted_share >= 0.005) {
     out.basis += "; " + percent(out.uncosted_share) + " of device time without a cost rule";
   }
-  if (threads) out.basis += "; no row checks nn.DataParallel's threads";
+  if (replica_threads(program) > 1) out.basis += "; no row checks nn.DataParallel's threads";
+  if (distance_of(model.device(), c.level) > kNoteworthyDistance)
+    out.basis += "; memory faster than any that was measured";
   if (program.cuda_graphs) out.basis += "; CUDA graphs by an approximation that no row tests";
   if (!out.host_bound()) return;
   out.basis += host.speed == nullptr

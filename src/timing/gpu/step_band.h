@@ -1,5 +1,8 @@
 #pragma once
 
+#include <array>
+#include <cstddef>
+#include <string>
 #include <vector>
 
 #include "device/host/host_speed.h"
@@ -20,6 +23,28 @@ struct HostDoubt {
 };
 /// 90 % relative half-width of the host's times.
 [[nodiscard]] double host_spread(const Coefficients& coefficients, const HostSpeed* speed);
+
+/// A part of a band: the share of the step that is in doubt, or its distance from what was
+/// measured, and the coefficient that it is multiplied by, a 90 % relative half-width.
+struct BandTerm {
+  double share = 0;
+  double spread = 0;
+};
+
+/// Terms beside the classes of cost: those that hold for all kernels or for some of any class.
+inline constexpr std::array<const char*, 10> kFurtherTerms{
+    "spread.common", "spread.tensor",       "band.capped", "band.backward", "band.latency",
+    "beyond",        "kernel.graph_spread", "copy",        "communication", "replica_threads"};
+inline constexpr std::size_t kBandTerms = kCostClasses + kFurtherTerms.size();
+using BandTerms = std::array<BandTerm, kBandTerms>;
+/// "gemm.spread", "band.backward": the coefficient that the term is multiplied by.
+[[nodiscard]] std::string band_term_name(std::size_t term);
+
+/// What the squares of the device's part of a band are the sum of, before it is scaled by what is
+/// known of the GPU.
+[[nodiscard]] BandTerms band_terms(const Program& program, const std::vector<KernelCost>& costs,
+                                   const CostModel& model, const AllReduceModel& all_reduce,
+                                   const StepTime& time);
 
 /// Fills band, basis, class_device and uncosted_share from the residual spreads of the classes that
 /// the step spends its time in (docs/models/time.md, "Bands").

@@ -153,6 +153,27 @@ TEST(StepTime, BandsGrowWithTheShareThatIsFarFromWhatWasMeasured) {
   EXPECT_NEAR(predict_step(program, machine_of(), c).band.above, 3 * std::hypot(0.1, 0.1), 1e-9);
 }
 
+TEST(StepTime, BandsGrowBeyondTheFastestMemoryThatWasMeasured) {
+  Program program;
+  launch(program, moving(30));
+  Coefficients c = ideal();
+  c.common_spread = 0;
+  for (auto& entry : c.classes) entry.spread = 0;
+  Gpu gpu = *machine_of().device.gpu();
+  Machine machine = machine_of();
+  const auto above = [&](double bandwidth) {
+    gpu.bandwidth = bandwidth;
+    machine.device = gpu;
+    return predict_step(program, machine, c);
+  };
+  EXPECT_NEAR(above(3e12).band.above, 0, 1e-9) << "slower than an H100's";
+  const StepTime fast = above(3.35e12 * std::exp(1.0));
+  EXPECT_NEAR(fast.band.above, 0.5, 0.01);
+  EXPECT_NE(fast.basis.find("faster than any"), std::string::npos);
+  c.level = CoefficientLevel::kGpu;
+  EXPECT_NEAR(above(9e12).band.above, 0, 1e-9) << "it was measured itself";
+}
+
 TEST(StepTime, TheHostsDoubtIsOfTheStepOnlyWhereTheHostMayLimit) {
   Program program;
   for (int i = 0; i < 50; ++i) launch(program, moving(10));
