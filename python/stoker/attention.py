@@ -8,19 +8,20 @@ from __future__ import annotations
 import torch
 
 _library = torch.library.Library("stoker", "DEF")
-_library.define("attention(Tensor q, Tensor k, Tensor v, Tensor? mask, float dropout, bool causal, float? scale) "
-                "-> Tensor")
+_library.define("attention(Tensor q, Tensor k, Tensor v, Tensor? mask, float dropout, bool causal, float? scale, "
+                "int before=-1, int after=-1) -> Tensor")
 _library.define("attention_backward(Tensor grad_out, Tensor q, Tensor k, Tensor v, Tensor out, Tensor? mask, "
-                "float dropout, bool causal, float? scale, bool mask_gradient) -> (Tensor, Tensor, Tensor, Tensor?)")
+                "float dropout, bool causal, float? scale, bool mask_gradient, int before=-1, int after=-1) "
+                "-> (Tensor, Tensor, Tensor, Tensor?)")
 
 
 @torch.library.register_fake("stoker::attention", lib=_library)
-def _attention_fake(q, k, v, mask, dropout, causal, scale):
+def _attention_fake(q, k, v, mask, dropout, causal, scale, before=-1, after=-1):
     return q.new_empty((q.shape[0], q.shape[2], q.shape[1], v.shape[3])).transpose(1, 2)
 
 
 @torch.library.register_fake("stoker::attention_backward", lib=_library)
-def _attention_backward_fake(grad_out, q, k, v, out, mask, dropout, causal, scale, mask_gradient):
+def _attention_backward_fake(grad_out, q, k, v, out, mask, dropout, causal, scale, mask_gradient, before=-1, after=-1):
     # empty_like keeps dense strides; what is a slice of a packed tensor becomes dense in [batch, length, heads, ...].
     like = [torch.empty_like(t.transpose(1, 2)).transpose(1, 2) for t in (q, k, v)]
     return (*like, torch.empty_like(mask) if mask_gradient else None)
@@ -30,17 +31,18 @@ class Attention(torch.autograd.Function):
     """softmax(q k^T * scale + mask) v, with nothing but its inputs and its output kept for the backward."""
 
     @staticmethod
-    def forward(ctx, q, k, v, mask, dropout, causal, scale):
-        out = torch.ops.stoker.attention(q, k, v, mask, dropout, causal, scale)
+    def forward(ctx, q, k, v, mask, dropout, causal, scale, before=-1, after=-1):
+        out = torch.ops.stoker.attention(q, k, v, mask, dropout, causal, scale, before, after)
         ctx.save_for_backward(q, k, v, out, mask)
-        ctx.options = (dropout, causal, scale)
+        ctx.options, ctx.window = (dropout, causal, scale), (before, after)
         return out
 
     @staticmethod
     def backward(ctx, grad_out):
         q, k, v, out, mask = ctx.saved_tensors
-        grads = torch.ops.stoker.attention_backward(grad_out, q, k, v, out, mask, *ctx.options, ctx.needs_input_grad[3])
-        return (*grads, None, None, None)
+        grads = torch.ops.stoker.attention_backward(grad_out, q, k, v, out, mask, *ctx.options, ctx.needs_input_grad[3],
+                                                         *ctx.window)
+        return (*grads, None, None, None, None, None)
 
 
 def _fits(query, key, value) -> bool:

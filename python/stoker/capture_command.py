@@ -20,6 +20,7 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--precision", default="fp32", metavar="P", help=", ".join(front.PRECISIONS) + " (default fp32)")
     p.add_argument("--mode", default=None, metavar="M", help="train, forward (the graph is kept, no backward) or inference (default train)")
     p.add_argument("--device", default="cuda", metavar="D", help="what the step is for: cuda (default; any GPU) or cpu")
+    p.add_argument("--compile", action="store_true", help="the step as torch.compile runs it")
     p.add_argument("--batch", type=int, metavar="N", help="the default batch that the file records")
     p.add_argument("--image-size", type=int, metavar="N", help="side of the images (torchvision, timm)")
     p.add_argument("--name", rare=True, help="what the model is called in reports")
@@ -113,7 +114,7 @@ def run(arguments: list) -> int:
     doc = front.here(options.spec, None, precision=options.precision, mode=options.mode, name=options.name,
                      batch=options.batch, options=pairs(options.set, "--set"), fixed=_sizes(options.fixed),
                      image_size=options.image_size, progress=progress, say=say, device=options.device,
-                     with_sources=options.sources, assume=options.assume)
+                     with_sources=options.sources, assume=options.assume, compile=options.compile)
     from . import step_file
 
     path = options.output or f"{doc['name']}.step.gz"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import platform
 import sys
 import time
@@ -9,7 +10,7 @@ from dataclasses import dataclass, field
 
 import torch
 
-from . import one_step, places, protocol, sources, standins, step_file, training
+from . import compiled, one_step, places, protocol, sources, standins, step_file, training
 from .device import Device
 from .errors import CaptureError
 from .polynomial import Fitter
@@ -24,6 +25,7 @@ class Settings:
     fixed         dimensions at one size
     progress      called before each run as progress(done, of, what)
     assume        FILE:LINE=VALUE, for what the model reads
+    compile       the model runs under torch.compile
     with_sources  the file says which files it depends on, by their paths on this computer
     """
 
@@ -34,6 +36,7 @@ class Settings:
     progress: object = None
     with_sources: bool = False
     assume: list = field(default_factory=list)
+    compile: bool = False
 
 
 def capture(source, device: Device, settings: Settings) -> dict:
@@ -45,6 +48,11 @@ def capture(source, device: Device, settings: Settings) -> dict:
     fitter = Fitter(dimensions)
     grid = fitter.grid()
     points = [p for i, p in enumerate(grid) if p not in grid[:i]]
+    saved = None
+    if settings.compile:
+        compiled.check_version()
+        saved = compiled.SavedTensors()
+        points.sort(key=lambda point: -math.prod(point.values()))  # the largest decides what is kept
     assumptions = places.Assumptions(settings.assume)
     steps = {}
     for done, point in enumerate(points):
@@ -53,7 +61,7 @@ def capture(source, device: Device, settings: Settings) -> dict:
             settings.progress(done, len(points), sizes)
         built = source.build(point)
         with user_code(f"{source.spec} raised in its step at {sizes}"):
-            steps[tuple(point.values())] = one_step.run(built, mode, settings.precision, device, assumptions)
+            steps[tuple(point.values())] = one_step.run(built, mode, settings.precision, device, assumptions, saved)
         del built
     if settings.progress:
         settings.progress(len(points), len(points), "done")
@@ -66,7 +74,8 @@ def capture(source, device: Device, settings: Settings) -> dict:
     head = {"name": settings.name or source.first.name or source.name, "mode": mode, "precision": settings.precision}
     if raws[0].in_backward:
         optimizer = {"name": "none", "in_backward": raws[0].in_backward, "groups": []}
-    about = {"sample": _sample(source, dimensions), "optimizer": optimizer, "training": declared}
+    about = {"sample": _sample(source, dimensions), "optimizer": optimizer, "training": declared,
+             "compiled": compiled.about(raws[0]) if settings.compile else None}
     return step_file.document(fitter, raws, head, _provenance(source, device, settings.with_sources), about)
 
 

@@ -29,9 +29,11 @@ def check(precision: str, mode, batch, image_size, device: str = "cuda") -> None
             raise CaptureError(f"{what} {value} is not possible: use 1 or more")
 
 
-def capture(what, out, *, precision, mode, batch, name, image_size, options, fixed, device="cuda", assume=()) -> dict:
+def capture(what, out, *, precision, mode, batch, name, image_size, options, fixed, device="cuda", assume=(),
+            compile=False) -> dict:
     check(precision, mode, batch, image_size, device)
-    common = {"precision": precision, "mode": mode, "name": name, "fixed": fixed, "device": device, "assume": assume}
+    common = {"precision": precision, "mode": mode, "name": name, "fixed": fixed, "device": device, "assume": assume,
+              "compile": compile}
     if isinstance(what, (str, os.PathLike)):
         return _in_child(str(what), out, batch=batch, image_size=image_size, options=options, **common)
     spec = _spec_of(what)
@@ -51,13 +53,13 @@ def _spec_of(what) -> str | None:
     return f"{file}:{what.__name__}" if file and file.endswith(".py") and os.path.exists(file) else None
 
 
-def _in_child(spec, out, *, precision, mode, name, batch, image_size, options, fixed, device, assume) -> dict:
+def _in_child(spec, out, *, precision, mode, name, batch, image_size, options, fixed, device, assume, compile) -> dict:
     from . import step_file
 
     with tempfile.TemporaryDirectory() as folder:
         target = out or str(pathlib.Path(folder) / "capture.step.gz")
         command = [sys.executable, "-m", "stoker", "capture", spec, "-o", str(target), "--precision", precision]
-        command += ["--device", device, "--quiet"]
+        command += ["--device", device, "--quiet", *(["--compile"] if compile else [])]
         for flag, value in (("--mode", mode), ("--batch", batch), ("--name", name), ("--image-size", image_size)):
             if value is not None:
                 command += [flag, str(value)]
@@ -87,7 +89,7 @@ def _error(stderr: str, code: int) -> CaptureError:
 
 
 def here(what, out, *, precision, mode, name, batch, options, fixed, image_size=None, progress=None, say=None,
-         device="cuda", with_sources=False, assume=()) -> dict:
+         device="cuda", with_sources=False, assume=(), compile=False) -> dict:
     """Captures a spec, function or Capture in this process and writes it to `out` if that is given."""
     from . import device as devices
     prepared = devices.prepare(say or (lambda text: print(f"stoker: {text}", file=sys.stderr)), device)
@@ -100,7 +102,8 @@ def here(what, out, *, precision, mode, name, batch, options, fixed, image_size=
         spec, label, function = _named(what)
         source = specs.Source(spec, label, function, options, batch)
     precision = "fp32" if precision == "tf32" else precision  # the same step; kernels are chosen later
-    doc = capturing.capture(source, prepared, capturing.Settings(mode, precision, name, fixed, progress, with_sources, list(assume)))
+    doc = capturing.capture(source, prepared, capturing.Settings(mode, precision, name, fixed, progress, with_sources, list(assume),
+                                                                  compile))
     if out is not None:
         step_file.write(doc, str(out))
     return doc

@@ -11,7 +11,7 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils import _pytree as pytree
 
-from . import fake_model, grad_hooks, losses, training, warnings_of
+from . import compiled, fake_model, grad_hooks, losses, training, warnings_of
 from . import precision as precisions
 from .functions import AbstractFunctions
 from .recorder import ModuleNames, Recorder, quiet_collector
@@ -34,19 +34,20 @@ class RawStep:
     in_backward: str = ""  # optimizers that stepped in hooks of gradients
 
 
-def run(built, mode: str, precision: str, device, assumptions=None) -> RawStep:
+def run(built, mode: str, precision: str, device, assumptions=None, saved=None) -> RawStep:
     """Runs one step of `built` (a specs.Built, left as it was) on a device.Device and returns its record.
 
-    `assumptions` (places.Assumptions) say what the model reads where it reads what depends on data.
+    `assumptions` (places.Assumptions) say what the model reads where it reads what depends on data. With `saved`
+    (compiled.SavedTensors) the model runs under torch.compile.
     """
     fake_mode = FakeTensorMode(allow_non_fake_inputs=True, allow_fallback_kernels=False)
     left_alone = fake_model.restored(built.module, built.optimizer)
     with quiet_collector(), torch.autograd.set_multithreading_enabled(False), left_alone, seeded(), fake_mode:
-        return _Step(built, mode, precision, device, assumptions).run()
+        return _Step(built, mode, precision, device, assumptions, saved).run()
 
 
 class _Step:
-    def __init__(self, built, mode, precision, device, assumptions):
+    def __init__(self, built, mode, precision, device, assumptions, saved=None):
         self.built, self.mode, self.precision, self.device_type = built, mode, precision, device.type
         self.model = built.module
         self.recorder = Recorder(device.type, assumptions)
@@ -54,6 +55,7 @@ class _Step:
         self.stand_ins = AbstractFunctions(self.recorder) if self.for_cuda else contextlib.nullcontext()
         self.steps = grad_hooks.Steps()
         self.raw = RawStep()
+        self.compiler = None if saved is None else compiled.Compiler(self.recorder, saved)
 
     def run(self) -> RawStep:
         torch.backends.mha.set_fastpath_enabled(False)  # its fused layer has no fake implementation
@@ -72,7 +74,10 @@ class _Step:
         args, kwargs = self._inputs(mover)
         names = ModuleNames(self.recorder, self.model)
         self.warnings = warnings_of.Training(self.recorder, self.model)
-        with self.stand_ins, self.recorder, names, self.warnings, self.steps:
+        self.called, running = self.model, contextlib.nullcontext()
+        if self.compiler is not None:  # a graph's operators know their modules, and hooks would be traced
+            self.called, names, running = self.compiler.compiled(self.model), contextlib.nullcontext(), self.compiler.running()
+        with self.stand_ins, self.recorder, names, self.warnings, self.steps, running:
             run = {"train": self._train, "forward": self._forward, "inference": self._infer}[self.mode]
             results = run(args, kwargs)
         self.raw.in_backward = "+".join(sorted(self.steps.names))
@@ -120,7 +125,7 @@ class _Step:
         recorder.phase("load")
         recorder.phase("forward")
         with precisions.autocast(self.precision, self.device_type):
-            output = self.model(*args, **kwargs)
+            output = self.called(*args, **kwargs)
             plan = losses.choose(self.built, output)
             targets = self._targets(plan)
             recorder.phase("loss")
@@ -148,7 +153,7 @@ class _Step:
         self.recorder.phase("load")
         self.recorder.phase("forward")
         with precisions.autocast(self.precision, self.device_type):
-            output = self.model(*args, **kwargs)
+            output = self.called(*args, **kwargs)
         self.recorder.phase("end")
         return [output, None, None]
 
@@ -156,7 +161,7 @@ class _Step:
         self.recorder.phase("load")
         self.recorder.phase("forward")
         with torch.no_grad(), precisions.autocast(self.precision, self.device_type):
-            output = self.model(*args, **kwargs)
+            output = self.called(*args, **kwargs)
         self.recorder.phase("end")
         return [output, None, None]
 
@@ -197,7 +202,7 @@ class _Step:
         recorder.released = released = []
         try:
             with self.stand_ins, recorder, recorder.paused(), precisions.autocast(self.precision, self.device_type):
-                self.model(*args, **kwargs)
+                self.called(*args, **kwargs)
         except Exception:  # a model that runs once only: then nothing is known to be replaced
             return set()
         finally:

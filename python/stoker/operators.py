@@ -126,6 +126,10 @@ def attributes(func, args, kwargs) -> dict:
     if name.startswith("stoker::attention"):
         mask = next((v for a, v in zip(func._schema.arguments, args) if a.name == "mask"), None)
         found["mask_kind"] = "none" if mask is None else "bool" if mask.dtype is torch.bool else "float"
+        window = [_value(func, args, kwargs, position, a.name) for position, a in enumerate(func._schema.arguments)
+                  if a.name in ("before", "after")]
+        if window != [-1, -1]:
+            found["window"] = window
     return found
 
 

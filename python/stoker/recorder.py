@@ -22,6 +22,7 @@ ctc.register(operators.HANDLERS)
 FakeTensor = fake_tensor.FakeTensor
 _current_node = getattr(torch._C, "_current_autograd_node", lambda: None)
 _next_sequence = torch.autograd._get_sequence_nr
+_ATTENTION_SEQUENCES = 1 << 62  # from here on: of attention in compiled graphs
 _NO_SEQUENCE = 1 << 63  # AccumulateGrad and the like carry the largest number there is
 
 DTYPES = {
@@ -63,6 +64,14 @@ class Recorder(TorchDispatchMode):
         self._paused = False
         self._views = 0
         self._last_name = ""
+        self._node: tuple[int, int] | None = None  # module and sequence number of what a compiled graph runs
+        self._attentions: dict[int, int] = {}  # storage of an output in a compiled graph -> sequence number
+        self._graphs = 0  # runs of compiled graphs that have begun
+
+    @classmethod
+    def is_infra_mode(cls) -> bool:
+        """torch.compile compiles nothing under the modes of others; this one only watches."""
+        return True
 
     # -- storages ------------------------------------------------------------------------------------------------
 
@@ -110,6 +119,20 @@ class Recorder(TorchDispatchMode):
             yield
         finally:
             self._paused = False
+
+    @contextlib.contextmanager
+    def inside_graph(self):
+        """What runs inside is one run of a graph of torch.compile."""
+        self._graphs += 1
+        self._assign_sequences()
+        self._node = (0, -1)
+        try:
+            yield
+        finally:
+            self._node = None
+
+    def at_node(self, module: int, sequence: int) -> None:
+        self._node = (module, sequence)
 
     def enter_module(self, index: int) -> None:
         self._assign_sequences()
@@ -331,7 +354,11 @@ class Recorder(TorchDispatchMode):
             self._views = 0
         node = _current_node()
         backward = node is not None and not torch.is_grad_enabled()
-        if backward:
+        if self._node is not None:
+            module, sequence = self._node
+            attributes.pop("v", None)  # a view inside of a graph costs the host nothing
+            attributes["c"] = self._graphs
+        elif backward:
             sequence = node._sequence_nr()
             if sequence < _NO_SEQUENCE:
                 self._backward_module = self._module_of_sequence.get(sequence, self._backward_module)
@@ -341,8 +368,18 @@ class Recorder(TorchDispatchMode):
         else:
             sequence = self._forward_sequence(func, args, kwargs)
             module = self._backward_module if node is None and self._phase == "backward" else self.module_stack[-1]
+        if self._node is not None and func.namespace == "stoker":
+            sequence = self._attention_sequence(func.name(), inputs, outputs, sequence)
         self.events.append(("o", func.name(), module, sequence, backward, tuple(inputs), tuple(outputs), attributes))
         self.lines.append(None if backward else places.line())
+
+    def _attention_sequence(self, name: str, inputs, outputs, sequence: int) -> int:
+        """Dynamo numbers no backward of an autograd.Function: attention's is told by the output that it reads."""
+        if name == "stoker::attention":
+            self._attentions[outputs[0][3]] = sequence = _ATTENTION_SEQUENCES + len(self.events)
+        elif name == "stoker::attention_backward":
+            sequence = self._attentions.get(inputs[4][3], sequence)
+        return sequence
 
     def _forward_sequence(self, func, args, kwargs) -> int:
         """The sequence number of the autograd node that this operator got, or -1."""

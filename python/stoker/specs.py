@@ -117,7 +117,7 @@ class Source:
 
         if is_compiled(capture.module):
             raise CaptureError(f"{self.spec} returned a model under torch.compile, which a capture cannot see into: "
-                               "return the model itself")
+                               "return the model itself, and capture it with --compile")
 
     def _resized(self, tree, batch: int):
         """Every tensor whose first dimension is the example's batch, with another batch."""

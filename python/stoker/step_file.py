@@ -15,7 +15,7 @@ from .affine import Merger, thaw
 from .errors import CaptureError
 from .polynomial import Fitter
 
-SCHEMA_VERSION = [1, 2]
+SCHEMA_VERSION = [1, 3]
 
 
 class _Interner:

@@ -53,6 +53,7 @@ constexpr auto kFamilies = std::to_array<OperatorFamily>({
      "multilabel_margin_loss multilabel_margin_loss_forward multinomial nanmedian nansum nms "
      "nonzero norm poisson_nll_loss prod segment_reduce smooth_l1_loss soft_margin_loss std "
      "std_mean sum topk trace var var_mean vdot"},
+    {"fused_reduction", K::kReduction, W::kPlain, "stoker::fused_reduction"},
     {"picked_rows", K::kReduction, W::kPickedRows,
      "nll_loss nll_loss2d nll_loss2d_backward nll_loss2d_forward nll_loss_backward "
      "nll_loss_forward"},
@@ -76,7 +77,7 @@ constexpr auto kFamilies = std::to_array<OperatorFamily>({
      "reciprocal relu remainder round rrelu_with_noise rsqrt rsub sgn sigmoid sign signbit "
      "silu sin sinc sinh softplus softshrink special_entr special_erfcx special_log_ndtr "
      "special_xlog1py special_zeta sqrt square sub tan tanh threshold tril triu trunc where "
-     "xlogy stoker::gated_activation stoker::rotary _thnn_fused* *loss_backward"},
+     "xlogy stoker::dequantize* stoker::fused stoker::gated_activation stoker::rotary _thnn_fused* *loss_backward"},
     {"fourier", K::kElementwise, W::kFourier, "_fft_c2c _fft_c2r _fft_r2c"},
     {"distances", K::kElementwise, W::kDistances, "_cdist _cdist_backward _cdist_forward"},
     {"random_mask", K::kElementwise, W::kPlain, "bernoulli",
@@ -100,7 +101,7 @@ constexpr auto kFamilies = std::to_array<OperatorFamily>({
     {"grid_backward", K::kGather, W::kAllOfZeros,
      "grid_sampler_2d_backward grid_sampler_3d_backward"},
     {"pooling", K::kPooling, W::kPlain,
-     "_adaptive_avg_pool2d _adaptive_avg_pool3d adaptive_avg_pool1d adaptive_avg_pool2d "
+     "_adaptive_avg_pool2d _adaptive_avg_pool3d _low_memory_max_pool* adaptive_avg_pool1d adaptive_avg_pool2d "
      "adaptive_avg_pool3d adaptive_max_pool1d adaptive_max_pool2d adaptive_max_pool3d avg_pool "
      "avg_pool1d avg_pool2d avg_pool3d fractional_max_pool2d fractional_max_pool3d max_pool2d "
      "max_pool2d_with_indices max_pool3d max_pool3d_with_indices max_unpool2d max_unpool3d"},

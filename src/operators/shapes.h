@@ -39,6 +39,11 @@ struct AttentionShape {
   bool dropout = false;
   bool backward = false;
   AttentionBackend backend = AttentionBackend::kMath;
+  /// Keys that a query sees before and after its place, counted from the ends; -1: all of them.
+  std::int64_t before = -1, after = -1;
+  /// Pairs of query and key that are computed, of one head.
+  [[nodiscard]] double pairs() const;
+  [[nodiscard]] bool windowed() const { return before >= 0 || after >= 0; }
 };
 
 /// One cuDNN recurrent call: layers x directions x time steps of gates GEMMs. `projection` is the

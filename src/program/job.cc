@@ -74,10 +74,25 @@ Result<Value> value_in(const std::array<std::pair<std::string_view, Value>, N>& 
                                      suggestion(name, names) + " (known: " + all + ")");
 }
 
+constexpr int kQuantisedBits = 8, kFullBits = 32;
+
+/// "adamw" of "pagedadamw8bit", "adamwbnb8bit"; empty where the name does not end so.
+std::string without_bits(std::string name) {
+  constexpr std::string_view kBits = "8bit", kLibrary = "bnb", kPaged = "paged";
+  if (!name.ends_with(kBits)) return {};
+  name.resize(name.size() - kBits.size());
+  if (name.ends_with(kLibrary)) name.resize(name.size() - kLibrary.size());
+  return name.starts_with(kPaged) ? name.substr(kPaged.size()) : name;
+}
+
 }  // namespace
 
 std::string_view name_of(Precision precision) { return name_in(kPrecisions, precision); }
 std::string_view name_of(OptimizerKind kind) { return name_in(kOptimizers, kind); }
+std::string name_of(const OptimizerSettings& settings) {
+  std::string name(name_of(settings.kind));
+  return settings.state_bits == kQuantisedBits ? name + "8bit" : name;
+}
 std::string_view name_of(OptimizerLoop loop) { return name_in(kLoops, loop); }
 std::string_view name_of(Parallel parallel) { return name_in(kParallels, parallel); }
 std::string_view name_of(FsdpPrecision p) { return name_in(kFsdpPrecisions, p); }
@@ -86,7 +101,15 @@ std::string_view name_of(LossKernel loss) { return name_in(kLossKernels, loss); 
 Result<Precision> parse_precision(std::string_view name) {
   return value_in(kPrecisions, name, "precision");
 }
+int state_bits_named(std::string_view name) {
+  return without_bits(simplified(name)).empty() ? kFullBits : kQuantisedBits;
+}
+
 Result<OptimizerKind> parse_optimizer(std::string_view name) {
+  if (const std::string plain = without_bits(simplified(name)); !plain.empty()) {
+    const auto kind = value_in(kOptimizers, plain, "optimizer");
+    if (kind && *kind != OptimizerKind::kAdafactor && *kind != OptimizerKind::kNone) return kind;
+  }
   return value_in(kOptimizers, name, "optimizer");
 }
 Result<OptimizerLoop> parse_optimizer_loop(std::string_view name) {
@@ -116,6 +139,7 @@ OptimizerSettings captured_optimizer(const Step& step) {
   const auto kind = parse_optimizer(step.optimizer.name);
   if (step.optimizer.name.empty() || !kind) return settings;
   settings.kind = *kind;
+  settings.state_bits = state_bits_named(step.optimizer.name);
   if (step.optimizer.groups.empty()) return settings;
   const auto& numbers = step.optimizer.groups.front().numbers;
   const auto number = [&](const char* key, double otherwise) {

@@ -54,6 +54,8 @@ struct OptimizerSettings {
   /// `loop` was chosen: foreach= or fused= was said. Else a CPU takes its own default
   /// (lower/cpu.h).
   bool loop_asked = false;
+  /// Bits of an element of the state; 8: bitsandbytes' optimizers, quantised by blocks.
+  int state_bits = 32;
 };
 
 /// Everything that a person decides about one training job, apart from model and machine. `batch`
@@ -71,6 +73,8 @@ struct Job {
   /// Hybrid sharding: GPUs that share one copy of the model, each such group holding all of it; 0:
   /// all GPUs are one group.
   int fsdp_group = 0;
+  /// FSDP keeps shards, their gradients and the optimizer's state in the host's memory.
+  bool fsdp_offload = false;
   LossKernel loss = LossKernel::kCaptured;
   CudnnProfile cudnn = CudnnProfile::kDefault;
   bool channels_last = false;
@@ -94,6 +98,7 @@ struct Job {
   /// Forward, backward and, where it can, the optimizer are captured once and replayed as CUDA
   /// graphs.
   bool cuda_graphs = false;
+  bool compile = false;  ///< the step was captured under torch.compile
   /// A loader that copies the next batch as bytes and normalises it on the device, on a side stream
   /// (timm's PrefetchLoader): its buffers come from that stream's blocks.
   bool prefetching_loader = false;
@@ -116,8 +121,14 @@ struct Job {
 [[nodiscard]] std::string_view name_of(Parallel parallel);        ///< "ddp", "dp", "fsdp-zero3"
 [[nodiscard]] std::string_view name_of(FsdpPrecision precision);  ///< "none", "reduce-fp32"
 [[nodiscard]] std::string_view name_of(LossKernel loss);          ///< "captured", "fused"
+/// An optimizer with the bits of its state: "adamw", "adamw8bit".
+[[nodiscard]] std::string name_of(const OptimizerSettings& settings);
+/// 8 where the name is one of bitsandbytes' quantised optimizers ("AdamW8bit", "paged_adamw_8bit"),
+/// else 32.
+[[nodiscard]] int state_bits_named(std::string_view name);
 /// By name; an unknown one is refused with the nearest known.
 [[nodiscard]] Result<Precision> parse_precision(std::string_view name);
+/// Also bitsandbytes' with state in 8 bits; state_bits_named tells them apart.
 [[nodiscard]] Result<OptimizerKind> parse_optimizer(std::string_view name);
 [[nodiscard]] Result<OptimizerLoop> parse_optimizer_loop(std::string_view name);
 /// Also "fsdp" and "zero3" for "fsdp-zero3", and "zero2".

@@ -144,12 +144,16 @@ Attributes read_attributes(const Json& from, const std::string& field) {
     else if (key == "dropout") a.dropout = real(v, field);
     else if (key == "scale") a.scale = v.is_null() ? 0 : real(v, field);
     else if (key == "mask_kind") a.mask_kind = v.is_string() ? v.as_string() : "none";
-    else if (key == "mode") a.rnn_mode = v.is_string() ? v.as_string() : "";
+    else if (key == "window") {
+      a.window = integers(v, field);
+      if (a.window.size() != 2) refuse(field, "a window has a size before and one after");
+    } else if (key == "mode") a.rnn_mode = v.is_string() ? v.as_string() : "";
     else if (key == "layers") a.layers = static_cast<std::int32_t>(integer(v, field, 1, 1 << 16));
     else if (key == "hidden") a.hidden = static_cast<std::int32_t>(integer(v, field, 1, 1 << 24));
     else if (key == "bidirectional") a.bidirectional = flag(v, field);
     else if (key == "batch_first") a.batch_first = flag(v, field);
     else if (key == "v") a.views = static_cast<std::int32_t>(integer(v, field, 0, 1 << 24));
+    else if (key == "c") a.graph = static_cast<std::int32_t>(integer(v, field, 1, 1 << 24));
   }
   return a;
 }

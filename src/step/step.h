@@ -84,10 +84,12 @@ struct Attributes {
   double dropout = 0;
   double scale = 0;                ///< 0: the default, 1 / sqrt(head_dim)
   std::string mask_kind = "none";  ///< attention
+  std::vector<std::int32_t> window;  ///< keys that a query sees before and after it; -1: all
   std::string rnn_mode;            ///< gru lstm rnn_tanh rnn_relu
   std::int32_t layers = 1, hidden = 0;
   bool bidirectional = false, batch_first = false;
   std::int32_t views = 0;  ///< views dispatched since the last written operator
+  std::int32_t graph = 0;  ///< run of a graph of torch.compile that it belongs to, from 1; 0: none
 };
 
 struct Operator {
@@ -189,6 +191,7 @@ struct Step {
   std::vector<NamedTensor> inputs;
   CapturedOptimizer optimizer;
   CapturedTraining training;
+  std::int64_t compiled_graphs = 0;  ///< of torch.compile, runs in this step; 0: it is eager
   std::vector<Operator> operators;
   std::vector<Attributes> attributes;
   std::vector<Event> events;

@@ -79,6 +79,7 @@ class Builder {
     read_named("inputs", step_.inputs);
     read_optimizer();
     read_training();
+    read_compiled();
     read_diagnostics();
     read_events();
     return std::move(step_);
@@ -295,6 +296,15 @@ class Builder {
       }
       step_.optimizer.groups.push_back(std::move(group));
     }
+  }
+
+  void read_compiled() {
+    const Json* it = root_.find("compiled");
+    if (it == nullptr) return;
+    if (!it->is_object()) refuse("compiled", "must be an object");
+    const Json* graphs = it->find("graphs");
+    if (graphs == nullptr) refuse("compiled.graphs", "is missing");
+    step_.compiled_graphs = integer(*graphs, "compiled.graphs", 0, 1 << 24);
   }
 
   void read_training() {

@@ -12,13 +12,6 @@ Flops product_flops(const GemmShape& g) {
   return Flops(2.0 * real(g.batch) * real(g.m) * real(g.n) * real(g.k));
 }
 
-/// Pairs of query and key that a causal mask leaves, the mask aligned at the upper left as PyTorch
-/// defines it: query i sees the keys up to i.
-double causal_pairs(std::int64_t queries, std::int64_t keys) {
-  const double corner = real(std::min(queries, keys));
-  return corner * (corner + 1) / 2 + real(std::max<std::int64_t>(0, queries - keys)) * real(keys);
-}
-
 /// Sums weights times the states of one layer's directions over all time steps.
 double layer_flops(const RnnShape& r, double inputs) {
   const double state = real(r.projection > 0 ? r.projection : r.hidden);
@@ -93,15 +86,17 @@ void append_attention(const Describer& d, std::vector<Work>& into) {
   s.head_dim = query[3];
   s.value_dim = d.shape(in[q + 2])[3];
   s.causal = d.attributes().causal;
+  if (const auto& window = d.attributes().window; window.size() == 2) {
+    s.before = window[0];
+    s.after = window[1];
+  }
   s.dropout = d.attributes().dropout > 0;
   s.backward = backward;
   // Scores and their product with v; backward makes the scores again, then the gradients of the
   // scores and of v (width of v) and those of q and k (width of q).
   const double widths = backward ? 3 * real(s.head_dim) + 2 * real(s.value_dim)
                                  : real(s.head_dim) + real(s.value_dim);
-  const double pairs = s.causal ? causal_pairs(s.query_length, s.key_length)
-                                : real(s.query_length) * real(s.key_length);
-  work.flops = Flops(2 * widths * real(s.batch) * real(s.heads) * pairs);
+  work.flops = Flops(2 * widths * real(s.batch) * real(s.heads) * s.pairs());
   work.dtype = d.dtype(in[q]);
   work.shape = s;
   into.push_back(work);

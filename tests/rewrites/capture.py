@@ -8,17 +8,18 @@ import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
 PYTHON = HERE.parents[1] / "python"
-KINDS = {"plain": ("", "train"), "checkpointed": ("_checkpointed", "train"), "inference": ("", "inference")}
+KINDS = {"plain": ("", "train"), "checkpointed": ("_checkpointed", "train"), "inference": ("", "inference"),
+         "compiled": ("", "train", "--compile")}
 
 
 def main() -> None:
     environment = {**os.environ, "PYTHONPATH": str(PYTHON), "SOURCE_DATE_EPOCH": "1764288000"}
     for model in ("transformer", "convolutional"):
         for precision in ("fp32", "amp-bf16"):
-            for kind, (suffix, mode) in KINDS.items():
+            for kind, (suffix, mode, *more) in KINDS.items():
                 subprocess.run(
                     [sys.executable, "-m", "stoker", "capture", f"models.py:{model}{suffix}", "--mode", mode,
-                     "--precision", precision, "-o", f"{model}.{precision}.{kind}.step.gz"],
+                     "--precision", precision, "-o", f"{model}.{precision}.{kind}.step.gz", *more],
                     check=True, cwd=HERE, env=environment)
 
 

@@ -1,7 +1,7 @@
 """The models whose steps lie in this folder: each plain, and with torch.utils.checkpoint around its blocks.
 
 `python3 tests/rewrites/capture.py` writes the step files anew. src/rewrite/checkpoint_test.cc and evaluation_test.cc
-rewrite the plain steps and compare them with the others.
+rewrite the plain steps and compare them with the others; src/rewrite/compile has the compiled ones.
 """
 
 import torch

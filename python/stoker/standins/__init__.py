@@ -16,7 +16,7 @@ import sysconfig
 
 from ..errors import CaptureError
 
-LIBRARIES = ("apex", "flash_attn", "liger_kernel", "transformer_engine", "xformers")
+LIBRARIES = ("apex", "bitsandbytes", "flash_attn", "liger_kernel", "transformer_engine", "xformers")
 
 
 class MissingPartError(CaptureError, ImportError):
@@ -69,6 +69,8 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         def missing(name):
             if name.startswith("__"):
                 raise AttributeError(name)
+            if f"{module.__name__}.{name}" in _modules(library):  # what the library's own package imports
+                return importlib.import_module(f"{module.__name__}.{name}")
             raise MissingPartError(f"{library} is not installed, and Stoker's stand-in has no {module.__name__}.{name}: "
                                    "install it, or leave that part out")
 

@@ -8,10 +8,11 @@ from ..errors import CaptureError
 from . import kernels
 
 
-def flash_attn_func(q, k, v, dropout_p=0.0, softmax_scale=None, causal=False, *others, return_attn_probs=False, **more):
+def flash_attn_func(q, k, v, dropout_p=0.0, softmax_scale=None, causal=False, window_size=(-1, -1), *others,
+                    return_attn_probs=False, **more):
     if return_attn_probs:
         raise CaptureError("flash_attn: return_attn_probs is for tests and has no stand-in: leave it out")
-    return kernels.fused_attention(q, k, v, dropout_p, softmax_scale, causal)
+    return kernels.fused_attention(q, k, v, dropout_p, softmax_scale, causal, window_size)
 
 
 def flash_attn_kvpacked_func(q, kv, *args, **kwargs):

@@ -18,6 +18,16 @@ for _schema in ("cross_entropy(Tensor scores, Tensor classes) -> (Tensor, Tensor
                 "rotary_(Tensor(a!) x, Tensor cos, Tensor sin) -> Tensor(a!)"):
     _library.define(_schema)
 
+
+
+def define(schema: str, fake) -> None:
+    """One more operator without arithmetic; `fake` makes its outputs. Once in a process."""
+    name = schema.partition("(")[0]
+    if not hasattr(torch.ops.stoker, name):
+        _library.define(schema)
+        torch.library.register_fake(f"stoker::{name}", fake, lib=_library)
+
+
 _fake = lambda name: torch.library.register_fake(f"stoker::{name}", lib=_library)  # noqa: E731
 ops = torch.ops.stoker
 
@@ -136,10 +146,11 @@ class Rotary(torch.autograd.Function):
         return kernel(grad.contiguous(), *ctx.saved_tensors), None, None, None
 
 
-def fused_attention(q, k, v, dropout, scale, causal):
-    """Of tensors [batch, length, heads, head_dim], which is how flash-attn and xFormers lay them."""
+def fused_attention(q, k, v, dropout, scale, causal, window=(-1, -1)):
+    """Of tensors [batch, length, heads, head_dim], which is how flash-attn and xFormers lay them. `window`: keys that a query
+    sees before and after its place, -1 for all."""
     turned = (t.transpose(1, 2) for t in (q, k, v))
-    return attention.Attention.apply(*turned, None, float(dropout), bool(causal), scale).transpose(1, 2)
+    return attention.Attention.apply(*turned, None, float(dropout), bool(causal), scale, *map(int, window)).transpose(1, 2)
 
 
 class RMSNorm(torch.nn.Module):

@@ -76,9 +76,8 @@ void accept_the_rest(CLI::App& app, const Command& command) {
 }
 
 /// What is understood but not modelled: refused by name, never ignored.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kNotModelled{
-    {{"--compile", "torch.compile is not modelled yet; leave the flag out for the eager step"},
-     {"--tensor-parallel", "tensor parallelism is not modelled yet"},
+constexpr std::array<std::pair<std::string_view, std::string_view>, 3> kNotModelled{
+    {{"--tensor-parallel", "tensor parallelism is not modelled yet"},
      {"--pipeline-parallel", "pipeline parallelism is not modelled yet"},
      {"--html", "this verb writes no page; use --json (pages: plan, predict, validate)"}}};
 

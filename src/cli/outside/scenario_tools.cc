@@ -42,6 +42,7 @@ Status capture_by_python(const CaptureOrder& order, const ScriptRun& script) {
   arguments.insert(arguments.end(),
                    {"--precision", std::string(capture_precision(order.precision)), "--sources"});
   if (order.device == ModelDevice::kCpu) arguments.insert(arguments.end(), {"--device", "cpu"});
+  if (order.compile) arguments.emplace_back("--compile");
   if (!order.mode.empty()) arguments.insert(arguments.end(), {"--mode", order.mode});
   for (const std::string& assumption : order.assumptions)
     arguments.insert(arguments.end(), {"--assume", assumption});

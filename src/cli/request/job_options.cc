@@ -23,6 +23,7 @@ std::vector<Binding> job_bindings(JobOptions& o) {
           {"drop-output", &o.drop_output},
           {"cudnn-benchmark", &o.cudnn_benchmark},
           {"cuda-graphs", &o.cuda_graphs},
+          {"compile", &o.compile},
           {"copy", &o.copy},
           {"validation", &o.validation},
           {"validation-samples", &o.validation_samples},
@@ -34,6 +35,7 @@ std::vector<Binding> job_bindings(JobOptions& o) {
           {"parallel", &o.parallel},
           {"fsdp-mixed-precision", &o.fsdp_precision},
           {"fsdp-group", &o.fsdp_group},
+          {"fsdp-cpu-offload", &o.fsdp_offload},
           {"loss", &o.loss},
           {"bucket-view", &o.bucket_view}};
 }

@@ -93,6 +93,7 @@ Result<GpuLink> parse_link(const std::string& text) {
 Result<OptimizerRequest> optimizer_request(const JobOptions& o) {
   OptimizerRequest optimizer;
   if (!o.optimizer.empty()) optimizer.kind = TRY(parse_optimizer(o.optimizer));
+  optimizer.state_bits = state_bits_named(o.optimizer);
   if (!o.optimizer_loop.empty()) optimizer.loop = TRY(parse_optimizer_loop(o.optimizer_loop));
   optimizer.momentum = o.momentum;
   optimizer.weight_decay = o.weight_decay;
@@ -109,7 +110,8 @@ std::vector<NamedGpu> named_gpus(const RunOptions& o) {
 }
 
 CaptureWishes capture_wishes(const RunOptions& o) {
-  return {.mode = o.mode, .assumptions = o.assumptions, .again = o.recapture};
+  return {
+      .mode = o.mode, .assumptions = o.assumptions, .again = o.recapture, .compile = o.job.compile};
 }
 
 Result<RunRequest> run_request(const RunOptions& o, const NamedGpu& gpu) {
@@ -159,6 +161,7 @@ Result<JobRequest> job_request(const JobOptions& o) {
   job.drop_output = o.drop_output;
   job.cudnn_benchmark = o.cudnn_benchmark;
   job.cuda_graphs = o.cuda_graphs;
+  job.compile = o.compile;
   job.prefetching_loader = o.prefetching_loader;
   if (!o.copy.empty()) job.copy = TRY(parse_copy(o.copy));
   job.validation_batch = o.validation;
@@ -174,6 +177,7 @@ Result<JobRequest> job_request(const JobOptions& o) {
   if (!o.fsdp_precision.empty()) job.fsdp_precision = TRY(parse_fsdp_precision(o.fsdp_precision));
   if (!o.loss.empty()) job.loss = TRY(parse_loss_kernel(o.loss));
   job.fsdp_group = o.fsdp_group;
+  job.fsdp_offload = o.fsdp_offload;
   job.bucket_view = o.bucket_view;
   return job;
 }

@@ -35,6 +35,7 @@ Kernel OperatorKernels::kernel_of(std::uint32_t op_index, const Work& work, std:
   kernel.launches = work.launches;
   kernel.views = views;
   kernel.modules = modules;
+  kernel.compiled = l_.step.attributes_of(l_.step.operators[op_index]).graph > 0;
   kernel.flops = work.flops;
   kernel.read = work.read;
   kernel.written = work.written;

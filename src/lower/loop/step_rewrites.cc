@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "rewrite/checkpoint.h"
+#include "rewrite/compile/compiled_step.h"
 #include "rewrite/fused_loss.h"
 #include "rewrite/shard.h"
 
@@ -37,8 +38,9 @@ Result<Step> shared_step(const Step& step, const Job& job) {
 
 Result<std::optional<Step>> rewritten_step(const Step& step, const Job& job) {
   std::optional<Step> result;
+  if (step.compiled_graphs > 0) result = compiled_step(step);
   if (job.loss == LossKernel::kFused) {
-    auto fused = TRY(with_fused_loss(step));
+    auto fused = TRY(with_fused_loss(result ? *result : step));
     result = std::move(fused);
   }
   if (!job.checkpoint.empty()) {

@@ -13,6 +13,8 @@ namespace {
 /// `step` of a fused optimizer: one float32 on the device for each parameter.
 constexpr Bytes kStepNumber{4};
 
+constexpr int kQuantisedBits = 8;
+
 /// The settings that one group steps with.
 OptimizerSettings settings_of(const OptimizerSettings& settings,
                               const std::vector<GroupSettings>& groups, std::int32_t group) {
@@ -25,6 +27,7 @@ OptimizerSettings settings_of(const OptimizerSettings& settings,
 
 void step_group(Emitter& emit, const OptimizerSettings& settings, const ParameterList& group) {
   StepWriter step(emit);
+  if (settings.state_bits == kQuantisedBits) return step_quantised(step, settings, group);
   switch (settings.loop) {
     case OptimizerLoop::kForeach:
       return step_foreach(step, settings, group);

@@ -47,6 +47,8 @@ class StepWriter {
   void run(const ParameterList& list, ListPass pass);
   /// A kernel over one tensor.
   void run(const TrainedParameter& p, ListPass pass);
+  /// A kernel over one tensor that moves so many bytes.
+  void run(const TrainedParameter& p, Bytes read, Bytes written);
   /// A kernel over `elements` numbers beside a parameter.
   void run_small(const TrainedParameter& p, std::int64_t elements);
   /// `.item()`: the host waits for the device.
@@ -74,6 +76,8 @@ inline constexpr std::int64_t kChunkElements = 65536;
 void step_foreach(StepWriter& step, const OptimizerSettings& o, const ParameterList& group);
 void step_for_loop(StepWriter& step, const OptimizerSettings& o, const ParameterList& group);
 void step_fused(StepWriter& step, const OptimizerSettings& o, const ParameterList& group);
+/// bitsandbytes' 8-bit optimizers.
+void step_quantised(StepWriter& step, const OptimizerSettings& o, const ParameterList& group);
 void adafactor_foreach(StepWriter& step, const OptimizerSettings& o, const ParameterList& group);
 void adafactor_for_loop(StepWriter& step, const OptimizerSettings& o, const ParameterList& group);
 

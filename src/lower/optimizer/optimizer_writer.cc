@@ -127,6 +127,13 @@ void StepWriter::run(const TrainedParameter& p, ListPass pass) {
   emit_.launch(kernel);
 }
 
+void StepWriter::run(const TrainedParameter& p, Bytes read, Bytes written) {
+  Kernel kernel = optimizer_kernel(p.dtype, elements_of(p), 0, {1, 1});
+  kernel.read = read;
+  kernel.written = written;
+  emit_.launch(kernel);
+}
+
 void StepWriter::run_small(const TrainedParameter& p, std::int64_t elements) {
   emit_.launch(optimizer_kernel(p.dtype, elements, elements * size_of(p.dtype), {1, 1}));
 }

@@ -27,7 +27,7 @@ Json settings_object(const Forecast& f) {
           {"global_batch", j.batch * j.gpus * j.accumulate},
           {"threads", j.threads},
           {"precision", name_of(j.precision)},
-          {"optimizer", name_of(j.optimizer.kind)},
+          {"optimizer", name_of(j.optimizer)},
           {"optimizer_loop", name_of(j.optimizer.loop)},
           {"parallel", j.gpus > 1 ? name_of(j.parallel) : ""},
           {"fsdp_mixed_precision", name_of(j.fsdp_precision)},

@@ -90,6 +90,7 @@ Status fill_job(const JobRequest& r, const Step& step, Scenario& s) {
   job.cudnn = r.cudnn_benchmark ? CudnnProfile::kBenchmark : CudnnProfile::kDefault;
   job.prefetching_loader = r.prefetching_loader;
   job.cuda_graphs = r.cuda_graphs;
+  job.compile = step.compiled_graphs > 0;
   job.checkpoint = r.checkpoint;
   for (const std::string& name : job.checkpoint) {
     if (name.empty())
@@ -109,11 +110,13 @@ Status fill_parallel(const JobRequest& r, Job& job) {
   job.gradient_as_bucket_view = r.bucket_view;
   job.fsdp_precision = r.fsdp_precision.value_or(FsdpPrecision::kNone);
   job.fsdp_group = static_cast<int>(r.fsdp_group.value_or(0));
+  job.fsdp_offload = r.fsdp_offload;
   const auto only_fsdp = [&](bool given, Setting setting) -> Status {
     if (!given || is_fsdp(job.parallel)) return {};
     return refuse("is a setting of FSDP; add " + mark(Setting::kParallel) + " fsdp", setting);
   };
   TRY(only_fsdp(job.fsdp_precision != FsdpPrecision::kNone, Setting::kFsdpMixedPrecision));
+  if (job.fsdp_offload) return refuse("is not modelled yet; leave it out", Setting::kFsdpOffload);
   return only_fsdp(job.fsdp_group > 0, Setting::kFsdpGroup);
 }
 

@@ -32,6 +32,9 @@ Status check_captured(const OptimizerRequest& o, const Step& step) {
 
 Status choose_loop(const OptimizerRequest& o, OptimizerSettings& settings) {
   if (!o.loop) return {};
+  if (settings.state_bits < 32)
+    return refuse("is PyTorch's; " + name_of(settings) + " has one kernel for each tensor",
+                  Setting::kOptimizerLoop);
   if (*o.loop == OptimizerLoop::kFused && !has_fused(settings.kind)) {
     return refuse("PyTorch has no fused " + std::string(name_of(settings.kind)) +
                       "; sgd, adam, adamw and adagrad have one",
@@ -47,8 +50,9 @@ Status choose_loop(const OptimizerRequest& o, OptimizerSettings& settings) {
 Result<OptimizerSettings> optimizer_of(const OptimizerRequest& o, const Step& step) {
   OptimizerSettings settings = captured_optimizer(step);
   TRY(check_captured(o, step));
-  if (o.kind && *o.kind != settings.kind) {
-    settings = OptimizerSettings{.kind = *o.kind, .loop = default_loop(*o.kind)};
+  if (o.kind && (*o.kind != settings.kind || o.state_bits != settings.state_bits)) {
+    settings = OptimizerSettings{
+        .kind = *o.kind, .loop = default_loop(*o.kind), .state_bits = o.state_bits};
     if (*o.kind != OptimizerKind::kSgd) settings.momentum = 0;
   }
   TRY(choose_loop(o, settings));

@@ -48,6 +48,7 @@ void collect_loop(const JobRequest& j, Collector& given) {
   given.number(Setting::kAccumulate, j.accumulate);
   given.that(Setting::kCheckpoint, !j.checkpoint.empty());
   given.that(Setting::kLoss, j.loss.has_value());
+  given.that(Setting::kCompile, j.compile);
   given.number(Setting::kNodes, j.nodes);
   given.number(Setting::kValidation, j.validation_batch);
   given.that(Setting::kValidationWithGrad, j.validation_with_grad);
@@ -64,6 +65,7 @@ void collect_of_gpus(const RunRequest& r, Collector& given) {
   given.that(Setting::kBucketView, j.bucket_view);
   given.that(Setting::kLink, r.link.has_value());
   given.that(Setting::kCudaGraphs, j.cuda_graphs);
+  given.that(Setting::kFsdpOffload, j.fsdp_offload);
   given.that(Setting::kCudnnBenchmark, j.cudnn_benchmark);
   given.that(Setting::kCopy, j.copy.has_value());
   if (!r.pin) given.pair(Setting::kPin, r.pin);

@@ -40,7 +40,7 @@ std::string step_words(const Step& step, const Job& job) {
     if (!step.optimizer.in_backward.empty())
       words += ", " + step.optimizer.in_backward + " in the backward";
     else
-      words += ", " + (!sgd                         ? std::string(name_of(job.optimizer.kind))
+      words += ", " + (!sgd                         ? name_of(job.optimizer)
                        : job.optimizer.momentum > 0 ? "SGD momentum"
                                                     : "SGD");
   }
@@ -68,7 +68,7 @@ ModelLine model_line(const std::string& model, const Step& step, const Device& d
   if (device.cpu() != nullptr)
     threads = std::to_string(job.threads) + (job.threads == 1 ? " thread, " : " threads, ");
   return {printable(model), printable(step_words(step, job)), printable(device->name),
-          threads + parallel_words(job) + "eager, " + std::string(name_of(job.precision))};
+          threads + parallel_words(job) + (job.compile ? "compiled, " : "eager, ") + std::string(name_of(job.precision))};
 }
 
 std::vector<std::string> unusual_settings(const Job& job) {
@@ -102,6 +102,7 @@ std::vector<std::string> unusual_settings(const Job& job) {
       "mixed precision of FSDP: " + std::string(name_of(job.fsdp_precision)));
   add(job.fsdp_group > 0 && job.fsdp_group < job.gpus,
       "hybrid sharding in groups of " + std::to_string(job.fsdp_group));
+  add(job.fsdp_offload, "shards in the host's memory");
   add(job.loss == LossKernel::kFused, "fused cross entropy");
   add(job.gradient_as_bucket_view, "gradient_as_bucket_view");
   add(job.prefetching_loader, "prefetching loader");

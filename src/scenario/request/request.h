@@ -25,6 +25,7 @@ struct DataRequest {
 
 struct OptimizerRequest {
   std::optional<OptimizerKind> kind;  ///< default: the captured one, else SGD
+  int state_bits = 32;                ///< of `kind`: OptimizerSettings::state_bits
   std::optional<OptimizerLoop> loop;
   std::optional<double> momentum, weight_decay;
   bool nesterov = false;
@@ -43,7 +44,7 @@ struct JobRequest {
   std::optional<std::int64_t> accumulate, threads, epochs;
   std::vector<std::string> checkpoint;             ///< Job::checkpoint
   std::map<std::string, std::int64_t> dimensions;  ///< besides the batch
-  bool channels_last = false, cudnn_benchmark = false, cuda_graphs = false,
+  bool channels_last = false, cudnn_benchmark = false, cuda_graphs = false, compile = false,
        prefetching_loader = false;
   std::optional<CopyWay> copy;  ///< from page-locked memory; default: overlapped
   std::optional<std::int64_t> validation_batch, validation_samples;
@@ -54,6 +55,7 @@ struct JobRequest {
   std::optional<FsdpPrecision> fsdp_precision;
   std::optional<LossKernel> loss;
   std::optional<std::int64_t> fsdp_group;
+  bool fsdp_offload = false;
   bool bucket_view = false;
 };
 
@@ -79,7 +81,8 @@ struct CaptureWishes {
   std::string mode;  ///< train, forward, inference; "": the captured one
   /// "net.py:12=false": what a value is that the model reads at this line of its code.
   std::vector<std::string> assumptions;
-  bool again = false;  ///< also where a capture is remembered
+  bool again = false;    ///< also where a capture is remembered
+  bool compile = false;  ///< under torch.compile
 };
 
 /// How a training script is run that stands in place of a model.

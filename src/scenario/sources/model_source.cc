@@ -89,6 +89,7 @@ Result<LoadedModel> from_spec(const std::string& spec, const std::vector<Precisi
                                   .device = device,
                                   .mode = wishes.mode,
                                   .assumptions = wishes.assumptions,
+                                  .compile = wishes.compile,
                                   .into = {}},
                                  wishes.again, tools));
       last = std::make_shared<const Step>(std::move(step));
@@ -105,6 +106,15 @@ Status check_wishes(const CaptureWishes& wishes, const std::string& model) {
               model + " is captured already; give torchvision:NAME, timm:NAME or FILE.py:FUNCTION" +
                   ", or write the step file again with `stoker capture`",
               mark(wishes.again ? Setting::kRecapture : Setting::kAssume));
+}
+
+/// What a compiled step keeps and computes again is known from its capture alone.
+Status check_compiled(const CaptureWishes& wishes, const LoadedModel& model) {
+  if (!wishes.compile || model.variants.front().step->compiled_graphs > 0) return {};
+  return fail(ErrorCode::kUsage,
+              model.name + " was captured without torch.compile; capture it with {compile}, or " +
+                  "leave the flag out",
+              mark(Setting::kCompile));
 }
 
 /// A training step's forward alone, with its loss; as it is where that was captured or not asked.
@@ -178,6 +188,7 @@ std::vector<LoadedModel::Variant> variants_at_hand(const std::string& model,
   std::vector<LoadedModel::Variant> found;
   const auto names = zoo_names();
   const std::string in_zoo = names ? zoo_spelling(model, *names) : std::string();
+  if (wishes.compile && !in_zoo.empty()) return found;  // the zoo's captures are eager
   if (in_zoo.empty() && (names_a_step_file(model) || model.find(':') == std::string::npos))
     return found;
   for (const Precision p : wanted) {
@@ -186,6 +197,7 @@ std::vector<LoadedModel::Variant> variants_at_hand(const std::string& model,
                                .precision = p,
                                .mode = wishes.mode,
                                .assumptions = wishes.assumptions,
+                               .compile = wishes.compile,
                                .into = {}};
       if (auto step = recall_capture(remembered_capture(order, tools.interpreter)))
         found.push_back({p, std::make_shared<const Step>(std::move(*step))});
@@ -234,7 +246,7 @@ Result<LoadedModel> load_model(const std::string& model, const std::vector<Preci
                                const ScenarioTools& tools) {
   const auto names = TRY(zoo_names());
   if (const std::string known = zoo_spelling(model, names); !known.empty()) {
-    if (device == ModelDevice::kGpu) {
+    if (device == ModelDevice::kGpu && !wishes.compile) {
       TRY(check_wishes(wishes, known));
       return in_mode(from_zoo(known, wanted), wishes.mode);
     }
@@ -245,7 +257,9 @@ Result<LoadedModel> load_model(const std::string& model, const std::vector<Preci
   }
   if (names_a_step_file(model)) {
     TRY(check_wishes(wishes, model));
-    return in_mode(from_file(model, wanted), wishes.mode);
+    const auto loaded = TRY(from_file(model, wanted));
+    TRY(check_compiled(wishes, loaded));
+    return in_mode(loaded, wishes.mode);
   }
   if (model.find(':') != std::string::npos) return from_spec(model, wanted, device, wishes, tools);
   return fail(ErrorCode::kNotFound, unknown_model(model, names));

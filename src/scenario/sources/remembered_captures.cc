@@ -62,6 +62,7 @@ fs::path remembered_capture(const CaptureOrder& order, const std::string& interp
     name += std::isalnum(static_cast<unsigned char>(c)) != 0 ? c : '_';
   name += "-" + precision + "-" + std::to_string(fnv1a(text));
   if (order.device == ModelDevice::kCpu) name += "-cpu";
+  if (order.compile) name += "-compiled";
   return cache_folder() / "steps" / (name + ".step.gz");
 }
 

@@ -22,6 +22,7 @@ struct CaptureOrder {
   ModelDevice device = ModelDevice::kGpu;
   std::string mode;                      ///< train, forward, inference; "": as the function says
   std::vector<std::string> assumptions;  ///< FILE:LINE=VALUE, CaptureWishes::assumptions
+  bool compile = false;                  ///< under torch.compile
   std::filesystem::path into;            ///< step file to write
   /// For a training script as it is: further words for `stoker capture`, its arguments last.
   std::optional<std::vector<std::string>> script = {};

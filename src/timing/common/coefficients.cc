@@ -75,6 +75,7 @@ void visit_all(C& c, Visit&& visit) {
   visit(Name{"host", "update_us"}, c.host.update_us, kAllowed);
   visit(Name{"host", "view_us"}, c.host.view_us, kAllowed);
   visit(Name{"host", "launch_us"}, c.host.launch_us, kAllowed);
+  visit(Name{"host", "compiled_us"}, c.host.compiled_us, kAllowed);
   visit(Name{"host", "synchronize_us"}, c.host.synchronize_us, kAllowed);
   visit(Name{"host", "step_us"}, c.host.step_us, kAllowed);
   visit(Name{"host", "graph_us"}, c.host.graph_us, kAllowed);

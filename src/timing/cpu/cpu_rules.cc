@@ -206,8 +206,9 @@ CpuCost convolution_cost(const Kernel& kernel, const ConvolutionShape& c, const 
 CpuCost attention_cost(const Kernel& kernel, const AttentionShape& a, const CpuProcessor& cpu,
                        const CpuSurroundings& where) {
   const CpuRates& r = cpu.rates();
-  const double scores = real(a.batch) * real(a.heads) * real(a.query_length) * real(a.key_length) *
-                        (a.causal ? 0.5 : 1);
+  const double all = real(a.query_length) * real(a.key_length);
+  const double seen = a.windowed() ? a.pairs() : a.causal ? 0.5 * all : all;
+  const double scores = real(a.batch) * real(a.heads) * seen;
   const double rate = r.products * cpu.peak(kernel.unit) * share(real(a.head_dim), kHalfDepth) *
                       share(real(a.key_length), kHalfColumns);
   CpuCost cost;

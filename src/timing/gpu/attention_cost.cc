@@ -45,11 +45,21 @@ double padded(std::int64_t width, const FusedKernel& kernel) {
   return std::ceil(real(width) / step) * step;
 }
 
+/// Tiles that a window crosses: its own, and one more at each of its ends.
+double windowed_tiles(const AttentionShape& s, double tile_q, double tile_k) {
+  const double rows = std::ceil(real(s.query_length) / tile_q);
+  const double width = s.pairs() / std::max(1.0, real(s.query_length));
+  const double columns = std::ceil(real(s.key_length) / tile_k);
+  return rows * std::min(columns, (width + tile_q) / tile_k + 1);
+}
+
 /// Tiles of scores that are computed for one head. A causal mask skips the tiles that it empties,
 /// not the halves of those that it crosses.
-double tiles(double queries, double keys, double tile_q, double tile_k, bool causal) {
-  const double rows = std::ceil(queries / tile_q), columns = std::ceil(keys / tile_k);
-  if (!causal) return rows * columns;
+double tiles(const AttentionShape& s, double tile_q, double tile_k) {
+  const double rows = std::ceil(real(s.query_length) / tile_q);
+  const double columns = std::ceil(real(s.key_length) / tile_k);
+  if (s.windowed()) return windowed_tiles(s, tile_q, tile_k);
+  if (!s.causal) return rows * columns;
   if (rows > kLongDiagonal) return rows * columns / 2;
   double count = 0;
   for (int row = 1; row <= static_cast<int>(rows); ++row)
@@ -120,8 +130,7 @@ RawCost attention_cost(const Kernel& kernel, const AttentionShape& shape, const 
   const double own = s.backward ? fused.backward_tile : fused.query_tile;
   const double tile_q = s.backward ? fused.key_tile : fused.query_tile;
   const double tile_k = s.backward ? fused.backward_tile : fused.key_tile;
-  const double count =
-      heads * tiles(real(s.query_length), real(s.key_length), tile_q, tile_k, s.causal);
+  const double count = heads * tiles(s, tile_q, tile_k);
   const double flops = 2 * products(width, value_width) * count * tile_q * tile_k;
   // Blocks run in waves; the last one, or a single one that does not fill the GPU, leaves SMs idle.
   const double blocks = heads * std::ceil(real(s.backward ? s.key_length : s.query_length) / own);

@@ -26,6 +26,10 @@ constexpr double kFastestMeasured = 3.35e12;
 constexpr double kBeyondSpread = 0.5;
 /// E-folds from which the basis says so: an eighth beyond.
 constexpr double kNoteworthyDistance = 0.12;
+/// Which operators share a kernel is decided by rules after Inductor's (rewrite/compile), how fast
+/// its kernels and its choice of products are was read off few rows (docs/models/compile.md). A
+/// prior.
+constexpr double kCompiledSpread = 0.15;
 
 std::string percent(double share) {
   return std::to_string(static_cast<int>(std::lround(share * 100))) + " %";
@@ -77,7 +81,7 @@ void add_shares(const Program& program, const std::vector<KernelCost>& costs, St
 /// Shares of device time by class of cost, and those that hold for some kernels of any class.
 struct DoubtfulTime {
   std::array<double, kCostClasses> by_class{};
-  double all = 0, tensor = 0, capped = 0, backward = 0, latency = 0;
+  double all = 0, tensor = 0, capped = 0, backward = 0, latency = 0, compiled = 0;
 };
 
 DoubtfulTime doubtful_time(const Program& program, const std::vector<KernelCost>& costs,
@@ -89,6 +93,7 @@ DoubtfulTime doubtful_time(const Program& program, const std::vector<KernelCost>
     const auto unit = static_cast<std::size_t>(kernel.unit);
     sum.by_class[static_cast<std::size_t>(cost.cost_class)] += time;
     sum.all += time;
+    if (kernel.compiled) sum.compiled += time;
     if (kernel.phase == StepPhase::kBackward) sum.backward += time;
     sum.latency += (cost.time - explained(cost)).count();
     if (cost.compute > cost.memory && device.capped[unit]) sum.capped += time;
@@ -135,6 +140,7 @@ BandTerms band_terms(const Program& program, const std::vector<KernelCost>& cost
       {share * sum.capped, c.band.capped},
       {share * sum.backward, c.band.backward},
       {share * sum.latency, c.band.latency},
+      {share * sum.compiled, kCompiledSpread},
       {on_device * distance_of(model.device(), c.level), kBeyondSpread},
       {time.graphs.count() / total, c.kernel.graph_spread},
       {time.exposed_copy.count() / total, kCopySpread},
@@ -169,6 +175,8 @@ void add_band(const Program& program, const std::vector<KernelCost>& costs, cons
   if (replica_threads(program) > 1) out.basis += "; no row checks nn.DataParallel's threads";
   if (distance_of(model.device(), c.level) > kNoteworthyDistance)
     out.basis += "; memory faster than any that was measured";
+  if (doubtful_time(program, costs, model.device()).compiled > 0)
+    out.basis += "; torch.compile's kernels by stated rules, with a prior's band";
   if (program.cuda_graphs) out.basis += "; CUDA graphs by an approximation that no row tests";
   if (!out.host_bound()) return;
   out.basis += host.speed == nullptr

@@ -32,9 +32,10 @@ struct BandTerm {
 };
 
 /// Terms beside the classes of cost: those that hold for all kernels or for some of any class.
-inline constexpr std::array<const char*, 10> kFurtherTerms{
-    "spread.common", "spread.tensor",       "band.capped", "band.backward", "band.latency",
-    "beyond",        "kernel.graph_spread", "copy",        "communication", "replica_threads"};
+inline constexpr std::array<const char*, 11> kFurtherTerms{
+    "spread.common", "spread.tensor", "band.capped",    "band.backward",
+    "band.latency",  "compiled",      "beyond",         "kernel.graph_spread",
+    "copy",          "communication", "replica_threads"};
 inline constexpr std::size_t kBandTerms = kCostClasses + kFurtherTerms.size();
 using BandTerms = std::array<BandTerm, kBandTerms>;
 /// "gemm.spread", "band.backward": the coefficient that the term is multiplied by.

@@ -159,6 +159,7 @@ class Replay {
     const bool further = kernel.source != Kernel::kSynthesized && kernel.source == last_source_;
     if (!further && kernel.listed > 0) return host.optimizer_us + host.list_us * kernel.listed;
     if (!further && kernel.phase == StepPhase::kOptimizer) return host.update_us;
+    if (kernel.compiled) return host.compiled_us;
     const double library = library_us(kernel);
     if (further) return host.launch_us + library;
     if (kernel.phase == StepPhase::kBackward) return host.backward_us + library;

@@ -1,0 +1,182 @@
+"""A step as torch.compile runs it: Dynamo's graphs, parted by AOTAutograd's own partitioner, on fake tensors.
+
+What each graph keeps for its backward and what the backward computes again is decided by min_cut_rematerialization_partition,
+once, at the largest captured sizes; other sizes keep the same tensors, so that the captures agree. The graphs run operator by
+operator under the recorder. Which operators share a kernel is not decided here (src/rewrite/compiled.h).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+
+import torch
+
+from .errors import CaptureError
+
+LOWEST_TORCH = (2, 6)
+_STEP = re.compile(r"\._modules\['([^']+)'\]|\['([^']+)'\]|\.([A-Za-z_]\w*)|\[(\d+)\]|\.(\d+)")
+
+
+def check_version() -> None:
+    version = tuple(int(part) for part in torch.__version__.split("+")[0].split(".")[:2])
+    if version < LOWEST_TORCH:
+        raise CaptureError(f"--compile needs PyTorch {LOWEST_TORCH[0]}.{LOWEST_TORCH[1]} or newer, and this is {torch.__version__}: "
+                           "pip install -U torch, or leave the flag out for the eager step")
+
+
+class SavedTensors:
+    """What each graph of a model keeps, by the names of its nodes: decided once, held at other sizes."""
+
+    def __init__(self):
+        self._decided: list = []
+        self._graph = 0
+
+    def begin(self) -> None:
+        """The graphs of another capture of the same model follow, in the same order."""
+        self._graph = 0
+
+    def __call__(self, choose, graph, *args, **kwargs):
+        number = self._graph
+        self._graph += 1
+        if number == len(self._decided):
+            chosen = choose(graph, *args, **kwargs)
+            self._decided.append([node.name for node in chosen])
+            return chosen
+        nodes = {node.name: node for node in graph.nodes}
+        names = self._decided[number]
+        if any(name not in nodes for name in names):
+            raise CaptureError("torch.compile makes other graphs at other sizes of this model, so that one step cannot describe "
+                               "them: hold the sizes that its code looks at with --fixed, or leave --compile out")
+        return [nodes[name] for name in names]
+
+
+@contextlib.contextmanager
+def _deciding(saved: SavedTensors):
+    from torch._functorch import partitioners
+
+    original = partitioners.choose_saved_values_set
+    partitioners.choose_saved_values_set = lambda graph, *args, **kwargs: saved(original, graph, *args, **kwargs)
+    saved.begin()
+    try:
+        yield
+    finally:
+        partitioners.choose_saved_values_set = original
+
+
+class _Graph:
+    """One graph of a compiled function, run node by node: a value is let go after its last use, as in generated code."""
+
+    def __init__(self, compiler, module):
+        self._compiler, self._module = compiler, module
+        self._nodes = list(module.graph.nodes)
+        self._modules = [compiler.module_of(node) for node in self._nodes]
+        sequences = [node.meta["seq_nr"] for node in self._nodes if node.meta.get("seq_nr") is not None]
+        self._first_sequence = min(sequences, default=0)
+        last = {}
+        for node in self._nodes:
+            for used in node.all_input_nodes:
+                last[used] = node
+        self._ends: dict = {}
+        for used, user in last.items():
+            self._ends.setdefault(user, []).append(used)
+        for node in self._nodes:
+            if node not in last:
+                self._ends.setdefault(node, []).append(node)
+
+    def __call__(self, given: list):
+        values: dict = {}
+        recorder = self._compiler.recorder
+        with recorder.inside_graph():
+            for node, module in zip(self._nodes, self._modules):
+                if node.op == "placeholder":
+                    values[node] = given.pop(0)
+                    continue
+                if node.op == "output":
+                    result = torch.fx.node.map_arg(node.args[0], lambda n: values[n])
+                    values.clear()
+                    return result
+                recorder.at_node(module, self._compiler.sequence(self, node))
+                values[node] = self._run(node, values)
+                for used in self._ends.get(node, ()):
+                    del values[used]
+        raise AssertionError("a graph without an output")
+
+    def _run(self, node, values):
+        args, kwargs = torch.fx.node.map_arg((node.args, node.kwargs), lambda n: values[n])
+        if node.op == "get_attr":
+            value = self._module
+            for name in node.target.split("."):
+                value = getattr(value, name)
+            return value
+        if node.op == "call_module":
+            return self._module.get_submodule(node.target)(*args, **kwargs)
+        if node.op == "call_method":
+            return getattr(args[0], node.target)(*args[1:], **kwargs)
+        return node.target(*args, **kwargs)
+
+
+class Compiler:
+    """The back end of torch.compile for one capture."""
+
+    def __init__(self, recorder, saved: SavedTensors):
+        self.recorder, self._saved = recorder, saved
+        self.graphs = 0
+        self._numbers: dict = {}
+        self._names: dict = {}
+
+    def compiled(self, model):
+        """What runs in place of `model`, inside of `self.running()`."""
+        import torch._inductor.lowering  # what decompositions ask, and do not import
+        from torch._dynamo.backends.common import aot_autograd
+        from torch._functorch.partitioners import min_cut_rematerialization_partition
+        from torch._inductor.decomposition import select_decomp_table
+
+        self._names = {name: index for index, name in enumerate(self.recorder.modules)}
+        torch._dynamo.reset()
+        backend = aot_autograd(fw_compiler=self._compile, bw_compiler=self._compile, inference_compiler=self._compile,
+                               keep_inference_input_mutations=True,
+                               partition_fn=min_cut_rematerialization_partition, decompositions=select_decomp_table())
+        return torch.compile(model, backend=backend, dynamic=False)
+
+    @contextlib.contextmanager
+    def running(self):
+        with _deciding(self._saved), torch._dynamo.config.patch(suppress_errors=False):
+            yield
+
+    def _compile(self, module, example_inputs):
+        self.graphs += 1
+        graph = _Graph(self, module)
+
+        def run(given: list):
+            return graph(given)
+
+        run._boxed_call = True  # takes a list, which it empties
+        return run
+
+    def module_of(self, node) -> int:
+        stack = node.meta.get("nn_module_stack") or node.meta.get("fwd_nn_module_stack") or {}
+        for path, _ in reversed(list(stack.values())):
+            name = module_name(path)
+            while name is not None:
+                if name in self._names:
+                    return self._names[name]
+                name = name.rpartition(".")[0] if "." in name else None
+        return 0
+
+    def sequence(self, graph: _Graph, node) -> int:
+        """Ties the operators of a backward to those of their forward: both carry the number of the traced autograd node."""
+        number = node.meta.get("seq_nr")
+        return -1 if number is None else number
+
+
+def about(raw) -> dict:
+    """What a step file says of the graphs that its operators name."""
+    graphs = {event[7]["c"] for event in raw.events if event[0] == "o" and "c" in event[7]}
+    return {"by": "inductor", "graphs": len(graphs)}
+
+
+def module_name(path: str) -> str:
+    """"L['fn'].layers.0.attention" or "L['self']._modules['layers']._modules['0']" -> "layers.0"."""
+    parts = [next(filter(None, groups)) for groups in _STEP.findall(path.removeprefix("L"))]
+    return ".".join(part for part in parts[1:] if part not in ("_modules", "_orig_mod"))
