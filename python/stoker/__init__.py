@@ -65,10 +65,10 @@ __all__ = ["Capture", "CaptureError", "Dimension", "Figure", "Gate", "Observatio
 
 
 def capture(what, out=None, *, precision="fp32", mode=None, batch=None, name=None, image_size=None, options=None,
-            fixed=None, device="cuda", assume=()):
+            fixed=None, device="cuda", assume=(), lora=None, qlora=False):
     """Captures one training (or inference) step and returns the step file's content as a dict.
 
-    what        "torchvision:NAME", "timm:NAME", "FILE.py:FUNCTION", a capture function, or a stoker.Capture
+    what        "torchvision:NAME", "timm:NAME", "hf:ORG/NAME", "FILE.py:FUNCTION", a capture function, or a stoker.Capture
     out         also write it there (NAME.step.gz)
     precision   fp32, tf32, amp-fp16, amp-bf16, bf16, fp16
     mode        train or inference
@@ -77,6 +77,8 @@ def capture(what, out=None, *, precision="fp32", mode=None, batch=None, name=Non
     fixed       dimensions to hold at one size, {"seq_len": 128}
     device      what the step is for: "cuda" (any GPU) or "cpu"
     assume      what the model reads where that depends on data: ["net.py:12=false", "net.py:30=all"]
+    lora        "r=16" or "r=16,targets=q_proj,v_proj": the model is frozen and adapters beside linear layers are trained
+    qlora       the same with the frozen linear layers in four bits (NF4)
 
     A spec (a string) is captured in a process of its own. An object is captured in this one, with CUDA's dispatch if
     stoker.device.prepare() ran before torch was imported, else on fake CPU tensors (reported, and marked in the result).
@@ -85,7 +87,8 @@ def capture(what, out=None, *, precision="fp32", mode=None, batch=None, name=Non
     from . import front
 
     return front.capture(what, out, precision=precision, mode=mode, batch=batch, name=name, image_size=image_size,
-                         options=options or {}, fixed=fixed or {}, device=device, assume=list(assume))
+                         options=options or {}, fixed=fixed or {}, device=device, assume=list(assume), lora=lora,
+                         qlora=qlora)
 
 
 def probe(dataset_or_loader, out=None, *, name=None, budget_s=20.0, progress=None):

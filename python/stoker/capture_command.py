@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import sys
 
 from . import front, sources
@@ -14,7 +15,7 @@ from .errors import CaptureError
 def parser() -> argparse.ArgumentParser:
     p = Parser(
         prog="stoker capture", description="Captures one training step of a model, without a GPU, into a step file.",
-        epilog="SPEC: torchvision:NAME, timm:NAME or FILE.py:FUNCTION (returns module and example inputs)")
+        epilog="SPEC: torchvision:NAME, timm:NAME, hf:ORG/NAME or FILE.py:FUNCTION (returns module and example inputs)")
     p.add_argument("spec", metavar="SPEC")
     p.add_argument("-o", "--output", metavar="FILE", help="default: NAME.step.gz")
     p.add_argument("--precision", default="fp32", metavar="P", help=", ".join(front.PRECISIONS) + " (default fp32)")
@@ -32,6 +33,9 @@ def parser() -> argparse.ArgumentParser:
                    help="what the model reads at a line of its code, where that depends on data: true, false, a number, "
                         "all rows of a mask or a share of them (25%%); rows=VALUE for all numbers of rows that the data decides; "
                         "may repeat")
+    p.add_argument("--lora", metavar="r=N[,targets=A,B]",
+                   help="freeze the model and train adapters of this rank beside the named linear layers (all-linear: each)")
+    p.add_argument("--qlora", action="store_true", help="the same with the frozen linear layers in four bits (NF4)")
     p.add_argument("--sources", rare=True, action="store_true", help="write down, by path, the files that the capture depends on")
     p.add_argument("--json-progress", rare=True, action="store_true", help="progress as JSON lines on stderr")
     p.add_argument("--quiet", rare=True, action="store_true", help="say nothing but errors")
@@ -114,10 +118,11 @@ def run(arguments: list) -> int:
     doc = front.here(options.spec, None, precision=options.precision, mode=options.mode, name=options.name,
                      batch=options.batch, options=pairs(options.set, "--set"), fixed=_sizes(options.fixed),
                      image_size=options.image_size, progress=progress, say=say, device=options.device,
-                     with_sources=options.sources, assume=options.assume, compile=options.compile)
+                     with_sources=options.sources, assume=options.assume, compile=options.compile, lora=options.lora,
+                     qlora=options.qlora)
     from . import step_file
 
-    path = options.output or f"{doc['name']}.step.gz"
+    path = options.output or f"{re.sub('[^A-Za-z0-9_.+-]+', '_', doc['name'])}.step.gz"
     step_file.write(doc, path)
     if options.json:
         print(json.dumps({"file": path, "name": doc["name"], "mode": doc["mode"], "precision": doc["precision"],

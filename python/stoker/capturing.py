@@ -69,8 +69,8 @@ def capture(source, device: Device, settings: Settings) -> dict:
     raws = [steps[tuple(point.values())] for point in grid]
     if device.note:
         raws[0].notes.setdefault("unfaithful", []).append(f"captured on fake CPU tensors: {device.note}")
-    if note:
-        raws[0].notes.setdefault("unfaithful", []).append(note)
+    for sentence in filter(None, (note, source.note)):
+        raws[0].notes.setdefault("unfaithful", []).append(sentence)
     head = {"name": settings.name or source.first.name or source.name, "mode": mode, "precision": settings.precision}
     if raws[0].in_backward:
         optimizer = {"name": "none", "in_backward": raws[0].in_backward, "groups": []}

@@ -58,7 +58,8 @@ class Mover:
     def fake(self, tensor: torch.Tensor, device: str | None = None) -> torch.Tensor:
         known = self._done.get(id(tensor))
         if known is None:
-            dtype = precisions.parameter_dtype(tensor.dtype, self._precision)
+            keeps = getattr(tensor, "keeps_type", False)  # adapters beside weights in half precision
+            dtype = tensor.dtype if keeps else precisions.parameter_dtype(tensor.dtype, self._precision)
             known = torch.empty_strided(tuple(tensor.shape), tuple(tensor.stride()), dtype=dtype,
                                         device=device or self._device)
             self.remember(tensor, known)

@@ -30,10 +30,10 @@ def check(precision: str, mode, batch, image_size, device: str = "cuda") -> None
 
 
 def capture(what, out, *, precision, mode, batch, name, image_size, options, fixed, device="cuda", assume=(),
-            compile=False) -> dict:
+            compile=False, lora=None, qlora=False) -> dict:
     check(precision, mode, batch, image_size, device)
     common = {"precision": precision, "mode": mode, "name": name, "fixed": fixed, "device": device, "assume": assume,
-              "compile": compile}
+              "compile": compile, "lora": lora, "qlora": qlora}
     if isinstance(what, (str, os.PathLike)):
         return _in_child(str(what), out, batch=batch, image_size=image_size, options=options, **common)
     spec = _spec_of(what)
@@ -53,16 +53,19 @@ def _spec_of(what) -> str | None:
     return f"{file}:{what.__name__}" if file and file.endswith(".py") and os.path.exists(file) else None
 
 
-def _in_child(spec, out, *, precision, mode, name, batch, image_size, options, fixed, device, assume, compile) -> dict:
+def _in_child(spec, out, *, precision, mode, name, batch, image_size, options, fixed, device, assume, compile, lora,
+              qlora) -> dict:
     from . import step_file
 
     with tempfile.TemporaryDirectory() as folder:
         target = out or str(pathlib.Path(folder) / "capture.step.gz")
         command = [sys.executable, "-m", "stoker", "capture", spec, "-o", str(target), "--precision", precision]
         command += ["--device", device, "--quiet", *(["--compile"] if compile else [])]
-        for flag, value in (("--mode", mode), ("--batch", batch), ("--name", name), ("--image-size", image_size)):
+        flags = (("--mode", mode), ("--batch", batch), ("--name", name), ("--image-size", image_size), ("--lora", lora))
+        for flag, value in flags:
             if value is not None:
                 command += [flag, str(value)]
+        command += ["--qlora"] if qlora else []
         for item in assume:
             command += ["--assume", item]
         for key, value in options.items():
@@ -89,18 +92,20 @@ def _error(stderr: str, code: int) -> CaptureError:
 
 
 def here(what, out, *, precision, mode, name, batch, options, fixed, image_size=None, progress=None, say=None,
-         device="cuda", with_sources=False, assume=(), compile=False) -> dict:
+         device="cuda", with_sources=False, assume=(), compile=False, lora=None, qlora=False) -> dict:
     """Captures a spec, function or Capture in this process and writes it to `out` if that is given."""
     from . import device as devices
     prepared = devices.prepare(say or (lambda text: print(f"stoker: {text}", file=sys.stderr)), device)
-    from . import capturing, specs, standins, step_file
+    from . import adapters, capturing, specs, standins, step_file
 
     standins.install()
+    wish = adapters.parse(lora, qlora)
+    change = None if wish is None else lambda made: adapters.applied(made, wish, precision)
     if isinstance(what, str):
-        source = specs.resolve(what, options, batch, image_size)
+        source = specs.resolve(what, options, batch, image_size, change)
     else:
         spec, label, function = _named(what)
-        source = specs.Source(spec, label, function, options, batch)
+        source = specs.Source(spec, label, function, options, batch, change)
     precision = "fp32" if precision == "tf32" else precision  # the same step; kernels are chosen later
     doc = capturing.capture(source, prepared, capturing.Settings(mode, precision, name, fixed, progress, with_sources, list(assume),
                                                                   compile))

@@ -14,6 +14,7 @@ from torch.utils import _pytree as pytree
 from . import compiled, fake_model, grad_hooks, losses, training, warnings_of
 from . import precision as precisions
 from .functions import AbstractFunctions
+from .real_eyes import nothing_looks_fake
 from .recorder import ModuleNames, Recorder, quiet_collector
 from .values import seeded
 
@@ -42,7 +43,8 @@ def run(built, mode: str, precision: str, device, assumptions=None, saved=None) 
     """
     fake_mode = FakeTensorMode(allow_non_fake_inputs=True, allow_fallback_kernels=False)
     left_alone = fake_model.restored(built.module, built.optimizer)
-    with quiet_collector(), torch.autograd.set_multithreading_enabled(False), left_alone, seeded(), fake_mode:
+    with quiet_collector(), torch.autograd.set_multithreading_enabled(False), left_alone, seeded(), fake_mode, \
+            nothing_looks_fake():
         return _Step(built, mode, precision, device, assumptions, saved).run()
 
 

@@ -1,4 +1,4 @@
-"""What can be captured: torchvision:NAME, timm:NAME, FILE.py:FUNCTION, or a Python function."""
+"""What can be captured: torchvision:NAME, timm:NAME, hf:ORG/NAME, FILE.py:FUNCTION, or a Python function."""
 
 from __future__ import annotations
 
@@ -21,10 +21,16 @@ KNOWN_BY_NAME = ("seq_len",)  # a parameter of this name is a dimension without 
 
 
 class Source:
-    """A capture function with its options. build(point) gives a fresh model at these sizes."""
+    """A capture function with its options. build(point) gives a fresh model at these sizes.
 
-    def __init__(self, spec: str, name: str, function, options: dict, batch: int | None = None):
+    `change` turns each Capture that the function returns into the one that is captured (adapters); `note` is a sentence that
+    the step file has to say of how the model was made.
+    """
+
+    def __init__(self, spec: str, name: str, function, options: dict, batch: int | None = None, change=None,
+                 note: str | None = None):
         self.spec, self.name, self._options = spec, name, options
+        self._change, self.note = change or (lambda capture: capture), note
         self._function = function
         try:
             self._parameters = inspect.signature(function).parameters
@@ -48,7 +54,7 @@ class Source:
     def _call(self, point: dict) -> protocol.Capture:
         arguments = {**self._options, **{k: v for k, v in point.items() if k in self._parameters}}
         with user_code(f"{self.spec} could not be built"):
-            return protocol.from_result(model_build.build(lambda: self._function(**arguments)))
+            return model_build.build(lambda: self._change(protocol.from_result(self._function(**arguments))))
 
     @staticmethod
     def _first_size(inputs) -> int | None:
@@ -135,15 +141,23 @@ def _near(name: str, names) -> str:
     return f"; did you mean {' or '.join(close)}?" if close else ""
 
 
-def resolve(spec: str, options: dict, batch: int | None, image_size: int | None) -> Source:
+def resolve(spec: str, options: dict, batch: int | None, image_size: int | None, change=None) -> Source:
     """The source that `spec` names; raises CaptureError with the cure."""
+    note = None
     with model_build.without_initialisers():  # for what a file makes when it is imported
-        name, function = find(spec, image_size)
-    return Source(spec, name, function, options, batch)
+        if spec.startswith("hf:"):
+            from . import hub
+            name, function, note = hub.capture_function(spec.removeprefix("hf:"))
+        else:
+            name, function = find(spec, image_size)
+    return Source(spec, name, function, options, batch, change, note)
 
 
 def find(spec: str, image_size: int | None = None) -> tuple:
     """(name, capture function) of a spec; raises CaptureError with the cure."""
+    if spec.startswith("hf:"):
+        from . import hub
+        return hub.capture_function(spec.removeprefix("hf:"))[:2]
     kind, separator, rest = spec.rpartition(":")
     if kind == "torchvision":
         return rest, _torchvision(spec, rest, image_size)
@@ -153,7 +167,7 @@ def find(spec: str, image_size: int | None = None) -> tuple:
         return rest, function_of(spec, kind, rest)
     if spec.endswith(".py") or (separator and not rest and kind.endswith(".py")):
         raise CaptureError(f"'{spec}' names no function: write FILE.py:FUNCTION")
-    raise CaptureError(f"'{spec}' is no model: write torchvision:NAME, timm:NAME or FILE.py:FUNCTION")
+    raise CaptureError(f"'{spec}' is no model: write torchvision:NAME, timm:NAME, hf:ORG/NAME or FILE.py:FUNCTION")
 
 
 def _library(name: str, spec: str):

@@ -136,3 +136,85 @@ def llama_1b(batch=4, seq_len=512):
                          num_attention_heads=32, num_key_value_heads=8, max_position_embeddings=131072,
                          tie_word_embeddings=True, use_cache=False)
     return _language(LlamaForCausalLM(config), batch, seq_len)
+
+
+# -- networks of the package's own, in the sizes of well-known models ------------------------------------------------
+
+LARGE_SEQ_LEN = 512
+TRANSCRIPT_TOKENS = 64
+
+
+def _trained(model, inputs, **more):
+    """With AdamW, which trains all of these."""
+    return Capture(model, inputs, optimizer=torch.optim.AdamW(model.parameters()), **more)
+
+
+def _decoder(batch, seq_len, longest, **config):
+    from stoker import networks
+
+    inputs = {"input_ids": _tokens(batch, seq_len), "labels": _tokens(batch, seq_len)}
+    return _trained(networks.build(config), inputs, sample={"what": "sequence", "tokens": {"seq_len": 1}},
+                    dimensions=[Dimension("seq_len", seq_len, degree=2, max=longest)])
+
+
+def llama_3_8b(batch=1, seq_len=LARGE_SEQ_LEN):
+    """Llama 3 8B: 8.03 billion parameters; Llama 3.1 8B has the same sizes and takes longer sequences."""
+    return _decoder(batch, seq_len, 131072, model_type="llama", vocab_size=128256, hidden_size=4096, intermediate_size=14336,
+                    num_hidden_layers=32, num_attention_heads=32, num_key_value_heads=8, tie_word_embeddings=False)
+
+
+def mistral_7b(batch=1, seq_len=LARGE_SEQ_LEN):
+    """Mistral 7B: 7.24 billion parameters; without its window, which counts from 4096 words on only."""
+    return _decoder(batch, seq_len, 32768, model_type="mistral", vocab_size=32000, hidden_size=4096, intermediate_size=14336,
+                    num_hidden_layers=32, num_attention_heads=32, num_key_value_heads=8, tie_word_embeddings=False)
+
+
+def qwen2_5_7b(batch=1, seq_len=LARGE_SEQ_LEN):
+    """Qwen 2.5 7B: 7.62 billion parameters."""
+    return _decoder(batch, seq_len, 131072, model_type="qwen2", vocab_size=152064, hidden_size=3584, intermediate_size=18944,
+                    num_hidden_layers=28, num_attention_heads=28, num_key_value_heads=4, tie_word_embeddings=False)
+
+
+def bert_large(batch=8, seq_len=LANGUAGE_SEQ_LEN):
+    """BERT-large with its masked-word head: 335 million parameters."""
+    return _decoder(batch, seq_len, 512, model_type="bert", vocab_size=30522, hidden_size=1024, intermediate_size=4096,
+                    num_hidden_layers=24, num_attention_heads=16, max_position_embeddings=512)
+
+
+def whisper_small(batch=8):
+    """Whisper-small on windows of 30 seconds, with transcripts of 64 words: 242 million parameters."""
+    from stoker import networks
+
+    model = networks.build({"model_type": "whisper", "vocab_size": 51865, "d_model": 768, "encoder_layers": 12,
+                            "decoder_layers": 12, "encoder_attention_heads": 12, "decoder_attention_heads": 12,
+                            "encoder_ffn_dim": 3072, "decoder_ffn_dim": 3072})
+    inputs = {"input_features": torch.empty(batch, 80, 3000), "labels": _tokens(batch, TRANSCRIPT_TOKENS)}
+    return _trained(model, inputs, sample={"what": "recording"})
+
+
+def sd_unet(batch=4):
+    """The U-Net of Stable Diffusion 1.5 on latents of 64 x 64 (pictures of 512): 860 million parameters."""
+    from stoker.networks.diffusion import TEXT_WIDTH, DiffusionUNet
+
+    inputs = {"latents": torch.empty(batch, 4, 64, 64), "timesteps": torch.zeros(batch, dtype=torch.long),
+              "text": torch.empty(batch, 77, TEXT_WIDTH), "noise": torch.empty(batch, 4, 64, 64)}
+    return _trained(DiffusionUNet(), inputs, sample={"what": "latent"})
+
+
+def unet(batch=8):
+    """A U-Net that segments pictures of 512 x 512 into two classes: 31 million parameters."""
+    from stoker.networks.pixels import SegmentationUNet
+
+    inputs = {"images": torch.empty(batch, 3, 512, 512), "masks": torch.zeros(batch, 512, 512, dtype=torch.long)}
+    return _trained(SegmentationUNet(2), inputs, sample={"what": "image"})
+
+
+def yolo_s(batch=16):
+    """A detector in the manner of YOLO, small, on pictures of 640 x 640: 11 million parameters, trained with SGD."""
+    from stoker.networks.pixels import Detector
+
+    model, places = Detector(), 80 * 80 + 40 * 40 + 20 * 20
+    inputs = {"images": torch.empty(batch, 3, 640, 640), "classes": torch.empty(batch, places, 80),
+              "bins": torch.zeros(batch, places, 4, dtype=torch.long)}
+    return Capture(model, inputs, optimizer=torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.937, nesterov=True),
+                   sample={"what": "image"})

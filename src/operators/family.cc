@@ -77,7 +77,8 @@ constexpr auto kFamilies = std::to_array<OperatorFamily>({
      "reciprocal relu remainder round rrelu_with_noise rsqrt rsub sgn sigmoid sign signbit "
      "silu sin sinc sinh softplus softshrink special_entr special_erfcx special_log_ndtr "
      "special_xlog1py special_zeta sqrt square sub tan tanh threshold tril triu trunc where "
-     "xlogy stoker::dequantize* stoker::fused stoker::gated_activation stoker::rotary _thnn_fused* *loss_backward"},
+     "xlogy stoker::dequantize* stoker::fused stoker::gated_activation stoker::nf4_scales stoker::nf4_weight "
+     "stoker::rotary _thnn_fused* *loss_backward"},
     {"fourier", K::kElementwise, W::kFourier, "_fft_c2c _fft_c2r _fft_r2c"},
     {"distances", K::kElementwise, W::kDistances, "_cdist _cdist_backward _cdist_forward"},
     {"random_mask", K::kElementwise, W::kPlain, "bernoulli",
