@@ -58,3 +58,14 @@ function(stoker_install target)
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/data/ DESTINATION ${data_folder} COMPONENT stoker
     PATTERN "measured" EXCLUDE)
 endfunction()
+
+# stoker_install_manual(FILE): share/man/man1 below the prefix, of a wheel below that of its environment.
+function(stoker_install_manual file)
+  if(DEFINED SKBUILD)
+    set(manual_folder ${SKBUILD_DATA_DIR}/share/man)
+  else()
+    include(GNUInstallDirs)
+    set(manual_folder ${CMAKE_INSTALL_MANDIR})
+  endif()
+  install(FILES ${file} DESTINATION ${manual_folder}/man1 COMPONENT stoker)
+endfunction()

@@ -4,6 +4,8 @@
     stoker.plan("resnet50.step.gz", gpu="v100-16gb", data="images/")
     stoker.predict("resnet50", gpu="a100-40gb", batch=256, precision="amp-fp16")
     stoker.fits("resnet50", 192, "v100-16gb")                    # True or False
+    stoker.explain("snapshot.pickle")                            # what held the GPU's memory, or who waited in a watched run
+    stoker.read_study("study.db")                                # what the trials of a sweep measured, and what it teaches
     stoker.probe(loader)                                         # what your Dataset or DataLoader costs
     stoker.report(step=step, loss=loss)                          # in a trial of `stoker sweep`: what it has reached
     stoker.lr_range_test(model, optimizer, loader)               # which learning rates; everything is put back
@@ -37,12 +39,16 @@ python/tests/test_imports.py), and no module imports itself by way of others.
 
 from __future__ import annotations
 
-from .binary import StokerError, fits, goodput, plan, predict
+import os
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from .binary import StokerError, explain, fits, goodput, plan, predict, read_study
 from .errors import CaptureError, ProbeError
 from .observe import Observation, ObservationError, Observer, observe_step, read_observation
 from .polynomial import Dimension
 from .protocol import Capture
-from .results import Figure, Plan, Prediction
+from .results import Explanation, Figure, Plan, Prediction, Study
 from .study import checkpoint_dir, report, share
 from .tune import (
     Gate,
@@ -57,15 +63,17 @@ from .tune import (
 )
 from .version import VERSION as __version__
 
-__all__ = ["Capture", "CaptureError", "Dimension", "Figure", "Gate", "Observation", "ObservationError", "Observer",
-           "Plan", "Prediction", "ProbeError", "StokerError", "capture", "checkpoint_dir", "fits", "goodput",
+__all__ = ["Capture", "CaptureError", "Dimension", "Explanation", "Figure", "Gate", "Observation", "ObservationError", "Observer",
+           "Plan", "Prediction", "ProbeError", "StokerError", "Study", "capture", "checkpoint_dir", "explain", "fits", "goodput",
            "hf_search_space", "lightning_batch", "lr_ramp", "lr_range_test", "noise_scale", "observe_step",
-           "optuna_gate", "plan", "predict", "probe", "ray_stopper", "read_observation", "report", "scale_batch",
+           "optuna_gate", "plan", "predict", "probe", "ray_stopper", "read_observation", "read_study", "report", "scale_batch",
            "share", "__version__"]
 
 
-def capture(what, out=None, *, precision="fp32", mode=None, batch=None, name=None, image_size=None, options=None,
-            fixed=None, device="cuda", assume=(), lora=None, qlora=False):
+def capture(what: str | Callable | Capture, out: str | os.PathLike | None = None, *, precision: str = "fp32", mode: str | None = None,
+            batch: int | None = None, name: str | None = None, image_size: int | None = None, options: dict | None = None,
+            fixed: dict[str, int] | None = None, device: str = "cuda", assume: Sequence[str] = (), lora: str | None = None,
+            qlora: bool = False) -> dict:
     """Captures one training (or inference) step and returns the step file's content as a dict.
 
     what        "torchvision:NAME", "timm:NAME", "hf:ORG/NAME", "FILE.py:FUNCTION", a capture function, or a stoker.Capture
@@ -91,7 +99,8 @@ def capture(what, out=None, *, precision="fp32", mode=None, batch=None, name=Non
                          qlora=qlora)
 
 
-def probe(dataset_or_loader, out=None, *, name=None, budget_s=20.0, progress=None):
+def probe(dataset_or_loader: Any, out: str | os.PathLike | None = None, *, name: str | None = None, budget_s: float = 20.0,
+          progress: Callable[[str, float], Any] | None = None) -> dict:
     """Measures a Dataset, an IterableDataset or a DataLoader, and returns the object of docs/reference/pipeline-probe-file.md.
 
     dataset_or_loader  the object itself; a DataLoader's batch size, collate_fn, samplers and worker_init_fn are used

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any, cast
 
-from .results import Plan, Prediction, answer
+from .results import Explanation, Part, Plan, Prediction, Study, answer, parts
 
 EXIT_NO = 1  # the answer is no: does not fit, nothing satisfies the limits
 
@@ -136,11 +136,38 @@ def fits(model: str | os.PathLike, batch: int | str, gpu: str, **settings: Any) 
     return bool(_run("predict", model, {"gpu": gpu, "batch": batch, **settings})[1]["memory"]["fits"])
 
 
-def goodput(model, gpu, noise_scale, batch, *, gpus=(1,), price=None, forecast=None) -> dict:
+def goodput(model: str | os.PathLike, gpu: str, noise_scale: float, batch: int | Sequence[int], *, gpus: int | Sequence[int] = (1,),
+            price: float | None = None, forecast: dict[str, Any] | None = None) -> Part:
     """Which batches (of each GPU) and numbers of GPUs reach a loss soonest and cheapest: `stoker tune --noise-scale N ... --json`.
 
     noise_scale  of gradients, as stoker.noise_scale measures it; price: of a GPU and hour; forecast: settings of `stoker predict`
     """
     settings = {"noise_scale": noise_scale, "model": model, "gpu": gpu, "batch": batch, "gpus": gpus, "price": price}
     words = [word for name, value in (forecast or {}).items() for word in ("--forecast", f"{name}={value}")]
-    return _answer([find_binary(), "tune", *arguments(settings), *words, "--json"], "tune")[1]
+    return cast(Part, parts(_answer([find_binary(), "tune", *arguments(settings), *words, "--json"], "tune")[1]))
+
+
+def explain(file: str | os.PathLike, *, at: str | None = None, device: int | None = None, gpu: str | None = None,
+            html: str | os.PathLike | None = None) -> Explanation:
+    """What a recording holds, as `stoker explain FILE` says it: a memory snapshot, a profile, or what `stoker watch -o` wrote.
+
+    at          peak, oom or end, of a snapshot
+    device      the GPU's number, where the file has several
+    gpu         "a100-40gb": its memory, for the replay of expandable segments
+    html        a file to write the page to that shows it
+    """
+    given = {"at": at, "device": device, "gpu": gpu, "html": html}
+    return cast(Explanation, Explanation(parts(_run("explain", file, given)[1])))
+
+
+def read_study(store: str | os.PathLike, *, where: str | None = None, metric: Sequence[str] | None = None, findings: bool = True,
+               html: str | os.PathLike | None = None) -> Study:
+    """What the trials of `stoker sweep` or `stoker tune` measured, as `stoker study STORE` says it, also while they run.
+
+    where       an expression over axes, metrics and state: "batch > 32 and state == 'done'"
+    metric      the metrics to show; all of them otherwise
+    findings    also what they teach, under `findings`
+    html        a file to write the page to that shows it
+    """
+    given = {"where": where, "metric": metric, "findings": findings or None, "html": html}
+    return cast(Study, Study(parts(_run("study", store, given)[1])))

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import re
 import sys
+import time
 
 from . import front, sources
 from .arguments import Parser, pairs
 from .errors import CaptureError
+from .progress import ProgressLine
 
 
 def parser() -> argparse.ArgumentParser:
@@ -51,26 +54,41 @@ def _sizes(items: list) -> dict:
     return found
 
 
-def _reporting(options, label: str):
-    """(say, progress): how notes and progress reach stderr."""
+@contextlib.contextmanager
+def reporting(options, label: str):
+    """(say, progress): how notes and progress reach stderr. progress(done, of, what) of runs; progress.line where there is one."""
     if options.quiet:
-        return (lambda text: None), None
+        yield (lambda text: None), None
+        return
     if options.json_progress:
         def emit(row):
             sys.stderr.write(json.dumps(row) + "\n")
             sys.stderr.flush()
 
-        def emit_progress(done, of, what):
-            emit({"done": done, "of": of, "what": what})
+        yield (lambda text: emit({"note": text})), lambda done, of, what: emit({"done": done, "of": of, "what": what})
+        return
+    with ProgressLine(f"capturing {label}") as line:
+        line("starting PyTorch")
+        yield (lambda text: line.say(f"stoker: {text}")), Progress(line)
 
-        return (lambda text: emit({"note": text})), emit_progress
-    start = {}
 
-    def progress(done, of, what):
-        from .capturing import Progress
-        start.setdefault("p", Progress(label))(done, of, what)
+class Progress:
+    """A capture's runs on a line. Their first says how long the others will take: it alone imports and builds the model."""
 
-    return (lambda text: sys.stderr.write(f"stoker: {text}\n")), progress
+    def __init__(self, line: ProgressLine):
+        self.line = line
+        self._start, self._first_over = time.monotonic(), 0.0
+
+    def __call__(self, done: int, of: int, what: str) -> None:
+        now = time.monotonic()
+        if done == 1:
+            self._first_over = now
+        left = None
+        if done == 1:
+            left = (now - self._start) * (of - done)  # too long rather than too short
+        elif done > 1:
+            left = (now - self._first_over) / (done - 1) * (of - done)
+        self.line(f"run {min(done + 1, of)} of {of}, {what}", left_s=left)
 
 
 def _at_defaults(polynomial, dimensions) -> int:
@@ -112,14 +130,14 @@ def summary(doc: dict, path: str) -> str:
 def run(arguments: list) -> int:
     options = parser().parse_args(arguments)
     front.check(options.precision, options.mode, options.batch, options.image_size, options.device)
-    say, progress = _reporting(options, options.spec)
     if options.sources:
         sources.watch()
-    doc = front.here(options.spec, None, precision=options.precision, mode=options.mode, name=options.name,
-                     batch=options.batch, options=pairs(options.set, "--set"), fixed=_sizes(options.fixed),
-                     image_size=options.image_size, progress=progress, say=say, device=options.device,
-                     with_sources=options.sources, assume=options.assume, compile=options.compile, lora=options.lora,
-                     qlora=options.qlora)
+    with reporting(options, options.spec) as (say, progress):
+        doc = front.here(options.spec, None, precision=options.precision, mode=options.mode, name=options.name,
+                         batch=options.batch, options=pairs(options.set, "--set"), fixed=_sizes(options.fixed),
+                         image_size=options.image_size, progress=progress, say=say, device=options.device,
+                         with_sources=options.sources, assume=options.assume, compile=options.compile, lora=options.lora,
+                         qlora=options.qlora)
     from . import step_file
 
     path = options.output or f"{re.sub('[^A-Za-z0-9_.+-]+', '_', doc['name'])}.step.gz"

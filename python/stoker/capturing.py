@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 import platform
-import sys
-import time
 from dataclasses import dataclass, field
 
 import torch
@@ -105,17 +103,3 @@ def _sample(source, dimensions) -> dict | None:
     if any(d.name == "seq_len" for d in dimensions):
         return {"what": "sequence", "tokens": {"seq_len": 1}}
     return None
-
-
-class Progress:
-    """Says on stderr what is done, once a capture has taken over two seconds."""
-
-    QUIET_S = 2.0
-
-    def __init__(self, label: str, stream=None):
-        self._label, self._stream, self._start = label, stream or sys.stderr, time.monotonic()
-
-    def __call__(self, done: int, of: int, what: str) -> None:
-        if time.monotonic() - self._start > self.QUIET_S and done < of:
-            self._stream.write(f"stoker: capturing {self._label}: {done} of {of} steps done, now {what}\n")
-            self._stream.flush()

@@ -126,6 +126,59 @@ class Plan(Answer):
         return f"Next:<ol>{items}</ol>" if items else ""
 
 
+class Explanation(Part):
+    """The answer of stoker.explain: of a memory snapshot `allocated_bytes`, `holders`, `advice` ...; of a watched run `verdict`,
+    `findings`, `job` ..."""
+
+    def _lines(self) -> list[str]:
+        """The answer in sentences, the most important first."""
+        if "verdict" in self:
+            return [str(self["verdict"]), *(f"{one['name']}: {one['cure']}" for one in self.get("findings", []))]
+        lines = [f"{name.removesuffix('_bytes')} {size(value)}" for name, value in self.items()
+                 if name.endswith("_bytes") and isinstance(value, (int, float))]
+        return [", ".join(lines), *map(str, self.get("why", [])), *map(str, self.get("advice", []))]
+
+    def __repr__(self) -> str:
+        return f"<stoker.Explanation: {self._lines()[0]}>"
+
+    def _repr_html_(self) -> str:
+        """For notebooks. All text is escaped."""
+        first, *others = self._lines()
+        return f"<div><b>{html.escape(first)}</b><ul>{''.join(f'<li>{html.escape(line)}</li>' for line in others)}</ul></div>"
+
+
+class Study(Part):
+    """The answer of stoker.read_study: `axes`, `trials`, `counts`, and under `findings` what they teach."""
+
+    MOST_ROWS = 50
+
+    def __repr__(self) -> str:
+        counts = ", ".join(f"{count} {state.replace('_', ' ')}" for state, count in self["counts"].items())
+        return f"<stoker.Study {self['name'] or ''}of {len(self['trials'])} trials over {', '.join(self['axes'])}: {counts}>"
+
+    def _repr_html_(self) -> str:
+        """For notebooks. All text is escaped."""
+        metrics = list(dict.fromkeys(name for trial in self["trials"] for name in trial["metrics"]))
+        head = "".join(f"<th>{html.escape(name)}</th>" for name in ("trial", *self["axes"], "state", *metrics))
+        rows = []
+        for trial in self["trials"][:self.MOST_ROWS]:
+            figures = [trial["metrics"].get(name) for name in metrics]
+            cells = [trial["trial"], *(trial["values"][axis] for axis in self["axes"]), trial["state"],
+                     *("-" if value is None else f"{value:.4g}" for value in figures)]
+            rows.append("<tr>" + "".join(f"<td>{html.escape(str(cell))}</td>" for cell in cells) + "</tr>")
+        left = len(self["trials"]) - len(rows)
+        more = f"<div>and {left} more</div>" if left > 0 else ""
+        return f"<div><b>{html.escape(repr(self)[1:-1])}</b><table><tr>{head}</tr>{''.join(rows)}</table>{more}</div>"
+
+
+def size(value: float) -> str:
+    for unit in ("B", "KiB", "MiB"):
+        if value < 1024:
+            return f"{value:.0f} B" if unit == "B" else f"{value:.1f} {unit}"
+        value /= 1024
+    return f"{value:.2f} GiB"
+
+
 def _gib(figure: dict) -> str:
     return f"{figure['value'] / 2**30:.2f} GiB [{figure['low'] / 2**30:.2f}-{figure['high'] / 2**30:.2f}]"
 

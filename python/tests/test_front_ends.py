@@ -93,3 +93,36 @@ def test_a_page_is_written_beside_the_answer(with_binary, tmp_path):
     page = tmp_path / "p.html"
     assert stoker.predict("resnet50", "t4", html=page).fits
     assert page.read_text().startswith("<!doctype html>")
+
+
+def test_explain_says_what_a_snapshot_holds(with_binary, tmp_path):
+    import pathlib
+
+    recorded = pathlib.Path(__file__).resolve().parents[2] / "src/snapshot/testdata/recorded/training.pickle.gz"
+    answer = stoker.explain(recorded, html=tmp_path / "page.html")
+    assert isinstance(answer, stoker.Explanation) and "allocated" in repr(answer) and "MiB" in repr(answer)
+    assert "<b>" in answer._repr_html_() and (tmp_path / "page.html").read_text().startswith("<!doctype html>")
+    with pytest.raises(stoker.StokerError, match="peak, oom or end"):
+        stoker.explain(recorded, at="noon")
+
+
+def test_read_study_shows_trials_and_escapes_their_values(with_binary, tmp_path):
+    import subprocess
+
+    subprocess.run([stoker.binary.find_binary(), "sweep", "-o", "s.db", "--vary", "name=a,<b>", "--metric", "loss=loss: ([0-9.]+)", "--",
+                    "echo", "loss: 0.5 {name}"], cwd=tmp_path, check=True, capture_output=True)
+    study = stoker.read_study(tmp_path / "s.db")
+    assert [trial.metrics.loss for trial in study.trials] == [0.5, 0.5]
+    assert repr(study) == "<stoker.Study of 2 trials over name: 2 done>"
+    assert "<td>&lt;b&gt;</td>" in study._repr_html_() and "<td><b>" not in study._repr_html_()
+
+
+def test_every_public_function_names_and_types_its_arguments():
+    import inspect
+
+    untyped = []
+    for name in stoker.__all__:
+        function = getattr(stoker, name)
+        if inspect.isfunction(function):
+            untyped += [f"{name}({p.name})" for p in inspect.signature(function).parameters.values() if p.annotation is p.empty]
+    assert untyped == []

@@ -4,6 +4,21 @@
 #include <iterator>
 
 namespace stoker {
+namespace {
+
+/// A large segment may hold up to this much behind a block that nobody else can use; it belongs to
+/// the block (kSmallSize of the allocator: a smaller rest is not split off).
+constexpr std::int64_t kMostSlack = kSmallSize.count();
+
+}  // namespace
+
+std::int64_t HeapState::with_slack(const HeapSegment& segment, std::int64_t requested,
+                                   std::int64_t room) const {
+  const std::int64_t size = rounded(requested), rest = room - size;
+  if (segment.size == kSmallSegment.count() || segment.expandable || rest <= 0) return size;
+  const bool unsplittable = size >= config_->max_split_size.count();
+  return rest <= kMostSlack || unsplittable ? room : size;
+}
 
 std::int64_t HeapState::rounded(std::int64_t requested) const {
   return requested <= 0 ? 0 : block_size(Bytes{requested}, *config_).count();
@@ -131,6 +146,17 @@ bool HeapState::remove_memory(std::int64_t address, std::int64_t size, bool expa
     segments_.emplace(address + size, rest);
   }
   return true;
+}
+
+HeapState heap_before(const Snapshot& snapshot, std::size_t device, std::int64_t& contradictions) {
+  HeapState heap(snapshot.config);
+  heap.load_end(snapshot, device);
+  if (!snapshot.has_trace(device)) return heap;
+  const auto& trace = snapshot.traces[device];
+  for (auto event = trace.rbegin(); event != trace.rend(); ++event) {
+    if (!heap.undo(*event)) ++contradictions;
+  }
+  return heap;
 }
 
 }  // namespace stoker

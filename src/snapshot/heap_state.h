@@ -45,6 +45,10 @@ class HeapState {
   [[nodiscard]] const std::map<std::int64_t, HeapSegment>& segments() const { return segments_; }
   /// Bytes of the block for a request, slack not counted.
   [[nodiscard]] std::int64_t rounded(std::int64_t requested) const;
+  /// The same with what lies behind it and nobody else can use: `room` is the space from its
+  /// beginning to the next block or the end of the segment.
+  [[nodiscard]] std::int64_t with_slack(const HeapSegment& segment, std::int64_t requested,
+                                        std::int64_t room) const;
 
  private:
   bool add_memory(std::int64_t address, const HeapSegment& segment);
@@ -59,5 +63,10 @@ class HeapState {
   std::unordered_map<std::int64_t, LiveBlock> blocks_;
   std::int64_t reserved_ = 0, allocated_ = 0;
 };
+
+/// The heap before the first event of the device's trace, worked out backwards from its end;
+/// without a trace it is the end. Events that cannot be undone are counted.
+[[nodiscard]] HeapState heap_before(const Snapshot& snapshot, std::size_t device,
+                                    std::int64_t& contradictions);
 
 }  // namespace stoker

@@ -10,10 +10,6 @@
 namespace stoker {
 namespace {
 
-/// A large segment may hold up to this much behind a block that nobody else can use; it belongs to
-/// the block (kSmallSize of the allocator: a smaller rest is not split off).
-constexpr std::int64_t kMostSlack = kSmallSize.count();
-
 /// Frames of the interpreter and of libraries that hand calls on say nothing about who asked.
 bool is_users(const StackFrame& frame) {
   const std::string_view file = frame.file;
@@ -105,16 +101,11 @@ class Summary {
   void add_segment(const Layout& layout) {
     std::int64_t at = layout.address;
     const std::int64_t end = layout.address + layout.segment->size;
-    const bool small = layout.segment->size == kSmallSegment.count();
     for (std::size_t i = 0; i < layout.blocks.size(); ++i) {
       const auto& [address, block] = layout.blocks[i];
       if (address > at) add_idle(layout, address - at, false);
       const std::int64_t next = i + 1 < layout.blocks.size() ? layout.blocks[i + 1].first : end;
-      std::int64_t size = heap_.rounded(block->requested);
-      const std::int64_t rest = next - address - size;
-      const bool unsplittable = size >= snapshot_.config.max_split_size.count();
-      const bool carries_slack = !small && !layout.segment->expandable && rest > 0;
-      if (carries_slack && (rest <= kMostSlack || unsplittable)) size += rest;
+      const std::int64_t size = heap_.with_slack(*layout.segment, block->requested, next - address);
       add_block(*block, size);
       at = std::max(at, address + size);
     }
@@ -184,17 +175,6 @@ std::string reason_of(const MemoryFailure& failure, const LiveMemory& live) {
          bytes(live.idle.bytes) + " lie idle";
 }
 
-HeapState state_before(const Snapshot& snapshot, std::size_t device, std::int64_t& contradictions) {
-  HeapState heap(snapshot.config);
-  heap.load_end(snapshot, device);
-  if (!snapshot.has_trace(device)) return heap;
-  const auto& trace = snapshot.traces[device];
-  for (auto event = trace.rbegin(); event != trace.rend(); ++event) {
-    if (!heap.undo(*event)) ++contradictions;
-  }
-  return heap;
-}
-
 }  // namespace
 
 std::string_view name_of(MemoryMoment moment) {
@@ -217,7 +197,7 @@ std::string user_line(const Snapshot& snapshot, StackId stack) {
 
 SnapshotHistory::SnapshotHistory(const Snapshot& snapshot, std::size_t device)
     : snapshot_(snapshot), device_(device) {
-  HeapState heap = state_before(snapshot, device, coverage_.contradictions);
+  HeapState heap = heap_before(snapshot, device, coverage_.contradictions);
   reserved_peak_ = Bytes{heap.reserved()};
   if (!snapshot.has_trace(device)) return;
   coverage_.reserved_before = Bytes{heap.reserved()};
@@ -262,7 +242,7 @@ LiveMemory SnapshotHistory::at(MemoryMoment moment) const {
   } else {
     event = moment == MemoryMoment::kPeak ? peak_event_ : failure_event_;
     std::int64_t ignored = 0;
-    heap = state_before(snapshot_, device_, ignored);
+    heap = heap_before(snapshot_, device_, ignored);
     for (std::int64_t i = 0; i <= event; ++i)
       (void)heap.apply(snapshot_.traces[device_][static_cast<std::size_t>(i)]);
   }

@@ -86,7 +86,7 @@ def execute(command: str, folder: pathlib.Path, environment: dict) -> list:
                           capture_output=True, timeout=TIME_LIMIT_S)
     actual = notation("|", done.stdout.decode("utf-8", "backslashreplace"))
     # Progress appears when a probe takes longer than a moment: how busy the machine is belongs to no case.
-    errors = re.sub(r"^probing .*\n", "", done.stderr.decode("utf-8", "backslashreplace"), flags=re.MULTILINE)
+    errors = re.sub(r"^(stoker: )?probing .*\n", "", done.stderr.decode("utf-8", "backslashreplace"), flags=re.MULTILINE)
     actual += notation("!", errors)
     return actual + ([f"= {done.returncode}"] if done.returncode else [])
 

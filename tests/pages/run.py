@@ -25,6 +25,46 @@ HOST = "--host cores=8,ram=64G".split()
 EVIL = "<img src=x onerror=document.title='owned'><script>document.title='owned'<"
 
 
+HERE = pathlib.Path(__file__).resolve().parent
+PYTHON = {**os.environ, "PYTHONPATH": str(REPOSITORY / "python"), "STOKER_PYTHON": sys.executable}
+
+# A loop that waits for its data, recorded without PyTorch.
+OBSERVED = """
+import time
+import stoker
+for rank in (0, 1):
+    observer = stoker.Observer(f"run{rank}.obs.jsonl", phases=["augment"])
+    for step in range(80):
+        with observer.phase("wait"):
+            time.sleep(0.003 if step % 10 == 0 else 0.001)
+        with observer.step(batch=32):
+            for name in ("augment", "forward", "backward"):
+                with observer.phase(name):
+                    time.sleep(0.0005)
+    observer.close()
+"""
+
+
+def make_recordings(binary: str, folder: pathlib.Path) -> None:
+    """What the verbs of recordings and studies read: a snapshot and made-up names, a watch, trials, a search, an observation."""
+    recorded = REPOSITORY / "src/snapshot/testdata/recorded"
+    for name in ("training", "tight", "expandable"):
+        shutil.copy(recorded / f"{name}.pickle.gz", folder)
+
+    def run(*command):
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=240, env=PYTHON)
+        assert done.returncode in (0, 1), f"{command}: {done.stderr}"
+
+    busy = "import time\nuntil = time.time() + 5\nwhile time.time() < until: sum(range(20000)); time.sleep(0.002)"
+    run(binary, "watch", "-o", "run.watch", "--plain", "--", sys.executable, "-c", busy)
+    trial = [sys.executable, str(HERE / "inputs/train_curve.py"), "--lr", "{lr}", "--batch", "{batch}", "--seed", "{seed}"]
+    run(binary, "sweep", "-o", "study.db", "--vary", "lr=0.1,0.01,0.001", "--vary", "batch=16,32,64,128", "--repeat", "2", "--metric",
+        "loss:min", "--metric", "accuracy:max", "--cores", "1", "--", *trial)
+    run(binary, "tune", "-o", "tune.db", "--lr", "1e-4..1e-1", "--batch", "16..64x2", "--metric", "accuracy", "--probe-steps", "10",
+        "--no-final", "--", *trial[:-2])
+    run(sys.executable, "-c", OBSERVED)
+
+
 def pages(binary: str, folder: pathlib.Path) -> dict:
     """Name -> (command behind stoker, kinds of blocks that the page has to show)."""
     files = REPOSITORY / "tests/golden/files"
@@ -34,21 +74,33 @@ def pages(binary: str, folder: pathlib.Path) -> dict:
                    capture_output=True)
     evil = folder / f"{EVIL}.step.gz"
     shutil.copy(REPOSITORY / "data/zoo/resnet18.fp32.step.gz", evil)
+    make_recordings(binary, folder)
+    plan = ["--sample-cost", "9ms", "--samples", "100000", *HOST]
     return {
-        "plan": (["plan", "resnet50", "--gpu", "v100-16gb", "--sample-cost", "9ms", "--samples", "100000", "--price", "2.5",
-                  *HOST], ["heat_map", "scatter", "table", "stack", "bars", "lanes"]),
+        "plan": (["plan", "resnet50", "--gpu", "v100-16gb", "--price", "2.5", *plan],
+                 ["heat_map", "scatter", "table", "stack", "bars", "lanes"]),
         "plan-cpu": (["plan", "tiny_cpu.step.gz", "--gpu", "cpu.toml"], ["heat_map", "scatter", "stack", "bars"]),
+        "plan-several": (["plan", "resnet50", "--gpu", "4xa100-80gb,8xa10g,t4", "--price", "1.9,1.0,0.5", *plan],
+                         ["table", "bars", "scatter", "heat_map", "stack"]),
         "predict": (["predict", "gpt2", "--gpu", "a100-40gb", "--precision", "amp-bf16", *HOST],
                     ["area", "table", "treemap", "stack", "bars", "scatter"]),
         "predict-no": (["predict", "resnet50", "--gpu", "t4", "--batch", "4096", *HOST], ["area", "table", "treemap"]),
+        "predict-several": (["predict", "resnet50", "--gpu", "t4,v100-16gb,a10g", "--batch", "64"], ["table", "bars", "stack"]),
         "validate": (["validate", "training_rows.json", "--machine", "cpu.toml"], ["pairs", "table"]),
+        "explain": (["explain", "training.pickle.gz"], ["area", "bars", "table", "lanes"]),
+        "explain-oom": (["explain", "tight.pickle.gz"], ["area", "bars", "table", "lanes"]),
+        "explain-expandable": (["explain", "expandable.pickle.gz"], ["area", "bars", "table", "lanes"]),
+        "watch": (["explain", "run.watch"], ["area", "stack", "table"]),
+        "study": (["study", "study.db"], ["table", "scatter", "pairs", "lines"]),
+        "tune": (["tune", "tune.db"], ["table", "lines"]),
+        "observation": (["observation", "run0.obs.jsonl", "run1.obs.jsonl"], ["area", "lines", "stack", "table"]),
         "evil": (["predict", evil.name, "--gpu", "t4", *HOST], ["area", "treemap"]),
     }
 
 
 def write_page(binary: str, folder: pathlib.Path, name: str, command: list) -> pathlib.Path:
     page = folder / f"{name}.html"
-    done = subprocess.run([binary, *command, "--html", str(page)], cwd=folder, capture_output=True, text=True, timeout=300)
+    done = subprocess.run([binary, *command, "--html", str(page)], cwd=folder, capture_output=True, text=True, timeout=300, env=PYTHON)
     assert done.returncode in (0, 1), f"{name}: exit {done.returncode}: {done.stderr}"
     assert page.stat().st_size < MOST_BYTES, f"{name}: {page.stat().st_size} bytes"
     text = page.read_text()
@@ -123,6 +175,7 @@ def check_page(tab, page: pathlib.Path, kinds: list, pictures: pathlib.Path | No
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--binary", required=True)
+    parser.add_argument("--only", help="pages whose names hold this")
     parser.add_argument("--pictures", type=pathlib.Path, help="keep pictures of every page here, to be looked at")
     arguments = parser.parse_args()
     program = chromium.find_chromium()
@@ -141,6 +194,8 @@ def main() -> int:
             return SKIPPED
         try:
             for name, (command, kinds) in pages(binary, folder).items():
+                if arguments.only and arguments.only not in name:
+                    continue
                 page = write_page(binary, folder, name, command)
                 check_page(tab, page, kinds, arguments.pictures)
                 print(f"{name}: {page.stat().st_size / 1000:.0f} kB", flush=True)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import fcntl
 import os
+import pathlib
 import pty
 import re
 import struct
@@ -18,6 +19,7 @@ import sys
 import termios
 
 HOST = "--host cores=8,ram=64G".split()
+RECORDED = pathlib.Path(__file__).resolve().parents[2] / "src/snapshot/testdata/recorded"
 COMMANDS = [
     ["plan", "resnet50", "--gpu", "v100-16gb", "--sample-cost", "9ms", "--samples", "100000", "--price", "2.5", *HOST],
     ["plan", "gpt2", "--gpu", "a100-40gb,h100", "--gpus", "1..8", "--objective", "cost", "--price", "1.3,2.5", "--samples", "100000",
@@ -26,6 +28,8 @@ COMMANDS = [
     ["predict", "resnet50", "--gpu", "t4", "--batch", "4096", *HOST],
     ["predict", "resnet50", "--gpu", "v100-16gb", "--gpus", "1..8", *HOST],
     ["plan", "--step-ms", "50", "--batch", "64", "--sample-cost", "9ms", *HOST],
+    ["explain", str(RECORDED / "training.pickle.gz")],
+    ["explain", str(RECORDED / "tight.pickle.gz"), "--at", "oom"],
     ["--help"], ["--help-all"], ["help", "plan"], ["predict", "--help-all"], ["models"], ["gpus"],
 ]
 ESCAPES = re.compile(r"\x1b\[[0-9;]*m")

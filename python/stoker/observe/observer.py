@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
+from collections.abc import Sequence
 from typing import Literal
 
 from ..study.reporting import in_trial
@@ -32,8 +33,8 @@ class Observer:
     Raises ObservationError if the path cannot be used or an argument cannot be meant. One thread records: the first.
     """
 
-    def __init__(self, path=None, *, batch=None, device=None, precision=None, phases=(), clock=time.perf_counter_ns,
-                 events=None, write=os.write):
+    def __init__(self, path: str | os.PathLike | None = None, *, batch: int | None = None, device: str | None = None,
+                 precision: str | None = None, phases: Sequence[str] = (), clock=time.perf_counter_ns, events=None, write=os.write):
         path = os.fspath(path or os.environ.get("STOKER_OBSERVATION") or DEFAULT_PATH)
         if batch is not None and (not isinstance(batch, int) or isinstance(batch, bool) or batch < 1):
             raise ObservationError(f"batch={batch!r}: give the number of samples in a step, 1 or more")
@@ -360,7 +361,7 @@ class Observer:
 _by_path = {}
 
 
-def observe_step(path=None, *, validation=None, batch=None) -> Step:
+def observe_step(path: str | os.PathLike | None = None, *, validation: bool | None = None, batch: int | None = None) -> Step:
     """`with stoker.observe_step():` around each step of a loop; nothing else is needed.
 
     Records into `path` (default: $STOKER_OBSERVATION, else stoker.obs.jsonl). The step has phase("forward") and so on.

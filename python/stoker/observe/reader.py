@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 
 from . import layout
 from .layout import ObservationError
@@ -60,7 +61,7 @@ class _Refused(Exception):
     """Why a line is damaged."""
 
 
-def read_observation(path) -> Observation:
+def read_observation(path: str | os.PathLike) -> Observation:
     """Reads a file that an Observer wrote. Damaged lines are left out and listed in `damaged`.
 
     Raises ObservationError if there is no such file, or it is no observation, or of a newer major version.

@@ -13,10 +13,9 @@ import time
 from .. import durations
 from ..arguments import Parser
 from ..errors import CaptureError, ProbeError
+from ..progress import ProgressLine
 from . import probe_file
 from .budget import DEFAULT_BUDGET_S, SHORTEST_BUDGET_S, need_pytorch
-
-_QUIET_S = 2.0  # before progress is shown
 
 
 def is_for_python(arguments: list) -> bool:
@@ -49,30 +48,6 @@ def seconds(text: str) -> float:
         return durations.seconds("".join(text.lower().split()), "--budget")
     except CaptureError:
         raise ProbeError(f"--budget {text} is no time: write --budget 20s") from None
-
-
-class Progress:
-    """One line on stderr from the third second on; a line for each phase where stderr is no terminal."""
-
-    def __init__(self, label: str, stream=None):
-        self._label, self._stream = label, stream or sys.stderr
-        self._start, self._shown, self._last = time.monotonic(), False, ""
-
-    def __call__(self, what: str, share: float) -> None:
-        if time.monotonic() - self._start < _QUIET_S:
-            return
-        if self._stream.isatty():
-            self._stream.write(f"\r\033[Kprobing {self._label}: {what} ({100 * share:.0f} %)")
-            self._shown = True
-        elif what != self._last and what != "done":
-            self._stream.write(f"probing {self._label}: {what}\n")
-        self._last = what
-        self._stream.flush()
-
-    def close(self) -> None:
-        if self._shown:
-            self._stream.write("\r\033[K")
-            self._stream.flush()
 
 
 @contextlib.contextmanager
@@ -140,18 +115,20 @@ def measure(spec: str, budget_s: float, start: float, *, quiet: bool = False, sc
     from . import source
     from .probing import probe_pipeline
 
-    progress = None if quiet else Progress(spec)
-    made = source.load(spec) if script_arguments is None else script_loader.loader_of(spec, script_arguments)
-    left = max(budget_s / 2, budget_s - (time.monotonic() - start))
-    if budget_s >= SHORTEST_BUDGET_S:  # shorter ones are refused as they were given
-        left = max(left, SHORTEST_BUDGET_S)
-    name = os.path.basename(spec)  # FILE.py:FUNCTION or FILE.py
-    try:
-        return probe_pipeline(made, name=name, budget_s=left,
-                              progress=progress)
-    finally:
-        if progress is not None:
-            progress.close()
+    with contextlib.nullcontext() if quiet else ProgressLine(f"probing {spec}") as line:
+        if line is not None:
+            line("loading it", left_s=budget_s)
+        made = source.load(spec) if script_arguments is None else script_loader.loader_of(spec, script_arguments)
+        left = max(budget_s / 2, budget_s - (time.monotonic() - start))
+        if budget_s >= SHORTEST_BUDGET_S:  # shorter ones are refused as they were given
+            left = max(left, SHORTEST_BUDGET_S)
+        name = os.path.basename(spec)  # FILE.py:FUNCTION or FILE.py
+
+        def told(what: str, share: float) -> None:
+            if line is not None:
+                line(what, left_s=left * (1 - share))
+
+        return probe_pipeline(made, name=name, budget_s=left, progress=told)
 
 
 def _binary_for_the_report():

@@ -36,10 +36,10 @@ class Asked:
     network: bool = False
 
 
-def capture(asked: Asked, say=None) -> dict:
+def capture(asked: Asked, say=None, line=None) -> dict:
     """The document of the script's step."""
     _check(asked.script)
-    with Runs(say, asked.time_limit_s or TIME_LIMIT_S, asked.host_memory) as runs:
+    with Runs(say, asked.time_limit_s or TIME_LIMIT_S, asked.host_memory, line) as runs:
         return _Capture(asked, runs, say or (lambda text: None)).document()
 
 

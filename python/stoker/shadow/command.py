@@ -70,8 +70,8 @@ def run(arguments: list) -> int:
     if not options.spec.endswith(".py"):
         raise CaptureError(_no_python(options.spec))
     front.check(options.precision or "fp32", None, None, None, options.device)
-    say, _ = capture_command._reporting(options, options.spec)
-    doc = here(options.spec, arguments[at + 1:], options, say)
+    with capture_command.reporting(options, options.spec) as (say, progress):
+        doc = here(options.spec, arguments[at + 1:], options, say, getattr(progress, "line", None))
     from .. import step_file
 
     path = options.output or f"{doc['name']}.step.gz"
@@ -86,8 +86,8 @@ def run(arguments: list) -> int:
     return 0
 
 
-def here(script: str, words: list, options, say) -> dict:
-    """Captures a script in children of this process."""
+def here(script: str, words: list, options, say, line=None) -> dict:
+    """Captures a script in children of this process; `line` is the ProgressLine that tells of them."""
     from . import runs
 
     runs.warm_up(say)
@@ -97,7 +97,7 @@ def here(script: str, words: list, options, say) -> dict:
                           precision="fp32" if options.precision == "tf32" else options.precision, batch_argument=options.batch_arg,
                           name=options.name, time_limit_s=options.time_limit, host_memory=bytes_of(options.max_host_memory),
                           fake_data=fake_data.FakeData.of(options.fake_data), network=options.allow_network)
-    return capture.capture(asked, say)
+    return capture.capture(asked, say, line)
 
 
 def found_lines(script: dict) -> list:

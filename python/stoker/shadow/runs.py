@@ -44,8 +44,8 @@ def _available() -> int | None:
 class Runs:
     """Starts runs and waits for their outcomes; use it in a `with`, which leaves no process and no file behind."""
 
-    def __init__(self, say=None, limit_s: float = TIME_LIMIT_S, host_memory: int | None = None):
-        self._say = say or (lambda text: None)
+    def __init__(self, say=None, limit_s: float = TIME_LIMIT_S, host_memory: int | None = None, line=None):
+        self._say, self._line = say or (lambda text: None), line
         self._limit_s = limit_s
         self._host_memory = host_memory if host_memory is not None else _available()
         self._children: dict[int, pathlib.Path] = {}
@@ -81,7 +81,8 @@ class Runs:
                 with open(progress, "w") as out:
                     out.write(text)
 
-            signal.signal(signal.SIGINT, signal.SIG_DFL)
+            for number in (signal.SIGINT, signal.SIGALRM):  # the parent's line is drawn by a timer
+                signal.signal(number, signal.SIG_DFL)
             child.run(request, str(place / "outcome"), str(place), str(place / "log"), tell)
         except BaseException:
             import traceback
@@ -105,7 +106,7 @@ class Runs:
                     raise CaptureError(f"{label} took more than {self._limit_s:.0f} s and was ended {self._seen(place)}: "
                                        "give it less to do before it trains, or more time with --time-limit")
                 self._check_memory(pid, place, label)
-                if waited > 2:
+                if self._line is not None or waited > 2:
                     told = self._tell(place, label, told)
                 time.sleep(0.02)
         except BaseException:
@@ -136,7 +137,11 @@ class Runs:
             text = (place / "progress").read_text()
         except OSError:
             text = "waiting for its first step"
-        if text and text != told:
+        if self._line is not None:
+            if text != told:
+                self._line(f"{label}: {text}")
+            self._line.tick()
+        elif text and text != told:
             self._say(f"running {label}: {text}")
         return text
 

@@ -7,6 +7,7 @@ import math
 import os
 import pathlib
 import time
+from typing import Any
 
 REPORTS = "STOKER_REPORTS"  # set by the runner of a trial: the file that reports are added to
 CHECKPOINTS = "STOKER_CHECKPOINT_DIR"  # set by `stoker tune`, as those below
@@ -20,7 +21,7 @@ def in_trial() -> bool:
     return bool(os.environ.get(REPORTS))
 
 
-def report(*, step=None, epoch=None, samples=None, **metrics) -> bool:
+def report(*, step: float | None = None, epoch: float | None = None, samples: float | None = None, **metrics: Any) -> bool:
     """Reports what a training loop has reached, and says whether the study wants it to end; outside of a trial it does nothing.
 
     step, epoch  where the loop is, both may be left out

@@ -33,8 +33,9 @@ class ScaledBatch:
         return text + f" (rule {self.rule})" + "".join(f"\n  {note}" for note in self.notes)
 
 
-def scale_batch(lr, old, new, *, rule=None, optimizer="sgd", betas=(0.9, 0.999), eps=1e-8, devices=1, accumulation=1,
-                samples=None, noise_scale=None) -> ScaledBatch:
+def scale_batch(lr: float, old: int, new: int, *, rule: str | None = None, optimizer: str = "sgd",
+                betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8, devices: int = 1, accumulation: int = 1,
+                samples: int | None = None, noise_scale: float | None = None) -> ScaledBatch:
     """The learning rate, and what else, when the batch changes from `old` to `new`.
 
     lr             the rate that belongs to `old`

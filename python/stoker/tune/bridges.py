@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+from typing import Any
+
 from .. import binary
 
 
@@ -15,7 +18,8 @@ class Gate:
     dearest        money for a whole run (epochs=, samples= and price= among the settings) above which it is
     """
 
-    def __init__(self, model, gpu, *, batch="batch", settings=None, slowest=None, dearest=None, **fixed):
+    def __init__(self, model: str, gpu: str, *, batch: str = "batch", settings: dict[str, str] | None = None,
+                 slowest: float | None = None, dearest: float | None = None, **fixed: Any):
         self.model, self.gpu, self.batch, self.settings, self.fixed = model, gpu, batch, dict(settings or {}), fixed
         self.slowest, self.dearest = slowest, dearest
         self._known: dict = {}
@@ -43,7 +47,7 @@ class Gate:
         return ""
 
 
-def optuna_gate(gate: Gate, trial) -> None:
+def optuna_gate(gate: Gate, trial: Any) -> None:
     """At the beginning of an Optuna objective, behind its suggestions: prunes a trial that would not fit, with the reason.
 
         gate = stoker.Gate("resnet50", "v100-16gb", batch="batch")
@@ -59,7 +63,7 @@ def optuna_gate(gate: Gate, trial) -> None:
         raise optuna.TrialPruned(reason)
 
 
-def ray_stopper(gate: Gate):
+def ray_stopper(gate: Gate) -> Any:
     """A stopper for Ray Tune (RunConfig(stop=...)) that ends a trial at its first result where the forecast refuses its config.
 
     Ray asks stoppers with results alone: trials report their config, as Ray's results do under "config".
@@ -76,7 +80,7 @@ def ray_stopper(gate: Gate):
     return ForecastStopper()
 
 
-def hf_search_space(space, gate: Gate):
+def hf_search_space(space: Callable, gate: Gate) -> Callable:
     """A `hp_space` for Hugging Face's Trainer.hyperparameter_search(backend="optuna") whose misfits are pruned before they run.
 
         trainer.hyperparameter_search(hp_space=stoker.hf_search_space(my_space, Gate(..., batch="per_device_train_batch_size")))
@@ -90,7 +94,7 @@ def hf_search_space(space, gate: Gate):
     return checked
 
 
-def lightning_batch(module_or_data, gate: Gate, batches, name="batch_size", threshold=0.9) -> int:
+def lightning_batch(module_or_data: Any, gate: Gate, batches: Iterable[int], name: str = "batch_size", threshold: float = 0.9) -> int:
     """Sets `batch_size` of a LightningModule or LightningDataModule without a trial: the smallest of `batches` that fits and reaches
     `threshold` of the best forecast throughput, in place of Tuner.scale_batch_size, which runs until memory is out."""
     rates = {batch: gate.forecast({gate.batch: batch}) for batch in sorted(batches)}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from typing import Any
 
 BLOCK = 50  # steps that one point of the trajectory averages over
 WARM_UP = 5  # steps of Adam before its second moments say anything
@@ -195,7 +196,8 @@ def _mean_over_ranks(torch, value: float, device) -> float:
     return float(tensor) / torch.distributed.get_world_size()
 
 
-def noise_scale(optimizer, batch, *, scaler=None, precondition=None, block=BLOCK, report=True) -> NoiseScale:
+def noise_scale(optimizer: Any, batch: int, *, scaler: Any = None, precondition: Any = None, block: int = BLOCK,
+                report: bool = True) -> NoiseScale:
     """Measures the gradient noise scale of a loop: the batch from which on larger ones are worth less and less.
 
         noise = stoker.noise_scale(optimizer, batch=64)      # samples of one backward on one rank

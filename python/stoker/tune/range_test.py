@@ -12,6 +12,8 @@ import random
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
+from typing import Any
 
 from ..binary import StokerError, find_binary
 
@@ -53,7 +55,7 @@ class LrRamp:
             group["lr"] = self.rate * part
 
 
-def lr_ramp(optimizer) -> LrRamp | None:
+def lr_ramp(optimizer: Any) -> LrRamp | None:
     """In a trial of `stoker tune --lr-test` what raises the optimizer's rate; None else.
 
         ramp = stoker.lr_ramp(optimizer)
@@ -68,7 +70,8 @@ def lr_ramp(optimizer) -> LrRamp | None:
     return LrRamp(optimizer, float(words[0]), float(words[1]), int(words[2]))
 
 
-def lr_range_test(model, optimizer, loader, loss_of=None, *, step=None, low=1e-7, high=10.0, steps=100, seeds=3, scaler=None) -> dict:
+def lr_range_test(model: Any, optimizer: Any, loader: Any, loss_of: Callable | None = None, *, step: Callable | None = None,
+                  low: float = 1e-7, high: float = 10.0, steps: int = 100, seeds: int = 3, scaler: Any = None) -> dict:
     """Trains while the learning rate rises, some steps for each seed, puts everything back, and says which rates to use.
 
     loader    a DataLoader, or anything that can be gone through again from its beginning; no iterator, which would lose its place

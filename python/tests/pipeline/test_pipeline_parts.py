@@ -1,6 +1,5 @@
 """The arithmetic of the probe, without processes."""
 
-import io
 import random
 import time
 
@@ -256,31 +255,6 @@ def test_findings_are_counted_and_warnings_come_first():
     found.add("a", "Warning.", count=2)
     found.add("a", "Warning.", count=3)
     assert [(row["name"], row["count"]) for row in found.rows()] == [("a", 5), ("b", 1)]
-
-
-def test_progress_waits_and_names_each_phase_once():
-    stream = io.StringIO()
-    progress = command.Progress("x.py:f", stream)
-    progress("samples", 0.1)
-    assert stream.getvalue() == ""  # the first two seconds are silent
-    progress._start -= 10
-    for what in ("samples", "samples", "stages", "done"):
-        progress(what, 0.5)
-    progress.close()
-    assert stream.getvalue() == "probing x.py:f: samples\nprobing x.py:f: stages\n"
-
-
-def test_progress_on_a_terminal_stays_on_one_line():
-    class Terminal(io.StringIO):
-        def isatty(self):
-            return True
-
-    stream = Terminal()
-    progress = command.Progress("x", stream)
-    progress._start -= 10
-    progress("samples", 0.25)
-    progress.close()
-    assert "samples (25 %)" in stream.getvalue() and "\n" not in stream.getvalue() and stream.getvalue().endswith("\r\033[K")
 
 
 def test_batches_of_slow_moments_do_not_count():

@@ -11,6 +11,7 @@
 #include "cli/request/run_request.h"
 #include "forecast/memory/verdicts.h"
 #include "plan/comparison.h"
+#include "report/model/page_report.h"
 #include "scenario/resolve/resolve.h"
 
 namespace stoker::cli {
@@ -111,6 +112,12 @@ Result<int> compare(const RunOptions& o, const std::optional<BatchRequest>& batc
   for (Compared& c : all) contenders.push_back(std::move(c.contender));
   const std::string text = o.json ? contenders_json(contenders, *objective, context)
                                   : contenders_text(contenders, *objective, context);
+  if (!o.html.empty()) {
+    std::vector<ComparedGpu> gpus;
+    for (const Contender& c : contenders) gpus.push_back({&c.forecast, nullptr});
+    TRY(write_page(o.html, comparison_page(gpus, *objective, context,
+                                           contenders_text(contenders, *objective, context))));
+  }
   print(text);
   const bool any = std::any_of(contenders.begin(), contenders.end(), [&](const Contender& c) {
     const MemoryForecast& m = c.forecast.memory;

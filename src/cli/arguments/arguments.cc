@@ -10,6 +10,7 @@
 #include "cli/arguments/counts.h"
 #include "cli/arguments/field_words.h"
 #include "cli/arguments/help.h"
+#include "cli/arguments/man_page.h"
 #include "cli/arguments/screen_words.h"
 #include "cli/arguments/typed_names.h"
 #include "cli/arguments/version.h"
@@ -79,7 +80,9 @@ void accept_the_rest(CLI::App& app, const Command& command) {
 constexpr std::array<std::pair<std::string_view, std::string_view>, 3> kNotModelled{
     {{"--tensor-parallel", "tensor parallelism is not modelled yet"},
      {"--pipeline-parallel", "pipeline parallelism is not modelled yet"},
-     {"--html", "this verb writes no page; use --json (pages: plan, predict, validate)"}}};
+     {"--html",
+      "this verb writes no page; use --json (pages: plan, predict, validate, explain, watch, "
+      "sweep, study, tune)"}}};
 
 std::vector<std::string> all_flags(const Command& command) {
   std::vector<std::string> names{"--help", "--help-all"};
@@ -195,10 +198,11 @@ int run_verb(const Command& command, const std::vector<std::string>& all) {
   return report(code.error(), *typed);
 }
 
-/// "help", "help VERB" are "--help", "VERB --help".
+/// "help", "help VERB", "help --man" are "--help", "VERB --help", "--man".
 std::vector<std::string> without_help(const std::vector<std::string>& words) {
   if (words.empty() || words[0] != "help") return words;
   std::vector<std::string> plain(words.begin() + 1, words.end());
+  if (!plain.empty() && plain[0].starts_with("--")) return plain;
   plain.insert(plain.size() > 0 ? plain.begin() + 1 : plain.begin(), "--help");
   return plain;
 }
@@ -212,6 +216,10 @@ int run_words(std::span<const Section> sections, const std::vector<std::string>&
   }
   if (words[0] == "--help-all") {
     print(main_help(sections));
+    return 0;
+  }
+  if (words[0] == "--man") {
+    print(man_page(sections));
     return 0;
   }
   if (words[0] == "--version") {

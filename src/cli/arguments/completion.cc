@@ -45,9 +45,26 @@ std::vector<std::string> offered_flags(const SettingRow& s) {
   return flags;
 }
 
-std::string offered_words(const std::string& verb) {
-  std::string text = "--help --help-all";
-  for (const SettingRow* s : settings_of(verb)) {
+/// Whether the screen's flags are this verb's, too: those of Python's verbs are Python's alone.
+bool takes_colour(const Command& c) { return c.run != nullptr; }
+/// A verb with a --quiet of its own keeps it.
+bool takes_quiet(const Command& c) {
+  return takes_colour(c) && find_setting(c.name, "quiet") == nullptr;
+}
+
+/// Flags that are in no table of settings.
+std::vector<std::string> flags_of_all(const Command& c) {
+  std::vector<std::string> flags{"--help", "--help-all"};
+  if (takes_colour(c)) flags.emplace_back("--color");
+  if (takes_quiet(c)) flags.insert(flags.end(), {"--quiet", "-q"});
+  return flags;
+}
+constexpr std::string_view kColours = "auto always never";
+
+std::string offered_words(const Command& c) {
+  std::string text;
+  for (const std::string& flag : flags_of_all(c)) text += (text.empty() ? "" : " ") + flag;
+  for (const SettingRow* s : settings_of(c.name)) {
     for (const std::string& flag : offered_flags(*s)) text += " " + flag;
   }
   return text;
@@ -132,11 +149,19 @@ std::string bash_completion(std::span<const Section> sections) {
       "  if [ \"$COMP_CWORD\" -eq 1 ]; then\n"
       "    COMPREPLY=($(compgen -W \"" +
       all_verbs(sections) +
-      " --help --version\" -- \"$cur\"))\n"
+      " help --help --help-all --version\" -- \"$cur\"))\n"
       "    return\n"
       "  fi\n"
-      "  case \"$verb $prev\" in\n" +
-      bash_names(sections) + "    " + bash_pattern(sections, Completes::kFiles) +
+      "  if [ \"$verb\" = help ]; then\n"
+      "    COMPREPLY=($(compgen -W \"" +
+      all_verbs(sections) +
+      " --man\" -- \"$cur\"))\n"
+      "    return\n"
+      "  fi\n"
+      "  case \"$verb $prev\" in\n"
+      "    *\" --color\") words=\"" +
+      std::string(kColours) + "\" ;;\n" + bash_names(sections) + "    " +
+      bash_pattern(sections, Completes::kFiles) +
       ") COMPREPLY=($(compgen -f -- \"$cur\")); return ;;\n"
       "    " +
       bash_pattern(sections, Completes::kFree) +
@@ -145,7 +170,7 @@ std::string bash_completion(std::span<const Section> sections) {
       "  if [ -z \"$words\" ]; then\n"
       "    case \"$verb\" in\n";
   each_command(sections, [&](const Command& c) {
-    std::string words = offered_words(c.name);
+    std::string words = offered_words(c);
     for (const SettingRow* s : settings_of(c.name)) {
       if (s->positional && !s->values.empty()) words += " " + std::string(s->values);
     }
@@ -174,8 +199,9 @@ std::string zsh_completion(std::span<const Section> sections) {
     text += "    " + quoted(c.name + ":" + c.summary, "") + "\n";
   });
   text +=
+      "    'help:what a verb is for, and its first flags'\n"
       "  )\n"
-      "  if (( CURRENT == 2 )); then\n"
+      "  if (( CURRENT == 2 )) || [[ $words[2] == help ]]; then\n"
       "    _describe verb verbs\n"
       "    return\n"
       "  fi\n"
@@ -203,6 +229,10 @@ std::string zsh_completion(std::span<const Section> sections) {
                 " \\\n";
       }
     }
+    if (takes_quiet(c))
+      text += "        '(-q --quiet)'{-q,--quiet}'[without what it rests on]' \\\n";
+    if (takes_colour(c))
+      text += "        '--color[colour for verdicts]:WHEN:(" + std::string(kColours) + ")' \\\n";
     text += "        '--help[what matters first]' '--help-all[all flags]' ;;\n";
   });
   return text + "  esac\n}\n_stoker \"$@\"\n";
@@ -216,8 +246,18 @@ std::string fish_completion(std::span<const Section> sections) {
     text += "complete -c stoker -n __fish_use_subcommand -f -a " + c.name + " -d " +
             quoted(c.summary, "\\") + "\n";
   });
+  text +=
+      "complete -c stoker -n __fish_use_subcommand -f -a help -d 'what a verb is for, and its "
+      "first "
+      "flags'\n"
+      "complete -c stoker -n '__fish_seen_subcommand_from help' -f -a '" +
+      all_verbs(sections) +
+      "'\n"
+      "complete -c stoker -n 'not __fish_use_subcommand' -l color -x -a '" +
+      std::string(kColours) + "' -d 'colour for verdicts'\n";
   each_command(sections, [&](const Command& c) {
     const std::string head = "complete -c stoker -n '__fish_seen_subcommand_from " + c.name + "'";
+    if (takes_quiet(c)) text += head + " -s q -l quiet -d 'without what it rests on'\n";
     for (const SettingRow* s : settings_of(c.name)) {
       const Completes way = completes(*s);
       const std::string names =

@@ -58,6 +58,8 @@ TEST(CompletionTest, BashOffersVerbs) {
   EXPECT_EQ(offered("stoker pr", 1), "predict probe");
   EXPECT_EQ(offered("stoker obs", 1), "observation");
   EXPECT_EQ(offered("stoker --v", 1), "--version");
+  EXPECT_EQ(offered("stoker he", 1), "help");
+  EXPECT_EQ(offered("stoker help wa", 2), "watch");
 }
 
 TEST(CompletionTest, BashOffersFlagsOfTheVerbAlone) {
@@ -65,7 +67,7 @@ TEST(CompletionTest, BashOffersFlagsOfTheVerbAlone) {
             "--max-host-memory --max-seq-length --max-epochs --max-global-batch");
   EXPECT_EQ(offered("stoker predict m --num-w", 3), "--num-workers");
   EXPECT_EQ(offered("stoker predict m --no-c", 3), "--no-clip");
-  EXPECT_EQ(offered("stoker gpus --", 2), "--help --help-all --instances --json");
+  EXPECT_EQ(offered("stoker gpus --", 2), "--help --help-all --color --quiet --instances --json");
   EXPECT_EQ(offered("stoker capture --pre", 2), "--precision");
 }
 
@@ -73,6 +75,9 @@ TEST(CompletionTest, BashOffersKnownValues) {
   EXPECT_EQ(offered("stoker plan m --objective e", 4), "epoch energy");
   EXPECT_EQ(offered("stoker predict m --precision amp", 4), "amp-fp16 amp-bf16");
   EXPECT_EQ(offered("stoker completion f", 2), "fish");
+  EXPECT_EQ(offered("stoker plan --color a", 3), "auto always");
+  EXPECT_EQ(offered("stoker plan m --qui", 3), "--quiet");
+  EXPECT_EQ((offered("stoker sweep -", 2) + " ").find(" -q "), std::string::npos);
   EXPECT_EQ(offered("stoker predict m --batch 1", 4), "");
 }
 

@@ -10,20 +10,11 @@ namespace stoker::cli {
 namespace {
 
 constexpr std::size_t kWordsAt = 28, kColumns = 100;
+/// Lines of a verb's short help.
+constexpr std::size_t kShortHelp = 15;
 
 bool takes_a_value(const SettingRow& s) {
   return s.type != SettingType::kSwitch && s.type != SettingType::kPair;
-}
-
-std::string words_of(const SettingRow& s, HelpPart part) {
-  std::string text(s.words);
-  if (s.devices == SettingDevices::kCpu) text = "of a CPU: " + text;
-  if (!s.fallback.empty()) text += "; default: " + std::string(s.fallback);
-  if (part == HelpPart::kAll && !s.aliases.empty()) {
-    text += "; also";
-    for (const std::string& alias : names_in(s.aliases)) text += " --" + alias;
-  }
-  return text;
 }
 
 std::string usage_line(const Command& command, const std::vector<const SettingRow*>& settings) {
@@ -39,9 +30,25 @@ std::string usage_line(const Command& command, const std::vector<const SettingRo
   return line + "\n";
 }
 
-std::string lines_of(const std::vector<const SettingRow*>& settings, HelpPart part) {
+std::string lines_of(const std::vector<const SettingRow*>& settings) {
   std::string text;
-  for (const SettingRow* s : settings) text += help_line(usage_of(*s), words_of(*s, part));
+  for (const SettingRow* s : settings)
+    text += help_line(usage_of(*s), help_words(*s, HelpPart::kAll));
+  return text;
+}
+
+std::size_t count_lines(std::string_view text) {
+  return static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n'));
+}
+
+/// The examples without what is said beside them: "Example: ..." and the lines indented as far.
+std::string examples_alone(const std::string& examples) {
+  constexpr std::size_t kMost = 2;
+  std::string text;
+  for (const std::string& line : split(examples, '\n')) {
+    const bool example = line.starts_with("Example:") || line.starts_with("         stoker");
+    if (example && count_lines(text) < kMost) text += line + "\n";
+  }
   return text;
 }
 
@@ -58,7 +65,7 @@ std::string grouped_lines(const std::vector<const SettingRow*>& settings) {
     std::copy_if(settings.begin(), settings.end(), std::back_inserter(members),
                  [&](const SettingRow* s) { return s->group == group; });
     text += "\n" + (group.empty() ? std::string("Flags") : std::string(group)) + ":\n" +
-            lines_of(members, HelpPart::kAll);
+            lines_of(members);
   }
   return text;
 }
@@ -70,6 +77,39 @@ std::string usage_of(const SettingRow& s) {
   std::string text = s.letter != 0 ? std::string("-") + s.letter + ", " : "";
   text += (s.type == SettingType::kPair ? "--[no-]" : "--") + std::string(s.name);
   return takes_a_value(s) ? text + " " + std::string(s.value) : text;
+}
+
+std::string help_words(const SettingRow& s, HelpPart part) {
+  std::string text(s.words);
+  if (s.devices == SettingDevices::kCpu) text = "of a CPU: " + text;
+  if (!s.fallback.empty()) text += "; default: " + std::string(s.fallback);
+  if (part == HelpPart::kAll && !s.aliases.empty()) {
+    text += "; also";
+    for (const std::string& alias : names_in(s.aliases)) text += " --" + alias;
+  }
+  return text;
+}
+
+std::string usage_text(const Command& command) {
+  return usage_line(command, settings_of(command.name));
+}
+
+std::string short_line(const std::string& left, const std::string& words) {
+  constexpr std::string_view kCut = " ...";
+  const std::size_t columns = layout::columns_within(kColumns);
+  std::string line = "  " + left;
+  line.resize(std::max(line.size() + 1, kWordsAt), ' ');
+  const std::size_t room = columns > line.size() ? columns - line.size() : 0;
+  if (words.size() <= room) return line + words + "\n";
+  // Whole phrases where one has room, else whole words.
+  std::size_t end = std::string::npos;
+  for (const std::string_view mark : {"; ", ", ", " "}) {
+    const std::size_t at = words.rfind(mark, room > kCut.size() ? room - kCut.size() : 0);
+    if (at == std::string::npos || at == 0 || (mark != " " && at < room / 2)) continue;
+    end = at;
+    break;
+  }
+  return line + words.substr(0, end == std::string::npos ? room : end) + std::string(kCut) + "\n";
 }
 
 std::string help_line(const std::string& left, const std::string& words) {
@@ -151,18 +191,23 @@ std::string verb_help(const Command& command, HelpPart part) {
     if (!s->positional && matters_first(*s, command.name)) first.push_back(s);
   }
   std::string text = command.summary + "\n" + usage_line(command, settings);
-  if (!placed.empty()) text += "\n" + lines_of(placed, part);
   if (part == HelpPart::kAll) {
+    if (!placed.empty()) text += "\n" + lines_of(placed);
     text += grouped_lines(all);
-  } else {
-    text += "\n" + lines_of(first, part);
-    if (first.size() < all.size())
-      text += "\n" + std::to_string(all.size() - first.size()) + " more flags: stoker " +
-              command.name + " --help-all\n";
+    if (command.examples.empty()) return text;
+    return text + "\n" + command.examples + (command.examples.ends_with("\n") ? "" : "\n");
   }
-  return command.examples.empty()
-             ? text
-             : text + "\n" + command.examples + (command.examples.ends_with("\n") ? "" : "\n");
+  text += "\n";
+  for (const SettingRow* s : placed) text += short_line(usage_of(*s), help_words(*s, part));
+  const std::string examples = examples_alone(command.examples);
+  const std::size_t around = count_lines(text) + count_lines(examples) + 1;
+  const std::size_t room = kShortHelp > around ? kShortHelp - around : 1;
+  if (first.size() > room) first.resize(room);
+  for (const SettingRow* s : first) text += short_line(usage_of(*s), help_words(*s, part));
+  if (first.size() < all.size())
+    text += std::to_string(all.size() - first.size()) + " more flags: stoker " + command.name +
+            " --help-all\n";
+  return text + examples;
 }
 
 }  // namespace stoker::cli

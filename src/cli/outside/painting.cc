@@ -16,7 +16,7 @@ struct Mark {
 };
 
 /// Words that begin a line, blanks aside.
-constexpr std::array<Mark, 14> kBegins{{{"FITS:", kGreen, Mark::Reach::kWord},
+constexpr std::array<Mark, 19> kBegins{{{"FITS:", kGreen, Mark::Reach::kWord},
                                         {"RISKY", kYellow, Mark::Reach::kWord},
                                         {"DOES NOT FIT", kRed, Mark::Reach::kWord},
                                         {"BEST:", kGreen, Mark::Reach::kLine},
@@ -27,6 +27,11 @@ constexpr std::array<Mark, 14> kBegins{{{"FITS:", kGreen, Mark::Reach::kWord},
                                         {"Limited by", kBold, Mark::Reach::kLine},
                                         {"warning:", kYellow, Mark::Reach::kWord},
                                         {"- WARNING", kYellow, Mark::Reach::kWord},
+                                        {"Cure:", kGreen, Mark::Reach::kWord},
+                                        {"Take ", kGreen, Mark::Reach::kLine},
+                                        {"Stopped:", kYellow, Mark::Reach::kWord},
+                                        {"Note:", kFaint, Mark::Reach::kWord},
+                                        {"Not seen:", kFaint, Mark::Reach::kWord},
                                         {"Rests on", kFaint, Mark::Reach::kWord},
                                         {"Assumed", kFaint, Mark::Reach::kWord},
                                         {"Excluded", kFaint, Mark::Reach::kWord}}};

@@ -100,6 +100,12 @@ class PythonCommand {
     std::erase_if(variables_, [&](const std::string& v) { return v.starts_with(name + "="); });
     variables_.push_back(name + "=" + value);
   }
+  /// What Python runs as the binary is this one.
+  void find_this_binary() {
+    std::error_code error;
+    const fs::path self = fs::read_symlink("/proc/self/exe", error);
+    if (!error) set("STOKER_BINARY", self.string());
+  }
   [[nodiscard]] const std::string& program() const { return words_[0]; }
   [[nodiscard]] std::vector<char*> argv() { return pointers(words_); }
   [[nodiscard]] std::vector<char*> envp() { return pointers(variables_); }
@@ -161,6 +167,7 @@ std::string python_identity() {
 
 Result<int> run_python_stoker(const std::vector<std::string>& arguments, bool quiet) {
   PythonCommand command(arguments);
+  command.find_this_binary();
   const std::vector<char*> argv = command.argv(), envp = command.envp();
 
   posix_spawn_file_actions_t actions;
@@ -179,9 +186,7 @@ Result<int> run_python_stoker(const std::vector<std::string>& arguments, bool qu
 
 Error become_python_stoker(const std::vector<std::string>& arguments) {
   PythonCommand command(arguments);
-  std::error_code error;
-  const fs::path self = fs::read_symlink("/proc/self/exe", error);
-  if (!error) command.set("STOKER_BINARY", self.string());
+  command.find_this_binary();
   execvpe(command.program().c_str(), command.argv().data(), command.envp().data());
   return no_interpreter("a probe of a Dataset or DataLoader", command.program(), errno);
 }

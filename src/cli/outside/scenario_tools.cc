@@ -7,11 +7,18 @@
 #include <cstdio>
 #include <utility>
 
+#include "base/text.h"
+#include "cli/outside/live_screen.h"
 #include "cli/outside/python.h"
 #include "device/host/this_host.h"
 
 namespace stoker::cli {
 namespace {
+
+/// Seconds between progress on a terminal, and where there is none.
+constexpr double kDrawnEvery = 0.2, kToldEvery = 10;
+/// How much of the work tells how long the rest will take.
+constexpr double kToldShare = 0.02;
 
 /// What `stoker capture` is told of a script's run, for the figures' sake and for its limits.
 std::vector<std::string> what_it_sees(const ScriptRun& script) {
@@ -64,22 +71,23 @@ ScenarioTools scenario_tools(const ScriptRun& script) {
 }
 
 Result<Probe> probe_with_progress(const std::string& folder, const ProbeOptions& options) {
-  const auto start = std::chrono::steady_clock::now();
   const bool terminal = ::isatty(STDERR_FILENO) != 0;
+  const double every = terminal ? kDrawnEvery : kToldEvery;
+  const auto start = std::chrono::steady_clock::now();
+  double next = terminal ? 0 : kToldEvery;
   bool shown = false;
-  std::string last_phase;
   const ProbeProgress progress = [&](std::string_view phase, double share) {
-    const double waited =
+    const double gone =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    if (waited < 1.5 && !shown) return;
-    if (terminal) {
-      std::fprintf(stderr, "\rprobing %s: %-12.*s %3.0f %%", folder.c_str(),
-                   static_cast<int>(phase.size()), phase.data(), 100 * share);
-    } else if (phase != last_phase) {
-      std::fprintf(stderr, "probing %s: %.*s\n", folder.c_str(), static_cast<int>(phase.size()),
-                   phase.data());
-      last_phase = phase;
-    }
+    if (gone < next) return;
+    next = gone + every;
+    std::string line = "probing " + printable(folder) + ": " + std::string(phase) + ", " +
+                       human_time(kSecond * gone);
+    if (share > kToldShare && share < 1)
+      line += ", about " + human_time(kSecond * (gone * (1 - share) / share)) + " left";
+    if (terminal) line.resize(std::min(line.size(), terminal_size(stderr).columns - 1));
+    std::fprintf(stderr, terminal ? "\r\033[K%s" : "stoker: %s\n", line.c_str());
+    std::fflush(stderr);
     shown = true;
   };
   ProbeOptions with_quota = options;

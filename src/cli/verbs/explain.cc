@@ -9,14 +9,13 @@
 #include "cli/verbs/verbs.h"
 #include "device/catalogue/gpu_catalogue.h"
 #include "observe/record/recording.h"
-#include "report/model/recording_report.h"
-#include "report/model/watch_report.h"
+#include "report/model/recording_page.h"
 
 namespace stoker::cli {
 namespace {
 
 struct Options {
-  std::string file, at, gpu;
+  std::string file, at, gpu, html;
   std::optional<std::int64_t> device;
   bool json = false, all_findings = false;
 };
@@ -70,6 +69,9 @@ Result<int> explain_snapshot_file(const Options& o) {
   const auto explanation = TRY(explain_snapshot(snapshot, options, o.file));
   const std::string text = o.json ? snapshot_json(explanation, snapshot, o.file, STOKER_VERSION)
                                   : snapshot_text(explanation, snapshot, o.file);
+  if (!o.html.empty())
+    TRY(write_page(o.html, snapshot_page(explanation, snapshot, picture_of(explanation, snapshot),
+                                         o.file, STOKER_VERSION)));
   print(text);
   return 0;
 }
@@ -86,6 +88,8 @@ Result<int> explain_profile(const Options& o) {
   const KinetoComparison comparison = compare_with_kineto(memory);
   const std::string text = o.json ? kineto_json(memory, summary, comparison, o.file, STOKER_VERSION)
                                   : kineto_text(memory, summary, comparison, o.file);
+  if (!o.html.empty())
+    TRY(write_page(o.html, kineto_page(memory, summary, comparison, o.file, STOKER_VERSION)));
   print(text);
   return 0;
 }
@@ -115,6 +119,7 @@ Result<int> explain_watch(const Options& o) {
     report.diagnosis.notes.push_back(std::to_string(summary.damaged_bytes) +
                                      " bytes of the recording are damaged and were passed over");
   if (o.all_findings) report.most_findings = report.diagnosis.findings.size();
+  if (!o.html.empty()) TRY(write_page(o.html, watch_page(report)));
   print((o.json ? watch_json(report) : watch_text(report)));
   return 0;
 }
@@ -144,6 +149,7 @@ Command explain_command() {
            {"device", &o->device},
            {"gpu", &o->gpu},
            {"all-findings", &o->all_findings},
+           {"html", &o->html},
            {"json", &o->json}},
           [o] { return run(*o); }};
 }

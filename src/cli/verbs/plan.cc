@@ -181,8 +181,6 @@ Result<int> run(const Options& o, std::span<const Binding> bindings) {
     }
   }
   const std::vector<NamedGpu> gpus = named_gpus(o.run);
-  if (gpus.size() > 1)
-    TRY(refuse_given("plan", bindings, {"html"}, "is about one GPU; give --gpu a single name"));
   std::vector<Planned> planned;
   std::vector<std::string> left_out;
   for (const NamedGpu& gpu : gpus) {
@@ -216,6 +214,12 @@ Result<int> run(const Options& o, std::span<const Binding> bindings) {
   }
   const std::string text = o.run.json ? comparison_json(plans, objective, context)
                                       : comparison_text(plans, objective, context);
+  if (!o.run.html.empty()) {
+    std::vector<ComparedGpu> compared;
+    for (const Planned& p : planned) compared.push_back({&p.plan.best.forecast, &p.picture});
+    TRY(write_page(o.run.html, comparison_page(compared, objective, context,
+                                               comparison_text(plans, objective, context))));
+  }
   print(text);
   const bool any =
       std::any_of(planned.begin(), planned.end(), [&](const Planned& p) { return runs(p, o); });

@@ -167,7 +167,7 @@ Result<int> answer_without_model(const Options& o, std::span<const Binding> bind
 
 /// What the other answers of this verb have no use for.
 Status check_several(std::span<const Binding> bindings) {
-  TRY(refuse_given("predict", bindings, {"explain", "by-layer", "method", "reading", "html"},
+  TRY(refuse_given("predict", bindings, {"explain", "by-layer", "method", "reading"},
                    "is about one GPU; give --gpu a single name"));
   return refuse_given("predict", bindings, {"gpus-per-node", "network", "strong", "step-ms"},
                       "belongs to a table over several numbers of one GPU; give --gpu a single "

@@ -1,24 +1,20 @@
 #include <algorithm>
-#include <cstdio>
-#include <map>
 #include <memory>
 
-#include "base/text.h"
 #include "cli/outside/output.h"
 #include "cli/verbs/study_arguments.h"
+#include "cli/verbs/study_pages.h"
 #include "cli/verbs/verbs.h"
-#include "report/study/study_report.h"
+#include "report/study/study_page.h"
 #include "study/definition/template.h"
 #include "study/executor/outcome.h"
-#include "study/findings/convergence.h"
 #include "study/findings/selection.h"
-#include "system/system_files.h"
 
 namespace stoker::cli {
 namespace {
 
 struct Options {
-  std::string store, where;
+  std::string store, where, html;
   std::vector<std::string> by, metric, target;
   std::optional<std::int64_t> trial;
   bool csv = false, json = false, findings = false;
@@ -36,53 +32,20 @@ Result<int> show_trial(const study::Store& store, const study::StudyView& view, 
   return fail(ErrorCode::kNotFound, "has no trial " + std::to_string(id), store.path().string());
 }
 
-/// Targets by metric.
-Result<std::map<std::string, double>> targets_of(const Options& o, const study::StudyView& view) {
-  std::map<std::string, double> targets;
-  for (const std::string& typed : o.target) {
-    const auto equals = typed.find('=');
-    const auto value =
-        equals == std::string::npos ? std::nullopt : decimal_number(typed.substr(equals + 1));
-    const std::string place = "--target " + typed, metric = typed.substr(0, equals);
-    if (!value || equals == 0)
-      return fail(ErrorCode::kUsage, "write METRIC=VALUE: --target accuracy=0.75", place);
-    if (std::ranges::find(view.metrics, metric) == view.metrics.end())
-      return fail(ErrorCode::kNotFound,
-                  "no trial has \"" + metric + "\"" + suggestion(metric, view.metrics), place);
-    targets[metric] = *value;
-  }
-  return targets;
-}
-
-Result<std::vector<study::Convergence>> convergences_of(const study::Store& store,
-                                                        const study::StudyView& view,
-                                                        const Options& o) {
-  std::vector<study::Convergence> all;
-  const auto targets = TRY(targets_of(o, view));
-  for (const std::string& metric : view.metrics) {
-    const auto most = study::more_is_better(view.study, metric);
-    const auto asked = targets.find(metric);
-    if (!most || metric == "samples_per_s" || metric.ends_with("_s")) continue;
-    const auto target =
-        asked == targets.end() ? std::nullopt : std::optional<double>(asked->second);
-    if (auto found = study::convergence(view, metric, TRY(store.curves(metric)), *most, target))
-      all.push_back(std::move(*found));
-  }
-  return all;
-}
-
 Result<int> run(const Options& o) {
   const auto store = TRY(study::Store::open(store_of(o.store), study::Store::Access::kRead));
   auto view = TRY(study::select(store, {o.where, o.metric}));
   if (o.trial && !o.json && !o.csv) return show_trial(store, view, *o.trial);
   if (o.trial) std::erase_if(view.rows, [&](const auto& row) { return row.id != *o.trial; });
+  if (!o.html.empty())
+    TRY(write_page(o.html, study_page(TRY(study_picture(store, view, o.target)), STOKER_VERSION)));
   if (!o.by.empty()) {
     const auto groups = TRY(study::grouped(view, o.by));
     print((o.json ? groups_json(view, o.by, groups, STOKER_VERSION)
                   : groups_text(view, o.by, groups)));
     return 0;
   }
-  if (!o.target.empty() && !o.findings)
+  if (!o.target.empty() && !o.findings && o.html.empty())
     return fail(ErrorCode::kUsage, "is of --findings, which tells when trials reach it",
                 "--target");
   if (!o.findings) {
@@ -90,7 +53,7 @@ Result<int> run(const Options& o) {
     return 0;
   }
   const study::Findings found = study::findings(view);
-  const auto convergences = TRY(convergences_of(store, view, o));
+  const auto convergences = TRY(convergences_of(store, view, o.target));
   if (!o.json && !o.csv) {
     std::string text = findings_text(view, found);
     for (const auto& one : convergences) text += convergence_text(view, one);
@@ -117,6 +80,7 @@ Command study_command() {
            {"findings", &o->findings},
            {"target", &o->target},
            {"csv", &o->csv},
+           {"html", &o->html},
            {"json", &o->json}},
           [o] { return run(*o); }};
 }

@@ -10,9 +10,10 @@
 #include "cli/outside/output.h"
 #include "cli/outside/wishes.h"
 #include "cli/verbs/study_arguments.h"
+#include "cli/verbs/study_pages.h"
 #include "cli/verbs/trial_forecast.h"
 #include "cli/verbs/verbs.h"
-#include "report/study/study_report.h"
+#include "report/study/study_page.h"
 #include "study/controller/controller.h"
 #include "study/definition/study_json.h"
 #include "study/definition/template.h"
@@ -37,7 +38,7 @@ struct Options {
   SweepRequest request;
   std::optional<std::int64_t> at_most, share_gpu;
   std::vector<std::string> retry;
-  std::string on;
+  std::string on, html;
   bool dry_run = false, json = false, quiet = false, prune = false;
 };
 
@@ -200,6 +201,8 @@ std::int64_t final_trials(const std::map<study::TrialState, std::int64_t>& count
 Result<int> finish(const study::Store& store, const study::RunSummary& summary, const Options& o) {
   auto view = TRY(study::select(store, {}));
   view.running_by.clear();  // this process, which is about to end
+  if (!o.html.empty())
+    TRY(write_page(o.html, study_page(TRY(study_picture(store, view)), STOKER_VERSION)));
   if (o.json) {
     const study::Findings found = study::findings(view);
     print(study_json(view, STOKER_VERSION, &found));
@@ -264,6 +267,8 @@ Result<int> run(const Options& o) {
   if (o.prune && asked.study && asked.study->forecast.empty())
     return fail(ErrorCode::kUsage, "needs a forecast: --model MODEL", "--prune-by-forecast");
   if (o.dry_run) {
+    if (!o.html.empty())
+      return fail(ErrorCode::kUsage, "shows what trials measured; leave out --dry-run", "--html");
     if (!asked.study)
       asked.study = TRY(study::Store::open(asked.store, study::Store::Access::kRead)).study();
     return dry_run(*asked.study, o);
@@ -338,6 +343,7 @@ Command sweep_command() {
        {"retry", &o->retry},
        {"quiet", &o->quiet},
        {"prune-by-forecast", &o->prune},
+       {"html", &o->html},
        {"json", &o->json}},
       [o] { return run(*o); }};
   command.rest = &r.command;

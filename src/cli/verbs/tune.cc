@@ -10,11 +10,11 @@
 #include "cli/verbs/tune_sampler.h"
 #include "cli/verbs/verbs.h"
 #include "json/text.h"
-#include "report/model/tune_report.h"
-#include "report/study/study_report.h"
+#include "report/tune/tune_page.h"
 #include "study/definition/template.h"
 #include "study/executor/local.h"
 #include "study/executor/slurm.h"
+#include "study/findings/selection.h"
 #include "study/store/controller_lock.h"
 #include "tune/run/trial_jobs.h"
 
@@ -135,6 +135,8 @@ TuneReport report_of(const study::Store& store, const TuneStudy& asked, const tu
 }
 
 Result<int> run(TuneArguments& a) {
+  if (!a.html.empty() && (a.lr_test || a.noise_scale))
+    return fail(ErrorCode::kUsage, "is of a search; leave it out", "--html");
   if (a.lr_test) return lr_test(a);
   if (a.noise_scale) return goodput_answer(a);
   const bool store_alone = !a.file.empty();
@@ -165,6 +167,12 @@ Result<int> run(TuneArguments& a) {
   if (report.over.empty() && !summary.stopped.empty()) report.over = summary.stopped;
   if (report.over.empty() && report.problem.empty() && report.choice)
     tuner.clean(report.choice->trial);
+  if (!a.html.empty()) {
+    const auto view = TRY(study::select(store, {}));
+    TRY(write_page(a.html,
+                   tune_page(report, view, TRY(store.curves(asked.options.objective.metric)),
+                             STOKER_VERSION)));
+  }
   print(a.json ? tune_json(report, STOKER_VERSION) : tune_text(report));
   if (!report.problem.empty()) {
     std::fprintf(stderr, "stoker: %s\n", printable(report.problem).c_str());

@@ -256,6 +256,7 @@ std::vector<Binding> tune_other(TuneArguments& a) {
           {"at-most", &a.at_most},
           {"share-gpu", &a.share_gpu},
           {"quiet", &a.quiet},
+          {"html", &a.html},
           {"json", &a.json}};
 }
 

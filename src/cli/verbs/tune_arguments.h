@@ -27,7 +27,7 @@ struct TuneArguments {
       eta;
   std::optional<bool> final_run;
   std::vector<std::string> vary, env, forecast, command;
-  std::string model, gpu, cores, gpus, memory, time, grace, store;
+  std::string model, gpu, cores, gpus, memory, time, grace, store, html;
   bool shell = false, quiet = false, json = false, lr_test = false;
 };
 

@@ -21,7 +21,7 @@ std::vector<Section> all_verbs() {
                        "one step of a model, without a GPU, into a step file (Python, PyTorch)")}},
       {"Look it up",
        {models_command(), gpus_command(), machine_command(), settings_command(),
-        completion_command()}}};
+        completion_command(), page_command()}}};
 }
 
 }  // namespace stoker::cli

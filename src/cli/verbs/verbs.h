@@ -23,6 +23,7 @@ namespace stoker::cli {
 [[nodiscard]] Command run_trial_command();
 [[nodiscard]] Command settings_command();
 [[nodiscard]] Command completion_command();
+[[nodiscard]] Command page_command();
 
 /// Everything that a user can type, under what it is for.
 [[nodiscard]] std::vector<Section> all_verbs();

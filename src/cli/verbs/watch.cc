@@ -11,11 +11,12 @@
 #include "cli/arguments/version.h"
 #include "cli/outside/launched.h"
 #include "cli/outside/live_screen.h"
+#include "cli/outside/output.h"
 #include "cli/verbs/verbs.h"
 #include "observe/proc/node_jobs.h"
 #include "observe/record/recording.h"
 #include "observe/sampler.h"
-#include "report/model/watch_report.h"
+#include "report/model/recording_page.h"
 #include "report/model/watch_screen.h"
 #include "system/system_files.h"
 
@@ -26,7 +27,7 @@ constexpr double kUsualRate = 10, kUsualEvery = 5;
 constexpr double kNanosASecond = 1e9;
 
 struct Options {
-  std::string pid, output, fail_below, job;
+  std::string pid, output, fail_below, job, html;
   std::vector<std::string> command;
   std::optional<double> seconds, every, rate;
   bool json = false, all_findings = false, all = false, plain = false;
@@ -157,6 +158,7 @@ Result<int> watch_processes(const Options& o, const std::vector<std::int64_t>& r
   report.hidden = sampler.hidden();
   if (recording && recording->failure().empty()) report.recording = o.output;
   if (o.all_findings) report.most_findings = report.diagnosis.findings.size();
+  if (!o.html.empty()) TRY(write_page(o.html, watch_page(report)));
   const std::scoped_lock lock(printing);
   std::fputs((o.json ? watch_json(report) : "\n" + watch_text(report)).c_str(), lines_of(o));
   std::fflush(lines_of(o));
@@ -214,6 +216,8 @@ Result<int> run(const Options& o) {
   if (o.all && !o.output.empty())
     return fail(ErrorCode::kUsage, "records one job; give its process id instead of --all",
                 "--output");
+  if (o.all && !o.html.empty())
+    return fail(ErrorCode::kUsage, "is of one job; give its process id instead of --all", "--html");
   if (!o.fail_below.empty()) TRY(share_of(o.fail_below));
   // Before a command is started that takes hours.
   if (std::error_code ignored; !o.output.empty() && std::filesystem::exists(o.output, ignored))
@@ -262,6 +266,7 @@ Command watch_command() {
            {"plain", &o->plain},
            {"fail-below", &o->fail_below},
            {"all-findings", &o->all_findings},
+           {"html", &o->html},
            {"json", &o->json}},
           [o] { return run(*o); },
           &o->command};

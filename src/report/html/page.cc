@@ -108,14 +108,16 @@ void Page::footer(std::string_view label, const std::vector<std::string>& items)
 
 void Page::text(std::string_view text) { text_ = printable_lines(text); }
 
-std::string Page::html(std::string_view tool) const {
-  Json document = document_;
+std::string Page::html(std::string_view tool) const { return html_of(document_, text_, tool); }
+
+std::string html_of(Json document, std::string_view text, std::string_view tool) {
   document["tool"] = tool;
+  const std::string title(document["title"].as_string());
   std::string_view rest = page_template();
   std::string out(before(rest, "@TITLE@"));
-  out += markup_safe(title_.empty() ? "Stoker" : title_ + " - Stoker");
+  out += markup_safe(title.empty() ? "Stoker" : title + " - Stoker");
   out += before(rest, "@TEXT@");
-  out += markup_safe(text_);
+  out += markup_safe(printable_lines(text));
   out += before(rest, "@DATA@");
   out += script_safe(escaped(document.dump()));
   return out += rest;

@@ -27,6 +27,7 @@ struct Shown {
   std::string band;  ///< empty: it has none
   double value = 0, low = 0, high = 0;
   std::string basis;
+  std::string band_is = "90 % band";
   [[nodiscard]] Json json() const;
 };
 /// With three digits and a unit behind it.
@@ -122,6 +123,8 @@ struct Lanes {
   std::vector<std::string> lanes, kinds;
   std::vector<Span> spans;
   std::string unit = "ms";
+  std::string title = "timeline of the loader";
+  std::string label_is = "batch";       ///< what stands before a span's label
   double shown_from = 0, shown_to = 0;  ///< the part that is seen first
 };
 [[nodiscard]] Json lanes(const Lanes& lanes);
@@ -141,10 +144,28 @@ struct Area {
   bool stacked = true;
   std::vector<double> at;  ///< x of each point; empty: their order
   std::vector<Series> series;
-  std::vector<std::pair<std::string, double>> marks;  ///< from which x a phase begins
-  std::vector<Level> levels;                          ///< lines across: what there is
+  std::vector<Series> overlay = {};  ///< lines over a stack, which do not add to it
+  std::vector<std::pair<std::string, double>> marks = {};  ///< from which x a phase begins
+  std::vector<Level> levels = {};                          ///< lines across: what there is
 };
 [[nodiscard]] Json area(const Area& area);
+
+/// Lines of their own x, each a trial, a GPU or a law; the end may say how it ended.
+struct Line {
+  std::string label;
+  std::vector<double> x, y;
+  std::string note{};
+  Verdict end = Verdict::kNone;
+  bool chosen = false;
+  bool dots = false;  ///< single values in place of a line
+};
+struct Lines {
+  Axis x, y;
+  std::vector<Line> lines;
+  /// What good, risky and bad ends are, for the legend; empty: not said.
+  std::vector<std::pair<Verdict, std::string>> ends{};
+};
+[[nodiscard]] Json lines(const Lines& plot);
 
 /// Rectangles in proportion, nested by the dots of their names.
 struct Leaf {
@@ -160,7 +181,17 @@ struct Pair {
   std::optional<Shown> measured;
   Verdict verdict = Verdict::kNone;
 };
-[[nodiscard]] Json pairs(const std::vector<Pair>& rows, const Axis& axis);
+/// What the bar, the dot and a dot outside are called in the legend.
+struct PairWords {
+  std::string band = "forecast, with its 90 % band", within = "measured, within the band",
+              outside = "measured, outside it", value = "forecast";
+  std::optional<double> base{};  ///< a stroke across all rows: no change
+};
+[[nodiscard]] Json pairs(const std::vector<Pair>& rows, const Axis& axis,
+                         const PairWords& words = {});
+
+/// A document of blocks, as Page makes it, as a file; `text` is for who has no scripts.
+[[nodiscard]] std::string html_of(Json document, std::string_view text, std::string_view tool);
 
 /// Collects what a page shows, in order.
 class Page {

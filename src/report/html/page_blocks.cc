@@ -35,6 +35,7 @@ Json Shown::json() const {
     object["hi"] = high;
   }
   if (!basis.empty()) object["basis"] = basis;
+  if (!band.empty() && band_is != Shown{}.band_is) object["band_is"] = band_is;
   return object;
 }
 
@@ -156,15 +157,19 @@ Json lanes(const Lanes& all) {
   Json spans = Json::array();
   for (const Span& s : all.spans)
     spans.push_back(Json::array({s.lane, s.kind, s.from, s.to, s.label}));
-  return {{"kind", "lanes"},           {"lanes", all.lanes}, {"kinds", all.kinds},
-          {"spans", std::move(spans)}, {"unit", all.unit},   {"from", all.shown_from},
-          {"to", all.shown_to}};
+  return {{"kind", "lanes"},           {"lanes", all.lanes},       {"kinds", all.kinds},
+          {"spans", std::move(spans)}, {"unit", all.unit},         {"from", all.shown_from},
+          {"to", all.shown_to},        {"label_is", all.label_is}, {"title", all.title}};
 }
 
 Json area(const Area& a) {
   if (a.series.empty()) return {};
-  Json series = Json::array(), marks = Json::array(), levels = Json::array();
-  for (const Series& s : a.series) series.push_back({{"label", s.label}, {"values", s.values}});
+  const auto list_of = [](const std::vector<Series>& all) {
+    Json list = Json::array();
+    for (const Series& s : all) list.push_back({{"label", s.label}, {"values", s.values}});
+    return list;
+  };
+  Json marks = Json::array(), levels = Json::array();
   for (const auto& [label, from] : a.marks) marks.push_back({{"label", label}, {"from", from}});
   for (const Level& l : a.levels) levels.push_back({{"label", l.label}, {"value", l.value}});
   Json block{{"kind", "area"},
@@ -172,11 +177,34 @@ Json area(const Area& a) {
              {"y", axis_object(a.y)},
              {"bytes", a.bytes},
              {"stacked", a.stacked},
-             {"series", std::move(series)},
+             {"series", list_of(a.series)},
+             {"overlay", list_of(a.overlay)},
              {"marks", std::move(marks)},
              {"levels", std::move(levels)}};
   if (!a.at.empty()) block["at"] = a.at;
   return block;
+}
+
+Json lines(const Lines& plot) {
+  Json list = Json::array(), ends = Json::array();
+  for (const Line& l : plot.lines) {
+    if (l.x.empty()) continue;
+    list.push_back({{"label", l.label},
+                    {"x", l.x},
+                    {"y", l.y},
+                    {"note", l.note},
+                    {"end", name_of(l.end)},
+                    {"chosen", l.chosen},
+                    {"dots", l.dots}});
+  }
+  if (list.empty()) return {};
+  for (const auto& [verdict, words] : plot.ends)
+    ends.push_back({{"verdict", name_of(verdict)}, {"words", words}});
+  return {{"kind", "lines"},
+          {"x", axis_object(plot.x)},
+          {"y", axis_object(plot.y)},
+          {"lines", std::move(list)},
+          {"ends", std::move(ends)}};
 }
 
 Json treemap(const std::vector<Leaf>& leaves) {
@@ -187,7 +215,7 @@ Json treemap(const std::vector<Leaf>& leaves) {
   return {{"kind", "treemap"}, {"leaves", std::move(list)}};
 }
 
-Json pairs(const std::vector<Pair>& rows, const Axis& axis) {
+Json pairs(const std::vector<Pair>& rows, const Axis& axis, const PairWords& words) {
   if (rows.empty()) return {};
   Json list = Json::array();
   for (const Pair& p : rows) {
@@ -196,7 +224,15 @@ Json pairs(const std::vector<Pair>& rows, const Axis& axis) {
                     {"measured", p.measured ? p.measured->json() : Json()},
                     {"verdict", name_of(p.verdict)}});
   }
-  return {{"kind", "pairs"}, {"axis", axis_object(axis)}, {"rows", std::move(list)}};
+  return {{"kind", "pairs"},
+          {"axis", axis_object(axis)},
+          {"rows", std::move(list)},
+          {"words",
+           {{"band", words.band},
+            {"within", words.within},
+            {"outside", words.outside},
+            {"value", words.value}}},
+          {"base", words.base ? Json(*words.base) : Json()}};
 }
 
 }  // namespace stoker::page

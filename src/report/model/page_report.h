@@ -15,6 +15,15 @@ namespace stoker {
 [[nodiscard]] std::string plan_page(const Plan& plan, const PlanPicture& picture,
                                     const ReportContext& context);
 
+/// One kind of GPU beside others.
+struct ComparedGpu {
+  const Forecast* forecast = nullptr;
+  const PlanPicture* picture = nullptr;  ///< of a plan; null: it was asked for as it stands
+};
+/// Several GPUs, best first by the objective; `text` is the same answer for who has no scripts.
+[[nodiscard]] std::string comparison_page(const std::vector<ComparedGpu>& gpus, Objective objective,
+                                          const ReportContext& context, const std::string& text);
+
 /// What a page shows of one forecast besides the answer.
 struct PredictPicture {
   Roofline roofline;

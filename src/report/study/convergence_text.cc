@@ -65,7 +65,10 @@ std::string convergence_text(const study::StudyView& view, const study::Converge
     cells.push_back(named_figure(c.metric, a.last));
     table.push_back(std::move(cells));
   }
-  return text + layout::table(table, {}) + cut_text(c.approaches.size());
+  // What stands after equal times goes first on a narrow terminal.
+  std::vector<std::size_t> first_to_go;
+  for (std::size_t i = 0; i < c.times.size(); ++i) first_to_go.push_back(view.axes.size() + 2 + i);
+  return text + layout::table(table, {}, "  ", first_to_go) + cut_text(c.approaches.size());
 }
 
 std::string usage_text(const study::StudyView& view) {

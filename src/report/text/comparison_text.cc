@@ -193,7 +193,9 @@ std::string comparison_text(const std::vector<std::pair<std::string, Plan>>& pla
   std::set<std::string> left_out;
   for (const auto& [name, plan] : plans)
     left_out.insert(left_out_counts(plan.uneven_counts, plan.best.forecast.job.nodes));
-  return title(context.model, plans.size(), objective) + table(rows, {1, 3, 11}) +
+  // What is compared stays on a narrow terminal: kinds, speed, cost.
+  return title(context.model, plans.size(), objective) +
+         table(rows, {1, 3, 11}, "  ", {10, 8, 5, 3, 4, 11, 7}) +
          fmt::format("{}", fmt::join(left_out, "")) + "\n" + doubts(objective, ranked, forecasts) +
          footer(context) + diagnostics(context.data);
 }

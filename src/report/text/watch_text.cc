@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "report/model/watch_report.h"
 #include "report/text/layout.h"
+#include "report/text/screen.h"
 
 namespace stoker {
 namespace {
@@ -58,12 +59,13 @@ std::string gain_text(const Figure& gain) {
                      kPerCent * gain.high);
 }
 
-/// `text` in lines of kWidth columns, those behind the first indented by `indent`.
+/// `text` in lines of kWidth columns, or of the terminal's, those behind the first indented by `indent`.
 std::string wrapped(const std::string& text, std::size_t indent) {
+  const std::size_t width = layout::columns_within(kWidth);
   std::string out;
   std::size_t column = indent;
   for (const std::string& word : split(text, ' ')) {
-    if (column + word.size() + 1 > kWidth && column > indent) {
+    if (column + word.size() + 1 > width && column > indent) {
       out += "\n" + std::string(indent, ' ');
       column = indent;
     } else if (column > indent) {

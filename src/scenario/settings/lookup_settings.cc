@@ -7,7 +7,7 @@ using Type = SettingType;
 
 constexpr std::string_view kExplain = "explain", kModels = "models", kGpus = "gpus",
                            kMachine = "machine", kCapture = "capture", kSettings = "settings",
-                           kCompletion = "completion", kWatch = "watch";
+                           kCompletion = "completion", kWatch = "watch", kPage = "page";
 constexpr std::string_view kAny = "";
 
 const SettingRow kRows[] = {
@@ -42,6 +42,11 @@ const SettingRow kRows[] = {
      .value = "GPU",
      .words = "model of the GPU: its memory, for comparing expandable segments",
      .first = kExplain},
+    {.name = "html",
+     .verbs = kExplain,
+     .group = kAny,
+     .value = "FILE",
+     .words = "write the answer as a page with charts, too: one file, no network"},
     {.name = "json",
      .verbs = kExplain,
      .group = kAny,
@@ -116,6 +121,11 @@ const SettingRow kRows[] = {
      .group = kAny,
      .type = Type::kSwitch,
      .words = "of a run: show every finding, not only the three that cost most"},
+    {.name = "html",
+     .verbs = kWatch,
+     .group = kAny,
+     .value = "FILE",
+     .words = "write the report at the end as a page with charts, too: one file, no network"},
     {.name = "json",
      .verbs = kWatch,
      .group = kAny,
@@ -304,6 +314,22 @@ const SettingRow kRows[] = {
      .noun = "shell",
      .values = "bash zsh fish",
      .positional = true,
+     .required = true},
+
+    {.name = "document",
+     .verbs = kPage,
+     .group = kAny,
+     .value = "FILE.json",
+     .words = "a document of blocks, and the same answer as text",
+     .positional = true,
+     .required = true},
+    {.name = "output",
+     .verbs = kPage,
+     .group = kAny,
+     .value = "FILE",
+     .words = "the page to write",
+     .first = kPage,
+     .letter = 'o',
      .required = true},
 };
 

@@ -12,7 +12,8 @@ charts.area = (host, block, width) => {
     if (block.stacked) base[i] += v;
     return [low, low + v];
   }));
-  const peak = Math.max(d3.max(layers, layer => d3.max(layer, p => p[1])), 1e-12);
+  const overlay = block.overlay ?? [];
+  const peak = Math.max(d3.max(layers, layer => d3.max(layer, p => p[1])), d3.max(overlay, s => d3.max(s.values)) || 0, 1e-12);
   const level = d3.max(block.levels, l => l.value) || 0;
   const most = level > 3 * peak ? peak * 1.15 : Math.max(peak * 1.05, level * 1.03);
   const y = d3.scaleLinear().domain([0, most]).range([height, 0]);
@@ -31,12 +32,14 @@ charts.area = (host, block, width) => {
   layers.forEach((layer, i) => g.append("path").attr("class", block.stacked ? colorOf(i) : `l${i % kColors}`)
     .attr("fill", block.stacked ? null : "none").attr("stroke-width", block.stacked ? 0 : 1.75)
     .attr("fill-opacity", 0.9).attr("d", block.stacked ? shape(layer) : line(layer)));
+  overlay.forEach((series, i) => g.append("path").attr("class", `l${(block.series.length + i) % kColors}`).attr("fill", "none")
+    .attr("stroke-width", 1.75).attr("d", d3.line().x((_, j) => x(at[j])).y(v => y(v))(series.values)));
   block.marks.forEach((mark, i) => {
     const from = x(mark.from), to = i + 1 < block.marks.length ? x(block.marks[i + 1].from) : inner;
     if (i) g.append("line").attr("x1", from).attr("x2", from).attr("y2", height).attr("stroke", "var(--faint)")
       .attr("stroke-dasharray", "3 3");
-    if (to - from > 16) g.append("text").attr("class", "soft").attr("x", from + 3).attr("y", height + 15)
-      .text(cut(mark.label, to - from - 4));
+    if (to - from > 16) g.append("text").attr("class", "soft").attr("x", from + 3).attr("y", block.at ? 10 : height + 15)
+      .text(cut(mark.label, block.at ? inner - from : to - from - 4));
   });
   block.levels.filter(l => l.value <= most).forEach(l => {
     g.append("line").attr("x2", inner).attr("y1", y(l.value)).attr("y2", y(l.value)).attr("stroke", "var(--ink)")
@@ -53,12 +56,13 @@ charts.area = (host, block, width) => {
     cursor.attr("x1", x(at[i])).attr("x2", x(at[i])).style("visibility", "visible");
     const phase = block.marks.filter(m => m.from <= at[i]).pop();
     const sum = block.series.reduce((s, series) => s + series.values[i], 0);
-    showTip([`${phase ? phase.label + ", " : ""}${block.stacked ? tickText(sum, block.bytes) : tickText(at[i])}`,
-      ...block.series.filter(s => s.values[i] > 0.004 * most).reverse().map(s => `${s.label}: ${tickText(s.values[i], block.bytes)}`)],
+    const place = block.at ? `${tickText(at[i])} ${block.x.label}` : "";
+    showTip([[phase ? phase.label : "", place, block.stacked ? tickText(sum, block.bytes) : ""].filter(t => t).join(", "),
+      ...overlay.map(s => `${s.label}: ${tickText(s.values[i], block.bytes)}`), ...block.series.filter(s => s.values[i] > 0.004 * most).reverse().map(s => `${s.label}: ${tickText(s.values[i], block.bytes)}`)],
       event.clientX, event.clientY);
   };
   pad.addEventListener("pointermove", point);
   pad.addEventListener("pointerdown", point);
   pad.addEventListener("pointerleave", () => { cursor.style("visibility", "hidden"); hideTip(); });
-  host.append(legend(block.series.map((s, i) => [colorOf(i), s.label])));
+  host.append(legend([...block.series, ...overlay].map((s, i) => [colorOf(i), s.label])));
 };

@@ -10,7 +10,7 @@ charts.bars = (host, block, width) => {
   const g = canvas(host, width, height, margin, block.axis);
   block.rows.forEach((row, i) => {
     const line = g.append("g").attr("transform", `translate(0,${i * rowHeight})`).attr("tabindex", 0);
-    line.append("text").attr("x", -8).attr("y", 16).attr("text-anchor", "end").text(cut(row.label, labelWidth - 10));
+    line.append("text").attr("x", -8).attr("y", 16).attr("text-anchor", "end").text(cutMiddle(row.label, labelWidth - 10));
     line.append("rect").attr("class", "k0").attr("y", 5).attr("height", 15).attr("rx", 2)
       .attr("width", Math.max(1, x(row.figure.v)));
     if (row.figure.band) {

@@ -50,6 +50,14 @@ function cut(text, pixels, perLetter = 6.6) {
   return text.length <= most ? text : text.slice(0, Math.max(1, most - 1)) + "…";
 }
 
+// Names differ at their ends as often as at their beginnings: what has no room goes from the middle.
+function cutMiddle(text, pixels, perLetter = 6.6) {
+  const most = Math.max(3, Math.floor(pixels / perLetter));
+  if (text.length <= most) return text;
+  const head = Math.floor((most - 1) * 0.4);
+  return text.slice(0, head) + "…" + text.slice(text.length - (most - 1 - head));
+}
+
 function legend(items) {
   return el("div", {class: "legend"}, items.map(([kind, label]) => {
     const mark = document.createElementNS("http://www.w3.org/2000/svg", "svg");

@@ -12,7 +12,7 @@ charts.lanes = (host, block, width, state) => {
   state.view = state.view ?? [block.from, Math.min(end, block.to || end)];
   const all = d3.scaleLinear().domain([0, end]).range([0, inner]);
   const x = d3.scaleLinear().domain(state.view).range([0, inner]);
-  const g = canvas(host, width, margin.top + height + margin.bottom + strip + 6, margin, "timeline of the loader");
+  const g = canvas(host, width, margin.top + height + margin.bottom + strip + 6, margin, block.title);
   block.lanes.forEach((lane, i) => {
     g.append("text").attr("class", "soft").attr("x", -8).attr("y", i * laneHeight + 15).attr("text-anchor", "end")
       .text(cut(lane, margin.left - 10));
@@ -35,7 +35,7 @@ charts.lanes = (host, block, width, state) => {
         mark.append("text").attr("x", left + 4).attr("y", lane * laneHeight + 15).style("fill", "#fff")
           .style("font-size", "11px").style("pointer-events", "none").text(label);
       }
-      withTip(mark.node(), [`${block.lanes[lane]}: ${block.kinds[kind]}${label ? `, batch ${label}` : ""}`,
+      withTip(mark.node(), [`${block.lanes[lane]}: ${block.kinds[kind]}${label ? `, ${block.label_is} ${label}` : ""}`,
         `${(to - from).toPrecision(3)} ${block.unit}, from ${tickText(+from.toFixed(1))} to ${tickText(+to.toFixed(1))} ${block.unit}`]);
     }
   };

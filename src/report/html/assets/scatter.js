@@ -11,6 +11,8 @@ function axisScale(axis, values, range) {
 // A logarithmic axis has room for some ticks only.
 function tickValues(scale, axis, wanted) {
   if (!axis.log) return scale.ticks(wanted);
+  const [low, high] = scale.domain();
+  if (high < 5 * low) return d3.scaleLinear().domain([low, high]).ticks(wanted);
   const all = scale.ticks(wanted);
   const powers = all.filter(v => { const p = Math.log10(v); return Math.abs(p - Math.round(p)) < 1e-9; });
   if (powers.length >= 3) return powers;

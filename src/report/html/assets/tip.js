@@ -33,7 +33,7 @@ function withTip(node, lines) {
 
 // The band of a figure and what it rests on.
 function figureLines(figure) {
-  return [figure.band ? `90 % band: ${figure.band}` : "", figure.basis ? `rests on ${figure.basis}` : ""];
+  return [figure.band ? `${figure.band_is ?? "90 % band"}: ${figure.band}` : "", figure.basis ? `rests on ${figure.basis}` : ""];
 }
 
 function figureNode(figure) {

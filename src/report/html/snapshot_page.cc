@@ -1,0 +1,277 @@
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "report/html/page.h"
+#include "report/model/recording_page.h"
+#include "report/text/layout.h"
+
+namespace stoker {
+namespace {
+
+using namespace page;
+
+constexpr std::size_t kCourseHolders = 9, kCoursePoints = 500, kListedHolders = 200;
+constexpr std::size_t kDrawnSegments = 28, kDrawnParts = 3000, kListedSegments = 300;
+
+Shown bytes_of(Bytes bytes) {
+  return plain(human_bytes(bytes), static_cast<double>(bytes.count()));
+}
+Shown share_shown(Bytes part, Bytes whole) {
+  const double share = whole.count() > 0 ? part / whole : 0;
+  return plain(layout::percent(share), share);
+}
+Shown count_of(std::int64_t count) { return plain(with_commas(count), static_cast<double>(count)); }
+
+std::string moment_words(const SnapshotExplanation& e) {
+  switch (e.live.moment) {
+    case MemoryMoment::kPeak:
+      return e.coverage.from_start() ? "at the peak" : "at the peak of what was traced";
+    case MemoryMoment::kOutOfMemory:
+      return "when a request failed";
+    case MemoryMoment::kEnd:
+      break;
+  }
+  return "when the snapshot was taken";
+}
+
+std::vector<double> numbers(const std::vector<Bytes>& bytes) {
+  std::vector<double> list;
+  for (const Bytes b : bytes) list.push_back(static_cast<double>(b.count()));
+  return list;
+}
+
+Json memory_over_the_trace(const SnapshotExplanation& e, const MemoryCourse& course) {
+  if (course.event.size() < 2) return {};
+  Area plot;
+  plot.bytes = true;
+  plot.x.label = "event of the trace";
+  plot.y.label = "in use, by the line that asked for it";
+  for (const std::int64_t event : course.event) plot.at.push_back(static_cast<double>(event + 1));
+  for (const HolderCourse& holder : course.holders) {
+    if (std::any_of(holder.bytes.begin(), holder.bytes.end(), [](Bytes b) { return b.count(); }))
+      plot.series.push_back({holder.where, numbers(holder.bytes)});
+  }
+  plot.overlay.push_back({"reserved", numbers(course.reserved)});
+  if (e.live.event > 0)
+    plot.marks = {{"", plot.at.front()}, {moment_words(e), static_cast<double>(e.live.event + 1)}};
+  return area(plot);
+}
+
+Json holders_bars(const LiveMemory& live) {
+  constexpr std::size_t kMost = 12;
+  std::vector<Bar> rows;
+  for (std::size_t i = 0; i < std::min(kMost, live.holders.size()); ++i) {
+    const MemoryHolder& h = live.holders[i];
+    rows.push_back(
+        {h.where, bytes_of(h.bytes),
+         fmt::format("{} blocks, the largest {}", with_commas(h.blocks), human_bytes(h.largest))});
+  }
+  return bars(rows, "bytes");
+}
+
+Json holders_table(const LiveMemory& live) {
+  std::vector<std::vector<Cell>> rows;
+  const Bytes in_use = live.allocated + live.pending;
+  for (std::size_t i = 0; i < std::min(kListedHolders, live.holders.size()); ++i) {
+    const MemoryHolder& h = live.holders[i];
+    rows.push_back({{h.where, {}},
+                    {"", bytes_of(h.bytes)},
+                    {"", share_shown(h.bytes, in_use)},
+                    {"", count_of(h.blocks)},
+                    {"", bytes_of(h.largest)}});
+  }
+  if (rows.empty()) return {};
+  return table({{"held by", false}, {"bytes"}, {"share"}, {"blocks"}, {"largest"}}, rows);
+}
+
+std::string segment_name(const SegmentFill& s) {
+  return fmt::format("{}{}", human_bytes(Bytes(s.size)), s.expandable ? " (expandable)" : "");
+}
+
+/// The segments with most idle memory, each with what lies in it.
+Json segments_map(const std::vector<SegmentFill>& segments) {
+  constexpr double kMebibyte = 1 << 20;
+  Lanes plot;
+  plot.title = "segments and what lies in them";
+  plot.unit = "MiB";
+  plot.label_is = "held by";
+  plot.kinds = {"in use", "freed, still in use by another stream", "idle"};
+  for (const SegmentFill& s : segments) {
+    if (plot.lanes.size() >= kDrawnSegments || plot.spans.size() + s.parts.size() > kDrawnParts)
+      break;
+    for (const SegmentPart& part : s.parts) {
+      plot.spans.push_back({static_cast<int>(plot.lanes.size()), static_cast<int>(part.kind),
+                            static_cast<double>(part.offset) / kMebibyte,
+                            static_cast<double>(part.offset + part.size) / kMebibyte, part.where});
+    }
+    plot.lanes.push_back(segment_name(s));
+  }
+  return lanes(plot);
+}
+
+Json segments_table(const Snapshot& snapshot, const std::vector<SegmentFill>& segments) {
+  std::vector<std::vector<Cell>> rows;
+  for (std::size_t i = 0; i < std::min(kListedSegments, segments.size()); ++i) {
+    const SegmentFill& s = segments[i];
+    const PoolNumber pool = snapshot.pools[s.pool];
+    rows.push_back(
+        {{fmt::format("{:#x}", s.address), {}},
+         {"", bytes_of(Bytes(s.size))},
+         {"", bytes_of(Bytes(s.size - s.idle))},
+         {"", bytes_of(Bytes(s.idle))},
+         {"", share_shown(Bytes(s.idle), Bytes(s.size))},
+         {"", bytes_of(Bytes(s.largest_idle))},
+         {"", count_of(s.idle_pieces)},
+         {s.stream == 0 ? "default" : fmt::format("{:#x}", snapshot.streams[s.stream]), {}},
+         {pool == kDefaultPool ? "default" : fmt::format("({}, {})", pool.first, pool.second),
+          {}}});
+  }
+  if (rows.empty()) return {};
+  return table({{"segment", false},
+                {"size"},
+                {"in use"},
+                {"idle"},
+                {"idle share"},
+                {"largest idle piece"},
+                {"idle pieces"},
+                {"stream", false},
+                {"pool", false}},
+               rows);
+}
+
+Json settings_table(const SnapshotExplanation& e) {
+  std::vector<std::vector<Cell>> rows{{{"as it was", {}}, {"", bytes_of(e.reserved_peak)}}};
+  if (e.reserved_peak_expandable)
+    rows.push_back({{"expandable_segments:True", {}}, {"", bytes_of(*e.reserved_peak_expandable)}});
+  if (e.split_limit) {
+    rows.push_back({{fmt::format("max_split_size_mb:{}", e.split_limit->mebibytes), {}},
+                    {"", bytes_of(e.split_limit->reserved_peak)}});
+  }
+  if (rows.size() == 1) return {};
+  return table({{"PYTORCH_CUDA_ALLOC_CONF", false}, {"reserved at most, by simulation"}}, rows);
+}
+
+std::vector<std::string> notes_of(const Diagnostics& findings) {
+  std::vector<std::string> notes;
+  for (const Diagnostic& d : findings.all()) notes.push_back(d.name + ": " + d.advice);
+  return notes;
+}
+
+std::string segments_lead(std::size_t count) {
+  std::string lead = "Segments are what was asked of CUDA; those with most idle memory first.";
+  if (count > kDrawnSegments)
+    lead += fmt::format(" The first of {} are drawn.", with_commas(static_cast<int>(count)));
+  if (count > kListedSegments) lead += fmt::format(" The table has {} of them.", kListedSegments);
+  return lead;
+}
+
+}  // namespace
+
+SnapshotPicture picture_of(const SnapshotExplanation& e, const Snapshot& snapshot) {
+  std::vector<std::string> holders;
+  for (const MemoryHolder& h : e.live.holders) {
+    if (holders.size() < kCourseHolders) holders.push_back(h.where);
+  }
+  SnapshotPicture picture;
+  picture.course = memory_course(snapshot, e.device, holders, kCoursePoints);
+  picture.segments = segments_at(snapshot, e.device, e.live.event);
+  return picture;
+}
+
+std::string snapshot_page(const SnapshotExplanation& e, const Snapshot& snapshot,
+                          const SnapshotPicture& picture, const std::string& file,
+                          const std::string& tool_version) {
+  const LiveMemory& live = e.live;
+  Page page("explain", file, fmt::format("memory of GPU {} {}", e.device, moment_words(e)));
+  page.headline(live.failure ? Verdict::kBad : Verdict::kNone,
+                fmt::format("{} allocated, {} reserved, {} idle", human_bytes(live.allocated),
+                            human_bytes(live.reserved), human_bytes(live.idle.bytes)),
+                e.why);
+  page.tile("Allocated", bytes_of(live.allocated), "whole blocks");
+  page.tile("Reserved", bytes_of(live.reserved), "asked of CUDA");
+  page.tile("Idle", bytes_of(live.idle.bytes),
+            share_shown(live.idle.bytes, live.reserved).text + " of what is reserved");
+  page.tile("Largest idle piece", bytes_of(live.idle.largest));
+  page.tile("Reserved at most", bytes_of(e.reserved_peak),
+            e.coverage.from_start() ? "" : "a lower bound");
+  page.section("What to do", "", {sentences(e.advice), settings_table(e)});
+  page.section("Memory over the trace",
+               "Whole blocks by the line of code that asked for them, in order of events; the line "
+               "is what was reserved.",
+               {memory_over_the_trace(e, picture.course)});
+  page.section("Who holds it", "The lines whose blocks are in use " + moment_words(e) + ".",
+               {holders_bars(live), holders_table(live)});
+  page.section("Fragmentation by segment", segments_lead(picture.segments.size()),
+               {segments_map(picture.segments), segments_table(snapshot, picture.segments)});
+  page.footer("Missing", e.missing);
+  page.footer("Trace",
+              {fmt::format("{} events, {} allocations, {} frees, {} failures",
+                           with_commas(e.coverage.events), with_commas(e.coverage.allocations),
+                           with_commas(e.coverage.frees), with_commas(e.coverage.failures))});
+  page.footer("Simulator",
+              {!e.replay.not_replayed.empty() ? "not compared: " + e.replay.not_replayed
+               : e.replay.identical()
+                   ? "repeats all events of the trace"
+                   : fmt::format("repeats {} of {} events; then {}", with_commas(e.replay.compared),
+                                 with_commas(e.replay.events), e.replay.difference)});
+  if (!snapshot.settings_text.empty()) page.footer("Settings", {snapshot.settings_text});
+  page.footer("Noted", notes_of(snapshot.findings));
+  page.text(snapshot_text(e, snapshot, file));
+  return page.html(tool_version);
+}
+
+std::string kineto_page(const KinetoMemory& memory, const KinetoSummary& summary,
+                        const KinetoComparison& comparison, const std::string& file,
+                        const std::string& tool_version) {
+  Page page("explain", file, fmt::format("memory events of GPU {} in a profile", memory.device));
+  const bool totals = summary.allocated_peak.has_value();
+  if (totals && summary.reserved_peak) {
+    page.headline(
+        Verdict::kNone,
+        fmt::format("At most {} allocated, {} reserved", human_bytes(*summary.allocated_peak),
+                    human_bytes(*summary.reserved_peak)),
+        {});
+    page.tile("Allocated at most", bytes_of(*summary.allocated_peak));
+    page.tile("Reserved at most", bytes_of(*summary.reserved_peak));
+  } else {
+    page.headline(Verdict::kNone,
+                  "What is allocated in all is not in the trace, only how it changes", {});
+  }
+  page.tile("Rises by", bytes_of(summary.rise), "above the beginning");
+  page.tile("Allocations", count_of(summary.allocations));
+  page.tile("Frees", count_of(summary.frees));
+  Area plot;
+  plot.bytes = true;
+  plot.x.label = "memory event";
+  plot.y.label = totals ? "allocated" : "above the beginning of the trace";
+  Series allocated{plot.y.label, {}}, reserved{"reserved", {}};
+  const std::size_t stretch = memory.events.size() / (2 * kCoursePoints) + 1;
+  double at = 0, most = 0, held = 0;
+  for (std::size_t i = 0; i < memory.events.size(); ++i) {
+    const KinetoMemoryEvent& event = memory.events[i];
+    at = totals && event.total_allocated ? static_cast<double>(*event.total_allocated)
+                                         : at + static_cast<double>(event.bytes);
+    most = i % stretch == 0 ? at : std::max(most, at);
+    if (event.total_reserved) held = static_cast<double>(*event.total_reserved);
+    if ((i + 1) % stretch != 0 && i + 1 != memory.events.size()) continue;
+    plot.at.push_back(static_cast<double>(i + 1));
+    allocated.values.push_back(std::max(0.0, most));
+    reserved.values.push_back(held);
+  }
+  plot.series = {allocated};
+  if (held > 0) plot.overlay = {reserved};
+  page.section("Memory over the trace", "Of each stretch of events the highest.",
+               {plot.at.size() > 1 ? area(plot) : Json()});
+  page.footer("Simulator", {fmt::format("hands out blocks of the traced size for {} of {} "
+                                        "allocations",
+                                        with_commas(comparison.same_size),
+                                        with_commas(comparison.allocations))});
+  page.footer("Missing", {"who held it: a profile's memory events carry no stacks; take a snapshot "
+                          "with torch.cuda.memory._dump_snapshot"});
+  page.text(kineto_text(memory, summary, comparison, file));
+  return page.html(tool_version);
+}
+
+}  // namespace stoker
