@@ -73,9 +73,15 @@ def _vocab(arguments: list) -> int:
     return vocab_command.run(arguments)
 
 
+def _study_plots(arguments: list) -> int:
+    from .study.plots import command
+
+    return command.run(arguments)
+
+
 VERBS = {"capture": _capture, "probe": _probe, "observation": _observation, "calibrate-runs": _calibrate_runs,
          "loader-runs": _loader_runs, "training-runs": _training_runs, "tune-sample": _tune_sample,
-         "validate-script": _validate_script, "vocab": _vocab}
+         "study-plots": _study_plots, "validate-script": _validate_script, "vocab": _vocab}
 # Until they have imported PyTorch and catch Ctrl-C themselves it ends them: an exception within that import may be lost.
 MEASURING = ("calibrate-runs", "loader-runs", "training-runs")
 

@@ -10,8 +10,13 @@ using study::Findings;
 using study::Setting;
 using study::StudyView;
 
-Value setting_json(const StudyView& view, const Setting& setting,
-                   const std::vector<std::string>& figures) {
+/// A number that JSON has.
+Value finite(double value) { return std::isfinite(value) ? Value(value) : Value(); }
+
+}  // namespace
+
+Value setting_object(const StudyView& view, const Setting& setting,
+                     const std::vector<std::string>& figures) {
   Value values = Value::object(), means = Value::object();
   for (std::size_t i = 0; i < view.axes.size(); ++i) values.append(view.axes[i], setting.values[i]);
   for (std::size_t i = 0; i < figures.size(); ++i)
@@ -19,8 +24,7 @@ Value setting_json(const StudyView& view, const Setting& setting,
   return {{"values", std::move(values)}, {"trials", setting.trials}, {"figures", std::move(means)}};
 }
 
-/// A number that JSON has.
-Value finite(double value) { return std::isfinite(value) ? Value(value) : Value(); }
+namespace {
 
 Value effect_json(const study::AxisEffect& effect) {
   Value levels = Value::array();
@@ -64,7 +68,12 @@ Value scaling_json(const study::AxisScaling& s) {
   Value others = Value::object(), points = Value::array();
   for (const auto& [axis, value] : s.others) others.append(axis, value);
   for (const auto& [n, x] : s.points) points.push_back(Value::array({n, x}));
-  Value root{{"axis", s.axis}, {"others", std::move(others)}, {"points", std::move(points)}};
+  constexpr const char* kLaws[] = {"batch", "ceiling", "law"};
+  Value root{{"axis", s.axis},
+             {"others", std::move(others)},
+             {"points", std::move(points)},
+             {"explained_by", kLaws[static_cast<std::size_t>(s.explained_by())]},
+             {"error", s.error()}};
   if (s.law)
     root["law"] = {{"first", s.law->first},           {"contention", s.law->contention},
                    {"coherence", s.law->coherence},   {"peak", finite(s.law->peak())},
@@ -100,18 +109,15 @@ Value convergence_object(const StudyView& view, const study::Convergence& c) {
                           {"best", a.best},
                           {"last", a.last}});
   }
-  return {{"metric", c.metric},
-          {"target", c.target},
-          {"asked", c.asked},
-          {"times", c.times},
-          {"settings", std::move(approaches)}};
+  return {{"metric", c.metric}, {"target", c.target}, {"goal", c.most ? "max" : "min"},
+          {"asked", c.asked},   {"times", c.times},   {"settings", std::move(approaches)}};
 }
 
 Value findings_object(const StudyView& view, const Findings& findings) {
   Value best = Value::array(), metrics = Value::array(), scalings = Value::array(),
         pareto = Value::array();
   for (const study::Best& one : findings.best) {
-    Value entry = setting_json(view, one.setting, {one.figure});
+    Value entry = setting_object(view, one.setting, {one.figure});
     entry["figure"] = one.figure;
     entry["goal"] = one.most ? "max" : "min";
     entry["next"] = json::or_null(one.next);
@@ -120,7 +126,7 @@ Value findings_object(const StudyView& view, const Findings& findings) {
   for (const auto& one : findings.metrics) metrics.push_back(metric_json(one));
   for (const auto& one : findings.scalings) scalings.push_back(scaling_json(one));
   for (const auto& point : findings.pareto)
-    pareto.push_back(setting_json(view, point.setting, findings.pareto_figures));
+    pareto.push_back(setting_object(view, point.setting, findings.pareto_figures));
   return {{"best", std::move(best)},
           {"metrics", std::move(metrics)},
           {"scaling", std::move(scalings)},

@@ -96,15 +96,15 @@ std::string scaling_line(const AxisScaling& s) {
     with += fmt::format("{}{}={}", with.empty() ? " with " : " ", printable(axis),
                         printable(value, 40));
   const std::string head = "  " + printable(s.axis) + with + ": ";
-  if (s.batch)
+  const auto by = s.explained_by();
+  if (by == AxisScaling::Law::kBatch)
     return head + fmt::format(
                       "a step takes {} and {} a sample; half of the limit of {} samples/s "
                       "from {} {:.3g} (fit within {})\n",
                       human_time(Nanos(s.batch->fixed_s * 1e9)),
                       human_time(Nanos(s.batch->each_s * 1e9)), layout::number(1 / s.batch->each_s),
                       printable(s.axis), s.batch->half(), percent(s.batch->error));
-  // A knee that explains more than a law without one is what limits next.
-  if (s.ceiling && (!s.law || s.ceiling->error <= s.law->error))
+  if (by == AxisScaling::Law::kCeiling)
     return head + fmt::format(
                       "grows by {} each up to {:.3g}, from where on something else limits "
                       "at {} samples/s; if that were twice as fast, {:.3g} would be needed "

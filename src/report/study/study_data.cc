@@ -76,9 +76,8 @@ std::string cell(const std::optional<std::int64_t>& value) {
 
 }  // namespace
 
-std::string study_json(const StudyView& view, std::string_view version,
-                       const study::Findings* findings,
-                       const std::vector<study::Convergence>& convergences) {
+Value study_object(const StudyView& view, std::string_view version, const study::Findings* findings,
+                   const std::vector<study::Convergence>& convergences) {
   Value root = head(view, version);
   Value trials = Value::array();
   for (const TrialRow& row : view.rows) trials.push_back(trial_json(view, row));
@@ -89,7 +88,13 @@ std::string study_json(const StudyView& view, std::string_view version,
     found["convergence"] = std::move(curves);
     root["findings"] = std::move(found);
   }
-  return answer_text(root);
+  return root;
+}
+
+std::string study_json(const StudyView& view, std::string_view version,
+                       const study::Findings* findings,
+                       const std::vector<study::Convergence>& convergences) {
+  return answer_text(study_object(view, version, findings, convergences));
 }
 
 std::string groups_json(const StudyView& view, const std::vector<std::string>& by,

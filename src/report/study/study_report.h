@@ -50,6 +50,12 @@ namespace stoker {
 [[nodiscard]] std::string study_json(const study::StudyView& view, std::string_view version,
                                      const study::Findings* findings = nullptr,
                                      const std::vector<study::Convergence>& convergences = {});
+/// The same with what pictures need besides: all settings, fitted lines, and curves of the metrics
+/// of `convergences`, in their order.
+[[nodiscard]] std::string plots_json(const study::StudyView& view, std::string_view version,
+                                     const study::Findings& findings,
+                                     const std::vector<study::Convergence>& convergences,
+                                     const std::vector<study::Curves>& curves);
 [[nodiscard]] std::string groups_json(const study::StudyView& view,
                                       const std::vector<std::string>& by,
                                       const std::vector<study::Group>& groups,

@@ -206,7 +206,7 @@ const SettingRow kRows[] = {
      .words =
          "run trials of these states again, as trials of their own: failed, timed_out, "
          "out_of_memory, cancelled, not_run; or causes: lost, node_failure, preempted, evicted, "
-         "dominated"},
+         "dominated; the first four also where they come while it runs, up to five attempts"},
     {.name = "quiet",
      .verbs = kTuneToo,
      .group = kRun,
@@ -264,6 +264,22 @@ const SettingRow kRows[] = {
      .value = "METRIC=VALUE",
      .words = "with --findings: when trials reach this value, in epochs and in time",
      .fallback = "what half of the settings reach"},
+    {.name = "plots",
+     .verbs = kStudy,
+     .group = "",
+     .value = "FOLDER",
+     .words = "draw the findings into this folder, by matplotlib: effects with intervals, settings "
+              "that no other beats, scaling, convergence, forecast beside fact; study.json there "
+              "has their numbers",
+     .first = kStudy},
+    {.name = "plot-format",
+     .verbs = kStudy,
+     .group = "",
+     .value = "FORMAT",
+     .words = "of the pictures",
+     .fallback = "png",
+     .noun = "format",
+     .values = "png svg"},
     {.name = "csv",
      .verbs = kStudy,
      .group = "",

@@ -94,6 +94,35 @@ double ScalingLaw::limit() const {
   return contention > 0 ? first / contention : INFINITY;
 }
 
+AxisScaling::Law AxisScaling::explained_by() const {
+  if (batch) return Law::kBatch;
+  return ceiling && (!law || ceiling->error <= law->error) ? Law::kCeiling : Law::kScaling;
+}
+
+double AxisScaling::at(double n) const {
+  switch (explained_by()) {
+    case Law::kBatch:
+      return batch->at(n);
+    case Law::kCeiling:
+      return std::min(ceiling->slope * n, ceiling->limit);
+    case Law::kScaling:
+      break;
+  }
+  return law ? law->at(n) : 0;
+}
+
+double AxisScaling::error() const {
+  switch (explained_by()) {
+    case Law::kBatch:
+      return batch->error;
+    case Law::kCeiling:
+      return ceiling->error;
+    case Law::kScaling:
+      break;
+  }
+  return law ? law->error : 0;
+}
+
 std::optional<ScalingLaw> fit_scaling(const Points& points) {
   if (!good(points)) return std::nullopt;
   const auto amdahl = fit_terms(points, false);

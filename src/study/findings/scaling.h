@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <utility>
@@ -56,6 +57,14 @@ struct AxisScaling {
   std::optional<ScalingLaw> law;
   std::optional<Ceiling> ceiling;
   std::optional<BatchLaw> batch;
+
+  /// The law that says most of the points: a knee that explains them better than a law without one
+  /// is what limits next.
+  enum class Law : std::uint8_t { kBatch, kCeiling, kScaling };
+  [[nodiscard]] Law explained_by() const;
+  /// Throughput by that law, and how far it is off.
+  [[nodiscard]] double at(double n) const;
+  [[nodiscard]] double error() const;
 };
 /// Covers every axis of at least three positive numbers whose name is one of threads, workers,
 /// cores, gpus, nodes, batch or holds it, for the best values of the other axes.
