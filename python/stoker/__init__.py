@@ -12,7 +12,7 @@
     stoker.noise_scale(optimizer, batch=64)                      # from which batch on larger ones are worth less
     stoker.goodput("resnet50", "a100-40gb", 800, [64, 128])      # which batch reaches a loss soonest, at that noise scale
     stoker.scale_batch(0.1, old=256, new=1024)                   # what changes with the batch, and where the rule breaks
-    stoker.checkpoint_dir(), stoker.share()                      # in a trial of `stoker tune`: where it pauses, on how much data
+    stoker.checkpoint_dir(), stoker.share()                      # in a trial: what to go on from; of `stoker tune`: on how much data
     with stoker.observe_step():                                  # around a real step: records where its time goes
 
 plan, predict and fits take the flags of the command as keywords: max_global_batch=512, checkpoint="blocks", clip=True.

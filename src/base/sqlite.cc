@@ -3,15 +3,47 @@
 #include <sqlite3.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cstdlib>
+
 namespace stoker {
 namespace {
 
 constexpr int kPatienceMs = 2000;
 
+int patience_ms(Database::Access access, const DatabaseKind& kind) {
+  const char* seconds = std::getenv("STOKER_DATABASE_PATIENCE");
+  if (seconds != nullptr)
+    return static_cast<int>(std::clamp(std::strtod(seconds, nullptr), 0.0, 1e5) * 1000);
+  return access == Database::Access::kRead ? kPatienceMs : kind.writers_patience_ms;
+}
+
 /// A file that may be read but not written, in a folder where SQLite may not keep its own files
-/// beside it, can be read only as one that nobody changes.
+/// beside it, can be read only as one that nobody changes: not where a log of changes lies beside
+/// it, whose content would be passed over.
 bool only_readable(const std::filesystem::path& path) {
-  return access(path.c_str(), R_OK) == 0 && access(path.parent_path().c_str(), W_OK) != 0;
+  std::error_code error;
+  const auto log = std::filesystem::file_size(path.string() + "-wal", error);
+  return access(path.c_str(), R_OK) == 0 && access(path.parent_path().c_str(), W_OK) != 0 &&
+         (error || log == 0);
+}
+
+/// What to do where SQLite refuses for a reason that lies outside of the file's content.
+std::string cure_of(int code) {
+  switch (code) {
+    case SQLITE_FULL:
+      return "; make room on its disk and do the same again: what was written is whole";
+    case SQLITE_READONLY:
+      return "; it and its folder need write permission";
+    case SQLITE_CANTOPEN:
+      return "; its folder has to exist, and to allow the log that SQLite keeps beside a file that "
+             "is being written (-wal, -shm)";
+    case SQLITE_IOERR:
+      return "; see whether its disk or shared folder is there, and do the same again: what was "
+             "written is whole";
+    default:
+      return "";
+  }
 }
 
 std::string uri_of(const std::filesystem::path& path) {
@@ -114,7 +146,7 @@ Result<std::unique_ptr<Database>> Database::open(const std::filesystem::path& pa
       sqlite3_open_v2((frozen ? uri_of(path) : path.string()).c_str(), &raw, flags, nullptr);
   database->database_.reset(raw);
   if (code != SQLITE_OK) return database->refused();
-  sqlite3_busy_timeout(raw, kPatienceMs);
+  sqlite3_busy_timeout(raw, patience_ms(access, kind));
   return database;
 }
 
@@ -128,7 +160,8 @@ tl::unexpected<Error> Database::refused() const {
   if (code == SQLITE_NOTADB || code == SQLITE_CORRUPT)
     return fail(ErrorCode::kBadInput, "is damaged (" + why + "); " + std::string(kind_.cure),
                 path_.string());
-  return fail(ErrorCode::kIo, "cannot be used as " + std::string(kind_.name) + " (" + why + ")",
+  return fail(ErrorCode::kIo,
+              "cannot be used as " + std::string(kind_.name) + " (" + why + ")" + cure_of(code),
               path_.string());
 }
 

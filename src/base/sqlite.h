@@ -19,6 +19,8 @@ struct DatabaseKind {
   std::string_view name;  ///< "an accuracy log"
   std::string_view
       cure;  ///< what to do about a damaged one: "move it away, and a new log is begun"
+  /// How long a writer waits for another process; $STOKER_DATABASE_PATIENCE (seconds) goes first.
+  int writers_patience_ms = 2000;
 };
 
 class Database;

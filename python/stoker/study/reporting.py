@@ -10,8 +10,8 @@ import time
 from typing import Any
 
 REPORTS = "STOKER_REPORTS"  # set by the runner of a trial: the file that reports are added to
-CHECKPOINTS = "STOKER_CHECKPOINT_DIR"  # set by `stoker tune`, as those below
-SHARE = "STOKER_SHARE"
+CHECKPOINTS = "STOKER_CHECKPOINT_DIR"  # set by the runner of a trial
+SHARE = "STOKER_SHARE"  # set by `stoker tune`, as those below
 LAST_STEP = "STOKER_LAST_STEP"  # 0 or none: to the trial's own end
 METRIC = "STOKER_METRIC"
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <map>
 #include <memory>
 
 #include "base/random.h"
@@ -33,6 +34,9 @@ namespace {
 constexpr std::string_view kCauses[] = {"lost",    "node_failure",     "preempted",
                                         "evicted", study::kDoesNotFit, study::kDominated};
 constexpr std::int64_t kAtMostInQueue = 20;  // the queue is everybody's
+/// Causes of --retry that hold while a study runs, too, and attempts at a trial by that.
+constexpr std::string_view kBefell[] = {"lost", "node_failure", "preempted", "evicted"};
+constexpr int kMostAttempts = 5;
 
 struct Options {
   SweepRequest request;
@@ -192,6 +196,29 @@ Status retry(study::Store& store, const std::vector<std::string>& states) {
   return {};
 }
 
+/// Trials that lose their place while the study runs, by the causes that --retry names.
+class Again {
+ public:
+  Again(const std::vector<study::TrialRow>& rows, const std::vector<std::string>& causes)
+      : causes_(causes) {
+    for (const study::TrialRow& row : rows) note(row);
+  }
+  bool operator()(const study::TrialRow& row) {
+    note(row);
+    return std::ranges::find(kBefell, row.cause) != std::end(kBefell) &&
+           std::ranges::find(causes_, row.cause) != causes_.end() &&
+           attempts_[row.id] < kMostAttempts;
+  }
+
+ private:
+  void note(const study::TrialRow& row) {
+    attempts_[row.id] = row.retry_of ? attempts_[*row.retry_of] + 1 : 1;
+  }
+
+  const std::vector<std::string>& causes_;
+  std::map<std::int64_t, int> attempts_;
+};
+
 std::int64_t final_trials(const std::map<study::TrialState, std::int64_t>& counts) {
   std::int64_t sum = 0;
   for (const auto& [state, count] : counts) sum += study::is_final(state) ? count : 0;
@@ -298,6 +325,12 @@ Result<int> run(const Options& o) {
     if (!o.quiet)
       std::fprintf(stderr, "%s%s\n", progress_line(store.study(), row, ended, all).c_str(),
                    study::is_final(row.state) ? remaining.text().c_str() : "");
+  };
+  Again again(rows, o.retry);
+  options.again = [&](const study::TrialRow& row) {
+    const bool once_more = again(row);
+    all += once_more ? 1 : 0;
+    return once_more;
   };
   options.guide = &guide;
   const auto executor = TRY(executor_for(store, o));

@@ -9,6 +9,7 @@
 #include "base/units.h"
 #include "study/definition/trials.h"
 #include "study/executor/outcome.h"
+#include "study/trial/no_writing.h"
 
 namespace stoker::study {
 namespace fs = std::filesystem;
@@ -142,6 +143,14 @@ class Controller {
     return flushed;
   }
 
+  /// Attempts at one trial find what those before them kept; the name is of the first.
+  Result<std::string> checkpoints_of(const TrialRow& row) {
+    std::int64_t first = row.id;
+    for (auto before = row.retry_of; before; before = TRY(store_.trial(first)).retry_of)
+      first = *before;
+    return files_of(store_.path(), first).folder.filename().string() + "-checkpoints";
+  }
+
   [[nodiscard]] std::optional<std::string> left_out(const TrialRow& row) const {
     return options_.guide == nullptr ? std::nullopt : options_.guide->leave_out(row);
   }
@@ -159,8 +168,7 @@ class Controller {
   Status start(TrialRow row, const TrialFiles& files, const TrialCommand& command) {
     std::error_code error;
     fs::create_directories(files.folder, error);
-    if (error)
-      return fail(ErrorCode::kIo, "cannot be made: " + error.message(), files.folder.string());
+    if (error) return no_writing("made", files.folder, error.value());
     const Study& study = store_.study();
     TrialSpec spec;
     spec.trial = row.id;
@@ -170,6 +178,7 @@ class Controller {
     spec.needs = command.needs;
     spec.metrics = study.metrics;
     spec.output_bytes = study.output_bytes;
+    spec.checkpoints = TRY(checkpoints_of(row));
     if (options_.guide != nullptr) TRY(store_.corrected(row.id, options_.guide->expected(row)));
     // Written down before it is done: what dies in between is found again by its claim.
     TRY(store_.submitted(row.id, ""));
@@ -221,9 +230,12 @@ class Controller {
     }
     options_.progress(row);
     ++summary_.ended;
-    failures_ = row.state == TrialState::kFailed ? failures_ + 1 : 0;
     gpu_seconds_ += news.result.wall_s * active_gpus_[news.trial];
+    const TrialRow ended = std::move(row);
     active_.erase(found);
+    const bool once_more = options_.again(ended);
+    if (!once_more) failures_ = ended.state == TrialState::kFailed ? failures_ + 1 : 0;
+    if (once_more) waiting_.push_back(TRY(store_.trial(TRY(store_.retry(ended.id)))));
     return {};
   }
 

@@ -34,6 +34,8 @@ struct ControllerOptions {
   std::function<Wish()> wish = [] { return Wish::kGoOn; };
   /// Told of each trial that changed.
   std::function<void(const TrialRow& row)> progress = [](const TrialRow&) {};
+  /// Whether a trial that ended is run again, as a trial of its own; asked once of each.
+  std::function<bool(const TrialRow& row)> again = [](const TrialRow&) { return false; };
   /// Asked between any two steps while the study goes on.
   std::function<Result<Feed>()> feed = [] { return Feed{}; };
   /// Chooses among trials that wait; null: all run, as they stand. Not owned.

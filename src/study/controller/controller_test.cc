@@ -191,6 +191,25 @@ TEST(Controller, ALostTrialIsFoundAndItsProcessesEnded) {
   EXPECT_NE(kill(grandchild, 0), 0);
 }
 
+TEST(Controller, WhatLostItsPlaceIsRunAgainWhereThatIsAskedFor) {
+  const TestFolder folder;
+  // The first attempt keeps something and dies with its runner; the second finds it.
+  Store store = made(
+      folder, study("test -e $STOKER_CHECKPOINT_DIR/kept && exit 0; mkdir -p "
+                    "$STOKER_CHECKPOINT_DIR; touch $STOKER_CHECKPOINT_DIR/kept; kill -9 $PPID; "
+                    "sleep 1000",
+                    {"1"}));
+  ControllerOptions options;
+  options.again = [](const TrialRow& row) { return row.cause == "lost" && !row.retry_of; };
+  EXPECT_TRUE(run(store, options, machine(1)).complete);
+  const auto rows = store.trials().value();
+  ASSERT_EQ(rows.size(), 2u);
+  EXPECT_EQ(rows[0].cause, "lost");
+  EXPECT_EQ(rows[1].state, TrialState::kDone);
+  EXPECT_EQ(rows[1].retry_of, 1);
+  EXPECT_TRUE(std::filesystem::exists(folder.path / "study.db.trials/000001-checkpoints/kept"));
+}
+
 TEST(Controller, ARunnerThatCannotWriteFailsItsTrialOnce) {
   const TestFolder folder;
   Store store = made(folder, study("true", {"1"}));

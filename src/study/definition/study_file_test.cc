@@ -125,9 +125,12 @@ TEST(StudyFile, AStoreKeepsAllOfIt) {
   Study other = s;
   other.repeat = 4;
   other.conditions.clear();
+  other.axes[1].rows.push_back({"512"});
+  other.slurm.partition = "other";
   EXPECT_EQ(differences(s, other),
-            (Words{"conditions: [\"gpus*batch <= 1024\"] there, [] asked for",
-                   "repeat: 3 there, 4 asked for"}));
+            (Words{"axis batch: 64, 128, 256 there, 64, 128, 256, 512 asked for",
+                   "conditions: gpus*batch <= 1024 there, none asked for",
+                   "repeat: 3 there, 4 asked for", "slurm partition: gpu there, other asked for"}));
   EXPECT_EQ(differences(s, s), Words{});
 }
 

@@ -1,9 +1,11 @@
 #include "study/definition/study_json.h"
 
 #include <array>
+#include <map>
 
 #include "json/fields.h"
 #include "study/definition/study_words.h"
+#include "study/definition/template.h"
 
 namespace stoker::study {
 namespace {
@@ -104,6 +106,56 @@ std::string shortened(std::string text) {
   return text;
 }
 
+/// A value as people write it: lists with commas, values that vary together with colons.
+std::string words_of(const Value& value, const char* between = ", ") {
+  if (value.is_string()) return value.as_string();
+  if (value.kind() != Value::Kind::kArray) return value.is_null() ? "" : value.dump();
+  std::string text;
+  for (const Value& one : value) text += (text.empty() ? "" : between) + words_of(one, ":");
+  return text;
+}
+
+using Entries = std::map<std::string, std::string>;
+
+Entries words_by_name(const Value& object) {
+  Entries all;
+  for (const auto& [name, value] : object.items()) all[name] = words_of(value);
+  return all;
+}
+
+/// Axes or metrics by their names, each with all that is said of it.
+Entries by_name(const Value& list) {
+  Entries all;
+  for (const Value& one : list) {
+    std::string text;
+    for (const auto& [key, value] : one.items()) {
+      const std::string words = words_of(value);
+      if (key == "name" || key == "names" || key == "needed" || words.empty()) continue;
+      text += (text.empty() ? "" : "; ") + (key == "rows" ? "" : key + " ") + words;
+    }
+    all[words_of(one.contains("names") ? one["names"] : one["name"], ",")] = text;
+  }
+  return all;
+}
+
+/// A line for each entry that is not the same on both sides.
+void compare(const std::string& what, const Entries& before, const Entries& after,
+             std::vector<std::string>& lines) {
+  Entries all = before;
+  all.insert(after.begin(), after.end());
+  const auto said = [](const Entries& side, const std::string& name) {
+    const auto found = side.find(name);
+    if (found == side.end() || found->second.empty()) return std::string("none");
+    return shortened(found->second);
+  };
+  for (const auto& [name, words] : all) {
+    const auto one = before.find(name), other = after.find(name);
+    if (one != before.end() && other != after.end() && one->second == other->second) continue;
+    lines.push_back(what + name + ": " + said(before, name) + " there, " + said(after, name) +
+                    " asked for");
+  }
+}
+
 }  // namespace
 
 Value study_json(const Study& s) {
@@ -188,8 +240,20 @@ std::vector<std::string> differences(const Study& stored, const Study& asked) {
   std::vector<std::string> lines;
   for (const auto& [key, value] : before.items()) {
     if (value == after[key]) continue;
-    lines.push_back(key + ": " + shortened(value.dump()) + " there, " +
-                    shortened(after[key].dump()) + " asked for");
+    const std::size_t had = lines.size();
+    if (key == "axes") {
+      compare("axis ", by_name(value), by_name(after[key]), lines);
+    } else if (key == "metrics") {
+      compare("metric ", by_name(value), by_name(after[key]), lines);
+    } else if (key == "command") {
+      compare("", {{"command", shell_line(stored.command)}},
+              {{"command", shell_line(asked.command)}}, lines);
+    } else if (value.kind() == Value::Kind::kObject) {
+      compare(key + " ", words_by_name(value), words_by_name(after[key]), lines);
+    } else {
+      compare("", {{key, words_of(value)}}, {{key, words_of(after[key])}}, lines);
+    }
+    if (lines.size() == had) lines.push_back(key + ": in another order");
   }
   return lines;
 }

@@ -22,6 +22,8 @@ namespace {
 
 /// Looks at a trial whose job is gone before it is given up: shared folders show files late.
 constexpr int kLooksBeforeLost = 3;
+/// Looks at a job that its runner has ended and that Slurm has not: only then it says why.
+constexpr int kLooksBeforeUnexplained = 20;
 constexpr double kSlurmMargin = 60;  // beyond the runner's own limit, in seconds
 
 double clock_now() {
@@ -31,12 +33,12 @@ double clock_now() {
 }
 
 /// How a job's end by Slurm reads as a trial's; nothing of a job that simply ended.
-struct SlurmEnd {
+struct EndMeaning {
   std::string_view state;
   TrialState trial;
   std::string_view cause, words;
 };
-constexpr SlurmEnd kEnds[] = {
+constexpr EndMeaning kEnds[] = {
     {"TIMEOUT", TrialState::kTimedOut, "time_limit", "reached Slurm's time limit"},
     {"DEADLINE", TrialState::kTimedOut, "time_limit", "reached its deadline in Slurm"},
     {"OUT_OF_MEMORY", TrialState::kOutOfMemory, "host_out_of_memory",
@@ -79,8 +81,8 @@ class SlurmExecutor final : public Executor {
     return std::move(names_);
   }
 
-  void adopt(const TrialRow& row, const TrialFiles& files, const Needs& /*needs*/) override {
-    trials_[row.id] = {files, row.job, row.state == TrialState::kRunning, 0};
+  void adopt(const TrialRow& row, const TrialFiles& files, const Needs& needs) override {
+    trials_[row.id] = {files, row.job, needs.seconds, row.state == TrialState::kRunning};
   }
 
   Result<std::vector<TrialNews>> news(double wait_seconds) override {
@@ -127,8 +129,9 @@ class SlurmExecutor final : public Executor {
   struct Trial {
     TrialFiles files;
     std::string job;
+    double limit_seconds = 0;  ///< the runner's own; 0: none
     bool running = false;
-    int looks_without_job = 0;
+    int looks_without_job = 0, looks_unexplained = 0;
   };
 
   /// A list of folders and a script that runs the one of its task.
@@ -153,7 +156,7 @@ class SlurmExecutor final : public Executor {
     const std::string job(trimmed(answer.output.substr(0, answer.output.find(';'))));
     for (std::size_t i = 0; i < group.size(); ++i) {
       const std::string task = job + "_" + std::to_string(i + 1);
-      trials_[group[i].trial] = {group[i].files, task, false, 0};
+      trials_[group[i].trial] = {group[i].files, task, group[i].needs.seconds};
       names_.emplace_back(group[i].trial, task);
     }
     return {};
@@ -183,41 +186,62 @@ class SlurmExecutor final : public Executor {
     Trial& trial = trials_.at(id);
     auto news = settle_trial(id, trial.files, !trial.job.empty());
     if (!news) return;
-    if (news->kind == TrialNews::Kind::kEnded && leaves_open_why(news->result))
-      explain(trial, *news);
+    if (news->kind == TrialNews::Kind::kEnded && leaves_open_why(trial, news->result) &&
+        !explain(trial, *news) && ++trial.looks_unexplained < kLooksBeforeUnexplained)
+      return;
     all.push_back(std::move(*news));
     trials_.erase(id);
   }
 
-  /// Where Slurm itself ends a job (preemption, a node that is taken), runner and command are told
-  /// to end and know no more than that.
-  [[nodiscard]] bool leaves_open_why(const TrialResult& result) const {
+  /// Where Slurm itself ends a job (preemption, a node that is taken, its time limit), runner and
+  /// command are told to end and know no more than that.
+  [[nodiscard]] bool leaves_open_why(const Trial& trial, const TrialResult& result) const {
     const bool told =
         result.state == TrialState::kCancelled ||
         (result.cause == "signal" && (result.signal == SIGTERM || result.signal == SIGKILL));
-    return result.cause == "lost" || (told && !cancelling_);
+    const bool early = result.cause == "time_limit" &&
+                       (trial.limit_seconds == 0 || result.wall_s < trial.limit_seconds);
+    return result.cause == "lost" || early || (told && !cancelling_);
   }
 
-  /// Slurm knows why a job left no result.
-  static void explain(const Trial& trial, TrialNews& news) {
-    std::string state;
+  /// Slurm knows why a job left no result, or was told to end. False: it does not say yet.
+  static bool explain(const Trial& trial, TrialNews& news) {
+    SlurmEnd end;
     if (const auto shown = run_program({"scontrol", "show", "job", "-o", trial.job});
         shown && shown->code == 0)
-      state = parse_job_state(shown->output);
-    if (state.empty()) {
+      end = parse_job_end(shown->output);
+    if (end.state.empty()) {
       const auto counted = run_program({"sacct", "-n", "-X", "-P", "-j", trial.job, "-o", "State"});
-      if (counted && counted->code == 0) state = parse_job_state(counted->output);
+      if (counted && counted->code == 0) end = parse_job_end(counted->output);
     }
-    if (state.empty()) return;
-    for (const SlurmEnd& end : kEnds) {
-      if (end.state != state) continue;
-      news.result.state = end.trial;
-      news.result.cause = end.cause;
-      news.result.reason = end.words;
-      return;
+    // A job that gave way while it was told of its end, or was put back, is not always called so.
+    const std::string state = end.preempted ? "PREEMPTED" : end.state;
+    TrialResult& result = news.result;
+    for (const EndMeaning& meaning : kEnds) {
+      if (meaning.state != state) continue;
+      result.state = meaning.trial;
+      result.cause = meaning.cause;
+      result.reason = meaning.words;
+      return true;
     }
-    if (news.result.cause == "lost")
-      news.result.reason += " (Slurm's state of job " + trial.job + ": " + state + ")";
+    if (end.restarts > 0) {
+      // A job that was put back has forgotten why. It would find its trial taken and do nothing.
+      if (result.cause != "lost") result.cause = "preempted";
+      result.state = TrialState::kFailed;
+      result.reason =
+          "Slurm took its place and put its job back into the queue; the command is "
+          "not run again unless asked for";
+      [[maybe_unused]] const auto done = run_program({"scancel", trial.job});
+      return true;
+    }
+    if (result.cause == "time_limit") {
+      result.reason = "was told to end before Slurm's time limit";
+    } else if (result.cause == "lost" && !state.empty()) {
+      result.reason += " (Slurm's state of job " + trial.job + ": " + state + ")";
+    }
+    // A lost trial is not looked at again: what was asked of its claim was asked once.
+    const bool ending = state == "COMPLETING" || state == "RUNNING";
+    return !ending || result.cause == "lost";
   }
 
   SlurmSettings settings_;
@@ -239,12 +263,22 @@ std::map<std::string, SlurmJob> parse_squeue(std::string_view text) {
   return jobs;
 }
 
-std::string parse_job_state(std::string_view text) {
-  std::string_view word = trimmed(text.substr(0, text.find('\n')));
-  if (const auto at = word.find("JobState="); at != std::string_view::npos)
-    word.remove_prefix(at + 9);
-  // "CANCELLED by 0", "CANCELLED+"
-  return std::string(word.substr(0, word.find_first_of(" +")));
+SlurmEnd parse_job_end(std::string_view text) {
+  const std::string_view line = text.substr(0, text.find('\n'));
+  const auto named = [&](std::string_view name) {
+    const auto at = line.find(name);
+    if (at == std::string_view::npos) return std::string_view();
+    const std::string_view rest = line.substr(at + name.size());
+    return rest.substr(0, rest.find(' '));
+  };
+  SlurmEnd end;
+  const bool shown = line.find("JobState=") != std::string_view::npos;
+  const std::string_view word = shown ? named("JobState=") : trimmed(line);
+  end.state = word.substr(0, word.find_first_of(" +"));  // "CANCELLED by 0", "CANCELLED+"
+  const std::string_view time = named(" PreemptTime=");
+  end.preempted = time.starts_with("2");  // a date; else None, N/A or Unknown
+  end.restarts = whole_number(named(" Restarts=")).value_or(0);
+  return end;
 }
 
 std::vector<std::string> sbatch_words(const SlurmOptions& options, const Needs& needs,

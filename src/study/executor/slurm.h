@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <map>
 #include <memory>
@@ -19,8 +20,14 @@ struct SlurmJob {
 
 /// Lines "ID|STATE|REASON|NODES" of squeue.
 [[nodiscard]] std::map<std::string, SlurmJob> parse_squeue(std::string_view text);
-/// The state of `scontrol show job -o` or of a line "STATE" of sacct; empty: none.
-[[nodiscard]] std::string parse_job_state(std::string_view text);
+/// How Slurm says that a job ended.
+struct SlurmEnd {
+  std::string state;          ///< "NODE_FAIL"; empty: it knows nothing of the job
+  bool preempted = false;     ///< it had to give way to another job, whatever its state says
+  std::int64_t restarts = 0;  ///< times that it was put back into the queue
+};
+/// Of a line of `scontrol show job -o`, or of one "STATE" of sacct.
+[[nodiscard]] SlurmEnd parse_job_end(std::string_view text);
 
 /// Words of sbatch for trials with the same needs.
 [[nodiscard]] std::vector<std::string> sbatch_words(const SlurmOptions& options, const Needs& needs,

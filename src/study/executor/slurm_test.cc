@@ -13,11 +13,26 @@ TEST(Slurm, ItsAnswersAreRead) {
   EXPECT_EQ(jobs.at("12_1").state, "RUNNING");
   EXPECT_EQ(jobs.at("12_1").nodes, "node[1-2]");
   EXPECT_EQ(jobs.at("12_2").reason, "Resources");
-  EXPECT_EQ(parse_job_state("JobId=12 ArrayJobId=12 JobState=NODE_FAIL Reason=None\n"),
+  EXPECT_EQ(parse_job_end("JobId=12 ArrayJobId=12 JobState=NODE_FAIL Reason=None\n").state,
             "NODE_FAIL");
-  EXPECT_EQ(parse_job_state("CANCELLED by 1000\n"), "CANCELLED");
-  EXPECT_EQ(parse_job_state("CANCELLED+\n"), "CANCELLED");
-  EXPECT_EQ(parse_job_state(""), "");
+  EXPECT_EQ(parse_job_end("CANCELLED by 1000\n").state, "CANCELLED");
+  EXPECT_EQ(parse_job_end("CANCELLED+\n").state, "CANCELLED");
+  EXPECT_EQ(parse_job_end("").state, "");
+}
+
+TEST(Slurm, AJobThatGaveWayIsToldFromOneWhoseTimeWasOver) {
+  // As Slurm 22.05 shows jobs of a partition with a grace time: both end as TIMEOUT.
+  const auto gave_way = parse_job_end(
+      "JobId=2 JobState=TIMEOUT Reason=TimeLimit Requeue=0 Restarts=0 ExitCode=0:0 "
+      "PreemptEligibleTime=2026-11-29T07:43:35 PreemptTime=2026-11-29T07:43:59 SuspendTime=None\n");
+  EXPECT_TRUE(gave_way.preempted);
+  const auto timed_out = parse_job_end(
+      "JobId=3 JobState=TIMEOUT Reason=TimeLimit Requeue=0 Restarts=0 ExitCode=0:0 "
+      "PreemptEligibleTime=2026-11-29T07:43:35 PreemptTime=None SuspendTime=None\n");
+  EXPECT_EQ(timed_out.state, "TIMEOUT");
+  EXPECT_FALSE(timed_out.preempted);
+  EXPECT_EQ(parse_job_end("JobId=4 JobState=PENDING Requeue=1 Restarts=2 ExitCode=0:0\n").restarts,
+            2);
 }
 
 TEST(Slurm, NeedsBecomeItsWords) {

@@ -4,7 +4,8 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
+
+#include "study/trial/no_writing.h"
 
 namespace stoker::study {
 namespace {
@@ -44,8 +45,7 @@ Status ResultFile::write(const TrialResult& result) {
   shorter.points.clear();
   shorter.tail.clear();
   if (put(result_text(shorter))) return {};
-  return fail(ErrorCode::kIo, std::string("cannot be written: ") + std::strerror(errno),
-              path_.string());
+  return no_writing("written", path_);
 }
 
 }  // namespace stoker::study

@@ -117,6 +117,11 @@ class Runner {
     options.environment.emplace_back("STOKER_TRIAL", std::to_string(spec_.trial));
     options.environment.emplace_back("STOKER_TRIAL_FOLDER", files_.folder.string());
     options.environment.emplace_back("STOKER_REPORTS", files_.reports().string());
+    const bool named = std::ranges::any_of(
+        spec_.environment, [](const auto& one) { return one.first == "STOKER_CHECKPOINT_DIR"; });
+    if (!named && !spec_.checkpoints.empty())
+      options.environment.emplace_back("STOKER_CHECKPOINT_DIR",
+                                       (files_.folder.parent_path() / spec_.checkpoints).string());
     // Where stoker.observe_step writes, unless the user names another file.
     if (std::getenv("STOKER_OBSERVATION") == nullptr)
       options.environment.emplace_back("STOKER_OBSERVATION",

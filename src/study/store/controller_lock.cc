@@ -5,8 +5,8 @@
 
 #include <array>
 #include <cerrno>
-#include <cstring>
 
+#include "study/trial/no_writing.h"
 #include "study/trial/trial_files.h"
 #include "system/system_files.h"
 
@@ -37,15 +37,11 @@ std::string text_of(int descriptor) {
 Result<ControllerLock> ControllerLock::take(const fs::path& store) {
   const fs::path path = lock_path(store);
   const int descriptor = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, S_IRUSR | S_IWUSR);
-  if (descriptor < 0)
-    return fail(ErrorCode::kIo, std::string("cannot be made: ") + std::strerror(errno),
-                path.string());
+  if (descriptor < 0) return no_writing("made", path);
   ControllerLock lock(descriptor);
   struct flock wanted = byte(F_WRLCK);
   if (fcntl(descriptor, F_OFD_SETLK, &wanted) != 0) {
-    if (errno != EAGAIN && errno != EACCES)
-      return fail(ErrorCode::kIo, std::string("cannot be locked: ") + std::strerror(errno),
-                  path.string());
+    if (errno != EAGAIN && errno != EACCES) return no_writing("locked", path);
     const std::string holder = text_of(descriptor);
     return fail(ErrorCode::kIo,
                 "is being run by " + (holder.empty() ? "another process" : holder) +
@@ -55,8 +51,7 @@ Result<ControllerLock> ControllerLock::take(const fs::path& store) {
   const std::string text = "process " + std::to_string(getpid()) + " on " + host_name() + "\n";
   if (ftruncate(descriptor, 0) != 0 ||
       pwrite(descriptor, text.data(), text.size(), 0) != static_cast<ssize_t>(text.size()))
-    return fail(ErrorCode::kIo, std::string("cannot be written: ") + std::strerror(errno),
-                path.string());
+    return no_writing("written", path);
   return lock;
 }
 

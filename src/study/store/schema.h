@@ -8,7 +8,8 @@ namespace stoker::study {
 
 inline constexpr int kSchema = 1;
 inline constexpr DatabaseKind kStoreKind{
-    "a study", "trials that ended are in the folders beside it, each with its result.json"};
+    "a study", "trials that ended are in the folders beside it, each with its result.json",
+    30'000};  // a backup or a shell may hold the file for a while, and a study should outlast it
 
 /// Makes the tables of a new study, within a transaction.
 [[nodiscard]] Status make_tables(const Database& database);

@@ -7,10 +7,10 @@
 #include <array>
 #include <cerrno>
 #include <cstdio>
-#include <cstring>
 
 #include "base/files.h"
 #include "base/text.h"
+#include "study/trial/no_writing.h"
 #include "system/system_files.h"
 
 namespace stoker::study {
@@ -19,11 +19,6 @@ namespace {
 
 constexpr Bytes kLargestClaim{4096};
 constexpr std::string_view kWithdrawn = "withdrawn\n";
-
-tl::unexpected<Error> refused(const char* what, const fs::path& path) {
-  return fail(ErrorCode::kIo, std::string("cannot be ") + what + ": " + std::strerror(errno),
-              path.string());
-}
 
 /// Made and filled in one instant: a claim that can be seen has its content, whatever dies when.
 /// -1 with EEXIST: there is one.
@@ -77,7 +72,7 @@ Result<std::optional<Claim>> Claim::take(const TrialFiles& files) {
   const int descriptor = make_claim(files.claim(), content);
   if (descriptor >= 0) return std::optional<Claim>(Claim(descriptor));
   if (errno == EEXIST) return std::optional<Claim>();
-  return refused("made", files.claim());
+  return no_writing("made", files.claim());
 }
 
 Result<bool> Claim::withdraw(const TrialFiles& files) {
@@ -88,7 +83,7 @@ Result<bool> Claim::withdraw(const TrialFiles& files) {
     close(descriptor);
     return true;
   }
-  if (errno != EEXIST) return refused("made", files.claim());
+  if (errno != EEXIST) return no_writing("made", files.claim());
   return look(files) == Found::kWithdrawn;
 }
 

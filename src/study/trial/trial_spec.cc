@@ -1,12 +1,11 @@
 #include "study/trial/trial_spec.h"
 
-#include <cerrno>
-#include <cstring>
 #include <fstream>
 
 #include "json/fields.h"
 #include "json/text.h"
 #include "study/definition/study_words.h"
+#include "study/trial/no_writing.h"
 
 namespace stoker::study {
 namespace {
@@ -45,7 +44,8 @@ std::string spec_text(const TrialSpec& s) {
                    {"grace_seconds", s.needs.grace_seconds},
                    {"metrics", std::move(metrics)},
                    {"output_bytes", s.output_bytes},
-                   {"heartbeat_seconds", s.heartbeat_seconds}};
+                   {"heartbeat_seconds", s.heartbeat_seconds},
+                   {"checkpoints", s.checkpoints}};
   return root.dump() + "\n";
 }
 
@@ -54,8 +54,7 @@ Status write_spec(const TrialFiles& files, const TrialSpec& spec) {
   file << spec_text(spec);
   file.close();
   if (file) return {};
-  return fail(ErrorCode::kIo, std::string("cannot be written: ") + std::strerror(errno),
-              files.spec().string());
+  return no_writing("written", files.spec());
 }
 
 Result<TrialSpec> parse_spec(std::string_view text, const std::string& where) {
@@ -86,6 +85,7 @@ Result<TrialSpec> parse_spec(std::string_view text, const std::string& where) {
   }
   s.output_bytes = fields.whole(root, "output_bytes", "", 0, 9e15);
   s.heartbeat_seconds = fields.number(root, "heartbeat_seconds", "", 0.01, 1e6);
+  s.checkpoints = fields.maybe_text(root, "checkpoints", "");
   TRY(fields.status());
   return s;
 }

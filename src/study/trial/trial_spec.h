@@ -24,6 +24,8 @@ struct TrialSpec {
   std::vector<Metric> metrics{};
   std::int64_t output_bytes = 64LL << 20;  ///< kept of each stream
   double heartbeat_seconds = 5;
+  /// Name of the folder, beside the trial's own, that all attempts at a trial share; empty: none.
+  std::string checkpoints{};
 };
 
 [[nodiscard]] std::string spec_text(const TrialSpec& spec);
