@@ -38,8 +38,16 @@ def _training(device, which, share):
     return Step(("large", "small")[which] + " batches", command, share)
 
 
+def _watch(device):
+    """Jobs with planted faults on the GPU, watched from outside; their recordings are judged again without one."""
+    if device == "cpu":
+        return []
+    return [Step("watch", [sys.executable, "tests/jobs/run.py", "--gpu", "--seconds", "8", "--budget", "{budget}",
+                           "--keep", "{folder}/watch", "--out", "{folder}/watch.md"], 0.15, 110)]
+
+
 def steps(device):
-    """In order. Shares of twelve minutes: a minute, four, one and a half, two, and what is left."""
+    """In order. Shares of twelve minutes: a minute, four, one and a half, two, a minute and a half, and what is left."""
     short = ["--short"] if device == "cpu" else []
     return [
         Step("calibration", [sys.executable, "-m", "stoker", "calibrate-runs", "--device", device, "--budget", "{budget}s",
@@ -48,5 +56,6 @@ def steps(device):
         _training(device, 1, 0.12),
         Step("memory", [sys.executable, "scripts/measure-memory", "--device", device, "--budget", "{budget}", *short,
                         "-o", "{folder}"], 0.2),
+        *_watch(device),
         Step("time", [sys.executable, "scripts/measure-time", "--device", device, "--budget", "{budget}s", "-o", "{folder}"], 1.0),
     ]

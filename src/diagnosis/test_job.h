@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <vector>
 
@@ -30,7 +31,13 @@ struct MadeJob {
   double epoch = 0;                       ///< seconds until workers are started anew; 0: never
   double first_batch = 0;                 ///< seconds from then until one has a batch
   bool python = true;
-  GpuSample gpu{};  ///< with busy_percent: the job has this one all the time
+  /// Shares that the loop itself tells: of its steps in next(), and of validation; below 0:
+  /// nothing.
+  double told_waits = -1, told_validation = 0;
+  double told_batch = 8;
+  double pause_every = 0, pause = 0;  ///< seconds: the loop then asks for no batch and computes
+  double group_quota = 0;             ///< that a later sample of the machine tells
+  GpuSample gpu{};                    ///< with busy_percent: the job has this one all the time
 
   [[nodiscard]] JobTimeline play() const {
     JobTimeline timeline;
@@ -74,6 +81,17 @@ struct MadeJob {
       p.looks.add(look < static_cast<int>(awake * 5 + 1e-9) ? WaitKind::kRunning : doing.asleep);
   }
 
+  void tell(double at, Told& told) const {
+    if (told_waits < 0) return;
+    const double training = at * (1 - told_validation);
+    told.kind = static_cast<std::int64_t>(ToldKind::kObservation);
+    told.steps = static_cast<std::int64_t>(training * batches_per_s);
+    told.ns = static_cast<std::int64_t>(training * 1e9);
+    told.wait_ns = static_cast<std::int64_t>(training * told_waits * 1e9);
+    told.samples = static_cast<std::int64_t>(static_cast<double>(told.steps) * told_batch);
+    told.validation_ns = static_cast<std::int64_t>(at * told_validation * 1e9);
+  }
+
   void start_workers(State& s, JobTimeline& timeline) const {
     s.crew.clear();
     s.born = s.tick / double{kRate};
@@ -102,7 +120,9 @@ struct MadeJob {
     const bool starting = at - s.born < first_batch;
     s.main.serial = 1;
     pass(loop, s.main);
-    s.asked += batches_per_s / kRate;
+    const bool pausing = pause > 0 && std::fmod(at, pause_every) >= pause_every - pause;
+    if (!pausing) s.asked += batches_per_s / kRate;
+    tell(at, s.main.told);
     s.main.messages = static_cast<std::int64_t>(s.asked);
     s.main.leader_written_chars += static_cast<std::int64_t>(written_per_s / kRate);
     s.main.read_chars += static_cast<std::int64_t>(read_per_s / kRate);
@@ -128,6 +148,10 @@ struct MadeJob {
       h.throttled_periods = static_cast<std::int64_t>(at * 10 * throttled_share);
       h.memory_available = 8'000'000'000;
       h.shared_memory_most = 64 << 20;
+      if (group_quota > 0 && at > 1) {
+        h.quota_milli = static_cast<std::int64_t>(group_quota * 1000);
+        h.cores_milli = h.quota_milli;
+      }
       h.shared_memory = static_cast<std::int64_t>(shm_full * (64 << 20));
       sample.host = h;
     }

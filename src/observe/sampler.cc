@@ -40,6 +40,12 @@ std::int64_t clock_now() {
   return now.tv_sec * kNanosASecond + now.tv_nsec;
 }
 
+std::int64_t monotonic_now() {
+  timespec now{};
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  return now.tv_sec * kNanosASecond + now.tv_nsec;
+}
+
 std::int64_t unix_now() {
   timespec now{};
   ::clock_gettime(CLOCK_REALTIME, &now);
@@ -80,13 +86,10 @@ Result<Sampler> Sampler::attach(const std::vector<std::int64_t>& roots, SamplerO
   }
   const std::int64_t first = roots.front();
   sampler.host_ = std::make_unique<HostWatch>(system_files(), sampler.options_.proc, first);
-  const auto status =
-      system_files()(sampler.options_.proc + "/" + std::to_string(first) + "/status");
-  HostLimits limits;
-  limits.affinity = count_cpu_list(value_of(status.value_or(""), "Cpus_allowed_list"));
-  if (sampler.host_->quota() > 0) limits.quota = sampler.host_->quota();
-  sampler.facts_.quota = sampler.host_->quota();
-  sampler.facts_.cores = limits.usable_cores();
+  const HostSample host = sampler.host_->sample();
+  constexpr double kThousandths = 1000;
+  sampler.facts_.quota = static_cast<double>(host.quota_milli) / kThousandths;
+  sampler.facts_.cores = static_cast<double>(host.cores_milli) / kThousandths;
   sampler.find_processes();
   return sampler;
 }
@@ -161,6 +164,27 @@ void Sampler::look_at_training() {
   }
 }
 
+Told Sampler::told_by(const ProcessFacts& facts, bool slow) {
+  if (facts.role != ProcessRole::kTraining) return {};
+  Told& last = told_[facts.serial];
+  if (!slow) return last;
+  auto found = told_watches_.find(facts.serial);
+  if (found == told_watches_.end()) {
+    ToldWatch watch(options_.proc + "/" + std::to_string(facts.pid), monotonic_now() - now());
+    found = told_watches_.emplace(facts.serial, std::move(watch)).first;
+  }
+  last = found->second.poll();
+  return last;
+}
+
+void Sampler::follow_training() {
+  for (const auto& [serial, watch] : watches_) {
+    if (facts_of(serial)->role != ProcessRole::kTraining) continue;
+    host_->follow(watch.pid());
+    return;
+  }
+}
+
 std::vector<GpuSample> Sampler::sample_gpus(bool rare) {
   std::set<std::int64_t> pids;
   for (const auto& [pid, serial] : serial_of_) pids.insert(pid);
@@ -177,46 +201,60 @@ bool Sampler::sleep_until(std::int64_t due) {
   return true;
 }
 
-std::optional<Sample> Sampler::next() {
+bool Sampler::wait_for_next() {
   const std::int64_t step = facts_.sample_ns;
-  if (samples_ > 0) {
-    for (int i = 1; i < options_.looks; ++i) {
-      if (!sleep_until(due_ - step + step * i / options_.looks)) return std::nullopt;
-      look_at_training();
-    }
-    if (!sleep_until(due_)) return std::nullopt;
+  for (int i = 1; i < options_.looks; ++i) {
+    if (!sleep_until(due_ - step + step * i / options_.looks)) return false;
+    look_at_training();
   }
+  return sleep_until(due_);
+}
+
+void Sampler::sample_processes(bool slow, bool memory, Sample& sample) {
+  for (auto entry = watches_.begin(); entry != watches_.end();) {
+    ProcessWatch& watch = entry->second;
+    sample.processes.push_back(watch.sample(
+        sample.at_ns - last_, memory ? ProcessWatch::Depth::kSlow : ProcessWatch::Depth::kUsual));
+    const bool alive = sample.processes.back().alive;
+    // A loop tells of its last steps when it ends.
+    sample.processes.back().told = told_by(*facts_of(watch.serial()), slow || !alive);
+    if (alive) {
+      ++entry;
+      continue;
+    }
+    tree_.remove(watch.pid());
+    expect_until_ = sample.at_ns + kExpect;
+    // A long run starts thousands of workers: what they were called is known.
+    facts_of(watch.serial())->command.clear();
+    serial_of_.erase(watch.pid());
+    told_watches_.erase(watch.serial());
+    told_.erase(watch.serial());
+    entry = watches_.erase(entry);
+  }
+}
+
+std::optional<Sample> Sampler::next() {
+  if (last_one_) return std::nullopt;
+  if (samples_ > 0) last_one_ = !wait_for_next();
   const std::int64_t at = now();
   // Where this process was kept from its core, the samples that were missed are not made up for.
-  due_ = std::max(due_ + step, at + step / 2);
+  due_ = std::max(due_ + facts_.sample_ns, at + facts_.sample_ns / 2);
   const auto passed = [&](std::int64_t every) {
-    return samples_ == 0 || at / every != last_ / every;
+    return samples_ == 0 || last_one_ || at / every != last_ / every;
   };
   const bool slow = passed(kSlowEvery);
-  const bool memory = passed(kMemoryEvery);
   // Where workers ended, others are about to begin.
   if (passed(kScanEvery) || at < expect_until_) find_processes();
   Sample sample;
   sample.at_ns = at;
   sample.has_host = slow;
-  if (slow) sample.host = host_->sample();
+  if (slow) {
+    follow_training();
+    sample.host = host_->sample();
+  }
   // The driver's own figures are means of a sixth of a second or more.
   if (passed(kGpuEvery)) sample.gpus = sample_gpus(passed(kRareEvery));
-  for (auto entry = watches_.begin(); entry != watches_.end();) {
-    ProcessWatch& watch = entry->second;
-    sample.processes.push_back(watch.sample(
-        at - last_, memory ? ProcessWatch::Depth::kSlow : ProcessWatch::Depth::kUsual));
-    if (sample.processes.back().alive) {
-      ++entry;
-      continue;
-    }
-    tree_.remove(watch.pid());
-    expect_until_ = at + kExpect;
-    // A long run starts thousands of workers: what they were called is known.
-    facts_of(watch.serial())->command.clear();
-    serial_of_.erase(watch.pid());
-    entry = watches_.erase(entry);
-  }
+  sample_processes(slow, passed(kMemoryEvery), sample);
   last_ = at;
   ++samples_;
   const bool any = std::ranges::any_of(watches_, [&](const auto& entry_of) {
@@ -224,7 +262,7 @@ std::optional<Sample> Sampler::next() {
     // A root may be a shell whose real work has not begun; what it leaves behind may be helpers.
     return facts.role != ProcessRole::kHelper || facts.parent == 0;
   });
-  if (!any && samples_ > 1) return std::nullopt;
+  last_one_ = last_one_ || (!any && samples_ > 1);
   return sample;
 }
 

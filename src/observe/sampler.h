@@ -14,6 +14,7 @@
 #include "observe/proc/process_tree.h"
 #include "observe/proc/process_watch.h"
 #include "observe/sample/sample.h"
+#include "observe/told/told_watch.h"
 
 namespace stoker {
 
@@ -36,8 +37,8 @@ class Sampler {
   /// the ranks that a launcher on another node started here.
   static Result<Sampler> attach(const std::vector<std::int64_t>& roots, SamplerOptions options);
 
-  /// Sleeps until the next sample is due, and takes it; nullopt when every root has ended or
-  /// stop_when() said so. A sample that is late is not made up for.
+  /// Sleeps until the next sample is due, and takes it; nullopt after the one that was taken when
+  /// every root had ended or stop_when() said so. A sample that is late is not made up for.
   std::optional<Sample> next();
 
   /// Called between looks, some times a sample; true ends the watch.
@@ -60,8 +61,15 @@ class Sampler {
   [[nodiscard]] bool is_young(const ProcessFacts& facts) const;
   void refresh_roles();
   void look_at_training();
+  /// What the loop of a training process tells of its steps; asked for once a second.
+  [[nodiscard]] Told told_by(const ProcessFacts& facts, bool slow);
+  /// The limits of the training process are the job's: a shell before it may have others.
+  void follow_training();
   [[nodiscard]] std::vector<GpuSample> sample_gpus(bool rare);
   [[nodiscard]] bool sleep_until(std::int64_t due);
+  /// Looks at the loops on the way. False: the watch is to end.
+  [[nodiscard]] bool wait_for_next();
+  void sample_processes(bool slow, bool memory, Sample& sample);
   [[nodiscard]] ProcessFacts* facts_of(std::uint32_t serial);
 
   SamplerOptions options_;
@@ -72,11 +80,14 @@ class Sampler {
   std::vector<ProcessFacts> processes_;
   std::vector<ProcessFacts> changed_;
   std::map<std::uint32_t, ProcessWatch> watches_;
+  std::map<std::uint32_t, ToldWatch> told_watches_;
+  std::map<std::uint32_t, Told> told_;
   std::map<std::int64_t, std::uint32_t> serial_of_;  ///< of living members, by process id
   std::function<bool()> stop_;
   std::int64_t began_ = 0;  ///< CLOCK_BOOTTIME, which process start times are told on
   std::int64_t due_ = 0, last_ = 0;
   std::int64_t samples_ = 0;
+  bool last_one_ = false;          ///< nothing comes after the last sample
   std::int64_t expect_until_ = 0;  ///< new processes are likely until then
 };
 

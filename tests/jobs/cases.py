@@ -10,6 +10,7 @@ class Case:
     expected: tuple  # names of findings, any of which is right first; () is healthy
     cure: str = ""  # arguments that the first finding's setting stands for, in place of those above
     around: dict = field(default_factory=dict)  # what the runner sets up: quota, burners, shared memory
+    script: str = "job.py"
 
 
 DEVICE = "--device --step 0.05 "
@@ -48,7 +49,7 @@ CASES = [
     Case("memory grows, weak", DEVICE + "--workers 1 --leak 400000 --seconds 25", ("memory_grows",)),
     Case("memory grows, strong", DEVICE + "--workers 1 --leak 2500000 --seconds 25", ("memory_grows",)),
     Case("shared memory nearly full", DEVICE + "--workers 1 --batch 16 --decode 1 --prefetch 4",
-         ("shared_memory_nearly_full",), around={"shm": 5}),
+         ("shared_memory_nearly_full",), around={"shm": 4}),
     Case("CPU quota, weak", "--step 0.05 --workers 1 --decode 20", ("cpu_quota",), around={"quota": 0.9}),
     Case("CPU quota, strong", "--step 0.05 --workers 2 --decode 20", ("cpu_quota",), around={"quota": 0.5}),
     Case("other jobs, weak", "--step 0.05 --workers 1 --decode 8", ("other_jobs_on_the_cores",),
@@ -58,4 +59,39 @@ CASES = [
     Case("threads in workers", "--step 0.03 --workers 2 --decode 1 --worker-threads 4 --batch 4",
          ("threads_oversubscribed", "preparation_bound")),
     Case("threads beside the loop", "--step 0.06 --workers 1 --decode 1 --threads 8", ("threads_oversubscribed",)),
+    Case("no workers, weak", DEVICE + "--workers 0 --decode 8", ("loads_in_main_process",), "--workers 1"),
+    Case("no workers, strong", DEVICE + "--workers 0 --decode 40", ("loads_in_main_process",), "--workers 2"),
+    Case("validation, weak", DEVICE + "--workers 1 --validate-every 60 --validate 0.7",
+         ("validation_or_logging_stalls",)),
+    Case("validation, strong", DEVICE + "--workers 1 --validate-every 40 --validate 2 --tell-validation",
+         ("validation_stalls",)),
+    Case("many tensors, weak", DEVICE + "--workers 2 --tensors 60", ("transport_bound",)),
+    Case("many tensors, strong", DEVICE + "--workers 2 --tensors 250", ("transport_bound",)),
+    Case("uneven samples, weak", DEVICE + "--step 0.03 --workers 2 --batch 1 --prefetch 1 --decode 40 --uneven 12",
+         ("window_too_small", "slow_samples"), "--prefetch 8"),
+    Case("uneven samples, strong", DEVICE + "--step 0.03 --workers 2 --batch 1 --prefetch 1 --decode 40 --uneven 40",
+         ("window_too_small", "slow_samples"), "--prefetch 8"),
+    Case("two at a time: far storage, checkpoints",
+         DEVICE + "--workers 1 --wait 0.03 --decode 2 --save-every 30 --save-bytes 100000000", ("reading_bound",)),
+    Case("too few workers, a silent loop", "--device --step 0.02 --workers 1 --decode 50 --silent",
+         ("too_few_workers",), "--workers 2"),
+    Case("far storage, a silent loop", DEVICE + "--workers 1 --wait 0.02 --decode 2 --silent", ("reading_bound",),
+         "--workers 4"),
+    Case("healthy, a silent loop", DEVICE + "--workers 2 --decode 4 --silent", ()),
+]
+
+
+def on_gpu(name, arguments, expected, **around):
+    return Case(name, arguments, expected, around=around, script="gpu_job.py")
+
+
+# For a machine with a GPU (run.py --gpu, scripts/gpu-day).
+GPU_CASES = [
+    on_gpu("GPU, healthy", "--batch 4096", ()),
+    on_gpu("GPU, small kernels", "--width 64 --layers 200 --batch 16", ("host_bound_launching",)),
+    on_gpu("GPU, values read again and again", "--width 2048 --layers 4 --batch 2048 --items 40", ("synchronisations",)),
+    on_gpu("GPU, far storage", "--batch 64 --wait 0.01 --workers 2", ("reading_bound",)),
+    on_gpu("GPU, slow decode", "--batch 64 --burn 0.005 --workers 1", ("too_few_workers", "preparation_bound")),
+    on_gpu("GPU, forgotten", "--forget", ("gpu_forgotten",)),
+    on_gpu("GPU, shared", "--batch 4096", ("gpu_shared",), gpu_burner=True),
 ]

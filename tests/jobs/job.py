@@ -6,6 +6,7 @@ was seen from outside can be set beside what the loop itself knows.
 """
 
 import argparse
+import contextlib
 import io
 import os
 import sys
@@ -43,6 +44,13 @@ def arguments():
     p.add_argument("--read", type=int, default=0, help="bytes that a sample reads past the page cache")
     p.add_argument("--save-every", type=int, default=0)
     p.add_argument("--save-bytes", type=int, default=0)
+    p.add_argument("--validate-every", type=int, default=0, help="steps between two validation passes")
+    p.add_argument("--validate", type=float, default=0, help="seconds that one takes")
+    p.add_argument("--tell-validation", action="store_true", help="the observer is told that it is one")
+    p.add_argument("--tensors", type=int, default=1, help="tensors in a sample")
+    p.add_argument("--uneven", type=float, default=0, help="a sample decodes up to so many times as often as another")
+    p.add_argument("--silent", action="store_true", help="the loop tells nobody of its steps")
+    p.add_argument("--traceml", action="store_true", help="marks steps for TraceML, under `traceml run`")
     p.add_argument("--leak", type=int, default=0, help="bytes kept every step")
     return p.parse_args()
 
@@ -77,7 +85,7 @@ class Pictures(Dataset):
             self.read(index)
         if a.wait:
             time.sleep(a.wait)
-        for _ in range(a.decode):
+        for _ in range(self.times(index)):
             picture = numpy.asarray(Image.open(io.BytesIO(self.jpeg)).convert("RGB"))
         if a.slow_every and index % a.slow_every == 3:
             burn(a.slow)
@@ -85,7 +93,15 @@ class Pictures(Dataset):
             m = torch.randn(700, 700)
             for _ in range(3):
                 m = m @ m / 700
-        return torch.from_numpy(picture[:64, :64].copy()).permute(2, 0, 1).float() / 255, index % 10
+        image = torch.from_numpy(picture[:64, :64].copy()).permute(2, 0, 1).float() / 255
+        return (image, index % 10, *(torch.zeros(64) for _ in range(a.tensors - 1)))
+
+    def times(self, index):
+        """How often this sample is decoded: a few are far dearer than most, as pictures are."""
+        if not self.a.uneven:
+            return self.a.decode
+        place = (index * 2654435761 % 2**32) / 2**32
+        return max(1, round(self.a.decode * self.a.uneven ** (2 * place - 1)))
 
 
 def burn(seconds):
@@ -122,6 +138,45 @@ def main():
         train(a, folder, str(file))
 
 
+class Silent:
+    """In place of an observer."""
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        return False
+
+    def batches(self, loader):
+        return loader
+
+    def step(self, **_):
+        return contextlib.nullcontext()
+
+
+def marks_of(a, model):
+    """What another tool needs around a step."""
+    if not a.traceml:
+        return contextlib.nullcontext
+    import traceml_ai
+    traceml_ai.init(mode="auto")
+    return lambda: traceml_ai.trace_step(model)
+
+
+def observer_of(a):
+    return Silent() if a.silent else stoker.Observer(a.observation, batch=a.batch)
+
+
+def validate(a, model, images, observer):
+    """Passes over the same batch again and again, without gradients."""
+    until = time.monotonic() + a.validate
+    while time.monotonic() < until:
+        with observer.step(validation=True) if a.tell_validation else contextlib.nullcontext(), torch.no_grad():
+            model(images)
+            if a.device:
+                time.sleep(0.02)
+
+
 def train(a, folder, file):
     options = {}
     if a.workers:
@@ -131,12 +186,13 @@ def train(a, folder, file):
             options["worker_init_fn"] = threads_of_workers(a.worker_threads)
     loader = DataLoader(Pictures(a, file), a.batch, shuffle=True, num_workers=a.workers, **options)
     model = Net()
+    marks = marks_of(a, model)
     optimizer = torch.optim.SGD(model.parameters(), 0.01)
     kept, steps, done, began = [], 0, False, time.monotonic()
-    with stoker.Observer(a.observation, batch=a.batch) as observer:
+    with observer_of(a) as observer:
         while not done:
-            for images, labels in observer.batches(loader):
-                with observer.step():
+            for images, labels, *_ in observer.batches(loader):
+                with observer.step(), marks():
                     step(a, model, optimizer, images, labels)
                     steps += 1
                     if a.leak:
@@ -146,6 +202,8 @@ def train(a, folder, file):
                             torch.save({"model": model.state_dict(), "more": torch.zeros(a.save_bytes // 4)}, out)
                             out.flush()
                             os.fsync(out.fileno())
+                if a.validate_every and steps % a.validate_every == 0:
+                    validate(a, model, images, observer)
                 done = time.monotonic() - began > a.seconds
                 if done:
                     break

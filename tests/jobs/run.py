@@ -11,12 +11,14 @@ import argparse
 import contextlib
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
-from cases import CASES
+from cases import CASES, GPU_CASES
 
 HERE = Path(__file__).resolve().parent
 PACKAGE = HERE.parents[1] / "python"
@@ -60,26 +62,64 @@ def surroundings(around, folder):
             burner = subprocess.Popen([sys.executable, "-c", "while True: pass"])
             stack.callback(burner.wait)
             stack.callback(burner.kill)
+        if around.get("gpu_burner"):
+            burner = subprocess.Popen([sys.executable, str(HERE / "gpu_job.py"), "--burner"],
+                                      env={**os.environ, "PYTHONPATH": str(PACKAGE)})
+            stack.callback(burner.wait)
+            stack.callback(burner.kill)
         yield before
 
 
-def run_job(a, case, arguments, seconds):
+def report_in(text):
+    """The report among the JSON lines of a watch; None: there is none."""
+    lines = [line for line in text.splitlines() if '"kind":"report"' in line]
+    return json.loads(lines[-1]) if lines else None
+
+
+def told_by_loop(observation):
+    told = subprocess.run([sys.executable, "-m", "stoker", "observation", "--json", str(observation)],
+                          capture_output=True, text=True, check=False,
+                          env={**os.environ, "PYTHONPATH": str(PACKAGE)})
+    return json.loads(told.stdout) if told.returncode == 0 else {}
+
+
+def kept(a, case, number):
+    """Where a run's recording and observation are kept."""
+    stem = re.sub(r"[^a-z0-9]+", "-", case.name.lower()).strip("-")
+    return Path(a.keep or a.replay) / f"{stem}.{number}.rec", Path(a.keep or a.replay) / f"{stem}.{number}.obs.jsonl"
+
+
+def replay_job(a, case, number):
+    """The report that the binary of today makes of a kept recording."""
+    recording, observation = kept(a, case, number)
+    if not recording.exists():
+        raise RuntimeError("not kept")
+    done = subprocess.run([a.stoker, "explain", "--json", str(recording)], capture_output=True, text=True, check=False)
+    report = report_in(done.stdout)
+    if report is None:
+        raise RuntimeError(f"no report: {done.stderr[-400:]}")
+    return report, told_by_loop(observation)
+
+
+def run_job(a, case, arguments, seconds, number=None):
     """The report of one run, and what the loop itself says of its waiting."""
     with tempfile.TemporaryDirectory(dir=a.folder) as folder, surroundings(case.around, folder) as before:
         observation = Path(folder) / "job.obs.jsonl"
-        job = f"exec {sys.executable} {HERE}/job.py --observation {observation} --seconds {seconds} {arguments}"
+        recording = Path(folder) / "job.rec"
+        if a.keep and number is not None:
+            recording, observation = kept(a, case, number)
+            recording.unlink(missing_ok=True)
+            observation.unlink(missing_ok=True)
+        job = f"exec {sys.executable} {HERE}/{case.script} --observation {observation} --seconds {seconds} {arguments}"
         shell = ["unshare", "-m", "bash", "-c"] if "shm" in case.around else ["bash", "-c"]
-        command = [a.stoker, "watch", "--json", "--"] + shell + [before + job]
+        command = [a.stoker, "watch", "--json", "-o", str(recording), "--"] + shell + [before + job]
         nice = ["nice", "-n", str(a.nice)] if a.nice and "burners" not in case.around else []
         done = subprocess.run(nice + command, capture_output=True, text=True, check=False, timeout=600,
                               env={**os.environ, "PYTHONPATH": str(PACKAGE)})
-        lines = [line for line in done.stdout.splitlines() if '"kind":"report"' in line]
-        if not lines:
+        report = report_in(done.stdout)
+        if report is None:
             raise RuntimeError(f"{case.name}: no report: {done.stderr[-400:]}")
-        told = subprocess.run([sys.executable, "-m", "stoker", "observation", "--json", str(observation)],
-                              capture_output=True, text=True, check=False,
-                              env={**os.environ, "PYTHONPATH": str(PACKAGE)})
-        return json.loads(lines[-1]), json.loads(told.stdout) if told.returncode == 0 else {}
+        return report, told_by_loop(observation)
 
 
 def wait_share(observation):
@@ -90,12 +130,21 @@ def wait_share(observation):
     return None
 
 
+def found_binary():
+    for path in sorted(PACKAGE.parent.glob("build/*/stoker")):
+        return str(path)
+    sys.exit("run.py: there is no build/*/stoker; name the binary with --stoker")
+
+
 def needs_root(case):
     return any(key in case.around for key in ("quota", "disk", "shm"))
 
 
-def one(a, case):
-    report, observation = run_job(a, case, case.arguments, a.seconds)
+def one(a, case, number):
+    if a.replay:
+        report, observation = replay_job(a, case, number)
+    else:
+        report, observation = run_job(a, case, case.arguments, a.seconds, number)
     if a.shared and "burners" not in case.around:
         report["findings"] = [f for f in report["findings"] if f["name"] != "other_jobs_on_the_cores"]
     first = report["findings"][0]["name"] if report["findings"] else ""
@@ -123,7 +172,9 @@ def text_of(row):
 
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("--stoker", required=True)
+    p.add_argument("--stoker", help="default: build/*/stoker")
+    p.add_argument("--gpu", action="store_true", help="the jobs for a CUDA GPU instead")
+    p.add_argument("--budget", type=float, default=0, metavar="S", help="begin no job that would end after so many seconds")
     p.add_argument("--runs", type=int, default=1)
     p.add_argument("--seconds", type=float, default=15)
     p.add_argument("--only", nargs="*", default=[])
@@ -132,21 +183,34 @@ def main():
                    help="others work on this machine too: set the finding that says so aside")
     p.add_argument("--nice", type=int, default=0, help="priority of the job and its watch, on a shared machine")
     p.add_argument("--folder", default=tempfile.gettempdir())
+    p.add_argument("--keep", help="keep recordings and observations in this folder")
+    p.add_argument("--missing", action="store_true", help="run only what is not kept yet")
+    p.add_argument("--replay", help="judge the recordings of this folder anew instead of running jobs")
+    p.add_argument("--first", type=int, default=1, help="number of the first run, in the names of what is kept")
     p.add_argument("--out", help="also write the table here")
     a = p.parse_args()
+    end = time.monotonic() + a.budget - a.seconds if a.budget else float("inf")
+    a.stoker = a.stoker or found_binary()
+    if a.keep:
+        Path(a.keep).mkdir(parents=True, exist_ok=True)
     rows = []
     head = ("| planted | named first | right | waits for data, % | the loop says | setting | gain, % | cured, % |\n"
             "| --- | --- | --- | --- | --- | --- | --- | --- |")
     print(head, flush=True)
-    for case in CASES:
+    for case in GPU_CASES if a.gpu else CASES:
+        if time.monotonic() > end:
+            print(f"| {case.name} | skipped: no time | | | | | | |", flush=True)
+            continue
         if a.only and not any(part in case.name for part in a.only):
             continue
-        if needs_root(case) and os.geteuid() != 0:
+        if needs_root(case) and os.geteuid() != 0 and not a.replay:
             print(f"| {case.name} | skipped: needs root | | | | | | |", flush=True)
             continue
-        for _ in range(a.runs):
+        for number in range(a.first, a.first + a.runs):
+            if a.keep and a.missing and kept(a, case, number)[0].exists():
+                continue
             try:
-                row = one(a, case)
+                row = one(a, case, number)
             except (RuntimeError, OSError) as error:
                 print(f"| {case.name} | skipped: {error} | | | | | | |", flush=True)
                 continue

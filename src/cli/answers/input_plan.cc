@@ -29,19 +29,20 @@ constexpr std::int64_t kUsualSide = 224, kUsualBatch = 32;
 
 Status check(const RunOptions& run, const InputPlanOptions& own,
              std::span<const Binding> bindings) {
-  if (!own.step_ms) {
-    return fail(ErrorCode::kUsage,
-                "model is required, or --step-ms with --data for a plan of the input alone (stoker "
-                "plan --help)");
+  if (!own.step_ms && run.from.empty()) {
+    return fail(
+        ErrorCode::kUsage,
+        "model is required, or --step-ms with --data, or --from with a recording, for a plan "
+        "of the input alone (stoker plan --help)");
   }
   TRY(refuse_all_but(
       "plan", bindings,
       {"step-ms", "blocking", "cores", "method", "host", "gpus", "price", "data", "reprobe",
-       "samples", "sample-cost", "storage", "image-size", "workers", "prefetch", "pin", "batch",
-       "json"},
+       "samples", "sample-cost", "from", "storage", "image-size", "workers", "prefetch", "pin",
+       "batch", "json"},
       "is of a plan with a MODEL; a plan of the input alone takes the step as it was measured "
       "(--step-ms). Leave it out, or give a MODEL"));
-  if (run.data.empty() && run.sample_cost.empty()) {
+  if (run.data.empty() && run.sample_cost.empty() && run.from.empty()) {
     return fail(ErrorCode::kUsage,
                 "a plan of the input needs to know the data: a folder, a probe file of `stoker "
                 "probe`, or --sample-cost 2.5ms",
@@ -97,7 +98,8 @@ Facts facts_of_input(const RunOptions& run, const InputPlanOptions& own, const L
   const bool text = data.probe && data.probe->kind == DataKind::kText;
   facts.sample_word = data.probe && !text ? "img" : "sample";
   facts.dataset_samples = data.samples;
-  facts.rests_on = {"the step as given", data.sample.basis};
+  facts.rests_on = {own.step_ms ? "the step as given" : "the step as it was watched",
+                    data.sample.basis};
   if (data.probe) facts.rests_on.push_back(data.probe->provenance.cpu_model);
   if (data.pipeline && !data.pipeline->cpu_model.empty())
     facts.rests_on.push_back(data.pipeline->cpu_model);
@@ -105,11 +107,13 @@ Facts facts_of_input(const RunOptions& run, const InputPlanOptions& own, const L
   assumed.push_back(host_words(host, mark(Setting::kHost) + ", " + mark(Setting::kCores)));
   if (!host.assumption.empty()) assumed.push_back(host.assumption);
   const std::string batch = " (" + mark(Setting::kBatch) + ")";
-  if (!run.batch && !(data.pipeline && data.pipeline->loader))
+  if (!run.batch && run.from.empty() && !(data.pipeline && data.pipeline->loader))
     assumed.push_back("the step was measured at batch " + std::to_string(kUsualBatch) + batch);
   if (!run.batch)
     assumed.push_back("the step grows in proportion to the batch, which was searched" + batch);
-  if (!own.blocking) {
+  if (!run.from.empty()) {
+    assumed.emplace_back("the loop does nothing else than its steps while it waits for data");
+  } else if (!own.blocking) {
     assumed.push_back("the loop runs a step ahead of the GPU (" + mark(Setting::kBlocking) +
                       ": it waits for each)");
   }
@@ -134,11 +138,12 @@ Facts facts_of_input(const RunOptions& run, const InputPlanOptions& own, const L
 
 std::string line_of(const RunOptions& run, const InputPlanOptions& own, const LoadedData& data,
                     const InputPlan& plan) {
-  const std::string name = data.probe      ? data.probe->dataset.name
-                           : data.pipeline ? data.pipeline->name
-                                           : "samples of " + run.sample_cost;
+  const std::string name = data.probe          ? data.probe->dataset.name
+                           : data.pipeline     ? data.pipeline->name
+                           : !run.from.empty() ? "the run of " + run.from
+                                               : "samples of " + run.sample_cost;
   return "input of " + name + " | batch " + std::to_string(plan.best.batch) + ", step " +
-         human_time(plan.step) + (own.blocking ? ", waited for" : "") +
+         human_time(plan.step) + (own.blocking || !run.from.empty() ? ", waited for" : "") +
          (plan.gpus > 1 ? " | " + std::to_string(plan.gpus) + " processes" : "");
 }
 
@@ -172,7 +177,9 @@ Result<int> answer_input_plan(const RunOptions& run, const InputPlanOptions& own
                 "--batch, or a MODEL",
                 "--method");
   }
-  const auto gpus = TRY(processes(run));
+  std::optional<ObservedRun> seen;
+  if (!run.from.empty()) seen = TRY(observed_in(run));
+  const auto gpus = seen && run.gpus.empty() ? seen->processes : TRY(processes(run));
   const RunRequest asked = TRY(run_request(run, {}));
   TRY(check_ranges(asked));
   auto host = TRY(host_of(run, own));
@@ -187,17 +194,22 @@ Result<int> answer_input_plan(const RunOptions& run, const InputPlanOptions& own
   TRY(take_storage(asked.data, host, data->sample));
 
   InputPlanRequest request;
-  const LoaderAsItIs now = loader_as_it_is(data->pipeline);
+  const LoaderAsItIs now =
+      seen ? LoaderAsItIs{seen->settings, true} : loader_as_it_is(data->pipeline);
   request.now.settings = now.settings;
   request.now_known = now.known;
-  const auto probed = now.known ? probed_batch(*data->pipeline) : std::nullopt;
+  const auto probed = seen        ? std::optional(seen->settings.batch)
+                      : now.known ? probed_batch(*data->pipeline)
+                                  : std::nullopt;
   request.now.settings.batch = run.batch.value_or(probed.value_or(kUsualBatch));
   request.now.settings.dataset_samples = data->samples;
   request.now.sample = data->sample;
   request.now.host = host_share(host, gpus);
-  request.now.consumer = {
-      .step = *own.step_ms * kMillisecond,
-      .consumption = own.blocking ? Consumption::kBlocking : Consumption::kOverlapped};
+  if (seen) request.now.consumer = seen->consumer;
+  if (own.step_ms) request.now.consumer.step = *own.step_ms * kMillisecond;
+  if (!seen)
+    request.now.consumer.consumption =
+        own.blocking ? Consumption::kBlocking : Consumption::kOverlapped;
   request.now.limits = limits_of(host, run, own);
   if (data->probe) request.now.folder = &*data->probe;
   if (data->probe && data->probe->storage && run.storage.empty())
@@ -206,8 +218,10 @@ Result<int> answer_input_plan(const RunOptions& run, const InputPlanOptions& own
   if (run.workers) request.freedom.workers = static_cast<int>(*run.workers);
   if (run.prefetch) request.freedom.prefetch = static_cast<int>(*run.prefetch);
   if (!run.batch) request.freedom.batches = batches_around(request.now.settings.batch);
-  if (!run.pins()) request.pin = false;
-  request.gpu = run.pins();
+  // A run without a GPU copies nothing, unless it is said otherwise.
+  const bool pins = run.pin.value_or(!seen || seen->on_gpu || seen->settings.pin);
+  if (!pins) request.pin = false;
+  request.gpu = pins;
   request.room = host;
   request.profile = &*profile;
   request.price_per_gpu_hour = asked.price_per_gpu_hour.value_or(0);

@@ -10,6 +10,7 @@ std::vector<Binding> run_bindings(RunOptions& o, SettingTarget batch) {
                   {"coefficients", &o.coefficients},
                   {"price", &o.price},
                   {"data", &o.data},
+                  {"from", &o.from},
                   {"recapture", &o.recapture},
                   {"mode", &o.mode},
                   {"assume", &o.assumptions},

@@ -15,7 +15,7 @@ namespace stoker::cli {
 /// What the user typed about model, machine, data and settings: the flags that `plan` and `predict`
 /// share.
 struct RunOptions {
-  std::string model, gpu, gpus, host, data, precision, sample_cost, storage, coefficients;
+  std::string model, gpu, gpus, host, data, from, precision, sample_cost, storage, coefficients;
   std::string link;                           ///< between the GPUs of a computer
   std::string price;                          ///< one, or one a GPU: "1.3,2.5"
   std::vector<std::string> script_arguments;  ///< what follows --

@@ -7,6 +7,7 @@
 
 #include "base/setting.h"
 #include "base/text.h"
+#include "diagnosis/next_run/recorded_timeline.h"
 #include "forecast/node_share.h"
 
 namespace stoker::cli {
@@ -60,6 +61,14 @@ Result<std::optional<double>> price_of(const RunOptions& o, const NamedGpu& gpu)
 Result<DataRequest> data_request(const RunOptions& o) {
   DataRequest data{.path = o.data};
   if (!o.sample_cost.empty()) data.sample_cost = TRY(parse_time(o.sample_cost, "--sample-cost"));
+  if (!o.from.empty()) {
+    if (!o.data.empty() || !o.sample_cost.empty())
+      return fail(ErrorCode::kUsage,
+                  std::string("tells what samples cost already; leave out ") +
+                      (o.data.empty() ? "--sample-cost" : "--data"),
+                  "--from");
+    data.observed = TRY(observed_in(o)).sample;
+  }
   data.samples = o.samples;
   data.image_size = o.image_size;
   data.reprobe = o.reprobe;
@@ -102,6 +111,11 @@ Result<OptimizerRequest> optimizer_request(const JobOptions& o) {
 }
 
 }  // namespace
+
+Result<ObservedRun> observed_in(const RunOptions& o) {
+  const RecordedTimeline recorded = TRY(read_timeline(o.from));
+  return observed_run(recorded.timeline, o.batch, o.from);
+}
 
 std::vector<NamedGpu> named_gpus(const RunOptions& o) {
   std::vector<NamedGpu> gpus;

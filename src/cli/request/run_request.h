@@ -8,6 +8,7 @@
 #include "base/result.h"
 #include "base/units.h"
 #include "cli/request/run_options.h"
+#include "diagnosis/next_run/observed_run.h"
 #include "scenario/request/request.h"
 
 namespace stoker::cli {
@@ -27,6 +28,10 @@ struct NamedGpu {
 [[nodiscard]] CaptureWishes capture_wishes(const RunOptions& o);
 
 [[nodiscard]] Result<RunRequest> run_request(const RunOptions& o, const NamedGpu& gpu);
+
+/// What the recording of --from teaches; --batch says how many samples a batch of it had where the
+/// recording does not tell.
+[[nodiscard]] Result<ObservedRun> observed_in(const RunOptions& o);
 
 /// The same of exactly these settings: with one number of GPUs and one precision.
 [[nodiscard]] Result<RunRequest> exact_request(const RunOptions& o, const NamedGpu& gpu);

@@ -5,9 +5,11 @@
 #include <new>
 
 #include "base/text.h"
+#include "cli/answers/against.h"
 #include "cli/outside/output.h"
 #include "cli/verbs/verbs.h"
 #include "device/catalogue/gpu_catalogue.h"
+#include "diagnosis/next_run/recorded_timeline.h"
 #include "observe/record/recording.h"
 #include "report/model/recording_page.h"
 
@@ -15,7 +17,7 @@ namespace stoker::cli {
 namespace {
 
 struct Options {
-  std::string file, at, gpu, html;
+  std::string file, at, gpu, html, against;
   std::optional<std::int64_t> device;
   bool json = false, all_findings = false;
 };
@@ -100,17 +102,14 @@ Result<int> explain_watch(const Options& o) {
                 !o.at.empty() ? "--at"
                 : o.device    ? "--device"
                               : "--gpu");
-  JobTimeline timeline;
-  RecordingEvents events;
-  events.facts = [&](const WatchFacts& facts) { timeline.set_facts(facts); };
-  events.processes = [&](const std::vector<ProcessFacts>& p) { timeline.learn(p); };
-  events.sample = [&](const Sample& sample) { timeline.add(sample); };
-  const RecordingSummary summary = TRY(read_recording(o.file, events));
+  const RecordedTimeline recorded = TRY(read_timeline(o.file));
+  const RecordingSummary& summary = recorded.summary;
   WatchReport report;
   report.tool_version = STOKER_VERSION;
   report.source = o.file;
-  report.timeline = &timeline;
-  report.diagnosis = diagnose_job(timeline);
+  report.timeline = &recorded.timeline;
+  report.diagnosis = diagnose_job(recorded.timeline);
+  if (!o.against.empty()) report.against = TRY(set_against(o.against, recorded.timeline));
   report.hidden = summary.facts.hidden;
   if (summary.end.empty())
     report.diagnosis.notes.emplace_back(
@@ -128,6 +127,8 @@ Result<int> run(const Options& o) {
   const auto kind = TRY(kind_of(o.file));
   try {
     if (kind == Recording::kWatch) return explain_watch(o);
+    if (!o.against.empty())
+      return fail(ErrorCode::kUsage, "belongs to recordings of a watch; leave it out", "--against");
     return kind == Recording::kSnapshot ? explain_snapshot_file(o) : explain_profile(o);
   } catch (const std::bad_alloc&) {
     return fail(ErrorCode::kIo, "does not fit into this machine's memory; use a larger one",
@@ -148,6 +149,7 @@ Command explain_command() {
            {"at", &o->at},
            {"device", &o->device},
            {"gpu", &o->gpu},
+           {"against", &o->against},
            {"all-findings", &o->all_findings},
            {"html", &o->html},
            {"json", &o->json}},

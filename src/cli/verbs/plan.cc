@@ -237,6 +237,7 @@ Command plan_command() {
       "         stoker plan bert_base --gpu a100-40gb,h100 --gpus 1..8 --objective cost --price "
       "2.5 --samples 100000\n"
       "         stoker plan --step-ms 50 --batch 64 --data ./images   (no model: the input alone)\n"
+      "         stoker plan --from run.rec         (as a watched run was, or with a MODEL)\n"
       "Exit code 1: nothing satisfies the limits.",
       joined({run_bindings(o->run, &o->run.batch),
               {{"objective", &o->objective},

@@ -7,7 +7,9 @@
 #include <mutex>
 #include <thread>
 
+#include "base/setting.h"
 #include "base/text.h"
+#include "cli/answers/against.h"
 #include "cli/arguments/version.h"
 #include "cli/outside/launched.h"
 #include "cli/outside/live_screen.h"
@@ -27,7 +29,7 @@ constexpr double kUsualRate = 10, kUsualEvery = 5;
 constexpr double kNanosASecond = 1e9;
 
 struct Options {
-  std::string pid, output, fail_below, job, html;
+  std::string pid, output, fail_below, job, html, against;
   std::vector<std::string> command;
   std::optional<double> seconds, every, rate;
   bool json = false, all_findings = false, all = false, plain = false;
@@ -47,6 +49,14 @@ Result<double> share_of(const std::string& text) {
 
 /// Where the lines of a watch go: beside a command's own output they go to the errors.
 std::FILE* lines_of(const Options& o) { return o.json || o.command.empty() ? stdout : stderr; }
+
+/// Prints for the terminal's width where it goes to standard output; command lines and process
+/// names may hold anything.
+void say(const Options& o, const std::string& text) {
+  if (lines_of(o) == stdout) print(text);
+  else std::fputs(printable_lines(text).c_str(), stderr);
+  std::fflush(lines_of(o));
+}
 
 /// A watch as it goes: samples into the timeline and the recording, lines on the way.
 class Watch {
@@ -70,7 +80,7 @@ class Watch {
       if (at < next || o_.all) continue;
       next = std::max(next + every, at);
       if (live) show(source, at);
-      else print(every);
+      else print_line(every);
     }
   }
   [[nodiscard]] const JobTimeline& timeline() const { return timeline_; }
@@ -85,11 +95,9 @@ class Watch {
                  o_.output.c_str(), recording_->failure().c_str());
   }
 
-  void print(double every) {
+  void print_line(double every) {
     const WatchLine line = last_of(timeline_, every);
-    std::fputs((o_.json ? watch_line_json(line, kVersion) : watch_line_text(line)).c_str(),
-               lines_of(o_));
-    std::fflush(lines_of(o_));
+    say(o_, o_.json ? watch_line_json(line, kVersion) : watch_line_text(line));
   }
 
   void show(const std::string& source, double at) {
@@ -124,6 +132,13 @@ std::string source_of(const Options& o, std::int64_t pid, const Sampler& sampler
   return "process " + std::to_string(pid) + (command.empty() ? "" : " (" + command + ")");
 }
 
+/// What could not be forecast is said, and what was seen is reported all the same.
+void add_forecast(const Options& o, const JobTimeline& timeline, WatchReport& report) {
+  auto against = set_against(o.against, timeline);
+  if (against) report.against = std::move(*against);
+  else report.diagnosis.notes.push_back("no forecast: " + with_flags(against.error().text()));
+}
+
 /// Reports of several jobs do not interrupt each other.
 std::mutex printing;
 
@@ -146,7 +161,7 @@ Result<int> watch_processes(const Options& o, const std::vector<std::int64_t>& r
                                : interrupts() > before;
   });
   Watch watch(o, sampler, recording);
-  const std::string source = source_of(o, roots.front(), sampler);
+  const std::string source = printable(source_of(o, roots.front(), sampler));
   watch.run(source);
   if (recording) recording->end("ended");
 
@@ -158,10 +173,10 @@ Result<int> watch_processes(const Options& o, const std::vector<std::int64_t>& r
   report.hidden = sampler.hidden();
   if (recording && recording->failure().empty()) report.recording = o.output;
   if (o.all_findings) report.most_findings = report.diagnosis.findings.size();
+  if (!o.against.empty()) add_forecast(o, watch.timeline(), report);
   if (!o.html.empty()) TRY(write_page(o.html, watch_page(report)));
   const std::scoped_lock lock(printing);
-  std::fputs((o.json ? watch_json(report) : "\n" + watch_text(report)).c_str(), lines_of(o));
-  std::fflush(lines_of(o));
+  say(o, o.json ? watch_json(report) : "\n" + watch_text(report));
   const bool enough = !least || report.diagnosis.useful >= *least;
   if (!enough)
     std::fprintf(stderr, "stoker: the loop used %.0f %% of the time, less than --fail-below %s\n",
@@ -219,6 +234,7 @@ Result<int> run(const Options& o) {
   if (o.all && !o.html.empty())
     return fail(ErrorCode::kUsage, "is of one job; give its process id instead of --all", "--html");
   if (!o.fail_below.empty()) TRY(share_of(o.fail_below));
+  if (!o.against.empty()) TRY(check_against(o.against));
   // Before a command is started that takes hours.
   if (std::error_code ignored; !o.output.empty() && std::filesystem::exists(o.output, ignored))
     return fail(ErrorCode::kIo, std::string(kNeverOver), o.output);
@@ -265,6 +281,7 @@ Command watch_command() {
            {"job", &o->job},
            {"plain", &o->plain},
            {"fail-below", &o->fail_below},
+           {"against", &o->against},
            {"all-findings", &o->all_findings},
            {"html", &o->html},
            {"json", &o->json}},

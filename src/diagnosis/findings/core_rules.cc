@@ -73,6 +73,32 @@ void add_foreign(const JobCase& c, std::vector<JobFinding>& out) {
   out.push_back(std::move(f));
 }
 
+/// The loop waits for a core because its own workers fill them: what they do is too much for the
+/// cores that there are.
+void add_full_cores(const JobCase& c, double lost, std::vector<JobFinding>& out) {
+  const auto known = std::ranges::find(out, "preparation_bound", &JobFinding::name);
+  if (known != out.end()) {
+    known->lost += lost;
+    return;
+  }
+  JobFinding f;
+  f.name = "preparation_bound";
+  f.lost = lost;
+  f.evidence = fmt::format(
+      "The loop waits for a core {} of its time, because its workers fill them: {:.1f} of {:g} "
+      "usable cores are busy with this job.",
+      per_cent(c.share(JobState::kWaitsForCore)), c.own, c.cores);
+  f.cure =
+      "cheaper samples: smaller files, a faster decoder, fewer or batched transforms, or some of "
+      "them on the GPU; or more cores.";
+  if (c.loader) {
+    f.gain = gain_of_costs(*c.loader, 0.5, 1);
+    f.cure += " The gain is that of halving a sample's CPU time.";
+  }
+  f.confidence = Confidence::kMedium;
+  out.push_back(std::move(f));
+}
+
 /// More workers than cores, where fewer would do as well or better.
 void add_too_many(const JobCase& c, std::vector<JobFinding>& out) {
   if (c.all_workers() <= c.cores + kPartOfACore) return;
@@ -96,8 +122,9 @@ void add_too_many(const JobCase& c, std::vector<JobFinding>& out) {
     LoaderSettings fewer = c.loader->settings;
     fewer.workers = enough;
     f.gain = gain_of(*c.loader, fewer);
-    // Where fewer would be slower, the many are not the matter.
-    if (f.gain->value < 0) return;
+    // Where fewer would be clearly slower, the many are not the matter.
+    constexpr double kClearlySlower = -0.04;
+    if (f.gain->value < kClearlySlower) return add_full_cores(c, own, out);
   }
   f.confidence = Confidence::kMedium;
   out.push_back(std::move(f));

@@ -115,6 +115,37 @@ Figure banded(const WatchedLoader& loader, Ratio ratio) {
   return gain;
 }
 
+std::optional<ToldLoop> told_of(const std::vector<RankTimeline>& ranks) {
+  constexpr std::int64_t kEnoughSteps = 5;
+  Told sum;
+  double rate = 0;
+  bool waits = true;
+  std::int64_t loops = 0;
+  for (const RankTimeline& rank : ranks) {
+    const Told& t = rank.told;
+    if (t.kind == 0 || t.steps < kEnoughSteps || t.ns <= 0) continue;
+    ++loops;
+    waits = waits && t.kind == static_cast<std::int64_t>(ToldKind::kObservation);
+    sum.steps += t.steps;
+    sum.ns += t.ns;
+    sum.wait_ns += t.wait_ns;
+    sum.validation_ns += t.validation_ns;
+    rate += static_cast<double>(t.samples) * kNanosASecond / static_cast<double>(t.ns);
+  }
+  if (loops == 0) return std::nullopt;
+  ToldLoop told;
+  told.steps = sum.steps;
+  const auto steps_ns = static_cast<double>(sum.ns);
+  told.step_s = steps_ns / static_cast<double>(sum.steps) / kNanosASecond;
+  told.samples_per_s = rate;
+  if (waits) {
+    told.waits = std::min(1.0, static_cast<double>(sum.wait_ns) / steps_ns);
+    const auto validation = static_cast<double>(sum.validation_ns);
+    told.validation = validation / (steps_ns + validation);
+  }
+  return told;
+}
+
 }  // namespace
 
 Figure gain_of(const WatchedLoader& loader, const LoaderSettings& other) {
@@ -165,6 +196,7 @@ JobCase job_case(const JobTimeline& timeline) {
     known += gpu.seconds, busy += gpu.busy * gpu.seconds;
   if (known > 0) c.gpu_busy = busy / known;
   c.loader = loader_of(c);
+  c.told = told_of(c.ranks);
   return c;
 }
 

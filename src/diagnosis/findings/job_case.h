@@ -46,6 +46,7 @@ struct JobCase {
   double gpu_busy = -1;  ///< share, mean of the job's GPUs; -1: no GPU, or not told
   bool pressed = false;  ///< job and others together used nearly all cores
   std::optional<WatchedLoader> loader{};
+  std::optional<ToldLoop> told{};
 
   [[nodiscard]] double share(JobState state) const {
     return job.all() > 0 ? job[state] / job.all() : 0;
@@ -78,6 +79,7 @@ using Rule = void (*)(const JobCase&, std::vector<JobFinding>&);
 void loader_rules(const JobCase& c, std::vector<JobFinding>& out);
 void core_rules(const JobCase& c, std::vector<JobFinding>& out);
 void loop_rules(const JobCase& c, std::vector<JobFinding>& out);
+void told_rules(const JobCase& c, std::vector<JobFinding>& out);
 void memory_rules(const JobCase& c, std::vector<JobFinding>& out);
 void gpu_rules(const JobCase& c, std::vector<JobFinding>& out);
 

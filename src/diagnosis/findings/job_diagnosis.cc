@@ -11,6 +11,13 @@ namespace {
 
 /// Time below this share is not worth a finding: a healthy loop's own ups and downs.
 constexpr double kWorthSaying = 0.05;
+/// ... and below this one where its occasions were counted, not its time divided by looks.
+constexpr double kCountedWorthSaying = 0.02;
+
+double least_of(const JobFinding& f) {
+  const bool counted = f.name == "workers_restarted" || f.name == "checkpoint_stalls";
+  return counted ? kCountedWorthSaying : kWorthSaying;
+}
 
 bool is_risk(const JobFinding& f) {
   return f.name == "memory_grows" || f.name == "shared_memory_nearly_full" ||
@@ -95,7 +102,9 @@ JobDiagnosis diagnose_job(const JobTimeline& timeline) {
   for (const RankTimeline& rank : c.ranks) {
     if (rank.job.all() > 0) d.batches_per_s += rank.batches / rank.job.all();
   }
-  d.waits = c.share(JobState::kWaitsForData) + c.share(JobState::kStartsWorkers);
+  d.waits_seen = c.share(JobState::kWaitsForData) + c.share(JobState::kStartsWorkers);
+  d.told = c.told;
+  d.waits = c.told && c.told->waits ? *c.told->waits : d.waits_seen;
   d.useful = d.job.all() > 0 ? c.share(JobState::kComputes) + c.share(JobState::kSleeps) +
                                    c.share(JobState::kWaitsForDevice)
                              : 1;
@@ -103,10 +112,11 @@ JobDiagnosis diagnose_job(const JobTimeline& timeline) {
     findings::loader_rules(c, d.findings);
     findings::core_rules(c, d.findings);
     findings::loop_rules(c, d.findings);
+    findings::told_rules(c, d.findings);
     findings::memory_rules(c, d.findings);
     findings::gpu_rules(c, d.findings);
     std::erase_if(d.findings,
-                  [](const JobFinding& f) { return f.lost < kWorthSaying && !is_risk(f); });
+                  [](const JobFinding& f) { return f.lost < least_of(f) && !is_risk(f); });
     std::ranges::stable_sort(d.findings, std::greater<>(), &JobFinding::lost);
   }
   d.healthy = d.findings.empty() && d.seconds >= kLeastSeconds && d.job.all() > 0;

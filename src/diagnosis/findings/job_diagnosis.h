@@ -26,11 +26,23 @@ struct JobFinding {
   Confidence confidence = Confidence::kMedium;
 };
 
+/// What the loops of a job told of their steps themselves (stoker.Observer, observe_step,
+/// stoker.report), all of them together; steps that warmed up are left out.
+struct ToldLoop {
+  std::int64_t steps = 0;
+  double step_s = 0;                 ///< mean, what lies between steps included
+  std::optional<double> waits;       ///< share in the loader's next(); only an observation tells
+  std::optional<double> validation;  ///< share of validation passes; likewise
+  double samples_per_s = 0;          ///< 0: not told
+};
+
 /// What a run did with its time, and why.
 struct JobDiagnosis {
-  double seconds = 0;                ///< that were watched
-  JobSeconds job;                    ///< of all training processes
-  double waits = 0;                  ///< share of the time that the loop waited for data
+  double seconds = 0;     ///< that were watched
+  JobSeconds job;         ///< of all training processes
+  double waits = 0;       ///< share of the time that the loop waited for data, as told where it is
+  double waits_seen = 0;  ///< the same, seen from outside: blocked until a batch arrived
+  std::optional<ToldLoop> told{};
   double useful = 1;                 ///< share in which it computed, saved, or used a device
   double batches_per_s = 0;          ///< of all training processes; 0: not known
   std::vector<JobFinding> findings;  ///< by the time that they cost, largest first

@@ -124,6 +124,82 @@ TEST(JobDiagnosis, WorkersThatAreStartedEveryEpoch) {
   EXPECT_EQ(f->setting, "persistent_workers=True");
 }
 
+TEST(JobDiagnosis, AQuotaThatTheJobIsPutUnderLater) {
+  MadeJob job;
+  job.loop = {0.4, 0.3, WaitKind::kPoll};
+  job.workers = {{0.8, 0.2, WaitKind::kPoll}};
+  job.group_quota = 1.2;
+  job.throttled_share = 0.9;
+  const JobDiagnosis d = diagnose_job(job.play());
+  ASSERT_EQ(first(d), "cpu_quota");
+  EXPECT_NE(d.findings.front().evidence.find("1.2 cores"), std::string::npos)
+      << d.findings.front().evidence;
+}
+
+TEST(JobDiagnosis, WhatTheLoopTellsOfItsWaitingCounts) {
+  MadeJob job = fed();
+  job.told_waits = 0.04;
+  const JobDiagnosis d = diagnose_job(job.play());
+  ASSERT_TRUE(d.told);
+  EXPECT_NEAR(d.waits, 0.04, 1e-6);
+  EXPECT_NEAR(d.waits_seen, 0.03, 0.01);
+  EXPECT_NEAR(d.told->step_s, 0.1, 0.01);
+  EXPECT_NEAR(d.told->samples_per_s, 80, 2);
+  EXPECT_TRUE(d.healthy) << first(d);
+}
+
+TEST(JobDiagnosis, LoadingWithoutWorkersShowsWhereTheLoopTellsIt) {
+  MadeJob job;
+  job.loop = {1.0, 0, WaitKind::kPoll};
+  job.told_waits = 0.6;
+  const JobDiagnosis d = diagnose_job(job.play());
+  ASSERT_EQ(first(d), "loads_in_main_process");
+  EXPECT_NEAR(d.findings.front().lost, 0.6, 0.01);
+  // 60 ms of loading beside 40 ms of the rest: two workers keep up with it.
+  EXPECT_EQ(d.findings.front().setting, "num_workers=2");
+  ASSERT_TRUE(d.findings.front().gain);
+  EXPECT_NEAR(d.findings.front().gain->high, 1 / 0.4 - 1, 0.01);
+  job.told_waits = 0.02;
+  EXPECT_TRUE(diagnose_job(job.play()).healthy);
+}
+
+TEST(JobDiagnosis, ReceivingBatchesIsTheLoopsOwnWork) {
+  MadeJob job = fed();
+  job.loop = {0.95, 0, WaitKind::kPoll};
+  job.told_waits = 0.35;
+  const JobDiagnosis d = diagnose_job(job.play());
+  ASSERT_EQ(first(d), "transport_bound");
+  EXPECT_NEAR(d.findings.front().lost, 0.3, 0.02);
+}
+
+TEST(JobDiagnosis, ValidationThatTheLoopTellsOf) {
+  MadeJob job = fed();
+  job.told_waits = 0.02;
+  job.told_validation = 0.3;
+  const JobDiagnosis d = diagnose_job(job.play());
+  ASSERT_EQ(first(d), "validation_stalls");
+  EXPECT_NEAR(d.findings.front().lost, 0.3, 0.01);
+}
+
+TEST(JobDiagnosis, PausesBetweenStepsAreNamed) {
+  MadeJob job = fed();
+  job.seconds = 60;
+  job.pause_every = 10;
+  job.pause = 3;
+  const JobDiagnosis d = diagnose_job(job.play());
+  ASSERT_EQ(first(d), "validation_or_logging_stalls");
+  EXPECT_NEAR(d.findings.front().lost, 0.3, 0.06);
+}
+
+TEST(JobDiagnosis, WorkersThatFillTheCoresHoldTheLoopUp) {
+  MadeJob job;
+  job.cores = 2;
+  job.loop = {0.5, 0.45, WaitKind::kPoll};
+  job.workers = std::vector<Doing>(3, Doing{0.45, 0.5, WaitKind::kPoll});
+  const std::string name = first(diagnose_job(job.play()));
+  EXPECT_TRUE(name == "preparation_bound" || name == "too_many_workers") << name;
+}
+
 TEST(JobDiagnosis, CheckpointsThatTheLoopWaitsFor) {
   MadeJob job = fed();
   job.loop = {0.2, 0, WaitKind::kDisk};

@@ -19,7 +19,7 @@ Figure without(double part, double least_left, double most_left) {
 /// Workers are started anew for each epoch.
 void add_epoch_edges(const JobCase& c, std::vector<JobFinding>& out) {
   std::size_t starts = 0;
-  double first = 0;
+  double first = 0, all_first = 0, again = 0;
   int counted = 0;
   for (const RankTimeline& rank : c.ranks) {
     starts = std::max(starts, rank.generations.size());
@@ -27,12 +27,15 @@ void add_epoch_edges(const JobCase& c, std::vector<JobFinding>& out) {
       if (!g.seen_from_start || g.first_batch < 0) continue;
       first += g.first_batch;
       ++counted;
+      // The first start is every job's.
+      all_first += g.first_batch;
+      if (&g != &rank.generations.front()) again += g.first_batch;
     }
   }
   if (starts < 2 || counted == 0) return;
   JobFinding f;
   f.name = "workers_restarted";
-  f.lost = c.share(JobState::kStartsWorkers);
+  f.lost = c.share(JobState::kStartsWorkers) * (all_first > 0 ? again / all_first : 0);
   f.evidence = fmt::format(
       "The workers were started {} times; each time the first batch came {:.2g} s later, together "
       "{} of the time.",
@@ -66,9 +69,39 @@ void add_saves(const JobCase& c, std::vector<JobFinding>& out) {
   out.push_back(std::move(f));
 }
 
+/// The loop does something else than steps, again and again.
+void add_between_steps(const JobCase& c, std::vector<JobFinding>& out) {
+  double stalled = 0, longest = 0, usual = 0, all = 0;
+  int times = 0;
+  for (const RankTimeline& rank : c.ranks) {
+    stalled += rank.stalled;
+    times += rank.stalls;
+    longest = std::max(longest, rank.longest_stall);
+    usual = std::max(usual, rank.usual_step);
+    all += rank.job.all();
+  }
+  // What the loop itself says of validation is better known.
+  const bool told = c.told && c.told->validation && *c.told->validation >= kClearShare;
+  if (times == 0 || all <= 0 || told) return;
+  JobFinding f;
+  f.name = "validation_or_logging_stalls";
+  f.lost = stalled / all;
+  f.evidence = fmt::format(
+      "{} time{} the loop asked for no batch for up to {:.2g} s, where it usually asks for one "
+      "every {:.2g} s, and did not wait for one: it does something else than training steps.",
+      times, times == 1 ? "" : "s", longest, usual);
+  f.cure =
+      "validate, log and draw less often, or on a part of the data; py-spy dump says which it is.";
+  constexpr double kHalfLeft = 0.5;
+  f.gain = without(std::min(0.95, f.lost), 0.0, kHalfLeft);
+  f.confidence = times > 1 ? Confidence::kMedium : Confidence::kLow;
+  out.push_back(std::move(f));
+}
+
 /// No workers: the training process loads its data itself.
 void add_no_workers(const JobCase& c, std::vector<JobFinding>& out) {
-  if (c.workers_each > 0) return;
+  // Where the loop tells how long it was in next(), that says more.
+  if (c.workers_each > 0 || (c.told && c.told->waits)) return;
   double reads = 0, chars = 0, seconds = 0;
   for (const RankTimeline& rank : c.ranks) {
     reads += rank.read_calls;
@@ -146,6 +179,7 @@ void add_stalls(const JobCase& c, std::vector<JobFinding>& out) {
 void loop_rules(const JobCase& c, std::vector<JobFinding>& out) {
   add_epoch_edges(c, out);
   add_saves(c, out);
+  add_between_steps(c, out);
   add_no_workers(c, out);
   add_main_reads(c, out);
   add_stalls(c, out);

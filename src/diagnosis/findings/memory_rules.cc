@@ -82,14 +82,13 @@ void add_growth(const JobCase& c, std::vector<JobFinding>& out) {
 void add_shared_memory(const JobCase& c, std::vector<JobFinding>& out) {
   const HostSample& host = c.timeline.last_host();
   if (host.shared_memory_most <= 0) return;
-  const double full =
-      static_cast<double>(host.shared_memory) / static_cast<double>(host.shared_memory_most);
+  const double full = c.timeline.shared_memory_full();
   if (full < kNearlyFull) return;
   JobFinding f;
   f.name = "shared_memory_nearly_full";
-  f.evidence = fmt::format("/dev/shm holds {} of {}; workers die with a bus error when it is full.",
-                           size(static_cast<double>(host.shared_memory)),
-                           size(static_cast<double>(host.shared_memory_most)));
+  const auto most = static_cast<double>(host.shared_memory_most);
+  f.evidence = fmt::format("/dev/shm held {} of {}; workers die with a bus error when it is full.",
+                           size(full * most), size(most));
   f.cure =
       "a larger one (docker --shm-size, an emptyDir of medium Memory), a smaller "
       "prefetch_factor, or fewer workers.";

@@ -138,6 +138,7 @@ class JobTimeline::Parts {
   std::vector<Stretch> stretches;
   HostSample first_host, last_host;
   double host_from = -1, host_to = -1;
+  double shared_memory_full = 0;
   double job_cpu = 0;  ///< core-seconds so far
   double host_cpu_from = 0, host_cpu_to = 0;
   Sample last;
@@ -189,6 +190,15 @@ void JobTimeline::Parts::take_host(const Sample& sample) {
     stretches.back().cores_foreign += std::max(0.0, busy - (job_cpu - host_cpu_to));
   }
   last_host = sample.host;
+  if (last_host.shared_memory_most > 0)
+    shared_memory_full =
+        std::max(shared_memory_full, static_cast<double>(last_host.shared_memory) /
+                                         static_cast<double>(last_host.shared_memory_most));
+  constexpr double kThousandths = 1000;
+  if (last_host.cores_milli > 0) {
+    facts.cores = static_cast<double>(last_host.cores_milli) / kThousandths;
+    facts.quota = static_cast<double>(last_host.quota_milli) / kThousandths;
+  }
   host_to = at_seconds(sample.at_ns);
   host_cpu_to = job_cpu;
 }
@@ -247,9 +257,14 @@ void JobTimeline::Parts::pass_ranks(const Sample& sample, Stretch& now) {
     now.memory += static_cast<double>(p.anonymous);
   }
   for (const ProcessSample& p : sample.processes) {
-    if (p.serial == 0 || p.serial > processes.size() || !p.alive) continue;
+    if (p.serial == 0 || p.serial > processes.size()) continue;
     const ProcessFacts& f = processes[p.serial - 1];
     if (f.role != ProcessRole::kTraining) continue;
+    if (!p.alive) {
+      // What it told at its end still counts.
+      if (const auto known = ranks.find(p.serial); known != ranks.end()) known->second.hear(p.told);
+      continue;
+    }
     const auto found = ranks.try_emplace(p.serial, f).first;
     around.starting = starting.contains(p.serial);
     const RankTrack::Passed passed =
@@ -301,6 +316,7 @@ double JobTimeline::seconds() const { return parts_->any ? at_seconds(parts_->la
 const std::vector<Stretch>& JobTimeline::stretches() const { return parts_->stretches; }
 const HostSample& JobTimeline::first_host() const { return parts_->first_host; }
 const HostSample& JobTimeline::last_host() const { return parts_->last_host; }
+double JobTimeline::shared_memory_full() const { return parts_->shared_memory_full; }
 double JobTimeline::host_seconds() const { return parts_->host_to - parts_->host_from; }
 double JobTimeline::job_cpu() const { return parts_->host_cpu_to - parts_->host_cpu_from; }
 const Sample& JobTimeline::last() const { return parts_->last; }

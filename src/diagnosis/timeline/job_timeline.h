@@ -126,6 +126,10 @@ struct RankTimeline {
   double read_chars = 0, read_bytes = 0, read_calls = 0;  ///< by its workers, or itself without
   double written = 0;                                     ///< by its main thread
   double saves = 0;                                       ///< times that it began to write much
+  Told told;                                              ///< by the loop itself
+  /// Stretches in which it asked for no batch and did not wait for one, far longer than a step.
+  double stalled = 0, longest_stall = 0, usual_step = 0;  ///< seconds
+  int stalls = 0;
 };
 
 /// What a watch has seen so far. Takes samples one by one, from a sampler or a recording, and keeps
@@ -148,6 +152,8 @@ class JobTimeline {
   [[nodiscard]] const std::vector<Stretch>& stretches() const;
   [[nodiscard]] const HostSample& first_host() const;
   [[nodiscard]] const HostSample& last_host() const;
+  /// The most that /dev/shm held, as a share of what it can hold; 0: not told.
+  [[nodiscard]] double shared_memory_full() const;
   /// Seconds between those two.
   [[nodiscard]] double host_seconds() const;
   /// CPU time of the job in that time, core-seconds.

@@ -103,6 +103,9 @@ WorkerSeconds RankTrack::pass_workers(const std::vector<const ProcessSample*>& w
     WorkerTrack& track = tracks_.at(worker->serial);
     all += track.add(*worker, seconds, costs_);
     written_ += track.grown();
+    out_.read_chars += track.read().chars;
+    out_.read_calls += track.read().calls;
+    out_.read_bytes += track.read().bytes;
     if (generation_of_.at(worker->serial) + 1 == out_.generations.size())
       made_by_generation_ += track.grown();
   }
@@ -119,13 +122,21 @@ double RankTrack::waits_in(const ThreadSeconds& passed, const ProcessSample& sam
   return waits;
 }
 
-JobSeconds RankTrack::states(const ProcessSample& sample, const ThreadSeconds& passed,
+double RankTrack::starting_part(double before, double at) const {
+  if (out_.generations.empty() || at <= before) return 0;
+  const Generation& now = out_.generations.back();
+  if (!now.seen_from_start || now.first_batch >= 0) return 0;
+  // The first batch came at some time within the interval in which it was seen.
+  const double from = std::max(before, now.from);
+  const double to = made_by_generation_ > 0 ? (from + at) / 2 : at;
+  return std::clamp((to - from) / (at - before), 0.0, 1.0);
+}
+
+JobSeconds RankTrack::states(const ProcessSample& sample, const ThreadSeconds& passed, double at,
                              double seconds, const Surroundings& around) {
   JobSeconds job;
   const double waits = waits_in(passed, sample);
-  const bool starting = !out_.generations.empty() && out_.generations.back().first_batch < 0 &&
-                        out_.generations.back().seen_from_start;
-  job[starting ? JobState::kStartsWorkers : JobState::kWaitsForData] += waits;
+  job[JobState::kWaitsForData] += waits;
 
   const double written = grown(before_.leader_written_chars, sample.leader_written_chars);
   // A checkpoint that was written to the page cache is waited for until the disk has it.
@@ -177,6 +188,14 @@ JobSeconds RankTrack::states(const ProcessSample& sample, const ThreadSeconds& p
     }
   }
   job[JobState::kElsewhere] += elsewhere;
+  // Forking is time on a core, and waiting for it too, but none of the step's.
+  const double starting = starting_part(at - seconds, at);
+  for (JobState from : {JobState::kWaitsForData, JobState::kComputes, JobState::kWaitsForCore,
+                        JobState::kTalks, JobState::kSleeps, JobState::kWaitsForThread}) {
+    const double moved = job[from] * starting;
+    job[from] -= moved;
+    job[JobState::kStartsWorkers] += moved;
+  }
   return job;
 }
 
@@ -223,7 +242,7 @@ RankTrack::Passed RankTrack::add(std::int64_t at_ns, const ProcessSample& sample
     out_.pin_thread = out_.pin_thread || sample.pin_looks.all() > 0;
     passed.workers = pass_workers(workers, seconds);
     out_.workers += passed.workers;
-    passed.job = states(sample, leader, seconds, around);
+    passed.job = states(sample, leader, at_seconds(at_ns), seconds, around);
     out_.job += passed.job;
     out_.others_cpu += grown(before_.others.cpu_ns, sample.others.cpu_ns) / kNanosASecond;
     out_.others_queued += grown(before_.others.queued_ns, sample.others.queued_ns) / kNanosASecond;
@@ -231,12 +250,16 @@ RankTrack::Passed RankTrack::add(std::int64_t at_ns, const ProcessSample& sample
     computing_ += leader.cpu;
     count_batches(sample, at_seconds(at_ns), passed);
     relate(passed, passed.job[JobState::kWaitsForData]);
+    stalls_.add(passed.batches, out_.window, out_.generations.size() != generations_seen_,
+                passed.job);
+    generations_seen_ = out_.generations.size();
     if (workers.empty()) {
       out_.read_chars += grown(before_.read_chars, sample.read_chars);
       out_.read_calls += grown(before_.read_calls, sample.read_calls);
       out_.read_bytes += grown(before_.read_bytes, sample.read_bytes);
     }
   }
+  hear(sample.told);
   before_ = sample;
   last_ns_ = at_ns;
   first_ = false;
@@ -246,6 +269,10 @@ RankTrack::Passed RankTrack::add(std::int64_t at_ns, const ProcessSample& sample
 RankTimeline RankTrack::result() const {
   RankTimeline out = out_;
   out.busy_threads = computing_ > 0 ? busy_weight_ / computing_ : 0;
+  out.stalled = stalls_.seconds();
+  out.longest_stall = stalls_.longest();
+  out.usual_step = stalls_.usual();
+  out.stalls = stalls_.count();
   for (const auto& [serial, track] : tracks_) {
     if (generation_of_.at(serial) + 1 == out_.generations.size())
       out.each_worker.push_back(track.total());

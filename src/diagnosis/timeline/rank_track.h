@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "diagnosis/timeline/job_timeline.h"
+#include "diagnosis/timeline/stall_track.h"
 #include "diagnosis/timeline/worker_track.h"
 
 namespace stoker {
@@ -32,6 +33,11 @@ class RankTrack {
              const std::vector<const ProcessSample*>& workers,
              const std::vector<ProcessFacts>& facts, const Surroundings& around);
 
+  /// What the loop has told of its steps so far.
+  void hear(const Told& told) {
+    if (told.kind != 0) out_.told = told;
+  }
+
   [[nodiscard]] RankTimeline result() const;
 
  private:
@@ -42,13 +48,18 @@ class RankTrack {
   [[nodiscard]] WorkerSeconds pass_workers(const std::vector<const ProcessSample*>& workers,
                                            double seconds);
   [[nodiscard]] JobSeconds states(const ProcessSample& sample, const ThreadSeconds& passed,
-                                  double seconds, const Surroundings& around);
+                                  double at, double seconds, const Surroundings& around);
+  /// The part of the interval from `before` to `at` (seconds) in which the present workers were
+  /// being started: the loop then stands in iter() and in its first next().
+  [[nodiscard]] double starting_part(double before, double at) const;
   [[nodiscard]] double waits_in(const ThreadSeconds& passed, const ProcessSample& sample) const;
   void count_batches(const ProcessSample& sample, double at, Passed& passed);
   void relate(const Passed& passed, double waiting);
 
   RankTimeline out_;
   SleepSplit split_;
+  StallTrack stalls_;
+  std::size_t generations_seen_ = 0;
   ProcessSample before_;
   bool first_ = true, saving_ = false;
   std::int64_t last_ns_ = 0;

@@ -50,6 +50,11 @@ WorkerSeconds WorkerTrack::add(const ProcessSample& sample, double seconds, Cost
     costs.add(since_);
     since_ = {};
   }
+  const auto more = [](std::int64_t before, std::int64_t after) {
+    return static_cast<double>(std::max<std::int64_t>(0, after - before));
+  };
+  read_ = {more(before_.read_chars, sample.read_chars), more(before_.read_calls, sample.read_calls),
+           more(before_.read_bytes, sample.read_bytes)};
   before_ = sample;
   return w;
 }

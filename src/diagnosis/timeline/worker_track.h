@@ -40,6 +40,11 @@ class WorkerTrack {
   [[nodiscard]] const WorkerSeconds& total() const { return total_; }
   [[nodiscard]] double messages() const { return static_cast<double>(before_.messages); }
   [[nodiscard]] double grown() const { return grown_; }  ///< messages in the last interval
+  /// What it read in the last interval: by read(2), in calls, and from storage.
+  struct Read {
+    double chars = 0, calls = 0, bytes = 0;
+  };
+  [[nodiscard]] const Read& read() const { return read_; }
 
  private:
   SleepSplit split_;
@@ -47,6 +52,7 @@ class WorkerTrack {
   WorkerSeconds total_;
   MessageCost since_;  ///< since the last message
   double grown_ = 0;
+  Read read_;
 };
 
 }  // namespace stoker

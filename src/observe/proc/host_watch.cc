@@ -4,9 +4,11 @@
 #include <unistd.h>
 
 #include <cctype>
+#include <cmath>
 
 #include "base/text.h"
 #include "observe/proc/proc_text.h"
+#include "system/host_limits.h"
 #include "system/processor_ticks.h"
 
 namespace stoker {
@@ -51,20 +53,46 @@ void add_disks(std::string_view diskstats, HostSample& host) {
 }
 
 HostWatch::HostWatch(SystemFiles files, std::string proc_folder, std::int64_t pid)
-    : files_(std::move(files)), root_(proc_folder + "/" + std::to_string(pid) + "/root") {
-  const std::string groups =
-      files_(proc_folder + "/" + std::to_string(pid) + "/cgroup").value_or("");
-  const std::string mounts = files_(proc_folder + "/self/mountinfo").value_or("");
-  cpu_ = cgroup_folders("cpu", groups, mounts);
-  memory_ = cgroup_folders("memory", groups, mounts);
-  quota_ = cpu_quota(cpu_, files_).value_or(0);
+    : files_(std::move(files)), proc_(std::move(proc_folder)), pid_(pid) {
+  find_groups();
 }
 
-void HostWatch::read_groups(HostSample& host) const {
-  const Throttling held = throttling(cpu_, files_);
-  host.throttled_ns = static_cast<std::int64_t>(held.time.count());
-  host.throttled_periods = held.throttled;
-  host.periods = held.periods;
+void HostWatch::follow(std::int64_t pid) { pid_ = pid; }
+
+void HostWatch::find_groups() {
+  const auto groups = files_(proc_ + "/" + std::to_string(pid_) + "/cgroup");
+  // Where the process has ended, its last groups are kept.
+  if (!groups || *groups == groups_) return;
+  groups_ = *groups;
+  const std::string mounts = files_(proc_ + "/self/mountinfo").value_or("");
+  CgroupFolders cpu = cgroup_folders("cpu", groups_, mounts);
+  memory_ = cgroup_folders("memory", groups_, mounts);
+  if (cpu.folders == cpu_.folders) return;
+  cpu_ = std::move(cpu);
+  left_.periods += now_.periods - entered_.periods;
+  left_.throttled += now_.throttled - entered_.throttled;
+  left_.time += now_.time - entered_.time;
+  entered_ = now_ = throttling(cpu_, files_);
+}
+
+void HostWatch::read_limits(HostSample& host) const {
+  constexpr double kThousandths = 1000;
+  const auto status = files_(proc_ + "/" + std::to_string(pid_) + "/status");
+  HostLimits limits;
+  limits.affinity = count_cpu_list(value_of(status.value_or(""), "Cpus_allowed_list"));
+  if (const auto quota = cpu_quota(cpu_, files_)) {
+    limits.quota = *quota;
+    host.quota_milli = std::llround(*quota * kThousandths);
+  }
+  host.cores_milli = std::llround(limits.usable_cores() * kThousandths);
+}
+
+void HostWatch::read_groups(HostSample& host) {
+  find_groups();
+  now_ = throttling(cpu_, files_);
+  host.throttled_ns = static_cast<std::int64_t>((left_.time + now_.time - entered_.time).count());
+  host.throttled_periods = left_.throttled + now_.throttled - entered_.throttled;
+  host.periods = left_.periods + now_.periods - entered_.periods;
   if (const auto limit = memory_limit(memory_, files_)) {
     host.group_memory = limit->used.count();
     host.group_memory_most = limit->limit.count();
@@ -75,7 +103,23 @@ void HostWatch::read_disks(HostSample& host) const {
   add_disks(files_("/proc/diskstats").value_or(""), host);
 }
 
-HostSample HostWatch::sample() const {
+void HostWatch::read_shared_memory(HostSample& host) {
+  struct statvfs shm {};
+  const std::string process = proc_ + "/" + std::to_string(pid_);
+  // The job may live in a container with a /dev/shm of its own. What it held when it ended is the
+  // last that is known of it; where its root may not be seen, this process's own stands for it.
+  const bool seen = ::statvfs((process + "/root/dev/shm").c_str(), &shm) == 0 ||
+                    (::access(process.c_str(), F_OK) == 0 && ::statvfs("/dev/shm", &shm) == 0);
+  if (seen) {
+    const auto block = static_cast<std::int64_t>(shm.f_frsize);
+    shared_memory_most_ = static_cast<std::int64_t>(shm.f_blocks) * block;
+    shared_memory_ = shared_memory_most_ - static_cast<std::int64_t>(shm.f_bavail) * block;
+  }
+  host.shared_memory = shared_memory_;
+  host.shared_memory_most = shared_memory_most_;
+}
+
+HostSample HostWatch::sample() {
   HostSample host;
   const ProcessorTicks ticks = processor_ticks(files_);
   host.busy_ns = nanos_of_ticks(ticks.busy);
@@ -94,16 +138,9 @@ HostSample HostWatch::sample() const {
     if (line.starts_with(kSwapIn))
       host.swap_in_pages = whole_number(line.substr(kSwapIn.size())).value_or(0);
   }
-  struct statvfs shm {};
-  // The job may live in a container with a /dev/shm of its own.
-  const bool seen =
-      ::statvfs((root_ + "/dev/shm").c_str(), &shm) == 0 || ::statvfs("/dev/shm", &shm) == 0;
-  if (seen) {
-    const auto block = static_cast<std::int64_t>(shm.f_frsize);
-    host.shared_memory_most = static_cast<std::int64_t>(shm.f_blocks) * block;
-    host.shared_memory = host.shared_memory_most - static_cast<std::int64_t>(shm.f_bavail) * block;
-  }
+  read_shared_memory(host);
   read_groups(host);
+  read_limits(host);
   read_disks(host);
   return host;
 }

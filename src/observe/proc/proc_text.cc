@@ -107,15 +107,19 @@ std::string command_of(std::string_view cmdline) {
   return command;
 }
 
-std::optional<std::int64_t> number_in_environment(std::string_view environ, std::string_view name) {
+std::string text_in_environment(std::string_view environ, std::string_view name) {
   while (!environ.empty()) {
     const std::size_t end = std::min(environ.find('\0'), environ.size());
     const std::string_view entry = environ.substr(0, end);
     environ.remove_prefix(std::min(end + 1, environ.size()));
     if (entry.size() > name.size() && entry.starts_with(name) && entry[name.size()] == '=')
-      return whole_number(entry.substr(name.size() + 1));
+      return std::string(entry.substr(name.size() + 1));
   }
-  return std::nullopt;
+  return {};
+}
+
+std::optional<std::int64_t> number_in_environment(std::string_view environ, std::string_view name) {
+  return whole_number(text_in_environment(environ, name));
 }
 
 }  // namespace stoker::proc

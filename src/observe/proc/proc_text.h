@@ -47,7 +47,9 @@ struct Memory {
 /// Arguments separated by blanks; what is no printable text is replaced, and the length is bounded.
 [[nodiscard]] std::string command_of(std::string_view cmdline);
 
-/// The value of NAME in /proc/PID/environ, as a whole number.
+/// The value of NAME in /proc/PID/environ; empty: it has none.
+[[nodiscard]] std::string text_in_environment(std::string_view environ, std::string_view name);
+/// The same as a whole number.
 [[nodiscard]] std::optional<std::int64_t> number_in_environment(std::string_view environ,
                                                                 std::string_view name);
 

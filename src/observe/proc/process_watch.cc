@@ -133,7 +133,8 @@ bool ProcessWatch::look() {
 }
 
 void ProcessWatch::sample_threads(std::int64_t interval_ns) {
-  if (threads_seen_ != sample_.threads || samples_ % kListEvery == 0) list_threads();
+  if (threads_seen_ != sample_.threads || samples_ % kListEvery == 0 || one_ended_) list_threads();
+  one_ended_ = false;
   sample_.others = ended_;
   sample_.busy_threads = 0;
   sample_.queue_threads = 0;
@@ -146,6 +147,8 @@ void ProcessWatch::sample_threads(std::int64_t interval_ns) {
     if (all || (still_ < kStillAfter && thread.idle < kIdleAfter)) {
       thread.before = thread.times;
       const bool there = refresh(thread, nullptr);
+      // Where as many began as ended, their number does not tell.
+      one_ended_ = one_ended_ || !there || thread.schedstat.state() == KeptFile::State::kGone;
       const ThreadTimes ran = thread.times - thread.before;
       const bool changed = ran.cpu_ns != 0 || ran.queued_ns != 0;
       thread.idle = changed ? 0 : thread.idle + 1;

@@ -78,6 +78,7 @@ class ProcessWatch {
   std::int64_t ended_messages_ = 0;
   std::int64_t threads_seen_ = 0;
   int samples_ = 0;
+  bool one_ended_ = false;  ///< a thread was found to have ended: others may have begun
   std::string leader_before_;  ///< the main thread's schedstat at the last sample
   int still_ = 0;              ///< samples in a row in which it did not run
   bool ran_ = true;            ///< any of its threads, since the last sample

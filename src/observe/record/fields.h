@@ -17,6 +17,8 @@ void each_field(Process& p, Visit visit) {
   visit(p.leader_written_chars), visit(p.read_bytes), visit(p.written_bytes);
   visit(p.resident), visit(p.anonymous), visit(p.swapped);
   visit(p.major_faults), visit(p.minor_faults), visit(p.open_files), visit(p.open_files_most);
+  visit(p.told.kind), visit(p.told.steps), visit(p.told.ns), visit(p.told.wait_ns);
+  visit(p.told.samples), visit(p.told.validation_steps), visit(p.told.validation_ns);
 }
 
 template <class Host, class Visit>
@@ -28,6 +30,7 @@ void each_host_field(Host& h, Visit visit) {
   visit(h.group_memory), visit(h.group_memory_most);
   visit(h.shared_memory), visit(h.shared_memory_most);
   visit(h.disk_reads), visit(h.disk_read_bytes), visit(h.disk_read_ns), visit(h.disk_busy_ns);
+  visit(h.cores_milli), visit(h.quota_milli);
 }
 
 template <class Gpu, class Visit>

@@ -40,6 +40,22 @@ struct ThreadTimes {
   std::int64_t queued_ns = 0;  ///< ready, waiting for a core
 };
 
+/// How a loop tells of its steps itself.
+enum class ToldKind : std::uint8_t {
+  kNothing,
+  kReports,     ///< stoker.report: steps and their time
+  kObservation  ///< stoker.Observer, observe_step: what each step waited for as well
+};
+
+/// What a training loop has told of its steps while watched. Training steps are those that warmed
+/// up; their time holds what lies between them.
+struct Told {
+  std::int64_t kind = 0;  ///< a ToldKind
+  std::int64_t steps = 0, ns = 0, wait_ns = 0, samples = 0;
+  std::int64_t validation_steps = 0, validation_ns = 0;
+  bool operator==(const Told&) const = default;
+};
+
 struct ProcessSample {
   std::uint32_t serial = 0;
   bool alive = true;
@@ -60,6 +76,7 @@ struct ProcessSample {
   std::int64_t resident = 0, anonymous = 0, swapped = 0;  ///< RssAnon counts copies on write
   std::int64_t major_faults = 0, minor_faults = 0;
   std::int64_t open_files = 0, open_files_most = 0;
+  Told told;
 };
 
 /// The machine and the job's control groups.
@@ -71,6 +88,9 @@ struct HostSample {
   std::int64_t group_memory = 0, group_memory_most = 0;  ///< 0: no limit
   std::int64_t shared_memory = 0, shared_memory_most = 0;
   std::int64_t disk_reads = 0, disk_read_bytes = 0, disk_read_ns = 0, disk_busy_ns = 0;
+  /// Thousandths of a core that the job may use at this moment, and that its quota grants; 0: not
+  /// told, and no quota.
+  std::int64_t cores_milli = 0, quota_milli = 0;
 };
 
 /// One GPU; what the driver does not tell is -1.

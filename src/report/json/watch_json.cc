@@ -31,6 +31,27 @@ Json finding_of(const JobFinding& f) {
           {"price", f.price},       {"confidence", name_of(f.confidence)}};
 }
 
+Json against_of(const std::optional<AgainstForecast>& a) {
+  if (!a) return {};
+  return {{"what", a->what},
+          {"machine", a->machine},
+          {"batch", a->batch},
+          {"step_ms", figure_object(a->step_ms)},
+          {"samples_per_s", figure_object(a->samples_per_s)},
+          {"seen_step_ms", a->seen_step_ms},
+          {"seen_samples_per_s", a->seen_samples_per_s}};
+}
+
+Json told_of(const std::optional<ToldLoop>& told) {
+  if (!told) return {};
+  constexpr double kMillis = 1e3;
+  return {{"steps", told->steps},
+          {"step_ms", told->step_s * kMillis},
+          {"waits", told->waits ? Json(*told->waits) : Json()},
+          {"validation", told->validation ? Json(*told->validation) : Json()},
+          {"samples_per_s", told->samples_per_s > 0 ? Json(told->samples_per_s) : Json()}};
+}
+
 Json rank_of(const RankTimeline& r) {
   return {{"pid", r.pid},
           {"rank", r.rank >= 0 ? Json(r.rank) : Json()},
@@ -79,11 +100,14 @@ std::string watch_json(const WatchReport& r) {
                    {"verdict", d.verdict},
                    {"healthy", d.healthy},
                    {"waits_for_data", d.waits},
+                   {"waits_seen", d.waits_seen},
+                   {"told", told_of(d.told)},
                    {"useful", d.useful},
                    {"batches_per_s", d.batches_per_s > 0 ? Json(d.batches_per_s) : Json()},
                    {"states", states_of(d.job)},
                    {"findings", findings},
                    {"ranks", ranks},
+                   {"against", against_of(r.against)},
                    {"cores", r.timeline->facts().cores},
                    {"notes", d.notes},
                    {"hidden", r.hidden},

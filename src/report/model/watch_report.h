@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,15 @@ struct WatchLine {
 /// The stretches of the last `seconds`, as one.
 [[nodiscard]] WatchLine last_of(const JobTimeline& timeline, double seconds);
 
+/// What was forecast of a run (`--against`), beside what it did.
+struct AgainstForecast {
+  std::string what, machine;  ///< "resnet50 --batch 64", "A100-SXM4-40GB"
+  std::int64_t batch = 0;
+  Figure step_ms, samples_per_s;  ///< the step without waiting for data; of the whole job
+  double seen_step_ms = 0, seen_samples_per_s = 0;
+  std::string basis;
+};
+
 /// A watch or a recording at its end.
 struct WatchReport {
   std::string tool_version;
@@ -28,6 +38,7 @@ struct WatchReport {
   std::vector<std::string> hidden;  ///< what this user may not see
   std::string recording;            ///< file that was written; empty: none
   std::size_t most_findings = 3;    ///< that the text shows
+  std::optional<AgainstForecast> against{};
 };
 
 [[nodiscard]] std::string watch_line_text(const WatchLine& line);

@@ -89,6 +89,35 @@ std::string finding_text(const JobFinding& f, std::size_t number) {
   return text + "    " + wrapped(cure, kIndent) + "\n";
 }
 
+std::string beside(const char* name, const Figure& forecast, double seen, const char* unit) {
+  const char* place = seen < forecast.low    ? "below the band"
+                      : seen > forecast.high ? "above the band"
+                                             : "within the band";
+  return fmt::format("    {:<24}{} {} [{} to {}], seen {}: {}\n", name,
+                     layout::number(forecast.value), unit, layout::number(forecast.low),
+                     layout::number(forecast.high), layout::number(seen), place);
+}
+
+std::string against_text(const AgainstForecast& a) {
+  return fmt::format("  forecast of {} on {}, batch {} ({}):\n", a.what, a.machine, a.batch,
+                     a.basis) +
+         beside("step without waiting", a.step_ms, a.seen_step_ms, "ms") +
+         beside("speed", a.samples_per_s, a.seen_samples_per_s, "samples/s");
+}
+
+std::string told_text(const ToldLoop& told, double seen) {
+  std::string text = fmt::format("as the loop tells itself: {} steps of {}", told.steps,
+                                 human_time(told.step_s * kSecond));
+  if (told.waits)
+    text += fmt::format(", {:.0f} % of them in the loader's next() (seen from outside: {:.0f} %)",
+                        kPerCent * *told.waits, kPerCent * seen);
+  if (told.validation && *told.validation >= 0.005)
+    text += fmt::format("; validation {:.0f} % of the time", kPerCent * *told.validation);
+  if (told.samples_per_s > 0)
+    text += fmt::format("; {} samples/s", layout::number(told.samples_per_s));
+  return text;
+}
+
 void add_rank(const RankTimeline& rank, bool many, std::string& text) {
   if (many) {
     const std::string name =
@@ -165,6 +194,7 @@ std::string watch_text(const WatchReport& r) {
                       d.batches_per_s > 0
                           ? fmt::format("; {} batches/s", layout::number(d.batches_per_s))
                           : std::string());
+  if (d.told) text += "  " + wrapped(told_text(*d.told, d.waits_seen), 2) + "\n";
   for (const RankTimeline& rank : ranks) add_rank(rank, ranks.size() > 1, text);
   const double host = r.timeline->host_seconds();
   if (host > 0) {
@@ -175,6 +205,7 @@ std::string watch_text(const WatchReport& r) {
                         r.timeline->job_cpu() / host, r.timeline->facts().cores,
                         std::max(0.0, all - r.timeline->job_cpu()) / host);
   }
+  if (r.against) text += against_text(*r.against);
   if (!d.findings.empty()) text += "\n";
   const std::size_t shown = std::min(r.most_findings, d.findings.size());
   for (std::size_t i = 0; i < shown; ++i) text += finding_text(d.findings[i], i + 1);

@@ -9,6 +9,7 @@
 
 #include "base/units.h"
 #include "forecast/forecast.h"
+#include "input/probe/sample_cost.h"
 #include "program/job.h"
 
 namespace stoker {
@@ -17,6 +18,7 @@ namespace stoker {
 struct DataRequest {
   std::string path;  ///< folder or file of data, or a probe file of one or of a pipeline; "": none
   std::optional<Nanos> sample_cost = {};        ///< CPU time of one sample, instead of `path`
+  std::optional<SampleCost> observed = {};      ///< costs seen in a run, instead of `path`
   std::optional<std::int64_t> samples = {};     ///< of an epoch; default: those of `path`
   std::optional<std::int64_t> image_size = {};  ///< side of crops; default: the model's
   bool reprobe = false;                         ///< measure again what a probe is remembered of

@@ -116,6 +116,12 @@ const SettingRow kRows[] = {
      .value = "P%",
      .words = "exit 1 when the loop used less than this share of the time: for tests of a job",
      .first = kWatch},
+    {.name = "against",
+     .verbs = "watch explain",
+     .group = kAny,
+     .value = "MODEL",
+     .words = "of a run: set the forecast of this model or script beside it; flags of predict may "
+              "follow: \"resnet50 --batch 64\""},
     {.name = "all-findings",
      .verbs = "watch explain",
      .group = kAny,

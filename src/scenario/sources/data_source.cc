@@ -134,6 +134,11 @@ Result<LoadedData> load_data_for(const DataRequest& request, const SampleTaker& 
     data.sample = sample_cost_given(*request.sample_cost, taker.shape, profile);
     return data;
   }
+  if (request.observed) {
+    data.sample = *request.observed;
+    data.sample.output = taker.shape.bytes_per_sample;
+    return data;
+  }
   if (request.path.empty()) {
     data.sample = sample_cost_unknown(taker.shape);
     return data;

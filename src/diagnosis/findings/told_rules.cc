@@ -1,0 +1,92 @@
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "diagnosis/findings/job_case.h"
+
+/// What shows only where the loop tells of its steps itself.
+namespace stoker::findings {
+namespace {
+
+std::string per_cent(double share) { return fmt::format("{:.0f} %", 100 * share); }
+
+/// Without workers, all of next() is loading.
+void add_loading(const JobCase& c, double waits, std::vector<JobFinding>& out) {
+  if (c.workers_each > 0 || waits < kLeastShare) return;
+  const double rest = std::max(0.02, 1 - waits);
+  const double free = std::max(1.0, c.cores - static_cast<double>(c.ranks.size()));
+  const int wanted =
+      static_cast<int>(std::clamp(std::ceil(waits / rest), 1.0, std::max(1.0, std::floor(free))));
+  JobFinding f;
+  f.name = "loads_in_main_process";
+  f.lost = waits;
+  f.evidence = fmt::format(
+      "There are no workers: the loop itself is in the loader's next() for {} of its time, {:.3g} "
+      "ms of a step of {:.3g} ms.",
+      per_cent(waits), 1e3 * c.told->step_s * waits, 1e3 * c.told->step_s);
+  f.cure = fmt::format("num_workers={}, so that loading runs beside the step.", wanted);
+  f.setting = fmt::format("num_workers={}", wanted);
+  // Loading beside the step takes the longer of the two; handing a batch over costs some of it
+  // again, and where the step computes on the same cores both are slower.
+  const double most = 1 / std::max(rest, waits / wanted) - 1;
+  constexpr double kHandOver = 0.85;
+  const bool crowded = c.own + wanted > c.cores;
+  f.gain = Figure{most * kHandOver, crowded ? 0.0 : most * 0.5, most,
+                  "the longer of loading and the rest of the step"};
+  f.price = "each worker is a copy of the process, and its batches lie in /dev/shm";
+  f.confidence = Confidence::kHigh;
+  out.push_back(std::move(f));
+}
+
+/// What of next() is neither blocked nor queued for a core is the loop's own work: receiving,
+/// rebuilding and pinning batches.
+void add_receiving(const JobCase& c, double waits, std::vector<JobFinding>& out) {
+  if (c.workers_each == 0) return;
+  const double blocked = c.share(JobState::kWaitsForData) + c.share(JobState::kStartsWorkers) +
+                         c.share(JobState::kWaitsForCore) + c.share(JobState::kThrottled);
+  const double receives = waits - blocked;
+  if (receives < kClearShare || receives > c.share(JobState::kComputes)) return;
+  JobFinding f;
+  f.name = "transport_bound";
+  f.lost = receives;
+  f.evidence = fmt::format(
+      "The loop is in the loader's next() for {} of its time, and blocked there for {} only: the "
+      "rest is its own work of receiving batches, {:.3g} ms each.",
+      per_cent(waits), per_cent(blocked), 1e3 * c.told->step_s * receives);
+  f.cure =
+      "let workers hand over one tensor instead of many, tensors instead of lists and arrays "
+      "(collate_fn); pin_memory=True moves receiving into a thread.";
+  f.gain = Figure{1 / (1 - receives / 2) - 1, 0, 1 / (1 - std::min(0.9, receives)) - 1,
+                  "the time that receiving takes"};
+  f.confidence = Confidence::kMedium;
+  out.push_back(std::move(f));
+}
+
+void add_validation(const JobCase& c, std::vector<JobFinding>& out) {
+  const double share = c.told->validation.value_or(0);
+  if (share < kClearShare) return;
+  JobFinding f;
+  f.name = "validation_stalls";
+  f.lost = share;
+  f.evidence =
+      fmt::format("Validation passes take {} of the time between training steps.", per_cent(share));
+  f.cure =
+      "validate less often or on a part of the data; a larger batch under torch.inference_mode().";
+  // Half as often leaves half of it.
+  f.gain = Figure{1 / (1 - share / 2) - 1, 0, 1 / (1 - std::min(0.95, share)) - 1,
+                  "half as many validation passes; at most none"};
+  f.confidence = Confidence::kHigh;
+  out.push_back(std::move(f));
+}
+
+}  // namespace
+
+void told_rules(const JobCase& c, std::vector<JobFinding>& out) {
+  if (!c.told || !c.told->waits) return;
+  const double waits = c.at_most_idle(*c.told->waits);
+  add_loading(c, waits, out);
+  add_receiving(c, waits, out);
+  add_validation(c, out);
+}
+
+}  // namespace stoker::findings
