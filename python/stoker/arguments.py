@@ -9,6 +9,7 @@ import shutil
 import textwrap
 
 from .errors import CaptureError
+from .plain import printable
 
 EXIT_USAGE = 2
 HELP_ALL = "--help-all"
@@ -78,7 +79,7 @@ class Parser(argparse.ArgumentParser):
             near = difflib.get_close_matches(unknown[0], self._option_string_actions, 1)
             hint = f"; did you mean {near[0]}?" if near else ""
             message = f"unknown flag {unknown[0]}{hint}"
-        self.exit(EXIT_USAGE, f"stoker: {message} ({self.prog} --help)\n")
+        self.exit(EXIT_USAGE, f"stoker: {printable(message)} ({self.prog} --help)\n")
 
 
 class _HelpAll(argparse.Action):

@@ -12,6 +12,7 @@ import time
 from . import front, sources
 from .arguments import Parser, pairs
 from .errors import CaptureError
+from .plain import printable_lines
 from .progress import ProgressLine
 
 
@@ -69,7 +70,7 @@ def reporting(options, label: str):
         return
     with ProgressLine(f"capturing {label}") as line:
         line("starting PyTorch")
-        yield (lambda text: line.say(f"stoker: {text}")), Progress(line)
+        yield (lambda text: line.say(f"stoker: {printable_lines(text)}")), Progress(line)
 
 
 class Progress:
@@ -147,5 +148,5 @@ def run(arguments: list) -> int:
                           "events": len(doc["events"]), "dimensions": doc["dimensions"], "provenance": doc["provenance"],
                           "diagnostics": doc["diagnostics"]}, indent=2))
     elif not options.quiet:
-        print(summary(doc, path))
+        print(printable_lines(summary(doc, path)))
     return 0

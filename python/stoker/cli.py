@@ -8,6 +8,7 @@ import sys
 import traceback
 
 from .errors import EXIT_BUG, CaptureError, InternalError, UserCodeError
+from .plain import printable_lines
 
 EXIT_BAD_INPUT = 3
 INTERRUPTED = 130  # 128 + SIGINT
@@ -95,20 +96,24 @@ def main(arguments: list | None = None) -> int:
             signal.signal(signal.SIGINT, signal.SIG_DFL)
         return VERBS[verb](arguments[1:]) if verb in VERBS else _binary(arguments)
     except InternalError as error:
-        sys.stderr.write(f"{error.traceback_text.rstrip()}\nstoker: {error}\n")
+        _say(f"{error.traceback_text.rstrip()}\nstoker: {error}\n")
         return EXIT_BUG
     except UserCodeError as error:
-        sys.stderr.write(f"{error.traceback_text.rstrip()}\nstoker: {error}\n")
+        _say(f"{error.traceback_text.rstrip()}\nstoker: {error}\n")
     except CaptureError as error:
-        sys.stderr.write(f"stoker: {error}\n")
+        _say(f"stoker: {error}\n")
     except KeyboardInterrupt:
         sys.stderr.write("stoker: interrupted; nothing was written\n")
         return INTERRUPTED
     except Exception:
-        traceback.print_exc()
+        _say(traceback.format_exc())
         sys.stderr.write(f"stoker: this is a bug in stoker's {verb}; please report it with the lines above\n")
         return EXIT_BUG
     return EXIT_BAD_INPUT
+
+
+def _say(text: str) -> None:
+    sys.stderr.write(printable_lines(text))
 
 
 def _binary(arguments: list) -> int:
@@ -118,5 +123,5 @@ def _binary(arguments: list) -> int:
         os.environ.setdefault("STOKER_PYTHON", sys.executable)  # captures on the fly use this interpreter
         os.execv(find_binary(), ["stoker", *arguments])
     except StokerError as error:
-        sys.stderr.write(f"stoker: {error}\n")
+        _say(f"stoker: {error}\n")
         return error.exit_code

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from . import shim
 from .errors import CaptureError
+from .plain import printable_lines
 
 NO_TORCH = ("capturing needs PyTorch 2.4 or newer and this Python has none: `pip install torch` "
             "(a CPU build is enough); everything else works without")
@@ -49,7 +50,7 @@ def _stderr_without(text: str):
             held.seek(0)
             for line in held.read().decode(errors="replace").splitlines(keepends=True):
                 if text not in line:
-                    sys.stderr.write(line)
+                    sys.stderr.write(printable_lines(line))
 
 
 def _import_torch():

@@ -11,6 +11,7 @@ import tempfile
 
 from . import protocol
 from .errors import EXIT_BUG, CaptureError, InternalError, UserCodeError
+from .plain import printable_lines
 
 PRECISIONS = ("fp32", "tf32", "amp-fp16", "amp-bf16", "bf16", "fp16")
 MODES = ("train", "forward", "inference")
@@ -95,7 +96,7 @@ def here(what, out, *, precision, mode, name, batch, options, fixed, image_size=
          device="cuda", with_sources=False, assume=(), compile=False, lora=None, qlora=False) -> dict:
     """Captures a spec, function or Capture in this process and writes it to `out` if that is given."""
     from . import device as devices
-    prepared = devices.prepare(say or (lambda text: print(f"stoker: {text}", file=sys.stderr)), device)
+    prepared = devices.prepare(say or (lambda text: print(f"stoker: {printable_lines(text)}", file=sys.stderr)), device)
     from . import adapters, capturing, specs, standins, step_file
 
     standins.install()

@@ -8,6 +8,8 @@ import sys
 import threading
 import time
 
+from .plain import printable
+
 DRAWN_EVERY_S = 0.5
 TOLD_EVERY_S = 10.0  # where standard error is no terminal
 
@@ -73,7 +75,7 @@ class ProgressLine:
         elif 0 < self._share < 1:
             left = gone * (1 - self._share) / self._share
         ahead = "" if left is None else f", about {span(left)} left"
-        return f"{self._label}: {self._what + ', ' if self._what else ''}{span(gone)}{ahead}"
+        return printable(f"{self._label}: {self._what + ', ' if self._what else ''}{span(gone)}{ahead}")
 
     def say(self, text: str) -> None:
         """A line that stays."""

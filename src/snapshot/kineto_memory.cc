@@ -1,9 +1,11 @@
 #include "snapshot/kineto_memory.h"
 
 #include <algorithm>
+#include <charconv>
+#include <cmath>
 #include <map>
 
-#include "base/files.h"
+#include "base/packed_file.h"
 #include "json/repair.h"
 #include "json/text.h"
 
@@ -22,7 +24,7 @@ class TraceHandler final : public json::Events {
  public:
   struct Fields {
     std::string name;
-    double time = 0;
+    std::optional<double> time;
     std::map<std::string, std::int64_t, std::less<>> args;
   };
 
@@ -32,9 +34,16 @@ class TraceHandler final : public json::Events {
   bool large_integer(std::uint64_t value) override {
     return number(static_cast<double>(value), static_cast<std::int64_t>(value));
   }
-  bool real(double value) override { return number(value, 0); }
+  bool real(double value) override { return number(value, whole_of(value)); }
+  /// Some writers put numbers in quotes.
   bool string(std::string& value) override {
     if (depth_ == event_depth_ && key_ == "name") event_.name = value;
+    const bool wanted =
+        depth_ == event_depth_ ? key_ == "ts" : depth_ == event_depth_ + 1 && in_args_;
+    double parsed = 0;
+    const char* end = value.data() + value.size();
+    const auto [stop, error] = std::from_chars(value.data(), end, parsed);
+    if (wanted && error == std::errc{} && stop == end) return number(parsed, whole_of(parsed));
     return true;
   }
   bool key(std::string& value) override {
@@ -71,13 +80,23 @@ class TraceHandler final : public json::Events {
   }
 
   [[nodiscard]] bool found() const { return found_; }
+  /// After damage within the list of events: what follows is read as a list of its own.
+  void resume() {
+    depth_ = 0;
+    event_depth_ = kNever;
+    in_events_ = in_args_ = false;
+  }
+  [[nodiscard]] bool within_events() const { return in_events_; }
   std::map<std::int64_t, std::vector<KinetoMemoryEvent>> by_device;
-  std::int64_t host_events = 0, trace_events = 0, broken = 0;
+  std::int64_t host_events = 0, trace_events = 0, broken = 0, untimed = 0;
 
  private:
   static constexpr int kNever = -10;
 
-  bool value_done() { return true; }
+  static bool value_done() { return true; }
+  static std::int64_t whole_of(double value) {
+    return std::abs(value) <= static_cast<double>(kMaxTotal) ? std::llround(value) : 0;
+  }
   bool number(double value, std::int64_t whole) {
     if (depth_ == event_depth_ && key_ == "ts") event_.time = value;
     if (depth_ == event_depth_ + 1 && in_args_) event_.args[key_] = whole;
@@ -92,7 +111,9 @@ class TraceHandler final : public json::Events {
       return found == event_.args.end() ? std::nullopt : std::optional(found->second);
     };
     constexpr std::int64_t kCuda = 1;
-    if (find("Device Type").value_or(-1) != kCuda) return void(++host_events);
+    const auto type = find("Device Type");
+    if (!type) return void(++broken);
+    if (*type != kCuda) return void(++host_events);
     KinetoMemoryEvent e;
     e.bytes = std::clamp(find("Bytes").value_or(0), -kMaxTotal, kMaxTotal);
     total_ += std::abs(e.bytes) <= kMaxBytes ? std::abs(e.bytes) : kMaxTotal;
@@ -104,8 +125,10 @@ class TraceHandler final : public json::Events {
     };
     e.total_allocated = total("Total Allocated");
     e.total_reserved = total("Total Reserved");
-    e.time_us = event_.time;
-    by_device[find("Device Id").value_or(0)].push_back(e);
+    auto& events = by_device[find("Device Id").value_or(0)];
+    if (!event_.time) ++untimed;
+    e.time_us = event_.time.value_or(events.empty() ? 0 : events.back().time_us);
+    events.push_back(e);
   }
 
   std::int64_t total_ = 0;
@@ -115,22 +138,65 @@ class TraceHandler final : public json::Events {
   Fields event_;
 };
 
+/// What was read of a text, and what had to be passed over.
+struct Reading {
+  std::optional<std::size_t> damage;  ///< where the text stopped being JSON before any event
+  std::int64_t places = 0;
+  bool cut = false;
+};
+
+/// Where an event begins behind `from`: a brace behind a comma, which is its place.
+std::size_t next_event(std::string_view text, std::size_t from) {
+  for (std::size_t at = text.find('{', from); at != std::string_view::npos;
+       at = text.find('{', at + 1)) {
+    const std::size_t before = text.find_last_not_of(" \t\r\n", at - 1);
+    if (at > 0 && before != std::string_view::npos && before >= from && text[before] == ',')
+      return before;
+  }
+  return std::string_view::npos;
+}
+
+/// Reads on behind each place that is no JSON, at the next event. `text` is changed where that is.
+Reading read_all(std::string& text, TraceHandler& handler) {
+  /// More are no trace with some damage.
+  constexpr std::int64_t kMostPlaces = 1000;
+  Reading reading;
+  std::size_t from = 0;
+  while (true) {
+    const auto damage = json::read_events(std::string_view(text).substr(from), handler);
+    if (!damage) return reading;
+    if (!handler.found()) return {.damage = from + *damage};
+    const std::size_t at = std::min(from + *damage, text.size());
+    // Behind the last event of a list that was read as one of its own stands the end of the whole.
+    if (!handler.within_events()) return reading;
+    const std::size_t next = next_event(text, at > 0 ? at - 1 : 0);
+    reading.cut = next == std::string_view::npos && at + 1 >= text.size();
+    if (reading.cut || ++reading.places > kMostPlaces || next == std::string_view::npos)
+      return reading;
+    handler.resume();
+    text[next] = '[';
+    from = next;
+  }
+}
+
 }  // namespace
 
 Result<KinetoMemory> parse_kineto_memory(std::string_view content, const std::string& where,
                                          std::optional<std::int64_t> device) {
   TraceHandler handler;
   std::int64_t repaired = 0;
-  if (const auto damage = json::read_events(content, handler)) {
+  Reading reading;
+  if (json::read_events(content, handler)) {
     // Profilers write inf, NaN, paths with single backslashes and bytes that are no UTF-8.
-    const json::Repaired again = json::repaired(content);
+    json::Repaired again = json::repaired(content);
     handler = {};
     repaired = again.count();
-    if (repaired == 0 || json::read_events(again.text, handler)) {
-      return fail(
-          ErrorCode::kBadInput,
-          "is not whole JSON (at byte " + std::to_string(*damage) + "); export the trace again",
-          where);
+    reading = read_all(again.text, handler);
+    if (reading.damage) {
+      return fail(ErrorCode::kBadInput,
+                  "is not whole JSON (at byte " + std::to_string(*reading.damage) +
+                      "); export the trace again",
+                  where);
     }
   }
   if (!handler.found()) {
@@ -141,6 +207,9 @@ Result<KinetoMemory> parse_kineto_memory(std::string_view content, const std::st
   memory.host_events = handler.host_events;
   memory.trace_events = handler.trace_events;
   memory.broken_events = handler.broken;
+  memory.untimed_events = handler.untimed;
+  memory.damaged_places = reading.places;
+  memory.cut = reading.cut;
   memory.repaired = repaired;
   const std::vector<KinetoMemoryEvent>* most = nullptr;
   for (const auto& [id, events] : handler.by_device) {
@@ -169,10 +238,10 @@ Result<KinetoMemory> parse_kineto_memory(std::string_view content, const std::st
 
 Result<KinetoMemory> read_kineto_memory(const std::filesystem::path& path,
                                         std::optional<std::int64_t> device) {
-  const auto content =
-      path.extension() == ".gz" ? read_gzip_file(path, kMaxTrace) : read_file(path, kMaxTrace);
-  if (!content) return tl::unexpected(content.error());
-  return parse_kineto_memory(*content, path.string(), device);
+  const Unpacked file = TRY(read_unpacked(path, kMaxTrace));
+  KinetoMemory memory = TRY(parse_kineto_memory(file.content, path.string(), device));
+  memory.cut = memory.cut || file.cut;
+  return memory;
 }
 
 }  // namespace stoker

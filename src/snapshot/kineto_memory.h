@@ -27,11 +27,14 @@ struct KinetoMemoryEvent {
 struct KinetoMemory {
   std::int64_t device = 0;
   std::vector<KinetoMemoryEvent> events;
-  std::int64_t other_devices = 0;  ///< events of other CUDA devices, left out
-  std::int64_t host_events = 0;    ///< of the host's allocator, left out
-  std::int64_t broken_events = 0;  ///< of no or absurd bytes, left out
-  std::int64_t trace_events = 0;   ///< of any kind in the file
-  std::int64_t repaired = 0;       ///< places that were no JSON: inf, NaN, escapes that it has not
+  std::int64_t other_devices = 0;   ///< events of other CUDA devices, left out
+  std::int64_t host_events = 0;     ///< of the host's allocator, left out
+  std::int64_t broken_events = 0;   ///< of no or absurd bytes, left out
+  std::int64_t trace_events = 0;    ///< of any kind in the file
+  std::int64_t untimed_events = 0;  ///< without a readable time: taken where they stand in the file
+  std::int64_t damaged_places = 0;  ///< events that are no JSON at all, passed over
+  bool cut = false;                 ///< the file ends early
+  std::int64_t repaired = 0;        ///< places that were no JSON: inf, NaN, escapes that it has not
 };
 
 /// `content` is the trace as JSON; `where` names it in errors. The device with the most events when

@@ -44,6 +44,50 @@ TEST(KinetoMemory, WhatIsNotThereIsNamed) {
             std::string::npos);
 }
 
+TEST(KinetoMemory, WhatOtherWritersDoIsUnderstood) {
+  // Numbers in quotes, bytes as a real number, no time.
+  const auto memory = parse_kineto_memory(
+      R"([{"name":"[memory]","ts":"5.5","args":{"Device Type":1,"Device Id":0,"Bytes":"1024"}},)"
+      R"({"name":"[memory]","ts":3,"args":{"Device Type":1,"Device Id":0,"Bytes":2048.0}},)"
+      R"({"name":"[memory]","args":{"Device Type":1,"Device Id":0,"Bytes":-1024}},)"
+      R"({"name":"[memory]","ts":[],"args":7},{"name":"[memory]"}])",
+      "t");
+  ASSERT_TRUE(memory) << memory.error().text();
+  ASSERT_EQ(memory->events.size(), 3u);
+  EXPECT_EQ(memory->events[0].bytes, 2048);
+  EXPECT_EQ(memory->events[1].bytes, -1024);  // where it stands: behind the event of time 3
+  EXPECT_EQ(memory->events[2].bytes, 1024);
+  EXPECT_EQ(memory->untimed_events, 1);
+  EXPECT_EQ(memory->broken_events, 2);
+}
+
+TEST(KinetoMemory, ATraceThatEndsEarlyIsReadAsFarAsItGoes) {
+  std::string whole = R"({"schemaVersion":1,"traceEvents":[)";
+  for (int i = 0; i < 40; ++i) whole += (i == 0 ? "" : ",") + event(i, i % 2 == 0 ? 512 : -512);
+  whole += R"(],"traceName":"y"})";
+  const auto half = parse_kineto_memory(std::string_view(whole).substr(0, whole.size() / 2), "t");
+  ASSERT_TRUE(half) << half.error().text();
+  EXPECT_TRUE(half->cut);
+  EXPECT_GT(half->events.size(), 15u);
+  EXPECT_LT(half->events.size(), 21u);
+  EXPECT_EQ(half->damaged_places, 0);
+  for (std::size_t bytes = 200; bytes < whole.size(); ++bytes)
+    ASSERT_TRUE(parse_kineto_memory(std::string_view(whole).substr(0, bytes), "t")) << bytes;
+}
+
+TEST(KinetoMemory, DamageInTheMiddleCostsTheEventThatItStandsIn) {
+  for (const char* damage : {R"({"ph":"X",,})", R"({"name":"x" "ts":3})", R"({"name":}, "b")"}) {
+    const auto memory = parse_kineto_memory(
+        R"({"traceEvents":[)" + event(1, 512) + "," + damage + "," + event(2, 512) + "," +
+            event(3, -512) + "," + damage + "," + event(4, 1024) + R"(],"traceName":"y"})",
+        "t");
+    ASSERT_TRUE(memory) << damage << memory.error().text();
+    EXPECT_EQ(memory->events.size(), 4u) << damage;
+    EXPECT_EQ(memory->damaged_places, 2) << damage;
+    EXPECT_FALSE(memory->cut) << damage;
+  }
+}
+
 TEST(KinetoMemory, BlocksFromBeforeTakeTheirPlace) {
   // Frees one block from before, allocates one that it keeps.
   const auto memory = parse_kineto_memory("[" + event(1, -4096) + "," + event(2, 4096) + "," +

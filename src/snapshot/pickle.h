@@ -90,6 +90,9 @@ class Pickle {
   [[nodiscard]] PickleValue root() const;
   /// The number of a string, for `PickleValue::find`; nothing when the pickle does not hold it.
   [[nodiscard]] std::optional<std::uint32_t> key_id(std::string_view key) const;
+  /// The input ended before the pickle did: the values are those that had been read, an unfinished
+  /// list or dict with what it held so far.
+  [[nodiscard]] bool cut() const;
   /// Bytes held beside the input itself.
   [[nodiscard]] std::size_t memory() const;
 

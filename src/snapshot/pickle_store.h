@@ -91,6 +91,7 @@ class Store {
   std::unordered_map<std::uint64_t, ShapeId> shape_transitions;  ///< (shape, key) -> shape
   std::size_t cell_bytes = 0, shape_bytes = 0;
   Cell root = 0;
+  bool cut = false;  ///< the input ended early
 
  private:
   /// About the bytes of one interned string in its two tables.

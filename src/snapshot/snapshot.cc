@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <set>
 
-#include "base/files.h"
+#include "base/packed_file.h"
 
 namespace stoker {
 namespace {
@@ -32,10 +32,8 @@ std::vector<std::size_t> Snapshot::devices() const {
 }
 
 Result<Snapshot> read_snapshot(const std::filesystem::path& path) {
-  auto content =
-      path.extension() == ".gz" ? read_gzip_file(path, kMaxFile) : read_file(path, kMaxFile);
-  if (!content) return tl::unexpected(content.error());
-  return parse_snapshot(std::move(*content), path.string());
+  Unpacked file = TRY(read_unpacked(path, kMaxFile));
+  return parse_snapshot(std::move(file.content), path.string());
 }
 
 }  // namespace stoker

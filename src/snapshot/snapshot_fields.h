@@ -21,9 +21,12 @@ struct Refusal {
   std::string message;
 };
 
+/// The same of one segment, block or event, which a reader may leave out and count.
+struct OddEntry : Refusal {};
+
 [[noreturn]] inline void refuse(const std::string& field, const std::string& why,
                                 ErrorCode code = ErrorCode::kBadInput) {
-  throw Refusal{code, "key " + field + " " + why};
+  throw OddEntry{{code, "key " + field + " " + why}};
 }
 
 /// A dict of the pickle with its place in the file, for errors.

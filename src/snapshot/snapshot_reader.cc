@@ -2,14 +2,14 @@
 // torch/csrc/cuda/Module.cpp and memory_snapshot.cpp.
 
 #include <algorithm>
-#include <bit>
-#include <charconv>
 #include <map>
 #include <new>
 
+#include "base/text.h"
 #include "snapshot/pickle.h"
 #include "snapshot/snapshot.h"
 #include "snapshot/snapshot_fields.h"
+#include "snapshot/snapshot_settings.h"
 #include "snapshot/stack_table.h"
 
 namespace stoker {
@@ -27,10 +27,14 @@ constexpr std::int64_t kMaxTotal = std::int64_t{1} << 60;
 /// twice.
 constexpr std::size_t kMinEntryBytes = 8;
 
+/// One cudaMalloc of the small pool (c10/cuda/CUDACachingAllocator.cpp, kSmallBuffer).
+constexpr std::int64_t kSmallSegment = 2 << 20;
+
 using snapshot_fields::expect;
 using snapshot_fields::Fields;
 using snapshot_fields::kMaxAddress;
 using snapshot_fields::kMaxSize;
+using snapshot_fields::OddEntry;
 using snapshot_fields::Refusal;
 using snapshot_fields::refuse;
 
@@ -95,7 +99,9 @@ class Reader {
     (void)pools_(kDefaultPool);
     if (root.is(PickleKind::kList)) read_list(root);
     else read_dict(root);
+    say_what_is_missing();
     if (snapshot_.segments.empty() && snapshot_.devices().empty()) {
+      if (first_odd_) throw *first_odd_;
       throw Refusal{ErrorCode::kUnsupported,
                     "holds no segments and no traces: either nothing was allocated on a GPU, or "
                     "another allocator back end (cudaMallocAsync, a pluggable one) was at work, "
@@ -113,13 +119,35 @@ class Reader {
       throw Refusal{ErrorCode::kBadInput,
                     "holds " + std::string(name_of(root.kind())) + " where a snapshot is a dict"};
     }
-    read_settings(root);
+    read_allocator_settings(root, snapshot_);
     const Fields fields{root, ""};
-    read_segments(expect(fields.need("segments"), PickleKind::kList, "segments"));
-    if (const auto traces = root.find("device_traces")) {
-      read_traces(expect(*traces, PickleKind::kList, "device_traces"));
+    const auto traces = root.find("device_traces");
+    if (!traces || root.find("segments")) {
+      const auto segments = fields.need("segments");
+      each_odd([&] { read_segments(expect(segments, PickleKind::kList, "segments")); });
+    }
+    if (!traces) return;
+    each_odd([&] { read_traces(expect(*traces, PickleKind::kList, "device_traces")); });
+    // PyTorch writes the settings behind the traces: without them the last trace lacks its end, and
+    // from segments of a later moment nothing can be worked out through it.
+    if (pickle_.cut() && !root.find("allocator_settings") && !snapshot_.segments.empty() &&
+        !snapshot_.traces.empty() && !snapshot_.traces.back().empty()) {
+      events_cut_ = static_cast<std::int64_t>(snapshot_.traces.back().size());
+      snapshot_.traces.back().clear();
     }
   }
+
+  /// What the function refuses is left out and counted, unless it is more than one entry of a list.
+  template <class Function>
+  void each_odd(const Function& function) {
+    try {
+      function();
+    } catch (const OddEntry& odd) {
+      if (!first_odd_) first_odd_ = odd;
+      ++odd_entries_;
+    }
+  }
+  void say_what_is_missing();
 
   /// torch.cuda.memory_snapshot() is the list of segments alone, and so are snapshots of PyTorch
   /// before 2.0; a list of events is one device's trace, a list of such lists those of all devices.
@@ -133,11 +161,11 @@ class Reader {
     read_segments(root);
   }
 
-  void read_settings(const PickleValue& root);
-  void read_divisions(const PickleValue& dict);
   void read_segments(const PickleValue& list);
   SnapshotSegment read_segment(const Fields& fields);
+  bool is_small(const Fields& fields, std::int64_t size);
   void read_blocks(const PickleValue& list, const Fields& owner, SnapshotSegment& segment);
+  SnapshotBlock read_block(const Fields& fields, std::int64_t next);
   void check_blocks(const SnapshotSegment& segment);
   void read_traces(const PickleValue& list);
   void read_trace(const PickleValue& trace, std::size_t device);
@@ -175,66 +203,31 @@ class Reader {
   std::int64_t total_ = 0;
   HotKeys keys_;
   std::size_t entries_left_;
+  std::optional<OddEntry> first_odd_;
+  std::int64_t odd_entries_ = 0, events_cut_ = 0;
   Snapshot snapshot_;
   Numbering<std::int64_t> streams_{"streams"};
   Numbering<PoolNumber> pools_{"memory pools"};
   StackTable stacks_;
 };
 
-// Settings.
-
-void Reader::read_settings(const PickleValue& root) {
-  const auto found = root.find("allocator_settings");
-  if (!found) return;
-  const Fields settings{expect(*found, PickleKind::kDict, "allocator_settings"),
-                        "allocator_settings"};
-  snapshot_.has_settings = true;
-  for (const char* key : {"PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF"}) {
-    const auto text = settings.dict.find(key);
-    if (text && text->as_string().value_or("") != "") {
-      snapshot_.settings_text = *text->as_string();
-    }
+void Reader::say_what_is_missing() {
+  if (first_odd_) {
+    snapshot_.findings.add("unreadable_entries", Severity::kWarning,
+                           "segments, blocks or events that could not be read are left out; the "
+                           "first: " +
+                               first_odd_->message,
+                           odd_entries_);
   }
-  if (auto config = parse_allocator_config(snapshot_.settings_text)) {
-    snapshot_.config = *config;
-  } else if (config.error().code == ErrorCode::kUnsupported) {
-    refuse("allocator_settings", "names another allocator: " + config.error().message,
-           ErrorCode::kUnsupported);
-  } else {
-    snapshot_.findings.add(
-        "unknown_setting", Severity::kWarning,
-        "the allocator's settings hold what this version does not know: " + config.error().message);
-  }
-  if (const auto backend = settings.dict.find("backend");
-      backend && backend->as_string().value_or("native") != "native") {
-    refuse("allocator_settings.backend",
-           "is " + std::string(*backend->as_string()) + "; only 'native' is understood",
-           ErrorCode::kUnsupported);
-  }
-  // These are what was in force, whatever the text says; -1 is the limit that nothing reaches.
-  if (const std::int64_t limit = settings.get_int("max_split_size", -1); limit > 0)
-    snapshot_.config.max_split_size = Bytes{limit};
-  if (const auto value = settings.dict.find("garbage_collection_threshold"))
-    snapshot_.config.garbage_collection_threshold = value->as_number().value_or(0);
-  if (const auto value = settings.dict.find("expandable_segments"))
-    snapshot_.config.expandable_segments = value->as_bool().value_or(false);
-  if (const auto value = settings.dict.find("roundup_power2_divisions")) read_divisions(*value);
-}
-
-/// {"1": 0, "2": 0, "4": 0 ...}: MiB where an interval begins, and its divisions.
-void Reader::read_divisions(const PickleValue& dict) {
-  if (!dict.is(PickleKind::kDict)) return;
-  for (std::size_t i = 0; i < dict.size(); ++i) {
-    const auto text = dict.key(i).as_string();
-    const auto divisions = dict.value(i).as_int();
-    std::uint64_t megabytes = 0;
-    if (!text || !divisions || *divisions < 0 || *divisions > 1 << 30) continue;
-    (void)std::from_chars(text->data(), text->data() + text->size(), megabytes);
-    if (!std::has_single_bit(megabytes)) continue;
-    const auto interval = static_cast<std::size_t>(std::bit_width(megabytes)) - 1;
-    if (interval < kRoundupIntervals)
-      snapshot_.config.roundup_power2_divisions[interval] = static_cast<std::uint32_t>(*divisions);
-  }
+  if (!pickle_.cut()) return;
+  const std::string trace =
+      events_cut_ == 0 ? ""
+                       : "; the trace lacks its end, so that its " + with_commas(events_cut_) +
+                             " events are left out and only the moment of the snapshot is told";
+  snapshot_.findings.add("cut_short", Severity::kWarning,
+                         "the file ends early (a full disk, a broken copy): what came before is "
+                         "told, and sums are lower bounds" +
+                             trace);
 }
 
 // Segments.
@@ -243,9 +236,11 @@ void Reader::read_segments(const PickleValue& list) {
   snapshot_.segments.reserve(count_entries(list));
   for (std::size_t i = 0; i < list.size(); ++i) {
     const std::string place = "segments[" + std::to_string(i) + "]";
-    const Fields fields{expect(list[i], PickleKind::kDict, place), place};
-    snapshot_.segments.push_back(read_segment(fields));
-    check_blocks(snapshot_.segments.back());
+    each_odd([&] {
+      const Fields fields{expect(list[i], PickleKind::kDict, place), place};
+      snapshot_.segments.push_back(read_segment(fields));
+      check_blocks(snapshot_.segments.back());
+    });
   }
   std::stable_sort(
       snapshot_.segments.begin(), snapshot_.segments.end(),
@@ -273,10 +268,7 @@ SnapshotSegment Reader::read_segment(const Fields& fields) {
   segment.allocated = fields.get_int("allocated_size", 0);
   segment.stream = streams_(fields.get_int("stream", 0));
   segment.pool = pool_of(fields.dict.find("segment_pool_id"));
-  const auto type = fields.need("segment_type").as_string();
-  if (type != "small" && type != "large")
-    refuse(fields.name("segment_type"), "is neither \"small\" nor \"large\"");
-  segment.small = type == "small";
+  segment.small = is_small(fields, segment.size);
   if (const auto expandable = fields.dict.find("is_expandable"))
     segment.expandable = expandable->as_bool().value_or(false);
   read_blocks(expect(fields.need("blocks"), PickleKind::kList, fields.name("blocks")), fields,
@@ -284,37 +276,53 @@ SnapshotSegment Reader::read_segment(const Fields& fields) {
   return segment;
 }
 
+/// The pool of a segment; a segment of the small pool has 2 MiB, of the large pool more.
+bool Reader::is_small(const Fields& fields, std::int64_t size) {
+  const auto type = fields.dict.find("segment_type");
+  if (type && type->as_string() == "small") return true;
+  if (type && type->as_string() == "large") return false;
+  snapshot_.findings.add("no_segment_type", Severity::kNote,
+                         "a segment does not say its pool (segment_type); its size tells");
+  return size <= kSmallSegment;
+}
+
 void Reader::read_blocks(const PickleValue& list, const Fields& owner, SnapshotSegment& segment) {
   segment.blocks.reserve(count_entries(list));
   std::int64_t next = segment.address;  // older snapshots give no address of a block
   for (std::size_t i = 0; i < list.size(); ++i) {
     const std::string place = owner.name("blocks[" + std::to_string(i) + "]");
-    const Fields fields{expect(list[i], PickleKind::kDict, place), place};
-    SnapshotBlock block;
-    block.size = fields.need_size("size");
-    block.address = fields.get_int("address", next);
-    fields.check_address("address", block.address);
-    count(block.size);
-    next = block.address + block.size;
-    const auto state = fields.need("state").as_string().value_or("");
-    if (state == "active_allocated") {
-      block.state = SnapshotBlockState::kAllocated;
-    } else if (state == "active_pending_free" || state == "active_awaiting_free") {
-      block.state = SnapshotBlockState::kPendingFree;
-    } else if (state != "inactive") {
-      refuse(fields.name("state"), "is \"" + std::string(state.substr(0, 40)) +
-                                       "\", not active_allocated, active_pending_free, "
-                                       "active_awaiting_free or inactive");
-    }
-    block.requested = block.state == SnapshotBlockState::kInactive
-                          ? 0
-                          : fields.get_int("requested_size", block.size);
-    if (block.requested < 0 || block.requested > kMaxSize)
-      refuse(fields.name("requested_size"), "cannot be");
-    count(block.requested);
-    block.stack = stacks_.of(fields.dict.find(keys_.frames));
-    segment.blocks.push_back(block);
+    each_odd([&] {
+      const Fields fields{expect(list[i], PickleKind::kDict, place), place};
+      segment.blocks.push_back(read_block(fields, next));
+      next = segment.blocks.back().address + segment.blocks.back().size;
+    });
   }
+}
+
+SnapshotBlock Reader::read_block(const Fields& fields, std::int64_t next) {
+  SnapshotBlock block;
+  block.size = fields.need_size("size");
+  block.address = fields.get_int("address", next);
+  fields.check_address("address", block.address);
+  count(block.size);
+  const auto state = fields.need("state").as_string().value_or("");
+  if (state == "active_allocated") {
+    block.state = SnapshotBlockState::kAllocated;
+  } else if (state == "active_pending_free" || state == "active_awaiting_free") {
+    block.state = SnapshotBlockState::kPendingFree;
+  } else if (state != "inactive") {
+    refuse(fields.name("state"), "is \"" + std::string(state.substr(0, 40)) +
+                                     "\", not active_allocated, active_pending_free, "
+                                     "active_awaiting_free or inactive");
+  }
+  block.requested = block.state == SnapshotBlockState::kInactive
+                        ? 0
+                        : fields.get_int("requested_size", block.size);
+  if (block.requested < 0 || block.requested > kMaxSize)
+    refuse(fields.name("requested_size"), "cannot be");
+  count(block.requested);
+  block.stack = stacks_.of(fields.dict.find(keys_.frames));
+  return block;
 }
 
 void Reader::check_blocks(const SnapshotSegment& segment) {
@@ -345,14 +353,14 @@ void Reader::read_traces(const PickleValue& list) {
   snapshot_.traces.resize(list.size());
   for (std::size_t d = 0; d < list.size(); ++d) {
     const std::string place = "device_traces[" + std::to_string(d) + "]";
-    read_trace(expect(list[d], PickleKind::kList, place), d);
+    each_odd([&] { read_trace(expect(list[d], PickleKind::kList, place), d); });
   }
 }
 
 void Reader::read_trace(const PickleValue& trace, std::size_t device) {
   snapshot_.traces[device].reserve(count_entries(trace));
   for (std::size_t i = 0; i < trace.size(); ++i)
-    snapshot_.traces[device].push_back(read_event(trace[i], device, i));
+    each_odd([&] { snapshot_.traces[device].push_back(read_event(trace[i], device, i)); });
 }
 
 TraceEvent Reader::read_event(const PickleValue& entry, std::size_t device, std::size_t i) {

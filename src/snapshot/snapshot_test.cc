@@ -120,19 +120,94 @@ TEST(Snapshot, ErrorsNameTheKey) {
   EXPECT_NE(refusal(snapshot({segment(0, -5, "small", 0, {})}, {}))
                 .find("key segments[0].total_size is -5 bytes"),
             std::string::npos);
-  EXPECT_NE(
-      refusal(snapshot({segment(0, 5, "middle", 0, {})}, {})).find("key segments[0].segment_type"),
-      std::string::npos);
-  EXPECT_NE(refusal(snapshot({segment(0, 512, "small", 0, {block(512, "asleep", 0)})}, {}))
-                .find("key segments[0].blocks[0].state is \"asleep\""),
+  // A list of one bad entry holds nothing to tell.
+  EXPECT_NE(refusal(list({dict({{"action", integer(1)}})})).find("key device_traces.action is an"),
             std::string::npos);
-  EXPECT_NE(refusal(snapshot({small_segment()}, {dict({{"size", integer(1)}})}))
-                .find("key device_traces[0][0].action is missing"),
-            std::string::npos);
-  EXPECT_NE(
-      refusal(snapshot({small_segment()}, {dict({{"action", text("alloc")}, {"size", text("x")}})}))
-          .find("key device_traces[0][0].size is a str, not an int"),
-      std::string::npos);
+}
+
+/// The first of what could not be read, as the findings quote it.
+std::string first_odd(const Snapshot& s) {
+  for (const Diagnostic& d : s.findings.all())
+    if (d.name == "unreadable_entries") return d.advice;
+  return "";
+}
+
+TEST(Snapshot, WhatCannotBeReadIsLeftOutAndCounted) {
+  const P good = event("alloc", 0x1000000, 1000), nothing{"N"};
+  const Snapshot s = parsed(snapshot(
+      {small_segment(), dict({{"address", integer(5)}}), integer(7),
+       segment(0x2000000, 4096, "large", 0, {block(4096, "asleep", 0), block(-1, "inactive", 0)})},
+      {good, dict({{"size", integer(1)}}), dict({{"action", text("alloc")}, {"size", text("x")}}),
+       nothing, good, event("alloc", -5, 1000)}));
+  EXPECT_EQ(s.segments.size(), 2u);
+  EXPECT_EQ(s.traces[0].size(), 2u);
+  EXPECT_EQ(s.findings.count("unreadable_entries"), 8);
+  EXPECT_NE(first_odd(s).find("key segments[1].total_size is missing"), std::string::npos);
+  const Snapshot events = parsed(snapshot({small_segment()}, {dict({{"size", integer(1)}})}));
+  EXPECT_NE(first_odd(events).find("key device_traces[0][0].action is missing"), std::string::npos);
+}
+
+TEST(Snapshot, WhatOlderOnesLackIsTakenFromWhatIsThere) {
+  const auto bare = [](std::int64_t size) {
+    return dict({{"address", integer(size * 4)},
+                 {"total_size", integer(size)},
+                 {"blocks", list({block(size, "active_allocated", 9)})}});
+  };
+  const Snapshot s = parsed(list({bare(2 * kMi), bare(20 * kMi)}));
+  ASSERT_EQ(s.segments.size(), 2u);
+  EXPECT_TRUE(s.segments[0].small);
+  EXPECT_FALSE(s.segments[1].small);
+  EXPECT_EQ(s.findings.count("no_segment_type"), 2);
+  // Traces alone, and settings of another type.
+  const Snapshot traced = parsed(dict({{"device_traces", list({list({event("alloc", 1, 512)})})},
+                                       {"allocator_settings", integer(3)}}));
+  EXPECT_EQ(traced.traces[0].size(), 1u);
+  EXPECT_EQ(traced.findings.count("unknown_setting"), 1);
+}
+
+TEST(Snapshot, OneThatEndsEarlyTellsWhatCameBefore) {
+  const std::vector<P> events(50, event("alloc", 0x1000000, 1000, {frame("a.py", 3, "f")}));
+  const std::string whole = pickle(snapshot({small_segment(), small_segment()}, events));
+  std::size_t with_segments = 0, with_both = 0, with_none = 0;
+  for (std::size_t bytes = 3; bytes < whole.size(); ++bytes) {
+    const auto s = parse_snapshot(whole.substr(0, bytes), "s");
+    if (!s) {
+      ++with_none;
+      continue;
+    }
+    EXPECT_EQ(s->findings.count("cut_short"), 1) << bytes;
+    with_segments += s->segments.size() == 2 && s->segments[1].blocks.size() == 2 ? 1 : 0;
+    // Only a trace that is whole is kept beside segments of its end.
+    if (s->has_trace(0)) {
+      EXPECT_EQ(s->traces[0].size(), 50u) << bytes;
+      ++with_both;
+    }
+  }
+  EXPECT_GT(with_segments, whole.size() / 2);
+  EXPECT_GT(with_none, 3u);
+  EXPECT_LT(with_none, whole.size() / 8);
+  EXPECT_GT(with_both, 0u);
+  // A trace alone begins where the run did, and is told as far as it goes.
+  const std::string alone = pickle(list(events));
+  const auto half = parse_snapshot(alone.substr(0, alone.size() / 2), "s");
+  ASSERT_TRUE(half) << half.error().text();
+  EXPECT_GT(half->traces[0].size(), 20u);
+  EXPECT_LT(half->traces[0].size(), 26u);
+}
+
+TEST(Snapshot, APickleOfSingleElementsIsCutAnywhere) {
+  // Picklers add the one element of a list without a mark: APPEND, SETITEM.
+  const auto one = [](const P& value) { return P{"]" + value.bytes + "a"}; };
+  const std::string whole = pickle(
+      {"}(" + text("segments").bytes + one(small_segment()).bytes + text("device_traces").bytes +
+       one(list(std::vector<P>(9, event("alloc", 0x1000000, 1000)))).bytes + "u"});
+  ASSERT_EQ(parse_snapshot(whole, "s")->traces[0].size(), 9u);
+  for (std::size_t bytes = whole.size() / 2; bytes < whole.size(); ++bytes) {
+    const auto s = parse_snapshot(whole.substr(0, bytes), "s");
+    ASSERT_TRUE(s) << bytes << s.error().text();
+    ASSERT_EQ(s->segments.size(), 1u) << bytes;
+    EXPECT_EQ(s->segments[0].blocks.size(), 2u) << bytes;
+  }
 }
 
 TEST(Snapshot, WhatDoesNotFitTogetherIsCounted) {

@@ -10,6 +10,7 @@ from ..durations import seconds
 from ..errors import CaptureError
 from ..measure import rows_file, signals
 from ..measure.budget import Budget
+from ..plain import printable_lines
 
 INTERRUPTED = 130     # exit code, 128 + SIGINT
 DEFAULT_BUDGET = "60s"
@@ -90,4 +91,4 @@ def _measured(run, options) -> int:
 
 def _say(options, text: str) -> None:
     if not options.quiet:
-        print(f"stoker: {text}", file=sys.stderr, flush=True)
+        print(f"stoker: {printable_lines(text)}", file=sys.stderr, flush=True)

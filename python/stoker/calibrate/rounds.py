@@ -11,6 +11,7 @@ import torch
 
 from ..measure import contention
 from ..measure.contention import Load
+from ..plain import printable_lines
 from . import estimate
 from .spec import Spec
 from .speed import Speed
@@ -188,4 +189,4 @@ class Progress:
     def __call__(self, text: str, always: bool = False) -> None:
         if not self._quiet and (always or time.monotonic() - self._last > self.EVERY_S):
             self._last = time.monotonic()
-            print(f"stoker: {self._label}: {text}", file=sys.stderr, flush=True)
+            print(f"stoker: {self._label}: {printable_lines(text)}", file=sys.stderr, flush=True)

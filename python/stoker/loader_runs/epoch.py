@@ -86,8 +86,9 @@ def _stop_helpers(start_method: str) -> None:
     resource_tracker._resource_tracker._stop()
 
 
-def repetition(scenario, point: dict, seed: int, reference, reference_ms: float, warden=None) -> dict:
-    """Runs and judges one epoch (judge.RULE)."""
+def repetition(scenario, point: dict, seed: int, reference, reference_ms: float, warden=None,
+               limit_s: float = MAX_EPOCH_S) -> dict:
+    """Runs and judges one epoch (judge.RULE), which is ended after `limit_s`."""
     reasons = []
     reference.settle(reference_ms * judge.SETTLED)
     if point["cold"]:
@@ -102,7 +103,7 @@ def repetition(scenario, point: dict, seed: int, reference, reference_ms: float,
 
     speed_before = reference.milliseconds()
     before = contention.usage()
-    row = in_child(lambda: timed(scenario, point, point["samples"], seed), MAX_EPOCH_S, watch, warden)
+    row = in_child(lambda: timed(scenario, point, point["samples"], seed), limit_s, watch, warden)
     others, steal = contention.between(before, contention.usage())
     speed = 2 * reference_ms / (speed_before + reference.milliseconds())
     if "error" in row:

@@ -14,6 +14,7 @@ from ..durations import seconds
 from ..errors import CaptureError
 from ..measure import forked, machine, page_cache, reference, rows_file, signals
 from ..measure.leftovers import Warden
+from ..plain import printable_lines
 from . import calibration, epoch, grid, judge, rows, scenarios
 
 _PASSES, _QUICK_PASSES = 8, 3  # attempts at a point at most, in one call
@@ -58,7 +59,7 @@ def probed(scenario, budget_s: float, transport, warden: Warden | None = None) -
     probe = forked.in_child(lambda: probe_pipeline(data, name=scenario.name, budget_s=budget_s, transport=transport),
                             10 * budget_s + 60, warden=warden)
     if "error" in probe:
-        sys.stderr.write(probe.get("trace", ""))
+        sys.stderr.write(printable_lines(probe.get("trace", "")))
         raise CaptureError(f"the probe of {scenario.name} failed: {probe['error']}")
     return probe
 
@@ -217,7 +218,8 @@ class Run:
                     continue
                 mark = time.monotonic()
                 row = epoch.repetition(scenario, point, _SEED + len(point["repetitions"]), self.reference,
-                                       self.file["reference_ms"], self.warden)
+                                       self.file["reference_ms"], self.warden,
+                                       limit_s=min(epoch.MAX_EPOCH_S, max(1.0, self.left() - _OVERHEAD_S)))
                 point["repetitions"].append(row)
                 longest[at] = max(longest.get(at, 0), time.monotonic() - mark)
                 if time.monotonic() - spent > _SAVE_EVERY_S:
@@ -244,7 +246,7 @@ def main(arguments: list) -> int:
 
     def say(text):
         if not options.quiet:
-            print(f"stoker: {text}", file=sys.stderr, flush=True)
+            print(f"stoker: {printable_lines(text)}", file=sys.stderr, flush=True)
 
     signals.catch(options.end_with_parent)
     with Warden("stoker-loader-runs-") as warden:

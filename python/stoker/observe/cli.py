@@ -11,6 +11,7 @@ import textwrap
 
 from ..arguments import Parser
 from ..binary import StokerError, find_binary
+from ..plain import printable_lines
 from .layout import ObservationError
 from .page import write_page
 from .reader import read_observation
@@ -67,7 +68,7 @@ def main(arguments: list) -> int:
     try:
         found = [read_observation(file) for file in options.files]
     except ObservationError as error:
-        sys.stderr.write(f"stoker: {error}\n")
+        sys.stderr.write(f"stoker: {printable_lines(error)}\n")
         return EXIT_BAD_INPUT
     headers = [one.header for one in found]
     summaries = [summarise(one) for one in found]
@@ -81,5 +82,5 @@ def main(arguments: list) -> int:
         parts = [text(summary, header) for summary, header in zip(summaries, headers)]
         if len(parts) > 1:
             parts.insert(0, ranks(summaries, headers))
-        print(_fitted("\n\n".join(parts)))
+        print(_fitted(printable_lines("\n\n".join(parts))))
     return 0 if all(summary.steps for summary in summaries) else EXIT_NO

@@ -8,6 +8,7 @@ import os
 import sys
 import time
 
+from ..plain import printable_lines
 from .layout import CLOCK, OK, TEXTS, ObservationError
 
 BLOCK_ROWS = 256  # some 30 kB, half a millisecond of formatting
@@ -174,6 +175,6 @@ class Recorder:
 
 def say(text: str) -> None:
     try:
-        sys.stderr.write(f"stoker: {text}\n")
+        sys.stderr.write(f"stoker: {printable_lines(text)}\n")
     except (OSError, ValueError, AttributeError):  # no stderr left: nothing to be done about it
         pass

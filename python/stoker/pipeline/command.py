@@ -13,6 +13,7 @@ import time
 from .. import durations
 from ..arguments import Parser
 from ..errors import CaptureError, ProbeError
+from ..plain import printable, printable_lines
 from ..progress import ProgressLine
 from . import probe_file
 from .budget import DEFAULT_BUDGET_S, SHORTEST_BUDGET_S, need_pytorch
@@ -102,9 +103,9 @@ def probe(arguments: list) -> int:
     elif binary:
         _report(binary, doc, options.output)
     else:
-        print(summary(doc))
+        print(printable_lines(summary(doc)))
         if options.output:
-            print(f"Written to {options.output}; use it with --data {options.output}")
+            _written(options.output)
     return 0
 
 
@@ -147,9 +148,13 @@ def _report(binary: str, doc: dict, output) -> None:
     sys.stdout.flush()
     done = subprocess.run([binary, "probe", "-"], input=probe_file.text_of(doc), text=True)
     if done.returncode:
-        print(summary(doc))
+        print(printable_lines(summary(doc)))
     if output:
-        print(f"Written to {output}; use it with --data {output}")
+        _written(output)
+
+
+def _written(path) -> None:
+    print(f"Written to {printable(path)}; use it with --data {printable(path)}")
 
 
 def summary(doc: dict) -> str:

@@ -7,6 +7,7 @@ import json
 from .. import capture_command, front
 from ..arguments import Parser
 from ..errors import CaptureError
+from ..plain import printable_lines
 from .world import Gpu
 
 
@@ -81,8 +82,8 @@ def run(arguments: list) -> int:
                           "events": len(doc["events"]), "dimensions": doc["dimensions"], "provenance": doc["provenance"],
                           "diagnostics": doc["diagnostics"], "script": doc["script"]}, indent=2))
     elif not options.quiet:
-        print(capture_command.summary(doc, path))
-        print("\n".join(found_lines(doc["script"])))
+        print(printable_lines(capture_command.summary(doc, path)))
+        print(printable_lines("\n".join(found_lines(doc["script"]))))
     return 0
 
 

@@ -13,6 +13,7 @@ from ..arguments import Parser
 from ..binary import EXIT_NO, find_binary
 from ..durations import seconds
 from ..errors import CaptureError, UserCodeError
+from ..plain import printable_lines
 from ..version import VERSION
 
 STEPS = 12
@@ -41,7 +42,7 @@ def run(arguments: list) -> int:
         print(json.dumps({"schema": "stoker-validate-script-1", "schema_version": [1, 0], "stoker": VERSION, "script": options.script,
                           "arguments": own, "held": held, "runs": rows}, indent=2))
     else:
-        print("\n".join(_text(options.script, rows)))
+        print(printable_lines("\n".join(_text(options.script, rows))))
     return 0 if held else EXIT_NO
 
 

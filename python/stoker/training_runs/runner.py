@@ -16,6 +16,7 @@ from ..durations import seconds
 from ..errors import CaptureError
 from ..measure import machine, reference, rows_file, signals
 from ..measure.leftovers import Warden
+from ..plain import printable_lines
 from . import facts, figures, judge, process, rows
 
 _SEED = 20261
@@ -138,7 +139,7 @@ class Run:
         else:
             found = self._child({"specs": specs, **self._common("fp32")}, self.hard_end)
             if found["status"] != "ok":
-                sys.stderr.write(found.get("trace", ""))
+                sys.stderr.write(printable_lines(found.get("trace", "")))
                 raise CaptureError(found["note"])
             device, versions = found["device"], found["versions"]
             if self.device != "cpu":  # seen from here, where nothing of ours is on it
@@ -268,7 +269,7 @@ class Run:
             run["note"] += " (at the smallest batch)"
         if answer.get("trace") and run["model"] not in self.traced:
             self.traced.add(run["model"])
-            sys.stderr.write(answer["trace"].rstrip() + "\n")
+            sys.stderr.write(printable_lines(answer["trace"].rstrip()) + "\n")
 
     def _tell(self, todo: list, run: dict) -> None:
         settled = sum(judge.settled(one, self.options.repetitions) for one in todo)
@@ -288,7 +289,7 @@ def main(options, begun: float) -> int:
 
     def say(text):
         if not options.quiet:
-            print(f"stoker: {text}", file=sys.stderr, flush=True)
+            print(f"stoker: {printable_lines(text)}", file=sys.stderr, flush=True)
 
     signals.catch(options.end_with_parent)
     run = None

@@ -7,6 +7,7 @@ import pathlib
 import sys
 
 from ..arguments import Parser
+from ..plain import printable_lines
 
 NO_OPTUNA = 3
 
@@ -21,7 +22,7 @@ def run(arguments: list) -> int:
     try:
         values = sample(asked)
     except ImportError as error:
-        sys.stderr.write(f"stoker: {error}\n")
+        sys.stderr.write(f"stoker: {printable_lines(error)}\n")
         return NO_OPTUNA
     pathlib.Path(files.answer).write_text(json.dumps(values))
     return 0

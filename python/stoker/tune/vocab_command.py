@@ -7,6 +7,7 @@ import sys
 
 from .. import binary
 from ..arguments import Parser
+from ..plain import printable_lines
 from . import words
 
 EXIT_BAD_INPUT = 3
@@ -51,9 +52,9 @@ def run(arguments: list) -> int:
             return 2
         found = look_at(o)
     except (OSError, EOFError, binary.StokerError) as error:
-        sys.stderr.write(f"stoker: {error}\n")
+        sys.stderr.write(f"stoker: {printable_lines(error)}\n")
         return EXIT_BAD_INPUT
-    print(json.dumps(found, indent=2) if o.json else text_of(found, o))
+    print(json.dumps(found, indent=2) if o.json else printable_lines(text_of(found, o)))
     return 0
 
 

@@ -6,6 +6,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "base/text.h"
+
 namespace stoker::cli {
 
 TerminalSize terminal_size(std::FILE* terminal) {
@@ -27,7 +29,7 @@ void LiveScreen::draw(const std::vector<std::string>& lines) {
   // the screen is drawn anew.
   if (drawn_ > 0 && columns != columns_) out += "\x1b[2J\x1b[H";
   else if (drawn_ > 0) out += "\x1b[" + std::to_string(drawn_) + "A";
-  for (const std::string& line : lines) out += "\r" + line + "\x1b[K\n";
+  for (const std::string& line : lines) out += "\r" + printable(line) + "\x1b[K\n";
   out += "\x1b[J";
   std::fputs(out.c_str(), terminal_);
   std::fflush(terminal_);

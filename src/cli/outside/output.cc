@@ -30,10 +30,14 @@ void print(std::string_view text) {
   std::fwrite(clean.data(), 1, clean.size(), stdout);
 }
 
+void say(std::FILE* stream, std::string_view text) {
+  std::fputs(printable_lines(text).c_str(), stream);
+}
+
 Status write_page(const std::string& file, const std::string& page) {
   TRY(write_file(file, page));
-  std::fprintf(stderr, "stoker: the page is in %s (%s)\n", printable(file).c_str(),
-               human_bytes(Bytes(static_cast<std::int64_t>(page.size()))).c_str());
+  say(stderr, "stoker: the page is in " + printable(file) + " (" +
+                  human_bytes(Bytes(static_cast<std::int64_t>(page.size()))) + ")\n");
   return {};
 }
 

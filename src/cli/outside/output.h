@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdio>
 #include <string>
 #include <string_view>
 
@@ -10,6 +11,9 @@ namespace stoker::cli {
 /// Writes an answer to standard output. Text of files may be in it, so escape sequences are made
 /// harmless on the way (base/text.h); JSON has none.
 void print(std::string_view text);
+
+/// What is said beside an answer, on standard error as a rule: cleaned in the same way.
+void say(std::FILE* stream, std::string_view text);
 
 /// How answers look; `columns` 0: as wide as need be.
 struct OutputStyle {

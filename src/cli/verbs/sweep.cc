@@ -272,7 +272,7 @@ Result<std::unique_ptr<study::Executor>> on_kubernetes(study::Store& store) {
   settings.poll_seconds = seconds_in("STOKER_KUBERNETES_POLL", settings.poll_seconds);
   settings.image_patience_seconds =
       seconds_in("STOKER_IMAGE_PATIENCE", settings.image_patience_seconds);
-  settings.say = [](const std::string& text) { std::fprintf(stderr, "%s\n", text.c_str()); };
+  settings.say = [](const std::string& text) { say(stderr, text + "\n"); };
   return study::kubernetes_executor(std::move(settings));
 }
 
@@ -308,12 +308,12 @@ Result<int> run(const Options& o) {
   const auto counts = TRY(store.counts());
   std::int64_t all = 0, ended = final_trials(counts);
   for (const auto& [state, count] : counts) all += count;
-  if (!o.quiet) std::fprintf(stderr, "%s\n", counts_text(counts).c_str());
+  if (!o.quiet) say(stderr, counts_text(counts) + "\n");
   const auto rows = TRY(store.full_trials());
   study::ForecastGuide guide(store.study(), rows,
                              guide_options(store.study(), rows.front().trial, o));
   if (!o.quiet && !store.study().forecast.empty())
-    std::fputs((forecast + study_outlook(store.study(), guide.outlook())).c_str(), stderr);
+    say(stderr, forecast + study_outlook(store.study(), guide.outlook()));
   Remaining remaining(guide);
   Wishes wishes;
   study::ControllerOptions options;
@@ -323,8 +323,8 @@ Result<int> run(const Options& o) {
   options.progress = [&](const study::TrialRow& row) {
     if (study::is_final(row.state)) ++ended;
     if (!o.quiet)
-      std::fprintf(stderr, "%s%s\n", progress_line(store.study(), row, ended, all).c_str(),
-                   study::is_final(row.state) ? remaining.text().c_str() : "");
+      say(stderr, progress_line(store.study(), row, ended, all) +
+                      (study::is_final(row.state) ? remaining.text() : "") + "\n");
   };
   Again again(rows, o.retry);
   options.again = [&](const study::TrialRow& row) {

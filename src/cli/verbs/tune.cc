@@ -151,7 +151,7 @@ Result<int> run(TuneArguments& a) {
   if (!asked.sampler.empty())
     asked.options.sample = python_sampler(asked.search, asked.sampler, store.path());
   asked.options.decided = [&](const tune::Decision& decision) {
-    if (!a.quiet) std::fputs(decision_line(decision).c_str(), stderr);
+    if (!a.quiet) say(stderr, decision_line(decision));
   };
   tune::Tuner tuner(store, *method, asked.options);
   TRY(tuner.load());

@@ -50,7 +50,9 @@ std::string kept_rows(const fs::path& rows) {
   fs::create_directories(cache_folder(), error);
   const fs::path kept = cache_folder() / "input-runs.json";
   const auto text = read_file(rows, kMostKept);
-  if (error || !text || text->empty() || !write_file(kept, *text)) return {};
+  // A file in which no probe has ended yet holds nothing to go on with.
+  if (error || !text || text->find("\"speed_at_probe\"") == std::string::npos) return {};
+  if (!write_file(kept, *text)) return {};
   return "; what was measured is kept in " + kept.string() +
          ": copy it and go on with -o, which continues a file that is there";
 }
@@ -71,7 +73,11 @@ Result<int> validate_input_pipeline(const ValidateOptions& o, std::span<const Bi
   UnnamedRows unnamed;
   const auto rows = TRY(rows_path(o.output, "-o", unnamed));
   const auto code = TRY(measure(o, rows));
-  if (code != 0) return code;  // the child has said why
+  if (code != 0) {  // the child has said why
+    const std::string kept = o.output.empty() ? kept_rows(rows) : "";
+    if (!kept.empty()) say(stderr, "stoker: ended early" + kept + "\n");
+    return code;
+  }
   auto answer = report(o, rows);
   if (!answer && o.output.empty()) answer.error().message += kept_rows(rows);
   return answer;

@@ -52,7 +52,7 @@ std::FILE* lines_of(const Options& o) { return o.json || o.command.empty() ? std
 
 /// Prints for the terminal's width where it goes to standard output; command lines and process
 /// names may hold anything.
-void say(const Options& o, const std::string& text) {
+void tell(const Options& o, const std::string& text) {
   if (lines_of(o) == stdout) print(text);
   else std::fputs(printable_lines(text).c_str(), stderr);
   std::fflush(lines_of(o));
@@ -91,13 +91,13 @@ class Watch {
     recording_->add(sample);
     if (recording_->failure().empty() || told_) return;
     told_ = true;
-    std::fprintf(stderr, "stoker: %s: %s; recording ends here, the watch goes on\n",
-                 o_.output.c_str(), recording_->failure().c_str());
+    say(stderr, "stoker: " + o_.output + ": " + recording_->failure() +
+                    "; recording ends here, the watch goes on\n");
   }
 
   void print_line(double every) {
     const WatchLine line = last_of(timeline_, every);
-    say(o_, o_.json ? watch_line_json(line, kVersion) : watch_line_text(line));
+    tell(o_, o_.json ? watch_line_json(line, kVersion) : watch_line_text(line));
   }
 
   void show(const std::string& source, double at) {
@@ -176,7 +176,7 @@ Result<int> watch_processes(const Options& o, const std::vector<std::int64_t>& r
   if (!o.against.empty()) add_forecast(o, watch.timeline(), report);
   if (!o.html.empty()) TRY(write_page(o.html, watch_page(report)));
   const std::scoped_lock lock(printing);
-  say(o, o.json ? watch_json(report) : "\n" + watch_text(report));
+  tell(o, o.json ? watch_json(report) : "\n" + watch_text(report));
   const bool enough = !least || report.diagnosis.useful >= *least;
   if (!enough)
     std::fprintf(stderr, "stoker: the loop used %.0f %% of the time, less than --fail-below %s\n",
@@ -204,7 +204,7 @@ Result<int> watch_all(const Options& given) {
   for (const Result<int>& result : results) {
     // A job that ended meanwhile is no failure of the watch.
     if (result) code = std::max(code, *result);
-    else std::fprintf(stderr, "stoker: %s\n", result.error().text().c_str());
+    else say(stderr, "stoker: " + result.error().text() + "\n");
   }
   return code;
 }
@@ -256,8 +256,8 @@ Result<int> run(const Options& o) {
   const int code = launched.wait();
   if (!watched && watched.error().code == ErrorCode::kIo) return watched;
   if (!watched) {
-    std::fprintf(stderr, "stoker: \"%s\" ended before anything could be seen\n",
-                 o.command.front().c_str());
+    say(stderr,
+        "stoker: \"" + printable(o.command.front()) + "\" ended before anything could be seen\n");
     return code;
   }
   return code != 0 ? code : *watched;

@@ -124,6 +124,9 @@ std::string kineto_json(const KinetoMemory& memory, const KinetoSummary& s,
   json["trace_events"] = memory.trace_events;
   json["broken_events"] = memory.broken_events;
   json["repaired_places"] = memory.repaired;
+  json["damaged_places"] = memory.damaged_places;
+  json["untimed_events"] = memory.untimed_events;
+  json["cut_short"] = memory.cut;
   json["allocations"] = s.allocations;
   json["frees"] = s.frees;
   json["freed_from_before"] = s.freed_from_before;

@@ -147,6 +147,17 @@ std::string kineto_text(const KinetoMemory& memory, const KinetoSummary& s,
     missing.push_back(
         fmt::format("what stood in {} places that were no JSON (inf, NaN, bad escapes)",
                     with_commas(memory.repaired)));
+  if (memory.cut)
+    missing.push_back(
+        "the end of the trace: the file ends early (a full disk, a broken copy); the peak is a "
+        "lower bound");
+  if (memory.damaged_places > 0)
+    missing.push_back(fmt::format("what stood in {} places that are no JSON at all, passed over",
+                                  with_commas(memory.damaged_places)));
+  if (memory.untimed_events > 0)
+    missing.push_back(
+        fmt::format("the time of {} events, which are taken where they stand in the file",
+                    with_commas(memory.untimed_events)));
   if (memory.broken_events > 0)
     missing.push_back(
         fmt::format("{} memory events of no or absurd bytes", with_commas(memory.broken_events)));

@@ -1,0 +1,20 @@
+"""Text that a terminal shows as it is: names and messages from files steer nothing. printable() of src/base/text.h in Python."""
+
+from __future__ import annotations
+
+import re
+
+# Control characters of both ranges, marks that turn the direction of writing, line separators (as `steers` of
+# src/base/text.cc), and halves of characters, which no encoding writes.
+_STEERS = "\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff"
+_LINE, _LINES = re.compile(f"[{_STEERS}\t\n]"), re.compile(f"[{_STEERS}]")
+
+
+def printable(text: object) -> str:
+    """One line: what would move a terminal's cursor, colour it or turn its direction is a question mark."""
+    return _LINE.sub("?", str(text))
+
+
+def printable_lines(text: object) -> str:
+    """The same, with line breaks and tabulators kept."""
+    return _LINES.sub("?", str(text))
