@@ -7,13 +7,14 @@ logarithm of measured over analytic time from features that name no GPU. Needs x
 that the same rows give the same files, bit for bit.
 """
 import json
+import math
 import os
 import subprocess
 import tempfile
 
 import numpy
 import xgboost
-from scipy.optimize import nnls
+from scipy.optimize import minimize, nnls
 
 from . import residual
 from .common import header, read_csv, write_tree
@@ -37,6 +38,10 @@ SHRINK = 0.03  # relative errors above it weigh less
 # Half-widths for GPUs without rows: about the p90 of convolutions on GPUs that were left out; fixed times of the five
 # hosts differ by a factor of up to 2.2 from their mean.
 UNSEEN_SPREAD = {"spread": 0.25, "floor_spread": 1.2}
+# What the doubt of a call goes with, as SpreadSlope of the bench: see slopes_of.
+SHARE_FIXED = 19  # in the features: what of the analytic time is fixed
+SLOPES = ("one", "time", "batch", "in", "out", "side", "forward")
+PENALTY = 20.0  # of what lies outside a 90 % band: 2 / 0.1
 PROVENANCE = {"rows": "CDECatapult/ml-performance-prediction and mlpredict (Apache-2.0): one-layer TensorFlow 1 networks"}
 
 
@@ -59,6 +64,8 @@ class Networks:
         self.gpu = numpy.array([r["gpu"] for r in rows])
         self.optimizer = numpy.array([OPTIMIZERS.index(r["optimizer"]) for r in rows])
         self.batch = numpy.array([int(r["batch"]) for r in rows])
+        names = ("batch", "dim_in", "dim_out") if kind == "dense" else ("batch", "cin", "cout", "in_size")
+        self.sizes = numpy.array([[int(r[x]) for x in names] + [1] * (4 - len(names)) for r in rows], float)
 
     def ask(self, tools, folder):
         with tempfile.NamedTemporaryFile("w", suffix=".rows", delete=False) as file:
@@ -161,13 +168,36 @@ def add_spreads(tree, report):
                 patch["session"][name] = float(f"{measured['layers/' + kind, gpu]:.3g}")
 
 
-def finish(context, folder, forests, report):
+def slopes_of(networks, kind, predicted, held, tree):
+    """How the width of a band changes with the network: least interval score over shapes that the trees have not seen."""
+    fixed = networks.features[held][:, SHARE_FIXED]
+    base = numpy.array([math.hypot(f * tree["gpus"][g]["session"]["floor_spread"], (1 - f) * tree["gpus"][g]["session"]["spread"])
+                        for f, g in zip(fixed, networks.gpu[held])])
+    sizes = numpy.log2(numpy.maximum(networks.sizes[held], 1))
+    with_what = numpy.column_stack([numpy.ones(len(base)), numpy.log2(networks.analytic[held]), sizes,
+                                    networks.optimizer[held] == 0])
+    error = numpy.log(networks.time[held] / predicted[held])
+
+    def loss(slopes):
+        reach = base * numpy.exp(with_what @ slopes)
+        low, high = numpy.exp(-error - numpy.log1p(reach)), numpy.exp(numpy.log1p(reach) - error)
+        score = high - low + PENALTY * (numpy.maximum(0, low - 1) + numpy.maximum(0, 1 - high))
+        slope = (low + high - PENALTY * (low * (low > 1) + high * (high < 1))) * reach / (1 + reach)
+        return score.mean(), with_what.T @ slope / len(base)
+
+    found = minimize(loss, numpy.zeros(len(SLOPES)), jac=True, method="BFGS").x
+    return {f"{kind}_spread_{name}": float(f"{value:.3g}") for name, value in zip(SLOPES, found)}
+
+
+def finish(context, folder, forests, report, unseen=None):
     fingerprint = subprocess.run([context.tools + "/timing_layers", "--fingerprint"], check=True,
                                  stdout=subprocess.PIPE).stdout.decode().strip()
     path = os.path.join(folder, "layers.json")
     with open(path) as file:
         tree = json.load(file)
     add_spreads(tree, report)
+    for kind, (n, predicted, held) in (unseen or {}).items():
+        tree["base"]["session"].update(slopes_of(n, kind, predicted, held, tree))
     write_tree(path, {**tree, "measured_error": report})
     residual.write(os.path.join(folder, "layers.trees"), fingerprint, forests, report,
                    {**PROVENANCE, "made_by": "scripts/fit-timing"})
@@ -175,7 +205,7 @@ def finish(context, folder, forests, report):
 
 def fit(context, folder):
     """Writes layers.json and layers.trees into `folder`."""
-    networks, forests, report = prepare(context, folder), [], []
+    networks, forests, report, unseen = prepare(context, folder), [], [], {}
     for kind, n in networks.items():
         everything = numpy.ones(len(n.time), bool)
         held = n.fold == 0
@@ -186,8 +216,9 @@ def fit(context, folder):
             report.append({"measure": f"layers/{kind}", "gpu": gpu, "split": "unseen shapes, batch < 33",
                            **errors(n, predicted, chosen)})
             print(report[-1], flush=True)
+        unseen[kind] = (n, predicted, held & (n.batch < 33))
         forests.append(forest_of(n, kind + "_network", everything, TREES[kind], -1)[1])
-    finish(context, folder, forests, report)
+    finish(context, folder, forests, report, unseen)
 
 
 def fit_across(context, folder):

@@ -27,6 +27,11 @@ double* member_of(SessionCoefficients& session, std::string_view name) {
     if (name == "convolution_us_" + optimizer) return &session.convolution_us[i];
     if (name == "dense_us_" + optimizer) return &session.dense_us[i];
   }
+  for (std::size_t i = 0; i < kSpreadSlopes; ++i) {
+    const std::string slope = "_spread_" + std::string(kSpreadSlopeNames[i]);
+    if (name == "convolution" + slope) return &session.convolution_slopes[i];
+    if (name == "dense" + slope) return &session.dense_slopes[i];
+  }
   if (name == "spread") return &session.spread;
   return name == "floor_spread" ? &session.floor_spread : nullptr;
 }
@@ -45,7 +50,9 @@ Result<Patch> patch_from(const json::Value& node, const std::string& where) {
   Patch patch;
   SessionCoefficients known;
   for (const auto& [name, value] : session->items()) {
-    if (member_of(known, name) == nullptr || !value.is_number() || !(value.as_double() >= 0))
+    const bool signed_number = name.find("_spread_") != std::string::npos;
+    if (member_of(known, name) == nullptr || !value.is_number() ||
+        !(signed_number || value.as_double() >= 0))
       return fail(ErrorCode::kBadInput, "\"" + name + "\" must be the number of a coefficient",
                   where);
     patch.emplace_back(name, value.as_double());

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "accuracy/layers/layer_features.h"
 
@@ -16,6 +17,25 @@ Coefficients data_sheet_only() {
   c.kernel.launch_us = 0;
   c.kernel.l2_speedup = 1;
   return c;
+}
+
+/// How much more or less sure than the average call of its kind.
+double spread_factor(const LayerNetwork& network, const LayerCost& cost,
+                     const SessionCoefficients& session) {
+  const auto log = [](std::int64_t size) {
+    return std::log2(static_cast<double>(std::max<std::int64_t>(1, size)));
+  };
+  const std::array<double, kSpreadSlopes> with{
+      1.0,
+      std::log2(milliseconds(cost.analytic)),
+      log(network.batch),
+      log(network.in_channels),
+      log(network.out_channels),
+      log(network.in_side),
+      network.optimizer == LayerOptimizer::kNone ? 1.0 : 0.0};
+  const auto& slopes =
+      network.kind == LayerKind::kDense ? session.dense_slopes : session.convolution_slopes;
+  return std::exp(std::inner_product(with.begin(), with.end(), slopes.begin(), 0.0));
 }
 
 }  // namespace
@@ -64,7 +84,8 @@ LayerCost LayerModel::cost_of(const LayerNetwork& network) const {
   cost.total = cost.factor *
                (fixed_multiple_ * cost.fixed + device_multiple_ * (cost.analytic - cost.fixed));
   const double fixed = cost.fixed / cost.analytic;
-  const double spread = std::hypot(fixed * session_.floor_spread, (1 - fixed) * session_.spread);
+  const double spread = std::hypot(fixed * session_.floor_spread, (1 - fixed) * session_.spread) *
+                        spread_factor(network, cost, session_);
   cost.band = {spread / (1 + spread), spread};
   return cost;
 }

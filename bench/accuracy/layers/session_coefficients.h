@@ -55,6 +55,12 @@ enum class LayerPart : std::uint8_t {
 inline constexpr std::size_t kLayerParts = 28;
 [[nodiscard]] std::string_view name_of(LayerPart part);
 
+/// What the doubt of a call goes with: nothing, and binary logarithms of its analytic milliseconds,
+/// of batch, channels and side, and whether it is a forward pass.
+inline constexpr std::array<std::string_view, 7> kSpreadSlopeNames{"one", "time", "batch",  "in",
+                                                                   "out", "side", "forward"};
+inline constexpr std::size_t kSpreadSlopes = kSpreadSlopeNames.size();
+
 /// One call of a framework that runs a whole small graph at once (TensorFlow's session.run), on one
 /// GPU and its host. Built-in values are priors; fitted/layers.json replaces them.
 struct SessionCoefficients {
@@ -65,6 +71,8 @@ struct SessionCoefficients {
   std::array<double, kLayerOptimizers> convolution_us, dense_us;
   double spread = 0.5;        ///< 90 % relative half-width of device time
   double floor_spread = 0.6;  ///< the same of the fixed time
+  /// How both change with the network, by SpreadSlope: exponents of e, summed.
+  std::array<double, kSpreadSlopes> convolution_slopes{}, dense_slopes{};
   SessionCoefficients();
 };
 

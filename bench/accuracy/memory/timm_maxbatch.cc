@@ -12,6 +12,7 @@
 #include "forecast/memory_forecast.h"
 #include "lower/gpu/outside.h"
 #include "lower/loop/lower.h"
+#include "memory/replay/largest_batch.h"
 #include "memory/replay/replay.h"
 
 namespace stoker::accuracy {
@@ -44,20 +45,22 @@ class Ladder {
   Ladder(const Step& step, const Job& job, const Machine& machine)
       : step_(step), job_(job), machine_(machine) {}
 
-  [[nodiscard]] bool fits(std::size_t place, Bytes capacity) {
+  [[nodiscard]] bool fits(std::size_t place, Bytes capacity, CacheFlush flush) {
     if (kTried[place] == 0) return true;
     const Program* program = at(place);
     if (program == nullptr) return false;
     ReplayOptions options;
+    options.detail = ReplayDetail::kVerdict;
+    if (flush == CacheFlush::kNever) return replay(*program, options).reserved_peak <= capacity;
     options.capacity = capacity;
     options.total = machine_.device->usable_memory;
-    options.detail = ReplayDetail::kVerdict;
     return replay(*program, options).fits();
   }
 
   /// The first that runs, from `from` on.
-  [[nodiscard]] std::size_t first_fitting(std::size_t from, Bytes capacity) {
-    while (!fits(from, capacity)) ++from;
+  [[nodiscard]] std::size_t first_fitting(std::size_t from, Bytes capacity,
+                                          CacheFlush flush = CacheFlush::kAllowed) {
+    while (!fits(from, capacity, flush)) ++from;
     return from;
   }
 
@@ -154,7 +157,9 @@ class TimmMaxBatch {
     a.shipped = ladder.first_fitting(0, usable - outside);
     const MemoryErrorCase error =
         bench_.knowledge.memory_case(memory_error_case(*smallest, job, machine));
-    a.safe = ladder.first_fitting(a.shipped, forecast_that_fills(usable, error) - outside);
+    // As `plan` and `predict` answer: the allocator need not give its cache back.
+    a.safe = ladder.first_fitting(a.shipped, forecast_that_fills(usable, error) - outside,
+                                  CacheFlush::kNever);
     std::size_t place = 0;
     for (std::size_t c = 0; c < kContexts; ++c) {
       const Bytes context((kContextFirstMiB + static_cast<std::int64_t>(c) * kContextStepMiB)

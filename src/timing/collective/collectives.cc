@@ -83,8 +83,10 @@ const FabricFit* nearest(const std::vector<FabricFit>& fits, const std::string& 
   return best;
 }
 
-/// Times between two measured counts are interpolated in log2(ranks).
-NodeFabric between(const FabricFit& low, const FabricFit& high, int ranks) {
+/// Times between two measured counts are interpolated in log2(ranks). What is left out of a server
+/// whose links form a cube is off by a third, so no more is known than of what nobody measured.
+NodeFabric between(const FabricFit& low, const FabricFit& high, int ranks,
+                   const CollectiveCoefficients& c) {
   if (low.ranks == ranks)
     return {from_fit(low), low.spread,
             low.fabric + ", " + std::to_string(ranks) + " GPUs, measured"};
@@ -93,7 +95,7 @@ NodeFabric between(const FabricFit& low, const FabricFit& high, int ranks) {
   const Curve below = from_fit(low), above = from_fit(high);
   return {sampled(below, above,
                   [&](double size) { return (1 - w) * at(below, size) + w * at(above, size); }),
-          std::max(low.spread, high.spread),
+          std::max({low.spread, high.spread, c.unfitted_spread}),
           low.fabric + ", " + std::to_string(ranks) + " GPUs, between measured counts"};
 }
 
@@ -143,7 +145,7 @@ std::optional<NodeFabric> measured(const std::string& fabric, int ranks,
   const FabricFit* low = nearest(c.fits, fabric, ranks, true);
   const FabricFit* high = nearest(c.fits, fabric, ranks, false);
   if (low == nullptr && high == nullptr) return std::nullopt;
-  if (low != nullptr && high != nullptr) return between(*low, *high, ranks);
+  if (low != nullptr && high != nullptr) return between(*low, *high, ranks, c);
   return beyond(low != nullptr ? *low : *high, ranks, c);
 }
 
