@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch.overrides import TorchFunctionMode
 
-from . import attention, ctc, packed, rnn
+from . import attention, ctc, packed, packed_cpu, rnn
 
 
 class AbstractFunctions(TorchFunctionMode):
@@ -53,4 +53,23 @@ class AbstractFunctions(TorchFunctionMode):
             out = rnn.run(rnn.FUNCTIONS[func], *args, batch_sizes=sizes, **kwargs)
             if out is not NotImplemented:
                 return out
+        return func(*args, **kwargs)
+
+
+class PackedFunctions(TorchFunctionMode):
+    """Packed sequences on a CPU: what reads their lengths there, and the recurrent layers that go over them."""
+
+    def __init__(self, recorder):
+        super().__init__()
+        self._recorder = recorder
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        if func is packed.PACK:
+            return packed.pack(self._recorder, *args, **kwargs)
+        if func is packed.PAD:
+            return packed.pad(self._recorder, *args, **kwargs)
+        if func in rnn.FUNCTIONS and packed.is_packed(args):
+            sizes = packed.sizes_of(self._recorder, args[1])
+            return packed_cpu.run(rnn.FUNCTIONS[func], args[0], sizes, *args[2:], **kwargs)
         return func(*args, **kwargs)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import gc
 import inspect
 from dataclasses import dataclass, field
@@ -13,7 +12,7 @@ from torch.utils import _pytree as pytree
 
 from . import compiled, fake_model, grad_hooks, losses, training, warnings_of
 from . import precision as precisions
-from .functions import AbstractFunctions
+from .functions import AbstractFunctions, PackedFunctions
 from .real_eyes import nothing_looks_fake
 from .recorder import ModuleNames, Recorder, quiet_collector
 from .values import seeded
@@ -54,7 +53,7 @@ class _Step:
         self.model = built.module
         self.recorder = Recorder(device.type, assumptions)
         self.for_cuda = device.wanted == "cuda"  # on a CPU layers are what PyTorch makes of them there
-        self.stand_ins = AbstractFunctions(self.recorder) if self.for_cuda else contextlib.nullcontext()
+        self.stand_ins = (AbstractFunctions if self.for_cuda else PackedFunctions)(self.recorder)
         self.steps = grad_hooks.Steps()
         self.raw = RawStep()
         self.compiler = None if saved is None else compiled.Compiler(self.recorder, saved)

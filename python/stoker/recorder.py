@@ -271,7 +271,7 @@ class Recorder(TorchDispatchMode):
         except (fake_tensor.DataDependentOutputException, fake_tensor.DynamicOutputShapeException):
             raise DataDependentError(
                 f"{func.name()} {self.at()} makes a tensor whose size depends on the data, and a capture has no values: "
-                + ("pad to one length and use a mask, or capture with --device cuda" if "packed_sequence" in func.name()
+                + ("pad to one length and use a mask, or make it with pack_padded_sequence" if "packed_sequence" in func.name()
                    or "pack_padded" in func.name() else "use a mask of fixed size instead")) from None
         except fake_tensor.UnsupportedOperatorException:
             raise self._unsupported(func) from None

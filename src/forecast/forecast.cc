@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "base/text.h"
 #include "forecast/cost.h"
 #include "forecast/memory_model.h"
 #include "forecast/node_share.h"
@@ -204,9 +205,19 @@ void add_utilization(const Scenario& s, Forecast& f) {
 
 void add_epoch(const Scenario& s, Forecast& f) {
   if (s.dataset_samples <= 0) return;
+  const std::int64_t a_step = s.job.batch * s.job.gpus * s.job.accumulate;
+  if (a_step > s.dataset_samples) {
+    f.diagnostics.add(
+        "epoch_below_step", Severity::kWarning,
+        "an epoch of " + with_commas(s.dataset_samples) + " samples is less than one step of " +
+            with_commas(a_step) +
+            " (batch x GPUs x accumulate): a loop with drop_last makes no step at all, one without "
+            "a smaller one than is forecast here; take fewer GPUs or a smaller batch");
+  }
   const double start = seconds(f.input.known ? f.input.loader.epoch_start : Nanos(0));
   const auto epoch = [&](double rate) {
-    return static_cast<double>(s.dataset_samples) / rate + start;
+    // No epoch is shorter than its one step.
+    return static_cast<double>(std::max(a_step, s.dataset_samples)) / rate + start;
   };
   f.epoch_s = {epoch(f.samples_per_s.value), epoch(f.samples_per_s.high),
                epoch(f.samples_per_s.low), f.samples_per_s.basis};

@@ -171,6 +171,41 @@ TEST_F(ForecastTest, AValidationThatDoesNotFitIsNamed) {
   EXPECT_NE(words.find("smaller {validation}"), std::string::npos) << words;
 }
 
+TEST_F(ForecastTest, ALargeValidationBatchLeavesTrainingItsOwnLimit) {
+  scenario_.job.batch = 100'000;
+  scenario_.machine.device->usable_memory =
+      Bytes(static_cast<std::int64_t>(forecast_now().memory.device_peak.high));
+  const auto limits = [&] {
+    return forecast_batch_limits(step_, scenario_.job, scenario_.machine, scenario_.allocator,
+                                 *knowledge_);
+  };
+  const auto alone = limits();
+  ASSERT_TRUE(alone) << alone.error().text();
+  EXPECT_EQ(alone->low_in_training, 0);
+  // A small validation costs nothing, and then there is nothing to say.
+  scenario_.job.validation_batch = 1;
+  EXPECT_EQ(limits()->low, alone->low);
+  EXPECT_EQ(limits()->low_in_training, 0);
+  // As large as what training may take: less is safe beside it, and training alone is as before.
+  scenario_.job.validation_batch = 8 * alone->value;
+  const auto beside = limits();
+  ASSERT_TRUE(beside) << beside.error().text();
+  EXPECT_LT(beside->low, alone->low);
+  EXPECT_EQ(beside->low_in_training, alone->low);
+}
+
+TEST_F(ForecastTest, AnEpochIsNoShorterThanItsOneStep) {
+  scenario_.job.batch = 32;
+  scenario_.dataset_samples = 3200;
+  EXPECT_NEAR(forecast_now().epoch_s.value, 100 * forecast_now().step_ms.value * 1e-3,
+              1e-6 * forecast_now().epoch_s.value);
+  EXPECT_EQ(forecast_now().diagnostics.count("epoch_below_step"), 0);
+  scenario_.dataset_samples = 5;
+  EXPECT_NEAR(forecast_now().epoch_s.value, forecast_now().step_ms.value * 1e-3,
+              1e-6 * forecast_now().epoch_s.value);
+  EXPECT_EQ(forecast_now().diagnostics.count("epoch_below_step"), 1);
+}
+
 TEST_F(ForecastTest, OperatorsWithoutARuleAreNamedCountedAndWidenTheBand) {
   std::string text = testing_support::linear_step_json();
   for (std::size_t at; (at = text.find("aten::mm")) != std::string::npos;)

@@ -179,9 +179,11 @@ MemoryForecast forecast_memory(const Program& program, const Machine& machine,
   return forecast;
 }
 
-Result<BatchLimits> forecast_batch_limits(const Step& step, const Job& job, const Machine& machine,
-                                          const AllocatorConfig& allocator,
-                                          const Knowledge& knowledge, const LastBatch& last_batch) {
+namespace {
+
+Result<BatchLimits> limits_of(const Step& step, const Job& job, const Machine& machine,
+                              const AllocatorConfig& allocator, const Knowledge& knowledge,
+                              const LastBatch& last_batch) {
   const auto prepared = TRY(prepare(step, job));
   const std::int64_t minimum = std::max<std::int64_t>(1, step.dimensions[0].minimum);
   const LowerAt lower_at = [&](std::int64_t batch) -> Result<Program> {
@@ -230,6 +232,21 @@ Result<BatchLimits> forecast_batch_limits(const Step& step, const Job& job, cons
   if (!lucky) return tl::unexpected(lucky.error());
   limits.low = std::min(safe->batch, limits.value);
   limits.high = std::max(lucky->batch, limits.value);
+  return limits;
+}
+
+}  // namespace
+
+Result<BatchLimits> forecast_batch_limits(const Step& step, const Job& job, const Machine& machine,
+                                          const AllocatorConfig& allocator,
+                                          const Knowledge& knowledge, const LastBatch& last_batch) {
+  BatchLimits limits = TRY(limits_of(step, job, machine, allocator, knowledge, last_batch));
+  if (!job.validation_batch) return limits;
+  Job training = job;
+  training.validation_batch.reset();
+  const BatchLimits alone =
+      TRY(limits_of(step, training, machine, allocator, knowledge, last_batch));
+  if (alone.low > limits.low) limits.low_in_training = alone.low;
   return limits;
 }
 

@@ -54,6 +54,9 @@ struct BatchLimits {
   std::int64_t first_failing = 0;  ///< 0: the search ended at its limit
   Bytes missing;                   ///< for batch 1, when not even that runs
   std::string failing_pass;        ///< the extra pass that batch 1 fails in; empty: in training
+  /// With a validation pass: what `low` would be without it, where that is more; else 0. The batch
+  /// of the validation is a setting of its own, so this is what a smaller one gives back.
+  std::int64_t low_in_training = 0;
   std::string basis;
 };
 

@@ -71,10 +71,13 @@ struct BatchReason {
   std::int64_t largest_safe = 0;     ///< 0: none
   std::int64_t largest_running = 0;  ///< by the forecast, its error left aside
   std::int64_t first_failing = 0;
-  double share_of_best = 1;     ///< speed at the chosen batch over the best speed at any batch
-  std::int64_t best_batch = 0;  ///< where that best speed is
-  bool ceiling = false;         ///< the user's max_global_batch decided
-  bool fixed = false;           ///< the user gave the batch
+  double share_of_best = 1;          ///< speed at the chosen batch over the best speed at any batch
+  std::int64_t best_batch = 0;       ///< where that best speed is
+  std::int64_t low_in_training = 0;  ///< see BatchLimits
+  bool ceiling = false;              ///< the user's max_global_batch decided
+  /// Samples of the data set, where it is too small for larger batches that would run; else 0.
+  std::int64_t data_samples = 0;
+  bool fixed = false;  ///< the user gave the batch
 };
 
 /// The chosen job with its runners-up and reasons.

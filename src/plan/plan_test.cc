@@ -52,6 +52,20 @@ TEST_F(PlanTest, DoesNotTakeTheLargestBatchByHabit) {
   EXPECT_EQ(plan->best.forecast.limiter.kind, Limiter::kInput);
 }
 
+TEST_F(PlanTest, ASmallDataSetIsNoReasonForABatch) {
+  PlanRequest r = request();
+  r.base.dataset_samples = 1'000'000'000;
+  const auto large = make_plan(r, *knowledge_);
+  ASSERT_TRUE(large) << large.error().text();
+  EXPECT_EQ(large->batch_reason.data_samples, 0);
+  const std::int64_t few = large->batch_reason.largest_safe / 2 + 3;
+  r.base.dataset_samples = few;
+  const auto small = make_plan(r, *knowledge_);
+  ASSERT_TRUE(small) << small.error().text();
+  EXPECT_LE(small->best.forecast.job.batch, few);
+  EXPECT_EQ(small->batch_reason.data_samples, few);
+}
+
 TEST_F(PlanTest, RespectsWhatTheUserFixed) {
   give_samples(1);
   PlanRequest r = request();

@@ -230,11 +230,15 @@ Result<std::optional<TriedSetting>> SettingSearch::best(const PrecisionChoice& c
   const auto ladder = batch_ladder(limits, *choice.step, gpus);
   setting.reason.largest_safe = limits.low;
   setting.reason.largest_running = limits.value;
+  setting.reason.low_in_training = limits.low_in_training;
   setting.reason.first_failing = limits.first_failing;
   setting.reason.fixed = request_.batch.has_value();
   const std::int64_t ceiling = request_.limits.max_global_batch;
   setting.reason.ceiling =
       ceiling > 0 && ceiling / (static_cast<std::int64_t>(gpus) * s.job.accumulate) < limits.low;
+  const std::int64_t data = s.dataset_samples;
+  if (data > 0 && data / (static_cast<std::int64_t>(gpus) * s.job.accumulate) < limits.low)
+    setting.reason.data_samples = data;
   if (ladder.empty()) {
     why_not_ = "a global batch of at most " +
                std::to_string(ceiling > 0 ? ceiling : s.dataset_samples) +

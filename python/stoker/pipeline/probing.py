@@ -26,6 +26,7 @@ _SAMPLES, _GIL, _STAGES, _TRANSPORT, _ONE_WORKER = .45, .03, .06, .13, .12
 _SAMPLES_BESIDE_STREAMS, _STREAMS, _MORE_STREAMS = .3, .15, .07  # of an IterableDataset
 _ONE_WORKER_BATCHES, _ONE_WORKER_MOST = 11, 0.25  # so many slow batches, up to this share of the budget
 _STARTING_S = 1.0  # for pickling and forking in any case
+_OWN_START = 0.3  # kept for the loader's own way of starting workers where that is no fork
 _KEEP_S = 0.3  # for putting it all together
 _SHARE_OF_MEMORY = 0.25  # share of what is available that one batch and its samples may take
 _LONGEST_BATCH = 0.06  # share of the time for samples that one batch of another size may take
@@ -65,12 +66,13 @@ class _Probe:
         self._findings = finding.Findings()
         self._doc = {}
         self._failed = False
+        self._kept_s = 0.0  # for what comes last
         self._crowding = None  # CPU time lost with twice as many processes as cores, as a share
 
     # -- children -----------------------------------------------------------------------------------------------------
 
     def _left(self) -> float:
-        return max(0.0, self._deadline - time.monotonic())
+        return max(0.0, self._deadline - self._kept_s - time.monotonic())
 
     def _tell(self, what: str) -> None:
         if self._progress is not None:
@@ -92,6 +94,8 @@ class _Probe:
         doc.update(format=FORMAT, schema_version=SCHEMA_VERSION, name=source.name, kind=source.kind,
                    samples=source.samples, loader=sources.loader_facts(source))
         self._findings.cores(machine.usable_cores())
+        if source.loader is not None and source.loader.num_workers > 0 and _own_method(doc) != "fork":
+            self._kept_s = _OWN_START * self._budget
         self._first_look()
         self._samples()
         self._streams()
@@ -157,7 +161,7 @@ class _Probe:
         self._check_shared_memory()
         self._tell("samples")
         measured = interleaved.Interleaved(source, self._warden, plan=self._planned(), sizes=self._other_sizes(),
-                               seconds=seconds, wall_ms=wall, tick=lambda: self._tell("samples"), limit=self._deadline,
+                               seconds=seconds, wall_ms=wall, tick=lambda: self._tell("samples"), limit=self._deadline - self._kept_s,
                                in_order=self._order is not None)
         measured.run()
         worker = measured.outcome
@@ -389,6 +393,7 @@ class _Probe:
         self._doc["transport"] = {key: round(value, 6) for key, value in found.items()}
 
     def _starting(self) -> None:
+        self._kept_s = 0.0
         source, until = self._source, max(self._deadline - 0.1, time.monotonic() + _STARTING_S)
         facts = {"fork_ms": None, "spawn_ms": None, "forkserver_ms": None, "picklable": True, "why_not": None,
                  "pickled_bytes": None, "pickled_whole": True, "pickle_ms": None, "unpickle_ms": None,

@@ -1,5 +1,6 @@
 """Packed sequences and the CTC loss: the same numbers as PyTorch's own functions on real tensors, and captured for a GPU."""
 
+import contextlib
 from types import SimpleNamespace
 
 import pytest
@@ -8,7 +9,7 @@ from torch import nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from steps import capture, check, operators, shape
-from stoker import packed, places
+from stoker import functions, packed, places
 from stoker.errors import DataDependentError
 from stoker.values import Values
 
@@ -82,9 +83,35 @@ def test_lengths_that_the_code_writes_down_are_real(on_cuda):
     assert row["shape"] == [3 * 9, 3], "padded to the longest that there is"
 
 
-def test_a_cpu_has_no_packed_sequences():
-    with pytest.raises(DataDependentError, match=r"at .*test_packed.py:\d+ .*pad to one length .*--device cuda"):
-        capture(tagger, device="cpu", fixed={"seq_len": WORDS})
+@pytest.mark.parametrize("kind, settings", [
+    (nn.LSTM, {}), (nn.LSTM, {"proj_size": 3}), (nn.LSTM, {"bias": False}), (nn.GRU, {}), (nn.RNN, {}),
+    (nn.RNN, {"nonlinearity": "relu"})])
+@pytest.mark.parametrize("lengths", [[5, 3, 3, 1], [4, 4, 4]])
+def test_layers_over_packed_sequences_on_a_cpu_compute_what_pytorchs_do(kind, settings, lengths):
+    torch.manual_seed(1)
+    layer = kind(FEATURES, UNITS, num_layers=2, bidirectional=True, batch_first=True, **settings)
+    x = torch.randn(len(lengths), max(lengths), FEATURES)
+    found = []
+    for mode in (contextlib.nullcontext(), functions.PackedFunctions(recorder())):
+        given = x.clone().requires_grad_()
+        layer.zero_grad()
+        with mode:
+            out, states = layer(pack_padded_sequence(given, torch.tensor(lengths), batch_first=True))
+            out, _ = pad_packed_sequence(out, batch_first=True)
+        states = states if isinstance(states, tuple) else (states,)
+        (out.sin().sum() + sum(state.cos().sum() for state in states)).backward()
+        found.append([out, *states, given.grad, *(p.grad for p in layer.parameters())])
+    for theirs, mine in zip(*found, strict=True):
+        assert torch.allclose(theirs, mine, atol=1e-5)
+
+
+def test_packed_sequences_on_a_cpu_go_step_by_step():
+    doc = check(capture(tagger, device="cpu", fixed={"seq_len": 3}))
+    assert list(doc["diagnostics"]["reads"].values()) == ["sequences as long as the longest"]
+    names = [row["name"] for row in operators(doc)]
+    # Two directions: the input's part of the gates at once, the states' part at each of three steps; and the last layer.
+    assert names.count("aten::addmm") == 2 * (1 + 3) + 1
+    assert all("gradient" in p for p in doc["parameters"])
 
 
 @pytest.mark.parametrize("joined", [False, True])

@@ -156,6 +156,26 @@ TEST(Simulation, StorageBoundsTheRate) {
   EXPECT_EQ(cached.cached_share, 1);
 }
 
+TEST(Simulation, WhatStorageGivesHasABandOfItsOwn) {
+  SampleCost cost = plain(0.1);
+  cost.read_bytes = 100'000;
+  cost.dataset_bytes = 1000 * kGiB;
+  const auto rate = [&](double factor, HostShare host) {
+    host.cores = 16;
+    host.memory = 1 * kGiB;
+    return simulate_loader({.batch = 10, .workers = 8, .pin = false}, at_band_end(cost, factor),
+                           host, blocking(1))
+        .samples_per_s;
+  };
+  // As stated of a disk, and as a probe measured it: at the ends 2/3 and 3/2 of the rate.
+  const HostShare disk{.disk_bandwidth = 20e6};
+  EXPECT_NEAR(rate(1, disk), 200, 2);
+  EXPECT_NEAR(rate(1.1, disk) / rate(1, disk), 1 / 1.5, 0.01);
+  EXPECT_NEAR(rate(0.9, disk) / rate(1, disk), 1.5, 0.02);
+  cost.cold_seek_ms = 50;
+  EXPECT_NEAR(rate(1.1, {}) / rate(1, {}), 1 / 1.5, 0.02);
+}
+
 TEST(Simulation, RanksShareTheCores) {
   const LoaderSettings settings{.batch = 10, .workers = 4, .pin = false};
   const LoaderForecast one = simulate_loader(settings, plain(), {.cores = 4}, blocking(1));

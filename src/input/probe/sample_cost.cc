@@ -143,6 +143,11 @@ SampleCost with_cpu_times(SampleCost cost, double factor) {
   return cost;
 }
 
+/// What reads that miss the page cache may take beside what is said of them: figures of a kind of
+/// storage, of a data sheet or of a probe that had it to itself. Judgement, not measured: a disk or
+/// a share that others use too serves a job at 2/3 to 3/2 of such a figure.
+constexpr Band kStorageBand{1.0 / 3, 0.5};
+
 SampleCost at_band_end(SampleCost cost, double factor) {
   cost = with_cpu_times(std::move(cost), factor);
   for (BatchFacts& facts : cost.batches) {
@@ -155,6 +160,12 @@ SampleCost at_band_end(SampleCost cost, double factor) {
                          : factor < 1 ? 1 - cost.wait_band.below
                                       : 1;
   for (Nanos& time : cost.wait) time = time * waiting;
+  const double storage = factor > 1   ? 1 + kStorageBand.above
+                         : factor < 1 ? 1 - kStorageBand.below
+                                      : 1;
+  // More bytes through the same storage are what a slower storage is, whoever stated its figures.
+  cost.read_bytes *= storage;
+  cost.cold_seek_ms *= storage;
   for (StreamSet& set : cost.streams) {
     for (StreamCost& stream : set.workers) {
       for (Nanos& time : stream.wait) time = time * waiting;

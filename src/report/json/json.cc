@@ -187,6 +187,7 @@ Json plan_object(const Plan& plan) {
               {"share_of_best", why.share_of_best},
               {"best_batch", why.best_batch},
               {"ceiling", why.ceiling},
+              {"data_samples", why.data_samples},
               {"fixed", why.fixed}}},
             {"pin_gain", plan.pin_gain},
             {"next", std::move(next)},

@@ -81,6 +81,7 @@ Json memory_object(const Forecast& f, const std::optional<BatchLimits>& limits) 
     json["max_batch"] =
         figure_object({b(limits->value), b(limits->low), b(limits->high), limits->basis});
     if (limits->first_failing > 0) json["first_failing_batch"] = limits->first_failing;
+    if (limits->low_in_training > 0) json["safe_batch_in_training"] = limits->low_in_training;
     if (limits->missing.count() > 0) json["missing_bytes"] = limits->missing.count();
   }
   return json;

@@ -44,7 +44,17 @@ std::string cures(const MemoryAdvice& advice) {
 }
 
 /// "batch up to 380 is safe, up to 463 may run": by the band, and by the forecast itself.
-std::string batch_limits_text(const BatchLimits& limits) {
+std::string batch_limits_text(const BatchLimits& limits, const Job& job) {
+  if (limits.low_in_training > 0 && job.validation_batch) {
+    const std::string safe = limits.low > 0 ? fmt::format("batch up to {} is safe", limits.low)
+                                            : std::string("no batch is safe");
+    return fmt::format(
+        "{} beside the validation in batches of {}{}; in training alone up to {} is: a smaller "
+        "validation batch (--validation) gives that back",
+        safe, *job.validation_batch,
+        limits.value > limits.low ? fmt::format(", up to {} may run", limits.value) : "",
+        limits.low_in_training);
+  }
   if (limits.value <= 0) return "no batch is safe";
   if (limits.low <= 0) return fmt::format("no batch is safe, up to {} may run", limits.value);
   if (limits.low == limits.value) return fmt::format("batch up to {} is safe", limits.low);
@@ -64,7 +74,7 @@ std::string verdict(const Prediction& prediction, bool cpu) {
     if (m.verdict == MemoryVerdictWord::kRisky)
       text += "  By the forecast it does not run; at the low end of its band it would.\n";
     if (limits && limits->value > 0) {
-      std::string limits_text = batch_limits_text(*limits);
+      std::string limits_text = batch_limits_text(*limits, f.job);
       limits_text.front() = static_cast<char>(std::toupper(limits_text.front()));
       text += "  " + limits_text + ".\n";
     }
@@ -76,7 +86,7 @@ std::string verdict(const Prediction& prediction, bool cpu) {
                      gib(m.device_peak), human_bytes(m.usable), cpu ? "" : " per GPU");
   if (m.only_by_flushing) text += "; only by flushing the cache, expect slower steps";
   else if (m.verdict == MemoryVerdictWord::kRisky) text += "; the band reaches beyond it";
-  if (limits) text += "; " + batch_limits_text(*limits);
+  if (limits) text += "; " + batch_limits_text(*limits, f.job);
   return text + "\n";
 }
 

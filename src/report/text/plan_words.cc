@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/text.h"
 #include "report/text/cpu_text.h"
 #include "report/text/layout.h"
 
@@ -54,6 +55,30 @@ std::string safe_batch_text(const BatchReason& why) {
   return text;
 }
 
+/// A validation pass that leaves less room than training needs is no reason for a small batch.
+std::string validation_text(const BatchReason& why, const Forecast& f) {
+  if (why.low_in_training <= 0 || !f.job.validation_batch) return {};
+  return fmt::format(
+      "The validation in batches of {} decides what is safe: in training alone up to {} would be. "
+      "Its batch is a setting of its own: give a smaller one (--validation).\n",
+      *f.job.validation_batch, why.low_in_training);
+}
+
+/// A data set of few samples ends the search of batches: that is no reason for a batch.
+std::string small_data_text(const BatchReason& why, const Forecast& f) {
+  if (why.data_samples <= 0) return {};
+  const std::int64_t a_step = f.job.batch * f.job.gpus * f.job.accumulate;
+  const std::int64_t steps = std::max<std::int64_t>(1, why.data_samples / a_step);
+  constexpr std::int64_t kFewSteps = 10;  // judgement: beyond, other things decided
+  if (steps > kFewSteps) return {};
+  return fmt::format(
+      "The data set has only {} samples: this batch leaves {} an epoch, and no batch was tried "
+      "that "
+      "takes more. Where it stands for a larger data set, give that one's size (--samples).\n",
+      with_commas(why.data_samples),
+      steps == 1 ? "one step" : fmt::format("{} steps", with_commas(steps)));
+}
+
 }  // namespace
 
 std::string gpus_text(int gpus) { return gpus == 1 ? "1 GPU" : fmt::format("{} GPUs", gpus); }
@@ -96,7 +121,7 @@ std::string why_batch(const Plan& plan, const ReportContext& context) {
     text +=
         fmt::format("{} of the speed of {}; {}.", percent(why.share_of_best), why.best_batch, safe);
   }
-  text += "\n";
+  text += "\n" + validation_text(why, f) + small_data_text(why, f);
   for (const PlanRow& other : plan.by_precision) {
     const Forecast& o = other.forecast;
     if (says_nothing_new(plan, o)) continue;

@@ -43,14 +43,6 @@ void choose_loader(const RunRequest& request, Scenario& s) {
 }
 
 void add_facts(const RunRequest& request, const Scenario& s, Facts& facts) {
-  const std::int64_t per_step = s.job.batch * s.job.gpus * s.job.accumulate;
-  if (s.dataset_samples > 0 && s.dataset_samples < per_step) {
-    facts.data.add("epoch_below_step", Severity::kWarning,
-                   "an epoch of " + std::to_string(s.dataset_samples) +
-                       " samples is less than one step of " + std::to_string(per_step) +
-                       " (batch x GPUs x accumulate): its time is that of a fraction of a step; "
-                       "take fewer GPUs or a smaller batch");
-  }
   if (!request.batch) {
     facts.assumed.push_back("batch " + std::to_string(s.job.batch) + " (" + mark(Setting::kBatch) +
                             ")");

@@ -5,7 +5,9 @@
 #include <ctime>
 
 #include "base/setting.h"
+#include "base/text.h"
 #include "device/calibration_data.h"
+#include "input/loader/loader_simulation.h"
 #include "operators/family.h"
 #include "scenario/request/allocator.h"
 #include "scenario/request/sample_facts.h"
@@ -105,6 +107,24 @@ void add_data_notes(const ProbesOfData& probes, Diagnostics& data) {
     add(probes.pipeline->findings, contention_warning(probes.pipeline->contention));
 }
 
+/// Workers that are not forked: a new interpreter each, which gets the data set pickled.
+void add_start(const Scenario& s, Facts& facts) {
+  const SampleCost::Start& start = s.sample.start;
+  const std::string method(start_method_name(s.loader.start_method));
+  facts.assumed.push_back("workers start by " + method + ", as the probed loader's" +
+                          (start.pickled.count() > 0
+                               ? "; each is sent " + human_bytes(start.pickled) + " of data set"
+                               : ""));
+  const Nanos measured =
+      s.loader.start_method == StartMethod::kSpawn ? start.spawn : start.forkserver;
+  if (measured.count() > 0) return;
+  facts.data.add("worker_start_unmeasured", Severity::kWarning,
+                 "how long a worker takes to start by " + method +
+                     " was not measured: the first batch's time is an estimate from the size of "
+                     "the pickled data set, and may be half or twice that; probe the loader again "
+                     "with a larger budget");
+}
+
 Facts facts_of_machine(const Machine& machine) {
   Facts facts;
   facts.host_name = machine.host.name;
@@ -134,6 +154,7 @@ Facts facts_of(const RunRequest& r, const Scenario& s, const ProbesOfData& probe
                              probes.pipeline->cpu_model);
   }
   add_assumed(r, s, probes, facts);
+  if (s.loader.start_method != StartMethod::kFork && s.sample.known) add_start(s, facts);
   add_data_notes(probes, facts.data);
   add_excluded(s, facts);
   return facts;

@@ -8,6 +8,7 @@
 #include "device/catalogue/instances.h"
 #include "device/host/this_host.h"
 #include "device/resolve/resolve.h"
+#include "input/findings/findings.h"
 #include "scenario/request/allocator.h"
 #include "scenario/request/fill_job.h"
 #include "scenario/request/request_checks.h"
@@ -63,6 +64,12 @@ Status take_data(const RunRequest& r, const ScenarioTools& tools, Resolved& out)
   s.dataset_samples = data.samples;
   out.probe = std::move(data.probe);
   out.pipeline = std::move(data.pipeline);
+  // Workers start as the probed loader starts them: pickling a large data set into each of them is
+  // no property of a setting that a plan chooses.
+  if (out.pipeline) {
+    s.loader.start_method = out.pipeline->loader ? out.pipeline->loader->start_method
+                                                 : default_start_method(out.pipeline->python);
+  }
   return {};
 }
 
