@@ -13,6 +13,7 @@
     stoker.goodput("resnet50", "a100-40gb", 800, [64, 128])      # which batch reaches a loss soonest, at that noise scale
     stoker.scale_batch(0.1, old=256, new=1024)                   # what changes with the batch, and where the rule breaks
     stoker.checkpoint_dir(), stoker.share()                      # in a trial: what to go on from; of `stoker tune`: on how much data
+    @stoker.kernel(writes=["out_ptr"])                           # what a Triton kernel of your own does, for a capture
     with stoker.observe_step():                                  # around a real step: records where its time goes
 
 plan, predict and fits take the flags of the command as keywords: max_global_batch=512, checkpoint="blocks", clip=True.
@@ -49,6 +50,7 @@ from .observe import Observation, ObservationError, Observer, observe_step, read
 from .polynomial import Dimension
 from .protocol import Capture
 from .results import Explanation, Figure, Plan, Prediction, Study
+from .standins.custom_kernels import kernel
 from .study import checkpoint_dir, report, share
 from .tune import (
     Gate,
@@ -65,7 +67,7 @@ from .version import VERSION as __version__
 
 __all__ = ["Capture", "CaptureError", "Dimension", "Explanation", "Figure", "Gate", "Observation", "ObservationError", "Observer",
            "Plan", "Prediction", "ProbeError", "StokerError", "Study", "capture", "checkpoint_dir", "explain", "fits", "goodput",
-           "hf_search_space", "lightning_batch", "lr_ramp", "lr_range_test", "noise_scale", "observe_step",
+           "hf_search_space", "kernel", "lightning_batch", "lr_ramp", "lr_range_test", "noise_scale", "observe_step",
            "optuna_gate", "plan", "predict", "probe", "ray_stopper", "read_observation", "read_study", "report", "scale_batch",
            "share", "__version__"]
 

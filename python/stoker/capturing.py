@@ -47,9 +47,10 @@ def capture(source, device: Device, settings: Settings) -> dict:
     grid = fitter.grid()
     points = [p for i, p in enumerate(grid) if p not in grid[:i]]
     saved = None
-    if settings.compile:
+    parts = [""] if settings.compile else compiled.parts(source.first.module)
+    if parts:
         compiled.check_version()
-        saved = compiled.SavedTensors()
+        saved = compiled.SavedTensors(parts)
         points.sort(key=lambda point: -math.prod(point.values()))  # the largest decides what is kept
     assumptions = places.Assumptions(settings.assume)
     steps = {}
@@ -73,7 +74,7 @@ def capture(source, device: Device, settings: Settings) -> dict:
     if raws[0].in_backward:
         optimizer = {"name": "none", "in_backward": raws[0].in_backward, "groups": []}
     about = {"sample": _sample(source, dimensions), "optimizer": optimizer, "training": declared,
-             "compiled": compiled.about(raws[0]) if settings.compile else None}
+             "compiled": compiled.about(raws[0]) if parts else None}
     return step_file.document(fitter, raws, head, _provenance(source, device, settings.with_sources), about)
 
 

@@ -8,7 +8,9 @@ operator under the recorder. Which operators share a kernel is not decided here 
 from __future__ import annotations
 
 import contextlib
+import functools
 import re
+import warnings
 
 import torch
 
@@ -26,9 +28,13 @@ def check_version() -> None:
 
 
 class SavedTensors:
-    """What each graph of a model keeps, by the names of its nodes: decided once, held at other sizes."""
+    """What each graph of a model keeps, by the names of its nodes: decided once, held at other sizes.
 
-    def __init__(self):
+    `parts`: names of the modules that are compiled, "" for the whole model.
+    """
+
+    def __init__(self, parts=("",)):
+        self.parts = tuple(parts)
         self._decided: list = []
         self._graph = 0
 
@@ -67,12 +73,10 @@ def _deciding(saved: SavedTensors):
 class _Graph:
     """One graph of a compiled function, run node by node: a value is let go after its last use, as in generated code."""
 
-    def __init__(self, compiler, module):
-        self._compiler, self._module = compiler, module
+    def __init__(self, compiler, module, part: str):
+        self._compiler, self._module, self._part = compiler, module, part
         self._nodes = list(module.graph.nodes)
-        self._modules = [compiler.module_of(node) for node in self._nodes]
-        sequences = [node.meta["seq_nr"] for node in self._nodes if node.meta.get("seq_nr") is not None]
-        self._first_sequence = min(sequences, default=0)
+        self._modules = [compiler.module_of(node, part) for node in self._nodes]
         last = {}
         for node in self._nodes:
             for used in node.all_input_nodes:
@@ -96,7 +100,7 @@ class _Graph:
                     result = torch.fx.node.map_arg(node.args[0], lambda n: values[n])
                     values.clear()
                     return result
-                recorder.at_node(module, self._compiler.sequence(self, node))
+                recorder.at_node(module, node.meta.get("seq_nr", -1))
                 values[node] = self._run(node, values)
                 for used in self._ends.get(node, ()):
                     del values[used]
@@ -121,9 +125,8 @@ class Compiler:
 
     def __init__(self, recorder, saved: SavedTensors):
         self.recorder, self._saved = recorder, saved
-        self.graphs = 0
-        self._numbers: dict = {}
         self._names: dict = {}
+        self._changed: list = []  # modules that call their graphs
 
     def compiled(self, model):
         """What runs in place of `model`, inside of `self.running()`."""
@@ -132,21 +135,38 @@ class Compiler:
         from torch._functorch.partitioners import min_cut_rematerialization_partition
         from torch._inductor.decomposition import select_decomp_table
 
-        self._names = {name: index for index, name in enumerate(self.recorder.modules)}
+        assert torch._inductor.lowering is not None
         torch._dynamo.reset()
-        backend = aot_autograd(fw_compiler=self._compile, bw_compiler=self._compile, inference_compiler=self._compile,
-                               keep_inference_input_mutations=True,
-                               partition_fn=min_cut_rematerialization_partition, decompositions=select_decomp_table())
-        return torch.compile(model, backend=backend, dynamic=False)
+        table = select_decomp_table()
+
+        def compile_part(part: str, what):
+            compiler = functools.partial(self._compile, part)
+            backend = aot_autograd(fw_compiler=compiler, bw_compiler=compiler, inference_compiler=compiler,
+                                   keep_inference_input_mutations=True, partition_fn=min_cut_rematerialization_partition,
+                                   decompositions=table)
+            return torch.compile(what, backend=backend, dynamic=False)
+
+        if self._saved.parts == ("",):
+            return compile_part("", model)
+        for part in self._saved.parts:
+            module = model.get_submodule(part)
+            module.__dict__["_compiled_call_impl"] = compile_part(part, module._call_impl)
+            self._changed.append(module)
+        return model
 
     @contextlib.contextmanager
     def running(self):
-        with _deciding(self._saved), torch._dynamo.config.patch(suppress_errors=False):
-            yield
+        self._names = {name: index for index, name in enumerate(self.recorder.modules)}
+        try:
+            warnings.filterwarnings("ignore", message="Using `torch.compile")  # our hooks know when they are traced
+            with _deciding(self._saved), torch._dynamo.config.patch(suppress_errors=False):
+                yield
+        finally:
+            while self._changed:
+                self._changed.pop().__dict__.pop("_compiled_call_impl")
 
-    def _compile(self, module, example_inputs):
-        self.graphs += 1
-        graph = _Graph(self, module)
+    def _compile(self, part, module, example_inputs):
+        graph = _Graph(self, module, part)
 
         def run(given: list):
             return graph(given)
@@ -154,20 +174,44 @@ class Compiler:
         run._boxed_call = True  # takes a list, which it empties
         return run
 
-    def module_of(self, node) -> int:
+    def module_of(self, node, part: str) -> int:
         stack = node.meta.get("nn_module_stack") or node.meta.get("fwd_nn_module_stack") or {}
         for path, _ in reversed(list(stack.values())):
-            name = module_name(path)
+            name = ".".join(filter(None, (part, module_name(path))))
             while name is not None:
                 if name in self._names:
                     return self._names[name]
                 name = name.rpartition(".")[0] if "." in name else None
-        return 0
+        return self._names.get(part, 0)
 
-    def sequence(self, graph: _Graph, node) -> int:
-        """Ties the operators of a backward to those of their forward: both carry the number of the traced autograd node."""
-        number = node.meta.get("seq_nr")
-        return -1 if number is None else number
+
+def parts(module: torch.nn.Module) -> list:
+    """Names of the parts of `module` that its code has given to torch.compile; "" for all of it."""
+    if _is_optimized(module):
+        return [""]
+    found: list = []
+    for name, part in module.named_modules():
+        mine = _is_optimized(part) or getattr(part, "_compiled_call_impl", None) is not None
+        plain = name.replace("_orig_mod.", "").removesuffix("._orig_mod")
+        if mine and not any(plain == other or plain.startswith(f"{other}.") or other == "" for other in found):
+            found.append(plain)
+    return [""] if "" in found else found
+
+
+def unwrapped(module: torch.nn.Module) -> torch.nn.Module:
+    """The model as it is without torch.compile; what `parts` named is compiled anew while it is captured."""
+    while _is_optimized(module):
+        module = module._orig_mod
+    for part in list(module.modules()):
+        part.__dict__.pop("_compiled_call_impl", None)
+        for name, child in list(part._modules.items()):
+            if _is_optimized(child):
+                part._modules[name] = child._orig_mod
+    return module
+
+
+def _is_optimized(module) -> bool:
+    return type(module).__name__ == "OptimizedModule"
 
 
 def about(raw) -> dict:

@@ -12,13 +12,6 @@ from . import precision as precisions
 from .errors import CaptureError
 
 
-def is_compiled(module: torch.nn.Module) -> bool:
-    for part in module.modules():
-        if type(part).__name__ == "OptimizedModule" or getattr(part, "_compiled_call_impl", None) is not None:
-            return True
-    return False
-
-
 @contextlib.contextmanager
 def restored(module: torch.nn.Module, optimizer=None):
     """Afterwards the module and the optimizer's groups are what they were: their tensors, and caches that a step filled."""

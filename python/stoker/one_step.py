@@ -76,8 +76,8 @@ class _Step:
         names = ModuleNames(self.recorder, self.model)
         self.warnings = warnings_of.Training(self.recorder, self.model)
         self.called, running = self.model, contextlib.nullcontext()
-        if self.compiler is not None:  # a graph's operators know their modules, and hooks would be traced
-            self.called, names, running = self.compiler.compiled(self.model), contextlib.nullcontext(), self.compiler.running()
+        if self.compiler is not None:
+            self.called, running = self.compiler.compiled(self.model), self.compiler.running()
         with self.stand_ins, self.recorder, names, self.warnings, self.steps, running:
             run = {"train": self._train, "forward": self._forward, "inference": self._infer}[self.mode]
             results = run(args, kwargs)

@@ -297,8 +297,9 @@ class Recorder(TorchDispatchMode):
     def _record(self, func, args, kwargs, out) -> None:
         name = func.name()
         recurrent = name.startswith("aten::_cudnn_rnn")
-        inputs, host_input = self._inputs(rnn.recorded_inputs(args) if recurrent else args, kwargs)
-        outputs = rnn.recorded_outputs(out) if recurrent else out
+        custom = name in ("stoker::kernel_", "stoker::product_kernel_")  # reads, writes, FLOPs, bytes
+        inputs, host_input = self._inputs(rnn.recorded_inputs(args) if recurrent else args[0] if custom else args, kwargs)
+        outputs = rnn.recorded_outputs(out) if recurrent else args[1] if custom else out
         outputs = [t for t in operators.tensors(outputs) if self._on_device(t)]
         self._last_name = name
         if not outputs and not inputs:
@@ -321,6 +322,8 @@ class Recorder(TorchDispatchMode):
         if not fresh and not func._schema.is_mutable:
             self._views += 1
             return
+        if custom:  # sizes of two tensors that are none say what it does
+            inputs = [("f64", (args[2],), None, described[0][3]), ("u8", (args[3],), None, described[0][3]), *inputs]
         self._write(func, args, kwargs, inputs, described)
         if host_input and operators.copies_to_host(func) and not kwargs.get("non_blocking"):
             self.events.append(("s", "copy"))
@@ -416,9 +419,13 @@ class ModuleNames:
         hooks, recorder = torch.nn.modules.module, self._recorder
 
         def before(module, args):
+            if torch.compiler.is_compiling():
+                return  # a graph's operators know their modules
             recorder.enter_module(self._index.get(id(module), recorder.module_stack[-1]))
 
         def after(module, args, out):
+            if torch.compiler.is_compiling():
+                return
             recorder.leave_module()
 
         self._handles = [hooks.register_module_forward_pre_hook(before), hooks.register_module_forward_hook(after)]

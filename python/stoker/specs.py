@@ -12,7 +12,7 @@ import sys
 import torch
 from torch.utils import _pytree as pytree
 
-from . import model_build, protocol
+from . import compiled, model_build, protocol
 from .errors import CaptureError
 from .polynomial import Dimension
 from .user_code import user_code
@@ -113,17 +113,13 @@ class Source:
         if "batch" not in self._parameters:
             inputs, targets = (self._resized(part, point["batch"]) for part in (inputs, targets))
         args, kwargs = model_build.split_inputs(inputs)
-        return model_build.Built(capture.module, args, kwargs, capture.loss, targets, capture.optimizer)
+        module = compiled.unwrapped(capture.module)
+        return model_build.Built(module, args, kwargs, capture.loss, targets, capture.optimizer)
 
     def _check(self, capture) -> None:
         if not isinstance(capture.module, torch.nn.Module):
             raise CaptureError(f"{self.spec} returned a {type(capture.module).__name__} "
                                "where a torch.nn.Module belongs: return (module, inputs)")
-        from .fake_model import is_compiled
-
-        if is_compiled(capture.module):
-            raise CaptureError(f"{self.spec} returned a model under torch.compile, which a capture cannot see into: "
-                               "return the model itself, and capture it with --compile")
 
     def _resized(self, tree, batch: int):
         """Every tensor whose first dimension is the example's batch, with another batch."""

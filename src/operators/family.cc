@@ -79,6 +79,8 @@ constexpr auto kFamilies = std::to_array<OperatorFamily>({
      "special_xlog1py special_zeta sqrt square sub tan tanh threshold tril triu trunc where "
      "xlogy stoker::dequantize* stoker::fused stoker::gated_activation stoker::nf4_scales stoker::nf4_weight "
      "stoker::rotary _thnn_fused* *loss_backward"},
+    {"custom_kernel", K::kElementwise, W::kPlain, "stoker::kernel"},
+    {"custom_products", K::kGemm, W::kPlain, "stoker::product_kernel"},
     {"fourier", K::kElementwise, W::kFourier, "_fft_c2c _fft_c2r _fft_r2c"},
     {"distances", K::kElementwise, W::kDistances, "_cdist _cdist_backward _cdist_forward"},
     {"random_mask", K::kElementwise, W::kPlain, "bernoulli",
@@ -134,6 +136,7 @@ constexpr auto kFamilies = std::to_array<OperatorFamily>({
      "stoker::reduce_scatter_copy_in"},
     {"copy_into", K::kCopy, W::kPlain, "copy",
      Operands::kFirstIsWritten},
+    {"offload", K::kHostToDevice, W::kPlain, "stoker::gradient_to_host stoker::shard_to_device"},
     {"view_backward", K::kCopy, W::kPartOfZeros,
      "diagonal_backward select_backward slice_backward unfold_backward"},
     {"padding_backward", K::kCopy, W::kPlain,

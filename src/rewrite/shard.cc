@@ -49,7 +49,8 @@ struct UnitState {
   Polynomial gathered;                   ///< bytes of all its parameters, padded
   Polynomial reduced;                    ///< of all its gradients, padded, as they are reduced
   DType stored = DType::kF32, dtype = DType::kF32;  ///< of the shards, of what is gathered
-  DType gradient_dtype = DType::kF32, reduced_dtype = DType::kF32;
+  DType gradient_dtype = DType::kF32, reduced_dtype = DType::kF32, summed_into = DType::kF32;
+  bool casts = false;  ///< a shard is of another precision than what is gathered of it
   std::optional<std::uint32_t> sharded_gradient;  ///< storage
   bool done = false;                              ///< the gradients are reduced
   std::optional<std::uint32_t> pending;           ///< gathered buffer that is not copied out yet
@@ -90,7 +91,8 @@ class Sharding {
       }
       make_sharded_gradient(u);
     }
-    for (const auto& [storage, bytes] : shards_) step_.storages[storage].bytes = bytes;
+    for (const auto& [storage, bytes] : shards_)
+      step_.storages[storage].bytes = settings_.offload ? Polynomial(0) : bytes;
     return {};
   }
 
@@ -107,7 +109,11 @@ class Sharding {
     const DType dtype = mixed ? settings_.precision->computed : type.dtype;
     const DType captured = type.dtype;
     if (mixed) type.dtype = DType::kF32;
-    state.stored = type.dtype;
+    // Parameters of several types travel as bytes (_get_param_all_gather_inputs,
+    // foreach_all_gather).
+    const bool first = state.storages.empty();
+    state.casts = state.casts || type.dtype != dtype;
+    state.stored = first || state.stored == type.dtype ? type.dtype : DType::kU8;
     const Polynomial shard = bytes_of(type);
     const Polynomial padded =
         scaled(scaled(shard, settings_.ranks), size_of(dtype), size_of(type.dtype));
@@ -116,9 +122,11 @@ class Sharding {
     shards_[storage] = shards_[storage] + shard;
     padded_[storage] = padded_[storage] + padded;
     state.gathered = state.gathered + padded;
-    state.dtype = dtype;
+    state.dtype = first || state.dtype == dtype ? dtype : DType::kU8;
+    const DType type_of_shard = type.dtype;
     p.type = add_type(step_, std::move(type));
     if (p.gradient < 0) return {};
+    state.summed_into = type_of_shard;
     state.gradient_dtype = casts_.empty() ? captured : dtype;
     state.reduced_dtype = mixed ? settings_.precision->reduced : dtype;
     state.reduced = state.reduced + scaled(padded, size_of(state.reduced_dtype), size_of(dtype));
@@ -136,10 +144,12 @@ class Sharding {
     if (state.gradients.empty()) return;
     state.sharded_gradient = add_storage(
         step_,
-        in_dtype(scaled(state.reduced, 1, settings_.ranks), state.reduced_dtype, state.stored),
-        StorageKind::kGradient);
+        in_dtype(scaled(state.reduced, 1, settings_.ranks), state.reduced_dtype, state.summed_into),
+        settings_.offload ? StorageKind::kTransient : StorageKind::kGradient);
     for (const std::uint32_t p : units_[u].parameters) {
-      if (step_.parameters[p].gradient >= 0) step_.parameters[p].gradient = *state.sharded_gradient;
+      if (step_.parameters[p].gradient >= 0)
+        step_.parameters[p].gradient =
+            settings_.offload ? std::int64_t{-1} : *state.sharded_gradient;
     }
   }
 
@@ -253,9 +263,11 @@ class Sharding {
     const Polynomial share = scaled(state.gathered, 1, settings_.ranks);
     const TypeId part = add_flat_type(step_, state.dtype, share);
     std::vector<TensorRef> shards = shards_of(u);
+    const std::optional<std::uint32_t> arrived =
+        settings_.offload ? to_device(u, shards) : std::nullopt;
     // Shards of another precision are cast into one buffer first (_get_param_all_gather_inputs).
     std::optional<std::uint32_t> cast;
-    if (state.stored != state.dtype) {
+    if (state.casts) {
       cast = add_storage(step_, share);
       allocate(*cast);
     }
@@ -267,7 +279,20 @@ class Sharding {
     add_operator("stoker::all_gather_copy_in", u, std::move(shards), std::move(written));
     add_operator("stoker::all_gather", u, {all}, {all});
     if (cast) release(*cast);
+    if (arrived) release(*arrived);
     state.pending = buffer;
+  }
+
+  /// The shards in the device's memory, where the copy into the gathered buffer reads them.
+  std::optional<std::uint32_t> to_device(std::size_t u, std::vector<TensorRef>& shards) {
+    Polynomial bytes;
+    for (const std::uint32_t s : states_[u].storages) bytes = bytes + shards_.at(s);
+    const std::uint32_t copy = add_storage(step_, bytes);
+    allocate(copy);
+    const TensorRef all{add_flat_type(step_, DType::kU8, bytes), StorageId(copy)};
+    add_operator("stoker::shard_to_device", u, std::move(shards), {all});
+    shards = {all};
+    return copy;
   }
 
   void copy_out(std::size_t u) {
@@ -321,16 +346,16 @@ class Sharding {
   void reduce_flat(std::size_t u, const TensorRef& flat) {
     UnitState& state = states_[u];
     const Polynomial bytes = scaled(state.reduced, 1, settings_.ranks);
-    const bool casts = state.reduced_dtype != state.stored;
+    const bool casts = state.reduced_dtype != state.summed_into;
     const std::uint32_t output = casts ? add_storage(step_, bytes) : *state.sharded_gradient;
     allocate(output);
     const TensorRef summed{add_flat_type(step_, state.reduced_dtype, bytes), StorageId(output)};
     std::vector<TensorRef> written{summed};
     if (casts) {
       allocate(*state.sharded_gradient);
-      const Polynomial stored = in_dtype(bytes, state.reduced_dtype, state.stored);
+      const Polynomial stored = in_dtype(bytes, state.reduced_dtype, state.summed_into);
       written.push_back(
-          {add_flat_type(step_, state.stored, stored), StorageId(*state.sharded_gradient)});
+          {add_flat_type(step_, state.summed_into, stored), StorageId(*state.sharded_gradient)});
     }
     if (settings_.replicas > 1) {
       add_operator("stoker::reduce_scatter", u, {flat}, {summed});
@@ -339,6 +364,12 @@ class Sharding {
       add_operator("stoker::reduce_scatter", u, {flat}, std::move(written));
     }
     if (casts) release(output);
+    if (!settings_.offload) return;
+    const TensorRef gradient{add_flat_type(step_, state.summed_into,
+                                           in_dtype(bytes, state.reduced_dtype, state.summed_into)),
+                             StorageId(*state.sharded_gradient)};
+    add_operator("stoker::gradient_to_host", u, {gradient}, {});
+    release(*state.sharded_gradient);
   }
 
   std::vector<TensorRef> shards_of(std::size_t u) {

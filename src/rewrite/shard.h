@@ -26,6 +26,9 @@ struct ShardSettings {
   std::optional<ShardPrecision> precision{};  ///< nullopt: everything as captured
   /// Hybrid sharding: groups of `ranks` that hold a copy each and sum their gradients.
   std::int64_t replicas = 1;
+  /// CPUOffloadPolicy: shards, their gradients and the optimizer's state lie in the host's memory.
+  /// Parameters then count as updated elsewhere: they have no gradient on the device.
+  bool offload = false;
 };
 
 /// The step as one rank of torch.distributed.fsdp.fully_shard runs it, each repeated block a unit
@@ -35,6 +38,8 @@ struct ShardSettings {
 ///
 /// What it adds are operators of the step, in the module of the unit:
 ///   stoker::all_gather_copy_in      shards -> the gathered buffer      on kCommunication
+///   stoker::shard_to_device         shards -> a copy on the device     with `offload`
+///   stoker::gradient_to_host        the sharded gradients leave        with `offload`
 ///   stoker::all_gather              the gathered buffer, in place      on kCommunication
 ///   stoker::all_gather_copy_out     -> unsharded parameters            awaits its all_gather
 ///   stoker::reduce_scatter_copy_in  gradients -> the reduction's input awaits the last reduction

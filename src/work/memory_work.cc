@@ -208,8 +208,28 @@ void append_softmax_backward(const Describer& d, std::vector<Work>& into) {
   into.push_back(rows);
 }
 
+/// A kernel that its user registered: the sizes of the first two inputs, which are none, are its
+/// FLOPs and the bytes that it moves (docs/reference/step-file.md).
+void append_custom(const Describer& d, std::vector<Work>& into) {
+  const auto& in = d.inputs();
+  if (in.size() < 2) return;
+  Work work = d.base(d.family().kernel_class);
+  work.flops = Flops(static_cast<double>(d.elements(in[0])));
+  work.read = Bytes(d.elements(in[1]));
+  work.written = Bytes(0);
+  if (!d.outputs().empty()) {
+    work.dtype = d.dtype(d.outputs()[0]);
+    work.elements = d.elements(d.outputs()[0]);
+    const Bytes out = least(d.bytes(d.outputs()[0]), work.read);
+    work.written = out;
+    work.read = work.read - out;
+  }
+  into.push_back(work);
+}
+
 void append_plain(const Describer& d, std::vector<Work>& into) {
   const OperatorFamily& family = d.family();
+  if (family.name.starts_with("custom_")) return append_custom(d, into);
   Work work = d.base(family.kernel_class);
   if (work.elements == 0) return;  // nothing to do on an empty tensor
   work.flops = Flops(element_flops(family.kernel_class) * static_cast<double>(work.elements));

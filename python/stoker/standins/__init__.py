@@ -16,7 +16,7 @@ import sysconfig
 
 from ..errors import CaptureError
 
-LIBRARIES = ("apex", "bitsandbytes", "flash_attn", "liger_kernel", "transformer_engine", "xformers")
+LIBRARIES = ("apex", "bitsandbytes", "flash_attn", "liger_kernel", "transformer_engine", "triton", "xformers")
 
 
 class MissingPartError(CaptureError, ImportError):
@@ -51,7 +51,8 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
     def find_spec(self, fullname, path=None, target=None):
         library = fullname.partition(".")[0]
-        if library not in LIBRARIES or not (library in used or _users_import()):
+        known = library in used and library != "triton"  # which PyTorch itself looks for
+        if library not in LIBRARIES or not (known or _users_import()):
             return None
         if fullname not in _modules(library):
             raise MissingPartError(f"{library} is not installed, and Stoker stands in for parts of it that have no {fullname}: "
@@ -74,7 +75,7 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
             raise MissingPartError(f"{library} is not installed, and Stoker's stand-in has no {module.__name__}.{name}: "
                                    "install it, or leave that part out")
 
-        module.__getattr__ = missing
+        module.__dict__.setdefault("__getattr__", missing)
 
 
 def _modules(library: str) -> dict:

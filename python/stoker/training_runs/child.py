@@ -148,7 +148,7 @@ class Repetition:
         self.row.update(name=job.capture.name or name, optimizer=job.optimizer_told(), grad_scaler=job.scaler.is_enabled())
         meter = _Meter(job.device, case.get("others_bytes", 0))
         observer = Observer(case["observation"], batch=case["batch"], device=case["device"], precision=case["precision"])
-        observer.attach(job.module, job.optimizer, job.scaler)
+        observer.attach(job.called, job.optimizer, job.scaler)
         with user_code(f"{case['spec']} raised in its step"):
             warm_up, each_s = self._warm_up(job, observer, meter)
             count = self._count(each_s)

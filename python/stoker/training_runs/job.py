@@ -63,6 +63,7 @@ class Job:
             self.source = batches.Synthetic(inputs, targets, self)
         self.scaler = trainer.scaler(self.precision, self.device.type, self._says("grad_scaler") is not False)
         self.loop = trainer.Loop(self.module, self.optimizer, self.scaler, clip=bool(self.capture.clip))
+        self.called = torch.compile(self.module, dynamic=False) if case.get("compile") else self.module
         self.plan = self.output = self.loss = None
 
     def _says(self, name):
@@ -108,7 +109,7 @@ class Job:
     def forward(self, args, kwargs, targets) -> None:
         """Output and loss of the step before go when this one's are there, as in a loop with variables of these names."""
         with precisions.autocast(self.precision, self.device.type):
-            self.output = self.module(*args, **kwargs)
+            self.output = self.called(*args, **kwargs)
             if self.plan is None:
                 self.plan = losses.choose(self.capture, self.output)
             if self.plan.targets and not targets:

@@ -43,6 +43,7 @@ def parser():
     p.add_argument("--threads", metavar="N,N", help="of the host (default: PyTorch's own number)")
     p.add_argument("--precision", default="fp32", metavar="P,P", help=", ".join(front.PRECISIONS) + " (default fp32)")
     p.add_argument("--optimizer", metavar="O", help="sgd, adam, adamw, rmsprop or adagrad (default: the capture's, else sgd)")
+    p.add_argument("--compile", action="store_true", help="under torch.compile")
     p.add_argument("--data", metavar="FILE.py:FUNCTION", help="a function that returns your DataLoader, in place of synthetic data")
     p.add_argument("--image-size", type=int, metavar="N", help="side of the images (torchvision, timm)")
     p.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="an argument of the capture function; may repeat")
@@ -93,6 +94,10 @@ def _checked(options) -> None:
     for flag, value in (("--steps", options.steps), ("--repetitions", options.repetitions), ("--attempts", options.attempts)):
         if value is not None and value < 1:
             raise CaptureError(f"{flag} {value}: give 1 or more")
+    if options.compile:
+        from .. import compiled
+
+        compiled.check_version()
     rows_file.check_place(options.out)
 
 
@@ -157,12 +162,14 @@ class Run:
         if self.device == "cpu":
             limit = int(machine.available_memory() - _KEPT_FREE * machine.memory_bytes())
         return {"device": self.device, "precision": precision, "options": self.settings, "image_size": self.options.image_size,
-                "limit_bytes": limit}
+                "compile": self.options.compile, "limit_bytes": limit}
 
     def wanted(self) -> list:
         """The runs of this call: entries of the rows file."""
         asked = {"optimizer": self.options.optimizer, "options": self.settings, "data": self.options.data,
                  "image_size": self.options.image_size}
+        own = {"compile": True} if self.options.compile else {}  # rows of eager steps stay as they are
+        asked |= own
         found = []
         for model, batches in self.batches.items():
             for precision, threads, batch in itertools.product(self.options.precision.split(","), self.threads, batches):
@@ -171,7 +178,7 @@ class Run:
                 if known is None:
                     known = {"model": model, "name": model.rpartition(":")[2], "batch": batch, "threads": threads,
                              "precision": precision, "asked": asked, "optimizer": None, "grad_scaler": False, "steps": 0,
-                             "status": rows.WAITING, "note": "", "repetitions": []}
+                             "status": rows.WAITING, "note": "", "repetitions": [], **own}
                     self.file["runs"].append(known)
                 found.append(known)
         return found

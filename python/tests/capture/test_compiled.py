@@ -83,13 +83,31 @@ def test_what_is_kept_is_what_a_compiled_model_keeps_of_real_tensors():
 def test_a_layer_that_breaks_the_graph_runs_between_graphs(on_cuda):
     doc = check(capture(Capture(Recurrent(), torch.empty(4, 10, 8)), compile=True))
     (layer,) = operators(doc, "aten::_cudnn_rnn")
-    assert "c" not in layer["attributes"] and graphs(doc)
+    assert "c" not in layer["attributes"]
+    assert graphs(doc)
 
 
 def test_modules_are_known(on_cuda):
     doc = check(capture(net, compile=True))
     assert {row["module"] for row in operators(doc, "aten::addmm")} == {"0.up", "0.down", "1.up", "1.down", "2"}
     assert {row["module"] for row in operators(doc, "aten::mm")} <= {"0.up", "0.down", "1.up", "1.down", "2"}
+
+
+def test_what_the_code_compiles_itself_is_compiled_and_no_more(on_cuda):
+    def in_place(batch=8):
+        module, x = net(batch)
+        module[1].compile()
+        return module, x
+
+    def wrapped(batch=8):
+        module, x = net(batch)
+        return torch.compile(module), x
+
+    part = check(capture(in_place))
+    rows = operators(part, "aten::addmm")
+    assert [(row["module"], "c" in row["attributes"]) for row in rows] == [
+        ("0.up", False), ("0.down", False), ("1.up", True), ("1.down", True), ("2", False)]
+    assert graphs(check(capture(wrapped))) == {1, 2}
 
 
 @pytest.mark.parametrize("path, name", [("L['fn'].0.ln", "0.ln"), ("L['self']._modules['layers']._modules['3'].attn", "layers.3.attn"),

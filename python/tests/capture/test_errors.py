@@ -28,7 +28,6 @@ def fail(capsys, tmp_path, *arguments):
     ("to_numpy", ["needs the values of a tensor", "keep the computation in torch"]),
     ("no_fake", ["stoker_tests::real_only", "no fake implementation", "register_fake"]),
     ("grows", ["aten::new_zeros", "8, 32, 256", "--fixed"]),
-    ("compiled", ["torch.compile", "return the model itself"]),
     ("frozen", ["no training step", "--mode inference"]),
     ("lazy", ["lazy modules", "run it once"]),
     ("sparse", ["sparse tensor", "sparse=False"]),

@@ -40,12 +40,6 @@ if not hasattr(torch.ops.stoker_tests, "real_only"):  # this file is imported on
 no_fake = _model(lambda x: torch.ops.stoker_tests.real_only(x))
 
 
-def compiled():
-    model = Linear()
-    model.compile()
-    return model, EXAMPLE
-
-
 def frozen():
     return nn.Linear(4, 4).requires_grad_(False), EXAMPLE
 

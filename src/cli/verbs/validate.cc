@@ -37,8 +37,8 @@ Result<int> run(const ValidateOptions& o, std::span<const Binding> bindings) {
   }
   if (o.input) {
     TRY(refuse_given("validate", bindings,
-                     {"machine", "device", "batches", "threads", "precision", "optimizer", "model",
-                      "data", "learn"},
+                     {"machine", "device", "batches", "threads", "precision", "compile",
+                      "optimizer", "model", "data", "learn"},
                      "is of training steps; leave it out with --input"));
     return validate_input_pipeline(o, bindings);
   }
@@ -82,6 +82,7 @@ Command validate_command() {
                    {"batches", &o->batches},
                    {"threads", &o->threads},
                    {"precision", &o->precision},
+                   {"compile", &o->compile},
                    {"optimizer", &o->optimizer},
                    {"data", &o->data},
                    {"model", &o->model},

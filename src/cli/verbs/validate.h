@@ -11,7 +11,7 @@ namespace stoker::cli {
 
 /// What the user typed.
 struct ValidateOptions {
-  bool input = false, quick = false, json = false, learn = false, log = false;
+  bool input = false, quick = false, json = false, learn = false, log = false, compile = false;
   std::string what, budget, output, html;
   // of training steps
   std::string machine, device, batches, threads, precision, optimizer, model, data;

@@ -94,6 +94,7 @@ Result<int> measure(const ValidateOptions& o, const fs::path& rows) {
                                     {"--data", o.data}}) {
     if (!value.empty()) arguments.insert(arguments.end(), {flag, value});
   }
+  if (o.compile) arguments.emplace_back("--compile");
   const InterruptsForChild waits;
   return run_python_stoker(arguments, true);
 }

@@ -30,6 +30,7 @@ Result<RunRequest> request_of(const MeasuredRun& run, const std::string& machine
     optimizer.weight_decay = run.weight_decay;
   }
   request.job.dimensions = run.dimensions;
+  request.job.compile = request.capture.compile = run.compile;
   if (cpu && run.threads > 0) request.job.threads = run.threads;
   // From page-locked memory and in line, as the measuring copies each batch.
   if (!cpu) request.job.copy = CopyWay::kNonBlocking;

@@ -94,6 +94,8 @@ MeasuredRun read_run(json::Fields& fields, const Json& json, const std::string& 
   if (run.name.empty()) run.name = run.model;
   const std::string precision = fields.maybe_text(json, "precision", path);
   if (!precision.empty()) run.precision = precision;
+  if (const Json* compile = json.find("compile"); compile != nullptr && compile->is_bool())
+    run.compile = compile->as_bool();
   run.note = fields.maybe_text(json, "note", path);
   read_optimizer(fields, json, path, run);
   if (const Json* dimensions = json.find("dimensions");
@@ -147,7 +149,7 @@ void settle(const MeasuredRun& run, const std::vector<const TrainingRepetition*>
 std::string MeasuredRun::label() const {
   std::string text = name + ", batch " + std::to_string(batch);
   if (threads > 0) text += ", " + std::to_string(threads) + (threads == 1 ? " thread" : " threads");
-  return text + ", " + precision;
+  return text + ", " + precision + (compile ? ", compiled" : "");
 }
 
 std::optional<TrainingFact> fact_of(const MeasuredRun& run) {

@@ -45,6 +45,7 @@ struct MeasuredRun {
   std::int64_t batch = 1;
   int threads = 0;  ///< of PyTorch on a CPU; 0: not told
   std::string precision = "fp32";
+  bool compile = false;            ///< under torch.compile
   std::string optimizer;           ///< empty: the captured one
   std::optional<double> momentum;  ///< of it
   std::optional<double> weight_decay;

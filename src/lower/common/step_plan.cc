@@ -162,6 +162,10 @@ class Communication {
         const auto it = gathered_by_.find(index(in.storage));
         if (it != gathered_by_.end()) plan_.awaits[o] = it->second;
       }
+    } else if (name == "shard_to_device") {
+      place(o, op, Stream::kCommunication);
+    } else if (name == "gradient_to_host") {
+      place(o, op, Stream::kReduction);
     } else if (name == "reduce_scatter_copy_in") {
       plan_.awaits[o] = reduction_;
     } else if (name == "reduce_scatter" || name == "all_reduce") {

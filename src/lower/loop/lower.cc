@@ -91,6 +91,12 @@ Result<Program> lower(const PreparedStep& prepared, const Job& asked, const Mach
   note_known_cliffs(step, sizes, *device, program.diagnostics);
   note_units(job, machine.device.facts(), program.diagnostics);
   note_cuda_graphs(job, program.diagnostics);
+  if (job.fsdp_offload) {
+    program.diagnostics.add(
+        "offloaded_optimizer", Severity::kWarning,
+        "the optimizer's step on the host is not timed: the step takes longer than said, by what "
+        "the host needs to update its shard");
+  }
   return program;
 }
 

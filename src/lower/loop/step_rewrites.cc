@@ -31,7 +31,8 @@ Result<Step> shared_step(const Step& step, const Job& job) {
                              .reshard_after_forward = job.parallel == Parallel::kFsdpZero3,
                              .dimensions = job.dimensions,
                              .precision = shard_precision(job),
-                             .replicas = job.gpus / ranks});
+                             .replicas = job.gpus / ranks,
+                             .offload = job.fsdp_offload});
 }
 
 }  // namespace

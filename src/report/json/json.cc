@@ -37,6 +37,8 @@ Json settings_object(const Forecast& f) {
           {"clip", j.clip},
           {"clip_checks", j.clip_checks},
           {"cuda_graphs", j.cuda_graphs},
+          {"compile", j.compile},
+          {"fsdp_cpu_offload", j.fsdp_offload},
           {"copy", copy_name(j)},
           {"ema", j.ema},
           {"grad_scaler", j.grad_scaler},

@@ -116,7 +116,7 @@ Status fill_parallel(const JobRequest& r, Job& job) {
     return refuse("is a setting of FSDP; add " + mark(Setting::kParallel) + " fsdp", setting);
   };
   TRY(only_fsdp(job.fsdp_precision != FsdpPrecision::kNone, Setting::kFsdpMixedPrecision));
-  if (job.fsdp_offload) return refuse("is not modelled yet; leave it out", Setting::kFsdpOffload);
+  TRY(only_fsdp(job.fsdp_offload, Setting::kFsdpOffload));
   return only_fsdp(job.fsdp_group > 0, Setting::kFsdpGroup);
 }
 

@@ -21,7 +21,8 @@ const SettingRow kRows[] = {
      .value = "NAME",
      .words = "sgd, adam, adamw, rmsprop, adagrad, adafactor, lion, none",
      .fallback = "captured, else sgd",
-     .values = "sgd adam adamw rmsprop adagrad adafactor lion none",
+     .values = "sgd adam adamw rmsprop adagrad adafactor lion none sgd8bit adam8bit adamw8bit "
+               "rmsprop8bit adagrad8bit lion8bit",
      .first = kBoth,
      .training = true},
     {.name = "optimizer-loop",

@@ -200,8 +200,8 @@ class Replay {
     if (graphs_.holds(kernel))
       time -= std::min(time / 2, settings_.graph_gain_us * 1e3 * kernel.launches);
     else dispatch(kernel);
-    if (kernel.kernel_class == KernelClass::kHostToDevice) return copy_in(kernel, time);
     if (kernel.stream == Stream::kCommunication) return communicate(kernel, time);
+    if (kernel.kernel_class == KernelClass::kHostToDevice) return copy_in(kernel, time);
     if (kernel.stream != Stream::kCompute) {
       queue_.launch(kernel.stream, time);
       return;
