@@ -101,7 +101,8 @@ def here(what, out, *, precision, mode, name, batch, options, fixed, image_size=
 
     standins.install()
     wish = adapters.parse(lora, qlora)
-    change = None if wish is None else lambda made: adapters.applied(made, wish, precision)
+    label = what.rpartition(":")[2] if isinstance(what, str) else None
+    change = None if wish is None else lambda made: adapters.applied(made, wish, precision, label)
     if isinstance(what, str):
         source = specs.resolve(what, options, batch, image_size, change)
     else:

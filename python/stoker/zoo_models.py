@@ -107,16 +107,30 @@ def _language(model, batch, seq_len):
     return Capture(model, inputs, sample={"what": "sequence", "tokens": {"seq_len": 1}})
 
 
+def _own(name: str, batch, seq_len):
+    """The same sizes by the package's own networks, where transformers is not installed."""
+    from stoker import networks
+    from stoker.hub import known
+
+    return _language(networks.build(known.configuration(name)), batch, seq_len)
+
+
 def bert_base(batch=16, seq_len=LANGUAGE_SEQ_LEN):
     """BERT-base with its masked-word head."""
-    from transformers import BertConfig, BertForMaskedLM
+    try:
+        from transformers import BertConfig, BertForMaskedLM
+    except ImportError:
+        return _own("bert-base-uncased", batch, seq_len)
 
     return _language(BertForMaskedLM(BertConfig()), batch, seq_len)
 
 
 def gpt2(batch=8, seq_len=LANGUAGE_SEQ_LEN):
     """The 124-million-parameter GPT-2; it keeps its keys and values (use_cache), as it does by default."""
-    from transformers import GPT2Config, GPT2LMHeadModel
+    try:
+        from transformers import GPT2Config, GPT2LMHeadModel
+    except ImportError:
+        return _own("gpt2", batch, seq_len)
 
     return _language(GPT2LMHeadModel(GPT2Config()), batch, seq_len)
 
@@ -130,7 +144,10 @@ def t5_small(batch=16, seq_len=LANGUAGE_SEQ_LEN):
 
 def llama_1b(batch=4, seq_len=512):
     """A decoder of 1.24 billion parameters with grouped-query attention, in the proportions of Llama 3.2 1B."""
-    from transformers import LlamaConfig, LlamaForCausalLM
+    try:
+        from transformers import LlamaConfig, LlamaForCausalLM
+    except ImportError:
+        return _own("meta-llama/Llama-3.2-1B", batch, seq_len)
 
     config = LlamaConfig(vocab_size=128256, hidden_size=2048, intermediate_size=8192, num_hidden_layers=16,
                          num_attention_heads=32, num_key_value_heads=8, max_position_embeddings=131072,

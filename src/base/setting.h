@@ -20,6 +20,7 @@ enum class Setting : std::uint8_t {
   kData,
   kRecapture,
   kAssume,
+  kLora,
   kReprobe,
   kSamples,
   kSampleCost,

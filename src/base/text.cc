@@ -106,11 +106,12 @@ std::string nearest_name(std::string_view typed, std::span<const std::string> na
   std::string best;
   // A suggestion that shares less than about half of its letters helps nobody.
   std::size_t best_distance = std::max<std::size_t>(2, wanted.size() / 2) + 1;
+  constexpr std::size_t kShort = 3;
   for (const std::string& name : names) {
     const std::string candidate = simplified(name);
     std::size_t distance = edit_distance(wanted, candidate);
     if (!wanted.empty() && candidate.starts_with(wanted))
-      distance = std::min<std::size_t>(distance, 1);
+      distance = std::min<std::size_t>(distance, wanted.size() > kShort ? 0 : 1);
     if (distance < best_distance) {
       best_distance = distance;
       best = name;

@@ -3,6 +3,7 @@
 
 #include "base/text.h"
 #include "input/findings/what_if.h"
+#include "input/probe/batched_indexing.h"
 #include "input/probe/page_cache.h"
 #include "plan/knob_value.h"
 
@@ -143,18 +144,12 @@ class WhatIfs {
 
   /// One indexing operation a batch in the place of samples that are put together.
   void batched_indexing() {
-    if (!collates_longer(best_.sample, best_.settings.batch)) return;
-    SampleCost whole = best_.sample;
-    for (BatchFacts& facts : whole.batches) {
-      const Nanos copy(whole.transport.collate_shared_ns *
-                       static_cast<double>(facts.bytes.count()));
-      facts.collate_shared = std::min(facts.collate_shared, copy);
-      facts.collate_private = std::min(facts.collate_private, copy);
-    }
+    if (!handles_samples_singly(best_.sample, best_.settings.batch)) return;
     add("batched_indexing", KnobKind::kCode,
         "index whole batches (Dataset.__getitems__, or a BatchSampler as sampler= with "
         "batch_size=None) instead of collating samples one by one",
-        "the data have to lie in one tensor or array", with_sample(std::move(whole)));
+        "the data have to lie in one tensor or array",
+        with_sample(indexed_by_batches(best_.sample)));
   }
 
   template <class Faster>
@@ -216,7 +211,7 @@ class WhatIfs {
         limit != InputLimit::kInProcess)
       return;
     // Cores are no cure for work that need not be done.
-    if (collates_longer(best_.sample, best_.settings.batch)) return;
+    if (handles_samples_singly(best_.sample, best_.settings.batch)) return;
     std::optional<Knob> best;
     for (double factor = kMoreCores; factor <= kMostCores; factor *= kMoreCores) {
       LoaderCase more = best_;

@@ -88,8 +88,11 @@ def _narrow(model: nn.Module, dtype: torch.dtype) -> None:
             tensor.data = tensor.data.to(dtype)
 
 
-def applied(capture: Capture, wish: Adapters, precision: str) -> Capture:
-    """The capture with a frozen model and adapters on it, which alone are trained; the module is changed in place."""
+def applied(capture: Capture, wish: Adapters, precision: str, label: str | None = None) -> Capture:
+    """The capture with a frozen model and adapters on it, which alone are trained; the module is changed in place.
+
+    `label` is what the model is called where the capture itself has no name.
+    """
     model = capture.module
     layers = _linear_layers(model)
     targets = _targets(wish, model, layers)
@@ -114,4 +117,4 @@ def applied(capture: Capture, wish: Adapters, precision: str) -> Capture:
     optimizer = type(capture.optimizer) if isinstance(capture.optimizer, (torch.optim.AdamW, torch.optim.Adam, torch.optim.SGD)) \
         else torch.optim.AdamW
     return dataclasses.replace(capture, optimizer=optimizer(trained, lr=1e-4),
-                               name=f"{capture.name or type(model).__name__}, {wish.words} on {', '.join(targets)}")
+                               name=f"{capture.name or label or type(model).__name__}, {wish.words} on {', '.join(targets)}")

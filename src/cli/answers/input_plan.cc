@@ -191,6 +191,7 @@ Result<int> answer_input_plan(const RunOptions& run, const InputPlanOptions& own
   auto data = load_data_for(asked.data, {.shape = shape, .side = side, .who = {}}, *profile,
                             scenario_tools());
   if (!data) return tl::unexpected(data.error());
+  take_processor(*data, host, data->sample);
   TRY(take_storage(asked.data, host, data->sample));
 
   InputPlanRequest request;

@@ -104,9 +104,12 @@ std::optional<Error> unknown_flag(const Command& command, const std::vector<std:
     if (missing != kNotModelled.end())
       return Error{ErrorCode::kUnsupported, std::string(missing->second), name};
     const std::string meant = advice_on(command.name, name);
+    const std::string by_words = flag_by_words(name, names);
+    const std::string near =
+        by_words.empty() ? suggestion(name, names) : "; did you mean " + by_words + "?";
     return Error{ErrorCode::kUsage,
-                 "unknown flag " + name + (meant.empty() ? suggestion(name, names) : "; " + meant) +
-                     " (stoker " + command.name + " --help-all lists all)",
+                 "unknown flag " + name + (meant.empty() ? near : "; " + meant) + " (stoker " +
+                     command.name + " --help-all lists all)",
                  {}};
   }
   return std::nullopt;

@@ -11,53 +11,144 @@ namespace stoker::cli {
 namespace {
 
 /// What Transformers, Lightning, DeepSpeed and timm have switches for.
-constexpr std::array<std::pair<std::string_view, FieldSwitch>, 9> kSwitches{
+constexpr auto kSwitches = std::to_array<std::pair<std::string_view, FieldSwitch>>(
     {{"gradientcheckpointing", {"checkpoint", "blocks"}},
      {"activationcheckpointing", {"checkpoint", "blocks"}},
      {"gradcheckpointing", {"checkpoint", "blocks"}},
+     {"recompute", {"checkpoint", "blocks"}},
      {"bf16", {"precision", "amp-bf16"}},
      {"fp16", {"precision", "amp-fp16"}},
      {"tf32", {"precision", "tf32"}},
      {"fp32", {"precision", "fp32"}},
      {"fsdp", {"parallel", "fsdp-zero3"}},
-     {"ddp", {"parallel", "ddp"}}}};
+     {"zero3", {"parallel", "fsdp-zero3"}},
+     {"zero2", {"parallel", "fsdp-zero2"}},
+     {"ddp", {"parallel", "ddp"}},
+     {"dataparallel", {"parallel", "dp"}}});
 
 /// A flag of the field, the setting that means the same (empty: none does), and what to say.
 struct Meaning {
   std::string_view flag, setting, words;
 };
 
-constexpr std::array<Meaning, 27> kMeanings{{
+constexpr std::string_view kPrecisionIs = "it is --precision amp-bf16 or amp-fp16 here";
+constexpr std::string_view kHostIs = "it is --host cores=8,ram=64G here";
+constexpr std::string_view kLoraIs = "it is --lora r=16,targets=q_proj,v_proj here";
+constexpr std::string_view kLengthIs = "it is --seq-len here";
+constexpr std::string_view kGpusIs = "it is --gpus here (--gpus 1..8: how many pay)";
+constexpr std::string_view kNoEffect = "it changes neither memory nor time of a step; leave it out";
+constexpr std::string_view kAttentionIs =
+    "PyTorch's choice of attention kernels is followed; leave it out";
+constexpr std::string_view kMachineIs =
+    "name a GPU with --gpu; a machine file describes one of any memory";
+
+constexpr auto kMeanings = std::to_array<Meaning>({
     {"globalbatch", "max-global-batch", "its largest: --max-global-batch"},
     {"globalbatchsize", "max-global-batch", "its largest: --max-global-batch"},
-    {"lora", "",
-     "adapters are not modelled by a flag; give a FILE.py:FUNCTION that wraps the model"},
-    {"qlora", "", "4-bit weights are not modelled"},
-    {"loadin4bit", "", "4-bit weights are not modelled"},
-    {"loadin8bit", "", "8-bit weights are not modelled"},
-    {"peft", "",
-     "adapters are not modelled by a flag; give a FILE.py:FUNCTION that wraps the model"},
+    {"bs", "batch", "it is --batch here"},
+    {"trainbatchsize", "batch", "it is --batch here"},
+    {"microbatch", "batch", "it is --batch here"},
+    {"microbatchsize", "batch", "it is --batch here"},
+    {"loadin8bit", "qlora", "8-bit weights are not modelled; 4-bit ones are: --qlora"},
+    {"int8", "qlora", "8-bit weights are not modelled; 4-bit ones are: --qlora"},
+    {"quantize", "qlora", "4-bit weights under adapters are --qlora here"},
+    {"quantization", "qlora", "4-bit weights under adapters are --qlora here"},
+    {"4bit", "qlora", "4-bit weights under adapters are --qlora here"},
+    {"nf4", "qlora", "4-bit weights under adapters are --qlora here"},
+    {"lorar", "lora", kLoraIs},
+    {"lorarank", "lora", kLoraIs},
+    {"loraalpha", "lora", kLoraIs},
+    {"loratargets", "lora", kLoraIs},
+    {"targetmodules", "lora", kLoraIs},
+    {"adapters", "lora", kLoraIs},
     {"gradaccum", "accumulate", "it is --accumulate here"},
     {"accumgrad", "accumulate", "it is --accumulate here"},
-    {"amp", "precision", "it is --precision amp-bf16 or amp-fp16 here"},
-    {"mixedprecision", "precision", "it is --precision amp-bf16 or amp-fp16 here"},
+    {"amp", "precision", kPrecisionIs},
+    {"useamp", "precision", kPrecisionIs},
+    {"autocast", "precision", kPrecisionIs},
+    {"mixedprecision", "precision", kPrecisionIs},
+    {"half", "precision", "it is --precision fp16 (the whole model) or amp-fp16 here"},
     {"dtype", "precision", "it is --precision here"},
+    {"torchdtype", "precision", "it is --precision here"},
+    {"zero", "parallel", "it is --parallel zero2 or zero3 here"},
     {"zerostage", "parallel", "it is --parallel zero2 or zero3 here"},
     {"deepspeed", "parallel", "it is --parallel zero2 or zero3 here, as fully_shard does it"},
     {"strategy", "parallel", "it is --parallel here: ddp, fsdp-zero2, fsdp-zero3"},
-    {"nprocpernode", "gpus", "it is --gpus here"},
+    {"multigpu", "gpus", kGpusIs},
+    {"distributed", "gpus", kGpusIs},
+    {"gpucount", "gpus", kGpusIs},
+    {"ngpu", "gpus", kGpusIs},
+    {"nproc", "gpus", kGpusIs},
+    {"nprocpernode", "gpus", kGpusIs},
     {"nnodes", "nodes", "it is --nodes here"},
-    {"worldsize", "gpus", "it is --gpus here"},
-    {"devices", "gpus", "it is --gpus here"},
+    {"worldsize", "gpus", kGpusIs},
+    {"devices", "gpus", kGpusIs},
     {"accelerator", "gpu", "it is --gpu here"},
-    {"contextlength", "seq-len", "it is --seq-len here"},
-    {"blocksize", "seq-len", "it is --seq-len here"},
+    {"instance", "gpu", "it is --on here: --on aws:g5.2xlarge"},
+    {"instancetype", "gpu", "it is --on here: --on aws:g5.2xlarge"},
+    {"contextlength", "seq-len", kLengthIs},
+    {"ctxlen", "seq-len", kLengthIs},
+    {"blocksize", "seq-len", kLengthIs},
+    {"maxlength", "seq-len", kLengthIs},
+    {"maxlen", "seq-len", kLengthIs},
+    {"tokens", "seq-len", kLengthIs},
     {"resolution", "image-size", "it is --image-size here"},
     {"dataset", "data", "it is --data here"},
     {"traindir", "data", "it is --data here"},
-    {"cpus", "host", "it is --host cores=N here"},
-    {"vram", "gpu", "name a GPU with --gpu; a machine file describes one of any memory"},
-}};
+    {"traindata", "data", "it is --data here"},
+    {"cpus", "host", kHostIs},
+    {"cpucores", "host", kHostIs},
+    {"ncpus", "host", kHostIs},
+    {"ram", "host", kHostIs},
+    {"hostmemory", "host", kHostIs},
+    {"vram", "gpu", kMachineIs},
+    {"gpumemory", "gpu", kMachineIs},
+    {"gpumem", "gpu", kMachineIs},
+    {"cost", "price", "it is --price here: money per GPU and hour"},
+    {"hourlyprice", "price", "it is --price here: money per GPU and hour"},
+    {"priceperhour", "price", "it is --price here: money per GPU and hour"},
+    {"maxsteps", "epochs", "the length of a run is --epochs here"},
+    {"lr", "", kNoEffect},
+    {"learningrate", "", kNoEffect},
+    {"seed", "", kNoEffect},
+    {"warmup", "", kNoEffect},
+    {"warmupsteps", "", kNoEffect},
+    {"scheduler", "", kNoEffect},
+    {"flashattention", "", kAttentionIs},
+    {"flashattn", "", kAttentionIs},
+    {"attnimplementation", "", kAttentionIs},
+    {"sdpa", "", kAttentionIs},
+    {"offload", "", "offloading to the host is not modelled; leave it out"},
+    {"cpuoffload", "", "offloading to the host is not modelled; leave it out"},
+});
+
+/// Words of a flag that say nothing of what is set.
+constexpr std::array<std::string_view, 14> kFillers{"number", "num",   "count", "of",  "the",
+                                                    "per",    "max",   "total", "my",  "use",
+                                                    "enable", "train", "set",   "with"};
+
+std::vector<std::string> words_in(std::string_view flag) {
+  while (flag.starts_with('-')) flag.remove_prefix(1);
+  std::string text(flag);
+  std::replace(text.begin(), text.end(), '_', '-');
+  return split(text, '-');
+}
+
+std::vector<std::string> telling_words(std::string_view flag) {
+  std::vector<std::string> words = words_in(flag);
+  std::erase_if(words, [](const std::string& word) {
+    return word.size() < 2 || std::find(kFillers.begin(), kFillers.end(), word) != kFillers.end();
+  });
+  return words;
+}
+
+/// "gpus" and "gpu" are one word.
+bool same_word(std::string_view a, std::string_view b) {
+  const auto stem = [](std::string_view word) {
+    return word.size() > 2 && word.ends_with('s') ? word.substr(0, word.size() - 1) : word;
+  };
+  return stem(a) == stem(b);
+}
 
 /// "--gradient_checkpointing" -> "gradientcheckpointing".
 template <class Row, std::size_t N, class Name>
@@ -69,6 +160,30 @@ const Row* row_of(const std::array<Row, N>& table, std::string_view flag, const 
 }
 
 }  // namespace
+
+std::string flag_by_words(std::string_view flag, const std::vector<std::string>& names) {
+  const std::vector<std::string> asked = telling_words(flag), all = words_in(flag);
+  const auto shared_with = [](const std::vector<std::string>& words,
+                              const std::vector<std::string>& own) {
+    return std::count_if(own.begin(), own.end(), [&](const std::string& word) {
+      return std::any_of(words.begin(), words.end(),
+                         [&](const std::string& one) { return same_word(one, word); });
+    });
+  };
+  std::string best;
+  // Telling words shared, telling words of its own beside them, words shared that tell nothing.
+  std::array<std::ptrdiff_t, 3> most{0, 0, 0};
+  for (const std::string& name : names) {
+    const std::vector<std::string> own = telling_words(name);
+    const auto shared = shared_with(asked, own);
+    const std::array<std::ptrdiff_t, 3> score{shared, shared - std::ssize(own),
+                                              shared_with(all, words_in(name))};
+    if (shared == 0 || (!best.empty() && score <= most)) continue;
+    best = name;
+    most = score;
+  }
+  return best;
+}
 
 std::optional<FieldSwitch> switch_of_the_field(std::string_view verb, std::string_view flag) {
   if (!flag.starts_with("--")) return std::nullopt;

@@ -18,9 +18,26 @@ TEST(FieldWordsTest, SwitchesOfTheFieldAreSettingsWithAValue) {
 TEST(FieldWordsTest, AdviceGoesByMeaning) {
   EXPECT_EQ(advice_on("predict", "--zero-stage"), "it is --parallel zero2 or zero3 here");
   EXPECT_EQ(advice_on("plan", "--global-batch"), "its largest: --max-global-batch");
-  EXPECT_EQ(advice_on("predict", "--load_in_4bit"), "4-bit weights are not modelled");
+  EXPECT_EQ(advice_on("predict", "--load_in_8bit"),
+            "8-bit weights are not modelled; 4-bit ones are: --qlora");
+  EXPECT_EQ(advice_on("predict", "--half"),
+            "it is --precision fp16 (the whole model) or amp-fp16 here");
+  EXPECT_EQ(advice_on("predict", "--multi-gpu"), "it is --gpus here (--gpus 1..8: how many pay)");
+  EXPECT_EQ(advice_on("plan", "--lr"),
+            "it changes neither memory nor time of a step; leave it out");
   EXPECT_EQ(advice_on("gpus", "--zero-stage"), "") << "it has no --parallel";
   EXPECT_EQ(advice_on("predict", "--batchs"), "");
+}
+
+TEST(FieldWordsTest, FlagsAreFoundByTheirWords) {
+  const std::vector<std::string> names{"--gpus",       "--num-gpus",   "--workers", "--num-workers",
+                                       "--batch-size", "--image-size", "--batch"};
+  EXPECT_EQ(flag_by_words("--workers-count", names), "--workers");
+  EXPECT_EQ(flag_by_words("--n_gpu", names), "--gpus");
+  EXPECT_EQ(flag_by_words("--num-worker", names), "--num-workers");
+  EXPECT_EQ(flag_by_words("--train-batch-size", names), "--batch-size");
+  EXPECT_EQ(flag_by_words("--size-of-image", names), "--image-size");
+  EXPECT_EQ(flag_by_words("--momentum", names), "");
 }
 
 }  // namespace

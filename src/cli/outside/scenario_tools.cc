@@ -53,6 +53,8 @@ Status capture_by_python(const CaptureOrder& order, const ScriptRun& script) {
   if (!order.mode.empty()) arguments.insert(arguments.end(), {"--mode", order.mode});
   for (const std::string& assumption : order.assumptions)
     arguments.insert(arguments.end(), {"--assume", assumption});
+  if (!order.adapters.lora.empty()) arguments.push_back("--lora=" + order.adapters.lora);
+  if (order.adapters.four_bit) arguments.emplace_back("--qlora");
   const int code = TRY(run_python_stoker(arguments, true));
   if (code != 0) return tl::unexpected(already_explained());
   return {};

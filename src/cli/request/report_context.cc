@@ -5,6 +5,7 @@
 #include "base/setting.h"
 #include "base/text.h"
 #include "cli/arguments/version.h"
+#include "lower/loop/trained_share.h"
 
 namespace stoker::cli {
 namespace {
@@ -42,6 +43,8 @@ ReportContext context_of(const Resolved& resolved, const Job& job) {
   ReportContext context = context_of(resolved.facts);
   context.model_line = resolved.line(job).text();
   context.settings = unusual_settings(job);
+  if (std::string trained = trained_words(*resolved.base.step); !trained.empty())
+    context.settings.push_back(std::move(trained));
   return context;
 }
 

@@ -13,6 +13,8 @@ std::vector<Binding> run_bindings(RunOptions& o, SettingTarget batch) {
                   {"from", &o.from},
                   {"recapture", &o.recapture},
                   {"mode", &o.mode},
+                  {"lora", &o.lora},
+                  {"qlora", &o.qlora},
                   {"assume", &o.assumptions},
                   {"reprobe", &o.reprobe},
                   {"samples", &o.samples},

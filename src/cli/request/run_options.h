@@ -27,6 +27,8 @@ struct RunOptions {
   std::optional<std::int64_t> global_batch;  ///< of predict: batch x accumulate x GPUs
   bool strict = false;                       ///< RISKY is no, too
   std::string mode;
+  std::string lora;  ///< "r=16,targets=q_proj"
+  bool qlora = false;
   std::string html;  ///< file for the page; empty: none
   std::vector<std::string> assumptions;
   JobOptions job;

@@ -124,8 +124,15 @@ std::vector<NamedGpu> named_gpus(const RunOptions& o) {
 }
 
 CaptureWishes capture_wishes(const RunOptions& o) {
+<<<<<<< ours
   return {
       .mode = o.mode, .assumptions = o.assumptions, .again = o.recapture, .compile = o.job.compile};
+=======
+  return {.mode = o.mode,
+          .assumptions = o.assumptions,
+          .again = o.recapture,
+          .adapters = {o.lora, o.qlora}};
+>>>>>>> theirs
 }
 
 Result<RunRequest> run_request(const RunOptions& o, const NamedGpu& gpu) {

@@ -81,7 +81,8 @@ Result<int> run(const ModelOperatorsOptions& o) {
   print(layout::table(table, {0, 1}, ""));
   print(
       "\nEach in fp32, amp-fp16 and amp-bf16; figures of one sample in fp32.\n"
-      "Your own: torchvision:NAME, timm:NAME, FILE.py:FUNCTION (stoker capture --help).\n");
+      "Your own: torchvision:NAME, timm:NAME, hf:ORG/NAME, FILE.py:FUNCTION (stoker capture "
+      "--help).\n");
   return 0;
 }
 

@@ -125,6 +125,22 @@ const Foreign* foreign(std::string_view typed) {
   return nullptr;
 }
 
+/// "its GPUs are 8xa100-80gb" of NVIDIA's own computers; empty: it is none.
+std::string of_computer(std::string_view typed) {
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 6> kComputers{
+      {{"dgxa100", "8xa100-80gb"},
+       {"dgxh100", "8xh100"},
+       {"dgxh200", "8xh200"},
+       {"dgxb200", "8xb200"},
+       {"dgx1", "8xv100"},
+       {"dgx2", "16xv100-32gb"}}};
+  const std::string name = simplified(typed);
+  for (const auto& [computer, gpus] : kComputers) {
+    if (name.starts_with(computer)) return "name its GPUs: " + std::string(gpus);
+  }
+  return {};
+}
+
 std::pair<std::string, std::string> letters_and_digits(std::string_view name) {
   std::pair<std::string, std::string> parts;
   for (const char c : simplified(name))
@@ -157,6 +173,8 @@ tl::unexpected<Error> unknown(std::string_view typed, std::span<const GpuNames> 
         "\"" + std::string(typed) + "\" is " + std::string(other->words) +
             ", which is not modelled; NVIDIA GPUs, AMD Instinct and CPUs are (`stoker gpus`)");
   }
+  if (const std::string computer = of_computer(typed); !computer.empty())
+    return fail(ErrorCode::kNotFound, "\"" + std::string(typed) + "\" is a computer; " + computer);
   const std::string near = suggestion(typed, relatives(typed, known));
   return fail(ErrorCode::kNotFound,
               "no GPU is called \"" + std::string(typed) + "\"" + (near.empty() ? ";" : near) +
@@ -175,8 +193,10 @@ Result<GpuNameMatch> match_gpu_name(std::string_view typed, std::span<const GpuN
   std::size_t chosen = kNone;
   std::vector<std::size_t> candidates;
   for (std::size_t i = 0; i < names.size(); ++i) {
-    if (simplified(names[i].name) == simplified(typed) ||
-        joined(words_of(names[i].name)) == wanted) {
+    const std::string own = joined(words_of(names[i].name));
+    // Nobody says GeForce's brand: "4080 super", "1080 ti".
+    const bool but_brand = own == "rtx" + wanted || own == "gtx" + wanted;
+    if (simplified(names[i].name) == simplified(typed) || own == wanted || but_brand) {
       return GpuNameMatch{i, ""};
     }
     if (chosen == kNone && lists_alias(names[i], wanted)) chosen = i;

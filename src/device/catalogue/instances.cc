@@ -69,33 +69,66 @@ Result<InstanceTable> InstanceTable::load() {
   return parse(TRY(read_file(path, kLargestTable)), path.string());
 }
 
+/// Machines that are called so, or have that GPU: "a100" -> "gpu_1x_a100_sxm4, ...".
+std::string InstanceTable::meant(std::string_view provider, std::string_view name) const {
+  constexpr std::size_t kMost = 4;
+  std::vector<std::string> here;
+  std::string with_gpu;
+  std::size_t count = 0;
+  for (const Instance& one : instances_) {
+    if (one.provider != provider) continue;
+    here.push_back(one.name);
+    const bool has = simplified(one.gpu).find(simplified(name)) != std::string::npos;
+    if (has && !simplified(name).empty() && count++ < kMost)
+      with_gpu += (with_gpu.empty() ? "" : ", ") + one.name;
+  }
+  return with_gpu.empty() ? suggestion(name, here)
+                          : "; with that GPU it has " + with_gpu + (count > kMost ? ", ..." : "");
+}
+
+const Instance* InstanceTable::called(std::string_view name) const {
+  const auto found = std::find_if(instances_.begin(), instances_.end(), [&](const Instance& one) {
+    return key_of(one.name) == key_of(name);
+  });
+  return found == instances_.end() ? nullptr : &*found;
+}
+
 Result<Instance> InstanceTable::find(std::string_view typed) const {
   const std::size_t colon = typed.find(':');
+  if (colon == std::string_view::npos) {
+    if (const Instance* one = called(typed)) return *one;
+  }
   const std::string provider = simplified(typed.substr(0, colon));
   const std::string_view name = typed.substr(std::min(typed.size(), colon + 1));
-  std::vector<std::string> here;
+  bool known_provider = false;
   std::string providers;
   for (const Instance& one : instances_) {
     if (providers.find(one.provider) == std::string::npos)
       providers += (providers.empty() ? "" : ", ") + one.provider;
     if (one.provider != provider) continue;
     if (key_of(one.name) == key_of(name)) return one;
-    here.push_back(one.name);
+    known_provider = true;
   }
-  if (here.empty()) {
+  if (!known_provider) {
     return fail(ErrorCode::kNotFound,
                 "no provider is called \"" + std::string(typed.substr(0, colon)) +
                     "\" (known: " + providers + "); a machine file describes any other computer");
   }
   return fail(ErrorCode::kNotFound,
               provider + " has no machine \"" + std::string(name) + "\" in the table" +
-                  suggestion(name, here) +
+                  meant(provider, name) +
                   " (`stoker gpus --instances` lists all; a machine file describes others)");
 }
 
 bool names_an_instance(std::string_view typed) {
   const std::size_t colon = typed.find(':');
-  return colon != std::string_view::npos && colon > 0 && typed.find('/') == std::string_view::npos;
+  if (colon != std::string_view::npos)
+    return colon > 0 && typed.find('/') == std::string_view::npos;
+  // Names of machines have a dot, a dash or an underscore; those of GPUs that have one, too, are
+  // not in the table.
+  if (typed.find_first_of(".-_") == std::string_view::npos) return false;
+  const auto table = InstanceTable::load();
+  return table && table->called(typed) != nullptr;
 }
 
 Result<Machine> machine_of(const Instance& instance) {

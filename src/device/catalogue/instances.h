@@ -29,15 +29,20 @@ class InstanceTable {
   [[nodiscard]] static Result<InstanceTable> parse(std::string_view csv, const std::string& name);
   [[nodiscard]] static Result<InstanceTable> load();
 
-  /// `typed`: PROVIDER:NAME ("aws:g5.2xlarge"); case and a leading "Standard_" do not matter.
+  /// `typed`: PROVIDER:NAME ("aws:g5.2xlarge"), or NAME alone; case and a leading "Standard_" do
+  /// not matter.
   [[nodiscard]] Result<Instance> find(std::string_view typed) const;
+  /// The first machine of that name, whoever rents it out; nullptr: none.
+  [[nodiscard]] const Instance* called(std::string_view name) const;
   [[nodiscard]] const std::vector<Instance>& all() const { return instances_; }
 
  private:
+  [[nodiscard]] std::string meant(std::string_view provider, std::string_view name) const;
+
   std::vector<Instance> instances_;
 };
 
-/// Whether what was typed means a rented machine rather than a GPU: "aws:g5.2xlarge".
+/// Whether what was typed means a rented machine rather than a GPU: "aws:g5.2xlarge", "g5.2xlarge".
 [[nodiscard]] bool names_an_instance(std::string_view typed);
 
 /// GPUs, cores, memory and network of the instance. /dev/shm is taken as half of the memory, as

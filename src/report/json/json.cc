@@ -1,6 +1,7 @@
 #include <fmt/core.h>
 
 #include "forecast/input_figures.h"
+#include "lower/loop/trained_share.h"
 #include "report/json/json_parts.h"
 #include "report/model/report.h"
 
@@ -167,7 +168,12 @@ Json envelope(const ReportContext& context) {
                     {"assumed", context.assumed},
                     {"excluded", context.excluded},
                     {"data_diagnostics", diagnostics(context.data)}});
-  if (context.step != nullptr) json["capture"] = capture_object(context.step->provenance);
+  if (context.step != nullptr) {
+    json["capture"] = capture_object(context.step->provenance);
+    const TrainedShare weights = trained_share(*context.step);
+    json["parameters"] = {{"total", static_cast<std::int64_t>(weights.total)},
+                          {"trained", static_cast<std::int64_t>(weights.trained)}};
+  }
   return json;
 }
 

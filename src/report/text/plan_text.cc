@@ -18,6 +18,12 @@ using namespace layout;
 
 constexpr std::size_t kMostAdvice = 4;
 
+/// A well-known data set of the kind that the model takes.
+std::string likely_data(const ReportContext& context) {
+  if (context.sample_word == "img") return "imagenet, coco, cifar10";
+  return context.sample_word == "seq" ? "openwebtext-tokens" : "librispeech";
+}
+
 std::string headline(const Plan& plan, const ReportContext& context) {
   const Forecast& f = plan.best.forecast;
   std::string text = "BEST: " + best_settings(f, context) + "\n";
@@ -43,6 +49,8 @@ std::string headline(const Plan& plan, const ReportContext& context) {
     text += fmt::format("{}, waits {} for input; first batch after {}",
                         context.cpu ? "" : " on the GPU", human_time(f.input.loader.wait),
                         human_time(f.input.loader.first_batch));
+  } else {
+    text += "; input not checked: --data DIR, or " + likely_data(context) + " by name";
   }
   return text + "\n  " + limit_words(f, context) + "\n";
 }

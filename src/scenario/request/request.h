@@ -16,7 +16,9 @@ namespace stoker {
 
 /// What is known of the data.
 struct DataRequest {
-  std::string path;  ///< folder or file of data, or a probe file of one or of a pipeline; "": none
+  /// Folder or file of data, a probe file of one or of a pipeline, or a well-known data set
+  /// (input/data/known_data.h); "": none.
+  std::string path;
   std::optional<Nanos> sample_cost = {};        ///< CPU time of one sample, instead of `path`
   std::optional<SampleCost> observed = {};      ///< costs seen in a run, instead of `path`
   std::optional<std::int64_t> samples = {};     ///< of an epoch; default: those of `path`
@@ -78,13 +80,26 @@ struct AllocatorRequest {
 struct LargestSafeBatch {};
 using BatchRequest = std::variant<std::int64_t, LargestSafeBatch>;
 
+/// Low-rank adapters on a frozen model.
+struct AdapterWish {
+  std::string lora;       ///< "r=16,targets=q_proj,v_proj"; "": as --qlora has it, or none
+  bool four_bit = false;  ///< the frozen linear layers in NF4 (QLoRA)
+
+  [[nodiscard]] bool any() const { return four_bit || !lora.empty(); }
+};
+
 /// How a model that is captured on the fly is captured.
 struct CaptureWishes {
   std::string mode;  ///< train, forward, inference; "": the captured one
   /// "net.py:12=false": what a value is that the model reads at this line of its code.
   std::vector<std::string> assumptions;
+<<<<<<< ours
   bool again = false;    ///< also where a capture is remembered
   bool compile = false;  ///< under torch.compile
+=======
+  bool again = false;  ///< also where a capture is remembered
+  AdapterWish adapters = {};
+>>>>>>> theirs
 };
 
 /// How a training script is run that stands in place of a model.
@@ -95,7 +110,8 @@ struct ScriptRequest {
 
 /// Model, machine, data and settings of a training run. An absent value means its default.
 struct RunRequest {
-  std::string model;  ///< zoo name, step file, torchvision:NAME, timm:NAME, FILE.py:FUNCTION
+  /// Zoo name, step file, torchvision:NAME, timm:NAME, hf:ORG/NAME, FILE.py:FUNCTION.
+  std::string model;
   CaptureWishes capture;
   ScriptRequest script;               ///< where `model` is FILE.py
   std::string machine;                ///< a GPU's name, "cpu" or a machine file

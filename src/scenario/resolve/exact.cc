@@ -73,7 +73,8 @@ Status add_link(Resolved& r, int gpus) {
 
 Result<Resolved> resolve_exactly(const RunRequest& request, const ScenarioTools& tools) {
   RunRequest exact = request;
-  if (exact.precisions.empty() && !is_script(exact.model)) exact.precisions = {Precision::kFp32};
+  if (exact.precisions.empty() && !is_script(exact.model) && !exact.capture.adapters.four_bit)
+    exact.precisions = {Precision::kFp32};
   Resolved resolved = TRY(resolve(exact, tools));
   TRY(choose_precision(request, resolved));
   Scenario& s = resolved.base;

@@ -153,6 +153,7 @@ Facts facts_of(const RunRequest& r, const Scenario& s, const ProbesOfData& probe
     facts.rests_on.push_back("a probe of " + probes.pipeline->name + " on " +
                              probes.pipeline->cpu_model);
   }
+  if (probes.well_known) facts.rests_on.push_back(s.sample.basis);
   add_assumed(r, s, probes, facts);
   if (s.loader.start_method != StartMethod::kFork && s.sample.known) add_start(s, facts);
   add_data_notes(probes, facts.data);

@@ -32,6 +32,7 @@ struct Facts {
 struct ProbesOfData {
   const Probe* folder = nullptr;
   const PipelineProbe* pipeline = nullptr;
+  bool well_known = false;  ///< published figures of a data set by name
 };
 
 /// The facts of a resolved scenario, the searched settings left out.

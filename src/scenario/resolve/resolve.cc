@@ -60,22 +60,42 @@ Status take_data(const RunRequest& r, const ScenarioTools& tools, Resolved& out)
   Scenario& s = out.base;
   LoadedData data = TRY(load_data(r.data, *s.step, s.job.dimensions, out.knowledge.loader, tools));
   s.sample = std::move(data.sample);
+  take_processor(data, s.machine.host, s.sample);
   TRY(take_storage(r.data, s.machine.host, s.sample));
   s.dataset_samples = data.samples;
   out.probe = std::move(data.probe);
   out.pipeline = std::move(data.pipeline);
+<<<<<<< ours
   // Workers start as the probed loader starts them: pickling a large data set into each of them is
   // no property of a setting that a plan chooses.
   if (out.pipeline) {
     s.loader.start_method = out.pipeline->loader ? out.pipeline->loader->start_method
                                                  : default_start_method(out.pipeline->python);
   }
+=======
+  out.well_known_data = data.well_known;
+>>>>>>> theirs
   return {};
+}
+
+/// What to consider where no precision was named. Weights in four bits are computed with in half
+/// precision, of the two kinds the better one.
+std::vector<Precision> precisions_for(const RunRequest& r, const Machine& machine) {
+  if (!r.precisions.empty()) return r.precisions;
+  const PeakRates& peak = machine.device->peak;
+  if (!r.capture.adapters.four_bit) return default_precisions(peak);
+  return {peak.bf16_tensor > 0 || peak.fp16_tensor <= 0 ? Precision::kAmpBf16
+                                                        : Precision::kAmpFp16};
 }
 
 /// The model, and what was found in it where it is a script.
 Result<ScriptModel> model_of(const RunRequest& r, const Machine& machine,
                              const ScenarioTools& tools) {
+  if (is_script(r.model) && r.capture.adapters.any()) {
+    return fail(ErrorCode::kUsage,
+                "a training script puts adapters on its model itself; leave the flag out",
+                mark(Setting::kLora));
+  }
   if (is_script(r.model)) return load_script(r, machine, tools);
   if (!r.script.arguments.empty() || !r.script.batch_argument.empty()) {
     return fail(ErrorCode::kUsage,
@@ -84,7 +104,7 @@ Result<ScriptModel> model_of(const RunRequest& r, const Machine& machine,
                 r.model);
   }
   LoadedModel model = TRY(load_model(
-      r.model, r.precisions.empty() ? default_precisions(machine.device->peak) : r.precisions,
+      r.model, precisions_for(r, machine),
       machine.device.cpu() != nullptr ? ModelDevice::kCpu : ModelDevice::kGpu, r.capture, tools));
   return ScriptModel{std::move(model), {}};
 }
@@ -124,8 +144,9 @@ Result<Resolved> resolve(const RunRequest& asked, const ScenarioTools& tools) {
                 mark(Setting::kCopy));
   }
   if (!cpu) TRY(fill_workspaces(r.allocator, s.job));
-  out.facts =
-      facts_of(r, s, {out.probe ? &*out.probe : nullptr, out.pipeline ? &*out.pipeline : nullptr});
+  out.facts = facts_of(r, s,
+                       {out.probe ? &*out.probe : nullptr, out.pipeline ? &*out.pipeline : nullptr,
+                        out.well_known_data});
   if (std::string words = findings_words(asked, found.findings); !words.empty())
     out.facts.assumed.push_back(std::move(words));
   note_reads(found.findings, out.facts.data);

@@ -25,8 +25,9 @@ struct Resolved {
   std::optional<PipelineProbe> pipeline;  ///< of the user's own Dataset or DataLoader
   Knowledge knowledge;
   Facts facts;
-  RunRequest request;       ///< with what was found in a script filled in
-  int gpus_of_machine = 1;  ///< that it has, whatever the job takes
+  RunRequest request;            ///< with what was found in a script filled in
+  int gpus_of_machine = 1;       ///< that it has, whatever the job takes
+  bool well_known_data = false;  ///< named, not measured
 
   /// The first line of a report about `job`.
   [[nodiscard]] ModelLine line(const Job& job) const;

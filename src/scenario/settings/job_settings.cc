@@ -20,8 +20,9 @@ const SettingRow kRows[] = {
      .verbs = kBoth,
      .group = "",
      .value = "MODEL",
-     .words = "zoo name, step file, torchvision:NAME, timm:NAME, FILE.py:FUNCTION, or a training "
-              "script: FILE.py ... -- ITS ARGUMENTS",
+     .words =
+         "zoo name, step file, torchvision:NAME, timm:NAME, hf:ORG/NAME, FILE.py:FUNCTION, or a "
+         "training script: FILE.py ... -- ITS ARGUMENTS",
      .positional = true},
     {.name = "recapture",
      .verbs = kBoth,
@@ -35,6 +36,19 @@ const SettingRow kRows[] = {
      .words = "train, forward (the graph is kept, no backward) or inference",
      .fallback = "as captured",
      .values = "train forward inference"},
+    {.name = "lora",
+     .verbs = kBoth,
+     .group = kModel,
+     .value = "r=N[,targets=A,B]",
+     .words = "freeze the model and train adapters of this rank beside the named linear layers "
+              "(all-linear: each)",
+     .aliases = "peft"},
+    {.name = "qlora",
+     .verbs = kBoth,
+     .group = kModel,
+     .type = Type::kSwitch,
+     .words = "the same with the frozen linear layers in four bits (NF4)",
+     .aliases = "load-in-4bit"},
     {.name = "assume",
      .verbs = kBoth,
      .group = kModel,
@@ -102,7 +116,8 @@ const SettingRow kRows[] = {
      .verbs = kBoth,
      .group = kData,
      .value = "PATH",
-     .words = "folder or file of data, or a probe file of `stoker probe`",
+     .words = "folder or file of data, a probe file of `stoker probe`, or a well-known data set: "
+              "imagenet, coco, cifar10, librispeech, openwebtext-tokens",
      .aliases = "data-dir data-path",
      .first = kBoth},
     {.name = "from",

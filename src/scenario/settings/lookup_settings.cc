@@ -143,7 +143,8 @@ const SettingRow kRows[] = {
      .verbs = kCapture,
      .group = kAny,
      .value = "SPEC",
-     .words = "torchvision:NAME, timm:NAME or FILE.py:FUNCTION (returns module and example inputs)",
+     .words = "torchvision:NAME, timm:NAME, hf:ORG/NAME or FILE.py:FUNCTION (returns module and "
+              "example inputs)",
      .positional = true,
      .required = true},
     {.name = "output",
@@ -220,6 +221,17 @@ const SettingRow kRows[] = {
      .words = "what the model reads at a line of its code: true, false, a number; rows=all (or a "
               "number) for all numbers of rows that the data decides; may repeat",
      .first = kCapture},
+    {.name = "lora",
+     .verbs = kCapture,
+     .group = kAny,
+     .value = "r=N[,targets=A,B]",
+     .words = "freeze the model and train adapters of this rank beside the named linear layers "
+              "(all-linear: each)"},
+    {.name = "qlora",
+     .verbs = kCapture,
+     .group = kAny,
+     .type = Type::kSwitch,
+     .words = "the same with the frozen linear layers in four bits (NF4)"},
     {.name = "sources",
      .verbs = kCapture,
      .group = kAny,

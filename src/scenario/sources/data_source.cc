@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "device/host/storage_kind.h"
 #include "device/host/this_host.h"
+#include "input/probe/known_data.h"
 #include "input/probe/probe_io.h"
 #include "scenario/request/sample_facts.h"
 
@@ -78,6 +79,44 @@ void scale_to_epoch(std::int64_t samples, SampleCost& sample) {
                     human_bytes(sample.dataset_bytes);
 }
 
+bool is_picture(KnownKind kind) {
+  return kind == KnownKind::kPictures || kind == KnownKind::kPixels;
+}
+
+std::string_view samples_of(KnownKind kind) {
+  if (is_picture(kind)) return "pictures";
+  return kind == KnownKind::kTokens ? "text" : "recordings";
+}
+
+/// A well-known data set, where nothing of that name lies on the disk; nullptr: it is none.
+Result<const KnownData*> known_data_of(const std::string& path, const SampleTaker& taker) {
+  std::error_code ignored;
+  if (fs::exists(path, ignored)) return nullptr;
+  const KnownData* known = known_data(path);
+  if (known == nullptr) {
+    if (path.find('/') != std::string::npos) return nullptr;  // told as a path that leads nowhere
+    std::string names;
+    for (const std::string& name : known_data_names()) names += (names.empty() ? "" : ", ") + name;
+    return fail(ErrorCode::kNotFound,
+                "is neither a folder nor a file here, nor a well-known data set" +
+                    suggestion(path, known_data_words()) + " (known by name: " + names + ")",
+                path);
+  }
+  const bool takes_text = taker.who.ends_with("takes sequence");
+  const bool fits = is_picture(known->kind)             ? taker.side > 0
+                    : known->kind == KnownKind::kTokens ? taker.side <= 0
+                                                        : taker.side <= 0 && !takes_text;
+  if (!taker.who.empty() && !fits) {
+    return fail(ErrorCode::kBadInput,
+                "holds " + std::string(samples_of(known->kind)) + ", but " + taker.who +
+                    "; name other data, or give the cost of a sample with " +
+                    mark(Setting::kSampleCost) + " and their number with " +
+                    mark(Setting::kSamples),
+                path);
+  }
+  return known;
+}
+
 /// The probe file of either kind.
 Status read_probe_file(const std::string& path, LoadedData& out) {
   const auto text = TRY(read_file(path, kProbeFileLimit));
@@ -92,6 +131,14 @@ Status read_probe_file(const std::string& path, LoadedData& out) {
 }
 
 }  // namespace
+
+void take_processor(const LoadedData& data, const Host& host, SampleCost& sample) {
+  if (!data.well_known || host.dispatch_speed <= 0) return;
+  const double factor = 1 / host.dispatch_speed;
+  sample = with_cpu_times(std::move(sample), factor);
+  sample.transport = scaled(sample.transport, factor);
+  sample.basis += ", scaled to " + host.cpu;
+}
 
 Status take_storage(const DataRequest& request, Host& host, SampleCost& sample) {
   if (request.storage.empty()) return {};
@@ -141,6 +188,13 @@ Result<LoadedData> load_data_for(const DataRequest& request, const SampleTaker& 
   }
   if (request.path.empty()) {
     data.sample = sample_cost_unknown(taker.shape);
+    return data;
+  }
+  if (const KnownData* known = TRY(known_data_of(request.path, taker)); known != nullptr) {
+    data.well_known = true;
+    data.sample = sample_cost_known(*known, taker.side, profile, taker.shape);
+    if (data.samples == 0) data.samples = data.sample.dataset_samples;
+    if (request.samples) scale_to_epoch(*request.samples, data.sample);
     return data;
   }
   std::error_code ignored;

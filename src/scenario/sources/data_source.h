@@ -21,6 +21,7 @@ struct LoadedData {
   std::int64_t samples = 0;               ///< of an epoch, 0: unknown
   std::optional<Probe> probe;             ///< of data in files
   std::optional<PipelineProbe> pipeline;  ///< of the user's own Dataset or DataLoader
+  bool well_known = false;                ///< published figures alone; nothing was measured
 };
 
 /// What takes the samples.
@@ -44,6 +45,10 @@ struct SampleTaker {
 [[nodiscard]] Result<LoadedData> load_data_for(const DataRequest& request, const SampleTaker& taker,
                                                const LoaderProfile& profile,
                                                const ScenarioTools& tools);
+
+/// A well-known data set's cost is that of the loader profile's machine: scaled to the processor of
+/// the host, where that is known. Anything else was measured where it runs.
+void take_processor(const LoadedData& data, const Host& host, SampleCost& sample);
 
 /// Where the data will lie, if it was said: the kind's figures on the host, and what one reader
 /// sees in the sample.

@@ -1,6 +1,7 @@
 #include "scenario/sources/model_source.h"
 
 #include <algorithm>
+#include <cctype>
 #include <ctime>
 #include <filesystem>
 #include <utility>
@@ -10,6 +11,7 @@
 #include "base/text.h"
 #include "rewrite/evaluation.h"
 #include "scenario/sources/remembered_captures.h"
+#include "scenario/sources/zoo_aliases.h"
 #include "step/step_reader.h"
 
 namespace stoker {
@@ -17,6 +19,28 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr std::string_view kStepSuffix = ".step.gz";
+
+constexpr std::string_view kHub = "hf:";
+
+/// A folder or a config.json as transformers saves them, or ORG/NAME where no such file is: a model
+/// of the hub whose prefix was left out.
+bool names_a_hub_model(const std::string& model) {
+  std::error_code ignored;
+  if (model.starts_with(kHub)) return true;
+  if (fs::is_regular_file(fs::path(model) / "config.json", ignored)) return true;
+  if (fs::path(model).filename() == "config.json") return fs::is_regular_file(model, ignored);
+  if (fs::exists(model, ignored) || std::count(model.begin(), model.end(), '/') != 1) return false;
+  const bool plain = std::all_of(model.begin(), model.end(), [](unsigned char c) {
+    return std::isalnum(c) != 0 || c == '/' || c == '.' || c == '-' || c == '_';
+  });
+  return plain && std::isalnum(static_cast<unsigned char>(model[0])) != 0 && model.back() != '/' &&
+         !model.ends_with(".gz") && !model.ends_with(".json");
+}
+
+/// The spec of a model of the hub with its prefix; any other name as it is.
+std::string with_hub(const std::string& model) {
+  return names_a_hub_model(model) && !model.starts_with(kHub) ? std::string(kHub) + model : model;
+}
 
 bool names_a_step_file(const std::string& model) {
   std::error_code ignored;
@@ -79,6 +103,8 @@ Result<Step> capture_of(CaptureOrder order, bool again, const ScenarioTools& too
 Result<LoadedModel> from_spec(const std::string& spec, const std::vector<Precision>& wanted,
                               ModelDevice device, const CaptureWishes& wishes,
                               const ScenarioTools& tools) {
+  // What adapters were put on what, the capture knows.
+  const bool named_by_capture = wishes.adapters.any();
   LoadedModel model{spec.substr(spec.rfind(':') + 1), {}};
   TRY(captures_folder());
   std::shared_ptr<const Step> last;
@@ -89,10 +115,15 @@ Result<LoadedModel> from_spec(const std::string& spec, const std::vector<Precisi
                                   .device = device,
                                   .mode = wishes.mode,
                                   .assumptions = wishes.assumptions,
+<<<<<<< ours
                                   .compile = wishes.compile,
+=======
+                                  .adapters = wishes.adapters,
+>>>>>>> theirs
                                   .into = {}},
                                  wishes.again, tools));
       last = std::make_shared<const Step>(std::move(step));
+      if (named_by_capture) model.name = last->name;
     }
     model.variants.push_back({p, last});
   }
@@ -101,10 +132,15 @@ Result<LoadedModel> from_spec(const std::string& spec, const std::vector<Precisi
 
 /// Captures of the zoo and step files are as they are.
 Status check_wishes(const CaptureWishes& wishes, const std::string& model) {
+  if (wishes.adapters.any()) {
+    return fail(ErrorCode::kUsage,
+                model + " is captured already; give the model that it was captured from",
+                mark(Setting::kLora));
+  }
   if (!wishes.again && wishes.assumptions.empty()) return {};
   return fail(ErrorCode::kUsage,
-              model + " is captured already; give torchvision:NAME, timm:NAME or FILE.py:FUNCTION" +
-                  ", or write the step file again with `stoker capture`",
+              model + " is captured already; give torchvision:NAME, timm:NAME, hf:ORG/NAME or " +
+                  "FILE.py:FUNCTION, or write the step file again with `stoker capture`",
               mark(wishes.again ? Setting::kRecapture : Setting::kAssume));
 }
 
@@ -163,12 +199,13 @@ bool is_slip(const std::string& model, const std::string& near) {
 
 /// What to do about a name that stands for no model: the nearest, or its kin, and other sources.
 std::string unknown_model(const std::string& model, const std::vector<std::string>& names) {
-  const std::string kin = kin_in_zoo(model, names);
+  std::string kin = kin_in_zoo(model, names);
+  if (kin.empty()) kin = zoo_relative(model, names);
   const bool other_size = !kin.empty() && !is_slip(model, nearest_name(model, names));
   return "unknown model \"" + model + "\"" +
          (other_size ? "; of its kind the zoo holds " + kin : suggestion(model, names)) +
-         " (`stoker models` lists the zoo; torchvision:NAME, timm:NAME, FILE.py:FUNCTION or a step "
-         "file work too)";
+         " (`stoker models` lists the zoo; torchvision:NAME, timm:NAME, hf:ORG/NAME, "
+         "FILE.py:FUNCTION or a step file work too)";
 }
 
 /// The zoo's own spelling of a name; empty when it holds none such.
@@ -176,19 +213,26 @@ std::string zoo_spelling(const std::string& model, const std::vector<std::string
   const auto known = std::find_if(names.begin(), names.end(), [&](const std::string& n) {
     return simplified(n) == simplified(model);
   });
-  return known == names.end() ? std::string() : *known;
+  return known == names.end() ? zoo_alias(model, names) : *known;
 }
 
 }  // namespace
 
-std::vector<LoadedModel::Variant> variants_at_hand(const std::string& model,
+std::vector<LoadedModel::Variant> variants_at_hand(const std::string& named,
                                                    const std::vector<Precision>& wanted,
                                                    const CaptureWishes& wishes,
                                                    const ScenarioTools& tools) {
   std::vector<LoadedModel::Variant> found;
+  const std::string model = with_hub(named);
   const auto names = zoo_names();
+<<<<<<< ours
   const std::string in_zoo = names ? zoo_spelling(model, *names) : std::string();
   if (wishes.compile && !in_zoo.empty()) return found;  // the zoo's captures are eager
+=======
+  // Adapters are put on when a model is captured, so what the zoo holds has none.
+  const std::string in_zoo =
+      names && !wishes.adapters.any() ? zoo_spelling(model, *names) : std::string();
+>>>>>>> theirs
   if (in_zoo.empty() && (names_a_step_file(model) || model.find(':') == std::string::npos))
     return found;
   for (const Precision p : wanted) {
@@ -197,7 +241,11 @@ std::vector<LoadedModel::Variant> variants_at_hand(const std::string& model,
                                .precision = p,
                                .mode = wishes.mode,
                                .assumptions = wishes.assumptions,
+<<<<<<< ours
                                .compile = wishes.compile,
+=======
+                               .adapters = wishes.adapters,
+>>>>>>> theirs
                                .into = {}};
       if (auto step = recall_capture(remembered_capture(order, tools.interpreter)))
         found.push_back({p, std::make_shared<const Step>(std::move(*step))});
@@ -246,15 +294,20 @@ Result<LoadedModel> load_model(const std::string& model, const std::vector<Preci
                                const ScenarioTools& tools) {
   const auto names = TRY(zoo_names());
   if (const std::string known = zoo_spelling(model, names); !known.empty()) {
+<<<<<<< ours
     if (device == ModelDevice::kGpu && !wishes.compile) {
+=======
+    if (device == ModelDevice::kGpu && !wishes.adapters.any()) {
+>>>>>>> theirs
       TRY(check_wishes(wishes, known));
       return in_mode(from_zoo(known, wanted), wishes.mode);
     }
     const auto spec = TRY(spec_of(known, tools.python_package));
     auto loaded = from_spec(spec, wanted, device, wishes, tools);
-    if (loaded) loaded->name = known;
+    if (loaded && !wishes.adapters.any()) loaded->name = known;
     return loaded;
   }
+  if (names_a_hub_model(model)) return from_spec(with_hub(model), wanted, device, wishes, tools);
   if (names_a_step_file(model)) {
     TRY(check_wishes(wishes, model));
     const auto loaded = TRY(from_file(model, wanted));

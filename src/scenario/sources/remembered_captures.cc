@@ -56,6 +56,12 @@ fs::path remembered_capture(const CaptureOrder& order, const std::string& interp
   const fs::path file = order.spec.substr(0, colon);
   std::error_code ignored;
   if (file.extension() == ".py") text += "|" + fs::absolute(file, ignored).string();
+  if (order.spec.starts_with("hf:")) {  // a folder of that name decides before the hub does
+    const fs::path folder = fs::absolute(order.spec.substr(colon + 1), ignored);
+    if (fs::exists(folder, ignored)) text += "|" + folder.string();
+  }
+  if (order.adapters.any())
+    text += "|" + order.adapters.lora + (order.adapters.four_bit ? "|nf4" : "");
   for (const std::string& assumption : order.assumptions) text += "|" + assumption;
   std::string name;
   for (const char c : order.spec.substr(colon + 1))

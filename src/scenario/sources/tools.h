@@ -9,6 +9,7 @@
 #include "base/result.h"
 #include "input/probe/probe.h"
 #include "program/job.h"
+#include "scenario/request/request.h"
 
 namespace stoker {
 
@@ -17,13 +18,18 @@ enum class ModelDevice : std::uint8_t { kGpu, kCpu };
 
 /// A step that is not captured yet.
 struct CaptureOrder {
-  std::string spec;  ///< torchvision:NAME, timm:NAME or FILE.py:FUNCTION
+  std::string spec;  ///< torchvision:NAME, timm:NAME, hf:ORG/NAME or FILE.py:FUNCTION
   Precision precision = Precision::kFp32;
   ModelDevice device = ModelDevice::kGpu;
   std::string mode;                      ///< train, forward, inference; "": as the function says
   std::vector<std::string> assumptions;  ///< FILE:LINE=VALUE, CaptureWishes::assumptions
+<<<<<<< ours
   bool compile = false;                  ///< under torch.compile
   std::filesystem::path into;            ///< step file to write
+=======
+  AdapterWish adapters = {};
+  std::filesystem::path into;  ///< step file to write
+>>>>>>> theirs
   /// For a training script as it is: further words for `stoker capture`, its arguments last.
   std::optional<std::vector<std::string>> script = {};
 };

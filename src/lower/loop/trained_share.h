@@ -1,0 +1,22 @@
+#pragma once
+
+#include <string>
+
+#include "step/step.h"
+
+namespace stoker {
+
+/// Weights of a model and how many of them a step trains. Four-bit weights, two of which lie in a
+/// byte, count as the weights that they are.
+struct TrainedShare {
+  double total = 0, trained = 0;
+
+  [[nodiscard]] double share() const { return total > 0 ? trained / total : 1; }
+};
+
+[[nodiscard]] TrainedShare trained_share(const Step& step);
+
+/// "trains 3.41 M of 8.03 G parameters (0.042 %)"; empty where all are trained, or none is.
+[[nodiscard]] std::string trained_words(const Step& step);
+
+}  // namespace stoker
