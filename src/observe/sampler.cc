@@ -148,6 +148,24 @@ void Sampler::refresh_roles() {
     known = facts;
     changed_.push_back(std::move(facts));
   }
+  expect_queues();
+}
+
+void Sampler::expect_queues() {
+  const auto ticks = static_cast<double>(::sysconf(_SC_CLK_TCK));
+  std::map<std::uint32_t, std::int64_t> since;  // by the training process
+  for (const auto& [serial, watch] : watches_) {
+    const ProcessFacts& facts = *facts_of(serial);
+    if (facts.role != ProcessRole::kWorker) continue;
+    const double started = static_cast<double>(facts.started_ns + began_) / kNanosASecond * ticks;
+    const auto at = static_cast<std::int64_t>(started) - 1;  // of rounding
+    const auto found = since.try_emplace(facts.owner, at).first;
+    found->second = std::min(found->second, at);
+  }
+  for (const auto& [serial, at] : since) {
+    if (const auto found = watches_.find(serial); found != watches_.end())
+      found->second.expect_queues_since(at);
+  }
 }
 
 void Sampler::find_processes() {
@@ -233,6 +251,23 @@ void Sampler::sample_processes(bool slow, bool memory, Sample& sample) {
   }
 }
 
+void Sampler::sample_open_data(Sample& sample) {
+  constexpr std::size_t kMostProcesses = 4;
+  constexpr int kMostFiles = 64;
+  const bool rare = samples_ == 0 || sample.at_ns / kRareEvery != last_ / kRareEvery;
+  if (rare) data_.clear();
+  for (ProcessSample& p : sample.processes) {
+    const ProcessFacts& facts = *facts_of(p.serial);
+    const bool loads = facts.role == ProcessRole::kWorker || facts.role == ProcessRole::kTraining;
+    if (rare && p.alive && loads && data_.size() < kMostProcesses)
+      data_[p.serial] = open_data(options_.proc + "/" + std::to_string(facts.pid), kMostFiles);
+    const auto found = data_.find(p.serial);
+    if (found == data_.end()) continue;
+    p.data_bytes = found->second.bytes;
+    p.data_cached = found->second.cached;
+  }
+}
+
 std::optional<Sample> Sampler::next() {
   if (last_one_) return std::nullopt;
   if (samples_ > 0) last_one_ = !wait_for_next();
@@ -255,6 +290,7 @@ std::optional<Sample> Sampler::next() {
   // The driver's own figures are means of a sixth of a second or more.
   if (passed(kGpuEvery)) sample.gpus = sample_gpus(passed(kRareEvery));
   sample_processes(slow, passed(kMemoryEvery), sample);
+  sample_open_data(sample);
   last_ = at;
   ++samples_;
   const bool any = std::ranges::any_of(watches_, [&](const auto& entry_of) {

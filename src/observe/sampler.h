@@ -11,6 +11,7 @@
 #include "base/result.h"
 #include "observe/gpu_watch.h"
 #include "observe/proc/host_watch.h"
+#include "observe/proc/open_data.h"
 #include "observe/proc/process_tree.h"
 #include "observe/proc/process_watch.h"
 #include "observe/sample/sample.h"
@@ -60,6 +61,8 @@ class Sampler {
   void learn(const TreeEntry& entry);
   [[nodiscard]] bool is_young(const ProcessFacts& facts) const;
   void refresh_roles();
+  /// Tells training processes since when threads of theirs may send batches' indices.
+  void expect_queues();
   void look_at_training();
   /// What the loop of a training process tells of its steps; asked for once a second.
   [[nodiscard]] Told told_by(const ProcessFacts& facts, bool slow);
@@ -70,6 +73,8 @@ class Sampler {
   /// Looks at the loops on the way. False: the watch is to end.
   [[nodiscard]] bool wait_for_next();
   void sample_processes(bool slow, bool memory, Sample& sample);
+  /// What of the open data lies in memory, of a few processes that load.
+  void sample_open_data(Sample& sample);
   [[nodiscard]] ProcessFacts* facts_of(std::uint32_t serial);
 
   SamplerOptions options_;
@@ -82,6 +87,7 @@ class Sampler {
   std::map<std::uint32_t, ProcessWatch> watches_;
   std::map<std::uint32_t, ToldWatch> told_watches_;
   std::map<std::uint32_t, Told> told_;
+  std::map<std::uint32_t, OpenData> data_;
   std::map<std::int64_t, std::uint32_t> serial_of_;  ///< of living members, by process id
   std::function<bool()> stop_;
   std::int64_t began_ = 0;  ///< CLOCK_BOOTTIME, which process start times are told on

@@ -140,6 +140,20 @@ def needs_root(case):
     return any(key in case.around for key in ("quota", "disk", "shm"))
 
 
+def cure_of(setting):
+    """Arguments of the jobs that a finding's setting stands for."""
+    name, _, value = setting.partition("=")
+    flags = {"num_workers": f"--workers {value}", "prefetch_factor": f"--prefetch {value}",
+             "persistent_workers": "--persistent", "in_order": "--out-of-order"}
+    return flags.get(name, "")
+
+
+def rate_of(report):
+    """Steps a second: the loop's own word where it tells."""
+    told = report["told"]
+    return 1000 / told["step_ms"] if told else report["batches_per_s"] or 0.0
+
+
 def one(a, case, number):
     if a.replay:
         report, observation = replay_job(a, case, number)
@@ -150,14 +164,15 @@ def one(a, case, number):
     first = report["findings"][0]["name"] if report["findings"] else ""
     right = first in case.expected if case.expected else not report["findings"]
     row = {"case": case.name, "right": right, "first": first or "healthy", "lost": 0, "setting": "", "gain": None,
-           "waits": 100 * report["waits_for_data"], "loop": wait_share(observation), "rate": report["batches_per_s"]}
+           "waits": 100 * report["waits_seen"], "loop": wait_share(observation), "rate": rate_of(report)}
     if report["findings"]:
         row.update(lost=100 * report["findings"][0]["lost_share"], setting=report["findings"][0]["setting"],
                    gain=report["findings"][0]["gain"])
-    if a.cures and right and case.cure:
+    cure = cure_of(row["setting"])
+    if a.cures and right and cure and row["gain"]:
         # argparse takes the last of several, so that the cure stands behind what it replaces.
-        cured, _ = run_job(a, case, case.arguments + " " + case.cure, a.seconds)
-        row["cured"] = cured["batches_per_s"] / report["batches_per_s"] - 1
+        cured, _ = run_job(a, case, case.arguments + " " + cure, a.seconds)
+        row["cured"] = rate_of(cured) / rate_of(report) - 1
     return row
 
 
@@ -194,7 +209,7 @@ def main():
     if a.keep:
         Path(a.keep).mkdir(parents=True, exist_ok=True)
     rows = []
-    head = ("| planted | named first | right | waits for data, % | the loop says | setting | gain, % | cured, % |\n"
+    head = ("| planted | named first | right | waits, seen, % | the loop says | setting | gain, % | cured, % |\n"
             "| --- | --- | --- | --- | --- | --- | --- | --- |")
     print(head, flush=True)
     for case in GPU_CASES if a.gpu else CASES:

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "base/text.h"
 #include "diagnosis/findings/job_case.h"
 
 namespace stoker::findings {
@@ -215,6 +216,15 @@ void add_reading(const JobCase& c, double lost, const Making& made, std::vector<
       "is waiting for storage and {} other sleep (network, timers); the disks deliver {:.1f} MB/s.",
       per_cent(c.share(JobState::kWaitsForData)), per_cent(made.storage), per_cent(made.sleeps),
       disk * 1e-6);
+  double data = 0, cached = 0;
+  for (const RankTimeline& rank : c.ranks) {
+    if (rank.data_bytes > data) data = rank.data_bytes, cached = rank.data_cached;
+  }
+  if (data > 0)
+    f.evidence.insert(
+        f.evidence.size() - 1,
+        fmt::format("; of {} in open files {} are in memory",
+                    human_bytes(Bytes(static_cast<std::int64_t>(data))), per_cent(cached / data)));
   f.cure = "data nearer to the job: a local disk, memory (page cache), fewer and larger files.";
   if (better) {
     f.setting = fmt::format("num_workers={}", better->settings.workers);

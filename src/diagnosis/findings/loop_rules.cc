@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/text.h"
 #include "diagnosis/findings/job_case.h"
 
@@ -141,8 +143,39 @@ void add_main_reads(const JobCase& c, std::vector<JobFinding>& out) {
   out.push_back(std::move(f));
 }
 
+/// Ranks meet in every step: those that are early wait for the last one.
+bool add_slow_rank(const JobCase& c, std::vector<JobFinding>& out) {
+  const auto waits = [](const RankTimeline& r) {
+    const double meets = r.job[JobState::kWaitsForThread] + r.job[JobState::kTalks] +
+                         r.job[JobState::kWaitsForDevice];
+    return r.job.all() > 0 ? meets / r.job.all() : 0;
+  };
+  if (c.ranks.size() < 2) return false;
+  const auto [least, most] = std::ranges::minmax_element(c.ranks, std::less<>(), waits);
+  if (waits(*most) - waits(*least) < kClearShare) return false;
+  const auto name = [](const RankTimeline& r) {
+    return r.rank >= 0 ? fmt::format("rank {}", r.rank) : fmt::format("process {}", r.pid);
+  };
+  double all = 0;
+  for (const RankTimeline& rank : c.ranks) all += waits(rank);
+  JobFinding f;
+  f.name = "waits_for_other_processes";
+  f.lost = all / static_cast<double>(c.ranks.size());
+  f.evidence = fmt::format(
+      "The ranks wait for each other: {} for {} of its time, {} for {} only: that one is the last "
+      "to arrive.",
+      name(*most), per_cent(waits(*most)), name(*least), per_cent(waits(*least)));
+  f.cure =
+      fmt::format("see what {} does more of or slower: its share of the data, its GPU, its cores.",
+                  name(*least));
+  f.confidence = Confidence::kMedium;
+  out.push_back(std::move(f));
+  return true;
+}
+
 /// Blocked on its own threads or at sockets, with neither workers nor a device to wait for.
 void add_stalls(const JobCase& c, std::vector<JobFinding>& out) {
+  if (add_slow_rank(c, out)) return;
   const double locked = c.share(JobState::kWaitsForThread);
   if (locked >= kClearShare) {
     JobFinding f;

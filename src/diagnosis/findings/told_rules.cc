@@ -43,15 +43,19 @@ void add_loading(const JobCase& c, double waits, std::vector<JobFinding>& out) {
 void add_receiving(const JobCase& c, double waits, std::vector<JobFinding>& out) {
   if (c.workers_each == 0) return;
   const double blocked = c.share(JobState::kWaitsForData) + c.share(JobState::kStartsWorkers) +
-                         c.share(JobState::kWaitsForCore) + c.share(JobState::kThrottled);
-  const double receives = waits - blocked;
-  if (receives < kClearShare || receives > c.share(JobState::kComputes)) return;
+                         c.share(JobState::kThrottled);
+  // Of the rest, the loop waited for a core as it did elsewhere.
+  const double computes = c.share(JobState::kComputes);
+  const double awake = computes + c.share(JobState::kWaitsForCore);
+  const double receives = awake > 0 ? (waits - blocked) * computes / awake : 0;
+  if (receives < kClearShare || receives > computes) return;
   JobFinding f;
   f.name = "transport_bound";
   f.lost = receives;
   f.evidence = fmt::format(
-      "The loop is in the loader's next() for {} of its time, and blocked there for {} only: the "
-      "rest is its own work of receiving batches, {:.3g} ms each.",
+      "The loop is in the loader's next() for {} of its time, and blocked there for {} only; "
+      "{:.3g} "
+      "ms of each step are its own work of receiving the batch.",
       per_cent(waits), per_cent(blocked), 1e3 * c.told->step_s * receives);
   f.cure =
       "let workers hand over one tensor instead of many, tensors instead of lists and arrays "

@@ -135,6 +135,7 @@ class JobTimeline::Parts {
   WatchFacts facts;
   std::vector<ProcessFacts> processes;
   std::map<std::uint32_t, RankTrack> ranks;
+  std::set<std::uint32_t> launched;  ///< processes that only started others, at some time
   std::vector<Stretch> stretches;
   HostSample first_host, last_host;
   double host_from = -1, host_to = -1;
@@ -305,6 +306,7 @@ void JobTimeline::learn(const std::vector<ProcessFacts>& processes) {
   for (const ProcessFacts& p : processes) {
     if (parts_->processes.size() < p.serial) parts_->processes.resize(p.serial);
     parts_->processes[p.serial - 1] = p;
+    if (p.role == ProcessRole::kLauncher) parts_->launched.insert(p.serial);
   }
 }
 
@@ -323,11 +325,15 @@ const Sample& JobTimeline::last() const { return parts_->last; }
 const std::vector<GpuTimeline>& JobTimeline::gpus() const { return parts_->gpus; }
 
 std::vector<RankTimeline> JobTimeline::ranks() const {
-  std::vector<RankTimeline> all;
+  std::vector<RankTimeline> all, started_others;
   for (const auto& [serial, track] : parts_->ranks) {
-    if (track.result().job.all() > 0) all.push_back(track.result());
+    RankTimeline rank = track.result();
+    if (rank.job.all() <= 0) continue;
+    // Until its ranks are known, and when they have ended, what spawned them looks like one.
+    auto& list = parts_->launched.contains(serial) ? started_others : all;
+    list.push_back(std::move(rank));
   }
-  return all;
+  return all.empty() ? started_others : all;
 }
 
 }  // namespace stoker

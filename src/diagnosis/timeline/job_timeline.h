@@ -124,9 +124,10 @@ struct RankTimeline {
   double window = 0;             ///< most batches that were asked for and not made
   std::vector<BatchCost> costs;  ///< a bounded sample
   double read_chars = 0, read_bytes = 0, read_calls = 0;  ///< by its workers, or itself without
-  double written = 0;                                     ///< by its main thread
-  double saves = 0;                                       ///< times that it began to write much
-  Told told;                                              ///< by the loop itself
+  double data_bytes = 0, data_cached = 0;  ///< of files that it or its workers have open to read
+  double written = 0;                      ///< by its main thread
+  double saves = 0;                        ///< times that it began to write much
+  Told told;                               ///< by the loop itself
   /// Stretches in which it asked for no batch and did not wait for one, far longer than a step.
   double stalled = 0, longest_stall = 0, usual_step = 0;  ///< seconds
   int stalls = 0;

@@ -60,6 +60,37 @@ TEST(JobTimeline, ShortEpochsAreEpochsToo) {
   EXPECT_EQ(r.generations[3].workers, 2);
 }
 
+TEST(JobTimeline, WhatSpawnedTheRanksIsNone) {
+  JobTimeline t;
+  std::vector<ProcessFacts> all(2);
+  for (std::uint32_t i = 0; i < 2; ++i) {
+    all[i].serial = i + 1;
+    all[i].role = ProcessRole::kTraining;
+  }
+  t.learn({all[0]});
+  const auto sample = [&](double at, std::uint32_t processes) {
+    Sample s;
+    s.at_ns = static_cast<std::int64_t>(at * 1e9);
+    for (std::uint32_t i = 1; i <= processes; ++i) s.processes.emplace_back().serial = i;
+    t.add(s);
+  };
+  sample(0, 1);
+  sample(1, 1);
+  EXPECT_EQ(t.ranks().size(), 1U);
+  // The second process is found to train, and the first to have started it.
+  all[0].role = ProcessRole::kLauncher;
+  t.learn(all);
+  sample(2, 2);
+  sample(3, 2);
+  ASSERT_EQ(t.ranks().size(), 1U);
+  EXPECT_EQ(t.ranks()[0].serial, 2U);
+  // When the ranks have ended it looks like a training process again.
+  all[0].role = ProcessRole::kTraining;
+  t.learn({all[0]});
+  sample(4, 1);
+  EXPECT_EQ(t.ranks().size(), 1U);
+}
+
 TEST(JobTimeline, KeepsABoundedNumberOfStretches) {
   MadeJob job;
   job.workers = {{0.5, 0, WaitKind::kPoll}};

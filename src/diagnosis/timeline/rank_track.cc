@@ -260,10 +260,23 @@ RankTrack::Passed RankTrack::add(std::int64_t at_ns, const ProcessSample& sample
     }
   }
   hear(sample.told);
+  hear_of_data(sample, workers);
   before_ = sample;
   last_ns_ = at_ns;
   first_ = false;
   return passed;
+}
+
+/// The last that was seen; workers hold the same files as a rule, so that one of them counts.
+void RankTrack::hear_of_data(const ProcessSample& sample,
+                             const std::vector<const ProcessSample*>& workers) {
+  const auto take = [&](const ProcessSample& p) {
+    if (p.data_bytes <= 0) return;
+    out_.data_bytes = static_cast<double>(p.data_bytes);
+    out_.data_cached = static_cast<double>(p.data_cached);
+  };
+  take(sample);
+  for (const ProcessSample* worker : workers) take(*worker);
 }
 
 RankTimeline RankTrack::result() const {

@@ -55,6 +55,7 @@ class RankTrack {
   [[nodiscard]] double waits_in(const ThreadSeconds& passed, const ProcessSample& sample) const;
   void count_batches(const ProcessSample& sample, double at, Passed& passed);
   void relate(const Passed& passed, double waiting);
+  void hear_of_data(const ProcessSample& sample, const std::vector<const ProcessSample*>& workers);
 
   RankTimeline out_;
   SleepSplit split_;

@@ -36,8 +36,8 @@ void add(ThreadTimes& sum, const ThreadTimes& times) {
 }  // namespace
 
 /// A thread of multiprocessing.Queue sleeps on a condition, writes to a pipe and reads nothing.
-bool ProcessWatch::Thread::sends_messages() const {
-  return !pin && !at_socket && written_calls > 0 && read_chars == 0;
+bool ProcessWatch::Thread::sends_messages(std::int64_t queues_since) const {
+  return !pin && !at_socket && written_calls > 0 && read_chars == 0 && started >= queues_since;
 }
 
 std::int64_t ProcessWatch::Thread::messages() const {
@@ -92,7 +92,7 @@ void ProcessWatch::list_threads() {
       continue;
     }
     add(ended_, at->second.times);
-    if (at->second.sends_messages()) ended_messages_ += at->second.messages();
+    if (at->second.sends_messages(queues_since_)) ended_messages_ += at->second.messages();
     at = others_.erase(at);
   }
   threads_seen_ = static_cast<std::int64_t>(others_.size()) + 1;
@@ -111,9 +111,11 @@ bool ProcessWatch::refresh(Thread& thread, char* state) {
     *state = stat->state;
     sample_.threads = stat->threads;
   }
+  thread.started = stat->start_ticks;
   const char found = stat->state;
   thread.kind = wait_kind(found, found == 'R' ? std::string_view() : thread.wchan.read());
-  thread.at_socket = thread.at_socket || thread.kind == WaitKind::kSocket;
+  thread.at_socket =
+      thread.at_socket || thread.kind == WaitKind::kSocket || thread.kind == WaitKind::kPoll;
   return true;
 }
 
@@ -163,7 +165,7 @@ void ProcessWatch::sample_threads(std::int64_t interval_ns) {
       }
     }
     add(sample_.others, thread.times);
-    if (thread.sends_messages()) {
+    if (thread.sends_messages(queues_since_)) {
       ++sample_.queue_threads;
       sample_.messages += thread.messages();
     }

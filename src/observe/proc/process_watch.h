@@ -30,6 +30,10 @@ class ProcessWatch {
   /// `alive` is false when it is gone or a zombie; the counters are then the last known.
   ProcessSample sample(std::int64_t interval_ns, Depth depth);
 
+  /// Queues to workers are served by threads that began after those did (ticks since the machine
+  /// started): others that write belong to other libraries, as gloo's do.
+  void expect_queues_since(std::int64_t ticks) { queues_since_ = ticks; }
+
   [[nodiscard]] std::uint32_t serial() const { return serial_; }
   [[nodiscard]] std::int64_t pid() const { return pid_; }
   [[nodiscard]] bool gone() const { return gone_; }
@@ -55,7 +59,9 @@ class ProcessWatch {
     int named = 0;  ///< times its name was read: it gets one shortly after its start
     int idle = 0;   ///< samples in a row in which it did not run
 
-    [[nodiscard]] bool sends_messages() const;
+    std::int64_t started = 0;  ///< ticks since the machine started
+
+    [[nodiscard]] bool sends_messages(std::int64_t queues_since) const;
     [[nodiscard]] std::int64_t messages() const;
   };
 
@@ -75,10 +81,10 @@ class ProcessWatch {
   Thread leader_;
   std::map<std::int64_t, Thread> others_;
   ThreadTimes ended_{};  ///< of threads that ended
-  std::int64_t ended_messages_ = 0;
+  std::int64_t ended_messages_ = 0, queues_since_ = 0;
   std::int64_t threads_seen_ = 0;
   int samples_ = 0;
-  bool one_ended_ = false;  ///< a thread was found to have ended: others may have begun
+  bool one_ended_ = false;     ///< a thread was found to have ended: others may have begun
   std::string leader_before_;  ///< the main thread's schedstat at the last sample
   int still_ = 0;              ///< samples in a row in which it did not run
   bool ran_ = true;            ///< any of its threads, since the last sample

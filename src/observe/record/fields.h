@@ -19,6 +19,7 @@ void each_field(Process& p, Visit visit) {
   visit(p.major_faults), visit(p.minor_faults), visit(p.open_files), visit(p.open_files_most);
   visit(p.told.kind), visit(p.told.steps), visit(p.told.ns), visit(p.told.wait_ns);
   visit(p.told.samples), visit(p.told.validation_steps), visit(p.told.validation_ns);
+  visit(p.data_bytes), visit(p.data_cached);
 }
 
 template <class Host, class Visit>

@@ -77,6 +77,8 @@ struct ProcessSample {
   std::int64_t major_faults = 0, minor_faults = 0;
   std::int64_t open_files = 0, open_files_most = 0;
   Told told;
+  /// Of files of data that it has open to read (open_data.h): now and then, of some processes.
+  std::int64_t data_bytes = 0, data_cached = 0;
 };
 
 /// The machine and the job's control groups.
