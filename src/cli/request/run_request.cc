@@ -61,7 +61,14 @@ Result<std::optional<double>> price_of(const RunOptions& o, const NamedGpu& gpu)
 Result<DataRequest> data_request(const RunOptions& o) {
   DataRequest data{.path = o.data};
   if (!o.sample_cost.empty()) data.sample_cost = TRY(parse_time(o.sample_cost, "--sample-cost"));
-  if (!o.from.empty()) data.observed = TRY(observed_in(o)).sample;
+  if (!o.from.empty()) {
+    if (!o.data.empty() || !o.sample_cost.empty())
+      return fail(ErrorCode::kUsage,
+                  std::string("tells what samples cost already; leave out ") +
+                      (o.data.empty() ? "--sample-cost" : "--data"),
+                  "--from");
+    data.observed = TRY(observed_in(o)).sample;
+  }
   data.samples = o.samples;
   data.image_size = o.image_size;
   data.reprobe = o.reprobe;
@@ -106,11 +113,6 @@ Result<OptimizerRequest> optimizer_request(const JobOptions& o) {
 }  // namespace
 
 Result<ObservedRun> observed_in(const RunOptions& o) {
-  if (!o.data.empty() || !o.sample_cost.empty())
-    return fail(ErrorCode::kUsage,
-                std::string("tells what samples cost already; leave out ") +
-                    (o.data.empty() ? "--sample-cost" : "--data"),
-                "--from");
   const RecordedTimeline recorded = TRY(read_timeline(o.from));
   return observed_run(recorded.timeline, o.batch, o.from);
 }
@@ -122,15 +124,11 @@ std::vector<NamedGpu> named_gpus(const RunOptions& o) {
 }
 
 CaptureWishes capture_wishes(const RunOptions& o) {
-<<<<<<< ours
-  return {
-      .mode = o.mode, .assumptions = o.assumptions, .again = o.recapture, .compile = o.job.compile};
-=======
   return {.mode = o.mode,
           .assumptions = o.assumptions,
           .again = o.recapture,
+          .compile = o.job.compile,
           .adapters = {o.lora, o.qlora}};
->>>>>>> theirs
 }
 
 Result<RunRequest> run_request(const RunOptions& o, const NamedGpu& gpu) {

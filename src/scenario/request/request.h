@@ -93,13 +93,9 @@ struct CaptureWishes {
   std::string mode;  ///< train, forward, inference; "": the captured one
   /// "net.py:12=false": what a value is that the model reads at this line of its code.
   std::vector<std::string> assumptions;
-<<<<<<< ours
   bool again = false;    ///< also where a capture is remembered
   bool compile = false;  ///< under torch.compile
-=======
-  bool again = false;  ///< also where a capture is remembered
   AdapterWish adapters = {};
->>>>>>> theirs
 };
 
 /// How a training script is run that stands in place of a model.

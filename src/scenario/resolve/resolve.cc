@@ -65,16 +65,13 @@ Status take_data(const RunRequest& r, const ScenarioTools& tools, Resolved& out)
   s.dataset_samples = data.samples;
   out.probe = std::move(data.probe);
   out.pipeline = std::move(data.pipeline);
-<<<<<<< ours
   // Workers start as the probed loader starts them: pickling a large data set into each of them is
   // no property of a setting that a plan chooses.
   if (out.pipeline) {
     s.loader.start_method = out.pipeline->loader ? out.pipeline->loader->start_method
                                                  : default_start_method(out.pipeline->python);
   }
-=======
   out.well_known_data = data.well_known;
->>>>>>> theirs
   return {};
 }
 

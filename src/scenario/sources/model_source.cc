@@ -115,11 +115,8 @@ Result<LoadedModel> from_spec(const std::string& spec, const std::vector<Precisi
                                   .device = device,
                                   .mode = wishes.mode,
                                   .assumptions = wishes.assumptions,
-<<<<<<< ours
                                   .compile = wishes.compile,
-=======
                                   .adapters = wishes.adapters,
->>>>>>> theirs
                                   .into = {}},
                                  wishes.again, tools));
       last = std::make_shared<const Step>(std::move(step));
@@ -225,14 +222,10 @@ std::vector<LoadedModel::Variant> variants_at_hand(const std::string& named,
   std::vector<LoadedModel::Variant> found;
   const std::string model = with_hub(named);
   const auto names = zoo_names();
-<<<<<<< ours
-  const std::string in_zoo = names ? zoo_spelling(model, *names) : std::string();
-  if (wishes.compile && !in_zoo.empty()) return found;  // the zoo's captures are eager
-=======
-  // Adapters are put on when a model is captured, so what the zoo holds has none.
+  // The zoo's captures are eager, and adapters are put on when a model is captured.
   const std::string in_zoo =
       names && !wishes.adapters.any() ? zoo_spelling(model, *names) : std::string();
->>>>>>> theirs
+  if (wishes.compile && !in_zoo.empty()) return found;
   if (in_zoo.empty() && (names_a_step_file(model) || model.find(':') == std::string::npos))
     return found;
   for (const Precision p : wanted) {
@@ -241,11 +234,8 @@ std::vector<LoadedModel::Variant> variants_at_hand(const std::string& named,
                                .precision = p,
                                .mode = wishes.mode,
                                .assumptions = wishes.assumptions,
-<<<<<<< ours
                                .compile = wishes.compile,
-=======
                                .adapters = wishes.adapters,
->>>>>>> theirs
                                .into = {}};
       if (auto step = recall_capture(remembered_capture(order, tools.interpreter)))
         found.push_back({p, std::make_shared<const Step>(std::move(*step))});
@@ -294,11 +284,7 @@ Result<LoadedModel> load_model(const std::string& model, const std::vector<Preci
                                const ScenarioTools& tools) {
   const auto names = TRY(zoo_names());
   if (const std::string known = zoo_spelling(model, names); !known.empty()) {
-<<<<<<< ours
-    if (device == ModelDevice::kGpu && !wishes.compile) {
-=======
-    if (device == ModelDevice::kGpu && !wishes.adapters.any()) {
->>>>>>> theirs
+    if (device == ModelDevice::kGpu && !wishes.compile && !wishes.adapters.any()) {
       TRY(check_wishes(wishes, known));
       return in_mode(from_zoo(known, wanted), wishes.mode);
     }

@@ -23,13 +23,9 @@ struct CaptureOrder {
   ModelDevice device = ModelDevice::kGpu;
   std::string mode;                      ///< train, forward, inference; "": as the function says
   std::vector<std::string> assumptions;  ///< FILE:LINE=VALUE, CaptureWishes::assumptions
-<<<<<<< ours
   bool compile = false;                  ///< under torch.compile
-  std::filesystem::path into;            ///< step file to write
-=======
   AdapterWish adapters = {};
   std::filesystem::path into;  ///< step file to write
->>>>>>> theirs
   /// For a training script as it is: further words for `stoker capture`, its arguments last.
   std::optional<std::vector<std::string>> script = {};
 };
