@@ -42,6 +42,7 @@ enum class Setting : std::uint8_t {
   kGradScaler,
   kZeroGradAfter,
   kZeroGradFills,
+  kZeroGradBetween,
   kAccumulate,
   kCheckpoint,
   kSeqLen,

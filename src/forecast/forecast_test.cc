@@ -260,6 +260,18 @@ TEST_F(ForecastTest, CheckpointingTakesTheTimeOfASecondForward) {
               1e-6 * plain.time.mfu * plain.step_ms.value);
 }
 
+TEST_F(ForecastTest, CudaGraphsMayHoldActivationsAndTemporariesTwice) {
+  scenario_.job.batch = 1 << 16;
+  const Figure eager = forecast_now().memory.device_peak;
+  scenario_.job.cuda_graphs = true;
+  const MemoryForecast graphs = forecast_now().memory;
+  EXPECT_EQ(graphs.device_peak.value, eager.value);
+  EXPECT_EQ(graphs.device_peak.low, eager.low);
+  EXPECT_GT(graphs.device_peak.high, eager.high);
+  const double reserved = graphs.reserved_peak.value;
+  EXPECT_LE(graphs.device_peak.high - eager.high, reserved) << "no more than all of it once more";
+}
+
 TEST_F(ForecastTest, TheVerdictIsRiskyWhereTheBandCrossesTheMemory) {
   scenario_.job.batch = 1 << 24;
   const Figure peak = forecast_now().memory.device_peak;

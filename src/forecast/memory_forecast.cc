@@ -57,6 +57,24 @@ MemoryVerdictWord verdict_of(const MemoryForecast& forecast, double capacity) {
   return crosses ? MemoryVerdictWord::kRisky : MemoryVerdictWord::kDoesNotFit;
 }
 
+/// CUDA graphs take activations and temporaries from a private pool, and what the eager steps
+/// before the capture reserved for theirs may stay beside it: all that does not last, once more.
+/// Without graphs nothing is added to the upper reach.
+MemoryErrorCase with_private_pool(MemoryErrorCase error, const Program& program,
+                                  const MemoryOutcome& outcome) {
+  if (!program.cuda_graphs) return error;
+  Bytes once_more = outcome.reserved_peak;
+  for (const BufferRole role : {BufferRole::kParameter, BufferRole::kModelBuffer,
+                                BufferRole::kGradient, BufferRole::kOptimizerState})
+    once_more -= outcome.live.by_role[static_cast<std::size_t>(role)];
+  once_more = std::max(Bytes(0), once_more);
+  const Bytes device_peak = outcome.reserved_peak + outside_bytes(program);
+  error.above.share +=
+      static_cast<double>(once_more.count()) / static_cast<double>(device_peak.count());
+  error.above.least += once_more;
+  return error;
+}
+
 }  // namespace
 
 std::string_view name_of(MemoryVerdictWord verdict) {
@@ -166,7 +184,8 @@ MemoryForecast forecast_memory(const Program& program, const Machine& machine,
   forecast.only_by_flushing = verdict.only_by_flushing;
   forecast.out_of_memory = verdict.out_of_memory;
   forecast.failure_words = verdict.failure_words;
-  const MemoryErrorCase error = knowledge.memory_case(error_case);
+  const MemoryErrorCase error =
+      with_private_pool(knowledge.memory_case(error_case), program, forecast.outcome);
   const std::string basis =
       std::string(memory_model_of(machine.device).simulation) + "; " + error.basis;
   const Bytes device_peak = forecast.outcome.reserved_peak + outside_bytes(program);
@@ -214,7 +233,9 @@ Result<BatchLimits> limits_of(const Step& step, const Job& job, const Machine& m
     if (pass >= 0 && static_cast<std::size_t>(pass) < program.passes.size())
       limits.failing_pass = program.passes[static_cast<std::size_t>(pass)].name;
   }
-  const MemoryErrorCase error = knowledge.memory_case(memory_error_case(program, job, machine));
+  MemoryErrorCase error = knowledge.memory_case(memory_error_case(program, job, machine));
+  if (program.cuda_graphs)
+    error = with_private_pool(error, program, replay(program, replay_options(machine, allocator)));
   limits.basis =
       std::string(memory_model_of(machine.device).simulation) + " under capacity; " + error.basis;
   if (nominal.batch == 0) return limits;

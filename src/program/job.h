@@ -79,6 +79,9 @@ struct Job {
   CudnnProfile cudnn = CudnnProfile::kDefault;
   bool channels_last = false;
   bool zero_grad_before_forward = true;  ///< set_to_none, PyTorch's default since 2.0
+  /// Between the forward and the backward: gradients of the step before live through the forward.
+  /// zero_grad_before_forward is false then.
+  bool zero_grad_before_backward = false;
   bool zero_grad_fills = false;  ///< zero_grad(set_to_none=False): gradients stay and are added to
   bool drop_output = false;      ///< output and loss die with the iteration: `del output, loss`
   bool clip = false;             ///< torch.nn.utils.clip_grad_norm_ before the optimizer's step
@@ -136,6 +139,11 @@ struct Job {
 /// Also llm-foundry's "default" (reduce-fp32) and "pure" (reduce-half).
 [[nodiscard]] Result<FsdpPrecision> parse_fsdp_precision(std::string_view name);
 [[nodiscard]] Result<LossKernel> parse_loss_kernel(std::string_view name);
+
+/// zero_grad() follows the optimizer's step.
+[[nodiscard]] constexpr bool zeroes_after_step(const Job& job) {
+  return !job.zero_grad_before_forward && !job.zero_grad_before_backward;
+}
 
 /// fully_shard, either kind.
 [[nodiscard]] constexpr bool is_fsdp(Parallel parallel) {

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import argparse
 import ast
+import importlib.machinery
+import os
 import pathlib
 import re
+
+from . import sites
 
 _LIKE_BATCH = re.compile(r"(batch|^bsz?$|^bs_|_bs$|^mbs$)", re.I)
 _UNLIKE_BATCH = re.compile(r"(eval|test|val|num_batch|n_batch|batches|log|print|interval)", re.I)
@@ -64,31 +68,107 @@ def install(world) -> None:
 
 def code(world):
     """The compiled script; variables that may carry a batch are noted."""
-    path = pathlib.Path(world.request.script)
-    source = path.read_bytes()
-    tree = ast.parse(source, filename=world.request.script)
-    for node in ast.walk(tree):
-        if isinstance(node, (ast.Assign, ast.AnnAssign)) and isinstance(node.value, ast.Constant):
-            for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
-                if isinstance(target, ast.Name) and looks_like_batch(target.id, node.value.value):
-                    world.outcome.batch_names.append((f"variable:{target.id}", node.value.value))
+    path = world.request.script
+    tree = ast.parse(pathlib.Path(path).read_bytes(), filename=path)
+    note(world, tree)
     kind, name = _way(world.request)
     if kind == "variable" and world.request.batch is not None:
+        _replace_in_modules(name, world.request.batch)
         tree = ast.fix_missing_locations(_Replace(name, world.request.batch).visit(tree))
-    return compile(tree, world.request.script, "exec")
+    return compile(tree, path, "exec")
 
 
-class _Replace(ast.NodeTransformer):
-    """Another number wherever this variable is given one."""
+def note(world, tree) -> None:
+    """Names that whole numbers of a text are given to: those that look like a batch first, all others for want of one."""
+    for name, value in _named_numbers(tree):
+        way = (f"variable:{name}", value)
+        if looks_like_batch(name, value):
+            if way not in world.outcome.batch_names:
+                world.outcome.batch_names.append(way)
+        elif value > 1 and way not in world.outcome.other_names:
+            world.outcome.other_names.append(way)
+
+
+def _whole(node) -> int | None:
+    value = node.value if isinstance(node, ast.Constant) else None
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _name_of(node) -> str | None:
+    """What a target of an assignment is called: a variable, an attribute, or a key that is written out."""
+    if isinstance(node, ast.Name):
+        return node.id
+    if isinstance(node, ast.Attribute):
+        return node.attr
+    key = node.slice if isinstance(node, ast.Subscript) else None
+    return key.value if isinstance(key, ast.Constant) and isinstance(key.value, str) else None
+
+
+def _places(node):
+    """(name, value's node, what puts another one in its place) of what this node gives names to."""
+    def at(holder, field, index=None):
+        def put(new):
+            if index is None:
+                setattr(holder, field, new)
+            else:
+                getattr(holder, field)[index] = new
+
+        return put
+
+    if isinstance(node, (ast.Assign, ast.AnnAssign)) and node.value is not None:
+        for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+            if isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple) and len(target.elts) == len(node.value.elts):
+                for k, (one, value) in enumerate(zip(target.elts, node.value.elts)):
+                    yield _name_of(one), value, at(node.value, "elts", k)
+            else:
+                yield _name_of(target), node.value, at(node, "value")
+    elif isinstance(node, ast.keyword):
+        yield node.arg, node.value, at(node, "value")
+    elif isinstance(node, ast.arguments):
+        given = (node.posonlyargs + node.args)[-len(node.defaults):] if node.defaults else []
+        for k, (argument, value) in enumerate(zip(given, node.defaults)):
+            yield argument.arg, value, at(node, "defaults", k)
+        for k, (argument, value) in enumerate(zip(node.kwonlyargs, node.kw_defaults)):
+            yield argument.arg, value, at(node, "kw_defaults", k)
+    elif isinstance(node, ast.Dict):
+        for k, (key, value) in enumerate(zip(node.keys, node.values)):
+            if isinstance(key, ast.Constant) and isinstance(key.value, str):
+                yield key.value, value, at(node, "values", k)
+
+
+def _named_numbers(tree):
+    for node in ast.walk(tree):
+        for name, value, _ in _places(node):
+            if name and value is not None and (number := _whole(value)) is not None:
+                yield name, number
+
+
+class _Replace:
+    """Another number wherever this name is given one."""
 
     def __init__(self, name: str, batch: int):
         self._name, self._batch = name, batch
 
-    def visit_Assign(self, node):
-        if isinstance(node.value, ast.Constant) and isinstance(node.value.value, int) \
-                and any(isinstance(t, ast.Name) and t.id == self._name for t in node.targets):
-            node.value = ast.copy_location(ast.Constant(self._batch), node.value)
-        return node
+    def visit(self, tree):
+        for node in ast.walk(tree):
+            for name, value, put in list(_places(node)):
+                if name == self._name and value is not None and _whole(value) is not None:
+                    put(ast.copy_location(ast.Constant(self._batch), value))
+        return tree
+
+
+def _replace_in_modules(name: str, batch: int) -> None:
+    """The same in the user's modules that the script imports."""
+    original = importlib.machinery.SourceFileLoader.get_code
+
+    def get_code(self, fullname):
+        path = os.path.abspath(self.get_filename(fullname))
+        if not sites.is_users(path):
+            return original(self, fullname)
+        tree = _Replace(name, batch).visit(ast.parse(pathlib.Path(path).read_bytes(), filename=path))
+        return compile(ast.fix_missing_locations(tree), path, "exec")
+
+    importlib.machinery.SourceFileLoader.get_code = get_code
 
 
 class _Names(dict):

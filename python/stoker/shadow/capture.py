@@ -16,6 +16,7 @@ from .runs import TIME_LIMIT_S, Runs
 from .world import Fact, Gpu, Outcome, Request
 
 _POINTS = (*protocol.BATCH_POINTS[:2], protocol.BATCH_VERIFIED)
+_OTHER_NAMES = 2  # names that say nothing of a batch, and are tried since they hold its number
 _LEAST_OWN_BYTES = 8 << 20  # less is lost among what Python itself takes
 _POWERS = (4, 8, 16)  # for scripts that take no odd batch; the last one verifies
 
@@ -64,11 +65,12 @@ class _Capture:
         self.ranks = bool(asked.gpu and asked.gpu.count > 1)
         self.bounded = self.inline = False
         self._has_loader = self._odd_failed = False
+        self._steps = Request.most_steps  # that a run may take: as many as the first one did
 
     def _request(self, batch: int | None, by: str = "loader") -> Request:
         return Request(script=self.asked.script, arguments=list(self.asked.arguments), gpu=self.gpu, batch=batch, batch_by=by,
                        precision=self.asked.precision, ranks=self.ranks, bounded=self.bounded, inline=self.inline,
-                       fake_data=self.asked.fake_data, network=self.asked.network)
+                       fake_data=self.asked.fake_data, network=self.asked.network, most_steps=self._steps)
 
     def _run(self, *requests) -> list:
         pids = [self.runs.start(r) for r in requests]
@@ -123,7 +125,11 @@ class _Capture:
         for points, self.bounded in ((_POINTS, False), (_POWERS, False), (_POWERS, True)):
             if points is _POWERS and not (self._odd_failed or self._has_loader and self.bounded):
                 continue
-            made = self._by_loader(points)
+            try:
+                made = self._by_loader(points)
+            except _LoopsOverSamples:
+                self.say("other batches than the script's own are not tried: it runs more operators for each sample")
+                break
             if made is not None:
                 return made
         self.bounded = False
@@ -137,8 +143,11 @@ class _Capture:
         if first is None or not any(f.setting == "batch" for f in first.facts):
             return None
         self._has_loader = True
+        self._steps = max(first.steps, 2)
         try:
-            return self._at(first, *self._run(self._request(high), self._request(check)), sizes=(low, high, check))
+            others = self._run(self._request(high), self._request(check))
+            _check_loop(points, [first, *others])
+            return self._at(first, *others, sizes=(low, high, check))
         except (NotAffineError, CaptureError) as error:
             self.say(f"other batches by its DataLoader did not work out ({_short(error)})")
         return None
@@ -153,12 +162,13 @@ class _Capture:
         """The script's own batch is known from a run as it is; others by the name that carries it."""
         own = self._run(self._request(None))[0]
         named = [way for way, value in dict(own.batch_names).items() if value in own.sizes]
-        for way in named:
+        others = [way for way, value in own.other_names if value == own.batch and way not in named]
+        for way in named + others[:_OTHER_NAMES]:
             try:
                 return self._by(way, own)
             except CaptureError as error:
                 self.say(f"other batches by {way.partition(':')[2]} did not work out ({_short(error)})")
-        batch = own.batch or 1
+        batch = dict(own.batch_names)[named[0]] if named else own.batch or 1
         self.notes.append(f"other batches than {batch} could not be made: this answer is for that one; name what carries it with "
                           "--batch-arg NAME")
         dimension = protocol.fixed(Dimension("batch", batch), batch)
@@ -168,7 +178,6 @@ class _Capture:
         return f"word:{name}" if name.startswith("-") or "." in name else f"any:{name}"
 
     def _by(self, way: str, own: Outcome | None = None) -> dict:
-        low, high, check = (*protocol.BATCH_POINTS[:2], protocol.BATCH_VERIFIED)
         own = own or self._run(self._request(None))[0]
         if way.startswith("any:"):
             name = way[4:]
@@ -177,17 +186,24 @@ class _Capture:
             ways = [way]
         error: CaptureError = CaptureError(f"nothing of the name {way} was found in {self.label}")
         for one in dict.fromkeys(ways):
-            try:
-                outcomes = self._run(*(self._request(b, one) for b in (low, high))) + self._run(self._request(check, one))
-                if len({str(o.sizes) for o in outcomes}) == 1:
-                    raise CaptureError(f"the batch stayed as it was whatever {one.partition(':')[2]} was")
-                self.default = dict(own.batch_names).get(one, own.batch)
-                if not any(f.setting == "batch" for f in own.facts):
-                    own.facts.append(Fact("batch", self.default, f"batch {self.default} ({one.partition(':')[2]})"))
-                return self._at(*outcomes, sizes=(low, high, check), own=own)
-            except CaptureError as failed:
-                error = failed
+            for points in (_POINTS, _POWERS):
+                try:
+                    return self._by_name(one, own, points)
+                except CaptureError as failed:
+                    error = failed
+                if not isinstance(error, UserCodeError):
+                    break  # powers of two help where the script refuses an odd batch
         raise error
+
+    def _by_name(self, one: str, own: Outcome, points) -> dict:
+        low, high, check = points
+        outcomes = self._run(self._request(low, one)) + self._run(*(self._request(b, one) for b in (high, check)))
+        if len({str(o.sizes) for o in outcomes}) == 1:
+            raise CaptureError(f"the batch stayed as it was whatever {one.partition(':')[2]} was")
+        self.default = dict((*own.other_names, *own.batch_names)).get(one, own.batch)
+        if not any(f.setting == "batch" for f in own.facts):
+            own.facts.append(Fact("batch", self.default, f"batch {self.default} ({one.partition(':')[2]})"))
+        return self._at(*outcomes, sizes=points, own=own)
 
     def _at(self, *outcomes, sizes, own: Outcome | None = None) -> dict:
         own = own or outcomes[0]
@@ -200,9 +216,9 @@ class _Capture:
         sizes = [*dimension.captured, dimension.verified]
         if dimension.degree and _hold_data_sets(raws, sizes):
             self.notes.append("a tensor that holds data of many batches has no size that follows from the batch: the largest was taken")
-        if self.gpu is None and own.own_bytes >= _LEAST_OWN_BYTES:
-            _hold(raws, own.own_bytes)
-            own.facts.append(Fact("script-memory", own.own_bytes, f"{own.own_bytes / 2**20:.0f} MiB of the script's own data on the host"))
+        self._host_memory(raws, own)
+        if not dimension.degree:
+            self._drop_validation(own, dimension.default)
         notes = list(dict.fromkeys([*self.notes, *own.notes]))
         if notes:
             raws[0].notes.setdefault("unfaithful", []).extend(notes)
@@ -210,6 +226,25 @@ class _Capture:
                 "precision": own.precision, "script": self._script(own)}
         about = {"sample": None, "optimizer": own.optimizer, "training": own.training}
         return step_file.document(Fitter([dimension]), raws, head, self._provenance(own), about)
+
+    def _host_memory(self, raws: list, own: Outcome) -> None:
+        """What the script and its libraries hold on the host, where that is the memory of the step."""
+        own_bytes = own.own_bytes if own.own_bytes >= _LEAST_OWN_BYTES else 0
+        if self.gpu is not None or not own_bytes + own.build_bytes:
+            return
+        _hold(raws, own_bytes + own.build_bytes)
+        words = [f"{own_bytes / 2**20:.0f} MiB of the script's own data on the host"] if own_bytes else []
+        words += [f"{own.build_bytes / 2**20:.0f} MiB that PyTorch's GPU build takes beyond its CPU build"] if own.build_bytes else []
+        own.facts = [f for f in own.facts if f.setting != "script-memory"]
+        own.facts.append(Fact("script-memory", own_bytes + own.build_bytes, " and ".join(words)))
+
+    def _drop_validation(self, own: Outcome, batch: int) -> None:
+        """A step of one batch alone answers for no larger one."""
+        for fact in own.facts:
+            if fact.setting == "validation" and fact.value > batch:
+                self.notes.append(f"the validation of batch {fact.value} is not counted: the step answers for batch {batch} alone")
+                own.facts = [f for f in own.facts if not f.setting.startswith("validation")]
+                return
 
     def _script(self, own: Outcome) -> dict:
         found = [{"setting": f.setting, "value": f.value, "words": f.words, "file": f.site.file, "line": f.site.line} for f in own.facts]
@@ -255,6 +290,21 @@ class _WantsRanks(Exception):
 
 class _TrainsElsewhere(Exception):
     """The script trains in a process that it starts itself."""
+
+
+class _LoopsOverSamples(Exception):
+    """Its operators grow in number with the batch: no file can answer for other batches."""
+
+
+_MORE_A_SAMPLE = 0.05  # share of the operators of the smallest batch that another sample adds
+
+
+def _check_loop(points, outcomes: list) -> None:
+    """_LoopsOverSamples where operators grow in number along a straight line with the batch, as those of a detector do."""
+    low, high, check = (sum(event[0] == "o" for event in outcome.raw.events) for outcome in outcomes)
+    a, b = (high - low) / (points[1] - points[0]), (check - high) / (points[2] - points[1])
+    if min(a, b) > _MORE_A_SAMPLE * low and max(a, b) < 1.5 * min(a, b):
+        raise _LoopsOverSamples
 
 
 class _OnCpu(Exception):

@@ -20,8 +20,10 @@ from . import (
     facade_cuda,
     facade_distributed,
     facade_files,
+    facade_graphs,
     facade_loaders,
     facade_modules,
+    facade_notebook,
     facade_packed,
     facade_training,
     fake_data,
@@ -61,6 +63,8 @@ class _Attention(AbstractFunctions):
             made = facade_cuda.from_data(func, args, kwargs)
             if made is not None:
                 return made
+        if func in facade_cuda.INDEXED:
+            return super().__torch_function__(func, types, facade_cuda.with_index_tensors(args), kwargs)
         if func in (torch.ctc_loss, torch.nn.functional.ctc_loss) and len(args) > 3 and isinstance(args[0], dispatch.FakeTensor):
             args = (*args[:2], *shapes.ctc_lengths(*args[:4]), *args[4:])
         if func in rnn.FUNCTIONS:
@@ -94,6 +98,7 @@ def run(request: Request, result_file: str, scratch: str, log: str, progress) ->
     if world.on_gpu:
         world.fake_mode = FakeTensorMode(allow_non_fake_inputs=True, allow_fallback_kernels=False)
     facade_cuda.install(world)
+    facade_graphs.install(world)
     facade_modules.install(world)
     facade_packed.install(world)
     facade_training.install(world)
@@ -101,6 +106,7 @@ def run(request: Request, result_file: str, scratch: str, log: str, progress) ->
     facade_files.install(world)
     facade_distributed.install(world)
     fake_data.install(world)
+    facade_notebook.install(world, main, pathlib.Path(request.script).read_bytes())
     manners.install(scratch, request.network)
     _run_main(world, main)
 

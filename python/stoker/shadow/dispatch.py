@@ -52,6 +52,11 @@ class Shadow(TorchDispatchMode):
     def _fake(self, func, types, args, kwargs):
         if func.namespace == "prim":
             return func(*args, **kwargs)
+        if torch.is_inference_mode_enabled() and operators.is_composite(func, "cuda"):
+            with self:  # inference mode leaves these to the backend, `.cpu()` among them
+                out = func.decompose(*args, **kwargs)
+            if out is not NotImplemented:
+                return out
         if func is aten._local_scalar_dense.default:
             return self._item(args[0])
         if func is aten._to_copy.default:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import collections
+import contextlib
 import os
 import types
 
@@ -74,12 +76,14 @@ def _zero(*_, **__):
 
 
 # Functions that make a tensor of Python's numbers: they copy to the device beneath all modes.
-FROM_DATA = (torch.tensor, torch.as_tensor, torch.asarray, torch.Tensor.new_tensor)
+FROM_DATA = (torch.tensor, torch.as_tensor, torch.asarray, torch.Tensor.new_tensor, torch.Tensor.new)
 
 
 def from_data(func, args, kwargs):
     """The same by way of the host, where the tensor is to be on the GPU; None where it is not."""
     device = kwargs.get("device")
+    if func is torch.Tensor.new:
+        return _new(*args) if args[0].device.type == "cuda" and not kwargs else None
     if func is torch.Tensor.new_tensor:
         device = args[0].device if device is None else device
     if device is None or torch.device(device).type != "cuda" or isinstance(args[0] if args else None, torch.Tensor) \
@@ -92,6 +96,35 @@ def from_data(func, args, kwargs):
     else:
         made = func(*args, **plain).to(_DEVICE)
     return made.requires_grad_() if kwargs.get("requires_grad") else made
+
+
+def _new(like, *args):
+    """`tensor.new(...)` of sizes or of data, as PyTorch had it before new_tensor and new_empty."""
+    if len(args) == 1 and not isinstance(args[0], (int, torch.Size)):
+        return torch.as_tensor(args[0]).to(_DEVICE, like.dtype)
+    sizes = args[0] if len(args) == 1 and isinstance(args[0], torch.Size) else args or (0,)
+    return torch.empty(tuple(sizes), dtype=like.dtype, device=_DEVICE)
+
+
+INDEXED = (torch.Tensor.__getitem__, torch.Tensor.__setitem__)
+
+
+def with_index_tensors(args):
+    """The arguments of an index on the device, lists of numbers in it as tensors of the host: PyTorch would copy them beneath all
+    modes."""
+    if not isinstance(args[0], torch.Tensor) or args[0].device.type != "cuda":
+        return args
+
+    def tensor(part):
+        if isinstance(part, (list, range)) and len(part) and not any(isinstance(p, (torch.Tensor, slice)) or p is None or p is Ellipsis
+                                                                    for p in part):
+            return torch.tensor(list(part))
+        if type(part).__module__ == "numpy" and getattr(part, "ndim", 0):
+            return torch.as_tensor(part)
+        return part
+
+    index = args[1]
+    return (args[0], tuple(map(tensor, index)) if isinstance(index, tuple) else tensor(index), *args[2:])
 
 
 class _Typed(type):
@@ -113,6 +146,14 @@ _TYPES = {"FloatTensor": torch.float32, "HalfTensor": torch.float16, "BFloat16Te
           "ByteTensor": torch.uint8, "BoolTensor": torch.bool}
 
 
+def _statistics() -> dict:
+    """Counters as torch.cuda.memory_stats has them, all of them 0, whatever their names."""
+    parts = [f"{what}{pool}.{when}" for what in ("allocated_bytes.", "reserved_bytes.", "active_bytes.", "inactive_split_bytes.",
+                                                 "requested_bytes.", "allocation.", "segment.", "active.", "inactive_split.")
+             for pool in ("all", "large_pool", "small_pool") for when in ("current", "peak", "allocated", "freed")]
+    return collections.defaultdict(int, dict.fromkeys((*parts, "num_alloc_retries", "num_ooms", "num_device_alloc"), 0))
+
+
 def _old_types() -> None:
     """torch.cuda.FloatTensor, and `tensor.type(torch.cuda.FloatTensor)` or its name."""
     for name, dtype in _TYPES.items():
@@ -129,6 +170,17 @@ def _old_types() -> None:
         return original(self, *(() if dtype is None else (dtype,)), *args, **kwargs)
 
     torch.Tensor.type = type_
+    set_type = torch.set_default_tensor_type
+
+    def set_default_tensor_type(t):
+        if isinstance(t, str) and t.startswith("torch.cuda."):
+            t = getattr(torch.cuda, t.rpartition(".")[2], t)
+        if not isinstance(t, _Typed):
+            return set_type(t)
+        torch.set_default_dtype(t.dtype)
+        return torch.set_default_device("cuda")
+
+    torch.set_default_tensor_type = set_default_tensor_type
 
 
 def install(world) -> None:
@@ -159,7 +211,10 @@ def install(world) -> None:
         "get_device_capability": always(gpu.capability), "get_arch_list": always([f"sm_{gpu.capability[0]}{gpu.capability[1]}"]),
         "is_bf16_supported": lambda including_emulation=True: including_emulation or gpu.capability >= (8, 0),
         "mem_get_info": always((gpu.memory, gpu.memory)), "is_current_stream_capturing": always(False), "utilization": _zero,
-        "memory_stats": lambda *_, **__: {}, "memory_summary": always(""), "memory_snapshot": lambda *_, **__: [],
+        "memory_stats": lambda *_, **__: _statistics(), "memory_stats_as_nested_dict": lambda *_, **__: {},
+        "memory_summary": always("memory statistics of a GPU that is not there\n"), "memory_snapshot": lambda *_, **__: [],
+        "list_gpu_processes": always(""), "_record_memory_history": _nothing, "_dump_snapshot": _nothing,
+        "_snapshot": lambda *_, **__: {"segments": [], "device_traces": []},
         "get_rng_state": lambda *_, **__: torch.get_rng_state(), "get_rng_state_all": lambda: [torch.get_rng_state()],
         "initial_seed": always(0), "can_device_access_peer": always(True), "current_stream": lambda *_, **__: Stream(),
         "default_stream": lambda *_, **__: Stream(), "stream": StreamContext, "Stream": Stream, "Event": Event,
@@ -178,6 +233,9 @@ def install(world) -> None:
             if hasattr(module, name) or module is cuda:
                 setattr(module, name, answer)
     _old_types()
+    for name in ("range_push", "range_pop", "mark", "range_start", "range_end"):
+        setattr(cuda.nvtx, name, _zero)
+    cuda.nvtx.range = lambda *_, **__: contextlib.nullcontext()
     torch.Stream, torch.Event, torch.Generator = Stream, Event, Generator
     cuda.amp.common.amp_definitely_not_available = lambda: False
     _accelerator(gpu)
@@ -200,9 +258,12 @@ def _accelerator(gpu) -> None:
 
 def _bindings() -> None:
     """Functions of torch._C that only a CUDA build has, or that ask the driver."""
-    for name in ("_cuda_clearCublasWorkspaces", "_cuda_setDevice", "_cuda_synchronize", "_cuda_emptyCache", "_cuda_init"):
+    for name in ("_cuda_clearCublasWorkspaces", "_cuda_setDevice", "_cuda_synchronize", "_cuda_emptyCache", "_cuda_init", "_cuda_sleep"):
         setattr(torch._C, name, _nothing)
-    torch._C._cuda_getDevice = _zero
+    for name in ("_cuda_getDevice", "_cuda_exchangeDevice", "_cuda_maybeExchangeDevice"):
+        setattr(torch._C, name, _zero)
+    torch.cuda._exchange_device = torch.cuda._maybe_exchange_device = _zero
+    torch.cuda._sleep = _nothing
     torch._C._cuda_getDeviceCount = lambda: 1
     torch._C._cuda_isCurrentStreamCapturing = lambda: False
     torch._C._cuda_getCurrentRawStream = _zero
@@ -210,6 +271,8 @@ def _bindings() -> None:
     torch.Tensor.pin_memory = lambda self, *_, **__: self
     torch.Tensor.is_pinned = lambda self, *_, **__: True
     torch.Tensor.record_stream = _nothing
+    share = torch.Tensor.share_memory_
+    torch.Tensor.share_memory_ = lambda self: self if self.device.type == "cuda" else share(self)
 
 
 def _flags(world) -> None:

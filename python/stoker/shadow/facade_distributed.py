@@ -6,13 +6,15 @@ Wrappers for several GPUs pass calls on to the model; which one it was is a find
 from __future__ import annotations
 
 import contextlib
+import math
 import multiprocessing as standard
 import os
 import types
 
 import torch
+from torch.utils import _pytree as pytree
 
-from . import names, sites
+from . import facade_modules, names, sites
 
 _SHARDED: set = set()  # ids of modules that fully_shard was called on
 
@@ -26,6 +28,7 @@ def install(world) -> None:
                             ("MASTER_ADDR", "127.0.0.1"), ("MASTER_PORT", 29500)):
             os.environ.setdefault(name, str(value))
     _wrappers(world, _process_group(world, gpus))
+    _tensor_parallel(world)
     _synchronised_norm(world)
     _spawning(world)
 
@@ -83,18 +86,28 @@ def _process_group(world, gpus: int) -> types.SimpleNamespace:
         for module in modules:
             if hasattr(module, name):
                 setattr(module, name, answer)
-    dist.init_device_mesh = dist.device_mesh.init_device_mesh = lambda *_, **__: _Mesh(state)
+    def init_device_mesh(device_type, mesh_shape=None, *, mesh_dim_names=None, **_):
+        return _Mesh(state, mesh_shape, mesh_dim_names)
+
+    dist.init_device_mesh = dist.device_mesh.init_device_mesh = init_device_mesh
     return state
 
 
 class _Mesh:
     """A device mesh of which this is the first device."""
 
-    def __init__(self, state):
-        self._state, self.ndim, self.mesh_dim_names = state, 1, None
+    device_type = "cuda"
 
-    def size(self, *_):
-        return self._state.size
+    def __init__(self, state, shape=None, names=None):
+        self._state, self.shape, self.mesh_dim_names = state, tuple(shape or (state.size,)), tuple(names) if names else None
+        self.ndim = len(self.shape)
+
+    @property
+    def mesh(self):
+        return torch.arange(self.size()).view(self.shape)
+
+    def size(self, mesh_dim=None):
+        return math.prod(self.shape) if mesh_dim is None else self.shape[mesh_dim]
 
     def get_rank(self):
         return 0
@@ -102,11 +115,35 @@ class _Mesh:
     def get_local_rank(self, *_):
         return 0
 
+    def get_coordinate(self):
+        return [0] * self.ndim
+
     def get_group(self, *_):
         return None
 
-    def __getitem__(self, _):
-        return self
+    def _flatten(self, *_, **__):
+        return _Mesh(self._state, (self.size(),))
+
+    def __getitem__(self, names):
+        wanted = (names,) if isinstance(names, str) else tuple(names)
+        known = dict(zip(self.mesh_dim_names or (), self.shape))
+        return _Mesh(self._state, [known.get(name, self._state.size) for name in wanted], wanted)
+
+
+def _tensor_parallel(world) -> None:
+    """Shards of single weights: the model stays whole, and all of it is counted on one GPU."""
+    try:
+        from torch.distributed.tensor import parallel
+    except ImportError:
+        return
+
+    def parallelize_module(module, *_, **__):
+        world.note(f"{sites.here(2)}: tensor parallelism is not modelled: all of the model is counted on one GPU")
+        return module
+
+    parallel.parallelize_module = parallelize_module
+    parallel.api.parallelize_module = parallelize_module
+    parallel.loss_parallel = contextlib.nullcontext
 
 
 class _Wrapper(torch.nn.Module):
@@ -160,10 +197,19 @@ def _wrappers(world, state) -> None:
                 world.found("gpus", gpus, f"{gpus} GPUs", sites.here(2))
 
     class FullyShardedDataParallel(_Wrapper):
-        def __init__(self, module, *args, **kwargs):
+        def __init__(self, module, process_group=None, sharding_strategy=None, *args, **kwargs):
+            if kwargs.get("device_id") is not None and world.on_gpu:
+                module.to("cuda")
             super().__init__(module)
-            world.found("parallel", "fsdp", "FullyShardedDataParallel", sites.here(2))
+            strategy = getattr(sharding_strategy, "name", "FULL_SHARD")
+            world.found("parallel", _STRATEGIES.get(strategy, "fsdp"), f"FullyShardedDataParallel ({strategy})", sites.here(2))
             world.note(f"{sites.here(2)}: FSDP's flat parameters are forecast as those of fully_shard")
+            if strategy.startswith(("HYBRID", "_HYBRID")):
+                world.note(f"{sites.here(2)}: {strategy} holds a copy of the model in each node: say how many GPUs share one with "
+                           "--fsdp-group")
+            if strategy != "NO_SHARD":
+                policy = kwargs.get("mixed_precision")
+                half_precision(world, state, module, policy, sites.here(2))
 
         @classmethod
         @contextlib.contextmanager
@@ -184,6 +230,43 @@ def _wrappers(world, state) -> None:
     fsdp.FullyShardedDataParallel = FullyShardedDataParallel
     if hasattr(fsdp, "fully_shard"):
         _fully_shard(world, fsdp, state)
+
+
+_STRATEGIES = {"FULL_SHARD": "fsdp", "SHARD_GRAD_OP": "fsdp-zero2", "NO_SHARD": "ddp", "HYBRID_SHARD": "fsdp",
+               "_HYBRID_SHARD_ZERO2": "fsdp-zero2"}
+_HALVES = (torch.bfloat16, torch.float16)
+
+
+def half_precision(world, state, module, policy, site) -> None:
+    """FSDP gathers and computes in half precision: the step is that of a model in it, and the forecast keeps shards and the
+    optimizer's state in fp32. One GPU shares nothing, and is forecast as it is written."""
+    dtype = getattr(policy, "param_dtype", None)
+    if dtype not in _HALVES:
+        return
+    name = str(dtype).removeprefix("torch.")
+    if state.size < 2:
+        world.note(f"{site}: FSDP computes in {name}; on one GPU the step is that of the parameters' own type")
+        return
+    reduced = getattr(policy, "reduce_dtype", None) or dtype
+    world.found("fsdp-mixed-precision", "reduce-half" if reduced in _HALVES else "reduce-fp32",
+                f"FSDP in {name}, gradients reduced in {str(reduced).removeprefix('torch.')}", site)
+    with torch.no_grad():
+        for parameter in list(module.parameters()):
+            if parameter.is_floating_point() and parameter.dtype is not dtype:
+                facade_modules.swap(parameter, torch.nn.Parameter(parameter.detach().to(dtype), requires_grad=parameter.requires_grad))
+        if getattr(policy, "buffer_dtype", None) is not None:
+            for part in module.modules():
+                for name, buffer in part._buffers.items():
+                    if buffer is not None and buffer.is_floating_point():
+                        part._buffers[name] = buffer.to(policy.buffer_dtype)
+
+    def inputs(_, args, kwargs):
+        def cast(leaf):
+            return leaf.to(dtype) if isinstance(leaf, torch.Tensor) and leaf.is_floating_point() else leaf
+
+        return pytree.tree_map(cast, args), pytree.tree_map(cast, kwargs)
+
+    module.register_forward_pre_hook(inputs, with_kwargs=True)
 
 
 def _as_shards(module, mesh) -> None:
@@ -209,17 +292,14 @@ def _fully_shard(world, fsdp, state) -> None:
         return None
 
     def fully_shard(module, *args, mesh=None, reshard_after_forward=True, mp_policy=None, **kwargs):
+        world.found("parallel", "fsdp" if reshard_after_forward is not False else "fsdp-zero2", "fully_shard", sites.here(2))
         for one in module if isinstance(module, (list, tuple)) else [module]:
             _SHARDED.add(id(one))
+            half_precision(world, state, one, mp_policy, sites.here(2))
             _as_shards(one, mesh if mesh is not None else _Mesh(state))
             for name in ("set_modules_to_forward_prefetch", "set_modules_to_backward_prefetch", "set_requires_gradient_sync",
                          "set_is_last_backward", "set_reshard_after_backward", "unshard", "reshard", "set_reduce_scatter_divide_factor"):
                 object.__setattr__(one, name, nothing)
-        world.found("parallel", "fsdp" if reshard_after_forward is not False else "fsdp-zero2", "fully_shard", sites.here(2))
-        dtype = getattr(mp_policy, "param_dtype", None)
-        if dtype is not None:
-            world.note(f"{sites.here(2)}: fully_shard computes in {str(dtype).removeprefix('torch.')}; the step is that of the "
-                       "parameters' own type")
         return module
 
     fsdp.fully_shard, fsdp.FSDPModule = fully_shard, FSDPModule

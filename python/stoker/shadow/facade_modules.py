@@ -86,6 +86,7 @@ def install(world) -> None:
     Module._apply, Module.load_state_dict = _apply, load_state_dict
     torch.nn.RNNBase.flatten_parameters = flatten_parameters
     torch.nn.RNNBase._apply = _rnn_apply
+    _untraced()
     _without_weights()
     _pretrained(world)
     torch.backends.mha.set_fastpath_enabled(False)  # its fused layer has no fake implementation
@@ -104,6 +105,17 @@ def _autocast_of(world):
         return torch.autocast(kind, dtype=dtype)
 
     return around
+
+
+def _untraced() -> None:
+    """torch.jit.trace wants values: what is on the GPU runs as Python."""
+    trace = torch.jit.trace
+
+    def traced(func, *args, **kwargs):
+        on_gpu = isinstance(func, torch.nn.Module) and any(isinstance(p, FakeTensor) for p in func.parameters())
+        return func if on_gpu or any(isinstance(t, FakeTensor) for t in pytree.tree_leaves(args)) else trace(func, *args, **kwargs)
+
+    torch.jit.trace = traced
 
 
 def _rnn_apply(self, function, recurse=True):
@@ -253,7 +265,7 @@ class _Stub(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx, anchor, tensor):
-        return tensor.view_as(tensor)
+        return torch.empty_like(tensor)  # no view: scripts write into their loss
 
     @staticmethod
     def backward(ctx, gradient):

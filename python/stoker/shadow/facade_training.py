@@ -79,12 +79,14 @@ def _optimizers(world) -> None:
 
 
 def _zeroed(world, set_to_none) -> None:
+    watcher = world.watcher
     if not set_to_none:
         world.found("zero-grad-fills", True, "gradients are filled with zeros", sites.here(2))
-    if world.watcher.last == "step":
+    if watcher.last == "step":
         world.found("zero-grad-after", True, "gradients dropped after the step", sites.here(2))
-    elif world.watcher.last == "forward":
-        world.note(f"{sites.here(2)}: gradients of the step before live through the forward, which is not counted")
+    elif watcher.last == "forward" and not watcher.dropped:
+        watcher.zeroed_between = sites.here(2)
+    watcher.dropped = True
 
 
 def _backward(world) -> None:
@@ -210,12 +212,13 @@ def _autocast(world) -> None:
 def _compile(world) -> None:
     def compile_nothing(model=None, *args, **kwargs):
         world.note(f"{sites.here(2)}: torch.compile is not modelled: the step is the eager one")
+        world.found("compile", str(kwargs.get("mode") or "default"), "torch.compile", sites.here(2))
         if model is None:
             return lambda function: function
         return model
 
     torch.compile = compile_nothing
-    torch.nn.Module.compile = lambda self, *_, **__: compile_nothing(self)
+    torch.nn.Module.compile = lambda self, *_, **kwargs: compile_nothing(self, **kwargs)
 
 
 def _printing(world) -> None:

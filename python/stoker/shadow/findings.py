@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import ast
+import contextlib
 import gc
 import os
+import pathlib
 import sys
 import types
 
@@ -11,11 +14,13 @@ import torch
 
 from .. import operators, standins, training
 from ..sources import version_file
-from . import manners, sites
+from . import batches, facade_graphs, manners, sites
 
 LIBRARIES = ("torchvision", "timm", "transformers", "peft", "lightning", "pytorch_lightning", "accelerate", "torchtext", "torchaudio")
 
 
+# Resident after a small step on a CPU: 673 MiB of 2.14.1+cu130, 318 MiB of 2.13.0+cpu, both on x86-64 with glibc.
+_OF_A_GPU_BUILD = 355 << 20
 _MODELLED = {"sgd", "adam", "adamw", "rmsprop", "adagrad", "adafactor", "lion"}
 # Optimizers that are not modelled, and the modelled one that keeps as much beside each parameter.
 _ALIKE = {"adadelta": "adam", "adamax": "adam", "nadam": "adam", "radam": "adam", "rprop": "adam", "sparseadam": "adam",
@@ -27,9 +32,14 @@ def collect(world, watcher, record) -> None:
     outcome = world.outcome
     outcome.files = own_files(world.request.script)
     outcome.batch, outcome.sizes = record.batch, record.sizes
+    for path, _, _ in outcome.files:
+        if path.endswith(".py") and sites.is_users(path) and path != os.path.realpath(world.request.script):
+            with contextlib.suppress(OSError, SyntaxError, ValueError):
+                batches.note(world, ast.parse(pathlib.Path(path).read_bytes()))
     variables = vars(sys.modules["__main__"])
     outcome.batch_names = [(way, variables.get(way[len("variable:"):], value) if way.startswith("variable:") else value)
                            for way, value in outcome.batch_names]
+    outcome.build_bytes = _OF_A_GPU_BUILD if not world.on_gpu and (torch.version.cuda or torch.version.hip) else 0
     outcome.libraries = {n: getattr(sys.modules[n], "__version__", "unknown") for n in LIBRARIES if n in sys.modules}
     outcome.libraries |= {name: "a stand-in" for name in standins.used}
     if record.loader is not None:
@@ -41,6 +51,8 @@ def collect(world, watcher, record) -> None:
     outcome.precision = record.precision or "fp32"
     _precision(world, outcome.precision)
     _optimizer(world, watcher, outcome)
+    _zeroing(world, watcher)
+    facade_graphs.look_in(world, record, [path for path, _, _ in outcome.files if path.endswith(".py") and sites.is_users(path)])
     _layout(world, record)
     _average(world, record)
     if watcher.batches_of_step > max(1, parts if record.equal_parts() else 1):
@@ -155,6 +167,17 @@ def _by_state(optimizer, row: dict) -> str | None:
             if isinstance(p, torch.Tensor) and isinstance(state, dict)]
     most = max(kept, default=0)
     return "adam" if most > 1 else "lion" if most else "sgd"
+
+
+def _zeroing(world, watcher) -> None:
+    """zero_grad between the forward and the backward: of one optimizer it is a setting, of several each has its own place."""
+    site = watcher.zeroed_between
+    if site is None:
+        return
+    if len(watcher.used_optimizers()) > 1:
+        world.note(f"{site}: gradients of the step before live through a forward, which is not counted with several optimizers")
+        return
+    world.found("zero-grad-between", True, "gradients dropped between forward and backward", site)
 
 
 def _layout(world, record) -> None:

@@ -64,6 +64,15 @@ def _variable(module) -> str | None:
     return next((n for n, v in vars(main).items() if v is module), None) if main else None
 
 
+def bare(tensors: list) -> list:
+    """(name, tensor) of parameters that no module holds: by the script's variables."""
+    found: list = []
+    for tensor in tensors:
+        name = _variable(tensor) or f"parameter{len(found)}"
+        found.append((name if all(name != other for other, _ in found) else f"{name}_{len(found)}", tensor))
+    return found
+
+
 def groups(optimizers: list) -> dict | None:
     """id of a parameter -> number of its group among those of all optimizers; None without one."""
     if not optimizers:

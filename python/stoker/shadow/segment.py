@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import inspect
 
 import torch
@@ -28,6 +29,7 @@ class Record:
         self.batch: int | None = None
         self.sizes: list = []  # of arguments of the models
         self._gradients: list[dict] = []  # for each part: id of a parameter -> storage
+        self._leaves: dict = {}
         self.loader = None
         self.precision: str | None = None
 
@@ -36,6 +38,10 @@ class Record:
 
     def is_whole(self) -> bool:
         return bool(self.parts) and not self.is_empty()
+
+    def operators(self) -> int:
+        """How many of them its backwards run, but for sums of gradients."""
+        return sum(event[0] == "o" and event[4] and not _adds_up(event) for event in self.recorder.events[:self.end()])
 
     # -- while it is recorded ----------------------------------------------------------------------------------------
 
@@ -84,19 +90,50 @@ class Record:
 
     def end_part(self) -> None:
         recorder = self.recorder
+        self._mark_forward()
         recorder.phase("end")
         recorder._phase = "forward"
         self._keep_gradients()
         self.parts.append(len(recorder.events))
 
+    def _mark_forward(self) -> None:
+        """Without a module that is called, the forward begins with the first operator that autograd follows."""
+        events = self.recorder.events
+        if self.parts or ("p", "forward") in events:
+            return
+        first = next((i for i, e in enumerate(events) if e[0] == "o" and e[3] >= 0 and not e[4]), None)
+        while first and events[first - 1][0] == "a":
+            first -= 1  # what it makes
+        if first is not None:
+            events.insert(first, ("p", "forward"))
+            outputs = [t for e in events if e[0] == "o" and not e[4] for t in (*e[5], *e[6])]
+            self.sizes = self.sizes or list(dict.fromkeys(int(n) for t in outputs for n in t[1]))
+
+    def bare_parameters(self) -> list:
+        """Parameters that no module of the loop holds: tensors of optimizers, or of a loop that has none."""
+        held = {id(p) for root in self.roots for p in root.parameters()}
+        found = {id(p): p for o in self._world.watcher.optimizers for g in o.param_groups for p in g["params"]}
+        if not found and not self.roots:
+            found = self._leaves
+        return [p for number, p in found.items() if number not in held and self.recorder._on_device(p)]
+
+    def _look_for_leaves(self) -> None:
+        """Without models and optimizers: tensors that a gradient has reached."""
+        if self.roots or self._world.watcher.optimizers or self._leaves:
+            return
+        gc.unfreeze()  # what is frozen is not among the collector's objects
+        self._leaves = {id(t): t for t in gc.get_objects() if isinstance(t, torch.Tensor) and t.is_leaf and t.requires_grad
+                        and t.grad is not None}
+        gc.freeze()
+
     def _keep_gradients(self) -> None:
         found = {}
-        for root in self.roots:
-            for parameter in root.parameters():
-                if parameter.grad is not None:
-                    number = self.recorder.storage_id(parameter.grad)
-                    if number is not None:
-                        found[id(parameter)] = number
+        self._look_for_leaves()
+        for parameter in (*(p for root in self.roots for p in root.parameters()), *self.bare_parameters()):
+            if parameter.grad is not None:
+                number = self.recorder.storage_id(parameter.grad)
+                if number is not None:
+                    found[id(parameter)] = number
         self._gradients.append(found)
 
     @property
@@ -117,7 +154,7 @@ class Record:
         for end in self.parts:
             events = self.recorder.events[start:end]
             first = next((i for i, e in enumerate(events) if e == ("p", "forward")), 0)
-            signatures.append([(e[1], tuple(t[:3] for t in e[6])) for e in events[first:] if e[0] == "o" and not _adds_up(e)])
+            signatures.append([(e[1], tuple(t[:3] for t in e[6])) for e in events[first:] if _of_the_graph(e) and not _adds_up(e)])
             start = end
         return all(s == signatures[0] for s in signatures)
 
@@ -126,6 +163,11 @@ class Record:
         if not self.parts:
             return len(self.recorder.events)
         return self.parts[0] if len(self.parts) > 1 and self.equal_parts() else self.parts[-1]
+
+
+def _of_the_graph(event) -> bool:
+    """An operator that autograd follows, or of the backward: sums of losses for a log are written into from the second part on."""
+    return event[0] == "o" and (event[3] >= 0 or event[4])
 
 
 def _adds_up(event) -> bool:
@@ -164,8 +206,15 @@ def without_preparation(events: list, kinds: list, inputs) -> tuple:
             wanted |= {t[3] for t in event[5]}
         kept.append(event)
     used = {t[3] for e in kept if e[0] == "o" for t in (*e[5], *e[6])} | wanted
-    kept = [e for e in reversed(kept) if not (e[0] in "af" and e[1] not in used) and e[0] != "s"]
+    kept = [_without_views(e) for e in reversed(kept) if not (e[0] in "af" and e[1] not in used) and e[0] != "s"]
     return kept + after, kept
+
+
+def _without_views(event):
+    """Views that the host took before are the loader's, one for each sample of a batch."""
+    if event[0] != "o" or "v" not in event[7]:
+        return event
+    return (*event[:7], {key: value for key, value in event[7].items() if key != "v"})
 
 
 class _Builder:
@@ -216,6 +265,10 @@ class _Builder:
                     continue
                 seen.add(id(buffer))
                 buffers.append((".".join(filter(None, (prefix, name))), buffer, self._storage(buffer, "buffer")))
+        for name, parameter in names.bare(self.record.bare_parameters()):
+            if id(parameter) not in seen:
+                seen.add(id(parameter))
+                parameters.append((name, parameter, self._storage(parameter, "parameter")))
         return parameters, buffers
 
     def _storage(self, tensor, kind: str) -> int:

@@ -8,6 +8,7 @@ of them is the step of the step file.
 from __future__ import annotations
 
 import gc
+import time
 import weakref
 
 import torch
@@ -17,6 +18,8 @@ from . import segment, sites
 from .world import anonymous_bytes
 
 _ROUND = 12  # calls of optimizers in which each that is in use has been called
+_SOME_STEPS, _LONG_S = 3, 40.0  # of a script whose steps take long, so many are enough: CPU seconds of the run
+_MORE = 0.03  # share of operators from which on another step is said to differ
 _ENOUGH_PARTS = 2  # equal parts, after which further ones are only counted
 
 
@@ -59,6 +62,8 @@ class Watcher:
         self.loaders_of_steps: set[int] = set()  # ids of facts of loaders that gave a batch once a step was over
         self._kept: Recorder | None = None
         self.backward_at = sites.Site()
+        self.dropped = True  # there are no gradients of the step before
+        self.zeroed_between: sites.Site | None = None  # where zero_grad stands between a forward and its backward
         self.copied: dict[int, weakref.ref] = {}  # address of a storage that came from the host -> it
         self._collector_off = False
 
@@ -161,6 +166,9 @@ class Watcher:
         self.record.backwards = self.backwards
         if recorded:
             self._end_part()
+        if not self.optimizers and not self.roots:
+            self.last = "step"
+            self.boundary()  # without a model and an optimizer each backward ends a step
         return None
 
     def before_step(self, optimizer) -> None:
@@ -175,7 +183,7 @@ class Watcher:
     def after_step(self, optimizer) -> None:
         self.resume()
         self.calls.append(id(optimizer))
-        self.last = "step"
+        self.last, self.dropped = "step", False
         if self.is_boundary(optimizer):
             self.boundary()
 
@@ -218,7 +226,7 @@ class Watcher:
         if len(self.records) >= 2 and segment.same(self.records[-2], self.records[-1]) and not (
                 self.records[-2].partial and self.records[-1].prepares()):
             self.finish(self.records[-2])
-        if self.steps >= self._world.request.most_steps:
+        if self.steps >= self._world.request.most_steps or self.steps >= _SOME_STEPS and time.process_time() > _LONG_S:
             self.finish(self.records[-1] if self.records else None)
         self.begin_record()
 
@@ -230,9 +238,21 @@ class Watcher:
             self._world.outcome.kind = "no_step"
             self._world.end()
         self._world.outcome.steps = self.steps
+        self._say_what_differs(record)
         findings.collect(self._world, self, record)
         self._world.outcome.raw = segment.raw_step(record, self)
         self._world.end()
+
+    def _say_what_differs(self, record) -> None:
+        """Another step does more in its backward than the one that is kept, or less: a penalty of every sixteenth step, an episode
+        of another length. The first step may be the rest of one."""
+        own = record.operators()
+        for number, other in enumerate(self.records, 1):
+            more = other.operators() - own
+            if other is not record and other.is_whole() and (more if number == 1 else abs(more)) > _MORE * own:
+                self._world.note(f"the backward of step {number} of the script runs {other.operators():,} operators, that of the one "
+                                 f"that is forecast {own:,}: what not every step does is not counted")
+                return
 
     def script_ended(self) -> bool:
         """The script is over before two steps were equal: whether there is a record to take."""

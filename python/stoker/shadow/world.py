@@ -63,9 +63,11 @@ class Outcome:
     files: list = field(default_factory=list)  # the script's own, for the cache
     precision: str = "fp32"
     batch: int | None = None  # the script's own
-    batch_names: list = field(default_factory=list)  # other ways to replace it
+    batch_names: list = field(default_factory=list)  # other ways to replace it, by names that say batch
+    other_names: list = field(default_factory=list)  # and by any other name that is given a whole number
     sizes: list = field(default_factory=list)  # of the first model's arguments
     own_bytes: int = 0  # of the host, that the script holds beside its model when it begins to train
+    build_bytes: int = 0  # of the host: what PyTorch's build takes beyond that of its CPU build
     starts_processes: bool = False  # of its own, with multiprocessing
     wants_ranks: bool = False  # it asked for a variable of torchrun that is not there
     steps: int = 0

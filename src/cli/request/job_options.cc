@@ -14,6 +14,7 @@ std::vector<Binding> job_bindings(JobOptions& o) {
           {"grad-scaler", &o.grad_scaler},
           {"zero-grad-after", &o.zero_grad_after},
           {"zero-grad-fills", &o.zero_grad_fills},
+          {"zero-grad-between", &o.zero_grad_between},
           {"accumulate", &o.accumulate},
           {"checkpoint", &o.checkpoint},
           {"seq-len", &o.seq_len},

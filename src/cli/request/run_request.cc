@@ -168,6 +168,7 @@ Result<JobRequest> job_request(const JobOptions& o) {
   job.grad_scaler = o.grad_scaler;
   job.clip_checks = o.clip_checks;
   job.zero_grad_after = o.zero_grad_after;
+  job.zero_grad_between = o.zero_grad_between;
   job.zero_grad_fills = o.zero_grad_fills;
   job.accumulate = o.accumulate;
   job.threads = o.threads;

@@ -1,5 +1,10 @@
 #include "cli/verbs/trial_forecast.h"
 
+#include <algorithm>
+#include <cctype>
+#include <filesystem>
+#include <string_view>
+
 #include "base/setting.h"
 #include "base/text.h"
 #include "base/units.h"
@@ -11,7 +16,9 @@
 #include "report/text/layout.h"
 #include "scenario/resolve/resolve.h"
 #include "scenario/settings/settings.h"
+#include "scenario/sources/script_model.h"
 #include "scenario/sources/tools.h"
+#include "study/definition/template.h"
 
 namespace stoker::cli {
 namespace {
@@ -34,15 +41,29 @@ void keep(std::map<std::string, double>& figures, const std::string& name, const
   figures[name + "_high"] = figure.high;
 }
 
-Result<TrialForecast> forecast_of(const std::vector<std::string>& words) {
+/// Names of axes that change no step, or that the forecast is told by a flag of its own.
+bool leaves_the_step(std::string name) {
+  constexpr std::string_view kNames =
+      " lr learning-rate max-lr min-lr base-lr weight-decay wd seed warmup warmup-steps "
+      "warmup-epochs "
+      "warmup-ratio gamma beta1 beta2 eps label-smoothing epochs max-epochs num-train-epochs "
+      "max-steps batch batch-size bs workers num-workers prefetch prefetch-factor ";
+  for (char& c : name)
+    c = c == '_' ? '-' : static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return kNames.find(" " + name + " ") != std::string_view::npos;
+}
+
+Result<TrialForecast> forecast_of(const std::vector<std::string>& words,
+                                  const std::vector<std::string>& script_arguments) {
   RunOptions options;
+  options.script_arguments = script_arguments;
   std::string batch;
   Command predict{"predict", {}, {}, run_bindings(options, &batch), {}};
   const TypedWords typed = TRY(in_our_names("predict", words));
   TRY(parse_words(predict, typed.words));
   RunRequest request = TRY(exact_request(options, {options.gpu}));
   request.batch = TRY(parse_batch(batch));
-  const Resolved resolved = TRY(resolve_exactly(request, scenario_tools()));
+  const Resolved resolved = TRY(resolve_exactly(request, scenario_tools(options.script_run)));
   const Forecast f = TRY(forecast(resolved.base, resolved.knowledge));
   TrialForecast result;
   result.fits = f.memory.fits;
@@ -101,17 +122,41 @@ Result<std::vector<std::string>> TrialForecaster::words(const study::TrialValues
   return words;
 }
 
+Result<std::vector<std::string>> TrialForecaster::script_arguments(const std::string& script,
+                                                                   study::TrialValues trial) {
+  const auto axes = study::axis_names(study_);
+  for (std::size_t i = 0; i < axes.size(); ++i) {
+    if (leaves_the_step(axes[i]))
+      trial.values[i] = first_.try_emplace(axes[i], trial.values[i]).first->second;
+  }
+  trial.seed = study_.seed;
+  trial.repetition = 0;
+  auto command = TRY(study::command_of(study_, trial, 0, "."));
+  std::vector<std::string> run = std::move(command.words);
+  if (study_.shell) run = TRY(study::split_words(run.back()));
+  const auto name = std::filesystem::path(script).filename();
+  const auto at = std::find_if(run.begin(), run.end(), [&](const std::string& word) {
+    return std::filesystem::path(word).filename() == name;
+  });
+  if (at == run.end()) return std::vector<std::string>{};
+  return std::vector<std::string>(at + 1, run.end());
+}
+
 Result<TrialForecast> TrialForecaster::of(const study::TrialValues& trial) {
   const auto asked = TRY(words(trial));
-  if (const auto found = known_.find(asked); found != known_.end()) return found->second;
-  auto forecast = forecast_of(asked);
+  const auto own =
+      is_script(asked[0]) ? TRY(script_arguments(asked[0], trial)) : std::vector<std::string>();
+  std::vector<std::string> known_by = asked;
+  known_by.insert(known_by.end(), own.begin(), own.end());
+  if (const auto found = known_.find(known_by); found != known_.end()) return found->second;
+  auto forecast = forecast_of(asked, own);
   if (!forecast && is_already_explained(forecast.error())) return forecast;
   if (!forecast) {
-    std::string line = "stoker predict";
-    for (const std::string& word : asked) line += " " + word;
+    std::string line = "stoker predict " + study::shell_line(asked);
+    if (!own.empty()) line += " -- " + study::shell_line(own);
     return fail(forecast.error().code, forecast.error().text() + " (" + line + ")", "the forecast");
   }
-  known_[asked] = *forecast;
+  known_[known_by] = *forecast;
   return forecast;
 }
 

@@ -35,8 +35,13 @@ class TrialForecaster {
  private:
   /// Words of `stoker predict` for this trial.
   [[nodiscard]] Result<std::vector<std::string>> words(const study::TrialValues& trial) const;
+  /// What follows `script` in the command of this trial. Settings that no step depends on have the
+  /// values of the first trial there: one capture serves all.
+  [[nodiscard]] Result<std::vector<std::string>> script_arguments(const std::string& script,
+                                                                  study::TrialValues trial);
 
   const study::Study& study_;
+  std::map<std::string, std::string> first_;  ///< values of such settings, by axis
   std::map<std::vector<std::string>, TrialForecast> known_;
 };
 

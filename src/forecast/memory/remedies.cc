@@ -147,7 +147,13 @@ class Search {
 
   void gradients() {
     const Job& job = scenario_.job;
-    if (!job.zero_grad_before_forward) {
+    if (job.zero_grad_before_backward) {
+      try_one({"zero_grad before the forward", without(Setting::kZeroGradBetween), [](Scenario& s) {
+                 s.job.zero_grad_before_backward = false;
+                 s.job.zero_grad_before_forward = true;
+               }});
+    }
+    if (zeroes_after_step(job)) {
       try_one({"zero_grad before the forward", without(Setting::kZeroGradAfter),
                [](Scenario& s) { s.job.zero_grad_before_forward = true; }});
     }

@@ -40,8 +40,8 @@ void note_cuda_graphs(const Job& job, Diagnostics& diagnostics) {
   if (!job.cuda_graphs) return;
   diagnostics.add(
       "cuda_graphs_memory", Severity::kWarning,
-      "memory is that of the eager step: the private pool of the graphs and their static "
-      "inputs are not modelled, expect more");
+      "memory is that of the eager step; the private pool of the graphs and their static inputs "
+      "are not modelled, so the band reaches up to activations and temporaries held twice");
   if (job.grad_scaler && job.optimizer.loop != OptimizerLoop::kFused) {
     diagnostics.add(
         "optimizer_outside_graphs", Severity::kNote,

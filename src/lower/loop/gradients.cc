@@ -77,7 +77,7 @@ void Gradients::copy_buckets_back() {
   }
 }
 
-void Gradients::zero_before_forward() {
+void Gradients::zero_before_use() {
   // In the first iteration there is no gradient yet.
   if (l_.job.zero_grad_fills) return fill(l_.extra ? When::kAlways : When::kLater);
   release(InstructionKind::kFreePrevious);

@@ -32,9 +32,9 @@ class Gradients {
   /// Without bucket views the averaged gradients are copied back into `.grad` at the end of the
   /// backward.
   void copy_buckets_back();
-  /// zero_grad(), before the forward or after the step: lets the gradients go, or fills them with
-  /// zeros.
-  void zero_before_forward();
+  /// zero_grad(): lets the gradients go, or fills them with zeros. Before the forward or between it
+  /// and the backward these are the gradients of the iteration before; after the step, its own.
+  void zero_before_use();
   void zero_after_step();
 
  private:

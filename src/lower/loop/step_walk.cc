@@ -28,7 +28,7 @@ void StepWalk::micro_batch(MicroBatch micro) {
   micro_ = micro;
   l_.emit.enter(StepPhase::kLoad);
   batch_.load(micro);
-  if (micro.first() && l_.job.zero_grad_before_forward) gradients_.zero_before_forward();
+  if (micro.first() && l_.job.zero_grad_before_forward) gradients_.zero_before_use();
   batch_.begin_outputs();
   for (std::size_t e = 0; e < l_.step.events.size(); ++e) event(static_cast<std::uint32_t>(e));
   if (scaled_loss_) l_.emit.free(*scaled_loss_);
@@ -58,7 +58,10 @@ void StepWalk::enter(Phase phase) {
   // A graph hangs on the loss, whose name is taken last.
   if (!l_.graph_kept && (phase == Phase::kLoss || phase == Phase::kBackward))
     batch_.replace_outputs(micro_);
-  if (phase == Phase::kBackward) scale_loss();
+  if (phase == Phase::kBackward) {
+    if (micro_.first() && l_.job.zero_grad_before_backward) gradients_.zero_before_use();
+    scale_loss();
+  }
   l_.emit.enter(step_phase(phase));
 }
 

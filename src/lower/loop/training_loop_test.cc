@@ -54,6 +54,36 @@ TEST(ZeroGrad, FilledGradientsLiveOnAndAreAddedTo) {
   }
 }
 
+/// Launches of the iteration that come before the gradients of the one before are let go; -1: they
+/// are not.
+int launches_before_the_gradients_go(const Program& program) {
+  int launched = 0;
+  for (const Instruction& i : program.iteration) {
+    launched += i.kind == InstructionKind::kLaunch ? 1 : 0;
+    if (i.kind == InstructionKind::kFreePrevious &&
+        program.buffers[i.value].role == BufferRole::kGradient)
+      return launched;
+  }
+  return -1;
+}
+
+TEST(ZeroGrad, BetweenForwardAndBackwardGradientsLiveThroughTheForward) {
+  Job job = plain_job();
+  const int before_forward = launches_before_the_gradients_go(lowered(job));
+  EXPECT_GE(before_forward, 0);
+  job.zero_grad_before_forward = false;
+  EXPECT_EQ(launches_before_the_gradients_go(lowered(job)), -1) << "after the step";
+  job.zero_grad_before_backward = true;
+  EXPECT_GT(launches_before_the_gradients_go(lowered(job)), before_forward);
+  job.accumulate = 2;
+  const Program accumulating = lowered(job);
+  Live live(accumulating);
+  for (int i = 0; i < 3; ++i) {
+    live.iterate();
+    EXPECT_EQ(live.live(BufferRole::kGradient), kWeight) << i;
+  }
+}
+
 TEST(ZeroGrad, TheSecondGradientIsATemporaryBesideTheFirst) {
   Job job = plain_job();
   const Program dropped = lowered(job);

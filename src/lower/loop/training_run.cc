@@ -53,7 +53,7 @@ void TrainingRun::iteration() {
                    program_.iteration.end());
     drop_births(update_, 0);
   }
-  if (!job_.zero_grad_before_forward) gradients_.zero_after_step();
+  if (zeroes_after_step(job_)) gradients_.zero_after_step();
   if (job_.drop_output) batch_.drop_outputs();
   batch_.insert_frees_of(batch_);
 }
@@ -71,7 +71,7 @@ void TrainingRun::add_last_batch(std::int64_t batch, const Sizes& sizes) {
   for (int i = 0; i < job_.accumulate; ++i) walk.micro_batch({i, job_.accumulate});
   walk.await_collectives();
   pass.instructions.insert(pass.instructions.end(), update_.begin(), update_.end());
-  if (!job_.zero_grad_before_forward) gradients.zero_after_step();
+  if (zeroes_after_step(job_)) gradients.zero_after_step();
   names.insert_frees_of(batch_);
   names.free_all(end);
   program_.passes.push_back(std::move(pass));
@@ -80,7 +80,7 @@ void TrainingRun::add_last_batch(std::int64_t batch, const Sizes& sizes) {
 void TrainingRun::add_validation(const Step& evaluation, const Sizes& sizes) {
   Job job = job_;
   job.accumulate = 1;
-  job.zero_grad_before_forward = false;
+  job.zero_grad_before_forward = job.zero_grad_before_backward = false;
   job.grad_scaler = false;
   const std::string forgotten = job.validation_no_grad ? "" : " without no_grad";
   ExtraPass pass{

@@ -68,7 +68,12 @@ Status fill_training(const JobRequest& r, const Step& step, Scenario& s) {
                   Setting::kClipChecks);
   }
   s.grad_scaler = r.grad_scaler;
-  s.job.zero_grad_before_forward = !r.zero_grad_after;
+  if (r.zero_grad_after && r.zero_grad_between) {
+    return refuse("says another place than " + mark(Setting::kZeroGradAfter) + "; give one of them",
+                  Setting::kZeroGradBetween);
+  }
+  s.job.zero_grad_before_backward = r.zero_grad_between;
+  s.job.zero_grad_before_forward = !r.zero_grad_after && !r.zero_grad_between;
   s.job.zero_grad_fills = r.zero_grad_fills;
   return {};
 }

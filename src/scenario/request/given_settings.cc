@@ -41,6 +41,7 @@ void collect_optimizer(const JobRequest& j, Collector& given) {
   given.pair(Setting::kEma, j.ema);
   given.pair(Setting::kGradScaler, j.grad_scaler);
   given.that(Setting::kZeroGradAfter, j.zero_grad_after);
+  given.that(Setting::kZeroGradBetween, j.zero_grad_between);
   given.that(Setting::kZeroGradFills, j.zero_grad_fills);
 }
 

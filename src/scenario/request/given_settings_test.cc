@@ -31,7 +31,7 @@ RunRequest everything() {
                  .weight_decay = 0.1,
                  .nesterov = true};
   j.clip = j.ema = j.grad_scaler = true;
-  j.clip_checks = j.zero_grad_after = j.zero_grad_fills = true;
+  j.clip_checks = j.zero_grad_after = j.zero_grad_between = j.zero_grad_fills = true;
   j.accumulate = j.threads = j.epochs = j.nodes = 2;
   j.checkpoint = {"blocks"};
   j.cudnn_benchmark = j.cuda_graphs = j.prefetching_loader = j.bucket_view = true;

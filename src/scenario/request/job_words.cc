@@ -91,7 +91,8 @@ std::vector<std::string> unusual_settings(const Job& job) {
   std::string modules;
   for (const std::string& name : job.checkpoint) modules += (modules.empty() ? "" : ",") + name;
   add(!modules.empty(), "checkpoints " + modules);
-  add(!job.zero_grad_before_forward, "zero_grad() after the step");
+  add(zeroes_after_step(job), "zero_grad() after the step");
+  add(job.zero_grad_before_backward, "zero_grad() between forward and backward");
   add(job.zero_grad_fills, "zero_grad(set_to_none=False)");
   add(job.channels_last, "channels-last");
   add(job.drop_output, "drops its output");

@@ -44,7 +44,8 @@ using LastBatchRequest = std::variant<std::int64_t, RestOfDataSet>;
 struct JobRequest {
   OptimizerRequest optimizer;
   std::optional<bool> clip, ema, grad_scaler;
-  bool clip_checks = false, zero_grad_after = false, zero_grad_fills = false, drop_output = false;
+  bool clip_checks = false, zero_grad_after = false, zero_grad_between = false,
+       zero_grad_fills = false, drop_output = false;
   std::optional<std::int64_t> accumulate, threads, epochs;
   std::vector<std::string> checkpoint;             ///< Job::checkpoint
   std::map<std::string, std::int64_t> dimensions;  ///< besides the batch

@@ -96,6 +96,12 @@ const SettingRow kRows[] = {
      .type = Type::kSwitch,
      .words = "zero_grad(set_to_none=False): gradients stay",
      .training = true},
+    {.name = "zero-grad-between",
+     .verbs = kBoth,
+     .group = kOptimizer,
+     .type = Type::kSwitch,
+     .words = "zero_grad between the forward and the backward",
+     .training = true},
 
     {.name = "nodes",
      .verbs = kBoth,

@@ -53,8 +53,14 @@ void take_parallel(RunRequest& r, const ScriptFinding& finding) {
   if (const auto parallel = parse_parallel(finding.text)) r.job.parallel = *parallel;
 }
 
-const std::array<Taker, 11>& takers() {
-  static const std::array<Taker, 11> kTakers{
+/// Mixed precision is a setting of FSDP alone; what shares the job was taken over before.
+void take_fsdp_precision(RunRequest& r, const ScriptFinding& finding) {
+  if (r.gpus.value_or(1) < 2 || !is_fsdp(r.job.parallel.value_or(Parallel::kDdp))) return;
+  if (const auto policy = parse_fsdp_precision(finding.text)) r.job.fsdp_precision = *policy;
+}
+
+const std::array<Taker, 12>& takers() {
+  static const std::array<Taker, 12> kTakers{
       {{"batch", [](const RunRequest& r) { return r.batch.has_value(); },
         [](RunRequest&, const ScriptFinding&) {}},  // the step's own default
        {"workers", [](const RunRequest& r) { return r.workers.has_value(); },
@@ -71,6 +77,8 @@ const std::array<Taker, 11>& takers() {
        {"optimizer", [](const RunRequest& r) { return r.job.optimizer.kind.has_value(); },
         [](RunRequest&, const ScriptFinding&) {}},  // the step's own
        {"parallel", [](const RunRequest& r) { return r.job.parallel.has_value(); }, take_parallel},
+       {"fsdp-mixed-precision",
+        [](const RunRequest& r) { return r.job.fsdp_precision.has_value(); }, take_fsdp_precision},
        {"validation", [](const RunRequest& r) { return r.job.validation_batch.has_value(); },
         [](RunRequest& r, const ScriptFinding& f) { take_whole(r.job.validation_batch, f); }},
        {"validation-samples",
@@ -92,11 +100,13 @@ void take_switch(RunRequest& r, const ScriptFinding& finding, bool cpu) {
   const bool on = finding.number.value_or(0) != 0;
   const std::string& name = finding.setting;
   if (name == "clip-checks") r.job.clip_checks |= on && r.job.clip.value_or(true);
-  if (name == "zero-grad-after") r.job.zero_grad_after |= on;
+  if (name == "zero-grad-after") r.job.zero_grad_after |= on && !r.job.zero_grad_between;
+  if (name == "zero-grad-between") r.job.zero_grad_between |= on && !r.job.zero_grad_after;
   if (name == "zero-grad-fills") r.job.zero_grad_fills |= on;
   if (name == "channels-last") r.job.channels_last |= on;
   if (cpu) return;
   if (name == "cudnn-benchmark") r.job.cudnn_benchmark |= on;
+  if (name == "cuda-graphs") r.job.cuda_graphs |= on;
   if (name == "bucket-view") r.job.bucket_view |= on && r.gpus.value_or(1) > 1;
 }
 

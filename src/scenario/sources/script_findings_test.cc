@@ -50,6 +50,29 @@ TEST(ScriptFindings, AreOverruledByWhatIsAsked) {
             "9)");
 }
 
+TEST(ScriptFindings, TakeWhereGradientsGoAndHowFsdpComputes) {
+  const auto file = json::parse(R"({"script": {"file": "train.py", "found": [
+      {"setting": "zero-grad-between", "value": true, "words": "between", "line": 4},
+      {"setting": "cuda-graphs", "value": true, "words": "CUDA graphs", "line": 5},
+      {"setting": "parallel", "value": "fsdp", "words": "FSDP", "line": 9},
+      {"setting": "fsdp-mixed-precision", "value": "reduce-fp32", "words": "bf16", "line": 9}]
+}
+})");
+  const ScriptFindings found = read_findings(*file);
+  const RunRequest alone = with_findings({}, found, false);
+  EXPECT_TRUE(alone.job.zero_grad_between);
+  EXPECT_TRUE(alone.job.cuda_graphs);
+  EXPECT_FALSE(alone.job.fsdp_precision.has_value()) << "one GPU shares nothing";
+  RunRequest asked;
+  asked.gpus = 4;
+  EXPECT_EQ(with_findings(asked, found, false).job.fsdp_precision, FsdpPrecision::kReduceFp32);
+  asked.job.parallel = Parallel::kDdp;
+  asked.job.zero_grad_after = true;
+  const RunRequest overruled = with_findings(asked, found, false);
+  EXPECT_FALSE(overruled.job.fsdp_precision.has_value());
+  EXPECT_FALSE(overruled.job.zero_grad_between);
+}
+
 TEST(ScriptFindings, OfAGpuMeanNothingForACpu) {
   const RunRequest filled = with_findings({}, findings(), true);
   EXPECT_TRUE(filled.pin);

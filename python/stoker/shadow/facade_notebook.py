@@ -1,0 +1,51 @@
+"""A notebook that was exported to a script: its magics do nothing, and cells behind a magic are run as Python.
+
+Only a script that calls `get_ipython()` as such exports do is given one; others ask for it to learn that they are no notebook.
+"""
+
+from __future__ import annotations
+
+import builtins
+
+from . import sites
+
+_RUN = {"time", "timeit", "capture", "prun", "python", "python3", "debug"}  # magics of cells whose text is Python
+
+
+class Shell:
+    """What `get_ipython()` gives."""
+
+    def __init__(self, world, main):
+        self._world, self._names = world, main.__dict__
+        self.user_ns = self._names
+
+    def system(self, command, *_):
+        self._world.note(f"{sites.here(2)}: the notebook's command is not run: {str(command)[:60]}")
+
+    def getoutput(self, command, *_):
+        self.system(command)
+        return []
+
+    def run_cell_magic(self, name, line, cell):
+        if name in _RUN:
+            exec(compile(cell, sites.here(2).file or "<cell>", "exec"), self._names)
+
+    def run_line_magic(self, name, line, *_):
+        if name in ("time", "timeit", "prun") and line.strip():
+            exec(compile(line, sites.here(2).file or "<cell>", "exec"), self._names)
+
+    def magic(self, text):
+        name, _, line = text.lstrip("%").partition(" ")
+        return self.run_line_magic(name, line)
+
+    def __getattr__(self, name):
+        return lambda *_, **__: None
+
+
+def install(world, main, source: bytes) -> None:
+    if b"get_ipython()." not in source:
+        return
+    shell = Shell(world, main)
+    builtins.get_ipython = lambda: shell
+    if not hasattr(builtins, "display"):
+        builtins.display = print
