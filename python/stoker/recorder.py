@@ -98,7 +98,7 @@ class Recorder(TorchDispatchMode):
         self._ids.pop(self._addresses.pop(number), None)
         if self.released is not None:
             self.released.append(number)
-        else:
+        elif self.kinds[number] != "buffer":  # torch.tensor([...]) on a CPU is first seen where it is used: kept
             self.events.append(("f", number))
 
     def alive(self) -> set[int]:

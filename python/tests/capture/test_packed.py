@@ -112,6 +112,23 @@ def test_packed_sequences_on_a_cpu_go_step_by_step():
     # Two directions: the input's part of the gates at once, the states' part at each of three steps; and the last layer.
     assert names.count("aten::addmm") == 2 * (1 + 3) + 1
     assert all("gradient" in p for p in doc["parameters"])
+    kinds = [kind for _, kind in doc["storages"]]
+    assert {kinds[event[1]] for event in doc["events"] if event[0] == "f"} == {"transient"}, "the reader of the file wants that"
+
+
+def test_a_constant_that_a_forward_makes_on_a_cpu_is_a_buffer():
+    class Picks(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = nn.Linear(FEATURES, FEATURES)
+
+        def forward(self, x):
+            return self.layer(x)[:, torch.tensor([0, 2, 1], device=x.device)].sum()
+
+    doc = check(capture((Picks(), torch.zeros(4, FEATURES)), device="cpu"))
+    kinds = [kind for _, kind in doc["storages"]]
+    assert kinds.count("buffer") == 1
+    assert {kinds[event[1]] for event in doc["events"] if event[0] == "f"} == {"transient"}
 
 
 @pytest.mark.parametrize("joined", [False, True])

@@ -156,6 +156,19 @@ TEST(Simulation, StorageBoundsTheRate) {
   EXPECT_EQ(cached.cached_share, 1);
 }
 
+TEST(Simulation, CheapSamplesOfWhichNoBatchWasMeasuredAreBandedByTheirCollating) {
+  SampleCost cost = plain(0.001);
+  cost.output = Bytes(600'000);
+  cost.transport.collate_shared_ns = 1;  // 0.6 ms a sample
+  const auto rate = [&](double factor) {
+    return simulate_loader({.batch = 10, .workers = 1, .pin = false}, at_band_end(cost, factor),
+                           {.cores = 16}, blocking(0.1))
+        .samples_per_s;
+  };
+  EXPECT_NEAR(rate(1.25) / rate(1), 1 / 1.25, 0.02);
+  EXPECT_NEAR(rate(0.8) / rate(1), 1.25, 0.02);
+}
+
 TEST(Simulation, WhatStorageGivesHasABandOfItsOwn) {
   SampleCost cost = plain(0.1);
   cost.read_bytes = 100'000;

@@ -154,6 +154,15 @@ SampleCost at_band_end(SampleCost cost, double factor) {
     facts.pickle = facts.pickle * factor;
     facts.unpickle = facts.unpickle * factor;
   }
+  if (cost.batches.empty()) {
+    // Nobody measured this loader's batches: putting them together and receiving them is work of
+    // cores that may be as much slower or faster.
+    cost.transport.collate_shared_ns *= factor;
+    cost.transport.collate_private_ns *= factor;
+    cost.transport.sample_fault_ns *= factor;
+    cost.transport.per_byte_main_ns *= factor;
+    cost.transport.collate_per_sample = cost.transport.collate_per_sample * factor;
+  }
   cost.transport.pickle_main_ns *= factor;
   cost.transport.pickle_worker_ns *= factor;
   const double waiting = factor > 1   ? 1 + cost.wait_band.above
