@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+import sys
 
 from stoker_binary import STOKER
 
