@@ -54,6 +54,8 @@ class ProgressLine:
         """Now `what` is done. `share` of all of it is over, or it ends in `left_s`; with neither its end is not known."""
         self._what, self._share = what, share or 0.0
         self._ends = None if left_s is None else self._clock() + left_s
+        if self._terminal and not self._shown:
+            self._draw()  # what begins may be an import, in which no timer comes to word
         self.tick()
 
     def tick(self) -> None:
@@ -67,7 +69,8 @@ class ProgressLine:
             self._told = now
             self._write(f"stoker: {self.line()}\n")
 
-    def line(self) -> str:
+    def line(self, columns: int = 1000) -> str:
+        """What has no room goes from what is done, not from how long yet."""
         gone = self._clock() - self._start
         left = None
         if self._ends is not None:
@@ -75,7 +78,9 @@ class ProgressLine:
         elif 0 < self._share < 1:
             left = gone * (1 - self._share) / self._share
         ahead = "" if left is None else f", about {span(left)} left"
-        return printable(f"{self._label}: {self._what + ', ' if self._what else ''}{span(gone)}{ahead}")
+        doing, times = printable(f"{self._label}: {self._what}"), f"{', ' if self._what else ''}{span(gone)}{ahead}"
+        room = max(10, columns - len(times))
+        return (doing if len(doing) <= room else doing[:room - 3] + "...") + times
 
     def say(self, text: str) -> None:
         """A line that stays."""
@@ -91,7 +96,7 @@ class ProgressLine:
 
     def _draw(self) -> None:
         columns = max(20, shutil.get_terminal_size().columns)
-        self._write("\r\033[K" + self.line()[:columns - 1])
+        self._write("\r\033[K" + self.line(columns - 1)[:columns - 1])
         self._shown = True
 
     def _clear(self) -> None:

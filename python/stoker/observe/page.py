@@ -11,7 +11,7 @@ import tempfile
 from . import layout
 from .reader import Observation
 from .summary import Summary
-from .text import DESCRIPTIONS, MEMORY, advice, ms, ranks, size, verdict
+from .text import DESCRIPTIONS, MEMORY, ORDER, advice, ms, ranks, size, verdict
 from .text import text as summary_text
 
 POINTS = 360  # of a line or an area: more than a screen has no use for
@@ -29,7 +29,7 @@ def document(found: list, summaries: list) -> dict:
             _section("Where the time goes", "Medians of the steps that count; shares are those of their whole time.",
                      [_shares(summary), _phases_table(summary)]),
             _section("Step by step", "Every training step, warm-up included; of several in a row the mean.",
-                     [_course(first), _steps(first)]),
+                     [_course(first, summary), _steps(first)]),
             _section("Memory over the run", "", [_memory(first)])]
     notes = [f"{count:,} steps {end}" for end, count in summary.ends.items()] + [str(damage) for damage in summary.damaged[:LISTED]]
     title = summary.file if len(found) == 1 else f"{summary.file} and {len(found) - 1} more"
@@ -90,16 +90,24 @@ def _subtitle(s: Summary, header: dict) -> str:
     return ", ".join(str(part) for part in parts if part)
 
 
+def _in_order(s: Summary) -> list:
+    """Phases that took time, as text.py orders them: charts that show them share their colours."""
+    names = [phase.name for phase in s.phases]
+    known = [name for name in ORDER if name in names] + [name for name in names if name not in (*ORDER, "other", "own")]
+    by_name = {phase.name: phase for phase in s.phases}
+    return [by_name[name] for name in [*known, *(name for name in ("other", "own") if name in names)] if by_name[name].share > 0]
+
+
 def _shares(s: Summary) -> dict:
     rows = [{"label": DESCRIPTIONS.get(phase.name, phase.name), "figure": _figure(f"{phase.share:.1%}", phase.share),
-             "note": f"median {ms(phase.ms.median)}"} for phase in s.phases if phase.share > 0]
+             "note": f"median {ms(phase.ms.median)}"} for phase in _in_order(s)]
     return {"kind": "stack", "axis": "the time from step to step", "rows": rows}
 
 
 def _phases_table(s: Summary) -> dict:
     rows = [[DESCRIPTIONS.get(phase.name, phase.name), _figure(ms(phase.ms.median), phase.ms.median),
              _figure(ms(phase.ms.p95), phase.ms.p95), _figure(ms(phase.ms.mean), phase.ms.mean),
-             _figure(f"{phase.share:.1%}", phase.share)] for phase in s.phases]
+             _figure(f"{phase.share:.1%}", phase.share)] for phase in _in_order(s)]
     rows.append(["step, end to end", _figure(ms(s.step.median), s.step.median), _figure(ms(s.step.p95), s.step.p95),
                  _figure(ms(s.step.mean), s.step.mean), _figure("100 %", 1)])
     return _table([("phase", False), ("median", True), ("95 % within", True), ("mean", True), ("share", True)], rows)
@@ -125,13 +133,13 @@ def _mean(rows: list, name: str) -> float:
     return sum(row[name] for row in rows) / len(rows) / NS_PER_MS
 
 
-def _course(found: Observation) -> dict | None:
+def _course(found: Observation, summary: Summary) -> dict | None:
     """Milliseconds of every phase over the steps, stacked, by the host's clock."""
     groups = _groups(_train_rows(found))
     if len(groups) < 2:
         return None
-    series = [{"label": DESCRIPTIONS.get(name, name), "values": [_mean(group, f"{name}_ns") for group in groups]}
-              for name in found.phases]
+    series = [{"label": DESCRIPTIONS.get(phase.name, phase.name), "values": [_mean(group, f"{phase.name}_ns") for group in groups]}
+              for phase in _in_order(summary)]
     series = [one for one in series if any(one["values"])]
     if not series:
         return None

@@ -1,6 +1,6 @@
 #include "report/html/page.h"
 
-#include <cmath>
+#include <map>
 
 #include "base/text.h"
 #include "report/html/page_template.h"
@@ -46,6 +46,27 @@ std::string_view before(std::string_view& page, std::string_view mark) {
   const std::string_view part = page.substr(0, at);
   page = at == std::string_view::npos ? std::string_view() : page.substr(at + mark.size());
   return part;
+}
+
+/// What figures rest on, and notes, are the same a hundred times over: each stands once in `texts`,
+/// and its number in its places.
+void share_texts(Json& value, std::map<std::string, std::int64_t>& known, Json& texts) {
+  if (value.is_array()) {
+    for (Json& one : value) share_texts(one, known, texts);
+    return;
+  }
+  for (const json::Member& member : value.items()) {
+    Json& child = value[member.key];
+    const bool shared = member.key == "basis" || member.key == "note";
+    if (!shared || !child.is_string()) {
+      share_texts(child, known, texts);
+      continue;
+    }
+    const auto next = static_cast<std::int64_t>(known.size());
+    const auto [found, is_new] = known.try_emplace(child.as_string(), next);
+    if (is_new) texts.push_back(found->first);
+    child = found->second;
+  }
 }
 
 }  // namespace
@@ -111,6 +132,10 @@ void Page::text(std::string_view text) { text_ = printable_lines(text); }
 std::string Page::html(std::string_view tool) const { return html_of(document_, text_, tool); }
 
 std::string html_of(Json document, std::string_view text, std::string_view tool) {
+  std::map<std::string, std::int64_t> known;
+  Json texts = Json::array();
+  share_texts(document, known, texts);
+  document["texts"] = std::move(texts);
   document["tool"] = tool;
   const std::string title(document["title"].as_string());
   std::string_view rest = page_template();

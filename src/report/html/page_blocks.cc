@@ -1,4 +1,6 @@
 #include <cmath>
+#include <cstdio>
+#include <cstdlib>
 
 #include "base/text.h"
 #include "report/html/page.h"
@@ -16,6 +18,21 @@ Shown shown_as(const Figure& f, const Write& write) {
           f.high,         f.basis};
 }
 
+/// Seven digits are more than any figure has; whole numbers, as bytes are, stay.
+double short_number(double value) {
+  if (!std::isfinite(value) || value == std::floor(value)) return value;
+  char text[32];
+  std::snprintf(text, sizeof text, "%.7g", value);
+  return std::strtod(text, nullptr);
+}
+
+std::vector<double> short_numbers(const std::vector<double>& values) {
+  std::vector<double> out;
+  out.reserve(values.size());
+  for (const double value : values) out.push_back(short_number(value));
+  return out;
+}
+
 Json axis_object(const Axis& axis) { return {{"label", axis.label}, {"log", axis.logarithmic}}; }
 
 Json bar_list(const std::vector<Bar>& rows) {
@@ -28,11 +45,11 @@ Json bar_list(const std::vector<Bar>& rows) {
 }  // namespace
 
 Json Shown::json() const {
-  Json object{{"text", text}, {"v", value}};
+  Json object{{"text", text}, {"v", short_number(value)}};
   if (!band.empty()) {
     object["band"] = band;
-    object["lo"] = low;
-    object["hi"] = high;
+    object["lo"] = short_number(low);
+    object["hi"] = short_number(high);
   }
   if (!basis.empty()) object["basis"] = basis;
   if (!band.empty() && band_is != Shown{}.band_is) object["band_is"] = band_is;
@@ -156,7 +173,8 @@ Json lanes(const Lanes& all) {
   if (all.spans.empty()) return {};
   Json spans = Json::array();
   for (const Span& s : all.spans)
-    spans.push_back(Json::array({s.lane, s.kind, s.from, s.to, s.label}));
+    spans.push_back(
+        Json::array({s.lane, s.kind, short_number(s.from), short_number(s.to), s.label}));
   return {{"kind", "lanes"},           {"lanes", all.lanes},       {"kinds", all.kinds},
           {"spans", std::move(spans)}, {"unit", all.unit},         {"from", all.shown_from},
           {"to", all.shown_to},        {"label_is", all.label_is}, {"title", all.title}};
@@ -166,7 +184,8 @@ Json area(const Area& a) {
   if (a.series.empty()) return {};
   const auto list_of = [](const std::vector<Series>& all) {
     Json list = Json::array();
-    for (const Series& s : all) list.push_back({{"label", s.label}, {"values", s.values}});
+    for (const Series& s : all)
+      list.push_back({{"label", s.label}, {"values", short_numbers(s.values)}});
     return list;
   };
   Json marks = Json::array(), levels = Json::array();
@@ -181,7 +200,7 @@ Json area(const Area& a) {
              {"overlay", list_of(a.overlay)},
              {"marks", std::move(marks)},
              {"levels", std::move(levels)}};
-  if (!a.at.empty()) block["at"] = a.at;
+  if (!a.at.empty()) block["at"] = short_numbers(a.at);
   return block;
 }
 
@@ -190,8 +209,8 @@ Json lines(const Lines& plot) {
   for (const Line& l : plot.lines) {
     if (l.x.empty()) continue;
     list.push_back({{"label", l.label},
-                    {"x", l.x},
-                    {"y", l.y},
+                    {"x", short_numbers(l.x)},
+                    {"y", short_numbers(l.y)},
                     {"note", l.note},
                     {"end", name_of(l.end)},
                     {"chosen", l.chosen},

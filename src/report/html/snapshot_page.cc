@@ -13,7 +13,7 @@ namespace {
 using namespace page;
 
 constexpr std::size_t kCourseHolders = 9, kCoursePoints = 500, kListedHolders = 200;
-constexpr std::size_t kDrawnSegments = 28, kDrawnParts = 3000, kListedSegments = 300;
+constexpr std::size_t kDrawnSegments = 28, kDrawnParts = 1500, kListedSegments = 200;
 
 Shown bytes_of(Bytes bytes) {
   return plain(human_bytes(bytes), static_cast<double>(bytes.count()));

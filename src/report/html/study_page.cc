@@ -18,7 +18,7 @@ using study::AxisEffect;
 using study::Findings;
 using study::StudyView;
 
-constexpr std::size_t kMostPairs = 40, kMostPoints = 400, kMostSettings = 200;
+constexpr std::size_t kMostPairs = 40, kMostPoints = 150, kMostSettings = 200;
 constexpr std::size_t kMostTiles = 4;
 
 Shown count_of(std::int64_t count) { return plain(with_commas(count), static_cast<double>(count)); }
@@ -226,11 +226,11 @@ std::string convergence_words(const study::Convergence& c) {
 }
 
 Json curves_plot(const StudyView& view, const std::string& metric, const study::Curves& curves,
-                 const study::Convergence* convergence) {
+                 const study::Convergence* convergence, std::size_t points) {
   Lines plot;
   plot.x.label = "seconds";
   plot.y.label = metric;
-  plot.lines = curve_lines(view, curves, CurveAxis::kSeconds);
+  plot.lines = curve_lines(view, curves, CurveAxis::kSeconds, points);
   if (convergence != nullptr && !convergence->approaches.empty()) {
     const std::string best = setting_words(view.axes, convergence->approaches.front().values);
     for (Line& line : plot.lines) line.chosen = line.label.ends_with(": " + best);
@@ -332,7 +332,7 @@ std::string study_page(const StudyPicture& p, std::string_view version) {
     page.section(
         "Convergence of " + metric,
         "A line a trial, by its own time." + (c == nullptr ? "" : " " + convergence_words(*c)),
-        {curves_plot(view, metric, curves, c),
+        {curves_plot(view, metric, curves, c, kCurvePoints / p.curves.size()),
          c == nullptr ? Json() : convergence_table(view, *c)});
   }
   std::vector<Json> facts = forecasts(view);

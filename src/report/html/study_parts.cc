@@ -12,8 +12,8 @@ namespace stoker::page {
 namespace {
 
 /// So that a page stays small: cells of the table, points of all curves, curves.
-constexpr std::size_t kMostCells = 5000, kMostPoints = 6000, kMostCurves = 200;
-constexpr std::size_t kLongestReason = 160;
+constexpr std::size_t kMostCells = 2000, kMostCurves = 200;
+constexpr std::size_t kLongestReason = 100;
 
 std::size_t columns_of(const study::StudyView& view) {
   return view.axes.size() + view.metrics.size() + 5;
@@ -92,9 +92,9 @@ std::string trials_words(const study::StudyView& view) {
 }
 
 std::vector<Line> curve_lines(const study::StudyView& view, const study::Curves& curves,
-                              CurveAxis axis) {
-  const std::size_t most =
-      std::max<std::size_t>(12, kMostPoints / std::max<std::size_t>(1, curves.size()));
+                              CurveAxis axis, std::size_t points_of_all) {
+  const std::size_t most = std::max<std::size_t>(
+      12, points_of_all / std::max<std::size_t>(1, std::min(kMostCurves, curves.size())));
   std::vector<Line> out;
   for (const study::TrialRow& row : view.rows) {
     const auto found = curves.find(row.id);

@@ -27,9 +27,12 @@ namespace stoker::page {
 /// "The first 200 of 3,000 trials", or nothing: how many of them have room.
 [[nodiscard]] std::string trials_words(const study::StudyView& view);
 
-/// What a trial reported of a metric on its way; x is its step, or its seconds.
+/// What a trial reported of a metric on its way; x is its step, or its seconds. `points` is about
+/// how many all lines of a page may have together.
+inline constexpr std::size_t kCurvePoints = 4000;
 enum class CurveAxis { kStep, kSeconds };
 [[nodiscard]] std::vector<Line> curve_lines(const study::StudyView& view,
-                                            const study::Curves& curves, CurveAxis axis);
+                                            const study::Curves& curves, CurveAxis axis,
+                                            std::size_t points);
 
 }  // namespace stoker::page

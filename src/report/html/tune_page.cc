@@ -14,6 +14,8 @@ using namespace page;
 
 /// Behind the user's axes a trial of a search has values of its own, which say nothing here.
 constexpr std::string_view kFirstOwnAxis = "stage";
+/// The last ones: what was decided first counts least.
+constexpr double kMostDecisions = 200;
 
 Shown time_shown(double seconds) { return plain(human_time(kSecond * seconds), seconds); }
 
@@ -33,6 +35,7 @@ Json decisions(const TuneReport& report) {
   double number = 0;
   for (const tune::Decision& d : report.decisions) {
     ++number;
+    if (number + kMostDecisions <= static_cast<double>(report.decisions.size())) continue;
     rows.push_back({{"", plain(fmt::format("{:.0f}", number), number)},
                     {d.what, {}},
                     {d.why, {}},
@@ -50,7 +53,7 @@ Json curves_plot(const TuneReport& report, const study::StudyView& view,
   study::StudyView users = view;
   const auto own = std::find(users.axes.begin(), users.axes.end(), kFirstOwnAxis);
   users.axes.erase(own, users.axes.end());
-  plot.lines = curve_lines(users, curves, axis);
+  plot.lines = curve_lines(users, curves, axis, kCurvePoints / 2);
   if (report.choice) {
     const std::string chosen = fmt::format("trial {}:", report.choice->trial);
     for (Line& line : plot.lines) line.chosen = line.label.starts_with(chosen);

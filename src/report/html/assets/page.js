@@ -1,5 +1,13 @@
 // Puts the page together, and draws charts anew when their width changes.
 const page = JSON.parse(document.getElementById("data").textContent);
+// Texts that are in many places stand once, by number.
+(function restore(node) {
+  if (node === null || typeof node !== "object") return;
+  for (const [key, value] of Object.entries(node)) {
+    if ((key === "basis" || key === "note") && typeof value === "number") node[key] = page.texts[value];
+    else restore(value);
+  }
+})(page);
 const root = document.getElementById("page");
 
 function theme() {
