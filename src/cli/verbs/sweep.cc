@@ -160,10 +160,16 @@ Result<study::Store> opened(const SweepStudy& asked) {
   }
   auto store = TRY(study::Store::open(asked.store, study::Store::Access::kWrite));
   if (!asked.study || *asked.study == store.study()) return store;
-  std::string message = "holds another study, and a study does not change under its trials";
+  // Not in the error: where that is printed, {batch} becomes --batch, and here it is the user's
+  // own.
+  std::string lines;
   for (const std::string& line : study::differences(store.study(), *asked.study))
-    message += "\n  " + line;
-  return fail(ErrorCode::kBadInput, message + "\ngive the new one a file of its own with --store",
+    lines += "  " + line + "\n";
+  std::fputs(printable_lines("what was asked for is not what the store holds:\n" + lines).c_str(),
+             stderr);
+  return fail(ErrorCode::kBadInput,
+              "holds another study, and a study does not change under its trials; give the new one "
+              "a file of its own with --store",
               asked.store.string());
 }
 
@@ -235,7 +241,13 @@ Result<int> finish(const study::Store& store, const study::RunSummary& summary, 
     print(study_json(view, STOKER_VERSION, &found));
   } else {
     print(study_text(view) + verdict_text(study::verdict_of(view.rows)));
-    if (summary.complete)
+    const auto failed = std::ranges::find(view.rows, study::TrialState::kFailed,
+                                          [](const study::TrialRow& row) { return row.state; });
+    if (summary.complete && !view.counts.contains(study::TrialState::kDone) &&
+        failed != view.rows.end())
+      std::printf("\n`stoker study %s --trial %lld` shows what one printed.\n",
+                  store.path().c_str(), static_cast<long long>(failed->id));
+    else if (summary.complete)
       std::printf("\n`stoker study %s --findings` says what they teach.\n", store.path().c_str());
     if (!summary.complete)
       std::printf("\nStopped: %s. `stoker sweep %s` goes on.\n", summary.stopped.c_str(),
