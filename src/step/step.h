@@ -82,10 +82,10 @@ struct Attributes {
   bool causal = false;
   bool train = true;
   double dropout = 0;
-  double scale = 0;                ///< 0: the default, 1 / sqrt(head_dim)
-  std::string mask_kind = "none";  ///< attention
+  double scale = 0;                  ///< 0: the default, 1 / sqrt(head_dim)
+  std::string mask_kind = "none";    ///< attention
   std::vector<std::int32_t> window;  ///< keys that a query sees before and after it; -1: all
-  std::string rnn_mode;            ///< gru lstm rnn_tanh rnn_relu
+  std::string rnn_mode;              ///< gru lstm rnn_tanh rnn_relu
   std::int32_t layers = 1, hidden = 0;
   bool bidirectional = false, batch_first = false;
   std::int32_t views = 0;  ///< views dispatched since the last written operator

@@ -59,7 +59,8 @@ std::string gain_text(const Figure& gain) {
                      kPerCent * gain.high);
 }
 
-/// `text` in lines of kWidth columns, or of the terminal's, those behind the first indented by `indent`.
+/// `text` in lines of kWidth columns, or of the terminal's, those behind the first indented by
+/// `indent`.
 std::string wrapped(const std::string& text, std::size_t indent) {
   const std::size_t width = layout::columns_within(kWidth);
   std::string out;

@@ -68,7 +68,8 @@ ModelLine model_line(const std::string& model, const Step& step, const Device& d
   if (device.cpu() != nullptr)
     threads = std::to_string(job.threads) + (job.threads == 1 ? " thread, " : " threads, ");
   return {printable(model), printable(step_words(step, job)), printable(device->name),
-          threads + parallel_words(job) + (job.compile ? "compiled, " : "eager, ") + std::string(name_of(job.precision))};
+          threads + parallel_words(job) + (job.compile ? "compiled, " : "eager, ") +
+              std::string(name_of(job.precision))};
 }
 
 std::vector<std::string> unusual_settings(const Job& job) {

@@ -86,7 +86,7 @@ struct HostCoefficients {
   double update_us = 5;      ///< one operator on one tensor without autograd, after the backward
   double view_us = 0.9;      ///< one view operator
   double launch_us = 3;      ///< each further device kernel of an operator
-  double compiled_us = 5;    ///< a kernel or library call of torch.compile's generated code: a prior
+  double compiled_us = 5;  ///< a kernel or library call of torch.compile's generated code: a prior
   double synchronize_us = 10;     ///< noticing on the host that the device has finished
   double step_us = 100;           ///< Python between steps: zero_grad, loop, loader hand-over
   double graph_us = 8;            ///< replay of a captured CUDA graph, whatever it holds
