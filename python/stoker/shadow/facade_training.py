@@ -211,7 +211,8 @@ def _autocast(world) -> None:
 
 def _compile(world) -> None:
     def compile_nothing(model=None, *args, **kwargs):
-        world.note(f"{sites.here(2)}: torch.compile is not modelled: the step is the eager one")
+        world.note(f"{sites.here(2)}: torch.compile is passed over: the step is the eager one; capture the model by a function to see "
+                   "the compiled one")
         world.found("compile", str(kwargs.get("mode") or "default"), "torch.compile", sites.here(2))
         if model is None:
             return lambda function: function

@@ -25,6 +25,7 @@ _LATE = 0.05  # share of the budget beyond it: what is still running then is cut
 _TIMED_S, _SHORTEST_S = 1.5, 0.4  # the timed steps of one repetition
 _OVERHEAD_S = 4.0  # one repetition beside its steps: the interpreter, PyTorch, the model, warming up
 _FEWEST_S = 5.0  # no repetition of unknown length begins with less
+_COMPILING = 4  # times as long may a repetition take whose first step compiles C++
 _HANG_S, _HANG_SHARE = 60.0, 0.5  # a repetition takes no longer than that, or than this share of the budget
 _SAVE_EVERY_S = 10.0
 _INTERRUPTED = 130  # exit code, 128 + SIGINT
@@ -110,7 +111,7 @@ class Run:
         self.options, self.say, self.warden = options, say, warden
         budget = seconds(options.budget, "--budget")
         self.end, self.hard_end = begun + budget, begun + budget * (1 + _LATE)
-        self.hang = max(_HANG_S, _HANG_SHARE * budget)
+        self.hang = max(_HANG_S, _HANG_SHARE * budget) * (_COMPILING if options.compile else 1)
         self.device = facts.check(options.device or ("cuda" if torch.cuda.device_count() else "cpu"))
         self.settings = pairs(options.set, "--set")
         self.threads = numbers(options.threads, "--threads") if options.threads else [torch.get_num_threads()]
