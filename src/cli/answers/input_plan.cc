@@ -140,6 +140,7 @@ std::string line_of(const RunOptions& run, const InputPlanOptions& own, const Lo
                     const InputPlan& plan) {
   const std::string name = data.probe          ? data.probe->dataset.name
                            : data.pipeline     ? data.pipeline->name
+                           : data.well_known   ? run.data
                            : !run.from.empty() ? "the run of " + run.from
                                                : "samples of " + run.sample_cost;
   return "input of " + name + " | batch " + std::to_string(plan.best.batch) + ", step " +
