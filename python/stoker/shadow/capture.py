@@ -64,7 +64,7 @@ class _Capture:
         self.gpu = asked.gpu
         self.ranks = bool(asked.gpu and asked.gpu.count > 1)
         self.bounded = self.inline = False
-        self._has_loader = self._odd_failed = False
+        self._has_loader = self._odd_failed = self._loops = False
         self._steps = Request.most_steps  # that a run may take: as many as the first one did
 
     def _request(self, batch: int | None, by: str = "loader") -> Request:
@@ -128,6 +128,7 @@ class _Capture:
             try:
                 made = self._by_loader(points)
             except _LoopsOverSamples:
+                self._loops = True
                 self.say("other batches than the script's own are not tried: it runs more operators for each sample")
                 break
             if made is not None:
@@ -163,7 +164,7 @@ class _Capture:
         own = self._run(self._request(None))[0]
         named = [way for way, value in dict(own.batch_names).items() if value in own.sizes]
         others = [way for way, value in own.other_names if value == own.batch and way not in named]
-        for way in named + others[:_OTHER_NAMES]:
+        for way in [] if self._loops else named + others[:_OTHER_NAMES]:
             try:
                 return self._by(way, own)
             except CaptureError as error:
