@@ -120,8 +120,8 @@ void add_start(const Scenario& s, Facts& facts) {
   if (measured.count() > 0) return;
   facts.data.add("worker_start_unmeasured", Severity::kWarning,
                  "how long a worker takes to start by " + method +
-                     " was not measured: the first batch's time is an estimate from the size of "
-                     "the pickled data set, and may be half or twice that; probe the loader again "
+                     " was not measured: the first batch's time is an estimate, and far too short "
+                     "where a large data set was not pickled in the probe; probe the loader again "
                      "with a larger budget");
 }
 
