@@ -127,15 +127,16 @@ class Plan(Answer):
 
 
 class Explanation(Part):
-    """The answer of stoker.explain: of a memory snapshot `allocated_bytes`, `holders`, `advice` ...; of a watched run `verdict`,
+    """The answer of stoker.explain: of a memory snapshot `live`, `why`, `advice` ...; of a watched run `verdict`,
     `findings`, `job` ..."""
 
     def _lines(self) -> list[str]:
         """The answer in sentences, the most important first."""
         if "verdict" in self:
             return [str(self["verdict"]), *(f"{one['name']}: {one['cure']}" for one in self.get("findings", []))]
-        lines = [f"{name.removesuffix('_bytes')} {size(value)}" for name, value in self.items()
-                 if name.endswith("_bytes") and isinstance(value, (int, float))]
+        held = self.get("live") or self  # of a snapshot what one moment held, of a profile its sums
+        lines = [f"{name.removesuffix('_bytes').replace('_', ' ')} {size(value)}" for name, value in held.items()
+                 if name.endswith("_bytes") and isinstance(value, (int, float)) and value]
         return [", ".join(lines), *map(str, self.get("why", [])), *map(str, self.get("advice", []))]
 
     def __repr__(self) -> str:
