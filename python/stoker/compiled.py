@@ -14,6 +14,7 @@ import warnings
 
 import torch
 
+from . import standins
 from .errors import CaptureError
 
 LOWEST_TORCH = (2, 6)
@@ -130,11 +131,11 @@ class Compiler:
 
     def compiled(self, model):
         """What runs in place of `model`, inside of `self.running()`."""
-        import torch._inductor.lowering  # what decompositions ask, and do not import
-        from torch._dynamo.backends.common import aot_autograd
-        from torch._functorch.partitioners import min_cut_rematerialization_partition
-        from torch._inductor.decomposition import select_decomp_table
-
+        with standins.hidden():
+            import torch._inductor.lowering  # what decompositions ask, and do not import
+            from torch._dynamo.backends.common import aot_autograd
+            from torch._functorch.partitioners import min_cut_rematerialization_partition
+            from torch._inductor.decomposition import select_decomp_table
         assert torch._inductor.lowering is not None
         torch._dynamo.reset()
         table = select_decomp_table()

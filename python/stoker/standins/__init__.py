@@ -8,6 +8,7 @@ this package has not is refused by name.
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import importlib.abc
 import importlib.machinery
@@ -33,6 +34,23 @@ def install() -> None:
     """From now on the user's imports of absent libraries find their stand-ins. May be called again."""
     if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
         sys.meta_path.append(_Finder())
+
+
+def remove() -> dict:
+    """Takes the stand-ins out of the modules; what was taken, by name."""
+    found = [name for name, module in sys.modules.items() if name.partition(".")[0] in LIBRARIES
+             and isinstance(getattr(getattr(module, "__spec__", None), "loader", None), _Finder)]
+    return {name: sys.modules.pop(name) for name in found}
+
+
+@contextlib.contextmanager
+def hidden():
+    """Within it no stand-in is among the modules: PyTorch's compiler takes whatever is named triton for the library itself."""
+    kept = remove()
+    try:
+        yield
+    finally:
+        sys.modules.update(kept)
 
 
 def _users_import() -> bool:

@@ -48,6 +48,7 @@ Status check(const RunOptions& run, const InputPlanOptions& own,
                 "probe`, or --sample-cost 2.5ms",
                 "--data");
   }
+  TRY(check_from(run));
   if (own.cores && !run.host.empty())
     return fail(ErrorCode::kUsage, "give either --cores or cores= within --host", "--cores");
   return {};

@@ -62,11 +62,7 @@ Result<DataRequest> data_request(const RunOptions& o) {
   DataRequest data{.path = o.data};
   if (!o.sample_cost.empty()) data.sample_cost = TRY(parse_time(o.sample_cost, "--sample-cost"));
   if (!o.from.empty()) {
-    if (!o.data.empty() || !o.sample_cost.empty())
-      return fail(ErrorCode::kUsage,
-                  std::string("tells what samples cost already; leave out ") +
-                      (o.data.empty() ? "--sample-cost" : "--data"),
-                  "--from");
+    TRY(check_from(o));
     data.observed = TRY(observed_in(o)).sample;
   }
   data.samples = o.samples;
@@ -121,6 +117,14 @@ std::vector<NamedGpu> named_gpus(const RunOptions& o) {
   std::vector<NamedGpu> gpus;
   for (std::string& name : split(o.gpu, ',')) gpus.push_back(counted(std::move(name), gpus.size()));
   return gpus;
+}
+
+Status check_from(const RunOptions& o) {
+  if (o.from.empty() || (o.data.empty() && o.sample_cost.empty())) return {};
+  return fail(ErrorCode::kUsage,
+              std::string("tells what samples cost already; leave out ") +
+                  (o.data.empty() ? "--sample-cost" : "--data"),
+              "--from");
 }
 
 CaptureWishes capture_wishes(const RunOptions& o) {

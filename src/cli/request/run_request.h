@@ -22,12 +22,15 @@ struct NamedGpu {
 /// The GPUs that --gpu names: "a100-80gb", or "4xa100-80gb" for four of them.
 [[nodiscard]] std::vector<NamedGpu> named_gpus(const RunOptions& o);
 
-/// What the flags ask for on one GPU, without --gpus, --batch and --precision, whose forms differ
-/// by verb.
 /// How a model that is captured on the fly is captured.
 [[nodiscard]] CaptureWishes capture_wishes(const RunOptions& o);
 
+/// What the flags ask for on one GPU, without --gpus, --batch and --precision, whose forms differ
+/// by verb.
 [[nodiscard]] Result<RunRequest> run_request(const RunOptions& o, const NamedGpu& gpu);
+
+/// A recording tells what samples cost, so that nothing else may.
+[[nodiscard]] Status check_from(const RunOptions& o);
 
 /// What the recording of --from teaches; --batch says how many samples a batch of it had where the
 /// recording does not tell.

@@ -41,6 +41,7 @@ RunRequest everything() {
   j.parallel = Parallel::kDdp;
   j.fsdp_precision = FsdpPrecision::kReduceFp32;
   j.fsdp_group = 2;
+  j.fsdp_offload = true;
   j.loss = LossKernel::kFused;
   return r;
 }

@@ -20,9 +20,8 @@ const SettingRow kRows[] = {
      .verbs = kBoth,
      .group = "",
      .value = "MODEL",
-     .words =
-         "zoo name, step file, torchvision:NAME, timm:NAME, hf:ORG/NAME, FILE.py:FUNCTION, or a "
-         "training script: FILE.py ... -- ITS ARGUMENTS",
+     .words = "training script (FILE.py ... -- ITS ARGUMENTS), zoo name, hf:ORG/NAME, timm:NAME, "
+              "torchvision:NAME, FILE.py:FUNCTION, or step file",
      .positional = true},
     {.name = "recapture",
      .verbs = kBoth,
