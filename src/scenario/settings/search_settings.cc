@@ -19,7 +19,7 @@ const SettingRow kRows[] = {
      .verbs = kBoth,
      .group = kOptimizer,
      .value = "NAME",
-     .words = "sgd, adam, adamw, rmsprop, adagrad, adafactor, lion, none",
+     .words = "sgd, adam, adamw, rmsprop, adagrad, adafactor, lion, none; in 8 bits: adamw8bit",
      .fallback = "captured, else sgd",
      .values = "sgd adam adamw rmsprop adagrad adafactor lion none sgd8bit adam8bit adamw8bit "
                "rmsprop8bit adagrad8bit lion8bit",
