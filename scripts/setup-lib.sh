@@ -12,7 +12,7 @@ build_packages=(g++ cmake ninja-build ccache pkg-config libcli11-dev libfmt-dev 
   libexpected-dev libtomlplusplus-dev libturbojpeg0-dev libjpeg62-turbo-dev libpng-dev
   libarchive-dev zlib1g-dev libsqlite3-dev libgtest-dev libbenchmark-dev)
 test_packages=(python3 python3-jsonschema python3-venv chromium)
-lint_packages=(clang-format shellcheck)
+lint_packages=(clang-format clang-tidy shellcheck)
 
 as_root() {
   if [ "$(id -u)" -eq 0 ]; then

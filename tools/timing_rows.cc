@@ -118,7 +118,7 @@ Result<Rows> read_rows(const std::string& path) {
     row.kernel.flops = Flops(flops);
     row.kernel.read = Bytes(static_cast<std::int64_t>(read));
     row.kernel.written = Bytes(static_cast<std::int64_t>(written));
-    out.rows.push_back(std::move(row));
+    out.rows.push_back(row);
   }
   return out;
 }

@@ -31,8 +31,7 @@ std::string first_word(std::string_view text) {
 /// The GPU that a row names somewhere: "V100-SXM2 16GB (...)" or "2x P100".
 Result<Gpu> gpu_of(const Bench& bench, std::string_view machine) {
   std::string text(machine.substr(0, machine.find(" (")));
-  if (const auto times = text.find("x "); times != std::string::npos && times <= 2)
-    text = text.substr(times + 2);
+  if (const auto times = text.find("x "); times <= 2) text = text.substr(times + 2);
   return bench.gpus.find(text);
 }
 

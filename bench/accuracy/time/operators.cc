@@ -123,7 +123,7 @@ Subject subject_of(const Bench& bench, const Table& table, KernelOf kernel_of,
     const double milliseconds = number(row, "time_ms");
     if (!kernel || !gpu || !(milliseconds > 0)) continue;
     const auto input = features.try_emplace(gpu->name, *gpu).first->second.of(*kernel);
-    OperatorRow entry{gpu->name, std::string(row["op"]), std::move(*kernel), milliseconds, 0};
+    OperatorRow entry{gpu->name, std::string(row["op"]), *kernel, milliseconds, 0};
     if (input) {
       entry.shape = input->shape;
       if (input->plain < kSmallKernel) small[{entry.gpu, entry.op}].push_back(1e3 * milliseconds);

@@ -158,7 +158,7 @@ class Reader {
     if (auto s = check_physics(measured, kernel, out.gpu, launch); !s) return s;
     out.group = measured.kind;
     out.subject = label_of(measured);
-    out.kernels = {std::move(kernel)};
+    out.kernels = {kernel};
     out.alone = true;
     return {};
   }

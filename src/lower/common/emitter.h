@@ -30,7 +30,7 @@ class Emitter {
   void free_previous(BufferId id) { emit(InstructionKind::kFreePrevious, id, When::kAlways); }
   void launch(Kernel kernel, When when = When::kAlways) {
     kernel.phase = phase_;
-    program_.kernels.push_back(std::move(kernel));
+    program_.kernels.push_back(kernel);
     emit(InstructionKind::kLaunch,
          KernelId(static_cast<std::uint32_t>(program_.kernels.size() - 1)), when);
   }

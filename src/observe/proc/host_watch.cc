@@ -19,8 +19,8 @@ constexpr std::int64_t kNanosAMilli = 1'000'000;
 constexpr std::int64_t kSectorBytes = 512;  // of /proc/diskstats, whatever the disk's own
 
 std::int64_t nanos_of_ticks(double ticks) {
-  static const double per_second = static_cast<double>(::sysconf(_SC_CLK_TCK));
-  return static_cast<std::int64_t>(ticks / per_second * kNanosASecond);
+  static const double kTicksPerSecond = static_cast<double>(::sysconf(_SC_CLK_TCK));
+  return static_cast<std::int64_t>(ticks / kTicksPerSecond * kNanosASecond);
 }
 
 /// sda, vda, nvme0n1, mmcblk0: not sda1, nvme0n1p1, loop0, ram0, dm-0 (which lies on others).

@@ -8,7 +8,7 @@ using Type = SettingType;
 constexpr std::string_view kExplain = "explain", kModels = "models", kGpus = "gpus",
                            kMachine = "machine", kCapture = "capture", kSettings = "settings",
                            kCompletion = "completion", kWatch = "watch", kPage = "page";
-constexpr std::string_view kAny = "";
+constexpr std::string_view kAny;
 
 const SettingRow kRows[] = {
     {.name = "file",

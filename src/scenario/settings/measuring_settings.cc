@@ -7,7 +7,7 @@ using Type = SettingType;
 
 constexpr std::string_view kProbe = "probe", kCalibrate = "calibrate", kValidate = "validate",
                            kFit = "fit", kObservation = "observation";
-constexpr std::string_view kAny = "";
+constexpr std::string_view kAny;
 constexpr std::string_view kTraining = "Training steps", kInput = "Input pipeline";
 
 const SettingRow kRows[] = {

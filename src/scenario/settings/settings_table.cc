@@ -3,7 +3,7 @@
 namespace stoker {
 
 std::span<const SettingRow> settings_table() {
-  static const std::vector<SettingRow> table = [] {
+  static const std::vector<SettingRow> kTable = [] {
     std::vector<SettingRow> rows;
     for (const std::span<const SettingRow> part :
          {job_settings(), search_settings(), measuring_settings(), lookup_settings(),
@@ -11,7 +11,7 @@ std::span<const SettingRow> settings_table() {
       rows.insert(rows.end(), part.begin(), part.end());
     return rows;
   }();
-  return table;
+  return kTable;
 }
 
 }  // namespace stoker

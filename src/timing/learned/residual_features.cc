@@ -162,8 +162,8 @@ Coefficients plain_coefficients() {
 }
 
 const Coefficients& plain() {
-  static const Coefficients coefficients = plain_coefficients();
-  return coefficients;
+  static const Coefficients kCoefficients = plain_coefficients();
+  return kCoefficients;
 }
 
 /// The largest power of two up to 64 that divides it, as a logarithm.
