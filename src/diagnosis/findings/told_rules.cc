@@ -44,7 +44,7 @@ void add_receiving(const JobCase& c, double waits, std::vector<JobFinding>& out)
   if (c.workers_each == 0) return;
   const double blocked = c.share(JobState::kWaitsForData) + c.share(JobState::kStartsWorkers) +
                          c.share(JobState::kThrottled);
-  // Of the rest, the loop waited for a core as it did elsewhere.
+  // Within the rest the loop waited for a core as often as it did elsewhere.
   const double computes = c.share(JobState::kComputes);
   const double awake = computes + c.share(JobState::kWaitsForCore);
   const double receives = awake > 0 ? (waits - blocked) * computes / awake : 0;

@@ -12,7 +12,7 @@ constexpr double kNever = std::numeric_limits<double>::infinity();
 
 }  // namespace
 
-SharedResource::Rates SharedResource::rates_of_jobs() const {
+SharedResource::Rates SharedResource::rates() const {
   const auto first = static_cast<double>(first_.jobs.size());
   const auto even = static_cast<double>(even_.jobs.size());
   const double n = first + even;
@@ -47,7 +47,7 @@ void SharedResource::work(double span, const Rates& rates) {
 }
 
 void SharedResource::advance(double now) {
-  const Rates& r = rates_;
+  const Rates r = rates();
   if (quota_.cores <= 0 || r.in_use == 0) {
     if (now > now_) work(now - now_, r);
     now_ = std::max(now_, now);
@@ -74,11 +74,10 @@ void SharedResource::start(double now, std::uint32_t job, double work, Class ser
   advance(now);
   Queue& queue = served == Class::kFirst ? first_ : even_;
   queue.jobs.emplace(queue.served + std::max(0.0, work), job);
-  rates_ = rates_of_jobs();
 }
 
 double SharedResource::next_end(double now) const {
-  const Rates& r = rates_;
+  const Rates r = rates();
   if (r.in_use == 0) return kNever;
   double span = until_end(r);
   if (quota_.cores <= 0) return std::max(now, now_ + span);
@@ -106,7 +105,6 @@ std::uint32_t SharedResource::finish(double now) {
   const auto [end, job] = queue.jobs.top();
   queue.jobs.pop();
   queue.served = std::max(queue.served, end);
-  rates_ = rates_of_jobs();
   return job;
 }
 

@@ -60,9 +60,7 @@ class SharedResource {
     double even = 0, first = 0, in_use = 0;
   };
 
-  /// The rates of the jobs that are here. They change with the number of jobs alone, far more
-  /// rarely than they are asked for.
-  [[nodiscard]] Rates rates_of_jobs() const;
+  [[nodiscard]] Rates rates() const;
   /// Time until the first job ends at these rates, not counting standstills.
   [[nodiscard]] double until_end(const Rates& rates) const;
   void advance(double now);
@@ -74,7 +72,6 @@ class SharedResource {
   double period_end_ = -1;  ///< < 0: no period has begun
   double now_ = 0, busy_ = 0;
   Queue even_, first_;
-  Rates rates_;
 };
 
 }  // namespace stoker

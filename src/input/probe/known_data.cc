@@ -60,7 +60,7 @@ constexpr auto kTable = std::to_array<KnownData>({
 constexpr double kReadMs = 0.036;
 constexpr double kDecodeMsPerMegapixel = 1.5, kDecodeMsPerMegabyte = 6.4;
 constexpr double kResizeMsPerMegapixel = 2.0, kResizeNsPerPixel = 5, kFlipNsPerPixel = 0.5;
-/// Of our to_tensor and normalize together.
+/// What to_tensor takes of to_tensor and normalize together.
 constexpr double kToTensorShare = 0.35;
 
 /// One second of speech at 16 kHz: FLAC by soundfile, and a log-mel spectrogram of 80 bands

@@ -77,7 +77,8 @@ struct ProcessSample {
   std::int64_t major_faults = 0, minor_faults = 0;
   std::int64_t open_files = 0, open_files_most = 0;
   Told told;
-  /// Of files of data that it has open to read (open_data.h): now and then, of some processes.
+  /// Sizes of the files of data that it has open to read, and what of them lies in the page cache
+  /// (open_data.h): looked up now and then, for some processes.
   std::int64_t data_bytes = 0, data_cached = 0;
 };
 

@@ -26,7 +26,7 @@ struct SlurmEnd {
   bool preempted = false;     ///< it had to give way to another job, whatever its state says
   std::int64_t restarts = 0;  ///< times that it was put back into the queue
 };
-/// Of a line of `scontrol show job -o`, or of one "STATE" of sacct.
+/// Reads a line of `scontrol show job -o`, or one "STATE" of sacct.
 [[nodiscard]] SlurmEnd parse_job_end(std::string_view text);
 
 /// Words of sbatch for trials with the same needs.
