@@ -25,7 +25,7 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--precision", default="fp32", metavar="P", help=", ".join(front.PRECISIONS) + " (default fp32)")
     p.add_argument("--mode", default=None, metavar="M", help="train, forward (the graph is kept, no backward) or inference (default train)")
     p.add_argument("--device", default="cuda", metavar="D", help="what the step is for: cuda (default; any GPU) or cpu")
-    p.add_argument("--compile", action="store_true", help="the step as torch.compile runs it")
+    p.add_argument("--compile", "--torch-compile", action="store_true", help="the step as torch.compile runs it")
     p.add_argument("--batch", type=int, metavar="N", help="the default batch that the file records")
     p.add_argument("--image-size", type=int, metavar="N", help="side of the images (torchvision, timm)")
     p.add_argument("--name", rare=True, help="what the model is called in reports")

@@ -6,7 +6,7 @@ import json
 import pytest
 
 from stoker import cli, plain
-from stoker.pipeline import command
+from stoker.progress import ProgressLine
 
 HOSTILE = "a\x1b[31mb\u202ec\u009bd\x07"
 STEERING = "\x1b\u202e\u009b\x07"
@@ -89,9 +89,7 @@ def test_no_verb_hands_on_what_steers(folder, capfd, monkeypatch, arguments, cod
     assert not set(out + err) & set(STEERING), repr(out + err)
 
 
-def test_progress_of_a_probe_is_cleaned():
-    stream = io.StringIO()
-    progress = command.Progress(HOSTILE, stream=stream)
-    progress._start -= 1000
-    progress("samples", 0.5)
-    assert stream.getvalue() == "probing a?[31mb?c?d?: samples\n"
+def test_progress_is_cleaned():
+    line = ProgressLine(f"probing {HOSTILE}", stream=io.StringIO(), clock=lambda: 0.0)
+    line("samples", 0.5)
+    assert line.line() == "probing a?[31mb?c?d?: samples, 0 s, about 0 s left"

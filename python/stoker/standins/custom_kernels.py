@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import inspect
 import numbers
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from ..errors import CaptureError
@@ -30,7 +31,8 @@ class Registration:
 registered: dict[str, Registration] = {}
 
 
-def kernel(name=None, *, writes, flops=0, bytes=None, products=False):
+def kernel(name: str | None = None, *, writes: str | Sequence[str], flops: float | Callable[[dict], float] = 0,
+           bytes: float | Callable[[dict], float] | None = None, products: bool = False) -> Callable:
     """Registers a kernel: as a decorator of its function, or by name with kernel("name", ...).
 
     writes    names of the arguments that it writes; its other tensors are read

@@ -73,7 +73,7 @@ def test_lora_trains_the_adapters_alone(on_cuda):
                                   for part in "AB"), "peft's usual targets, since the model has layers of these names"
     assert all(("gradient" in p) == p["requires_grad"] for p in doc["parameters"])
     assert doc["optimizer"]["name"] == "adamw"
-    assert doc["name"] == f"Model, LoRA r={RANK} on q_proj, v_proj"
+    assert doc["name"] == f"model, LoRA r={RANK} on q_proj, v_proj"
     plain = check(capture(model))
     assert weights(doc) == weights(plain) + 4 * 4 * RANK * 2 * WIDTH
 

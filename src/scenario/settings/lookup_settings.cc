@@ -221,6 +221,12 @@ const SettingRow kRows[] = {
      .words = "what the model reads at a line of its code: true, false, a number; rows=all (or a "
               "number) for all numbers of rows that the data decides; may repeat",
      .first = kCapture},
+    {.name = "compile",
+     .verbs = kCapture,
+     .group = kAny,
+     .type = Type::kSwitch,
+     .words = "the model under torch.compile",
+     .aliases = "torch-compile"},
     {.name = "lora",
      .verbs = kCapture,
      .group = kAny,

@@ -8,6 +8,7 @@ import pathlib
 import sys
 import warnings
 
+from ...arguments import Parser
 from ...errors import CaptureError
 from . import convergence, effects, forecast, front, scaling, style
 
@@ -62,7 +63,12 @@ def save(picture, path: pathlib.Path, kind: str) -> None:
 
 
 def run(arguments: list) -> int:
-    folder, kind = pathlib.Path(arguments[0]), arguments[1]
+    """study-plots FOLDER FORMAT: draws what FOLDER/study.json tells."""
+    parser = Parser(prog="stoker study-plots", description="What `stoker study --plots` asks: pictures of the findings in a folder.")
+    parser.add_argument("folder", help="folder with study.json, for the pictures")
+    parser.add_argument("format", choices=("png", "svg"), help="of the pictures")
+    asked = parser.parse_args(arguments)
+    folder, kind = pathlib.Path(asked.folder), asked.format
     study = json.loads((folder / "study.json").read_text(encoding="utf-8"))
     drawn, missing = [], []
     try:
