@@ -6,7 +6,7 @@ import os
 import threading
 import time
 from collections.abc import Sequence
-from typing import Literal
+from typing import Any, Literal
 
 from ..study.reporting import in_trial
 from . import facts, layout, lifetime
@@ -48,19 +48,19 @@ class Observer:
         self._precision = precision
         self.knows_precision = precision is not None
         self._model = None
-        self._memory = None
+        self._memory: Any = None
         self._memory_due = 0
-        self.timeline = None  # made at the first sign of life, when the device is known
-        self._owner = None  # the thread that records
+        self.timeline: Any = None  # made at the first sign of life, when the device is known
+        self._owner: int | None = None  # the thread that records
         self._closed = False
         self._said_closed = False
         self.notes = {}  # what was odd, counted by name
-        self.hooks = None  # hooks.Hooks, once a model is attached
+        self.hooks: Any = None  # hooks.Hooks, once a model is attached
         self.attached = False
         self.explicit = False  # the loop opens steps itself
         self.is_open = False  # a step is in progress
         self._validating = False
-        self._row_began = None  # ns: where the step before ended
+        self._row_began: int | None = None  # ns: where the step before ended
         self._began = 0
         self._zero = 0
         self._steps = 0

@@ -104,12 +104,13 @@ def _shares(s: Summary) -> dict:
     return {"kind": "stack", "axis": "the time from step to step", "rows": rows}
 
 
-def _phases_table(s: Summary) -> dict:
+def _phases_table(s: Summary) -> dict | None:
     rows = [[DESCRIPTIONS.get(phase.name, phase.name), _figure(ms(phase.ms.median), phase.ms.median),
              _figure(ms(phase.ms.p95), phase.ms.p95), _figure(ms(phase.ms.mean), phase.ms.mean),
              _figure(f"{phase.share:.1%}", phase.share)] for phase in _in_order(s)]
-    rows.append(["step, end to end", _figure(ms(s.step.median), s.step.median), _figure(ms(s.step.p95), s.step.p95),
-                 _figure(ms(s.step.mean), s.step.mean), _figure("100 %", 1)])
+    if s.step is not None:
+        rows.append(["step, end to end", _figure(ms(s.step.median), s.step.median), _figure(ms(s.step.p95), s.step.p95),
+                     _figure(ms(s.step.mean), s.step.mean), _figure("100 %", 1)])
     return _table([("phase", False), ("median", True), ("95 % within", True), ("mean", True), ("share", True)], rows)
 
 
