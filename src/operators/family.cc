@@ -77,8 +77,8 @@ constexpr auto kFamilies = std::to_array<OperatorFamily>({
      "reciprocal relu remainder round rrelu_with_noise rsqrt rsub sgn sigmoid sign signbit "
      "silu sin sinc sinh softplus softshrink special_entr special_erfcx special_log_ndtr "
      "special_xlog1py special_zeta sqrt square sub tan tanh threshold tril triu trunc where "
-     "xlogy stoker::dequantize* stoker::fused stoker::gated_activation stoker::nf4_scales stoker::nf4_weight "
-     "stoker::rotary _thnn_fused* *loss_backward"},
+     "xlogy stoker::dequantize* stoker::fused stoker::gated_activation stoker::rotary "
+     "_thnn_fused* *loss_backward"},
     {"custom_kernel", K::kElementwise, W::kPlain, "stoker::kernel"},
     {"custom_products", K::kGemm, W::kPlain, "stoker::product_kernel"},
     {"fourier", K::kElementwise, W::kFourier, "_fft_c2c _fft_c2r _fft_r2c"},
@@ -104,8 +104,8 @@ constexpr auto kFamilies = std::to_array<OperatorFamily>({
     {"grid_backward", K::kGather, W::kAllOfZeros,
      "grid_sampler_2d_backward grid_sampler_3d_backward"},
     {"pooling", K::kPooling, W::kPlain,
-     "_adaptive_avg_pool2d _adaptive_avg_pool3d _low_memory_max_pool* adaptive_avg_pool1d adaptive_avg_pool2d "
-     "adaptive_avg_pool3d adaptive_max_pool1d adaptive_max_pool2d adaptive_max_pool3d avg_pool "
+     "_adaptive_avg_pool2d _adaptive_avg_pool3d _low_memory_max_pool* adaptive_avg_pool1d "
+     "adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool1d adaptive_max_pool2d adaptive_max_pool3d avg_pool "
      "avg_pool1d avg_pool2d avg_pool3d fractional_max_pool2d fractional_max_pool3d max_pool2d "
      "max_pool2d_with_indices max_pool3d max_pool3d_with_indices max_unpool2d max_unpool3d"},
     {"pooling_backward", K::kPooling, W::kPlain,

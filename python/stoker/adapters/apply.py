@@ -9,7 +9,7 @@ from torch import nn
 
 from ..errors import CaptureError
 from ..protocol import Capture
-from .layers import Adapted, FourBitLinear
+from .layers import Adapted, four_bit
 from .wish import ALL_LINEAR, Adapters
 
 # peft's defaults by a configuration's model_type (peft/utils/constants.py).
@@ -76,11 +76,6 @@ def _chosen(targets: tuple, model: nn.Module, layers: dict) -> list:
     return chosen
 
 
-def _packed(layer: nn.Module, compute: torch.dtype) -> FourBitLinear:
-    inputs, outputs = _sizes(layer)
-    return FourBitLinear(inputs, outputs, layer.bias, compute)
-
-
 def _narrow(model: nn.Module, dtype: torch.dtype) -> None:
     """What is not packed is held in the type that is computed in, as from_pretrained(torch_dtype=...) loads it."""
     for tensor in (*model.parameters(), *model.buffers()):
@@ -109,7 +104,7 @@ def applied(capture: Capture, wish: Adapters, precision: str, label: str | None 
         for path, (parent, name, layer) in layers.items():
             inputs, outputs = _sizes(layer)
             if wish.four_bit and path not in heads:
-                layer = _packed(layer, compute)
+                layer = four_bit(inputs, outputs, layer.bias, compute)
             if path in chosen:
                 layer = Adapted(layer, inputs, outputs, wish.rank, wish.dropout)
             setattr(parent, name, layer)

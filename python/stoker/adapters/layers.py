@@ -1,67 +1,19 @@
-"""The layers: a frozen one with an adapter beside it, and a frozen one in four bits."""
+"""The layers: a frozen one in four bits, and a frozen one with an adapter beside it."""
 
 from __future__ import annotations
 
 import torch
 from torch import nn
 
-from .. import attention  # noqa: F401  (defines the library that these operators join)
-
-BLOCK = 64  # weights that share a scale (bitsandbytes' blocksize)
-NESTED_BLOCK = 256  # scales that share a scale of their own (double quantisation)
-
-_library = torch.library.Library("stoker", "FRAGMENT")
-_library.define("nf4_scales(Tensor scales, Tensor nested, Tensor code) -> Tensor")
-_library.define("nf4_weight(Tensor packed, Tensor scales, Tensor code, int rows, int columns, Tensor like) -> Tensor")
+from ..standins.bitsandbytes_parts import Linear4bit, LinearNF4
 
 
-@torch.library.register_fake("stoker::nf4_scales", lib=_library)
-def _(scales, nested, code):
-    return torch.empty_like(scales, dtype=torch.float32)
-
-
-@torch.library.register_fake("stoker::nf4_weight", lib=_library)
-def _(packed, scales, code, rows, columns, like):
-    return like.new_empty((rows, columns))
-
-
-class _Product(torch.autograd.Function):
-    """x W^T with W unpacked for the forward and once more for the backward; neither x nor W is kept."""
-
-    @staticmethod
-    def forward(ctx, x, bias, layer):
-        ctx.layer, ctx.dtype = layer, x.dtype
-        return nn.functional.linear(x, layer.unpacked(x), bias)
-
-    @staticmethod
-    def backward(ctx, grad):
-        if not ctx.needs_input_grad[0]:
-            return None, None, None
-        return torch.matmul(grad, ctx.layer.unpacked(grad)), None, None
-
-
-class FourBitLinear(nn.Module):
-    """A frozen linear layer in NF4 with doubly quantised scales: 0.516 bytes a weight."""
-
-    def __init__(self, inputs: int, outputs: int, bias: torch.Tensor | None, compute: torch.dtype):
-        super().__init__()
-        self.in_features, self.out_features, self.compute = inputs, outputs, compute
-        count = inputs * outputs
-        blocks = -(-count // BLOCK)
-        self.weight = nn.Parameter(torch.empty(-(-count // 2), 1, dtype=torch.uint8), requires_grad=False)
-        self.bias = None if bias is None else nn.Parameter(torch.empty(outputs, dtype=compute), requires_grad=False)
-        for name, size, dtype in (("scales", blocks, torch.uint8), ("nested", -(-blocks // NESTED_BLOCK), torch.float32),
-                                  ("code", 16, torch.float32), ("nested_code", 256, torch.float32)):
-            self.register_buffer(name, keeping_its_type(torch.empty(size, dtype=dtype)))
-
-    def unpacked(self, like: torch.Tensor) -> torch.Tensor:
-        scales = torch.ops.stoker.nf4_scales(self.scales, self.nested, self.nested_code)
-        return torch.ops.stoker.nf4_weight(self.weight, scales, self.code, self.out_features, self.in_features, like)
-
-    def forward(self, x):
-        asked = x.dtype
-        x = x.to(self.compute)
-        return _Product.apply(x, self.bias, self).to(asked)
+def four_bit(inputs: int, outputs: int, bias: torch.Tensor | None, compute: torch.dtype) -> Linear4bit:
+    """A frozen linear layer in NF4 with doubly quantised scales, 0.516 bytes a weight, as bitsandbytes holds it."""
+    layer = LinearNF4(inputs, outputs, bias=False, compute_dtype=compute)
+    if bias is not None:
+        layer.bias = nn.Parameter(torch.empty(outputs, dtype=compute), requires_grad=False)
+    return layer
 
 
 def keeping_its_type(tensor: torch.Tensor) -> torch.Tensor:
@@ -84,7 +36,7 @@ class Adapted(nn.Module):
 
     def forward(self, x):
         result = self.base_layer(x)
-        if isinstance(self.base_layer, FourBitLinear):
+        if isinstance(self.base_layer, Linear4bit):
             return self._beside_four_bits(x, result)
         before = result.dtype
         x = x.to(self.lora_A.weight.dtype)

@@ -24,16 +24,19 @@ def _numbers(count: int) -> torch.Tensor:
 
 
 class _Product(torch.autograd.Function):
-    """A product with weights that are dequantised for it, and once more for the gradient of its input; they get none."""
+    """A product with weights that are dequantised for it, and once more for the gradient of its input; they get none, and
+    neither they nor the input are kept (autograd/_functions.py, MatMul4Bit)."""
 
     @staticmethod
-    def forward(ctx, x, layer, dtype):
+    def forward(ctx, x, bias, layer, dtype):
         ctx.layer, ctx.dtype = layer, dtype
-        return torch.nn.functional.linear(x, layer.dequantized(dtype))
+        return torch.nn.functional.linear(x, layer.dequantized(dtype), bias)
 
     @staticmethod
     def backward(ctx, grad):
-        return torch.matmul(grad, ctx.layer.dequantized(ctx.dtype)), None, None
+        of_input = torch.matmul(grad, ctx.layer.dequantized(ctx.dtype)) if ctx.needs_input_grad[0] else None
+        of_bias = grad.reshape(-1, grad.shape[-1]).sum(0) if ctx.needs_input_grad[1] else None
+        return of_input, of_bias, None, None
 
 
 class Linear4bit(nn.Module):
@@ -64,10 +67,8 @@ class Linear4bit(nn.Module):
     def forward(self, x):
         given = x.dtype
         x = x.to(self._dtype(x))
-        out = _Product.apply(x, self, x.dtype)
-        if self.bias is not None:
-            out = out + self.bias.to(out.dtype)
-        return out.to(given)
+        bias = None if self.bias is None else self.bias.to(x.dtype)
+        return _Product.apply(x, bias, self, x.dtype).to(given)
 
     def _dtype(self, x):
         if self.compute_dtype is not None:

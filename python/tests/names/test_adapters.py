@@ -87,11 +87,11 @@ def test_qlora_holds_the_base_in_four_bits(on_cuda):
     doc = check(capture(model, qlora=True, lora=f"r={RANK}", precision="amp-bf16"))
     packed = 2 * 3 * WIDTH * WIDTH // 2
     assert weights(doc, "u8") == packed
-    scales = [b for b in doc["buffers"] if b["name"].endswith((".scales", ".nested"))]
+    scales = [b for b in doc["buffers"] if b["name"].endswith((".absmax", ".absmax_of_absmax"))]
     assert sum(value(doc["storages"][b["storage"]][0], {}) for b in scales) == 2 * 3 * (WIDTH * WIDTH // 64 + 4 * 4)
     assert weights(doc, "bf16") == 2 * (10 * WIDTH + 2 * 2 * WIDTH), "head and biases are held in what is computed in"
     assert weights(doc, "f32") == 4 * 4 * RANK * 2 * WIDTH, "adapters are FP32"
-    unpacked = operators(doc, "stoker::nf4_weight")
+    unpacked = operators(doc, "stoker::dequantize_4bit")
     # Nothing below the first block is trained: its layers q_proj and v_proj need no gradient of their input.
     assert len(unpacked) == 2 * 3 + (1 + 3)
     assert {row["outputs"][0]["dtype"] for row in unpacked} == {"bf16"}
