@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 
 import torch
 
-from . import compiled, one_step, places, protocol, sources, standins, step_file, training
+from . import places, protocol, sources, standins, step_file, training
 from .device import Device
 from .errors import CaptureError
 from .polynomial import Fitter
+from .tracing import compiled, one_step
 from .user_code import user_code
 from .version import VERSION
 

@@ -12,9 +12,10 @@ import sys
 import torch
 from torch.utils import _pytree as pytree
 
-from . import compiled, model_build, protocol
+from . import model_build, protocol
 from .errors import CaptureError
 from .polynomial import Dimension
+from .tracing import compiled
 from .user_code import user_code
 
 KNOWN_BY_NAME = ("seq_len",)  # a parameter of this name is a dimension without being declared

@@ -124,7 +124,7 @@ def install(fsdp):
 
 def recorder(fsdp_param):
     """A Recorder that knows streams, and storages that FSDP resizes: to 0 is a free, back is an allocation."""
-    from stoker.recorder import Recorder
+    from stoker.tracing.recorder import Recorder
 
     class Streams(Recorder):
         def __init__(self):
@@ -167,8 +167,8 @@ def record(ranks, reshard, recompute=False, reduce=None, copies=1):
     from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
     from torch.testing._internal.distributed.fake_pg import FakeStore
 
-    from stoker import fake_model
-    from stoker.recorder import ModuleNames, quiet_collector
+    from stoker.tracing import fake_model
+    from stoker.tracing.surroundings import ModuleNames, quiet_collector
 
     dist.init_process_group("fake", rank=0, world_size=ranks * copies, store=FakeStore())
     install(fsdp)

@@ -11,8 +11,9 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from .. import device as devices
-from .. import packed, rnn, standins
-from ..functions import AbstractFunctions
+from .. import standins
+from ..tracing import packed, rnn
+from ..tracing.functions import AbstractFunctions
 from ..user_code import trimmed
 from . import (
     batches,

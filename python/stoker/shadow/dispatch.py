@@ -6,8 +6,8 @@ import torch
 from torch._subclasses import fake_tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from .. import operators
 from ..errors import CaptureError, UnsupportedOperatorError
+from ..tracing import operators
 from . import lookalike, shapes, sites, values
 
 FakeTensor = fake_tensor.FakeTensor

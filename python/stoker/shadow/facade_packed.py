@@ -10,7 +10,7 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.nn.utils import rnn as packing
 
-from .. import rnn
+from ..tracing import rnn
 from . import sites
 
 

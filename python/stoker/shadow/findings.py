@@ -12,8 +12,9 @@ import types
 
 import torch
 
-from .. import operators, standins, training
+from .. import standins, training
 from ..sources import version_file
+from ..tracing import operators
 from . import batches, facade_graphs, manners, sites
 
 LIBRARIES = ("torchvision", "timm", "transformers", "peft", "lightning", "pytorch_lightning", "accelerate", "torchtext", "torchaudio")

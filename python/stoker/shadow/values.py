@@ -3,7 +3,7 @@
 A number is 1, a tensor that is copied to the host holds ones (numbers with a point) or zeros (all others). A comparison is
 made with these numbers, so that `loss > 1e6` does not hold and `loss > 1e-3` does; what asks for NaN finds none. Tensors that
 were filled with a number keep it until something is written into them. Small tensors whose values follow from the host's data
-alone (labels, boxes, lengths, masks) are computed for real beside the fake ones, by the table of a capture (stoker.values).
+alone (labels, boxes, lengths, masks) are computed for real beside the fake ones, by the table of a capture (stoker.tracing.values).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import operator
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
 
-from ..values import MOST_ELEMENTS, Values
+from ..tracing.values import MOST_ELEMENTS, Values
 
 aten = torch.ops.aten
 

@@ -13,7 +13,7 @@ import weakref
 
 import torch
 
-from ..recorder import Recorder
+from ..tracing.recorder import Recorder
 from . import segment, sites
 from .world import anonymous_bytes
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from .. import attention  # defines the library that these operators join
+from ..tracing import attention  # defines the library that these operators join
 
 _library = torch.library.Library("stoker", "FRAGMENT")
 for _schema in ("cross_entropy(Tensor scores, Tensor classes) -> (Tensor, Tensor)",

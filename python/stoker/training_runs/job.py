@@ -8,10 +8,11 @@ import inspect
 import torch
 from torch.utils import _pytree as pytree
 
-from .. import losses, model_build, protocol, training
+from .. import model_build, protocol, training
 from .. import precision as precisions
 from ..errors import CaptureError
 from ..measure import trainer
+from ..tracing import losses
 from ..user_code import user_code
 from . import batches, values
 

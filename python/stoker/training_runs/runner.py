@@ -96,7 +96,7 @@ def _checked(options) -> None:
         if value is not None and value < 1:
             raise CaptureError(f"{flag} {value}: give 1 or more")
     if options.compile:
-        from .. import compiled
+        from ..tracing import compiled
 
         compiled.check_version()
     rows_file.check_place(options.out)

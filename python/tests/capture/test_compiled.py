@@ -5,7 +5,8 @@ import torch
 from torch import nn
 
 from steps import capture, check, operators, value
-from stoker import Capture, compiled
+from stoker import Capture
+from stoker.tracing import compiled
 
 
 class Block(nn.Module):

@@ -9,9 +9,10 @@ from torch import nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from steps import capture, check, operators, shape
-from stoker import functions, packed, places
+from stoker import places
 from stoker.errors import DataDependentError
-from stoker.values import Values
+from stoker.tracing import functions, packed
+from stoker.tracing.values import Values
 
 WORDS, FEATURES, UNITS = 12, 6, 10
 

@@ -105,7 +105,7 @@ def test_a_parameter_that_the_forward_replaces_is_captured_with_its_copy(on_cuda
 
 
 def test_a_fault_of_ours_is_never_called_the_users(monkeypatch):
-    from stoker import rnn
+    from stoker.tracing import rnn
 
     def fails(*arguments):
         raise KeyError(140500234856448)

@@ -7,8 +7,9 @@ import torch
 from torch import nn
 
 import steps
-from stoker import places, rows, values
+from stoker import places
 from stoker.errors import CaptureError, DataDependentError
+from stoker.tracing import rows, values
 
 
 class Model(nn.Module):

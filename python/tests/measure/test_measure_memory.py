@@ -124,7 +124,7 @@ def counted_cuda(on_cuda, monkeypatch):
     import torch
     from torch._subclasses.fake_tensor import FakeTensorMode
 
-    from stoker import fake_model
+    from stoker.tracing import fake_model
 
     class Properties:
         total_memory, multi_processor_count, major, minor = 16 << 30, 80, 7, 0

@@ -14,8 +14,8 @@ import warnings
 
 import torch
 
-from . import standins
-from .errors import CaptureError
+from .. import standins
+from ..errors import CaptureError
 
 LOWEST_TORCH = (2, 6)
 _STEP = re.compile(r"\._modules\['([^']+)'\]|\['([^']+)'\]|\.([A-Za-z_]\w*)|\[(\d+)\]|\.(\d+)")

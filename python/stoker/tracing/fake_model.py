@@ -7,9 +7,9 @@ import copy
 
 import torch
 
+from .. import precision as precisions
+from ..errors import CaptureError
 from . import grad_hooks, rnn
-from . import precision as precisions
-from .errors import CaptureError
 
 
 @contextlib.contextmanager

@@ -10,7 +10,7 @@ import torch
 from torch.nn import functional
 from torch.utils import _pytree as pytree
 
-from .errors import CaptureError
+from ..errors import CaptureError
 
 _CLASS_LOSSES = (torch.nn.CrossEntropyLoss, torch.nn.NLLLoss)
 _CLASS_FUNCTIONS = (functional.cross_entropy, functional.nll_loss)

@@ -11,11 +11,13 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils import _pytree as pytree
 
-from . import compiled, fake_model, grad_hooks, losses, training, warnings_of
-from . import precision as precisions
+from .. import precision as precisions
+from .. import training
+from . import compiled, fake_model, grad_hooks, losses, warnings_of
 from .functions import AbstractFunctions, PackedFunctions
 from .real_eyes import nothing_looks_fake
-from .recorder import ModuleNames, Recorder, quiet_collector
+from .recorder import Recorder
+from .surroundings import ModuleNames, quiet_collector
 from .values import seeded
 
 

@@ -6,7 +6,7 @@ import functools
 
 import torch
 
-from .device import CUDA_ONLY_KERNELS
+from ..device import CUDA_ONLY_KERNELS
 
 HANDLERS: dict = {}  # OpOverload -> function(*args): answers instead of FakeTensorMode; filled by rnn.py
 

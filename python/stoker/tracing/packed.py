@@ -10,8 +10,8 @@ import math
 
 import torch
 
-from . import places
-from .errors import DataDependentError
+from .. import places
+from ..errors import DataDependentError
 
 _VF = torch._C._VariableFunctions
 PACK, PAD = _VF._pack_padded_sequence, _VF._pad_packed_sequence

@@ -6,7 +6,7 @@ import math
 
 import torch
 
-from .places import AtMost, Share
+from ..places import AtMost, Share
 
 OPERATORS = {"aten::nonzero", "aten::masked_select", "aten::index.Tensor", "aten::index_put_", "aten::index_put",
              "aten::_index_put_impl_", "aten::_unique2", "aten::unique_dim", "aten::unique_consecutive", "aten::repeat_interleave.Tensor",
