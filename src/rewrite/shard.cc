@@ -42,22 +42,6 @@ Result<std::int64_t> rows_of(const Step& step, const Parameter& p, const Dimensi
                   " is empty: remove it from the model");
 }
 
-/// What one unit of fully_shard moves and holds.
-struct UnitState {
-  std::vector<std::uint32_t> storages;   ///< of its parameters, each once
-  std::vector<std::uint32_t> gradients;  ///< storages of the unsharded gradients, each once
-  Polynomial gathered;                   ///< bytes of all its parameters, padded
-  Polynomial reduced;                    ///< of all its gradients, padded, as they are reduced
-  DType stored = DType::kF32, dtype = DType::kF32;  ///< of the shards, of what is gathered
-  DType gradient_dtype = DType::kF32, reduced_dtype = DType::kF32, summed_into = DType::kF32;
-  bool casts = false;  ///< a shard is of another precision than what is gathered of it
-  std::optional<std::uint32_t> sharded_gradient;  ///< storage
-  bool done = false;                              ///< the gradients are reduced
-  std::optional<std::uint32_t> pending;           ///< gathered buffer that is not copied out yet
-  std::map<std::uint32_t, std::uint32_t> copies;  ///< parameter storage -> unsharded, while there
-  [[nodiscard]] bool unsharded() const { return !copies.empty(); }
-};
-
 class Sharding {
  public:
   Sharding(const Step& step, const ShardSettings& settings)

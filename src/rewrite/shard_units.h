@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,6 +25,22 @@ struct ShardUnit {
   ModuleId module_id{};
   std::vector<std::uint32_t> parameters;  ///< indices into Step::parameters, in their order
   EventSpan forward, backward;
+};
+
+/// What one unit of fully_shard moves and holds.
+struct UnitState {
+  std::vector<std::uint32_t> storages;   ///< of its parameters, each once
+  std::vector<std::uint32_t> gradients;  ///< storages of the unsharded gradients, each once
+  Polynomial gathered;                   ///< bytes of all its parameters, padded
+  Polynomial reduced;                    ///< of all its gradients, padded, as they are reduced
+  DType stored = DType::kF32, dtype = DType::kF32;  ///< of the shards, of what is gathered
+  DType gradient_dtype = DType::kF32, reduced_dtype = DType::kF32, summed_into = DType::kF32;
+  bool casts = false;  ///< a shard is of another precision than what is gathered of it
+  std::optional<std::uint32_t> sharded_gradient;  ///< storage
+  bool done = false;                              ///< the gradients are reduced
+  std::optional<std::uint32_t> pending;           ///< gathered buffer that is not copied out yet
+  std::map<std::uint32_t, std::uint32_t> copies;  ///< parameter storage -> unsharded, while there
+  [[nodiscard]] bool unsharded() const { return !copies.empty(); }
 };
 
 /// The units of `step`, in the order in which their forwards end, the root last: each of `blocks`

@@ -1,9 +1,9 @@
 #include <fmt/core.h>
 
 #include "forecast/input_figures.h"
-#include "lower/loop/trained_share.h"
 #include "report/json/json_parts.h"
 #include "report/model/report.h"
+#include "step/trained_share.h"
 
 namespace stoker {
 namespace {

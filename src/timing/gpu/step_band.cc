@@ -156,8 +156,8 @@ void add_band(const Program& program, const std::vector<KernelCost>& costs, cons
   const Coefficients& c = model.coefficients();
   add_shares(program, costs, out);
   double variance = 0;
-  for (const BandTerm& term : band_terms(program, costs, model, all_reduce, out))
-    variance += squared(term.share * term.spread);
+  const BandTerms terms = band_terms(program, costs, model, all_reduce, out);
+  for (const BandTerm& term : terms) variance += squared(term.share * term.spread);
   const double on_device = std::min(1.0, out.device.count() / std::max(1.0, out.total.count()));
   // An operator without a rule was never measured, so that its doubt is added to the measured ones
   // in full: a step must not look surer for what is not known of it.
@@ -175,7 +175,7 @@ void add_band(const Program& program, const std::vector<KernelCost>& costs, cons
   if (replica_threads(program) > 1) out.basis += "; no row checks nn.DataParallel's threads";
   if (distance_of(model.device(), c.level) > kNoteworthyDistance)
     out.basis += "; memory faster than any that was measured";
-  if (doubtful_time(program, costs, model.device()).compiled > 0)
+  if (terms[kCompiledTerm].share > 0)
     out.basis += "; torch.compile's kernels by stated rules, with a prior's band";
   if (program.cuda_graphs) out.basis += "; CUDA graphs by an approximation that no row tests";
   if (!out.host_bound()) return;

@@ -36,6 +36,8 @@ inline constexpr std::array<const char*, 11> kFurtherTerms{
     "spread.common", "spread.tensor", "band.capped",    "band.backward",
     "band.latency",  "compiled",      "beyond",         "kernel.graph_spread",
     "copy",          "communication", "replica_threads"};
+/// Where "compiled" stands among all terms.
+inline constexpr std::size_t kCompiledTerm = kCostClasses + 5;
 inline constexpr std::size_t kBandTerms = kCostClasses + kFurtherTerms.size();
 using BandTerms = std::array<BandTerm, kBandTerms>;
 /// "gemm.spread", "band.backward": the coefficient that the term is multiplied by.

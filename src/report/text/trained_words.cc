@@ -1,18 +1,11 @@
-#include "lower/loop/trained_share.h"
+#include "report/text/trained_words.h"
 
 #include <cstdio>
-#include <set>
+
+#include "step/trained_share.h"
 
 namespace stoker {
 namespace {
-
-double weights_of(const Step& step, const Parameter& parameter) {
-  const TensorType& type = step.types[index(parameter.type)];
-  double product = type.dtype == DType::kU8 ? 2 : 1;  // NF4 and FP4, as bitsandbytes packs them
-  for (const Polynomial& side : type.shape)
-    product *= static_cast<double>(side.evaluate({}).value_or(0));
-  return product;
-}
 
 /// "124 M", "8.03 G".
 std::string count_words(double count) {
@@ -25,18 +18,6 @@ std::string count_words(double count) {
 }
 
 }  // namespace
-
-TrainedShare trained_share(const Step& step) {
-  TrainedShare found;
-  std::set<StorageId> seen;  // tied weights count once
-  for (const Parameter& parameter : step.parameters) {
-    if (!seen.insert(parameter.storage).second) continue;
-    const double weights = weights_of(step, parameter);
-    found.total += weights;
-    if (parameter.requires_grad && parameter.group >= 0) found.trained += weights;
-  }
-  return found;
-}
 
 std::string trained_words(const Step& step) {
   if (step.mode != "train") return {};

@@ -1,4 +1,4 @@
-#include "lower/loop/trained_share.h"
+#include "step/trained_share.h"
 
 #include <gtest/gtest.h>
 
@@ -23,7 +23,6 @@ TEST(TrainedShare, CountsWhatRequiresAGradient) {
   const TrainedShare found = trained_share(with_weights(DType::kF32));
   EXPECT_EQ(found.trained, 40'000);
   EXPECT_EQ(found.total, 2'040'000);
-  EXPECT_EQ(trained_words(with_weights(DType::kF32)), "trains 40 k of 2.04 M parameters (1.96 %)");
 }
 
 TEST(TrainedShare, FourBitWeightsCountAsTwoAByte) {
@@ -34,12 +33,6 @@ TEST(TrainedShare, TiedWeightsCountOnce) {
   Step step = with_weights(DType::kF32);
   step.parameters.push_back({"tied", TypeId{1}, StorageId{1}, false, -1, 0});
   EXPECT_EQ(trained_share(step).total, 2'040'000);
-}
-
-TEST(TrainedShare, SaysNothingWhereAllIsTrained) {
-  Step step = with_weights(DType::kF32);
-  step.parameters.pop_back();
-  EXPECT_EQ(trained_words(step), "");
 }
 
 }  // namespace
