@@ -103,10 +103,13 @@ def _of_transformers(transformers, config: dict, path, name: str):
     if config.get("auto_map") and kind is None:
         raise CaptureError(f"hf:{name} brings its own code ({architecture or 'auto_map'}), which is not run unasked: "
                            "give a FILE.py:FUNCTION that builds it with trust_remote_code=True")
-    if path is None:
-        settings = transformers.AutoConfig.for_model(**config)
-    else:
-        settings = transformers.AutoConfig.from_pretrained(str(path))
+    try:
+        settings = transformers.AutoConfig.for_model(**config) if path is None else transformers.AutoConfig.from_pretrained(str(path))
+    except (ValueError, KeyError, OSError, TypeError) as error:
+        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        raise CaptureError(f"hf:{name}: transformers {transformers.__version__} makes no configuration of model_type "
+                           f"{config.get('model_type')!r} ({reason[:160]}): update it (pip install --upgrade transformers), or give a "
+                           "FILE.py:FUNCTION that builds the model") from None
     if hasattr(settings, "use_cache"):
         settings.use_cache = False  # as transformers' Trainer sets it: keys and values serve generating alone
 
