@@ -105,7 +105,7 @@ class Child:
         self._messages, self._gone = [], False
         if signals.interrupts() != interrupts:  # raised in a callback of os.register_at_fork, where exceptions are lost
             self._end()
-            raise KeyboardInterrupt
+            signals.check(interrupts)
 
     def ask(self, command) -> None:
         """Sends a command; answer() waits for what the child makes of it."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import signal
@@ -9,6 +10,7 @@ import signal
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 
 _interrupts = 0
+_last: BaseException = KeyboardInterrupt()
 
 
 def interrupts() -> int:
@@ -18,16 +20,41 @@ def interrupts() -> int:
 
 def interrupt(*_) -> None:
     """The handler of signals that end a run."""
-    global _interrupts
-    _interrupts += 1
-    raise KeyboardInterrupt
+    _come(KeyboardInterrupt())
+
+
+def _come(ends_with: BaseException) -> None:
+    global _interrupts, _last
+    _interrupts, _last = _interrupts + 1, ends_with
+    raise ends_with
 
 
 def check(before: int) -> None:
     """Raises again what was lost since `before` interrupts: Python swallows exceptions of handlers that run within some
     callbacks, of which imports and forks have many."""
     if _interrupts != before:
-        raise KeyboardInterrupt
+        raise _last
+
+
+@contextlib.contextmanager
+def ending_cleanly():
+    """Within it SIGTERM and SIGHUP raise SystemExit with the shell's code, 128 and the number, so that children are ended
+    on the way out, and Ctrl-C KeyboardInterrupt; one that was lost is raised where the block ends.
+
+    What is ignored stays so: nohup ignores SIGHUP, a shell's "&" SIGINT."""
+    def stop(number, frame):
+        _come(SystemExit(128 + number))
+
+    handlers = {signal.SIGINT: interrupt, signal.SIGTERM: stop, signal.SIGHUP: stop}
+    before = {number: signal.signal(number, handler) for number, handler in handlers.items()
+              if signal.getsignal(number) != signal.SIG_IGN}
+    interrupts_before = _interrupts
+    try:
+        yield
+        check(interrupts_before)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def catch(end_with_parent: bool = False) -> None:

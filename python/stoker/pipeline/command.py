@@ -6,13 +6,13 @@ import contextlib
 import ctypes
 import os
 import re
-import signal
 import sys
 import time
 
 from .. import durations
 from ..arguments import Parser
 from ..errors import CaptureError, ProbeError
+from ..measure import signals
 from ..plain import printable, printable_lines
 from ..progress import ProgressLine
 from . import probe_file
@@ -52,22 +52,6 @@ def seconds(text: str) -> float:
 
 
 @contextlib.contextmanager
-def _ends_cleanly():
-    """SIGTERM and SIGHUP as an exception, so that children are ended on the way out."""
-    def stop(number, frame):
-        raise SystemExit(128 + number)
-
-    # What is ignored stays so: nohup ignores SIGHUP.
-    before = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGHUP)
-              if signal.getsignal(number) != signal.SIG_IGN}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
-@contextlib.contextmanager
 def _prints_on_stderr():
     """What the user's code prints meanwhile: standard output is for the JSON alone."""
     def flush():
@@ -94,7 +78,7 @@ def probe(arguments: list) -> int:
     start = time.monotonic()
     budget = seconds(options.budget)
     binary = None if options.json else _binary_for_the_report()
-    with _ends_cleanly(), _prints_on_stderr() if options.json else contextlib.nullcontext():
+    with signals.ending_cleanly(), _prints_on_stderr() if options.json else contextlib.nullcontext():
         doc = measure(options.spec, budget, start, quiet=options.quiet, script_arguments=own)
     if options.output:
         probe_file.write(doc, options.output)

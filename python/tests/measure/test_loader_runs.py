@@ -1,5 +1,6 @@
 """Real DataLoaders for the input validation: scenarios, the rule for throwing away, the rows file, nothing left behind."""
 
+import contextlib
 import json
 import os
 import pathlib
@@ -308,22 +309,32 @@ def test_a_users_worker_init_and_whole_batches_are_kept():
     assert loader.worker_init_fn is scenario.worker_init
 
 
-def test_an_interrupt_during_a_fork_is_not_lost():
+@pytest.mark.parametrize("number, raised", [
+    (signal.SIGINT, KeyboardInterrupt), (signal.SIGTERM, SystemExit), (signal.SIGHUP, SystemExit)])
+def test_a_signal_during_a_fork_is_not_lost(number, raised):
     once = []
 
     def signalled():  # exceptions of such callbacks are written to stderr and forgotten; torch and logging have some
         if not once:
             once.append(True)
-            os.kill(os.getpid(), signal.SIGINT)
+            os.kill(os.getpid(), number)
 
-    before = signal.signal(signal.SIGINT, signals.interrupt)
+    before = signal.signal(number, signal.default_int_handler)  # not ignored, whatever started the tests
     os.register_at_fork(after_in_parent=signalled)
     try:
-        with pytest.raises(KeyboardInterrupt):
+        with pytest.raises(raised) as ending, signals.ending_cleanly():
             forked.in_child(lambda: {"made": True}, 20)
     finally:
-        signal.signal(signal.SIGINT, before)
+        signal.signal(number, before)
+    assert raised is KeyboardInterrupt or ending.value.code == 128 + number
     assert forked.in_child(lambda: {"made": True}, 20) == {"made": True}
+
+
+def test_a_signal_lost_elsewhere_is_raised_at_the_end():
+    with pytest.raises(SystemExit) as ending, signals.ending_cleanly():
+        with contextlib.suppress(SystemExit):
+            os.kill(os.getpid(), signal.SIGTERM)
+    assert ending.value.code == 143
 
 
 def test_an_interrupted_run_keeps_what_it_measured(tmp_path):
