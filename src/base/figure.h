@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 
 namespace stoker {
 
@@ -21,6 +22,11 @@ struct Band {
 
 [[nodiscard]] inline Figure with_band(double value, Band band, std::string basis) {
   return {value, value * (1 - band.below), value * (1 + band.above), std::move(basis)};
+}
+
+/// What is known without a band: a count, a sum of sizes.
+[[nodiscard]] inline Figure exact(double value, std::string basis) {
+  return {value, value, value, std::move(basis)};
 }
 
 /// The same in another unit, or so many times over: its band and basis go with it.

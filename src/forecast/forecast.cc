@@ -16,8 +16,6 @@
 namespace stoker {
 namespace {
 
-Figure exact(double value, std::string basis) { return {value, value, value, std::move(basis)}; }
-
 Nanos scaled(Nanos time, double factor) { return Nanos(time.count() * factor); }
 
 StepTimeOptions step_options(const Job& job, const Program& program, const Machine& machine) {

@@ -7,8 +7,6 @@ namespace {
 constexpr Band kWorkerMemoryBand{0.5, 1.0};
 constexpr const char* kByTheRules = "exact by the loader's rules";
 
-Figure exact(double value, const std::string& basis) { return {value, value, value, basis}; }
-
 }  // namespace
 
 InputFigures input_figures(const InputForecast& input) {

@@ -40,7 +40,7 @@ using C = CostClass;
 using G = CpuGroup;
 using R = ResidualFamily;
 
-constexpr std::array<KernelClassRow, kKernelClasses> kRows{
+constexpr std::array<KernelClassRow, kKernelClasses> kKernelRows{
     shaped(K::kGemm, "gemm", C::kGemm, G::kProduct, R::kGemm),
     shaped(K::kConvolution, "convolution", C::kConvolution, G::kConvolution, R::kConvolution),
     shaped(K::kDepthwiseConvolution, "depthwise_convolution", C::kDepthwise, G::kDepthwise),
@@ -68,25 +68,26 @@ constexpr std::array<KernelClassRow, kKernelClasses> kRows{
     }(),
 };
 
-constexpr bool in_order() {
-  for (std::size_t i = 0; i < kRows.size(); ++i) {
-    if (kRows[i].kernel_class != static_cast<KernelClass>(i) || kRows[i].name.empty()) return false;
+constexpr bool kernel_rows_in_order() {
+  for (std::size_t i = 0; i < kKernelRows.size(); ++i) {
+    if (kKernelRows[i].kernel_class != static_cast<KernelClass>(i) || kKernelRows[i].name.empty())
+      return false;
   }
   return true;
 }
-static_assert(in_order());
+static_assert(kernel_rows_in_order());
 
 }  // namespace
 
 const KernelClassRow& row_of(KernelClass kernel_class) {
-  return kRows[static_cast<std::size_t>(kernel_class)];
+  return kKernelRows[static_cast<std::size_t>(kernel_class)];
 }
 
 std::string_view name_of(KernelClass kernel_class) { return row_of(kernel_class).name; }
 
 std::optional<KernelClass> kernel_class_named(std::string_view name) {
-  const auto found = std::ranges::find(kRows, name, &KernelClassRow::name);
-  if (found == kRows.end()) return std::nullopt;
+  const auto found = std::ranges::find(kKernelRows, name, &KernelClassRow::name);
+  if (found == kKernelRows.end()) return std::nullopt;
   return found->kernel_class;
 }
 

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdio>
 
+#include "base/percent.h"
 #include "base/text.h"
 #include "forecast/memory/verdicts.h"
 
@@ -19,7 +20,6 @@ constexpr double kFed = 0.97;
 /// Share of device time in convolutions from which their memory format is worth a try.
 constexpr double kMostlyConvolution = 0.3;
 
-std::string percent(double share) { return std::to_string(std::lround(100 * share)) + " %"; }
 std::string rate_text(double rate, const std::string& what) {
   return with_commas(std::llround(rate)) + " " + what + "/s";
 }

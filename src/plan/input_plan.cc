@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdio>
 
+#include "base/percent.h"
 #include "base/text.h"
 #include "forecast/memory/verdicts.h"
 
@@ -16,12 +17,6 @@ namespace {
 constexpr double kPageableBandwidth = 5e9;
 /// Below this share of a step the GPU's waiting is not worth a change.
 constexpr double kNoWait = 0.02;
-
-std::string percent(double share) {
-  char buffer[32];
-  std::snprintf(buffer, sizeof buffer, "%+.1f %%", 100 * share);
-  return buffer;
-}
 
 /// Where nothing but the step at one batch is known.
 StepOf proportional_step(const LoaderCase& loader, bool gpu) {
@@ -219,7 +214,7 @@ class InputPlanner {
       const LoaderForecast other = forecast_with(deeper);
       plan_.traps.push_back(
           "prefetch_factor=" + std::to_string(deeper.prefetch) + " changes the rate by " +
-          percent(other.samples_per_s / f.samples_per_s - 1) + " and takes " +
+          signed_percent(other.samples_per_s / f.samples_per_s - 1) + " and takes " +
           human_bytes(other.shared_memory - f.shared_memory) +
           " more of /dev/shm: batches ahead hide uneven ones, they do not raise the mean");
     }
@@ -230,7 +225,7 @@ class InputPlanner {
       const LoaderForecast other = forecast_with(crowded);
       plan_.traps.push_back(
           "num_workers=" + std::to_string(crowded.workers) + " changes the rate by " +
-          percent(other.samples_per_s / f.samples_per_s - 1) +
+          signed_percent(other.samples_per_s / f.samples_per_s - 1) +
           " and brings the first batch after " + human_time(other.first_batch) + " instead of " +
           human_time(f.first_batch) + ": workers beyond the cores take turns");
     }

@@ -8,31 +8,28 @@
 
 #include "rewrite/step_edit.h"
 #include "rewrite/step_parts.h"
+#include "rewrite/storage_of.h"
 #include "rewrite/symbolic.h"
 
 namespace stoker {
 namespace {
 
-constexpr std::uint32_t kNone = 0xffffffff;
+constexpr std::uint32_t kNobody = 0xffffffff;
 
 /// One cross entropy as PyTorch dispatches it, by index of operators and storages.
 struct CrossEntropy {
-  std::uint32_t softmax = kNone, pick = kNone;                    ///< forward
-  std::uint32_t pick_backward = kNone, softmax_backward = kNone;  ///< backward
+  std::uint32_t softmax = kNobody, pick = kNobody;                    ///< forward
+  std::uint32_t pick_backward = kNobody, softmax_backward = kNobody;  ///< backward
   std::vector<std::uint32_t> copies;           ///< of the scores, before the softmax
   std::vector<std::uint32_t> gradient_copies;  ///< of the gradient, after its backward
   TensorRef scores{}, gradient{};              ///< at the far ends of the copies
 };
 
-std::uint32_t storage_of(const TensorRef& tensor) {
-  return static_cast<std::uint32_t>(index(tensor.storage));
-}
-
 class LossFusion {
  public:
   explicit LossFusion(const Step& step) : step_(step), at_(step), edit_(step) {
     readers_.resize(step.storages.size());
-    maker_.assign(step.storages.size(), kNone);
+    maker_.assign(step.storages.size(), kNobody);
     position_.assign(step.operators.size(), kNowhere);
     for (std::size_t e = 0; e < step.events.size(); ++e) {
       if (step.events[e].kind != EventKind::kOperator) continue;
@@ -40,7 +37,7 @@ class LossFusion {
       position_[o] = e;
       for (const TensorRef& in : step.operators[o].inputs) read(storage_of(in), o);
       for (const TensorRef& out : step.operators[o].outputs) {
-        if (maker_[storage_of(out)] == kNone) maker_[storage_of(out)] = o;
+        if (maker_[storage_of(out)] == kNobody) maker_[storage_of(out)] = o;
       }
     }
   }
@@ -84,7 +81,7 @@ class LossFusion {
     for (const std::uint32_t o : readers_[storage]) {
       if (name(o) == wanted) return o;
     }
-    return kNone;
+    return kNobody;
   }
   [[nodiscard]] bool is_transient(std::uint32_t storage) const {
     return step_.storages[storage].kind == StorageKind::kTransient;
@@ -110,13 +107,13 @@ class LossFusion {
     const std::uint32_t logarithms = storage_of(softmax.outputs[0]);
     for (const std::string_view kind : {"aten::nll_loss", "aten::nll_loss2d"}) {
       const std::uint32_t pick = reader_named(logarithms, std::string(kind) + "_forward");
-      if (pick == kNone) continue;
+      if (pick == kNobody) continue;
       loss.pick = pick;
       loss.pick_backward = reader_named(logarithms, std::string(kind) + "_backward");
     }
     loss.softmax_backward = reader_named(logarithms, "aten::_log_softmax_backward_data");
     // Label smoothing, and a loss that somebody reads, use the logarithms beyond these three.
-    if (loss.pick == kNone || loss.pick_backward == kNone || loss.softmax_backward == kNone ||
+    if (loss.pick == kNobody || loss.pick_backward == kNobody || loss.softmax_backward == kNobody ||
         readers_[logarithms].size() != 3 || !is_transient(logarithms))
       return std::nullopt;
     loss.scores = softmax.inputs[0];
@@ -131,7 +128,7 @@ class LossFusion {
     while (true) {
       const std::uint32_t storage = storage_of(loss.scores);
       const std::uint32_t maker = maker_[storage];
-      if (maker == kNone || !is_copy(maker) || readers_[storage].size() != 1) return;
+      if (maker == kNobody || !is_copy(maker) || readers_[storage].size() != 1) return;
       loss.copies.push_back(maker);
       loss.scores = step_.operators[maker].inputs[0];
     }
@@ -180,10 +177,10 @@ class LossFusion {
 
   void fuse(const CrossEntropy& loss) {
     const std::uint32_t gradient = storage_of(loss.gradient);
-    for (const std::uint32_t o : loss.copies) drop_operator(o, kNone);
+    for (const std::uint32_t o : loss.copies) drop_operator(o, kNobody);
     for (const std::uint32_t o : loss.gradient_copies) drop_operator(o, gradient);
-    drop_operator(loss.softmax, kNone);
-    drop_operator(loss.pick_backward, kNone);
+    drop_operator(loss.softmax, kNobody);
+    drop_operator(loss.pick_backward, kNobody);
     for (const TensorRef& out : step_.operators[loss.softmax_backward].outputs) {
       if (storage_of(out) != gradient) drop_storage(storage_of(out));
     }

@@ -2,14 +2,10 @@
 
 #include <vector>
 
+#include "rewrite/storage_of.h"
+
 namespace stoker {
-namespace {
-
-std::uint32_t storage_of(const TensorRef& tensor) {
-  return static_cast<std::uint32_t>(index(tensor.storage));
-}
-
-}  // namespace
+namespace {}  // namespace
 
 ParameterCasts parameter_casts(const Step& step, DType computed) {
   std::vector<bool> parameter(step.storages.size()), gradient(step.storages.size());

@@ -20,7 +20,7 @@ constexpr std::size_t kMaxLanes = 60'000;
 constexpr std::int64_t kMaxDevices = 1024;
 /// Most bytes of all sizes of a file together: no sum of some of them can overflow. A trace of ten
 /// million allocations of 100 GiB stays below.
-constexpr std::int64_t kMaxTotal = std::int64_t{1} << 60;
+constexpr std::int64_t kMaxSizes = std::int64_t{1} << 60;
 
 /// Bytes of a file for each segment, block or event. No dict of two keys takes fewer (3 bytes, at
 /// least 2 for each key and 1 for each value); PyTorch writes one of more keys for each, none
@@ -183,7 +183,7 @@ class Reader {
   }
   void count(std::int64_t bytes) {
     total_ += bytes;
-    if (total_ > kMaxTotal)
+    if (total_ > kMaxSizes)
       throw Refusal{ErrorCode::kBadInput, "holds sizes that no run can add up to"};
   }
 

@@ -348,7 +348,7 @@ class Attempt {
 };
 
 /// Streams times pools; a lane's number has 15 bits.
-constexpr std::size_t kMaxLanes = 30'000;
+constexpr std::size_t kMostLanes = 30'000;
 
 /// Bytes reserved before the trace begins: those at its end, less what it added.
 std::int64_t reserved_before(const Snapshot& snapshot, std::size_t device) {
@@ -387,7 +387,7 @@ SnapshotReplay replay_snapshot(const Snapshot& snapshot, std::size_t device,
                         "max_entries";
     return none;
   }
-  if (snapshot.streams.size() * snapshot.pools.size() > kMaxLanes) {
+  if (snapshot.streams.size() * snapshot.pools.size() > kMostLanes) {
     none.not_replayed = "more streams and memory pools than can be replayed";
     return none;
   }

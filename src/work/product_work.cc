@@ -1,11 +1,10 @@
 #include <algorithm>
 
 #include "work/describer.h"
+#include "work/real.h"
 
 namespace stoker {
 namespace {
-
-double real(std::int64_t n) { return static_cast<double>(n); }
 
 /// Multiplications and additions of a product count two.
 Flops product_flops(const GemmShape& g) {

@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "base/setting.h"
+#include "cli/answers/add_once.h"
 #include "cli/outside/output.h"
 #include "cli/outside/scenario_tools.h"
 #include "cli/request/global_batch.h"
@@ -61,10 +62,6 @@ Result<Compared> compared(const RunOptions& o, const std::optional<BatchRequest>
   if (limits.value == 0)
     c.forecast.memory.out_of_memory = with_flags(gpu_shortage(resolved.base, limits));
   return Compared{std::move(resolved), std::move(c)};
-}
-
-void add_once(std::vector<std::string>& list, const std::string& phrase) {
-  if (std::find(list.begin(), list.end(), phrase) == list.end()) list.push_back(phrase);
 }
 
 /// Each phrase once; what differs by GPU carries its name.

@@ -4,6 +4,7 @@
 
 #include "base/setting.h"
 #include "base/text.h"
+#include "cli/answers/add_once.h"
 #include "cli/outside/output.h"
 #include "cli/outside/scenario_tools.h"
 #include "cli/request/global_batch.h"
@@ -21,7 +22,7 @@ constexpr std::size_t kMostRows = 64;
 bool is_list(const std::string& text) { return text.find(',') != std::string::npos; }
 
 /// One combination that is asked for, in words as they were typed.
-struct Asked {
+struct AskedSettings {
   std::string batch, seq_len, precision;
 };
 
@@ -32,12 +33,8 @@ struct Told {
   std::vector<std::string> memory_bases;
 };
 
-void add_once(std::vector<std::string>& list, const std::string& phrase) {
-  if (std::find(list.begin(), list.end(), phrase) == list.end()) list.push_back(phrase);
-}
-
-std::vector<Asked> combinations(const RunOptions& o, const std::string& batch) {
-  std::vector<Asked> all;
+std::vector<AskedSettings> combinations(const RunOptions& o, const std::string& batch) {
+  std::vector<AskedSettings> all;
   for (const std::string& precision : split(o.precision, ',')) {
     for (const std::string& seq_len : split(o.job.seq_len, ',')) {
       for (const std::string& samples : split(batch, ','))
@@ -47,7 +44,7 @@ std::vector<Asked> combinations(const RunOptions& o, const std::string& batch) {
   return all;
 }
 
-Result<RunRequest> request_of(const RunOptions& o, const Asked& asked) {
+Result<RunRequest> request_of(const RunOptions& o, const AskedSettings& asked) {
   RunOptions one = o;
   one.precision = asked.precision;
   one.job.seq_len = asked.seq_len;
@@ -56,8 +53,8 @@ Result<RunRequest> request_of(const RunOptions& o, const Asked& asked) {
   return request;
 }
 
-Result<SettingsAnswer> answer_of(const RunOptions& o, const Asked& asked, RunRequest request,
-                                 Told& told) {
+Result<SettingsAnswer> answer_of(const RunOptions& o, const AskedSettings& asked,
+                                 RunRequest request, Told& told) {
   const ScenarioTools tools = scenario_tools(o.script_run);
   std::string chosen;
   if (o.global_batch) chosen = TRY(share_out(*o.global_batch, request, tools));
@@ -118,7 +115,7 @@ bool wants_settings_table(const RunOptions& o, const std::string& batch) {
 }
 
 Result<int> answer_settings_table(const RunOptions& o, const std::string& batch) {
-  const std::vector<Asked> all = combinations(o, batch);
+  const std::vector<AskedSettings> all = combinations(o, batch);
   if (all.size() > kMostRows)
     return fail(ErrorCode::kUsage,
                 std::to_string(all.size()) + " combinations of --batch, --seq-len and " +
@@ -132,7 +129,7 @@ Result<int> answer_settings_table(const RunOptions& o, const std::string& batch)
   Told told;
   std::vector<SettingsAnswer> answers;
   std::optional<Error> first_error;
-  for (const Asked& asked : all) {
+  for (const AskedSettings& asked : all) {
     auto request = TRY(request_of(o, asked));
     auto answer = answer_of(o, asked, std::move(request), told);
     if (answer) {

@@ -30,7 +30,7 @@ constexpr std::string_view kTop =
     "([rule](../models/recommendations.md#the-thesis-rule),\n"
     "  [estimate](../models/two-point.md)), `--json` ([reference](json.md)).\n";
 
-constexpr std::string_view kEnvironment =
+constexpr std::string_view kEnvironmentPage =
     "\n## Environment\n"
     "\n"
     "| variable | meaning |\n"
@@ -117,7 +117,7 @@ std::string settings_page(std::span<const Section> sections) {
       for (const SettingRow* s : settings_of(command.name)) text += row(*s, VerbColumn::kLeftOut);
     }
   }
-  return text + std::string(kEnvironment);
+  return text + std::string(kEnvironmentPage);
 }
 
 std::string settings_list() {

@@ -22,14 +22,14 @@ namespace stoker::cli {
 namespace fs = std::filesystem;
 namespace {
 
-struct Options {
+struct CalibrateArguments {
   std::string rows_file, device, budget, models, threads, output, rows;
   bool json = false;
 };
 
 /// The file that is to be updated, if there is one. What would be refused after a minute of
 /// measuring is refused before it.
-Result<std::optional<MachineFile>> earlier_file(const Options& o, const Host& here,
+Result<std::optional<MachineFile>> earlier_file(const CalibrateArguments& o, const Host& here,
                                                 const GpuCatalogue& catalogue) {
   if (o.output.empty())
     return fail(ErrorCode::kUsage, "give the machine file: -o MACHINE.toml", "-o");
@@ -69,7 +69,7 @@ Result<std::string> specs_of(const std::string& models) {
 }
 
 /// Runs the measuring into `rows`; 0, or the exit code to leave with.
-Result<int> measure(const Options& o, const fs::path& rows) {
+Result<int> measure_device(const CalibrateArguments& o, const fs::path& rows) {
   std::vector<std::string> arguments{"calibrate-runs", "--end-with-parent", "--out", rows.string()};
   const auto specs = TRY(specs_of(o.models));
   for (const auto& [flag, value] : {std::pair("--device", o.device),
@@ -82,7 +82,7 @@ Result<int> measure(const Options& o, const fs::path& rows) {
   return run_python_stoker(arguments, true);
 }
 
-Status check_given_rows(const Options& o, std::span<const Binding> bindings) {
+Status check_given_rows(const CalibrateArguments& o, std::span<const Binding> bindings) {
   if (refuse_measuring("calibrate", bindings, "")) return {};
   return fail(
       ErrorCode::kUsage,
@@ -103,8 +103,8 @@ Status check_for_forecasts(const MachineFile& file, const fs::path& rows) {
               rows.string());
 }
 
-Result<int> finish(const Options& o, const fs::path& rows, const std::optional<MachineFile>& before,
-                   const CalibrationContext& context) {
+Result<int> finish(const CalibrateArguments& o, const fs::path& rows,
+                   const std::optional<MachineFile>& before, const CalibrationContext& context) {
   const auto runs = TRY(read_calibration_runs(rows));
   if (before) {
     TRY(check_same_device(*before, o.output, runs.device, *context.catalogue));
@@ -127,7 +127,7 @@ Result<int> finish(const Options& o, const fs::path& rows, const std::optional<M
   return 0;
 }
 
-Result<int> run(const Options& o, std::span<const Binding> bindings) {
+Result<int> run_calibrate(const CalibrateArguments& o, std::span<const Binding> bindings) {
   const auto catalogue = TRY(GpuCatalogue::load());
   CalibrationContext context{&catalogue, this_host(), kVersion};
   if (!o.rows_file.empty()) {
@@ -137,7 +137,7 @@ Result<int> run(const Options& o, std::span<const Binding> bindings) {
   if (!o.rows_file.empty()) return finish(o, o.rows_file, before, context);
   UnnamedRows unnamed;
   const auto rows = TRY(rows_path(o.rows, "--rows", unnamed));
-  const auto code = TRY(measure(o, rows));
+  const auto code = TRY(measure_device(o, rows));
   if (code != 0) return code;  // the child has said why
   return finish(o, rows, before, context);
 }
@@ -145,7 +145,7 @@ Result<int> run(const Options& o, std::span<const Binding> bindings) {
 }  // namespace
 
 Command calibrate_command() {
-  auto o = std::make_shared<Options>();
+  auto o = std::make_shared<CalibrateArguments>();
   Command command{"calibrate",
                   "measure this machine's GPU or CPU into the machine file that forecasts use",
                   "Examples: stoker calibrate -o cpu.toml --device cpu --for resnet18\n"
@@ -160,7 +160,7 @@ Command calibrate_command() {
                    {"rows", &o->rows},
                    {"json", &o->json}},
                   {}};
-  command.run = [o, bindings = command.bindings] { return run(*o, bindings); };
+  command.run = [o, bindings = command.bindings] { return run_calibrate(*o, bindings); };
   return command;
 }
 

@@ -16,7 +16,7 @@
 namespace stoker::cli {
 namespace {
 
-struct Options {
+struct ExplainArguments {
   std::string file, at, gpu, html, against;
   std::optional<std::int64_t> device;
   bool json = false, all_findings = false;
@@ -58,7 +58,7 @@ Result<std::optional<MemoryMoment>> moment_of(const std::string& at) {
   return fail(ErrorCode::kUsage, "is peak, oom or end, not \"" + at + "\"", "--at");
 }
 
-Result<int> explain_snapshot_file(const Options& o) {
+Result<int> explain_snapshot_file(const ExplainArguments& o) {
   ExplainOptions options;
   const auto moment = TRY(moment_of(o.at));
   options.moment = moment;
@@ -78,7 +78,7 @@ Result<int> explain_snapshot_file(const Options& o) {
   return 0;
 }
 
-Result<int> explain_profile(const Options& o) {
+Result<int> explain_profile(const ExplainArguments& o) {
   if (!o.at.empty())
     return fail(ErrorCode::kUsage, "belongs to snapshots; a profile is told at its peak", "--at");
   if (!o.gpu.empty()) {
@@ -96,7 +96,7 @@ Result<int> explain_profile(const Options& o) {
   return 0;
 }
 
-Result<int> explain_watch(const Options& o) {
+Result<int> explain_watch(const ExplainArguments& o) {
   if (!o.at.empty() || !o.gpu.empty() || o.device)
     return fail(ErrorCode::kUsage, "belongs to memory snapshots; leave it out",
                 !o.at.empty() ? "--at"
@@ -123,7 +123,7 @@ Result<int> explain_watch(const Options& o) {
   return 0;
 }
 
-Result<int> run(const Options& o) {
+Result<int> run_explain(const ExplainArguments& o) {
   const auto kind = TRY(kind_of(o.file));
   try {
     if (kind == Recording::kWatch) return explain_watch(o);
@@ -139,7 +139,7 @@ Result<int> run(const Options& o) {
 }  // namespace
 
 Command explain_command() {
-  auto o = std::make_shared<Options>();
+  auto o = std::make_shared<ExplainArguments>();
   return {"explain",
           "what a recording holds: who waited in a watched run, or what held the GPU's memory",
           "Example: stoker explain snapshot.pickle --at peak\n"
@@ -153,7 +153,7 @@ Command explain_command() {
            {"all-findings", &o->all_findings},
            {"html", &o->html},
            {"json", &o->json}},
-          [o] { return run(*o); }};
+          [o] { return run_explain(*o); }};
 }
 
 }  // namespace stoker::cli

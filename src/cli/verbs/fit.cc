@@ -19,7 +19,7 @@ namespace {
 
 constexpr Bytes kLargestTable{64LL << 20};
 
-struct Options {
+struct FitArguments {
   std::string rows, output, gpu;
   bool json = false;
 };
@@ -47,7 +47,7 @@ StepLoader loader() {
   };
 }
 
-Result<int> run(const Options& o) {
+Result<int> run_fit(const FitArguments& o) {
   const auto text = TRY(read_file(o.rows, kLargestTable));
   const auto table = TRY(read_fit_rows(text, o.rows, o.gpu, find, loader()));
   const auto shipped = TRY(CoefficientFile::load_shipped());
@@ -78,13 +78,13 @@ Result<int> run(const Options& o) {
 }  // namespace
 
 Command fit_command() {
-  auto o = std::make_shared<Options>();
+  auto o = std::make_shared<FitArguments>();
   return {"fit",
           "fit time coefficients to measured rows of yours",
           "Example: stoker fit rows.csv --gpu rtx-3090 -o mine.json\n"
           "         stoker predict resnet50 --gpu rtx-3090 --coefficients mine.json",
           {{"rows", &o->rows}, {"output", &o->output}, {"gpu", &o->gpu}, {"json", &o->json}},
-          [o] { return run(*o); }};
+          [o] { return run_fit(*o); }};
 }
 
 }  // namespace stoker::cli

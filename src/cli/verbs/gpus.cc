@@ -13,7 +13,7 @@
 namespace stoker::cli {
 namespace {
 
-struct Options {
+struct GpusArguments {
   bool json = false;
   bool instances = false;
 };
@@ -21,7 +21,7 @@ struct Options {
 std::string whole(double value) { return value > 0 ? fmt::format("{:.0f}", value) : "-"; }
 std::string tera(double rate) { return rate > 0 ? fmt::format("{:.1f}", rate * 1e-12) : "-"; }
 
-int show(const Options& o, const char* field, json::Value list,
+int show(const GpusArguments& o, const char* field, json::Value list,
          const std::vector<std::vector<std::string>>& table, const std::vector<std::size_t>& words,
          const char* footer) {
   if (o.json) {
@@ -35,7 +35,7 @@ int show(const Options& o, const char* field, json::Value list,
   return 0;
 }
 
-Result<int> list_instances(const Options& o) {
+Result<int> list_instances(const GpusArguments& o) {
   const auto instances = TRY(InstanceTable::load());
   json::Value list = json::Value::array();
   std::vector<std::vector<std::string>> table{
@@ -61,7 +61,7 @@ Result<int> list_instances(const Options& o) {
       "are not\nshipped: --price FILE.csv of your own (instance,price_per_hour,as_of).");
 }
 
-Result<int> run(const Options& o) {
+Result<int> run_gpus(const GpusArguments& o) {
   if (o.instances) return list_instances(o);
   const auto catalogue = TRY(GpuCatalogue::load());
   json::Value list = json::Value::array();
@@ -100,12 +100,12 @@ Result<int> run(const Options& o) {
 }  // namespace
 
 Command gpus_command() {
-  auto o = std::make_shared<Options>();
+  auto o = std::make_shared<GpusArguments>();
   return {"gpus",
           "the GPUs that the catalogue knows",
           "",
           {{"instances", &o->instances}, {"json", &o->json}},
-          [o] { return run(*o); }};
+          [o] { return run_gpus(*o); }};
 }
 
 }  // namespace stoker::cli

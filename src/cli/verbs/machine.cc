@@ -9,12 +9,12 @@
 namespace stoker::cli {
 namespace {
 
-struct Options {
+struct MachineArguments {
   std::optional<double> seconds;
   bool json = false;
 };
 
-Result<int> run(const Options& o) {
+Result<int> run_machine(const MachineArguments& o) {
   // Twenty ticks of the kernel's clock: enough to tell a busy core from an idle one.
   constexpr double kUsualSeconds = 0.2;
   const MachineReport report{kVersion, this_machine_facts(),
@@ -26,12 +26,12 @@ Result<int> run(const Options& o) {
 }  // namespace
 
 Command machine_command() {
-  auto o = std::make_shared<Options>();
+  auto o = std::make_shared<MachineArguments>();
   return {"machine",
           "this machine: processor, cores and memory that a job may use, GPUs, present load",
           "",
           {{"seconds", &o->seconds}, {"json", &o->json}},
-          [o] { return run(*o); }};
+          [o] { return run_machine(*o); }};
 }
 
 }  // namespace stoker::cli

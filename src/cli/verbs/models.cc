@@ -51,7 +51,7 @@ Result<Row> row_of(const std::string& name) {
   return row;
 }
 
-Result<int> run(const ModelOperatorsOptions& o) {
+Result<int> run_models(const ModelOperatorsOptions& o) {
   if (!o.model.empty()) return print_model_operators(o);
   if (o.batch || !o.dimensions.empty())
     return fail(ErrorCode::kUsage, "sizes go with one model: name it", "models");
@@ -98,7 +98,7 @@ Command models_command() {
            {"dim", &o->dimensions},
            {"precision", &o->precision},
            {"json", &o->json}},
-          [o] { return run(*o); }};
+          [o] { return run_models(*o); }};
 }
 
 }  // namespace stoker::cli

@@ -10,13 +10,13 @@
 namespace stoker::cli {
 namespace {
 
-struct Options {
+struct PageArguments {
   std::string document, output;
 };
 
 /// What Python's verbs hand over: {"document": {...}, "text": "..."}, the document as
 /// report/html/page.h makes it.
-Result<int> run(const Options& o) {
+Result<int> run_page(const PageArguments& o) {
   constexpr Bytes kLargest = 64 * kMiB;
   constexpr json::DocumentKind kKind{"a document of a page", "make it again", 16};
   const auto given =
@@ -39,12 +39,12 @@ Result<int> run(const Options& o) {
 }  // namespace
 
 Command page_command() {
-  auto o = std::make_shared<Options>();
+  auto o = std::make_shared<PageArguments>();
   return {"page",
           "a page with charts of a document of blocks, as `observation --html` hands it over",
           "Example: stoker page document.json -o page.html",
           {{"document", &o->document}, {"output", &o->output}},
-          [o] { return run(*o); }};
+          [o] { return run_page(*o); }};
 }
 
 }  // namespace stoker::cli

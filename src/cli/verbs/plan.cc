@@ -28,7 +28,7 @@ namespace {
 /// People rent machines of up to four, mostly; said in the "assumed" line.
 constexpr const char* kDefaultCounts = "1..4";
 
-struct Options {
+struct PlanArguments {
   RunOptions run;
   InputPlanOptions input;
   std::string objective;  ///< "": throughput
@@ -43,7 +43,7 @@ struct Planned {
   PlanPicture picture;  ///< where a page is wanted
 };
 
-PlanRequest request_of(const Options& o, const Resolved& r, const std::vector<int>& counts,
+PlanRequest request_of(const PlanArguments& o, const Resolved& r, const std::vector<int>& counts,
                        Objective objective) {
   PlanRequest request;
   for (const auto& variant : r.model.variants)
@@ -91,7 +91,7 @@ Result<std::vector<int>> counts_for(const std::string& typed, const Resolved& r)
   return counts;
 }
 
-void add_assumed(const Options& o, bool any_number, int most_gpus, Resolved& r) {
+void add_assumed(const PlanArguments& o, bool any_number, int most_gpus, Resolved& r) {
   std::vector<std::string>& assumed = r.facts.assumed;
   if (any_number && !r.facts.cpu) {
     assumed.push_back("up to " + std::to_string(most_gpus) + " GPUs (" + mark(Setting::kGpus) +
@@ -105,7 +105,7 @@ void add_assumed(const Options& o, bool any_number, int most_gpus, Resolved& r) 
   }
 }
 
-Result<Planned> plan_for(const Options& o, const NamedGpu& gpu,
+Result<Planned> plan_for(const PlanArguments& o, const NamedGpu& gpu,
                          const std::vector<Precision>& precisions, Objective objective) {
   RunRequest asked = TRY(run_request(o.run, gpu));
   asked.precisions = precisions;
@@ -161,12 +161,12 @@ std::string in_one_line(const std::vector<std::string>& sentences) {
   return text;
 }
 
-bool runs(const Planned& p, const Options& o) {
+bool runs(const Planned& p, const PlanArguments& o) {
   const MemoryForecast& m = p.plan.best.forecast.memory;
   return is_good(m.fits, m.verdict, o.run);
 }
 
-Result<int> run(const Options& o, std::span<const Binding> bindings) {
+Result<int> run_plan(const PlanArguments& o, std::span<const Binding> bindings) {
   if (o.run.model.empty()) return answer_input_plan(o.run, o.input, bindings);
   if (o.run.gpu.empty()) return fail(ErrorCode::kUsage, "--gpu is required (stoker plan --help)");
   TRY(refuse_given("plan", bindings, {"step-ms", "blocking", "cores"},
@@ -229,7 +229,7 @@ Result<int> run(const Options& o, std::span<const Binding> bindings) {
 }  // namespace
 
 Command plan_command() {
-  auto o = std::make_shared<Options>();
+  auto o = std::make_shared<PlanArguments>();
   Command command{
       "plan",
       "the best settings for a model, a data set and a machine; what limits them, what comes next",
@@ -248,7 +248,7 @@ Command plan_command() {
       {}};
   command.rest = &o->run.script_arguments;
   command.rest_words = "ARGUMENTS";
-  command.run = [o, bindings = command.bindings] { return run(*o, bindings); };
+  command.run = [o, bindings = command.bindings] { return run_plan(*o, bindings); };
   return command;
 }
 

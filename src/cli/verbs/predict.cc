@@ -32,7 +32,7 @@ namespace {
 /// Operators that a page sets before the device's roof.
 constexpr std::size_t kOperatorsShown = 150;
 
-struct Options {
+struct PredictArguments {
   RunOptions run;
   std::string method, batch, objective;
   TwoPointOptions two_point;
@@ -40,7 +40,7 @@ struct Options {
   bool explain = false, by_layer = false;
 };
 
-bool wants_two_points(const Options& o) { return simplified(o.method) == "twopoint"; }
+bool wants_two_points(const PredictArguments& o) { return simplified(o.method) == "twopoint"; }
 
 /// Which precisions a device has units for that need less memory than fp32.
 std::vector<Precision> smaller_precisions(const PeakRates& peak) {
@@ -51,7 +51,7 @@ std::vector<Precision> smaller_precisions(const PeakRates& peak) {
 
 /// The model in those precisions: captures that are there, and of the user's own model, where
 /// fp32 does not fit, a capture that is made for it.
-std::vector<LoadedModel::Variant> other_variants(const Options& o, const Resolved& r,
+std::vector<LoadedModel::Variant> other_variants(const PredictArguments& o, const Resolved& r,
                                                  const Forecast& f) {
   const std::vector<Precision> wanted = smaller_precisions(r.base.machine.device->peak);
   auto variants = variants_at_hand(o.run.model, wanted, capture_wishes(o.run), scenario_tools());
@@ -70,7 +70,7 @@ std::vector<LoadedModel::Variant> other_variants(const Options& o, const Resolve
   return variants;
 }
 
-Result<MemoryAdvice> advice_for(const Options& o, const Resolved& r, const Forecast& f) {
+Result<MemoryAdvice> advice_for(const PredictArguments& o, const Resolved& r, const Forecast& f) {
   const Scenario& s = r.base;
   const auto at_hand = other_variants(o, r, f);
   std::vector<OtherPrecision> others;
@@ -98,7 +98,7 @@ std::string step_size(const Resolved& r) {
   return words + " = " + with_commas(job.batch * job.gpus * job.accumulate) + " a step";
 }
 
-Result<int> answer(const Options& o, const Resolved& r) {
+Result<int> answer(const PredictArguments& o, const Resolved& r) {
   const Scenario& s = r.base;
   Prediction prediction;
   auto f = forecast(s, r.knowledge);
@@ -145,7 +145,7 @@ Result<int> answer(const Options& o, const Resolved& r) {
 }
 
 /// Two measured readings and no model: the method alone.
-Result<int> answer_without_model(const Options& o, std::span<const Binding> bindings) {
+Result<int> answer_without_model(const PredictArguments& o, std::span<const Binding> bindings) {
   const auto requests = TRY(parse_readings(o.two_point.readings));
   if (!requests[0].bytes || !requests[1].bytes)
     return fail(ErrorCode::kUsage, "a reading that is to be simulated needs a MODEL", "--reading");
@@ -181,7 +181,7 @@ Status check_scaling(std::span<const Binding> bindings) {
       "is not part of a table over numbers of GPUs; give --gpus one number, or leave it out");
 }
 
-Status check_table(const Options& o, std::span<const Binding> bindings) {
+Status check_table(const PredictArguments& o, std::span<const Binding> bindings) {
   for (const auto& [several, flag] :
        {std::pair(o.run.gpu.find(',') != std::string::npos, "--gpu"),
         {o.run.gpus.find_first_of(",.") != std::string::npos, "--gpus"}}) {
@@ -202,7 +202,7 @@ Status check_by_layer(std::span<const Binding> bindings) {
                       "is not part of --by-layer; leave one of them out");
 }
 
-Result<int> run(const Options& o, std::span<const Binding> bindings) {
+Result<int> run_predict(const PredictArguments& o, std::span<const Binding> bindings) {
   if (!o.two_point.readings.empty() && !wants_two_points(o))
     return fail(ErrorCode::kUsage, "is of the two-reading method; add --method two-point",
                 "--reading");
@@ -245,7 +245,7 @@ Result<int> run(const Options& o, std::span<const Binding> bindings) {
 }  // namespace
 
 Command predict_command() {
-  auto o = std::make_shared<Options>();
+  auto o = std::make_shared<PredictArguments>();
   Command command{
       "predict",
       "the forecast of exactly these settings: memory, time, input, epoch, cost",
@@ -264,7 +264,7 @@ Command predict_command() {
       {}};
   command.rest = &o->run.script_arguments;
   command.rest_words = "ARGUMENTS";
-  command.run = [o, bindings = command.bindings] { return run(*o, bindings); };
+  command.run = [o, bindings = command.bindings] { return run_predict(*o, bindings); };
   return command;
 }
 

@@ -25,7 +25,7 @@ constexpr std::string_view kFolderBudget = "10s", kPipelineBudget = "20s";
 /// Probe files of a hundred thousand samples stay below this.
 constexpr Bytes kProbeFileLimit = 64 * kMiB;
 
-struct Options {
+struct ProbeArguments {
   std::string folder, output, budget, max_read = "2G", kind, dram;
   std::optional<std::int64_t> image_size, sample;
   bool json = false;
@@ -40,7 +40,7 @@ bool names_a_pipeline(const std::string& what) {
 }
 
 /// A Dataset or DataLoader is measured by Python, which hands its probe back to `stoker probe -`.
-Result<int> probe_pipeline(const Options& o) {
+Result<int> probe_pipeline(const ProbeArguments& o) {
   const char* foreign = o.image_size      ? "--image-size"
                         : o.sample        ? "--sample"
                         : !o.kind.empty() ? "--kind"
@@ -93,7 +93,7 @@ std::string json_of(const Probe& probe, const LoaderProfile& profile,
 }
 
 /// Shows a probe that was made before; nothing is measured.
-Result<int> show(const Options& o, const LoaderProfile& profile) {
+Result<int> show(const ProbeArguments& o, const LoaderProfile& profile) {
   const std::string where = o.folder == "-" ? "standard input" : o.folder;
   const auto text = TRY(text_of(o.folder));
   if (is_pipeline_probe(text)) {
@@ -109,7 +109,7 @@ Result<int> show(const Options& o, const LoaderProfile& profile) {
   return 0;
 }
 
-Result<int> run(const Options& o) {
+Result<int> run_probe(const ProbeArguments& o) {
   if (names_a_pipeline(o.folder)) return probe_pipeline(o);
   const auto knowledge = TRY(load_knowledge());
   std::error_code ignored;
@@ -151,7 +151,7 @@ Result<int> run(const Options& o) {
 }  // namespace
 
 Command probe_command() {
-  auto o = std::make_shared<Options>();
+  auto o = std::make_shared<ProbeArguments>();
   Command command{"probe",
                   "measure what data in files, or your own Dataset or DataLoader, costs",
                   "Examples: stoker probe ./images -o images.probe.json\n"
@@ -166,7 +166,7 @@ Command probe_command() {
                    {"kind", &o->kind},
                    {"dram", &o->dram},
                    {"json", &o->json}},
-                  [o] { return run(*o); }};
+                  [o] { return run_probe(*o); }};
   command.rest = &o->script_arguments;
   command.rest_words = "ARGUMENTS";
   return command;

@@ -31,7 +31,7 @@ Result<int> run_in_container(const study::TrialFiles& files, const std::string& 
   return 0;
 }
 
-Result<int> run(const std::string& folder) {
+Result<int> run_the_trial(const std::string& folder) {
   const study::TrialFiles files{std::filesystem::absolute(folder).lexically_normal()};
   if (const char* spec = std::getenv(study::kSpecVariable); spec != nullptr)
     return run_in_container(files, spec);
@@ -50,7 +50,7 @@ Command run_trial_command() {
           "one trial of a study, as executors start it: limits, output, metrics, result",
           "",
           {{"folder", folder.get()}},
-          [folder] { return run(*folder); }};
+          [folder] { return run_the_trial(*folder); }};
 }
 
 }  // namespace stoker::cli

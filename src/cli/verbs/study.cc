@@ -17,7 +17,7 @@ namespace stoker::cli {
 namespace fs = std::filesystem;
 namespace {
 
-struct Options {
+struct StudyArguments {
   std::string store, where, html, plots, plot_format;
   std::vector<std::string> by, metric, target;
   std::optional<std::int64_t> trial;
@@ -39,7 +39,7 @@ Result<int> show_trial(const study::Store& store, const study::StudyView& view, 
 /// study.json in the folder of pictures; Python draws what it tells.
 Result<int> plot(const study::Store& store, const study::StudyView& view,
                  const study::Findings& found, const std::vector<study::Convergence>& convergences,
-                 const Options& o) {
+                 const StudyArguments& o) {
   const fs::path folder = fs::absolute(o.plots).lexically_normal();
   std::error_code error;
   fs::create_directories(folder, error);
@@ -56,7 +56,7 @@ Result<int> plot(const study::Store& store, const study::StudyView& view,
       {"study-plots", folder.string(), o.plot_format.empty() ? "png" : o.plot_format}, false);
 }
 
-Result<int> run(const Options& o) {
+Result<int> run_study(const StudyArguments& o) {
   const auto store = TRY(study::Store::open(store_of(o.store), study::Store::Access::kRead));
   auto view = TRY(study::select(store, {o.where, o.metric}));
   if (o.trial && !o.json && !o.csv) return show_trial(store, view, *o.trial);
@@ -105,7 +105,7 @@ Result<int> run(const Options& o) {
 }  // namespace
 
 Command study_command() {
-  auto o = std::make_shared<Options>();
+  auto o = std::make_shared<StudyArguments>();
   return {"study",
           "what the trials of a study measured, also while it runs",
           "Example: stoker study study.db --where 'batch > 32' --by workers --metric samples_per_s",
@@ -121,7 +121,7 @@ Command study_command() {
            {"csv", &o->csv},
            {"html", &o->html},
            {"json", &o->json}},
-          [o] { return run(*o); }};
+          [o] { return run_study(*o); }};
 }
 
 }  // namespace stoker::cli

@@ -38,7 +38,7 @@ constexpr std::int64_t kAtMostInQueue = 20;  // the queue is everybody's
 constexpr std::string_view kBefell[] = {"lost", "node_failure", "preempted", "evicted"};
 constexpr int kMostAttempts = 5;
 
-struct Options {
+struct SweepArguments {
   SweepRequest request;
   std::optional<std::int64_t> at_most, share_gpu;
   std::vector<std::string> retry;
@@ -46,7 +46,7 @@ struct Options {
   bool dry_run = false, json = false, quiet = false, prune = false;
 };
 
-study::Capacity capacity_of(const Options& o) {
+study::Capacity capacity_of(const SweepArguments& o) {
   study::Capacity capacity = study::this_capacity();
   capacity.at_most = static_cast<int>(o.at_most.value_or(0));
   capacity.share_gpu = static_cast<int>(o.share_gpu.value_or(1));
@@ -54,7 +54,7 @@ study::Capacity capacity_of(const Options& o) {
 }
 
 /// How many trials run beside each other.
-int at_a_time(const study::Study& study, const study::TrialValues& first, const Options& o) {
+int at_a_time(const study::Study& study, const study::TrialValues& first, const SweepArguments& o) {
   if (o.on == "slurm" || o.on == "kubernetes")
     return static_cast<int>(o.at_most.value_or(kAtMostInQueue));
   const auto command = study::command_of(study, first, 1, "");
@@ -62,7 +62,7 @@ int at_a_time(const study::Study& study, const study::TrialValues& first, const 
 }
 
 study::GuideOptions guide_options(const study::Study& study, const study::TrialValues& first,
-                                  const Options& o) {
+                                  const SweepArguments& o) {
   using Prune = study::GuideOptions::Prune;
   return {study.order, o.prune ? Prune::kBeaten : Prune::kNothing, at_a_time(study, first, o)};
 }
@@ -97,7 +97,7 @@ class Remaining {
 };
 
 /// Lines of --dry-run: each trial with its command, or why it cannot run.
-Result<int> dry_run(const study::Study& study, const Options& o) {
+Result<int> dry_run(const study::Study& study, const SweepArguments& o) {
   const auto trials = TRY(study::trials_of(study));
   const study::Slots slots(capacity_of(o));
   std::int64_t possible = 0;
@@ -231,7 +231,8 @@ std::int64_t final_trials(const std::map<study::TrialState, std::int64_t>& count
   return sum;
 }
 
-Result<int> finish(const study::Store& store, const study::RunSummary& summary, const Options& o) {
+Result<int> finish(const study::Store& store, const study::RunSummary& summary,
+                   const SweepArguments& o) {
   auto view = TRY(study::select(store, {}));
   view.running_by.clear();  // this process, which is about to end
   if (!o.html.empty())
@@ -288,7 +289,8 @@ Result<std::unique_ptr<study::Executor>> on_kubernetes(study::Store& store) {
   return study::kubernetes_executor(std::move(settings));
 }
 
-Result<std::unique_ptr<study::Executor>> executor_for(study::Store& store, const Options& o) {
+Result<std::unique_ptr<study::Executor>> executor_for(study::Store& store,
+                                                      const SweepArguments& o) {
   if (o.on == "kubernetes") return on_kubernetes(store);
   if (o.on != "slurm") return study::local_executor(capacity_of(o), study::own_runner());
   study::SlurmSettings settings;
@@ -301,7 +303,7 @@ Result<std::unique_ptr<study::Executor>> executor_for(study::Store& store, const
   return study::slurm_executor(std::move(settings));
 }
 
-Result<int> run(const Options& o) {
+Result<int> run_sweep(const SweepArguments& o) {
   SweepStudy asked = TRY(sweep_study(o.request));
   if (o.prune && asked.study && asked.study->forecast.empty())
     return fail(ErrorCode::kUsage, "needs a forecast: --model MODEL", "--prune-by-forecast");
@@ -353,7 +355,7 @@ Result<int> run(const Options& o) {
 }  // namespace
 
 Command sweep_command() {
-  auto o = std::make_shared<Options>();
+  auto o = std::make_shared<SweepArguments>();
   SweepRequest& r = o->request;
   Command command{
       "sweep",
@@ -390,7 +392,7 @@ Command sweep_command() {
        {"prune-by-forecast", &o->prune},
        {"html", &o->html},
        {"json", &o->json}},
-      [o] { return run(*o); }};
+      [o] { return run_sweep(*o); }};
   command.rest = &r.command;
   return command;
 }

@@ -134,7 +134,7 @@ TuneReport report_of(const study::Store& store, const TuneStudy& asked, const tu
   return report;
 }
 
-Result<int> run(TuneArguments& a) {
+Result<int> run_tune(TuneArguments& a) {
   if (!a.html.empty() && (a.lr_test || a.noise_scale))
     return fail(ErrorCode::kUsage, "is of a search; leave it out", "--html");
   if (a.lr_test) return lr_test(a);
@@ -191,7 +191,7 @@ Command tune_command() {
       "Example: stoker tune --batch 512..16384x2 --lr 1e-5..1e-1 --metric accuracy -- "
       "python train.py --batch {batch} --lr {lr}\n"
       "         stoker tune tune.db",
-      joined({tune_identity(*a), tune_other(*a)}), [a] { return run(*a); }};
+      joined({tune_identity(*a), tune_other(*a)}), [a] { return run_tune(*a); }};
   command.rest = &a->command;
   return command;
 }

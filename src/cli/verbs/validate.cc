@@ -28,7 +28,7 @@ Result<int> validate_script(const ValidateOptions& o, std::span<const Binding> b
   return tl::unexpected(become_python_stoker(words));
 }
 
-Result<int> run(const ValidateOptions& o, std::span<const Binding> bindings) {
+Result<int> run_validate(const ValidateOptions& o, std::span<const Binding> bindings) {
   if (o.log) {
     TRY(refuse_all_but("validate", bindings, {"log", "json"},
                        "measures nothing, --log shows what was measured before; leave one "
@@ -91,7 +91,7 @@ Command validate_command() {
                   {}};
   command.rest = &o->script_arguments;
   command.rest_words = "ARGUMENTS";
-  command.run = [o, bindings = command.bindings] { return run(*o, bindings); };
+  command.run = [o, bindings = command.bindings] { return run_validate(*o, bindings); };
   return command;
 }
 

@@ -22,7 +22,7 @@ bool is_pipeline(const std::string& what) {
 }
 
 /// Runs real DataLoaders into `rows`; 0, or the exit code to leave with.
-Result<int> measure(const ValidateOptions& o, const fs::path& rows) {
+Result<int> measure_input(const ValidateOptions& o, const fs::path& rows) {
   std::vector<std::string> arguments{"loader-runs", "--end-with-parent", "--out", rows.string()};
   if (!o.what.empty()) arguments.insert(arguments.end(), {"--pipeline", o.what});
   if (o.quick) arguments.emplace_back("--quick");
@@ -72,7 +72,7 @@ Result<int> validate_input_pipeline(const ValidateOptions& o, std::span<const Bi
   }
   UnnamedRows unnamed;
   const auto rows = TRY(rows_path(o.output, "-o", unnamed));
-  const auto code = TRY(measure(o, rows));
+  const auto code = TRY(measure_input(o, rows));
   if (code != 0) {  // the child has said why
     const std::string kept = o.output.empty() ? kept_rows(rows) : "";
     if (!kept.empty()) say(stderr, "stoker: ended early" + kept + "\n");

@@ -78,7 +78,7 @@ Result<std::string> device_for(const ValidateOptions& o) {
 }
 
 /// Trains the model for some steps into `rows`; 0, or the exit code to leave with.
-Result<int> measure(const ValidateOptions& o, const fs::path& rows) {
+Result<int> measure_training(const ValidateOptions& o, const fs::path& rows) {
   std::vector<std::string> arguments{"training-runs", "--end-with-parent", "--out", rows.string()};
   for (const std::string& model : split(o.what, ',')) {
     const auto spec = TRY(spec_of(model, python_package()));
@@ -244,7 +244,7 @@ Result<int> validate_training_steps(const ValidateOptions& o, std::span<const Bi
   }
   UnnamedRows unnamed;
   const auto rows = TRY(rows_path(o.output, "-o", unnamed));
-  const auto code = TRY(measure(o, rows));
+  const auto code = TRY(measure_training(o, rows));
   if (code != 0) return code;  // the child has said why
   auto measured = TRY(read_training_runs(rows));
   return report(o, Measured{std::move(measured), {}, true});

@@ -28,7 +28,7 @@ namespace {
 constexpr double kUsualRate = 10, kUsualEvery = 5;
 constexpr double kNanosASecond = 1e9;
 
-struct Options {
+struct WatchArguments {
   std::string pid, output, fail_below, job, html, against;
   std::vector<std::string> command;
   std::optional<double> seconds, every, rate;
@@ -48,11 +48,13 @@ Result<double> share_of(const std::string& text) {
 }
 
 /// Where the lines of a watch go: beside a command's own output they go to the errors.
-std::FILE* lines_of(const Options& o) { return o.json || o.command.empty() ? stdout : stderr; }
+std::FILE* lines_of(const WatchArguments& o) {
+  return o.json || o.command.empty() ? stdout : stderr;
+}
 
 /// Prints for the terminal's width where it goes to standard output; command lines and process
 /// names may hold anything.
-void tell(const Options& o, const std::string& text) {
+void tell(const WatchArguments& o, const std::string& text) {
   if (lines_of(o) == stdout) print(text);
   else std::fputs(printable_lines(text).c_str(), stderr);
   std::fflush(lines_of(o));
@@ -61,7 +63,7 @@ void tell(const Options& o, const std::string& text) {
 /// A watch as it goes: samples into the timeline and the recording, lines on the way.
 class Watch {
  public:
-  Watch(const Options& o, Sampler& sampler, std::optional<RecordingWriter>& recording)
+  Watch(const WatchArguments& o, Sampler& sampler, std::optional<RecordingWriter>& recording)
       : o_(o), sampler_(sampler), recording_(recording) {
     timeline_.set_facts(sampler.facts());
   }
@@ -111,7 +113,7 @@ class Watch {
   }
 
   static constexpr double kVerdictEvery = 10;
-  const Options& o_;
+  const WatchArguments& o_;
   Sampler& sampler_;
   std::optional<RecordingWriter>& recording_;
   JobTimeline timeline_;
@@ -121,7 +123,7 @@ class Watch {
   bool told_ = false;
 };
 
-std::string source_of(const Options& o, std::int64_t pid, const Sampler& sampler) {
+std::string source_of(const WatchArguments& o, std::int64_t pid, const Sampler& sampler) {
   if (!o.command.empty()) {
     std::string words;
     for (const std::string& word : o.command) words += (words.empty() ? "" : " ") + word;
@@ -133,7 +135,7 @@ std::string source_of(const Options& o, std::int64_t pid, const Sampler& sampler
 }
 
 /// What could not be forecast is said, and what was seen is reported all the same.
-void add_forecast(const Options& o, const JobTimeline& timeline, WatchReport& report) {
+void add_forecast(const WatchArguments& o, const JobTimeline& timeline, WatchReport& report) {
   auto against = set_against(o.against, timeline);
   if (against) report.against = std::move(*against);
   else report.diagnosis.notes.push_back("no forecast: " + with_flags(against.error().text()));
@@ -142,7 +144,7 @@ void add_forecast(const Options& o, const JobTimeline& timeline, WatchReport& re
 /// Reports of several jobs do not interrupt each other.
 std::mutex printing;
 
-Result<int> watch_processes(const Options& o, const std::vector<std::int64_t>& roots,
+Result<int> watch_processes(const WatchArguments& o, const std::vector<std::int64_t>& roots,
                             Launched* launched) {
   std::optional<double> least;
   if (!o.fail_below.empty()) least = TRY(share_of(o.fail_below));
@@ -185,7 +187,7 @@ Result<int> watch_processes(const Options& o, const std::vector<std::int64_t>& r
 }
 
 /// Every job of the node at the same time, each by a thread of its own; a report for each.
-Result<int> watch_all(const Options& given) {
+Result<int> watch_all(const WatchArguments& given) {
   const std::vector<std::int64_t> jobs = training_jobs("/proc");
   if (jobs.empty())
     return fail(ErrorCode::kAnswerIsNo,
@@ -193,7 +195,7 @@ Result<int> watch_all(const Options& given) {
                 "its memory, or DataLoader workers)",
                 "--all");
   constexpr double kUsualAll = 15;
-  Options o = given;
+  WatchArguments o = given;
   if (!o.seconds) o.seconds = kUsualAll;
   std::vector<Result<int>> results(jobs.size(), 0);
   std::vector<std::thread> threads;
@@ -209,7 +211,7 @@ Result<int> watch_all(const Options& given) {
   return code;
 }
 
-Result<int> watch_slurm_job(const Options& o) {
+Result<int> watch_slurm_job(const WatchArguments& o) {
   const std::vector<std::int64_t> roots = slurm_job_roots("/proc", o.job);
   if (roots.empty())
     return fail(ErrorCode::kNotFound,
@@ -219,7 +221,7 @@ Result<int> watch_slurm_job(const Options& o) {
   return watch_processes(o, roots, nullptr);
 }
 
-Result<int> run(const Options& o) {
+Result<int> run_watch(const WatchArguments& o) {
   const int ways = static_cast<int>(!o.pid.empty()) + static_cast<int>(!o.command.empty()) +
                    static_cast<int>(!o.job.empty()) + static_cast<int>(o.all);
   if (ways != 1)
@@ -266,7 +268,7 @@ Result<int> run(const Options& o) {
 }  // namespace
 
 Command watch_command() {
-  auto o = std::make_shared<Options>();
+  auto o = std::make_shared<WatchArguments>();
   return {"watch",
           "a running job, from outside: who waits for whom, and which setting to turn",
           "Examples: stoker watch 4242\n"
@@ -285,7 +287,7 @@ Command watch_command() {
            {"all-findings", &o->all_findings},
            {"html", &o->html},
            {"json", &o->json}},
-          [o] { return run(*o); },
+          [o] { return run_watch(*o); },
           &o->command};
 }
 

@@ -10,6 +10,7 @@
 #include "device/host/cpu_table.h"
 #include "device/host/host_speed.h"
 #include "device/machine_calibration.h"
+#include "device/resolve/scales.h"
 
 namespace stoker {
 namespace {
@@ -18,8 +19,6 @@ constexpr Bytes kLargestFile{8 * 1024 * 1024};
 /// What the driver keeps of a device's memory: 257 MiB on V100, 251 on RTX 3060, 259 on RTX 4060
 /// (their usable_mib in data/gpus/gpus.csv, read on such cards).
 constexpr Bytes kDriverReserve = kMiB * 256;
-constexpr double kTera = 1e12;
-constexpr double kGiga = 1e9;
 constexpr double kMega = 1e6;
 
 /// Starts from the catalogue's entry under `base`; one that lacks figures may serve, since the file

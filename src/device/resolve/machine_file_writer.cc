@@ -4,6 +4,7 @@
 #include "base/ranges.h"
 #include "base/toml_text.h"
 #include "device/resolve/machine_file.h"
+#include "device/resolve/scales.h"
 
 namespace stoker {
 namespace {
@@ -31,9 +32,6 @@ class Lines {
  private:
   std::string text_;
 };
-
-constexpr double kTera = 1e12;
-constexpr double kGiga = 1e9;
 
 void write_gpu(Lines& out, const Gpu& gpu, int count) {
   out.table("gpu");

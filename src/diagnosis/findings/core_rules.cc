@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "base/percent.h"
 #include "diagnosis/findings/job_case.h"
 
 namespace stoker::findings {
@@ -19,15 +20,13 @@ constexpr double kBusyHelpers = 0.5;
 /// the loop's own time: they slow it down.
 constexpr double kCrowdedThreads = 0.2, kBusyThreads = 0.3;
 
-std::string per_cent(double share) { return fmt::format("{:.0f} %", 100 * share); }
-
 /// Share of the time in the run queue, of those who make samples.
 double queued_share(const WorkerSeconds& w) {
   const double making = w.making();
   return making > 0 ? w.queued / making : 0;
 }
 
-void add_throttled(const JobCase& c, std::vector<JobFinding>& out) {
+void add_quota(const JobCase& c, std::vector<JobFinding>& out) {
   const HostSample& first = c.timeline.first_host();
   const HostSample& last = c.timeline.last_host();
   const auto periods = static_cast<double>(last.periods - first.periods);
@@ -45,8 +44,7 @@ void add_throttled(const JobCase& c, std::vector<JobFinding>& out) {
       "The control group's quota of {:g} cores was used up in {} of its periods; the job used "
       "{:.2g} "
       "cores, of {} that it can see.",
-      c.timeline.facts().quota, per_cent(throttled / periods), c.own,
-      c.timeline.facts().processors);
+      c.timeline.facts().quota, percent(throttled / periods), c.own, c.timeline.facts().processors);
   f.cure =
       "raise the CPU limit (Kubernetes resources.limits.cpu, docker --cpus), or ask for no "
       "more workers and threads than it grants.";
@@ -66,8 +64,8 @@ void add_foreign(const JobCase& c, std::vector<JobFinding>& out) {
   f.evidence = fmt::format(
       "Other processes used {:.1f} of {} cores; the loop waited for a core {} of its time, its "
       "workers {} of theirs.",
-      c.foreign, c.timeline.facts().processors, per_cent(c.share(JobState::kWaitsForCore)),
-      per_cent(queued_share(c.workers)));
+      c.foreign, c.timeline.facts().processors, percent(c.share(JobState::kWaitsForCore)),
+      percent(queued_share(c.workers)));
   f.cure = "a machine, or cores, of its own (exclusive nodes, cpusets); see who it is with top.";
   f.confidence = Confidence::kHigh;
   out.push_back(std::move(f));
@@ -87,7 +85,7 @@ void add_full_cores(const JobCase& c, double lost, std::vector<JobFinding>& out)
   f.evidence = fmt::format(
       "The loop waits for a core {} of its time, because its workers fill them: {:.1f} of {:g} "
       "usable cores are busy with this job.",
-      per_cent(c.share(JobState::kWaitsForCore)), c.own, c.cores);
+      percent(c.share(JobState::kWaitsForCore)), c.own, c.cores);
   f.cure =
       "cheaper samples: smaller files, a faster decoder, fewer or batched transforms, or some of "
       "them on the GPU; or more cores.";
@@ -114,8 +112,8 @@ void add_too_many(const JobCase& c, std::vector<JobFinding>& out) {
   f.evidence = fmt::format(
       "{} workers share {:g} cores: they wait for one {} of the time that batches take them, and "
       "the loop itself {} of its time.",
-      c.all_workers(), c.cores, per_cent(queued_share(c.workers)),
-      per_cent(c.share(JobState::kWaitsForCore)));
+      c.all_workers(), c.cores, percent(queued_share(c.workers)),
+      percent(c.share(JobState::kWaitsForCore)));
   f.cure = fmt::format("num_workers={} instead of {}.", enough, c.workers_each);
   f.setting = fmt::format("num_workers={}", enough);
   if (c.loader) {
@@ -156,14 +154,14 @@ void add_oversubscribed(const JobCase& c, std::vector<JobFinding>& out) {
     f.evidence = fmt::format(
         "Threads that workers did not ask for take {} of the CPU time of their main threads; "
         "workers wait for a core {} of the time.",
-        per_cent(c.workers.helpers_cpu / c.workers.cpu), per_cent(queued_share(c.workers)));
+        percent(c.workers.helpers_cpu / c.workers.cpu), percent(queued_share(c.workers)));
     f.cure = "one thread a worker: OMP_NUM_THREADS=1, cv2.setNumThreads(0) in worker_init_fn.";
     f.setting = "OMP_NUM_THREADS=1";
   } else {
     f.evidence = fmt::format(
         "{:.0f} threads compute beside the main one on {:g} cores, and wait for a core {} of their "
         "time.",
-        threads, c.cores, per_cent(wait));
+        threads, c.cores, percent(wait));
     const int fit = std::max(1, static_cast<int>(c.cores / static_cast<double>(c.ranks.size())));
     f.cure = fmt::format("torch.set_num_threads({}) or OMP_NUM_THREADS={}.", fit, fit);
     f.setting = fmt::format("OMP_NUM_THREADS={}", fit);
@@ -175,7 +173,7 @@ void add_oversubscribed(const JobCase& c, std::vector<JobFinding>& out) {
 }  // namespace
 
 void core_rules(const JobCase& c, std::vector<JobFinding>& out) {
-  add_throttled(c, out);
+  add_quota(c, out);
   add_foreign(c, out);
   add_too_many(c, out);
   add_oversubscribed(c, out);

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include "base/percent.h"
 #include "base/text.h"
 #include "diagnosis/findings/job_case.h"
 
@@ -12,8 +13,6 @@ constexpr double kBusy = 0.9;
 constexpr double kOnCore = 0.6;
 /// A busy GPU below this part of its power limit runs kernels that leave most of it idle.
 constexpr double kLowPower = 0.35;
-
-std::string per_cent(double share) { return fmt::format("{:.0f} %", 100 * share); }
 
 /// Mean of the GPUs' shares of their power limit; -1: not told.
 double power_of(const JobCase& c) {
@@ -64,8 +63,8 @@ void add_host_bound(const JobCase& c, std::vector<JobFinding>& out) {
                       std::min(1.0, computes / (computes + c.share(JobState::kWaitsForData)))
                 : 0.3 * (1 - power / kLowPower);
   f.evidence = fmt::format("The loop's thread is on a core {} of the time, and the GPU busy {}",
-                           per_cent(computes), per_cent(c.gpu_busy));
-  if (power >= 0) f.evidence += fmt::format(" at {} of its power limit", per_cent(power));
+                           percent(computes), percent(c.gpu_busy));
+  if (power >= 0) f.evidence += fmt::format(" at {} of its power limit", percent(power));
   f.evidence += ": it waits for kernels to be launched.";
   f.cure =
       "fewer and larger kernels: torch.compile(mode=\"reduce-overhead\"), CUDA graphs, a larger "
@@ -87,7 +86,7 @@ void add_synchronisations(const JobCase& c, std::vector<JobFinding>& out) {
   f.evidence = fmt::format(
       "The loop waits for the GPU {} of its time, and yet the GPU is busy only {}: each waits for "
       "the other in turn.",
-      per_cent(waits), per_cent(c.gpu_busy));
+      percent(waits), percent(c.gpu_busy));
   f.cure =
       "read values rarely: .item(), .cpu(), print(loss) and torch.cuda.synchronize() every 50 "
       "steps; copies with non_blocking=True from pinned memory.";
@@ -96,7 +95,7 @@ void add_synchronisations(const JobCase& c, std::vector<JobFinding>& out) {
   out.push_back(std::move(f));
 }
 
-void add_throttled(const JobCase& c, std::vector<JobFinding>& out) {
+void add_slowed_gpu(const JobCase& c, std::vector<JobFinding>& out) {
   for (const GpuTimeline& g : c.timeline.gpus()) {
     const double held = std::max(g.hot, g.capped);
     constexpr double kOften = 0.2, kSlower = 0.9, kInUse = 0.5;
@@ -107,7 +106,7 @@ void add_throttled(const JobCase& c, std::vector<JobFinding>& out) {
     f.lost = held * (1 - g.clock);
     f.evidence =
         fmt::format("GPU {} was held back {} of the time and ran at {} of its highest clock.",
-                    g.index, per_cent(held), per_cent(g.clock));
+                    g.index, percent(held), percent(g.clock));
     f.cure = heat ? "cooling, or another node: nvidia-smi -q -d PERFORMANCE names the reason."
                   : "the power limit is what this card may use (nvidia-smi -q -d POWER); raise it "
                     "where it was lowered.";
@@ -143,7 +142,7 @@ void gpu_rules(const JobCase& c, std::vector<JobFinding>& out) {
   if (add_forgotten(c, out)) return;
   add_host_bound(c, out);
   add_synchronisations(c, out);
-  add_throttled(c, out);
+  add_slowed_gpu(c, out);
   add_shared(c, out);
 }
 

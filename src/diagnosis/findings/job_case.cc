@@ -2,10 +2,11 @@
 
 #include <cmath>
 
+#include "diagnosis/timeline/times.h"
+
 namespace stoker::findings {
 namespace {
 
-constexpr double kNanosASecond = 1e9;
 /// Batches from which a loader's costs are taken for known.
 constexpr double kEnoughBatches = 10;
 constexpr std::size_t kEnoughCosts = 4;

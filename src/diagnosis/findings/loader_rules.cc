@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "base/percent.h"
 #include "base/text.h"
 #include "diagnosis/findings/job_case.h"
 
@@ -13,7 +14,6 @@ constexpr double kAtWork = 0.7;
 /// The lesser of computing and reading is named too from this share of both.
 constexpr double kAlsoCounts = 0.3;
 
-constexpr double kPerCent = 100;
 /// A cure that brings less is none.
 constexpr double kWorthTurning = 0.04;
 /// Two settings this near are equally fast; the smaller one is named.
@@ -26,8 +26,6 @@ constexpr double kDearTail = 0.30;
 
 /// A batch so many times as dear as the usual one is a matter of its own.
 constexpr double kFarDearer = 8;
-
-std::string per_cent(double share) { return fmt::format("{:.0f} %", kPerCent * share); }
 
 /// What the workers did while the loop waited, as shares of the time that they spent on batches.
 struct Making {
@@ -138,10 +136,10 @@ void add_uneven(const JobCase& c, double lost, std::vector<JobFinding>& out) {
   f.evidence = fmt::format(
       "While the loop waited, at most one of {} was making a batch {} of the time; the others had "
       "filled their window",
-      workers_words(c), per_cent(c.waits_for_one));
+      workers_words(c), percent(c.waits_for_one));
   if (c.loader)
     f.evidence += fmt::format(". The dearest twentieth of the batches takes {} of all their time",
-                              per_cent(tail));
+                              percent(tail));
   f.evidence += ".";
   if (rare) {
     f.cure =
@@ -174,10 +172,10 @@ void add_preparing(const JobCase& c, double lost, const Making& made,
       "The loop waits for data {} of its time; of the time that {} {} to make batches then, {} is "
       "on "
       "a core",
-      per_cent(c.share(JobState::kWaitsForData)), workers_words(c),
-      c.workers_each == 1 ? "takes" : "take", per_cent(made.cpu));
+      percent(c.share(JobState::kWaitsForData)), workers_words(c),
+      c.workers_each == 1 ? "takes" : "take", percent(made.cpu));
   if (made.queued > kLeastShare)
-    f.evidence += fmt::format(" and {} waiting for one", per_cent(made.queued));
+    f.evidence += fmt::format(" and {} waiting for one", percent(made.queued));
   f.evidence += fmt::format("; {:.1f} of {:g} usable cores are busy.", c.own + c.foreign, c.cores);
   if (better) {
     f.name = "too_few_workers";
@@ -214,7 +212,7 @@ void add_reading(const JobCase& c, double lost, const Making& made, std::vector<
   f.evidence = fmt::format(
       "The loop waits for data {} of its time; of the time that workers take for a batch then, {} "
       "is waiting for storage and {} other sleep (network, timers); the disks deliver {:.1f} MB/s.",
-      per_cent(c.share(JobState::kWaitsForData)), per_cent(made.storage), per_cent(made.sleeps),
+      percent(c.share(JobState::kWaitsForData)), percent(made.storage), percent(made.sleeps),
       disk * 1e-6);
   double data = 0, cached = 0;
   for (const RankTimeline& rank : c.ranks) {
@@ -224,7 +222,7 @@ void add_reading(const JobCase& c, double lost, const Making& made, std::vector<
     f.evidence.insert(
         f.evidence.size() - 1,
         fmt::format("; of {} in open files {} are in memory",
-                    human_bytes(Bytes(static_cast<std::int64_t>(data))), per_cent(cached / data)));
+                    human_bytes(Bytes(static_cast<std::int64_t>(data))), percent(cached / data)));
   f.cure = "data nearer to the job: a local disk, memory (page cache), fewer and larger files.";
   if (better) {
     f.setting = fmt::format("num_workers={}", better->settings.workers);
@@ -255,7 +253,7 @@ void add_transport(const JobCase& c, double lost, std::vector<JobFinding>& out) 
   f.evidence = fmt::format(
       "The loop waits for data {} of its time, and meanwhile {:.1f} of {} on average make a batch: "
       "batches are finished and on their way (queues, file descriptors, the pin thread).",
-      per_cent(c.share(JobState::kWaitsForData)), at_work(c), workers_words(c));
+      percent(c.share(JobState::kWaitsForData)), at_work(c), workers_words(c));
   f.cure =
       "fewer and larger messages: a larger batch_size, tensors instead of lists and arrays, "
       "one tensor instead of many.";

@@ -2,13 +2,12 @@
 
 #include <algorithm>
 
+#include "base/percent.h"
 #include "base/text.h"
 #include "diagnosis/findings/job_case.h"
 
 namespace stoker::findings {
 namespace {
-
-std::string per_cent(double share) { return fmt::format("{:.0f} %", 100 * share); }
 
 /// Speed without a part of the time, over that with it, minus one: `low` and `high` are how much of
 /// the part the cure may leave.
@@ -41,7 +40,7 @@ void add_epoch_edges(const JobCase& c, std::vector<JobFinding>& out) {
   f.evidence = fmt::format(
       "The workers were started {} times; each time the first batch came {:.2g} s later, together "
       "{} of the time.",
-      starts, first / counted, per_cent(f.lost));
+      starts, first / counted, percent(f.lost));
   f.cure = "persistent_workers=True: they live on between epochs.";
   f.setting = "persistent_workers=True";
   // The window drains at an epoch's end all the same: the time of a first batch stays.
@@ -121,7 +120,7 @@ void add_no_workers(const JobCase& c, std::vector<JobFinding>& out) {
       "There are no workers, and the training process reads {:.1f} MB/s itself; it waits for "
       "storage {} of its time. What it computes for samples is not told apart from the step from "
       "outside.",
-      rate * 1e-6, per_cent(waits));
+      rate * 1e-6, percent(waits));
   f.cure =
       "num_workers=2 or more, so that loading runs beside the step; stoker.observe_step tells "
       "how much of the loop it is.";
@@ -138,7 +137,7 @@ void add_main_reads(const JobCase& c, std::vector<JobFinding>& out) {
   f.name = "main_process_waits_for_storage";
   f.lost = waits;
   f.evidence =
-      fmt::format("The training loop itself waits for storage {} of its time.", per_cent(waits));
+      fmt::format("The training loop itself waits for storage {} of its time.", percent(waits));
   f.cure = "move reading (labels, logs, caches) into the Dataset, or into memory.";
   out.push_back(std::move(f));
 }
@@ -164,7 +163,7 @@ bool add_slow_rank(const JobCase& c, std::vector<JobFinding>& out) {
   f.evidence = fmt::format(
       "The ranks wait for each other: {} for {} of its time, {} for {} only: that one is the last "
       "to arrive.",
-      name(*most), per_cent(waits(*most)), name(*least), per_cent(waits(*least)));
+      name(*most), percent(waits(*most)), name(*least), percent(waits(*least)));
   f.cure =
       fmt::format("see what {} does more of or slower: its share of the data, its GPU, its cores.",
                   name(*least));
@@ -184,7 +183,7 @@ void add_stalls(const JobCase& c, std::vector<JobFinding>& out) {
     f.evidence = fmt::format(
         "The loop waits for locks or other threads of its process {} of its "
         "time, while none of them computes.",
-        per_cent(locked));
+        percent(locked));
     f.cure = "see which with `py-spy dump`: queues of its own, logging, the interpreter's lock.";
     f.confidence = Confidence::kLow;
     out.push_back(std::move(f));
@@ -197,7 +196,7 @@ void add_stalls(const JobCase& c, std::vector<JobFinding>& out) {
     f.evidence = fmt::format(
         "The loop waits at sockets, pipes or for children {} of its time, "
         "outside of the loader.",
-        per_cent(talks));
+        percent(talks));
     f.cure = c.ranks.size() > 1
                  ? "the ranks wait for each other: compare them, the slowest sets "
                    "the pace."

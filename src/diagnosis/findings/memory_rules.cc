@@ -4,11 +4,11 @@
 
 #include "base/text.h"
 #include "diagnosis/findings/job_case.h"
+#include "diagnosis/timeline/times.h"
 
 namespace stoker::findings {
 namespace {
 
-constexpr double kNanosASecond = 1e9;
 /// Seconds; a shorter stretch is the rest at the end of a watch.
 constexpr double kLeastStretch = 0.5;
 /// Nearly full, as a share.

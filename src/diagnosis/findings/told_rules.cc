@@ -2,13 +2,12 @@
 
 #include <cmath>
 
+#include "base/percent.h"
 #include "diagnosis/findings/job_case.h"
 
 /// What shows only where the loop tells of its steps itself.
 namespace stoker::findings {
 namespace {
-
-std::string per_cent(double share) { return fmt::format("{:.0f} %", 100 * share); }
 
 /// Without workers, all of next() is loading.
 void add_loading(const JobCase& c, double waits, std::vector<JobFinding>& out) {
@@ -23,7 +22,7 @@ void add_loading(const JobCase& c, double waits, std::vector<JobFinding>& out) {
   f.evidence = fmt::format(
       "There are no workers: the loop itself is in the loader's next() for {} of its time, {:.3g} "
       "ms of a step of {:.3g} ms.",
-      per_cent(waits), 1e3 * c.told->step_s * waits, 1e3 * c.told->step_s);
+      percent(waits), 1e3 * c.told->step_s * waits, 1e3 * c.told->step_s);
   f.cure = fmt::format("num_workers={}, so that loading runs beside the step.", wanted);
   f.setting = fmt::format("num_workers={}", wanted);
   // Loading beside the step takes the longer of the two; handing a batch over costs some of it
@@ -56,7 +55,7 @@ void add_receiving(const JobCase& c, double waits, std::vector<JobFinding>& out)
       "The loop is in the loader's next() for {} of its time, and blocked there for {} only; "
       "{:.3g} "
       "ms of each step are its own work of receiving the batch.",
-      per_cent(waits), per_cent(blocked), 1e3 * c.told->step_s * receives);
+      percent(waits), percent(blocked), 1e3 * c.told->step_s * receives);
   f.cure =
       "let workers hand over one tensor instead of many, tensors instead of lists and arrays "
       "(collate_fn); pin_memory=True moves receiving into a thread.";
@@ -73,7 +72,7 @@ void add_validation(const JobCase& c, std::vector<JobFinding>& out) {
   f.name = "validation_stalls";
   f.lost = share;
   f.evidence =
-      fmt::format("Validation passes take {} of the time between training steps.", per_cent(share));
+      fmt::format("Validation passes take {} of the time between training steps.", percent(share));
   f.cure =
       "validate less often or on a part of the data; a larger batch under torch.inference_mode().";
   // Half as often leaves half of it.

@@ -5,11 +5,11 @@
 #include <cmath>
 
 #include "diagnosis/findings/job_case.h"
+#include "diagnosis/timeline/times.h"
 
 namespace stoker {
 namespace {
 
-constexpr double kNanosASecond = 1e9;
 /// Half of a 90 % band of what batches were seen to cost: as of a probe, since the machine is most
 /// of it (input/probe/sample_cost.h).
 constexpr double kObservedError = kProbeError;

@@ -6,12 +6,12 @@
 #include <set>
 
 #include "diagnosis/timeline/rank_track.h"
+#include "diagnosis/timeline/times.h"
 #include "system/nvml.h"
 
 namespace stoker {
 namespace {
 
-constexpr double kNanosASecond = 1e9;
 /// Stretches begin at a second; when there are this many, neighbours are joined.
 constexpr std::size_t kMostStretches = 2048;
 
@@ -32,8 +32,6 @@ constexpr std::array<StateName, kJobStates> kStateNames{{
     {"sleeps", "sleeps"},
     {"elsewhere", "unknown"},
 }};
-
-double at_seconds(std::int64_t ns) { return static_cast<double>(ns) / kNanosASecond; }
 
 void join(Stretch& a, const Stretch& b) {
   const double total = a.seconds + b.seconds;

@@ -3,10 +3,11 @@
 #include <algorithm>
 #include <cmath>
 
+#include "diagnosis/timeline/times.h"
+
 namespace stoker {
 namespace {
 
-constexpr double kNanosASecond = 1e9;
 /// Workers that start within so many seconds of each other belong to one epoch's loader: spawned
 /// ones start one after the other.
 constexpr double kSameGeneration = 3;
@@ -18,8 +19,6 @@ constexpr double kStillSaving = 0.3;
 constexpr double kOneAtWork = 1.3;
 /// Messages of both sides from which their ratio is trusted.
 constexpr double kEnoughMessages = 8;
-
-double at_seconds(std::int64_t ns) { return static_cast<double>(ns) / kNanosASecond; }
 
 double grown(std::int64_t before, std::int64_t after) {
   return static_cast<double>(std::max<std::int64_t>(0, after - before));

@@ -3,10 +3,11 @@
 #include <algorithm>
 #include <numeric>
 
+#include "diagnosis/timeline/times.h"
+
 namespace stoker {
 namespace {
 
-constexpr double kNanosASecond = 1e9;
 constexpr auto kRunningIndex = static_cast<std::size_t>(WaitKind::kRunning);
 constexpr auto kUnknownIndex = static_cast<std::size_t>(WaitKind::kUnknown);
 /// Looks that the run so far stands for in an interval: a prior that a few looks outweigh.

@@ -2,11 +2,12 @@
 
 #include <algorithm>
 
+#include "diagnosis/timeline/times.h"
+
 namespace stoker {
 namespace {
 
 constexpr std::size_t kMostCosts = 1024;
-constexpr double kNanosASecond = 1e9;
 
 }  // namespace
 

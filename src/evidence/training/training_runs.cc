@@ -11,10 +11,10 @@ namespace {
 
 using Json = json::Value;
 
-constexpr const char* kCure = "measure again with `stoker validate MODEL`";
-constexpr Bytes kLargestFile{64LL << 20};
+constexpr const char* kRunsCure = "measure again with `stoker validate MODEL`";
+constexpr Bytes kLargestRunsFile{64LL << 20};
 constexpr std::size_t kMostRuns = 10'000, kMostRepetitions = 1'000;
-constexpr json::Format kFormat{"stoker-training-runs", 1, "format"};
+constexpr json::Format kRunsFormat{"stoker-training-runs", 1, "format"};
 constexpr double kMostBatch = 1 << 24, kMostThreads = 4096;
 /// A step below that is no training step: a nanosecond's slip of the unit.
 constexpr double kLeastStepMs = 1e-4;
@@ -180,9 +180,9 @@ std::optional<TrainingFact> fact_of(const MeasuredRun& run) {
 }
 
 Result<TrainingRuns> parse_training_runs(std::string_view text, const std::string& where) {
-  const auto root = TRY(json::parse_document(text, where, {"a rows file", kCure}));
-  json::Fields fields(where, kCure);
-  TRY(fields.check_format(root, kFormat));
+  const auto root = TRY(json::parse_document(text, where, {"a rows file", kRunsCure}));
+  json::Fields fields(where, kRunsCure);
+  TRY(fields.check_format(root, kRunsFormat));
   TrainingRuns rows;
   for (const auto& [key, value] : fields.object(root, "provenance", "").items()) {
     if (value.is_string()) rows.provenance[key] = value.as_string();
@@ -204,7 +204,7 @@ Result<TrainingRuns> parse_training_runs(std::string_view text, const std::strin
 }
 
 Result<TrainingRuns> read_training_runs(const std::filesystem::path& path) {
-  const auto text = TRY(read_file(path, kLargestFile));
+  const auto text = TRY(read_file(path, kLargestRunsFile));
   return parse_training_runs(text, path.string());
 }
 

@@ -14,7 +14,7 @@ namespace stoker {
 namespace {
 
 /// Repetitions of an idle machine differ by this at least, whatever two of them say.
-constexpr double kLeastNoise = 0.02;
+constexpr double kLeastNoiseOfPair = 0.02;
 
 double throughput_of(const MeasuredRun& run, Nanos step) {
   return static_cast<double>(run.batch) / seconds(step);
@@ -89,7 +89,8 @@ BatchRanking ranking_of(const std::vector<const ComparedRun*>& group) {
   };
   for (std::size_t i = 0; i < group.size(); ++i) {
     for (std::size_t j = i + 1; j < group.size(); ++j) {
-      const double noise = std::max(kLeastNoise, group[i]->fact->spread + group[j]->fact->spread);
+      const double noise =
+          std::max(kLeastNoiseOfPair, group[i]->fact->spread + group[j]->fact->spread);
       const double measured = std::log(fact(group[i]) / fact(group[j]));
       if (std::fabs(measured) <= noise) continue;
       ++ranking.pairs;

@@ -15,14 +15,14 @@ constexpr std::int64_t kReadInAll = 64 * 1024 * 1024;
 constexpr std::size_t kReadAtOnce = 256 * 1024;
 /// A block of lines ends here too: a file without newlines must not become one block.
 constexpr std::size_t kLongestBlock = 4 * 1024 * 1024;
-constexpr std::size_t kHead = 4096;
+constexpr std::size_t kTextHead = 4096;
 /// Opening each file of a large set to see that it is text would take too long.
 constexpr std::size_t kMostFilesSniffed = 512;
 /// Share of control bytes above which something is no text.
 constexpr double kMaxControl = 0.02;
 
 /// What was read of the files so far.
-struct Survey {
+struct TextSurvey {
   std::int64_t lines = 0;
   std::int64_t text_bytes = 0;    ///< unpacked
   std::int64_t packed_bytes = 0;  ///< of the files, that they came from
@@ -64,7 +64,7 @@ class BlockKeeper {
 
 /// Cuts what was read into blocks of lines; what follows the last newline stays in `rest`.
 void cut_blocks(std::string& rest, bool at_end, double read_ns_per_byte, double packed_per_byte,
-                Survey& survey, BlockKeeper& keeper) {
+                TextSurvey& survey, BlockKeeper& keeper) {
   std::size_t begin = 0, lines = 0;
   const auto give = [&](std::size_t end) {
     keeper.offer(std::string_view(rest).substr(begin, end - begin),
@@ -91,7 +91,7 @@ void cut_blocks(std::string& rest, bool at_end, double read_ns_per_byte, double 
 /// Where reading ends within a file: the whole lines that are left become a block, a part of a line
 /// counts as one only where nothing else was seen. Returns the bytes that stay unused.
 std::int64_t cut_short(std::string& rest, bool nothing_yet, double read_ns_per_byte,
-                       double packed_per_byte, Survey& survey, BlockKeeper& keeper) {
+                       double packed_per_byte, TextSurvey& survey, BlockKeeper& keeper) {
   std::size_t end = rest.rfind('\n') == std::string::npos ? 0 : rest.rfind('\n') + 1;
   auto lines = static_cast<std::int64_t>(
       std::count(rest.begin(), rest.begin() + static_cast<std::ptrdiff_t>(end), '\n'));
@@ -105,7 +105,7 @@ std::int64_t cut_short(std::string& rest, bool nothing_yet, double read_ns_per_b
 
 /// Reads at most `share` bytes of the unpacked file.
 void look_into(const DataFile& file, std::int64_t share, const DataSetOptions& options,
-               Survey& survey, BlockKeeper& keeper, DataSet& set) {
+               TextSurvey& survey, BlockKeeper& keeper, DataSet& set) {
   UnpackedFile opened(file.path);
   if (!opened.good()) {
     set.diagnostics.add("unreadable_text", Severity::kWarning,
@@ -202,7 +202,7 @@ bool looks_like_text(std::string_view head) {
 
 bool is_text_file(const std::filesystem::path& path) {
   UnpackedFile file(path);
-  std::string head(kHead, '\0');
+  std::string head(kTextHead, '\0');
   head.resize(file.read({reinterpret_cast<std::uint8_t*>(head.data()), head.size()}));
   return looks_like_text(head);
 }
@@ -222,7 +222,7 @@ Status open_text(const DataSetOptions& options, DataSet& set) {
     return fail(ErrorCode::kBadInput,
                 "its text files hold no text; probe your own pipeline: stoker probe "
                 "FILE.py:FUNCTION");
-  Survey survey;
+  TextSurvey survey;
   BlockKeeper keeper(options.samples, options.seed, set.samples);
   const std::int64_t budget = std::min(kReadInAll, options.max_read.count());
   std::int64_t files_left = static_cast<std::int64_t>(set.files.size());

@@ -29,7 +29,7 @@ std::optional<Finding> epoch_start(const Diagnosis& d) {
   if (known ? share < kStartOfEpoch : start < kVeryLongStart) return std::nullopt;
   const Nanos sample = d.given.sample.mean_cpu() + d.given.sample.mean_wait();
   std::string evidence = "every epoch begins with " + human_time(start) + " without a batch" +
-                         (known ? ", " + percent(share) + " of it" : "") +
+                         (known ? ", " + fine_percent(share) + " of it" : "") +
                          ": one worker makes the whole first batch (" + std::to_string(s.batch) +
                          " samples of " + human_time(sample) + ")";
   std::string cure;

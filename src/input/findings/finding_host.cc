@@ -97,7 +97,7 @@ std::optional<Finding> copy_on_read(const Diagnosis& d) {
   evidence += "; reading one writes its reference count, so " + counted(d.all_workers(), "worker") +
               " copy up to " + human_bytes(growth) + " in the course of an epoch";
   if (memory.count() > 0)
-    evidence += ", " + percent(share) + " of " + human_bytes(memory) + " DRAM";
+    evidence += ", " + fine_percent(share) + " of " + human_bytes(memory) + " DRAM";
   return Finding{"memory_grows_by_copy_on_read",
                  share > 0.5 || memory.count() <= 0 ? Severity::kWarning : Severity::kNote,
                  evidence,
@@ -116,7 +116,7 @@ std::optional<Finding> cpu_quota(const Diagnosis& d) {
                          (l.cgroup_version == 2 ? "cpu.max" : "cpu.cfs_quota_us") + ") grants " +
                          decimal(*l.quota) + (*l.quota == 1 ? " core" : " cores");
   if (throttled > kThrottled)
-    evidence += "; it was used up in " + percent(throttled) + " of its periods so far";
+    evidence += "; it was used up in " + fine_percent(throttled) + " of its periods so far";
   const bool too_many = d.all_workers() > std::ceil(*l.quota);
   if (too_many) evidence += "; " + counted(d.all_workers(), "worker") + " would be throttled";
   return Finding{
@@ -192,7 +192,7 @@ std::optional<Finding> prefetch_without_gain(const Diagnosis& d) {
                  "prefetch_factor=" + std::to_string(d.given.settings.prefetch) + " holds " +
                      human_bytes(d.now.shared_memory) + " of /dev/shm instead of " +
                      human_bytes(other.shared_memory) + " and changes the rate by " +
-                     percent(std::max(0.0, gain)) +
+                     fine_percent(std::max(0.0, gain)) +
                      ": batches ahead hide uneven samples, they do not make them faster",
                  "prefetch_factor=2"};
 }

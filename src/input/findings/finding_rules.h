@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/percent.h"
 #include "input/findings/findings.h"
 
 /// Internal to src/input: what the rules of findings.cc share.
@@ -55,11 +56,6 @@ using Rule = std::optional<Finding> (*)(const Diagnosis&);
   std::snprintf(buffer, sizeof buffer, "%.3g", value);
   const bool large = value >= 1000;
   if (large) std::snprintf(buffer, sizeof buffer, "%.0f", value);
-  return buffer;
-}
-[[nodiscard]] inline std::string percent(double share) {
-  char buffer[32];
-  std::snprintf(buffer, sizeof buffer, share < 0.1 ? "%.1f %%" : "%.0f %%", 100 * share);
   return buffer;
 }
 /// "1 worker", "4 workers"

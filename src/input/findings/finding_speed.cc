@@ -64,7 +64,7 @@ std::optional<Finding> slower_than_none(const Diagnosis& d) {
   return Finding{"workers_slower_than_none", Severity::kWarning,
                  counted(d.given.settings.workers, "worker") + " deliver " +
                      rate_text(d.now.samples_per_s) + ", the training process by itself " +
-                     rate_text(alone.samples_per_s) + " (" + percent(gain) +
+                     rate_text(alone.samples_per_s) + " (" + fine_percent(gain) +
                      " more): making a sample is cheaper than bringing it over from a worker",
                  cure};
 }
@@ -88,7 +88,7 @@ std::optional<Finding> slow_sample(const Diagnosis& d) {
                      " measured samples takes " + human_time(slowest) + ", " +
                      decimal(slowest / mean) +
                      " times the mean; batches that are finished wait behind it",
-                 "DataLoader(in_order=False) of PyTorch 2.6 on: " + percent(gain) +
+                 "DataLoader(in_order=False) of PyTorch 2.6 on: " + fine_percent(gain) +
                      " more samples/s, the order of batches then varies from run to run; or make "
                      "that sample cheaper"};
 }
@@ -128,7 +128,7 @@ std::optional<Finding> collate_bound(const Diagnosis& d) {
                  "return data[indices] (with collate_fn=lambda batch: batch), or give a "
                  "BatchSampler as sampler= "
                  "with batch_size=None: about " +
-                     rate_text(whole.samples_per_s) + ", " + percent(gain_of(whole, d.now)) +
+                     rate_text(whole.samples_per_s) + ", " + fine_percent(gain_of(whole, d.now)) +
                      " more; more cores only repeat the same work"};
 }
 
@@ -144,7 +144,7 @@ std::optional<Finding> small_files(const Diagnosis& d) {
       "many_small_files", limits ? Severity::kWarning : Severity::kNote,
       "files of " + human_bytes(Bytes(std::llround(bytes))) + " each, read one by one" +
           (network ? " over " + d.given.network_storage : "") + ": the storage is used " +
-          percent(d.now.disk_utilization) + ", " + percent(uncached) +
+          fine_percent(d.now.disk_utilization) + ", " + fine_percent(uncached) +
           " of the reads miss the page cache",
       std::string(network ? "copy the data to a local disk, or pack" : "pack") +
           " it into tar shards that are read in sequence; more workers make it worse where the "
@@ -159,7 +159,7 @@ std::optional<Finding> cache_too_small(const Diagnosis& d) {
   return Finding{"data_exceeds_page_cache", limits ? Severity::kWarning : Severity::kNote,
                  human_bytes(sample.dataset_bytes) + " of data and " +
                      human_bytes(d.given.host.memory) + " DRAM: the page cache serves about " +
-                     percent(d.now.cached_share) + " of a later epoch's reads in random order",
+                     fine_percent(d.now.cached_share) + " of a later epoch's reads in random order",
                  limits ? "more DRAM than data, smaller files, or a faster disk"
                         : "nothing while the storage keeps up; a faster step would need more DRAM "
                           "than data, or smaller files"};
@@ -171,11 +171,12 @@ std::optional<Finding> pin_thread(const Diagnosis& d) {
   pageable.pin = false;
   const double gain = gain_of(d.with(pageable), d.now);
   if (d.now.limit != InputLimit::kPinThread && gain < kWorthSaying) return std::nullopt;
-  std::string evidence = "the one pin-memory thread is busy " + percent(d.now.main_utilization) +
+  std::string evidence = "the one pin-memory thread is busy " +
+                         fine_percent(d.now.main_utilization) +
                          " of the time: it receives, unpickles (sharing the interpreter's lock "
                          "with the training loop) and copies every batch";
   if (gain >= kWorthSaying)
-    evidence += "; without it the loader delivers " + percent(gain) + " more";
+    evidence += "; without it the loader delivers " + fine_percent(gain) + " more";
   return Finding{"pin_thread_bound", Severity::kWarning, evidence,
                  "hand over bytes instead of floats (normalise on the GPU), fewer and larger "
                  "tensors, no NumPy or Python objects in a batch; or pin_memory=False where the "
@@ -186,7 +187,7 @@ std::optional<Finding> receiving(const Diagnosis& d) {
   if (d.now.limit != InputLimit::kMainThread) return std::nullopt;
   return Finding{
       "receiving_bound", Severity::kWarning,
-      "the training process is busy " + percent(d.now.main_utilization) +
+      "the training process is busy " + fine_percent(d.now.main_utilization) +
           " of the time with receiving batches of " +
           human_bytes(Bytes(std::llround(d.given.sample.batch_bytes(d.given.settings.batch)))) +
           ", which no number of workers shortens",
@@ -215,7 +216,7 @@ std::optional<Finding> decode_bound(const Diagnosis& d) {
   if (!d.prep_bound() || share < kMostlyDecoding) return std::nullopt;
   return Finding{
       "decode_bound", Severity::kWarning,
-      "decoding takes " + percent(share) +
+      "decoding takes " + fine_percent(share) +
           " of a sample's CPU time, and the CPU holds "
           "the loader at " +
           rate_text(d.now.samples_per_s),
@@ -232,13 +233,13 @@ std::optional<Finding> jitter(const Diagnosis& d) {
     const LoaderForecast other = d.with(deeper);
     const double gain = gain_of(other, d.now);
     if (gain < kWorthSaying) continue;
-    cure = "prefetch_factor=" + std::to_string(deeper.prefetch) + " (" + percent(gain) +
+    cure = "prefetch_factor=" + std::to_string(deeper.prefetch) + " (" + fine_percent(gain) +
            " more samples/s, " + human_bytes(other.shared_memory) + " of /dev/shm)";
     break;
   }
   if (cure.empty()) cure = "more even samples: depth does not help here, in_order=False may";
   return Finding{"uneven_batches", Severity::kNote,
-                 "the workers are busy " + percent(d.now.worker_utilization) +
+                 "the workers are busy " + fine_percent(d.now.worker_utilization) +
                      " of the time only, yet the GPU waits " + human_time(d.now.wait) +
                      " a step: batches come unevenly, and utilisation swings",
                  cure};

@@ -14,7 +14,7 @@ using Json = json::Value;
 
 constexpr int kMajor = 1, kMinor = 1;
 /// A probe file of 100,000 samples stays below this; more is no probe file.
-constexpr Bytes kFileLimit = 64 * kMiB;
+constexpr Bytes kProbeFileLimit = 64 * kMiB;
 
 Json to_json(const Spread& spread) {
   return {{"mean", spread.mean}, {"median", spread.median}, {"sd", spread.sd}, {"p95", spread.p95}};
@@ -124,7 +124,7 @@ Status write_probe(const std::filesystem::path& path, const Probe& probe) {
 }
 
 Result<Probe> read_probe(const std::filesystem::path& path) {
-  const Result<std::string> text = read_file(path, kFileLimit);
+  const Result<std::string> text = read_file(path, kProbeFileLimit);
   if (!text) return tl::unexpected(text.error());
   return parse_probe(*text, path.string());
 }

@@ -11,9 +11,9 @@ namespace {
 using Json = json::Value;
 using json::Fields, json::kMaxCount, json::kMaxMs, json::kMaxRate;
 
-constexpr json::Format kFormat{"stoker-probe", 1, "probe format", "probe the folder again",
-                               "is not a probe file; make one with: stoker probe DIR -o FILE"};
-constexpr const char* kCure = "probe the folder again";
+constexpr json::Format kProbeFormat{"stoker-probe", 1, "probe format", "probe the folder again",
+                                    "is not a probe file; make one with: stoker probe DIR -o FILE"};
+constexpr const char* kProbeCure = "probe the folder again";
 constexpr std::size_t kMaxSamples = 1'000'000;
 /// Nesting of the format is 5; deeper text is an attack on the parser's stack.
 constexpr int kMaxDepth = 8;
@@ -183,8 +183,8 @@ Result<Probe> parse_probe(std::string_view text, const std::string& where) {
       json::parse_document(text, where, {"a probe file", "probe the folder again", kMaxDepth});
   if (!document) return tl::unexpected(document.error());
   const Json& root = *document;
-  Fields fields(where, kCure);
-  TRY(fields.check_format(root, kFormat));
+  Fields fields(where, kProbeCure);
+  TRY(fields.check_format(root, kProbeFormat));
   Probe probe;
   read_provenance(fields, root, probe.provenance);
   read_kind(fields, root, probe);

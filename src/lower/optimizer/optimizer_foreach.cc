@@ -8,7 +8,7 @@
 namespace stoker {
 namespace {
 
-void sgd(StepWriter& step, const OptimizerSettings& o, const ParameterList& group) {
+void sgd_foreach(StepWriter& step, const OptimizerSettings& o, const ParameterList& group) {
   for (const ParameterList& list : by_dtype(group)) {
     Held grads;
     if (o.weight_decay != 0) {
@@ -27,7 +27,7 @@ void sgd(StepWriter& step, const OptimizerSettings& o, const ParameterList& grou
   }
 }
 
-void adam(StepWriter& step, const OptimizerSettings& o, const ParameterList& group) {
+void adam_foreach(StepWriter& step, const OptimizerSettings& o, const ParameterList& group) {
   step.states(group, state_tensors(o));
   Held root;
   for (const ParameterList& list : by_dtype(group)) {
@@ -54,7 +54,7 @@ void adam(StepWriter& step, const OptimizerSettings& o, const ParameterList& gro
   step.release(root);
 }
 
-void rmsprop(StepWriter& step, const OptimizerSettings& o, const ParameterList& group) {
+void rmsprop_foreach(StepWriter& step, const OptimizerSettings& o, const ParameterList& group) {
   step.states(group, state_tensors(o));
   Held average;
   for (const ParameterList& list : by_dtype(group)) {
@@ -82,7 +82,7 @@ void rmsprop(StepWriter& step, const OptimizerSettings& o, const ParameterList& 
   step.release(average);
 }
 
-void adagrad(StepWriter& step, const OptimizerSettings& o, const ParameterList& group) {
+void adagrad_foreach(StepWriter& step, const OptimizerSettings& o, const ParameterList& group) {
   for (const TrainedParameter& p : group) step.constructed(p, p.bytes);
   Held root;
   Held numerator;
@@ -105,7 +105,7 @@ void adagrad(StepWriter& step, const OptimizerSettings& o, const ParameterList& 
   step.release(root);
 }
 
-void lion(StepWriter& step, const ParameterList& group) {
+void lion_foreach(StepWriter& step, const ParameterList& group) {
   step.states(group, 1);
   step.run(group, {1, 1});  // mul_, by 1 without decay
   Held updates = step.like(group);
@@ -121,18 +121,18 @@ void lion(StepWriter& step, const ParameterList& group) {
 void step_foreach(StepWriter& step, const OptimizerSettings& o, const ParameterList& group) {
   switch (o.kind) {
     case OptimizerKind::kSgd:
-      return sgd(step, o, group);
+      return sgd_foreach(step, o, group);
     case OptimizerKind::kAdam:
     case OptimizerKind::kAdamW:
-      return adam(step, o, group);
+      return adam_foreach(step, o, group);
     case OptimizerKind::kRmsprop:
-      return rmsprop(step, o, group);
+      return rmsprop_foreach(step, o, group);
     case OptimizerKind::kAdagrad:
-      return adagrad(step, o, group);
+      return adagrad_foreach(step, o, group);
     case OptimizerKind::kAdafactor:
       return adafactor_foreach(step, o, group);
     case OptimizerKind::kLion:
-      return lion(step, group);
+      return lion_foreach(step, group);
     case OptimizerKind::kNone:
       return;
   }

@@ -22,7 +22,9 @@ Shown share_shown(Bytes part, Bytes whole) {
   const double share = whole.count() > 0 ? part / whole : 0;
   return plain(layout::percent(share), share);
 }
-Shown count_of(std::int64_t count) { return plain(with_commas(count), static_cast<double>(count)); }
+Shown count_shown(std::int64_t count) {
+  return plain(with_commas(count), static_cast<double>(count));
+}
 
 std::string moment_words(const SnapshotExplanation& e) {
   switch (e.live.moment) {
@@ -79,7 +81,7 @@ Json holders_table(const LiveMemory& live) {
     rows.push_back({{h.where, {}},
                     {"", bytes_of(h.bytes)},
                     {"", share_shown(h.bytes, in_use)},
-                    {"", count_of(h.blocks)},
+                    {"", count_shown(h.blocks)},
                     {"", bytes_of(h.largest)}});
   }
   if (rows.empty()) return {};
@@ -123,7 +125,7 @@ Json segments_table(const Snapshot& snapshot, const std::vector<SegmentFill>& se
          {"", bytes_of(Bytes(s.idle))},
          {"", share_shown(Bytes(s.idle), Bytes(s.size))},
          {"", bytes_of(Bytes(s.largest_idle))},
-         {"", count_of(s.idle_pieces)},
+         {"", count_shown(s.idle_pieces)},
          {s.stream == 0 ? "default" : fmt::format("{:#x}", snapshot.streams[s.stream]), {}},
          {pool == kDefaultPool ? "default" : fmt::format("({}, {})", pool.first, pool.second),
           {}}});
@@ -240,8 +242,8 @@ std::string kineto_page(const KinetoMemory& memory, const KinetoSummary& summary
                   "What is allocated in all is not in the trace, only how it changes", {});
   }
   page.tile("Rises by", bytes_of(summary.rise), "above the beginning");
-  page.tile("Allocations", count_of(summary.allocations));
-  page.tile("Frees", count_of(summary.frees));
+  page.tile("Allocations", count_shown(summary.allocations));
+  page.tile("Frees", count_shown(summary.frees));
   Area plot;
   plot.bytes = true;
   plot.x.label = "memory event";

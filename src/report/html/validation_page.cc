@@ -1,5 +1,6 @@
 #include <fmt/core.h>
 
+#include "base/percent.h"
 #include "base/text.h"
 #include "report/html/page.h"
 #include "report/model/input_validation_report.h"
@@ -10,8 +11,6 @@ namespace stoker {
 namespace {
 
 using namespace page;
-
-constexpr double kPerCent = 100;
 
 Shown signed_share(double value) {
   return plain(fmt::format("{:+.1f} %", kPerCent * value), value);

@@ -4,14 +4,14 @@
 namespace stoker {
 namespace {
 
-constexpr int kSchemaMajor = 1, kSchemaMinor = 0;
+constexpr int kCalibrationMajor = 1, kCalibrationMinor = 0;
 
 }  // namespace
 
 std::string calibration_json(const CalibratedMachine& m, const CalibrationRuns& runs,
                              const CalibrationSaid& said) {
   Json root = answer("stoker-calibrate-1", said.version);
-  root["schema_version"] = {kSchemaMajor, kSchemaMinor};
+  root["schema_version"] = {kCalibrationMajor, kCalibrationMinor};
   root["device"] = {{"kind", runs.device.cpu ? "cpu" : "gpu"},
                     {"name", runs.device.name},
                     {"cores", runs.device.cores},

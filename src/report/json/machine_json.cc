@@ -4,7 +4,7 @@
 namespace stoker {
 namespace {
 
-constexpr const char* kSchema = "stoker-machine-1";
+constexpr const char* kMachineSchema = "stoker-machine-1";
 
 /// What was not found out is null.
 Json text_or_null(const std::string& text) { return text.empty() ? Json() : Json(text); }
@@ -40,7 +40,7 @@ std::string machine_json(const MachineReport& report) {
   const HostLimits& l = f.limits;
   const std::string folder = f.cpu_cgroup.folders.empty() ? "" : f.cpu_cgroup.folders.front();
   return answer_text(
-      {{"schema", kSchema},
+      {{"schema", kMachineSchema},
        {"stoker", report.tool_version},
        {"kernel", text_or_null(f.kernel)},
        {"cpu_name", text_or_null(p.name)},

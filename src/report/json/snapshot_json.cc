@@ -7,10 +7,10 @@ namespace {
 using Json = json::Value;
 
 /// A reader may rely on every key that docs/reference/json.md names for this schema.
-constexpr const char* kSchema = "stoker-explain-1";
+constexpr const char* kExplainSchema = "stoker-explain-1";
 
 Json envelope(const char* kind, const std::string& file, const std::string& tool_version) {
-  Json json = answer(kSchema, tool_version);
+  Json json = answer(kExplainSchema, tool_version);
   json["kind"] = kind;
   json["file"] = file;
   return json;

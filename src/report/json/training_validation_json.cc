@@ -6,7 +6,7 @@
 namespace stoker {
 namespace {
 
-constexpr int kSchemaMajor = 1, kSchemaMinor = 0;
+constexpr int kTrainingMajor = 1, kTrainingMinor = 0;
 
 const char* status_name(RunStatus status) {
   switch (status) {
@@ -73,7 +73,7 @@ Json json_of(const Learning& l, const std::string& into) {
 
 std::string training_validation_json(const TrainingValidation& v, const TrainingSaid& said) {
   Json root = answer("stoker-validate-1", said.version);
-  root["schema_version"] = {kSchemaMajor, kSchemaMinor};
+  root["schema_version"] = {kTrainingMajor, kTrainingMinor};
   root["held"] = v.judged == 0 && v.failures.empty() ? Json() : Json(v.failures.empty());
   root["failures"] = v.failures;
   root["device"] = said.device;
@@ -115,7 +115,7 @@ std::string training_validation_json(const TrainingValidation& v, const Training
 std::string accuracy_json(const std::vector<AccuracyEntry>& entries,
                           const std::filesystem::path& log, const std::string& version) {
   Json root = answer("stoker-accuracy-log-1", version);
-  root["schema_version"] = {kSchemaMajor, kSchemaMinor};
+  root["schema_version"] = {kTrainingMajor, kTrainingMinor};
   root["log"] = log.string();
   root["entries"] = Json::array();
   for (const AccuracyEntry& e : entries) {

@@ -5,7 +5,7 @@
 namespace stoker {
 namespace {
 
-constexpr int kSchemaMajor = 1, kSchemaMinor = 0;
+constexpr int kInputMajor = 1, kInputMinor = 0;
 
 Json json_of(const ErrorSummary& s) {
   return {{"points", s.count},
@@ -53,7 +53,7 @@ Json json_of(const ComparedPoint& p) {
 std::string validation_json(const InputValidation& v, const LoaderRuns& runs,
                             const std::string& tool_version, const InputBars& bars) {
   Json root = answer("stoker-validate-input-1", tool_version);
-  root["schema_version"] = {kSchemaMajor, kSchemaMinor};
+  root["schema_version"] = {kInputMajor, kInputMinor};
   root["reached"] = v.failures.empty();
   root["failures"] = v.failures;
   root["bars"] = {{"epoch_mean", bars.epoch_mean},

@@ -6,7 +6,7 @@
 namespace stoker {
 namespace {
 
-constexpr const char* kSchema = "stoker-watch-1";
+constexpr const char* kWatchSchema = "stoker-watch-1";
 
 Json states_of(const JobSeconds& job) {
   Json shares = Json::object();
@@ -68,7 +68,7 @@ Json rank_of(const RankTimeline& r) {
 std::string watch_line_json(const WatchLine& line, const std::string& tool_version) {
   const Stretch& s = line.stretch;
   const double seconds = s.seconds > 0 ? s.seconds : 1;
-  const Json value{{"schema", kSchema},
+  const Json value{{"schema", kWatchSchema},
                    {"stoker", tool_version},
                    {"kind", "interval"},
                    {"from_s", s.from},
@@ -92,7 +92,7 @@ std::string watch_json(const WatchReport& r) {
   for (const JobFinding& f : d.findings) findings.push_back(finding_of(f));
   Json ranks = Json::array();
   for (const RankTimeline& rank : r.timeline->ranks()) ranks.push_back(rank_of(rank));
-  const Json value{{"schema", kSchema},
+  const Json value{{"schema", kWatchSchema},
                    {"stoker", r.tool_version},
                    {"kind", "report"},
                    {"source", r.source},

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "base/percent.h"
 #include "base/text.h"
 #include "report/study/figures.h"
 #include "report/study/study_report.h"
@@ -25,10 +26,6 @@ std::string values_text(const StudyView& view, const std::vector<std::string>& v
     text += fmt::format("{}{}={}", i == 0 ? "" : " ", printable(view.axes[i]),
                         printable(values[i], 40));
   return text;
-}
-
-std::string percent(double share) {
-  return fmt::format("{:.{}f} %", 100 * share, share < 0.1 ? 1 : 0);
 }
 
 std::string change_text(const AxisEffect& effect, const LevelEffect& level) {
@@ -79,13 +76,13 @@ std::string effects_text(const Findings& findings) {
                              printable(condition, 40));
       text +=
           fmt::format("  the best {} depends on {}: {}; worth up to {}\n", printable(found.axis),
-                      printable(found.given), pairs, percent(found.gain));
+                      printable(found.given), pairs, fine_percent(found.gain));
     }
     if (one.noise)
       text += fmt::format(
           "  noise: repetitions of one setting differ by {} (standard deviation, {} "
           "settings)\n",
-          percent(one.noise->relative), one.noise->settings);
+          fine_percent(one.noise->relative), one.noise->settings);
   }
   return text;
 }
@@ -103,7 +100,7 @@ std::string scaling_line(const AxisScaling& s) {
                       "from {} {:.3g} (fit within {})\n",
                       human_time(Nanos(s.batch->fixed_s * 1e9)),
                       human_time(Nanos(s.batch->each_s * 1e9)), layout::number(1 / s.batch->each_s),
-                      printable(s.axis), s.batch->half(), percent(s.batch->error));
+                      printable(s.axis), s.batch->half(), fine_percent(s.batch->error));
   if (by == AxisScaling::Law::kCeiling)
     return head + fmt::format(
                       "grows by {} each up to {:.3g}, from where on something else limits "
@@ -111,16 +108,16 @@ std::string scaling_line(const AxisScaling& s) {
                       "(fit within {})\n",
                       layout::number(s.ceiling->slope), s.ceiling->knee(),
                       layout::number(s.ceiling->limit), 2 * s.ceiling->knee(),
-                      percent(s.ceiling->error));
+                      fine_percent(s.ceiling->error));
   if (!s.law) return "";
-  std::string text =
-      head + fmt::format("{} of the work is done one after the other", percent(s.law->contention));
+  std::string text = head + fmt::format("{} of the work is done one after the other",
+                                        fine_percent(s.law->contention));
   if (std::isfinite(s.law->limit()))
     text +=
         fmt::format(", so at most {:.3g} times the speed of one", s.law->limit() / s.law->first);
   if (std::isfinite(s.law->peak()))
     text += fmt::format(", at {:.3g} {}", s.law->peak(), printable(s.axis));
-  return text + fmt::format(" (fit within {})\n", percent(s.law->error));
+  return text + fmt::format(" (fit within {})\n", fine_percent(s.law->error));
 }
 
 std::string pareto_text(const StudyView& view, const Findings& findings) {

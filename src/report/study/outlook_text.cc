@@ -1,5 +1,6 @@
 #include <fmt/core.h>
 
+#include "base/percent.h"
 #include "base/text.h"
 #include "report/study/figures.h"
 #include "report/study/study_report.h"
@@ -18,8 +19,6 @@ std::string time_band(const Banded& band) {
 std::string band_text(const Banded& band) {
   return fmt::format("{:.2g} [{:.2g}-{:.2g}]", band.value, band.low, band.high);
 }
-
-std::string percent(double share) { return fmt::format("{:.0f} %", 100 * share); }
 
 /// How far off: per cent, or a factor where those say nothing any more.
 std::string off_text(double error) {

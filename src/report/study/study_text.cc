@@ -15,7 +15,7 @@ using study::StudyView;
 using study::TrialRow;
 using study::TrialState;
 
-constexpr std::size_t kMostRows = 60, kMostReasons = 10, kLongestReason = 160;
+constexpr std::size_t kMostTrialRows = 60, kMostReasons = 10, kLongestReason = 160;
 
 bool repeated(const StudyView& view) { return view.study.repeat > 1; }
 
@@ -119,13 +119,13 @@ std::string study_text(const StudyView& view) {
                      counts_text(view.counts) +
                      (view.running_by.empty() ? "\n\n" : "; run by " + view.running_by + "\n\n");
   std::vector<std::vector<std::string>> table{heading(view)};
-  for (std::size_t i = 0; i < std::min(view.rows.size(), kMostRows); ++i)
+  for (std::size_t i = 0; i < std::min(view.rows.size(), kMostTrialRows); ++i)
     table.push_back(cells_of(view, view.rows[i]));
   const auto left = left_columns(view);
   text += layout::table(table, {left.begin(), left.end()});
-  if (view.rows.size() > kMostRows)
+  if (view.rows.size() > kMostTrialRows)
     text += fmt::format("  ... and {} more: --where chooses, --csv has all\n",
-                        with_commas(static_cast<std::int64_t>(view.rows.size() - kMostRows)));
+                        with_commas(static_cast<std::int64_t>(view.rows.size() - kMostTrialRows)));
   return text + reasons(view);
 }
 

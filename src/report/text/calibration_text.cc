@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 
+#include "base/percent.h"
 #include "base/text.h"
 #include "report/model/calibration_report.h"
 #include "report/text/cpu_text.h"
@@ -17,7 +18,6 @@ using namespace layout;
 constexpr std::size_t kMostChanges = 4;
 /// Two calibrations of an idle machine agree within this.
 constexpr double kAgrees = 0.05;
-constexpr double kPerCent = 100;
 
 /// "186 GFLOP/s", "25.3 GB/s", "312 TFLOP/s"
 std::string rate_text(const SustainedRate& rate) {

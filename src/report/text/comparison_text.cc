@@ -89,7 +89,7 @@ std::string warnings_once(const std::vector<Contender>& contenders) {
   return text;
 }
 
-std::string footer(const ReportContext& context) {
+std::string footer_of(const ReportContext& context) {
   return layout::footer(context.rests_on, context.assumed, context.excluded);
 }
 
@@ -165,7 +165,7 @@ std::string contenders_text(const std::vector<Contender>& contenders, Objective 
       text += fmt::format("{} does not fit: {}\n", c.forecast.gpu_name,
                           c.forecast.memory.out_of_memory);
   }
-  text += footer(context);
+  text += footer_of(context);
   return text + warnings_once(contenders) + diagnostics(context.data);
 }
 
@@ -197,7 +197,7 @@ std::string comparison_text(const std::vector<std::pair<std::string, Plan>>& pla
   return title(context.model, plans.size(), objective) +
          table(rows, {1, 3, 11}, "  ", {10, 8, 5, 3, 4, 11, 7}) +
          fmt::format("{}", fmt::join(left_out, "")) + "\n" + doubts(objective, ranked, forecasts) +
-         footer(context) + diagnostics(context.data);
+         footer_of(context) + diagnostics(context.data);
 }
 
 }  // namespace stoker

@@ -13,11 +13,6 @@ namespace {
 
 using namespace layout;
 
-std::string continued(const std::string& text) {
-  constexpr std::size_t kWidth = 110, kBlockIndent = 10;
-  return labelled("", {text}, kWidth, kBlockIndent);
-}
-
 /// "operators 41.2 ms (arithmetic 61 %, memory 35 %, other 4 %), PyTorch around them 3.5 ms"
 std::string operator_words(const StepTime& t) {
   const auto part = [&](Bound b) { return t.bound_device[static_cast<std::size_t>(b)].count(); };

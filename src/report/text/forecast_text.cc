@@ -115,11 +115,6 @@ std::string speed(const Forecast& f, const ReportContext& context) {
 }
 
 /// A further line of a block, wrapped below its first.
-std::string continued(const std::string& text) {
-  constexpr std::size_t kWidth = 110, kBlockIndent = 10;
-  return labelled("", {text}, kWidth, kBlockIndent);
-}
-
 /// "bound by kernels, 41.2 ms (arithmetic 61 %, memory 35 %, latency 4 %); next: launching them
 /// ..."
 std::string bound_words(const StepTime& t) {

@@ -13,7 +13,7 @@ namespace {
 using namespace layout;
 
 /// Columns of the text below an entry of a list, and where its lines end.
-constexpr std::size_t kIndent = 5, kWidth = 110;
+constexpr std::size_t kPlanIndent = 5, kPlanWidth = 110;
 
 const char* python(bool value) { return value ? "True" : "False"; }
 
@@ -97,8 +97,8 @@ std::string knob_text(std::size_t number, const Knob& k, const ReportContext& c)
       what += fmt::format(" ({}{:.2f})", c.currency, std::fabs(k.epoch_money));
   }
   if (k.memory.count() != 0) what += ", " + signed_bytes(k.memory) + " of host memory";
-  return labelled(fmt::format("{:>3}.", number), {what}, kWidth, kIndent) +
-         labelled("", {"Risk: " + k.risk}, kWidth, kIndent);
+  return labelled(fmt::format("{:>3}.", number), {what}, kPlanWidth, kPlanIndent) +
+         labelled("", {"Risk: " + k.risk}, kPlanWidth, kPlanIndent);
 }
 
 std::string knobs_text(const InputPlan& p, const ReportContext& c) {
@@ -121,7 +121,7 @@ std::string knobs_text(const InputPlan& p, const ReportContext& c) {
 std::string list(const std::string& heading, const std::vector<std::string>& items) {
   if (items.empty()) return {};
   std::string text = "\n" + heading + "\n";
-  for (const std::string& item : items) text += labelled("   -", {item}, kWidth, kIndent);
+  for (const std::string& item : items) text += labelled("   -", {item}, kPlanWidth, kPlanIndent);
   return text;
 }
 

@@ -79,8 +79,6 @@ std::string gib(const Figure& f) {
   return fmt::format("{:.2f} GiB [{:.2f}-{:.2f}]", g(f.value), g(f.low), g(f.high));
 }
 
-std::string percent(double share) { return fmt::format("{:.0f} %", 100 * share); }
-
 std::string table(const std::vector<std::vector<std::string>>& cells,
                   const std::vector<std::size_t>& left, std::string_view indent,
                   const std::vector<std::size_t>& first_to_go) {
@@ -151,6 +149,11 @@ std::string labelled(std::string_view label, const std::vector<std::string>& ite
     }
   }
   return text + line + "\n";
+}
+
+std::string continued(const std::string& text) {
+  constexpr std::size_t kWidth = 110, kBlockIndent = 10;
+  return labelled("", {text}, kWidth, kBlockIndent);
 }
 
 std::string footer(const std::vector<std::string>& rests_on,

@@ -6,6 +6,7 @@
 
 #include "base/diagnostics.h"
 #include "base/figure.h"
+#include "base/percent.h"
 #include "base/units.h"
 #include "forecast/forecast.h"
 
@@ -18,7 +19,7 @@ namespace stoker::layout {
 [[nodiscard]] std::string millis(const Figure& f);
 /// "12.1 GiB [11.8-12.6]"
 [[nodiscard]] std::string gib(const Figure& f);
-[[nodiscard]] std::string percent(double share);
+using stoker::percent;
 /// Three significant digits, commas from a thousand on.
 [[nodiscard]] std::string number(double value);
 
@@ -51,6 +52,9 @@ namespace stoker::layout {
 /// "Assumed    a; b; c" wrapped at `width` with a hanging indent of `indent` columns.
 [[nodiscard]] std::string labelled(std::string_view label, const std::vector<std::string>& items,
                                    std::size_t width = 110, std::size_t indent = 11);
+
+/// A paragraph that goes on below a label of a block, indented as its lines are.
+[[nodiscard]] std::string continued(const std::string& text);
 
 /// "Rests on", "Assumed", "Excluded": what stands below an answer, unless it was not wanted.
 [[nodiscard]] std::string footer(const std::vector<std::string>& rests_on,

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "base/percent.h"
 #include "base/text.h"
 #include "report/model/machine_report.h"
 #include "report/text/layout.h"
@@ -11,7 +12,6 @@
 namespace stoker {
 namespace {
 
-constexpr double kPerCent = 100;
 using Rows = std::vector<std::vector<std::string>>;
 
 std::string known(const std::string& text) { return text.empty() ? "not told" : text; }

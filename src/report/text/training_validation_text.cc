@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 
+#include "base/percent.h"
 #include "base/text.h"
 #include "report/model/training_report.h"
 #include "report/text/layout.h"
@@ -14,11 +15,7 @@ namespace {
 using namespace layout;
 
 constexpr std::size_t kMostClasses = 6;
-constexpr double kPerCent = 100;
 constexpr double kUnexplained = 0.01;  ///< of the step, and worth a line from here on
-
-std::string share(double value) { return fmt::format("{:.1f} %", kPerCent * value); }
-std::string signed_share(double value) { return fmt::format("{:+.1f} %", kPerCent * value); }
 
 std::string plural(std::size_t n, const char* word) {
   return fmt::format("{} {}{}", n, word, n == 1 ? "" : "s");
@@ -41,9 +38,9 @@ std::string errors_words(const TrainingValidation& v) {
     const FigureSummary* s = summary_of(v, name);
     if (s == nullptr) continue;
     text += text.empty() ? "" : "; ";
-    text += s->count == 1 ? fmt::format("{} {} off", words, share(s->median))
+    text += s->count == 1 ? fmt::format("{} {} off", words, exact_percent(s->median))
                           : fmt::format("{} {} off in the middle, {} at worst", words,
-                                        share(s->median), share(s->worst));
+                                        exact_percent(s->median), exact_percent(s->worst));
   }
   return text;
 }
@@ -73,11 +70,11 @@ std::string runs_table(const TrainingValidation& v) {
         run.run.label(), number(step->fact),
         fmt::format("{} [{}-{}]", number(step->forecast.value), number(step->forecast.low),
                     number(step->forecast.high)),
-        signed_share(step->error()) + (step->within() ? "" : " !")};
+        signed_percent(step->error()) + (step->within() ? "" : " !")};
     if (const ComparedFigure* peak = run.figure("peak memory")) {
       row.insert(row.end(),
                  {in_unit(peak->fact, peak->unit), in_unit(peak->forecast.value, peak->unit),
-                  signed_share(peak->error()) + (peak->within() ? "" : " !")});
+                  signed_percent(peak->error()) + (peak->within() ? "" : " !")});
     } else {
       row.insert(row.end(), {"-", "-", "-"});
     }
@@ -92,8 +89,9 @@ std::string phases_table(const TrainingValidation& v) {
   std::vector<std::vector<std::string>> rows{
       {"figure", "runs", "median", "worst", "bias", "in band", "worst at"}};
   for (const FigureSummary& s : v.summaries) {
-    rows.push_back({s.name, std::to_string(s.count), share(s.median), share(s.worst),
-                    signed_share(s.bias), percent(s.coverage), s.worst_label});
+    rows.push_back({s.name, std::to_string(s.count), exact_percent(s.median),
+                    exact_percent(s.worst), signed_percent(s.bias), percent(s.coverage),
+                    s.worst_label});
   }
   if (rows.size() == 1) return {};
   return "\nErrors by figure, of what was measured\n" + table(rows, {0, 6});
@@ -111,7 +109,7 @@ std::string unexplained(const TrainingValidation& v) {
   for (const ClassError& c : v.classes) explained += c.carried;
   const double rest = measured > 0 ? 1 - forecast / measured - explained : 0;
   if (std::fabs(rest) < kUnexplained) return {};
-  return fmt::format("  {} of the step is explained by none of them\n", signed_share(rest));
+  return fmt::format("  {} of the step is explained by none of them\n", signed_percent(rest));
 }
 
 std::string classes_table(const TrainingValidation& v) {
@@ -122,7 +120,7 @@ std::string classes_table(const TrainingValidation& v) {
     const ClassError& c = v.classes[i];
     rows.push_back({c.name == "host" ? "PyTorch around operators" : c.name, percent(c.share),
                     fmt::format("{:.2f} +- {:.2f}", c.factor, c.deviation),
-                    signed_share(c.carried)});
+                    signed_percent(c.carried)});
   }
   return "\nWhich operators carry the error, as far as these runs tell\n" + table(rows, {0}) +
          unexplained(v);
@@ -136,7 +134,7 @@ std::string rankings_text(const TrainingValidation& v) {
     rows.push_back({r.label, std::to_string(r.pairs),
                     r.pairs > 0 ? fmt::format("{} of {}", r.right, r.pairs) : "-",
                     std::to_string(r.measured_best), std::to_string(r.forecast_best),
-                    share(r.lost)});
+                    exact_percent(r.lost)});
   }
   return "\nBatches by throughput\n" + table(rows, {0});
 }
@@ -171,8 +169,9 @@ std::string learning_text(const TrainingSaid& said) {
                    said.learned_into),
        fmt::format("steps of {} that were held out would be {} off in the middle instead of {}, {} "
                    "instead of {} at worst",
-                   l.by_model ? "models" : "runs", share(l.after.median), share(l.before.median),
-                   share(l.after.worst), share(l.before.worst))});
+                   l.by_model ? "models" : "runs", exact_percent(l.after.median),
+                   exact_percent(l.before.median), exact_percent(l.after.worst),
+                   exact_percent(l.before.worst))});
   return text;
 }
 
@@ -232,7 +231,7 @@ std::string accuracy_text(const std::vector<AccuracyEntry>& entries,
   for (const AccuracyEntry& e : entries) {
     rows.push_back({e.date, e.model, std::to_string(e.batch),
                     e.threads > 0 ? std::to_string(e.threads) : "-", e.precision, e.figure,
-                    in_unit(e.forecast, e.unit), in_unit(e.fact, e.unit), signed_share(e.error()),
+                    in_unit(e.forecast, e.unit), in_unit(e.fact, e.unit), signed_percent(e.error()),
                     e.within() ? "held" : "missed"});
     Sum& sum = sums[{e.model, e.figure}];
     ++sum.count;
@@ -244,8 +243,9 @@ std::string accuracy_text(const std::vector<AccuracyEntry>& entries,
       {"model", "figure", "forecasts", "mean error", "worst", "in band"}};
   for (const auto& [key, sum] : sums) {
     const auto n = static_cast<double>(sum.count);
-    by_model.push_back({key.first, key.second, std::to_string(sum.count), share(sum.absolute / n),
-                        share(sum.worst), percent(static_cast<double>(sum.within) / n)});
+    by_model.push_back({key.first, key.second, std::to_string(sum.count),
+                        exact_percent(sum.absolute / n), exact_percent(sum.worst),
+                        percent(static_cast<double>(sum.within) / n)});
   }
   return fmt::format("{} in {}\n", plural(entries.size(), "forecast"), log.string()) +
          table(by_model, {0, 1}) + "\n" + table(rows, {0, 1, 4, 5, 9});

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/percent.h"
 #include "base/text.h"
 #include "report/model/input_validation_report.h"
 #include "report/text/layout.h"
@@ -14,14 +15,11 @@ using namespace layout;
 
 constexpr std::size_t kLargest = 8;  ///< errors that are listed by name
 
-std::string share(double value) { return fmt::format("{:.1f} %", 100 * value); }
-std::string signed_share(double value) { return fmt::format("{:+.1f} %", 100 * value); }
-
 std::string answer(const InputValidation& v) {
   std::string text = fmt::format(
       "Forecasts beside {} real DataLoaders, from one calibration each: epoch time {} mean error, "
       "{} worst\n",
-      v.points.size(), share(v.epoch.mean), share(v.epoch.worst));
+      v.points.size(), exact_percent(v.epoch.mean), exact_percent(v.epoch.worst));
   if (v.failures.empty()) return text + "Every bar is reached\n";
   text += fmt::format("{} bar{} missed:\n", v.failures.size(), v.failures.size() == 1 ? "" : "s");
   for (const std::string& failure : v.failures) text += "  " + failure + "\n";
@@ -31,20 +29,26 @@ std::string answer(const InputValidation& v) {
 std::string summary_table(const InputValidation& v, const InputBars& bars) {
   const auto row = [](const std::string& name, const ErrorSummary& s, const std::string& bar) {
     if (s.count == 0) return std::vector<std::string>{name, "0", "-", "-", "-", bar, ""};
-    return std::vector<std::string>{name,           std::to_string(s.count), share(s.mean),
-                                    share(s.worst), signed_share(s.bias),    bar,
+    return std::vector<std::string>{name,
+                                    std::to_string(s.count),
+                                    exact_percent(s.mean),
+                                    exact_percent(s.worst),
+                                    signed_percent(s.bias),
+                                    bar,
                                     s.worst_label};
   };
   std::vector<std::vector<std::string>> rows{
       {"", "points", "mean", "worst", "bias", "to reach", "worst at"},
       row("epoch time", v.epoch,
-          fmt::format("mean {}, worst {}", share(bars.epoch_mean), share(bars.epoch_worst))),
-      row("first batch", v.first_batch, fmt::format("mean {}", share(bars.first_batch_mean))),
+          fmt::format("mean {}, worst {}", exact_percent(bars.epoch_mean),
+                      exact_percent(bars.epoch_worst))),
+      row("first batch", v.first_batch,
+          fmt::format("mean {}", exact_percent(bars.first_batch_mean))),
       row("shared memory, window full", v.shared_memory,
-          fmt::format("worst {}", share(bars.shared_memory_worst))),
+          fmt::format("worst {}", exact_percent(bars.shared_memory_worst))),
       row("shared memory elsewhere", v.shared_memory_elsewhere, "no more than the window holds")};
   return table(rows, {0, 5, 6}) +
-         fmt::format("  {} of the epochs lie within their 90 % band\n", share(v.coverage));
+         fmt::format("  {} of the epochs lie within their 90 % band\n", exact_percent(v.coverage));
 }
 
 std::string recommendations_table(const InputValidation& v) {
@@ -52,7 +56,8 @@ std::string recommendations_table(const InputValidation& v) {
   std::vector<std::vector<std::string>> rows{
       {"scenario", "settings", "forecast's best", "measured best", "lost"}};
   for (const RecommendationCheck& c : v.recommendations)
-    rows.push_back({c.scenario, std::to_string(c.settings), c.chosen, c.best, share(c.loss)});
+    rows.push_back(
+        {c.scenario, std::to_string(c.settings), c.chosen, c.best, exact_percent(c.loss)});
   return "\nThe recommended workers against the best of the same measured settings\n" +
          table(rows, {0, 2, 3});
 }
@@ -60,8 +65,8 @@ std::string recommendations_table(const InputValidation& v) {
 std::string scenarios_table(const InputValidation& v) {
   std::vector<std::vector<std::string>> rows{{"scenario", "points", "mean", "worst", "bias"}};
   for (const auto& [name, s] : v.by_scenario) {
-    rows.push_back(
-        {name, std::to_string(s.count), share(s.mean), share(s.worst), signed_share(s.bias)});
+    rows.push_back({name, std::to_string(s.count), exact_percent(s.mean), exact_percent(s.worst),
+                    signed_percent(s.bias)});
   }
   return "\nEpoch time by scenario\n" + table(rows, {0});
 }
@@ -71,12 +76,13 @@ std::string points_table(const InputValidation& v) {
                                               "forecast", "error", "shm MB", "error", "limit"}};
   for (const ComparedPoint& p : v.points) {
     rows.push_back({p.label(), fmt::format("{:.3f}", seconds(p.epoch)),
-                    fmt::format("{:.3f}", seconds(p.forecast_epoch())), signed_share(p.epoch_error),
+                    fmt::format("{:.3f}", seconds(p.forecast_epoch())),
+                    signed_percent(p.epoch_error),
                     fmt::format("{:.0f}", milliseconds(p.first_batch)),
                     fmt::format("{:.0f}", milliseconds(p.forecast_first_batch())),
-                    signed_share(p.first_batch_error),
+                    signed_percent(p.first_batch_error),
                     fmt::format("{:.2f}", static_cast<double>(p.shared_memory.count()) * 1e-6),
-                    p.shared_memory_error ? signed_share(*p.shared_memory_error) : "-",
+                    p.shared_memory_error ? signed_percent(*p.shared_memory_error) : "-",
                     std::string(input_limit_text(p.forecast.limit))});
   }
   return "\nEvery point\n" + table(rows, {0, 9});
@@ -97,7 +103,7 @@ std::string largest_errors(const InputValidation& v) {
   std::string text;
   for (const ComparedPoint* p : sorted) {
     these += std::abs(p->epoch_error);
-    text += fmt::format("  {:>8}  {}\n", signed_share(p->epoch_error), p->label());
+    text += fmt::format("  {:>8}  {}\n", signed_percent(p->epoch_error), p->label());
   }
   return fmt::format("\n{} points carry {} of all error\n", sorted.size(),
                      percent(all > 0 ? these / all : 0)) +

@@ -42,9 +42,9 @@ std::vector<std::string> wrapped_lines(const std::string& text, std::size_t widt
 }
 
 /// One row: name, the last minute, and the figure at present.
-class Rows {
+class ScreenRows {
  public:
-  Rows(const WatchScreen& screen, std::vector<std::string>& lines)
+  ScreenRows(const WatchScreen& screen, std::vector<std::string>& lines)
       : screen_(screen), lines_(lines) {}
 
   void add(const char* name, const std::function<double(const Stretch&)>& value, double most,
@@ -106,7 +106,7 @@ std::vector<std::string> screen_lines(const WatchScreen& screen) {
   for (const std::string& line : wrapped_lines(verdict, width, 3))
     lines.push_back(cut(line, width));
   lines.emplace_back();
-  Rows rows(screen, lines);
+  ScreenRows rows(screen, lines);
   const auto state = [&](const char* name, JobState which) {
     rows.add(
         name, [which](const Stretch& x) { return state_share(x, which); }, 1,

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "base/percent.h"
 #include "base/text.h"
 #include "report/model/watch_report.h"
 #include "report/text/layout.h"
@@ -12,8 +13,7 @@
 namespace stoker {
 namespace {
 
-constexpr double kPerCent = 100;
-constexpr std::size_t kWidth = 100;
+constexpr std::size_t kWatchWidth = 100;
 
 std::string share(double part, double whole) {
   return fmt::format("{:.0f} %", whole > 0 ? kPerCent * part / whole : 0.0);
@@ -59,10 +59,10 @@ std::string gain_text(const Figure& gain) {
                      kPerCent * gain.high);
 }
 
-/// `text` in lines of kWidth columns, or of the terminal's, those behind the first indented by
+/// `text` in lines of kWatchWidth columns, or of the terminal's, those behind the first indented by
 /// `indent`.
 std::string wrapped(const std::string& text, std::size_t indent) {
-  const std::size_t width = layout::columns_within(kWidth);
+  const std::size_t width = layout::columns_within(kWatchWidth);
   std::string out;
   std::size_t column = indent;
   for (const std::string& word : split(text, ' ')) {

@@ -10,6 +10,7 @@
 #include "rewrite/compile/kernel_fusion.h"
 #include "rewrite/step_edit.h"
 #include "rewrite/step_parts.h"
+#include "rewrite/storage_of.h"
 #include "rewrite/symbolic.h"
 
 namespace stoker {
@@ -101,10 +102,6 @@ class Compiler {
     }
     free_unread(graph, lives, events);
     for (std::size_t k = 0; k < kernels.size(); ++k) emit(kernels[k], k, lives, events);
-  }
-
-  static std::uint32_t storage_of(const TensorRef& tensor) {
-    return static_cast<std::uint32_t>(index(tensor.storage));
   }
 
   /// What the run was given and lets go of, though no kernel reads it.

@@ -4,13 +4,10 @@
 
 #include "base/setting.h"
 #include "scenario/request/fill_optimizer.h"
+#include "scenario/request/refuse.h"
 
 namespace stoker {
 namespace {
-
-Status refuse(std::string message, Setting setting) {
-  return fail(ErrorCode::kUsage, std::move(message), mark(setting));
-}
 
 Status fill_last_batch(const LastBatchRequest& request, Scenario& s) {
   if (std::holds_alternative<RestOfDataSet>(request)) {

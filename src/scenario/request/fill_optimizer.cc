@@ -4,13 +4,10 @@
 
 #include "base/setting.h"
 #include "lower/optimizer/optimizer_recipes.h"
+#include "scenario/request/refuse.h"
 
 namespace stoker {
 namespace {
-
-Status refuse(std::string message, Setting setting) {
-  return fail(ErrorCode::kUsage, std::move(message), mark(setting));
-}
 
 /// A capture whose optimizer we do not know cannot be taken as it is.
 Status check_captured(const OptimizerRequest& o, const Step& step) {

@@ -1,6 +1,7 @@
 #include "scenario/settings/settings_table.h"
 
 namespace stoker {
+namespace job_rows {
 namespace {
 
 using Type = SettingType;
@@ -411,7 +412,8 @@ const SettingRow kRows[] = {
 };
 
 }  // namespace
+}  // namespace job_rows
 
-std::span<const SettingRow> job_settings() { return kRows; }
+std::span<const SettingRow> job_settings() { return job_rows::kRows; }
 
 }  // namespace stoker

@@ -1,6 +1,7 @@
 #include "scenario/settings/settings_table.h"
 
 namespace stoker {
+namespace lookup_rows {
 namespace {
 
 using Type = SettingType;
@@ -358,7 +359,8 @@ const SettingRow kRows[] = {
 };
 
 }  // namespace
+}  // namespace lookup_rows
 
-std::span<const SettingRow> lookup_settings() { return kRows; }
+std::span<const SettingRow> lookup_settings() { return lookup_rows::kRows; }
 
 }  // namespace stoker

@@ -1,6 +1,7 @@
 #include "scenario/settings/settings_table.h"
 
 namespace stoker {
+namespace measuring_rows {
 namespace {
 
 using Type = SettingType;
@@ -309,7 +310,8 @@ const SettingRow kRows[] = {
 };
 
 }  // namespace
+}  // namespace measuring_rows
 
-std::span<const SettingRow> measuring_settings() { return kRows; }
+std::span<const SettingRow> measuring_settings() { return measuring_rows::kRows; }
 
 }  // namespace stoker

@@ -1,6 +1,7 @@
 #include "scenario/settings/settings_table.h"
 
 namespace stoker {
+namespace search_rows {
 namespace {
 
 using Type = SettingType;
@@ -325,7 +326,8 @@ const SettingRow kRows[] = {
 };
 
 }  // namespace
+}  // namespace search_rows
 
-std::span<const SettingRow> search_settings() { return kRows; }
+std::span<const SettingRow> search_settings() { return search_rows::kRows; }
 
 }  // namespace stoker

@@ -1,6 +1,7 @@
 #include "scenario/settings/settings_table.h"
 
 namespace stoker {
+namespace study_rows {
 namespace {
 
 using Type = SettingType;
@@ -308,7 +309,8 @@ const SettingRow kRows[] = {
 };
 
 }  // namespace
+}  // namespace study_rows
 
-std::span<const SettingRow> study_settings() { return kRows; }
+std::span<const SettingRow> study_settings() { return study_rows::kRows; }
 
 }  // namespace stoker

@@ -1,6 +1,7 @@
 #include "scenario/settings/settings_table.h"
 
 namespace stoker {
+namespace tune_rows {
 namespace {
 
 using Type = SettingType;
@@ -357,7 +358,8 @@ const SettingRow kRows[] = {
 };
 
 }  // namespace
+}  // namespace tune_rows
 
-std::span<const SettingRow> tune_settings() { return kRows; }
+std::span<const SettingRow> tune_settings() { return tune_rows::kRows; }
 
 }  // namespace stoker

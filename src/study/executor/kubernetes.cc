@@ -15,6 +15,7 @@
 #include "study/executor/outcome.h"
 #include "study/executor/program.h"
 #include "study/executor/program_stream.h"
+#include "system/clocks.h"
 #include "system/system_files.h"
 
 namespace stoker::study {
@@ -26,12 +27,6 @@ constexpr double kWatchAgainSeconds = 5;  // after a watch that ended
 constexpr double kResultLateSeconds = 5;  // shared folders show files late
 constexpr double kClaimLateSeconds = 60;  // and let go of locks of dead machines later still
 constexpr const char* kRequestTimeout = "--request-timeout=30s";
-
-double clock_now() {
-  timespec time{};
-  clock_gettime(CLOCK_MONOTONIC, &time);
-  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
-}
 
 std::vector<std::string> kubectl(const KubernetesOptions& options,
                                  const std::vector<std::string>& words) {
@@ -95,8 +90,8 @@ class KubernetesExecutor final : public Executor {
 
   Result<std::vector<TrialNews>> news(double wait_seconds) override {
     std::vector<TrialNews> all;
-    if (clock_now() >= next_list_) list_jobs();
-    if (!watch_.runs() && clock_now() >= next_watch_) start_watch();
+    if (seconds(wall_time()) >= next_list_) list_jobs();
+    if (!watch_.runs() && seconds(wall_time()) >= next_watch_) start_watch();
     if (watch_.runs()) take_events(watch_.read(wait_seconds), all);
     else usleep(static_cast<useconds_t>(wait_seconds * 1e6));
     std::vector<std::int64_t> ids;
@@ -174,7 +169,7 @@ class KubernetesExecutor final : public Executor {
       refused.push_back(one.name);
       trials_.erase(one.trial);
     }
-    next_list_ = std::min(next_list_, clock_now() + settings_.poll_seconds);
+    next_list_ = std::min(next_list_, seconds(wall_time()) + settings_.poll_seconds);
     if (refused.empty()) return {};
     remove_.insert(remove_.end(), refused.begin(), refused.end());  // whatever became of them
     remove_jobs();
@@ -183,7 +178,7 @@ class KubernetesExecutor final : public Executor {
   }
 
   void list_jobs() {
-    next_list_ = clock_now() + settings_.poll_seconds;
+    next_list_ = seconds(wall_time()) + settings_.poll_seconds;
     if (trials_.empty()) return;
     const auto answer = call({"get", "jobs", "-l", selector(), "-o", "json"});
     if (!answer || answer->code != 0) {
@@ -214,7 +209,7 @@ class KubernetesExecutor final : public Executor {
   }
 
   void start_watch() {
-    next_watch_ = clock_now() + kWatchAgainSeconds;
+    next_watch_ = seconds(wall_time()) + kWatchAgainSeconds;
     if (!watch_.errors().empty())
       say("kubectl watches again: " + printable(std::string(trimmed(watch_.errors()))));
     if (trials_.empty()) return;
@@ -241,8 +236,8 @@ class KubernetesExecutor final : public Executor {
     if (trial.pod && trial.pod->name != pod.name)
       say("Kubernetes started a second pod for trial " + std::to_string(id) + ": " + pod.name);
     trial.pod = pod;
-    trial.image_since =
-        pod.image_missing ? trial.image_since.value_or(clock_now()) : std::optional<double>();
+    trial.image_since = pod.image_missing ? trial.image_since.value_or(seconds(wall_time()))
+                                          : std::optional<double>();
     if (!pod.why_waiting.empty())
       say("trial " + std::to_string(id) + " waits: " + printable(pod.why_waiting));
     if (pod.cannot_start) trial.failed_by_us = pod.why_waiting;
@@ -263,10 +258,11 @@ class KubernetesExecutor final : public Executor {
 
   void settle(std::int64_t id, std::vector<TrialNews>& all) {
     Trial& trial = trials_.at(id);
-    if (trial.image_since && clock_now() - *trial.image_since > settings_.image_patience_seconds)
+    if (trial.image_since &&
+        seconds(wall_time()) - *trial.image_since > settings_.image_patience_seconds)
       trial.failed_by_us = trial.pod->why_waiting;
     if (!over(trial)) return;
-    if (!trial.over_since) trial.over_since = clock_now();
+    if (!trial.over_since) trial.over_since = seconds(wall_time());
     if (trial.job_over && (!trial.pod || trial.pod->phase != PodView::Phase::kEnded))
       look_at_pod(trial);
     auto news = shared() ? from_folder(id, trial) : from_log(id, trial);
@@ -286,7 +282,7 @@ class KubernetesExecutor final : public Executor {
   }
 
   std::optional<TrialNews> from_folder(std::int64_t id, const Trial& trial) const {
-    const double since = clock_now() - *trial.over_since;
+    const double since = seconds(wall_time()) - *trial.over_since;
     std::error_code error;
     const bool there = fs::exists(trial.files.result(), error);
     if (!there && trial.failed_by_us.empty() && since < kResultLateSeconds) return std::nullopt;
@@ -302,7 +298,7 @@ class KubernetesExecutor final : public Executor {
     }
     if (!trial.failed_by_us.empty() || !trial.pod) return without_result(id, trial);
     const auto answer = call({"logs", trial.pod->name});
-    const double since = clock_now() - *trial.over_since;
+    const double since = seconds(wall_time()) - *trial.over_since;
     // A server that does not answer at present may do so later; a pod that is gone will not.
     if (!answer || (answer->code != 0 && !trial.gone && since < kClaimLateSeconds))
       return std::nullopt;

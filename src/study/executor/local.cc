@@ -13,6 +13,7 @@
 #include "base/files.h"
 #include "base/text.h"
 #include "study/executor/outcome.h"
+#include "system/clocks.h"
 #include "system/system_files.h"
 
 extern char** environ;
@@ -22,12 +23,6 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr double kLookSeconds = 0.2;  // how often claims of adopted trials are looked at
-
-double clock_now() {
-  timespec time{};
-  clock_gettime(CLOCK_MONOTONIC, &time);
-  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
-}
 
 class LocalExecutor final : public Executor {
  public:
@@ -80,12 +75,12 @@ class LocalExecutor final : public Executor {
   Result<std::vector<TrialNews>> news(double wait_seconds) override {
     std::vector<TrialNews> all = collect();
     if (!all.empty()) return all;
-    const double until = clock_now() + wait_seconds;
+    const double until = seconds(wall_time()) + wait_seconds;
     do {
-      const double wait = std::clamp(until - clock_now(), 0.0, kLookSeconds);
+      const double wait = std::clamp(until - seconds(wall_time()), 0.0, kLookSeconds);
       wait_for_child(wait);
       all = collect();
-    } while (all.empty() && clock_now() < until && !interrupted());
+    } while (all.empty() && seconds(wall_time()) < until && !interrupted());
     return all;
   }
 
@@ -136,8 +131,8 @@ class LocalExecutor final : public Executor {
           trials_, [&](const auto& entry) { return entry.second.process == process; });
       if (found != trials_.end()) settle(found->first, all);
     }
-    if (clock_now() < next_look_) return all;
-    next_look_ = clock_now() + kLookSeconds;
+    if (seconds(wall_time()) < next_look_) return all;
+    next_look_ = seconds(wall_time()) + kLookSeconds;
     std::vector<std::int64_t> adopted;
     for (const auto& [id, trial] : trials_) {
       if (trial.process == 0) adopted.push_back(id);

@@ -14,6 +14,7 @@
 #include "study/definition/template.h"
 #include "study/executor/outcome.h"
 #include "study/executor/program.h"
+#include "system/clocks.h"
 #include "system/system_files.h"
 
 namespace stoker::study {
@@ -25,12 +26,6 @@ constexpr int kLooksBeforeLost = 3;
 /// Looks at a job that its runner has ended and that Slurm has not: only then it says why.
 constexpr int kLooksBeforeUnexplained = 20;
 constexpr double kSlurmMargin = 60;  // beyond the runner's own limit, in seconds
-
-double clock_now() {
-  timespec time{};
-  clock_gettime(CLOCK_MONOTONIC, &time);
-  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
-}
 
 /// How a job's end by Slurm reads as a trial's; nothing of a job that simply ended.
 struct EndMeaning {
@@ -86,14 +81,14 @@ class SlurmExecutor final : public Executor {
   }
 
   Result<std::vector<TrialNews>> news(double wait_seconds) override {
-    const double until = clock_now() + wait_seconds;
+    const double until = seconds(wall_time()) + wait_seconds;
     if (next_look_ > until) {
       usleep(static_cast<useconds_t>(wait_seconds * 1e6));
       return std::vector<TrialNews>();
     }
-    if (const double wait = next_look_ - clock_now(); wait > 0)
+    if (const double wait = next_look_ - seconds(wall_time()); wait > 0)
       usleep(static_cast<useconds_t>(wait * 1e6));
-    next_look_ = clock_now() + settings_.poll_seconds;
+    next_look_ = seconds(wall_time()) + settings_.poll_seconds;
     const auto answer = run_program({"squeue", "-h", "-r", "--me", "-o", "%i|%T|%r|%N"});
     // A controller of Slurm's that restarts says nothing for a while; trials go on meanwhile.
     const bool told = answer && answer->code == 0;

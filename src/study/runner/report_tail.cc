@@ -6,7 +6,7 @@
 namespace stoker::study {
 namespace {
 
-constexpr std::size_t kLongestLine = 64 << 10;
+constexpr std::size_t kLongestReport = 64 << 10;
 
 }  // namespace
 
@@ -24,7 +24,7 @@ void ReportTail::read(const std::function<void(std::string_view line)>& sink) {
     std::string_view bytes(block, static_cast<std::size_t>(count));
     while (!bytes.empty()) {
       const std::size_t end = bytes.find('\n');
-      if (line_.size() < kLongestLine) line_ += bytes.substr(0, end);
+      if (line_.size() < kLongestReport) line_ += bytes.substr(0, end);
       if (end == std::string_view::npos) break;
       sink(line_);
       line_.clear();

@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "observe/sampler.h"
+#include "system/clocks.h"
 #include "system/system_files.h"
 
 namespace stoker::study {
@@ -16,12 +17,6 @@ constexpr int kWake = SIGURG;  // which nobody is sent otherwise, and programs i
 constexpr double kRate = 2;    // samples a second
 /// Half an hour at the rate; from then on two intervals become one, again and again.
 constexpr std::size_t kMostIntervals = 3600;
-
-double clock_now() {
-  timespec time{};
-  clock_gettime(CLOCK_MONOTONIC, &time);
-  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * kNano;
-}
 
 /// What a counter grew by since it was last seen; one that is new counts from its beginning.
 std::int64_t growth(std::map<std::uint32_t, std::int64_t>& seen, std::uint32_t serial,
@@ -144,7 +139,8 @@ void UsageWatch::start(std::int64_t process, double started, std::set<std::int64
     auto sampler = Sampler::attach({process}, options);
     if (!sampler) return;  // it has ended
     sampler->stop_when([this] { return stop_.load(); });
-    while (const auto sample = sampler->next()) series_->add(*sample, clock_now() - started);
+    while (const auto sample = sampler->next())
+      series_->add(*sample, seconds(wall_time()) - started);
   });
 }
 

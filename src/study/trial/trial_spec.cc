@@ -12,8 +12,8 @@ namespace {
 
 using json::Value;
 
-constexpr json::Format kFormat{"stoker-trial", 1, "trial format"};
-constexpr json::DocumentKind kKind{"a trial's command", "start the study again", 16};
+constexpr json::Format kSpecFormat{"stoker-trial", 1, "trial format"};
+constexpr json::DocumentKind kSpecKind{"a trial's command", "start the study again", 16};
 constexpr std::size_t kMostWords = 1'000'000;
 
 }  // namespace
@@ -30,7 +30,7 @@ std::string spec_text(const TrialSpec& s) {
                        {"take", name_of(m.take)},
                        {"needed", m.needed}});
   }
-  const Value root{{"format", kFormat.name},
+  const Value root{{"format", kSpecFormat.name},
                    {"schema_version", Value::array({1, 0})},
                    {"trial", s.trial},
                    {"words", s.words},
@@ -58,9 +58,9 @@ Status write_spec(const TrialFiles& files, const TrialSpec& spec) {
 }
 
 Result<TrialSpec> parse_spec(std::string_view text, const std::string& where) {
-  const Value root = TRY(json::parse_document(text, where, kKind));
-  json::Fields fields(where, std::string(kKind.cure));
-  TRY(fields.check_format(root, kFormat));
+  const Value root = TRY(json::parse_document(text, where, kSpecKind));
+  json::Fields fields(where, std::string(kSpecKind.cure));
+  TRY(fields.check_format(root, kSpecFormat));
   TrialSpec s;
   s.trial = fields.whole(root, "trial", "", 0, 1e15);
   for (const Value& word : fields.list(root, "words", "", kMostWords))

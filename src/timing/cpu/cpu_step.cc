@@ -8,6 +8,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/percent.h"
 #include "timing/common/data_sheet.h"
 #include "timing/cpu/cpu_model.h"
 
@@ -75,9 +76,9 @@ bool runs(const Program& program, const Instruction& in) {
 /// Pages are touched first where results are written that have memory of their own; small ones lie
 /// on pages that others have touched (glibc's least mmap threshold is 128 KiB).
 double fresh_writes(const Kernel& kernel, std::string_view function) {
-  constexpr double kSmall = 128 * 1024;
+  constexpr double kSmallOutput = 128 * 1024;
   const auto written = static_cast<double>(kernel.written.count());
-  return function.ends_with('_') || written < kSmall ? 0 : written;
+  return function.ends_with('_') || written < kSmallOutput ? 0 : written;
 }
 
 /// What lives through a step and the most that lives in it beside.
@@ -95,10 +96,6 @@ double touched_bytes(const Program& program) {
   walk(program.setup);
   walk(program.iteration);
   return most;
-}
-
-std::string percent(double share) {
-  return std::to_string(static_cast<int>(std::lround(share * 100))) + " %";
 }
 
 class CpuStep {

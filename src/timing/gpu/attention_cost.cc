@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "timing/gpu/cost_rules.h"
+#include "work/real.h"
 
 namespace stoker {
 namespace {
@@ -34,8 +35,6 @@ constexpr double kTf32Products = 3;
 /// Tiles along a side from which on the diagonal does not count.
 constexpr double kLongDiagonal = 4096;
 constexpr double kSingle = 4;  ///< bytes of FP32, which statistics and accumulators have
-
-double real(std::int64_t n) { return static_cast<double>(n); }
 
 double padded(std::int64_t width, const FusedKernel& kernel) {
   for (const double w : kernel.widths) {

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "timing/gpu/cost_rules.h"
+#include "work/real.h"
 
 namespace stoker {
 namespace {
@@ -36,8 +37,6 @@ bool is_persistent(const RnnShape& s, DType dtype, const GpuRates& device) {
                       device.sms >= kPersistentSms && s.gates != 3;
   return dtype == DType::kF16 && fits && (volta || server);
 }
-
-double real(std::int64_t n) { return static_cast<double>(n); }
 
 }  // namespace
 

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <string>
 
+#include "base/percent.h"
 #include "timing/gpu/step_replay.h"
 
 namespace stoker {
@@ -30,10 +31,6 @@ constexpr double kNoteworthyDistance = 0.12;
 /// its kernels and its choice of products are was read off few rows (docs/models/compile.md). A
 /// prior.
 constexpr double kCompiledSpread = 0.15;
-
-std::string percent(double share) {
-  return std::to_string(static_cast<int>(std::lround(share * 100))) + " %";
-}
 
 double squared(double x) { return x * x; }
 
