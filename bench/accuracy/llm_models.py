@@ -3,6 +3,7 @@
 import torch
 from torch import nn
 from torch.nn import functional as F
+from torch.utils.checkpoint import CheckpointPolicy, checkpoint, create_selective_checkpoint_contexts
 
 from stoker import Capture
 
@@ -63,21 +64,41 @@ class Plain(nn.Module):
         return self.down(self.act(self.up(x)))
 
 
+def keeping_every_second_product():
+    """A choice of what a checkpointed block keeps all the same: attention, and every second matrix product."""
+    products = {True: 0, False: 0}
+
+    def policy(context, op, *args, **kwargs):
+        keep = "attention" in str(op)
+        if op == torch.ops.aten.mm.default:
+            products[context.is_recompute] += 1
+            keep = products[context.is_recompute] % 2 == 1
+        return CheckpointPolicy.MUST_SAVE if keep else CheckpointPolicy.PREFER_RECOMPUTE
+
+    return create_selective_checkpoint_contexts(policy)
+
+
 class Block(nn.Module):
-    def __init__(self, hidden, heads, kv_heads, ffn, gated, rotary):
+    def __init__(self, hidden, heads, kv_heads, ffn, gated, rotary, selective):
         super().__init__()
+        self.selective = selective
         norm = nn.RMSNorm if gated else nn.LayerNorm
         self.attention_norm, self.ffn_norm = norm(hidden), norm(hidden)
         self.attention = Attention(hidden, heads, kv_heads, not gated, rotary)
         self.ffn = Gated(hidden, ffn) if gated else Plain(hidden, ffn)
 
     def forward(self, x, turn):
+        if self.selective:
+            return checkpoint(self.run, x, turn, use_reentrant=False, context_fn=keeping_every_second_product)
+        return self.run(x, turn)
+
+    def run(self, x, turn):
         x = x + self.attention(self.attention_norm(x), turn)
         return x + self.ffn(self.ffn_norm(x))
 
 
 class Decoder(nn.Module):
-    def __init__(self, shape, seq_len):
+    def __init__(self, shape, seq_len, selective):
         super().__init__()
         hidden, gated, rotary = shape["hidden"], "gated" in shape["activation"], shape["positions"] == "rotary"
         self.tokens = nn.Embedding(shape["vocab"], hidden)
@@ -85,7 +106,8 @@ class Decoder(nn.Module):
         if rotary:
             half = hidden // shape["heads"] // 2
             self.register_buffer("turn", torch.zeros(seq_len, half, dtype=torch.complex64), persistent=False)
-        self.blocks = nn.ModuleList(Block(hidden, shape["heads"], shape["kv_heads"], shape["ffn"], gated, rotary)
+        self.blocks = nn.ModuleList(Block(hidden, shape["heads"], shape["kv_heads"], shape["ffn"], gated, rotary,
+                                          selective)
                                     for _ in range(shape["layers"]))
         self.norm = (nn.RMSNorm if gated else nn.LayerNorm)(hidden)
         self.head = None if shape["tied_embeddings"] else nn.Linear(hidden, shape["vocab"], bias=False)
@@ -112,7 +134,11 @@ class Loss:
         return F.cross_entropy(logits.float() if self.upcast else logits, targets.flatten())
 
 
-def decoder(batch=2, seq_len=2048, shape=None, upcast=False):
+def decoder(batch=2, seq_len=2048, shape=None, upcast=False, selective=False, compile=False):
+    """With `compile` each block is under torch.compile by itself, as FSDP over blocks wants it; with `selective` each is
+    computed again in the backward but for its attention and every second product."""
     tokens = torch.zeros(batch, seq_len, dtype=torch.int64)
-    model = Decoder(shape, seq_len)
+    model = Decoder(shape, seq_len, selective)
+    for block in model.blocks if compile else ():
+        block.compile()
     return Capture(model, tokens, loss=Loss(upcast), targets=(torch.zeros_like(tokens),))

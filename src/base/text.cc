@@ -46,7 +46,8 @@ std::size_t character_length(std::string_view text, char32_t& code) {
     code = (code << 6) | (byte(i) & 0x3FU);
   }
   constexpr std::array<char32_t, 5> kLeast{0, 0, 0x80, 0x800, 0x10000};
-  return code < kLeast[length] || code > 0x10FFFF ? 0 : length;
+  const bool surrogate = code >= 0xD800 && code < 0xE000;  // of UTF-16: Python's pickles hold them
+  return code < kLeast[length] || code > 0x10FFFF || surrogate ? 0 : length;
 }
 
 /// Control characters (C0, delete, C1) and those that turn the direction of writing (Unicode
@@ -152,21 +153,26 @@ Result<Bytes> parse_bytes(std::string_view text) {
 }
 
 std::string human_bytes(Bytes bytes) {
+  constexpr double kStep = 1024;
+  constexpr double kMost =
+      kStep - 0.05;  // what rounds to a whole next unit is written in that unit
   const double b = static_cast<double>(bytes.count());
-  if (b < 1024) return formatted("%.0f B", b);
-  if (b < 1024.0 * 1024) return formatted("%.1f KiB", b / 1024);
-  if (b < 1024.0 * 1024 * 1024) return formatted("%.1f MiB", b / (1024.0 * 1024));
-  if (b < 1024.0 * 1024 * 1024 * 1024) return formatted("%.1f GiB", b / (1024.0 * 1024 * 1024));
-  return formatted("%.2f TiB", b / (1024.0 * 1024 * 1024 * 1024));
+  if (b < kStep) return formatted("%.0f B", b);
+  if (b / kStep < kMost) return formatted("%.1f KiB", b / kStep);
+  if (b / (kStep * kStep) < kMost) return formatted("%.1f MiB", b / (kStep * kStep));
+  if (b / (kStep * kStep * kStep) < kMost)
+    return formatted("%.1f GiB", b / (kStep * kStep * kStep));
+  return formatted("%.2f TiB", b / (kStep * kStep * kStep * kStep));
 }
 
 std::string human_time(Nanos time) {
   const double s = seconds(time);
-  if (s < 1e-3) return formatted("%.0f us", s * 1e6);
-  if (s < 0.1) return formatted("%.1f ms", s * 1e3);
-  if (s < 1) return formatted("%.0f ms", s * 1e3);
-  if (s < 10) return formatted("%.1f s", s);
-  if (s < 120) return formatted("%.0f s", s);
+  // Each border is where the text before it would round up to the unit behind it.
+  if (s < 999.5e-6) return formatted("%.0f us", s * 1e6);
+  if (s < 0.09995) return formatted("%.1f ms", s * 1e3);
+  if (s < 0.9995) return formatted("%.0f ms", s * 1e3);
+  if (s < 9.95) return formatted("%.1f s", s);
+  if (s < 119.5) return formatted("%.0f s", s);
   const auto whole = static_cast<std::int64_t>(std::llround(s));
   char buffer[64];
   if (whole < 3600) {
@@ -182,7 +188,8 @@ std::string human_time(Nanos time) {
 }
 
 std::string with_commas(std::int64_t number) {
-  std::string digits = std::to_string(number < 0 ? -number : number);
+  std::string digits = std::to_string(number);
+  if (number < 0) digits.erase(0, 1);
   for (std::ptrdiff_t at = static_cast<std::ptrdiff_t>(digits.size()) - 3; at > 0; at -= 3) {
     digits.insert(static_cast<std::size_t>(at), ",");
   }

@@ -116,7 +116,15 @@ LimiterFact cpu_limiter(const StepTime& t, double rate) {
   return {Limiter::kGpuCompute, "operators (CPU)", rate};
 }
 
+/// The GPUs wait longer for the optimizer on the host than they compute.
+bool update_on_host_limits(const Scenario& s, const StepTime& t) {
+  const auto optimizer = static_cast<std::size_t>(StepPhase::kOptimizer);
+  return s.job.fsdp_offload && t.phase_elapsed[optimizer] - t.phase_device[optimizer] > t.device;
+}
+
 LimiterFact gpu_limiter(const Scenario& s, const StepTime& t, double rate) {
+  if (update_on_host_limits(s, t))
+    return {Limiter::kGpuCompute, "the optimizer on the host's processor", rate};
   const std::vector<StepBound> bounds = step_bounds(t);
   const bool host_first = !bounds.empty() && std::string_view(bounds[0].name) == "host";
   if (host_first || t.exposed_host.count() > kNamedWait * t.total.count()) {

@@ -20,6 +20,8 @@ constexpr std::uint32_t kNobody = 0xffffffff;
 struct CrossEntropy {
   std::uint32_t softmax = kNobody, pick = kNobody;                    ///< forward
   std::uint32_t pick_backward = kNobody, softmax_backward = kNobody;  ///< backward
+  /// Label smoothing: the sum of a row's logarithms, and the sum of the two gradients of them.
+  std::uint32_t smoothing = kNobody, smoothing_backward = kNobody;
   std::vector<std::uint32_t> copies;           ///< of the scores, before the softmax
   std::vector<std::uint32_t> gradient_copies;  ///< of the gradient, after its backward
   TensorRef scores{}, gradient{};              ///< at the far ends of the copies
@@ -83,6 +85,10 @@ class LossFusion {
     }
     return kNobody;
   }
+  /// Whatever the overload: "aten::sum" and "aten::sum.dim_IntList".
+  [[nodiscard]] bool is_called(std::uint32_t o, std::string_view wanted) const {
+    return name(o).substr(0, name(o).find('.')) == wanted;
+  }
   [[nodiscard]] bool is_transient(std::uint32_t storage) const {
     return step_.storages[storage].kind == StorageKind::kTransient;
   }
@@ -112,16 +118,35 @@ class LossFusion {
       loss.pick_backward = reader_named(logarithms, std::string(kind) + "_backward");
     }
     loss.softmax_backward = reader_named(logarithms, "aten::_log_softmax_backward_data");
-    // Label smoothing, and a loss that somebody reads, use the logarithms beyond these three.
-    if (loss.pick == kNobody || loss.pick_backward == kNobody || loss.softmax_backward == kNobody ||
-        readers_[logarithms].size() != 3 || !is_transient(logarithms))
+    if (loss.pick == kNobody || loss.pick_backward == kNobody || loss.softmax_backward == kNobody)
       return std::nullopt;
+    find_smoothing(loss, logarithms);
+    // Probabilities as targets, and logarithms that somebody reads, use them beyond these.
+    const std::size_t readers = loss.smoothing_backward == kNobody ? 3 : 4;
+    if (readers_[logarithms].size() != readers || !is_transient(logarithms)) return std::nullopt;
     loss.scores = softmax.inputs[0];
     loss.gradient = step_.operators[loss.softmax_backward].outputs[0];
     if (!is_transient(storage_of(loss.gradient))) return std::nullopt;
     follow_scores(loss);
     follow_gradient(loss);
     return loss;
+  }
+
+  /// PyTorch's label smoothing (cross_entropy_loss_label_smoothing in LossNLL.cpp) subtracts the
+  /// sum of each row's logarithms, whose gradient is added to that of the picked ones.
+  void find_smoothing(CrossEntropy& loss, std::uint32_t logarithms) const {
+    const auto& readers = readers_[logarithms];
+    const auto sum = std::find_if(readers.begin(), readers.end(),
+                                  [&](std::uint32_t o) { return is_called(o, "aten::sum"); });
+    const std::uint32_t picked = storage_of(step_.operators[loss.pick_backward].outputs[0]);
+    const std::uint32_t both = maker_[storage_of(step_.operators[loss.softmax_backward].inputs[0])];
+    if (sum == readers.end() || both == kNobody || !is_called(both, "aten::add")) return;
+    const auto& added = step_.operators[both].inputs;
+    const bool adds_picked = std::any_of(
+        added.begin(), added.end(), [&](const TensorRef& in) { return storage_of(in) == picked; });
+    if (!adds_picked || readers_[picked].size() != 1) return;
+    loss.smoothing = *sum;
+    loss.smoothing_backward = both;
   }
 
   void follow_scores(CrossEntropy& loss) const {
@@ -181,6 +206,10 @@ class LossFusion {
     for (const std::uint32_t o : loss.gradient_copies) drop_operator(o, gradient);
     drop_operator(loss.softmax, kNobody);
     drop_operator(loss.pick_backward, kNobody);
+    if (loss.smoothing_backward != kNobody) {
+      edit_.remove(position_[loss.smoothing]);  // its result, one number a row, is the kernel's too
+      drop_operator(loss.smoothing_backward, kNobody);
+    }
     for (const TensorRef& out : step_.operators[loss.softmax_backward].outputs) {
       if (storage_of(out) != gradient) drop_storage(storage_of(out));
     }
@@ -263,8 +292,8 @@ Result<Step> with_fused_loss(const Step& step) {
     return fail(ErrorCode::kBadInput,
                 step.name +
                     " computes no cross entropy over class indices whose gradient could "
-                    "lie over the scores (label smoothing counts as none); leave the "
-                    "loss as captured");
+                    "lie over the scores (probabilities as targets, and class weights beside label "
+                    "smoothing, count as none); leave the loss as captured");
   }
   return fusion.finish();
 }

@@ -80,6 +80,21 @@ TEST(FusedLoss, OfImagesToo) {
   EXPECT_EQ(launched(step, "stoker::cross_entropy_backward"), 1);
 }
 
+TEST(FusedLoss, SmoothsLabelsInTheSameKernel) {
+  const auto path =
+      std::filesystem::path(STOKER_SOURCE_DIR) / "tests/rewrites/smoothed.bf16.plain.step.gz";
+  const Step plain = read_step_file(path).value();
+  const Step step = fused(plain);
+  EXPECT_EQ(launched(plain, "aten::nll_loss_backward"), 1);
+  EXPECT_EQ(launched(step, "aten::_log_softmax"), 0);
+  EXPECT_EQ(launched(step, "aten::nll_loss_backward"), 0);
+  EXPECT_EQ(launched(step, "stoker::cross_entropy_backward"), 1);
+  // Scores in bf16; a copy, logarithms and three gradients in FP32 are gone.
+  const std::int64_t scores = scores_of(step, 8);
+  EXPECT_EQ(peak_of_large(step, 8, scores), scores);
+  EXPECT_GT(peak_of_large(plain, 8, scores), 6 * scores);
+}
+
 TEST(FusedLoss, IsRefusedWhereThereIsNoCrossEntropy) {
   const Step step = parse_step(testing_support::linear_step_json(), "test").value();
   const auto result = with_fused_loss(step);

@@ -40,8 +40,10 @@ Polynomial without_zeros(std::vector<Monomial> terms) {
 }  // namespace
 
 Polynomial operator+(const Polynomial& a, const Polynomial& b) {
-  std::vector<Monomial> terms(a.terms().begin(), a.terms().end());
-  for (const Monomial& term : b.terms()) add_term(terms, term);
+  std::vector<Monomial> terms;
+  for (const Polynomial* p : {&a, &b}) {
+    for (const Monomial& term : p->terms()) add_term(terms, term);
+  }
   return without_zeros(std::move(terms));
 }
 

@@ -12,15 +12,21 @@ KINDS = {"plain": ("", "train"), "checkpointed": ("_checkpointed", "train"), "in
          "compiled": ("", "train", "--compile")}
 
 
-def main() -> None:
+def capture(model: str, precision: str, kind: str) -> None:
+    suffix, mode, *more = KINDS[kind]
     environment = {**os.environ, "PYTHONPATH": str(PYTHON), "SOURCE_DATE_EPOCH": "1764288000"}
+    subprocess.run(
+        [sys.executable, "-m", "stoker", "capture", f"models.py:{model}{suffix}", "--mode", mode,
+         "--precision", precision, "-o", f"{model}.{precision}.{kind}.step.gz", *more],
+        check=True, cwd=HERE, env=environment)
+
+
+def main() -> None:
     for model in ("transformer", "convolutional"):
         for precision in ("fp32", "amp-bf16"):
-            for kind, (suffix, mode, *more) in KINDS.items():
-                subprocess.run(
-                    [sys.executable, "-m", "stoker", "capture", f"models.py:{model}{suffix}", "--mode", mode,
-                     "--precision", precision, "-o", f"{model}.{precision}.{kind}.step.gz", *more],
-                    check=True, cwd=HERE, env=environment)
+            for kind in KINDS:
+                capture(model, precision, kind)
+    capture("smoothed", "bf16", "plain")
 
 
 if __name__ == "__main__":

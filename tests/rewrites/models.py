@@ -1,7 +1,8 @@
 """The models whose steps lie in this folder: each plain, and with torch.utils.checkpoint around its blocks.
 
 `python3 tests/rewrites/capture.py` writes the step files anew. src/rewrite/checkpoint_test.cc and evaluation_test.cc
-rewrite the plain steps and compare them with the others; src/rewrite/compile has the compiled ones.
+rewrite the plain steps and compare them with the others; src/rewrite/compile has the compiled ones, fused_loss_test.cc
+the smoothed one.
 """
 
 import torch
@@ -100,6 +101,22 @@ def transformer(batch=8):
 
 def transformer_checkpointed(batch=8):
     return _transformer(batch, True)
+
+
+class Scores(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embedding, self.head = nn.Embedding(VOCABULARY, WIDTH), nn.Linear(WIDTH, VOCABULARY)
+
+    def forward(self, tokens):
+        return self.head(self.embedding(tokens))
+
+
+def smoothed(batch=8):
+    """Cross entropy with label smoothing on a copy of half-precision scores in FP32."""
+    tokens = torch.zeros(batch, LENGTH, dtype=torch.long)
+    return Capture(Scores(), tokens, targets=(tokens.clone(),), loss=lambda out, target: functional.cross_entropy(
+        out.float().flatten(0, 1), target.flatten(), label_smoothing=0.1))
 
 
 def convolutional(batch=8):

@@ -23,13 +23,15 @@ struct LlmRow {
   CaptureRequest request;
   double step_ms = 0;                ///< of one optimizer step; NaN: the row does not say
   std::optional<double> memory_gib;  ///< reserved by PyTorch
+  /// Under torch.compile, or with single operators computed again: scored, and no fit sees it.
+  bool is_otherwise = false;
 };
 
 /// Shapes by model, as JSON for llm_models.py; empty when there is no such table.
 [[nodiscard]] std::map<std::string, std::string> llm_shapes(const Bench& bench);
 
-/// The row as a job. Refused, with the reason, where it was run in a way that is not modelled (FP8,
-/// torch.compile, recomputed operators), the GPU or the model is not known.
+/// The row as a job. Refused, with the reason, where it ran in FP8, or the GPU or the model is not
+/// known.
 [[nodiscard]] Result<LlmRow> llm_row(const Bench& bench, const CsvRow& row,
                                      const std::map<std::string, std::string>& shapes);
 

@@ -148,11 +148,13 @@ Measure measure_of(std::string name, std::string what, std::vector<Pair> pairs) 
 std::vector<Measure> run_llm_training(Bench& bench, const Table& table) {
   const auto shapes = llm_shapes(bench);
   std::vector<Timed> rows;
+  std::vector<Pair> otherwise;
   std::vector<Unserved> unserved;
   for (const CsvRow* row : sampled(bench, table)) {
     const auto llm = llm_row(bench, *row, shapes);
     auto one = llm ? timed(bench, *llm) : tl::unexpected(llm.error());
-    if (one) rows.push_back(std::move(*one));
+    if (one && llm->is_otherwise) otherwise.push_back(one->pair);
+    else if (one) rows.push_back(std::move(*one));
     else unserved.push_back({llm ? llm->label : std::string((*row)["model"]), one.error().text()});
   }
   std::vector<Pair> shipped;
@@ -180,6 +182,11 @@ std::vector<Measure> run_llm_training(Bench& bench, const Table& table) {
   measures.push_back(measure_of("time/llm-training/gpu-left-out",
                                 "the same without any row of the GPU's chip",
                                 left_out(rows, chip_of)));
+  if (otherwise.empty()) return measures;
+  measures.push_back(measure_of("time/llm-training/compiled-or-selective",
+                                "the same under torch.compile, or with single operators computed "
+                                "again (selective); nothing was fitted",
+                                std::move(otherwise)));
   return measures;
 }
 

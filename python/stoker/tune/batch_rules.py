@@ -67,7 +67,7 @@ def scale_batch(lr: float, old: int, new: int, *, rule: str | None = None, optim
         result.lr = lr * math.sqrt(k)
     if rule == "adam":
         moved = tuple(1 - k * (1 - beta) for beta in betas)
-        if min(moved) <= 0:
+        if min(moved) < 1e-9:  # 1 - 0.1 * 10 is no exact 0
             notes.append(f"known to break: k (1 - beta) is {max(k * (1 - b) for b in betas):.3g}, and must stay below 1; betas are kept")
             moved = tuple(betas)
         result.betas, result.eps = moved, eps / math.sqrt(k)

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "base/text.h"
 #include "cli/arguments/help.h"
@@ -106,15 +107,36 @@ std::string jobs_part() {
   return text;
 }
 
+/// The verb under which a setting stands on the page, by setting.
+using Places = std::map<const SettingRow*, std::string>;
+
+/// One verb. A setting that an earlier verb shares is named, not described a second time.
+std::string verb_part(const Command& command, Places& places) {
+  std::map<std::string, std::string> shared;
+  std::string rows;
+  for (const SettingRow* s : settings_of(command.name)) {
+    const auto [place, is_new] = places.try_emplace(s, command.name);
+    if (is_new) {
+      rows += row(*s, VerbColumn::kLeftOut);
+      continue;
+    }
+    std::string& names = shared[place->second];
+    names += (names.empty() ? "`" : ", `") + usage_of(*s) + "`";
+  }
+  std::string text = "\n## " + command.name + "\n\n" + command.summary + "\n";
+  for (const auto& [verb, names] : shared)
+    text += "\nAs of [" + verb + "](#" + verb + "): " + names + ".\n";
+  return text + head(VerbColumn::kLeftOut) + rows;
+}
+
 }  // namespace
 
 std::string settings_page(std::span<const Section> sections) {
   std::string text = std::string(kTop) + jobs_part();
+  Places places;
   for (const Section& section : sections) {
     for (const Command& command : section.commands) {
-      if (command.name == "plan" || command.name == "predict") continue;
-      text += "\n## " + command.name + "\n\n" + command.summary + "\n" + head(VerbColumn::kLeftOut);
-      for (const SettingRow* s : settings_of(command.name)) text += row(*s, VerbColumn::kLeftOut);
+      if (command.name != "plan" && command.name != "predict") text += verb_part(command, places);
     }
   }
   return text + std::string(kEnvironmentPage);

@@ -26,6 +26,19 @@ TEST(SettingsPageTest, ARowHasNameMeaningRangeDefaultAndAliases) {
             std::string::npos);
 }
 
+TEST(SettingsPageTest, ASettingThatAnEarlierVerbSharesIsNamedAndNotDescribedAgain) {
+  const std::string page = settings_page(all_verbs());
+  const std::size_t tune = page.find("\n## tune\n");
+  const std::size_t row = page.find("| `--grace TIME` |");
+  ASSERT_NE(row, std::string::npos);
+  EXPECT_LT(page.find("\n## sweep\n"), row);
+  EXPECT_LT(row, tune);
+  EXPECT_EQ(page.find("| `--grace TIME` |", row + 1), std::string::npos);
+  const std::size_t shared = page.find("As of [sweep](#sweep): ", tune);
+  ASSERT_NE(shared, std::string::npos);
+  EXPECT_LT(page.find("`--grace TIME`", shared), page.find('\n', shared));
+}
+
 TEST(SettingsPageTest, TheListNamesVerbs) {
   EXPECT_NE(settings_list().find("  --learn                   validate: correct the machine file"),
             std::string::npos);

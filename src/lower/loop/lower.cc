@@ -11,6 +11,8 @@
 #include "lower/loop/known_cliffs.h"
 #include "lower/loop/step_rewrites.h"
 #include "lower/loop/training_run.h"
+#include "lower/optimizer/offloaded_update.h"
+#include "program/host_work.h"
 #include "rewrite/evaluation.h"
 
 namespace stoker {
@@ -63,6 +65,25 @@ Status add_passes(TrainingRun& run, const Step& step, const Job& job) {
   return {};
 }
 
+/// The optimizer's step over shards in the host's memory ends the iteration, and the epoch's last,
+/// smaller batch, which is the first of the passes.
+void update_on_host(const Step& captured, const Step& sharded, const Sizes& sizes, const Job& job,
+                    Program& program) {
+  Kernel update = offloaded_update(captured, sharded, sizes, job);
+  if (update.elements == 0) return;
+  Emitter emit(program);
+  emit.enter(StepPhase::kOptimizer);
+  update.function = emit.function(kOffloadedUpdate);
+  emit.launch(update);
+  if (job.last_batch > 0 && !program.passes.empty())
+    program.passes[0].instructions.push_back(program.iteration.back());
+  program.diagnostics.add(
+      "offloaded_optimizer", Severity::kWarning,
+      "the optimizer steps on the host's processor while the GPUs wait; its time is a prior: one "
+      "thread for each rank of a node, which is what torchrun sets (OMP_NUM_THREADS), at the speed "
+      "of a server's core");
+}
+
 }  // namespace
 
 Result<PreparedStep> prepare(const Step& captured, const Job& job) {
@@ -87,16 +108,12 @@ Result<Program> lower(const PreparedStep& prepared, const Job& asked, const Mach
   Program program = run.take();
   program.cuda_graphs = job.cuda_graphs;
   program.outside = device->outside(job, program);
-  note_capture(step, *device, program.diagnostics);
+  note_capture(*prepared.captured, *device, program.diagnostics);
   note_known_cliffs(step, sizes, *device, program.diagnostics);
   note_units(job, machine.device.facts(), program.diagnostics);
   note_cuda_graphs(job, program.diagnostics);
-  if (job.fsdp_offload) {
-    program.diagnostics.add(
-        "offloaded_optimizer", Severity::kWarning,
-        "the optimizer's step on the host is not timed: the step takes longer than said, by what "
-        "the host needs to update its shard");
-  }
+  if (prepared.rewritten && step.mode == "train" && job.fsdp_offload)
+    update_on_host(*prepared.captured, step, sizes, job, program);
   return program;
 }
 

@@ -20,8 +20,11 @@ std::string figure(double value) {
 }  // namespace
 
 std::string printable(std::string_view text, std::size_t at_most) {
-  const std::string result = printable(text.substr(0, at_most));
-  return text.size() > at_most ? result + "..." : result;
+  if (text.size() <= at_most) return printable(text);
+  const auto continues = [](char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; };
+  std::size_t end = at_most;
+  while (end > 0 && continues(text[end])) --end;  // a character of UTF-8 is kept whole
+  return printable(text.substr(0, end)) + "...";
 }
 
 std::string csv_cell(const std::string& text) {
@@ -40,7 +43,9 @@ std::string seconds_text(const std::optional<double>& seconds) {
 
 std::string named_figure(const std::string& name, const std::optional<double>& value) {
   if (!value) return "-";
-  if (name.ends_with("_bytes")) return human_bytes(Bytes(static_cast<std::int64_t>(*value)));
+  constexpr double kMostBytes = 0x1p60;  // a command may report any number by such a name
+  if (name.ends_with("_bytes") && std::fabs(*value) < kMostBytes)
+    return human_bytes(Bytes(static_cast<std::int64_t>(*value)));
   if (name == "wall_s" || name == "cpu_s") return seconds_text(value);
   return figure(*value);
 }

@@ -1,3 +1,4 @@
+#include <cmath>
 #include <set>
 
 #include "base/ranges.h"
@@ -19,8 +20,9 @@ using study::TrialRow;
 Value axis_value(const std::string& text) {
   const auto number = study::as_number(text);
   if (!number) return text;
-  if (*number == static_cast<double>(static_cast<std::int64_t>(*number)) &&
-      text.find_first_of(".eE") == std::string::npos)
+  constexpr double kExact = 0x1p53;
+  if (text.find_first_of(".eE") == std::string::npos && std::fabs(*number) <= kExact &&
+      *number == std::trunc(*number))
     return static_cast<std::int64_t>(*number);
   return *number;
 }

@@ -115,9 +115,10 @@ std::string counts_text(const std::map<TrialState, std::int64_t>& counts) {
 }
 
 std::string study_text(const StudyView& view) {
-  std::string text = (view.study.name.empty() ? "" : printable(view.study.name) + ": ") +
-                     counts_text(view.counts) +
-                     (view.running_by.empty() ? "\n\n" : "; run by " + view.running_by + "\n\n");
+  std::string text =
+      (view.study.name.empty() ? "" : printable(view.study.name) + ": ") +
+      counts_text(view.counts) +
+      (view.running_by.empty() ? "\n\n" : "; run by " + printable(view.running_by) + "\n\n");
   std::vector<std::vector<std::string>> table{heading(view)};
   for (std::size_t i = 0; i < std::min(view.rows.size(), kMostTrialRows); ++i)
     table.push_back(cells_of(view, view.rows[i]));

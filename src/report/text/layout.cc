@@ -14,12 +14,13 @@ namespace stoker::layout {
 
 std::string number(double value) {
   const double magnitude = std::fabs(value);
-  if (magnitude >= 1000) {
+  // Each border is where fewer digits behind the point still make three in all.
+  if (magnitude >= 999.5) {
     const double step = std::pow(10.0, std::max(0.0, std::floor(std::log10(magnitude)) - 2));
     return with_commas(std::llround(std::llround(value / step) * step));
   }
-  if (magnitude >= 100) return fmt::format("{:.0f}", value);
-  if (magnitude >= 10) return fmt::format("{:.1f}", value);
+  if (magnitude >= 99.95) return fmt::format("{:.0f}", value);
+  if (magnitude >= 9.995) return fmt::format("{:.1f}", value);
   return fmt::format("{:.2f}", value);
 }
 
@@ -40,7 +41,7 @@ std::string energy(const Figure& kilowatt_hours) {
 }
 
 std::string money(double value, std::string_view currency) {
-  constexpr double kNoCents = 1000, kFractions = 0.1;
+  constexpr double kNoCents = 999.995, kFractions = 0.1;
   return std::string(currency) + (value >= kNoCents     ? with_commas(std::llround(value))
                                   : value >= kFractions ? fmt::format("{:.2f}", value)
                                                         : fmt::format("{:.2g}", value));

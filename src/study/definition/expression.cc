@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cctype>
 #include <cmath>
+#include <iterator>
 
 #include "base/ranges.h"
+#include "base/text.h"
 #include "study/definition/values.h"
 
 namespace stoker::study {
@@ -22,6 +24,8 @@ using Node = Expression::Node;
 using NodePtr = std::shared_ptr<const Node>;
 
 constexpr int kMostDepth = 100;
+/// A sum of so many terms is as deep as it is long, and evaluated by recursion.
+constexpr std::ptrdiff_t kLongest = 10'000;
 
 struct Token {
   enum class Kind : std::uint8_t { kValue, kName, kSymbol, kEnd };
@@ -249,12 +253,15 @@ Result<Operand> arithmetic(const std::string& op, const Operand& a, const Operan
   const double x = *a.number, y = *b.number;
   if ((op == "/" || op == "%") && y == 0)
     return fail(ErrorCode::kBadInput, "divides " + a.text + " by 0");
-  if (op == "+") return number(x + y);
-  if (op == "-") return number(x - y);
-  if (op == "*") return number(x * y);
-  if (op == "/") return number(x / y);
-  if (op == "%") return number(x - y * std::floor(x / y));
-  return number(std::pow(x, y));
+  const double result = op == "+"   ? x + y
+                        : op == "-" ? x - y
+                        : op == "*" ? x * y
+                        : op == "/" ? x / y
+                        : op == "%" ? x - y * std::floor(x / y)
+                                    : std::pow(x, y);
+  if (!std::isfinite(result))
+    return fail(ErrorCode::kBadInput, a.text + " " + op + " " + b.text + " is no number");
+  return number(result);
 }
 
 Result<Operand> evaluate(const Node& node, const Lookup& lookup) {
@@ -290,6 +297,10 @@ Operand operand_of(std::string text) {
 }
 
 Result<Expression> Expression::parse(std::string_view text) {
+  if (std::ssize(text) > kLongest)
+    return fail(ErrorCode::kBadInput, "an expression of " + with_commas(std::ssize(text)) +
+                                          " characters is too long; at most " +
+                                          with_commas(kLongest) + " can be read");
   Expression expression;
   expression.text_ = text;
   expression.root_ = TRY(Parser(expression.text_, expression.names_).parse());

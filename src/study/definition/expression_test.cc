@@ -2,7 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <map>
+#include <optional>
+
+#include "base/random.h"
 
 namespace stoker::study {
 namespace {
@@ -67,6 +71,113 @@ TEST(Expression, RefusalsSayWhere) {
   EXPECT_EQ(value("optimizer*2"), "\"sgd\" is no number, and * needs numbers");
   EXPECT_EQ(Expression::parse(std::string(5000, '(')).has_value(), false);
   EXPECT_EQ(Expression::parse(std::string(5000, '-')).has_value(), false);
+}
+
+TEST(Expression, WhatHasNoValueIsRefused) {
+  EXPECT_EQ(value("(0 - 8) ^ 0.5"), "-8 ^ 0.5 is no number");
+  EXPECT_EQ(value("10 ^ 400"), "10 ^ 400 is no number");
+  EXPECT_EQ(value("0 ^ (0 - 1) == 3"), "0 ^ -1 is no number");
+}
+
+TEST(Expression, WhatIsTooLongToBeEvaluatedIsRefused) {
+  std::string sum = "1";
+  while (sum.size() < 9'990) sum += "+1";
+  EXPECT_EQ(value(sum), "4996");
+  EXPECT_EQ(value(sum + std::string(200'000, '1')),
+            "an expression of 209,991 characters is too long; at most 10,000 can be read");
+}
+
+/// An expression and its value, made side by side, so that neither follows from the other.
+struct Made {
+  std::string text;
+  std::optional<double> value;  ///< nullopt: a division by 0, or no number
+  int level = 0;                ///< how tightly its loosest operator binds; 9: a number
+};
+
+std::string in_brackets(const Made& made, int least) {
+  return made.level < least ? "(" + made.text + ")" : made.text;
+}
+
+Made made_of(const Made& a, const Made& b, std::uint64_t which) {
+  // Levels: 1 or, 2 and, 4 comparison, 5 sum, 6 product. The right operand of one that goes from
+  // left to right binds more tightly.
+  struct Operator {
+    const char* word;
+    int level;
+  };
+  constexpr Operator kOperators[] = {{"or", 1}, {"and", 2}, {"==", 4}, {"!=", 4},
+                                     {"<", 4},  {">=", 4},  {"+", 5},  {"-", 5},
+                                     {"*", 6},  {"/", 6},   {"%", 6}};
+  Operator op = kOperators[which % std::size(kOperators)];
+  // Whole numbers of moderate size, so that no rounding decides.
+  const double x = a.value.value_or(0), y = b.value.value_or(0);
+  const bool whole_quotient = y == 0 || std::fmod(x, y) == 0;
+  if ((*op.word == '/' && !whole_quotient) || (*op.word == '*' && std::fabs(x * y) > 1e6))
+    op = {"-", 5};
+  const std::string word = op.word;
+  Made made;
+  made.level = op.level;
+  made.text = in_brackets(a, op.level == 4 ? 5 : op.level) + " " + word + " " +
+              in_brackets(b, op.level + 1);
+  if (!a.value) return made;
+  if (word == "or" && x != 0) return made.value = 1, made;
+  if (word == "and" && x == 0) return made.value = 0, made;
+  if (!b.value) return made;
+  if (word == "or" || word == "and") made.value = y != 0;
+  if (word == "==") made.value = x == y;
+  if (word == "!=") made.value = x != y;
+  if (word == "<") made.value = x < y;
+  if (word == ">=") made.value = x >= y;
+  if (word == "+") made.value = x + y;
+  if (word == "-") made.value = x - y;
+  if (word == "*") made.value = x * y;
+  if (word == "/" && y != 0) made.value = x / y;
+  // The remainder has the divisor's sign, as in Python.
+  if (word == "%" && y != 0) {
+    const double rest = std::fmod(x, y);
+    made.value = rest != 0 && (rest < 0) != (y < 0) ? rest + y : rest;
+  }
+  return made;
+}
+
+Made random_expression(Random& random, int depth) {
+  if (depth == 0 || random.below(5) == 0) {
+    if (random.below(6) == 0) return {"batch", 64, 9};
+    if (random.below(6) == 0) return {"gpus", 4, 9};
+    const auto digit = static_cast<double>(random.below(7));
+    return {std::to_string(static_cast<int>(digit)), digit, 9};
+  }
+  const std::uint64_t kind = random.below(10);
+  if (kind == 0) {
+    const Made inner = random_expression(random, depth - 1);
+    Made made{"not " + in_brackets(inner, 3), {}, 3};
+    if (inner.value) made.value = *inner.value == 0;
+    return made;
+  }
+  if (kind == 1) {
+    const Made inner = random_expression(random, depth - 1);
+    Made made{"-" + in_brackets(inner, 7), {}, 7};
+    if (inner.value) made.value = 0 - *inner.value;
+    return made;
+  }
+  const Made a = random_expression(random, depth - 1), b = random_expression(random, depth - 1);
+  return made_of(a, b, random.next());
+}
+
+TEST(Expression, RandomOnesHaveTheValueOfTheirParts) {
+  Random random(17);
+  int known = 0;
+  for (int round = 0; round < 5'000; ++round) {
+    const Made made = random_expression(random, 5);
+    const auto parsed = Expression::parse(made.text);
+    ASSERT_TRUE(parsed) << made.text << ": " << parsed.error().message;
+    const auto result = parsed->value(look_up);
+    ASSERT_EQ(result.has_value(), made.value.has_value()) << made.text;
+    if (!result) continue;
+    ++known;
+    ASSERT_NEAR(*result->number, *made.value, 1e-9 * (1 + std::fabs(*made.value))) << made.text;
+  }
+  EXPECT_GT(known, 2'500);
 }
 
 }  // namespace

@@ -38,9 +38,14 @@ std::string_view line_at(std::string_view text, std::size_t at) {
 
 void number(std::map<std::string, double>& figures, const char* name, const std::string& line,
             const char* pattern) {
+  // PyTorch writes sizes of up to a KiB as "0 bytes".
+  constexpr std::string_view kSize = R"(([0-9.]+) ?([KMGT]iB|bytes))", kPlace = "SIZE";
+  std::string words = pattern;
+  words.replace(words.find(kPlace), kPlace.size(), kSize);
   std::smatch match;
-  if (!std::regex_search(line, match, std::regex(pattern))) return;
-  if (const auto bytes = parse_bytes(match[1].str()))
+  if (!std::regex_search(line, match, std::regex(words))) return;
+  const std::string unit = match[2].str();
+  if (const auto bytes = parse_bytes(match[1].str() + (unit == "bytes" ? "" : unit)))
     figures[name] = static_cast<double>(bytes->count());
 }
 
@@ -50,15 +55,15 @@ void number(std::map<std::string, double>& figures, const char* name, const std:
 /// allocated; 1.05 GiB free; ...)".
 std::map<std::string, double> pytorch_figures(const std::string& line) {
   std::map<std::string, double> figures;
-  number(figures, "gpu_asked_bytes", line, R"(Tried to allocate ([0-9.]+ ?[KMGT]iB))");
-  number(figures, "gpu_total_bytes", line, R"(total capacity of ([0-9.]+ ?[KMGT]iB))");
-  number(figures, "gpu_total_bytes", line, R"(([0-9.]+ ?[KMGT]iB) total capacity)");
-  number(figures, "gpu_free_bytes", line, R"(of which ([0-9.]+ ?[KMGT]iB) is free)");
-  number(figures, "gpu_free_bytes", line, R"(; ([0-9.]+ ?[KMGT]iB) free)");
+  number(figures, "gpu_asked_bytes", line, "Tried to allocate SIZE");
+  number(figures, "gpu_total_bytes", line, "total capacity of SIZE");
+  number(figures, "gpu_total_bytes", line, "SIZE total capacity");
+  number(figures, "gpu_free_bytes", line, "of which SIZE is free");
+  number(figures, "gpu_free_bytes", line, "; SIZE free");
   number(figures, "gpu_allocated_bytes", line,
-         R"(([0-9.]+ ?[KMGT]iB) (?:is allocated by PyTorch|already allocated))");
+         "SIZE (?:is allocated by PyTorch|already allocated)");
   number(figures, "gpu_reserved_unallocated_bytes", line,
-         R"(([0-9.]+ ?[KMGT]iB) is reserved by PyTorch but unallocated)");
+         "SIZE is reserved by PyTorch but unallocated");
   return figures;
 }
 

@@ -6,14 +6,30 @@
 namespace stoker {
 namespace {
 
-/// FP64 to FP32 on data-centre chips 1:2; elsewhere 1:32 (CUDA C++ Programming Guide, arithmetic
-/// throughput).
-constexpr double kDoubleRateServer = 0.5, kDoubleRateConsumer = 1.0 / 32;
-
-bool has_fast_double(const Gpu& gpu) {
-  const int cc = gpu.compute_capability;
-  return gpu.architecture == Architecture::kCdna || cc == 60 || cc == 70 || cc == 80 || cc == 90 ||
-         cc == 100;
+/// FP64 FLOPs in the time of one of FP32: multiprocessors' results in a clock by compute capability
+/// (CUDA C++ Programming Guide, throughput of native arithmetic instructions), AMD's data sheets.
+double double_share(const Gpu& gpu) {
+  if (gpu.architecture == Architecture::kCdna) return gpu.chip == "gfx90a" ? 1.0 : 0.5;
+  switch (gpu.compute_capability) {
+    case 35:
+    case 37:
+      return 1.0 / 3;  // 64 of 192
+    case 60:
+    case 70:
+    case 80:
+    case 90:
+    case 100:
+      return 0.5;
+    case 86:
+    case 87:
+    case 89:
+    case 103:
+    case 120:
+    case 121:
+      return 1.0 / 64;  // 2 of 128
+    default:
+      return 1.0 / 32;  // 4 of 128, 2 of 64
+  }
 }
 
 }  // namespace
@@ -44,7 +60,7 @@ Peak peak_of(const Gpu& gpu, MathUnit unit, double fp32) {
       if (ok(p.fp16)) return {clip(p.fp16), false};
       return {gpu.compute_capability == 60 ? 2 * fp32 : fp32, false};
     case MathUnit::kFp64:
-      return {fp32 * (has_fast_double(gpu) ? kDoubleRateServer : kDoubleRateConsumer), false};
+      return {fp32 * double_share(gpu), false};
     case MathUnit::kInteger:
     case MathUnit::kFp32:
       break;

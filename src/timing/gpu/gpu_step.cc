@@ -5,6 +5,7 @@
 
 #include "device/host/host_speed.h"
 #include "timing/common/data_sheet.h"
+#include "timing/gpu/offloaded_step.h"
 #include "timing/gpu/step_band.h"
 #include "timing/gpu/step_replay.h"
 
@@ -159,6 +160,8 @@ StepTime GpuStepModel::predict(const Machine& machine, const StepTimeOptions& op
   const AllReduceModel& all_reduce = groups.all;
   std::vector<KernelCost> costs = costs_;
   cost_collectives(program, groups, costs);
+  const HostPasses passes =
+      cost_offloaded(program, layout_of(machine, options).gpus_per_node, costs);
 
   StepTime out;
   out.kernel_times.reserve(costs.size());
@@ -187,6 +190,10 @@ StepTime GpuStepModel::predict(const Machine& machine, const StepTimeOptions& op
   const HostSpeed host = host_of(machine);
   add_band(program, costs, model_, all_reduce, host_doubt(machine, host, all_reduce, options, out),
            out);
+  if (passes.time.count() > 0) {
+    out.band = with_host_passes(out.band, passes, out.total);
+    out.basis += "; the optimizer on the host's processor by a prior";
+  }
   return out;
 }
 

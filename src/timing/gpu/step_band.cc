@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/percent.h"
+#include "program/host_work.h"
 #include "timing/gpu/step_replay.h"
 
 namespace stoker {
@@ -48,7 +49,8 @@ Nanos explained(const KernelCost& cost) {
 template <class Visit>
 void for_each_launch(const Program& program, const std::vector<KernelCost>& costs, Visit&& visit) {
   for (const Instruction& in : program.iteration) {
-    if (in.kind == InstructionKind::kLaunch && in.when != When::kFirst && in.value < costs.size())
+    if (in.kind == InstructionKind::kLaunch && in.when != When::kFirst && in.value < costs.size() &&
+        !is_on_host(program, program.kernels[in.value]))
       visit(program.kernels[in.value], costs[in.value]);
   }
 }

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <unordered_map>
 
+#include "program/host_work.h"
 #include "timing/gpu/launch_queue.h"
 
 namespace stoker {
@@ -196,7 +197,21 @@ class Replay {
     return queue_.follow(kernel.stream, time, not_before);
   }
 
+  /// What the host's processor computes while the device waits for it: FSDP's optimizer over
+  /// offloaded shards. The gradients have to be there, and the next step gathers what it writes.
+  void on_host(const Kernel& kernel, double time) {
+    await_collectives();
+    queue_.synchronize();
+    work(settings_.host.update_us * kernel.launches, kernel.phase);
+    const double end = queue_.follow(Stream::kCompute, time, std::max(queue_.host(), barrier_));
+    queue_.wait_until(end);
+    const auto phase = static_cast<std::size_t>(kernel.phase);
+    now_.phase_elapsed[phase] += end - end_;
+    end_ = end;
+  }
+
   void launch(const Kernel& kernel, double time) {
+    if (is_on_host(program_, kernel)) return on_host(kernel, time);
     if (graphs_.holds(kernel))
       time -= std::min(time / 2, settings_.graph_gain_us * 1e3 * kernel.launches);
     else dispatch(kernel);

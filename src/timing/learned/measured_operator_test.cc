@@ -148,6 +148,23 @@ TEST(MeasuredOperator, PhysicsIsCheckedWithItsNoise) {
   EXPECT_FALSE(verdict(HUGE_VAL, 0));
 }
 
+TEST(MeasuredOperator, HalfPrecisionMayHaveInstructionsOfItsOwnOnACpu) {
+  Cpu cpu;
+  cpu.cores = 2;
+  cpu.peak.fp32 = 1e12;
+  // 2·1024³ FLOPs at 1 TFLOP/s are 2.15 ms, and a core may boost to twice the clock: 1.07.
+  const std::map<std::string, std::int64_t> sizes{{"m", 1024}, {"n", 1024}, {"k", 1024}};
+  const auto verdict = [&](const std::string& precision, double us) {
+    MeasuredOperator gemm = row("gemm", sizes, "forward", precision);
+    gemm.time_us = us;
+    return check_physics(gemm, *kernel_of(gemm, cpu), cpu).has_value();
+  };
+  EXPECT_TRUE(verdict("fp32", 1100));
+  EXPECT_FALSE(verdict("fp32", 1000));
+  EXPECT_TRUE(verdict("bf16", 100));  // AMX: 16 times as much in a clock
+  EXPECT_FALSE(verdict("bf16", 60));
+}
+
 TEST(MeasuredOperator, WarmOperandsMayComeFromTheCache) {
   MeasuredOperator copy = row("copy", {{"elements", 1 << 20}});  // 8 MiB at 1 TB/s: 8.1 us
   const auto kernel = kernel_of(copy, gpu());

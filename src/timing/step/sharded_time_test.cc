@@ -1,8 +1,12 @@
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <numeric>
+#include <string>
 
+#include "program/host_work.h"
 #include "timing/common/testing.h"
+#include "timing/gpu/offloaded_step.h"
 #include "timing/step/predict_step.h"
 
 /// Steps with collectives that are operators: FSDP's beside the compute stream, DataParallel's in
@@ -132,6 +136,28 @@ TEST(ShardedTime, TheFirstGatherWaitsForTheOptimizer) {
   pair.compute(30);
   pair.compute(5, StepPhase::kOptimizer);
   EXPECT_NEAR(us(pair.time().total), 45, 1e-6);
+}
+
+TEST(ShardedTime, AnOffloadedOptimizerHoldsTheGpuAndWidensTheBand) {
+  // Gathered 0-10, forward to 40; 40,000 bytes of the host's memory at 20 GB/s a rank: to 42.
+  Pair pair;
+  pair.await(pair.gather(10));
+  pair.compute(30);
+  const StepTime before = pair.time();
+  Kernel update = moving(0, StepPhase::kOptimizer);
+  update.read = Bytes(24'000), update.written = Bytes(16'000);
+  pair.program.functions = {std::string(kOffloadedUpdate)};
+  update.function = 1;
+  launch(pair.program, update);
+  const StepTime step = pair.time();
+  EXPECT_NEAR(us(step.total), 42, 1e-6);
+  EXPECT_NEAR(us(step.device), 30, 1e-6);
+  EXPECT_NEAR(us(step.exposed_host), us(before.exposed_host), 1e-6);
+  EXPECT_NEAR(elapsed(step, StepPhase::kOptimizer), 2, 1e-6);
+  EXPECT_NEAR(step.band.above, std::hypot(before.band.above * 40 / 42, 2.0 / 42), 0.02);
+  // A node's memory is shared: 16 ranks get 12.5 GB/s each, and one alone all of it.
+  EXPECT_NEAR(us(host_passes(Bytes(40'000), 16).time), 3.2, 1e-6);
+  EXPECT_NEAR(us(host_passes(Bytes(40'000), 1).time), 0.2, 1e-6);
 }
 
 TEST(ShardedTime, DataParallelHidesNothingAndHasAWideBand) {
