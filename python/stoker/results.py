@@ -12,10 +12,10 @@ FIGURE = frozenset(("value", "low", "high", "basis"))
 def number(value: float) -> str:
     """Three significant digits, commas from a thousand on: as the command writes figures."""
     size = abs(value)
-    if size >= 1000:
+    if size >= 999.5:  # each border is where fewer digits behind the point still make three in all
         step = 10 ** max(0, len(str(int(size))) - 3)
         return f"{round(value / step) * step:,.0f}"
-    return f"{value:.0f}" if size >= 100 else f"{value:.1f}" if size >= 10 else f"{value:.2f}"
+    return f"{value:.0f}" if size >= 99.95 else f"{value:.1f}" if size >= 9.995 else f"{value:.2f}"
 
 
 class Part(dict):
@@ -155,7 +155,8 @@ class Study(Part):
 
     def __repr__(self) -> str:
         counts = ", ".join(f"{count} {state.replace('_', ' ')}" for state, count in self["counts"].items())
-        return f"<stoker.Study {self['name'] or ''}of {len(self['trials'])} trials over {', '.join(self['axes'])}: {counts}>"
+        name = f"{self['name']} " if self["name"] else ""
+        return f"<stoker.Study {name}of {len(self['trials'])} trials over {', '.join(self['axes'])}: {counts}>"
 
     def _repr_html_(self) -> str:
         """For notebooks. All text is escaped."""
@@ -174,7 +175,7 @@ class Study(Part):
 
 def size(value: float) -> str:
     for unit in ("B", "KiB", "MiB"):
-        if value < 1024:
+        if value < (1024 if unit == "B" else 1023.95):  # what rounds to 1024.0 is written in the next unit
             return f"{value:.0f} B" if unit == "B" else f"{value:.1f} {unit}"
         value /= 1024
     return f"{value:.2f} GiB"
