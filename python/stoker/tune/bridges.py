@@ -103,8 +103,10 @@ def lightning_batch(module_or_data: Any, gate: Gate, batches: Iterable[int], nam
         raise binary.StokerError(f"by forecast none of the batches {sorted(batches)} fits", binary.EXIT_NO)
     best = max(fitting.values())
     chosen = next(batch for batch, rate in fitting.items() if rate >= threshold * best)
-    owner = module_or_data if hasattr(module_or_data, name) else getattr(module_or_data, "hparams", None)
-    if owner is None or not hasattr(owner, name):
+    # A module may hold it as an attribute, among its hparams (save_hyperparameters()), or both: its checkpoint tells the latter.
+    owners = [owner for owner in (module_or_data, getattr(module_or_data, "hparams", None)) if owner is not None and hasattr(owner, name)]
+    if not owners:
         raise binary.StokerError(f"the object has no {name} to set")
-    setattr(owner, name, chosen)
+    for owner in owners:
+        setattr(owner, name, chosen)
     return chosen

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import warnings
 from typing import Any
 
 BLOCK = 50  # steps that one point of the trajectory averages over
@@ -35,12 +36,16 @@ class NoiseScale:
         self.way = ""  # "accumulation", "ranks" or "consecutive"
         self._report = report
         self._local: list = []  # squared norms of the gradients of each backward since the last step
+        self._spoilt = False  # a gradient since the last step was not finite
         self._open: dict = {}  # of the backward that goes on: parameter -> squared norm
         self._pairs: list = []  # of steps: (squared norm of the true gradient, trace of the covariance)
         self._before = None  # the last gradient, for pairs of steps
         self._measured = False
-        self._hooks = [parameter.register_hook(self._hook(parameter)) for group in optimizer.param_groups
-                       for parameter in group["params"] if parameter.requires_grad]
+        self._group_of = {parameter: group for group in optimizer.param_groups for parameter in group["params"]}
+        if any(hasattr(p, "device_mesh") or getattr(p, "_is_flat_param", False) for p in self._group_of):
+            raise ValueError("the parameters are sharded (FSDP, tensor parallel): no rank holds a whole gradient to compare; "
+                             "measure the noise scale with DDP or on one device")
+        self._hooks = [parameter.register_hook(self._hook(parameter)) for parameter in self._group_of if parameter.requires_grad]
         self._hooks.append(optimizer.register_step_pre_hook(lambda *_: self._at_step()))
 
     def remove(self) -> None:
@@ -60,26 +65,44 @@ class NoiseScale:
 
         self._close()
         local, self._local = self._local, []
-        if not local:
+        spoilt, self._spoilt = self._spoilt, False
+        ranks = torch.distributed.get_world_size() if _distributed(torch) else 1
+        if not local and ranks == 1:
             return
         self._measured = True
+        self.steps += 1
         loss_scale = float(self.scaler.get_scale()) if self.scaler is not None and self.scaler.is_enabled() else 1.0
-        unscaled = self._is_unscaled()
-        gradients = [(p, p.grad.detach()) for g in self.optimizer.param_groups for p in g["params"] if p.grad is not None]
-        ranks = torch.distributed.get_world_size() if _distributed(torch) else 1
-        micro = len(local)
+        gradients = [(p, p.grad.detach()) for p in self._group_of if p.grad is not None]
+        micro = max(len(local), 1)
         with torch.no_grad():
             mean = sum(local) / micro / loss_scale**2
-            if ranks > 1:
-                mean = _mean_over_ranks(torch, mean, gradients[0][1].device)
             # Gradients of micro-steps add up, those of ranks are averaged.
-            factor = 1 / micro / (1.0 if unscaled else loss_scale)
-            whole = _squared(torch, [self._prepared(p, g) for p, g in gradients]) * factor**2
-            if micro * ranks > 1:
+            factor = 1 / micro / (1.0 if self._is_unscaled() else loss_scale)
+            whole = float(_squared([self._prepared(p, g) for p, g in gradients])) * factor**2
+            spoilt = spoilt or not local or not (math.isfinite(mean) and math.isfinite(whole))
+            if ranks > 1:  # all of them, whatever happened here: the others wait
+                mean, spoilt = self._over_ranks(torch, mean, whole, spoilt, next(iter(self._group_of)).device)
+            if spoilt:
+                self.skipped += 1
+            elif micro * ranks > 1:
                 self.way = "accumulation" if ranks == 1 else "ranks"
                 self._add(mean, whole, micro * ranks)
             else:
-                self._consecutive(torch, gradients, factor)
+                self._consecutive(gradients, factor)
+
+    def _over_ranks(self, torch, mean: float, whole: float, spoilt: bool, device) -> tuple:
+        """The mean over ranks, and whether any of them has to leave the step out."""
+        here = [0.0, 0.0, 0.0, 1.0] if spoilt else [mean, whole, whole**2, 0.0]
+        told = torch.tensor(here, dtype=torch.float64 if device.type != "mps" else torch.float32, device=device)
+        torch.distributed.all_reduce(told)
+        n = torch.distributed.get_world_size()
+        mean, whole, square, left_out = (float(value) / n for value in told)
+        if left_out == 0 and square - whole**2 > 1e-4 * whole**2:
+            warnings.warn("stoker.noise_scale: ranks have different gradients at optimizer.step(), so they are not averaged (no DDP?) and "
+                          "say nothing of the noise; nothing more is measured", stacklevel=2)
+            self.remove()
+            return mean, True
+        return mean, left_out > 0
 
     def _hook(self, parameter):
         def hook(gradient):
@@ -88,17 +111,26 @@ class NoiseScale:
             if parameter in self._open:  # seen before: another backward has begun
                 self._close()
             with torch.no_grad():
-                self._open[parameter] = _squared(torch, [self._prepared(parameter, gradient.detach())])
+                if not self._open and self.scaler is not None and (self._local or self._spoilt) and self._is_fresh():
+                    # Gradients were cleared and no step was taken: the scaler had left it out.
+                    self._local, self._spoilt = [], False
+                    self.steps += 1
+                    self.skipped += 1
+                self._open[parameter] = _squared([self._prepared(parameter, gradient.detach())])
 
         return hook
 
+    def _is_fresh(self) -> bool:
+        """Whether nothing has been added to the gradients since they were cleared."""
+        return all(p.grad is None or not bool(p.grad.any()) for p in self._group_of)
+
     def _close(self) -> None:
         if self._open:
-            self._local.append(float(sum(self._open.values())))
+            norms = list(self._open.values())
+            # One look at the device for a whole backward: each waits for it.
+            self._local.append(float(sum(norm.to(norms[0].device) for norm in norms)))
             self._open = {}
-            if not math.isfinite(self._local[-1]):  # a step that a loss scaler will leave out
-                self._local = []
-                self.skipped += 1
+            self._spoilt = self._spoilt or not math.isfinite(self._local[-1])
 
     def _at_step(self) -> None:
         if not self._measured:
@@ -119,7 +151,7 @@ class NoiseScale:
         moment = state.get("exp_avg_sq")
         if moment is None or moment.shape != gradient.shape or float(state.get("step", 0)) < WARM_UP:
             return gradient
-        group = next(g for g in self.optimizer.param_groups if any(p is parameter for p in g["params"]))
+        group = self._group_of[parameter]
         bias = 1 - group.get("betas", (0.9, 0.999))[1] ** float(state["step"])
         return gradient / ((moment / bias).sqrt() + group.get("eps", 1e-8))
 
@@ -130,23 +162,19 @@ class NoiseScale:
             return not any("betas" in group for group in self.optimizer.param_groups)
         return all(float(s.get("step", 0)) >= WARM_UP for s in self.optimizer.state.values() if "exp_avg_sq" in s)
 
-    def _consecutive(self, torch, gradients, factor) -> None:
+    def _consecutive(self, gradients, factor) -> None:
         """Two steps' gradients as two draws: the parameters moved in between, so that this is biased by the move."""
         self.way = "consecutive"
         now = [self._prepared(p, g) * factor for p, g in gradients]
         before, self._before = self._before, [g.clone() for g in now]
         if before is None or len(before) != len(now):
             return
-        mean = (_squared(torch, now) + _squared(torch, before)) / 2
-        whole = _squared(torch, [(a + b) / 2 for a, b in zip(now, before)])
+        mean = float(_squared(now) + _squared(before)) / 2
+        whole = float(_squared([(a + b) / 2 for a, b in zip(now, before)]))
         self._before = None  # pairs do not overlap: their errors would be the same
         self._add(mean, whole, 2)
 
     def _add(self, mean: float, whole: float, count: int) -> None:
-        self.steps += 1
-        if not (math.isfinite(mean) and math.isfinite(whole)):
-            self.skipped += 1
-            return
         if not self._adam_is_warm():
             return
         gradient = (count * whole - mean) / (count - 1)
@@ -178,22 +206,19 @@ def _point(step: int, pairs: list) -> NoisePoint:
     return NoisePoint(step, n, scale, max(scale - ONE_SIDE * error, 0.0), high)
 
 
-def _squared(torch, tensors) -> float:
+def _squared(tensors):
+    """The squared norm of all of them, on the device of the first."""
     total = 0.0
     for tensor in tensors:
         values = tensor.coalesce().values() if tensor.is_sparse else tensor
-        total += float(values.float().pow(2).sum())
+        part = values.float().pow(2).sum()
+        part = part if part.device.type == "mps" else part.double()  # sums of many are exact enough, and do not overflow
+        total = part if isinstance(total, float) else total + part.to(total.device)
     return total
 
 
 def _distributed(torch) -> bool:
     return torch.distributed.is_available() and torch.distributed.is_initialized()
-
-
-def _mean_over_ranks(torch, value: float, device) -> float:
-    tensor = torch.tensor([value], dtype=torch.float64 if device.type == "cpu" else torch.float32, device=device)
-    torch.distributed.all_reduce(tensor)
-    return float(tensor) / torch.distributed.get_world_size()
 
 
 def noise_scale(optimizer: Any, batch: int, *, scaler: Any = None, precondition: Any = None, block: int = BLOCK,

@@ -30,8 +30,9 @@ class LrRamp:
 
     def __init__(self, optimizer, low: float, high: float, steps: int):
         self.optimizer, self.low, self.high, self.steps, self.at = optimizer, low, high, steps, 0
-        first = max(group["lr"] for group in optimizer.param_groups) or 1.0
-        self._parts = [group["lr"] / first or 1.0 for group in optimizer.param_groups]
+        rates = [float(group["lr"]) for group in optimizer.param_groups]
+        # A group at 0 beside others stays there: it is frozen.
+        self._parts = [rate / max(rates) if max(rates) > 0 else 1.0 for rate in rates]
         self._set()
 
     @property
@@ -71,7 +72,8 @@ def lr_ramp(optimizer: Any) -> LrRamp | None:
 
 
 def lr_range_test(model: Any, optimizer: Any, loader: Any, loss_of: Callable | None = None, *, step: Callable | None = None,
-                  low: float = 1e-7, high: float = 10.0, steps: int = 100, seeds: int = 3, scaler: Any = None) -> dict:
+                  low: float = 1e-7, high: float = 10.0, steps: int = 100, seeds: int = 3, scaler: Any = None,
+                  scheduler: Any = None) -> dict:
     """Trains while the learning rate rises, some steps for each seed, puts everything back, and says which rates to use.
 
     loader    a DataLoader, or anything that can be gone through again from its beginning; no iterator, which would lose its place
@@ -80,10 +82,12 @@ def lr_range_test(model: Any, optimizer: Any, loader: Any, loss_of: Callable | N
     low, high the rates of the first and the last step, `steps` of them on a logarithmic scale
     seeds     runs, each with an order of the data and dropout of its own
     scaler    the GradScaler, where there is one
+    scheduler of the learning rate, or a list of them, which `step` moves on
 
-    Model, optimizer, scaler, gradients, training mode, random states (Python, NumPy, PyTorch, each GPU) and the loader's
-    generator are afterwards as they were before. Returns what `stoker tune --lr-test --json` does: low and high, or None
-    with the reason, and in "points" the runs as lists of (rate, loss).
+    Model with all its buffers, optimizer, scaler, schedulers, gradients, training mode, random states (Python, NumPy, PyTorch, each
+    GPU), the loader's generator, and the place of an epoch that is under way, also with persistent workers, are afterwards as they
+    were before. What a data set keeps itself, such as a generator of its own, is not. Returns what `stoker tune --lr-test --json`
+    does: low and high, or None with the reason, and in "points" the runs as lists of (rate, loss).
     """
     import torch
 
@@ -91,7 +95,7 @@ def lr_range_test(model: Any, optimizer: Any, loader: Any, loss_of: Callable | N
         raise StokerError("lr_range_test: an iterator would lose its place in the data; give the DataLoader", 2)
     one = step or _usual_step(torch, model, optimizer, loss_of or _cross_entropy, scaler)
     runs = []
-    with _put_back(torch, model, optimizer, scaler, loader) as restore:
+    with _put_back(torch, model, optimizer, scaler, scheduler, loader) as restore:
         for seed in range(seeds):
             restore()
             _seed(torch, seed)
@@ -165,30 +169,101 @@ def _generators(loader) -> list:
     return list({id(g): g for g in found if g is not None}.values())
 
 
-@contextlib.contextmanager
-def _put_back(torch, model, optimizer, scaler, loader):
-    """Keeps all that a step changes; yields what brings it back to where it was, and does so at the end, whatever happens."""
+def _scaler_keeper(scaler):
+    """Puts a GradScaler back, also its notes on a step that broke off between unscale_() and update()."""
+    if scaler is None:
+        return lambda: None
+    state, stages = copy.deepcopy(scaler.state_dict()), getattr(scaler, "_per_optimizer_states", None)
+    noted = {key: dict(value) for key, value in stages.items()} if stages is not None else {}
+
+    def restore():
+        scaler.load_state_dict(state)
+        if stages is not None:
+            scaler._per_optimizer_states.clear()
+            scaler._per_optimizer_states.update({key: dict(value) for key, value in noted.items()})
+
+    return restore
+
+
+def _optimizer_keeper(optimizer):
+    state, empty = copy.deepcopy(optimizer.state_dict()), not optimizer.state
+
+    def restore():
+        optimizer.load_state_dict(copy.deepcopy(state))
+        if empty:
+            optimizer.state.clear()
+
+    return restore
+
+
+def _model_keeper(torch, model):
+    """Weights, all buffers (state_dict() has no others than the persistent), and gradients."""
     weights = copy.deepcopy(model.state_dict())
-    optimizer_state = copy.deepcopy(optimizer.state_dict())
-    empty = not optimizer.state
-    scaler_state = copy.deepcopy(scaler.state_dict()) if scaler is not None else None
+    buffers = [(buffer, buffer.clone()) for buffer in model.buffers()]
     gradients = [(p, None if p.grad is None else p.grad.clone()) for p in model.parameters()]
-    modes = [(module, module.training) for module in model.modules()]
-    generators = [(g, g.get_state()) for g in _generators(loader)]
-    numpy = sys.modules.get("numpy")
-    chance = (random.getstate(), torch.get_rng_state(), numpy.random.get_state() if numpy else None,
-              torch.cuda.get_rng_state_all() if torch.cuda.is_available() else None)
-    data_state = loader.state_dict() if hasattr(loader, "state_dict") else None
 
     def restore():
         model.load_state_dict(weights)
-        optimizer.load_state_dict(copy.deepcopy(optimizer_state))
-        if empty:
-            optimizer.state.clear()
-        if scaler_state is not None:
-            scaler.load_state_dict(scaler_state)
+        with torch.no_grad():
+            for buffer, value in buffers:
+                buffer.copy_(value)
         for parameter, gradient in gradients:
             parameter.grad = None if gradient is None else gradient.clone()
+
+    return restore
+
+
+def _chance_keeper(torch, loader):
+    numpy = sys.modules.get("numpy")
+    generators = [(g, g.get_state()) for g in _generators(loader)]
+    python, of_torch, of_numpy = random.getstate(), torch.get_rng_state(), numpy.random.get_state() if numpy else None
+    of_gpus = torch.cuda.get_rng_state_all() if torch.cuda.is_available() else None
+
+    def restore():
+        for generator, state in generators:
+            generator.set_state(state)
+        random.setstate(python)
+        torch.set_rng_state(of_torch)
+        if numpy and of_numpy is not None:
+            numpy.random.set_state(of_numpy)
+        if of_gpus is not None:
+            torch.cuda.set_rng_state_all(of_gpus)
+
+    return restore
+
+
+def _place_keeper(loader):
+    """The place in an epoch: a DataLoader with persistent workers has one iterator, which another loop would begin again."""
+    state = loader.state_dict() if hasattr(loader, "state_dict") else None
+    iterator = getattr(loader, "_iterator", None)
+    if iterator is not None:
+        loader._iterator = None
+
+    def restore():
+        if iterator is not None:
+            ours, loader._iterator = loader._iterator, iterator
+            if ours is not None and hasattr(ours, "_shutdown_workers"):
+                ours._shutdown_workers()
+        if state is not None:
+            loader.load_state_dict(state)
+
+    return restore
+
+
+@contextlib.contextmanager
+def _put_back(torch, model, optimizer, scaler, scheduler, loader):
+    """Keeps all that a step changes; yields what brings it back to where it was, and does so at the end, whatever happens."""
+    schedulers = scheduler if isinstance(scheduler, (list, tuple)) else [] if scheduler is None else [scheduler]
+    states = [(one, copy.deepcopy(one.state_dict())) for one in schedulers]
+    keepers = [_model_keeper(torch, model), _optimizer_keeper(optimizer), _scaler_keeper(scaler)]
+    modes = [(module, module.training) for module in model.modules()]
+    at_the_end = [_chance_keeper(torch, loader), _place_keeper(loader)]
+
+    def restore():
+        for keeper in keepers:
+            keeper()
+        for one, state in states:
+            one.load_state_dict(copy.deepcopy(state))
 
     try:
         yield restore
@@ -196,13 +271,5 @@ def _put_back(torch, model, optimizer, scaler, loader):
         restore()
         for module, mode in modes:
             module.training = mode
-        for generator, state in generators:
-            generator.set_state(state)
-        random.setstate(chance[0])
-        torch.set_rng_state(chance[1])
-        if numpy and chance[2] is not None:
-            numpy.random.set_state(chance[2])
-        if chance[3] is not None:
-            torch.cuda.set_rng_state_all(chance[3])
-        if data_state is not None:
-            loader.load_state_dict(data_state)
+        for keeper in reversed(at_the_end):  # a loader that is set to a place may draw
+            keeper()

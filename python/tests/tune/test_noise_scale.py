@@ -115,7 +115,7 @@ def test_steps_that_are_not_finite_are_skipped_and_counted():
                 draws = draws * float("inf")
             (draws.mean(0) @ weights / 2).backward()
         optimizer.step()
-    assert noise.skipped >= 10
+    assert noise.skipped == 10 and noise.steps == 30
     assert all(math.isfinite(point.scale) for point in noise.trajectory)
 
 
@@ -138,3 +138,168 @@ def test_a_gradient_that_is_lost_in_noise_has_no_scale_but_a_bound():
 def test_a_batch_of_nothing_is_refused():
     with pytest.raises(ValueError, match="batch"):
         stoker.noise_scale(torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=1), 0)
+
+
+def scaled_loop(steps, micro, bad=(), optimizer_of=torch.optim.SGD, clip=False, to_none=True, scale=2.0**10):
+    """As loop(), through a GradScaler of the CPU; the gradients of the steps in `bad` overflow."""
+    generator = torch.Generator().manual_seed(0)
+    weights = torch.nn.Parameter(torch.zeros(DIMENSION))
+    optimizer = optimizer_of([weights], lr=0.0)
+    scaler = torch.amp.GradScaler("cpu", init_scale=scale, growth_interval=50)
+    noise = stoker.noise_scale(optimizer, 8, scaler=scaler, report=False, block=200)
+    for step in range(steps):
+        optimizer.zero_grad(set_to_none=to_none)
+        for _ in range(micro):
+            draws = MEAN + SPREAD * torch.randn(8, DIMENSION, generator=generator)
+            factor = float("inf") if step in bad else 1.0
+            scaler.scale(draws.mean(0) @ weights * factor / micro).backward()
+        if clip:
+            scaler.unscale_(optimizer)
+            noise.measure()
+            torch.nn.utils.clip_grad_norm_([weights], 0.1)
+        scaler.step(optimizer)
+        scaler.update()
+    return noise, scaler
+
+
+@pytest.mark.parametrize("micro", [1, 4])
+@pytest.mark.parametrize("clip", [False, True])
+def test_a_loss_scale_is_taken_out(micro, clip):
+    noise, scaler = scaled_loop(400, micro, clip=clip)
+    assert scaler.get_scale() > 2.0**10  # it has grown on the way
+    assert noise.way == ("accumulation" if micro > 1 else "consecutive")
+    assert noise.trajectory[0].scale == pytest.approx(KNOWN, rel=0.15)
+    assert noise.skipped == 0
+
+
+@pytest.mark.parametrize("micro", [1, 2])
+@pytest.mark.parametrize("to_none", [True, False])
+def test_steps_that_the_scaler_leaves_out_are_left_out(micro, to_none):
+    """The scaler calls no optimizer.step() then; what it left must not be taken for micro-steps of the next."""
+    bad = range(3, 450, 10)
+    noise, _ = scaled_loop(450, micro, bad=bad, to_none=to_none, scale=2.0**40)
+    assert noise.skipped == len(bad)
+    assert noise.steps == 450
+    assert noise.way == ("accumulation" if micro > 1 else "consecutive")
+    assert noise.trajectory[0].scale == pytest.approx(KNOWN, rel=0.15)
+
+
+def test_a_weight_without_gradient_does_not_look_like_a_step_left_out():
+    """A gradient of zeros at the first weight that is seen, with a scaler and micro-steps."""
+    used, unused = torch.nn.Parameter(torch.zeros(4)), torch.nn.Parameter(torch.zeros(4))
+    optimizer = torch.optim.SGD([unused, used], lr=0.0)
+    scaler = torch.amp.GradScaler("cpu", init_scale=8.0)
+    noise = stoker.noise_scale(optimizer, 8, scaler=scaler, report=False)
+    for _ in range(10):
+        optimizer.zero_grad()
+        for _ in range(3):
+            scaler.scale(torch.randn(4) @ used + 0 * unused.sum()).backward()
+        scaler.step(optimizer)
+        scaler.update()
+    assert noise.way == "accumulation" and noise.skipped == 0 and len(noise._pairs) == 10
+
+
+def test_a_step_is_counted_once_however_many_of_its_parts_are_not_finite():
+    weights = torch.nn.Parameter(torch.zeros(DIMENSION))
+    optimizer = torch.optim.SGD([weights], lr=0.0)
+    noise = stoker.noise_scale(optimizer, 8, report=False)
+    for spoilt in ([0], [1], [0, 1], []):
+        optimizer.zero_grad()
+        for part in range(2):
+            (torch.ones(DIMENSION) @ weights * (float("nan") if part in spoilt else 1.0)).backward()
+        optimizer.step()
+    assert (noise.steps, noise.skipped, len(noise._pairs)) == (4, 3, 1)
+
+
+RANKS = """
+import os, sys, torch
+import torch.distributed as dist
+import stoker
+
+rank, what, folder = int(sys.argv[1]), sys.argv[2], sys.argv[3]
+torch.set_num_threads(1)
+dist.init_process_group("gloo", init_method="file://" + folder + "/rendezvous", rank=rank, world_size=2)
+DIMENSION, MEAN, SPREAD = 40, 0.5, 2.0
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weights = torch.nn.Parameter(torch.zeros(DIMENSION))
+
+    def forward(self, draws):
+        return (draws @ self.weights).mean()
+
+model = Model()
+if what != "no ddp":
+    model = torch.nn.parallel.DistributedDataParallel(model)
+kind = torch.optim.Adam if what == "adam" else torch.optim.SGD
+optimizer = kind(model.parameters(), lr=0.0)
+micro = 2 if what == "accumulation" else 1
+noise = stoker.noise_scale(optimizer, 8, report=False, block=400)
+generator = torch.Generator().manual_seed(rank)
+for step in range(410):
+    optimizer.zero_grad()
+    for part in range(micro):
+        draws = MEAN + SPREAD * torch.randn(8, DIMENSION, generator=generator)
+        if what == "one rank" and rank == 1 and step % 50 == 7:
+            draws = draws * float("inf")
+        if part + 1 < micro:
+            with model.no_sync():
+                (model(draws) / micro).backward()
+        else:
+            (model(draws) / micro).backward()
+    optimizer.step()
+print(noise.way or "-", noise.skipped, noise.steps, noise.scale)
+dist.destroy_process_group()
+"""
+
+
+def of_two_ranks(what, folder):
+    import os
+    import pathlib
+    import subprocess
+    import sys
+
+    if not torch.distributed.is_available():
+        pytest.skip("this PyTorch has no torch.distributed")
+    (folder / "ranks.py").write_text(RANKS)
+    env = dict(os.environ, PYTHONPATH=str(pathlib.Path(__file__).resolve().parents[2]), OMP_NUM_THREADS="1")
+    ranks = [subprocess.Popen([sys.executable, "ranks.py", str(rank), what, str(folder)], cwd=folder, env=env, stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, text=True) for rank in range(2)]
+    try:
+        told = [rank.communicate(timeout=280) for rank in ranks]
+    finally:
+        for rank in ranks:
+            rank.kill()
+    assert all(rank.returncode == 0 for rank in ranks), told
+    lines = [out.split("\n")[0].split() for out, _ in told]
+    assert lines[0] == lines[1]  # both ranks know the same
+    return lines[0], told[0][1]
+
+
+@pytest.mark.parametrize("what", ["plain", "accumulation", "adam"])
+def test_ranks_of_ddp_are_compared(what, tmp_path):
+    """Adam divides each coordinate alike here, so that the scale stays what it is."""
+    (way, skipped, steps, scale), _ = of_two_ranks(what, tmp_path)
+    assert (way, skipped, steps) == ("ranks", "0", "410")
+    assert float(scale) == pytest.approx(KNOWN, rel=0.12)
+
+
+def test_a_gradient_that_is_not_finite_on_one_rank_is_left_out_on_both(tmp_path):
+    """A rank that did not take part in the comparison would leave the other one waiting."""
+    (way, skipped, steps, scale), _ = of_two_ranks("one rank", tmp_path)
+    assert (way, skipped, steps) == ("ranks", "9", "410")
+    assert float(scale) == pytest.approx(KNOWN, rel=0.12)
+
+
+def test_ranks_without_ddp_say_nothing_of_the_noise(tmp_path):
+    (way, _, _, scale), warned = of_two_ranks("no ddp", tmp_path)
+    assert (way, scale) == ("-", "None")
+    assert "not averaged" in warned
+
+
+def test_sharded_parameters_are_refused():
+    weights = torch.nn.Parameter(torch.zeros(4))
+    weights._is_flat_param = True
+    with pytest.raises(ValueError, match="sharded"):
+        stoker.noise_scale(torch.optim.SGD([weights], lr=1), 8)

@@ -13,6 +13,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import stoker  # noqa: E402
+from stoker.tune.range_test import LrRamp, analysed  # noqa: E402
 from stoker_binary import STOKER  # noqa: E402
 
 PACKAGE = str(pathlib.Path(__file__).resolve().parents[2])
@@ -84,6 +85,141 @@ def test_an_iterator_is_refused():
     model, optimizer, loader = task()
     with pytest.raises(stoker.StokerError, match="would lose its place"):
         stoker.lr_range_test(model, optimizer, iter(loader))
+
+
+class Noisy(torch.nn.Module):
+    """With batch norm, dropout, and a buffer that state_dict() does not have."""
+
+    def __init__(self):
+        super().__init__()
+        self.layers = torch.nn.Sequential(torch.nn.Linear(10, 32), torch.nn.BatchNorm1d(32), torch.nn.ReLU(), torch.nn.Dropout(0.1),
+                                          torch.nn.Linear(32, 3))
+        self.register_buffer("calls", torch.zeros(1), persistent=False)
+
+    def forward(self, x):
+        self.calls += 1
+        return self.layers(x) + 0.01 * self.calls.remainder(7)
+
+
+class Training:
+    """A loop with everything that a test could disturb; advance() says where it stands."""
+
+    def __init__(self, workers=0):
+        _, _, loader = task()
+        torch.manual_seed(1)
+        self.model = Noisy()
+        self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=0.01)
+        self.scheduler = torch.optim.lr_scheduler.ExponentialLR(self.optimizer, 0.99)
+        self.scaler = torch.amp.GradScaler("cpu", init_scale=8.0, growth_interval=3)
+        self.loader = torch.utils.data.DataLoader(loader.dataset, 32, shuffle=True, generator=torch.Generator().manual_seed(5),
+                                                  num_workers=workers, persistent_workers=workers > 0)
+        self.batches = iter(self.loader)
+
+    def step(self, batch):
+        self.optimizer.zero_grad()
+        loss = torch.nn.functional.cross_entropy(self.model(batch[0]) + random.gauss(0, 0.001), batch[1])
+        self.scaler.scale(loss).backward()
+        self.scaler.step(self.optimizer)
+        self.scaler.update()
+        self.scheduler.step()
+        return loss.detach()
+
+    def advance(self, steps):
+        losses = [float(self.step(next(self.batches))) for _ in range(steps)]
+        return losses, self.optimizer.param_groups[0]["lr"], self.scaler.get_scale(), float(self.model.calls), self.scheduler.last_epoch
+
+    def range_test(self, step=None):
+        return stoker.lr_range_test(self.model, self.optimizer, self.loader, step=step or self.step, scaler=self.scaler,
+                                    scheduler=self.scheduler, steps=25, seeds=2)
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_in_the_middle_of_an_epoch_everything_goes_on(workers):
+    """Adam's moments, batch norm, a schedule, a loss scale, dropout, and the rest of the epoch in its order."""
+    random.seed(3)
+    untouched = Training(workers)
+    expected = [untouched.advance(5), untouched.advance(6)]
+    random.seed(3)
+    tested = Training(workers)
+    first = tested.advance(5)
+    tested.range_test()
+    assert [first, tested.advance(6)] == expected
+
+
+def test_a_test_that_breaks_off_inside_a_step_leaves_the_scaler_ready():
+    random.seed(3)
+    untouched = Training()
+    expected = [untouched.advance(5), untouched.advance(6)]
+    random.seed(3)
+    tested = Training()
+    first, steps = tested.advance(5), []
+
+    def step(batch):
+        if len(steps) == 3:
+            tested.scaler.scale(torch.nn.functional.cross_entropy(tested.model(batch[0]), batch[1])).backward()
+            tested.scaler.unscale_(tested.optimizer)
+            raise KeyboardInterrupt
+        steps.append(batch)
+        return tested.step(batch)
+
+    with pytest.raises(KeyboardInterrupt):
+        tested.range_test(step)
+    assert [first, tested.advance(6)] == expected
+
+
+def test_gradients_that_were_being_accumulated_are_put_back():
+    model, optimizer, loader = task()
+    x, y = next(iter(loader))
+    torch.nn.functional.cross_entropy(model(x), y).backward()
+    before = [p.grad.clone() for p in model.parameters()]
+    stoker.lr_range_test(model, optimizer, loader, steps=15, seeds=1)
+    assert all(torch.equal(p.grad, grad) for p, grad in zip(model.parameters(), before))
+
+
+def test_groups_keep_their_proportions_and_frozen_ones_stay_frozen():
+    weights = [torch.nn.Parameter(torch.ones(1)) for _ in range(3)]
+    optimizer = torch.optim.SGD([{"params": [weights[0]], "lr": 0.1}, {"params": [weights[1]], "lr": 0.01},
+                                 {"params": [weights[2]], "lr": 0.0}], lr=1.0)
+    ramp = LrRamp(optimizer, 1e-3, 1.0, 4)
+    for _ in range(2):
+        ramp.step(1.0)
+    assert [group["lr"] for group in optimizer.param_groups] == pytest.approx([0.1, 0.01, 0.0])
+
+
+def curve(losses, low=1e-5):
+    return [(low * 1.25**i, loss) for i, loss in enumerate(losses)]
+
+
+def noisy(count, level=2.0, size=0.1, seed=1):
+    chance = random.Random(seed)
+    return [level + chance.gauss(0, size) for _ in range(count)]
+
+
+FALLS = [2 - 1.5 / (1 + 2.7 ** (8 - i / 4)) for i in range(60)]
+
+
+@pytest.mark.parametrize(("runs", "reason"), [
+    ([curve(FALLS[:9])], "9 finite points came, and 10 are needed"),
+    ([curve([2.0] * 4 + [float("nan")] * 50)], "4 finite points came"),
+    ([curve([float("nan")] * 60)], "0 finite points came"),
+    ([curve([float("inf")] * 60)], "0 finite points came"),
+    ([curve([2.0] * 60)], "never falls"),
+    ([curve([2 + 0.01 * i for i in range(60)])], "never falls"),
+    ([curve(noisy(60))], "never falls"),
+    ([curve([*noisy(30), 0.5, *noisy(29, seed=2)])], "never falls"),  # one lucky batch
+    ([curve(FALLS), curve([2.0] * 60)], "1 of 2 runs say nothing"),
+])
+def test_where_nothing_can_be_suggested_the_reason_is_told(runs, reason):
+    found = analysed(runs)
+    assert found["low"] is None and found["high"] is None
+    assert reason in found["reason"]
+
+
+def test_what_follows_a_loss_that_is_no_number_does_not_count():
+    found = analysed([curve([*FALLS, float("nan"), *[0.0] * 10])])
+    alone = analysed([curve(FALLS)])
+    assert found["low"] is not None
+    assert (found["low"], found["high"]) == (alone["low"], alone["high"])
 
 
 SCRIPT = """

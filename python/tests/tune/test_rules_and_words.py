@@ -118,41 +118,6 @@ def test_goodput_is_the_formula_on_forecasts():
     assert found["cheapest"] == max(rows, key=lambda row: row["goodput"] / row["gpus"])
 
 
-def test_a_gate_refuses_what_does_not_fit():
-    _binary()
-    gate = stoker.Gate("resnet50", "v100-16gb", batch="size", slowest=100)
-    assert gate.refusal({"size": 64, "lr": 0.1}) == ""
-    assert gate.refusal({"size": 4096}) == "by forecast out of memory"
-    assert "below" in stoker.Gate("resnet50", "v100-16gb", batch="size", slowest=1e6).refusal({"size": 64})
-
-    class Module:
-        batch_size = 8
-
-    module = Module()
-    chosen = stoker.lightning_batch(module, gate, [16, 32, 64, 128, 4096])
-    assert module.batch_size == chosen and chosen in (16, 32, 64, 128)
-    with pytest.raises(StokerError, match="none of the batches"):
-        stoker.lightning_batch(module, gate, [4096])
-
-
-def test_optuna_prunes_before_a_trial_runs():
-    optuna = pytest.importorskip("optuna")
-    _binary()
-    gate = stoker.Gate("resnet50", "v100-16gb", batch="batch")
-    ran = []
-
-    def objective(trial):
-        batch = trial.suggest_categorical("batch", [64, 4096])
-        stoker.optuna_gate(gate, trial)
-        ran.append(batch)
-        return 0.0
-
-    study = optuna.create_study(sampler=optuna.samplers.GridSampler({"batch": [64, 4096]}))
-    study.optimize(objective)
-    assert ran == [64]
-    assert [t.user_attrs["stoker"] for t in study.trials if t.user_attrs] == ["by forecast out of memory"]
-
-
 def _environment():
     import pathlib
     import sys

@@ -50,6 +50,13 @@ double noise(const RangeRun& run, std::size_t count) {
   return std::sqrt(sum / (6 * static_cast<double>(std::max<std::size_t>(count, 3) - 2)));
 }
 
+/// Variance of the average of `count` points, as a part of the variance of one: of weights b^0 to
+/// b^(count - 1) that are made to add up to 1.
+double share_of_noise(double b, std::size_t count) {
+  const double rest = std::pow(b, static_cast<double>(count));
+  return (1 - b) / (1 + b) * (1 + rest) / (1 - rest);
+}
+
 OneRun look_at(const RangeRun& given, const RangeOptions& o) {
   const RangeRun run = usable(given);
   if (run.size() < o.fewest)
@@ -61,12 +68,14 @@ OneRun look_at(const RangeRun& given, const RangeOptions& o) {
     if (i >= o.fewest && loss[i] > loss[least] + (o.diverged - 1) * std::fabs(loss[least]))
       count = i;
   }
-  // Smoothing over w steps leaves about sqrt((1 - b) / (1 + b)) of the noise of a step.
-  const double left = std::sqrt((1 - o.smoothing) / (1 + o.smoothing));
-  const double fall =
-      *std::max_element(loss.begin(), loss.begin() + static_cast<long>(least) + 1) - loss[least];
-  if (fall <= o.clear * left * noise(run, std::min(least + 2, run.size())))
-    return {0, 0, "the loss never falls by more than its noise"};
+  // The first averages are of few points, and as noisy as these: a fall counts by their errors.
+  const double error = noise(run, std::min(std::max(least + 2, o.fewest), run.size()));
+  bool falls = false;
+  for (std::size_t i = 0; i < least; ++i) {
+    const double both = share_of_noise(o.smoothing, i + 1) + share_of_noise(o.smoothing, least + 1);
+    falls = falls || loss[i] - loss[least] > o.clear * std::sqrt(both) * error;
+  }
+  if (!falls) return {0, 0, "the loss never falls by more than its noise"};
   // Slope by the logarithm of the rate over a window: single steps are noise.
   const std::size_t window = std::max<std::size_t>(count / 20, 1);
   OneRun result;

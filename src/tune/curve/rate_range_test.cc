@@ -62,6 +62,27 @@ TEST(RangeTest, NoSuggestionWhereNothingFalls) {
   EXPECT_FALSE(range_test({rising}).low);
 }
 
+TEST(RangeTest, NoiseAloneIsSeldomTakenForAFall) {
+  // The first smoothed points are of few, and their noise is easily taken for a fall.
+  for (const int count : {12, 40, 100}) {
+    int suggested = 0;
+    for (std::uint64_t seed = 0; seed < 400; ++seed) {
+      Random random(seed);
+      RangeRun run;
+      for (int i = 0; i < count; ++i) run.push_back({std::pow(10, -6 + 0.07 * i), random.normal()});
+      suggested += range_test({run}).low ? 1 : 0;
+    }
+    EXPECT_LE(suggested, 12) << count;  // 3 %
+  }
+}
+
+TEST(RangeTest, AFallOfTwiceTheNoiseOfAStepIsSeen) {
+  int suggested = 0;
+  for (std::uint64_t seed = 0; seed < 100; ++seed)
+    suggested += range_test({planted(1e-3, 1e-1, 0.7, seed)}).low ? 1 : 0;  // falls by 1.5
+  EXPECT_GE(suggested, 90);
+}
+
 TEST(RangeTest, NoSuggestionFromFewPoints) {
   RangeRun run = planted(1e-4, 1e-2, 0, 1);
   for (std::size_t i = 7; i < run.size(); ++i) run[i].loss = std::nan("");
