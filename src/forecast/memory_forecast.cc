@@ -108,7 +108,8 @@ Bytes fresh_bytes(const Program& program, const Machine& machine) {
 
 std::string memory_error_case(const Program& program, const Job& job, const Machine& machine) {
   const MemoryModel& model = memory_model_of(machine.device);
-  if (!model.error_case.empty()) return std::string(model.error_case);
+  if (!model.error_case.empty())
+    return std::string(model.error_case) + (job.compile ? "-compiled" : "");
   double convolution = 0;
   double total = 0;
   bool attention = false;

@@ -19,7 +19,9 @@ constexpr Bytes kMaxTable = 16 * kMiB;
 bool is_true(std::string_view text) { return text == "True" || text == "true"; }
 
 Status check_modelled(const CsvRow& row) {
-  if (row["precision"].find("fp8") != std::string_view::npos)
+  const std::string_view precision = row["precision"];
+  if (precision.find("fp8") != std::string_view::npos ||
+      precision.find("float8") != std::string_view::npos)
     return fail(ErrorCode::kUnsupported, "FP8 is not modelled");
   return {};
 }
@@ -51,11 +53,16 @@ Job job_of(const CsvRow& row) {
   job.clip = true;
   job.copy = CopyWay::kOverlapped;
   job.dimensions["seq_len"] = static_cast<std::int64_t>(number(row, "seq_len"));
-  job.parallel = row["sharding"] == "SHARD_GRAD_OP" ? Parallel::kFsdpZero2 : Parallel::kFsdpZero3;
+  const std::string_view sharding = row["sharding"];
+  const bool keeps_gathered = sharding.find("SHARD_GRAD_OP") != std::string_view::npos ||
+                              sharding.find("ZERO2") != std::string_view::npos;
+  job.parallel = keeps_gathered ? Parallel::kFsdpZero2 : Parallel::kFsdpZero3;
+  if (sharding.find("HYBRID") != std::string_view::npos && job.nodes > 1)
+    job.fsdp_group = job.gpus / job.nodes;  // a copy of the model in each node
   job.fsdp_precision = policy_of(row["fsdp_mixed_precision"]);
   if (!is_torchtitan(row)) job.loss = LossKernel::kFused;
   job.drop_output = is_torchtitan(row);
-  if (is_true(row["checkpointing"])) job.checkpoint = {"blocks"};
+  if (is_true(row["checkpointing"]) || row["checkpointing"] == "full") job.checkpoint = {"blocks"};
   return job;
 }
 

@@ -5,7 +5,16 @@
 #include <utility>
 #include <variant>
 
+#include "lower/common/compiled_layout.h"
+
 namespace stoker {
+
+OperatorKernels::OperatorKernels(const Lowering& lowering, BatchBuffers& batch)
+    : l_(lowering),
+      compiled_channels_last_(compiled_channels_last(
+          lowering.step, lowering.sizes,
+          lowering.device.is_apart() ? CompiledFor::kGpu : CompiledFor::kCpu)),
+      batch_(batch) {}
 
 void OperatorKernels::run(std::uint32_t op_index, const Allocate& allocate) {
   const Operator& op = l_.step.operators[op_index];
@@ -51,7 +60,8 @@ void OperatorKernels::launch(std::uint32_t op_index, Kernel kernel, const Alloca
   if (std::holds_alternative<AttentionShape>(kernel.shape)) return attention(launch);
   if (kernel.kernel_class == KernelClass::kGemm) return product(launch);
   if (auto* shape = std::get_if<ConvolutionShape>(&kernel.shape)) {
-    shape->channels_last = shape->channels_last || l_.job.channels_last;
+    shape->channels_last = shape->channels_last || l_.job.channels_last ||
+                           (kernel.compiled && compiled_channels_last_);
     return convolution(launch, *shape);
   }
   l_.emit.launch(kernel);

@@ -40,7 +40,7 @@ class OperatorKernels {
   [[nodiscard]] virtual bool allocates(std::uint32_t op_index) const = 0;
 
  protected:
-  OperatorKernels(const Lowering& lowering, BatchBuffers& batch) : l_(lowering), batch_(batch) {}
+  OperatorKernels(const Lowering& lowering, BatchBuffers& batch);
 
   /// One operator that runs, and its kernel.
   struct Launch {
@@ -77,6 +77,7 @@ class OperatorKernels {
   [[nodiscard]] SavedBuffers attention_forward(const Launch& launch, const AttentionShape& shape);
   void attention_backward(const Launch& launch, const AttentionShape& shape);
 
+  const bool compiled_channels_last_;  ///< layout of convolutions in compiled graphs
   BatchBuffers& batch_;
   std::unordered_map<std::uint32_t, SavedBuffers> saved_attention_;  ///< by forward operator
   std::vector<Work> work_;

@@ -1,5 +1,6 @@
 #include "lower/cpu/cpu_backend.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -16,6 +17,12 @@ constexpr Bytes kPythonAndPytorch{300LL << 20};
 /// Pages of the libraries that a model's own operators touch for the first time, and the kernels
 /// that oneDNN writes for them: 3 to 10 MiB in eight runs of seven models.
 constexpr Bytes kCodeOfStep{8LL << 20};
+
+/// torch.compile in the process: Dynamo, AOTAutograd and Inductor with what they import, and for
+/// each kernel of a compiled graph its nodes, guards, generated code and libraries
+/// (docs/models/compile.md). The C++ compiler and workers that compile are other processes.
+constexpr Bytes kCompiler{72LL << 20};
+constexpr Bytes kCompiledKernel{340LL << 10};
 
 Status refuse(std::string message, Setting setting) {
   return fail(ErrorCode::kBadInput, std::move(message), mark(setting));
@@ -62,10 +69,21 @@ Job run_on_cpu(Job job) {
   return job;
 }
 
-std::vector<OutsideMemory> outside_of_cpu(const Cpu& cpu) {
-  return {{"Python and PyTorch", cpu.context_memory.value_or(kPythonAndPytorch),
-           cpu.context_memory ? "machine file" : "default; PyTorch 2.13, measured once"},
-          {"code of the step's operators", kCodeOfStep, "default; measured, 3 to 10 MiB"}};
+std::int64_t compiled_kernels(const Program& program) {
+  return std::count_if(program.kernels.begin(), program.kernels.end(),
+                       [](const Kernel& kernel) { return kernel.compiled; });
+}
+
+std::vector<OutsideMemory> outside_of_cpu(const Cpu& cpu, const Job& job, const Program& program) {
+  std::vector<OutsideMemory> outside{
+      {"Python and PyTorch", cpu.context_memory.value_or(kPythonAndPytorch),
+       cpu.context_memory ? "machine file" : "default; PyTorch 2.13, measured once"},
+      {"code of the step's operators", kCodeOfStep, "default; measured, 3 to 10 MiB"}};
+  if (job.compile) {
+    outside.push_back({"torch.compile", kCompiler + kCompiledKernel * compiled_kernels(program),
+                       "default; measured with PyTorch 2.13 on five models"});
+  }
+  return outside;
 }
 
 void note_cpu_capture(const Step& step, Diagnostics& diagnostics) {
@@ -90,8 +108,9 @@ class CpuBackend final : public DeviceBackend {
     return std::make_unique<CpuKernels>(cpu_, lowering, batch);
   }
 
-  [[nodiscard]] std::vector<OutsideMemory> outside(const Job&, const Program&) const override {
-    return outside_of_cpu(cpu_);
+  [[nodiscard]] std::vector<OutsideMemory> outside(const Job& job,
+                                                   const Program& program) const override {
+    return outside_of_cpu(cpu_, job, program);
   }
 
   void note(const Step& step, Diagnostics& diagnostics) const override {

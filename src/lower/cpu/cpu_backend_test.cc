@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
 
 #include "lower/common/test_jobs.h"
 #include "lower/common/test_live.h"
@@ -68,6 +69,26 @@ TEST(LowerForCpu, TheMachineFileSaysWhatTheProcessTakesBefore) {
   ASSERT_TRUE(program);
   EXPECT_EQ(program->outside[0].bytes, kMiB * 300);
   EXPECT_EQ(program->outside[0].basis, "machine file");
+}
+
+TEST(LowerForCpu, TheCompilerStaysInTheProcess) {
+  Job job = plain_job();
+  job.compile = true;
+  const auto alone = lower(step_for_cpu(), job, two_cores());
+  ASSERT_TRUE(alone);
+  ASSERT_EQ(alone->outside.size(), 3U);
+  EXPECT_EQ(alone->outside[2].name, "torch.compile");
+  EXPECT_EQ(alone->outside[2].bytes, kMiB * 72);
+  job.precision = Precision::kAmpBf16;
+  const Step step = read_step_file(std::filesystem::path(STOKER_SOURCE_DIR) /
+                                   "tests/rewrites/transformer.amp-bf16.compiled.step.gz")
+                        .value();
+  const auto compiled = lower(step, job, two_cores());
+  ASSERT_TRUE(compiled) << compiled.error().text();
+  const auto kernels = std::count_if(compiled->kernels.begin(), compiled->kernels.end(),
+                                     [](const Kernel& k) { return k.compiled; });
+  EXPECT_GT(kernels, 20);
+  EXPECT_EQ(compiled->outside[2].bytes, kMiB * 72 + Bytes(340 * 1024) * kernels);
 }
 
 TEST(LowerForCpu, OptimizersGoTensorByTensorUnlessToldOtherwise) {

@@ -112,7 +112,7 @@ Result<Program> lower(const PreparedStep& prepared, const Job& asked, const Mach
   note_known_cliffs(step, sizes, *device, program.diagnostics);
   note_units(job, machine.device.facts(), program.diagnostics);
   note_cuda_graphs(job, program.diagnostics);
-  if (prepared.rewritten && step.mode == "train" && job.fsdp_offload)
+  if (job.fsdp_offload && job.gpus > 1 && step.mode == "train")
     update_on_host(*prepared.captured, step, sizes, job, program);
   return program;
 }

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <map>
 #include <string>
@@ -130,6 +131,11 @@ TEST(ShardedVolume, OffloadedShardsAreTrainedByTheHost) {
   EXPECT_TRUE(is_on_host(*program, last));
   EXPECT_EQ(last.elements, padded(kRanks).all() / 4 / kRanks);
   EXPECT_EQ(program->diagnostics.count(kNotTrained), 0);
+  job.gpus = machine.gpu_count = 1;  // nothing is sharded, so nothing leaves the device
+  const auto alone = lower(transformer(), job, machine);
+  ASSERT_TRUE(alone);
+  EXPECT_TRUE(std::none_of(alone->kernels.begin(), alone->kernels.end(),
+                           [&](const Kernel& k) { return is_on_host(*alone, k); }));
 }
 
 TEST(ShardedVolume, DistributedDataParallelSumsGradientsOnceAStep) {
