@@ -96,7 +96,8 @@ struct CurveReader::Parts {
 
   study::Metric metric;
   Objective objective;
-  study::ReportTail reports, output;
+  study::ReportTail reports;
+  study::OutputTail output;
   std::regex pattern;
   Curve curve;
   std::optional<double> first_clock;
