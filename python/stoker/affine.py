@@ -25,9 +25,13 @@ class Merger:
 
     def __init__(self, fitter: Fitter, raws: list):
         self.fitter, self.raws, self.first = fitter, raws, raws[0]
-        self._where = "the model"
+        self._naming = lambda: "the model"  # what is merged, in words: made for a refusal alone, since there are thousands
         self._operators = 0  # merged so far
         self._shapes: dict = {}
+
+    @property
+    def _where(self) -> str:
+        return self._naming()
 
     # -- sizes ---------------------------------------------------------------------------------------------------
 
@@ -81,7 +85,8 @@ class Merger:
                 self._differs(index, same)
             return first
         name, module, backward, attributes = first[1], first[2], first[4], first[7]
-        self._where = self._name_operator(first, self.first, self._operators)
+        number = self._operators
+        self._naming = lambda: self._name_operator(first, self.first, number)
         for other in same[1:]:
             if other[0] != "o" or other[1] != name or other[2] != module or other[4] != backward \
                     or len(other[5]) != len(first[5]) or len(other[6]) != len(first[6]):
@@ -119,7 +124,8 @@ class Merger:
         if len(counts) > 1:
             self._refuse("the number of allocations differs")
         for same in zip(*(raw.storages for raw in self.raws)):
-            self._where = f"the storage of {self._maker(len(result))}"
+            number = len(result)
+            self._naming = lambda number=number: f"the storage of {self._maker(number)}"
             if any(s[1] != same[0][1] for s in same):
                 self._refuse(f"{self._where} is {same[0][1]} in one capture and something else in another")
             result.append((_freeze(self.size(tuple(s[0] for s in same), "the number of bytes")), same[0][1]))
@@ -146,7 +152,7 @@ class Merger:
             self._refuse(f"the number of {part} differs")
         result = []
         for same in zip(*lists):
-            self._where = f"'{same[0][0]}'"
+            self._naming = lambda name=same[0][0]: f"'{name}'"
             result.append([same[0][0], self.tensor([row[1] for row in same]), *same[0][2:]])
         return result
 

@@ -152,10 +152,11 @@ def fit(context, folder):
     base.update({**CACHE, "spread.common": 0.2, "spread.tensor": 0.5})
     for layer in list(gpus.values()) + [p for c, p in chips.items() if c not in WIDE_CHIPS]:
         layer["spread.common"] = 0.1
-    boards = {c: "/".join(g for g in sorted(gpus) if CHIPS[g] == c) or "GPUs with as many lanes an SM" for c in chips}
+    boards = {c: "/".join(g for g in sorted(gpus) if CHIPS[g] == c) or "GPUs with as many CUDA cores a multiprocessor"
+              for c in chips}
     write_tree(os.path.join(folder, "operators.json"), {
         **header(PROVENANCE, report), "residual": "residual.trees",
-        "base": {"basis": "data sheet, efficiencies of other GPUs", **nested(base)}, "architectures": {a: nested(wide)
-                                                                                                       for a in WIDE_ARCHITECTURES if wide},
-        "chips": {c: {"basis": f"rows of {boards[c]} measured elsewhere", **nested(p)} for c, p in sorted(chips.items())},
-        "gpus": {g: {"basis": f"{g} rows measured elsewhere", **nested(p)} for g, p in sorted(gpus.items())}})
+        "base": {"basis": "data sheet of a GPU that was not measured, efficiencies of others", **nested(base)},
+        "architectures": {a: nested(wide) for a in WIDE_ARCHITECTURES if wide},
+        "chips": {c: {"basis": f"operators timed on {boards[c]}, not on this machine", **nested(p)} for c, p in sorted(chips.items())},
+        "gpus": {g: {"basis": f"operators timed on {g}, not on this machine", **nested(p)} for g, p in sorted(gpus.items())}})

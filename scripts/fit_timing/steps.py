@@ -230,7 +230,7 @@ def fit(context, folder):
 
     def write():
         write_tree(path, {**header(provenance, report), "base": nested(base),
-                          "chips": {c: {"basis": f"{c} training steps measured elsewhere", **nested(p)}
+                          "chips": {c: {"basis": f"training steps timed on the chip {c}, not on this machine", **nested(p)}
                                     for c, p in sorted(chips.items())},
                           "gpus": {g: nested(p) for g, p in sorted(gpus.items())}})
 

@@ -9,14 +9,14 @@ constexpr double kKeptFragments = 1.0 / 30;
 
 constexpr MemoryModel kGpuMemory{.heap = std::nullopt,
                                  .refuses = true,
-                                 .simulation = "allocator simulation",
+                                 .simulation = "PyTorch's allocator simulated",
                                  .outside = "CUDA context and libraries",
                                  .cure = "take a GPU with more memory (`stoker gpus`)",
                                  .error_case = ""};
 
 constexpr MemoryModel kCpuMemory{.heap = HeapRules{.kept_fragments = kKeptFragments},
                                  .refuses = false,
-                                 .simulation = "heap simulation",
+                                 .simulation = "the C library's heap simulated",
                                  .outside = "Python and PyTorch",
                                  .cure = "take a machine with more memory",
                                  .error_case = "cpu"};

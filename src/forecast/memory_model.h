@@ -15,7 +15,7 @@ struct MemoryModel {
   /// Whether an allocation beyond the device's memory fails with a message of PyTorch's; else
   /// nothing refuses, and the system swaps or ends the process.
   bool refuses = true;
-  std::string_view simulation;  ///< "allocator simulation", in a figure's basis
+  std::string_view simulation;  ///< "PyTorch's allocator simulated", in a figure's basis
   std::string_view outside;     ///< what lies outside: "CUDA context and libraries"
   std::string_view cure;        ///< where not even the smallest batch fits
   std::string_view error_case;  ///< whose measured errors hold; empty: the program decides

@@ -41,7 +41,7 @@ TEST_F(NewDevice, ARowOfTheCatalogueIsAllThatAGpuNeeds) {
   EXPECT_TRUE(f.memory.fits);
   EXPECT_GT(f.step_ms.low, 0);
   EXPECT_LT(f.step_ms.low, f.step_ms.high);
-  EXPECT_NE(f.memory.device_peak.basis.find("allocator simulation"), std::string::npos);
+  EXPECT_NE(f.memory.device_peak.basis.find("allocator simulated"), std::string::npos);
 }
 
 TEST_F(NewDevice, AMachineFileIsAllThatAGpuNeeds) {
@@ -74,7 +74,7 @@ TEST_F(NewDevice, AMachineFileIsAllThatACpuNeeds) {
   EXPECT_EQ(f.gpu_name, "Own");
   EXPECT_EQ(f.memory.usable, kGiB * 8);
   EXPECT_GT(f.step_ms.value, 0);
-  EXPECT_NE(f.memory.device_peak.basis.find("heap simulation"), std::string::npos);
+  EXPECT_NE(f.memory.device_peak.basis.find("heap simulated"), std::string::npos);
   EXPECT_EQ(f.job.optimizer.loop, OptimizerLoop::kForLoop);  // as PyTorch runs it there
   EXPECT_LE(with_cores(8).step_ms.value, f.step_ms.value);
 }

@@ -198,7 +198,7 @@ std::string memory_bands_as_json(const std::vector<Measure>& measures,
                              {"below", json_of(form.below)},
                              {"above", json_of(form.above)},
                              {"rows", pairs.size()},
-                             {"basis", fmt::format("error of {} measured peaks", pairs.size())},
+                             {"basis", fmt::format("band from {} measured peaks", pairs.size())},
                              {"tables", tables}});
   }
   return root.dump(2) + "\n";

@@ -8,7 +8,7 @@ import pathlib
 import re
 
 from ..errors import CaptureError
-from . import known
+from . import fetching, known
 
 LARGEST = 4 << 20  # bytes; real ones have a few thousand
 _NAME = re.compile(r"[\w.-]+(/[\w.-]+)?")
@@ -34,27 +34,6 @@ def _cached(name: str) -> pathlib.Path | None:
     return max(found, key=lambda path: path.stat().st_mtime, default=None)
 
 
-def _downloaded(name: str) -> pathlib.Path:
-    cure = (f"give a folder with its config.json, hf:FOLDER, or fetch it where there is a network: "
-            f"huggingface-cli download {name} config.json")
-    try:
-        import huggingface_hub
-    except ImportError:
-        raise CaptureError(f"hf:{name} is not in {cache_folder()}, and huggingface_hub, which could fetch its config.json, "
-                           f"is not installed (pip install huggingface_hub); {cure}") from None
-    try:
-        return pathlib.Path(huggingface_hub.hf_hub_download(name, "config.json"))
-    except Exception as error:  # offline, gated, misspelt: the library has a class for each, and they change
-        reason = str(error).strip().splitlines()[0] if str(error).strip() else ""
-        kind = type(error).__name__
-        if kind == "GatedRepoError":
-            cure = f"accept its terms on the hub and log in (huggingface-cli login), or {cure}"
-        elif kind == "RepositoryNotFoundError":
-            cure = f"check the name (ORG/NAME), log in if it is private (huggingface-cli login), or {cure}"
-        raise CaptureError(f"hf:{name} is not in {cache_folder()}, and its config.json could not be fetched "
-                           f"({kind}: {reason[:160]}); {cure}") from None
-
-
 def find(name: str) -> pathlib.Path | dict:
     """The path of the config.json that `name` (after "hf:") means, or the configuration where it is a well-known model's."""
     path = pathlib.Path(name).expanduser()
@@ -66,7 +45,7 @@ def find(name: str) -> pathlib.Path | dict:
         return path / "config.json"
     if not _NAME.fullmatch(name):
         raise CaptureError(f"'hf:{name}' is neither a folder, a config.json nor ORG/NAME on the hub: check the path")
-    return _cached(name) or known.configuration(name) or _downloaded(name)
+    return _cached(name) or known.configuration(name) or fetching.fetched(name, cache_folder())
 
 
 def read(path: pathlib.Path) -> dict:

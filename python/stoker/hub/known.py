@@ -5,6 +5,8 @@ Only what decides sizes is here. python/tests/names checks each against the publ
 
 from __future__ import annotations
 
+import re
+
 
 def _decoder(kind, vocab, width, inner, layers, heads, groups, longest, tied=False, **more):
     return {"model_type": kind, "vocab_size": vocab, "hidden_size": width, "intermediate_size": inner,
@@ -98,12 +100,27 @@ def names() -> list:
     return sorted(_TABLE)
 
 
+def _bare(name: str) -> str:
+    """What names of one model have in common: without the organisation, the maker's own prefix, version of the weights and signs."""
+    last = name.rpartition("/")[2].removeprefix("meta-").removesuffix("-hf")
+    return re.sub(r"[^a-z0-9]", "", re.sub(r"-v\d.*$", "", last))
+
+
+_BARE = {}
+for _listed in reversed(_TABLE):  # of Mistral's versions the first, whose vocabulary most derived models have
+    _BARE[_bare(_listed)] = _listed
+
+
 def configuration(name: str) -> dict | None:
-    """The configuration of ORG/NAME, whatever its case, tuned or not; None of a model that is not listed."""
+    """The configuration of ORG/NAME, whatever its case, tuned or not, or of NAME alone; None of a model that is not listed."""
     key = name.lower().replace(*_TUNED_WITH_VERSION)
     key = _OLD_NAMES.get(key, key)
     for ending in _TUNED:
         if key not in _TABLE and key.endswith(ending):
             key = key.removesuffix(ending) + ("-hf" if ending == "-chat-hf" else "")
+    if key not in _TABLE:
+        near = _BARE.get(_bare(key), "")
+        if "/" not in key or key.partition("/")[0] == near.partition("/")[0]:
+            key = near
     config = _TABLE.get(key)
     return None if config is None else config | {"architectures": [_CLASSES[config["model_type"]]]}

@@ -119,7 +119,8 @@ Facts facts_of_input(const RunOptions& run, const InputPlanOptions& own, const L
                       ": it waits for each)");
   }
   if (run.pins())
-    assumed.emplace_back("the step holds no copy of the batch: pinned ones run beside it");
+    assumed.emplace_back(
+        "no time of the step is the batch's copy: pinned ones run while the GPU computes");
   if (data.probe) {
     if (text) assumed.emplace_back("512 tokens of 64 bits a sample in a batch");
     else if (!run.image_size)

@@ -115,12 +115,27 @@ std::optional<Error> unknown_flag(const Command& command, const std::vector<std:
   return std::nullopt;
 }
 
+/// CLI11's "Could not convert: --image-size = 500x375" in a sentence that says what belongs there.
+std::string unreadable_value(const std::string& message, const Command& command) {
+  constexpr std::string_view kBegins = "Could not convert: ", kIs = " = ";
+  const auto is = message.find(kIs);
+  if (!message.starts_with(kBegins) || is == std::string::npos) return message;
+  const std::string flag = message.substr(kBegins.size(), is - kBegins.size());
+  const std::string value = message.substr(is + kIs.size());
+  const SettingRow* setting = find_setting(command.name, flag.substr(flag.find_first_not_of('-')));
+  if (setting == nullptr) return message;
+  return flag + ": \"" + value + "\" is no " +
+         (setting->type == SettingType::kWhole ? "whole number" : "number") +
+         "; it takes: " + std::string(setting->words);
+}
+
 Error explain(const CLI::ParseError& error, const Command& command,
               const std::vector<std::string>& words) {
   if (auto unknown = unknown_flag(command, words)) return *unknown;
   std::string message = error.what();
   if (const auto newline = message.find('\n'); newline != std::string::npos)
     message.resize(newline);
+  message = unreadable_value(message, command);
   return {ErrorCode::kUsage, message + " (stoker " + command.name + " --help)", {}};
 }
 
@@ -145,9 +160,12 @@ int unknown_verb(std::span<const Section> sections, const std::string& word) {
   for (const Section& section : sections) {
     for (const Command& command : section.commands) names.push_back(command.name);
   }
-  const std::string what = word.starts_with("-")
-                               ? "unknown flag " + word
-                               : "unknown verb \"" + word + "\"" + suggestion(word, names);
+  const std::string meant = verb_by_meaning(word);
+  const std::string what =
+      word.starts_with("-")
+          ? "unknown flag " + word
+          : "unknown verb \"" + word + "\"" +
+                (meant.empty() ? suggestion(word, names) : "; did you mean stoker " + meant + "?");
   std::fprintf(stderr, "stoker: %s (stoker --help-all lists all)\n", printable(what).c_str());
   return kUsage;
 }

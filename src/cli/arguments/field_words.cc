@@ -42,6 +42,18 @@ constexpr std::string_view kAttentionIs =
 constexpr std::string_view kMachineIs =
     "name a GPU with --gpu; a machine file describes one of any memory";
 
+constexpr std::string_view kBudgetIs =
+    "what an epoch or a run may cost is --budget or --run-budget here; --price is a GPU's rent "
+    "an hour";
+constexpr std::string_view kEnergyIs =
+    "answers say kWh where an epoch's samples are known; leave "
+    "it out";
+constexpr std::string_view kTimeIs =
+    "times are what is forecast; beside a run of yours: stoker watch PID, or stoker validate";
+constexpr std::string_view kDeadlineIs =
+    "with --epochs the answer says how long a run takes; --objective epoch seeks the shortest";
+constexpr std::string_view kDetailsAre = "it is --explain here";
+
 constexpr auto kMeanings = std::to_array<Meaning>({
     {"globalbatch", "max-global-batch", "its largest: --max-global-batch"},
     {"globalbatchsize", "max-global-batch", "its largest: --max-global-batch"},
@@ -91,7 +103,11 @@ constexpr auto kMeanings = std::to_array<Meaning>({
     {"blocksize", "seq-len", kLengthIs},
     {"maxlength", "seq-len", kLengthIs},
     {"maxlen", "seq-len", kLengthIs},
-    {"tokens", "seq-len", kLengthIs},
+    {"tokens", "seq-len",
+     "a sequence's are --seq-len, a data set's are --samples here: its tokens by that length"},
+    {"totaltokens", "samples", "it is --samples here, which counts sequences: tokens by --seq-len"},
+    {"datasettokens", "samples",
+     "it is --samples here, which counts sequences: tokens by --seq-len"},
     {"resolution", "image-size", "it is --image-size here"},
     {"dataset", "data", "it is --data here"},
     {"traindir", "data", "it is --data here"},
@@ -107,7 +123,35 @@ constexpr auto kMeanings = std::to_array<Meaning>({
     {"cost", "price", "it is --price here: money per GPU and hour"},
     {"hourlyprice", "price", "it is --price here: money per GPU and hour"},
     {"priceperhour", "price", "it is --price here: money per GPU and hour"},
+    {"maxprice", "budget", kBudgetIs},
+    {"pricelimit", "budget", kBudgetIs},
+    {"maxcost", "budget", kBudgetIs},
+    {"costlimit", "budget", kBudgetIs},
+    {"maxhourlyprice", "budget", kBudgetIs},
+    {"spotprice", "price", "it is --price here: money per GPU and hour"},
+    {"electricity", "", kEnergyIs},
+    {"electricityprice", "", kEnergyIs},
+    {"kwhprice", "", kEnergyIs},
+    {"co2", "", kEnergyIs},
+    {"carbon", "", kEnergyIs},
     {"maxsteps", "epochs", "the length of a run is --epochs here"},
+    {"epochtime", "", kTimeIs},
+    {"timeperepoch", "", kTimeIs},
+    {"hoursperepoch", "", kTimeIs},
+    {"secondsperepoch", "", kTimeIs},
+    {"steptime", "", kTimeIs},
+    {"secondsperstep", "", kTimeIs},
+    {"itspersecond", "", kTimeIs},
+    {"measured", "", kTimeIs},
+    {"deadline", "epochs", kDeadlineIs},
+    {"maxtime", "epochs", kDeadlineIs},
+    {"maxhours", "epochs", kDeadlineIs},
+    {"timelimit", "epochs", kDeadlineIs},
+    {"timebudget", "epochs", kDeadlineIs},
+    {"why", "explain", kDetailsAre},
+    {"details", "explain", kDetailsAre},
+    {"breakdown", "explain", kDetailsAre},
+    {"layers", "explain", kDetailsAre},
     {"lr", "", kNoEffect},
     {"learningrate", "", kNoEffect},
     {"seed", "", kNoEffect},
@@ -120,6 +164,20 @@ constexpr auto kMeanings = std::to_array<Meaning>({
     {"sdpa", "", kAttentionIs},
     {"offload", "", "offloading to the host is not modelled; leave it out"},
     {"cpuoffload", "", "offloading to the host is not modelled; leave it out"},
+});
+
+/// What people call the verbs, by words that occur in what they type.
+constexpr auto kVerbMeanings = std::to_array<std::pair<std::string_view, std::string_view>>({
+    {"worker dataloader loader", "plan MODEL --gpu GPU --data FOLDER"},
+    {"optim recommend advis suggest search best autotune cost", "plan MODEL --gpu GPU"},
+    {"estimat forecast memory vram canirun flops", "predict MODEL --gpu GPU --batch N"},
+    {"compar", "plan MODEL --gpu A,B"},
+    {"monitor attach slow run train", "watch -- python train.py"},
+    {"oom snapshot trace analy diagnos profil", "explain FILE"},
+    {"benchmark bench measure", "calibrate"},
+    {"hpo hyperparam optuna", "tune"},
+    {"grid", "sweep"},
+    {"list zoo", "models"},
 });
 
 /// Words of a flag that say nothing of what is set.
@@ -190,6 +248,16 @@ std::optional<FieldSwitch> switch_of_the_field(std::string_view verb, std::strin
   const auto* row = row_of(kSwitches, flag, [](const auto& r) { return r.first; });
   if (row == nullptr || find_setting(verb, row->second.setting) == nullptr) return std::nullopt;
   return row->second;
+}
+
+std::string verb_by_meaning(std::string_view typed) {
+  const std::string plain = simplified(typed);
+  for (const auto& [words, verb] : kVerbMeanings) {
+    for (const std::string& word : split(words, ' ')) {
+      if (plain.find(word) != std::string::npos) return std::string(verb);
+    }
+  }
+  return {};
 }
 
 std::string advice_on(std::string_view verb, std::string_view flag) {

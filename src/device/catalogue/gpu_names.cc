@@ -125,10 +125,14 @@ const Foreign* foreign(std::string_view typed) {
   return nullptr;
 }
 
-/// "its GPUs are 8xa100-80gb" of NVIDIA's own computers; empty: it is none.
+/// "name its GPUs: 8xa100-80gb" of NVIDIA's own computers and of notebooks on the web; empty: it is
+/// none of them.
 std::string of_computer(std::string_view typed) {
-  constexpr std::array<std::pair<std::string_view, std::string_view>, 6> kComputers{
-      {{"dgxa100", "8xa100-80gb"},
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 9> kComputers{
+      {{"colab", "t4 (without payment), else l4 or a100-40gb"},
+       {"googlecolab", "t4 (without payment), else l4 or a100-40gb"},
+       {"kaggle", "2xt4 or p100"},
+       {"dgxa100", "8xa100-80gb"},
        {"dgxh100", "8xh100"},
        {"dgxh200", "8xh200"},
        {"dgxb200", "8xb200"},
@@ -146,6 +150,19 @@ std::pair<std::string, std::string> letters_and_digits(std::string_view name) {
   for (const char c : simplified(name))
     (std::isdigit(static_cast<unsigned char>(c)) != 0 ? parts.second : parts.first) += c;
   return parts;
+}
+
+/// The GPU that was meant where only a size follows its name: "rtx-3060-12gb" -> "RTX3060"; empty:
+/// there is none.
+std::string without_size(std::string_view typed, std::span<const GpuNames> names) {
+  std::vector<std::string> words = words_of(typed);
+  if (words.size() < 2 || !all_digits(words.back())) return {};
+  words.pop_back();
+  const std::string wanted = joined(words);
+  for (const GpuNames& one : names) {
+    if (joined(words_of(one.name)) == wanted || lists_alias(one, wanted)) return one.name;
+  }
+  return {};
 }
 
 /// Two cards of other families with other numbers (A6000, P4000) are no slip of the keyboard, so
@@ -175,7 +192,11 @@ tl::unexpected<Error> unknown(std::string_view typed, std::span<const GpuNames> 
   }
   if (const std::string computer = of_computer(typed); !computer.empty())
     return fail(ErrorCode::kNotFound, "\"" + std::string(typed) + "\" is a computer; " + computer);
-  const std::string near = suggestion(typed, relatives(typed, known));
+  std::string near = suggestion(typed, relatives(typed, known));
+  if (near.empty()) {
+    const std::string unsized_name = without_size(typed, names);
+    if (!unsized_name.empty()) near = "; did you mean " + unsized_name + "?";
+  }
   return fail(ErrorCode::kNotFound,
               "no GPU is called \"" + std::string(typed) + "\"" + (near.empty() ? ";" : near) +
                   " `stoker gpus` lists all, a machine file describes others");

@@ -136,7 +136,7 @@ TEST_F(RequestTest, SaysWhatItAssumed) {
   request_.data.samples = 10;
   const Facts facts = exactly().facts;
   EXPECT_TRUE(has(facts.assumed, "16 workers ({workers})"));
-  EXPECT_TRUE(has(facts.assumed, "the next batch is copied beside the step ({copy})"));
+  EXPECT_TRUE(has(facts.assumed, "the next batch is copied to the GPU while a step runs ({copy})"));
   EXPECT_TRUE(has(facts.excluded, "validation pass ({validation})"));
   EXPECT_EQ(facts.sample_word, "img");
   EXPECT_EQ(facts.dataset_samples, 10);
@@ -144,7 +144,8 @@ TEST_F(RequestTest, SaysWhatItAssumed) {
   request_.workers = 2;
   request_.job.copy = CopyWay::kOverlapped;
   EXPECT_FALSE(has(exactly().facts.assumed, "2 workers ({workers})"));
-  EXPECT_FALSE(has(exactly().facts.assumed, "the next batch is copied beside the step ({copy})"));
+  EXPECT_FALSE(has(exactly().facts.assumed,
+                   "the next batch is copied to the GPU while a step runs ({copy})"));
 }
 
 }  // namespace

@@ -76,7 +76,7 @@ void add_assumed(const RunRequest& r, const Scenario& s, const ProbesOfData& pro
   }
   add_reads(*s.step, assumed);
   if (!r.job.drop_output) {
-    assumed.push_back("the loop's names hold the last output and loss during the next forward (" +
+    assumed.push_back("the last output and loss stay in memory during the next forward (" +
                       mark(Setting::kDropOutput) + ")");
   }
   if (!s.sample.known) {
@@ -84,7 +84,8 @@ void add_assumed(const RunRequest& r, const Scenario& s, const ProbesOfData& pro
                       mark(Setting::kSampleCost) + ")");
   }
   if (!facts.cpu && !r.job.copy && r.pin && !s.job.prefetching_loader)
-    assumed.push_back("the next batch is copied beside the step (" + mark(Setting::kCopy) + ")");
+    assumed.push_back("the next batch is copied to the GPU while a step runs (" +
+                      mark(Setting::kCopy) + ")");
 }
 
 }  // namespace

@@ -22,7 +22,8 @@ std::string ago(std::int64_t seconds) {
 }
 
 std::string capture_words(const Provenance& p, std::int64_t now) {
-  std::string text = "a capture by PyTorch " + (p.torch.empty() ? "?" : release(p.torch));
+  std::string text =
+      "the model as captured by PyTorch " + (p.torch.empty() ? "?" : release(p.torch));
   for (const auto& [library, version] : p.libraries)
     text += ", " + library + " " + release(version);
   if (p.captured_at > 0) return text + ", " + ago(now - p.captured_at);

@@ -19,11 +19,12 @@ TEST(CaptureWords, NameTheSoftwareAndTheAge) {
   p.torch = "2.14.1+cu130";
   p.libraries = {{"timm", "1.0.9"}, {"torchvision", "0.29.1+cu130"}};
   p.date = "2026-11-28";
-  EXPECT_EQ(capture_words(p, 0),
-            "a capture by PyTorch 2.14.1, timm 1.0.9, torchvision 0.29.1 of 2026-11-28");
+  EXPECT_EQ(
+      capture_words(p, 0),
+      "the model as captured by PyTorch 2.14.1, timm 1.0.9, torchvision 0.29.1 of 2026-11-28");
   p.captured_at = 1000;
   EXPECT_EQ(capture_words(p, 1000 + 3 * 3600),
-            "a capture by PyTorch 2.14.1, timm 1.0.9, torchvision 0.29.1, 3 hours ago");
+            "the model as captured by PyTorch 2.14.1, timm 1.0.9, torchvision 0.29.1, 3 hours ago");
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "base/setting.h"
 #include "base/text.h"
 #include "rewrite/evaluation.h"
+#include "scenario/sources/library_names.h"
 #include "scenario/sources/remembered_captures.h"
 #include "scenario/sources/zoo_aliases.h"
 #include "step/step_reader.h"
@@ -83,7 +84,8 @@ Result<LoadedModel> from_zoo(const std::string& name, const std::vector<Precisio
   if (model.variants.empty()) {
     return fail(ErrorCode::kNotFound,
                 "the zoo holds " + name +
-                    " in fp32, amp-fp16 and amp-bf16 only; capture it yourself: stoker capture");
+                    " in fp32, amp-fp16 and amp-bf16 (autocast) only; a model cast as a whole "
+                    "is captured from its source: torchvision:NAME, hf:ORG/NAME, FILE.py:FUNCTION");
   }
   return model;
 }
@@ -194,15 +196,30 @@ bool is_slip(const std::string& model, const std::string& near) {
          simplified(model).size() == simplified(near).size();
 }
 
+/// "; from the hub's configuration: hf:google/gemma-2b (...)", or a library's name; empty: unknown.
+std::string library_offer(const std::string& model) {
+  const std::string spec = library_name(model);
+  if (spec.empty()) return {};
+  if (!spec.starts_with(kHub)) return "; with that library installed: " + spec;
+  return "; by its config.json: " + spec +
+         " (from Stoker's list of well-known ones, the hub's cache here, or a network)";
+}
+
 /// What to do about a name that stands for no model: the nearest, or its kin, and other sources.
 std::string unknown_model(const std::string& model, const std::vector<std::string>& names) {
   std::string kin = kin_in_zoo(model, names);
   if (kin.empty()) kin = zoo_relative(model, names);
-  const bool other_size = !kin.empty() && !is_slip(model, nearest_name(model, names));
+  const bool slip = is_slip(model, nearest_name(model, names));
+  const bool other_size = !kin.empty() && !slip;
+  const std::string offer = slip ? std::string() : library_offer(model);
   return "unknown model \"" + model + "\"" +
-         (other_size ? "; of its kind the zoo holds " + kin : suggestion(model, names)) +
-         " (`stoker models` lists the zoo; torchvision:NAME, timm:NAME, hf:ORG/NAME, "
-         "FILE.py:FUNCTION or a step file work too)";
+         (other_size      ? "; of its kind the zoo holds " + kin
+          : offer.empty() ? suggestion(model, names)
+                          : std::string()) +
+         offer +
+         (offer.empty() ? " (`stoker models` lists the zoo; torchvision:NAME, timm:NAME, "
+                          "hf:ORG/NAME, FILE.py:FUNCTION or a step file work too)"
+                        : "; `stoker models` lists the zoo, FILE.py:FUNCTION is your own");
 }
 
 /// The zoo's own spelling of a name; empty when it holds none such.

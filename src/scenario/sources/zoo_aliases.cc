@@ -37,8 +37,9 @@ constexpr auto kAliases = std::to_array<Alias>({
 constexpr auto kRelatives = std::to_array<Alias>({
     {"yolo_s", "yolo"},
     {"unet", "unet segmentation deeplab fcn"},
-    {"sd_unet", "sd stablediffusion diffusion ddpm flux"},
-    {"llama_3_8b", "llama vicuna alpaca tinyllama gemma phi deepseek mixtral"},
+    {"sd_unet", "sd stablediffusion diffusion ddpm flux pixart kandinsky"},
+    {"llama_3_8b", "llama vicuna alpaca tinyllama gemma phi deepseek smollm olmo yi internlm glm"},
+    {"mistral_7b", "mistral mixtral ministral zephyr"},
     {"qwen2_5_7b", "qwen"},
     {"gpt2", "gpt opt bloom pythia falcon"},
     {"bert_base", "bert roberta distilbert electra deberta albert"},

@@ -237,7 +237,7 @@ class CpuStep {
                    " of the time in functions among them";
       if (model_->disturbed()) out_.basis += "; measured while others used the machine";
     }
-    if (!host_.measured) out_.basis += "; dispatch times are priors";
+    if (!host_.measured) out_.basis += "; the time of PyTorch's own calls is a guess";
     if (out_.uncosted_share >= 0.005)
       out_.basis += "; " + percent(out_.uncosted_share) + " of the time without a cost rule";
   }
