@@ -54,7 +54,7 @@ class EncoderDecoder(nn.Module):
         return self.words(self.decoder(self.target(before), state)[0])
 
 
-def main():
+def settings(words=None):
     parser = argparse.ArgumentParser()
     parser.add_argument("--source", required=True)
     parser.add_argument("--target", required=True)
@@ -66,10 +66,12 @@ def main():
     parser.add_argument("--words", type=int, default=1000)
     parser.add_argument("--length", type=int, default=12)
     parser.add_argument("--seed", type=int, default=0)
-    a = parser.parse_args()
+    return parser.parse_args(words)
+
+
+def train(a, source, target, report):
+    """Trains as `a` says; `report` is told of each step (samples=, loss=) and each evaluation (accuracy=), and ends it by True."""
     torch.manual_seed(a.seed)
-    torch.set_num_threads(1)
-    source, target = read(a.source, a.sentences, a.length, a.words), read(a.target, a.sentences, a.length, a.words)
     held_out = len(source) // 5
     learned = int((len(source) - held_out) * stoker.share())
     model = (Bidirectional if a.model == "brnn" else EncoderDecoder)(a.words)
@@ -84,14 +86,26 @@ def main():
             loss.backward()
             optimizer.step()
             seen += len(rows)
-            if stoker.report(step=seen, samples=len(rows), loss=loss):
+            if report(step=seen, samples=len(rows), loss=loss):
                 return
         with torch.no_grad():
             y = target[:held_out]
             right = (model(source[:held_out], y).argmax(-1) == y)[y > 0].float().mean()
-        print(f"{seen} samples: loss {loss:.3f}, accuracy {right:.4f}", flush=True)
-        if stoker.report(step=seen, accuracy=right):
+        if report(step=seen, accuracy=right):
             return
+
+
+def main():
+    a = settings()
+    torch.set_num_threads(1)
+    source, target = read(a.source, a.sentences, a.length, a.words), read(a.target, a.sentences, a.length, a.words)
+
+    def report(**what):
+        if "accuracy" in what:
+            print(f"{what['step']} samples: accuracy {what['accuracy']:.4f}", flush=True)
+        return stoker.report(**what)
+
+    train(a, source, target, report)
 
 
 if __name__ == "__main__":

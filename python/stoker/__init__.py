@@ -60,6 +60,7 @@ from .tune import (
     lr_range_test,
     noise_scale,
     optuna_gate,
+    optuna_pruner,
     ray_stopper,
     scale_batch,
 )
@@ -67,8 +68,8 @@ from .version import VERSION as __version__
 
 __all__ = ["Capture", "CaptureError", "Dimension", "Explanation", "Figure", "Gate", "Observation", "ObservationError", "Observer",
            "Plan", "Prediction", "ProbeError", "StokerError", "Study", "capture", "checkpoint_dir", "explain", "fits", "goodput",
-           "hf_search_space", "kernel", "lightning_batch", "lr_ramp", "lr_range_test", "noise_scale", "observe_step",
-           "optuna_gate", "plan", "predict", "probe", "ray_stopper", "read_observation", "read_study", "report", "scale_batch",
+           "hf_search_space", "kernel", "lightning_batch", "lr_ramp", "lr_range_test", "noise_scale", "observe_step", "optuna_gate",
+           "optuna_pruner", "plan", "predict", "probe", "ray_stopper", "read_observation", "read_study", "report", "scale_batch",
            "share", "__version__"]
 
 

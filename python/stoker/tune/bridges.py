@@ -63,6 +63,25 @@ def optuna_gate(gate: Gate, trial: Any) -> None:
         raise optuna.TrialPruned(reason)
 
 
+def optuna_pruner(gate: Gate, otherwise: Any = None) -> Any:
+    """A pruner for optuna.create_study(pruner=...) that refuses by forecast, and else leaves the trial to another, such as MedianPruner().
+
+    Optuna asks its pruner in trial.should_prune(): at the beginning of an objective, behind its suggestions, that refuses a trial before
+    it runs; where it is asked behind the first report alone, the trial ends there.
+    """
+    import optuna
+
+    class ForecastPruner(optuna.pruners.BasePruner):
+        def prune(self, study, trial):
+            reason = gate.refusal(trial.params)
+            if reason:
+                optuna.logging.get_logger("optuna").info(f"Trial {trial.number} is refused: {reason}")
+                return True
+            return otherwise is not None and otherwise.prune(study, trial)
+
+    return ForecastPruner()
+
+
 def ray_stopper(gate: Gate) -> Any:
     """A stopper for Ray Tune (RunConfig(stop=...)) that ends a trial at its first result where the forecast refuses its config.
 

@@ -234,8 +234,8 @@ def _chance_keeper(torch, loader):
 
 def _place_keeper(loader):
     """The place in an epoch: a DataLoader with persistent workers has one iterator, which another loop would begin again."""
-    state = loader.state_dict() if hasattr(loader, "state_dict") else None
     iterator = getattr(loader, "_iterator", None)
+    state = loader.state_dict() if iterator is None and hasattr(loader, "state_dict") else None
     if iterator is not None:
         loader._iterator = None
 

@@ -62,6 +62,36 @@ def test_optuna_prunes_before_a_trial_runs():
     assert [t.state.name for t in study.trials if t.user_attrs] == ["PRUNED"]
 
 
+def test_optunas_pruner_refuses_and_leaves_the_rest_to_another():
+    optuna = pytest.importorskip("optuna")
+    gate, asked = stoker.Gate(MODEL, GPU), []
+
+    class Note(optuna.pruners.BasePruner):
+        def prune(self, study, trial):
+            asked.append(trial.number)
+            return trial.params["batch"] == 32
+
+    def objective(trial):
+        batch = trial.suggest_categorical("batch", [32, 64, 4096])
+        if early and trial.should_prune():
+            raise optuna.TrialPruned
+        trial.report(1.0, 1)
+        reported.append(batch)
+        if trial.should_prune():
+            raise optuna.TrialPruned
+        return 0.0
+
+    for early in (True, False):
+        reported: list = []
+        grid = optuna.samplers.GridSampler({"batch": [32, 64, 4096]})
+        study = optuna.create_study(sampler=grid, pruner=stoker.optuna_pruner(gate, Note()))
+        study.optimize(objective)
+        states = {trial.params["batch"]: trial.state.name for trial in study.trials}
+        assert states == {32: "PRUNED", 64: "COMPLETE", 4096: "PRUNED"}
+        assert sorted(reported) == ([64] if early else [32, 64, 4096])
+    assert asked
+
+
 def test_ray_ends_a_refused_trial_at_its_first_result(tmp_path, monkeypatch):
     ray = pytest.importorskip("ray")
     tune = pytest.importorskip("ray.tune")

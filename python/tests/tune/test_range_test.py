@@ -167,6 +167,29 @@ def test_a_test_that_breaks_off_inside_a_step_leaves_the_scaler_ready():
     assert [first, tested.advance(6)] == expected
 
 
+def test_a_loader_that_knows_its_place_is_set_back_to_it():
+    class Loader:
+        def __init__(self):
+            self.place, self.rows = 3, task()[2].dataset
+
+        def __iter__(self):
+            while self.place < 16:
+                self.place += 1
+                yield self.rows[self.place * 32 - 32:self.place * 32]
+            self.place = 0
+
+        def state_dict(self):
+            return {"place": self.place}
+
+        def load_state_dict(self, state):
+            self.place = state["place"]
+
+    model, optimizer, _ = task()
+    loader = Loader()
+    stoker.lr_range_test(model, optimizer, loader, steps=20, seeds=2)
+    assert loader.place == 3
+
+
 def test_gradients_that_were_being_accumulated_are_put_back():
     model, optimizer, loader = task()
     x, y = next(iter(loader))
