@@ -59,8 +59,8 @@ def evaluations_of(events):
 def test_a_search_with_rungs_goes_on_where_it_paused(monkeypatch):
     monkeypatch.setenv("STOKER_BINARY", STOKER)
     run = stoker_tuner("asha", "--trials", "100", "--min-steps", "1", "--max-steps", "27")
-    events = run(planted(), 3, 60)
-    assert abs(len(events) - 60) <= 18  # the budget ends in a trial, which counts or not
+    events = run(planted(), 3, 120)
+    assert abs(len(events) - 120) <= 18  # the budget ends in a trial, which counts or not
     seen = evaluations_of(events)
     assert len(seen) > 5
     for evaluations in seen.values():

@@ -62,7 +62,10 @@ Result<Sequence> sequence_of(std::string_view word, std::string_view low, std::s
     return tl::unexpected(wrong(word, "is no range: write 0..8, 0..64+8, 32..1024x2, 2^9..2^14"));
   s.first = *first, s.last = *last;
   if (s.first > s.last) return tl::unexpected(wrong(word, "goes down: put the smaller end first"));
-  const auto from = power_of(low), to = power_of(high);
+  const auto from = power_of(low);
+  auto to = power_of(high);
+  // Below 1 no steps of 1 can be meant: "1e-4..1" is "1e-4..1e0".
+  if (!to && from && from->first == 10 && s.first < 1) to = power_of(std::string(high) + "e0");
   if (kind == 0 && from && to && from->first == to->first) s.factor = from->first;
   else if (kind == 0 && !(whole(s.first) && whole(s.last)))
     return tl::unexpected(wrong(word, "needs a step: write 0.1..0.5+0.1 or 0.01..1x10"));

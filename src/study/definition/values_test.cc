@@ -43,6 +43,8 @@ TEST(Values, PowersAndFactors) {
   EXPECT_EQ(values("512..16384x2"), (Words{"512", "1024", "2048", "4096", "8192", "16384"}));
   EXPECT_EQ(values("2^9..2^12"), (Words{"512", "1024", "2048", "4096"}));
   EXPECT_EQ(values("1e-5..1e-1"), (Words{"1e-05", "1e-04", "0.001", "0.01", "0.1"}));
+  EXPECT_EQ(values("1e-2..1"), (Words{"0.01", "0.1", "1"}));
+  EXPECT_EQ(values("1e-3..0.1"), (Words{"0.001", "0.01", "0.1"}));
   EXPECT_EQ(values("1e2..1e4"), (Words{"100", "1000", "10000"}));
   EXPECT_EQ(values("0.01..1x10"), (Words{"0.01", "0.1", "1"}));
 }
@@ -50,6 +52,7 @@ TEST(Values, PowersAndFactors) {
 TEST(Values, WhatCannotBeMeantIsRefusedWithTheCure) {
   EXPECT_EQ(refused("8..0"), "\"8..0\" goes down: put the smaller end first");
   EXPECT_EQ(refused("0.1..0.5"), "\"0.1..0.5\" needs a step: write 0.1..0.5+0.1 or 0.01..1x10");
+  EXPECT_EQ(refused("1e-1..5"), "\"1e-1..5\" needs a step: write 0.1..0.5+0.1 or 0.01..1x10");
   EXPECT_EQ(refused("0..8x2"), "\"0..8x2\" multiplies, and so has to begin above 0");
   EXPECT_EQ(refused("1..8x1"), "\"1..8x1\" needs a factor above 1 behind x");
   EXPECT_EQ(refused("1..8+0"), "\"1..8+0\" needs a step above 0 behind +");

@@ -17,7 +17,11 @@ constexpr std::size_t kMostCombinations = 100'000;
 bool is_power_range(const std::string& typed) {
   const auto dots = typed.find("..");
   if (dots == std::string::npos || typed.find(',') != std::string::npos) return false;
-  return typed.find_first_of("eE") < dots && typed.find_first_of("eE", dots) != std::string::npos;
+  if (typed.find_first_of("eE") > dots) return false;
+  if (typed.find_first_of("eE", dots) != std::string::npos) return true;
+  // "1e-4..1": parse_values() took it, so that the end is a power of ten as well.
+  const auto low = study::as_number(typed.substr(0, dots));
+  return low && *low < 1 && study::as_number(typed.substr(dots + 2));
 }
 
 }  // namespace
