@@ -27,9 +27,15 @@ struct MadeJob {
   double memory_per_s = 0;                ///< growth of the training process
   double read_per_s = 0;                  ///< by the training process
   double shm_full = 0;                    ///< share of /dev/shm
+  double pressure = 0;                    ///< share of the time that somebody waits for a core
+  double disk_per_s = 0;                  ///< bytes that workers read from a disk, together
+  double calls_per_s = 0;                 ///< calls of read(2) by each worker
+  double reads_a_batch = 0;               ///< ... and by the training process for a batch
+  double given_back_at = 1e9;             ///< seconds from which its memory is a quarter
   double helpers_cpu = 0;                 ///< of a worker's other threads
   double epoch = 0;                       ///< seconds until workers are started anew; 0: never
   double first_batch = 0;                 ///< seconds from then until one has a batch
+  double last_batch = 1e9;                ///< ... and from then until the last is made
   bool python = true;
   /// Shares that the loop itself tells: of its steps in next(), and of validation; below 0:
   /// nothing.
@@ -117,7 +123,7 @@ struct MadeJob {
     const double at = s.tick / double{kRate};
     const bool edge = epoch > 0 && s.tick % static_cast<int>(epoch * kRate) == 0;
     if (s.tick == 0 || edge) start_workers(s, timeline);
-    const bool starting = at - s.born < first_batch;
+    const bool starting = at - s.born < first_batch || at - s.born > last_batch;
     s.main.serial = 1;
     pass(loop, s.main);
     const bool pausing = pause > 0 && std::fmod(at, pause_every) >= pause_every - pause;
@@ -127,6 +133,8 @@ struct MadeJob {
     s.main.leader_written_chars += static_cast<std::int64_t>(written_per_s / kRate);
     s.main.read_chars += static_cast<std::int64_t>(read_per_s / kRate);
     s.main.anonymous = 500'000'000 + static_cast<std::int64_t>(memory_per_s * at);
+    if (at >= given_back_at) s.main.anonymous /= 4;
+    s.main.read_calls = static_cast<std::int64_t>(s.asked * reads_a_batch);
     Sample sample;
     sample.at_ns = s.tick * kStep;
     sample.processes.push_back(s.main);
@@ -135,6 +143,9 @@ struct MadeJob {
       s.crew[i].others.cpu_ns += static_cast<std::int64_t>(helpers_cpu * kStep);
       if (!starting) s.owed[i] += batches_per_s / kRate / static_cast<double>(workers.size());
       s.crew[i].messages = static_cast<std::int64_t>(s.owed[i]);
+      s.crew[i].read_bytes =
+          static_cast<std::int64_t>(disk_per_s * at / static_cast<double>(workers.size()));
+      s.crew[i].read_calls = static_cast<std::int64_t>(calls_per_s * at);
       sample.processes.push_back(s.crew[i]);
     }
     if (gpu.busy_percent >= 0) sample.gpus.push_back(gpu);
@@ -146,6 +157,8 @@ struct MadeJob {
       h.busy_ns = static_cast<std::int64_t>((own + foreign) * at * 1e9);
       h.periods = static_cast<std::int64_t>(at * 10);
       h.throttled_periods = static_cast<std::int64_t>(at * 10 * throttled_share);
+      h.cpu_pressure_ns = static_cast<std::int64_t>(pressure * at * 1e9);
+      h.disk_read_bytes = static_cast<std::int64_t>(disk_per_s * at);
       h.memory_available = 8'000'000'000;
       h.shared_memory_most = 64 << 20;
       if (group_quota > 0 && at > 1) {

@@ -31,6 +31,9 @@ constexpr std::int64_t kExpect = 2 * kNanosASecond;
 constexpr std::int64_t kYoung = 3 * kNanosASecond;
 /// ... and for longer where its name decides what it is and has not come.
 constexpr std::int64_t kUnnamed = 60 * kNanosASecond;
+/// Which files are open, and what of them lies in memory, takes many calls and changes slowly: it
+/// is looked at this often, and more often in the beginning.
+constexpr std::int64_t kDataEvery = 20 * kNanosASecond;
 /// Time between two readings of the processes' memory.
 constexpr std::int64_t kMemoryEvery = 2 * kNanosASecond;
 
@@ -133,9 +136,15 @@ void Sampler::refresh_roles() {
     if (is_young(facts)) {
       const std::string folder = options_.proc + "/" + std::to_string(facts.pid);
       const SystemFiles files = system_files();
-      facts.name = proc::command_of(trimmed(files(folder + "/comm").value_or("")));
-      facts.command = proc::command_of(files(folder + "/cmdline").value_or(""));
-      facts.python = is_python(folder, facts.name, facts.command);
+      std::string name = proc::command_of(trimmed(files(folder + "/comm").value_or("")));
+      std::string command = proc::command_of(files(folder + "/cmdline").value_or(""));
+      // A process that ends loses its command line first, and is what it was until it is gone.
+      const bool ends = command.empty() && !facts.command.empty();
+      if (!ends) {
+        facts.name = std::move(name);
+        facts.command = std::move(command);
+        facts.python = is_python(folder, facts.name, facts.command);
+      }
     }
     alive.push_back(std::move(facts));
   }
@@ -252,9 +261,11 @@ void Sampler::sample_processes(bool slow, bool memory, Sample& sample) {
 }
 
 void Sampler::sample_open_data(Sample& sample) {
-  constexpr std::size_t kMostProcesses = 4;
+  // A training process and a worker as a rule: workers hold the same files.
+  constexpr std::size_t kMostProcesses = 2;
   constexpr int kMostFiles = 64;
-  const bool rare = samples_ == 0 || sample.at_ns / kRareEvery != last_ / kRareEvery;
+  const std::int64_t every = sample.at_ns < kDataEvery ? kRareEvery : kDataEvery;
+  const bool rare = samples_ == 0 || sample.at_ns / every != last_ / every;
   if (rare) data_.clear();
   for (ProcessSample& p : sample.processes) {
     const ProcessFacts& facts = *facts_of(p.serial);

@@ -9,6 +9,8 @@ Needs PyTorch and Pillow; a quiet machine for `slowdown`. Prints figures, judges
 import argparse
 import contextlib
 import os
+import random
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -51,51 +53,75 @@ def watch(a, pid, seconds, *more):
         time.sleep(0.5)
 
 
+def share_of_a_core(a, pid):
+    """What a watch takes as it goes on: the difference of a long one and a short one, without their start and their end."""
+    short, _ = watch(a, pid, a.seconds / 4)
+    long, _ = watch(a, pid, a.seconds)
+    return (long - short) / (0.75 * a.seconds), long / a.seconds
+
+
 def workers(a):
     with job("--device --step 0.1 --workers 16 --batch 2 --decode 1", 600) as process:
-        cpu, _ = watch(a, process.pid, a.seconds)
-    print(f"16 workers, 10 samples a second: {100 * cpu / a.seconds:.2f} % of a core", flush=True)
+        goes_on, whole = share_of_a_core(a, process.pid)
+    print(f"16 workers, 10 samples a second: {goes_on:.2%} of a core; {whole:.2%} with the start and the end of a watch of "
+          f"{a.seconds:g} s", flush=True)
 
 
 def processes(a):
     others = [subprocess.Popen(["sleep", "600"]) for _ in range(1000)]
     try:
         with job("--device --step 0.1 --workers 2 --batch 2 --decode 1", 600) as process:
-            cpu, _ = watch(a, process.pid, a.seconds)
+            goes_on, whole = share_of_a_core(a, process.pid)
     finally:
         for other in others:
             other.kill()
         for other in others:
             other.wait()
-    print(f"1,000 other processes on the node: {100 * cpu / a.seconds:.2f} % of a core", flush=True)
+    print(f"1,000 other processes on the node: {goes_on:.2%} of a core; {whole:.2%} with the start and the end of a watch of "
+          f"{a.seconds:g} s", flush=True)
 
 
 def slowdown(a):
-    """Steps of a job that computes all the time, with and without a watch in turn, within one run of it."""
-    rates = {True: [], False: []}
-    with job("--step 0.02 --workers 1 --batch 2", 600) as process:
-        schedstat = Path(f"/proc/{process.pid}/task/{process.pid}/schedstat")
-        for turn in range(2 * a.turns):
-            watched = turn % 2 == 0
-            seen = subprocess.Popen([a.stoker, "watch", "--json", str(process.pid)], stdout=subprocess.DEVNULL) if watched else None
+    """Steps a second of a job that computes a fixed amount in each, with and without a watch in turn, within one run of it.
+
+    Of each pair of turns one is watched, in changing order; the median of the pairs' ratios is what a watch takes.
+    """
+    ratios = []
+    with tempfile.TemporaryDirectory() as folder, job(f"--work 6 --workers 2 --count {folder}/steps", 3600) as process:
+        steps = Path(folder) / "steps"
+        time.sleep(2)
+
+        def rate(watched):
+            seen = None
+            if watched:
+                seen = subprocess.Popen([a.stoker, "watch", "--json", str(process.pid)], stdout=subprocess.DEVNULL)
             time.sleep(0.5)
-            before, began = int(schedstat.read_text().split()[0]), time.monotonic()
+            before, began = int.from_bytes(steps.read_bytes(), "little"), time.monotonic()
             time.sleep(a.turn)
-            used, passed = int(schedstat.read_text().split()[0]) - before, time.monotonic() - began
+            done, passed = int.from_bytes(steps.read_bytes(), "little") - before, time.monotonic() - began
             if seen:
                 seen.terminate()
                 seen.wait()
-            rates[watched].append(used / passed / 1e9)
-    means = {watched: sum(values) / len(values) for watched, values in rates.items()}
-    print(f"CPU time that the watched loop gets, with a watch over without: {means[True] / means[False] - 1:+.2%} "
-          f"({a.turns} turns of {a.turn:g} s each)", flush=True)
+            return done / passed
+
+        for turn in range(a.turns):
+            first = rate(turn % 2 == 0)
+            second = rate(turn % 2 == 1)
+            ratios.append(first / second if turn % 2 == 0 else second / first)
+    middle = statistics.median(ratios)
+    # The median's own error: what it would be of other turns, drawn from these.
+    draws = sorted(statistics.median(random.choices(ratios, k=len(ratios))) for _ in range(2000))
+    low, high = draws[100], draws[-101]
+    print(f"steps a second, with a watch over without: {middle - 1:+.2%} [{low - 1:+.2%}, {high - 1:+.2%}] "
+          f"(median of {a.turns} pairs of turns of {a.turn:g} s; the band holds 90 % of medians drawn anew)", flush=True)
 
 
 def memory(a):
-    with job("--device --step 0.02 --workers 2 --batch 2 --samples 200", 600) as process:
+    with job("--device --step 0.02 --workers 2 --batch 2 --samples 200", a.seconds + 60) as process:
         _, resident = watch(a, process.pid, a.seconds, "--rate", "100")
-    third = len(resident) // 3
-    print(f"resident memory at 100 samples a second for {a.seconds:g} s: {resident[third]} KB after a third, "
+    tenth = len(resident) // 10
+    print(f"resident memory at 100 samples a second for {a.seconds:g} s, as many samples as {a.seconds / 360:.2g} hours at "
+          f"ten a second: {resident[tenth]} KB after a tenth, {resident[len(resident) // 2]} KB half-way, "
           f"{resident[-1]} KB at the end", flush=True)
 
 
@@ -103,8 +129,8 @@ def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--stoker")
     p.add_argument("--seconds", type=float, default=20)
-    p.add_argument("--turns", type=int, default=6)
-    p.add_argument("--turn", type=float, default=4)
+    p.add_argument("--turns", type=int, default=30)
+    p.add_argument("--turn", type=float, default=4, help="seconds")
     p.add_argument("what", nargs="*", default=["workers", "processes", "slowdown", "memory"])
     a = p.parse_args()
     a.stoker = a.stoker or found_binary()

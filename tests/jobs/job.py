@@ -16,6 +16,7 @@ from pathlib import Path
 
 import numpy
 import torch
+from marks import marks_of
 from PIL import Image
 from torch.utils.data import DataLoader, Dataset
 
@@ -36,6 +37,8 @@ def arguments():
     p.add_argument("--threads", type=int, default=1, help="of PyTorch in the training process")
     p.add_argument("--worker-threads", type=int, default=0)
     p.add_argument("--step", type=float, default=0.05, help="seconds that a step takes")
+    p.add_argument("--work", type=int, default=0, help="passes that a step computes, instead of a time")
+    p.add_argument("--count", help="a file in which the number of steps so far stands, eight bytes")
     p.add_argument("--device", action="store_true", help="the step sleeps instead of computing")
     p.add_argument("--decode", type=int, default=1, help="times that a sample's picture is decoded")
     p.add_argument("--slow-every", type=int, default=0, help="one sample in so many is slow")
@@ -154,15 +157,6 @@ class Silent:
         return contextlib.nullcontext()
 
 
-def marks_of(a, model):
-    """What another tool needs around a step."""
-    if not a.traceml:
-        return contextlib.nullcontext
-    import traceml_ai
-    traceml_ai.init(mode="auto")
-    return lambda: traceml_ai.trace_step(model)
-
-
 def observer_of(a):
     return Silent() if a.silent else stoker.Observer(a.observation, batch=a.batch)
 
@@ -186,7 +180,7 @@ def train(a, folder, file):
             options["worker_init_fn"] = threads_of_workers(a.worker_threads)
     loader = DataLoader(Pictures(a, file), a.batch, shuffle=True, num_workers=a.workers, **options)
     model = Net()
-    marks = marks_of(a, model)
+    marks, counter = marks_of(a, model), counter_of(a)
     optimizer = torch.optim.SGD(model.parameters(), 0.01)
     kept, steps, done, began = [], 0, False, time.monotonic()
     with observer_of(a) as observer:
@@ -195,6 +189,7 @@ def train(a, folder, file):
                 with observer.step(), marks():
                     step(a, model, optimizer, images, labels)
                     steps += 1
+                    counter[:8] = steps.to_bytes(8, "little")
                     if a.leak:
                         kept.append(numpy.ones(a.leak, dtype=numpy.uint8))
                     if a.save_every and steps % a.save_every == 0:
@@ -210,6 +205,17 @@ def train(a, folder, file):
     print(f"{steps} steps in {time.monotonic() - began:.1f} s", file=sys.stderr)
 
 
+def counter_of(a):
+    """Where a step counts itself for tests/jobs/cost.py."""
+    import mmap
+
+    if not a.count:
+        return bytearray(8)
+    Path(a.count).write_bytes(bytes(8))
+    with open(a.count, "r+b") as file:
+        return mmap.mmap(file.fileno(), 8)
+
+
 def step(a, model, optimizer, images, labels):
     until = time.monotonic() + a.step
     if a.device:
@@ -220,7 +226,9 @@ def step(a, model, optimizer, images, labels):
         time.sleep(max(0.0, until - time.monotonic()))
         return
     end = time.thread_time() + a.step
-    while time.thread_time() < end:
+    passes = 0
+    while passes < a.work if a.work else time.thread_time() < end:
+        passes += 1
         loss = torch.nn.functional.cross_entropy(model(images), labels)
         loss.backward()
         optimizer.step()

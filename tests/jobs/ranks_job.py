@@ -10,6 +10,7 @@ import time
 import torch
 import torch.distributed as dist
 import torch.multiprocessing as mp
+from marks import marks_of
 from torch.utils.data import DataLoader, Dataset
 
 import stoker
@@ -23,6 +24,7 @@ def arguments():
     p.add_argument("--wait", type=float, default=0, help="seconds that a sample sleeps")
     p.add_argument("--slow-rank", type=float, default=0, help="seconds that rank 1 sleeps each step, as a slower GPU does")
     p.add_argument("--step", type=float, default=0.04)
+    p.add_argument("--traceml", action="store_true", help="marks steps for TraceML, under `traceml run`")
     p.add_argument("--port", type=int, default=29517)
     return p.parse_args()
 
@@ -45,11 +47,12 @@ def rank_main(rank, a):
     dist.init_process_group("gloo", rank=rank, world_size=2)
     model = torch.nn.Linear(64, 10)
     loader = DataLoader(Samples(a.wait), 8, num_workers=a.workers)
+    marks = marks_of(a, model)
     going = torch.ones(1)
     until = time.monotonic() + a.seconds
     with stoker.Observer(a.observation, batch=8) as observer:
         for batch in observer.batches(loader):
-            with observer.step():
+            with observer.step(), marks():
                 model(batch).square().mean().backward()
                 time.sleep(a.step + (a.slow_rank if rank == 1 else 0))
                 for p in model.parameters():

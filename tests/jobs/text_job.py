@@ -9,6 +9,7 @@ import contextlib
 import time
 
 import torch
+from marks import marks_of
 from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 
 import stoker
@@ -28,6 +29,7 @@ def arguments():
     p.add_argument("--log", type=float, default=0, help="seconds that writing to a far log takes, every 25 steps")
     p.add_argument("--keep-losses", type=int, default=0, help="numbers kept with every step")
     p.add_argument("--silent", action="store_true")
+    p.add_argument("--traceml", action="store_true", help="marks steps for TraceML, under `traceml run`")
     return p.parse_args()
 
 
@@ -70,10 +72,11 @@ def main():
     optimizer = torch.optim.AdamW(model.parameters())
     loader = DataLoader(Lines(a), a.batch, num_workers=a.workers, collate_fn=pad)
     observer = contextlib.nullcontext() if a.silent else stoker.Observer(a.observation, batch=a.batch)
+    marks = marks_of(a, model)
     kept, until = [], time.monotonic() + a.seconds
     with observer as seen:
         for number, batch in enumerate(loader if a.silent else seen.batches(loader)):
-            with contextlib.nullcontext() if a.silent else seen.step():
+            with contextlib.nullcontext() if a.silent else seen.step(), marks():
                 end = time.monotonic() + a.device_step
                 loss = torch.nn.functional.cross_entropy(model(batch), batch[:, 0] % 2)
                 (loss / 4).backward()

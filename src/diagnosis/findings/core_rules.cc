@@ -53,7 +53,7 @@ void add_quota(const JobCase& c, std::vector<JobFinding>& out) {
 }
 
 void add_foreign(const JobCase& c, std::vector<JobFinding>& out) {
-  if (c.foreign < kClearShare || !c.pressed) return;
+  if (c.contending < kClearShare || !c.pressed) return;
   JobFinding f;
   f.name = "other_jobs_on_the_cores";
   const double part = c.foreign_part();

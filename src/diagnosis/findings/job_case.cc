@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "diagnosis/timeline/times.h"
+#include "diagnosis/timeline/receive_track.h"
 
 namespace stoker::findings {
 namespace {
@@ -11,15 +12,16 @@ namespace {
 constexpr double kEnoughBatches = 10;
 constexpr std::size_t kEnoughCosts = 4;
 /// Half-width of what the observed CPU time of a batch may be off by when the settings change: more
-/// workers share caches and memory. An assumption, held against runs in docs/guide/watching.md.
+/// workers share caches and memory. An assumption, held against runs in docs/accuracy/watching.md.
 constexpr double kCostError = 0.15;
-/// What a speed after a change was off by at least, either way, where cures were tried on real jobs
-/// (docs/guide/watching.md): relative.
-constexpr double kLeastError = 0.2;
 /// No more of the disagreement between simulation and run than this goes into a band.
 constexpr double kMostDisagreement = 0.5;
 /// Cores in use from which they count as full.
 constexpr double kFull = 0.85;
+/// What receiving a batch, and each tensor of it, takes the training process on a core: seconds, as
+/// measured for data/coefficients/input.json (per_batch_main_ms, per_tensor_main_ms) on one
+/// machine.
+constexpr double kReceiveBatch = 0.45e-3, kReceiveTensor = 0.155e-3;
 
 SampleCost cost_of(const RankTimeline& rank) {
   SampleCost cost;
@@ -67,7 +69,7 @@ std::optional<WatchedLoader> loader_of(const JobCase& c) {
   double threads = 0;
   for (const RankTimeline& one : c.ranks)
     threads += one.job.all() > 0 ? one.others_cpu / one.job.all() : 0;
-  loader.host.foreign_cores = std::min(loader.host.cores * 0.9, c.foreign + threads);
+  loader.host.foreign_cores = std::min(loader.host.cores * 0.9, c.contending + threads);
   loader.host.ranks = static_cast<int>(c.ranks.size());
   const JobSeconds& job = rank->job;
   const double waits =
@@ -103,7 +105,10 @@ double rate_of(const LoaderSettings& settings, const SampleCost& cost, const Wat
 template <class Ratio>
 Figure banded(const WatchedLoader& loader, Ratio ratio) {
   Figure gain;
-  const double middle = ratio(1.0);
+  // A loader can only spare the loop its waiting: no faster than the loop without any.
+  const double most = 1 / std::max(1e-9, loader.consumer.step.count() / kNanosASecond *
+                                             std::max(loader.observed, loader.simulated));
+  const double middle = std::min(ratio(1.0), std::max(1.0, most));
   const double slow = ratio(1 + kCostError), fast = ratio(1 - kCostError);
   const double disagreement =
       std::min(kMostDisagreement, std::abs(std::log(loader.observed / loader.simulated)));
@@ -111,7 +116,9 @@ Figure banded(const WatchedLoader& loader, Ratio ratio) {
   const double widen = std::exp(disagreement / 2) * (1 + kLeastError);
   gain.value = middle - 1;
   gain.low = std::min({middle, slow, fast}) / widen - 1;
-  gain.high = std::max({middle, slow, fast}) * widen - 1;
+  gain.high = std::max(middle, std::min(std::max({middle, slow, fast}) * widen,
+                                        std::max(1.0, most) * (1 + kLeastError))) -
+              1;
   gain.basis = "input simulation with observed costs";
   return gain;
 }
@@ -145,6 +152,35 @@ std::optional<ToldLoop> told_of(const std::vector<RankTimeline>& ranks) {
     told.validation = validation / (steps_ns + validation);
   }
   return told;
+}
+
+/// Receiving is time on a core and looks like the step; how many tensors come tells what it takes.
+void estimate_receiving(JobCase& c) {
+  double seconds = 0;
+  for (const RankTimeline& rank : c.ranks) {
+    // A pin thread receives beside the loop.
+    if (rank.pin_thread || rank.reads_a_batch <= 0) continue;
+    const double tensors = tensors_of(rank.reads_a_batch);
+    c.tensors = std::max(c.tensors, tensors);
+    seconds += std::min(rank.batches * (kReceiveBatch + kReceiveTensor * tensors),
+                        rank.job[JobState::kComputes]);
+  }
+  if (c.job.all() > 0) c.receives = seconds / c.job.all();
+}
+
+/// The part of what others use that competes with the job, 0 to 1. Where somebody waits for a core
+/// most of the time, and the job's threads far less than their fair turn, those who wait are others
+/// (nice, idle class, a smaller cpu.weight), and the job would get what they use.
+double competing(const JobCase& c, double pressure) {
+  // Below it too little is seen of who is served first.
+  constexpr double kMostOfTheTime = 0.5;
+  if (!c.pressed || pressure < kMostOfTheTime) return 1;
+  double cpu = c.workers.cpu, queued = c.workers.queued;
+  for (const RankTimeline& rank : c.ranks) cpu += rank.leader.cpu, queued += rank.leader.queued;
+  if (cpu + queued <= 0) return 1;
+  // At least one thread waits for that share of the time beside one on each core.
+  const double fair = pressure / (pressure + c.cores);
+  return std::min(1.0, queued / (cpu + queued) / fair);
 }
 
 }  // namespace
@@ -191,11 +227,16 @@ JobCase job_case(const JobTimeline& timeline) {
     c.foreign = std::max(0.0, all / seconds - c.own);
     const double here = static_cast<double>(timeline.facts().processors);
     c.pressed = c.own + c.foreign > kFull * std::max(c.cores, here) || c.own > kFull * c.cores;
+    const double pressure = static_cast<double>(timeline.last_host().cpu_pressure_ns -
+                                                timeline.first_host().cpu_pressure_ns) /
+                            kNanosASecond / seconds;
+    c.contending = c.foreign * competing(c, pressure);
   }
   double known = 0, busy = 0;
   for (const GpuTimeline& gpu : timeline.gpus())
     known += gpu.seconds, busy += gpu.busy * gpu.seconds;
   if (known > 0) c.gpu_busy = busy / known;
+  estimate_receiving(c);
   c.loader = loader_of(c);
   c.told = told_of(c.ranks);
   return c;

@@ -29,6 +29,15 @@ inline constexpr double kLeastShare = 0.05;
 /// Where a share rests on what was sampled rather than counted, or others add to it, twice that.
 inline constexpr double kClearShare = 0.1;
 
+/// What the speed of a long run differs from the next of the same job, relative: judgement. Two
+/// runs of seconds each of the jobs in tests/jobs, on a machine that others used too, differed by 4
+/// % in the median and by 14 % in nine of ten (docs/accuracy/watching.md).
+inline constexpr double kRunToRun = 0.05;
+
+/// What a speed after a change was off by at least, either way, where cures were tried on real jobs
+/// (docs/accuracy/watching.md): relative.
+inline constexpr double kLeastError = 0.2;
+
 /// A run with the sums that several rules ask for. Shares are of the loop's time.
 struct JobCase {
   explicit JobCase(const JobTimeline& watched) : timeline(watched), ranks(watched.ranks()) {}
@@ -41,9 +50,15 @@ struct JobCase {
   double waits_for_one = 0;       ///< share of the waiting with at most one of several at work
   int workers_each = 0;           ///< workers of a rank, at most
   double cores = 1;
-  double foreign = 0;    ///< cores that others used, mean
+  double foreign = 0;  ///< cores that others used, mean
+  /// The part of these that the job would not get if it asked for more: others of lower priority
+  /// give way.
+  double contending = 0;
   double own = 0;        ///< cores that the job used, mean
   double gpu_busy = -1;  ///< share, mean of the job's GPUs; -1: no GPU, or not told
+  /// Share of the time in which the loop receives batches on a core, from how many tensors come;
+  /// an estimate, and `tensors` of one batch.
+  double receives = 0, tensors = 0;
   bool pressed = false;  ///< job and others together used nearly all cores
   std::optional<WatchedLoader> loader{};
   std::optional<ToldLoop> told{};
@@ -62,7 +77,7 @@ struct JobCase {
   [[nodiscard]] double foreign_part() const {
     const double loop = job.all() > 0 ? share(JobState::kComputes) : 0;
     const double rest = std::max(0.0, own - loop * static_cast<double>(ranks.size()));
-    return foreign + rest > 0 ? foreign / (foreign + rest) : 0;
+    return contending + rest > 0 ? contending / (contending + rest) : 0;
   }
 };
 

@@ -38,6 +38,11 @@ std::string verdict_of(const JobDiagnosis& d, const findings::JobCase& c) {
   if (d.job.all() <= 0) return "No training process was seen.";
   if (d.seconds < kLeastSeconds)
     return fmt::format("Watched for {:.1f} s only, which is too short to say anything.", d.seconds);
+  if (d.findings.empty() && !d.healthy)
+    return fmt::format(
+        "Nothing was found, but where the loop slept was not seen for {:.0f} % of the time: that "
+        "is no clean bill.",
+        100 * c.share(JobState::kElsewhere));
   if (d.findings.empty()) {
     const std::string limit =
         c.gpu_busy < 0 ? "the step itself"
@@ -60,8 +65,14 @@ std::string verdict_of(const JobDiagnosis& d, const findings::JobCase& c) {
 
 void add_notes(const findings::JobCase& c, JobDiagnosis& d) {
   if (c.foreign >= findings::kClearShare && c.pressed)
-    d.notes.push_back(fmt::format(
-        "other processes used {:.1f} cores meanwhile: costs were observed beside them", c.foreign));
+    d.notes.push_back(
+        c.contending < c.foreign / 2
+            ? fmt::format("other processes used {:.1f} cores meanwhile and gave way to the job: "
+                          "what they used counts as free",
+                          c.foreign)
+            : fmt::format(
+                  "other processes used {:.1f} cores meanwhile: costs were observed beside them",
+                  c.foreign));
   if (d.job[JobState::kElsewhere] > findings::kClearShare * d.job.all())
     d.notes.emplace_back(
         "where the loop slept could not be seen for a part of the time, so causes "
@@ -102,7 +113,7 @@ JobDiagnosis diagnose_job(const JobTimeline& timeline) {
   for (const RankTimeline& rank : c.ranks) {
     if (rank.job.all() > 0) d.batches_per_s += rank.batches / rank.job.all();
   }
-  d.waits_seen = c.share(JobState::kWaitsForData) + c.share(JobState::kStartsWorkers);
+  d.waits_seen = c.share(JobState::kWaitsForData) + c.share(JobState::kStartsWorkers) + c.receives;
   d.told = c.told;
   d.waits = c.told && c.told->waits ? *c.told->waits : d.waits_seen;
   d.useful = d.job.all() > 0 ? c.share(JobState::kComputes) + c.share(JobState::kSleeps) +
@@ -119,7 +130,10 @@ JobDiagnosis diagnose_job(const JobTimeline& timeline) {
                   [](const JobFinding& f) { return f.lost < least_of(f) && !is_risk(f); });
     std::ranges::stable_sort(d.findings, std::greater<>(), &JobFinding::lost);
   }
-  d.healthy = d.findings.empty() && d.seconds >= kLeastSeconds && d.job.all() > 0;
+  // Stopped, or hidden from this user: what a loop waits for may be in there.
+  constexpr double kSeenEnough = 0.5;
+  d.healthy = d.findings.empty() && d.seconds >= kLeastSeconds && d.job.all() > 0 &&
+              c.share(JobState::kElsewhere) < kSeenEnough;
   d.verdict = verdict_of(d, c);
   add_notes(c, d);
   return d;

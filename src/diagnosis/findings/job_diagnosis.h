@@ -41,7 +41,7 @@ struct JobDiagnosis {
   double seconds = 0;     ///< that were watched
   JobSeconds job;         ///< of all training processes
   double waits = 0;       ///< share of the time that the loop waited for data, as told where it is
-  double waits_seen = 0;  ///< the same, seen from outside: blocked until a batch arrived
+  double waits_seen = 0;  ///< the same, seen from outside: blocked, and receiving
   std::optional<ToldLoop> told{};
   double useful = 1;                 ///< share in which it computed, saved, or used a device
   double batches_per_s = 0;          ///< of all training processes; 0: not known

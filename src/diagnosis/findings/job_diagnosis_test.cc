@@ -76,6 +76,26 @@ TEST(JobDiagnosis, WorkersAsleepInSamplesAreReading) {
   }
 }
 
+TEST(JobDiagnosis, ADiskAtItsLimitWantsNoMoreWorkers) {
+  MadeJob job;
+  job.loop = {0.3, 0, WaitKind::kPoll};
+  job.workers = {{0.05, 0, WaitKind::kDisk}, {0.05, 0, WaitKind::kDisk}};
+  job.calls_per_s = 20;
+  // Reads of 256 KiB at 5 MB/s a worker: a hard disk gives one reader 18.
+  job.disk_per_s = 2 * 20 * 262144;
+  const JobDiagnosis slow = diagnose_job(job.play());
+  ASSERT_EQ(first(slow), "reading_bound");
+  EXPECT_EQ(slow.findings.front().setting, "");
+  EXPECT_NE(slow.findings.front().evidence.find("only wait longer"), std::string::npos);
+  // As many small reads: 12 ms each are what a hard disk takes, and two of them take more.
+  job.calls_per_s = 60;
+  job.disk_per_s = 2 * 60 * 4096;
+  const JobDiagnosis seeks = diagnose_job(job.play());
+  ASSERT_EQ(first(seeks), "reading_bound");
+  EXPECT_NE(seeks.findings.front().setting, "");
+  EXPECT_LE(seeks.findings.front().gain->low, 0);
+}
+
 TEST(JobDiagnosis, IdleWorkersBesideOneThatIsBusyWaitForTheirTurn) {
   MadeJob job;
   job.loop = {0.3, 0, WaitKind::kPoll};
@@ -100,6 +120,39 @@ TEST(JobDiagnosis, OthersOnTheCoresAreNamed) {
   EXPECT_EQ(first(diagnose_job(job.play())), "other_jobs_on_the_cores");
 }
 
+TEST(JobDiagnosis, OthersThatGiveWayLeaveTheirCoresToTheJob) {
+  MadeJob job;
+  job.cores = 2;
+  job.foreign = 0.8;
+  job.loop = {0.2, 0, WaitKind::kPoll};
+  job.workers = {{0.98, 0.02, WaitKind::kPoll}};
+  // Nobody waits for a core, so that whoever the others are has a core of its own.
+  const JobDiagnosis alone = diagnose_job(job.play());
+  // Somebody waits nearly all the time, and the job does not: it would be served first.
+  job.pressure = 0.9;
+  const JobDiagnosis yielding = diagnose_job(job.play());
+  ASSERT_EQ(first(yielding), "too_few_workers");
+  ASSERT_TRUE(yielding.findings.front().gain);
+  ASSERT_TRUE(alone.findings.front().gain);
+  EXPECT_GT(yielding.findings.front().gain->value, alone.findings.front().gain->value + 0.1);
+  EXPECT_NE(yielding.notes.front().find("gave way"), std::string::npos);
+  // A job that waits as much as others competes with them.
+  job.foreign = 1.1;
+  job.loop = {0.2, 0.2, WaitKind::kPoll};
+  job.workers = {{0.6, 0.4, WaitKind::kPoll}};
+  EXPECT_NE(find(diagnose_job(job.play()), "other_jobs_on_the_cores"), nullptr);
+}
+
+TEST(JobDiagnosis, NoCureOfTheLoaderSparesMoreThanItsWaiting) {
+  MadeJob job;
+  job.loop = {0.75, 0, WaitKind::kPoll};
+  job.workers = {{1.0, 0, WaitKind::kPoll}};
+  const JobDiagnosis d = diagnose_job(job.play());
+  ASSERT_EQ(first(d), "too_few_workers");
+  EXPECT_LE(d.findings.front().gain->value, 1 / 0.75 - 1 + 0.01);
+  EXPECT_LE(d.findings.front().gain->high, 1.2 / 0.75 - 1 + 0.01);
+}
+
 TEST(JobDiagnosis, AQuotaThatIsUsedUp) {
   MadeJob job;
   job.loop = {0.4, 0.3, WaitKind::kPoll};
@@ -122,6 +175,19 @@ TEST(JobDiagnosis, WorkersThatAreStartedEveryEpoch) {
   const JobFinding* f = find(d, "workers_restarted");
   ASSERT_NE(f, nullptr);
   EXPECT_EQ(f->setting, "persistent_workers=True");
+}
+
+TEST(JobDiagnosis, WaitingForOldWorkersToEndBelongsToTheirRestart) {
+  MadeJob job = fed();
+  job.loop = {0.6, 0, WaitKind::kPoll};
+  job.seconds = 40;
+  job.epoch = 8;
+  job.first_batch = 2;
+  const double early = diagnose_job(job.play()).job[JobState::kStartsWorkers];
+  // The workers hand over nothing in the last two of eight seconds, five times.
+  job.last_batch = 6;
+  const double both = diagnose_job(job.play()).job[JobState::kStartsWorkers];
+  EXPECT_NEAR(both - early, 5 * 2 * 0.4, 0.4);
 }
 
 TEST(JobDiagnosis, AQuotaThatTheJobIsPutUnderLater) {
@@ -158,7 +224,7 @@ TEST(JobDiagnosis, LoadingWithoutWorkersShowsWhereTheLoopTellsIt) {
   // 60 ms of loading beside 40 ms of the rest: two workers keep up with it.
   EXPECT_EQ(d.findings.front().setting, "num_workers=2");
   ASSERT_TRUE(d.findings.front().gain);
-  EXPECT_NEAR(d.findings.front().gain->high, 1 / 0.4 - 1, 0.01);
+  EXPECT_NEAR(d.findings.front().gain->high, 1.2 / 0.4 - 1, 0.01);
   job.told_waits = 0.02;
   EXPECT_TRUE(diagnose_job(job.play()).healthy);
 }
@@ -170,6 +236,19 @@ TEST(JobDiagnosis, ReceivingBatchesIsTheLoopsOwnWork) {
   const JobDiagnosis d = diagnose_job(job.play());
   ASSERT_EQ(first(d), "transport_bound");
   EXPECT_NEAR(d.findings.front().lost, 0.3, 0.02);
+}
+
+TEST(JobDiagnosis, ManyTensorsShowInALoopThatTellsNothing) {
+  MadeJob job = fed();
+  job.reads_a_batch = 2 + 6 * 200;
+  const JobDiagnosis d = diagnose_job(job.play());
+  ASSERT_EQ(first(d), "transport_bound");
+  // 10 batches of 200 tensors a second, at 0.155 ms a tensor and 0.45 ms a batch.
+  EXPECT_NEAR(d.findings.front().lost, 10 * (0.45e-3 + 200 * 0.155e-3), 0.005);
+  EXPECT_NEAR(d.waits_seen, 0.03 + d.findings.front().lost, 0.01);
+  EXPECT_EQ(d.findings.front().confidence, Confidence::kLow);
+  job.reads_a_batch = 2 + 6 * 2;
+  EXPECT_TRUE(diagnose_job(job.play()).healthy);
 }
 
 TEST(JobDiagnosis, ValidationThatTheLoopTellsOf) {
@@ -216,6 +295,17 @@ TEST(JobDiagnosis, MemoryThatGrowsAndWhenItIsGone) {
   EXPECT_NE(d.findings.front().evidence.find("gone in 6 min 40 s"), std::string::npos)
       << d.findings.front().evidence;
   EXPECT_FALSE(d.healthy);
+}
+
+TEST(JobDiagnosis, MemoryThatAnEndingJobGivesBackDoesNotHideThatItGrew) {
+  MadeJob job = fed();
+  job.seconds = 40;
+  job.memory_per_s = 20e6;
+  job.given_back_at = 39;
+  EXPECT_NE(find(diagnose_job(job.play()), "memory_grows"), nullptr);
+  // Given back long before the end, it is no growth.
+  job.given_back_at = 30;
+  EXPECT_EQ(find(diagnose_job(job.play()), "memory_grows"), nullptr);
 }
 
 TEST(JobDiagnosis, SharedMemoryThatIsNearlyFull) {

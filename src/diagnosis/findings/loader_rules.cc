@@ -176,7 +176,8 @@ void add_preparing(const JobCase& c, double lost, const Making& made,
       c.workers_each == 1 ? "takes" : "take", percent(made.cpu));
   if (made.queued > kLeastShare)
     f.evidence += fmt::format(" and {} waiting for one", percent(made.queued));
-  f.evidence += fmt::format("; {:.1f} of {:g} usable cores are busy.", c.own + c.foreign, c.cores);
+  f.evidence +=
+      fmt::format("; {:.1f} of {:g} usable cores are busy.", c.own + c.contending, c.cores);
   if (better) {
     f.name = "too_few_workers";
     f.setting = fmt::format("num_workers={}", better->settings.workers);
@@ -199,21 +200,79 @@ void add_preparing(const JobCase& c, double lost, const Making& made,
   out.push_back(std::move(f));
 }
 
+/// What storage did for the workers.
+struct Storage {
+  double disks_a_s = 0;  ///< bytes that the machine's disks delivered
+  double a_reader = 0;   ///< bytes a second, to a worker that waits for them
+  double read = 0;       ///< bytes that one call asks for
+  bool local = false;    ///< the data came from disks of this machine
+};
+
+Storage storage_of(const JobCase& c) {
+  const HostSample& first = c.timeline.first_host();
+  const HostSample& last = c.timeline.last_host();
+  const auto disks = static_cast<double>(last.disk_read_bytes - first.disk_read_bytes);
+  double bytes = 0, calls = 0;
+  for (const RankTimeline& rank : c.ranks) {
+    bytes += rank.read_bytes;
+    // Handing over a batch takes a worker as many calls as receiving it takes the loop.
+    calls += rank.batches * std::max(0.0, rank.worker_reads_a_batch - rank.reads_a_batch);
+  }
+  Storage s;
+  s.disks_a_s = disks / std::max(1e-9, c.timeline.host_seconds());
+  s.a_reader = bytes / std::max(1e-9, c.workers.storage);
+  // Files that are mapped are read without calls, as far ahead as the kernel does.
+  constexpr double kAhead = 128 << 10, kMostAsked = 1 << 20;
+  s.read = calls > 0 && bytes / calls < kMostAsked ? bytes / calls : kAhead;
+  constexpr double kMostOfIt = 0.5;
+  s.local = bytes > 0 && disks > kMostOfIt * bytes;
+  return s;
+}
+
+/// A disk that gives a reader less than half of what a hard disk gives a lone one has a queue, or a
+/// limit set upon it: more readers would only wait longer.
+bool at_its_limit(const Storage& s) {
+  constexpr double kSeek = 12e-3, kBytesASecond = 100e6;  // of a hard disk
+  return s.local && s.a_reader < 0.5 * s.read / (kSeek + s.read / kBytesASecond);
+}
+
+void cure_reading(const JobCase& c, const Making& made, const Storage& storage, JobFinding& f) {
+  f.cure = "data nearer to the job: a local disk, memory (page cache), fewer and larger files.";
+  // Whether the storage has more to give is not seen from outside, unless it is slower than any.
+  f.confidence = made.storage > made.sleeps ? Confidence::kMedium : Confidence::kHigh;
+  if (made.storage > made.sleeps && at_its_limit(storage)) {
+    f.evidence += fmt::format(
+        " A worker that waits gets {:.1f} MB/s, less than a hard disk gives one reader: the "
+        "storage "
+        "has a queue or a limit, and more workers would only wait longer.",
+        storage.a_reader * 1e-6);
+    if (!c.loader) return;
+    f.gain = gain_of_costs(*c.loader, 1, 0.5);
+    f.cure += " The gain is that of halving the time that a sample waits.";
+    return;
+  }
+  const auto better = best_workers(c);
+  if (!better) return;
+  f.setting = fmt::format("num_workers={}", better->settings.workers);
+  f.cure = fmt::format("num_workers={} instead of {}, since waiting needs no core; or ",
+                       better->settings.workers, c.loader->settings.workers) +
+           f.cure;
+  f.gain = better->gain;
+  f.price = memory_price(c, better->settings.workers - c.loader->settings.workers);
+  if (made.storage > made.sleeps) f.gain->low = std::min(f.gain->low, -kRunToRun);
+}
+
 /// Workers spend their time asleep: storage, network, whatever a sample waits for.
 void add_reading(const JobCase& c, double lost, const Making& made, std::vector<JobFinding>& out) {
   JobFinding f;
   f.name = "reading_bound";
   f.lost = lost;
-  const auto better = best_workers(c);
-  const HostSample& first = c.timeline.first_host();
-  const HostSample& last = c.timeline.last_host();
-  const double seconds = std::max(1e-9, c.timeline.host_seconds());
-  const double disk = static_cast<double>(last.disk_read_bytes - first.disk_read_bytes) / seconds;
+  const Storage storage = storage_of(c);
   f.evidence = fmt::format(
       "The loop waits for data {} of its time; of the time that workers take for a batch then, {} "
       "is waiting for storage and {} other sleep (network, timers); the disks deliver {:.1f} MB/s.",
       percent(c.share(JobState::kWaitsForData)), percent(made.storage), percent(made.sleeps),
-      disk * 1e-6);
+      storage.disks_a_s * 1e-6);
   double data = 0, cached = 0;
   for (const RankTimeline& rank : c.ranks) {
     if (rank.data_bytes > data) data = rank.data_bytes, cached = rank.data_cached;
@@ -223,18 +282,7 @@ void add_reading(const JobCase& c, double lost, const Making& made, std::vector<
         f.evidence.size() - 1,
         fmt::format("; of {} in open files {} are in memory",
                     human_bytes(Bytes(static_cast<std::int64_t>(data))), percent(cached / data)));
-  f.cure = "data nearer to the job: a local disk, memory (page cache), fewer and larger files.";
-  if (better) {
-    f.setting = fmt::format("num_workers={}", better->settings.workers);
-    f.cure = fmt::format("num_workers={} instead of {}, since waiting needs no core; or ",
-                         better->settings.workers, c.loader->settings.workers) +
-             f.cure;
-    f.gain = better->gain;
-    f.price = memory_price(c, better->settings.workers - c.loader->settings.workers);
-  }
-  // Whether the storage has more to give is not seen from outside.
-  f.confidence = made.storage > made.sleeps ? Confidence::kMedium : Confidence::kHigh;
-  if (f.gain && made.storage > made.sleeps) f.gain->low = std::min(f.gain->low, 0.0);
+  cure_reading(c, made, storage, f);
   out.push_back(std::move(f));
 }
 

@@ -10,11 +10,16 @@ namespace stoker::findings {
 namespace {
 
 /// Speed without a part of the time, over that with it, minus one: `low` and `high` are how much of
-/// the part the cure may leave.
+/// the part the cure may leave, and what a run differs from the next.
 Figure without(double part, double least_left, double most_left) {
-  const auto gain = [&](double left) { return 1 / (1 - part * (1 - left)) - 1; };
-  return {gain((least_left + most_left) / 2), gain(most_left), gain(least_left),
-          "the time that it took"};
+  const auto speed = [&](double left) { return 1 / (1 - part * (1 - left)); };
+  return {speed((least_left + most_left) / 2) - 1, speed(most_left) / (1 + kRunToRun) - 1,
+          speed(least_left) * (1 + kRunToRun) - 1, "the time that it took"};
+}
+
+/// Stops are known only while the rhythm is; the rest of the time is taken to be like that.
+double over_all(const RankTimeline& rank) {
+  return rank.judged > 0 ? std::max(1.0, rank.job.all() / rank.judged) : 1;
 }
 
 /// Workers are started anew for each epoch.
@@ -43,29 +48,43 @@ void add_epoch_edges(const JobCase& c, std::vector<JobFinding>& out) {
       starts, first / counted, percent(f.lost));
   f.cure = "persistent_workers=True: they live on between epochs.";
   f.setting = "persistent_workers=True";
-  // The window drains at an epoch's end all the same: the time of a first batch stays.
-  constexpr double kLeastLeft = 0.05, kMostLeft = 0.6;
-  f.gain = without(f.lost, kLeastLeft, kMostLeft);
+  // The window drains at an epoch's end all the same: the time of one batch stays. A long run
+  // hardly knows its first start.
+  double batch = 0;
+  std::size_t costs = 0;
+  for (const RankTimeline& rank : c.ranks) {
+    for (const BatchCost& one : rank.costs) batch += one.cpu + one.wait, ++costs;
+  }
+  const double usual = costs > 0 ? batch / static_cast<double>(costs) : 0;
+  constexpr double kMostLeft = 0.6;
+  const double left = std::min(kMostLeft, usual * counted / std::max(1e-9, first));
+  const double starts_share = c.share(JobState::kStartsWorkers);
+  const double later = f.lost / std::max(0.05, 1 - (starts_share - f.lost));
+  f.gain = without(std::min(0.95, later), left / 2, std::min(kMostLeft, 2 * left + 0.1));
   f.price = "the workers' memory between epochs";
   f.confidence = Confidence::kHigh;
   out.push_back(std::move(f));
 }
 
 void add_saves(const JobCase& c, std::vector<JobFinding>& out) {
-  double written = 0, times = 0;
-  for (const RankTimeline& rank : c.ranks) written += rank.written, times += rank.saves;
+  double written = 0, times = 0, around = 0;
+  for (const RankTimeline& rank : c.ranks) {
+    written += rank.written;
+    times += rank.saves;
+    around += std::max(rank.around_saves * over_all(rank), rank.job[JobState::kSaves]);
+  }
   if (times <= 0) return;
   JobFinding f;
   f.name = "checkpoint_stalls";
-  f.lost = c.share(JobState::kSaves);
+  f.lost = around / c.job.all();
   f.evidence = fmt::format(
       "The training loop stood still for writing {:.0f} times, {:.2g} s each, {} in all.", times,
-      c.job[JobState::kSaves] / times, human_bytes(Bytes(static_cast<std::int64_t>(written))));
+      around / times, human_bytes(Bytes(static_cast<std::int64_t>(written))));
   f.cure =
       "save less often, less (weights only), or in the background "
       "(torch.distributed.checkpoint.async_save).";
   constexpr double kHalfLeft = 0.5;
-  f.gain = without(f.lost, 0.0, kHalfLeft);
+  f.gain = without(std::min(0.95, f.lost), 0.0, kHalfLeft);
   f.confidence = Confidence::kHigh;
   out.push_back(std::move(f));
 }
@@ -75,7 +94,7 @@ void add_between_steps(const JobCase& c, std::vector<JobFinding>& out) {
   double stalled = 0, longest = 0, usual = 0, all = 0;
   int times = 0;
   for (const RankTimeline& rank : c.ranks) {
-    stalled += rank.stalled;
+    stalled += rank.stalled * over_all(rank);
     times += rank.stalls;
     longest = std::max(longest, rank.longest_stall);
     usual = std::max(usual, rank.usual_step);
@@ -172,9 +191,31 @@ bool add_slow_rank(const JobCase& c, std::vector<JobFinding>& out) {
   return true;
 }
 
+/// Ranks that wait alike wait for what they exchange, behind threads of the library that does it.
+bool add_exchange(const JobCase& c, std::vector<JobFinding>& out) {
+  if (c.ranks.size() < 2) return false;
+  // Exchanging gradients is part of such a step; from here on it is worth a word.
+  constexpr double kExchange = 0.2;
+  const double waits = c.share(JobState::kWaitsForThread) + c.share(JobState::kTalks);
+  if (waits < kExchange) return true;
+  JobFinding f;
+  f.name = "waits_for_other_processes";
+  f.lost = waits;
+  f.evidence = fmt::format(
+      "All {} ranks alike wait {} of their time outside of the loader, at sockets and for threads "
+      "that do not compute: they exchange gradients, or wait for other nodes.",
+      c.ranks.size(), percent(waits));
+  f.cure =
+      "fewer and larger exchanges (a larger batch, gradient accumulation under no_sync(), larger "
+      "buckets); see which with `py-spy dump`.";
+  f.confidence = Confidence::kLow;
+  out.push_back(std::move(f));
+  return true;
+}
+
 /// Blocked on its own threads or at sockets, with neither workers nor a device to wait for.
 void add_stalls(const JobCase& c, std::vector<JobFinding>& out) {
-  if (add_slow_rank(c, out)) return;
+  if (add_slow_rank(c, out) || add_exchange(c, out)) return;
   const double locked = c.share(JobState::kWaitsForThread);
   if (locked >= kClearShare) {
     JobFinding f;
@@ -197,10 +238,7 @@ void add_stalls(const JobCase& c, std::vector<JobFinding>& out) {
         "The loop waits at sockets, pipes or for children {} of its time, "
         "outside of the loader.",
         percent(talks));
-    f.cure = c.ranks.size() > 1
-                 ? "the ranks wait for each other: compare them, the slowest sets "
-                   "the pace."
-                 : "look for requests (logging services, downloads) within the loop.";
+    f.cure = "look for requests (logging services, downloads) within the loop.";
     f.confidence = Confidence::kLow;
     out.push_back(std::move(f));
   }

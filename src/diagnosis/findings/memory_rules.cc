@@ -30,6 +30,13 @@ Growth growth_of(const std::vector<Stretch>& all) {
     if (all[i].memory > 0 && all[i].seconds > kLeastStretch)
       points.emplace_back(all[i].from + all[i].seconds, all[i].memory);
   }
+  // A job that ends gives its memory back, in its last seconds.
+  constexpr double kGivenBack = 0.9;
+  constexpr int kLast = 3;
+  double most = 0;
+  for (const auto& [at, bytes] : points) most = std::max(most, bytes);
+  for (int i = 0; i < kLast && !points.empty() && points.back().second < kGivenBack * most; ++i)
+    points.pop_back();
   Growth g;
   constexpr std::size_t kFewest = 8;
   if (points.size() < kFewest) return g;

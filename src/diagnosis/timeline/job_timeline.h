@@ -124,6 +124,8 @@ struct RankTimeline {
   double window = 0;             ///< most batches that were asked for and not made
   std::vector<BatchCost> costs;  ///< a bounded sample
   double read_chars = 0, read_bytes = 0, read_calls = 0;  ///< by its workers, or itself without
+  /// Calls of read(2) for a usual batch, by the training process beside workers and by these.
+  double reads_a_batch = 0, worker_reads_a_batch = 0;
   double data_bytes = 0, data_cached = 0;  ///< of files that it or its workers have open to read
   double written = 0;                      ///< by its main thread
   double saves = 0;                        ///< times that it began to write much
@@ -131,6 +133,8 @@ struct RankTimeline {
   /// Stretches in which it asked for no batch and did not wait for one, far longer than a step.
   double stalled = 0, longest_stall = 0, usual_step = 0;  ///< seconds
   int stalls = 0;
+  double judged = 0;        ///< seconds in which these could show
+  double around_saves = 0;  ///< seconds that checkpoints took, with what prepares and ends them
 };
 
 /// What a watch has seen so far. Takes samples one by one, from a sampler or a recording, and keeps

@@ -218,6 +218,25 @@ void RankTrack::count_batches(const ProcessSample& sample, double at, Passed& pa
   passed.ready = std::max(0.0, out_.window - in_flight);
 }
 
+/// What a loop waits after the last batch of its old workers is for their end and for the new ones.
+/// That it was the last shows when new ones begin.
+void RankTrack::pass_edge(bool made, const JobSeconds& job) {
+  if (out_.generations.size() != edge_generations_) {
+    const double moved = std::min(edge_waits_, out_.job[JobState::kWaitsForData]);
+    // The first workers follow nobody.
+    if (edge_generations_ > 0) {
+      out_.job[JobState::kWaitsForData] -= moved;
+      out_.job[JobState::kStartsWorkers] += moved;
+    }
+    edge_generations_ = out_.generations.size();
+    edge_waits_ = 0;
+  } else if (made) {
+    edge_waits_ = 0;
+  } else {
+    edge_waits_ += job[JobState::kWaitsForData];
+  }
+}
+
 void RankTrack::relate(const Passed& passed, double waiting) {
   const double seconds = passed.job.all();
   if (seconds <= 0 || waiting <= 0 || out_.workers_now == 0) return;
@@ -239,10 +258,12 @@ RankTrack::Passed RankTrack::add(std::int64_t at_ns, const ProcessSample& sample
         split_.between(before_.leader, sample.leader, before_.looks, sample.looks, seconds);
     out_.leader += leader;
     out_.pin_thread = out_.pin_thread || sample.pin_looks.all() > 0;
+    const double written_before = written_, worker_calls_before = out_.read_calls;
     passed.workers = pass_workers(workers, seconds);
     out_.workers += passed.workers;
     passed.job = states(sample, leader, at_seconds(at_ns), seconds, around);
     out_.job += passed.job;
+    pass_edge(written_ > written_before, passed.job);
     out_.others_cpu += grown(before_.others.cpu_ns, sample.others.cpu_ns) / kNanosASecond;
     out_.others_queued += grown(before_.others.queued_ns, sample.others.queued_ns) / kNanosASecond;
     busy_weight_ += leader.cpu * static_cast<double>(sample.busy_threads);
@@ -256,6 +277,9 @@ RankTrack::Passed RankTrack::add(std::int64_t at_ns, const ProcessSample& sample
       out_.read_chars += grown(before_.read_chars, sample.read_chars);
       out_.read_calls += grown(before_.read_calls, sample.read_calls);
       out_.read_bytes += grown(before_.read_bytes, sample.read_bytes);
+    } else {
+      receives_.add(passed.batches, grown(before_.read_calls, sample.read_calls));
+      worker_reads_.add(passed.batches, out_.read_calls - worker_calls_before);
     }
   }
   hear(sample.told);
@@ -285,6 +309,10 @@ RankTimeline RankTrack::result() const {
   out.longest_stall = stalls_.longest();
   out.usual_step = stalls_.usual();
   out.stalls = stalls_.count();
+  out.around_saves = stalls_.around_saves();
+  out.judged = stalls_.judged();
+  out.reads_a_batch = receives_.reads_a_batch();
+  out.worker_reads_a_batch = worker_reads_.reads_a_batch();
   for (const auto& [serial, track] : tracks_) {
     if (generation_of_.at(serial) + 1 == out_.generations.size())
       out.each_worker.push_back(track.total());

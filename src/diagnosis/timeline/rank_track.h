@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "diagnosis/timeline/job_timeline.h"
+#include "diagnosis/timeline/receive_track.h"
 #include "diagnosis/timeline/stall_track.h"
 #include "diagnosis/timeline/worker_track.h"
 
@@ -54,12 +55,14 @@ class RankTrack {
   [[nodiscard]] double starting_part(double before, double at) const;
   [[nodiscard]] double waits_in(const ThreadSeconds& passed, const ProcessSample& sample) const;
   void count_batches(const ProcessSample& sample, double at, Passed& passed);
+  void pass_edge(bool made, const JobSeconds& job);
   void relate(const Passed& passed, double waiting);
   void hear_of_data(const ProcessSample& sample, const std::vector<const ProcessSample*>& workers);
 
   RankTimeline out_;
   SleepSplit split_;
   StallTrack stalls_;
+  ReceiveTrack receives_, worker_reads_;
   std::size_t generations_seen_ = 0;
   ProcessSample before_;
   bool first_ = true, saving_ = false;
@@ -71,6 +74,9 @@ class RankTrack {
   double asked_before_generation_ = 0;  ///< its messages when the present workers began
   double made_by_generation_ = 0;       ///< messages of the present workers
   double busy_weight_ = 0, computing_ = 0;
+  /// Waiting since a worker handed over a batch, which may turn out to be an epoch's end.
+  double edge_waits_ = 0;
+  std::size_t edge_generations_ = 0;
 };
 
 }  // namespace stoker

@@ -13,6 +13,9 @@ constexpr double kEnough = 16;
 /// A gap so many times a usual step, and no shorter than that, is none of its ups and downs: looks
 /// at the counters are a tenth of a second apart.
 constexpr double kManySteps = 6, kLeastStall = 0.5;
+/// A stop belongs to the checkpoint in it where writing is this part of it; else to what else it
+/// holds, a validation as a rule.
+constexpr double kMostlySaving = 0.2;
 
 }  // namespace
 
@@ -28,15 +31,20 @@ double StallTrack::usual() const {
 
 void StallTrack::add(double asked, double window, bool new_workers, const JobSeconds& job) {
   since_ += job.all();
-  own_ += job[JobState::kComputes] + job[JobState::kSleeps] + job[JobState::kWaitsForDevice] +
-          job[JobState::kWaitsForThread] + job[JobState::kTalks];
+  saved_ += job[JobState::kSaves];
+  own_ += job[JobState::kSaves] + job[JobState::kReads] + job[JobState::kComputes] +
+          job[JobState::kSleeps] + job[JobState::kWaitsForDevice] + job[JobState::kWaitsForThread] +
+          job[JobState::kTalks];
   new_workers_ = new_workers_ || new_workers;
   if (asked <= 0) return;
   const double usual_gap = usual();
+  if (usual_gap > 0) judged_ += since_;
   const double covered = new_workers_ ? std::max(asked, window) : asked;
   const double excess = since_ - covered * usual_gap;
-  if (usual_gap > 0 && excess > std::max(kLeastStall, kManySteps * usual_gap)) {
-    const double stalled = std::min(excess, std::max(0.0, own_ - covered * usual_gap));
+  const double stalled = std::min(excess, std::max(0.0, own_ - covered * usual_gap));
+  if (usual_gap > 0 && stalled > 0 && saved_ > kMostlySaving * stalled) {
+    around_saves_ += std::max(stalled, saved_);
+  } else if (usual_gap > 0 && excess > std::max(kLeastStall, kManySteps * usual_gap)) {
     if (stalled > kLeastStall) {
       seconds_ += stalled;
       longest_ = std::max(longest_, stalled);
@@ -47,7 +55,7 @@ void StallTrack::add(double asked, double window, bool new_workers, const JobSec
     gaps_[std::min(kBins - 1, static_cast<std::size_t>(bin))] += asked;
     batches_ += asked;
   }
-  since_ = own_ = 0;
+  since_ = own_ = saved_ = 0;
   new_workers_ = false;
 }
 

@@ -21,6 +21,11 @@ class StallTrack {
   [[nodiscard]] double seconds() const { return seconds_; }
   [[nodiscard]] double longest() const { return longest_; }
   [[nodiscard]] int count() const { return count_; }
+  /// Seconds that a loop stood still around checkpoints: what it prepares on a core before it
+  /// writes, and the disk that it waits for afterwards, belong to them.
+  [[nodiscard]] double around_saves() const { return around_saves_; }
+  /// Seconds that were judged: those before a rhythm was known, and since the last batch, are not.
+  [[nodiscard]] double judged() const { return judged_; }
   /// Seconds of a usual step; 0: too few were seen.
   [[nodiscard]] double usual() const;
 
@@ -29,10 +34,10 @@ class StallTrack {
   std::array<double, kBins>
       gaps_{};  ///< batches by the time between them, a step 1.2 times another
   double batches_ = 0;
-  double since_ = 0,
-         own_ = 0;  ///< seconds since a batch was asked for; of these by the loop itself
+  /// Seconds since a batch was asked for; of these by the loop itself, and saving.
+  double since_ = 0, own_ = 0, saved_ = 0;
   bool new_workers_ = false;
-  double seconds_ = 0, longest_ = 0;
+  double seconds_ = 0, longest_ = 0, around_saves_ = 0, judged_ = 0;
   int count_ = 0;
 };
 

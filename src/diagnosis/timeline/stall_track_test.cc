@@ -38,6 +38,8 @@ TEST(StallTrack, SecondsWithoutABatchAreCounted) {
   EXPECT_EQ(track.count(), 3);
   EXPECT_NEAR(track.seconds(), 6, 0.3);
   EXPECT_NEAR(track.longest(), 2, 0.1);
+  // 151 tenths of a second with batches, but for the first eight, which make the rhythm known.
+  EXPECT_NEAR(track.judged(), 15.1 - 0.8 + 6, 0.3);
 }
 
 TEST(StallTrack, WaitingForDataIsNone) {
@@ -61,6 +63,29 @@ TEST(StallTrack, AnEpochsEndThatUsesUpWhatWasAskedForIsNone) {
   track.add(60, 60, false, tick(JobState::kComputes));
   EXPECT_EQ(track.count(), 1);
   EXPECT_NEAR(track.seconds(), 2, 0.5);
+}
+
+TEST(StallTrack, WhatLiesAroundACheckpointBelongsToIt) {
+  StallTrack track;
+  for (int i = 0; i < 3; ++i) {
+    steps(track, 50);
+    nothing_asked(track, 0.3, JobState::kComputes);
+    nothing_asked(track, 0.4, JobState::kSaves);
+    nothing_asked(track, 0.3, JobState::kReads);
+  }
+  steps(track, 50);
+  EXPECT_NEAR(track.around_saves(), 3, 0.2);
+  EXPECT_EQ(track.count(), 0);
+}
+
+TEST(StallTrack, AValidationThatEndsWithACheckpointIsAValidation) {
+  StallTrack track;
+  steps(track, 50);
+  nothing_asked(track, 5, JobState::kComputes);
+  nothing_asked(track, 0.3, JobState::kSaves);
+  steps(track, 50);
+  EXPECT_EQ(track.count(), 1);
+  EXPECT_NEAR(track.around_saves(), 0, 1e-9);
 }
 
 TEST(StallTrack, ALongStepIsAStepWhereAllAreLong) {

@@ -9,6 +9,7 @@
 #include <memory>
 #include <set>
 
+#include "base/text.h"
 #include "observe/proc/kept_file.h"
 #include "observe/proc/proc_text.h"
 #include "system/system_files.h"
@@ -29,6 +30,34 @@ std::vector<std::int64_t> process_ids(const std::string& folder) {
       ids.push_back(std::atoll(entry->d_name));
   }
   return ids;
+}
+
+/// Processes that a container numbers `pid`, in words; empty: there is none that this user can see.
+/// The last of NSpid is a process's number within its own namespace.
+std::string namesakes(const std::string& proc_folder, std::int64_t pid) {
+  constexpr std::size_t kMostNamed = 3;
+  const SystemFiles files = system_files();
+  std::vector<std::string> named;
+  for (const std::int64_t other : process_ids(proc_folder)) {
+    if (named.size() == kMostNamed) break;
+    const std::string folder = proc_folder + "/" + std::to_string(other);
+    const std::string status = files(folder + "/status").value_or("");
+    const std::string_view numbers = value_of(status, "NSpid");
+    const std::size_t blank = numbers.find_last_of(" \t");
+    if (blank == std::string::npos || whole_number(trimmed(numbers.substr(blank))) != pid) continue;
+    const std::string name = printable(value_of(status, "Name"));
+    named.push_back(std::to_string(other) + " (" + name + ")");
+  }
+  std::string words;
+  for (const std::string& one : named) words += (words.empty() ? "" : ", ") + one;
+  return words;
+}
+
+/// Ends an error about a number that means nothing here.
+std::string or_namesakes(const std::string& proc_folder, std::int64_t pid) {
+  const std::string words = namesakes(proc_folder, pid);
+  if (words.empty()) return "";
+  return "; within a container that number is process " + words + ", to be watched by this one";
 }
 
 }  // namespace
@@ -85,7 +114,8 @@ Status check_watchable(const std::string& proc_folder, std::int64_t pid) {
     return fail(ErrorCode::kNotFound,
                 "no such process that this user can see; it has ended, it runs in another "
                 "container or on another node, or /proc is mounted with hidepid: watch it as its "
-                "owner or as root",
+                "owner or as root" +
+                    or_namesakes(proc_folder, pid),
                 number);
   }
   if (stat->state == 'Z' || stat->state == 'X')
@@ -97,7 +127,10 @@ Status check_watchable(const std::string& proc_folder, std::int64_t pid) {
     return fail(ErrorCode::kBadInput,
                 "is a thread of process " + std::to_string(*leader) + "; watch that", number);
   const auto kernel = value_of(status.value_or(""), "Kthread");
-  if (kernel == "1") return fail(ErrorCode::kBadInput, "is a thread of the kernel", number);
+  if (kernel == "1") {
+    return fail(ErrorCode::kBadInput, "is a thread of the kernel" + or_namesakes(proc_folder, pid),
+                number);
+  }
   return {};
 }
 

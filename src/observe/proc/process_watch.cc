@@ -37,7 +37,8 @@ void add(ThreadTimes& sum, const ThreadTimes& times) {
 
 /// A thread of multiprocessing.Queue sleeps on a condition, writes to a pipe and reads nothing.
 bool ProcessWatch::Thread::sends_messages(std::int64_t queues_since) const {
-  return !pin && !at_socket && written_calls > 0 && read_chars == 0 && started >= queues_since;
+  return !pin && !library && !at_socket && written_calls > 0 && read_chars == 0 &&
+         started >= queues_since;
 }
 
 std::int64_t ProcessWatch::Thread::messages() const {
@@ -73,7 +74,12 @@ void ProcessWatch::name(std::int64_t tid, Thread& thread) const {
   if (thread.named >= kNameReadings) return;
   ++thread.named;
   KeptFile file(folder_ + "/task/" + std::to_string(tid) + "/comm");
-  thread.pin = trimmed(file.read()).starts_with("pt_data_pin");
+  const std::string_view comm = trimmed(file.read());
+  thread.pin = comm.starts_with("pt_data_pin");
+  // Threads of PyTorch's and gloo's own say so; those of Python inherit the name of who starts
+  // them, in a worker pt_data_worker.
+  thread.library =
+      (comm.starts_with("pt_") && !comm.starts_with("pt_data")) || comm.starts_with("gloo");
 }
 
 void ProcessWatch::list_threads() {

@@ -56,6 +56,7 @@ class ProcessWatch {
     std::int64_t written_calls = 0, written_chars = 0, read_chars = 0;
     bool at_socket = false;  ///< was seen to wait at one: a resource sharer, not a queue's thread
     bool pin = false;
+    bool library = false;  ///< of a library that writes on its own account
     int named = 0;  ///< times its name was read: it gets one shortly after its start
     int idle = 0;   ///< samples in a row in which it did not run
 

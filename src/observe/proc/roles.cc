@@ -67,6 +67,9 @@ class Family {
 
   [[nodiscard]] ProcessRole first_guess(const ProcessFacts& p) const {
     if (is_named(p)) return ProcessRole::kWorker;
+    // A rank that was spawned looks as a spawned worker does, until it has workers of its own.
+    if (p.command.find(kForkServer) == std::string::npos && p.python && has_named_worker(p))
+      return ProcessRole::kTraining;
     const ProcessFacts* parent = parent_of(p);
     const bool forked = parent != nullptr && parent->python && p.command == parent->command;
     if (forked && parent->command.find(kForkServer) != std::string::npos)
@@ -79,8 +82,15 @@ class Family {
       return named_workers_ ? ProcessRole::kHelper : ProcessRole::kWorker;
     if (forked) return ProcessRole::kWorker;
     const bool spawned = p.command.find(kSpawned) != std::string::npos;
-    if (spawned && now_ns_ - p.started_ns < kNamedWithin) return ProcessRole::kHelper;
+    // What has been a rank is one while its next epoch's workers are on their way.
+    const bool known = p.role == ProcessRole::kTraining;
+    if (spawned && !known && now_ns_ - p.started_ns < kNamedWithin) return ProcessRole::kHelper;
     return ProcessRole::kTraining;
+  }
+
+  [[nodiscard]] bool has_named_worker(const ProcessFacts& p) const {
+    return std::ranges::any_of(
+        all_, [&](const ProcessFacts& q) { return q.parent == p.serial && is_named(q); });
   }
 
   [[nodiscard]] bool python_below(const ProcessFacts& p) const {

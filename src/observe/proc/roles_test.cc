@@ -46,6 +46,26 @@ TEST(Roles, WorkersOfAnOlderPyTorchLookAsTheirParent) {
   EXPECT_EQ(all[1].owner, 1U);
 }
 
+TEST(Roles, SpawnedRanksAreKnownByTheirWorkersAtOnce) {
+  const std::string spawned = "python -c from multiprocessing.spawn import spawn_main(3)";
+  std::vector<ProcessFacts> all{process(1, 0, "python", "python train.py"),
+                                process(2, 1, "python", spawned), process(3, 1, "python", spawned),
+                                process(4, 2, "pt_data_worker", spawned),
+                                process(5, 3, "pt_data_worker", spawned)};
+  assign_roles(all, 2'000'000'000);
+  std::vector<ProcessRole> roles;
+  for (const ProcessFacts& p : all) roles.push_back(p.role);
+  EXPECT_EQ(roles, (std::vector{kLauncher, kTraining, kTraining, kWorker, kWorker}));
+  EXPECT_EQ(all[3].owner, 2U);
+  EXPECT_EQ(all[4].owner, 3U);
+  // Between two epochs they have none.
+  all.resize(3);
+  assign_roles(all, 3'000'000'000);
+  EXPECT_EQ(all[0].role, kLauncher);
+  EXPECT_EQ(all[1].role, kTraining);
+  EXPECT_EQ(all[2].role, kTraining);
+}
+
 TEST(Roles, RanksOfTorchrunOwnTheirWorkers) {
   std::vector<ProcessFacts> all{process(1, 0, "python", "python /usr/bin/torchrun train.py"),
                                 process(2, 1, "python", "python -u train.py"),

@@ -59,10 +59,10 @@ std::string gain_text(const Figure& gain) {
                      kPerCent * gain.high);
 }
 
-/// `text` in lines of kWatchWidth columns, or of the terminal's, those behind the first indented by
+/// `text` in lines of `most` columns, or of the terminal's, those behind the first indented by
 /// `indent`.
-std::string wrapped(const std::string& text, std::size_t indent) {
-  const std::size_t width = layout::columns_within(kWatchWidth);
+std::string wrapped(const std::string& text, std::size_t indent, std::size_t most = kWatchWidth) {
+  const std::size_t width = layout::columns_within(most);
   std::string out;
   std::size_t column = indent;
   for (const std::string& word : split(text, ' ')) {
@@ -81,8 +81,11 @@ std::string wrapped(const std::string& text, std::size_t indent) {
 
 std::string finding_text(const JobFinding& f, std::size_t number) {
   constexpr std::size_t kIndent = 4;
-  std::string text = fmt::format(" {}. {} ({:.0f} % of the time, confidence {})\n", number, f.name,
-                                 kPerCent * f.lost, name_of(f.confidence));
+  std::string text = " " +
+                     wrapped(fmt::format("{}. {} ({:.0f} % of the time, confidence {})", number,
+                                         f.name, kPerCent * f.lost, name_of(f.confidence)),
+                             kIndent) +
+                     "\n";
   text += "    " + wrapped(f.evidence, kIndent) + "\n";
   std::string cure = "Cure: " + f.cure;
   if (f.gain) cure += " Brings " + gain_text(*f.gain) + ".";
@@ -123,14 +126,18 @@ void add_rank(const RankTimeline& rank, bool many, std::string& text) {
   if (many) {
     const std::string name =
         rank.rank >= 0 ? fmt::format("rank {}", rank.rank) : fmt::format("process {}", rank.pid);
-    text += fmt::format("  {}: {}\n", name, states_text(rank.job));
+    text += "  " + wrapped(name + ": " + states_text(rank.job), 4) + "\n";
   }
   if (rank.workers_most > 0) {
-    text += fmt::format("  {}workers {}{}: {}\n", many ? "  " : "", rank.workers_most,
-                        rank.generations.size() > 1
-                            ? fmt::format(" (started {} times)", rank.generations.size())
-                            : std::string(),
-                        workers_text(rank.workers));
+    const std::string starts = rank.generations.size() > 1
+                                   ? fmt::format(" (started {} times)", rank.generations.size())
+                                   : std::string();
+    const std::string indent = many ? "    " : "  ";
+    text += indent +
+            wrapped(fmt::format("workers {}{}: {}", rank.workers_most, starts,
+                                workers_text(rank.workers)),
+                    indent.size() + 2) +
+            "\n";
   }
 }
 
@@ -182,19 +189,22 @@ std::string watch_line_text(const WatchLine& line) {
     const double foreign = s.cores_foreign / s.seconds;
     if (foreign >= 0.05) text += fmt::format(", others {:.1f}", foreign);
   }
-  return text + "\n";
+  // One line for a program that reads it; a terminal's are as wide as the terminal.
+  constexpr std::size_t kOneLine = 1'000'000, kIndent = 10;
+  const std::size_t time = std::min(text.size(), text.find_first_not_of(' '));
+  return text.substr(0, time) + wrapped(text.substr(time), kIndent, kOneLine) + "\n";
 }
 
 std::string watch_text(const WatchReport& r) {
   const JobDiagnosis& d = r.diagnosis;
   const std::vector<RankTimeline> ranks = r.timeline->ranks();
   std::string text =
-      fmt::format("{}, watched for {}\n\n", r.source, human_time(d.seconds * kSecond));
+      wrapped(fmt::format("{}, watched for {}", r.source, human_time(d.seconds * kSecond)), 0) +
+      "\n\n";
   text += wrapped(d.verdict, 0) + "\n\n";
-  text += fmt::format("  {}{}\n", wrapped("the loop: " + states_text(d.job), 2),
-                      d.batches_per_s > 0
-                          ? fmt::format("; {} batches/s", layout::number(d.batches_per_s))
-                          : std::string());
+  std::string loop = "the loop: " + states_text(d.job);
+  if (d.batches_per_s > 0) loop += fmt::format("; {} batches/s", layout::number(d.batches_per_s));
+  text += "  " + wrapped(loop, 2) + "\n";
   if (d.told) text += "  " + wrapped(told_text(*d.told, d.waits_seen), 2) + "\n";
   for (const RankTimeline& rank : ranks) add_rank(rank, ranks.size() > 1, text);
   const double host = r.timeline->host_seconds();
@@ -202,9 +212,12 @@ std::string watch_text(const WatchReport& r) {
     const double all =
         static_cast<double>(r.timeline->last_host().busy_ns - r.timeline->first_host().busy_ns) /
         kSecond.count();
-    text += fmt::format("  cores: {:.2g} of {:g} by the job, {:.2g} by others\n",
-                        r.timeline->job_cpu() / host, r.timeline->facts().cores,
-                        std::max(0.0, all - r.timeline->job_cpu()) / host);
+    text += "  " +
+            wrapped(fmt::format("cores: {:.2g} of {:g} by the job, {:.2g} by others",
+                                r.timeline->job_cpu() / host, r.timeline->facts().cores,
+                                std::max(0.0, all - r.timeline->job_cpu()) / host),
+                    4) +
+            "\n";
   }
   if (r.against) text += against_text(*r.against);
   if (!d.findings.empty()) text += "\n";
