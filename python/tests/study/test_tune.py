@@ -10,6 +10,7 @@ import sys
 import time
 
 import pytest
+import tune_torture
 
 from stoker_binary import STOKER
 
@@ -72,6 +73,11 @@ def test_batch_then_rate(folder):
     assert answer("tune.db", "--json", cwd=folder)["decisions"] == found["decisions"]
 
 
+@pytest.mark.parametrize("method", ["asha", "random"])
+def test_kills_of_controller_and_runners_change_nothing(method):
+    assert tune_torture.torture(STOKER, method, 3, random.Random(5)) == []
+
+
 def test_kill_at_any_moment_and_go_on(folder):
     words = ["--batch", "128,256", "--lr", "1e-4..1e-1", "--metric", "accuracy", "--json", *COMMAND]
     undisturbed = answer("--store", "whole.db", *words, cwd=folder)
@@ -112,6 +118,76 @@ def test_what_cannot_be_decided_is_said(tmp_path, body, words, said):
     done = tune("--lr", "0.01,0.1", "--metric", "accuracy", *words, "--", sys.executable, "train.py", "{lr}", cwd=tmp_path)
     assert done.returncode == 1, done.stdout
     assert said in done.stderr.splitlines()[-1]
+
+
+OOM = "raise RuntimeError('CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 4.00 GiB')"
+RANDOM = ["--method", "random", "--trials", "4"]
+RUNGS = ["--method", "asha", "--trials", "4", "--min-steps", "10", "--max-steps", "40"]
+
+
+@pytest.mark.parametrize("method", [RANDOM, RUNGS], ids=["random", "asha"])
+@pytest.mark.parametrize("body, trials, said", [
+    ("for i in range(30): stoker.report(step=i, acc=0.5)", 1, "it told acc"),
+    ("for i in range(60): stoker.report(step=i, accuracy=float('nan'))", 4, "no finite number in any report"),
+    ("for i in range(60): stoker.report(step=i, accuracy=0.5 if i < 5 else float('nan'))", 4, "all 4 settings diverged"),
+    ("for i in range(60): stoker.report(step=i, accuracy=1 - i / 100)", 4, "--direction min"),
+    (OOM, 4, "every trial ran out of memory"),
+    ("raise ValueError('no such file')", 3, "the first 3 trials all failed"),
+], ids=["absent", "never finite", "diverged", "worse", "out of memory", "failed"])
+def test_a_search_that_cannot_decide_says_why(tmp_path, method, body, trials, said):
+    (tmp_path / "train.py").write_text(f"import stoker\n{body}\n")
+    words = ["--lr", "1e-4..1e-1", "--metric", "accuracy", "--json", "--", sys.executable, "train.py", "{lr}"]
+    done = tune(*method, *words, cwd=tmp_path)
+    assert done.returncode == 1, done.stdout
+    assert said in done.stderr.splitlines()[-1]
+    assert json.loads(done.stdout)["spent"]["trials"] == trials
+
+
+def test_noise_beyond_decision_says_how_many_repetitions_would_settle_it(tmp_path):
+    body = ("import random\n"
+            "for i in range(60): stoker.report(step=i, accuracy=0.5 + random.Random(f'{sys.argv[1]} {i}').gauss(0, 0.1))")
+    (tmp_path / "train.py").write_text(f"import stoker, sys\n{body}\n")
+    words = ["--lr", "1e-4..1e-1", "--stop", "none", "--metric", "accuracy", "--json", "--", sys.executable, "train.py", "{lr}"]
+    found = answer(*RANDOM, *words, cwd=tmp_path)
+    why = [d["why"] for d in found["decisions"] if "cannot be told apart" in d["what"]]
+    assert len(why) == 1 and "repetitions" in why[0]
+
+
+def test_settings_that_diverge_when_they_go_on_are_not_chosen(tmp_path):
+    # The best at the first rung diverges behind it.
+    body = ("lr = float(sys.argv[1])\nfor i in range(1, 91):\n"
+            "    bad = lr > 0.01 and i > 35\n    if stoker.report(step=i, accuracy=float('nan') if bad else lr + i / 1000): break")
+    (tmp_path / "train.py").write_text(f"import stoker, sys\n{body}\n")
+    found = answer("--method", "asha", "--lr", "0.001,0.005,0.02", "--trials", "6", "--min-steps", "30", "--max-steps", "90", "--metric",
+                   "accuracy", "--seed", "2", "--json", "--", sys.executable, "train.py", "{lr}", cwd=tmp_path)
+    assert found["choice"]["values"]["lr"] in ("0.001", "0.005")
+    assert any("diverged" in d["what"] for d in found["decisions"]), "one of 0.02 was tried"
+
+
+@pytest.mark.parametrize("words", [["--method", "asha", "--trials", "4", "--min-steps", "30", "--max-steps", "270"],
+                                   ["--method", "hyperband", "--min-steps", "100", "--max-steps", "300"],
+                                   ["--method", "random", "--trials", "3"], ["--method", "grid"], []],
+                         ids=["asha", "hyperband", "random", "grid", "greedy"])
+def test_a_budget_that_ends_in_the_middle_interrupts_a_trial_once(folder, words):
+    command = ["--lr", "1e-4..1e-1", "--metric", "accuracy", "--json", *words]
+    script = ["--", sys.executable, "train.py", 64, "{lr}"]
+    whole = answer("--store", "whole.db", *command, *script, cwd=folder)
+    part = answer(*command, "--budget-steps", 130, *script, cwd=folder, code=1)
+    assert "130 steps are used up" in part["stopped"]
+    assert part["spent"]["trials"] <= 6 and part["spent"]["steps"] < 300, "what was stopped is not begun again"
+    found = answer(*command, *script, cwd=folder)
+    assert found["stopped"] == "" and found["choice"]["values"] == whole["choice"]["values"]
+    assert [d["what"] for d in found["decisions"]] == [d["what"] for d in whole["decisions"]]
+
+
+def test_the_width_belongs_to_the_search(folder):
+    words = ["--method", "asha", "--lr", "1e-4..1e-1", "--trials", 6, "--min-steps", 30, "--max-steps", 270, "--metric", "accuracy",
+             "--json"]
+    script = ["--", sys.executable, "train.py", 64, "{lr}"]
+    found = answer(*words, "--at-most", 3, *script, cwd=folder)
+    # Neither another number of places nor the store alone is another search.
+    for again in ([*words, "--at-most", 2, *script], ["tune.db", "--json"]):
+        assert answer(*again, cwd=folder)["decisions"] == found["decisions"]
 
 
 @pytest.mark.parametrize("words, said", [

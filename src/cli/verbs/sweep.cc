@@ -1,16 +1,14 @@
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <map>
 #include <memory>
 
-#include "base/random.h"
 #include "base/text.h"
 #include "cli/outside/output.h"
 #include "cli/outside/wishes.h"
 #include "cli/verbs/study_arguments.h"
+#include "cli/verbs/study_executor.h"
 #include "cli/verbs/study_pages.h"
 #include "cli/verbs/trial_forecast.h"
 #include "cli/verbs/verbs.h"
@@ -18,9 +16,6 @@
 #include "study/controller/controller.h"
 #include "study/definition/study_json.h"
 #include "study/definition/template.h"
-#include "study/executor/kubernetes.h"
-#include "study/executor/local.h"
-#include "study/executor/slurm.h"
 #include "study/expectation/forecast_guide.h"
 #include "study/expectation/verdict.h"
 #include "study/findings/selection.h"
@@ -40,25 +35,17 @@ constexpr int kMostAttempts = 5;
 
 struct SweepArguments {
   SweepRequest request;
-  std::optional<std::int64_t> at_most, share_gpu;
+  StudyPlace place;
   std::vector<std::string> retry;
-  std::string on, html;
+  std::string html;
   bool dry_run = false, json = false, quiet = false, prune = false;
 };
 
-study::Capacity capacity_of(const SweepArguments& o) {
-  study::Capacity capacity = study::this_capacity();
-  capacity.at_most = static_cast<int>(o.at_most.value_or(0));
-  capacity.share_gpu = static_cast<int>(o.share_gpu.value_or(1));
-  return capacity;
-}
-
 /// How many trials run beside each other.
 int at_a_time(const study::Study& study, const study::TrialValues& first, const SweepArguments& o) {
-  if (o.on == "slurm" || o.on == "kubernetes")
-    return static_cast<int>(o.at_most.value_or(kAtMostInQueue));
+  if (o.place.is_cluster()) return static_cast<int>(o.place.at_most.value_or(kAtMostInQueue));
   const auto command = study::command_of(study, first, 1, "");
-  return study::Slots(capacity_of(o)).at_a_time(command ? command->needs : study::Needs{});
+  return study::Slots(capacity_of(o.place)).at_a_time(command ? command->needs : study::Needs{});
 }
 
 study::GuideOptions guide_options(const study::Study& study, const study::TrialValues& first,
@@ -99,7 +86,7 @@ class Remaining {
 /// Lines of --dry-run: each trial with its command, or why it cannot run.
 Result<int> dry_run(const study::Study& study, const SweepArguments& o) {
   const auto trials = TRY(study::trials_of(study));
-  const study::Slots slots(capacity_of(o));
+  const study::Slots slots(capacity_of(o.place));
   std::int64_t possible = 0;
   TrialForecaster forecaster(study);
   ForecastTotal total;
@@ -257,52 +244,6 @@ Result<int> finish(const study::Store& store, const study::RunSummary& summary,
   return summary.complete ? 0 : 1;
 }
 
-/// What the variable says in seconds: tests do not wait as long as a cluster may.
-double seconds_in(const char* variable, double otherwise) {
-  const char* seconds = std::getenv(variable);
-  return seconds == nullptr ? otherwise : std::max(std::strtod(seconds, nullptr), 0.1);
-}
-
-/// A name for a study that no other has on the same cluster.
-Result<std::string> study_id(study::Store& store) {
-  if (const auto known = TRY(store.noted("kubernetes_study"))) return *known;
-  const auto now = static_cast<std::uint64_t>(study::now_seconds() * 1e6);
-  char name[17];
-  std::snprintf(name, sizeof name, "%08llx",
-                static_cast<unsigned long long>(
-                    Random(now ^ (static_cast<std::uint64_t>(getpid()) << 40U)).next() >> 32U));
-  TRY(store.note("kubernetes_study", name));
-  return std::string(name);
-}
-
-Result<std::unique_ptr<study::Executor>> on_kubernetes(study::Store& store) {
-  study::KubernetesSettings settings;
-  settings.options = store.study().kubernetes;
-  settings.study_id = TRY(study_id(store));
-  settings.folder = store.path().string() + ".trials";
-  std::error_code error;
-  settings.program = fs::read_symlink("/proc/self/exe", error);
-  settings.poll_seconds = seconds_in("STOKER_KUBERNETES_POLL", settings.poll_seconds);
-  settings.image_patience_seconds =
-      seconds_in("STOKER_IMAGE_PATIENCE", settings.image_patience_seconds);
-  settings.say = [](const std::string& text) { say(stderr, text + "\n"); };
-  return study::kubernetes_executor(std::move(settings));
-}
-
-Result<std::unique_ptr<study::Executor>> executor_for(study::Store& store,
-                                                      const SweepArguments& o) {
-  if (o.on == "kubernetes") return on_kubernetes(store);
-  if (o.on != "slurm") return study::local_executor(capacity_of(o), study::own_runner());
-  study::SlurmSettings settings;
-  settings.options = store.study().slurm;
-  settings.folder = store.path().string() + ".trials";
-  if (!store.study().name.empty()) settings.name = store.study().name;
-  std::error_code error;
-  settings.program = fs::read_symlink("/proc/self/exe", error).string();
-  settings.poll_seconds = seconds_in("STOKER_SLURM_POLL", settings.poll_seconds);
-  return study::slurm_executor(std::move(settings));
-}
-
 Result<int> run_sweep(const SweepArguments& o) {
   SweepStudy asked = TRY(sweep_study(o.request));
   if (o.prune && asked.study && asked.study->forecast.empty())
@@ -332,7 +273,7 @@ Result<int> run_sweep(const SweepArguments& o) {
   Wishes wishes;
   study::ControllerOptions options;
   options.at_most =
-      static_cast<int>(o.at_most.value_or(o.on == "local" || o.on.empty() ? 0 : kAtMostInQueue));
+      static_cast<int>(o.place.at_most.value_or(o.place.is_cluster() ? kAtMostInQueue : 0));
   options.wish = [&] { return wishes(); };
   options.progress = [&](const study::TrialRow& row) {
     if (study::is_final(row.state)) ++ended;
@@ -347,7 +288,7 @@ Result<int> run_sweep(const SweepArguments& o) {
     return once_more;
   };
   options.guide = &guide;
-  const auto executor = TRY(executor_for(store, o));
+  const auto executor = TRY(executor_for(store, o.place));
   const auto summary = TRY(study::run_study(store, *executor, options));
   return finish(store, summary, o);
 }
@@ -383,9 +324,9 @@ Command sweep_command() {
        {"grace", &r.grace},
        {"image", &r.image},
        {"store", &r.store},
-       {"at-most", &o->at_most},
-       {"share-gpu", &o->share_gpu},
-       {"on", &o->on},
+       {"at-most", &o->place.at_most},
+       {"share-gpu", &o->place.share_gpu},
+       {"on", &o->place.on},
        {"dry-run", &o->dry_run},
        {"retry", &o->retry},
        {"quiet", &o->quiet},

@@ -77,7 +77,10 @@ Result<TrialForecast> forecast_of(const std::vector<std::string>& words,
   keep(result.figures, "samples_per_s", f.samples_per_s);
   keep(result.figures, "device_peak_bytes", f.memory.device_peak);
   result.figures["gpus"] = result.gpus = f.job.gpus;
-  if (f.energy && f.energy->watts.value > 0) keep(result.figures, "gpu_watts", f.energy->watts);
+  if (f.energy && f.energy->watts.value > 0) {
+    keep(result.figures, "gpu_watts", f.energy->watts);
+    result.power_limit_w = resolved.base.machine.device.facts().tdp_watts * f.job.gpus;
+  }
   if (f.run.epochs == 0) return result;
   result.wall_s = f.run.seconds_total;
   result.cost = f.run_cost;

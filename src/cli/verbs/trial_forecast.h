@@ -18,6 +18,7 @@ struct TrialForecast {
   Figure samples_per_s, peak_bytes, wall_s, cost;  ///< of the last two 0: not known
   Figure gpu_busy;                                 ///< share of time in which a kernel runs, 0..1
   int gpus = 0;
+  double power_limit_w = 0;  ///< of all its GPUs; 0: not known
   /// By names of metrics and resources, with the ends of bands: as a store keeps them.
   std::map<std::string, double> figures;
 

@@ -59,7 +59,17 @@ Result<tune::Objective> objective_of(const TuneArguments& a) {
                 "whether more of \"" + metric.name +
                     "\" is better is not known; say --direction max or --direction min",
                 "--metric " + a.metric);
-  return tune::Objective{metric.name, goal == study::Goal::kMost};
+  tune::Objective objective{metric.name, goal == study::Goal::kMost};
+  if (a.objective != "energy") {
+    for (const auto& [given, flag] : {std::pair{a.target.has_value(), "--target"},
+                                      {a.energy_weight.has_value(), "--energy-weight"}})
+      if (given) return fail(ErrorCode::kUsage, "belongs to --objective energy", flag);
+    return objective;
+  }
+  constexpr double kUsualWeight = 0.5;  // Zeus's
+  objective.energy_weight = a.energy_weight.value_or(kUsualWeight);
+  if (a.target) objective.target = objective.score(*a.target);
+  return objective;
 }
 
 Result<tune::TuneBudget> budget_of(const TuneArguments& a) {
@@ -78,6 +88,25 @@ Result<tune::TuneBudget> budget_of(const TuneArguments& a) {
     return fail(ErrorCode::kUsage, "needs --price MONEY of a GPU-hour and --gpus N of a trial",
                 "--budget-money");
   return budget;
+}
+
+/// What the file says of the cluster; what flags say of resources goes before it.
+Status add_cluster(const std::string& file, study::Study& study) {
+  const study::Study read = TRY(study::read_cluster_file(file));
+  study.slurm = read.slurm;
+  study.kubernetes = read.kubernetes;
+  study::Resources& to = study.resources;
+  const study::Resources& from = read.resources;
+  for (auto [target, given] : {std::pair{&to.cores, &from.cores},
+                               {&to.gpus, &from.gpus},
+                               {&to.memory, &from.memory},
+                               {&to.time, &from.time},
+                               {&to.constraint, &from.constraint},
+                               {&to.image, &from.image}}) {
+    if (target->empty()) *target = *given;
+  }
+  if (to.grace == study::Resources{}.grace) to.grace = from.grace;
+  return {};
 }
 
 Result<study::Study> study_of(const TuneArguments& a, const tune::Objective& objective) {
@@ -100,9 +129,11 @@ Result<study::Study> study_of(const TuneArguments& a, const tune::Objective& obj
   request.memory = a.memory;
   request.time = a.time;
   request.grace = a.grace;
+  request.image = a.image;
   request.shell = a.shell;
   request.store = a.store.empty() ? "tune.db" : a.store;
   SweepStudy made = TRY(sweep_study(request));
+  if (!a.cluster.empty()) TRY(add_cluster(a.cluster, *made.study));
   made.study->metrics[0].goal = objective.most ? study::Goal::kMost : study::Goal::kLeast;
   // The best of a trial counts for the search, and so in tables.
   made.study->metrics[0].take = study::Take::kBest;
@@ -173,6 +204,16 @@ Status search_of(const TuneArguments& a, TuneStudy& made) {
     return fail(ErrorCode::kUsage, "the number follows from the method " + a.method, "--trials");
   if (s.all_combinations && s.sampled)
     return fail(ErrorCode::kUsage, "a grid is not sampled", "--sampler");
+  if (s.objective.energy_weight && rungs)
+    return fail(
+        ErrorCode::kUsage,
+        "goes by the metric at each rung; energy is what greedy, grid, random and tpe go by",
+        "--method " + a.method);
+  if (s.objective.energy_weight && !s.objective.target)
+    return fail(ErrorCode::kUsage,
+                "needs what is to be reached, as the energy of trials that come to nothing says "
+                "nothing: --target 0.75",
+                "--objective energy");
   return {};
 }
 
@@ -187,7 +228,16 @@ Result<tune::GreedyOptions> greedy_of(const TuneArguments& a, const tune::Object
   if (!g.batches.empty()) TRY(check_used(a, "batch"));
   if (!g.rates.empty()) TRY(check_used(a, "lr"));
   g.threshold = a.threshold.value_or(g.threshold);
-  g.by = a.by == "utilisation" ? tune::BatchBy::kUtilisation : tune::BatchBy::kThroughput;
+  if (objective.energy_weight && !a.by.empty())
+    return fail(ErrorCode::kUsage, "the batch is chosen by energy already", "--by");
+  if (objective.energy_weight && g.batches.empty() && !objective.target)
+    return fail(ErrorCode::kUsage,
+                "needs batches to choose from, or what is to be reached: --batch 64..1024x2, "
+                "--target 0.75",
+                "--objective energy");
+  g.by = objective.energy_weight ? tune::BatchBy::kEnergy
+         : a.by == "utilisation" ? tune::BatchBy::kUtilisation
+                                 : tune::BatchBy::kThroughput;
   constexpr double kUsualShare = 0.25;
   g.share = a.share.value_or(uses(a, "share") ? kUsualShare : 1.0);
   constexpr int kUsualPatience = 5;
@@ -212,6 +262,9 @@ std::vector<Binding> tune_identity(TuneArguments& a) {
           {"method", &a.method},
           {"threshold", &a.threshold},
           {"by", &a.by},
+          {"objective", &a.objective},
+          {"target", &a.target},
+          {"energy-weight", &a.energy_weight},
           {"vary", &a.vary},
           {"trials", &a.trials},
           {"sampler", &a.sampler},
@@ -238,7 +291,8 @@ std::vector<Binding> tune_identity(TuneArguments& a) {
           {"gpus", &a.gpus},
           {"memory", &a.memory},
           {"time", &a.time},
-          {"grace", &a.grace}};
+          {"grace", &a.grace},
+          {"image", &a.image}};
 }
 
 std::vector<Binding> tune_other(TuneArguments& a) {
@@ -252,9 +306,11 @@ std::vector<Binding> tune_other(TuneArguments& a) {
           {"budget-money", &a.budget_money},
           {"price", &a.price},
           {"checkpoint-space", &a.checkpoint_space},
-          {"on", &a.on},
-          {"at-most", &a.at_most},
-          {"share-gpu", &a.share_gpu},
+          {"keep-checkpoints", &a.keep_checkpoints},
+          {"on", &a.place.on},
+          {"cluster", &a.cluster},
+          {"at-most", &a.place.at_most},
+          {"share-gpu", &a.place.share_gpu},
           {"quiet", &a.quiet},
           {"html", &a.html},
           {"json", &a.json}};
@@ -314,11 +370,12 @@ Result<TuneStudy> tune_study(const TuneArguments& a) {
   tune::add_environment(made.study, tune::checkpoint_folder(made.store).string(),
                         made.options.objective.metric);
   made.options.budget = TRY(budget_of(a));
-  made.options.width = static_cast<std::size_t>(a.width.value_or(a.at_most.value_or(1)));
+  made.options.width = static_cast<std::size_t>(a.width.value_or(a.place.at_most.value_or(1)));
+  made.options.checkpoints.count = a.keep_checkpoints.value_or(0);
   if (!a.checkpoint_space.empty()) {
     const auto bytes = parse_bytes(a.checkpoint_space);
     if (!bytes) return fail(ErrorCode::kUsage, bytes.error().message, "--checkpoint-space");
-    made.options.checkpoint_bytes = bytes->count();
+    made.options.checkpoints.bytes = bytes->count();
   }
   return made;
 }

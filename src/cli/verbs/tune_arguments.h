@@ -8,6 +8,7 @@
 
 #include "base/result.h"
 #include "cli/verbs/study_arguments.h"
+#include "cli/verbs/study_executor.h"
 #include "json/value.h"
 #include "scenario/settings/settings.h"
 #include "tune/method/greedy.h"
@@ -20,14 +21,15 @@ namespace stoker::cli {
 struct TuneArguments {
   std::string file;    ///< the store of a search
   std::string points;  ///< runs of a range test
-  std::string batch, lr, metric, direction, method, by, sampler, stop, budget, checkpoint_space, on;
+  std::string batch, lr, metric, direction, method, by, sampler, stop, budget, checkpoint_space,
+      objective, cluster;
   std::optional<double> threshold, share, probe_steps, min_delta, min_share, budget_steps,
-      budget_money, price, min_steps, max_steps, noise_scale;
-  std::optional<std::int64_t> repeat, refine, patience, seed, at_most, share_gpu, width, trials,
-      eta;
+      budget_money, price, min_steps, max_steps, noise_scale, target, energy_weight;
+  std::optional<std::int64_t> repeat, refine, patience, seed, width, trials, eta, keep_checkpoints;
+  StudyPlace place;
   std::optional<bool> final_run;
   std::vector<std::string> vary, env, forecast, command;
-  std::string model, gpu, cores, gpus, memory, time, grace, store, html;
+  std::string model, gpu, cores, gpus, memory, time, grace, image, store, html;
   bool shell = false, quiet = false, json = false, lr_test = false;
 };
 

@@ -24,9 +24,7 @@ std::string choice_words(const TuneReport& report) {
   std::string text = report.over.empty() && report.problem.empty() ? "Take" : "Best so far";
   for (std::size_t i = 0; i < std::min(report.axes.size(), report.choice->values.size()); ++i)
     text += fmt::format("{} {} {}", i == 0 ? "" : ",", report.axes[i], report.choice->values[i]);
-  if (report.choice->score)
-    text += fmt::format(": {} {}", report.objective.metric,
-                        report.objective.text(*report.choice->score));
+  if (report.choice->score) text += ": " + report.objective.named_result(*report.choice->score);
   return text;
 }
 

@@ -10,6 +10,14 @@
 
 namespace stoker {
 
+/// The batch that was chosen, or that the command fixes.
+struct BatchReport {
+  double per_device = 0, devices = 1;
+  std::optional<double> rate{};  ///< the learning rate that belongs to it
+
+  [[nodiscard]] double global() const { return per_device * devices; }
+};
+
 /// A search as far as it went: what `stoker tune` prints, as text and as JSON.
 struct TuneReport {
   std::string method;
@@ -22,6 +30,8 @@ struct TuneReport {
   std::string over{};     ///< why it ended before its end: a budget, a wish
   std::string command{};  ///< with what was chosen
   std::string store{};
+  std::string go_on{};  ///< words behind `stoker tune STORE` that go on with it
+  std::optional<BatchReport> batch{};
 };
 
 [[nodiscard]] std::string tune_text(const TuneReport& report);

@@ -12,10 +12,17 @@ Value choice_json(const TuneReport& report) {
   for (std::size_t i = 0; i < report.choice->values.size(); ++i)
     values.append(report.axes[i], report.choice->values[i]);
   const auto& score = report.choice->score;
+  const bool as_told = report.objective.most && !report.objective.by_cost();
+  Value batch;
+  if (report.batch)
+    batch = {{"per_device", report.batch->per_device},
+             {"devices", report.batch->devices},
+             {"global", report.batch->global()}};
   return {{"values", std::move(values)},
-          {"score", score ? Value(report.objective.most ? *score : -*score) : Value()},
+          {"score", score ? Value(as_told ? *score : -*score) : Value()},
           {"trial", report.choice->trial > 0 ? Value(report.choice->trial) : Value()},
-          {"command", report.command}};
+          {"command", report.command},
+          {"batch", std::move(batch)}};
 }
 
 }  // namespace
@@ -25,6 +32,10 @@ std::string tune_json(const TuneReport& report, std::string_view version) {
   root["method"] = report.method;
   root["metric"] = report.objective.metric;
   root["direction"] = report.objective.most ? "max" : "min";
+  const auto& [metric, most, target, weight] = report.objective;
+  root["objective"] = weight ? "energy" : "metric";
+  root["target"] = target ? Value(most ? *target : -*target) : Value();
+  root["energy_weight"] = json::or_null(weight);
   root["store"] = report.store;
   root["choice"] = choice_json(report);
   Value decisions = Value::array();

@@ -7,6 +7,8 @@
 namespace stoker {
 namespace {
 
+std::string number_text(double whole) { return with_commas(static_cast<std::int64_t>(whole)); }
+
 std::string time_text(double seconds) { return human_time(Nanos(seconds * 1e9)); }
 
 std::string values_text(const TuneReport& report) {
@@ -28,6 +30,20 @@ std::string spent_text(const tune::Spent& spent) {
   return text + "\n";
 }
 
+/// DDP gives each process the batch of the command, which is what users are misled by most.
+std::string batch_text(const BatchReport& batch) {
+  std::string text =
+      fmt::format("  Batch: {} a device x {} {} = {} in all\n", number_text(batch.per_device),
+                  number_text(batch.devices), batch.devices == 1 ? "device" : "devices",
+                  number_text(batch.global()));
+  if (batch.rate)
+    text += fmt::format(
+        "  At another batch another rate: stoker.scale_batch({:.6g}, old={:.0f}, new=..., "
+        "devices={:.0f}) has the rules\n",
+        *batch.rate, batch.per_device, batch.devices);
+  return text;
+}
+
 }  // namespace
 
 std::string decision_line(const tune::Decision& decision) {
@@ -46,15 +62,15 @@ std::string tune_text(const TuneReport& report) {
     const bool open = !report.over.empty() || !report.problem.empty();
     text += fmt::format("{} {}", open ? "Best so far" : "Take", values_text(report));
     if (report.choice->score)
-      text += fmt::format(": {} {}", printable(report.objective.metric),
-                          report.objective.text(*report.choice->score));
+      text += ": " + printable(report.objective.named_result(*report.choice->score));
     if (report.choice->trial > 0) text += fmt::format(" (trial {})", report.choice->trial);
     text += "\n";
     if (!report.command.empty()) text += "  " + printable(report.command) + "\n";
+    if (report.batch) text += batch_text(*report.batch);
   }
   if (!report.over.empty())
-    text += fmt::format("\nStopped: {}. `stoker tune {}` goes on.\n", printable(report.over),
-                        printable(report.store));
+    text += fmt::format("\nStopped: {}. `stoker tune {}{}` goes on.\n", printable(report.over),
+                        printable(report.store), report.go_on);
   return text;
 }
 

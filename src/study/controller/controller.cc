@@ -77,6 +77,8 @@ class Controller {
     const Feed feed = TRY(options_.feed());
     fed_ = feed.finished;
     waiting_.insert(waiting_.end(), feed.trials.begin(), feed.trials.end());
+    summary_.stopped = feed.stopped;
+    if (!feed.stopped.empty()) executor_.take_back();
     return {};
   }
 
@@ -224,6 +226,7 @@ class Controller {
     row.reason = news.result.reason;
     row.wall_s = news.result.wall_s;
     row.metrics = news.result.metrics;
+    row.resources = news.result.resources;
     if (options_.guide != nullptr) {
       options_.guide->ended(row);
       options_.guide->arrange(waiting_);

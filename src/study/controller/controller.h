@@ -25,6 +25,9 @@ enum class Wish : std::uint8_t {
 struct Feed {
   std::vector<TrialRow> trials{};  ///< in the store already, waiting
   bool finished = true;            ///< nothing will follow what there is
+  /// Why no trial is to begin any more; empty: trials may. Those that wait in a batch system's
+  /// queue are taken back, and wait in the store.
+  std::string stopped{};
 };
 
 struct ControllerOptions {

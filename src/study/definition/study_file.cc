@@ -42,6 +42,12 @@ class Reader {
   Reader(TomlTable root) : root_(std::move(root)) {}
 
   Result<Study> read() {
+    if (!root_.has("command")) root_.reject("command", "is missing: what is to be run");
+    return read_all();
+  }
+
+  /// Also of a file that is of a cluster alone.
+  Result<Study> read_all() {
     command();
     root_.text("name", study_.name);
     root_.text("folder", study_.folder);
@@ -80,7 +86,7 @@ class Reader {
 
   void command() {
     root_.boolean("shell", study_.shell);
-    if (!root_.has("command")) return root_.reject("command", "is missing: what is to be run");
+    if (!root_.has("command")) return;
     const bool text = root_.is_text("command");
     auto words = root_.words("command");
     if (!words) return;
@@ -288,6 +294,17 @@ Result<Study> parse_study(std::string_view text, const std::string& file) {
 
 Result<Study> read_study_file(const std::filesystem::path& path) {
   return parse_study(TRY(read_file(path, kLargestFile)), path.string());
+}
+
+Result<Study> read_cluster_file(const std::filesystem::path& path) {
+  const std::string text = TRY(read_file(path, kLargestFile));
+  const TomlDocument document = TRY(TomlDocument::parse(text, path.string(), kPage));
+  const Study read = TRY(Reader(document.root()).read_all());
+  Study cluster;
+  cluster.slurm = read.slurm;
+  cluster.kubernetes = read.kubernetes;
+  cluster.resources = read.resources;
+  return cluster;
 }
 
 Result<Axis> parse_axis(const std::string& typed) {

@@ -55,6 +55,8 @@ class Executor {
   [[nodiscard]] virtual Result<std::vector<TrialNews>> news(double wait_seconds) = 0;
   /// Asks all its trials to end.
   virtual void cancel_all() = 0;
+  /// Takes trials that have not begun out of a batch system's queue: they are withdrawn.
+  virtual void take_back() {}
   /// Several starts are over: what was gathered is handed over now.
   [[nodiscard]] virtual Status flush() { return {}; }
   /// What the executor calls trials that it named only when they were handed over together.

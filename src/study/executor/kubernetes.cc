@@ -53,6 +53,11 @@ class KubernetesExecutor final : public Executor {
     TrialSpec mapped = spec;
     if (!options().folder.empty()) mapped.folder = options().folder;
     else mapped.folder = shared() ? TRY(in_pod(spec.folder)) : std::string();
+    for (auto& [name, value] : mapped.environment) {
+      // A path on the claim, such as a search's folder of checkpoints.
+      if (!shared() || !value.starts_with('/')) continue;
+      if (const auto path = in_pod(value)) value = *path;
+    }
     TRY(write_spec(files, mapped));
     KubernetesTrial one{job_name(settings_.study_id, trial, files), settings_.study_id, trial,
                         spec.needs};
@@ -99,6 +104,17 @@ class KubernetesExecutor final : public Executor {
     for (const std::int64_t id : ids) settle(id, all);
     remove_jobs();
     return all;
+  }
+
+  void take_back() override {
+    for (auto& [id, trial] : trials_) {
+      const bool began =
+          trial.running || (trial.pod && trial.pod->phase != PodView::Phase::kWaiting);
+      if (began || Claim::look(trial.files) != Claim::Found::kNone) continue;
+      remove_.push_back(trial.job);
+      trial.gone = true;
+    }
+    remove_jobs();
   }
 
   void cancel_all() override {
@@ -200,7 +216,7 @@ class KubernetesExecutor final : public Executor {
     for (auto& [id, trial] : trials_) {
       const auto found = over.find(trial.job);
       if (found == over.end()) {
-        trial.gone = ++trial.lists_without >= kLooksBeforeGone || cancelling_;
+        trial.gone = trial.gone || ++trial.lists_without >= kLooksBeforeGone || cancelling_;
         continue;
       }
       trial.lists_without = 0;

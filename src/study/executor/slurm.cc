@@ -100,6 +100,18 @@ class SlurmExecutor final : public Executor {
     return all;
   }
 
+  void take_back() override {
+    std::vector<std::string> words{"scancel", "--state=PENDING"};
+    for (auto& [id, trial] : trials_) {
+      if (trial.job.empty() || trial.running) continue;
+      trial.taken_back = true;
+      words.push_back(trial.job);
+    }
+    if (words.size() == 2) return;
+    [[maybe_unused]] const auto answer = run_program(words);
+    next_look_ = 0;
+  }
+
   void cancel_all() override {
     cancelling_ = true;
     std::vector<std::string> pending{"scancel", "--state=PENDING"};
@@ -126,6 +138,7 @@ class SlurmExecutor final : public Executor {
     std::string job;
     double limit_seconds = 0;  ///< the runner's own; 0: none
     bool running = false;
+    bool taken_back = false;  ///< out of the queue, if it had not begun
     int looks_without_job = 0, looks_unexplained = 0;
   };
 
@@ -174,12 +187,12 @@ class SlurmExecutor final : public Executor {
     // Submitted by a controller that died before it wrote the job down: whoever runs it holds the
     // claim, and if nobody has it yet, nobody will.
     if (trial.job.empty() && Claim::look(trial.files) == Claim::Found::kHeld) return;
-    if (++trial.looks_without_job >= kLooksBeforeLost) settle(id, all);
+    if (trial.taken_back || ++trial.looks_without_job >= kLooksBeforeLost) settle(id, all);
   }
 
   void settle(std::int64_t id, std::vector<TrialNews>& all) {
     Trial& trial = trials_.at(id);
-    auto news = settle_trial(id, trial.files, !trial.job.empty());
+    auto news = settle_trial(id, trial.files, !trial.job.empty() && !trial.taken_back);
     if (!news) return;
     if (news->kind == TrialNews::Kind::kEnded && leaves_open_why(trial, news->result) &&
         !explain(trial, *news) && ++trial.looks_unexplained < kLooksBeforeUnexplained)

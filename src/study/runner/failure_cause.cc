@@ -99,6 +99,16 @@ std::optional<OutOfMemory> out_of_memory_in(std::string_view output) {
   return result;
 }
 
+std::optional<std::string> disk_full_in(std::string_view output) {
+  // errno's sentences, and PyTorch's archive writer, which does not tell them.
+  for (const std::string_view words :
+       {"No space left on device", "Disk quota exceeded", "PytorchStreamWriter failed writing"}) {
+    const std::size_t at = output.rfind(words);
+    if (at != std::string_view::npos) return printable(line_at(output, at).substr(0, 200));
+  }
+  return std::nullopt;
+}
+
 std::string signal_words(int signal) {
   const char* name = sigabbrev_np(signal);
   return (name == nullptr ? "signal" : "SIG" + std::string(name)) + " (" + std::to_string(signal) +

@@ -20,6 +20,9 @@ struct OutOfMemory {
 /// the output ends with.
 [[nodiscard]] std::optional<OutOfMemory> out_of_memory_in(std::string_view output);
 
+/// The line in which a failed command says that it found no room on a disk; nullopt: none.
+[[nodiscard]] std::optional<std::string> disk_full_in(std::string_view output);
+
 /// "SIGKILL (9)"
 [[nodiscard]] std::string signal_words(int signal);
 

@@ -138,6 +138,15 @@ TEST(Metrics, ThroughputLeavesOutTheWarmUp) {
   EXPECT_EQ(steady_rate({{1, 64}, {3, 64}}), 32);
 }
 
+TEST(Cause, ADiskWithoutRoomIsNamed) {
+  const auto line =
+      disk_full_in("step 30\nOSError: [Errno 28] No space left on device: 'last.pt'\n");
+  ASSERT_TRUE(line);
+  EXPECT_EQ(*line, "OSError: [Errno 28] No space left on device: 'last.pt'");
+  EXPECT_TRUE(disk_full_in("RuntimeError: PytorchStreamWriter failed writing file data/0"));
+  EXPECT_FALSE(disk_full_in("RuntimeError: no such device"));
+}
+
 TEST(Cause, PyTorchsNumbersAreRead) {
   const auto now = out_of_memory_in(
       "Traceback (most recent call last):\n  File \"train.py\", line 3\n"

@@ -5,6 +5,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
+#include <sys/statvfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -37,6 +38,7 @@ constexpr Bytes kLargestReason{4096};
 /// Reports after a request to stop: one may have been on its way, a second has not heard of it.
 constexpr std::int64_t kReportsToHear = 2;
 constexpr double kMicro = 1e-6;
+constexpr std::uint64_t kRoomForReports = 4096;
 
 double clock_now(clockid_t clock) {
   timespec time{};
@@ -61,6 +63,12 @@ std::int64_t kernel_kills() {
     }
   }
   return count;
+}
+
+/// Whether a report of a line would find no room there.
+bool is_full(const std::filesystem::path& folder) {
+  struct statvfs disk {};
+  return statvfs(folder.c_str(), &disk) == 0 && disk.f_bavail * disk.f_frsize < kRoomForReports;
 }
 
 /// One trial from its start to its result.
@@ -204,6 +212,7 @@ class Runner {
     if (!usage_.runs()) usage_.start(child_.process, started_, given_gpus());
     resident_ = resident_bytes(descendants(getpid()));
     peak_ = std::max(peak_, resident_);
+    disk_was_full_ = disk_was_full_ || is_full(files_.folder);
     read_reports();
     look_for_stop();
   }
@@ -320,6 +329,8 @@ class Runner {
     r["peak_bytes"] = std::max(static_cast<double>(peak_), 1024.0 * usage.ru_maxrss);
     r["read_bytes"] = 512.0 * static_cast<double>(usage.ru_inblock);
     r["written_bytes"] = 512.0 * static_cast<double>(usage.ru_oublock);
+    disk_was_full_ = disk_was_full_ || is_full(files_.folder);
+    if (disk_was_full_) r["disk_full"] = 1;
     if (left_behind_ > 0) r["left_behind"] = static_cast<double>(left_behind_);
     if (const auto lost = output_.lost() + errors_.lost(); lost > 0)
       r["output_lost_bytes"] = static_cast<double>(lost);
@@ -369,6 +380,9 @@ class Runner {
     if (killed && kernel_kills() > kills_before_)
       return set(TrialState::kOutOfMemory, "host_out_of_memory",
                  "the kernel ended it: the memory of this machine or container was full");
+    auto full = disk_full_in(errors_.tail());
+    if (!full) full = disk_full_in(output_.tail());
+    if (full) return set(TrialState::kFailed, "disk_full", *full);
     const std::string line = error_line(errors_.tail().empty() ? output_.tail() : errors_.tail());
     if (result_.signal)
       return set(TrialState::kFailed, "signal",
@@ -381,6 +395,9 @@ class Runner {
     result_.state = TrialState::kDone;
     const auto problem = metrics_.problem();
     if (!problem) return;
+    if (problem->cause == "metric_absent" && disk_was_full_)
+      return set(TrialState::kFailed, "disk_full",
+                 "the disk of its folder was full: what it reported may be lost");
     // A loss that diverged is what the trial found out; one that never came is a mistake.
     const bool failed = problem->cause != "metric_not_finite";
     set(failed ? TrialState::kFailed : TrialState::kDone, problem->cause, problem->reason);
@@ -414,6 +431,7 @@ class Runner {
   std::string ending_;
   std::int64_t resident_ = 0, peak_ = 0, over_by_ = 0, kills_before_ = 0;
   std::int64_t reports_read_ = 0, reports_at_stop_ = 0;
+  bool disk_was_full_ = false;  ///< where the trial's folder lies: reports may be missing
   std::optional<double> stop_asked_at_;
   std::string stop_reason_;
   std::size_t left_behind_ = 0;

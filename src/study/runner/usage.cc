@@ -43,12 +43,13 @@ void UsageSeries::add(const Sample& sample, double seconds) {
     writes_ += growth(written_, p.serial, p.written_bytes);
     all_reads_ += growth(read_calls_bytes_, p.serial, p.read_chars);
   }
-  double busy = 0, watts = 0;
+  double busy = 0, watts = 0, limit = 0;
   int gpus = 0, powered = 0;
   for (const GpuSample& gpu : sample.gpus) {
     if (!counts(gpu)) continue;
     if (gpu.busy_percent >= 0) ++gpus, busy += static_cast<double>(gpu.busy_percent) / 100;
     if (gpu.power_mw >= 0) ++powered, watts += static_cast<double>(gpu.power_mw) / 1000;
+    if (gpu.power_limit_mw > 0) limit += static_cast<double>(gpu.power_limit_mw) / 1000;
     if (gpu.memory_used < 0 || gpu.memory_total <= 0) continue;
     const auto own = static_cast<double>(
         std::max<std::int64_t>(gpu.memory_used - std::max<std::int64_t>(gpu.foreign_memory, 0), 0));
@@ -57,6 +58,7 @@ void UsageSeries::add(const Sample& sample, double seconds) {
     gpu_total_ = std::max(gpu_total_, total);
     gpu_peak_percent_ = std::max(gpu_peak_percent_, 100 * own / total);
   }
+  power_limit_ = std::max(power_limit_, limit);
   const double length = interval.to - interval.from;
   interval.has_gpu = gpus > 0;
   interval.has_power = powered > 0;
@@ -107,6 +109,7 @@ std::map<std::string, double> UsageSeries::figures(const std::optional<Window>& 
   if (whole.power_seconds > 0) {
     all["gpu_watts"] = whole.joules / whole.power_seconds;
     all["gpu_energy_j"] = whole.joules;
+    if (power_limit_ > 0) all["gpu_power_limit_w"] = power_limit_;
   }
   if (gpu_total_ > 0) {
     all["gpu_peak_bytes"] = gpu_peak_;
@@ -122,6 +125,7 @@ std::map<std::string, double> UsageSeries::figures(const std::optional<Window>& 
   if (part.seconds < 1 / kRate) return all;
   all["cpu_cores_steady"] = part.cpu_s / part.seconds;
   if (cores > 0) all["cpu_percent_steady"] = 100 * part.cpu_s / part.seconds / cores;
+  if (part.power_seconds > 0) all["gpu_watts_steady"] = part.joules / part.power_seconds;
   if (part.gpu_seconds > 0) all["gpu_percent_steady"] = 100 * part.gpu_busy_s / part.gpu_seconds;
   return all;
 }

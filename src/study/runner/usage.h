@@ -51,6 +51,7 @@ class UsageSeries {
   std::map<std::uint32_t, std::int64_t> cpu_ns_, read_, written_, read_calls_bytes_;
   std::optional<double> last_;
   double gpu_peak_ = 0, gpu_total_ = 0, gpu_peak_percent_ = 0;
+  double power_limit_ = 0;  ///< of all GPUs that count together, in watts
   std::int64_t reads_ = 0, writes_ = 0, all_reads_ = 0;
 };
 

@@ -27,6 +27,7 @@ Sample sample(std::int64_t cpu_ns, std::int64_t busy, std::int64_t memory, std::
   mine.foreign_memory = 5;
   mine.memory_total = 1000;
   mine.power_mw = watts * 1000;
+  mine.power_limit_mw = 300'000;
   other.busy_percent = 100;
   other.memory_used = other.memory_total = 4000;
   other.power_mw = 700'000;
@@ -46,6 +47,8 @@ TEST(UsageSeries, TheSteadyPartIsToldBesideTheWhole) {
   EXPECT_DOUBLE_EQ(f.at("cpu_percent_steady"), 50);
   EXPECT_DOUBLE_EQ(f.at("gpu_energy_j"), 3000);
   EXPECT_DOUBLE_EQ(f.at("gpu_watts"), 150);
+  EXPECT_DOUBLE_EQ(f.at("gpu_watts_steady"), 250);
+  EXPECT_DOUBLE_EQ(f.at("gpu_power_limit_w"), 300) << "of the GPU that counts";
   EXPECT_DOUBLE_EQ(f.at("gpu_peak_bytes"), 600);
   EXPECT_DOUBLE_EQ(f.at("gpu_memory_percent"), 60);
   EXPECT_DOUBLE_EQ(f.at("read_bytes"), 25e6);

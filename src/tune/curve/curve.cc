@@ -6,12 +6,22 @@
 #include <cmath>
 
 #include "study/runner/metric_reader.h"
+#include "tune/curve/energy.h"
 
 namespace stoker::tune {
 
 std::string Objective::text(double score) const {
   const double value = most ? score : -score;
   return fmt::format("{:.4g}", value == 0 ? 0.0 : value);
+}
+
+std::string Objective::result_text(double result) const {
+  return by_cost() ? joules_text(-result) : text(result);
+}
+
+std::string Objective::named_result(double result) const {
+  if (!by_cost()) return metric + " " + text(result);
+  return fmt::format("{} to {} {}", joules_text(-result), metric, text(*target));
 }
 
 double Curve::last_step() const {
@@ -67,9 +77,13 @@ Continued continued(const Curve& before, const Curve& after) {
   if (first(after) <= first(before)) return {after, true};
   Continued result{after, false};
   const double from = first(after);
-  const auto join = [from](const auto& earlier, auto& later) {
+  double seconds = 0;
+  for (const Mark& mark : before.marks)
+    if (mark.step < from) seconds = mark.seconds;
+  const auto join = [from, seconds](const auto& earlier, auto& later) {
     auto all = earlier;
     std::erase_if(all, [from](const auto& one) { return one.step >= from; });
+    for (auto& one : later) one.seconds += seconds;
     all.insert(all.end(), later.begin(), later.end());
     later = std::move(all);
   };

@@ -9,14 +9,22 @@
 namespace stoker::tune {
 
 /// What a search makes as good as it can. Scores are the metric, with its sign turned where less is
-/// better, so that everything behind this compares them one way: more is better.
+/// better, so that everything behind this compares them one way: more is better. With a target and
+/// an energy weight a trial ends at the target, and the less that cost (energy.h) the better it is.
 struct Objective {
   std::string metric = "accuracy";
   bool most = true;
+  std::optional<double> target{};         ///< a score
+  std::optional<double> energy_weight{};  ///< of energy against time; nothing: by the metric
 
   [[nodiscard]] double score(double value) const { return most ? value : -value; }
+  [[nodiscard]] bool by_cost() const { return target && energy_weight; }
   /// A score as the metric that it is of, "0.8412".
   [[nodiscard]] std::string text(double score) const;
+  /// What a trial as a whole came to: its best score, or less its cost in joules by_cost().
+  [[nodiscard]] std::string result_text(double result) const;
+  /// The same with what it is: "accuracy 0.8412", "1.2 kJ to accuracy 0.75".
+  [[nodiscard]] std::string named_result(double result) const;
 };
 
 /// One evaluation.
@@ -56,7 +64,7 @@ struct Curve {
 [[nodiscard]] std::optional<double> noise_of(const std::vector<Point>& points);
 
 /// A run that went on where `before` had stopped: both as one. A run that began anew replaces it;
-/// `restarted` says so.
+/// `restarted` says so. Seconds of what follows are counted on from what went before.
 struct Continued {
   Curve curve;
   bool restarted = false;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <regex>
+#include <set>
 #include <string>
 #include <string_view>
 
@@ -15,7 +16,8 @@ namespace stoker::tune {
 namespace {
 
 constexpr int kReportDepth = 8;
-constexpr std::size_t kMostMarks = 1'000'000;
+constexpr std::size_t kMostMarks = 1'000'000, kMostNames = 8;
+constexpr std::string_view kNoMetrics[] = {"monotonic", "step", "epoch", "samples"};
 /// A loss scaler's first steps overflow once or twice in a job that is well.
 constexpr int kNotFiniteInARow = 3;
 
@@ -47,6 +49,10 @@ struct CurveReader::Parts {
     const auto parsed = json::parse(line, kReportDepth);
     if (!parsed || !parsed->is_object()) return;
     const double clock = parsed->value("monotonic", 0.0);
+    if (names.size() < kMostNames) {
+      for (const auto& [name, value] : parsed->items())
+        if (std::ranges::find(kNoMetrics, name) == std::end(kNoMetrics)) names.insert(name);
+    }
     if (!first_clock) first_clock = clock;
     const double seconds = clock - *first_clock;
     const json::Value& given = (*parsed)["step"].is_null() ? (*parsed)["epoch"] : (*parsed)["step"];
@@ -96,6 +102,7 @@ struct CurveReader::Parts {
 
   study::Metric metric;
   Objective objective;
+  std::set<std::string> names;
   study::ReportTail reports;
   study::OutputTail output;
   std::regex pattern;
@@ -117,6 +124,12 @@ const Curve& CurveReader::read() {
   if (!parts_->metric.pattern.empty())
     parts_->output.read([this](std::string_view line) { parts_->line(line); });
   return parts_->curve;
+}
+
+std::string CurveReader::told() const {
+  std::string all;
+  for (const std::string& name : parts_->names) all += (all.empty() ? "" : ", ") + name;
+  return all;
 }
 
 }  // namespace stoker::tune

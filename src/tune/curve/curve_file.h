@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "study/definition/study.h"
@@ -23,6 +24,8 @@ class CurveReader {
 
   /// What there is, with what was added since the last call. Seconds are since the first report.
   const Curve& read();
+  /// Names that were reported besides steps and samples, "acc, loss".
+  [[nodiscard]] std::string told() const;
 
  private:
   struct Parts;

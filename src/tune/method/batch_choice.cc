@@ -8,27 +8,35 @@
 namespace stoker::tune {
 namespace {
 
-std::optional<double> figure_of(const BatchFigure& f, BatchBy by) {
+/// What a rule goes by; more is better.
+std::optional<double> figure_of(const BatchFigure& f, const BatchRule& rule) {
   if (!f.fits) return std::nullopt;
-  return by == BatchBy::kThroughput ? f.samples_per_s : f.utilisation;
+  if (rule.by == BatchBy::kThroughput) return f.samples_per_s;
+  if (rule.by == BatchBy::kUtilisation) return f.utilisation;
+  if (!f.power || f.samples_per_s.value_or(0) <= 0) return std::nullopt;
+  return 1 / cost_of(*f.power, 1 / *f.samples_per_s, rule.energy_weight).value;
 }
 
-std::string shown(double value, BatchBy by) {
-  if (by == BatchBy::kUtilisation) return fmt::format("{:.1f} % utilisation", 100 * value);
-  return fmt::format("{:.4g} samples/s", value);
+std::string shown(const BatchFigure& f, const BatchRule& rule) {
+  const double value = *figure_of(f, rule);
+  if (rule.by == BatchBy::kUtilisation) return fmt::format("{:.1f} % utilisation", 100 * value);
+  if (rule.by == BatchBy::kThroughput) return fmt::format("{:.4g} samples/s", value);
+  const double seconds = 1 / *f.samples_per_s;
+  const std::string energy = energy_of(*f.power, seconds).text() + " a sample";
+  if (rule.energy_weight == 1 || f.power->limit <= 0) return energy;
+  return energy + " at a cost of " + cost_of(*f.power, seconds, rule.energy_weight).text();
 }
 
 /// What the other way to choose would have taken, where that is known and differs.
-std::string other_way(const std::vector<BatchFigure>& figures, double threshold, BatchBy by,
-                      std::size_t chosen) {
-  const BatchBy other = by == BatchBy::kThroughput ? BatchBy::kUtilisation : BatchBy::kThroughput;
+std::string other_way(const std::vector<BatchFigure>& figures, BatchRule rule, std::size_t chosen) {
+  rule.by = rule.by == BatchBy::kThroughput ? BatchBy::kUtilisation : BatchBy::kThroughput;
   double best = 0;
-  for (const BatchFigure& f : figures) best = std::max(best, figure_of(f, other).value_or(0));
+  for (const BatchFigure& f : figures) best = std::max(best, figure_of(f, rule).value_or(0));
   for (std::size_t i = 0; best > 0 && i < figures.size(); ++i) {
-    if (figure_of(figures[i], other).value_or(0) < threshold * best) continue;
+    if (figure_of(figures[i], rule).value_or(0) < rule.threshold * best) continue;
     if (i == chosen) return "";
     return fmt::format("; by {} it would be {}",
-                       other == BatchBy::kThroughput ? "throughput" : "utilisation",
+                       rule.by == BatchBy::kThroughput ? "throughput" : "utilisation",
                        figures[i].value);
   }
   return "";
@@ -36,26 +44,27 @@ std::string other_way(const std::vector<BatchFigure>& figures, double threshold,
 
 }  // namespace
 
-std::optional<BatchChoice> choose_batch(const std::vector<BatchFigure>& figures, double threshold,
-                                        BatchBy by) {
+std::optional<BatchChoice> choose_batch(const std::vector<BatchFigure>& figures,
+                                        const BatchRule& rule) {
   std::optional<std::size_t> best;
   for (std::size_t i = 0; i < figures.size(); ++i) {
-    const auto value = figure_of(figures[i], by);
-    if (value && (!best || *value > *figure_of(figures[*best], by))) best = i;
+    const auto value = figure_of(figures[i], rule);
+    if (value && (!best || *value > *figure_of(figures[*best], rule))) best = i;
   }
   if (!best) return std::nullopt;
-  const double most = *figure_of(figures[*best], by);
+  const double most = *figure_of(figures[*best], rule);
   for (std::size_t i = 0; i < figures.size(); ++i) {
-    const auto value = figure_of(figures[i], by);
-    if (!value || *value < threshold * most) continue;
+    const auto value = figure_of(figures[i], rule);
+    if (!value || *value < rule.threshold * most) continue;
+    const double percent = 100 * rule.threshold;
     std::string reason =
-        i == *best && threshold < 1 && i > 0
+        i == *best && rule.threshold < 1 && i > 0
             ? fmt::format("has the best, {}, and no smaller one reaches {:.0f} % of it",
-                          shown(*value, by), 100 * threshold)
+                          shown(figures[i], rule), percent)
             : fmt::format("is the first that reaches {:.0f} % of the best: {}, where {} has {}",
-                          100 * threshold, shown(*value, by), figures[*best].value,
-                          shown(most, by));
-    return BatchChoice{i, reason + other_way(figures, threshold, by, i)};
+                          percent, shown(figures[i], rule), figures[*best].value,
+                          shown(figures[*best], rule));
+    return BatchChoice{i, reason + other_way(figures, rule, i)};
   }
   return std::nullopt;
 }
@@ -87,7 +96,7 @@ std::optional<std::string> rest_is_flat(const std::vector<BatchFigure>& measured
   constexpr double kGoodFit = 0.05;  // of a throughput: beyond it the fit decides nothing
   const auto fit = fit_steps(measured);
   if (!fit || rest.empty() || fit->error > kGoodFit) return std::nullopt;
-  const auto choice = choose_batch(measured, threshold, BatchBy::kThroughput);
+  const auto choice = choose_batch(measured, {BatchBy::kThroughput, threshold});
   if (!choice) return std::nullopt;
   const double chosen = *measured[choice->index].samples_per_s;
   const double best = fit->samples_per_s(rest.back()) * (1 + fit->error);

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "tune/curve/energy.h"
+
 namespace stoker::tune {
 
 /// What is known of one batch, forecast or measured.
@@ -13,12 +15,19 @@ struct BatchFigure {
   double batch = 0;
   std::optional<double> samples_per_s{};
   std::optional<double> utilisation{};  ///< share of time in which the GPU works, 0..1
+  std::optional<Power> power{};
   bool fits = true;
   std::string why_not{};
 };
 
 /// By which figure a batch is chosen.
-enum class BatchBy : std::uint8_t { kThroughput, kUtilisation };
+enum class BatchBy : std::uint8_t { kThroughput, kUtilisation, kEnergy };
+
+struct BatchRule {
+  BatchBy by = BatchBy::kThroughput;
+  double threshold = 0.9;    ///< part of the best figure that is enough
+  double energy_weight = 1;  ///< of energy against time; of kEnergy
+};
 
 struct BatchChoice {
   std::size_t index = 0;
@@ -26,10 +35,11 @@ struct BatchChoice {
 };
 
 /// The smallest batch that reaches `threshold` of the best figure of those that fit: a larger one
-/// takes more memory and fewer updates an epoch for what little is left. Nothing where none fits or
-/// none has the figure. `figures` are in the order of their batches.
+/// takes more memory and fewer updates an epoch for what little is left. By energy the figure is
+/// samples a joule of cost. Nothing where none fits or none has the figure. `figures` are in the
+/// order of their batches.
 [[nodiscard]] std::optional<BatchChoice> choose_batch(const std::vector<BatchFigure>& figures,
-                                                      double threshold, BatchBy by);
+                                                      const BatchRule& rule);
 
 /// Seconds of a step as `fixed + each * batch`, from figures of throughput by least squares on
 /// relative errors; nothing from fewer than three batches or without a positive slope.

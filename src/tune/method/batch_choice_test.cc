@@ -14,25 +14,25 @@ std::vector<BatchFigure> of(const std::vector<std::pair<double, double>>& rates)
 
 TEST(BatchChoiceTest, TheSmallestThatReachesTheThreshold) {
   const auto figures = of({{1, 50}, {2, 89}, {4, 91}, {8, 100}, {16, 99}});
-  EXPECT_EQ(choose_batch(figures, 0.9, BatchBy::kThroughput)->index, 2);
-  EXPECT_EQ(choose_batch(figures, 0.99, BatchBy::kThroughput)->index, 3);
-  EXPECT_EQ(choose_batch(figures, 0.5, BatchBy::kThroughput)->index, 0);
+  EXPECT_EQ(choose_batch(figures, {BatchBy::kThroughput, 0.9})->index, 2);
+  EXPECT_EQ(choose_batch(figures, {BatchBy::kThroughput, 0.99})->index, 3);
+  EXPECT_EQ(choose_batch(figures, {BatchBy::kThroughput, 0.5})->index, 0);
 }
 
 TEST(BatchChoiceTest, WhatDoesNotFitCountsForNothing) {
   auto figures = of({{1, 50}, {2, 89}, {4, 200}});
   figures[2].fits = false;
-  EXPECT_EQ(choose_batch(figures, 0.9, BatchBy::kThroughput)->index, 1);
+  EXPECT_EQ(choose_batch(figures, {BatchBy::kThroughput, 0.9})->index, 1);
   for (BatchFigure& f : figures) f.fits = false;
-  EXPECT_FALSE(choose_batch(figures, 0.9, BatchBy::kThroughput));
-  EXPECT_FALSE(choose_batch(of({{1, 1}}), 0.9, BatchBy::kUtilisation)) << "not known";
+  EXPECT_FALSE(choose_batch(figures, {BatchBy::kThroughput, 0.9}));
+  EXPECT_FALSE(choose_batch(of({{1, 1}}), {BatchBy::kUtilisation, 0.9})) << "not known";
 }
 
 TEST(BatchChoiceTest, TheOtherFigureIsNamedWhereItDiffers) {
   auto figures = of({{1, 95}, {2, 100}});
   figures[0].utilisation = 0.4;
   figures[1].utilisation = 0.8;
-  const auto choice = choose_batch(figures, 0.9, BatchBy::kThroughput);
+  const auto choice = choose_batch(figures, {BatchBy::kThroughput, 0.9});
   EXPECT_NE(choice->reason.find("by utilisation it would be 2"), std::string::npos);
 }
 

@@ -49,6 +49,11 @@ std::optional<std::string> Greedy::enough(const History& history, const Request&
                            options_.objective);
 }
 
+std::optional<double> Greedy::target(const Request& request) const {
+  const bool trains = request.stage != "batch" && options_.objective.by_cost();
+  return trains ? options_.objective.target : std::nullopt;
+}
+
 Walk Greedy::walk(const History& history) const { return GreedyWalk(options_, history).run(); }
 
 }  // namespace stoker::tune

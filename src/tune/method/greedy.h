@@ -40,6 +40,7 @@ class Greedy final : public Method {
   [[nodiscard]] std::optional<std::string> enough(const History& history, const Request& request,
                                                   const Curve& curve,
                                                   std::size_t count) const override;
+  [[nodiscard]] std::optional<double> target(const Request& request) const override;
   /// Whether a trial that measures a batch has run long enough.
   [[nodiscard]] std::optional<std::string> probed(const Curve& curve) const;
 

@@ -170,12 +170,99 @@ TEST(GreedyTest, AForecastNeedsNoTrialsOfBatches) {
   o.forecast = {{"64", 64, 100.0, 0.5},
                 {"128", 128, 180.0, 0.8},
                 {"256", 256, 195.0, 0.9},
-                {"512", 512, {}, {}, false, "out of memory"}};
+                {"512", 512, {}, {}, {}, false, "out of memory"}};
   SimulatedTrials trials{[](const Request& r) { return planted(r, 0.004); }};
   const Walk walk = trials.search(Greedy(o));
   ASSERT_TRUE(walk.choice);
   EXPECT_EQ(walk.choice->values[0], "128");
   for (const Job& job : trials.jobs) EXPECT_NE(job.request.stage, "batch");
+}
+
+TEST(GreedyTest, ACommandThatEndsWellWithoutTheMetricEndsTheSearchAtOnce) {
+  SimulatedTrials trials{[](const Request& r) {
+    Outcome outcome = planted(r, 0.004);
+    outcome.curve.points.clear();
+    outcome.silent = true;
+    outcome.told = "acc, loss";
+    return outcome;
+  }};
+  GreedyOptions o = options();
+  o.batches.clear();
+  o.rates = {"1e-05", "1e-04", "0.001", "0.01", "0.1"};
+  SimulatedTrials rates{[&](const Request& r) {
+    Request with_batch = r;
+    with_batch.values.insert(with_batch.values.begin(), "64");
+    return trials.run(with_batch);
+  }};
+  const Walk walk = rates.search(Greedy(o));
+  EXPECT_EQ(walk.next, Walk::Next::kStuck);
+  EXPECT_NE(walk.problem.find("it told acc, loss"), std::string::npos) << walk.problem;
+  EXPECT_EQ(rates.jobs.size(), 1);
+}
+
+/// 250 W at a batch of 64 to 400 W at 512, of 400 W; throughput as planted.
+Outcome with_power(const Request& request, double optimum) {
+  Outcome outcome = planted(request, optimum);
+  const double batch = std::atof(request.values[0].c_str());
+  const double watts = 250 + 50 * std::log2(batch / 64);
+  outcome.power = Power{watts, watts, watts, 400, true};
+  return outcome;
+}
+
+TEST(GreedyTest, EnergyChoosesTheBatchByItsCost) {
+  GreedyOptions o = options();
+  o.by = BatchBy::kEnergy;
+  o.threshold = 1;
+  o.objective.energy_weight = 1;
+  SimulatedTrials trials{[](const Request& r) { return with_power(r, 0.004); }};
+  // Seconds a sample: 25.6, 17.8, 13.9, 12 us; joules: 6.4, 5.3, 4.9, 4.8 m.
+  Walk walk = trials.search(Greedy(o));
+  ASSERT_TRUE(walk.choice) << walk.problem;
+  EXPECT_EQ(walk.choice->values[0], "512");
+  o.threshold = 0.95;
+  trials.jobs.clear();
+  walk = trials.search(Greedy(o));
+  EXPECT_EQ(walk.choice->values[0], "256") << "2.5 % above the least";
+}
+
+TEST(GreedyTest, WithATargetARateIsBestThatReachesItAtTheLeastCost) {
+  GreedyOptions o = options();
+  o.by = BatchBy::kEnergy;
+  o.objective.energy_weight = 0.5;
+  o.objective.target = 0.7;
+  SimulatedTrials trials{[&](const Request& r) {
+    Outcome outcome = with_power(r, 0.004);
+    // As the tuner makes it: a cost where the target was reached, which a trial ends at.
+    if (r.stage == "batch") return outcome;
+    const double off = std::log10(std::atof(r.values[1].c_str()) / 0.004);
+    outcome.curve = curve_of(
+        [&](double step) { return (0.9 - 0.1 * off * off) * (1 - std::exp(-step / 80)); }, 2, 400);
+    outcome.by_cost = true;
+    for (const Point& point : outcome.curve.points) {
+      if (point.score >= 0.7 && !outcome.cost)
+        outcome.cost = cost_of(*outcome.power, point.seconds, 0.5);
+    }
+    return outcome;
+  }};
+  const Walk walk = trials.search(Greedy(o));
+  ASSERT_EQ(walk.next, Walk::Next::kDone) << walk.problem;
+  ASSERT_TRUE(walk.choice);
+  // The rate with the best final accuracy comes to 0.7 first: at 0.005 at step 122.
+  EXPECT_EQ(walk.choice->values[1], "0.005");
+  const Power power = *trials.jobs.back().outcome->power;
+  EXPECT_NEAR(*walk.choice->score, -cost_of(power, 122, 0.5).value, 1e-6);
+  for (const Job& job : trials.jobs) EXPECT_NE(job.request.stage, "final") << "it ended there";
+}
+
+TEST(GreedyTest, PowerThatNobodyTellsIsSaid) {
+  GreedyOptions o = options();
+  o.by = BatchBy::kEnergy;
+  o.objective.energy_weight = 0.5;
+  SimulatedTrials trials{[](const Request& r) { return planted(r, 0.004); }};
+  const Walk walk = trials.search(Greedy(o));
+  EXPECT_EQ(walk.next, Walk::Next::kStuck);
+  EXPECT_NE(walk.problem.find("--model and --gpu"), std::string::npos) << walk.problem;
+  EXPECT_EQ(trials.jobs.size(), 1);
 }
 
 }  // namespace

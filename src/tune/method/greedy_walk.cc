@@ -8,9 +8,17 @@
 #include "base/ranges.h"
 #include "study/definition/values.h"
 #include "tune/method/noise.h"
+#include "tune/method/problem.h"
 
 namespace stoker::tune {
 namespace {
+
+/// ", 0.85 J each (285 W of 300 W, measured)"
+std::string energy_words(const BatchFigure& figure) {
+  if (!figure.power || figure.samples_per_s.value_or(0) <= 0) return "";
+  return fmt::format(", {} each ({})", energy_of(*figure.power, 1 / *figure.samples_per_s).text(),
+                     figure.power->text());
+}
 
 double number(const std::string& value) { return study::as_number(value).value_or(0); }
 
@@ -31,6 +39,10 @@ std::vector<std::size_t> from_the_middle(std::size_t count) {
 }  // namespace
 
 Walk GreedyWalk::run() {
+  if (auto problem = early_problem(history_, options_.objective)) {
+    stuck(std::move(*problem));
+    return walk_;
+  }
   for (const Job& job : history_.jobs) {
     const bool of_rates = job.request.stage == "rates" || job.request.stage == "refine";
     if (of_rates && job.outcome && job.outcome->end == End::kFinished)
@@ -104,16 +116,25 @@ bool GreedyWalk::choose_batches() {
 }
 
 bool GreedyWalk::by_forecast() {
-  const auto choice = choose_batch(options_.forecast, options_.threshold, options_.by);
+  const auto choice = choose_batch(options_.forecast, by());
   std::string cannot;
   for (const BatchFigure& f : options_.forecast) {
     if (!f.fits) cannot += (cannot.empty() ? "" : ", ") + f.value;
   }
   if (!choice)
-    return stuck("by forecast none of the batches fits: " +
-                 (options_.forecast.empty() ? "" : options_.forecast.front().why_not));
+    return stuck(cannot.empty()
+                     ? "the forecast has no power of this GPU: its catalogue entry has no "
+                       "TDP; leave out --objective energy"
+                     : "by forecast none of the batches fits: " +
+                           options_.forecast.front().why_not);
   if (!cannot.empty())
     walk_.decisions.push_back({"left out batch " + cannot, "by forecast out of memory"});
+  for (const BatchFigure& f : options_.forecast) {
+    if (f.fits && f.power && options_.by == BatchBy::kEnergy)
+      walk_.decisions.push_back({fmt::format("batch {}: {:.4g} samples/s{}", f.value,
+                                             f.samples_per_s.value_or(0), energy_words(f)),
+                                 "by forecast"});
+  }
   walk_.decisions.push_back({"batch " + options_.forecast[choice->index].value,
                              "by forecast, without a run; it " + choice->reason});
   for (std::size_t i = choice->index + 1; i-- > 0;) {
@@ -136,7 +157,8 @@ bool GreedyWalk::by_measuring() {
     const Outcome* outcome = result(request(batch, rate, "batch", 0));
     if (outcome == nullptr) return false;
     seconds += outcome->wall_s;
-    BatchFigure figure{batch, number(batch), outcome->samples_per_s, outcome->utilisation};
+    BatchFigure figure{batch, number(batch), outcome->samples_per_s, outcome->utilisation,
+                       outcome->power};
     if (outcome->end == End::kOutOfMemory) {
       figure.fits = false;
       why = batch + " ran out of memory, and a larger one needs more";
@@ -146,9 +168,15 @@ bool GreedyWalk::by_measuring() {
           "samples=len(batch)) in its loop, or name --model and --gpu for a forecast",
           outcome->trial, batch, outcome->reason.empty() ? "" : " (" + outcome->reason + ")"));
     }
+    if (figure.fits && options_.by == BatchBy::kEnergy && !figure.power)
+      return stuck(fmt::format(
+          "no power is known of trial {}: no GPU told its own there (NVML), and none is "
+          "forecast; say --model and --gpu for an estimate, or leave out --objective energy",
+          outcome->trial));
     if (figure.fits)
       walk_.decisions.push_back(
-          {fmt::format("batch {}: {:.4g} samples/s", batch, *figure.samples_per_s),
+          {fmt::format("batch {}: {:.4g} samples/s{}", batch, *figure.samples_per_s,
+                       energy_words(figure)),
            fmt::format("measured by trial {} in {:.3g} s", outcome->trial, outcome->wall_s)});
     figures.push_back(figure);
     std::vector<double> rest;
@@ -157,7 +185,7 @@ bool GreedyWalk::by_measuring() {
     if (why.empty() && options_.by == BatchBy::kThroughput)
       why = rest_is_flat(figures, rest, options_.threshold).value_or("");
   }
-  const auto choice = choose_batch(figures, options_.threshold, options_.by);
+  const auto choice = choose_batch(figures, by());
   if (!choice)
     return stuck(
         fmt::format("every batch ran out of memory, the smallest, {}, too: give smaller "
@@ -192,9 +220,8 @@ bool GreedyWalk::choose_rate(const std::string& batch) {
   walk_.choice =
       Choice{request(batch, winner.value, "rates", 0).values, winner.score, (*seed)->trial};
   walk_.decisions.push_back(
-      {"lr " + winner.value,
-       fmt::format("best {} of {} learning rates: {}", options_.objective.metric, rates.size(),
-                   options_.objective.text(*winner.score))});
+      {"lr " + winner.value, fmt::format("best of {} learning rates: {}", rates.size(),
+                                         options_.objective.named_result(*winner.score))});
   return !options_.final_run || final_run(batch, winner);
 }
 
@@ -252,11 +279,11 @@ void GreedyWalk::tell(const Rate& rate, const std::string& stage) {
                        name_of(outcome->end), outcome->curve.last_step(), outcome->reason);
   }
   if (why.empty()) why = fmt::format("trial {} ran to its end", rate.outcomes.front()->trial);
-  walk_.decisions.push_back(
-      {fmt::format("lr {}: {}{}", rate.value, options_.objective.metric,
-                   rate.score ? " " + options_.objective.text(*rate.score) : " none") +
-           (stage == "refine" ? ", beside the best" : ""),
-       why, not_spent});
+  walk_.decisions.push_back({fmt::format("lr {}: {}", rate.value,
+                                         rate.score ? options_.objective.named_result(*rate.score)
+                                                    : options_.objective.metric + " none") +
+                                 (stage == "refine" ? ", beside the best" : ""),
+                             why, not_spent});
 }
 
 std::optional<std::size_t> GreedyWalk::best(const std::vector<Rate>& rates) const {
@@ -274,51 +301,29 @@ bool GreedyWalk::grid(const std::string& batch, std::vector<Rate>& rates) {
 }
 
 bool GreedyWalk::judge_grid(const std::vector<Rate>& rates) {
-  std::size_t diverged = 0, silent = 0, worse = 0, known = 0;
-  const Outcome* an_end = nullptr;
-  for (const Rate& rate : rates) {
-    for (const Outcome* o : rate.outcomes) {
-      an_end = o;
-      diverged += o->end == End::kDiverged ? 1 : 0;
-      const auto& points = o->curve.points;
-      silent += points.empty() && o->end != End::kDiverged ? 1 : 0;
-      if (!o->best() || points.size() < 3) continue;
-      ++known;
-      const double noise = noise_of(points).value_or(0);
-      worse += points.back().score < points.front().score - 2 * noise &&
-                       best_of(points, points.size()) == 0
-                   ? 1
-                   : 0;
-    }
-  }
-  const std::string& metric = options_.objective.metric;
+  std::vector<const Outcome*> outcomes;
+  for (const Rate& rate : rates)
+    outcomes.insert(outcomes.end(), rate.outcomes.begin(), rate.outcomes.end());
   if (!best(rates)) {
-    if (diverged > 0 && silent == 0)
-      return stuck(
-          fmt::format("all {} learning rates diverged, the smallest, {}, too: give smaller "
-                      "ones, --lr {}..{}",
-                      rates.size(), rates.front().value, rate_text(rates.front().rate / 1e4),
-                      rates.front().value));
-    return stuck(fmt::format("no trial told {}: trial {} {}: {}", metric, an_end->trial,
-                             name_of(an_end->end),
-                             an_end->reason.empty() ? "stoker.report(" + metric +
-                                                          "=...) was never "
-                                                          "called"
-                                                    : an_end->reason));
+    auto problem = no_choice(
+        outcomes, options_.objective,
+        {options_.repeat == 1 ? "learning rates" : "trials", "give the command a smaller batch",
+         fmt::format("the smallest, {}, too: give smaller ones, --lr {}..{}", rates.front().value,
+                     rate_text(rates.front().rate / 1e4), rates.front().value)});
+    return stuck(problem ? std::move(*problem)
+                         : "no learning rate came to a result with each of its seeds: " +
+                               outcomes.back()->reason);
   }
-  if (known >= 2 && worse == known)
-    return stuck(fmt::format(
-        "{} got worse from first to last in all {} trials, if {} is better: if it is the other way "
-        "round, say --direction {}; else give smaller learning rates",
-        metric, known, options_.objective.most ? "more" : "less",
-        options_.objective.most ? "min" : "max"));
-  std::vector<RateScores> scores;
+  if (auto problem = wrong_direction(outcomes, options_.objective, 2))
+    return stuck(std::move(*problem));
+  std::vector<SettingScores> scores;
   for (const Rate& rate : rates) {
-    RateScores one{rate.value, {}, 0};
+    SettingScores one{"lr " + rate.value, {}, 0};
     for (const Outcome* o : rate.outcomes) {
       if (!o->best()) continue;
       one.scores.push_back(*o->best());
-      one.noise = std::max(one.noise, noise_of(o->curve.points).value_or(0));
+      if (!options_.objective.by_cost())
+        one.noise = std::max(one.noise, noise_of(o->curve.points).value_or(0));
     }
     if (rate.score) scores.push_back(std::move(one));
   }
@@ -385,9 +390,12 @@ bool GreedyWalk::refine(const std::string& batch, std::vector<Rate>& rates) {
 
 bool GreedyWalk::final_run(const std::string& batch, const Rate& winner) {
   for (const Outcome* outcome : winner.outcomes) {
-    if (options_.share != 1 || outcome->end != End::kFinished) continue;
+    const bool whole = outcome->end == End::kFinished || outcome->end == End::kReached;
+    if (options_.share != 1 || !whole) continue;
     walk_.decisions.push_back({fmt::format("trial {} is the whole run", outcome->trial),
-                               "it ran on all data to its end", outcome->wall_s});
+                               outcome->end == End::kReached ? "it came to the target on all data"
+                                                             : "it ran on all data to its end",
+                               outcome->wall_s});
     return true;
   }
   const Outcome* outcome = result(request(batch, winner.value, "final", 0));
@@ -395,17 +403,17 @@ bool GreedyWalk::final_run(const std::string& batch, const Rate& winner) {
   if (outcome->end == End::kOutOfMemory) return !(out_of_memory_ = true);
   const auto score = outcome->best();
   walk_.choice = Choice{request(batch, winner.value, "final", 0).values, score, outcome->trial};
-  if (outcome->end != End::kFinished) {
+  if (outcome->end != End::kFinished && outcome->end != End::kReached) {
     walk_.decisions.push_back(
         {fmt::format("the whole run, trial {}, {}", outcome->trial, name_of(outcome->end)),
          outcome->reason});
     return true;
   }
   if (!score)
-    return stuck(fmt::format("the whole run, trial {}, never told {}", outcome->trial,
+    return stuck(fmt::format("the whole run, trial {}, never {} {}", outcome->trial,
+                             options_.objective.by_cost() ? "came to the target of" : "told",
                              options_.objective.metric));
-  walk_.decisions.push_back({fmt::format("the whole run: {} {}", options_.objective.metric,
-                                         options_.objective.text(*score)),
+  walk_.decisions.push_back({"the whole run: " + options_.objective.named_result(*score),
                              fmt::format("trial {} in {:.3g} s", outcome->trial, outcome->wall_s)});
   return true;
 }

@@ -26,6 +26,7 @@ std::string_view name_of(End end) {
 
 std::optional<double> Outcome::best() const {
   if (end == End::kDiverged || curve.points.empty()) return std::nullopt;
+  if (by_cost) return cost ? std::optional(-cost->value) : std::nullopt;
   return curve.points[best_of(curve.points, curve.points.size())].score;
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tune/curve/curve.h"
+#include "tune/curve/energy.h"
 
 /// What a search has asked for and learnt. A search is a function of it: the same history gives the
 /// same next trial, so that a controller that was killed goes on as if it had not been.
@@ -28,7 +29,7 @@ struct Request {
 
 enum class End : std::uint8_t {
   kFinished,  ///< the command came to its own end
-  kReached,   ///< it came to the step that was asked for
+  kReached,   ///< it came to the step, or to the target, that was asked for
   kStopped,   ///< a rule said that it has shown enough
   kDiverged,  ///< metric or loss stopped being numbers
   kOutOfMemory,
@@ -45,11 +46,18 @@ struct Outcome {
   /// not the command ran on.
   Curve curve{};
   std::optional<double> samples_per_s{}, utilisation{};
+  std::optional<Power> power{};  ///< of its GPUs, where a search goes by energy
+  /// Where a search goes by the cost of reaching a target: that cost; nothing where it did not.
+  std::optional<Joules> cost{};
+  bool by_cost = false;
   double wall_s = 0;
+  double steps = 0;        ///< that it trained itself, without those that it found trained
+  bool silent = false;     ///< the command ended well and never told the metric
+  std::string told{};      ///< names that it reported in its place: "acc, loss"
   bool restarted = false;  ///< it had a checkpoint folder to go on from, and began anew
   std::int64_t trial = 0;  ///< in the store
 
-  /// The best that it reported; nothing where it reported nothing or diverged.
+  /// The best that it reported, or less its cost; nothing where it reported nothing or diverged.
   [[nodiscard]] std::optional<double> best() const;
 };
 

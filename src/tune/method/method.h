@@ -62,10 +62,14 @@ class Method {
                                                           const Request& request,
                                                           const Curve& curve,
                                                           std::size_t count) const = 0;
+  /// The score at which a trial has done what it was started for; nothing: none.
+  [[nodiscard]] virtual std::optional<double> target(const Request& /*request*/) const {
+    return std::nullopt;
+  }
 };
 
 /// The first place at which a trial has shown enough, looked for from `from` points on: divergence,
-/// the step that it was asked to reach, or the method's rules.
+/// the step or the target that it was asked to reach, or the method's rules.
 [[nodiscard]] std::optional<Stop> first_stop(const Method& method, const History& history,
                                              const Request& request, const Curve& curve,
                                              std::size_t from);

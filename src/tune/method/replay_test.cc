@@ -89,7 +89,7 @@ TEST(ReplayTest, TheBatchOfTheBidirectionalNetwork) {
   const auto study = read_study("brnn_gru");
   if (!study) GTEST_SKIP() << "no measured tables: STOKER_SHARED, or ../shared";
   const auto figures = figures_of(*study);
-  const auto choice = choose_batch(figures, 0.9, BatchBy::kUtilisation);
+  const auto choice = choose_batch(figures, {BatchBy::kUtilisation, 0.9});
   ASSERT_TRUE(choice);
   EXPECT_EQ(figures[choice->index].value, "4096");
 }

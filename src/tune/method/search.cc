@@ -1,5 +1,7 @@
 #include "tune/method/search.h"
 
+#include <fmt/core.h>
+
 #include <cmath>
 
 #include "tune/method/search_pass.h"
@@ -24,11 +26,36 @@ Walk Search::walk(const History& history) const {
   return pass.run();
 }
 
+std::optional<double> Search::target(const Request& /*request*/) const {
+  return options_.objective.by_cost() ? options_.objective.target : std::nullopt;
+}
+
+/// Zeus's rule: what has cost twice as much as the cheapest is given up. Power is taken to be the
+/// same, so that this goes by time.
+std::optional<std::string> Search::past_the_best(const History& history, const Request& request,
+                                                 const Curve& curve, std::size_t count) const {
+  constexpr double kMostTimes = 2;
+  if (!options_.objective.by_cost()) return std::nullopt;
+  const Outcome* best = nullptr;
+  for (std::size_t i = 0; i < history.jobs.size(); ++i) {
+    const Outcome* outcome = history.outcome(i);
+    if (outcome == nullptr || history.jobs[i].request.config == request.config) continue;
+    if (!outcome->best() || (best != nullptr && *outcome->best() <= *best->best())) continue;
+    best = outcome;
+  }
+  if (best == nullptr) return std::nullopt;
+  const double seconds = curve.points[count - 1].seconds, there = best->curve.points.back().seconds;
+  if (there <= 0 || seconds <= kMostTimes * there) return std::nullopt;
+  return fmt::format("after {:.3g} s it is not at the target, where trial {} was in {:.3g} s",
+                     seconds, best->trial, there);
+}
+
 std::optional<std::string> Search::enough(const History& history, const Request& request,
                                           const Curve& curve, std::size_t count) const {
   if (options_.kind != SearchKind::kWhole) return std::nullopt;
   if (auto reason = out_of_patience(curve.points, count, options_.rules, options_.objective))
     return reason;
+  if (auto reason = past_the_best(history, request, curve, count)) return reason;
   if (!options_.median) return std::nullopt;
   std::vector<const Curve*> others;
   for (std::size_t i = 0; i < history.jobs.size(); ++i) {

@@ -43,11 +43,16 @@ class Search final : public Method {
   [[nodiscard]] std::optional<std::string> enough(const History& history, const Request& request,
                                                   const Curve& curve,
                                                   std::size_t count) const override;
+  [[nodiscard]] std::optional<double> target(const Request& request) const override;
   /// Configurations that it tries.
   [[nodiscard]] std::int64_t configs() const { return configs_; }
   [[nodiscard]] const std::vector<double>& rungs() const { return rungs_; }
 
  private:
+  [[nodiscard]] std::optional<std::string> past_the_best(const History& history,
+                                                         const Request& request, const Curve& curve,
+                                                         std::size_t count) const;
+
   SearchOptions options_;
   std::vector<double> rungs_;  ///< of kWhole one: the end
   std::vector<Bracket> brackets_;

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "tune/method/problem.h"
+
 namespace stoker::tune {
 
 SearchPass::SearchPass(const SearchOptions& options, const std::vector<double>& rungs,
@@ -27,6 +29,13 @@ SearchPass::SearchPass(const SearchOptions& options, const std::vector<double>& 
 }
 
 Walk SearchPass::run() {
+  if (auto problem = early_problem(history_, options_.objective)) {
+    walk_.next = Walk::Next::kStuck;
+    walk_.problem = std::move(*problem);
+    tell();
+    choose();
+    return std::move(walk_);
+  }
   switch (options_.kind) {
     case SearchKind::kAsha:
       next_of_asha();

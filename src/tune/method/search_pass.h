@@ -45,6 +45,11 @@ class SearchPass {
   void tell_job(std::size_t job, std::vector<std::vector<Ranked>>& so_far);
   void tell_end();
   void choose();
+  /// Whether the best can be told from the others, as a decision.
+  void tell_noise();
+  [[nodiscard]] std::vector<const Outcome*> latest() const;
+  /// Settings that lead nowhere, however they ranked before.
+  [[nodiscard]] static bool broke(const Outcome& outcome);
 
   const SearchOptions& options_;
   const std::vector<double>& rungs_;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "tune/method/noise.h"
+#include "tune/method/problem.h"
 #include "tune/method/search_pass.h"
 
 namespace stoker::tune {
@@ -48,9 +50,8 @@ void SearchPass::tell_job(std::size_t job, std::vector<std::vector<Ranked>>& so_
   if (value) others.push_back({static_cast<std::size_t>(asked.config), *value});
   const std::string what =
       fmt::format("{}: {}", name(known_.at(asked.config)),
-                  value && std::isfinite(*value)
-                      ? options_.objective.metric + " " + options_.objective.text(*value)
-                      : std::string(name_of(outcome.end)));
+                  value && std::isfinite(*value) ? options_.objective.named_result(*value)
+                                                 : std::string(name_of(outcome.end)));
   std::string why = fmt::format("trial {}", outcome.trial);
   if (outcome.end == End::kFinished || outcome.end == End::kReached)
     why += fmt::format(" at step {:.6g}", outcome.curve.last_step());
@@ -63,6 +64,7 @@ void SearchPass::tell_job(std::size_t job, std::vector<std::vector<Ranked>>& so_
         fmt::format(", rank {} of {} there{}",
                     rank_of(others, static_cast<std::size_t>(asked.config)), others.size(),
                     last ? "" : fmt::format(", cut-off {}", promoted(others.size(), options_.eta)));
+  if (outcome.power) why += ", " + outcome.power->text();
   if (outcome.restarted) why += "; it began anew: there was no checkpoint to go on from";
   double saved = 0;
   const double steps = outcome.curve.last_step();
@@ -97,28 +99,66 @@ void SearchPass::tell_end() {
   }
 }
 
+std::vector<const Outcome*> SearchPass::latest() const {
+  std::vector<const Outcome*> all;
+  for (const auto& [id, config] : known_) {
+    if (config.latest != nullptr) all.push_back(config.latest);
+  }
+  return all;
+}
+
+bool SearchPass::broke(const Outcome& outcome) {
+  return outcome.end == End::kDiverged || outcome.end == End::kOutOfMemory ||
+         outcome.end == End::kFailed;
+}
+
+/// Between the configurations that came to the last rung that more than one reached.
+void SearchPass::tell_noise() {
+  for (std::size_t rung = rungs_.size(); rung-- > 0;) {
+    std::vector<SettingScores> settings;
+    for (const Ranked& one : at_rung(rung)) {
+      const Config& config = known_.at(static_cast<std::int64_t>(one.config));
+      if (!std::isfinite(one.score) || broke(*config.latest)) continue;
+      const double noise =
+          options_.objective.by_cost() ? 0 : noise_of(config.latest->curve.points).value_or(0);
+      settings.push_back({name(config), {one.score}, noise});
+    }
+    if (settings.size() < 2) continue;
+    const NoiseVerdict verdict =
+        judge_noise(std::move(settings), options_.objective, "run both with other seeds");
+    if (!verdict.text.empty())
+      walk_.decisions.push_back({verdict.nothing_decided ? "the settings cannot be told apart"
+                                                         : "the two best cannot be told apart",
+                                 verdict.text});
+    return;
+  }
+}
+
 /// The best at the highest rung that anybody reached.
 void SearchPass::choose() {
   for (std::size_t rung = rungs_.size(); rung-- > 0 && !walk_.choice;) {
     auto scores = at_rung(rung);
-    std::erase_if(scores, [](const Ranked& one) { return !std::isfinite(one.score); });
+    std::erase_if(scores, [&](const Ranked& one) {
+      return !std::isfinite(one.score) ||
+             broke(*known_.at(static_cast<std::int64_t>(one.config)).latest);
+    });
     if (scores.empty()) continue;
     rank(scores);
     const Config& config = known_.at(static_cast<std::int64_t>(scores[0].config));
     walk_.choice = Choice{config.values, scores[0].score, config.latest->trial};
   }
-  if (walk_.next != Walk::Next::kDone || walk_.choice) return;
+  if (walk_.next != Walk::Next::kDone) return;
+  const auto outcomes = latest();
+  auto problem = wrong_direction(outcomes, options_.objective, 2);
+  if (!problem && !walk_.choice) {
+    problem = no_choice(outcomes, options_.objective,
+                        {"settings", "give a smaller batch, or what else takes less memory",
+                         "give smaller learning rates, or what else keeps the loss finite"});
+    if (!problem) problem = "every setting that began well diverged or failed when it went on";
+  }
+  if (!problem) return tell_noise();
   walk_.next = Walk::Next::kStuck;
-  const Outcome* last = nullptr;
-  for (const auto& [id, config] : known_) last = config.latest != nullptr ? config.latest : last;
-  walk_.problem =
-      last == nullptr
-          ? "there is nothing to try"
-          : fmt::format("no trial told {} to its end: trial {} {}: {}", options_.objective.metric,
-                        last->trial, name_of(last->end),
-                        last->reason.empty() ? "stoker.report(" + options_.objective.metric +
-                                                   "=...) was never called"
-                                             : last->reason);
+  walk_.problem = std::move(*problem);
 }
 
 }  // namespace stoker::tune

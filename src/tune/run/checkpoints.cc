@@ -20,13 +20,15 @@ std::int64_t bytes_below(const fs::path& folder) {
 
 std::vector<std::size_t> checkpoints_to_remove(const std::vector<Checkpoint>& all,
                                                const std::vector<std::int64_t>& bytes,
-                                               std::int64_t most, std::int64_t disk_free) {
+                                               const CheckpointLimits& limits,
+                                               std::int64_t disk_free) {
   std::vector<std::size_t> removed, kept;
-  std::int64_t left = 0, largest = 0;
+  std::int64_t left = 0, largest = 0, count = 0;
   for (std::size_t i = 0; i < all.size(); ++i) {
     largest = std::max(largest, bytes[i]);
     if (all[i].in_use || all[i].may_go_on) {
       left += bytes[i];
+      count += bytes[i] > 0 ? 1 : 0;
       if (!all[i].in_use) kept.push_back(i);
     } else {
       removed.push_back(i);
@@ -35,28 +37,50 @@ std::vector<std::size_t> checkpoints_to_remove(const std::vector<Checkpoint>& al
   }
   std::ranges::stable_sort(kept, {}, [&](std::size_t i) { return all[i].score; });
   for (const std::size_t i : kept) {
-    const bool too_much = most > 0 && left > most, too_little = disk_free < 2 * largest;
-    if (!too_much && !too_little) break;
+    if (bytes[i] == 0) continue;
+    const bool too_much = limits.bytes > 0 && left > limits.bytes,
+               too_many = limits.count > 0 && count > limits.count,
+               too_little = disk_free < 2 * largest;
+    if (!too_much && !too_many && !too_little) break;
     removed.push_back(i);
+    --count;
     left -= bytes[i];
     disk_free += bytes[i];
   }
   return removed;
 }
 
-void free_checkpoints(const std::vector<Checkpoint>& all, std::int64_t most) {
-  if (all.empty()) return;
+namespace {
+
+std::int64_t free_bytes(const fs::path& folder) {
+  std::error_code error;
+  const fs::space_info disk = fs::space(folder, error);
+  constexpr auto kMost = std::numeric_limits<std::int64_t>::max() / 2;
+  return error ? kMost : static_cast<std::int64_t>(std::min<std::uintmax_t>(disk.available, kMost));
+}
+
+}  // namespace
+
+bool has_room_for_another(const fs::path& folder) {
+  constexpr std::int64_t kLeast = 1 << 20;
+  std::int64_t largest = 0;
+  std::error_code error;
+  for (const fs::directory_entry& one : fs::directory_iterator(folder, error))
+    largest = std::max(largest, bytes_below(one.path()));
+  return free_bytes(folder) >= std::max(kLeast, largest);
+}
+
+bool free_checkpoints(const std::vector<Checkpoint>& all, const CheckpointLimits& limits) {
+  if (all.empty()) return false;
   std::vector<std::int64_t> bytes;
   bytes.reserve(all.size());
   for (const Checkpoint& one : all) bytes.push_back(bytes_below(one.folder));
   std::error_code error;
-  const fs::space_info disk = fs::space(all.front().folder.parent_path(), error);
-  const auto free = error ? std::numeric_limits<std::int64_t>::max()
-                          : static_cast<std::int64_t>(std::min<std::uintmax_t>(
-                                disk.available, std::numeric_limits<std::int64_t>::max() / 2));
-  for (const std::size_t i : checkpoints_to_remove(all, bytes, most, free)) {
-    if (bytes[i] > 0) fs::remove_all(all[i].folder, error);
-  }
+  const std::int64_t disk_free = free_bytes(all.front().folder.parent_path());
+  bool any = false;
+  for (const std::size_t i : checkpoints_to_remove(all, bytes, limits, disk_free))
+    any = (bytes[i] > 0 && fs::remove_all(all[i].folder, error) > 0) || any;
+  return any;
 }
 
 }  // namespace stoker::tune

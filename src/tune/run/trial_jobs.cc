@@ -66,10 +66,18 @@ Request request_of(const study::TrialValues& trial, std::int64_t trial_number) {
   return request;
 }
 
+bool is_lost(const study::TrialRow& row) {
+  return std::ranges::find(kBefell, row.cause) != std::end(kBefell);
+}
+
+bool found_disk_full(const study::TrialRow& row) {
+  return row.cause == "disk_full" || row.resources.contains("disk_full");
+}
+
 bool was_interrupted(const study::TrialRow& row) {
   if (row.state == study::TrialState::kCancelled) return true;
   if (row.cause == "stopped" && row.reason.starts_with(kBudgetReason)) return true;
-  return std::ranges::find(kBefell, row.cause) != std::end(kBefell);
+  return is_lost(row) || found_disk_full(row);
 }
 
 }  // namespace stoker::tune

@@ -29,6 +29,11 @@ void add_environment(study::Study& study, const std::string& checkpoints,
 /// again.
 [[nodiscard]] bool was_interrupted(const study::TrialRow& row);
 
+/// Whether it was taken from its place, rather than told to end.
+[[nodiscard]] bool is_lost(const study::TrialRow& row);
+/// Whether it found no room on a disk, or may have lost reports for want of it.
+[[nodiscard]] bool found_disk_full(const study::TrialRow& row);
+
 /// The first word of a stop file of the budget.
 inline constexpr std::string_view kBudgetReason = "budget: ";
 

@@ -9,14 +9,13 @@
 #include "study/definition/values.h"
 #include "study/executor/outcome.h"
 #include "tune/method/greedy.h"
-#include "tune/run/checkpoints.h"
 #include "tune/run/trial_jobs.h"
 
 namespace stoker::tune {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr int kMostAttempts = 3;
+constexpr std::size_t kMostAttempts = 3;
 constexpr double kSecondsAnHour = 3600;
 
 End end_of(const study::TrialRow& row) {
@@ -75,25 +74,26 @@ Status Tuner::load() {
       job_of_[row.id] = job_of_.at(*row.retry_of);
     }
   }
+  std::map<std::size_t, const study::TrialRow*> latest;
   for (const study::TrialRow& row : rows) {
     const std::size_t job = job_of_.at(row.id);
-    ++attempts_[job];
-    if (later.contains(row.id)) other_seconds_ += row.wall_s.value_or(0);
-    else TRY(take_up(job, row));
+    attempts_[job].push_back(row.id);
+    if (!later.contains(row.id)) latest[job] = &row;
   }
-  // How many outcomes were seen when each was asked for follows from the method alone.
+  // In the order of jobs: each needs the outcomes before it. How many of them were seen when it was
+  // asked for follows from the method alone.
   std::size_t seen = 0;
   for (std::size_t k = 0; k < jobs_.size(); ++k) {
     seen = std::max(seen, k + 1 > options_.width ? k + 1 - options_.width : 0);
-    while (seen < k && method_.walk(history(k, seen)).next == Walk::Next::kWait) ++seen;
+    const auto waits = [&] { return method_.walk(history(k, seen)).next == Walk::Next::kWait; };
+    while (seen < k && jobs_[seen].outcome && waits()) ++seen;
     seen_at_.push_back(seen);
+    TRY(take_up(k, *latest.at(k)));
+    TRY(take_ended());
   }
-  // Outcomes in their order: each needs those before it.
-  for (const study::TrialRow& row : ended_) {
-    const std::size_t job = job_of_.at(row.id);
-    if (!was_interrupted(row)) jobs_[job].outcome = outcome_of(job, row);
+  for (const study::TrialRow& row : rows) {
+    if (later.contains(row.id)) note_time_of(row);
   }
-  std::erase_if(ended_, [](const study::TrialRow& row) { return !was_interrupted(row); });
   return {};
 }
 
@@ -104,18 +104,33 @@ Status Tuner::take_up(std::size_t job, const study::TrialRow& row) {
   }
   Live& live = live_[job];
   live.trial = row.id;
-  live.reader.emplace(study::latest_files(store_.path(), row.id), metric_, options_.objective);
+  live.reader.emplace(reader_of(row.id));
   return {};
 }
 
-Curve Tuner::before(std::size_t job) const {
+CurveReader Tuner::reader_of(std::int64_t trial) const {
+  return {study::latest_files(store_.path(), trial), metric_, options_.objective};
+}
+
+Curve Tuner::before(std::size_t job, std::int64_t trial) const {
   const Request& request = jobs_[job].request;
-  if (request.config == 0) return {};
-  for (std::size_t i = job; i-- > 0;) {
-    if (jobs_[i].request.config == request.config && jobs_[i].outcome)
-      return jobs_[i].outcome->curve;
+  Curve curve;
+  if (request.stage == "batch") return curve;  // a measurement, which is made anew
+  for (std::size_t i = job; i-- > 0 && request.config != 0;) {
+    if (jobs_[i].request.config != request.config || !jobs_[i].outcome) continue;
+    curve = jobs_[i].outcome->curve;
+    break;
   }
-  return {};
+  for (const std::int64_t attempt : attempts_.at(job)) {
+    if (attempt == trial) break;
+    curve = continued(curve, reader_of(attempt).read()).curve;
+  }
+  return curve;
+}
+
+Curve Tuner::curve_of(std::size_t job, Live& live) const {
+  if (!live.before) live.before = before(job, live.trial);
+  return continued(*live.before, live.reader->read()).curve;
 }
 
 std::optional<Stop> Tuner::stop_of(std::size_t job, const Curve& curve, std::size_t from) const {
@@ -130,19 +145,30 @@ std::optional<Stop> Tuner::stop_of(std::size_t job, const Curve& curve, std::siz
   return first_stop(method_, history(job, seen_at_[job]), request, curve, from);
 }
 
-Outcome Tuner::outcome_of(std::size_t job, const study::TrialRow& row) const {
-  CurveReader reader(study::latest_files(store_.path(), row.id), metric_, options_.objective);
+Result<std::optional<Power>> Tuner::power_of(const study::TrialRow& row) const {
+  if (!options_.objective.energy_weight) return std::optional<Power>();
+  if (auto measured = measured_power(row.resources)) return measured;
+  if (!options_.power_forecast) return std::optional<Power>();
+  return options_.power_forecast(row.trial);
+}
+
+Result<Outcome> Tuner::outcome_of(std::size_t job, const study::TrialRow& row) const {
+  CurveReader reader = reader_of(row.id);
   const Request& request = jobs_[job].request;
   Outcome outcome;
   outcome.trial = row.id;
   outcome.wall_s = row.wall_s.value_or(0);
   outcome.end = end_of(row);
   outcome.reason = row.reason;
+  outcome.silent = row.cause == "metric_absent";
+  outcome.power = TRY(power_of(row));
   const Curve& read = reader.read();
+  if (outcome.silent) outcome.told = reader.told();
   outcome.samples_per_s = rate_of(read, batch_of(store_.study(), request));
   if (const auto found = row.metrics.find("gpu_util"); found != row.metrics.end())
     outcome.utilisation = found->second > 1 ? found->second / 100 : found->second;
-  Continued whole = continued(before(job), read);
+  const Curve earlier = before(job, row.id);
+  Continued whole = continued(earlier, read);
   outcome.curve = std::move(whole.curve);
   outcome.restarted = whole.restarted;
   // A trial that paused and is there again has its points before the step where it paused.
@@ -150,11 +176,17 @@ Outcome Tuner::outcome_of(std::size_t job, const study::TrialRow& row) const {
     outcome.curve.points.resize(stop->points);
     outcome.end = stop->end;
     outcome.reason = stop->reason;
-  } else if (outcome.end == End::kFailed && row.cause == "metric_not_finite") {
+  } else if (row.cause == "metric_not_finite") {
     outcome.end = End::kDiverged;
   }
-  if (row.cause == "metric_not_finite" && outcome.end == End::kFinished)
-    outcome.end = End::kDiverged;
+  const double found_trained = outcome.restarted ? 0 : earlier.last_step();
+  outcome.steps = std::max(outcome.curve.last_step() - found_trained, 0.0);
+  outcome.by_cost = options_.objective.by_cost() && request.stage != "batch";
+  const auto& points = outcome.curve.points;
+  if (outcome.by_cost && outcome.power && !points.empty() &&
+      points.back().score >= *options_.objective.target)
+    outcome.cost =
+        cost_of(*outcome.power, points.back().seconds, *options_.objective.energy_weight);
   return outcome;
 }
 
@@ -162,30 +194,51 @@ void Tuner::changed(const study::TrialRow& row) {
   if (study::is_final(row.state)) ended_.push_back(row);
 }
 
-/// Trials that ended since the last look; those that were interrupted are run again.
-Result<bool> Tuner::ended_rows(std::vector<study::TrialRow>& again) {
+/// Trials that ended since the last look; those that were interrupted are to be run again.
+Result<bool> Tuner::take_ended() {
   const bool any = !ended_.empty();
   for (const study::TrialRow& row : ended_) {
     const std::size_t job = job_of_.at(row.id);
     live_.erase(job);
-    if (!was_interrupted(row)) {
-      jobs_[job].outcome = outcome_of(job, row);
+    if (was_interrupted(row)) {
+      note_time_of(row);
+      interrupted_.push_back(row);
+    } else {
+      jobs_[job].outcome = TRY(outcome_of(job, row));
+    }
+  }
+  ended_.clear();
+  return any;
+}
+
+void Tuner::note_time_of(const study::TrialRow& row) {
+  const std::size_t job = job_of_.at(row.id);
+  other_seconds_ += row.wall_s.value_or(0);
+  const Curve earlier = before(job, row.id);
+  const Continued whole = continued(earlier, reader_of(row.id).read());
+  const double found_trained = whole.restarted ? 0 : earlier.last_step();
+  other_steps_ += std::max(whole.curve.last_step() - found_trained, 0.0);
+}
+
+/// Of what was interrupted. What is lost again and again says something of its settings.
+Status Tuner::run_again(std::vector<study::TrialRow>& again) {
+  for (const study::TrialRow& row : interrupted_) {
+    const std::size_t job = job_of_.at(row.id);
+    if (attempts_[job].size() >= kMostAttempts && is_lost(row)) {
+      jobs_[job].outcome = TRY(outcome_of(job, row));
       continue;
     }
-    other_seconds_ += row.wall_s.value_or(0);
-    if (attempts_[job] >= kMostAttempts && row.state != study::TrialState::kCancelled &&
-        row.cause != "stopped") {
-      jobs_[job].outcome = outcome_of(job, row);
-      continue;
-    }
+    // A measurement is made anew, and not gone on with.
+    std::error_code ignored;
+    if (jobs_[job].request.stage == "batch") fs::remove_all(checkpoints(job), ignored);
     const std::int64_t id = TRY(store_.retry(row.id));
-    ++attempts_[job];
+    attempts_[job].push_back(id);
     job_of_[id] = job;
     again.push_back(TRY(store_.trial(id)));
     TRY(take_up(job, again.back()));
   }
-  ended_.clear();
-  return any;
+  interrupted_.clear();
+  return {};
 }
 
 Status Tuner::ask_to_stop(Live& live, const std::string& reason) const {
@@ -193,8 +246,9 @@ Status Tuner::ask_to_stop(Live& live, const std::string& reason) const {
   const study::TrialFiles files = study::latest_files(store_.path(), live.trial);
   std::error_code error;
   if (!fs::exists(files.folder, error)) return {};
-  live.stop_asked = true;
-  return write_file(files.stop(), reason + "\n");
+  // On a full disk it is asked again at the next look, if there is room by then.
+  live.stop_asked = write_file(files.stop(), reason + "\n").has_value();
+  return {};
 }
 
 Status Tuner::look_at_running() {
@@ -204,9 +258,9 @@ Status Tuner::look_at_running() {
       continue;
     }
     if (live.stop_asked || !live.reader) continue;
-    const Curve curve = continued(before(job), live.reader->read()).curve;
+    const Curve curve = curve_of(job, live);
     if (const auto stop = stop_of(job, curve, live.looked_at)) TRY(ask_to_stop(live, stop->reason));
-    live.looked_at = curve.points.size();
+    else live.looked_at = curve.points.size();
   }
   return {};
 }
@@ -234,7 +288,7 @@ Result<std::optional<study::TrialRow>> Tuner::next_trial() {
   job_of_[id] = k;
   jobs_.push_back({walk.request});
   seen_at_.push_back(seen);
-  ++attempts_[k];
+  attempts_[k].push_back(id);
   auto row = TRY(store_.trial(id));
   TRY(take_up(k, row));
   return std::optional(std::move(row));
@@ -257,10 +311,26 @@ void Tuner::tell_decisions() {
   for (; told_ < decisions.size(); ++told_) options_.decided(decisions[told_]);
 }
 
+/// A trial that found the disk full is run again where removing checkpoints has made room; else the
+/// search ends until its user has.
+void Tuner::check_disk() {
+  const auto full = std::ranges::find_if(interrupted_, found_disk_full);
+  if (full == interrupted_.end() || !over_.empty()) return;
+  make_room();
+  const fs::path folder = checkpoint_folder(store_.path());
+  if (++disk_full_ < kMostAttempts && has_room_for_another(folder)) return;
+  over_ = fmt::format(
+      "the disk is full that holds {} ({}). Nothing is lost: make room there, or let checkpoints "
+      "take less, --checkpoint-space SIZE or --keep-checkpoints N, and go on",
+      folder.string(), full->reason.empty() ? "reports may be missing" : full->reason);
+}
+
 Result<study::Feed> Tuner::feed() {
   study::Feed feed;
-  const bool news = TRY(ended_rows(feed.trials));
+  const bool news = TRY(take_ended());
   check_budget();
+  check_disk();
+  if (over_.empty()) TRY(run_again(feed.trials));
   TRY(look_at_running());
   while (over_.empty() && !done_ && live_.size() < options_.width) {
     auto row = TRY(next_trial());
@@ -269,7 +339,13 @@ Result<study::Feed> Tuner::feed() {
   }
   if (news) tell_decisions();
   feed.finished = done_ || !over_.empty();
+  feed.stopped = over_;
   return feed;
+}
+
+Status Tuner::finish() {
+  if (TRY(take_ended())) tell_decisions();
+  return {};
 }
 
 Walk Tuner::walk() const {
@@ -287,6 +363,7 @@ Spent Tuner::spent() const {
   Spent spent;
   spent.trials = static_cast<std::int64_t>(job_of_.size());
   spent.seconds = other_seconds_;
+  spent.steps = other_steps_;
   const auto gpus = study::as_number(store_.study().resources.gpus).value_or(0);
   for (std::size_t i = 0; i < jobs_.size(); ++i) {
     const auto running = live_.find(i);
@@ -294,55 +371,18 @@ Spent Tuner::spent() const {
       const Outcome& outcome = *jobs_[i].outcome;
       spent.seconds += outcome.wall_s;
       spent.restarted += outcome.restarted ? 1 : 0;
-      const double earlier = outcome.restarted ? 0 : before(i).last_step();
-      spent.steps += std::max(outcome.curve.last_step() - earlier, 0.0);
+      spent.steps += outcome.steps;
     } else if (running != live_.end() && running->second.reader) {
-      const Curve& curve = const_cast<CurveReader&>(*running->second.reader).read();
+      const Curve& curve = running->second.reader->read();
       if (curve.marks.empty()) continue;
       spent.seconds += curve.marks.back().seconds;
-      spent.steps += std::max(curve.last_step() - before(i).last_step(), 0.0);
+      spent.steps +=
+          std::max(curve.last_step() - running->second.before.value_or(Curve{}).last_step(), 0.0);
     }
   }
   spent.gpu_hours = spent.seconds / kSecondsAnHour * gpus;
   for (const Decision& decision : walk().decisions) spent.saved_s += decision.saved_s;
   return spent;
 }
-
-fs::path Tuner::checkpoints(std::size_t job) const {
-  const auto row = std::ranges::find_if(job_of_, [&](const auto& e) { return e.second == job; });
-  const std::int64_t own = row == job_of_.end() ? 0 : row->first;
-  const std::int64_t config = jobs_[job].request.config > 0 ? jobs_[job].request.config : own;
-  return checkpoint_folder(store_.path()) / std::to_string(config);
-}
-
-/// Before another trial begins: checkpoints that nothing goes on from go, and where the rest takes
-/// more than it may, or the disk is nearly full, those of the worst; such a trial begins anew.
-void Tuner::make_room() const {
-  std::vector<Checkpoint> all;
-  for (std::size_t i = 0; i < jobs_.size(); ++i) {
-    const bool needed = jobs_[i].request.config > 0 || jobs_[i].request.stage == "final";
-    const auto& outcome = jobs_[i].outcome;
-    if (!outcome) continue;
-    const bool may_go_on = needed && outcome->end == End::kReached;
-    const fs::path folder = checkpoints(i);
-    std::erase_if(all, [&](const Checkpoint& c) { return c.folder == folder; });
-    all.push_back({folder, outcome->best().value_or(-INFINITY), may_go_on, false});
-  }
-  for (Checkpoint& one : all) {
-    for (const auto& [job, live] : live_) one.in_use = one.in_use || checkpoints(job) == one.folder;
-  }
-  free_checkpoints(all, options_.checkpoint_bytes);
-}
-
-void Tuner::clean(std::int64_t keep) const {
-  const auto kept = job_of_.find(keep);
-  for (std::size_t i = 0; i < jobs_.size(); ++i) {
-    if (kept != job_of_.end() && checkpoints(i) == checkpoints(kept->second)) continue;
-    std::error_code ignored;
-    fs::remove_all(checkpoints(i), ignored);
-  }
-}
-
-fs::path checkpoint_folder(const fs::path& store) { return store.string() + ".checkpoints"; }
 
 }  // namespace stoker::tune

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tune/method/history.h"
+
+/// When trials cannot decide anything: in a sentence, with what to change.
+namespace stoker::tune {
+
+/// What a search can say of the settings that its user would change.
+struct Cures {
+  std::string tried;          ///< "learning rates"
+  std::string smaller_batch;  ///< "give smaller batches, --batch 16,..."
+  std::string smaller_rates;  ///< "give smaller ones, --lr 1e-09..1e-05"
+};
+
+/// What the first trials show that no other trial will mend: a command that ends well and never
+/// tells the metric, three that failed one like the other, a metric that gets worse from first to
+/// last in all of four, power that nobody tells. Of `history` only what is seen counts.
+[[nodiscard]] std::optional<std::string> early_problem(const History& history,
+                                                       const Objective& objective);
+
+/// Why nothing can be chosen of these, one of each setting that was tried; nothing: it can.
+[[nodiscard]] std::optional<std::string> no_choice(const std::vector<const Outcome*>& outcomes,
+                                                   const Objective& objective, const Cures& cures);
+
+/// The metric got worse from first to last in all of them, `fewest` at least, as if the direction
+/// were the other one.
+[[nodiscard]] std::optional<std::string> wrong_direction(
+    const std::vector<const Outcome*>& outcomes, const Objective& objective, std::size_t fewest);
+
+}  // namespace stoker::tune
