@@ -126,7 +126,20 @@ std::string unreadable_value(const std::string& message, const Command& command)
   if (setting == nullptr) return message;
   return flag + ": \"" + value + "\" is no " +
          (setting->type == SettingType::kWhole ? "whole number" : "number") +
-         "; it takes: " + std::string(setting->words);
+         "; it takes: " + std::string(setting->words) +
+         (value == "auto" || value == "best" ? "; left out, it is chosen" : "");
+}
+
+/// CLI11's "The following argument was not expected: t4" in a sentence with what is taken.
+std::string unexpected_word(const std::string& message, const Command& command) {
+  const auto colon = message.find(": ");
+  if (!message.starts_with("The following argument") || colon == std::string::npos) return message;
+  std::string places;
+  for (const SettingRow* setting : settings_of(command.name)) {
+    if (setting->positional) places += " " + std::string(setting->value);
+  }
+  return "one word too many: " + message.substr(colon + 2) + "; stoker " + command.name + " takes" +
+         (places.empty() ? " flags alone" : places + " and flags");
 }
 
 Error explain(const CLI::ParseError& error, const Command& command,
@@ -135,7 +148,7 @@ Error explain(const CLI::ParseError& error, const Command& command,
   std::string message = error.what();
   if (const auto newline = message.find('\n'); newline != std::string::npos)
     message.resize(newline);
-  message = unreadable_value(message, command);
+  message = unexpected_word(unreadable_value(message, command), command);
   return {ErrorCode::kUsage, message + " (stoker " + command.name + " --help)", {}};
 }
 

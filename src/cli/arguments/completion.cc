@@ -21,6 +21,12 @@ Completes completes(const SettingRow& s) {
   return Completes::kFree;
 }
 
+/// What is offered beside files for such a value; empty: files alone.
+std::string known_for(const SettingRow& s, const KnownNames& known) {
+  if (s.value.starts_with("GPU")) return known.gpus;
+  return s.value.starts_with("MODEL") ? known.models : std::string();
+}
+
 template <class Visit>
 void each_command(std::span<const Section> sections, const Visit& visit) {
   for (const Section& section : sections) {
@@ -86,9 +92,20 @@ void add_pattern(const Command& command, const SettingRow& s, std::string& patte
 std::string bash_pattern(std::span<const Section> sections, Completes way) {
   std::string pattern;
   each_setting(sections, [&](const Command& c, const SettingRow& s) {
-    if (completes(s) == way) add_pattern(c, s, pattern);
+    if (completes(s) == way && (way != Completes::kFiles || !s.value.starts_with("GPU")))
+      add_pattern(c, s, pattern);
   });
   return pattern;
+}
+
+std::string bash_gpus(std::span<const Section> sections, const KnownNames& known) {
+  std::string pattern;
+  each_setting(sections, [&](const Command& c, const SettingRow& s) {
+    const bool gpu = s.value.starts_with("GPU") && completes(s) == Completes::kFiles;
+    if (gpu && !s.positional) add_pattern(c, s, pattern);
+  });
+  return "    " + pattern + ") COMPREPLY=($(compgen -W \"" + known.gpus +
+         "\" -- \"$cur\"; compgen -f -- \"$cur\" || :)); return ;;\n";
 }
 
 std::string bash_names(std::span<const Section> sections) {
@@ -116,12 +133,19 @@ std::string quoted(std::string_view text, std::string_view escaped) {
   return result + "'";
 }
 
-std::string zsh_action(const SettingRow& s) {
+std::string zsh_files(const SettingRow& s, const KnownNames& known) {
+  const std::string names = known_for(s, known);
+  if (names.empty()) return ":_files";
+  return ":{_alternative \"names:" + std::string(s.value) + ":(" + names +
+         ")\" \"files:file:_files\"}";
+}
+
+std::string zsh_action(const SettingRow& s, const KnownNames& known) {
   switch (completes(s)) {
     case Completes::kNames:
       return ":" + std::string(s.value) + ":(" + std::string(s.values) + ")";
     case Completes::kFiles:
-      return ":" + std::string(s.value) + ":_files";
+      return ":" + std::string(s.value) + zsh_files(s, known);
     case Completes::kFree:
       return ":" + std::string(s.value) + ": ";
     case Completes::kNothing:
@@ -138,7 +162,7 @@ std::string zsh_words(std::string_view words) {
 
 }  // namespace
 
-std::string bash_completion(std::span<const Section> sections) {
+std::string bash_completion(std::span<const Section> sections, const KnownNames& known) {
   std::string text =
       "# Completion of stoker for bash: source <(stoker completion bash)\n"
       "_stoker() {\n"
@@ -160,8 +184,8 @@ std::string bash_completion(std::span<const Section> sections) {
       "  fi\n"
       "  case \"$verb $prev\" in\n"
       "    *\" --color\") words=\"" +
-      std::string(kColours) + "\" ;;\n" + bash_names(sections) + "    " +
-      bash_pattern(sections, Completes::kFiles) +
+      std::string(kColours) + "\" ;;\n" + bash_names(sections) + bash_gpus(sections, known) +
+      "    " + bash_pattern(sections, Completes::kFiles) +
       ") COMPREPLY=($(compgen -f -- \"$cur\")); return ;;\n"
       "    " +
       bash_pattern(sections, Completes::kFree) +
@@ -172,7 +196,9 @@ std::string bash_completion(std::span<const Section> sections) {
   each_command(sections, [&](const Command& c) {
     std::string words = offered_words(c);
     for (const SettingRow* s : settings_of(c.name)) {
-      if (s->positional && !s->values.empty()) words += " " + std::string(s->values);
+      if (!s->positional) continue;
+      const std::string names = s->values.empty() ? known_for(*s, known) : std::string(s->values);
+      if (!names.empty()) words += " " + names;
     }
     text += "      " + c.name + ") words=\"" + words + "\" ;;\n";
   });
@@ -188,7 +214,7 @@ std::string bash_completion(std::span<const Section> sections) {
          "complete -o filenames -F _stoker stoker\n";
 }
 
-std::string zsh_completion(std::span<const Section> sections) {
+std::string zsh_completion(std::span<const Section> sections, const KnownNames& known) {
   std::string text =
       "#compdef stoker\n"
       "# Completion of stoker for zsh: stoker completion zsh > a folder of $fpath/_stoker\n"
@@ -216,7 +242,7 @@ std::string zsh_completion(std::span<const Section> sections) {
         const bool names = completes(*s) == Completes::kNames;
         text += "        " +
                 quoted((s->type == SettingType::kList ? "*:" : ":") + std::string(s->value) +
-                           (names ? ":(" + std::string(s->values) + ")" : ":_files"),
+                           (names ? ":(" + std::string(s->values) + ")" : zsh_files(*s, known)),
                        "") +
                 " \\\n";
         continue;
@@ -224,7 +250,7 @@ std::string zsh_completion(std::span<const Section> sections) {
       for (const std::string& flag : offered_flags(*s)) {
         text += "        " +
                 quoted((s->type == SettingType::kList ? "*" : "") + flag + "[" +
-                           zsh_words(s->words) + "]" + zsh_action(*s),
+                           zsh_words(s->words) + "]" + zsh_action(*s, known),
                        "") +
                 " \\\n";
       }
@@ -235,10 +261,14 @@ std::string zsh_completion(std::span<const Section> sections) {
       text += "        '--color[colour for verdicts]:WHEN:(" + std::string(kColours) + ")' \\\n";
     text += "        '--help[what matters first]' '--help-all[all flags]' ;;\n";
   });
-  return text + "  esac\n}\n_stoker \"$@\"\n";
+  // As a file of $fpath it is called by its name; sourced, it has to be registered.
+  return text +
+         "  esac\n}\n"
+         "if [[ ${funcstack[1]} == _stoker ]]; then _stoker \"$@\"; else compdef _stoker stoker; "
+         "fi\n";
 }
 
-std::string fish_completion(std::span<const Section> sections) {
+std::string fish_completion(std::span<const Section> sections, const KnownNames& known) {
   std::string text =
       "# Completion of stoker for fish: stoker completion fish > "
       "~/.config/fish/completions/stoker.fish\n";
@@ -260,10 +290,12 @@ std::string fish_completion(std::span<const Section> sections) {
     if (takes_quiet(c)) text += head + " -s q -l quiet -d 'without what it rests on'\n";
     for (const SettingRow* s : settings_of(c.name)) {
       const Completes way = completes(*s);
-      const std::string names =
-          way == Completes::kNames ? " -a " + quoted(s->values, "\\") : std::string();
+      const std::string offered =
+          way == Completes::kNames ? std::string(s->values) : known_for(*s, known);
+      const std::string names = offered.empty() ? offered : " -a " + quoted(offered, "\\");
       if (s->positional) {
-        if (!names.empty()) text += head + " -f" + names + "\n";
+        const std::string_view alone = way == Completes::kNames ? " -f" : "";
+        if (!names.empty()) text += head + std::string(alone) + names + "\n";
         continue;
       }
       const std::string needs = way == Completes::kNothing ? ""

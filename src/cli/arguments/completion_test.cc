@@ -15,6 +15,8 @@ namespace stoker::cli {
 namespace {
 namespace fs = std::filesystem;
 
+const KnownNames kKnown{"resnet18 resnet50", "rtx-3090 t4"};
+
 std::string output_of(const std::string& command) {
   const std::unique_ptr<FILE, int (*)(FILE*)> pipe(popen(command.c_str(), "r"), pclose);
   std::string text;
@@ -47,7 +49,7 @@ class ScriptFile {
 
 /// What bash offers for the last of `words`, separated by spaces.
 std::string offered(const std::string& words, int at) {
-  const ScriptFile script(bash_completion(all_verbs()));
+  const ScriptFile script(bash_completion(all_verbs(), kKnown));
   const std::string text = output_of(
       "bash -c 'set -eu; source " + script.path() + "; COMP_WORDS=(" + words +
       "); COMP_CWORD=" + std::to_string(at) + "; _stoker; echo \"${COMPREPLY[*]}\"' 2>&1");
@@ -81,6 +83,11 @@ TEST(CompletionTest, BashOffersKnownValues) {
   EXPECT_EQ(offered("stoker predict m --batch 1", 4), "");
 }
 
+TEST(CompletionTest, BashOffersModelsAndGpus) {
+  EXPECT_EQ(offered("stoker predict res", 2), "resnet18 resnet50");
+  EXPECT_EQ(offered("stoker predict m --gpu rtx", 4), "rtx-3090");
+}
+
 TEST(CompletionTest, BashOffersFilesWhereTheyAreTaken) {
   const ScriptFile file("");
   const std::string start = file.path().substr(0, file.path().size() - 3);
@@ -89,18 +96,38 @@ TEST(CompletionTest, BashOffersFilesWhereTheyAreTaken) {
 
 TEST(CompletionTest, ZshReadsItsScript) {
   if (!has_program("zsh")) GTEST_SKIP() << "no zsh here";
-  const ScriptFile script(zsh_completion(all_verbs()));
+  const ScriptFile script(zsh_completion(all_verbs(), kKnown));
   EXPECT_EQ(output_of("zsh -n " + script.path() + " 2>&1"), "");
+}
+
+TEST(CompletionTest, ZshRegistersASourcedScript) {
+  if (!has_program("zsh")) GTEST_SKIP() << "no zsh here";
+  const ScriptFile script(zsh_completion(all_verbs(), kKnown));
+  EXPECT_EQ(output_of("zsh -f -c 'autoload -Uz compinit; compinit -u -D; source " + script.path() +
+                      "; echo $_comps[stoker]' 2>&1"),
+            "_stoker\n");
+}
+
+TEST(CompletionTest, FishOffersModelsAndGpus) {
+  if (!has_program("fish")) GTEST_SKIP() << "no fish here";
+  const ScriptFile script(fish_completion(all_verbs(), kKnown));
+  const auto offers = [&](const std::string& typed) {
+    return output_of("fish --no-config -c 'cd /; source " + script.path() + "; complete -C \"" +
+                     typed + "\"' 2>&1");
+  };
+  EXPECT_EQ(offers("stoker predict resnet5"), "resnet50\n");
+  EXPECT_EQ(offers("stoker predict m --gpu rtx-3").find("rtx-3090"), 0U);
 }
 
 TEST(CompletionTest, FishReadsItsScript) {
   if (!has_program("fish")) GTEST_SKIP() << "no fish here";
-  const ScriptFile script(fish_completion(all_verbs()));
+  const ScriptFile script(fish_completion(all_verbs(), kKnown));
   EXPECT_EQ(output_of("fish -n " + script.path() + " 2>&1"), "");
 }
 
 TEST(CompletionTest, ZshAndFishNameVerbsFlagsAndValues) {
-  const std::string zsh = zsh_completion(all_verbs()), fish = fish_completion(all_verbs());
+  const std::string zsh = zsh_completion(all_verbs(), kKnown),
+                    fish = fish_completion(all_verbs(), kKnown);
   EXPECT_NE(zsh.find("'--objective[throughput, cost, epoch or energy]:WHAT:(throughput cost epoch "
                      "energy)' \\\n"),
             std::string::npos);

@@ -95,8 +95,7 @@ std::vector<std::string> input_findings(const Plan& plan) {
   std::vector<std::string> list;
   if (!plan.input) return list;
   for (const Finding& f : plan.input->findings) {
-    if (f.severity == Severity::kWarning)
-      list.push_back(f.name + ": " + f.evidence + ". Cure: " + f.cure + ".");
+    if (f.severity == Severity::kWarning) list.push_back(f.evidence + ". Cure: " + f.cure + ".");
   }
   return list;
 }

@@ -77,7 +77,7 @@ std::string gpu_table(const Plan& plan, const ReportContext& context) {
     rows.push_back(
         {std::to_string(f.job.gpus), std::to_string(f.job.batch),
          !f.input.known   ? "-"
-         : f.job.gpus > 1 ? fmt::format("{}x{}", f.job.gpus, f.loader.workers)
+         : f.job.gpus > 1 ? fmt::format("{}/GPU", f.loader.workers)
                           : std::to_string(f.loader.workers),
          rate(f.samples_per_s), f.epoch_s.value > 0 ? human_time(kSecond * f.epoch_s.value) : "-",
          percent(f.gpu_busy.value),

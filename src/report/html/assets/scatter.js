@@ -8,10 +8,18 @@ function axisScale(axis, values, range) {
   return d3.scaleLinear().domain([low, high + room]).range(range).nice();
 }
 
+// Powers of two from `low` to `high`, so many at most.
+function powersOfTwo(low, high, wanted) {
+  const first = Math.ceil(Math.log2(low)), count = Math.floor(Math.log2(high)) - first + 1;
+  const step = Math.max(1, Math.ceil(count / wanted));
+  return Array.from({length: Math.ceil(count / step)}, (_, i) => 2 ** (first + i * step));
+}
+
 // A logarithmic axis has room for some ticks only.
 function tickValues(scale, axis, wanted) {
   if (!axis.log) return scale.ticks(wanted);
   const [low, high] = scale.domain();
+  if (axis.label === "bytes" && high >= 4 * low) return powersOfTwo(low, high, wanted);
   if (high < 5 * low) return d3.scaleLinear().domain([low, high]).ticks(wanted);
   const all = scale.ticks(wanted);
   const powers = all.filter(v => { const p = Math.log10(v); return Math.abs(p - Math.round(p)) < 1e-9; });

@@ -38,10 +38,19 @@ async function copyText(text, button) {
   setTimeout(() => { button.textContent = label; }, 1200);
 }
 
+// Words are kept whole, but for those that no column has room for; sentences get a column that is worth reading.
+function cellClass(cell, numeric) {
+  if (numeric) return "n";
+  if (cell === null || cell === undefined || isFigure(cell)) return null;
+  const text = String(cell);
+  const names = [text.split(/\s+/).some(word => word.length > 24) ? "long" : "", text.length > 40 ? "prose" : text.length > 18 ? "phrase" : ""];
+  return names.filter(Boolean).join(" ") || null;
+}
+
 charts.table = (host, block) => {
   const body = el("tbody", {});
   const fill = rows => body.replaceChildren(...rows.map(row => el("tr", {}, row.map((cell, c) =>
-    el("td", {class: block.columns[c].numeric ? "n" : null}, isFigure(cell) ? figureNode(cell) : cell ?? "")))));
+    el("td", {class: cellClass(cell, block.columns[c].numeric)}, isFigure(cell) ? figureNode(cell) : cell ?? "")))));
   const heads = block.columns.map((column, c) => {
     const head = el("th", {class: column.numeric ? "n" : null, scope: "col"});
     head.append(el("button", {type: "button", title: "sort", on: {click: () => {
