@@ -156,6 +156,7 @@ Result<int> answer_scaling(const RunOptions& run, const std::optional<BatchReque
   alone.job.parallel.reset();
   alone.job.fsdp_precision.reset();
   alone.job.fsdp_group.reset();
+  alone.job.fsdp_offload = false;
   alone.job.bucket_view = false;
   Resolved resolved = TRY(resolve_exactly(alone, scenario_tools(run.script_run)));
   Scenario& s = resolved.base;

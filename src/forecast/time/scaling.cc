@@ -62,6 +62,7 @@ void share_by(Parallel parallel, Job& job) {
   if (is_fsdp(parallel)) return;
   job.fsdp_precision = FsdpPrecision::kNone;
   job.fsdp_group = 0;
+  job.fsdp_offload = false;
 }
 
 Scenario Scaler::scenario_for(int gpus) const {
@@ -132,11 +133,15 @@ std::string Scaler::worst_loss(const Run& run) const {
   const double slowest = t.straggling.count();
   const double host = t.exposed_host.count() -
                       one_.forecast.time.exposed_host.count() / (request_.strong ? job.gpus : 1);
+  const auto optimizer = static_cast<std::size_t>(StepPhase::kOptimizer);
+  const double on_host =
+      job.fsdp_offload ? (t.phase_elapsed[optimizer] - t.phase_device[optimizer]).count() : 0;
   std::vector<Loss> losses{
       {elapsed - total,
        f.limiter.kind == Limiter::kInput ? f.limiter.what : "uneven shares of the batch"},
       {t.exposed_communication.count() - slowest, "waiting for communication"},
       {slowest, "waiting for the slowest GPU"},
+      {on_host, "the optimizer on the host's processor"},
       {host, "launching kernels (Python and CPU)"}};
   double known = 0;
   for (const Loss& loss : losses) known += std::max(0.0, loss.time);
