@@ -1,6 +1,6 @@
 import sys
 
-from .cli import main
+from .cli import run
 
 if __name__ == "__main__":  # a spawned worker imports this module again
-    sys.exit(main())
+    sys.exit(run())

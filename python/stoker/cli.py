@@ -7,6 +7,7 @@ import signal
 import sys
 import traceback
 
+from . import imports
 from .errors import EXIT_BUG, CaptureError, InternalError, UserCodeError
 from .plain import printable_lines
 
@@ -110,6 +111,15 @@ def main(arguments: list | None = None) -> int:
         sys.stderr.write(f"stoker: this is a bug in stoker's {verb}; please report it with the lines above\n")
         return EXIT_BUG
     return EXIT_BAD_INPUT
+
+
+def run() -> int:
+    """The command line of a process of its own."""
+    imports.install()
+    code = main()
+    for sentence in imports.passed_over():
+        _say(f"stoker: note: {sentence}\n")
+    return code
 
 
 def _say(text: str) -> None:

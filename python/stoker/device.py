@@ -61,6 +61,9 @@ def _import_torch():
         if getattr(error, "name", None) == "torch":
             raise CaptureError(NO_TORCH) from None
         raise CaptureError(f"PyTorch is installed but cannot be imported ({error}): reinstall it") from None
+    if not hasattr(torch, "__version__"):
+        where = getattr(torch, "__file__", None) or next(iter(getattr(torch, "__path__", [])), "an unknown place")
+        raise CaptureError(f"the module 'torch' that Python finds is no PyTorch ({where}): rename that file or folder")
     version = tuple(int(part) for part in torch.__version__.split("+")[0].split(".")[:2])
     if version < LOWEST_TORCH:
         raise CaptureError(f"PyTorch {torch.__version__} is too old: captures need 2.4 or newer (pip install -U torch)")

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 
-from . import protocol
+from . import imports, protocol
 from .errors import EXIT_BUG, CaptureError, InternalError, UserCodeError
 from .plain import printable_lines
 
@@ -60,7 +60,7 @@ def _in_child(spec, out, *, precision, mode, name, batch, image_size, options, f
 
     with tempfile.TemporaryDirectory() as folder:
         target = out or str(pathlib.Path(folder) / "capture.step.gz")
-        command = [sys.executable, "-m", "stoker", "capture", spec, "-o", str(target), "--precision", precision]
+        command = [sys.executable, "-c", imports.starting(), "capture", spec, "-o", str(target), "--precision", precision]
         command += ["--device", device, "--quiet", *(["--compile"] if compile else [])]
         flags = (("--mode", mode), ("--batch", batch), ("--name", name), ("--image-size", image_size), ("--lora", lora))
         for flag, value in flags:

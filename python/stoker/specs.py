@@ -12,7 +12,7 @@ import sys
 import torch
 from torch.utils import _pytree as pytree
 
-from . import model_build, protocol
+from . import imports, model_build, protocol
 from .errors import CaptureError
 from .polynomial import Dimension
 from .tracing import compiled
@@ -217,7 +217,7 @@ def function_of(spec, path, function_name):
     module_spec = importlib.util.spec_from_file_location(file.stem, file)
     module = importlib.util.module_from_spec(module_spec)
     sys.modules.setdefault(file.stem, module)
-    sys.path.insert(0, str(file.resolve().parent))
+    imports.make_importable(str(file.resolve().parent))
     with user_code(f"{path} could not be imported"):
         module_spec.loader.exec_module(module)
     function = getattr(module, function_name, None)

@@ -70,6 +70,11 @@ def user_code(what: str):
         yield
     except CaptureError:
         raise
+    except SystemExit as end:
+        if is_ours(end):  # a signal that ends the process
+            raise
+        raise UserCodeError(f"{what} (it ends the program: sys.exit({'' if end.code is None else repr(end.code)})); correct the code "
+                            "named in the traceback above", trimmed(end)) from None
     except Exception as error:
         if any(text in str(error) for text in _NEEDS_VALUES):
             raise UserCodeError(f"the model needs the values of a tensor{_at(error)}, and a capture has none: keep the "

@@ -29,6 +29,8 @@ enum class Setting : std::uint8_t {
   kWorkers,
   kPrefetch,
   kPin,
+  kPersistentWorkers,
+  kStartMethod,
   kBatch,
   kPrecision,
   kOptimizer,

@@ -42,6 +42,8 @@ struct Gpu : DeviceFacts {
   std::string link;             ///< "NVLink 2", "" = PCIe only
   double link_bandwidth = 0;    ///< bytes/s, per GPU, both directions together as data sheets say
   bool link_stated = false;     ///< the user's word, so that nothing of it is assumed
+  bool pcie_stated = false;     ///< pcie_bandwidth is the user's word, no data sheet's
+  bool figure_stated = false;   ///< link_bandwidth likewise
   std::string bridge;           ///< "NVLink bridge", sold apart and not assumed; "": none exists
   double bridge_bandwidth = 0;  ///< as link_bandwidth
 };

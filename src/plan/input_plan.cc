@@ -78,14 +78,14 @@ class InputPlanner {
       if (request_.pin ? pin != *request_.pin : pin && !request_.gpu) continue;
       LoaderSettings settings = request_.now.settings;
       settings.pin = pin;
-      settings.persistent = true;
+      settings.persistent = request_.persistent;
       settings.in_order = request_.freedom.in_order.value_or(true);
       LoaderCase loader = case_with(settings);
       LoaderSearchResult found = search_loader(loader, request_.freedom, request_.room);
       plan_.settings_considered += found.considered;
       if (!found.shortage.empty()) plan_.shortage = found.shortage;
       if (!found.best) continue;
-      found.best->settings.persistent = found.best->settings.workers > 0;
+      found.best->settings.persistent = request_.persistent && found.best->settings.workers > 0;
       const double value = value_of(LoaderValue::kEpoch, forecast_with(found.best->settings));
       if (best && value < (1 + kSameSpeedWorkers) * best_value) continue;
       best_value = value;
@@ -112,7 +112,7 @@ class InputPlanner {
         (freedom.in_order && now.in_order != *freedom.in_order))
       return;
     LoaderSettings kept = now;
-    kept.persistent = kept.workers > 0;
+    kept.persistent = request_.persistent && kept.workers > 0;
     const LoaderForecast stays = forecast_with(kept), moves = forecast_with(best->settings);
     if (!host_shortage(request_.room, stays).empty()) return;
     const auto worse = [&](LoaderValue value) {

@@ -21,6 +21,7 @@ struct InputPlanRequest {
   LoaderFreedom freedom;
   std::optional<LoaderSettings> chosen;  ///< the best settings, where another search found them
   std::optional<bool> pin;               ///< fixed; absent: searched
+  bool persistent = true;                ///< workers live on between epochs
   bool gpu = true;                       ///< false: batches stay on the CPU, copies cost nothing
   Host room;                             ///< /dev/shm and DRAM of the host
   StepOf step;  ///< empty: in proportion to the batch, with a copy where it is pageable

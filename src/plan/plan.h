@@ -45,6 +45,7 @@ struct PlanRequest {
   std::optional<int> workers;
   std::optional<int> prefetch;
   std::optional<bool> pin;
+  bool persistent = true;                   ///< workers live on between epochs
   const Probe* folder = nullptr;            ///< what the sample's cost was measured from; not owned
   const PipelineProbe* pipeline = nullptr;  ///< likewise
   HostLimits limits_here;     ///< of this computer, when it is the host that is planned for

@@ -210,7 +210,7 @@ Result<std::optional<TriedSetting>> SettingSearch::best(const PrecisionChoice& c
   set_precision(s, *choice.step, choice.precision);
   s.job.gpus = gpus;
   s.machine.gpu_count = gpus_per_node(gpus, s.job.nodes);
-  s.loader.persistent = true;
+  s.loader.persistent = request_.persistent;
   set_pinning(s, request_.pin.value_or(true));
   set_batch(s, std::max<std::int64_t>(1, choice.step->dimensions[0].minimum));
 

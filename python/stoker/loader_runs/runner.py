@@ -257,8 +257,11 @@ def main(arguments: list) -> int:
             run.calibrate()
             missing = 0 if options.calibrate_only else run.measure()
         except KeyboardInterrupt:
-            run.save()
-            say(rows_file.interrupted(options.out))
+            if run.file["scenarios"]:
+                run.save()
+                say(rows_file.interrupted(options.out))
+            else:
+                say("interrupted before anything was measured")
             return _INTERRUPTED
     if missing:
         say(f"{missing} points are not settled so far; run the same command again to go on")

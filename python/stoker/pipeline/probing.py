@@ -396,7 +396,8 @@ class _Probe:
         self._kept_s = 0.0
         source, until = self._source, max(self._deadline - 0.1, time.monotonic() + _STARTING_S)
         facts = {"fork_ms": None, "spawn_ms": None, "forkserver_ms": None, "picklable": True, "why_not": None,
-                 "pickled_bytes": None, "pickled_whole": True, "pickle_ms": None, "unpickle_ms": None,
+                 "pickled_bytes": None, "pickled_whole": True, "pickle_ms": None, "unpickle_ms": None, "estimated": None,
+                 "interpreter_ms": None,
                  "warm_up_ms": round(max(0.0, statistics.median(self._warm_ups)), 4) if self._warm_ups else None}
         outcome = self._run("starting workers", lambda send: starting.start_pass(source, send, until=until, own=_own_method(self._doc)),
                             until - time.monotonic(), daemon=False, grace=_STARTING_S)

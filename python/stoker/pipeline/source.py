@@ -13,6 +13,7 @@ import random
 import sys
 import time
 
+from .. import imports
 from ..errors import ProbeError
 from ..user_code import user_code
 from . import order
@@ -122,7 +123,7 @@ def load(spec: str):
     module_spec = importlib.util.spec_from_file_location(file.stem, file)
     module = importlib.util.module_from_spec(module_spec)
     sys.modules.setdefault(file.stem, module)
-    sys.path.insert(0, str(file.resolve().parent))
+    imports.make_importable(str(file.resolve().parent))
     with user_code(f"{path} could not be imported"):
         module_spec.loader.exec_module(module)
     function = getattr(module, function_name, None)

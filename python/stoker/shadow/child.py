@@ -11,7 +11,7 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from .. import device as devices
-from .. import standins
+from .. import imports, standins
 from ..tracing import packed, rnn
 from ..tracing.functions import AbstractFunctions
 from ..user_code import trimmed
@@ -137,7 +137,7 @@ def _prepare_main(request: Request) -> types.ModuleType:
     """`__main__`, arguments and search path as `python train.py ARGUMENTS` would have them."""
     path = pathlib.Path(request.script)
     sys.argv = [request.script, *batches.arguments(request)]
-    sys.path.insert(0, str(path.resolve().parent))
+    imports.make_importable(str(path.resolve().parent))
     main = types.ModuleType("__main__")
     main.__file__ = request.script
     main.__builtins__ = __builtins__

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import multiprocessing
 import time
 from dataclasses import dataclass
 
@@ -29,6 +30,7 @@ class LoaderFacts:
     collate: bool
     site: sites.Site
     data: object = None
+    start: str = "fork"
 
 
 def install(world) -> None:
@@ -100,7 +102,15 @@ def _facts(given) -> LoaderFacts:
                        pin=bool(given["pin_memory"]), persistent=bool(given.get("persistent_workers")),
                        drop_last=bool(given["drop_last"]),
                        shuffle=bool(given["shuffle"]) or isinstance(given["sampler"], torch.utils.data.RandomSampler),
-                       samples=_size(given["dataset"]), collate=given["collate_fn"] is not None, site=sites.here(3), data=given["dataset"])
+                       samples=_size(given["dataset"]), collate=given["collate_fn"] is not None, site=sites.here(3), data=given["dataset"],
+                       start=_start_method(given.get("multiprocessing_context")))
+
+
+def _start_method(context) -> str:
+    """How the loader starts its workers: what it was given, else what the process has set, else Python's default."""
+    method = context if isinstance(context, str) else context.get_start_method() if context is not None \
+        else multiprocessing.get_start_method(allow_none=True) or multiprocessing.get_all_start_methods()[0]
+    return method if method in ("fork", "spawn", "forkserver") else "fork"
 
 
 def _replace(world, given, facts) -> None:

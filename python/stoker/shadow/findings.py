@@ -90,6 +90,11 @@ def _loader(world, loader) -> None:
     world.found("workers", loader.workers, f"{loader.workers} workers", site)
     if loader.prefetch:
         world.found("prefetch", loader.prefetch, f"{loader.prefetch} batches ahead", site)
+    if loader.workers:
+        kept = "workers kept between epochs" if loader.persistent else "workers started anew in each epoch"
+        world.found("persistent-workers", loader.persistent, kept, site)
+        if loader.start != "fork":
+            world.found("start-method", loader.start, f"workers started by {loader.start}", site)
     world.found("pin", loader.pin, "page-locked memory" if loader.pin else "no page-locked memory", site)
     if loader.samples:
         world.found("samples", loader.samples, f"{loader.samples:,} samples", site)

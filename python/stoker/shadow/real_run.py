@@ -24,6 +24,7 @@ def main(request_file: str) -> None:
     request = json.loads(pathlib.Path(request_file).read_text())
     import torch
 
+    from .. import imports
     from . import batches, manners
     from .world import Request, World
 
@@ -37,7 +38,7 @@ def main(request_file: str) -> None:
     if hasattr(torch, "accelerator"):
         torch.accelerator.is_available = lambda *_, **__: False
     sys.argv = [request["script"], *request["arguments"]]
-    sys.path.insert(0, str(pathlib.Path(request["script"]).resolve().parent))
+    imports.make_importable(str(pathlib.Path(request["script"]).resolve().parent))
     module = types.ModuleType("__main__")
     module.__file__, module.__builtins__ = request["script"], __builtins__
     sys.modules["__main__"] = module

@@ -7,6 +7,7 @@ import sys
 import tempfile
 import types
 
+from .. import imports
 from ..errors import CaptureError, UserCodeError
 from ..user_code import trimmed
 from . import manners
@@ -37,7 +38,7 @@ def loader_of(script: str, arguments: list):
 
     DataLoader.__iter__, torch.cuda.is_available = __iter__, lambda: False
     sys.argv, sys.modules["__main__"] = [script, *arguments], main
-    sys.path.insert(0, str(path.resolve().parent))
+    imports.make_importable(str(path.resolve().parent))
     try:
         with tempfile.TemporaryDirectory(prefix="stoker-probe-") as scratch, manners.for_a_while(scratch):
             exec(compile(path.read_bytes(), script, "exec"), main.__dict__)

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 
+from .. import imports
 from ..arguments import Parser
 from ..binary import EXIT_NO, find_binary
 from ..durations import seconds
@@ -88,8 +89,9 @@ def _measured(options, own: list, batch) -> dict:
                                        "seconds": seconds(options.budget, "--budget"), "answer": str(answer)}))
         path = os.pathsep.join([str(pathlib.Path(__file__).resolve().parents[2]), os.environ.get("PYTHONPATH", "")])
         with open(log, "w") as out:
-            child = subprocess.Popen([sys.executable, "-m", "stoker.shadow.real_run", str(request)], stdin=subprocess.DEVNULL, stdout=out,
-                                     stderr=out, env=dict(os.environ, PYTHONPATH=path, CUDA_VISIBLE_DEVICES=""), start_new_session=True)
+            command = [sys.executable, "-c", imports.starting("stoker.shadow.real_run"), str(request)]
+            child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True,
+                                     env=dict(os.environ, PYTHONPATH=path, CUDA_VISIBLE_DEVICES=""))
             try:
                 child.wait()
             except BaseException:

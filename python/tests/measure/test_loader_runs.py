@@ -245,6 +245,32 @@ def test_a_users_data_set_is_measured_and_the_file_can_be_continued(tmp_path):
             assert len(rows.good(point)) == len(before), "and not measured again"
 
 
+INTERRUPTED = """
+import sys
+from stoker.loader_runs import runner
+whole = runner.Run.{where}
+def interrupted(self, *arguments):
+    if {late}:
+        whole(self, *arguments)
+    raise KeyboardInterrupt
+runner.Run.{where} = interrupted
+sys.exit(runner.main(sys.argv[1:]))
+"""
+
+
+@pytest.mark.parametrize("where, late, kept", [("find_scenarios", False, 0), ("calibrate", False, 0), ("_probe", True, 0),
+                                               ("calibrate", True, 1), ("wanted_points", True, 1)])
+def test_ctrl_c_keeps_what_was_measured(tmp_path, where, late, kept):
+    path = tmp_path / "rows.json"
+    done = subprocess.run([sys.executable, "-c", INTERRUPTED.format(where=where, late=late), "--pipeline", OWN, "--out", str(path), *BRIEF],
+                          env=dict(os.environ, PYTHONPATH=str(PYTHON)), capture_output=True, text=True, timeout=300)
+    assert done.returncode == 130, done.stderr
+    if kept:
+        assert len(rows.read(str(path))["scenarios"]) == kept and f"so far is in {path}" in done.stderr
+    else:
+        assert not path.exists() and "before anything was measured" in done.stderr
+
+
 @pytest.mark.parametrize("function", ["stream", "sampled"])
 def test_an_order_of_its_own_is_kept_and_epochs_are_left_early(tmp_path, function):
     scenario = scenarios.own(f"{SUPPORT / 'loaders.py'}:{function}")

@@ -3,6 +3,7 @@
 import random
 import time
 
+import numpy
 import pytest
 import torch
 
@@ -16,10 +17,10 @@ from stoker.pipeline import (
     objects,
     one_worker,
     order,
+    pickled,
     source,
     speed,
     stages,
-    starting,
     statistics_of,
     streams,
     transport,
@@ -125,13 +126,33 @@ def test_what_is_no_tensor_is_timed():
 
 
 def test_a_large_data_set_is_pickled_in_time():
-    facts, text = starting.pickled_size([[n] for n in range(20_000)])
+    facts, text = pickled.whole([[n] for n in range(20_000)], seconds=9)
     assert facts["picklable"] and facts["pickled_whole"] and facts["pickle_ms"] > 0
-    assert len(text) == facts["pickled_bytes"] and starting._unpickle_ms(text) > 0
-    part, text = starting.pickled_size([b"x" * 100_000 for _ in range(1000)], seconds=0)
+    assert len(text) == facts["pickled_bytes"] and pickled.unpickle_ms(text) > 0
+    part, text = pickled.whole([b"x" * 100_000 for _ in range(1000)], seconds=0)
     assert not part["pickled_whole"] and text is None and part["pickled_bytes"] < 100_000_000
-    bad, text = starting.pickled_size(lambda: 1)
+    bad, text = pickled.whole(lambda: 1, seconds=9)
     assert not bad["picklable"] and text is None
+
+
+class Held:
+    def __init__(self, **members):
+        self.__dict__.update(members)
+
+
+@pytest.mark.parametrize("held", [
+    Held(rows=[[number, str(number)] for number in range(30_000)]), Held(by_name={str(number): [number] for number in range(30_000)}),
+    Held(array=numpy.arange(2_000_000, dtype=numpy.float64)), Held(words=numpy.array([str(n) for n in range(30_000)], dtype=object)),
+    Held(text="word " * 1_000_000, few=[1, 2, 3]), Held(inner=[Held(rows=[b"x" * (n % 100) for n in range(20_000)]) for _ in range(3)])])
+def test_parts_of_a_data_set_tell_of_all_of_it(held):
+    whole, _ = pickled.whole(held, seconds=60)
+    parts = pickled.estimate(held, seconds=0.05)
+    assert parts["pickled_bytes"] == pytest.approx(whole["pickled_bytes"], rel=0.15)
+    assert parts["pickle_ms"] > 0 and parts["unpickle_ms"] > 0
+
+
+def test_a_data_set_that_cannot_be_pickled_has_no_estimate():
+    assert pickled.estimate(Held(act=lambda: 1), seconds=0.05) is None
 
 
 def test_coefficients_need_enough_cases():

@@ -73,6 +73,7 @@ def test_settings_are_found_with_their_lines_and_nothing_is_left_behind(tmp_path
     loader = line_of(scripts.CLASSIFIER, "loader = DataLoader")
     assert (rows["batch"]["value"], rows["batch"]["line"]) == (24, loader)
     assert (rows["workers"]["value"], rows["prefetch"]["value"], rows["pin"]["value"], rows["samples"]["value"]) == (2, 4, True, 200)
+    assert rows["persistent-workers"]["value"] is False
     assert (rows["optimizer"]["value"], rows["optimizer"]["line"]) == ("adamw", line_of(scripts.CLASSIFIER, "optimizer = torch"))
     reads = {(row["line"], row["answer"]) for row in doc["script"]["reads"]}
     assert (line_of(scripts.CLASSIFIER, "torch.isnan"), "False") in reads

@@ -37,9 +37,10 @@ Status check(const RunOptions& run, const InputPlanOptions& own,
   }
   TRY(refuse_all_but(
       "plan", bindings,
-      {"step-ms", "blocking", "cores", "method", "host", "gpus", "price", "data", "reprobe",
-       "samples", "sample-cost", "from", "storage", "image-size", "workers", "prefetch", "pin",
-       "batch", "json"},
+      {"step-ms",      "blocking",   "cores",   "method",   "host",        "gpus",
+       "price",        "data",       "reprobe", "samples",  "sample-cost", "from",
+       "storage",      "image-size", "workers", "prefetch", "pin",         "persistent-workers",
+       "start-method", "batch",      "json"},
       "is of a plan with a MODEL; a plan of the input alone takes the step as it was measured "
       "(--step-ms). Leave it out, or give a MODEL"));
   if (run.data.empty() && run.sample_cost.empty() && run.from.empty()) {
@@ -201,6 +202,7 @@ Result<int> answer_input_plan(const RunOptions& run, const InputPlanOptions& own
   const LoaderAsItIs now =
       seen ? LoaderAsItIs{seen->settings, true} : loader_as_it_is(data->pipeline);
   request.now.settings = now.settings;
+  if (asked.start_method) request.now.settings.start_method = *asked.start_method;
   request.now_known = now.known;
   const auto probed = seen        ? std::optional(seen->settings.batch)
                       : now.known ? probed_batch(*data->pipeline)
@@ -226,6 +228,7 @@ Result<int> answer_input_plan(const RunOptions& run, const InputPlanOptions& own
   const bool pins = run.pin.value_or(!seen || seen->on_gpu || seen->settings.pin);
   if (!pins) request.pin = false;
   request.gpu = pins;
+  request.persistent = run.persistent_workers.value_or(true);
   request.room = host;
   request.profile = &*profile;
   request.price_per_gpu_hour = asked.price_per_gpu_hour.value_or(0);

@@ -83,11 +83,19 @@ std::string python_path() {
   return path.empty() || before.empty() ? path + before : path + ":" + before;
 }
 
-/// Words and environment of `python -m stoker ARGUMENTS`, as execve takes them.
+/// `python -m stoker` but for one thing: until the package is imported, the working directory is
+/// not searched, where a random.py of the user's would stand in the place of Python's.
+constexpr const char* kStart =
+    "import sys\n"
+    "sys.path[:1] = [folder for folder in sys.path[:1] if folder]\n"
+    "from stoker.cli import run\n"
+    "sys.exit(run())";
+
+/// Words and environment of the package's command line, as execve takes them.
 class PythonCommand {
  public:
   explicit PythonCommand(const std::vector<std::string>& arguments)
-      : words_{interpreter(), "-m", "stoker"} {
+      : words_{interpreter(), "-c", kStart} {
     words_.insert(words_.end(), arguments.begin(), arguments.end());
     for (char** e = environ; *e != nullptr; ++e) {
       if (std::strncmp(*e, "PYTHONPATH=", 11) != 0) variables_.emplace_back(*e);

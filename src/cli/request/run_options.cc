@@ -24,6 +24,8 @@ std::vector<Binding> run_bindings(RunOptions& o, SettingTarget batch) {
                   {"workers", &o.workers},
                   {"prefetch", &o.prefetch},
                   {"pin", &o.pin},
+                  {"persistent-workers", &o.persistent_workers},
+                  {"start-method", &o.start_method},
                   {"link", &o.link},
                   {"batch", batch},
                   {"batch-arg", &o.batch_argument},

@@ -16,13 +16,14 @@ namespace stoker::cli {
 /// share.
 struct RunOptions {
   std::string model, gpu, gpus, host, data, from, precision, sample_cost, storage, coefficients;
+  std::string start_method;
   std::string link;                           ///< between the GPUs of a computer
   std::string price;                          ///< one, or one a GPU: "1.3,2.5"
   std::vector<std::string> script_arguments;  ///< what follows --
   std::string batch_argument;
   ScriptRun script_run;
   std::optional<std::int64_t> batch, samples, workers, prefetch, image_size;
-  std::optional<bool> pin;
+  std::optional<bool> pin, persistent_workers;
   bool reprobe = false, recapture = false, json = false;
   std::optional<std::int64_t> global_batch;  ///< of predict: batch x accumulate x GPUs
   bool strict = false;                       ///< RISKY is no, too

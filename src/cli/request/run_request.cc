@@ -88,6 +88,12 @@ Result<CopyWay> parse_copy(const std::string& text) {
               "--copy");
 }
 
+Result<StartMethod> parse_start_method(const std::string& text) {
+  if (const auto method = start_method_named(simplified(text))) return *method;
+  return fail(ErrorCode::kUsage, "\"" + text + "\" is none of fork, forkserver, spawn",
+              "--start-method");
+}
+
 Result<GpuLink> parse_link(const std::string& text) {
   const std::string word = simplified(text);
   if (word == "pcie") return GpuLink::kPcie;
@@ -149,6 +155,8 @@ Result<RunRequest> run_request(const RunOptions& o, const NamedGpu& gpu) {
   request.prefetch = o.prefetch;
   request.pin = o.pins();
   request.pin_given = o.pin.has_value();
+  request.persistent_workers = o.persistent_workers;
+  if (!o.start_method.empty()) request.start_method = TRY(parse_start_method(o.start_method));
   request.script = {o.script_arguments, o.batch_argument};
   if (!o.link.empty()) request.link = TRY(parse_link(o.link));
   request.data = TRY(data_request(o));

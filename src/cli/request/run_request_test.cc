@@ -65,6 +65,13 @@ TEST(RunRequest, PairsAreYesNoOrNothing) {
   EXPECT_FALSE(run_request(o, {})->pin);
   EXPECT_EQ(run_request(o, {})->job.clip, true);
   EXPECT_EQ(run_request(o, {})->job.ema, false);
+  EXPECT_FALSE(run_request(o, {})->persistent_workers);
+  o.persistent_workers = false;
+  EXPECT_EQ(run_request(o, {})->persistent_workers, false);
+  o.start_method = "Spawn";
+  EXPECT_EQ(run_request(o, {})->start_method, StartMethod::kSpawn);
+  o.start_method = "hatch";
+  EXPECT_EQ(run_request(o, {}).error().message, "\"hatch\" is none of fork, forkserver, spawn");
 }
 
 TEST(RunRequest, TextsBecomeValues) {

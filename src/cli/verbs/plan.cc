@@ -59,10 +59,12 @@ PlanRequest request_of(const PlanArguments& o, const Resolved& r, const std::vec
   if (o.run.workers) request.workers = static_cast<int>(*o.run.workers);
   if (o.run.prefetch) request.prefetch = static_cast<int>(*o.run.prefetch);
   if (!o.run.pins() || r.base.machine.device.cpu() != nullptr) request.pin = false;
+  request.persistent = o.run.persistent_workers.value_or(true);
   if (r.probe) request.folder = &*r.probe;
   if (r.pipeline) request.pipeline = &*r.pipeline;
   const LoaderAsItIs now = loader_as_it_is(r.pipeline);
   request.loader_now = now.settings;
+  request.loader_now.start_method = r.base.loader.start_method;
   request.loader_known = now.known;
   if (r.base.machine.host.is_this_machine) request.limits_here = this_host_limits();
   else request.limits_here.shared_memory = r.base.machine.host.shared_memory;

@@ -165,6 +165,7 @@ void read_gpu_link(TomlTable& table, Gpu& gpu) {
   } else if (gpu.link.empty()) {
     gpu.link = gpu.bridge.empty() ? "GPU link" : gpu.bridge;
   }
+  gpu.figure_stated = figure;
   if (figure) gpu.link_bandwidth = stated;
 }
 
@@ -173,6 +174,7 @@ void read_link(TomlTable& table, MachineFile& file) {
   Gpu* const described = file.device ? file.device->gpu() : nullptr;
   Gpu& gpu = described != nullptr ? *described : unused;
   table.number("pcie_gbs", range::kLinkGbs, kGiga, gpu.pcie_bandwidth);
+  gpu.pcie_stated = table.has("pcie_gbs");
   read_gpu_link(table, gpu);
   table.number("network_gbs", range::kLinkGbs, kGiga, file.network_bandwidth);
   for (const char* key : {"pcie_gbs", "name", "gbs"}) {

@@ -259,7 +259,8 @@ TEST(MachineFile, ABridgeIsNotAssumedAndWhatIsStatedOfALinkWins) {
   EXPECT_EQ(plain.link, "");
   EXPECT_DOUBLE_EQ(plain.pcie_bandwidth, 12.5e9);
   EXPECT_EQ(plain.bridge, "NVLink bridge");
-  EXPECT_FALSE(plain.link_stated);
+  EXPECT_FALSE(plain.link_stated || plain.figure_stated);
+  EXPECT_TRUE(plain.pcie_stated);
   const Gpu bridged = linked_gpu("rtx-3090", "name = \"NVLink bridge\"\n");
   EXPECT_EQ(bridged.link, "NVLink bridge");
   EXPECT_DOUBLE_EQ(bridged.link_bandwidth, 112.5e9);

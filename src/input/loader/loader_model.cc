@@ -120,7 +120,11 @@ void fill_start(const LoaderSettings& settings, const SampleCost& cost, double s
                                                                : cost.start.forkserver;
   if (!forks) {
     model.fork = cpu(kSpawnCall);
-    if (whole.count() <= 0) whole = kUnknownSpawn + sent_to_worker(cost.start);
+    if (whole.count() <= 0) {
+      const Nanos alone =
+          cost.start.interpreter.count() > 0 ? cost.start.interpreter : kUnknownSpawn;
+      whole = alone + sent_to_worker(cost.start);
+    }
     if (cost.start.pickled > kPipe) model.start = LoaderModel::Start::kSerial;
   }
   model.startup =

@@ -185,6 +185,10 @@ TEST(Start, LargeDataSetsGoThroughThePipeOneWorkerAfterTheOther) {
   EXPECT_NEAR(first(), 1000 + 1, 10);
   cost.start.pickled = Bytes(1'000'000);
   EXPECT_NEAR(first(), 4 * 1000 + 1, 10);
+  cost.start.spawn = {};
+  cost.start.interpreter = 500.0 * kMillisecond;
+  cost.start.pickle = cost.start.unpickle = 100.0 * kMillisecond;
+  EXPECT_NEAR(first(), 4 * (500 + 100 + 1 + 100) + 1, 10) << "added up where none was measured";
   settings.start_method = StartMethod::kFork;
   cost.start.fork = 30.0 * kMillisecond;
   EXPECT_NEAR(first(), 30 + 1, 1);

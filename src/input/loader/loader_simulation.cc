@@ -303,10 +303,16 @@ LoaderForecast simulate_loader(const LoaderSettings& given, const SampleCost& co
   out.wait = wait * kSecond;
   out.first_batch = first_batch_of(model, epoch) * kSecond;
   out.epoch_start = out.first_batch;
-  if (settings.persistent || model.workers == 0) {
+  const bool forks = settings.start_method == StartMethod::kFork || model.workers == 0;
+  if (settings.persistent || model.workers == 0 || !forks) {
     LoaderModel later = model;
     later.start = LoaderModel::Start::kRunning;
-    out.epoch_start = first_batch_of(later, epoch) * kSecond;
+    const Nanos running = first_batch_of(later, epoch) * kSecond;
+    if (settings.persistent || model.workers == 0) out.epoch_start = running;
+    if (!forks) {
+      out.started = std::max(Nanos{}, out.first_batch - running);
+      out.started_band = cost.start.band;
+    }
   }
   out.queue =
       queue_of(trace, static_cast<std::size_t>(warm), static_cast<std::size_t>(warm + measured));

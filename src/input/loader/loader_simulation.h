@@ -101,6 +101,8 @@ struct LoaderForecast {
   Nanos wait;                ///< of the consumer a step, steady
   Nanos first_batch;         ///< from the start of an epoch to batch 0, first epoch
   Nanos epoch_start;         ///< likewise, later epochs
+  Nanos started;             ///< of first_batch: until workers that are not forked are up
+  Band started_band;         ///< relative
   Nanos epoch;  ///< whole epoch (a later one), first batch and shutdown included; 0: unknown size
   Nanos shutdown;                  ///< of it: joining workers that are not persistent
   std::int64_t batches = 0;        ///< of an epoch, one rank

@@ -227,6 +227,16 @@ void fill_bands(const PipelineProbe& probe, SampleCost& cost) {
   cost.wait_band = factor_band(std::max(std::hypot(kLeastWaitError, sampling), repeats));
 }
 
+/// Starts by another way than fork. Judgement, after the table of docs/models/input.md: a measured
+/// start repeats within a quarter; pieces that were measured one by one add up less well; parts of
+/// the data set that speak for the whole, or pieces that nobody measured, within a factor of two.
+Band start_band(const PipelineProbe& probe) {
+  const PipelineProbe::Start& start = probe.start;
+  const bool spawn = probe.loader && probe.loader->start_method == StartMethod::kSpawn;
+  if ((spawn ? start.spawn : start.forkserver).count() > 0) return factor_band(0.33);
+  return factor_band(start.pickled_whole && start.interpreter.count() > 0 ? 0.5 : 1.0);
+}
+
 }  // namespace
 
 SampleCost sample_cost_from_pipeline(const PipelineProbe& probe, const LoaderProfile& profile) {
@@ -264,8 +274,9 @@ SampleCost sample_cost_from_pipeline(const PipelineProbe& probe, const LoaderPro
   cost.transport.sample_fault_ns = 0;
   if (probe.memory.worker_private.count() > 0)
     cost.transport.worker_private = probe.memory.worker_private;
-  cost.start = {probe.start.fork,    probe.start.spawn,  probe.start.forkserver,
-                probe.start.pickled, probe.start.pickle, probe.start.unpickle};
+  cost.start = {probe.start.fork,        probe.start.spawn,  probe.start.forkserver,
+                probe.start.pickled,     probe.start.pickle, probe.start.unpickle,
+                probe.start.interpreter, start_band(probe)};
   cost.warm_up = probe.start.warm_up;
   if (probe.gil_wait) cost.lock_wait = *probe.gil_wait;
   // The whole start of a worker holds the call that forks it; the slope between loaders of several

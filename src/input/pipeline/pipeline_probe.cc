@@ -215,18 +215,30 @@ void read_one_worker(Fields& fields, const Json& root, PipelineProbe& out) {
   fields.take(run, "interval_spread", path, 0, 1, one.interval_spread);
 }
 
-void read_process(Fields& fields, const Json& root, PipelineProbe& out) {
+void read_start(Fields& fields, const Json& root, PipelineProbe::Start& out) {
   const Json& start = fields.maybe_object(root, "start", "");
-  fields.take(start, "fork_ms", "start.", out.start.fork);
-  fields.take(start, "spawn_ms", "start.", out.start.spawn);
-  fields.take(start, "forkserver_ms", "start.", out.start.forkserver);
-  fields.take(start, "warm_up_ms", "start.", out.start.warm_up);
-  fields.take(start, "picklable", "start.", out.start.picklable);
-  fields.take(start, "why_not", "start.", out.start.why_not);
-  fields.take(start, "pickled_bytes", "start.", out.start.pickled);
-  fields.take(start, "pickled_whole", "start.", out.start.pickled_whole);
-  fields.take(start, "pickle_ms", "start.", out.start.pickle);
-  fields.take(start, "unpickle_ms", "start.", out.start.unpickle);
+  const std::string path = "start.";
+  fields.take(start, "fork_ms", path, out.fork);
+  fields.take(start, "spawn_ms", path, out.spawn);
+  fields.take(start, "forkserver_ms", path, out.forkserver);
+  fields.take(start, "interpreter_ms", path, out.interpreter);
+  fields.take(start, "warm_up_ms", path, out.warm_up);
+  fields.take(start, "picklable", path, out.picklable);
+  fields.take(start, "why_not", path, out.why_not);
+  fields.take(start, "pickled_whole", path, out.pickled_whole);
+  const auto take_data_set = [&](const Json& from, const std::string& where) {
+    fields.take(from, "pickled_bytes", where, out.pickled);
+    fields.take(from, "pickle_ms", where, out.pickle);
+    fields.take(from, "unpickle_ms", where, out.unpickle);
+  };
+  take_data_set(start, path);
+  if (given(start, "estimated") == nullptr) return;
+  out.estimated = true;
+  take_data_set(fields.maybe_object(start, "estimated", path), path + "estimated.");
+}
+
+void read_process(Fields& fields, const Json& root, PipelineProbe& out) {
+  read_start(fields, root, out.start);
   const Json& memory = fields.maybe_object(root, "memory", "");
   fields.take(memory, "worker_private_bytes", "memory.", out.memory.worker_private);
   fields.take(memory, "worker_peak_bytes", "memory.", out.memory.worker_peak);

@@ -59,8 +59,11 @@ struct PipelineProbe {
     bool picklable = true;
     std::string why_not;
     Bytes pickled;
-    bool pickled_whole = true;  ///< false: pickling was broken off, all is at least so much
-    Nanos pickle, unpickle;     ///< CPU of it; 0: not measured
+    /// false: pickling was broken off. Bytes and times are then estimated from parts of the data
+    /// set (`estimated`), else of what was pickled, at least so much.
+    bool pickled_whole = true, estimated = false;
+    Nanos pickle, unpickle;  ///< CPU of it; 0: not measured
+    Nanos interpreter;  ///< start by the loader's own method without a data set; 0: not measured
   } start;
   struct Memory {
     Bytes worker_private, worker_peak, object_bytes;

@@ -108,6 +108,28 @@ TEST(PipelineProbe, TheSimulationsView) {
   EXPECT_NE(cost.basis.find("train.py:dataset (2 samples)"), std::string::npos) << cost.basis;
 }
 
+/// What was pickled until it was broken off gives way to what parts of the data set say of it all;
+/// an interpreter that was started without data is the rest of a start.
+TEST(PipelineProbe, AStartAddsUpFromItsPieces) {
+  const std::string pieces = changed("\"spawn_ms\": 2500", R"("interpreter_ms": 800,
+      "pickled_whole": false, "pickle_ms": 100, "estimated": {"pickled_bytes": 200000000,
+      "pickle_ms": 600, "unpickle_ms": 400}, "spawn_ms": null)");
+  const auto probe = parse_pipeline_probe(pieces);
+  ASSERT_TRUE(probe) << probe.error().text();
+  EXPECT_TRUE(probe->start.estimated);
+  const SampleCost cost = sample_cost_from_pipeline(*probe, {});
+  EXPECT_EQ(cost.start.pickled.count(), 200'000'000);
+  const LoaderForecast out =
+      simulate_loader({.batch = 8, .workers = 2, .pin = false, .start_method = StartMethod::kSpawn},
+                      cost, {.cores = 8}, Nanos{});
+  // 0.8 s of an interpreter, 0.6 + 0.4 s of the data, 0.2 s of the pipe: one worker after the
+  // other.
+  EXPECT_NEAR(seconds(out.started), 2 * 2.0, 0.1);
+  EXPECT_GT(out.started_band.above, 0.9) << "parts that speak for the whole";
+  EXPECT_EQ(error_of(changed("\"spawn_ms\": 2500", "\"estimated\": {\"pickle_ms\": -1}")),
+            "p.json: field \"start.estimated.pickle_ms\" is negative; probe the pipeline again");
+}
+
 TEST(PipelineProbe, SaysWhatItLacks) {
   const std::string bare =
       R"({"format": "stoker-pipeline-probe", "schema_version": [1, 0],

@@ -98,6 +98,8 @@ struct SampleCost {
     Nanos fork, spawn, forkserver;
     Bytes pickled;           ///< of the data set, for spawn and forkserver; at least
     Nanos pickle, unpickle;  ///< CPU of it; 0: not measured
+    Nanos interpreter{};  ///< a start of another way than fork without a data set; 0: not measured
+    Band band{};          ///< relative error of starts by another way than fork
   } start;
   /// How long another thread of a worker waits for the interpreter's lock while samples are made.
   Nanos lock_wait;

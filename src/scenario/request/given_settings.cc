@@ -94,6 +94,8 @@ std::vector<GivenSetting> given_settings(const RunRequest& r) {
   given.number(Setting::kSamples, r.data.samples);
   given.number(Setting::kWorkers, r.workers);
   given.number(Setting::kPrefetch, r.prefetch);
+  if (r.persistent_workers) given.pair(Setting::kPersistentWorkers, *r.persistent_workers);
+  given.that(Setting::kStartMethod, r.start_method.has_value());
   given.number(Setting::kImageSize, r.data.image_size);
   collect_optimizer(r.job, given);
   collect_loop(r.job, given);

@@ -9,6 +9,7 @@
 
 #include "base/units.h"
 #include "forecast/forecast.h"
+#include "input/loader/loader_simulation.h"
 #include "input/probe/sample_cost.h"
 #include "program/job.h"
 
@@ -124,6 +125,8 @@ struct RunRequest {
   std::optional<std::int64_t> workers, prefetch;
   bool pin_given = false;  ///< `pin` was said
   bool pin = true;         ///< batches in page-locked memory; a CPU has no use for it
+  std::optional<bool> persistent_workers;   ///< default: the probed loader's, else they are kept
+  std::optional<StartMethod> start_method;  ///< of workers; default: the probed loader's, else fork
   DataRequest data;
   JobRequest job;
   AllocatorRequest allocator;

@@ -34,15 +34,38 @@ Status choose_precision(const RunRequest& request, Resolved& r) {
   return {};
 }
 
-void choose_loader(const RunRequest& request, Scenario& s) {
+/// Whether the probed loader's workers end with each epoch; one without workers says nothing of it.
+bool ends_with_epochs(const Resolved& r) {
+  return r.pipeline && r.pipeline->loader && r.pipeline->loader->workers > 0 &&
+         !r.pipeline->loader->persistent;
+}
+
+void choose_loader(Resolved& r) {
+  const RunRequest& request = r.request;
+  Scenario& s = r.base;
   s.loader.workers = static_cast<int>(
       request.workers.value_or(workers_of_cores(s.machine.host.cores, s.machine.gpu_count)));
   if (request.prefetch) s.loader.prefetch = static_cast<int>(*request.prefetch);
-  s.loader.persistent = true;
+  s.loader.persistent = r.request.persistent_workers.value_or(!ends_with_epochs(r));
   set_pinning(s, request.pin && s.machine.device.cpu() == nullptr);
 }
 
-void add_facts(const RunRequest& request, const Scenario& s, Facts& facts) {
+/// What was taken of the workers' lives between epochs, unless it was said.
+void add_persistence(const Resolved& r, Facts& facts) {
+  if (r.request.persistent_workers || !r.base.sample.known || r.base.loader.workers < 1) return;
+  const bool probed = r.pipeline && r.pipeline->loader && r.pipeline->loader->workers > 0;
+  const std::string whose = probed ? ", as the probed loader's (" : " (";
+  facts.assumed.push_back(r.base.loader.persistent
+                              ? "workers live on between epochs" + whose +
+                                    mark_off(Setting::kPersistentWorkers) + ")"
+                              : "workers are started anew in each epoch" + whose +
+                                    mark(Setting::kPersistentWorkers) + ")");
+}
+
+void add_facts(Resolved& r) {
+  const RunRequest& request = r.request;
+  const Scenario& s = r.base;
+  Facts& facts = r.facts;
   if (!request.batch) {
     facts.assumed.push_back("batch " + std::to_string(s.job.batch) + " (" + mark(Setting::kBatch) +
                             ")");
@@ -51,6 +74,7 @@ void add_facts(const RunRequest& request, const Scenario& s, Facts& facts) {
     facts.assumed.push_back(std::to_string(s.loader.workers) + " workers (" +
                             mark(Setting::kWorkers) + ")");
   }
+  add_persistence(r, facts);
 }
 
 }  // namespace
@@ -81,11 +105,11 @@ Result<Resolved> resolve_exactly(const RunRequest& request, const ScenarioTools&
   s.job.gpus = static_cast<int>(request.gpus.value_or(1));
   s.machine.gpu_count = gpus_per_node(s.job.gpus, s.job.nodes);
   TRY(check_gpus_of(s));
-  choose_loader(resolved.request, s);
+  choose_loader(resolved);
   if (request.wants_largest_batch()) TRY(set_largest_batch(resolved));
   else set_batch(s, request.given_batch().value_or(s.step->dimensions[0].default_value));
   TRY(check_last_batch(s, s.job.batch));
-  add_facts(resolved.request, s, resolved.facts);
+  add_facts(resolved);
   TRY(add_link(resolved, s.job.gpus));
   return resolved;
 }

@@ -30,6 +30,27 @@ TEST_F(RequestTest, WhatIsNotAskedForHasItsDocumentedDefault) {
   EXPECT_FALSE(s.sample.known);
 }
 
+TEST_F(RequestTest, WorkersLiveOnOrNotAsItIsSaid) {
+  request_.data.sample_cost = Nanos(4e6);
+  const auto words = [](const Resolved& r) {
+    std::string all;
+    for (const std::string& text : r.facts.assumed) all += text + "; ";
+    return all;
+  };
+  Resolved r = exactly();
+  EXPECT_TRUE(r.base.loader.persistent);
+  EXPECT_NE(words(r).find("workers live on between epochs ({no-persistent-workers})"),
+            std::string::npos)
+      << words(r);
+  request_.persistent_workers = false;
+  request_.start_method = StartMethod::kSpawn;
+  r = exactly();
+  EXPECT_FALSE(r.base.loader.persistent);
+  EXPECT_EQ(r.base.loader.start_method, StartMethod::kSpawn);
+  EXPECT_EQ(words(r).find("between epochs"), std::string::npos) << words(r);
+  EXPECT_NE(words(r).find("workers start by spawn;"), std::string::npos) << words(r);
+}
+
 TEST_F(RequestTest, WhatIsAskedForIsTaken) {
   request_.batch = 48;
   request_.precisions = {Precision::kAmpFp16};

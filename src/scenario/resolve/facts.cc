@@ -109,21 +109,33 @@ void add_data_notes(const ProbesOfData& probes, Diagnostics& data) {
 }
 
 /// Workers that are not forked: a new interpreter each, which gets the data set pickled.
-void add_start(const Scenario& s, Facts& facts) {
+void add_start(const RunRequest& r, const Scenario& s, const PipelineProbe* probe, Facts& facts) {
   const SampleCost::Start& start = s.sample.start;
   const std::string method(start_method_name(s.loader.start_method));
-  facts.assumed.push_back("workers start by " + method + ", as the probed loader's" +
-                          (start.pickled.count() > 0
-                               ? "; each is sent " + human_bytes(start.pickled) + " of data set"
-                               : ""));
+  const bool sends = start.pickled.count() > 0;
+  facts.assumed.push_back(
+      "workers start by " + method + (r.start_method ? "" : ", as the probed loader's") +
+      (sends ? "; each is sent " + human_bytes(start.pickled) + " of data set" : ""));
   const Nanos measured =
       s.loader.start_method == StartMethod::kSpawn ? start.spawn : start.forkserver;
   if (measured.count() > 0) return;
+  std::string words = "how long a worker takes to start by " + method +
+                      " was not measured as a whole: the first batch's time adds up " +
+                      (start.interpreter.count() > 0
+                           ? human_time(start.interpreter) + " for an interpreter with PyTorch"
+                           : "an interpreter with PyTorch (1.2 s, an assumption)");
+  if (!sends) {
+    words += "; what a data set takes to be pickled and sent comes on top, and is not known";
+  } else {
+    words += " and sending " + human_bytes(start.pickled);
+    if (start.pickle.count() > 0)
+      words += " (pickling " + human_time(start.pickle) + ", unpickling " +
+               human_time(start.unpickle.count() > 0 ? start.unpickle : start.pickle) +
+               (probe != nullptr && probe->start.estimated ? ", as parts of it say)" : ")");
+    words += ", one worker after the other";
+  }
   facts.data.add("worker_start_unmeasured", Severity::kWarning,
-                 "how long a worker takes to start by " + method +
-                     " was not measured: the first batch's time is an estimate, and far too short "
-                     "where a large data set was not pickled in the probe; probe the loader again "
-                     "with a larger budget");
+                 words + "; a probe with a larger budget measures it");
 }
 
 Facts facts_of_machine(const Machine& machine) {
@@ -156,7 +168,8 @@ Facts facts_of(const RunRequest& r, const Scenario& s, const ProbesOfData& probe
   }
   if (probes.well_known) facts.rests_on.push_back(s.sample.basis);
   add_assumed(r, s, probes, facts);
-  if (s.loader.start_method != StartMethod::kFork && s.sample.known) add_start(s, facts);
+  if (s.loader.start_method != StartMethod::kFork && s.sample.known)
+    add_start(r, s, probes.pipeline, facts);
   add_data_notes(probes, facts.data);
   add_excluded(s, facts);
   return facts;

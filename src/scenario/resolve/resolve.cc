@@ -67,7 +67,9 @@ Status take_data(const RunRequest& r, const ScenarioTools& tools, Resolved& out)
   out.pipeline = std::move(data.pipeline);
   // Workers start as the probed loader starts them: pickling a large data set into each of them is
   // no property of a setting that a plan chooses.
-  if (out.pipeline) {
+  if (r.start_method) {
+    s.loader.start_method = *r.start_method;
+  } else if (out.pipeline) {
     s.loader.start_method = out.pipeline->loader ? out.pipeline->loader->start_method
                                                  : default_start_method(out.pipeline->python);
   }

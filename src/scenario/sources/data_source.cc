@@ -143,6 +143,17 @@ void take_processor(const LoadedData& data, const Host& host, SampleCost& sample
 Status take_storage(const DataRequest& request, Host& host, SampleCost& sample) {
   if (request.storage.empty()) return {};
   const StorageFigures& kind = *TRY(storage_kind_named(request.storage));
+  if (sample.known && sample.read_bytes <= 0) {
+    return fail(ErrorCode::kUsage,
+                request.sample_cost
+                    ? "a storage delivers bytes, and " + mark(Setting::kSampleCost) +
+                          " tells of none that a sample reads: give the files or their probe "
+                          "as " +
+                          mark(Setting::kData) + ", or leave it out"
+                    : "the probe saw no sample read from a file, so that storage costs nothing: "
+                      "leave it out",
+                mark(Setting::kStorage));
+  }
   fill_storage(kind, host);
   sample.cold_seek_ms = kind.open_ms;
   sample.cold_bandwidth = kind.one_reader;

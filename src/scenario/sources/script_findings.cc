@@ -59,8 +59,8 @@ void take_fsdp_precision(RunRequest& r, const ScriptFinding& finding) {
   if (const auto policy = parse_fsdp_precision(finding.text)) r.job.fsdp_precision = *policy;
 }
 
-const std::array<Taker, 12>& takers() {
-  static const std::array<Taker, 12> kTakers{
+const std::array<Taker, 14>& takers() {
+  static const std::array<Taker, 14> kTakers{
       {{"batch", [](const RunRequest& r) { return r.batch.has_value(); },
         [](RunRequest&, const ScriptFinding&) {}},  // the step's own default
        {"workers", [](const RunRequest& r) { return r.workers.has_value(); },
@@ -69,6 +69,12 @@ const std::array<Taker, 12>& takers() {
         [](RunRequest& r, const ScriptFinding& f) { take_whole(r.prefetch, f); }},
        {"pin", [](const RunRequest& r) { return r.pin_given; },
         [](RunRequest& r, const ScriptFinding& f) { r.pin = f.number.value_or(1) != 0; }},
+       {"persistent-workers", [](const RunRequest& r) { return r.persistent_workers.has_value(); },
+        [](RunRequest& r, const ScriptFinding& f) {
+          r.persistent_workers = f.number.value_or(0) != 0;
+        }},
+       {"start-method", [](const RunRequest& r) { return r.start_method.has_value(); },
+        [](RunRequest& r, const ScriptFinding& f) { r.start_method = start_method_named(f.text); }},
        {"samples",
         [](const RunRequest& r) { return r.data.samples.has_value() || !r.data.path.empty(); },
         [](RunRequest& r, const ScriptFinding& f) { take_whole(r.data.samples, f); }},

@@ -186,11 +186,22 @@ double latest_start(int ranks, const CollectiveCoefficients& c) {
   return start;
 }
 
+bool is_bridge(const Gpu& gpu) { return gpu.link.find("bridge") != std::string::npos; }
+
+/// Where the speed of all-reduce comes from, of a link of so many bytes a second.
+std::string source_of(double bandwidth, bool stated) {
+  return stated ? "from the " + gigabytes(bandwidth) + " that the machine file states, not measured"
+                : std::string("by the data sheet, not measured");
+}
+
 NodeFabric over_pcie(const Gpu& gpu, int ranks, const CollectiveCoefficients& c) {
   if (auto fabric = measured("PCIe", ranks, c)) return *fabric;
   constexpr double kStandIn = 6e9;  // staged through host memory over PCIe 3.0 x16
   double bandwidth = gpu.pcie_bandwidth * c.pcie_share;
-  NodeFabric fabric{{}, c.unfitted_spread, "PCIe, data sheet only"};
+  NodeFabric fabric{{},
+                    c.unfitted_spread,
+                    gpu.pcie_stated ? "PCIe at " + gigabytes(gpu.pcie_bandwidth) + " as stated"
+                                    : "PCIe, data sheet only"};
   if (!std::isfinite(bandwidth) || bandwidth <= 0) {
     bandwidth = kStandIn;
     fabric.basis = "PCIe, stand-in of 6 GB/s";
@@ -201,12 +212,14 @@ NodeFabric over_pcie(const Gpu& gpu, int ranks, const CollectiveCoefficients& c)
     fabric.assumption =
         gpu.link + " has no figure, so all-reduce over PCIe ([link] gbs of a machine file)";
   } else {
-    fabric.assumption =
-        "all-reduce over PCIe at " + gigabytes(bandwidth) + ", by the data sheet, not measured";
+    fabric.assumption = "all-reduce over PCIe at " + gigabytes(bandwidth) + ", " +
+                        source_of(gpu.pcie_bandwidth, gpu.pcie_stated);
     if (gpu.link.empty() && !gpu.bridge.empty() && ranks == 2 && !gpu.link_stated)
       fabric.assumption +=
           "; the " + gpu.bridge + " is sold apart (" + mark(Setting::kLink) + " nvlink)";
   }
+  if (is_bridge(gpu) && ranks > 2)
+    fabric.assumption += "; the " + gpu.link + " joins two GPUs only";
   fabric.curve = by_rule(ranks, bandwidth, c);
   const double later = std::max(0.0, latest_start(ranks, c) - at(fabric.curve, 0));
   for (auto& point : fabric.curve) point.nanoseconds += later;
@@ -215,15 +228,17 @@ NodeFabric over_pcie(const Gpu& gpu, int ranks, const CollectiveCoefficients& c)
 
 std::optional<NodeFabric> over_link(const Gpu& gpu, int ranks, const CollectiveCoefficients& c) {
   // A bridge joins two GPUs only; beyond that the ring crosses PCIe.
-  const bool bridge = gpu.link.find("bridge") != std::string::npos;
-  if (gpu.link.empty() || (bridge && ranks > 2)) return std::nullopt;
+  if (gpu.link.empty() || (is_bridge(gpu) && ranks > 2)) return std::nullopt;
   if (auto fabric = measured(gpu.link, ranks, c))
     return at_its_figure(std::move(*fabric), gpu, ranks, c);
   if (gpu.link_bandwidth <= 0) return std::nullopt;
   const double bandwidth = ring_bandwidth(gpu.link_bandwidth, c);
-  return NodeFabric{by_rule(ranks, bandwidth, c), c.unfitted_spread, gpu.link + ", data sheet only",
-                    "all-reduce over " + gpu.link + " at " + gigabytes(bandwidth) +
-                        ", by the data sheet, not measured"};
+  return NodeFabric{by_rule(ranks, bandwidth, c), c.unfitted_spread,
+                    gpu.figure_stated
+                        ? gpu.link + " at " + gigabytes(gpu.link_bandwidth) + " as stated"
+                        : gpu.link + ", data sheet only",
+                    "all-reduce over " + gpu.link + " at " + gigabytes(bandwidth) + ", " +
+                        source_of(gpu.link_bandwidth, gpu.figure_stated)};
 }
 
 double slope_of(const Curve& curve) { return (at(curve, kLargest) - at(curve, 0)) / kLargest; }

@@ -268,6 +268,17 @@ TEST(AllReduce, TheAssumptionNamesTheLinkUnlessTheUserStatedIt) {
       link_assumption(machine, {2, 1}, fitted()),
       "all-reduce over PCIe at 12 GB/s, by the data sheet, not measured; the NVLink bridge is "
       "sold apart ({link} nvlink)");
+  machine.device.gpu()->bridge.clear();
+  machine.device.gpu()->pcie_stated = true;
+  machine.device.gpu()->pcie_bandwidth = 16e9;
+  EXPECT_EQ(link_assumption(machine, {2, 1}, fitted()),
+            "all-reduce over PCIe at 12 GB/s, from the 16 GB/s that the machine file states, not "
+            "measured");
+  machine = linked("Odd Fabric", 90e9);
+  machine.device.gpu()->figure_stated = machine.device.gpu()->link_stated = true;
+  const std::string stated = link_assumption(machine, {2, 1}, fitted());
+  EXPECT_NE(stated.find("from the 90 GB/s that the machine file states"), std::string::npos)
+      << stated;
 }
 
 }  // namespace
