@@ -10,7 +10,7 @@ namespace {
 /// Batches from which a stretch counts: those that lie between two looks are split by chance.
 constexpr double kStretch = 8;
 /// Stretches that are kept; when there are more, every second one is forgotten.
-constexpr std::size_t kMostStretches = 128;
+constexpr std::size_t kMostReceives = 128;
 /// multiprocessing.Connection reads a message's length and then the message.
 constexpr double kReadsAMessage = 2;
 /// For a file descriptor both sides challenge each other: the other's challenge, its welcome and
@@ -23,7 +23,7 @@ void ReceiveTrack::add(double batches, double calls) {
   batches_ += batches;
   calls_ += calls;
   if (batches_ < kStretch) return;
-  if (stretches_.size() >= kMostStretches) {
+  if (stretches_.size() >= kMostReceives) {
     std::size_t kept = 0;
     for (std::size_t i = 0; i < stretches_.size(); i += 2) stretches_[kept++] = stretches_[i];
     stretches_.resize(kept);
