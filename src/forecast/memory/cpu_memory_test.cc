@@ -50,6 +50,15 @@ TEST_F(CpuMemory, ThePeakIsTheProcessBeforeAndItsHeap) {
   EXPECT_EQ(memory.device_peak.basis.find("allocator"), std::string::npos);
 }
 
+TEST_F(CpuMemory, ACompiledProcessHoldsTheCompilerAndHasABandOfItsOwn) {
+  const MemoryForecast eager = memory_at(1 << 20);
+  scenario_.job.compile = true;
+  const MemoryForecast compiled = memory_at(1 << 20);
+  EXPECT_NEAR(compiled.device_peak.value - eager.device_peak.value, 72 * (1 << 20), 1);
+  EXPECT_LT(compiled.device_peak.low / compiled.device_peak.value,
+            eager.device_peak.low / eager.device_peak.value);
+}
+
 TEST_F(CpuMemory, TheAllocatorOfAGpuHasNoSay) {
   const Program program = program_at(1 << 20);
   AllocatorConfig allocator;
