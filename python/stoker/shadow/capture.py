@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from .. import protocol, step_file
 from ..errors import CaptureError, NotAffineError, UserCodeError
 from ..polynomial import Dimension, Fitter
+from ..tracing import compiled
 from ..version import VERSION
 from .fake_data import FakeData
 from .runs import TIME_LIMIT_S, Runs
@@ -35,6 +36,7 @@ class Asked:
     host_memory: int | None = None
     fake_data: FakeData | None = None
     network: bool = False
+    compile: bool | None = None  # torch.compile; None: as the script has it
 
 
 def capture(asked: Asked, say=None, line=None) -> dict:
@@ -62,6 +64,9 @@ class _Capture:
         self.notes: list = []
         self.default: int | None = None  # the script's own batch, where it is no DataLoader's
         self.gpu = asked.gpu
+        self.compile = asked.compile
+        self._saved: list | None = None  # what compiled graphs keep: decided at the largest batch
+        self._largest: tuple | None = None  # that batch, the way it was set, and the run
         self.ranks = bool(asked.gpu and asked.gpu.count > 1)
         self.bounded = self.inline = False
         self._has_loader = self._odd_failed = self._loops = False
@@ -70,7 +75,8 @@ class _Capture:
     def _request(self, batch: int | None, by: str = "loader") -> Request:
         return Request(script=self.asked.script, arguments=list(self.asked.arguments), gpu=self.gpu, batch=batch, batch_by=by,
                        precision=self.asked.precision, ranks=self.ranks, bounded=self.bounded, inline=self.inline,
-                       fake_data=self.asked.fake_data, network=self.asked.network, most_steps=self._steps)
+                       fake_data=self.asked.fake_data, network=self.asked.network, most_steps=self._steps,
+                       compile=self.compile, saved=self._saved)
 
     def _run(self, *requests) -> list:
         pids = [self.runs.start(r) for r in requests]
@@ -83,6 +89,8 @@ class _Capture:
             raise _OnCpu
         if outcome.wants_ranks and not self.ranks:
             raise _WantsRanks
+        if outcome.compiler_failed:
+            raise _NotCompiled(outcome.compiled_at, outcome.error)
         if outcome.traceback:
             raise UserCodeError(f"{self.label} failed before a whole step was seen ({outcome.error}); correct what the traceback "
                                 "above names" + _hint(outcome), outcome.traceback)
@@ -113,6 +121,10 @@ class _Capture:
             self.inline = True
             self.notes.append("the first process that the script starts was followed: its others are taken to do the same")
             return self._captured()
+        except _NotCompiled as why:
+            self.compile, self._saved, self._largest = False, None, None
+            self.notes.append(f"{why.site}: torch.compile could not be followed ({_short(why)}): the step is the eager one")
+            return self._captured()
         except _OnCpu:
             self.gpu = None
             self.notes.append(f"{self.label} trains on the CPU: its step was captured there, with what PyTorch does on a CPU")
@@ -140,18 +152,35 @@ class _Capture:
         """The document by way of the script's DataLoader; None: it has none, or its batch cannot be replaced."""
         low, high, check = points
         first = self._first(low)
+        if first is not None and self._decides(first, check):
+            first = self._first(low)  # with what the largest batch keeps
         self._odd_failed = first is None
         if first is None or not any(f.setting == "batch" for f in first.facts):
             return None
         self._has_loader = True
         self._steps = max(first.steps, 2)
         try:
-            others = self._run(self._request(high), self._request(check))
+            others = self._others(high, check)
             _check_loop(points, [first, *others])
             return self._at(first, *others, sizes=(low, high, check))
         except (NotAffineError, CaptureError) as error:
             self.say(f"other batches by its DataLoader did not work out ({_short(error)})")
         return None
+
+    def _decides(self, outcome: Outcome, largest: int, by: str = "loader") -> bool:
+        """What compiled graphs keep is decided at the largest batch and held at the others; whether `outcome` kept something else."""
+        if outcome.saved is None or self._saved is not None:
+            return False
+        compiled.warm_up()  # once, for all runs that follow
+        self._largest = (largest, by, self._run(self._request(largest, by))[0])
+        self._saved = self._largest[2].saved
+        return outcome.saved != self._saved
+
+    def _others(self, high: int, check: int, by: str = "loader") -> list:
+        """The runs at the other two batches; the one that decided what is kept is not run again."""
+        if self._largest is not None and self._largest[:2] == (check, by):
+            return [*self._run(self._request(high, by)), self._largest[2]]
+        return self._run(self._request(high, by), self._request(check, by))
 
     def _first(self, batch) -> Outcome | None:
         try:
@@ -198,7 +227,8 @@ class _Capture:
 
     def _by_name(self, one: str, own: Outcome, points) -> dict:
         low, high, check = points
-        outcomes = self._run(self._request(low, one)) + self._run(*(self._request(b, one) for b in (high, check)))
+        self._decides(own, check, one)
+        outcomes = self._run(self._request(low, one)) + self._others(high, check, one)
         if len({str(o.sizes) for o in outcomes}) == 1:
             raise CaptureError(f"the batch stayed as it was whatever {one.partition(':')[2]} was")
         self.default = dict((*own.other_names, *own.batch_names)).get(one, own.batch)
@@ -223,10 +253,28 @@ class _Capture:
         notes = list(dict.fromkeys([*self.notes, *own.notes]))
         if notes:
             raws[0].notes.setdefault("unfaithful", []).extend(notes)
+        graphs = self._compiled(raws[0], own)
         head = {"name": self.asked.name or pathlib.Path(self.asked.script).stem, "mode": "train",
                 "precision": own.precision, "script": self._script(own)}
-        about = {"sample": None, "optimizer": own.optimizer, "training": own.training}
+        about = {"sample": None, "optimizer": own.optimizer, "training": own.training, "compiled": graphs}
         return step_file.document(Fitter([dimension]), raws, head, self._provenance(own), about)
+
+    def _compiled(self, raw, own: Outcome) -> dict | None:
+        """What the step file says of torch.compile's graphs; the script's finding follows it."""
+        operators = [e for e in raw.events if e[0] == "o"]
+        outside = sum("c" not in e[7] for e in operators)
+        if outside < len(operators):
+            if self.compile and not any(f.setting == "compile" for f in own.facts):
+                own.facts.append(Fact("compile", True, "torch.compile by --compile"))
+            about = compiled.about(raw)
+            raw.notes.setdefault("unfaithful", []).append(
+                f"torch.compile: {len(operators) - outside:,} operators of the step lie in {about['graphs']} runs of graphs, {outside:,} "
+                "outside of them run eagerly")
+            return about
+        for fact in own.facts:
+            if fact.setting == "compile" and fact.value:
+                fact.value, fact.words = False, f"{fact.words}, of nothing that the step runs"
+        return None
 
     def _host_memory(self, raws: list, own: Outcome) -> None:
         """What the script and its libraries hold on the host, where that is the memory of the step."""
@@ -306,6 +354,14 @@ def _check_loop(points, outcomes: list) -> None:
     a, b = (high - low) / (points[1] - points[0]), (check - high) / (points[2] - points[1])
     if min(a, b) > _MORE_A_SAMPLE * low and max(a, b) < 1.5 * min(a, b):
         raise _LoopsOverSamples
+
+
+class _NotCompiled(UserCodeError):
+    """torch.compile failed: the script is tried without."""
+
+    def __init__(self, site: str, error: str):
+        super().__init__(error)
+        self.site = site
 
 
 class _OnCpu(Exception):

@@ -18,6 +18,7 @@ from ..user_code import trimmed
 from . import (
     batches,
     dispatch,
+    facade_compile,
     facade_cuda,
     facade_distributed,
     facade_files,
@@ -103,6 +104,7 @@ def run(request: Request, result_file: str, scratch: str, log: str, progress) ->
     facade_modules.install(world)
     facade_packed.install(world)
     facade_training.install(world)
+    facade_compile.install(world)
     facade_loaders.install(world)
     facade_files.install(world)
     facade_distributed.install(world)
@@ -166,6 +168,7 @@ def _run_main(world, main) -> None:
         outcome.kind = "failed"
         outcome.wants_ranks = isinstance(error, KeyError) and error.args[:1] in (("RANK",), ("LOCAL_RANK",), ("WORLD_SIZE",),
                                                                                ("MASTER_ADDR",), ("LOCAL_WORLD_SIZE",))
+        outcome.compiler_failed = bool(outcome.compiled_at) and facade_compile.raised_by_compiler(error)
         outcome.traceback = trimmed(error)
         first = (str(error).strip().splitlines() or [""])[0]
         outcome.error = f"{type(error).__name__}: {first}" if first else type(error).__name__

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from argparse import BooleanOptionalAction
 
 from .. import capture_command, front
 from ..arguments import Parser
@@ -31,6 +32,8 @@ def parser() -> Parser:
     p.add_argument("--fake-data", metavar="SHAPE", help="in place of torchvision's data sets: 3x224x224, 3x224x224:1000:1281167 with "
                    "classes and samples")
     p.add_argument("--allow-network", action="store_true", help="let the script reach the network (kept from it otherwise)")
+    p.add_argument("--compile", "--torch-compile", action=BooleanOptionalAction, help="the step as torch.compile runs it, or without "
+                   "(default: as the script has it)")
     p.add_argument("--gpu", rare=True, metavar="FACTS", help="the GPU that the script sees: NAME;BYTES;8.0;COUNT")
     p.add_argument("--json-progress", rare=True, action="store_true", help="progress as JSON lines on stderr")
     p.add_argument("--quiet", action="store_true", help="say nothing but errors")
@@ -97,7 +100,8 @@ def here(script: str, words: list, options, say, line=None) -> dict:
     asked = capture.Asked(script=script, arguments=words, gpu=gpu_of(options.gpu) if options.device == "cuda" else None,
                           precision="fp32" if options.precision == "tf32" else options.precision, batch_argument=options.batch_arg,
                           name=options.name, time_limit_s=options.time_limit, host_memory=bytes_of(options.max_host_memory),
-                          fake_data=fake_data.FakeData.of(options.fake_data), network=options.allow_network)
+                          fake_data=fake_data.FakeData.of(options.fake_data), network=options.allow_network,
+                          compile=options.compile)
     return capture.capture(asked, say, line)
 
 

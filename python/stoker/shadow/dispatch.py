@@ -24,6 +24,11 @@ class Shadow(TorchDispatchMode):
         super().__init__()
         self._world = world
 
+    @classmethod
+    def is_infra_mode(cls) -> bool:
+        """torch.compile compiles nothing under the modes of others; this one stands in for the device."""
+        return True
+
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
         if not self._world.on_gpu:

@@ -75,6 +75,11 @@ def _zero(*_, **__):
     return 0
 
 
+def _alone(function):
+    """A function of its own that does the same: Dynamo tells functions apart by what they are."""
+    return lambda *args, **kwargs: function(*args, **kwargs)
+
+
 # Functions that make a tensor of Python's numbers: they copy to the device beneath all modes.
 FROM_DATA = (torch.tensor, torch.as_tensor, torch.asarray, torch.Tensor.new_tensor, torch.Tensor.new)
 
@@ -224,10 +229,10 @@ def install(world) -> None:
                  "_lazy_init", "reset_peak_memory_stats", "reset_max_memory_allocated", "reset_max_memory_cached", "ipc_collect",
                  "set_rng_state", "set_rng_state_all", "set_per_process_memory_fraction", "set_sync_debug_mode", "_lazy_call",
                  "reset_accumulated_memory_stats"):
-        answers[name] = _nothing
+        answers[name] = _alone(_nothing)
     for name in ("memory_allocated", "max_memory_allocated", "memory_reserved", "max_memory_reserved", "memory_cached",
                  "max_memory_cached", "temperature", "power_draw", "clock_rate"):
-        answers[name] = _zero
+        answers[name] = _alone(_zero)
     for module in (cuda, cuda.memory, cuda.random, cuda.streams):
         for name, answer in answers.items():
             if hasattr(module, name) or module is cuda:
@@ -253,24 +258,24 @@ def _accelerator(gpu) -> None:
                          "current_stream": lambda *_, **__: Stream(), "set_stream": _nothing, "empty_cache": _nothing,
                          "memory_allocated": _zero, "max_memory_allocated": _zero, "memory_reserved": _zero,
                          "max_memory_reserved": _zero, "reset_peak_memory_stats": _nothing}.items():
-        setattr(accelerator, name, answer)
+        setattr(accelerator, name, _alone(answer))
 
 
 def _bindings() -> None:
     """Functions of torch._C that only a CUDA build has, or that ask the driver."""
     for name in ("_cuda_clearCublasWorkspaces", "_cuda_setDevice", "_cuda_synchronize", "_cuda_emptyCache", "_cuda_init", "_cuda_sleep"):
-        setattr(torch._C, name, _nothing)
+        setattr(torch._C, name, _alone(_nothing))
     for name in ("_cuda_getDevice", "_cuda_exchangeDevice", "_cuda_maybeExchangeDevice"):
-        setattr(torch._C, name, _zero)
-    torch.cuda._exchange_device = torch.cuda._maybe_exchange_device = _zero
-    torch.cuda._sleep = _nothing
+        setattr(torch._C, name, _alone(_zero))
+    torch.cuda._exchange_device, torch.cuda._maybe_exchange_device = _alone(_zero), _alone(_zero)
+    torch.cuda._sleep = _alone(_nothing)
     torch._C._cuda_getDeviceCount = lambda: 1
     torch._C._cuda_isCurrentStreamCapturing = lambda: False
-    torch._C._cuda_getCurrentRawStream = _zero
+    torch._C._cuda_getCurrentRawStream = _alone(_zero)
     torch.backends.cudnn.is_available = lambda: True
     torch.Tensor.pin_memory = lambda self, *_, **__: self
     torch.Tensor.is_pinned = lambda self, *_, **__: True
-    torch.Tensor.record_stream = _nothing
+    torch.Tensor.record_stream = _alone(_nothing)
     share = torch.Tensor.share_memory_
     torch.Tensor.share_memory_ = lambda self: self if self.device.type == "cuda" else share(self)
 

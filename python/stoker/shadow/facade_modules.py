@@ -37,6 +37,8 @@ def install(world) -> None:
         if type(self) in names.TRANSPARENT or isinstance(self, torch.jit.ScriptModule):
             return original_call(self, *args, **kwargs)
         watcher = world.watcher
+        if world.compile_root is not None and not watcher.depth:
+            world.compile_root(self)
         watcher.enters(self, args, kwargs)
         out = None
         try:

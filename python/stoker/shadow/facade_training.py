@@ -16,7 +16,6 @@ def install(world) -> None:
     _scaler(world)
     _clipping(world)
     _autocast(world)
-    _compile(world)
     _printing(world)
 
 
@@ -207,19 +206,6 @@ def _autocast(world) -> None:
         return None if passed_over else leave(self, *exception)
 
     autocast.__enter__, autocast.__exit__ = __enter__, __exit__
-
-
-def _compile(world) -> None:
-    def compile_nothing(model=None, *args, **kwargs):
-        world.note(f"{sites.here(2)}: torch.compile is passed over: the step is the eager one; capture the model by a function to see "
-                   "the compiled one")
-        world.found("compile", str(kwargs.get("mode") or "default"), "torch.compile", sites.here(2))
-        if model is None:
-            return lambda function: function
-        return model
-
-    torch.compile = compile_nothing
-    torch.nn.Module.compile = lambda self, *_, **kwargs: compile_nothing(self, **kwargs)
 
 
 def _printing(world) -> None:

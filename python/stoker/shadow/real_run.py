@@ -13,11 +13,15 @@ import pathlib
 import statistics
 import sys
 import tempfile
+import threading
 import time
 import types
+import weakref
 
 _open = os.open  # before manners.py leads what is written elsewhere
 WARM_STEPS = 2  # they allocate what later ones find
+VALIDATION_BATCHES = 3  # of the pass that follows the measured steps; the first ones are the largest
+LEAST_S = 20.0  # for that pass, however long the steps took
 
 
 def main(request_file: str) -> None:
@@ -52,7 +56,11 @@ def main(request_file: str) -> None:
 
 
 class _Run:
-    """Times between the ends of one optimizer's steps, without what its loader took."""
+    """Times between the ends of one optimizer's steps, without what its loader took; then the pass that comes after an epoch.
+
+    When enough steps were measured, the loaders that the steps took batches from have no more of them: the script goes on to its
+    validation, whose batches come from another loader, and is ended within it.
+    """
 
     def __init__(self, request: dict):
         self._request = request
@@ -66,9 +74,16 @@ class _Run:
         self.loading_cpu = 0.0
         self.loading = 0.0
         self.before = None  # bytes that were resident before the first step ended
+        self._given: set[int] = set()  # ids of loaders that gave a batch since the last step
+        self._trained_with: set[int] = set()
+        self._ended: set[int] = set()  # loaders that have said that they have no more
+        self._validated = 0  # batches of other loaders, after the measured steps
+        self._peak: int | None = None  # of the measured steps; None: they go on
 
     def stepped(self, optimizer) -> None:
         now = time.perf_counter()
+        if self._peak is not None:
+            self.end()  # the next epoch
         if self._first is None:
             self._first = id(optimizer)
         if id(optimizer) != self._first:
@@ -77,13 +92,44 @@ class _Run:
             self._times.append(now - self._last - self.loading)
             self._parts.append(self.loading)
             self._busy.append(time.process_time() - self._cpu - self.loading_cpu)
+            self._trained_with |= self._given
+        self._given = set()
         self._last, self._cpu, self.loading, self.loading_cpu = now, time.process_time(), 0.0, 0.0
         if len(self._times) >= self._request["steps"] + WARM_STEPS or len(self._times) > WARM_STEPS and time.monotonic() > self._until:
+            self._leave_epoch()
+
+    def _leave_epoch(self) -> None:
+        if not self._trained_with:
             self.end()
+        self._peak = _peak()
+        watch = threading.Timer(max(LEAST_S, self._until - time.monotonic()), self.end)
+        watch.daemon = True
+        watch.start()
+
+    def asked(self, loader) -> bool:
+        """Whether this loader has another batch; called before it makes one."""
+        if self._peak is None:
+            self._given.add(id(loader))
+            return True
+        if id(loader) in self._trained_with:
+            if id(loader) in self._ended:
+                self.end()  # a loop that begins its next epoch at once
+            self._ended.add(id(loader))
+            return False
+        if self._validated >= VALIDATION_BATCHES:
+            self.end()
+        self._validated += 1
+        return True
+
+    def own_batch(self, loader) -> bool:
+        """Whether this loader gives batches of the script's own size: that of a validation is not the training's."""
+        return self._peak is not None and id(loader) not in self._trained_with
 
     def end(self) -> None:
         times = self._times[WARM_STEPS:]
-        answer = {"steps": len(times), "step_s": statistics.median(times) if times else None, "peak_bytes": _peak(),
+        answer = {"steps": len(times), "step_s": statistics.median(times) if times else None,
+                  "peak_bytes": _peak() if self._peak is None else self._peak,
+                  "validated_bytes": _peak() if self._validated else None,
                   "loading_s": statistics.median(self._parts[WARM_STEPS:]) if times else None, "before_bytes": self.before,
                   "busy_s": statistics.median(self._busy[WARM_STEPS:]) if times else None}
         descriptor = _open(self._request["answer"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
@@ -119,28 +165,50 @@ def _before(run) -> None:
 def _watch_loaders(torch, run, batch) -> None:
     loader = torch.utils.data.DataLoader
     init, iterate = loader.__init__, loader.__iter__
+    own = weakref.WeakKeyDictionary()  # loader -> the script's own batch, where another was asked for
 
     def __init__(self, dataset, batch_size=1, *args, **kwargs):
         kwargs.update(num_workers=0, pin_memory=False)
         for name in ("prefetch_factor", "persistent_workers", "timeout", "worker_init_fn", "multiprocessing_context"):
             kwargs.pop(name, None)
+        given = batch_size
         if batch is not None and kwargs.get("batch_sampler") is None and batch_size is not None:
             batch_size = batch
         init(self, dataset, batch_size, *args, **kwargs)
+        own[self] = given
 
     def __iter__(self):
-        inner = iterate(self)
-        while True:
-            begun, busy = time.perf_counter(), time.process_time()
-            try:
-                one = next(inner)
-            except StopIteration:
-                return
-            run.loading += time.perf_counter() - begun
-            run.loading_cpu += time.process_time() - busy
-            yield one
+        if batch is not None and run.own_batch(self) and own.get(self) and self.batch_sampler is not None:
+            self.batch_sampler.batch_size = own[self]
+        return _Batches(iterate(self), run, self)
 
     loader.__init__, loader.__iter__ = __init__, __iter__
+
+
+class _Batches:
+    """A loader's iterator, whose time is told apart from the step's."""
+
+    def __init__(self, inner, run, loader):
+        self._inner, self._run, self._loader = inner, run, loader
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        if not self._run.asked(self._loader):
+            raise StopIteration
+        begun, busy = time.perf_counter(), time.process_time()
+        try:
+            return next(self._inner)
+        finally:
+            self._run.loading += time.perf_counter() - begun
+            self._run.loading_cpu += time.process_time() - busy
+
+    def __len__(self):
+        return len(self._inner)
+
+    def __getattr__(self, name):
+        return getattr(self._inner, name)
 
 
 if __name__ == "__main__":

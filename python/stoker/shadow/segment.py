@@ -24,6 +24,7 @@ class Record:
         self.backwards = 0
         self.parts: list[int] = []  # positions in the recorder's events at which a backward ended
         self.modules: dict[int, int] = {}  # id of a module -> its position in recorder.modules
+        self._by_path: dict[tuple, int] = {}  # path in a compiled graph -> position in recorder.modules
         self.roots: list = []  # modules that the loop called, with their arguments' names
         self.inputs: dict[int, str] = {}  # storage -> name of forward's argument
         self.batch: int | None = None
@@ -47,6 +48,18 @@ class Record:
 
     def index_of(self, module, otherwise: int) -> int:
         return self.modules.get(id(module), otherwise)
+
+    def index_of_path(self, start, path: str) -> int:
+        """Of the part of `start` (a module, or something else that leads to one) at `path`, or of the nearest that holds it."""
+        key = id(start), path
+        if key not in self._by_path:
+            known = {row[1]: i for i, row in reversed(list(enumerate(self.recorder.modules))) if not isinstance(row, str)}
+            at = self.recorder.modules[self.modules[id(start)]][1] if id(start) in self.modules else ""
+            words = ".".join(filter(None, (at, path))).split(".")
+            # What leads to the model (a variable, a closure's cell) stands before its parts' names.
+            ends = (".".join(words[i:j]) for j in range(len(words), 0, -1) for i in range(j))
+            self._by_path[key] = next((known[end] for end in ends if end in known), known.get("", 0))
+        return self._by_path[key]
 
     def _add_root(self, module) -> None:
         root = names.top_of(module)

@@ -62,12 +62,21 @@ def _batches(text: str | None) -> list:
 def _row(options, own: list, batch) -> dict:
     measured = _measured(options, own, batch)
     forecast = _forecast(options, own, batch)
-    step, peak = forecast["time"]["step_ms"], forecast["memory"]["device_peak_bytes"]
+    # A peak of training steps alone is set beside a forecast of them alone.
+    alone = _forecast(options, own, batch, "--validation", "0") if forecast["settings"]["validation_batch"] else forecast
+    step, peak = alone["time"]["step_ms"], alone["memory"]["device_peak_bytes"]
     judged = measured["busy_s"] > LEAST_BUSY * measured["step_s"]
     return {"batch": forecast["settings"]["batch"], "steps": measured["steps"], "loading_ms": _ms(measured["loading_s"]),
             "resident_before_bytes": measured["before_bytes"],
             "figures": [_figure("step time", "ms", _ms(measured["step_s"]), step, judged),
-                        _figure("peak resident memory", "bytes", measured["peak_bytes"], peak)]}
+                        _figure("peak resident memory", "bytes", measured["peak_bytes"], peak), *_validated(measured, forecast, alone)]}
+
+
+def _validated(measured: dict, forecast: dict, alone: dict) -> list:
+    """The same with the validation after the epoch, where the script was seen to have one and the forecast counts it."""
+    if forecast is alone or measured["validated_bytes"] is None:
+        return []
+    return [_figure("with its validation", "bytes", measured["validated_bytes"], forecast["memory"]["device_peak_bytes"])]
 
 
 def _ms(value: float | None) -> float | None:
@@ -108,8 +117,8 @@ def _measured(options, own: list, batch) -> dict:
     return measured
 
 
-def _forecast(options, own: list, batch) -> dict:
-    words = [find_binary(), "predict", options.script, "--gpu", options.machine, "--json"]
+def _forecast(options, own: list, batch, *more: str) -> dict:
+    words = [find_binary(), "predict", options.script, "--gpu", options.machine, "--json", *more]
     words += [*(["--batch", str(batch)] if batch else []), "--", *own]
     done = subprocess.run(words, capture_output=True, text=True, env=dict(os.environ, STOKER_PYTHON=sys.executable))
     if done.returncode not in (0, EXIT_NO):

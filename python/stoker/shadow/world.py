@@ -35,6 +35,8 @@ class Request:
     inline: bool = False  # the first process that it starts is run within it
     bounded: bool = False  # one sample for all of a batch, and sizes that follow from values as large as they can be
     most_steps: int = 6
+    compile: bool | None = None  # torch.compile: False passes it over; True compiles models that the script does not
+    saved: list | None = None  # what each compiled graph keeps, where a run before has decided
     fake_data: Any = None  # a fake_data.FakeData in place of torchvision's data sets
     network: bool = False  # the script may reach the network
 
@@ -71,6 +73,9 @@ class Outcome:
     starts_processes: bool = False  # of its own, with multiprocessing
     wants_ranks: bool = False  # it asked for a variable of torchrun that is not there
     steps: int = 0
+    compiled_at: str = ""  # where the script calls torch.compile and is obeyed
+    compiler_failed: bool = False  # the script ended by an error of torch.compile
+    saved: list | None = None  # what each compiled graph keeps
     kind: str = "done"  # done, failed, no_step, on_cpu
     error: str = ""
     traceback: str = ""
@@ -98,6 +103,7 @@ class World:
         self.reads: dict[tuple, int] = {}
         self.outcome = Outcome()
         self.watcher: Any = None
+        self.compile_root: Any = None  # compiles a model that the loop calls, where --compile asks for it
         self.fake_mode: Any = None
         self.loaders: dict[int, tuple] = {}  # id of a data set -> it, and what its first loader was given
         self.anonymous_at_start = anonymous_bytes()

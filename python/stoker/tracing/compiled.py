@@ -28,6 +28,15 @@ def check_version() -> None:
                            "pip install -U torch, or leave the flag out for the eager step")
 
 
+def warm_up() -> None:
+    """Imports the compiler, for this process and those that are forked from it; decompositions ask lowering, and do not import it."""
+    with standins.hidden():
+        import torch._dynamo.backends.common
+        import torch._functorch.partitioners
+        import torch._inductor.decomposition
+        import torch._inductor.lowering  # noqa: F401
+
+
 class SavedTensors:
     """What each graph of a model keeps, by the names of its nodes: decided once, held at other sizes.
 
@@ -38,6 +47,15 @@ class SavedTensors:
         self.parts = tuple(parts)
         self._decided: list = []
         self._graph = 0
+
+    @property
+    def decided(self) -> list:
+        """Names of the nodes that each graph keeps, in the order of the graphs."""
+        return self._decided
+
+    def hold(self, decided) -> None:
+        """Takes over what another process has decided."""
+        self._decided[:] = decided or []
 
     def begin(self) -> None:
         """The graphs of another capture of the same model follow, in the same order."""
@@ -131,21 +149,10 @@ class Compiler:
 
     def compiled(self, model):
         """What runs in place of `model`, inside of `self.running()`."""
-        with standins.hidden():
-            import torch._inductor.lowering  # what decompositions ask, and do not import
-            from torch._dynamo.backends.common import aot_autograd
-            from torch._functorch.partitioners import min_cut_rematerialization_partition
-            from torch._inductor.decomposition import select_decomp_table
-        assert torch._inductor.lowering is not None
         torch._dynamo.reset()
-        table = select_decomp_table()
 
         def compile_part(part: str, what):
-            compiler = functools.partial(self._compile, part)
-            backend = aot_autograd(fw_compiler=compiler, bw_compiler=compiler, inference_compiler=compiler,
-                                   keep_inference_input_mutations=True, partition_fn=min_cut_rematerialization_partition,
-                                   decompositions=table)
-            return torch.compile(what, backend=backend, dynamic=False)
+            return torch.compile(what, backend=self.backend(part), dynamic=False)
 
         if self._saved.parts == ("",):
             return compile_part("", model)
@@ -154,6 +161,18 @@ class Compiler:
             module.__dict__["_compiled_call_impl"] = compile_part(part, module._call_impl)
             self._changed.append(module)
         return model
+
+    def backend(self, part=""):
+        """What torch.compile takes for `backend`."""
+        warm_up()
+        from torch._dynamo.backends.common import aot_autograd
+        from torch._functorch.partitioners import min_cut_rematerialization_partition
+        from torch._inductor.decomposition import select_decomp_table
+
+        compiler = functools.partial(self._compile, part)
+        return aot_autograd(fw_compiler=compiler, bw_compiler=compiler, inference_compiler=compiler,
+                            keep_inference_input_mutations=True, partition_fn=min_cut_rematerialization_partition,
+                            decompositions=select_decomp_table())
 
     @contextlib.contextmanager
     def running(self):

@@ -77,12 +77,23 @@ def test_real_steps_of_a_script_stand_beside_its_forecast(tmp_path, with_binary)
     answer = json.loads(out)
     assert answer["schema"] == "stoker-validate-script-1" and answer["arguments"] == ["--epochs", "9"]
     assert [(run["batch"], run["steps"]) for run in answer["runs"]] == [(8, 12), (12, 12)]
-    step, peak = answer["runs"][0]["figures"]
+    step, peak = answer["runs"][0]["figures"][:2]
     assert step["measured"] > 0 and peak["measured"] > 100 * 2**20  # Python and PyTorch take more than that
     assert all(f["held"] in (None, f["low"] <= f["measured"] <= f["high"]) for f in (step, peak))
     (tmp_path / "train.py").write_text(scripts.FAILS)
     code, _, said = _python(tmp_path, "validate-script", "train.py")
     assert code == 3 and "FileNotFoundError" in said
+
+
+def test_a_validation_stands_beside_a_forecast_that_counts_it(tmp_path, with_binary):
+    (tmp_path / "train.py").write_text(scripts.VALIDATED)
+    code, out, said = _python(tmp_path, "validate-script", "train.py", "--json", "--batches", "4")
+    assert code in (0, 1), said
+    (run,) = json.loads(out)["runs"]
+    steps, whole = run["figures"][1:]
+    assert (run["batch"], whole["name"]) == (4, "with its validation")
+    # 512 images of 8 channels in 64 x 64 take 64 MiB, of which a step of batch 4 knows nothing.
+    assert whole["measured"] > steps["measured"] + 50 * 2**20 and whole["forecast"] > steps["forecast"] + 50 * 2**20
 
 
 def test_a_calibration_measures_the_operators_of_a_script(tmp_path):

@@ -283,3 +283,39 @@ for x, y in DataLoader(data, batch_size=6, drop_last=True):
     loss.backward()
     optimizer.step()
 """
+
+COMPILED = HEAD + """
+class Block(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.norm, self.up, self.down = nn.LayerNorm(width), nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
+
+    def forward(self, x):
+        return x + self.down(nn.functional.gelu(self.up(self.norm(x))))
+
+
+model = nn.Sequential(nn.Linear(8, 16), Block(16), Block(16), nn.Linear(16, 4)).to(device)
+WHOLE = torch.compile(model)
+optimizer = torch.optim.AdamW(model.parameters())
+data = DataLoader(TensorDataset(torch.randn(256, 8), torch.randint(4, (256,))), batch_size=16)
+for x, y in data:
+    loss = nn.functional.cross_entropy(WHOLE(x.to(device)), y.to(device))
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+VALIDATED = HEAD + """
+model = nn.Sequential(nn.Conv2d(1, 8, 3, padding=1), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(8, 4))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+training = DataLoader(TensorDataset(torch.randn(1024, 1, 64, 64), torch.randint(4, (1024,))), batch_size=8)
+validation = DataLoader(TensorDataset(torch.randn(512, 1, 64, 64), torch.randint(4, (512,))), batch_size=512)
+for epoch in range(2):
+    for x, y in training:
+        optimizer.zero_grad()
+        nn.functional.cross_entropy(model(x), y).backward()
+        optimizer.step()
+    with torch.no_grad():
+        right = sum((model(x).argmax(1) == y).sum().item() for x, y in validation)
+    print(right)
+"""

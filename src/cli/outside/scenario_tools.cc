@@ -25,6 +25,7 @@ std::vector<std::string> what_it_sees(const ScriptRun& script) {
   std::vector<std::string> words;
   if (!script.fake_data.empty()) words.push_back("--fake-data=" + script.fake_data);
   if (script.allow_network) words.emplace_back("--allow-network");
+  if (script.compile) words.emplace_back(*script.compile ? "--compile" : "--no-compile");
   return words;
 }
 

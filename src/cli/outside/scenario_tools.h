@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "base/result.h"
@@ -13,6 +14,7 @@ struct ScriptRun {
   std::string time_limit, max_host_memory;  ///< seconds; "8G"
   std::string fake_data;                    ///< in place of torchvision's data sets: 3x224x224
   bool allow_network = false;
+  std::optional<bool> compile = {};  ///< torch.compile in place of what the script does with it
 };
 
 /// What scenarios need of the outside: Python's captures, and probes that show their progress.

@@ -24,7 +24,6 @@ std::vector<Binding> job_bindings(JobOptions& o) {
           {"drop-output", &o.drop_output},
           {"cudnn-benchmark", &o.cudnn_benchmark},
           {"cuda-graphs", &o.cuda_graphs},
-          {"compile", &o.compile},
           {"copy", &o.copy},
           {"validation", &o.validation},
           {"validation-samples", &o.validation_samples},

@@ -20,7 +20,7 @@ struct JobOptions {
   bool nesterov = false, channels_last = false, cudnn_benchmark = false, bucket_view = false,
        zero_grad_after = false, zero_grad_between = false, zero_grad_fills = false,
        prefetching_loader = false, validation_with_grad = false, clip_checks = false,
-       cuda_graphs = false, compile = false, fsdp_offload = false, drop_output = false;
+       cuda_graphs = false, fsdp_offload = false, drop_output = false;
   std::optional<bool> clip, ema, grad_scaler;
 };
 

@@ -33,6 +33,7 @@ std::vector<Binding> run_bindings(RunOptions& o, SettingTarget batch) {
                   {"max-host-memory", &o.script_run.max_host_memory},
                   {"fake-data", &o.script_run.fake_data},
                   {"allow-network", &o.script_run.allow_network},
+                  {"compile", &o.script_run.compile},
                   {"precision", &o.precision}},
                  job_bindings(o.job),
                  allocator_bindings(o.allocator),

@@ -137,11 +137,16 @@ CaptureWishes capture_wishes(const RunOptions& o) {
   return {.mode = o.mode,
           .assumptions = o.assumptions,
           .again = o.recapture,
-          .compile = o.job.compile,
+          .compile = o.script_run.compile.value_or(false),
           .adapters = {o.lora, o.qlora}};
 }
 
 Result<RunRequest> run_request(const RunOptions& o, const NamedGpu& gpu) {
+  if (o.script_run.compile == false && o.model.find(".py:") != std::string::npos)
+    return fail(ErrorCode::kUsage,
+                "is for a training script (FILE.py); what a capture function compiles is its own "
+                "to say",
+                "--no-compile");
   RunRequest request;
   request.model = o.model;
   request.capture = capture_wishes(o);
@@ -161,6 +166,7 @@ Result<RunRequest> run_request(const RunOptions& o, const NamedGpu& gpu) {
   if (!o.link.empty()) request.link = TRY(parse_link(o.link));
   request.data = TRY(data_request(o));
   request.job = TRY(job_request(o.job));
+  request.job.compile = request.capture.compile;
   request.allocator = allocator_request(o.allocator);
   return request;
 }
@@ -191,7 +197,6 @@ Result<JobRequest> job_request(const JobOptions& o) {
   job.drop_output = o.drop_output;
   job.cudnn_benchmark = o.cudnn_benchmark;
   job.cuda_graphs = o.cuda_graphs;
-  job.compile = o.compile;
   job.prefetching_loader = o.prefetching_loader;
   if (!o.copy.empty()) job.copy = TRY(parse_copy(o.copy));
   job.validation_batch = o.validation;

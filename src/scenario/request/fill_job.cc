@@ -26,12 +26,12 @@ Status fill_last_batch(const LastBatchRequest& request, Scenario& s) {
 }
 
 Status fill_passes(const JobRequest& r, Scenario& s) {
-  s.job.validation_batch = r.validation_batch;
+  if (r.validation_batch != 0) s.job.validation_batch = r.validation_batch;
   s.job.validation_no_grad = !r.validation_with_grad;
   const std::string give_batch = "; give its batch with " + mark(Setting::kValidation);
-  if (r.validation_with_grad && !r.validation_batch)
+  if (r.validation_with_grad && !s.job.validation_batch)
     return refuse("says how the validation runs" + give_batch, Setting::kValidationWithGrad);
-  if (r.validation_samples && !r.validation_batch)
+  if (r.validation_samples && !s.job.validation_batch)
     return refuse("says how much a validation reads" + give_batch, Setting::kValidationSamples);
   s.validation_samples = r.validation_samples.value_or(0);
   if (r.epochs && s.dataset_samples <= 0) {

@@ -59,8 +59,8 @@ void take_fsdp_precision(RunRequest& r, const ScriptFinding& finding) {
   if (const auto policy = parse_fsdp_precision(finding.text)) r.job.fsdp_precision = *policy;
 }
 
-const std::array<Taker, 14>& takers() {
-  static const std::array<Taker, 14> kTakers{
+const std::array<Taker, 15>& takers() {
+  static const std::array<Taker, 15> kTakers{
       {{"batch", [](const RunRequest& r) { return r.batch.has_value(); },
         [](RunRequest&, const ScriptFinding&) {}},  // the step's own default
        {"workers", [](const RunRequest& r) { return r.workers.has_value(); },
@@ -90,6 +90,8 @@ const std::array<Taker, 14>& takers() {
        {"validation-samples",
         [](const RunRequest& r) { return r.job.validation_samples.has_value(); },
         [](RunRequest& r, const ScriptFinding& f) { take_whole(r.job.validation_samples, f); }},
+       {"compile", [](const RunRequest&) { return false; },  // the capture has obeyed the flag
+        [](RunRequest& r, const ScriptFinding& f) { r.job.compile = f.number.value_or(0) != 0; }},
        {"precision", [](const RunRequest& r) { return !r.precisions.empty(); },
         [](RunRequest&, const ScriptFinding&) {}}}};
   return kTakers;
@@ -142,6 +144,8 @@ RunRequest with_findings(RunRequest request, const ScriptFindings& findings, boo
     else if (!taker->said(asked) && !(cpu && finding.setting == "pin"))
       taker->take(request, finding);
   }
+  if (asked.job.validation_batch == 0)
+    request.job.validation_samples = asked.job.validation_samples;  // of a pass that is left out
   return request;
 }
 

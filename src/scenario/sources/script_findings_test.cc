@@ -50,6 +50,26 @@ TEST(ScriptFindings, AreOverruledByWhatIsAsked) {
             "9)");
 }
 
+TEST(ScriptFindings, LeaveAValidationOutThatIsNotWanted) {
+  RunRequest asked;
+  asked.job.validation_batch = 0;
+  const RunRequest filled = with_findings(asked, findings(), false);
+  EXPECT_EQ(filled.job.validation_batch, 0);
+  EXPECT_FALSE(filled.job.validation_samples.has_value()) << "of a pass that is left out";
+  EXPECT_NE(findings_words(asked, findings()).find("validation of batch 100 (line 22, overruled)"),
+            std::string::npos);
+}
+
+TEST(ScriptFindings, TellACompiledStepFromOneThatIsPassedOver) {
+  for (const bool taken : {true, false}) {
+    const auto file = json::parse(R"({"script": {"file": "train.py", "found": [
+        {"setting": "compile", "value": )" +
+                                  std::string(taken ? "true" : "false") + R"(,
+         "words": "torch.compile", "line": 7}]}})");
+    EXPECT_EQ(with_findings({}, read_findings(*file), false).job.compile, taken);
+  }
+}
+
 TEST(ScriptFindings, TakeWhereGradientsGoAndHowFsdpComputes) {
   const auto file = json::parse(R"({"script": {"file": "train.py", "found": [
       {"setting": "zero-grad-between", "value": true, "words": "between", "line": 4},
