@@ -233,17 +233,19 @@ class Runner {
     });
   }
 
+  void read_stop() {
+    const auto reason = read_file(files_.stop(), kLargestReason);
+    if (!reason) return;
+    stop_reason_ = trimmed(*reason);
+    stop_asked_at_ = elapsed();
+    reports_at_stop_ = reports_read_;
+  }
+
   /// A stop file asks that the command ends. A loop that reads what stoker.report returns saves
   /// what it wants to save and leaves by itself; one that reports on, or never did, is signalled.
   void look_for_stop() {
-    if (!stop_asked_at_) {
-      const auto reason = read_file(files_.stop(), kLargestReason);
-      if (!reason) return;
-      stop_reason_ = trimmed(*reason);
-      stop_asked_at_ = elapsed();
-      reports_at_stop_ = reports_read_;
-    }
-    if (!ending_.empty()) return;
+    if (!stop_asked_at_) read_stop();
+    if (!stop_asked_at_ || !ending_.empty()) return;
     const bool deaf = reports_read_ == 0 || reports_read_ >= reports_at_stop_ + kReportsToHear;
     if (deaf || elapsed() - *stop_asked_at_ >= spec_.needs.grace_seconds)
       begin_end("stopped", SIGTERM);
@@ -356,6 +358,8 @@ class Runner {
 
   void name_cause() {
     const bool well = result_.exit_code == 0;
+    // A loop that looks at what stoker.report returns may have left before the next tick.
+    if (well && !stop_asked_at_) read_stop();
     if (ending_ == "stopped" || (well && ending_.empty() && stop_asked_at_))
       return set(TrialState::kDone, "stopped", stop_reason_);
     if (well && ending_.empty()) return judge_metrics();
