@@ -360,7 +360,7 @@ class _NotCompiled(UserCodeError):
     """torch.compile failed: the script is tried without."""
 
     def __init__(self, site: str, error: str):
-        super().__init__(error)
+        super().__init__(error, "")
         self.site = site
 
 
