@@ -2,8 +2,8 @@
 
 #include <cmath>
 
-#include "diagnosis/timeline/times.h"
 #include "diagnosis/timeline/receive_track.h"
+#include "diagnosis/timeline/times.h"
 
 namespace stoker::findings {
 namespace {

@@ -57,8 +57,8 @@ class ProcessWatch {
     bool at_socket = false;  ///< was seen to wait at one: a resource sharer, not a queue's thread
     bool pin = false;
     bool library = false;  ///< of a library that writes on its own account
-    int named = 0;  ///< times its name was read: it gets one shortly after its start
-    int idle = 0;   ///< samples in a row in which it did not run
+    int named = 0;         ///< times its name was read: it gets one shortly after its start
+    int idle = 0;          ///< samples in a row in which it did not run
 
     std::int64_t started = 0;  ///< ticks since the machine started
 
