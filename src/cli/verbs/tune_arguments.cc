@@ -245,6 +245,7 @@ Result<tune::GreedyOptions> greedy_of(const TuneArguments& a, const tune::Object
   g.rules.min_delta = a.min_delta.value_or(0);
   g.rules.min_share = a.min_share.value_or(g.rules.min_share);
   g.refine = static_cast<int>(a.refine.value_or(g.refine));
+  g.smaller_batches = static_cast<int>(a.smaller_batches.value_or(g.smaller_batches));
   g.repeat = static_cast<int>(a.repeat.value_or(1));
   g.seed = a.seed.value_or(0);
   g.probe_steps = a.probe_steps.value_or(g.probe_steps);
@@ -276,6 +277,7 @@ std::vector<Binding> tune_identity(TuneArguments& a) {
           {"share", &a.share},
           {"repeat", &a.repeat},
           {"refine", &a.refine},
+          {"smaller-batches", &a.smaller_batches},
           {"final", &a.final_run},
           {"patience", &a.patience},
           {"min-delta", &a.min_delta},

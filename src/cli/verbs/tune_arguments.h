@@ -25,7 +25,8 @@ struct TuneArguments {
       objective, cluster;
   std::optional<double> threshold, share, probe_steps, min_delta, min_share, budget_steps,
       budget_money, price, min_steps, max_steps, noise_scale, target, energy_weight;
-  std::optional<std::int64_t> repeat, refine, patience, seed, width, trials, eta, keep_checkpoints;
+  std::optional<std::int64_t> repeat, refine, smaller_batches, patience, seed, width, trials, eta,
+      keep_checkpoints;
   StudyPlace place;
   std::optional<bool> final_run;
   std::vector<std::string> vary, env, forecast, command;

@@ -197,6 +197,16 @@ const SettingRow kRows[] = {
      .words = "trials at most around the best learning rate of the grid; 0: none",
      .fallback = "6",
      .range = SettingRange{0, 1000}},
+    {.name = "smaller-batches",
+     .verbs = kTune,
+     .group = kWhat,
+     .type = Type::kWhole,
+     .value = "N",
+     .words =
+         "smaller batches tried at most at the chosen learning rate, one after the other while "
+         "each trains better; 0: none",
+     .fallback = "6",
+     .range = SettingRange{0, 1000}},
     {.name = "lr-test",
      .verbs = kTune,
      .group = kWhat,

@@ -25,7 +25,7 @@ std::optional<std::string> Greedy::probed(const Curve& curve) const {
 
 std::optional<std::string> Greedy::enough(const History& history, const Request& request,
                                           const Curve& curve, std::size_t count) const {
-  if (request.stage != "rates" && request.stage != "refine") return std::nullopt;
+  if (!searches(request.stage)) return std::nullopt;
   if (auto reason = out_of_patience(curve.points, count, options_.rules, options_.objective))
     return reason;
   // The reference: the best of what was known, at this batch and on this share of the data.
@@ -35,7 +35,7 @@ std::optional<std::string> Greedy::enough(const History& history, const Request&
   for (std::size_t i = 0; i < history.jobs.size(); ++i) {
     const Outcome* outcome = history.outcome(i);
     const Request& other = history.jobs[i].request;
-    if (outcome == nullptr || (other.stage != "rates" && other.stage != "refine")) continue;
+    if (outcome == nullptr || !searches(other.stage)) continue;
     if (other.share != request.share || !outcome->best()) continue;
     bool same = true;
     for (std::size_t v = 0; v < other.values.size(); ++v)

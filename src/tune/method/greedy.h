@@ -21,8 +21,9 @@ struct GreedyOptions {
   BatchBy by = BatchBy::kThroughput;
   double share = 1;  ///< of the data, for learning rates
   StopRules rules{};
-  int refine = 6;  ///< trials at most around the winner of the grid
-  int repeat = 1;  ///< trials of each learning rate, each with a seed of its own
+  int refine = 6;           ///< trials at most around the winner of the grid
+  int smaller_batches = 6;  ///< at most, tried at the chosen rate while they are better
+  int repeat = 1;           ///< trials of each learning rate, each with a seed of its own
   std::int64_t seed = 0;
   double probe_steps = 200;   ///< of a trial that measures a batch...
   double probe_seconds = 30;  ///< ... or this long, with ten reports at least
@@ -31,7 +32,8 @@ struct GreedyOptions {
 
 /// The batch first: by what the card makes of it. Then the learning rate at this batch on a grid of
 /// logarithms, on a share of the data, each stopped as early as its curve allows; then linearly
-/// around the winner until better rates lie on neither side; then the whole run.
+/// around the winner until better rates lie on neither side; then smaller batches at this rate,
+/// while they are better; then the whole run.
 class Greedy final : public Method {
  public:
   explicit Greedy(GreedyOptions options) : options_(std::move(options)) {}

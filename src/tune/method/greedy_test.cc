@@ -88,6 +88,62 @@ TEST(GreedyTest, ASmallerBatchWhereTrainingRunsOutOfMemory) {
   }
 }
 
+/// Each doubling of the batch away from the best costs 0.05 of accuracy.
+Outcome better_at(double best, const Request& request, double noise = 0) {
+  Outcome outcome = planted(request, 0.004, noise);
+  const double lost = std::fabs(std::log2(std::atof(request.values[0].c_str()) / best));
+  for (Point& point : outcome.curve.points) point.score -= 0.05 * lost;
+  return outcome;
+}
+
+TEST(GreedyTest, SmallerBatchesAreTakenWhileTheyTrainBetter) {
+  SimulatedTrials trials{[](const Request& r) { return better_at(128, r); }};
+  for (const std::size_t width : {1, 3}) {
+    trials.jobs.clear();
+    const Walk walk = trials.search(Greedy(options()), width);
+    ASSERT_EQ(walk.next, Walk::Next::kDone) << walk.problem;
+    ASSERT_TRUE(walk.choice);
+    EXPECT_EQ(walk.choice->values, (std::vector<std::string>{"128", "0.005"})) << width;
+    std::vector<std::string> tried;
+    for (const Job& job : trials.jobs) {
+      if (job.request.stage == "smaller") tried.push_back(job.request.values[0]);
+    }
+    EXPECT_EQ(tried, (std::vector<std::string>{"256", "128", "64"}));
+    EXPECT_EQ(walk.choice->trial, static_cast<std::int64_t>(trials.jobs.size()) - 1)
+        << "all data were trained on at 128, and 64 came last";
+  }
+}
+
+TEST(GreedyTest, NoMoreSmallerBatchesThanAreWanted) {
+  GreedyOptions o = options();
+  o.smaller_batches = 1;
+  SimulatedTrials trials{[](const Request& r) { return better_at(128, r); }};
+  EXPECT_EQ(trials.search(Greedy(o)).choice->values[0], "256");
+  o.smaller_batches = 0;
+  trials.jobs.clear();
+  EXPECT_EQ(trials.search(Greedy(o)).choice->values[0], "512");
+}
+
+TEST(GreedyTest, SmallerBatchesWithinTheNoiseNeedTwoRisesInARow) {
+  GreedyOptions o = options();
+  o.rules.patience = 0;
+  o.rules.min_share = 1;
+  o.refine = 0;
+  o.rates = {"1e-05", "0.004"};
+  double best = 256;
+  SimulatedTrials trials{[&](const Request& r) { return better_at(best, r, 0.2); }};
+  Walk walk = trials.search(Greedy(o));
+  ASSERT_TRUE(walk.choice) << walk.problem;
+  EXPECT_EQ(walk.choice->values[0], "512") << "256 was better, 128 was not";
+  EXPECT_EQ(walk.decisions[walk.decisions.size() - 2].what, "batch 512 stays");
+  EXPECT_NE(walk.decisions[walk.decisions.size() - 2].why.find("cannot be told apart"),
+            std::string::npos);
+  best = 128;
+  trials.jobs.clear();
+  walk = trials.search(Greedy(o));
+  EXPECT_EQ(walk.choice->values[0], "128") << "256 was better, and 128 better still";
+}
+
 TEST(GreedyTest, AllOutOfMemoryIsSaid) {
   SimulatedTrials trials{[](const Request&) {
     Outcome outcome;

@@ -6,21 +6,10 @@
 #include <cmath>
 
 #include "base/ranges.h"
-#include "study/definition/values.h"
-#include "tune/method/noise.h"
 #include "tune/method/problem.h"
 
 namespace stoker::tune {
 namespace {
-
-/// ", 0.85 J each (285 W of 300 W, measured)"
-std::string energy_words(const BatchFigure& figure) {
-  if (!figure.power || figure.samples_per_s.value_or(0) <= 0) return "";
-  return fmt::format(", {} each ({})", energy_of(*figure.power, 1 / *figure.samples_per_s).text(),
-                     figure.power->text());
-}
-
-double number(const std::string& value) { return study::as_number(value).value_or(0); }
 
 std::string rate_text(double rate) { return fmt::format("{:.4g}", rate); }
 
@@ -44,8 +33,7 @@ Walk GreedyWalk::run() {
     return walk_;
   }
   for (const Job& job : history_.jobs) {
-    const bool of_rates = job.request.stage == "rates" || job.request.stage == "refine";
-    if (of_rates && job.outcome && job.outcome->end == End::kFinished)
+    if (searches(job.request.stage) && job.outcome && job.outcome->end == End::kFinished)
       longest_ = std::max(longest_, job.outcome->curve.last_step());
   }
   if (!options_.batches.empty()) {
@@ -68,7 +56,7 @@ Walk GreedyWalk::run() {
         options_.batches.empty()
             ? "every trial ran out of memory: give the command a smaller batch"
             : fmt::format("even batch {} runs out of memory: give smaller ones, --batch {:.0f},...",
-                          batches_[i], number(batches_[i]) / 2));
+                          batches_[i], batch_size(batches_[i]) / 2));
     return walk_;
   }
   return walk_;
@@ -102,104 +90,9 @@ Request GreedyWalk::request(const std::string& batch, const std::string& rate,
   if (!options_.batches.empty() && !options_.rates.empty()) r.values = {first, second};
   else r.values = {options_.batches.empty() ? rate : batch};
   r.stage = stage;
-  r.share = stage == "rates" || stage == "refine" ? options_.share : 1;
+  r.share = searches(stage) ? options_.share : 1;
   r.seed = options_.seed + repetition;
   return r;
-}
-
-bool GreedyWalk::choose_batches() {
-  if (options_.batches.size() == 1) {
-    batches_ = options_.batches;
-    return true;
-  }
-  return options_.forecast.empty() ? by_measuring() : by_forecast();
-}
-
-bool GreedyWalk::by_forecast() {
-  const auto choice = choose_batch(options_.forecast, by());
-  std::string cannot;
-  for (const BatchFigure& f : options_.forecast) {
-    if (!f.fits) cannot += (cannot.empty() ? "" : ", ") + f.value;
-  }
-  if (!choice)
-    return stuck(cannot.empty()
-                     ? "the forecast has no power of this GPU: its catalogue entry has no "
-                       "TDP; leave out --objective energy"
-                     : "by forecast none of the batches fits: " +
-                           options_.forecast.front().why_not);
-  if (!cannot.empty())
-    walk_.decisions.push_back({"left out batch " + cannot, "by forecast out of memory"});
-  for (const BatchFigure& f : options_.forecast) {
-    if (f.fits && f.power && options_.by == BatchBy::kEnergy)
-      walk_.decisions.push_back({fmt::format("batch {}: {:.4g} samples/s{}", f.value,
-                                             f.samples_per_s.value_or(0), energy_words(f)),
-                                 "by forecast"});
-  }
-  walk_.decisions.push_back({"batch " + options_.forecast[choice->index].value,
-                             "by forecast, without a run; it " + choice->reason});
-  for (std::size_t i = choice->index + 1; i-- > 0;) {
-    if (options_.forecast[i].fits) batches_.push_back(options_.forecast[i].value);
-  }
-  return true;
-}
-
-bool GreedyWalk::by_measuring() {
-  std::vector<BatchFigure> figures;
-  const std::string rate = options_.rates.empty() ? "" : options_.rates[options_.rates.size() / 2];
-  std::string left_out, why;
-  double seconds = 0;
-  for (std::size_t i = 0; i < options_.batches.size(); ++i) {
-    const std::string& batch = options_.batches[i];
-    if (!why.empty()) {
-      left_out += (left_out.empty() ? "" : ", ") + batch;
-      continue;
-    }
-    const Outcome* outcome = result(request(batch, rate, "batch", 0));
-    if (outcome == nullptr) return false;
-    seconds += outcome->wall_s;
-    BatchFigure figure{batch, number(batch), outcome->samples_per_s, outcome->utilisation,
-                       outcome->power};
-    if (outcome->end == End::kOutOfMemory) {
-      figure.fits = false;
-      why = batch + " ran out of memory, and a larger one needs more";
-    } else if (!outcome->samples_per_s) {
-      return stuck(fmt::format(
-          "trial {} at batch {} told no throughput{}: call stoker.report(step=step, "
-          "samples=len(batch)) in its loop, or name --model and --gpu for a forecast",
-          outcome->trial, batch, outcome->reason.empty() ? "" : " (" + outcome->reason + ")"));
-    }
-    if (figure.fits && options_.by == BatchBy::kEnergy && !figure.power)
-      return stuck(fmt::format(
-          "no power is known of trial {}: no GPU told its own there (NVML), and none is "
-          "forecast; say --model and --gpu for an estimate, or leave out --objective energy",
-          outcome->trial));
-    if (figure.fits)
-      walk_.decisions.push_back(
-          {fmt::format("batch {}: {:.4g} samples/s{}", batch, *figure.samples_per_s,
-                       energy_words(figure)),
-           fmt::format("measured by trial {} in {:.3g} s", outcome->trial, outcome->wall_s)});
-    figures.push_back(figure);
-    std::vector<double> rest;
-    for (std::size_t r = i + 1; r < options_.batches.size(); ++r)
-      rest.push_back(number(options_.batches[r]));
-    if (why.empty() && options_.by == BatchBy::kThroughput)
-      why = rest_is_flat(figures, rest, options_.threshold).value_or("");
-  }
-  const auto choice = choose_batch(figures, by());
-  if (!choice)
-    return stuck(
-        fmt::format("every batch ran out of memory, the smallest, {}, too: give smaller "
-                    "ones, --batch {:.0f},...",
-                    options_.batches.front(), number(options_.batches.front()) / 2));
-  if (!left_out.empty())
-    walk_.decisions.push_back({"batch " + left_out + " not measured", why,
-                               seconds / static_cast<double>(figures.size()) *
-                                   static_cast<double>(options_.batches.size() - figures.size())});
-  walk_.decisions.push_back({"batch " + figures[choice->index].value, "it " + choice->reason});
-  for (std::size_t i = choice->index + 1; i-- > 0;) {
-    if (figures[i].fits) batches_.push_back(figures[i].value);
-  }
-  return true;
 }
 
 bool GreedyWalk::choose_rate(const std::string& batch) {
@@ -211,18 +104,24 @@ bool GreedyWalk::choose_rate(const std::string& batch) {
     return final_run(batch, Rate{"", 0, {}, {}});
   }
   std::vector<Rate> rates;
-  for (const std::string& value : options_.rates) rates.push_back({value, number(value)});
+  for (const std::string& value : options_.rates) rates.push_back({value, batch_size(value)});
   if (!grid(batch, rates) || !judge_grid(rates)) return false;
   if (!undecided_ && (!widen(batch, rates) || !refine(batch, rates))) return false;
-  const Rate& winner = rates[*best(rates)];
+  Rate winner = rates[*best(rates)];
+  walk_.decisions.push_back(
+      {"lr " + winner.value, fmt::format("best of {} learning rates: {}", rates.size(),
+                                         options_.objective.named_result(*winner.score))});
+  std::string chosen = batch;
+  choose(chosen, winner);
+  if (!undecided_ && !shrink(chosen, winner)) return false;
+  return !options_.final_run || final_run(chosen, winner);
+}
+
+void GreedyWalk::choose(const std::string& batch, const Rate& winner) {
   const auto seed = std::ranges::max_element(
       winner.outcomes, {}, [](const Outcome* o) { return o->best().value_or(-INFINITY); });
   walk_.choice =
       Choice{request(batch, winner.value, "rates", 0).values, winner.score, (*seed)->trial};
-  walk_.decisions.push_back(
-      {"lr " + winner.value, fmt::format("best of {} learning rates: {}", rates.size(),
-                                         options_.objective.named_result(*winner.score))});
-  return !options_.final_run || final_run(batch, winner);
 }
 
 bool GreedyWalk::run_rate(const std::string& batch, Rate& rate, const std::string& stage) {
@@ -282,7 +181,9 @@ void GreedyWalk::tell(const Rate& rate, const std::string& stage) {
   walk_.decisions.push_back({fmt::format("lr {}: {}", rate.value,
                                          rate.score ? options_.objective.named_result(*rate.score)
                                                     : options_.objective.metric + " none") +
-                                 (stage == "refine" ? ", beside the best" : ""),
+                                 (stage == "refine"    ? ", beside the best"
+                                  : stage == "smaller" ? ", with a smaller batch"
+                                                       : ""),
                              why, not_spent});
 }
 
@@ -298,6 +199,17 @@ bool GreedyWalk::grid(const std::string& batch, std::vector<Rate>& rates) {
   std::vector<Rate*> order;
   for (const std::size_t i : from_the_middle(rates.size())) order.push_back(&rates[i]);
   return run_rates(batch, order, "rates");
+}
+
+SettingScores GreedyWalk::scores_of(std::string name, const Rate& rate) const {
+  SettingScores scores{std::move(name), {}, 0};
+  for (const Outcome* o : rate.outcomes) {
+    if (!o->best()) continue;
+    scores.scores.push_back(*o->best());
+    if (!options_.objective.by_cost())
+      scores.noise = std::max(scores.noise, noise_of(o->curve.points).value_or(0));
+  }
+  return scores;
 }
 
 bool GreedyWalk::judge_grid(const std::vector<Rate>& rates) {
@@ -318,14 +230,7 @@ bool GreedyWalk::judge_grid(const std::vector<Rate>& rates) {
     return stuck(std::move(*problem));
   std::vector<SettingScores> scores;
   for (const Rate& rate : rates) {
-    SettingScores one{"lr " + rate.value, {}, 0};
-    for (const Outcome* o : rate.outcomes) {
-      if (!o->best()) continue;
-      one.scores.push_back(*o->best());
-      if (!options_.objective.by_cost())
-        one.noise = std::max(one.noise, noise_of(o->curve.points).value_or(0));
-    }
-    if (rate.score) scores.push_back(std::move(one));
+    if (rate.score) scores.push_back(scores_of("lr " + rate.value, rate));
   }
   const NoiseVerdict verdict = judge_noise(scores, options_.objective);
   undecided_ = verdict.nothing_decided;
@@ -347,7 +252,7 @@ bool GreedyWalk::widen(const std::string& batch, std::vector<Rate>& rates) {
         low ? rates[0].rate / rates[1].rate : rates.back().rate / rates[rates.size() - 2].rate;
     const double rate = (low ? rates[0].rate : rates.back().rate) * ratio;
     if (!(rate > 0) || !std::isfinite(rate) || rate > 1e3) return true;
-    Rate wider{shortest(number(rate_text(rate))), rate};
+    Rate wider{shortest(batch_size(rate_text(rate))), rate};
     walk_.decisions.push_back(
         {"lr " + wider.value + " as well",
          fmt::format("the best, {}, is at the end of the grid", rates[*winner].value)});

@@ -4,10 +4,21 @@
 #include <string>
 #include <vector>
 
+#include "study/definition/values.h"
 #include "tune/method/greedy.h"
+#include "tune/method/noise.h"
 
 /// Internal to src/tune/method: one pass of the greedy search over a history.
 namespace stoker::tune {
+
+/// Stages whose trials train on a share of the data, to be compared and stopped early.
+[[nodiscard]] inline bool searches(const std::string& stage) {
+  return stage == "rates" || stage == "refine" || stage == "smaller";
+}
+
+[[nodiscard]] inline double batch_size(const std::string& value) {
+  return study::as_number(value).value_or(0);
+}
 
 class GreedyWalk {
  public:
@@ -33,6 +44,10 @@ class GreedyWalk {
   [[nodiscard]] bool grid(const std::string& batch, std::vector<Rate>& rates);
   [[nodiscard]] bool widen(const std::string& batch, std::vector<Rate>& rates);
   [[nodiscard]] bool refine(const std::string& batch, std::vector<Rate>& rates);
+  /// Smaller batches at the winner's rate, while they are better; both become the better pair.
+  [[nodiscard]] bool shrink(std::string& batch, Rate& winner);
+  void choose(const std::string& batch, const Rate& winner);
+  [[nodiscard]] SettingScores scores_of(std::string name, const Rate& rate) const;
   [[nodiscard]] bool final_run(const std::string& batch, const Rate& winner);
   [[nodiscard]] bool run_rate(const std::string& batch, Rate& rate, const std::string& stage);
   /// All of them asked for before the first is looked at, so that they can run beside each other.

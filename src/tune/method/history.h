@@ -16,7 +16,8 @@ namespace stoker::tune {
 /// One run of the command that a search asks for.
 struct Request {
   std::vector<std::string> values{};  ///< of the user's axes, in their order
-  std::string stage{};                ///< "batch", "rates", "refine", "final", "search"
+  /// "batch", "rates", "refine", "smaller", "final", "search"
+  std::string stage{};
   /// Runs of one configuration have one folder for checkpoints, and the later goes on where the
   /// earlier stopped if the script can.
   std::int64_t config = 0;
