@@ -79,6 +79,7 @@ class _Run:
         self._ended: set[int] = set()  # loaders that have said that they have no more
         self._validated = 0  # batches of other loaders, after the measured steps
         self._peak: int | None = None  # of the measured steps; None: they go on
+        self._ending = threading.Lock()
 
     def stepped(self, optimizer) -> None:
         now = time.perf_counter()
@@ -126,6 +127,7 @@ class _Run:
         return self._peak is not None and id(loader) not in self._trained_with
 
     def end(self) -> None:
+        self._ending.acquire()  # and not released: the timer's thread may end the run, too
         times = self._times[WARM_STEPS:]
         answer = {"steps": len(times), "step_s": statistics.median(times) if times else None,
                   "peak_bytes": _peak() if self._peak is None else self._peak,
@@ -171,14 +173,13 @@ def _watch_loaders(torch, run, batch) -> None:
         kwargs.update(num_workers=0, pin_memory=False)
         for name in ("prefetch_factor", "persistent_workers", "timeout", "worker_init_fn", "multiprocessing_context"):
             kwargs.pop(name, None)
-        given = batch_size
-        if batch is not None and kwargs.get("batch_sampler") is None and batch_size is not None:
-            batch_size = batch
-        init(self, dataset, batch_size, *args, **kwargs)
-        own[self] = given
+        replaced = batch is not None and kwargs.get("batch_sampler") is None and batch_size is not None
+        init(self, dataset, batch if replaced else batch_size, *args, **kwargs)
+        if replaced:
+            own[self] = batch_size
 
     def __iter__(self):
-        if batch is not None and run.own_batch(self) and own.get(self) and self.batch_sampler is not None:
+        if self in own and run.own_batch(self):
             self.batch_sampler.batch_size = own[self]
         return _Batches(iterate(self), run, self)
 
