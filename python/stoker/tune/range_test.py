@@ -199,14 +199,17 @@ def _optimizer_keeper(optimizer):
 def _model_keeper(torch, model):
     """Weights, all buffers (state_dict() has no others than the persistent), and gradients."""
     weights = copy.deepcopy(model.state_dict())
-    buffers = [(buffer, buffer.clone()) for buffer in model.buffers()]
+    buffers = [(module, name, buffer, None if buffer is None else buffer.clone())
+               for module in model.modules() for name, buffer in module._buffers.items()]
     gradients = [(p, None if p.grad is None else p.grad.clone()) for p in model.parameters()]
 
     def restore():
-        model.load_state_dict(weights)
         with torch.no_grad():
-            for buffer, value in buffers:
-                buffer.copy_(value)
+            for module, name, buffer, value in buffers:
+                module._buffers[name] = buffer  # a forward may have put another tensor, or None, in its place
+                if buffer is not None:
+                    buffer.copy_(value)
+        model.load_state_dict(weights)
         for parameter, gradient in gradients:
             parameter.grad = None if gradient is None else gradient.clone()
 

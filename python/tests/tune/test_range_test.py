@@ -88,16 +88,18 @@ def test_an_iterator_is_refused():
 
 
 class Noisy(torch.nn.Module):
-    """With batch norm, dropout, and a buffer that state_dict() does not have."""
+    """With batch norm, dropout, and buffers that state_dict() does not have: one is written, one is replaced."""
 
     def __init__(self):
         super().__init__()
         self.layers = torch.nn.Sequential(torch.nn.Linear(10, 32), torch.nn.BatchNorm1d(32), torch.nn.ReLU(), torch.nn.Dropout(0.1),
                                           torch.nn.Linear(32, 3))
         self.register_buffer("calls", torch.zeros(1), persistent=False)
+        self.register_buffer("again", torch.zeros(1), persistent=False)
 
     def forward(self, x):
         self.calls += 1
+        self.again = self.again + 1
         return self.layers(x) + 0.01 * self.calls.remainder(7)
 
 
@@ -126,7 +128,8 @@ class Training:
 
     def advance(self, steps):
         losses = [float(self.step(next(self.batches))) for _ in range(steps)]
-        return losses, self.optimizer.param_groups[0]["lr"], self.scaler.get_scale(), float(self.model.calls), self.scheduler.last_epoch
+        calls = float(self.model.calls), float(self.model.again)
+        return losses, self.optimizer.param_groups[0]["lr"], self.scaler.get_scale(), calls, self.scheduler.last_epoch
 
     def range_test(self, step=None):
         return stoker.lr_range_test(self.model, self.optimizer, self.loader, step=step or self.step, scaler=self.scaler,
