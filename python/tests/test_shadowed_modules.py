@@ -26,7 +26,7 @@ def started(folder, *arguments, code=None):
                           env=dict(os.environ, PYTHONPATH=str(PYTHON)), timeout=600)
 
 
-# Of code that is given as text the importer counts as a library.
+# Code that is given as text (python -c) counts as a library: its imports get the libraries' own modules.
 ALONE = """import sys
 sys.path[:1] = [folder for folder in sys.path[:1] if folder]
 from stoker import imports

@@ -33,7 +33,8 @@ def run(curves: list, out: pathlib.Path, names: list, seeds: int, budget: int) -
     """Adds what the file has not. A tuner's seed 0, 1, 2, ... meets the training seed of the same number."""
     new = {"format": FORMAT, "schema_version": [1, 0], "budget": budget, "tasks": {}, "runs": {}}
     found = json.loads(out.read_text()) if out.exists() else new
-    found["date"], found["versions"] = datetime.date.today().isoformat(), versions()
+    found["date"] = datetime.date.today().isoformat()
+    found["versions"] = {**found.get("versions", {}), **versions()}  # a tuner that is not installed here may have run elsewhere
     for path in curves:
         recorded = load(path)
         for task, about in recorded["tasks"].items():

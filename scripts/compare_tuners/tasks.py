@@ -13,10 +13,11 @@ import time
 
 import torch
 
+from .table import EVALUATIONS
+
 RATES = [10 ** (-4 + i / 6) for i in range(25)]  # 1e-4 to 1
 BATCHES = (16, 64, 256)
 OPTIMIZERS = ("sgd", "adam")
-EVALUATIONS = 27
 FASHION = pathlib.Path("/usr/share/datasets/fashion-mnist")
 LICENCES = pathlib.Path("/usr/share/common-licenses")
 

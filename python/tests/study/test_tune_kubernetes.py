@@ -66,6 +66,7 @@ def test_a_pod_that_is_evicted_goes_on_elsewhere(cluster, tmp_path):  # noqa: F8
     with subprocess.Popen([STOKER, "tune", *ASHA, *command(tmp_path, "--wait", "0.03")], cwd=tmp_path, env=cluster.env,
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as controller:
         while not any(pod["status"]["phase"] == "Running" for pod in list(cluster.cluster.pods.values())):
+            assert controller.poll() is None, controller.stderr.read()
             time.sleep(0.02)
         name = next(name for name, pod in list(cluster.cluster.pods.items()) if pod["status"]["phase"] == "Running")
         time.sleep(0.3)
