@@ -50,11 +50,15 @@ def rival_text(rival):
     return rival["says"].lower() if rival else "not run"
 
 
+def in_order(by_number):
+    return [by_number[number] for number in sorted(by_number, key=int)]
+
+
 def row_of(name, case):
-    runs = [run for _, run in sorted(case.get("runs", {}).items())]
+    runs = in_order(case.get("runs", {}))
     right = sum(run["right"] for run in runs)
     mark = f"{right} of {len(runs)}" if right == len(runs) else f"**{right} of {len(runs)}**"
-    cures = [cure for _, cure in sorted(case.get("cures", {}).items())]
+    cures = in_order(case.get("cures", {}))
     return (f"| {name} | {names(runs)} | {mark} | {shares(runs)} | {cures_text(cures)} | "
             f"{rival_text(case.get('rival'))} |")
 

@@ -135,7 +135,7 @@ def estimate(dataset, worker_init=None, collate=None, *, seconds: float):
         for thing in outline.aside:
             for key, value in _of_part(thing, seconds / len(outline.aside)).items():
                 found[key] += value
-    except Exception:  # of the data set's own reductions
+    except Exception:  # a data set's own way of being pickled may raise anything
         return None
     found["pickled_bytes"] = round(found["pickled_bytes"])
     return found

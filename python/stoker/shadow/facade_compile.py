@@ -243,10 +243,3 @@ class _Compiler(compiled.Compiler):
         stack = node.meta.get("nn_module_stack") or node.meta.get("fwd_nn_module_stack") or {}
         path = next(reversed(list(stack.values())), ("",))[0]
         return part, compiled.module_name(path)
-
-
-def of_operators(events: list) -> tuple:
-    """(runs of graphs, share of the operators that are outside of them)."""
-    operators = [e for e in events if e[0] == "o"]
-    inside = [e for e in operators if "c" in e[7]]
-    return len({e[7]["c"] for e in inside}), 1 - len(inside) / max(1, len(operators))

@@ -50,7 +50,10 @@ class Record:
         return self.modules.get(id(module), otherwise)
 
     def index_of_path(self, start, path: str) -> int:
-        """Of the part of `start` (a module, or something else that leads to one) at `path`, or of the nearest that holds it."""
+        """Position in recorder.modules of the part at `path` below `start`, or of the nearest that holds it.
+
+        start   a module, or something else that leads to one
+        """
         key = id(start), path
         if key not in self._by_path:
             known = {row[1]: i for i, row in reversed(list(enumerate(self.recorder.modules))) if not isinstance(row, str)}
