@@ -191,7 +191,7 @@ def cured(a, case, number):
     """The speed of a kept run's job with that run's first cure, beside what was promised; None: nothing to try."""
     before = judged(a, case, *replay_job(a, *kept(a, case, number)))
     cure = cure_of(case, before)
-    if not before["right"] or not cure or not before["gain"]:
+    if not before["right"] or not cure or not before["gain"] or not before["rate"]:
         return None
     files = kept(a, case, number, cured=True)
     note = files[0].with_suffix(".cure")
@@ -241,6 +241,15 @@ def chosen(a):
         yield case
 
 
+def note(path, here, case, kind, number, row):
+    """Merges one row into the results at once: rival.py may write to them meanwhile, and a long run may be ended."""
+    merged = results.load(path)
+    if here:
+        merged["machine"] = here
+    results.put(merged, case, kind, number, row)
+    results.save(path, merged)
+
+
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--stoker", help="default: build/*/stoker")
@@ -267,9 +276,7 @@ def main():
     a.stoker = a.stoker or found_binary()
     if a.keep:
         Path(a.keep).mkdir(parents=True, exist_ok=True)
-    merged = results.load(a.results)
-    if a.results and not a.replay:
-        merged["machine"] = results.machine(a.stoker)
+    here = results.machine(a.stoker) if a.results and not a.replay else None
     kind, right_key, run, text = (("cures", "held", cured, cured_text) if a.cures else ("runs", "right", one, text_of))
     rows, lines = [], [CURED_HEAD if a.cures else HEAD]
     print(lines[0], flush=True)
@@ -290,12 +297,11 @@ def main():
             rows.append(row)
             lines.append(text(case, row))
             print(lines[-1], flush=True)
-            results.put(merged, case, kind, number, row)
+            if a.results:
+                note(a.results, here, case, kind, number, row)
     print(f"\n{sum(row[right_key] for row in rows)} of {len(rows)} {'bands held' if a.cures else 'right'}")
     if a.out:
         Path(a.out).write_text("\n".join(lines) + "\n")
-    if a.results:
-        results.save(a.results, merged)
     return 0
 
 
