@@ -200,6 +200,6 @@ def parts(value: Any) -> Any:
 
 
 def answer(kind: type[Answer], document: dict) -> Answer | Part:
-    """Of one job its answer; of several side by side (a list of GPUs or of numbers of them) the parts."""
+    """A job's answer; the parts where several stand side by side (a list of GPUs or of numbers of them)."""
     one = "settings" in document and "memory" in document and "limiter" in document
     return kind(parts(document)) if one else parts(document)

@@ -34,7 +34,7 @@ def _loss(log_probs, targets, input_lengths, target_lengths, blank=0, zero_infin
 
 
 def _backward(grad, log_probs, *rest):
-    """Of the log probabilities."""
+    """The gradient of the log probabilities."""
     return torch.empty_like(log_probs, memory_format=torch.contiguous_format)
 
 

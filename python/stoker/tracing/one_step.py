@@ -197,7 +197,7 @@ class _Step:
         self._notes()
 
     def _replaced(self, known: set, args, kwargs) -> set:
-        """Of what the model's attributes still hold, that which its next forward puts something else in the place of."""
+        """Storages that the model's attributes still hold, and that its next forward replaces by others."""
         recorder = self.recorder
         freed = {event[1] for event in recorder.events if event[0] == "f"}
         left = {n for n, kind in enumerate(recorder.kinds) if kind == "transient" and n not in freed and n not in known}
