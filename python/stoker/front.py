@@ -73,8 +73,7 @@ def _in_child(spec, out, *, precision, mode, name, batch, image_size, options, f
             command += ["--set", f"{key}={value}"]
         for key, value in fixed.items():
             command += ["--fixed", f"{key}={value}"]
-        path = os.pathsep.join([str(pathlib.Path(__file__).resolve().parents[1]), os.environ.get("PYTHONPATH", "")])
-        done = subprocess.run(command, stderr=subprocess.PIPE, text=True, env=dict(os.environ, PYTHONPATH=path))
+        done = subprocess.run(command, stderr=subprocess.PIPE, text=True, env=imports.environment())
         if done.returncode:
             raise _error(done.stderr, done.returncode)
         return step_file.read(str(target))

@@ -32,6 +32,15 @@ def starting(module: str | None = None) -> str:
     return f"import sys\nsys.path[:1] = [folder for folder in sys.path[:1] if folder]\n{what}"
 
 
+def environment(**more: str) -> dict:
+    """The environment of a child that imports this package, wherever it runs.
+
+    An empty entry of PYTHONPATH is the working directory, which would be searched before Python's own modules.
+    """
+    path = os.pathsep.join(filter(None, [os.path.dirname(_OURS), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]))
+    return {**os.environ, "PYTHONPATH": path, **more}
+
+
 def make_importable(folder: str) -> None:
     """Puts a folder of the user's in front of the search path, as Python does for the script that it runs."""
     if folder not in _folders:

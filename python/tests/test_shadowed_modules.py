@@ -53,3 +53,15 @@ def test_the_users_own_imports_find_the_users_files(tmp_path):
     code = ("import sys\nsys.path[:1] = [f for f in sys.path[:1] if f]\nfrom stoker import imports\nimports.install()\nimport net\n")
     done = started(tmp_path, code=code)
     assert done.returncode == 0 and "mine: 7" in done.stdout, done.stderr
+
+
+@pytest.mark.parametrize("path", ["", os.pathsep, None])
+def test_a_child_of_the_package_does_not_search_the_working_directory_first(tmp_path, monkeypatch, path):
+    (tmp_path / "random.py").write_text("raise ImportError('the wrong one')\n")
+    monkeypatch.delenv("PYTHONPATH", raising=False)
+    if path is not None:
+        monkeypatch.setenv("PYTHONPATH", path)
+    done = subprocess.run([sys.executable, "-c", ALONE.format(name="random")], cwd=tmp_path, capture_output=True, text=True,
+                          env=imports.environment(), timeout=600)
+    assert done.returncode == 0, done.stderr
+    assert str(tmp_path) not in done.stdout.splitlines()[0]

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 
-from stoker.measure import processes
+from stoker import imports
 
 from . import plan
 
@@ -92,7 +92,7 @@ def make(binary, device, folder, root, end, record):
 
 
 def _forecast(binary, command, root, timeout_s):
-    environment = processes.environment(STOKER_PYTHON=sys.executable)
+    environment = imports.environment(STOKER_PYTHON=sys.executable)
     try:
         done = subprocess.run([str(binary), *command], cwd=root, env=environment, capture_output=True, text=True,
                               timeout=timeout_s)

@@ -10,7 +10,8 @@ import subprocess
 import sys
 import time
 
-from stoker.measure import processes, signals
+from stoker import imports
+from stoker.measure import signals
 from stoker.surveys import about as surveyed
 
 from . import forecasts, plan
@@ -65,7 +66,7 @@ def _commit():
 
 
 def _environment():
-    return processes.environment(STOKER_PYTHON=sys.executable)
+    return imports.environment(STOKER_PYTHON=sys.executable)
 
 
 def _end_with_parent():

@@ -16,6 +16,7 @@ import sys
 import tempfile
 import time
 
+from .. import imports
 from . import processes
 from .leftovers import Warden
 
@@ -41,7 +42,7 @@ class Child:
         process = subprocess.Popen(
             [sys.executable, "-m", module, *arguments], cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
             stderr=self._printed, start_new_session=True,
-            env=processes.environment(**{_PARENT: str(os.getpid())}, **variables))
+            env=imports.environment(**{_PARENT: str(os.getpid())}, **variables))
 
         assert process.stdin is not None and process.stdout is not None  # both are pipes
         self._process, self._stdin, self._stdout = process, process.stdin, process.stdout

@@ -1,21 +1,12 @@
-"""Other processes by their ids: groups, orphans, CPU time, shared memory, and the environment of a child."""
+"""Other processes by their ids: groups, orphans, CPU time and shared memory."""
 
 from __future__ import annotations
 
 import contextlib
 import glob
 import os
-import pathlib
 import signal
 import time
-
-PACKAGE_PARENT = pathlib.Path(__file__).resolve().parents[2]  # the folder from which `import stoker` finds this package
-
-
-def environment(**more: str) -> dict:
-    """The environment of a child that imports this package, wherever it runs."""
-    path = os.pathsep.join(filter(None, [str(PACKAGE_PARENT), os.environ.get("PYTHONPATH")]))
-    return {**os.environ, "PYTHONPATH": path, **more}
 
 
 def kill_group(pid: int) -> None:

@@ -96,11 +96,10 @@ def _measured(options, own: list, batch) -> dict:
         request, answer, log = (pathlib.Path(folder) / name for name in ("request.json", "answer.json", "log"))
         request.write_text(json.dumps({"script": options.script, "arguments": own, "batch": batch, "steps": STEPS,
                                        "seconds": seconds(options.budget, "--budget"), "answer": str(answer)}))
-        path = os.pathsep.join([str(pathlib.Path(__file__).resolve().parents[2]), os.environ.get("PYTHONPATH", "")])
         with open(log, "w") as out:
             command = [sys.executable, "-c", imports.starting("stoker.shadow.real_run"), str(request)]
             child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True,
-                                     env=dict(os.environ, PYTHONPATH=path, CUDA_VISIBLE_DEVICES=""))
+                                     env=imports.environment(CUDA_VISIBLE_DEVICES=""))
             try:
                 child.wait()
             except BaseException:
