@@ -76,7 +76,8 @@ def test_the_greedy_method_finds_the_planted_rate(monkeypatch):
     monkeypatch.setenv("STOKER_BINARY", STOKER)
     events = stoker_tuner("greedy", optimizer="adam")(planted(), 0, 1000)
     found = came_to(planted(), events, 1000)
-    assert found["chosen"]["batch"] == 64  # the faster, by the recorded throughput
+    assert (64, "adam", 0, 1) in events  # the rates at the faster batch, by the recorded throughput
+    assert found["chosen"]["batch"] == 16  # better by its level, and tried at the rate that was found
     assert found["chosen"]["lr"] == pytest.approx(0.01, rel=0.01)
     assert events[:2] == [(16, "adam", 12, 1), (64, "adam", 12, 1)]  # each batch measured
     assert found["spent"] < 5 * EVALUATIONS + 2 + 3 * EVALUATIONS
