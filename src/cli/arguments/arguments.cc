@@ -130,7 +130,8 @@ std::string unreadable_value(const std::string& message, const Command& command)
          (value == "auto" || value == "best" ? "; left out, it is chosen" : "");
 }
 
-/// CLI11's "The following argument was not expected: t4" in a sentence with what is taken.
+/// CLI11's "The following argument was not expected: t4" (or "arguments were": t4 a100) in a
+/// sentence with what is taken.
 std::string unexpected_word(const std::string& message, const Command& command) {
   const auto colon = message.find(": ");
   if (!message.starts_with("The following argument") || colon == std::string::npos) return message;
@@ -138,7 +139,9 @@ std::string unexpected_word(const std::string& message, const Command& command) 
   for (const SettingRow* setting : settings_of(command.name)) {
     if (setting->positional) places += " " + std::string(setting->value);
   }
-  return "one word too many: " + message.substr(colon + 2) + "; stoker " + command.name + " takes" +
+  const bool several = message.starts_with("The following arguments");
+  return (several ? "words too many: " : "one word too many: ") + message.substr(colon + 2) +
+         "; stoker " + command.name + " takes" +
          (places.empty() ? " flags alone" : places + " and flags");
 }
 

@@ -89,6 +89,15 @@ TEST(ArgumentsTest, UnknownFlagsNameTheNearest) {
             "--tensor-parallel: tensor parallelism is not modelled yet");
 }
 
+TEST(ArgumentsTest, WordsWithoutAPlaceAreNamed) {
+  EXPECT_EQ(refusal({"m", "t4", "--gpu", "h100"}),
+            "one word too many: t4; stoker predict takes MODEL and flags (stoker predict --help)");
+  const std::string several = refusal({"m", "t4", "a100", "--gpu", "h100"});
+  EXPECT_TRUE(several.starts_with("words too many: ")) << several;
+  EXPECT_NE(several.find("t4"), std::string::npos) << several;
+  EXPECT_NE(several.find("a100"), std::string::npos) << several;
+}
+
 TEST(ArgumentsTest, WhatIsRequiredIsNamed) {
   EXPECT_EQ(refusal({"m"}), "--gpu is required (stoker predict --help)");
 }
