@@ -6,6 +6,7 @@ import pathlib
 import random
 import re
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
@@ -254,3 +255,13 @@ def test_optuna_draws_where_it_is_installed(folder, method):
     found = answer(*words, "--", sys.executable, "train.py", 64, "{lr}", cwd=folder)
     again = answer(*words, "--store", "again.db", "--", sys.executable, "train.py", 64, "{lr}", cwd=folder)
     assert found["choice"]["values"] == again["choice"]["values"]
+
+
+@pytest.mark.parametrize("said, kept", [([], "30s"), (["--grace", "10s"], "10s"), (["--grace", "5s"], "5s")])
+def test_a_grace_that_is_said_goes_before_the_clusters(folder, said, kept):
+    (folder / "cluster.toml").write_text('[resources]\ngrace = "30s"\n')
+    answer("--method", "random", "--trials", "2", "--lr", "1e-3..1e-1", "--metric", "accuracy", "--cluster", "cluster.toml",
+           "--json", "--quiet", *said, "--", sys.executable, "train.py", "64", "{lr}", cwd=folder)
+    with sqlite3.connect(folder / "tune.db") as store:
+        [definition] = store.execute("SELECT value FROM study WHERE key = 'definition'").fetchone()
+    assert json.loads(definition)["resources"]["grace"] == kept

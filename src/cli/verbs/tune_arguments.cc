@@ -66,7 +66,7 @@ Result<tune::Objective> objective_of(const TuneArguments& a) {
       if (given) return fail(ErrorCode::kUsage, "belongs to --objective energy", flag);
     return objective;
   }
-  constexpr double kUsualWeight = 0.5;  // Zeus's
+  constexpr double kUsualWeight = 0.5;  // eta_knob's default in Zeus (tune/curve/energy.h)
   objective.energy_weight = a.energy_weight.value_or(kUsualWeight);
   if (a.target) objective.target = objective.score(*a.target);
   return objective;
@@ -91,8 +91,8 @@ Result<tune::TuneBudget> budget_of(const TuneArguments& a) {
 }
 
 /// What the file says of the cluster; what flags say of resources goes before it.
-Status add_cluster(const std::string& file, study::Study& study) {
-  const study::Study read = TRY(study::read_cluster_file(file));
+Status add_cluster(const TuneArguments& a, study::Study& study) {
+  const study::Study read = TRY(study::read_cluster_file(a.cluster));
   study.slurm = read.slurm;
   study.kubernetes = read.kubernetes;
   study::Resources& to = study.resources;
@@ -105,7 +105,7 @@ Status add_cluster(const std::string& file, study::Study& study) {
                                {&to.image, &from.image}}) {
     if (target->empty()) *target = *given;
   }
-  if (to.grace == study::Resources{}.grace) to.grace = from.grace;
+  if (a.grace.empty()) to.grace = from.grace;
   return {};
 }
 
@@ -133,7 +133,7 @@ Result<study::Study> study_of(const TuneArguments& a, const tune::Objective& obj
   request.shell = a.shell;
   request.store = a.store.empty() ? "tune.db" : a.store;
   SweepStudy made = TRY(sweep_study(request));
-  if (!a.cluster.empty()) TRY(add_cluster(a.cluster, *made.study));
+  if (!a.cluster.empty()) TRY(add_cluster(a, *made.study));
   made.study->metrics[0].goal = objective.most ? study::Goal::kMost : study::Goal::kLeast;
   // The best of a trial counts for the search, and so in tables.
   made.study->metrics[0].take = study::Take::kBest;
