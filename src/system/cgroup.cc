@@ -159,4 +159,10 @@ Throttling throttling(const CgroupFolders& groups, const SystemFiles& files) {
   return most;
 }
 
+std::int64_t memory_kills(const CgroupFolders& groups, const SystemFiles& files) {
+  if (groups.folders.empty()) return 0;
+  const std::string name = groups.version == 2 ? "/memory.events" : "/memory.oom_control";
+  return counter(files(groups.folders.front() + name).value_or(""), "oom_kill");
+}
+
 }  // namespace stoker

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -47,5 +48,8 @@ struct Throttling {
   Nanos time{};  ///< that processes were ready and stood still, all of them together
 };
 [[nodiscard]] Throttling throttling(const CgroupFolders& groups, const SystemFiles& files);
+
+/// How often the kernel ended a process of the innermost folder for want of memory.
+[[nodiscard]] std::int64_t memory_kills(const CgroupFolders& groups, const SystemFiles& files);
 
 }  // namespace stoker

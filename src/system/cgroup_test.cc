@@ -90,6 +90,20 @@ TEST(Cgroup, TheFolderThatIsHeldBackMostTellsTheThrottling) {
   EXPECT_EQ(throttling(groups, files_of({})).throttled, 0);
 }
 
+TEST(Cgroup, KillsForWantOfMemoryAreThoseOfItsOwnFolder) {
+  const auto unified = cgroup_folders("memory", "0::/a/b\n", kMountsV2);
+  const auto files = files_of(
+      {{"/sys/fs/cgroup/a/b/memory.events", "low 0\noom 7\noom_kill 2\noom_group_kill 1\n"},
+       {"/sys/fs/cgroup/a/memory.events", "oom_kill 9\n"},
+       {"/sys/fs/cgroup/memory/inner/memory.oom_control",
+        "oom_kill_disable 0\nunder_oom 0\noom_kill 3\n"}});
+  EXPECT_EQ(memory_kills(unified, files), 2);
+  const auto first = cgroup_folders("memory", "5:memory:/docker/abc/inner\n", kMountsV1);
+  EXPECT_EQ(memory_kills(first, files), 3);
+  EXPECT_EQ(memory_kills({}, files), 0);
+  EXPECT_EQ(memory_kills(unified, files_of({})), 0);
+}
+
 TEST(Cgroup, ReadsItsOwnFolderByTheFilesOfTheProcess) {
   const auto groups = cgroup_folders("memory", files_of({{"/proc/self/cgroup", "0::/job\n"},
                                                          {"/proc/self/mountinfo", kMountsV2}}));

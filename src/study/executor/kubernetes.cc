@@ -52,16 +52,16 @@ class KubernetesExecutor final : public Executor {
                             const TrialSpec& spec) override {
     TrialSpec mapped = spec;
     if (!options().folder.empty()) mapped.folder = options().folder;
-    else mapped.folder = shared() ? TRY(in_pod(spec.folder)) : std::string();
+    else mapped.folder = shared() ? TRY(in_pod(options(), spec.folder)) : std::string();
     for (auto& [name, value] : mapped.environment) {
       // A path on the claim, such as a search's folder of checkpoints.
       if (!shared() || !value.starts_with('/')) continue;
-      if (const auto path = in_pod(value)) value = *path;
+      if (const auto path = in_pod(options(), value)) value = *path;
     }
     TRY(write_spec(files, mapped));
     KubernetesTrial one{job_name(settings_.study_id, trial, files), settings_.study_id, trial,
                         spec.needs};
-    one.folder = shared() ? TRY(in_pod(files.folder)) : "/tmp/stoker-trial";
+    one.folder = shared() ? TRY(in_pod(options(), files.folder)) : "/tmp/stoker-trial";
     if (!shared()) one.spec = spec_text(mapped);
     gathered_.push_back(std::move(one));
     trials_[trial] = {files, gathered_.back().name};
@@ -153,20 +153,6 @@ class KubernetesExecutor final : public Executor {
 
   void say(const std::string& sentence) {
     if (said_.insert(sentence).second) settings_.say(sentence);
-  }
-
-  /// A path of this machine as pods have it.
-  [[nodiscard]] Result<std::string> in_pod(const fs::path& path) const {
-    const std::string here = options().here.empty() ? options().mount : options().here;
-    const std::string text = path.lexically_normal().string();
-    const std::string root = fs::path(here).lexically_normal().string();
-    if (text == root) return options().mount;
-    if (text.starts_with(root + "/")) return options().mount + text.substr(root.size());
-    return fail(ErrorCode::kBadInput,
-                "does not lie in " + here + ", which pods have at " + options().mount +
-                    "; put the study there with --store, or say here = (and folder =) under "
-                    "[kubernetes]",
-                text);
   }
 
   Status take_created(const std::vector<KubernetesTrial>& asked, const ProgramAnswer& answer) {

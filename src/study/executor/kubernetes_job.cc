@@ -168,6 +168,20 @@ std::string job_name(const std::string& study_id, std::int64_t trial, const Tria
          (dash == std::string::npos ? "" : folder.substr(dash));
 }
 
+Result<std::string> in_pod(const KubernetesOptions& options, const std::filesystem::path& path) {
+  namespace fs = std::filesystem;
+  const std::string here = options.here.empty() ? options.mount : options.here;
+  const std::string text = path.lexically_normal().string();
+  const std::string root = fs::path(here).lexically_normal().string();
+  if (text == root) return options.mount;
+  if (text.starts_with(root + "/")) return options.mount + text.substr(root.size());
+  return fail(ErrorCode::kBadInput,
+              "does not lie in " + here + ", which pods have at " + options.mount +
+                  "; put the study there with --store, or say here = (and folder =) under "
+                  "[kubernetes]",
+              text);
+}
+
 PodView pod_view(const Value& pod) {
   PodView view;
   const Value& status = pod["status"];

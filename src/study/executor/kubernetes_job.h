@@ -1,10 +1,13 @@
 #pragma once
 
+#include <cstdint>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/result.h"
 #include "json/value.h"
 #include "study/definition/study.h"
 #include "study/executor/executor.h"
@@ -37,6 +40,10 @@ struct KubernetesTrial {
 /// "stoker-1f00ba12-12", and with -2 behind it for a second attempt.
 [[nodiscard]] std::string job_name(const std::string& study_id, std::int64_t trial,
                                    const TrialFiles& files);
+
+/// A path of this machine as pods have it.
+[[nodiscard]] Result<std::string> in_pod(const KubernetesOptions& options,
+                                         const std::filesystem::path& path);
 
 /// What the status of a pod says.
 struct PodView {

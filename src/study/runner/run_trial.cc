@@ -5,7 +5,6 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
-#include <sys/statvfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -17,6 +16,7 @@
 #include <cstring>
 #include <ctime>
 
+#include "base/disk_room.h"
 #include "base/files.h"
 #include "base/text.h"
 #include "study/runner/bounded_output.h"
@@ -38,7 +38,8 @@ constexpr Bytes kLargestReason{4096};
 /// Reports after a request to stop: one may have been on its way, a second has not heard of it.
 constexpr std::int64_t kReportsToHear = 2;
 constexpr double kMicro = 1e-6;
-constexpr std::uint64_t kRoomForReports = 4096;
+/// Least room on a disk that takes a report: a block of a file system.
+constexpr Bytes kRoomForReports{4096};
 
 double clock_now(clockid_t clock) {
   timespec time{};
@@ -52,23 +53,14 @@ double seconds_of(const timeval& time) {
 
 /// How often the kernel ended a process of this cgroup for want of memory.
 std::int64_t kernel_kills() {
-  std::int64_t count = 0;
-  const CgroupFolders groups = cgroup_folders("memory", system_files());
-  if (groups.folders.empty()) return 0;
-  for (const char* name : {"/memory.events", "/memory.oom_control"}) {
-    const auto text = system_files()(groups.folders.front() + name);
-    if (!text) continue;
-    for (const std::string& line : split(*text, '\n')) {
-      if (line.starts_with("oom_kill ")) count += whole_number(line.substr(9)).value_or(0);
-    }
-  }
-  return count;
+  const SystemFiles files = system_files();
+  return memory_kills(cgroup_folders("memory", files), files);
 }
 
 /// Whether a report of a line would find no room there.
 bool is_full(const std::filesystem::path& folder) {
-  struct statvfs disk {};
-  return statvfs(folder.c_str(), &disk) == 0 && disk.f_bavail * disk.f_frsize < kRoomForReports;
+  const auto room = room_on_disk(folder);
+  return room && *room < kRoomForReports;
 }
 
 /// One trial from its start to its result.

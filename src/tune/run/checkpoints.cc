@@ -2,10 +2,23 @@
 
 #include <algorithm>
 #include <limits>
-#include <numeric>
+#include <system_error>
+
+#include "base/disk_room.h"
 
 namespace stoker::tune {
 namespace fs = std::filesystem;
+namespace {
+
+/// Room on a disk that does not tell it; half of what a number holds, so that sums fit too.
+constexpr std::int64_t kUnknownRoom = std::numeric_limits<std::int64_t>::max() / 2;
+
+std::int64_t free_bytes(const fs::path& folder) {
+  const auto room = room_on_disk(folder);
+  return room ? std::min(room->count(), kUnknownRoom) : kUnknownRoom;
+}
+
+}  // namespace
 
 std::int64_t bytes_below(const fs::path& folder) {
   std::error_code error;
@@ -50,23 +63,12 @@ std::vector<std::size_t> checkpoints_to_remove(const std::vector<Checkpoint>& al
   return removed;
 }
 
-namespace {
-
-std::int64_t free_bytes(const fs::path& folder) {
-  std::error_code error;
-  const fs::space_info disk = fs::space(folder, error);
-  constexpr auto kMost = std::numeric_limits<std::int64_t>::max() / 2;
-  return error ? kMost : static_cast<std::int64_t>(std::min<std::uintmax_t>(disk.available, kMost));
-}
-
-}  // namespace
-
 bool has_room_for_another(const fs::path& folder) {
-  constexpr std::int64_t kLeast = 1 << 20;
+  constexpr std::int64_t kLeast = 1 << 20;  // bytes: store and reports need room too
   std::int64_t largest = 0;
   std::error_code error;
-  for (const fs::directory_entry& one : fs::directory_iterator(folder, error))
-    largest = std::max(largest, bytes_below(one.path()));
+  for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error))
+    largest = std::max(largest, bytes_below(at->path()));
   return free_bytes(folder) >= std::max(kLeast, largest);
 }
 
