@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -40,6 +41,14 @@ struct Shown {
 [[nodiscard]] Shown shown_energy(const Figure& kilowatt_hours);
 /// Text alone, sorted by `value`.
 [[nodiscard]] Shown plain(std::string text, double value);
+/// "12,345"
+[[nodiscard]] Shown shown_count(std::int64_t count);
+/// "42 %"
+[[nodiscard]] Shown shown_percent(double share);
+/// "42.3 %"
+[[nodiscard]] Shown shown_exact_percent(double share);
+/// "+4.2 %"
+[[nodiscard]] Shown shown_signed_percent(double change);
 
 struct Column {
   std::string name;

@@ -2,6 +2,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "base/percent.h"
 #include "base/text.h"
 #include "report/html/page.h"
 #include "report/text/layout.h"
@@ -91,6 +92,16 @@ Shown shown_energy(const Figure& kilowatt_hours) {
 Shown plain(std::string text, double value) {
   return {std::move(text), "", value, value, value, ""};
 }
+
+Shown shown_count(std::int64_t count) {
+  return plain(with_commas(count), static_cast<double>(count));
+}
+
+Shown shown_percent(double share) { return plain(percent(share), share); }
+
+Shown shown_exact_percent(double share) { return plain(exact_percent(share), share); }
+
+Shown shown_signed_percent(double change) { return plain(signed_percent(change), change); }
 
 Json table(const std::vector<Column>& columns, const std::vector<std::vector<Cell>>& rows) {
   Json head = Json::array(), body = Json::array();

@@ -20,10 +20,7 @@ Shown bytes_of(Bytes bytes) {
 }
 Shown share_shown(Bytes part, Bytes whole) {
   const double share = whole.count() > 0 ? part / whole : 0;
-  return plain(layout::percent(share), share);
-}
-Shown count_shown(std::int64_t count) {
-  return plain(with_commas(count), static_cast<double>(count));
+  return shown_percent(share);
 }
 
 std::string moment_words(const SnapshotExplanation& e) {
@@ -81,7 +78,7 @@ Json holders_table(const LiveMemory& live) {
     rows.push_back({{h.where, {}},
                     {"", bytes_of(h.bytes)},
                     {"", share_shown(h.bytes, in_use)},
-                    {"", count_shown(h.blocks)},
+                    {"", shown_count(h.blocks)},
                     {"", bytes_of(h.largest)}});
   }
   if (rows.empty()) return {};
@@ -125,7 +122,7 @@ Json segments_table(const Snapshot& snapshot, const std::vector<SegmentFill>& se
          {"", bytes_of(Bytes(s.idle))},
          {"", share_shown(Bytes(s.idle), Bytes(s.size))},
          {"", bytes_of(Bytes(s.largest_idle))},
-         {"", count_shown(s.idle_pieces)},
+         {"", shown_count(s.idle_pieces)},
          {s.stream == 0 ? "default" : fmt::format("{:#x}", snapshot.streams[s.stream]), {}},
          {pool == kDefaultPool ? "default" : fmt::format("({}, {})", pool.first, pool.second),
           {}}});
@@ -242,8 +239,8 @@ std::string kineto_page(const KinetoMemory& memory, const KinetoSummary& summary
                   "What is allocated in all is not in the trace, only how it changes", {});
   }
   page.tile("Rises by", bytes_of(summary.rise), "above the beginning");
-  page.tile("Allocations", count_shown(summary.allocations));
-  page.tile("Frees", count_shown(summary.frees));
+  page.tile("Allocations", shown_count(summary.allocations));
+  page.tile("Frees", shown_count(summary.frees));
   Area plot;
   plot.bytes = true;
   plot.x.label = "memory event";

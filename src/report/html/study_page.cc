@@ -21,9 +21,6 @@ using study::StudyView;
 constexpr std::size_t kMostPairs = 40, kMostPoints = 150, kMostSettings = 200;
 constexpr std::size_t kMostTiles = 4;
 
-Shown count_of(std::int64_t count) { return plain(with_commas(count), static_cast<double>(count)); }
-Shown per_cent(double share) { return plain(fmt::format("{:.1f} %", 100 * share), share); }
-
 void add_tiles(Page& page, const StudyPicture& p) {
   std::size_t shown = 0;
   for (const study::Best& best : p.findings.best) {
@@ -36,7 +33,7 @@ void add_tiles(Page& page, const StudyPicture& p) {
   for (const auto& [state, count] : p.view.counts) {
     std::string name(name_of(state));
     std::ranges::replace(name, '_', ' ');
-    if (count > 0) page.tile("Trials " + name, count_of(count));
+    if (count > 0) page.tile("Trials " + name, shown_count(count));
   }
 }
 
@@ -48,7 +45,7 @@ Json best_table(const StudyView& view, const Findings& findings) {
                     figure_cell(best.figure, best.setting.figures[0]),
                     figure_cell(best.figure, best.next),
                     {setting_words(view.axes, best.setting.values), {}},
-                    {"", count_of(best.setting.trials)}});
+                    {"", shown_count(best.setting.trials)}});
   }
   if (rows.empty()) return {};
   return table(
@@ -127,7 +124,7 @@ Json interactions(const Findings& findings) {
                       {found.axis, {}},
                       {found.given, {}},
                       {best, {}},
-                      {"", per_cent(found.gain)}});
+                      {"", shown_exact_percent(found.gain)}});
     }
   }
   if (rows.empty()) return {};
@@ -280,12 +277,13 @@ Json forecast_errors(const study::ForecastVerdict& verdict) {
   std::vector<std::vector<Cell>> rows;
   for (const study::ForecastMatch& m : verdict.matches) {
     const double trials = std::max<double>(1, static_cast<double>(m.trials));
-    rows.push_back({{m.figure, {}},
-                    {"", count_of(m.trials)},
-                    {"", plain(fmt::format("{:.2f}", m.ratio), m.ratio)},
-                    {"", per_cent(m.error)},
-                    {"", per_cent(static_cast<double>(m.inside) / trials)},
-                    m.corrected > 0 ? Cell{"", per_cent(m.corrected_error)} : Cell{"-", {}}});
+    rows.push_back(
+        {{m.figure, {}},
+         {"", shown_count(m.trials)},
+         {"", plain(fmt::format("{:.2f}", m.ratio), m.ratio)},
+         {"", shown_exact_percent(m.error)},
+         {"", shown_exact_percent(static_cast<double>(m.inside) / trials)},
+         m.corrected > 0 ? Cell{"", shown_exact_percent(m.corrected_error)} : Cell{"-", {}}});
   }
   if (rows.empty()) return {};
   return table({{"figure", false},

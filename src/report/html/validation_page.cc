@@ -1,6 +1,5 @@
 #include <fmt/core.h>
 
-#include "base/percent.h"
 #include "base/text.h"
 #include "report/html/page.h"
 #include "report/model/input_validation_report.h"
@@ -11,11 +10,6 @@ namespace stoker {
 namespace {
 
 using namespace page;
-
-Shown signed_share(double value) {
-  return plain(fmt::format("{:+.1f} %", kPerCent * value), value);
-}
-Shown share(double value) { return plain(fmt::format("{:.1f} %", kPerCent * value), value); }
 
 Verdict held(bool within) { return within ? Verdict::kGood : Verdict::kBad; }
 
@@ -41,10 +35,10 @@ Json errors_table(const TrainingValidation& v) {
   for (const FigureSummary& s : v.summaries) {
     rows.push_back({{s.name, {}},
                     {"", plain(std::to_string(s.count), static_cast<double>(s.count))},
-                    {"", share(s.median)},
-                    {"", share(s.worst)},
-                    {"", signed_share(s.bias)},
-                    {"", share(s.coverage)},
+                    {"", shown_exact_percent(s.median)},
+                    {"", shown_exact_percent(s.worst)},
+                    {"", shown_signed_percent(s.bias)},
+                    {"", shown_exact_percent(s.coverage)},
                     {s.worst_label, {}}});
   }
   if (rows.empty()) return {};
@@ -62,9 +56,9 @@ Json classes_table(const TrainingValidation& v) {
   std::vector<std::vector<Cell>> rows;
   for (const ClassError& c : v.classes) {
     rows.push_back({{c.name, {}},
-                    {"", share(c.share)},
+                    {"", shown_exact_percent(c.share)},
                     {"", plain(layout::number(c.factor), c.factor)},
-                    {"", signed_share(c.carried)}});
+                    {"", shown_signed_percent(c.carried)}});
   }
   if (rows.empty()) return {};
   return table({{"operator class", false},
@@ -106,9 +100,9 @@ std::string input_validation_page(const InputValidation& v, const LoaderRuns& ru
   Page page("validate", "Forecast against fact", "real DataLoaders");
   page.headline(v.failures.empty() ? Verdict::kGood : Verdict::kBad, missed(v.failures.size()),
                 v.failures);
-  page.tile("Epoch, mean error", share(v.epoch.mean));
-  page.tile("Epoch, worst error", share(v.epoch.worst), v.epoch.worst_label);
-  page.tile("Within the band", share(v.coverage));
+  page.tile("Epoch, mean error", shown_exact_percent(v.epoch.mean));
+  page.tile("Epoch, worst error", shown_exact_percent(v.epoch.worst), v.epoch.worst_label);
+  page.tile("Within the band", shown_exact_percent(v.coverage));
   std::vector<Pair> epochs;
   for (const ComparedPoint& p : v.points) {
     const double s = seconds(p.forecast_epoch());
@@ -121,7 +115,8 @@ std::string input_validation_page(const InputValidation& v, const LoaderRuns& ru
       {pairs(epochs, {"seconds an epoch", true})});
   std::vector<std::vector<Cell>> choices;
   for (const RecommendationCheck& c : v.recommendations)
-    choices.push_back({{c.scenario, {}}, {c.chosen, {}}, {c.best, {}}, {"", share(c.loss)}});
+    choices.push_back(
+        {{c.scenario, {}}, {c.chosen, {}}, {c.best, {}}, {"", shown_exact_percent(c.loss)}});
   if (!choices.empty()) {
     page.section(
         "Is the recommended number of workers the best?", "",

@@ -16,8 +16,6 @@ using namespace page;
 
 constexpr std::size_t kMostMoments = 360, kMostRanks = 64;
 
-Shown part_of_all(double part) { return plain(fmt::format("{:.0f} %", kPerCent * part), part); }
-
 /// Neighbouring stretches joined until there are few enough.
 std::vector<Stretch> joined(const std::vector<Stretch>& all) {
   const std::size_t each = (all.size() + kMostMoments - 1) / kMostMoments;
@@ -141,7 +139,7 @@ Json findings(const JobDiagnosis& d) {
   std::vector<std::vector<Cell>> rows;
   for (const JobFinding& f : d.findings) {
     rows.push_back({{f.name, {}},
-                    {"", part_of_all(f.lost)},
+                    {"", shown_percent(f.lost)},
                     {std::string(name_of(f.confidence)), {}},
                     {f.evidence, {}},
                     {f.cure + (f.price.empty() ? "" : " Costs: " + f.price + "."), {}},
@@ -162,7 +160,7 @@ Json states_in_all(const JobDiagnosis& d, const std::vector<Stretch>& stretches)
   std::vector<Bar> parts;
   for (const JobState state : states_seen(stretches)) {
     const double part = d.job.all() > 0 ? d.job[state] / d.job.all() : 0;
-    parts.push_back({std::string(words_of(state)), part_of_all(part), ""});
+    parts.push_back({std::string(words_of(state)), shown_percent(part), ""});
   }
   return stack(parts, "the time of the training processes");
 }
@@ -172,7 +170,7 @@ Json ranks_table(const std::vector<RankTimeline>& ranks) {
   for (const RankTimeline& r : ranks) {
     if (rows.size() >= kMostRanks) break;
     const double all = std::max(1e-9, r.job.all());
-    const auto of = [&](JobState state) { return Cell{"", part_of_all(r.job[state] / all)}; };
+    const auto of = [&](JobState state) { return Cell{"", shown_percent(r.job[state] / all)}; };
     const double alive = std::max(1e-9, r.workers.alive);
     rows.push_back(
         {{r.rank >= 0 ? fmt::format("rank {}", r.rank) : fmt::format("process {}", r.pid), {}},
@@ -181,7 +179,7 @@ Json ranks_table(const std::vector<RankTimeline>& ranks) {
          of(JobState::kWaitsForDevice),
          of(JobState::kWaitsForCore),
          {"", plain(std::to_string(r.workers_most), r.workers_most)},
-         r.workers_most > 0 ? Cell{"", part_of_all(r.workers.making() / alive)} : Cell{"-", {}},
+         r.workers_most > 0 ? Cell{"", shown_percent(r.workers.making() / alive)} : Cell{"-", {}},
          {"", plain(layout::number(r.batches), r.batches)}});
   }
   if (rows.empty()) return {};
@@ -200,7 +198,7 @@ Json gpus_table(const std::vector<GpuTimeline>& gpus) {
   std::vector<std::vector<Cell>> rows;
   for (const GpuTimeline& g : gpus) {
     const auto known = [](double seconds, double value) {
-      return seconds > 0 ? Cell{"", part_of_all(value)} : Cell{"-", {}};
+      return seconds > 0 ? Cell{"", shown_percent(value)} : Cell{"-", {}};
     };
     rows.push_back({{fmt::format("{} {}", g.index, g.name), {}},
                     known(g.seconds, g.busy),
@@ -231,8 +229,8 @@ std::string watch_page(const WatchReport& r) {
                 : d.findings.empty() ? Verdict::kNone
                                      : Verdict::kRisky,
                 d.verdict, {});
-  page.tile("Used by the loop", part_of_all(d.useful), "computes, saves, or uses a device");
-  page.tile("Waits for data", part_of_all(d.waits));
+  page.tile("Used by the loop", shown_percent(d.useful), "computes, saves, or uses a device");
+  page.tile("Waits for data", shown_percent(d.waits));
   if (d.batches_per_s > 0)
     page.tile("Batches/s", plain(layout::number(d.batches_per_s), d.batches_per_s));
   if (const double host = r.timeline->host_seconds(); host > 0) {

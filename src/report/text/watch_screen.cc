@@ -6,6 +6,7 @@
 #include <array>
 #include <functional>
 
+#include "base/percent.h"
 #include "base/text.h"
 #include "report/model/watch_report.h"
 
@@ -74,7 +75,7 @@ double state_share(const Stretch& s, JobState state) {
   return s.job.all() > 0 ? s.job[state] / s.job.all() : -1;
 }
 
-std::string per_cent(double share) { return share < 0 ? "" : fmt::format("{:.0f} %", 100 * share); }
+std::string percent_or_nothing(double share) { return share < 0 ? "" : percent(share); }
 
 }  // namespace
 
@@ -110,10 +111,10 @@ std::vector<std::string> screen_lines(const WatchScreen& screen) {
   const auto state = [&](const char* name, JobState which) {
     rows.add(
         name, [which](const Stretch& x) { return state_share(x, which); }, 1,
-        per_cent(state_share(s, which)));
+        percent_or_nothing(state_share(s, which)));
   };
   rows.add(
-      "GPU", [](const Stretch& x) { return x.gpu_busy; }, 1, per_cent(s.gpu_busy));
+      "GPU", [](const Stretch& x) { return x.gpu_busy; }, 1, percent_or_nothing(s.gpu_busy));
   state("computes", JobState::kComputes);
   state("data", JobState::kWaitsForData);
   state("no core", JobState::kWaitsForCore);
@@ -125,7 +126,8 @@ std::vector<std::string> screen_lines(const WatchScreen& screen) {
     const auto busy = [](const Stretch& x) {
       return x.workers.alive > 0 ? x.workers.making() / x.workers.alive : -1;
     };
-    rows.add("workers", busy, 1, fmt::format("{} {} busy", now.workers, per_cent(busy(s))));
+    rows.add("workers", busy, 1,
+             fmt::format("{} {} busy", now.workers, percent_or_nothing(busy(s))));
     double most = 1;
     for (const Stretch& x : t.stretches()) most = std::max(most, x.ready);
     rows.add(

@@ -15,9 +15,7 @@ namespace {
 
 constexpr std::size_t kWatchWidth = 100;
 
-std::string share(double part, double whole) {
-  return fmt::format("{:.0f} %", whole > 0 ? kPerCent * part / whole : 0.0);
-}
+std::string share(double part, double whole) { return percent(whole > 0 ? part / whole : 0); }
 
 /// States by time, those below half a per cent left out.
 std::vector<std::pair<JobState, double>> by_time(const JobSeconds& job) {
@@ -191,8 +189,8 @@ std::string watch_line_text(const WatchLine& line) {
   }
   // One line for a program that reads it; a terminal's are as wide as the terminal.
   constexpr std::size_t kOneLine = 1'000'000, kIndent = 10;
-  const std::size_t time = std::min(text.size(), text.find_first_not_of(' '));
-  return text.substr(0, time) + wrapped(text.substr(time), kIndent, kOneLine) + "\n";
+  const std::size_t begin = std::min(text.size(), text.find_first_not_of(' '));
+  return text.substr(0, begin) + wrapped(text.substr(begin), kIndent, kOneLine) + "\n";
 }
 
 std::string watch_text(const WatchReport& r) {
