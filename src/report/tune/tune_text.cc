@@ -1,5 +1,7 @@
 #include <fmt/core.h>
 
+#include <cmath>
+
 #include "base/text.h"
 #include "base/units.h"
 #include "report/model/tune_report.h"
@@ -7,7 +9,12 @@
 namespace stoker {
 namespace {
 
-std::string number_text(double whole) { return with_commas(static_cast<std::int64_t>(whole)); }
+/// A whole number that a command may have been given, of any size.
+std::string number_text(double whole) {
+  constexpr double kExact = 0x1p53;
+  return std::fabs(whole) <= kExact ? with_commas(std::llround(whole))
+                                    : fmt::format("{:.6g}", whole);
+}
 
 std::string time_text(double seconds) { return human_time(Nanos(seconds * 1e9)); }
 
