@@ -9,6 +9,7 @@
 #include "base/files.h"
 #include "base/text.h"
 #include "device/catalogue/gpu_names.h"
+#include "device/scales.h"
 
 namespace stoker {
 namespace {
@@ -57,9 +58,6 @@ class Cells {
   std::string where_;
   std::optional<Error> error_;
 };
-
-constexpr double kTera = 1e12;
-constexpr double kGiga = 1e9;
 
 Bytes mebibytes_of(double mib) {
   return Bytes(std::llround(mib * static_cast<double>(kMiB.count())));

@@ -4,12 +4,10 @@
 
 #include "base/text.h"
 #include "device/host/this_cpu.h"
+#include "device/scales.h"
 
 namespace stoker {
 namespace {
-
-constexpr double kTera = 1e12;
-constexpr double kGiga = 1e9;
 
 void read_caches(TomlTable& table, Cpu& cpu) {
   table.size("l1", range::kCacheBytes, cpu.l1);

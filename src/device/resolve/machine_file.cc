@@ -10,7 +10,7 @@
 #include "device/host/cpu_table.h"
 #include "device/host/host_speed.h"
 #include "device/machine_calibration.h"
-#include "device/resolve/scales.h"
+#include "device/scales.h"
 
 namespace stoker {
 namespace {

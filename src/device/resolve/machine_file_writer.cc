@@ -4,7 +4,7 @@
 #include "base/ranges.h"
 #include "base/toml_text.h"
 #include "device/resolve/machine_file.h"
-#include "device/resolve/scales.h"
+#include "device/scales.h"
 
 namespace stoker {
 namespace {

@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "device/figure_kinds.h"
 #include "device/host/this_cpu.h"
+#include "device/scales.h"
 #include "evidence/calibration/sustained_rates.h"
 #include "system/processor.h"
 
@@ -82,7 +83,6 @@ Cpu cpu_of(const CalibrationRuns& runs, const Host& here, const Cpu* kept) {
   cpu.clock_mhz = d.clock_mhz;
   cpu.memory = cpu.usable_memory = d.memory.count() > 0 ? d.memory : here.memory;
   if (d.context.count() > 0 && d.context < cpu.memory) cpu.context_memory = d.context;
-  constexpr double kGiga = 1e9;
   // A clock above the one that was read shows in products that are faster than it allows.
   cpu.peak.fp32 = std::max(sheet_peak(d, cpu.cores),
                            kGiga * figure_of_most_threads(runs.calibration, "fma_gflops"));

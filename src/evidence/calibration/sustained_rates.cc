@@ -4,11 +4,10 @@
 #include <map>
 
 #include "device/host/this_cpu.h"
+#include "device/scales.h"
 
 namespace stoker {
 namespace {
-
-constexpr double kGiga = 1e9;
 
 std::int64_t size_of(const MeasuredOperator& row, const char* name, std::int64_t otherwise) {
   const auto found = row.sizes.find(name);
