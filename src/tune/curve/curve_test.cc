@@ -61,7 +61,8 @@ TEST(Curve, WhatWentOnIsJoinedAtItsFirstStep) {
   EXPECT_FALSE(joined.restarted);
   ASSERT_EQ(joined.curve.points.size(), 4U);
   EXPECT_EQ(joined.curve.points[1].score, 0.2);
-  EXPECT_EQ(joined.curve.points[2].score, 0.35);  // step 3 was done again
+  EXPECT_EQ(joined.curve.points[2].score, 0.35);     // step 3 was done again
+  EXPECT_EQ(joined.curve.points.back().seconds, 4);  // two before step 3, two behind it
   EXPECT_EQ(joined.curve.last_step(), 5);
   EXPECT_EQ(joined.curve.marks.size(), 4U);
 }

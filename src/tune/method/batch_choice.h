@@ -34,10 +34,10 @@ struct BatchChoice {
   std::string reason;
 };
 
-/// The smallest batch that reaches `threshold` of the best figure of those that fit: a larger one
-/// takes more memory and fewer updates an epoch for what little is left. By energy the figure is
-/// samples a joule of cost. Nothing where none fits or none has the figure. `figures` are in the
-/// order of their batches.
+/// The smallest batch that reaches the rule's threshold of the best figure of those that fit: a
+/// larger one takes more memory and fewer updates an epoch for what little is left. By energy the
+/// figure is samples a joule of cost. Nothing where none fits or none has the figure. `figures` are
+/// in the order of their batches.
 [[nodiscard]] std::optional<BatchChoice> choose_batch(const std::vector<BatchFigure>& figures,
                                                       const BatchRule& rule);
 

@@ -1,6 +1,7 @@
 #include <fmt/core.h>
 
 #include "tune/method/greedy_walk.h"
+#include "tune/method/problem.h"
 
 /// The greedy search's choice of a batch: by forecast or by measured trials, and once more when the
 /// learning rate is known.
@@ -25,7 +26,7 @@ bool GreedyWalk::choose_batches() {
 }
 
 bool GreedyWalk::by_forecast() {
-  const auto choice = choose_batch(options_.forecast, by());
+  const auto choice = choose_batch(options_.forecast, batch_rule());
   std::string cannot;
   for (const BatchFigure& f : options_.forecast) {
     if (!f.fits) cannot += (cannot.empty() ? "" : ", ") + f.value;
@@ -78,10 +79,7 @@ bool GreedyWalk::by_measuring() {
           outcome->trial, batch, outcome->reason.empty() ? "" : " (" + outcome->reason + ")"));
     }
     if (figure.fits && options_.by == BatchBy::kEnergy && !figure.power)
-      return stuck(fmt::format(
-          "no power is known of trial {}: no GPU told its own there (NVML), and none is "
-          "forecast; say --model and --gpu for an estimate, or leave out --objective energy",
-          outcome->trial));
+      return stuck(no_power_of(outcome->trial));
     if (figure.fits)
       walk_.decisions.push_back(
           {fmt::format("batch {}: {:.4g} samples/s{}", batch, *figure.samples_per_s,
@@ -94,7 +92,7 @@ bool GreedyWalk::by_measuring() {
     if (why.empty() && options_.by == BatchBy::kThroughput)
       why = rest_is_flat(figures, rest, options_.threshold).value_or("");
   }
-  const auto choice = choose_batch(figures, by());
+  const auto choice = choose_batch(figures, batch_rule());
   if (!choice)
     return stuck(
         fmt::format("every batch ran out of memory, the smallest, {}, too: give smaller "

@@ -60,7 +60,7 @@ class GreedyWalk {
   [[nodiscard]] Request request(const std::string& batch, const std::string& rate,
                                 const std::string& stage, int repetition) const;
   [[nodiscard]] std::optional<std::size_t> best(const std::vector<Rate>& rates) const;
-  [[nodiscard]] BatchRule by() const {
+  [[nodiscard]] BatchRule batch_rule() const {
     return {options_.by, options_.threshold, options_.objective.energy_weight.value_or(1)};
   }
   void tell(const Rate& rate, const std::string& stage);

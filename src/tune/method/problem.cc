@@ -7,6 +7,7 @@
 namespace stoker::tune {
 namespace {
 
+/// Trials that ended alike from which no other is expected to end otherwise: judgement.
 constexpr std::size_t kFailedAlike = 3, kWorseAlike = 4;
 
 bool got_worse(const std::vector<Point>& points) {
@@ -52,6 +53,13 @@ std::string missed_target(const std::vector<const Outcome*>& outcomes, const Obj
 
 }  // namespace
 
+std::string no_power_of(std::int64_t trial) {
+  return fmt::format(
+      "no power is known of trial {}: no GPU told its own there (NVML), and none is forecast; say "
+      "--model and --gpu for an estimate, or leave out --objective energy",
+      trial);
+}
+
 std::optional<std::string> wrong_direction(const std::vector<const Outcome*>& outcomes,
                                            const Objective& objective, std::size_t fewest) {
   std::size_t known = 0, worse = 0;
@@ -72,11 +80,7 @@ std::optional<std::string> early_problem(const History& history, const Objective
   const auto told = [](const Outcome* o) { return !o->curve.points.empty(); };
   if (objective.energy_weight) {
     for (const Outcome* o : seen) {
-      if (told(o) && !o->power)
-        return fmt::format(
-            "no power is known of trial {}: no GPU told its own there (NVML), and none is "
-            "forecast; say --model and --gpu for an estimate, or leave out --objective energy",
-            o->trial);
+      if (told(o) && !o->power) return no_power_of(o->trial);
     }
   }
   if (std::ranges::none_of(seen, told)) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -18,13 +19,16 @@ struct Cures {
 
 /// What the first trials show that no other trial will mend: a command that ends well and never
 /// tells the metric, three that failed one like the other, a metric that gets worse from first to
-/// last in all of four, power that nobody tells. Of `history` only what is seen counts.
+/// last in all of four, power that nobody tells. Only what is seen of `history` counts.
 [[nodiscard]] std::optional<std::string> early_problem(const History& history,
                                                        const Objective& objective);
 
 /// Why nothing can be chosen of these, one of each setting that was tried; nothing: it can.
 [[nodiscard]] std::optional<std::string> no_choice(const std::vector<const Outcome*>& outcomes,
                                                    const Objective& objective, const Cures& cures);
+
+/// That no power is known of a trial, in a search that goes by energy.
+[[nodiscard]] std::string no_power_of(std::int64_t trial);
 
 /// The metric got worse from first to last in all of them, `fewest` at least, as if the direction
 /// were the other one.
