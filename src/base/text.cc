@@ -154,8 +154,8 @@ Result<Bytes> parse_bytes(std::string_view text) {
 
 std::string human_bytes(Bytes bytes) {
   constexpr double kStep = 1024;
-  constexpr double kMost =
-      kStep - 0.05;  // what rounds to a whole next unit is written in that unit
+  // What one decimal rounds to the whole next unit is written in that unit.
+  constexpr double kMost = kStep - 0.05;
   const double b = static_cast<double>(bytes.count());
   if (b < kStep) return formatted("%.0f B", b);
   if (b / kStep < kMost) return formatted("%.1f KiB", b / kStep);

@@ -43,7 +43,7 @@ struct Gpu : DeviceFacts {
   double link_bandwidth = 0;    ///< bytes/s, per GPU, both directions together as data sheets say
   bool link_stated = false;     ///< the user's word, so that nothing of it is assumed
   bool pcie_stated = false;     ///< pcie_bandwidth is the user's word, no data sheet's
-  bool figure_stated = false;   ///< link_bandwidth likewise
+  bool figure_stated = false;   ///< link_bandwidth is the user's word, no data sheet's
   std::string bridge;           ///< "NVLink bridge", sold apart and not assumed; "": none exists
   double bridge_bandwidth = 0;  ///< as link_bandwidth
 };

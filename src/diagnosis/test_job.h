@@ -30,12 +30,12 @@ struct MadeJob {
   double pressure = 0;                    ///< share of the time that somebody waits for a core
   double disk_per_s = 0;                  ///< bytes that workers read from a disk, together
   double calls_per_s = 0;                 ///< calls of read(2) by each worker
-  double reads_a_batch = 0;               ///< ... and by the training process for a batch
-  double given_back_at = 1e9;             ///< seconds from which its memory is a quarter
+  double reads_a_batch = 0;               ///< calls of read(2) by the training process for a batch
+  double given_back_at = 1e9;             ///< seconds from which a quarter of its memory is left
   double helpers_cpu = 0;                 ///< of a worker's other threads
   double epoch = 0;                       ///< seconds until workers are started anew; 0: never
   double first_batch = 0;                 ///< seconds from then until one has a batch
-  double last_batch = 1e9;                ///< ... and from then until the last is made
+  double last_batch = 1e9;  ///< seconds from such a start until the last batch is made
   bool python = true;
   /// Shares that the loop itself tells: of its steps in next(), and of validation; below 0:
   /// nothing.

@@ -5,7 +5,6 @@
 #include "rewrite/storage_of.h"
 
 namespace stoker {
-namespace {}  // namespace
 
 ParameterCasts parameter_casts(const Step& step, DType computed) {
   std::vector<bool> parameter(step.storages.size()), gradient(step.storages.size());

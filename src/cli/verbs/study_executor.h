@@ -23,7 +23,7 @@ struct StudyPlace {
 /// This machine's cores and GPUs, as far as trials may use them.
 [[nodiscard]] study::Capacity capacity_of(const StudyPlace& place);
 
-/// Runs the trials of this store there. Its cluster options are the study's.
+/// What runs the trials of this store in that place. Options of a cluster are those of the study.
 [[nodiscard]] Result<std::unique_ptr<study::Executor>> executor_for(study::Store& store,
                                                                     const StudyPlace& place);
 

@@ -1,7 +1,10 @@
 #include <algorithm>
 #include <cstdio>
+#include <functional>
 #include <initializer_list>
 #include <memory>
+#include <optional>
+#include <string_view>
 
 #include "base/text.h"
 #include "cli/outside/output.h"

@@ -15,6 +15,7 @@
 #include "cli/outside/live_screen.h"
 #include "cli/outside/output.h"
 #include "cli/verbs/verbs.h"
+#include "diagnosis/timeline/times.h"
 #include "observe/proc/node_jobs.h"
 #include "observe/record/recording.h"
 #include "observe/sampler.h"
@@ -26,7 +27,6 @@ namespace stoker::cli {
 namespace {
 
 constexpr double kUsualRate = 10, kUsualEvery = 5;
-constexpr double kNanosASecond = 1e9;
 
 struct WatchArguments {
   std::string pid, output, fail_below, job, html, against;

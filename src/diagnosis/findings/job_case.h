@@ -51,8 +51,8 @@ struct JobCase {
   int workers_each = 0;           ///< workers of a rank, at most
   double cores = 1;
   double foreign = 0;  ///< cores that others used, mean
-  /// The part of these that the job would not get if it asked for more: others of lower priority
-  /// give way.
+  /// Cores that others used and that the job would not get if it asked for more: those of lower
+  /// priority give way.
   double contending = 0;
   double own = 0;        ///< cores that the job used, mean
   double gpu_busy = -1;  ///< share, mean of the job's GPUs; -1: no GPU, or not told

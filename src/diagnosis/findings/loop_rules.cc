@@ -9,6 +9,9 @@
 namespace stoker::findings {
 namespace {
 
+/// A part of the time beyond this is reckoned as this: the gain of sparing nearly all has no bound.
+constexpr double kMostLost = 0.95;
+
 /// Speed without a part of the time, over that with it, minus one: `low` and `high` are how much of
 /// the part the cure may leave, and what a run differs from the next.
 Figure without(double part, double least_left, double most_left) {
@@ -59,8 +62,8 @@ void add_epoch_edges(const JobCase& c, std::vector<JobFinding>& out) {
   constexpr double kMostLeft = 0.6;
   const double left = std::min(kMostLeft, usual * counted / std::max(1e-9, first));
   const double starts_share = c.share(JobState::kStartsWorkers);
-  const double later = f.lost / std::max(0.05, 1 - (starts_share - f.lost));
-  f.gain = without(std::min(0.95, later), left / 2, std::min(kMostLeft, 2 * left + 0.1));
+  const double later = f.lost / std::max(1 - kMostLost, 1 - (starts_share - f.lost));
+  f.gain = without(std::min(kMostLost, later), left / 2, std::min(kMostLeft, 2 * left + 0.1));
   f.price = "the workers' memory between epochs";
   f.confidence = Confidence::kHigh;
   out.push_back(std::move(f));
@@ -84,7 +87,7 @@ void add_saves(const JobCase& c, std::vector<JobFinding>& out) {
       "save less often, less (weights only), or in the background "
       "(torch.distributed.checkpoint.async_save).";
   constexpr double kHalfLeft = 0.5;
-  f.gain = without(std::min(0.95, f.lost), 0.0, kHalfLeft);
+  f.gain = without(std::min(kMostLost, f.lost), 0.0, kHalfLeft);
   f.confidence = Confidence::kHigh;
   out.push_back(std::move(f));
 }
@@ -113,7 +116,7 @@ void add_between_steps(const JobCase& c, std::vector<JobFinding>& out) {
   f.cure =
       "validate, log and draw less often, or on a part of the data; py-spy dump says which it is.";
   constexpr double kHalfLeft = 0.5;
-  f.gain = without(std::min(0.95, f.lost), 0.0, kHalfLeft);
+  f.gain = without(std::min(kMostLost, f.lost), 0.0, kHalfLeft);
   f.confidence = times > 1 ? Confidence::kMedium : Confidence::kLow;
   out.push_back(std::move(f));
 }

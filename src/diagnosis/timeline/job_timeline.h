@@ -133,7 +133,7 @@ struct RankTimeline {
   /// Stretches in which it asked for no batch and did not wait for one, far longer than a step.
   double stalled = 0, longest_stall = 0, usual_step = 0;  ///< seconds
   int stalls = 0;
-  double judged = 0;        ///< seconds in which these could show
+  double judged = 0;        ///< seconds in which stalls could show
   double around_saves = 0;  ///< seconds that checkpoints took, with what prepares and ends them
 };
 

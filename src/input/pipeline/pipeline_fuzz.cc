@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "input/loader/loader_simulation.h"
 #include "input/pipeline/pipeline_probe.h"
 
 /// Whatever parses gives a cost that a loader can be simulated with.

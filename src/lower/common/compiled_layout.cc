@@ -1,22 +1,27 @@
 #include "lower/common/compiled_layout.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <set>
 #include <vector>
 
 namespace stoker {
 namespace {
 
+/// Limits of decide_layout_opt: as many operators for each convolution make them few among many,
+/// and convolutions with no more channels are small.
 constexpr std::size_t kOperatorsPerConvolution = 300;
-constexpr std::int64_t kSmall = 64;
+constexpr std::int64_t kSmallChannels = 64;
 
+/// A convolution's weight: channels that it makes and reads, the first side of its filter.
 struct Weight {
   std::int64_t out = 0, in = 0, side = 1;
   int groups = 1;
 
   [[nodiscard]] bool is_grouped() const { return groups > 1 && in > 1; }
   [[nodiscard]] bool narrows() const { return 2 * out <= in && side > 1; }
-  [[nodiscard]] bool is_small() const { return out <= kSmall && in <= kSmall; }
+  [[nodiscard]] bool is_small() const { return out <= kSmallChannels && in <= kSmallChannels; }
 };
 
 }  // namespace

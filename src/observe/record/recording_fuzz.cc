@@ -1,5 +1,6 @@
 #include <cstdint>
 #include <string_view>
+#include <vector>
 
 #include "observe/record/recording.h"
 

@@ -114,7 +114,6 @@ std::string speed(const Forecast& f, const ReportContext& context) {
   return text + "\n";
 }
 
-/// A further line of a block, wrapped below its first.
 /// "bound by kernels, 41.2 ms (arithmetic 61 %, memory 35 %, latency 4 %); next: launching them
 /// ..."
 std::string bound_words(const StepTime& t) {

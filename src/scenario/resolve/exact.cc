@@ -46,7 +46,7 @@ void choose_loader(Resolved& r) {
   s.loader.workers = static_cast<int>(
       request.workers.value_or(workers_of_cores(s.machine.host.cores, s.machine.gpu_count)));
   if (request.prefetch) s.loader.prefetch = static_cast<int>(*request.prefetch);
-  s.loader.persistent = r.request.persistent_workers.value_or(!ends_with_epochs(r));
+  s.loader.persistent = request.persistent_workers.value_or(!ends_with_epochs(r));
   set_pinning(s, request.pin && s.machine.device.cpu() == nullptr);
 }
 

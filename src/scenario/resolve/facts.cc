@@ -7,6 +7,7 @@
 #include "base/setting.h"
 #include "base/text.h"
 #include "device/calibration_data.h"
+#include "input/loader/loader_constants.h"
 #include "input/loader/loader_simulation.h"
 #include "operators/family.h"
 #include "scenario/request/allocator.h"
@@ -119,11 +120,12 @@ void add_start(const RunRequest& r, const Scenario& s, const PipelineProbe* prob
   const Nanos measured =
       s.loader.start_method == StartMethod::kSpawn ? start.spawn : start.forkserver;
   if (measured.count() > 0) return;
-  std::string words = "how long a worker takes to start by " + method +
-                      " was not measured as a whole: the first batch's time adds up " +
-                      (start.interpreter.count() > 0
-                           ? human_time(start.interpreter) + " for an interpreter with PyTorch"
-                           : "an interpreter with PyTorch (1.2 s, an assumption)");
+  std::string words =
+      "how long a worker takes to start by " + method +
+      " was not measured as a whole: the first batch's time adds up " +
+      (start.interpreter.count() > 0
+           ? human_time(start.interpreter) + " for an interpreter with PyTorch"
+           : "an interpreter with PyTorch (" + human_time(kUnknownSpawn) + ", an assumption)");
   if (!sends) {
     words += "; what a data set takes to be pickled and sent comes on top, and is not known";
   } else {

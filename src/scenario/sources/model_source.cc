@@ -196,7 +196,8 @@ bool is_slip(const std::string& model, const std::string& near) {
          simplified(model).size() == simplified(near).size();
 }
 
-/// "; from the hub's configuration: hf:google/gemma-2b (...)", or a library's name; empty: unknown.
+/// "; by its config.json: hf:google/gemma-2b (...)" of the hub, "; with that library installed:
+/// ..." of a library; empty: the family is not known.
 std::string library_offer(const std::string& model) {
   const std::string spec = library_name(model);
   if (spec.empty()) return {};

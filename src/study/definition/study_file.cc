@@ -46,7 +46,7 @@ class Reader {
     return read_all();
   }
 
-  /// Also of a file that is of a cluster alone.
+  /// Reads a file that may tell of a cluster alone, without a command.
   Result<Study> read_all() {
     command();
     root_.text("name", study_.name);

@@ -20,7 +20,7 @@ struct OutOfMemory {
 /// the output ends with.
 [[nodiscard]] std::optional<OutOfMemory> out_of_memory_in(std::string_view output);
 
-/// The line in which a failed command says that it found no room on a disk; nullopt: none.
+/// The line of a failed command's output that says that a disk was full; nullopt: none does.
 [[nodiscard]] std::optional<std::string> disk_full_in(std::string_view output);
 
 /// "SIGKILL (9)"

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 
 #include "program/host_work.h"
 
@@ -11,9 +12,9 @@ namespace {
 /// Bytes/s, read and written, of one thread that goes through tensors with PyTorch's vectorised
 /// loops: servers reach 10 to 15 from memory, and the machine of
 /// docs/models/parallel.md#cpu-offload up to 60, where passes share its cache. A prior.
-constexpr double kThread = 20e9;
-/// What the memory of one node serves all its ranks with. A prior: eight channels of DDR4.
-constexpr double kNode = 200e9;
+constexpr double kThreadRate = 20e9;
+/// Bytes/s that the memory of one node serves all its ranks with. A prior: eight channels of DDR4.
+constexpr double kNodeRate = 200e9;
 /// 90 % of the doubt about both, as factors: threads that somebody gave the ranks, large caches
 /// (three times as fast as the prior was measured) and slow memory.
 constexpr double kFaster = 3.5, kSlower = 2;
@@ -21,8 +22,8 @@ constexpr double kFaster = 3.5, kSlower = 2;
 }  // namespace
 
 HostPasses host_passes(Bytes moved, int ranks) {
-  const double share = kNode / std::max(1, ranks);
-  const double rate = ranks > 1 ? std::min(kThread, share) : share;
+  const double share = kNodeRate / std::max(1, ranks);
+  const double rate = ranks > 1 ? std::min(kThreadRate, share) : share;
   const double nanos = 1e9 * static_cast<double>(moved.count()) / rate;
   return {Nanos(nanos), Nanos(nanos / kFaster), Nanos(nanos * kSlower)};
 }
@@ -42,9 +43,9 @@ HostPasses cost_offloaded(const Program& program, int ranks, std::vector<KernelC
 }
 
 Band with_host_passes(Band band, const HostPasses& passes, Nanos total) {
-  const double of = std::max(1.0, total.count());
-  return {std::min(1.0, std::hypot(band.below, (passes.time - passes.least).count() / of)),
-          std::hypot(band.above, (passes.most - passes.time).count() / of)};
+  const double whole = std::max(1.0, total.count());
+  return {std::min(1.0, std::hypot(band.below, (passes.time - passes.least).count() / whole)),
+          std::hypot(band.above, (passes.most - passes.time).count() / whole)};
 }
 
 }  // namespace stoker

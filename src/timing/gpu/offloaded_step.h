@@ -21,7 +21,7 @@ struct HostPasses {
 /// Times the kernels that the host runs. Returns the sum over one iteration.
 HostPasses cost_offloaded(const Program& program, int ranks, std::vector<KernelCost>& costs);
 
-/// `band` widened by what is not known of them in a step of `total`.
+/// The band of a step that takes `total`, widened by the doubt about its host passes.
 [[nodiscard]] Band with_host_passes(Band band, const HostPasses& passes, Nanos total);
 
 }  // namespace stoker

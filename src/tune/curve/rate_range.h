@@ -19,7 +19,8 @@ struct RangeOptions {
   double diverged = 4;      ///< a smoothed loss so many times above the best ends a run...
   std::size_t fewest = 10;  ///< points that are needed
   /// ... and the smoothed loss has to fall by so many standard errors, of the place that it falls
-  /// from and of its least, to be said to fall. Of 100 points of noise alone 1 % do, of 300 5 %.
+  /// from and of its least, to be said to fall. Runs of noise alone do so in 1 % of cases at 100
+  /// points, in 5 % at 300.
   double clear = 4;
 };
 

@@ -220,7 +220,8 @@ void Tuner::note_time_of(const study::TrialRow& row) {
   other_steps_ += std::max(whole.curve.last_step() - found_trained, 0.0);
 }
 
-/// Of what was interrupted. What is lost again and again says something of its settings.
+/// Trials that were interrupted begin again. What is lost again and again says something of its
+/// settings, and counts as it ended.
 Status Tuner::run_again(std::vector<study::TrialRow>& again) {
   for (const study::TrialRow& row : interrupted_) {
     const std::size_t job = job_of_.at(row.id);
