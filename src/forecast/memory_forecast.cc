@@ -1,7 +1,6 @@
 #include "forecast/memory_forecast.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "base/text.h"
 #include "forecast/memory_model.h"

@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <functional>
 #include <set>
 
 #include "observe/proc/kept_file.h"

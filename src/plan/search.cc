@@ -1,7 +1,6 @@
 #include "plan/search.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 #include "base/text.h"

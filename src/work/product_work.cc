@@ -1,5 +1,3 @@
-#include <algorithm>
-
 #include "work/describer.h"
 #include "work/real.h"
 

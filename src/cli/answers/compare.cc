@@ -1,7 +1,6 @@
 #include "cli/answers/compare.h"
 
 #include <algorithm>
-#include <cstdio>
 
 #include "base/setting.h"
 #include "cli/answers/add_once.h"

@@ -1,7 +1,6 @@
 #include "cli/answers/input_plan.h"
 
 #include <algorithm>
-#include <cstdio>
 
 #include "base/setting.h"
 #include "base/text.h"

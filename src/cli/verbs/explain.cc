@@ -1,5 +1,3 @@
-#include <array>
-#include <cstdio>
 #include <fstream>
 #include <memory>
 #include <new>

@@ -1,7 +1,6 @@
 #include "plan/plan.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <memory>
 #include <span>
 

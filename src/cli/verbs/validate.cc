@@ -2,7 +2,6 @@
 
 #include <memory>
 #include <span>
-#include <utility>
 
 #include "cli/outside/python.h"
 #include "cli/verbs/verbs.h"

@@ -1,6 +1,5 @@
 #include "device/catalogue/gpu_catalogue.h"
 
-#include <algorithm>
 #include <array>
 #include <cmath>
 #include <utility>

@@ -1,7 +1,5 @@
 #include <fmt/format.h>
 
-#include <cmath>
-
 #include "base/text.h"
 #include "diagnosis/findings/job_case.h"
 #include "diagnosis/timeline/times.h"

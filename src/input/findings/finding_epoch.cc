@@ -1,7 +1,6 @@
 // Findings about how workers and epochs start, and about when to stop.
 
 #include <algorithm>
-#include <cmath>
 
 #include "base/text.h"
 #include "input/findings/finding_rules.h"

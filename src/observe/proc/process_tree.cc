@@ -4,10 +4,8 @@
 
 #include <algorithm>
 #include <cctype>
-#include <cstdlib>
 #include <filesystem>
 #include <memory>
-#include <set>
 
 #include "base/text.h"
 #include "observe/proc/kept_file.h"

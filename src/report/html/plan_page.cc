@@ -1,7 +1,5 @@
 #include <fmt/core.h>
 
-#include <algorithm>
-
 #include "base/text.h"
 #include "forecast/input_figures.h"
 #include "report/html/page_parts.h"

@@ -1,5 +1,3 @@
-#include <algorithm>
-
 #include "report/json/json_parts.h"
 #include "report/model/watch_report.h"
 

@@ -2,8 +2,6 @@
 
 #include <fmt/core.h>
 
-#include <algorithm>
-
 #include "base/text.h"
 #include "report/text/layout.h"
 #include "report/text/memory_words.h"

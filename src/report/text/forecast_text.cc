@@ -1,7 +1,5 @@
 #include <fmt/core.h>
 
-#include <algorithm>
-
 #include "base/text.h"
 #include "lower/loop/untrained.h"
 #include "report/model/report.h"

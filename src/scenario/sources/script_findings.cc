@@ -5,7 +5,6 @@
 #include <filesystem>
 #include <functional>
 #include <string_view>
-#include <utility>
 
 #include "scenario/request/job_words.h"
 

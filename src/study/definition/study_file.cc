@@ -1,7 +1,5 @@
 #include "study/definition/study_file.h"
 
-#include <algorithm>
-
 #include "base/files.h"
 #include "base/text.h"
 #include "base/toml_table.h"

@@ -6,7 +6,6 @@
 #include <csignal>
 #include <ctime>
 #include <fstream>
-#include <set>
 
 #include "base/files.h"
 #include "base/text.h"

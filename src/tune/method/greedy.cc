@@ -2,9 +2,6 @@
 
 #include <fmt/core.h>
 
-#include <algorithm>
-#include <cmath>
-
 #include "base/ranges.h"
 #include "study/definition/values.h"
 #include "tune/method/greedy_walk.h"

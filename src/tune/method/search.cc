@@ -2,8 +2,6 @@
 
 #include <fmt/core.h>
 
-#include <cmath>
-
 #include "tune/method/search_pass.h"
 
 namespace stoker::tune {

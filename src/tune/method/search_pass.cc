@@ -1,7 +1,5 @@
 #include "tune/method/search_pass.h"
 
-#include <fmt/core.h>
-
 #include <algorithm>
 #include <cmath>
 
