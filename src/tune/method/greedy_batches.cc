@@ -1,5 +1,7 @@
 #include <fmt/core.h>
 
+#include <algorithm>
+
 #include "tune/method/greedy_walk.h"
 #include "tune/method/problem.h"
 
