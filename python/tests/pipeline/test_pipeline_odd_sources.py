@@ -18,8 +18,8 @@ import stoker
 from places import PYTHON
 from stoker import cli
 from stoker.errors import ProbeError
-from stoker.measure import forked, leftovers, machine
-from stoker.pipeline import command, interleaved, maker, passes, probe_pipeline
+from stoker.measure import forked, leftovers, machine, signals
+from stoker.pipeline import interleaved, maker, passes, probe_pipeline
 from stoker.pipeline import source as sources
 
 
@@ -229,7 +229,7 @@ def test_the_first_look_reports_at_growing_intervals():
 def test_a_signal_that_is_ignored_stays_so():
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
-        with command._ends_cleanly():
+        with signals.ending_cleanly():
             assert signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
             assert callable(signal.getsignal(signal.SIGTERM))
         assert signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
@@ -247,9 +247,11 @@ def test_no_room_for_a_temporary_folder(monkeypatch):
 
 
 def without_pytorch(tmp_path, *arguments):
-    (tmp_path / "torch.py").write_text("raise ImportError('none here')\n")
+    installed = tmp_path / "installed"  # a torch.py of the user's own would be passed over
+    installed.mkdir(exist_ok=True)
+    (installed / "torch.py").write_text("raise ImportError('none here')\n")
     return subprocess.run([sys.executable, *arguments], cwd=tmp_path, capture_output=True, text=True,
-                          env=dict(os.environ, PYTHONPATH=f"{tmp_path}{os.pathsep}{PYTHON}"))
+                          env=dict(os.environ, PYTHONPATH=f"{installed}{os.pathsep}{PYTHON}"))
 
 
 def test_without_pytorch_a_probe_says_so(tmp_path):
