@@ -1,6 +1,7 @@
 #include "cli/verbs/tune_arguments.h"
 
 #include <algorithm>
+#include <cmath>
 #include <variant>
 
 #include "base/text.h"
@@ -68,6 +69,9 @@ Result<tune::Objective> objective_of(const TuneArguments& a) {
   }
   constexpr double kUsualWeight = 0.5;  // eta_knob's default in Zeus (tune/curve/energy.h)
   objective.energy_weight = a.energy_weight.value_or(kUsualWeight);
+  if (a.target && !std::isfinite(*a.target))
+    return fail(ErrorCode::kUsage, "is no value that a metric can reach: --target 0.75",
+                "--target");
   if (a.target) objective.target = objective.score(*a.target);
   return objective;
 }

@@ -69,7 +69,7 @@ bool GreedyWalk::by_measuring() {
     const Outcome* outcome = result(request(batch, rate, "batch", 0));
     if (outcome == nullptr) return false;
     seconds += outcome->wall_s;
-    BatchFigure figure{batch, batch_size(batch), outcome->samples_per_s, outcome->utilisation,
+    BatchFigure figure{batch, number_of(batch), outcome->samples_per_s, outcome->utilisation,
                        outcome->power};
     if (outcome->end == End::kOutOfMemory) {
       figure.fits = false;
@@ -90,7 +90,7 @@ bool GreedyWalk::by_measuring() {
     figures.push_back(figure);
     std::vector<double> rest;
     for (std::size_t r = i + 1; r < options_.batches.size(); ++r)
-      rest.push_back(batch_size(options_.batches[r]));
+      rest.push_back(number_of(options_.batches[r]));
     if (why.empty() && options_.by == BatchBy::kThroughput)
       why = rest_is_flat(figures, rest, options_.threshold).value_or("");
   }
@@ -99,7 +99,7 @@ bool GreedyWalk::by_measuring() {
     return stuck(
         fmt::format("every batch ran out of memory, the smallest, {}, too: give smaller "
                     "ones, --batch {:.0f},...",
-                    options_.batches.front(), batch_size(options_.batches.front()) / 2));
+                    options_.batches.front(), number_of(options_.batches.front()) / 2));
   if (!left_out.empty())
     walk_.decisions.push_back({"batch " + left_out + " not measured", why,
                                seconds / static_cast<double>(figures.size()) *

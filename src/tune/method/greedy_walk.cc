@@ -56,7 +56,7 @@ Walk GreedyWalk::run() {
         options_.batches.empty()
             ? "every trial ran out of memory: give the command a smaller batch"
             : fmt::format("even batch {} runs out of memory: give smaller ones, --batch {:.0f},...",
-                          batches_[i], batch_size(batches_[i]) / 2));
+                          batches_[i], number_of(batches_[i]) / 2));
     return walk_;
   }
   return walk_;
@@ -104,7 +104,7 @@ bool GreedyWalk::choose_rate(const std::string& batch) {
     return final_run(batch, Rate{"", 0, {}, {}});
   }
   std::vector<Rate> rates;
-  for (const std::string& value : options_.rates) rates.push_back({value, batch_size(value)});
+  for (const std::string& value : options_.rates) rates.push_back({value, number_of(value)});
   if (!grid(batch, rates) || !judge_grid(rates)) return false;
   if (!undecided_ && (!widen(batch, rates) || !refine(batch, rates))) return false;
   Rate winner = rates[*best(rates)];
@@ -252,7 +252,7 @@ bool GreedyWalk::widen(const std::string& batch, std::vector<Rate>& rates) {
         low ? rates[0].rate / rates[1].rate : rates.back().rate / rates[rates.size() - 2].rate;
     const double rate = (low ? rates[0].rate : rates.back().rate) * ratio;
     if (!(rate > 0) || !std::isfinite(rate) || rate > 1e3) return true;
-    Rate wider{shortest(batch_size(rate_text(rate))), rate};
+    Rate wider{shortest(number_of(rate_text(rate))), rate};
     walk_.decisions.push_back(
         {"lr " + wider.value + " as well",
          fmt::format("the best, {}, is at the end of the grid", rates[*winner].value)});

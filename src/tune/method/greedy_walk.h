@@ -16,7 +16,7 @@ namespace stoker::tune {
   return stage == "rates" || stage == "refine" || stage == "smaller";
 }
 
-[[nodiscard]] inline double batch_size(const std::string& value) {
+[[nodiscard]] inline double number_of(const std::string& value) {
   return study::as_number(value).value_or(0);
 }
 
