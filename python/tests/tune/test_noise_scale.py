@@ -249,8 +249,9 @@ for step in range(410):
         else:
             (model(draws) / micro).backward()
     optimizer.step()
-print(noise.way or "-", noise.skipped, noise.steps, noise.scale)
-dist.destroy_process_group()
+print(noise.way or "-", noise.skipped, noise.steps, noise.scale, flush=True)
+dist.barrier()
+os._exit(0)  # threads of gloo that still run when the interpreter ends would abort it
 """
 
 
