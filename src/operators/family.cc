@@ -105,7 +105,8 @@ constexpr auto kFamilies = std::to_array<OperatorFamily>({
      "grid_sampler_2d_backward grid_sampler_3d_backward"},
     {"pooling", K::kPooling, W::kPlain,
      "_adaptive_avg_pool2d _adaptive_avg_pool3d _low_memory_max_pool* adaptive_avg_pool1d "
-     "adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool1d adaptive_max_pool2d adaptive_max_pool3d avg_pool "
+     "adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool1d adaptive_max_pool2d "
+     "adaptive_max_pool3d avg_pool "
      "avg_pool1d avg_pool2d avg_pool3d fractional_max_pool2d fractional_max_pool3d max_pool2d "
      "max_pool2d_with_indices max_pool3d max_pool3d_with_indices max_unpool2d max_unpool3d"},
     {"pooling_backward", K::kPooling, W::kPlain,

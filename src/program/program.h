@@ -80,6 +80,9 @@ struct Kernel {
   std::uint16_t views = 0;     ///< view operators dispatched on the host just before
   std::uint16_t modules = 0;   ///< modules called on the host on the way to it
   bool compiled = false;       ///< launched by the code of torch.compile: no dispatch, no autograd
+  /// The host's processor runs it while the device waits: FSDP's optimizer over offloaded shards.
+  /// What it reads and writes is the host's memory.
+  bool on_host = false;
   /// Tensors that one multi-tensor call of the host is given, in all its lists; 0: no such call.
   std::uint32_t listed = 0;
   Flops flops;

@@ -144,7 +144,7 @@ def estimate(dataset, worker_init=None, collate=None, *, seconds: float):
 def _of_part(thing, seconds: float) -> dict:
     if _is_array(thing) and not thing.dtype.hasobject:
         count = max(1, min(thing.size, _PIECE // max(1, thing.itemsize)))
-        return _timed([thing.reshape(-1)[:count].copy()], thing.size / count)
+        return _timed([thing.flat[:count]], thing.size / count)  # reshape would copy all of one that is strided
     if isinstance(thing, (str, bytes, bytearray)):
         count = min(len(thing), _PIECE)
         return _timed([thing[:count]], len(thing) / count)

@@ -120,15 +120,6 @@ def run(*arguments, code=0):
     return done
 
 
-@pytest.fixture
-def sleeper():
-    """A process that is no Python and does nothing."""
-    process = subprocess.Popen(["sleep", "100"])
-    yield process
-    process.kill()
-    process.wait()
-
-
 def test_a_stopped_process_is_watched_as_stopped(sleeper):
     os.kill(sleeper.pid, signal.SIGSTOP)
     report = json.loads(run("watch", sleeper.pid, "--seconds", "4", "--json").stdout.splitlines()[-1])

@@ -41,14 +41,6 @@ def child_of(pid):
 
 
 @pytest.fixture
-def sleeper():
-    process = subprocess.Popen(["sleep", "100"])
-    yield process
-    process.kill()
-    process.wait()
-
-
-@pytest.fixture
 def contained():
     """The number, outside, of a process that has one of its own in a new pid namespace."""
     if not shutil.which("unshare"):

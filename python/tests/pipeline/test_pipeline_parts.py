@@ -2,6 +2,7 @@
 
 import random
 import time
+import tracemalloc
 
 import numpy
 import pytest
@@ -326,3 +327,15 @@ def test_modules_in_a_sequential_are_timed():
     assert stages.watch_transforms(data, watch) == 2
     data[0]
     assert list(watch.ns) == ["Identity", "Flatten"]
+
+
+def test_of_a_strided_array_a_piece_is_copied_and_not_the_whole():
+    flat = numpy.arange(16_000_000, dtype=numpy.float64)  # 128 MB, eight times the piece
+    strided = flat.reshape(4000, 4000).T
+    assert pickled._of_part(strided, 1)["pickled_bytes"] == pickled._of_part(flat, 1)["pickled_bytes"]
+    tracemalloc.start()
+    try:
+        pickled._of_part(strided, 1)
+        assert tracemalloc.get_traced_memory()[1] < 6 * pickled._PIECE
+    finally:
+        tracemalloc.stop()

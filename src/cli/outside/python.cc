@@ -76,7 +76,11 @@ std::string interpreter() {
 
 /// PYTHONPATH for the interpreter: where the package lies, unless it is the environment's own.
 std::string python_path() {
-  const std::string before = variable("PYTHONPATH");
+  // An empty entry is the working directory, which would come before Python's own modules.
+  std::string before;
+  for (const std::string& folder : split(variable("PYTHONPATH"), ':')) {
+    if (!folder.empty()) before += (before.empty() ? "" : ":") + folder;
+  }
   if (interpreter() == own_interpreter()) return before;
   const fs::path installed = installed_packages();
   const std::string path = (installed.empty() ? source_packages() : installed).string();

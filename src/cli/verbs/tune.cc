@@ -171,10 +171,14 @@ std::optional<BatchReport> batch_report(const study::Study& study, const TuneRep
       if (std::ranges::find(names, report.axes[i]) != names.end())
         return study::as_number(values[i]);
     }
-    for (std::size_t i = 0; i + 1 < study.command.size(); ++i) {
-      const std::string& word = study.command[i];
-      if (word.starts_with("--") && std::ranges::find(names, word.substr(2)) != names.end())
-        return study::as_number(study.command[i + 1]);
+    for (std::size_t i = 0; i < study.command.size(); ++i) {
+      const std::string_view word = study.command[i];
+      const std::size_t equals = word.find('=');
+      if (!word.starts_with("--") ||
+          std::ranges::find(names, word.substr(2, equals - 2)) == names.end())
+        continue;
+      if (equals != std::string_view::npos) return study::as_number(word.substr(equals + 1));
+      if (i + 1 < study.command.size()) return study::as_number(study.command[i + 1]);
     }
     return std::optional<double>();
   };

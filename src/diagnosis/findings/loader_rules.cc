@@ -243,8 +243,7 @@ void cure_reading(const JobCase& c, const Making& made, const Storage& storage, 
   if (made.storage > made.sleeps && at_its_limit(storage)) {
     f.evidence += fmt::format(
         " A worker that waits gets {:.1f} MB/s, less than a hard disk gives one reader: the "
-        "storage "
-        "has a queue or a limit, and more workers would only wait longer.",
+        "storage has a queue or a limit, and more workers would only wait longer.",
         storage.a_reader * 1e-6);
     if (!c.loader) return;
     f.gain = gain_of_costs(*c.loader, 1, 0.5);

@@ -12,7 +12,6 @@
 #include "lower/loop/step_rewrites.h"
 #include "lower/loop/training_run.h"
 #include "lower/optimizer/offloaded_update.h"
-#include "program/host_work.h"
 #include "rewrite/evaluation.h"
 
 namespace stoker {
@@ -69,11 +68,10 @@ Status add_passes(TrainingRun& run, const Step& step, const Job& job) {
 /// smaller batch, which is the first of the passes.
 void update_on_host(const Step& captured, const Step& sharded, const Sizes& sizes, const Job& job,
                     Program& program) {
-  Kernel update = offloaded_update(captured, sharded, sizes, job);
+  const Kernel update = offloaded_update(captured, sharded, sizes, job);
   if (update.elements == 0) return;
   Emitter emit(program);
   emit.enter(StepPhase::kOptimizer);
-  update.function = emit.function(kOffloadedUpdate);
   emit.launch(update);
   if (job.last_batch > 0 && !program.passes.empty())
     program.passes[0].instructions.push_back(program.iteration.back());

@@ -8,7 +8,6 @@
 #include "lower/common/test_jobs.h"
 #include "lower/loop/lower.h"
 #include "lower/loop/untrained.h"
-#include "program/host_work.h"
 #include "step/step_reader.h"
 
 /// What the ways of sharing a job send in a step, against sums by hand: P bytes of parameters.
@@ -128,14 +127,14 @@ TEST(ShardedVolume, OffloadedShardsAreTrainedByTheHost) {
   const auto program = lower(transformer(), job, machine);
   ASSERT_TRUE(program) << program.error().text();
   const Kernel& last = program->kernels[program->iteration.back().value];
-  EXPECT_TRUE(is_on_host(*program, last));
+  EXPECT_TRUE(last.on_host);
   EXPECT_EQ(last.elements, padded(kRanks).all() / 4 / kRanks);
   EXPECT_EQ(program->diagnostics.count(kNotTrained), 0);
   job.gpus = machine.gpu_count = 1;  // nothing is sharded, so nothing leaves the device
   const auto alone = lower(transformer(), job, machine);
   ASSERT_TRUE(alone);
   EXPECT_TRUE(std::none_of(alone->kernels.begin(), alone->kernels.end(),
-                           [&](const Kernel& k) { return is_on_host(*alone, k); }));
+                           [&](const Kernel& k) { return k.on_host; }));
 }
 
 TEST(ShardedVolume, DistributedDataParallelSumsGradientsOnceAStep) {

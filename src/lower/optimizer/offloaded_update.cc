@@ -47,6 +47,7 @@ Kernel offloaded_update(const Step& captured, const Step& sharded, const Sizes& 
   Kernel update;
   update.kernel_class = KernelClass::kOptimizer;
   update.phase = StepPhase::kOptimizer;
+  update.on_host = true;
   std::size_t calls = 0;
   for (const Instruction& in : passes.iteration) {
     if (in.when == When::kFirst) continue;

@@ -54,9 +54,8 @@ class KubernetesExecutor final : public Executor {
     if (!options().folder.empty()) mapped.folder = options().folder;
     else mapped.folder = shared() ? TRY(in_pod(options(), spec.folder)) : std::string();
     for (auto& [name, value] : mapped.environment) {
-      // A path on the claim, such as a search's folder of checkpoints.
-      if (!shared() || !value.starts_with('/')) continue;
-      if (const auto path = in_pod(options(), value)) value = *path;
+      // What the study's own variables say is the user's word for pods.
+      if (shared() && name == "STOKER_CHECKPOINT_DIR") value = TRY(in_pod(options(), value));
     }
     TRY(write_spec(files, mapped));
     KubernetesTrial one{job_name(settings_.study_id, trial, files), settings_.study_id, trial,

@@ -87,6 +87,7 @@ class SlurmExecutor final : public Executor {
     }
     if (const double wait = next_look_ - seconds(wall_time()); wait > 0)
       usleep(static_cast<useconds_t>(wait * 1e6));
+    if (take_back_again_) take_back();
     next_look_ = seconds(wall_time()) + settings_.poll_seconds;
     const auto answer = run_program({"squeue", "-h", "-r", "--me", "-o", "%i|%T|%r|%N"});
     // A controller of Slurm's that restarts says nothing for a while; trials go on meanwhile.
@@ -100,6 +101,7 @@ class SlurmExecutor final : public Executor {
   }
 
   void take_back() override {
+    take_back_again_ = false;
     std::vector<std::string> words{"scancel", "--state=PENDING"};
     for (auto& [id, trial] : trials_) {
       if (trial.job.empty() || trial.running) continue;
@@ -107,7 +109,8 @@ class SlurmExecutor final : public Executor {
       words.push_back(trial.job);
     }
     if (words.size() == 2) return;
-    [[maybe_unused]] const auto answer = run_program(words);
+    const auto answer = run_program(words);
+    take_back_again_ = !answer || answer->code != 0;
     next_look_ = 0;
   }
 
@@ -257,6 +260,7 @@ class SlurmExecutor final : public Executor {
   std::vector<std::pair<std::int64_t, std::string>> names_;
   double next_look_ = 0;
   bool cancelling_ = false;
+  bool take_back_again_ = false;  ///< Slurm did not answer
 };
 
 }  // namespace

@@ -4,8 +4,6 @@
 #include <cmath>
 #include <cstddef>
 
-#include "program/host_work.h"
-
 namespace stoker {
 namespace {
 
@@ -32,7 +30,7 @@ HostPasses cost_offloaded(const Program& program, int ranks, std::vector<KernelC
   HostPasses all{};
   for (std::size_t k = 0; k < program.kernels.size(); ++k) {
     const Kernel& kernel = program.kernels[k];
-    if (!is_on_host(program, kernel)) continue;
+    if (!kernel.on_host) continue;
     const HostPasses one = host_passes(kernel.read + kernel.written, ranks);
     costs[k] = {};
     costs[k].time = one.time;

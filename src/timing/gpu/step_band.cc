@@ -6,7 +6,6 @@
 #include <string>
 
 #include "base/percent.h"
-#include "program/host_work.h"
 #include "timing/gpu/step_replay.h"
 
 namespace stoker {
@@ -50,7 +49,7 @@ template <class Visit>
 void for_each_launch(const Program& program, const std::vector<KernelCost>& costs, Visit&& visit) {
   for (const Instruction& in : program.iteration) {
     if (in.kind == InstructionKind::kLaunch && in.when != When::kFirst && in.value < costs.size() &&
-        !is_on_host(program, program.kernels[in.value]))
+        !program.kernels[in.value].on_host)
       visit(program.kernels[in.value], costs[in.value]);
   }
 }

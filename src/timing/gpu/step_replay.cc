@@ -4,7 +4,6 @@
 #include <cmath>
 #include <unordered_map>
 
-#include "program/host_work.h"
 #include "timing/gpu/launch_queue.h"
 
 namespace stoker {
@@ -211,7 +210,7 @@ class Replay {
   }
 
   void launch(const Kernel& kernel, double time) {
-    if (is_on_host(program_, kernel)) return on_host(kernel, time);
+    if (kernel.on_host) return on_host(kernel, time);
     if (graphs_.holds(kernel))
       time -= std::min(time / 2, settings_.graph_gain_us * 1e3 * kernel.launches);
     else dispatch(kernel);

@@ -4,7 +4,6 @@
 #include <numeric>
 #include <string>
 
-#include "program/host_work.h"
 #include "timing/common/testing.h"
 #include "timing/gpu/offloaded_step.h"
 #include "timing/step/predict_step.h"
@@ -146,8 +145,7 @@ TEST(ShardedTime, AnOffloadedOptimizerHoldsTheGpuAndWidensTheBand) {
   const StepTime before = pair.time();
   Kernel update = moving(0, StepPhase::kOptimizer);
   update.read = Bytes(24'000), update.written = Bytes(16'000);
-  pair.program.functions = {std::string(kOffloadedUpdate)};
-  update.function = 1;
+  update.on_host = true;
   launch(pair.program, update);
   const StepTime step = pair.time();
   EXPECT_NEAR(us(step.total), 42, 1e-6);
