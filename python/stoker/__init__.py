@@ -3,7 +3,9 @@
     stoker.capture("torchvision:resnet50", "resnet50.step.gz")   # needs PyTorch, no GPU
     stoker.plan("resnet50.step.gz", gpu="v100-16gb", data="images/")
     stoker.predict("resnet50", gpu="a100-40gb", batch=256, precision="amp-fp16")
+    stoker.predict(net, "t4", inputs=torch.empty(32, 3, 224, 224)) # a torch.nn.Module, whose weights nobody reads
     stoker.fits("resnet50", 192, "v100-16gb")                    # True or False
+    stoker.gpus("a100"), stoker.gpus(memory=24), stoker.models() # what is known
     stoker.explain("snapshot.pickle")                            # what held the GPU's memory, or who waited in a watched run
     stoker.read_study("study.db")                                # what the trials of a sweep measured, and what it teaches
     stoker.probe(loader)                                         # what your Dataset or DataLoader costs
@@ -23,7 +25,7 @@ Importing this imports no PyTorch. Functions raise StokerError with one sentence
 For those who change this package: its modules belong to rooms, which import from left to right in this order (held by
 python/tests/test_imports.py), and no module imports itself by way of others.
 
-    base           errors, times, the command line's common parts, the binary
+    base           errors, times, the command line's common parts, what a capture function returns, the binary
     capture        the modules of this folder: from a PyTorch model to a step file
     shadow         from a training script as it is to a step file
     measure        how anything is measured: machine, contention, children, the reference kernel
@@ -44,12 +46,12 @@ import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from .binary import StokerError, explain, fits, goodput, plan, predict, read_study
+from .binary import StokerError, explain, fits, goodput, gpus, models, plan, predict, read_study
 from .errors import CaptureError, ProbeError
 from .observe import Observation, ObservationError, Observer, observe_step, read_observation
 from .polynomial import Dimension
 from .protocol import Capture
-from .results import Explanation, Figure, Plan, Prediction, Study
+from .results import Comparison, Explanation, Figure, Plan, Prediction, Study
 from .standins.custom_kernels import kernel
 from .study import checkpoint_dir, report, share
 from .tune import (
@@ -66,11 +68,11 @@ from .tune import (
 )
 from .version import VERSION as __version__
 
-__all__ = ["Capture", "CaptureError", "Dimension", "Explanation", "Figure", "Gate", "Observation", "ObservationError", "Observer",
-           "Plan", "Prediction", "ProbeError", "StokerError", "Study", "capture", "checkpoint_dir", "explain", "fits", "goodput",
-           "hf_search_space", "kernel", "lightning_batch", "lr_ramp", "lr_range_test", "noise_scale", "observe_step", "optuna_gate",
-           "optuna_pruner", "plan", "predict", "probe", "ray_stopper", "read_observation", "read_study", "report", "scale_batch",
-           "share", "__version__"]
+__all__ = ["Capture", "CaptureError", "Comparison", "Dimension", "Explanation", "Figure", "Gate", "Observation",
+           "ObservationError", "Observer", "Plan", "Prediction", "ProbeError", "StokerError", "Study", "capture",
+           "checkpoint_dir", "explain", "fits", "goodput", "gpus", "hf_search_space", "kernel", "lightning_batch", "lr_ramp",
+           "lr_range_test", "models", "noise_scale", "observe_step", "optuna_gate", "optuna_pruner", "plan", "predict", "probe",
+           "ray_stopper", "read_observation", "read_study", "report", "scale_batch", "share", "__version__"]
 
 
 def capture(what: str | Callable | Capture, out: str | os.PathLike | None = None, *, precision: str = "fp32", mode: str | None = None,

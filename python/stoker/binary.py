@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+import numbers
 import os
 import pathlib
+import re
+import shlex
 import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
 from typing import Any, cast
 
-from .results import Explanation, Part, Plan, Prediction, Study, answer, parts
+from .objects import ObjectError, spec_of
+from .results import Explanation, Part, Plan, Prediction, Study, Table, answer, parts
 
 EXIT_NO = 1  # the answer is no: does not fit, nothing satisfies the limits
 
@@ -19,9 +23,10 @@ EXIT_NO = 1  # the answer is no: does not fit, nothing satisfies the limits
 class StokerError(Exception):
     """What the binary reported on stderr, or that there is none."""
 
-    def __init__(self, message: str, exit_code: int = 3):
+    def __init__(self, message: str, exit_code: int = 3, as_command: str | None = None):
         super().__init__(message)
         self.exit_code = exit_code
+        self.as_command = as_command or message  # the same in the command's names: "--batch" for "batch"
 
 
 def find_binary() -> str:
@@ -60,10 +65,32 @@ def arguments(settings: dict) -> list:
         elif value is False:
             result.append("--no-" + flag[2:])
         elif isinstance(value, (list, tuple)):
-            result += [flag, ",".join(map(str, value))]
+            result += [flag, ",".join(map(_word, value))]
         else:
-            result += [flag, str(value)]
+            result += [flag, _word(value)]
     return result
+
+
+def _word(value: Any) -> str:
+    """A value as the command reads it: NumPy's numbers and 64.0 are 64."""
+    number = isinstance(value, numbers.Real) and not isinstance(value, bool)
+    return str(int(value)) if number and float(value).is_integer() else str(value)
+
+
+def keywords(sentence: str) -> str:
+    """The command's sentence in the names that Python has: "unknown flag --batchsize" is "unknown setting batchsize".
+
+    Sentences of a training script speak of the script's own flags and stay as they are."""
+    sentence = re.sub(r" \(stoker \S+ --help(-all lists all)?\)$", "", sentence)  # where the command lists its flags
+    if not sentence.startswith(("--", "unknown flag ")):
+        return sentence
+    sentence = re.sub(r"goes behind --: -- (.*)", lambda found: f"is script_arguments={shlex.split(found[1])}", sentence)
+    pieces = re.split(r"(`[^`]*`|script_arguments=.*)", sentence)  # what is quoted as a command stays one
+    for at in range(0, len(pieces), 2):
+        pieces[at] = pieces[at].replace("unknown flag ", "unknown setting ")
+        pieces[at] = re.sub(r"(?<![\w-])--no-([a-z][a-z0-9-]*)", lambda found: found[1].replace("-", "_") + "=False", pieces[at])
+        pieces[at] = re.sub(r"(?<![\w-])--([a-z][a-z0-9-]*)", lambda found: found[1].replace("-", "_"), pieces[at])
+    return "".join(pieces)
 
 
 def _run(verb: str, model, settings: dict) -> tuple:
@@ -76,22 +103,34 @@ def _answer(command: list, verb: str) -> tuple:
     done = subprocess.run(command, capture_output=True, text=True, env=environment)
     if done.returncode not in (0, EXIT_NO):
         lines = done.stderr.strip().splitlines()
-        raise StokerError(lines[-1].removeprefix("stoker: ") if lines else
-                          f"stoker {verb} ended with code {done.returncode}", done.returncode)
+        said = lines[-1].removeprefix("stoker: ") if lines else f"stoker {verb} ended with code {done.returncode}"
+        raise StokerError(keywords(said), done.returncode, said)
     try:
         return done.returncode, json.loads(done.stdout)
     except json.JSONDecodeError:
         raise StokerError(done.stderr.strip() or f"stoker {verb} printed no JSON", done.returncode) from None
 
 
-def predict(model: str | os.PathLike, gpu: str | Sequence[str], *, gpus: int | str | None = None,
+def _asked(verb: str, model: Any, settings: dict) -> tuple:
+    """The answer to a job whose model is a name, a file, or an object of Python's."""
+    try:
+        return _run(verb, spec_of(model, settings), settings)
+    except ObjectError as error:
+        raise StokerError(str(error)) from None
+
+
+def predict(model: Any, gpu: str | Sequence[str], *, gpus: int | str | None = None,
             batch: int | str | Sequence[int | str] | None = None, precision: str | Sequence[str] | None = None,
             optimizer: str | None = None, data: str | os.PathLike | None = None, workers: int | None = None,
             host: str | None = None, image_size: int | None = None, seq_len: int | Sequence[int] | None = None,
             price: float | Sequence[float] | None = None, samples: int | str | None = None,
-            html: str | os.PathLike | None = None, script_arguments: Sequence | None = None, **settings: Any) -> Prediction:
+            html: str | os.PathLike | None = None, script_arguments: Sequence | None = None, inputs: Any = None,
+            **settings: Any) -> Prediction:
     """The forecast for exactly these settings, as `stoker predict MODEL --gpu G ...` gives it.
 
+    model       a name or file as the command takes it; a capture function or a stoker.Capture; or a torch.nn.Module with
+    inputs      a tensor, a tuple (positional) or a dict (by keyword): only shapes count. With them loss=, a function, and an
+                optimizer= that is an object may be given. Neither the module nor its weights are changed or run here
     gpu         "t4", "a100-40gb" (`stoker gpus`), a machine file or "cpu"; several as a list
     batch       per GPU, or "max"; of batch, seq_len and precision several as a list: a row for each combination under "table"
     precision   fp32, tf32, amp-fp16, amp-bf16, bf16, fp16
@@ -104,15 +143,16 @@ def predict(model: str | os.PathLike, gpu: str | Sequence[str], *, gpus: int | s
     """
     given = {"gpu": gpu, "gpus": gpus, "batch": batch, "precision": precision, "optimizer": optimizer, "data": data,
              "workers": workers, "host": host, "image_size": image_size, "seq_len": seq_len, "price": price, "samples": samples,
-             "html": html, "script_arguments": script_arguments, **settings}
-    return cast(Prediction, answer(Prediction, _run("predict", model, given)[1]))
+             "html": html, "script_arguments": script_arguments, "inputs": inputs, **settings}
+    return cast(Prediction, answer(Prediction, _asked("predict", model, given)[1]))
 
 
-def plan(model: str | os.PathLike, gpu: str | Sequence[str], *, gpus: int | str | None = None, batch: int | None = None,
+def plan(model: Any, gpu: str | Sequence[str], *, gpus: int | str | None = None, batch: int | None = None,
          precision: str | Sequence[str] | None = None, objective: str | None = None, data: str | os.PathLike | None = None,
          workers: int | None = None, host: str | None = None, max_global_batch: int | None = None,
          price: float | Sequence[float] | None = None, samples: int | None = None, epochs: int | None = None,
-         html: str | os.PathLike | None = None, script_arguments: Sequence | None = None, **settings: Any) -> Plan:
+         html: str | os.PathLike | None = None, script_arguments: Sequence | None = None, inputs: Any = None,
+         **settings: Any) -> Plan:
     """The best settings, what limits them and what comes next, as `stoker plan MODEL --gpu G ...` gives it.
 
     objective   throughput, cost, epoch or energy
@@ -123,17 +163,40 @@ def plan(model: str | os.PathLike, gpu: str | Sequence[str], *, gpus: int | str 
     """
     given = {"gpu": gpu, "gpus": gpus, "batch": batch, "precision": precision, "objective": objective, "data": data,
              "workers": workers, "host": host, "max_global_batch": max_global_batch, "price": price, "samples": samples,
-             "epochs": epochs, "html": html, "script_arguments": script_arguments, **settings}
-    return cast(Plan, answer(Plan, _run("plan", model, given)[1]))
+             "epochs": epochs, "html": html, "script_arguments": script_arguments, "inputs": inputs, **settings}
+    return cast(Plan, answer(Plan, _asked("plan", model, given)[1]))
 
 
-def fits(model: str | os.PathLike, batch: int | str, gpu: str, **settings: Any) -> bool:
+def fits(model: Any, batch: int | str, gpu: str, **settings: Any) -> bool:
     """Whether a job fits the GPU's memory: a gate for scripts, as `stoker predict MODEL --batch N --gpu G` with exit code 1 is.
 
     `settings` are the flags of `stoker predict`: precision="amp-fp16", optimizer="adamw", checkpoint="blocks", gpus=4,
     parallel="fsdp", clip=True, alloc_conf="expandable_segments:True" ... Raises StokerError when there is no answer.
     """
-    return bool(_run("predict", model, {"gpu": gpu, "batch": batch, **settings})[1]["memory"]["fits"])
+    if isinstance(gpu, int) and isinstance(batch, str):
+        raise StokerError(f"fits(model, batch, gpu): the batch stands before the GPU: fits(..., {gpu}, {batch!r})")
+    return bool(_asked("predict", model, {"gpu": gpu, "batch": batch, **settings})[1]["memory"]["fits"])
+
+
+def gpus(name: str | None = None, *, memory: str | float | None = None, instances: bool = False) -> Table:
+    """The GPUs that are known, or with instances=True the machines that clouds rent out: `stoker gpus`.
+
+    name        "a100", "rtx 40", "ampere"; of instances "aws"
+    memory      that they have at least: 24 (GiB) or "24G"
+    """
+    words = [name] if name else []
+    found = _answer([find_binary(), "gpus", *words, *arguments({"memory": memory, "instances": instances or None}), "--json"],
+                    "gpus")[1]
+    if instances:
+        return Table(parts(found["instances"]), {"name": "machine", "gpus": "GPUs", "gpu": "GPU", "vcpus": "vCPUs",
+                                                 "memory_bytes": "memory", "as_of": "as of"})
+    return Table(parts(found["gpus"]), {"name": "GPU", "architecture": "architecture", "memory_bytes": "memory"})
+
+
+def models() -> Table:
+    """The models that ship captured: `stoker models`."""
+    return Table(parts(_answer([find_binary(), "models", "--json"], "models")[1]["models"]),
+                 {"name": "model", "input": "input", "parameters": "parameters"})
 
 
 def goodput(model: str | os.PathLike, gpu: str, noise_scale: float, batch: int | Sequence[int], *, gpus: int | Sequence[int] = (1,),

@@ -9,7 +9,7 @@ import re
 import sys
 import time
 
-from . import front, sources
+from . import front, sources, spec_words
 from .arguments import Parser, pairs
 from .errors import CaptureError
 from .plain import printable_lines
@@ -131,6 +131,7 @@ def summary(doc: dict, path: str) -> str:
 def run(arguments: list) -> int:
     options = parser().parse_args(arguments)
     front.check(options.precision, options.mode, options.batch, options.image_size, options.device)
+    spec_words.check(options.spec)
     if options.sources:
         sources.watch()
     with reporting(options, options.spec) as (say, progress):

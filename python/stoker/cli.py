@@ -117,7 +117,8 @@ def run() -> int:
     """The command line of a process of its own."""
     imports.install()
     code = main()
-    for sentence in imports.passed_over():
+    own = sys.argv[1:sys.argv.index("--")] if "--" in sys.argv else sys.argv[1:]
+    for sentence in imports.passed_over() if "--quiet" not in own else ():
         _say(f"stoker: note: {sentence}\n")
     return code
 

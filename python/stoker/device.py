@@ -8,7 +8,7 @@ import sys
 import tempfile
 from dataclasses import dataclass
 
-from . import shim
+from . import cuda_surface, shim
 from .errors import CaptureError
 from .plain import printable_lines
 
@@ -109,6 +109,7 @@ def _fake_cuda(torch, library) -> Device | str:
     torch.cuda.amp.common.amp_definitely_not_available = lambda: False
     torch.cuda.is_bf16_supported = lambda *args, **kwargs: True
     torch.cuda._lazy_init = lambda: None  # some Python bindings ask for a driver before they dispatch
+    cuda_surface.install(torch)
     return Device("fake-cuda", "cuda")
 
 

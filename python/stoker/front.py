@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import os
 import pathlib
 import subprocess
@@ -11,6 +10,7 @@ import tempfile
 
 from . import imports, protocol
 from .errors import EXIT_BUG, CaptureError, InternalError, UserCodeError
+from .objects import function_spec
 from .plain import printable_lines
 
 PRECISIONS = ("fp32", "tf32", "amp-fp16", "amp-bf16", "bf16", "fp16")
@@ -37,21 +37,10 @@ def capture(what, out, *, precision, mode, batch, name, image_size, options, fix
               "compile": compile, "lora": lora, "qlora": qlora}
     if isinstance(what, (str, os.PathLike)):
         return _in_child(str(what), out, batch=batch, image_size=image_size, options=options, **common)
-    spec = _spec_of(what)
+    spec = function_spec(what)
     if spec is not None and not options:
         return _in_child(spec, out, batch=batch, image_size=image_size, options=options, **common)
     return here(what, out, batch=batch, options=options, **common)
-
-
-def _spec_of(what) -> str | None:
-    """FILE.py:FUNCTION of a plain function that a fresh process can import."""
-    if not inspect.isfunction(what) or what.__qualname__ != what.__name__ or what.__name__ == "<lambda>":
-        return None
-    main = sys.modules.get("__main__")
-    if what.__module__ == "__main__" and main is not None:
-        return None  # importing the script again would run it again
-    file = inspect.getsourcefile(what)
-    return f"{file}:{what.__name__}" if file and file.endswith(".py") and os.path.exists(file) else None
 
 
 def _in_child(spec, out, *, precision, mode, name, batch, image_size, options, fixed, device, assume, compile, lora,

@@ -54,21 +54,53 @@ def _is_gpu(device) -> bool:
     return isinstance(device, (str, torch.device)) and torch.device(device).type == "cuda"
 
 
+MOST_VALUES = 4096  # of a tensor of whole numbers that is remembered
+_CONSTANTS = (torch.zeros, torch.ones, torch.full, torch.arange, torch.tensor)
+
+
+def _on_host(func, args, kwargs):
+    with torch._C.DisableTorchFunction():
+        return func(*args, **{**kwargs, "device": "cpu"})
+
+
+def initial_value(tensor):
+    """What a small tensor of whole numbers or truth values was made with, where its maker said so: a counter, a flag."""
+    if tensor.is_floating_point() or tensor.is_complex() or tensor.numel() > MOST_VALUES:
+        return None
+    return tensor if tensor.device.type == "cpu" else getattr(tensor, "stoker_value", None)
+
+
+def _mark(tensor):
+    tensor.stoker_on_gpu = True
+    return tensor
+
+
+def asked_for_gpu(tensor) -> bool:
+    """Whether the code that made the tensor put it on a GPU by name."""
+    return getattr(tensor, "stoker_on_gpu", False)
+
+
 class _NoGpu(TorchFunctionMode):
     """Code that asks for a GPU by name (`.cuda()`, `device="cuda"`) gets the device that is being built on."""
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
         kwargs = dict(kwargs or {})
         if func is torch.Tensor.cuda:
-            return args[0]
+            return _mark(args[0])
+        asked = False
         if func is torch.Tensor.to:
+            asked = any(not isinstance(a, bool) and _is_gpu(a) for a in args[1:])
             args = (args[0], *(a for a in args[1:] if isinstance(a, bool) or not _is_gpu(a)))
         if "device" in kwargs and _is_gpu(kwargs["device"]):
             del kwargs["device"]
+            asked = True
         if func is torch.Tensor.to and len(args) == 1 and not kwargs.get("dtype") and kwargs.get("other") is None \
                 and kwargs.get("device") is None:
-            return args[0]
-        return func(*args, **kwargs)
+            return _mark(args[0]) if asked else args[0]
+        out = func(*args, **kwargs)
+        if func in _CONSTANTS and out.is_meta and not out.is_floating_point() and out.numel() <= MOST_VALUES:
+            out.stoker_value = _on_host(func, args, kwargs)
+        return _mark(out) if asked and isinstance(out, torch.Tensor) else out
 
 
 def without_gpu() -> TorchFunctionMode:

@@ -14,6 +14,7 @@ from .errors import CaptureError
 ROWS = "rows"  # in place of FILE:LINE: all places whose number of rows depends on the data
 _OURS = str(pathlib.Path(__file__).resolve().parent)
 _STDLIB = sysconfig.get_paths()["stdlib"]
+_CALLS_MODEL = ("_train", "_forward", "_infer", "_replaced")  # of tracing/one_step.py
 _TORCH = f"{os.sep}torch{os.sep}"
 _PACKAGES = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
 
@@ -39,16 +40,24 @@ def line() -> tuple | None:
     """(file name, line) of the innermost line of the model's code that is running; None in PyTorch's own backward."""
     frame = sys._getframe(1)
     while frame is not None:
-        if not _is_between(frame.f_code.co_filename):
-            return frame.f_code.co_filename, frame.f_lineno
+        code = frame.f_code
+        if not _is_between(code.co_filename):
+            return code.co_filename, frame.f_lineno
+        if code.co_name in _CALLS_MODEL and code.co_filename.startswith(_OURS):
+            return None  # whoever asked for the capture stands above
         frame = frame.f_back
     return None
 
 
-def here() -> str | None:
+def words(line: tuple) -> str:
     """"net.py:12": `line` as people know it."""
+    return f"{shown(line[0])}:{line[1]}"
+
+
+def here() -> str | None:
+    """Where the model's code stands, as people know it."""
     found = line()
-    return f"{shown(found[0])}:{found[1]}" if found else None
+    return words(found) if found else None
 
 
 @dataclass(frozen=True)

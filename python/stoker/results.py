@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import html
 from collections.abc import Iterator
 from typing import Any
@@ -25,8 +26,10 @@ class Part(dict):
         try:
             return self[name]
         except KeyError:
-            known = ", ".join(key for key in self if not key.startswith("_"))
-            raise AttributeError(f"this answer has no {name}; it has {known}") from None
+            known = [name for name in dir(self) if not name.startswith("_") and name not in dir(dict)]
+            near = difflib.get_close_matches(name, known, 1)
+            hint = f"; did you mean {near[0]}?" if near else ""
+            raise AttributeError(f"this answer has no {name}{hint} (it has {', '.join(known)})") from None
 
     def __dir__(self) -> Iterator[str]:
         return iter(sorted({*super().__dir__(), *(key for key in self if key.isidentifier())}))
@@ -126,6 +129,34 @@ class Plan(Answer):
         return f"Next:<ol>{items}</ol>" if items else ""
 
 
+class Comparison(Part):
+    """Several answers side by side: kinds of GPU (`gpus`), settings (`table`) or numbers of GPUs (`scaling`)."""
+
+    def _rows(self) -> list[list[str]]:
+        """A heading, and a row for each answer."""
+        if "scaling" in self:
+            points = [[str(p["gpus"]), _rate(p), f"{100 * p['efficiency']:.0f} %" if "efficiency" in p else "-"]
+                      for p in self["scaling"]["points"]]
+            return [["GPUs", "samples/s", "of ideal"], *points]
+        if "table" in self:
+            named = [name for name in ("batch", "seq_len", "precision") if any(name in row for row in self["table"])]
+            return [[*named, "memory", "samples/s"], *([str(row.get(name, "")) for name in named] + _memory_and_rate(row.get("forecast"))
+                                                       for row in self["table"])]
+        return [["GPU", "GPUs", "batch", "precision", "memory", "samples/s"],
+                *([row["gpu"], *(str(row["settings"][name]) for name in ("gpus", "batch", "precision")), *_memory_and_rate(row)]
+                  for row in self.get("gpus", []))]
+
+    def __repr__(self) -> str:
+        _, *rows = self._rows()
+        rate = 1 if "scaling" in self else -1
+        return f"<stoker.Comparison of {self['model']}: {'; '.join(f'{row[0]}: {row[rate]} samples/s' for row in rows)}>"
+
+    def _repr_html_(self) -> str:
+        """For notebooks. All text is escaped."""
+        head, *rows = self._rows()
+        return f"<div><b>{html.escape(str(self['model']))}</b>{_table(head, rows)}</div>"
+
+
 class Explanation(Part):
     """The answer of stoker.explain: of a memory snapshot `live`, `why`, `advice` ...; of a watched run `verdict`,
     `findings`, `job` ..."""
@@ -161,16 +192,15 @@ class Study(Part):
     def _repr_html_(self) -> str:
         """For notebooks. All text is escaped."""
         metrics = list(dict.fromkeys(name for trial in self["trials"] for name in trial["metrics"]))
-        head = "".join(f"<th>{html.escape(name)}</th>" for name in ("trial", *self["axes"], "state", *metrics))
         rows = []
         for trial in self["trials"][:self.MOST_ROWS]:
             figures = [trial["metrics"].get(name) for name in metrics]
             cells = [trial["trial"], *(trial["values"][axis] for axis in self["axes"]), trial["state"],
                      *("-" if value is None else f"{value:.4g}" for value in figures)]
-            rows.append("<tr>" + "".join(f"<td>{html.escape(str(cell))}</td>" for cell in cells) + "</tr>")
+            rows.append(list(map(str, cells)))
         left = len(self["trials"]) - len(rows)
         more = f"<div>and {left} more</div>" if left > 0 else ""
-        return f"<div><b>{html.escape(repr(self)[1:-1])}</b><table><tr>{head}</tr>{''.join(rows)}</table>{more}</div>"
+        return f"<div><b>{html.escape(repr(self)[1:-1])}</b>{_table(['trial', *self['axes'], 'state', *metrics], rows)}{more}</div>"
 
 
 def size(value: float) -> str:
@@ -179,6 +209,28 @@ def size(value: float) -> str:
             return f"{value:.0f} B" if unit == "B" else f"{value:.1f} {unit}"
         value /= 1024
     return f"{value:.2f} GiB"
+
+
+def _table(head: list[str], rows: list[list[str]]) -> str:
+    """Markup of a table whose text is escaped."""
+    def line(cells: list[str], tag: str) -> str:
+        return "<tr>" + "".join(f"<{tag}>{html.escape(cell)}</{tag}>" for cell in cells) + "</tr>"
+
+    return f"<table>{line(head, 'th')}{''.join(line(row, 'td') for row in rows)}</table>"
+
+
+def _rate(one: dict) -> str:
+    figure = one.get("throughput_samples_per_s")
+    return repr(figure) if figure and one.get("fits", True) else "-"
+
+
+def _memory_and_rate(one: dict | None) -> list[str]:
+    """What a row says of an answer; None: the settings were refused."""
+    if not one:
+        return ["refused", "-"]
+    memory = one["memory"]
+    fits = f"{_gib(memory['device_peak_bytes'])} of {memory['usable_bytes'] / 2**30:.1f} GiB, {memory['verdict']}"
+    return [fits, _rate({**one, "fits": memory["fits"]})]
 
 
 def _gib(figure: dict) -> str:
@@ -199,7 +251,29 @@ def parts(value: Any) -> Any:
     return [parts(one) for one in value] if isinstance(value, list) else value
 
 
-def answer(kind: type[Answer], document: dict) -> Answer | Part:
-    """A job's answer; the parts where several stand side by side (a list of GPUs or of numbers of them)."""
-    one = "settings" in document and "memory" in document and "limiter" in document
-    return kind(parts(document)) if one else parts(document)
+class Table(list):
+    """What is known of GPUs, machines or models: parts, which a notebook shows as a table."""
+
+    def __init__(self, rows: list, shown: dict[str, str]):
+        super().__init__(rows)
+        self._shown = shown  # name -> heading
+
+    def _cells(self) -> list[list[str]]:
+        return [[size(row[name]) if name.endswith("_bytes") else str(row[name]) for name in self._shown] for row in self]
+
+    def __repr__(self) -> str:
+        lines = [list(self._shown.values()), *self._cells()]
+        widths = [max(map(len, column)) for column in zip(*lines)]
+        return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(line, widths)).rstrip() for line in lines)
+
+    def _repr_html_(self) -> str:
+        """For notebooks. All text is escaped."""
+        return _table(list(self._shown.values()), self._cells())
+
+
+def answer(kind: type[Answer], document: dict) -> Answer | Comparison | Part:
+    """A job's answer, or a comparison where several stand side by side."""
+    found = parts(document)
+    if "settings" in document and "memory" in document and "limiter" in document:
+        return kind(found)
+    return Comparison(found) if document.keys() & {"gpus", "table", "scaling"} else found

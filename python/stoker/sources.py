@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.machinery
 import importlib.metadata
 import importlib.util
 import os
@@ -9,34 +10,78 @@ import pathlib
 import stat
 import sys
 import sysconfig
+import types
 import zlib
 
 LARGEST = 64 << 20  # bytes; of a larger file (weights) only the size is written down
+_STDLIB = sysconfig.get_paths()["stdlib"]
 _PACKAGE = str(pathlib.Path(__file__).resolve().parent)
 _PACKAGES = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
-_SYSTEM = ("/proc/", "/sys/", "/dev/", "/etc/", "/usr/", "/lib/", "/run/")
+# What distributions install; people do work in /usr/src/app and on disks below /run/media.
+_SYSTEM = ("/proc/", "/sys/", "/dev/", "/etc/", "/lib/", "/lib64/", "/bin/",
+           *(f"/usr/{local}{part}" for local in ("", "local/") for part in ("lib", "share/", "bin/", "include/")))
 _CACHE = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-_NOT_USERS = (*_SYSTEM, _PACKAGE, sysconfig.get_paths()["stdlib"], sysconfig.get_paths()["platstdlib"],
+# Models' own code and configurations are kept there, and others come with an update.
+_KEPT_MODELS = tuple(os.path.join(_CACHE, *parts, "") for parts in (("huggingface",), ("torch", "hub")))
+MOST_NAMES = 20_000  # of a folder whose listing is noted
+_NOT_USERS = (*_SYSTEM, _PACKAGE, _STDLIB, sysconfig.get_paths()["platstdlib"],
               os.path.join(sys.prefix, "lib"), os.path.join(sys.base_prefix, "lib"), os.path.join(_CACHE, ""))
 _opened: set | None = None  # paths that this process has opened for reading, since watch()
+_missed: set = set()  # paths that the user's code has looked for in vain
+_listed: set = set()  # folders whose names the user's code has asked for
 _asked: set = set()  # environment variables that the user's code has read, since watch()
 
 
 def _hook(event: str, arguments: tuple) -> None:
-    if event != "open" or _opened is None:
+    if _opened is None or event not in ("open", "os.listdir", "os.scandir"):
         return
-    path, mode, flags = arguments
-    if isinstance(path, (str, bytes)) and not (isinstance(flags, int) and flags & (os.O_WRONLY | os.O_RDWR)):
-        _opened.add(os.fsdecode(path) if os.path.isabs(path) else os.path.join(os.getcwd(), os.fsdecode(path)))
+    path = "." if arguments[0] is None else arguments[0]
+    if not isinstance(path, (str, bytes)):
+        return
+    path = os.path.abspath(os.fsdecode(path))
+    if event != "open":
+        if _users_code_asks():
+            _listed.add(path)
+    elif not (isinstance(arguments[2], int) and arguments[2] & (os.O_WRONLY | os.O_RDWR)):
+        _opened.add(path)
+        if not os.path.exists(path) and _users_code_asks():
+            _missed.add(path)
+
+
+def _users_code_asks() -> bool:
+    """Whether the running call comes from the user's code, be it through a library, and is not part of an import."""
+    frame = sys._getframe(2)
+    while frame is not None and not frame.f_code.co_filename.startswith("<frozen importlib"):
+        if frame.f_code.co_filename.startswith(os.sep) and _is_users(frame.f_code.co_filename):
+            return True
+        frame = frame.f_back
+    return False
+
+
+class _NotFound:
+    """The last of the finders is asked for what no other has found."""
+
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        frame = sys._getframe(1)
+        while frame is not None and frame.f_code.co_filename.startswith(("<frozen importlib", _STDLIB)):
+            frame = frame.f_back
+        if frame is not None and frame.f_code.co_filename.startswith(os.sep) and _is_users(frame.f_code.co_filename):
+            last = name.rpartition(".")[2]
+            for folder in {os.path.abspath(f) for f in (sys.path if path is None else path)}:
+                if os.path.isdir(folder) and not folder.startswith((_STDLIB, *_SYSTEM)):
+                    _missed.update(os.path.join(folder, last + end) for end in ("", *importlib.machinery.all_suffixes()))
+        return None
 
 
 def watch() -> None:
-    """Notes from now on, until this process ends, every file that is read and every environment variable that the user's
-    code asks for: a configuration decides as much as code does."""
+    """Notes from now on, until this process ends, every file that is read, and what the user's code asks for: environment
+    variables, the names in a folder, files and modules that are not there. A configuration decides as much as code does."""
     global _opened
     if _opened is None:
         _opened = set()
         sys.addaudithook(_hook)
+        sys.meta_path.append(_NotFound)
         _watch_environment(type(os.environ))
 
 
@@ -61,6 +106,8 @@ def environment() -> dict:
 
 
 def _is_users(path: str) -> bool:
+    if path.startswith(_KEPT_MODELS):
+        return True
     return not (any(part in path for part in _PACKAGES) or path.startswith(_NOT_USERS))
 
 
@@ -87,6 +134,17 @@ def described(path: str) -> dict | None:
         return row
     except OSError:
         return None
+
+
+def _listing(folder: str) -> dict | None:
+    """{"file", "entries", "crc32"} of a folder's names, but for what Python keeps there itself; None where there are too many."""
+    try:
+        names = sorted(os.fsencode(name) + b"\n" for name in os.listdir(folder) if name != "__pycache__")
+    except OSError:
+        return None
+    if len(names) > MOST_NAMES:
+        return None
+    return {"file": folder, "entries": len(names), "crc32": zlib.crc32(b"".join(names))}
 
 
 def _users_files() -> set:
@@ -127,7 +185,25 @@ def version_file(package: str) -> str | None:
     return None
 
 
+def _libraries_of_users() -> set:
+    """Top-level packages from which a module of the user's has taken something."""
+    found = set()
+    for module in list(sys.modules.values()):
+        file = getattr(module, "__file__", None)
+        if not isinstance(file, str) or not _is_users(os.path.realpath(file)):
+            continue
+        for value in list(vars(module).values()):
+            name = value.__name__ if isinstance(value, types.ModuleType) else getattr(value, "__module__", None)
+            if isinstance(name, str):
+                found.add(name.partition(".")[0])
+    own = {"stoker", "builtins", *getattr(sys, "stdlib_module_names", ())}
+    return {name for name in found - own if _file_of(name) and not _is_users(_file_of(name))}
+
+
 def rows(model) -> list:
-    """What the capture of this model depends on, by path: the user's files, and one file of each library's version."""
-    paths = _users_files() | {path for path in map(version_file, libraries_of(model)) if path}
-    return [row for row in map(described, sorted(paths)) if row]
+    """What the capture of this model depends on, by path: the user's files, one file of each library's version, the names in
+    folders that the user's code listed, and what it looked for in vain."""
+    paths = _users_files() | {path for path in map(version_file, {*libraries_of(model), *_libraries_of_users()}) if path}
+    found = [*map(described, sorted(paths)), *map(_listing, sorted(path for path in _listed if _is_users(os.path.realpath(path))))]
+    missed = sorted(path for path in _missed if not os.path.exists(path) and not path.startswith(_SYSTEM))
+    return [row for row in found if row] + [{"file": path, "absent": True} for path in missed]

@@ -12,7 +12,7 @@ import sys
 import torch
 from torch.utils import _pytree as pytree
 
-from . import imports, model_build, protocol
+from . import imports, model_build, protocol, spec_words
 from .errors import CaptureError
 from .polynomial import Dimension
 from .tracing import compiled
@@ -155,16 +155,13 @@ def find(spec: str, image_size: int | None = None) -> tuple:
     if spec.startswith("hf:"):
         from . import hub
         return hub.capture_function(spec.removeprefix("hf:"))[:2]
-    kind, separator, rest = spec.rpartition(":")
+    spec_words.check(spec)
+    kind, _, rest = spec.rpartition(":")
     if kind == "torchvision":
         return rest, _torchvision(spec, rest, image_size)
     if kind == "timm":
         return rest, _timm(spec, rest, image_size)
-    if kind.endswith(".py"):
-        return rest, function_of(spec, kind, rest)
-    if spec.endswith(".py") or (separator and not rest and kind.endswith(".py")):
-        raise CaptureError(f"'{spec}' names no function: write FILE.py:FUNCTION")
-    raise CaptureError(f"'{spec}' is no model: write torchvision:NAME, timm:NAME, hf:ORG/NAME or FILE.py:FUNCTION")
+    return rest, function_of(spec, kind, rest)
 
 
 def _library(name: str, spec: str):
@@ -212,9 +209,8 @@ def _timm(spec, name, image_size):
 def function_of(spec, path, function_name):
     """A function of a Python file, which is imported."""
     file = pathlib.Path(path)
-    if not file.is_file():
-        raise CaptureError(f"there is no file {path}: check the path before the colon of '{spec}'")
-    module_spec = importlib.util.spec_from_file_location(file.stem, file)
+    spec_words.check_file(path, spec)
+    module_spec = importlib.util.spec_from_file_location(file.stem, file.absolute())
     module = importlib.util.module_from_spec(module_spec)
     sys.modules.setdefault(file.stem, module)
     imports.make_importable(str(file.resolve().parent))

@@ -41,6 +41,13 @@ def _at(error: BaseException) -> str:
     return f" at {places.shown(frames[-1].filename)}:{frames[-1].lineno}" if frames else ""
 
 
+def _higher_order(error: BaseException) -> str:
+    name = str(error).partition("HigherOrderOperator ")[2].partition(" ")[0] or "an operator of torch.compile"
+    cure = ("use torch.nn.functional.scaled_dot_product_attention in its place, which asks for what a compiled flex_attention does"
+            if name.startswith("flex_attention") else "write it with plain operators for the capture")
+    return f"the model calls {name}{_at(error)}, which a capture cannot follow: {cure}"
+
+
 # Functions of ours that hand a call of the model's on to PyTorch as it is: what it raises there is an answer to the model's code.
 _HAND_ON = {"_call", "__torch_function__", "_attention", "run", "_train", "_infer", "_forward", "_call_model", "loss", "<lambda>"}
 # Modules of ours that run files, data sets and loaders of the user's through Python's and PyTorch's own functions.
@@ -79,6 +86,8 @@ def user_code(what: str):
         if any(text in str(error) for text in _NEEDS_VALUES):
             raise UserCodeError(f"the model needs the values of a tensor{_at(error)}, and a capture has none: keep the "
                                 "computation in torch, and on the device", trimmed(error)) from None
+        if isinstance(error, NotImplementedError) and "HigherOrderOperator" in str(error):
+            raise UserCodeError(_higher_order(error), trimmed(error)) from None
         if "shape_env must not be None" in str(error):
             raise UserCodeError(f"the model makes a nested tensor{_at(error)}, whose sizes depend on the data: pad to one length and use a "
                                 "mask in place of nested tensors", trimmed(error)) from None

@@ -130,9 +130,9 @@ def test_names_of_pytorchs_ecosystem_are_taken_for_ours(with_binary):
     theirs = stoker.predict("resnet18", "v100-16gb", num_workers=4, batch_size=32, pin_memory=False, prefetch_factor=3,
                             gradient_accumulation_steps=8, **common)
     assert ours == theirs
-    with pytest.raises(stoker.StokerError, match="^--num-workers: names the same setting as --workers; give one of them$"):
+    with pytest.raises(stoker.StokerError, match="^num_workers: names the same setting as workers; give one of them$"):
         stoker.predict("resnet18", "v100-16gb", workers=4, num_workers=2)
-    with pytest.raises(stoker.StokerError, match="^--num-workers: must be between 0 and 1,024, not -1$"):
+    with pytest.raises(stoker.StokerError, match="^num_workers: must be between 0 and 1,024, not -1$"):
         stoker.predict("resnet18", "v100-16gb", num_workers=-1)
 
 
@@ -171,3 +171,22 @@ def test_every_verb_of_python_has_a_help_of_its_own(capsys):
                 cli.main([verb, "--help"])
             typed = "validate" if verb == "validate-script" else verb  # `stoker validate train.py` comes here
             assert end.value.code == 0 and f"usage: stoker {typed} " in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("said", "told"), [
+    ("unknown flag --batchsize; did you mean --batch-size? (stoker plan --help-all lists all)",
+     "unknown setting batchsize; did you mean batch_size?"),
+    ("--workers: must be between 0 and 1,024, not -1", "workers: must be between 0 and 1,024, not -1"),
+    ("--no-pin: is of a GPU; see `stoker predict --help`", "pin=False: is of a GPU; see `stoker predict --help`"),
+    ("train.py: the following arguments are required: --epochs", "train.py: the following arguments are required: --epochs"),
+    ("unknown flag --lr; what train.py itself takes goes behind --: -- --lr 0.1 (stoker plan --help-all lists all)",
+     "unknown setting lr; what train.py itself takes is script_arguments=['--lr', '0.1']")])
+def test_errors_speak_of_keywords(said, told):
+    from stoker.binary import keywords
+    assert keywords(said) == told
+
+
+def test_numbers_are_written_as_the_command_reads_them():
+    from stoker.binary import arguments
+    assert arguments({"batch": 64.0, "samples": 1.28e6, "price": 0.5, "gpus": True}) == \
+        ["--batch", "64", "--samples", "1280000", "--price", "0.5", "--gpus"]

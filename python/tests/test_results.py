@@ -60,7 +60,7 @@ def test_what_json_has_under_a_name_is_an_attribute():
     assert answer.to_dict() == DOCUMENT
     assert type(answer.to_dict()["settings"]) is dict
     assert "settings" in dir(answer)
-    with pytest.raises(AttributeError, match="this answer has no thruput; it has model, gpu, settings"):
+    with pytest.raises(AttributeError, match=r"this answer has no thruput; did you mean throughput\? \(it has fits, gpu, "):
         _ = answer.thruput
 
 
@@ -113,3 +113,48 @@ def test_an_explanation_leads_with_what_matters():
     watched = results.Explanation(results.parts({"verdict": "waits for data", "findings": [{"name": "workers", "cure": "more"}]}))
     assert repr(watched) == "<stoker.Explanation: waits for data>"
     assert "<li>workers: more</li>" in watched._repr_html_()
+
+
+def several(**document):
+    return results.answer(results.Prediction, {"model": "<b>net</b>", **document})
+
+
+ROW = {key: DOCUMENT[key] for key in ("gpu", "settings", "memory", "throughput_samples_per_s")}
+
+
+def test_several_gpus_are_a_table():
+    no = {**ROW, "gpu": "K80", "memory": {**ROW["memory"], "fits": False, "verdict": "DOES NOT FIT"}}
+    answer = several(gpus=[ROW, no], objective="throughput")
+    assert isinstance(answer, results.Comparison)
+    assert repr(answer) == "<stoker.Comparison of <b>net</b>: T4: 390 [315-475] samples/s; K80: - samples/s>"
+    page = answer._repr_html_()
+    assert "&lt;b&gt;net&lt;/b&gt;" in page and "<b>net" not in page
+    assert page.count("<tr>") == 3 and "DOES NOT FIT" in page
+    assert answer.to_dict()["gpus"][0]["gpu"] == "T4"
+
+
+def test_several_settings_are_a_table_with_what_was_refused():
+    answer = several(table=[{"batch": 8, "forecast": ROW}, {"batch": 16, "refused": "no such batch"}])
+    assert repr(answer) == "<stoker.Comparison of <b>net</b>: 8: 390 [315-475] samples/s; 16: - samples/s>"
+    assert "refused" in answer._repr_html_()
+
+
+def test_several_numbers_of_gpus_are_a_table():
+    point = {"gpus": 2, "throughput_samples_per_s": figure(700, 600, 800), "efficiency": 0.9, "fits": True}
+    answer = several(scaling={"points": [point, {"gpus": 3, "possible": False}]})
+    assert repr(answer) == "<stoker.Comparison of <b>net</b>: 2: 700 [600-800] samples/s; 3: - samples/s>"
+    assert "90 %" in answer._repr_html_()
+
+
+def test_a_wrong_name_is_answered_with_the_nearest():
+    answer = results.answer(results.Prediction, DOCUMENT)
+    with pytest.raises(AttributeError, match="no troughput; did you mean throughput?"):
+        _ = answer.troughput
+
+
+def test_what_is_known_prints_as_a_table():
+    table = results.Table([results.Part(name="T4", memory_bytes=16 * 2**30), results.Part(name="A100 <x>", memory_bytes=40 * 2**30)],
+                          {"name": "GPU", "memory_bytes": "memory"})
+    assert repr(table).splitlines() == ["GPU       memory", "T4        16.00 GiB", "A100 <x>  40.00 GiB"]
+    assert "A100 &lt;x&gt;" in table._repr_html_()
+    assert [row.name for row in table] == ["T4", "A100 <x>"]

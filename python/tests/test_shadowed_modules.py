@@ -65,3 +65,12 @@ def test_a_child_of_the_package_does_not_search_the_working_directory_first(tmp_
                           env=imports.environment(), timeout=600)
     assert done.returncode == 0, done.stderr
     assert str(tmp_path) not in done.stdout.splitlines()[0]
+
+
+def test_quiet_says_nothing_of_files_that_were_passed_over(tmp_path):
+    (tmp_path / "net.py").write_text("import torch\n\n\ndef build():\n    return torch.nn.Linear(4, 4), (torch.zeros(2, 4),)\n")
+    (tmp_path / "token.py").write_text("raise ImportError('the wrong one')\n")
+    told, quiet = (started(tmp_path, "capture", "net.py:build", "-o", "net.step.gz", *flags) for flags in ((), ("--quiet",)))
+    assert told.returncode == quiet.returncode == 0, told.stderr + quiet.stderr
+    assert "token.py has the name of the module" in told.stderr
+    assert quiet.stderr == "" and quiet.stdout == ""

@@ -8,6 +8,7 @@
 #include "forecast/cost.h"
 #include "forecast/memory_model.h"
 #include "forecast/node_share.h"
+#include "forecast/settings.h"
 #include "lower/loop/backend_of.h"
 #include "lower/loop/lower.h"
 #include "timing/learned/learned_pace.h"
@@ -124,7 +125,7 @@ bool update_on_host_limits(const Scenario& s, const StepTime& t) {
 
 LimiterFact gpu_limiter(const Scenario& s, const StepTime& t, double rate) {
   if (update_on_host_limits(s, t))
-    return {Limiter::kGpuCompute, "the optimizer on the host's processor", rate};
+    return {Limiter::kHostOptimizer, "the optimizer on the host's processor", rate};
   const std::vector<StepBound> bounds = step_bounds(t);
   const bool host_first = !bounds.empty() && std::string_view(bounds[0].name) == "host";
   if (host_first || t.exposed_host.count() > kNamedWait * t.total.count()) {
@@ -209,7 +210,14 @@ void add_utilization(const Scenario& s, Forecast& f) {
   f.mfu.high = std::max(f.mfu.high, f.mfu.value);
 }
 
-void add_epoch(const Scenario& s, Forecast& f) {
+/// Samples of the batch that ends an epoch of one GPU, where it is a smaller one; 0: none is.
+std::int64_t short_batch(const Scenario& s) {
+  if (s.loader.drop_last || s.dataset_samples <= 0) return 0;
+  return (s.dataset_samples + s.job.gpus - 1) / s.job.gpus % s.job.batch;  // padded to equal shares
+}
+
+/// `fixed`: share of a step that the short batch at the end takes as well.
+void add_epoch(const Scenario& s, double fixed, Forecast& f) {
   if (s.dataset_samples <= 0) return;
   const std::int64_t a_step = s.job.batch * s.job.gpus * s.job.accumulate;
   if (a_step > s.dataset_samples) {
@@ -220,10 +228,18 @@ void add_epoch(const Scenario& s, Forecast& f) {
             " (batch x GPUs x accumulate): a loop with drop_last makes no step at all, one without "
             "a smaller one than is forecast here; take fewer GPUs or a smaller batch");
   }
-  const double start = seconds(f.input.known ? f.input.loader.epoch_start : Nanos(0));
+  // Beside whole batches at their rate: the first one's coming, and what a short one costs more.
+  double beside = seconds(f.input.known ? f.input.loader.epoch_start : Nanos(0));
+  if (const std::int64_t rest = short_batch(s); rest > 0 && a_step <= s.dataset_samples) {
+    const double missing = 1 - static_cast<double>(rest) / static_cast<double>(s.job.batch);
+    beside += fixed * missing * seconds(f.time.total) / s.job.accumulate;
+  }
+  const std::int64_t left_out =
+      s.loader.drop_last ? s.dataset_samples % (s.job.batch * s.job.gpus) : 0;
+  const auto samples = static_cast<double>(s.dataset_samples - left_out);
   const auto epoch = [&](double rate) {
     // No epoch is shorter than its one step.
-    return static_cast<double>(std::max(a_step, s.dataset_samples)) / rate + start;
+    return std::max(static_cast<double>(a_step), samples) / rate + beside;
   };
   f.epoch_s = {epoch(f.samples_per_s.value), epoch(f.samples_per_s.high),
                epoch(f.samples_per_s.low), f.samples_per_s.basis};
@@ -259,6 +275,17 @@ LoaderSettings loader_of(const Scenario& s) {
 
 Consumer consumer_of(const Scenario& s, const StepTime& time) {
   return slower_consumer(time, s.job.accumulate, 1);
+}
+
+double fixed_share(const Scenario& s, const StepTime& time, const Knowledge& knowledge) {
+  const std::int64_t rest = short_batch(s);
+  if (rest == 0) return 1;
+  Scenario shorter = s;
+  set_batch(shorter, rest);
+  const auto at_rest = step_time_of(shorter, knowledge);
+  if (!at_rest || time.total.count() <= 0) return 1;
+  const double share = static_cast<double>(rest) / static_cast<double>(s.job.batch);
+  return std::clamp((at_rest->total / time.total - share) / (1 - share), 0.0, 1.0);
 }
 
 HostShare host_share(const Host& host, int ranks) {
@@ -358,7 +385,7 @@ Result<Forecast> forecast(const Scenario& s, const Knowledge& knowledge) {
     f.input.limit = ceiling.limit;
   }
   add_utilization(s, f);
-  add_epoch(s, f);
+  add_epoch(s, fixed_share(s, f.time, knowledge), f);
   f.price_per_gpu_hour = s.price_per_gpu_hour;
   add_limiters(s, f);
   f.run = run_time_of(s, program, f);

@@ -41,7 +41,14 @@ struct Scenario {
 };
 
 /// What holds the whole job back.
-enum class Limiter : std::uint8_t { kGpuCompute, kGpuLaunch, kCommunication, kInput, kCopy };
+enum class Limiter : std::uint8_t {
+  kGpuCompute,
+  kGpuLaunch,
+  kCommunication,
+  kInput,
+  kCopy,
+  kHostOptimizer  ///< the update of offloaded parameters, on the host's processor
+};
 
 struct LimiterFact {
   Limiter kind = Limiter::kGpuCompute;
@@ -117,6 +124,10 @@ struct Throughput {
 
 /// The training loop that takes its batches.
 [[nodiscard]] Consumer consumer_of(const Scenario& scenario, const StepTime& step_time);
+/// Share of the step that the short batch at an epoch's end takes as well, by the model at its own
+/// size; 1 where no epoch ends so, or where the model takes no such batch.
+[[nodiscard]] double fixed_share(const Scenario& scenario, const StepTime& step_time,
+                                 const Knowledge& knowledge);
 
 /// What `ranks` processes of a host may use: whole cores, and a fraction of them as the quota of a
 /// control group.

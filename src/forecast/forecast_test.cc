@@ -110,9 +110,11 @@ TEST_F(ForecastTest, TheSafeBatchIsTheLargestWhoseVerdictIsFits) {
   struct Case {
     double room;  // over what the smallest batch takes
     std::optional<double> fraction;
+    bool cuda_graphs = false;
   };
-  for (const Case& c : {Case{1.065, {}}, Case{1.075, {}}, Case{1.3, 0.07}}) {
+  for (const Case& c : {Case{1.065, {}}, Case{1.075, {}}, Case{1.3, 0.07}, Case{1.1, {}, true}}) {
     SCOPED_TRACE(c.room);
+    scenario_.job.cuda_graphs = c.cuda_graphs;
     scenario_.allocator.memory_fraction = c.fraction;
     scenario_.machine.device->usable_memory = Bytes(std::llround(c.room * smallest));
     const auto limits = forecast_batch_limits(step_, scenario_.job, scenario_.machine,
@@ -204,6 +206,18 @@ TEST_F(ForecastTest, AnEpochIsNoShorterThanItsOneStep) {
   EXPECT_NEAR(forecast_now().epoch_s.value, forecast_now().step_ms.value * 1e-3,
               1e-6 * forecast_now().epoch_s.value);
   EXPECT_EQ(forecast_now().diagnostics.count("epoch_below_step"), 1);
+}
+
+TEST_F(ForecastTest, AShortLastBatchCostsItsOwnStep) {
+  scenario_.job.batch = 32;
+  scenario_.dataset_samples = 3200 + 8;
+  const Forecast f = forecast_now();
+  Scenario eight = scenario_;
+  eight.job.batch = 8;
+  const double own = seconds(step_time_of(eight, *knowledge_)->total);
+  EXPECT_NEAR(f.epoch_s.value, 100 * f.step_ms.value * 1e-3 + own, 1e-6 * f.epoch_s.value);
+  scenario_.loader.drop_last = true;
+  EXPECT_NEAR(forecast_now().epoch_s.value, 100 * f.step_ms.value * 1e-3, 1e-6 * f.epoch_s.value);
 }
 
 TEST_F(ForecastTest, OperatorsWithoutARuleAreNamedCountedAndWidenTheBand) {

@@ -46,10 +46,11 @@ double capacity_of(Bytes usable_memory, const AllocatorConfig& allocator, Bytes 
                   *allocator.memory_fraction * usable + static_cast<double>(outside.count()));
 }
 
-MemoryVerdictWord verdict_of(const MemoryForecast& forecast, double capacity) {
-  const Figure& peak = forecast.device_peak;
-  if (forecast.fits) {
-    const bool crosses = peak.high > capacity || forecast.only_by_flushing;
+/// `Answer` is a MemoryForecast or a MemoryVerdict.
+template <class Answer>
+MemoryVerdictWord verdict_of(const Answer& answer, const Figure& peak, double capacity) {
+  if (answer.fits) {
+    const bool crosses = peak.high > capacity || answer.only_by_flushing;
     return crosses ? MemoryVerdictWord::kRisky : MemoryVerdictWord::kFits;
   }
   const bool crosses = peak.value > capacity && peak.low <= capacity;
@@ -205,12 +206,43 @@ MemoryForecast forecast_memory(const Program& program, const Machine& machine,
   forecast.device_peak = bytes_figure(device_peak, band, basis);
   forecast.reserved_peak = bytes_figure(forecast.outcome.reserved_peak, band, basis);
   forecast.allocated_peak = bytes_figure(forecast.outcome.allocated_peak, band, basis);
-  forecast.verdict =
-      verdict_of(forecast, capacity_of(forecast.usable, allocator, outside_bytes(program)));
+  forecast.verdict = verdict_of(forecast, forecast.device_peak,
+                                capacity_of(forecast.usable, allocator, outside_bytes(program)));
   return forecast;
 }
 
+MemoryVerdictWord word_of(const MemoryVerdict& verdict, const Program& program,
+                          const Machine& machine, const AllocatorConfig& allocator,
+                          const Knowledge& knowledge, const std::string& error_case) {
+  MemoryErrorCase error = with_compiler(knowledge.memory_case(error_case), program);
+  if (program.cuda_graphs)
+    error = with_private_pool(error, program, replay(program, replay_options(machine, allocator)));
+  const Figure peak =
+      bytes_figure(verdict.device_peak, error.band_at(verdict.device_peak), error.basis);
+  return verdict_of(verdict, peak,
+                    capacity_of(machine.device->usable_memory, allocator, outside_bytes(program)));
+}
+
 namespace {
+
+/// The largest batch up to `most` whose verdict is kFits, where the error's reach depends on the
+/// program and no capacity stands for it; 0: none.
+std::int64_t largest_sure_batch(const LowerAt& lower_at, std::int64_t minimum, std::int64_t most,
+                                const Machine& machine, const AllocatorConfig& allocator,
+                                const Knowledge& knowledge, const Job& job) {
+  const auto fits = [&](std::int64_t batch) {
+    const auto program = lower_at(batch);
+    return program && word_of(judge_memory(*program, machine, allocator), *program, machine,
+                              allocator, knowledge, memory_error_case(*program, job, machine)) ==
+                          MemoryVerdictWord::kFits;
+  };
+  std::int64_t sure = minimum - 1, beyond = most + 1;
+  while (beyond - sure > 1) {
+    const std::int64_t middle = sure + (beyond - sure) / 2;
+    (fits(middle) ? sure : beyond) = middle;
+  }
+  return sure < minimum ? 0 : sure;
+}
 
 Result<BatchLimits> limits_of(const Step& step, const Job& job, const Machine& machine,
                               const AllocatorConfig& allocator, const Knowledge& knowledge,
@@ -263,7 +295,9 @@ Result<BatchLimits> limits_of(const Step& step, const Job& job, const Machine& m
   const auto lucky = search(near, forecast_that_fills(usable, error, false), nominal.batch);
   if (!safe) return tl::unexpected(safe.error());
   if (!lucky) return tl::unexpected(lucky.error());
-  limits.low = std::min(safe->batch, limits.value);
+  limits.low = program.cuda_graphs ? largest_sure_batch(lower_at, minimum, limits.value, machine,
+                                                        allocator, knowledge, job)
+                                   : std::min(safe->batch, limits.value);
   limits.high = std::max(lucky->batch, limits.value);
   return limits;
 }

@@ -78,6 +78,11 @@ struct MemoryVerdict {
 [[nodiscard]] MemoryVerdict judge_memory(const Program& program, const Machine& machine,
                                          const AllocatorConfig& allocator);
 
+/// The same in a word, the error of forecasts of this kind (memory_error_case) considered.
+[[nodiscard]] MemoryVerdictWord word_of(const MemoryVerdict& verdict, const Program& program,
+                                        const Machine& machine, const AllocatorConfig& allocator,
+                                        const Knowledge& knowledge, const std::string& error_case);
+
 /// The last, smaller batch of an epoch: a number, or what the data set leaves over.
 struct LastBatch {
   std::int64_t given = 0;    ///< 0: none, unless `samples` say so

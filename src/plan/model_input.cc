@@ -24,6 +24,7 @@ StepOf steps_of(const Knowledge& knowledge, const TriedSetting& setting) {
     Consumer consumer;
     if (time) {
       consumer = consumer_of(s, *time);
+      consumer.fixed = fixed_share(s, *time, knowledge);
     } else {
       LoaderCase same = loader_case(setting.scenario, setting.time);
       consumer = at_batch(same, loader.batch);

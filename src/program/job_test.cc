@@ -120,7 +120,7 @@ TEST(CheckJob, NumbersThatNoMachineCouldMakeSenseOf) {
               j.gpus = 6;
               j.nodes = 4;
             }),
-            "6 GPUs cannot be spread evenly over 4 nodes");
+            "6 GPUs cannot be spread evenly over 4 nodes; give {gpus} a multiple of 4");
   EXPECT_EQ(refusal_of([](Job& j) { j.accumulate = 4097; }), "accumulate must be at most 4,096");
   EXPECT_EQ(refusal_of([](Job& j) {
               j.gpus = 8;

@@ -97,7 +97,7 @@ class Reader {
   Snapshot read() {
     const PickleValue root = pickle_.root();
     (void)pools_(kDefaultPool);
-    if (root.is(PickleKind::kList)) read_list(root);
+    if (root.is(PickleKind::kList) || root.is(PickleKind::kTuple)) read_list(root);
     else read_dict(root);
     say_what_is_missing();
     if (snapshot_.segments.empty() && snapshot_.devices().empty()) {

@@ -63,8 +63,18 @@ void read_allocator_settings(const PickleValue& root, Snapshot& snapshot) {
            ErrorCode::kUnsupported);
   }
   // These are what was in force, whatever the text says; -1 is the limit that nothing reaches.
-  if (const std::int64_t limit = settings.get_int("max_split_size", -1); limit > 0)
-    snapshot.config.max_split_size = Bytes{limit};
+  if (const auto value = settings.dict.find("max_split_size");
+      value && !value->is(PickleKind::kNone)) {
+    const auto limit = value->as_int();
+    if (!limit) {
+      snapshot.findings.add("unknown_setting", Severity::kWarning,
+                            "the allocator's setting max_split_size is " +
+                                std::string(name_of(value->kind())) +
+                                ", not an int; that of the settings' text or no limit is taken");
+    } else if (*limit > 0) {
+      snapshot.config.max_split_size = Bytes{*limit};
+    }
+  }
   if (const auto value = settings.dict.find("garbage_collection_threshold"))
     snapshot.config.garbage_collection_threshold = value->as_number().value_or(0);
   if (const auto value = settings.dict.find("expandable_segments"))

@@ -93,6 +93,14 @@ TEST(Snapshot, SettingsComeFromTextAndKeys) {
   EXPECT_EQ(unlimited.config.max_split_size, kNoSplitLimit);
 }
 
+TEST(Snapshot, ASettingOfAnotherTypeIsCountedAndTheTextIsTaken) {
+  const Snapshot s = parsed(snapshot({small_segment()}, {},
+                                     {{"PYTORCH_CUDA_ALLOC_CONF", text("max_split_size_mb:64")},
+                                      {"max_split_size", text("a lot")}}));
+  EXPECT_EQ(s.config.max_split_size, 64 * kMiB);
+  EXPECT_EQ(s.findings.count("unknown_setting"), 1);
+}
+
 TEST(Snapshot, OtherAllocatorsAreRefusedByName) {
   EXPECT_NE(refusal(snapshot({small_segment()}, {},
                              {{"PYTORCH_CUDA_ALLOC_CONF", text("backend:cudaMallocAsync")}}))

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include "base/setting.h"
+#include "base/text.h"
+
 namespace stoker {
 namespace {
 
@@ -15,10 +18,18 @@ Result<DimensionValues> values_of(const Step& step,
         std::any_of(step.dimensions.begin(), step.dimensions.end(),
                     [&, &wanted = name](const Dimension& d) { return d.name == wanted; });
     if (known) continue;
-    std::string names;
-    for (const Dimension& d : step.dimensions) names += (names.empty() ? "" : ", ") + d.name;
+    std::string list;
+    std::vector<std::string> names;
+    for (const Dimension& d : step.dimensions) {
+      list += (list.empty() ? "" : ", ") + d.name;
+      names.push_back(d.name);
+    }
+    const std::string near = suggestion(name, names);
     return fail(ErrorCode::kBadInput,
-                step.name + " has no dimension \"" + name + "\"; it has " + names);
+                step.name + " has no dimension \"" + name + "\"; it has " + list +
+                    (!near.empty()       ? near
+                     : name == "seq_len" ? "; leave out " + mark(Setting::kSeqLen)
+                                         : "; leave out " + mark(Setting::kDim) + " " + name));
   }
   for (std::size_t i = 0; i < step.dimensions.size(); ++i) {
     const Dimension& d = step.dimensions[i];

@@ -156,11 +156,20 @@ struct CapturedTraining {
 
 enum class CaptureKind : std::uint8_t { kCuda, kFakeCuda, kFakeCpu };
 
-/// A file that a capture was made from, on the computer that made it.
+enum class SourceKind : std::uint8_t {
+  kFile,
+  kFolder,  ///< whose names the user's code listed
+  kAbsent   ///< what the user's code looked for, and did not find
+};
+
+/// What a capture was made from, on the computer that made it.
 struct CaptureSource {
   std::string path;
-  std::int64_t bytes = 0;
-  std::optional<std::uint32_t> crc32;  ///< of its content; nullopt: too large to be read each time
+  std::int64_t bytes = 0;  ///< of a folder: how many names it had
+  /// Of a file's content, nullopt where it is too large to be read each time; of a folder's sorted
+  /// names, each with a line break.
+  std::optional<std::uint32_t> crc32;
+  SourceKind kind = SourceKind::kFile;
 };
 
 struct Provenance {

@@ -98,11 +98,15 @@ class Builder {
       const std::string field = "provenance.sources";
       for (const Json& row : *list) {
         if (!row.is_object()) refuse(field, "must be objects");
-        const Json* bytes = row.find("bytes");
+        const Json* entries = row.find("entries");
+        const Json* size = entries == nullptr ? row.find("bytes") : entries;
         step_.provenance.sources.push_back(
             {text(row, "file"),
-             bytes == nullptr ? 0 : integer(*bytes, field + ".bytes", 0, 1LL << 60),
-             crc32(row.find("crc32"), field + ".crc32")});
+             size == nullptr ? 0 : integer(*size, field + ".bytes", 0, 1LL << 60),
+             crc32(row.find("crc32"), field + ".crc32"),
+             row.contains("absent") ? SourceKind::kAbsent
+             : entries != nullptr   ? SourceKind::kFolder
+                                    : SourceKind::kFile});
       }
     }
     if (const Json* read = provenance.find("environment"); read != nullptr && read->is_object()) {

@@ -11,8 +11,8 @@ SETTLED = 1 + 0.7 * MAX_SPEED  # times the reference kernel's time at calibratio
 RULE = (f"A repetition is thrown away when other processes used more than {contention.MAX_OTHERS:.0%} of the cores' time, when "
         f"the hypervisor took more than {contention.MAX_STEAL:.0%}, when the reference kernel ran more than {MAX_SPEED:.0%} slower "
         "or faster than at calibration, when others used /dev/shm meanwhile, or when the epoch failed. A point needs two "
-        f"good repetitions whose epochs agree within {AGREEMENT:.0%}; without them it is dropped and counted as such. The "
-        "best good repetition counts.")
+        f"good repetitions whose epochs agree within {AGREEMENT:.0%}; without them it is dropped and counted as such. Of the "
+        "good ones the fastest counts.")
 
 
 def objections(others: float, steal: float, speed: float) -> list:

@@ -7,6 +7,7 @@ import dataclasses
 import io
 import pickle
 import time
+from multiprocessing.reduction import ForkingPickler
 
 import torch
 
@@ -14,9 +15,11 @@ _FEW_BYTES = 4096  # below, pickling is part of what any batch costs
 _STAND_IN = (int, ())  # what a tensor becomes while the rest is pickled: a few bytes
 
 
-class _Pickler(pickle.Pickler):
+class _Pickler(ForkingPickler):
+    """What a worker's queue pickles with, its protocol too: an older one copies arrays once more."""
+
     def __init__(self, buffer):
-        super().__init__(buffer, protocol=pickle.HIGHEST_PROTOCOL)
+        super().__init__(buffer, None)
         self.storages = {}  # one file descriptor each
         self.other_bytes = 0  # bytes of tensors without a plain storage
 
@@ -51,10 +54,13 @@ def crossing_of(batch) -> Crossing:
                      time.thread_time_ns() - start)
     if buffer.tell() < _FEW_BYTES:
         return found
-    text = buffer.getbuffer()
+    pickler.clear_memo()
+    text = bytes(buffer.getbuffer())  # as it comes out of the pipe
+    buffer.close()
     start = time.thread_time_ns()
     with contextlib.suppress(Exception):  # what cannot be read again is the training process's to say
-        pickle.loads(text)
+        made = pickle.loads(text)
+        del text, made  # the receiver lets go of a batch for each that it gets
     found.load_ns = time.thread_time_ns() - start
     return found
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 _SLOW_FIRST = 10  # times the others
 _SLOW_FIRST_MS = 200
+_SLOW_SAMPLER_MS = 1000
+_INDEX_BYTES = 48  # of a shuffled index: in a tensor, and as a Python number in a list
 _UNLIKE = 1.5  # times another worker's, from which on two streams differ
 _UNLIKE_MS = 0.1  # below, the time of a sample is that of its clocks
 
@@ -74,6 +76,14 @@ class Findings:
             self.add("slow_first_sample", f"The first sample of a process took {human_ms(first_ms)}, others take "
                      f"{human_ms(mean_ms)}: each worker pays that at its start. Open what it opens once, in __init__, "
                      "or keep workers (persistent_workers=True).")
+
+    def sampler(self, source, ms: float) -> None:
+        if ms < _SLOW_SAMPLER_MS:
+            return
+        listed = f"about {human_bytes(source.samples * _INDEX_BYTES)} and " if source.sampler is None else ""
+        self.add("slow_sampler", f"The sampler takes {listed}{human_ms(ms)} of the training process until it has given the "
+                 "first batch of an epoch, while workers and GPU wait. Draw indices as they are needed (RandomSampler "
+                 "with replacement=True, or blocks that are shuffled one by one).")
 
     def capped(self, source, fits: int, by_time: int) -> None:
         if source.cap is None:

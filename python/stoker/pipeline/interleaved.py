@@ -50,6 +50,7 @@ class Interleaved:
         self.in_process, self.beside, self.crowded = [], [], []  # ratios
         self.whole = []  # CPU time of cheap samples with one clock around the batch / with one around each
         self.cold = []  # ms of CPU time that the first batch of a new worker took, always the same one
+        self.cold_waits = []  # ms that it waited without CPU
         self.first = []  # its indices
         self.memory = None
         self.loads = []
@@ -136,6 +137,7 @@ class Interleaved:
             self._keep({"rows": [_without_imports(row) for row in cold["rows"][:1]], "load": None}, [0], bytes_counted=True)
         if worker and cold["rows"]:
             self.cold.append(_whole_ms(cold["rows"][0]))
+            self.cold_waits.append(_waited_ms(cold["rows"][0]))
         if self._time_for(self._batch, 1):
             self._ask(child, first)
         return child
@@ -347,6 +349,11 @@ def _without_imports(row: dict) -> dict:
 def _whole_ms(row: dict) -> float:
     """CPU time of a batch: its samples and its collating."""
     return 1e-6 * (sum(sample[2] for sample in row["rows"]) + (row["collate_ns"] or 0))
+
+
+def _waited_ms(row: dict) -> float:
+    """Time that the samples of a batch took without CPU and not for want of a core."""
+    return 1e-6 * max(0, sum(sample[1] - sample[2] for sample in row["rows"]) - row["queued"])
 
 
 def _ratio(one: list, other: list):

@@ -157,13 +157,14 @@ class Maker:
         unmapping the batch while another process still holds it; not counted: freeing its pages, the receiver's work.
         """
         clock, indices = time.thread_time_ns, [row[0] for row in batch.rows]
-        start = clock()
+        queued, wall, start = self.counters.queued_ns(), time.perf_counter_ns(), clock()
         try:
             made = self._collate(batch.samples)
         except Exception as error:
             self._collate_failed(batch.samples, indices, error)
             return None
         cpu = clock() - start
+        wait = time.perf_counter_ns() - wall - cpu - max(0, self.counters.queued_ns() - queued)
         try:
             crossing = batch_facts.crossing_of(made)
         except Exception as error:
@@ -171,7 +172,8 @@ class Maker:
             crossing = batch_facts.Crossing([])
         storages = crossing.storages
         facts = {"samples": len(batch.samples), "bytes": sum(s.nbytes() for s in storages), "tensors": len(storages),
-                 "pickled": crossing.pickled, "dump_ns": crossing.dump_ns, "load_ns": crossing.load_ns}
+                 "pickled": crossing.pickled, "dump_ns": crossing.dump_ns, "load_ns": crossing.load_ns,
+                 "wait_ns": max(0, wait)}
         start = clock()
         held = [_descriptor(storage) for storage in storages]
         cpu += clock() - start

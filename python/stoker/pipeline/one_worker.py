@@ -13,11 +13,13 @@ import warnings
 import torch
 
 from .maker import seed_all
+from .piping import PIPE_BYTES
 
 _FEWEST, _FEW = 6, 40  # batches; below the second number all go into one run
 _MOST = 400
 _RECORD = struct.Struct("4d")  # thread CPU and wall before and after a fetch, s
 _SEED = 8
+_OBJECTS_WARM = 2  # messages in which the heaps of both ends grow
 
 
 class Notes:
@@ -51,6 +53,51 @@ def _note_fetching(notes: Notes) -> None:
             return made
 
         kind.fetch = noted
+
+
+class ObjectTimes:
+    """What the objects of a real loader's batches take on their way: clocks around the calls of multiprocessing's queue."""
+
+    def __init__(self, most: int):
+        self.dumped = Notes(most)  # in the worker: CPU of its feeder thread
+        self.received, self.loaded = [], []  # here: wall time in the pipe, CPU of unpickling
+        self._here = os.getpid()
+        self._patch()
+
+    def _patch(self) -> None:
+        from multiprocessing.connection import Connection
+        from multiprocessing.reduction import ForkingPickler
+
+        dumps, loads, recv_bytes = ForkingPickler.dumps, ForkingPickler.loads, Connection.recv_bytes
+
+        def noted_dumps(cls, thing, protocol=None):
+            begin = time.thread_time()
+            text = dumps(thing, protocol)
+            if os.getpid() != self._here:
+                self.dumped.add(begin, time.thread_time(), len(text), 0)
+            return text
+
+        def noted_recv(connection, maxlength=None):
+            begin = time.perf_counter()
+            text = recv_bytes(connection, maxlength)
+            self.received.append((time.perf_counter() - begin, len(text)))
+            return text
+
+        def noted_loads(text, **options):
+            begin = time.thread_time()
+            thing = loads(text, **options)
+            self.loaded.append((time.thread_time() - begin, len(text)))
+            return thing
+
+        ForkingPickler.dumps, ForkingPickler.loads = classmethod(noted_dumps), staticmethod(noted_loads)
+        Connection.recv_bytes = noted_recv
+
+    def summary(self) -> dict:
+        """Medians in ms over messages that a pipe does not hold; empty without such."""
+        kinds = {"dump_ms": [(row[1] - row[0], row[2]) for row in self.dumped.all()], "recv_ms": self.received,
+                 "load_ms": self.loaded}
+        large = {key: [seconds for seconds, size in rows if size > PIPE_BYTES][_OBJECTS_WARM:] for key, rows in kinds.items()}
+        return {key: 1e3 * statistics.median(rows) for key, rows in large.items()} if all(large.values()) else {}
 
 
 def _loader(source, batches: list | None):
@@ -95,6 +142,7 @@ def one_worker_pass(source, send, *, seconds: float, batches: list | None, batch
     rng = random.Random(_SEED)
     notes = Notes(2 * count + 16)
     _note_fetching(notes)
+    times = ObjectTimes(2 * count + 16)
     seen = 0
     begin = time.monotonic()
     for number in range(runs):
@@ -106,7 +154,7 @@ def one_worker_pass(source, send, *, seconds: float, batches: list | None, batch
         rows = notes.all()[seen:]
         seen += len(rows)
         if run is not None:
-            send("one worker", _summary(run, rows))
+            send("one worker", {**_summary(run, rows), **times.summary()})
 
 
 def _run(loader, count: int, until: float):
@@ -149,7 +197,7 @@ def joined(runs: list) -> dict | None:
     """The object "one_worker" of the file: means of the runs; None without any."""
     if not runs:
         return None
-    result = {key: statistics.fmean(run[key] for run in runs) for key in runs[0]}
+    result = {key: statistics.fmean(run[key] for run in runs if key in run) for key in runs[-1]}
     result["batches"] = sum(run["batches"] for run in runs)
     if len(runs) > 1:  # how far two epochs lie apart
         intervals = [run["interval_ms"] for run in runs]

@@ -8,10 +8,24 @@ neighbouring batches are measured therefore, spread over the data set.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import random
 
 _STRETCHES = 16  # places of the data set, at most
 _ROUNDS = 4  # of all workers in one stretch, at least, where the data set is long enough
+
+
+class Chunks:
+    """The batches of 0, 1, 2, ...: a hundred million samples need no list of them."""
+
+    def __init__(self, samples: int, batch: int):
+        self.samples, self.batch = samples, batch
+
+    def __len__(self):
+        return -(-self.samples // self.batch)
+
+    def __getitem__(self, number):
+        return range(number * self.batch, min((number + 1) * self.batch, self.samples))
 
 
 @dataclasses.dataclass
@@ -23,12 +37,12 @@ class Stretches:
     whole: bool  # all of the epoch
 
 
-def stretches(batches: list, most: int, workers: int, rng: random.Random) -> Stretches:
+def stretches(batches, most: int, workers: int, rng: random.Random) -> Stretches:
     """About `most` samples of an epoch's `batches`: stretches that begin where worker 0's turn is, in random order."""
-    places, at = [], 0
-    for batch in batches:
-        places.append(at)
-        at += len(batch)
+    if isinstance(batches, Chunks):
+        places, at = range(0, batches.samples, batches.batch), batches.samples
+    else:
+        *places, at = itertools.accumulate((len(batch) for batch in batches), initial=0)
     turns = max(1, workers)
     wanted = min(len(batches), max(1, most * len(batches) // max(1, at)))
     count = max(1, min(_STRETCHES, wanted // (_ROUNDS * turns)))

@@ -39,6 +39,8 @@ def _first_look(source, send) -> None:
     rng = random.Random(SEED)
     plan, fixed = source.plan(MOST_SAMPLES, rng) if source.kind == "map" else (None, None)
     send("plan", plan)  # the user's sampler runs here, not in the parent
+    send("sampler", source.sampler_ms)
+    send("sampled", source.sampled)
     send("order", None if fixed is None else {"places": fixed.places, "whole": fixed.whole})
     if plan is not None:
         indices = [index for batch in plan for index in batch]

@@ -5,17 +5,28 @@ docs/guide/probing.md says how each number is measured, docs/reference/pipeline-
 
 from __future__ import annotations
 
-import datetime
-import platform
 import statistics
 import time
 
 from ..errors import ProbeError, UserCodeError
 from ..measure import contention, forked, machine
 from ..measure.leftovers import Warden
-from ..version import VERSION
 from . import findings as finding
-from . import interleaved, objects, one_worker, order, passes, speed, stages, starting, statistics_of, streams, transport
+from . import (
+    interleaved,
+    objects,
+    one_worker,
+    order,
+    passes,
+    piping,
+    sections,
+    speed,
+    stages,
+    starting,
+    statistics_of,
+    streams,
+    transport,
+)
 from . import source as sources
 from .budget import DEFAULT_BUDGET_S, SHORTEST_BUDGET_S
 
@@ -25,12 +36,12 @@ FORMAT, SCHEMA_VERSION = "stoker-pipeline-probe", [1, 1]
 _SAMPLES, _GIL, _STAGES, _TRANSPORT, _ONE_WORKER = .45, .03, .06, .13, .12
 _SAMPLES_BESIDE_STREAMS, _STREAMS, _MORE_STREAMS = .3, .15, .07  # of an IterableDataset
 _ONE_WORKER_BATCHES, _ONE_WORKER_MOST = 11, 0.25  # so many slow batches, up to this share of the budget
+_PIPE = .02  # of objects that are no tensors
 _STARTING_S = 1.0  # for pickling and forking in any case
 _OWN_START = 0.3  # kept for the loader's own way of starting workers where that is no fork
-_KEEP_S = 0.3  # for putting it all together
+_KEEP_S, _OBJECTS_S = 0.3, 0.5  # for putting it all together; for counting Python objects
 _SHARE_OF_MEMORY = 0.25  # share of what is available that one batch and its samples may take
 _LONGEST_BATCH = 0.06  # share of the time for samples that one batch of another size may take
-_OBJECTS_S = 0.5
 _COPIED_BYTES = 8 << 20  # objects' bytes; less is lost in a worker's own memory
 
 
@@ -94,10 +105,11 @@ class _Probe:
         doc.update(format=FORMAT, schema_version=SCHEMA_VERSION, name=source.name, kind=source.kind,
                    samples=source.samples, loader=sources.loader_facts(source))
         self._findings.cores(machine.usable_cores())
-        if source.loader is not None and source.loader.num_workers > 0 and _own_method(doc) != "fork":
+        if source.loader is not None and source.loader.num_workers > 0 and sections.own_method(doc) != "fork":
             self._kept_s = _OWN_START * self._budget
         self._first_look()
         self._samples()
+        self._pipe()
         self._streams()
         self._one_worker()
         self._lock()
@@ -106,7 +118,7 @@ class _Probe:
         self._objects()
         self._starting()
         doc["findings"] = self._findings.rows()
-        doc["provenance"] = _provenance()
+        doc["provenance"] = sections.provenance()
         self._tell("done")
         keys = ("format", "schema_version", "name", "kind", "samples", "loader", "sample", "order", "streams", "work_units", "batch",
                 "output", "transport", "one_worker", "start", "memory", "parallel", "foreign", "provenance", "findings")
@@ -125,6 +137,9 @@ class _Probe:
         if speed is None:
             self._refuse(outcome, failures)
         self._plan, self._order = outcome.last("plan"), outcome.last("order")
+        self._sampler_ms = outcome.last("sampler") or 0.0
+        self._doc["samples"] = outcome.last("sampled") or source.epoch_samples
+        self._findings.sampler(source, self._sampler_ms)
         if source.own_batches and not isinstance(getattr(source.sampler, "batch_size", None), int):
             source.batch = max(1, round(statistics.fmean(len(batch) for batch in self._plan)))
         self._findings.effects(outcome, source)
@@ -193,12 +208,12 @@ class _Probe:
         cpu, wait, read = [whole * ms for ms in times.cpu_ms()], times.wait_ms(), times.file_bytes()
         self._cpu_ms = statistics.fmean(cpu)
         self._measured = times.kept()
-        self._cpu_by_index = times.by_index()
+        self._cpu_by_index, self._wait_by_index = times.by_index(), dict(zip(times.kept(), times.wait_ms()))
         correlated = source.sampler is not None or source.kind == "iterable"
         spread = times.repeat_spread()
         self._doc["order"] = self._order_section(times.all_costs(), whole)
         self._doc["sample"] = {
-            "cpu_ms": _rounded(cpu, 6), "wait_ms": _rounded(wait, 6), "file_bytes": read,
+            "cpu_ms": sections.rounded(cpu, 6), "wait_ms": sections.rounded(wait, 6), "file_bytes": read,
             "in_process_ratio": None, "stages": [], "stages_how": None,
             "size_correlation": statistics_of.correlation(read, cpu), "gil_wait_ms": None,
             "repeat_spread": None if spread is None else round(spread, 4),
@@ -252,11 +267,11 @@ class _Probe:
         later = [b for b in measured.batches if b["round"] > 0 and b["collate_ns"] is not None] or \
             [b for b in measured.batches if b["collate_ns"] is not None]
         whole = [b for b in later if source.own_batches or len(b["rows"]) == own] or later
-        rows = {own: _batch_row(own, whole)} if whole else {}
+        rows = {own: sections.batch_row(own, whole)} if whole else {}
         for size, found in measured.by_size.items():
             found = speed.undisturbed([row for row in found if row["collate_ns"] is not None])
             if found:
-                rows[size] = _batch_row(size, found)
+                rows[size] = sections.batch_row(size, found)
         for size, row in rows.items():
             factor = interleaved.median(measured.private_per_shared.get(size, []))
             row["collate_private_ms"] = None if factor is None else round(row["collate_shared_ms"] * factor, 6)
@@ -268,6 +283,17 @@ class _Probe:
         if crowded is not None:
             self._doc["parallel"]["crowded_efficiency"] = round(min(2.0, 1 / max(1e-3, crowded)), 4)
         self._warm_ups = self._beyond_usual(measured, rows.get(own))
+        self._warm_up_waits = self._waits_beyond_usual(measured)
+
+    def _pipe(self) -> None:
+        """What the objects of a batch take through the result queue, at the sizes that were made."""
+        rows, seconds = self._doc["batch"], self._share(_PIPE)
+        if max((row["pickled_bytes"] for row in rows), default=0) <= piping.PIPE_BYTES or seconds < 0.1:
+            return
+        outcome = self._run("the pipe", lambda send: piping.pipe_pass(
+            send, [row["pickled_bytes"] for row in rows], seconds=seconds), 2 * seconds, daemon=False)
+        for row, (_, ms) in zip(rows, outcome.all("pipe")):
+            row["pipe_ms"] = round(ms, 6)
 
     def _beyond_usual(self, measured, row) -> list:
         """ms that the first batches of new workers took beyond what the same samples and their collating usually take."""
@@ -277,6 +303,13 @@ class _Probe:
         else:
             usual = [self._cpu_ms] * measured.batch
         return [cold - sum(usual) - collate for cold in measured.cold] if usual else []
+
+    def _waits_beyond_usual(self, measured) -> list:
+        """ms that the same batches waited beyond what their samples usually wait; a stream's first sample is its own matter."""
+        if not measured.first:
+            return []
+        usual = sum(self._wait_by_index.get(index, 0.0) for index in measured.first)
+        return [waited - usual for waited in measured.cold_waits]
 
     def _check_shared_memory(self) -> None:
         """A batch that does not fit /dev/shm would end the worker with SIGBUS: smaller ones are measured then."""
@@ -338,7 +371,7 @@ class _Probe:
         row = next((row for row in self._doc["batch"] if row["batch"] == source.batch), None)
         if source.cap is not None or row is None or self._failed:
             return
-        batch_ms = self._wall_ms * row["samples"] + row["collate_shared_ms"]
+        batch_ms = self._wall_ms * row["samples"] + row["collate_shared_ms"] + row["collate_wait_ms"]
         seconds = min(max(seconds, 1e-3 * batch_ms * _ONE_WORKER_BATCHES), _ONE_WORKER_MOST * self._budget, self._left())
         batches = None
         if source.kind == "map":
@@ -395,11 +428,9 @@ class _Probe:
     def _starting(self) -> None:
         self._kept_s = 0.0
         source, until = self._source, max(self._deadline - 0.1, time.monotonic() + _STARTING_S)
-        facts = {"fork_ms": None, "spawn_ms": None, "forkserver_ms": None, "picklable": True, "why_not": None,
-                 "pickled_bytes": None, "pickled_whole": True, "pickle_ms": None, "unpickle_ms": None, "estimated": None,
-                 "interpreter_ms": None,
-                 "warm_up_ms": round(max(0.0, statistics.median(self._warm_ups)), 4) if self._warm_ups else None}
-        outcome = self._run("starting workers", lambda send: starting.start_pass(source, send, until=until, own=_own_method(self._doc)),
+        facts = sections.start_facts(self._warm_ups, self._warm_up_waits, self._sampler_ms)
+        own = sections.own_method(self._doc)
+        outcome = self._run("starting workers", lambda send: starting.start_pass(source, send, until=until, own=own),
                             until - time.monotonic(), daemon=False, grace=_STARTING_S)
         for part in outcome.all("start"):
             facts.update({key: round(v, 3) if isinstance(v, float) else v for key, v in part.items()})
@@ -416,31 +447,3 @@ class _Probe:
         self._doc["memory"].update(found, copied_on_read=copied)
         if copied:
             self._findings.objects(found, self._doc)
-
-
-def _own_method(doc: dict) -> str:
-    """The start method of the loader that was given, else the one that is measured in any case."""
-    return (doc["loader"] or {}).get("start_method", "fork")
-
-
-def _batch_row(size: int, batches: list) -> dict:
-    facts = [batch["facts"] for batch in batches]
-    mean = statistics.fmean
-    collate = statistics_of.trimmed_mean([batch["collate_ns"] for batch in batches])
-    return {"batch": size, "samples": round(mean(f["samples"] for f in facts), 3),
-            "bytes": round(mean(f["bytes"] for f in facts)), "tensors": round(mean(f["tensors"] for f in facts), 3),
-            "collate_shared_ms": round(collate * 1e-6, 6), "collate_private_ms": None,
-            "pickled_bytes": round(mean(f["pickled"] for f in facts)),
-            "pickle_ms": round(1e-6 * statistics.median(f["dump_ns"] for f in facts), 6),
-            "unpickle_ms": round(1e-6 * statistics.median(f["load_ns"] for f in facts), 6)}
-
-
-def _rounded(values: list, digits: int) -> list:
-    return [round(v, digits) for v in values]
-
-
-def _provenance() -> dict:
-    import torch
-
-    return {"stoker_version": VERSION, "date": datetime.date.today().isoformat(), "cpu_model": machine.cpu_name(),
-            "cores": machine.usable_cores(), "python": platform.python_version(), "torch": torch.__version__}

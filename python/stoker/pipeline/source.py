@@ -21,6 +21,7 @@ from . import order
 DEFAULT_BATCH = 32  # where the user named none
 _SAMPLER_TIME_S = 1.0  # to walk a sampler of the user's own
 _SAMPLER_BATCHES = 4096
+_MANY_INDICES = 1 << 20  # fewer are listed in no time
 
 
 class Indices(list):
@@ -56,6 +57,9 @@ class Source:
     own_batches: bool = False
     cap: int | None = None  # samples of a batch that are made at most, where one takes long
     sequential: bool = False  # the loader asks for 0, 1, 2, ...
+    epoch_samples: int | None = None  # that the sampler says it gives
+    sampler_ms: float = 0.0  # until it gave its first batch
+    sampled: int | None = None  # samples of a whole epoch, where walking the sampler came to its end
 
     def plan(self, most: int, rng: random.Random) -> tuple:
         """(batches of indices, order.Stretches or None); a map-style data set's only.
@@ -64,13 +68,25 @@ class Source:
         """
         workers = self.loader.num_workers if self.loader is not None else 0
         if self.sequential:
-            batches = [range(at, min(at + self.batch, self.samples)) for at in range(0, self.samples, self.batch)]
-            found = order.stretches(batches, most, workers, rng)
+            found = order.stretches(order.Chunks(self.samples, self.batch), most, workers, rng)
             found.batches = [list(batch) for batch in found.batches]
             return found.batches, found
         if self.sampler is not None:
             return self._from_sampler(most, workers, rng)
+        self._time_shuffling()
         return self._at_random(most, rng), None
+
+    def _time_shuffling(self) -> None:
+        """What the loader's own RandomSampler takes to list its indices, in proportion from a shorter one."""
+        from torch.utils.data import RandomSampler
+
+        if self.loader is None or type(self.loader.sampler) is not RandomSampler or self.loader.sampler.replacement:
+            return
+        if self.samples < _MANY_INDICES:
+            return
+        begin = time.perf_counter()
+        next(iter(RandomSampler(range(_MANY_INDICES))))
+        self.sampler_ms = 1e3 * (time.perf_counter() - begin) * self.samples / _MANY_INDICES
 
     def _at_random(self, most: int, rng: random.Random) -> list:
         count = min(most, self.samples)
@@ -80,14 +96,19 @@ class Source:
 
     def _walk_sampler(self) -> list:
         """Batches of one epoch, as many as the user's sampler gives in a second."""
-        until = time.monotonic() + _SAMPLER_TIME_S
-        found = []
+        begin = time.monotonic()
+        found, given = [], 0
         indices = iter(self.sampler)
         batches = indices if self.own_batches else iter(lambda: list(itertools.islice(indices, self.batch)), [])
         for batch in batches:
             found.append([plain_index(index) for index in batch][:self.cap])
-            if len(found) >= _SAMPLER_BATCHES or time.monotonic() > until:
+            given += len(batch)
+            if len(found) == 1:
+                self.sampler_ms = 1e3 * (time.monotonic() - begin)
+            if len(found) >= _SAMPLER_BATCHES or time.monotonic() > begin + _SAMPLER_TIME_S:
                 break
+        else:
+            self.sampled = given
         return found
 
     def _from_sampler(self, most: int, workers: int, rng: random.Random) -> tuple:
@@ -179,7 +200,23 @@ def of(thing, name: str) -> Source:
     if loader is not None:
         _read_loader(source, loader)
     source.batch = max(1, min(source.batch, samples or source.batch))
+    source.epoch_samples = _epoch_samples(source)
     return source
+
+
+def _epoch_samples(source: Source):
+    """What the loader's sampler says it gives: fewer or more than the data set has, where the user chose it so."""
+    if source.loader is None or source.kind == "iterable":
+        return source.samples
+    try:
+        if source.own_batches:
+            size = getattr(source.sampler, "batch_size", None)
+            whole = not getattr(source.sampler, "drop_last", False)
+            return source.samples if not isinstance(size, int) else min(source.samples, len(source.sampler) * size) \
+                if whole else len(source.sampler) * size
+        return max(1, len(source.loader.sampler))
+    except Exception:  # a length that is not known, or wrong code of the user's
+        return source.samples
 
 
 def _what(thing) -> str:
@@ -247,6 +284,7 @@ def loader_facts(source: Source):
         "in_order": bool(getattr(loader, "in_order", True)),
         "start_method": method if method in ("fork", "spawn", "forkserver") else "fork",
         "shuffle": source.kind == "map" and isinstance(loader.sampler, RandomSampler),
+        "timeout_ms": 1e3 * loader.timeout,
         "batch_sampler": source.own_batches,
         "custom_collate": loader.collate_fn not in (default_collate, default_convert),
     }

@@ -6,9 +6,12 @@ import multiprocessing
 import statistics
 import time
 
+from ..measure.counters import Counters
 from . import pickled
 
 _FORKS = 4
+_SLOW_START_MS = 500  # a fork that takes longer is not repeated
+_LEAST_WAIT_MS = 50  # of a start, without CPU: less is the machine's own
 _PICKLE_TIME_S = 3.0
 _ESTIMATE_S = 0.5  # of pickling parts of a data set, and about as much again of unpickling them
 _INTERPRETER_S = 2.5  # about what a new interpreter takes until it has imported PyTorch
@@ -36,7 +39,7 @@ def ready(dataset, worker_init, sender) -> None:
     worker._worker_info = worker.WorkerInfo(id=0, num_workers=1, seed=1, dataset=dataset)
     if worker_init is not None:
         worker_init(0)
-    sender.send("ready")
+    sender.send([1e3 * time.process_time(), 1e-6 * Counters().queued_ns()])
 
 
 def start_pass(source, send, *, until: float, own: str = "fork") -> None:
@@ -45,22 +48,30 @@ def start_pass(source, send, *, until: float, own: str = "fork") -> None:
     A start that would take longer than is left is not begun; what the data set's part of it takes is known all the same,
     and what an interpreter takes alone is measured in its place.
     """
-    send("start", {"fork_ms": statistics.median(_started(source, "fork", until) or 0.0 for _ in range(_FORKS)) or None})
+    forks, waits = [], []
+    for _ in range(_FORKS):
+        ms = _started(source, "fork", until, waits)
+        forks.append(ms or 0.0)
+        if ms and ms > _SLOW_START_MS:
+            break  # its init function takes long each time
+    wait = min(waits, default=0.0)
+    send("start", {"fork_ms": statistics.median(forks) or None, "wait_ms": wait if wait > _LEAST_WAIT_MS else None})
     facts = _data_set_part(source, send, until=until, own=own)
     if not facts["picklable"]:
         return
     interpreter = _INTERPRETER_S
     if own != "fork" and time.monotonic() + _LEAST_S < until:
-        _wake(own)
+        server = _wake(send, until) if own == "forkserver" else 0.0
         alone = _started(_Nothing, own, until)
         send("start", {"interpreter_ms": alone})
-        interpreter = 1.3e-3 * alone if alone else _INTERPRETER_S
+        interpreter = 1.3e-3 * max(alone, server or 0.0) if alone else _INTERPRETER_S
     expected = interpreter + 1e-3 * max(_ROUND_TRIP * facts["pickle_ms"],
                                            facts["pickle_ms"] + (facts.get("unpickle_ms") or 0))
     for method in sorted(("spawn", "forkserver"), key=lambda method: method != own):
         if method not in multiprocessing.get_all_start_methods() or time.monotonic() + expected > until:
             continue
-        _wake(method)
+        if method == "forkserver" and method != own:
+            _wake(send, until)
         ms = _started(source, method, until)
         if ms is None:
             return
@@ -94,16 +105,24 @@ class _Nothing:
     dataset, worker_init = None, None
 
 
-def _wake(method: str) -> None:
-    """The server that forks is started once for all workers: no part of one worker's start."""
-    if method == "forkserver":
-        from multiprocessing import forkserver
+def _wake(send, until: float):
+    """Starts the server that forks, once for all workers, and reports what that takes: no part of one worker's start.
 
-        forkserver.ensure_running()
+    It runs the main script of a training, which imports PyTorch before it makes a loader; that of a probe is another one.
+    """
+    from multiprocessing import forkserver
+
+    forkserver.set_forkserver_preload(["torch.utils.data"])
+    first = _started(_Nothing, "forkserver", until)
+    later = _started(_Nothing, "forkserver", until) if first else None
+    if not later:
+        return None
+    send("start", {"server_ms": max(0.0, first - later)})
+    return first
 
 
-def _started(source, method: str, until: float):
-    """ms from start() to the message; None when it did not come."""
+def _started(source, method: str, until: float, waits: list | None = None):
+    """ms from start() to the message; None when it did not come. Adds to `waits` what of it needed no core."""
     context = multiprocessing.get_context(method)
     receiver, sender = context.Pipe(duplex=False)
     process = context.Process(target=ready, args=(source.dataset, source.worker_init, sender), daemon=True)
@@ -113,8 +132,11 @@ def _started(source, method: str, until: float):
     try:
         if not receiver.poll(max(0.05, until - time.monotonic())):
             return None
-        receiver.recv()
-        return (time.perf_counter() - begin) * 1e3
+        cpu_ms, queued_ms = receiver.recv()
+        ms = (time.perf_counter() - begin) * 1e3
+        if waits is not None:
+            waits.append(max(0.0, ms - cpu_ms - queued_ms))
+        return ms
     except EOFError:
         return None
     finally:

@@ -54,6 +54,9 @@ def _check(script: str) -> None:
         compile(path.read_bytes(), script, "exec")
     except (SyntaxError, ValueError) as error:
         line = f" line {error.lineno}" if getattr(error, "lineno", None) else ""
+        if (getattr(error, "text", None) or "").lstrip().startswith(("!", "%")):
+            raise CaptureError(f"{script}{line} is a notebook's command, and no Python: put a # before it, or export the notebook by "
+                               "jupyter nbconvert --to script") from None
         raise CaptureError(f"{script}{line} is not Python ({getattr(error, 'msg', error)}): give the script that Python runs") from None
 
 
@@ -97,6 +100,10 @@ class _Capture:
         if outcome.kind == "no_step" and outcome.starts_processes and not self.inline:
             raise _TrainsElsewhere
         if outcome.kind == "no_step":
+            if outcome.starts:
+                site, command = outcome.starts[0]
+                raise CaptureError(f"{self.label} made no training step: {site} starts another script, which is not run ({command[:200]}): "
+                                   "give that one, and its arguments behind --")
             words = f"; its last words: {outcome.last_words.strip()}" if outcome.last_words.strip() else ""
             raise CaptureError(f"{self.label} made no training step: {outcome.error}. A step ends with the step() of an optimizer of "
                                f"torch.optim; a function that returns a model is named FILE.py:FUNCTION{words}")

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import ast
+import importlib
 import os
 import pathlib
 import sys
+import threading
 import types
 
 import torch
@@ -23,10 +26,12 @@ from . import (
     facade_distributed,
     facade_files,
     facade_graphs,
+    facade_libraries,
     facade_loaders,
     facade_modules,
     facade_notebook,
     facade_packed,
+    facade_processes,
     facade_training,
     fake_data,
     manners,
@@ -110,7 +115,10 @@ def run(request: Request, result_file: str, scratch: str, log: str, progress) ->
     facade_distributed.install(world)
     fake_data.install(world)
     facade_notebook.install(world, main, pathlib.Path(request.script).read_bytes())
-    manners.install(scratch, request.network)
+    overlay = manners.install(scratch, request.network)
+    facade_libraries.install(world, overlay)
+    facade_processes.install(world, overlay)
+    _in_every_thread(world)
     _run_main(world, main)
 
 
@@ -141,11 +149,45 @@ def _prepare_main(request: Request) -> types.ModuleType:
     sys.argv = [request.script, *batches.arguments(request)]
     imports.make_importable(str(path.resolve().parent))
     main = types.ModuleType("__main__")
-    main.__file__ = request.script
+    main.__file__ = str(path.absolute())
     main.__builtins__ = __builtins__
+    _as_part_of_a_package(main, path)
     sys.modules["__main__"] = main
     standins.install()
     return main
+
+
+def _as_part_of_a_package(main, path: pathlib.Path) -> None:
+    """A script that imports relative to its package is run as `python -m package.train` runs it."""
+    try:
+        tree = ast.parse(path.read_bytes())
+    except (SyntaxError, ValueError):
+        return
+    if not any(isinstance(node, ast.ImportFrom) and node.level for node in ast.walk(tree)):
+        return
+    folder, names = path.resolve().parent, []
+    deepest = max(node.level for node in ast.walk(tree) if isinstance(node, ast.ImportFrom))
+    while (folder / "__init__.py").exists() or len(names) < deepest:
+        names.insert(0, folder.name)
+        folder = folder.parent
+    imports.make_importable(str(folder))
+    main.__package__ = ".".join(names)
+    importlib.import_module(main.__package__)
+
+
+def _in_every_thread(world) -> None:
+    """Modes belong to a thread: those that the script starts get them, too."""
+    original = threading.Thread._bootstrap_inner
+
+    def _bootstrap_inner(self):
+        with torch.autograd.set_multithreading_enabled(False), dispatch.Shadow(world):
+            if world.on_gpu:
+                with _Attention(world):
+                    original(self)
+            else:
+                original(self)
+
+    threading.Thread._bootstrap_inner = _bootstrap_inner
 
 
 def _run_main(world, main) -> None:

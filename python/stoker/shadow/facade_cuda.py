@@ -9,55 +9,10 @@ import types
 
 import torch
 
+from ..cuda_surface import Event, Stream, StreamContext
 from . import sites
 
 _DEVICE = torch.device("cuda", 0)
-
-
-class Stream:
-    """A stream on which nothing runs."""
-
-    def __init__(self, device=None, priority=0, **_):
-        self.device = torch.device("cuda", 0)
-        self.stream_id = self.cuda_stream = 0
-        self.priority = priority
-
-    def query(self):
-        return True
-
-    def synchronize(self):
-        return None
-
-    wait_stream = wait_event = record_event = lambda self, *_: Event()
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        return None
-
-
-class Event:
-    """An event that has happened already."""
-
-    def __init__(self, *_, **__):
-        self.device = torch.device("cuda", 0)
-
-    def record(self, *_):
-        return None
-
-    wait = synchronize = record
-
-    def query(self):
-        return True
-
-    def elapsed_time(self, other) -> float:
-        return 1.0  # milliseconds
-
-
-class StreamContext(Stream):
-    def __init__(self, stream=None):
-        super().__init__()
 
 
 class Generator(torch._C.Generator):
@@ -273,6 +228,9 @@ def _bindings() -> None:
     torch._C._cuda_isCurrentStreamCapturing = lambda: False
     torch._C._cuda_getCurrentRawStream = _alone(_zero)
     torch.backends.cudnn.is_available = lambda: True
+    if hasattr(torch.cuda, "nccl"):
+        torch.cuda.nccl.version = lambda: (2, 21, 5)
+        torch.cuda.nccl.is_available = lambda *_: True
     torch.Tensor.pin_memory = lambda self, *_, **__: self
     torch.Tensor.is_pinned = lambda self, *_, **__: True
     torch.Tensor.record_stream = _alone(_nothing)

@@ -59,24 +59,31 @@ def _process_group(world, gpus: int) -> types.SimpleNamespace:
     def over(*args, async_op=False, **kwargs):
         return _Work() if async_op else None
 
-    def gather_all(parts, tensor, group=None, async_op=False):
+    def gather_all(parts, tensor, *_, async_op=False, **__):
         for part in parts:
             if isinstance(part, torch.Tensor):
                 part.copy_(tensor)
         return over(async_op=async_op)
 
-    def gather_objects(objects, thing, group=None):
+    def gather_objects(objects, thing, *_, **__):
         objects[:] = [thing] * len(objects)
 
-    def into_tensor(out, tensor, group=None, async_op=False):
+    def scatter_objects(outputs, inputs=None, *_, **__):
+        if inputs:
+            outputs[0] = inputs[0]
+
+    def into_tensor(out, tensor, *_, async_op=False, **__):
         return over(async_op=async_op)
 
     answers = {
         "init_process_group": init_process_group, "destroy_process_group": lambda *_: None, "is_initialized": lambda: state.ready,
-        "get_rank": lambda *_: 0, "get_world_size": lambda *_: state.size, "get_local_rank": lambda *_: 0,
-        "get_node_local_rank": lambda *_: 0, "get_backend": lambda *_: "nccl", "new_group": lambda *_, **__: None,
+        "get_rank": lambda *_, **__: 0, "get_world_size": lambda *_, **__: state.size, "get_local_rank": lambda *_, **__: 0,
+        "get_node_local_rank": lambda *_, **__: 0, "get_backend": lambda *_, **__: dist.Backend.NCCL, "get_group_rank": lambda *_, **__: 0,
+        "get_global_rank": lambda *_, **__: 0, "new_group": lambda *_, **__: None, "new_subgroups": lambda *_, **__: (None, [None]),
         "barrier": over, "monitored_barrier": over, "all_reduce": over, "broadcast": over, "reduce": over, "send": over, "recv": over,
         "all_gather": gather_all, "gather": over, "scatter": over, "reduce_scatter": into_tensor, "all_to_all": over,
+        "all_to_all_single": into_tensor, "isend": lambda *_, **__: _Work(), "irecv": lambda *_, **__: _Work(),
+        "batch_isend_irecv": lambda *_, **__: [_Work()], "scatter_object_list": scatter_objects,
         "all_gather_into_tensor": into_tensor, "reduce_scatter_tensor": into_tensor, "broadcast_object_list": lambda *_, **__: None,
         "all_gather_object": gather_objects, "gather_object": lambda *_, **__: None,
         "is_torchelastic_launched": lambda: world.request.ranks,

@@ -6,6 +6,9 @@ Only a script that calls `get_ipython()` as such exports do is given one; others
 from __future__ import annotations
 
 import builtins
+import importlib.util
+import sys
+import types
 
 from . import sites
 
@@ -49,3 +52,27 @@ def install(world, main, source: bytes) -> None:
     builtins.get_ipython = lambda: shell
     if not hasattr(builtins, "display"):
         builtins.display = print
+    _displays()
+
+
+class _Quiet(types.ModuleType):
+    """Whatever it is asked for does nothing."""
+
+    __path__: list = []
+
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return lambda *_, **__: None
+
+
+def _displays() -> None:
+    """What a notebook draws with, where this Python has no IPython."""
+    for library in ("IPython", "ipywidgets", "google.colab"):
+        first = library.partition(".")[0]
+        if first in sys.modules or importlib.util.find_spec(first) is not None:
+            continue
+        for name in dict.fromkeys((first, library, f"{first}.display", f"{library}.display")):
+            sys.modules[name] = _Quiet(name)
+        if library == "IPython":
+            sys.modules[first].get_ipython = builtins.get_ipython

@@ -15,7 +15,7 @@ import torch
 from .. import standins, training
 from ..sources import version_file
 from ..tracing import operators
-from . import batches, facade_graphs, manners, sites
+from . import batch_names, batches, facade_graphs, manners, sites
 
 LIBRARIES = ("torchvision", "timm", "transformers", "peft", "lightning", "pytorch_lightning", "accelerate", "torchtext", "torchaudio")
 
@@ -40,6 +40,7 @@ def collect(world, watcher, record) -> None:
     variables = vars(sys.modules["__main__"])
     outcome.batch_names = [(way, variables.get(way[len("variable:"):], value) if way.startswith("variable:") else value)
                            for way, value in outcome.batch_names]
+    outcome.batch_names = batch_names.in_order(outcome.batch_names, world.request)
     outcome.build_bytes = _OF_A_GPU_BUILD if not world.on_gpu and (torch.version.cuda or torch.version.hip) else 0
     outcome.libraries = {n: getattr(sys.modules[n], "__version__", "unknown") for n in LIBRARIES if n in sys.modules}
     outcome.libraries |= {name: "a stand-in" for name in standins.used}
@@ -161,7 +162,8 @@ def _optimizer(world, watcher, outcome) -> None:
         names = ", ".join(row["name"] for row in described)
         world.note(f"the script's optimizers are of several kinds ({names}): all are taken for the first")
     name, site = watcher.made_at[id(used[0])]
-    words = name if len(used) == 1 else f"{len(used)} optimizers ({', '.join(watcher.made_at[id(o)][0] for o in used)})"
+    kinds = ", ".join(dict.fromkeys(watcher.made_at[id(o)][0] for o in used))
+    words = name if len(used) == 1 else f"{len(used)} optimizers ({kinds})"
     world.found("optimizer", described[0]["name"], words, site)
 
 

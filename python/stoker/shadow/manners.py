@@ -12,6 +12,7 @@ import os
 import pathlib
 import signal
 import socket
+import tempfile
 
 _QUIET = {"WANDB_MODE": "disabled", "WANDB_SILENT": "true", "COMET_MODE": "disabled", "NEPTUNE_MODE": "debug", "CLEARML_OFFLINE_MODE": "1",
           "HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false",
@@ -67,6 +68,7 @@ def install(scratch: str, network: bool) -> Overlay:
         if not (network and name.endswith("_OFFLINE")):
             os.environ[name] = value
     overlay = Overlay(scratch)
+    tempfile.tempdir = os.environ["TMPDIR"] = scratch
     _files(overlay)
     if not network:
         _network()
@@ -80,11 +82,12 @@ def for_a_while(scratch: str):
         "open", "stat", "lstat", "listdir", "scandir", "access", "mkdir", "remove", "unlink", "rmdir", "rename", "replace", "symlink",
         "link", "chmod", "chown", "truncate", "utime")), *((os.path, n) for n in ("exists", "isfile", "isdir", "lexists", "getsize"))]
     before = [(module, name, getattr(module, name)) for module, name in places]
-    environment = dict(os.environ)
+    environment, temporary = dict(os.environ), tempfile.tempdir
     install(scratch, False)
     try:
         yield
     finally:
+        tempfile.tempdir = temporary
         for module, name, value in before:
             setattr(module, name, value)
         os.environ.clear()

@@ -29,7 +29,7 @@ def main(request_file: str) -> None:
     import torch
 
     from .. import imports
-    from . import batches, manners
+    from . import batches, facade_processes, manners
     from .world import Request, World
 
     torch.cuda.is_available = lambda: False
@@ -47,7 +47,8 @@ def main(request_file: str) -> None:
     module.__file__, module.__builtins__ = request["script"], __builtins__
     sys.modules["__main__"] = module
     with tempfile.TemporaryDirectory() as scratch:
-        manners.install(scratch, False)
+        overlay = manners.install(scratch, False)
+        facade_processes.install(world, overlay)
         try:
             exec(batches.code(world), module.__dict__)
         except SystemExit:

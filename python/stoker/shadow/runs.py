@@ -17,6 +17,8 @@ from .world import Outcome, Request, anonymous_bytes
 
 TIME_LIMIT_S = 600.0
 _TAIL_LINES = 12
+_MOST_LOG_BYTES = 64 << 20
+_LOOK_S = 1.0  # between looks at what the script has started
 
 
 def warm_up(say) -> None:
@@ -39,6 +41,16 @@ def _available() -> int | None:
     except (OSError, StopIteration):
         return None
     return free * 9 // 10
+
+
+def _group_of(pid: int) -> list:
+    """Processes of the session that a run leads: the script may start others, which take memory, too."""
+    found = []
+    for stat in pathlib.Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError, IndexError):
+            if int(stat.read_text().rpartition(")")[2].split()[3]) == pid:  # proc_pid_stat(5): state, parent, group, session
+                found.append(int(stat.parent.name))
+    return found
 
 
 class Runs:
@@ -94,7 +106,7 @@ class Runs:
     def wait(self, pid: int, label: str) -> Outcome:
         """What the run hands back. A run that takes too long is ended, and said to be."""
         place = self._children[pid]
-        start, told = time.monotonic(), ""
+        start, told, looked = time.monotonic(), "", 0.0
         try:
             while True:
                 done, status = os.waitpid(pid, os.WNOHANG)
@@ -105,7 +117,11 @@ class Runs:
                     self._kill(pid)
                     raise CaptureError(f"{label} took more than {self._limit_s:.0f} s and was ended {self._seen(place)}: "
                                        "give it less to do before it trains, or more time with --time-limit")
-                self._check_memory(pid, place, label)
+                self._check_memory(anonymous_bytes(pid), pid, place, label)
+                if waited > looked + _LOOK_S:
+                    looked = waited
+                    self._check_memory(max(map(anonymous_bytes, _group_of(pid)), default=0), pid, place, label)
+                    self._keep_short(place / "log")
                 if self._line is not None or waited > 2:
                     told = self._tell(place, label, told)
                 time.sleep(0.02)
@@ -116,15 +132,21 @@ class Runs:
         self._children.pop(pid, None)
         return self._outcome(place, status, label)
 
-    def _check_memory(self, pid: int, place, label: str) -> None:
+    def _check_memory(self, used: int, pid: int, place, label: str) -> None:
         """Memory that is only reserved, as weights without values are, does not count."""
-        used = anonymous_bytes(pid)
         if self._host_memory is None or used <= self._host_memory:
             return
         self._kill(pid)
         raise CaptureError(f"{label} took {used / 2**30:.1f} GiB of this machine's memory and was ended {self._seen(place)}: give it "
                            "less to load before it trains, build a large model on the device (with torch.device(\"cuda\")), or allow "
                            "more with --max-host-memory")
+
+    @staticmethod
+    def _keep_short(log: pathlib.Path) -> None:
+        """A script that prints without end fills no disk."""
+        with contextlib.suppress(OSError):
+            if log.stat().st_size > _MOST_LOG_BYTES:
+                os.truncate(log, 0)
 
     def _seen(self, place) -> str:
         try:

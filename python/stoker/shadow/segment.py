@@ -30,6 +30,8 @@ class Record:
         self.batch: int | None = None
         self.sizes: list = []  # of arguments of the models
         self._gradients: list[dict] = []  # for each part: id of a parameter -> storage
+        self._stepped: dict[int, int] = {}  # the same of parameters whose optimizer has stepped within this part
+        self._given: list[set] = [set()]  # for each part: storages, offsets and shapes of the models' arguments
         self._leaves: dict = {}
         self.loader = None
         self.precision: str | None = None
@@ -91,6 +93,7 @@ class Record:
                 storage = recorder.storage_id(tensor)
                 if storage is None:
                     storage = recorder.add_storage(tensor, "input")
+                self._given[-1].add((storage, tensor.storage_offset(), tuple(tensor.shape)))
                 self.inputs.setdefault(storage, (name if len(flat) == 1 else f"{name}.{i}", recorder.describe(tensor)))
                 if self.batch is None and tensor.dim():
                     self.batch = tensor.shape[0]
@@ -111,6 +114,7 @@ class Record:
         recorder._phase = "forward"
         self._keep_gradients()
         self.parts.append(len(recorder.events))
+        self._given.append(set())
 
     def _mark_forward(self) -> None:
         """Without a module that is called, the forward begins with the first operator that autograd follows."""
@@ -143,7 +147,7 @@ class Record:
         gc.freeze()
 
     def _keep_gradients(self) -> None:
-        found = {}
+        found, self._stepped = self._stepped, {}
         self._look_for_leaves()
         for parameter in (*(p for root in self.roots for p in root.parameters()), *self.bare_parameters()):
             if parameter.grad is not None:
@@ -151,6 +155,12 @@ class Record:
                 if number is not None:
                     found[id(parameter)] = number
         self._gradients.append(found)
+
+    def keep_gradient(self, parameter) -> None:
+        """Remembers the gradient of a parameter that is updated within the backward."""
+        number = self.recorder.storage_id(parameter.grad)
+        if number is not None:
+            self._stepped[id(parameter)] = number
 
     @property
     def gradients(self) -> dict:
@@ -164,7 +174,9 @@ class Record:
     # -- afterwards ---------------------------------------------------------------------------------------------------
 
     def equal_parts(self) -> bool:
-        """Whether this step is one part, repeated."""
+        """Whether this step is one part, repeated with other data."""
+        if len(self.parts) > 1 and self._given[0] and any(given == self._given[0] for given in self._given[1:len(self.parts)]):
+            return False  # the same batch once more, as sharpness-aware minimization has it
         signatures = []
         start = 0
         for end in self.parts:

@@ -36,3 +36,16 @@ def here(skip: int = 1) -> Site:
             return Site(frame.f_code.co_filename, frame.f_lineno)
         frame = frame.f_back
     return Site()
+
+
+def starter(skip: int = 2) -> Site | None:
+    """The line that calls one of Python's own functions, where it is the user's; None where a library calls it."""
+    frame = sys._getframe(skip)
+    while frame is not None:
+        name = frame.f_code.co_filename
+        if is_users(name):
+            return Site(name, frame.f_lineno)
+        if "site-packages" in name or "dist-packages" in name or not name.startswith(_LIBRARIES):
+            return None
+        frame = frame.f_back
+    return None

@@ -66,6 +66,8 @@ class Watcher:
         self.zeroed_between: sites.Site | None = None  # where zero_grad stands between a forward and its backward
         self.copied: dict[int, weakref.ref] = {}  # address of a storage that came from the host -> it
         self._collector_off = False
+        self._inside: list = []  # gradients of optimizers that step within a backward
+        self._boundary_waits = False
 
     # -- recording -------------------------------------------------------------------------------------------------
 
@@ -166,6 +168,13 @@ class Watcher:
         self.record.backwards = self.backwards
         if recorded:
             self._end_part()
+        if self._inside:
+            self._world.note(f"{self.backward_at}: optimizers step within the backward; the forecast lets them step after it, and keeps "
+                             "all gradients until then")
+            self._inside = []
+        if self._boundary_waits:
+            self._boundary_waits = False
+            self.boundary()
         if not self.optimizers and not self.roots:
             self.last = "step"
             self.boundary()  # without a model and an optimizer each backward ends a step
@@ -184,8 +193,20 @@ class Watcher:
         self.resume()
         self.calls.append(id(optimizer))
         self.last, self.dropped = "step", False
-        if self.is_boundary(optimizer):
+        if self.in_backward:
+            self._steps_inside(optimizer)
+        elif self.is_boundary(optimizer):
             self.boundary()
+
+    def _steps_inside(self, optimizer) -> None:
+        """A hook of the backward calls the step of one parameter's optimizer: the step of all ends with the backward."""
+        self._boundary_waits = True
+        for group in optimizer.param_groups:
+            for parameter in group["params"]:
+                if parameter.grad is not None:
+                    self._inside.append(parameter.grad)  # lives on, whatever the script does with it
+                    if self.record is not None and self.recorder is not None:
+                        self.record.keep_gradient(parameter)
 
     def _in_use(self) -> list:
         return [o for o in self.optimizers if any(p.requires_grad for g in o.param_groups for p in g["params"])]

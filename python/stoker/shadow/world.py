@@ -71,6 +71,7 @@ class Outcome:
     own_bytes: int = 0  # of the host, that the script holds beside its model when it begins to train
     build_bytes: int = 0  # of the host: what PyTorch's build takes beyond that of its CPU build
     starts_processes: bool = False  # of its own, with multiprocessing
+    starts: list = field(default_factory=list)  # (line, command) of scripts that it starts, which are not run
     wants_ranks: bool = False  # it asked for a variable of torchrun that is not there
     steps: int = 0
     compiled_at: str = ""  # where the script calls torch.compile and is obeyed

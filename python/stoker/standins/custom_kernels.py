@@ -26,9 +26,11 @@ class Registration:
     flops: object = 0
     moved: object = None  # None: each tensor once
     products: bool = False  # on tensor cores
+    partly: bool = False  # a launch may leave some of `writes` out
 
 
 registered: dict[str, Registration] = {}
+unknown: Callable[[str, Callable], Registration] | None = None  # what a kernel is taken for of which nothing is said
 
 
 def kernel(name: str | None = None, *, writes: str | Sequence[str], flops: float | Callable[[dict], float] = 0,
@@ -71,19 +73,21 @@ def launch(name: str, function, args: tuple, kwargs: dict) -> None:
     import torch
 
     known = registered.get(name)
+    if known is None and unknown is not None:
+        known = registered[name] = unknown(name, function)
     if known is None:
         raise CaptureError(f"the Triton kernel {name} does not run on tensors without values: say what it does, @stoker.kernel(writes="
                            f"[\"out_ptr\"], flops=..., bytes=...) above its definition, or stoker.kernel(\"{name}\", writes=...)")
     arguments = _arguments(function, args, kwargs)
     for written in known.writes:
-        if not isinstance(arguments.get(written), torch.Tensor):
+        if not isinstance(arguments.get(written), torch.Tensor) and not known.partly:
             raise CaptureError(f"stoker.kernel: {name} was launched without a tensor {written}, which it is said to write (it got: "
                                f"{', '.join(arguments) or 'nothing'})")
     tensors = {key: value for key, value in arguments.items() if isinstance(value, torch.Tensor)}
     moved = sum(t.numel() * t.element_size() for t in tensors.values()) if known.moved is None else known.moved
     values = [_number(name, what, value, arguments) for what, value in (("flops", known.flops), ("bytes", moved))]
     operator = torch.ops.stoker.product_kernel_ if known.products else torch.ops.stoker.kernel_
-    operator([t for key, t in tensors.items() if key not in known.writes], [tensors[w] for w in known.writes], *values)
+    operator([t for key, t in tensors.items() if key not in known.writes], [tensors[w] for w in known.writes if w in tensors], *values)
 
 
 def _arguments(function, args: tuple, kwargs: dict) -> dict:

@@ -7,15 +7,16 @@ import copy
 
 import torch
 
+from .. import model_build
 from .. import precision as precisions
 from ..errors import CaptureError
 from . import grad_hooks, rnn
 
 
 @contextlib.contextmanager
-def restored(module: torch.nn.Module, optimizer=None):
-    """Afterwards the module and the optimizer's groups are what they were: their tensors, and caches that a step filled."""
-    holders = [part.__dict__ for part in module.modules()]
+def restored(modules: list, optimizer=None):
+    """Afterwards the modules and the optimizer's groups are what they were: their tensors, and caches that a step filled."""
+    holders = [part.__dict__ for module in modules for part in module.modules()]
     holders += getattr(optimizer, "param_groups", [])
     containers = [v for holder in holders for v in holder.values() if type(v).__name__ in _CONTAINERS]
     saved = [(holder, copy.copy(holder)) for holder in holders + containers]
@@ -36,26 +37,40 @@ class Mover:
     With `one_buffer` the weights of a recurrent layer become views of one buffer, as cuDNN has them.
     """
 
-    def __init__(self, device_type: str, precision: str, one_buffer: bool = True):
+    def __init__(self, device_type: str, precision: str, one_buffer: bool = True, values=None):
+        """`values` (values.Values) learn what counters and flags of the model hold before its first step."""
+        self._values = values
         self._device = device_type
         self._precision = precision
         self._one_buffer = one_buffer
         self._done: dict[int, torch.Tensor] = {}
         self._keep = []  # ids stay unique while the originals live
         self._hooked: list[grad_hooks.Exchanged] = []
+        self._moved: set[int] = set()  # modules
 
     @property
     def has_hooks(self) -> bool:
         return bool(self._hooked)
 
-    def fake(self, tensor: torch.Tensor, device: str | None = None) -> torch.Tensor:
+    def fake(self, tensor: torch.Tensor, device: str | None = None, what: str = "an input of the model") -> torch.Tensor:
         known = self._done.get(id(tensor))
         if known is None:
+            if tensor.layout is not torch.strided:
+                raise CaptureError(f"{what} is a sparse tensor, whose size depends on the data: give a dense one (.to_dense()), or an "
+                                   "index of edges and torch.index_add, which asks for what a sparse product does")
             keeps = getattr(tensor, "keeps_type", False)  # adapters beside weights in half precision
             dtype = tensor.dtype if keeps else precisions.parameter_dtype(tensor.dtype, self._precision)
             known = torch.empty_strided(tuple(tensor.shape), tuple(tensor.stride()), dtype=dtype,
                                         device=device or self._device)
             self.remember(tensor, known)
+        return known
+
+    def _held(self, tensor: torch.Tensor, device: str | None, what: str) -> torch.Tensor:
+        """The same of what the model holds besides parameters: counters and flags keep their values."""
+        known = self.fake(tensor, device, what)
+        value = model_build.initial_value(tensor)
+        if value is not None and self._values is not None:
+            self._values.set_initial(known, value)
         return known
 
     def remember(self, original: torch.Tensor, replacement: torch.Tensor) -> None:
@@ -89,19 +104,24 @@ class Mover:
             return torch.empty(count, dtype=precisions.parameter_dtype(dtype, self._precision), device=self._device)
 
         originals = {id(p): p for p in module.parameters()}
-        for old, view in (rnn.flatten_weights(module, make) if self._one_buffer else {}).items():
+        parts = [part for part in module.modules() if id(part) not in self._moved]
+        self._moved.update(map(id, parts))
+        whole = len(parts) == sum(1 for _ in module.modules())
+        for old, view in (rnn.flatten_weights(module, make) if self._one_buffer and whole else {}).items():
             self.remember(originals[old], view)
-        for part in module.modules():
+        names = {id(part): name for name, part in module.named_modules()}
+        for part in parts:
+            inside = f" of module '{names[id(part)]}'" if names[id(part)] else " of the model"
             for name, old in part._parameters.items():
                 if old is not None:
                     part._parameters[name] = self._parameter(old)
             for name, old in part._buffers.items():
                 if old is not None:
-                    part._buffers[name] = self.fake(old)
+                    part._buffers[name] = self._held(old, None, f"the buffer '{name}'{inside}")
             for name, value in list(part.__dict__.items()):
                 if isinstance(value, torch.Tensor):  # a plain attribute: .cuda() would leave it on the host
-                    on_gpu = value.device.type == "cuda"
-                    part.__dict__[name] = self.fake(value, self._device if on_gpu else "cpu")
+                    on_gpu = value.device.type == "cuda" or model_build.asked_for_gpu(value)
+                    part.__dict__[name] = self._held(value, self._device if on_gpu else "cpu", f"'{name}'{inside}")
             if isinstance(part, torch.nn.RNNBase):
                 part._flat_weights = [getattr(part, name, None) for name in part._flat_weights_names]
                 part._flat_weight_refs = [None] * len(part._flat_weights)

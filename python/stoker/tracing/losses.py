@@ -68,11 +68,13 @@ def _sum(output) -> LossPlan:
     return LossPlan(run, note="no loss was given and the output is not (N, classes): the sum of the outputs stands in")
 
 
-def _plain(output):
-    """Model outputs of Hugging Face are ordered dicts that pytree may not know."""
+def _plain(output, depth: int = 2):
+    """Containers that pytree may not know: ordered dicts of Hugging Face, data classes, objects with attributes."""
     if isinstance(output, dict) and type(output) is not dict:
         return dict(output)
-    return output
+    if isinstance(output, (torch.Tensor, torch.nn.Module, dict, list, tuple, type)) or not depth:
+        return output
+    return {name: _plain(value, depth - 1) for name, value in getattr(output, "__dict__", {}).items()}
 
 
 def _users(built, output) -> LossPlan:

@@ -13,7 +13,7 @@ from torch.utils import _pytree as pytree
 
 from .. import precision as precisions
 from .. import training
-from . import compiled, fake_model, grad_hooks, losses, warnings_of
+from . import compiled, fake_model, grad_hooks, held, loss_parts, losses, warnings_of
 from .functions import AbstractFunctions, PackedFunctions
 from .real_eyes import nothing_looks_fake
 from .recorder import Recorder
@@ -44,16 +44,26 @@ def run(built, mode: str, precision: str, device, assumptions=None, saved=None) 
     (compiled.SavedTensors) the model runs under torch.compile.
     """
     fake_mode = FakeTensorMode(allow_non_fake_inputs=True, allow_fallback_kernels=False)
-    left_alone = fake_model.restored(built.module, built.optimizer)
+    beside = loss_parts.of(built.loss if mode == "train" else None, built.module)
+    left_alone = fake_model.restored([built.module, *(module for _, module in beside.modules)], built.optimizer)
     with quiet_collector(), torch.autograd.set_multithreading_enabled(False), left_alone, seeded(), fake_mode, \
-            nothing_looks_fake():
-        return _Step(built, mode, precision, device, assumptions, saved).run()
+            nothing_looks_fake(), torch.jit.optimized_execution(False):
+        return _Step(built, mode, precision, device, assumptions, saved, beside).run()
+
+
+def _once(named: list) -> list:
+    """The first name of each tensor."""
+    first = {}
+    for name, tensor in named:
+        first.setdefault(id(tensor), (name, tensor))
+    return list(first.values())
 
 
 class _Step:
-    def __init__(self, built, mode, precision, device, assumptions, saved=None):
+    def __init__(self, built, mode, precision, device, assumptions, saved, beside):
         self.built, self.mode, self.precision, self.device_type = built, mode, precision, device.type
         self.model = built.module
+        self.beside = beside  # the loss's own modules and tensors
         self.recorder = Recorder(device.type, assumptions)
         self.for_cuda = device.wanted == "cuda"  # on a CPU layers are what PyTorch makes of them there
         self.stand_ins = (AbstractFunctions if self.for_cuda else PackedFunctions)(self.recorder)
@@ -63,20 +73,22 @@ class _Step:
 
     def run(self) -> RawStep:
         torch.backends.mha.set_fastpath_enabled(False)  # its fused layer has no fake implementation
-        mover = fake_model.Mover(self.device_type, self.precision, one_buffer=self.for_cuda)
+        mover = fake_model.Mover(self.device_type, self.precision, self.for_cuda, self.recorder.values)
         try:
             return self._run(mover)
         finally:
+            self.beside.put_back()
             mover.put_back()
             self.steps.forget()
 
     def _run(self, mover) -> RawStep:
         mover.move(self.model)
+        self.beside.move(mover)
         training.follow(self.built.optimizer, mover.replacement)
         self.model.train(self.mode == "train")
         self._describe_model(training.group_of(self.built.optimizer))
         args, kwargs = self._inputs(mover)
-        names = ModuleNames(self.recorder, self.model)
+        names = ModuleNames(self.recorder, self.model, self.beside.modules)
         self.warnings = warnings_of.Training(self.recorder, self.model)
         self.called, running = self.model, contextlib.nullcontext()
         if self.compiler is not None:
@@ -91,12 +103,13 @@ class _Step:
     # -- the model and its inputs --------------------------------------------------------------------------------
 
     def _describe_model(self, groups) -> None:
-        self.parameters = list(self.model.named_parameters())  # the forward may put others in their places
+        # The forward may put others in their places.
+        self.parameters = _once([*self.model.named_parameters(), *self.beside.named_parameters()])
         for name, parameter in self.parameters:
             storage = self.recorder.add_storage(parameter, "parameter")
             self.raw.parameters.append([name, (*self.recorder.describe(parameter), storage), parameter.requires_grad,
                                         None, 0 if groups is None else groups.get(id(parameter))])
-        for name, buffer in self.model.named_buffers():
+        for name, buffer in _once([*self.model.named_buffers(), *self.beside.named_buffers()]):
             if buffer.untyped_storage().nbytes():
                 storage = self.recorder.add_storage(buffer, "buffer")
                 self.raw.buffers.append((name, (*self.recorder.describe(buffer), storage)))
@@ -130,6 +143,8 @@ class _Step:
         recorder.phase("forward")
         with precisions.autocast(self.precision, self.device_type):
             output = self.called(*args, **kwargs)
+            if inspect.isgenerator(output) and self.built.loss is None:
+                output = list(output)  # it runs where somebody asks for its parts
             plan = losses.choose(self.built, output)
             targets = self._targets(plan)
             recorder.phase("loss")
@@ -204,6 +219,7 @@ class _Step:
         if not left or self.mode != "train":
             return set()
         recorder.released = released = []
+        before = held.held_bytes(self.model)
         try:
             with self.stand_ins, recorder, recorder.paused(), precisions.autocast(self.precision, self.device_type):
                 self.called(*args, **kwargs)
@@ -212,6 +228,9 @@ class _Step:
         finally:
             gc.collect()
             recorder.released = []
+        grows = held.growth(before, held.held_bytes(self.model))
+        if grows is not None:
+            self.raw.notes.setdefault("unfaithful", []).append(grows)
         return left & set(released)
 
     def _notes(self) -> None:

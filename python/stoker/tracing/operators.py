@@ -147,3 +147,13 @@ def _rnn_attributes(func, args, kwargs) -> dict:
     if mask is not None:
         found["mask"] = list(mask)
     return found
+
+
+def _like_first(first, *args):
+    return torch.empty_like(first)
+
+
+# Random numbers of distributions, and what their gradients take: PyTorch has no fake of these.
+for _name in ("_sample_dirichlet", "_dirichlet_grad", "_standard_gamma", "_standard_gamma_grad"):
+    if hasattr(torch.ops.aten, _name):
+        HANDLERS[getattr(torch.ops.aten, _name).default] = _like_first

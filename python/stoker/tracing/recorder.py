@@ -6,6 +6,7 @@ it. A storage that it has not seen before is an allocation; a weak reference on 
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import weakref
 
@@ -23,6 +24,7 @@ FakeTensor = fake_tensor.FakeTensor
 _current_node = getattr(torch._C, "_current_autograd_node", lambda: None)
 _next_sequence = torch.autograd._get_sequence_nr
 _ATTENTION_SEQUENCES = 1 << 62  # from here on: of attention in compiled graphs
+MOST_READS = 4096  # of what depends on data, at one line in one step: a loop that waits for a value never ends
 _NO_SEQUENCE = 1 << 63  # AccumulateGrad and the like carry the largest number there is
 
 DTYPES = {
@@ -51,6 +53,7 @@ class Recorder(TorchDispatchMode):
         self.modules = [""]  # names; an operator refers to one by position
         self.module_stack = [0]
         self.item_calls = 0
+        self._read_at = collections.Counter()  # how often what depends on data was read, by place
         self.math_attention = 0
         self.decomposed: dict[str, int] = {}
         self.released: list[int] | None = None  # after the end: storages freed by dropping the step's results
@@ -58,6 +61,7 @@ class Recorder(TorchDispatchMode):
         self._references: dict[int, weakref.ref] = {}
         self._addresses: dict[int, int] = {}
         self._module_of_sequence: dict[int, int] = {}
+        self._line_of_sequence: dict[int, tuple] = {}
         self._seen_sequence = _next_sequence()
         self._backward_module = 0
         self._phase = "load"
@@ -188,9 +192,16 @@ class Recorder(TorchDispatchMode):
         if isinstance(tensor, FakeTensor) and tensor.fake_device.type == self.device_type:
             self._host_read()
         value, known = self.values.read(tensor)
-        if known:
+        place = self.place()
+        if known and not self.values.is_initial(tensor):
             return value
-        place = places.here()
+        if known:  # a counter or a flag: the first step's may be another than those of later steps
+            said = self.assumptions.at(place)
+            value = value if said is None or not isinstance(said, (bool, int, float)) else type(value)(said)
+            if place is not None:
+                self.reads[place] = value
+            return value
+        self._refuse_to_wait(place)
         assumed = self.assumptions.at(place)
         if assumed is None or assumed == "all" or isinstance(assumed, places.Share):
             assumed = self._plausible(tensor, value, place)
@@ -199,12 +210,20 @@ class Recorder(TorchDispatchMode):
             self.reads[place] = kind(assumed)
         return kind(assumed)
 
+    def _refuse_to_wait(self, place) -> None:
+        self._read_at[place] += 1
+        if self._read_at[place] > MOST_READS:
+            raise DataDependentError(
+                f"the model reads a value of the data {self.at()} more than {MOST_READS:,} times in one step, and a capture gives it the "
+                "same one each time: a loop that waits for another never ends; bound the loop (for _ in range(50)), or say the value that "
+                f"ends it, so that it runs once, with --assume {place or 'FILE:LINE'}=VALUE")
+
     def _plausible(self, tensor, guess, place):
         """What a read of unknown data is answered with."""
         if guess is not None:
             return guess
         if tensor.dtype is torch.bool:
-            return self._last_name.startswith("aten::all")  # all(...) holds, any(...) does not: checks pass
+            return self._last_name.startswith(("aten::all", "aten::_is_all_true"))  # all(...) holds, any(...) does not: checks pass
         if tensor.dtype.is_floating_point:
             return 1.0
         raise DataDependentError(
@@ -216,7 +235,7 @@ class Recorder(TorchDispatchMode):
         self._host_read()
         if all(value is not None for value in real):
             return bool(self.values.on_host(torch.equal, *real))
-        place = places.here()
+        place = self.place()
         assumed = bool(self.assumptions.at(place) or False)
         if place is not None:
             self.reads[place] = assumed
@@ -228,7 +247,7 @@ class Recorder(TorchDispatchMode):
 
     def _answer_rows(self, func, args, kwargs):
         """An operator whose output has as many rows as there are of something in the data."""
-        place = places.here()
+        place = self.place()
         said = []
 
         def assumed():
@@ -249,13 +268,24 @@ class Recorder(TorchDispatchMode):
         self._record(func, args, kwargs, out)
         return out
 
+    def place(self) -> str | None:
+        """"net.py:12": the line of the model's code that is running, in the backward the one whose gradient is computed."""
+        line = places.line() or self._line_of_sequence.get(self._sequence_behind())
+        return None if line is None else places.words(line)
+
+    @staticmethod
+    def _sequence_behind() -> int | None:
+        """The number of the forward's node whose backward is running."""
+        node = _current_node()
+        return None if node is None or torch.is_grad_enabled() else node._sequence_nr()
+
     def at(self) -> str:
         """"at net.py:12 in module 'head'": for sentences."""
-        place = places.here()
+        place = self.place()
         return (f"at {place} " if place else "") + f"in {self.where()}"
 
     def where(self) -> str:
-        name = self.modules[self.module_stack[-1]]
+        name = self.modules[self._module_of_sequence.get(self._sequence_behind(), self.module_stack[-1])]
         return f"module '{name}'" if name else "the model"
 
     def _call(self, func, args, kwargs):
@@ -374,7 +404,10 @@ class Recorder(TorchDispatchMode):
         if self._node is not None and func.namespace == "stoker":
             sequence = self._attention_sequence(func.name(), inputs, outputs, sequence)
         self.events.append(("o", func.name(), module, sequence, backward, tuple(inputs), tuple(outputs), attributes))
-        self.lines.append(None if backward else places.line())
+        line = None if backward else places.line()
+        self.lines.append(line)
+        if line is not None and sequence >= 0:
+            self._line_of_sequence[sequence] = line
 
     def _attention_sequence(self, name: str, inputs, outputs, sequence: int) -> int:
         """Dynamo numbers no backward of an autograd.Function: attention's is told by the output that it reads."""

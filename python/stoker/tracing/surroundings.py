@@ -12,7 +12,8 @@ from .recorder import Recorder
 class ModuleNames:
     """Keeps a recorder's module stack, by hooks on every module's forward."""
 
-    def __init__(self, recorder: Recorder, model: torch.nn.Module):
+    def __init__(self, recorder: Recorder, model: torch.nn.Module, beside: list = ()):
+        """`beside` are (name, module) that are no part of the model."""
         self._recorder = recorder
         self._index = {}
         for name, module in model.named_modules():
@@ -21,6 +22,11 @@ class ModuleNames:
                 recorder.modules.append(name)
             else:
                 self._index[id(module)] = 0
+        for outer, other in beside:
+            for name, module in other.named_modules():
+                if id(module) not in self._index:
+                    self._index[id(module)] = len(recorder.modules)
+                    recorder.modules.append(f"{outer}.{name}" if name else outer)
 
     def __enter__(self):
         hooks, recorder = torch.nn.modules.module, self._recorder

@@ -60,6 +60,7 @@ class Values:
     def __init__(self):
         self._real: dict[int, torch.Tensor] = {}  # address of a fake storage -> all of its bytes
         self._guess: dict[int, object] = {}
+        self._initial: set[int] = set()  # of real ones: those that follow from what the model holds before its first step
         self._alive: dict[int, weakref.ref] = {}
 
     def real(self, tensor) -> torch.Tensor | None:
@@ -84,6 +85,14 @@ class Values:
             whole.as_strided(tuple(tensor.shape), tuple(tensor.stride()), tensor.storage_offset()).copy_(value)
         self._remember(tensor, self._real, whole)
 
+    def set_initial(self, tensor, value: torch.Tensor) -> None:
+        """`value` is what the model holds before its first step; later ones may find another."""
+        self.set_real(tensor, value)
+        self._initial.add(tensor.untyped_storage()._cdata)
+
+    def is_initial(self, tensor) -> bool:
+        return isinstance(tensor, fake_tensor.FakeTensor) and tensor.untyped_storage()._cdata in self._initial
+
     def _remember(self, tensor, table: dict, value) -> None:
         storage = tensor.untyped_storage()
         address = storage._cdata
@@ -94,6 +103,7 @@ class Values:
     def _forget(self, address: int) -> None:
         for table in (self._alive, self._real, self._guess):
             table.pop(address, None)
+        self._initial.discard(address)
 
     # -- operators -----------------------------------------------------------------------------------------------
 
@@ -147,6 +157,8 @@ class Values:
                 if tuple(value.shape) != tuple(tensor.shape):
                     return False
                 self.set_real(tensor, value)
+        if any(map(self.is_initial, ins)):
+            self._initial.update(tensor.untyped_storage()._cdata for tensor in outs)
         return True
 
     def _guess_outputs(self, func, args, kwargs, ins, outs) -> None:

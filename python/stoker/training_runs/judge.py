@@ -13,7 +13,7 @@ RULE = (f"A repetition is thrown away when other processes used more than {conte
         f"its steps were timed, when the hypervisor took more than {contention.MAX_STEAL:.0%}, when the reference kernel ran "
         f"slower than {SLOWEST:.0%} of its best in this file, when the second half of its steps took {MAX_DRIFT:.0%} more or less "
         "than the first, or when others were on the GPU. A run needs "
-        f"{NEEDED} good repetitions whose median steps agree within {AGREEMENT:.0%}. The best good repetition's step counts, "
+        f"{NEEDED} good repetitions whose median steps agree within {AGREEMENT:.0%}. Of these the fastest step counts, "
         "and the median of the peaks.")
 SETTLED = 1.035 / SLOWEST  # times the best reading: no repetition begins while the kernel takes longer, for a while
 

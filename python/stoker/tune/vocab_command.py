@@ -52,7 +52,7 @@ def run(arguments: list) -> int:
             return 2
         found = look_at(o)
     except (OSError, EOFError, binary.StokerError) as error:
-        sys.stderr.write(f"stoker: {printable_lines(error)}\n")
+        sys.stderr.write(f"stoker: {printable_lines(getattr(error, 'as_command', error))}\n")
         return EXIT_BAD_INPUT
     print(json.dumps(found, indent=2) if o.json else printable_lines(text_of(found, o)))
     return 0

@@ -74,7 +74,7 @@ def test_an_image_side_needs_its_unit(on_cuda):
     doc = check(capture(pictures(4)))
     first = operators(doc, "aten::convolution")[0]["outputs"][0]
     assert shape(first, batch=2, side=256 // 4) == [2, 4, 128, 128]
-    with pytest.raises(NotAffineError, match="aten::convolution at .* in 0"):
+    with pytest.raises(NotAffineError, match="aten::convolution in 0"):
         capture(pictures(1))
 
 

@@ -59,3 +59,47 @@ def test_libraries_that_define_a_module_are_named(monkeypatch):
 
 def test_what_is_gone_or_no_file_has_no_description(tmp_path):
     assert sources.described(str(tmp_path)) is None and sources.described(str(tmp_path / "gone")) is None
+
+
+OPTIONAL = """
+import os
+import torch
+from torch import nn
+import numpy
+try:
+    from fast_net import make
+except ImportError:
+    def make(width):
+        return nn.Linear(4, width)
+try:
+    width = int(open("width.txt").read())
+except OSError:
+    width = len(os.listdir("classes"))
+
+def build(batch=4):
+    return make(width), torch.empty(batch, 4)
+"""
+
+
+def test_what_was_looked_for_in_vain_and_what_was_listed_is_named(tmp_path):
+    (tmp_path / "train.py").write_text(OPTIONAL)
+    for name in ("dog", "cat"):
+        (tmp_path / "classes" / name).mkdir(parents=True)
+    rows = capture(tmp_path, "--sources")["sources"]
+    absent = {row["file"] for row in rows if row.get("absent")}
+    assert {str(tmp_path / name) for name in ("fast_net.py", "fast_net", "width.txt")} <= absent
+    assert not any("torch" in file or "numpy" in file for file in absent), "what libraries look for is theirs"
+    listed = [row for row in rows if "entries" in row]
+    assert listed == [{"file": str(tmp_path / "classes"), "entries": 2, "crc32": zlib.crc32(b"cat\ndog\n")}]
+    versions = [row["file"] for row in rows if "numpy" in row["file"]]
+    assert len(versions) == 1 and "version" in versions[0], "a library that a file of the user's imports counts, too"
+
+
+def test_where_people_work_and_where_models_code_is_kept(monkeypatch):
+    for path in ("/usr/src/app/train.py", "/run/media/me/disk/net.py", "/home/me/net.py", "/opt/project/net.py",
+                 os.path.join(sources._CACHE, "torch/hub/facebookresearch_x/model.py"),
+                 os.path.join(sources._CACHE, "huggingface/hub/models--gpt2/refs/main")):
+        assert sources._is_users(path), path
+    for path in ("/usr/lib/python3/dist-packages/yaml/__init__.py", "/usr/local/lib/python3.11/json/__init__.py", "/etc/hosts",
+                 os.path.join(sources._CACHE, "stoker/shim.so"), "/venv/lib/python3.11/site-packages/timm/models.py"):
+        assert not sources._is_users(path), path

@@ -137,3 +137,27 @@ def test_a_forward_with_its_graph_holds_what_a_backward_would_need():
     plain = steps.check(steps.capture((model, torch.empty(32, 64)), mode="inference"))
     assert graph["mode"] == "forward" and not any("gradient" in p for p in graph["parameters"])
     assert steps.peak_bytes(graph, batch=32) > steps.peak_bytes(plain, batch=32)
+
+
+class Keeps(nn.Module):
+    """Holds `kept` from step to step."""
+
+    def __init__(self, kept):
+        super().__init__()
+        self.linear, self.kept = nn.Linear(8, 8), kept
+
+    def forward(self, x):
+        out = self.linear(x)
+        if isinstance(self.kept, list):
+            self.kept.append(out.detach())
+        elif isinstance(self.kept, dict):
+            self.kept["last"] = out.detach()
+        else:
+            self.kept = torch.cat([self.kept.to(out.device), out.detach()])
+        return out
+
+
+@pytest.mark.parametrize(("kept", "grows"), [([], True), (torch.empty(0, 8), True), ({}, False)])
+def test_what_holds_more_after_each_step_is_named(kept, grows):
+    notes = " ".join(steps.capture((Keeps(kept), torch.empty(4, 8)))["diagnostics"].get("unfaithful", []))
+    assert ("'kept' of the model holds more after each step" in notes) == grows

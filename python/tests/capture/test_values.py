@@ -9,7 +9,7 @@ from torch import nn
 import steps
 from stoker import places
 from stoker.errors import CaptureError, DataDependentError
-from stoker.tracing import rows, values
+from stoker.tracing import recorder, rows, values
 
 
 class Model(nn.Module):
@@ -171,3 +171,18 @@ def test_places_are_named_by_their_ends():
     said = places.Assumptions(["net.py:12=3"])
     assert said.at("src/net.py:12") == 3 and said.at("my_net.py:12") is None and said.at(None) is None
     assert rows._count("all", 7) == 7 and rows._count(2, 7) == 2 and rows._count(True, 7) is None
+
+
+def test_a_loop_that_waits_for_a_value_is_refused_with_a_cure_that_works(monkeypatch):
+    monkeypatch.setattr(recorder, "MOST_READS", 50)
+
+    def settle(x):
+        while True:
+            x = torch.tanh(x)
+            if x.norm().item() < 1e-4:
+                return x
+
+    with pytest.raises(DataDependentError, match=r"test_values.py:\d+ .*more than 50 times.*never ends") as refusal:
+        capture(settle)
+    place = str(refusal.value).rpartition("--assume ")[2].partition("=")[0]
+    assert reads(capture(settle, assume=[f"{place}=0"])) == [0.0]

@@ -65,7 +65,7 @@ def test_a_loader_keeps_its_settings():
     doc = probe(pipelines.loader())
     assert doc["loader"] == {
         "batch_size": 16, "num_workers": 3, "prefetch_factor": 4, "pin_memory": False, "persistent_workers": False,
-        "drop_last": True, "in_order": True, "start_method": "fork", "shuffle": True, "batch_sampler": False,
+        "drop_last": True, "in_order": True, "start_method": "fork", "shuffle": True, "batch_sampler": False, "timeout_ms": 0.0,
         "custom_collate": False}
     assert 16 in [row["batch"] for row in doc["batch"]]
 

@@ -31,7 +31,7 @@ Status check(const RunOptions& run, const InputPlanOptions& own,
   if (!own.step_ms && run.from.empty()) {
     return fail(
         ErrorCode::kUsage,
-        "model is required, or --step-ms with --data, or --from with a recording, for a plan "
+        "MODEL is missing, or --step-ms with --data, or --from with a recording, for a plan "
         "of the input alone (stoker plan --help)");
   }
   TRY(refuse_all_but(
@@ -212,6 +212,7 @@ Result<int> answer_input_plan(const RunOptions& run, const InputPlanOptions& own
   request.now.host = host_share(host, gpus);
   if (seen) request.now.consumer = seen->consumer;
   if (own.step_ms) request.now.consumer.step = *own.step_ms * kMillisecond;
+  request.now.consumer.fixed = 0;  // a step grows in proportion to its batch
   if (!seen)
     request.now.consumer.consumption =
         own.blocking ? Consumption::kBlocking : Consumption::kOverlapped;

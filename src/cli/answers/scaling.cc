@@ -19,6 +19,7 @@
 namespace stoker::cli {
 namespace {
 
+constexpr double kBitsPerByte = 8;
 constexpr int kGpusPerNode = 8;  // of most servers with several GPUs
 
 Result<double> refuse_network(const std::string& text) {
@@ -113,11 +114,17 @@ Result<double> parse_network(const std::string& text) {
   if (known != kNames.end()) {
     gigabits = known->second;
   } else {
-    const std::string_view unit = number(rest, gigabits);
-    constexpr std::array<std::string_view, 4> kUnits{"G", "g", "Gb", "Gbit"};
-    if (std::find(kUnits.begin(), kUnits.end(), unit) == kUnits.end()) return refuse_network(text);
+    std::string unit(number(rest, gigabits));
+    std::erase(unit, ' ');
+    constexpr std::array<std::string_view, 7> kBits{"G",    "g",      "Gb",  "Gbit",
+                                                    "Gbps", "Gbit/s", "Gb/s"};
+    constexpr std::array<std::string_view, 3> kBytes{"GB", "GB/s", "GBps"};
+    const bool bytes = std::find(kBytes.begin(), kBytes.end(), unit) != kBytes.end();
+    if (!bytes && std::find(kBits.begin(), kBits.end(), unit) == kBits.end())
+      return refuse_network(text);
+    if (bytes) gigabits *= kBitsPerByte;
   }
-  constexpr double kBitsPerByte = 8, kFastest = 1e5;  // Gbit/s
+  constexpr double kFastest = 1e5;  // Gbit/s
   if (!(cards * gigabits > 0 && cards * gigabits <= kFastest)) {
     return fail(ErrorCode::kBadInput,
                 "must be above 0 and up to 100,000 gigabit/s, not " + text +

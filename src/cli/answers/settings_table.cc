@@ -5,6 +5,7 @@
 #include "base/setting.h"
 #include "base/text.h"
 #include "cli/answers/add_once.h"
+#include "cli/arguments/written_values.h"
 #include "cli/outside/output.h"
 #include "cli/outside/scenario_tools.h"
 #include "cli/request/global_batch.h"
@@ -125,6 +126,11 @@ Result<int> answer_settings_table(const RunOptions& o, const std::string& batch)
     const auto parts = split(text, ',');
     if (parts.size() > 1 && std::find(parts.begin(), parts.end(), "") != parts.end())
       return fail(ErrorCode::kUsage, "\"" + text + "\" has an empty place in its list", flag);
+    // "1,024" is one number with a comma, not 1 and 24.
+    if (std::any_of(parts.begin(), parts.end(),
+                    [](const std::string& part) { return part.size() > 1 && part[0] == '0'; }))
+      return fail(ErrorCode::kUsage,
+                  "\"" + text + "\" has a number that begins with 0" + likely_words(text), flag);
   }
   Told told;
   std::vector<SettingsAnswer> answers;

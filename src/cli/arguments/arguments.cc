@@ -2,18 +2,19 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <array>
 #include <cstdio>
 
 #include "base/setting.h"
 #include "base/text.h"
 #include "cli/arguments/counts.h"
-#include "cli/arguments/field_words.h"
 #include "cli/arguments/help.h"
 #include "cli/arguments/man_page.h"
+#include "cli/arguments/meant_verb.h"
+#include "cli/arguments/refused_words.h"
 #include "cli/arguments/screen_words.h"
 #include "cli/arguments/typed_names.h"
 #include "cli/arguments/version.h"
+#include "cli/arguments/written_values.h"
 #include "cli/outside/output.h"
 #include "cli/outside/python.h"
 #include "report/json/answer.h"
@@ -50,6 +51,13 @@ struct Binder {
     CLI::Option* option = app.add_option(name, *target);
     if (setting.required) option->required();
     if (setting.counts) option->transform(CLI::Validator(count_in_digits, ""));
+    if constexpr (!std::is_same_v<Value, std::vector<std::string>>) {
+      const auto plain = [row = &setting](std::string& text) {
+        text = plain_value(*row, text);
+        return std::string();
+      };
+      if (!setting.counts) option->transform(CLI::Validator(plain, ""));
+    }
     if constexpr (std::is_same_v<Value, std::vector<std::string>>) {
       // "--dim a=1 MODEL" must not swallow the model.
       option->allow_extra_args(false);
@@ -76,85 +84,6 @@ void accept_the_rest(CLI::App& app, const Command& command) {
   }
 }
 
-/// What is understood but not modelled: refused by name, never ignored.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 3> kNotModelled{
-    {{"--tensor-parallel", "tensor parallelism is not modelled yet"},
-     {"--pipeline-parallel", "pipeline parallelism is not modelled yet"},
-     {"--html",
-      "this verb writes no page; use --json (pages: plan, predict, validate, explain, watch, "
-      "sweep, study, tune)"}}};
-
-std::vector<std::string> all_flags(const Command& command) {
-  std::vector<std::string> names{"--help", "--help-all"};
-  for (const SettingRow* setting : settings_of(command.name)) {
-    const std::vector<std::string> flags = flags_of(*setting);
-    names.insert(names.end(), flags.begin(), flags.end());
-  }
-  return names;
-}
-
-std::optional<Error> unknown_flag(const Command& command, const std::vector<std::string>& words) {
-  const std::vector<std::string> names = all_flags(command);
-  for (const std::string& word : words) {
-    if (!word.starts_with("--") || word == "--") continue;
-    const std::string name = word.substr(0, word.find('='));
-    if (std::find(names.begin(), names.end(), name) != names.end()) continue;
-    const auto missing = std::find_if(kNotModelled.begin(), kNotModelled.end(),
-                                      [&](const auto& m) { return m.first == name; });
-    if (missing != kNotModelled.end())
-      return Error{ErrorCode::kUnsupported, std::string(missing->second), name};
-    const std::string meant = advice_on(command.name, name);
-    const std::string by_words = flag_by_words(name, names);
-    const std::string near =
-        by_words.empty() ? suggestion(name, names) : "; did you mean " + by_words + "?";
-    return Error{ErrorCode::kUsage,
-                 "unknown flag " + name + (meant.empty() ? near : "; " + meant) + " (stoker " +
-                     command.name + " --help-all lists all)",
-                 {}};
-  }
-  return std::nullopt;
-}
-
-/// CLI11's "Could not convert: --image-size = 500x375" in a sentence that says what belongs there.
-std::string unreadable_value(const std::string& message, const Command& command) {
-  constexpr std::string_view kBegins = "Could not convert: ", kIs = " = ";
-  const auto is = message.find(kIs);
-  if (!message.starts_with(kBegins) || is == std::string::npos) return message;
-  const std::string flag = message.substr(kBegins.size(), is - kBegins.size());
-  const std::string value = message.substr(is + kIs.size());
-  const SettingRow* setting = find_setting(command.name, flag.substr(flag.find_first_not_of('-')));
-  if (setting == nullptr) return message;
-  return flag + ": \"" + value + "\" is no " +
-         (setting->type == SettingType::kWhole ? "whole number" : "number") +
-         "; it takes: " + std::string(setting->words) +
-         (value == "auto" || value == "best" ? "; left out, it is chosen" : "");
-}
-
-/// CLI11's "The following argument was not expected: t4" (or "arguments were": t4 a100) in a
-/// sentence with what is taken.
-std::string unexpected_word(const std::string& message, const Command& command) {
-  const auto colon = message.find(": ");
-  if (!message.starts_with("The following argument") || colon == std::string::npos) return message;
-  std::string places;
-  for (const SettingRow* setting : settings_of(command.name)) {
-    if (setting->positional) places += " " + std::string(setting->value);
-  }
-  const bool several = message.starts_with("The following arguments");
-  return (several ? "words too many: " : "one word too many: ") + message.substr(colon + 2) +
-         "; stoker " + command.name + " takes" +
-         (places.empty() ? " flags alone" : places + " and flags");
-}
-
-Error explain(const CLI::ParseError& error, const Command& command,
-              const std::vector<std::string>& words) {
-  if (auto unknown = unknown_flag(command, words)) return *unknown;
-  std::string message = error.what();
-  if (const auto newline = message.find('\n'); newline != std::string::npos)
-    message.resize(newline);
-  message = unexpected_word(unreadable_value(message, command), command);
-  return {ErrorCode::kUsage, message + " (stoker " + command.name + " --help)", {}};
-}
-
 int report(const Error& error, const TypedWords& words) {
   if (!is_already_explained(error))
     std::fprintf(stderr, "stoker: %s\n",
@@ -171,12 +100,13 @@ const Command* find_command(std::span<const Section> sections, std::string_view 
   return nullptr;
 }
 
-int unknown_verb(std::span<const Section> sections, const std::string& word) {
+int unknown_verb(std::span<const Section> sections, const std::vector<std::string>& words) {
   std::vector<std::string> names;
   for (const Section& section : sections) {
     for (const Command& command : section.commands) names.push_back(command.name);
   }
-  const std::string meant = verb_by_meaning(word);
+  const std::string& word = words.front();
+  const std::string meant = meant_command(words);
   const std::string what =
       word.starts_with("-")
           ? "unknown flag " + word
@@ -264,7 +194,7 @@ int run_words(std::span<const Section> sections, const std::vector<std::string>&
     return 0;
   }
   const Command* command = find_command(sections, words[0]);
-  if (command == nullptr) return unknown_verb(sections, words[0]);
+  if (command == nullptr) return unknown_verb(sections, words);
   return run_verb(*command, {words.begin() + 1, words.end()});
 }
 
@@ -303,7 +233,7 @@ Status parse_words(const Command& command, const std::vector<std::string>& all) 
     app.parse(
         std::vector<std::string>(words.rbegin(), words.rend()));  // CLI11 takes them from the end
   } catch (const CLI::ParseError& error) {
-    return tl::unexpected(explain(error, command, words));
+    return tl::unexpected(refusal_of(error.what(), command, words));
   }
   take_value_aliases(command.name, command.bindings);
   return check_values(command.name, command.bindings);

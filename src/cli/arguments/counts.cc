@@ -16,13 +16,13 @@ double multiple_of(std::string_view suffix) {
   return 0;
 }
 
-/// "1,281,167" without its commas; as it is where they do not part thousands.
+/// "1,281,167" or "1_281_167" without what parts thousands; as it is where it does not part them.
 std::string without_commas(std::string_view text) {
   std::string plain;
   std::size_t digits = 0;
   bool first = true;
   for (const char c : text) {
-    if (c != ',') {
+    if (c != ',' && c != '_') {
       plain += c;
       ++digits;
       continue;

@@ -42,6 +42,11 @@ constexpr std::string_view kAttentionIs =
 constexpr std::string_view kMachineIs =
     "name a GPU with --gpu; a machine file describes one of any memory";
 
+constexpr std::string_view kRentedAre =
+    "machines to rent are listed by --instances, of one provider: stoker gpus --instances aws";
+constexpr std::string_view kNoPrices =
+    "prices age and are not shipped; give yours to plan or predict: --price 1.2";
+
 constexpr std::string_view kBudgetIs =
     "what an epoch or a run may cost is --budget or --run-budget here; --price is a GPU's rent "
     "an hour";
@@ -96,9 +101,26 @@ constexpr auto kMeanings = std::to_array<Meaning>({
     {"worldsize", "gpus", kGpusIs},
     {"devices", "gpus", kGpusIs},
     {"accelerator", "gpu", "it is --gpu here"},
+    {"model", "model", "the model is named without a flag: stoker VERB MODEL"},
+    {"modelname", "model", "the model is named without a flag: stoker VERB MODEL"},
+    {"arch", "model", "the model is named without a flag: stoker VERB MODEL"},
+    {"minmemory", "memory", "it is --memory here"},
+    {"vram", "memory", "it is --memory here"},
+    {"on", "instances", kRentedAre},
+    {"cloud", "instances", kRentedAre},
+    {"provider", "instances", kRentedAre},
+    {"price", "instances", kNoPrices},
+    {"prices", "instances", kNoPrices},
+    {"list", "", "`stoker models` and `stoker gpus` list what is known"},
     {"instance", "gpu", "it is --on here: --on aws:g5.2xlarge"},
     {"instancetype", "gpu", "it is --on here: --on aws:g5.2xlarge"},
+    {"context", "seq-len", kLengthIs},
     {"contextlength", "seq-len", kLengthIs},
+    {"contextsize", "seq-len", kLengthIs},
+    {"contextwindow", "seq-len", kLengthIs},
+    {"ctx", "seq-len", kLengthIs},
+    {"nctx", "seq-len", kLengthIs},
+    {"length", "seq-len", kLengthIs},
     {"ctxlen", "seq-len", kLengthIs},
     {"blocksize", "seq-len", kLengthIs},
     {"maxlength", "seq-len", kLengthIs},
@@ -109,12 +131,17 @@ constexpr auto kMeanings = std::to_array<Meaning>({
     {"datasettokens", "samples",
      "it is --samples here, which counts sequences: tokens by --seq-len"},
     {"resolution", "image-size", "it is --image-size here"},
+    {"imgsz", "image-size", "it is --image-size here"},
+    {"inputsize", "image-size", "it is --image-size here"},
     {"dataset", "data", "it is --data here"},
     {"traindir", "data", "it is --data here"},
     {"traindata", "data", "it is --data here"},
+    {"cpu", "host", kHostIs},
     {"cpus", "host", kHostIs},
+    {"vcpus", "host", kHostIs},
     {"cpucores", "host", kHostIs},
     {"ncpus", "host", kHostIs},
+    {"memory", "host", "the host's is --host ram=64G here, the GPU's comes with its name"},
     {"ram", "host", kHostIs},
     {"hostmemory", "host", kHostIs},
     {"vram", "gpu", kMachineIs},
@@ -164,20 +191,6 @@ constexpr auto kMeanings = std::to_array<Meaning>({
     {"sdpa", "", kAttentionIs},
     {"offload", "", "offloading to the host is not modelled; leave it out"},
     {"cpuoffload", "", "offloading to the host is not modelled; leave it out"},
-});
-
-/// What people call the verbs, by words that occur in what they type.
-constexpr auto kVerbMeanings = std::to_array<std::pair<std::string_view, std::string_view>>({
-    {"worker dataloader loader", "plan MODEL --gpu GPU --data FOLDER"},
-    {"optim recommend advis suggest search best autotune cost", "plan MODEL --gpu GPU"},
-    {"estimat forecast memory vram canirun flops", "predict MODEL --gpu GPU --batch N"},
-    {"compar", "plan MODEL --gpu A,B"},
-    {"monitor attach slow run train", "watch -- python train.py"},
-    {"oom snapshot trace analy diagnos profil", "explain FILE"},
-    {"benchmark bench measure", "calibrate"},
-    {"hpo hyperparam optuna", "tune"},
-    {"grid", "sweep"},
-    {"list zoo", "models"},
 });
 
 /// Words of a flag that say nothing of what is set.
@@ -250,21 +263,13 @@ std::optional<FieldSwitch> switch_of_the_field(std::string_view verb, std::strin
   return row->second;
 }
 
-std::string verb_by_meaning(std::string_view typed) {
-  const std::string plain = simplified(typed);
-  for (const auto& [words, verb] : kVerbMeanings) {
-    for (const std::string& word : split(words, ' ')) {
-      if (plain.find(word) != std::string::npos) return std::string(verb);
-    }
-  }
-  return {};
-}
-
 std::string advice_on(std::string_view verb, std::string_view flag) {
-  const Meaning* row = row_of(kMeanings, flag, [](const Meaning& m) { return m.flag; });
-  if (row == nullptr) return {};
-  const bool has = row->setting.empty() || find_setting(verb, row->setting) != nullptr;
-  return has ? std::string(row->words) : std::string();
+  // One word means several things, of which the verb has one.
+  const std::string plain = simplified(flag);
+  const auto row = std::find_if(kMeanings.begin(), kMeanings.end(), [&](const Meaning& m) {
+    return m.flag == plain && (m.setting.empty() || find_setting(verb, m.setting) != nullptr);
+  });
+  return row == kMeanings.end() ? std::string() : std::string(row->words);
 }
 
 }  // namespace stoker::cli

@@ -26,8 +26,4 @@ struct FieldSwitch {
 /// since spelling leads elsewhere. Empty: nothing is known of it.
 [[nodiscard]] std::string advice_on(std::string_view verb, std::string_view flag);
 
-/// How the verb begins that does what this word means: "profile" -> "explain FILE". Empty: nothing
-/// is known of it.
-[[nodiscard]] std::string verb_by_meaning(std::string_view typed);
-
 }  // namespace stoker::cli

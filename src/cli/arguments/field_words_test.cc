@@ -36,13 +36,6 @@ TEST(FieldWordsTest, WhatIsForecastIsNoFlag) {
   EXPECT_EQ(advice_on("gpus", "--max-price"), "") << "it has no --budget";
 }
 
-TEST(FieldWordsTest, VerbsAreFoundByWhatTheyAreFor) {
-  EXPECT_EQ(verb_by_meaning("how-many-workers"), "plan MODEL --gpu GPU --data FOLDER");
-  EXPECT_EQ(verb_by_meaning("profile"), "explain FILE");
-  EXPECT_EQ(verb_by_meaning("estimate-vram"), "predict MODEL --gpu GPU --batch N");
-  EXPECT_EQ(verb_by_meaning("frobnicate"), "");
-}
-
 TEST(FieldWordsTest, FlagsAreFoundByTheirWords) {
   const std::vector<std::string> names{"--gpus",       "--num-gpus",   "--workers", "--num-workers",
                                        "--batch-size", "--image-size", "--batch"};

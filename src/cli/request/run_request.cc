@@ -7,6 +7,7 @@
 
 #include "base/setting.h"
 #include "base/text.h"
+#include "cli/arguments/written_values.h"
 #include "diagnosis/next_run/recorded_timeline.h"
 #include "forecast/node_share.h"
 
@@ -50,9 +51,13 @@ Result<std::optional<double>> price_of(const RunOptions& o, const NamedGpu& gpu)
   const auto prices = split(o.price, ',');
   const std::size_t gpus = split(o.gpu, ',').size();
   if (prices.size() != 1 && prices.size() != gpus) {
+    // "0,35" is how half of the world writes 0.35.
+    const std::string point = prices.size() == 2 && gpus == 1
+                                  ? "; a decimal point is written " + prices[0] + "." + prices[1]
+                                  : std::string();
     return fail(ErrorCode::kUsage,
                 std::to_string(prices.size()) + " prices for " + std::to_string(gpus) +
-                    " GPUs; give one, or one for each",
+                    (gpus == 1 ? " GPU; give one" : " GPUs; give one, or one for each") + point,
                 "--price");
   }
   return std::optional(TRY(parse_price(prices[prices.size() == 1 ? 0 : gpu.position])));
@@ -224,8 +229,10 @@ Result<std::map<std::string, std::int64_t>> parse_dimensions(
     const auto length = whole_number<std::int64_t>(seq_len);
     if (!length) {
       const bool several = seq_len.find(',') != std::string::npos;
+      const std::string likely = several ? std::string() : likely_number(seq_len);
       return fail(ErrorCode::kUsage,
-                  "\"" + seq_len + "\" is no length; write one number" +
+                  "\"" + seq_len + "\" is no length; write " +
+                      (likely.empty() ? "one number" : likely) +
                       (several ? " here (`stoker predict` of one GPU takes several)" : ""),
                   "--seq-len");
     }
@@ -243,7 +250,15 @@ Result<std::map<std::string, std::int64_t>> parse_dimensions(
     if (error == std::errc::result_out_of_range)
       return fail(ErrorCode::kUsage, "the number of \"" + text + "\" is too large", "--dim");
     if (error != std::errc() || stop != end) return malformed();
-    dimensions[text.substr(0, at)] = value;
+    const std::string name = text.substr(0, at);
+    if (name == "batch")
+      return fail(ErrorCode::kUsage, "the batch is --batch " + std::to_string(value), "--dim");
+    if (const auto said = dimensions.find(name); said != dimensions.end() && said->second != value)
+      return fail(ErrorCode::kUsage,
+                  name + " is said to be " + std::to_string(said->second) + " and " +
+                      std::to_string(value) + "; say it once",
+                  "--dim");
+    dimensions[name] = value;
   }
   return dimensions;
 }
@@ -254,7 +269,7 @@ Result<std::optional<BatchRequest>> parse_batch(const std::string& text) {
   if (const auto samples = whole_number<std::int64_t>(text)) return BatchRequest(*samples);
   return fail(ErrorCode::kUsage,
               "\"" + text + "\" is no batch; write a number of samples per GPU, or max for the " +
-                  "largest that is safe",
+                  "largest that is safe" + likely_words(text),
               "--batch");
 }
 
@@ -296,8 +311,9 @@ Result<std::vector<int>> parse_counts(const std::string& text) {
 }
 
 Result<double> parse_price(const std::string& text) {
-  if (const auto price = whole_number<double>(text)) return *price;
-  return fail(ErrorCode::kBadInput, "must be a positive price per GPU and hour, not " + text,
+  if (const auto price = whole_number<double>(plain_money(text))) return *price;
+  return fail(ErrorCode::kBadInput,
+              "must be a positive price per GPU and hour, a number as 0.35, not " + text,
               "--price");
 }
 

@@ -56,6 +56,17 @@ TEST(RunRequest, EachGpuHasItsOwnPriceOrAllHaveOne) {
             "3 prices for 2 GPUs; give one, or one for each");
 }
 
+TEST(RunRequest, APriceIsReadAsPeopleWriteIt) {
+  RunOptions o;
+  o.gpu = "t4";
+  o.price = "$0.35/h";
+  EXPECT_EQ(run_request(o, named_gpus(o)[0])->price_per_gpu_hour, 0.35);
+  o.price = "0,35";
+  EXPECT_EQ(run_request(o, named_gpus(o)[0]).error().message,
+            "2 prices for 1 GPU; give one; a decimal point is written 0.35");
+  EXPECT_NE(parse_price("cheap").error().message.find("a number as 0.35"), std::string::npos);
+}
+
 TEST(RunRequest, PairsAreYesNoOrNothing) {
   RunOptions o;
   EXPECT_TRUE(run_request(o, {})->pin);
@@ -110,7 +121,13 @@ TEST(RunRequest, WhatIsNoValueIsRefusedByItsFlag) {
   EXPECT_EQ(job_request(o).error().where, "--parallel");
   EXPECT_EQ(parse_dimensions("long", {}).error().text(),
             "--seq-len: \"long\" is no length; write one number");
+  EXPECT_EQ(parse_dimensions("4k", {}).error().text(),
+            "--seq-len: \"4k\" is no length; write 4096");
   EXPECT_EQ(parse_dimensions({}, {"=4"}).error().where, "--dim");
+  EXPECT_EQ(parse_dimensions({}, {"batch=4"}).error().text(), "--dim: the batch is --batch 4");
+  EXPECT_EQ(parse_dimensions("128", {"seq_len=256"}).error().text(),
+            "--dim: seq_len is said to be 128 and 256; say it once");
+  EXPECT_TRUE(parse_dimensions("128", {"seq_len=128"}));
   EXPECT_EQ(parse_dimensions({}, {"a=99999999999999999999"}).error().message,
             "the number of \"a=99999999999999999999\" is too large");
 }

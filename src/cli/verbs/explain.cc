@@ -40,6 +40,13 @@ Result<Recording> kind_of(const std::string& file) {
   std::ifstream stream(file, std::ios::binary);
   const int first = stream ? stream.get() : -1;
   if (first == '{' || first == '[') return Recording::kProfile;
+  constexpr int kPickle = 0x80, kGzip = 0x1F, kZip = 'P';
+  if (stream && first != kPickle && first != kGzip && first != kZip)
+    return fail(
+        ErrorCode::kBadInput,
+        "is none of what explain reads: a memory snapshot (.pickle), a torch.profiler trace "
+        "(.json), a recording of `stoker watch`",
+        file);
   // Whatever else it is, the reader of snapshots names it.
   if (name == file) return Recording::kSnapshot;
   return fail(ErrorCode::kBadInput,

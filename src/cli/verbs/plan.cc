@@ -95,8 +95,8 @@ Result<std::vector<int>> counts_for(const std::string& typed, const Resolved& r)
 void add_assumed(const PlanArguments& o, bool any_number, int most_gpus, Resolved& r) {
   std::vector<std::string>& assumed = r.facts.assumed;
   if (any_number && !r.facts.cpu) {
-    assumed.push_back("up to " + std::to_string(most_gpus) + " GPUs (" + mark(Setting::kGpus) +
-                      ")");
+    assumed.push_back("up to " + std::to_string(most_gpus) +
+                      (most_gpus == 1 ? " GPU (" : " GPUs (") + mark(Setting::kGpus) + ")");
   }
   constexpr int kGpusInOneComputer = 16;
   if (r.base.job.nodes == 1 && most_gpus > kGpusInOneComputer)
@@ -150,8 +150,7 @@ ReportContext joined_context(const std::vector<Planned>& planned) {
   add(joined.rests_on, "memory: " + planned.front().plan.best.forecast.memory.device_peak.basis);
   for (const Planned& p : planned) {
     const Forecast& f = p.plan.best.forecast;
-    if (f.energy && f.energy->epoch_kwh.value > 0)
-      add(joined.rests_on, "energy: " + f.energy->watts.basis);
+    if (f.energy) add(joined.rests_on, "energy: " + f.energy->watts.basis);
   }
   return joined;
 }
@@ -169,7 +168,9 @@ bool runs(const Planned& p, const PlanArguments& o) {
 
 Result<int> run_plan(const PlanArguments& o, std::span<const Binding> bindings) {
   if (o.run.model.empty()) return answer_input_plan(o.run, o.input, bindings);
-  if (o.run.gpu.empty()) return fail(ErrorCode::kUsage, "--gpu is required (stoker plan --help)");
+  if (o.run.gpu.empty())
+    return fail(ErrorCode::kUsage,
+                "--gpu is required: a100-40gb, several as a,b (`stoker gpus` lists all)");
   TRY(refuse_given("plan", bindings, {"step-ms", "blocking", "cores"},
                    "is of a plan of the input alone; leave it out, or leave out the MODEL "
                    "(cores: --host cores=16)"));

@@ -207,7 +207,9 @@ Result<int> run_predict(const PredictArguments& o, std::span<const Binding> bind
                 "--reading");
   if (o.run.model.empty()) {
     if (wants_two_points(o)) return answer_without_model(o, bindings);
-    return fail(ErrorCode::kUsage, "model is required (stoker predict --help)");
+    return fail(
+        ErrorCode::kUsage,
+        "MODEL is missing: stoker predict resnet50 --gpu t4 (`stoker models` lists what ships)");
   }
   if (wants_settings_table(o.run, o.batch)) {
     TRY(check_table(o, bindings));

@@ -118,6 +118,21 @@ TEST(ShippedGpus, SayWhatAnAmbiguousNameWasTakenFor) {
   EXPECT_EQ(catalogue->find("t4")->assumption, "");
 }
 
+TEST(ShippedGpus, WhatIsNoCardIsRefusedWithWhatToName) {
+  const auto catalogue = GpuCatalogue::load();
+  ASSERT_TRUE(catalogue.has_value());
+  const auto refused = [&](const char* typed) { return catalogue->find(typed).error().message; };
+  const auto holds = [](const std::string& text, const char* part) {
+    return text.find(part) != std::string::npos;
+  };
+  EXPECT_TRUE(holds(refused("a100 or h100"), "several stand with commas: a100,h100"));
+  EXPECT_TRUE(holds(refused("a100 vs. h100"), "several stand with commas: a100,h100"));
+  EXPECT_TRUE(holds(refused("RTX 3060 Laptop GPU"), "is a laptop's"));
+  EXPECT_TRUE(holds(refused("aws"), "name one: aws:g5.2xlarge"));
+  EXPECT_TRUE(holds(refused("vast.ai"), "{gpu} rtx-4090 {host} cores=8,ram=32G"));
+  EXPECT_TRUE(holds(refused("colab"), "name its GPUs: t4"));
+}
+
 TEST(ShippedGpus, EveryNameAndAliasFindsItsRow) {
   const auto catalogue = GpuCatalogue::load();
   ASSERT_TRUE(catalogue.has_value());

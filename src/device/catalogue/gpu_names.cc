@@ -4,6 +4,7 @@
 #include <array>
 #include <cctype>
 
+#include "base/setting.h"
 #include "base/text.h"
 
 namespace stoker {
@@ -125,8 +126,7 @@ const Foreign* foreign(std::string_view typed) {
   return nullptr;
 }
 
-/// "name its GPUs: 8xa100-80gb" of NVIDIA's own computers and of notebooks on the web; empty: it is
-/// none of them.
+/// What to name instead of a computer or of somebody who rents them out; empty: it is none of them.
 std::string of_computer(std::string_view typed) {
   constexpr std::array<std::pair<std::string_view, std::string_view>, 9> kComputers{
       {{"colab", "t4 (without payment), else l4 or a100-40gb"},
@@ -138,11 +138,53 @@ std::string of_computer(std::string_view typed) {
        {"dgxb200", "8xb200"},
        {"dgx1", "8xv100"},
        {"dgx2", "16xv100-32gb"}}};
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 6> kListed{
+      {{"aws", "aws:g5.2xlarge"},
+       {"ec2", "aws:g5.2xlarge"},
+       {"gcp", "gcp:a2-highgpu-1g"},
+       {"googlecloud", "gcp:a2-highgpu-1g"},
+       {"azure", "azure:NC24ads_A100_v4"},
+       {"lambda", "lambda:gpu_1x_a10"}}};
+  constexpr std::array<std::string_view, 8> kOthers{
+      "runpod", "vast", "vastai", "paperspace", "coreweave", "modal", "lightningai", "sagemaker"};
   const std::string name = simplified(typed);
   for (const auto& [computer, gpus] : kComputers) {
-    if (name.starts_with(computer)) return "name its GPUs: " + std::string(gpus);
+    if (name.starts_with(computer)) return "is a computer; name its GPUs: " + std::string(gpus);
   }
+  for (const auto& [provider, machine] : kListed) {
+    if (name.starts_with(provider)) {
+      const std::string_view key = machine.substr(0, machine.find(':'));
+      return "rents out many machines; name one: " + std::string(machine) +
+             " (`stoker gpus --instances " + std::string(key) + "` lists them)";
+    }
+  }
+  if (std::ranges::find(kOthers, name) != kOthers.end())
+    return "rents out many machines; name the GPU and the rest: " + mark(Setting::kGpu) +
+           " rtx-4090 " + mark(Setting::kHost) + " cores=8,ram=32G";
   return {};
+}
+
+/// "a100,h100" where several stand in one word or sentence: "a100/h100", "a100 or h100"; empty:
+/// there is one.
+std::string with_commas_between(std::string_view typed) {
+  std::string plain(typed), list;
+  for (const std::string_view between : {" or ", " and ", " vs ", " vs. ", "/", "|", "+", ";"}) {
+    for (std::size_t at = plain.find(between); at != std::string::npos; at = plain.find(between))
+      plain.replace(at, between.size(), ",");
+  }
+  for (const std::string& part : split(plain, ',')) {
+    const auto first = part.find_first_not_of(' ');
+    if (first == std::string::npos) continue;
+    list += (list.empty() ? "" : ",") + part.substr(first, part.find_last_not_of(' ') + 1 - first);
+  }
+  return plain == typed ? std::string() : list;
+}
+
+bool is_of_a_laptop(std::string_view typed) {
+  const std::string name = simplified(typed);
+  return std::ranges::any_of(
+      std::array<std::string_view, 3>{"laptop", "mobile", "maxq"},
+      [&](std::string_view word) { return name.find(word) != std::string::npos; });
 }
 
 std::pair<std::string, std::string> letters_and_digits(std::string_view name) {
@@ -191,7 +233,15 @@ tl::unexpected<Error> unknown(std::string_view typed, std::span<const GpuNames> 
             ", which is not modelled; NVIDIA GPUs, AMD Instinct and CPUs are (`stoker gpus`)");
   }
   if (const std::string computer = of_computer(typed); !computer.empty())
-    return fail(ErrorCode::kNotFound, "\"" + std::string(typed) + "\" is a computer; " + computer);
+    return fail(ErrorCode::kNotFound, "\"" + std::string(typed) + "\" " + computer);
+  if (const std::string list = with_commas_between(typed); !list.empty())
+    return fail(ErrorCode::kNotFound, "no GPU is called \"" + std::string(typed) +
+                                          "\"; several stand with commas: " + list);
+  if (is_of_a_laptop(typed))
+    return fail(ErrorCode::kNotFound,
+                "\"" + std::string(typed) +
+                    "\" is a laptop's, with fewer cores and less power than the card of that "
+                    "name; a machine file describes it (docs/reference/machine-file.md)");
   std::string near = suggestion(typed, relatives(typed, known));
   if (near.empty()) {
     const std::string unsized_name = without_size(typed, names);

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdio>
+#include <utility>
 #include <vector>
 
 #include "base/setting.h"
@@ -32,12 +33,22 @@ constexpr std::array<StorageFigures, 6> kKinds{{
     {"s3", "S3 by its performance guidelines, one prefix", 1.25e9, 5500, 150, 8.75e7},
 }};
 
+/// What people call the same storage; of SSDs the slower kind.
+std::string usual_name(std::string typed) {
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 3> kOther{
+      {{"ssd", "sata"}, {"efs", "nfs"}, {"fsx", "lustre"}}};
+  for (const auto& [other, name] : kOther) {
+    if (typed == other) return std::string(name);
+  }
+  return typed;
+}
+
 }  // namespace
 
 std::span<const StorageFigures> storage_kinds() { return kKinds; }
 
 Result<const StorageFigures*> storage_kind_named(std::string_view typed) {
-  const std::string wanted = simplified(typed);
+  const std::string wanted = usual_name(simplified(typed));
   std::vector<std::string> names;
   std::string all;
   for (const StorageFigures& kind : kKinds) {

@@ -13,6 +13,9 @@ TEST(StorageKinds, AreNamedAndRefusedByName) {
     EXPECT_LE((*kind)->one_reader, (*kind)->bandwidth) << "one reader gets no more than all";
   }
   EXPECT_EQ((*storage_kind_named("NVMe"))->name, "nvme");
+  EXPECT_EQ((*storage_kind_named("ssd"))->name, "sata");
+  EXPECT_EQ((*storage_kind_named("EFS"))->name, "nfs");
+  EXPECT_EQ((*storage_kind_named("fsx"))->name, "lustre");
   const auto none = storage_kind_named("nsf");
   ASSERT_FALSE(none);
   EXPECT_NE(none.error().message.find("known: nvme, sata, hdd, nfs, lustre, s3"),

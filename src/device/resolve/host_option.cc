@@ -87,6 +87,31 @@ Status set_cpu(std::string_view name, Host& host) {
   return {};
 }
 
+/// "cores=8,ram=32GB" of "8 cores, 32 GB", "8cores/32GB RAM"; empty where a part tells neither.
+std::string likely_host(const std::vector<std::string>& parts) {
+  std::string likely;
+  for (const std::string& part : parts) {
+    if (part.find('=') != std::string::npos) {
+      likely += (likely.empty() ? "" : ",") + std::string(without_blanks(part));
+      continue;
+    }
+    std::string plain = simplified(part);
+    for (const std::string_view word : {"ram", "memory", "of"}) {
+      const auto at = plain.find(word);
+      if (at != std::string::npos) plain.erase(at, word.size());
+    }
+    const std::size_t digits = std::min(plain.find_first_not_of("0123456789"), plain.size());
+    const std::string number = plain.substr(0, digits), unit = plain.substr(digits);
+    constexpr std::array<std::string_view, 8> kCores{"core", "cores", "cpu",     "cpus",
+                                                     "vcpu", "vcpus", "threads", "cpucores"};
+    const bool cores = std::ranges::find(kCores, unit) != kCores.end();
+    const bool size = unit == "g" || unit == "gb" || unit == "gib" || unit == "t" || unit == "tb";
+    if (number.empty() || (!cores && !size)) return {};
+    likely += (likely.empty() ? "" : ",") + (cores ? "cores=" + number : "ram=" + number + unit);
+  }
+  return likely;
+}
+
 /// What Linux and `base` decide when the text does not.
 void fill_in(Host& host, const std::set<std::string>& given, const Host& base) {
   std::string from_base;
@@ -118,7 +143,12 @@ Result<Host> parse_host(std::string_view text, const Host& base) {
   for (const std::string& part : split(text, ',')) {
     const std::size_t equals = part.find('=');
     if (equals == std::string::npos) {
-      return fail(ErrorCode::kUsage, "\"" + part + "\" has no value; " + kExample, where_host());
+      const std::string likely = likely_host(split(text, ','));
+      return fail(ErrorCode::kUsage,
+                  "\"" + part + "\" has no value; " +
+                      (likely.empty() ? std::string(kExample)
+                                      : "write " + mark(Setting::kHost) + " " + likely),
+                  where_host());
     }
     std::string name = simplified(part.substr(0, equals));
     if (name == "memory") name = "ram";

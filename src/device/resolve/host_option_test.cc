@@ -71,6 +71,15 @@ TEST(HostOption, RefusesWhatCannotBe) {
   }
 }
 
+TEST(HostOption, WritesWhatWasMeant) {
+  const auto meant = [](const char* text) { return parse_host(text, here()).error().message; };
+  EXPECT_NE(meant("8 cores, 32 GB").find("write {host} cores=8,ram=32gb"), std::string::npos);
+  EXPECT_NE(meant("16vcpus,64GB RAM,shm=8G").find("write {host} cores=16,ram=64gb,shm=8G"),
+            std::string::npos);
+  EXPECT_NE(meant("fast,32GB").find("write it like cores=16"), std::string::npos);
+  EXPECT_TRUE(parse_host("cores=8,ram=32gb", here())) << "what is written is taken";
+}
+
 TEST(HostOption, NamesTheNearestKey) {
   const auto host = parse_host("core=4", here());
   ASSERT_FALSE(host.has_value());

@@ -1,5 +1,7 @@
 #include "device/resolve/resolve.h"
 
+#include <algorithm>
+
 #include "base/text.h"
 #include "device/catalogue/gpu_catalogue.h"
 #include "device/catalogue/instances.h"
@@ -16,6 +18,14 @@ std::optional<Host> host_in(const MachineFile& file) {
   const Cpu* cpu = file.device ? file.device->cpu() : nullptr;
   if (cpu != nullptr) return host_of_cpu(*cpu);
   return std::nullopt;
+}
+
+/// "a100/h100": GPUs, whose names hold no slash, not a path.
+bool names_several_gpus(std::string_view typed) {
+  if (typed.ends_with(".toml") || typed.find('/') == std::string_view::npos) return false;
+  const std::vector<std::string> parts = split(typed, '/');
+  return std::all_of(parts.begin(), parts.end(),
+                     [](const std::string& part) { return find_gpu(part).has_value(); });
 }
 
 Result<Device> find_device(std::string_view typed, const Host& here) {
@@ -45,7 +55,7 @@ Result<Host> resolve_host(std::string_view typed, const Host& here) {
 Result<Machine> resolve_machine(std::string_view gpu, std::string_view host, const Host& here) {
   Machine machine;
   machine.host = here;
-  if (names_a_file(gpu)) {
+  if (names_a_file(gpu) && !names_several_gpus(gpu)) {
     auto file = read_machine_file(std::string(gpu));
     if (!file) return tl::unexpected(file.error());
     if (!file->device) {

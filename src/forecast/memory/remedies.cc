@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 #include <set>
+#include <utility>
 
 #include "base/setting.h"
 #include "forecast/node_share.h"
@@ -191,19 +192,23 @@ class Search {
     Remedies result;
     sort_by_saving(tried_);
     if (!now_.memory.fits) {
-      std::stable_partition(tried_.begin(), tried_.end(),
-                            [](const Tried& t) { return t.remedy.fits; });
-      const auto fitting = std::find_if_not(tried_.begin(), tried_.end(),
-                                            [](const Tried& t) { return t.remedy.fits; });
-      std::stable_sort(tried_.begin(), fitting, [](const Tried& a, const Tried& b) {
-        return time_of(a.remedy) < time_of(b.remedy);
+      std::stable_sort(tried_.begin(), tried_.end(), [](const Tried& a, const Tried& b) {
+        return a.remedy.verdict < b.remedy.verdict;
+      });
+      const auto runs_from = std::find_if_not(tried_.begin(), tried_.end(), [](const Tried& t) {
+        return t.remedy.verdict != MemoryVerdictWord::kDoesNotFit;
+      });
+      std::stable_sort(tried_.begin(), runs_from, [](const Tried& a, const Tried& b) {
+        return std::pair(a.remedy.verdict, time_of(a.remedy)) <
+               std::pair(b.remedy.verdict, time_of(b.remedy));
       });
       result.together = together();
     }
     for (const Tried& t : tried_) {
       const bool small = static_cast<double>(t.remedy.saving.count()) <
                          kWorthSaving * static_cast<double>(peak_.count());
-      if (small && (now_.memory.fits || !t.remedy.fits)) ++result.too_small;
+      const bool helps = t.remedy.verdict != MemoryVerdictWord::kDoesNotFit;
+      if (small && (now_.memory.fits || !helps)) ++result.too_small;
       else result.list.push_back(t.remedy);
     }
     return result;
@@ -251,6 +256,8 @@ class Search {
                   .saving = peak_ - verdict.device_peak,
                   .time_change = {},
                   .fits = verdict.fits,
+                  .verdict = word_of(verdict, *program, s.machine, s.allocator, knowledge_,
+                                     memory_error_case(*program, s.job, s.machine)),
                   .only_by_flushing = verdict.only_by_flushing,
                   .estimate = candidate.rewrite != nullptr};
     if (candidate.rewrite) return remedy;  // of a library that the time model does not know
@@ -300,7 +307,7 @@ class Search {
     return judge(s, all);
   }
 
-  /// Leaves out of a set that fits what it fits without, the slowest first.
+  /// Leaves out of a set what its verdict does not need, the slowest first.
   void prune(std::vector<const Tried*>& set, Remedy& remedy) const {
     std::vector<const Tried*> slowest = set;
     std::stable_sort(slowest.begin(), slowest.end(), [](const Tried* a, const Tried* b) {
@@ -310,29 +317,43 @@ class Search {
       std::vector<const Tried*> fewer = set;
       fewer.erase(std::find(fewer.begin(), fewer.end(), one));
       auto without_it = judge_all(fewer);
-      if (!without_it || !without_it->fits) continue;
+      if (!without_it || without_it->verdict > remedy.verdict) continue;
       set = std::move(fewer);
       remedy = std::move(*without_it);
     }
   }
 
-  /// The largest savings one upon the other until it fits; nothing when one alone is enough, or all
-  /// are not.
+  /// The largest savings one upon the other until it surely fits, else until it is risky; nothing
+  /// when one alone is as good, or all are not.
   [[nodiscard]] std::optional<Remedy> together() const {
-    const auto fits = [](const Tried& t) { return t.remedy.fits; };
-    if (std::any_of(tried_.begin(), tried_.end(), fits)) return std::nullopt;
+    MemoryVerdictWord best = MemoryVerdictWord::kDoesNotFit;
+    for (const Tried& t : tried_) best = std::min(best, t.remedy.verdict);
+    std::vector<const Tried*> by_saving;
+    for (const Tried& t : tried_) by_saving.push_back(&t);
+    std::stable_sort(by_saving.begin(), by_saving.end(), [](const Tried* a, const Tried* b) {
+      return a->remedy.saving > b->remedy.saving;
+    });
+    for (const MemoryVerdictWord wanted : {MemoryVerdictWord::kFits, MemoryVerdictWord::kRisky}) {
+      if (best <= wanted) return std::nullopt;
+      if (auto found = together(by_saving, wanted)) return found;
+    }
+    return std::nullopt;
+  }
+
+  [[nodiscard]] std::optional<Remedy> together(const std::vector<const Tried*>& by_saving,
+                                               MemoryVerdictWord wanted) const {
     std::vector<const Tried*> set;
     Bytes least = peak_;
-    for (const Tried& t : tried_) {
+    for (const Tried* t : by_saving) {
       if (set.size() == kMostTogether) break;
-      set.push_back(&t);
+      set.push_back(t);
       auto remedy = judge_all(set);
       if (!remedy || remedy->device_peak >= least) {
         set.pop_back();
         continue;
       }
       least = remedy->device_peak;
-      if (!remedy->fits) continue;
+      if (remedy->verdict > wanted) continue;
       prune(set, *remedy);
       return remedy;
     }
@@ -346,8 +367,8 @@ class Search {
   std::vector<Tried> tried_;
 };
 
-/// Doubles the GPUs until each one's shard fits.
-int gpus_for_fsdp(const Scenario& scenario) {
+/// Doubles the GPUs until each one's shard surely fits.
+int gpus_for_fsdp(const Scenario& scenario, const Knowledge& knowledge) {
   Scenario s = scenario;
   s.job.parallel = Parallel::kFsdpZero3;
   s.job.gradient_as_bucket_view = false;
@@ -355,7 +376,10 @@ int gpus_for_fsdp(const Scenario& scenario) {
     s.machine.gpu_count = gpus_per_node(s.job.gpus, s.job.nodes);
     const auto program = lower(*s.step, s.job, s.machine);
     if (!program) return 0;
-    if (judge_memory(*program, s.machine, s.allocator).fits) return s.job.gpus;
+    const MemoryVerdict verdict = judge_memory(*program, s.machine, s.allocator);
+    if (word_of(verdict, *program, s.machine, s.allocator, knowledge,
+                memory_error_case(*program, s.job, s.machine)) == MemoryVerdictWord::kFits)
+      return s.job.gpus;
   }
   return 0;
 }
@@ -377,7 +401,7 @@ Result<Remedies> find_remedies(const Scenario& scenario, const Forecast& now,
   search.libraries();
   Remedies remedies = search.take();
   if (!now.memory.fits && scenario.step->mode == "train")
-    remedies.fsdp_gpus = gpus_for_fsdp(scenario);
+    remedies.fsdp_gpus = gpus_for_fsdp(scenario, knowledge);
   return remedies;
 }
 

@@ -24,20 +24,22 @@ struct Remedy {
   Bytes saving;          ///< of the device peak; negative: it costs memory
   /// Relative change of the time per sample, the data taken as fast enough; absent: not modelled.
   std::optional<double> time_change;
-  bool fits = false;  ///< on this GPU
+  bool fits = false;  ///< on this GPU, by the forecast itself, its error left aside
+  MemoryVerdictWord verdict = MemoryVerdictWord::kDoesNotFit;  ///< that of a forecast with it
   bool only_by_flushing = false;
   bool estimate = false;  ///< a rule of thumb stands in for the library that would do it
 };
 
 struct Remedies {
-  /// By saving, largest first; of a job that does not fit, those that make it fit come before the
-  /// others.
+  /// By saving, largest first; of a job that does not fit, those that make it fit come before those
+  /// that make it risky, and both before the others.
   std::vector<Remedy> list;
   int too_small = 0;  ///< save less than kWorthSaving, left out
-  /// Where no single one makes it fit: several that do together.
+  /// Where no single one makes it fit: several that do together, or that make it risky where no
+  /// single one does even that.
   std::optional<Remedy> together;
-  /// Where it does not fit: on so many GPUs it does by FSDP (ZeRO-3); 0: not looked for, or none up
-  /// to kMostGpus.
+  /// Where it does not fit: on so many GPUs it surely does by FSDP (ZeRO-3); 0: not looked for, or
+  /// none up to kMostGpus.
   int fsdp_gpus = 0;
 };
 

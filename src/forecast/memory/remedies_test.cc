@@ -62,24 +62,43 @@ TEST_F(RemediesTest, WhatMakesItFitComesFirst) {
   const Remedies fitting = remedies_now();
   half = by(fitting, "{batch} 8388608 {accumulate} 2");
   ASSERT_NE(half, nullptr);
-  // A card between the two needs.
-  scenario_.machine.device->usable_memory = half->device_peak + 2 * kMiB;
+  // A card that is too small, and beyond the band of the half.
+  const double peak = forecast_now().memory.device_peak.value;
+  scenario_.machine.device->usable_memory = Bytes(std::llround(0.9 * peak));
   ASSERT_FALSE(forecast_now().memory.fits);
   const Remedies remedies = remedies_now();
   ASSERT_FALSE(remedies.list.empty());
-  EXPECT_TRUE(remedies.list.front().fits);
+  EXPECT_EQ(remedies.list.front().verdict, MemoryVerdictWord::kFits);
   EXPECT_FALSE(remedies.together);  // one alone is enough
   double before = -1;
   for (const Remedy& r : remedies.list) {
-    if (!r.fits || !r.time_change || r.only_by_flushing) continue;
+    if (r.verdict != MemoryVerdictWord::kFits || !r.time_change) continue;
     EXPECT_GE(*r.time_change, before) << "least time first: " << r.what;
     before = *r.time_change;
   }
-  bool still_fits = true;
+  MemoryVerdictWord last = MemoryVerdictWord::kFits;
   for (const Remedy& r : remedies.list) {
-    EXPECT_TRUE(still_fits || !r.fits) << r.what;
-    still_fits = r.fits;
+    EXPECT_GE(r.verdict, last) << r.what;
+    last = r.verdict;
   }
+}
+
+TEST_F(RemediesTest, WhatFitsByAHairIsCalledRiskyAsAForecastWithItIs) {
+  set_batch(scenario_, 1 << 24);
+  const Remedies before = remedies_now();
+  const Remedy* half = by(before, "{batch} 8388608 {accumulate} 2");
+  ASSERT_NE(half, nullptr);
+  EXPECT_EQ(half->verdict, MemoryVerdictWord::kFits);
+  scenario_.machine.device->usable_memory = half->device_peak + 2 * kMiB;
+  const Remedies remedies = remedies_now();
+  const Remedy* then = by(remedies, "{batch} 8388608 {accumulate} 2");
+  ASSERT_NE(then, nullptr);
+  EXPECT_TRUE(then->fits);
+  EXPECT_EQ(then->verdict, MemoryVerdictWord::kRisky);
+  Scenario by_hand = scenario_;
+  set_batch(by_hand, scenario_.job.batch / 2);
+  by_hand.job.accumulate = 2;
+  EXPECT_EQ(forecast(by_hand, *knowledge_).value().memory.verdict, then->verdict);
 }
 
 TEST_F(RemediesTest, SeveralTogetherAreNoMoreThanItTakesAndMayHoldTheLibrarys) {
@@ -97,9 +116,10 @@ TEST_F(RemediesTest, SeveralTogetherAreNoMoreThanItTakesAndMayHoldTheLibrarys) {
     const Remedies remedies = remedies_now();
     if (!remedies.together) continue;
     several = true;
-    EXPECT_TRUE(remedies.together->fits);
-    EXPECT_TRUE(std::none_of(remedies.list.begin(), remedies.list.end(),
-                             [](const Remedy& r) { return r.fits; }));
+    EXPECT_NE(remedies.together->verdict, MemoryVerdictWord::kDoesNotFit);
+    EXPECT_TRUE(std::none_of(remedies.list.begin(), remedies.list.end(), [&](const Remedy& r) {
+      return r.verdict <= remedies.together->verdict;
+    }));
     EXPECT_NE(remedies.together->what.find(", "), std::string::npos) << remedies.together->what;
     if (remedies.together->settings.find("8-bit") == std::string::npos) continue;
     eight_bit = true;

@@ -90,6 +90,13 @@ std::string gpu_shortage(const Scenario& s, const BatchLimits& limits) {
   for (std::size_t i = 1; i < s.step->dimensions.size(); ++i) {
     text += (i == 1 ? ", or a smaller " : " or ") + s.step->dimensions[i].name;
   }
+  // Adapters leave the weights without gradients and states, which is most of what is missing.
+  const bool text_model = std::any_of(s.step->dimensions.begin(), s.step->dimensions.end(),
+                                      [](const Dimension& d) { return d.name == "seq_len"; });
+  const bool all_trained = std::all_of(s.step->parameters.begin(), s.step->parameters.end(),
+                                       [](const Parameter& p) { return p.requires_grad; });
+  if (text_model && all_trained && s.step->mode == "train" && limits.missing > gpu.usable_memory)
+    text += ", or train adapters alone: " + mark(Setting::kLora) + " r=16";
   if (fits_fused(s, smallest))
     text += ", or " + mark(Setting::kOptimizerLoop) + " fused, with which it fits";
   return text;

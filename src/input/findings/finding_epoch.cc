@@ -19,6 +19,49 @@ constexpr Nanos kSlowWorkers = 5.0 * kSecond;
 /// 3 (lambda_throughput.csv of the accuracy bench).
 constexpr double kMixedPrecision = 2;
 
+/// What an epoch's beginning is spent on, most of all.
+struct Beginning {
+  Nanos time;
+  std::string why, cure;
+};
+
+Beginning longest_part(const Diagnosis& d) {
+  const LoaderSettings& s = d.given.settings;
+  const SampleCost& cost = d.given.sample;
+  const auto batch = static_cast<double>(s.batch);
+  const Nanos sample = cost.mean_cpu() + cost.mean_wait();
+  const Nanos first = cost.warm_up + cost.warm_up_wait;
+  Nanos collating, stream;
+  if (!cost.batches.empty()) collating = batch_facts_at(cost.batches, batch).collate_wait;
+  for (const StreamSet& set : cost.streams) {
+    for (const StreamCost& one : set.workers) stream = std::max(stream, one.start);
+  }
+  std::vector<Beginning> parts{
+      {batch * sample + collating,
+       "one worker makes the whole first batch (" + std::to_string(s.batch) + " samples of " +
+           human_time(sample) +
+           (collating.count() > 0 ? ", " + human_time(collating) + " to put them together" : "") +
+           ")",
+       "a smaller batch starts sooner in proportion; fewer, longer epochs start less often"},
+      {cost.start.sampler,
+       "the sampler needs " + human_time(cost.start.sampler) + " until its first batch is known",
+       "draw indices as they are needed instead of listing them all"},
+      {stream,
+       "a worker's first sample takes " + human_time(stream) + ": a buffer fills, or a file opens",
+       "smaller buffers, or fewer, longer epochs"}};
+  if (!s.persistent) {
+    parts.push_back({cost.start.wait,
+                     "a worker waits " + human_time(cost.start.wait) + " in its init function",
+                     "let worker_init_fn do less"});
+    parts.push_back(
+        {first,
+         "the first batch of a new worker takes " + human_time(first) + " more than its later ones",
+         "open what each worker opens once, before the workers start"});
+  }
+  return *std::max_element(parts.begin(), parts.end(),
+                           [](const Beginning& a, const Beginning& b) { return a.time < b.time; });
+}
+
 std::optional<Finding> epoch_start(const Diagnosis& d) {
   const LoaderSettings& s = d.given.settings;
   const Nanos start = d.now.epoch_start;
@@ -26,11 +69,9 @@ std::optional<Finding> epoch_start(const Diagnosis& d) {
   const bool known = d.now.epoch.count() > 0;
   const double share = known ? start / d.now.epoch : 0;
   if (known ? share < kStartOfEpoch : start < kVeryLongStart) return std::nullopt;
-  const Nanos sample = d.given.sample.mean_cpu() + d.given.sample.mean_wait();
+  const Beginning longest = longest_part(d);
   std::string evidence = "every epoch begins with " + human_time(start) + " without a batch" +
-                         (known ? ", " + fine_percent(share) + " of it" : "") +
-                         ": one worker makes the whole first batch (" + std::to_string(s.batch) +
-                         " samples of " + human_time(sample) + ")";
+                         (known ? ", " + fine_percent(share) + " of it" : "") + ": " + longest.why;
   std::string cure;
   if (!s.persistent) {
     LoaderSettings kept = s;
@@ -41,7 +82,7 @@ std::optional<Finding> epoch_start(const Diagnosis& d) {
       cure = "persistent_workers=True saves " + human_time(saved) + " an epoch; ";
     }
   }
-  cure += "a smaller batch starts sooner in proportion; fewer, longer epochs start less often";
+  cure += longest.cure;
   return Finding{"slow_epoch_start", Severity::kWarning, evidence, cure};
 }
 
@@ -88,6 +129,21 @@ std::optional<Finding> not_picklable(const Diagnosis& d) {
       "in the worker; or multiprocessing_context=\"fork\""};
 }
 
+/// PyTorch ends with "DataLoader timed out" where a batch is not there so long after it is wanted.
+std::optional<Finding> times_out(const Diagnosis& d) {
+  if (d.given.pipeline == nullptr || d.given.settings.workers == 0) return std::nullopt;
+  const Nanos limit = d.given.pipeline->timeout;
+  if (limit.count() <= 0) return std::nullopt;
+  const Nanos longest = std::max(d.now.first_batch, d.now.wait);
+  if (longest < limit) return std::nullopt;
+  return Finding{"times_out", Severity::kWarning,
+                 "the loader gives a batch " + human_time(limit) +
+                     " (timeout) and is expected to "
+                     "need " +
+                     human_time(longest) + ": it would end with \"DataLoader timed out\"",
+                 "timeout=0, or one well above that"};
+}
+
 std::optional<Finding> gpu_bound(const Diagnosis& d) {
   if (!d.given.sample.known || d.now.limit != InputLimit::kStep) return std::nullopt;
   const double ceiling = d.ceiling().samples_per_s;
@@ -123,8 +179,8 @@ std::optional<Finding> data_bound_when_faster(const Diagnosis& d) {
 }  // namespace
 
 const std::vector<Rule>& epoch_rules() {
-  static const std::vector<Rule> kRules{epoch_start, worker_start, not_picklable, gpu_bound,
-                                        data_bound_when_faster};
+  static const std::vector<Rule> kRules{epoch_start, worker_start, not_picklable,
+                                        times_out,   gpu_bound,    data_bound_when_faster};
   return kRules;
 }
 

@@ -142,6 +142,34 @@ TEST(Findings, SlowEpochStart) {
   EXPECT_FALSE(fires(c, "slow_epoch_start"));
 }
 
+TEST(Findings, AnEpochsBeginningIsNamedByWhatTakesLongest) {
+  LoaderCase c = ordinary(kGpuBound);
+  c.settings.dataset_samples = 20'000;
+  c.settings.persistent = false;
+  c.sample.start.sampler = 9 * kSecond;
+  EXPECT_TRUE(says(found(c, "slow_epoch_start").evidence, "the sampler needs 9.0 s"));
+  EXPECT_FALSE(says(found(c, "slow_epoch_start").evidence, "whole first batch"));
+  c.sample.start.sampler = {};
+  c.sample.start.fork = c.sample.start.wait = 4 * kSecond;
+  EXPECT_TRUE(says(found(c, "slow_epoch_start").cure, "worker_init_fn"));
+  c.sample.start = {};
+  c.sample.warm_up_wait = 3 * kSecond;
+  EXPECT_TRUE(says(found(c, "slow_epoch_start").evidence, "the first batch of a new worker"));
+}
+
+TEST(Findings, ABatchThatComesAfterItsTimeout) {
+  LoaderCase c = ordinary(kGpuBound);
+  PipelineProbe probe;
+  c.pipeline = &probe;
+  EXPECT_FALSE(fires(c, "times_out"));
+  probe.timeout = 2 * kSecond;
+  EXPECT_FALSE(fires(c, "times_out"));
+  c.sample.warm_up_wait = 3 * kSecond;
+  EXPECT_TRUE(says(found(c, "times_out").evidence, "2.0 s (timeout)"));
+  c.settings.workers = 0;
+  EXPECT_FALSE(fires(c, "times_out")) << "nobody waits for a worker";
+}
+
 TEST(Findings, CpuQuotaBelowCores) {
   LoaderCase c = ordinary(kGpuBound);
   c.limits = {.processors = 12, .affinity = 12, .quota = 3.0, .cgroup_version = 2};

@@ -53,7 +53,7 @@ void Player::begin() {
       if (w < model_.streams.size()) rank.workers[w].left = model_.streams[w];
     }
     if (model_.workers > 0 && model_.start != LoaderModel::Start::kRunning) {
-      start_cpu({Actor::kMainFork, r, 0}, model_.fork);
+      start_cpu({Actor::kMainFork, r, 0}, model_.fork + model_.server + model_.sampler);
       continue;
     }
     for (Worker& worker : rank.workers) {
@@ -62,7 +62,7 @@ void Player::begin() {
     }
     rank.forked = model_.workers;
     rank.fresh = model_.workers == 0 && model_.start != LoaderModel::Start::kRunning;
-    start_cpu({Actor::kMainFork, r, 0}, model_.workers > 0 ? model_.reset : 0);
+    start_cpu({Actor::kMainFork, r, 0}, model_.sampler + (model_.workers > 0 ? model_.reset : 0));
   }
 }
 
@@ -71,7 +71,7 @@ void Player::dispatch(Owner owner) {
   Rank& rank = ranks_[r];
   switch (owner.actor) {
     case Actor::kWorker:
-      return collate(r, owner.worker);
+      return computed(r, owner.worker);
     case Actor::kCollate:
       return worker_done(r, owner.worker);
     case Actor::kWorkerStart:
@@ -95,6 +95,11 @@ void Player::dispatch(Owner owner) {
       return hand_over(r, rank.pinning.worker);
     case Actor::kPinCopy:
       return pinned(r);
+    case Actor::kPickle:
+      return pickled(r, owner.worker);
+    case Actor::kPipeIn:
+    case Actor::kPipeOut:
+      return pipe_end_done(r);
     case Actor::kSend:
     case Actor::kHandover:
       return;
@@ -108,12 +113,14 @@ void Player::dispatch_timer(Owner owner, std::uint32_t serial) {
       return read(owner, rank.tasks[rank.workers[owner.worker].current].samples);
     case Actor::kMainLoad:
       return read(owner, rank.receiving.task);
+    case Actor::kWorkerStart:
+      return start_cpu(owner, model_.startup);
     case Actor::kSend: {
       Worker& worker = rank.workers[owner.worker];
       if (serial != worker.send_serial || worker.sends.empty()) return;
       const Parcel parcel = worker.sends.front();
       worker.sends.pop_front();
-      return deliver(owner.rank, parcel);
+      return hand_to_feeder(owner.rank, parcel);
     }
     case Actor::kHandover:
       if (serial == rank.handover_serial && rank.handover_from >= 0) handed_over(owner.rank);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -42,6 +43,7 @@ struct LoaderModel {
   std::int64_t alike = 1;  ///< samples that stay together when the deck is shuffled anew
   SampleDeck samples;      ///< CPU and waiting of a sample where it is made
   PerBatch collate;        ///< CPU where the batch is made, beside its samples
+  PerBatch collate_wait;   ///< likewise without a core
   PerBatch receive;        ///< CPU of the receiver: main, pin thread
   PerBatch pin_copy;       ///< CPU of the copy into pinned memory, without the interpreter's lock
   double take = 0;         ///< CPU of main to take a batch from the pin thread
@@ -49,18 +51,34 @@ struct LoaderModel {
   /// a turn; and the turns that sending a batch and handing over its tensors need.
   double lock_wait = 0;
   int send_turns = 0, handover_turns = 0;
+  /// Objects of a batch that are larger than the pipe: CPU of the worker's feeder thread, which
+  /// pickles them, and of either end while they go through. 0: none, and nobody waits for the pipe.
+  PerBatch pickle, pipe;
+  [[nodiscard]] bool sends_objects() const { return pickle.per_sample + pipe.per_sample > 0; }
+  /// Share of making a batch in which a worker needs the interpreter's lock, which pickling keeps.
+  double lock_share = 0;
 
   enum class Start : std::uint8_t {
     kRunning,   ///< a later epoch of persistent workers or none: reset only
     kParallel,  ///< processes start up beside each other
     kSerial     ///< each must be up before the next begins (a large data set through a pipe)
   } start = Start::kParallel;
-  double fork = 0;     ///< CPU of main a worker
-  double startup = 0;  ///< CPU of a new worker until it takes its first index
-  double warm_up = 0;  ///< CPU that a process's first batch costs beyond its later ones
-  double reset = 0;    ///< waking persistent workers
+  double fork = 0;          ///< CPU of main a worker
+  double server = 0;        ///< until a process that forks them is up, once
+  double startup = 0;       ///< CPU of a new worker until it takes its first index
+  double startup_wait = 0;  ///< without a core, before that: its init function
+  double warm_up = 0;       ///< CPU that a process's first batch costs beyond its later ones
+  double warm_up_wait = 0;  ///< likewise without a core
+  double sampler = 0;       ///< CPU of main until it knows what to ask for, each epoch
+  double reset = 0;         ///< waking persistent workers
 
   double step = 0, host_cpu = 0;
+  double step_fixed = 1;  ///< share of a step that a smaller batch takes as well
+  [[nodiscard]] double step_of(std::int64_t count) const {
+    if (count >= batch) return step;
+    const double share = static_cast<double>(count) / static_cast<double>(batch);
+    return std::max(std::min(host_cpu, step), step * (step_fixed + (1 - step_fixed) * share));
+  }
   std::uint64_t first_card = 0;  ///< where rank 0 begins in the deck
   bool keep_spans = false;       ///< for a picture
 };

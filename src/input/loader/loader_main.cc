@@ -13,6 +13,12 @@ void Player::pin_next(int r) {
   rank.pin_queue.pop_front();
   if (rank.pinning.ended) return pinned(r);
   rank.pinning_since = now_;
+  if (!reads_pipe(r, rank.pinning)) pin_received(r);
+}
+
+/// The pin thread has a batch's bytes.
+void Player::pin_received(int r) {
+  Rank& rank = ranks_[r];
   const std::int64_t samples = rank.tasks[rank.pinning.task].samples;
   const double python = model_.receive.of(samples);
   rank.pin_busy += python + model_.pin_copy.of(samples);
@@ -66,7 +72,9 @@ void Player::fetch(int r) {
     rank.receiving.task = samples;
     rank.loading = rank.dealer.deal(samples);
     const Owner owner{Actor::kMainLoad, r, 0};
-    if (rank.loading.wait > 0) return set_timer(owner, rank.loading.wait, 0);
+    const double wait = rank.loading.wait + model_.collate_wait.of(samples) +
+                        (rank.fresh ? model_.warm_up_wait : 0);
+    if (wait > 0) return set_timer(owner, wait, 0);
     return read(owner, samples);
   }
   const auto asked = static_cast<std::int64_t>(rank.tasks.size());
@@ -106,6 +114,12 @@ void Player::receive_next(int r) {
   rank.receiving = rank.results.front();
   rank.results.pop_front();
   if (rank.receiving.ended) return stream_ended(r, rank.receiving.worker);
+  if (model_.pin || !reads_pipe(r, rank.receiving)) take_received(r);
+}
+
+/// The training thread has a batch's bytes, or takes what the pin thread has received.
+void Player::take_received(int r) {
+  Rank& rank = ranks_[r];
   const double work =
       model_.pin ? model_.take : model_.receive.of(rank.tasks[rank.receiving.task].samples);
   rank.main_busy += work;
@@ -148,8 +162,14 @@ void Player::yield(int r, std::int64_t number) {
   }
   rank.state = MainState::kInStep;
   rank.host_busy = true;
-  if (arrived_.size() <= k) arrived_.resize(k + 1, 0);
+  if (arrived_.size() <= k) {
+    arrived_.resize(k + 1, 0);
+    largest_.resize(k + 1, 0);
+  }
   ++arrived_[k];
+  const std::int64_t samples =
+      model_.workers > 0 ? rank.tasks[number].samples : rank.receiving.task;
+  largest_[k] = std::max(largest_[k], samples);
   begin_step();
   start_cpu({Actor::kMainHost, r, 0}, model_.host_cpu);
 }
@@ -172,9 +192,8 @@ void Player::begin_step() {
   if (steps_begun_ > steps_done_) return;
   if (steps_begun_ >= static_cast<std::int64_t>(arrived_.size())) return;
   if (arrived_[steps_begun_] < model_.ranks) return;
-  ++steps_begun_;
   step_began_ = now_;
-  step_ends_ = now_ + model_.step;
+  step_ends_ = now_ + model_.step_of(largest_[steps_begun_++]);
 }
 
 void Player::end_step() {

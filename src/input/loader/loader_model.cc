@@ -20,8 +20,13 @@ constexpr double kUnknownDiskReaders = 4;
 constexpr double kHeapKept = 32.0 * 1024 * 1024;
 
 /// What a pipe holds (pipe(7)): Process.start() with spawn or forkserver writes the pickled data
-/// set into one, and waits for the new process to read what does not fit.
+/// set into one, and waits for the new process to read what does not fit. Likewise a worker's
+/// feeder thread, which writes batches.
 constexpr Bytes kPipe{65536};
+
+/// How long a thread waits at most for the interpreter's lock (sys.getswitchinterval()): while
+/// samples are made in pure Python it waits so long each time.
+constexpr double kSwitchInterval = 5e-3;
 
 /// Storage time of one sample for a lone reader, and how many readers it serves at that speed.
 struct Disk {
@@ -38,7 +43,7 @@ Disk disk_of(const SampleCost& cost, const HostShare& host, double cached) {
   double alone = 1e-3 * cost.cold_seek_ms;
   if (cost.cold_bandwidth > 0) alone += cost.read_bytes / cost.cold_bandwidth;
   if (alone == 0) alone = saturated;
-  disk.per_sample = std::max(alone, saturated) * (1 - cached);
+  disk.per_sample = std::max(alone, saturated) * (1 - cached) * cost.storage_pace;
   disk.readers = saturated > 0           ? std::max(1.0, alone / saturated)
                  : cost.cold_speedup > 0 ? std::max(1.0, cost.cold_speedup)
                                          : kUnknownDiskReaders;
@@ -49,6 +54,8 @@ Disk disk_of(const SampleCost& cost, const HostShare& host, double cached) {
 struct BatchSize {
   double bytes = 0, tensors = 0, pickled = 0, collate = 0;
   double pickle = 0, unpickle = 0;  ///< CPU seconds on either side, beside the pipe
+  double pipe = 0;                  ///< seconds in the pipe; 0: not measured
+  double collate_wait = 0;
 };
 
 BatchSize batch_size_of(const SampleCost& cost, std::int64_t batch, bool in_worker) {
@@ -61,13 +68,29 @@ BatchSize batch_size_of(const SampleCost& cost, std::int64_t batch, bool in_work
             static_cast<double>(facts.pickled.count()),
             seconds(in_worker ? facts.collate_shared : facts.collate_private),
             seconds(facts.pickle),
-            seconds(facts.unpickle)};
+            seconds(facts.unpickle),
+            seconds(facts.pipe),
+            seconds(facts.collate_wait)};
   }
   const double bytes = samples * static_cast<double>(cost.output.count());
   const double faults = in_worker || bytes > kHeapKept ? t.sample_fault_ns : 0;
   const double per_byte = (in_worker ? t.collate_shared_ns : t.collate_private_ns) + faults;
   return {bytes, static_cast<double>(cost.tensors), 0,
           samples * seconds(t.collate_per_sample) + 1e-9 * per_byte * bytes};
+}
+
+/// What a batch's objects take on their way, CPU seconds: of the feeder thread, and of either end
+/// of the pipe.
+struct Objects {
+  double pickle = 0, pipe = 0;
+};
+
+/// A probe that measured the pipe at this size knows more than the coefficients of other objects,
+/// which hold pickling of their own.
+Objects objects_of(const BatchSize& size, const TransportCoefficients& t) {
+  if (size.pipe > 0) return {size.pickle, size.pipe};
+  return {size.pickle + 1e-9 * t.pickle_worker_ns * size.pickled,
+          1e-9 * t.pickle_main_ns * size.pickled};
 }
 
 void fill_batches(const LoaderSettings& settings, const SampleCost& cost, const HostShare& host,
@@ -78,20 +101,25 @@ void fill_batches(const LoaderSettings& settings, const SampleCost& cost, const 
   const auto samples = static_cast<double>(settings.batch);
   const auto cpu = [&](Nanos time) { return seconds(time) / speed; };
   model.collate.per_sample = size.collate / speed / samples;
+  model.collate_wait.per_sample = size.collate_wait / samples;
   if (settings.pin) model.pin_copy.per_sample = size.bytes / host.pin_bandwidth / samples;
   if (!in_worker) return;
   model.collate.fixed =
       std::max(0.0, cpu(t.per_batch_worker) + size.tensors * cpu(t.per_tensor_worker) +
                         cpu(cost.worker_extra));
-  model.collate.per_sample +=
-      (1e-9 * t.pickle_worker_ns * size.pickled + size.pickle) / speed / samples;
+  const Objects objects = objects_of(size, t);
+  const bool fill_pipe = size.pickled > static_cast<double>(kPipe.count());
+  PerBatch& pickled_by = fill_pipe ? model.pickle : model.collate;
+  PerBatch& moved_by = fill_pipe ? model.pipe : model.receive;
+  pickled_by.per_sample += objects.pickle / speed / samples;
+  moved_by.per_sample += objects.pipe / speed / samples;
   model.receive.fixed =
       cpu(t.per_batch_main) + size.tensors * cpu(t.per_tensor_main) + cpu(cost.main_extra);
-  model.receive.per_sample =
-      (1e-9 * (t.per_byte_main_ns * size.bytes + t.pickle_main_ns * size.pickled) + size.unpickle) /
-      speed / samples;
+  model.receive.per_sample +=
+      (1e-9 * t.per_byte_main_ns * size.bytes + size.unpickle) / speed / samples;
   model.take = cpu(t.per_batch_main);
   model.lock_wait = seconds(cost.lock_wait);
+  model.lock_share = std::min(1.0, model.lock_wait / kSwitchInterval);
   model.send_turns = kSendTurns;
   model.handover_turns =
       static_cast<int>(std::lround(size.tensors * static_cast<double>(kHandoverTurns)));
@@ -113,6 +141,9 @@ void fill_start(const LoaderSettings& settings, const SampleCost& cost, double s
   const auto cpu = [&](Nanos time) { return seconds(time) / speed; };
   model.reset = cpu(t.epoch_reset);
   model.warm_up = cpu(cost.warm_up);
+  model.warm_up_wait = seconds(cost.warm_up_wait);
+  model.sampler = cpu(cost.start.sampler);
+  model.startup_wait = seconds(cost.start.wait);
   model.fork = cpu(t.fork_per_worker);
   const bool forks = settings.start_method == StartMethod::kFork;
   Nanos whole = forks                                          ? cost.start.fork
@@ -120,21 +151,27 @@ void fill_start(const LoaderSettings& settings, const SampleCost& cost, double s
                                                                : cost.start.forkserver;
   if (!forks) {
     model.fork = cpu(kSpawnCall);
+    const Nanos interpreter =
+        cost.start.interpreter.count() > 0 ? cost.start.interpreter : kUnknownSpawn;
+    const bool served = settings.start_method == StartMethod::kForkserver;
+    if (served && cost.start.server.count() > 0) model.server = cpu(cost.start.server);
+    else if (served && whole.count() <= 0) model.server = cpu(interpreter);
     if (whole.count() <= 0) {
-      const Nanos alone =
-          cost.start.interpreter.count() > 0 ? cost.start.interpreter : kUnknownSpawn;
-      whole = alone + sent_to_worker(cost.start);
+      const Nanos forked = cost.start.served.count() > 0 ? cost.start.served : kServedStart;
+      whole = (served ? forked : interpreter) + sent_to_worker(cost.start);
     }
     if (cost.start.pickled > kPipe) model.start = LoaderModel::Start::kSerial;
   }
-  model.startup =
-      whole.count() > 0 ? std::max(0.0, cpu(whole) - model.fork) : cpu(t.worker_startup);
+  model.startup = whole.count() > 0
+                      ? std::max(0.0, cpu(whole - std::min(whole, cost.start.wait)) - model.fork)
+                      : cpu(t.worker_startup);
 }
 
 void fill_step(const Consumer& consumer, double batch_bytes, double speed, LoaderModel& model) {
   model.run_ahead = consumer.consumption == Consumption::kBlocking ? 0 : 1;
   model.step = seconds(consumer.step);
   model.host_cpu = seconds(consumer.host_cpu) / speed;
+  model.step_fixed = std::clamp(consumer.fixed, 0.0, 1.0);
   const DeviceCopy& copy = consumer.copy;
   if (copy.bandwidth <= 0) return;
   const double time = batch_bytes / copy.bandwidth;

@@ -22,8 +22,11 @@ enum class Actor : std::uint32_t {
   kMainHost,  ///< launches the step
   kPin,       ///< receives
   kPinCopy,
-  kSend,     ///< a worker's feeder thread waits for the interpreter's lock
-  kHandover  ///< a receiver waits for a worker's resource sharer
+  kSend,      ///< a worker's feeder thread waits for the interpreter's lock
+  kHandover,  ///< a receiver waits for a worker's resource sharer
+  kPickle,    ///< a worker's feeder thread turns objects into bytes
+  kPipeIn,    ///< ... and writes them into the pipe
+  kPipeOut    ///< the receiver reads them out of it
 };
 
 struct Owner {
@@ -60,7 +63,10 @@ struct Worker {
   std::deque<Parcel> sends;  ///< finished, the feeder thread has not yet had its turns
   std::uint32_t send_serial = 0;
   double last_send = 0;
-  double began = 0;  ///< its current task
+  double began = 0;            ///< its current task
+  bool computing = false;      ///< makes samples or collates; waiting for samples is none of it
+  double lock_debt = 0;        ///< what its feeder thread kept the lock for meanwhile
+  std::deque<Parcel> objects;  ///< sent, not yet through the pipe
 };
 
 enum class MainState { kStarting, kWaiting, kReceiving, kInStep, kDone };
@@ -86,8 +92,10 @@ struct Rank {
   int next_worker = 0, forked = 0;
   int ready = 0;  ///< batches finished, not yielded
   bool host_busy = false;
-  bool fresh = false;    ///< without workers: has made no batch yet
-  double lock_debt = 0;  ///< the pin thread's Python work beside main's own
+  bool fresh = false;       ///< without workers: has made no batch yet
+  double lock_debt = 0;     ///< the pin thread's Python work beside main's own
+  std::deque<int> writers;  ///< workers with pickled objects; the first of them writes
+  int pipe_ends = 0;        ///< still busy with the parcel in the pipe
   MainState state = MainState::kStarting;
   double main_busy = 0, pin_busy = 0;
   SampleWork loading;      ///< without workers: the current batch
@@ -128,6 +136,7 @@ class Player {
   void tell_end(int r, int w);
   void read(Owner owner, std::int64_t samples);
   void compute(int r, int w);
+  void computed(int r, int w);
   void collate(int r, int w);
   void worker_done(int r, int w);
   void send(int r, int w, Parcel parcel);
@@ -135,8 +144,19 @@ class Player {
   void deliver(int r, Parcel parcel);
   void count_workers(int change);
 
+  // Objects on their way through the result queue: loader_pipe.cc.
+  void hand_to_feeder(int r, Parcel parcel);
+  void pickle_next(int r, int w);
+  void pickled(int r, int w);
+  void begin_write(int r);
+  [[nodiscard]] bool reads_pipe(int r, const Parcel& parcel);
+  void pipe_end_done(int r);
+  void written(int r);
+
   // Main process and pin thread: loader_main.cc.
   void pin_next(int r);
+  void pin_received(int r);
+  void take_received(int r);
   void hand_over(int r, int w);
   void handed_over(int r);
   void pinned(int r);
@@ -157,7 +177,8 @@ class Player {
   double now_ = 0;
   std::vector<Rank> ranks_;
   std::priority_queue<Timer, std::vector<Timer>, std::greater<>> timers_;
-  std::vector<int> arrived_;  ///< ranks that have batch k (in order of yielding)
+  std::vector<int> arrived_;           ///< ranks that have batch k (in order of yielding)
+  std::vector<std::int64_t> largest_;  ///< samples of batch k, of the rank that has most
   std::int64_t steps_begun_ = 0, steps_done_ = 0;
   double step_began_ = 0;
   double step_ends_ = std::numeric_limits<double>::infinity();

@@ -100,10 +100,12 @@ TEST(Batches, MeasuredOnesReplaceCoefficients) {
   cost.transport.pickle_worker_ns = 1;  // 1 ms a batch
   cost.transport.pickle_main_ns = 20;   // 20 ms
   const LoaderSettings one{.batch = 10, .workers = 1, .pin = false};
-  EXPECT_NEAR(milliseconds(simulate_loader(one, cost, {.cores = 8}, blocking(0)).interval), 20,
-              0.01);
+  EXPECT_NEAR(milliseconds(simulate_loader(one, cost, {.cores = 8}, blocking(0)).interval), 21,
+              0.01)
+      << "the feeder thread pickles for 1 ms, then writes for 20";
   cost.transport.pickle_main_ns = 0;
-  EXPECT_NEAR(milliseconds(simulate_loader(one, cost, {.cores = 8}, blocking(0)).interval), 16,
+  // The feeder thread pickles beside the next batch's samples.
+  EXPECT_NEAR(milliseconds(simulate_loader(one, cost, {.cores = 8}, blocking(0)).interval), 15,
               0.01);
   LoaderSettings none = one;
   none.workers = 0;
@@ -192,6 +194,91 @@ TEST(Start, LargeDataSetsGoThroughThePipeOneWorkerAfterTheOther) {
   settings.start_method = StartMethod::kFork;
   cost.start.fork = 30.0 * kMillisecond;
   EXPECT_NEAR(first(), 30 + 1, 1);
+}
+
+TEST(Start, AServerThatForksIsStartedOnce) {
+  SampleCost cost = plain(1);
+  LoaderSettings settings{.batch = 1, .workers = 4, .pin = false, .dataset_samples = 400};
+  settings.start_method = StartMethod::kForkserver;
+  const HostShare host{.cores = 8};
+  const auto now = [&] { return simulate_loader(settings, cost, host, blocking(1)); };
+  // Nobody measured anything: an interpreter once, then forks beside each other.
+  EXPECT_NEAR(milliseconds(now().first_batch), 1200 + 30 + 1, 10);
+  EXPECT_NEAR(milliseconds(now().epoch_start), 30 + 1, 10) << "it lives on";
+  cost.start.server = 700.0 * kMillisecond;
+  cost.start.served = 20.0 * kMillisecond;
+  EXPECT_NEAR(milliseconds(now().first_batch), 700 + 20 + 1, 10);
+  cost.start.pickled = Bytes(1'000'000);
+  cost.start.forkserver = 50.0 * kMillisecond;
+  EXPECT_NEAR(milliseconds(now().first_batch), 700 + 4 * 50 + 1, 10);
+  cost.start.server = {};  // a probe of which each start held an interpreter
+  EXPECT_NEAR(milliseconds(now().first_batch), 4 * 50 + 1, 10);
+}
+
+TEST(Start, WaitingForItNeedsNoCore) {
+  SampleCost cost = plain(1);
+  const LoaderSettings settings{.batch = 1, .workers = 8, .pin = false, .dataset_samples = 4000};
+  const auto now = [&] { return simulate_loader(settings, cost, {.cores = 2}, blocking(1)); };
+  cost.start.fork = 1050.0 * kMillisecond;
+  cost.start.wait = 1000.0 * kMillisecond;  // an init function that sleeps
+  EXPECT_NEAR(milliseconds(now().first_batch), 1000 + 8 * 50 / 2.0, 30);
+  cost.start = {};
+  const double plain_ms = milliseconds(now().first_batch);
+  cost.warm_up_wait = 500.0 * kMillisecond;  // each worker opens a connection
+  EXPECT_NEAR(milliseconds(now().first_batch) - plain_ms, 500, 5);
+  cost.warm_up_wait = {};
+  cost.start.sampler = 3000.0 * kMillisecond;
+  EXPECT_NEAR(milliseconds(now().first_batch) - plain_ms, 3000, 5);
+  LoaderSettings kept = settings;
+  kept.persistent = true;
+  EXPECT_GT(milliseconds(simulate_loader(kept, cost, {.cores = 2}, blocking(1)).epoch_start), 3000)
+      << "in each epoch";
+}
+
+TEST(Waiting, CollatingMayWaitToo) {
+  SampleCost cost = plain(0.001);
+  cost.batches = {{.batch = 10,
+                   .samples = 10,
+                   .bytes = Bytes(1000),
+                   .tensors = 1,
+                   .collate_shared = {},
+                   .collate_private = {},
+                   .pickled = Bytes(0),
+                   .pickle = {},
+                   .unpickle = {},
+                   .collate_wait = 50.0 * kMillisecond}};
+  const auto interval = [&](int workers) {
+    return milliseconds(simulate_loader({.batch = 10, .workers = workers, .pin = false}, cost,
+                                        {.cores = 1}, blocking(0.1))
+                            .interval);
+  };
+  EXPECT_NEAR(interval(0), 50.1, 0.2);
+  EXPECT_NEAR(interval(5), 10, 0.5);
+}
+
+TEST(LastBatch, TakesTheStepOfItsSize) {
+  SampleCost cost = plain(0.001);
+  LoaderSettings settings{.batch = 10, .workers = 0, .pin = false, .dataset_samples = 31};
+  Consumer loop = blocking(100);
+  const auto epoch = [&] {
+    return milliseconds(simulate_loader(settings, cost, {.cores = 8}, loop).epoch);
+  };
+  EXPECT_NEAR(epoch(), 400, 1) << "a loop that sleeps";
+  loop.fixed = 0;
+  EXPECT_NEAR(epoch(), 310, 1);
+  loop.fixed = 0.5;
+  EXPECT_NEAR(epoch(), 300 + 55, 1);
+  loop.host_cpu = 60.0 * kMillisecond;
+  EXPECT_NEAR(epoch(), 300 + 60, 1) << "never shorter than launching it";
+  settings.drop_last = true;
+  EXPECT_NEAR(epoch(), 300, 1);
+  settings.drop_last = false;
+  settings.workers = 2;
+  loop = blocking(100);
+  loop.fixed = 0;
+  const double whole = epoch();
+  loop.fixed = 1;
+  EXPECT_NEAR(epoch() - whole, 90, 1);
 }
 
 TEST(Start, TheFirstBatchOfANewWorkerCostsMore) {

@@ -304,6 +304,11 @@ LoaderForecast simulate_loader(const LoaderSettings& given, const SampleCost& co
   out.first_batch = first_batch_of(model, epoch) * kSecond;
   out.epoch_start = out.first_batch;
   const bool forks = settings.start_method == StartMethod::kFork || model.workers == 0;
+  if (model.server > 0) {  // it lives on
+    LoaderModel later = model;
+    later.server = 0;
+    out.epoch_start = first_batch_of(later, epoch) * kSecond;
+  }
   if (settings.persistent || model.workers == 0 || !forks) {
     LoaderModel later = model;
     later.start = LoaderModel::Start::kRunning;

@@ -72,6 +72,9 @@ struct Consumer {
   Nanos host_cpu{};  ///< CPU time of the training thread a step (launching kernels); <= step
   Consumption consumption = Consumption::kOverlapped;
   DeviceCopy copy{};
+  /// Share of a step that a smaller batch, an epoch's last, takes all the same: 0 where steps go
+  /// with their samples, 1 where the host sets the pace or the loop sleeps.
+  double fixed = 1;
 };
 
 /// What holds the batches back. kStep: nothing, the step is the limit.

@@ -185,6 +185,9 @@ TEST(Simulation, WhatStorageGivesHasABandOfItsOwn) {
   EXPECT_NEAR(rate(1, disk), 200, 2);
   EXPECT_NEAR(rate(1.1, disk) / rate(1, disk), 1 / 1.5, 0.01);
   EXPECT_NEAR(rate(0.9, disk) / rate(1, disk), 1.5, 0.02);
+  const HostShare reads{.disk_iops = 170};
+  EXPECT_NEAR(rate(1.1, reads) / rate(1, reads), 1 / 1.5, 0.01);
+  EXPECT_NEAR(rate(0.9, reads) / rate(1, reads), 1.5, 0.02);
   cost.cold_seek_ms = 50;
   EXPECT_NEAR(rate(1.1, {}) / rate(1, {}), 1 / 1.5, 0.02);
 }

@@ -1,5 +1,6 @@
 // The workers' side of the simulation: how they start, are asked, make batches and send them.
 #include <algorithm>
+#include <utility>
 
 #include "input/loader/loader_player.h"
 
@@ -10,7 +11,9 @@ namespace stoker::loader {
 void Player::fork_next(int r) {
   Rank& rank = ranks_[r];
   if (rank.forked < model_.workers) {
-    start_cpu({Actor::kWorkerStart, r, rank.forked++}, model_.startup);
+    const Owner starting{Actor::kWorkerStart, r, rank.forked++};
+    if (model_.startup_wait > 0) set_timer(starting, model_.startup_wait, 0);
+    else start_cpu(starting, model_.startup);
     if (model_.start == LoaderModel::Start::kSerial) return;
     if (rank.forked < model_.workers) return start_cpu({Actor::kMainFork, r, 0}, model_.fork);
   }
@@ -108,7 +111,9 @@ void Player::begin_next(int r, int w) {
   count_workers(+1);
   worker.began = now_;
   const Owner owner{Actor::kWorker, r, w};
-  if (task.work.wait > 0) return set_timer(owner, task.work.wait, 0);
+  const double wait = task.work.wait + model_.collate_wait.of(task.samples) +
+                      (worker.fresh ? model_.warm_up_wait : 0);
+  if (wait > 0) return set_timer(owner, wait, 0);
   read(owner, task.samples);
 }
 
@@ -116,7 +121,16 @@ void Player::compute(int r, int w) {
   Worker& worker = ranks_[r].workers[w];
   const double first = worker.fresh ? model_.warm_up : 0;
   worker.fresh = false;
+  worker.computing = true;
   start_cpu({Actor::kWorker, r, w}, ranks_[r].tasks[worker.current].work.cpu + first);
+}
+
+/// What the feeder thread kept the interpreter's lock for comes on top.
+void Player::computed(int r, int w) {
+  Worker& worker = ranks_[r].workers[w];
+  if (worker.lock_debt > 0)
+    return start_cpu({Actor::kWorker, r, w}, std::exchange(worker.lock_debt, 0.0));
+  collate(r, w);
 }
 
 /// The batch is laid out in shared memory when collating begins.
@@ -133,6 +147,7 @@ void Player::worker_done(int r, int w) {
   const std::int64_t task = rank.workers[w].current;
   keep(r, {LoaderSpan::Kind::kPrepare, w, task, rank.workers[w].began, now_});
   rank.workers[w].current = -1;
+  rank.workers[w].computing = false;
   count_workers(-1);
   begin_next(r, w);
   send(r, w, {.task = task, .worker = w});
@@ -143,14 +158,14 @@ void Player::worker_done(int r, int w) {
   if (rank.handover_from == w) handed_over(r);
 }
 
-/// The worker's feeder thread pickles and writes the parcel; while the worker makes its next batch
-/// it waits for its turns at the interpreter's lock.
+/// The worker's feeder thread takes the parcel; while the worker makes its next batch it waits for
+/// its turns at the interpreter's lock.
 void Player::send(int r, int w, Parcel parcel) {
   Worker& worker = ranks_[r].workers[w];
   const double delay = model_.lock_wait * model_.send_turns;
   if (worker.current < 0 || delay <= 0) {
     flush_sends(r, w);
-    return deliver(r, parcel);
+    return hand_to_feeder(r, parcel);
   }
   worker.sends.push_back(parcel);
   worker.last_send = std::max(worker.last_send, now_) + delay;
@@ -164,7 +179,7 @@ void Player::flush_sends(int r, int w) {
   while (!worker.sends.empty()) {
     const Parcel parcel = worker.sends.front();
     worker.sends.pop_front();
-    deliver(r, parcel);
+    hand_to_feeder(r, parcel);
   }
 }
 

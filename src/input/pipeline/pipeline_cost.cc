@@ -62,7 +62,8 @@ void average_making(const PipelineProbe::OneWorker& one, SampleCost& cost) {
 Nanos lost_by_worker(const PipelineProbe::OneWorker& one, const SampleCost& cost,
                      const LoaderForecast& simulated) {
   const auto samples = static_cast<double>(one.batch);
-  const Nanos wait = samples * cost.mean_wait();
+  const Nanos wait =
+      samples * cost.mean_wait() + batch_facts_at(cost.batches, samples).collate_wait;
   const double count = std::max(1.0, samples * static_cast<double>(one.batches));
   const Nanos error = deviation_of(cost.wait, cost.mean_wait()) * (samples / std::sqrt(count));
   const Nanos stood =
@@ -78,10 +79,35 @@ void match_start(const PipelineProbe::OneWorker& one, Nanos fork_alone,
   if (one.first_batch.count() <= 0 || one.first_make_cpu.count() <= 0) return;
   const auto samples = static_cast<double>(one.batch);
   // Waiting samples make a first batch's wall time a matter of luck.
-  if (samples * cost.mean_wait() > 0.1 * one.first_make_cpu) return;
-  const Nanos receive = simulated.first_batch - make_of(cost, samples) - cost.warm_up - fork_alone;
+  const Nanos waits = samples * cost.mean_wait() + cost.warm_up_wait +
+                      batch_facts_at(cost.batches, samples).collate_wait;
+  if (waits > 0.1 * one.first_make_cpu) return;
+  const Nanos receive = simulated.first_batch - make_of(cost, samples) - cost.warm_up - fork_alone -
+                        cost.start.sampler;
   const Nanos start = one.first_batch - one.first_make_cpu - std::max(Nanos{}, receive);
   cost.start.fork = std::max(cost.start.fork, start);
+}
+
+/// What pickling, the pipe and unpickling took in a real loader, at its batch; other sizes keep
+/// their relation to it. Whether memory is faulted in anew for each batch, which decides the time,
+/// shows nowhere else.
+void match_objects(const PipelineProbe::OneWorker& one, SampleCost& cost) {
+  if (one.dump.count() <= 0 || one.receive.count() <= 0 || cost.batches.empty()) return;
+  const BatchFacts own = batch_facts_at(cost.batches, static_cast<double>(one.batch));
+  const auto factor = [](Nanos real, Nanos alone) {
+    return alone.count() > 0 ? real / alone : 0.0;
+  };
+  const double pickle = factor(one.dump, own.pickle);
+  const double pipe = factor(one.receive, own.pipe);
+  // With tensors beside them, receiving objects is more than unpickling them.
+  const double unpickle = own.tensors < 1 ? factor(one.load, own.unpickle) : 0;
+  for (BatchFacts& facts : cost.batches) {
+    if (pickle > 0) facts.pickle = facts.pickle * pickle;
+    if (unpickle > 0) facts.unpickle = facts.unpickle * unpickle;
+    const double share = static_cast<double>(facts.pickled.count()) /
+                         std::max(1.0, static_cast<double>(own.pickled.count()));
+    facts.pipe = pipe > 0 ? facts.pipe * pipe : one.receive * share;
+  }
 }
 
 /// Sets the cost beside a real DataLoader of one worker.
@@ -90,6 +116,7 @@ void match_one_worker(const PipelineProbe& probe, SampleCost& cost) {
   if (one.batch <= 0 || one.interval.count() <= 0 || one.make_cpu.count() <= 0) return;
   if (cost.batches.empty()) return;
   average_making(one, cost);
+  match_objects(one, cost);
   const auto simulate = [&] {
     return simulate_loader({.batch = one.batch, .workers = 1, .prefetch = 2, .pin = false}, cost,
                            {.cores = std::max(2.0, probe.cores)},
@@ -199,19 +226,26 @@ bool guess_pipe(const PipelineProbe& probe, SampleCost& cost) {
       std::any_of(probe.transport.begin(), probe.transport.end(),
                   [](const auto& row) { return row.first == "pickle_main_ns_per_byte"; });
   const bool objects =
-      std::any_of(probe.batch.begin(), probe.batch.end(),
-                  [](const BatchFacts& facts) { return facts.pickled > Bytes(65536); });
+      std::any_of(probe.batch.begin(), probe.batch.end(), [](const BatchFacts& facts) {
+        return facts.pickled > Bytes(65536) && facts.pipe.count() <= 0;
+      });
   if (known || !objects) return false;
   cost.transport.pickle_main_ns = std::max(kMainNs, cost.transport.pickle_main_ns);
   cost.transport.pickle_worker_ns = std::max(kWorkerNs, cost.transport.pickle_worker_ns);
   return true;
 }
 
+bool fills_pipe(const PipelineProbe& probe) {
+  return std::any_of(probe.batch.begin(), probe.batch.end(),
+                     [](const BatchFacts& facts) { return facts.pickled > Bytes(65536); });
+}
+
+/// Whether memory is faulted in anew for each batch, only a real loader shows.
 void widen_for_pipe(SampleCost& cost) {
   constexpr double kPipeBand = 1.0;
   cost.band.above = std::max(cost.band.above, kPipeBand);
   cost.band.below = std::max(cost.band.below, kPipeBand / (1 + kPipeBand));
-  cost.basis += "; the pipe's cost for objects is a guess";
+  cost.basis += "; what objects take through the pipe was not seen in a real loader";
 }
 
 /// What measuring again would show, what other samples would, and what the machine does to CPU
@@ -235,6 +269,20 @@ Band start_band(const PipelineProbe& probe) {
   const bool spawn = probe.loader && probe.loader->start_method == StartMethod::kSpawn;
   if ((spawn ? start.spawn : start.forkserver).count() > 0) return factor_band(0.33);
   return factor_band(start.pickled_whole && start.interpreter.count() > 0 ? 0.5 : 1.0);
+}
+
+void take_start(const PipelineProbe& probe, SampleCost::Start& start) {
+  start = {probe.start.fork,        probe.start.spawn,  probe.start.forkserver,
+           probe.start.pickled,     probe.start.pickle, probe.start.unpickle,
+           probe.start.interpreter, start_band(probe),  probe.start.server};
+  start.wait = probe.start.wait;
+  start.sampler = probe.start.sampler;
+  // Behind a server without a data set: a fork that has PyTorch already.
+  if (probe.loader && probe.loader->start_method == StartMethod::kForkserver &&
+      probe.start.server.count() > 0) {
+    start.served = probe.start.interpreter;
+    start.interpreter = probe.start.server;
+  }
 }
 
 }  // namespace
@@ -274,10 +322,9 @@ SampleCost sample_cost_from_pipeline(const PipelineProbe& probe, const LoaderPro
   cost.transport.sample_fault_ns = 0;
   if (probe.memory.worker_private.count() > 0)
     cost.transport.worker_private = probe.memory.worker_private;
-  cost.start = {probe.start.fork,        probe.start.spawn,  probe.start.forkserver,
-                probe.start.pickled,     probe.start.pickle, probe.start.unpickle,
-                probe.start.interpreter, start_band(probe)};
+  take_start(probe, cost.start);
   cost.warm_up = probe.start.warm_up;
+  cost.warm_up_wait = probe.start.warm_up_wait;
   if (probe.gil_wait) cost.lock_wait = *probe.gil_wait;
   // The whole start of a worker holds the call that forks it; the slope between loaders of several
   // workers, which the probe takes for that call, may have met a busy moment.
@@ -293,7 +340,7 @@ SampleCost sample_cost_from_pipeline(const PipelineProbe& probe, const LoaderPro
   if (const std::string lacks = missing_from(probe); !lacks.empty())
     cost.basis += "; not in it: " + lacks;
   if (probe.transport.empty()) cost.basis += "; transport: " + profile.basis;
-  if (guessed && probe.one_worker.batch <= 0) widen_for_pipe(cost);
+  if (probe.one_worker.dump.count() <= 0 && (guessed || fills_pipe(probe))) widen_for_pipe(cost);
   return cost;
 }
 

@@ -49,6 +49,7 @@ void read_loader(Fields& fields, const Json& root, PipelineProbe& out) {
     fields.refuse("loader.start_method", "is none of fork, spawn, forkserver");
   }
   fields.take(json, "shuffle", path, out.shuffle);
+  fields.take(json, "timeout_ms", path, out.timeout);
   fields.take(json, "batch_sampler", path, out.batch_sampler);
   fields.take(json, "custom_collate", path, out.custom_collate);
   loader.dataset_samples = out.samples;
@@ -178,6 +179,8 @@ void read_batches(Fields& fields, const Json& root, PipelineProbe& out) {
     fields.take(row, "pickled_bytes", path, facts.pickled);
     fields.take(row, "pickle_ms", path, facts.pickle);
     fields.take(row, "unpickle_ms", path, facts.unpickle);
+    fields.take(row, "pipe_ms", path, facts.pipe);
+    fields.take(row, "collate_wait_ms", path, facts.collate_wait);
     out.batch.push_back(facts);
   }
   std::sort(out.batch.begin(), out.batch.end(),
@@ -210,6 +213,9 @@ void read_one_worker(Fields& fields, const Json& root, PipelineProbe& out) {
   fields.take(run, "worker_cpu_ms", path, one.worker_cpu);
   fields.take(run, "main_cpu_ms", path, one.main_cpu);
   fields.take(run, "first_batch_ms", path, one.first_batch);
+  fields.take(run, "dump_ms", path, one.dump);
+  fields.take(run, "recv_ms", path, one.receive);
+  fields.take(run, "load_ms", path, one.load);
   fields.take(run, "first_make_cpu_ms", path, one.first_make_cpu);
   fields.take(run, "batches", path, 0, 1e9, one.batches);
   fields.take(run, "interval_spread", path, 0, 1, one.interval_spread);
@@ -222,7 +228,11 @@ void read_start(Fields& fields, const Json& root, PipelineProbe::Start& out) {
   fields.take(start, "spawn_ms", path, out.spawn);
   fields.take(start, "forkserver_ms", path, out.forkserver);
   fields.take(start, "interpreter_ms", path, out.interpreter);
+  fields.take(start, "server_ms", path, out.server);
   fields.take(start, "warm_up_ms", path, out.warm_up);
+  fields.take(start, "warm_up_wait_ms", path, out.warm_up_wait);
+  fields.take(start, "wait_ms", path, out.wait);
+  fields.take(start, "sampler_ms", path, out.sampler);
   fields.take(start, "picklable", path, out.picklable);
   fields.take(start, "why_not", path, out.why_not);
   fields.take(start, "pickled_whole", path, out.pickled_whole);

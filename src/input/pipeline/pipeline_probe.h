@@ -25,6 +25,7 @@ struct PipelineProbe {
   std::int64_t samples = 0;              ///< 0: unknown
   std::optional<LoaderSettings> loader;  ///< when the function returned a DataLoader
   bool batch_sampler = false, custom_collate = false, shuffle = false;
+  Nanos timeout;                   ///< of the loader, for each batch; 0: none
   std::vector<Nanos> cpu;          ///< of a sample, in a worker
   std::vector<Nanos> wait;         ///< likewise: sleeping or waiting for storage
   std::vector<double> file_bytes;  ///< likewise: bytes read
@@ -56,6 +57,9 @@ struct PipelineProbe {
   struct Start {
     Nanos fork, spawn, forkserver;  ///< of one worker; 0: not measured
     Nanos warm_up;                  ///< CPU of a new worker's first batch beyond its later ones
+    Nanos warm_up_wait;             ///< likewise waiting, without CPU
+    Nanos wait;                     ///< of `fork`, without CPU: the worker's init function
+    Nanos sampler;                  ///< until the sampler has given its first batch
     bool picklable = true;
     std::string why_not;
     Bytes pickled;
@@ -64,6 +68,7 @@ struct PipelineProbe {
     bool pickled_whole = true, estimated = false;
     Nanos pickle, unpickle;  ///< CPU of it; 0: not measured
     Nanos interpreter;  ///< start by the loader's own method without a data set; 0: not measured
+    Nanos server;       ///< until a server that forks (forkserver) has PyTorch; 0: not measured
   } start;
   struct Memory {
     Bytes worker_private, worker_peak, object_bytes;
@@ -78,6 +83,7 @@ struct PipelineProbe {
     Nanos make_cpu, make_wall;   ///< from the first sample to the end of collating, worker's thread
     Nanos worker_cpu, main_cpu;  ///< all threads of the worker; the training thread
     Nanos first_batch;           ///< from before iter(), wall
+    Nanos dump, receive, load;   ///< of objects: pickling, in the pipe, unpickling; 0: none large
     Nanos first_make_cpu;        ///< make_cpu of the first batch
     std::int64_t batches = 0;    ///< of the means
     double interval_spread = 0;  ///< of two runs about their mean

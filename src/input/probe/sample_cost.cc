@@ -38,6 +38,8 @@ BatchFacts batch_facts_at(const std::vector<BatchFacts>& facts, double batch) {
   out.collate_private = out.collate_private * factor;
   out.pickle = out.pickle * factor;
   out.unpickle = out.unpickle * factor;
+  out.pipe = out.pipe * factor;
+  out.collate_wait = out.collate_wait * factor;
   if (facts.size() == 1 || factor <= 1) return out;
   std::size_t next = 1;
   while (next + 1 < facts.size() && static_cast<double>(facts[next].batch) < batch) ++next;
@@ -57,6 +59,8 @@ BatchFacts batch_facts_at(const std::vector<BatchFacts>& facts, double batch) {
   out.collate_private = Nanos(line(a.collate_private.count(), b.collate_private.count()));
   out.pickle = Nanos(line(a.pickle.count(), b.pickle.count()));
   out.unpickle = Nanos(line(a.unpickle.count(), b.unpickle.count()));
+  out.pipe = Nanos(line(a.pipe.count(), b.pipe.count()));
+  out.collate_wait = Nanos(line(a.collate_wait.count(), b.collate_wait.count()));
   return out;
 }
 
@@ -64,7 +68,8 @@ bool collates_longer(const SampleCost& cost, std::int64_t batch) {
   constexpr double kByFar = 3;
   if (cost.batches.empty()) return false;
   const auto samples = static_cast<double>(batch);
-  return batch_facts_at(cost.batches, samples).collate_shared >
+  const BatchFacts facts = batch_facts_at(cost.batches, samples);
+  return facts.collate_shared + facts.collate_wait >
          kByFar * samples * (cost.mean_cpu() + cost.mean_wait());
 }
 
@@ -153,6 +158,7 @@ SampleCost at_band_end(SampleCost cost, double factor) {
   for (BatchFacts& facts : cost.batches) {
     facts.pickle = facts.pickle * factor;
     facts.unpickle = facts.unpickle * factor;
+    facts.pipe = facts.pipe * factor;
   }
   if (cost.batches.empty()) {
     // Nobody measured this loader's batches: putting them together and receiving them is work of
@@ -169,12 +175,11 @@ SampleCost at_band_end(SampleCost cost, double factor) {
                          : factor < 1 ? 1 - cost.wait_band.below
                                       : 1;
   for (Nanos& time : cost.wait) time = time * waiting;
+  for (BatchFacts& facts : cost.batches) facts.collate_wait = facts.collate_wait * waiting;
   const double storage = factor > 1   ? 1 + kStorageBand.above
                          : factor < 1 ? 1 - kStorageBand.below
                                       : 1;
-  // More bytes through the same storage are what a slower storage is, whoever stated its figures.
-  cost.read_bytes *= storage;
-  cost.cold_seek_ms *= storage;
+  cost.storage_pace *= storage;
   for (StreamSet& set : cost.streams) {
     for (StreamCost& stream : set.workers) {
       for (Nanos& time : stream.wait) time = time * waiting;

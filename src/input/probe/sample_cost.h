@@ -22,6 +22,8 @@ struct BatchFacts {
   Nanos collate_private;   ///< CPU, as the training process does
   Bytes pickled;           ///< through the pipe: numpy arrays, strings, lists
   Nanos pickle, unpickle;  ///< CPU of it on either side, beside the pipe; 0: not measured
+  Nanos pipe{};            ///< until a message of that size is through the pipe; 0: not measured
+  Nanos collate_wait{};    ///< of collating, without CPU: sleeping, storage, a network
 };
 
 /// The facts of a batch of `batch` samples: along the line through the two nearest measured sizes,
@@ -73,6 +75,8 @@ struct SampleCost {
   double cold_seek_ms = 0;    ///< one uncached read, without its bytes
   double cold_bandwidth = 0;  ///< bytes/s of uncached reads; 0: unknown
   double cold_speedup = 0;    ///< what several readers at once gain over one; 0: unknown
+  /// Times that a read takes what is said of its storage: seeking, bandwidth, reads a second.
+  double storage_pace = 1;
   /// Time that a sample waits without CPU (sleeping, storage, network), beside `cpu` element by
   /// element; empty: none.
   std::vector<Nanos> wait;
@@ -98,8 +102,12 @@ struct SampleCost {
     Nanos fork, spawn, forkserver;
     Bytes pickled;           ///< of the data set, for spawn and forkserver; at least
     Nanos pickle, unpickle;  ///< CPU of it; 0: not measured
-    Nanos interpreter{};  ///< a start of another way than fork without a data set; 0: not measured
-    Band band{};          ///< relative error of starts by another way than fork
+    Nanos interpreter{};     ///< a new interpreter with PyTorch, no data set; 0: not measured
+    Band band{};             ///< relative error of starts by another way than fork
+    Nanos server{};          ///< forkserver: until its server is up, once a run; 0: not measured
+    Nanos served{};          ///< ... and a worker of it without a data set; 0: not measured
+    Nanos wait{};            ///< of a worker's start, without CPU: what its init function waits for
+    Nanos sampler{};         ///< until the sampler has given its first batch, each epoch
   } start;
   /// How long another thread of a worker waits for the interpreter's lock while samples are made.
   Nanos lock_wait;
@@ -110,6 +118,7 @@ struct SampleCost {
   Nanos main_extra;
   /// CPU time that the first batch of a new worker costs beyond its later ones.
   Nanos warm_up;
+  Nanos warm_up_wait{};  ///< likewise without CPU: connections, files that are opened
   /// Python objects of the data set that every worker copies by touching their reference counts.
   Bytes copied_on_read;
   TransportCoefficients transport;

@@ -79,17 +79,20 @@ std::vector<OutsideMemory> outside_of_gpu(const Job& job, const Gpu& gpu, Librar
   if (gpu.context_memory) {
     outside.push_back({"context and libraries", *gpu.context_memory, "machine file"});
   } else {
-    outside.push_back({"CUDA context", kContext, "default; an RTX 6000 Ada before any kernel"});
+    outside.push_back({"CUDA context", kContext,
+                       "default: measured on an RTX 6000 Ada before it computed anything"});
     const Bytes less = less_than_reference(gpu);
     if (used.cublas) {
       outside.push_back({"kernels and cuBLAS", kWithCublas - kContext - less,
-                         less > Bytes(0) ? "default; small runs on an A100, less by what this "
-                                           "architecture keeps less than an RTX 3090"
-                                         : "default; small runs on an A100"});
+                         less > Bytes(0)
+                             ? "default: measured in small runs on an A100, lowered for "
+                               "this generation of GPU"
+                             : "default: measured in small runs on an A100"});
     }
     if (used.cudnn) {
-      outside.push_back({"cuDNN", kWithCudnn - kWithCublas,
-                         "default; convolution networks on an A100 less those without"});
+      outside.push_back(
+          {"cuDNN", kWithCudnn - kWithCublas,
+           "default: what networks with convolutions keep more than others on an A100"});
     }
   }
   if (job.gpus > 1) outside.push_back({"NCCL buffers", kNccl, "assumed"});

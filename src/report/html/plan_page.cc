@@ -46,7 +46,7 @@ Json utilisation(const Plan& plan, const ReportContext& context) {
   std::vector<Bar> rows;
   rows.push_back({context.cpu ? "processor busy" : "GPU busy", shown_share(f.gpu_busy),
                   "what nvidia-smi would show"});
-  if (!context.cpu) rows.push_back({"MFU", shown_share(f.mfu), "achieved over data-sheet FLOP/s"});
+  if (!context.cpu) rows.push_back({"MFU", shown_share(f.mfu), mfu_words(f, context)});
   rows.push_back(
       {context.cpu ? "memory" : "GPU memory",
        shown_share(scaled(f.memory.device_peak, 1 / static_cast<double>(f.memory.usable.count()))),

@@ -157,9 +157,10 @@ Json changes(const Prediction& prediction) {
                     r.time_change ? Cell{"", plain(fmt::format("{:+.0f} %", 100 * *r.time_change),
                                                    *r.time_change)}
                                   : Cell{"-", {}},
-                    {r.only_by_flushing ? "by flushing"
-                     : r.fits           ? "yes"
-                                        : "no",
+                    {r.only_by_flushing                       ? "emptying the cache"
+                     : r.verdict == MemoryVerdictWord::kFits  ? "yes"
+                     : r.verdict == MemoryVerdictWord::kRisky ? "risky"
+                                                              : "no",
                      {}}});
   }
   if (rows.empty()) return {};

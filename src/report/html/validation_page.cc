@@ -61,11 +61,9 @@ Json classes_table(const TrainingValidation& v) {
                     {"", shown_signed_percent(c.carried)}});
   }
   if (rows.empty()) return {};
-  return table({{"operator class", false},
-                {"of the step"},
-                {"takes, of its forecast"},
-                {"adds to the step"}},
-               rows);
+  return table(
+      {{"operator class", false}, {"of the step"}, {"real / forecast"}, {"adds to the step"}},
+      rows);
 }
 
 std::string missed(std::size_t failures) {

@@ -90,6 +90,8 @@ const char* limiter_name(Limiter limiter) {
       return "input";
     case Limiter::kCopy:
       return "host_to_device_copy";
+    case Limiter::kHostOptimizer:
+      return "host_optimizer";
   }
   return "";
 }

@@ -37,6 +37,7 @@ Json remedy_object(const Remedy& r) {
             {"flags", r.settings},
             {"device_peak_bytes", r.device_peak.count()},
             {"saving_bytes", r.saving.count()},
+            {"verdict", name_of(r.verdict)},
             {"fits", r.fits},
             {"only_by_flushing", r.only_by_flushing},
             {"estimate", r.estimate}};

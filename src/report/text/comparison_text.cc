@@ -174,20 +174,29 @@ std::string comparison_text(const std::vector<std::pair<std::string, Plan>>& pla
   std::vector<const Forecast*> forecasts;
   for (const auto& [name, plan] : plans) forecasts.push_back(&plan.best.forecast);
   const auto ranked = rank(objective, forecasts);
-  std::vector<std::vector<std::string>> rows{{"place", "GPU", "GPUs", "precision", "batch",
-                                              "workers", context.sample_word + "/s [90 %]", "epoch",
-                                              "GPU-h/epoch", "cost/epoch", "kWh/epoch", "limit"}};
+  // Of data whose size is unknown, money and energy are said of a million samples.
+  const bool epoch = context.dataset_samples > 0;
+  const std::string unit = epoch ? "/epoch" : "/million " + context.sample_word;
+  std::vector<std::vector<std::string>> rows{
+      {"place", "GPU", "GPUs", "precision", "batch", "workers", context.sample_word + "/s [90 %]"}};
+  if (epoch) rows[0].insert(rows[0].end(), {"epoch", "GPU-h/epoch"});
+  rows[0].insert(rows[0].end(), {"cost" + unit, "kWh" + unit, "limit"});
   for (const Standing& s : ranked) {
     const Forecast& f = *forecasts[s.index];
-    rows.push_back(
-        {place(s), f.gpu_name, std::to_string(f.job.gpus), std::string(name_of(f.job.precision)),
-         std::to_string(f.job.batch), f.input.known ? std::to_string(f.loader.workers) : "-",
-         rate(f.samples_per_s), f.epoch_s.value > 0 ? human_time(kSecond * f.epoch_s.value) : "-",
-         f.gpu_hours_per_epoch.value > 0 ? fmt::format("{:.3f}", f.gpu_hours_per_epoch.value) : "-",
-         f.epoch_cost.value > 0 ? fmt::format("{}{:.2f}", context.currency, f.epoch_cost.value)
-                                : "-",
-         f.energy && f.energy->epoch_kwh.value > 0 ? two_digits(f.energy->epoch_kwh.value) : "-",
-         std::string(limit_word(f.limiter))});
+    rows.push_back({place(s), f.gpu_name, std::to_string(f.job.gpus),
+                    std::string(name_of(f.job.precision)), std::to_string(f.job.batch),
+                    f.input.known ? std::to_string(f.loader.workers) : "-", rate(f.samples_per_s)});
+    if (epoch) {
+      rows.back().push_back(f.epoch_s.value > 0 ? human_time(kSecond * f.epoch_s.value) : "-");
+      rows.back().push_back(f.gpu_hours_per_epoch.value > 0
+                                ? fmt::format("{:.3f}", f.gpu_hours_per_epoch.value)
+                                : "-");
+    }
+    rows.back().insert(
+        rows.back().end(),
+        {f.epoch_cost.value > 0 ? fmt::format("{}{:.2f}", context.currency, f.epoch_cost.value)
+                                : money(f, context),
+         kilowatt_hours(f), std::string(limit_word(f.limiter))});
   }
   // The numbers of GPUs are the same for all kinds, unless a machine file says how many it has.
   std::set<std::string> left_out;
@@ -195,7 +204,9 @@ std::string comparison_text(const std::vector<std::pair<std::string, Plan>>& pla
     left_out.insert(left_out_counts(plan.uneven_counts, plan.best.forecast.job.nodes));
   // What is compared stays on a narrow terminal: kinds, speed, cost.
   return title(context.model, plans.size(), objective) +
-         table(rows, {1, 3, 11}, "  ", {10, 8, 5, 3, 4, 11, 7}) +
+         table(rows, {1, 3, rows[0].size() - 1}, "  ",
+               epoch ? std::vector<std::size_t>{10, 8, 5, 3, 4, 11, 7}
+                     : std::vector<std::size_t>{8, 5, 3, 4, 9, 7}) +
          fmt::format("{}", fmt::join(left_out, "")) + "\n" + doubts(objective, ranked, forecasts) +
          footer_of(context) + diagnostics(context.data);
 }

@@ -33,7 +33,7 @@ std::vector<std::pair<std::string, Value>> largest(const std::map<std::string, V
 std::string source_of(BufferRole role, Parallel parallel) {
   switch (role) {
     case BufferRole::kOptimizerState:
-      return "born in the first optimizer step";
+      return "made in the first optimizer step";
     case BufferRole::kBucket:
       return parallel == Parallel::kDdp            ? "DDP's second copy of the gradients"
              : parallel == Parallel::kDataParallel ? "copies between the GPUs"
@@ -60,7 +60,7 @@ std::string parts_table(const Forecast& f, bool cpu) {
     const auto role = static_cast<BufferRole>(r);
     if (role == BufferRole::kWorkspace) {
       add("cuBLAS and cuBLASLt workspaces", live.by_role[r] - live.optional_workspaces,
-          "one a thread, kept (ATen/cuda/CublasHandlePool.cpp)");
+          "PyTorch keeps one for each thread");
       add("cuDNN workspaces", live.optional_workspaces,
           f.job.cudnn == CudnnProfile::kBenchmark ? "profile \"benchmark\" (docs/accuracy.md)"
                                                   : "profile \"default\" (docs/accuracy.md)");
@@ -89,6 +89,12 @@ std::string activations_table(const Forecast& f, const Step& step) {
   return "Activations at the peak by module\n" + table(rows, {0});
 }
 
+std::string_view fits_word(MemoryVerdictWord verdict) {
+  return verdict == MemoryVerdictWord::kFits    ? "yes"
+         : verdict == MemoryVerdictWord::kRisky ? "risky"
+                                                : "no";
+}
+
 std::string changes(const MemoryAdvice& advice, const MemoryForecast& m) {
   const Remedies& remedies = advice.remedies;
   std::vector<std::vector<std::string>> rows{
@@ -99,9 +105,8 @@ std::string changes(const MemoryAdvice& advice, const MemoryForecast& m) {
                     r.saving.count() > 0 ? human_bytes(r.saving) : "-",
                     r.time_change ? fmt::format("{:+.0f} %", 100 * *r.time_change) : "-",
                     m.fits               ? ""
-                    : r.only_by_flushing ? "by flushing"
-                    : r.fits             ? "yes"
-                                         : "no"});
+                    : r.only_by_flushing ? "emptying the cache"
+                                         : std::string(fits_word(r.verdict))});
   }
   std::string text = "\nWhat to change\n";
   if (remedies.list.empty()) text += "  nothing here saves as much as 1 %\n";
@@ -116,8 +121,8 @@ std::string memory_explanation(const Prediction& prediction, const ReportContext
   std::string text = fmt::format("\nMemory at the peak ({})\n", m.peak_words);
   text += parts_table(prediction.forecast, context.cpu);
   if (prediction.advice && prediction.advice->runs_from) {
-    text +=
-        fmt::format("  runs from {} on, by flushing\n", human_bytes(*prediction.advice->runs_from));
+    text += fmt::format("  runs in {} and more, where PyTorch then empties its cache on the way\n",
+                        human_bytes(*prediction.advice->runs_from));
   }
   if (context.step != nullptr) text += activations_table(prediction.forecast, *context.step);
   const std::string chart = timeline_text(

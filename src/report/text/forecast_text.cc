@@ -6,6 +6,7 @@
 #include "report/text/cpu_text.h"
 #include "report/text/layout.h"
 #include "report/text/memory_words.h"
+#include "report/text/plan_words.h"
 
 namespace stoker {
 namespace {
@@ -15,24 +16,29 @@ using namespace layout;
 /// "14.2 GiB, +28 % time"
 std::string effect(const Remedy& r) {
   std::string text = human_bytes(r.device_peak);
-  if (r.only_by_flushing) text += " unconstrained, runs by flushing";
+  if (r.only_by_flushing) text += " with a full cache, runs here by emptying it";
   if (r.time_change) text += fmt::format(", {:+.0f} % time", 100 * *r.time_change);
   return text + (r.estimate ? ", an estimate" : "");
 }
 
-/// What would make a job fit that does not.
-std::string cures(const MemoryAdvice& advice) {
+/// "Fits with --checkpoint blocks: 9.1 GiB, +28 % time"
+std::string cure(const Remedy& r) {
+  return fmt::format("  {} with {}: {}\n", r.verdict == MemoryVerdictWord::kFits ? "Fits" : "Risky",
+                     r.settings.empty() ? r.what : r.settings, effect(r));
+}
+
+/// What would make a job fit that does not; what is as risky as it is now is no cure.
+std::string cures(const MemoryAdvice& advice, MemoryVerdictWord now) {
   constexpr std::size_t kMostCures = 3;
   std::string text;
   std::size_t shown = 0;
   for (const Remedy& r : advice.remedies.list) {
-    if (!r.fits || shown++ == kMostCures) break;
-    text +=
-        fmt::format("  Fits with {}: {}\n", r.settings.empty() ? r.what : r.settings, effect(r));
+    if (r.verdict >= now || shown++ == kMostCures) break;
+    text += cure(r);
   }
-  if (advice.remedies.together) {
-    const Remedy& all = *advice.remedies.together;
-    text += fmt::format("  Fits with {}: {}\n", all.settings, effect(all));
+  if (advice.remedies.together && advice.remedies.together->verdict < now) {
+    const std::string all = cure(*advice.remedies.together);
+    text = advice.remedies.together->verdict == MemoryVerdictWord::kFits ? all + text : text + all;
   }
   if (advice.remedies.fsdp_gpus > 0) {
     text += fmt::format("  Fits with --parallel fsdp --gpus {} (the number doubled until it did)\n",
@@ -76,13 +82,14 @@ std::string verdict(const Prediction& prediction, bool cpu) {
       limits_text.front() = static_cast<char>(std::toupper(limits_text.front()));
       text += "  " + limits_text + ".\n";
     }
-    if (prediction.advice) text += cures(*prediction.advice);
+    if (prediction.advice) text += cures(*prediction.advice, m.verdict);
     return text;
   }
   text = fmt::format("{}{}: {} of {}{}", name_of(m.verdict),
                      f.diagnostics.count(kNotTrained) > 0 ? ", those parameters untrained" : "",
                      gib(m.device_peak), human_bytes(m.usable), cpu ? "" : " per GPU");
-  if (m.only_by_flushing) text += "; only by flushing the cache, expect slower steps";
+  if (m.only_by_flushing)
+    text += "; only by emptying PyTorch's cache again and again, which makes steps slower";
   else if (m.verdict == MemoryVerdictWord::kRisky) text += "; the band reaches beyond it";
   if (limits) text += "; " + batch_limits_text(*limits, f.job);
   return text + "\n";
@@ -125,7 +132,7 @@ std::string bound_words(const StepTime& t) {
     const auto share = [&](Bound b) {
       return percent(t.bound_device[static_cast<std::size_t>(b)].count() / kernels);
     };
-    text += fmt::format(" (arithmetic {}, memory {}, gaps and layout {})", share(Bound::kCompute),
+    text += fmt::format(" (arithmetic {}, memory {}, other {})", share(Bound::kCompute),
                         share(Bound::kMemory), share(Bound::kLatency));
   }
   if (bounds.size() > 1)
@@ -142,7 +149,7 @@ std::string energy_line(const EnergyForecast& e, int gpus) {
   return continued(text + ": " + e.watts.basis);
 }
 
-std::string time_block(const Forecast& f) {
+std::string time_block(const Forecast& f, const ReportContext& context) {
   const StepTime& t = f.time;
   const auto host = [&](StepPhase p) {
     return number(milliseconds(t.phase_host[static_cast<std::size_t>(p)]));
@@ -154,7 +161,8 @@ std::string time_block(const Forecast& f) {
       f.load_ms.value > 0 ? fmt::format(", batch and loop {} ms", number(f.load_ms.value)) : "");
   text += continued(bound_words(t));
   text += continued(fmt::format(
-      "the host needs {} ms to issue it (forward {}, backward {}, optimizer {}, loop {}){}",
+      "the CPU needs {} ms to hand it to the GPU (forward {}, backward {}, optimizer {}, loop "
+      "{}){}",
       number(f.host_ms.value),
       number(milliseconds(t.phase_host[static_cast<std::size_t>(StepPhase::kForward)] +
                           t.phase_host[static_cast<std::size_t>(StepPhase::kLoss)])),
@@ -171,9 +179,8 @@ std::string time_block(const Forecast& f) {
   for (const PassTime& pass : f.passes)
     text +=
         fmt::format("          {}: {} ms a batch\n", pass.name, number(milliseconds(pass.total)));
-  text += fmt::format(
-      "GPU       busy {} (what nvidia-smi shows), MFU {} (achieved over data-sheet FLOP/s)\n",
-      percent(f.gpu_busy.value), percent(f.mfu.value));
+  text += fmt::format("GPU       busy {} (what nvidia-smi shows), MFU {} ({})\n",
+                      percent(f.gpu_busy.value), percent(f.mfu.value), mfu_words(f, context));
   return text + (f.energy ? energy_line(*f.energy, f.job.gpus) : std::string());
 }
 
@@ -228,7 +235,7 @@ std::string forecast_text(const Prediction& prediction, const ReportContext& con
   text += not_trained(f.diagnostics) + verdict(prediction, context.cpu);
   // What does not run has no speed.
   if (f.memory.fits)
-    text += speed(f, context) + "\n" + (context.cpu ? cpu_time_block(f) : time_block(f)) +
+    text += speed(f, context) + "\n" + (context.cpu ? cpu_time_block(f) : time_block(f, context)) +
             run_block(f.run);
   text += context.cpu ? cpu_memory_block(f) : memory_block(f);
   if (f.memory.fits) text += input_block(f, context.cpu);

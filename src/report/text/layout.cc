@@ -59,6 +59,8 @@ std::string_view limit_word(const LimiterFact& limiter) {
       return "input";
     case Limiter::kCopy:
       return "copy";
+    case Limiter::kHostOptimizer:
+      return "optimizer";
   }
   return "";
 }

@@ -91,6 +91,13 @@ std::string best_settings(const Forecast& f, const ReportContext& context) {
   return text + fmt::format(", {}, {}", name_of(f.job.precision), loader_text(f));
 }
 
+std::string mfu_words(const Forecast& f, const ReportContext& context) {
+  const auto& stated = context.stated_rates;
+  const bool of_file = std::find(stated.begin(), stated.end(), f.time.main_unit) != stated.end();
+  return std::string("achieved over ") + (of_file ? "the machine file's" : "data-sheet") +
+         " FLOP/s";
+}
+
 std::string limit_words(const Forecast& f, const ReportContext& context) {
   std::string text = "Limited by " + f.limiter.what;
   if (f.next_limiter.what == f.limiter.what) return text;

@@ -17,6 +17,9 @@ namespace stoker {
 /// "Limited by GPU compute; next: preparing samples (CPU cores) at 810 img/s"
 [[nodiscard]] std::string limit_words(const Forecast& forecast, const ReportContext& context);
 
+/// "achieved over data-sheet FLOP/s", or the machine file's where it states them.
+[[nodiscard]] std::string mfu_words(const Forecast& forecast, const ReportContext& context);
+
 /// Why this batch, what another precision would bring, what pinning does: a line each.
 [[nodiscard]] std::string why_batch(const Plan& plan, const ReportContext& context);
 

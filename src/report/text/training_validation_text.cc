@@ -109,13 +109,13 @@ std::string unexplained(const TrainingValidation& v) {
   for (const ClassError& c : v.classes) explained += c.carried;
   const double rest = measured > 0 ? 1 - forecast / measured - explained : 0;
   if (std::fabs(rest) < kUnexplained) return {};
-  return fmt::format("  {} of the step is explained by none of them\n", signed_percent(rest));
+  return fmt::format("  {} of the step lies in none of them\n", signed_percent(rest));
 }
 
 std::string classes_table(const TrainingValidation& v) {
   if (v.classes.empty()) return {};
   std::vector<std::vector<std::string>> rows{
-      {"operator class", "of the step", "takes, of its forecast", "adds to the step"}};
+      {"operator class", "of the step", "real / forecast", "adds to the step"}};
   for (std::size_t i = 0; i < std::min(kMostClasses, v.classes.size()); ++i) {
     const ClassError& c = v.classes[i];
     rows.push_back({c.name == "host" ? "PyTorch around operators" : c.name, percent(c.share),

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <fstream>
 
 #include "scenario/resolve/test_request.h"
@@ -49,6 +50,16 @@ TEST_F(RequestTest, WorkersLiveOnOrNotAsItIsSaid) {
   EXPECT_EQ(r.base.loader.start_method, StartMethod::kSpawn);
   EXPECT_EQ(words(r).find("between epochs"), std::string::npos) << words(r);
   EXPECT_NE(words(r).find("workers start by spawn;"), std::string::npos) << words(r);
+}
+
+TEST_F(RequestTest, AStatedCostOfASampleIsWhatTheAnswerRestsOn) {
+  const auto rests = [&] { return exactly().facts.rests_on; };
+  const auto stated = std::string("CPU time a sample as given");
+  const auto without = rests();
+  EXPECT_EQ(std::count(without.begin(), without.end(), stated), 0);
+  request_.data.sample_cost = Nanos(4e6);
+  const auto with = rests();
+  EXPECT_EQ(std::count(with.begin(), with.end(), stated), 1);
 }
 
 TEST_F(RequestTest, WhatIsAskedForIsTaken) {

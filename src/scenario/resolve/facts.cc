@@ -7,12 +7,14 @@
 #include "base/setting.h"
 #include "base/text.h"
 #include "device/calibration_data.h"
+#include "device/catalogue/gpu_catalogue.h"
 #include "input/loader/loader_constants.h"
 #include "input/loader/loader_simulation.h"
 #include "operators/family.h"
 #include "scenario/request/allocator.h"
 #include "scenario/request/sample_facts.h"
 #include "scenario/sources/capture_words.h"
+#include "timing/common/data_sheet.h"
 
 namespace stoker {
 namespace {
@@ -125,7 +127,8 @@ void add_start(const RunRequest& r, const Scenario& s, const PipelineProbe* prob
       " was not measured as a whole: the first batch's time adds up " +
       (start.interpreter.count() > 0
            ? human_time(start.interpreter) + " for an interpreter with PyTorch"
-           : "an interpreter with PyTorch (" + human_time(kUnknownSpawn) + ", an assumption)");
+           : "an interpreter with PyTorch (" + human_time(kUnknownSpawn) + ", an assumption)") +
+      (s.loader.start_method == StartMethod::kForkserver ? ", once for the server that forks" : "");
   if (!sends) {
     words += "; what a data set takes to be pickled and sent comes on top, and is not known";
   } else {
@@ -138,6 +141,22 @@ void add_start(const RunRequest& r, const Scenario& s, const PipelineProbe* prob
   }
   facts.data.add("worker_start_unmeasured", Severity::kWarning,
                  words + "; a probe with a larger budget measures it");
+}
+
+/// Units whose rate no data sheet of the catalogue gives for this chip: a machine file states them.
+std::vector<MathUnit> stated_rates(const Gpu& gpu) {
+  const auto known = all_gpus();
+  if (!known) return {};
+  std::vector<MathUnit> stated;
+  for (std::size_t i = 0; i < kMathUnits; ++i) {
+    const auto unit = static_cast<MathUnit>(i);
+    const double rate = nominal_peak(gpu, unit);
+    const bool of_data_sheet = std::any_of(known->begin(), known->end(), [&](const Gpu& other) {
+      return other.chip == gpu.chip && nominal_peak(other, unit) == rate;
+    });
+    if (!of_data_sheet) stated.push_back(unit);
+  }
+  return stated;
 }
 
 Facts facts_of_machine(const Machine& machine) {
@@ -158,6 +177,7 @@ Facts facts_of(const RunRequest& r, const Scenario& s, const ProbesOfData& probe
   facts.host_cores = s.machine.host.cores;
   facts.dataset_samples = s.dataset_samples;
   facts.cpu = s.machine.device.cpu() != nullptr;
+  if (const Gpu* gpu = s.machine.device.gpu()) facts.stated_rates = stated_rates(*gpu);
   facts.rests_on.push_back(capture_words(s.step->provenance, std::time(nullptr)));
   add_device(s.machine.device.facts(), facts);
   if (probes.folder != nullptr) {
@@ -168,7 +188,8 @@ Facts facts_of(const RunRequest& r, const Scenario& s, const ProbesOfData& probe
     facts.rests_on.push_back("a probe of " + probes.pipeline->name + " on " +
                              probes.pipeline->cpu_model);
   }
-  if (probes.well_known) facts.rests_on.push_back(s.sample.basis);
+  const bool stated = r.data.sample_cost.has_value();
+  if (probes.well_known || stated) facts.rests_on.push_back(s.sample.basis);
   add_assumed(r, s, probes, facts);
   if (s.loader.start_method != StartMethod::kFork && s.sample.known)
     add_start(r, s, probes.pipeline, facts);

@@ -23,9 +23,10 @@ struct Facts {
   double host_cores = 0;
   std::int64_t dataset_samples = 0;
   std::vector<std::string> rests_on, assumed, excluded;
-  Diagnostics data;            ///< what was odd about the data and the calibration
-  const Step* step = nullptr;  ///< not owned
-  bool cpu = false;            ///< the device is a CPU
+  Diagnostics data;                    ///< what was odd about the data and the calibration
+  const Step* step = nullptr;          ///< not owned
+  bool cpu = false;                    ///< the device is a CPU
+  std::vector<MathUnit> stated_rates;  ///< FLOP/s that a machine file gives, no data sheet
 };
 
 /// Where the costs of a sample come from; either may be absent.

@@ -82,10 +82,13 @@ Result<LoadedModel> from_zoo(const std::string& name, const std::vector<Precisio
     model.variants.push_back({p, last});
   }
   if (model.variants.empty()) {
-    return fail(ErrorCode::kNotFound,
-                "the zoo holds " + name +
-                    " in fp32, amp-fp16 and amp-bf16 (autocast) only; a model cast as a whole "
-                    "is captured from its source: torchvision:NAME, hf:ORG/NAME, FILE.py:FUNCTION");
+    return fail(
+        ErrorCode::kNotFound,
+        "the zoo holds " + name +
+            " in fp32, and under autocast in amp-fp16 and amp-bf16, which most scripts mean: " +
+            mark(Setting::kPrecision) + " amp-" + std::string(name_of(wanted.front())) +
+            "; a model cast as a whole is captured from its source: torchvision:NAME, "
+            "hf:ORG/NAME, FILE.py:FUNCTION");
   }
   return model;
 }

@@ -1,8 +1,11 @@
 #include "scenario/sources/remembered_captures.h"
 
+#include <algorithm>
 #include <cctype>
 #include <chrono>
 #include <cstdlib>
+#include <numeric>
+#include <string>
 #include <utility>
 
 #include "base/files.h"
@@ -16,8 +19,24 @@ namespace {
 /// As much as a capture reads to make a checksum: sources.py, LARGEST.
 constexpr Bytes kLargestSource{64LL << 20};
 
+/// Whether a folder has the names that it had, but for what Python keeps there itself.
+bool lists_the_same(const CaptureSource& source) {
+  std::error_code error;
+  std::vector<std::string> names;
+  fs::directory_iterator entry(source.path, error);
+  for (; !error && entry != fs::directory_iterator(); entry.increment(error)) {
+    std::string name = entry->path().filename().string();
+    if (name != "__pycache__") names.push_back(std::move(name) + "\n");
+  }
+  if (error || static_cast<std::int64_t>(names.size()) != source.bytes) return false;
+  std::sort(names.begin(), names.end());
+  return source.crc32 == crc32_of(std::accumulate(names.begin(), names.end(), std::string()));
+}
+
 bool is_the_same(const CaptureSource& source) {
   std::error_code error;
+  if (source.kind == SourceKind::kAbsent) return !fs::exists(source.path, error);
+  if (source.kind == SourceKind::kFolder) return lists_the_same(source);
   const auto size = fs::file_size(source.path, error);
   if (error || static_cast<std::int64_t>(size) != source.bytes) return false;
   if (!source.crc32) return true;

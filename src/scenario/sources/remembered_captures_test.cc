@@ -51,6 +51,31 @@ TEST_F(ChangedSince, OfALargeFileTheSizeAloneCounts) {
   EXPECT_EQ(changed_since(p).size(), 1);
 }
 
+TEST_F(ChangedSince, NamesWhatWasLookedForInVainAndIsThere) {
+  Provenance p;
+  const std::string fast = (folder_ / "fast_net.py").string();
+  p.sources = {{fast, 0, std::nullopt, SourceKind::kAbsent}};
+  EXPECT_TRUE(changed_since(p).empty());
+  write("fast_net.py", "");
+  EXPECT_EQ(changed_since(p), std::vector<std::string>{"fast_net.py"});
+}
+
+TEST_F(ChangedSince, NamesAFolderThatHasOtherEntries) {
+  const fs::path classes = folder_ / "classes";
+  fs::create_directories(classes / "dog");
+  fs::create_directories(classes / "cat");
+  fs::create_directories(classes / "__pycache__");
+  Provenance p;
+  p.sources = {{classes.string(), 2, crc32_of("cat\ndog\n"), SourceKind::kFolder}};
+  EXPECT_TRUE(changed_since(p).empty());
+  fs::create_directories(classes / "emu");
+  EXPECT_EQ(changed_since(p), std::vector<std::string>{"classes"});
+  fs::remove(classes / "dog");
+  EXPECT_EQ(changed_since(p).size(), 1) << "as many names, and others";
+  fs::remove_all(classes);
+  EXPECT_EQ(changed_since(p).size(), 1);
+}
+
 TEST_F(ChangedSince, VariablesThatTheCodeReadCountToo) {
   Provenance p;
   p.environment = {{"STOKER_TEST_WIDTH", crc32_of("64")}, {"STOKER_TEST_UNSET", std::nullopt}};

@@ -233,8 +233,8 @@ class CpuStep {
       out_.basis = "rules by the data sheet alone: no operator was measured on this CPU";
     } else {
       out_.basis = std::to_string(rows) + (rows == 1 ? " operator" : " operators") +
-                   " measured on this CPU, " + percent(estimator_.measured_share()) +
-                   " of the time in functions among them";
+                   " measured on this CPU, with " + percent(estimator_.measured_share()) +
+                   " of the time in PyTorch's functions";
       if (model_->disturbed()) out_.basis += "; measured while others used the machine";
     }
     if (!host_.measured) out_.basis += "; the time of PyTorch's own calls is a guess";

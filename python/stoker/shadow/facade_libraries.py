@@ -1,0 +1,136 @@
+"""Libraries that write files or ask the GPU beneath Python: each is given its stand-ins when the script imports it."""
+
+from __future__ import annotations
+
+import functools
+import importlib.abc
+import importlib.util
+import os
+import shutil
+import sys
+
+from . import batch_names, facade_kernels, facade_nvidia, sites
+
+_MOST_COPIED = 256 << 20  # bytes of a file that a script opens to change it
+
+
+def install(world, overlay) -> None:
+    hooks = {"torch.utils.tensorboard.writer": lambda m: _no_graph(world, m.SummaryWriter),
+             "tensorboardX.writer": lambda m: _no_graph(world, m.SummaryWriter),
+             "safetensors.torch": lambda m: _no_saving(world, m, ("save_file", "save_model")),
+             "transformers.modeling_utils": lambda m: _no_saving(world, m.PreTrainedModel, ("save_pretrained",)),
+             "transformers.tokenization_utils_base": lambda m: _no_saving(world, m.PreTrainedTokenizerBase, ("save_pretrained",)),
+             "h5py._hl.files": lambda m: _hdf5(overlay, m.File),
+             "sqlite3": lambda m: _database(overlay, m),
+             "pyarrow": lambda m: _arrow(overlay, m),
+             "cv2": lambda m: _first_is_written(overlay, m, ("imwrite", "VideoWriter")),
+             "lmdb": lambda m: _first_is_written(overlay, m, ("open", "Environment"), unless="readonly")}
+    if world.on_gpu:
+        hooks |= {"pynvml": lambda m: facade_nvidia.nvml(world, m), "triton.runtime.jit": lambda m: facade_kernels.launches(world, m),
+                  "triton.runtime.autotuner": lambda m: facade_kernels.untuned(m)}
+        facade_kernels.install(world)
+    batch_names.install(world, hooks)
+    for name in [name for name in hooks if name in sys.modules]:
+        hooks.pop(name)(sys.modules[name])
+    sys.meta_path.insert(0, _After(hooks))
+
+
+class _After(importlib.abc.MetaPathFinder):
+    """Calls a function with a module once it is imported."""
+
+    def __init__(self, hooks: dict):
+        self._hooks = hooks
+
+    def find_spec(self, fullname, path=None, target=None):
+        hook = self._hooks.pop(fullname, None)
+        if hook is None:
+            return None
+        spec = importlib.util.find_spec(fullname)
+        if spec is None or spec.loader is None or not hasattr(spec.loader, "exec_module"):
+            return spec
+        execute = spec.loader.exec_module
+
+        def exec_module(module):
+            execute(module)
+            hook(module)
+
+        try:
+            spec.loader.exec_module = exec_module
+        except AttributeError:
+            pass  # a loader whose methods are fixed: the library stays as it is
+        return spec
+
+
+def _no_graph(world, writer) -> None:
+    """The drawing of a model traces it with values."""
+    def add_graph(self, *args, **kwargs):
+        return None
+
+    writer.add_graph = add_graph
+
+
+def _no_saving(world, owner, names: tuple) -> None:
+    """Weights are written by code that no overlay reaches, and are nobody's: not at all."""
+    def save(*args, **kwargs):
+        world.found("checkpoint-writes", True, "writes checkpoints", sites.here(2))
+        return ()
+
+    for name in names:
+        if hasattr(owner, name):
+            setattr(owner, name, save)
+
+
+def _copied(overlay, path):
+    """Where a file lies that is opened to be changed: a copy of it, if it is there and not large."""
+    target = overlay.to_write(path)
+    if target is not path and not os.path.lexists(target):
+        source = os.path.abspath(os.fsdecode(path))
+        if os.path.isfile(source):
+            if os.path.getsize(source) > _MOST_COPIED:
+                return path
+            shutil.copyfile(source, target)
+    return target
+
+
+def _hdf5(overlay, File) -> None:
+    original = File.__init__
+
+    @functools.wraps(original)
+    def __init__(self, name, mode="r", *args, **kwargs):
+        if isinstance(name, (str, bytes, os.PathLike)):
+            name = overlay.to_read(name) if mode == "r" else overlay.to_write(name) if mode in ("w", "w-", "x") else _copied(overlay, name)
+        original(self, name, mode, *args, **kwargs)
+
+    File.__init__ = __init__
+
+
+def _database(overlay, module) -> None:
+    original = module.connect
+
+    def connect(database, *args, **kwargs):
+        if isinstance(database, (str, os.PathLike)) and os.fspath(database) not in ("", ":memory:") and not kwargs.get("uri"):
+            database = _copied(overlay, database)
+        return original(database, *args, **kwargs)
+
+    module.connect = connect
+
+
+def _arrow(overlay, module) -> None:
+    """What Hugging Face's datasets read and write their tables with."""
+    file, mapped = module.OSFile, module.memory_map
+    module.OSFile = lambda path, mode="r", *args, **kwargs: file(
+        overlay.to_read(path) if mode in ("r", "rb") else overlay.to_write(path), mode, *args, **kwargs)
+    module.memory_map = lambda path, mode="r", *args, **kwargs: mapped(
+        overlay.to_read(path) if mode in ("r", "rb") else _copied(overlay, path), mode, *args, **kwargs)
+
+
+def _first_is_written(overlay, module, names: tuple, unless: str = "") -> None:
+    def leading(original):
+        def function(path, *args, **kwargs):
+            return original(overlay.to_read(path) if unless and kwargs.get(unless) else overlay.to_write(path), *args, **kwargs)
+
+        return function
+
+    for name in names:
+        if hasattr(module, name):
+            setattr(module, name, leading(getattr(module, name)))
