@@ -198,7 +198,9 @@ Status answer(const std::vector<Row>& rows, const CoefficientFile& file, std::is
   }
   std::vector<double> out;
   for (const Row& row : rows) {
-    auto coefficients = TRY(file.for_device(row.machine.device, &patch));
+    // A patch makes coefficients count as calibrated, and an empty one would too.
+    auto coefficients =
+        TRY(file.for_device(row.machine.device, patch.values.empty() ? nullptr : &patch));
     if (what == "kernels") {
       answer_kernels(row, coefficients, out);
       continue;

@@ -6,7 +6,9 @@ measured steps are fitted at once, since they share classes of cost, so that the
 unit limits move together at a small part of that pull, since a few hundred rows tell little of each alone. Scored on groups
 (a model of a table; a GPU of published throughput) that the widths have not seen, ten folds. Forecasts are those of the
 coefficients that ship, which have seen many of these rows; what leaving them out changes is in the report of each part,
-0.1 to 2 points. Needs numpy and scipy.
+0.1 to 2 points. Each row counts once more as its chip would be served if none of its rows were known, without the chip's
+layers and trees, and is scored by widths that no row of the chip has seen; so is each table by widths that saw none of it.
+Needs numpy and scipy.
 """
 import json
 import math
@@ -21,15 +23,20 @@ from scipy.optimize import minimize
 from .common import Tool, header, nested, read_csv, write_tree
 from .host import Rows as HostRows
 from .steps import PARAMETERS_DIFFER, hash_of, step_rows
+from .tree_file import drop_chip as drop_chip_of_trees
 
 PENALTY = 20.0  # of what lies outside a 90 % band: 2 / 0.1
 PULL = 10.0     # of each logarithm towards where it starts, over all of them
 TOGETHER = 0.03  # of that pull, for what classes of one unit share; both chosen by groups left out
 FOLDS = 10
 UNSEEN = "unseen"  # what all kernels share on a chip without rows, beyond what they do on others
+BASE_SAW_THE_CHIP = "llm-training"  # its figures are of all GPUs: without the chip's layers they are what they were
 # Where a coefficient starts that the cost classes do not say: judgement from single operators and GPUs left out.
 START = {"spread.common": 0.07, "spread.tensor": 0.1, "band.capped": 0.2, "band.backward": 0.05, "band.latency": 0.2,
-         "beyond": 0.5, UNSEEN: 0.15, "band.host": 1.0, "flash_attention.spread": 0.15, "communication": 0.2, "copy": 0.3}
+         "beyond": 0.5, "band.host": 1.0,
+         # by chips left out, of 0.08 to 0.15 and 0.1 to 0.4
+         UNSEEN: 0.08, "band.unseen_convolution": 0.4,
+         "flash_attention.spread": 0.15, "communication": 0.2, "copy": 0.3}
 PRODUCTS, CONVOLUTIONS = ("gemm", "attention"), ("conv", "winograd", "depth")
 CHIP = 3  # CoefficientLevel::kChip: from there on rows of the chip exist
 
@@ -119,29 +126,63 @@ def tables_of(context, folder):
     return {name: rows for name, rows in found.items() if len(rows) >= 20}
 
 
+def chips():
+    """The chip of each GPU of the catalogue."""
+    return {r["gpu"]: r["chip"] for r in read_csv(os.path.join(os.path.dirname(__file__), "../../data/gpus/gpus.csv"))}
+
+
+def drop_chip(folder, chip):
+    """Takes what rows of a chip taught out of a folder of coefficients: its layers and its trees."""
+    of = chips()
+    for name in ("operators.json", "steps.json"):
+        path = os.path.join(folder, name)
+        with open(path) as file:
+            tree = json.load(file)
+        tree.get("chips", {}).pop(chip, None)
+        tree["gpus"] = {gpu: node for gpu, node in tree.get("gpus", {}).items() if of.get(gpu) != chip}
+        write_tree(path, tree)
+    drop_chip_of_trees(os.path.join(folder, "residual.trees"), chip)
+
+
 class Doubts:
-    """Rows of all tables: what each is off by, and the terms of its band."""
+    """Rows of all tables, as they are served and as they would be without rows of their chip: what each is off by, and the
+    terms of its band."""
 
     def __init__(self, context, folder):
         said = subprocess.run([context.tools + "/timing_steps", "--terms"], check=True, stdout=subprocess.PIPE, text=True)
         names = said.stdout.split()
         self.names = names + ["band.host", UNSEEN]
-        shares, errors, self.table, self.group, start = [], [], [], [], numpy.zeros(len(names))
-        for table, rows in tables_of(context, folder).items():
-            tool = Tool(context.tools + "/timing_steps", [line for line, _, _ in rows], folder)
-            values = numpy.array(tool({}, "doubt", 3 + 2 * len(names))).reshape(len(rows), -1)
-            tool.close()
-            start = numpy.maximum(start, values[:, 4::2].max(0))
-            shares.append(numpy.column_stack([values[:, 3::2], values[:, 1], values[:, 2] < CHIP]))
-            errors.append(numpy.log(numpy.array([t for _, t, _ in rows]) / values[:, 0]))
-            self.table += [table] * len(rows)
-            self.group += [f"{table} {group}" for _, _, group in rows]
-        self.table = numpy.array(self.table)
-        self.squares, self.error = numpy.concatenate(shares) ** 2, numpy.concatenate(errors)
-        self.start = numpy.log([START.get(n, max(s, 0.01)) for n, s in zip(self.names, [*start, 1.0, 1.0])])
-        weight = {t: 1 / math.sqrt((self.table == t).sum()) for t in set(self.table)}
-        self.weight = numpy.array([weight[t] for t in self.table])
+        tables = tables_of(context, folder)
+        rows = [(table, *row) for table, found in tables.items() for row in found]
+        of = chips()
+        self.chip = numpy.array([of[line.split()[1]] for _, line, _, _ in rows] * 2)
+        self.table = numpy.array([table for table, *_ in rows] * 2)
+        self.group = numpy.array([f"{table} {group}" for table, _, _, group in rows] * 2)
+        self.left_out = numpy.arange(2 * len(rows)) >= len(rows)
+        values = numpy.zeros((2 * len(rows), 3 + 2 * len(names)))
+        values[: len(rows)] = answers(context, folder, [line for _, line, _, _ in rows])
+        for chip in sorted(set(self.chip)):
+            mine = [i for i in range(len(rows)) if self.chip[i] == chip]
+            with tempfile.TemporaryDirectory() as without:
+                shutil.copytree(folder, without, dirs_exist_ok=True)
+                drop_chip(without, chip)
+                values[[len(rows) + i for i in mine]] = answers(context, without, [rows[i][1] for i in mine])
+        self.squares = numpy.column_stack([values[:, 3::2], values[:, 1], values[:, 2] < CHIP]) ** 2
+        self.error = numpy.log(numpy.array([time for _, _, time, _ in rows] * 2) / values[:, 0])
+        start = numpy.maximum(values[: len(rows), 4::2].max(0), 0.01)
+        self.start = numpy.log([START.get(n, s) for n, s in zip(self.names, [*start, 1.0, 1.0])])
+        self.weight = numpy.array([1 / math.sqrt(len(tables[table])) for table in self.table])
         self.fold = numpy.array([hash_of(g, 5) % FOLDS for g in self.group])
+        self.used = ~(self.left_out & (self.table == BASE_SAW_THE_CHIP))
+
+
+def answers(context, folder, lines):
+    """What timing_steps says of each row's doubt."""
+    tool = Tool(context.tools + "/timing_steps", lines, folder)
+    count = len(subprocess.run([context.tools + "/timing_steps", "--terms"], check=True, stdout=subprocess.PIPE).stdout.split())
+    values = numpy.array(tool({}, "doubt", 3 + 2 * count)).reshape(len(lines), -1)
+    tool.close()
+    return values
 
 
 def interval(error, width):
@@ -190,20 +231,29 @@ def constant_score(error):
     return min(interval(error, w).mean() for w in numpy.arange(0.02, 1.2, 0.005))
 
 
+def unseen_widths(doubts, parts):
+    """Widths of each row by a fit without its part."""
+    found = numpy.zeros(len(doubts.error))
+    for part in sorted(set(parts)):
+        held = parts == part
+        found[held] = widths(doubts.squares[held], fit_logs(doubts, doubts.used & ~held))[0]
+    return found
+
+
 def report_of(doubts, everything):
-    report, unseen = [], numpy.zeros(len(doubts.error))
-    for fold in range(FOLDS):
-        held = doubts.fold == fold
-        if held.any() and not held.all():
-            unseen[held] = widths(doubts.squares[held], fit_logs(doubts, ~held))[0]
-    seen = widths(doubts.squares, everything)[0]
+    report, served = [], ~doubts.left_out
+    by_split = [("in sample", served, widths(doubts.squares, everything)[0]),
+                ("groups left out, ten folds", served, unseen_widths(doubts, doubts.fold)),
+                ("table left out", served, unseen_widths(doubts, doubts.table)),
+                ("chip left out, with its layers and trees", doubts.left_out, unseen_widths(doubts, doubts.chip))]
     for table in sorted(set(doubts.table)):
-        rows = doubts.table == table
-        error = doubts.error[rows]
-        for split, width in (("groups left out, ten folds", unseen[rows]), ("in sample", seen[rows])):
+        for split, kind, width in by_split:
+            rows = kind & (doubts.table == table)
+            error, reach = doubts.error[rows], width[rows]
             report.append({"measure": f"bands/{table}", "gpu": "all", "split": split, "rows": int(rows.sum()),
-                           "coverage": round(100 * float((abs(error) <= width).mean())),
-                           "interval_score": round(100 * float(interval(error, width).mean()), 1),
+                           "coverage": round(100 * float((abs(error) <= reach).mean())),
+                           "width": round(100 * float((numpy.exp(reach) - numpy.exp(-reach)).mean())),
+                           "interval_score": round(100 * float(interval(error, reach).mean()), 1),
                            "constant_width_score": round(100 * float(constant_score(error)), 1)})
     return report
 
@@ -227,7 +277,7 @@ def fit(context, folder):
     if len(set(doubts.table)) < 3:
         print("fit-timing: widths.json is not written: too few steps", flush=True)
         return
-    logs = fit_logs(doubts, numpy.full(len(doubts.error), True))
+    logs = fit_logs(doubts, doubts.used)
     report = report_of(doubts, logs)
     told = (doubts.squares.max(0) > 0)
     patch = {n: float(v) for n, v, t in zip(doubts.names, numpy.exp(logs), told) if t and n.count(".") == 1}

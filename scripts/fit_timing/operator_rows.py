@@ -4,6 +4,9 @@ Each time is that of one call on an idle GPU between two events. It never falls 
 call (the floor, by host and operator); beyond, it is the kernel's own time and a gap: the part of the issue that the
 kernel waits for. T = max(floor, gap + kernel). On all hosts the gap is about half of the floor.
 """
+import itertools
+import math
+import os
 import statistics
 
 from .common import read_csv
@@ -14,7 +17,7 @@ HOST_FLOOR_US = {"A100-PCIe-40GB": 26.5, "A100-PCIe-80GB": 26.5, "V100-PCIe-32GB
                  "P4": 26.3, "MI100": 17.0, "H100-SXM5-80GB": 20.0, "L4": 20.0}
 OPERATOR_FLOOR = {"add": 1.0, "mul": 1.0, "div": 1.0, "pow": 1.02, "tanh": 0.98, "addu": 1.17, "mulu": 1.17,
                   "divu": 1.17, "powu": 1.12, "relu": 1.2, "gelu": 1.15, "softmax": 1.27, "ln": 1.8, "bmm": 1.18,
-                  "linear": 2.0, "conv": 2.0}
+                  "linear": 2.0, "conv": 2.0, "traced": 0.3}
 GAP = 0.55  # of the floor
 SMALL = 1500  # ns by the plain rules: below it a row shows the floor alone
 CHIPS = {"A100-PCIe-40GB": "GA100", "A100-PCIe-80GB": "GA100", "V100-PCIe-32GB": "GV100", "P100-PCIe-16GB": "GP100",
@@ -72,8 +75,61 @@ def convolution_rows(data):
                   f"conv {b} {ci} {co} 1 {side} {side} {out} {out} {k} {stride} 0 forward", float(r["time_ms"]) * 1e6)
 
 
+ADDS_UP = 0.1  # how far the operators of a trace may be from the step that they are of
+LONG_MS = 0.1  # of a traced product: shorter ones show what the host takes
+
+
+def product(gpu, batch, m, n, k, transposes, milliseconds):
+    sizes = f"{2 * batch * m * n * k} {4 * batch * (m * k + k * n)} {4 * batch * m * n} {batch * m * n}"
+    return Row(gpu, "traced", f"{gpu} gemm {KERNEL} {sizes} gemm {batch} {m} {n} {k} {transposes}", milliseconds * 1e6)
+
+
+def sizes_of_product(trace):
+    """(batch, m, n, k, is one of Conv1D, is of queries and keys) of a traced node; None: it is no product."""
+    operands = [[int(x) for x in shape.split("x")] for shape in trace["in_shapes"].split("|") if shape]
+    out = [int(x) for x in trace["out_shape"].split("x")]
+    if trace["op_class"] == "BMM":
+        k = operands[0][-1]
+        return math.prod(out[:-2]), out[-2], out[-1], k, False, k < out[-1]
+    conv1d = trace["target"] == "addmm"
+    k = (operands[1] if conv1d else operands[0])[-1]
+    return 1, math.prod(out[:-1]), out[-1], k, conv1d, False
+
+
+def products_of(trace, forward_adds_up, backward_adds_up):
+    """Products of a traced node: the forward's, and the two of the backward, of as many FLOPs each, at half of its time."""
+    batch, m, n, k, conv1d, scores = sizes_of_product(trace)
+    gpu, forward = trace["gpu"], float(trace["fw_ms"] or 0)
+    backward = float(trace["bw_ms"] or 0) / 2
+    straight = conv1d or batch > 1 and not scores  # the second operand is stored as it is multiplied
+    if forward_adds_up and forward > LONG_MS:
+        yield product(gpu, batch, m, n, k, "0 0" if straight else "0 1", forward)
+    if backward_adds_up and backward > LONG_MS:
+        yield product(gpu, batch, m, k, n, "0 1" if straight else "0 0", backward)
+        yield product(gpu, batch, *((k, n) if straight or scores else (n, k)), m, "1 0", backward)
+
+
+def traced_products(data):
+    """Products within whole steps: the only ones of large matrices that are stored untransposed, and of gradients. Of
+    traces alone whose operators add up to the step that was timed without them."""
+    adds_up = {}
+    for r in read_csv(os.path.join(data, "e2e-neusight.csv")):
+        step = tuple(r[x] for x in ("gpu", "model", "mode", "seqlen", "batch"))
+        if r["compiled"] != "0" or r["parallel"] or not r["sum_ops_fw_ms"]:
+            continue
+        forward = float(r["sum_ops_fw_ms"]) / float(r["fw_ms"])
+        backward = (float(r["sum_ops_bw_ms"]) + float(r["sum_ops_acc_ms"] or 0)) / float(r["bw_ms"]) if r["bw_ms"] else 0
+        adds_up[step] = [abs(share - 1) <= ADDS_UP for share in (forward, backward)]
+    for r in read_csv(os.path.join(data, "ops-neusight-trace.csv.gz")):
+        step = tuple(r[x] for x in ("gpu", "model", "mode", "seqlen", "batch"))
+        if r["op_class"] in ("Linear", "BMM") and r["dtype"] == "fp32" and step in adds_up:
+            yield from products_of(r, *adds_up[step])
+
+
 FAMILIES = {"gemm": gemm_rows, "elementwise": lambda data: vector_rows(data, False),
             "rows": lambda data: vector_rows(data, True), "convolution": convolution_rows}
+# What trees learn from besides; efficiencies of the rules are of single operators alone.
+LEARNED = {**FAMILIES, "gemm": lambda data: itertools.chain(gemm_rows(data), traced_products(data))}
 
 
 def floors(rows, plain):

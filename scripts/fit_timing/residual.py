@@ -14,13 +14,15 @@ import tempfile
 import numpy
 import xgboost
 
-from .operator_rows import CHIPS, FAMILIES, GAP, HOST_FLOOR_US, floors
+from .operator_rows import CHIPS, GAP, HOST_FLOOR_US, LEARNED, floors
+from .tree_file import checksum
 
 FOLDS = 5
 LEAF = 0xFFFF
 DEVICE_FLOOR = 2000  # ns: kernel.floor_us, which the forecast adds
 UNSEEN = 1.12  # below this multiple of the floor a row says nothing about the kernel but that it is short
 SHORT_WEIGHT = 0.02
+TRACED_WEIGHT = 4.0  # of a product within a step, of which there are few; chosen by shapes left out
 SETTINGS = {"gemm": (500, 8, 0.08), "elementwise": (200, 6, 0.1), "rows": (300, 6, 0.1),
             "convolution": (300, 6, 0.05)}  # trees, depth, learning rate
 # Families of which trees on the shape alone (no figure of the GPU, no absolute time) help GPUs that were left out,
@@ -29,7 +31,8 @@ TRANSFER = {"rows": ((80, 5, 0.1), 0.5)}
 NOT_TRANSFERRED = ("gpu_", "bytes", "plain")  # names, or what they begin with when they end in _
 QUICK = (200, 6, 0.1)
 QUICK_ROWS = 40000
-PROVENANCE = {"rows": "NeuSight (MIT, Georgia Institute of Technology and Microsoft): single-operator times, FP32",
+PROVENANCE = {"rows": "NeuSight (MIT, Georgia Institute of Technology and Microsoft): single-operator times, FP32, and "
+                      "products within whole steps",
               "made_by": "scripts/fit-timing"}
 
 GPUS = tuple(HOST_FLOOR_US)  # whose rows are used
@@ -40,7 +43,7 @@ class Family:
 
     def __init__(self, context, name):
         self.name = name
-        self.rows = [row for row in FAMILIES[name](context.data) if context.sees(row.gpu)]
+        self.rows = [row for row in LEARNED[name](context.data) if context.sees(row.gpu)]
         with tempfile.NamedTemporaryFile("w", suffix=".rows", delete=False) as file:
             file.write("".join(row.text + "\n" for row in self.rows))
         out = subprocess.run([context.tools + "/timing_rows", file.name, "--features"], check=True,
@@ -54,6 +57,7 @@ class Family:
         self.features = values[:, 2:].astype(numpy.float32)
         self.time = numpy.array([row.time for row in self.rows])
         self.gpu = numpy.array([row.gpu for row in self.rows])
+        self.traced = numpy.array([row.operator == "traced" for row in self.rows])
         self.floor = numpy.array(floors(self.rows, self.plain))
         self.gap = GAP * self.floor - DEVICE_FLOOR
 
@@ -70,6 +74,7 @@ class Family:
             at_most = numpy.log(0.9 * (self.floor - self.gap) / self.plain)
             target[mine & short] = numpy.minimum(typical, at_most)[mine & short]
         weight[short] = SHORT_WEIGHT
+        weight[self.traced] *= TRACED_WEIGHT
         return target, weight
 
     def predicted(self, logarithms):
@@ -166,14 +171,6 @@ def forest_of(family, booster, chips, fold, base=0.0, share=1.0):
                       for row, value in zip(checks, values)]}, data
 
 
-def checksum(data):
-    """FNV-1a over words of eight bytes, the last filled up with zeros."""
-    value = 0xCBF29CE484222325
-    for (word,) in struct.iter_unpack("<Q", data + bytes(-len(data) % 8)):
-        value = ((value ^ word) * 0x100000001B3) & 0xFFFFFFFFFFFFFFFF
-    return value
-
-
 def write(path, fingerprint, forests, report, provenance=None):
     header = json.dumps({"format": "stoker-residual", "fingerprint": fingerprint, "provenance": provenance or PROVENANCE,
                          "measured_error": report, "forests": [entry for entry, _ in forests]}).encode() + b"\n"
@@ -201,7 +198,7 @@ def report_of(family, settings, report):
 def fit(context, folder):
     """Writes residual.trees into `folder`."""
     forests, report = [], []
-    for name in FAMILIES:
+    for name in LEARNED:
         family = Family(context, name)
         if context.quick:
             chosen = sample(family, numpy.ones(len(family.rows), bool), QUICK_ROWS)
@@ -220,7 +217,7 @@ def fit(context, folder):
 def fit_across(context, folder):
     """Cross-fitted: forest k of a family saw no shape whose hash leaves k."""
     forests = []
-    for name in FAMILIES:
+    for name in LEARNED:
         family = Family(context, name)
         for fold in range(FOLDS):
             forests.append(forest_of(family, train(family, family.fold != fold, SETTINGS[name]), chips_of(family), fold))

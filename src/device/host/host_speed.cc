@@ -12,13 +12,15 @@ namespace {
 
 /// Work of one thread in a clock, relative to Haswell; each step is what its maker published for
 /// integer code: AMD +52 % (Zen, of Excavator; about Broadwell), +15 (Zen 2), +19 (Zen 3), +14 (Zen
-/// 4), +16 (Zen 5); Intel +5 (Broadwell), +10 (Skylake), +18 (Sunny Cove), +19 (Golden Cove).
+/// 4), +16 (Zen 5); Intel +5 (Broadwell), +10 (Skylake), +18 (Sunny Cove), +19 (Golden Cove), +9
+/// (Lion Cove).
 enum class Core : std::uint8_t {
   kHaswell,
   kBroadwell,
   kSkylake,
   kSunnyCove,
   kGoldenCove,
+  kLionCove,
   kZen,
   kZen2,
   kZen3,
@@ -27,8 +29,8 @@ enum class Core : std::uint8_t {
   kNeoverseV2
 };
 constexpr double per_clock(Core core) {
-  constexpr std::array<double, 11> kWork{1.00, 1.05, 1.15, 1.36, 1.62, 1.10,
-                                         1.26, 1.50, 1.71, 1.99, 1.75};
+  constexpr std::array<double, 12> kWork{1.00, 1.05, 1.15, 1.36, 1.62, 1.77,
+                                         1.10, 1.26, 1.50, 1.71, 1.99, 1.75};
   return kWork[static_cast<std::size_t>(core)];
 }
 
@@ -83,6 +85,12 @@ constexpr std::array kRows{
     Row{"silver#1##", Core::kSkylake, 3.1},
     Row{"silver#2##", Core::kSkylake, 3.3},
     Row{"silver#3##", Core::kSunnyCove, 3.5},
+    Row{"xeonw#24##", Core::kGoldenCove, 4.7},
+    Row{"xeonw#34##", Core::kGoldenCove, 4.8},
+    Row{"xeonw21##", Core::kSkylake, 4.4},
+    Row{"xeonw22##", Core::kSkylake, 4.6},
+    Row{"xeonw32##", Core::kSkylake, 4.4},
+    Row{"xeonw33##", Core::kSunnyCove, 4.0},
     Row{"epyc7r32", Core::kZen2, 3.3},
     Row{"epyc7b12", Core::kZen2, 3.3},
     Row{"epyc7v12", Core::kZen2, 3.3},
@@ -127,6 +135,9 @@ constexpr std::array kRows{
     Row{"i#12###", Core::kGoldenCove, 5.1},
     Row{"i#13###", Core::kGoldenCove, 5.6},
     Row{"i#14###", Core::kGoldenCove, 5.8},
+    Row{"i#4###", Core::kHaswell, 3.9},
+    Row{"ultra#1##", Core::kGoldenCove, 4.9},
+    Row{"ultra#2##", Core::kLionCove, 5.5},
     Row{"neoversev2", Core::kNeoverseV2, 3.3},
     Row{"grace", Core::kNeoverseV2, 3.3},
 };

@@ -33,6 +33,16 @@ TEST(HostSpeed, TakesAnUnlistedModelByItsGeneration) {
   EXPECT_GT(known->spread, listed->spread) << "its clock is not known";
 }
 
+TEST(HostSpeed, KnowsWorkstationsAndDesktops) {
+  const double golden_cove = 1.62 / (1.99 * 4.52);
+  EXPECT_NEAR(speed("Intel(R) Xeon(R) w9-3495X"), golden_cove * 4.8, 1e-9);
+  EXPECT_NEAR(speed("Intel(R) Xeon(R) w3-2423"), golden_cove * 4.7, 1e-9);
+  EXPECT_NEAR(speed("Intel(R) Xeon(R) W-2245 CPU @ 3.90GHz"), 1.15 * 4.6 / (1.99 * 4.52), 1e-9);
+  EXPECT_NEAR(speed("Intel(R) Core(TM) Ultra 9 285K"), 1.77 * 5.5 / (1.99 * 4.52), 1e-9);
+  EXPECT_NEAR(speed("Intel(R) Core(TM) i7-4790K CPU @ 4.00GHz"), 3.9 / (1.99 * 4.52), 1e-9);
+  EXPECT_NEAR(speed("14th Gen Intel(R) Core(TM) i9-14900K"), golden_cove * 5.8, 1e-9);
+}
+
 TEST(HostSpeed, SaysWhichFiguresRowsTold) {
   const auto told = host_speed("Xeon E5-2698 v4");
   ASSERT_TRUE(told);

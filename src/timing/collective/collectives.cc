@@ -5,6 +5,7 @@
 #include <cmath>
 #include <optional>
 
+#include "base/percent.h"
 #include "base/setting.h"
 #include "base/text.h"
 
@@ -186,6 +187,9 @@ double latest_start(int ranks, const CollectiveCoefficients& c) {
   return start;
 }
 
+/// Bytes/s of a ring that is staged through host memory over PCIe 3.0 x16.
+constexpr double kStandInPcie = 6e9;
+
 bool is_bridge(const Gpu& gpu) { return gpu.link.find("bridge") != std::string::npos; }
 
 /// Where the speed of all-reduce comes from, of a link of so many bytes a second.
@@ -196,14 +200,13 @@ std::string source_of(double bandwidth, bool stated) {
 
 NodeFabric over_pcie(const Gpu& gpu, int ranks, const CollectiveCoefficients& c) {
   if (auto fabric = measured("PCIe", ranks, c)) return *fabric;
-  constexpr double kStandIn = 6e9;  // staged through host memory over PCIe 3.0 x16
   double bandwidth = gpu.pcie_bandwidth * c.pcie_share;
   NodeFabric fabric{{},
                     c.unfitted_spread,
                     gpu.pcie_stated ? "PCIe at " + gigabytes(gpu.pcie_bandwidth) + " as stated"
                                     : "PCIe, data sheet only"};
   if (!std::isfinite(bandwidth) || bandwidth <= 0) {
-    bandwidth = kStandIn;
+    bandwidth = kStandInPcie;
     fabric.basis = "PCIe, stand-in of 6 GB/s";
     fabric.assumption =
         "all-reduce over PCIe at 6 GB/s, since the GPU's links have no figures ([link] of a "
@@ -226,17 +229,40 @@ NodeFabric over_pcie(const Gpu& gpu, int ranks, const CollectiveCoefficients& c)
   return fabric;
 }
 
+/// GPUs that a machine without a switch joins by links of their own; 0: a switch, or a pair.
+int mesh_of(const Gpu& gpu) {
+  const std::string link = simplified(gpu.link);
+  if (link == simplified("NVLink 1") || link == simplified("NVLink 2")) return 8;  // a cube
+  constexpr double kLinksToSeven = 800e9;  // MI300X: 7 links of 128 GB/s; MI100: 3 of 92
+  if (link == simplified("Infinity Fabric")) return gpu.link_bandwidth < kLinksToSeven ? 4 : 8;
+  return 0;
+}
+
+/// Share of a GPU's links that lead to the others of its ring, were each pair joined by as many.
+double links_used(const Gpu& gpu, int ranks) {
+  const int mesh = gpu.figure_stated ? 0 : mesh_of(gpu);
+  return ranks < mesh ? (ranks - 1.0) / (mesh - 1.0) : 1.0;
+}
+/// 90 % half-width of a ring through a part of a mesh: by the V100s' cube, served without its rows.
+constexpr double kMeshSpread = 0.9;
+
 std::optional<NodeFabric> over_link(const Gpu& gpu, int ranks, const CollectiveCoefficients& c) {
   // A bridge joins two GPUs only; beyond that the ring crosses PCIe.
   if (gpu.link.empty() || (is_bridge(gpu) && ranks > 2)) return std::nullopt;
   if (auto fabric = measured(gpu.link, ranks, c))
     return at_its_figure(std::move(*fabric), gpu, ranks, c);
   if (gpu.link_bandwidth <= 0) return std::nullopt;
-  const double bandwidth = ring_bandwidth(gpu.link_bandwidth, c);
-  return NodeFabric{by_rule(ranks, bandwidth, c), c.unfitted_spread,
+  const double used = links_used(gpu, ranks);
+  const double whole = ring_bandwidth(gpu.link_bandwidth, c);
+  const double bandwidth = std::max(used * whole, std::min(whole, kStandInPcie));
+  const std::string part =
+      used < 1 ? ", " + percent(used) + " of its links between " + std::to_string(ranks) + " GPUs"
+               : "";
+  return NodeFabric{by_rule(ranks, bandwidth, c),
+                    used < 1 ? std::max(c.unfitted_spread, kMeshSpread) : c.unfitted_spread,
                     gpu.figure_stated
                         ? gpu.link + " at " + gigabytes(gpu.link_bandwidth) + " as stated"
-                        : gpu.link + ", data sheet only",
+                        : gpu.link + ", data sheet only" + part,
                     "all-reduce over " + gpu.link + " at " + gigabytes(bandwidth) + ", " +
                         source_of(gpu.link_bandwidth, gpu.figure_stated)};
 }

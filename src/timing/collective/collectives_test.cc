@@ -147,6 +147,22 @@ TEST(AllReduce, UnknownFabricRestsOnTheDataSheet) {
             std::string::npos);
 }
 
+TEST(AllReduce, APartOfAMeshHasAPartOfItsLinks) {
+  const CollectiveCoefficients c = fitted();
+  const Machine machine = linked("Infinity Fabric", 896e9);
+  const double all = all_reduce_model(machine, {8, 1}, c).bandwidth();
+  const AllReduceModel three = all_reduce_model(machine, {3, 1}, c);
+  EXPECT_NEAR(three.bandwidth(), all * 2 / 7, 1e3) << "two of seven links";
+  EXPECT_GT(three.spread, c.unfitted_spread);
+  EXPECT_NE(three.basis.find("29 % of its links between 3 GPUs"), std::string::npos) << three.basis;
+  EXPECT_NEAR(all_reduce_model(linked("Infinity Fabric", 276e9), {4, 1}, c).bandwidth(),
+              276e9 / 2 * c.link_share, 1e3)
+      << "a hive of four is whole";
+  Machine stated = machine;
+  stated.device.gpu()->figure_stated = true;
+  EXPECT_NEAR(all_reduce_model(stated, {3, 1}, c).bandwidth(), all, 1e3) << "the user's word";
+}
+
 TEST(AllReduce, ALinkWithoutAFigureFallsBackToPcieAndSaysSo) {
   const Machine machine = linked("Odd Fabric", 0);
   const CollectiveCoefficients c;

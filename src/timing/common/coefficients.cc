@@ -103,6 +103,7 @@ void visit_all(C& c, Visit&& visit) {
   visit(Name{"band", "capped"}, c.band.capped, kAllowed);
   visit(Name{"band", "backward"}, c.band.backward, kAllowed);
   visit(Name{"band", "latency"}, c.band.latency, kAllowed);
+  visit(Name{"band", "unseen_convolution"}, c.band.unseen_convolution, kAllowed);
   visit(Name{"spread", "common"}, c.common_spread, kAllowed);
   visit(Name{"spread", "tensor"}, c.tensor_spread, kAllowed);
 }

@@ -113,6 +113,9 @@ struct BandCoefficients {
   double capped = 0;      ///< times the share of arithmetic whose rate power limits
   double backward = 0;    ///< times the share of the backward
   double latency = 0;     ///< times the share that neither arithmetic nor memory explains
+  /// Times the share of convolutions on FP32 units where no rows are of the chip: they differ
+  /// between chips more than products and memory do.
+  double unseen_convolution = 0;
 };
 
 /// Measured time of an all-reduce by size, of one fabric and count of GPUs.

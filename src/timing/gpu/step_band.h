@@ -32,10 +32,12 @@ struct BandTerm {
 };
 
 /// Terms beside the classes of cost: those that hold for all kernels or for some of any class.
-inline constexpr std::array<const char*, 11> kFurtherTerms{
-    "spread.common", "spread.tensor", "band.capped",    "band.backward",
-    "band.latency",  "compiled",      "beyond",         "kernel.graph_spread",
-    "copy",          "communication", "replica_threads"};
+inline constexpr std::array<const char*, 13> kFurtherTerms{
+    "spread.common",           "spread.tensor", "band.capped",
+    "band.backward",           "band.latency",  "compiled",
+    "band.unseen_convolution", "beyond",        "kernel.graph_spread",
+    "graph_latency",           "copy",          "communication",
+    "replica_threads"};
 /// Where "compiled" stands among all terms.
 inline constexpr std::size_t kCompiledTerm = kCostClasses + 5;
 inline constexpr std::size_t kBandTerms = kCostClasses + kFurtherTerms.size();

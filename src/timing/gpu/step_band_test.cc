@@ -64,6 +64,37 @@ TEST(StepBand, BandsGrowBeyondTheFastestMemoryThatWasMeasured) {
   EXPECT_NEAR(above(9e12).band.above, 0, 1e-9) << "it was measured itself";
 }
 
+TEST(StepBand, ConvolutionsOfAChipWithoutRowsAreInMoreDoubt) {
+  Program program;
+  launch(program, moving(30));
+  Kernel kernel = moving(10);
+  kernel.kernel_class = KernelClass::kConvolution;
+  kernel.shape = ConvolutionShape{.batch = 1, .in_channels = 1, .out_channels = 1};
+  launch(program, kernel);
+  Coefficients c = ideal();
+  c.common_spread = 0;
+  for (auto& entry : c.classes) entry.spread = 0;
+  c.level = CoefficientLevel::kBase;
+  c.band.unseen_convolution = 0.4;
+  EXPECT_NEAR(predict_step(program, machine_of(), c).band.above, 0.1, 0.01) << "a quarter";
+  c.level = CoefficientLevel::kChip;
+  EXPECT_NEAR(predict_step(program, machine_of(), c).band.above, 0, 1e-9);
+}
+
+TEST(StepBand, ShortKernelsOfACudaGraphAreInDoubt) {
+  Program program;
+  for (int i = 0; i < 10; ++i) launch(program, moving(0));
+  Coefficients c = ideal();
+  c.common_spread = 0;
+  c.kernel.floor_us = 5;
+  c.kernel.graph_spread = 0;
+  c.host.forward_us = c.host.spread = 0.001;
+  for (auto& entry : c.classes) entry.spread = 0;
+  EXPECT_LT(predict_step(program, machine_of(), c).band.above, 0.02) << "the host may limit";
+  program.cuda_graphs = true;
+  EXPECT_NEAR(predict_step(program, machine_of(), c).band.above, 0.6, 0.02);
+}
+
 TEST(StepBand, TheHostsDoubtIsOfTheStepOnlyWhereTheHostMayLimit) {
   Program program;
   for (int i = 0; i < 50; ++i) launch(program, moving(10));
