@@ -233,9 +233,12 @@ NodeFabric over_pcie(const Gpu& gpu, int ranks, const CollectiveCoefficients& c)
 int mesh_of(const Gpu& gpu) {
   const std::string link = simplified(gpu.link);
   if (link == simplified("NVLink 1") || link == simplified("NVLink 2")) return 8;  // a cube
-  constexpr double kLinksToSeven = 800e9;  // MI300X: 7 links of 128 GB/s; MI100: 3 of 92
-  if (link == simplified("Infinity Fabric")) return gpu.link_bandwidth < kLinksToSeven ? 4 : 8;
-  return 0;
+  if (link != simplified("Infinity Fabric")) return 0;
+  // MI300X: a link of 128 GB/s to each of 7 others; MI100: 92 to each of 3. MI210 and MI250X sit in
+  // hives of several forms.
+  constexpr double kToSeven = 7 * 128e9, kToThree = 3 * 92e9;
+  if (gpu.link_bandwidth >= kToSeven) return 8;
+  return gpu.link_bandwidth <= kToThree ? 4 : 0;
 }
 
 /// Share of a GPU's links that lead to the others of its ring, were each pair joined by as many.
