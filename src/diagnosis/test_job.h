@@ -43,6 +43,9 @@ struct MadeJob {
   double told_batch = 8;
   double pause_every = 0, pause = 0;  ///< seconds: the loop then asks for no batch and computes
   double group_quota = 0;             ///< that a later sample of the machine tells
+  CodeCounts code_per_s{};            ///< answers by whose code the main thread runs
+  double beside = 0;                  ///< cores that the main process's other threads use
+  bool start_seen = false;            ///< the first workers started while watched
   GpuSample gpu{};                    ///< with busy_percent: the job has this one all the time
 
   [[nodiscard]] JobTimeline play() const {
@@ -109,7 +112,7 @@ struct MadeJob {
       f.owner = 1;
       f.role = ProcessRole::kWorker;
       f.python = python;
-      f.started_ns = s.tick == 0 ? -1 : s.tick * kStep;
+      f.started_ns = s.tick > 0 ? s.tick * kStep : (start_seen ? 1 : -1);
       facts.push_back(f);
       ProcessSample p;
       p.serial = f.serial;
@@ -134,6 +137,10 @@ struct MadeJob {
     s.main.read_chars += static_cast<std::int64_t>(read_per_s / kRate);
     s.main.anonymous = 500'000'000 + static_cast<std::int64_t>(memory_per_s * at);
     if (at >= given_back_at) s.main.anonymous /= 4;
+    for (std::size_t i = 0; i < kCodeKinds; ++i)
+      s.main.code[i] = static_cast<std::int64_t>(static_cast<double>(code_per_s[i]) * at);
+    s.main.others.cpu_ns += static_cast<std::int64_t>(beside * kStep);
+    s.main.busy_threads = static_cast<std::int64_t>(std::ceil(beside));
     s.main.read_calls = static_cast<std::int64_t>(s.asked * reads_a_batch);
     Sample sample;
     sample.at_ns = s.tick * kStep;

@@ -23,6 +23,8 @@ constexpr std::int64_t kGpuEvery = kNanosASecond / 4;
 constexpr std::int64_t kRareEvery = 5 * kNanosASecond;
 /// New processes are looked for this often.
 constexpr std::int64_t kScanEvery = kNanosASecond / 2;
+/// ... and this often where none has begun: the kernel tells of its own container's only.
+constexpr std::int64_t kScanAnyway = 3 * kNanosASecond;
 /// ... and with each sample so long after one ended.
 constexpr std::int64_t kExpect = 2 * kNanosASecond;
 /// A process's name and command line are looked at again while it is this young: a fork gets its
@@ -65,7 +67,8 @@ bool is_python(const std::string& folder, std::string_view name, std::string_vie
 
 }  // namespace
 
-Sampler::Sampler(SamplerOptions options) : options_(std::move(options)), tree_(options_.proc) {
+Sampler::Sampler(SamplerOptions options)
+    : options_(std::move(options)), tree_(options_.proc), load_(options_.proc + "/loadavg") {
   began_ = clock_now();
   facts_.unix_ns = unix_now();
   facts_.sample_ns = static_cast<std::int64_t>(kNanosASecond / options_.rate);
@@ -176,6 +179,14 @@ void Sampler::expect_queues() {
   }
 }
 
+bool Sampler::others_began() {
+  const std::string_view text = trimmed(load_.read());
+  const std::string_view last = text.substr(std::min(text.size(), text.rfind(' ') + 1));
+  if (!last.empty() && last == last_begun_) return false;
+  last_begun_ = last;
+  return true;
+}
+
 void Sampler::find_processes() {
   bool changed = false;
   for (const TreeEntry& entry : tree_.scan()) learn(entry), changed = true;
@@ -186,7 +197,27 @@ void Sampler::find_processes() {
 
 void Sampler::look_at_training() {
   for (auto& [serial, watch] : watches_) {
-    if (facts_of(serial)->role == ProcessRole::kTraining) watch.look();
+    if (facts_of(serial)->role == ProcessRole::kTraining) watch.look(now());
+  }
+}
+
+void Sampler::watch_code() {
+  // A made-up /proc has the numbers of other processes.
+  if (options_.proc != "/proc") return;
+  for (const auto& [serial, watch] : watches_) {
+    const ProcessFacts& facts = *facts_of(serial);
+    if (facts.role == ProcessRole::kWorker) loaders_.insert(facts.owner);
+  }
+  for (const auto& [serial, watch] : watches_) {
+    const ProcessFacts& facts = *facts_of(serial);
+    if (facts.role != ProcessRole::kTraining || loaders_.contains(serial)) {
+      code_watches_.erase(serial);
+      code_refused_.erase(serial);
+    } else if (!code_watches_.contains(serial) && !code_refused_.contains(serial)) {
+      auto opened = CodeWatch::open(facts.pid, "/proc/" + std::to_string(facts.pid));
+      if (opened) code_watches_.emplace(serial, std::move(*opened));
+      else if (opened.error().code == ErrorCode::kIo) code_refused_.insert(serial);
+    }
   }
 }
 
@@ -230,7 +261,13 @@ bool Sampler::sleep_until(std::int64_t due) {
 bool Sampler::wait_for_next() {
   const std::int64_t step = facts_.sample_ns;
   for (int i = 1; i < options_.looks; ++i) {
-    if (!sleep_until(due_ - step + step * i / options_.looks)) return false;
+    // Looks at even moments would meet a loop whose steps are about as long always at the same
+    // place, and see a slow rhythm in a fast one.
+    constexpr std::int64_t kParts = 1024, kMostMoved = 410;  // two fifths of the distance
+    unevenness_ = unevenness_ * 1664525U + 1013904223U;
+    const std::int64_t moved = (unevenness_ >> 8) % (2 * kMostMoved + 1) - kMostMoved;
+    if (!sleep_until(due_ - step + step * (i * kParts + moved) / (options_.looks * kParts)))
+      return false;
     look_at_training();
   }
   return sleep_until(due_);
@@ -242,6 +279,10 @@ void Sampler::sample_processes(bool slow, bool memory, Sample& sample) {
     sample.processes.push_back(watch.sample(
         sample.at_ns - last_, memory ? ProcessWatch::Depth::kSlow : ProcessWatch::Depth::kUsual));
     const bool alive = sample.processes.back().alive;
+    if (const auto code = code_watches_.find(watch.serial()); code != code_watches_.end())
+      code->second.read(sample.at_ns, code_[watch.serial()]);
+    if (const auto code = code_.find(watch.serial()); code != code_.end())
+      sample.processes.back().code = code->second;
     // A loop tells of its last steps when it ends.
     sample.processes.back().told = told_by(*facts_of(watch.serial()), slow || !alive);
     if (alive) {
@@ -255,6 +296,8 @@ void Sampler::sample_processes(bool slow, bool memory, Sample& sample) {
     serial_of_.erase(watch.pid());
     told_watches_.erase(watch.serial());
     told_.erase(watch.serial());
+    code_watches_.erase(watch.serial());
+    code_.erase(watch.serial());
     entry = watches_.erase(entry);
   }
 }
@@ -289,12 +332,16 @@ std::optional<Sample> Sampler::next() {
   };
   const bool slow = passed(kSlowEvery);
   // Where workers ended, others are about to begin.
-  if (passed(kScanEvery) || at < expect_until_) find_processes();
+  const bool young = std::ranges::any_of(
+      watches_, [&](const auto& entry) { return is_young(*facts_of(entry.first)); });
+  const bool due = passed(kScanEvery) && (young || others_began());
+  if (due || passed(kScanAnyway) || at < expect_until_) find_processes();
   Sample sample;
   sample.at_ns = at;
   sample.has_host = slow;
   if (slow) {
     follow_training();
+    watch_code();
     sample.host = host_->sample();
   }
   // The driver's own figures are means of a sixth of a second or more.
@@ -329,6 +376,11 @@ std::vector<std::string> Sampler::hidden() const {
     words.emplace_back(
         "where its threads sleep (/proc/PID/wchan: watch as the job's owner or as "
         "root)");
+  if (!code_refused_.empty())
+    words.emplace_back(
+        "whose code a loop without workers runs, that is how much of its time it loads "
+        "(perf_event_open: a user may ask where kernel.perf_event_paranoid is 2 or less and the "
+        "container allows the call)");
   return words;
 }
 

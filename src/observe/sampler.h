@@ -5,12 +5,15 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "base/result.h"
 #include "observe/gpu_watch.h"
+#include "observe/proc/code_watch.h"
 #include "observe/proc/host_watch.h"
+#include "observe/proc/kept_file.h"
 #include "observe/proc/open_data.h"
 #include "observe/proc/process_tree.h"
 #include "observe/proc/process_watch.h"
@@ -58,12 +61,17 @@ class Sampler {
  private:
   explicit Sampler(SamplerOptions options);
   void find_processes();
+  /// Whether any process or thread of this machine or container has begun since the last call: the
+  /// list of all processes is long. True where the kernel does not tell.
+  [[nodiscard]] bool others_began();
   void learn(const TreeEntry& entry);
   [[nodiscard]] bool is_young(const ProcessFacts& facts) const;
   void refresh_roles();
   /// Tells training processes since when threads of theirs may send batches' indices.
   void expect_queues();
   void look_at_training();
+  /// Whose code the loops run that load without workers, which look the same otherwise.
+  void watch_code();
   /// What the loop of a training process tells of its steps; asked for once a second.
   [[nodiscard]] Told told_by(const ProcessFacts& facts, bool slow);
   /// The limits of the training process are the job's: a shell before it may have others.
@@ -79,6 +87,8 @@ class Sampler {
 
   SamplerOptions options_;
   ProcessTree tree_;
+  KeptFile load_;
+  std::string last_begun_;  ///< number of the process or thread that began last
   std::unique_ptr<HostWatch> host_;
   std::unique_ptr<GpuWatch> gpus_;
   WatchFacts facts_;
@@ -88,11 +98,16 @@ class Sampler {
   std::map<std::uint32_t, ToldWatch> told_watches_;
   std::map<std::uint32_t, Told> told_;
   std::map<std::uint32_t, OpenData> data_;
+  std::map<std::uint32_t, CodeWatch> code_watches_;
+  std::map<std::uint32_t, CodeCounts> code_;
+  std::set<std::uint32_t> code_refused_;  ///< loops without workers that this user may not ask of
+  std::set<std::uint32_t> loaders_;       ///< training processes that have, or had, workers
   std::map<std::int64_t, std::uint32_t> serial_of_;  ///< of living members, by process id
   std::function<bool()> stop_;
   std::int64_t began_ = 0;  ///< CLOCK_BOOTTIME, which process start times are told on
   std::int64_t due_ = 0, last_ = 0;
   std::int64_t samples_ = 0;
+  std::uint32_t unevenness_ = 1;   ///< state of the sequence that moves looks
   bool last_one_ = false;          ///< nothing comes after the last sample
   std::int64_t expect_until_ = 0;  ///< new processes are likely until then
 };

@@ -59,6 +59,8 @@ TEST(Sampler, SeesAProcessThatSleepsInAPipe) {
   const ProcessSample& p = last->processes[0];
   EXPECT_TRUE(p.alive);
   EXPECT_GT(p.looks.all(), 5U);
+  for (std::size_t i = 1; i < kKeptLooks; ++i) EXPECT_GT(p.look_at_ns[i], p.look_at_ns[i - 1]);
+  EXPECT_LT(p.look_at_ns.back(), last->at_ns);
   EXPECT_GT(p.resident, 0);
   EXPECT_EQ(sampler->processes()[0].pid, child.pid());
   EXPECT_EQ(sampler->take_changed().size(), 1U);

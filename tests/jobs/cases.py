@@ -96,6 +96,14 @@ CASES += [
     later("ranks, one slower", "ranks_job.py", "--slow-rank 0.06", ("waits_for_other_processes",)),
 ]
 
+# Written after loading without workers was told by whose code runs, and steps by their rhythm.
+CASES += [
+    Case("no workers, computes on the CPU", "--workers 0 --step 0.06 --decode 8", ("loads_in_main_process",)),
+    Case("no workers, a silent loop", DEVICE + "--workers 0 --decode 20 --silent", ("loads_in_main_process",)),
+    Case("healthy, no workers, a silent loop", "--workers 0 --step 0.3 --decode 1 --batch 2 --silent", ()),
+    later("no workers, text", "text_job.py", "--workers 0 --tokenize 700", ("loads_in_main_process",)),
+]
+
 
 def on_gpu(name, arguments, expected, **around):
     return Case(name, arguments, expected, around=around, script="gpu_job.py")

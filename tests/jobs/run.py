@@ -86,10 +86,16 @@ def of_first_rank(observation):
 
 
 def told_by_loop(observation):
-    told = subprocess.run([sys.executable, "-m", "stoker", "observation", "--json", str(of_first_rank(observation))],
-                          capture_output=True, text=True, check=False,
-                          env={**os.environ, "PYTHONPATH": str(PACKAGE)})
-    return json.loads(told.stdout) if told.returncode == 0 else {}
+    """What each rank's loop says; a job without ranks has one."""
+    ranked = sorted(observation.parent.glob(observation.name.replace(".obs.jsonl", ".rank*.obs.jsonl")))
+    said = []
+    for file in ranked or [observation]:
+        told = subprocess.run([sys.executable, "-m", "stoker", "observation", "--json", str(file)],
+                              capture_output=True, text=True, check=False,
+                              env={**os.environ, "PYTHONPATH": str(PACKAGE)})
+        if told.returncode == 0:
+            said.append(json.loads(told.stdout))
+    return said
 
 
 def kept(a, case, number, cured=False):
@@ -129,12 +135,10 @@ def run_job(a, case, arguments, recording=None, observation=None):
         return report, told_by_loop(observation), steady_rate(of_first_rank(observation))
 
 
-def wait_share(observation):
-    """Share of waiting that stoker.Observer saw, in per cent; None: unknown."""
-    for phase in observation.get("phases", []):
-        if phase["name"] == "wait":
-            return 100 * phase["share"]
-    return None
+def wait_share(told):
+    """Share of waiting that stoker.Observer saw, in per cent, the mean of the ranks; None: unknown."""
+    shares = [100 * phase["share"] for said in told for phase in said.get("phases", []) if phase["name"] == "wait"]
+    return sum(shares) / len(shares) if shares else None
 
 
 def found_binary():
@@ -165,6 +169,18 @@ def steady_rate(observation):
     return (len(later) - 1) / (later[-1] - later[0]) if len(later) > 8 else None
 
 
+def rhythm_in(report):
+    """Seconds of what repeats in the first rank's main thread: value, low, high; None: nothing steady."""
+    rhythm = report["ranks"][0].get("rhythm") if report["ranks"] else None
+    return [round(rhythm[key], 4) for key in ("period_s", "low_s", "high_s")] if rhythm else None
+
+
+def own_loading_in(report):
+    """Per cent of the time that a job without workers loads, by whose code it runs: value, low, high."""
+    own = report.get("own_loading")
+    return [round(100 * own[key], 1) for key in ("value", "low", "high")] if own and own["by_code"] else None
+
+
 def judged(a, case, report, told, rate):
     """What a run is compared by."""
     if a.shared and "burners" not in case.around:
@@ -173,7 +189,8 @@ def judged(a, case, report, told, rate):
     right = first in case.expected if case.expected else not report["findings"]
     row = {"right": right, "first": first or "healthy", "lost": 0, "setting": "", "gain": None,
            "waits": 100 * report["waits_seen"], "loop": wait_share(told), "rate": rate or report["batches_per_s"] or 0.0,
-           "batches": report["batches_per_s"] if report["told"] else None}
+           "batches": report["batches_per_s"] if report["told"] else None, "rhythm": rhythm_in(report),
+           "own": own_loading_in(report)}
     if report["findings"]:
         finding = report["findings"][0]
         gain = finding["gain"]

@@ -72,6 +72,10 @@ def summary(cases):
     # Validation lies between the batches of a loop, and not within its training steps.
     steps = [abs(run["batches"] / run["rate"] - 1) for run in told if run.get("batches") and run["rate"]
              and run["first"] != "validation_stalls"]
+    rhythms = [run for run in told if run.get("rhythm") and run["rate"]]
+    steady = sum(run["rhythm"][1] <= 1 / run["rate"] <= run["rhythm"][2] for run in rhythms)
+    owns = [run for run in told if run.get("own")]
+    held = sum(run["own"][1] <= run["loop"] <= run["own"][2] for run in owns)
     widths = [cure["promised"][2] - cure["promised"][1] for cure in cures]
     lines = ["| measure | | goal |", "| --- | --- | --- |",
              f"| planted cause named first | {share(sum(run['right'] for run in planted), len(planted))} | 90 % |",
@@ -81,6 +85,13 @@ def summary(cases):
     if steps:
         lines.append(f"| batches a second as seen, beside the loop's own steps a second: median error, and nine in ten | "
                      f"{100 * statistics.median(steps):.1f} %, {100 * sorted(steps)[int(0.9 * len(steps))]:.1f} % | |")
+    if owns:
+        width = statistics.median(run["own"][2] - run["own"][1] for run in owns)
+        lines.append("| loading without workers, by whose code runs: the loop's own share within the band (its width, "
+                     f"median, in points) | {share(held, len(owns))} ({width:.0f}) | |")
+    if rhythms:
+        lines.append("| rhythm of the main thread, where one was seen: the loop's own step within its band | "
+                     f"{share(steady, len(rhythms))} | |")
     if widths:
         lines.append(f"| width of that band, median | {statistics.median(widths):.0f} points | |")
     return lines

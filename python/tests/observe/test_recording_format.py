@@ -90,7 +90,7 @@ def names_of(function):
     """The fields that src/observe/record/fields.h visits in one function, in their order."""
     text = (REPOSITORY / "src" / "observe" / "record" / "fields.h").read_text(encoding="utf-8")
     body = text[text.index(f"void {function}("):]
-    return re.findall(r"visit\(\w\.([\w.]+)\)", body[:body.index("\n}\n")])
+    return re.findall(r"visit\(\w\.([\w.\[\]]+)\)", body[:body.index("\n}\n")])
 
 
 @pytest.fixture(scope="module")

@@ -68,7 +68,7 @@ def test_what_another_users_process_hides_is_named_and_is_not_called_healthy(sle
     assert "/proc/PID/io" in hidden
     if "/proc/PID/wchan" in hidden:  # some kernels tell everybody
         assert not report["healthy"]
-        assert "no clean bill" in report["verdict"]
+        assert "may still lose time" in report["verdict"]
 
 
 def test_a_containers_process_is_watched_by_its_number_outside(contained):
@@ -77,7 +77,8 @@ def test_a_containers_process_is_watched_by_its_number_outside(contained):
                           timeout=120, check=False)
     report = report_of(done)
     assert report["ranks"][0]["pid"] == child_of(shell)
-    assert report["hidden"] == []
+    # A container may forbid its users to ask whose code runs (perf_event_open); /proc is theirs.
+    assert not any("/proc/" in words for words in report["hidden"])
 
 
 def test_a_number_from_within_a_container_leads_to_the_one_outside(contained):

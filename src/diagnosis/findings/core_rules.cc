@@ -41,9 +41,9 @@ void add_quota(const JobCase& c, std::vector<JobFinding>& out) {
   if (c.own > kMostCores * c.cores)
     f.lost = std::max(f.lost, c.share(JobState::kWaitsForData) * throttled / periods);
   f.evidence = fmt::format(
-      "The control group's quota of {:g} cores was used up in {} of its periods; the job used "
-      "{:.2g} "
-      "cores, of {} that it can see.",
+      "The CPU limit of the container or job ({:g} cores, the quota of its control group) was used "
+      "up in {} of the periods that the kernel divides time into; the job used {:.2g} cores, of {} "
+      "that it can see.",
       c.timeline.facts().quota, percent(throttled / periods), c.own, c.timeline.facts().processors);
   f.cure =
       "raise the CPU limit (Kubernetes resources.limits.cpu, docker --cpus), or ask for no "
@@ -87,8 +87,8 @@ void add_full_cores(const JobCase& c, double lost, std::vector<JobFinding>& out)
       "usable cores are busy with this job.",
       percent(c.share(JobState::kWaitsForCore)), c.own, c.cores);
   f.cure =
-      "cheaper samples: smaller files, a faster decoder, fewer or batched transforms, or some of "
-      "them on the GPU; or more cores.";
+      "samples that take less computing: smaller files, a faster decoder, fewer transforms or "
+      "whole batches at once, or some of them on the GPU; or more cores.";
   if (c.loader) {
     f.gain = gain_of_costs(*c.loader, 0.5, 1);
     f.cure += " The gain is that of halving a sample's CPU time.";
@@ -152,8 +152,9 @@ void add_oversubscribed(const JobCase& c, std::vector<JobFinding>& out) {
     f.lost = c.share(JobState::kWaitsForCore) * part +
              c.share(JobState::kWaitsForData) * queued_share(c.while_waiting) * part;
     f.evidence = fmt::format(
-        "Threads that workers did not ask for take {} of the CPU time of their main threads; "
-        "workers wait for a core {} of the time.",
+        "Threads that libraries started in the workers take {} as much CPU time as the workers' "
+        "own "
+        "threads; workers wait for a core {} of the time.",
         percent(c.workers.helpers_cpu / c.workers.cpu), percent(queued_share(c.workers)));
     f.cure = "one thread a worker: OMP_NUM_THREADS=1, cv2.setNumThreads(0) in worker_init_fn.";
     f.setting = "OMP_NUM_THREADS=1";

@@ -44,7 +44,8 @@ bool add_forgotten(const JobCase& c, std::vector<JobFinding>& out) {
   f.evidence = fmt::format("The job holds {} GPU{} and used neither them nor a core for {}.",
                            c.timeline.gpus().size(), c.timeline.gpus().size() == 1 ? "" : "s",
                            human_time(c.timeline.seconds() * kSecond));
-  f.cure = "end it, or see what it waits for (py-spy dump): the GPU-hours are paid for.";
+  f.cure =
+      "end it, or see what it waits for (`py-spy dump --pid PID`): the GPU-hours are paid for.";
   f.confidence = Confidence::kHigh;
   out.push_back(std::move(f));
   return true;
@@ -65,9 +66,12 @@ void add_host_bound(const JobCase& c, std::vector<JobFinding>& out) {
   f.evidence = fmt::format("The loop's thread is on a core {} of the time, and the GPU busy {}",
                            percent(computes), percent(c.gpu_busy));
   if (power >= 0) f.evidence += fmt::format(" at {} of its power limit", percent(power));
-  f.evidence += ": it waits for kernels to be launched.";
+  f.evidence +=
+      ": it waits for the CPU, which starts (launches) its kernels one by one more slowly than it "
+      "runs them.";
   f.cure =
-      "fewer and larger kernels: torch.compile(mode=\"reduce-overhead\"), CUDA graphs, a larger "
+      "fewer and larger kernels (the pieces of work that a GPU is given): "
+      "torch.compile(mode=\"reduce-overhead\"), CUDA graphs, a larger "
       "batch_size, foreach or fused optimizers.";
   f.setting = "torch.compile(mode=\"reduce-overhead\")";
   f.gain = up_to_full(f.lost);
@@ -88,7 +92,8 @@ void add_synchronisations(const JobCase& c, std::vector<JobFinding>& out) {
       "the other in turn.",
       percent(waits), percent(c.gpu_busy));
   f.cure =
-      "read values rarely: .item(), .cpu(), print(loss) and torch.cuda.synchronize() every 50 "
+      "read values from the GPU rarely: .item(), .cpu(), print(loss) and torch.cuda.synchronize() "
+      "every 50 "
       "steps; copies with non_blocking=True from pinned memory.";
   f.gain = up_to_full(f.lost);
   f.confidence = Confidence::kMedium;

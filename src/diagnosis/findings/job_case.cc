@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "diagnosis/findings/own_loading.h"
 #include "diagnosis/timeline/receive_track.h"
 #include "diagnosis/timeline/times.h"
 
@@ -51,8 +52,8 @@ double rate_of(const LoaderSettings& settings, const SampleCost& cost, const Wat
 
 std::optional<WatchedLoader> loader_of(const JobCase& c) {
   const RankTimeline* rank = typical(c.ranks);
-  if (rank == nullptr || rank->batches < kEnoughBatches || rank->costs.size() < kEnoughCosts ||
-      rank->workers_most == 0)
+  if (rank == nullptr || rank->batches < kEnoughBatches || rank->loop_batches <= 0 ||
+      rank->costs.size() < kEnoughCosts || rank->workers_most == 0)
     return std::nullopt;
   WatchedLoader loader;
   loader.settings.batch = 1;
@@ -76,11 +77,11 @@ std::optional<WatchedLoader> loader_of(const JobCase& c) {
       job[JobState::kWaitsForData] + job[JobState::kStartsWorkers] + job[JobState::kWaitsForCore];
   const double loop = std::max(0.0, job.all() - waits - job[JobState::kThrottled]);
   const double cpu = std::min(loop, job[JobState::kComputes] + job[JobState::kSaves]);
-  loader.consumer.step = Nanos(loop / rank->batches * kNanosASecond);
-  loader.consumer.host_cpu = Nanos(cpu / rank->batches * kNanosASecond);
+  loader.consumer.step = Nanos(loop / rank->loop_batches * kNanosASecond);
+  loader.consumer.host_cpu = Nanos(cpu / rank->loop_batches * kNanosASecond);
   loader.consumer.consumption = Consumption::kBlocking;
   const double watched = job.all() - job[JobState::kStartsWorkers];
-  loader.observed = watched > 0 ? rank->batches / watched : 0;
+  loader.observed = watched > 0 ? rank->loop_batches / watched : 0;
   loader.simulated = rate_of(loader.settings, loader.cost, loader);
   if (loader.simulated <= 0 || loader.observed <= 0) return std::nullopt;
   return loader;
@@ -162,7 +163,7 @@ void estimate_receiving(JobCase& c) {
     if (rank.pin_thread || rank.reads_a_batch <= 0) continue;
     const double tensors = tensors_of(rank.reads_a_batch);
     c.tensors = std::max(c.tensors, tensors);
-    seconds += std::min(rank.batches * (kReceiveBatch + kReceiveTensor * tensors),
+    seconds += std::min(rank.loop_batches * (kReceiveBatch + kReceiveTensor * tensors),
                         rank.job[JobState::kComputes]);
   }
   if (c.job.all() > 0) c.receives = seconds / c.job.all();
@@ -239,6 +240,7 @@ JobCase job_case(const JobTimeline& timeline) {
   estimate_receiving(c);
   c.loader = loader_of(c);
   c.told = told_of(c.ranks);
+  c.own_loading = own_loading_of(c);
   return c;
 }
 

@@ -62,6 +62,7 @@ struct JobCase {
   bool pressed = false;  ///< job and others together used nearly all cores
   std::optional<WatchedLoader> loader{};
   std::optional<ToldLoop> told{};
+  std::optional<OwnLoading> own_loading{};  ///< of a job without workers
 
   [[nodiscard]] double share(JobState state) const {
     return job.all() > 0 ? job[state] / job.all() : 0;
@@ -94,6 +95,7 @@ using Rule = void (*)(const JobCase&, std::vector<JobFinding>&);
 void loader_rules(const JobCase& c, std::vector<JobFinding>& out);
 void core_rules(const JobCase& c, std::vector<JobFinding>& out);
 void loop_rules(const JobCase& c, std::vector<JobFinding>& out);
+void own_loading_rules(const JobCase& c, std::vector<JobFinding>& out);
 void told_rules(const JobCase& c, std::vector<JobFinding>& out);
 void memory_rules(const JobCase& c, std::vector<JobFinding>& out);
 void gpu_rules(const JobCase& c, std::vector<JobFinding>& out);

@@ -36,6 +36,14 @@ struct ToldLoop {
   double samples_per_s = 0;          ///< 0: not told
 };
 
+/// How much of its time a job without workers loads itself, seen from outside: loading is time on a
+/// core there, as the step is.
+struct OwnLoading {
+  std::optional<double> value;  ///< share of the time; nothing where only bounds are known
+  double low = 0, high = 1;
+  bool by_code = false;  ///< whose code the main thread runs was seen
+};
+
 /// What a run did with its time, and why.
 struct JobDiagnosis {
   double seconds = 0;     ///< that were watched
@@ -43,12 +51,13 @@ struct JobDiagnosis {
   double waits = 0;       ///< share of the time that the loop waited for data, as told where it is
   double waits_seen = 0;  ///< the same, seen from outside: blocked, and receiving
   std::optional<ToldLoop> told{};
-  double useful = 1;                 ///< share in which it computed, saved, or used a device
-  double batches_per_s = 0;          ///< of all training processes; 0: not known
-  std::vector<JobFinding> findings;  ///< by the time that they cost, largest first
-  bool healthy = false;              ///< nothing worth turning was found
-  std::string verdict;               ///< the sentence that matters first
-  std::vector<std::string> notes;    ///< what limits this answer
+  std::optional<OwnLoading> own_loading{};  ///< nothing: there are workers, or nothing was seen
+  double useful = 1;                        ///< share in which it computed, saved, or used a device
+  double batches_per_s = 0;                 ///< of all training processes; 0: not known
+  std::vector<JobFinding> findings;         ///< by the time that they cost, largest first
+  bool healthy = false;                     ///< nothing worth turning was found
+  std::string verdict;                      ///< the sentence that matters first
+  std::vector<std::string> notes;           ///< what limits this answer
 };
 
 /// The least time that a diagnosis is made from.

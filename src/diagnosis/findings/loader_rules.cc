@@ -5,6 +5,7 @@
 #include "base/percent.h"
 #include "base/text.h"
 #include "diagnosis/findings/job_case.h"
+#include "diagnosis/timeline/receive_track.h"
 
 namespace stoker::findings {
 namespace {
@@ -85,8 +86,9 @@ std::string memory_price(const JobCase& c, int more) {
   if (counted == 0 || more <= 0) return {};
   constexpr double kMegabyte = 1e6;
   return fmt::format(
-      "about {:.0f} MB of memory for each further worker, and its batches in "
-      "/dev/shm",
+      "about {:.0f} MB of memory for each further worker, and room for its batches in shared "
+      "memory "
+      "(/dev/shm)",
       one / counted / kMegabyte);
 }
 
@@ -135,27 +137,27 @@ void add_uneven(const JobCase& c, double lost, std::vector<JobFinding>& out) {
   f.name = rare ? "slow_samples" : "window_too_small";
   f.evidence = fmt::format(
       "While the loop waited, at most one of {} was making a batch {} of the time; the others had "
-      "filled their window",
+      "made all that they may make ahead",
       workers_words(c), percent(c.waits_for_one));
   if (c.loader)
-    f.evidence += fmt::format(". The dearest twentieth of the batches takes {} of all their time",
-                              percent(tail));
+    f.evidence +=
+        fmt::format(". The slowest 5 % of the batches take {} of the time of all", percent(tail));
   f.evidence += ".";
   if (rare) {
     f.cure =
-        "find the slow samples (their size, their file), or let later batches overtake: "
-        "DataLoader(in_order=False), PyTorch 2.6 and later.";
+        "find the slow samples (their size, their file), or let batches that are ready overtake "
+        "them: DataLoader(in_order=False), PyTorch 2.6 and later.";
     f.setting = "in_order=False";
     if (unordered) f.gain = unordered->gain;
     f.price = "the order of the samples depends on timing";
   } else if (deeper) {
-    f.cure = fmt::format("a larger window: prefetch_factor={} instead of {}.",
+    f.cure = fmt::format("let workers make more batches ahead: prefetch_factor={} instead of {}.",
                          deeper->settings.prefetch, c.loader->settings.prefetch);
     f.setting = fmt::format("prefetch_factor={}", deeper->settings.prefetch);
     f.gain = deeper->gain;
-    f.price = "/dev/shm for that many more batches";
+    f.price = "shared memory (/dev/shm) for that many more batches";
   } else {
-    f.cure = "a larger prefetch_factor.";
+    f.cure = "let workers make more batches ahead: a larger prefetch_factor.";
     f.setting = "prefetch_factor";
   }
   f.confidence = rare ? Confidence::kHigh : Confidence::kMedium;
@@ -170,12 +172,11 @@ void add_preparing(const JobCase& c, double lost, const Making& made,
   const auto better = best_workers(c);
   f.evidence = fmt::format(
       "The loop waits for data {} of its time; of the time that {} {} to make batches then, {} is "
-      "on "
-      "a core",
+      "computing",
       percent(c.share(JobState::kWaitsForData)), workers_words(c),
       c.workers_each == 1 ? "takes" : "take", percent(made.cpu));
   if (made.queued > kLeastShare)
-    f.evidence += fmt::format(" and {} waiting for one", percent(made.queued));
+    f.evidence += fmt::format(" and {} waiting for a core", percent(made.queued));
   f.evidence +=
       fmt::format("; {:.1f} of {:g} usable cores are busy.", c.own + c.contending, c.cores);
   if (better) {
@@ -189,8 +190,9 @@ void add_preparing(const JobCase& c, double lost, const Making& made,
   } else {
     f.name = "preparation_bound";
     f.cure =
-        "cheaper samples: smaller files, a faster decoder, fewer or batched transforms, or "
-        "some of them on the GPU; or more cores. More workers bring nothing.";
+        "samples that take less computing: smaller files, a faster decoder, fewer transforms or "
+        "whole batches at once, or some of them on the GPU; or more cores. More workers bring "
+        "nothing.";
     if (c.loader) {
       f.gain = gain_of_costs(*c.loader, 0.5, 1);
       f.cure += " The gain is that of halving a sample's CPU time.";
@@ -215,8 +217,8 @@ Storage storage_of(const JobCase& c) {
   double bytes = 0, calls = 0;
   for (const RankTimeline& rank : c.ranks) {
     bytes += rank.read_bytes;
-    // Handing over a batch takes a worker as many calls as receiving it takes the loop.
-    calls += rank.batches * std::max(0.0, rank.worker_reads_a_batch - rank.reads_a_batch);
+    calls += rank.batches * std::max(0.0, rank.worker_reads_a_batch -
+                                              hand_over_reads(tensors_of(rank.reads_a_batch)));
   }
   Storage s;
   s.disks_a_s = disks / std::max(1e-9, c.timeline.host_seconds());
@@ -269,7 +271,8 @@ void add_reading(const JobCase& c, double lost, const Making& made, std::vector<
   const Storage storage = storage_of(c);
   f.evidence = fmt::format(
       "The loop waits for data {} of its time; of the time that workers take for a batch then, {} "
-      "is waiting for storage and {} other sleep (network, timers); the disks deliver {:.1f} MB/s.",
+      "is waiting for storage and {} is sleeping otherwise (network, timers); the disks deliver "
+      "{:.1f} MB/s.",
       percent(c.share(JobState::kWaitsForData)), percent(made.storage), percent(made.sleeps),
       storage.disks_a_s * 1e-6);
   double data = 0, cached = 0;
@@ -299,7 +302,8 @@ void add_transport(const JobCase& c, double lost, std::vector<JobFinding>& out) 
   f.lost = lost;
   f.evidence = fmt::format(
       "The loop waits for data {} of its time, and meanwhile {:.1f} of {} on average make a batch: "
-      "batches are finished and on their way (queues, file descriptors, the pin thread).",
+      "the batches are finished and being handed over, from the workers to the loop (queues, file "
+      "descriptors, the thread of pin_memory).",
       percent(c.share(JobState::kWaitsForData)), at_work(c), workers_words(c));
   f.cure =
       "fewer and larger messages: a larger batch_size, tensors instead of lists and arrays, "

@@ -30,6 +30,8 @@ void add_epoch_edges(const JobCase& c, std::vector<JobFinding>& out) {
   std::size_t starts = 0;
   double first = 0, all_first = 0, again = 0;
   int counted = 0;
+  // Where steps that warm up are left out, the first start is too.
+  const bool warm = std::ranges::any_of(c.ranks, &RankTimeline::warm);
   for (const RankTimeline& rank : c.ranks) {
     starts = std::max(starts, rank.generations.size());
     for (const Generation& g : rank.generations) {
@@ -44,7 +46,7 @@ void add_epoch_edges(const JobCase& c, std::vector<JobFinding>& out) {
   if (starts < 2 || counted == 0) return;
   JobFinding f;
   f.name = "workers_restarted";
-  f.lost = c.share(JobState::kStartsWorkers) * (all_first > 0 ? again / all_first : 0);
+  f.lost = c.share(JobState::kStartsWorkers) * (warm ? 1 : all_first > 0 ? again / all_first : 0);
   f.evidence = fmt::format(
       "The workers were started {} times; each time the first batch came {:.2g} s later, together "
       "{} of the time.",
@@ -81,8 +83,10 @@ void add_saves(const JobCase& c, std::vector<JobFinding>& out) {
   f.name = "checkpoint_stalls";
   f.lost = around / c.job.all();
   f.evidence = fmt::format(
-      "The training loop stood still for writing {:.0f} times, {:.2g} s each, {} in all.", times,
-      around / times, human_bytes(Bytes(static_cast<std::int64_t>(written))));
+      "The training loop stood still {:.0f} times to write a checkpoint or the like, {:.2g} s "
+      "each, "
+      "{} in all.",
+      times, around / times, human_bytes(Bytes(static_cast<std::int64_t>(written))));
   f.cure =
       "save less often, less (weights only), or in the background "
       "(torch.distributed.checkpoint.async_save).";
@@ -114,40 +118,11 @@ void add_between_steps(const JobCase& c, std::vector<JobFinding>& out) {
       "every {:.2g} s, and did not wait for one: it does something else than training steps.",
       times, times == 1 ? "" : "s", longest, usual);
   f.cure =
-      "validate, log and draw less often, or on a part of the data; py-spy dump says which it is.";
+      "validate, log and draw less often, or on a part of the data; `py-spy dump --pid PID` prints "
+      "which line it is at.";
   constexpr double kHalfLeft = 0.5;
   f.gain = without(std::min(kMostLost, f.lost), 0.0, kHalfLeft);
   f.confidence = times > 1 ? Confidence::kMedium : Confidence::kLow;
-  out.push_back(std::move(f));
-}
-
-/// No workers: the training process loads its data itself.
-void add_no_workers(const JobCase& c, std::vector<JobFinding>& out) {
-  // Where the loop tells how long it was in next(), that says more.
-  if (c.workers_each > 0 || (c.told && c.told->waits)) return;
-  double reads = 0, chars = 0, seconds = 0;
-  for (const RankTimeline& rank : c.ranks) {
-    reads += rank.read_calls;
-    chars += rank.read_chars;
-    seconds += rank.job.all();
-  }
-  const double waits = c.share(JobState::kReads);
-  const double rate = seconds > 0 ? chars / seconds : 0;
-  constexpr double kReadsData = 2e5;  // bytes a second; a loop that only computes reads nothing
-  if (waits < kLeastShare && rate < kReadsData) return;
-  JobFinding f;
-  f.name = "loads_in_main_process";
-  f.lost = std::max(waits, 0.0);
-  f.evidence = fmt::format(
-      "There are no workers, and the training process reads {:.1f} MB/s itself; it waits for "
-      "storage {} of its time. What it computes for samples is not told apart from the step from "
-      "outside.",
-      rate * 1e-6, percent(waits));
-  f.cure =
-      "num_workers=2 or more, so that loading runs beside the step; stoker.observe_step tells "
-      "how much of the loop it is.";
-  f.setting = "num_workers=2";
-  f.confidence = waits > kClearShare ? Confidence::kHigh : Confidence::kLow;
   out.push_back(std::move(f));
 }
 
@@ -209,8 +184,8 @@ bool add_exchange(const JobCase& c, std::vector<JobFinding>& out) {
       "that do not compute: they exchange gradients, or wait for other nodes.",
       c.ranks.size(), percent(waits));
   f.cure =
-      "fewer and larger exchanges (a larger batch, gradient accumulation under no_sync(), larger "
-      "buckets); see which with `py-spy dump`.";
+      "fewer and larger exchanges (a larger batch, gradient accumulation under no_sync(), a larger "
+      "bucket_cap_mb of DistributedDataParallel); see which with `py-spy dump --pid PID`.";
   f.confidence = Confidence::kLow;
   out.push_back(std::move(f));
   return true;
@@ -228,7 +203,9 @@ void add_stalls(const JobCase& c, std::vector<JobFinding>& out) {
         "The loop waits for locks or other threads of its process {} of its "
         "time, while none of them computes.",
         percent(locked));
-    f.cure = "see which with `py-spy dump`: queues of its own, logging, the interpreter's lock.";
+    f.cure =
+        "see which with `py-spy dump --pid PID`: queues of its own, logging, Python's global lock "
+        "(GIL).";
     f.confidence = Confidence::kLow;
     out.push_back(std::move(f));
   }
@@ -253,7 +230,6 @@ void loop_rules(const JobCase& c, std::vector<JobFinding>& out) {
   add_epoch_edges(c, out);
   add_saves(c, out);
   add_between_steps(c, out);
-  add_no_workers(c, out);
   add_main_reads(c, out);
   add_stalls(c, out);
 }

@@ -14,7 +14,7 @@ constexpr double kNearlyFull = 0.85;
 
 std::string size(double bytes) { return human_bytes(Bytes(static_cast<std::int64_t>(bytes))); }
 
-/// A straight line through the memory of the later half of the stretches.
+/// A straight line through the memory of the later two thirds of the loop's stretches.
 struct Growth {
   double a_second = 0;  ///< bytes
   double grown = 0;     ///< bytes over the part looked at
@@ -22,9 +22,12 @@ struct Growth {
   double seconds = 0;
 };
 
-Growth growth_of(const std::vector<Stretch>& all) {
+Growth growth_of(const std::vector<Stretch>& all, double from) {
   std::vector<std::pair<double, double>> points;
-  for (std::size_t i = all.size() / 3; i < all.size(); ++i) {
+  // What importing takes is no growth.
+  const auto begin = std::ranges::lower_bound(all, from, std::less<>(), &Stretch::from);
+  const auto first = static_cast<std::size_t>(begin - all.begin());
+  for (std::size_t i = first + (all.size() - first) / 3; i < all.size(); ++i) {
     if (all[i].memory > 0 && all[i].seconds > kLeastStretch)
       points.emplace_back(all[i].from + all[i].seconds, all[i].memory);
   }
@@ -55,7 +58,9 @@ Growth growth_of(const std::vector<Stretch>& all) {
 }
 
 void add_growth(const JobCase& c, std::vector<JobFinding>& out) {
-  const Growth g = growth_of(c.timeline.stretches());
+  double from = 0;
+  for (const RankTimeline& rank : c.ranks) from = std::max(from, rank.from);
+  const Growth g = growth_of(c.timeline.stretches(), from);
   const HostSample& host = c.timeline.last_host();
   double left = static_cast<double>(host.memory_available);
   if (host.group_memory_most > 0)
@@ -92,10 +97,12 @@ void add_shared_memory(const JobCase& c, std::vector<JobFinding>& out) {
   JobFinding f;
   f.name = "shared_memory_nearly_full";
   const auto most = static_cast<double>(host.shared_memory_most);
-  f.evidence = fmt::format("/dev/shm held {} of {}; workers die with a bus error when it is full.",
-                           size(full * most), size(most));
+  f.evidence = fmt::format(
+      "Shared memory (/dev/shm), through which workers hand over batches, held "
+      "{} of {}; workers die with a bus error when it is full.",
+      size(full * most), size(most));
   f.cure =
-      "a larger one (docker --shm-size, an emptyDir of medium Memory), a smaller "
+      "a larger one (docker --shm-size; on Kubernetes an emptyDir of medium Memory), a smaller "
       "prefetch_factor, or fewer workers.";
   f.setting = "--shm-size";
   f.confidence = Confidence::kHigh;

@@ -1,42 +1,11 @@
 #include <fmt/format.h>
 
-#include <cmath>
-
 #include "base/percent.h"
 #include "diagnosis/findings/job_case.h"
 
 /// What shows best where the loop tells of its steps itself.
 namespace stoker::findings {
 namespace {
-
-/// Without workers, all of next() is loading.
-void add_loading(const JobCase& c, double waits, std::vector<JobFinding>& out) {
-  if (c.workers_each > 0 || waits < kLeastShare) return;
-  const double rest = std::max(0.02, 1 - waits);
-  const double free = std::max(1.0, c.cores - static_cast<double>(c.ranks.size()));
-  const int wanted =
-      static_cast<int>(std::clamp(std::ceil(waits / rest), 1.0, std::max(1.0, std::floor(free))));
-  JobFinding f;
-  f.name = "loads_in_main_process";
-  f.lost = waits;
-  f.evidence = fmt::format(
-      "There are no workers: the loop itself is in the loader's next() for {} of its time, {:.3g} "
-      "ms of a step of {:.3g} ms.",
-      percent(waits), 1e3 * c.told->step_s * waits, 1e3 * c.told->step_s);
-  f.cure = fmt::format("num_workers={}, so that loading runs beside the step.", wanted);
-  f.setting = fmt::format("num_workers={}", wanted);
-  // Loading beside the step takes the longer of the two; handing a batch over costs some of it
-  // again, and where the step computes on the same cores both are slower.
-  const double most = 1 / std::max(rest, waits / wanted) - 1;
-  constexpr double kHandOver = 0.85;
-  const bool crowded = c.own + wanted > c.cores;
-  f.gain =
-      Figure{most * kHandOver, (1 + (crowded ? 0.0 : most * 0.5)) / (1 + kLeastError) - 1,
-             (1 + most) * (1 + kLeastError) - 1, "the longer of loading and the rest of the step"};
-  f.price = "each worker is a copy of the process, and its batches lie in /dev/shm";
-  f.confidence = Confidence::kHigh;
-  out.push_back(std::move(f));
-}
 
 struct Receiving {
   double share = 0;
@@ -78,8 +47,9 @@ void add_receiving(const JobCase& c, const Receiving& r, std::vector<JobFinding>
   f.cure =
       "let workers hand over one tensor instead of many, tensors instead of lists and arrays "
       "(collate_fn); pin_memory=True moves receiving into a thread.";
-  f.gain = Figure{1 / (1 - r.share / 2) - 1, 0, 1 / (1 - std::min(0.9, r.share)) - 1,
-                  "the time that receiving takes"};
+  f.gain =
+      Figure{1 / (1 - r.share / 2) - 1, 1 / (1 + kRunToRun) - 1,
+             (1 + kRunToRun) / (1 - std::min(0.9, r.share)) - 1, "the time that receiving takes"};
   f.confidence = c.told ? Confidence::kMedium : Confidence::kLow;
   out.push_back(std::move(f));
 }
@@ -110,7 +80,6 @@ void told_rules(const JobCase& c, std::vector<JobFinding>& out) {
     return add_receiving(c, seen, out);
   }
   const double waits = c.at_most_idle(*c.told->waits);
-  add_loading(c, waits, out);
   add_receiving(c, told_receiving(c, waits), out);
   add_validation(c, out);
 }

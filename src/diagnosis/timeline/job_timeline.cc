@@ -261,7 +261,10 @@ void JobTimeline::Parts::pass_ranks(const Sample& sample, Stretch& now) {
     if (f.role != ProcessRole::kTraining) continue;
     if (!p.alive) {
       // What it told at its end still counts.
-      if (const auto known = ranks.find(p.serial); known != ranks.end()) known->second.hear(p.told);
+      if (const auto known = ranks.find(p.serial); known != ranks.end()) {
+        known->second.hear(p.told);
+        known->second.end();
+      }
       continue;
     }
     const auto found = ranks.try_emplace(p.serial, f).first;
@@ -278,6 +281,7 @@ void JobTimeline::Parts::pass_ranks(const Sample& sample, Stretch& now) {
 void JobTimeline::Parts::add(const Sample& sample) {
   // A clock that goes back, or a recording that was put together, is no interval.
   if (any && sample.at_ns <= last.at_ns) return;
+  around.sample_s = at_seconds(facts.sample_ns);
   around.gpu = around.gpu || !sample.gpus.empty();
   learn_cpu(sample);
   Stretch step;

@@ -3,10 +3,12 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "diagnosis/timeline/rhythm_track.h"
 #include "diagnosis/timeline/sleep_split.h"
 #include "observe/sample/sample.h"
 
@@ -100,11 +102,22 @@ struct GpuTimeline {
   bool job_seen = false;      ///< a process of the job holds it
 };
 
+/// A training process while it has no workers: loading is then in its own time.
+struct AloneTimeline {
+  double seconds = 0;
+  double cpu = 0;     ///< of its main thread on a core
+  double queued = 0;  ///< of it waiting for one
+  double reads = 0;   ///< of it waiting for storage
+  double beside = 0;  ///< of its time on a core, with other threads of the process on one too
+  CodeCounts code{};  ///< whose code the main thread was found to run
+};
+
 /// A training process and its workers.
 struct RankTimeline {
   std::uint32_t serial = 0;
   std::int64_t pid = 0, rank = -1;
-  JobSeconds job;       ///< since its loop began
+  JobSeconds job;       ///< since its loop began, without steps that warm up
+  double from = 0;      ///< seconds into the watch at which that was; 0: it ran already
   double start_up = 0;  ///< seconds until it started its first workers, where that was seen
   ThreadSeconds leader;
   double others_cpu = 0, others_queued = 0;  ///< threads beside the main one, core-seconds
@@ -120,6 +133,7 @@ struct RankTimeline {
   int workers_now = 0, workers_most = 0;
   bool pin_thread = false;
   double batches = 0;            ///< asked for while watched
+  double loop_batches = 0;       ///< of these within the time of `job`
   double messages_a_batch = 1;   ///< that a worker writes
   double window = 0;             ///< most batches that were asked for and not made
   std::vector<BatchCost> costs;  ///< a bounded sample
@@ -135,6 +149,9 @@ struct RankTimeline {
   int stalls = 0;
   double judged = 0;        ///< seconds in which stalls could show
   double around_saves = 0;  ///< seconds that checkpoints took, with what prepares and ends them
+  bool warm = false;        ///< steps that warm up, and the first start of workers, are left out
+  std::optional<Rhythm> rhythm;  ///< in what its main thread does: a step, as a rule
+  AloneTimeline alone;
 };
 
 /// What a watch has seen so far. Takes samples one by one, from a sampler or a recording, and keeps

@@ -60,6 +60,54 @@ TEST(JobTimeline, ShortEpochsAreEpochsToo) {
   EXPECT_EQ(r.generations[3].workers, 2);
 }
 
+TEST(JobTimeline, StepsThatWarmUpAreLeftOutWhereTheirStartWasSeen) {
+  MadeJob job;
+  job.loop = {0.4, 0, WaitKind::kPoll};
+  job.workers = {{0.5, 0, WaitKind::kPoll}};
+  job.first_batch = 1;
+  const RankTimeline running = job.play().ranks().at(0);
+  EXPECT_FALSE(running.warm);
+  EXPECT_EQ(running.loop_batches, running.batches);
+  job.start_seen = true;
+  const RankTimeline r = job.play().ranks().at(0);
+  EXPECT_TRUE(r.warm);
+  EXPECT_EQ(r.job[JobState::kStartsWorkers], 0) << "the first start is every job's";
+  // Ten steps of a tenth of a second, after those that were asked for while none was made.
+  EXPECT_NEAR(r.batches - r.loop_batches, 20, 2);
+  EXPECT_NEAR(r.job.all(), 18, 0.3);
+  EXPECT_NEAR(r.loop_batches / r.job.all(), 10, 0.3);
+  job.seconds = 4;
+  const RankTimeline brief = job.play().ranks().at(0);
+  EXPECT_NEAR(brief.batches - brief.loop_batches, 10 + 6, 1.5) << "of thirty steps a fifth";
+}
+
+TEST(JobTimeline, WhatFollowsTheLastWorkersOfAJobThatEndsIsItsEnd) {
+  JobTimeline t;
+  std::vector<ProcessFacts> all(2);
+  for (std::uint32_t i = 0; i < 2; ++i) all[i].serial = i + 1;
+  all[0].role = ProcessRole::kTraining;
+  all[1].role = ProcessRole::kWorker;
+  all[1].owner = 1;
+  t.learn(all);
+  ProcessSample main;
+  main.serial = 1;
+  const auto sample = [&](double at, bool worker, bool alive) {
+    Sample s;
+    s.at_ns = static_cast<std::int64_t>(at * 1e9);
+    main.alive = alive;
+    main.looks.add(WaitKind::kPoll);
+    s.processes.push_back(main);
+    if (worker) s.processes.emplace_back().serial = 2;
+    t.add(s);
+  };
+  for (int i = 0; i <= 30; ++i) sample(0.1 * i, true, true);
+  for (int i = 31; i <= 40; ++i) sample(0.1 * i, false, true);
+  EXPECT_NEAR(t.ranks().at(0).job.all(), 4, 0.01) << "it may go on";
+  sample(4.1, false, false);
+  EXPECT_NEAR(t.ranks().at(0).job.all(), 3, 0.01);
+  EXPECT_NEAR(t.ranks().at(0).job[JobState::kWaitsForData], 3, 0.01);
+}
+
 TEST(JobTimeline, WhatSpawnedTheRanksIsNone) {
   JobTimeline t;
   std::vector<ProcessFacts> all(2);

@@ -19,6 +19,11 @@ constexpr double kStillSaving = 0.3;
 constexpr double kOneAtWork = 1.3;
 /// Messages of both sides from which their ratio is trusted.
 constexpr double kEnoughMessages = 8;
+/// Steps that warm up: the first ten, of fewer than fifty a fifth (`stoker observation` counts so).
+constexpr std::size_t kWarmUp = 10;
+constexpr double kWarmPart = 0.2;
+/// A script that has been found so often in libraries that load or compute has imported them.
+constexpr std::int64_t kBegun = 10;
 
 double grown(std::int64_t before, std::int64_t after) {
   return static_cast<double>(std::max<std::int64_t>(0, after - before));
@@ -45,6 +50,10 @@ void RankTrack::begin_loop() {
   out_.job = {};
   out_.leader = {};
   out_.others_cpu = out_.others_queued = 0;
+  out_.alone = {};
+  out_.read_chars = out_.read_calls = out_.read_bytes = 0;
+  out_.from = at_seconds(last_ns_);
+  first_steps_.clear();
   busy_weight_ = computing_ = 0;
 }
 
@@ -237,6 +246,60 @@ void RankTrack::pass_edge(bool made, const JobSeconds& job) {
   }
 }
 
+/// A loop asks for a window of batches at once, and then for one with each step.
+void RankTrack::mark_step() {
+  if (out_.generations.size() != 1 || !out_.generations.front().seen_from_start) return;
+  const double done = out_.batches - out_.window;
+  while (first_steps_.size() < kWarmUp && done > static_cast<double>(first_steps_.size()))
+    first_steps_.push_back({out_.job, out_.batches});
+}
+
+void RankTrack::pass_rhythm(std::int64_t at_ns, const ProcessSample& sample, double sample_s) {
+  const double gap = sample_s / static_cast<double>(kKeptLooks + 1);
+  for (std::size_t i = 0; i < kKeptLooks; ++i) {
+    // Without looks in between, what is faster than samples cannot be told from what is slower.
+    if (sample.look_at_ns[i] <= last_ns_ || sample.look_at_ns[i] >= at_ns) continue;
+    rhythm_.add(at_seconds(sample.look_at_ns[i]), at_seconds(sample.look_cpu_ns[i]), gap);
+    if (i + 1 == kKeptLooks) rhythm_.add(at_seconds(at_ns), at_seconds(sample.leader.cpu_ns), gap);
+  }
+}
+
+bool RankTrack::pass_alone(const ProcessSample& sample, const JobSeconds& job, double seconds) {
+  const auto grown_by = [&](std::size_t i) {
+    return std::max<std::int64_t>(0, sample.code[i] - before_.code[i]);
+  };
+  for (const CodeKind kind : {CodeKind::kData, CodeKind::kMath, CodeKind::kDevice})
+    own_code_ += grown_by(static_cast<std::size_t>(kind));
+  const bool asked = sample.code != CodeCounts{};
+  // Importing is none of the loop's time.
+  if (asked && own_code_ < kBegun) {
+    out_.from = at_seconds(last_ns_);
+    return false;
+  }
+  AloneTimeline& alone = out_.alone;
+  const double cpu = job[JobState::kComputes] + job[JobState::kSaves];
+  alone.seconds += seconds;
+  // It waits for a core while it loads as often as it does in the step.
+  alone.queued += job[JobState::kWaitsForCore] + job[JobState::kThrottled];
+  alone.cpu += cpu;
+  alone.reads += job[JobState::kReads];
+  const double others = grown(before_.others.cpu_ns, sample.others.cpu_ns) / kNanosASecond;
+  alone.beside +=
+      std::min(cpu, others / std::max<double>(1, static_cast<double>(sample.busy_threads)));
+  for (std::size_t i = 0; i < kCodeKinds; ++i) alone.code[i] += grown_by(i);
+  return true;
+}
+
+void RankTrack::end() {
+  // A loop that goes on without workers for long is one.
+  constexpr double kMostEnd = 10;
+  if (out_.workers_most == 0 || tail_.all() > kMostEnd) return;
+  JobSeconds left = out_.job;
+  for (std::size_t i = 0; i < kJobStates; ++i) left.in[i] = std::max(0.0, left.in[i] - tail_.in[i]);
+  if (left.all() > 0) out_.job = left;
+  tail_ = {};
+}
+
 void RankTrack::relate(const Passed& passed, double waiting) {
   const double seconds = passed.job.all();
   if (seconds <= 0 || waiting <= 0 || out_.workers_now == 0) return;
@@ -269,14 +332,21 @@ RankTrack::Passed RankTrack::add(std::int64_t at_ns, const ProcessSample& sample
     busy_weight_ += leader.cpu * static_cast<double>(sample.busy_threads);
     computing_ += leader.cpu;
     count_batches(sample, at_seconds(at_ns), passed);
+    mark_step();
+    pass_rhythm(at_ns, sample, around.sample_s);
+    if (workers.empty()) tail_ += passed.job;
+    else tail_ = {};
     relate(passed, passed.job[JobState::kWaitsForData]);
     stalls_.add(passed.batches, out_.window, out_.generations.size() != generations_seen_,
                 passed.job);
     generations_seen_ = out_.generations.size();
     if (workers.empty()) {
-      out_.read_chars += grown(before_.read_chars, sample.read_chars);
-      out_.read_calls += grown(before_.read_calls, sample.read_calls);
-      out_.read_bytes += grown(before_.read_bytes, sample.read_bytes);
+      // Beside workers it reads their batches, before and after them its libraries.
+      if (pass_alone(sample, passed.job, seconds) && out_.workers_most == 0) {
+        out_.read_chars += grown(before_.read_chars, sample.read_chars);
+        out_.read_calls += grown(before_.read_calls, sample.read_calls);
+        out_.read_bytes += grown(before_.read_bytes, sample.read_bytes);
+      }
     } else {
       receives_.add(passed.batches, grown(before_.read_calls, sample.read_calls));
       worker_reads_.add(passed.batches, out_.read_calls - worker_calls_before);
@@ -307,6 +377,18 @@ RankTimeline RankTrack::result() const {
   out.busy_threads = computing_ > 0 ? busy_weight_ / computing_ : 0;
   out.stalled = stalls_.seconds();
   out.longest_stall = stalls_.longest();
+  out.rhythm = rhythm_.rhythm();
+  out.loop_batches = out.batches;
+  const double steps = out.batches - out.window;
+  const auto warm = static_cast<std::size_t>(
+      std::clamp(std::ceil(steps * kWarmPart), 0.0, static_cast<double>(first_steps_.size())));
+  if (warm > 0) {
+    const Mark& mark = first_steps_[warm - 1];
+    for (std::size_t i = 0; i < kJobStates; ++i)
+      out.job.in[i] = std::max(0.0, out.job.in[i] - mark.job.in[i]);
+    out.loop_batches -= mark.batches;
+    out.warm = true;
+  }
   out.usual_step = stalls_.usual();
   out.stalls = stalls_.count();
   out.around_saves = stalls_.around_saves();
@@ -319,7 +401,10 @@ RankTimeline RankTrack::result() const {
   }
   for (const MessageCost& cost : costs_.all()) {
     const double batches = std::max(1.0, std::round(cost.messages / out_.messages_a_batch));
-    out.costs.push_back({cost.cpu / batches, cost.wait / batches});
+    // Batches that were made between two samples are told together, and count as many as they are.
+    constexpr double kMostTogether = 16;
+    const auto times = static_cast<std::size_t>(std::min(kMostTogether, batches));
+    out.costs.insert(out.costs.end(), times, {cost.cpu / batches, cost.wait / batches});
   }
   return out;
 }

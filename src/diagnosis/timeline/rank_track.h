@@ -6,6 +6,7 @@
 
 #include "diagnosis/timeline/job_timeline.h"
 #include "diagnosis/timeline/receive_track.h"
+#include "diagnosis/timeline/rhythm_track.h"
 #include "diagnosis/timeline/stall_track.h"
 #include "diagnosis/timeline/worker_track.h"
 
@@ -15,6 +16,7 @@ namespace stoker {
 struct Surroundings {
   bool throttled = false;  ///< the control group's quota was used up lately
   bool gpu = false;        ///< the job has one
+  double sample_s = 0;     ///< seconds between samples, as they were asked for
   bool starting = false;   ///< processes that will be workers have not told their names yet
 };
 
@@ -39,9 +41,17 @@ class RankTrack {
     if (told.kind != 0) out_.told = told;
   }
 
+  /// The process has ended: since its workers did, it ended too.
+  void end();
+
   [[nodiscard]] RankTimeline result() const;
 
  private:
+  /// The loop's time and batches so far.
+  struct Mark {
+    JobSeconds job;
+    double batches = 0;
+  };
   void begin_loop();
   void forget_ended(const std::vector<const ProcessSample*>& workers);
   void meet(const std::vector<const ProcessSample*>& workers,
@@ -57,11 +67,19 @@ class RankTrack {
   void count_batches(const ProcessSample& sample, double at, Passed& passed);
   void pass_edge(bool made, const JobSeconds& job);
   void relate(const Passed& passed, double waiting);
+  void mark_step();
+  void pass_rhythm(std::int64_t at_ns, const ProcessSample& sample, double sample_s);
+  /// False while the script imports.
+  bool pass_alone(const ProcessSample& sample, const JobSeconds& job, double seconds);
   void hear_of_data(const ProcessSample& sample, const std::vector<const ProcessSample*>& workers);
 
   RankTimeline out_;
   SleepSplit split_;
   StallTrack stalls_;
+  RhythmTrack rhythm_;
+  std::vector<Mark> first_steps_;  ///< at the end of each, of a loop whose start was seen
+  JobSeconds tail_;                ///< since the last workers ended
+  std::int64_t own_code_ = 0;      ///< answers of libraries that load or compute
   ReceiveTrack receives_, worker_reads_;
   std::size_t generations_seen_ = 0;
   ProcessSample before_;

@@ -24,4 +24,8 @@ class ReceiveTrack {
 /// comes in shared memory of its own.
 [[nodiscard]] double tensors_of(double reads_a_batch);
 
+/// Calls of read(2) that a worker makes to be asked for a batch of so many tensors and to hand them
+/// over.
+[[nodiscard]] double hand_over_reads(double tensors);
+
 }  // namespace stoker

@@ -35,5 +35,12 @@ TEST(ReceiveTrack, PickledBatchesHoldNoTensors) {
   EXPECT_DOUBLE_EQ(tensors_of(0), 0);
 }
 
+TEST(ReceiveTrack, HandingOverIsCountedApartFromReadingData) {
+  // As counted of real workers.
+  EXPECT_EQ(hand_over_reads(tensors_of(8)), 10);
+  EXPECT_EQ(hand_over_reads(tensors_of(14.1)), 18);
+  EXPECT_NEAR(hand_over_reads(tensors_of(369.8)), 492, 3);
+}
+
 }  // namespace
 }  // namespace stoker

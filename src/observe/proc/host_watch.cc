@@ -132,11 +132,13 @@ HostSample HostWatch::sample() {
   const std::vector<std::string> available = split(value_of(meminfo, "MemAvailable"), ' ');
   if (!available.empty())
     host.memory_available = whole_number(available.front()).value_or(0) * kKiloByte;
+  // One line of nearly two hundred: the text is not taken apart for it.
   const std::string vmstat = files_("/proc/vmstat").value_or("");
-  for (const std::string& line : split(vmstat, '\n')) {
-    constexpr std::string_view kSwapIn = "pswpin ";
-    if (line.starts_with(kSwapIn))
-      host.swap_in_pages = whole_number(line.substr(kSwapIn.size())).value_or(0);
+  constexpr std::string_view kSwapIn = "\npswpin ";
+  if (const std::size_t at = vmstat.find(kSwapIn); at != std::string::npos) {
+    const std::size_t from = at + kSwapIn.size();
+    host.swap_in_pages =
+        whole_number(vmstat.substr(from, vmstat.find('\n', from) - from)).value_or(0);
   }
   read_shared_memory(host);
   read_groups(host);

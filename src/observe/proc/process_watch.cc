@@ -125,7 +125,17 @@ bool ProcessWatch::refresh(Thread& thread, char* state) {
   return true;
 }
 
-bool ProcessWatch::look() {
+bool ProcessWatch::look(std::int64_t at_ns) {
+  if (!see()) return false;
+  if (kept_looks_ < kKeptLooks) {
+    sample_.look_at_ns[kept_looks_] = at_ns;
+    sample_.look_cpu_ns[kept_looks_] = leader_.times.cpu_ns;
+    ++kept_looks_;
+  }
+  return true;
+}
+
+bool ProcessWatch::see() {
   if (gone_) return false;
   if (!refresh(leader_, &state_)) {
     gone_ = true;
@@ -211,7 +221,8 @@ void ProcessWatch::read_slow() {
 }
 
 ProcessSample ProcessWatch::sample(std::int64_t interval_ns, Depth depth) {
-  sample_.alive = look() && !zombie();
+  kept_looks_ = 0;
+  sample_.alive = see() && !zombie();
   if (!sample_.alive) return sample_;
   if (depth == Depth::kSlow || samples_ == 0) read_slow();
   ran_ = leader_.last != io_of_;

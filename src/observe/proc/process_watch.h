@@ -18,8 +18,9 @@ class ProcessWatch {
   /// `folder`: "/proc/4242". Opens nothing yet.
   ProcessWatch(std::string folder, std::int64_t pid, std::uint32_t serial);
 
-  /// One look at the main thread (and the pin thread), between samples. False: the process is gone.
-  bool look();
+  /// One look at the main thread (and the pin thread), between samples; `at_ns` is on the clock of
+  /// samples. False: the process is gone.
+  bool look(std::int64_t at_ns);
 
   /// How much of a process is read. What changes slowly is not read each time.
   enum class Depth : std::uint8_t {
@@ -69,6 +70,7 @@ class ProcessWatch {
   [[nodiscard]] Thread open_thread(std::int64_t tid) const;
   void name(std::int64_t tid, Thread& thread) const;
   void list_threads();
+  [[nodiscard]] bool see();
   /// Reads a thread's times, and where it sleeps if that may have changed. False: it is gone.
   bool refresh(Thread& thread, char* state);
   void sample_threads(std::int64_t interval_ns);
@@ -92,6 +94,7 @@ class ProcessWatch {
   std::string io_of_;  ///< the main thread's schedstat when reading and writing were last read
   char state_ = '?';
   bool gone_ = false;
+  std::size_t kept_looks_ = 0;  ///< since the last sample
   ProcessSample sample_;
 };
 

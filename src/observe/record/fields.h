@@ -20,6 +20,10 @@ void each_field(Process& p, Visit visit) {
   visit(p.told.kind), visit(p.told.steps), visit(p.told.ns), visit(p.told.wait_ns);
   visit(p.told.samples), visit(p.told.validation_steps), visit(p.told.validation_ns);
   visit(p.data_bytes), visit(p.data_cached);
+  static_assert(kKeptLooks == 3 && kCodeKinds == 5, "more of them are visited at the end");
+  visit(p.look_at_ns[0]), visit(p.look_cpu_ns[0]), visit(p.look_at_ns[1]);
+  visit(p.look_cpu_ns[1]), visit(p.look_at_ns[2]), visit(p.look_cpu_ns[2]);
+  visit(p.code[0]), visit(p.code[1]), visit(p.code[2]), visit(p.code[3]), visit(p.code[4]);
 }
 
 template <class Host, class Visit>

@@ -1,9 +1,11 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
 
+#include "observe/sample/code_kind.h"
 #include "observe/sample/wait_kind.h"
 
 /// What the sampler sees of a job. Times are nanoseconds, sizes bytes; counters only grow, so that
@@ -56,6 +58,9 @@ struct Told {
   bool operator==(const Told&) const = default;
 };
 
+/// Looks between two samples whose times are kept.
+inline constexpr std::size_t kKeptLooks = 3;
+
 struct ProcessSample {
   std::uint32_t serial = 0;
   bool alive = true;
@@ -80,6 +85,11 @@ struct ProcessSample {
   /// Sizes of the files of data that it has open to read, and what of them lies in the page cache
   /// (open_data.h): looked up now and then, for some processes.
   std::int64_t data_bytes = 0, data_cached = 0;
+  /// When looks were taken since the sample before, and the main thread's time on a core by then;
+  /// of training processes. Times before that sample are older looks'.
+  std::array<std::int64_t, kKeptLooks> look_at_ns{}, look_cpu_ns{};
+  /// Whose code the main thread was found to run, where it was asked (code_watch.h).
+  CodeCounts code{};
 };
 
 /// The machine and the job's control groups.

@@ -50,6 +50,23 @@ Json told_of(const std::optional<ToldLoop>& told) {
           {"samples_per_s", told->samples_per_s > 0 ? Json(told->samples_per_s) : Json()}};
 }
 
+Json own_loading_of(const std::optional<OwnLoading>& own) {
+  if (!own) return {};
+  return {{"value", own->value ? Json(*own->value) : Json()},
+          {"low", own->low},
+          {"high", own->high},
+          {"by_code", own->by_code}};
+}
+
+Json rhythm_of(const std::optional<Rhythm>& r) {
+  if (!r) return {};
+  return {{"period_s", r->period},
+          {"low_s", r->low},
+          {"high_s", r->high},
+          {"share", r->share},
+          {"judged_s", r->judged}};
+}
+
 Json rank_of(const RankTimeline& r) {
   return {{"pid", r.pid},
           {"rank", r.rank >= 0 ? Json(r.rank) : Json()},
@@ -58,7 +75,8 @@ Json rank_of(const RankTimeline& r) {
           {"worker_states", r.workers_most > 0 ? workers_of(r.workers) : Json()},
           {"worker_starts", static_cast<std::int64_t>(r.generations.size())},
           {"pin_thread", r.pin_thread},
-          {"batches", r.batches}};
+          {"batches", r.batches},
+          {"rhythm", rhythm_of(r.rhythm)}};
 }
 
 }  // namespace
@@ -100,6 +118,7 @@ std::string watch_json(const WatchReport& r) {
                    {"waits_for_data", d.waits},
                    {"waits_seen", d.waits_seen},
                    {"told", told_of(d.told)},
+                   {"own_loading", own_loading_of(d.own_loading)},
                    {"useful", d.useful},
                    {"batches_per_s", d.batches_per_s > 0 ? Json(d.batches_per_s) : Json()},
                    {"states", states_of(d.job)},

@@ -66,10 +66,26 @@ class ScreenRows {
     lines_.push_back(cut(line + figure, screen_.width));
   }
 
+  /// A row without a line of the last minute.
+  void add_text(const char* name, const std::string& text) {
+    lines_.push_back(cut(fmt::format("{:<{}}", name, kLabel) + text, screen_.width));
+  }
+
  private:
   const WatchScreen& screen_;
   std::vector<std::string>& lines_;
 };
+
+/// Where no batches are seen, what repeats in the main thread stands for steps.
+void add_rhythm(const JobTimeline& timeline, ScreenRows& rows) {
+  const std::vector<RankTimeline> ranks = timeline.ranks();
+  const auto known = std::ranges::find_if(ranks, [](const RankTimeline& r) { return !!r.rhythm; });
+  if (known == ranks.end()) return;
+  const Rhythm& r = *known->rhythm;
+  rows.add_text("steps", fmt::format("of about {} [{} to {}], by their rhythm",
+                                     human_time(r.period * kSecond), human_time(r.low * kSecond),
+                                     human_time(r.high * kSecond)));
+}
 
 double state_share(const Stretch& s, JobState state) {
   return s.job.all() > 0 ? s.job[state] / s.job.all() : -1;
@@ -141,6 +157,7 @@ std::vector<std::string> screen_lines(const WatchScreen& screen) {
     rows.add(
         "batches", [](const Stretch& x) { return x.batches / x.seconds; }, fastest,
         fmt::format("{:.1f} /s", s.seconds > 0 ? s.batches / s.seconds : 0.0));
+  else add_rhythm(t, rows);
   double most_memory = 1;
   for (const Stretch& x : t.stretches()) most_memory = std::max(most_memory, x.memory);
   rows.add(

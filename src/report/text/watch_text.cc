@@ -120,12 +120,23 @@ std::string told_text(const ToldLoop& told, double seen) {
   return text;
 }
 
+/// What shows of the steps of a loop that nothing else tells of.
+std::string rhythm_text(const Rhythm& r) {
+  return fmt::format(
+      "its main thread does the same every {} [{} to {}], in {} of the time: one training step as "
+      "a rule, or several",
+      human_time(r.period * kSecond), human_time(r.low * kSecond), human_time(r.high * kSecond),
+      percent(r.share));
+}
+
 void add_rank(const RankTimeline& rank, bool many, std::string& text) {
   if (many) {
     const std::string name =
         rank.rank >= 0 ? fmt::format("rank {}", rank.rank) : fmt::format("process {}", rank.pid);
     text += "  " + wrapped(name + ": " + states_text(rank.job), 4) + "\n";
   }
+  if (rank.rhythm && rank.batches == 0 && rank.told.kind == 0)
+    text += (many ? "    " : "  ") + wrapped(rhythm_text(*rank.rhythm), many ? 6 : 4) + "\n";
   if (rank.workers_most > 0) {
     const std::string starts = rank.generations.size() > 1
                                    ? fmt::format(" (started {} times)", rank.generations.size())
