@@ -114,9 +114,13 @@ def _answer(command: list, verb: str) -> tuple:
 def _asked(verb: str, model: Any, settings: dict) -> tuple:
     """The answer to a job whose model is a name, a file, or an object of Python's."""
     try:
-        return _run(verb, spec_of(model, settings), settings)
+        spec = spec_of(model, settings)
     except ObjectError as error:
         raise StokerError(str(error)) from None
+    code, document = _run(verb, spec, settings)
+    if spec is not model and "model" in document:
+        document["model"] = spec.rpartition(":")[2]  # an object is known by its class or function, not by our file
+    return code, document
 
 
 def predict(model: Any, gpu: str | Sequence[str], *, gpus: int | str | None = None,

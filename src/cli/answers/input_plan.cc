@@ -29,6 +29,14 @@ constexpr std::int64_t kUsualSide = 224, kUsualBatch = 32;
 Status check(const RunOptions& run, const InputPlanOptions& own,
              std::span<const Binding> bindings) {
   if (!own.step_ms && run.from.empty()) {
+    const auto& behind = run.script_arguments;
+    const auto script = std::find_if(behind.begin(), behind.end(),
+                                     [](const std::string& word) { return word.ends_with(".py"); });
+    if (script != behind.end())
+      return fail(ErrorCode::kUsage,
+                  "MODEL is missing: the script stands before --, what it takes "
+                  "behind it: stoker plan " +
+                      *script + " --gpu GPU -- ARGUMENTS");
     return fail(
         ErrorCode::kUsage,
         "MODEL is missing, or --step-ms with --data, or --from with a recording, for a plan "

@@ -174,8 +174,6 @@ std::string as_value(const std::string& flag, const Words& value) {
 
 /// How words behind the model are written.
 std::string behind_model(const Command& command, const std::string& model, const Words& more) {
-  if (simplified(model).starts_with("python") && is_script(more.front()))
-    return "; leave out " + model + ": stoker " + command.name + " " + joined(more, " ");
   if (is_script(model))
     return "; what " + model + " itself takes goes behind --: -- " + joined(more, " ");
   const bool machine = more.size() > 1 && (more[0] == "on" || more[0] == "with");
@@ -241,6 +239,15 @@ std::string unexpected_word(const std::string& message, const Command& command,
 
 Error refusal_of(const std::string& message, const Command& command,
                  const std::vector<std::string>& words) {
+  // "python train.py --amp": the rest is wrong because of the first word.
+  for (std::size_t i = 0; command.rest_words == "ARGUMENTS" && i + 1 < words.size(); ++i) {
+    if (simplified(words[i]).starts_with("python") && is_script(words[i + 1]))
+      return {ErrorCode::kUsage,
+              "the script stands without " + words[i] + ", what it takes behind --: stoker " +
+                  command.name + " " + words[i + 1] + " --gpu GPU -- ARGUMENTS (stoker " +
+                  command.name + " --help)",
+              {}};
+  }
   if (auto unknown = unknown_flag(command, words)) return *unknown;
   const std::string line = message.substr(0, message.find('\n'));
   const std::string sentence = unexpected_word(

@@ -42,7 +42,8 @@ TEST(RefusedWordsTest, WordsBehindTheModelAreWrittenAsItIsMeant) {
                     "a model's name has no blanks: resnet-50"));
   EXPECT_TRUE(holds(refused("plan", {"gpt2", "on", "t4"}), "stoker plan gpt2 --gpu t4"));
   EXPECT_TRUE(holds(refused("plan", {"python", "train.py", "--gpu", "t4"}),
-                    "leave out python: stoker plan train.py"));
+                    "the script stands without python, what it takes behind --: stoker plan "
+                    "train.py --gpu GPU -- ARGUMENTS"));
   EXPECT_TRUE(holds(refused("plan", {"train.py", "small", "--gpu", "t4"}),
                     "what train.py itself takes goes behind --: -- small"));
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <filesystem>
 #include <utility>
 
 #include "base/text.h"
@@ -37,7 +38,28 @@ std::vector<std::string> limits_of(const ScriptRun& script) {
   return words;
 }
 
+/// Refuses a Python file that is not there: PyTorch takes seconds to import before Python would.
+Status check_file(const std::string& spec) {
+  namespace fs = std::filesystem;
+  const auto end =
+      spec.ends_with(".py") || spec.ends_with(".sh") ? spec.size() : spec.rfind(".py:");
+  if (end == std::string::npos) return {};
+  const fs::path file = end == spec.size() ? spec : spec.substr(0, end + 3);
+  std::error_code ignored;
+  if (fs::exists(file, ignored)) return {};
+  std::vector<std::string> others;
+  const fs::path folder = file.has_parent_path() ? file.parent_path() : fs::path(".");
+  for (const auto& entry : fs::directory_iterator(folder, ignored)) {
+    if (entry.path().extension() == file.extension())
+      others.push_back((file.parent_path() / entry.path().filename()).string());
+  }
+  const std::string near = suggestion(file.string(), others);
+  return fail(ErrorCode::kNotFound,
+              "there is no file " + file.string() + (near.empty() ? "; check the path" : near));
+}
+
 Status capture_by_python(const CaptureOrder& order, const ScriptRun& script) {
+  TRY(check_file(order.spec));
   std::vector<std::string> arguments{"capture", order.spec, "-o", order.into.string()};
   if (order.script) {
     for (const auto& words : {what_it_sees(script), limits_of(script)})

@@ -104,7 +104,9 @@ std::string likely_host(const std::vector<std::string>& parts) {
     const std::string number = plain.substr(0, digits), unit = plain.substr(digits);
     constexpr std::array<std::string_view, 8> kCores{"core", "cores", "cpu",     "cpus",
                                                      "vcpu", "vcpus", "threads", "cpucores"};
-    const bool cores = std::ranges::find(kCores, unit) != kCores.end();
+    // A number alone, and nothing else: what people count of a host is its cores.
+    const bool cores =
+        std::ranges::find(kCores, unit) != kCores.end() || (unit.empty() && parts.size() == 1);
     const bool size = unit == "g" || unit == "gb" || unit == "gib" || unit == "t" || unit == "tb";
     if (number.empty() || (!cores && !size)) return {};
     likely += (likely.empty() ? "" : ",") + (cores ? "cores=" + number : "ram=" + number + unit);

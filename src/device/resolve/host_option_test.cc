@@ -76,6 +76,7 @@ TEST(HostOption, WritesWhatWasMeant) {
   EXPECT_NE(meant("8 cores, 32 GB").find("write {host} cores=8,ram=32gb"), std::string::npos);
   EXPECT_NE(meant("16vcpus,64GB RAM,shm=8G").find("write {host} cores=16,ram=64gb,shm=8G"),
             std::string::npos);
+  EXPECT_NE(meant("16").find("write {host} cores=16"), std::string::npos);
   EXPECT_NE(meant("fast,32GB").find("write it like cores=16"), std::string::npos);
   EXPECT_TRUE(parse_host("cores=8,ram=32gb", here())) << "what is written is taken";
 }

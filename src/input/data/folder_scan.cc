@@ -204,6 +204,11 @@ Result<FolderListing> scan_folder(const std::filesystem::path& folder,
                                   const FolderScanOptions& options) {
   struct stat info {};
   if (::stat(folder.c_str(), &info) != 0) {
+    if (folder.string().find(":/") != std::string::npos)
+      return fail(ErrorCode::kNotFound,
+                  "is an address, not a path; probe a copied part of the data and say where all of "
+                  "it will lie: {storage} s3",
+                  folder.string());
     if (errno == ENOENT)
       return fail(ErrorCode::kNotFound, "no such file or folder; check the path", folder.string());
     return fail(ErrorCode::kIo, std::string("cannot be opened: ") + std::strerror(errno),

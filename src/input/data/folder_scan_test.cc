@@ -138,6 +138,8 @@ TEST(FolderScan, SaysWhatIsWrongWithAFolder) {
   ASSERT_FALSE(missing);
   EXPECT_EQ(missing.error().text(),
             (folder.path() / "missing").string() + ": no such file or folder; check the path");
+  EXPECT_NE(scan_folder("s3://bucket/images", {}).error().message.find("{storage} s3"),
+            std::string::npos);
   ASSERT_EQ(::mkfifo((folder.path() / "pipe").c_str(), 0600), 0);
   const Result<FolderListing> pipe = scan_folder(folder.path() / "pipe");
   ASSERT_FALSE(pipe);

@@ -21,6 +21,8 @@ TEST(LibraryNames, LackASizeWhereNoneWasTyped) {
 TEST(LibraryNames, OfVisionAreThoseOfPythonsLibraries) {
   EXPECT_EQ(library_name("MobileNet-v2"), "torchvision:mobilenet_v2");
   EXPECT_EQ(library_name("cait_s24_224"), "timm:cait_s24_224");
+  EXPECT_EQ(library_name("vit_small_patch16_224"), "timm:vit_small_patch16_224");
+  EXPECT_EQ(library_name("vit-large-patch16-224"), "hf:google/vit-large-patch16-224");
   EXPECT_EQ(library_name("resnet"), "") << "a family, not a network";
 }
 

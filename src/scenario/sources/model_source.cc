@@ -181,6 +181,13 @@ std::string leading_letters(std::string_view name) {
   return {plain.begin(), digit};
 }
 
+/// "efficientnet-b4" -> "efficientnetb".
+std::string letters_of(std::string_view name) {
+  std::string letters = simplified(name);
+  std::erase_if(letters, [](char c) { return c < 'a'; });
+  return letters;
+}
+
 /// Models of the zoo whose family the name begins with: "bert-large" -> "bert_base".
 std::string kin_in_zoo(const std::string& model, const std::vector<std::string>& names) {
   constexpr std::size_t kShortestFamily = 3;
@@ -213,13 +220,20 @@ std::string library_offer(const std::string& model) {
 std::string unknown_model(const std::string& model, const std::vector<std::string>& names) {
   std::string kin = kin_in_zoo(model, names);
   if (kin.empty()) kin = zoo_relative(model, names);
-  const bool slip = is_slip(model, nearest_name(model, names));
+  const std::string script = model + ".py";
+  std::error_code ignored;
+  if (fs::is_regular_file(script, ignored))
+    return "unknown model \"" + model + "\"; did you mean the script " + script + "?";
+  const std::string near = nearest_name(model, names);
+  const bool slip = is_slip(model, near);
   const bool other_size = !kin.empty() && !slip;
-  const std::string offer = slip ? std::string() : library_offer(model);
+  // Another number may be another network of the family; a wrong letter is none.
+  std::string offer = slip && letters_of(model) != letters_of(near) ? "" : library_offer(model);
+  if (slip && !offer.empty()) offer = " or" + offer.substr(1);
   return "unknown model \"" + model + "\"" +
-         (other_size      ? "; of its kind the zoo holds " + kin
-          : offer.empty() ? suggestion(model, names)
-                          : std::string()) +
+         (other_size              ? "; of its kind the zoo holds " + kin
+          : slip || offer.empty() ? suggestion(model, names)
+                                  : std::string()) +
          offer +
          (offer.empty() ? " (`stoker models` lists the zoo; torchvision:NAME, timm:NAME, "
                           "hf:ORG/NAME, FILE.py:FUNCTION or a step file work too)"
@@ -315,6 +329,11 @@ Result<LoadedModel> load_model(const std::string& model, const std::vector<Preci
     return loaded;
   }
   if (names_a_hub_model(model)) return from_spec(with_hub(model), wanted, device, wishes, tools);
+  if (model.ends_with(".ipynb"))
+    return fail(ErrorCode::kUnsupported,
+                "is a notebook; write it as a script, `jupyter nbconvert --to script " + model +
+                    "`, and give that",
+                model);
   if (names_a_step_file(model)) {
     TRY(check_wishes(wishes, model));
     const auto loaded = TRY(from_file(model, wanted));

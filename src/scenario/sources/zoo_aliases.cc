@@ -41,7 +41,7 @@ constexpr auto kRelatives = std::to_array<Alias>({
     {"llama_3_8b", "llama vicuna alpaca tinyllama gemma phi deepseek smollm olmo yi internlm glm"},
     {"mistral_7b", "mistral mixtral ministral zephyr"},
     {"qwen2_5_7b", "qwen"},
-    {"gpt2", "gpt opt bloom pythia falcon"},
+    {"gpt2", "gpt nanogpt mingpt opt bloom pythia falcon"},
     {"bert_base", "bert roberta distilbert electra deberta albert"},
     {"whisper_small", "whisper wav2vec conformer hubert"},
     {"vit_b_16", "vit deit dino clip beit"},

@@ -18,6 +18,7 @@ TEST(ZooAliases, AreNamesOfTheSameNetwork) {
 TEST(ZooAliases, RelativesStandForNoOther) {
   EXPECT_EQ(zoo_relative("yolov8n", kNames), "yolo_s");
   EXPECT_EQ(zoo_relative("roberta-large", kNames), "bert_base");
+  EXPECT_EQ(zoo_relative("nanoGPT", kNames), "gpt2");
   EXPECT_EQ(zoo_relative("resnext", kNames), "");
 }
 

@@ -38,8 +38,13 @@ charts.area = (host, block, width) => {
     const from = x(mark.from), to = i + 1 < block.marks.length ? x(block.marks[i + 1].from) : inner;
     if (i) g.append("line").attr("x1", from).attr("x2", from).attr("y2", height).attr("stroke", "var(--faint)")
       .attr("stroke-dasharray", "3 3");
-    if (to - from > 16) g.append("text").attr("class", "soft").attr("x", from + 3).attr("y", block.at ? 10 : height + 15)
-      .text(cut(mark.label, block.at ? inner - from : to - from - 4));
+    // A label that has no room to its right ends at its stroke, or at the axis' end, where that covers no other.
+    const letter = 6.5, before = i ? block.marks[i - 1] : null, room = block.at ? inner - from : to - from - 4;
+    const free = block.at ? from : to - (before ? x(before.from) + letter * before.label.length : 0);
+    const turned = mark.label.length * letter > room && mark.label.length * letter + 10 < free && (block.at || to === inner);
+    if (turned || to - from > 16) g.append("text").attr("class", "soft").attr("y", block.at ? 10 : height + 15)
+      .attr("x", turned ? (block.at ? from - 3 : inner) : from + 3).attr("text-anchor", turned ? "end" : "start")
+      .text(turned ? mark.label : cut(mark.label, room));
   });
   block.levels.filter(l => l.value <= most).forEach(l => {
     g.append("line").attr("x2", inner).attr("y1", y(l.value)).attr("y2", y(l.value)).attr("stroke", "var(--ink)")

@@ -81,7 +81,7 @@ charts.scatter = (host, block, width) => {
       if (point.y.band) whisker(0, 0, clamp(y(Math.max(point.y.lo, 1e-12)), y) - y(point.y.v), clamp(y(point.y.hi), y) - y(point.y.v));
       if (point.x.band) whisker(clamp(x(Math.max(point.x.lo, 1e-12)), x) - x(point.x.v), clamp(x(point.x.hi), x) - x(point.x.v), 0, 0);
     }
-    mark.append("path").attr("class", colorOf(kind)).attr("fill-opacity", point.front || point.chosen || roofed ? 1 : 0.35)
+    mark.append("path").attr("class", colorOf(kind)).attr("fill-opacity", point.front || point.chosen || roofed ? 1 : 0.5)
       .attr("stroke", "var(--card)").attr("stroke-width", 1)
       .attr("d", d3.symbol().type(shapes[kind % shapes.length]).size(point.chosen ? 150 : point.front || roofed ? 80 : 40)());
     if (point.chosen) mark.append("circle").attr("r", 11).attr("class", "chosen");
