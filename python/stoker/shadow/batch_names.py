@@ -14,18 +14,19 @@ import re
 import sys
 
 from . import sites
-from .batches import looks_like_batch
+from .batches import computed, looks_like_batch
 
 _WORD = re.compile(r"^(?P<name>(?:--?|\+{1,2})?[A-Za-z_][\w.-]*)(?:=(?P<value>\d+))?$")
 
 
-_ORDER = ("parsed", "word", "configuration", "environment", "variable")
+_ORDER = ("parsed", "word", "configuration", "environment", "variable", "computed")
 
 
 def in_order(known: list, request) -> list:
     """All ways to set the batch, those that surely decide it first."""
     try:
-        declared = of_text(ast.parse(pathlib.Path(request.script).read_bytes()))
+        tree = ast.parse(pathlib.Path(request.script).read_bytes())
+        declared = of_text(tree) + [(f"computed:{name}", None) for name in computed(tree)]
     except (OSError, SyntaxError, ValueError):
         declared = []
     given = [way for way in of_arguments(request.arguments) if f"parsed:{_plain(way[0])}" not in dict(known)]

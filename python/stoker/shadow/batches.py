@@ -72,9 +72,10 @@ def code(world):
     tree = ast.parse(pathlib.Path(path).read_bytes(), filename=path)
     note(world, tree)
     kind, name = _way(world.request)
-    if kind == "variable" and world.request.batch is not None:
-        _replace_in_modules(name, world.request.batch)
-        tree = ast.fix_missing_locations(_Replace(name, world.request.batch).visit(tree))
+    if kind in ("variable", "computed") and world.request.batch is not None:
+        replace = _Replace(name, world.request.batch, kind == "computed")
+        _replace_in_modules(replace)
+        tree = ast.fix_missing_locations(replace.visit(tree))
     return compile(tree, path, "exec")
 
 
@@ -136,28 +137,64 @@ def _places(node):
                 yield key.value, value, at(node, "values", k)
 
 
-def _named_numbers(tree):
+def _given_by_position(tree):
+    """The same of arguments that calls of the text's own functions give by position: `get_batch(4)`."""
+    def put_in(call, k):
+        def put(new):
+            call.args[k] = new
+
+        return put
+
+    functions = {node.name: node.args.args for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
     for node in ast.walk(tree):
-        for name, value, _ in _places(node):
-            if name and value is not None and (number := _whole(value)) is not None:
-                yield name, number
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in functions:
+            for k, (argument, value) in enumerate(zip(functions[node.func.id], node.args)):
+                yield argument.arg, value, put_in(node, k)
+
+
+def _all_places(tree):
+    for node in ast.walk(tree):
+        yield from _places(node)
+    yield from _given_by_position(tree)
+
+
+def _named_numbers(tree):
+    for name, value, _ in _all_places(tree):
+        if name and value is not None and (number := _whole(value)) is not None:
+            yield name, number
+
+
+def computed(tree) -> list:
+    """Names that say batch and are given what is computed: `minibatch_size = batch_size // 4`."""
+    found = [name for node in ast.walk(tree) if isinstance(node, (ast.Assign, ast.AnnAssign)) for name, value, _ in _places(node)
+             if name and _is_computed(value) and looks_like_batch(name, 1)]
+    return list(dict.fromkeys(found))
+
+
+def _is_computed(value) -> bool:
+    """A quotient or a product, or a call that gives a whole number; not a batch itself, as `batch = next(iterator)`."""
+    if isinstance(value, ast.Call):
+        return isinstance(value.func, ast.Name) and value.func.id in ("int", "max", "min", "round")
+    return isinstance(value, ast.BinOp) and isinstance(value.op, (ast.FloorDiv, ast.Div, ast.Mult, ast.LShift))
 
 
 class _Replace:
-    """Another number wherever this name is given one."""
+    """Another number wherever this name is given one; `computed`: or what is computed."""
 
-    def __init__(self, name: str, batch: int):
-        self._name, self._batch = name, batch
+    def __init__(self, name: str, batch: int, computed: bool):
+        self._name, self._batch, self._computed = name, batch, computed
+
+    def _is_number(self, value) -> bool:
+        return _whole(value) is not None or self._computed and _is_computed(value)
 
     def visit(self, tree):
-        for node in ast.walk(tree):
-            for name, value, put in list(_places(node)):
-                if name == self._name and value is not None and _whole(value) is not None:
-                    put(ast.copy_location(ast.Constant(self._batch), value))
+        for name, value, put in list(_all_places(tree)):
+            if name == self._name and value is not None and self._is_number(value):
+                put(ast.copy_location(ast.Constant(self._batch), value))
         return tree
 
 
-def _replace_in_modules(name: str, batch: int) -> None:
+def _replace_in_modules(replace: _Replace) -> None:
     """The same in the user's modules that the script imports."""
     original = importlib.machinery.SourceFileLoader.get_code
 
@@ -165,7 +202,7 @@ def _replace_in_modules(name: str, batch: int) -> None:
         path = os.path.abspath(self.get_filename(fullname))
         if not sites.is_users(path):
             return original(self, fullname)
-        tree = _Replace(name, batch).visit(ast.parse(pathlib.Path(path).read_bytes(), filename=path))
+        tree = replace.visit(ast.parse(pathlib.Path(path).read_bytes(), filename=path))
         return compile(ast.fix_missing_locations(tree), path, "exec")
 
     importlib.machinery.SourceFileLoader.get_code = get_code

@@ -17,6 +17,7 @@ from .runs import TIME_LIMIT_S, Runs
 from .world import Fact, Gpu, Outcome, Request
 
 _POINTS = (*protocol.BATCH_POINTS[:2], protocol.BATCH_VERIFIED)
+_FURTHER = {_POINTS: (*protocol.BATCH_POINTS[:3], protocol.BATCH_VERIFIED), (4, 8, 16): (4, 8, 16, 32)}  # where sizes grow with its square
 _OTHER_NAMES = 2  # names that say nothing of a batch, and are tried since they hold its number
 _LEAST_OWN_BYTES = 8 << 20  # less is lost among what Python itself takes
 _POWERS = (4, 8, 16)  # for scripts that take no odd batch; the last one verifies
@@ -169,7 +170,7 @@ class _Capture:
         try:
             others = self._others(high, check)
             _check_loop(points, [first, *others])
-            return self._at(first, *others, sizes=(low, high, check))
+            return self._line_or_square([first, *others], points, "loader")
         except (NotAffineError, CaptureError) as error:
             self.say(f"other batches by its DataLoader did not work out ({_short(error)})")
         return None
@@ -198,9 +199,10 @@ class _Capture:
     def _without_loader(self) -> dict:
         """The script's own batch is known from a run as it is; others by the name that carries it."""
         own = self._run(self._request(None))[0]
-        named = [way for way, value in dict(own.batch_names).items() if value in own.sizes]
+        named = [way for way, value in dict(own.batch_names).items() if value in (*own.sizes, own.batch)]
+        computed = [way for way, _ in own.batch_names if way.startswith("computed:")]
         others = [way for way, value in own.other_names if value == own.batch and way not in named]
-        for way in [] if self._loops else named + others[:_OTHER_NAMES]:
+        for way in [] if self._loops else named + computed[:_OTHER_NAMES] + others[:_OTHER_NAMES]:
             try:
                 return self._by(way, own)
             except CaptureError as error:
@@ -238,21 +240,38 @@ class _Capture:
         outcomes = self._run(self._request(low, one)) + self._others(high, check, one)
         if len({str(o.sizes) for o in outcomes}) == 1:
             raise CaptureError(f"the batch stayed as it was whatever {one.partition(':')[2]} was")
-        self.default = dict((*own.other_names, *own.batch_names)).get(one, own.batch)
+        self.default = dict((*own.other_names, *own.batch_names)).get(one) or own.batch
         if not any(f.setting == "batch" for f in own.facts):
             own.facts.append(Fact("batch", self.default, f"batch {self.default} ({one.partition(':')[2]})"))
-        return self._at(*outcomes, sizes=points, own=own)
+        return self._line_or_square(outcomes, points, one, own)
+
+    def _line_or_square(self, outcomes: list, points, by: str, own: Outcome | None = None) -> dict:
+        """The document of these runs: sizes in proportion to the batch, or with its square, as those of a contrastive loss."""
+        kept = [[list(row) for row in o.raw.storages] for o in outcomes]
+        notes = list(self.notes)
+        try:
+            return self._at(*outcomes, sizes=points, own=own)
+        except NotAffineError:
+            further = _FURTHER[points]
+            if not _alike(outcomes):
+                raise
+        self.notes = notes
+        for outcome, storages in zip(outcomes, kept):
+            outcome.raw.storages[:] = storages
+        known = dict(zip(points, outcomes))
+        more = [known[size] if size in known else self._run(self._request(size, by))[0] for size in further]
+        return self._at(*more, sizes=further, own=own or outcomes[0])
 
     def _at(self, *outcomes, sizes, own: Outcome | None = None) -> dict:
         own = own or outcomes[0]
         default = self.default or own.batch or protocol.BATCH_DEFAULT
-        dimension = replace(Dimension("batch", default), captured=tuple(sizes[:-1]), verified=sizes[-1])
+        dimension = replace(Dimension("batch", default, degree=len(sizes) - 2), captured=tuple(sizes[:-1]), verified=sizes[-1])
         return self._write(list(outcomes), dimension, own)
 
     def _write(self, outcomes: list, dimension: Dimension, own: Outcome) -> dict:
         raws = [o.raw for o in outcomes]
         sizes = [*dimension.captured, dimension.verified]
-        if dimension.degree and _hold_data_sets(raws, sizes):
+        if dimension.degree == 1 and _hold_data_sets(raws, sizes):
             self.notes.append("a tensor that holds data of many batches has no size that follows from the batch: the largest was taken")
         self._host_memory(raws, own)
         if not dimension.degree:
@@ -314,6 +333,12 @@ class _Capture:
         return {"spec": self.asked.script, "capture": own.device.capture, "torch": str(torch.__version__),
                 "python": platform.python_version(),
                 "stoker": VERSION, "libraries": own.libraries}
+
+
+def _alike(outcomes: list) -> bool:
+    """Whether the runs had the same operators, whatever their sizes."""
+    names = [[event[1] for event in o.raw.events if event[0] == "o"] for o in outcomes]
+    return all(row == names[0] for row in names)
 
 
 def _hold(raws: list, count: int) -> None:

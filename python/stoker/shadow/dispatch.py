@@ -17,6 +17,11 @@ _GPU = torch.device("cuda", 0)
 _UNIMPORTANT = ("generator", "pin_memory")
 
 
+def _of_inference(args) -> bool:
+    """Within inference mode, and behind it with tensors that were made there."""
+    return torch.is_inference_mode_enabled() or any(isinstance(a, torch.Tensor) and a.is_inference() for a in args)
+
+
 class Shadow(TorchDispatchMode):
     """Stands around the whole script, in every thread that runs its code."""
 
@@ -57,7 +62,7 @@ class Shadow(TorchDispatchMode):
     def _fake(self, func, types, args, kwargs):
         if func.namespace == "prim":
             return func(*args, **kwargs)
-        if torch.is_inference_mode_enabled() and operators.is_composite(func, "cuda"):
+        if operators.is_composite(func, "cuda") and _of_inference(args):
             with self:  # inference mode leaves these to the backend, `.cpu()` among them
                 out = func.decompose(*args, **kwargs)
             if out is not NotImplemented:

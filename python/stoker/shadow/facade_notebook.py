@@ -42,7 +42,19 @@ class Shell:
         return self.run_line_magic(name, line)
 
     def __getattr__(self, name):
-        return lambda *_, **__: None
+        return _Nothing()
+
+
+class _Nothing:
+    """Whatever is called or asked of it gives it again."""
+
+    def __call__(self, *_, **__):
+        return self
+
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return self
 
 
 def install(world, main, source: bytes) -> None:
@@ -63,7 +75,7 @@ class _Quiet(types.ModuleType):
     def __getattr__(self, name):
         if name.startswith("__"):
             raise AttributeError(name)
-        return lambda *_, **__: None
+        return _Nothing()
 
 
 def _displays() -> None:
@@ -75,4 +87,4 @@ def _displays() -> None:
         for name in dict.fromkeys((first, library, f"{first}.display", f"{library}.display")):
             sys.modules[name] = _Quiet(name)
         if library == "IPython":
-            sys.modules[first].get_ipython = builtins.get_ipython
+            sys.modules[first].get_ipython, sys.modules[first].version_info = builtins.get_ipython, (8, 30, 0)

@@ -69,6 +69,8 @@ def install(scratch: str, network: bool) -> Overlay:
             os.environ[name] = value
     overlay = Overlay(scratch)
     tempfile.tempdir = os.environ["TMPDIR"] = scratch
+    if not os.path.isdir(os.path.expanduser("~/.cache/torch_extensions")):  # no build of an extension that could serve
+        os.environ.setdefault("TORCH_EXTENSIONS_DIR", os.path.join(scratch, "torch_extensions"))
     _files(overlay)
     if not network:
         _network()

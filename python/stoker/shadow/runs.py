@@ -18,6 +18,7 @@ from .world import Outcome, Request, anonymous_bytes
 TIME_LIMIT_S = 600.0
 _TAIL_LINES = 12
 _MOST_LOG_BYTES = 64 << 20
+_BUSY_SHARE, _LEAST_BUSY_S = 0.25, 1.0  # with less of a processor a script that is ended has waited for one
 _LOOK_S = 1.0  # between looks at what the script has started
 
 
@@ -51,6 +52,14 @@ def _group_of(pid: int) -> list:
             if int(stat.read_text().rpartition(")")[2].split()[3]) == pid:  # proc_pid_stat(5): state, parent, group, session
                 found.append(int(stat.parent.name))
     return found
+
+
+def _busy_s(pid: int) -> float:
+    """Seconds of a processor that a process has had."""
+    with contextlib.suppress(OSError, IndexError, ValueError):
+        fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")  # proc_pid_stat(5): utime and stime
+    return 0.0
 
 
 class Runs:
@@ -114,8 +123,11 @@ class Runs:
                     break
                 waited = time.monotonic() - start
                 if waited > self._limit_s:
+                    had = _busy_s(pid)
                     self._kill(pid)
-                    raise CaptureError(f"{label} took more than {self._limit_s:.0f} s and was ended {self._seen(place)}: "
+                    waits = _LEAST_BUSY_S < had < _BUSY_SHARE * waited
+                    busy = f" (it had {had:.0f} s of a processor)" if waits else ""
+                    raise CaptureError(f"{label} took more than {self._limit_s:.0f} s{busy} and was ended {self._seen(place)}: "
                                        "give it less to do before it trains, or more time with --time-limit")
                 self._check_memory(anonymous_bytes(pid), pid, place, label)
                 if waited > looked + _LOOK_S:

@@ -86,7 +86,7 @@ class Record:
         known = [n for n in inspect.signature(module.forward).parameters] if callable(getattr(module, "forward", None)) else []
         named = [(known[i] if i < len(known) else f"input{i}", value) for i, value in enumerate(args)] + list(kwargs.items())
         for name, value in named:
-            flat = [t for t in pytree.tree_leaves(value) if isinstance(t, torch.Tensor)]
+            flat = [_unwrapped(t) for t in pytree.tree_leaves(value) if isinstance(t, torch.Tensor)]
             for i, tensor in enumerate(flat):
                 if not recorder._on_device(tensor):
                     continue
@@ -191,6 +191,14 @@ class Record:
         if not self.parts:
             return len(self.recorder.events)
         return self.parts[0] if len(self.parts) > 1 and self.equal_parts() else self.parts[-1]
+
+
+def _unwrapped(tensor):
+    """The tensor beneath those of torch.func's transforms, which have no storage."""
+    wrapping = torch._C._functorch
+    while wrapping.is_functorch_wrapped_tensor(tensor):
+        tensor = wrapping.get_unwrapped(tensor)
+    return tensor
 
 
 def _of_the_graph(event) -> bool:

@@ -224,12 +224,17 @@ class Watcher:
     def is_boundary(self, optimizer) -> bool:
         """Whether this optimizer's step ends the step of all."""
         if self.last_of_round is None:
-            used = self._in_use()
+            waiting = {id(o) for o in self._in_use()} - self._covered()
             seen = dict.fromkeys(self.calls)
-            if len(seen) < len(used) and len(self.calls) < _ROUND:
+            if waiting and len(self.calls) < _ROUND:
                 return False
-            self.last_of_round = id(optimizer) if len(seen) >= len(used) else list(seen)[-1]
+            self.last_of_round = id(optimizer) if not waiting else list(seen)[-1]
         return id(optimizer) == self.last_of_round
+
+    def _covered(self) -> set:
+        """ids of optimizers that were called, or have no parameter that one of those does not update, as a wrapper around one."""
+        updated = {id(p) for o in self.used_optimizers() for g in o.param_groups for p in g["params"]}
+        return {id(o) for o in self.optimizers if id(o) in self.calls or all(id(p) in updated for g in o.param_groups for p in g["params"])}
 
     def boundary(self) -> None:
         """One step of the script is over."""

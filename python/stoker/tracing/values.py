@@ -161,6 +161,9 @@ class Values:
             self._initial.update(tensor.untyped_storage()._cdata for tensor in outs)
         return True
 
+    def set_guess(self, tensor, guess) -> None:
+        self._remember(tensor, self._guess, guess)
+
     def _guess_outputs(self, func, args, kwargs, ins, outs) -> None:
         name = base_name(func)
         first = self._first_guess(func, name, args, kwargs, ins, outs[0])

@@ -49,6 +49,7 @@ def test_two_passes_over_one_batch_are_no_accumulation(tmp_path, on_cuda):
     doc = captured(tmp_path, odd.SHARPNESS)
     facts = found(doc)
     assert (facts["batch"], facts["optimizer"]) == (10, "sgd") and "accumulate" not in facts
+    assert "the backward of step" not in notes(doc)
     operators = doc["strings"]["operators"]
     assert sum(event[0] == "o" and operators[event[1]] == "aten::addmm" for event in doc["events"]) == 4
 
@@ -132,3 +133,30 @@ def test_checkpoints_that_the_script_has_saved_are_there(tmp_path, on_cuda):
     doc = captured(tmp_path, odd.RESUMED)
     assert (found(doc)["checkpoint-writes"], found(doc)["batch"]) == (True, 20)
     assert not (tmp_path / "checkpoints").exists()
+
+
+def test_a_batch_that_is_computed(tmp_path, on_cuda):
+    doc = captured(tmp_path, odd.ROLLOUT)
+    dimension = doc["dimensions"][0]
+    assert (dimension["default"], dimension["degree"], found(doc)["batch"]) == (16, 1, 16)
+
+
+def test_sizes_that_grow_with_the_square_of_the_batch(tmp_path, on_cuda):
+    doc = captured(tmp_path, odd.CONTRASTIVE)
+    dimension = doc["dimensions"][0]
+    assert (dimension["default"], dimension["degree"], dimension["captured"]) == (24, 2, [3, 5, 7])
+    assert ["f32", [{"batch": 2}, {"batch": 2}]] in doc["types"]
+
+
+def test_what_inference_mode_has_made_is_read_behind_it(tmp_path, on_cuda):
+    doc = captured(tmp_path, odd.INFERENCE)
+    assert found(doc)["batch"] == 20
+    line = line_of(odd.INFERENCE, "before.item()")
+    assert (line, "1.0") in {(row["line"], row["answer"]) for row in doc["script"]["reads"]}
+
+
+def test_transforms_of_functions_and_a_batch_by_position(tmp_path, on_cuda):
+    doc = captured(tmp_path, odd.TRANSFORMED)
+    dimension = doc["dimensions"][0]
+    assert (dimension["default"], dimension["degree"]) == (12, 1)
+    assert all("gradient" in row for row in doc["parameters"])

@@ -160,3 +160,55 @@ assert torch.load(buffer).tolist() == [0, 1, 2]
 for x, y in torch.utils.data.DataLoader(data, batch_size=20):
     step(x, y)
 """
+
+ROLLOUT = NET + """
+rollout, parts = 64, 4
+minibatch_size = int(rollout // parts)
+x, y = torch.rand(rollout, 64).cuda(), torch.randint(8, (rollout,)).cuda()
+for epoch in range(4):
+    order = torch.randperm(rollout)
+    for start in range(0, rollout, minibatch_size):
+        chosen = order[start:start + minibatch_size].numpy()
+        loss = nn.functional.cross_entropy(net(x[chosen]), y[chosen])
+        optimizer.zero_grad(); loss.backward(); optimizer.step()
+"""
+
+CONTRASTIVE = NET.replace("import os", "import argparse, os") + """
+parser = argparse.ArgumentParser()
+parser.add_argument('--batch-size', type=int, default=24)
+args = parser.parse_args()
+same = torch.cat([torch.arange(args.batch_size)] * 2)
+for x, y in torch.utils.data.DataLoader(data, batch_size=args.batch_size, drop_last=True):
+    z = nn.functional.normalize(net(torch.cat([x, x + 0.1]).cuda()), dim=1)
+    alike = z @ z.T
+    labels = (same[:, None] == same[None]).float().cuda()
+    outside = ~torch.eye(len(same), dtype=torch.bool).cuda()
+    loss = nn.functional.binary_cross_entropy_with_logits(alike.masked_fill(~outside, -9), labels)
+    optimizer.zero_grad(); loss.backward(); optimizer.step()
+"""
+
+INFERENCE = NET + """
+with torch.inference_mode():
+    before = nn.functional.cross_entropy(net(data[:10][0].cuda()), data[:10][1].cuda())
+    seen = torch.zeros((), device='cuda')
+    seen += before
+shares = net(data[:10][0].cuda()).softmax(1).detach().cpu().numpy()
+assert abs(shares.sum(1) - 1).max() < 1e-5
+print(before.item(), float(seen), seen.cpu().numpy(), bool(torch.isnan(before)))
+for x, y in torch.utils.data.DataLoader(data, batch_size=20):
+    step(x, y)
+"""
+
+TRANSFORMED = NET + """
+from torch.func import functional_call, grad, vmap
+def loss_of(parameters, x, y):
+    return nn.functional.cross_entropy(functional_call(net, parameters, (x,)), y)
+def task(parameters, x, y):
+    first = grad(loss_of)(parameters, x, y)
+    return loss_of({name: p - 0.01 * first[name] for name, p in parameters.items()}, x, y)
+def tasks(batch_size):
+    return torch.rand(batch_size, 5, 64).cuda(), torch.randint(8, (batch_size, 5)).cuda()
+for i in range(9):
+    loss = vmap(task, in_dims=(None, 0, 0))(dict(net.named_parameters()), *tasks(12)).mean()
+    optimizer.zero_grad(); loss.backward(); optimizer.step()
+"""
