@@ -1,8 +1,10 @@
-"""The fake device has to be prepared before anything imports torch."""
+"""The fake device has to be prepared before anything imports torch. Which tests run by themselves is in places.ALONE."""
 
 import sys
 
 import pytest
+
+from places import ALONE, TESTS
 
 try:
     from stoker import device
@@ -12,6 +14,32 @@ except Exception as error:  # no PyTorch
     DEVICE = None
     collect_ignore_glob = ["*"]
     print(f"skipping the tests: {error}", file=sys.stderr)
+
+CRASHED = pytest.StashKey[list]()
+
+
+def pytest_configure(config):
+    config.stash[CRASHED] = []
+    gone = [file for file in ALONE if not (TESTS / file).exists()]
+    if gone:
+        raise pytest.UsageError(f"places.ALONE names files that are not there: {', '.join(gone)}")
+
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if item.path.is_relative_to(TESTS) and item.path.relative_to(TESTS).as_posix() in ALONE:
+            item.add_marker("alone")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_handlecrashitem(crashitem, report, sched):
+    """A process of pytest-xdist died in a test: which others it would have run is not sure, so that nothing is tried again."""
+    sched.config.stash[CRASHED].append(crashitem)
+
+
+def pytest_sessionfinish(session):
+    if session.config.stash[CRASHED]:
+        session.exitstatus = pytest.ExitCode.INTERNAL_ERROR
 
 
 @pytest.fixture(scope="session")

@@ -69,7 +69,7 @@ class Adviser {
       if (gain > kWorthSaying) {
         add(std::string(name_of(s.scenario.job.precision)) + ": " +
                 rate_text(s.throughput.samples_per_s, unit_) + " (" + signed_percent(gain) + ")",
-            gain, -gain);
+            gain, same_gpus(gain));
       }
     }
     return {};
@@ -80,7 +80,7 @@ class Adviser {
     if (gain > kWorthSaying) {
       add(best_.beyond_host.shortage + ": " + rate_text(best_.beyond_host.samples_per_s, unit_) +
               " (" + signed_percent(gain) + ")",
-          gain, -gain);
+          gain, same_gpus(gain));
     }
   }
 
@@ -90,7 +90,7 @@ class Adviser {
       if (knob.kind == KnobKind::kSetting || knob.name == "more_shared_memory") continue;
       const double rate = rate_ * (1 + knob.gain);
       add(knob.change + ": " + rate_text(rate, unit_) + " (" + signed_percent(knob.gain) + ")",
-          knob.gain, -knob.gain);
+          knob.gain, same_gpus(knob.gain));
     }
   }
 
@@ -104,7 +104,7 @@ class Adviser {
     if (const double gain = rate / rate_ - 1; gain > kWorthSaying) {
       add("channels-last memory format: " + rate_text(rate, unit_) + " (" + signed_percent(gain) +
               ")",
-          gain, -gain);
+          gain, same_gpus(gain));
     }
     return {};
   }
@@ -119,7 +119,7 @@ class Adviser {
     s.job.optimizer.loop = OptimizerLoop::kFused;
     const auto time = TRY(step_time_of(s, knowledge_));
     if (const double gain = throughput_of(s, time).samples_per_s / rate_ - 1; gain > kWorthSaying) {
-      add("fused=True for the optimizer: " + signed_percent(gain), gain, -gain);
+      add("fused=True for the optimizer: " + signed_percent(gain), gain, same_gpus(gain));
     }
     return {};
   }
@@ -157,7 +157,7 @@ class Adviser {
     if (const double gain = rate / rate_ - 1; gain > kWorthSaying) {
       add("CUDA graphs (" + host_words() + "): " + rate_text(rate, unit_) + " (" +
               signed_percent(gain) + ")",
-          gain, -gain);
+          gain, same_gpus(gain));
     }
     return {};
   }
@@ -175,12 +175,15 @@ class Adviser {
       if (const double gain = rate / rate_ - 1; gain > kWorthSaying) {
         add("batch " + std::to_string(s.job.batch) + " (" + host_words() +
                 "): " + rate_text(rate, unit_) + " (" + signed_percent(gain) + ")",
-            gain, -gain);
+            gain, same_gpus(gain));
       }
       return {};
     }
     return {};
   }
+
+  /// Change of an epoch's GPU-hours when as many GPUs are so much faster.
+  static double same_gpus(double gain) { return 1 / (1 + gain) - 1; }
 
   static std::string signed_percent(double gain) {
     char buffer[32];

@@ -143,7 +143,7 @@ class InputPlanner {
     const LoaderForecast& f = plan_.forecast;
     plan_.step = consumer.step;
     plan_.now_forecast = forecast_with(plan_.now);
-    plan_.samples_per_s = rate_figure(consumer.step);
+    plan_.samples_per_s = request_.chosen_rate ? *request_.chosen_rate : rate_figure(consumer.step);
     plan_.ceiling = rate_figure(kInstant);
     plan_.gpu_waits = f.interval.count() > 0 ? f.wait / f.interval : 0;
     plan_.stop = f.limit == InputLimit::kStep || plan_.gpu_waits < kNoWait;

@@ -20,11 +20,13 @@ struct InputPlanRequest {
   bool now_known = false;
   LoaderFreedom freedom;
   std::optional<LoaderSettings> chosen;  ///< the best settings, where another search found them
-  std::optional<bool> pin;               ///< fixed; absent: searched
-  bool persistent = true;                ///< workers live on between epochs
-  bool gpu = true;                       ///< false: batches stay on the CPU, copies cost nothing
-  Host room;                             ///< /dev/shm and DRAM of the host
-  StepOf step;  ///< empty: in proportion to the batch, with a copy where it is pageable
+  /// Of the whole job with these, where the step is a forecast whose band belongs to it.
+  std::optional<Figure> chosen_rate;
+  std::optional<bool> pin;  ///< fixed; absent: searched
+  bool persistent = true;   ///< workers live on between epochs
+  bool gpu = true;          ///< false: batches stay on the CPU, copies cost nothing
+  Host room;                ///< /dev/shm and DRAM of the host
+  StepOf step;              ///< empty: in proportion to the batch, with a copy where it is pageable
   const LoaderProfile* profile = nullptr;
   double price_per_gpu_hour = 0;
   int gpus = 1;  ///< of the whole job

@@ -38,12 +38,14 @@ StepOf steps_of(const Knowledge& knowledge, const TriedSetting& setting) {
 
 Result<std::optional<InputPlan>> plan_of_input(const PlanRequest& request,
                                                const Knowledge& knowledge,
-                                               const TriedSetting& setting) {
+                                               const TriedSetting& setting,
+                                               const Figure& samples_per_s) {
   const Scenario& s = setting.scenario;
   if (!s.sample.known) return std::optional<InputPlan>{};
   InputPlanRequest input;
   input.now = loader_case(s, setting.time);
   input.chosen = input.now.settings;
+  input.chosen_rate = samples_per_s;
   input.now.limits = request.limits_here;
   input.now.folder = request.folder;
   input.now.pipeline = request.pipeline;

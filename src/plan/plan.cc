@@ -129,7 +129,7 @@ class Planner {
       others.push_back(s);
     }
     plan.batch_reason = best.reason;
-    auto input = TRY(plan_of_input(request_, knowledge_, best));
+    auto input = TRY(plan_of_input(request_, knowledge_, best, plan.best.forecast.samples_per_s));
     plan.input = std::move(input);
     auto next = TRY(advise(request_, knowledge_, best, by_gpus, others, plan.input));
     plan.next = std::move(next);

@@ -75,7 +75,8 @@ class SettingSearch {
 /// data.
 [[nodiscard]] Result<std::optional<InputPlan>> plan_of_input(const PlanRequest& request,
                                                              const Knowledge& knowledge,
-                                                             const TriedSetting& setting);
+                                                             const TriedSetting& setting,
+                                                             const Figure& samples_per_s);
 
 /// Higher is better.
 [[nodiscard]] double score(Objective objective, const TriedSetting& setting);

@@ -10,7 +10,7 @@ namespace {
 using knobs::Value;
 
 /// A setting that brings less than this and frees no memory is not worth a line.
-constexpr double kNothing = 0.005;
+constexpr double kNegligibleGain = 0.005;
 
 /// One difference between two settings.
 struct Change {
@@ -153,7 +153,7 @@ std::vector<Knob> setting_knobs(const KnobRequest& request) {
     knob.change = left[best].words;
     knob.risk = left[best].risk;
     knobs::weigh(request, before, best_value, knob);
-    if (left[best].always || std::fabs(knob.gain) >= kNothing || knob.memory.count() < 0)
+    if (left[best].always || std::fabs(knob.gain) >= kNegligibleGain || knob.memory.count() < 0)
       list.push_back(std::move(knob));
     left[best].apply(loader.settings, request.best);
     before = std::move(best_value);

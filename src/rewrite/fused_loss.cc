@@ -14,14 +14,14 @@
 namespace stoker {
 namespace {
 
-constexpr std::uint32_t kNobody = 0xffffffff;
+constexpr std::uint32_t kNoOperator = 0xffffffff;
 
 /// One cross entropy as PyTorch dispatches it, by index of operators and storages.
 struct CrossEntropy {
-  std::uint32_t softmax = kNobody, pick = kNobody;                    ///< forward
-  std::uint32_t pick_backward = kNobody, softmax_backward = kNobody;  ///< backward
+  std::uint32_t softmax = kNoOperator, pick = kNoOperator;                    ///< forward
+  std::uint32_t pick_backward = kNoOperator, softmax_backward = kNoOperator;  ///< backward
   /// Label smoothing: the sum of a row's logarithms, and the sum of the two gradients of them.
-  std::uint32_t smoothing = kNobody, smoothing_backward = kNobody;
+  std::uint32_t smoothing = kNoOperator, smoothing_backward = kNoOperator;
   std::vector<std::uint32_t> copies;           ///< of the scores, before the softmax
   std::vector<std::uint32_t> gradient_copies;  ///< of the gradient, after its backward
   TensorRef scores{}, gradient{};              ///< at the far ends of the copies
@@ -31,7 +31,7 @@ class LossFusion {
  public:
   explicit LossFusion(const Step& step) : step_(step), at_(step), edit_(step) {
     readers_.resize(step.storages.size());
-    maker_.assign(step.storages.size(), kNobody);
+    maker_.assign(step.storages.size(), kNoOperator);
     position_.assign(step.operators.size(), kNowhere);
     for (std::size_t e = 0; e < step.events.size(); ++e) {
       if (step.events[e].kind != EventKind::kOperator) continue;
@@ -39,7 +39,7 @@ class LossFusion {
       position_[o] = e;
       for (const TensorRef& in : step.operators[o].inputs) read(storage_of(in), o);
       for (const TensorRef& out : step.operators[o].outputs) {
-        if (maker_[storage_of(out)] == kNobody) maker_[storage_of(out)] = o;
+        if (maker_[storage_of(out)] == kNoOperator) maker_[storage_of(out)] = o;
       }
     }
   }
@@ -83,7 +83,7 @@ class LossFusion {
     for (const std::uint32_t o : readers_[storage]) {
       if (name(o) == wanted) return o;
     }
-    return kNobody;
+    return kNoOperator;
   }
   /// Whatever the overload: "aten::sum" and "aten::sum.dim_IntList".
   [[nodiscard]] bool is_called(std::uint32_t o, std::string_view wanted) const {
@@ -113,16 +113,17 @@ class LossFusion {
     const std::uint32_t logarithms = storage_of(softmax.outputs[0]);
     for (const std::string_view kind : {"aten::nll_loss", "aten::nll_loss2d"}) {
       const std::uint32_t pick = reader_named(logarithms, std::string(kind) + "_forward");
-      if (pick == kNobody) continue;
+      if (pick == kNoOperator) continue;
       loss.pick = pick;
       loss.pick_backward = reader_named(logarithms, std::string(kind) + "_backward");
     }
     loss.softmax_backward = reader_named(logarithms, "aten::_log_softmax_backward_data");
-    if (loss.pick == kNobody || loss.pick_backward == kNobody || loss.softmax_backward == kNobody)
+    if (loss.pick == kNoOperator || loss.pick_backward == kNoOperator ||
+        loss.softmax_backward == kNoOperator)
       return std::nullopt;
     find_smoothing(loss, logarithms);
     // Probabilities as targets, and logarithms that somebody reads, use them beyond these.
-    const std::size_t readers = loss.smoothing_backward == kNobody ? 3 : 4;
+    const std::size_t readers = loss.smoothing_backward == kNoOperator ? 3 : 4;
     if (readers_[logarithms].size() != readers || !is_transient(logarithms)) return std::nullopt;
     loss.scores = softmax.inputs[0];
     loss.gradient = step_.operators[loss.softmax_backward].outputs[0];
@@ -140,7 +141,7 @@ class LossFusion {
                                   [&](std::uint32_t o) { return is_called(o, "aten::sum"); });
     const std::uint32_t picked = storage_of(step_.operators[loss.pick_backward].outputs[0]);
     const std::uint32_t both = maker_[storage_of(step_.operators[loss.softmax_backward].inputs[0])];
-    if (sum == readers.end() || both == kNobody || !is_called(both, "aten::add")) return;
+    if (sum == readers.end() || both == kNoOperator || !is_called(both, "aten::add")) return;
     const auto& added = step_.operators[both].inputs;
     const bool adds_picked = std::any_of(
         added.begin(), added.end(), [&](const TensorRef& in) { return storage_of(in) == picked; });
@@ -153,7 +154,7 @@ class LossFusion {
     while (true) {
       const std::uint32_t storage = storage_of(loss.scores);
       const std::uint32_t maker = maker_[storage];
-      if (maker == kNobody || !is_copy(maker) || readers_[storage].size() != 1) return;
+      if (maker == kNoOperator || !is_copy(maker) || readers_[storage].size() != 1) return;
       loss.copies.push_back(maker);
       loss.scores = step_.operators[maker].inputs[0];
     }
@@ -202,13 +203,13 @@ class LossFusion {
 
   void fuse(const CrossEntropy& loss) {
     const std::uint32_t gradient = storage_of(loss.gradient);
-    for (const std::uint32_t o : loss.copies) drop_operator(o, kNobody);
+    for (const std::uint32_t o : loss.copies) drop_operator(o, kNoOperator);
     for (const std::uint32_t o : loss.gradient_copies) drop_operator(o, gradient);
-    drop_operator(loss.softmax, kNobody);
-    drop_operator(loss.pick_backward, kNobody);
-    if (loss.smoothing_backward != kNobody) {
+    drop_operator(loss.softmax, kNoOperator);
+    drop_operator(loss.pick_backward, kNoOperator);
+    if (loss.smoothing_backward != kNoOperator) {
       edit_.remove(position_[loss.smoothing]);  // its result, one number a row, is the kernel's too
-      drop_operator(loss.smoothing_backward, kNobody);
+      drop_operator(loss.smoothing_backward, kNoOperator);
     }
     for (const TensorRef& out : step_.operators[loss.softmax_backward].outputs) {
       if (storage_of(out) != gradient) drop_storage(storage_of(out));

@@ -48,6 +48,11 @@ class Plans(Properties):
                         wrong = [key for key in one.keys() & two.keys() if one[key] != two[key]]
                         self.expect(not wrong, f"{path} of the plan: {[(key, one[key], two[key]) for key in wrong][:2]}", done, alone)
 
+    def test_the_plan_of_the_input_has_the_rate_of_the_job_with_its_band(self):
+        for _, _, _, done in self.planned:
+            whole, part = done.json["throughput_samples_per_s"], done.json["plan"]["input"]["throughput_samples_per_s"]
+            self.expect(whole == part, f"{part} of the input, {whole} of the job", done)
+
     def test_the_batch_is_the_smallest_of_those_that_are_as_fast(self):
         """By one forecast for each batch, with all of the host's cores at work."""
         for model, gpu, more, done in self.planned:
@@ -159,6 +164,8 @@ class Plans(Properties):
             self.expect(plan["settings_considered"] > 0, "considered nothing", done)
             for advice in plan["next"]:
                 self.expect(math.isfinite(advice["speed_gain"]) and advice["what"].strip(), f"{advice}", done)
+                if advice["speed_gain"] > 0:  # of as many GPUs: the same samples in less of their time
+                    self.expect(near(1 + advice["price_change"], 1 / (1 + advice["speed_gain"])), f"{advice}", done)
 
 
 if __name__ == "__main__":

@@ -101,6 +101,20 @@ class Expressions(Properties):
         found = re.findall(r"^\d+  echo (\d+) (\d+) (\d+)$", done.out, re.MULTILINE)
         self.assertEqual(sorted(found), sorted((str(a), str(40 + n), str(n)) for a in (1, 2) for n in range(3)))
 
+    def test_a_dry_run_for_machines_has_the_trials_of_the_one_for_people(self):
+        for words in (["--vary", "a=1,2,3", "--vary", "b=x,y z", "--", "echo", "{a}", "{b}", "{seed}"],
+                      ["--vary", "cores=1,100000", "--cores", "{cores}", "--repeat", "2", "--", "sh", "-c", "exit {cores}"],
+                      ["--vary", "batch=8,16,4096", "--model", "resnet50", "--gpu", "t4", "--forecast", "batch={batch}", "--", "train",
+                       "{batch}"]):
+            shown, told = self.good("sweep", "--dry-run", *words), self.good("sweep", "--dry-run", "--json", *words)
+            lines = [re.sub(r"  # .*", "", line) for line in shown.out.splitlines() if re.match(r"\d+  ", line)]
+            trials = told.json["trials"]
+            rebuilt = [f"{t['trial']}  " + (f"not run: {t['reason']}" if t["state"] == "not_run" else t["command"]) for t in trials]
+            self.expect(rebuilt == lines, f"{rebuilt} and {lines}", shown, told)
+            counts = {state: sum(t["state"] == state for t in trials) for state in {t["state"] for t in trials}}
+            self.expect(told.json["counts"] == counts, f"{told.json['counts']}", told)
+            self.expect("--model" not in words or any(t["forecast"] for t in trials), "no forecast", told)
+
     def test_an_order_by_chance_has_the_same_trials(self):
         orders = [re.findall(r"echo (\S+ \S+)$", self.good("sweep", "--dry-run", "--vary", "a=1..6", "--vary", "b=1..5", "--order", order,
                                                            "--seed", seed, "--", "echo", "{a}", "{b}").out, re.MULTILINE)

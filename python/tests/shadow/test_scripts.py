@@ -50,20 +50,27 @@ def comparable(doc) -> dict:
     return kept
 
 
-def test_a_script_gives_the_step_that_a_capture_function_gives(tmp_path, on_cuda):
-    doc = captured(tmp_path, scripts.CLASSIFIER, "--epochs", "2")
-    out = tmp_path / "function.step.gz"
+@pytest.fixture(scope="module")
+def classifier(tmp_path_factory, on_cuda):
+    """(folder of the script, its step), for tests that look at the same capture."""
+    folder = tmp_path_factory.mktemp("classifier")
+    return folder, captured(folder, scripts.CLASSIFIER, "--epochs", "2")
+
+
+def test_a_script_gives_the_step_that_a_capture_function_gives(classifier):
+    folder, doc = classifier
+    out = folder / "function.step.gz"
     subprocess.run([sys.executable, "-m", "stoker", "capture", "train.py:capture", "--batch", "16", "-o", str(out), "--quiet"], check=True,
-                   cwd=tmp_path, env=dict(os.environ, PYTHONPATH=str(PYTHON)))
+                   cwd=folder, env=dict(os.environ, PYTHONPATH=str(PYTHON)))
     through_function = step_file.read(str(out))
     assert json.dumps(comparable(doc), sort_keys=True) == json.dumps(comparable(through_function), sort_keys=True)
     assert doc["provenance"]["event_hash"] == through_function["provenance"]["event_hash"]
 
 
-def test_a_capture_is_outdated_by_a_file_of_the_script_or_another_pytorch(tmp_path, on_cuda):
-    doc = captured(tmp_path, scripts.CLASSIFIER, "--epochs", "2")
+def test_a_capture_is_outdated_by_a_file_of_the_script_or_another_pytorch(classifier):
+    folder, doc = classifier
     paths = [path for path, _, _ in doc["script"]["sources"]]
-    assert str(tmp_path / "train.py") in paths
+    assert str(folder / "train.py") in paths
     assert [path for path in paths if path.endswith(os.path.join("torch", "version.py"))]
 
 

@@ -212,11 +212,11 @@ def test_a_step_is_counted_once_however_many_of_its_parts_are_not_finite():
 
 
 RANKS = """
-import os, sys, torch
+import json, os, sys, warnings, torch
 import torch.distributed as dist
 import stoker
 
-rank, what, folder = int(sys.argv[1]), sys.argv[2], sys.argv[3]
+rank, folder, kinds = int(sys.argv[1]), sys.argv[2], sys.argv[3:]
 torch.set_num_threads(1)
 dist.init_process_group("gloo", init_method="file://" + folder + "/rendezvous", rank=rank, world_size=2)
 DIMENSION, MEAN, SPREAD = 40, 0.5, 2.0
@@ -229,33 +229,46 @@ class Model(torch.nn.Module):
     def forward(self, draws):
         return (draws @ self.weights).mean()
 
-model = Model()
-if what != "no ddp":
-    model = torch.nn.parallel.DistributedDataParallel(model)
-kind = torch.optim.Adam if what == "adam" else torch.optim.SGD
-optimizer = kind(model.parameters(), lr=0.0)
-micro = 2 if what == "accumulation" else 1
-noise = stoker.noise_scale(optimizer, 8, report=False, block=400)
-generator = torch.Generator().manual_seed(rank)
-for step in range(410):
-    optimizer.zero_grad()
-    for part in range(micro):
-        draws = MEAN + SPREAD * torch.randn(8, DIMENSION, generator=generator)
-        if what == "one rank" and rank == 1 and step % 50 == 7:
-            draws = draws * float("inf")
-        if part + 1 < micro:
-            with model.no_sync():
+def measured(what):
+    model = Model()
+    if what != "no ddp":
+        model = torch.nn.parallel.DistributedDataParallel(model)
+    kind = torch.optim.Adam if what == "adam" else torch.optim.SGD
+    optimizer = kind(model.parameters(), lr=0.0)
+    micro = 2 if what == "accumulation" else 1
+    noise = stoker.noise_scale(optimizer, 8, report=False, block=400)
+    generator = torch.Generator().manual_seed(rank)
+    for step in range(410):
+        optimizer.zero_grad()
+        for part in range(micro):
+            draws = MEAN + SPREAD * torch.randn(8, DIMENSION, generator=generator)
+            if what == "one rank" and rank == 1 and step % 50 == 7:
+                draws = draws * float("inf")
+            if part + 1 < micro:
+                with model.no_sync():
+                    (model(draws) / micro).backward()
+            else:
                 (model(draws) / micro).backward()
-        else:
-            (model(draws) / micro).backward()
-    optimizer.step()
-print(noise.way or "-", noise.skipped, noise.steps, noise.scale, flush=True)
+        optimizer.step()
+    return noise.way or "-", noise.skipped, noise.steps, noise.scale
+
+for what in kinds:
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        told = measured(what)
+    print(json.dumps([what, *told, " ".join(str(one.message) for one in said)]), flush=True)
 dist.barrier()
 os._exit(0)  # threads of gloo that still run when the interpreter ends would abort it
 """
 
 
-def of_two_ranks(what, folder):
+KINDS = ("plain", "accumulation", "adam", "one rank", "no ddp")
+
+
+@pytest.fixture(scope="module")
+def two_ranks(tmp_path_factory):
+    """What two ranks told of each kind of loop, one after the other: [way, skipped, steps, scale, warnings]."""
+    import json
     import os
     import pathlib
     import subprocess
@@ -263,9 +276,10 @@ def of_two_ranks(what, folder):
 
     if not torch.distributed.is_available():
         pytest.skip("this PyTorch has no torch.distributed")
+    folder = tmp_path_factory.mktemp("ranks")
     (folder / "ranks.py").write_text(RANKS)
     env = dict(os.environ, PYTHONPATH=str(pathlib.Path(__file__).resolve().parents[2]), OMP_NUM_THREADS="1")
-    ranks = [subprocess.Popen([sys.executable, "ranks.py", str(rank), what, str(folder)], cwd=folder, env=env, stdout=subprocess.PIPE,
+    ranks = [subprocess.Popen([sys.executable, "ranks.py", str(rank), str(folder), *KINDS], cwd=folder, env=env, stdout=subprocess.PIPE,
                               stderr=subprocess.PIPE, text=True) for rank in range(2)]
     try:
         told = [rank.communicate(timeout=280) for rank in ranks]
@@ -273,29 +287,29 @@ def of_two_ranks(what, folder):
         for rank in ranks:
             rank.kill()
     assert all(rank.returncode == 0 for rank in ranks), told
-    lines = [out.split("\n")[0].split() for out, _ in told]
-    assert lines[0] == lines[1]  # both ranks know the same
-    return lines[0], told[0][1]
+    rows = [[json.loads(line) for line in out.splitlines() if line.startswith("[")] for out, _ in told]
+    assert [row[:5] for row in rows[0]] == [row[:5] for row in rows[1]]  # both ranks know the same
+    return {row[0]: row[1:] for row in rows[0]}
 
 
 @pytest.mark.parametrize("what", ["plain", "accumulation", "adam"])
-def test_ranks_of_ddp_are_compared(what, tmp_path):
+def test_ranks_of_ddp_are_compared(what, two_ranks):
     """Adam divides each coordinate alike here, so that the scale stays what it is."""
-    (way, skipped, steps, scale), _ = of_two_ranks(what, tmp_path)
-    assert (way, skipped, steps) == ("ranks", "0", "410")
-    assert float(scale) == pytest.approx(KNOWN, rel=0.12)
+    way, skipped, steps, scale, _ = two_ranks[what]
+    assert (way, skipped, steps) == ("ranks", 0, 410)
+    assert scale == pytest.approx(KNOWN, rel=0.12)
 
 
-def test_a_gradient_that_is_not_finite_on_one_rank_is_left_out_on_both(tmp_path):
+def test_a_gradient_that_is_not_finite_on_one_rank_is_left_out_on_both(two_ranks):
     """A rank that did not take part in the comparison would leave the other one waiting."""
-    (way, skipped, steps, scale), _ = of_two_ranks("one rank", tmp_path)
-    assert (way, skipped, steps) == ("ranks", "9", "410")
-    assert float(scale) == pytest.approx(KNOWN, rel=0.12)
+    way, skipped, steps, scale, _ = two_ranks["one rank"]
+    assert (way, skipped, steps) == ("ranks", 9, 410)
+    assert scale == pytest.approx(KNOWN, rel=0.12)
 
 
-def test_ranks_without_ddp_say_nothing_of_the_noise(tmp_path):
-    (way, _, _, scale), warned = of_two_ranks("no ddp", tmp_path)
-    assert (way, scale) == ("-", "None")
+def test_ranks_without_ddp_say_nothing_of_the_noise(two_ranks):
+    way, _, _, scale, warned = two_ranks["no ddp"]
+    assert (way, scale) == ("-", None)
     assert "not averaged" in warned
 
 

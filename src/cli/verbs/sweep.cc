@@ -82,40 +82,76 @@ class Remaining {
   time_t said_ = 0;
 };
 
-/// Lines of --dry-run: each trial with its command, or why it cannot run.
-Result<int> dry_run(const study::Study& study, const SweepArguments& o) {
+/// Trials that were not started: rows as a store would hold them, and what each would run.
+struct DryRun {
+  std::vector<study::TrialRow> rows;
+  std::vector<std::string> commands;  ///< as a shell would take them, by row
+  std::vector<std::string> expected;  ///< a forecast's words, by row; empty: none was asked for
+  ForecastTotal total;
+};
+
+Result<DryRun> dry_trials(const study::Study& study, const SweepArguments& o) {
   const auto trials = TRY(study::trials_of(study));
   const study::Slots slots(capacity_of(o.place));
-  std::int64_t possible = 0;
   TrialForecaster forecaster(study);
-  ForecastTotal total;
-  std::string lines;
-  std::vector<study::TrialRow> rows;
+  DryRun found;
   for (std::size_t i = 0; i < trials.size(); ++i) {
-    const auto number = static_cast<std::int64_t>(i) + 1;
-    const auto command = TRY(study::command_of(study, trials[i], number, "FOLDER"));
-    auto never = slots.impossible(command.needs);
-    std::string expected;
+    study::TrialRow row;
+    row.id = static_cast<std::int64_t>(i) + 1;
+    row.trial = trials[i];
+    const auto command = TRY(study::command_of(study, trials[i], row.id, "FOLDER"));
+    found.commands.push_back(study::shell_line(command.words));
+    found.expected.emplace_back();
+    const auto never = slots.impossible(command.needs);
+    if (never) row.reason = *never;
     if (!study.forecast.empty()) {
       const TrialForecast forecast = TRY(forecaster.of(trials[i]));
-      total.add(forecast);
-      if (!never && !forecast.fits) never = forecast.reason;
-      if (!never) rows.push_back({number, trials[i]});
-      if (!never) rows.back().forecast = forecast.figures;
-      expected = "  # " + forecast.text();
+      found.total.add(forecast);
+      row.forecast = forecast.figures;
+      found.expected.back() = forecast.text();
+      if (!never && !forecast.fits) row.reason = forecast.reason, row.cause = study::kDoesNotFit;
     }
-    possible += never ? 0 : 1;
-    lines += std::to_string(number) + "  " +
-             (never ? "not run: " + *never : study::shell_line(command.words) + expected) + "\n";
+    if (!row.reason.empty()) row.state = study::TrialState::kNotRun;
+    found.rows.push_back(std::move(row));
+  }
+  return found;
+}
+
+std::string dry_json(const study::Study& study, const DryRun& found) {
+  study::StudyView view;
+  view.study = study;
+  view.axes = study::axis_names(study);
+  view.rows = found.rows;
+  for (const study::TrialRow& row : found.rows) ++view.counts[row.state];
+  return planned_json(view, found.commands, STOKER_VERSION);
+}
+
+/// --dry-run: each trial with its command, or why it cannot run.
+Result<int> dry_run(const study::Study& study, const SweepArguments& o) {
+  DryRun found = TRY(dry_trials(study, o));
+  if (o.json) {
+    print(dry_json(study, found));
+    return 0;
+  }
+  std::string lines;
+  for (std::size_t i = 0; i < found.rows.size(); ++i) {
+    const study::TrialRow& row = found.rows[i];
+    const std::string& expected = found.expected[i];
+    lines += std::to_string(row.id) + "  ";
+    if (!row.reason.empty()) lines += "not run: " + row.reason + "\n";
+    else lines += found.commands[i] + (expected.empty() ? "" : "  # " + expected) + "\n";
   }
   print(lines);
+  const std::size_t all = found.rows.size();
+  std::erase_if(found.rows, [](const study::TrialRow& row) { return !row.reason.empty(); });
   if (!study.forecast.empty()) {
-    const study::ForecastGuide guide(study, rows, guide_options(study, trials.front(), o));
-    print("\n" + total.text() + study_outlook(study, guide.outlook()));
+    const auto first = TRY(study::trials_of(study)).front();
+    const study::ForecastGuide guide(study, found.rows, guide_options(study, first, o));
+    print("\n" + found.total.text() + study_outlook(study, guide.outlook()));
   }
   std::printf("\n%s of %s trials can run here; nothing was started\n",
-              with_commas(possible).c_str(),
-              with_commas(static_cast<std::int64_t>(trials.size())).c_str());
+              with_commas(static_cast<std::int64_t>(found.rows.size())).c_str(),
+              with_commas(static_cast<std::int64_t>(all)).c_str());
   return 0;
 }
 

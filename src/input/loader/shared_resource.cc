@@ -12,22 +12,22 @@ constexpr double kNever = std::numeric_limits<double>::infinity();
 
 }  // namespace
 
-SharedResource::Rates SharedResource::rates() const {
+void SharedResource::set_rates() {
   const auto first = static_cast<double>(first_.jobs.size());
   const auto even = static_cast<double>(even_.jobs.size());
   const double n = first + even;
-  Rates out;
-  if (n == 0) return out;
-  out.in_use = std::min(capacity_, n);
+  rates_ = {};
+  if (n == 0) return;
+  rates_.in_use = std::min(capacity_, n);
   const double crowding = std::clamp(n / capacity_ - 1, 0.0, 1.0);
-  const double loss = 1 + slowdown_ * std::max(0.0, out.in_use - 1) + oversubscription_ * crowding;
-  if (first > 0) out.first = std::min(1.0, capacity_ / first) / loss;
+  const double loss =
+      1 + slowdown_ * std::max(0.0, rates_.in_use - 1) + oversubscription_ * crowding;
+  if (first > 0) rates_.first = std::min(1.0, capacity_ / first) / loss;
   const double rest = std::max(0.0, capacity_ - first);
-  if (even > 0) out.even = std::min(1.0, rest / even) / loss;
-  return out;
+  if (even > 0) rates_.even = std::min(1.0, rest / even) / loss;
 }
 
-double SharedResource::until_end(const Rates& rates) const {
+double SharedResource::until_end() const {
   double span = kNever;
   const auto consider = [&](const Queue& queue, double rate) {
     if (queue.jobs.empty()) return;
@@ -35,22 +35,22 @@ double SharedResource::until_end(const Rates& rates) const {
     if (work == 0) span = 0;
     if (rate > 0) span = std::min(span, work / rate);
   };
-  consider(even_, rates.even);
-  consider(first_, rates.first);
+  consider(even_, rates_.even);
+  consider(first_, rates_.first);
   return span;
 }
 
-void SharedResource::work(double span, const Rates& rates) {
-  even_.served += span * rates.even;
-  first_.served += span * rates.first;
-  busy_ += span * rates.in_use;
+void SharedResource::work(double span) {
+  even_.served += span * rates_.even;
+  first_.served += span * rates_.first;
+  busy_ += span * rates_.in_use;
 }
 
 void SharedResource::advance(double now) {
-  const Rates r = rates();
-  if (quota_.cores <= 0 || r.in_use == 0) {
-    if (now > now_) work(now - now_, r);
-    now_ = std::max(now_, now);
+  if (now <= now_) return;
+  if (quota_.cores <= 0 || rates_.in_use == 0) {
+    work(now - now_);
+    now_ = now;
     return;
   }
   while (now_ < now) {
@@ -58,10 +58,10 @@ void SharedResource::advance(double now) {
       period_end_ = now_ + quota_.period;
       left_ = quota_.cores * quota_.period;
     }
-    const double exhausted = now_ + left_ / r.in_use;
+    const double exhausted = now_ + left_ / rates_.in_use;
     const double until = std::min({now, exhausted, period_end_});
-    work(until - now_, r);
-    left_ = std::max(0.0, left_ - (until - now_) * r.in_use);
+    work(until - now_);
+    left_ = std::max(0.0, left_ - (until - now_) * rates_.in_use);
     now_ = until;
     if (until == exhausted && until < period_end_) {  // stands still until the next period
       left_ = 0;
@@ -74,12 +74,12 @@ void SharedResource::start(double now, std::uint32_t job, double work, Class ser
   advance(now);
   Queue& queue = served == Class::kFirst ? first_ : even_;
   queue.jobs.emplace(queue.served + std::max(0.0, work), job);
+  set_rates();
 }
 
 double SharedResource::next_end(double now) const {
-  const Rates r = rates();
-  if (r.in_use == 0) return kNever;
-  double span = until_end(r);
+  if (rates_.in_use == 0) return kNever;
+  double span = until_end();
   if (quota_.cores <= 0) return std::max(now, now_ + span);
   double at = now_, left = left_, period_end = period_end_;
   while (true) {
@@ -87,7 +87,7 @@ double SharedResource::next_end(double now) const {
       period_end = at + quota_.period;
       left = quota_.cores * quota_.period;
     }
-    const double run = std::min(left / r.in_use, period_end - at);
+    const double run = std::min(left / rates_.in_use, period_end - at);
     if (span <= run + kNothing) return std::max(now, at + span);
     span -= run;
     left = 0;
@@ -105,6 +105,7 @@ std::uint32_t SharedResource::finish(double now) {
   const auto [end, job] = queue.jobs.top();
   queue.jobs.pop();
   queue.served = std::max(queue.served, end);
+  set_rates();
   return job;
 }
 

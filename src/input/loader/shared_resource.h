@@ -60,11 +60,12 @@ class SharedResource {
     double even = 0, first = 0, in_use = 0;
   };
 
-  [[nodiscard]] Rates rates() const;
+  /// Rates of the jobs that are there; they change where one comes or goes.
+  void set_rates();
   /// Time until the first job ends at these rates, not counting standstills.
-  [[nodiscard]] double until_end(const Rates& rates) const;
+  [[nodiscard]] double until_end() const;
   void advance(double now);
-  void work(double span, const Rates& rates);
+  void work(double span);
 
   double capacity_, slowdown_, oversubscription_;
   CpuQuota quota_;
@@ -72,6 +73,7 @@ class SharedResource {
   double period_end_ = -1;  ///< < 0: no period has begun
   double now_ = 0, busy_ = 0;
   Queue even_, first_;
+  Rates rates_;
 };
 
 }  // namespace stoker

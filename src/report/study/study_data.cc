@@ -99,6 +99,13 @@ std::string study_json(const StudyView& view, std::string_view version,
   return answer_text(study_object(view, version, findings, convergences));
 }
 
+std::string planned_json(const StudyView& view, const std::vector<std::string>& commands,
+                         std::string_view version) {
+  Value root = study_object(view, version, nullptr, {});
+  for (std::size_t i = 0; i < commands.size(); ++i) root["trials"][i]["command"] = commands[i];
+  return answer_text(root);
+}
+
 std::string groups_json(const StudyView& view, const std::vector<std::string>& by,
                         const std::vector<study::Group>& groups, std::string_view version) {
   Value root = head(view, version);

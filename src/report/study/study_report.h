@@ -60,6 +60,10 @@ namespace stoker {
                                       const std::vector<std::string>& by,
                                       const std::vector<study::Group>& groups,
                                       std::string_view version);
+/// Trials that were not started, each with the command that it would run.
+[[nodiscard]] std::string planned_json(const study::StudyView& view,
+                                       const std::vector<std::string>& commands,
+                                       std::string_view version);
 /// A heading line, then one line a trial: trial, axes, repeat, seed, state, cause, metrics,
 /// resources. Empty cells: not measured.
 [[nodiscard]] std::string study_csv(const study::StudyView& view);

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
+#include <set>
 
 #include "base/text.h"
 #include "base/units.h"
@@ -118,7 +119,9 @@ int Slots::at_a_time(const Needs& needs) const {
 bool Slots::has_room(const Needs& needs) const {
   if (in_use_ >= most_at_a_time(needs)) return false;
   if (cores_for(needs) > static_cast<int>(free_cores_.size())) return false;
-  if (needs.gpus > static_cast<int>(free_gpus_.size())) return false;
+  // One GPU may be free for two trials, and is no two GPUs of one.
+  if (needs.gpus > static_cast<int>(std::set(free_gpus_.begin(), free_gpus_.end()).size()))
+    return false;
   return capacity_.memory_bytes == 0 || memory_used_ + needs.memory_bytes <= capacity_.memory_bytes;
 }
 
@@ -131,7 +134,6 @@ std::optional<Slot> Slots::take(const Needs& needs) {
     if (static_cast<int>(slot.gpus.size()) == needs.gpus) break;
     if (std::ranges::find(slot.gpus, gpu) == slot.gpus.end()) slot.gpus.push_back(gpu);
   }
-  if (static_cast<int>(slot.gpus.size()) < needs.gpus) return std::nullopt;
   slot.memory_bytes = needs.memory_bytes;
   take_again(slot);
   return slot;

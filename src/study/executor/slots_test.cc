@@ -2,6 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
+#include <set>
+
+#include "base/random.h"
+
 namespace stoker::study {
 namespace {
 
@@ -92,6 +97,66 @@ TEST(Slots, MigInstancesStandForTheirGpu) {
                         "GPU 1: NVIDIA A100 (UUID: GPU-b)\n"),
             (std::vector<std::string>{"MIG-1", "MIG-2", "1"}));
   EXPECT_TRUE(gpus_listed("No devices were found\n").empty());
+}
+
+/// Trials of random needs come and go.
+TEST(Slots, NothingIsHandedOutTwiceAndRoomIsRoom) {
+  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+    Random random(seed);
+    Capacity c = machine();
+    c.cores.resize(1 + random.below(8));
+    c.gpus = {"0", "1", "2"};
+    c.gpus.resize(random.below(4));
+    c.share_gpu = static_cast<int>(1 + random.below(3));
+    c.at_most = static_cast<int>(random.below(2) * (1 + random.below(6)));
+    Slots slots(c);
+    std::vector<Slot> held;
+    for (int event = 0; event < 200; ++event) {
+      if (!held.empty() && random.below(5) < 2) {
+        const auto gone = static_cast<std::ptrdiff_t>(random.below(held.size()));
+        slots.give_back(held[static_cast<std::size_t>(gone)]);
+        held.erase(held.begin() + gone);
+      } else {
+        const Needs wanted =
+            needs(static_cast<int>(random.below(4)), static_cast<int>(random.below(3)),
+                  static_cast<std::int64_t>(random.below(9)));
+        if (slots.impossible(wanted)) continue;
+        const bool room = slots.has_room(wanted);
+        const auto slot = slots.take(wanted);
+        ASSERT_EQ(slot.has_value(), room) << "seed " << seed;
+        if (slot) held.push_back(*slot);
+        if (slot && wanted.cores > 0) {
+          ASSERT_EQ(slot->cores.size(), static_cast<std::size_t>(wanted.cores));
+        }
+        if (slot) {
+          ASSERT_EQ(slot->gpus.size(), static_cast<std::size_t>(wanted.gpus));
+        }
+      }
+      std::map<int, int> cores;
+      std::map<std::string, int> gpus;
+      std::int64_t memory = 0;
+      for (const Slot& slot : held) {
+        for (const int core : slot.cores) ++cores[core];
+        for (const std::string& gpu : slot.gpus) ++gpus[gpu];
+        memory += slot.memory_bytes;
+        ASSERT_EQ(std::set(slot.gpus.begin(), slot.gpus.end()).size(), slot.gpus.size());
+      }
+      for (const auto& [core, trials] : cores) ASSERT_EQ(trials, 1) << "seed " << seed;
+      for (const auto& [gpu, trials] : gpus) ASSERT_LE(trials, c.share_gpu) << "seed " << seed;
+      ASSERT_LE(memory, c.memory_bytes);
+      ASSERT_EQ(slots.in_use(), static_cast<int>(held.size()));
+    }
+    for (const Slot& slot : held) slots.give_back(slot);
+    for (int cores = 0; cores < 4; ++cores) {
+      const Needs wanted = needs(cores, static_cast<int>(random.below(3)));
+      if (slots.impossible(wanted)) continue;
+      const int most = slots.at_a_time(wanted);
+      std::vector<Slot> all;
+      while (auto slot = slots.take(wanted)) all.push_back(*slot);
+      EXPECT_EQ(static_cast<int>(all.size()), most) << "seed " << seed << ", cores " << cores;
+      for (const Slot& slot : all) slots.give_back(slot);
+    }
+  }
 }
 
 }  // namespace
