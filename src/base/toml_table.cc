@@ -80,6 +80,16 @@ std::string away(std::string_view text) {
 }
 std::string home(std::string_view text) { return moved(text, kPrivatePlane, 0); }
 
+/// Where a control character stands that TOML has no place for; toml++ 3.3 asserts that a key has
+/// none, and reads on behind one.
+std::size_t control_character(std::string_view text) {
+  const auto at = std::find_if(text.begin(), text.end(), [](char c) {
+    const auto byte = static_cast<unsigned char>(c);
+    return (byte < 0x20 && c != '\t' && c != '\n' && c != '\r') || byte == 0x7F;
+  });
+  return static_cast<std::size_t>(at - text.begin());
+}
+
 /// A text, number or switch as it is written; numbers in the shortest form that reads back the
 /// same.
 std::optional<std::string> scalar_text(const toml::node& node) {
@@ -94,6 +104,14 @@ std::optional<std::string> scalar_text(const toml::node& node) {
 
 Result<TomlDocument> TomlDocument::parse(std::string_view text, const std::string& file,
                                          std::string page) {
+  if (const std::size_t at = control_character(text); at < text.size()) {
+    const auto before = text.substr(0, at);
+    return fail(ErrorCode::kBadInput,
+                "is not TOML: it holds the control character " +
+                    std::to_string(static_cast<int>(text[at])) +
+                    "; is it a text file? In a text such a character is written as \\u0000",
+                file + ":" + std::to_string(1 + std::count(before.begin(), before.end(), '\n')));
+  }
   auto parsed = std::make_shared<const toml::parse_result>(toml::parse(away(text), file));
   if (!*parsed) {
     const toml::parse_error& error = parsed->error();

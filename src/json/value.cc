@@ -6,7 +6,7 @@
 namespace stoker::json {
 namespace {
 
-const Value kNull;
+const Value kNull{};
 
 bool is_pair(const Value& value) {
   return value.is_array() && value.size() == 2 && value[0].is_string();

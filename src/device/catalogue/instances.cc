@@ -6,6 +6,7 @@
 
 #include "base/csv.h"
 #include "base/files.h"
+#include "base/ranges.h"
 #include "base/text.h"
 #include "device/catalogue/gpu_catalogue.h"
 
@@ -16,15 +17,20 @@ constexpr Bytes kLargestTable{4 * 1024 * 1024};
 constexpr double kBytesPerGigabit = 1e9 / 8;
 /// Linux mounts /dev/shm with half of the memory (tmpfs(5), size=50%); a container has 64 MiB.
 constexpr double kShareOfSharedMemory = 0.5;
+/// Beyond any machine that is rented out, and of its numbers in a table: GiB, GB, Gbit/s, cores.
+constexpr double kMostGpus = 1024, kMostOfAnything = 1 << 20;
 
 /// A positive number; `blank` where the cell is empty and may be.
 Result<double> number_in(const CsvRow& row, std::string_view column, const std::string& file,
-                         std::optional<double> blank = std::nullopt) {
+                         std::optional<double> blank = std::nullopt,
+                         double most = kMostOfAnything) {
   const std::string_view cell = row[column];
   if (cell.empty() && blank) return *blank;
   auto value = positive_number(cell);
-  if (!value)
-    value.error().where = file + ":" + std::to_string(row.line) + ", " + std::string(column);
+  const std::string where = file + ":" + std::to_string(row.line) + ", " + std::string(column);
+  if (!value) value.error().where = where;
+  else if (*value > most)
+    return fail(ErrorCode::kBadInput, "must be at most " + shortest(most), where);
   return value;
 }
 
@@ -43,7 +49,7 @@ Result<Instance> instance_of(const CsvRow& row, const std::string& file) {
   instance.provider = row["provider"];
   instance.name = row["instance"];
   instance.gpu = row["gpu"];
-  instance.gpus = static_cast<int>(TRY(number_in(row, "gpus", file)));
+  instance.gpus = static_cast<int>(TRY(number_in(row, "gpus", file, {}, kMostGpus)));
   instance.vcpus = TRY(number_in(row, "vcpus", file));
   const double gib = TRY(number_in(row, "ram_gib", file));
   instance.memory = Bytes(std::llround(gib * static_cast<double>(kGiB.count())));

@@ -37,6 +37,17 @@ TEST(Instances, ABlankCellIsNotKnownAndABadOneIsNamed) {
   EXPECT_FALSE(table_of("").has_value());
 }
 
+TEST(Instances, NumbersThatNoMachineHasAreRefused) {
+  for (const char* row :
+       {"aws,x,A10G,1e62,8,32,450,10,2026-11\n", "aws,x,A10G,1,1e300,32,450,10,2026-11\n",
+        "aws,x,A10G,1,8,1.4e62,450,10,2026-11\n"}) {
+    const auto table = table_of(row);
+    ASSERT_FALSE(table.has_value()) << row;
+    EXPECT_NE(table.error().text().find("must be at most"), std::string::npos);
+  }
+  EXPECT_FALSE(table_of("aws,x,A10G,1025,8,32,450,10,2026-11\n").has_value());
+}
+
 TEST(Instances, NamesAreForgivingAndRefusalsHelp) {
   const auto table = table_of(
       "aws,g5.2xlarge,A10G,1,8,32,450,10,2026-11\n"
