@@ -150,6 +150,9 @@ class Findings:
             self.add("streams_differ", f"A sample of the slowest worker takes {human_ms(max(means))}, one of the fastest "
                      f"{human_ms(min(means))}: batches are handed out in turn, so that all workers keep the pace of the "
                      "slowest. Share samples out so that each worker gets the same mixture.")
+        if found.get("seed_spread"):
+            self.add("streams_by_seed", f"Worker 0's samples cost {100 * found['seed_spread']:.0f} % more or less with another "
+                     "seed: epochs differ from each other by as much, and the band with them.", severity="note")
         lengths = [row["samples"] for row in rows if row["samples"] is not None]
         if not empty and len(lengths) == len(rows) and max(lengths) > _UNLIKE * min(lengths):
             self.add("streams_unequal", f"Workers get between {min(lengths):,} and {max(lengths):,} samples: at the end of an "

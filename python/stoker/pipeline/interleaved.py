@@ -21,6 +21,7 @@ _CYCLES = 6  # where samples take long
 _ENOUGH_ROUNDS, _ENOUGH_CYCLES = 20, 12  # after which cheap samples are known
 _CHEAP_MS = 0.2  # below this, clocks around each sample cost something beside it
 _WARM_UPS = 3
+_OPENS, _OPENS_NS = 10, 100e6  # times the others' waiting, and ns beyond it: a first sample that is no measure of others
 _PATIENCE_S, _PATIENCE = 1.5, 6  # a slice may take this, and so many times what its samples should
 _LOOK_S, _CACHE_SHARE = 0.25, 0.35  # seconds that tell whether files are cached; share of the time to cache them
 _FIRST_CYCLE = 0.5  # share of the time that the first cycle may take beyond it, so that a busy machine gets one too
@@ -342,7 +343,11 @@ def _without_imports(row: dict) -> dict:
     rows = [tuple(sample) for sample in row["rows"]]
     if len(rows) > 1:
         usual = int(statistics.median(sample[3] for sample in rows[1:]))
-        rows[0] = (*rows[0][:3], min(rows[0][3], usual))
+        index, wall, cpu, read = rows[0]
+        waits = statistics.median(sample[1] - sample[2] for sample in rows[1:])
+        if wall - cpu > _OPENS * waits + _OPENS_NS:  # it opened something, which is part of the start
+            wall = cpu + waits
+        rows[0] = (index, wall, cpu, min(read, usual))
     return {**row, "rows": rows}
 
 

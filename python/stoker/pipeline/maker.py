@@ -13,7 +13,7 @@ from ..measure.counters import Counters, clock_cost_ns
 from ..user_code import trimmed
 from . import batch_facts
 
-_SEED = 20251
+_SEED, _SEEDS_APART = 20251, 1009  # of the first epoch's worker 0; from epoch to epoch
 
 
 def makes_batches(dataset) -> bool:
@@ -215,15 +215,16 @@ def _descriptor(storage) -> int:
         return -1
 
 
-def become_worker(source, number: int = 0, workers: int = 1) -> None:
+def become_worker(source, number: int = 0, workers: int = 1, epoch: int = 0) -> None:
     """Sets this process up as torch.utils.data._utils.worker sets up worker `number` of a DataLoader's `workers`."""
+    seed = _SEED + _SEEDS_APART * epoch + number
     from torch.utils.data._utils import signal_handling, worker
 
     with contextlib.suppress(Exception):
         signal_handling._set_worker_signal_handlers()
     torch.set_num_threads(1)
-    seed_all(_SEED + number)
-    worker._worker_info = worker.WorkerInfo(id=number, num_workers=workers, seed=_SEED + number, dataset=source.dataset)
+    seed_all(seed)
+    worker._worker_info = worker.WorkerInfo(id=number, num_workers=workers, seed=seed, dataset=source.dataset)
     _idle_thread()
     if source.worker_init is not None:
         source.worker_init(number)

@@ -10,8 +10,10 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import random
+import statistics
 
 _STRETCHES = 16  # places of the data set, at most
+_FEWEST_ANYWHERE = 8  # samples at random places whose mean says something
 _ROUNDS = 4  # of all workers in one stretch, at least, where the data set is long enough
 
 
@@ -59,10 +61,11 @@ def stretches(batches, most: int, workers: int, rng: random.Random) -> Stretches
     return Stretches([batches[number] for number in chosen], [places[number] for number in chosen], at <= most)
 
 
-def section(plan: list, places: list, whole: bool, costs: dict, own_batch: int, cut: bool) -> dict | None:
+def section(plan: list, places: list, whole: bool, costs: dict, own_batch: int, cut: bool, anywhere: list = ()) -> dict | None:
     """The object "order" of the file: costs in the order of asking; None where too little was measured.
 
-    costs: {index: (cpu_ms, wait_ms)}. own_batch: samples of a batch. cut: batches were measured in part.
+    costs: {index: (cpu_ms, wait_ms)}. own_batch: samples of a batch. cut: batches were measured in part. anywhere: wall times
+    of samples at random places, which tell whether the stretches speak for the rest.
 
     A batch that was measured in part, or that has another size than the others (a sampler of batches), counts as
     `own_batch` samples of equal cost: what matters is what a batch takes.
@@ -87,4 +90,11 @@ def section(plan: list, places: list, whole: bool, costs: dict, own_batch: int, 
         found[-1]["cpu_ms"] += [round(cpu, 6) for cpu, _ in known]
         found[-1]["wait_ms"] += [round(wait, 6) for _, wait in known]
         expected = place + len(known)
-    return {"whole": whole and complete, "stretches": found}
+    return {"whole": whole and complete, "stretches": found, **_of_the_rest(anywhere)}
+
+
+def _of_the_rest(walls: list) -> dict:
+    if len(walls) < _FEWEST_ANYWHERE:
+        return {}
+    return {"random_ms": round(statistics.fmean(walls), 6),
+            "random_error_ms": round(statistics.stdev(walls) / len(walls) ** 0.5, 6)}

@@ -28,12 +28,15 @@ def _alive(maker: Maker, send) -> bool:
     return True
 
 
-def first_look(source, send) -> None:
-    """One sample, then a few: what it is, how long it takes, whether it collates."""
-    _probe_side_effects(source, send, lambda: _first_look(source, send))
+def first_look(source, send, *, slow_s: float = 1.0) -> None:
+    """One sample, then a few: what it is, how long it takes, whether it collates.
+
+    slow_s   a first sample that takes less than that does not count as time for the others: it may open or fill something
+    """
+    _probe_side_effects(source, send, lambda: _first_look(source, send, slow_s))
 
 
-def _first_look(source, send) -> None:
+def _first_look(source, send, slow_s: float) -> None:
     become_worker(source)
     maker = Maker(source)
     rng = random.Random(SEED)
@@ -53,7 +56,7 @@ def _first_look(source, send) -> None:
     def tell():
         send("speed", {"walls": walls[1:] or walls, "cpu": cpu[1:] or cpu, "tried": tried})
 
-    start = time.monotonic()
+    begin = start = time.monotonic()
     samples, kept = [], []
     while time.monotonic() - start < 0.5 and (plan is None or tried < len(indices)):
         batch = maker.make(1 if plan is None else [indices[tried]])
@@ -68,6 +71,8 @@ def _first_look(source, send) -> None:
             send("sample", {"output": batch_facts.describe(batch.samples[0]),
                             "bytes": batch_facts.size_of(batch.samples[0]),
                             "first_wall_ms": batch.rows[0][1] * 1e-6})
+            if time.monotonic() - begin < slow_s:
+                start = time.monotonic()
         walls.append(batch.rows[0][1] * 1e-6)
         cpu.append(batch.rows[0][2] * 1e-6)
         if len(samples) < 2:

@@ -36,7 +36,7 @@ FORMAT, SCHEMA_VERSION = "stoker-pipeline-probe", [1, 1]
 _SAMPLES, _GIL, _STAGES, _TRANSPORT, _ONE_WORKER = .45, .03, .06, .13, .12
 _SAMPLES_BESIDE_STREAMS, _STREAMS, _MORE_STREAMS = .3, .15, .07  # of an IterableDataset
 _ONE_WORKER_BATCHES, _ONE_WORKER_MOST = 11, 0.25  # so many slow batches, up to this share of the budget
-_PIPE = .02  # of objects that are no tensors
+_PIPE, _SLOW_FIRST = .02, .2  # for objects that are no tensors; in which a first sample comes that is no measure of others
 _STARTING_S = 1.0  # for pickling and forking in any case
 _OWN_START = 0.3  # kept for the loader's own way of starting workers where that is no fork
 _KEEP_S, _OBJECTS_S = 0.3, 0.5  # for putting it all together; for counting Python objects
@@ -95,8 +95,7 @@ class _Probe:
     def _run(self, what: str, work, seconds: float, *, daemon: bool = True, grace: float = 0.5):
         """Runs work(send) in a child for at most `seconds` and a little more."""
         self._tell(what)
-        child = forked.Child(work, self._warden, daemon=daemon)
-        return child.collect(time.monotonic() + seconds + grace, tick=lambda: self._tell(what))
+        return forked.Child(work, self._warden, daemon=daemon).collect(time.monotonic() + seconds + grace, tick=lambda: self._tell(what))
 
     # -- the order ----------------------------------------------------------------------------------------------------
 
@@ -127,7 +126,8 @@ class _Probe:
     def _first_look(self) -> None:
         source = self._source
         # A slow first sample (a cold file, a lazy import) may take half of the budget.
-        outcome = self._run("first sample", lambda send: passes.first_look(source, send), self._budget * 0.5)
+        outcome = self._run("first sample", lambda send: passes.first_look(
+            source, send, slow_s=_SLOW_FIRST * self._budget), self._budget * 0.5)
         speed, failures = outcome.last("speed"), outcome.last("failures")
         if outcome.end == "error":
             raise UserCodeError(f"{source.name}: making its first batch failed ({outcome.error['message']}); correct "
@@ -146,7 +146,8 @@ class _Probe:
         sample = outcome.last("sample")
         self._doc["output"] = sample["output"]
         self._sample_bytes = sample["bytes"]
-        self._wall_ms = statistics.fmean(speed["walls"])
+        self._walls = speed["walls"]  # of samples anywhere in the data set
+        self._wall_ms = statistics.fmean(self._walls)
         self._findings.first_sample(sample["first_wall_ms"], self._wall_ms)
 
     def _refuse(self, outcome, failures) -> None:
@@ -179,19 +180,18 @@ class _Probe:
                                seconds=seconds, wall_ms=wall, tick=lambda: self._tell("samples"), limit=self._deadline - self._kept_s,
                                in_order=self._order is not None)
         measured.run()
-        worker = measured.outcome
         if not any(batch["rows"] for batch in measured.batches):
-            self._died_without_samples(worker)
+            self._died_without_samples(measured.outcome)
         first = [b for b in measured.batches if b["round"] == 0]
         later = [b for b in measured.batches if b["round"] > 0]
         undisturbed = speed.undisturbed(later)
         self._slowed = 1 - (len(first) + len(undisturbed)) / len(measured.batches)
         measured.batches = first + speed.with_every_sample(undisturbed, later)
         self._sample_section(measured.batches, interleaved.median(measured.whole) or 1.0)
-        self._findings.after_samples(worker, source, self._doc, len(self._doc["sample"]["cpu_ms"]))
+        self._findings.after_samples(measured.outcome, source, self._doc, len(self._doc["sample"]["cpu_ms"]))
         if measured.hung:
             self._findings.hung()
-        failures = worker.last("failures")
+        failures = measured.outcome.last("failures")
         self._failed = failures is None or failures[0] > 0  # a DataLoader would end at the first
         self._compared(measured)
         memory = measured.memory or {"private": None, "peak": None}
@@ -229,7 +229,7 @@ class _Probe:
         costs = {index: (whole * cpu, wait) for index, (cpu, wait) in costs.items()}
         # A sampler of batches may give them any size; the simulation's all have the same.
         return order.section(self._plan, self._order["places"], self._order["whole"], costs, source.batch,
-                             cut=source.own_batches)
+                             cut=source.own_batches, anywhere=self._walls)
 
     def _streams(self) -> None:
         """What each worker of an IterableDataset gets."""
@@ -248,6 +248,7 @@ class _Probe:
             if found is not None:
                 self._doc["streams"].append(found)
                 if number == 0:
+                    found["seed_spread"] = streams.seed_spread(source, workers, seconds / 4, self._at_once, found["workers"][0])
                     self._findings.streams(found, source)
 
     def _at_once(self, works: list, seconds: float) -> list:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import multiprocessing
 import statistics
 import time
@@ -51,11 +52,13 @@ def start_pass(source, send, *, until: float, own: str = "fork") -> None:
     forks, waits = [], []
     for _ in range(_FORKS):
         ms = _started(source, "fork", until, waits)
-        forks.append(ms or 0.0)
-        if ms and ms > _SLOW_START_MS:
+        if ms is None:
+            break
+        forks.append(ms)
+        if ms > _SLOW_START_MS:
             break  # its init function takes long each time
     wait = min(waits, default=0.0)
-    send("start", {"fork_ms": statistics.median(forks) or None, "wait_ms": wait if wait > _LEAST_WAIT_MS else None})
+    send("start", {"fork_ms": statistics.median(forks) if forks else None, "wait_ms": wait if wait > _LEAST_WAIT_MS else None})
     facts = _data_set_part(source, send, until=until, own=own)
     if not facts["picklable"]:
         return
@@ -108,17 +111,23 @@ class _Nothing:
 def _wake(send, until: float):
     """Starts the server that forks, once for all workers, and reports what that takes: no part of one worker's start.
 
-    It runs the main script of a training, which imports PyTorch before it makes a loader; that of a probe is another one.
+    Where the server runs the main script of a training, that imports PyTorch; a probe's is another one.
     """
     from multiprocessing import forkserver
 
-    forkserver.set_forkserver_preload(["torch.utils.data"])
+    if _server_runs_main(forkserver):
+        forkserver.set_forkserver_preload(["torch.utils.data"])
     first = _started(_Nothing, "forkserver", until)
     later = _started(_Nothing, "forkserver", until) if first else None
     if not later:
         return None
     send("start", {"server_ms": max(0.0, first - later)})
     return first
+
+
+def _server_runs_main(forkserver) -> bool:
+    """Whether this Python's server gets the main script's path: before 3.12.9 and 3.13.2 it did not (gh-126631)."""
+    return "init_main_from_path" in inspect.getsource(forkserver)
 
 
 def _started(source, method: str, until: float, waits: list | None = None):

@@ -20,6 +20,7 @@ _COMPARED = 8  # samples at the beginning of a stream that tell whether two are 
 _SLOW_START = 10  # times the others, and at least _SLOW_START_MS: filling a buffer, opening a connection
 _SLOW_START_MS = 50
 _WAITS = 0.5  # share of a sample's time above which workers are measured at once: they do not take each other's core
+_CHANCE, _APART = 3, 0.1  # standard errors, and share of the sum: means nearer than that are the same
 _EVERY_S = 0.1  # between two reports
 
 
@@ -43,9 +44,9 @@ def work_units(dataset) -> int | None:
     return None
 
 
-def stream_pass(source, send, *, worker: int, workers: int, seconds: float) -> None:
-    """Reads the stream of one worker: send("stream", {...}) as it goes."""
-    become_worker(source, worker, workers)
+def stream_pass(source, send, *, worker: int, workers: int, seconds: float, epoch: int = 0) -> None:
+    """Reads the stream of one worker: send("stream", {...}) as it goes. epoch: of another one, its seed is another."""
+    become_worker(source, worker, workers, epoch)
     maker = Maker(source)
     begin = told = time.monotonic()
     cpu, wait, digests, ended = [], [], [], False
@@ -97,6 +98,25 @@ def measured(source, workers: int, seconds: float, run_all, *, waits: float) -> 
             stream = {"cpu_ms": [0.0], "wait_ms": [round(1e3 * seconds, 3)], "ended": False, "digests": []}
         found.append(stream)
     return {"num_workers": workers, "same": _same(found), "workers": [_row(stream) for stream in found]}
+
+
+def seed_spread(source, workers: int, seconds: float, run_all, first: dict) -> float | None:
+    """How far worker 0's samples of another epoch, with another seed, lie from those in `first`; None where chance explains it."""
+    (outcome,) = run_all([lambda send: stream_pass(source, send, worker=0, workers=workers, seconds=seconds, epoch=1)], seconds)
+    stream = outcome.last("stream")
+    return None if stream is None else spread_of([c + w for c, w in zip(first["cpu_ms"], first["wait_ms"])],
+                                                 [c + w for c, w in zip(stream["cpu_ms"], stream["wait_ms"])][1:])
+
+
+def spread_of(one: list, other: list) -> float | None:
+    """Half the distance of two means over their mean; None below what the spread of the values explains."""
+    count = min(len(one), len(other))
+    if count < _COMPARED:
+        return None
+    means = [statistics.fmean(values[:count]) for values in (one, other)]
+    error = (sum(statistics.variance(values[:count]) for values in (one, other)) / count) ** 0.5
+    distance = abs(means[0] - means[1])
+    return distance / sum(means) if distance > max(_CHANCE * error, _APART * sum(means)) else None
 
 
 def _same(streams: list) -> bool:

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch.utils.data import BatchSampler, DataLoader, Dataset, RandomSampler, Sampler, SequentialSampler
 
-from stoker.pipeline import batch_facts, maker, order, piping, source, starting
+from stoker.pipeline import batch_facts, interleaved, maker, order, passes, piping, source, starting, streams
 
 
 class Numbers(Dataset):
@@ -98,5 +98,52 @@ def wait_a_little(_worker):
 def test_an_init_function_that_waits_needs_no_core():
     told = {}
     found = of(DataLoader(Numbers(4), batch_size=4, num_workers=1, worker_init_fn=wait_a_little))
-    starting.start_pass(found, lambda kind, value: told.update(value), until=time.monotonic() + 1.0)
+    starting.start_pass(found, lambda kind, value: told.update(value), until=time.monotonic() + 5.0)
     assert 150 < told["wait_ms"] <= told["fork_ms"]
+
+
+class Opens(Numbers):
+    """Opens something at its first sample."""
+
+    opened = False
+
+    def __getitem__(self, index):
+        if not self.opened:
+            time.sleep(0.7)
+            self.opened = True
+        return torch.tensor([index])
+
+
+def first_look(loader, **arguments):
+    told = {}
+    passes.first_look(of(loader), lambda kind, value: told.update({kind: value}), **arguments)
+    return told
+
+
+def test_a_slow_first_sample_is_no_measure_of_the_others():
+    told = first_look(DataLoader(Opens(500), batch_size=4))
+    assert told["sample"]["first_wall_ms"] >= 700 and len(told["speed"]["walls"]) > 3
+    assert max(told["speed"]["walls"]) < 700
+    assert len(first_look(DataLoader(Opens(500), batch_size=4), slow_s=0.1)["speed"]["walls"]) == 1, "too slow to wait for more"
+
+
+def test_samples_at_random_places_stand_beside_a_fixed_order():
+    costs = {index: (1.0, 0.0) for index in range(8)}
+    batches = [[0, 1, 2, 3], [4, 5, 6, 7]]
+    found = order.section(batches, [0, 4], False, costs, 4, False, anywhere=[2.0, 4.0] * 8)
+    assert found["random_ms"] == 3.0 and found["random_error_ms"] == pytest.approx(1.0327955589886444 / 4)
+    assert "random_ms" not in order.section(batches, [0, 4], False, costs, 4, False, anywhere=[2.0])
+
+
+def test_seeds_that_decide_the_cost_of_a_stream_are_told_from_chance():
+    assert streams.spread_of([1.0, 1.1] * 10, [3.0, 3.1] * 10) == pytest.approx(2.0 / 4.1)
+    assert streams.spread_of([1.0, 9.0] * 10, [2.0, 9.0] * 10) is None, "values vary by more"
+    assert streams.spread_of([1.0, 1.001] * 10, [1.1, 1.101] * 10) is None, "too near to matter"
+    assert streams.spread_of([1.0], [9.0]) is None
+
+
+def test_a_first_sample_that_opens_something_is_the_starts():
+    rows = [(7, 1500e6, 1e6, 9000), (8, 3e6, 1e6, 100), (9, 3e6, 1e6, 100)]
+    assert interleaved._without_imports({"rows": rows})["rows"][0] == (7, 3e6, 1e6, 100)
+    rows[0] = (7, 30e6, 1e6, 100)
+    assert interleaved._without_imports({"rows": rows})["rows"][0] == rows[0], "an uneven one stays"

@@ -24,7 +24,8 @@ inline constexpr Nanos kSpawnCall{0.5e6};
 /// From Process.start() until a spawned worker that imports PyTorch takes its first index, where
 /// nobody measured it (measured with an empty data set: 1.2 s alone).
 inline constexpr Nanos kUnknownSpawn{1.2e9};
-/// ... and until a server that has imported PyTorch (forkserver) has forked one.
+/// From Process.start() until a server that has imported PyTorch (forkserver) has forked a worker:
+/// an assumption.
 inline constexpr Nanos kServedStart{30e6};
 /// A byte of the pickled data set through the pipe to a new worker (measured: 0.8 to 1.2 ns).
 inline constexpr double kPipeNs = 1;

@@ -154,11 +154,10 @@ void fill_start(const LoaderSettings& settings, const SampleCost& cost, double s
     const Nanos interpreter =
         cost.start.interpreter.count() > 0 ? cost.start.interpreter : kUnknownSpawn;
     const bool served = settings.start_method == StartMethod::kForkserver;
-    if (served && cost.start.server.count() > 0) model.server = cpu(cost.start.server);
-    else if (served && whole.count() <= 0) model.server = cpu(interpreter);
+    if (served) model.server = cpu(cost.start.server);
     if (whole.count() <= 0) {
-      const Nanos forked = cost.start.served.count() > 0 ? cost.start.served : kServedStart;
-      whole = (served ? forked : interpreter) + sent_to_worker(cost.start);
+      const bool forked = served && cost.start.served.count() > 0;
+      whole = (forked ? cost.start.served : interpreter) + sent_to_worker(cost.start);
     }
     if (cost.start.pickled > kPipe) model.start = LoaderModel::Start::kSerial;
   }

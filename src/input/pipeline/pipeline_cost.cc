@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <numeric>
 
 #include "input/loader/batch_draws.h"
@@ -199,6 +200,20 @@ double error_of_mean(const std::vector<double>& values, double left) {
          std::sqrt(left / n);
 }
 
+/// How far samples at random places lie from the stretches that were measured in order: as a factor
+/// less 1, whichever is larger.
+double elsewhere(const PipelineProbe& probe) {
+  if (probe.whole_epoch || probe.random.count() <= 0) return 0;
+  double sum = 0, count = 0;
+  for (const PipelineProbe::Stretch& stretch : probe.order) {
+    for (const double time : times_of(stretch.cpu, stretch.wait)) sum += time, ++count;
+  }
+  if (count == 0 || sum <= 0) return 0;
+  const double ratio = count * seconds(probe.random) / sum;
+  const double error = 2 * (probe.random_error / probe.random);
+  return std::max(0.0, std::max(ratio, 1 / ratio) * (1 + error) - 1);
+}
+
 /// What other samples than the measured ones would have shown. Neighbours may be alike, so in a
 /// fixed order stretches count, not samples.
 double sampling_error(const PipelineProbe& probe) {
@@ -210,8 +225,9 @@ double sampling_error(const PipelineProbe& probe) {
   std::vector<double> means;
   for (const PipelineProbe::Stretch& stretch : probe.order)
     means.push_back(mean_of(times_of(stretch.cpu, stretch.wait)));
-  if (means.size() == 1) return std::max(samples, kElsewhere * left);
-  return means.empty() ? samples : std::max(samples, error_of_mean(means, left));
+  if (means.size() == 1) return std::max({samples, kElsewhere * left, elsewhere(probe)});
+  if (means.empty()) return samples;
+  return std::max({samples, error_of_mean(means, left), elsewhere(probe)});
 }
 
 /// From +x, a band whose ends are 1 + x and 1 / (1 + x).
@@ -253,8 +269,8 @@ void widen_for_pipe(SampleCost& cost) {
 void fill_bands(const PipelineProbe& probe, SampleCost& cost) {
   const double known = kProbeError + (probe.contention.disturbed ? kDisturbedProbe : 0);
   const double sampling = sampling_error(probe);
-  const double repeats =
-      std::max(probe.repeat_spread.value_or(0), probe.one_worker.interval_spread);
+  const double repeats = std::max(
+      {probe.repeat_spread.value_or(0), probe.one_worker.interval_spread, probe.seed_spread});
   const double cpu = std::max(std::hypot(known, sampling), repeats);
   cost.band = factor_band(std::max(cpu, known));
   cost.band.below = std::max(cost.band.below, known);
@@ -271,17 +287,27 @@ Band start_band(const PipelineProbe& probe) {
   return factor_band(start.pickled_whole && start.interpreter.count() > 0 ? 0.5 : 1.0);
 }
 
+/// Whether the server of forkserver runs the main script, which imports PyTorch: CPython since
+/// 3.12.9, 3.13.2 and 3.14 (gh-126631, "__main__ is preloaded").
+bool server_runs_main(const std::string& python) {
+  int major = 0, minor = 0, patch = 0;
+  if (std::sscanf(python.c_str(), "%d.%d.%d", &major, &minor, &patch) < 2 || major != 3)
+    return false;
+  return minor > 13 || (minor == 13 && patch >= 2) || (minor == 12 && patch >= 9);
+}
+
 void take_start(const PipelineProbe& probe, SampleCost::Start& start) {
   start = {probe.start.fork,        probe.start.spawn,  probe.start.forkserver,
            probe.start.pickled,     probe.start.pickle, probe.start.unpickle,
            probe.start.interpreter, start_band(probe),  probe.start.server};
   start.wait = probe.start.wait;
   start.sampler = probe.start.sampler;
-  // Behind a server without a data set: a fork that has PyTorch already.
-  if (probe.loader && probe.loader->start_method == StartMethod::kForkserver &&
-      probe.start.server.count() > 0) {
-    start.served = probe.start.interpreter;
-    start.interpreter = probe.start.server;
+  const bool served = probe.loader && probe.loader->start_method == StartMethod::kForkserver;
+  if (served && start.server.count() > 0) {
+    start.served = start.interpreter;  // measured behind its server
+  } else if (start.forkserver.count() <= 0 && server_runs_main(probe.python)) {
+    start.server = start.interpreter.count() > 0 ? start.interpreter : kUnknownSpawn;
+    start.served = kServedStart;
   }
 }
 

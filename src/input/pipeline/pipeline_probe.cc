@@ -126,6 +126,8 @@ void read_order(Fields& fields, const Json& root, PipelineProbe& out) {
   if (given(root, "order") == nullptr) return;
   const Json& order = fields.maybe_object(root, "order", "");
   fields.take(order, "whole", "order.", out.whole_epoch);
+  fields.take(order, "random_ms", "order.", out.random);
+  fields.take(order, "random_error_ms", "order.", out.random_error);
   const Json& list = fields.maybe_list(order, "stretches", "order.", kMaxRows);
   for (std::size_t i = 0; i < list.size() && fields.good(); ++i) {
     const std::string path = json::indexed("order.", "stretches", i);
@@ -159,8 +161,13 @@ void read_streams(Fields& fields, const Json& root, PipelineProbe& out) {
   if (given(root, "work_units") != nullptr)
     fields.take(root, "work_units", "", 1, kMaxCount, out.work_units);
   const Json& list = fields.maybe_list(root, "streams", "", kMaxRows);
-  for (std::size_t i = 0; i < list.size() && fields.good(); ++i)
-    out.streams.push_back(read_stream_set(fields, list[i], json::indexed("", "streams", i)));
+  for (std::size_t i = 0; i < list.size() && fields.good(); ++i) {
+    const std::string path = json::indexed("", "streams", i);
+    out.streams.push_back(read_stream_set(fields, list[i], path));
+    double spread = 0;
+    fields.take(list[i], "seed_spread", path, 0, 1, spread);
+    out.seed_spread = std::max(out.seed_spread, spread);
+  }
 }
 
 void read_batches(Fields& fields, const Json& root, PipelineProbe& out) {

@@ -46,7 +46,10 @@ struct PipelineProbe {
     std::vector<Nanos> cpu, wait;
   };
   std::vector<Stretch> order;
-  bool whole_epoch = false;        ///< the stretches are all of it
+  bool whole_epoch = false;  ///< the stretches are all of it
+  /// Wall time of samples at random places of the same data, and its standard error; 0: too few.
+  Nanos random, random_error;
+  double seed_spread = 0;  ///< of a stream's cost from seed to seed, half of what two differ by
   std::vector<StreamSet> streams;  ///< of an IterableDataset, by number of workers
   std::int64_t work_units = 0;     ///< its shards, where it says how many; 0: it does not
   std::optional<Nanos> gil_wait;   ///< of another thread while samples are made, mean

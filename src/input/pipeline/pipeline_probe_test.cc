@@ -229,6 +229,51 @@ TEST(PipelineProbe, ObjectsCostWhatPicklingThemTook) {
   EXPECT_NEAR(with - bare, 9, 1e-6);
 }
 
+TEST(PipelineProbe, SamplesAtRandomPlacesWidenTheBandOfOneStretch) {
+  const auto probe = parse_pipeline_probe(kInOrder);
+  ASSERT_TRUE(probe);
+  PipelineProbe half = *probe;
+  half.repeat_spread.reset();
+  half.order.resize(1);
+  half.order[0].cpu.assign(40, Nanos(0));
+  half.order[0].wait.assign(40, 20 * kMillisecond);
+  half.random = 5 * kMillisecond;  // everywhere else it is far quicker
+  half.random_error = 0.5 * kMillisecond;
+  const SampleCost cost = sample_cost_from_pipeline(half, {});
+  EXPECT_NEAR(cost.wait_band.above, 4 * 1.2 - 1, 0.01);
+  EXPECT_NEAR(1 - cost.wait_band.below, 1 / (4 * 1.2), 0.01) << "the other way round as well";
+  half.whole_epoch = true;
+  EXPECT_LT(sample_cost_from_pipeline(half, {}).wait_band.above, 0.1);
+}
+
+TEST(PipelineProbe, AServerThatForksHasPyTorchWhereItsPythonSaysSo) {
+  const auto first_batch = [](const char* python) {
+    PipelineProbe probe;
+    probe.cpu = {Nanos(1e3)};
+    probe.python = python;
+    probe.loader = LoaderSettings{.start_method = StartMethod::kForkserver};
+    const LoaderSettings two{
+        .batch = 1, .workers = 2, .pin = false, .start_method = StartMethod::kForkserver};
+    return seconds(simulate_loader(two, sample_cost_from_pipeline(probe, {}), {.cores = 1},
+                                   {.consumption = Consumption::kBlocking})
+                       .first_batch);
+  };
+  EXPECT_NEAR(first_batch("3.11.7"), 2 * 1.2, 0.05) << "each imports it";
+  EXPECT_NEAR(first_batch("3.13.1"), 2 * 1.2, 0.05);
+  for (const char* python : {"3.12.9", "3.13.2", "3.14.0"})
+    EXPECT_NEAR(first_batch(python), 1.2 + 2 * 0.03, 0.05) << python;
+}
+
+TEST(PipelineProbe, SeedsThatDecideAStreamsCostWidenItsBand) {
+  const auto probe = parse_pipeline_probe(kInOrder);
+  ASSERT_TRUE(probe);
+  PipelineProbe seeded = *probe;
+  seeded.whole_epoch = true;
+  seeded.repeat_spread.reset();
+  seeded.seed_spread = 0.6;
+  EXPECT_NEAR(sample_cost_from_pipeline(seeded, {}).wait_band.above, 0.6, 1e-12);
+}
+
 TEST(PipelineProbe, BandsHoldWhatRepeatsAndOtherSamplesShow) {
   const auto probe = parse_pipeline_probe(kInOrder);
   ASSERT_TRUE(probe);

@@ -128,7 +128,9 @@ void add_start(const RunRequest& r, const Scenario& s, const PipelineProbe* prob
       (start.interpreter.count() > 0
            ? human_time(start.interpreter) + " for an interpreter with PyTorch"
            : "an interpreter with PyTorch (" + human_time(kUnknownSpawn) + ", an assumption)") +
-      (s.loader.start_method == StartMethod::kForkserver ? ", once for the server that forks" : "");
+      (start.server.count() > 0 && s.loader.start_method == StartMethod::kForkserver
+           ? ", once for the server that forks"
+           : "");
   if (!sends) {
     words += "; what a data set takes to be pickled and sent comes on top, and is not known";
   } else {
