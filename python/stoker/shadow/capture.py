@@ -13,7 +13,7 @@ from ..polynomial import Dimension, Fitter
 from ..tracing import compiled
 from ..version import VERSION
 from .fake_data import FakeData
-from .runs import TIME_LIMIT_S, Runs
+from .runs import TIME_LIMIT_S, Runs, TooLongError
 from .world import Fact, Gpu, Outcome, Request
 
 _POINTS = (*protocol.BATCH_POINTS[:2], protocol.BATCH_VERIFIED)
@@ -193,6 +193,8 @@ class _Capture:
     def _first(self, batch) -> Outcome | None:
         try:
             return self._run(self._request(batch))[0]
+        except TooLongError:
+            raise
         except CaptureError:
             return None  # it may run with its own batch
 

@@ -62,6 +62,10 @@ def _busy_s(pid: int) -> float:
     return 0.0
 
 
+class TooLongError(CaptureError):
+    """A run that was ended at the time limit: another batch would take as long."""
+
+
 class Runs:
     """Starts runs and waits for their outcomes; use it in a `with`, which leaves no process and no file behind."""
 
@@ -127,7 +131,7 @@ class Runs:
                     self._kill(pid)
                     waits = _LEAST_BUSY_S < had < _BUSY_SHARE * waited
                     busy = f" (it had {had:.0f} s of a processor)" if waits else ""
-                    raise CaptureError(f"{label} took more than {self._limit_s:.0f} s{busy} and was ended {self._seen(place)}: "
+                    raise TooLongError(f"{label} took more than {self._limit_s:.0f} s{busy} and was ended {self._seen(place)}: "
                                        "give it less to do before it trains, or more time with --time-limit")
                 self._check_memory(anonymous_bytes(pid), pid, place, label)
                 if waited > looked + _LOOK_S:

@@ -72,7 +72,8 @@ def test_the_loader_of_a_script_is_probed(tmp_path):
 
 def test_real_steps_of_a_script_stand_beside_its_forecast(tmp_path, with_binary):
     (tmp_path / "train.py").write_text(scripts.CLASSIFIER)
-    code, out, said = _python(tmp_path, "validate-script", "train.py", "--json", "--batches", "8,12", "--", "--epochs", "9")
+    code, out, said = _python(tmp_path, "validate-script", "train.py", "--json", "--budget", "600s", "--batches", "8,12",
+                              "--", "--epochs", "9")
     assert code in (0, 1), said
     answer = json.loads(out)
     assert answer["schema"] == "stoker-validate-script-1" and answer["arguments"] == ["--epochs", "9"]
