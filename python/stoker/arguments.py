@@ -66,7 +66,7 @@ class Parser(argparse.ArgumentParser):
         return (line + (words if len(words) <= room else words[:room - 3].rsplit(" ", 1)[0] + " ...")).rstrip()
 
     def _cut(self, text: str) -> list:
-        """At most two lines of it."""
+        """At most two lines of the message."""
         return textwrap.wrap(text, self._columns(), max_lines=2, placeholder=" ...")
 
     @staticmethod

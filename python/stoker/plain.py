@@ -16,5 +16,5 @@ def printable(text: object) -> str:
 
 
 def printable_lines(text: object) -> str:
-    """The same, with line breaks and tabulators kept."""
+    """Text that a terminal shows as it is, with line breaks and tabulators kept."""
     return _LINES.sub("?", str(text))

@@ -25,8 +25,8 @@ def span(seconds: float) -> str:
 
 
 class ProgressLine:
-    """Of something that takes a while, as a context. On a terminal the line appears within the first second and its clock goes on
-    by a timer, without a thread: what is measured meanwhile forks. Elsewhere a line comes at most every ten seconds."""
+    """Says how far something is that takes a while, as a context. On a terminal the line appears within the first second and its
+    clock goes on by a timer, without a thread: what is measured meanwhile forks. Elsewhere a line comes at most every ten seconds."""
 
     def __init__(self, label: str, stream=None, clock=time.monotonic):
         self._label, self._stream, self._clock = label, stream or sys.stderr, clock
@@ -59,7 +59,7 @@ class ProgressLine:
         self.tick()
 
     def tick(self) -> None:
-        """For who waits in a loop of its own."""
+        """Redraws the line, for a caller that waits in a loop of its own."""
         now = self._clock()
         if self._terminal:
             if not self._timer and now - self._told >= DRAWN_EVERY_S:

@@ -108,7 +108,7 @@ def _language(model, batch, seq_len):
 
 
 def _own(name: str, batch, seq_len):
-    """The same sizes by the package's own networks, where transformers is not installed."""
+    """A model of that name by the package's own networks, where transformers is not installed."""
     from stoker import networks
     from stoker.hub import known
 
@@ -162,7 +162,7 @@ TRANSCRIPT_TOKENS = 64
 
 
 def _trained(model, inputs, **more):
-    """With AdamW, which trains all of these."""
+    """A capture of the model with AdamW, which trains all of these."""
     return Capture(model, inputs, optimizer=torch.optim.AdamW(model.parameters()), **more)
 
 

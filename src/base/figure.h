@@ -29,7 +29,7 @@ struct Band {
   return {value, value, value, std::move(basis)};
 }
 
-/// The same in another unit, or so many times over: its band and basis go with it.
+/// A figure in another unit, or so many times over: its band and basis go with it.
 [[nodiscard]] inline Figure scaled(Figure figure, double factor) {
   figure.value *= factor;
   figure.low *= factor;

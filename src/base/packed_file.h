@@ -18,7 +18,7 @@ struct Unpacked {
 /// members in a row are one content. `limit` bounds what it may decompress to.
 [[nodiscard]] Result<Unpacked> read_unpacked(const std::filesystem::path& path, Bytes limit);
 
-/// The same of bytes that are there already; `where` names them in errors.
+/// Bytes of a file, unpacked where they begin as gzip does; `where` names them in errors.
 [[nodiscard]] Result<Unpacked> unpacked(std::string packed, const std::string& where, Bytes limit);
 
 }  // namespace stoker

@@ -101,7 +101,7 @@ enum class Setting : std::uint8_t {
 
 /// How a sentence of the core speaks of a setting: "{gpus-per-node}".
 [[nodiscard]] std::string mark(Setting setting);
-/// The same of a switch that is turned off: "{no-pin}".
+/// How a sentence of the core speaks of a switch that is turned off: "{no-pin}".
 [[nodiscard]] std::string mark_off(Setting setting);
 
 /// The sentence with its marks spelled as the command line's flags: "{no-pin}"

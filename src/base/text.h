@@ -35,7 +35,7 @@ namespace stoker {
 /// its direction is a question mark, line breaks and bytes that are no UTF-8 too. For all text that
 /// comes from files.
 [[nodiscard]] std::string printable(std::string_view text);
-/// The same, with line breaks and tabulators kept.
+/// Text that a terminal shows as it is, with line breaks and tabulators kept.
 [[nodiscard]] std::string printable_lines(std::string_view text);
 /// JSON whose strings show a terminal nothing that steers it: what JSON lets stand plain is
 /// escaped, so that readers get the same text.

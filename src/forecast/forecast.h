@@ -32,7 +32,7 @@ struct Scenario {
   std::int64_t dataset_samples = 0;     ///< of an epoch; 0: unknown
   std::int64_t epochs = 0;              ///< of a run; 0: nobody asked
   std::int64_t validation_samples = 0;  ///< of one validation; 0: unknown
-  /// From page-locked memory; set_pinning (settings.h) makes the job's of it.
+  /// How a batch in page-locked memory is copied; set_pinning (settings.h) makes the job's of it.
   CopyWay copy = CopyWay::kOverlapped;
   double price_per_gpu_hour = 0;  ///< 0: unknown
   double pace = 1;  ///< a measured step of one GPU over the forecast one; StepTimeOptions::pace
@@ -109,11 +109,11 @@ struct Throughput {
 
 /// Step time of a scenario's job on its machine.
 [[nodiscard]] Result<StepTime> step_time_of(const Scenario& scenario, const Knowledge& knowledge);
-/// The same when the job is lowered already.
+/// Step time of a scenario's job that is lowered already.
 [[nodiscard]] Result<StepTime> step_time_of(const Scenario& scenario, const Program& program,
                                             const Knowledge& knowledge);
 
-/// The same on several numbers of GPUs that run this one program, in place of the job's own.
+/// Step times on several numbers of GPUs that run this one program, in place of the job's own.
 [[nodiscard]] Result<std::vector<StepTime>> step_times_of(const Scenario& scenario,
                                                           std::span<const int> gpus,
                                                           const Program& program,

@@ -23,7 +23,7 @@ struct CpuFunction {
 };
 [[nodiscard]] std::span<const CpuFunction> cpu_functions();
 [[nodiscard]] bool has_cpu_function(std::string_view name);
-/// By the function's name, else what its class usually does.
+/// What a function does, by its name, else what its class usually does.
 [[nodiscard]] CpuUse cpu_use(std::string_view name, KernelClass kernel_class);
 
 }  // namespace stoker

@@ -74,7 +74,7 @@ struct OperatorFamily {
 /// name without one and for those of other libraries, whose `add` need not be PyTorch's.
 [[nodiscard]] const OperatorFamily& family_of(std::string_view operator_name);
 
-/// Without namespace, overload and the underscore of in-place forms.
+/// The name without namespace, overload and the underscore of in-place forms.
 [[nodiscard]] std::string_view stem_of(std::string_view operator_name);
 /// "gelu_backward" of "aten::gelu_backward.grad_input"; in-place forms keep their underscore.
 [[nodiscard]] std::string_view function_of(std::string_view operator_name);

@@ -17,7 +17,7 @@ class OperatorName {
   // NOLINTEND(google-explicit-constructor)
   explicit OperatorName(std::string_view text) : OperatorName(std::string(text)) {}
 
-  /// As the step file has it: "aten::add_.Tensor".
+  /// The name as the step file has it: "aten::add_.Tensor".
   [[nodiscard]] const std::string& text() const { return text_; }
   /// "add_"
   [[nodiscard]] std::string_view function() const {

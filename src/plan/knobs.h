@@ -47,7 +47,7 @@ struct KnobRequest {
   LoaderFreedom freedom;  ///< what a what-if may change to make the most of it; batch as in `best`
   Host room;
   StepOf step;
-  const LoaderProfile* profile = nullptr;  ///< for what-ifs on pictures; not owned
+  const LoaderProfile* profile = nullptr;  ///< for what-ifs on images; not owned
   double price_per_gpu_hour = 0;           ///< 0: unknown
   int gpus = 1;                            ///< of the whole job
 };

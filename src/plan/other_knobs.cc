@@ -12,7 +12,7 @@ namespace {
 
 using knobs::Value;
 
-/// Short side of pictures that were made smaller once, over the crop's: what people do for 224.
+/// Short side of images that were made smaller once, over the crop's: what people do for 224.
 constexpr double kSideOverCrop = 256.0 / 224;
 /// How much faster torchvision.io or torchcodec decode and resize than Pillow: 1.3 to 1.55 by size
 /// (pytorch/torchcodec, pull request 1620, one laptop).

@@ -9,9 +9,9 @@
 namespace stoker {
 namespace {
 
-/// A picture has room for so many batches, and small ones say little.
+/// A chart has room for so many batches, and small ones say little.
 constexpr std::size_t kMostBatches = 11;
-/// Numbers of GPUs that a picture has room for.
+/// Numbers of GPUs that a chart has room for.
 constexpr std::size_t kMostCounts = 8;
 
 std::vector<std::int64_t> batches_of(const PlanRequest& request, const Plan& plan) {

@@ -9,7 +9,7 @@
 
 namespace stoker {
 
-/// One setting among those around a plan, as a picture of all of them needs it.
+/// One setting among those around a plan, as a chart of all of them needs it.
 struct GridSetting {
   Precision precision = Precision::kFp32;
   int gpus = 1;
@@ -25,7 +25,7 @@ struct GridSetting {
   LimiterFact limiter;
 };
 
-/// What surrounds a plan, for a picture of it; the plan itself was searched more finely.
+/// What surrounds a plan, for a chart of it; the plan itself was searched more finely.
 struct PlanPicture {
   /// Every precision and number of GPUs that the plan looked at, over batches from small to the
   /// first that does not fit, each with the loader that suits its number of GPUs best.

@@ -60,7 +60,7 @@ class SettingSearch {
 
   const PlanRequest& request_;
   const Knowledge& knowledge_;
-  /// By captured step and number of GPUs.
+  /// Limits of the batch by captured step and number of GPUs.
   std::map<std::pair<const Step*, int>, BatchLimits> limits_;
   /// What was timed ahead, by precision, number of GPUs and batch.
   std::map<std::tuple<Precision, int, std::int64_t>, StepTime> times_;

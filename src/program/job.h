@@ -129,14 +129,14 @@ struct Job {
 /// 8 where the name is one of bitsandbytes' quantised optimizers ("AdamW8bit", "paged_adamw_8bit"),
 /// else 32.
 [[nodiscard]] int state_bits_named(std::string_view name);
-/// By name; an unknown one is refused with the nearest known.
+/// The precision of that name; an unknown one is refused with the nearest known.
 [[nodiscard]] Result<Precision> parse_precision(std::string_view name);
-/// Also bitsandbytes' with state in 8 bits; state_bits_named tells them apart.
+/// The optimizer of that name, bitsandbytes' 8-bit ones too; state_bits_named tells them apart.
 [[nodiscard]] Result<OptimizerKind> parse_optimizer(std::string_view name);
 [[nodiscard]] Result<OptimizerLoop> parse_optimizer_loop(std::string_view name);
-/// Also "fsdp" and "zero3" for "fsdp-zero3", and "zero2".
+/// The way of that name; "fsdp" and "zero3" mean "fsdp-zero3", "zero2" "fsdp-zero2".
 [[nodiscard]] Result<Parallel> parse_parallel(std::string_view name);
-/// Also llm-foundry's "default" (reduce-fp32) and "pure" (reduce-half).
+/// The policy of that name; llm-foundry's "default" is reduce-fp32, "pure" reduce-half.
 [[nodiscard]] Result<FsdpPrecision> parse_fsdp_precision(std::string_view name);
 [[nodiscard]] Result<LossKernel> parse_loss_kernel(std::string_view name);
 

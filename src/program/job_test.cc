@@ -22,7 +22,7 @@ std::string refusal(const Job& job) {
   return status ? std::string() : status.error().message;
 }
 
-/// The same of a plain job with a few settings.
+/// What check_job() says of a plain job with a few settings.
 template <class Change>
 std::string refusal_of(Change change) {
   Job job;

@@ -59,7 +59,7 @@ struct Case {
   std::vector<std::string> modules;
 };
 
-/// The same model, captured once with torch.utils.checkpoint in its code and once without.
+/// One model, captured once with torch.utils.checkpoint in its code and once without.
 TEST(Checkpointing, IsWhatPyTorchDoes) {
   const Case cases[] = {{"transformer", {"blocks.*", "shared"}}, {"convolutional", {"blocks"}}};
   for (const Case& c : cases) {

@@ -35,7 +35,7 @@ struct SnapshotExplanation {
   /// Reserved peak had expandable_segments been on, by simulation; only of traces from the start
   /// that did without and that the simulator repeats.
   std::optional<Bytes> reserved_peak_expandable;
-  /// Likewise with a limit to what may be split; absent where one was set.
+  /// Reserved peak with a limit to what may be split, by simulation; absent where one was set.
   std::optional<SplitLimit> split_limit;
   std::vector<std::string> why;      ///< sentences
   std::vector<std::string> advice;   ///< what to do, sentences

@@ -29,7 +29,7 @@ class HeapState {
  public:
   explicit HeapState(const AllocatorConfig& config) : config_(&config) {}
 
-  /// As the snapshot has it.
+  /// Takes the state at the end of the trace, as the snapshot has it.
   void load_end(const Snapshot& snapshot, std::size_t device);
   /// The state after the event. False when it cannot follow from this one; then nothing changes.
   bool apply(const TraceEvent& event);
@@ -45,8 +45,8 @@ class HeapState {
   [[nodiscard]] const std::map<std::int64_t, HeapSegment>& segments() const { return segments_; }
   /// Bytes of the block for a request, slack not counted.
   [[nodiscard]] std::int64_t rounded(std::int64_t requested) const;
-  /// The same with what lies behind it and nobody else can use: `room` is the space from its
-  /// beginning to the next block or the end of the segment.
+  /// Bytes of the block with what lies behind it and nobody else can use: `room` is the space from
+  /// its beginning to the next block or the end of the segment.
   [[nodiscard]] std::int64_t with_slack(const HeapSegment& segment, std::int64_t requested,
                                         std::int64_t room) const;
 

@@ -6,7 +6,7 @@
 
 #include "snapshot/snapshot.h"
 
-/// What a picture of a snapshot needs besides one moment: memory over the trace, and how full each
+/// What a chart of a snapshot needs besides one moment: memory over the trace, and how full each
 /// segment is.
 namespace stoker {
 

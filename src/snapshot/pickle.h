@@ -25,7 +25,7 @@ enum class PickleKind : std::uint8_t {
   kSet,
   kDict
 };
-/// As Python names the type: "a dict", "an int".
+/// The type as Python names it: "a dict", "an int".
 [[nodiscard]] std::string_view name_of(PickleKind kind);
 
 namespace pickle_detail {

@@ -66,7 +66,7 @@ struct SnapshotBlock {
 /// One cudaMalloc, or one unbroken run of mapped pages of an expandable segment.
 struct SnapshotSegment {
   std::int64_t device = 0, address = 0, size = 0;
-  /// As the allocator itself counted them, to be compared with the blocks.
+  /// Bytes in use as the allocator itself counted them, to be compared with the blocks.
   std::int64_t allocated = 0;
   std::uint16_t stream = 0, pool = 0;  ///< indices, as in TraceEvent
   bool small = false, expandable = false;

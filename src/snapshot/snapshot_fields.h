@@ -21,7 +21,7 @@ struct Refusal {
   std::string message;
 };
 
-/// The same of one segment, block or event, which a reader may leave out and count.
+/// Why one segment, block or event is refused, which a reader may leave out and count.
 struct OddEntry : Refusal {};
 
 [[noreturn]] inline void refuse(const std::string& field, const std::string& why,

@@ -15,7 +15,7 @@ inline constexpr int kStepSchemaMajor = 1;
 /// a Step that comes back has all ids in range and lifetimes in order.
 [[nodiscard]] Result<Step> read_step_file(const std::filesystem::path& path);
 
-/// The same from JSON text; `where` names the source in errors.
+/// Reads and checks a step's JSON text; `where` names the source in errors.
 [[nodiscard]] Result<Step> parse_step(std::string_view json, const std::string& where);
 
 /// Lifetimes: each storage allocated once, freed at most once, used only while alive; phases in

@@ -24,7 +24,7 @@ struct CgroupFolders {
 [[nodiscard]] CgroupFolders cgroup_folders(std::string_view controller,
                                            std::string_view self_cgroup,
                                            std::string_view mountinfo);
-/// The same by this process's files.
+/// Folders of a controller's control groups by this process's files.
 [[nodiscard]] CgroupFolders cgroup_folders(std::string_view controller, const SystemFiles& files);
 
 /// Smallest CPU quota in cores over the folders; nullopt: no limit.

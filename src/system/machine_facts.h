@@ -36,7 +36,7 @@ struct MachineFacts {
   GpuDevices gpus;
 };
 
-/// By files alone: without /dev/shm's size and the limits of open files, which no file tells.
+/// Facts by files alone: without /dev/shm's size and the limit of open files, which none tells.
 [[nodiscard]] MachineFacts machine_facts_from(const SystemFiles& files,
                                               const SystemFolders& folders);
 

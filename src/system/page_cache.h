@@ -14,7 +14,7 @@ namespace stoker {
 /// Pages of an open file that the page cache holds, by cachestat(2) (Linux 6.5); nullopt where the
 /// kernel or the file system cannot say.
 [[nodiscard]] std::optional<double> cached_pages_by_cachestat(int handle);
-/// The same by mincore(2) on a mapping of so many bytes: for older kernels.
+/// Pages of an open file that the page cache holds, by mincore(2) on a mapping: for older kernels.
 [[nodiscard]] std::optional<double> cached_pages_by_mincore(int handle, Bytes size);
 
 /// Asks the kernel to drop an open file's clean pages from the page cache (POSIX_FADV_DONTNEED):

@@ -22,7 +22,7 @@ struct MachineLoad {
   double load_average = 0;  ///< runnable and waiting for storage, mean of a minute (/proc/loadavg)
 };
 
-/// From two readings of the ticks. `own`: seconds of CPU that this process used in between;
+/// The load by two readings of the ticks. `own`: seconds of CPU that this process used in between;
 /// `processors`: how many /proc/stat counts.
 [[nodiscard]] MachineLoad load_between(const ProcessorTicks& before, const ProcessorTicks& after,
                                        double seconds, double own_seconds, int processors);

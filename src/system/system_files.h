@@ -22,7 +22,7 @@ using SystemFolders = std::function<std::vector<std::string>(const std::string& 
 /// without blanks around it; empty when there is none.
 [[nodiscard]] std::string_view value_of(std::string_view text, std::string_view key);
 
-/// Without blanks and line ends at either end.
+/// The text without blanks and line ends at either end.
 [[nodiscard]] std::string_view trimmed(std::string_view text);
 
 /// The whole text as a number, blanks around it aside; nullopt when it is none.

@@ -111,14 +111,14 @@ class Timed:
                     for row in map(self.row, self.readings) if row is not None), default=1.0)
 
     def again(self, call) -> Timed:
-        """The same operator built anew, whose readings add to those that there are."""
+        """The operator built anew, whose readings add to those that there are."""
         other = Timed(self.spec, call, self.flush)
         other.readings = self.readings
         return other
 
 
 def set_threads(threads: int) -> None:
-    """Also begins a parallel region, in which the threads are made."""
+    """Begins a parallel region, in which the threads are made."""
     if torch.get_num_threads() != threads:
         torch.set_num_threads(threads)
     if threads > 1:

@@ -34,7 +34,7 @@ def spec(kind: str, function: str, *, precision: str = "fp32", pass_: str = FORW
 
 
 def row_key(row: dict) -> tuple:
-    """The same of a row of the file."""
+    """What makes a row of the file that of a Spec with the same key."""
     return (row["kind"], row["function"], tuple(sorted(row["sizes"].items())), row["precision"], row["pass"], row["warm"])
 
 

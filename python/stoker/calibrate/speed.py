@@ -37,7 +37,7 @@ class Speed:
         return min(found, before) if before else found
 
     def all_usual(self) -> dict:
-        """By number of threads, for the file."""
+        """Reference times by number of threads, for the file."""
         return {str(threads): round(self.usual(threads), 5) for threads in sorted({*self._seen, *self._usual_before})}
 
     def is_slow(self, reading_ms: float, threads: int = 1) -> bool:

@@ -15,7 +15,7 @@ _NAME = re.compile(r"[\w.-]+(/[\w.-]+)?")
 
 
 def cache_folder() -> pathlib.Path:
-    """As huggingface_hub decides it."""
+    """The cache's folder, as huggingface_hub decides it."""
     given = os.environ.get("HF_HUB_CACHE") or os.environ.get("HUGGINGFACE_HUB_CACHE")
     home = os.environ.get("HF_HOME") or os.path.join(os.environ.get("XDG_CACHE_HOME") or "~/.cache", "huggingface")
     return pathlib.Path(given or os.path.join(home, "hub")).expanduser()

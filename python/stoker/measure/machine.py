@@ -44,7 +44,7 @@ class Machine:
 
     @property
     def whole_cores(self) -> int:
-        """The same as a number of threads that keep them busy."""
+        """Threads that keep the usable cores busy."""
         return max(1, int(self.usable_cores + 0.5))
 
 

@@ -30,7 +30,7 @@ class Work:
 
 # A worker's mixture: interpreter, arithmetic and memory traffic, 10 ms.
 LOADING = Work(loops=60_000, sorted=200_000, moved=1 << 20, moves=4, with_numpy=True)
-# The same in 3 ms, for use between batches.
+# The mixture of LOADING in 3 ms, for use between batches.
 SAMPLES = Work(loops=12_000, sorted=40_000, moved=1 << 18, moves=4)
 # A training step's: a product of matrices of about a millisecond, and memory traffic.
 TRAINING = Work(loops=10_000, product=320, moved=1 << 20, moves=3)

@@ -57,7 +57,7 @@ def provenance(device) -> dict:
 
 
 def cores() -> int:
-    """Those that this process may use."""
+    """Cores that this process may use."""
     try:
         return len(os.sched_getaffinity(0))
     except AttributeError:
@@ -92,7 +92,7 @@ def device_of(module) -> str | None:
 
 
 def precision(module, device_type: str) -> str | None:
-    """In the words of --precision, as things stand right now (call it inside the user's autocast)."""
+    """The precision in the words of --precision, as things stand right now (call it inside the user's autocast)."""
     torch = loaded_torch()
     if torch is None:
         return None

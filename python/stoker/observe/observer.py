@@ -351,7 +351,7 @@ class Observer:
             self.notes["device_unread"] = self._marks.unread
 
     def _abandon(self) -> None:
-        """In a forked child, perhaps within a step."""
+        """Stops the recording in a forked child, perhaps within a step."""
         self._closed = self._said_closed = True
         self.is_open = False
         self._row_began = None

@@ -158,7 +158,7 @@ class Recorder:
             self._release()
 
     def forget(self) -> None:
-        """In a forked child: the file is the parent's."""
+        """Lets go of the file in a forked child: it is the parent's."""
         self.alive = False
         self.rows.clear()
         self._lines.clear()

@@ -65,11 +65,11 @@ class Interleaved:
                                daemon=True)
 
     def _deadline(self, samples: int, main: bool) -> float:
-        """When a slice of so many samples must be over, whatever happens."""
+        """The time at which a slice of so many samples must be over, whatever happens."""
         return self._patience(max(time.monotonic(), self._until) if main else time.monotonic(), samples)
 
     def _patience(self, start: float, samples: int) -> float:
-        """When samples that should be begun by `start` must have been made."""
+        """The time at which samples that should be begun by `start` must have been made."""
         end = start + _PATIENCE_S + _PATIENCE * 1e-3 * self._wall_ms * samples
         return min(end, max(self._limit, time.monotonic() + _PATIENCE_S))
 
@@ -155,7 +155,7 @@ class Interleaved:
         return samples * self._wall_ms * 1e-3 < share * left
 
     def _cut(self):
-        """When a slice ends early, with what it has by then; at least one batch."""
+        """The time at which a slice ends early, with what it has by then; at least one batch."""
         return self._until + (_FIRST_CYCLE * self._seconds if self._first else 0)
 
     def _lists(self, shuffled: bool = False) -> list:
@@ -250,7 +250,7 @@ class Interleaved:
             self.whole.append(ratio)
 
     def _beside(self, part: list, rows: list, cycle: float, whole: bool) -> None:
-        """The same batches in the training process, right after the worker made them."""
+        """Makes the batches of `part` in the training process, right after the worker made them."""
         if self.process is None or not self._time_for(self._batch, 1):
             return
         some = self._some([batch for batch, _ in part], _SIDE_SHARE * cycle)
@@ -304,7 +304,7 @@ class Interleaved:
         return [self._rng.choice(indices) for _ in range(size)]
 
     def _at_once(self, part: list, cycle: float, whole: bool) -> None:
-        """The same batch by as many processes as there are cores, then by twice as many."""
+        """Makes one batch by as many processes as there are cores, then by twice as many."""
         cores = min(_MOST_AT_ONCE, max(1, int(machine.usable_cores())))
         room = machine.available_memory() / 4
         if cores < 2 or not self._time_for(2 * self._batch, 0.5):

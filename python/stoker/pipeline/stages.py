@@ -100,7 +100,7 @@ def _parts(thing):
 
 
 def _swap(thing, watch: Stopwatch, name: str):
-    """The same transform, timed. Its class becomes a subclass, so that isinstance() and attributes go on working."""
+    """A transform that is timed. Its class becomes a subclass, so that isinstance() and attributes go on working."""
     kind = type(thing)
     if not hasattr(thing, "__dict__") or "__call__" not in dir(kind) or hasattr(thing, "__qualname__"):
         return watch.timed(name, thing)

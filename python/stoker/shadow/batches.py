@@ -195,7 +195,7 @@ class _Replace:
 
 
 def _replace_in_modules(replace: _Replace) -> None:
-    """The same in the user's modules that the script imports."""
+    """Replaces the batch in the user's modules that the script imports."""
     original = importlib.machinery.SourceFileLoader.get_code
 
     def get_code(self, fullname):

@@ -40,7 +40,7 @@ FROM_DATA = (torch.tensor, torch.as_tensor, torch.asarray, torch.Tensor.new_tens
 
 
 def from_data(func, args, kwargs):
-    """The same by way of the host, where the tensor is to be on the GPU; None where it is not."""
+    """Makes the tensor by way of the host, where the tensor is to be on the GPU; None where it is not."""
     device = kwargs.get("device")
     if func is torch.Tensor.new:
         return _new(*args) if args[0].device.type == "cuda" and not kwargs else None

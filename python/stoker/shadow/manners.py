@@ -79,7 +79,7 @@ def install(scratch: str, network: bool) -> Overlay:
 
 @contextlib.contextmanager
 def for_a_while(scratch: str):
-    """The same, until the end of the `with`."""
+    """Keeps the process's manners until the end of the `with`."""
     places = [(builtins, "open"), (io, "open"), (socket.socket, "connect"), (socket, "getaddrinfo"), *((os, n) for n in (
         "open", "stat", "lstat", "listdir", "scandir", "access", "mkdir", "remove", "unlink", "rmdir", "rename", "replace", "symlink",
         "link", "chmod", "chown", "truncate", "utime")), *((os.path, n) for n in ("exists", "isfile", "isdir", "lexists", "getsize"))]

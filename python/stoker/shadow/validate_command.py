@@ -73,7 +73,7 @@ def _row(options, own: list, batch) -> dict:
 
 
 def _validated(measured: dict, forecast: dict, alone: dict) -> list:
-    """The same with the validation after the epoch, where the script was seen to have one and the forecast counts it."""
+    """Figures with the validation after the epoch, where the script was seen to have one and the forecast counts it."""
     if forecast is alone or measured["validated_bytes"] is None:
         return []
     return [_figure("with its validation", "bytes", measured["validated_bytes"], forecast["memory"]["device_peak_bytes"])]

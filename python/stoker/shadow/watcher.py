@@ -212,7 +212,7 @@ class Watcher:
         return [o for o in self.optimizers if any(p.requires_grad for g in o.param_groups for p in g["params"])]
 
     def used_optimizers(self) -> list:
-        """Those whose step was called."""
+        """Optimizers whose step was called."""
         return [o for o in self.optimizers if id(o) in self.calls]
 
     def only_counts(self) -> bool:

@@ -147,7 +147,7 @@ class Rotary(torch.autograd.Function):
 
 
 def fused_attention(q, k, v, dropout, scale, causal, window=(-1, -1)):
-    """Of tensors [batch, length, heads, head_dim], which is how flash-attn and xFormers lay them. `window`: keys that a query
+    """Attention over tensors [batch, length, heads, head_dim], which is how flash-attn and xFormers lay them. `window`: keys that a query
     sees before and after its place, -1 for all."""
     turned = (t.transpose(1, 2) for t in (q, k, v))
     return attention.Attention.apply(*turned, None, float(dropout), bool(causal), scale, *map(int, window)).transpose(1, 2)

@@ -23,7 +23,7 @@ def usable(tensor) -> bool:
 
 
 def filled(tensor: torch.Tensor) -> torch.Tensor:
-    """The same tensor with values that a step can run on; whole numbers begin as they are or as zeros (see Lookups)."""
+    """The tensor with values that a step can run on; whole numbers begin as they are or as zeros (see Lookups)."""
     with torch.no_grad():
         if tensor.is_floating_point():
             tensor.uniform_(0, 1)

@@ -23,7 +23,7 @@ namespace stoker::cli {
 namespace {
 
 constexpr const char* kThesis = "thesis";
-/// Taken where nobody says; the picture size of most image classifiers, the batch of most examples.
+/// Taken where nobody says; the image size of most image classifiers, the batch of most examples.
 constexpr std::int64_t kUsualSide = 224, kUsualBatch = 32;
 
 Status check(const RunOptions& run, const InputPlanOptions& own,

@@ -29,7 +29,7 @@ enum class HelpPart {
 /// "--workers N", "--[no-]pin", "-o, --output FILE", "MODEL".
 [[nodiscard]] std::string usage_of(const SettingRow& setting);
 
-/// The same cut to one line: at a comma or a word, with "..." behind it.
+/// A setting's line of help, cut to one: at a comma or a word, with "..." behind it.
 [[nodiscard]] std::string short_line(const std::string& left, const std::string& words);
 
 /// `words` behind `left`, in lines of at most 100 columns, or the terminal's.

@@ -36,9 +36,9 @@ class Launched {
   std::optional<int> code_;
 };
 
-/// From then on Ctrl-C and SIGTERM only set a flag.
+/// Makes Ctrl-C and SIGTERM set a flag and do nothing else.
 void catch_interrupts();
-/// How often one came since.
+/// How often Ctrl-C or SIGTERM came since catch_interrupts().
 [[nodiscard]] int interrupts();
 
 }  // namespace stoker::cli

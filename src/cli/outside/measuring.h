@@ -16,7 +16,7 @@ class UnnamedRows {
   ~UnnamedRows();
   UnnamedRows(const UnnamedRows&) = delete;
   UnnamedRows& operator=(const UnnamedRows&) = delete;
-  /// For this process and its children.
+  /// A path that this process and its children can open.
   [[nodiscard]] std::filesystem::path path() const;
 
  private:

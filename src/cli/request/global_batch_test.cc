@@ -85,7 +85,7 @@ TEST(GlobalBatch, WhatIsLeftOpenIsTheLargestSafeBatchThatDivides) {
     const std::int64_t steps = request.job.accumulate.value_or(1);
     EXPECT_EQ(batch * steps, global);
     if (global == 64) {
-      EXPECT_EQ(batch, 64);  // all at once: a T4 holds more than a hundred pictures in FP32
+      EXPECT_EQ(batch, 64);  // all at once: a T4 holds more than a hundred images in FP32
     }
     if (global == 1021) {
       EXPECT_EQ(batch, 1);  // a prime number that does not fit at once

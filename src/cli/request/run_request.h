@@ -36,7 +36,7 @@ struct NamedGpu {
 /// recording does not tell.
 [[nodiscard]] Result<ObservedRun> observed_in(const RunOptions& o);
 
-/// The same of exactly these settings: with one number of GPUs and one precision.
+/// The request for exactly these settings: with one number of GPUs and one precision.
 [[nodiscard]] Result<RunRequest> exact_request(const RunOptions& o, const NamedGpu& gpu);
 
 /// What the flags say of the training loop and of how GPUs share it.

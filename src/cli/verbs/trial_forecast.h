@@ -19,7 +19,7 @@ struct TrialForecast {
   Figure gpu_busy;                                 ///< share of time in which a kernel runs, 0..1
   int gpus = 0;
   double power_limit_w = 0;  ///< of all its GPUs; 0: not known
-  /// By names of metrics and resources, with the ends of bands: as a store keeps them.
+  /// Figures by names of metrics and resources, with the ends of bands: as a store keeps them.
   std::map<std::string, double> figures;
 
   /// "forecast 354 samples/s [298-435], 6.5 GiB"

@@ -27,7 +27,7 @@ class GpuCatalogue {
   /// card whose row lacks a figure that the models need is refused by name.
   [[nodiscard]] Result<Gpu> find(std::string_view typed) const;
 
-  /// In the file's order, those with missing figures included.
+  /// All GPUs in the file's order, those with missing figures included.
   [[nodiscard]] const std::vector<Gpu>& all() const { return gpus_; }
   /// The aliases of all()[index], the documented default spelling first.
   [[nodiscard]] const std::vector<std::string>& aliases(std::size_t index) const {

@@ -27,7 +27,7 @@ inline constexpr double kListedSpread = 0.33;
 /// a module's call around one element-wise operator that records its graph, microseconds.
 inline constexpr double kReferenceForwardUs = 2.09;
 
-/// By the name of a processor as /proc/cpuinfo or a data sheet writes it ("AMD EPYC 7742 64-Core
+/// Speed by a processor's name as /proc/cpuinfo or a data sheet writes it ("AMD EPYC 7742 64-Core
 /// Processor", "Xeon E5-2698 v4"). A model that is not listed by itself is taken by its generation.
 /// An unknown name is refused with what to do.
 [[nodiscard]] Result<HostSpeed> host_speed(std::string_view cpu);

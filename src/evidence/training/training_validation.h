@@ -99,7 +99,7 @@ using Forecaster = std::function<Result<RunForecast>(const MeasuredRun&)>;
 [[nodiscard]] Result<TrainingValidation> validate_training(const std::vector<MeasuredRun>& runs,
                                                            const Forecaster& forecaster);
 
-/// The same for forecasts that are at hand.
+/// Sets runs beside forecasts that are at hand.
 [[nodiscard]] TrainingValidation judge(std::vector<ComparedRun> runs);
 
 /// How long each class of operator of a lowered program takes in each phase.

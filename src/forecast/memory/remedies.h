@@ -10,7 +10,7 @@
 
 namespace stoker {
 
-/// The same model captured in another precision.
+/// The scenario's model, captured in another precision.
 struct OtherPrecision {
   Precision precision = Precision::kFp32;
   const Step* step = nullptr;  ///< not owned

@@ -21,7 +21,7 @@ const FilesOfKind& files_of(const FolderListing& listing, DataKind kind) {
   return listing.of(kFilesOf[static_cast<std::size_t>(kind)]);
 }
 
-/// What fills most bytes among pictures, shards and records; text only where there is none of
+/// What fills most bytes among images, shards and records; text only where there is none of
 /// them, since labels and notes beside a data set are text too.
 std::optional<DataKind> main_kind(const FolderListing& listing) {
   std::optional<DataKind> best;

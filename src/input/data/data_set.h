@@ -18,7 +18,7 @@ namespace stoker {
 /// How the samples of a data set lie in its files.
 enum class DataKind : std::uint8_t {
   kPictures,   ///< one JPEG or PNG file a sample
-  kTarShards,  ///< tar archives of pictures, read from front to back (WebDataset)
+  kTarShards,  ///< tar archives of images, read from front to back (WebDataset)
   kRecords,    ///< binaries of raw pixels, all in memory while training (CIFAR, MNIST)
   kText        ///< one line a sample
 };
@@ -35,7 +35,7 @@ struct DatasetFacts {
   bool files_exact = true;  ///< false: the listing was cut off, and this is a lower bound
   /// About how many files there are in all; equals `files` where that is exact.
   std::int64_t files_estimate = 0;
-  std::int64_t samples = 0;   ///< pictures, records, lines
+  std::int64_t samples = 0;   ///< images, records, lines
   bool samples_exact = true;  ///< false: extrapolated from those that were seen
   Bytes total_bytes;
   bool bytes_exact = true;  ///< false: extrapolated from a sample
@@ -45,8 +45,8 @@ struct DatasetFacts {
 
 /// One sample, or one block of lines, that is measured.
 struct DataSample {
-  std::filesystem::path path;               ///< of a picture file, read anew each time; else empty
-  std::string content;                      ///< a picture's file, raw pixels, or lines
+  std::filesystem::path path;               ///< of an image file, read anew each time; else empty
+  std::string content;                      ///< an image's file, raw pixels, or lines
   Nanos read;                               ///< CPU time that `content` took to get
   Bytes bytes;                              ///< read from storage for it
   int width = 0, height = 0, channels = 0;  ///< of raw pixels

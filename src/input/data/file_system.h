@@ -32,8 +32,8 @@ struct FileSystemFacts {
   bool upper = false;  ///< of an overlay: it has a layer of its own that is written to
 };
 
-/// By the type in /proc/self/mountinfo of the mount that holds `path` (absolute, resolved): the
-/// last one whose mount point is the longest prefix; where there is none, by statfs' magic number.
+/// What holds `path` (absolute, resolved), by the type of its mount in /proc/self/mountinfo: the
+/// last one whose mount point is the longest prefix; without one, by statfs' magic number.
 [[nodiscard]] FileSystemFacts file_system_from(std::string_view mountinfo, std::string_view path,
                                                std::int64_t magic);
 

@@ -20,7 +20,7 @@ namespace {
 constexpr float kMean[3] = {0.485F, 0.456F, 0.406F};
 constexpr float kDeviation[3] = {0.229F, 0.224F, 0.225F};
 
-/// RandomResizedCrop.get_params: ten tries, then the whole picture with its aspect ratio clamped.
+/// RandomResizedCrop.get_params: ten tries, then the whole image with its aspect ratio clamped.
 CropBox random_crop(int width, int height, Random& random) {
   const double area = static_cast<double>(width) * height;
   for (int tries = 0; tries < 10; ++tries) {
@@ -160,7 +160,7 @@ ImagePipeline::~ImagePipeline() = default;
 
 const std::vector<float>& ImagePipeline::output() const { return state_->tensor; }
 
-/// Crop to normalise, of the picture that was decoded last.
+/// Crop to normalise, of the image that was decoded last.
 void ImagePipeline::State::transform(Random& random, SampleRecord& record) {
   Lap lap(record);
   const CropBox box = random_crop(record.width, record.height, random);

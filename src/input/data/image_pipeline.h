@@ -16,7 +16,7 @@
 
 namespace stoker {
 
-/// What happens to one picture on its way into a batch, in order.
+/// What happens to one image on its way into a batch, in order.
 enum class Stage : std::uint8_t { kRead, kDecode, kResize, kFlip, kToTensor, kNormalize };
 inline constexpr std::size_t kStageCount = 6;
 [[nodiscard]] std::string_view stage_name(Stage stage);
@@ -26,7 +26,7 @@ using PerStage = std::array<T, kStageCount>;
 
 struct PipelineOptions {
   int image_size = 224;  ///< pixels a side of what the model gets
-  /// Larger pictures are refused from their header, undecoded: the limit of Pillow's warning about
+  /// Larger images are refused from their header, undecoded: the limit of Pillow's warning about
   /// decompression bombs (Image.MAX_IMAGE_PIXELS).
   std::int64_t max_pixels = 89'478'485;
   Bytes max_file = 256 * kMiB;
@@ -63,14 +63,14 @@ class ImagePipeline {
   /// Runs all stages; on kNone `record` is filled. The random numbers decide crop and flip.
   PictureFault run(const std::filesystem::path& path, Random& random, SampleRecord& record);
 
-  /// The same of a picture file's content that lies in memory and took `read` to get there.
+  /// Runs all stages over an image file's content that lies in memory and took `read` to get there.
   PictureFault run_content(std::span<const std::uint8_t> file, Nanos read, Random& random,
                            SampleRecord& record);
 
-  /// The same of raw pixels; decoding is putting the colours of a pixel side by side.
+  /// Runs all stages over raw pixels; decoding is putting the colours of a pixel side by side.
   PictureFault run_raw(const RawPicture& raw, Nanos read, Random& random, SampleRecord& record);
 
-  /// The normalised planar picture (3 x size x size) of the last run, for tests.
+  /// The normalised planar image (3 x size x size) of the last run, for tests.
   [[nodiscard]] const std::vector<float>& output() const;
 
  private:

@@ -84,7 +84,7 @@ TEST(ImagePipeline, RefusesAFileThatItMayNotRead) {
 }
 
 TEST(ImagePipeline, NormalisesAUniformPicture) {
-  // A grey picture of value v must come out as (v / 255 - mean) / deviation in each plane.
+  // A grey image of value v must come out as (v / 255 - mean) / deviation in each plane.
   std::vector<std::uint8_t> pixels(64 * 64, 128);
   tjhandle encoder = tjInitCompress();
   unsigned char* out = nullptr;

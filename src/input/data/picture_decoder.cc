@@ -10,7 +10,7 @@
 namespace stoker {
 namespace {
 
-/// A progressive picture has a start-of-frame marker FFC2 (ITU T.81, table B.1).
+/// A progressive image has a start-of-frame marker FFC2 (ITU T.81, table B.1).
 bool is_progressive(std::span<const std::uint8_t> file) {
   std::size_t at = 2;
   while (at + 4 <= file.size() && file[at] == 0xFF) {

@@ -9,7 +9,7 @@
 
 namespace stoker {
 
-/// What a picture's file says of it.
+/// What an image's file says of it.
 struct PictureFacts {
   int width = 0, height = 0;
   bool progressive = false, grey = false, cmyk = false;
@@ -20,13 +20,13 @@ struct PictureFacts {
 /// is, its content tells, not its name. Not thread-safe; buffers are reused.
 class PictureDecoder {
  public:
-  /// Pictures of more than `max_pixels` are refused from their header, undecoded.
+  /// Images of more than `max_pixels` are refused from their header, undecoded.
   explicit PictureDecoder(std::int64_t max_pixels);
   ~PictureDecoder();
   PictureDecoder(const PictureDecoder&) = delete;
   PictureDecoder& operator=(const PictureDecoder&) = delete;
 
-  /// On kNone, the first width * height * 3 bytes of `rgb` are the picture; it grows only.
+  /// On kNone, the first width * height * 3 bytes of `rgb` are the image; it grows only.
   PictureFault decode(std::span<const std::uint8_t> file, PictureFacts& facts,
                       std::vector<std::uint8_t>& rgb);
 

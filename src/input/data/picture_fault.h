@@ -5,7 +5,7 @@
 
 namespace stoker {
 
-/// Why a picture, or another sample, could not be used.
+/// Why an image, or another sample, could not be used.
 enum class PictureFault : std::uint8_t {
   kNone,
   kUnreadable,
@@ -22,7 +22,7 @@ inline constexpr std::size_t kPictureFaults = 9;
 [[nodiscard]] std::string_view fault_name(PictureFault fault);
 [[nodiscard]] std::string_view fault_advice(PictureFault fault);
 
-/// JPEG's own limit of a side; nothing larger is a picture to train on.
+/// JPEG's own limit of a side; nothing larger is an image to train on.
 inline constexpr int kMaxPictureSide = 65'535;
 
 }  // namespace stoker

@@ -17,7 +17,7 @@ constexpr std::int64_t kCifarPixels = std::int64_t{3} * kCifarSide * kCifarSide;
 /// Records whose labels are looked at before a binary is believed to be CIFAR.
 constexpr std::int64_t kLabelsLookedAt = 8;
 constexpr std::size_t kHead = 8 * 3074;
-/// A larger side is no picture of an idx file but a sign of damage.
+/// A larger side is no image of an idx file but a sign of damage.
 constexpr std::int64_t kMaxIdxSide = 4096;
 constexpr std::size_t kMaxFiles = 4096;
 /// How far into a compressed file samples are looked for.

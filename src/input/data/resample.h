@@ -15,7 +15,7 @@ struct CropBox {
   int left = 0, top = 0, width = 0, height = 0;
 };
 
-/// Scratch memory that survives from picture to picture.
+/// Scratch memory that survives from image to image.
 struct ResampleBuffers {
   std::vector<std::int32_t> weights_x, weights_y;
   std::vector<int> first_x, first_y;

@@ -9,7 +9,7 @@ namespace {
 
 using Bytes8 = std::vector<std::uint8_t>;
 
-/// A picture that is the same in every language.
+/// An image that is the same in every language.
 Bytes8 picture(int width, int height) {
   Bytes8 pixels;
   for (int y = 0; y < height; ++y) {

@@ -21,7 +21,7 @@ constexpr std::size_t kMaxShards = 8;
 constexpr std::int64_t kTarBlock = 512;
 constexpr std::size_t kReadBlock = 64 * 1024;
 constexpr std::int64_t kMaxMember = 256 * 1024 * 1024;
-/// Pictures kept in memory at most, whatever their number.
+/// Images kept in memory at most, whatever their number.
 constexpr std::int64_t kMaxKept = 256 * 1024 * 1024;
 
 enum class Step { kMember, kEnd, kDamaged };

@@ -140,7 +140,7 @@ inline std::string cifar10(int records) {
   return out;
 }
 
-/// An idx file of grey pictures, as MNIST's.
+/// An idx file of grey images, as MNIST's.
 inline std::string idx_pictures(int records, int rows, int columns) {
   std::string out("\0\0\x08\x03", 4);
   for (const int size : {records, rows, columns}) {

@@ -21,8 +21,8 @@ class UnpackedFile {
   std::size_t read(std::span<std::uint8_t> out);
   /// The stream is damaged or cut short.
   [[nodiscard]] bool damaged() const;
-  /// To `offset` of the unpacked content; a gzip file is decompressed up to there, and cannot go
-  /// back.
+  /// Goes to `offset` of the unpacked content; a gzip file is decompressed up to there, and cannot
+  /// go back.
   bool seek(std::int64_t offset);
   /// Bytes of the file on disk that are behind us, about.
   [[nodiscard]] std::int64_t packed_position() const;

@@ -73,7 +73,7 @@ double share_of(const PipelineProbe& probe, const Wanted& wanted) {
   return std::min(share, 1.0);
 }
 
-/// Pictures of floats, a byte each in what they were decoded to.
+/// Images of floats, a byte each in what they were decoded to.
 bool hands_over_float_pictures(const PipelineProbe& probe) {
   for (const char* shape : {"float32[3, ", "float32[1, ", "float32[4, "}) {
     if (probe.output.find(shape) != std::string::npos) return true;

@@ -7,15 +7,15 @@
 
 namespace stoker {
 
-/// The cost of a sample after every picture was resized once so that its short side is at most
-/// `short_side` pixels. Bytes and stages that work on the whole picture scale with its pixels;
+/// The cost of a sample after every image was resized once so that its short side is at most
+/// `short_side` pixels. Bytes and stages that work on the whole image scale with its pixels;
 /// later stages stay. nullopt when that changes less than a tenth of the pixels. `like` gives
 /// output shape and transport.
 [[nodiscard]] std::optional<SampleCost> smaller_pictures(const Probe& probe, int short_side,
                                                          const SampleCost& like,
                                                          const LoaderProfile& profile);
 
-/// The cost of a sample when every picture is decoded at the smallest of the scales 1/2, 1/4, 1/8
+/// The cost of a sample when every image is decoded at the smallest of the scales 1/2, 1/4, 1/8
 /// (Pillow's Image.draft, libjpeg's scaled inverse transform) that leaves its short side at
 /// `short_side` pixels. Of decoding, what goes with the pixels shrinks with the scale and what goes
 /// with the bytes of the file (entropy decoding) stays, by the probe's fit. nullopt when that saves
@@ -24,7 +24,7 @@ namespace stoker {
                                                        const SampleCost& like,
                                                        const LoaderProfile& profile);
 
-/// The cost when pictures are handed over as bytes, and flipped, converted and normalised on the
+/// The cost when images are handed over as bytes, and flipped, converted and normalised on the
 /// GPU as a batch.
 [[nodiscard]] SampleCost bytes_to_gpu(const Probe& probe, const SampleCost& like,
                                       const LoaderProfile& profile);
@@ -41,7 +41,7 @@ namespace stoker {
 [[nodiscard]] std::optional<SampleCost> faster_decoder(const PipelineProbe& probe, double factor,
                                                        const SampleCost& like);
 
-/// The same samples packed into shards that are read in sequence: no seek for each.
+/// The samples packed into shards that are read in sequence: no seek for each.
 [[nodiscard]] SampleCost packed_in_shards(SampleCost sample);
 
 }  // namespace stoker

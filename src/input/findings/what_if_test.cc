@@ -5,7 +5,7 @@
 namespace stoker {
 namespace {
 
-/// Pictures of one size; native cost: 1 ms to read, 4 to decode, 2 to resize, 1 for each later
+/// Images of one size; native cost: 1 ms to read, 4 to decode, 2 to resize, 1 for each later
 /// stage.
 Probe pictures(int width, int height, int count) {
   Probe probe;

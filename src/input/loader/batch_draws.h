@@ -31,7 +31,7 @@ class SampleDeck {
   [[nodiscard]] static SampleDeck in_order(const std::vector<double>& cpu,
                                            const std::vector<double>& wait);
 
-  /// The same cards in another order; stretches of `keep` cards stay together.
+  /// The deck's cards in another order; stretches of `keep` cards stay together.
   [[nodiscard]] SampleDeck shuffled(std::int64_t keep, std::uint64_t seed) const;
 
   [[nodiscard]] bool ordered() const { return ordered_; }

@@ -31,7 +31,7 @@ struct EpochShape {
 /// Standard deviation of a batch's time alone, over its mean.
 [[nodiscard]] double unevenness(const LoaderModel& model);
 
-/// The same with every batch costing the median batch of the deck.
+/// The model with every batch costing the median batch of the deck.
 [[nodiscard]] LoaderModel median_batches(LoaderModel model);
 
 }  // namespace stoker

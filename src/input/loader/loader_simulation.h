@@ -90,7 +90,7 @@ enum class InputLimit : std::uint8_t {
 };
 /// "main_thread", as machines read it.
 [[nodiscard]] std::string_view name_of(InputLimit limit);
-/// In words.
+/// What limits the loader, in words.
 [[nodiscard]] std::string_view input_limit_text(InputLimit limit);
 
 /// Batches that lie ready when the loop asks for one, in the steady state: 0 means that it waits.

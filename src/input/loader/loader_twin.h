@@ -7,7 +7,7 @@
 
 namespace stoker {
 
-/// A second, naive simulation of the same rules for tests: time advances in small equal ticks,
+/// A naive reference implementation of the rules for tests: time advances in small equal ticks,
 /// every process is asked at every tick what it does. One rank, a loop that waits for each step, no
 /// pin thread. Shares no code with the event simulation.
 struct Twin {
@@ -23,7 +23,7 @@ struct Twin {
   double burst = 0;  ///< receiving that takes no longer is served before the workers
   double tick = 1e-4;
 
-  /// When each batch reached the loop.
+  /// The time at which each batch reached the loop.
   [[nodiscard]] std::vector<double> play() const {
     struct Process {
       double waiting = 0, left = 0;   // time without a core, then CPU, still to go

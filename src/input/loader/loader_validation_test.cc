@@ -1,5 +1,5 @@
 // The simulation against DataLoaders that others have timed: a virtual machine with two cores, 1000
-// ImageNet pictures cached in memory, RandomResizedCrop, flip, ToTensor, Normalize, one epoch,
+// ImageNet images cached in memory, RandomResizedCrop, flip, ToTensor, Normalize, one epoch,
 // prefetch 2. CPU and collate times were measured beside the rates, so these rows test the rules
 // and not the costs.
 #include <gtest/gtest.h>

@@ -6,7 +6,7 @@ namespace stoker {
 namespace {
 
 /// A sample that takes longer is made, not only fetched: NumPy and PyTorch hand out a row in 0.4 to
-/// 6 us, a small picture is decoded in 100.
+/// 6 us, a small image is decoded in 100.
 constexpr Nanos kFetched = 20 * kMicrosecond;
 /// How many times the gathering of its bytes a batch has to cost before it is the handling that is
 /// paid for.

@@ -11,8 +11,8 @@ namespace stoker {
 /// has none. Tables and tensors in memory are of this kind.
 [[nodiscard]] bool handles_samples_singly(const SampleCost& cost, std::int64_t batch);
 
-/// The same data, indexed once a batch: its bytes are gathered, and copied once more on the way out
-/// of a worker.
+/// What the data cost when they are indexed once a batch: their bytes are gathered, and copied once
+/// more on the way out of a worker.
 [[nodiscard]] SampleCost indexed_by_batches(SampleCost cost);
 
 }  // namespace stoker

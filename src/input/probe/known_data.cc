@@ -9,7 +9,7 @@
 namespace stoker {
 namespace {
 
-/// A usual pipeline of pictures is known; what a user adds to it (stronger augmentation) is not.
+/// A usual pipeline of images is known; what a user adds to it (stronger augmentation) is not.
 constexpr double kPictureError = 0.5;
 /// Pipelines of detectors (mosaics, boxes) and of speech differ more.
 constexpr double kOtherError = 0.7;
@@ -62,7 +62,7 @@ constexpr auto kTable = std::to_array<KnownData>({
 // clang-format on
 
 /// What our own stages take on the machine of the loader profile, CPU time: `stoker probe` of 284
-/// pictures of ImageNet (0.2 megapixels, 102 KiB in the mean) at 224 pixels.
+/// images of ImageNet (0.2 megapixels, 102 KiB in the mean) at 224 pixels.
 constexpr double kReadMs = 0.036;
 constexpr double kDecodeMsPerMegapixel = 1.5, kDecodeMsPerMegabyte = 6.4;
 constexpr double kResizeMsPerMegapixel = 2.0, kResizeNsPerPixel = 5, kFlipNsPerPixel = 0.5;

@@ -22,7 +22,7 @@ struct KnownData {
   KnownKind kind;
   std::int64_t samples;     ///< kTokens: tokens, of which the model's length makes samples
   double bytes;             ///< of a sample on disk; kTokens: of a token
-  int width, height;        ///< mean, of pictures and pixels
+  int width, height;        ///< mean, of images and pixels
   double seconds;           ///< mean, of recordings
   double error;             ///< relative half-width of the band of a sample's CPU time
   std::string_view how;     ///< what is taken to be done with a sample
@@ -37,7 +37,7 @@ struct KnownData {
 [[nodiscard]] std::vector<std::string> known_data_words();
 
 /// A sample's cost on the machine of the loader profile. `side`: of the crop that the model takes,
-/// 0 for what takes no pictures.
+/// 0 for what takes no images.
 [[nodiscard]] SampleCost sample_cost_known(const KnownData& data, std::int64_t side,
                                            const LoaderProfile& profile, OutputShape output);
 

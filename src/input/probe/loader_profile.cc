@@ -78,7 +78,7 @@ void read_transport(json::Fields& fields, const Json& root, TransportCoefficient
 }
 
 /// Pillow's Image.fromarray of 32 x 32 pixels: 11.4 us (Pillow 13.0, Python 3.11, best of five);
-/// CIFAR's and MNIST's Dataset classes make each record a picture so.
+/// CIFAR's and MNIST's Dataset classes make each record an image so.
 constexpr Nanos kPictureFromArray = 11.4 * kMicrosecond;
 
 }  // namespace

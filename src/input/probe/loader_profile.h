@@ -56,14 +56,14 @@ struct LoaderProfile {
   /// what a probe of another machine measures for the same work tells how much slower its cores
   /// are.
   double native_ns_per_pixel = 0;
-  double held_out_mape = 0;  ///< percent, cost of a sample, pictures that the fit did not see
+  double held_out_mape = 0;  ///< percent, cost of a sample, images that the fit did not see
   std::string basis;         ///< "Pillow 13.0, torchvision 0.29 on Xeon 2.6 GHz, 2026-11-27"
 };
 
 /// CPU time on the probed machine / on the profile's machine; 1 when the two cannot be compared.
 [[nodiscard]] double core_slowness(const LoaderProfile& profile, const Probe& probe);
 
-/// Cost of one picture in the Python loader of a machine whose cores are `slowness` times slower
+/// Cost of one image in the Python loader of a machine whose cores are `slowness` times slower
 /// than the profile's. The native times carry their own machine's speed; the constants are scaled.
 [[nodiscard]] Nanos loader_cost(const LoaderProfile& profile, const SampleRecord& record,
                                 double slowness);

@@ -34,7 +34,7 @@ constexpr int kRepetitions = 5;
 /// The all-cores run needs no more than this to settle.
 constexpr Nanos kParallelTime = 2.0 * kSecond;
 
-/// What is measured of one picture over the repetitions.
+/// What is measured of one image over the repetitions.
 struct Measured {
   const DataSample* sample = nullptr;
   std::vector<SampleRecord> runs;
@@ -43,7 +43,7 @@ struct Measured {
 /// Lines that stand for a block of text in the file: enough for the spread of their lengths.
 constexpr std::size_t kLinesShown = 4;
 
-/// What the pictures are like, told once for each kind of oddity.
+/// What the images are like, told once for each kind of oddity.
 void note_oddities(const SampleRecord& record, const DataSample& sample, Diagnostics& out) {
   const auto note = [&out](std::string_view name, std::string_view advice) {
     out.add(name, Severity::kNote, advice);
@@ -386,7 +386,7 @@ DecodeFit fit_two_terms(const std::vector<SampleRecord>& samples) {
     fit.per_megapixel = (py * bb - by * pb) / determinant;
     fit.per_megabyte = (by * pp - py * pb) / determinant;
   }
-  // Pictures that are all alike cannot tell the two terms apart: neither may be negative.
+  // Images that are all alike cannot tell the two terms apart: neither may be negative.
   if (fit.per_megabyte <= 0 && pp > 0) fit.per_megapixel = py / pp, fit.per_megabyte = 0;
   if (fit.per_megapixel <= 0 && bb > 0) fit.per_megapixel = 0, fit.per_megabyte = by / bb;
   double rest = 0, all = 0;

@@ -21,7 +21,7 @@ namespace stoker {
 struct ProbeOptions {
   Nanos budget = 10.0 * kSecond;  ///< wall time of the whole probe, about
   Bytes max_read = 2 * kGiB;      ///< bytes read from storage at most
-  std::size_t sample = 256;       ///< pictures, records or blocks of lines measured at most
+  std::size_t sample = 256;       ///< images, records or blocks of lines measured at most
   int image_size = 224;
   int threads = 0;  ///< of the parallel run; 0: the cores this process may use
   std::uint64_t seed = 1;
@@ -42,13 +42,13 @@ struct Spread {
 [[nodiscard]] Spread spread_of(std::vector<double> values);
 
 /// decode_ms = per_megapixel * MP + per_megabyte * MB (MB = 1e6 bytes of file), least squares over
-/// the baseline pictures (over all when there are none).
+/// the baseline images (over all when there are none).
 struct DecodeFit {
   double per_megapixel = 0;  ///< ms
   double per_megabyte = 0;   ///< ms
   double r2 = 0;
-  double progressive_share = 0;  ///< of the pictures
-  /// decode time of progressive pictures / what the fit says of them
+  double progressive_share = 0;  ///< of the images
+  /// decode time of progressive images / what the fit says of them
   double progressive_ratio = 1;
 };
 
@@ -94,7 +94,7 @@ struct Probe {
   Spread sample_ms;      ///< sum over stages
   DecodeFit decode;      ///< of JPEG files; of lines: splitting, by bytes alone
   DecodeFit decode_png;  ///< of PNG files
-  double png_share = 0;  ///< of the pictures
+  double png_share = 0;  ///< of the images
   ReadFacts read;
   std::optional<StorageFacts> storage;
   ParallelFacts parallel;

@@ -33,7 +33,7 @@ Spread read_spread(Fields& fields, const Json& parent, const char* key, const st
 }
 
 void read_kind(Fields& fields, const Json& root, Probe& out) {
-  if (!root.contains("kind")) return;  // before 1.1 there were pictures only
+  if (!root.contains("kind")) return;  // before 1.1 there were images only
   const auto kind = data_kind_named(fields.text(root, "kind", ""));
   if (!kind) return fields.refuse("kind", "is none that this program knows");
   out.kind = *kind;

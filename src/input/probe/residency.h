@@ -19,7 +19,7 @@ struct Residency {
 [[nodiscard]] Residency residency_of(std::span<const DataFile> files, std::size_t at_most,
                                      Nanos deadline);
 
-/// The same by mincore alone: for tests, and older kernels.
+/// What residency_of() says, by mincore(2) alone: for tests, and older kernels.
 [[nodiscard]] Residency residency_by_mincore(std::span<const DataFile> files);
 
 }  // namespace stoker

@@ -12,7 +12,7 @@ constexpr double kPythonTextRatio = 4.0;
 /// A text loader does more than split lines; what, only a probe of the user's own pipeline knows.
 constexpr double kTextError = 0.5;
 
-/// A float picture and its 64-bit label.
+/// A float image and its 64-bit label.
 Bytes picture_bytes(int side) { return Bytes(std::int64_t{3} * side * side * 4 + 8); }
 
 Bytes scaled(Bytes bytes, double factor) {
@@ -115,7 +115,7 @@ SampleCost sample_cost_from_probe(const Probe& probe, const LoaderProfile& profi
     cost.cold_speedup = probe.read.cold_speedup;
   }
   cost.transport = scaled(profile.transport, slowness);
-  // Twice the profile's error on pictures that it has not seen, for a 90 % band; a disturbed probe
+  // Twice the profile's error on images that it has not seen, for a 90 % band; a disturbed probe
   // measured caches that others were using too.
   const double error = std::max(kProbeError, 2 * profile.held_out_mape / 100) +
                        (probe.contention.disturbed ? kDisturbedProbe : 0) + (text ? kTextError : 0);

@@ -64,7 +64,7 @@ struct SampleCost {
   bool known = false;
   std::vector<Nanos> cpu;  ///< CPU time of one sample; one element = every sample the same
   Bytes output;            ///< bytes of one sample in the batch, all tensors together
-  int tensors = 2;         ///< tensors a batch (picture and label)
+  int tensors = 2;         ///< tensors a batch (image and label)
   double read_bytes = 0;   ///< mean bytes read a sample; 0: data already in memory
   /// Samples lie one after another in long files (shards, lines of text): no seek for each.
   bool sequential = false;
@@ -137,7 +137,7 @@ struct OutputShape {
   int tensors = 2;
 };
 
-/// A probe of pictures, seen through the costs of the Python loader.
+/// A probe of images, seen through the costs of the Python loader.
 [[nodiscard]] SampleCost sample_cost_from_probe(const Probe& probe, const LoaderProfile& profile,
                                                 OutputShape output = {});
 
@@ -145,7 +145,7 @@ struct OutputShape {
 [[nodiscard]] SampleCost sample_cost_given(Nanos cpu, OutputShape output,
                                            const LoaderProfile& profile);
 
-/// The same samples with CPU times `factor` times as long.
+/// The samples with CPU times `factor` times as long.
 [[nodiscard]] SampleCost with_cpu_times(SampleCost cost, double factor);
 
 /// One end of the band: CPU times `factor` times as long, and waiting at the same end of its own

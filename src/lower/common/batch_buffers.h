@@ -24,7 +24,7 @@ class BatchBuffers {
 
   /// `x = x.to(device)`: the new batch is there before the name lets the old one go.
   void load(MicroBatch micro);
-  /// From host to device, for one batch.
+  /// Bytes copied from host to device for one batch.
   [[nodiscard]] Bytes copied_bytes() const;
 
   /// A micro-batch begins: what the one before returned is now old.

@@ -34,7 +34,7 @@ class Live {
   void reset_peak() { peak_ = total_; }
 
   [[nodiscard]] Bytes live(BufferRole role) const { return by_role_[static_cast<int>(role)]; }
-  /// At the moment of the peak.
+  /// Bytes of a role at the moment of the peak.
   [[nodiscard]] Bytes peak(BufferRole role) const {
     return by_role_at_peak_[static_cast<int>(role)];
   }

@@ -12,7 +12,7 @@ namespace {
 constexpr std::int64_t kBlock = 16;
 /// The first layer of a network reads its input as it is.
 constexpr std::int64_t kFewChannels = 4;
-/// PyTorch's own loops take small 1x1 filters on one thread, and single small pictures.
+/// PyTorch's own loops take small 1x1 filters on one thread, and single small images.
 constexpr std::int64_t kBatchOfOnednn = 16;
 constexpr std::int64_t kSmallPicture = 20480;
 
@@ -82,7 +82,7 @@ class CallEmitter {
   }
   void drop(BufferId id) { emit_.free(id); }
 
-  /// ATen/native/ConvolutionMM2d.cpp: 1x1 filters need no columns; the backward has a picture's.
+  /// ATen/native/ConvolutionMM2d.cpp: 1x1 filters need no columns; the backward has an image's.
   void own_loops() {
     output_();
     if (s_.pass != Pass::kBackwardInput) return emit_.launch(kernel_);
@@ -158,7 +158,7 @@ class CallEmitter {
       if (!as_it_is) input = take(blocked_input());
     }
     const BufferId weight = take(weight_bytes);
-    // Each further thread sums up in a copy of its own, over its pictures.
+    // Each further thread sums up in a copy of its own, over its images.
     const std::int64_t copies = std::min<std::int64_t>(c_.threads, s_.batch) - 1;
     std::optional<BufferId> sums;
     if (copies > 0 && !depthwise()) sums = take(copies * weight_bytes + kBarriers);

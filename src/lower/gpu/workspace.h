@@ -16,7 +16,7 @@ namespace stoker {
 /// PyTorch 2.12) on Blackwell, 32 MiB under ROCm and 128 on an MI300. Versions:
 /// docs/models/memory.md.
 [[nodiscard]] Bytes cublas_workspace(const Gpu& gpu);
-/// As above, unless the job names another size.
+/// Workspace of the cuBLAS handle of one thread, of the size that the job names where it does.
 [[nodiscard]] Bytes cublas_workspace(const Gpu& gpu, const Job& job);
 
 /// Workspace of cuBLASLt (linear layers with a bias), one a thread like cuBLAS's and kept like it.

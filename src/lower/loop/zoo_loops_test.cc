@@ -72,7 +72,7 @@ const std::vector<Loop>& loops() {
   return all;
 }
 
-/// The same bytes are alive after every iteration, also after the passes of two epochs.
+/// Expects as many bytes alive after every iteration, also after the passes of two epochs.
 void expect_steady(const Program& program) {
   Live live(program);
   live.iterate();

@@ -48,7 +48,7 @@ void emit_optimizer_step(Emitter& emit, const OptimizerSettings& settings,
                          const std::vector<GroupSettings>& groups,
                          const std::vector<TrainedParameter>& parameters);
 
-/// As above with one group, which has the settings' weight decay.
+/// Emits `optimizer.step()` of one group, which has the settings' weight decay.
 void emit_optimizer_step(Emitter& emit, const OptimizerSettings& settings,
                          const std::vector<TrainedParameter>& parameters);
 

@@ -49,7 +49,7 @@ struct Memory {
 
 /// The value of NAME in /proc/PID/environ; empty: it has none.
 [[nodiscard]] std::string text_in_environment(std::string_view environ, std::string_view name);
-/// The same as a whole number.
+/// The value of NAME in /proc/PID/environ as a whole number; nullopt: it has none that is one.
 [[nodiscard]] std::optional<std::int64_t> number_in_environment(std::string_view environ,
                                                                 std::string_view name);
 

@@ -70,7 +70,7 @@ struct RecordingEvents {
 /// one of a newer version.
 [[nodiscard]] Result<RecordingSummary> read_recording(const std::filesystem::path& path,
                                                       const RecordingEvents& events);
-/// The same of its bytes; `where` names it in errors.
+/// Reads a recording from its bytes; `where` names it in errors.
 [[nodiscard]] Result<RecordingSummary> parse_recording(std::string_view bytes,
                                                        const std::string& where,
                                                        const RecordingEvents& events);

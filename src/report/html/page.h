@@ -31,13 +31,13 @@ struct Shown {
   std::string band_is = "90 % band";
   [[nodiscard]] Json json() const;
 };
-/// With three digits and a unit behind it.
+/// A figure with three digits and a unit behind it.
 [[nodiscard]] Shown shown(const Figure& figure, std::string_view unit);
 [[nodiscard]] Shown shown_bytes(const Figure& figure);
 [[nodiscard]] Shown shown_seconds(const Figure& figure);
 [[nodiscard]] Shown shown_share(const Figure& share);
 [[nodiscard]] Shown shown_money(const Figure& money, std::string_view currency);
-/// In Wh where that is less than a hundredth of a kWh.
+/// Energy, in Wh where it is less than a hundredth of a kWh.
 [[nodiscard]] Shown shown_energy(const Figure& kilowatt_hours);
 /// Text alone, sorted by `value`.
 [[nodiscard]] Shown plain(std::string text, double value);

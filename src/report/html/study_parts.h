@@ -13,7 +13,7 @@ namespace stoker::page {
 
 /// A metric or resource as study tables write it.
 [[nodiscard]] Shown trial_figure(const std::string& name, double value);
-/// The same, or "-".
+/// A metric or resource as study tables write it; "-": it was not measured.
 [[nodiscard]] Cell figure_cell(const std::string& name, const std::optional<double>& value);
 /// A value of an axis: sorted as a number where it is one.
 [[nodiscard]] Cell axis_cell(const std::string& value);

@@ -10,7 +10,7 @@ namespace stoker {
 /// Forecasts of input pipelines beside real DataLoaders: the answer first, then every point.
 [[nodiscard]] std::string validation_text(const InputValidation& validation, const LoaderRuns& runs,
                                           const InputBars& bars = {});
-/// The same as JSON (docs/guide/validating-input.md).
+/// Forecasts of input pipelines beside real DataLoaders, as JSON (docs/guide/validating-input.md).
 [[nodiscard]] std::string validation_json(const InputValidation& validation, const LoaderRuns& runs,
                                           const std::string& tool_version,
                                           const InputBars& bars = {});

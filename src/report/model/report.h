@@ -51,7 +51,7 @@ struct Prediction {
 /// Several GPUs side by side in exactly these settings, best first by the objective.
 [[nodiscard]] std::string contenders_text(const std::vector<Contender>& contenders,
                                           Objective objective, const ReportContext& context);
-/// The same, each in the settings that suit it best.
+/// Several GPUs side by side, each in the settings that suit it best.
 [[nodiscard]] std::string comparison_text(const std::vector<std::pair<std::string, Plan>>& plans,
                                           Objective objective, const ReportContext& context);
 /// `memories`: sizes of DRAM to set the data beside, besides this host's own.

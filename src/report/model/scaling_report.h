@@ -10,7 +10,7 @@ struct ReportContext;
 
 /// The answer first: up to how many GPUs it pays, and what stops it; then a line for each count.
 [[nodiscard]] std::string scaling_text(const Scaling& scaling, const ReportContext& context);
-/// By docs/reference/json.md, "scaling".
+/// JSON of numbers of GPUs (docs/reference/json.md, "scaling").
 [[nodiscard]] std::string scaling_json(const Scaling& scaling, const ReportContext& context);
 
 }  // namespace stoker

@@ -15,7 +15,7 @@ struct TwoPointAnswer {
   TwoPointEstimate estimate;
   std::string gpu_name;
   Bytes gpu_memory;
-  /// By simulation under the GPU's capacity; 0: not simulated, or not even one fits.
+  /// Batches by simulation under the GPU's capacity; 0: not simulated, or not even one fits.
   std::int64_t simulated_largest = 0, simulated_safe = 0;
   /// Why the two differ, one phrase each.
   std::vector<std::string> reasons;

@@ -50,8 +50,8 @@ namespace stoker {
 [[nodiscard]] std::string study_json(const study::StudyView& view, std::string_view version,
                                      const study::Findings* findings = nullptr,
                                      const std::vector<study::Convergence>& convergences = {});
-/// The same with what pictures need besides: all settings, fitted lines, and curves of the metrics
-/// of `convergences`, in their order.
+/// JSON of a study with what plots need besides: all settings, fitted lines, and curves of the
+/// metrics of `convergences`, in their order.
 [[nodiscard]] std::string plots_json(const study::StudyView& view, std::string_view version,
                                      const study::Findings& findings,
                                      const std::vector<study::Convergence>& convergences,

@@ -5,7 +5,7 @@
 namespace stoker {
 namespace {
 
-/// 1,000,000 pictures of 100 KiB; the cores prepare 2 * 0.5 / 10 ms = 100 a second, storage gives
+/// 1,000,000 images of 100 KiB; the cores prepare 2 * 0.5 / 10 ms = 100 a second, storage gives
 /// up to 50.
 Probe example() {
   Probe probe;

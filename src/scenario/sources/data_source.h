@@ -41,7 +41,7 @@ struct SampleTaker {
                                            const LoaderProfile& profile,
                                            const ScenarioTools& tools);
 
-/// The same where no step says what a sample is.
+/// Loads the data where no step says what a sample is.
 [[nodiscard]] Result<LoadedData> load_data_for(const DataRequest& request, const SampleTaker& taker,
                                                const LoaderProfile& profile,
                                                const ScenarioTools& tools);

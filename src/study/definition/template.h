@@ -15,8 +15,8 @@ class Template {
   [[nodiscard]] static Result<Template> parse(std::string_view text);
 
   [[nodiscard]] Result<std::string> fill(const Lookup& lookup) const;
-  /// The same with each value quoted for a POSIX shell: within double or single quotes of the text
-  /// as well as outside of them a value is one word and nothing in it is run.
+  /// Fills the text with each value quoted for a POSIX shell: within double or single quotes of the
+  /// text as well as outside of them a value is one word and nothing in it is run.
   [[nodiscard]] Result<std::string> fill_for_shell(const Lookup& lookup) const;
   [[nodiscard]] std::vector<std::string> names() const;
   [[nodiscard]] const std::string& text() const { return text_; }

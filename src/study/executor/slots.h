@@ -38,7 +38,7 @@ class Slots {
   [[nodiscard]] bool has_room(const Needs& needs) const;
   [[nodiscard]] std::optional<Slot> take(const Needs& needs);
   void give_back(const Slot& slot);
-  /// For a trial that has its cores and GPUs already.
+  /// Counts the slot of a trial that has its cores and GPUs already.
   void take_again(const Slot& slot);
   [[nodiscard]] int in_use() const { return in_use_; }
   [[nodiscard]] const Capacity& capacity() const { return capacity_; }

@@ -20,7 +20,7 @@ struct ScalingLaw {
   double error = 0;       ///< root of the mean square of relative errors at the measured numbers
 
   [[nodiscard]] double at(double n) const;
-  /// From where on more of it makes it slower; infinite without coherence.
+  /// The number from which on more makes it slower; infinite without coherence.
   [[nodiscard]] double peak() const;
   /// What it can never exceed.
   [[nodiscard]] double limit() const;
@@ -32,7 +32,7 @@ struct ScalingLaw {
 /// Throughput that grows in proportion until something else limits it: X(n) = min(slope n, limit).
 struct Ceiling {
   double slope = 0, limit = 0, error = 0;
-  /// From where on something else limits.
+  /// The number from which on something else limits.
   [[nodiscard]] double knee() const { return limit / slope; }
 };
 [[nodiscard]] std::optional<Ceiling> fit_ceiling(

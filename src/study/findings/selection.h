@@ -43,7 +43,7 @@ struct Group {
   std::vector<Mean> means{};  ///< of view.metrics
 };
 
-/// In the order in which the values come first.
+/// Trials grouped by axes, in the order in which their values come first.
 [[nodiscard]] Result<std::vector<Group>> grouped(const StudyView& view,
                                                  const std::vector<std::string>& by);
 

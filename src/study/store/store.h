@@ -35,7 +35,7 @@ struct TrialRow {
   /// What was forecast before it ran, by the names of metrics and resources; NAME_low and NAME_high
   /// are the ends of its 90 % band.
   std::map<std::string, double> forecast{};
-  /// The same as what finished trials taught had corrected it, when this one began or was left out.
+  /// The forecast as corrected by what finished trials taught, when this one began or was left out.
   std::map<std::string, double> corrected{};
 };
 
@@ -79,7 +79,7 @@ class Store {
 
   /// Another trial behind those that there are, waiting; its id.
   [[nodiscard]] Result<std::int64_t> add(const TrialValues& trial);
-  /// From waiting. `job` is what the executor will call it, where that is known.
+  /// A waiting trial is handed over. `job`: what the executor will call it, where that is known.
   [[nodiscard]] Status submitted(std::int64_t id, const std::string& job);
   [[nodiscard]] Status named(std::int64_t id, const std::string& job);
   [[nodiscard]] Status running(std::int64_t id, const std::string& host);

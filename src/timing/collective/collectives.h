@@ -62,7 +62,7 @@ struct GroupedReduce {
 [[nodiscard]] std::string fabric_assumption(const Machine& machine, RankLayout layout,
                                             const CollectiveCoefficients& coefficients);
 
-/// The same, and the link itself where nobody stated it: what an answer for several GPUs assumes.
+/// fabric_assumption(), and the link where nobody stated it, as answers for several GPUs assume.
 [[nodiscard]] std::string link_assumption(const Machine& machine, RankLayout layout,
                                           const CollectiveCoefficients& coefficients);
 

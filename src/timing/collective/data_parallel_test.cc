@@ -41,8 +41,8 @@ CollectiveCoefficients losing(double contention, double straggler) {
   return c;
 }
 
-/// The same by moving a clock in small ticks: a backward that runs slower while the wire is busy,
-/// and a queue of buckets that it fills.
+/// Time of a step by moving a clock in small ticks: a backward that runs slower while the wire is
+/// busy, and a queue of buckets that it fills.
 double by_ticks(const LonelyStep& step, double contention) {
   constexpr double kTick = 5;  // ns
   double time = 0, work = 0, left = 0;

@@ -47,7 +47,7 @@ struct KernelCoefficients {
   /// Tensor cores of width w (FLOPs of an SM in one clock) sustain peak (w / reference)^(exponent -
   /// 1): wide ones are fed worse than narrow ones; more SMs or a higher clock cost nothing.
   double tensor_exponent = 0.65;
-  /// The same of single matrix products: large ones are fed better than convolutions.
+  /// tensor_exponent of single matrix products: large ones are fed better than convolutions.
   double tensor_gemm_exponent = 0.65;
   double tensor_reference = 512;  ///< FP16 FLOPs of an SM in one clock (GA102); half for TF32
   /// Rate of tensor-core convolutions in channels-last whose channels are no multiple of 16 bytes.

@@ -23,8 +23,8 @@ constexpr double kUpdateNear = 0.5;
 /// Memory that is written where it was read is not fetched for the writing: two passes instead of
 /// three.
 constexpr double kInPlace = 1.5;
-/// The same of the last-level cache, which others share. By the optimizers of networks of 3 to 15
-/// MiB of weights on a virtual machine with two cores of a processor that has 260 MiB.
+/// Share of the last-level cache, which others use too, that counts. By the optimizers of networks
+/// of 3 to 15 MiB of weights on two virtual cores of a processor that has 260 MiB.
 constexpr double kL3Share = 0.18;
 /// An optimizer comes back to the same tensors with a few operators in a row.
 constexpr double kUpdateSet = 2;

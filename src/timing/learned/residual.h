@@ -76,7 +76,7 @@ class Residual final : public LearnedTimes {
 
   std::vector<Forest> forests_;
   mutable std::mutex mutex_;
-  /// By all figures of a GPU that features depend on.
+  /// Remembered results by all figures of a GPU that features depend on.
   mutable std::map<std::string, std::shared_ptr<ResidualMemo>> memos_;
 };
 

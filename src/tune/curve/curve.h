@@ -23,7 +23,7 @@ struct Objective {
   [[nodiscard]] std::string text(double score) const;
   /// What a trial as a whole came to: its best score, or less its cost in joules by_cost().
   [[nodiscard]] std::string result_text(double result) const;
-  /// The same with what it is: "accuracy 0.8412", "1.2 kJ to accuracy 0.75".
+  /// A trial's result with what it is: "accuracy 0.8412", "1.2 kJ to accuracy 0.75".
   [[nodiscard]] std::string named_result(double result) const;
 };
 

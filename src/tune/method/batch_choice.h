@@ -20,7 +20,7 @@ struct BatchFigure {
   std::string why_not{};
 };
 
-/// By which figure a batch is chosen.
+/// The figure by which a batch is chosen.
 enum class BatchBy : std::uint8_t { kThroughput, kUtilisation, kEnergy };
 
 struct BatchRule {

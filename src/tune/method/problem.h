@@ -7,7 +7,7 @@
 
 #include "tune/method/history.h"
 
-/// When trials cannot decide anything: in a sentence, with what to change.
+/// Reasons why trials cannot decide anything: a sentence each, with what to change.
 namespace stoker::tune {
 
 /// What a search can say of the settings that its user would change.
@@ -27,7 +27,7 @@ struct Cures {
 [[nodiscard]] std::optional<std::string> no_choice(const std::vector<const Outcome*>& outcomes,
                                                    const Objective& objective, const Cures& cures);
 
-/// That no power is known of a trial, in a search that goes by energy.
+/// Says that no power is known of a trial, in a search that goes by energy.
 [[nodiscard]] std::string no_power_of(std::int64_t trial);
 
 /// The metric got worse from first to last in all of them, `fewest` at least, as if the direction

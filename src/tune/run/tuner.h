@@ -53,7 +53,7 @@ class Tuner {
 
   /// Takes up what the store holds. `utilisation` is read from trials' metrics where they have it.
   [[nodiscard]] Status load();
-  /// For ControllerOptions::feed and ::progress.
+  /// The next trials, and below what became of one: ControllerOptions::feed and ::progress.
   [[nodiscard]] Result<study::Feed> feed();
   void changed(const study::TrialRow& row);
   /// Takes up what ended last, and begins nothing.

@@ -49,7 +49,7 @@ def query(which: str) -> dict:
 
 
 def others(found: list, own: set) -> list:
-    """Those of nvidia.processes() that are not ours."""
+    """Processes of nvidia.processes() that are not ours."""
     return [(pid, used) for pid, used in found if pid not in own]
 
 
