@@ -78,7 +78,7 @@ struct MemoryVerdict {
 [[nodiscard]] MemoryVerdict judge_memory(const Program& program, const Machine& machine,
                                          const AllocatorConfig& allocator);
 
-/// The same in a word, the error of forecasts of this kind (memory_error_case) considered.
+/// A verdict in a word, the error of forecasts of this kind (memory_error_case) considered.
 [[nodiscard]] MemoryVerdictWord word_of(const MemoryVerdict& verdict, const Program& program,
                                         const Machine& machine, const AllocatorConfig& allocator,
                                         const Knowledge& knowledge, const std::string& error_case);

@@ -20,7 +20,7 @@ struct InputPlanRequest {
   bool now_known = false;
   LoaderFreedom freedom;
   std::optional<LoaderSettings> chosen;  ///< the best settings, where another search found them
-  /// Of the whole job with these, where the step is a forecast whose band belongs to it.
+  /// Rate of the whole job with them, where the step is a forecast whose band belongs to it.
   std::optional<Figure> chosen_rate;
   std::optional<bool> pin;  ///< fixed; absent: searched
   bool persistent = true;   ///< workers live on between epochs

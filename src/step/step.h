@@ -166,8 +166,8 @@ enum class SourceKind : std::uint8_t {
 struct CaptureSource {
   std::string path;
   std::int64_t bytes = 0;  ///< of a folder: how many names it had
-  /// Of a file's content, nullopt where it is too large to be read each time; of a folder's sorted
-  /// names, each with a line break.
+  /// Checksum of a file's content, nullopt where it is too large to be read each time; of a
+  /// folder's sorted names, each with a line break.
   std::optional<std::uint32_t> crc32;
   SourceKind kind = SourceKind::kFile;
 };

@@ -45,7 +45,7 @@ std::string for_script(const Command& command, const Words& words, std::size_t f
          (has_value ? " " + words[flag + 1] : "");
 }
 
-/// "; stoker plan, predict have it", for a flag that this verb lacks.
+/// "; it is a flag of stoker plan, predict", of one that this verb lacks.
 std::string elsewhere(const std::string& flag) {
   Words verbs;
   for (const SettingRow& row : all_settings()) {
@@ -157,6 +157,7 @@ std::string joined(const Words& words, const std::string& between) {
 std::string as_value(const std::string& flag, const Words& value) {
   Words parts = value;
   std::erase_if(parts, joins);
+  if (parts.empty()) return {};
   const std::string commas = flag + " " + joined(parts, ","),
                     quotes = flag + " \"" + joined(value, " ") + "\"";
   const bool pairs = std::all_of(parts.begin(), parts.end(), [](const std::string& part) {
@@ -188,8 +189,9 @@ std::string too_many_mean(const Command& command, const Words& words, Words extr
   const auto is_extra = [&](const std::string& word) {
     return std::find(extras.begin(), extras.end(), word) != extras.end();
   };
+  if (words.size() < 2) return {};
   const auto first = std::find_if(words.begin() + 1, words.end(), is_extra);
-  if (words.size() < 2 || first == words.end()) return {};
+  if (first == words.end()) return {};
   const auto end = std::find_if_not(first, words.end(), is_extra);
   Words run(first, end);
   const std::string& before = *(first - 1);

@@ -70,7 +70,8 @@ tl::unexpected<Error> none_of(const char* what, const GpusArguments& o, Bytes le
     words += (o.name.empty() ? " has " : " and has ") + human_bytes(least) + " or more";
   const bool gpus = !o.instances && !o.name.empty();
   return fail(ErrorCode::kNotFound,
-              words + (gpus ? as_instances(o.name) : std::string()) + "; left out, all are listed");
+              words + (gpus ? as_instances(o.name) : std::string()) +
+                  (o.instances ? "; all: stoker gpus --instances" : "; all: stoker gpus"));
 }
 
 std::string whole(double value) { return value > 0 ? fmt::format("{:.0f}", value) : "-"; }

@@ -182,6 +182,8 @@ std::string with_commas_between(std::string_view typed) {
 
 bool is_of_a_laptop(std::string_view typed) {
   const std::string name = simplified(typed);
+  // There are cards for workstations of the same name, "Max-Q Workstation Edition".
+  if (name.find("workstation") != std::string::npos) return false;
   return std::ranges::any_of(
       std::array<std::string_view, 3>{"laptop", "mobile", "maxq"},
       [&](std::string_view word) { return name.find(word) != std::string::npos; });

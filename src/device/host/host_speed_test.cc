@@ -37,6 +37,7 @@ TEST(HostSpeed, KnowsWorkstationsAndDesktops) {
   const double golden_cove = 1.62 / (1.99 * 4.52);
   EXPECT_NEAR(speed("Intel(R) Xeon(R) w9-3495X"), golden_cove * 4.8, 1e-9);
   EXPECT_NEAR(speed("Intel(R) Xeon(R) w3-2423"), golden_cove * 4.7, 1e-9);
+  EXPECT_NEAR(speed("Intel(R) Xeon(R) w3-2525"), golden_cove * 4.8, 1e-9) << "no W-3252";
   EXPECT_NEAR(speed("Intel(R) Xeon(R) W-2245 CPU @ 3.90GHz"), 1.15 * 4.6 / (1.99 * 4.52), 1e-9);
   EXPECT_NEAR(speed("Intel(R) Core(TM) Ultra 9 285K"), 1.77 * 5.5 / (1.99 * 4.52), 1e-9);
   EXPECT_NEAR(speed("Intel(R) Core(TM) i7-4790K CPU @ 4.00GHz"), 3.9 / (1.99 * 4.52), 1e-9);

@@ -87,7 +87,7 @@ Status set_cpu(std::string_view name, Host& host) {
   return {};
 }
 
-/// "cores=8,ram=32GB" of "8 cores, 32 GB", "8cores/32GB RAM"; empty where a part tells neither.
+/// "cores=8,ram=32gb" for "8 cores, 32 GB" or "8cores,32GB RAM"; empty where a part tells neither.
 std::string likely_host(const std::vector<std::string>& parts) {
   std::string likely;
   for (const std::string& part : parts) {
@@ -95,6 +95,7 @@ std::string likely_host(const std::vector<std::string>& parts) {
       likely += (likely.empty() ? "" : ",") + std::string(without_blanks(part));
       continue;
     }
+    if (part.find('.') != std::string::npos) return {};  // "1.5 TB" would become 15
     std::string plain = simplified(part);
     for (const std::string_view word : {"ram", "memory", "of"}) {
       const auto at = plain.find(word);

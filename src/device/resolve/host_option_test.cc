@@ -78,6 +78,7 @@ TEST(HostOption, WritesWhatWasMeant) {
             std::string::npos);
   EXPECT_NE(meant("16").find("write {host} cores=16"), std::string::npos);
   EXPECT_NE(meant("fast,32GB").find("write it like cores=16"), std::string::npos);
+  EXPECT_NE(meant("8 cores,1.5 TB").find("write it like cores=16"), std::string::npos);
   EXPECT_TRUE(parse_host("cores=8,ram=32gb", here())) << "what is written is taken";
 }
 

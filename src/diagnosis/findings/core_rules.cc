@@ -153,8 +153,7 @@ void add_oversubscribed(const JobCase& c, std::vector<JobFinding>& out) {
              c.share(JobState::kWaitsForData) * queued_share(c.while_waiting) * part;
     f.evidence = fmt::format(
         "Threads that libraries started in the workers take {} as much CPU time as the workers' "
-        "own "
-        "threads; workers wait for a core {} of the time.",
+        "own threads; workers wait for a core {} of the time.",
         percent(c.workers.helpers_cpu / c.workers.cpu), percent(queued_share(c.workers)));
     f.cure = "one thread a worker: OMP_NUM_THREADS=1, cv2.setNumThreads(0) in worker_init_fn.";
     f.setting = "OMP_NUM_THREADS=1";

@@ -93,8 +93,7 @@ void add_synchronisations(const JobCase& c, std::vector<JobFinding>& out) {
       percent(waits), percent(c.gpu_busy));
   f.cure =
       "read values from the GPU rarely: .item(), .cpu(), print(loss) and torch.cuda.synchronize() "
-      "every 50 "
-      "steps; copies with non_blocking=True from pinned memory.";
+      "every 50 steps; copies with non_blocking=True from pinned memory.";
   f.gain = up_to_full(f.lost);
   f.confidence = Confidence::kMedium;
   out.push_back(std::move(f));

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 
 #include "diagnosis/findings/job_case.h"
 #include "diagnosis/findings/own_loading.h"
@@ -123,8 +124,7 @@ void add_notes(const findings::JobCase& c, JobDiagnosis& d) {
   if (findings::hides_loading(c))
     d.notes.push_back(
         fmt::format("there are no workers, and how much of the time is loading cannot be told from "
-                    "outside here: "
-                    "{:.0f} to {:.0f} %; stoker.observe_step tells",
+                    "outside here: {:.0f} to {:.0f} %; stoker.observe_step tells",
                     100 * c.own_loading->low, 100 * c.own_loading->high));
   if (c.loader) {
     const double ratio = c.loader->observed / c.loader->simulated;

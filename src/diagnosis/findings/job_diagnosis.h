@@ -49,7 +49,7 @@ struct JobDiagnosis {
   double seconds = 0;     ///< that were watched
   JobSeconds job;         ///< of all training processes
   double waits = 0;       ///< share of the time that the loop waited for data, as told where it is
-  double waits_seen = 0;  ///< the same, seen from outside: blocked, and receiving
+  double waits_seen = 0;  ///< that share as seen from outside: blocked, and receiving
   std::optional<ToldLoop> told{};
   std::optional<OwnLoading> own_loading{};  ///< nothing: there are workers, or nothing was seen
   double useful = 1;                        ///< share in which it computed, saved, or used a device

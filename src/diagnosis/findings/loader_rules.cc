@@ -87,8 +87,7 @@ std::string memory_price(const JobCase& c, int more) {
   constexpr double kMegabyte = 1e6;
   return fmt::format(
       "about {:.0f} MB of memory for each further worker, and room for its batches in shared "
-      "memory "
-      "(/dev/shm)",
+      "memory (/dev/shm)",
       one / counted / kMegabyte);
 }
 

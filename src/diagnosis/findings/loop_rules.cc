@@ -84,8 +84,7 @@ void add_saves(const JobCase& c, std::vector<JobFinding>& out) {
   f.lost = around / c.job.all();
   f.evidence = fmt::format(
       "The training loop stood still {:.0f} times to write a checkpoint or the like, {:.2g} s "
-      "each, "
-      "{} in all.",
+      "each, {} in all.",
       times, around / times, human_bytes(Bytes(static_cast<std::int64_t>(written))));
   f.cure =
       "save less often, less (weights only), or in the background "

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <numeric>
 
@@ -10,7 +11,8 @@
 namespace stoker::findings {
 namespace {
 
-/// Answers from which shares of the code are told: one in thirty is a per cent of the time.
+/// Answers of the kernel from which shares of the code are told: with fewer, chance alone moves a
+/// share by more than a tenth of the time.
 constexpr double kEnoughAnswers = 50;
 /// Seconds of the loop from which its own loading is told.
 constexpr double kEnoughSeconds = 2;
@@ -47,7 +49,7 @@ CodeShares shares_of(const CodeCounts& code) {
 }
 
 /// Throughput when loading that took this share of the time runs beside the step, over that before,
-/// minus one: the longer of the two sets the pace.
+/// minus one: the longer of the two decides.
 double most_gained(double share, int workers) {
   constexpr double kLeastRest = 0.02;
   return 1 / std::max({kLeastRest, 1 - share, share / workers}) - 1;
@@ -153,7 +155,7 @@ std::optional<OwnLoading> own_loading_of(const JobCase& c) {
   const CodeShares code = shares_of(alone.code);
   OwnLoading own;
   if (code.answers < kEnoughAnswers) {
-    own.low = reads;
+    own.low = std::min(1.0, reads);
     own.high = std::min(1.0, reads + awake - alone.beside / alone.seconds);
     return own;
   }
@@ -171,7 +173,7 @@ std::optional<OwnLoading> own_loading_of(const JobCase& c) {
   };
   own.by_code = true;
   own.value = std::min(1.0, reads + awake * value);
-  own.low = std::max(0.0, reads + awake * (code.data - error(code.data)));
+  own.low = std::clamp(reads + awake * (code.data - error(code.data)), 0.0, 1.0);
   own.high = std::min(1.0, reads + awake * (most + error(most)));
   return own;
 }

@@ -26,6 +26,8 @@ constexpr double kStillAlike = 0.6;
 constexpr double kLeastSpread = 0.05;
 /// Part of the finest grid's ups and downs (as variance) that the averages of a coarser one keep.
 constexpr double kKept = 0.3;
+/// Seconds; a recording may claim that readings lie nearer than moments of it can be told apart.
+constexpr double kLeastGap = 1e-5;
 /// A reading that comes after so many usual gaps leaves a hole.
 constexpr double kHole = 4;
 /// Periods this near to each other are the same.
@@ -102,7 +104,7 @@ void RhythmTrack::restart() {
 }
 
 void RhythmTrack::add(double at, double counter, double usual_gap) {
-  if (usual_gap <= 0 || (any_ && at <= at_)) return;
+  if (usual_gap < kLeastGap || (any_ && at <= at_)) return;
   if (grid_ != usual_gap || (any_ && at - at_ > kHole * usual_gap)) restart();
   grid_ = usual_gap;
   if (!any_) {

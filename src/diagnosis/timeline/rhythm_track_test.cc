@@ -102,6 +102,13 @@ TEST(RhythmTrackTest, SaysNothingWithoutARhythm) {
   EXPECT_FALSE((MadeSteps{.seconds = 5}.rhythm())) << "too short a watch";
 }
 
+TEST(RhythmTrackTest, GapsThatNoMomentsCanTellApartAreNone) {
+  RhythmTrack track;
+  constexpr double kLate = 9e9;  // seconds: the next number that a double can hold is 2 us away
+  for (int i = 0; i < 3; ++i) track.add(kLate + i, i, 1e-9);
+  EXPECT_FALSE(track.rhythm());
+}
+
 /// Steps shorter than the looks' distance would look like longer ones if looks were even.
 TEST(RhythmTrackTest, ShortStepsDoNotLookLikeLongOnes) {
   for (const double period : {0.003, 0.011, 0.017, 0.0235, 0.027, 0.031, 0.037, 0.047, 0.052, 0.06})

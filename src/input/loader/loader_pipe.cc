@@ -67,8 +67,10 @@ void Player::written(int r) {
   const int w = rank.writers.front();
   rank.writers.pop_front();
   rank.workers[w].objects.pop_front();
+  // A parcel that comes while the next writer begins is taken up as it comes.
+  const bool more = !rank.workers[w].objects.empty();
   if (!rank.writers.empty()) begin_write(r);
-  pickle_next(r, w);
+  if (more) pickle_next(r, w);
 }
 
 }  // namespace stoker::loader

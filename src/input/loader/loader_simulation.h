@@ -73,7 +73,7 @@ struct Consumer {
   Consumption consumption = Consumption::kOverlapped;
   DeviceCopy copy{};
   /// Share of a step that a smaller batch, an epoch's last, takes all the same: 0 where steps go
-  /// with their samples, 1 where the host sets the pace or the loop sleeps.
+  /// with their samples, 1 where the host limits or the loop sleeps.
   double fixed = 1;
 };
 

@@ -12,7 +12,7 @@ namespace {
 
 constexpr double kAlmost = 1e-9;  // seconds: rounding of both
 
-/// The same resource with the work that each job has left, moved on from event to event.
+/// A reference implementation: the work that each job has left, moved on from event to event.
 class SharingJobByJob {
  public:
   using Class = SharedResource::Class;

@@ -33,7 +33,7 @@ constexpr Part kParts[] = {
     {"libroc", CodeKind::kDevice},
     {"librccl", CodeKind::kDevice},
     {"libmiopen", CodeKind::kDevice},
-    // Pictures.
+    // Images.
     {"/pil/", CodeKind::kData},
     {"pillow", CodeKind::kData},
     {"libjpeg", CodeKind::kData},

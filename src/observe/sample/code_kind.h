@@ -10,7 +10,7 @@ namespace stoker {
 /// Whose code a thread runs, by the file that holds it. The numbers stand in recordings: new kinds
 /// are added at the end.
 enum class CodeKind : std::uint8_t {
-  kData,         ///< decodes pictures, sound, text, tables, or unpacks archives
+  kData,         ///< decodes images, sound, text, tables, or unpacks archives
   kMath,         ///< tensors on the CPU: PyTorch, JAX, their linear algebra
   kDevice,       ///< a GPU's driver and libraries
   kInterpreter,  ///< Python itself
@@ -19,7 +19,7 @@ enum class CodeKind : std::uint8_t {
 inline constexpr std::size_t kCodeKinds = 5;
 using CodeCounts = std::array<std::int64_t, kCodeKinds>;
 
-/// By the path of a mapped file.
+/// Whose code a mapped file holds, by its path.
 [[nodiscard]] CodeKind code_kind(std::string_view path);
 
 }  // namespace stoker

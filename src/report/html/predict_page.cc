@@ -157,7 +157,7 @@ Json changes(const Prediction& prediction) {
                     r.time_change ? Cell{"", plain(fmt::format("{:+.0f} %", 100 * *r.time_change),
                                                    *r.time_change)}
                                   : Cell{"-", {}},
-                    {r.only_by_flushing                       ? "emptying the cache"
+                    {r.only_by_flushing                       ? "by emptying the cache"
                      : r.verdict == MemoryVerdictWord::kFits  ? "yes"
                      : r.verdict == MemoryVerdictWord::kRisky ? "risky"
                                                               : "no",

@@ -174,7 +174,7 @@ std::string comparison_text(const std::vector<std::pair<std::string, Plan>>& pla
   std::vector<const Forecast*> forecasts;
   for (const auto& [name, plan] : plans) forecasts.push_back(&plan.best.forecast);
   const auto ranked = rank(objective, forecasts);
-  // Of data whose size is unknown, money and energy are said of a million samples.
+  // Where the data's size is unknown, money and energy are said of a million samples.
   const bool epoch = context.dataset_samples > 0;
   const std::string unit = epoch ? "/epoch" : "/million " + context.sample_word;
   std::vector<std::vector<std::string>> rows{

@@ -105,7 +105,7 @@ std::string changes(const MemoryAdvice& advice, const MemoryForecast& m) {
                     r.saving.count() > 0 ? human_bytes(r.saving) : "-",
                     r.time_change ? fmt::format("{:+.0f} %", 100 * *r.time_change) : "-",
                     m.fits               ? ""
-                    : r.only_by_flushing ? "emptying the cache"
+                    : r.only_by_flushing ? "by emptying the cache"
                                          : std::string(fits_word(r.verdict))});
   }
   std::string text = "\nWhat to change\n";

@@ -73,8 +73,7 @@ std::string small_data_text(const BatchReason& why, const Forecast& f) {
   if (steps > kFewSteps) return {};
   return fmt::format(
       "The data set has only {} samples: this batch leaves {} an epoch, and no batch was tried "
-      "that "
-      "takes more. Where it stands for a larger data set, give that one's size (--samples).\n",
+      "that takes more. Where it stands for a larger data set, give that one's size (--samples).\n",
       with_commas(why.data_samples),
       steps == 1 ? "one step" : fmt::format("{} steps", with_commas(steps)));
 }

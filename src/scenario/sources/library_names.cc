@@ -106,7 +106,7 @@ bool is_plain(std::string_view typed) {
 
 std::string library_name(std::string_view typed) {
   if (!is_plain(typed)) return {};
-  // timm writes sizes of patches and pictures with underscores: vit_small_patch16_224.
+  // timm writes sizes of patches and images with underscores: vit_small_patch16_224.
   if (typed.find("_patch") != std::string_view::npos) return "timm:" + std::string(typed);
   for (const Family& family : kFamilies) {
     for (const std::string& word : split(family.words, ' ')) {

@@ -82,11 +82,12 @@ Result<LoadedModel> from_zoo(const std::string& name, const std::vector<Precisio
     model.variants.push_back({p, last});
   }
   if (model.variants.empty()) {
+    const auto cast = name_of(wanted.empty() ? Precision::kBf16 : wanted.front());
     return fail(
         ErrorCode::kNotFound,
         "the zoo holds " + name +
             " in fp32, and under autocast in amp-fp16 and amp-bf16, which most scripts mean: " +
-            mark(Setting::kPrecision) + " amp-" + std::string(name_of(wanted.front())) +
+            mark(Setting::kPrecision) + " amp-" + std::string(cast) +
             "; a model cast as a whole is captured from its source: torchvision:NAME, "
             "hf:ORG/NAME, FILE.py:FUNCTION");
   }

@@ -27,6 +27,7 @@ bool lists_the_same(const CaptureSource& source) {
   for (; !error && entry != fs::directory_iterator(); entry.increment(error)) {
     std::string name = entry->path().filename().string();
     if (name != "__pycache__") names.push_back(std::move(name) + "\n");
+    if (static_cast<std::int64_t>(names.size()) > source.bytes) return false;
   }
   if (error || static_cast<std::int64_t>(names.size()) != source.bytes) return false;
   std::sort(names.begin(), names.end());
