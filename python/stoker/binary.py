@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import numbers
 import os
@@ -84,7 +85,8 @@ def keywords(sentence: str) -> str:
     sentence = re.sub(r" \(stoker \S+ --help(-all lists all)?\)$", "", sentence)  # where the command lists its flags
     if not sentence.startswith(("--", "unknown flag ")):
         return sentence
-    sentence = re.sub(r"goes behind --: -- (.*)", lambda found: f"is script_arguments={shlex.split(found[1])}", sentence)
+    with contextlib.suppress(ValueError):  # words with a quote of their own
+        sentence = re.sub(r"goes behind --: -- (.*)", lambda found: f"is script_arguments={shlex.split(found[1])}", sentence)
     pieces = re.split(r"(`[^`]*`|script_arguments=.*)", sentence)  # what is quoted as a command stays one
     for at in range(0, len(pieces), 2):
         pieces[at] = pieces[at].replace("unknown flag ", "unknown setting ")

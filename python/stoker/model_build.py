@@ -59,8 +59,12 @@ _CONSTANTS = (torch.zeros, torch.ones, torch.full, torch.arange, torch.tensor)
 
 
 def _on_host(func, args, kwargs):
-    with torch._C.DisableTorchFunction():
-        return func(*args, **{**kwargs, "device": "cpu"})
+    """The tensor with its values; None where it is made from tensors that have none."""
+    try:
+        with torch._C.DisableTorchFunction():
+            return func(*args, **{**kwargs, "device": "cpu"})
+    except (RuntimeError, TypeError, ValueError):
+        return None
 
 
 def initial_value(tensor):

@@ -69,13 +69,13 @@ def spec_of(model: Any, settings: dict) -> Any:
         if inputs is not None:
             raise ObjectError(f"inputs go with a torch.nn.Module, not with the name {str(model)!r}: leave them out")
         return model
-    spec = function_spec(model)
-    if spec is not None:
-        return spec
     loss = settings.pop("loss") if callable(settings.get("loss")) else None
     optimizer = settings.get("optimizer")
     optimizer = settings.pop("optimizer") if optimizer is not None and not isinstance(optimizer, str) else None
-    return _written(*_described(model, inputs, loss, optimizer))
+    if not hasattr(model, "named_parameters") and not (inputs is None and loss is None and optimizer is None):
+        raise ObjectError(f"inputs, a loss and an optimizer object go with a torch.nn.Module, not with a {type(model).__name__}: give them "
+                          "to the stoker.Capture that it is or returns")
+    return function_spec(model) or _written(*_described(model, inputs, loss, optimizer))
 
 
 def _described(model: Any, inputs: Any, loss: Any, optimizer: Any) -> tuple:
@@ -117,8 +117,12 @@ def _reduced(value: Any) -> Any:
     told = (tuple(value.shape), tuple(value.stride()), value.dtype, value.requires_grad)
     if type(value) is torch.nn.Parameter:
         return parameter, told
-    readable = value.numel() <= MOST_VALUES and value.device.type not in ("meta", "cuda")
-    return NotImplemented if type(value) is not torch.Tensor or readable and not value.requires_grad else (empty, told)
+    if type(value) is not torch.Tensor:
+        return NotImplemented
+    if value.numel() > MOST_VALUES or value.requires_grad or value.device.type in ("meta", "cuda"):
+        return empty, told
+    # A view would bring along all of its storage.
+    return NotImplemented if value.untyped_storage().nbytes() <= MOST_VALUES * value.element_size() else value.clone().__reduce_ex__(4)
 
 
 def _pickled(described: Any) -> bytes:

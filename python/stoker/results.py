@@ -251,6 +251,12 @@ def parts(value: Any) -> Any:
     return [parts(one) for one in value] if isinstance(value, list) else value
 
 
+def _cell(name: str, value: Any) -> str:
+    if value is None:
+        return "-"
+    return size(value) if name.endswith("_bytes") else f"{value:g}" if isinstance(value, float) else str(value)
+
+
 class Table(list):
     """What is known of GPUs, machines or models: parts, which a notebook shows as a table."""
 
@@ -259,7 +265,7 @@ class Table(list):
         self._shown = shown  # name -> heading
 
     def _cells(self) -> list[list[str]]:
-        return [[size(row[name]) if name.endswith("_bytes") else str(row[name]) for name in self._shown] for row in self]
+        return [[_cell(name, row.get(name)) for name in self._shown] for row in self]
 
     def __repr__(self) -> str:
         lines = [list(self._shown.values()), *self._cells()]

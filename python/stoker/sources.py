@@ -38,7 +38,10 @@ def _hook(event: str, arguments: tuple) -> None:
     path = "." if arguments[0] is None else arguments[0]
     if not isinstance(path, (str, bytes)):
         return
-    path = os.path.abspath(os.fsdecode(path))
+    try:
+        path = os.path.abspath(os.fsdecode(path))
+    except OSError:
+        return  # the working directory is gone; what is raised here would be raised by the user's call
     if event != "open":
         if _users_code_asks():
             _listed.add(path)
@@ -149,7 +152,7 @@ def _listing(folder: str) -> dict | None:
 
 def _users_files() -> set:
     modules = {getattr(module, "__file__", None) for module in list(sys.modules.values())}
-    paths = {_source_of(path) for path in modules | (_opened or set()) if isinstance(path, str)}
+    paths = {_source_of(path) for path in modules | set(_opened or ()) if isinstance(path, str)}
     return {os.path.abspath(path) for path in paths if _is_users(os.path.realpath(path))}
 
 
@@ -204,6 +207,6 @@ def rows(model) -> list:
     """What the capture of this model depends on, by path: the user's files, one file of each library's version, the names in
     folders that the user's code listed, and what it looked for in vain."""
     paths = _users_files() | {path for path in map(version_file, {*libraries_of(model), *_libraries_of_users()}) if path}
-    found = [*map(described, sorted(paths)), *map(_listing, sorted(path for path in _listed if _is_users(os.path.realpath(path))))]
-    missed = sorted(path for path in _missed if not os.path.exists(path) and not path.startswith(_SYSTEM))
+    found = [*map(described, sorted(paths)), *map(_listing, sorted(path for path in list(_listed) if _is_users(os.path.realpath(path))))]
+    missed = sorted(path for path in list(_missed) if not os.path.exists(path) and not path.startswith(_SYSTEM))
     return [row for row in found if row] + [{"file": path, "absent": True} for path in missed]

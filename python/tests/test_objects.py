@@ -56,11 +56,22 @@ def test_what_models_read_keeps_its_values():
     assert made.module.tied is made.module.weight and not made.module.weight.requires_grad
 
 
+def test_a_view_brings_its_own_values_alone():
+    net = torch.nn.Linear(2, 2)
+    net.register_buffer("few", torch.arange(1_000_000)[7:9])
+    spec = objects.spec_of(net, {"inputs": torch.zeros(2, 2)})
+    assert pathlib.Path(spec.rpartition(":")[0]).with_suffix(".pickle").stat().st_size < 20_000
+    assert built_by(spec).module.few.tolist() == [7, 8]
+
+
 def test_names_and_functions_stay_what_they_are():
     assert objects.spec_of("resnet50", {}) == "resnet50"
     assert objects.spec_of(small_net, {}) == f"{__file__}:small_net"
     with pytest.raises(objects.ObjectError, match="leave them out"):
         objects.spec_of("resnet50", {"inputs": 1})
+    for given in ({"inputs": 1}, {"loss": summed}, {"optimizer": object()}):
+        with pytest.raises(objects.ObjectError, match="give them to the stoker.Capture"):
+            objects.spec_of(small_net, given)
 
 
 def test_what_cannot_be_a_model_is_refused_in_a_sentence():

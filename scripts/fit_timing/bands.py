@@ -34,7 +34,7 @@ BASE_SAW_THE_CHIP = "llm-training"  # its figures are of all GPUs: without the c
 # Where a coefficient starts that the cost classes do not say: judgement from single operators and GPUs left out.
 START = {"spread.common": 0.07, "spread.tensor": 0.1, "band.capped": 0.2, "band.backward": 0.05, "band.latency": 0.2,
          "beyond": 0.5, "band.host": 1.0,
-         # by chips left out, of 0.08 to 0.15 and 0.1 to 0.4
+         # The next two were chosen by chips left out, among 0.08 to 0.15 and 0.1 to 0.4.
          UNSEEN: 0.08, "band.unseen_convolution": 0.4,
          "flash_attention.spread": 0.15, "communication": 0.2, "copy": 0.3}
 PRODUCTS, CONVOLUTIONS = ("gemm", "attention"), ("conv", "winograd", "depth")

@@ -219,7 +219,5 @@ class Tables(Properties):
                         f"{chosen['batch']} x {chosen['accumulate']} x {chosen['gpus']} is not {whole}", done)
 
 
-
-
 if __name__ == "__main__":
     unittest.main()

@@ -6,6 +6,7 @@ import collections
 import csv
 import gzip
 import os
+import pathlib
 import re
 import unittest
 
@@ -112,7 +113,7 @@ class Machine(Properties):
         told = self.good("machine", "--json").json
         self.assertEqual(told["affinity_cores"], len(os.sched_getaffinity(0)))
         self.assertEqual(told["logical_cores"], os.cpu_count())
-        total = int(re.search(r"MemTotal:\s+(\d+) kB", open("/proc/meminfo").read()).group(1)) * 1024
+        total = int(re.search(r"MemTotal:\s+(\d+) kB", pathlib.Path("/proc/meminfo").read_text()).group(1)) * 1024
         self.assertEqual(told["memory_total_bytes"], total)
         self.assertLessEqual(told["memory_bytes"], total)
         self.assertLessEqual(told["cores"], told["affinity_cores"])

@@ -21,9 +21,11 @@ class Monotone(Properties):
         """(name's values, answers) of random jobs in which one setting climbs; a job that is refused is left out whole."""
         found = 0
         for model, gpu, given in self.jobs(6 * count, most):
+            if found == count:
+                break
             given = {**{key: kept for key, kept in given.items() if key != name}, **(base or {})}
             first = self.stoker(*draw.predict(model, gpu, {**given, name: values[0]}))
-            if first.code not in (GOOD, NO) or found == count:
+            if first.code not in (GOOD, NO):
                 continue
             answers = self.stoker.each(draw.predict(model, gpu, {**given, name: one}) for one in values)
             if all(answer.code in (GOOD, NO) for answer in answers):
@@ -73,8 +75,10 @@ class Monotone(Properties):
     def by_gpu(self, files: list, count: int = max(2, COUNT // 8), most: int = 3):
         found = 0
         for model, _, given in self.jobs(6 * count, most):
+            if found == count:
+                break
             first = self.stoker(*draw.predict(model, files[0], given))
-            if first.code not in (GOOD, NO) or found == count:
+            if first.code not in (GOOD, NO):
                 continue
             answers = self.stoker.each(draw.predict(model, file, given) for file in files)
             if all(answer.code in (GOOD, NO) for answer in answers):

@@ -13,7 +13,8 @@ _LARGEST = 256 << 20  # larger ones are taken in proportion
 _WARM, _FEWEST, _MOST = 2, 3, 40  # messages: that do not count, that do
 
 
-def _writer(sender, size: int) -> None:
+def _writer(receiver, sender, size: int) -> None:
+    receiver.close()  # else this process would read from itself, and go on waiting once the reader is gone
     text = b"x" * size
     try:
         while True:
@@ -32,7 +33,7 @@ def _through(size: int, seconds: float) -> float:
     """ms from message to message, of a writer that never rests."""
     context = multiprocessing.get_context("fork")
     receiver, sender = context.Pipe(duplex=False)
-    process = context.Process(target=_writer, args=(sender, size), daemon=True)
+    process = context.Process(target=_writer, args=(receiver, sender, size), daemon=True)
     process.start()
     sender.close()
     until, times = time.monotonic() + seconds, []

@@ -81,9 +81,9 @@ def _option(node) -> list:
 
 def _environment(node) -> list:
     """os.environ.get("BATCH_SIZE", 32), os.getenv("BATCH_SIZE", "32")."""
-    if not (getattr(node.func, "attr", getattr(node.func, "id", "")) in ("get", "getenv") and node.args):
-        return []
-    if node.func.attr == "get" and not _is_environ(node.func.value) if isinstance(node.func, ast.Attribute) else False:
+    called = getattr(node.func, "attr", getattr(node.func, "id", ""))
+    asks = called == "getenv" or called == "get" and isinstance(node.func, ast.Attribute) and _is_environ(node.func.value)
+    if not asks or not node.args:
         return []
     name = _text(node.args[0])
     return _variable(name, getattr(node.args[1], "value", None) if len(node.args) > 1 else None) if name else []

@@ -138,7 +138,7 @@ def _places(node):
 
 
 def _given_by_position(tree):
-    """The same of arguments that calls of the text's own functions give by position: `get_batch(4)`."""
+    """(name, value, how to replace it) of arguments that calls of the text's own functions give by position: `get_batch(4)`."""
     def put_in(call, k):
         def put(new):
             call.args[k] = new

@@ -209,6 +209,8 @@ class _Capture:
                 return self._by(way, own)
             except CaptureError as error:
                 self.say(f"other batches by {way.partition(':')[2]} did not work out ({_short(error)})")
+                if isinstance(error, TooLongError):
+                    break  # by another name it would take as long
         batch = dict(own.batch_names)[named[0]] if named else own.batch or 1
         self.notes.append(f"other batches than {batch} could not be made: this answer is for that one; name what carries it with "
                           "--batch-arg NAME")

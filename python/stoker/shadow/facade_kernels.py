@@ -44,7 +44,7 @@ def untuned(module) -> None:
     def run(self, *args, **kwargs):
         if not any(isinstance(a, FakeTensor) for a in (*args, *kwargs.values())):
             return original(self, *args, **kwargs)
-        first = self.configs[0].all_kwargs() if self.configs else {}
+        first = self.configs[0].kwargs if self.configs else {}
         return self.fn.run(*args, **{**kwargs, **first})
 
     module.Autotuner.run = run

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib.abc
 import importlib.util
 import os
+import pathlib
 import shutil
 import sys
 
@@ -40,19 +42,27 @@ class _After(importlib.abc.MetaPathFinder):
 
     def __init__(self, hooks: dict):
         self._hooks = hooks
+        self._asking: set = set()  # names that the other finders are being asked for
 
     def find_spec(self, fullname, path=None, target=None):
-        hook = self._hooks.pop(fullname, None)
-        if hook is None:
+        """Many libraries ask whether another is installed and import it later, so that a hook waits for the import itself."""
+        if fullname not in self._hooks or fullname in self._asking:
             return None
-        spec = importlib.util.find_spec(fullname)
+        self._asking.add(fullname)
+        try:
+            spec = importlib.util.find_spec(fullname)
+        finally:
+            self._asking.discard(fullname)
         if spec is None or spec.loader is None or not hasattr(spec.loader, "exec_module"):
             return spec
         execute = spec.loader.exec_module
 
         def exec_module(module):
             execute(module)
-            hook(module)
+            hook = self._hooks.pop(fullname, None) if module.__name__ == fullname else None
+            if hook is not None:
+                with contextlib.suppress(AttributeError):  # another version of the library, which stays as it is
+                    hook(module)
 
         try:
             spec.loader.exec_module = exec_module
@@ -92,12 +102,19 @@ def _copied(overlay, path):
     return target
 
 
+def _too_large(overlay, path) -> bool:
+    """Whether a file of the user's is not copied to be changed: it is read, and no more."""
+    return _copied(overlay, path) is path and overlay.is_outside(path) and os.path.isfile(path)
+
+
 def _hdf5(overlay, File) -> None:
     original = File.__init__
 
     @functools.wraps(original)
     def __init__(self, name, mode="r", *args, **kwargs):
         if isinstance(name, (str, bytes, os.PathLike)):
+            if mode in ("a", "r+") and _too_large(overlay, name):
+                mode = "r"
             name = overlay.to_read(name) if mode == "r" else overlay.to_write(name) if mode in ("w", "w-", "x") else _copied(overlay, name)
         original(self, name, mode, *args, **kwargs)
 
@@ -109,10 +126,14 @@ def _database(overlay, module) -> None:
 
     def connect(database, *args, **kwargs):
         if isinstance(database, (str, os.PathLike)) and os.fspath(database) not in ("", ":memory:") and not kwargs.get("uri"):
+            if _too_large(overlay, database):
+                return original(f"{pathlib.Path(os.path.abspath(database)).as_uri()}?mode=ro", *args, **{**kwargs, "uri": True})
             database = _copied(overlay, database)
         return original(database, *args, **kwargs)
 
     module.connect = connect
+    if hasattr(module, "dbapi2"):
+        module.dbapi2.connect = connect  # what SQLAlchemy calls
 
 
 def _arrow(overlay, module) -> None:
@@ -120,15 +141,20 @@ def _arrow(overlay, module) -> None:
     file, mapped = module.OSFile, module.memory_map
     module.OSFile = lambda path, mode="r", *args, **kwargs: file(
         overlay.to_read(path) if mode in ("r", "rb") else overlay.to_write(path), mode, *args, **kwargs)
-    module.memory_map = lambda path, mode="r", *args, **kwargs: mapped(
-        overlay.to_read(path) if mode in ("r", "rb") else _copied(overlay, path), mode, *args, **kwargs)
+    module.memory_map = lambda path, mode="r", *args, **kwargs: mapped(overlay.to_read(path), mode, *args, **kwargs) if mode in (
+        "r", "rb") else mapped(_copied(overlay, path), "r" if _too_large(overlay, path) else mode, *args, **kwargs)
 
 
 def _first_is_written(overlay, module, names: tuple, unless: str = "") -> None:
     def leading(original):
-        def function(path, *args, **kwargs):
-            return original(overlay.to_read(path) if unless and kwargs.get(unless) else overlay.to_write(path), *args, **kwargs)
+        def function(*args, **kwargs):
+            if args:
+                where = overlay.to_read if unless and kwargs.get(unless) else overlay.to_write
+                args = (where(args[0]), *args[1:])
+            return original(*args, **kwargs)
 
+        if isinstance(original, type):  # VideoWriter.fourcc
+            function.__dict__.update((key, getattr(original, key)) for key in dir(original) if not key.startswith("__"))
         return function
 
     for name in names:

@@ -6,6 +6,7 @@ Only a script that calls `get_ipython()` as such exports do is given one; others
 from __future__ import annotations
 
 import builtins
+import importlib.machinery
 import importlib.util
 import sys
 import types
@@ -86,5 +87,6 @@ def _displays() -> None:
             continue
         for name in dict.fromkeys((first, library, f"{first}.display", f"{library}.display")):
             sys.modules[name] = _Quiet(name)
+            sys.modules[name].__spec__ = importlib.machinery.ModuleSpec(name, None, is_package=True)  # who asks find_spec() gets one
         if library == "IPython":
             sys.modules[first].get_ipython, sys.modules[first].version_info = builtins.get_ipython, (8, 30, 0)

@@ -26,8 +26,11 @@ _READING_GIT = {"rev-parse", "status", "log", "describe", "diff", "branch", "rem
                 "rev-list", "--version", "version", "tag"}
 _PYTHON = re.compile(r"^(python[0-9.]*|torchrun|accelerate|deepspeed|bash|sh|zsh|horovodrun|mpirun)$")
 _PIP_READS = {"list", "freeze", "show", "--version"}
-_BETWEEN = re.compile(r"\|\||&&|[;|&\n]")
-_REDIRECTED = re.compile(r"(?<![0-9&])(>>?)\s*([^\s;&|>]+)")
+_QUOTED = r"""'[^']*'|"(?:\\.|[^"\\])*"|\\."""
+_QUOTES = "'\""
+_BETWEEN = re.compile(rf"(?P<quoted>{_QUOTED})|\|\||&&|[;|\n]|(?<!>)&(?!>)", re.DOTALL)
+_REDIRECTED = re.compile(rf"(?P<quoted>{_QUOTED})|(?P<sign>(?:\b[0-9]|&)?>>?)\s*(?P<file>'[^']*'|\"[^\"]*\"|[^\s;&|<>()'\"]+)",
+                         re.DOTALL)
 
 
 def install(world, overlay) -> None:
@@ -46,10 +49,13 @@ def install(world, overlay) -> None:
         if site is not None:
             _as_allowed(world, overlay, given, site)
             given["preexec_fn"] = limits.before(given.get("preexec_fn"))
+            if not limits.exist:
+                world.note("programs that the script starts can write wherever they like: this kernel has no Landlock")
         original(*bound.args, **bound.kwargs)
 
     def system(command):
-        return subprocess.call(command, shell=True)
+        code = subprocess.call(command, shell=True)
+        return code << 8 if code >= 0 else -code  # a status as of wait()
 
     subprocess.Popen.__init__ = __init__
     os.system = system
@@ -67,7 +73,7 @@ def _as_allowed(world, overlay, given: dict, site) -> None:
     refused = next((words for words in parts if _is_refused(words)), None)
     if refused is None:
         if text is not None and shell:
-            given["args"] = _REDIRECTED.sub(lambda m: f"{m[1]} {shlex.quote(os.fspath(overlay.to_write(m[2])))}", text)
+            given["args"] = _REDIRECTED.sub(lambda m: m[0] if m["quoted"] else _redirected(overlay, m["sign"], m["file"]), text)
         return
     for words in parts:
         if words and os.path.basename(words[0]) == "mkdir":
@@ -80,10 +86,24 @@ def _as_allowed(world, overlay, given: dict, site) -> None:
     given.update(args=["true"], shell=False, executable=None)
 
 
+def _redirected(overlay, sign: str, file: str) -> str:
+    return f"{sign} {shlex.quote(os.fspath(overlay.to_write(file.strip(_QUOTES))))}"
+
+
+def _split(text: str) -> list:
+    """The pieces of a line between the shell's signs, where they do not stand in quotes."""
+    pieces, begin = [], 0
+    for sign in _BETWEEN.finditer(text):
+        if not sign["quoted"]:
+            pieces.append(text[begin:sign.start()])
+            begin = sign.end()
+    return [*pieces, text[begin:]]
+
+
 def _parts(text: str) -> list:
     """The commands of a line for the shell, each as words."""
     found = []
-    for part in _BETWEEN.split(text):
+    for part in _split(text):
         try:
             words = shlex.split(part)
         except ValueError:

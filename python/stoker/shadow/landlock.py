@@ -8,6 +8,7 @@ from __future__ import annotations
 import ctypes
 import os
 import struct
+import sys
 
 _CREATE, _ADD, _RESTRICT = 444, 445, 446  # system calls, the same on every architecture
 _VERSION, _PATH_BENEATH, _NO_NEW_PRIVILEGES = 1, 1, 38
@@ -24,18 +25,25 @@ class Limits:
         self._folder, self._network = folder, network
         self._rules: int | None = None  # a file descriptor; -1 where there is no Landlock
 
+    @property
+    def exist(self) -> bool:
+        """Whether the kernel keeps them."""
+        return self._descriptor() >= 0
+
     def before(self, other):
         """`other` (or None) and then the limits, as a function to be called between fork and exec."""
         rules = self._descriptor()
         if rules < 0:
             return other
 
+        library = ctypes.CDLL(None)  # not after the fork: another thread may have held the loader's lock
+        control, call = library.prctl, library.syscall
+
         def limited():
             if other is not None:
                 other()
-            library = ctypes.CDLL(None)
-            library.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0)
-            library.syscall(_RESTRICT, rules, 0)
+            control(_NO_NEW_PRIVILEGES, 1, 0, 0, 0)
+            call(_RESTRICT, rules, 0)
 
         return limited
 
@@ -48,6 +56,8 @@ class Limits:
         return self._rules
 
     def _made(self) -> int:
+        if not sys.platform.startswith("linux"):
+            return -1  # elsewhere these numbers are other system calls
         call = ctypes.CDLL(None).syscall
         version = call(_CREATE, None, 0, _VERSION)
         if version < 1:

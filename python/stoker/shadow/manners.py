@@ -29,13 +29,17 @@ class Overlay:
         self.scratch = scratch
         self.written: set[str] = set()
         self.removed: set[str] = set()
-        self._passes = tuple(os.path.realpath(p) for p in (scratch, "/dev", "/proc", "/sys"))
+        self._passes = tuple(os.path.join(os.path.realpath(p), "") for p in (scratch, "/dev", "/proc", "/sys"))
 
     def _full(self, path) -> str | None:
         if isinstance(path, int) or path is None:
             return None
         full = os.path.abspath(os.fsdecode(path))
-        return None if full.startswith(self._passes) else full
+        return None if os.path.join(full, "").startswith(self._passes) else full
+
+    def is_outside(self, path) -> bool:
+        """Whether a file of this path is the user's, and none of the run's."""
+        return self._full(path) is not None
 
     def inside(self, path) -> str:
         return os.path.join(self.scratch, "written", os.fsdecode(path).lstrip("/"))

@@ -30,7 +30,7 @@ class Record:
         self.batch: int | None = None
         self.sizes: list = []  # of arguments of the models
         self._gradients: list[dict] = []  # for each part: id of a parameter -> storage
-        self._stepped: dict[int, int] = {}  # the same of parameters whose optimizer has stepped within this part
+        self._stepped: dict[int, int] = {}  # id of a parameter that was updated within this part -> storage of its gradient
         self._given: list[set] = [set()]  # for each part: storages, offsets and shapes of the models' arguments
         self._leaves: dict = {}
         self.loader = None

@@ -45,7 +45,7 @@ def starter(skip: int = 2) -> Site | None:
         name = frame.f_code.co_filename
         if is_users(name):
             return Site(name, frame.f_lineno)
-        if "site-packages" in name or "dist-packages" in name or not name.startswith(_LIBRARIES):
-            return None
+        if not name.startswith(_OURS) and ("site-packages" in name or "dist-packages" in name or not name.startswith(_LIBRARIES)):
+            return None  # our own functions in the place of Python's may be installed among the libraries
         frame = frame.f_back
     return None

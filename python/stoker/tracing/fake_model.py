@@ -66,7 +66,7 @@ class Mover:
         return known
 
     def _held(self, tensor: torch.Tensor, device: str | None, what: str) -> torch.Tensor:
-        """The same of what the model holds besides parameters: counters and flags keep their values."""
+        """The fake of a tensor that the model holds besides its parameters: counters and flags keep their values."""
         known = self.fake(tensor, device, what)
         value = model_build.initial_value(tensor)
         if value is not None and self._values is not None:
