@@ -1,5 +1,6 @@
 """The fake device has to be prepared before anything imports torch. Which tests run by themselves is in places.ALONE."""
 
+import signal
 import sys
 
 import pytest
@@ -14,6 +15,10 @@ except Exception as error:  # no PyTorch
     DEVICE = None
     collect_ignore_glob = ["*"]
     print(f"skipping the tests: {error}", file=sys.stderr)
+
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    # A shell starts what runs in the background deaf to Ctrl-C; the programs under test would inherit that.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 CRASHED = pytest.StashKey[list]()
 

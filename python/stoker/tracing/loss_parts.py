@@ -48,6 +48,10 @@ def of(loss, model) -> LossParts:
     return parts
 
 
+def _holds_tensors(module: torch.nn.Module) -> bool:
+    return next(module.parameters(), None) is not None or next(module.buffers(), None) is not None
+
+
 class _Search:
     def __init__(self, parts: LossParts, known: set):
         self._parts, self._known, self._seen = parts, known, set()
@@ -62,7 +66,7 @@ class _Search:
             return
         self._seen.add(id(value))
         if isinstance(value, torch.nn.Module):
-            if id(value) not in self._known:
+            if id(value) not in self._known and _holds_tensors(value):
                 self._parts.modules.append((name, value))
         elif isinstance(value, functools.partial):
             self.visit(name, value.func, None, depth + 1)

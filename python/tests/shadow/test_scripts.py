@@ -192,7 +192,7 @@ def test_ctrl_c_leaves_no_process(tmp_path):
         time.sleep(0.1)
     assert _running(mark)
     child.send_signal(signal.SIGINT)
-    assert child.wait() == 130
+    assert child.wait(timeout=60) == 130
     while _running(mark) and time.monotonic() < deadline:
         time.sleep(0.1)
     assert not _running(mark)
