@@ -68,7 +68,8 @@ TEST(CompletionTest, BashOffersFlagsOfTheVerbAlone) {
             "--max-host-memory --max-seq-length --max-epochs --max-global-batch");
   EXPECT_EQ(offered("stoker predict m --num-w", 3), "--num-workers");
   EXPECT_EQ(offered("stoker predict m --no-c", 3), "--no-compile --no-clip");
-  EXPECT_EQ(offered("stoker gpus --", 2), "--help --help-all --color --quiet --memory --instances --json");
+  EXPECT_EQ(offered("stoker gpus --", 2),
+            "--help --help-all --color --quiet --memory --instances --json");
   EXPECT_EQ(offered("stoker capture --pre", 2), "--precision");
 }
 
