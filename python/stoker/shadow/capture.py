@@ -171,6 +171,8 @@ class _Capture:
             others = self._others(high, check)
             _check_loop(points, [first, *others])
             return self._line_or_square([first, *others], points, "loader")
+        except TooLongError:
+            raise  # in any other way it would take as long
         except (NotAffineError, CaptureError) as error:
             self.say(f"other batches by its DataLoader did not work out ({_short(error)})")
         return None

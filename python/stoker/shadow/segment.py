@@ -372,7 +372,8 @@ class _Builder:
     def _parameter(self, name, tensor, storage) -> list:
         gradient = self.gradients.get(id(tensor))
         groups = names.groups(self.watcher.used_optimizers())
-        return [name, (*self.recorder.describe(tensor), self.number[storage]), tensor.requires_grad,
+        trained = tensor.requires_grad or gradient is not None  # networks that take turns are switched off in between
+        return [name, (*self.recorder.describe(tensor), self.number[storage]), trained,
                 None if gradient is None or gradient not in self.number else self.number[gradient],
                 0 if groups is None else groups.get(id(tensor))]
 

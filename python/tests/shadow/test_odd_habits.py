@@ -45,6 +45,12 @@ def test_optimizers_that_step_within_the_backward(tmp_path, on_cuda):
     assert "optimizers step within the backward" in notes(doc)
 
 
+def test_networks_that_take_turns_are_both_trained(tmp_path, on_cuda):
+    doc = captured(tmp_path, odd.TAKES_TURNS)
+    assert [row["requires_grad"] for row in doc["parameters"]] == [True] * 4
+    assert all("gradient" in row for row in doc["parameters"])
+
+
 def test_two_passes_over_one_batch_are_no_accumulation(tmp_path, on_cuda):
     doc = captured(tmp_path, odd.SHARPNESS)
     facts = found(doc)

@@ -212,3 +212,25 @@ for i in range(9):
     loss = vmap(task, in_dims=(None, 0, 0))(dict(net.named_parameters()), *tasks(12)).mean()
     optimizer.zero_grad(); loss.backward(); optimizer.step()
 """
+
+TAKES_TURNS = """
+import torch
+from torch import nn
+
+device = 'cuda'
+first, second = nn.Linear(16, 32).to(device), nn.Linear(32, 1).to(device)
+opt_first, opt_second = torch.optim.Adam(first.parameters()), torch.optim.Adam(second.parameters())
+batch_size = 12
+for _ in range(20):
+    noise = torch.randn(batch_size, 16, device=device)
+    first.requires_grad_(False)
+    second.requires_grad_(True)
+    opt_second.zero_grad()
+    second(first(noise)).mean().backward()
+    opt_second.step()
+    first.requires_grad_(True)
+    second.requires_grad_(False)
+    opt_first.zero_grad()
+    (-second(first(noise)).mean()).backward()
+    opt_first.step()
+"""
