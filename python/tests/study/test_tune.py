@@ -176,7 +176,8 @@ def test_a_budget_that_ends_in_the_middle_interrupts_a_trial_once(folder, words)
     whole = answer("--store", "whole.db", *command, *script, cwd=folder)
     part = answer(*command, "--budget-steps", 130, *script, cwd=folder, code=1)
     assert "130 steps are used up" in part["stopped"]
-    assert part["spent"]["trials"] <= 6 and part["spent"]["steps"] < 300, "what was stopped is not begun again"
+    # On a loaded machine a trial may end, after its 300 steps, before the stop reaches it.
+    assert part["spent"]["trials"] <= 6 and part["spent"]["steps"] <= 300, "what was stopped is not begun again"
     found = answer(*command, *script, cwd=folder)
     assert found["stopped"] == "" and found["choice"]["values"] == whole["choice"]["values"]
     # What was interrupted has another number.
