@@ -21,6 +21,9 @@ namespace stoker {
 /// Lower case, letters and digits only: "RTX-3090" -> "rtx3090".
 [[nodiscard]] std::string simplified(std::string_view name);
 
+/// ASCII letters in lower case, all else as it is.
+[[nodiscard]] std::string lower_case(std::string_view text);
+
 /// Parses "64G", "512MiB", "1.5 GB", "1000"; binary multiples, since memory is meant. Refuses
 /// negative, absurd (> 2^60) and malformed sizes.
 [[nodiscard]] Result<Bytes> parse_bytes(std::string_view text);

@@ -213,8 +213,9 @@ MemoryForecast forecast_memory(const Program& program, const Machine& machine,
 
 MemoryVerdictWord word_of(const MemoryVerdict& verdict, const Program& program,
                           const Machine& machine, const AllocatorConfig& allocator,
-                          const Knowledge& knowledge, const std::string& error_case) {
-  MemoryErrorCase error = with_compiler(knowledge.memory_case(error_case), program);
+                          const Knowledge& knowledge, const Job& job) {
+  MemoryErrorCase error =
+      with_compiler(knowledge.memory_case(memory_error_case(program, job, machine)), program);
   if (program.cuda_graphs)
     error = with_private_pool(error, program, replay(program, replay_options(machine, allocator)));
   const Figure peak =
@@ -233,8 +234,7 @@ std::int64_t largest_sure_batch(const LowerAt& lower_at, std::int64_t minimum, s
   const auto fits = [&](std::int64_t batch) {
     const auto program = lower_at(batch);
     return program && word_of(judge_memory(*program, machine, allocator), *program, machine,
-                              allocator, knowledge, memory_error_case(*program, job, machine)) ==
-                          MemoryVerdictWord::kFits;
+                              allocator, knowledge, job) == MemoryVerdictWord::kFits;
   };
   std::int64_t sure = minimum - 1, beyond = most + 1;
   while (beyond - sure > 1) {

@@ -78,10 +78,10 @@ struct MemoryVerdict {
 [[nodiscard]] MemoryVerdict judge_memory(const Program& program, const Machine& machine,
                                          const AllocatorConfig& allocator);
 
-/// A verdict in a word, the error of forecasts of this kind (memory_error_case) considered.
+/// A verdict on the program of `job` in a word, the error of forecasts of such jobs considered.
 [[nodiscard]] MemoryVerdictWord word_of(const MemoryVerdict& verdict, const Program& program,
                                         const Machine& machine, const AllocatorConfig& allocator,
-                                        const Knowledge& knowledge, const std::string& error_case);
+                                        const Knowledge& knowledge, const Job& job);
 
 /// The last, smaller batch of an epoch: a number, or what the data set leaves over.
 struct LastBatch {

@@ -263,10 +263,9 @@ bool Sampler::wait_for_next() {
   for (int i = 1; i < options_.looks; ++i) {
     // Looks at even moments would meet a loop whose steps are about as long always at the same
     // place, and see a slow rhythm in a fast one.
-    constexpr std::int64_t kParts = 1024, kMostMoved = 410;  // two fifths of the distance
-    unevenness_ = unevenness_ * 1664525U + 1013904223U;
-    const std::int64_t moved = (unevenness_ >> 8) % (2 * kMostMoved + 1) - kMostMoved;
-    if (!sleep_until(due_ - step + step * (i * kParts + moved) / (options_.looks * kParts)))
+    constexpr double kMostMoved = 0.4;  // of the distance
+    const double at = (i + moves_.uniform(-kMostMoved, kMostMoved)) / options_.looks;
+    if (!sleep_until(due_ - step + static_cast<std::int64_t>(at * static_cast<double>(step))))
       return false;
     look_at_training();
   }

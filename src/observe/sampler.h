@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/random.h"
 #include "base/result.h"
 #include "observe/gpu_watch.h"
 #include "observe/proc/code_watch.h"
@@ -107,7 +108,7 @@ class Sampler {
   std::int64_t began_ = 0;  ///< CLOCK_BOOTTIME, which process start times are told on
   std::int64_t due_ = 0, last_ = 0;
   std::int64_t samples_ = 0;
-  std::uint32_t unevenness_ = 1;   ///< state of the sequence that moves looks
+  Random moves_{1};                ///< of looks from even moments
   bool last_one_ = false;          ///< nothing comes after the last sample
   std::int64_t expect_until_ = 0;  ///< new processes are likely until then
 };

@@ -4,6 +4,7 @@
 #include <array>
 #include <utility>
 
+#include "base/setting.h"
 #include "base/text.h"
 
 namespace stoker {
@@ -175,10 +176,10 @@ Status check_gpus(const Job& job) {
   constexpr int kMaxGpus = 4096;  // beyond this the all-reduce model has no ground at all
   if (job.nodes >= 1 && job.gpus % job.nodes != 0) {
     const std::string nodes = std::to_string(job.nodes);
-    return fail(ErrorCode::kBadInput, std::to_string(job.gpus) +
-                                          (job.gpus == 1 ? " GPU" : " GPUs") +
-                                          " cannot be spread evenly over " + nodes +
-                                          " nodes; give {gpus} a multiple of " + nodes);
+    return fail(ErrorCode::kBadInput,
+                std::to_string(job.gpus) + (job.gpus == 1 ? " GPU" : " GPUs") +
+                    " cannot be spread evenly over " + nodes + " nodes; give " +
+                    mark(Setting::kGpus) + " a multiple of " + nodes);
   }
   if (job.gpus > kMaxGpus) return fail(ErrorCode::kBadInput, "gpus must be at most 4,096");
   if (job.parallel == Parallel::kDataParallel && job.nodes > 1) {

@@ -126,7 +126,7 @@ def _wake(send, until: float):
 
 
 def _server_runs_main(forkserver) -> bool:
-    """Whether this Python's server gets the main script's path: before 3.12.9 and 3.13.2 it did not (gh-126631)."""
+    """Whether this Python's server gets the main script's path: before 3.13.8 and 3.14.1 it did not (python/cpython#126631)."""
     return "init_main_from_path" in inspect.getsource(forkserver)
 
 

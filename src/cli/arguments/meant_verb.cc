@@ -159,10 +159,8 @@ std::string filled(std::string_view sample, const Told& told) {
 std::vector<std::string> lower_words(const std::vector<std::string>& words) {
   std::vector<std::string> all;
   for (const std::string& word : words) {
-    for (std::string part : split(word, ' ')) {
+    for (std::string part : split(lower_case(word), ' ')) {
       while (part.ends_with('?')) part.pop_back();
-      std::transform(part.begin(), part.end(), part.begin(),
-                     [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
       if (!part.empty()) all.push_back(std::move(part));
     }
   }

@@ -1,5 +1,7 @@
 #include "cli/arguments/refused_words.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <array>
 #include <utility>
@@ -147,10 +149,8 @@ bool joins(const std::string& word) {
   return plain.empty() || plain == "vs" || plain == "versus" || plain == "or" || plain == "and";
 }
 
-std::string joined(const Words& words, const std::string& between) {
-  std::string text;
-  for (const std::string& word : words) text += (text.empty() ? "" : between) + word;
-  return text;
+std::string joined(const Words& words, std::string_view between) {
+  return fmt::format("{}", fmt::join(words, between));
 }
 
 /// How words behind a flag's value are written as that value.

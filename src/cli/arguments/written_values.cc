@@ -15,10 +15,8 @@ namespace {
 
 /// Without blanks, in lower case.
 std::string tight(std::string_view text) {
-  std::string plain;
-  for (const char c : text) {
-    if (c != ' ') plain += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  }
+  std::string plain = lower_case(text);
+  std::erase(plain, ' ');
   return plain;
 }
 

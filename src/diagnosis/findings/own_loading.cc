@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <numeric>
 
@@ -18,6 +19,8 @@ constexpr double kEnoughAnswers = 50;
 constexpr double kEnoughSeconds = 2;
 /// Half of a 90 % band of a share that was counted, in its standard deviations.
 constexpr double kDeviations = 1.645;
+/// Share of the time that is left to the step at least, whatever loading takes.
+constexpr double kLeastRest = 0.02;
 /// A training process that reads more bytes a second than this reads data.
 constexpr double kReadsData = 2e5;
 
@@ -39,10 +42,10 @@ struct CodeShares {
   double answers = 0, data = 0, math = 0, device = 0, both = 0;
 };
 
-CodeShares shares_of(const CodeCounts& code) {
-  const auto all = static_cast<double>(std::accumulate(code.begin(), code.end(), std::int64_t{0}));
+CodeShares shares_of(const std::array<double, kCodeKinds>& code) {
+  const double all = std::accumulate(code.begin(), code.end(), 0.0);
   const auto part = [&](CodeKind kind) {
-    return all > 0 ? static_cast<double>(code[static_cast<std::size_t>(kind)]) / all : 0;
+    return all > 0 ? code[static_cast<std::size_t>(kind)] / all : 0;
   };
   return {all, part(CodeKind::kData), part(CodeKind::kMath), part(CodeKind::kDevice),
           part(CodeKind::kInterpreter) + part(CodeKind::kOther)};
@@ -51,12 +54,10 @@ CodeShares shares_of(const CodeCounts& code) {
 /// Throughput when loading that took this share of the time runs beside the step, over that before,
 /// minus one: the longer of the two decides.
 double most_gained(double share, int workers) {
-  constexpr double kLeastRest = 0.02;
   return 1 / std::max({kLeastRest, 1 - share, share / workers}) - 1;
 }
 
 int workers_wanted(const JobCase& c, double share) {
-  constexpr double kLeastRest = 0.02;
   const double free = std::max(1.0, std::floor(c.cores - static_cast<double>(c.ranks.size())));
   return static_cast<int>(
       std::clamp(std::ceil(share / std::max(kLeastRest, 1 - share)), 1.0, free));

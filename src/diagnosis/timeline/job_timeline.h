@@ -109,7 +109,7 @@ struct AloneTimeline {
   double queued = 0;  ///< of it waiting for one
   double reads = 0;   ///< of it waiting for storage
   double beside = 0;  ///< of its time on a core, with other threads of the process on one too
-  CodeCounts code{};  ///< whose code the main thread was found to run
+  std::array<double, kCodeKinds> code{};  ///< whose code the main thread was found to run, times
 };
 
 /// A training process and its workers.

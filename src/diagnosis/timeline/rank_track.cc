@@ -23,10 +23,11 @@ constexpr double kEnoughMessages = 8;
 constexpr std::size_t kWarmUp = 10;
 constexpr double kWarmPart = 0.2;
 /// A script that has been found so often in libraries that load or compute has imported them.
-constexpr std::int64_t kBegun = 10;
+constexpr double kBegun = 10;
 
+/// In floating point: the counters of a recording may be anything.
 double grown(std::int64_t before, std::int64_t after) {
-  return static_cast<double>(std::max<std::int64_t>(0, after - before));
+  return std::max(0.0, static_cast<double>(after) - static_cast<double>(before));
 }
 
 WorkerSeconds scaled(WorkerSeconds w, double factor) {
@@ -265,9 +266,7 @@ void RankTrack::pass_rhythm(std::int64_t at_ns, const ProcessSample& sample, dou
 }
 
 bool RankTrack::pass_alone(const ProcessSample& sample, const JobSeconds& job, double seconds) {
-  const auto grown_by = [&](std::size_t i) {
-    return std::max<std::int64_t>(0, sample.code[i] - before_.code[i]);
-  };
+  const auto grown_by = [&](std::size_t i) { return grown(before_.code[i], sample.code[i]); };
   for (const CodeKind kind : {CodeKind::kData, CodeKind::kMath, CodeKind::kDevice})
     own_code_ += grown_by(static_cast<std::size_t>(kind));
   const bool asked = sample.code != CodeCounts{};

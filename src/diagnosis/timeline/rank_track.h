@@ -79,7 +79,7 @@ class RankTrack {
   RhythmTrack rhythm_;
   std::vector<Mark> first_steps_;  ///< at the end of each, of a loop whose start was seen
   JobSeconds tail_;                ///< since the last workers ended
-  std::int64_t own_code_ = 0;      ///< answers of libraries that load or compute
+  double own_code_ = 0;            ///< answers of libraries that load or compute
   ReceiveTrack receives_, worker_reads_;
   std::size_t generations_seen_ = 0;
   ProcessSample before_;

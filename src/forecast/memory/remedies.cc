@@ -256,8 +256,7 @@ class Search {
                   .saving = peak_ - verdict.device_peak,
                   .time_change = {},
                   .fits = verdict.fits,
-                  .verdict = word_of(verdict, *program, s.machine, s.allocator, knowledge_,
-                                     memory_error_case(*program, s.job, s.machine)),
+                  .verdict = word_of(verdict, *program, s.machine, s.allocator, knowledge_, s.job),
                   .only_by_flushing = verdict.only_by_flushing,
                   .estimate = candidate.rewrite != nullptr};
     if (candidate.rewrite) return remedy;  // of a library that the time model does not know
@@ -377,8 +376,8 @@ int gpus_for_fsdp(const Scenario& scenario, const Knowledge& knowledge) {
     const auto program = lower(*s.step, s.job, s.machine);
     if (!program) return 0;
     const MemoryVerdict verdict = judge_memory(*program, s.machine, s.allocator);
-    if (word_of(verdict, *program, s.machine, s.allocator, knowledge,
-                memory_error_case(*program, s.job, s.machine)) == MemoryVerdictWord::kFits)
+    if (word_of(verdict, *program, s.machine, s.allocator, knowledge, s.job) ==
+        MemoryVerdictWord::kFits)
       return s.job.gpus;
   }
   return 0;

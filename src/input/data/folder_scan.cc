@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "base/random.h"
+#include "base/setting.h"
 #include "base/text.h"
 #include "input/data/image_pipeline.h"
 #include "system/clocks.h"
@@ -207,7 +208,8 @@ Result<FolderListing> scan_folder(const std::filesystem::path& folder,
     if (folder.string().find(":/") != std::string::npos)
       return fail(ErrorCode::kNotFound,
                   "is an address, not a path; probe a copied part of the data and say where all of "
-                  "it will lie: {storage} s3",
+                  "it will lie: " +
+                      mark(Setting::kStorage) + " s3",
                   folder.string());
     if (errno == ENOENT)
       return fail(ErrorCode::kNotFound, "no such file or folder; check the path", folder.string());

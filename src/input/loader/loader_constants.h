@@ -27,6 +27,10 @@ inline constexpr Nanos kUnknownSpawn{1.2e9};
 /// From Process.start() until a server that has imported PyTorch (forkserver) has forked a worker:
 /// an assumption.
 inline constexpr Nanos kServedStart{30e6};
+/// What a pipe holds (pipe(7)): Process.start() with spawn or forkserver writes the pickled data
+/// set into one, and waits for the new process to read what does not fit. Likewise a worker's
+/// feeder thread, which writes batches.
+inline constexpr Bytes kPipe{65536};
 /// A byte of the pickled data set through the pipe to a new worker (measured: 0.8 to 1.2 ns).
 inline constexpr double kPipeNs = 1;
 /// ... and pickling and unpickling it where nobody measured that: lists of small objects take 10 to

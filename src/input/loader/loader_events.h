@@ -80,7 +80,7 @@ struct LoaderModel {
     return std::max(std::min(host_cpu, step), step * (step_fixed + (1 - step_fixed) * share));
   }
   std::uint64_t first_card = 0;  ///< where rank 0 begins in the deck
-  bool keep_spans = false;       ///< for a picture
+  bool keep_spans = false;       ///< for a chart
 };
 
 /// What somebody did without a break, rank 0 alone; seconds since the start of the epoch.

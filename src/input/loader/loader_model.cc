@@ -19,11 +19,6 @@ constexpr double kUnknownDiskReaders = 4;
 /// batches live in shared memory, so it never sees one.
 constexpr double kHeapKept = 32.0 * 1024 * 1024;
 
-/// What a pipe holds (pipe(7)): Process.start() with spawn or forkserver writes the pickled data
-/// set into one, and waits for the new process to read what does not fit. Likewise a worker's
-/// feeder thread, which writes batches.
-constexpr Bytes kPipe{65536};
-
 /// How long a thread waits at most for the interpreter's lock (sys.getswitchinterval()): while
 /// samples are made in pure Python it waits so long each time.
 constexpr double kSwitchInterval = 5e-3;

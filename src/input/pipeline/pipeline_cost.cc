@@ -241,10 +241,9 @@ bool guess_pipe(const PipelineProbe& probe, SampleCost& cost) {
   const bool known =
       std::any_of(probe.transport.begin(), probe.transport.end(),
                   [](const auto& row) { return row.first == "pickle_main_ns_per_byte"; });
-  const bool objects =
-      std::any_of(probe.batch.begin(), probe.batch.end(), [](const BatchFacts& facts) {
-        return facts.pickled > Bytes(65536) && facts.pipe.count() <= 0;
-      });
+  const bool objects = std::any_of(
+      probe.batch.begin(), probe.batch.end(),
+      [](const BatchFacts& facts) { return facts.pickled > kPipe && facts.pipe.count() <= 0; });
   if (known || !objects) return false;
   cost.transport.pickle_main_ns = std::max(kMainNs, cost.transport.pickle_main_ns);
   cost.transport.pickle_worker_ns = std::max(kWorkerNs, cost.transport.pickle_worker_ns);
@@ -253,7 +252,7 @@ bool guess_pipe(const PipelineProbe& probe, SampleCost& cost) {
 
 bool fills_pipe(const PipelineProbe& probe) {
   return std::any_of(probe.batch.begin(), probe.batch.end(),
-                     [](const BatchFacts& facts) { return facts.pickled > Bytes(65536); });
+                     [](const BatchFacts& facts) { return facts.pickled > kPipe; });
 }
 
 /// Whether memory is faulted in anew for each batch, only a real loader shows.
@@ -288,12 +287,12 @@ Band start_band(const PipelineProbe& probe) {
 }
 
 /// Whether the server of forkserver runs the main script, which imports PyTorch: CPython since
-/// 3.12.9, 3.13.2 and 3.14 (gh-126631, "__main__ is preloaded").
+/// 3.13.8 and 3.14.1 (python/cpython pull request 135295, of issue 126631).
 bool server_runs_main(const std::string& python) {
   int major = 0, minor = 0, patch = 0;
   if (std::sscanf(python.c_str(), "%d.%d.%d", &major, &minor, &patch) < 2 || major != 3)
     return false;
-  return minor > 13 || (minor == 13 && patch >= 2) || (minor == 12 && patch >= 9);
+  return minor > 14 || (minor == 14 && patch >= 1) || (minor == 13 && patch >= 8);
 }
 
 void take_start(const PipelineProbe& probe, SampleCost::Start& start) {

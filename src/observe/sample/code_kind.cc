@@ -1,8 +1,8 @@
 #include "observe/sample/code_kind.h"
 
-#include <algorithm>
-#include <cctype>
 #include <string>
+
+#include "base/text.h"
 
 namespace stoker {
 namespace {
@@ -123,9 +123,7 @@ constexpr Part kParts[] = {
 }  // namespace
 
 CodeKind code_kind(std::string_view path) {
-  std::string lower(path);
-  std::ranges::transform(lower, lower.begin(),
-                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  const std::string lower = lower_case(path);
   // A program is Python's by its own name: the folder python3.11 holds everybody's libraries.
   const std::string_view file = std::string_view(lower).substr(lower.rfind('/') + 1);
   if (file.starts_with("python")) return CodeKind::kInterpreter;

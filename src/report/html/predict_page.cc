@@ -7,6 +7,7 @@
 #include "report/html/page_parts.h"
 #include "report/model/page_report.h"
 #include "report/text/layout.h"
+#include "report/text/memory_words.h"
 #include "report/text/module_words.h"
 
 namespace stoker {
@@ -157,11 +158,7 @@ Json changes(const Prediction& prediction) {
                     r.time_change ? Cell{"", plain(fmt::format("{:+.0f} %", 100 * *r.time_change),
                                                    *r.time_change)}
                                   : Cell{"-", {}},
-                    {r.only_by_flushing                       ? "by emptying the cache"
-                     : r.verdict == MemoryVerdictWord::kFits  ? "yes"
-                     : r.verdict == MemoryVerdictWord::kRisky ? "risky"
-                                                              : "no",
-                     {}}});
+                    {fits_words(r), {}}});
   }
   if (rows.empty()) return {};
   return table(

@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "report/model/report.h"
 #include "report/text/layout.h"
+#include "report/text/memory_words.h"
 #include "report/text/module_words.h"
 #include "report/text/screen.h"
 #include "report/text/timeline_text.h"
@@ -89,12 +90,6 @@ std::string activations_table(const Forecast& f, const Step& step) {
   return "Activations at the peak by module\n" + table(rows, {0});
 }
 
-std::string_view fits_word(MemoryVerdictWord verdict) {
-  return verdict == MemoryVerdictWord::kFits    ? "yes"
-         : verdict == MemoryVerdictWord::kRisky ? "risky"
-                                                : "no";
-}
-
 std::string changes(const MemoryAdvice& advice, const MemoryForecast& m) {
   const Remedies& remedies = advice.remedies;
   std::vector<std::vector<std::string>> rows{
@@ -104,9 +99,7 @@ std::string changes(const MemoryAdvice& advice, const MemoryForecast& m) {
                     r.settings.empty() ? "-" : r.settings, human_bytes(r.device_peak),
                     r.saving.count() > 0 ? human_bytes(r.saving) : "-",
                     r.time_change ? fmt::format("{:+.0f} %", 100 * *r.time_change) : "-",
-                    m.fits               ? ""
-                    : r.only_by_flushing ? "by emptying the cache"
-                                         : std::string(fits_word(r.verdict))});
+                    m.fits ? "" : fits_words(r)});
   }
   std::string text = "\nWhat to change\n";
   if (remedies.list.empty()) text += "  nothing here saves as much as 1 %\n";

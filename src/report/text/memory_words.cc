@@ -29,4 +29,11 @@ std::string outside_words(const MemoryForecast& memory) {
   return text;
 }
 
+std::string fits_words(const Remedy& remedy) {
+  if (remedy.only_by_flushing) return "by emptying the cache";
+  return remedy.verdict == MemoryVerdictWord::kFits    ? "yes"
+         : remedy.verdict == MemoryVerdictWord::kRisky ? "risky"
+                                                       : "no";
+}
+
 }  // namespace stoker

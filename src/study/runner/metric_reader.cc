@@ -48,9 +48,7 @@ std::string literal_of(const std::string& pattern) {
 /// A number as frameworks print it: nan and inf are numbers that are not finite.
 std::optional<double> reported_number(std::string_view text) {
   if (const auto value = decimal_number(text)) return value;
-  std::string lower(trimmed(text));
-  std::ranges::transform(lower, lower.begin(),
-                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  const std::string lower = lower_case(trimmed(text));
   if (lower == "nan" || lower == "-nan") return std::nan("");
   if (lower == "inf" || lower == "infinity" || lower == "+inf") return INFINITY;
   if (lower == "-inf" || lower == "-infinity") return -INFINITY;
