@@ -6,13 +6,12 @@ where a step ends. docs/guide/training-script.md says what users see of this.
 
     sites      where in the user's files something happened
     world      what one run knows: its request, its findings, how it ends
-    values     what the script reads of tensors that have no data
-    dispatch   decides for each operator whether it is real, fake, or crosses over
-    facade_*   what the script finds in place of torch.cuda, of optimizers, loaders, modules, process groups
-    watcher    tells steps apart, and records them
-    segment    a recorded step as a one_step.RawStep
+    facade     what the script finds in place of torch.cuda, of optimizers, loaders, modules, process groups
+    recording  operators that run real, fake or across; steps told apart; one of them as a one_step.RawStep
+    settings   what of the script's settings is found and replaced: its batch, and all else with its line
     manners    keeps files, networks and processes as they are
     child      one run of the script
     runs       the runs of one capture: children, their time, their answers
     capture    from the runs to a step file's document
+    real_run   some real steps on the CPU, for validate
 """

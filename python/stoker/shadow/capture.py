@@ -12,7 +12,7 @@ from ..errors import CaptureError, NotAffineError, UserCodeError
 from ..polynomial import Dimension, Fitter
 from ..tracing import compiled
 from ..version import VERSION
-from .fake_data import FakeData
+from .facade.fake_data import FakeData
 from .runs import TIME_LIMIT_S, Runs, TooLongError
 from .world import Fact, Gpu, Outcome, Request
 

@@ -18,26 +18,25 @@ from .. import imports, standins
 from ..tracing import packed, rnn
 from ..tracing.functions import AbstractFunctions
 from ..user_code import trimmed
-from . import (
-    batches,
-    dispatch,
-    facade_compile,
-    facade_cuda,
-    facade_distributed,
-    facade_files,
-    facade_graphs,
-    facade_libraries,
-    facade_loaders,
-    facade_modules,
-    facade_notebook,
-    facade_packed,
-    facade_processes,
-    facade_training,
+from . import manners
+from .facade import (
+    compilation,
+    cuda,
+    distributed,
     fake_data,
-    manners,
-    shapes,
+    files,
+    graphs,
+    libraries,
+    loaders,
+    modules,
+    notebook,
+    processes,
+    sequences,
+    training,
 )
-from .watcher import Watcher
+from .recording import dispatch, shapes
+from .recording.watcher import Watcher
+from .settings import batches
 from .world import Request, World
 
 
@@ -66,21 +65,21 @@ class _Attention(AbstractFunctions):
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
-        if func in facade_cuda.FROM_DATA:
-            made = facade_cuda.from_data(func, args, kwargs)
+        if func in cuda.FROM_DATA:
+            made = cuda.from_data(func, args, kwargs)
             if made is not None:
                 return made
-        if func in facade_cuda.INDEXED:
-            return super().__torch_function__(func, types, facade_cuda.with_index_tensors(args), kwargs)
+        if func in cuda.INDEXED:
+            return super().__torch_function__(func, types, cuda.with_index_tensors(args), kwargs)
         if func in (torch.ctc_loss, torch.nn.functional.ctc_loss) and len(args) > 3 and isinstance(args[0], dispatch.FakeTensor):
             args = (*args[:2], *shapes.ctc_lengths(*args[:4]), *args[4:])
         if func in rnn.FUNCTIONS:
-            made = facade_packed.run(func, args)
+            made = sequences.run(func, args)
             if made is not None:
                 return made
             if packed.is_packed(args):
                 return func(*args, **kwargs)
-        if func in (packed.PACK, packed.PAD):  # facade_packed has made the lengths equal
+        if func in (packed.PACK, packed.PAD):  # the lengths were made equal as they were packed
             return func(*args, **kwargs)
         return super().__torch_function__(func, types, args, kwargs)
 
@@ -104,20 +103,20 @@ def run(request: Request, result_file: str, scratch: str, log: str, progress) ->
     batches.install(world)
     if world.on_gpu:
         world.fake_mode = FakeTensorMode(allow_non_fake_inputs=True, allow_fallback_kernels=False)
-    facade_cuda.install(world)
-    facade_graphs.install(world)
-    facade_modules.install(world)
-    facade_packed.install(world)
-    facade_training.install(world)
-    facade_compile.install(world)
-    facade_loaders.install(world)
-    facade_files.install(world)
-    facade_distributed.install(world)
+    cuda.install(world)
+    graphs.install(world)
+    modules.install(world)
+    sequences.install(world)
+    training.install(world)
+    compilation.install(world)
+    loaders.install(world)
+    files.install(world)
+    distributed.install(world)
     fake_data.install(world)
-    facade_notebook.install(world, main, pathlib.Path(request.script).read_bytes())
+    notebook.install(world, main, pathlib.Path(request.script).read_bytes())
     overlay = manners.install(scratch, request.network)
-    facade_libraries.install(world, overlay)
-    facade_processes.install(world, overlay)
+    libraries.install(world, overlay)
+    processes.install(world, overlay)
     _in_every_thread(world)
     _run_main(world, main)
 
@@ -210,7 +209,7 @@ def _run_main(world, main) -> None:
         outcome.kind = "failed"
         outcome.wants_ranks = isinstance(error, KeyError) and error.args[:1] in (("RANK",), ("LOCAL_RANK",), ("WORLD_SIZE",),
                                                                                ("MASTER_ADDR",), ("LOCAL_WORLD_SIZE",))
-        outcome.compiler_failed = bool(outcome.compiled_at) and facade_compile.raised_by_compiler(error)
+        outcome.compiler_failed = bool(outcome.compiled_at) and compilation.raised_by_compiler(error)
         outcome.traceback = trimmed(error)
         first = (str(error).strip().splitlines() or [""])[0]
         outcome.error = f"{type(error).__name__}: {first}" if first else type(error).__name__

@@ -95,7 +95,8 @@ def here(script: str, words: list, options, say, line=None) -> dict:
     from . import runs
 
     runs.warm_up(say)
-    from . import capture, fake_data
+    from . import capture
+    from .facade import fake_data
 
     asked = capture.Asked(script=script, arguments=words, gpu=gpu_of(options.gpu) if options.device == "cuda" else None,
                           precision="fp32" if options.precision == "tf32" else options.precision, batch_argument=options.batch_arg,

@@ -29,7 +29,9 @@ def main(request_file: str) -> None:
     import torch
 
     from .. import imports
-    from . import batches, facade_processes, manners
+    from . import manners
+    from .facade import processes
+    from .settings import batches
     from .world import Request, World
 
     torch.cuda.is_available = lambda: False
@@ -48,7 +50,7 @@ def main(request_file: str) -> None:
     sys.modules["__main__"] = module
     with tempfile.TemporaryDirectory() as scratch:
         overlay = manners.install(scratch, False)
-        facade_processes.install(world, overlay)
+        processes.install(world, overlay)
         try:
             exec(batches.code(world), module.__dict__)
         except SystemExit:

@@ -6,7 +6,8 @@ import sys
 
 import pytest
 
-from stoker.shadow import facade_libraries, facade_processes, manners, sites
+from stoker.shadow import manners, sites
+from stoker.shadow.facade import libraries, processes
 
 
 @pytest.mark.parametrize(("line", "commands"), [
@@ -15,12 +16,12 @@ from stoker.shadow import facade_libraries, facade_processes, manners, sites
     ("A=1 nohup cat x 2>&1 | tee log", [["cat", "x", "2>&1"], ["tee", "log"]]),
     ("echo it\\'s; ls & wait", [["echo", "it's"], ["ls"], ["wait"]])])
 def test_commands_of_a_line_end_outside_of_quotes(line, commands):
-    assert facade_processes._parts(line) == commands
+    assert processes._parts(line) == commands
 
 
 def redirected(line, overlay):
-    return facade_processes._REDIRECTED.sub(
-        lambda m: m[0] if m["quoted"] else facade_processes._redirected(overlay, m["sign"], m["file"]), line)
+    return processes._REDIRECTED.sub(
+        lambda m: m[0] if m["quoted"] else processes._redirected(overlay, m["sign"], m["file"]), line)
 
 
 def test_only_redirections_are_led_elsewhere(tmp_path):
@@ -47,7 +48,7 @@ def test_a_library_that_was_only_asked_for_gets_its_stand_ins_when_it_is_importe
     (tmp_path / "library_of_a_test.py").write_text("value = 1\n")
     monkeypatch.syspath_prepend(str(tmp_path))
     seen = []
-    monkeypatch.setattr(sys, "meta_path", [facade_libraries._After({"library_of_a_test": lambda m: seen.append(m.value)}), *sys.meta_path])
+    monkeypatch.setattr(sys, "meta_path", [libraries._After({"library_of_a_test": lambda m: seen.append(m.value)}), *sys.meta_path])
     assert importlib.util.find_spec("library_of_a_test") is not None and not seen
     module = importlib.import_module("library_of_a_test")
     assert seen == [1]

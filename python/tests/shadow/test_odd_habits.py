@@ -9,7 +9,9 @@ from test_scripts import captured, found, line_of, run
 from test_wild_styles import notes
 
 import odd_scripts as odd
-from stoker.shadow import batch_names, facade_kernels, facade_nvidia, landlock
+from stoker.shadow import landlock
+from stoker.shadow.facade import kernels, nvidia
+from stoker.shadow.settings import batch_names
 
 EIGHT_GIB = ("--gpu", "A GPU;8589934592;8.0;1")
 
@@ -71,7 +73,7 @@ def test_what_a_kernel_writes_is_read_off_its_stores():
 
     text = ("def k(a_ptr, b_ptr, c_ptr, n):\n    a = a_ptr + n\n    c = c_ptr\n    c += n\n    tl.store(c, tl.load(a))\n"
             "    tl.atomic_add(b_ptr + n * 2, 1)\n    base = tl.make_block_ptr(a_ptr)\n    x = tl.load(base)\n")
-    assert facade_kernels._written(ast.parse(text)) == ("b_ptr", "c_ptr")
+    assert kernels._written(ast.parse(text)) == ("b_ptr", "c_ptr")
 
 
 @pytest.mark.parametrize("words, config, way", [
@@ -124,7 +126,7 @@ def test_a_notebooks_command_is_refused_with_its_line(tmp_path):
 
 def test_answers_of_nvidia_smi(tmp_path):
     gpu = types.SimpleNamespace(name="NVIDIA T4", memory=15 << 30, capability=(7, 5), count=2)
-    tool = facade_nvidia.Tool(types.SimpleNamespace(request=types.SimpleNamespace(gpu=gpu)), str(tmp_path))
+    tool = nvidia.Tool(types.SimpleNamespace(request=types.SimpleNamespace(gpu=gpu)), str(tmp_path))
     assert tool.text(["--query-gpu=index,name,memory.total", "--format=csv"]) == (
         "index, name, memory.total\n0, NVIDIA T4, 15360 MiB\n1, NVIDIA T4, 15360 MiB\n")
     assert tool.text(["-L"]).startswith("GPU 0: NVIDIA T4 (UUID: GPU-0)\n")

@@ -12,10 +12,12 @@ import types
 
 import torch
 
-from .. import standins, training
-from ..sources import version_file
-from ..tracing import operators
-from . import batch_names, batches, facade_graphs, manners, sites
+from ... import standins, training
+from ...sources import version_file
+from ...tracing import operators
+from .. import manners, sites
+from ..facade import graphs
+from . import batch_names, batches
 
 LIBRARIES = ("torchvision", "timm", "transformers", "peft", "lightning", "pytorch_lightning", "accelerate", "torchtext", "torchaudio")
 
@@ -54,7 +56,7 @@ def collect(world, watcher, record) -> None:
     _precision(world, outcome.precision)
     _optimizer(world, watcher, outcome)
     _zeroing(world, watcher)
-    facade_graphs.look_in(world, record, [path for path, _, _ in outcome.files if path.endswith(".py") and sites.is_users(path)])
+    graphs.look_in(world, record, [path for path, _, _ in outcome.files if path.endswith(".py") and sites.is_users(path)])
     _layout(world, record)
     _average(world, record)
     if watcher.batches_of_step > max(1, parts if record.equal_parts() else 1):

@@ -11,9 +11,9 @@ import textwrap
 
 from torch._subclasses.fake_tensor import FakeTensor
 
-from ..errors import CaptureError
-from ..standins import custom_kernels, triton_parts
-from . import sites
+from ...errors import CaptureError
+from ...standins import custom_kernels, triton_parts
+from .. import sites
 
 _STORING = {"store", "atomic_add", "atomic_max", "atomic_min", "atomic_cas", "atomic_xchg", "atomic_and", "atomic_or", "atomic_xor"}
 

@@ -13,7 +13,7 @@ import operator
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
 
-from ..tracing.values import MOST_ELEMENTS, Values
+from ...tracing.values import MOST_ELEMENTS, Values
 
 aten = torch.ops.aten
 

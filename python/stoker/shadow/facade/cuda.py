@@ -9,8 +9,8 @@ import types
 
 import torch
 
-from ..cuda_surface import Event, Stream, StreamContext
-from . import sites
+from ...cuda_surface import Event, Stream, StreamContext
+from .. import sites
 
 _DEVICE = torch.device("cuda", 0)
 

@@ -7,7 +7,8 @@ import functools
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
 
-from . import facade_keras, sites
+from .. import sites
+from . import keras
 
 
 def install(world) -> None:
@@ -92,7 +93,7 @@ def _backward(world) -> None:
     original = torch.autograd.backward
 
     def backward(*args, **kwargs):
-        facade_keras.install(world)
+        keras.install(world)
         with torch.autograd.set_multithreading_enabled(False):
             world.watcher.backward(lambda: original(*args, **kwargs))
 

@@ -10,7 +10,7 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.utils import _pytree as pytree
 
-from . import sites
+from .. import sites
 
 _MOST_ELEMENTS = 1 << 20  # of a tensor of the host whose values are kept
 

@@ -15,7 +15,8 @@ import shutil
 import subprocess
 import sys
 
-from . import facade_nvidia, landlock, sites
+from .. import landlock, sites
+from . import nvidia
 
 _WRITING = {"rm", "mv", "cp", "touch", "ln", "rsync", "tar", "unzip", "zip", "gzip", "gunzip", "7z", "tee", "dd", "chmod", "chown",
             "mkdir", "rmdir", "truncate", "install", "patch"}
@@ -34,7 +35,7 @@ _REDIRECTED = re.compile(rf"(?P<quoted>{_QUOTED})|(?P<sign>(?:\b[0-9]|&)?>>?)\s*
 
 
 def install(world, overlay) -> None:
-    tool = facade_nvidia.Tool(world, overlay.scratch) if world.on_gpu else None
+    tool = nvidia.Tool(world, overlay.scratch) if world.on_gpu else None
     limits = landlock.Limits(overlay.scratch, world.request.network)
     original = subprocess.Popen.__init__
     signature = inspect.signature(original)

@@ -13,9 +13,10 @@ import weakref
 
 import torch
 
-from ..tracing.recorder import Recorder
-from . import segment, sites
-from .world import anonymous_bytes
+from ...tracing.recorder import Recorder
+from .. import sites
+from ..world import anonymous_bytes
+from . import segment
 
 _ROUND = 12  # calls of optimizers in which each that is in use has been called
 _SOME_STEPS, _LONG_S = 3, 40.0  # of a script whose steps take long, so many are enough: CPU seconds of the run
@@ -258,7 +259,7 @@ class Watcher:
 
     def finish(self, record) -> None:
         """Ends the run with this record; None: there was no step to record."""
-        from . import findings
+        from ..settings import findings
 
         if record is None:
             self._world.outcome.kind = "no_step"

@@ -6,9 +6,10 @@ import torch
 from torch._subclasses import fake_tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from ..errors import CaptureError, UnsupportedOperatorError
-from ..tracing import operators
-from . import lookalike, shapes, sites, values
+from ...errors import CaptureError, UnsupportedOperatorError
+from ...tracing import operators
+from .. import sites
+from . import lookalike, shapes, values
 
 FakeTensor = fake_tensor.FakeTensor
 UnsupportedOperatorException = fake_tensor.UnsupportedOperatorException

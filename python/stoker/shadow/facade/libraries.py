@@ -11,7 +11,9 @@ import pathlib
 import shutil
 import sys
 
-from . import batch_names, facade_kernels, facade_nvidia, sites
+from .. import sites
+from ..settings import batch_names
+from . import kernels, nvidia
 
 _MOST_COPIED = 256 << 20  # bytes of a file that a script opens to change it
 
@@ -28,9 +30,9 @@ def install(world, overlay) -> None:
              "cv2": lambda m: _first_is_written(overlay, m, ("imwrite", "VideoWriter")),
              "lmdb": lambda m: _first_is_written(overlay, m, ("open", "Environment"), unless="readonly")}
     if world.on_gpu:
-        hooks |= {"pynvml": lambda m: facade_nvidia.nvml(world, m), "triton.runtime.jit": lambda m: facade_kernels.launches(world, m),
-                  "triton.runtime.autotuner": lambda m: facade_kernels.untuned(m)}
-        facade_kernels.install(world)
+        hooks |= {"pynvml": lambda m: nvidia.nvml(world, m), "triton.runtime.jit": lambda m: kernels.launches(world, m),
+                  "triton.runtime.autotuner": lambda m: kernels.untuned(m)}
+        kernels.install(world)
     batch_names.install(world, hooks)
     for name in [name for name in hooks if name in sys.modules]:
         hooks.pop(name)(sys.modules[name])

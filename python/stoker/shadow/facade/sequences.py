@@ -10,8 +10,8 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.nn.utils import rnn as packing
 
-from ..tracing import rnn
-from . import sites
+from ...tracing import rnn
+from .. import sites
 
 
 def install(world) -> None:

@@ -11,7 +11,7 @@ import pathlib
 
 import torch
 
-from . import sites
+from .. import sites
 
 _NAMES = {"CUDAGraph", "make_graphed_callables", "graph_pool_handle"}
 _WORDS = "CUDA graphs"

@@ -11,9 +11,10 @@ import functools
 import torch
 from torch import overrides
 
-from ..tracing import compiled
-from ..tracing.functions import AbstractFunctions
-from . import names, sites
+from ...tracing import compiled
+from ...tracing.functions import AbstractFunctions
+from .. import sites
+from ..recording import names
 
 _COMPILERS = ("/torch/_dynamo/", "/torch/_functorch/", "/stoker/tracing/compiled.py")
 _PASSED = ("/eval_frame.py", "/external_utils.py")  # frames that any call of compiled code has

@@ -8,8 +8,9 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.utils import _pytree as pytree
 
-from ..tracing import rnn
-from . import names, sites, values
+from ...tracing import rnn
+from .. import sites
+from ..recording import names, values
 
 _RANDOM_METHODS = ("normal_", "uniform_", "random_", "exponential_", "log_normal_", "cauchy_", "trunc_normal_")
 

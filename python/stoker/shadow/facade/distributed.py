@@ -14,7 +14,9 @@ import types
 import torch
 from torch.utils import _pytree as pytree
 
-from . import facade_modules, names, sites
+from .. import sites
+from ..recording import names
+from . import modules
 
 _SHARDED: set = set()  # ids of modules that fully_shard was called on
 
@@ -88,9 +90,9 @@ def _process_group(world, gpus: int) -> types.SimpleNamespace:
         "all_gather_object": gather_objects, "gather_object": lambda *_, **__: None,
         "is_torchelastic_launched": lambda: world.request.ranks,
         "is_nccl_available": lambda: True, "get_process_group_ranks": lambda *_: list(range(state.size))}
-    modules = [dist, dist.distributed_c10d]
+    namespaces = [dist, dist.distributed_c10d]
     for name, answer in answers.items():
-        for module in modules:
+        for module in namespaces:
             if hasattr(module, name):
                 setattr(module, name, answer)
     def init_device_mesh(device_type, mesh_shape=None, *, mesh_dim_names=None, **_):
@@ -260,7 +262,7 @@ def half_precision(world, state, module, policy, site) -> None:
     with torch.no_grad():
         for parameter in list(module.parameters()):
             if parameter.is_floating_point() and parameter.dtype is not dtype:
-                facade_modules.swap(parameter, torch.nn.Parameter(parameter.detach().to(dtype), requires_grad=parameter.requires_grad))
+                modules.swap(parameter, torch.nn.Parameter(parameter.detach().to(dtype), requires_grad=parameter.requires_grad))
         if getattr(policy, "buffer_dtype", None) is not None:
             for part in module.modules():
                 for name, buffer in part._buffers.items():

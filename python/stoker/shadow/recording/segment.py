@@ -8,7 +8,7 @@ import inspect
 import torch
 from torch.utils import _pytree as pytree
 
-from ..tracing.one_step import RawStep
+from ...tracing.one_step import RawStep
 from . import names
 
 _HOST_KINDS = ("parameter", "buffer", "input")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..errors import CaptureError
+from ...errors import CaptureError
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ import pathlib
 import re
 import sys
 
-from . import sites
+from .. import sites
 from .batches import computed, looks_like_batch
 
 _WORD = re.compile(r"^(?P<name>(?:--?|\+{1,2})?[A-Za-z_][\w.-]*)(?:=(?P<value>\d+))?$")

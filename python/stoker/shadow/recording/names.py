@@ -7,7 +7,7 @@ import weakref
 
 import torch
 
-from . import sites
+from .. import sites
 
 _modules: dict[int, weakref.ref] = {}  # every module that was made, by id
 TRANSPARENT: set = set()  # classes of wrappers whose inner module is the model

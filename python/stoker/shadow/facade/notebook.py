@@ -11,7 +11,7 @@ import importlib.util
 import sys
 import types
 
-from . import sites
+from .. import sites
 
 _RUN = {"time", "timeit", "capture", "prun", "python", "python3", "debug"}  # magics of cells whose text is Python
 

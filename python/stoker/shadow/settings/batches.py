@@ -9,7 +9,7 @@ import os
 import pathlib
 import re
 
-from . import sites
+from .. import sites
 
 _LIKE_BATCH = re.compile(r"(batch|^bsz?$|^bs_|_bs$|^mbs$)", re.I)
 _UNLIKE_BATCH = re.compile(r"(eval|test|val|num_batch|n_batch|batches|log|print|interval)", re.I)
