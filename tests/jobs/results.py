@@ -3,7 +3,8 @@
     {"format": "stoker-watch-jobs", "machine": {...}, "cases": {NAME: {"expected": [...], "runs": {"1": {...}},
      "cures": {"1": {...}}, "rival": {...}}}}
 
-run.py and rival.py merge what they measured into it; table.py makes the table of docs/accuracy/watching.md from it.
+run.py and rival.py merge what they measured into it; table.py makes the tables of docs/accuracy/watching.md
+and data/measured/watch from it.
 """
 
 import datetime

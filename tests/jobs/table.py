@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
-"""Makes the table of docs/accuracy/watching.md from the results of tests/jobs.
+"""Makes two tables from the results of tests/jobs: in all (docs/accuracy/watching.md), and job by job, beside the results.
 
-    tests/jobs/table.py [--results data/measured/watch/jobs.json] [--page docs/accuracy/watching.md] [--check]
+    tests/jobs/table.py [--results data/measured/watch/jobs.json] [--page docs/accuracy/watching.md]
+                        [--jobs data/measured/watch/README.md] [--check]
 
-What stands between the two marks of the page is written anew; with --check nothing is written, and a page that differs
-is an error.
+What stands between the two marks of a page is written anew; with --check nothing is written, and a page that differs is
+an error.
 """
 
 import argparse
+import collections
 import statistics
 import sys
 from pathlib import Path
@@ -50,6 +52,13 @@ def rival_text(rival):
     return rival["says"].lower() if rival else "not run"
 
 
+def rivals_text(cases):
+    """What TraceML said of the jobs that it was given, and of how many."""
+    rivals = [case["rival"] for case in cases.values() if case.get("rival")]
+    said = collections.Counter(rival["says"].lower() for rival in rivals)
+    return f"| TraceML {rivals[0]['version']}, by job | {', '.join(f'{what} {n}' for what, n in said.most_common())} | |"
+
+
 def in_order(by_number):
     return [by_number[number] for number in sorted(by_number, key=int)]
 
@@ -77,13 +86,13 @@ def summary(cases):
     owns = [run for run in told if run.get("own")]
     held = sum(run["own"][1] <= run["loop"] <= run["own"][2] for run in owns)
     widths = [cure["promised"][2] - cure["promised"][1] for cure in cures]
-    lines = ["| measure | | goal |", "| --- | --- | --- |",
+    lines = ["| measure | | goal |", "|---|---|---|",
              f"| planted cause named first | {share(sum(run['right'] for run in planted), len(planted))} | 90 % |",
              f"| healthy jobs without a finding | {share(sum(run['right'] for run in healthy), len(healthy))} | 95 % |",
              f"| share of waiting within 5 points of the loop's own | {share(near, len(told))} | all |",
              f"| gain of the first cure within its band | {share(sum(cure['held'] for cure in cures), len(cures))} | 8 of 10 |"]
     if steps:
-        lines.append(f"| batches a second as seen, beside the loop's own steps a second: median error, and nine in ten | "
+        lines.append(f"| batches a second beside the loop's own steps a second: median error, and nine in ten | "
                      f"{100 * statistics.median(steps):.1f} %, {100 * sorted(steps)[int(0.9 * len(steps))]:.1f} % | |")
     if owns:
         width = statistics.median(run["own"][2] - run["own"][1] for run in owns)
@@ -102,34 +111,49 @@ def words_of(machine):
             f"PyTorch {machine['torch']}, stoker {machine['stoker']}, {machine['date']}.")
 
 
-def text_of(found):
-    cases = {name: case for name, case in found["cases"].items() if case.get("runs")}
+def cases_of(found):
+    return {name: case for name, case in found["cases"].items() if case.get("runs")}
+
+
+def summary_text(found):
+    cases = cases_of(found)
+    rivals = [rivals_text(cases)] if any(case.get("rival") for case in cases.values()) else []
+    return "\n".join([words_of(found["machine"]), "", *summary(cases), *rivals]) + "\n"
+
+
+def jobs_text(found):
+    cases = cases_of(found)
     version = next((case["rival"]["version"] for case in cases.values() if case.get("rival")), None)
     rival = f"TraceML {version}" if version else "TraceML"
-    lines = [words_of(found["machine"]), "", *summary(cases), "",
-             f"| job | named first | right | waits, %: seen / the loop says | first cure, %: promised / measured | {rival} |",
+    lines = [f"| job | named first | right | waits, %: seen / the loop says | first cure, %: promised / measured | {rival} |",
              "| --- | --- | --- | --- | --- | --- |"]
-    lines += [row_of(name, case) for name, case in cases.items()]
-    return "\n".join(lines) + "\n"
+    return "\n".join([*lines, *(row_of(name, case) for name, case in cases.items())]) + "\n"
+
+
+def put(path, text, results_path, check):
+    """Writes `text` between the marks of a page, or exits where `check` finds another one there."""
+    page = path.read_text()
+    before, _, rest = page.partition(BEGIN)
+    _, _, after = rest.partition(END)
+    if not rest or not after and END not in rest:
+        sys.exit(f"{path} has no {BEGIN.strip()} with its end")
+    fresh = before + BEGIN + text + END + after
+    if not check:
+        path.write_text(fresh)
+    elif fresh != page:
+        sys.exit(f"{path} is not what {results_path} says: run tests/jobs/table.py")
 
 
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--results", default=ROOT / "data" / "measured" / "watch" / "jobs.json")
     p.add_argument("--page", default=ROOT / "docs" / "accuracy" / "watching.md", type=Path)
+    p.add_argument("--jobs", default=ROOT / "data" / "measured" / "watch" / "README.md", type=Path)
     p.add_argument("--check", action="store_true")
     a = p.parse_args()
-    page = a.page.read_text()
-    before, _, rest = page.partition(BEGIN)
-    _, _, after = rest.partition(END)
-    if not rest or not after and END not in rest:
-        sys.exit(f"{a.page} has no {BEGIN.strip()} with its end")
-    fresh = before + BEGIN + text_of(results.load(a.results)) + END + after
-    if a.check:
-        if fresh != page:
-            sys.exit(f"{a.page} is not what {a.results} says: run tests/jobs/table.py")
-        return 0
-    a.page.write_text(fresh)
+    found = results.load(a.results)
+    put(a.page, summary_text(found), a.results, a.check)
+    put(a.jobs, jobs_text(found), a.results, a.check)
     return 0
 
 

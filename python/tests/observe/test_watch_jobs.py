@@ -30,11 +30,14 @@ def test_the_page_is_what_the_results_say():
 
 def test_a_page_that_says_otherwise_is_refused(tmp_path):
     page = tmp_path / "page.md"
-    text = (REPOSITORY / "docs" / "accuracy" / "watching.md").read_text()
-    page.write_text(text.replace("| healthy |", "| preparation_bound |", 1))
-    done = subprocess.run([sys.executable, str(JOBS / "table.py"), "--check", "--page", str(page)], capture_output=True,
-                          text=True, check=False)
-    assert done.returncode != 0 and "run tests/jobs/table.py" in done.stderr
+    for flag, where, said, instead in (("--page", "docs/accuracy/watching.md", "127 of 129", "129 of 129"),
+                                       ("--jobs", "data/measured/watch/README.md", "| healthy |", "| preparation_bound |")):
+        text = (REPOSITORY / where).read_text()
+        assert said in text
+        page.write_text(text.replace(said, instead, 1))
+        done = subprocess.run([sys.executable, str(JOBS / "table.py"), "--check", flag, str(page)], capture_output=True,
+                              text=True, check=False)
+        assert done.returncode != 0 and "run tests/jobs/table.py" in done.stderr
 
 
 def test_results_are_read_as_they_were_written(jobs, tmp_path):
@@ -67,10 +70,12 @@ def test_shares_bands_and_verdicts_are_counted(jobs):
              "cases": {"good": {"expected": [], "runs": {"1": run}},
                        "bad": {"expected": ["slow_samples"], "runs": {"1": run, "2": wrong}, "cures": {"1": cure},
                                "rival": {"says": "INPUT-BOUND", "version": "0.5.0"}}}}
-    text = table.text_of(found)
+    text = table.summary_text(found)
     assert "| planted cause named first | 1 of 2 (50 %) |" in text
     assert "| healthy jobs without a finding | 1 of 1 (100 %) |" in text
     assert "| share of waiting within 5 points of the loop's own | 2 of 3 (67 %) |" in text
     assert "| gain of the first cure within its band | 0 of 1 (0 %) |" in text
+    assert "| TraceML 0.5.0, by job | input-bound 1 | |" in text
+    text = table.jobs_text(found)
     assert "| bad | healthy, cpu_quota | **1 of 2** | 3 / 8 | +10 [5, 20] / +21, **missed** | input-bound |" in text
     assert "TraceML 0.5.0" in text
