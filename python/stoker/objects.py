@@ -6,11 +6,11 @@ import hashlib
 import inspect
 import io
 import os
-import pathlib
 import pickle
 import sys
 from typing import Any
 
+from .cache import cache_folder
 from .protocol import Capture
 
 MOST_VALUES = 1024  # small tensors keep their values: models read tables of offsets and flags from them
@@ -46,10 +46,6 @@ def parameter(size: tuple, stride: tuple, dtype: Any, requires_grad: bool) -> An
     import torch
 
     return torch.nn.Parameter(empty(size, stride, dtype, False), requires_grad)
-
-
-def cache_folder() -> pathlib.Path:
-    return pathlib.Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")) / "stoker" / "objects"
 
 
 def function_spec(what: Any) -> str | None:
@@ -171,7 +167,7 @@ def _written(described: Any, name: str) -> str:
     called = called if called.isidentifier() else f"model_{called}"
     paths = [path for path in sys.path if path and os.path.isdir(path)]
     text = REBUILDS.format(paths=paths, name=called)
-    folder = cache_folder()
+    folder = cache_folder() / "objects"
     try:
         folder.mkdir(parents=True, exist_ok=True)
         stem = folder / f"{called}_{hashlib.sha256(content + text.encode()).hexdigest()[:16]}"

@@ -3,10 +3,13 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 
 #include "base/diagnostics.h"
+#include "base/durations.h"
 #include "base/files.h"
 #include "base/text.h"
 #include "base/units.h"
@@ -108,6 +111,39 @@ TEST_F(FilesTest, DevicesAreWrittenToAndNotReplaced) {
   EXPECT_NE(full.error().message.find("No space left"), std::string::npos) << full.error().text();
 }
 
+/// One environment variable, given back at the end; null: not set.
+class Environment {
+ public:
+  Environment(const char* name, const char* value) : name_(name) {
+    if (const char* had = std::getenv(name)) had_ = had;
+    if (value != nullptr) ::setenv(name, value, 1);
+    else ::unsetenv(name);
+  }
+  ~Environment() {
+    if (had_) ::setenv(name_, had_->c_str(), 1);
+    else ::unsetenv(name_);
+  }
+  Environment(const Environment&) = delete;
+  Environment& operator=(const Environment&) = delete;
+
+ private:
+  const char* name_;
+  std::optional<std::string> had_;
+};
+
+/// The cases of python/tests/test_cache.py: both keep what they make in one folder.
+TEST(CacheFolder, FollowsTheEnvironment) {
+  const auto folder = [](const char* given, const char* home) {
+    const Environment xdg("XDG_CACHE_HOME", given), user("HOME", home);
+    return cache_folder().string();
+  };
+  EXPECT_EQ(folder("/caches", "/home/ann"), "/caches/stoker");
+  EXPECT_EQ(folder(nullptr, "/home/ann"), "/home/ann/.cache/stoker");
+  EXPECT_EQ(folder("", "/home/ann"), "/home/ann/.cache/stoker");
+  EXPECT_EQ(folder(nullptr, nullptr), "/tmp/.cache/stoker");
+  EXPECT_EQ(folder(nullptr, ""), "/tmp/.cache/stoker");
+}
+
 TEST(Text, NearestName) {
   const std::vector<std::string> names{"v100-sxm2-16gb", "a100-pcie-40gb", "rtx-3090"};
   EXPECT_EQ(nearest_name("rtx3091", names), "rtx-3090");
@@ -146,6 +182,17 @@ TEST(DiagnosticsTest, CountsByName) {
   d.add("uncosted", Severity::kWarning, "costed by bytes", 2);
   EXPECT_EQ(d.count("uncosted"), 3);
   EXPECT_EQ(d.all().size(), 1U);
+}
+
+TEST(Durations, SayWhatTheyAreInAnotherUnit) {
+  EXPECT_EQ(as_nanos(1.5_us), 1500_ns);
+  EXPECT_EQ(as_nanos(2_s), kSecond * 2);
+  EXPECT_EQ(as_nanos(1_us), kMicrosecond);
+  EXPECT_EQ(as_micros(2500_ns), 2.5_us);
+  EXPECT_EQ(as_micros(0.25_s), 250000_us);
+  EXPECT_EQ(as_seconds(500000_us), 0.5_s);
+  EXPECT_EQ(as_seconds(3e9_ns), 3_s);
+  EXPECT_EQ(as_seconds(kMillisecond).count(), seconds(kMillisecond));
 }
 
 TEST(Units, KeepTheirUnit) {

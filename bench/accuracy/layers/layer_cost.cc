@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <optional>
 
 #include "accuracy/layers/layer_features.h"
 
@@ -13,8 +14,8 @@ namespace {
 Coefficients data_sheet_only() {
   Coefficients c;
   for (ClassCoefficients& entry : c.classes) entry.compute = entry.memory = 1;
-  c.kernel.floor_us = 0;
-  c.kernel.launch_us = 0;
+  c.kernel.floor = 0_us;
+  c.kernel.launch = 0_us;
   c.kernel.l2_speedup = 1;
   return c;
 }
@@ -75,10 +76,10 @@ LayerCost LayerModel::analytic_of(const LayerNetwork& network) const {
 LayerCost LayerModel::cost_of(const LayerNetwork& network) const {
   LayerCost cost = analytic_of(network);
   const auto& forests = forests_[static_cast<std::size_t>(family_of(network))];
-  const double learned =
-      forests.empty() ? -1 : seconds_by(forests, layer_input(network, cost, columns(network)));
-  if (learned > 0) {
-    cost.total = Nanos(1e9 * learned);
+  std::optional<Seconds> learned;
+  if (!forests.empty()) learned = time_by(forests, layer_input(network, cost, columns(network)));
+  if (learned && *learned > Seconds(0)) {
+    cost.total = as_nanos(*learned);
     cost.factor = cost.total / cost.analytic;
   }
   cost.total = cost.factor *

@@ -154,7 +154,7 @@ LayerFamily family_of(const LayerNetwork& network) {
 ForestInput layer_input(const LayerNetwork& network, const LayerCost& cost,
                         const std::array<double, kLayerParts>& columns) {
   ForestInput input;
-  input.plain = seconds(cost.analytic);
+  input.plain = as_seconds(cost.analytic);
   input.shape = hash_of(network);
   FeatureWriter out(input.features);
   add_columns(columns, milliseconds(cost.analytic), out);

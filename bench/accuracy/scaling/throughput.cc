@@ -23,7 +23,7 @@ using Rows = ScalingRows;
 FleetConstants shipped(const Bench& bench, const ScalingTables& tables) {
   const CollectiveCoefficients c = collective_of(bench, Gpu());
   FleetConstants constants = tables.constants;
-  constants.straggler_us = c.straggler_us;
+  constants.straggler_us = c.straggler_wait.count();
   constants.straggler_growth = c.straggler_growth;
   return constants;
 }

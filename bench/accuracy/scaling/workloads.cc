@@ -70,7 +70,8 @@ LonelyStep lonely(const ScalingCase& row, double seconds, int micro_batches) {
 double on_many(const ScalingCase& row, double seconds, int micro_batches, int gpus,
                const Machine& machine, CollectiveCoefficients c) {
   if (gpus < 2) return seconds;
-  c.straggler_us = c.straggler = 0;
+  c.straggler_wait = Micros(0);
+  c.straggler = 0;
   const int nodes = (gpus + machine.gpu_count - 1) / machine.gpu_count;
   const AllReduceModel link = all_reduce_model(machine, {(gpus + nodes - 1) / nodes, nodes}, c);
   return stoker::seconds(data_parallel_time(lonely(row, seconds, micro_batches), link, c).total);
@@ -86,7 +87,7 @@ int micro_batches_of(const ScalingCase& row) {
 double waits(const ScalingCase& row, double alone_s, int micro_batches, int gpus,
              const FleetConstants& constants, CollectiveCoefficients c) {
   if (gpus < 2) return 0;
-  c.straggler_us = constants.straggler_us;
+  c.straggler_wait = Micros(constants.straggler_us);
   c.straggler_growth = constants.straggler_growth;
   double wait = seconds(wait_for_slowest(gpus, alone_s * kSecond, c));
   const double samples = row.batch * micro_batches;  // of a GPU and step

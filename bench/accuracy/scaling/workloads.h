@@ -34,7 +34,7 @@ struct NamedSystem {
 
 /// What a fleet loses beyond its collectives.
 struct FleetConstants {
-  double straggler_us = 0;      ///< CollectiveCoefficients::straggler_us
+  double straggler_us = 0;      ///< CollectiveCoefficients::straggler_wait
   double straggler_growth = 0;  ///< CollectiveCoefficients::straggler_growth
   double uneven = 0;            ///< standard deviation of one sample's work, relative to its mean
   double epoch_start_s = 0;     ///< until the loader delivers again

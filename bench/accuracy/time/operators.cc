@@ -26,7 +26,7 @@ const std::map<std::string_view, double> kOperatorFloor{
     {"powu", 1.12}, {"relu", 1.2},   {"gelu", 1.15}, {"ln", 1.8},    {"softmax", 1.27},
     {"bmm", 1.18},  {"linear", 2.0}, {"conv", 2.0}};
 /// Rows whose kernels take less than this by the plain rules show the floor alone.
-constexpr double kSmallKernel = 1.5e-6;
+constexpr Seconds kSmallKernel{1.5e-6};
 constexpr std::size_t kRowsOfFloor = 10;
 /// The two large tables are scored at every so many shapes, by hash: some 20,000 rows tell enough.
 constexpr std::uint64_t kEvery = 4;
@@ -156,7 +156,7 @@ Measure measured(const Bench& bench, const Subject& subject, Unseen unseen) {
     }
     const double floor = floor_of(unseen == Unseen::kGpu ? Floors{} : subject.floors, row);
     const double kernel = model->second.cost_of(row.kernel).time.count() / 1e3 -
-                          model->second.coefficients().kernel.floor_us;
+                          model->second.coefficients().kernel.floor.count();
     const double predicted = std::max(floor, kGap * floor + kernel) / 1e3;
     by_gpu[row.gpu].push_back(
         {row.op, row.op + " " + row.gpu, row.milliseconds, predicted, std::nullopt});

@@ -14,7 +14,7 @@ LARGEST = 4 << 20  # bytes; real ones have a few thousand
 _NAME = re.compile(r"[\w.-]+(/[\w.-]+)?")
 
 
-def cache_folder() -> pathlib.Path:
+def hub_folder() -> pathlib.Path:
     """The cache's folder, as huggingface_hub decides it."""
     given = os.environ.get("HF_HUB_CACHE") or os.environ.get("HUGGINGFACE_HUB_CACHE")
     home = os.environ.get("HF_HOME") or os.path.join(os.environ.get("XDG_CACHE_HOME") or "~/.cache", "huggingface")
@@ -23,7 +23,7 @@ def cache_folder() -> pathlib.Path:
 
 def _cached(name: str) -> pathlib.Path | None:
     """The newest snapshot's config.json, main's first."""
-    folder = cache_folder() / ("models--" + name.replace("/", "--"))
+    folder = hub_folder() / ("models--" + name.replace("/", "--"))
     try:
         main = (folder / "refs" / "main").read_text().strip()
         if (folder / "snapshots" / main / "config.json").is_file():
@@ -45,7 +45,7 @@ def find(name: str) -> pathlib.Path | dict:
         return path / "config.json"
     if not _NAME.fullmatch(name):
         raise CaptureError(f"'hf:{name}' is neither a folder, a config.json nor ORG/NAME on the hub: check the path")
-    return _cached(name) or known.configuration(name) or fetching.fetched(name, cache_folder())
+    return _cached(name) or known.configuration(name) or fetching.fetched(name, hub_folder())
 
 
 def read(path: pathlib.Path) -> dict:

@@ -16,6 +16,8 @@ import subprocess
 import sys
 import tempfile
 
+from ..cache import cache_folder
+
 SOURCE = pathlib.Path(__file__).with_name("fake_cuda.cpp")
 COMPILE_LIMIT_S = 120
 
@@ -51,11 +53,6 @@ def gpu_works(folder: pathlib.Path) -> bool:
         return driver.cuInit(0) == 0 and driver.cuDeviceGetCount(ctypes.byref(count)) == 0 and count.value > 0
     except OSError:
         return pathlib.Path("/dev/kfd").exists()  # ROCm's device file
-
-
-def cache_folder() -> pathlib.Path:
-    base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-    return pathlib.Path(base) / "stoker"
 
 
 def find_compiler() -> str | None:

@@ -24,8 +24,10 @@ Result<std::vector<std::string>> numbers(const std::string& typed, const std::st
     if (!number || !(*number > 0))
       return fail(ErrorCode::kUsage, "\"" + value + "\" is no number above 0", flag);
   }
-  std::ranges::sort(*values, {}, [](const std::string& v) { return *study::as_number(v); });
-  values->erase(std::unique(values->begin(), values->end()), values->end());
+  const auto number_of = [](const std::string& v) { return *study::as_number(v); };
+  std::ranges::stable_sort(*values, {}, number_of);
+  const auto same = std::ranges::unique(*values, {}, number_of);  // "16" and "16.0"
+  values->erase(same.begin(), same.end());
   if (values->size() < 2)
     return fail(ErrorCode::kUsage,
                 "has one value, and there is nothing to choose; give two or more, or write it into "

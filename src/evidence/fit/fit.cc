@@ -41,12 +41,12 @@ struct Prediction {
   [[nodiscard]] double total() const { return classes() + elsewhere; }
 };
 
-Prediction predict(const FitRow& row, const Coefficients& c, double gap_us) {
+Prediction predict(const FitRow& row, const Coefficients& c, Micros gap) {
   Prediction out;
   const CostModel model(row.gpu, c);
   const auto add = [&](const Kernel& kernel) {
     const KernelCost cost = model.cost_of(kernel);
-    const double beyond = beyond_floor_us(cost, kernel, c);
+    const double beyond = beyond_floor(cost, kernel, c).count();
     out.by_class[static_cast<std::size_t>(cost.cost_class)] += beyond;
     return 1e-3 * cost.time.count() - beyond;
   };
@@ -55,7 +55,7 @@ Prediction predict(const FitRow& row, const Coefficients& c, double gap_us) {
       const double floor = add(kernel);
       if (!row.alone) out.elsewhere += floor;
     }
-    if (row.alone) out.elsewhere = gap_us;
+    if (row.alone) out.elsewhere = gap.count();
     return out;
   }
   for (const Instruction& in : row.program->iteration) {
@@ -76,14 +76,15 @@ Prediction predict(const FitRow& row, const Coefficients& c, double gap_us) {
 /// The fit of one GPU.
 class GpuFitter {
  public:
-  GpuFitter(Rows rows, const Coefficients& before, double launch_floor_us)
+  GpuFitter(Rows rows, const Coefficients& before, Micros launch_floor)
       : rows_(std::move(rows)), before_(before) {
     std::vector<TimedKernel> alone;
     for (const FitRow* row : rows_) {
       if (row->alone)
-        alone.push_back({CostClass::kGemm, row->time_us, predict(*row, before, 0).total(), 0});
+        alone.push_back({CostClass::kGemm, Micros(row->time_us),
+                         Micros(predict(*row, before, Micros(0)).total()), 0});
     }
-    gap_us_ = launch_gap_us(launch_floor_us, alone);
+    gap_ = launch_gap(launch_floor, alone);
   }
 
   Result<GpuFit> run() {
@@ -135,7 +136,7 @@ class GpuFitter {
 
   /// The row as logarithms around `at`; nothing when it is mostly launch or host.
   [[nodiscard]] std::optional<ClassRow> linear(const FitRow& row, const Coefficients& at) const {
-    const Prediction p = predict(row, at, gap_us_);
+    const Prediction p = predict(row, at, gap_);
     const double classes = p.classes(), measured = row.time_us - p.elsewhere;
     if (classes <= 0 || measured <= 0 || measured < kLeastDeviceShare * row.time_us)
       return std::nullopt;
@@ -194,7 +195,7 @@ class GpuFitter {
       }
       for (const FitRow* row : test) {
         const auto error = [&](const Coefficients& by) {
-          return 100 * std::abs(predict(*row, by, gap_us_).total() / row->time_us - 1);
+          return 100 * std::abs(predict(*row, by, gap_).total() / row->time_us - 1);
         };
         for (const std::string& group : {row->group, std::string()}) {
           before[group].push_back(error(before_));
@@ -225,7 +226,7 @@ class GpuFitter {
     std::set<std::string> from_used, from_dropped;
     const auto classes = [&](const Rows& rows, std::set<std::string>& into) {
       for (const FitRow* row : rows) {
-        const Prediction p = predict(*row, before_, gap_us_);
+        const Prediction p = predict(*row, before_, gap_);
         for (std::size_t c = 0; c < kCostClasses; ++c) {
           if (p.by_class[c] > 0) into.emplace(name_of(static_cast<CostClass>(c)));
         }
@@ -247,7 +248,7 @@ class GpuFitter {
 
   Rows rows_;
   const Coefficients& before_;
-  double gap_us_ = 0;
+  Micros gap_;
 };
 
 }  // namespace
@@ -263,7 +264,8 @@ Result<FitResult> fit_coefficients(const FitTable& table, const CoefficientFile&
   for (auto& [gpu, rows] : by_gpu) {
     const auto before = TRY(shipped.for_device(rows.front()->gpu));
     const auto floor = table.launch_floor_us.find(gpu);
-    GpuFitter fitter(rows, before, floor == table.launch_floor_us.end() ? 0 : floor->second);
+    GpuFitter fitter(rows, before,
+                     Micros(floor == table.launch_floor_us.end() ? 0 : floor->second));
     auto fit = TRY(fitter.run());
     result.gpus.push_back(std::move(fit));
   }

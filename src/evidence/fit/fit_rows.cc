@@ -155,7 +155,7 @@ class Reader {
     auto kernel = TRY(kernel_of(measured, out.gpu));
     const auto floor = table_.launch_floor_us.find(out.gpu.name);
     const double launch = floor == table_.launch_floor_us.end() ? 0 : floor->second;
-    if (auto s = check_physics(measured, kernel, out.gpu, launch); !s) return s;
+    if (auto s = check_physics(measured, kernel, out.gpu, Micros(launch)); !s) return s;
     out.group = measured.kind;
     out.subject = label_of(measured);
     out.kernels = {kernel};

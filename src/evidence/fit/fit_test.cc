@@ -60,7 +60,7 @@ std::string operators(double gemm, double elementwise, double noise, std::uint32
     const Kernel kernel = *kernel_of(m, gpu());
     const KernelCost cost = CostModel(gpu(), coefficients).cost_of(kernel);
     const double us =
-        factor * std::exp(normal(random)) * beyond_floor_us(cost, kernel, coefficients);
+        factor * std::exp(normal(random)) * beyond_floor(cost, kernel, coefficients).count();
     out << m.kind << "," << sizes << "," << us + 11 << ",0.01\n";  // 0.55 of the launch
   };
   for (std::int64_t n = 1024; n <= 8192; n += 1024) {

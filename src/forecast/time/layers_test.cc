@@ -54,8 +54,9 @@ TEST_F(LayersTest, EachLayerPaysItsLaunchAndWait) {
   const auto term = [&](LayerTerm t) { return layers.terms[static_cast<std::size_t>(t)]; };
   const HostCoefficients host = knowledge_->timing.for_device(scenario_.machine.device)->host;
   // At least what surrounds a step and the noticing of its end, for all layers but one.
-  EXPECT_GT(term(LayerTerm::kLaunchAndWait).count(),
-            1e3 * (host.step_us + host.synchronize_us) * static_cast<double>(layers.layers - 1));
+  EXPECT_GT(
+      term(LayerTerm::kLaunchAndWait).count(),
+      as_nanos(host.step + host.synchronize).count() * static_cast<double>(layers.layers - 1));
   EXPECT_GT(term(LayerTerm::kBenchmarkOnly).count(), 0);
   EXPECT_LT(term(LayerTerm::kOutsideOfLayers).count(), 0);  // residual additions, loss, input copy
   EXPECT_GT(layers.factor(), 1);

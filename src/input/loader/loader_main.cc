@@ -137,7 +137,9 @@ void Player::received(int r) {
 /// A stop does not free the other tasks of that worker: they stay counted, and one task more is
 /// asked of the others.
 void Player::stream_ended(int r, int w) {
-  ranks_[r].workers[w].active = false;
+  Worker& worker = ranks_[r].workers[w];
+  if (worker.active) --ranks_[r].active;
+  worker.active = false;
   ask(r);
   fetch(r);
 }

@@ -1,11 +1,11 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <limits>
 #include <queue>
 #include <vector>
 
+#include "input/loader/fifo.h"
 #include "input/loader/loader_events.h"
 #include "input/loader/shared_resource.h"
 
@@ -50,7 +50,7 @@ struct Task {
 };
 
 struct Worker {
-  std::deque<std::int64_t> indices;  ///< tasks asked of it, not begun
+  Fifo<std::int64_t> indices;  ///< tasks asked of it, not begun
   std::int64_t current = -1;
   int outstanding = 0;     ///< asked of it and not yet yielded
   bool ready = false;      ///< its process has started
@@ -59,14 +59,14 @@ struct Worker {
   std::int64_t left = 0;   ///< samples of its stream
   bool streaming = false;  ///< has begun its stream
   bool ended = false;
-  bool tells_end = false;    ///< has yet to send word of it
-  std::deque<Parcel> sends;  ///< finished, the feeder thread has not yet had its turns
+  bool tells_end = false;  ///< has yet to send word of it
+  Fifo<Parcel> sends;      ///< finished, the feeder thread has not yet had its turns
   std::uint32_t send_serial = 0;
   double last_send = 0;
-  double began = 0;            ///< its current task
-  bool computing = false;      ///< makes samples or collates; waiting for samples is none of it
-  double lock_debt = 0;        ///< what its feeder thread kept the lock for meanwhile
-  std::deque<Parcel> objects;  ///< sent, not yet through the pipe
+  double began = 0;        ///< its current task
+  bool computing = false;  ///< makes samples or collates; waiting for samples is none of it
+  double lock_debt = 0;    ///< what its feeder thread kept the lock for meanwhile
+  Fifo<Parcel> objects;    ///< sent, not yet through the pipe
 };
 
 enum class MainState { kStarting, kWaiting, kReceiving, kInStep, kDone };
@@ -74,28 +74,30 @@ enum class MainState { kStarting, kWaiting, kReceiving, kInStep, kDone };
 struct Rank {
   Rank(const LoaderModel& model, int number)
       : dealer(model.samples, model.first_card + number * model.samples.cards() / model.ranks),
-        workers(model.workers) {
+        workers(model.workers),
+        active(model.workers) {
     for (const SampleDeck& deck : model.worker_samples) own_dealers.emplace_back(deck, 0);
   }
 
   Dealer dealer;
   std::vector<Dealer> own_dealers;  ///< of the workers, where their streams differ
   std::vector<Worker> workers;
-  std::vector<Task> tasks;       ///< asked for, in that order
-  std::deque<Parcel> results;    ///< finished by workers (and the pin thread), not received
-  std::deque<Parcel> pin_queue;  ///< waiting for the pin thread
+  std::vector<Task> tasks;  ///< asked for, in that order
+  Fifo<Parcel> results;     ///< finished by workers (and the pin thread), not received
+  Fifo<Parcel> pin_queue;   ///< waiting for the pin thread
   Parcel pinning, receiving;
   double pinning_since = 0, wanting_since = 0;  ///< for spans
   bool pin_active = false;
   std::int64_t next = 0;     ///< task to be yielded next in order
   std::int64_t yielded = 0;  ///< batches given to the loop
   int next_worker = 0, forked = 0;
-  int ready = 0;  ///< batches finished, not yielded
+  int active = 0;  ///< workers whose streams go on, as main knows
+  int ready = 0;   ///< batches finished, not yielded
   bool host_busy = false;
-  bool fresh = false;       ///< without workers: has made no batch yet
-  double lock_debt = 0;     ///< the pin thread's Python work beside main's own
-  std::deque<int> writers;  ///< workers with pickled objects; the first of them writes
-  int pipe_ends = 0;        ///< still busy with the parcel in the pipe
+  bool fresh = false;    ///< without workers: has made no batch yet
+  double lock_debt = 0;  ///< the pin thread's Python work beside main's own
+  Fifo<int> writers;     ///< workers with pickled objects; the first of them writes
+  int pipe_ends = 0;     ///< still busy with the parcel in the pipe
   MainState state = MainState::kStarting;
   double main_busy = 0, pin_busy = 0;
   SampleWork loading;      ///< without workers: the current batch

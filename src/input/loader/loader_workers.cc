@@ -40,9 +40,7 @@ void Player::prime(int r) {
 /// The next of the workers whose streams go on; in order whatever it has to do already, otherwise
 /// the next with fewer tasks than its share of the window.
 int Player::choose_worker(Rank& rank) const {
-  const auto active = static_cast<int>(std::count_if(rank.workers.begin(), rank.workers.end(),
-                                                     [](const Worker& w) { return w.active; }));
-  const int share = active > 0 ? model_.prefetch * model_.workers / active : 0;
+  const int share = rank.active > 0 ? model_.prefetch * model_.workers / rank.active : 0;
   for (int tries = 0; tries < model_.workers; ++tries) {
     const int w = rank.next_worker;
     rank.next_worker = (w + 1) % model_.workers;

@@ -12,19 +12,33 @@ constexpr double kNever = std::numeric_limits<double>::infinity();
 
 }  // namespace
 
-void SharedResource::set_rates() {
-  const auto first = static_cast<double>(first_.jobs.size());
-  const auto even = static_cast<double>(even_.jobs.size());
+SharedResource::Rates SharedResource::rates_at(std::size_t first_jobs,
+                                               std::size_t even_jobs) const {
+  const auto first = static_cast<double>(first_jobs);
+  const auto even = static_cast<double>(even_jobs);
   const double n = first + even;
-  rates_ = {};
-  if (n == 0) return;
-  rates_.in_use = std::min(capacity_, n);
+  Rates rates;
+  if (n == 0) return rates;
+  rates.in_use = std::min(capacity_, n);
   const double crowding = std::clamp(n / capacity_ - 1, 0.0, 1.0);
   const double loss =
-      1 + slowdown_ * std::max(0.0, rates_.in_use - 1) + oversubscription_ * crowding;
-  if (first > 0) rates_.first = std::min(1.0, capacity_ / first) / loss;
+      1 + slowdown_ * std::max(0.0, rates.in_use - 1) + oversubscription_ * crowding;
+  if (first > 0) rates.first = std::min(1.0, capacity_ / first) / loss;
   const double rest = std::max(0.0, capacity_ - first);
-  if (even > 0) rates_.even = std::min(1.0, rest / even) / loss;
+  if (even > 0) rates.even = std::min(1.0, rest / even) / loss;
+  return rates;
+}
+
+void SharedResource::set_rates() {
+  const std::size_t first = first_.jobs.size(), even = even_.jobs.size();
+  if (first >= known_.size()) {
+    rates_ = rates_at(first, even);
+    return;
+  }
+  std::vector<Rates>& known = known_[first];
+  if (even >= known.size()) known.resize(2 * even + 8);
+  if (known[even].in_use == 0) known[even] = rates_at(first, even);
+  rates_ = known[even];
 }
 
 double SharedResource::until_end() const {

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <limits>
@@ -60,6 +62,8 @@ class SharedResource {
     double even = 0, first = 0, in_use = 0;
   };
 
+  /// Rates of so many jobs of either class.
+  [[nodiscard]] Rates rates_at(std::size_t first, std::size_t even) const;
   /// Rates of the jobs that are there; they change where one comes or goes.
   void set_rates();
   /// Time until the first job ends at these rates, not counting standstills.
@@ -74,6 +78,9 @@ class SharedResource {
   double now_ = 0, busy_ = 0;
   Queue even_, first_;
   Rates rates_;
+  /// What rates_at() said, by jobs of either class: the same few numbers come again and again.
+  /// Nothing in use: not asked yet.
+  std::array<std::vector<Rates>, 16> known_;
 };
 
 }  // namespace stoker

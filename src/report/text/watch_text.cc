@@ -221,10 +221,13 @@ std::string watch_text(const WatchReport& r) {
     const double all =
         static_cast<double>(r.timeline->last_host().busy_ns - r.timeline->first_host().busy_ns) /
         kSecond.count();
+    // Of two sums that are one but for rounding nothing is left.
+    constexpr double kNobody = 0.005;
+    const double others = (all - r.timeline->job_cpu()) / host;
     text += "  " +
             wrapped(fmt::format("cores: {:.2g} of {:g} by the job, {:.2g} by others",
                                 r.timeline->job_cpu() / host, r.timeline->facts().cores,
-                                std::max(0.0, all - r.timeline->job_cpu()) / host),
+                                others < kNobody ? 0.0 : others),
                     4) +
             "\n";
   }

@@ -22,31 +22,28 @@ constexpr double kLargest = 16.0 * (1 << 30);
 /// Share of all bytes that each link of a ring carries: reduce-scatter and all-gather.
 double ring_factor(int ranks) { return 2.0 * (ranks - 1) / ranks; }
 
-double at(const Curve& curve, double bytes) {
+Nanos at(const Curve& curve, double bytes) {
   auto above =
       std::upper_bound(curve.begin() + 1, curve.end() - 1, bytes,
                        [](double b, const AllReduceModel::Point& p) { return b < p.bytes; });
   const auto& high = *above;
   const auto& low = *(above - 1);
-  return low.nanoseconds +
-         (high.nanoseconds - low.nanoseconds) * (bytes - low.bytes) / (high.bytes - low.bytes);
+  return low.time + (high.time - low.time) * (bytes - low.bytes) / (high.bytes - low.bytes);
 }
 
-Curve line(double alpha_seconds, double seconds_per_byte) {
-  return {{0, alpha_seconds * 1e9},
-          {kLargest, (alpha_seconds + seconds_per_byte * kLargest) * 1e9}};
+Curve line(Seconds alpha, Seconds a_byte) {
+  return {{0, as_nanos(alpha)}, {kLargest, as_nanos(alpha + a_byte * kLargest)}};
 }
 
 /// A fit starts at 1 MiB. Below that only latency counts: its first piece goes on down, but no
 /// further than to a third of what the smallest measured size takes.
 Curve from_fit(const FabricFit& fit) {
-  Curve curve{{0, 0}};
-  for (const auto& [bytes, us] : fit.curve) curve.push_back({bytes, us * 1e3});
+  Curve curve{{0, Nanos(0)}};
+  for (const auto& [bytes, time] : fit.curve) curve.push_back({bytes, as_nanos(time)});
   const auto& first = curve[1];
   const auto& second = curve[2];
-  const double slope = (second.nanoseconds - first.nanoseconds) / (second.bytes - first.bytes);
-  curve[0].nanoseconds =
-      std::clamp(first.nanoseconds - slope * first.bytes, first.nanoseconds / 3, first.nanoseconds);
+  const Nanos slope = (second.time - first.time) / (second.bytes - first.bytes);
+  curve[0].time = std::clamp(first.time - slope * first.bytes, first.time / 3, first.time);
   return curve;
 }
 
@@ -105,7 +102,7 @@ NodeFabric between(const FabricFit& low, const FabricFit& high, int ranks,
 NodeFabric beyond(const FabricFit& last, int ranks, const CollectiveCoefficients& c) {
   const Curve measured = from_fit(last);
   const double factor = ring_factor(ranks) / ring_factor(last.ranks);
-  const double latency = 1e3 * c.alpha_rank_us * std::max(0, ranks - last.ranks);
+  const Nanos latency = as_nanos(c.alpha_rank) * std::max(0, ranks - last.ranks);
   NodeFabric fabric{sampled(measured, measured,
                             [&](double size) { return at(measured, size) * factor + latency; }),
                     std::max(last.spread, c.unfitted_spread),
@@ -133,7 +130,7 @@ std::string gigabytes(double bandwidth) {
 
 /// What no table gives: a line by the bandwidth that a ring reaches.
 Curve by_rule(int ranks, double bandwidth, const CollectiveCoefficients& c) {
-  return line(1e-6 * (c.alpha_us + c.alpha_rank_us * ranks), ring_factor(ranks) / bandwidth);
+  return line(as_seconds(c.alpha + c.alpha_rank * ranks), Seconds(ring_factor(ranks) / bandwidth));
 }
 
 /// Data sheets count both directions of a link together; a ring sends one way.
@@ -158,12 +155,12 @@ NodeFabric at_its_figure(NodeFabric fabric, const Gpu& gpu, int ranks,
   const double given = gpu.link_bandwidth;
   if (known <= 0 || given <= 0 || given == known) return fabric;
   const Curve curve = fabric.curve;
-  const double start = at(curve, 0);
-  const double reached = (at(curve, kLargest) - start) / kLargest;
-  const double allowed = 1e9 * ring_factor(ranks) / ring_bandwidth(known, c);
-  const double slope = std::min(allowed, reached) * known / given;
+  const Nanos start = at(curve, 0);
+  const Nanos reached = (at(curve, kLargest) - start) / kLargest;  // a byte
+  const Nanos allowed = kSecond * ring_factor(ranks) / ring_bandwidth(known, c);
+  const Nanos slope = std::min(allowed, reached) * known / given;
   fabric.curve = sampled(curve, curve, [&](double size) {
-    const double time = at(curve, size);
+    const Nanos time = at(curve, size);
     if (given > known) return start + (time - start) * known / given;
     return std::max(time, start + slope * size);
   });
@@ -176,8 +173,8 @@ NodeFabric at_its_figure(NodeFabric fabric, const Gpu& gpu, int ranks,
 }
 
 /// No ring over PCIe begins sooner than the measured ones over faster links.
-double latest_start(int ranks, const CollectiveCoefficients& c) {
-  double start = 0;
+Nanos latest_start(int ranks, const CollectiveCoefficients& c) {
+  Nanos start;
   for (const FabricFit& fit : c.fits) {
     for (const bool below : {true, false}) {
       const FabricFit* near = nearest(c.fits, fit.fabric, ranks, below);
@@ -224,8 +221,8 @@ NodeFabric over_pcie(const Gpu& gpu, int ranks, const CollectiveCoefficients& c)
   if (is_bridge(gpu) && ranks > 2)
     fabric.assumption += "; the " + gpu.link + " joins two GPUs only";
   fabric.curve = by_rule(ranks, bandwidth, c);
-  const double later = std::max(0.0, latest_start(ranks, c) - at(fabric.curve, 0));
-  for (auto& point : fabric.curve) point.nanoseconds += later;
+  const Nanos later = std::max(Nanos(0), latest_start(ranks, c) - at(fabric.curve, 0));
+  for (auto& point : fabric.curve) point.time += later;
   return fabric;
 }
 
@@ -270,7 +267,8 @@ std::optional<NodeFabric> over_link(const Gpu& gpu, int ranks, const CollectiveC
                         source_of(gpu.link_bandwidth, gpu.figure_stated)};
 }
 
-double slope_of(const Curve& curve) { return (at(curve, kLargest) - at(curve, 0)) / kLargest; }
+/// The time of a byte.
+Nanos slope_of(const Curve& curve) { return (at(curve, kLargest) - at(curve, 0)) / kLargest; }
 
 /// The library takes the faster way, so that a link never slows what would go without it; a link
 /// that the user says is slower than PCIe is taken at its word.
@@ -294,14 +292,14 @@ NodeFabric across_nodes(const Machine& machine, RankLayout layout, const NodeFab
   const double factor = ring_factor(layout.ranks());
   const bool alone = layout.gpus_per_node == 1;
   const double stretch = alone ? 0 : factor / ring_factor(layout.gpus_per_node);
-  const double alpha = alone ? 1e3 * c.alpha_us : at(node.curve, 0);
-  const double hops = 1e3 * c.network_alpha_us * std::log2(static_cast<double>(layout.nodes));
+  const Nanos alpha = alone ? as_nanos(c.alpha) : at(node.curve, 0);
+  const Nanos hops = as_nanos(c.network_alpha) * std::log2(static_cast<double>(layout.nodes));
   const auto time = [&](double size) {
-    const double links = alone ? 0 : (at(node.curve, size) - alpha) * stretch;
-    return alpha + hops + std::max(links, factor * size / network * 1e9);
+    const Nanos links = alone ? Nanos(0) : (at(node.curve, size) - alpha) * stretch;
+    return alpha + hops + std::max(links, as_nanos(Seconds(factor * size / network)));
   };
   NodeFabric fabric{{}, std::max(node.spread, c.unfitted_spread), node.basis, node.assumption};
-  if (alone) fabric.curve = line(1e-9 * (alpha + hops), factor / network);
+  if (alone) fabric.curve = line(as_seconds(alpha + hops), Seconds(factor / network));
   else fabric.curve = sampled(node.curve, node.curve, time);
   fabric.basis += fabric.basis.empty() ? "" : "; ";
   fabric.basis +=
@@ -329,7 +327,7 @@ NodeFabric fabric_of(const Machine& machine, RankLayout layout, const Collective
 
 Nanos AllReduceModel::time_of(Bytes bytes) const {
   if (ranks < 2 || curve.size() < 2) return Nanos(0);
-  return Nanos(at(curve, std::max(0.0, static_cast<double>(bytes.count()))));
+  return at(curve, std::max(0.0, static_cast<double>(bytes.count())));
 }
 
 Nanos AllReduceModel::time_of(const CollectiveShape& shape, Bytes bytes) const {
@@ -340,12 +338,12 @@ Nanos AllReduceModel::time_of(const CollectiveShape& shape, Bytes bytes) const {
       shape.kind == CollectiveKind::kBroadcast || shape.kind == CollectiveKind::kReduce;
   const double share =
       all_of_it ? 1.0 : static_cast<double>(shape.ranks - 1) / static_cast<double>(shape.ranks);
-  const double alpha = 1e9 * alpha_seconds();
-  return Nanos(alpha / 2 + (time_of(bytes).count() - alpha) * share / ring_factor(ranks));
+  const Nanos start = as_nanos(alpha());
+  return start / 2 + (time_of(bytes) - start) * share / ring_factor(ranks);
 }
 
-double AllReduceModel::alpha_seconds() const {
-  return curve.empty() ? 0 : 1e-9 * curve.front().nanoseconds;
+Seconds AllReduceModel::alpha() const {
+  return curve.empty() ? Seconds(0) : as_seconds(curve.front().time);
 }
 
 double AllReduceModel::bandwidth() const {
@@ -353,7 +351,7 @@ double AllReduceModel::bandwidth() const {
   const Point& last = curve.back();
   const Point& before = curve[curve.size() - 2];
   return ring_factor(ranks) * (last.bytes - before.bytes) /
-         (1e-9 * (last.nanoseconds - before.nanoseconds));
+         as_seconds(last.time - before.time).count();
 }
 
 AllReduceModel all_reduce_model(const Machine& machine, RankLayout layout,
@@ -410,7 +408,7 @@ constexpr double kManyRanks = 64;
 Nanos wait_for_slowest(int ranks, Nanos total, const CollectiveCoefficients& c) {
   if (ranks < 2) return Nanos(0);
   const double doublings = std::log2(ranks / 2.0);
-  const Nanos fixed = c.straggler_us * (1 + c.straggler_growth * doublings) * kMicrosecond;
+  const Nanos fixed = as_nanos(c.straggler_wait * (1 + c.straggler_growth * doublings));
   const double beyond = std::max(0.0, std::log2(ranks / kManyRanks));
   return std::min(fixed, c.straggler_most * total) + c.straggler * beyond * total;
 }

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "base/durations.h"
 #include "base/units.h"
 #include "device/machine.h"
 #include "operators/shapes.h"
@@ -22,7 +23,8 @@ struct RankLayout {
 /// since the library changes protocol and algorithm with the size.
 struct AllReduceModel {
   struct Point {
-    double bytes, nanoseconds;
+    double bytes;
+    Nanos time;
   };
   std::vector<Point>
       curve;  ///< by rising bytes; the first is at 0, the last piece goes on for ever
@@ -36,8 +38,8 @@ struct AllReduceModel {
   /// (broadcast, reduce) or the others' share of them (scatter, gather) pass that GPU's link once.
   [[nodiscard]] Nanos time_of(const CollectiveShape& shape, Bytes bytes) const;
 
-  [[nodiscard]] double alpha_seconds() const;  ///< of no bytes
-  [[nodiscard]] double bandwidth() const;      ///< bus bandwidth of the largest sizes, bytes/s
+  [[nodiscard]] Seconds alpha() const;     ///< what no bytes take
+  [[nodiscard]] double bandwidth() const;  ///< bus bandwidth of the largest sizes, bytes/s
 };
 
 /// All-reduces of a job's collectives: between all GPUs, and where fewer share one copy of the

@@ -20,9 +20,9 @@ constexpr double kMebi = 1 << 20;
 /// Straight lines: 40 us + 200 GB/s on 2 GPUs, 80 us + 240 GB/s on 8, from 1 MiB on.
 CollectiveCoefficients fitted() {
   const auto line = [](double alpha_us, double factor, double gb_s) {
-    std::vector<std::pair<double, double>> curve;
+    std::vector<FabricFit::Point> curve;
     for (const double mib : {1.0, 1024.0})
-      curve.emplace_back(mib * kMebi, alpha_us + factor * mib * kMebi / gb_s / 1e3);
+      curve.push_back({mib * kMebi, Micros(alpha_us + factor * mib * kMebi / gb_s / 1e3)});
     return curve;
   };
   CollectiveCoefficients c;
@@ -65,7 +65,7 @@ TEST(AllReduce, CountsBetweenFitsAreInterpolated) {
   const AllReduceModel model = all_reduce_model(linked("NVLink 3", 600e9), {4, 1}, fitted());
   // 4 is half-way from 2 to 8 in powers of two: 40 + 1200 us and 80 + 1750 us.
   EXPECT_NEAR(model.time_of(Bytes(240'000'000)).count(), 1535e3, 1);
-  EXPECT_NEAR(model.alpha_seconds(), 60e-6, 1e-9);
+  EXPECT_NEAR(model.alpha().count(), 60e-6, 1e-9);
   EXPECT_NE(model.basis.find("between"), std::string::npos);
 }
 
@@ -75,8 +75,10 @@ TEST(AllReduce, BeyondTheFitsTheRingGrowsAndEachRankAddsLatency) {
   const AllReduceModel eight = all_reduce_model(machine, {8, 1}, c);
   const AllReduceModel sixteen = all_reduce_model(machine, {16, 1}, c);
   const Bytes bytes(240'000'000);
-  EXPECT_NEAR(sixteen.time_of(bytes).count(),
-              eight.time_of(bytes).count() * (2 * 15.0 / 16) / 1.75 + 8e3 * c.alpha_rank_us, 1e3);
+  EXPECT_NEAR(
+      sixteen.time_of(bytes).count(),
+      eight.time_of(bytes).count() * (2 * 15.0 / 16) / 1.75 + 8 * as_nanos(c.alpha_rank).count(),
+      1e3);
   EXPECT_DOUBLE_EQ(sixteen.spread, c.unfitted_spread);
   EXPECT_NE(fabric_assumption(machine, {16, 1}, c).find("8 measured"), std::string::npos);
   EXPECT_EQ(fabric_assumption(machine, {8, 1}, c), "");
@@ -84,8 +86,10 @@ TEST(AllReduce, BeyondTheFitsTheRingGrowsAndEachRankAddsLatency) {
 
 TEST(AllReduce, ACurveGoesThroughItsPointsAndOnBeyondTheLast) {
   CollectiveCoefficients c;
-  c.fits = {
-      {"NVLink 3", 2, {{1 * kMebi, 50}, {4 * kMebi, 56}, {5 * kMebi, 40}, {9 * kMebi, 60}}, 0.05}};
+  c.fits = {{"NVLink 3",
+             2,
+             {{1 * kMebi, 50_us}, {4 * kMebi, 56_us}, {5 * kMebi, 40_us}, {9 * kMebi, 60_us}},
+             0.05}};
   const AllReduceModel model = all_reduce_model(linked("NVLink 3", 600e9), {2, 1}, c);
   const auto us = [&](double mib) {
     return model.time_of(Bytes(std::llround(mib * kMebi))).count() / 1e3;
@@ -101,7 +105,7 @@ TEST(AllReduce, ACurveGoesThroughItsPointsAndOnBeyondTheLast) {
 
 TEST(AllReduce, LatencyIsAtLeastAThirdOfTheSmallestMeasuredSize) {
   CollectiveCoefficients c;
-  c.fits = {{"NVLink 3", 2, {{1 * kMebi, 90}, {2 * kMebi, 180}}, 0.05}};
+  c.fits = {{"NVLink 3", 2, {{1 * kMebi, 90_us}, {2 * kMebi, 180_us}}, 0.05}};
   Machine machine = linked("NVLink 3", 600e9);
   machine.device.gpu()->pcie_bandwidth = 0;  // which would be as fast
   const AllReduceModel model = all_reduce_model(machine, {2, 1}, c);
@@ -188,12 +192,12 @@ TEST(AllReduce, TheNetworkBoundsNodes) {
   const AllReduceModel two = all_reduce_model(machine, {8, 2}, c);
   EXPECT_EQ(two.ranks, 16);
   EXPECT_NEAR(two.bandwidth(), 40e9, 1e3);
-  EXPECT_GT(two.alpha_seconds(), one.alpha_seconds());
+  EXPECT_GT(two.alpha(), one.alpha());
 }
 
 TEST(AllReduce, TheWaitForTheSlowestGrowsWithTheRanksAndIsBounded) {
   CollectiveCoefficients c;
-  c.straggler_us = 1000;
+  c.straggler_wait = 1000_us;
   c.straggler_growth = 0.5;
   c.straggler_most = 0.1;
   c.straggler = 0.01;
@@ -221,8 +225,8 @@ TEST(AllReduce, MissingFiguresStayFinite) {
 /// A curve as V100-SXM2 has it between few GPUs: no faster than PCIe 4.0.
 CollectiveCoefficients slow_nvlink_2() {
   CollectiveCoefficients c;
-  c.fits = {{"NVLink 2", 2, {{1 * kMebi, 70}, {1024 * kMebi, 47606}}, 0.05},
-            {"NVLink 2", 8, {{1 * kMebi, 79}, {1024 * kMebi, 13982}}, 0.05}};
+  c.fits = {{"NVLink 2", 2, {{1 * kMebi, 70_us}, {1024 * kMebi, 47606_us}}, 0.05},
+            {"NVLink 2", 8, {{1 * kMebi, 79_us}, {1024 * kMebi, 13982_us}}, 0.05}};
   return c;
 }
 

@@ -14,20 +14,21 @@ class Backward {
   explicit Backward(double contention) : contention_(contention) {}
 
   /// Moves on to position `work` and returns the time.
-  double reach(double work) {
+  Nanos reach(Nanos work) {
     work = std::max(work, work_);
     // Beside a collective a piece of work takes 1 + contention as long.
-    const double beside = std::max(0.0, busy_until_ - time_) / (1 + contention_);
-    const double slow = std::min(work - work_, beside);
+    const Nanos beside = std::max(Nanos(0), busy_until_ - time_) / (1 + contention_);
+    const Nanos slow = std::min(work - work_, beside);
     time_ += slow * (1 + contention_) + (work - work_ - slow);
     work_ = work;
     return time_;
   }
   /// A collective runs until `time`.
-  void busy_until(double time) { busy_until_ = std::max(busy_until_, time); }
+  void busy_until(Nanos time) { busy_until_ = std::max(busy_until_, time); }
 
  private:
-  double contention_, time_ = 0, work_ = 0, busy_until_ = 0;
+  double contention_;
+  Nanos time_, work_, busy_until_;
 };
 
 }  // namespace
@@ -37,23 +38,22 @@ DataParallelTime data_parallel_time(const LonelyStep& step, const AllReduceModel
   DataParallelTime out{step.total, Nanos(0), Nanos(0)};
   if (all_reduce.ranks < 2) return out;
   Backward backward(c.contention);
-  double end = 0;
+  Nanos end;
   for (const ReadyBucket& bucket : step.buckets) {
-    const double time = all_reduce.time_of(bucket.bytes).count();
-    const double ready = backward.reach(std::min(bucket.ready, step.backward_end).count());
+    const Nanos time = all_reduce.time_of(bucket.bytes);
+    const Nanos ready = backward.reach(std::min(bucket.ready, step.backward_end));
     end = std::max(ready, end) + time;
     backward.busy_until(end);
-    out.communication += Nanos(time);
+    out.communication += time;
   }
-  const double computed = backward.reach(step.backward_end.count());
-  const double waited = std::max(0.0, end - computed);
-  const double optimizer = (step.total - step.backward_end).count();
-  const double total = computed + waited + std::max(0.0, optimizer);
-  const Nanos lagged = out.communication.count() > 0
-                           ? wait_for_slowest(all_reduce.ranks, Nanos(total), c)
-                           : Nanos(0);
-  out.exposed = Nanos(waited) + lagged;
-  out.total = Nanos(total) + lagged;
+  const Nanos computed = backward.reach(step.backward_end);
+  const Nanos waited = std::max(Nanos(0), end - computed);
+  const Nanos optimizer = step.total - step.backward_end;
+  const Nanos total = computed + waited + std::max(Nanos(0), optimizer);
+  const Nanos lagged =
+      out.communication.count() > 0 ? wait_for_slowest(all_reduce.ranks, total, c) : Nanos(0);
+  out.exposed = waited + lagged;
+  out.total = total + lagged;
   return out;
 }
 

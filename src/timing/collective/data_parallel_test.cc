@@ -145,8 +145,8 @@ TEST(DataParallel, SmallBucketsOverlapWellButPayLatency) {
   // 100 MB in a backward of 30 ms on eight GPUs whose all-reduce has a latency of 200 us: buckets
   // of 1 MiB take 96 x 0.2 ms more than four of 25 MiB, of which a part shows.
   CollectiveCoefficients c;
-  c.alpha_us = 200;
-  c.alpha_rank_us = 0;
+  c.alpha = 200_us;
+  c.alpha_rank = 0_us;
   Machine machine = two_wired();
   machine.device.gpu()->link = "NVLink 9";
   machine.device.gpu()->link_bandwidth = 20e9;

@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <unordered_map>
+#include <variant>
 
 #include "base/text.h"
 
@@ -22,6 +23,16 @@ struct Name {
   }
 };
 
+double number_of(double value) { return value; }
+double number_of(Micros time) { return time.count(); }
+
+/// A number of a Coefficients, to be overridden.
+using Member = std::variant<double*, Micros*>;
+void write(double value, Member member) {
+  if (double** plain = std::get_if<double*>(&member)) **plain = value;
+  else *std::get<Micros*>(member) = Micros(value);
+}
+
 /// Calls `visit(name, member, zero)` for every number of a Coefficients. One list serves reading
 /// and overriding.
 template <class C, class Visit>
@@ -34,8 +45,8 @@ void visit_all(C& c, Visit&& visit) {
     visit(Name{row.name, "spread"}, entry.spread, kAllowed);
     visit(Name{row.name, "scale"}, entry.scale, kDivides);
   }
-  visit(Name{"kernel", "floor_us"}, c.kernel.floor_us, kAllowed);
-  visit(Name{"kernel", "launch_us"}, c.kernel.launch_us, kAllowed);
+  visit(Name{"kernel", "floor_us"}, c.kernel.floor, kAllowed);
+  visit(Name{"kernel", "launch_us"}, c.kernel.launch, kAllowed);
   visit(Name{"kernel", "l2_speedup"}, c.kernel.l2_speedup, kDivides);
   visit(Name{"kernel", "l2_share"}, c.kernel.l2_share, kDivides);
   visit(Name{"kernel", "bandwidth_exponent"}, c.kernel.bandwidth_exponent, kAllowed);
@@ -43,8 +54,8 @@ void visit_all(C& c, Visit&& visit) {
   visit(Name{"kernel", "tile_prologue"}, c.kernel.tile_prologue, kAllowed);
   visit(Name{"kernel", "lone_block"}, c.kernel.lone_block, kDivides);
   visit(Name{"kernel", "unaligned_tensor"}, c.kernel.unaligned_tensor, kDivides);
-  visit(Name{"kernel", "recurrence_us"}, c.kernel.recurrence_us, kAllowed);
-  visit(Name{"kernel", "graph_gain_us"}, c.kernel.graph_gain_us, kAllowed);
+  visit(Name{"kernel", "recurrence_us"}, c.kernel.recurrence, kAllowed);
+  visit(Name{"kernel", "graph_gain_us"}, c.kernel.graph_gain, kAllowed);
   visit(Name{"kernel", "graph_spread"}, c.kernel.graph_spread, kAllowed);
   visit(Name{"kernel", "tensor_exponent"}, c.kernel.tensor_exponent, kAllowed);
   visit(Name{"kernel", "tensor_gemm_exponent"}, c.kernel.tensor_gemm_exponent, kAllowed);
@@ -60,41 +71,41 @@ void visit_all(C& c, Visit&& visit) {
   visit(Name{"power", "pj_5nm"}, c.power.pj_5nm, kDivides);
   visit(Name{"power", "half_tensor"}, c.power.half_tensor, kDivides);
   visit(Name{"power", "tf32_tensor"}, c.power.tf32_tensor, kDivides);
-  visit(Name{"host", "forward_us"}, c.host.forward_us, kAllowed);
-  visit(Name{"host", "backward_us"}, c.host.backward_us, kAllowed);
-  visit(Name{"host", "autograd_us"}, c.host.autograd_us, kAllowed);
-  visit(Name{"host", "module_us"}, c.host.module_us, kAllowed);
-  visit(Name{"host", "library_us"}, c.host.library_us, kAllowed);
-  visit(Name{"host", "product_us"}, c.host.product_us, kAllowed);
-  visit(Name{"host", "rows_us"}, c.host.rows_us, kAllowed);
-  visit(Name{"host", "attention_us"}, c.host.attention_us, kAllowed);
-  visit(Name{"host", "conversion_us"}, c.host.conversion_us, kAllowed);
+  visit(Name{"host", "forward_us"}, c.host.forward, kAllowed);
+  visit(Name{"host", "backward_us"}, c.host.backward, kAllowed);
+  visit(Name{"host", "autograd_us"}, c.host.autograd, kAllowed);
+  visit(Name{"host", "module_us"}, c.host.module, kAllowed);
+  visit(Name{"host", "library_us"}, c.host.library, kAllowed);
+  visit(Name{"host", "product_us"}, c.host.product, kAllowed);
+  visit(Name{"host", "rows_us"}, c.host.rows, kAllowed);
+  visit(Name{"host", "attention_us"}, c.host.attention, kAllowed);
+  visit(Name{"host", "conversion_us"}, c.host.conversion, kAllowed);
   visit(Name{"host", "speed"}, c.host.speed, kAllowed);
-  visit(Name{"host", "optimizer_us"}, c.host.optimizer_us, kAllowed);
-  visit(Name{"host", "list_us"}, c.host.list_us, kAllowed);
-  visit(Name{"host", "update_us"}, c.host.update_us, kAllowed);
-  visit(Name{"host", "view_us"}, c.host.view_us, kAllowed);
-  visit(Name{"host", "launch_us"}, c.host.launch_us, kAllowed);
-  visit(Name{"host", "compiled_us"}, c.host.compiled_us, kAllowed);
-  visit(Name{"host", "synchronize_us"}, c.host.synchronize_us, kAllowed);
-  visit(Name{"host", "step_us"}, c.host.step_us, kAllowed);
-  visit(Name{"host", "graph_us"}, c.host.graph_us, kAllowed);
-  visit(Name{"host", "graph_kernel_us"}, c.host.graph_kernel_us, kAllowed);
+  visit(Name{"host", "optimizer_us"}, c.host.optimizer, kAllowed);
+  visit(Name{"host", "list_us"}, c.host.list, kAllowed);
+  visit(Name{"host", "update_us"}, c.host.update, kAllowed);
+  visit(Name{"host", "view_us"}, c.host.view, kAllowed);
+  visit(Name{"host", "launch_us"}, c.host.launch, kAllowed);
+  visit(Name{"host", "compiled_us"}, c.host.compiled, kAllowed);
+  visit(Name{"host", "synchronize_us"}, c.host.synchronize, kAllowed);
+  visit(Name{"host", "step_us"}, c.host.step, kAllowed);
+  visit(Name{"host", "graph_us"}, c.host.graph, kAllowed);
+  visit(Name{"host", "graph_kernel_us"}, c.host.graph_kernel, kAllowed);
   visit(Name{"host", "spread"}, c.host.spread, kAllowed);
   visit(Name{"pcie", "pinned"}, c.copy.pinned, kDivides);
   visit(Name{"pcie", "pageable"}, c.copy.pageable, kDivides);
-  visit(Name{"pcie", "latency_us"}, c.copy.latency_us, kAllowed);
+  visit(Name{"pcie", "latency_us"}, c.copy.latency, kAllowed);
   visit(Name{"collective", "contention"}, c.collective.contention, kAllowed);
   visit(Name{"collective", "straggler"}, c.collective.straggler, kAllowed);
-  visit(Name{"collective", "straggler_us"}, c.collective.straggler_us, kAllowed);
+  visit(Name{"collective", "straggler_us"}, c.collective.straggler_wait, kAllowed);
   visit(Name{"collective", "straggler_growth"}, c.collective.straggler_growth, kAllowed);
   visit(Name{"collective", "straggler_most"}, c.collective.straggler_most, kAllowed);
   visit(Name{"collective", "pcie_share"}, c.collective.pcie_share, kDivides);
   visit(Name{"collective", "link_share"}, c.collective.link_share, kDivides);
   visit(Name{"collective", "network_share"}, c.collective.network_share, kDivides);
-  visit(Name{"collective", "alpha_us"}, c.collective.alpha_us, kAllowed);
-  visit(Name{"collective", "alpha_rank_us"}, c.collective.alpha_rank_us, kAllowed);
-  visit(Name{"collective", "network_alpha_us"}, c.collective.network_alpha_us, kAllowed);
+  visit(Name{"collective", "alpha_us"}, c.collective.alpha, kAllowed);
+  visit(Name{"collective", "alpha_rank_us"}, c.collective.alpha_rank, kAllowed);
+  visit(Name{"collective", "network_alpha_us"}, c.collective.network_alpha, kAllowed);
   visit(Name{"collective", "unfitted_spread"}, c.collective.unfitted_spread, kAllowed);
   visit(Name{"band", "known"}, c.band.known, kDivides);
   visit(Name{"band", "unseen"}, c.band.unseen, kDivides);
@@ -120,7 +131,7 @@ const Places& places() {
   static const Places kPlaces = [] {
     Places all;
     const Coefficients defaults;
-    visit_all(defaults, [&](const Name& name, double, Zero zero) {
+    visit_all(defaults, [&](const Name& name, auto, Zero zero) {
       all.emplace(name.text(), Place{all.size(), zero});
     });
     return all;
@@ -131,7 +142,7 @@ const Places& places() {
 Error unknown_name(std::string_view name) {
   std::vector<std::string> names;
   const Coefficients defaults;
-  visit_all(defaults, [&](const Name& n, double, Zero) { names.push_back(n.text()); });
+  visit_all(defaults, [&](const Name& n, auto, Zero) { names.push_back(n.text()); });
   return {ErrorCode::kBadInput,
           "no time coefficient is called \"" + std::string(name) + "\"" + suggestion(name, names),
           {}};
@@ -154,9 +165,9 @@ Coefficients::Coefficients() {
 }
 
 Status apply(const CoefficientPatch& patch, Coefficients& coefficients) {
-  std::vector<double*> members;
+  std::vector<Member> members;
   members.reserve(places().size());
-  visit_all(coefficients, [&](const Name&, double& member, Zero) { members.push_back(&member); });
+  visit_all(coefficients, [&](const Name&, auto& member, Zero) { members.emplace_back(&member); });
   for (const auto& [wanted, value] : patch.values) {
     if (!std::isfinite(value) || value < 0 || value > 1e18) {
       return fail(ErrorCode::kBadInput, "a time coefficient must be a finite number of at least 0",
@@ -168,7 +179,7 @@ Status apply(const CoefficientPatch& patch, Coefficients& coefficients) {
       return fail(ErrorCode::kBadInput, "this time coefficient divides and must be above 0",
                   wanted);
     }
-    *members[place->second.at] = value;
+    write(value, members[place->second.at]);
   }
   return {};
 }
@@ -178,8 +189,8 @@ Result<double> value_of(const Coefficients& coefficients, std::string_view name)
   if (place == places().end()) return tl::unexpected(unknown_name(name));
   std::size_t at = 0;
   double value = NAN;
-  visit_all(coefficients, [&](const Name&, double member, Zero) {
-    if (at++ == place->second.at) value = member;
+  visit_all(coefficients, [&](const Name&, auto member, Zero) {
+    if (at++ == place->second.at) value = number_of(member);
   });
   return value;
 }

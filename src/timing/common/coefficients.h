@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/durations.h"
 #include "base/result.h"
 #include "device/machine.h"
 #include "operators/cost_class.h"
@@ -28,8 +29,8 @@ struct ClassCoefficients {
 };
 
 struct KernelCoefficients {
-  double floor_us = 2.0;    ///< device time of an empty kernel and the gap to the next
-  double launch_us = 1.5;   ///< each further device kernel of the same library call
+  Micros floor{2.0};        ///< device time of an empty kernel and the gap to the next
+  Micros launch{1.5};       ///< each further device kernel of the same library call
   double l2_speedup = 2.0;  ///< bandwidth while a kernel's bytes stay in the L2 cache
   double l2_share = 0.6;    ///< of the L2 that one kernel's operands can count on
   /// Batch norms, reductions, pooling, transposes and the operands of convolutions do not keep up
@@ -41,8 +42,8 @@ struct KernelCoefficients {
   double lone_block = 0.65;   ///< of an SM's rate that a single thread block on it reaches
   double unaligned_tensor =
       0.5;  ///< tensor-core rate when rows are 4-byte aligned; the root of it at 8 bytes
-  double recurrence_us = 4.0;  ///< latency of one time step of a recurrent layer
-  double graph_gain_us = 0.4;  ///< what a kernel of a CUDA graph saves of the gap before it
+  Micros recurrence{4.0};      ///< latency of one time step of a recurrent layer
+  Micros graph_gain{0.4};      ///< what a kernel of a CUDA graph saves of the gap before it
   double graph_spread = 0.15;  ///< 90 % relative half-width of the time spent in CUDA graphs
   /// Tensor cores of width w (FLOPs of an SM in one clock) sustain peak (w / reference)^(exponent -
   /// 1): wide ones are fed worse than narrow ones; more SMs or a higher clock cost nothing.
@@ -68,30 +69,30 @@ struct PowerCoefficients {
   double tf32_tensor = 2.5;  ///< the same for TF32
 };
 
-/// Microseconds on the core that data/measured/host was measured on; device/host_speed.h says how
-/// much longer another takes. An operator is dispatched in `forward_us` or `backward_us`, launch of
+/// Times on the core that data/measured/host was measured on; device/host_speed.h says how much
+/// longer another takes. An operator is dispatched in `forward` or `backward`, launch of
 /// its kernel included; what its library does on the host comes on top, for each kernel of it.
 struct HostCoefficients {
-  double forward_us = 6;     ///< an operator called from Python, without a graph
-  double autograd_us = 0.6;  ///< recording it for the backward
-  double module_us = 0.75;   ///< a module's call around it
-  double backward_us = 6;    ///< one operator from the autograd engine
-  double library_us = 24;    ///< cuDNN: descriptors, plan, workspace of a convolution or batch norm
-  double product_us = 5;     ///< cuBLAS
-  double rows_us = 2;        ///< layer norm's further outputs
-  double attention_us = 12;  ///< a fused attention's checks, seeds and further outputs
-  double conversion_us = 3;  ///< copies and conversions of data types, autocast's among them
-  double optimizer_us = 10;  ///< one foreach or fused call over a list of tensors
-  double list_us = 0.3;      ///< each tensor that such a call is given, Python's books included
-  double update_us = 5;      ///< one operator on one tensor without autograd, after the backward
-  double view_us = 0.9;      ///< one view operator
-  double launch_us = 3;      ///< each further device kernel of an operator
-  double compiled_us = 5;  ///< a kernel or library call of torch.compile's generated code: a prior
-  double synchronize_us = 10;     ///< noticing on the host that the device has finished
-  double step_us = 100;           ///< Python between steps: zero_grad, loop, loader hand-over
-  double graph_us = 8;            ///< replay of a captured CUDA graph, whatever it holds
-  double graph_kernel_us = 0.15;  ///< and for each kernel in it
-  double spread = 0.25;           ///< 90 % relative half-width of these times on a known core
+  Micros forward{6};       ///< an operator called from Python, without a graph
+  Micros autograd{0.6};    ///< recording it for the backward
+  Micros module{0.75};     ///< a module's call around it
+  Micros backward{6};      ///< one operator from the autograd engine
+  Micros library{24};      ///< cuDNN: descriptors, plan, workspace of a convolution or batch norm
+  Micros product{5};       ///< cuBLAS
+  Micros rows{2};          ///< layer norm's further outputs
+  Micros attention{12};    ///< a fused attention's checks, seeds and further outputs
+  Micros conversion{3};    ///< copies and conversions of data types, autocast's among them
+  Micros optimizer{10};    ///< one foreach or fused call over a list of tensors
+  Micros list{0.3};        ///< each tensor that such a call is given, Python's books included
+  Micros update{5};        ///< one operator on one tensor without autograd, after the backward
+  Micros view{0.9};        ///< one view operator
+  Micros launch{3};        ///< each further device kernel of an operator
+  Micros compiled{5};      ///< a kernel or library call of torch.compile's generated code: a prior
+  Micros synchronize{10};  ///< noticing on the host that the device has finished
+  Micros step{100};        ///< Python between steps: zero_grad, loop, loader hand-over
+  Micros graph{8};         ///< replay of a captured CUDA graph, whatever it holds
+  Micros graph_kernel{0.15};  ///< and for each kernel in it
+  double spread = 0.25;       ///< 90 % relative half-width of these times on a known core
   /// Speed of the host that runs the step, where these times say it themselves (a calibration's are
   /// of that very host: 1). 0: its processor decides (device/host_speed.h).
   double speed = 0;
@@ -100,7 +101,7 @@ struct HostCoefficients {
 struct CopyCoefficients {
   double pinned = 0.8;     ///< of the nominal PCIe bandwidth
   double pageable = 0.35;  ///< the same when the driver stages through its own buffer
-  double latency_us = 10;
+  Micros latency{10};
 };
 
 /// What the half-widths of a step's band are multiplied by, by what is known of the GPU, and what
@@ -120,29 +121,33 @@ struct BandCoefficients {
 
 /// Measured time of an all-reduce by size, of one fabric and count of GPUs.
 struct FabricFit {
+  struct Point {
+    double bytes = 0;
+    Micros time;
+  };
   std::string fabric;  ///< "NVLink 3", "PCIe"
   int ranks = 2;
-  std::vector<std::pair<double, double>> curve;  ///< bytes and microseconds, at least two, rising
-  double spread = 0.1;                           ///< 90 % relative half-width
+  std::vector<Point> curve;  ///< at least two, rising
+  double spread = 0.1;       ///< 90 % relative half-width
 };
 
 struct CollectiveCoefficients {
   std::vector<FabricFit> fits;
   double contention = 0.04;  ///< slow-down of kernels while a collective runs beside them
-  /// Ranks that step together wait for the slowest: so long between two of them, longer by
+  /// Ranks that step together wait for the slowest: `straggler_wait` between two of them, longer by
   /// `straggler_growth` for each doubling, never more than `straggler_most` of the step; and
   /// `straggler` of the step for each doubling beyond 64. Published throughput on 2-16 V100, A100
   /// and H100 loses 3-8 ms a step whether it takes 50 or 1000.
-  double straggler_us = 3700;
+  Micros straggler_wait{3700};
   double straggler_growth = 0.8;
   double straggler_most = 0.1;
   double straggler = 0;
   double pcie_share = 0.75;  ///< bus bandwidth over nominal PCIe bandwidth, where no fit exists
   double link_share = 0.75;  ///< bus bandwidth over half the link's two-way figure, likewise
   double network_share = 0.8;
-  double alpha_us = 30;  ///< plus alpha_rank_us for each rank, likewise
-  double alpha_rank_us = 6;
-  double network_alpha_us = 20;  ///< for each doubling of the nodes
+  Micros alpha{30};  ///< plus alpha_rank for each rank, likewise
+  Micros alpha_rank{6};
+  Micros network_alpha{20};  ///< for each doubling of the nodes
   double unfitted_spread = 0.5;
 };
 
@@ -184,8 +189,9 @@ struct Coefficients {
   }
 };
 
-/// Named values that replace some of a Coefficients: "gemm.compute", "kernel.floor_us". The form in
-/// which an architecture, a GPU or a calibration overrides what is below it.
+/// Named values that replace some of a Coefficients: "gemm.compute", "kernel.floor_us" (which names
+/// its unit, as files do). The form in which an architecture, a GPU or a calibration overrides what
+/// is below it.
 struct CoefficientPatch {
   std::vector<std::pair<std::string, double>> values;
   std::string basis;  ///< "4,045 convolution and 3,004 GEMM rows"

@@ -1,7 +1,9 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
+#include "base/durations.h"
 #include "device/gpu.h"
 #include "program/program.h"
 
@@ -12,8 +14,8 @@ class LearnedKernels {
  public:
   virtual ~LearnedKernels() = default;
 
-  /// Seconds beyond the floor; negative where nothing is known of the kernel, so that rules speak.
-  [[nodiscard]] virtual double seconds_of(const Kernel& kernel) const = 0;
+  /// Beyond the floor; nothing where nothing is known of the kernel, so that rules speak.
+  [[nodiscard]] virtual std::optional<Seconds> time_of(const Kernel& kernel) const = 0;
 };
 
 /// What measurements taught of kernels on all GPUs. Cost models of GPUs take it as it comes, so

@@ -52,39 +52,39 @@ inline Cpu round_cpu() {
 inline Coefficients ideal() {
   Coefficients c;
   for (auto& entry : c.classes) entry = {1, 1, 0.1};
-  c.kernel.floor_us = 0;
-  c.kernel.launch_us = 0;
+  c.kernel.floor = Micros(0);
+  c.kernel.launch = Micros(0);
   c.kernel.tile_prologue = 0;
   c.kernel.lone_block = 1;
-  c.host = {.forward_us = 0,
-            .autograd_us = 0,
-            .module_us = 0,
-            .backward_us = 0,
-            .library_us = 0,
-            .product_us = 0,
-            .rows_us = 0,
-            .attention_us = 0,
-            .conversion_us = 0,
-            .optimizer_us = 0,
-            .list_us = 0,
-            .update_us = 0,
-            .view_us = 0,
-            .launch_us = 0,
-            .synchronize_us = 0,
-            .step_us = 0,
-            .graph_us = 0,
-            .graph_kernel_us = 0,
+  c.host = {.forward = Micros(0),
+            .autograd = Micros(0),
+            .module = Micros(0),
+            .backward = Micros(0),
+            .library = Micros(0),
+            .product = Micros(0),
+            .rows = Micros(0),
+            .attention = Micros(0),
+            .conversion = Micros(0),
+            .optimizer = Micros(0),
+            .list = Micros(0),
+            .update = Micros(0),
+            .view = Micros(0),
+            .launch = Micros(0),
+            .synchronize = Micros(0),
+            .step = Micros(0),
+            .graph = Micros(0),
+            .graph_kernel = Micros(0),
             .spread = 0.5,
             .speed = 1};
-  c.copy = {1, 0.5, 0};
+  c.copy = {1, 0.5, Micros(0)};
   c.collective.contention = 0;
   c.collective.straggler = 0;
-  c.collective.straggler_us = 0;
+  c.collective.straggler_wait = Micros(0);
   return c;
 }
 
 /// An all-reduce between two GPUs that takes a nanosecond a byte and no latency.
-inline FabricFit wire() { return {"wire", 2, {{1e-3, 1e-6}, {1e9, 1e6}}, 0.1}; }
+inline FabricFit wire() { return {"wire", 2, {{1e-3, 1e-6_us}, {1e9, 1e6_us}}, 0.1}; }
 
 /// Takes `microseconds` on round_gpu().
 inline Kernel moving(double microseconds, StepPhase phase = StepPhase::kForward) {

@@ -53,7 +53,7 @@ Result<std::shared_ptr<const CpuModel>> CpuModel::make(const Cpu& cpu) {
   const Calibration* measured = cpu.calibration.get();
   if (measured == nullptr) return std::shared_ptr<const CpuModel>(std::move(model));
   model->disturbed_ = measured->disturbed;
-  std::map<int, std::pair<std::unique_ptr<const CpuProcessor>, double>> processors;
+  std::map<int, std::pair<std::unique_ptr<const CpuProcessor>, Seconds>> processors;
   for (std::size_t i = 0; i < measured->operators.size(); ++i) {
     const MeasuredOperator& row = measured->operators[i];
     const auto kernel = TRY(cpu_kernel_of(row, cpu));
@@ -70,7 +70,7 @@ Result<std::shared_ptr<const CpuModel>> CpuModel::make(const Cpu& cpu) {
                row.spread + (measured->disturbed ? kDisturbedNoise : 0)},
               threads,
               i};
-    entry.row.value = std::log(1e-6 * row.time_us / (call + rule.total()));
+    entry.row.value = std::log(as_seconds(Micros(row.time_us)) / (call + rule.total()));
     model->groups_[static_cast<std::size_t>(group_of(kernel.kernel_class))].push_back(entry);
     ++model->rows_;
     ++model->rows_of_[entry.row.point.function];
@@ -149,10 +149,10 @@ CpuEstimate CpuEstimator::estimate(const Kernel& kernel, std::string_view functi
   if (const auto known = known_.find(key); known != known_.end()) return known->second;
   CpuEstimate e;
   e.factor = std::exp(process(group_of(kernel.kernel_class)).at(point).mean);
-  const double total = (call_ + rule.total()) * e.factor;
-  e.time = Nanos(1e9 * std::max(0.0, total - call_));
-  e.compute = std::min(e.time, Nanos(1e9 * rule.compute * e.factor));
-  e.memory = std::min(e.time, Nanos(1e9 * rule.memory * e.factor));
+  const Seconds total = (call_ + rule.total()) * e.factor;
+  e.time = as_nanos(std::max(Seconds(0), total - call_));
+  e.compute = std::min(e.time, as_nanos(rule.compute) * e.factor);
+  e.memory = std::min(e.time, as_nanos(rule.memory) * e.factor);
   e.point = point;
   e.has_rule = rule.has_rule;
   e.has_rows = model_.rows_of_.contains(point.function);
@@ -162,14 +162,14 @@ CpuEstimate CpuEstimator::estimate(const Kernel& kernel, std::string_view functi
 
 void CpuEstimator::count(const Kernel& kernel, const CpuEstimate& estimate) {
   const ProcessPoint& point = estimate.point;
-  const double time = estimate.time.count() + 1e9 * call_;
+  const Nanos time = estimate.time + as_nanos(call_);
   Counted& counted = counted_[static_cast<std::size_t>(group_of(kernel.kernel_class))];
   const auto [entry, fresh] = counted.known.emplace(key_of(kernel, point), counted.points.size());
   if (fresh) {
     counted.points.push_back(point);
     counted.weights.push_back(0);
   }
-  counted.weights[entry->second] += time;
+  counted.weights[entry->second] += time.count();
   all_ += time;
   if (estimate.has_rows) measured_ += time;
 }
@@ -184,6 +184,6 @@ Nanos CpuEstimator::spread() {
   return Nanos(std::sqrt(variance));
 }
 
-double CpuEstimator::measured_share() const { return all_ > 0 ? measured_ / all_ : 0; }
+double CpuEstimator::measured_share() const { return all_ > Nanos(0) ? measured_ / all_ : 0; }
 
 }  // namespace stoker

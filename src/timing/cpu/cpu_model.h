@@ -95,20 +95,20 @@ class CpuEstimator {
 
   struct Counted {
     std::vector<ProcessPoint> points;
-    std::vector<double> weights;  ///< nanoseconds
+    std::vector<double> weights;  ///< their times in nanoseconds, as variance_of_sum() takes them
     std::map<std::vector<double>, std::size_t> known;
   };
 
   const CpuModel& model_;
   CpuProcessor processor_;
-  double call_ = 0;  ///< seconds
+  Seconds call_;
   double step_bytes_ = 0;
   std::array<std::unique_ptr<const ResidualProcess>, kCpuGroups>
       processes_;  ///< as they are needed
   NameNumbers names_;
   std::map<std::vector<double>, CpuEstimate> known_;
   std::array<Counted, kCpuGroups> counted_;
-  double all_ = 0, measured_ = 0;
+  Nanos all_, measured_;
 };
 
 }  // namespace stoker

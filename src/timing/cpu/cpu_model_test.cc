@@ -49,8 +49,9 @@ Kernel elements(std::int64_t n) {
 
 double rule_us(std::int64_t n, const std::string& function, int threads = 1) {
   const CpuProcessor cpu(round_cpu(), threads);
-  return 1e6 * (cpu_cost(elements(n), function, cpu, {CpuData::kWarm}).total() +
-                cpu_host(round_cpu(), threads, 1).call);
+  return as_micros(cpu_cost(elements(n), function, cpu, {CpuData::kWarm}).total() +
+                   cpu_host(round_cpu(), threads, 1).call)
+      .count();
 }
 
 double told_us(const Cpu& cpu, std::int64_t n, const std::string& function, int threads = 1) {

@@ -108,8 +108,8 @@ CpuRates cpu_rates(const Cpu& cpu, int threads) {
   r.l2_bytes = or_else(static_cast<double>(cpu.l2.count()), kL2Bytes) * used;
   r.l3_bytes = or_else(static_cast<double>(cpu.l3.count()), kL3Bytes * cores);
   if (threads > 1) {
-    r.region = or_else(1e-6 * figure_at(measured, "region_us", threads, false),
-                       kRegion + kRegionThread * threads);
+    const Micros region(figure_at(measured, "region_us", threads, false));
+    r.region = Seconds(or_else(as_seconds(region).count(), kRegion + kRegionThread * threads));
   }
   return r;
 }
@@ -118,7 +118,7 @@ CpuHost cpu_host(const Cpu& cpu, int threads, double core_speed) {
   const Calibration* measured = cpu.calibration.get();
   const double speed = or_else(core_speed, 1);
   const auto of = [&](const char* name, double prior) {
-    return 1e-6 * or_else(figure_at(measured, name, threads, false), prior / speed);
+    return as_seconds(Micros(or_else(figure_at(measured, name, threads, false), prior / speed)));
   };
   CpuHost host;
   host.forward = of("forward_us", kForwardUs);

@@ -3,6 +3,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/durations.h"
 #include "device/calibration_data.h"
 #include "device/machine.h"
 
@@ -20,19 +21,18 @@ struct CpuRates {
   /// hold.
   double l2 = 0, l3 = 0, memory = 0;
   double l2_bytes = 0, l3_bytes = 0;
-  double region = 0;  ///< seconds to open and close a parallel region; 0 with one thread
+  Seconds region;  ///< to open and close a parallel region; 0 with one thread
 };
 
-/// Host work beside an operator's own: seconds.
+/// Host work beside an operator's own.
 struct CpuHost {
-  double forward = 0;    ///< one operator in the forward: Python, module, autograd's node
-  double backward = 0;   ///< one operator of the autograd engine
-  double optimizer = 0;  ///< one operator on one tensor in an optimizer's loop
-  double view = 0;
-  double step = 0;  ///< Python between steps
-  double call =
-      0;  ///< an ATen call on one number without autograd: contained in every measured row
-  double fault = 0;  ///< first touch of a page of 4 KiB
+  Seconds forward;    ///< one operator in the forward: Python, module, autograd's node
+  Seconds backward;   ///< one operator of the autograd engine
+  Seconds optimizer;  ///< one operator on one tensor in an optimizer's loop
+  Seconds view;
+  Seconds step;   ///< Python between steps
+  Seconds call;   ///< an ATen call on one number without autograd: contained in every measured row
+  Seconds fault;  ///< first touch of a page of 4 KiB
   bool measured = false;
 };
 

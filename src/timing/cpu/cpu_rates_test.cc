@@ -29,8 +29,8 @@ TEST(CpuRates, TheDataSheetWhereNothingIsMeasured) {
   EXPECT_DOUBLE_EQ(four.memory, 20e9);
   EXPECT_GE(one.l2, one.l3);
   EXPECT_GE(one.l3, one.memory);
-  EXPECT_EQ(one.region, 0);
-  EXPECT_GT(four.region, 0);
+  EXPECT_EQ(one.region, 0_s);
+  EXPECT_GT(four.region, 0_s);
 }
 
 TEST(CpuRates, NothingKnownIsNotNothing) {
@@ -48,7 +48,7 @@ TEST(CpuRates, FiguresReplaceTheDataSheet) {
   EXPECT_DOUBLE_EQ(cpu_rates(cpu, 1).memory, 8e9);
   EXPECT_DOUBLE_EQ(cpu_rates(cpu, 2).memory, 12e9);
   EXPECT_DOUBLE_EQ(cpu_rates(cpu, 1).products, 100e9);
-  EXPECT_DOUBLE_EQ(cpu_rates(cpu, 2).region, 3e-6);
+  EXPECT_DOUBLE_EQ(cpu_rates(cpu, 2).region.count(), 3e-6);
 }
 
 TEST(FigureAt, AmdahlBetweenAndBeyond) {
@@ -75,9 +75,9 @@ TEST(CpuHost, MeasuredOrPrior) {
           {{"forward_us", 0, 11, 0, ""}, {"fault_us", 1, 0.4, 0, ""}, {"fault_us", 2, 0.3, 0, ""}}),
       2, 1);
   EXPECT_TRUE(host.measured);
-  EXPECT_DOUBLE_EQ(host.forward, 11e-6);
-  EXPECT_DOUBLE_EQ(host.fault, 0.3e-6);
-  EXPECT_DOUBLE_EQ(host.backward, prior.backward);
+  EXPECT_DOUBLE_EQ(host.forward.count(), 11e-6);
+  EXPECT_DOUBLE_EQ(host.fault.count(), 0.3e-6);
+  EXPECT_EQ(host.backward, prior.backward);
 }
 
 }  // namespace

@@ -47,8 +47,8 @@ constexpr double kHalfWidth = 0.5;      ///< width of a row at which half of the
 /// Tensors are brought into blocks of channels before and back after, and read and written between.
 constexpr double kReorders = 2.2, kReordersOfOneTap = 3, kReordersOfDepthwise = 3;
 constexpr double kReorderRegions = 3;
-/// Looking up the primitive, and the reorders' own: seconds a call. Forward, input, weight.
-constexpr std::array<double, 3> kConvolutionCall{70e-6, 75e-6, 85e-6};
+/// Looking up the primitive, and the reorders' own, a call. Forward, input, weight.
+constexpr std::array<Seconds, 3> kConvolutionCall{Seconds(70e-6), Seconds(75e-6), Seconds(85e-6)};
 /// Depthwise, of the rate of products: forward, input, weight; filters of 3x3, larger ones.
 constexpr std::array<double, 3> kDepthwise3{0.22, 0.16, 0.11}, kDepthwise5{0.34, 0.2, 0.018};
 constexpr double kDepthwiseStride = 0.65, kDepthwiseStrideInput = 0.5;
@@ -59,7 +59,7 @@ constexpr double kScoreVectors = 50;
 /// Recurrent layers as one call reach so much of the rate, half of that at so many rows (an LSTM of
 /// 192).
 constexpr double kRecurrent = 0.8, kRecurrentRows = 4;
-constexpr double kLongest = 86400;  ///< seconds; keeps absurd shapes finite
+constexpr Seconds kLongest{86400};  ///< keeps absurd shapes finite
 
 double real(std::int64_t n) { return static_cast<double>(std::max<std::int64_t>(n, 0)); }
 double share(double n, double half) { return n / (n + half); }
@@ -86,7 +86,7 @@ void add_traffic(double bytes, const Shares& shares, double gain, const CpuRates
                  CpuCost& cost) {
   if (bytes <= 0) return;
   const double beyond = (1 - shares.far) / r.l3 + shares.far / (gain * r.memory);
-  cost.memory += bytes * (shares.near / r.l2 + (1 - shares.near) * beyond);
+  cost.memory += Seconds(bytes * (shares.near / r.l2 + (1 - shares.near) * beyond));
   cost.near += bytes * shares.near;
   cost.far += bytes * (1 - shares.near) * shares.far;
   cost.bytes += bytes;
@@ -139,7 +139,7 @@ CpuCost product_cost(const Kernel& kernel, const GemmShape& g, const CpuProcesso
   const double rate = r.products * cpu.peak(kernel.unit) * share(real(g.m), kHalfRows) *
                       share(real(g.n), kHalfColumns) * share(real(g.k), kHalfDepth);
   CpuCost cost;
-  cost.compute = flops / std::max(rate, 1.0);
+  cost.compute = Seconds(flops / std::max(rate, 1.0));
   add_operands(bytes_of(kernel), r, where, cost);
   cost.rest = r.region;
   return cost;
@@ -150,17 +150,17 @@ double in_blocks(std::int64_t channels, double lanes) {
 }
 
 /// Vector by vector along rows, no sums over channels.
-double depthwise_seconds(const Kernel& kernel, const ConvolutionShape& c, double rate) {
+Seconds depthwise_time(const Kernel& kernel, const ConvolutionShape& c, double rate) {
   const auto pass = static_cast<std::size_t>(c.pass);
   const bool large = c.kernel[0] * c.kernel[1] * c.kernel[2] > 9;
   double efficiency = large ? kDepthwise5[pass] : kDepthwise3[pass];
   if (c.stride[0] > 1)
     efficiency *= c.pass == Pass::kBackwardInput ? kDepthwiseStrideInput : kDepthwiseStride;
-  return kernel.flops.count() / (rate * efficiency);
+  return Seconds(kernel.flops.count() / (rate * efficiency));
 }
 
-double dense_seconds(const Kernel& kernel, const ConvolutionShape& c, const CpuRates& r,
-                     double rate) {
+Seconds dense_time(const Kernel& kernel, const ConvolutionShape& c, const CpuRates& r,
+                   double rate) {
   const auto groups = std::max<std::int64_t>(1, c.groups);
   const std::int64_t in = c.in_channels / groups, out = c.out_channels / groups;
   const bool few = in <= kFew && groups == 1;
@@ -171,7 +171,7 @@ double dense_seconds(const Kernel& kernel, const ConvolutionShape& c, const CpuR
   if (c.pass == Pass::kBackwardInput && c.stride[0] > 1) efficiency *= kStridedInput;
   const std::size_t last = static_cast<std::size_t>(std::clamp(c.spatial, 1, 3) - 1);
   efficiency *= share(real(c.out[last]), kHalfWidth);
-  return kernel.flops.count() * padded / (rate * efficiency);
+  return Seconds(kernel.flops.count() * padded / (rate * efficiency));
 }
 
 CpuCost convolution_cost(const Kernel& kernel, const ConvolutionShape& c, const CpuProcessor& cpu,
@@ -182,16 +182,16 @@ CpuCost convolution_cost(const Kernel& kernel, const ConvolutionShape& c, const 
   CpuCost cost;
   if (kernel.dtype == DType::kF32 && !onednn_takes(c, cpu.threads())) {
     const double pixels = real(c.out[0]) * real(c.out[1]) * real(c.out[2]);
-    cost.compute = kernel.flops.count() / (rate * kOwn * share(pixels, kOwnHalfPixels) *
-                                           share(real(c.in_channels), kOwnHalfIn) *
-                                           share(real(c.out_channels), kOwnHalfOut));
+    cost.compute = Seconds(kernel.flops.count() / (rate * kOwn * share(pixels, kOwnHalfPixels) *
+                                                   share(real(c.in_channels), kOwnHalfIn) *
+                                                   share(real(c.out_channels), kOwnHalfOut)));
     add_operands(bytes, r, where, cost);
     cost.rest = r.region;
     return cost;
   }
   const bool depthwise = c.groups > 1 && c.groups == c.in_channels;
   const bool one_tap = c.kernel[0] * c.kernel[1] * c.kernel[2] == 1;
-  cost.compute = depthwise ? depthwise_seconds(kernel, c, rate) : dense_seconds(kernel, c, r, rate);
+  cost.compute = depthwise ? depthwise_time(kernel, c, rate) : dense_time(kernel, c, r, rate);
   cost.rest = kReorderRegions * r.region + kConvolutionCall[static_cast<std::size_t>(c.pass)];
   const double passes = c.channels_last ? 1
                         : depthwise     ? kReordersOfDepthwise
@@ -199,7 +199,7 @@ CpuCost convolution_cost(const Kernel& kernel, const ConvolutionShape& c, const 
                                         : kReorders;
   add_operands(bytes, r, where, cost);
   cost.rest += passes * cost.memory;
-  cost.memory = 0;
+  cost.memory = Seconds(0);
   return cost;
 }
 
@@ -212,8 +212,8 @@ CpuCost attention_cost(const Kernel& kernel, const AttentionShape& a, const CpuP
   const double rate = r.products * cpu.peak(kernel.unit) * share(real(a.head_dim), kHalfDepth) *
                       share(real(a.key_length), kHalfColumns);
   CpuCost cost;
-  cost.compute =
-      kernel.flops.count() / std::max(rate, 1.0) + scores * kScoreVectors / (r.lanes * r.cycles);
+  cost.compute = Seconds(kernel.flops.count() / std::max(rate, 1.0) +
+                         scores * kScoreVectors / (r.lanes * r.cycles));
   add_operands(bytes_of(kernel), r, where, cost);
   cost.rest = r.region;
   return cost;
@@ -223,8 +223,9 @@ CpuCost recurrent_cost(const Kernel& kernel, const RnnShape& shape, const CpuPro
                        const CpuSurroundings& where) {
   const CpuRates& r = cpu.rates();
   CpuCost cost;
-  cost.compute = kernel.flops.count() /
-                 std::max(r.products * kRecurrent * share(real(shape.batch), kRecurrentRows), 1.0);
+  cost.compute =
+      Seconds(kernel.flops.count() /
+              std::max(r.products * kRecurrent * share(real(shape.batch), kRecurrentRows), 1.0));
   add_operands(bytes_of(kernel), r, where, cost);
   cost.rest = r.region;
   return cost;
@@ -246,10 +247,10 @@ CpuCost element_cost(const Kernel& kernel, std::string_view name, const CpuProce
       kernel.kernel_class == KernelClass::kCopy || kernel.kernel_class == KernelClass::kElementwise;
   if (kernel.strided && moves) cycles += elements * kStridedCycles;
   CpuCost cost;
-  cost.compute = cycles / r.cycles;
+  cost.compute = Seconds(cycles / r.cycles);
   // In place, results lie where operands lay.
   add_streams(kernel, name.ends_with('_'), r, where, cost);
-  cost.rest = (threads > 1 ? r.region : 0) + 1e-6 * function.call_us;
+  cost.rest = (threads > 1 ? r.region : Seconds(0)) + as_seconds(Micros(function.call_us));
   cost.has_rule = kernel.kernel_class != KernelClass::kUncosted || has_cpu_function(name);
   return cost;
 }
@@ -297,9 +298,9 @@ CpuCost cpu_cost(const Kernel& kernel, std::string_view function, const CpuProce
   } else {
     cost = element_cost(kernel, function, processor, where);
   }
-  for (double* part : {&cost.compute, &cost.memory, &cost.rest}) {
-    if (!std::isfinite(*part)) *part = kLongest;
-    *part = std::clamp(*part, 0.0, kLongest);
+  for (Seconds* part : {&cost.compute, &cost.memory, &cost.rest}) {
+    if (!std::isfinite(part->count())) *part = kLongest;
+    *part = std::clamp(*part, Seconds(0), kLongest);
   }
   return cost;
 }

@@ -25,17 +25,17 @@ struct CpuSurroundings {
   double step_bytes = 0;                  ///< kStep: of everything that a step touches
 };
 
-/// Seconds of one call, beyond what a call on one number takes.
+/// The time of one call, beyond what a call on one number takes.
 struct CpuCost {
-  double compute = 0, memory = 0;  ///< beside each other
-  double rest = 0;                 ///< parallel regions, changes of layout
+  Seconds compute, memory;  ///< beside each other
+  Seconds rest;             ///< parallel regions, changes of layout
   /// Bytes that it moves, and those of them that come from the second-level cache and from memory.
   double bytes = 0, near = 0, far = 0;
   bool has_rule = true;
 
   [[nodiscard]] double near_share() const { return bytes > 0 ? near / bytes : 0; }
   [[nodiscard]] double far_share() const { return bytes > 0 ? far / bytes : 0; }
-  [[nodiscard]] double total() const { return rest + (compute > memory ? compute : memory); }
+  [[nodiscard]] Seconds total() const { return rest + (compute > memory ? compute : memory); }
 };
 
 /// Threads that at::parallel_for gives `elements` (ATen/ParallelOpenMP.h: as many as there are

@@ -40,8 +40,8 @@ TEST(ThreadsFor, AsManyAsThereAreGrains) {
 TEST(CpuCost, BelowTheGrainThreadsChangeNothing) {
   const CpuProcessor one(round_cpu(), 1), four(round_cpu(), 4);
   const Kernel small = elements(30000), large = elements(1 << 22);
-  EXPECT_DOUBLE_EQ(cpu_cost(small, "add", one, {CpuData::kWarm}).total(),
-                   cpu_cost(small, "add", four, {CpuData::kWarm}).total());
+  EXPECT_EQ(cpu_cost(small, "add", one, {CpuData::kWarm}).total(),
+            cpu_cost(small, "add", four, {CpuData::kWarm}).total());
   EXPECT_LT(cpu_cost(large, "gelu", four, {CpuData::kWarm}).total(),
             0.6 * cpu_cost(large, "gelu", one, {CpuData::kWarm}).total());
 }
@@ -49,24 +49,24 @@ TEST(CpuCost, BelowTheGrainThreadsChangeNothing) {
 TEST(CpuCost, RegionsCostSomething) {
   const CpuProcessor four(round_cpu(), 4);
   const Kernel kernel = elements(40000);
-  EXPECT_DOUBLE_EQ(cpu_cost(kernel, "add", four, {CpuData::kWarm}).rest, four.rates(2).region);
+  EXPECT_EQ(cpu_cost(kernel, "add", four, {CpuData::kWarm}).rest, four.rates(2).region);
 }
 
 TEST(CpuCost, MoreWorkIsNeverFaster) {
   const CpuProcessor cpu(round_cpu(), 2);
   for (const CpuData data : {CpuData::kWarm, CpuData::kStep, CpuData::kCold}) {
     for (const char* name : {"add", "gelu", "native_batch_norm", "unheard_of"}) {
-      double before = 0;
+      Seconds before;
       for (std::int64_t n = 16; n < (1 << 24); n *= 2) {
-        if (n == 65536) before = 0;  // a second thread begins to help
-        const double now = cpu_cost(elements(n), name, cpu, {data}).total();
+        if (n == 65536) before = 0_s;  // a second thread begins to help
+        const Seconds now = cpu_cost(elements(n), name, cpu, {data}).total();
         EXPECT_GE(now, before) << name << " " << n;
         before = now;
       }
     }
-    double before = 0;
+    Seconds before;
     for (std::int64_t k = 8; k < 8192; k *= 2) {
-      const double now = cpu_cost(product(256, 256, k), "mm", cpu, {data}).total();
+      const Seconds now = cpu_cost(product(256, 256, k), "mm", cpu, {data}).total();
       EXPECT_GE(now, before) << k;
       before = now;
     }
@@ -76,9 +76,9 @@ TEST(CpuCost, MoreWorkIsNeverFaster) {
 TEST(CpuCost, WhereTheDataLies) {
   const CpuProcessor cpu(round_cpu(), 1);
   for (const std::int64_t n : {1000, 50000, 300000, 20000000}) {
-    const double warm = cpu_cost(elements(n), "add", cpu, {CpuData::kWarm}).memory;
-    const double step = cpu_cost(elements(n), "add", cpu, {CpuData::kStep}).memory;
-    const double cold = cpu_cost(elements(n), "add", cpu, {CpuData::kCold}).memory;
+    const Seconds warm = cpu_cost(elements(n), "add", cpu, {CpuData::kWarm}).memory;
+    const Seconds step = cpu_cost(elements(n), "add", cpu, {CpuData::kStep}).memory;
+    const Seconds cold = cpu_cost(elements(n), "add", cpu, {CpuData::kCold}).memory;
     EXPECT_LE(warm, 1.01 * step);  // far beyond the caches they are one
     EXPECT_LE(step, 1.01 * cold);
   }
@@ -87,8 +87,8 @@ TEST(CpuCost, WhereTheDataLies) {
 TEST(CpuCost, LargeProductsReachTheRate) {
   const CpuProcessor cpu(round_cpu(), 1);
   const Kernel kernel = product(2048, 2048, 2048);
-  const double ideal = kernel.flops.count() / cpu.rates().products;
-  const double now = cpu_cost(kernel, "mm", cpu, {CpuData::kWarm}).total();
+  const Seconds ideal(kernel.flops.count() / cpu.rates().products);
+  const Seconds now = cpu_cost(kernel, "mm", cpu, {CpuData::kWarm}).total();
   EXPECT_GT(now, ideal);
   EXPECT_LT(now, 1.1 * ideal);
   // A single row moves the whole matrix for few FLOPs.
@@ -99,7 +99,7 @@ TEST(CpuCost, LargeProductsReachTheRate) {
 TEST(CpuCost, AcrossRowsIsSlower) {
   const CpuProcessor cpu(round_cpu(), 1);
   Kernel kernel = elements(20000, KernelClass::kCopy);
-  const double along = cpu_cost(kernel, "clone", cpu, {CpuData::kWarm}).total();
+  const Seconds along = cpu_cost(kernel, "clone", cpu, {CpuData::kWarm}).total();
   kernel.strided = true;
   EXPECT_GT(cpu_cost(kernel, "clone", cpu, {CpuData::kWarm}).total(), along);
 }
@@ -121,9 +121,9 @@ TEST(CpuCost, AbsurdShapesStayFinite) {
   const CpuProcessor cpu(round_cpu(), 2);
   Kernel kernel = product(1, 1, 1);
   kernel.flops = Flops(1e300);
-  EXPECT_LE(cpu_cost(kernel, "mm", cpu, {CpuData::kStep}).total(), 2 * 86400);
+  EXPECT_LE(cpu_cost(kernel, "mm", cpu, {CpuData::kStep}).total(), Seconds(2 * 86400));
   kernel = elements(0);
-  EXPECT_GE(cpu_cost(kernel, "add", cpu, {CpuData::kStep}).total(), 0);
+  EXPECT_GE(cpu_cost(kernel, "add", cpu, {CpuData::kStep}).total(), 0_s);
 }
 
 }  // namespace

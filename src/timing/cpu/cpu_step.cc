@@ -33,27 +33,27 @@ constexpr double kColdOptimizer = 1.4;
 /// Share of a dispatch from Python or by the engine's queue that is left where C++ calls the next
 /// operator itself: by a GRU of 30 steps.
 constexpr double kChained = 0.45;
-/// MKL's vector square root takes so long for each zero, forty times what another number takes:
-/// seconds. An embedding's rows without tokens have no second moment.
-constexpr double kZeroRoot = 6e-9;
+/// MKL's vector square root takes so long for each zero, forty times what another number takes. An
+/// embedding's rows without tokens have no second moment.
+constexpr Seconds kZeroRoot{6e-9};
 constexpr std::int64_t kRootGrain = 32768;  ///< elements to a thread at least
 
-/// What one launch costs the host, nanoseconds.
+/// What one launch costs the host.
 class Dispatch {
  public:
   explicit Dispatch(const CpuHost& host) : host_(host) {}
 
-  double of(const Kernel& kernel, std::string_view function) {
+  Nanos of(const Kernel& kernel, std::string_view function) {
     const bool same = kernel.source != Kernel::kSynthesized && kernel.source == last_;
     last_ = kernel.source;
-    if (same) return 0;  // the second half of one call
-    return 1e9 *
-           (std::max(host_.call * (kernel.chained ? kChained : 1), operator_s(kernel, function)) +
-            host_.view * kernel.views);
+    if (same) return Nanos(0);  // the second half of one call
+    return as_nanos(
+        std::max(host_.call * (kernel.chained ? kChained : 1), operator_time(kernel, function)) +
+        host_.view * kernel.views);
   }
 
  private:
-  [[nodiscard]] double operator_s(const Kernel& kernel, std::string_view function) const {
+  [[nodiscard]] Seconds operator_time(const Kernel& kernel, std::string_view function) const {
     if (kernel.phase == StepPhase::kOptimizer) {
       const double more = function == "addcdiv_" ? kCountsSteps : 0;
       return kColdOptimizer * host_.optimizer *
@@ -130,15 +130,15 @@ class CpuStep {
     for (const Instruction& in : program_.iteration) {
       if (runs(program_, in)) writes += fresh_writes_of(program_.kernels[in.value]);
     }
-    faults_ = 1e9 * host_.fault * static_cast<double>(options_.fresh.count()) / kPage;
-    const double each = writes > 0 ? faults_ / writes : 0;
-    if (writes <= 0) faults_ = 0;
+    faults_ = as_nanos(host_.fault) * static_cast<double>(options_.fresh.count()) / kPage;
+    const Nanos each = writes > 0 ? faults_ / writes : Nanos(0);  // a byte
+    if (writes <= 0) faults_ = Nanos(0);
     out_.kernel_times.reserve(estimates_.size());
     for (std::size_t k = 0; k < estimates_.size(); ++k) {
       const Kernel& kernel = program_.kernels[k];
       const bool copy = kernel.kernel_class == KernelClass::kHostToDevice;
-      const double time = copy ? 0 : estimates_[k].time.count() + each * fresh_writes_of(kernel);
-      out_.kernel_times.emplace_back(time * options_.pace);
+      const Nanos time = copy ? Nanos(0) : estimates_[k].time + each * fresh_writes_of(kernel);
+      out_.kernel_times.push_back(time * options_.pace);
     }
   }
 
@@ -160,7 +160,7 @@ class CpuStep {
       const auto found = zeros.find(kernel.elements);
       if (found == zeros.end()) continue;
       const int parts = threads_for(kernel.elements, kRootGrain, threads_);
-      estimates_[k].time += Nanos(1e9 * kZeroRoot * found->second / parts);
+      estimates_[k].time += as_nanos(kZeroRoot) * found->second / parts;
     }
   }
 
@@ -176,7 +176,7 @@ class CpuStep {
       const Kernel& kernel = program_.kernels[in.value];
       const CpuEstimate& e = estimates_[in.value];
       const Nanos time = out_.kernel_times[in.value];
-      const Nanos host(dispatch.of(kernel, program_.function_of(kernel)) * options_.pace);
+      const Nanos host = dispatch.of(kernel, program_.function_of(kernel)) * options_.pace;
       const auto phase = static_cast<std::size_t>(kernel.phase);
       out_.device += time;
       out_.host += host;
@@ -194,7 +194,7 @@ class CpuStep {
       }
       estimator_.count(kernel, e);
     }
-    const Nanos loop(1e9 * host_.step * options_.pace);
+    const Nanos loop = as_nanos(host_.step) * options_.pace;
     const auto load = static_cast<std::size_t>(StepPhase::kLoad);
     out_.host += loop;
     out_.phase_host[load] += loop;
@@ -215,13 +215,13 @@ class CpuStep {
 
   void add_band() {
     const auto squared = [](double x) { return x * x; };
-    const double total = std::max(1.0, out_.total.count());
+    const Nanos total = std::max(Nanos(1), out_.total);
     const double common = model_->rows() == 0   ? kNoRows
                           : model_->disturbed() ? kCommon + kDisturbed
                                                 : kCommon;
     const double variance =
-        squared(estimator_.spread().count() * options_.pace / total) + squared(common) +
-        squared(out_.host.count() / total * (host_.measured ? kHostMeasured : kHostPrior)) +
+        squared(estimator_.spread() * options_.pace / total) + squared(common) +
+        squared(out_.host / total * (host_.measured ? kHostMeasured : kHostPrior)) +
         squared(faults_ / total * kFaults);
     const double ratio = std::exp(k90 * std::sqrt(variance));
     out_.band = {1 - 1 / ratio, ratio - 1};
@@ -265,7 +265,7 @@ class CpuStep {
   const CpuHost host_;
   CpuEstimator estimator_;
   std::vector<CpuEstimate> estimates_;
-  double faults_ = 0;  ///< nanoseconds
+  Nanos faults_;
   std::int64_t uncosted_ = 0;
   StepTime out_;
 };
@@ -291,15 +291,15 @@ std::vector<PassTime> predict_cpu_passes(const Program& program, const StepTime&
   std::vector<PassTime> times;
   for (const ExtraPass& pass : program.passes) {
     Dispatch dispatch(around);
-    double device = 0, issued = 1e9 * around.step;
+    Nanos device, issued = as_nanos(around.step);
     for (const Instruction& in : pass.instructions) {
       if (!runs(program, in)) continue;
       issued +=
           dispatch.of(program.kernels[in.value], program.function_of(program.kernels[in.value]));
-      device += step_time.kernel_times[in.value].count();
+      device += step_time.kernel_times[in.value];
     }
-    issued *= options.pace;
-    times.push_back({pass.name, Nanos(device + issued), Nanos(issued)});
+    issued = issued * options.pace;
+    times.push_back({pass.name, device + issued, issued});
   }
   return times;
 }

@@ -63,8 +63,8 @@ TEST(CpuStep, OperatorsRunOneAfterAnother) {
   EXPECT_EQ(t.copy.count(), 0);
   EXPECT_EQ(t.communication.count(), 0);
   const CpuHost host = cpu_host(round_cpu(), 1, 1);
-  EXPECT_NEAR(t.host.count(),
-              1e9 * (2 * host.forward + host.backward + 1.4 * host.optimizer + host.step), 1e-3);
+  const Seconds issued = 2 * host.forward + host.backward + 1.4 * host.optimizer + host.step;
+  EXPECT_NEAR(t.host.count(), as_nanos(issued).count(), 1e-3);
   double bounds = 0;
   for (const Nanos n : t.bound_device) bounds += n.count();
   EXPECT_NEAR(bounds, t.device.count(), 1e-6);
@@ -85,8 +85,8 @@ TEST(CpuStep, NewPagesCost) {
   const StepTime none = predict_step(small_program(), machine(), Coefficients(), options);
   options.fresh = Bytes(4096 * 1000);
   const StepTime some = predict_step(small_program(), machine(), Coefficients(), options);
-  const double fault = cpu_host(round_cpu(), 1, 1).fault;
-  EXPECT_NEAR(some.total.count() - none.total.count(), 1e9 * fault * 1000, 1);
+  const Nanos fault = as_nanos(cpu_host(round_cpu(), 1, 1).fault);
+  EXPECT_NEAR((some.total - none.total).count(), fault.count() * 1000, 1);
   EXPECT_EQ(some.phase_elapsed[static_cast<std::size_t>(StepPhase::kOptimizer)],
             none.phase_elapsed[static_cast<std::size_t>(StepPhase::kOptimizer)]);
 }
@@ -116,7 +116,9 @@ TEST(CpuStep, BandsAreWideWithoutRowsAndNarrowWithThem) {
     row.threads = 1;
     row.sizes = {{"elements", n}, {"inputs", 2}};
     row.time_us =
-        2 + 1e6 * cpu_cost(elements(n, StepPhase::kForward), "add", cpu, {CpuData::kWarm}).total();
+        2 +
+        as_micros(cpu_cost(elements(n, StepPhase::kForward), "add", cpu, {CpuData::kWarm}).total())
+            .count();
     calibration->operators.push_back(row);
   }
   m.device->calibration = calibration;

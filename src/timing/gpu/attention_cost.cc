@@ -88,8 +88,8 @@ RawCost math_cost(const Kernel& kernel, const AttentionShape& s, double products
   const double passes = s.backward ? kMathBackwardPasses : kMathForwardPasses;
   const double bytes = bytes_of(kernel) + scores * size_of(kernel.dtype) * passes;
   const double rate = device.rate[static_cast<std::size_t>(kernel.unit)];
-  cost.compute = 2 * products * scores / (rate * coefficients.of(cost.cost_class).compute);
-  cost.memory = memory_seconds(bytes, cost.cost_class, device, coefficients);
+  cost.compute = Seconds(2 * products * scores / (rate * coefficients.of(cost.cost_class).compute));
+  cost.memory = memory_time(bytes, cost.cost_class, device, coefficients);
   return cost;
 }
 
@@ -135,11 +135,10 @@ RawCost attention_cost(const Kernel& kernel, const AttentionShape& shape, const 
   const double blocks = heads * std::ceil(real(s.backward ? s.key_length : s.query_length) / own);
   const double turns = std::max(std::ceil(blocks / device.sms), 1 / coefficients.kernel.lone_block);
   const double idle = std::max(1.0, turns * device.sms / std::max(1.0, blocks));
-  cost.compute = idle * flops / (rate_of(kernel, s.backend, device) * share);
-  cost.memory = memory_seconds(bytes_of(kernel), cost.cost_class, device, coefficients);
+  cost.compute = Seconds(idle * flops / (rate_of(kernel, s.backend, device) * share));
+  cost.memory = memory_time(bytes_of(kernel), cost.cost_class, device, coefficients);
   if (s.backward) {
-    cost.latency =
-        memory_seconds(side_bytes(kernel, s, width), cost.cost_class, device, coefficients);
+    cost.latency = memory_time(side_bytes(kernel, s, width), cost.cost_class, device, coefficients);
   }
   return cost;
 }

@@ -103,7 +103,8 @@ Tiling implicit_gemm(const Geometry& g, bool tensor) {
 /// K]. Non-fused, its transformed operands go through memory (elements of 4 bytes, written and
 /// read).
 struct Winograd {
-  double compute, activations, filter;
+  Seconds compute;
+  double activations, filter;
 };
 Winograd winograd(const Geometry& g, double tile, double rate, const GpuRates& device,
                   const KernelCoefficients& coefficients) {
@@ -116,7 +117,7 @@ Winograd winograd(const Geometry& g, double tile, double rate, const GpuRates& d
     t = {.m = g.out_width, .n = g.in_width, .k = patches, .batch = points};
   }
   t.split_k = g.pass == Pass::kBackwardWeight;
-  return {best_tile(t, rate, device, coefficients).seconds,
+  return {best_tile(t, rate, device, coefficients).time,
           2 * points * patches * (g.in_width + g.out_width), 2 * points * g.in_width * g.out_width};
 }
 
@@ -168,29 +169,29 @@ RawCost dense_cost(const Kernel& kernel, const Geometry& g, const GpuRates& devi
     tiled.out_width = padded(g.out_width, lanes, g.channels_last);
     penalty = alignment_penalty(g, lanes, coefficients.kernel);
   }
-  cost.compute =
-      penalty * best_tile(implicit_gemm(tiled, tensor), rate, device, coefficients.kernel).seconds /
-      coefficients.of(cost.cost_class).compute;
-  cost.memory = memory_seconds(bytes_of(kernel), cost.cost_class, device, coefficients);
+  cost.compute = penalty *
+                 best_tile(implicit_gemm(tiled, tensor), rate, device, coefficients.kernel).time /
+                 coefficients.of(cost.cost_class).compute;
+  cost.memory = memory_time(bytes_of(kernel), cost.cost_class, device, coefficients);
   if (tensor && !g.channels_last) {
     // Tensor-core kernels want channels-last: cuDNN transposes both activations, in and out.
     const double share = kernel.unit == MathUnit::kTf32Tensor ? kTf32Transposed : 1;
     const double bytes = share * 2 * size_of(kernel.dtype) * (g.in_elements() + g.out_elements());
-    cost.latency = memory_seconds(bytes, CostClass::kLayoutTranspose, device, coefficients) +
-                   2e-6 * coefficients.kernel.launch_us;
+    cost.latency = memory_time(bytes, CostClass::kLayoutTranspose, device, coefficients) +
+                   as_seconds(2 * coefficients.kernel.launch);
   }
   if (!tensor && g.plain_3x3 && kernel.unit == MathUnit::kFp32) {
     const double efficiency = coefficients.of(CostClass::kWinograd).compute;
     const Winograd fused = winograd(g, 2, rate, device, coefficients.kernel);
     const Winograd staged = winograd(g, 4, rate, device, coefficients.kernel);
-    const double staged_memory =
-        memory_seconds(4 * (staged.activations + kFilterTransform * staged.filter),
-                       CostClass::kWinograd, device, coefficients);
-    const double fused_filter = memory_seconds(4 * kFilterTransform * fused.filter,
-                                               CostClass::kWinograd, device, coefficients);
-    const double direct = std::max(cost.compute, cost.memory);
-    const double fused_time = std::max(fused.compute / efficiency, cost.memory) + fused_filter;
-    const double staged_time = staged.compute / efficiency + staged_memory;
+    const Seconds staged_memory =
+        memory_time(4 * (staged.activations + kFilterTransform * staged.filter),
+                    CostClass::kWinograd, device, coefficients);
+    const Seconds fused_filter = memory_time(4 * kFilterTransform * fused.filter,
+                                             CostClass::kWinograd, device, coefficients);
+    const Seconds direct = std::max(cost.compute, cost.memory);
+    const Seconds fused_time = std::max(fused.compute / efficiency, cost.memory) + fused_filter;
+    const Seconds staged_time = staged.compute / efficiency + staged_memory;
     if (fused_time < direct && fused_time <= staged_time && g.pass != Pass::kBackwardWeight) {
       cost.cost_class = CostClass::kWinograd;
       cost.compute = fused.compute / efficiency;
@@ -198,7 +199,7 @@ RawCost dense_cost(const Kernel& kernel, const Geometry& g, const GpuRates& devi
     } else if (staged_time < direct) {
       cost.cost_class = CostClass::kWinograd;
       cost.compute = staged.compute / efficiency;
-      cost.memory = 0;
+      cost.memory = Seconds(0);
       cost.latency = staged_memory;
     }
   }
@@ -228,8 +229,8 @@ RawCost grouped_cost(const Kernel& kernel, const Geometry& g, const GpuRates& de
   } else {
     rate *= std::min(1.0, width / kFullGroupWidth);
   }
-  cost.compute = g.flops() / rate;
-  cost.memory = memory_seconds(bytes_of(kernel), cost.cost_class, device, coefficients);
+  cost.compute = Seconds(g.flops() / rate);
+  cost.memory = memory_time(bytes_of(kernel), cost.cost_class, device, coefficients);
   return cost;
 }
 
@@ -241,17 +242,19 @@ RawCost depthwise_cost(const Kernel& kernel, const Geometry& g, const GpuRates& 
                         ? (weight ? CostClass::kDepthwiseWeightNhwc : CostClass::kDepthwiseNhwc)
                         : (weight ? CostClass::kDepthwiseWeight : CostClass::kDepthwise);
   const double rate = device.rate[static_cast<std::size_t>(MathUnit::kFp32)];
-  cost.compute = g.flops() / (rate * coefficients.of(cost.cost_class).compute);
+  cost.compute = Seconds(g.flops() / (rate * coefficients.of(cost.cost_class).compute));
   if (weight && !g.channels_last) {
     const double blocks = g.groups * g.out_width * g.taps;
-    cost.compute *= kDepthwiseWeightMultiple *
-                    std::max(1.0, kDepthwiseWeightPerSm * device.sms / std::max(1.0, blocks)) *
-                    std::pow(std::max(1.0, g.taps / 9), kDepthwiseWeightTapsPower);
+    const double slower =
+        kDepthwiseWeightMultiple *
+        std::max(1.0, kDepthwiseWeightPerSm * device.sms / std::max(1.0, blocks)) *
+        std::pow(std::max(1.0, g.taps / 9), kDepthwiseWeightTapsPower);
+    cost.compute = slower * cost.compute;
   }
-  cost.memory = memory_seconds(bytes_of(kernel), cost.cost_class, device, coefficients);
+  cost.memory = memory_time(bytes_of(kernel), cost.cost_class, device, coefficients);
   const bool half = size_of(kernel.dtype) == 2;
   if (half && g.channels_last && !weight && !is_multiple(g.groups, lanes_of(kernel)))
-    cost.memory /= coefficients.kernel.unaligned_depthwise;
+    cost.memory = cost.memory / coefficients.kernel.unaligned_depthwise;
   return cost;
 }
 

@@ -6,19 +6,19 @@
 /// The rules of one class group each. Internal to src/timing.
 namespace stoker {
 
-/// What the rules of one class group return to cost_of: seconds of arithmetic and of memory
+/// What the rules of one class group return to cost_of: times of arithmetic and of memory
 /// traffic, each already divided by its efficiency, and which class the efficiencies came from.
 struct RawCost {
-  double compute = 0;  ///< seconds
-  double memory = 0;   ///< seconds
-  double latency = 0;  ///< seconds that neither hides: serial time steps, extra launches
+  Seconds compute, memory;
+  Seconds latency;  ///< what neither hides: serial time steps, extra launches
   CostClass cost_class = CostClass::kUncosted;
   bool has_rule = true;
 };
 
-/// Seconds to move `bytes`, at the class's share of bandwidth; faster while they stay in the L2.
-[[nodiscard]] double memory_seconds(double bytes, CostClass cost_class, const GpuRates& device,
-                                    const Coefficients& coefficients);
+/// How long it takes to move `bytes`, at the class's share of bandwidth; faster while they stay in
+/// the L2.
+[[nodiscard]] Seconds memory_time(double bytes, CostClass cost_class, const GpuRates& device,
+                                  const Coefficients& coefficients);
 [[nodiscard]] double bytes_of(const Kernel& kernel);
 
 /// One matrix product as the library would tile it.
@@ -32,7 +32,7 @@ struct Tiling {
 
 /// Which tile the library would take, and what it costs.
 struct TileChoice {
-  double seconds = 0;  ///< at efficiency 1, without split-K's own traffic
+  Seconds time;  ///< at efficiency 1, without split-K's own traffic
   double waves = 0;
   int tile_m = 0, tile_n = 0, splits = 1;
 };

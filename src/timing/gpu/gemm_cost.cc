@@ -49,7 +49,7 @@ TileChoice choose(const std::array<Tile, N>& tiles, const Tiling& t, double rate
   const double sms = device.sms;
   const double rate_of_sm = rate / sms;
   TileChoice best;
-  best.seconds = HUGE_VAL;
+  best.time = Seconds(HUGE_VAL);
   for (const Tile& tile : tiles) {
     const double count = t.batch * blocks(t.m, tile.m) * blocks(t.n, tile.n);
     for (const int splits : kSplits) {
@@ -58,12 +58,13 @@ TileChoice choose(const std::array<Tile, N>& tiles, const Tiling& t, double rate
       const double waves = std::ceil(count * splits / sms);
       // A block alone on its SM cannot hide its own latencies.
       const double turns = std::max(waves, 1 / coefficients.lone_block);
-      const double seconds = turns * 2.0 * tile.m * tile.n * (piece + coefficients.tile_prologue) /
-                             (rate_of_sm * tile.efficiency);
+      const Seconds arithmetic(turns * 2.0 * tile.m * tile.n *
+                               (piece + coefficients.tile_prologue) /
+                               (rate_of_sm * tile.efficiency));
       // Partial sums are written and read once more, in FP32.
-      const double extra = splits == 1 ? 0 : 8.0 * t.batch * t.m * t.n * splits / device.bandwidth;
-      if (seconds + extra < best.seconds) {
-        best = {seconds + extra, waves, tile.m, tile.n, splits};
+      const Seconds extra(splits == 1 ? 0 : 8.0 * t.batch * t.m * t.n * splits / device.bandwidth);
+      if (arithmetic + extra < best.time) {
+        best = {arithmetic + extra, waves, tile.m, tile.n, splits};
       }
       if (count * splits >= 2 * sms) break;  // more pieces than two full waves gain nothing
     }
@@ -128,8 +129,8 @@ RawCost gemm_cost(const Kernel& kernel, const GemmShape& shape, const GpuRates& 
     efficiency *= alignment_factor(shape, kernel.dtype, coefficients.kernel.unaligned_tensor);
   const bool single = tensor && shape.batch == 1;
   const double rate = single ? device.product[unit] : device.rate[unit];
-  cost.compute = best_tile(tiling, rate, device, coefficients.kernel).seconds / efficiency;
-  cost.memory = memory_seconds(bytes_of(kernel), cost.cost_class, device, coefficients);
+  cost.compute = best_tile(tiling, rate, device, coefficients.kernel).time / efficiency;
+  cost.memory = memory_time(bytes_of(kernel), cost.cost_class, device, coefficients);
   return cost;
 }
 

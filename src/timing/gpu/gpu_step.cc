@@ -96,7 +96,7 @@ ReplaySettings replay_settings(const Machine& machine, const Coefficients& coeff
           .all_reduce = all_reduce,
           .copy = options.copy,
           .queue_depth = options.queue_depth,
-          .graph_gain_us = coefficients.kernel.graph_gain_us};
+          .graph_gain = coefficients.kernel.graph_gain};
 }
 
 /// The host's share of a step's time from which another speed of it may change the step.
@@ -107,16 +107,15 @@ constexpr double kHostLimits = 0.01;
 /// How the step would change, were the host faster or slower by the spread of its times.
 void doubt_host(const Program& program, const StepTime& step, double spread,
                 ReplaySettings settings, HostDoubt& doubt) {
-  const double total = std::max(1.0, step.total.count());
-  if (step.host.count() < kHostMayLimit * total && step.exposed_host.count() < kHostLimits * total)
-    return;
+  const Nanos total = std::max(Nanos(1), step.total);
+  if (step.host < kHostMayLimit * total && step.exposed_host < kHostLimits * total) return;
   const double factor = 1 + spread;
   const double known = settings.core_speed;
   const auto changed = [&](double speed) {
     settings.core_speed = speed;
     return replay_until_steady(program, program.iteration, step.kernel_times, settings).total;
   };
-  const double now = changed(known);
+  const Nanos now = changed(known);
   doubt.below = std::clamp((now - changed(known * factor)) / total, 0.0, 1.0);
   doubt.above = std::max(0.0, (changed(known / factor) - now) / total);
 }
@@ -170,19 +169,19 @@ StepTime GpuStepModel::predict(const Machine& machine, const StepTimeOptions& op
   const ReplayedIteration steady =
       replay_until_steady(program, program.iteration, out.kernel_times,
                           replay_settings(machine, coefficients, all_reduce, options));
-  out.total = Nanos(steady.total);
-  out.device = Nanos(steady.device);
-  out.host = Nanos(steady.host);
-  out.exposed_host = Nanos(steady.starved);
-  out.copy = Nanos(steady.copy);
-  out.exposed_copy = Nanos(steady.exposed_copy);
-  out.communication = Nanos(steady.communication);
-  out.exposed_communication = Nanos(steady.exposed_communication);
-  out.graphs = Nanos(steady.graphs);
+  out.total = steady.total;
+  out.device = steady.device;
+  out.host = steady.host;
+  out.exposed_host = steady.starved;
+  out.copy = steady.copy;
+  out.exposed_copy = steady.exposed_copy;
+  out.communication = steady.communication;
+  out.exposed_communication = steady.exposed_communication;
+  out.graphs = steady.graphs;
   for (std::size_t p = 0; p < kStepPhases; ++p) {
-    out.phase_device[p] = Nanos(steady.phase_device[p]);
-    out.phase_elapsed[p] = Nanos(steady.phase_elapsed[p]);
-    out.phase_host[p] = Nanos(steady.phase_host[p]);
+    out.phase_device[p] = steady.phase_device[p];
+    out.phase_elapsed[p] = steady.phase_elapsed[p];
+    out.phase_host[p] = steady.phase_host[p];
   }
   add_straggling(all_reduce.ranks, coefficients.collective, out);
   add_utilization(program, gpu_, out);
@@ -232,11 +231,12 @@ std::vector<PassTime> predict_gpu_passes(const Program& program, const StepTime&
   for (const ExtraPass& pass : program.passes) {
     const ReplayedIteration steady =
         replay_until_steady(program, pass.instructions, step_time.kernel_times, settings);
-    const Nanos total(steady.total);
-    const Nanos straggling = steady.communication > 0 ? wait_for_slowest(all_reduce.ranks, total,
-                                                                         coefficients.collective)
-                                                      : Nanos(0);
-    times.push_back({pass.name, total + straggling, Nanos(steady.host)});
+    const Nanos total = steady.total;
+    const Nanos straggling =
+        steady.communication > Nanos(0)
+            ? wait_for_slowest(all_reduce.ranks, total, coefficients.collective)
+            : Nanos(0);
+    times.push_back({pass.name, total + straggling, steady.host});
   }
   return times;
 }

@@ -8,11 +8,12 @@
 namespace stoker {
 namespace {
 
-/// No single kernel takes longer; keeps absurd shapes finite (a day, in seconds).
-constexpr double kLongestKernel = 86400;
+/// No single kernel takes longer; keeps absurd shapes finite: a day.
+constexpr Seconds kLongestKernel{86400};
 
-double finite(double seconds) {
-  return std::isfinite(seconds) ? std::clamp(seconds, 0.0, kLongestKernel) : kLongestKernel;
+Seconds finite(Seconds time) {
+  return std::isfinite(time.count()) ? std::clamp(time, Seconds(0), kLongestKernel)
+                                     : kLongestKernel;
 }
 
 RawCost raw_cost(const Kernel& kernel, const GpuRates& device, const Coefficients& coefficients,
@@ -56,20 +57,20 @@ KernelCost CostModel::cost_of(const Kernel& given) const {
   const Kernel& kernel = emulates ? widened : given;
   const RawCost raw = raw_cost(kernel, device_, coefficients_, copy_);
   const KernelCoefficients& k = coefficients_.kernel;
-  const double floor =
-      1e-6 * (k.floor_us + k.launch_us * std::max(0, static_cast<int>(kernel.launches) - 1));
+  const Seconds floor =
+      as_seconds(k.floor + k.launch * std::max(0, static_cast<int>(kernel.launches) - 1));
   double scale = coefficients_.of(raw.cost_class).scale;
-  const double by_rules = raw.latency + std::max(raw.compute, raw.memory);
-  if (learned_ != nullptr && by_rules > 0) {
-    if (const double seconds = learned_->seconds_of(kernel); seconds >= 0)
-      scale *= seconds / by_rules;
+  const Seconds by_rules = raw.latency + std::max(raw.compute, raw.memory);
+  if (learned_ != nullptr && by_rules > Seconds(0)) {
+    const auto learned = learned_->time_of(kernel);
+    if (learned && *learned >= Seconds(0)) scale *= *learned / by_rules;
   }
-  const double compute = finite(scale * raw.compute), memory = finite(scale * raw.memory),
-               latency = finite(scale * raw.latency);
+  const Seconds compute = finite(scale * raw.compute), memory = finite(scale * raw.memory),
+                latency = finite(scale * raw.latency);
   KernelCost cost;
-  cost.compute = Nanos(compute * 1e9);
-  cost.memory = Nanos(memory * 1e9);
-  cost.time = Nanos((floor + latency + std::max(compute, memory)) * 1e9);
+  cost.compute = as_nanos(compute);
+  cost.memory = as_nanos(memory);
+  cost.time = as_nanos(floor + latency + std::max(compute, memory));
   cost.cost_class = raw.cost_class;
   cost.has_rule = raw.has_rule;
   if (std::max(compute, memory) > floor + latency) {

@@ -13,7 +13,7 @@
 
 namespace stoker {
 
-/// Device time of one kernel: `time = floor + max(compute, memory)`, in nanoseconds.
+/// Device time of one kernel: `time = floor + max(compute, memory)`.
 /// Invariants: all finite, none negative, time >= floor.
 struct KernelCost {
   Nanos time, compute, memory;

@@ -50,7 +50,7 @@ TEST(BestTile, IsTheOneWorkedByHand) {
   // us. 32x128 (0.75): 16 tiles, 2 waves, 21.8 us. 32x32 (0.5): 64 tiles, 7 waves, 28.7 us.
   const GpuRates device = gpu_rates(round_gpu(), ideal());
   const TileChoice choice = best_tile({.m = 256, .n = 256, .k = 100}, 1e12, device, ideal().kernel);
-  EXPECT_NEAR(choice.seconds, 17.809e-6, 1e-9);
+  EXPECT_NEAR(choice.time.count(), 17.809e-6, 1e-9);
   EXPECT_EQ(choice.waves, 1);
   EXPECT_EQ(choice.tile_m * choice.tile_n, 128 * 64);
   EXPECT_EQ(choice.splits, 1);
@@ -65,18 +65,18 @@ TEST(BestTile, SplitsALongReductionOverIdleSms) {
   whole.split_k = false;
   const TileChoice split = best_tile(narrow, 1e12, device, ideal().kernel);
   EXPECT_GT(split.splits, 1);
-  EXPECT_LT(split.seconds, 0.5 * best_tile(whole, 1e12, device, ideal().kernel).seconds);
+  EXPECT_LT(split.time, 0.5 * best_tile(whole, 1e12, device, ideal().kernel).time);
 }
 
 TEST(BestTile, ALoneBlockCannotFillItsSm) {
   KernelCoefficients coefficients = ideal().kernel;
   const GpuRates device = gpu_rates(round_gpu(), ideal());
   const Tiling one_wave{.m = 128, .n = 640, .k = 64}, many{.m = 1280, .n = 1280, .k = 64};
-  const double alone = best_tile(one_wave, 1e12, device, coefficients).seconds;
-  const double crowd = best_tile(many, 1e12, device, coefficients).seconds;
+  const Seconds alone = best_tile(one_wave, 1e12, device, coefficients).time;
+  const Seconds crowd = best_tile(many, 1e12, device, coefficients).time;
   coefficients.lone_block = 0.5;
-  EXPECT_GT(best_tile(one_wave, 1e12, device, coefficients).seconds, alone);
-  EXPECT_DOUBLE_EQ(best_tile(many, 1e12, device, coefficients).seconds, crowd);
+  EXPECT_GT(best_tile(one_wave, 1e12, device, coefficients).time, alone);
+  EXPECT_EQ(best_tile(many, 1e12, device, coefficients).time, crowd);
 }
 
 TEST(KernelCost, NeverFasterThanTheRoofline) {
@@ -155,8 +155,8 @@ TEST(KernelCost, SmallTensorsComeFromTheCache) {
 
 TEST(KernelCost, FloorAndLaunchesAddUp) {
   Coefficients c = ideal();
-  c.kernel.floor_us = 2;
-  c.kernel.launch_us = 3;
+  c.kernel.floor = 2_us;
+  c.kernel.launch = 3_us;
   Kernel kernel = moving(10);
   kernel.launches = 4;
   const KernelCost cost = cost_of(kernel, round_gpu(), c);
@@ -191,7 +191,7 @@ TEST(KernelCost, LayerNormIsNotBatchNorm) {
 
 TEST(KernelCost, ScaleMultipliesAllButTheFloor) {
   Coefficients c = ideal();
-  c.kernel.floor_us = 2;
+  c.kernel.floor = 2_us;
   c.classes[static_cast<std::size_t>(CostClass::kElementwise)].scale = 1.5;
   EXPECT_DOUBLE_EQ(cost_of(moving(10), round_gpu(), c).time.count(), 17e3);
 }

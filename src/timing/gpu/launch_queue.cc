@@ -5,21 +5,21 @@
 
 namespace stoker {
 
-LaunchQueue::LaunchQueue(std::size_t depth) : ring_(std::max<std::size_t>(1, depth), 0.0) {}
+LaunchQueue::LaunchQueue(std::size_t depth) : ring_(std::max<std::size_t>(1, depth)) {}
 
-double LaunchQueue::launch(Stream stream, double time, double not_before) {
+Nanos LaunchQueue::launch(Stream stream, Nanos time, Nanos not_before) {
   // The slot that this launch takes is free once the launch `depth` before it has ended.
   host_ = std::max(host_, ring_[next_]);
   ring_[next_] = follow(stream, time, not_before);
   return ring_[std::exchange(next_, next_ + 1 == ring_.size() ? 0 : next_ + 1)];
 }
 
-double LaunchQueue::follow(Stream stream, double time, double not_before) {
+Nanos LaunchQueue::follow(Stream stream, Nanos time, Nanos not_before) {
   const auto s = static_cast<std::size_t>(stream);
-  const double ready = std::max(ends_[s], not_before);
-  const double start = std::max(ready, host_);
+  const Nanos ready = std::max(ends_[s], not_before);
+  const Nanos start = std::max(ready, host_);
   starved_[s] += start - ready;
-  ends_[s] = start + std::max(0.0, time);
+  ends_[s] = start + std::max(Nanos(0), time);
   return ends_[s];
 }
 

@@ -21,15 +21,15 @@ double bytes_of(const Kernel& kernel) {
          std::max(0.0, static_cast<double>(kernel.written.count()));
 }
 
-double memory_seconds(double bytes, CostClass cost_class, const GpuRates& device,
-                      const Coefficients& coefficients) {
-  if (!(bytes > 0)) return 0;
+Seconds memory_time(double bytes, CostClass cost_class, const GpuRates& device,
+                    const Coefficients& coefficients) {
+  if (!(bytes > 0)) return Seconds(0);
   double sustained = device.bandwidth * coefficients.of(cost_class).memory;
   if (row_of(cost_class).saturates) {
     sustained *= std::pow(device.bandwidth / coefficients.kernel.bandwidth_reference,
                           coefficients.kernel.bandwidth_exponent - 1);
   }
-  const double plain = bytes / sustained;
+  const Seconds plain(bytes / sustained);
   const double resident = device.l2_bytes * coefficients.kernel.l2_share;
   // All of it hits while it fits; then the share of hits falls with the square, which keeps the
   // time rising.
@@ -48,14 +48,14 @@ RawCost memory_bound_cost(const Kernel& kernel, const GpuRates& device,
     // The bytes cross once, whichever side lists them.
     const double bytes = std::max(static_cast<double>(kernel.read.count()),
                                   static_cast<double>(kernel.written.count()));
-    cost.memory = std::max(0.0, bytes) / (device.pcie * share);
-    cost.latency = coefficients.copy.latency_us * 1e-6;
+    cost.memory = Seconds(std::max(0.0, bytes) / (device.pcie * share));
+    cost.latency = as_seconds(coefficients.copy.latency);
     return cost;
   }
   const double rate = device.rate[static_cast<std::size_t>(kernel.unit)];
-  cost.compute =
-      std::max(0.0, kernel.flops.count()) / (rate * coefficients.of(cost.cost_class).compute);
-  cost.memory = memory_seconds(bytes_of(kernel), cost.cost_class, device, coefficients);
+  cost.compute = Seconds(std::max(0.0, kernel.flops.count()) /
+                         (rate * coefficients.of(cost.cost_class).compute));
+  cost.memory = memory_time(bytes_of(kernel), cost.cost_class, device, coefficients);
   return cost;
 }
 

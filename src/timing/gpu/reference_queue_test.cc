@@ -63,10 +63,10 @@ TEST(ReferenceQueue, RandomProgramsAgree) {
     const std::size_t depth = 1 + random() % 6;
     const ReferenceQueue reference(actions, depth);
     LaunchQueue queue(depth);
-    std::vector<double> ends;
-    const auto end_of = [&](int k) { return k < 0 ? 0.0 : ends[static_cast<std::size_t>(k)]; };
+    std::vector<Nanos> ends;
+    const auto end_of = [&](int k) { return k < 0 ? Nanos(0) : ends[static_cast<std::size_t>(k)]; };
     for (const ReferenceAction& a : actions) {
-      const auto time = static_cast<double>(a.time);
+      const Nanos time(static_cast<double>(a.time));
       if (a.kind == ReferenceAction::kWork) queue.host_work(time);
       if (a.kind == ReferenceAction::kSynchronize) queue.synchronize();
       if (a.kind == ReferenceAction::kAwait) queue.wait_until(end_of(a.after));
@@ -75,12 +75,13 @@ TEST(ReferenceQueue, RandomProgramsAgree) {
       if (a.kind == ReferenceAction::kFollow)
         ends.push_back(queue.follow(a.stream, time, end_of(a.after)));
     }
-    ASSERT_EQ(queue.host(), static_cast<double>(reference.host())) << "trial " << trial;
+    ASSERT_EQ(queue.host().count(), static_cast<double>(reference.host())) << "trial " << trial;
     for (std::size_t k = 0; k < ends.size(); ++k)
-      ASSERT_EQ(ends[k], static_cast<double>(reference.end_of_kernel(k)))
+      ASSERT_EQ(ends[k].count(), static_cast<double>(reference.end_of_kernel(k)))
           << trial << " kernel " << k;
     for (const Stream s : kAll)
-      ASSERT_EQ(queue.starved(s), static_cast<double>(reference.starved(s))) << "trial " << trial;
+      ASSERT_EQ(queue.starved(s).count(), static_cast<double>(reference.starved(s)))
+          << "trial " << trial;
   }
 }
 
@@ -157,11 +158,11 @@ TEST(ReferenceQueue, WholeStepsAgree) {
   Machine machine;
   machine.device = round_gpu();
   Coefficients c = ideal();
-  c.host.forward_us = kForward;
-  c.host.backward_us = kBackward;
-  c.host.update_us = kUpdate;
-  c.host.synchronize_us = kSynchronize;
-  c.host.step_us = kLoop;
+  c.host.forward = Micros(kForward);
+  c.host.backward = Micros(kBackward);
+  c.host.update = Micros(kUpdate);
+  c.host.synchronize = Micros(kSynchronize);
+  c.host.step = Micros(kLoop);
   for (int trial = 0; trial < 300; ++trial) {
     const bool blocking = random() % 2 == 0;
     const RandomStep step = random_step(random, blocking);

@@ -54,7 +54,7 @@ RawCost rnn_cost(const Kernel& kernel, const RnnShape& s, const GpuRates& device
   const auto product = [&](double m, double n, double k, double batch = 1) {
     return best_tile({.m = m, .n = n, .k = k, .batch = batch, .tensor = tensor}, rate, device,
                      coefficients.kernel)
-        .seconds;
+        .time;
   };
   const double batch = real(s.batch), length = real(s.length), layers = real(s.layers);
   const double hidden = real(s.hidden), gates = s.gates, directions = s.directions;
@@ -64,22 +64,22 @@ RawCost rnn_cost(const Kernel& kernel, const RnnShape& s, const GpuRates& device
   const bool wavefront = s.directions == 1;
   const double beside = wavefront ? std::min(layers, length) : directions;
   const double steps = wavefront ? length + layers - 1 : length * layers;
-  double step = product(batch, gates * hidden, state, beside);
+  Seconds step = product(batch, gates * hidden, state, beside);
   if (s.projection > 0) step += product(batch, state, hidden, beside);
-  double least = coefficients.kernel.recurrence_us * 1e-6;
-  if (is_persistent(s, kernel.dtype, device)) least *= kPersistentStep;
-  const double serial = steps * std::max(step, least);
+  Seconds least = as_seconds(coefficients.kernel.recurrence);
+  if (is_persistent(s, kernel.dtype, device)) least = least * kPersistentStep;
+  const Seconds serial = steps * std::max(step, least);
 
   // Backward has the recurrent product again for the gradient of the state, and gathers the weight
   // gradients into one product over all time steps.
-  double gathered = 0;
+  Seconds gathered;
   for (std::int64_t layer = 0; layer < s.layers; ++layer) {
     const double width = layer == 0 ? real(s.input) : state * directions;
     gathered += directions * product(batch * length, gates * hidden, width);
     if (s.backward) gathered += directions * product(gates * hidden, width + state, batch * length);
   }
   cost.compute = serial + gathered;
-  cost.memory = memory_seconds(bytes_of(kernel), CostClass::kRnn, device, coefficients);
+  cost.memory = memory_time(bytes_of(kernel), CostClass::kRnn, device, coefficients);
   return cost;
 }
 

@@ -67,40 +67,40 @@ TEST(AttentionCost, SinglePrecisionAttentionSplitsItsNumbersOnTensorCores) {
 
 /// Nanoseconds of a recurrent layer whose time step is above any product, unless it stays on the
 /// chip.
-double recurrent_time(const RnnShape& s, double recurrence_us) {
+double recurrent_time(const RnnShape& s, Micros recurrence) {
   Kernel kernel;
   kernel.kernel_class = KernelClass::kRnn;
   kernel.shape = s;
   Coefficients c = ideal();
-  c.kernel.recurrence_us = recurrence_us;
+  c.kernel.recurrence = recurrence;
   return cost_of(kernel, round_gpu(), c).time.count();
 }
 
 TEST(RnnCost, RecurrenceIsSerialInTime) {
   RnnShape s{.batch = 4, .length = 50, .input = 16, .hidden = 16};
-  const double once = recurrent_time(s, 100);
+  const double once = recurrent_time(s, 100_us);
   EXPECT_GE(once, 50 * 100e3 / 2);  // small enough to stay on the chip
   s.length = 100;
-  EXPECT_NEAR(recurrent_time(s, 100) / once, 2, 0.05);
+  EXPECT_NEAR(recurrent_time(s, 100_us) / once, 2, 0.05);
 }
 
 TEST(RnnCost, LayersOverlapAsAWavefront) {
   RnnShape s{.batch = 4, .length = 50, .input = 16, .hidden = 512, .layers = 4};
-  const double four = recurrent_time(s, 100);
+  const double four = recurrent_time(s, 100_us);
   EXPECT_LT(four, 4 * 50 * 100e3);        // not one layer after the other
   EXPECT_GE(four, (50 + 4 - 1) * 100e3);  // but each a step behind the one before
   s.directions = 2;  // both directions of a layer beside each other, layers in turn
-  EXPECT_GE(recurrent_time(s, 100), 4 * 50 * 100e3);
+  EXPECT_GE(recurrent_time(s, 100_us), 4 * 50 * 100e3);
 }
 
 TEST(RnnCost, SmallStatesStayOnTheChip) {
   RnnShape s{.batch = 4, .length = 50, .input = 16, .hidden = 192, .gates = 3};
-  const double small = recurrent_time(s, 1000);
+  const double small = recurrent_time(s, 1000_us);
   s.hidden = 193;
-  EXPECT_NEAR(recurrent_time(s, 1000) / small, 2, 0.05);
+  EXPECT_NEAR(recurrent_time(s, 1000_us) / small, 2, 0.05);
   s.hidden = 192;
   s.projection = 64;  // only the standard algorithm knows projections
-  EXPECT_NEAR(recurrent_time(s, 1000) / small, 2, 0.05);
+  EXPECT_NEAR(recurrent_time(s, 1000_us) / small, 2, 0.05);
 }
 
 }  // namespace

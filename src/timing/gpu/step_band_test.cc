@@ -86,9 +86,10 @@ TEST(StepBand, ShortKernelsOfACudaGraphAreInDoubt) {
   for (int i = 0; i < 10; ++i) launch(program, moving(0));
   Coefficients c = ideal();
   c.common_spread = 0;
-  c.kernel.floor_us = 5;
+  c.kernel.floor = 5_us;
   c.kernel.graph_spread = 0;
-  c.host.forward_us = c.host.spread = 0.001;
+  c.host.forward = 0.001_us;
+  c.host.spread = 0.001;
   for (auto& entry : c.classes) entry.spread = 0;
   EXPECT_LT(predict_step(program, machine_of(), c).band.above, 0.02) << "the host may limit";
   program.cuda_graphs = true;
@@ -102,13 +103,13 @@ TEST(StepBand, TheHostsDoubtIsOfTheStepOnlyWhereTheHostMayLimit) {
   c.common_spread = 0;
   for (auto& entry : c.classes) entry.spread = 0;
   c.host.spread = 0.25;
-  c.host.forward_us = 1;
+  c.host.forward = 1_us;
   EXPECT_NEAR(predict_step(program, machine_of(), c).band.above, 0, 1e-6) << "the device limits";
-  c.host.forward_us = 100;
+  c.host.forward = 100_us;
   const StepTime limited = predict_step(program, machine_of(), c);
   EXPECT_NEAR(limited.band.above, 0.25, 0.01) << "all of the step is the host's";
   EXPECT_NEAR(limited.band.below, 0.2, 0.01);
-  c.host.forward_us = 9.5;  // the device limits, a slower host would
+  c.host.forward = 9.5_us;  // the device limits, a slower host would
   EXPECT_NEAR(predict_step(program, machine_of(), c).band.above, 0.1875, 0.01);
 }
 

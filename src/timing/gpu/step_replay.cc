@@ -78,8 +78,8 @@ class Replay {
 
   ReplayedIteration run(bool first) {
     now_ = {};
-    const double begin = end_;
-    const double starved_before = queue_.starved(Stream::kCompute);
+    const Nanos begin = end_;
+    const Nanos starved_before = queue_.starved(Stream::kCompute);
     batch_ready_ = next_batch_ready_;
     last_source_ = Kernel::kSynthesized;
     copied_out_ = copied_out_before_ = queue_.end_of(Stream::kCompute);
@@ -89,20 +89,20 @@ class Replay {
       if (graph_kernels > 0) launch_graph(graph_kernels, in);
       execute(in);
     }
-    work(settings_.host.step_us, StepPhase::kLoad);
+    work(settings_.host.step, StepPhase::kLoad);
     // A step without an optimizer still ends with the reduced gradients.
     await_collectives();
     end_ = std::max(end_, queue_.end_of(Stream::kCompute));
     now_.starved = queue_.starved(Stream::kCompute) - starved_before;
     // With nothing on the device, or a host that only waits, the host's clock decides.
-    if (now_.device == 0) end_ = std::max(end_, queue_.host());
+    if (now_.device == Nanos(0)) end_ = std::max(end_, queue_.host());
     now_.total = end_ - begin;
     return now_;
   }
 
  private:
-  void work(double microseconds, StepPhase phase) {
-    const double time = microseconds * 1e3 / settings_.core_speed;
+  void work(Micros on_reference, StepPhase phase) {
+    const Nanos time = as_nanos(on_reference) / settings_.core_speed;
     queue_.host_work(time);
     now_.host += time;
     now_.phase_host[static_cast<std::size_t>(phase)] += time;
@@ -112,11 +112,11 @@ class Replay {
     switch (in.kind) {
       case InstructionKind::kLaunch:
         if (in.value < program_.kernels.size())
-          launch(program_.kernels[in.value], times_[in.value].count());
+          launch(program_.kernels[in.value], times_[in.value]);
         break;
       case InstructionKind::kSynchronize:
         queue_.synchronize();
-        work(settings_.host.synchronize_us, last_phase_);
+        work(settings_.host.synchronize, last_phase_);
         break;
       case InstructionKind::kBucketReady:
         if (in.value < program_.buckets.size()) reduce(program_.buckets[in.value]);
@@ -133,38 +133,38 @@ class Replay {
   }
 
   /// What the library behind a kernel does on the host besides launching it.
-  [[nodiscard]] double library_us(const Kernel& kernel) const {
+  [[nodiscard]] Micros library_time(const Kernel& kernel) const {
     const HostCoefficients& host = settings_.host;
     switch (kernel.kernel_class) {
       case KernelClass::kConvolution:
       case KernelClass::kDepthwiseConvolution:
       case KernelClass::kRnn:
-        return host.library_us;
+        return host.library;
       case KernelClass::kNormalization:
-        return std::holds_alternative<RowShape>(kernel.shape) ? host.rows_us : host.library_us;
+        return std::holds_alternative<RowShape>(kernel.shape) ? host.rows : host.library;
       case KernelClass::kGemm:
-        return host.product_us;
+        return host.product;
       case KernelClass::kAttention:
-        return host.attention_us;
+        return host.attention;
       case KernelClass::kCopy:
-        return host.conversion_us;
+        return host.conversion;
       default:
-        return 0;
+        return Micros(0);
     }
   }
 
   /// Dispatch of the operator behind a kernel; its further kernels cost launches only.
-  [[nodiscard]] double operator_us(const Kernel& kernel) const {
+  [[nodiscard]] Micros operator_time(const Kernel& kernel) const {
     const HostCoefficients& host = settings_.host;
     const bool further = kernel.source != Kernel::kSynthesized && kernel.source == last_source_;
-    if (!further && kernel.listed > 0) return host.optimizer_us + host.list_us * kernel.listed;
-    if (!further && kernel.phase == StepPhase::kOptimizer) return host.update_us;
-    if (kernel.compiled) return host.compiled_us;
-    const double library = library_us(kernel);
-    if (further) return host.launch_us + library;
-    if (kernel.phase == StepPhase::kBackward) return host.backward_us + library;
-    return host.forward_us + (program_.records_graph ? host.autograd_us : 0) +
-           host.module_us * kernel.modules + library;
+    if (!further && kernel.listed > 0) return host.optimizer + host.list * kernel.listed;
+    if (!further && kernel.phase == StepPhase::kOptimizer) return host.update;
+    if (kernel.compiled) return host.compiled;
+    const Micros library = library_time(kernel);
+    if (further) return host.launch + library;
+    if (kernel.phase == StepPhase::kBackward) return host.backward + library;
+    return host.forward + (program_.records_graph ? host.autograd : Micros(0)) +
+           host.module * kernel.modules + library;
   }
 
   /// nn.DataParallel's replicas run their forwards in threads of one process under one lock:
@@ -177,42 +177,42 @@ class Replay {
 
   void dispatch(const Kernel& kernel) {
     const HostCoefficients& host = settings_.host;
-    const double cost =
-        operator_us(kernel) + host.launch_us * std::max(0, static_cast<int>(kernel.launches) - 1);
+    const Micros cost =
+        operator_time(kernel) + host.launch * std::max(0, static_cast<int>(kernel.launches) - 1);
     last_source_ = kernel.source;
     const double times = replicated(kernel) ? static_cast<double>(replicas_) : 1;
-    work(times * (cost + host.view_us * kernel.views), kernel.phase);
+    work(times * (cost + host.view * kernel.views), kernel.phase);
   }
 
   void launch_graph(std::size_t kernels, const Instruction& first) {
     const HostCoefficients& host = settings_.host;
-    work(host.graph_us + host.graph_kernel_us * static_cast<double>(kernels),
+    work(host.graph + host.graph_kernel * static_cast<double>(kernels),
          program_.kernels[first.value].phase);
   }
 
   /// Within a graph kernels follow each other without the host, and a little closer.
-  double start(const Kernel& kernel, double time, double not_before) {
+  Nanos start(const Kernel& kernel, Nanos time, Nanos not_before) {
     if (!graphs_.holds(kernel)) return queue_.launch(kernel.stream, time, not_before);
     return queue_.follow(kernel.stream, time, not_before);
   }
 
   /// What the host's processor computes while the device waits for it: FSDP's optimizer over
   /// offloaded shards. The gradients have to be there, and the next step gathers what it writes.
-  void on_host(const Kernel& kernel, double time) {
+  void on_host(const Kernel& kernel, Nanos time) {
     await_collectives();
     queue_.synchronize();
-    work(settings_.host.update_us * kernel.launches, kernel.phase);
-    const double end = queue_.follow(Stream::kCompute, time, std::max(queue_.host(), barrier_));
+    work(settings_.host.update * kernel.launches, kernel.phase);
+    const Nanos end = queue_.follow(Stream::kCompute, time, std::max(queue_.host(), barrier_));
     queue_.wait_until(end);
     const auto phase = static_cast<std::size_t>(kernel.phase);
     now_.phase_elapsed[phase] += end - end_;
     end_ = end;
   }
 
-  void launch(const Kernel& kernel, double time) {
+  void launch(const Kernel& kernel, Nanos time) {
     if (kernel.on_host) return on_host(kernel, time);
     if (graphs_.holds(kernel))
-      time -= std::min(time / 2, settings_.graph_gain_us * 1e3 * kernel.launches);
+      time -= std::min(time / 2, as_nanos(settings_.graph_gain) * kernel.launches);
     else dispatch(kernel);
     if (kernel.stream == Stream::kCommunication) return communicate(kernel, time);
     if (kernel.kernel_class == KernelClass::kHostToDevice) return copy_in(kernel, time);
@@ -223,17 +223,17 @@ class Replay {
     const auto phase = static_cast<std::size_t>(kernel.phase);
     last_phase_ = kernel.phase;
     if (kernel.phase != StepPhase::kBackward) await_collectives();
-    double not_before = batch_ready_;
-    if (batch_ready_ > 0) {
-      now_.exposed_copy += std::max(0.0, batch_ready_ - queue_.end_of(Stream::kCompute));
-      batch_ready_ = 0;
+    Nanos not_before = batch_ready_;
+    if (batch_ready_ > Nanos(0)) {
+      now_.exposed_copy += std::max(Nanos(0), batch_ready_ - queue_.end_of(Stream::kCompute));
+      batch_ready_ = Nanos(0);
     }
     not_before = std::max(not_before, barrier_);
     const bool collective = kernel.kernel_class == KernelClass::kCollective;
-    const double begin = std::max({queue_.end_of(Stream::kCompute), queue_.host(), not_before});
+    const Nanos begin = std::max({queue_.end_of(Stream::kCompute), queue_.host(), not_before});
     if (!collective && begin < queue_.end_of(Stream::kCommunication))
-      time *= 1 + settings_.contention;
-    const double end = start(kernel, time, not_before);
+      time = time * (1 + settings_.contention);
+    const Nanos end = start(kernel, time, not_before);
     if (collective) {  // nothing hides what the compute stream executes itself
       now_.communication += time;
       now_.exposed_communication += time;
@@ -248,9 +248,9 @@ class Replay {
 
   /// A copy that is not asynchronous and from page-locked memory holds the host until it is done;
   /// on the compute stream it runs after what is there already, beside nothing.
-  void copy_in(const Kernel& kernel, double time) {
+  void copy_in(const Kernel& kernel, Nanos time) {
     now_.copy += time;
-    const double end = queue_.launch(kernel.stream, time, barrier_);
+    const Nanos end = queue_.launch(kernel.stream, time, barrier_);
     if (kernel.stream == Stream::kCompute) {
       now_.exposed_copy += time;
       now_.phase_device[static_cast<std::size_t>(kernel.phase)] += time;
@@ -266,18 +266,18 @@ class Replay {
   /// FSDP's collectives and the copies into them, in order. A reduction waits for the gradients; a
   /// gather for the optimizer, and in the forward for the copy out of the buffer before the last,
   /// in the backward for that out of the last (_fsdp_param_group.py, wait_for_unshard).
-  void communicate(const Kernel& kernel, double time) {
+  void communicate(const Kernel& kernel, Nanos time) {
     const auto* shape = std::get_if<CollectiveShape>(&kernel.shape);
     const bool reduction = shape != nullptr && (shape->kind == CollectiveKind::kReduceScatter ||
                                                 shape->kind == CollectiveKind::kAllReduce);
-    const double computed = queue_.end_of(Stream::kCompute);
+    const Nanos computed = queue_.end_of(Stream::kCompute);
     const bool backward = kernel.phase == StepPhase::kBackward;
     if (!backward && last_phase_ >= StepPhase::kBackward) {
       copied_out_ = copied_out_before_ = computed;
       last_phase_ = kernel.phase;
     }
-    const double not_before = reduction ? computed : backward ? copied_out_ : copied_out_before_;
-    const double end = start(kernel, time, not_before);
+    const Nanos not_before = reduction ? computed : backward ? copied_out_ : copied_out_before_;
+    const Nanos end = start(kernel, time, not_before);
     ended_[kernel.source] = {end, !reduction};
     if (shape != nullptr) now_.communication += time;
     if (!reduction) return;
@@ -297,23 +297,23 @@ class Replay {
   }
 
   /// Compute starts nothing before `end`.
-  void wait_for(double end, StepPhase phase) {
-    const double waited = std::max(barrier_, queue_.end_of(Stream::kCompute));
-    now_.exposed_communication += std::max(0.0, end - waited);
-    now_.phase_elapsed[static_cast<std::size_t>(phase)] += std::max(0.0, end - end_);
+  void wait_for(Nanos end, StepPhase phase) {
+    const Nanos waited = std::max(barrier_, queue_.end_of(Stream::kCompute));
+    now_.exposed_communication += std::max(Nanos(0), end - waited);
+    now_.phase_elapsed[static_cast<std::size_t>(phase)] += std::max(Nanos(0), end - end_);
     barrier_ = std::max(barrier_, end);
     end_ = std::max(end_, end);
   }
 
   /// start_k = max(ready_k, end_{k-1}): buckets are reduced in order on a stream of their own.
   void reduce(const GradientBucket& bucket) {
-    const double time = settings_.all_reduce.time_of(bucket.bytes).count();
-    if (time <= 0) return;
-    const double ready = queue_.end_of(Stream::kCompute);
+    const Nanos time = settings_.all_reduce.time_of(bucket.bytes);
+    if (time <= Nanos(0)) return;
+    const Nanos ready = queue_.end_of(Stream::kCompute);
     if (graphs_.on()) {
       pending_end_ = queue_.follow(Stream::kCommunication, time, ready);
     } else {
-      work(settings_.host.launch_us, StepPhase::kBackward);
+      work(settings_.host.launch, StepPhase::kBackward);
       pending_end_ = queue_.launch(Stream::kCommunication, time, ready);
     }
     now_.communication += time;
@@ -339,18 +339,18 @@ class Replay {
   LaunchQueue queue_;
   const int replicas_;
   ReplayedIteration now_;
-  double end_ = 0;          ///< of the last work that counts for the step
-  double barrier_ = 0;      ///< compute may not start before: collectives
-  double batch_ready_ = 0;  ///< the prefetched batch of this iteration; 0: nothing to wait for
-  double next_batch_ready_ = 0;
+  Nanos end_;          ///< of the last work that counts for the step
+  Nanos barrier_;      ///< compute may not start before: collectives
+  Nanos batch_ready_;  ///< the prefetched batch of this iteration; 0: nothing to wait for
+  Nanos next_batch_ready_;
   bool pending_ = false;  ///< reductions that the optimizer waits for, the last of which ends at
-  double pending_end_ = 0;
+  Nanos pending_end_;
   struct Ended {
-    double end;
+    Nanos end;
     bool gathered;
   };
   std::unordered_map<std::uint32_t, Ended> ended_;  ///< on kCommunication, by Kernel::source
-  double copied_out_ = 0, copied_out_before_ = 0;   ///< when the last two copies-out may start
+  Nanos copied_out_, copied_out_before_;            ///< when the last two copies-out may start
   StepPhase last_phase_ = StepPhase::kLoad;         ///< of the compute stream
   std::uint32_t last_source_ = Kernel::kSynthesized;
 };
@@ -374,9 +374,11 @@ ReplayedIteration replay_until_steady(const Program& program,
   Replay replay(program, instructions, kernel_times, settings);
   ReplayedIteration last = replay.run(true);
   for (int i = 1; i < kMostIterations; ++i) {
-    const double before = last.total;
+    const Nanos before = last.total;
     last = replay.run(false);
-    if (i + 1 >= kLeastIterations && std::abs(last.total - before) <= kSteady * before) break;
+    if (i + 1 >= kLeastIterations &&
+        std::abs((last.total - before).count()) <= kSteady * before.count())
+      break;
   }
   return last;
 }

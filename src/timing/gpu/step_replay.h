@@ -18,15 +18,14 @@ struct ReplaySettings {
   const AllReduceModel& all_reduce;
   CopyWay copy = CopyWay::kBlocking;
   std::size_t queue_depth = 1024;
-  double graph_gain_us = 0;  ///< KernelCoefficients
+  Micros graph_gain;  ///< KernelCoefficients
 };
 
-/// One iteration on the clock, in nanoseconds; the words are those of StepTime.
+/// One iteration on the clock; the words are those of StepTime.
 struct ReplayedIteration {
-  double total = 0, device = 0, host = 0, starved = 0, copy = 0, exposed_copy = 0,
-         communication = 0, exposed_communication = 0;
-  double graphs = 0;  ///< of `device`, in kernels of CUDA graphs
-  std::array<double, kStepPhases> phase_device{}, phase_elapsed{}, phase_host{};
+  Nanos total, device, host, starved, copy, exposed_copy, communication, exposed_communication;
+  Nanos graphs;  ///< of `device`, in kernels of CUDA graphs
+  std::array<Nanos, kStepPhases> phase_device{}, phase_elapsed{}, phase_host{};
 };
 
 /// Replicas that nn.DataParallel runs in threads of one process, as its broadcasts of parameters

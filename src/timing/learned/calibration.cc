@@ -18,9 +18,9 @@ Result<std::vector<TimedKernel>> compare(const Calibration& calibration, const G
   std::vector<TimedKernel> rows;
   for (const MeasuredOperator& measured : calibration.operators) {
     const auto kernel = TRY(kernel_of(measured, gpu));
-    TRY(check_physics(measured, kernel, gpu, calibration.launch_floor_us));
+    TRY(check_physics(measured, kernel, gpu, Micros(calibration.launch_floor_us)));
     const KernelCost cost = model.cost_of(kernel);
-    rows.push_back({cost.cost_class, measured.time_us, beyond_floor_us(cost, kernel, before),
+    rows.push_back({cost.cost_class, Micros(measured.time_us), beyond_floor(cost, kernel, before),
                     measured.spread});
   }
   return rows;
@@ -33,7 +33,7 @@ class Calibrator {
 
   Result<CoefficientPatch> run() {
     auto rows = TRY(compare(calibration_, gpu_, before_));
-    const double gap = launch_gap_us(calibration_.launch_floor_us, rows);
+    const Micros gap = launch_gap(Micros(calibration_.launch_floor_us), rows);
     for (const TimedKernel& timed : rows) {
       if (auto row = class_row(timed, gap)) rows_.push_back(std::move(*row));
     }
@@ -55,11 +55,11 @@ class Calibrator {
   void set(std::string name, double value) { patch_.values.emplace_back(std::move(name), value); }
 
   void set_host() {
-    const double measured = calibration_.host_dispatch_us;
+    const Micros measured(calibration_.host_dispatch_us);
     const HostCoefficients& host = before_.host;
     // What was measured: a module's call around one element-wise operator that records its graph.
-    const double same = host.forward_us + host.autograd_us + host.module_us;
-    if (measured <= 0 || same <= 0) return;
+    const Micros same = host.forward + host.autograd + host.module;
+    if (measured <= Micros(0) || same <= Micros(0)) return;
     // The other host times keep their proportion to it.
     const double factor = measured / same;
     for (const char* name :

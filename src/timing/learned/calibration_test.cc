@@ -44,7 +44,7 @@ Calibration measured(const Coefficients& c, double floor_us, Factor&& factor) {
   for (MeasuredOperator& m : shapes()) {
     const KernelCost cost = CostModel(gpu(), c).cost_of(*kernel_of(m, gpu()));
     m.time_us =
-        0.55 * floor_us + factor(cost.cost_class) * (1e-3 * cost.time.count() - c.kernel.floor_us);
+        0.55 * floor_us + factor(cost.cost_class) * (as_micros(cost.time) - c.kernel.floor).count();
     calibration.operators.push_back(m);
   }
   return calibration;
@@ -133,10 +133,11 @@ TEST(Calibration, HostAndCopiesAreTakenAsMeasured) {
   Coefficients after = before;
   ASSERT_TRUE(apply(*patch, after));
   const auto measured_us = [](const HostCoefficients& h) {
-    return h.forward_us + h.autograd_us + h.module_us;
+    return (h.forward + h.autograd + h.module).count();
   };
   EXPECT_NEAR(measured_us(after.host), 9, 1e-9);
-  EXPECT_NEAR(after.host.backward_us, before.host.backward_us * 9 / measured_us(before.host), 1e-9);
+  EXPECT_NEAR(after.host.backward.count(),
+              before.host.backward.count() * 9 / measured_us(before.host), 1e-9);
   EXPECT_EQ(after.host.speed, 1) << "no other core's speed on top";
   EXPECT_DOUBLE_EQ(after.copy.pinned, 0.75);
   EXPECT_DOUBLE_EQ(after.copy.pageable, before.copy.pageable);

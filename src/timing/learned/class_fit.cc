@@ -115,21 +115,21 @@ class ClassFit {
 
 }  // namespace
 
-double launch_gap_us(double launch_floor_us, const std::vector<TimedKernel>& rows) {
-  if (launch_floor_us > 0 || rows.empty()) return kGapShare * launch_floor_us;
-  double gap = HUGE_VAL;
+Micros launch_gap(Micros launch_floor, const std::vector<TimedKernel>& rows) {
+  if (launch_floor > Micros(0) || rows.empty()) return kGapShare * launch_floor;
+  Micros gap(HUGE_VAL);
   for (const TimedKernel& row : rows)
-    gap = std::min(gap, std::max(0.0, row.measured_us - row.predicted_us));
+    gap = std::min(gap, std::max(Micros(0), row.measured - row.predicted));
   return gap;
 }
 
 double timing_variance(double spread) { return std::pow(std::max(spread, kLeastNoise), 2); }
 
-std::optional<ClassRow> class_row(const TimedKernel& timed, double gap_us) {
-  const double beyond = timed.measured_us - gap_us;
-  if (beyond <= 0 || beyond <= kShortestBeyondGap * gap_us) return std::nullopt;
-  return ClassRow{timed.cost_class, std::log(beyond / timed.predicted_us),
-                  timing_variance(std::max(timed.spread, kGapJitter * gap_us / beyond))};
+std::optional<ClassRow> class_row(const TimedKernel& timed, Micros gap) {
+  const Micros beyond = timed.measured - gap;
+  if (beyond <= Micros(0) || beyond <= kShortestBeyondGap * gap) return std::nullopt;
+  return ClassRow{timed.cost_class, std::log(beyond / timed.predicted),
+                  timing_variance(std::max(timed.spread, kGapJitter * gap / beyond))};
 }
 
 Result<CoefficientPatch> fit_classes(const std::vector<ClassRow>& rows,

@@ -21,17 +21,17 @@ struct ClassRow {
 /// One operator timed alone, and what the rules say of it beyond its launch.
 struct TimedKernel {
   CostClass cost_class = CostClass::kUncosted;
-  double measured_us = 0;   ///< with its launch
-  double predicted_us = 0;  ///< without
-  double spread = 0;        ///< relative standard deviation of the timing
+  Micros measured;    ///< with its launch
+  Micros predicted;   ///< without
+  double spread = 0;  ///< relative standard deviation of the timing
 };
 
 /// The part of the launch that all measured times contain: of an empty kernel's time where that was
 /// measured (0: it was not), else what the shortest rows leave for it.
-[[nodiscard]] double launch_gap_us(double launch_floor_us, const std::vector<TimedKernel>& rows);
+[[nodiscard]] Micros launch_gap(Micros launch_floor, const std::vector<TimedKernel>& rows);
 
 /// The row beyond the launch; nothing when it is mostly launch.
-[[nodiscard]] std::optional<ClassRow> class_row(const TimedKernel& timed, double gap_us);
+[[nodiscard]] std::optional<ClassRow> class_row(const TimedKernel& timed, Micros gap);
 
 /// Variance of the logarithm of a time, from its spread; no timing is perfect.
 [[nodiscard]] double timing_variance(double spread);

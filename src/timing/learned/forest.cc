@@ -198,8 +198,9 @@ std::vector<const Forest*> forests_of(const std::vector<Forest>& forests, std::s
   return chosen;
 }
 
-double seconds_by(const std::vector<const Forest*>& forests, const ForestInput& input) {
-  if (forests.empty()) return -1;
+std::optional<Seconds> time_by(const std::vector<const Forest*>& forests,
+                               const ForestInput& input) {
+  if (forests.empty()) return std::nullopt;
   const std::size_t which = forests.size() == 1 ? 0 : input.shape % forests.size();
   const double log =
       std::clamp(forests[which]->value_of(input.features), -kLargestLog, kLargestLog);

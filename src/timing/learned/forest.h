@@ -3,11 +3,13 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/durations.h"
 #include "base/result.h"
 
 /// Files of boosted trees that were fitted offline (scripts/fit-timing): docs/models/time.md, "The
@@ -20,9 +22,9 @@ inline constexpr int kForestFolds = 5;
 
 /// What trees are asked.
 struct ForestInput {
-  /// Seconds by plain rules, with no fitted number in them. What trees learn is the logarithm of
-  /// measured over this.
-  double plain = 0;
+  /// By plain rules, with no fitted number in them. What trees learn is the logarithm of measured
+  /// over this.
+  Seconds plain;
   /// Hash of the shape alone, not of the GPU, the operator's name or how operands are stored.
   /// Decides which cross-fitted forest did not see it.
   std::uint64_t shape = 0;
@@ -70,9 +72,9 @@ struct ForestFamily {
 [[nodiscard]] std::vector<const Forest*> forests_of(const std::vector<Forest>& forests,
                                                     std::size_t family, const std::string& chip);
 
-/// Seconds by `forests` of one family: the plain time times what trees say that did not see the
-/// shape, where there are such; negative without forests.
-[[nodiscard]] double seconds_by(const std::vector<const Forest*>& forests,
-                                const ForestInput& input);
+/// The time by `forests` of one family: the plain time times what trees say that did not see the
+/// shape, where there are such; nothing without forests.
+[[nodiscard]] std::optional<Seconds> time_by(const std::vector<const Forest*>& forests,
+                                             const ForestInput& input);
 
 }  // namespace stoker

@@ -281,19 +281,20 @@ std::string figures(const char* format, double a, double b, double c) {
   return text;
 }
 
-/// `least`: what the device's data sheet allows, in microseconds.
+/// `least`: what the device's data sheet allows.
 Status check_time(const MeasuredOperator& measured, const Kernel& kernel, const DeviceFacts& device,
-                  double least, double launch_floor_us) {
-  if (!std::isfinite(measured.time_us) || measured.time_us <= 0) {
+                  Micros least, Micros launch_floor) {
+  const Micros time(measured.time_us);
+  if (!std::isfinite(time.count()) || time <= Micros(0)) {
     return fail(ErrorCode::kBadInput, "its time must be above 0 us", measured.where);
   }
   // Two standard deviations of one timing.
   const double noise = 1 + 2 * measured.spread;
-  if (measured.time_us * noise < least) {
+  if (time * noise < least) {
     std::string message =
         label_of(measured) + " took " +
         figures("%.4g us, but the data sheet allows no less than %.4g us (%.0f times)",
-                measured.time_us, least, least / measured.time_us);
+                time.count(), least.count(), least / time);
     if (measured.precision == "fp32" && device.peak.tf32_tensor > 0 &&
         kernel.unit == MathUnit::kFp32 && kernel.flops.count() > 0) {
       message += "; was it TF32? then say precision = \"tf32\"";
@@ -302,11 +303,11 @@ Status check_time(const MeasuredOperator& measured, const Kernel& kernel, const 
     }
     return fail(ErrorCode::kBadInput, message, measured.where);
   }
-  if (measured.time_us * noise < 0.8 * launch_floor_us) {
+  if (time * noise < 0.8 * launch_floor) {
     return fail(ErrorCode::kBadInput,
                 label_of(measured) + " took " +
-                    figures("%.4g us, less than the launch floor of %.4g us", measured.time_us,
-                            launch_floor_us, 0),
+                    figures("%.4g us, less than the launch floor of %.4g us", time.count(),
+                            launch_floor.count(), 0),
                 measured.where);
   }
   return {};
@@ -326,19 +327,19 @@ Result<Kernel> kernel_of(const MeasuredOperator& measured, const Cpu&) {
   });
 }
 
-double beyond_floor_us(const KernelCost& cost, const Kernel& kernel,
-                       const Coefficients& coefficients) {
-  constexpr double kLeast = 1e-3;
+Micros beyond_floor(const KernelCost& cost, const Kernel& kernel,
+                    const Coefficients& coefficients) {
+  constexpr Micros kLeast{1e-3};
   const double launches = std::max(0, static_cast<int>(kernel.launches) - 1);
-  const double floor = coefficients.kernel.floor_us + coefficients.kernel.launch_us * launches;
-  return std::max(kLeast, 1e-3 * cost.time.count() - floor);
+  const Micros floor = coefficients.kernel.floor + coefficients.kernel.launch * launches;
+  return std::max(kLeast, as_micros(cost.time) - floor);
 }
 
 /// Data may lie in the last-level cache, warm or not: bytes beyond it come from memory. The threads
 /// share the cores' peak, and one core may boost to twice the clock that all sustain. The bandwidth
 /// is that of copies, whose stores fetch each line before they fill it: operators that only read,
 /// or write in place, move up to half as much again, and are granted twice.
-double least_us(const MeasuredOperator& measured, const Kernel& kernel, const Cpu& cpu) {
+Micros least_time(const MeasuredOperator& measured, const Kernel& kernel, const Cpu& cpu) {
   const bool half = measured.precision == "bf16" || measured.precision == "fp16";
   const double cores = std::max(1, cpu.cores);
   const double used = measured.threads > 0 ? std::min<double>(measured.threads, cores) : cores;
@@ -348,10 +349,10 @@ double least_us(const MeasuredOperator& measured, const Kernel& kernel, const Cp
                        static_cast<double>(cpu.l3.count());
   const bool known = cpu.l3.count() > 0 && cpu.bandwidth > 0;
   const double memory = known ? std::max(0.0, bytes) / (cpu.bandwidth * (1 + kCpuHeadroom)) : 0;
-  return 1e6 * std::max(kernel.flops.count() / rate, memory);
+  return as_micros(Seconds(std::max(kernel.flops.count() / rate, memory)));
 }
 
-double least_us(const MeasuredOperator& measured, const Kernel& kernel, const Gpu& gpu) {
+Micros least_time(const MeasuredOperator& measured, const Kernel& kernel, const Gpu& gpu) {
   const double matrix = gpu.vendor == Vendor::kAmd ? 2 : 1;  // matrix units double the FP32 rate
   const double arithmetic =
       kernel.flops.count() /
@@ -359,16 +360,16 @@ double least_us(const MeasuredOperator& measured, const Kernel& kernel, const Gp
   const double bytes = static_cast<double>((kernel.read + kernel.written).count());
   const bool cached = measured.warm && bytes < kWarmShare * static_cast<double>(gpu.l2.count());
   const double bandwidth = gpu.bandwidth > 0 ? gpu.bandwidth * (1 + kMemoryHeadroom) : HUGE_VAL;
-  return 1e6 * std::max(arithmetic, cached ? 0 : bytes / bandwidth);
+  return as_micros(Seconds(std::max(arithmetic, cached ? 0 : bytes / bandwidth)));
 }
 
 Status check_physics(const MeasuredOperator& measured, const Kernel& kernel, const Gpu& gpu,
-                     double launch_floor_us) {
-  return check_time(measured, kernel, gpu, least_us(measured, kernel, gpu), launch_floor_us);
+                     Micros launch_floor) {
+  return check_time(measured, kernel, gpu, least_time(measured, kernel, gpu), launch_floor);
 }
 
 Status check_physics(const MeasuredOperator& measured, const Kernel& kernel, const Cpu& cpu) {
-  return check_time(measured, kernel, cpu, least_us(measured, kernel, cpu), 0);
+  return check_time(measured, kernel, cpu, least_time(measured, kernel, cpu), Micros(0));
 }
 
 }  // namespace stoker

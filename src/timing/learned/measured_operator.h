@@ -18,21 +18,21 @@ namespace stoker {
 [[nodiscard]] Result<Kernel> kernel_of(const MeasuredOperator& measured, const Gpu& gpu);
 [[nodiscard]] Result<Kernel> kernel_of(const MeasuredOperator& measured, const Cpu& cpu);
 
-/// What a cost says beyond the launch, in microseconds; above zero.
-[[nodiscard]] double beyond_floor_us(const KernelCost& cost, const Kernel& kernel,
-                                     const Coefficients& coefficients);
+/// What a cost says beyond the launch; above zero.
+[[nodiscard]] Micros beyond_floor(const KernelCost& cost, const Kernel& kernel,
+                                  const Coefficients& coefficients);
 
-/// The least time in microseconds that arithmetic and memory allow by the data sheet, the launch
-/// not counted. Operands that fit in the L2 cost no memory time when they may lie there already.
-[[nodiscard]] double least_us(const MeasuredOperator& measured, const Kernel& kernel,
-                              const Gpu& gpu);
-[[nodiscard]] double least_us(const MeasuredOperator& measured, const Kernel& kernel,
-                              const Cpu& cpu);
+/// The least time that arithmetic and memory allow by the data sheet, the launch not counted.
+/// Operands that fit in the L2 cost no memory time when they may lie there already.
+[[nodiscard]] Micros least_time(const MeasuredOperator& measured, const Kernel& kernel,
+                                const Gpu& gpu);
+[[nodiscard]] Micros least_time(const MeasuredOperator& measured, const Kernel& kernel,
+                                const Cpu& cpu);
 
 /// Refuses a time that is below what physics allows by more than its spread and the clock's
 /// headroom.
 [[nodiscard]] Status check_physics(const MeasuredOperator& measured, const Kernel& kernel,
-                                   const Gpu& gpu, double launch_floor_us);
+                                   const Gpu& gpu, Micros launch_floor);
 /// A CPU launches nothing.
 [[nodiscard]] Status check_physics(const MeasuredOperator& measured, const Kernel& kernel,
                                    const Cpu& cpu);

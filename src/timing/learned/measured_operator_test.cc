@@ -133,7 +133,7 @@ TEST(MeasuredOperator, PhysicsIsCheckedWithItsNoise) {
   const auto kernel = kernel_of(gemm, gpu());
   const auto verdict = [&](double us, double spread) {
     gemm.time_us = us, gemm.spread = spread;
-    return check_physics(gemm, *kernel, gpu(), 10);
+    return check_physics(gemm, *kernel, gpu(), 10_us);
   };
   EXPECT_TRUE(verdict(6100, 0));
   EXPECT_TRUE(verdict(5500, 0.1));
@@ -169,11 +169,11 @@ TEST(MeasuredOperator, WarmOperandsMayComeFromTheCache) {
   MeasuredOperator copy = row("copy", {{"elements", 1 << 20}});  // 8 MiB at 1 TB/s: 8.1 us
   const auto kernel = kernel_of(copy, gpu());
   copy.time_us = 4;
-  EXPECT_TRUE(check_physics(copy, *kernel, gpu(), 0));
+  EXPECT_TRUE(check_physics(copy, *kernel, gpu(), 0_us));
   copy.warm = false;
-  EXPECT_FALSE(check_physics(copy, *kernel, gpu(), 0));
+  EXPECT_FALSE(check_physics(copy, *kernel, gpu(), 0_us));
   copy.time_us = 5;
-  EXPECT_FALSE(check_physics(copy, *kernel, gpu(), 10));  // below the launch floor
+  EXPECT_FALSE(check_physics(copy, *kernel, gpu(), 10_us));  // below the launch floor
 }
 
 }  // namespace

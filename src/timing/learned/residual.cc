@@ -22,20 +22,19 @@ std::array<ForestFamily, kResidualFamilies> families() {
 
 }  // namespace
 
-double GpuForests::evaluated(const Kernel& kernel) const {
+std::optional<Seconds> GpuForests::evaluated(const Kernel& kernel) const {
   const auto input = features_.of(kernel);
-  return input ? seconds_by(families_[static_cast<std::size_t>(input->family)], *input) : -1;
+  if (!input) return std::nullopt;
+  return time_by(families_[static_cast<std::size_t>(input->family)], *input);
 }
 
-double GpuForests::seconds_of(const Kernel& kernel) const {
-  if (kernel.unit != MathUnit::kFp32 || kernel.dtype != DType::kF32) return -1;
+std::optional<Seconds> GpuForests::time_of(const Kernel& kernel) const {
+  if (kernel.unit != MathUnit::kFp32 || kernel.dtype != DType::kF32) return std::nullopt;
   const auto key = ResidualMemo::key_of(kernel);
-  double seconds = memo_->find(key);
-  if (std::isnan(seconds)) {
-    seconds = evaluated(kernel);
-    memo_->keep(key, seconds);
-  }
-  return seconds;
+  if (const auto known = memo_->find(key)) return *known;
+  const auto answer = evaluated(kernel);
+  memo_->keep(key, answer);
+  return answer;
 }
 
 ResidualMemo::Key ResidualMemo::key_of(const Kernel& kernel) {
@@ -68,17 +67,18 @@ std::size_t ResidualMemo::Hash::operator()(const Key& key) const {
   return hash;
 }
 
-double ResidualMemo::find(const Key& key) const {
+std::optional<ResidualMemo::Answer> ResidualMemo::find(const Key& key) const {
   const std::lock_guard lock(mutex_);
   const auto found = answers_.find(key);
-  return found == answers_.end() ? NAN : found->second;
+  if (found == answers_.end()) return std::nullopt;
+  return found->second;
 }
 
-void ResidualMemo::keep(const Key& key, double seconds) {
+void ResidualMemo::keep(const Key& key, Answer answer) {
   constexpr std::size_t kMostAnswers = 1 << 16;  // some 15 MB
   const std::lock_guard lock(mutex_);
   if (answers_.size() >= kMostAnswers) answers_.clear();
-  answers_.emplace(key, seconds);
+  answers_.emplace(key, answer);
 }
 
 std::shared_ptr<ResidualMemo> Residual::memo_of(const Gpu& gpu) const {

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -26,16 +27,18 @@ class ResidualMemo {
   using Key = std::array<std::int64_t, 24>;  ///< all of a kernel that features can depend on
   [[nodiscard]] static Key key_of(const Kernel& kernel);
 
-  /// NaN for what was not asked yet.
-  [[nodiscard]] double find(const Key& key) const;
-  void keep(const Key& key, double seconds);
+  /// What trees say of a kernel: nothing where none speaks for it.
+  using Answer = std::optional<Seconds>;
+  /// Nothing for what was not asked yet.
+  [[nodiscard]] std::optional<Answer> find(const Key& key) const;
+  void keep(const Key& key, Answer answer);
 
  private:
   struct Hash {
     std::size_t operator()(const Key& key) const;
   };
   mutable std::mutex mutex_;
-  std::unordered_map<Key, double, Hash> answers_;
+  std::unordered_map<Key, Answer, Hash> answers_;
 };
 
 /// The forests that speak for one GPU, by family: none, one for all shapes, or one a fold.
@@ -43,12 +46,12 @@ class GpuForests final : public LearnedKernels {
  public:
   explicit GpuForests(const Gpu& gpu) : features_(gpu) {}
 
-  /// Seconds beyond the floor; negative where no forest speaks for the kernel.
-  [[nodiscard]] double seconds_of(const Kernel& kernel) const override;
+  /// Beyond the floor; nothing where no forest speaks for the kernel.
+  [[nodiscard]] std::optional<Seconds> time_of(const Kernel& kernel) const override;
 
  private:
   friend class Residual;
-  [[nodiscard]] double evaluated(const Kernel& kernel) const;
+  [[nodiscard]] std::optional<Seconds> evaluated(const Kernel& kernel) const;
 
   ResidualFeatures features_;
   std::array<std::vector<const Forest*>, kResidualFamilies> families_;

@@ -208,13 +208,14 @@ void gemm_features(const Kernel& kernel, const GemmShape& s, const GpuRates& dev
                                        .untransposed = untransposed},
                                       rate, device, plain().kernel);
   const double bytes = 4 * batch * (m * k + k * n + m * n);
-  const double memory = memory_seconds(bytes_of(kernel), CostClass::kGemm, device, plain());
-  out.plain = std::max(choice.seconds, memory);
+  const Seconds memory = memory_time(bytes_of(kernel), CostClass::kGemm, device, plain());
+  out.plain = std::max(choice.time, memory);
   out.shape = shape_hash({s.batch, s.m, s.n, s.k});
   const double l2 = l2_of(device);
   Writer w(out);
-  for (const double size : {m, n, k, batch, flops, memory / (flops / rate), out.plain, bytes / l2,
-                            4 * batch * m * k / l2, 4 * batch * k * n / l2})
+  for (const double size :
+       {m, n, k, batch, flops, memory.count() / (flops / rate), out.plain.count(), bytes / l2,
+        4 * batch * m * k / l2, 4 * batch * k * n / l2})
     w.add_log(size);
   w.add(s.transpose_a), w.add(s.transpose_b);
   for (const std::int64_t size : {s.m, s.n, s.k}) w.add(alignment(size));
@@ -230,7 +231,7 @@ void gemm_features(const Kernel& kernel, const GemmShape& s, const GpuRates& dev
   // What the product would take in whole waves of each tile.
   for (std::size_t i = 0; i < covers.size(); ++i)
     w.add_log(std::ceil(covers[i].blocks) * 2 * kFeatureTiles[i].m * kFeatureTiles[i].n * k *
-              device.sms / rate / out.plain);
+              device.sms / rate / out.plain.count());
 }
 
 /// Elements that one block of PyTorch's element-wise kernels handles.
@@ -239,11 +240,11 @@ constexpr double kElementsOfBlock = 512;
 void elementwise_features(const Kernel& kernel, const GpuRates& device, ResidualInput& out) {
   const double bytes = bytes_of(kernel);
   const auto elements = static_cast<double>(std::max<std::int64_t>(1, kernel.elements));
-  out.plain = memory_seconds(bytes, CostClass::kElementwise, device, plain());
+  out.plain = memory_time(bytes, CostClass::kElementwise, device, plain());
   out.shape = shape_hash({kernel.elements});
   const double waves = std::ceil(elements / kElementsOfBlock) / device.sms;
   Writer w(out);
-  for (const double size : {elements, bytes, out.plain, bytes / l2_of(device),
+  for (const double size : {elements, bytes, out.plain.count(), bytes / l2_of(device),
                             (static_cast<double>(kernel.read.count()) + 1) /
                                 (static_cast<double>(kernel.written.count()) + 1),
                             bytes / elements, kernel.flops.count() / elements})
@@ -256,11 +257,11 @@ void row_features(const Kernel& kernel, const RowShape& s, const GpuRates& devic
                   ResidualInput& out) {
   const double bytes = bytes_of(kernel), rows = static_cast<double>(s.rows),
                width = static_cast<double>(s.width);
-  out.plain = memory_seconds(bytes, CostClass::kSoftmax, device, plain());
+  out.plain = memory_time(bytes, CostClass::kSoftmax, device, plain());
   out.shape = shape_hash({s.rows, s.width});
   const double waves = rows / device.sms;
   Writer w(out);
-  for (const double size : {rows, width, bytes, out.plain, bytes / l2_of(device),
+  for (const double size : {rows, width, bytes, out.plain.count(), bytes / l2_of(device),
                             (static_cast<double>(kernel.read.count()) + 1) /
                                 (static_cast<double>(kernel.written.count()) + 1)})
     w.add_log(size);
@@ -272,12 +273,12 @@ void row_features(const Kernel& kernel, const RowShape& s, const GpuRates& devic
 }
 
 /// Arithmetic of the transforms of cuDNN's FFT convolutions is small beside the complex products.
-double fft_seconds(double batch, double side, double in, double out, double tile, double rate,
-                   const GpuRates& device) {
+Seconds fft_time(double batch, double side, double in, double out, double tile, double rate,
+                 const GpuRates& device) {
   const double patches = batch * std::ceil(side / (tile - 2)) * std::ceil(side / (tile - 2));
   const double points = tile * (tile / 2 + 1);
   const double bytes = 16 * points * (patches * (in + out) + in * out);
-  return 8 * points * patches * in * out / rate + bytes / device.bandwidth;
+  return Seconds(8 * points * patches * in * out / rate + bytes / device.bandwidth);
 }
 
 void convolution_features(const Kernel& kernel, const ConvolutionShape& s, const GpuRates& device,
@@ -286,31 +287,31 @@ void convolution_features(const Kernel& kernel, const ConvolutionShape& s, const
                channels = static_cast<double>(s.out_channels);
   const double pixels = static_cast<double>(s.out[0] * s.out[1]), side = std::sqrt(pixels);
   const double rate = device.rate[0], flops = 18 * batch * pixels * in * channels;
-  const double memory = memory_seconds(bytes_of(kernel), CostClass::kConvolution, device, plain());
+  const Seconds memory = memory_time(bytes_of(kernel), CostClass::kConvolution, device, plain());
   const auto winograd = [&](double tile) {
     const double points = (tile + 2) * (tile + 2);
     const double patches = batch * std::ceil(side / tile) * std::ceil(side / tile);
     return best_tile({.m = patches, .n = channels, .k = in, .batch = points, .split_k = false},
                      rate, device, plain().kernel)
-        .seconds;
+        .time;
   };
   const double patches4 = batch * std::ceil(side / 4) * std::ceil(side / 4);
   const double staging = 8 * 36 * (patches4 * (in + channels) + in * channels);
-  const double direct = std::max(
+  const Seconds direct = std::max(
       memory, best_tile({.m = batch * pixels, .n = channels, .k = 9 * in, .split_k = false}, rate,
                         device, plain().kernel)
-                  .seconds);
-  const double fused = std::max(memory, winograd(2));
-  const double staged = winograd(4) + staging / device.bandwidth;
+                  .time);
+  const Seconds fused = std::max(memory, winograd(2));
+  const Seconds staged = winograd(4) + Seconds(staging / device.bandwidth);
   out.plain = std::min({direct, fused, staged});
   out.shape = shape_hash({s.batch, s.in_channels, s.out_channels, s.out[0], s.out[1]});
   const double l2 = l2_of(device);
   Writer w(out);
   for (const double size :
-       {batch, in, channels, side, flops, out.plain, direct, fused / direct, staged / direct,
-        memory / direct, staging / device.bandwidth / direct,
-        fft_seconds(batch, side, in, channels, 16, rate, device) / direct,
-        fft_seconds(batch, side, in, channels, 32, rate, device) / direct, bytes_of(kernel) / l2,
+       {batch, in, channels, side, flops, out.plain.count(), direct.count(), fused / direct,
+        staged / direct, memory / direct, staging / device.bandwidth / direct.count(),
+        fft_time(batch, side, in, channels, 16, rate, device) / direct,
+        fft_time(batch, side, in, channels, 32, rate, device) / direct, bytes_of(kernel) / l2,
         4 * batch * pixels * in / l2, 4 * batch * pixels * channels / l2, 36 * in * channels / l2,
         staging / l2})
     w.add_log(size);
@@ -434,7 +435,7 @@ std::uint64_t feature_fingerprint() {
       text += ' ' + std::string(feature_names(input->family)[i]) + '=';
       text += std::to_string(std::lround(1000 * input->features[i]));
     }
-    text += ' ' + std::to_string(std::lround(1e10 * input->plain)) + '\n';
+    text += ' ' + std::to_string(std::lround(1e10 * input->plain.count())) + '\n';
   }
   return fnv1a(text);
 }

@@ -160,8 +160,9 @@ TEST(Residual, WhatWasAskedBeforeIsAnsweredTheSame) {
   const auto residual = Residual::parse(text_of({File{}}), "test");
   ASSERT_TRUE(residual);
   const GpuForests forests = (*residual)->for_gpu(gpu_of("XX100"));
-  std::vector<double> first;
-  for (std::int64_t n = 1; n < 3000; n += 7) first.push_back(forests.seconds_of(elementwise(n)));
+  std::vector<Seconds> first;
+  for (std::int64_t n = 1; n < 3000; n += 7)
+    first.push_back(forests.time_of(elementwise(n)).value());
   // Another copy for the same figures shares the memory; other figures do not.
   const GpuForests again = (*residual)->for_gpu(gpu_of("XX100"));
   Gpu slower = gpu_of("XX100");
@@ -169,13 +170,13 @@ TEST(Residual, WhatWasAskedBeforeIsAnsweredTheSame) {
   const GpuForests other = (*residual)->for_gpu(slower);
   std::size_t i = 0;
   for (std::int64_t n = 1; n < 3000; n += 7, ++i) {
-    EXPECT_EQ(again.seconds_of(elementwise(n)), first[i]);
-    EXPECT_GT(other.seconds_of(elementwise(n)), 1.5 * first[i]);
+    EXPECT_EQ(again.time_of(elementwise(n)), first[i]);
+    EXPECT_GT(other.time_of(elementwise(n)).value(), 1.5 * first[i]);
   }
   // Half precision was never measured.
   Kernel half = elementwise(1);
   half.dtype = DType::kF16;
-  EXPECT_LT(forests.seconds_of(half), 0);
+  EXPECT_FALSE(forests.time_of(half));
 }
 
 TEST(Residual, DamageIsRefused) {

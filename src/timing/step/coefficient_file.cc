@@ -55,22 +55,20 @@ Result<CoefficientPatch> patch_from(const Json& node, const std::string& where) 
 }
 
 /// [[MiB, microseconds], ...] in rising order of size.
-std::vector<std::pair<double, double>> curve_from(const Json& node) {
+std::vector<FabricFit::Point> curve_from(const Json& node) {
   constexpr double kMebi = 1 << 20;
-  std::vector<std::pair<double, double>> curve;
+  std::vector<FabricFit::Point> curve;
   if (!node.is_array() || node.size() < 2) return {};
   for (const Json& point : node) {
     if (!point.is_array() || point.size() != 2 || !point[0].is_number() || !point[1].is_number())
       return {};
     const double bytes = point[0].as_double() * kMebi;
     const double us = point[1].as_double();
-    if (!(bytes > (curve.empty() ? 0 : curve.back().first)) || !(us > 0)) return {};
-    curve.emplace_back(bytes, us);
+    if (!(bytes > (curve.empty() ? 0 : curve.back().bytes)) || !(us > 0)) return {};
+    curve.push_back({bytes, Micros(us)});
   }
   // Beyond the last size its piece goes on, so it must rise.
-  return curve.back().second > curve[curve.size() - 2].second
-             ? curve
-             : std::vector<std::pair<double, double>>{};
+  return curve.back().time > curve[curve.size() - 2].time ? curve : std::vector<FabricFit::Point>{};
 }
 
 Result<std::vector<FabricFit>> fits_from(const Json& node, const std::string& where) {

@@ -107,7 +107,7 @@ TEST(Coefficients, AllReducesOfALaterFileComeFirst) {
   const auto c = file->for_device(gpu_of("none", Architecture::kAmpere, ""));
   ASSERT_TRUE(c);
   ASSERT_EQ(c->collective.fits.size(), 2U);
-  EXPECT_EQ(c->collective.fits[0].curve[0].second, 200);
+  EXPECT_EQ(c->collective.fits[0].curve[0].time.count(), 200);
 }
 
 TEST(Coefficients, TheShippedFileIsWhole) {

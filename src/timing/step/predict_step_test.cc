@@ -31,7 +31,7 @@ TEST(StepTime, DeviceBoundStepIsTheSumOfItsKernels) {
   Program program;
   for (int i = 0; i < 4; ++i) launch(program, moving(25));
   Coefficients c = ideal();
-  c.host.forward_us = 1;
+  c.host.forward = 1_us;
   const StepTime step = predict_step(program, machine_of(), c);
   EXPECT_NEAR(us(step.total), 100, 1e-6);
   EXPECT_NEAR(us(step.device), 100, 1e-6);
@@ -47,8 +47,8 @@ TEST(StepTime, HostBoundStepIsTheSumOfItsDispatches) {
   Program program;
   for (int i = 0; i < 4; ++i) launch(program, moving(10));
   Coefficients c = ideal();
-  c.host.forward_us = 50;
-  c.host.step_us = 30;
+  c.host.forward = 50_us;
+  c.host.step = 30_us;
   const StepTime step = predict_step(program, machine_of(), c);
   EXPECT_NEAR(us(step.total), 230, 1e-6);
   EXPECT_NEAR(us(step.device), 40, 1e-6);
@@ -71,13 +71,13 @@ TEST(StepTime, HostDispatchesByPhaseViewAndKernel) {
   launch(program, optimizer);
   launch(program, moving(1, StepPhase::kOptimizer));
   Coefficients c = ideal();
-  c.host.forward_us = 100;
-  c.host.backward_us = 60;
-  c.host.optimizer_us = 40;
-  c.host.list_us = 0.5;
-  c.host.update_us = 9;
-  c.host.view_us = 7;
-  c.host.launch_us = 2;
+  c.host.forward = 100_us;
+  c.host.backward = 60_us;
+  c.host.optimizer = 40_us;
+  c.host.list = 0.5_us;
+  c.host.update = 9_us;
+  c.host.view = 7_us;
+  c.host.launch = 2_us;
   // 100 + 3 * 7; 60, 2; 40 + 30 * 0.5 + 4 * 2, 9
   const StepTime step = predict_step(program, machine_of(), c);
   const auto host_of = [&](StepPhase p) {
@@ -108,11 +108,11 @@ TEST(StepTime, ModulesGraphAndLibrariesTakeHostTime) {
   rows.shape = RowShape{4, 4};
   launch(program, rows);
   Coefficients c = ideal();
-  c.host.forward_us = 100;
-  c.host.autograd_us = 10;
-  c.host.module_us = 1;
-  c.host.library_us = 40;
-  c.host.rows_us = 5;
+  c.host.forward = 100_us;
+  c.host.autograd = 10_us;
+  c.host.module = 1_us;
+  c.host.library = 40_us;
+  c.host.rows = 5_us;
   EXPECT_NEAR(forward_host_us(program, c), 100 + 10 + 3 + 40 + 100 + 10 + 5, 1e-6);
   program.records_graph = false;
   EXPECT_NEAR(forward_host_us(program, c), 100 + 3 + 40 + 100 + 5, 1e-6);
@@ -122,7 +122,7 @@ TEST(StepTime, TheHostsProcessorScalesItsTimes) {
   Program program;
   launch(program, moving(1));
   Coefficients c = ideal();
-  c.host.forward_us = 100;
+  c.host.forward = 100_us;
   c.host.speed = 0;  // of a core that is not this host's
   Machine machine = machine_of();
   machine.host.dispatch_speed = 0.5;
@@ -143,8 +143,8 @@ TEST(StepTime, SynchronizingForcesTheWait) {
     program.iteration.push_back({InstructionKind::kSynchronize, When::kAlways, 0});
   }
   Coefficients c = ideal();
-  c.host.forward_us = 20;
-  c.host.synchronize_us = 5;
+  c.host.forward = 20_us;
+  c.host.synchronize = 5_us;
   EXPECT_NEAR(us(predict_step(program, machine_of(), c).total), 3 * (20 + 10 + 5), 1e-6);
 }
 
@@ -206,7 +206,7 @@ TEST(StepTime, CollectivesSlowTheKernelsBesideThem) {
 
 TEST(StepTime, RanksWaitForTheSlowest) {
   Coefficients c = wired();
-  c.collective.straggler_us = 7;
+  c.collective.straggler_wait = 7_us;
   const StepTime step = predict_step(with_buckets(), two_linked(), c);
   EXPECT_NEAR(us(step.total), 77, 1e-6);
   EXPECT_NEAR(us(step.exposed_communication), 32, 1e-6);
@@ -245,7 +245,7 @@ TEST(StepTime, CopiesInLineAddToTheStepAndHoldTheHostOnlyWhenBlocking) {
   launch(program, copy);
   launch(program, moving(50));
   Coefficients c = ideal();
-  c.host.forward_us = 40;
+  c.host.forward = 40_us;
   // The host goes on: 40 us for each of two operators, as long as the device's 80.
   const StepTime ahead = predict_step(program, machine_of(), c, {.copy = CopyWay::kNonBlocking});
   EXPECT_NEAR(us(ahead.total), 80, 1e-6);
@@ -266,10 +266,10 @@ TEST(StepTime, GraphsTakeTheHostOutOfTheStep) {
   launch(program, copy);
   for (int i = 0; i < 10; ++i) launch(program, moving(10));
   Coefficients c = ideal();
-  c.host.forward_us = 40;
-  c.host.graph_us = 5;
-  c.host.graph_kernel_us = 1;
-  c.kernel.graph_gain_us = 2;
+  c.host.forward = 40_us;
+  c.host.graph = 5_us;
+  c.host.graph_kernel = 1_us;
+  c.kernel.graph_gain = 2_us;
   c.kernel.graph_spread = 0.4;
   const StepTime eager = predict_step(program, machine_of(), c);
   EXPECT_NEAR(us(eager.total), 440, 1e-6);
@@ -290,10 +290,10 @@ TEST(StepTime, GraphsEndWhereTheHostWaits) {
   program.iteration.push_back({InstructionKind::kSynchronize, When::kAlways, 0});
   launch(program, moving(10, StepPhase::kOptimizer));
   Coefficients c = ideal();
-  c.host.graph_us = 5;
-  c.host.update_us = 7;
-  c.host.synchronize_us = 2;
-  c.kernel.graph_gain_us = 0;
+  c.host.graph = 5_us;
+  c.host.update = 7_us;
+  c.host.synchronize = 2_us;
+  c.kernel.graph_gain = 0_us;
   const StepTime step = predict_step(program, machine_of(), c);
   EXPECT_NEAR(us(step.host), 5 + 2 + 7, 1e-6);
   // The graph's launch hides behind the optimizer's kernel; then 30, noticed 2 later, 7 of
@@ -318,7 +318,7 @@ TEST(StepTime, BoundsAreInOrder) {
   Program program;
   for (int i = 0; i < 4; ++i) launch(program, moving(10));
   Coefficients c = ideal();
-  c.host.forward_us = 50;
+  c.host.forward = 50_us;
   const auto bounds = step_bounds(predict_step(program, machine_of(), c));
   ASSERT_EQ(bounds.size(), 2U);
   EXPECT_STREQ(bounds[0].name, "host");
@@ -340,7 +340,7 @@ TEST(StepTime, PhasesAddUpToTheStep) {
       }
     }
     Coefficients c;
-    c.host.forward_us = time(random);
+    c.host.forward = Micros(time(random));
     const StepTime step =
         predict_step(program, machine_of(), c, {.queue_depth = 1 + random() % 64});
     const double elapsed =

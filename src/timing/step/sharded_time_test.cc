@@ -178,7 +178,7 @@ TEST(ShardedTime, ReplicasShareOneLockInTheForwardOnly) {
   // Ten operators of 5 us each way, 10 us to issue one; four replicas take 40 us in the forward.
   Pair one, four;
   for (Pair* pair : {&one, &four}) {
-    pair->coefficients.host.forward_us = pair->coefficients.host.backward_us = 10;
+    pair->coefficients.host.forward = pair->coefficients.host.backward = 10_us;
     CollectiveShape shape{CollectiveKind::kBroadcast, 4};
     Kernel kernel = moving(0);
     kernel.kernel_class = KernelClass::kCollective;
