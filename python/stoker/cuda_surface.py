@@ -15,6 +15,10 @@ class Stream:
         self.stream_id = self.cuda_stream = 0
         self.priority = priority
 
+    @staticmethod
+    def priority_range() -> tuple:
+        return 0, -1
+
     def query(self):
         return True
 
@@ -37,6 +41,7 @@ class Event:
         import torch
 
         self.device = torch.device("cuda", 0)
+        self.cuda_event = 0
 
     def record(self, *_):
         return None

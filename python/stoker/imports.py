@@ -9,11 +9,9 @@ from __future__ import annotations
 import importlib.machinery
 import os
 import sys
-import sysconfig
 
-_OURS = os.path.dirname(os.path.realpath(__file__))
-_STANDARD_LIBRARY = sysconfig.get_paths()["stdlib"]
-_PACKAGES = ("site-packages", "dist-packages")
+from . import whose
+
 # What PyTorch imports from outside, and libraries of models and pictures.
 _OTHERS = {"torch", "numpy", "stoker", "sympy", "mpmath", "networkx", "jinja2", "markupsafe", "typing_extensions", "filelock",
            "fsspec", "packaging", "setuptools", "PIL", "torchvision", "torchaudio", "transformers", "timm", "tokenizers", "yaml",
@@ -37,7 +35,8 @@ def environment(**more: str) -> dict:
 
     An empty entry of PYTHONPATH is the working directory, which would be searched before Python's own modules.
     """
-    path = os.pathsep.join(filter(None, [os.path.dirname(_OURS), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]))
+    above = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
+    path = os.pathsep.join(filter(None, [above, *os.environ.get("PYTHONPATH", "").split(os.pathsep)]))
     return {**os.environ, "PYTHONPATH": path, **more}
 
 
@@ -82,7 +81,7 @@ def _asked_by_library() -> bool:
     while frame is not None:
         file = frame.f_code.co_filename
         if not file.startswith("<frozen importlib") and f"{os.sep}importlib{os.sep}" not in file:
-            return file.startswith((_STANDARD_LIBRARY, _OURS, "<")) or any(part in file for part in _PACKAGES)
+            return not whose.is_users(file)
         frame = frame.f_back
     return False
 

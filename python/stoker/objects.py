@@ -10,7 +10,7 @@ import pickle
 import sys
 from typing import Any
 
-from .cache import cache_folder
+from . import caches
 from .protocol import Capture
 
 MOST_VALUES = 1024  # small tensors keep their values: models read tables of offsets and flags from them
@@ -167,16 +167,18 @@ def _written(described: Any, name: str) -> str:
     called = called if called.isidentifier() else f"model_{called}"
     paths = [path for path in sys.path if path and os.path.isdir(path)]
     text = REBUILDS.format(paths=paths, name=called)
-    folder = cache_folder() / "objects"
+    folder = caches.folder() / "objects"
     try:
         folder.mkdir(parents=True, exist_ok=True)
         stem = folder / f"{called}_{hashlib.sha256(content + text.encode()).hexdigest()[:16]}"
         for ending, written in ((".pickle", content), (".py", text.encode())):
             target = stem.with_suffix(ending)
-            if not target.exists():  # unchanged files keep the capture that was made from them
+            if not caches.hold(str(target)):  # unchanged files keep the capture that was made from them
                 part = target.with_suffix(f".{os.getpid()}")
                 part.write_bytes(written)
                 part.replace(target)
+                caches.hold(str(target))
+                caches.wrote(target)
     except OSError as error:
         raise ObjectError(f"{folder}: {error.strerror}: set XDG_CACHE_HOME to a folder that can be written") from None
     return f"{stem}.py:{called}"

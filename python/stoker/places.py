@@ -4,32 +4,27 @@ from __future__ import annotations
 
 import functools
 import os
-import pathlib
 import sys
-import sysconfig
 from dataclasses import dataclass
 
+from . import whose
 from .errors import CaptureError
 
 ROWS = "rows"  # in place of FILE:LINE: all places whose number of rows depends on the data
-_OURS = str(pathlib.Path(__file__).resolve().parent)
-_STDLIB = sysconfig.get_paths()["stdlib"]
 _CALLS_MODEL = ("_train", "_forward", "_infer", "_replaced")  # of tracing/one_step.py
 _TORCH = f"{os.sep}torch{os.sep}"
-_PACKAGES = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
 
 
 @functools.lru_cache(maxsize=4096)
 def _is_between(filename: str) -> bool:
     """Whether frames of this file stand between the model's code and the recorder."""
-    packaged = any(part.rstrip(os.sep) + _TORCH in filename for part in _PACKAGES)
-    return filename.startswith((_OURS, "<")) or packaged or (
-        filename.startswith(_STDLIB) and not any(part in filename for part in _PACKAGES))
+    pytorch = any(part.rstrip(os.sep) + _TORCH in filename for part in whose.PACKAGES)
+    return filename.startswith("<") or whose.is_ours(filename) or pytorch or whose.is_pythons(filename)
 
 
 def shown(filename: str) -> str:
     """The path as people know it: from the working directory, or from the folder of packages."""
-    for part in _PACKAGES:
+    for part in whose.PACKAGES:
         if part in filename:
             return filename.rpartition(part)[2]
     inside = os.path.relpath(filename)
@@ -43,7 +38,7 @@ def line() -> tuple | None:
         code = frame.f_code
         if not _is_between(code.co_filename):
             return code.co_filename, frame.f_lineno
-        if code.co_name in _CALLS_MODEL and code.co_filename.startswith(_OURS):
+        if code.co_name in _CALLS_MODEL and whose.is_ours(code.co_filename):
             return None  # whoever asked for the capture stands above
         frame = frame.f_back
     return None

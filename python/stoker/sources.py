@@ -6,25 +6,22 @@ import importlib.machinery
 import importlib.metadata
 import importlib.util
 import os
-import pathlib
 import stat
 import sys
-import sysconfig
 import types
 import zlib
 
+from . import caches, whose
+
 LARGEST = 64 << 20  # bytes; of a larger file (weights) only the size is written down
-_STDLIB = sysconfig.get_paths()["stdlib"]
-_PACKAGE = str(pathlib.Path(__file__).resolve().parent)
-_PACKAGES = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
 # What distributions install; people do work in /usr/src/app and on disks below /run/media.
 _SYSTEM = ("/proc/", "/sys/", "/dev/", "/etc/", "/lib/", "/lib64/", "/bin/",
            *(f"/usr/{local}{part}" for local in ("", "local/") for part in ("lib", "share/", "bin/", "include/")))
-_CACHE = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+_CACHE = str(caches.base())
 # Models' own code and configurations are kept there, and others come with an update.
 _KEPT_MODELS = tuple(os.path.join(_CACHE, *parts, "") for parts in (("huggingface",), ("torch", "hub")))
 MOST_NAMES = 20_000  # of a folder whose listing is noted
-_NOT_USERS = (*_SYSTEM, _PACKAGE, _STDLIB, sysconfig.get_paths()["platstdlib"],
+_NOT_USERS = (*_SYSTEM, *whose.OURS, *whose.STANDARD_LIBRARY,
               os.path.join(sys.prefix, "lib"), os.path.join(sys.base_prefix, "lib"), os.path.join(_CACHE, ""))
 _opened: set | None = None  # paths that this process has opened for reading, since watch()
 _missed: set = set()  # paths that the user's code has looked for in vain
@@ -67,12 +64,12 @@ class _NotFound:
     @staticmethod
     def find_spec(name, path=None, target=None):
         frame = sys._getframe(1)
-        while frame is not None and frame.f_code.co_filename.startswith(("<frozen importlib", _STDLIB)):
+        while frame is not None and frame.f_code.co_filename.startswith(("<frozen importlib", *whose.STANDARD_LIBRARY)):
             frame = frame.f_back
         if frame is not None and frame.f_code.co_filename.startswith(os.sep) and _is_users(frame.f_code.co_filename):
             last = name.rpartition(".")[2]
             for folder in {os.path.abspath(f) for f in (sys.path if path is None else path)}:
-                if os.path.isdir(folder) and not folder.startswith((_STDLIB, *_SYSTEM)):
+                if os.path.isdir(folder) and not os.path.join(folder, "").startswith((*whose.STANDARD_LIBRARY, *_SYSTEM)):
                     _missed.update(os.path.join(folder, last + end) for end in ("", *importlib.machinery.all_suffixes()))
         return None
 
@@ -111,7 +108,7 @@ def environment() -> dict:
 def _is_users(path: str) -> bool:
     if path.startswith(_KEPT_MODELS):
         return True
-    return not (any(part in path for part in _PACKAGES) or path.startswith(_NOT_USERS))
+    return not (whose.is_packaged(path) or path.startswith(_NOT_USERS))
 
 
 def _source_of(path: str) -> str:

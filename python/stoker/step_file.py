@@ -11,6 +11,7 @@ import os
 import pathlib
 import tempfile
 
+from . import caches
 from .affine import Merger, thaw
 from .errors import CaptureError
 from .polynomial import Fitter
@@ -158,6 +159,7 @@ def write(doc: dict, path: str) -> None:
             os.umask(umask)
             os.chmod(part, 0o666 & ~umask)
             os.replace(part, target)
+            caches.wrote(target)
         except BaseException:
             os.unlink(part)
             raise

@@ -3,30 +3,21 @@
 from __future__ import annotations
 
 import contextlib
-import pathlib
-import sysconfig
+import os
 import traceback
 
-from . import places
+from . import places, whose
 from .errors import CaptureError, InternalError, UserCodeError
-
-_OURS = str(pathlib.Path(__file__).resolve().parent)
 
 # What PyTorch says when Python code asks a fake tensor for its values.
 _NEEDS_VALUES = (".numpy() is not supported for tensor subclasses", "Cannot access data pointer of Tensor",
                  "FakeTensor.tolist", "Cannot call numpy() on tensor")
-_STANDARD_LIBRARY = sysconfig.get_paths()["stdlib"]
-
-
-def _is_library(filename: str) -> bool:
-    return filename.startswith((_STANDARD_LIBRARY, "<")) or "site-packages" in filename or "dist-packages" in filename
 
 
 def trimmed(error: BaseException) -> str:
     """The traceback of `error`: the user's frames, and the last frame if that is inside a library."""
-    frames = [f for f in traceback.extract_tb(error.__traceback__)
-              if not str(pathlib.Path(f.filename).resolve()).startswith(_OURS)]
-    wanted = [f for f in frames if not _is_library(f.filename)]
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if not whose.is_ours(f.filename)]
+    wanted = [f for f in frames if not whose.is_library(f.filename)]
     if frames and (not wanted or frames[-1] is not wanted[-1]):
         wanted.append(frames[-1])
     text = "".join(traceback.format_list(wanted))
@@ -36,8 +27,7 @@ def trimmed(error: BaseException) -> str:
 
 def _at(error: BaseException) -> str:
     """" at net.py:12": the innermost line of the user's that the error came through."""
-    frames = [f for f in traceback.extract_tb(error.__traceback__)
-              if not _is_library(f.filename) and not str(pathlib.Path(f.filename).resolve()).startswith(_OURS)]
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if whose.is_users(f.filename)]
     return f" at {places.shown(frames[-1].filename)}:{frames[-1].lineno}" if frames else ""
 
 
@@ -51,23 +41,23 @@ def _higher_order(error: BaseException) -> str:
 # Functions of ours that hand a call of the model's on to PyTorch as it is: what it raises there is an answer to the model's code.
 _HAND_ON = {"_call", "__torch_function__", "_attention", "run", "_train", "_infer", "_forward", "_call_model", "loss", "<lambda>"}
 # Modules of ours that run files, data sets and loaders of the user's through Python's and PyTorch's own functions.
-_HAND_ON_FILES = tuple(str(pathlib.Path(_OURS) / name) for name in ("pipeline", "loader_runs", "specs.py"))
+_HAND_ON_FILES = tuple(os.path.join(folder, name) for folder in whose.OURS for name in ("pipeline", "loader_runs", "specs.py"))
 
 
 def is_ours(error: BaseException) -> bool:
     """Whether a frame of this package raised, and no frame of the user's or call of the model's after it."""
-    if isinstance(error, SyntaxError) and error.filename and not str(pathlib.Path(error.filename).resolve()).startswith(_OURS):
+    if isinstance(error, SyntaxError) and error.filename and not whose.is_ours(error.filename):
         return False  # Python reads the file of the user's for us: no frame of it is there yet
     frames = traceback.extract_tb(error.__traceback__)
-    ours = [i for i, f in enumerate(frames) if str(pathlib.Path(f.filename).resolve()).startswith(_OURS)]
+    ours = [i for i, f in enumerate(frames) if whose.is_ours(f.filename)]
     if not ours:
         return False
     last = ours[-1]
-    if any(not _is_library(f.filename) for f in frames[last + 1:]):
+    if any(not whose.is_library(f.filename) for f in frames[last + 1:]):
         return False
     if last == len(frames) - 1:  # raised by Python in our own line, unless that is a call into PyTorch
         return frames[last].name not in _HAND_ON or isinstance(error, (KeyError, AttributeError, IndexError, NameError))
-    return frames[last].name not in _HAND_ON and not str(pathlib.Path(frames[last].filename).resolve()).startswith(_HAND_ON_FILES)
+    return frames[last].name not in _HAND_ON and not frames[last].filename.startswith(_HAND_ON_FILES)
 
 
 @contextlib.contextmanager

@@ -12,8 +12,8 @@ PACKAGE = pathlib.Path(stoker.__file__).resolve().parent
 ROOMS = ("base", "capture", "shadow", "measure", "study", "observe", "tune", "pipeline", "calibrate", "loader_runs", "training_runs",
          "surveys", "cli")
 # Modules beside the folders; the others belong to capture.
-BASE = ("plain", "arguments", "binary", "results", "durations", "errors", "imports", "objects", "places", "polynomial", "protocol",
-        "user_code", "version")
+BASE = ("plain", "arguments", "binary", "caches", "results", "durations", "errors", "imports", "objects", "places", "polynomial",
+        "protocol", "user_code", "version", "whose")
 
 
 def type_checking_only(node) -> bool:

@@ -5,7 +5,7 @@ import pathlib
 import pytest
 
 import stoker
-from stoker import cache, objects
+from stoker import caches, objects
 
 torch = pytest.importorskip("torch")
 
@@ -110,7 +110,7 @@ def test_a_module_is_forecast_and_its_capture_remembered(with_binary):
     assert answer.settings.optimizer == "adamw"
     assert stoker.fits(net, 16, "t4", inputs=torch.zeros(8, 3, 32, 32)) is True
     assert all(torch.equal(value, before[name]) for name, value in net.state_dict().items()), "the module is as it was"
-    assert len(list((cache.cache_folder() / "objects").glob("*.py"))) == 1
+    assert len(list((caches.folder() / "objects").glob("*.py"))) == 1
 
 
 def test_a_loss_and_an_optimizer_of_its_own_are_taken(with_binary):

@@ -13,12 +13,11 @@ import functools
 import importlib
 import io
 import linecache
-import pathlib
 import signal
 import sys
-import sysconfig
 import time
 
+from .. import whose
 from ..measure.counters import clock_cost_ns
 from .maker import Maker, become_worker
 
@@ -203,13 +202,7 @@ def _watch_files(watch: Stopwatch) -> None:
 
 # -- stack sampling ---------------------------------------------------------------------------------------------------
 
-_STANDARD_LIBRARY = sysconfig.get_paths()["stdlib"]
-_OURS = str(pathlib.Path(__file__).resolve().parents[1])
 _ENTRIES = ("__getitem__", "__getitems__", "__iter__", "__next__")
-
-
-def _is_library(filename: str) -> bool:
-    return filename.startswith((_STANDARD_LIBRARY, "<")) or "site-packages" in filename or "dist-packages" in filename
 
 
 class Sampler:
@@ -241,10 +234,10 @@ class Sampler:
 def place_of(frame) -> str:
     """What __getitem__ is busy with: the function that it called, the user's own or a library's, or its own line."""
     stack = []  # innermost first
-    while frame is not None and not frame.f_code.co_filename.startswith(_OURS):
+    while frame is not None and not whose.is_ours(frame.f_code.co_filename):
         stack.append(frame)
         frame = frame.f_back
-    users = [at for at, f in enumerate(stack) if not _is_library(f.f_code.co_filename)]
+    users = [at for at, f in enumerate(stack) if not whose.is_library(f.f_code.co_filename)]
     if not users:
         return "other"
     entries = [at for at in users if stack[at].f_code.co_name in _ENTRIES]
@@ -253,7 +246,7 @@ def place_of(frame) -> str:
         inner = stack[entry - 1]
         name = getattr(inner.f_code, "co_qualname", inner.f_code.co_name).rpartition("<locals>.")[2]
         library = inner.f_globals.get("__name__", "").partition(".")[0]
-        return f"{library} {name}" if _is_library(inner.f_code.co_filename) else name
+        return f"{library} {name}" if whose.is_library(inner.f_code.co_filename) else name
     outer = stack[entry]
     text = linecache.getline(outer.f_code.co_filename, outer.f_lineno).strip()
     if not text:

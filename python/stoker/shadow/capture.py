@@ -13,7 +13,9 @@ from ..polynomial import Dimension, Fitter
 from ..tracing import compiled
 from ..version import VERSION
 from .facade.fake_data import FakeData
+from .recording import beside
 from .runs import TIME_LIMIT_S, Runs, TooLongError
+from .settings import micro_batches
 from .world import Fact, Gpu, Outcome, Request
 
 _POINTS = (*protocol.BATCH_POINTS[:2], protocol.BATCH_VERIFIED)
@@ -75,8 +77,11 @@ class _Capture:
         self.bounded = self.inline = False
         self._has_loader = self._odd_failed = self._loops = False
         self._steps = Request.most_steps  # that a run may take: as many as the first one did
+        self._parts = 1  # into which the script splits each batch of its loader
 
     def _request(self, batch: int | None, by: str = "loader") -> Request:
+        if batch is not None and by == "loader":
+            batch *= self._parts
         return Request(script=self.asked.script, arguments=list(self.asked.arguments), gpu=self.gpu, batch=batch, batch_by=by,
                        precision=self.asked.precision, ranks=self.ranks, bounded=self.bounded, inline=self.inline,
                        fake_data=self.asked.fake_data, network=self.asked.network, most_steps=self._steps,
@@ -159,6 +164,7 @@ class _Capture:
     def _by_loader(self, points) -> dict | None:
         """The document by way of the script's DataLoader; None: it has none, or its batch cannot be replaced."""
         low, high, check = points
+        self._parts = 1
         first = self._first(low)
         if first is not None and self._decides(first, check):
             first = self._first(low)  # with what the largest batch keeps
@@ -167,15 +173,34 @@ class _Capture:
             return None
         self._has_loader = True
         self._steps = max(first.steps, 2)
+        own = self._in_parts(first, low)
+        if own is not None:
+            points = points if self._parts > 1 else own.parts.points(points)
+            first = self._first(points[0])
+            if first is None or not first.parts.are(points[0], self._parts):
+                return self._of_one_batch(own, own.batch, "a part of another size cannot be made by its DataLoader")
+            low, high, check = points
         try:
             others = self._others(high, check)
             _check_loop(points, [first, *others])
-            return self._line_or_square([first, *others], points, "loader")
+            return self._line_or_square([first, *others], points, "loader", own)
         except TooLongError:
             raise  # in any other way it would take as long
         except (NotAffineError, CaptureError) as error:
             self.say(f"other batches by its DataLoader did not work out ({_short(error)})")
         return None
+
+    def _in_parts(self, first: Outcome, low: int) -> Outcome | None:
+        """The run with the script's own batch, where it takes a batch of its loader in parts: others are then made of one part."""
+        own = self._run(self._request(None))[0] if first.parts.may_be_many() else first
+        if not own.parts.are_of_one_batch():
+            return None
+        self._parts = own.parts.count
+        scaled = self._first(low)
+        if scaled is None or not scaled.parts.are(low, self._parts):
+            self._parts = 1  # parts of one size, however many they are
+        self.notes.append(micro_batches.told(own))
+        return own
 
     def _decides(self, outcome: Outcome, largest: int, by: str = "loader") -> bool:
         """What compiled graphs keep is decided at the largest batch and held at the others; whether `outcome` kept something else."""
@@ -214,8 +239,10 @@ class _Capture:
                 if isinstance(error, TooLongError):
                     break  # by another name it would take as long
         batch = dict(own.batch_names)[named[0]] if named else own.batch or 1
-        self.notes.append(f"other batches than {batch} could not be made: this answer is for that one; name what carries it with "
-                          "--batch-arg NAME")
+        return self._of_one_batch(own, batch, "name what carries it with --batch-arg NAME")
+
+    def _of_one_batch(self, own: Outcome, batch: int, way: str) -> dict:
+        self.notes.append(f"other batches than {batch} could not be made: this answer is for that one; {way}")
         dimension = protocol.fixed(Dimension("batch", batch), batch)
         return self._write([own, own], dimension, own)
 
@@ -277,7 +304,7 @@ class _Capture:
     def _write(self, outcomes: list, dimension: Dimension, own: Outcome) -> dict:
         raws = [o.raw for o in outcomes]
         sizes = [*dimension.captured, dimension.verified]
-        if dimension.degree == 1 and _hold_data_sets(raws, sizes):
+        if dimension.degree == 1 and beside.hold_data_sets(raws, sizes):
             self.notes.append("a tensor that holds data of many batches has no size that follows from the batch: the largest was taken")
         self._host_memory(raws, own)
         if not dimension.degree:
@@ -313,7 +340,7 @@ class _Capture:
         own_bytes = own.own_bytes if own.own_bytes >= _LEAST_OWN_BYTES else 0
         if self.gpu is not None or not own_bytes + own.build_bytes:
             return
-        _hold(raws, own_bytes + own.build_bytes)
+        beside.hold(raws, own_bytes + own.build_bytes)
         words = [f"{own_bytes / 2**20:.0f} MiB of the script's own data on the host"] if own_bytes else []
         words += [f"{own.build_bytes / 2**20:.0f} MiB that PyTorch's GPU build takes beyond its CPU build"] if own.build_bytes else []
         own.facts = [f for f in own.facts if f.setting != "script-memory"]
@@ -345,30 +372,6 @@ def _alike(outcomes: list) -> bool:
     """Whether the runs had the same operators, whatever their sizes."""
     names = [[event[1] for event in o.raw.events if event[0] == "o"] for o in outcomes]
     return all(row == names[0] for row in names)
-
-
-def _hold(raws: list, count: int) -> None:
-    """On a CPU the script's data lie in the same memory as its step: a buffer that no operator touches stands for them."""
-    for number, raw in enumerate(raws):
-        if any(raw is other for other in raws[:number]):
-            continue
-        raw.storages.append([count, "buffer"])
-        raw.buffers.append(("the script's own data", ("u8", (count,), None, len(raw.storages) - 1)))
-
-
-def _hold_data_sets(raws: list, sizes: list) -> bool:
-    """Storages that come from outside of the step and whose bytes are no straight line in the batch become constants."""
-    if len({len(raw.storages) for raw in raws}) > 1:
-        return False
-    low, high, check = sizes
-    found = False
-    for rows in zip(*(raw.storages for raw in raws)):
-        a, b, c = (row[0] for row in rows)
-        if rows[0][1] in ("input", "buffer") and (b - a) * (check - low) != (c - a) * (high - low):
-            found = True
-            for row in rows:
-                row[0] = max(a, b, c)
-    return found
 
 
 class _WantsRanks(Exception):

@@ -16,7 +16,8 @@ import tempfile
 
 _QUIET = {"WANDB_MODE": "disabled", "WANDB_SILENT": "true", "COMET_MODE": "disabled", "NEPTUNE_MODE": "debug", "CLEARML_OFFLINE_MODE": "1",
           "HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false",
-          "TQDM_DISABLE": "1", "MLFLOW_TRACKING_URI": "file:///dev/null", "PYTORCH_NVML_BASED_CUDA_CHECK": "0", "MPLBACKEND": "Agg"}
+          "TQDM_DISABLE": "1", "PYTORCH_NVML_BASED_CUDA_CHECK": "0", "MPLBACKEND": "Agg", "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "0",
+          "GIT_OPTIONAL_LOCKS": "0"}  # git refreshes no index that it reads
 _WRITING = set("wax+")
 _CONFIGURATIONS = (".py", ".json", ".yaml", ".yml", ".toml", ".cfg", ".ini")
 READ: set = set()  # configurations that the script opened: they decide as much as code does
@@ -71,6 +72,7 @@ def install(scratch: str, network: bool) -> Overlay:
     for name, value in _QUIET.items():
         if not (network and name.endswith("_OFFLINE")):
             os.environ[name] = value
+    os.environ["MLFLOW_TRACKING_URI"] = f"file://{os.path.join(scratch, 'mlruns')}"
     overlay = Overlay(scratch)
     tempfile.tempdir = os.environ["TMPDIR"] = scratch
     if not os.path.isdir(os.path.expanduser("~/.cache/torch_extensions")):  # no build of an extension that could serve
@@ -83,15 +85,14 @@ def install(scratch: str, network: bool) -> Overlay:
 
 @contextlib.contextmanager
 def for_a_while(scratch: str):
-    """Keeps the process's manners until the end of the `with`."""
+    """Keeps the process's manners until the end of the `with`, which is given the overlay."""
     places = [(builtins, "open"), (io, "open"), (socket.socket, "connect"), (socket, "getaddrinfo"), *((os, n) for n in (
         "open", "stat", "lstat", "listdir", "scandir", "access", "mkdir", "remove", "unlink", "rmdir", "rename", "replace", "symlink",
         "link", "chmod", "chown", "truncate", "utime")), *((os.path, n) for n in ("exists", "isfile", "isdir", "lexists", "getsize"))]
     before = [(module, name, getattr(module, name)) for module, name in places]
     environment, temporary = dict(os.environ), tempfile.tempdir
-    install(scratch, False)
     try:
-        yield
+        yield install(scratch, False)
     finally:
         tempfile.tempdir = temporary
         for module, name, value in before:

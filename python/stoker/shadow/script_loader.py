@@ -11,6 +11,7 @@ from .. import imports
 from ..errors import CaptureError, UserCodeError
 from ..user_code import trimmed
 from . import manners
+from .facade import processes
 
 
 class _Found(BaseException):
@@ -40,7 +41,8 @@ def loader_of(script: str, arguments: list):
     sys.argv, sys.modules["__main__"] = [script, *arguments], main
     imports.make_importable(str(path.resolve().parent))
     try:
-        with tempfile.TemporaryDirectory(prefix="stoker-probe-") as scratch, manners.for_a_while(scratch):
+        with tempfile.TemporaryDirectory(prefix="stoker-probe-") as scratch, manners.for_a_while(scratch) as overlay, \
+                processes.for_a_while(script, overlay):
             exec(compile(path.read_bytes(), script, "exec"), main.__dict__)
     except _Found as found:
         return found.loader

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import pathlib
 import sys
-import sysconfig
 from dataclasses import dataclass
 
-_OURS = str(pathlib.Path(__file__).resolve().parents[1])
-_PATHS = sysconfig.get_paths()
-_LIBRARIES = (_OURS, _PATHS["stdlib"], _PATHS["platstdlib"], "<")
+from .. import whose
+
+is_users = whose.is_users
 
 
 @dataclass(frozen=True)
@@ -21,11 +20,6 @@ class Site:
 
     def __str__(self) -> str:
         return f"{pathlib.Path(self.file).name} line {self.line}" if self.line else pathlib.Path(self.file).name
-
-
-def is_users(filename: str) -> bool:
-    """Whether code of this file is the user's own: neither ours nor a library's."""
-    return not (filename.startswith(_LIBRARIES) or "site-packages" in filename or "dist-packages" in filename)
 
 
 def here(skip: int = 1) -> Site:
@@ -45,7 +39,7 @@ def starter(skip: int = 2) -> Site | None:
         name = frame.f_code.co_filename
         if is_users(name):
             return Site(name, frame.f_lineno)
-        if not name.startswith(_OURS) and ("site-packages" in name or "dist-packages" in name or not name.startswith(_LIBRARIES)):
+        if whose.is_packaged(name) and not whose.is_ours(name):
             return None  # our own functions in the place of Python's may be installed among the libraries
         frame = frame.f_back
     return None

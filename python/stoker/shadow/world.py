@@ -74,6 +74,7 @@ class Outcome:
     starts: list = field(default_factory=list)  # (line, command) of scripts that it starts, which are not run
     wants_ranks: bool = False  # it asked for a variable of torchrun that is not there
     steps: int = 0
+    parts: Any = None  # micro_batches.Parts: into how many parts a step takes a batch of the loader
     compiled_at: str = ""  # where the script calls torch.compile and is obeyed
     compiler_failed: bool = False  # the script ended by an error of torch.compile
     saved: list | None = None  # what each compiled graph keeps

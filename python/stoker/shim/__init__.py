@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 
-from ..cache import cache_folder
+from .. import caches
 
 SOURCE = pathlib.Path(__file__).with_name("fake_cuda.cpp")
 COMPILE_LIMIT_S = 120
@@ -85,6 +85,7 @@ def _compile(compiler: str, folder: pathlib.Path, out: pathlib.Path) -> None:
             raise ShimError(f"{compiler} failed: {error}") from None
         if done.returncode == 0:
             os.replace(part.name, out)  # atomic: two captures may build at once
+            caches.wrote(out)
             return
         os.unlink(part.name)
         errors = done.stderr
@@ -99,7 +100,7 @@ def library_path(say=lambda text: None) -> pathlib.Path:
         raise ShimError("no PyTorch")
     version = torch_version(folder)[0]
     key = hashlib.sha256(f"{version} {folder}".encode() + SOURCE.read_bytes()).hexdigest()[:16]
-    out = cache_folder() / f"fake-cuda-{version}-{key}.so"
+    out = caches.folder() / f"fake-cuda-{version}-{key}.so"
     if out.exists():
         return out
     compiler = find_compiler()
@@ -116,6 +117,8 @@ def library_path(say=lambda text: None) -> pathlib.Path:
 def load(say=lambda text: None) -> ctypes.CDLL:
     """Loads the library. Call it before `import torch`, and `stoker_register_guard()` of the result after."""
     path = library_path(say)
+    if not caches.hold(str(path)):  # another process has pruned it just now
+        path = library_path(say)
     try:
         return ctypes.CDLL(str(path), mode=ctypes.RTLD_GLOBAL)
     except OSError as error:

@@ -13,8 +13,8 @@ import importlib
 import importlib.abc
 import importlib.machinery
 import sys
-import sysconfig
 
+from .. import whose
 from ..errors import CaptureError
 
 LIBRARIES = ("apex", "bitsandbytes", "flash_attn", "liger_kernel", "transformer_engine", "triton", "xformers")
@@ -26,8 +26,6 @@ class MissingPartError(CaptureError, ImportError):
 
 used: set[str] = set()  # libraries that were stood in for in this process
 
-_LIBRARY_PLACES = ("site-packages", "dist-packages")
-_STANDARD_LIBRARY = sysconfig.get_paths()["stdlib"]
 
 
 def install() -> None:
@@ -59,7 +57,7 @@ def _users_import() -> bool:
     while frame is not None:
         name = frame.f_code.co_filename
         if not name.startswith("<frozen") and name != __file__ and "importlib" not in name:
-            return not name.startswith(_STANDARD_LIBRARY) and not any(place in name for place in _LIBRARY_PLACES)
+            return not (whose.is_pythons(name) or whose.is_packaged(name))
         frame = frame.f_back
     return False
 

@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+from stoker import whose
 from stoker.shadow import manners, sites
 from stoker.shadow.facade import libraries, processes
 
@@ -34,8 +35,7 @@ def test_only_redirections_are_led_elsewhere(tmp_path):
 
 def test_a_command_is_the_scripts_wherever_this_package_lies(monkeypatch):
     packages = "/venv/lib/python3.11/site-packages"
-    monkeypatch.setattr(sites, "_OURS", f"{packages}/stoker")
-    monkeypatch.setattr(sites, "_LIBRARIES", (f"{packages}/stoker", *sites._LIBRARIES[1:]))
+    monkeypatch.setattr(whose, "OURS", (f"{packages}/stoker/",))
     through = {}
     for name in ("stoker", "other"):
         exec(compile("def call(what):\n    return what()\n", f"{packages}/{name}/module.py", "exec"), space := {})

@@ -119,7 +119,7 @@ Result<Resolved> resolve(const RunRequest& asked, const ScenarioTools& tools) {
   Knowledge knowledge = TRY(knowledge_with(asked.coefficients));
   Machine machine = TRY(machine_of(asked));
   const bool cpu = machine.device.cpu() != nullptr;
-  const AllocatorConfig allocator = cpu ? AllocatorConfig{} : TRY(allocator_of(asked.allocator));
+  if (!cpu) static_cast<void>(TRY(allocator_of(asked.allocator)));  // bad words are told at once
   ScriptModel found = TRY(model_of(asked, machine, tools));
   const RunRequest r = with_findings(asked, found.findings, cpu);
   Resolved out{std::move(found.model), {}, {}, {}, std::move(knowledge), {}, r};
@@ -128,7 +128,7 @@ Result<Resolved> resolve(const RunRequest& asked, const ScenarioTools& tools) {
   s.step = out.model.variants.front().step.get();
   s.price_per_gpu_hour = r.price_per_gpu_hour.value_or(machine.device->price_per_hour);
   s.machine = std::move(machine);
-  s.allocator = allocator;
+  if (!cpu) s.allocator = TRY(allocator_of(r.allocator));
   TRY(check_capture(*s.step, s.machine.device, r.model));
   TRY(check_image_size(r.data, *s.step));
   s.job.dimensions = r.job.dimensions;

@@ -6,6 +6,7 @@
 #include <functional>
 #include <string_view>
 
+#include "base/setting.h"
 #include "scenario/request/job_words.h"
 
 namespace stoker {
@@ -58,8 +59,19 @@ void take_fsdp_precision(RunRequest& r, const ScriptFinding& finding) {
   if (const auto policy = parse_fsdp_precision(finding.text)) r.job.fsdp_precision = *policy;
 }
 
-const std::array<Taker, 15>& takers() {
-  static const std::array<Taker, 15> kTakers{
+/// Whether a text was given by its flag. One of the environment is what the script itself replaces.
+bool by_flag(const GivenText& given, Setting setting) {
+  return !given.text.empty() && given.where == mark(setting);
+}
+
+/// The script's own value of a variable of PyTorch's allocator or of cuBLAS.
+void take_text(GivenText& into, const ScriptFinding& finding) {
+  if (finding.text.empty()) return;
+  into = {finding.text, "line " + std::to_string(finding.line) + " of the script"};
+}
+
+const std::array<Taker, 18>& takers() {
+  static const std::array<Taker, 18> kTakers{
       {{"batch", [](const RunRequest& r) { return r.batch.has_value(); },
         [](RunRequest&, const ScriptFinding&) {}},  // the step's own default
        {"workers", [](const RunRequest& r) { return r.workers.has_value(); },
@@ -91,6 +103,19 @@ const std::array<Taker, 15>& takers() {
         [](RunRequest& r, const ScriptFinding& f) { take_whole(r.job.validation_samples, f); }},
        {"compile", [](const RunRequest&) { return false; },  // the capture has obeyed the flag
         [](RunRequest& r, const ScriptFinding& f) { r.job.compile = f.number.value_or(0) != 0; }},
+       {"alloc-conf",
+        [](const RunRequest& r) { return by_flag(r.allocator.config, Setting::kAllocConf); },
+        [](RunRequest& r, const ScriptFinding& f) { take_text(r.allocator.config, f); }},
+       {"cublas-workspace",
+        [](const RunRequest& r) {
+          return by_flag(r.allocator.cublas_workspace, Setting::kCublasWorkspace);
+        },
+        [](RunRequest& r, const ScriptFinding& f) { take_text(r.allocator.cublas_workspace, f); }},
+       {"memory-fraction",
+        [](const RunRequest& r) { return r.allocator.memory_fraction.has_value(); },
+        [](RunRequest& r, const ScriptFinding& f) {
+          if (f.number && *f.number > 0 && *f.number <= 1) r.allocator.memory_fraction = f.number;
+        }},
        {"precision", [](const RunRequest& r) { return !r.precisions.empty(); },
         [](RunRequest&, const ScriptFinding&) {}}}};
   return kTakers;

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/setting.h"
 #include "json/text.h"
 #include "scenario/sources/script_model.h"
 
@@ -48,6 +49,25 @@ TEST(ScriptFindings, AreOverruledByWhatIsAsked) {
             "memory (line 21, overruled), 4 batches accumulated (line 30), cudnn.benchmark (line "
             "2), validation of batch 100 (line 22), 900 samples of it (line 22), fully_shard (line "
             "9)");
+}
+
+TEST(ScriptFindings, TakeOverWhatTheScriptTellsTheAllocator) {
+  const auto file = json::parse(R"({"script": {"file": "train.py", "found": [
+      {"setting": "alloc-conf", "value": "expandable_segments:True", "words": "x", "line": 3},
+      {"setting": "cublas-workspace", "value": ":4096:8", "words": "y", "line": 4},
+      {"setting": "memory-fraction", "value": 0.5, "words": "z", "line": 5}]}})");
+  RunRequest asked;
+  asked.allocator.config = {"max_split_size_mb:128", "PYTORCH_ALLOC_CONF"};
+  const AllocatorRequest filled = with_findings(asked, read_findings(*file), false).allocator;
+  EXPECT_EQ(filled.config.text, "expandable_segments:True") << "the script replaces the shell's";
+  EXPECT_EQ(filled.config.where, "line 3 of the script");
+  EXPECT_EQ(filled.cublas_workspace.text, ":4096:8");
+  EXPECT_EQ(filled.memory_fraction, 0.5);
+  asked.allocator.config.where = mark(Setting::kAllocConf);
+  asked.allocator.memory_fraction = 0.8;
+  const AllocatorRequest kept = with_findings(asked, read_findings(*file), false).allocator;
+  EXPECT_EQ(kept.config.text, "max_split_size_mb:128");
+  EXPECT_EQ(kept.memory_fraction, 0.8);
 }
 
 TEST(ScriptFindings, LeaveAValidationOutThatIsNotWanted) {

@@ -11,8 +11,11 @@ import torch
 
 from ...cuda_surface import Event, Stream, StreamContext
 from .. import sites
+from . import allocator, nvidia
+from .silent import Silent
 
 _DEVICE = torch.device("cuda", 0)
+_CUDNN = 90_100
 
 
 class Generator(torch._C.Generator):
@@ -114,6 +117,17 @@ def _statistics() -> dict:
     return collections.defaultdict(int, dict.fromkeys((*parts, "num_alloc_retries", "num_ooms", "num_device_alloc"), 0))
 
 
+def _runtime():
+    """torch.cuda.cudart(): functions of CUDA's runtime, all of which succeed."""
+    return Silent("cudart", cudaMemGetInfo=lambda *_: torch.cuda.mem_get_info(), cudaProfilerStart=_zero, cudaProfilerStop=_zero,
+                  cudaHostRegister=_zero, cudaHostUnregister=_zero, cudaDeviceSynchronize=_zero, cudaGetErrorString=lambda *_: "no error",
+                  cudaError=types.SimpleNamespace(success=0))
+
+
+def _other_allocator(world) -> None:
+    world.note(f"{sites.here(3)}: the script brings an allocator of its own; memory is forecast with PyTorch's")
+
+
 def _old_types() -> None:
     """torch.cuda.FloatTensor, and `tensor.type(torch.cuda.FloatTensor)` or its name."""
     for name, dtype in _TYPES.items():
@@ -152,11 +166,14 @@ def install(world) -> None:
         torch.accelerator.current_accelerator = lambda *_, **__: None
         return
     gpu, cuda = world.request.gpu, torch.cuda
+    allocator.install(world)
     properties = types.SimpleNamespace(
         name=gpu.name, major=gpu.capability[0], minor=gpu.capability[1], total_memory=gpu.memory,
         multi_processor_count=gpu.processors, warp_size=32, is_integrated=False, is_multi_gpu_board=False,
         max_threads_per_multi_processor=2048, regs_per_multiprocessor=65536, gcnArchName="", L2_cache_size=40 << 20,
-        shared_memory_per_block=49152, uuid="GPU-0", clock_rate=1_410_000, memory_clock_rate=1_215_000, memory_bus_width=5120)
+        shared_memory_per_block=49152, uuid="GPU-0", clock_rate=1_410_000, memory_clock_rate=1_215_000, memory_bus_width=5120,
+        max_threads_per_block=1024, shared_memory_per_block_optin=166912, shared_memory_per_multiprocessor=167936, pci_bus_id=0,
+        pci_device_id=0, pci_domain_id=0)
     def always(value):
         return lambda *_, **__: value
 
@@ -172,23 +189,31 @@ def install(world) -> None:
         "is_bf16_supported": lambda including_emulation=True: including_emulation or gpu.capability >= (8, 0),
         "mem_get_info": always((gpu.memory, gpu.memory)), "is_current_stream_capturing": always(False), "utilization": _zero,
         "memory_stats": lambda *_, **__: _statistics(), "memory_stats_as_nested_dict": lambda *_, **__: {},
+        "host_memory_stats": lambda *_, **__: _statistics(), "get_allocator_backend": always("native"), "cudart": _runtime,
+        "is_tf32_supported": always(gpu.capability >= (8, 0)), "get_sync_debug_mode": _zero,
+        "get_per_process_memory_fraction": always(1.0), "get_gencode_flags": always(""), "memory_usage": _zero,
+        "device_memory_used": _zero, "caching_allocator_alloc": _zero,
+        "CUDAPluggableAllocator": Silent, "change_current_allocator": lambda *_: _other_allocator(world), "MemPool": Silent,
+        "use_mem_pool": lambda *_, **__: contextlib.nullcontext(), "_set_allocator_settings": allocator.settings(world),
+        "set_per_process_memory_fraction": allocator.fraction(world),
         "memory_summary": always("memory statistics of a GPU that is not there\n"), "memory_snapshot": lambda *_, **__: [],
         "list_gpu_processes": always(""), "_record_memory_history": _nothing, "_dump_snapshot": _nothing,
         "_snapshot": lambda *_, **__: {"segments": [], "device_traces": []},
         "get_rng_state": lambda *_, **__: torch.get_rng_state(), "get_rng_state_all": lambda: [torch.get_rng_state()],
         "initial_seed": always(0), "can_device_access_peer": always(True), "current_stream": lambda *_, **__: Stream(),
-        "default_stream": lambda *_, **__: Stream(), "stream": StreamContext, "Stream": Stream, "Event": Event,
+        "default_stream": lambda *_, **__: Stream(), "stream": StreamContext, "Stream": Stream, "Event": Event, "ExternalStream": Stream,
         "StreamContext": StreamContext,
         "current_blas_handle": _zero}
     for name in ("set_device", "synchronize", "manual_seed", "manual_seed_all", "seed", "seed_all", "empty_cache", "init", "set_stream",
                  "_lazy_init", "reset_peak_memory_stats", "reset_max_memory_allocated", "reset_max_memory_cached", "ipc_collect",
-                 "set_rng_state", "set_rng_state_all", "set_per_process_memory_fraction", "set_sync_debug_mode", "_lazy_call",
-                 "reset_accumulated_memory_stats"):
+                 "set_rng_state", "set_rng_state_all", "set_sync_debug_mode", "_lazy_call", "reset_accumulated_memory_stats",
+                 "reset_peak_host_memory_stats", "reset_accumulated_host_memory_stats", "caching_allocator_delete",
+                 "caching_allocator_enable", "check_error"):
         answers[name] = _alone(_nothing)
     for name in ("memory_allocated", "max_memory_allocated", "memory_reserved", "max_memory_reserved", "memory_cached",
                  "max_memory_cached", "temperature", "power_draw", "clock_rate"):
         answers[name] = _alone(_zero)
-    for module in (cuda, cuda.memory, cuda.random, cuda.streams):
+    for module in (cuda, cuda.memory, cuda.random, cuda.streams, cuda.profiler):
         for name, answer in answers.items():
             if hasattr(module, name) or module is cuda:
                 setattr(module, name, answer)
@@ -197,6 +222,7 @@ def install(world) -> None:
         setattr(cuda.nvtx, name, _zero)
     cuda.nvtx.range = lambda *_, **__: contextlib.nullcontext()
     torch.Stream, torch.Event, torch.Generator = Stream, Event, Generator
+    cuda.default_generators = tuple(Generator() for _ in range(gpu.count))
     cuda.amp.common.amp_definitely_not_available = lambda: False
     _accelerator(gpu)
     _bindings()
@@ -212,7 +238,9 @@ def _accelerator(gpu) -> None:
                          "set_device_index": _nothing, "set_device_idx": _nothing, "synchronize": _nothing,
                          "current_stream": lambda *_, **__: Stream(), "set_stream": _nothing, "empty_cache": _nothing,
                          "memory_allocated": _zero, "max_memory_allocated": _zero, "memory_reserved": _zero,
-                         "max_memory_reserved": _zero, "reset_peak_memory_stats": _nothing}.items():
+                         "max_memory_reserved": _zero, "reset_peak_memory_stats": _nothing,
+                         "memory_stats": lambda *_: _statistics(), "get_memory_info": lambda *_: (gpu.memory, gpu.memory),
+                         "reset_accumulated_memory_stats": _nothing}.items():
         setattr(accelerator, name, _alone(answer))
 
 
@@ -228,6 +256,10 @@ def _bindings() -> None:
     torch._C._cuda_isCurrentStreamCapturing = lambda: False
     torch._C._cuda_getCurrentRawStream = _alone(_zero)
     torch.backends.cudnn.is_available = lambda: True
+    torch.backends.cudnn.version = lambda: _CUDNN
+    torch.backends.cuda.is_built = lambda: True
+    if torch.version.cuda is None:
+        torch.version.cuda = nvidia.CUDA  # of the driver that NVML tells of
     if hasattr(torch.cuda, "nccl"):
         torch.cuda.nccl.version = lambda: (2, 21, 5)
         torch.cuda.nccl.is_available = lambda *_: True

@@ -9,6 +9,7 @@ import contextlib
 import math
 import multiprocessing as standard
 import os
+import sys
 import types
 
 import torch
@@ -90,6 +91,7 @@ def _process_group(world, gpus: int) -> types.SimpleNamespace:
         "all_gather_object": gather_objects, "gather_object": lambda *_, **__: None,
         "is_torchelastic_launched": lambda: world.request.ranks,
         "is_nccl_available": lambda: True, "get_process_group_ranks": lambda *_: list(range(state.size))}
+    _stores(dist)
     namespaces = [dist, dist.distributed_c10d]
     for name, answer in answers.items():
         for module in namespaces:
@@ -100,6 +102,47 @@ def _process_group(world, gpus: int) -> types.SimpleNamespace:
 
     dist.init_device_mesh = dist.device_mesh.init_device_mesh = init_device_mesh
     return state
+
+
+def _stores(dist) -> None:
+    """Ranks that are not there can neither be waited for nor be given options."""
+    def store(*_, **__):
+        return dist.HashStore()
+
+    dist.TCPStore = store
+    for module in (dist, dist.distributed_c10d):
+        if not hasattr(module, "ProcessGroupNCCL"):
+            module.ProcessGroupNCCL = types.SimpleNamespace(
+                Options=lambda *_, **__: types.SimpleNamespace(is_high_priority_stream=False, config=types.SimpleNamespace()))
+
+
+def launchers(world) -> dict:
+    """torch.distributed's own launchers, once they are imported: a function is called as that of the first rank, and a script that
+    they would start is named."""
+    def launch(module):
+        class elastic_launch:
+            def __init__(self, config=None, entrypoint=None):
+                self._entry = entrypoint
+
+            def __call__(self, *args):
+                if callable(self._entry):
+                    return {0: self._entry(*args)}
+                return _names_script(world, [self._entry, *args])
+
+        module.elastic_launch = elastic_launch
+        module.launch_agent = lambda config, entrypoint, args: elastic_launch(config, entrypoint)(*args)
+
+    def run(module):
+        module.main = lambda args=None: _names_script(world, ["torchrun", *(args or sys.argv[1:])])
+        module.run = lambda args: _names_script(world, ["torchrun", args.training_script, *args.training_script_args])
+
+    return {"torch.distributed.launcher.api": launch, "torch.distributed.run": run, "torch.distributed.launch": run}
+
+
+def _names_script(world, words: list) -> None:
+    site = sites.here(3)
+    command = " ".join(map(str, words))
+    world.refuse(f"{site} starts another script, which is not run ({command[:200]}): give that one, and its arguments after --")
 
 
 class _Mesh:
@@ -373,6 +416,13 @@ def _spawning(world) -> None:
         return start(self)
 
     process.start = noted
+    for name in ("SpawnProcess", "ForkServerProcess"):
+        kind = getattr(standard.context, name, None)
+        if kind is not None:
+            kind._Popen, kind.start = staticmethod(process._Popen), noted
+    for name in ("SpawnContext", "ForkServerContext"):
+        if world.request.inline and hasattr(standard.context, name):
+            getattr(standard.context, name).Process = _Inline
     for module in (standard, multiprocessing):
         module.set_start_method = lambda *_, **__: None
         module.get_context = lambda *_, **__: context

@@ -13,7 +13,7 @@ import sys
 
 from .. import sites
 from ..settings import batch_names
-from . import kernels, nvidia
+from . import distributed, kernels, loggers, nvidia, saved_tensors, unmodelled
 
 _MOST_COPIED = 256 << 20  # bytes of a file that a script opens to change it
 
@@ -21,8 +21,11 @@ _MOST_COPIED = 256 << 20  # bytes of a file that a script opens to change it
 def install(world, overlay) -> None:
     hooks = {"torch.utils.tensorboard.writer": lambda m: _no_graph(world, m.SummaryWriter),
              "tensorboardX.writer": lambda m: _no_graph(world, m.SummaryWriter),
-             "safetensors.torch": lambda m: _no_saving(world, m, ("save_file", "save_model")),
-             "transformers.modeling_utils": lambda m: _no_saving(world, m.PreTrainedModel, ("save_pretrained",)),
+             "safetensors": lambda m: saved_tensors.opened(world, m),
+             "safetensors.torch": lambda m: saved_tensors.install(world, m),
+             "transformers.modeling_utils": lambda m: saved_tensors.pretrained(world, m),
+             "torch.distributed.checkpoint": lambda m: _no_saving(world, m, ("save", "async_save", "save_state_dict", "load",
+                                                                            "load_state_dict")),
              "transformers.tokenization_utils_base": lambda m: _no_saving(world, m.PreTrainedTokenizerBase, ("save_pretrained",)),
              "h5py._hl.files": lambda m: _hdf5(overlay, m.File),
              "sqlite3": lambda m: _database(overlay, m),
@@ -33,10 +36,12 @@ def install(world, overlay) -> None:
         hooks |= {"pynvml": lambda m: nvidia.nvml(world, m), "triton.runtime.jit": lambda m: kernels.launches(world, m),
                   "triton.runtime.autotuner": lambda m: kernels.untuned(m)}
         kernels.install(world)
+    hooks |= loggers.hooks(world) | unmodelled.hooks(world) | distributed.launchers(world)
     batch_names.install(world, hooks)
     for name in [name for name in hooks if name in sys.modules]:
         hooks.pop(name)(sys.modules[name])
     sys.meta_path.insert(0, _After(hooks))
+    loggers.install(world)
 
 
 class _After(importlib.abc.MetaPathFinder):

@@ -79,7 +79,9 @@ class _Batches:
             return batch
         finally:
             watcher.recorder = kept
-            watcher.loader, watcher.last = self._facts, "load"
+            watcher.loader = self._facts
+            if watcher.turns.here():
+                watcher.last = "load"
 
     def __len__(self):
         return len(self._inner)

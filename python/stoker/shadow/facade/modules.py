@@ -70,10 +70,13 @@ def install(world) -> None:
             return self
         return original_apply(self, function, recurse)
 
-    def load_state_dict(self, state_dict, *args, **kwargs):
-        if any(isinstance(t, FakeTensor) for t in self.state_dict().values()) or isinstance(state_dict, AnyWeights):
-            return torch.nn.modules.module._IncompatibleKeys([], [])  # shapes are what they are
-        return original_load(self, state_dict, *args, **kwargs)
+    def load_state_dict(self, state_dict, strict=True, *args, **kwargs):
+        if isinstance(state_dict, AnyWeights):
+            return torch.nn.modules.module._IncompatibleKeys([], [])
+        own = self.state_dict()
+        if any(isinstance(t, FakeTensor) for t in own.values()):
+            return _compared(world, own, state_dict, strict, type(self) in names.TRANSPARENT)
+        return original_load(self, state_dict, strict, *args, **kwargs)
 
     def flatten_parameters(self):
         """cuDNN's weights lie in one buffer."""
@@ -192,6 +195,22 @@ def _without_weights() -> None:
     for name in _RANDOM_METHODS:
         if hasattr(torch.Tensor, name):
             setattr(torch.Tensor, name, unless_parameter(getattr(torch.Tensor, name)))
+
+
+def _compared(world, own: dict, given, strict: bool, wrapped: bool):
+    """What load_state_dict tells of weights that no tensor takes up; a real run would fail where they do not fit, which is said."""
+    def plain(name: str) -> str:  # FSDP names parameters as the model inside does, DDP with its own word before them
+        return name.removeprefix("module.") if wrapped else name
+
+    here, there = {plain(name): t for name, t in own.items()}, {plain(name): t for name, t in given.items()}
+    missing, unexpected = [n for n in here if n not in there], [n for n in there if n not in here]
+    others = [n for n in here if n in there and getattr(there[n], "shape", None) is not None and here[n].shape != there[n].shape]
+    words = [f"{len(found)} {what} (first: {found[0]})" for found, what in (
+        (others, "of another shape"), (missing if strict else [], "missing"), (unexpected if strict else [], "that the model has not"))
+        if found]
+    if words:
+        world.note(f"{sites.here(2)}: load_state_dict would fail, as weights do not fit the model: {', '.join(words)}")
+    return torch.nn.modules.module._IncompatibleKeys(missing, unexpected)
 
 
 class AnyWeights(dict):

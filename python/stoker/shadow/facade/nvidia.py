@@ -8,7 +8,7 @@ import re
 import shlex
 import types
 
-_DRIVER, _CUDA = "550.54.15", "12.4"
+_DRIVER, CUDA = "550.54.15", "12.4"
 _SHELL = re.compile(r"(?:(?<=^)|(?<=[|;&(`\s]))(?:/\S*/)?nvidia-smi\b([^|;&>)`]*)")
 
 
@@ -50,7 +50,7 @@ class Tool:
                            f"        Used                              : 0 MiB\n        Free                              : {mib} MiB\n"
                            for i in numbers)
         rows = "".join(f"|   {i}  {self._gpu.name:<30} |      0MiB / {mib}MiB |      0%      Default |\n" for i in numbers)
-        return f"| NVIDIA-SMI {_DRIVER}    Driver Version: {_DRIVER}    CUDA Version: {_CUDA} |\n{rows}"
+        return f"| NVIDIA-SMI {_DRIVER}    Driver Version: {_DRIVER}    CUDA Version: {CUDA} |\n{rows}"
 
     def _table(self, fields: list, words: str) -> str:
         plain = "nounits" in words

@@ -1,11 +1,13 @@
-"""Programs that the script starts by subprocess or os.system.
+"""Programs that the script starts by subprocess, os.system or asyncio.
 
-nvidia-smi tells of the GPU that was asked for. What writes, fetches or starts another training is not run, and seems to have
-done its work. All others run, and can write nowhere but in the scratch folder where the kernel has Landlock (Linux 5.13).
+nvidia-smi tells of the GPU that was asked for. What writes, reaches out or starts another training is not run, and seems to have
+done its work. All others run, and can write nowhere but in the scratch folder where the kernel has Landlock (Linux 5.13);
+elsewhere only those run that are known to read.
 """
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 import os
@@ -13,30 +15,20 @@ import re
 import shlex
 import shutil
 import subprocess
-import sys
+import types
 
 from .. import landlock, sites
-from . import nvidia
+from . import commands, nvidia, started
 
-_WRITING = {"rm", "mv", "cp", "touch", "ln", "rsync", "tar", "unzip", "zip", "gzip", "gunzip", "7z", "tee", "dd", "chmod", "chown",
-            "mkdir", "rmdir", "truncate", "install", "patch"}
-_FETCHING = {"wget", "curl", "aria2c", "axel", "scp", "ssh", "sftp", "gsutil", "gcloud", "aws", "s3cmd", "azcopy", "rclone", "kaggle",
-             "huggingface-cli", "hf", "gdown", "conda", "mamba", "uv", "apt", "apt-get", "npm", "make", "cmake", "sbatch", "srun",
-             "kubectl", "docker", "mail", "sendmail", "sudo", "kill", "pkill", "killall"}
-_READING_GIT = {"rev-parse", "status", "log", "describe", "diff", "branch", "remote", "show", "config", "ls-files", "symbolic-ref",
-                "rev-list", "--version", "version", "tag"}
-_PYTHON = re.compile(r"^(python[0-9.]*|torchrun|accelerate|deepspeed|bash|sh|zsh|horovodrun|mpirun)$")
-_PIP_READS = {"list", "freeze", "show", "--version"}
-_QUOTED = r"""'[^']*'|"(?:\\.|[^"\\])*"|\\."""
 _QUOTES = "'\""
-_BETWEEN = re.compile(rf"(?P<quoted>{_QUOTED})|\|\||&&|[;|\n]|(?<!>)&(?!>)", re.DOTALL)
-_REDIRECTED = re.compile(rf"(?P<quoted>{_QUOTED})|(?P<sign>(?:\b[0-9]|&)?>>?)\s*(?P<file>'[^']*'|\"[^\"]*\"|[^\s;&|<>()'\"]+)",
+_REDIRECTED = re.compile(rf"(?P<quoted>{commands._QUOTED})|(?P<sign>(?:\b[0-9]|&)?>>?)\s*(?P<file>'[^']*'|\"[^\"]*\"|[^\s;&|<>()'\"]+)",
                          re.DOTALL)
+_WORDS = re.compile(r"'(?P<single>[^']*)'|\"(?P<double>[^\"$`\\]*)\"|(?P<plain>[^\s;&|<>()'\"$`]+)")
+_MOST_COPIED = 64 << 20  # bytes of a file that `cp` of the script's brings to the scratch folder
 
 
 def install(world, overlay) -> None:
-    tool = nvidia.Tool(world, overlay.scratch) if world.on_gpu else None
-    limits = landlock.Limits(overlay.scratch, world.request.network)
+    manners = Manners(world, overlay, landlock.Limits(overlay.scratch, world.request.network))
     original = subprocess.Popen.__init__
     signature = inspect.signature(original)
 
@@ -44,14 +36,8 @@ def install(world, overlay) -> None:
     def __init__(self, *args, **kwargs):
         bound = signature.bind(self, *args, **kwargs)
         given = bound.arguments
-        if tool is not None:
-            tool.answer(given)
-        site = sites.starter()
-        if site is not None:
-            _as_allowed(world, overlay, given, site)
-            given["preexec_fn"] = limits.before(given.get("preexec_fn"))
-            if not limits.exist:
-                world.note("programs that the script starts can write wherever they like: this kernel has no Landlock")
+        manners.keep(given, sites.starter())
+        given["preexec_fn"] = manners.limits.before(given.get("preexec_fn"))
         original(*bound.args, **bound.kwargs)
 
     def system(command):
@@ -60,76 +46,120 @@ def install(world, overlay) -> None:
 
     subprocess.Popen.__init__ = __init__
     os.system = system
-    if tool is not None:
+    started.install(world, manners)
+    if world.on_gpu:
         which = shutil.which
         shutil.which = lambda cmd, *args, **kwargs: which(cmd, *args, **kwargs) or (
             "/usr/bin/nvidia-smi" if cmd == "nvidia-smi" else None)
 
 
-def _as_allowed(world, overlay, given: dict, site) -> None:
-    """Replaces a command that is not to be run by one that does nothing."""
-    command, shell = given["args"], bool(given.get("shell"))
-    text = command if isinstance(command, str) else os.fsdecode(command) if isinstance(command, (bytes, os.PathLike)) else None
-    parts = _parts(text) if text is not None and shell else [[os.fsdecode(w) for w in ([text] if text is not None else command)]]
-    refused = next((words for words in parts if _is_refused(words)), None)
-    if refused is None:
-        if text is not None and shell:
-            given["args"] = _REDIRECTED.sub(lambda m: m[0] if m["quoted"] else _redirected(overlay, m["sign"], m["file"]), text)
-        return
-    for words in parts:
-        if words and os.path.basename(words[0]) == "mkdir":
-            for folder in (w for w in words[1:] if not w.startswith("-")):
-                os.makedirs(folder, exist_ok=True)
-    said = " ".join(refused)
-    if _PYTHON.match(_program(refused)):
-        world.outcome.starts.append((str(site), said))
-    world.note(f"{site}: a command is not run: {said[:60]}")
-    given.update(args=["true"], shell=False, executable=None)
+@contextlib.contextmanager
+def for_a_while(script: str, overlay):
+    """The same until the end of the `with`, for a script that runs in this process and has no GPU."""
+    import pty
+
+    places = [(subprocess.Popen, "__init__"), (pty, "spawn"), *((os, name) for name in (
+        "system", "_spawnvef", "posix_spawn", "posix_spawnp") if hasattr(os, name))]
+    before = [(owner, name, getattr(owner, name)) for owner, name in places]
+    request = types.SimpleNamespace(script=script, network=False)
+    install(types.SimpleNamespace(on_gpu=False, request=request, outcome=types.SimpleNamespace(starts=[]), note=lambda text: None), overlay)
+    try:
+        yield
+    finally:
+        for owner, name, value in before:
+            setattr(owner, name, value)
+
+
+class Manners:
+    """What becomes of a command before it is run."""
+
+    def __init__(self, world, overlay, limits):
+        self._world, self._overlay, self.limits = world, overlay, limits
+        self._tool = nvidia.Tool(world, overlay.scratch) if world.on_gpu else None
+
+    def keep(self, given: dict, site) -> None:
+        """Replaces, in Popen's arguments, a command that is not to be run by one that does nothing; `site` is the line that starts it,
+        or None where a library does."""
+        if self._tool is not None:
+            self._tool.answer(given)
+        command, shell = given["args"], bool(given.get("shell"))
+        text = command if isinstance(command, str) else os.fsdecode(command) if isinstance(command, (bytes, os.PathLike)) else None
+        words = [text] if text is not None else [os.fsdecode(word) for word in command]
+        parts = commands.parts(text) if text is not None and shell else [words]
+        if site is None:
+            if any(self.starts_itself(part) for part in parts):
+                self._world.note(f"{sites.here()}: a library starts the script again as another process, which is taken to do the same "
+                                 "as this one")
+                given.update(args=["true"], shell=False, executable=None)
+            return
+        if not self.limits.exist:
+            self._world.note("what is not known to read alone is not run: this kernel has no Landlock, which would keep it from writing")
+        refused = next((part for part in parts if self.is_refused(part)), None)
+        if refused is None:
+            self._lead_elsewhere(given, text if shell else None)
+            return
+        for part in parts:
+            with contextlib.suppress(OSError):
+                _as_if(part)
+        self.say(refused, site)
+        given.update(args=["true"], shell=False, executable=None)
+
+    def is_refused(self, words: list) -> bool:
+        return _is_refused(words) or commands.of(words) == commands.UNKNOWN and not self.limits.exist
+
+    def starts_itself(self, words: list) -> bool:
+        """Whether a command runs the script that is captured."""
+        script = os.path.realpath(self._world.request.script)
+        return commands.of(words) == commands.TRAINS and any(os.path.realpath(word) == script for word in words if word.endswith(".py"))
+
+    def say(self, words: list, site) -> None:
+        said = " ".join(words)
+        if commands.of(words) == commands.TRAINS:
+            self._world.outcome.starts.append((str(site), said))
+        self._world.note(f"{site}: a command is not run: {said[:60]}")
+
+    def _lead_elsewhere(self, given: dict, text: str | None) -> None:
+        """Files that the script has written lie in the scratch folder, and the shell writes there."""
+        overlay = self._overlay
+        if given.get("cwd") is not None:
+            given["cwd"] = overlay.to_read(given["cwd"])
+        if text is not None:
+            text = _REDIRECTED.sub(lambda m: m[0] if m["quoted"] else _redirected(overlay, m["sign"], m["file"]), text)
+            given["args"] = _WORDS.sub(lambda m: _as_written(overlay, m), text) if overlay.written else text
+        elif not isinstance(given["args"], (str, bytes, os.PathLike)):
+            words = list(given["args"])
+            given["args"] = [*words[:1], *(self._read(word) for word in words[1:])]
+
+    def _read(self, word):
+        return self._overlay.to_read(word) if self._overlay.written and not os.fsdecode(word).startswith("-") else word
+
+
+def _is_refused(words: list) -> bool:
+    """Whether the command would write, reach out, or start another script."""
+    return commands.of(words) not in (commands.READS, commands.UNKNOWN)
+
+
+def _as_written(overlay, match) -> str:
+    word = match["single"] or match["double"] or match["plain"]
+    found = overlay.to_read(word) if word and "/dev/" not in word else word
+    return match[0] if found == word else shlex.quote(os.fspath(found))
 
 
 def _redirected(overlay, sign: str, file: str) -> str:
     return f"{sign} {shlex.quote(os.fspath(overlay.to_write(file.strip(_QUOTES))))}"
 
 
-def _split(text: str) -> list:
-    """The pieces of a line between the shell's signs, where they do not stand in quotes."""
-    pieces, begin = [], 0
-    for sign in _BETWEEN.finditer(text):
-        if not sign["quoted"]:
-            pieces.append(text[begin:sign.start()])
-            begin = sign.end()
-    return [*pieces, text[begin:]]
-
-
-def _parts(text: str) -> list:
-    """The commands of a line for the shell, each as words."""
-    found = []
-    for part in _split(text):
-        try:
-            words = shlex.split(part)
-        except ValueError:
-            words = part.split()
-        while words and (re.match(r"^\w+=", words[0]) or words[0] in ("env", "nohup", "time", "exec", "nice")):
-            words = words[1:]
-        if words:
-            found.append(words)
-    return found
-
-
-def _program(words: list) -> str:
-    return os.path.basename(words[0]) if words else ""
-
-
-def _is_refused(words: list) -> bool:
-    """Whether the command would write, fetch, or start another script."""
-    name, rest = _program(words), words[1:]
-    if name == "git":
-        verb = next((w for i, w in enumerate(rest) if not w.startswith("-") and rest[i - 1:i] not in (["-C"], ["-c"])), "--version")
-        return verb not in _READING_GIT
-    if name in ("pip", "pip3"):
-        return not (rest and rest[0] in _PIP_READS)
-    if words and (_PYTHON.match(name) or words[0] == sys.executable):
-        if rest[:2] == ["-m", "pip"]:
-            return not (rest[2:] and rest[2] in _PIP_READS)
-        return any(w.endswith((".py", ".sh")) or w in ("-m", "launch") for w in rest)
-    return name in _WRITING or name in _FETCHING
+def _as_if(words: list) -> None:
+    """What the script may look for after a command that is not run: folders and files, made where the script finds them."""
+    name, operands = commands.program(words), [word for word in words[1:] if not word.startswith("-")]
+    if name == "mkdir":
+        for folder in operands:
+            os.makedirs(folder, exist_ok=True)
+    elif name == "touch":
+        for file in operands:
+            open(file, "a").close()
+    elif name == "cp" and len(operands) == 2 and os.path.isfile(operands[0]) and os.path.getsize(operands[0]) <= _MOST_COPIED:
+        source, target = operands
+        target = os.path.join(target, os.path.basename(source)) if os.path.isdir(target) else target
+        with open(source, "rb") as file, open(target, "wb") as copy:
+            shutil.copyfileobj(file, copy)

@@ -8,10 +8,11 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensor
 
 from .. import sites
-from . import keras
+from . import keras, profiler
 
 
 def install(world) -> None:
+    profiler.install(world)
     _optimizers(world)
     _backward(world)
     _scaler(world)
@@ -167,7 +168,7 @@ def _clipping(world) -> None:
     utilities = torch.nn.utils
 
     def norm_of(parameters):
-        first = parameters if isinstance(parameters, torch.Tensor) else next(iter(parameters), None)
+        first = parameters if isinstance(parameters, torch.Tensor) else next((p for p in parameters if p is not None), None)
         return torch.ones((), device=first.device) if first is not None else torch.ones(())
 
     def clip_grad_norm_(parameters, max_norm, *args, **kwargs):
@@ -182,8 +183,15 @@ def _clipping(world) -> None:
     def clip_grad_value_(parameters, clip_value, *args, **kwargs):
         world.note(f"{sites.here(2)}: clip_grad_value_ is not modelled; its few kernels are left out")
 
+    def get_total_norm(tensors, *args, **kwargs):
+        return norm_of(tensors)
+
+    def clip_grads_with_norm_(parameters, max_norm, *args, **kwargs):
+        world.found("clip", True, f"gradients clipped to a norm of {max_norm}", sites.here(2))
+
     for module in (utilities, utilities.clip_grad):
         module.clip_grad_norm_, module.clip_grad_value_ = clip_grad_norm_, clip_grad_value_
+        module.get_total_norm, module.clip_grads_with_norm_ = get_total_norm, clip_grads_with_norm_
 
 
 def _autocast(world) -> None:

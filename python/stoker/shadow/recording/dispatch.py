@@ -39,6 +39,8 @@ class Shadow(TorchDispatchMode):
         kwargs = kwargs or {}
         if not self._world.on_gpu:
             return self._on_cpu(func, types, args, kwargs)
+        if kwargs.get("pin_memory"):
+            kwargs = {**kwargs, "pin_memory": None}  # the host's memory is not locked for a device that is not there
         device = kwargs.get("device")
         if FakeTensor not in types and (device is None or device.type != "cuda"):
             return func(*args, **kwargs)
@@ -121,7 +123,10 @@ class Shadow(TorchDispatchMode):
             return self._world.watcher.made(func, args, kwargs, out)
 
     def _run(self, func, types, args, kwargs):
-        recorder = self._world.watcher.recorder
+        watcher = self._world.watcher
+        recorder = watcher.recorder
+        if recorder is None and not watcher.turns.here():
+            watcher.turns.beside(args)
         with self._world.fake_mode:
             if recorder is not None:
                 recorder.values = values.table

@@ -16,7 +16,7 @@ import torch
 from ...tracing.recorder import Recorder
 from .. import sites
 from ..world import anonymous_bytes
-from . import segment
+from . import segment, threads
 
 _ROUND = 12  # calls of optimizers in which each that is in use has been called
 _SOME_STEPS, _LONG_S = 3, 40.0  # of a script whose steps take long, so many are enough: CPU seconds of the run
@@ -44,7 +44,8 @@ class Watcher:
 
     def __init__(self, world):
         self._world = world
-        self.recorder: Recorder | None = None  # while a step is recorded
+        self.turns = threads.Turns(self)
+        self._recorder: Recorder | None = None
         self.depth = 0  # of modules that are running
         self.in_backward = False
         self.optimizers: list = []  # all that were made
@@ -71,6 +72,16 @@ class Watcher:
         self._boundary_waits = False
 
     # -- recording -------------------------------------------------------------------------------------------------
+
+    @property
+    def recorder(self) -> Recorder | None:
+        """What records the step; None between steps, and in threads beside the one that trains."""
+        return self._recorder if self.turns.here() else None
+
+    @recorder.setter
+    def recorder(self, recorder) -> None:
+        if self.turns.here():
+            self._recorder = recorder
 
     def begin_record(self) -> None:
         """From here on a step is recorded; gradients of the one before are gone, as after zero_grad()."""
@@ -99,6 +110,8 @@ class Watcher:
     # -- what the script does --------------------------------------------------------------------------------------
 
     def enters(self, module, args, kwargs) -> None:
+        if not self.turns.enter(module):
+            return
         self.depth += 1
         if self.depth == 1 and self.only_counts():
             self.recorder = None
@@ -125,6 +138,8 @@ class Watcher:
         self._world.outcome.own_bytes = max(0, anonymous_bytes() - self._world.anonymous_at_start - weights)
 
     def leaves(self, module, out) -> None:
+        if self.turns.leave():
+            return
         if self.recorder is not None:
             self.recorder.leave_module()
         self.depth -= 1
@@ -150,6 +165,7 @@ class Watcher:
 
     def backward(self, run) -> None:
         """`run()` is the script's backward."""
+        self.turns.take()
         if self.in_backward or self.stepping and self.record is None:
             return run()
         if self.record is None:
@@ -183,6 +199,7 @@ class Watcher:
 
     def before_step(self, optimizer) -> None:
         """An optimizer's step begins: what it computes belongs to no record."""
+        self.turns.take()
         self._kept, self.recorder = self.recorder, None
         self.stepping = True
 
@@ -239,6 +256,7 @@ class Watcher:
 
     def boundary(self) -> None:
         """One step of the script is over."""
+        self.turns.step_ended()
         self.steps += 1
         self.batches_of_step, self.batches = self.batches, 0
         self.recorder = None
@@ -304,8 +322,8 @@ class Watcher:
 
     def copied_in(self, func, args, kwargs, out) -> None:
         """A tensor of the host was copied to the device: within a module an operator, else an input of the step."""
-        if not self.depth:
-            self.last = "load"
+        if not self.depth or not self.turns.here():
+            self.last = "load" if self.turns.here() else self.last
             storage = out.untyped_storage()
             self.copied[storage._cdata] = weakref.ref(storage)
         if self.recorder is None:

@@ -16,8 +16,8 @@ from ... import standins, training
 from ...sources import version_file
 from ...tracing import operators
 from .. import manners, sites
-from ..facade import graphs
-from . import batch_names, batches
+from ..facade import graphs, retries
+from . import batch_names, batches, micro_batches
 
 LIBRARIES = ("torchvision", "timm", "transformers", "peft", "lightning", "pytorch_lightning", "accelerate", "torchtext", "torchaudio")
 
@@ -56,7 +56,10 @@ def collect(world, watcher, record) -> None:
     _precision(world, outcome.precision)
     _optimizer(world, watcher, outcome)
     _zeroing(world, watcher)
-    graphs.look_in(world, record, [path for path, _, _ in outcome.files if path.endswith(".py") and sites.is_users(path)])
+    own_code = [path for path, _, _ in outcome.files if path.endswith(".py") and sites.is_users(path)]
+    graphs.look_in(world, record, own_code)
+    retries.look_in(world, own_code)
+    outcome.parts = micro_batches.Parts.of(watcher, record, own_code)
     _layout(world, record)
     _average(world, record)
     if watcher.batches_of_step > max(1, parts if record.equal_parts() else 1):
