@@ -83,6 +83,14 @@ def _works(torch, device_type: str) -> bool:
         return False
 
 
+def works_in_a_child(torch, device_type: str) -> bool:
+    """The same found out in a process of its own: behind a backward on a GPU no fork of this one could run another."""
+    pid = os.fork()
+    if pid == 0:
+        os._exit(0 if _works(torch, device_type) else 1)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+
+
 def _register_missing_kernels(torch) -> None:
     """Names a CUDA kernel where the CPU build has none, so that PyTorch does not take the operator apart."""
     library = torch.library.Library("aten", "IMPL")
@@ -100,9 +108,9 @@ def _register_missing_kernels(torch) -> None:
             pass  # this PyTorch has no such operator
 
 
-def _fake_cuda(torch, library) -> Device | str:
+def _fake_cuda(torch, library, works) -> Device | str:
     library.stoker_register_guard()
-    if not _works(torch, "cuda"):
+    if not works(torch, "cuda"):
         return "fake CUDA did not come up in this process (was torch imported before the capture began?)"
     _register_missing_kernels(torch)
     # torch.autocast("cuda") in the model's own code would switch itself off without a GPU.
@@ -113,10 +121,11 @@ def _fake_cuda(torch, library) -> Device | str:
     return Device("fake-cuda", "cuda")
 
 
-def prepare(say=lambda text: None, wanted: str = "cuda") -> Device:
+def prepare(say=lambda text: None, wanted: str = "cuda", works=_works) -> Device:
     """Imports PyTorch in the right way and returns where fake tensors live. Idempotent.
 
-    `wanted` is the device that the step is for: "cuda", or "cpu" for what PyTorch does on a CPU.
+    `wanted` is the device that the step is for: "cuda", or "cpu" for what PyTorch does on a CPU. `works` finds out whether the
+    hooks came in time: here, or in a child.
     """
     global _prepared
     if wanted == "cpu":  # works in any process: nothing has to be prepared
@@ -138,7 +147,7 @@ def prepare(say=lambda text: None, wanted: str = "cuda") -> Device:
         try:
             library = shim.load(say)
             _keep.append(library)
-            result = _fake_cuda(_import_torch(), library)
+            result = _fake_cuda(_import_torch(), library, works)
             if isinstance(result, Device):
                 _prepared = result
                 return result

@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "forecast/cost.h"
+#include "forecast/lost_compiler.h"
 #include "forecast/memory_model.h"
 #include "forecast/node_share.h"
 #include "forecast/settings.h"
@@ -44,8 +45,10 @@ std::vector<StepTime> timed(const Scenario& s, std::span<const int> gpus, const 
     options.back().gpus = gpus_per_node(count, s.job.nodes);
   }
   std::vector<StepTime> times = predict_steps(program, s.machine, coefficients, options);
-  if (cpu == nullptr) return times;
-  for (StepTime& time : times) apply_pace(learned, program, time);
+  for (StepTime& time : times) {
+    if (cpu != nullptr) apply_pace(learned, program, time);
+    widen_for_compiler(program, time);
+  }
   return times;
 }
 

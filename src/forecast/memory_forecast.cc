@@ -1,8 +1,10 @@
 #include "forecast/memory_forecast.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/text.h"
+#include "forecast/lost_compiler.h"
 #include "forecast/memory_model.h"
 #include "lower/loop/lower.h"
 
@@ -66,7 +68,7 @@ MemoryErrorCase with_compiler(MemoryErrorCase error, const Program& program) {
   const bool compiled = std::any_of(program.kernels.begin(), program.kernels.end(),
                                     [](const Kernel& kernel) { return kernel.compiled; });
   if (compiled) error.below.share = std::max(error.below.share, kCompiledBelow);
-  return error;
+  return widened_for_compiler(std::move(error), program);
 }
 
 /// CUDA graphs take activations and temporaries from a private pool, and what the eager steps
@@ -277,7 +279,8 @@ Result<BatchLimits> limits_of(const Step& step, const Job& job, const Machine& m
     if (pass >= 0 && static_cast<std::size_t>(pass) < program.passes.size())
       limits.failing_pass = program.passes[static_cast<std::size_t>(pass)].name;
   }
-  MemoryErrorCase error = knowledge.memory_case(memory_error_case(program, job, machine));
+  MemoryErrorCase error = widened_for_compiler(
+      knowledge.memory_case(memory_error_case(program, job, machine)), program);
   if (program.cuda_graphs)
     error = with_private_pool(error, program, replay(program, replay_options(machine, allocator)));
   limits.basis =

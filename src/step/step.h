@@ -200,7 +200,7 @@ struct Step {
   std::vector<NamedTensor> inputs;
   CapturedOptimizer optimizer;
   CapturedTraining training;
-  std::int64_t compiled_graphs = 0;  ///< of torch.compile, runs in this step; 0: it is eager
+  std::int64_t compiled_graphs = 0;  ///< of torch.compile; 0: it is eager, < 0: lost_compiler.h
   std::vector<Operator> operators;
   std::vector<Attributes> attributes;
   std::vector<Event> events;

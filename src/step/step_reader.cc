@@ -8,6 +8,7 @@
 #include "base/files.h"
 #include "json/text.h"
 #include "step/json_fields.h"
+#include "step/lost_compiler.h"
 #include "step/step_names.h"
 
 namespace stoker {
@@ -275,6 +276,7 @@ class Builder {
     const Json* graphs = it->find("graphs");
     if (graphs == nullptr) refuse("compiled.graphs", "is missing");
     step_.compiled_graphs = integer(*graphs, "compiled.graphs", 0, 1 << 24);
+    if (step_.compiled_graphs == 0) step_.compiled_graphs = kCompilerLost;
   }
 
   void read_training() {

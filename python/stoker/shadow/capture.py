@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pathlib
 import platform
+import re
 import sys
 from dataclasses import dataclass, replace
 
@@ -76,6 +77,7 @@ class _Capture:
         self.ranks = bool(asked.gpu and asked.gpu.count > 1)
         self.bounded = self.inline = False
         self._has_loader = self._odd_failed = self._loops = False
+        self._compiler_failed = False
         self._steps = Request.most_steps  # that a run may take: as many as the first one did
         self._parts = 1  # into which the script splits each batch of its loader
 
@@ -102,7 +104,7 @@ class _Capture:
             raise _NotCompiled(outcome.compiled_at, outcome.error)
         if outcome.traceback:
             raise UserCodeError(f"{self.label} failed before a whole step was seen ({outcome.error}); correct what the traceback "
-                                "above names" + _hint(outcome), outcome.traceback)
+                                "above names" + (outcome.hint or _hint(outcome)), outcome.traceback)
         if outcome.kind == "no_step" and outcome.starts_processes and not self.inline:
             raise _TrainsElsewhere
         if outcome.kind == "no_step":
@@ -111,8 +113,9 @@ class _Capture:
                 raise CaptureError(f"{self.label} made no training step: {site} starts another script, which is not run ({command[:200]}): "
                                    "give that one, and its arguments behind --")
             words = f"; its last words: {outcome.last_words.strip()}" if outcome.last_words.strip() else ""
-            raise CaptureError(f"{self.label} made no training step: {outcome.error}. A step ends with the step() of an optimizer of "
-                               f"torch.optim; a function that returns a model is named FILE.py:FUNCTION{words}")
+            what = "" if outcome.hint else (". A step ends with the step() of an optimizer of torch.optim; a function that returns a "
+                                            "model is named FILE.py:FUNCTION")
+            raise CaptureError(f"{self.label} made no training step: {outcome.error}{outcome.hint}{what}{words}")
         raise CaptureError(f"{self.label}: {outcome.error}")
 
     def document(self) -> dict:
@@ -135,7 +138,7 @@ class _Capture:
             self.notes.append("the first process that the script starts was followed: its others are taken to do the same")
             return self._captured()
         except _NotCompiled as why:
-            self.compile, self._saved, self._largest = False, None, None
+            self.compile, self._saved, self._largest, self._compiler_failed = False, None, None, True
             self.notes.append(f"{why.site}: torch.compile could not be followed ({_short(why)}): the step is the eager one")
             return self._captured()
         except _OnCpu:
@@ -330,10 +333,14 @@ class _Capture:
                 f"torch.compile: {len(operators) - outside:,} operators of the step lie in {about['graphs']} runs of graphs, {outside:,} "
                 "outside of them run eagerly")
             return about
+        lost = False
         for fact in own.facts:
             if fact.setting == "compile" and fact.value:
                 fact.value, fact.words = False, f"{fact.words}, of nothing that the step runs"
-        return None
+            elif fact.setting == "compile" and self._compiler_failed:
+                fact.words = fact.words.replace("passed over", "run eagerly")
+            lost = lost or fact.setting == "compile" and fact.words.endswith("run eagerly")
+        return {"by": "nothing", "graphs": 0} if lost or self._compiler_failed else None
 
     def _host_memory(self, raws: list, own: Outcome) -> None:
         """What the script and its libraries hold on the host, where that is the memory of the step."""
@@ -417,18 +424,20 @@ _HINTS = (
     (("FileNotFoundError", "NotADirectoryError", "RuntimeError: Dataset not found", "LocalEntryNotFoundError", "OfflineModeIsEnabled"),
      "; data that it wants must be there, since nothing is downloaded for it: --fake-data 3x224x224 stands in for torchvision's data "
      "sets"),
-    (("ConnectionRefusedError", "ConnectionError", "URLError", "HTTPError", "gaierror", "MaxRetryError"),
-     "; it is kept from the network: fetch what it wants before, or let it do so with --allow-network"),
+    (("ConnectionRefusedError", "ConnectionError", "URLError", "HTTPError", "gaierror", "MaxRetryError", "couldn't connect to"),
+     "; it is kept from the network: fetch what it wants before, or let it do so with --allow-network (--fake-data 3x224x224 stands in "
+     "for torchvision's data sets)"),
     (("ModuleNotFoundError", "ImportError"), "; install it in the Python that runs Stoker ({python})"),
     (("UnpicklingError",), "; where you trust the file, TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD=1 lets torch.load read it"),
-    (("MemoryError",), "; --max-host-memory is what the script may allocate"),
-    (("EOFError",), "; it reads its standard input, which is empty here: give what it asks for as an argument"),
+    (("MemoryError", "_ArrayMemoryError", "enforce fail at alloc_cpu"),
+     "; this machine has not as much memory: give it less to load before it trains, or build a large model on the device (with "
+     "torch.device(\"cuda\"))"),
 )
 
 
 def _hint(outcome: Outcome) -> str:
     """The way out of a failure of the script's own."""
     for words, hint in _HINTS:
-        if outcome.error.startswith(words) or any(word in outcome.error for word in words[:1]):
+        if any(re.search(rf"\b{re.escape(word)}", outcome.error) for word in words):
             return hint.format(python=sys.executable)
     return ""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import ast
-import importlib
+import contextlib
+import faulthandler
 import os
 import pathlib
 import sys
@@ -14,11 +14,11 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from .. import device as devices
-from .. import imports, standins
+from .. import standins
 from ..tracing import packed, rnn
 from ..tracing.functions import AbstractFunctions
 from ..user_code import trimmed
-from . import manners
+from . import endings, main_module, manners, standard_input
 from .facade import (
     compilation,
     cuda,
@@ -36,8 +36,11 @@ from .facade import (
 )
 from .recording import dispatch, shapes
 from .recording.watcher import Watcher
+from .runs import WHERE, WHERE_SIGNAL
 from .settings import batches
 from .world import Request, World
+
+_USAGE = "; its own arguments follow --"  # argparse, click and others end by 2 where arguments are wrong
 
 
 class _Attention(AbstractFunctions):
@@ -94,12 +97,14 @@ def run(request: Request, result_file: str, scratch: str, log: str, progress) ->
     """Runs the script to its end or to the end of its capture. Never returns: the process ends."""
     manners.die_with_parent()
     os.setsid()
-    _redirect(log)
     world = World(request, result_file)
+    world.scratch = scratch
+    _redirect(log, world)
+    _tell_where_it_is(os.path.join(scratch, WHERE))
     _prepare_device(world)
     world.progress = progress
     world.watcher = Watcher(world)
-    main = _prepare_main(request)
+    main = _prepare_main(request, batches.arguments(request))
     batches.install(world)
     if world.on_gpu:
         world.fake_mode = FakeTensorMode(allow_non_fake_inputs=True, allow_fallback_kernels=False)
@@ -117,61 +122,43 @@ def run(request: Request, result_file: str, scratch: str, log: str, progress) ->
     overlay = manners.install(scratch, request.network)
     libraries.install(world, overlay)
     processes.install(world, overlay)
+    endings.install(world, lambda: _execute(world, _prepare_main(request, sys.argv[1:])))
     _in_every_thread(world)
-    _run_main(world, main)
+    attention = _Attention(world) if world.on_gpu else contextlib.nullcontext()
+    with torch.autograd.set_multithreading_enabled(False), dispatch.Shadow(world), attention:
+        _execute(world, main)
 
 
 def _prepare_device(world) -> None:
     """Where fake tensors are to live. Without CUDA's dispatch the script is run for the CPU, which is said."""
-    device = devices.prepare(wanted="cuda" if world.on_gpu else "cpu")
+    device = devices.prepare(wanted="cuda" if world.on_gpu else "cpu", works=devices.works_in_a_child)
     world.outcome.device = device
     if world.on_gpu and device.type != "cuda":
         world.request.gpu = None
         world.note(f"captured on the CPU: {device.note}")
 
 
-def _redirect(log: str) -> None:
+def _redirect(log: str, world) -> None:
     """What the script prints goes into a file; it reads nothing."""
     target = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-    nothing = os.open("/dev/null", os.O_RDONLY)
-    os.dup2(nothing, 0)
     os.dup2(target, 1)
     os.dup2(target, 2)
-    sys.stdin = open(0, closefd=False)
+    sys.stdin = standard_input.install(world)
     sys.stdout = open(1, "w", buffering=1, closefd=False)
     sys.stderr = open(2, "w", buffering=1, closefd=False)
 
 
-def _prepare_main(request: Request) -> types.ModuleType:
-    """`__main__`, arguments and search path as `python train.py ARGUMENTS` would have them."""
-    path = pathlib.Path(request.script)
-    sys.argv = [request.script, *batches.arguments(request)]
-    imports.make_importable(str(path.resolve().parent))
-    main = types.ModuleType("__main__")
-    main.__file__ = str(path.absolute())
-    main.__builtins__ = __builtins__
-    _as_part_of_a_package(main, path)
-    sys.modules["__main__"] = main
+def _tell_where_it_is(path: str) -> None:
+    """Writes down which lines run when it is asked by a signal, and when a fault ends the process."""
+    out = open(path, "w")  # noqa: SIM115 (for as long as the process lives)
+    faulthandler.enable(out)
+    faulthandler.register(WHERE_SIGNAL, out)
+
+
+def _prepare_main(request: Request, arguments: list) -> types.ModuleType:
+    main = main_module.prepare(request.script, arguments)
     standins.install()
     return main
-
-
-def _as_part_of_a_package(main, path: pathlib.Path) -> None:
-    """A script that imports relative to its package is run as `python -m package.train` runs it."""
-    try:
-        tree = ast.parse(path.read_bytes())
-    except (SyntaxError, ValueError):
-        return
-    if not any(isinstance(node, ast.ImportFrom) and node.level for node in ast.walk(tree)):
-        return
-    folder, names = path.resolve().parent, []
-    deepest = max(node.level for node in ast.walk(tree) if isinstance(node, ast.ImportFrom))
-    while (folder / "__init__.py").exists() or len(names) < deepest:
-        names.insert(0, folder.name)
-        folder = folder.parent
-    imports.make_importable(str(folder))
-    main.__package__ = ".".join(names)
-    importlib.import_module(main.__package__)
 
 
 def _in_every_thread(world) -> None:
@@ -189,28 +176,26 @@ def _in_every_thread(world) -> None:
     threading.Thread._bootstrap_inner = _bootstrap_inner
 
 
-def _run_main(world, main) -> None:
-    """Executes the script; says how it ended."""
+def _execute(world, main) -> None:
+    """Executes the script; says how it ended. Never returns."""
     outcome = world.outcome
     code = batches.code(world)
     names = batches.names(world, main)
     try:
-        with torch.autograd.set_multithreading_enabled(False), dispatch.Shadow(world):
-            if world.on_gpu:
-                with _Attention(world):
-                    exec(code, main.__dict__, names)
-            else:
-                exec(code, main.__dict__, names)
+        exec(code, main.__dict__, names)
+        _wait_for_threads()
     except SystemExit as end:
         if not world.watcher.script_ended():
             outcome.kind = "no_step"
             outcome.error = f"it ended by sys.exit({'' if end.code is None else end.code!r}) before it trained"
+            outcome.hint = _USAGE if end.code == 2 else endings.gpus_hint(str(end.code), world)
     except BaseException as error:
         outcome.kind = "failed"
         outcome.wants_ranks = isinstance(error, KeyError) and error.args[:1] in (("RANK",), ("LOCAL_RANK",), ("WORLD_SIZE",),
                                                                                ("MASTER_ADDR",), ("LOCAL_WORLD_SIZE",))
         outcome.compiler_failed = bool(outcome.compiled_at) and compilation.raised_by_compiler(error)
         outcome.traceback = trimmed(error)
+        outcome.hint = endings.hint_of(error, world)
         first = (str(error).strip().splitlines() or [""])[0]
         outcome.error = f"{type(error).__name__}: {first}" if first else type(error).__name__
         if world.watcher.records and world.watcher.records[-1].is_whole():
@@ -222,6 +207,13 @@ def _run_main(world, main) -> None:
             outcome.kind = "no_step"
             outcome.error = _what_was_seen(world)
     world.end()
+
+
+def _wait_for_threads() -> None:
+    """As Python does before it ends: one of them may train."""
+    for thread in threading.enumerate():
+        if thread is not threading.current_thread() and not thread.daemon:
+            thread.join()
 
 
 def _what_was_seen(world) -> str:

@@ -9,13 +9,14 @@ from .. import capture_command, front
 from ..arguments import Parser
 from ..errors import CaptureError
 from ..plain import printable_lines
+from . import shell_script
 from .world import Gpu
 
 
 def is_script(arguments: list) -> bool:
     """Whether what is to be captured is a script: a .py file without a function's name."""
     words = arguments[:arguments.index("--")] if "--" in arguments else arguments
-    return "--" in arguments or any(w.endswith((".py", ".sh")) and not w.startswith("-") for w in words[:1])
+    return "--" in arguments or any(w.endswith((".py", *shell_script.SUFFIXES)) and not w.startswith("-") for w in words[:1])
 
 
 def parser() -> Parser:
@@ -72,7 +73,7 @@ def run(arguments: list) -> int:
     at = arguments.index("--") if "--" in arguments else len(arguments)
     options = parser().parse_args(arguments[:at])
     if not options.spec.endswith(".py"):
-        raise CaptureError(_no_python(options.spec))
+        raise CaptureError(shell_script.refusal(options.spec))
     front.check(options.precision or "fp32", None, None, None, options.device)
     with capture_command.reporting(options, options.spec) as (say, progress):
         doc = here(options.spec, arguments[at + 1:], options, say, getattr(progress, "line", None))
@@ -117,17 +118,3 @@ def found_lines(script: dict) -> list:
     for row in script["reads"]:
         lines.append(f"    {row['operator']} of {row['dtype']}: {row['answer']}, {row['count']} times (line {row['line']})")
     return lines
-
-
-def _no_python(path: str) -> str:
-    """A shell script: the line that starts Python, where there is one."""
-    try:
-        lines = open(path, encoding="utf-8", errors="replace").read().splitlines()
-    except OSError:
-        return f"there is no file {path}: check the path"
-    for number, line in enumerate(lines, 1):
-        if ("python" in line or "torchrun" in line or "accelerate launch" in line) and ".py" in line:
-            return f"{path} is not Python; line {number} starts it: {line.strip()}: give that script, and its arguments after --"
-    return f"{path} is not Python, and no line of it starts Python: give the script that it runs"
-
-

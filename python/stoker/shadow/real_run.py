@@ -7,6 +7,7 @@ It is a fresh process, since what is resident is to be the script's own. The scr
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import pathlib
@@ -15,21 +16,23 @@ import sys
 import tempfile
 import threading
 import time
-import types
+import traceback
 import weakref
 
-_open = os.open  # before manners.py leads what is written elsewhere
+from ..measure import contention
+
+_open, _exit = os.open, os._exit  # before they are led elsewhere
 WARM_STEPS = 2  # they allocate what later ones find
 VALIDATION_BATCHES = 3  # of the pass that follows the measured steps; the first ones are the largest
 LEAST_S = 20.0  # for that pass, however long the steps took
+LEAST_MEASURED_S, MOST_STEPS = 1.0, 100  # of short steps so many more are taken that what is between clock ticks is seen
 
 
 def main(request_file: str) -> None:
     request = json.loads(pathlib.Path(request_file).read_text())
     import torch
 
-    from .. import imports
-    from . import manners
+    from . import main_module, manners
     from .facade import processes
     from .settings import batches
     from .world import Request, World
@@ -40,14 +43,12 @@ def main(request_file: str) -> None:
     world = World(asked, "")
     run = _Run(request)
     _watch_optimizers(torch, run)
+    _watch_backwards(torch, run)
     _watch_loaders(torch, run, request["batch"])
     if hasattr(torch, "accelerator"):
         torch.accelerator.is_available = lambda *_, **__: False
-    sys.argv = [request["script"], *request["arguments"]]
-    imports.make_importable(str(pathlib.Path(request["script"]).resolve().parent))
-    module = types.ModuleType("__main__")
-    module.__file__, module.__builtins__ = request["script"], __builtins__
-    sys.modules["__main__"] = module
+    module = main_module.prepare(request["script"], request["arguments"])
+    os._exit = run.script_exits
     with tempfile.TemporaryDirectory() as scratch:
         overlay = manners.install(scratch, False)
         processes.install(world, overlay)
@@ -55,11 +56,18 @@ def main(request_file: str) -> None:
             exec(batches.code(world), module.__dict__)
         except SystemExit:
             pass
+        except Exception:
+            if not run.has_measured:
+                raise
+            traceback.print_exc()  # what came after the measured steps is not asked for
         run.end()
 
 
 class _Run:
     """Times between the ends of one optimizer's steps, without what its loader took; then the pass that comes after an epoch.
+
+    Without an optimizer each backward ends a step. Where one step evaluates its loss several times, as LBFGS does, a time is that
+    of one evaluation within it.
 
     When enough steps were measured, the loaders that the steps took batches from have no more of them: the script goes on to its
     validation, whose batches come from another loader, and is ended within it.
@@ -83,9 +91,32 @@ class _Run:
         self._validated = 0  # batches of other loaders, after the measured steps
         self._peak: int | None = None  # of the measured steps; None: they go on
         self._ending = threading.Lock()
+        self._process = os.getpid()
+        self._load: list = []  # usage of the machine before the measured steps and behind them
+        self._begun: float | None = None  # when the optimizer's step that runs has begun
+        self._backwards = 0  # within it
+        self.evaluations = 1  # of the loss, in a step
+        self.has_optimizer = False
+
+    @property
+    def has_measured(self) -> bool:
+        return len(self._times) > WARM_STEPS
+
+    def begins(self) -> None:
+        """An optimizer's step begins."""
+        if self.before is None:
+            self.before = _peak()
+        self._begun, self._backwards = time.perf_counter(), 0
+
+    def backward(self) -> None:
+        self._backwards += 1
+        if not self.has_optimizer:
+            self.before = self.before or _peak()
+            self.stepped(None)
 
     def stepped(self, optimizer) -> None:
         now = time.perf_counter()
+        begun, self._begun = self._begun, None
         if self._peak is not None:
             self.end()  # the next epoch
         if self._first is None:
@@ -93,16 +124,25 @@ class _Run:
         if id(optimizer) != self._first:
             return
         if self._last is not None:
-            self._times.append(now - self._last - self.loading)
+            self.evaluations = max(1, self._backwards) if begun is not None else 1
+            inside = begun is not None and self.evaluations > 1
+            self._times.append((now - begun) / self.evaluations if inside else now - self._last - self.loading)
             self._parts.append(self.loading)
-            self._busy.append(time.process_time() - self._cpu - self.loading_cpu)
+            self._busy.append((time.process_time() - self._cpu - self.loading_cpu) / self.evaluations)
             self._trained_with |= self._given
         self._given = set()
         self._last, self._cpu, self.loading, self.loading_cpu = now, time.process_time(), 0.0, 0.0
-        if len(self._times) >= self._request["steps"] + WARM_STEPS or len(self._times) > WARM_STEPS and time.monotonic() > self._until:
+        if len(self._times) == WARM_STEPS:
+            self._load = [contention.usage()]
+        if self._is_enough() or len(self._times) > WARM_STEPS and time.monotonic() > self._until:
             self._leave_epoch()
 
+    def _is_enough(self) -> bool:
+        times = self._times[WARM_STEPS:]
+        return len(times) >= self._request["steps"] and (sum(times) >= LEAST_MEASURED_S or len(times) >= MOST_STEPS)
+
     def _leave_epoch(self) -> None:
+        self._load.append(contention.usage())
         if not self._trained_with:
             self.end()
         self._peak = _peak()
@@ -129,17 +169,35 @@ class _Run:
         """Whether this loader gives batches of the script's own size: that of a validation is not the training's."""
         return self._peak is not None and id(loader) not in self._trained_with
 
+    def script_exits(self, status) -> None:
+        """os._exit: of the script itself or of a process that it forked."""
+        if os.getpid() == self._process or self._times:
+            self.end()
+        _exit(status)
+
     def end(self) -> None:
         self._ending.acquire()  # and not released: the timer's thread may end the run, too
         times = self._times[WARM_STEPS:]
+        others, stolen = contention.between(self._load[0], (self._load[1:] or [contention.usage()])[0]) if self._load else (0.0, 0.0)
+        if not times and _is_there(self._request["answer"]):
+            _exit(0)  # a process that the script forked has trained
         answer = {"steps": len(times), "step_s": statistics.median(times) if times else None,
                   "peak_bytes": _peak() if self._peak is None else self._peak,
                   "validated_bytes": _peak() if self._validated else None,
                   "loading_s": statistics.median(self._parts[WARM_STEPS:]) if times else None, "before_bytes": self.before,
+                  "evaluations": self.evaluations, "foreign_share": others, "steal_share": stolen,
                   "busy_s": statistics.median(self._busy[WARM_STEPS:]) if times else None}
         descriptor = _open(self._request["answer"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         os.write(descriptor, json.dumps(answer).encode())
-        os._exit(0)
+        _exit(0)
+
+
+def _is_there(path: str) -> bool:
+    try:
+        os.close(_open(path, os.O_RDONLY))
+    except OSError:
+        return False
+    return True
 
 
 def _peak() -> int | None:
@@ -156,15 +214,21 @@ def _watch_optimizers(torch, run) -> None:
 
     def __init__(self, *args, **kwargs):
         original(self, *args, **kwargs)
+        run.has_optimizer = True
         self.register_step_post_hook(lambda one, args, kwargs: run.stepped(one))
-        self.register_step_pre_hook(lambda one, args, kwargs: _before(run))
+        self.register_step_pre_hook(lambda one, args, kwargs: run.begins())
 
     optimizer.__init__ = __init__
 
 
-def _before(run) -> None:
-    if run.before is None:
-        run.before = _peak()
+def _watch_backwards(torch, run) -> None:
+    original = torch.autograd.backward
+
+    def backward(*args, **kwargs):
+        original(*args, **kwargs)
+        run.backward()
+
+    torch.autograd.backward = backward
 
 
 def _watch_loaders(torch, run, batch) -> None:
@@ -172,12 +236,18 @@ def _watch_loaders(torch, run, batch) -> None:
     init, iterate = loader.__init__, loader.__iter__
     own = weakref.WeakKeyDictionary()  # loader -> the script's own batch, where another was asked for
 
-    def __init__(self, dataset, batch_size=1, *args, **kwargs):
-        kwargs.update(num_workers=0, pin_memory=False)
-        for name in ("prefetch_factor", "persistent_workers", "timeout", "worker_init_fn", "multiprocessing_context"):
-            kwargs.pop(name, None)
-        replaced = batch is not None and kwargs.get("batch_sampler") is None and batch_size is not None
-        init(self, dataset, batch if replaced else batch_size, *args, **kwargs)
+    signature = inspect.signature(init)
+
+    def __init__(self, *args, **kwargs):
+        given = signature.bind(self, *args, **kwargs).arguments
+        given.update(num_workers=0, pin_memory=False)
+        for name in ("self", "prefetch_factor", "persistent_workers", "timeout", "worker_init_fn", "multiprocessing_context"):
+            given.pop(name, None)
+        batch_size = given.get("batch_size", 1)
+        replaced = batch is not None and given.get("batch_sampler") is None and batch_size is not None
+        if replaced:
+            given["batch_size"] = batch
+        init(self, **given)
         if replaced:
             own[self] = batch_size
 

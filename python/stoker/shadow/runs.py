@@ -6,6 +6,7 @@ import contextlib
 import os
 import pathlib
 import pickle
+import re
 import signal
 import sys
 import tempfile
@@ -13,9 +14,15 @@ import time
 
 from .. import device, shim
 from ..errors import CaptureError, UserCodeError
-from .world import Outcome, Request, anonymous_bytes
+from ..measure import cgroup
+from . import sites
+from .descent import descendants, end_descendants, held_bytes, held_together
+from .world import Outcome, Request
 
 TIME_LIMIT_S = 600.0
+WHERE, WHERE_SIGNAL = "where", signal.SIGRTMIN + 3  # a run that gets this signal writes into this file which lines it is at
+_WHERE_S = 1.0  # for it to do so
+_FRAME = re.compile(r'^  File "(?P<file>.*)", line (?P<line>\d+) in ', re.MULTILINE)
 _TAIL_LINES = 12
 _MOST_LOG_BYTES = 64 << 20
 _BUSY_SHARE, _LEAST_BUSY_S = 0.25, 1.0  # with less of a processor a script that is ended has waited for one
@@ -35,23 +42,13 @@ def warm_up(say) -> None:
 
 
 def _available() -> int | None:
-    """Bytes that this machine can still give, but for a tenth."""
-    try:
+    """Bytes that this machine, or the control group that this process is in, can still give, but for a tenth."""
+    limit = cgroup.memory_limit()
+    counts = [limit[0]] if limit is not None else []
+    with contextlib.suppress(OSError, StopIteration):
         lines = pathlib.Path("/proc/meminfo").read_text().splitlines()
-        free = next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:"))
-    except (OSError, StopIteration):
-        return None
-    return free * 9 // 10
-
-
-def _group_of(pid: int) -> list:
-    """Processes of the session that a run leads: the script may start others, which take memory, too."""
-    found = []
-    for stat in pathlib.Path("/proc").glob("[0-9]*/stat"):
-        with contextlib.suppress(OSError, IndexError):
-            if int(stat.read_text().rpartition(")")[2].split()[3]) == pid:  # proc_pid_stat(5): state, parent, group, session
-                found.append(int(stat.parent.name))
-    return found
+        counts.append(next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:")))
+    return min(counts) * 9 // 10 if counts else None
 
 
 def _busy_s(pid: int) -> float:
@@ -60,6 +57,31 @@ def _busy_s(pid: int) -> float:
         fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")  # proc_pid_stat(5): utime and stime
     return 0.0
+
+
+def _line_in(place: pathlib.Path) -> str:
+    """"at train.py line 12": the innermost line of the user's that a run has written down; "" where there is none."""
+    try:
+        text = (place / WHERE).read_text(errors="replace")
+    except OSError:
+        return ""
+    if "most recent call first" not in text:
+        return ""
+    threads = sorted(text.split("\n\n"), key=lambda part: "Current thread" not in part)
+    for frame in _FRAME.finditer("\n\n".join(threads)):
+        if sites.is_users(frame["file"]):
+            return f"at {sites.Site(frame['file'], int(frame['line']))}"
+    return ""
+
+
+def _how_it_ended(status: int, line: str) -> str:
+    """Words for the end of a process that has handed nothing over."""
+    where = f" {line}" if line else ""
+    if not os.WIFSIGNALED(status):
+        return f"ended its process by itself{where} (exit code {os.WEXITSTATUS(status)}, as os._exit does)"
+    number = os.WTERMSIG(status)
+    why = ", as the system does where memory is short" if number == signal.SIGKILL else ""
+    return f"was ended{where} (signal {number}, {signal.strsignal(number) or 'unknown'}{why})"
 
 
 class TooLongError(CaptureError):
@@ -127,16 +149,16 @@ class Runs:
                     break
                 waited = time.monotonic() - start
                 if waited > self._limit_s:
-                    had = _busy_s(pid)
+                    had, seen = _busy_s(pid), self._seen(place, pid)
                     self._kill(pid)
                     waits = _LEAST_BUSY_S < had < _BUSY_SHARE * waited
                     busy = f" (it had {had:.0f} s of a processor)" if waits else ""
-                    raise TooLongError(f"{label} took more than {self._limit_s:.0f} s{busy} and was ended {self._seen(place)}: "
-                                       "give it less to do before it trains, or more time with --time-limit")
-                self._check_memory(anonymous_bytes(pid), pid, place, label)
+                    raise TooLongError(f"{label} took more than {self._limit_s:.0f} s{busy} and was ended {seen}: give it less to do "
+                                       "before it trains, or more time with --time-limit")
+                self._check_memory(held_bytes(pid), pid, place, label)
                 if waited > looked + _LOOK_S:
                     looked = waited
-                    self._check_memory(max(map(anonymous_bytes, _group_of(pid)), default=0), pid, place, label)
+                    self._check_memory(held_together([pid, *descendants(pid)], self._host_memory), pid, place, label)
                     self._keep_short(place / "log")
                 if self._line is not None or waited > 2:
                     told = self._tell(place, label, told)
@@ -152,10 +174,11 @@ class Runs:
         """Memory that is only reserved, as weights without values are, does not count."""
         if self._host_memory is None or used <= self._host_memory:
             return
+        seen = self._seen(place, pid)
         self._kill(pid)
-        raise CaptureError(f"{label} took {used / 2**30:.1f} GiB of this machine's memory and was ended {self._seen(place)}: give it "
-                           "less to load before it trains, build a large model on the device (with torch.device(\"cuda\")), or allow "
-                           "more with --max-host-memory")
+        raise CaptureError(f"{label} took {used / 2**30:.1f} GiB of this machine's memory and was ended {seen}: give it less to load "
+                           "before it trains, build a large model on the device (with torch.device(\"cuda\")), or allow more with "
+                           "--max-host-memory")
 
     @staticmethod
     def _keep_short(log: pathlib.Path) -> None:
@@ -164,11 +187,20 @@ class Runs:
             if log.stat().st_size > _MOST_LOG_BYTES:
                 os.truncate(log, 0)
 
-    def _seen(self, place) -> str:
+    def _seen(self, place, pid: int) -> str:
+        """"after step 2 (at train.py line 12)", with the line of the user's that runs."""
         try:
-            return f"after {(place / 'progress').read_text()}"
+            when = f"after {(place / 'progress').read_text()}"
         except OSError:
-            return "before its first step"
+            when = "before its first step"
+        try:
+            os.kill(pid, WHERE_SIGNAL)
+        except ProcessLookupError:
+            return when
+        until = time.monotonic() + _WHERE_S
+        while not (line := _line_in(place)) and time.monotonic() < until:
+            time.sleep(0.02)
+        return f"{when} ({line})" if line else when
 
     def _tell(self, place, label, told) -> str:
         try:
@@ -194,10 +226,8 @@ class Runs:
         try:
             outcome = pickle.loads((place / "outcome").read_bytes())
         except OSError:
-            how = f"signal {os.WTERMSIG(status)}" if os.WIFSIGNALED(status) else f"exit code {os.WEXITSTATUS(status)}"
-            tail = self._tail(place)
-            raise UserCodeError(f"{label} ended its process by itself ({how}, as os._exit does) before a whole step was seen",
-                                tail) from None
+            raise UserCodeError(f"{label} {_how_it_ended(status, _line_in(place))} before a whole step was seen",
+                                self._tail(place)) from None
         outcome.last_words = self._tail(place)
         return outcome
 
@@ -211,6 +241,7 @@ class Runs:
 
     @staticmethod
     def _end_group(pid: int) -> None:
-        """Ends whatever the script started and left behind: all of the child's session."""
+        """Ends whatever the script started and left behind: what lies below the child, and all of its session."""
+        end_descendants(pid)
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(pid, signal.SIGKILL)

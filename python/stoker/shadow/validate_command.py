@@ -14,6 +14,7 @@ from ..arguments import Parser
 from ..binary import EXIT_NO, find_binary
 from ..durations import seconds
 from ..errors import CaptureError, UserCodeError
+from ..measure import contention
 from ..plain import printable_lines
 from ..version import VERSION
 
@@ -40,7 +41,7 @@ def run(arguments: list) -> int:
     rows = [_row(options, own, batch) for batch in _batches(options.batches)]
     held = all(figure["held"] is not False for row in rows for figure in row["figures"])
     if options.json:
-        print(json.dumps({"schema": "stoker-validate-script-1", "schema_version": [1, 0], "stoker": VERSION, "script": options.script,
+        print(json.dumps({"schema": "stoker-validate-script-1", "schema_version": [1, 1], "stoker": VERSION, "script": options.script,
                           "arguments": own, "held": held, "runs": rows}, indent=2))
     else:
         print(printable_lines("\n".join(_text(options.script, rows))))
@@ -65,9 +66,11 @@ def _row(options, own: list, batch) -> dict:
     # A peak of training steps alone is set beside a forecast of them alone.
     alone = _forecast(options, own, batch, "--validation", "0") if forecast["settings"]["validation_batch"] else forecast
     step, peak = alone["time"]["step_ms"], alone["memory"]["device_peak_bytes"]
-    judged = measured["busy_s"] > LEAST_BUSY * measured["step_s"]
-    return {"batch": forecast["settings"]["batch"], "steps": measured["steps"], "loading_ms": _ms(measured["loading_s"]),
-            "resident_before_bytes": measured["before_bytes"],
+    judged = measured["busy_s"] > LEAST_BUSY * measured["step_s"] and not contention.objections(measured["foreign_share"],
+                                                                                               measured["steal_share"])
+    return {"batch": forecast["settings"]["batch"], "steps": measured["steps"], "evaluations": measured["evaluations"],
+            "loading_ms": _ms(measured["loading_s"]), "resident_before_bytes": measured["before_bytes"],
+            "foreign_share": round(measured["foreign_share"], 4), "steal_share": round(measured["steal_share"], 4),
             "figures": [_figure("step time", "ms", _ms(measured["step_s"]), step, judged),
                         _figure("peak resident memory", "bytes", measured["peak_bytes"], peak), *_validated(measured, forecast, alone)]}
 
@@ -135,6 +138,10 @@ def _text(script: str, rows: list) -> list:
             lines.append(f"{row['batch']:>7}  {figure['name']:<22}{figure['measured'] / scale:>8.1f} {unit:<3}"
                          f"{figure['forecast'] / scale:>8.1f} {unit:<3}  {figure['low'] / scale:.1f}-{figure['high'] / scale:.1f}".ljust(79)
                          + _HELD[figure["held"]])
+    if (most := max(row["evaluations"] for row in rows)) > 1:
+        lines += ["", f"A step evaluates its loss {most} times: time is that of one evaluation."]
+    if (others := max(row["foreign_share"] for row in rows)) > contention.MAX_OTHERS:
+        lines += ["", f"Other processes had {others:.0%} of the cores while the steps were timed: measure on a machine that is idle."]
     before = max((row["resident_before_bytes"] or 0) for row in rows)
     lines += ["", f"Steps without what the loader took ({max(row['loading_ms'] or 0 for row in rows):.1f} ms a step, in the same process).",
               f"{before / 2**20:.0f} MiB were resident when the first backward had run: of it Python, PyTorch and the script's own data."]

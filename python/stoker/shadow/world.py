@@ -7,6 +7,7 @@ import pickle
 from dataclasses import dataclass, field
 from typing import Any
 
+from .descent import end_descendants
 from .sites import Site
 
 
@@ -80,6 +81,7 @@ class Outcome:
     saved: list | None = None  # what each compiled graph keeps
     kind: str = "done"  # done, failed, no_step, on_cpu
     error: str = ""
+    hint: str = ""  # the way out, where the failure shows it
     traceback: str = ""
     last_words: str = ""
     device: Any = None  # the device.Device of the run
@@ -110,6 +112,11 @@ class World:
         self.loaders: dict[int, tuple] = {}  # id of a data set -> it, and what its first loader was given
         self.anonymous_at_start = anonymous_bytes()
         self.progress = lambda text: None
+        self.scratch = ""  # folder of what the run writes
+        self.wait_for_forked = lambda: None
+        self.read_input: Site | None = None  # where the script has read its standard input
+        self.catches_out_of_memory = False  # the script's text speaks of that error
+        self.counted_gpus: Site | None = None  # where it has asked how many GPUs there are
 
     @property
     def on_gpu(self) -> bool:
@@ -136,8 +143,12 @@ class World:
     def end(self) -> None:
         """Hands the outcome over and ends this process at once: nothing of the script gets to run any more."""
         outcome = self.outcome
-        if outcome.kind != "done" and os.path.exists(self.result_file):
-            os._exit(0)  # a process that the script forked has seen the step
+        if outcome.kind != "done":
+            self.wait_for_forked()
+            if os.path.exists(self.result_file):
+                os._exit(0)  # a process that the script forked has seen the step
+        if self.read_input is not None:
+            self._say_input()
         outcome.facts = list(self.facts.values())
         outcome.notes = self.notes
         outcome.reads = [(*key, count) for key, count in self.reads.items()]
@@ -145,4 +156,12 @@ class World:
         with open(part, "wb") as out:
             pickle.dump(outcome, out)
         os.replace(part, self.result_file)
+        end_descendants(os.getpid())
         os._exit(0)
+
+    def _say_input(self) -> None:
+        if self.outcome.kind == "done":
+            self.note(f"{self.read_input} reads standard input, which was empty")
+        else:
+            self.outcome.hint += (f"; it reads its standard input ({self.read_input}), which is empty here: give what it asks for as an "
+                                  "argument")

@@ -55,10 +55,10 @@ def test_a_compiled_function_that_calls_the_model(tmp_path, on_cuda, whole):
 def test_what_cannot_be_followed_is_taken_eagerly_and_said(tmp_path, on_cuda):
     text = scripts.COMPILED.replace("torch.compile(model)", "torch.compile(model, backend='aot_eager')")
     doc = captured(tmp_path, text)
-    assert found(doc)["compile"] is False and "compiled" not in doc
+    assert found(doc)["compile"] is False and doc["compiled"] == {"by": "nothing", "graphs": 0}
     assert any("the step is the eager one" in note for note in doc["diagnostics"]["unfaithful"])
     text = scripts.COMPILED.replace("    def forward(self, x):", "    def forward(self, x):\n        torch._dynamo.graph_break()")
     code, doc, said = run(tmp_path, text.replace("torch.compile(model)", "torch.compile(model, fullgraph=True)"))
     assert code == 0, said
-    assert found(doc)["compile"] is False
+    assert found(doc)["compile"] is False and doc["compiled"] == {"by": "nothing", "graphs": 0}
     assert any("could not be followed" in note for note in doc["diagnostics"]["unfaithful"])

@@ -77,7 +77,8 @@ def test_real_steps_of_a_script_stand_beside_its_forecast(tmp_path, with_binary)
     assert code in (0, 1), said
     answer = json.loads(out)
     assert answer["schema"] == "stoker-validate-script-1" and answer["arguments"] == ["--epochs", "9"]
-    assert [(run["batch"], run["steps"]) for run in answer["runs"]] == [(8, 12), (12, 12)]
+    assert [run["batch"] for run in answer["runs"]] == [8, 12] and min(run["steps"] for run in answer["runs"]) >= 12
+    assert all(0 <= run["foreign_share"] <= 1 and run["evaluations"] == 1 for run in answer["runs"])
     step, peak = answer["runs"][0]["figures"][:2]
     assert step["measured"] > 0 and peak["measured"] > 100 * 2**20  # Python and PyTorch take more than that
     assert all(f["held"] in (None, f["low"] <= f["measured"] <= f["high"]) for f in (step, peak))

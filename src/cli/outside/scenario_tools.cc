@@ -12,6 +12,7 @@
 #include "cli/outside/live_screen.h"
 #include "cli/outside/python.h"
 #include "device/host/this_host.h"
+#include "scenario/sources/script_model.h"
 
 namespace stoker::cli {
 namespace {
@@ -41,8 +42,7 @@ std::vector<std::string> limits_of(const ScriptRun& script) {
 /// Refuses a Python file that is not there: PyTorch takes seconds to import before Python would.
 Status check_file(const std::string& spec) {
   namespace fs = std::filesystem;
-  const auto end =
-      spec.ends_with(".py") || spec.ends_with(".sh") ? spec.size() : spec.rfind(".py:");
+  const auto end = is_script(spec) ? spec.size() : spec.rfind(".py:");
   if (end == std::string::npos) return {};
   const fs::path file = end == spec.size() ? spec : spec.substr(0, end + 3);
   std::error_code ignored;

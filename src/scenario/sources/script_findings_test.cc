@@ -137,6 +137,8 @@ TEST(ScriptFindings, AStepFileOfAModelHasNone) {
 TEST(ScriptModel, IsAFileOfPythonWithoutAFunction) {
   EXPECT_TRUE(is_script("train.py"));
   EXPECT_TRUE(is_script("jobs/run.sh"));
+  EXPECT_TRUE(is_script("jobs/train.slurm"));
+  EXPECT_TRUE(is_script("train.ipynb"));
   EXPECT_FALSE(is_script("train.py:model"));
   EXPECT_FALSE(is_script("resnet50.step.gz"));
 }

@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 
 #include "base/files.h"
@@ -121,7 +122,11 @@ bool wants_tf32(const ScriptFindings& findings) {
 }  // namespace
 
 bool is_script(const std::string& model) {
-  return model.ends_with(".py") || model.ends_with(".sh");
+  // What Python runs, or what the capture refuses with the line that starts Python.
+  constexpr std::array kSuffixes{".py",    ".sh",     ".bash", ".zsh",
+                                 ".slurm", ".sbatch", ".bat",  ".ipynb"};
+  return std::any_of(kSuffixes.begin(), kSuffixes.end(),
+                     [&](const char* suffix) { return model.ends_with(suffix); });
 }
 
 Result<ScriptModel> load_script(const RunRequest& r, const Machine& machine,

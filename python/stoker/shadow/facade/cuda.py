@@ -157,6 +157,16 @@ def _old_types() -> None:
     torch.set_default_tensor_type = set_default_tensor_type
 
 
+def _seen(count: int) -> int:
+    """How many of the GPUs CUDA_VISIBLE_DEVICES leaves, which the script may set before it asks."""
+    listed = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if listed is None:
+        return count
+    names = listed.split(",")
+    first_bad = next((i for i, name in enumerate(names) if name.strip() in ("", "-1", "NoDevFiles")), len(names))
+    return min(count, first_bad)
+
+
 def install(world) -> None:
     """Puts the GPU of the request in place; for a CPU says that there is none."""
     if not world.on_gpu:
@@ -178,11 +188,16 @@ def install(world) -> None:
         return lambda *_, **__: value
 
     def visible():
-        return os.environ.get("CUDA_VISIBLE_DEVICES") not in ("", "-1")  # as the script may set it before it asks
+        return bool(_seen(gpu.count))
+
+    def counted():
+        if world.counted_gpus is None and sites.here().line:
+            world.counted_gpus = sites.here()
+        return _seen(gpu.count)
 
     os.environ.pop("CUDA_VISIBLE_DEVICES", None)  # of the machine that captures
     answers = {
-        "is_available": visible, "device_count": lambda: gpu.count if visible() else 0, "current_device": always(0),
+        "is_available": visible, "device_count": counted, "current_device": always(0),
         "is_initialized": always(True),
         "get_device_name": always(gpu.name), "get_device_properties": always(properties),
         "get_device_capability": always(gpu.capability), "get_arch_list": always([f"sm_{gpu.capability[0]}{gpu.capability[1]}"]),

@@ -87,10 +87,22 @@ class Shadow(TorchDispatchMode):
             if out is not None:
                 return out
         out = self.run(func, types, args, self._plain(kwargs))
+        if self._world.catches_out_of_memory:
+            self._run_out_of_memory(out)
         values.follow(func, args, kwargs, out, followed=self._world.watcher.recorder is not None)
         if func is aten._amp_foreach_non_finite_check_and_unscale_.default:
             values.remember(args[1], 0.0)
         return out
+
+    def _run_out_of_memory(self, out) -> None:
+        """A script that looks for a batch until memory runs out would look for ever: one tensor that no GPU of the kind holds ends it."""
+        memory = self._world.request.gpu.memory
+        if not isinstance(out, torch.Tensor) or out.numel() * out.element_size() <= memory:
+            return
+        self._world.note(f"{sites.here()}: the script catches the end of memory: here only a tensor larger than the GPU causes it, so that "
+                         "a batch which it looks for in this way is none; the forecast says which fits")
+        raise torch.cuda.OutOfMemoryError(f"CUDA out of memory. Tried to allocate {out.numel() * out.element_size() / 2**30:.2f} GiB. "
+                                          f"GPU 0 has a total capacity of {memory / 2**30:.2f} GiB")
 
     def _ordinal(self, device) -> None:
         """A GPU of another number than the first: there has to be one, and the forecast counts all on one."""

@@ -69,7 +69,9 @@ def install(world) -> None:
 def code(world):
     """The compiled script; variables that may carry a batch are noted."""
     path = world.request.script
-    tree = ast.parse(pathlib.Path(path).read_bytes(), filename=path)
+    text = pathlib.Path(path).read_bytes()
+    tree = ast.parse(text, filename=path)
+    world.catches_out_of_memory = b"OutOfMemoryError" in text or b"out of memory" in text
     note(world, tree)
     kind, name = _way(world.request)
     if kind in ("variable", "computed") and world.request.batch is not None:

@@ -1,0 +1,40 @@
+"""Captures many scripts in one process, which imports PyTorch once: python many_captures.py CASES.json ANSWERS.json
+
+A case has a folder, in which its train.py lies, and flags; an answer the exit code that the command would end with, what it would
+say, and the step file's head.
+"""
+
+import json
+import os
+import sys
+import time
+
+from stoker.errors import CaptureError
+from stoker.shadow import command, runs
+
+KEPT = ("name", "mode", "precision", "script", "optimizer", "parameters", "diagnostics", "dimensions", "provenance", "compiled")
+
+
+def answer(case: dict) -> dict:
+    os.chdir(case["folder"])
+    options = command.parser().parse_args(["train.py", *case["flags"]])
+    try:
+        doc = command.here("train.py", case.get("words", []), options, lambda text: None)
+    except CaptureError as error:
+        return {"code": 3, "said": f"{getattr(error, 'traceback_text', '')}\n{error}"}
+    return {"code": 0, "said": "", **{key: doc[key] for key in KEPT if key in doc}, "events": len(doc["events"])}
+
+
+def main() -> None:
+    cases = json.load(open(sys.argv[1]))
+    runs.warm_up(lambda text: None)
+    answers = []
+    for case in cases:
+        begun = time.monotonic()
+        answers.append({**answer(case), "seconds": time.monotonic() - begun})
+        print(os.path.basename(case["folder"]), answers[-1]["code"], f"{answers[-1]['seconds']:.1f} s", flush=True)
+    json.dump(answers, open(sys.argv[2], "w"))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,37 @@
+#include "forecast/lost_compiler.h"
+
+#include "forecast/test_scenario.h"
+#include "lower/loop/capture_notes.h"
+#include "step/lost_compiler.h"
+
+namespace stoker {
+namespace {
+
+class LostCompilerTest : public testing_support::ScenarioTest {};
+
+TEST_F(LostCompilerTest, BandsReachToWhatACompiledStepTakesAndSayWhy) {
+  const Forecast eager = forecast_now();
+  step_.compiled_graphs = kCompilerLost;
+  const Forecast lost = forecast_now();
+  EXPECT_EQ(eager.diagnostics.count(kEagerForCompiled), 0);
+  EXPECT_EQ(lost.diagnostics.count(kEagerForCompiled), 1);
+  EXPECT_DOUBLE_EQ(lost.step_ms.value, eager.step_ms.value);
+  EXPECT_DOUBLE_EQ(lost.step_ms.high, eager.step_ms.high);
+  EXPECT_LT(lost.step_ms.low, eager.step_ms.low);
+  EXPECT_DOUBLE_EQ(lost.memory.device_peak.value, eager.memory.device_peak.value);
+  EXPECT_GE(lost.memory.device_peak.high, eager.memory.device_peak.high);
+  EXPECT_LT(lost.memory.device_peak.low, eager.memory.device_peak.low);
+  for (const Figure& figure : {lost.step_ms, lost.memory.device_peak})
+    EXPECT_NE(figure.basis.find("of a script that compiles it"), std::string::npos) << figure.basis;
+}
+
+TEST_F(LostCompilerTest, AFileSaysSoByGraphsThatAreNone) {
+  std::string text = testing_support::linear_step_json();
+  text.insert(text.find('{') + 1, R"("compiled": {"by": "nothing", "graphs": 0},)");
+  const auto step = parse_step(text, "test");
+  ASSERT_TRUE(step) << step.error().text();
+  EXPECT_EQ(step->compiled_graphs, kCompilerLost);
+}
+
+}  // namespace
+}  // namespace stoker
