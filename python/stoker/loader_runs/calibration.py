@@ -18,7 +18,7 @@ def better(probes: list) -> dict:
         best["sample"]["in_process_ratio"] = round(min(in_process) / _sample_ms(best), 4)
     for row in best.get("batch", []):
         for other in (r for p in others for r in p.get("batch", []) if r["batch"] == row["batch"]):
-            _take(row, other, ("collate_shared_ms", "collate_private_ms"), min)
+            _take(row, other, ("collate_shared_ms", "share_ms", "collate_private_ms"), min)
     for part, keys, choose in (("parallel", ("efficiency", "crowded_efficiency"), max),
                                ("start", ("fork_ms", "spawn_ms", "forkserver_ms", "warm_up_ms"), min)):
         for other in others:

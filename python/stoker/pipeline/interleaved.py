@@ -16,7 +16,9 @@ from . import passes, statistics_of
 
 _MOST_AT_ONCE = 32  # processes
 _MOST_CROWD = 16
-_MAIN_SHARE, _SIDE_SHARE, _AT_ONCE_SHARE = 0.5, 0.12, 0.05  # shares of a cycle: the main samples, other slices
+_MAIN_SHARE, _SIDE_SHARE, _AT_ONCE_SHARE = 0.5, 0.12, 0.4  # shares of a cycle: the main samples, other slices
+_AT_ONCE_ROUNDS = 8  # times that a sample is made there one after the other: twice by 1, C and 2C processes on C cores
+_SLOWER_AT_ONCE = 1.5  # times that processes on the same cores may take beyond taking turns
 _CYCLES = 6  # where samples take long
 _ENOUGH_ROUNDS, _ENOUGH_CYCLES = 20, 12  # after which cheap samples are known
 _CHEAP_MS = 0.2  # below this, clocks around each sample cost something beside it
@@ -36,7 +38,9 @@ class Interleaved:
         in_order: the plan's batches stay as they are, since neighbours belong together.
         """
         self._source, self._warden, self._plan, self._sizes = source, warden, plan, sizes
-        self._start, self._seconds, self._wall_ms, self._tick = time.monotonic(), seconds, wall_ms, tick
+        self._start, self._seconds, self._tick = time.monotonic(), seconds, tick
+        # What a sample takes, and what it takes with all that a slice does besides: collating, pickling, other clocks.
+        self._sample_ms, self._wall_ms = wall_ms, wall_ms
         self._in_order = in_order
         self._until, self._limit = self._start + seconds, limit or math.inf
         self.hung = False  # the worker of the main samples did not answer in time
@@ -53,6 +57,7 @@ class Interleaved:
         self.cold = []  # ms of CPU time that the first batch of a new worker took, always the same one
         self.cold_waits = []  # ms that it waited without CPU
         self.first = []  # its indices
+        self._at_once_ms = 0.0  # what a sample takes in all the processes that make it beside each other
         self.memory = None
         self.loads = []
         self.outcome = None  # how the worker of the main samples ended
@@ -80,11 +85,20 @@ class Interleaved:
             deadline = self._patience(max(time.monotonic(), more["until"]), max(counts, default=0))
         else:
             deadline = self._deadline(sum(counts), child is self.worker)
+        begin = time.monotonic()
         child.ask({"batches": batches, **more})
         answer = child.answer(deadline, self._tick)
-        if answer is None and child is self.worker:
-            self.hung = time.monotonic() >= deadline
+        if child is self.worker:
+            self.hung = self.hung or answer is None and time.monotonic() >= deadline
+            if answer is not None:
+                self._learn(answer.get("rows", []), time.monotonic() - begin)
         return answer
+
+    def _learn(self, rows: list, seconds: float) -> None:
+        """Plans the next slices by what this one took."""
+        samples = sum(len(row["rows"]) for row in rows)
+        if samples:
+            self._wall_ms = max(self._sample_ms, 1e3 * seconds / samples)
 
     def close(self, patience_s: float = 0.5) -> None:
         """Ends all children; those that finish within the patience tell what failed."""
@@ -209,8 +223,8 @@ class Interleaved:
     def _cycles(self) -> None:
         queue, round_ = self._queue, 1 if self._queue else 0
         cycle = max(0.1 * self._seconds, self._until - time.monotonic()) / _CYCLES
-        main = max(1, int(_MAIN_SHARE * cycle * 1e3 / max(1e-3, self._wall_ms) / self._batch))
         while self._time_for(self._batch, 1):
+            main = max(1, int(_MAIN_SHARE * cycle * 1e3 / max(1e-3, self._wall_ms) / self._batch))
             if round_ > _ENOUGH_ROUNDS and len(self.in_process) >= _ENOUGH_CYCLES:
                 return
             if len(queue) < main:
@@ -225,7 +239,7 @@ class Interleaved:
             rows = answer["rows"]
             if not rows:
                 return
-            cheap = self._wall_ms < _CHEAP_MS and self._plan is not None
+            cheap = self._sample_ms < _CHEAP_MS and self._plan is not None
             if cheap:
                 answer = self._ask(self.worker, [batch for batch, _ in part], whole=True)
                 if answer is None:
@@ -237,9 +251,12 @@ class Interleaved:
             self._at_once(part, cycle, cheap)
             self._first = False
 
-    def _some(self, batches: list, seconds: float, *, cut: bool = False) -> list:
-        """Batches that take about so many seconds; at least one, or with `cut` the beginning of one."""
-        samples = max(1, int(seconds * 1e3 / max(1e-3, self._wall_ms)))
+    def _some(self, batches: list, seconds: float, *, cut: bool = False, sample_ms: float = 0) -> list:
+        """Batches that take about so many seconds; at least one, or with `cut` the beginning of one.
+
+        sample_ms: what a sample takes, where that is more than in the worker alone.
+        """
+        samples = max(1, int(seconds * 1e3 / max(1e-3, self._wall_ms, sample_ms)))
         if cut and samples < self._batch:
             return [batches[0][:samples] if isinstance(batches[0], list) else samples]
         return batches[:max(1, samples // self._batch)]
@@ -318,24 +335,34 @@ class Interleaved:
             return
         # Twice the same: the first time brings caches and heaps back after a pause and does not count. The main worker
         # is compared with itself.
-        some = self._some([batch for batch, _ in part], _AT_ONCE_SHARE * cycle, cut=True)
+        seconds = _AT_ONCE_SHARE * cycle
+        some = self._some([batch for batch, _ in part], seconds, cut=True,
+                          sample_ms=max(_AT_ONCE_ROUNDS * self._wall_ms, self._at_once_ms))
         counts = [n for n in (1, cores, 2 * cores) if n <= len(self._others) + 1]
-        found = {n: self._main_rows([self.worker, *self._others[:n - 1]], some, whole) for n in counts}
+        begin, made = time.monotonic(), 0
+        found = {}
+        for n in counts:
+            rows = self._main_rows([self.worker, *self._others[:n - 1]], some, whole, seconds)
+            made += len(rows)
+            found[n] = [row["rows"] for row in rows[len(some):]]
+        # Processes that take memory or cores from each other take longer than the worker alone would.
+        samples = sum(len(b) if isinstance(b, list) else b for b in some) * made / (2 * len(some) * len(counts))
+        self._at_once_ms = 1e3 * (time.monotonic() - begin) / max(1.0, samples)
         for n, base, ratios in ((cores, 1, self.beside), (2 * cores, cores, self.crowded)):
             ratio = _ratio(found[n], found[base]) if found.get(n) and found.get(base) else None
             if ratio is not None:
                 ratios.append(ratio)
 
-    def _main_rows(self, children: list, batches: list, whole: bool) -> list:
-        """What the first of the children spends on the batches while all of them make the same, the second time."""
-        begin = time.monotonic() + 0.01
-        for child in children:
-            child.ask({"batches": batches * 2, "begin": begin, "whole": whole})
+    def _main_rows(self, children: list, batches: list, whole: bool, seconds: float) -> list:
+        """The rows of the first of the children while all of them make the same batches twice, as far as the time goes."""
         count = 2 * len(children) * sum(len(b) if isinstance(b, list) else b for b in batches)
+        begin = time.monotonic() + 0.01
+        until = begin + max(seconds, _SLOWER_AT_ONCE * 1e-3 * self._wall_ms * count)  # a few slow samples are not cut short
+        for child in children:
+            child.ask({"batches": batches * 2, "begin": begin, "until": until, "whole": whole})
         deadline = self._deadline(count, True)
         answers = [child.answer(deadline, self._tick) for child in children]
-        rows = answers[0]["rows"] if answers[0] is not None else []
-        return [row["rows"] for row in rows[len(batches):]]
+        return answers[0]["rows"] if answers[0] is not None else []
 
 
 def _without_imports(row: dict) -> dict:

@@ -14,6 +14,8 @@ from ..user_code import trimmed
 from . import batch_facts
 
 _SEED, _SEEDS_APART = 20251, 1009  # of the first epoch's worker 0; from epoch to epoch
+# Batches of about one size that are pickled in any case; then so much of the time that making them takes, at most.
+_PICKLED_ANYWAY, _PICKLING_SHARE = 6, 0.25
 
 
 def makes_batches(dataset) -> bool:
@@ -68,6 +70,7 @@ class Maker:
         self.counters = Counters()
         self.failures, self.collate_failures = Failures(), Failures()
         self._cost = clock_cost_ns(cpu_clock)
+        self._pickled, self._pickling_ns, self._making_ns = {}, 0, 0  # batches by size; wall times
         self._stream = None
         self._whole = source.dataset.__getitems__ if source.auto_collation and makes_batches(source.dataset) else None
 
@@ -81,7 +84,7 @@ class Maker:
         whole: the clocks are read once for the batch, and its cost is shared evenly. Reading them for each sample slows
         samples of a few microseconds down.
         """
-        batch = Batch()
+        batch, begin = Batch(), time.perf_counter_ns()
         queued, fetched = self.counters.queued_ns(), self.counters.fetched() if count_bytes else 0
         if self.source.kind == "iterable":
             self._next_samples(batch, indices, count_bytes)
@@ -93,6 +96,7 @@ class Maker:
         batch.queued = max(0, self.counters.queued_ns() - queued)
         if count_bytes:
             batch.fetched = self.counters.fetched() - fetched
+        self._making_ns += time.perf_counter_ns() - begin
         return batch
 
     def _one(self, batch: Batch, index, get, count_bytes: bool) -> None:
@@ -151,7 +155,8 @@ class Maker:
         return source.collate(samples if source.auto_collation else samples[0])
 
     def collate_shared(self, batch: Batch):
-        """Collates as a worker does. Returns (CPU ns, facts), or None when the collate function raised.
+        """Collates as a worker does. Returns (CPU ns, facts); None when the collate function raised, and for most batches
+        whose objects take longer to pickle than to make: a few tell it, and the time belongs to the samples.
 
         Counted: collating, copying what is not in shared memory yet (the queue does that), forgetting the samples, and
         unmapping the batch while another process still holds it; not counted: freeing its pages, the receiver's work.
@@ -165,17 +170,25 @@ class Maker:
             return None
         cpu = clock() - start
         wait = time.perf_counter_ns() - wall - cpu - max(0, self.counters.queued_ns() - queued)
+        self._making_ns += time.perf_counter_ns() - wall
+        if not self._pickles(len(batch.samples)):
+            batch.samples.clear()
+            return None
+        wall = time.perf_counter_ns()
         try:
             crossing = batch_facts.crossing_of(made)
         except Exception as error:
             self.collate_failures.add(indices[0] if indices else -1, error)
             crossing = batch_facts.Crossing([])
+        self._pickling_ns += time.perf_counter_ns() - wall
         storages = crossing.storages
         facts = {"samples": len(batch.samples), "bytes": sum(s.nbytes() for s in storages), "tensors": len(storages),
                  "pickled": crossing.pickled, "dump_ns": crossing.dump_ns, "load_ns": crossing.load_ns,
                  "wait_ns": max(0, wait)}
+        private = any(not storage.is_shared() for storage in storages)
         start = clock()
         held = [_descriptor(storage) for storage in storages]
+        facts["share_ns"] = clock() - start if private else 0
         cpu += clock() - start
         held = [os.dup(d) for d in held if d >= 0]
         start = clock()
@@ -185,6 +198,12 @@ class Maker:
         for descriptor in held:
             os.close(descriptor)
         return cpu, facts
+
+    def _pickles(self, samples: int) -> bool:
+        """Whether the batch at hand is pickled as a worker's queue would do it."""
+        size = samples.bit_length()
+        self._pickled[size] = self._pickled.get(size, 0) + 1
+        return self._pickled[size] <= _PICKLED_ANYWAY or self._pickling_ns <= _PICKLING_SHARE * self._making_ns
 
     def collate_private(self, batch: Batch, before: list):
         """Collates as the training process does; `before` holds the batch of the step before, which goes. CPU ns."""

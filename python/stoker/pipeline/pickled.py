@@ -11,8 +11,9 @@ import random
 import time
 from multiprocessing.reduction import ForkingPickler
 
+from .piping import PIPE_BYTES
+
 _MOST_PICKLED = 2 << 30  # bytes: beyond that only "more than this" is reported
-FEW_BYTES = 1 << 16  # what a pipe holds: below, nobody waits
 _MOST_KEPT = 256 << 20  # pickled bytes that are kept, to be unpickled again
 _LONG, _MANY = 256, 200_000  # elements from which on a container is sampled; objects after which shorter ones are, too
 _LONG_LATER = 16
@@ -59,7 +60,7 @@ def whole(dataset, worker_init=None, collate=None, *, seconds: float) -> tuple:
     facts = {"picklable": True, "why_not": None, "pickled_whole": True}
     try:
         took = _dump(counter, (dataset, worker_init, collate))
-        if counter.bytes > FEW_BYTES and 2 * (time.monotonic() - began) < seconds:
+        if counter.bytes > PIPE_BYTES and 2 * (time.monotonic() - began) < seconds:
             # Once more: a forked child copies each page of objects that it touches for the first time.
             counter = _Counter(seconds)
             took = min(took, _dump(counter, (dataset, worker_init, collate)))
@@ -71,7 +72,7 @@ def whole(dataset, worker_init=None, collate=None, *, seconds: float) -> tuple:
         return {"picklable": False, "why_not": f"{type(error).__name__}: {lines[0] if lines else ''}"[:300],
                 "pickled_bytes": None}, None
     facts.update(pickled_bytes=counter.bytes, pickle_ms=took)
-    known = facts["pickled_whole"] and counter.parts is not None and counter.bytes > FEW_BYTES
+    known = facts["pickled_whole"] and counter.parts is not None and counter.bytes > PIPE_BYTES
     return facts, b"".join(counter.parts) if known else None
 
 

@@ -39,10 +39,11 @@ def batch_row(size: int, batches: list) -> dict:
     facts = [batch["facts"] for batch in batches]
     mean = statistics.fmean
     collate = statistics_of.trimmed_mean([batch["collate_ns"] for batch in batches])
-    wait = mean(f["wait_ns"] for f in facts)
+    wait, share = mean(f["wait_ns"] for f in facts), statistics_of.trimmed_mean([f["share_ns"] for f in facts])
     return {"batch": size, "samples": round(mean(f["samples"] for f in facts), 3),
             "bytes": round(mean(f["bytes"] for f in facts)), "tensors": round(mean(f["tensors"] for f in facts), 3),
             "collate_shared_ms": round(collate * 1e-6, 6), "collate_private_ms": None,
+            "share_ms": round(share * 1e-6, 6),
             "pickled_bytes": round(mean(f["pickled"] for f in facts)),
             "pickle_ms": round(1e-6 * statistics.median(f["dump_ns"] for f in facts), 6),
             "unpickle_ms": round(1e-6 * statistics.median(f["load_ns"] for f in facts), 6), "pipe_ms": None,

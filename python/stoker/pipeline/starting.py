@@ -8,7 +8,7 @@ import statistics
 import time
 
 from ..measure.counters import Counters
-from . import pickled
+from . import pickled, piping
 
 _FORKS = 4
 _SLOW_START_MS = 500  # a fork that takes longer is not repeated
@@ -93,7 +93,7 @@ def _data_set_part(source, send, *, until: float, own: str) -> dict:
     if text is not None:
         facts["unpickle_ms"] = pickled.unpickle_ms(text)
         send("start", {"unpickle_ms": facts["unpickle_ms"]})
-    elif not facts["pickled_whole"] or facts["pickled_bytes"] > pickled.FEW_BYTES:
+    elif not facts["pickled_whole"] or facts["pickled_bytes"] > piping.PIPE_BYTES:
         parts = pickled.estimate(*what, seconds=_ESTIMATE_S)
         if parts is not None:
             parts = {key: max(value, facts.get(key) or 0) for key, value in parts.items()}

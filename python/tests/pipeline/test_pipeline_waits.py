@@ -84,6 +84,63 @@ def test_objects_are_pickled_as_a_queue_pickles_them():
     assert batch_facts.crossing_of(batch).pickled == len(ForkingPickler.dumps(batch))
 
 
+@pytest.mark.parametrize("shared", [False, True])
+def test_copying_into_shared_memory_is_told_from_collating(shared):
+    def collate(samples):
+        made = torch.ones(1_000_000)
+        return made.share_memory_() if shared else made
+
+    made = maker.Maker(of(DataLoader(Numbers(4), batch_size=4, collate_fn=collate)))
+    cpu_ns, facts = made.collate_shared(made.make([0, 1, 2, 3]))
+    assert facts["bytes"] == 4_000_000 and 0 <= facts["share_ns"] <= cpu_ns
+    assert (facts["share_ns"] > 0) is not shared
+
+
+class Lists(Numbers):
+    """Samples that are there already, and take long to pickle."""
+
+    def __getitem__(self, index):
+        return self.made
+
+    made = [[number] for number in range(20_000)]
+
+
+def test_a_few_batches_tell_what_pickling_takes():
+    def told(dataset):
+        found = maker.Maker(of(DataLoader(dataset, batch_size=2, collate_fn=list)))
+        return [found.collate_shared(found.make([0, 1])) is not None for _ in range(20)]
+
+    assert told(Lists(4)) == [True] * 6 + [False] * 14, "pickling is a quarter of the time at most"
+    assert told(Numbers(4))[:6] == [True] * 6
+
+
+def test_slices_are_planned_by_what_slices_took():
+    data = of(DataLoader(Numbers(1000), batch_size=10))
+    plan = [list(range(start, start + 10)) for start in range(0, 1000, 10)]
+    found = interleaved.Interleaved(data, None, plan=plan, sizes=[], seconds=10, wall_ms=0.1, tick=None)
+    assert len(found._some(plan, 0.2)) == 100
+    found._learn([{"rows": [None] * 10}], 0.02)
+    assert len(found._some(plan, 0.2)) == 10, "2 ms a sample with all that a slice does besides"
+    found._learn([{"rows": [None] * 10}], 1e-6)
+    assert len(found._some(plan, 0.2)) == 100, "a sample takes what it takes"
+
+
+def test_processes_beside_each_other_stop_in_time():
+    class Child:
+        def ask(self, command):
+            self.seconds = command["until"] - command["begin"]
+
+        def answer(self, deadline, tick):
+            return {"rows": []}
+
+    found = interleaved.Interleaved(of(DataLoader(Numbers(10), batch_size=10)), None, plan=None, sizes=[], seconds=10, wall_ms=1,
+                                    tick=None)
+    child = Child()
+    assert found._main_rows([child, child], [[0] * 10], False, 2.0) == [] and child.seconds == pytest.approx(2)
+    found._main_rows([child, child], [[0] * 10], False, 0.01)
+    assert child.seconds == pytest.approx(1.5 * 40e-3), "40 samples of 1 ms are made all the same"
+
+
 def test_messages_of_each_size_go_through_the_pipe():
     told = []
     piping.pipe_pass(lambda kind, value: told.append((kind, *value)), [100_000, 1_000_000], seconds=0.1)

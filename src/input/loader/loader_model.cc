@@ -108,8 +108,8 @@ void fill_batches(const LoaderSettings& settings, const SampleCost& cost, const 
   PerBatch& moved_by = fill_pipe ? model.pipe : model.receive;
   pickled_by.per_sample += objects.pickle / speed / samples;
   moved_by.per_sample += objects.pipe / speed / samples;
-  model.receive.fixed =
-      cpu(t.per_batch_main) + size.tensors * cpu(t.per_tensor_main) + cpu(cost.main_extra);
+  model.receive.fixed = std::max(
+      0.0, cpu(t.per_batch_main) + size.tensors * cpu(t.per_tensor_main) + cpu(cost.main_extra));
   model.receive.per_sample +=
       (1e-9 * t.per_byte_main_ns * size.bytes + size.unpickle) / speed / samples;
   model.take = cpu(t.per_batch_main);

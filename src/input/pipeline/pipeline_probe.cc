@@ -188,6 +188,7 @@ void read_batches(Fields& fields, const Json& root, PipelineProbe& out) {
     fields.take(row, "unpickle_ms", path, facts.unpickle);
     fields.take(row, "pipe_ms", path, facts.pipe);
     fields.take(row, "collate_wait_ms", path, facts.collate_wait);
+    fields.take(row, "share_ms", path, facts.share);
     out.batch.push_back(facts);
   }
   std::sort(out.batch.begin(), out.batch.end(),

@@ -40,6 +40,7 @@ BatchFacts batch_facts_at(const std::vector<BatchFacts>& facts, double batch) {
   out.unpickle = out.unpickle * factor;
   out.pipe = out.pipe * factor;
   out.collate_wait = out.collate_wait * factor;
+  out.share = out.share * factor;
   if (facts.size() == 1 || factor <= 1) return out;
   std::size_t next = 1;
   while (next + 1 < facts.size() && static_cast<double>(facts[next].batch) < batch) ++next;
@@ -61,6 +62,7 @@ BatchFacts batch_facts_at(const std::vector<BatchFacts>& facts, double batch) {
   out.unpickle = Nanos(line(a.unpickle.count(), b.unpickle.count()));
   out.pipe = Nanos(line(a.pipe.count(), b.pipe.count()));
   out.collate_wait = Nanos(line(a.collate_wait.count(), b.collate_wait.count()));
+  out.share = Nanos(line(a.share.count(), b.share.count()));
   return out;
 }
 
@@ -153,24 +155,36 @@ SampleCost with_cpu_times(SampleCost cost, double factor) {
 /// a share that others use too serves a job at 2/3 to 3/2 of such a figure.
 constexpr Band kStorageBand{1.0 / 3, 0.5};
 
+namespace {
+
+/// What is the same work for every sample: a machine that is slower at samples is slower at putting
+/// them together, sending and receiving them.
+void scale_batches(SampleCost& cost, double factor) {
+  for (BatchFacts& facts : cost.batches) {
+    for (Nanos* time : {&facts.collate_shared, &facts.collate_private, &facts.share, &facts.pickle,
+                        &facts.unpickle, &facts.pipe}) {
+      *time = *time * factor;
+    }
+  }
+  TransportCoefficients& t = cost.transport;
+  for (Nanos* time :
+       {&t.per_batch_main, &t.per_tensor_main, &t.per_batch_worker, &t.per_tensor_worker,
+        &t.collate_per_sample, &cost.worker_extra, &cost.main_extra}) {
+    *time = *time * factor;
+  }
+  for (double* rate : {&t.per_byte_main_ns, &t.collate_shared_ns, &t.collate_private_ns,
+                       &t.sample_fault_ns, &t.pickle_worker_ns, &t.pickle_main_ns}) {
+    *rate *= factor;
+  }
+}
+
+}  // namespace
+
 SampleCost at_band_end(SampleCost cost, double factor) {
   cost = with_cpu_times(std::move(cost), factor);
-  for (BatchFacts& facts : cost.batches) {
-    facts.pickle = facts.pickle * factor;
-    facts.unpickle = facts.unpickle * factor;
-    facts.pipe = facts.pipe * factor;
-  }
-  if (cost.batches.empty()) {
-    // Nobody measured this loader's batches: putting them together and receiving them is work of
-    // cores that may be as much slower or faster.
-    cost.transport.collate_shared_ns *= factor;
-    cost.transport.collate_private_ns *= factor;
-    cost.transport.sample_fault_ns *= factor;
-    cost.transport.per_byte_main_ns *= factor;
-    cost.transport.collate_per_sample = cost.transport.collate_per_sample * factor;
-  }
-  cost.transport.pickle_main_ns *= factor;
-  cost.transport.pickle_worker_ns *= factor;
+  if (factor > 1) cost.main_extra += cost.main_unsure;
+  if (factor < 1) cost.main_extra -= cost.main_unsure;
+  scale_batches(cost, factor);
   const double waiting = factor > 1   ? 1 + cost.wait_band.above
                          : factor < 1 ? 1 - cost.wait_band.below
                                       : 1;

@@ -23,7 +23,10 @@ struct BatchFacts {
   Bytes pickled;           ///< through the pipe: numpy arrays, strings, lists
   Nanos pickle, unpickle;  ///< CPU of it on either side, beside the pipe; 0: not measured
   Nanos pipe{};            ///< until a message of that size is through the pipe; 0: not measured
-  Nanos collate_wait{};    ///< of collating, without CPU: sleeping, storage, a network
+  /// Of collate_shared: moving to shared memory what the collate function left in private memory,
+  /// work of the thread that sends.
+  Nanos share{};
+  Nanos collate_wait{};  ///< of collating, without CPU: sleeping, storage, a network
 };
 
 /// The facts of a batch of `batch` samples: along the line through the two nearest measured sizes,
@@ -114,8 +117,10 @@ struct SampleCost {
   /// What a busy worker loses a batch to its other threads, beyond the transport's coefficients;
   /// negative where those say too much.
   Nanos worker_extra;
-  /// What receiving a batch takes in the training process beyond the transport's coefficients.
+  /// What receiving a batch takes in the training process beyond the transport's coefficients;
+  /// negative where those say too much.
   Nanos main_extra;
+  Nanos main_unsure{};  ///< of it, either way: with more workers it may be theirs
   /// CPU time that the first batch of a new worker costs beyond its later ones.
   Nanos warm_up;
   Nanos warm_up_wait{};  ///< likewise without CPU: connections, files that are opened
