@@ -12,7 +12,7 @@ import time
 from . import front, sources, spec_words
 from .arguments import Parser, pairs
 from .errors import CaptureError
-from .plain import printable_lines
+from .plain import counted, printable_lines
 from .progress import ProgressLine
 
 
@@ -111,16 +111,16 @@ def summary(doc: dict, path: str) -> str:
     weights = sum(_at_defaults(doc["storages"][s][0], doc["dimensions"]) for s in seen)
     at = "; ".join(f"{d['name']} {', '.join(map(str, d['captured']))}, verified at {d['verified'][0]}"
                    if d["degree"] else f"{d['name']} fixed at {d['default']}" for d in doc["dimensions"])
-    lines = [f"{path}: {doc['name']}, {doc['mode']}, {doc['precision']}; {len(doc['events']):,} events, "
+    lines = [f"{path}: {doc['name']}, {doc['mode']}, {doc['precision']}; {counted(len(doc['events']), 'event')}, "
              f"{weights / 2**20:,.1f} MiB of weights", f"  captured on {doc['provenance']['capture']} ({at})"]
     notes = doc["diagnostics"]
     for name, count in notes.get("decomposed", {}).items():
-        lines.append(f"  note: {name} was taken apart {count} times; CUDA runs one kernel")
+        lines.append(f"  note: {name} was taken apart {counted(count, 'time')}; CUDA runs one kernel")
     for place, value in notes.get("reads", {}).items():
         taken = value if isinstance(value, str) else json.dumps(value)
         lines.append(f"  note: {place} reads what depends on data, taken as {taken} (--assume {place}=VALUE)")
     if notes.get("item_calls"):
-        lines.append(f"  note: the host reads {notes['item_calls']} values back from the device in each step (.item())")
+        lines.append(f"  note: the host reads {counted(notes['item_calls'], 'value')} back from the device in each step (.item())")
     if notes.get("math_attention"):
         lines.append(f"  note: {notes['math_attention']} attentions with unusual shapes were captured as products")
     lines += [f"  WARNING: {sentence}" for sentence in notes.get("warnings", [])]

@@ -15,6 +15,15 @@ def printable(text: object) -> str:
     return _LINE.sub("?", str(text))
 
 
+def counted(number: int, what: str) -> str:
+    """A number and what it counts: "1 worker", "4 workers", "1,024 batches". counted() of src/base/counted.h in Python."""
+    if number == 1:
+        return f"1 {what}"
+    if what.endswith("y") and what[-2:-1] not in ("a", "e", "o", "u"):
+        return f"{number:,} {what[:-1]}ies"
+    return f"{number:,} {what}{'es' if what.endswith(('s', 'x', 'ch', 'sh')) else 's'}"
+
+
 def printable_lines(text: object) -> str:
     """Text that a terminal shows as it is, with line breaks and tabulators kept."""
     return _LINES.sub("?", str(text))

@@ -7,6 +7,8 @@ import html
 from collections.abc import Iterator
 from typing import Any
 
+from .plain import counted
+
 FIGURE = frozenset(("value", "low", "high", "basis"))
 
 
@@ -187,7 +189,7 @@ class Study(Part):
     def __repr__(self) -> str:
         counts = ", ".join(f"{count} {state.replace('_', ' ')}" for state, count in self["counts"].items())
         name = f"{self['name']} " if self["name"] else ""
-        return f"<stoker.Study {name}of {len(self['trials'])} trials over {', '.join(self['axes'])}: {counts}>"
+        return f"<stoker.Study {name}of {counted(len(self['trials']), 'trial')} over {', '.join(self['axes'])}: {counts}>"
 
     def _repr_html_(self) -> str:
         """For notebooks. All text is escaped."""

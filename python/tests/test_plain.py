@@ -71,6 +71,11 @@ def test_what_steers_is_a_question_mark():
     assert plain.printable(ValueError("x\x00")) == "x?"
 
 
+def test_one_is_one():
+    assert [plain.counted(n, "worker") for n in (0, 1, 2048)] == ["0 workers", "1 worker", "2,048 workers"]
+    assert [plain.counted(2, what) for what in ("batch", "pass", "entry", "day")] == ["2 batches", "2 passes", "2 entries", "2 days"]
+
+
 @pytest.mark.parametrize("arguments, code", [
     (["capture", "{}/code.py:model", "-o", "{}/o.step.gz"], 0), (["capture", "{}/code.py:raises", "-o", "{}/o.step.gz"], 3),
     (["capture", "{}/none.py:f", "-o", "{}/o.step.gz"], 3), (["capture", "{}/code.py:model", "--" + HOSTILE], 2),

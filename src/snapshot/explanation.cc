@@ -129,9 +129,10 @@ void name_split_segment(const Snapshot& snapshot, SnapshotExplanation& e) {
 void say_why(SnapshotExplanation& e) {
   const LiveMemory& live = e.live;
   if (live.failure) {
-    e.why.push_back("a request for " + human_bytes(live.failure->requested) + " (" +
-                    live.failure->where + ") asked the device for " +
-                    human_bytes(live.failure->asked) + ", " +
+    const std::string& where = live.failure->where;
+    e.why.push_back("a request for " + human_bytes(live.failure->requested) + " " +
+                    (where.starts_with("(") ? where : "(" + where + ")") +
+                    " asked the device for " + human_bytes(live.failure->asked) + ", " +
                     (live.failure->device_free.count() < 0
                          ? "and what was free there was not recorded"
                          : human_bytes(live.failure->device_free) + " were free there"));

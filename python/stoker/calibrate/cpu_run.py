@@ -8,6 +8,7 @@ import time
 from ..errors import CaptureError
 from ..measure import contention, forked, processes
 from ..measure.contention import Load
+from ..plain import counted
 from . import cpu_device, cpu_figures, general, operands, operators, rows, wanted
 from . import options as words
 from .rounds import LEAST_GOOD, ROUNDS, Flush, Progress, Rounds, Timed, set_threads
@@ -215,8 +216,8 @@ class Run:
         self._saved = time.monotonic()
 
     def summary(self) -> str:
-        text = (f"{len(self.file['operators'])} rows of operators and {len(self.file['figures'])} figures {rows.place(self.options.out)} "
-                f"({self.budget.spent():.0f} s)")
+        text = (f"{counted(len(self.file['operators']), 'row')} of operators and {counted(len(self.file['figures']), 'figure')} "
+                f"{rows.place(self.options.out)} ({self.budget.spent():.0f} s)")
         if self._missing():
             text += f"; {len(self._missing())} of {len(self.specs)} operators are left: {rows.going_on(self.options.out)}"
         if self.file["load"]["disturbed"]:

@@ -8,6 +8,7 @@ import time
 from ..errors import CaptureError
 from ..measure import nvidia
 from ..measure.contention import Load
+from ..plain import counted
 from . import rows
 from .gpu import all_reduce, cases, facts, watch
 from .gpu.worker import IMPORT_LIMIT_S, NoStart, Worker
@@ -161,13 +162,13 @@ class Run:
 
     def summary(self) -> str:
         left = sum(cases.key_of(case) not in self.file["cases"] for case in cases.planned())
-        text = (f"{len(self.file['operators'])} operators and {len(self.file['figures'])} figures {rows.place(self.options.out)} "
-                f"({self.budget.spent():.0f} s)")
+        text = (f"{counted(len(self.file['operators']), 'operator')} and {counted(len(self.file['figures']), 'figure')} "
+                f"{rows.place(self.options.out)} ({self.budget.spent():.0f} s)")
         failed = sum(status not in _DONE for status in self.file["cases"].values())
         if failed:
-            text += f"; {failed} cases failed"
+            text += f"; {counted(failed, 'case')} failed"
         if left:
-            text += f"; {left} cases are left: {rows.going_on(self.options.out)}"
+            text += f"; {counted(left, 'case')} {'is' if left == 1 else 'are'} left: {rows.going_on(self.options.out)}"
         return text + (f"; disturbed: {self.file['load']['why']}" if self.file["load"]["disturbed"] else "")
 
     def close(self) -> None:

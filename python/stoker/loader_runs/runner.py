@@ -14,7 +14,7 @@ from ..durations import seconds
 from ..errors import CaptureError
 from ..measure import forked, machine, page_cache, reference, rows_file, signals
 from ..measure.leftovers import Warden
-from ..plain import printable_lines
+from ..plain import counted, printable_lines
 from . import calibration, epoch, grid, judge, rows, scenarios
 
 _PASSES, _QUICK_PASSES = 8, 3  # attempts at a point at most, in one call
@@ -264,5 +264,5 @@ def main(arguments: list) -> int:
                 say("interrupted before anything was measured")
             return _INTERRUPTED
     if missing:
-        say(f"{missing} points are not settled so far; run the same command again to go on")
+        say(f"{counted(missing, 'point')} {'is' if missing == 1 else 'are'} not settled so far; run the same command again to go on")
     return 0

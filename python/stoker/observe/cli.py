@@ -12,6 +12,7 @@ import textwrap
 from ..arguments import Parser
 from ..binary import StokerError, find_binary
 from ..plain import printable_lines
+from ..version import VERSION
 from .layout import ObservationError
 from .page import write_page
 from .reader import read_observation
@@ -35,7 +36,8 @@ def parser():
 def as_json(summary, header: dict) -> dict:
     fields = dataclasses.asdict(summary)
     fields["damaged"] = [str(damage) for damage in summary.damaged]
-    return {"schema_version": [1, 0], **fields, "header": header, "next": advice(summary) if summary.steps else None}
+    head = {"schema": "stoker-observation-1", "stoker": VERSION, "schema_version": [1, 0]}
+    return {**head, **fields, "header": header, "next": advice(summary) if summary.steps else None}
 
 
 def _fitted(text: str) -> str:

@@ -8,6 +8,7 @@ import pathlib
 import subprocess
 import tempfile
 
+from ..plain import counted
 from . import layout
 from .reader import Observation
 from .summary import Summary
@@ -31,7 +32,8 @@ def document(found: list, summaries: list) -> dict:
             _section("Step by step", "Every training step, warm-up included; of several in a row the mean.",
                      [_course(first, summary), _steps(first)]),
             _section("Memory over the run", "", [_memory(first)])]
-    notes = [f"{count:,} steps {end}" for end, count in summary.ends.items()] + [str(damage) for damage in summary.damaged[:LISTED]]
+    notes = [f"{counted(count, 'step')} {end}" for end, count in summary.ends.items()]
+    notes += [str(damage) for damage in summary.damaged[:LISTED]]
     title = summary.file if len(found) == 1 else f"{summary.file} and {len(found) - 1} more"
     return {"kind": "observation", "title": title, "subtitle": _subtitle(summary, first.header),
             "headline": {"verdict": "none", "text": verdict(summary) if summary.steps else "No step can be judged",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..plain import counted
 from .summary import Summary
 
 WAITS = 0.10  # share of the time above which the loop waits for its data
@@ -102,15 +103,15 @@ def _circumstances(s: Summary, header: dict) -> list:
 def _remarks(s: Summary) -> list:
     lines = []
     if s.validation and s.steps:
-        lines.append(f"  {s.validation:,} validation steps are left out")
+        lines.append(f"  {counted(s.validation, 'validation step')} {'is' if s.validation == 1 else 'are'} left out")
     for end, count in sorted(s.ends.items()):
-        kinds = ", ".join(f"{name} {n} times" for name, n in s.exceptions.items()) if end == "exception" else ""
-        lines.append(f"  {count:,} steps {ENDS.get(end, end)}" + (f" ({kinds})" if kinds else ""))
+        kinds = ", ".join(f"{name} {counted(n, 'time')}" for name, n in s.exceptions.items()) if end == "exception" else ""
+        lines.append(f"  {counted(count, 'step')} {ENDS.get(end, end)}" + (f" ({kinds})" if kinds else ""))
     for name, count in sorted(s.notes.items()):
         if name != "unclosed_steps" or "unclosed" not in s.ends:
             lines.append(f"  {count:,} {NOTES.get(name, name)}")
     if s.lost:
-        lines.append(f"  {s.lost:,} steps were lost: the disk was too slow")
+        lines.append(f"  {counted(s.lost, 'step')} {'was' if s.lost == 1 else 'were'} lost: the disk was too slow")
     if s.clock_jump_s:
         lines.append(f"  the wall clock moved by {s.clock_jump_s:+} s during the run (set anew, or the machine slept); step "
                      "times do not depend on it")
@@ -118,7 +119,7 @@ def _remarks(s: Summary) -> list:
         lines.append("  the recording has no end: the program was killed, or still runs")
     lines += [f"  damaged: {damage}" for damage in s.damaged[:10]]
     if len(s.damaged) > 10:
-        lines.append(f"  damaged: {len(s.damaged) - 10} more lines")
+        lines.append(f"  damaged: {counted(len(s.damaged) - 10, 'more line')}")
     return lines
 
 

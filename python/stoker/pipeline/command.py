@@ -13,7 +13,7 @@ from .. import durations
 from ..arguments import Parser
 from ..errors import CaptureError, ProbeError
 from ..measure import signals
-from ..plain import printable, printable_lines
+from ..plain import counted, printable, printable_lines
 from ..progress import ProgressLine
 from . import probe_file
 from .budget import DEFAULT_BUDGET_S, SHORTEST_BUDGET_S, need_pytorch
@@ -149,7 +149,7 @@ def summary(doc: dict) -> str:
     cpu, wait = statistics.fmean(sample["cpu_ms"]), statistics.fmean(sample["wait_ms"])
     lines = [f"{doc['name']}: {doc['samples'] or 'unknown number of'} samples, {doc['output']}",
              f"A sample takes {cpu:.3f} ms of CPU time and waits {wait:.3f} ms ({len(sample['cpu_ms'])} measured)"]
-    lines += [f"  {row['batch']} samples: {row['bytes'] / 1e6:.2f} MB, collated in {row['collate_shared_ms']:.2f} ms"
+    lines += [f"  {counted(row['batch'], 'sample')}: {row['bytes'] / 1e6:.2f} MB, collated in {row['collate_shared_ms']:.2f} ms"
               for row in doc["batch"]]
     lines += [f"{row['severity']}: {row['advice']}" for row in doc["findings"]]
     return "\n".join(lines)

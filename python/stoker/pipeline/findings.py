@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from ..plain import counted
+
 _SLOW_FIRST = 10  # times the others
 _SLOW_FIRST_MS = 200
 _SLOW_SAMPLER_MS = 1000
@@ -99,7 +101,7 @@ class Findings:
     def shared_memory(self, source, sample_bytes: int, free: float, workers: int, prefetch: int) -> None:
         need = sample_bytes * source.batch * (workers * prefetch + 1)
         if need > free:
-            self.add("shm_too_small", f"{workers} workers with {prefetch} batches of {source.batch} each need "
+            self.add("shm_too_small", f"{counted(workers, 'worker')} with {counted(prefetch, 'batch')} of {source.batch} each need "
                      f"{human_bytes(need)} of /dev/shm, which has {human_bytes(free)} free: training would end with a "
                      "bus error. Enlarge it (docker run --shm-size, or mount -o remount,size=), or lower batch, workers "
                      "or prefetch_factor.")
@@ -117,7 +119,7 @@ class Findings:
             why = f": {first['difference']}" if first.get("difference") else ""
             cure = ("resize or pad samples to one shape, or return the DataLoader with its collate_fn"
                     if doc.get("loader") is None or not doc["loader"]["custom_collate"] else "mend the collate_fn")
-            self.add("collate_failed", f"{collate[0]} batches could not be put together ({first['error']}){why}. "
+            self.add("collate_failed", f"{counted(collate[0], 'batch')} could not be put together ({first['error']}){why}. "
                      f"Cure: {cure}.", count=collate[0])
         if outcome.output_lines or outcome.output:
             lines = max(1, outcome.output_lines)

@@ -8,7 +8,7 @@ from argparse import BooleanOptionalAction
 from .. import capture_command, front
 from ..arguments import Parser
 from ..errors import CaptureError
-from ..plain import printable_lines
+from ..plain import counted, printable_lines
 from . import shell_script
 from .world import Gpu
 
@@ -116,5 +116,5 @@ def found_lines(script: dict) -> list:
     if script["reads"]:
         lines.append("  values that it read, and what it got:")
     for row in script["reads"]:
-        lines.append(f"    {row['operator']} of {row['dtype']}: {row['answer']}, {row['count']} times (line {row['line']})")
+        lines.append(f"    {row['operator']} of {row['dtype']}: {row['answer']}, {counted(row['count'], 'time')} (line {row['line']})")
     return lines

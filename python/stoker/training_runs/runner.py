@@ -16,7 +16,7 @@ from ..durations import seconds
 from ..errors import CaptureError
 from ..measure import machine, reference, rows_file, signals
 from ..measure.leftovers import Warden
-from ..plain import printable_lines
+from ..plain import counted, printable_lines
 from . import facts, figures, judge, process, rows
 
 _SEED = 20261
@@ -281,7 +281,7 @@ class Run:
 
     def _tell(self, todo: list, run: dict) -> None:
         settled = sum(judge.settled(one, self.options.repetitions) for one in todo)
-        what = f"{run['name']} {run['precision']} batch {run['batch']}, {run['threads']} threads: "
+        what = f"{run['name']} {run['precision']} batch {run['batch']}, {counted(run['threads'], 'thread')}: "
         if run["status"] == "ok" and run["repetitions"]:
             last = run["repetitions"][-1]
             what += f"{last['step_ms']:.4g} ms a step, {last['resident_peak_bytes'] / 2**20:,.0f} MiB resident"
@@ -322,5 +322,5 @@ def _said(run: Run, missing: int, say) -> int:
         raise CaptureError(failed[0]["note"])
     if missing:
         cure = "a larger --budget measures them" if rows_file.is_descriptor(run.options.out) else "run the same command again to go on"
-        say(f"{missing} runs are not settled so far; {cure}")
+        say(f"{counted(missing, 'run')} {'is' if missing == 1 else 'are'} not settled so far; {cure}")
     return 0

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import sys
+import zlib
 
 from .. import binary
 from ..arguments import Parser
-from ..plain import printable_lines
+from ..plain import counted, printable_lines
+from ..version import VERSION
 from . import words
 
 EXIT_BAD_INPUT = 3
@@ -51,16 +54,30 @@ def run(arguments: list) -> int:
             sys.stderr.write("stoker: numbers are 1 or more, and --model and --gpu belong together\n")
             return 2
         found = look_at(o)
-    except (OSError, EOFError, binary.StokerError) as error:
+    except binary.StokerError as error:
         sys.stderr.write(f"stoker: {printable_lines(getattr(error, 'as_command', error))}\n")
         return EXIT_BAD_INPUT
     print(json.dumps(found, indent=2) if o.json else printable_lines(text_of(found, o)))
     return 0
 
 
+def _lines_of(path: str):
+    """The lines of a text; what cannot be read is named, with the cure."""
+    try:
+        yield from words.lines_of(path)
+    except FileNotFoundError:
+        raise binary.StokerError(f"{path}: there is no such file; give texts, plain or .gz, one sample a line") from None
+    except IsADirectoryError:
+        raise binary.StokerError(f"{path}: is a folder; name the texts in it: stoker vocab {path.rstrip('/')}/*.txt") from None
+    except (gzip.BadGzipFile, EOFError, zlib.error):
+        raise binary.StokerError(f"{path}: is no whole gzip file; unpack it, or copy it again") from None
+    except OSError as error:
+        raise binary.StokerError(f"{path}: cannot be read: {error.strerror or error}") from None
+
+
 def look_at(o) -> dict:
     """Everything that is said, as numbers."""
-    counts, lengths = words.counts_of((line for path in o.texts for line in words.lines_of(path)), lower=not o.case)
+    counts, lengths = words.counts_of((line for path in o.texts for line in _lines_of(path)), lower=not o.case)
     lengths = [length for length in lengths if length]
     if not lengths:
         raise binary.StokerError(f"{o.texts[0]}: has no words")
@@ -72,7 +89,8 @@ def look_at(o) -> dict:
                **_cost(o, size + 2, longest)} for merges, size, tokens in words.bpe_sizes(counts, o.merges)]
     tails = [{"length": most, "lines_cut": lines, "tokens_cut": tokens, "padding": words.padding(lengths, o.batch, most),
               **_length_cost(o, most, sizes)} for most, lines, tokens in words.cut_at(lengths, at)]
-    return {"format": "stoker-vocab", "format_version": 1, "lines": len(lengths), "words": sum(counts.values()), "distinct": len(counts),
+    head = {"schema": "stoker-vocab-1", "stoker": VERSION, "format": "stoker-vocab", "format_version": 1}
+    return {**head, "lines": len(lengths), "words": sum(counts.values()), "distinct": len(counts),
             "by_least_count": sizes, "without_most_frequent": [{"dropped": n, "words_lost": share}
                                                                for n, share in words.most_common_share(counts, o.drop)],
             "byte_pairs": pieces, "by_length": tails}
@@ -104,7 +122,7 @@ def _forecast(o, dimensions: dict) -> dict:
 
 
 def text_of(found: dict, o) -> str:
-    lines = [f"{found['lines']:,} lines, {found['words']:,} words, {found['distinct']:,} of them distinct", ""]
+    lines = [f"{counted(found['lines'], 'line')}, {counted(found['words'], 'word')}, {found['distinct']:,} of them distinct", ""]
     forecast = ["step", "memory"] if o.model else []
     rows = [["occurs", "size", "covers", "weights", "logits", "GFLOP/step", *forecast]]
     rows += [[f">= {r['least']}", f"{r['size']:,}", _percent(r["covered"]), *_costs(r)] for r in found["by_least_count"]]

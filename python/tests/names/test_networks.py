@@ -65,7 +65,5 @@ def test_a_family_asks_for_what_transformers_asks_for(on_cuda, family, precision
 
     assert weights(ours) == weights(theirs)
     assert names(ours) == names(theirs)
-    if (family, precision) == ("whisper", "amp-bf16"):
-        pytest.xfail("transformers holds a tensor longer than the package's network does: its peak is 2.3 % higher")
     sizes = {"batch": 16} | ({"seq_len": 192} if len(ours["dimensions"]) > 1 else {})
     assert peak_bytes(ours, **sizes) == pytest.approx(peak_bytes(theirs, **sizes), rel=1e-3)

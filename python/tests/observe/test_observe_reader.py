@@ -1,6 +1,7 @@
 """read_observation: every kind of damage, and the summary."""
 
 import json
+import pathlib
 import random
 
 import pytest
@@ -9,6 +10,8 @@ import stoker
 from observing import Clock, observer
 from stoker import cli
 from stoker.observe import summary as summaries
+
+SCHEMAS = pathlib.Path(__file__).resolve().parents[3] / "docs/schema"
 
 
 def recording(tmp_path, steps=60, wait=1, compute=9, other=0, samples=32):
@@ -238,6 +241,8 @@ def test_json_carries_the_same_figures(tmp_path, capsys):
     code, out = said(capsys, recording(tmp_path), "--json")
     document = json.loads(out.out)
     assert code == 0 and document["step"]["median"] == 10 and document["header"]["format"] == "stoker-observation"
+    schema = json.loads((SCHEMAS / "stoker-observation-1.json").read_text())
+    assert document["schema"] == "stoker-observation-1" and set(schema["required"]) <= set(document) <= set(schema["properties"])
     assert document["phases"][1]["name"] == "wait" and "stoker" in document["next"]
 
 
@@ -288,8 +293,8 @@ def test_remarks_on_what_was_odd(tmp_path, capsys):
 
     code, out = said(capsys, edit(path, odd))
     assert code == 0
-    for words in ("1 steps aborted by an exception (OutOfMemoryError 1 times)", "1 steps skipped by the gradient scaler",
-                  "1 steps never closed", "2 steps were opened within another", "5 steps were lost", f"damaged: {path}:10: not JSON"):
+    for words in ("1 step aborted by an exception (OutOfMemoryError 1 time)", "1 step skipped by the gradient scaler",
+                  "1 step never closed", "2 steps were opened within another", "5 steps were lost", f"damaged: {path}:10: not JSON"):
         assert words in out.out
 
 

@@ -84,7 +84,7 @@ def test_two_controllers_refuse_each_other(tmp_path):
 def test_what_failed_runs_again_when_asked(tmp_path):
     command = "test -e now && echo fine || exit 1"
     words = ("--vary", "n=1,2", "--shell", "--", command)
-    assert stoker_run("sweep", *words, cwd=tmp_path).returncode == 0
+    assert stoker_run("sweep", *words, cwd=tmp_path).returncode == 1  # nothing was measured
     assert [row["state"] for row in rows(tmp_path)] == ["failed", "failed"]
     (tmp_path / "now").touch()
     done = stoker_run("sweep", "study.db", "--retry", "failed", cwd=tmp_path)

@@ -96,14 +96,18 @@ def test_vocab_of_a_text(tmp_path):
     done = subprocess.run([binary, "vocab", str(tmp_path / "text.gz"), "--json"], capture_output=True, text=True, env=_environment())
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
-    assert (found["lines"], found["distinct"]) == (100, 9)
+    assert (found["schema"], found["lines"], found["distinct"]) == ("stoker-vocab-1", 100, 9)
     assert found["by_least_count"][0]["covered"] == 1.0
     shown = subprocess.run([binary, "vocab", str(tmp_path / "text.gz")], capture_output=True, text=True, env=_environment()).stdout
     assert "padding: fixed" in shown
     (tmp_path / "empty").write_text("\n\n")
-    for name, said in (("empty", "has no words"), ("missing", "No such file")):
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "cut.gz").write_bytes(gzip.compress(b"words " * 4000)[:-30])
+    (tmp_path / "plain.gz").write_text("words")
+    for name, said in (("empty", "has no words"), ("missing", "there is no such file; give texts"), ("folder", "is a folder; name"),
+                       ("cut.gz", "is no whole gzip file"), ("plain.gz", "is no whole gzip file")):
         done = subprocess.run([binary, "vocab", str(tmp_path / name)], capture_output=True, text=True, env=_environment())
-        assert done.returncode == 3 and said in done.stderr
+        assert done.returncode == 3 and said in done.stderr and "Errno" not in done.stderr
 
 
 def test_goodput_is_the_formula_on_forecasts():

@@ -106,7 +106,7 @@ int unknown_verb(std::span<const Section> sections, const std::vector<std::strin
     for (const Command& command : section.commands) names.push_back(command.name);
   }
   const std::string& word = words.front();
-  const std::string meant = meant_command(words);
+  const std::string meant = meant_command(words, names);
   const std::string what =
       word.starts_with("-")
           ? "unknown flag " + word

@@ -58,6 +58,24 @@ constexpr std::string_view kTimeIs =
 constexpr std::string_view kDeadlineIs =
     "with --epochs the answer says how long a run takes; --objective epoch seeks the shortest";
 constexpr std::string_view kDetailsAre = "it is --explain here";
+constexpr std::string_view kStorageIs =
+    "it is --host disk=200M,iops=5000 here, or by its kind: --storage nfs";
+constexpr std::string_view kShareIs =
+    "what of the GPU's memory the job may have is --memory-fraction here: 0.5 for the half";
+constexpr std::string_view kModeIs = "it is --mode inference here (or forward: its graph is kept)";
+constexpr std::string_view kFrozenIs =
+    "what a model does not train is written in its code: FILE.py:FUNCTION with "
+    "requires_grad_(False), or --lora r=16";
+constexpr std::string_view kOfTheModel =
+    "the zoo's models are as they were captured; FILE.py:FUNCTION builds yours with others";
+constexpr std::string_view kAsJson =
+    "answers for programs go to standard output: --json > out.json";
+constexpr std::string_view kRunIs =
+    "a run's length is --epochs here, an epoch's --samples: steps x batch x GPUs / epochs";
+constexpr std::string_view kNoOrder =
+    "they are listed by name; --memory 24G leaves out smaller ones";
+constexpr std::string_view kWatchedIs =
+    "a job is watched by its process: stoker watch PID (nvidia-smi lists those of a GPU)";
 
 constexpr auto kMeanings = std::to_array<Meaning>({
     {"globalbatch", "max-global-batch", "its largest: --max-global-batch"},
@@ -161,7 +179,55 @@ constexpr auto kMeanings = std::to_array<Meaning>({
     {"kwhprice", "", kEnergyIs},
     {"co2", "", kEnergyIs},
     {"carbon", "", kEnergyIs},
-    {"maxsteps", "epochs", "the length of a run is --epochs here"},
+    {"maxsteps", "epochs", kRunIs},
+    {"steps", "epochs", kRunIs},
+    {"iterations", "epochs", kRunIs},
+    {"numsteps", "epochs", kRunIs},
+    {"trainsteps", "epochs", kRunIs},
+    {"numtrainsteps", "epochs", kRunIs},
+    {"iters", "epochs", kRunIs},
+    {"disk", "storage", kStorageIs},
+    {"diskspeed", "storage", kStorageIs},
+    {"diskbandwidth", "storage", kStorageIs},
+    {"readspeed", "storage", kStorageIs},
+    {"iops", "storage", kStorageIs},
+    {"bandwidth", "storage", kStorageIs},
+    {"nfs", "storage", kStorageIs},
+    {"memorylimit", "memory-fraction", kShareIs},
+    {"maxmemory", "memory-fraction", kShareIs},
+    {"gpumemorylimit", "memory-fraction", kShareIs},
+    {"memlimit", "memory-fraction", kShareIs},
+    {"freememory", "memory-fraction", kShareIs},
+    {"gpumemoryutilization", "memory-fraction", kShareIs},
+    {"inference", "mode", kModeIs},
+    {"eval", "mode", kModeIs},
+    {"evalonly", "mode", kModeIs},
+    {"forwardonly", "mode", kModeIs},
+    {"nograd", "mode", kModeIs},
+    {"freeze", "lora", kFrozenIs},
+    {"frozen", "lora", kFrozenIs},
+    {"freezebackbone", "lora", kFrozenIs},
+    {"frozenbackbone", "lora", kFrozenIs},
+    {"freezelayers", "lora", kFrozenIs},
+    {"headonly", "lora", kFrozenIs},
+    {"linearprobe", "lora", kFrozenIs},
+    {"numclasses", "lora", kOfTheModel},
+    {"classes", "lora", kOfTheModel},
+    {"numlabels", "lora", kOfTheModel},
+    {"dropout", "lora", kOfTheModel},
+    {"hiddensize", "lora", kOfTheModel},
+    {"numlayers", "lora", kOfTheModel},
+    {"nlayer", "lora", kOfTheModel},
+    {"depth", "lora", kOfTheModel},
+    {"csv", "samples", kAsJson},
+    {"out", "samples", kAsJson},
+    {"output", "samples", kAsJson},
+    {"format", "samples", kAsJson},
+    {"save", "samples", kAsJson},
+    {"cheapest", "instances", kNoPrices},
+    {"sort", "instances", kNoOrder},
+    {"sortby", "instances", kNoOrder},
+    {"gpu", "pid", kWatchedIs},
     {"epochtime", "", kTimeIs},
     {"timeperepoch", "", kTimeIs},
     {"hoursperepoch", "", kTimeIs},

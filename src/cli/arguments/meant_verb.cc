@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <iterator>
 #include <utility>
 
 #include "base/text.h"
@@ -11,7 +12,8 @@
 namespace stoker::cli {
 namespace {
 
-/// What people call the verbs, by parts of what they type; of several that fit, the first.
+/// What people call the verbs, by the beginnings of words that they type, several joined; of
+/// several that fit, the first.
 constexpr auto kVerbMeanings = std::to_array<std::pair<std::string_view, std::string_view>>({
     {"howmanygpu numberofgpu", "plan MODEL --gpu GPU --gpus 1..8"},
     {"whichgpu bestgpu whatgpu compar versus", "plan MODEL --gpu A,B"},
@@ -25,10 +27,10 @@ constexpr auto kVerbMeanings = std::to_array<std::pair<std::string_view, std::st
     {"instance cloud provider price rent", "gpus --instances"},
     {"monitor attach slow run", "watch -- python train.py"},
     {"oom outofmemory snapshot trace analy diagnos profil", "explain FILE"},
-    {"fit estimat forecast memory vram canirun flops", "predict MODEL --gpu GPU --batch N"},
+    {"fit fits estimat forecast memory vram canirun flops", "predict MODEL --gpu GPU --batch N"},
     {"train", "watch -- python train.py"},
     {"benchmark bench measure", "calibrate"},
-    {"hpo hyperparam optuna", "tune"},
+    {"hpo hyperparam optuna tuning tuner", "tune"},
     {"grid", "sweep"},
     {"gpu card", "gpus"},
     {"list zoo", "models"},
@@ -167,28 +169,79 @@ std::vector<std::string> lower_words(const std::vector<std::string>& words) {
   return all;
 }
 
+/// What was typed from each of its words on, as one word: "how-many-workers" -> howmanyworkers,
+/// manyworkers, workers.
+std::vector<std::string> parts_of(std::string_view typed) {
+  std::vector<std::string> parts;
+  bool inside = false;
+  for (const unsigned char c : typed) {
+    const bool is_letter = std::isalnum(c) != 0;
+    if (is_letter && !inside) parts.emplace_back();
+    inside = is_letter;
+    if (!is_letter) continue;
+    for (std::string& part : parts) part += static_cast<char>(std::tolower(c));
+  }
+  return parts;
+}
+
+bool begins_one(const std::vector<std::string>& parts, std::string_view word) {
+  return std::any_of(parts.begin(), parts.end(),
+                     [&](const std::string& part) { return part.starts_with(word); });
+}
+
+/// Whether this whole word is what people call a verb: "fits", "run".
+bool is_a_meaning(std::string_view typed) {
+  const std::string plain = simplified(typed);
+  return std::any_of(kVerbMeanings.begin(), kVerbMeanings.end(), [&](const auto& meaning) {
+    const std::vector<std::string> words = split(meaning.first, ' ');
+    return std::find(words.begin(), words.end(), plain) != words.end();
+  });
+}
+
+/// Whether a word differs from a verb by so little that it is a slip of the fingers.
+bool is_misspelt(const std::string& typed, const std::vector<std::string>& verbs) {
+  const std::string near = nearest_name(typed, verbs), plain = simplified(typed);
+  if (near.empty()) return false;
+  const std::string verb = simplified(near);
+  const auto letters = [](std::string word) {
+    std::sort(word.begin(), word.end());
+    return word;
+  };
+  const bool one_more_or_less = plain.size() + 1 >= verb.size() && plain.size() <= verb.size() + 1;
+  // The same letters but for one or two: what is near in another way may still be a word of its
+  // own.
+  std::string missing;
+  const std::string a = letters(plain), b = letters(verb);
+  std::set_symmetric_difference(a.begin(), a.end(), b.begin(), b.end(),
+                                std::back_inserter(missing));
+  return one_more_or_less && missing.size() <= (plain.size() == verb.size() ? 0 : 1);
+}
+
 }  // namespace
 
 std::string verb_by_meaning(std::string_view typed) {
-  const std::string plain = simplified(typed);
+  const std::vector<std::string> parts = parts_of(typed);
   for (const auto& [words, verb] : kVerbMeanings) {
     for (const std::string& word : split(words, ' ')) {
-      if (plain.find(word) != std::string::npos) return std::string(verb);
+      if (begins_one(parts, word)) return std::string(verb);
     }
   }
   return {};
 }
 
-std::string meant_command(const std::vector<std::string>& words) {
+std::string meant_command(const std::vector<std::string>& words,
+                          const std::vector<std::string>& verbs) {
   if (words.empty()) return {};
   const std::vector<std::string> lower = lower_words(words);
   if (is_sentence(lower)) {
     std::string all;
-    for (const std::string& word : lower) all += word;
+    for (const std::string& word : lower) all += word + " ";
     const std::string sample = verb_by_meaning(all);
     return sample.empty() ? sample : filled(sample, told_in_sentence(lower));
   }
-  const std::string sample = verb_by_meaning(words.front());
+  const std::string& first = words.front();
+  if (!is_a_meaning(first) && is_misspelt(first, verbs)) return {};
+  const std::string sample = verb_by_meaning(first);
   if (sample.empty()) return {};
   const std::string verb = sample.substr(0, sample.find(' '));
   return filled(sample, told_by(verb, {words.begin() + 1, words.end()}));

@@ -10,9 +10,11 @@ namespace stoker::cli {
 /// is known of it.
 [[nodiscard]] std::string verb_by_meaning(std::string_view typed);
 
-/// The command that was most likely meant by words that begin with no verb, with what they tell put
-/// in its places: "fits resnet50 --gpu t4" -> "predict resnet50 --gpu t4 --batch N", "how many
-/// workers for gpt2 on t4" -> "plan gpt2 --gpu t4 --data FOLDER". Empty: nothing is known of them.
-[[nodiscard]] std::string meant_command(const std::vector<std::string>& words);
+/// The command that was most likely meant by words that begin with none of `verbs`, with what they
+/// tell put in its places: "fits resnet50 --gpu t4" -> "predict resnet50 --gpu t4 --batch N", "how
+/// many workers for gpt2 on t4" -> "plan gpt2 --gpu t4 --data FOLDER". Empty: nothing is known of
+/// them, or the first is more likely one of the verbs, misspelt.
+[[nodiscard]] std::string meant_command(const std::vector<std::string>& words,
+                                        const std::vector<std::string>& verbs);
 
 }  // namespace stoker::cli

@@ -7,7 +7,10 @@
 namespace stoker::cli {
 namespace {
 
-std::string meant(const std::string& line) { return meant_command(split(line, ' ')); }
+const std::vector<std::string> kVerbs{"plan",      "predict", "fit", "tune",
+                                      "run-trial", "watch",   "gpus"};
+
+std::string meant(const std::string& line) { return meant_command(split(line, ' '), kVerbs); }
 
 TEST(MeantVerbTest, VerbsAreFoundByWhatTheyAreFor) {
   EXPECT_EQ(verb_by_meaning("how-many-workers"), "plan MODEL --gpu GPU --data FOLDER");
@@ -17,6 +20,19 @@ TEST(MeantVerbTest, VerbsAreFoundByWhatTheyAreFor) {
   EXPECT_EQ(verb_by_meaning("batch-size"), "predict MODEL --gpu GPU --batch max");
   EXPECT_EQ(verb_by_meaning("instances"), "gpus --instances");
   EXPECT_EQ(verb_by_meaning("frobnicate"), "");
+}
+
+TEST(MeantVerbTest, PartsWithinWordsMeanNothing) {
+  EXPECT_EQ(verb_by_meaning("prune"), "") << "run is a part of it";
+  EXPECT_EQ(verb_by_meaning("discard"), "");
+  EXPECT_EQ(verb_by_meaning("run"), "watch -- python train.py");
+  EXPECT_EQ(verb_by_meaning("gpu-memory"), "predict MODEL --gpu GPU --batch N");
+}
+
+TEST(MeantVerbTest, MisspeltVerbsAreLeftToTheirSpelling) {
+  EXPECT_EQ(meant("runtrial"), "") << "rather than run";
+  EXPECT_EQ(meant("gpuss"), "") << "rather than gpu, which lists them";
+  EXPECT_EQ(meant("fits"), "predict MODEL --gpu GPU --batch N") << "a word of its own";
 }
 
 TEST(MeantVerbTest, WhatWasTypedIsPutInItsPlaces) {
@@ -30,7 +46,7 @@ TEST(MeantVerbTest, WhatWasTypedIsPutInItsPlaces) {
   EXPECT_EQ(meant("profile trace.json"), "explain trace.json");
   EXPECT_EQ(meant("price aws"), "gpus --instances aws");
   EXPECT_EQ(meant("workers"), "plan MODEL --gpu GPU --data FOLDER");
-  EXPECT_EQ(meant_command({"vram", "gpt2", "--gpu", "RTX 4090"}),
+  EXPECT_EQ(meant_command({"vram", "gpt2", "--gpu", "RTX 4090"}, kVerbs),
             "predict gpt2 --gpu \"RTX 4090\" --batch N");
 }
 
@@ -38,7 +54,7 @@ TEST(MeantVerbTest, SentencesAreUnderstoodByTheirWords) {
   EXPECT_EQ(meant("how many workers for resnet50 on t4"), "plan resnet50 --gpu t4 --data FOLDER");
   EXPECT_EQ(meant("will llama_3_8b fit on a 3090?"), "predict llama_3_8b --gpu 3090 --batch N");
   EXPECT_EQ(meant("how many gpus do I need for gpt2"), "plan gpt2 --gpu GPU --gpus 1..8");
-  EXPECT_EQ(meant_command({"why is my training slow"}), "watch -- python train.py");
+  EXPECT_EQ(meant_command({"why is my training slow"}, kVerbs), "watch -- python train.py");
   EXPECT_EQ(meant("tell me a joke"), "");
 }
 

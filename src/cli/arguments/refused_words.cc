@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <utility>
 
 #include "base/text.h"
@@ -74,6 +75,55 @@ std::string fit_is_asked(const Command& command, const Words& words) {
               : "; whether a job fits a GPU says stoker predict MODEL --gpu GPU --batch N";
 }
 
+/// "; what varies is said by --vary: --vary lr=0.1,0.01, with {lr} in the command" of a flag that
+/// the command of a sweep takes.
+std::string varied(const Command& command, const Words& words, std::size_t flag) {
+  if (find_setting(command.name, "vary") == nullptr) return {};
+  const std::string& word = words[flag];
+  const auto equals = word.find('=');
+  const std::string name = word.substr(2, equals == std::string::npos ? equals : equals - 2);
+  const bool bare = equals == std::string::npos;
+  if (bare && (flag + 1 >= words.size() || words[flag + 1].starts_with("-"))) return {};
+  const std::string values = bare ? words[flag + 1] : word.substr(equals + 1);
+  return "; what varies is said by --vary: --vary " + name + "=" + values + ", and {" + name +
+         "} stands in the command behind --";
+}
+
+/// What single letters stand for elsewhere; here flags are whole words.
+constexpr auto kLetters = std::to_array<std::pair<char, std::string_view>>({{'b', "batch"},
+                                                                            {'g', "gpu"},
+                                                                            {'d', "data"},
+                                                                            {'e', "epochs"},
+                                                                            {'j', "workers"},
+                                                                            {'w', "workers"},
+                                                                            {'n', "samples"},
+                                                                            {'p', "precision"},
+                                                                            {'s', "seq-len"},
+                                                                            {'m', "metric"}});
+
+/// A flag of one letter that the verb does not have.
+std::optional<Error> unknown_letter(const Command& command, const Words& words) {
+  const Words names = all_flags(command);
+  for (const std::string& word : words) {
+    if (word == "--") break;
+    const bool letter = word.size() == 2 && word[0] == '-' &&
+                        std::isalpha(static_cast<unsigned char>(word[1])) != 0;
+    if (!letter || std::find(names.begin(), names.end(), word) != names.end()) continue;
+    std::string meant;
+    for (const auto& [c, name] : kLetters) {
+      if (c == word[1] && find_setting(command.name, name) != nullptr)
+        meant = "; flags are whole words here: --" + std::string(name);
+    }
+    const std::string advice = word == "-o" ? advice_on(command.name, "--out") : std::string();
+    if (meant.empty() && !advice.empty()) meant = "; " + advice;
+    return Error{
+        ErrorCode::kUsage,
+        "unknown flag " + word + meant + " (stoker " + command.name + " --help-all lists all)",
+        {}};
+  }
+  return std::nullopt;
+}
+
 std::optional<Error> unknown_flag(const Command& command, const Words& words) {
   const Words names = all_flags(command);
   for (std::size_t i = 0; i < words.size(); ++i) {
@@ -88,6 +138,9 @@ std::optional<Error> unknown_flag(const Command& command, const Words& words) {
     const std::string meant = advice_on(command.name, name);
     std::string near = fit_is_asked(command, words);
     const std::string of_script = for_script(command, words, i);
+    if (near.empty() && (meant.empty() || meant.ends_with("leave it out")) &&
+        flag_by_words(name, names).empty())
+      near = varied(command, words, i);
     // What only a script has is its own; what both may have is told with what it is here.
     if (near.empty() && !meant.empty() && (of_script.empty() || !meant.ends_with("leave it out")))
       near = "; " + meant;
@@ -251,6 +304,7 @@ Error refusal_of(const std::string& message, const Command& command,
               {}};
   }
   if (auto unknown = unknown_flag(command, words)) return *unknown;
+  if (auto letter = unknown_letter(command, words)) return *letter;
   const std::string line = message.substr(0, message.find('\n'));
   const std::string sentence = unexpected_word(
       required_value(missing_value(unreadable_value(line, command), command), command), command,

@@ -257,6 +257,8 @@ Result<int> finish(const study::Store& store, const study::RunSummary& summary,
                    const SweepArguments& o) {
   auto view = TRY(study::select(store, {}));
   view.running_by.clear();  // this process, which is about to end
+  // A study whose every trial failed, or could not be run, has measured nothing.
+  const bool none_done = !view.counts.contains(study::TrialState::kDone);
   if (!o.html.empty())
     TRY(write_page(o.html, study_page(TRY(study_picture(store, view)), STOKER_VERSION)));
   if (o.json) {
@@ -266,8 +268,7 @@ Result<int> finish(const study::Store& store, const study::RunSummary& summary,
     print(study_text(view) + verdict_text(study::verdict_of(view.rows)));
     const auto failed = std::ranges::find(view.rows, study::TrialState::kFailed,
                                           [](const study::TrialRow& row) { return row.state; });
-    if (summary.complete && !view.counts.contains(study::TrialState::kDone) &&
-        failed != view.rows.end())
+    if (summary.complete && none_done && failed != view.rows.end())
       std::printf("\n`stoker study %s --trial %lld` shows what one printed.\n",
                   store.path().c_str(), static_cast<long long>(failed->id));
     else if (summary.complete)
@@ -276,7 +277,7 @@ Result<int> finish(const study::Store& store, const study::RunSummary& summary,
       std::printf("\nStopped: %s. `stoker sweep %s` goes on.\n", summary.stopped.c_str(),
                   store.path().c_str());
   }
-  return summary.complete ? 0 : 1;
+  return summary.complete && !none_done ? 0 : 1;
 }
 
 Result<int> run_sweep(const SweepArguments& o) {

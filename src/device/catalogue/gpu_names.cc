@@ -222,6 +222,19 @@ std::vector<std::string> relatives(std::string_view typed, const std::vector<std
   return near;
 }
 
+/// "a100-mig-1g.5gb", "1g.10gb": a part that a GPU was cut into.
+bool is_a_slice(std::string_view typed) {
+  const std::vector<std::string> words = words_of(typed);
+  if (std::find(words.begin(), words.end(), "mig") != words.end()) return true;
+  for (std::size_t at = 1; at + 1 < typed.size(); ++at) {
+    const auto digit = [&](std::size_t i) {
+      return std::isdigit(static_cast<unsigned char>(typed[i])) != 0;
+    };
+    if (typed[at] == 'g' && typed[at + 1] == '.' && digit(at - 1)) return true;
+  }
+  return false;
+}
+
 tl::unexpected<Error> unknown(std::string_view typed, std::span<const GpuNames> names) {
   std::vector<std::string> known;
   for (const GpuNames& one : names) {
@@ -234,6 +247,12 @@ tl::unexpected<Error> unknown(std::string_view typed, std::span<const GpuNames> 
         "\"" + std::string(typed) + "\" is " + std::string(other->words) +
             ", which is not modelled; NVIDIA GPUs, AMD Instinct and CPUs are (`stoker gpus`)");
   }
+  if (is_a_slice(typed))
+    return fail(
+        ErrorCode::kUnsupported,
+        "\"" + std::string(typed) +
+            "\" is a part of a GPU (MIG), which is not modelled; a machine file describes "
+            "a device of its memory and share of the cores (docs/reference/machine-file.md)");
   if (const std::string computer = of_computer(typed); !computer.empty())
     return fail(ErrorCode::kNotFound, "\"" + std::string(typed) + "\" " + computer);
   if (const std::string list = with_commas_between(typed); !list.empty())

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "base/counted.h"
 #include "base/percent.h"
 #include "diagnosis/findings/job_case.h"
 
@@ -110,9 +111,9 @@ void add_too_many(const JobCase& c, std::vector<JobFinding>& out) {
              std::floor(c.cores / static_cast<double>(std::max<std::size_t>(1, c.ranks.size())))));
   f.lost = own;
   f.evidence = fmt::format(
-      "{} workers share {:g} cores: they wait for one {} of the time that batches take them, and "
-      "the loop itself {} of its time.",
-      c.all_workers(), c.cores, percent(queued_share(c.workers)),
+      "{} share {:g} cores: they wait for one {} of the time that batches take them, and the loop "
+      "itself {} of its time.",
+      counted(c.all_workers(), "worker"), c.cores, percent(queued_share(c.workers)),
       percent(c.share(JobState::kWaitsForCore)));
   f.cure = fmt::format("num_workers={} instead of {}.", enough, c.workers_each);
   f.setting = fmt::format("num_workers={}", enough);

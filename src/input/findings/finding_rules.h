@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/counted.h"
 #include "base/percent.h"
 #include "input/findings/findings.h"
 
@@ -58,11 +59,6 @@ using Rule = std::optional<Finding> (*)(const Diagnosis&);
   if (large) std::snprintf(buffer, sizeof buffer, "%.0f", value);
   return buffer;
 }
-/// "1 worker", "4 workers"
-[[nodiscard]] inline std::string counted(long long number, const std::string& what) {
-  return std::to_string(number) + " " + what + (number == 1 ? "" : "s");
-}
-
 [[nodiscard]] inline std::string rate_text(double rate) { return decimal(rate) + " samples/s"; }
 
 }  // namespace stoker::rules

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/counted.h"
 #include "base/text.h"
 #include "plan/comparison.h"
 #include "report/html/page_parts.h"
@@ -21,7 +22,7 @@ constexpr std::size_t kMostMaps = 2;
 std::string settings_words(const Forecast& f) {
   std::string text =
       fmt::format("{}, batch {}, {}", gpus_text(f.job.gpus), f.job.batch, name_of(f.job.precision));
-  if (f.input.known) text += fmt::format(", {} workers", f.loader.workers);
+  if (f.input.known) text += ", " + counted(f.loader.workers, "worker");
   return text;
 }
 

@@ -58,7 +58,8 @@ struct Cell {
   std::string text;
   std::optional<Shown> shown;  ///< in place of the text
 };
-/// Sorted by a click on a column, copied as CSV with values and bands.
+/// Sorted by a click on a column, copied as CSV with values and bands. Columns of which no row
+/// knows anything are left out.
 [[nodiscard]] Json table(const std::vector<Column>& columns,
                          const std::vector<std::vector<Cell>>& rows);
 

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -32,6 +33,13 @@ std::vector<double> short_numbers(const std::vector<double>& values) {
   out.reserve(values.size());
   for (const double value : values) out.push_back(short_number(value));
   return out;
+}
+
+/// Whether a column of a table has any cell that is not empty or a stroke.
+bool says_something(const std::vector<std::vector<Cell>>& rows, std::size_t column) {
+  return rows.empty() || std::any_of(rows.begin(), rows.end(), [&](const auto& row) {
+           return row[column].shown || (row[column].text != "-" && !row[column].text.empty());
+         });
 }
 
 Json axis_object(const Axis& axis) { return {{"label", axis.label}, {"log", axis.logarithmic}}; }
@@ -105,11 +113,16 @@ Shown shown_signed_percent(double change) { return plain(signed_percent(change),
 
 Json table(const std::vector<Column>& columns, const std::vector<std::vector<Cell>>& rows) {
   Json head = Json::array(), body = Json::array();
-  for (const Column& column : columns)
-    head.push_back({{"name", column.name}, {"numeric", column.numeric}});
+  std::vector<std::size_t> kept;
+  for (std::size_t c = 0; c < columns.size(); ++c) {
+    if (!says_something(rows, c)) continue;
+    kept.push_back(c);
+    head.push_back({{"name", columns[c].name}, {"numeric", columns[c].numeric}});
+  }
   for (const auto& row : rows) {
     Json cells = Json::array();
-    for (const Cell& cell : row) cells.push_back(cell.shown ? cell.shown->json() : Json(cell.text));
+    for (const std::size_t c : kept)
+      cells.push_back(row[c].shown ? row[c].shown->json() : Json(row[c].text));
     body.push_back(std::move(cells));
   }
   return {{"kind", "table"}, {"columns", std::move(head)}, {"rows", std::move(body)}};

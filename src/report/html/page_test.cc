@@ -46,6 +46,16 @@ TEST(Page, FiguresCarryTheTextBandAndBasisThatTheyAreShownAs) {
   EXPECT_EQ(shown_energy({0.0065, 0.0036, 0.011, ""}).band, "3.60 Wh to 11.0 Wh");
 }
 
+TEST(Page, ColumnsThatNoRowKnowsAreLeftOut) {
+  Json known = table({{"trial"}, {"after 1 s"}, {"why", false}, {"best"}},
+                     {{{"", plain("1", 1)}, {"-", {}}, {"", {}}, {"-", {}}},
+                      {{"", plain("2", 2)}, {"-", {}}, {"", {}}, {"", plain("7", 7)}}});
+  EXPECT_EQ(known["columns"].dump(),
+            R"([{"name":"trial","numeric":true},{"name":"best","numeric":true}])");
+  EXPECT_EQ(known["rows"].dump(),
+            R"([[{"text":"1","v":1.0},"-"],[{"text":"2","v":2.0},{"text":"7","v":7.0}]])");
+}
+
 TEST(Page, WhatIsEmptyIsLeftOut) {
   Page page("plan", "m", "");
   page.section("nothing to see", "", {Json(), bars({}, "ms"), scatter({})});

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "base/counted.h"
 #include "base/text.h"
 #include "report/text/layout.h"
 #include "report/text/plan_words.h"
@@ -36,7 +37,7 @@ HeatCell heat_cell(const GridSetting& s, Price price, const ReportContext& conte
   cell.metrics = {shown(s.samples_per_s, ""), cost_of(s, price, context),
                   shown_bytes(s.device_peak)};
   cell.note = "limited by " + s.limiter.what;
-  if (s.input_known) cell.note += fmt::format(", {} workers", s.workers);
+  if (s.input_known) cell.note += ", " + counted(s.workers, "worker");
   return cell;
 }
 

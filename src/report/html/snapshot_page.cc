@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/counted.h"
 #include "base/text.h"
 #include "report/html/page.h"
 #include "report/model/recording_page.h"
@@ -63,9 +64,8 @@ Json holders_bars(const LiveMemory& live) {
   std::vector<Bar> rows;
   for (std::size_t i = 0; i < std::min(kMost, live.holders.size()); ++i) {
     const MemoryHolder& h = live.holders[i];
-    rows.push_back(
-        {h.where, bytes_of(h.bytes),
-         fmt::format("{} blocks, the largest {}", with_commas(h.blocks), human_bytes(h.largest))});
+    rows.push_back({h.where, bytes_of(h.bytes),
+                    counted(h.blocks, "block") + ", the largest " + human_bytes(h.largest)});
   }
   return bars(rows, "bytes");
 }
@@ -205,10 +205,10 @@ std::string snapshot_page(const SnapshotExplanation& e, const Snapshot& snapshot
   page.section("Fragmentation by segment", segments_lead(picture.segments.size()),
                {segments_map(picture.segments), segments_table(snapshot, picture.segments)});
   page.footer("Missing", e.missing);
-  page.footer("Trace",
-              {fmt::format("{} events, {} allocations, {} frees, {} failures",
-                           with_commas(e.coverage.events), with_commas(e.coverage.allocations),
-                           with_commas(e.coverage.frees), with_commas(e.coverage.failures))});
+  page.footer(
+      "Trace",
+      {counted(e.coverage.events, "event") + ", " + counted(e.coverage.allocations, "allocation") +
+       ", " + counted(e.coverage.frees, "free") + ", " + counted(e.coverage.failures, "failure")});
   page.footer("Simulator",
               {!e.replay.not_replayed.empty() ? "not compared: " + e.replay.not_replayed
                : e.replay.identical()

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/counted.h"
 #include "base/text.h"
 #include "report/html/study_parts.h"
 #include "report/study/figures.h"
@@ -140,9 +141,10 @@ std::vector<std::string> noise(const Findings& findings) {
   std::vector<std::string> list;
   for (const auto& one : findings.metrics) {
     if (one.noise)
-      list.push_back(fmt::format(
-          "{}: repetitions of one setting differ by {:.1f} % (standard deviation, {} settings)",
-          one.metric, 100 * one.noise->relative, one.noise->settings));
+      list.push_back(
+          fmt::format("{}: repetitions of one setting differ by {:.1f} % (standard deviation, {})",
+                      one.metric, 100 * one.noise->relative,
+                      counted(static_cast<std::int64_t>(one.noise->settings), "setting")));
   }
   return list;
 }

@@ -43,6 +43,25 @@ Json decisions(const TuneReport& report) {
   return table({{"#"}, {"decided", false}, {"because", false}, {"saved about"}}, rows);
 }
 
+/// Without values of the search's own that are the same in all trials, or count them anew.
+study::StudyView without_idle_values(study::StudyView view) {
+  const auto first =
+      std::find(view.axes.begin(), view.axes.end(), kFirstOwnAxis) - view.axes.begin();
+  for (auto at = std::ssize(view.axes) - 1; at > first; --at) {
+    const auto value = [&](const study::TrialRow& row) {
+      return row.trial.values[static_cast<std::size_t>(at)];
+    };
+    const bool counts = std::ranges::all_of(
+        view.rows, [&](const auto& row) { return value(row) == std::to_string(row.id); });
+    const bool same = std::ranges::all_of(
+        view.rows, [&](const auto& row) { return value(row) == value(view.rows.front()); });
+    if (!counts && !same) continue;
+    view.axes.erase(view.axes.begin() + at);
+    for (study::TrialRow& row : view.rows) row.trial.values.erase(row.trial.values.begin() + at);
+  }
+  return view;
+}
+
 Json curves_plot(const TuneReport& report, const study::StudyView& view,
                  const study::Curves& curves, CurveAxis axis) {
   Lines plot;
@@ -95,7 +114,7 @@ std::string tune_page(const TuneReport& report, const study::StudyView& view,
       "was chosen.",
       {curves_plot(report, view, curves, CurveAxis::kStep),
        curves_plot(report, view, curves, CurveAxis::kSeconds)});
-  page.section("Trials", trials_words(view), {trials_table(view)});
+  page.section("Trials", trials_words(view), {trials_table(without_idle_values(view))});
   page.text(tune_text(report));
   return page.html(version);
 }

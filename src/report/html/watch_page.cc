@@ -16,15 +16,25 @@ using namespace page;
 
 constexpr std::size_t kMostMoments = 360, kMostRanks = 64;
 
+/// The stretches that stand alone. A last one that was cut short goes with the one before it: what
+/// the host counts over an interval of its own is no rate of a moment.
+std::size_t whole_stretches(const std::vector<Stretch>& all) {
+  const std::size_t count = all.size();
+  const bool cut = count > 1 && all[count - 1].seconds < all[count - 2].seconds / 2;
+  return cut ? count - 1 : count;
+}
+
 /// Neighbouring stretches joined until there are few enough.
 std::vector<Stretch> joined(const std::vector<Stretch>& all) {
-  const std::size_t each = (all.size() + kMostMoments - 1) / kMostMoments;
+  const std::size_t whole = whole_stretches(all);
+  const std::size_t each = std::max<std::size_t>(1, (whole + kMostMoments - 1) / kMostMoments);
   std::vector<Stretch> out;
-  for (std::size_t i = 0; i < all.size(); i += std::max<std::size_t>(1, each)) {
+  for (std::size_t i = 0; i < whole; i += each) {
     Stretch sum = all[i];
     double busy = std::max(0.0, sum.gpu_busy) * sum.seconds,
            busy_s = sum.gpu_busy < 0 ? 0 : sum.seconds;
-    for (std::size_t j = i + 1; j < std::min(all.size(), i + each); ++j) {
+    const std::size_t end = i + each < whole ? i + each : all.size();
+    for (std::size_t j = i + 1; j < end; ++j) {
       const Stretch& s = all[j];
       sum.seconds += s.seconds;
       sum.job += s.job;
@@ -180,7 +190,7 @@ Json ranks_table(const std::vector<RankTimeline>& ranks) {
          of(JobState::kWaitsForCore),
          {"", plain(std::to_string(r.workers_most), r.workers_most)},
          r.workers_most > 0 ? Cell{"", shown_percent(r.workers.making() / alive)} : Cell{"-", {}},
-         {"", plain(layout::number(r.batches), r.batches)}});
+         r.batches > 0 ? Cell{"", plain(layout::number(r.batches), r.batches)} : Cell{"-", {}}});
   }
   if (rows.empty()) return {};
   return table({{"process", false},

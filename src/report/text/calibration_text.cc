@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/counted.h"
 #include "base/percent.h"
 #include "base/text.h"
 #include "report/model/calibration_report.h"
@@ -104,13 +105,15 @@ std::string headline(const CalibratedMachine& m, const CalibrationRuns& runs) {
   std::string text = runs.load.disturbed ? "DISTURBED: " : "CALIBRATED: ";
   text += device->name;
   if (const Cpu* cpu = device.cpu()) {
-    text += fmt::format(", {} core{}", cpu->cores, cpu->cores == 1 ? "" : "s");
+    text += ", " + counted(cpu->cores, "core");
     if (cpu->simd_bits > 0) text += fmt::format(", {}-bit vectors", cpu->simd_bits);
   }
-  text += fmt::format(": {} operators and {} figures measured", m.measured_operators,
-                      runs.calibration.figures.size());
+  text += fmt::format(": {} and {} measured",
+                      counted(static_cast<std::int64_t>(m.measured_operators), "operator"),
+                      counted(std::ssize(runs.calibration.figures), "figure"));
   if (m.kept_operators > 0)
-    text += fmt::format(", {} operators kept from before", m.kept_operators);
+    text += fmt::format(", {} kept from before",
+                        counted(static_cast<std::int64_t>(m.kept_operators), "operator"));
   text += "\n";
   if (runs.load.disturbed) {
     text += fmt::format("  {}: bands of forecasts with it are wider\n",

@@ -1,5 +1,6 @@
 #include <fmt/core.h>
 
+#include "base/counted.h"
 #include "base/text.h"
 #include "lower/loop/untrained.h"
 #include "report/model/report.h"
@@ -215,10 +216,11 @@ std::string input_block(const Forecast& f, bool cpu) {
   if (!f.input.known) return "Input     not known (--data DIR); taken as fast enough\n";
   const LoaderForecast& l = f.input.loader;
   std::string text = fmt::format(
-      "Input     {} workers{}, prefetch {}: up to {} samples/s; workers busy {}, {} waits {} a "
+      "Input     {}{}, prefetch {}: up to {} samples/s; workers busy {}, {} waits {} a "
       "step\n",
-      f.loader.workers, cpu ? "" : " per GPU", f.loader.prefetch, rate(f.input.samples_per_s),
-      percent(l.worker_utilization), cpu ? "training" : "GPU", human_time(l.wait));
+      counted(f.loader.workers, "worker"), cpu ? "" : " per GPU", f.loader.prefetch,
+      rate(f.input.samples_per_s), percent(l.worker_utilization), cpu ? "training" : "GPU",
+      human_time(l.wait));
   return text + fmt::format(
                     "          first batch after {}; /dev/shm {}, pinned {}, workers {}, {} file "
                     "descriptors\n",

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/counted.h"
 #include "base/text.h"
 #include "report/model/input_plan_report.h"
 #include "report/text/layout.h"
@@ -139,10 +140,10 @@ std::string thesis_text(const InputPlan& p, const ReportContext& c) {
   if (!p.thesis) return {};
   const ThesisAnswer& a = p.thesis->answer;
   return fmt::format(
-      "\nThesis's rule: batch {} and {} workers on the host (limited by {}): W B I = {}, t_d {}, "
+      "\nThesis's rule: batch {} and {} on the host (limited by {}): W B I = {}, t_d {}, "
       "t_g {}\n  simulated: {} {}/s, against {} with the settings above\n",
-      a.batch, a.workers, a.limit, human_bytes(a.memory), human_time(a.load), human_time(a.step),
-      number(p.gpus * p.thesis->forecast.samples_per_s), c.sample_word,
+      a.batch, counted(a.workers, "worker"), a.limit, human_bytes(a.memory), human_time(a.load),
+      human_time(a.step), number(p.gpus * p.thesis->forecast.samples_per_s), c.sample_word,
       number(p.samples_per_s.value));
 }
 

@@ -16,13 +16,15 @@ using Rows = std::vector<std::vector<std::string>>;
 
 std::string known(const std::string& text) { return text.empty() ? "not told" : text; }
 std::string known(Bytes bytes) { return bytes.count() > 0 ? human_bytes(bytes) : "not told"; }
-std::string counted(int count) { return count > 0 ? std::to_string(count) : "an unknown number"; }
+std::string known_count(int count) {
+  return count > 0 ? std::to_string(count) : "an unknown number";
+}
 
 std::string cores_of(const MachineFacts& f) {
   const HostLimits& l = f.limits;
   std::string text = l.usable_cores() > 0 ? fmt::format("{:g} usable", l.usable_cores())
                                           : std::string("usable ones not told");
-  text += fmt::format(" of {} online", counted(f.processor.logical_cores));
+  text += fmt::format(" of {} online", known_count(f.processor.logical_cores));
   if (f.processor.physical_cores > 0)
     text += fmt::format(" ({} physical)", f.processor.physical_cores);
   if (l.affinity > 0 && l.affinity < f.processor.logical_cores)

@@ -1,5 +1,6 @@
 #include <fmt/core.h>
 
+#include "base/counted.h"
 #include "base/text.h"
 #include "report/model/recording_report.h"
 #include "report/text/layout.h"
@@ -11,11 +12,6 @@ using namespace layout;
 
 /// Lines of code that are listed; the others are one line.
 constexpr std::size_t kHolders = 12;
-
-/// "1 failure", "2 failures"
-std::string counted(std::int64_t count, const char* what) {
-  return with_commas(count) + " " + what + (count == 1 ? "" : "s");
-}
 
 std::string share_of(Bytes part, Bytes whole) {
   return whole.count() > 0 ? percent(part / whole) : "-";
@@ -60,9 +56,9 @@ std::string replay_line(const SnapshotReplay& r) {
   if (!r.not_replayed.empty()) return "not compared: " + r.not_replayed;
   if (r.identical()) {
     return fmt::format(
-        "repeats all {} events: {} allocations and {} segments at the same places, the same blocks "
-        "at the end",
-        with_commas(r.events), with_commas(r.allocations), with_commas(r.segments));
+        "repeats all {} events: {} and {} at the same places, the same blocks at the end",
+        with_commas(r.events), counted(r.allocations, "allocation"),
+        counted(r.segments, "segment"));
   }
   return fmt::format("repeats {} of {} events; then {}", with_commas(r.compared),
                      with_commas(r.events), r.difference);
@@ -130,7 +126,7 @@ std::string kineto_text(const KinetoMemory& memory, const KinetoSummary& s,
   std::vector<std::string> simulator{
       fmt::format("hands out blocks of the traced size for {} of {} allocations",
                   with_commas(c.same_size), with_commas(c.allocations)),
-      fmt::format("{} new segments once at rest", c.late_segments)};
+      counted(c.late_segments, "new segment") + " once at rest"};
   if (c.with_total > 0) {
     simulator.push_back(fmt::format("moves as Total Allocated does in {} of {} events",
                                     with_commas(c.same_total), with_commas(c.with_total)));
@@ -152,15 +148,13 @@ std::string kineto_text(const KinetoMemory& memory, const KinetoSummary& s,
         "the end of the trace: the file ends early (a full disk, a broken copy); the peak is a "
         "lower bound");
   if (memory.damaged_places > 0)
-    missing.push_back(fmt::format("what stood in {} places that are no JSON at all, passed over",
-                                  with_commas(memory.damaged_places)));
+    missing.push_back(fmt::format("what stood in {} and is no JSON at all, passed over",
+                                  counted(memory.damaged_places, "place")));
   if (memory.untimed_events > 0)
-    missing.push_back(
-        fmt::format("the time of {} events, which are taken where they stand in the file",
-                    with_commas(memory.untimed_events)));
+    missing.push_back(fmt::format("the time of {}: the order of the file stands for it",
+                                  counted(memory.untimed_events, "event")));
   if (memory.broken_events > 0)
-    missing.push_back(
-        fmt::format("{} memory events of no or absurd bytes", with_commas(memory.broken_events)));
+    missing.push_back(counted(memory.broken_events, "memory event") + " of no or absurd bytes");
   if (memory.other_devices > 0)
     missing.push_back(
         fmt::format("{} memory events of other GPUs: --device", with_commas(memory.other_devices)));

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 
+#include "base/counted.h"
 #include "base/percent.h"
 #include "base/text.h"
 #include "report/model/training_report.h"
@@ -16,10 +17,6 @@ using namespace layout;
 
 constexpr std::size_t kMostClasses = 6;
 constexpr double kUnexplained = 0.01;  ///< of the step, and worth a line from here on
-
-std::string plural(std::size_t n, const char* word) {
-  return fmt::format("{} {}{}", n, word, n == 1 ? "" : "s");
-}
 
 std::string in_unit(double value, const std::string& unit) {
   if (unit == "bytes") return human_bytes(Bytes(static_cast<std::int64_t>(value)));
@@ -165,7 +162,7 @@ std::string learning_text(const TrainingSaid& said) {
   if (!l.helps) return labelled("Learned", {"nothing: " + l.why_not});
   std::string text = labelled(
       "Learned",
-      {fmt::format("{} from these runs, into {}", plural(l.figures.size(), "correction"),
+      {fmt::format("{} from these runs, into {}", counted(std::ssize(l.figures), "correction"),
                    said.learned_into),
        fmt::format("steps of {} that were held out would be {} off in the middle instead of {}, {} "
                    "instead of {} at worst",
@@ -198,7 +195,7 @@ std::string next_words(const TrainingValidation& v, const TrainingSaid& said) {
 
 std::string training_validation_text(const TrainingValidation& v, const TrainingSaid& said) {
   std::string text =
-      fmt::format("{} on {}, forecast {}\n\n", plural(v.runs.size(), "measured run"),
+      fmt::format("{} on {}, forecast {}\n\n", counted(std::ssize(v.runs), "measured run"),
                   said.device.empty() ? "an unknown device" : said.device,
                   said.machine.empty() ? "by its own facts alone" : "by " + said.machine);
   text += answer(v);
@@ -247,7 +244,7 @@ std::string accuracy_text(const std::vector<AccuracyEntry>& entries,
                         exact_percent(sum.absolute / n), exact_percent(sum.worst),
                         percent(static_cast<double>(sum.within) / n)});
   }
-  return fmt::format("{} in {}\n", plural(entries.size(), "forecast"), log.string()) +
+  return fmt::format("{} in {}\n", counted(std::ssize(entries), "forecast"), log.string()) +
          table(by_model, {0, 1}) + "\n" + table(rows, {0, 1, 4, 5, 9});
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/counted.h"
 #include "base/percent.h"
 #include "base/text.h"
 #include "report/model/input_validation_report.h"
@@ -105,8 +106,8 @@ std::string largest_errors(const InputValidation& v) {
     these += std::abs(p->epoch_error);
     text += fmt::format("  {:>8}  {}\n", signed_percent(p->epoch_error), p->label());
   }
-  return fmt::format("\n{} points carry {} of all error\n", sorted.size(),
-                     percent(all > 0 ? these / all : 0)) +
+  return fmt::format("\n{} of all error lie{} in {}\n", percent(all > 0 ? these / all : 0),
+                     sorted.size() == 1 ? "s" : "", counted(std::ssize(sorted), "point")) +
          text;
 }
 
@@ -128,9 +129,8 @@ std::string validation_text(const InputValidation& v, const LoaderRuns& runs,
                             const InputBars& bars) {
   std::string text = answer(v) + "\n" + summary_table(v, bars) + recommendations_table(v) +
                      scenarios_table(v) + largest_errors(v) + points_table(v) + left_out(v, runs);
-  text +=
-      "\n" + labelled("Measured", {runs.date, runs.cpu_model, fmt::format("{} cores", runs.cores),
-                                   "Python " + runs.python, "torch " + runs.torch});
+  text += "\n" + labelled("Measured", {runs.date, runs.cpu_model, counted(runs.cores, "core"),
+                                       "Python " + runs.python, "torch " + runs.torch});
   return text + labelled("Rule", {runs.rule});
 }
 

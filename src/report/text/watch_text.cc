@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "base/counted.h"
 #include "base/percent.h"
 #include "base/text.h"
 #include "report/model/watch_report.h"
@@ -108,7 +109,8 @@ std::string against_text(const AgainstForecast& a) {
 }
 
 std::string told_text(const ToldLoop& told, double seen) {
-  std::string text = fmt::format("as the loop tells itself: {} steps of {}", told.steps,
+  std::string text = fmt::format("as the loop tells itself: {} of {}",
+                                 counted(static_cast<std::int64_t>(told.steps), "step"),
                                  human_time(told.step_s * kSecond));
   if (told.waits)
     text += fmt::format(", {:.0f} % of them in the loader's next() (seen from outside: {:.0f} %)",
@@ -188,7 +190,7 @@ std::string watch_line_text(const WatchLine& line) {
   std::string text =
       fmt::format("{:>8}  {}", human_time((s.from + s.seconds) * kSecond), states_text(s.job));
   if (line.workers > 0)
-    text += fmt::format(" | {} worker{} {} busy", line.workers, line.workers == 1 ? "" : "s",
+    text += fmt::format(" | {} {} busy", counted(line.workers, "worker"),
                         share(s.workers.making(), s.workers.alive));
   if (s.batches > 0 && s.seconds > 0)
     text += fmt::format(" | {} batches/s", layout::number(s.batches / s.seconds));

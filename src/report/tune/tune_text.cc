@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "base/counted.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "report/model/tune_report.h"
@@ -27,7 +28,8 @@ std::string values_text(const TuneReport& report) {
 }
 
 std::string spent_text(const tune::Spent& spent) {
-  std::string text = fmt::format("Spent {} in {} trials", time_text(spent.seconds), spent.trials);
+  std::string text = fmt::format("Spent {} in {}", time_text(spent.seconds),
+                                 counted(static_cast<std::int64_t>(spent.trials), "trial"));
   if (spent.restarted > 0)
     text += fmt::format(", {} of which began anew because there was no checkpoint to go on from",
                         spent.restarted);

@@ -59,6 +59,15 @@ std::string our_value(const SettingRow& setting, const std::string& name) {
   return name;
 }
 
+/// Arithmetic in eight bits or four, which no spelling of another precision is near to.
+bool is_of_few_bits(std::string_view noun, std::string_view name) {
+  const std::string plain = simplified(name);
+  constexpr std::string_view kFew[] = {"fp8", "float8", "int8", "fp4", "float4", "int4", "nf4"};
+  return noun == "precision" && std::any_of(std::begin(kFew), std::end(kFew), [&](auto few) {
+           return plain.find(few) != std::string::npos;
+         });
+}
+
 /// Spelling is taken as the readers of these names take it: letters and digits alone count.
 Status check_names(const SettingRow& setting, const Binding& binding) {
   const auto* text = std::get_if<std::string*>(&binding.target);
@@ -73,7 +82,9 @@ Status check_names(const SettingRow& setting, const Binding& binding) {
     for (const std::string& k : known) list += (list.empty() ? "" : ", ") + k;
     const std::string noun(setting.noun.empty() ? setting.name : setting.noun);
     return fail(ErrorCode::kUsage,
-                "unknown " + noun + " \"" + name + "\"" + suggestion(name, known) +
+                (is_of_few_bits(noun, name)
+                     ? "\"" + name + "\" is not modelled"
+                     : "unknown " + noun + " \"" + name + "\"" + suggestion(name, known)) +
                     " (known: " + list + ")",
                 flag_of(setting));
   }

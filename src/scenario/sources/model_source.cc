@@ -217,6 +217,30 @@ std::string library_offer(const std::string& model) {
          " (from Stoker's list of well-known ones, the hub's cache here, or a network)";
 }
 
+/// What files of other programs hold, by their endings; empty: it is none of them.
+std::string_view of_other_programs(const std::string& model) {
+  struct Kind {
+    std::string_view ending, holds;
+  };
+  constexpr Kind kKinds[] = {{".onnx", "a graph for inference"},
+                             {".tflite", "a graph for inference"},
+                             {".engine", "a graph for inference"},
+                             {".pb", "a graph of TensorFlow"},
+                             {".h5", "a model of Keras"},
+                             {".keras", "a model of Keras"},
+                             {".pt", "weights"},
+                             {".pth", "weights"},
+                             {".ckpt", "weights"},
+                             {".bin", "weights"},
+                             {".safetensors", "weights"},
+                             {".gguf", "weights for inference"},
+                             {".mar", "an archive of TorchServe"}};
+  for (const Kind& kind : kKinds) {
+    if (model.ends_with(kind.ending)) return kind.holds;
+  }
+  return {};
+}
+
 /// What to do about a name that stands for no model: the nearest, or its kin, and other sources.
 std::string unknown_model(const std::string& model, const std::vector<std::string>& names) {
   std::string kin = kin_in_zoo(model, names);
@@ -334,6 +358,12 @@ Result<LoadedModel> load_model(const std::string& model, const std::vector<Preci
     return fail(ErrorCode::kUnsupported,
                 "is a notebook; write it as a script, `jupyter nbconvert --to script " + model +
                     "`, and give that",
+                model);
+  if (const std::string_view holds = of_other_programs(model); !holds.empty())
+    return fail(ErrorCode::kUnsupported,
+                "holds " + std::string(holds) +
+                    ", from which no training step can be told; give the code that builds the "
+                    "network, FILE.py:FUNCTION, or the training script",
                 model);
   if (names_a_step_file(model)) {
     TRY(check_wishes(wishes, model));

@@ -13,6 +13,7 @@ import types
 import torch
 
 from ... import standins, training
+from ...plain import counted
 from ...sources import version_file
 from ...tracing import operators
 from .. import manners, sites
@@ -93,9 +94,9 @@ def _loader(world, loader) -> None:
     if loader.batch:
         world.outcome.batch = loader.batch
         world.found("batch", loader.batch, f"batch {loader.batch}", site)
-    world.found("workers", loader.workers, f"{loader.workers} workers", site)
+    world.found("workers", loader.workers, counted(loader.workers, "worker"), site)
     if loader.prefetch:
-        world.found("prefetch", loader.prefetch, f"{loader.prefetch} batches ahead", site)
+        world.found("prefetch", loader.prefetch, f"{counted(loader.prefetch, 'batch')} ahead", site)
     if loader.workers:
         kept = "workers kept between epochs" if loader.persistent else "workers started anew in each epoch"
         world.found("persistent-workers", loader.persistent, kept, site)
@@ -103,7 +104,7 @@ def _loader(world, loader) -> None:
             world.found("start-method", loader.start, f"workers started by {loader.start}", site)
     world.found("pin", loader.pin, "page-locked memory" if loader.pin else "no page-locked memory", site)
     if loader.samples:
-        world.found("samples", loader.samples, f"{loader.samples:,} samples", site)
+        world.found("samples", loader.samples, counted(loader.samples, "sample"), site)
 
 
 def _validation(world, training, used: set) -> None:
@@ -116,7 +117,7 @@ def _validation(world, training, used: set) -> None:
     batch = min(facts.batch, facts.samples or facts.batch)
     world.found("validation", batch, f"validation of batch {batch}", facts.site)
     if facts.samples:
-        world.found("validation-samples", facts.samples, f"{facts.samples:,} samples of it", facts.site)
+        world.found("validation-samples", facts.samples, f"{counted(facts.samples, 'sample')} of it", facts.site)
 
 
 def _average(world, record) -> None:

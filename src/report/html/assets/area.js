@@ -5,7 +5,10 @@ charts.area = (host, block, width) => {
   const height = Math.max(200, Math.min(320, width * 0.4));
   const count = block.series[0].values.length;
   const at = block.at ?? Array.from({length: count}, (_, i) => i);
-  const x = d3.scaleLinear().domain([at[0], at[count - 1]]).range([0, inner]);
+  // A column holds from half way to the one before until half way to the one behind.
+  const stepped = block.stacked && count <= 400, half = i => (at[i + 1] - at[i]) / 2 || 0.5;
+  const edges = !stepped ? at : [at[0] - half(0), ...at.slice(1).map((v, i) => (at[i] + v) / 2), at[count - 1] + half(count - 2)];
+  const x = d3.scaleLinear().domain([edges[0], edges.at(-1)]).range([0, inner]);
   const base = Array.from({length: count}, () => 0);
   const layers = block.series.map(series => series.values.map((v, i) => {
     const low = block.stacked ? base[i] : 0;
@@ -26,12 +29,12 @@ charts.area = (host, block, width) => {
     g.append("g").attr("transform", `translate(0,${height})`)
       .call(d3.axisBottom(x).ticks(Math.max(3, width / 120)).tickFormat(v => tickText(v)));
   }
-  const shape = d3.area().x((_, i) => x(at[i])).y0(p => y(p[0])).y1(p => y(p[1]));
+  const shape = d3.area().x((_, i) => x(edges[i])).y0(p => y(p[0])).y1(p => y(p[1]));
   const line = d3.line().x((_, i) => x(at[i])).y(p => y(p[1]));
-  if (count <= 400) shape.curve(d3.curveStepAfter);
+  if (stepped) shape.curve(d3.curveStepAfter);
   layers.forEach((layer, i) => g.append("path").attr("class", block.stacked ? colorOf(i) : `l${i % kColors}`)
     .attr("fill", block.stacked ? null : "none").attr("stroke-width", block.stacked ? 0 : 1.75)
-    .attr("fill-opacity", 0.9).attr("d", block.stacked ? shape(layer) : line(layer)));
+    .attr("fill-opacity", 0.9).attr("d", block.stacked ? shape(stepped ? [...layer, layer.at(-1)] : layer) : line(layer)));
   overlay.forEach((series, i) => g.append("path").attr("class", `l${(block.series.length + i) % kColors}`).attr("fill", "none")
     .attr("stroke-width", 1.75).attr("d", d3.line().x((_, j) => x(at[j])).y(v => y(v))(series.values)));
   block.marks.forEach((mark, i) => {
@@ -57,7 +60,7 @@ charts.area = (host, block, width) => {
   const point = event => {
     const box = pad.getBoundingClientRect();
     const where = x.invert((event.clientX - box.left) / box.width * inner);
-    const i = Math.max(0, Math.min(count - 1, d3.bisector(v => v).left(at, where)));
+    const i = Math.max(0, Math.min(count - 1, d3.bisector(v => v).left(edges, where) - (stepped ? 1 : 0)));
     cursor.attr("x1", x(at[i])).attr("x2", x(at[i])).style("visibility", "visible");
     const phase = block.marks.filter(m => m.from <= at[i]).pop();
     const sum = block.series.reduce((s, series) => s + series.values[i], 0);
@@ -69,5 +72,6 @@ charts.area = (host, block, width) => {
   pad.addEventListener("pointermove", point);
   pad.addEventListener("pointerdown", point);
   pad.addEventListener("pointerleave", () => { cursor.style("visibility", "hidden"); hideTip(); });
-  host.append(legend([...block.series, ...overlay].map((s, i) => [colorOf(i), s.label])));
+  const named = [...block.series, ...overlay];
+  if (named.length > 1) host.append(legend(named.map((s, i) => [colorOf(i), s.label])));
 };

@@ -44,18 +44,33 @@ function byteTicks(most, wanted) {
   return ticks;
 }
 
-// Text that ends with an ellipsis where it has no room.
-function cut(text, pixels, perLetter = 6.6) {
-  const most = Math.max(1, Math.floor(pixels / perLetter));
-  return text.length <= most ? text : text.slice(0, Math.max(1, most - 1)) + "…";
+// Pixels that a text takes in a chart.
+const ruler = document.createElement("canvas").getContext("2d");
+function textWidth(text, size = 12) {
+  ruler.font = `${size}px ${getComputedStyle(document.body).fontFamily}`;
+  return ruler.measureText(text).width;
 }
 
+// The longest of ever shorter texts that has room.
+function fitted(text, pixels, size, shortened) {
+  if (textWidth(text, size) <= pixels) return text;
+  let kept = Math.min(text.length - 1, Math.ceil(pixels / 3));
+  while (kept > 2 && textWidth(shortened(kept), size) > pixels) --kept;
+  return shortened(kept);
+}
+
+// Text that ends with an ellipsis where it has no room.
+const cut = (text, pixels, size = 12) => fitted(text, pixels, size, kept => text.slice(0, kept) + "…");
+
 // Names differ at their ends as often as at their beginnings: what has no room goes from the middle.
-function cutMiddle(text, pixels, perLetter = 6.6) {
-  const most = Math.max(3, Math.floor(pixels / perLetter));
-  if (text.length <= most) return text;
-  const head = Math.floor((most - 1) * 0.4);
-  return text.slice(0, head) + "…" + text.slice(text.length - (most - 1 - head));
+const cutMiddle = (text, pixels, size = 12) => fitted(text, pixels, size, kept => {
+  const head = Math.floor(kept * 0.4);
+  return text.slice(0, head) + "…" + text.slice(text.length - (kept - head));
+});
+
+// Text whose flags and per cents no line break parts.
+function flagged(text) {
+  return String(text).replace(/(\d) %/g, "$1\u00a0%").split(/(--[a-z][a-z0-9-]*)/).map((part, i) => i % 2 ? el("span", {class: "flag"}, part) : part);
 }
 
 function legend(items) {

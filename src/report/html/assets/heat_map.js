@@ -1,9 +1,16 @@
 // Numbers over two settings, one panel for each value of a third; hue is the verdict, strength the number.
 const kVerdictWords = {good: "fits", risky: "may not fit", bad: "does not fit", none: ""};
 
+// What a cell says in its few pixels.
+function shortOf(cell, metric) {
+  const figure = cell.figures[metric];
+  return (cell.verdict === "risky" ? "~" : "") + (figure ? figure.text.split(" ")[0] : cell.verdict === "bad" ? "×" : "");
+}
+
 function heatPanel(host, block, panel, metric, scale, width) {
-  const margin = {top: 20, right: 2, bottom: 4, left: 52};
-  const cellWidth = Math.max(50, Math.min(96, (width - margin.left - margin.right) / block.columns.length));
+  const margin = {top: 20, right: 2, bottom: 4, left: width < 480 ? 38 : 52};
+  const longest = d3.max([...block.columns, ...panel.rows.flatMap(row => row.cells.map(cell => shortOf(cell, metric)))], text => textWidth(text));
+  const cellWidth = Math.max(30, longest + 9, Math.min(96, (width - margin.left - margin.right) / block.columns.length));
   const cellHeight = 32;
   const full = margin.left + margin.right + cellWidth * block.columns.length;
   const g = canvas(host, full, margin.top + margin.bottom + cellHeight * panel.rows.length, margin,
@@ -22,11 +29,12 @@ function heatPanel(host, block, panel, metric, scale, width) {
       if (cell.chosen) {
         box.append("rect").attr("class", "chosen").attr("x", 0.5).attr("y", 0.5).attr("width", cellWidth - 3)
           .attr("height", cellHeight - 3).attr("rx", 3);
+        // What is framed is seen first, where not all columns have room.
+        host.scrollLeft = margin.left + (c + 1.5) * cellWidth - width;
       }
-      const short = figure ? figure.text.split(" ")[0] : cell.verdict === "bad" ? "×" : "";
       box.append("text").attr("x", (cellWidth - 2) / 2).attr("y", 19.5).attr("text-anchor", "middle")
         .attr("class", figure ? "" : "soft").style("font-weight", cell.chosen ? "700" : null)
-        .text((cell.verdict === "risky" ? "~" : "") + short);
+        .text(shortOf(cell, metric));
       withTip(box.node(), [
         `${panel.title}, ${block.row_label} ${row.label}, ${block.column_label} ${block.columns[c]}`,
         kVerdictWords[cell.verdict], ...cell.figures.flatMap((other, m) => other

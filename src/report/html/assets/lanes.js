@@ -32,7 +32,7 @@ charts.lanes = (host, block, width, state) => {
       mark.append("rect").attr("class", laneColor(kind)).attr("x", left).attr("y", lane * laneHeight + 3)
         .attr("width", Math.max(0.75, right - left - 0.5)).attr("height", laneHeight - 6).attr("rx", 2);
       if (right - left > 9 + 7 * label.length && label) {
-        mark.append("text").attr("x", left + 4).attr("y", lane * laneHeight + 15).style("fill", "#fff")
+        mark.append("text").attr("x", left + 4).attr("y", lane * laneHeight + 15).style("fill", "var(--on)")
           .style("font-size", "11px").style("pointer-events", "none").text(label);
       }
       withTip(mark.node(), [`${block.lanes[lane]}: ${block.kinds[kind]}${label ? `, ${block.label_is} ${label}` : ""}`,

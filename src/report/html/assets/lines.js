@@ -50,7 +50,7 @@ charts.lines = (host, block, width) => {
     drawn.forEach(part => part.attr("opacity", 1));
     hideTip();
   });
-  host.append(legend([...(few ? block.lines.map((line, i) => [colorOf(i), line.label]) : []),
+  host.append(legend([...(few && block.lines.length > 1 ? block.lines.map((line, i) => [colorOf(i), line.label]) : []),
     ...block.ends.map(end => [`verdict-${end.verdict}`, end.words])]),
     dataTable(["", block.x.label, block.y.label, "note"], block.lines.map(l => [l.label, {text: tickText(l.x.at(-1)), v: l.x.at(-1)},
       {text: tickText(l.y.at(-1)), v: l.y.at(-1)}, l.note])));

@@ -49,7 +49,7 @@ function show() {
   const head = page.headline;
   if (head) {
     root.append(el("div", {class: `headline ${head.verdict}`}, el("strong", {}, head.text),
-      head.lines.map(line => el("p", {}, line))));
+      head.lines.map(line => el("p", {}, flagged(line)))));
   }
   if (page.tiles.length) {
     root.append(el("div", {class: "tiles"}, page.tiles.map(t => el("div", {class: "tile"}, el("div", {class: "label"}, t.label),
@@ -57,10 +57,10 @@ function show() {
   }
   for (const part of page.sections) {
     root.append(el("section", {class: part.blocks.some(b => b.kind === "table" || b.kind === "heat_map") ? "long" : null},
-      el("h2", {}, part.title), part.lead ? el("p", {class: "lead"}, part.lead) : null, part.blocks.map(drawn)));
+      el("h2", {}, part.title), part.lead ? el("p", {class: "lead"}, flagged(part.lead)) : null, part.blocks.map(drawn)));
   }
   root.append(el("footer", {}, el("dl", {}, page.footer.flatMap(f => [el("dt", {}, f.label),
-    el("dd", {}, f.items.join("; "))])), el("p", {class: "made"}, `stoker ${page.tool} ${page.kind}`)));
+    el("dd", {}, flagged(f.items.join("; ")))])), el("p", {class: "made"}, `stoker ${page.tool} ${page.kind}`)));
   document.body.append(tip);
 }
 

@@ -1,9 +1,10 @@
 // A forecast's band, its value, and what was measured, on one line each.
 charts.pairs = (host, block, width) => {
-  const margin = {top: 6, right: 20, bottom: 42, left: Math.min(230, width * 0.34)};
+  const {above, labelWidth} = labelRoom(block.rows.map(row => row.label), width);
+  const margin = {top: 6, right: 20, bottom: 42, left: above ? 14 : labelWidth};
   const words = block.words;
   const any = block.rows.some(row => row.measured);
-  const rowHeight = 26;
+  const rowHeight = 26 + above;
   const inner = width - margin.left - margin.right;
   const height = rowHeight * block.rows.length;
   const values = block.rows.flatMap(row => [row.forecast.lo ?? row.forecast.v, row.forecast.hi ?? row.forecast.v,
@@ -22,15 +23,15 @@ charts.pairs = (host, block, width) => {
     const f = row.forecast;
     const line = g.append("g").attr("transform", `translate(0,${i * rowHeight})`).attr("tabindex", 0);
     line.append("rect").attr("x", -margin.left).attr("width", width).attr("height", rowHeight).attr("fill", "transparent");
-    line.append("text").attr("x", -8).attr("y", 17).attr("text-anchor", "end").text(cutMiddle(row.label, margin.left - 10));
+    drawLabel(line, row.label, 17, above, labelWidth, width);
     if (f.band) {
-      line.append("rect").attr("class", "k0").attr("fill-opacity", 0.3).attr("x", x(f.lo)).attr("y", 8)
+      line.append("rect").attr("class", "k0").attr("fill-opacity", 0.3).attr("x", x(f.lo)).attr("y", 8 + above)
         .attr("width", Math.max(1, x(f.hi) - x(f.lo))).attr("height", 10).attr("rx", 2);
     }
-    line.append("rect").attr("class", "k0").attr("x", x(f.v) - 1.25).attr("y", 5).attr("width", 2.5).attr("height", 16);
+    line.append("rect").attr("class", "k0").attr("x", x(f.v) - 1.25).attr("y", 5 + above).attr("width", 2.5).attr("height", 16);
     if (row.measured) {
       line.append("circle").attr("class", `verdict-${row.verdict}`).attr("stroke", "var(--card)").attr("stroke-width", 1.5)
-        .attr("cx", x(row.measured.v)).attr("cy", 13).attr("r", 5.5);
+        .attr("cx", x(row.measured.v)).attr("cy", 13 + above).attr("r", 5.5);
     }
     withTip(line.node(), [row.label, `${words.value} ${f.text}`, ...figureLines(f), row.measured ? `measured ${row.measured.text}`
       : any ? "not measured" : "", row.measured ? `forecast off by ${(100 * (f.v / row.measured.v - 1)).toFixed(1)} %` : ""]);

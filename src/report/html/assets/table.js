@@ -47,10 +47,17 @@ function cellClass(cell, numeric) {
   return names.filter(Boolean).join(" ") || null;
 }
 
+// Rows with sentences are cards on a narrow page: what stands behind its edge there nobody reads.
+function isForCards(block) {
+  const sentences = block.rows.some(row => row.some(cell => /phrase|prose|long/.test(cellClass(cell, false) ?? "")));
+  return sentences && block.columns.length > 2 && block.columns.length * block.rows.length <= 120;
+}
+
 charts.table = (host, block) => {
   const body = el("tbody", {});
   const fill = rows => body.replaceChildren(...rows.map(row => el("tr", {}, row.map((cell, c) =>
-    el("td", {class: cellClass(cell, block.columns[c].numeric)}, isFigure(cell) ? figureNode(cell) : cell ?? "")))));
+    el("td", {class: cellClass(cell, block.columns[c].numeric), "data-name": c || block.columns[c].numeric ? block.columns[c].name : null},
+      isFigure(cell) ? figureNode(cell) : flagged(cell ?? ""))))));
   const heads = block.columns.map((column, c) => {
     const head = el("th", {class: column.numeric ? "n" : null, scope: "col"});
     head.append(el("button", {type: "button", title: "sort", on: {click: () => {
@@ -69,13 +76,13 @@ charts.table = (host, block) => {
   });
   fill(block.rows);
   const copy = el("button", {type: "button", on: {click: () => copyText(csvOf(block), copy)}}, "Copy CSV");
-  host.append(el("div", {class: "scroll"}, el("table", {}, el("thead", {}, el("tr", {}, heads)), body)),
+  host.append(el("div", {class: "scroll"}, el("table", {class: isForCards(block) ? "cards" : null}, el("thead", {}, el("tr", {}, heads)), body)),
     el("div", {class: "controls csv"}, copy));
 };
 
 charts.sentences = (host, block) => {
   host.append(el("ul", {class: "sentences" + (block.items.length === 1 ? " single" : "")},
-    block.items.map(item => el("li", {}, item))));
+    block.items.map(item => el("li", {}, flagged(item)))));
 };
 
 // The data of a chart as a table, folded away.

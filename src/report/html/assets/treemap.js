@@ -33,8 +33,8 @@ charts.treemap = (host, block, width) => {
     box.append("rect").attr("class", colorOf(top)).attr("width", w).attr("height", h)
       .attr("fill-opacity", node.children ? 0.25 : 0.85).attr("rx", 1.5);
     if (w > 34 && h > 14) {
-      box.append("text").attr("x", 4).attr("y", 12.5).style("font-size", "11px").style("fill", node.children ? null : "#fff")
-        .style("font-weight", node.children ? "600" : null).style("pointer-events", "none").text(cut(node.data.name, w - 6, 6.2));
+      box.append("text").attr("x", 4).attr("y", 12.5).style("font-size", "11px").style("fill", node.children ? null : "var(--on)")
+        .style("font-weight", node.children ? "600" : null).style("pointer-events", "none").text(cut(node.data.name, w - 6, 11));
     }
     const text = node.children ? tickText(node.value, true) : node.data.leaf.figure.text;
     withTip(box.node(), [name(node) || "(model)", text, `${(100 * node.value / root.value).toFixed(1)} % of all`,
