@@ -129,4 +129,10 @@ LayerKnowledge LayerCoefficients::for_gpu(const Gpu& gpu) const {
   return knowledge;
 }
 
+LayerKnowledge LayerCoefficients::in_another_host(const Gpu& gpu) const {
+  LayerKnowledge knowledge = for_gpu(gpu);
+  knowledge.session.floor_spread = of_all_.floor_spread;
+  return knowledge;
+}
+
 }  // namespace stoker::accuracy

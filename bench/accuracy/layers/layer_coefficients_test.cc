@@ -38,6 +38,18 @@ TEST(LayerCoefficients, LaterLayersOverride) {
   EXPECT_EQ(own.session.convolution_us[0], 9);
 }
 
+TEST(LayerCoefficients, AnotherHostLeavesTheFixedTimeAloneInDoubt) {
+  const auto file = parsed(R"(, "base": {"session": {"spread": 0.25, "floor_spread": 1.2}},
+    "gpus": {"K40": {"session": {"spread": 0.1, "floor_spread": 0.05, "dense_us_adam": 7}}})");
+  ASSERT_TRUE(file) << file.error().text();
+  const Gpu gpu = gpu_of("K40", Architecture::kKepler);
+  EXPECT_EQ(file->for_gpu(gpu).session.floor_spread, 0.05);
+  const LayerKnowledge moved = file->in_another_host(gpu);
+  EXPECT_EQ(moved.session.floor_spread, 1.2);
+  EXPECT_EQ(moved.session.spread, 0.1);
+  EXPECT_EQ(moved.session.dense_us[static_cast<std::size_t>(LayerOptimizer::kAdam)], 7);
+}
+
 TEST(LayerCoefficients, DamagedFilesSayWhatIsWrong) {
   const auto error = [](const Result<LayerCoefficients>& r) {
     return r ? "none" : r.error().text();

@@ -90,6 +90,7 @@ std::string_view kind_of(const LayerNetwork& network) {
 struct Variant {
   Unseen unseen;
   bool calibrated;
+  bool another_host;  ///< than the one whose rows were fitted
   std::string suffix, what;
 };
 
@@ -118,7 +119,7 @@ Measure measured(const Bench& bench, const Layers& layers, const Variant& varian
       measure.unserved.push_back({name, fit.error().text()});
       continue;
     }
-    LayerModel model(*gpu, fit->for_gpu(*gpu));
+    LayerModel model(*gpu, variant.another_host ? fit->in_another_host(*gpu) : fit->for_gpu(*gpu));
     std::size_t every = rows.size() + 1;
     if (variant.calibrated) {
       every = std::max<std::size_t>(2, rows.size() / kCalibrationRows);
@@ -149,14 +150,16 @@ Measure measured(const Bench& bench, const Layers& layers, const Variant& varian
 std::vector<Measure> run(const Bench& bench, const Table& table, const std::string& name,
                          const std::string& what, std::string_view time, bool folded) {
   const Layers layers = rows_of(bench, table, time);
-  std::vector<Variant> variants{{Unseen::kNothing, false, "", "coefficients as shipped"}};
+  std::vector<Variant> variants{{Unseen::kNothing, false, !folded, "", "coefficients as shipped"}};
   if (folded && !bench.folds.empty()) {
-    variants.push_back({Unseen::kShape, false, "/unseen-shapes", "trees that saw no such shape"});
     variants.push_back(
-        {Unseen::kGpu, false, "/gpu-left-out", "nothing of the GPU seen, not even its host"});
+        {Unseen::kShape, false, false, "/unseen-shapes", "trees that saw no such shape"});
+    variants.push_back({Unseen::kGpu, false, false, "/gpu-left-out",
+                        "nothing of the GPU seen, not even its host"});
   }
   if (folded && !bench.folds.empty())
-    variants.push_back({Unseen::kGpu, true, "/30-rows", "nothing of the GPU seen but 30 rows"});
+    variants.push_back(
+        {Unseen::kGpu, true, false, "/30-rows", "nothing of the GPU seen but 30 rows"});
   std::vector<Measure> measures;
   for (const Variant& variant : variants) {
     Measure measure = measured(bench, layers, variant);
