@@ -1,6 +1,7 @@
 """The folder of what can be made again: what goes from it, and what stays."""
 
 import os
+import pathlib
 import subprocess
 import sys
 import time
